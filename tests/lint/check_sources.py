@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Holds the rules on sources that no compiler holds.
+
+usage: check_sources.py FILE
+
+FILE is any file at the top of the tree to check; symbolic links are followed,
+so that a test's copy leads to the real tree. Prints one line per violation
+and exits 1 if there is any. Who may include whom stands in
+tools/build/layers.bzl.
+"""
+
+import ast
+import fnmatch
+import os
+import re
+import sys
+
+# Build outputs, results of runs, and what is not ours.
+SKIPPED_FOLDERS = ('.git', 'bazel-*', 'runs', 'node_modules', '__pycache__')
+
+CXX = ('.h', '.cc', '.cu', '.cuh', '.inc')
+SOURCES = CXX + ('.py', '.sh', '.bzl', '.proto')
+LIBRARIES = ('graph', 'passes', 'kernels', 'runtime')
+
+MAX_LINES = 600
+MAX_VERB_LINES = 150  # a verb of the binary is flags and calls
+MAX_README_LINES = 15
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
+CUDA_HEADER = re.compile(
+    r'^(cuda|cudnn|cublas|cufft|curand|cusparse|cusolver|nccl|nvml|nvrtc|nvtx'
+    r'|nvToolsExt|driver_types|vector_types|device_launch_parameters'
+    r'|cub/|thrust/|cooperative_groups|cute/|cutlass)')
+MARKS = re.compile(r'\b(TO' + r'DO|FIX' + r'ME)\b')
+EXIT = re.compile(r'\b(?:quick_)?exit\s*\(')
+
+# Longest match first: raw strings, strings, characters, comments.
+LITERAL = re.compile(
+    r'R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'"
+    r'|//(?:\\\n|[^\n])*'
+    r'|/\*.*?\*/', re.S)
+
+
+def load_layers(path):
+  """LAYERS of tools/build/layers.bzl, which is a literal in Python too."""
+  with open(path, encoding='utf-8') as source:
+    tree = ast.parse(source.read())
+  for node in tree.body:
+    if isinstance(node, ast.Assign) and node.targets[0].id == 'LAYERS':
+      return ast.literal_eval(node.value)
+  raise ValueError(f'{path} has no LAYERS')
+
+
+def covers(folder, path):
+  return path == folder or path.startswith(folder + '/')
+
+
+def row_of(path, layers):
+  """The folder whose row is for `path`: the deepest one above it."""
+  rows = [folder for folder in layers if covers(folder, path)]
+  return max(rows, key=len) if rows else None
+
+
+def blank(text, keep_strings=False):
+  """`text` without comments and strings, every line where it was.
+
+  With `keep_strings` ordinary strings stay, since includes look like them.
+  """
+  def replace(match):
+    found = match.group(0)
+    if keep_strings and found.startswith('"'):
+      return found
+    return '\n' * found.count('\n') or ' '
+  return LITERAL.sub(replace, text)
+
+
+def line_of(text, position):
+  return text.count('\n', 0, position) + 1
+
+
+class Checker:
+  """Collects the violations in the files of one tree."""
+
+  def __init__(self, root, layers):
+    self.root = root
+    self.layers = layers
+    self.tops = {folder.split('/')[0] for folder in layers}
+    self.violations = []
+
+  def report(self, path, line, message):
+    self.violations.append(f'{path}:{line}: {message}')
+
+  def run(self):
+    for folder, folders, files in os.walk(self.root):
+      folders[:] = sorted(
+          f for f in folders
+          if not any(fnmatch.fnmatch(f, skipped) for skipped in SKIPPED_FOLDERS))
+      for name in sorted(files):
+        path = os.path.relpath(os.path.join(folder, name), self.root)
+        if name == 'README.md' and path != name:
+          self.check_readme(path)
+        elif name.endswith(SOURCES) or name == 'BUILD':
+          self.check_source(path)
+    return self.violations
+
+  def read(self, path):
+    with open(os.path.join(self.root, path), encoding='utf-8') as source:
+      return source.read()
+
+  def check_readme(self, path):
+    lines = self.read(path).count('\n')
+    if lines > MAX_README_LINES:
+      self.report(path, lines, f'a README has at most {MAX_README_LINES} lines')
+
+  def check_source(self, path):
+    text = self.read(path)
+    limit = MAX_LINES
+    if fnmatch.fnmatch(path, 'tools/*.cc') and path.count('/') == 1:
+      limit = MAX_VERB_LINES
+    lines = text.count('\n')
+    if lines > limit:
+      self.report(path, lines, f'more than {limit} lines')
+    for mark in MARKS.finditer(text):
+      self.report(path, line_of(text, mark.start()),
+                  f'{mark.group(0)}: finish it, or write an issue')
+    if path.endswith(CXX):
+      self.check_includes(path, blank(text, keep_strings=True))
+      self.check_code(path, blank(text))
+
+  def check_code(self, path, code):
+    for found in re.finditer(r'\bstd::string_view\b', code):
+      self.report(path, line_of(code, found.start()),
+                  'std::string_view: absl::string_view does not convert to it')
+    if path.split('/')[0] in LIBRARIES:
+      for found in EXIT.finditer(code):
+        self.report(path, line_of(code, found.start()),
+                    'a library does not exit, it returns a Status')
+
+  def check_includes(self, path, code):
+    folder = os.path.dirname(path)
+    row = row_of(folder, self.layers)
+    if row is None:
+      self.report(path, 1, f'{folder or "the top folder"} has no row in '
+                  'tools/build/layers.bzl')
+      return
+    for found in INCLUDE.finditer(code):
+      line = line_of(code, found.start())
+      header = found.group(2)
+      if header == 'string_view':
+        self.report(path, line, '<string_view>: use absl::string_view')
+      if CUDA_HEADER.match(header) and not self.is_cuda(path):
+        self.report(path, line, f'{header}: CUDA headers are for */cuda/ and '
+                    'runtime/collective/nccl* alone')
+      if found.group(1) == '"' and self.is_relative(folder, header):
+        self.report(path, line, f'"{header}": write the path from the top')
+      elif header.split('/')[0] in self.tops:
+        self.check_layer(path, line, row, header)
+
+  @staticmethod
+  def is_cuda(path):
+    return ('/cuda/' in path or
+            fnmatch.fnmatch(path, 'runtime/collective/nccl*'))
+
+  def is_relative(self, folder, header):
+    if '..' in header.split('/'):
+      return True
+    beside = os.path.join(self.root, folder, header)
+    from_top = os.path.join(self.root, header)
+    return os.path.exists(beside) and not os.path.exists(from_top)
+
+  def check_layer(self, path, line, row, header):
+    target = row_of(os.path.dirname(header), self.layers)
+    if target is None:
+      self.report(path, line, f'"{header}": {os.path.dirname(header)} has no '
+                  'row in tools/build/layers.bzl')
+    elif target != row and not any(
+        covers(folder, target) for folder in self.layers[row]):
+      self.report(path, line, f'"{header}": {row} may not include {target} '
+                  '(tools/build/layers.bzl)')
+    if (header == 'proto/program.pb.h' and
+        row not in ('graph/io', 'tests')):
+      self.report(path, line, f'"{header}": graph/io is the only code that '
+                  'sees program.proto')
+
+
+def main(file):
+  root = os.path.dirname(os.path.realpath(file))
+  layers = load_layers(os.path.join(root, 'tools/build/layers.bzl'))
+  violations = Checker(root, layers).run()
+  for violation in violations:
+    print(violation)
+  print(f'{len(violations)} violations in {root}')
+  return 1 if violations else 0
+
+
+if __name__ == '__main__':
+  sys.exit(main(sys.argv[1]))

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Proves that check_sources.py finds what it is there to find."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import check_sources  # pylint: disable=wrong-import-position
+
+LAYERS = os.path.join(HERE, '../../tools/build/layers.bzl')
+
+
+def violations(files):
+  """What the checker says of a tree of {path: text}."""
+  with tempfile.TemporaryDirectory() as root:
+    for path, text in files.items():
+      os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+      with open(os.path.join(root, path), 'w', encoding='utf-8') as file:
+        file.write(text)
+    layers = check_sources.load_layers(LAYERS)
+    return check_sources.Checker(root, layers).run()
+
+
+def include(header):
+  return f'// A comment.\n#include "{header}"\n'
+
+
+class CheckSourcesTest(unittest.TestCase):
+
+  def found(self, path, text, part, line=None):
+    """Asserts that `text` at `path` violates exactly one rule."""
+    found = violations({path: text})
+    self.assertEqual(len(found), 1, found)
+    self.assertIn(part, found[0])
+    if line:
+      self.assertTrue(found[0].startswith(f'{path}:{line}: '), found[0])
+
+  def clean(self, path, text):
+    self.assertEqual(violations({path: text}), [])
+
+  def test_layers_that_must_not_meet(self):
+    for path, header in (
+        ('passes/lower/fuse.cc', 'runtime/plan/plan.h'),
+        ('passes/lower/fuse.cc', 'kernels/kernel.h'),
+        ('passes/lower/fuse_test.cc', 'kernels/kernel.h'),
+        ('passes/pass.h', 'proto/strategy.pb.h'),
+        ('kernels/cpu/relu.cc', 'passes/pass.h'),
+        ('kernels/cpu/relu.cc', 'runtime/exec/executor.h'),
+        ('runtime/exec/executor.cc', 'passes/pass.h'),
+        ('runtime/plan/plan.cc', 'passes/pass.h'),
+        ('runtime/plan/plan.cc', 'runtime/exec/executor.h'),
+        ('runtime/plan/plan.cc', 'proto/compiled_model.pb.h'),
+        ('runtime/exec/executor.cc', 'runtime/train/trainer.h'),
+        ('runtime/train/trainer.cc', 'passes/pass.h'),
+        ('runtime/data/sampler.cc', 'runtime/device/device.h'),
+        ('runtime/device/device.h', 'graph/ir/program.h'),
+        ('runtime/collective/gloo.cc', 'graph/ir/program.h'),
+        ('runtime/checkpoint/save.cc', 'runtime/device/device.h'),
+        ('graph/base/half.h', 'graph/ir/program.h'),
+        ('graph/ir/program.h', 'passes/pass.h'),
+        ('graph/ir/program.h', 'kernels/kernel.h'),
+        ('graph/ir/program.h', 'runtime/device/device.h'),
+        ('graph/ir/program.h', 'proto/strategy.pb.h'),
+        ('graph/ops/matmul.cc', 'tools/flags.h'),
+        ('tools/run.cc', 'tests/helper.h'),
+    ):
+      with self.subTest(path=path, header=header):
+        self.found(path, include(header), 'may not include', line=2)
+
+  def test_layers_that_may_meet(self):
+    for path, header in (
+        ('graph/io/read.cc', 'proto/program.pb.h'),
+        ('graph/ops/matmul.cc', 'graph/base/half.h'),
+        ('passes/options/options.cc', 'proto/strategy.pb.h'),
+        ('passes/pass.h', 'graph/ir/program.h'),
+        ('kernels/cpu/relu.cc', 'runtime/device/device.h'),
+        ('kernels/cuda/relu.cu', 'kernels/kernel.h'),
+        ('runtime/log/log.cc', 'graph/base/error.h'),
+        ('runtime/rendezvous/store.cc', 'proto/rendezvous.pb.h'),
+        ('runtime/collective/gloo.cc', 'runtime/rendezvous/store.h'),
+        ('runtime/checkpoint/save.cc', 'graph/ir/program.h'),
+        ('runtime/exec/executor.cc', 'runtime/plan/plan.h'),
+        ('runtime/exec/executor.cc', 'proto/compiled_model.pb.h'),
+        ('runtime/train/trainer.cc', 'runtime/exec/executor.h'),
+        ('runtime/launch/launch.cc', 'runtime/log/log.h'),
+        ('tools/run.cc', 'runtime/train/trainer.h'),
+        ('tests/ops/relu_test.cc', 'passes/pass.h'),
+    ):
+      with self.subTest(path=path, header=header):
+        self.clean(path, include(header))
+
+  def test_program_proto_is_for_graph_io(self):
+    self.found('tools/compile.cc', include('proto/program.pb.h'), 'graph/io')
+    self.found('runtime/exec/executor.cc', include('proto/program.pb.h'),
+               'graph/io')
+
+  def test_folder_without_a_row(self):
+    self.found('misc/a.cc', '', 'no row')
+    self.found('runtime/misc/a.cc', '', 'no row')
+    self.found('runtime/train/a.cc', include('runtime/misc/b.h'), 'no row')
+
+  def test_includes_start_at_the_top(self):
+    self.found('graph/ir/a.cc', include('../base/half.h'), 'from the top')
+    self.assertEqual(len(violations({
+        'graph/ir/a.cc': include('b.h'), 'graph/ir/b.h': ''})), 1)
+    self.assertEqual(len(violations({
+        'graph/a.cc': include('ir/b.h'), 'graph/ir/b.h': ''})), 1)
+    self.clean('graph/ir/a.cc', include('absl/status/status.h'))
+
+  def test_cuda_headers(self):
+    for header in ('cuda_runtime.h', 'cudnn_frontend.h', 'cublasLt.h',
+                   'nccl.h', 'cub/cub.cuh', 'cuda/std/span'):
+      with self.subTest(header=header):
+        text = f'#include <{header}>\n'
+        self.found('kernels/cpu/relu.cc', text, 'CUDA')
+        self.found('runtime/collective/gloo.cc', text, 'CUDA')
+        self.clean('kernels/cuda/relu.cu', text)
+        self.clean('runtime/device/cuda/stream.cc', text)
+        self.clean('runtime/collective/nccl_communicator.cc', text)
+
+  def test_string_view(self):
+    self.found('graph/ir/a.h', 'void F(std::string_view s);\n', 'convert')
+    self.found('graph/ir/a.h', '#include <string_view>\n', 'absl')
+    self.clean('graph/ir/a.h', '// not std::string_view\n')
+
+  def test_exit(self):
+    self.found('runtime/exec/a.cc', 'void F() {\n  std::exit(1);\n}\n',
+               'does not exit', line=2)
+    self.found('graph/ir/a.cc', 'void F() { exit (1); }\n', 'does not exit')
+    self.clean('graph/ir/a.cc', '// exit(1)\nauto s = "exit(1)"; AtExit(f);\n')
+    self.clean('runtime/launch/a.cc', 'void Child() { _exit(127); }\n')
+    self.clean('tools/a.cc', 'int main() { exit(1); }\n')
+
+  def test_marks(self):
+    for mark in ('TO' + 'DO', 'FIX' + 'ME'):
+      self.found('graph/ir/a.cc', f'\n// {mark}: later\n', mark, line=2)
+      self.found('graph/ir/BUILD', f'# {mark}\n', mark)
+
+  def test_lengths(self):
+    self.found('graph/ir/a.cc', '\n' * 601, 'more than 600')
+    self.clean('graph/ir/a.cc', '\n' * 600)
+    self.found('tools/run.cc', '\n' * 151, 'more than 150')
+    self.clean('tools/report/text.cc', '\n' * 151)
+    self.found('passes/README.md', 'x\n' * 16, 'at most 15')
+    self.clean('passes/README.md', 'x\n' * 15)
+    self.clean('README.md', 'x\n' * 100)
+
+  def test_comments_and_raw_strings_are_not_code(self):
+    self.clean('passes/a.cc',
+               '/*\n#include "runtime/plan/plan.h"\n*/\n'
+               'auto s = R"(\n#include "kernels/kernel.h"\nexit(1))";\n'
+               "int n = 1'000; char c = '\"'; // #include \"proto/x.pb.h\"\n")
+
+
+if __name__ == '__main__':
+  unittest.main()

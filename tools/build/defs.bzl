@@ -1,0 +1,167 @@
+"""The macros that BUILD files use.
+
+A folder is one library of all its sources and one test per *_test.cc, so that
+a new file needs no BUILD edit:
+
+    load("//tools/build:defs.bzl", "halftone_library", "halftone_tests")
+
+    halftone_library(
+        name = "ir",
+        deps = ["//graph/base", "@absl//:absl"],
+    )
+
+    halftone_tests(deps = [":ir"])
+"""
+
+load("//tools/build:layers.bzl", "layer_visibility")
+
+# Language and arithmetic flags are for all code and stand in .bazelrc; these
+# hold our own code to a higher standard than generated code.
+_COPTS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-missing-field-initializers",
+]
+
+# Not part of a folder's library: each is a program of its own.
+_PROGRAMS = [
+    "*_test.cc",
+    "*_benchmark.cc",
+    "*_main.cc",
+]
+
+def halftone_library(
+        name,
+        deps = [],
+        srcs = None,
+        hdrs = None,
+        exclude = [],
+        copts = [],
+        **kwargs):
+    """A cc_library of the folder's sources and headers.
+
+    Args:
+      name: the folder's name, so that `//graph/ir` finds it.
+      deps: libraries whose headers are included.
+      srcs: sources; default all *.cc but tests, benchmarks and *_main.cc.
+      hdrs: headers; default all *.h.
+      exclude: files and patterns that the defaults leave out.
+      copts: flags beside the project's.
+      **kwargs: as for cc_library; visibility follows tools/build/layers.bzl
+        unless given.
+    """
+    if srcs == None:
+        srcs = native.glob(["*.cc"], exclude = _PROGRAMS + exclude)
+    if hdrs == None:
+        hdrs = native.glob(["*.h"], exclude = exclude)
+    native.cc_library(
+        name = name,
+        srcs = srcs,
+        hdrs = hdrs,
+        copts = _COPTS + copts,
+        deps = deps,
+        **_with_visibility(kwargs)
+    )
+
+def halftone_tests(
+        deps = [],
+        data = [],
+        size = "small",
+        tags = [],
+        per_test = {},
+        exclude = [],
+        copts = []):
+    """One cc_test, with GoogleTest's main(), for each *_test.cc of the folder.
+
+    `foo_test.cc` becomes target `foo_test`.
+
+    Args:
+      deps: what all tests need; GoogleTest and GoogleMock come by themselves.
+      data: files that all tests read.
+      size: small | medium | large, the limit on a test's time.
+      tags: for all tests; `gpu` and `slow` keep a test out of tools/test.
+      per_test: by target name, a dict of cc_test attributes: lists are added
+        to the common ones, anything else replaces them.
+      exclude: files and patterns that are not tests.
+      copts: flags beside the project's.
+    """
+    sources = native.glob(["*_test.cc"], exclude = exclude)
+    names = [source[:-len(".cc")] for source in sources]
+    for name in per_test:
+        if name not in names:
+            fail("per_test names %s, but there is no %s.cc" % (name, name))
+    for name in names:
+        attrs = {
+            "copts": _COPTS + copts,
+            "data": data,
+            "deps": deps + ["@googletest//:gtest_main"],
+            "size": size,
+            "tags": tags,
+        }
+        for key, value in per_test.get(name, {}).items():
+            if type(value) == "list" and key in attrs:
+                attrs[key] = attrs[key] + [
+                    item
+                    for item in value
+                    if item not in attrs[key]
+                ]
+            else:
+                attrs[key] = value
+        native.cc_test(name = name, srcs = [name + ".cc"], **attrs)
+
+def halftone_benchmarks(deps = [], data = [], exclude = []):
+    """One cc_binary, with Google Benchmark's main(), per *_benchmark.cc."""
+    for source in native.glob(["*_benchmark.cc"], exclude = exclude):
+        native.cc_binary(
+            name = source[:-len(".cc")],
+            testonly = True,
+            srcs = [source],
+            copts = _COPTS,
+            data = data,
+            deps = deps + ["@benchmark//:benchmark_main"],
+        )
+
+def halftone_binary(name, srcs = None, deps = [], copts = [], **kwargs):
+    """A cc_binary of `srcs`, by default `<name>_main.cc`."""
+    native.cc_binary(
+        name = name,
+        srcs = [name + "_main.cc"] if srcs == None else srcs,
+        copts = _COPTS + copts,
+        deps = deps,
+        **_with_visibility(kwargs)
+    )
+
+def halftone_proto_library(name, srcs, deps = [], **kwargs):
+    """A proto_library and, as `<name>`, the C++ library of its messages.
+
+    `proto/x.proto` is included as "proto/x.pb.h" and imported by other .proto
+    files as "proto/x.proto".
+
+    Args:
+      name: the C++ library; the proto_library is `<name>_proto`.
+      srcs: .proto files.
+      deps: other halftone_proto_library targets that srcs import.
+      **kwargs: as for proto_library and cc_proto_library.
+    """
+    native.proto_library(
+        name = name + "_proto",
+        srcs = srcs,
+        deps = [_proto_target(dep) for dep in deps],
+        **_with_visibility(kwargs)
+    )
+    native.cc_proto_library(
+        name = name,
+        deps = [":" + name + "_proto"],
+        **_with_visibility(kwargs)
+    )
+
+def _proto_target(dep):
+    if ":" not in dep:
+        dep += ":" + dep.rsplit("/", 1)[-1]
+    return dep + "_proto"
+
+def _with_visibility(kwargs):
+    if "visibility" in kwargs:
+        return kwargs
+    return dict(kwargs, visibility = layer_visibility(native.package_name()))

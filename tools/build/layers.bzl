@@ -1,0 +1,64 @@
+"""Who may include whom: the one table behind visibility and tests/lint.
+
+tests/lint reads LAYERS as a plain literal; keep it one.
+"""
+
+# A folder: the folders whose headers it may include beside its own. A row is
+# for all folders below it that have no row of their own.
+LAYERS = {
+    "proto": [],
+    "graph": ["graph"],
+    "graph/base": [],
+    "graph/io": ["graph", "proto"],
+    "passes": ["graph", "passes"],
+    "passes/options": ["graph", "passes", "proto"],
+    "kernels": ["graph", "kernels", "runtime/device"],
+    "runtime/device": ["graph/base"],
+    "runtime/rendezvous": ["graph/base", "proto"],
+    "runtime/collective": [
+        "graph/base",
+        "runtime/device",
+        "runtime/rendezvous",
+    ],
+    "runtime/data": ["graph/base"],
+    "runtime/log": ["graph/base"],
+    "runtime/checkpoint": ["graph", "proto"],
+    "runtime/plan": [
+        "graph",
+        "kernels",
+        "runtime/collective",
+        "runtime/device",
+    ],
+    "runtime/exec": [
+        "graph",
+        "kernels",
+        "proto",
+        "runtime/collective",
+        "runtime/device",
+        "runtime/plan",
+    ],
+    "runtime/train": ["graph", "kernels", "runtime"],
+    "runtime/launch": ["graph/base", "runtime"],
+    "tools": ["graph", "kernels", "passes", "proto", "runtime", "tools"],
+    "tests": ["graph", "kernels", "passes", "proto", "runtime", "tests", "tools"],
+}
+
+def _covers(folder, package):
+    return package == folder or package.startswith(folder + "/")
+
+def layer_visibility(package):
+    """The visibility of a package's libraries that the table implies.
+
+    It is never too narrow, but coarse where a folder and one below it have
+    rows of their own; tests/lint is exact.
+    """
+    known = [folder for folder in LAYERS if _covers(folder, package)]
+    if not known:
+        return ["//visibility:public"]
+    readers = [
+        folder
+        for folder, others in LAYERS.items()
+        if folder in known or
+           [other for other in others if _covers(other, package)]
+    ]
+    return ["//%s:__subpackages__" % folder for folder in readers]
