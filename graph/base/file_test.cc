@@ -1,0 +1,76 @@
+#include "graph/base/file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Path(const std::string& name) {
+  return ::testing::TempDir() + "/" + name;
+}
+
+TEST(FileTest, WritesAndReadsBack) {
+  const std::string path = Path("file");
+  const std::string content("a\0b\n", 4);
+  ASSERT_TRUE(WriteFileAtomically(path, content).ok());
+  EXPECT_EQ(*ReadFile(path), content);
+  ASSERT_TRUE(WriteFileAtomically(path, "").ok());
+  EXPECT_EQ(*ReadFile(path), "");
+}
+
+TEST(FileTest, ErrorsNameThePathAndTheCause) {
+  const absl::Status missing = ReadFile(Path("missing")).status();
+  EXPECT_EQ(ExitCodeOf(missing), ExitCode::kModel);
+  EXPECT_THAT(std::string(missing.message()),
+              HasSubstr("missing: cannot open: No such file"));
+  EXPECT_THAT(std::string(WriteFileAtomically(Path("no/such/x"), "").message()),
+              HasSubstr("no/such/x: cannot write: No such file"));
+}
+
+TEST(FileTest, RefusesWhatIsNoFile) {
+  EXPECT_THAT(std::string(ReadFile(Path("")).status().message()),
+              HasSubstr("found a directory"));
+  EXPECT_THAT(std::string(ReadFile("/dev/zero").status().message()),
+              HasSubstr("found a device"));
+  const std::string pipe = Path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(ReadFile(pipe).ok());  // and does not wait for a writer
+}
+
+TEST(FileTest, RefusesWhatIsTooLong) {
+  const std::string path = Path("long");
+  ASSERT_TRUE(WriteFileAtomically(path, "12345").ok());
+  EXPECT_TRUE(ReadFile(path, 5).ok());
+  EXPECT_THAT(std::string(ReadFile(path, 4).status().message()),
+              HasSubstr("5 bytes, more than the limit of 4"));
+}
+
+TEST(FileTest, AFailedWriteLeavesNothingBehind) {
+  const std::string directory = Path("taken");
+  ASSERT_TRUE(MakeDirectories(directory + "/x").ok());
+  EXPECT_FALSE(WriteFileAtomically(directory, "content").ok());
+  const std::string temporary =
+      directory + ".tmp." + std::to_string(::getpid());
+  EXPECT_NE(::access(temporary.c_str(), F_OK), 0);
+}
+
+TEST(FileTest, MakesDirectories) {
+  ASSERT_TRUE(MakeDirectories(Path("a/b//c")).ok());
+  EXPECT_TRUE(MakeDirectories(Path("a/b/c")).ok());
+  EXPECT_TRUE(WriteFileAtomically(Path("a/b/c/file"), "x").ok());
+  EXPECT_FALSE(MakeDirectories(Path("a/b/c/file")).ok());
+  EXPECT_FALSE(MakeDirectories(Path("a/b/c/file/d")).ok());
+  EXPECT_FALSE(MakeDirectories("").ok());
+}
+
+}  // namespace
+}  // namespace halftone
