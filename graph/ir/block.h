@@ -1,0 +1,158 @@
+// A Block is a list of ops in SSA form with their values: the content of an
+// entry or of a fusion's body. It owns order, names and use lists.
+#ifndef HALFTONE_GRAPH_IR_BLOCK_H_
+#define HALFTONE_GRAPH_IR_BLOCK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "graph/ir/chunked_vector.h"
+#include "graph/ir/ids.h"
+#include "graph/ir/op.h"
+#include "graph/ir/type.h"
+#include "graph/ir/unique_names.h"
+
+namespace halftone {
+
+class Program;
+
+class Block {
+ public:
+  // `program` owns the names and types and outlives the block.
+  explicit Block(Program* program) : program_(program) {}
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  Program& program() const { return *program_; }
+
+  // ---- Values. A name is unique among the block's live values.
+  // A feed of an entry or an argument of a body; order of creation counts.
+  ValueId AddFeed(absl::string_view name, const TensorType& type);
+  // The value of a cell at the start of the step, one per cell and block;
+  // made on first demand. Its name is the cell's.
+  ValueId CellValue(CellId cell);
+  ValueId ConstantValue(ConstantId constant);
+  // Live feeds, in order of creation.
+  std::vector<ValueId> Feeds() const;
+
+  Value& value(ValueId id) { return values_[id.index()]; }
+  const Value& value(ValueId id) const { return values_[id.index()]; }
+  const TensorType& type(ValueId id) const;
+  DType dtype(ValueId id) const { return type(id).dtype; }
+  absl::string_view name(ValueId id) const;
+  // The live value of that name, or an invalid id.
+  ValueId FindValue(absl::string_view name) const;
+  // Changes the stored type (a pass that knows what it does; the verifier
+  // checks it against the schema afterwards).
+  void SetType(ValueId id, const TensorType& type);
+  void RenameValue(ValueId id, absl::string_view name);
+
+  // ---- Ops.
+  // Where a new op goes.
+  struct Position {
+    OpId before;  // invalid: at the end
+  };
+  static Position End() { return {}; }
+  static Position Before(OpId op) { return {op}; }
+  Position After(OpId op) const { return {ops_[op.index()].next}; }
+
+  // Adds an op with its input slots (schema order) and one output value per
+  // given name and type. Schema rules are not checked here: builders
+  // (graph/schema/op_builder.h) infer, the verifier proves. An empty op name
+  // takes the first output's. An op name already in use gets the suffix
+  // ".<n>"; a value name already in use is a bug of the caller: use
+  // UniqueValueName.
+  struct OutputSpec {
+    absl::string_view name;
+    TensorType type;
+  };
+  OpId AddOp(const OpSchema* schema, absl::string_view name,
+             absl::Span<const std::vector<ValueId>> input_slots,
+             absl::Span<const std::vector<OutputSpec>> output_slots,
+             AttrList attrs, Position position);
+  // Removes an op whose outputs have no readers left (checked). The erased
+  // record keeps `next`, so that a walk can go on from it.
+  void EraseOp(OpId id);
+  // Removes a feed, constant or cell value that has no readers (checked).
+  void EraseValue(ValueId id);
+  void MoveOp(OpId id, Position position);
+
+  Op& op(OpId id) { return ops_[id.index()]; }
+  const Op& op(OpId id) const { return ops_[id.index()]; }
+  absl::string_view name(const Op& op) const;
+  OpId FindOp(absl::string_view name) const;
+  OpId first() const { return first_; }
+  OpId last() const { return last_; }
+  int num_ops() const { return live_ops_; }
+  // Ids are below these, erased ones included: sizes for side tables.
+  int op_limit() const { return ops_.size(); }
+  int value_limit() const { return values_.size(); }
+  // Live ops in order. Do not erase or add while iterating over ops(); walk
+  // first() / op.next by hand for that, or take the vector.
+  std::vector<OpId> ops() const;
+
+  // ---- Edits. Use lists follow.
+  void SetInput(OpId op, int position, ValueId value);
+  // All readers of `from` read `to`; commits and results too if the block is
+  // an entry's, body_results if it is a fusion's body. O(readers + commits +
+  // results).
+  void ReplaceUses(ValueId from, ValueId to);
+  // Replaces the values of one input slot (any new number of values).
+  void SetInputSlot(OpId op, int slot, absl::Span<const ValueId> values);
+  // Adds one value to an output slot that has none (an optional or list
+  // output that a pass switches on); returns it.
+  ValueId AddOutput(OpId op, int slot, absl::string_view name,
+                    const TensorType& type);
+  // Hands a value's definition to another op's (empty-slot) output: after it
+  // `value` is what `op` defines at the end of `slot`; its old definition
+  // must be an op, which loses that output slot's value.
+  void MoveOutput(ValueId value, OpId op, int slot);
+
+  // `base`, or base.1, base.2 ... : no live value has that name.
+  std::string UniqueValueName(absl::string_view base) const;
+  std::string UniqueOpName(absl::string_view base) const;
+
+  // ---- Results of a fusion's body; unused in entries.
+  std::vector<ValueId>& body_results() { return body_results_; }
+  const std::vector<ValueId>& body_results() const { return body_results_; }
+
+  // Position of each live op in order, by op id; -1 for erased ones. O(n).
+  std::vector<int32_t> Numbering() const;
+
+ private:
+  friend class Entry;
+  ValueId NewValue(absl::string_view name, TypeId type, Definition definition,
+                   int32_t index);
+  void Link(Op& op, Position position);
+  void Unlink(Op& op);
+  void AddUse(ValueId value, OpId op, int position);
+  void DropUse(OpId op, int position);
+  void InsertResult(Op& op, int slot, ValueId value);
+  void RemoveResult(Op& op, int position);
+  void RenumberResults(const Op& op, int from);
+  void ForgetName(Value& value);
+
+  Program* program_;
+  // Values an entry holds besides uses (commits, results); set by Entry.
+  class Entry* entry_ = nullptr;
+  ChunkedVector<Op> ops_;
+  ChunkedVector<Value> values_;
+  OpId first_, last_;
+  int live_ops_ = 0;
+  std::vector<ValueId> feeds_;
+  absl::flat_hash_map<NameId, ValueId> value_by_name_;
+  absl::flat_hash_map<NameId, OpId> op_by_name_;
+  mutable UniqueNames unique_values_, unique_ops_;
+  absl::flat_hash_map<int32_t, ValueId> value_of_cell_;
+  absl::flat_hash_map<int32_t, ValueId> value_of_constant_;
+  std::vector<ValueId> body_results_;
+};
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_IR_BLOCK_H_

@@ -1,0 +1,119 @@
+// The edits of a Block that keep its use lists: a reader knows where it stands
+// in its value's list, so that each change of one input is O(1) however many
+// readers the value has.
+#include "graph/base/check.h"
+#include "graph/ir/block.h"
+#include "graph/ir/program.h"
+
+namespace halftone {
+
+void Block::AddUse(ValueId id, OpId reader, int position) {
+  HT_CHECK(id.valid() && id.index() < values_.size() && !value(id).erased,
+           "an input is not a live value");
+  Value& read = value(id);
+  op(reader).use_indices[position] = static_cast<int32_t>(read.uses.size());
+  read.uses.push_back({reader, position});
+}
+
+void Block::DropUse(OpId reader, int position) {
+  Value& read = value(op(reader).inputs.values_[position]);
+  const int32_t index = op(reader).use_indices[position];
+  const Use last = read.uses.back();
+  read.uses[index] = last;
+  op(last.op).use_indices[last.position] = index;
+  read.uses.pop_back();
+}
+
+void Block::SetInput(OpId id, int position, ValueId value) {
+  Op& reader = op(id);
+  if (reader.inputs.values_[position] == value) return;
+  DropUse(id, position);
+  reader.inputs.values_[position] = value;
+  AddUse(value, id, position);
+}
+
+void Block::ReplaceUses(ValueId from, ValueId to) {
+  if (from == to) return;
+  for (const Use& use : value(from).uses) {
+    op(use.op).inputs.values_[use.position] = to;
+    AddUse(to, use.op, use.position);
+  }
+  value(from).uses.clear();
+  for (ValueId& result : body_results_) {
+    if (result == from) result = to;
+  }
+  if (entry_ == nullptr) return;
+  for (CommitStatement& commit : entry_->commits()) {
+    if (commit.value == from) commit.value = to;
+  }
+  for (Result& result : entry_->results()) {
+    if (result.value == from) result.value = to;
+  }
+}
+
+void Block::SetInputSlot(OpId id, int slot, absl::Span<const ValueId> values) {
+  Op& reader = op(id);
+  SlotValues& inputs = reader.inputs;
+  // A copy: `values` may be this very slot, or another one of this op.
+  const std::vector<ValueId> fresh(values.begin(), values.end());
+  const int begin = inputs.begin(slot);
+  const int old_end = inputs.end(slot);
+  for (int i = begin; i < old_end; ++i) DropUse(id, i);
+  const int shift = static_cast<int>(fresh.size()) - (old_end - begin);
+  inputs.values_.erase(inputs.values_.begin() + begin,
+                       inputs.values_.begin() + old_end);
+  inputs.values_.insert(inputs.values_.begin() + begin, fresh.begin(),
+                        fresh.end());
+  reader.use_indices.erase(reader.use_indices.begin() + begin,
+                           reader.use_indices.begin() + old_end);
+  reader.use_indices.insert(reader.use_indices.begin() + begin, fresh.size(),
+                            0);
+  for (int s = slot; s < inputs.slots(); ++s) inputs.ends_[s] += shift;
+  for (int i = inputs.end(slot); i < static_cast<int>(inputs.values_.size());
+       ++i) {
+    value(inputs.values_[i]).uses[reader.use_indices[i]].position = i;
+  }
+  for (int i = begin; i < inputs.end(slot); ++i)
+    AddUse(fresh[i - begin], id, i);
+}
+
+void Block::InsertResult(Op& op, int slot, ValueId id) {
+  SlotValues& outputs = op.outputs;
+  const int position = outputs.end(slot);
+  outputs.values_.insert(outputs.values_.begin() + position, id);
+  for (int s = slot; s < outputs.slots(); ++s) ++outputs.ends_[s];
+  value(id).definition = Definition::kOp;
+  value(id).index = op.id.index();
+  RenumberResults(op, position);
+}
+
+void Block::RemoveResult(Op& op, int position) {
+  SlotValues& outputs = op.outputs;
+  const int slot = outputs.SlotOf(position);
+  outputs.values_.erase(outputs.values_.begin() + position);
+  for (int s = slot; s < outputs.slots(); ++s) --outputs.ends_[s];
+  RenumberResults(op, position);
+}
+
+void Block::RenumberResults(const Op& op, int from) {
+  for (int i = from; i < static_cast<int>(op.outputs.values_.size()); ++i) {
+    value(op.outputs.values_[i]).result = i;
+  }
+}
+
+ValueId Block::AddOutput(OpId id, int slot, absl::string_view name,
+                         const TensorType& type) {
+  const ValueId output =
+      NewValue(name, program_->Intern(type), Definition::kOp, id.index());
+  InsertResult(op(id), slot, output);
+  return output;
+}
+
+void Block::MoveOutput(ValueId id, OpId to, int slot) {
+  HT_CHECK(value(id).definition == Definition::kOp,
+           "moved a value that no op defines");
+  RemoveResult(op(value(id).op()), value(id).result);
+  InsertResult(op(to), slot, id);
+}
+
+}  // namespace halftone

@@ -1,0 +1,61 @@
+// Why an op or a cast has the precision that it has.
+#ifndef HALFTONE_GRAPH_IR_DECISION_H_
+#define HALFTONE_GRAPH_IR_DECISION_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "graph/base/dtype.h"
+#include "graph/ir/ids.h"
+
+namespace halftone {
+
+// Closed: every op and every cast of a compiled program has one of these.
+enum class Reason : uint8_t {
+  kNone = 0,  // not decided yet; refused by the verifier after precision
+  kWhiteList,
+  kBlackList,
+  kGrayAllLow,
+  kGrayF32Input,
+  kClearFollows,
+  kFollowsReaders,
+  kNoFloatInput,
+  kUserWhite,
+  kUserBlack,
+  kBlackVarname,
+  kNoKernel,
+  kKeepF32Slot,
+  kMinCut,
+  kLoss,
+  kLevel,
+  kGradientOf,
+  kSchema,
+};
+// "WHITE_LIST", "KEEP_F32_SLOT", ...; "" for kNone.
+absl::string_view Name(Reason reason);
+std::optional<Reason> ReasonFromName(absl::string_view name);
+
+struct Decision {
+  DType precision = DType::kInvalid;  // the op computes on this type
+  Reason reason = Reason::kNone;
+  // Names of the ops it came from ("GRAY_ALL_LOW <- conv1"); may be empty.
+  absl::InlinedVector<NameId, 2> because_of;
+};
+
+// The part of a training step that an op belongs to.
+enum class Role : uint8_t {
+  kForward = 0,
+  kBackward,
+  kLossScale,
+  kCommunicate,
+  kOptimize,
+};
+// "forward", "backward", "loss-scale", "communicate", "optimize".
+absl::string_view Name(Role role);
+std::optional<Role> RoleFromName(absl::string_view name);
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_IR_DECISION_H_

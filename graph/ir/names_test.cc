@@ -1,0 +1,159 @@
+// Words of the enums, interned names and unique names.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/ir/attr.h"
+#include "graph/ir/chunked_vector.h"
+#include "graph/ir/decision.h"
+#include "graph/ir/name_table.h"
+#include "graph/ir/unique_names.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+TEST(EnumsTest, NamesReadBack) {
+  for (int i = 1; i <= static_cast<int>(Reason::kSchema); ++i) {
+    const Reason reason = static_cast<Reason>(i);
+    EXPECT_EQ(ReasonFromName(Name(reason)), reason);
+  }
+  for (int i = 0; i <= static_cast<int>(Role::kOptimize); ++i) {
+    const Role role = static_cast<Role>(i);
+    EXPECT_EQ(RoleFromName(Name(role)), role);
+  }
+  EXPECT_EQ(Name(Reason::kNone), "");
+  EXPECT_FALSE(ReasonFromName("").has_value());
+  EXPECT_EQ(Name(Reason::kKeepF32Slot), "KEEP_F32_SLOT");
+  EXPECT_EQ(Name(Reason::kGradientOf), "GRADIENT_OF");
+  EXPECT_EQ(Name(Role::kLossScale), "loss-scale");
+  EXPECT_FALSE(RoleFromName("sideways").has_value());
+}
+
+TEST(EnumsTest, AttrKindsFollowTheVariant) {
+  EXPECT_EQ(Name(KindOf(AttrValue(true))), "bool");
+  EXPECT_EQ(Name(KindOf(AttrValue(int64_t{1}))), "int");
+  EXPECT_EQ(Name(KindOf(AttrValue(1.0))), "float");
+  EXPECT_EQ(Name(KindOf(AttrValue("x"))), "string");
+  EXPECT_EQ(Name(KindOf(AttrValue(std::vector<int64_t>{}))), "ints");
+  EXPECT_EQ(Name(KindOf(AttrValue(std::vector<double>{}))), "floats");
+  EXPECT_EQ(Name(KindOf(AttrValue(std::vector<std::string>{}))), "strings");
+  EXPECT_EQ(Name(KindOf(AttrValue(DType::kF16))), "dtype");
+}
+
+TEST(ChunkedVectorTest, ElementsStayWhereTheyAre) {
+  ChunkedVector<int> vector;
+  std::vector<int*> places;
+  for (int i = 0; i < 5000; ++i) {
+    vector.Add() = i;
+    places.push_back(&vector[i]);
+  }
+  ASSERT_EQ(vector.size(), 5000);
+  const ChunkedVector<int>& constant = vector;
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_EQ(places[i], &constant[i]);
+    ASSERT_EQ(*places[i], i);
+  }
+}
+
+TEST(NameTableTest, InternsOnce) {
+  NameTable names;
+  const NameId a = names.Intern("a");
+  const NameId empty = names.Intern("");
+  EXPECT_EQ(names.Intern(std::string("a")), a);
+  EXPECT_NE(a, empty);
+  EXPECT_EQ(names.name(a), "a");
+  EXPECT_EQ(names.name(empty), "");
+  EXPECT_EQ(names.Find("a"), a);
+  EXPECT_FALSE(names.Find("b").valid());
+}
+
+TEST(NameTableTest, ViewsStayValid) {
+  NameTable names;
+  const absl::string_view first = names.name(names.Intern("first"));
+  const std::string huge(1 << 20, 'x');
+  const NameId long_name = names.Intern(huge);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string name = absl::StrCat("name.", i);
+    ASSERT_EQ(names.name(names.Intern(name)), name);
+  }
+  EXPECT_EQ(first, "first");
+  EXPECT_EQ(names.name(long_name), huge);
+  EXPECT_EQ(names.name(names.Find("name.12345")), "name.12345");
+}
+
+class UniqueNamesTest : public ::testing::Test {
+ protected:
+  std::string Take(absl::string_view base) {
+    std::string name = names_.Find(base, [this](absl::string_view n) {
+      return used_.count(std::string(n)) > 0;
+    });
+    used_.insert(name);
+    return name;
+  }
+  void Drop(const std::string& name) {
+    used_.erase(name);
+    names_.Release(name);
+  }
+  UniqueNames names_;
+  std::set<std::string> used_;
+};
+
+TEST_F(UniqueNamesTest, TakesTheSmallestFree) {
+  EXPECT_EQ(Take("x"), "x");
+  EXPECT_EQ(Take("x"), "x.1");
+  EXPECT_EQ(Take("x"), "x.2");
+  EXPECT_EQ(Take("x.1"), "x.1.1");
+  EXPECT_EQ(Take("y"), "y");
+  used_.insert("x.3");
+  EXPECT_EQ(Take("x"), "x.4");
+}
+
+TEST_F(UniqueNamesTest, ReleasedNamesComeBackSmallestFirst) {
+  for (int i = 0; i < 10; ++i) Take("x");
+  Drop("x.7");
+  Drop("x.3");
+  Drop("x.5");
+  used_.insert("x.3");  // given directly by somebody
+  EXPECT_EQ(Take("x"), "x.5");
+  EXPECT_EQ(Take("x"), "x.7");
+  EXPECT_EQ(Take("x"), "x.10");
+  Drop("x");
+  EXPECT_EQ(Take("x"), "x");
+}
+
+TEST_F(UniqueNamesTest, ReleaseIgnoresOtherNames) {
+  Take("x");
+  Take("x");
+  for (const char* name :
+       {"x.", "x.01", "x.0", "x.-1", "x.99999999999", "x.7y", ".", "", "no"}) {
+    names_.Release(name);
+  }
+  EXPECT_EQ(Take("x"), "x.2");
+}
+
+// The result depends on the names in use alone.
+TEST_F(UniqueNamesTest, ForgettingTheHistoryChangesNothing) {
+  for (int i = 0; i < 50; ++i) Take("x");
+  for (int i = 49; i > 0; i -= 3) Drop(absl::StrCat("x.", i));
+  names_ = UniqueNames();
+  const std::string fresh = Take("x");
+  Drop(fresh);
+  EXPECT_EQ(Take("x"), fresh);
+  EXPECT_EQ(fresh, "x.1");
+}
+
+TEST_F(UniqueNamesTest, ManyOfOneBaseAreNotQuadratic) {
+  for (int i = 0; i < 200000; ++i) Take("x");
+  // A pass that replaces each by two.
+  for (int i = 1; i < 100000; ++i) {
+    Drop(absl::StrCat("x.", i));
+    Take("x");
+    Take("x");
+  }
+  EXPECT_EQ(used_.size(), 200000 + 99999);
+}
+
+}  // namespace
+}  // namespace halftone

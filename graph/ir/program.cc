@@ -1,0 +1,92 @@
+#include "graph/ir/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/base/check.h"
+
+namespace halftone {
+
+ValueId Entry::CommitOf(CellId cell) const {
+  for (const CommitStatement& commit : commits_) {
+    if (commit.cell == cell) return commit.value;
+  }
+  return ValueId();
+}
+
+ValueId Entry::FindResult(absl::string_view name) const {
+  for (const Result& result : results_) {
+    if (result.name == name) return result.value;
+  }
+  return ValueId();
+}
+
+int Program::Symbol(absl::string_view name) {
+  const auto it = std::find(symbols_.begin(), symbols_.end(), name);
+  if (it != symbols_.end()) return static_cast<int>(it - symbols_.begin());
+  if (symbols_.size() == kMaxSymbols) return -1;
+  symbols_.emplace_back(name);
+  return static_cast<int>(symbols_.size()) - 1;
+}
+
+TypeId Program::Intern(const TensorType& type) {
+  const TypeId fresh(static_cast<int32_t>(types_.size()));
+  const auto [it, inserted] = type_ids_.try_emplace(type, fresh);
+  if (inserted) types_.push_back(type);
+  return it->second;
+}
+
+Cell& Program::AddCell(Cell cell) {
+  cell.id = CellId(num_cells());
+  const bool fresh = cell_by_name_.try_emplace(cell.name, cell.id).second;
+  HT_CHECK(fresh, cell.name.c_str());
+  cells_.push_back(std::move(cell));
+  return cells_.back();
+}
+
+CellId Program::FindCell(absl::string_view name) const {
+  const auto it = cell_by_name_.find(name);
+  return it == cell_by_name_.end() ? CellId() : it->second;
+}
+
+Constant& Program::AddConstant(Constant constant) {
+  constant.id = ConstantId(num_constants());
+  const bool fresh =
+      constant_by_name_.try_emplace(constant.name, constant.id).second;
+  HT_CHECK(fresh, constant.name.c_str());
+  constants_.push_back(std::move(constant));
+  return constants_.back();
+}
+
+ConstantId Program::FindConstant(absl::string_view name) const {
+  const auto it = constant_by_name_.find(name);
+  return it == constant_by_name_.end() ? ConstantId() : it->second;
+}
+
+Entry& Program::AddEntry(absl::string_view name) {
+  HT_CHECK(FindEntry(name) == nullptr, "an entry of that name exists");
+  entries_.push_back(std::make_unique<Entry>(this, std::string(name)));
+  return *entries_.back();
+}
+
+Entry* Program::FindEntry(absl::string_view name) {
+  for (const auto& entry : entries_) {
+    if (entry->name() == name) return entry.get();
+  }
+  return nullptr;
+}
+
+const Entry* Program::FindEntry(absl::string_view name) const {
+  return const_cast<Program*>(this)->FindEntry(name);
+}
+
+void Program::RemoveEntry(absl::string_view name) {
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if ((*it)->name() == name) {
+      entries_.erase(it);
+      return;
+    }
+  }
+}
+
+}  // namespace halftone

@@ -1,0 +1,39 @@
+#include "graph/ir/unique_names.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace halftone {
+
+std::string UniqueNames::Find(
+    absl::string_view base, absl::FunctionRef<bool(absl::string_view)> in_use) {
+  if (!in_use(base)) return std::string(base);
+  Suffixes& suffixes = suffixes_[base];
+  while (!suffixes.released.empty()) {
+    std::string name = absl::StrCat(base, ".", suffixes.released.top());
+    if (!in_use(name)) return name;
+    suffixes.released.pop();
+  }
+  while (true) {
+    std::string name = absl::StrCat(base, ".", suffixes.next);
+    if (!in_use(name)) return name;
+    ++suffixes.next;
+  }
+}
+
+void UniqueNames::Release(absl::string_view name) {
+  if (suffixes_.empty()) return;
+  const size_t dot = name.rfind('.');
+  if (dot == absl::string_view::npos) return;
+  const absl::string_view digits = name.substr(dot + 1);
+  int32_t n = 0;
+  // Only what StrCat writes: "x.01" is not a name of ours.
+  if (digits.empty() || digits[0] < '1' || digits[0] > '9' ||
+      !absl::SimpleAtoi(digits, &n)) {
+    return;
+  }
+  const auto it = suffixes_.find(name.substr(0, dot));
+  if (it != suffixes_.end() && n < it->second.next) it->second.released.push(n);
+}
+
+}  // namespace halftone

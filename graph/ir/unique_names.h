@@ -1,0 +1,40 @@
+// Finds free names of the form base, base.1, base.2 ...
+#ifndef HALFTONE_GRAPH_IR_UNIQUE_NAMES_H_
+#define HALFTONE_GRAPH_IR_UNIQUE_NAMES_H_
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+
+namespace halftone {
+
+// Remembers per base where to go on, so that n names of one base cost
+// O(n log n). What it returns depends on the names in use alone, not on the
+// history: a program that was printed and read back gets the same names.
+class UniqueNames {
+ public:
+  // `base` itself or `base.n` with the smallest n >= 1 that is not in use.
+  std::string Find(absl::string_view base,
+                   absl::FunctionRef<bool(absl::string_view)> in_use);
+  // To be called for each name that goes out of use.
+  void Release(absl::string_view name);
+
+ private:
+  struct Suffixes {
+    // 1 .. next-1 were all seen in use; those released since are in `released`.
+    int32_t next = 1;
+    std::priority_queue<int32_t, std::vector<int32_t>, std::greater<int32_t>>
+        released;
+  };
+  absl::flat_hash_map<std::string, Suffixes> suffixes_;
+};
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_IR_UNIQUE_NAMES_H_

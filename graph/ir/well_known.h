@@ -1,0 +1,50 @@
+// Names by which compiler and runtime know feeds, cells and results. All of
+// them are printed in the entry; none is an attribute, so that what varies
+// per step or per run leaves the graph alone.
+#ifndef HALFTONE_GRAPH_IR_WELL_KNOWN_H_
+#define HALFTONE_GRAPH_IR_WELL_KNOWN_H_
+
+namespace halftone {
+
+// Implicit feeds.
+inline constexpr char kLargestCount[] = "@largest_count";  // f32[]
+inline constexpr char kFirstSample[] = "@first_sample";    // i64[]
+inline constexpr char kStop[] = "@stop";                   // f32[], 0 or 1
+inline constexpr char kSeed[] = "@seed";                   // i64[]
+// f32[3]: base lr after batch scaling, total steps, warm-up steps.
+inline constexpr char kSchedule[] = "@schedule";
+
+// Cells.
+inline constexpr char kLossScaling[] = "@loss_scaling";  // f32[]
+inline constexpr char kGoodSteps[] = "@good_steps";      // i32[]
+inline constexpr char kBadSteps[] = "@bad_steps";        // i32[]
+inline constexpr char kAttempted[] = "@attempted";       // i64[]
+inline constexpr char kApplied[] = "@applied";           // i64[]
+
+// Results of `train`; `eval` has those marked (e) and the model's outputs.
+// All are of the whole world, equal on all ranks, except the outputs.
+inline constexpr char kLossSum[] = "@loss_sum";      // f32[]: sum n_r*loss (e)
+inline constexpr char kCount[] = "@count";           // f32[]: sum of n_r (e)
+inline constexpr char kStopped[] = "@stopped";       // f32[]: > 0: a rank stops
+inline constexpr char kMetricPrefix[] = "@metric.";  // + name; f32[] sum (e)
+inline constexpr char kOverPrefix[] = "@over.";      // + name; f32[] sum (e)
+inline constexpr char kFoundInf[] = "@found_inf";    // bool[]
+// i32[]: which gradient is the first bad one: its position in check_finite's
+// inputs (Low, then F32, then Stats); -1 if none.
+inline constexpr char kFirstBad[] = "@first_bad";
+inline constexpr char kGradNorm[] = "@grad_norm";  // f32[], unscaled
+inline constexpr char kLearningRate[] = "@lr";     // f32[]
+// The cells above after the step are results under the cell's name with
+// ".next": "@loss_scaling.next", "@good_steps.next", "@bad_steps.next",
+// "@applied.next", "@attempted.next".
+inline constexpr char kNextSuffix[] = ".next";
+
+// Entries.
+inline constexpr char kTrainEntry[] = "train";
+inline constexpr char kEvalEntry[] = "eval";
+inline constexpr char kInitEntry[] = "init";      // cells from initialisers
+inline constexpr char kDeriveEntry[] = "derive";  // derived cells from cells
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_IR_WELL_KNOWN_H_

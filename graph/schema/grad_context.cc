@@ -1,0 +1,121 @@
+#include "graph/schema/grad_context.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/check.h"
+#include "graph/base/error.h"
+
+namespace halftone {
+namespace {
+
+// The flat position of a slot's i-th value.
+int Flat(const SlotValues& values, int slot, const OpSchema& schema,
+         absl::string_view name, int i) {
+  HT_CHECK(slot >= 0,
+           absl::StrCat(schema.name(), " has no slot ", name).c_str());
+  HT_CHECK(i >= 0 && values.begin(slot) + i < values.end(slot),
+           absl::StrCat(schema.name(), ": slot ", name, " is absent").c_str());
+  return values.begin(slot) + i;
+}
+
+}  // namespace
+
+GradContext::GradContext(Block* block, OpId op, std::vector<ValueId> out_grads,
+                         std::vector<bool> wanted)
+    : block_(block),
+      op_(op),
+      out_grads_(std::move(out_grads)),
+      wanted_(std::move(wanted)),
+      in_grads_(block->op(op).inputs.all().size()) {
+  HT_CHECK(out_grads_.size() == block->op(op).outputs.all().size() &&
+               wanted_.size() == in_grads_.size(),
+           "one gradient per output, one flag per input");
+}
+
+bool GradContext::Has(absl::string_view input_slot) const {
+  return InputCount(input_slot) > 0;
+}
+
+int GradContext::InputCount(absl::string_view slot) const {
+  const int s = op().schema->FindInput(slot);
+  HT_CHECK(s >= 0,
+           absl::StrCat(op().schema->name(), " has no slot ", slot).c_str());
+  return static_cast<int>(op().inputs.slot(s).size());
+}
+
+ValueId GradContext::Input(absl::string_view slot, int i) const {
+  const OpSchema& schema = *op().schema;
+  return op()
+      .inputs.all()[Flat(op().inputs, schema.FindInput(slot), schema, slot, i)];
+}
+
+ValueId GradContext::Output(absl::string_view slot, int i) const {
+  const OpSchema& schema = *op().schema;
+  return op().outputs.all()[Flat(op().outputs, schema.FindOutput(slot), schema,
+                                 slot, i)];
+}
+
+ValueId GradContext::OutGrad(absl::string_view slot, int i) const {
+  const OpSchema& schema = *op().schema;
+  const int s = schema.FindOutput(slot);
+  // An optional output that is absent has no gradient either.
+  if (s >= 0 && !op().outputs.has(s)) return ValueId();
+  return out_grads_[Flat(op().outputs, s, schema, slot, i)];
+}
+
+bool GradContext::Wants(absl::string_view input_slot, int i) const {
+  const OpSchema& schema = *op().schema;
+  const int s = schema.FindInput(input_slot);
+  if (s >= 0 && !op().inputs.has(s)) return false;
+  return wanted_[Flat(op().inputs, s, schema, input_slot, i)];
+}
+
+const AttrValue& GradContext::Attr(absl::string_view name) const {
+  return GetAttr(op(), name);
+}
+
+OpBuilder GradContext::Emit(absl::string_view op_type) {
+  OpBuilder builder(block_, op_type);
+  Decision decision;
+  decision.precision = op().decision.precision;
+  decision.reason = Reason::kGradientOf;
+  decision.because_of.push_back(op().name);
+  builder.Name(absl::StrCat(block_->name(op()), ".grad"))
+      .Role(Role::kBackward)
+      .Why(decision)
+      .Line(op().line)
+      .Unique();
+  return builder;
+}
+
+std::string GradContext::GradName(absl::string_view slot, int i) const {
+  return block_->UniqueValueName(
+      absl::StrCat(block_->name(Input(slot, i)), ".grad"));
+}
+
+absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder builder,
+                                  int i) {
+  builder.FirstOut(GradName(slot, i));
+  HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
+  const ValueId gradient = block_->op(made).outputs.all()[0];
+  const TensorType& expected = type(Input(slot, i));
+  const TensorType& found = type(gradient);
+  if (expected.dims != found.dims) {
+    const auto& symbols = block_->program().symbols();
+    return CompilerBug(block_->name(op()), " (", op().schema->name(),
+                       "): gradient of slot ", slot, ": expected the dims of ",
+                       ToString(expected, symbols), ", found ",
+                       ToString(found, symbols));
+  }
+  SetGrad(slot, gradient, i);
+  return absl::OkStatus();
+}
+
+void GradContext::SetGrad(absl::string_view slot, ValueId gradient, int i) {
+  const OpSchema& schema = *op().schema;
+  in_grads_[Flat(op().inputs, schema.FindInput(slot), schema, slot, i)] =
+      gradient;
+}
+
+}  // namespace halftone

@@ -1,0 +1,64 @@
+#include "graph/schema/op_registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/base/check.h"
+
+namespace halftone {
+
+void OpRegistry::Add(OpSchema schema) {
+  const absl::Status status = schema.Check();
+  HT_CHECK(status.ok(), status.ToString().c_str());
+  const std::string name = schema.name();
+  HT_CHECK(Find(name) == nullptr, ("op registered twice: " + name).c_str());
+  schemas_[name] = std::make_unique<OpSchema>(std::move(schema));
+}
+
+void OpRegistry::AddAlias(absl::string_view alias, absl::string_view name) {
+  HT_CHECK(schemas_.contains(name),
+           ("alias of an unknown op: " + std::string(name)).c_str());
+  HT_CHECK(Find(alias) == nullptr,
+           ("op registered twice: " + std::string(alias)).c_str());
+  aliases_[alias] = std::string(name);
+}
+
+const OpSchema* OpRegistry::Find(absl::string_view name) const {
+  const auto alias = aliases_.find(name);
+  const auto it = schemas_.find(
+      alias == aliases_.end() ? name : absl::string_view(alias->second));
+  return it == schemas_.end() ? nullptr : it->second.get();
+}
+
+std::vector<const OpSchema*> OpRegistry::All() const {
+  std::vector<const OpSchema*> all;
+  for (const auto& [name, schema] : schemas_) all.push_back(schema.get());
+  std::sort(all.begin(), all.end(), [](const OpSchema* a, const OpSchema* b) {
+    return a->name() < b->name();
+  });
+  return all;
+}
+
+std::vector<std::string> OpRegistry::Names() const {
+  std::vector<std::string> names;
+  for (const OpSchema* schema : All()) names.push_back(schema->name());
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> OpRegistry::Aliases() const {
+  std::vector<std::pair<std::string, std::string>> aliases(aliases_.begin(),
+                                                           aliases_.end());
+  std::sort(aliases.begin(), aliases.end());
+  return aliases;
+}
+
+const OpRegistry& Ops() {
+  static const OpRegistry* const registry = [] {
+    auto* all = new OpRegistry;
+    RegisterAllOps(*all);
+    return all;
+  }();
+  return *registry;
+}
+
+}  // namespace halftone

@@ -1,0 +1,100 @@
+// WellKnownValue of op_builder.h: the feeds and cells by which compiler and
+// runtime know each other.
+#include "graph/ir/well_known.h"
+
+#include <iterator>
+#include <utility>
+
+#include "graph/base/error.h"
+#include "graph/schema/op_builder.h"
+
+namespace halftone {
+namespace {
+
+struct WellKnownFeed {
+  const char* name;
+  DType dtype;
+  int elements;  // 0: a scalar
+};
+constexpr WellKnownFeed kFeeds[] = {
+    {kLargestCount, DType::kF32, 0}, {kFirstSample, DType::kI64, 0},
+    {kStop, DType::kF32, 0},         {kSeed, DType::kI64, 0},
+    {kSchedule, DType::kF32, 3},
+};
+
+struct WellKnownCell {
+  const char* name;
+  DType dtype;
+  CellKind kind;
+  Commit commit;
+};
+constexpr WellKnownCell kCells[] = {
+    {kLossScaling, DType::kF32, CellKind::kScaler, Commit::kAlways},
+    {kGoodSteps, DType::kI32, CellKind::kScaler, Commit::kAlways},
+    {kBadSteps, DType::kI32, CellKind::kScaler, Commit::kAlways},
+    {kAttempted, DType::kI64, CellKind::kClock, Commit::kAlways},
+    {kApplied, DType::kI64, CellKind::kClock, Commit::kApplied},
+};
+
+TensorType TypeOf(DType dtype, int elements) {
+  TensorType type;
+  type.dtype = dtype;
+  if (elements > 0) type.dims.push_back(elements);
+  return type;
+}
+
+absl::Status Taken(const Block& block, absl::string_view name,
+                   const TensorType& expected, const TensorType& found) {
+  const auto& symbols = block.program().symbols();
+  return ModelError(name, ": the name is Halftone's own: expected ",
+                    ToString(expected, symbols), ", found ",
+                    ToString(found, symbols),
+                    "; names that begin with @ are not for models");
+}
+
+absl::StatusOr<ValueId> FeedValue(Block& block, const WellKnownFeed& feed) {
+  const TensorType type = TypeOf(feed.dtype, feed.elements);
+  const ValueId known = block.FindValue(feed.name);
+  if (!known.valid()) return block.AddFeed(feed.name, type);
+  if (block.type(known) != type ||
+      block.value(known).definition != Definition::kFeed) {
+    return Taken(block, feed.name, type, block.type(known));
+  }
+  return known;
+}
+
+absl::StatusOr<ValueId> CellValue(Block& block, const WellKnownCell& known) {
+  Program& program = block.program();
+  const TensorType type = TypeOf(known.dtype, 0);
+  CellId id = program.FindCell(known.name);
+  if (!id.valid()) {
+    Cell cell;
+    cell.name = std::string(known.name);
+    cell.type = type;
+    cell.kind = known.kind;
+    cell.commit = known.commit;
+    id = program.AddCell(std::move(cell)).id;
+  }
+  if (program.cell(id).type != type) {
+    return Taken(block, known.name, type, program.cell(id).type);
+  }
+  const ValueId value = block.FindValue(known.name);
+  if (value.valid() && block.value(value).cell() != id) {
+    return Taken(block, known.name, type, block.type(value));
+  }
+  return block.CellValue(id);
+}
+
+}  // namespace
+
+absl::StatusOr<ValueId> WellKnownValue(Block* block, absl::string_view name) {
+  for (const WellKnownFeed& feed : kFeeds) {
+    if (feed.name == name) return FeedValue(*block, feed);
+  }
+  for (const WellKnownCell& cell : kCells) {
+    if (cell.name == name) return CellValue(*block, cell);
+  }
+  return CompilerBug(name, " is not a well-known feed or cell");
+}
+
+}  // namespace halftone
