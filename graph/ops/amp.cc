@@ -1,0 +1,223 @@
+// Loss scaling: seed, check, unscale, scale update; clocks; gradient clipping.
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/ops/infer_helpers.h"
+#include "graph/ops/register_all.h"
+
+namespace halftone {
+namespace ops {
+namespace {
+
+constexpr double kMaxDouble = std::numeric_limits<double>::max();
+
+OpSchema AmpSchema(absl::string_view name, absl::string_view doc) {
+  OpSchema schema(name);
+  schema.Doc(doc).NoGrad().Amp(AmpClass::kBlack);
+  return schema;
+}
+
+// Scalars in, dims of `like` out (or a scalar).
+InferFunction FromScalars(std::vector<std::string> scalars, std::string output,
+                          std::string like = "") {
+  return [scalars, output, like](InferContext& c) -> absl::Status {
+    for (const std::string& slot : scalars) {
+      HT_RETURN_IF_ERROR(ExpectScalars(c, {slot}));
+    }
+    c.SetOutput(output, like.empty() ? Dims() : c.Input(like).dims);
+    return absl::OkStatus();
+  };
+}
+
+// ---- The seed of the backward pass and its inverse.
+
+absl::Status InferInvScale(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"pre", "post"}));
+  return FromScalars({"LossScaling", "Count", "LargestCount"}, "InvScale")(c);
+}
+
+void RegisterScale(OpRegistry& registry) {
+  registry.Add(
+      AmpSchema("gradient_seed",
+                "Out = LossScaling * Count / LargestCount in every element: "
+                "the gradient of the loss; 0 if LargestCount is 0.")
+          .In("LossScaling", "f32", "[]")
+          .In("Count", "f32", "[]: what the loss is a mean over, this rank")
+          .In("LargestCount", "f32", "[]: the most of any rank")
+          .In("Loss", "f32", "any dims, any dtype", kShapeOnly)
+          .Out("Out", "f32", "dims of Loss")
+          .Infer(FromScalars({"LossScaling", "Count", "LargestCount"}, "Out",
+                             "Loss")));
+  registry.Add(
+      AmpSchema("gradient_inv_scale",
+                "InvScale = LargestCount / (LossScaling * p * Count): what "
+                "turns reduced gradients into those of the mean over all "
+                "ranks; 0 if Count is 0. p = 2^-ceil(log2 world) for pre, 1 "
+                "for post.")
+          .In("LossScaling", "f32", "[]")
+          .In("Count", "f32", "[]: summed over all ranks")
+          .In("LargestCount", "f32", "[]: the most of any rank")
+          .Out("InvScale", "f32", "[]")
+          .Attr("gradient_scale", std::string("pre"),
+                "pre: the reduction multiplied gradients by p; post: it did "
+                "not")
+          .Infer(InferInvScale));
+}
+
+// ---- The check.
+
+absl::Status InferCheckFinite(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectScalars(c, {"InvScale"}));
+  c.SetOutput("FoundInf", {});
+  c.SetOutput("FirstBad", {});
+  const size_t gradients =
+      c.InputList("Low").size() + c.InputList("F32").size();
+  c.SetOutput("SquaredNorm", {Dim(static_cast<int64_t>(gradients))});
+  return absl::OkStatus();
+}
+
+absl::Status InferGlobalNorm(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectRank(c, "SquaredNorm", 1, "[n]"));
+  const Dim& n = c.Input("SquaredNorm").dims[0];
+  const std::vector<int64_t>& order = c.Ints("order");
+  std::vector<bool> used(order.size(), false);
+  bool good = order.empty() || n == Dim(static_cast<int64_t>(order.size()));
+  for (const int64_t i : order) {
+    good = good && i >= 0 && i < static_cast<int64_t>(order.size()) && !used[i];
+    if (good) used[i] = true;
+  }
+  if (!good) {
+    return AttrMismatch(c, "order",
+                        absl::StrCat("[], or each of the ", PrintDims(c, {n}),
+                                     " places of SquaredNorm once"));
+  }
+  c.SetOutput("Norm", {});
+  return absl::OkStatus();
+}
+
+absl::Status InferClipFactor(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectRange(c, "max_norm", 0, kMaxDouble));
+  return FromScalars({"Norm"}, "Factor")(c);
+}
+
+void RegisterCheck(OpRegistry& registry) {
+  registry.Add(
+      AmpSchema("check_finite",
+                "Whether a step must be rejected: a gradient times InvScale, a "
+                "statistic or the sum of squared norms is not finite.")
+          .TypeVar("TL", kLowTypes)
+          .In("Low", "TL", "16-bit gradients, any dims", kList)
+          .In("F32", "f32", "f32 gradients, any dims", kList)
+          .In("Stats", "f32", "batch statistics, any dims", kList)
+          .In("InvScale", "f32", "[]")
+          .Out("FoundInf", "bool", "[]: reject")
+          .Out("FirstBad", "i32",
+               "[]: place in Low, F32, Stats of the first that is not finite "
+               "(or of the first such norm); -1 if none")
+          .Out("SquaredNorm", "f32",
+               "[n], n = |Low| + |F32|: sum of (g * InvScale)^2")
+          .Infer(InferCheckFinite)
+          .Accumulate(DType::kF32)
+          .Layout(LayoutRule::kAny));
+  registry.Add(AmpSchema("global_norm", "Norm = sqrt(sum of SquaredNorm).")
+                   .In("SquaredNorm", "f32", "[n]")
+                   .Out("Norm", "f32", "[]")
+                   .Attr("order", std::vector<int64_t>(),
+                         "in which the members are summed; []: as they stand")
+                   .Infer(InferGlobalNorm)
+                   .Accumulate(DType::kF32));
+  registry.Add(
+      AmpSchema("clip_factor", "Factor = min(1, max_norm / (Norm + 1e-6)).")
+          .In("Norm", "f32", "[]")
+          .Out("Factor", "f32", "[]")
+          .RequiredAttr("max_norm", AttrKind::kFloat,
+                        "largest norm that is not scaled down")
+          .Infer(InferClipFactor));
+}
+
+// ---- Gradients times a scalar.
+
+void RegisterScaled(OpRegistry& registry, absl::string_view name,
+                    absl::string_view scalar, absl::string_view doc) {
+  const std::string factor(scalar);
+  registry.Add(AmpSchema(name, doc)
+                   .TypeVar("T", kFloatTypes)
+                   .TypeVar("TOut", kFloatTypes, "f32")
+                   .In("X", "T", "any dims")
+                   .In(factor, "f32", "[]")
+                   .Out("Out", "TOut", "dims of X")
+                   .Infer(FromScalars({factor}, "Out", "X"))
+                   .Layout(LayoutRule::kAny)
+                   .ElementWise());
+}
+
+// ---- The scale's update and the clocks.
+
+absl::Status InferUpdate(InferContext& c) {
+  for (const char* attr : {"incr_every_n_steps", "decr_every_n_nan_or_inf"}) {
+    if (c.Int(attr) < 1) return AttrMismatch(c, attr, "1 or more");
+  }
+  HT_RETURN_IF_ERROR(ExpectRange(c, "incr_ratio", 1, kMaxDouble));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "decr_ratio", 0, 1));
+  for (const char* slot :
+       {"LossScaling", "GoodSteps", "BadSteps", "FoundInf"}) {
+    HT_RETURN_IF_ERROR(ExpectScalars(c, {slot}));
+  }
+  for (const Slot& slot : c.schema().outputs()) c.SetOutput(slot.name, {});
+  return absl::OkStatus();
+}
+
+OpSchema UpdateSchema() {
+  return AmpSchema("update_loss_scaling",
+                   "Bad step: good = 0, bad + 1, at the limit scale = "
+                   "max(floor, scale * decr_ratio) and bad = 0. Clean step: "
+                   "bad = 0, good + 1, at the limit scale * incr_ratio if that "
+                   "is finite and at most ceiling, and good = 0.")
+      .In("LossScaling", "f32", "[]")
+      .In("GoodSteps", "i32", "[]")
+      .In("BadSteps", "i32", "[]")
+      .In("FoundInf", "bool", "[]")
+      .Out("LossScalingOut", "f32", "[]")
+      .Out("GoodStepsOut", "i32", "[]")
+      .Out("BadStepsOut", "i32", "[]")
+      .Attr("incr_every_n_steps", int64_t{1000}, "clean steps in a row")
+      .Attr("decr_every_n_nan_or_inf", int64_t{2}, "bad steps in a row")
+      .Attr("incr_ratio", 2.0, "1: constant scale")
+      .Attr("decr_ratio", 0.5, "1: constant scale")
+      .Attr("floor", 1.0, "smallest scale; 0: none")
+      .Attr("ceiling", 16777216.0, "largest scale; 0 or infinity: none")
+      .Infer(InferUpdate);
+}
+
+void RegisterClocks(OpRegistry& registry) {
+  registry.Add(AmpSchema("tick", "Out = X + 1.")
+                   .In("X", "i64", "[]")
+                   .Out("Out", "i64", "[]")
+                   .Infer(FromScalars({"X"}, "Out")));
+  registry.Add(
+      AmpSchema("tick_applied", "Out = X + 1, or X if the step is rejected.")
+          .In("X", "i64", "[]")
+          .In("FoundInf", "bool", "[]: the step is rejected")
+          .Out("Out", "i64", "[]")
+          .Infer(FromScalars({"X", "FoundInf"}, "Out"))
+          .MayAlias("Out", "X")
+          .Guarded());
+}
+
+}  // namespace
+
+void RegisterAmp(OpRegistry& registry) {
+  RegisterScale(registry);
+  RegisterCheck(registry);
+  RegisterScaled(registry, "unscale", "InvScale", "Out = X * InvScale in f32.");
+  RegisterScaled(registry, "clip_by_factor", "Factor",
+                 "Out = X * Factor in f32.");
+  registry.Add(UpdateSchema());
+  RegisterClocks(registry);
+}
+
+}  // namespace ops
+}  // namespace halftone

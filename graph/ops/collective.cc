@@ -1,0 +1,74 @@
+// Communication between ranks.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/ops/infer_helpers.h"
+#include "graph/ops/register_all.h"
+
+namespace halftone {
+namespace ops {
+namespace {
+
+// Out[i] has the dims and layout of X[i].
+absl::Status InferMembers(InferContext& c) {
+  const auto x = c.InputList("X");
+  if (x.empty()) return SlotMismatch(c, "X", "one value or more");
+  if (c.OutputCount("Out") != static_cast<int>(x.size())) {
+    return c.Error("slot Out: expected ", x.size(),
+                   " values, one per member of X, found ", c.OutputCount("Out"),
+                   "; name each output");
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    c.SetOutput("Out", x[i].dims, i);
+    c.SetOutputLayout("Out", x[i].layout, i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferAllReduce(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(c, "of", {"gradient", "totals", "statistics"}));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"none", "pre"}));
+  if (c.Int("bucket") < 0) return AttrMismatch(c, "bucket", "0 or more");
+  return InferMembers(c);
+}
+
+absl::Status InferBroadcast(InferContext& c) {
+  if (c.Int("root") < 0) return AttrMismatch(c, "root", "a rank, 0 or more");
+  return InferMembers(c);
+}
+
+OpSchema CollectiveSchema(absl::string_view name, absl::string_view doc,
+                          const DTypeSet& dtypes) {
+  OpSchema schema(name);
+  schema.Doc(doc)
+      .TypeVar("T", dtypes)
+      .In("X", "T", "one or more values, any dims", kList | kContiguous)
+      .Out("Out", "T", "one per member of X, its dims", kList | kContiguous)
+      .MayAlias("Out", "X")
+      .NoGrad()
+      .Amp(AmpClass::kGray)
+      .Layout(LayoutRule::kAny);
+  return schema;
+}
+
+}  // namespace
+
+void RegisterCollective(OpRegistry& registry) {
+  registry.Add(
+      CollectiveSchema("all_reduce", "Out = the sum of X over all ranks.",
+                       kFloatTypes)
+          .Attr("of", std::string("gradient"),
+                "gradient, totals or statistics: what is reduced")
+          .Attr("gradient_scale", std::string("none"),
+                "pre: X is multiplied by p = 2^-ceil(log2 world) before the "
+                "sum; none: it is not")
+          .Attr("bucket", int64_t{0}, "index of the bucket, in order")
+          .Infer(InferAllReduce));
+  registry.Add(CollectiveSchema("broadcast", "Out = X of rank root.", kAnyTypes)
+                   .Attr("root", int64_t{0}, "the rank whose values count")
+                   .Infer(InferBroadcast));
+}
+
+}  // namespace ops
+}  // namespace halftone

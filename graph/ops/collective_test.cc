@@ -1,0 +1,46 @@
+#include "graph/ops/op_testing.h"
+
+namespace halftone {
+namespace ops {
+namespace {
+
+using testing::HasSubstr;
+
+Call AllReduce(int outputs,
+               std::vector<std::pair<std::string, AttrValue>> attrs = {}) {
+  Call call = {
+      "all_reduce", {{"X", "f16[8,3,3,3]@channels_last f16[8]"}}, attrs};
+  call.lists = {{"Out", outputs}};
+  return call;
+}
+
+TEST(AllReduce, MembersKeepDimsAndLayout) {
+  EXPECT_EQ(Infer(AllReduce(2, {{"of", "totals"}, {"bucket", 3}})),
+            "Out=f16[8,3,3,3] @channels_last f16[8]");
+  Call broadcast = {"broadcast", {{"X", "i64[] i64[4]"}}};
+  broadcast.lists = {{"Out", 2}};
+  EXPECT_EQ(Infer(broadcast), "Out=i64[] i64[4]");
+}
+
+TEST(AllReduce, Errors) {
+  EXPECT_EQ(Infer(AllReduce(1)),
+            "op (all_reduce): slot Out: expected 2 values, one per member of "
+            "X, found 1; name each output");
+  EXPECT_THAT(Infer(AllReduce(2, {{"of", "gradients"}})),
+              HasSubstr("attribute of: expected one of \"gradient\", "
+                        "\"totals\", \"statistics\", found \"gradients\"; "
+                        "nearest: gradient"));
+  EXPECT_THAT(Infer(AllReduce(2, {{"gradient_scale", "post"}})),
+              HasSubstr("attribute gradient_scale: expected one of \"none\", "
+                        "\"pre\""));
+  EXPECT_THAT(Infer(AllReduce(2, {{"bucket", -1}})),
+              HasSubstr("attribute bucket: expected 0 or more, found -1"));
+  Call broadcast = {"broadcast", {{"X", "f32[4]"}}, {{"root", -1}}};
+  broadcast.lists = {{"Out", 1}};
+  EXPECT_THAT(Infer(broadcast),
+              HasSubstr("attribute root: expected a rank, 0 or more"));
+}
+
+}  // namespace
+}  // namespace ops
+}  // namespace halftone

@@ -1,0 +1,87 @@
+// Ops that make values: initialisers of the startup program, and counts.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/ir/well_known.h"
+#include "graph/ops/infer_helpers.h"
+#include "graph/ops/register_all.h"
+
+namespace halftone {
+namespace ops {
+namespace {
+
+absl::Status InferCreation(InferContext& c) {
+  const std::vector<int64_t>& shape = c.Ints("shape");
+  if (std::any_of(shape.begin(), shape.end(),
+                  [](int64_t dim) { return dim < 0; })) {
+    return AttrMismatch(c, "shape", "dims from 0 up",
+                        "cells have constant dims");
+  }
+  HT_RETURN_IF_ERROR(c.schema().FindInput("Seed") < 0
+                         ? absl::OkStatus()
+                         : ExpectScalars(c, {"Seed"}));
+  c.SetOutput("Out", Dims(shape.begin(), shape.end()));
+  return absl::OkStatus();
+}
+
+OpSchema CreationSchema(absl::string_view name, absl::string_view doc,
+                        const DTypeSet& dtypes) {
+  OpSchema schema(name);
+  schema.Doc(doc)
+      .TypeVar("TOut", dtypes)
+      .Out("Out", "TOut", "dims shape")
+      .Attr("shape", std::vector<int64_t>(), "dims of Out; []: a scalar")
+      .Attr("dtype", DType::kF32, "dtype of Out")
+      .Infer(InferCreation)
+      .NoGrad()
+      .Amp(AmpClass::kGray)
+      .Layout(LayoutRule::kAny)
+      .NoMerge();
+  return schema;
+}
+
+OpSchema RandomSchema(absl::string_view name, absl::string_view doc) {
+  OpSchema schema = CreationSchema(name, doc, kFloatTypes);
+  schema.ImplicitIn("Seed", "i64", kSeed)
+      .Attr("stream", int64_t{0}, "which stream of random numbers");
+  return schema;
+}
+
+OpSchema NormalSchema(absl::string_view name, absl::string_view doc) {
+  OpSchema schema = RandomSchema(name, doc);
+  schema.Attr("mean", 0.0, "of the distribution")
+      .Attr("std", 1.0, "standard deviation, before truncation");
+  return schema;
+}
+
+}  // namespace
+
+void RegisterCreation(OpRegistry& registry) {
+  registry.Add(
+      CreationSchema("init_constant", "Out = value everywhere.", kAnyTypes)
+          .Attr("value", 0.0, "rounded to dtype"));
+  registry.Add(RandomSchema("init_uniform",
+                            "Out = draws from [low, high), by logical "
+                            "element: low + (high - low) * uniform.")
+                   .Attr("low", 0.0, "lower bound")
+                   .Attr("high", 1.0, "upper bound"));
+  registry.Add(
+      NormalSchema("init_normal", "Out = normal draws, by logical element."));
+  registry.Add(NormalSchema("init_truncated_normal",
+                            "init_normal, redrawn where it lies more than two "
+                            "standard deviations from the mean."));
+  registry.Add(OpSchema("element_count")
+                   .Doc("Out = how many elements X has.")
+                   .In("X", "f32", "any dims, any dtype", kShapeOnly)
+                   .Out("Out", "f32", "[]")
+                   .Infer(ScalarOut("Out"))
+                   .NoGrad()
+                   .Amp(AmpClass::kGray)
+                   .NoMerge());
+}
+
+}  // namespace ops
+}  // namespace halftone

@@ -1,0 +1,128 @@
+// What the ops' Infer functions share: axes, broadcasting, reduced dims,
+// sliding windows, and errors that say what to do. Kernels use the parts that
+// need no InferContext, so that shape rules are written once.
+#ifndef HALFTONE_GRAPH_OPS_INFER_HELPERS_H_
+#define HALFTONE_GRAPH_OPS_INFER_HELPERS_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "graph/ir/type.h"
+#include "graph/schema/infer_context.h"
+
+namespace halftone {
+namespace ops {
+
+using InferFunction = std::function<absl::Status(InferContext&)>;
+
+// ---- Errors: "<op> (<type>): slot S: expected E, found F; <advice>".
+
+// `slot` holds one value.
+absl::Status SlotMismatch(const InferContext& c, absl::string_view slot,
+                          absl::string_view expected,
+                          absl::string_view advice = "");
+// The i-th value of a list: "slot X[2]: ...".
+absl::Status MemberMismatch(const InferContext& c, absl::string_view slot,
+                            int i, absl::string_view expected,
+                            absl::string_view advice = "");
+// "attribute strides: expected ..., found [0, 1]; <advice>".
+absl::Status AttrMismatch(const InferContext& c, absl::string_view attr,
+                          absl::string_view expected,
+                          absl::string_view advice = "");
+// "[B,128]".
+std::string PrintDims(const InferContext& c, absl::Span<const Dim> dims);
+
+// ---- Simple rules.
+
+// Errors unless the slot's rank is in [low, high].
+absl::Status ExpectRank(const InferContext& c, absl::string_view slot, int low,
+                        int high, absl::string_view shape);
+absl::Status ExpectRank(const InferContext& c, absl::string_view slot, int rank,
+                        absl::string_view shape);
+// Errors unless the slot, where present, has exactly these dims.
+absl::Status ExpectDims(const InferContext& c, absl::string_view slot,
+                        absl::Span<const Dim> dims, absl::string_view why);
+// Errors unless each slot, where present, is of rank 0.
+absl::Status ExpectScalars(const InferContext& c,
+                           std::initializer_list<absl::string_view> slots);
+// Errors unless the string attribute is one of `words`.
+absl::Status ExpectWord(const InferContext& c, absl::string_view attr,
+                        std::initializer_list<absl::string_view> words);
+// Errors unless the float attribute is finite and in [low, high].
+absl::Status ExpectRange(const InferContext& c, absl::string_view attr,
+                         double low, double high);
+
+// All inputs named have equal dims, and so has the output.
+InferFunction SameDims(std::vector<std::string> inputs, std::string output);
+// The output has rank 0; the inputs are not looked at.
+InferFunction ScalarOut(std::string output);
+
+// ---- Axes.
+
+// An axis in [-rank, rank) as one in [0, rank).
+absl::StatusOr<int> Axis(const InferContext& c, absl::string_view attr,
+                         int rank);
+// Which axes `dim` and `reduce_all` (if the op has it) reduce; an empty `dim`
+// is all. nullopt: an axis is out of range or named twice.
+std::optional<std::vector<bool>> ReducedAxes(absl::Span<const int64_t> dim,
+                                             bool reduce_all, int rank);
+// `dims` without the reduced ones, or with ones in their place.
+Dims ReduceDims(absl::Span<const Dim> dims, const std::vector<bool>& reduced,
+                bool keep_dim);
+
+// Product of the dims.
+Dim Product(absl::Span<const Dim> dims);
+// a + b; nullopt where that is no coefficient x product of symbols.
+std::optional<Dim> Sum(const Dim& a, const Dim& b);
+
+// ---- Broadcasting. Two dims go together if they are equal (symbols too) or
+// one of them is the constant 1.
+
+// `dims` with ones added to be aligned with an operand of rank `rank`: at its
+// end for axis -1, at its dim `axis` otherwise (then trailing ones of `dims`
+// that do not fit are dropped, as Paddle does). nullopt: it does not fit.
+std::optional<Dims> AlignDims(absl::Span<const Dim> dims, int rank,
+                              int64_t axis);
+// The dims of an element-wise op on x and y; nullopt: they do not go together.
+std::optional<Dims> BroadcastDims(absl::Span<const Dim> x,
+                                  absl::Span<const Dim> y, int64_t axis);
+
+// ---- Sliding windows (convolution, pooling).
+
+struct Window {
+  int64_t kernel = 1, stride = 1, before = 0, after = 0, dilation = 1;
+  // A last window that only partly overlaps the input counts (pooling); it
+  // must start inside the input or the padding before it.
+  bool ceil = false;
+};
+// Positions of the window; nullopt if it does not fit once, or if `in` is
+// symbolic and the window does not keep it as it is.
+std::optional<Dim> WindowOutput(const Dim& in, const Window& window);
+
+// Attributes of two dims, height and width, checked for range.
+struct WindowAttrs {
+  std::array<int64_t, 2> strides, dilations;
+  std::array<int64_t, 4> paddings;  // top, bottom, left, right
+};
+// 2 (height, width) or 4 (top, bottom, left, right) paddings as 4.
+std::array<int64_t, 4> FullPaddings(absl::Span<const int64_t> paddings);
+// Reads `strides`, `paddings` and, if the op has it, `dilations`.
+absl::StatusOr<WindowAttrs> ReadWindowAttrs(const InferContext& c);
+// An attribute of two integers in [low, 2^31).
+absl::StatusOr<std::array<int64_t, 2>> ReadPair(const InferContext& c,
+                                                absl::string_view attr,
+                                                int64_t low);
+
+}  // namespace ops
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_OPS_INFER_HELPERS_H_

@@ -1,0 +1,166 @@
+#include "absl/strings/str_cat.h"
+#include "graph/ops/op_testing.h"
+#include "graph/schema/grad_context.h"
+
+namespace halftone {
+namespace ops {
+namespace {
+
+using testing::HasSubstr;
+
+Call Norm(std::string op, std::string x, std::string c = "f32[8]",
+          std::vector<std::pair<std::string, AttrValue>> attrs = {}) {
+  return {op,
+          {{"X", x}, {"Scale", c}, {"Bias", c}, {"Mean", c}, {"Variance", c}},
+          attrs};
+}
+
+TEST(BatchNorm, Outputs) {
+  for (const char* op : {"batch_norm", "sync_batch_norm"}) {
+    EXPECT_EQ(Infer(Norm(op, "f16[B,8,S,S]")),
+              "Y=f16[B,8,S,S]; BatchMean=f32[8]; BatchVariance=f32[8]; "
+              "BatchCount=f32[]");
+    EXPECT_THAT(Infer(Norm(op, "f16[B,8]")), HasSubstr("Y=f16[B,8];"));
+  }
+  EXPECT_THAT(Infer(Norm("batch_norm", "f32[B,8,4,4]@channels_last")),
+              HasSubstr("Y=f32[B,8,4,4] @channels_last; "));
+  EXPECT_EQ(Infer(Norm("scale_bias", "bf16[B,8,4,4]@channels_last")),
+            "Y=bf16[B,8,4,4] @channels_last");
+}
+
+TEST(BatchNorm, Errors) {
+  EXPECT_EQ(Infer(Norm("batch_norm", "f32[B,4,S,S]")),
+            "op (batch_norm): slot Scale: expected dims [4] (C of X, "
+            "f32[B,4,S,S]), found f32[8]; change its dims or those of the "
+            "slots named");
+  EXPECT_THAT(Infer(Norm("scale_bias", "f32[8]")),
+              HasSubstr("slot X: expected [N, C, ...] (rank at least 2), "
+                        "found f32[8]"));
+  EXPECT_THAT(Infer(Norm("batch_norm", "f16[B,8]", "f16[8]")),
+              HasSubstr("slot Scale: expected f32, found f16[8]; cast it"));
+  EXPECT_EQ(
+      Infer(Norm("batch_norm", "f32[B,8]", "f32[8]", {{"momentum", 1.5}})),
+      "op (batch_norm): attribute momentum: expected a number from 0 "
+      "to 1, found 1.5");
+  EXPECT_EQ(
+      Infer(Norm("batch_norm", "f32[B,8]", "f32[8]", {{"epsilon", -1.0}})),
+      "op (batch_norm): attribute epsilon: expected a finite number >= "
+      "0, found -1");
+}
+
+TEST(BatchNorm, Gradient) {
+  Call call = Norm("batch_norm", "T[B,8,4,4]", "f32[8]", {{"epsilon", 0.001}});
+  call.wanted = {"X", "Scale", "Bias"};
+  EXPECT_EQ(
+      GradientInAllTypes(call),
+      "batch_norm_grad(X=X, YGrad=dY, Scale=Scale, BatchMean=op.BatchMean, "
+      "BatchVariance=op.BatchVariance) {epsilon=0.001} -> X.grad : "
+      "f16[B,8,4,4], Scale.grad : f32[8], Bias.grad : f32[8]\n"
+      "X <- X.grad\nScale <- Scale.grad\nBias <- Bias.grad\n");
+  call = Norm("sync_batch_norm", "T[B,8]");
+  call.wanted = {"Bias"};
+  EXPECT_EQ(GradientInAllTypes(call),
+            "sync_batch_norm_grad(X=X, YGrad=dY, Scale=Scale, "
+            "BatchMean=op.BatchMean, BatchVariance=op.BatchVariance, "
+            "BatchCount=op.BatchCount) -> op.grad.XGrad : f16[B,8], "
+            "op.grad.ScaleGrad : f32[8], Bias.grad : f32[8]\n"
+            "Bias <- Bias.grad\n");
+}
+
+// A loss that reads a batch statistic is refused.
+TEST(BatchNorm, NoGradientThroughStatistics) {
+  Program program;
+  Block& block = program.AddEntry("train").block();
+  TensorType image{DType::kF32, Layout::kRowMajor, {Dim(4), Dim(8)}};
+  TensorType vector{DType::kF32, Layout::kRowMajor, {Dim(8)}};
+  OpBuilder builder(&block, "batch_norm");
+  builder.Name("bn1").In("X", block.AddFeed("x", image));
+  for (const char* slot : {"Scale", "Bias", "Mean", "Variance"}) {
+    builder.In(slot, block.AddFeed(slot, vector));
+  }
+  const OpId op = builder.Build().value();
+  GradContext context(
+      &block, op,
+      {ValueId(), block.AddFeed("dMean", vector), ValueId(), ValueId()},
+      std::vector<bool>(5, true));
+  EXPECT_EQ(block.op(op).schema->RunGrad(context).message(),
+            "bn1 (batch_norm): slot BatchMean: expected no gradient, found "
+            "one; the loss must not depend on batch statistics but through Y");
+}
+
+TEST(BatchNormParts, OnImages) {
+  EXPECT_EQ(
+      Infer({"channel_stats", {{"X", "f16[B,8,4,4]"}, {"Shift", "f32[8]"}}}),
+      "Sum=f32[8]; SquaredSum=f32[8]; Count=f32[]");
+  EXPECT_EQ(Infer({"bn_grad_reduce",
+                   {{"X", "f16[B,8,4,4]"},
+                    {"YGrad", "f16[B,8,4,4]"},
+                    {"BatchMean", "f32[8]"},
+                    {"BatchVariance", "f32[8]"}}}),
+            "ScaleGrad=f32[8]; BiasGrad=f32[8]");
+  Call apply = {"bn_grad_apply",
+                {{"X", "f16[B,8,4,4]@channels_last"},
+                 {"YGrad", "f16[B,8,4,4]@channels_last"},
+                 {"A", "f32[8]"},
+                 {"B", "f32[8]"},
+                 {"C0", "f32[8]"}}};
+  EXPECT_EQ(Infer(apply), "XGrad=f16[B,8,4,4] @channels_last");
+  apply.in[1].second = "f16[B,8,4,5]";
+  EXPECT_THAT(Infer(apply), HasSubstr("slot YGrad: expected dims [B,8,4,4] "
+                                      "(those of X), found f16[B,8,4,5]"));
+}
+
+TEST(BatchNormParts, OnVectors) {
+  EXPECT_EQ(Infer({"bn_finalize",
+                   {{"Sum", "f32[8]"},
+                    {"SquaredSum", "f32[8]"},
+                    {"Count", "f32[]"},
+                    {"Shift", "f32[8]"}}}),
+            "BatchMean=f32[8]; BatchVariance=f32[8]");
+  EXPECT_EQ(Infer({"bn_grad_coefficients",
+                   {{"Scale", "f32[8]"},
+                    {"BatchMean", "f32[8]"},
+                    {"BatchVariance", "f32[8]"},
+                    {"ScaleGradSum", "f32[8]"},
+                    {"BiasGradSum", "f32[8]"},
+                    {"Count", "f32[]"}}}),
+            "A=f32[8]; B=f32[8]; C0=f32[8]");
+  EXPECT_EQ(Infer({"bn_local_sums",
+                   {{"BatchMean", "f32[8]"},
+                    {"BatchVariance", "f32[8]"},
+                    {"BatchCount", "f32[]"},
+                    {"Shift", "f32[8]"}}}),
+            "Sum=f32[8]; SquaredSum=f32[8]; Count=f32[]");
+}
+
+TEST(BatchNormParts, VectorErrors) {
+  Call call = {"bn_finalize",
+               {{"Sum", "f32[8]"},
+                {"SquaredSum", "f32[7]"},
+                {"Count", "f32[]"},
+                {"Shift", "f32[8]"}}};
+  EXPECT_EQ(Infer(call),
+            "op (bn_finalize): slot SquaredSum: expected dims [8] (those of "
+            "Sum), found f32[7]; change its dims or those of the slots named");
+  call.in[1].second = "f32[8]";
+  call.in[2].second = "f32[1]";
+  EXPECT_EQ(Infer(call),
+            "op (bn_finalize): slot Count: expected a scalar, dims [], found "
+            "f32[1]; reshape a value of one element to shape []");
+}
+
+TEST(RunningStats, Outputs) {
+  Call call = {"running_stats",
+               {{"OldMean", "f32[8]"},
+                {"OldVariance", "f32[8]"},
+                {"BatchMean", "f32[8]"},
+                {"BatchVariance", "f32[8]"},
+                {"FoundInf", "bool[]"}}};
+  EXPECT_EQ(Infer(call), "Mean=f32[8]; Variance=f32[8]");
+  call.in[3].second = "f32[4]";
+  EXPECT_THAT(Infer(call), HasSubstr("slot BatchVariance: expected dims [8]"));
+}
+
+}  // namespace
+}  // namespace ops
+}  // namespace halftone

@@ -1,0 +1,221 @@
+// Learning rate and multi-tensor parameter updates.
+//
+// All updates work on g = Grad * InvScale * ClipFactor (each where present) in
+// f32, clamped to +-clip_value where that is not 0, and give select(FoundInf,
+// old, new).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/ir/well_known.h"
+#include "graph/ops/infer_helpers.h"
+#include "graph/ops/register_all.h"
+
+namespace halftone {
+namespace ops {
+namespace {
+
+constexpr double kMaxDouble = std::numeric_limits<double>::max();
+// At 1 - beta the bias correction divides; it must not vanish in f32.
+constexpr double kLargestBeta = 1 - 1e-7;
+
+// ---- The learning rate.
+
+absl::Status InferPiecewise(const InferContext& c) {
+  const auto& boundaries = std::get<std::vector<double>>(c.Attr("boundaries"));
+  const auto& values = std::get<std::vector<double>>(c.Attr("values"));
+  const bool finite =
+      std::all_of(boundaries.begin(), boundaries.end(),
+                  [](double b) { return std::isfinite(b) && b >= 0; });
+  if (!finite || !std::is_sorted(boundaries.begin(), boundaries.end())) {
+    return AttrMismatch(c, "boundaries", "numbers from 0 up, ascending");
+  }
+  if (values.size() != boundaries.size() + 1) {
+    return AttrMismatch(c, "values",
+                        absl::StrCat(boundaries.size() + 1,
+                                     " numbers, one more than "
+                                     "boundaries"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferLearningRate(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(
+      c, "policy",
+      {"constant", "cosine", "linear", "piecewise", "poly", "exponential"}));
+  if (c.Str("policy") == "piecewise") HT_RETURN_IF_ERROR(InferPiecewise(c));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "gamma", 0, kMaxDouble));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "power", 0, kMaxDouble));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "min_ratio", 0, 1));
+  HT_RETURN_IF_ERROR(ExpectScalars(c, {"Applied"}));
+  HT_RETURN_IF_ERROR(
+      ExpectDims(c, "Schedule", {Dim(3)}, "base, total steps, warm-up steps"));
+  c.SetOutput("Out", {});
+  return absl::OkStatus();
+}
+
+OpSchema LearningRateSchema() {
+  return OpSchema("learning_rate")
+      .Doc(
+          "With s = Applied and base, total, warm = Schedule: while s < warm, "
+          "Out = base * (s + 1) / warm. Then, with t = (s - warm) / max(1, "
+          "total - warm) kept within [0, 1]: constant: base; cosine: base * "
+          "(min_ratio + (1 - min_ratio) * (1 + cos(pi * t)) / 2); linear: base "
+          "* (1 - (1 - min_ratio) * t); poly: base * (min_ratio + (1 - "
+          "min_ratio) * (1 - t)^power); exponential: base * gamma^(s - warm); "
+          "piecewise: base * values[how many boundaries are passed], one up to "
+          "1 at that fraction of total, one above 1 at that step.")
+      .In("Applied", "i64", "[]: steps applied before this one")
+      .ImplicitIn("Schedule", "f32", kSchedule)
+      .Out("Out", "f32", "[]")
+      .Attr("policy", std::string("constant"),
+            "constant, cosine, linear, piecewise, poly or exponential")
+      .Attr("boundaries", std::vector<double>(),
+            "piecewise: where the factor changes, as fractions of the run up "
+            "to 1, as steps above")
+      .Attr("values", std::vector<double>(),
+            "piecewise: factors, one more than boundaries")
+      .Attr("gamma", 1.0, "exponential: factor per step")
+      .Attr("power", 1.0, "poly: exponent")
+      .Attr("min_ratio", 0.0, "cosine, linear, poly: last factor")
+      .Infer(InferLearningRate)
+      .NoGrad()
+      .Amp(AmpClass::kBlack);
+}
+
+// ---- Updates.
+
+// Slots that hold one value per parameter, with its dims.
+absl::Status ExpectMembers(const InferContext& c, absl::string_view slot) {
+  const auto params = c.InputList("Param");
+  const auto members = c.InputList(slot);
+  if (members.size() != params.size()) {
+    return c.Error("slot ", slot, ": expected ", params.size(),
+                   " values, one per member of Param, found ", members.size(),
+                   "; list them in the order of Param");
+  }
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i].dims == params[i].dims) continue;
+    return MemberMismatch(
+        c, slot, i,
+        absl::StrCat("the dims of Param[", i, "], ", c.Print(params[i])),
+        "list them in the order of Param");
+  }
+  return absl::OkStatus();
+}
+
+// Every list output has one value per parameter; LowOut may have none.
+absl::Status SetMembers(InferContext& c, absl::string_view slot) {
+  const auto params = c.InputList("Param");
+  const int count = c.OutputCount(slot);
+  if (slot == "LowOut" && count == 0) return absl::OkStatus();
+  if (count != static_cast<int>(params.size())) {
+    return c.Error("slot ", slot, ": expected ", params.size(),
+                   " values, one per member of Param",
+                   slot == "LowOut" ? ", or none" : "", ", found ", count,
+                   "; name each output");
+  }
+  for (int i = 0; i < count; ++i) {
+    c.SetOutput(slot, params[i].dims, i);
+    c.SetOutputLayout(slot, params[i].layout, i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferUpdate(InferContext& c) {
+  if (c.InputList("Param").empty()) {
+    return SlotMismatch(c, "Param", "one value or more");
+  }
+  for (const Slot& slot : c.schema().inputs()) {
+    HT_RETURN_IF_ERROR(slot.list() ? ExpectMembers(c, slot.name)
+                                   : ExpectScalars(c, {slot.name}));
+  }
+  for (const Slot& slot : c.schema().outputs()) {
+    HT_RETURN_IF_ERROR(SetMembers(c, slot.name));
+  }
+  for (const AttrSpec& attr : c.schema().attrs()) {
+    if (KindOf(attr.default_value) != AttrKind::kFloat) continue;
+    const bool beta = attr.name == "beta1" || attr.name == "beta2";
+    HT_RETURN_IF_ERROR(
+        ExpectRange(c, attr.name, 0, beta ? kLargestBeta : kMaxDouble));
+  }
+  return absl::OkStatus();
+}
+
+// Slots in the contract's order: Param, Grad, state..., LearningRate,
+// (Applied,) FoundInf, InvScale, ClipFactor -> ParamOut, state outs, LowOut.
+OpSchema UpdateSchema(absl::string_view name, absl::string_view doc,
+                      const std::vector<std::string>& state, bool applied) {
+  OpSchema schema(name);
+  schema.Doc(doc)
+      .TypeVar("P", kFloatTypes)
+      .TypeVar("G", kFloatTypes)
+      .TypeVar("L", kLowTypes)
+      .In("Param", "P", "parameters", kList)
+      .In("Grad", "G", "their gradients, reduced", kList);
+  for (const std::string& slot : state) {
+    schema.In(slot, "f32", "dims of Param", kList);
+  }
+  schema.In("LearningRate", "f32", "[]");
+  if (applied) schema.In("Applied", "i64", "[]: steps applied before this one");
+  schema.In("FoundInf", "bool", "[]: the step is rejected")
+      .In("InvScale", "f32", "[]", kOptional)
+      .In("ClipFactor", "f32", "[]", kOptional)
+      .Out("ParamOut", "P", "new parameters", kList)
+      .MayAlias("ParamOut", "Param");
+  for (const std::string& slot : state) {
+    const std::string out = absl::StrCat(slot, "Out");
+    schema.Out(out, "f32", absl::StrCat("new ", slot), kList)
+        .MayAlias(out, slot);
+  }
+  schema
+      .Out("LowOut", "L", "ParamOut rounded to 16 bits; all or none",
+           kList | kOptional)
+      .Attr("weight_decay", 0.0, "see above; 0: none")
+      .Attr("clip_value", 0.0, "g is clamped to +-clip_value; 0: it is not")
+      .Infer(InferUpdate)
+      .NoGrad()
+      .Amp(AmpClass::kBlack)
+      .Layout(LayoutRule::kAny)
+      .Guarded();
+  return schema;
+}
+
+OpSchema AdamSchema(absl::string_view name, absl::string_view decay) {
+  OpSchema schema = UpdateSchema(
+      name,
+      absl::StrCat(decay,
+                   " Then m = beta1 * m + (1 - beta1) * g, v = beta2 * v + (1 "
+                   "- beta2) * g^2 and, with t = Applied + 1, p -= "
+                   "LearningRate * m / (1 - beta1^t) / (sqrt(v / (1 - "
+                   "beta2^t)) + epsilon)."),
+      {"Moment1", "Moment2"}, /*applied=*/true);
+  schema.Attr("beta1", 0.9, "decay of the first moment")
+      .Attr("beta2", 0.999, "decay of the second moment")
+      .Attr("epsilon", 1e-8, "added to the root");
+  return schema;
+}
+
+}  // namespace
+
+void RegisterOptimizer(OpRegistry& registry) {
+  registry.Add(LearningRateSchema());
+  registry.Add(UpdateSchema(
+      "sgd", "g += weight_decay * p; p -= LearningRate * g.", {}, false));
+  registry.Add(
+      UpdateSchema("momentum",
+                   "g += weight_decay * p; v = mu * v + g; p -= LearningRate "
+                   "* v, or LearningRate * (g + mu * v) with use_nesterov.",
+                   {"Velocity"}, false)
+          .Attr("mu", 0.9, "decay of the velocity")
+          .Attr("use_nesterov", false, "look ahead along the velocity"));
+  registry.Add(AdamSchema("adam", "g += weight_decay * p."));
+  registry.Add(AdamSchema("adamw", "p *= 1 - LearningRate * weight_decay."));
+}
+
+}  // namespace ops
+}  // namespace halftone

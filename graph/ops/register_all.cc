@@ -1,0 +1,23 @@
+#include "graph/ops/register_all.h"
+
+namespace halftone {
+
+void RegisterAllOps(OpRegistry& registry) {
+  ops::RegisterConv(registry);
+  ops::RegisterMatmul(registry);
+  ops::RegisterElementwise(registry);
+  ops::RegisterDropout(registry);
+  ops::RegisterSoftmax(registry);
+  ops::RegisterLoss(registry);
+  ops::RegisterNorm(registry);
+  ops::RegisterPool(registry);
+  ops::RegisterShape(registry);
+  ops::RegisterImage(registry);
+  ops::RegisterCreation(registry);
+  ops::RegisterAmp(registry);
+  ops::RegisterOptimizer(registry);
+  ops::RegisterCollective(registry);
+  ops::RegisterFusion(registry);
+}
+
+}  // namespace halftone

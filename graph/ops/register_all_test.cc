@@ -1,0 +1,289 @@
+// What holds for every op of the registry.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/schema/op_registry.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+// A new op is added here by hand: op names are part of the file formats.
+const std::vector<std::string>& ExpectedNames() {
+  static const auto* const names = new std::vector<std::string>{
+      "abs",
+      "abs_grad",
+      "adam",
+      "adamw",
+      "all_reduce",
+      "assign",
+      "batch_norm",
+      "batch_norm_grad",
+      "bn_finalize",
+      "bn_grad_apply",
+      "bn_grad_coefficients",
+      "bn_grad_reduce",
+      "bn_local_sums",
+      "broadcast",
+      "broadcast_like",
+      "cast",
+      "channel_stats",
+      "check_finite",
+      "clip_by_factor",
+      "clip_factor",
+      "concat",
+      "conv2d",
+      "conv2d_grad_filter",
+      "conv2d_grad_input",
+      "convert_layout",
+      "correct_count",
+      "depthwise_conv2d",
+      "dropout",
+      "dropout_grad",
+      "element_count",
+      "elementwise_add",
+      "elementwise_div",
+      "elementwise_mul",
+      "elementwise_sub",
+      "exp",
+      "flatten",
+      "fusion",
+      "global_norm",
+      "gradient_inv_scale",
+      "gradient_seed",
+      "image_normalize",
+      "init_constant",
+      "init_normal",
+      "init_truncated_normal",
+      "init_uniform",
+      "learning_rate",
+      "log",
+      "matmul",
+      "mean",
+      "momentum",
+      "mul",
+      "pad_like",
+      "pool2d",
+      "pool2d_grad",
+      "reduce_mean",
+      "reduce_sum",
+      "relu",
+      "relu_grad",
+      "reshape",
+      "reshape_like",
+      "running_stats",
+      "scale",
+      "scale_bias",
+      "sgd",
+      "sigmoid",
+      "sigmoid_grad",
+      "slice",
+      "softmax",
+      "softmax_grad",
+      "softmax_with_cross_entropy",
+      "softmax_with_cross_entropy_grad",
+      "sqrt",
+      "square",
+      "sum",
+      "sync_batch_norm",
+      "sync_batch_norm_grad",
+      "tanh",
+      "tanh_grad",
+      "tick",
+      "tick_applied",
+      "top_k",
+      "transpose",
+      "unscale",
+      "update_loss_scaling",
+  };
+  return *names;
+}
+
+TEST(RegistryTest, HasTheExpectedOps) {
+  EXPECT_THAT(Ops().Names(), testing::ElementsAreArray(ExpectedNames()));
+}
+
+TEST(RegistryTest, HasTheExpectedAliases) {
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"cross_entropy_with_softmax", "softmax_with_cross_entropy"},
+      {"flatten2", "flatten"},
+      {"flatten_contiguous_range", "flatten"},
+      {"matmul_v2", "matmul"},
+      {"reshape2", "reshape"},
+      {"top_k_v2", "top_k"},
+      {"transpose2", "transpose"},
+  };
+  EXPECT_THAT(Ops().Aliases(), testing::ElementsAreArray(expected));
+}
+
+TEST(RegistryTest, EverySchemaPassesItsCheck) {
+  for (const OpSchema* schema : Ops().All()) {
+    EXPECT_TRUE(schema->Check().ok()) << schema->Check();
+  }
+}
+
+// The ops of models are differentiable, but for counts and preparation.
+TEST(RegistryTest, ExactlyTheseOpsHaveAGradient) {
+  const std::vector<std::string> expected = {"abs",
+                                             "assign",
+                                             "batch_norm",
+                                             "broadcast_like",
+                                             "cast",
+                                             "concat",
+                                             "conv2d",
+                                             "depthwise_conv2d",
+                                             "dropout",
+                                             "elementwise_add",
+                                             "elementwise_div",
+                                             "elementwise_mul",
+                                             "elementwise_sub",
+                                             "exp",
+                                             "flatten",
+                                             "log",
+                                             "matmul",
+                                             "mean",
+                                             "mul",
+                                             "pad_like",
+                                             "pool2d",
+                                             "reduce_mean",
+                                             "reduce_sum",
+                                             "relu",
+                                             "reshape",
+                                             "reshape_like",
+                                             "scale",
+                                             "sigmoid",
+                                             "slice",
+                                             "softmax",
+                                             "softmax_with_cross_entropy",
+                                             "sqrt",
+                                             "square",
+                                             "sum",
+                                             "sync_batch_norm",
+                                             "tanh",
+                                             "transpose"};
+  std::vector<std::string> found;
+  for (const OpSchema* schema : Ops().All()) {
+    if (schema->has_grad()) found.push_back(schema->name());
+  }
+  EXPECT_THAT(found, testing::ElementsAreArray(expected));
+}
+
+TEST(RegistryTest, EverySlotAndAttributeIsDocumented) {
+  for (const OpSchema* schema : Ops().All()) {
+    for (const Slot& slot : schema->inputs()) {
+      EXPECT_FALSE(slot.doc.empty()) << schema->name() << " " << slot.name;
+    }
+    for (const Slot& slot : schema->outputs()) {
+      EXPECT_FALSE(slot.doc.empty()) << schema->name() << " " << slot.name;
+    }
+    for (const AttrSpec& attr : schema->attrs()) {
+      EXPECT_FALSE(attr.doc.empty()) << schema->name() << " " << attr.name;
+    }
+  }
+}
+
+std::vector<std::string> OpsWith(bool (OpSchema::*trait)() const) {
+  std::vector<std::string> names;
+  for (const OpSchema* schema : Ops().All()) {
+    if ((schema->*trait)()) names.push_back(schema->name());
+  }
+  return names;
+}
+
+TEST(RegistryTest, Traits) {
+  EXPECT_THAT(OpsWith(&OpSchema::guarded),
+              testing::ElementsAre("adam", "adamw", "momentum", "running_stats",
+                                   "sgd", "tick_applied"));
+  EXPECT_THAT(OpsWith(&OpSchema::split_only),
+              testing::ElementsAre("sync_batch_norm", "sync_batch_norm_grad"));
+  EXPECT_THAT(OpsWith(&OpSchema::no_merge),
+              testing::ElementsAre("dropout", "dropout_grad", "element_count",
+                                   "init_constant", "init_normal",
+                                   "init_truncated_normal", "init_uniform"));
+  EXPECT_THAT(
+      OpsWith(&OpSchema::view),
+      testing::ElementsAre("assign", "flatten", "reshape", "reshape_like"));
+}
+
+// Outputs of guarded ops take the storage of the old values.
+TEST(RegistryTest, MayAlias) {
+  const std::vector<std::string> expected = {
+      "adam.ParamOut<-Param",        "adam.Moment1Out<-Moment1",
+      "adam.Moment2Out<-Moment2",    "adamw.ParamOut<-Param",
+      "adamw.Moment1Out<-Moment1",   "adamw.Moment2Out<-Moment2",
+      "all_reduce.Out<-X",           "broadcast.Out<-X",
+      "momentum.ParamOut<-Param",    "momentum.VelocityOut<-Velocity",
+      "running_stats.Mean<-OldMean", "running_stats.Variance<-OldVariance",
+      "sgd.ParamOut<-Param",         "tick_applied.Out<-X"};
+  std::vector<std::string> found;
+  for (const OpSchema* schema : Ops().All()) {
+    for (const Slot& slot : schema->outputs()) {
+      if (slot.may_alias == 0) continue;
+      found.push_back(absl::StrCat(schema->name(), ".", slot.name, "<-",
+                                   schema->inputs()[slot.may_alias - 1].name));
+    }
+  }
+  EXPECT_THAT(found, testing::ElementsAreArray(expected));
+}
+
+TEST(RegistryTest, ToTestNamesAnOpThatTakesTheSameSlots) {
+  for (const OpSchema* schema : Ops().All()) {
+    if (schema->to_test().empty() || schema->to_test() == "identity") continue;
+    const OpSchema* test = Ops().Find(schema->to_test());
+    ASSERT_NE(test, nullptr) << schema->name();
+    for (const Slot& slot : test->inputs()) {
+      EXPECT_GE(schema->FindInput(slot.name), 0) << schema->name();
+    }
+    for (const Slot& slot : test->outputs()) {
+      EXPECT_GE(schema->FindOutput(slot.name), 0) << schema->name();
+    }
+  }
+}
+
+// The published classes (DESIGN, precision rules); backward-only ops and the
+// ops that passes make have theirs from their forward op or role.
+TEST(RegistryTest, AmpClassesOfModelOps) {
+  const auto of = [](AmpClass amp_class) {
+    std::vector<std::string> names;
+    for (const OpSchema* schema : Ops().All()) {
+      if (schema->has_grad() && schema->amp() == amp_class) {
+        names.push_back(schema->name());
+      }
+    }
+    return names;
+  };
+  EXPECT_THAT(
+      of(AmpClass::kWhite),
+      testing::ElementsAre("conv2d", "depthwise_conv2d", "matmul", "mul"));
+  EXPECT_THAT(of(AmpClass::kBlack),
+              testing::ElementsAre(
+                  "exp", "log", "mean", "reduce_mean", "reduce_sum", "softmax",
+                  "softmax_with_cross_entropy", "sqrt", "square"));
+  EXPECT_THAT(
+      of(AmpClass::kGray),
+      testing::ElementsAre(
+          "abs", "batch_norm", "broadcast_like", "dropout", "elementwise_add",
+          "elementwise_div", "elementwise_mul", "elementwise_sub", "relu",
+          "scale", "sigmoid", "sum", "sync_batch_norm", "tanh"));
+  EXPECT_THAT(of(AmpClass::kClear),
+              testing::ElementsAre("assign", "cast", "concat", "flatten",
+                                   "pad_like", "pool2d", "reshape",
+                                   "reshape_like", "slice", "transpose"));
+}
+
+TEST(RegistryTest, NormsKeepTheirParametersInF32) {
+  for (const char* op : {"batch_norm", "sync_batch_norm", "scale_bias"}) {
+    for (const char* slot : {"Scale", "Bias", "Mean", "Variance"}) {
+      const OpSchema& schema = *Ops().Find(op);
+      EXPECT_TRUE(schema.inputs()[schema.FindInput(slot)].keep_f32())
+          << op << " " << slot;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace halftone
