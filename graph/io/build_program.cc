@@ -1,0 +1,348 @@
+// BuildProgram of model_reader.h.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/io/model_graph.h"
+#include "graph/io/model_reader.h"
+#include "graph/io/model_values.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_builder.h"
+#include "graph/schema/op_registry.h"
+#include "graph/schema/place.h"
+#include "graph/verify/limits.h"
+#include "graph/verify/verify.h"
+
+namespace halftone {
+namespace {
+
+int LineOf(const std::vector<int>& lines, int i) {
+  return i < static_cast<int>(lines.size()) ? lines[i] : 0;
+}
+
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(const ModelFile& file)
+      : file_(file),
+        model_(file.model),
+        program_(std::make_unique<Program>()),
+        train_(program_->AddEntry(kTrainEntry)),
+        block_(train_.block()) {}
+
+  absl::StatusOr<std::unique_ptr<Program>> Run();
+
+ private:
+  template <typename... Parts>
+  absl::Status Error(int line, const Parts&... parts) const {
+    return ModelError(PlaceOf(*program_, line), parts...);
+  }
+  absl::Status CheckNew(absl::string_view what, const std::string& name,
+                        int line) const;
+  absl::Status AddFeed(const proto::Feed& feed, int line);
+  absl::Status AddParameter(const proto::Parameter& param, CellKind kind,
+                            int line);
+  absl::Status AddInputs();
+  absl::Status AddOps();
+  absl::Status AddOp(int index);
+  absl::Status AddAttrs(const proto::OpNode& node, const OpSchema& schema,
+                        OpBuilder& builder) const;
+  // That running statistics are declared as such.
+  absl::Status CheckStatistics(const Op& op) const;
+  absl::Status SetLoss();
+  absl::Status SetMetrics();
+  absl::Status SetOutputs();
+  // The value of that name, for the loss and the like.
+  absl::StatusOr<ValueId> Find(int line, absl::string_view what,
+                               const std::string& name) const;
+  absl::Status ExpectScalar(int line, absl::string_view what,
+                            ValueId value) const;
+  std::string Print(ValueId value) const {
+    return ToString(block_.type(value), program_->symbols());
+  }
+
+  const ModelFile& file_;
+  const proto::Model& model_;
+  std::unique_ptr<Program> program_;
+  Entry& train_;
+  Block& block_;
+};
+
+absl::StatusOr<std::unique_ptr<Program>> ProgramBuilder::Run() {
+  program_->name = model_.name();
+  program_->file = file_.file;
+  if (!model_.name().empty() && !BadName(model_.name()).empty()) {
+    return Error(0, "the model's name ", BadName(model_.name()));
+  }
+  if (model_.op_size() == 0) {
+    return Error(0, "expected at least one op, found none; add op { ... }");
+  }
+  HT_RETURN_IF_ERROR(AddInputs());
+  HT_RETURN_IF_ERROR(AddOps());
+  HT_RETURN_IF_ERROR(SetLoss());
+  HT_RETURN_IF_ERROR(SetMetrics());
+  HT_RETURN_IF_ERROR(SetOutputs());
+  if (!model_.has_loss() && model_.metric_size() + model_.output_size() == 0) {
+    return Error(0, "the model computes nothing: expected a loss, metric or ",
+                 "output; add output: \"NAME\"");
+  }
+  VerifyOptions options;
+  options.phase = Phase::kSource;
+  HT_RETURN_IF_ERROR(Verify(*program_, options));
+  return std::move(program_);
+}
+
+// ---- Feeds, parameters, statistics.
+
+absl::Status ProgramBuilder::CheckNew(absl::string_view what,
+                                      const std::string& name, int line) const {
+  if (const std::string wrong = BadName(name); !wrong.empty()) {
+    return Error(line, what, ": its name ", wrong, "; give it another");
+  }
+  if (name[0] == '@') {
+    return Error(line, what, " ", name, ": names that begin with @ are ",
+                 "Halftone's own; rename it");
+  }
+  if (block_.FindValue(name).valid() || program_->FindCell(name).valid()) {
+    return Error(line, what, " ", name, ": two definitions of ", name,
+                 "; rename one");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramBuilder::AddFeed(const proto::Feed& feed, int line) {
+  HT_RETURN_IF_ERROR(CheckNew("feed", feed.name(), line));
+  const auto error = [&](absl::string_view message) {
+    return Error(line, "feed ", feed.name(), ": ", message);
+  };
+  TensorType type;
+  type.dtype = FromProto(feed.dtype());
+  if (type.dtype == DType::kInvalid) return error("expected a dtype");
+  for (int i = 0; i < feed.dims_size(); ++i) {
+    const int64_t dim = feed.dims(i);
+    if (dim == -1 && i == 0) {
+      type.dims.push_back(Dim::Symbol(program_->Symbol("B")));
+    } else if (dim >= 1) {
+      type.dims.emplace_back(dim);
+    } else {
+      return error(absl::StrCat("dims: expected 1 or more (or -1, the batch, ",
+                                "first), found ", dim));
+    }
+  }
+  if (const std::string wrong = BadDims(type); !wrong.empty()) {
+    return error(absl::StrCat("dims: ", wrong));
+  }
+  block_.AddFeed(feed.name(), type);
+  return absl::OkStatus();
+}
+
+absl::Status ProgramBuilder::AddParameter(const proto::Parameter& param,
+                                          CellKind kind, int line) {
+  const bool statistic = kind == CellKind::kStatistic;
+  const absl::string_view what = statistic ? "stat" : "param";
+  HT_RETURN_IF_ERROR(CheckNew(what, param.name(), line));
+  Cell cell;
+  cell.name = param.name();
+  cell.kind = kind;
+  cell.trainable = !statistic && param.trainable();
+  cell.line = line;
+  absl::Status status = SetCellType(param, statistic, &cell);
+  if (status.ok()) status = SetInitializer(param, &cell);
+  if (!status.ok()) {
+    return Annotate(status, absl::StrCat(PlaceOf(*program_, line), what, " ",
+                                         param.name()));
+  }
+  program_->AddCell(std::move(cell));
+  return absl::OkStatus();
+}
+
+absl::Status ProgramBuilder::AddInputs() {
+  for (int i = 0; i < model_.feed_size(); ++i) {
+    HT_RETURN_IF_ERROR(AddFeed(model_.feed(i), LineOf(file_.feed_lines, i)));
+  }
+  for (int i = 0; i < model_.param_size(); ++i) {
+    HT_RETURN_IF_ERROR(AddParameter(model_.param(i), CellKind::kParameter,
+                                    LineOf(file_.param_lines, i)));
+  }
+  for (int i = 0; i < model_.stat_size(); ++i) {
+    HT_RETURN_IF_ERROR(AddParameter(model_.stat(i), CellKind::kStatistic,
+                                    LineOf(file_.stat_lines, i)));
+  }
+  return absl::OkStatus();
+}
+
+// ---- Ops.
+
+absl::Status ProgramBuilder::AddOps() {
+  HT_ASSIGN_OR_RETURN(const std::vector<int> order, OrderOps(file_, block_));
+  for (int index : order) HT_RETURN_IF_ERROR(AddOp(index));
+  return absl::OkStatus();
+}
+
+absl::Status ProgramBuilder::AddOp(int index) {
+  const proto::OpNode& node = model_.op(index);
+  const OpSchema& schema = *Ops().Find(node.type());  // OrderOps has looked
+  OpBuilder builder(&block_, node.type());
+  builder.Name(NameOf(node)).Line(LineOf(file_.op_lines, index));
+  for (const proto::SlotVars& in : node.in()) {
+    std::vector<ValueId> values;
+    for (const std::string& var : in.var()) {
+      ValueId value = block_.FindValue(var);
+      if (!value.valid()) value = block_.CellValue(program_->FindCell(var));
+      values.push_back(value);
+    }
+    builder.In(in.slot(), values);
+  }
+  for (const proto::SlotVars& out : node.out()) {
+    for (const std::string& var : out.var()) builder.Out(out.slot(), var);
+  }
+  const absl::Status attrs = AddAttrs(node, schema, builder);
+  if (!attrs.ok()) {
+    return AtOp(attrs, *program_, LineOf(file_.op_lines, index), NameOf(node),
+                node.type());
+  }
+  HT_ASSIGN_OR_RETURN(const OpId id, builder.Build());
+  return CheckStatistics(block_.op(id));
+}
+
+absl::Status ProgramBuilder::AddAttrs(const proto::OpNode& node,
+                                      const OpSchema& schema,
+                                      OpBuilder& builder) const {
+  bool has_stream = schema.FindAttr("stream") < 0;
+  if (schema.name() == "pool2d") HT_RETURN_IF_ERROR(CheckAdaptive(node));
+  std::vector<bool> seen(schema.attrs().size());
+  for (const proto::Attribute& attr : node.attr()) {
+    const absl::string_view name = AttrName(schema, attr.name());
+    const int index = schema.FindAttr(name);
+    if (index < 0) {  // Build says so, with the nearest
+      builder.Attr(attr.name(), false);
+      break;
+    }
+    if (seen[index]) {
+      return ModelError("attribute ", attr.name(), " is given twice");
+    }
+    seen[index] = true;
+    HT_ASSIGN_OR_RETURN(AttrValue value, FromProto(attr));
+    const auto* number = std::get_if<int64_t>(&value);
+    if (name == "stream" && number != nullptr && *number == 0) continue;
+    has_stream = has_stream || name == "stream";
+    builder.Attr(name, std::move(value));
+  }
+  // Every random op draws from a stream of its own, by its name: what is
+  // drawn does not depend on what else is in the model.
+  if (!has_stream) {
+    const uint64_t hash = StableHash(NameOf(node)) & 0x7fffffff;
+    builder.Attr("stream", static_cast<int64_t>(hash | 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramBuilder::CheckStatistics(const Op& op) const {
+  if (op.schema->to_test() != "scale_bias") return absl::OkStatus();
+  for (const absl::string_view slot : {"Mean", "Variance"}) {
+    const ValueId value = op.in(op.schema->FindInput(slot));
+    const CellId cell = block_.value(value).cell();
+    if (cell.valid() && program_->cell(cell).kind == CellKind::kStatistic) {
+      continue;
+    }
+    return Error(op.line, block_.name(op), " (", op.schema->name(), "): slot ",
+                 slot, ": expected a running statistic, found ",
+                 block_.name(value), "; declare it with stat { ... }");
+  }
+  return absl::OkStatus();
+}
+
+// ---- Loss, metrics, outputs.
+
+absl::StatusOr<ValueId> ProgramBuilder::Find(int line, absl::string_view what,
+                                             const std::string& name) const {
+  if (name.empty()) return Error(line, what, ": expected a value's name");
+  const ValueId value = block_.FindValue(name);
+  if (value.valid()) return value;
+  return Error(line, what, ": no value is called \"", name, "\"",
+               NearestHint(name, ValueNames(block_)));
+}
+
+absl::Status ProgramBuilder::ExpectScalar(int line, absl::string_view what,
+                                          ValueId value) const {
+  if (block_.type(value).Elements() == Dim(1)) return absl::OkStatus();
+  return Error(line, what, ": expected one element, found ", block_.name(value),
+               " : ", Print(value),
+               "; reduce it, for example with mean or reduce_sum");
+}
+
+absl::Status ProgramBuilder::SetLoss() {
+  if (!model_.has_loss()) return absl::OkStatus();
+  const proto::Loss& loss = model_.loss();
+  const int line = LineOf(file_.loss_lines, 0);
+  HT_ASSIGN_OR_RETURN(const ValueId var, Find(line, "loss", loss.var()));
+  if (!block_.value(var).op().valid() || !IsFloat(block_.dtype(var))) {
+    return Error(line, "loss: expected a float result of an op, found ",
+                 loss.var(), " : ", Print(var));
+  }
+  HT_RETURN_IF_ERROR(ExpectScalar(line, "loss", var));
+  if (loss.mean_over().empty()) {
+    return Error(line, "loss: expected mean_over, the value over whose ",
+                 "elements ", loss.var(), " is a mean, found nothing; add ",
+                 "mean_over: \"NAME\"");
+  }
+  HT_RETURN_IF_ERROR(Find(line, "loss: mean_over", loss.mean_over()).status());
+  if (loss.has_mask()) {
+    HT_ASSIGN_OR_RETURN(const ValueId mask,
+                        Find(line, "loss: mask", loss.mask()));
+    if (!IsFloat(block_.dtype(mask))) {
+      return Error(line, "loss: mask: expected a float value, found ",
+                   loss.mask(), " : ", Print(mask), "; cast it");
+    }
+  }
+  program_->loss = {loss.var(), loss.mean_over(), loss.mask()};
+  return absl::OkStatus();
+}
+
+absl::Status ProgramBuilder::SetMetrics() {
+  absl::flat_hash_set<absl::string_view> seen;
+  for (int i = 0; i < model_.metric_size(); ++i) {
+    const proto::Metric& metric = model_.metric(i);
+    const int line = LineOf(file_.metric_lines, i);
+    if (const std::string wrong = BadName(metric.name()); !wrong.empty()) {
+      return Error(line, "metric: its name ", wrong);
+    }
+    const std::string what = absl::StrCat("metric ", metric.name());
+    if (!seen.insert(metric.name()).second) {
+      return Error(line, what, ": two metrics of that name; rename one");
+    }
+    HT_ASSIGN_OR_RETURN(const ValueId var, Find(line, what, metric.var()));
+    HT_RETURN_IF_ERROR(ExpectScalar(line, what, var));
+    HT_RETURN_IF_ERROR(
+        Find(line, absl::StrCat(what, ": over"), metric.over()).status());
+    program_->metrics.push_back({metric.name(), metric.var(), metric.over()});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProgramBuilder::SetOutputs() {
+  absl::flat_hash_set<absl::string_view> seen;
+  for (int i = 0; i < model_.output_size(); ++i) {
+    const std::string& output = model_.output(i);
+    const int line = LineOf(file_.output_lines, i);
+    HT_RETURN_IF_ERROR(Find(line, "output", output).status());
+    if (!seen.insert(output).second) {
+      return Error(line, "output ", output, " is given twice");
+    }
+    program_->outputs.push_back(output);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Program>> BuildProgram(const ModelFile& model) {
+  return ProgramBuilder(model).Run();
+}
+
+}  // namespace halftone

@@ -1,0 +1,311 @@
+#include "graph/io/compiled_model.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/schema/op_registry.h"
+#include "graph/text/text.h"
+#include "graph/verify/verify.h"
+
+namespace halftone {
+namespace {
+
+// Tag of field 17, type fixed64, and the eight bytes of the checksum.
+constexpr absl::string_view kChecksumTag = "\x89\x01";
+constexpr size_t kChecksumBytes = 10;
+
+std::string Checksum(absl::string_view bytes) {
+  std::string field(kChecksumTag);
+  const uint64_t hash = StableHash(bytes);
+  for (int i = 0; i < 8; ++i) {
+    field.push_back(static_cast<char>(hash >> (8 * i)));
+  }
+  return field;
+}
+
+std::string ToBytes(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializePartialToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+// Every feed, parameter, statistic and op of the source with its line.
+template <typename Visit>
+void VisitLines(const ModelFile& file, const Visit& visit) {
+  const auto line = [](const std::vector<int>& lines, int i) {
+    return i < static_cast<int>(lines.size()) ? lines[i] : 0;
+  };
+  const proto::Model& model = file.model;
+  for (int i = 0; i < model.feed_size(); ++i) {
+    visit(model.feed(i).name(), line(file.feed_lines, i));
+  }
+  for (int i = 0; i < model.param_size(); ++i) {
+    visit(model.param(i).name(), line(file.param_lines, i));
+  }
+  for (int i = 0; i < model.stat_size(); ++i) {
+    visit(model.stat(i).name(), line(file.stat_lines, i));
+  }
+  for (int i = 0; i < model.op_size(); ++i) {
+    visit(model.op(i).name(), line(file.op_lines, i));
+  }
+}
+
+void PutLines(const ModelFile& source, proto::CompiledModel* message) {
+  VisitLines(source, [message](const std::string& name, int line) {
+    proto::SourceLine* entry = message->add_source_line();
+    entry->set_name(name);
+    entry->set_line(line);
+  });
+}
+
+void TakeLines(const proto::CompiledModel& message, ModelFile* source) {
+  const proto::Model& model = source->model;
+  const int total = model.feed_size() + model.param_size() + model.stat_size() +
+                    model.op_size();
+  if (message.source_line_size() != total) return;
+  int next = 0;
+  const auto take = [&](int count, std::vector<int>* lines) {
+    for (int i = 0; i < count; ++i) {
+      lines->push_back(message.source_line(next++).line());
+    }
+  };
+  take(model.feed_size(), &source->feed_lines);
+  take(model.param_size(), &source->param_lines);
+  take(model.stat_size(), &source->stat_lines);
+  take(model.op_size(), &source->op_lines);
+}
+
+void AddSchemas(const Block& block, std::set<const OpSchema*>* schemas) {
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    schemas->insert(block.op(id).schema);
+    if (block.op(id).body != nullptr) {
+      AddSchemas(*block.op(id).body, schemas);
+    }
+  }
+}
+
+void PutOpVersions(const Program& program, proto::CompiledModel* message) {
+  std::set<const OpSchema*> schemas;
+  for (const auto& entry : program.entries()) {
+    AddSchemas(entry->block(), &schemas);
+  }
+  std::vector<const OpSchema*> sorted(schemas.begin(), schemas.end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const OpSchema* a, const OpSchema* b) {
+              return a->name() < b->name();
+            });
+  for (const OpSchema* schema : sorted) {
+    proto::OpVersion* version = message->add_op_version();
+    version->set_op(schema->name());
+    version->set_version(schema->version());
+  }
+}
+
+// Reads one file; each refusal says how to get a file that is read.
+class Reader {
+ public:
+  Reader(absl::string_view content, absl::string_view file)
+      : content_(content), file_(file) {}
+
+  absl::StatusOr<CompiledModel> Run(absl::string_view target);
+
+ private:
+  absl::Status ParseMessage();
+  absl::Status CheckVersion() const;
+  absl::Status CheckOps() const;
+  absl::Status CheckTarget(absl::string_view target) const;
+  absl::StatusOr<std::unique_ptr<Program>> ParseProgram() const;
+  absl::Status Damaged(absl::string_view what) const {
+    return ModelError(file_, ": ", what, "; ", Recompile());
+  }
+  std::string Recompile() const {
+    const std::string& source = message_.source_file();
+    return absl::StrCat("compile it again: halftone compile ",
+                        source.empty() ? "MODEL" : source,
+                        " --strategy STRATEGY -o ", file_);
+  }
+
+  absl::string_view content_;
+  std::string file_;
+  proto::CompiledModel message_;
+};
+
+absl::Status Reader::ParseMessage() {
+  if (!IsCompiledModel(content_)) {
+    return ModelError(file_, ": expected a compiled model (.htc), found ",
+                      "another kind of file");
+  }
+  if (static_cast<int64_t>(content_.size()) > kMaxModelBytes) {
+    return ModelError(file_, ": expected at most ", kMaxModelBytes,
+                      " bytes, found ", content_.size());
+  }
+  google::protobuf::io::CodedInputStream stream(
+      reinterpret_cast<const uint8_t*>(content_.data()),
+      static_cast<int>(content_.size()));
+  stream.SetTotalBytesLimit(static_cast<int>(content_.size()));
+  stream.SetRecursionLimit(16);
+  const bool parsed = message_.ParsePartialFromCodedStream(&stream) &&
+                      stream.ConsumedEntireMessage();
+  HT_RETURN_IF_ERROR(CheckVersion());
+  const size_t size =
+      content_.size() - std::min(kChecksumBytes, content_.size());
+  if (!parsed || Checksum(content_.substr(0, size)) != content_.substr(size)) {
+    return Damaged(
+        "the file is truncated or damaged: its checksum is not "
+        "that of its content");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Reader::CheckVersion() const {
+  if (message_.format_version() > kCompiledModelFormat) {
+    return Damaged(absl::StrCat(
+        "expected format version ", kCompiledModelFormat, " or the one before",
+        ", found ", message_.format_version(), ", written by a newer version (",
+        message_.producer(), ") than this ", kProducer));
+  }
+  if (message_.required_features_size() > 0) {
+    return Damaged(
+        absl::StrCat("it needs the feature \"", message_.required_features(0),
+                     "\", which this ", kProducer,
+                     " does not have (written by ", message_.producer(), ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Reader::CheckOps() const {
+  if (message_.format_version() < 1) {
+    return Damaged("it has no format version");
+  }
+  for (const proto::OpVersion& op : message_.op_version()) {
+    const OpSchema* schema = Ops().Find(op.op());
+    if (schema != nullptr && schema->version() == op.version()) continue;
+    return Damaged(absl::StrCat(
+        "it uses version ", op.version(), " of op ", op.op(), ", this ",
+        kProducer, " has ",
+        schema == nullptr ? "no such op"
+                          : absl::StrCat("version ", schema->version())));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Reader::CheckTarget(absl::string_view target) const {
+  if (target.empty() || target == message_.target()) return absl::OkStatus();
+  return ModelError(file_, ": expected a model compiled for ", target,
+                    ", found one for ", message_.target(),
+                    "; compile it again: halftone compile ", file_,
+                    " --target ", target, " -o ", file_);
+}
+
+absl::StatusOr<std::unique_ptr<Program>> Reader::ParseProgram() const {
+  auto parsed = Parse(message_.program(), absl::StrCat(file_, "(program)"));
+  if (!parsed.ok()) return Damaged(parsed.status().message());
+  std::unique_ptr<Program> program = *std::move(parsed);
+  program->file = message_.source_file();
+  VerifyOptions options;
+  options.phase = Phase::kLowered;
+  const absl::Status verified = Verify(*program, options);
+  if (!verified.ok()) {
+    return Damaged(
+        absl::StrCat("its program breaks a rule: ", verified.message()));
+  }
+  if (Hex64(StableHash(message_.program())) != message_.fingerprint() ||
+      StateSignature(*program) != message_.state_signature()) {
+    return Damaged("fingerprint or state signature is not its program's");
+  }
+  return program;
+}
+
+absl::StatusOr<CompiledModel> Reader::Run(absl::string_view target) {
+  HT_RETURN_IF_ERROR(ParseMessage());
+  HT_RETURN_IF_ERROR(CheckOps());
+  HT_RETURN_IF_ERROR(CheckTarget(target));
+  CompiledModel model;
+  HT_ASSIGN_OR_RETURN(model.program, ParseProgram());
+  model.source.model = std::move(*message_.mutable_source());
+  model.source.file = message_.source_file();
+  TakeLines(message_, &model.source);
+  model.strategy = std::move(*message_.mutable_strategy());
+  model.op_lists = std::move(*message_.mutable_op_lists());
+  model.origins.assign(message_.origin().begin(), message_.origin().end());
+  model.report = std::move(*message_.mutable_report());
+  model.target = message_.target();
+  model.fingerprint = message_.fingerprint();
+  return model;
+}
+
+}  // namespace
+
+bool IsCompiledModel(absl::string_view content) {
+  // Field 1, the magic word, is always first.
+  const absl::string_view magic = kCompiledModelMagic;
+  return content.size() > magic.size() + 2 && content[0] == 0x0a &&
+         content[1] == static_cast<char>(magic.size()) &&
+         absl::StartsWith(content.substr(2), magic);
+}
+
+std::string SerializeCompiledModel(const CompiledModel& model) {
+  proto::CompiledModel message;
+  message.set_magic(kCompiledModelMagic);
+  message.set_format_version(kCompiledModelFormat);
+  message.set_producer(kProducer);
+  message.set_target(model.target);
+  message.set_program(Print(*model.program));
+  *message.mutable_source() = model.source.model;
+  message.set_source_file(model.source.file);
+  PutLines(model.source, &message);
+  *message.mutable_strategy() = model.strategy;
+  for (const proto::FieldOrigin& origin : model.origins) {
+    *message.add_origin() = origin;
+  }
+  *message.mutable_op_lists() = model.op_lists;
+  *message.mutable_report() = model.report;
+  for (proto::PassRow& pass : *message.mutable_report()->mutable_pass()) {
+    pass.clear_ms();
+  }
+  message.set_state_signature(StateSignature(*model.program));
+  PutOpVersions(*model.program, &message);
+  message.set_fingerprint(Hex64(StableHash(message.program())));
+  std::string bytes = ToBytes(message);
+  bytes += Checksum(bytes);
+  return bytes;
+}
+
+absl::StatusOr<CompiledModel> ParseCompiledModel(absl::string_view content,
+                                                 absl::string_view file,
+                                                 absl::string_view target) {
+  return Reader(content, file).Run(target);
+}
+
+std::string StateSignature(const Program& program) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind != CellKind::kParameter &&
+        cell.kind != CellKind::kStatistic && cell.kind != CellKind::kSlot) {
+      continue;
+    }
+    std::string line = absl::StrCat(cell.name.size(), " ", cell.name);
+    for (const Dim& dim : cell.type.dims) {
+      absl::StrAppend(&line, " ", dim.coefficient());
+    }
+    lines.push_back(std::move(line));
+  }
+  std::sort(lines.begin(), lines.end());
+  std::string text;
+  for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  return Hex64(StableHash(text));
+}
+
+}  // namespace halftone

@@ -1,0 +1,55 @@
+// The compiled model (.htc) as the compiler writes and the runtime reads it.
+#ifndef HALFTONE_GRAPH_IO_COMPILED_MODEL_H_
+#define HALFTONE_GRAPH_IO_COMPILED_MODEL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "graph/io/model_reader.h"
+#include "graph/ir/program.h"
+#include "proto/compiled_model.pb.h"
+
+namespace halftone {
+
+// Readers accept this version and the one before.
+inline constexpr int kCompiledModelFormat = 1;
+inline constexpr char kCompiledModelMagic[] = "halftone-compiled-model";
+inline constexpr char kProducer[] = "halftone 0.1.0";
+
+// Whether the file begins as every .htc of any version does.
+bool IsCompiledModel(absl::string_view content);
+
+struct CompiledModel {
+  // Entries train (if there is an optimizer), eval, init, derive.
+  std::unique_ptr<Program> program;
+  ModelFile source;
+  proto::Strategy strategy;  // resolved
+  proto::OpLists op_lists;
+  std::vector<proto::FieldOrigin> origins;
+  proto::CompileReport report;
+  std::string target;       // "cpu"
+  std::string fingerprint;  // of program
+};
+
+// Deterministic bytes: the same compile gives the same file. Pass times, which
+// differ from run to run, are left out; the fingerprint is made anew.
+std::string SerializeCompiledModel(const CompiledModel& model);
+
+// Refuses (kModel) truncated or damaged bytes (a checksum over all of them
+// ends the file), another format version ("written by a newer version"),
+// unknown required features and op versions, and another target than `target`
+// unless it is empty, each with the command to recompile. The program is
+// verified at Phase::kLowered.
+absl::StatusOr<CompiledModel> ParseCompiledModel(absl::string_view content,
+                                                 absl::string_view file,
+                                                 absl::string_view target);
+
+// Names and logical shapes of parameters, statistics and slots, hashed.
+std::string StateSignature(const Program& program);
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_IO_COMPILED_MODEL_H_

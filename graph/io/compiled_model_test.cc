@@ -1,0 +1,201 @@
+#include "graph/io/compiled_model.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/text/text.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kProgram[] = R"(program "p" dim B
+cell w : f32[4,3] parameter applied init=constant(0.5)
+cell w.cast_fp16 : f16[4,3] derived(w) applied
+entry eval {
+  feed x : f16[B,4]
+  y: matmul(X=x, Y=w.cast_fp16) -> (Out=y : f16[B,3])   forward f16 WHITE_LIST line=5
+  result y = y
+}
+entry derive {
+  w.low: cast(X=w) -> (Out=w.low : f16[4,3]) {to=f16}   forward f16 SCHEMA
+  commit w.cast_fp16 <- w.low
+}
+)";
+
+CompiledModel Example() {
+  CompiledModel model;
+  model.program = Parse(kProgram, "p.ht").value();
+  model.source.file = "models/p.pbtxt";
+  proto::Model& source = model.source.model;
+  source.add_feed()->set_name("x");
+  source.add_param()->set_name("w");
+  source.add_op()->set_type("matmul");
+  model.source.feed_lines = {2};
+  model.source.param_lines = {3};
+  model.source.op_lines = {5};
+  model.strategy.mutable_amp()->set_level("O2");
+  model.op_lists.add_white("conv2d");
+  model.origins.emplace_back();
+  model.origins.back().set_path("amp.level");
+  model.origins.back().set_origin("--level");
+  model.report.add_op()->set_name("y");
+  proto::PassRow* pass = model.report.add_pass();
+  pass->set_name("insert-casts");
+  pass->set_ms(1.5);
+  model.target = "cpu";
+  return model;
+}
+
+std::string MessageOf(absl::string_view content, absl::string_view target) {
+  const auto model = ParseCompiledModel(content, "m.htc", target);
+  EXPECT_FALSE(model.ok());
+  EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kModel);
+  return std::string(model.status().message());
+}
+
+// The bytes of `model` after `edit` of the message, with a true checksum.
+template <typename Edit>
+std::string Edited(const Edit& edit) {
+  proto::CompiledModel message;
+  EXPECT_TRUE(message.ParseFromString(SerializeCompiledModel(Example())));
+  message.clear_checksum();
+  edit(message);
+  std::string bytes = message.SerializeAsString();
+  proto::CompiledModel tail;
+  tail.set_checksum(StableHash(bytes));
+  return bytes + tail.SerializeAsString();
+}
+
+TEST(CompiledModelTest, RoundTrip) {
+  const CompiledModel model = Example();
+  const std::string bytes = SerializeCompiledModel(model);
+  const auto read = ParseCompiledModel(bytes, "m.htc", "cpu");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Print(*read->program), kProgram);
+  EXPECT_EQ(read->program->file, "models/p.pbtxt");
+  EXPECT_EQ(read->fingerprint, Hex64(Fingerprint(*model.program)));
+  EXPECT_EQ(read->source.file, "models/p.pbtxt");
+  EXPECT_EQ(read->source.model.SerializeAsString(),
+            model.source.model.SerializeAsString());
+  EXPECT_EQ(read->source.feed_lines, std::vector<int>({2}));
+  EXPECT_EQ(read->source.param_lines, std::vector<int>({3}));
+  EXPECT_EQ(read->source.op_lines, std::vector<int>({5}));
+  EXPECT_EQ(read->strategy.amp().level(), "O2");
+  EXPECT_EQ(read->op_lists.white(0), "conv2d");
+  EXPECT_EQ(read->origins[0].origin(), "--level");
+  EXPECT_EQ(read->report.op(0).name(), "y");
+  EXPECT_EQ(read->target, "cpu");
+  EXPECT_EQ(SerializeCompiledModel(*read), bytes);
+}
+
+TEST(CompiledModelTest, TheSameCompileGivesTheSameBytes) {
+  CompiledModel other = Example();
+  other.report.mutable_pass(0)->set_ms(99);
+  EXPECT_EQ(SerializeCompiledModel(other), SerializeCompiledModel(Example()));
+}
+
+TEST(CompiledModelTest, EveryTruncationIsRefused) {
+  const std::string bytes = SerializeCompiledModel(Example());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_NE(MessageOf(bytes.substr(0, size), "cpu"), "") << size;
+  }
+  EXPECT_THAT(MessageOf(bytes.substr(0, bytes.size() / 2), ""),
+              HasSubstr("truncated or damaged"));
+  EXPECT_THAT(MessageOf("name: \"x\"", ""),
+              HasSubstr("expected a compiled model"));
+}
+
+TEST(CompiledModelTest, EveryFlippedBitIsRefused) {
+  const std::string bytes = SerializeCompiledModel(Example());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ (1 << (i % 8)));
+    EXPECT_NE(MessageOf(damaged, "cpu"), "") << i;
+  }
+}
+
+TEST(CompiledModelTest, ANewerVersion) {
+  const std::string bytes = Edited([](proto::CompiledModel& m) {
+    m.set_format_version(2);
+    m.set_producer("halftone 9");
+  });
+  EXPECT_THAT(MessageOf(bytes, "cpu"),
+              HasSubstr("written by a newer version (halftone 9)"));
+  EXPECT_THAT(MessageOf(bytes, "cpu"),
+              HasSubstr("halftone compile models/p.pbtxt"));
+}
+
+TEST(CompiledModelTest, AnUnknownFeature) {
+  EXPECT_THAT(MessageOf(Edited([](proto::CompiledModel& m) {
+                          m.add_required_features("sharding");
+                        }),
+                        ""),
+              HasSubstr("it needs the feature \"sharding\""));
+}
+
+TEST(CompiledModelTest, AnotherVersionOfAnOp) {
+  EXPECT_THAT(MessageOf(Edited([](proto::CompiledModel& m) {
+                          m.mutable_op_version(0)->set_version(7);
+                        }),
+                        ""),
+              HasSubstr("it uses version 7 of op cast"));
+  EXPECT_THAT(MessageOf(Edited([](proto::CompiledModel& m) {
+                          m.mutable_op_version(0)->set_op("warp");
+                        }),
+                        ""),
+              HasSubstr("no such op"));
+}
+
+TEST(CompiledModelTest, AnotherTarget) {
+  EXPECT_THAT(MessageOf(SerializeCompiledModel(Example()), "sm_90"),
+              HasSubstr("compiled for sm_90, found one for cpu; compile it "
+                        "again: halftone compile m.htc --target sm_90"));
+}
+
+TEST(CompiledModelTest, AProgramThatBreaksARule) {
+  const auto with = [](absl::string_view from, absl::string_view to) {
+    return Edited([&](proto::CompiledModel& m) {
+      m.set_program(absl::StrReplaceAll(kProgram, {{from, to}}));
+      m.set_fingerprint(Hex64(StableHash(m.program())));
+    });
+  };
+  EXPECT_THAT(MessageOf(with("y : f16[B,3]", "y : f16[B,4]"), ""),
+              HasSubstr("its program breaks a rule"));
+  EXPECT_THAT(MessageOf(with("matmul", "matmull"), ""),
+              HasSubstr("m.htc(program):6:6: expected an op"));
+  EXPECT_THAT(MessageOf(with("[4,3]", "[4,5]"), ""),
+              HasSubstr("its program breaks a rule"));
+  EXPECT_THAT(MessageOf(Edited([](proto::CompiledModel& m) {
+                          m.set_program(absl::StrCat(m.program(), "# more\n"));
+                        }),
+                        ""),
+              HasSubstr("fingerprint or state signature"));
+}
+
+TEST(StateSignatureTest, IsOfNamesAndLogicalShapes) {
+  const auto signature = [](absl::string_view cells) {
+    return StateSignature(
+        *Parse(absl::StrCat("program p\n", cells), "p").value());
+  };
+  const std::string base = signature(
+      "cell a : f32[2,3] parameter\ncell b : f32[4] slot(a)\ncell c : f32[4] "
+      "statistic\n");
+  // Neither order nor level, layout or what is derived matters.
+  EXPECT_EQ(base, signature("cell c : f32[4] statistic\ncell a : f16[2,3] "
+                            "parameter trainable\ncell b : f32[4] slot(a)\n"
+                            "cell d : f16[2,3] derived(a)\ncell s : f32[] "
+                            "scaler\n"));
+  EXPECT_NE(base, signature("cell a : f32[3,2] parameter\ncell b : f32[4] "
+                            "slot(a)\ncell c : f32[4] statistic\n"));
+  EXPECT_NE(base, signature("cell a : f32[2,3] parameter\n"));
+}
+
+}  // namespace
+}  // namespace halftone

@@ -1,0 +1,142 @@
+// ParseTextProto of model_reader.h.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/text_format.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/io/model_reader.h"
+
+namespace halftone {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+
+constexpr char kNoField[] = "has no field named";
+
+// The n-th text in double quotes; empty if there is none.
+std::string Quoted(absl::string_view message, size_t n) {
+  const std::vector<std::string> parts = absl::StrSplit(message, '"');
+  return 2 * n + 1 < parts.size() ? parts[2 * n + 1] : "";
+}
+
+// The enum of the field called `field` in `root` or a message below it.
+const EnumDescriptor* FindEnum(const Descriptor* root, const std::string& field,
+                               absl::flat_hash_set<const Descriptor*>* seen) {
+  if (!seen->insert(root).second) return nullptr;
+  for (int i = 0; i < root->field_count(); ++i) {
+    const FieldDescriptor* f = root->field(i);
+    if (f->name() == field && f->enum_type() != nullptr) return f->enum_type();
+    if (f->message_type() == nullptr) continue;
+    const EnumDescriptor* found = FindEnum(f->message_type(), field, seen);
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+// Protobuf's message with what it leaves out: the nearest name.
+std::string Improve(const Descriptor* root, const std::string& message) {
+  if (absl::StrContains(message, kNoField)) {
+    const std::string type = Quoted(message, 0), field = Quoted(message, 1);
+    const Descriptor* descriptor =
+        root->file()->pool()->FindMessageTypeByName(type);
+    if (descriptor == nullptr) return message;
+    std::vector<std::string> names;
+    for (int i = 0; i < descriptor->field_count(); ++i) {
+      names.push_back(descriptor->field(i)->name());
+    }
+    const std::string hint = NearestHint(field, names);
+    return absl::StrCat("unknown field \"", field, "\" in ", descriptor->name(),
+                        hint.empty() ? absl::StrCat("; expected one of ",
+                                                    absl::StrJoin(names, " "))
+                                     : hint);
+  }
+  if (absl::StrContains(message, "Unknown enumeration value")) {
+    const std::string value = Quoted(message, 0), field = Quoted(message, 1);
+    absl::flat_hash_set<const Descriptor*> seen;
+    const EnumDescriptor* type = FindEnum(root, field, &seen);
+    if (type == nullptr) return message;
+    std::vector<std::string> names;
+    for (int i = 0; i < type->value_count(); ++i) {
+      if (type->value(i)->number() != 0)
+        names.push_back(type->value(i)->name());
+    }
+    return absl::StrCat("unknown ", field, " ", value,
+                        NearestHint(value, names), "; expected one of ",
+                        absl::StrJoin(names, " "));
+  }
+  return message;
+}
+
+// Keeps the first error: later ones follow from it.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (!message_.empty()) return;
+    line_ = line;
+    column_ = column;
+    message_ = message;
+  }
+
+  absl::Status ToStatus(absl::string_view content, absl::string_view file,
+                        const Descriptor* root) {
+    if (absl::StrContains(message_, kNoField)) {
+      MoveTo(content, Quoted(message_, 1));
+    }
+    const std::string place =
+        line_ < 0 ? std::string(file)
+                  : absl::StrCat(file, ":", line_ + 1, ":", column_ + 1);
+    return ModelError(place, ": ",
+                      message_.empty()
+                          ? absl::StrCat("not a text-format ", root->name())
+                          : Improve(root, message_));
+  }
+
+ private:
+  // Protobuf names the place behind an unknown field: goes back to its name.
+  void MoveTo(absl::string_view content, const std::string& field) {
+    size_t begin = 0;
+    for (int i = 0; i < line_; ++i) begin = content.find('\n', begin) + 1;
+    const size_t end = std::min(content.find('\n', begin), content.size());
+    const size_t at =
+        content.substr(0, std::min(begin + column_, end)).rfind(field);
+    if (at == absl::string_view::npos) return;
+    const absl::string_view before = content.substr(0, at);
+    line_ = static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+    column_ = static_cast<int>(at - (before.rfind('\n') + 1));
+  }
+
+  int line_ = -1;
+  int column_ = 0;
+  std::string message_;
+};
+
+}  // namespace
+
+absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
+                            google::protobuf::Message* message) {
+  if (static_cast<int64_t>(content.size()) > kMaxModelBytes) {
+    return ModelError(file, ": expected at most ", kMaxModelBytes,
+                      " bytes, found ", content.size());
+  }
+  google::protobuf::io::ArrayInputStream stream(
+      content.data(), static_cast<int>(content.size()));
+  google::protobuf::TextFormat::Parser parser;
+  FirstError errors;
+  parser.RecordErrorsTo(&errors);
+  parser.SetRecursionLimit(64);
+  if (parser.Parse(&stream, message)) return absl::OkStatus();
+  return errors.ToStatus(content, file, message->GetDescriptor());
+}
+
+}  // namespace halftone

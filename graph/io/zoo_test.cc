@@ -1,0 +1,137 @@
+#include "graph/io/zoo.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "graph/io/model_reader.h"
+#include "graph/ir/program.h"
+#include "graph/schema/op_schema.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+std::unique_ptr<Program> Build(const std::string& name) {
+  const auto model = ZooModel(name);
+  EXPECT_TRUE(model.ok()) << model.status();
+  const auto file = ParseModel(PrintModel(*model), name);
+  EXPECT_TRUE(file.ok()) << file.status();
+  auto program = BuildProgram(*file);
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? *std::move(program) : nullptr;
+}
+
+struct Counts {
+  int64_t values = 0;
+  int tensors = 0;
+  int64_t norm_values = 0;  // of scales and biases
+  int convs = 0, norms = 0;
+};
+
+Counts Count(const Program& program) {
+  Counts counts;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (!cell.trainable) continue;
+    const int64_t n = cell.type.Elements().coefficient();
+    counts.values += n;
+    ++counts.tensors;
+    if (absl::EndsWith(cell.name, ".scale") ||
+        absl::EndsWith(cell.name, ".bias")) {
+      counts.norm_values += n;
+    }
+  }
+  const Block& block = program.entries()[0]->block();
+  for (OpId id : block.ops()) {
+    const std::string& type = block.op(id).schema->name();
+    counts.convs += type == "conv2d";
+    counts.norms += type == "batch_norm";
+  }
+  return counts;
+}
+
+TEST(ZooTest, PrintingKeepsEveryModel) {
+  for (const std::string& name : ZooNames()) {
+    const auto model = ZooModel(name);
+    ASSERT_TRUE(model.ok());
+    const auto file = ParseModel(PrintModel(*model), name);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(file->model.SerializeAsString(), model->SerializeAsString())
+        << name;
+  }
+}
+
+// The published counts (torchvision's models of the same names).
+TEST(ZooTest, ResNet50) {
+  const auto program = Build("resnet50");
+  ASSERT_NE(program, nullptr);
+  const Counts counts = Count(*program);
+  EXPECT_EQ(counts.values, 25557032);
+  EXPECT_EQ(counts.tensors, 161);
+  EXPECT_EQ(counts.convs, 53);
+  EXPECT_EQ(counts.norms, 53);
+  EXPECT_EQ(counts.norm_values, 53120);
+  const Block& block = program->entries()[0]->block();
+  const ValueId pooled = block.FindValue("pool");
+  EXPECT_EQ(ToString(block.type(pooled), program->symbols()),
+            "f32[B,2048,1,1]");
+}
+
+TEST(ZooTest, Vgg16) {
+  const auto program = Build("vgg16");
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(Count(*program).values, 138357544);
+  EXPECT_EQ(Count(*program).tensors, 32);
+}
+
+TEST(ZooTest, MnistConvnet) {
+  const auto program = Build("mnist_convnet");
+  ASSERT_NE(program, nullptr);
+  EXPECT_EQ(Count(*program).values, 29034);
+  EXPECT_EQ(Count(*program).tensors, 10);
+}
+
+TEST(ZooTest, TheFilesInModelsAreTheZoos) {
+  for (const std::string name : {"mnist_convnet", "mlp", "small_resnet"}) {
+    const auto content = ReadFile(absl::StrCat("models/", name, ".pbtxt"));
+    ASSERT_TRUE(content.ok()) << content.status();
+    std::string without_comments;
+    for (absl::string_view line : absl::StrSplit(*content, '\n')) {
+      if (!absl::StartsWith(line, "#") && !line.empty()) {
+        absl::StrAppend(&without_comments, line, "\n");
+      }
+    }
+    EXPECT_EQ(without_comments, PrintModel(*ZooModel(name)));
+    EXPECT_NE(Build(name), nullptr);
+  }
+}
+
+TEST(ZooTest, PrintsWhatNoZooModelHas) {
+  const std::string text = R"(name: "a\"b"
+feed { name: "x" dims: [-1] }
+param { name: "w" dtype: I64 dims: [3] init { normal { mean: 1 std: 0.1 } } trainable: false }
+op { type: "sum" name: "s" in { slot: "X" var: "x" var: "y" } out { slot: "Out" } attr { name: "l" floats: [0.1, inf] }
+     attr { name: "m" strings: "a" strings: "b" } attr { name: "e" } }
+param { name: "unused" }
+loss { mask: "m" }
+)";
+  const auto file = ParseModel(text, "m");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::string printed = PrintModel(file->model);
+  const auto again = ParseModel(printed, "m");
+  ASSERT_TRUE(again.ok()) << again.status() << printed;
+  EXPECT_EQ(again->model.SerializeAsString(), file->model.SerializeAsString());
+}
+
+TEST(ZooTest, AnUnknownNameGetsTheNearest) {
+  const absl::Status status = ZooModel("resnet5").status();
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kUsage);
+  EXPECT_TRUE(absl::StrContains(status.message(), "nearest: resnet50"));
+}
+
+}  // namespace
+}  // namespace halftone

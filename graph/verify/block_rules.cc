@@ -1,0 +1,167 @@
+// Names, definitions and use lists of values; the list of ops.
+#include "graph/verify/limits.h"
+#include "graph/verify/rules.h"
+
+namespace halftone {
+namespace verify {
+namespace {
+
+// The list of ops is whole: both directions agree and the count is right.
+void CheckOpList(BlockScope& scope) {
+  const Block& block = scope.block;
+  OpId previous;
+  int count = 0;
+  for (OpId id = block.first(); id.valid() && count <= block.num_ops();
+       id = block.op(id).next) {
+    const Op& op = block.op(id);
+    if (op.erased || op.previous != previous || op.id != id) {
+      scope.report.AtOp(block, op, "the list of ops is broken here");
+    }
+    previous = id;
+    ++count;
+  }
+  if (count != block.num_ops() || block.last() != previous) {
+    scope.report.At(0, "expected ", block.num_ops(), " ops in the list, found ",
+                    count > block.num_ops() ? "more" : absl::StrCat(count));
+  }
+}
+
+void CheckBodyResults(BlockScope& scope) {
+  for (ValueId result : scope.block.body_results()) {
+    if (!IsLive(scope.block, result)) {
+      scope.report.At(0, "a result is not a live value");
+    }
+  }
+  if (scope.entry != nullptr && !scope.block.body_results().empty()) {
+    scope.report.At(0, "expected body results in fusions alone");
+  }
+}
+
+// The name of a cell or constant denotes it, and nothing else, in an entry.
+void CheckShadows(BlockScope& scope) {
+  if (scope.entry == nullptr) return;
+  const auto check = [&scope](const std::string& name, Definition expected) {
+    const ValueId value = scope.block.FindValue(name);
+    if (!value.valid() || scope.block.value(value).definition == expected) {
+      return;
+    }
+    scope.report.At(0, "value ", name,
+                    ": expected a name that no cell or constant has");
+  };
+  const Program& program = scope.program;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    check(program.cell(CellId(i)).name, Definition::kCell);
+  }
+  for (int i = 0; i < program.num_constants(); ++i) {
+    check(program.constant(ConstantId(i)).name, Definition::kConstant);
+  }
+}
+
+void CheckValueName(BlockScope& scope, const Value& value) {
+  const absl::string_view name = scope.block.name(value.id);
+  const std::string wrong = BadName(name);
+  if (!wrong.empty()) scope.report.At(0, "a value's name ", wrong);
+  if (!FirstTime(value.name.index(), scope.value_names)) {
+    scope.report.At(0, "two values are called ", name);
+  }
+}
+
+void CheckValueType(BlockScope& scope, const Value& value) {
+  if (!FirstTime(value.type.index(), scope.types)) return;
+  const TensorType& type = scope.program.type(value.type);
+  const std::string wrong = BadDims(type);
+  if (type.dtype == DType::kInvalid || !wrong.empty()) {
+    scope.report.At(0, "value ", scope.block.name(value.id), ": ",
+                    wrong.empty() ? "it has no dtype" : wrong, ", found ",
+                    scope.Print(type));
+  }
+}
+
+void ExpectSame(BlockScope& scope, const Value& value, absl::string_view what,
+                absl::string_view name, const TensorType& type) {
+  const absl::string_view found = scope.block.name(value.id);
+  if (name != found) {
+    scope.report.At(0, "value ", found, ": expected the name of its ", what,
+                    ", ", name);
+  }
+  const TensorType& stored = scope.program.type(value.type);
+  if (stored != type) {
+    scope.report.At(0, "value ", found, ": expected the type of its ", what,
+                    ", ", scope.Print(type), ", found ", scope.Print(stored));
+  }
+}
+
+// Back references: the definition knows the value as the value knows it.
+void CheckDefinition(BlockScope& scope, const Value& value) {
+  const Program& program = scope.program;
+  bool sound = true;
+  switch (value.definition) {
+    case Definition::kFeed:
+      break;
+    case Definition::kConstant:
+      sound = value.index >= 0 && value.index < program.num_constants();
+      if (sound) {
+        const Constant& constant = program.constant(ConstantId(value.index));
+        ExpectSame(scope, value, "constant", constant.name, constant.type);
+      }
+      break;
+    case Definition::kCell:
+      sound = value.index >= 0 && value.index < program.num_cells();
+      if (sound) {
+        const Cell& cell = program.cell(CellId(value.index));
+        ExpectSame(scope, value, "cell", cell.name, cell.type);
+      }
+      break;
+    case Definition::kOp: {
+      sound = value.index >= 0 && value.index < scope.block.op_limit();
+      if (!sound) break;
+      const Op& op = scope.block.op(OpId(value.index));
+      const auto outputs = op.outputs.all();
+      sound = !op.erased && value.result >= 0 &&
+              value.result < static_cast<int>(outputs.size()) &&
+              outputs[value.result] == value.id;
+      break;
+    }
+  }
+  if (!sound) {
+    scope.report.At(0, "value ", scope.block.name(value.id),
+                    ": its definition does not know it");
+  }
+}
+
+// Every use names an op that reads the value there. That every input is among
+// its value's uses is a rule of ops.
+void CheckUses(BlockScope& scope, const Value& value) {
+  const Block& block = scope.block;
+  for (const Use& use : value.uses) {
+    const bool sound =
+        use.op.valid() && use.op.index() < block.op_limit() &&
+        !block.op(use.op).erased && use.position >= 0 &&
+        use.position < static_cast<int>(block.op(use.op).inputs.all().size()) &&
+        block.op(use.op).inputs.all()[use.position] == value.id;
+    if (!sound) {
+      scope.report.At(0, "value ", block.name(value.id),
+                      ": a use does not read it");
+    }
+  }
+}
+
+constexpr BlockRule kBlockRules[] = {
+    {Phase::kSource, CheckOpList},
+    {Phase::kSource, CheckBodyResults},
+    {Phase::kSource, CheckShadows},
+};
+constexpr ValueRule kValueRules[] = {
+    {Phase::kSource, CheckValueName},
+    {Phase::kSource, CheckValueType},
+    {Phase::kSource, CheckDefinition},
+    {Phase::kSource, CheckUses},
+};
+
+}  // namespace
+
+absl::Span<const BlockRule> BlockRules() { return kBlockRules; }
+absl::Span<const ValueRule> ValueRules() { return kValueRules; }
+
+}  // namespace verify
+}  // namespace halftone

@@ -1,0 +1,152 @@
+// The verifier's rules: one small function each, in tables by what they look
+// at. verify.cc walks the program and calls them.
+#ifndef HALFTONE_GRAPH_VERIFY_RULES_H_
+#define HALFTONE_GRAPH_VERIFY_RULES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "graph/ir/program.h"
+#include "graph/verify/verify.h"
+
+namespace halftone {
+namespace verify {
+
+// Collects violations; text is made only when there is one.
+class Reporter {
+ public:
+  static constexpr int kMost = 20;
+
+  Reporter(const Program& program, Phase phase)
+      : program_(program), phase_(phase) {}
+
+  // Of the entry whose violations follow; null: the program's own.
+  void SetEntry(const Entry* entry) { entry_ = entry; }
+  // "file:line: <parts>".
+  template <typename... Parts>
+  void At(int line, const Parts&... parts) {
+    if (Counts()) Add(line, absl::StrCat(parts...));
+  }
+  // "file:line: conv1 (conv2d): <parts>".
+  template <typename... Parts>
+  void AtOp(const Block& block, const Op& op, const Parts&... parts) {
+    if (Counts()) Add(op.line, absl::StrCat(Label(block, op), ": ", parts...));
+  }
+  // A message that names its place itself.
+  void Message(absl::string_view message);
+
+  int count() const { return count_; }
+  absl::Status ToStatus() const;
+
+ private:
+  bool Counts() { return ++count_ <= kMost; }
+  void Add(int line, const std::string& message);
+  static std::string Label(const Block& block, const Op& op);
+
+  const Program& program_;
+  const Phase phase_;
+  const Entry* entry_ = nullptr;
+  int count_ = 0;
+  std::vector<std::string> messages_;
+};
+
+// Remembers ops whose types agree with their schema: CheckTypes depends on
+// schema, types and attributes alone, and programs repeat themselves.
+class CheckedTypes {
+ public:
+  // Whether an op like this one passed; a new one is noted as passing.
+  bool Passed(const Block& block, const Op& op);
+  // Takes back what the last call noted.
+  void Forget() { seen_.erase(last_); }
+
+ private:
+  struct Place {
+    const Block* block;
+    const Op* op;
+  };
+  static bool Same(const Place& a, const Place& b);
+  absl::flat_hash_map<size_t, Place> seen_;  // by hash; the first of each
+  size_t last_ = 0;
+};
+
+// The block of an entry, or the body of a fusion.
+struct BlockScope {
+  const Program& program;
+  const Block& block;
+  const Entry* entry;  // null in a body
+  Phase phase;
+  Reporter& report;
+  CheckedTypes& checked;
+
+  // By op id: the walk has passed it.
+  std::vector<bool> defined = {};
+  // By name or type id: met before.
+  std::vector<bool> value_names = {}, op_names = {}, types = {};
+  // By value id: the op that last listed it in a contiguous slot.
+  std::vector<OpId> member_of = {};
+
+  std::string Print(const TensorType& type) const {
+    return ToString(type, program.symbols());
+  }
+};
+
+struct ProgramRule {
+  Phase from;
+  void (*check)(const Program&, Phase, Reporter&);
+};
+struct BlockRule {
+  Phase from;
+  void (*check)(BlockScope&);
+};
+struct ValueRule {
+  Phase from;
+  void (*check)(BlockScope&, const Value&);
+};
+// Called in order for each op; false: the op is too broken for later rules.
+struct OpRule {
+  Phase from;
+  bool (*check)(BlockScope&, const Op&);
+};
+struct EntryRule {
+  Phase from;
+  void (*check)(const Entry&, Phase, Reporter&);
+};
+
+absl::Span<const ProgramRule> ProgramRules();  // program_rules.cc
+absl::Span<const BlockRule> BlockRules();      // block_rules.cc
+absl::Span<const ValueRule> ValueRules();      // block_rules.cc
+absl::Span<const OpRule> OpRules();            // op_rules.cc
+absl::Span<const EntryRule> EntryRules();      // entry_rules.cc
+
+// Runs the rules of blocks, values and ops (verify.cc).
+void CheckBlock(const Program& program, const Block& block, const Entry* entry,
+                Phase phase, Reporter& report, CheckedTypes& checked);
+
+// Rules of entries that need a file of their own.
+void CheckGuards(const Entry& entry, Phase phase, Reporter& report);
+void CheckReductions(const Entry& entry, Phase phase, Reporter& report);
+void CheckUpdates(const Entry& entry, Phase phase, Reporter& report);
+
+// Marks `index`; false if it was marked before.
+inline bool FirstTime(int index, std::vector<bool>& seen) {
+  if (index >= static_cast<int>(seen.size()))
+    seen.resize(index + index / 2 + 8);
+  if (seen[index]) return false;
+  seen[index] = true;
+  return true;
+}
+
+// Whether the id is one of the block's live values.
+inline bool IsLive(const Block& block, ValueId id) {
+  return id.valid() && id.index() < block.value_limit() &&
+         !block.value(id).erased;
+}
+
+}  // namespace verify
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_VERIFY_RULES_H_
