@@ -1,0 +1,32 @@
+// The one entry point of the compiler.
+#ifndef HALFTONE_PASSES_COMPILE_H_
+#define HALFTONE_PASSES_COMPILE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "graph/io/compiled_model.h"
+#include "passes/kernel_set.h"
+#include "passes/options/options.h"
+
+namespace halftone {
+namespace passes {
+
+struct CompileFlags {
+  bool verify_each = false;
+  std::string dump_dir;    // NNN.<pass>.txt after each pass; empty: none
+  std::string dump_after;  // regular expression over pass names; empty: all
+};
+
+// Rewrites a copy of the model's forward program into a compiled model.
+// Errors: kModel for what model or strategy ask wrongly, kCompilerBug (with
+// the pass's name) for a pass that broke a rule.
+absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
+                                      const Options& options,
+                                      const KernelSet& kernels,
+                                      const CompileFlags& flags);
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_COMPILE_H_

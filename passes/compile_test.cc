@@ -1,0 +1,380 @@
+#include "passes/compile.h"
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "graph/io/zoo.h"
+#include "graph/ir/well_known.h"
+#include "graph/text/text.h"
+#include "gtest/gtest.h"
+#include "passes/testing/kernels.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+using testing::ElementsAre;
+
+absl::StatusOr<CompiledModel> CompileFiles(
+    const std::string& model, const std::string& strategy,
+    const std::vector<Override>& overrides = {},
+    const CompileFlags& flags = {.verify_each = true}) {
+  HT_ASSIGN_OR_RETURN(const ModelFile file, ReadModel(model));
+  StrategyFile read;
+  if (!strategy.empty()) {
+    HT_ASSIGN_OR_RETURN(read, ReadStrategy(strategy));
+  }
+  HT_ASSIGN_OR_RETURN(const Options options, ResolveOptions(read, overrides));
+  return Compile(file, options, AllKernels(), flags);
+}
+
+std::map<std::string, int> Fates(const proto::CompileReport& report) {
+  std::map<std::string, int> fates;
+  for (const proto::CastRow& row : report.cast()) ++fates[row.fate()];
+  return fates;
+}
+
+const proto::CastRow* FindCast(const proto::CompileReport& report,
+                               const std::string& name) {
+  for (const proto::CastRow& row : report.cast()) {
+    if (row.name() == name) return &row;
+  }
+  return nullptr;
+}
+
+const proto::OpRow* FindOp(const proto::CompileReport& report,
+                           const std::string& name) {
+  for (const proto::OpRow& row : report.op()) {
+    if (row.name() == name) return &row;
+  }
+  return nullptr;
+}
+
+std::string NoteOf(const proto::CompileReport& report,
+                   const std::string& code) {
+  for (const proto::Note& note : report.note()) {
+    if (note.code() == code) return note.text();
+  }
+  return "";
+}
+
+CompiledModel MustCompile(const std::string& strategy,
+                          const std::vector<Override>& overrides = {}) {
+  auto model = CompileFiles("models/mnist_convnet.pbtxt", strategy, overrides);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : CompiledModel();
+}
+
+// ---- The example of the documentation: mnist_convnet at O1.
+
+TEST(CompileTest, MnistAtO1HasItsEntries) {
+  const CompiledModel model = MustCompile("models/mnist_o1.pbtxt");
+  for (const char* entry :
+       {kTrainEntry, kEvalEntry, kInitEntry, kDeriveEntry}) {
+    EXPECT_NE(model.program->FindEntry(entry), nullptr) << entry;
+  }
+  EXPECT_EQ(model.target, "cpu");
+  EXPECT_EQ(model.fingerprint.size(), 16);
+  EXPECT_EQ(model.strategy.amp().level(), "O1");
+  EXPECT_FALSE(model.origins.empty());
+  EXPECT_GE(model.report.pass_size(), 16);
+}
+
+TEST(CompileTest, MnistAtO1Casts) {
+  const CompiledModel model = MustCompile("models/mnist_o1.pbtxt");
+  SCOPED_TRACE(Print(*model.program));
+  // Six weights and biases and their gradients live in cells.
+  const std::map<std::string, int> expected = {{"cell", 12}, {"folded", 3}};
+  EXPECT_EQ(Fates(model.report), expected);
+
+  const proto::CastRow* x = FindCast(model.report, "x.cast_fp16");
+  ASSERT_NE(x, nullptr);
+  EXPECT_EQ(x->value(), "x");
+  EXPECT_EQ(x->from(), "f32");
+  EXPECT_EQ(x->to(), "f16");
+  EXPECT_EQ(x->reason(), "WHITE_LIST");
+  EXPECT_THAT(x->because_of(), ElementsAre("conv1"));
+  EXPECT_EQ(x->elements(), 28 * 28);
+  EXPECT_EQ(x->batch_power(), 1);
+  EXPECT_THAT(x->for_op(), ElementsAre("conv1"));
+  EXPECT_EQ(x->fate(), "folded");
+  EXPECT_THAT(x->into(), ElementsAre("x"));
+  const proto::CastRow* back = FindCast(model.report, "logits.grad");
+  ASSERT_NE(back, nullptr);
+  EXPECT_EQ(back->role(), "backward");
+  EXPECT_EQ(back->fate(), "folded");
+  EXPECT_THAT(back->into(), ElementsAre("ce.grad"));
+  const proto::CastRow* weight = FindCast(model.report, "fc.w.cast_fp16");
+  ASSERT_NE(weight, nullptr);
+  EXPECT_EQ(weight->fate(), "cell");
+  EXPECT_EQ(weight->batch_power(), 0);
+}
+
+TEST(CompileTest, MnistAtO1Ops) {
+  const CompiledModel model = MustCompile("models/mnist_o1.pbtxt");
+  int low = 0, forward = 0;
+  for (const proto::OpRow& row : model.report.op()) {
+    EXPECT_NE(row.reason(), "") << row.name();
+    EXPECT_NE(row.precision(), "") << row.name();
+    if (row.role() != "forward") continue;
+    ++forward;
+    low += row.precision() == "f16";
+  }
+  EXPECT_EQ(forward, 15);
+  EXPECT_EQ(low, 12);
+  const proto::OpRow* bn1 = FindOp(model.report, "bn1");
+  ASSERT_NE(bn1, nullptr);
+  EXPECT_EQ(bn1->type(), "sync_batch_norm");
+  EXPECT_EQ(bn1->reason(), "GRAY_ALL_LOW");
+  EXPECT_THAT(bn1->because_of(), ElementsAre("conv1"));
+  EXPECT_EQ(bn1->op_class(), "gray");
+  EXPECT_EQ(bn1->keep_f32_slot_size(), 4);
+  EXPECT_GT(bn1->line(), 0);
+  EXPECT_EQ(bn1->input(0).slot(), "X");
+  EXPECT_EQ(bn1->input(0).value(0), "conv1");
+}
+
+TEST(CompileTest, MnistAtO1ParametersBucketsAndNotes) {
+  const CompiledModel model = MustCompile("models/mnist_o1.pbtxt");
+  std::map<std::string, int64_t> bytes;
+  for (const proto::BucketRow& row : model.report.bucket()) {
+    bytes[row.dtype()] += row.bytes();
+  }
+  const std::map<std::string, int64_t> expected = {{"f16", 57876},
+                                                   {"f32", 384}};
+  EXPECT_EQ(bytes, expected);
+  int low_cells = 0;
+  int64_t elements = 0;
+  for (const proto::ParamRow& row : model.report.param()) {
+    low_cells += row.has_low_cell();
+    EXPECT_EQ(row.gradient_dtype(), row.has_low_cell() ? "f16" : "f32");
+    int64_t n = 1;
+    for (int64_t dim : row.shape()) n *= dim;
+    elements += n;
+  }
+  EXPECT_EQ(low_cells, 6);
+  EXPECT_EQ(elements, 29034);
+  EXPECT_EQ(NoteOf(model.report, "D8"),
+            "conv1 (1 channel), fc (10 outputs): not multiples of 8, tensor "
+            "cores idle there (GPU targets)");
+}
+
+TEST(CompileTest, BlackListingTheProductMovesTwoCasts) {
+  const CompiledModel model =
+      MustCompile("models/mnist_o1.pbtxt",
+                  {{"amp.custom_black_list", "matmul", "--black"}});
+  EXPECT_EQ(model.report.cast_size(), 11);
+  const proto::CastRow* up = FindCast(model.report, "flat.cast_fp32");
+  ASSERT_NE(up, nullptr);
+  EXPECT_EQ(up->fate(), "standalone");
+  EXPECT_EQ(up->into_size(), 0);
+  EXPECT_NE(FindCast(model.report, "flat.grad"), nullptr);
+  EXPECT_EQ(FindCast(model.report, "logits.cast_fp32"), nullptr);
+  EXPECT_EQ(FindOp(model.report, "fc")->reason(), "USER_BLACK");
+  EXPECT_EQ(FindOp(model.report, "logits")->reason(), "GRAY_F32_INPUT");
+  EXPECT_EQ(FindOp(model.report, "correct")->reason(), "CLEAR_FOLLOWS");
+}
+
+// ---- All levels, all models.
+
+TEST(CompileTest, EveryLevelCompiles) {
+  for (const char* strategy :
+       {"fp32", "o1", "o1_bf16", "o2", "o2_bf16", "o3"}) {
+    for (const char* model : {"mnist_convnet", "mlp", "small_resnet"}) {
+      const auto compiled =
+          CompileFiles(absl::StrCat("models/", model, ".pbtxt"),
+                       absl::StrCat("models/mnist_", strategy, ".pbtxt"));
+      EXPECT_TRUE(compiled.ok()) << model << " " << strategy << "\n"
+                                 << compiled.status();
+      // No weight is cast in a step, whatever the level.
+      if (!compiled.ok()) continue;
+      for (const proto::CastRow& row : compiled->report.cast()) {
+        const bool weight = compiled->program->FindCell(row.value()).valid() &&
+                            row.to() != "f32";
+        EXPECT_FALSE(weight && row.fate() == "standalone") << row.name();
+      }
+    }
+  }
+}
+
+TEST(CompileTest, PropertiesCombine) {
+  const std::vector<std::vector<Override>> variants = {
+      {{"amp.master_weights", "false", "--set"}},
+      {{"amp.master_weights", "true", "--set"}},
+      {{"amp.keep_batchnorm_fp32", "true", "--set"}},
+      {{"amp.keep_batchnorm_fp32", "false", "--set"}},
+      {{"amp.precision_rule", "any_low", "--set"}},
+      {{"amp.dtype", "bf16", "--set"}},
+      {{"amp.op_lists", "paddle", "--set"}},
+      {{"amp.scaler", "torch", "--set"}},
+      {{"dist.sync_batch_norm", "false", "--set"},
+       {"dist.gradient_scale", "post", "--set"}},
+      {{"dist.fuse_all_reduce_ops", "false", "--set"}},
+      {{"optimizer.adamw.weight_decay", "0.01", "--set"},
+       {"optimizer.clip.global_norm", "1", "--set"}},
+      {{"optimizer.adam.weight_decay", "0.01", "--set"}},
+      {{"optimizer.sgd.weight_decay", "0.01", "--set"}},
+  };
+  for (const char* level : {"O0", "O1", "O2", "O3"}) {
+    for (std::vector<Override> overrides : variants) {
+      SCOPED_TRACE(
+          absl::StrCat(level, " ", overrides[0].path, "=", overrides[0].value));
+      overrides.push_back({"amp.level", level, "--level"});
+      const auto model = CompileFiles("models/small_resnet.pbtxt",
+                                      "models/mnist_o1.pbtxt", overrides);
+      EXPECT_TRUE(model.ok()) << model.status();
+    }
+  }
+}
+
+TEST(CompileTest, ZooModelsCompile) {
+  for (const std::string& name : ZooNames()) {
+    const auto model = ZooModel(name);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto file = ParseModel(PrintModel(*model), name + ".pbtxt");
+    ASSERT_TRUE(file.ok()) << file.status();
+    const auto options = ResolveOptions(
+        StrategyFile{}, {{"amp.level", "O1", "--set"},
+                         {"optimizer.momentum.momentum", "0.9", "--set"}});
+    ASSERT_TRUE(options.ok()) << options.status();
+    const auto compiled =
+        Compile(*file, *options, AllKernels(), {.verify_each = true});
+    EXPECT_TRUE(compiled.ok()) << name << "\n" << compiled.status();
+  }
+}
+
+TEST(CompileTest, SameInputGivesSameBytes) {
+  const CompiledModel a = MustCompile("models/mnist_o1.pbtxt");
+  const CompiledModel b = MustCompile("models/mnist_o1.pbtxt");
+  EXPECT_EQ(SerializeCompiledModel(a), SerializeCompiledModel(b));
+}
+
+TEST(CompileTest, ACompiledModelReadsBackAndCompilesAgain) {
+  const CompiledModel first = MustCompile("models/mnist_o1.pbtxt");
+  const auto read =
+      ParseCompiledModel(SerializeCompiledModel(first), "a.htc", "cpu");
+  ASSERT_TRUE(read.ok()) << read.status();
+  std::map<std::string, std::string> origins;
+  for (const proto::FieldOrigin& field : read->origins) {
+    origins[field.path()] = field.origin();
+  }
+  const StrategyFile strategy =
+      RestoreStrategy(read->strategy, origins, read->op_lists);
+  const auto options = ResolveOptions(strategy, {});
+  ASSERT_TRUE(options.ok()) << options.status();
+  const auto again = Compile(read->source, *options, AllKernels(), {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->fingerprint, first.fingerprint);
+  EXPECT_EQ(Print(*again->program), Print(*first.program));
+}
+
+// ---- What is not trained.
+
+TEST(CompileTest, WithoutAnOptimizerEvalAlone) {
+  const CompiledModel model = MustCompile("", {{"amp.level", "O1", "--level"}});
+  EXPECT_EQ(model.program->FindEntry(kTrainEntry), nullptr);
+  const Entry* eval = model.program->FindEntry(kEvalEntry);
+  ASSERT_NE(eval, nullptr);
+  EXPECT_TRUE(eval->FindResult("logits").valid());
+  EXPECT_TRUE(eval->FindResult(kLossSum).valid());
+  // The down-casts of the input and of six weights, the logits' up-cast.
+  EXPECT_EQ(model.report.cast_size(), 8);
+  EXPECT_EQ(Fates(model.report)["cell"], 6);
+  EXPECT_EQ(FindOp(model.report, "bn1")->type(), "scale_bias");
+  EXPECT_EQ(model.report.bucket_size(), 0);
+}
+
+constexpr char kNoLoss[] = R"(
+feed { name: "x" dims: [-1, 8] }
+param { name: "w" dims: [8, 8] init { constant: 1 } }
+op { type: "matmul" in { slot: "X" var: "x" } in { slot: "Y" var: "w" } out { slot: "Out" var: "y" } }
+output: "y"
+)";
+
+absl::StatusOr<CompiledModel> CompileText(
+    const std::string& text, const std::vector<Override>& overrides) {
+  HT_ASSIGN_OR_RETURN(const ModelFile file, ParseModel(text, "m.pbtxt"));
+  HT_ASSIGN_OR_RETURN(const Options options,
+                      ResolveOptions(StrategyFile{}, overrides));
+  return Compile(file, options, AllKernels(), {.verify_each = true});
+}
+
+TEST(CompileTest, WithoutALossEvalAlone) {
+  const auto model = CompileText(
+      kNoLoss, {{"amp.level", "O1", "--set"}, {"optimizer.sgd", "", "--set"}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->program->FindEntry(kTrainEntry), nullptr);
+  EXPECT_NE(NoteOf(model->report, "P3"), "");
+}
+
+TEST(CompileTest, NotesAnUnusedParameterAndUselessLists) {
+  const std::string text =
+      absl::StrCat(kNoLoss,
+                   "param { name: 'unused' dims: [4] init { constant: 1 } }\n"
+                   "op { type: 'relu' in { slot: 'X' var: 'unused' } "
+                   "out { slot: 'Out' var: 'aside' } }\n"
+                   "op { type: 'mean' in { slot: 'X' var: 'y' } "
+                   "out { slot: 'Out' var: 'loss' } }\n"
+                   "loss { var: 'loss' mean_over: 'y' }\n");
+  const auto model =
+      CompileText(text, {{"optimizer.sgd", "", "--set"},
+                         {"amp.custom_white_list", "relu", "--white"}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_NE(NoteOf(model->report, "P1"), "");
+  EXPECT_NE(NoteOf(model->report, "P2"), "");
+}
+
+TEST(CompileTest, ErrorsNameTheStrategysLine) {
+  const auto read = ParseStrategy(
+      "amp { level: 'O1'\n custom_black_varnames: ['logit'] }", "s.pbtxt");
+  ASSERT_TRUE(read.ok()) << read.status();
+  const auto options = ResolveOptions(*read, {});
+  ASSERT_TRUE(options.ok()) << options.status();
+  const auto file = ReadModel("models/mnist_convnet.pbtxt");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto model = Compile(*file, *options, AllKernels(), {});
+  EXPECT_EQ(model.status().message(),
+            "s.pbtxt:2: amp.custom_black_varnames: no value matches "
+            "\"logit\"; nearest: logits (pass assign-precision)");
+  EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kModel);
+}
+
+// ---- Metamorphic.
+
+// The program without its reasons: what is executed.
+std::string WithoutReasons(const Program& program) {
+  std::unique_ptr<Program> copy = Clone(program);
+  const Decision none;
+  for (const auto& entry : copy->entries()) {
+    Block& block = entry->block();
+    for (OpId id : block.ops()) block.op(id).decision = none;
+  }
+  return Print(*copy);
+}
+
+TEST(CompileTest, EverythingBlackListedIsTheFp32Program) {
+  for (const char* name : {"mnist_convnet", "small_resnet", "mlp"}) {
+    const std::string file = absl::StrCat("models/", name, ".pbtxt");
+    const std::vector<Override> common = {
+        {"amp.loss_scaling.init_loss_scaling", "1024", "--set"},
+        {"amp.loss_scaling.use_dynamic_loss_scaling", "true", "--set"}};
+    std::vector<Override> o0 = common, black = common;
+    o0.push_back({"amp.level", "O0", "--level"});
+    black.push_back({"amp.level", "O1", "--level"});
+    black.push_back({"amp.custom_black_opnames", "*", "--black-op"});
+    const auto a = CompileFiles(file, "models/mnist_o1.pbtxt", o0);
+    const auto b = CompileFiles(file, "models/mnist_o1.pbtxt", black);
+    ASSERT_TRUE(a.ok()) << a.status();
+    ASSERT_TRUE(b.ok()) << b.status();
+    EXPECT_EQ(a->report.cast_size(), 0);
+    EXPECT_EQ(WithoutReasons(*a->program), WithoutReasons(*b->program));
+  }
+}
+
+}  // namespace
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,220 @@
+#include "passes/differentiate/append_backward.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/grad_context.h"
+#include "graph/schema/op_builder.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+class Differentiator {
+ public:
+  Differentiator(const Program& program, Block& block)
+      : program_(program),
+        block_(block),
+        limit_(block.value_limit()),
+        needed_(limit_),
+        contributions_(limit_) {}
+
+  absl::Status Run(ValueId loss, ValueId seed);
+
+ private:
+  struct FirstRead {
+    OpId op;
+    ValueId parameter;
+  };
+
+  bool IsTrainable(ValueId value) const;
+  // Marks the values that a parameter reaches, in program order.
+  absl::Status MarkNeeded();
+  absl::Status Differentiate(OpId id);
+  absl::StatusOr<ValueId> Gradient(ValueId value, NameId because_of);
+  absl::StatusOr<ValueId> Sum(ValueId value, NameId because_of);
+  absl::Status FinishParameter(const FirstRead& read);
+  OpBuilder Emit(absl::string_view op, ValueId value, NameId because_of);
+
+  const Program& program_;
+  Block& block_;
+  const int limit_;           // ids of backward values are above it
+  std::vector<bool> needed_;  // by value id
+  // By value id: the gradients of its readers, in the order of the sweep.
+  std::vector<absl::InlinedVector<ValueId, 1>> contributions_;
+  std::vector<FirstRead> first_reads_;  // of parameters, in program order
+};
+
+bool Differentiator::IsTrainable(ValueId value) const {
+  const Value& v = block_.value(value);
+  if (v.definition != Definition::kCell) return false;
+  const Cell& cell = program_.cell(v.cell());
+  return cell.kind == CellKind::kParameter && cell.trainable &&
+         IsFloat(cell.type.dtype);
+}
+
+absl::Status Differentiator::MarkNeeded() {
+  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+    const Op& op = block_.op(id);
+    if (op.role != Role::kForward || !op.schema->has_grad()) continue;
+    bool reached = false;
+    for (ValueId input : op.inputs.all()) {
+      if (!needed_[input.index()] && IsTrainable(input)) {
+        needed_[input.index()] = true;
+        first_reads_.push_back({id, input});
+        const std::string name = absl::StrCat(block_.name(input), ".grad");
+        if (block_.FindValue(name).valid()) {
+          return ModelError(program_.file, ": ", name,
+                            " is the name of a parameter's gradient; rename "
+                            "the model's value");
+        }
+      }
+      reached = reached || needed_[input.index()];
+    }
+    if (!reached) continue;
+    for (ValueId output : op.outputs.all()) {
+      if (IsFloat(block_.dtype(output))) needed_[output.index()] = true;
+    }
+  }
+  return absl::OkStatus();
+}
+
+OpBuilder Differentiator::Emit(absl::string_view op, ValueId value,
+                               NameId because_of) {
+  Decision decision;
+  decision.precision = block_.dtype(value);
+  decision.reason = Reason::kGradientOf;
+  decision.because_of.push_back(because_of);
+  OpBuilder builder(&block_, op);
+  builder.Out("Out", absl::StrCat(block_.name(value), ".grad"))
+      .Role(Role::kBackward)
+      .Why(decision)
+      .Unique();
+  return builder;
+}
+
+// One n-ary sum. It takes the gradient's name from the contribution that has
+// it.
+absl::StatusOr<ValueId> Differentiator::Sum(ValueId value, NameId because_of) {
+  const auto& parts = contributions_[value.index()];
+  const std::string name = absl::StrCat(block_.name(value), ".grad");
+  for (ValueId part : parts) {
+    if (block_.name(part) != name) continue;
+    block_.RenameValue(part, block_.UniqueValueName(name));
+  }
+  HT_ASSIGN_OR_RETURN(const OpId sum,
+                      Emit("sum", value, because_of).In("X", parts).Build());
+  return block_.op(sum).out(0);
+}
+
+absl::StatusOr<ValueId> Differentiator::Gradient(ValueId value,
+                                                 NameId because_of) {
+  auto& parts = contributions_[value.index()];
+  if (parts.empty()) return ValueId();
+  for (ValueId part : parts) {
+    if (block_.dtype(part) == block_.dtype(value)) continue;
+    return CompilerBug("gradient ", block_.name(part), " is ",
+                       Name(block_.dtype(part)), ", but ", block_.name(value),
+                       " is ", Name(block_.dtype(value)));
+  }
+  if (parts.size() > 1) {
+    HT_ASSIGN_OR_RETURN(const ValueId sum, Sum(value, because_of));
+    parts.assign(1, sum);
+  }
+  return parts[0];
+}
+
+// All its readers are behind the sweep.
+absl::Status Differentiator::FinishParameter(const FirstRead& read) {
+  const NameId because_of = block_.op(read.op).name;
+  HT_ASSIGN_OR_RETURN(const ValueId gradient,
+                      Gradient(read.parameter, because_of));
+  if (!gradient.valid()) return absl::OkStatus();
+  const std::string name = absl::StrCat(block_.name(read.parameter), ".grad");
+  if (block_.name(gradient) == name) return absl::OkStatus();
+  // An op handed another value's gradient on as it was.
+  return Emit("assign", read.parameter, because_of)
+      .In("X", gradient)
+      .Build()
+      .status();
+}
+
+absl::Status Differentiator::Differentiate(OpId id) {
+  const Op& op = block_.op(id);
+  const auto inputs = op.inputs.all();
+  const auto outputs = op.outputs.all();
+  std::vector<ValueId> out_grads(outputs.size());
+  bool any = false;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    HT_ASSIGN_OR_RETURN(out_grads[i], Gradient(outputs[i], op.name));
+    any = any || out_grads[i].valid();
+  }
+  std::vector<bool> wanted(inputs.size());
+  bool want_any = false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    wanted[i] = needed_[inputs[i].index()];
+    want_any = want_any || wanted[i];
+  }
+  if (!any || !want_any || !op.schema->has_grad()) return absl::OkStatus();
+
+  const int first_new = block_.op_limit();
+  GradContext context(&block_, id, std::move(out_grads), std::move(wanted));
+  HT_RETURN_IF_ERROR(op.schema->RunGrad(context));
+  for (int i = first_new; i < block_.op_limit(); ++i) {
+    Op& made = block_.op(OpId(i));
+    // A cast runs in the dtype that it makes.
+    if (made.schema->name() == "cast") {
+      made.decision.precision = block_.dtype(made.out(0));
+    }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId gradient = context.in_grads()[i];
+    if (gradient.valid()) contributions_[inputs[i].index()].push_back(gradient);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Differentiator::Run(ValueId loss, ValueId seed) {
+  HT_RETURN_IF_ERROR(MarkNeeded());
+  if (!needed_[loss.index()]) {
+    return ModelError(program_.file, ": loss ", block_.name(loss),
+                      " depends on no trainable parameter: there is nothing "
+                      "to train");
+  }
+  contributions_[loss.index()].push_back(seed);
+  const std::vector<OpId> ops = block_.ops();
+  for (auto id = ops.rbegin(); id != ops.rend(); ++id) {
+    if (block_.op(*id).role != Role::kForward) continue;
+    HT_RETURN_IF_ERROR(Differentiate(*id));
+    while (!first_reads_.empty() && first_reads_.back().op == *id) {
+      HT_RETURN_IF_ERROR(FinishParameter(first_reads_.back()));
+      first_reads_.pop_back();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> AppendBackward::Run(Program& program) {
+  Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr) return false;
+  Block& block = train->block();
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    if (block.op(id).role == Role::kBackward) return false;
+  }
+  const ValueId loss = block.FindValue(program.loss.var);
+  const ValueId seed = block.FindValue(absl::StrCat(program.loss.var, ".grad"));
+  if (!loss.valid() || !seed.valid()) {
+    return CompilerBug("there is no gradient seed: scale-loss comes first");
+  }
+  HT_RETURN_IF_ERROR(Differentiator(program, block).Run(loss, seed));
+  return true;
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,77 @@
+#include "passes/differentiate/local_count.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/schema/op_builder.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+OpBuilder Counter(Block& block, absl::string_view op) {
+  Decision decision;
+  decision.precision = DType::kF32;
+  decision.reason = Reason::kSchema;
+  return std::move(
+      OpBuilder(&block, op).Role(Role::kLossScale).Why(decision).Unique());
+}
+
+absl::StatusOr<ValueId> Find(const Program& program, const Block& block,
+                             const std::string& name) {
+  const ValueId value = block.FindValue(name);
+  if (value.valid()) return value;
+  return ModelError(program.file, ": loss: no value is called ", name);
+}
+
+Block::Position Behind(const Block& block, ValueId value) {
+  const OpId op = block.value(value).op();
+  return op.valid() ? block.After(op) : Block::Before(block.first());
+}
+
+// The sum of a mask of any dtype, in f32.
+absl::StatusOr<OpId> SumOf(Block& block, ValueId mask) {
+  if (!IsFloat(block.dtype(mask))) {
+    const std::string name = absl::StrCat(block.name(mask), ".cast_fp32");
+    HT_ASSIGN_OR_RETURN(const OpId cast, Counter(block, "cast")
+                                             .In("X", mask)
+                                             .Attr("to", DType::kF32)
+                                             .Out("Out", name)
+                                             .At(Behind(block, mask))
+                                             .Build());
+    mask = block.op(cast).out(0);
+  }
+  return Counter(block, "reduce_sum")
+      .In("X", mask)
+      .Bind("TOut", DType::kF32)
+      .Out("Out", kLocalCount)
+      .At(Behind(block, mask))
+      .Build();
+}
+
+}  // namespace
+
+absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block) {
+  const ValueId known = block.FindValue(kLocalCount);
+  if (known.valid()) return known;
+  const LossInfo& loss = program.loss;
+  if (!loss.mask.empty()) {
+    HT_ASSIGN_OR_RETURN(const ValueId mask, Find(program, block, loss.mask));
+    HT_ASSIGN_OR_RETURN(const OpId sum, SumOf(block, mask));
+    return block.op(sum).out(0);
+  }
+  HT_ASSIGN_OR_RETURN(
+      const ValueId counted,
+      Find(program, block, loss.mean_over.empty() ? loss.var : loss.mean_over));
+  HT_ASSIGN_OR_RETURN(const OpId count, Counter(block, "element_count")
+                                            .In("X", counted)
+                                            .Out("Out", kLocalCount)
+                                            .At(Behind(block, counted))
+                                            .Build());
+  return block.op(count).out(0);
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,21 @@
+// n_r: what the loss is a mean over, counted on this rank.
+#ifndef HALFTONE_PASSES_DIFFERENTIATE_LOCAL_COUNT_H_
+#define HALFTONE_PASSES_DIFFERENTIATE_LOCAL_COUNT_H_
+
+#include "absl/status/statusor.h"
+#include "graph/ir/program.h"
+
+namespace halftone {
+namespace passes {
+
+inline constexpr char kLocalCount[] = "@local_count";
+
+// The value `@local_count` : f32[] of `block`, which has the program's loss:
+// the elements of what the loss is a mean over, or the sum of its mask, added
+// in f32. It is made on first demand, right behind what it counts.
+absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block);
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_DIFFERENTIATE_LOCAL_COUNT_H_

@@ -1,0 +1,51 @@
+#include "passes/differentiate/scale_loss.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_builder.h"
+#include "passes/differentiate/local_count.h"
+
+namespace halftone {
+namespace passes {
+
+absl::StatusOr<bool> ScaleLoss::Run(Program& program) {
+  Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr) return false;
+  Block& block = train->block();
+  const ValueId loss = block.FindValue(program.loss.var);
+  if (!loss.valid() || block.dtype(loss) != DType::kF32) {
+    return ModelError(program.file, ": loss: expected an f32 value, found ",
+                      program.loss.var.empty() ? "none" : program.loss.var);
+  }
+  const std::string name = absl::StrCat(program.loss.var, ".grad");
+  if (block.FindValue(name).valid()) return false;
+
+  HT_ASSIGN_OR_RETURN(const ValueId scaling,
+                      WellKnownValue(&block, kLossScaling));
+  Initializer& init = program.cell(block.value(scaling).cell()).init;
+  init.kind = Initializer::Kind::kConstant;
+  init.a = init_loss_scaling_;
+  HT_ASSIGN_OR_RETURN(const ValueId largest,
+                      WellKnownValue(&block, kLargestCount));
+  HT_ASSIGN_OR_RETURN(const ValueId count, LocalCount(program, block));
+  Decision decision;
+  decision.precision = DType::kF32;
+  decision.reason = Reason::kSchema;
+  HT_RETURN_IF_ERROR(OpBuilder(&block, "gradient_seed")
+                         .In("LossScaling", scaling)
+                         .In("Count", count)
+                         .In("LargestCount", largest)
+                         .In("Loss", loss)
+                         .Out("Out", name)
+                         .Role(Role::kLossScale)
+                         .Why(decision)
+                         .Build()
+                         .status());
+  return true;
+}
+
+}  // namespace passes
+}  // namespace halftone

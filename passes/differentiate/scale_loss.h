@@ -1,0 +1,40 @@
+// scale-loss: makes the gradient that backward starts from. The loss is a mean
+// over n_r samples of this rank; weighted by n_r / c, where c is the largest
+// count of any rank, sums over ranks are those of one device with the whole
+// batch. The loss scale keeps small gradients out of f16's underflow.
+//
+//   before (train)
+//     loss: mean(X=ce) -> (Out=loss : f32[])
+//   after
+//     ce: ... -> (Loss=ce : f32[B])
+//     @local_count: element_count(X=ce) -> (Out=@local_count : f32[])   loss-scale f32 SCHEMA
+//     loss: mean(X=ce) -> (Out=loss : f32[])
+//     loss.grad: gradient_seed(LossScaling=@loss_scaling, Count=@local_count, LargestCount=@largest_count, Loss=loss) -> (Out=loss.grad : f32[])   loss-scale f32 SCHEMA
+//
+// The weight is never above 1, and 1 where all counts are equal.
+#ifndef HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_
+#define HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_
+
+#include "passes/pass.h"
+
+namespace halftone {
+namespace passes {
+
+class ScaleLoss : public Pass {
+ public:
+  // What the cell `@loss_scaling` starts with.
+  explicit ScaleLoss(double init_loss_scaling)
+      : init_loss_scaling_(init_loss_scaling) {}
+
+  absl::string_view name() const override { return "scale-loss"; }
+  // Errors (kModel): the loss is missing or is not an f32 value.
+  absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  double init_loss_scaling_;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_

@@ -1,0 +1,239 @@
+#include "passes/lower/choose_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/schema/op_builder.h"
+#include "graph/schema/op_schema.h"
+#include "passes/lower/kernel_key.h"
+#include "passes/rewrite/rewrite.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// [B, C, H, W]. Weights are 4-d, too, but of constant dims.
+bool IsActivation(const TensorType& type) {
+  return type.rank() == 4 && !type.dims[0].is_constant();
+}
+
+// Regions of ops that can be channels-last, as sets of the activations that
+// they read and write.
+class LayoutChooser {
+ public:
+  LayoutChooser(Entry& entry, const KernelSet& kernels)
+      : entry_(entry),
+        block_(entry.block()),
+        kernels_(kernels),
+        held_(entry),
+        able_(block_.op_limit()),
+        parent_(block_.value_limit()),
+        gain_(block_.value_limit()) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  absl::StatusOr<bool> Run();
+
+ private:
+  int Find(int v) {
+    while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
+    return v;
+  }
+  bool IsAble(OpId op) const { return op.valid() && able_[op.index()]; }
+  // Whether the reader takes the value as the region has it, or only its dims.
+  bool TakesAnyLayout(const Use& use) const {
+    const Op& op = block_.op(use.op);
+    return IsAble(use.op) ||
+           op.schema->inputs()[op.inputs.SlotOf(use.position)].shape_only();
+  }
+  // The activations among the op's operands.
+  std::vector<ValueId> Activations(const Op& op) const;
+  bool CanBeChannelsLast(const Op& op) const;
+  // Whether the kernel set can convert activations like this one.
+  bool CanConvert(ValueId value) const;
+  // Whether the value, made in its region, has to be row-major, too.
+  bool LeavesRegion(ValueId value) const;
+
+  void FindRegions();
+  void CountGains();
+  // Whether the value's region is worth converting.
+  bool IsChosen(ValueId value) { return gain_[Find(value.index())] > 0; }
+  absl::Status Convert(ValueId value);
+  absl::StatusOr<ValueId> AddConversion(ValueId value, Layout to,
+                                        const Op& neighbour);
+  void HoldInstead();
+
+  Entry& entry_;
+  Block& block_;
+  const KernelSet& kernels_;
+  HeldValues held_;
+  std::vector<bool> able_;        // by op
+  std::vector<int> parent_;       // by value: union-find
+  std::vector<int> gain_;         // by a region's root: see CountGains
+  std::vector<ValueId> touched_;  // of able ops, in order of first meeting
+  absl::flat_hash_map<ValueId, ValueId> row_major_;  // of held values
+};
+
+std::vector<ValueId> LayoutChooser::Activations(const Op& op) const {
+  std::vector<ValueId> values;
+  for (const SlotValues* slots : {&op.inputs, &op.outputs}) {
+    for (ValueId value : slots->all()) {
+      if (IsActivation(block_.type(value))) values.push_back(value);
+    }
+  }
+  return values;
+}
+
+bool LayoutChooser::CanConvert(ValueId value) const {
+  const DType dtype = block_.dtype(value);
+  return kernels_.Has("convert_layout", {dtype}, Layout::kRowMajor) &&
+         kernels_.Has("convert_layout", {dtype}, Layout::kChannelsLast);
+}
+
+bool LayoutChooser::CanBeChannelsLast(const Op& op) const {
+  if (op.schema->layout() == LayoutRule::kRowMajor || op.body != nullptr ||
+      IsCollective(op) || op.inputs.all().empty() ||
+      !IsActivation(block_.type(op.inputs.all()[0]))) {
+    return false;
+  }
+  const std::vector<ValueId> values = Activations(op);
+  return kernels_.Has(op.schema->name(), TypeBinding(block_, op),
+                      Layout::kChannelsLast) &&
+         std::all_of(values.begin(), values.end(),
+                     [this](ValueId v) { return CanConvert(v); });
+}
+
+void LayoutChooser::FindRegions() {
+  std::vector<bool> met(block_.value_limit());
+  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+    const Op& op = block_.op(id);
+    if (!CanBeChannelsLast(op)) continue;
+    able_[id.index()] = true;
+    int root = -1;
+    for (ValueId value : Activations(op)) {
+      if (root >= 0) parent_[Find(value.index())] = root;
+      root = Find(value.index());
+      if (!met[value.index()]) touched_.push_back(value);
+      met[value.index()] = true;
+    }
+  }
+}
+
+bool LayoutChooser::LeavesRegion(ValueId value) const {
+  const auto& uses = block_.value(value).uses;
+  return held_.Has(value) ||
+         std::any_of(uses.begin(), uses.end(),
+                     [this](const Use& use) { return !TakesAnyLayout(use); });
+}
+
+// Convolutions less conversions, plus one: above 0 where it is worth it.
+void LayoutChooser::CountGains() {
+  std::vector<bool> has_convolution(block_.value_limit());
+  for (ValueId value : touched_) {
+    const int root = Find(value.index());
+    const OpId producer = block_.value(value).op();
+    if (!IsAble(producer) || LeavesRegion(value)) --gain_[root];
+    for (const Use& use : block_.value(value).uses) {
+      const Op& op = block_.op(use.op);
+      if (!IsAble(use.op) || use.position != 0 ||
+          op.schema->amp() != AmpClass::kWhite) {
+        continue;
+      }
+      ++gain_[root];
+      has_convolution[root] = true;
+    }
+  }
+  for (size_t root = 0; root < gain_.size(); ++root) {
+    if (has_convolution[root]) ++gain_[root];
+  }
+}
+
+absl::StatusOr<ValueId> LayoutChooser::AddConversion(ValueId value, Layout to,
+                                                     const Op& neighbour) {
+  const OpId producer = block_.value(value).op();
+  OpBuilder builder(&block_, "convert_layout");
+  builder.In("X", value)
+      .Attr("to", std::string(Name(to)))
+      .Out("Out", absl::StrCat(block_.name(value), ".", Name(to)))
+      .At(producer.valid() ? block_.After(producer)
+                           : Block::Before(block_.first()))
+      .Role(neighbour.role)
+      .Why(neighbour.decision)
+      .Origin(neighbour.name)
+      .Unique();
+  return BuildValue(block_, builder);
+}
+
+// Gives the readers on either side of the region's border what they take.
+absl::Status LayoutChooser::Convert(ValueId value) {
+  const OpId producer = block_.value(value).op();
+  const bool inside = IsAble(producer);
+  const bool leaves = LeavesRegion(value);
+  const std::vector<Use> uses(block_.value(value).uses.begin(),
+                              block_.value(value).uses.end());
+  if (inside) {
+    TensorType type = block_.type(value);
+    type.layout = Layout::kChannelsLast;
+    block_.SetType(value, type);
+    if (!leaves) return absl::OkStatus();
+  }
+  OpId neighbour = producer;
+  for (const Use& use : uses) {
+    if (!inside && IsAble(use.op)) neighbour = use.op;
+  }
+  HT_ASSIGN_OR_RETURN(
+      const ValueId converted,
+      AddConversion(value, inside ? Layout::kRowMajor : Layout::kChannelsLast,
+                    block_.op(neighbour)));
+  for (const Use& use : uses) {
+    if (inside ? !TakesAnyLayout(use) : IsAble(use.op)) {
+      block_.SetInput(use.op, use.position, converted);
+    }
+  }
+  if (inside && held_.Has(value)) row_major_[value] = converted;
+  return absl::OkStatus();
+}
+
+void LayoutChooser::HoldInstead() {
+  const auto replace = [this](ValueId& value) {
+    const auto it = row_major_.find(value);
+    if (it != row_major_.end()) value = it->second;
+  };
+  for (CommitStatement& commit : entry_.commits()) replace(commit.value);
+  for (Result& result : entry_.results()) replace(result.value);
+}
+
+absl::StatusOr<bool> LayoutChooser::Run() {
+  if (!OpsOfType(block_, "convert_layout").empty()) return false;
+  FindRegions();
+  CountGains();
+  bool changed = false;
+  for (ValueId value : touched_) {
+    if (!IsChosen(value)) continue;
+    HT_RETURN_IF_ERROR(Convert(value));
+    changed = true;
+  }
+  HoldInstead();
+  return changed;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ChooseLayout::Run(Program& program) {
+  if (!prefer_channels_last_) return false;
+  bool changed = false;
+  for (const auto& entry : program.entries()) {
+    HT_ASSIGN_OR_RETURN(const bool converted,
+                        LayoutChooser(*entry, *kernels_).Run());
+    changed |= converted;
+  }
+  return changed;
+}
+
+}  // namespace passes
+}  // namespace halftone

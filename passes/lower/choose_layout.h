@@ -1,0 +1,57 @@
+// choose-layout: lays 4-d activations out channels-last where the target
+// prefers it.
+//
+//   before
+//     c1: conv2d(Input=x, Filter=w1) -> (Output=c1 : f16[B,8,8,8])
+//     a1: relu(X=c1) -> (Out=a1 : f16[B,8,8,8])
+//     c2: conv2d(Input=a1, Filter=w2) -> (Output=c2 : f16[B,8,8,8])
+//     f: flatten(X=c2) -> (Out=f : f16[B,512])
+//   after
+//     x.channels_last: convert_layout(X=x) ->
+//         (Out=x.channels_last : f16[B,8,8,8] @channels_last)
+//         {to="channels_last"}
+//     c1: conv2d(Input=x.channels_last, Filter=w1) ->
+//         (Output=c1 : f16[B,8,8,8] @channels_last)
+//     a1: relu(X=c1) -> (Out=a1 : f16[B,8,8,8] @channels_last)
+//     c2: conv2d(Input=a1, ...) -> (Output=c2 : f16[B,8,8,8] @channels_last)
+//     c2.row_major: convert_layout(X=c2) -> (Out=c2.row_major : f16[B,8,8,8])
+//         {to="row_major"}
+//     f: flatten(X=c2.row_major) -> (Out=f : f16[B,512])
+//
+// A region is a connected set of ops whose schemas and kernels take
+// channels-last; it is converted where it has at least as many convolutions
+// as it needs conversions at its border. Feeds, cells, results and commits
+// stay row-major, and so do weights: parameter, slots, gradient and low cell
+// share one layout, the checkpoint's.
+//
+// On the CPU, whose kernels are as fast either way, nothing changes.
+#ifndef HALFTONE_PASSES_LOWER_CHOOSE_LAYOUT_H_
+#define HALFTONE_PASSES_LOWER_CHOOSE_LAYOUT_H_
+
+#include "passes/kernel_set.h"
+#include "passes/pass.h"
+
+namespace halftone {
+namespace passes {
+
+class ChooseLayout : public Pass {
+ public:
+  // `kernels` is borrowed. Channels-last is preferred by every target but
+  // "cpu" unless said otherwise.
+  explicit ChooseLayout(const KernelSet& kernels)
+      : ChooseLayout(kernels, kernels.target() != "cpu") {}
+  ChooseLayout(const KernelSet& kernels, bool prefer_channels_last)
+      : kernels_(&kernels), prefer_channels_last_(prefer_channels_last) {}
+
+  absl::string_view name() const override { return "choose-layout"; }
+  absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  const KernelSet* kernels_;
+  bool prefer_channels_last_;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_LOWER_CHOOSE_LAYOUT_H_

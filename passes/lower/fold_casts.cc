@@ -1,0 +1,253 @@
+#include "passes/lower/fold_casts.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "graph/schema/op_builder.h"
+#include "graph/schema/op_registry.h"
+#include "graph/schema/op_schema.h"
+#include "passes/lower/kernel_key.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// More than any op has; bounds the subsets that are tried.
+constexpr int kMaxFolds = 4;
+
+// One type variable of an op and the low dtype that it could have.
+struct Fold {
+  int variable;
+  DType dtype;
+  bool input;      // all its inputs are widening casts
+  OpId narrowing;  // of its one output, otherwise
+};
+
+class Folder {
+ public:
+  Folder(Block& block, const KernelSet& kernels, HeldValues& held)
+      : block_(block),
+        kernels_(kernels),
+        held_(held),
+        cast_(Ops().Find("cast")) {}
+
+  bool Run();
+
+ private:
+  bool IsCast(OpId op) const {
+    return op.valid() && block_.op(op).schema == cast_;
+  }
+  // The low value that the value is the exact widening of; else invalid.
+  ValueId Widened(ValueId value) const;
+  bool Visit(OpId id);
+  bool DropRoundTrip(const Op& cast);
+  bool ReadShapesThroughCasts(const Op& op);
+  bool FoldNeighbours(const Op& op);
+  std::vector<Fold> FindFolds(const Op& op) const;
+  bool InputFold(const Op& op, int variable, Fold* fold) const;
+  bool OutputFold(const Op& op, int variable, Fold* fold) const;
+  void Apply(OpId op, const Fold& fold);
+  void ReadThroughCasts(Op& op, int variable);
+  void TakeNarrowing(Op& op, OpId narrowing);
+
+  Block& block_;
+  const KernelSet& kernels_;
+  HeldValues& held_;
+  const OpSchema* cast_;
+};
+
+bool UsesVariable(const Slot& slot, const OpSchema& schema, int variable) {
+  return slot.type == schema.type_vars()[variable].name;
+}
+
+bool Allows(const TypeVar& variable, DType dtype) {
+  return std::find(variable.allowed.begin(), variable.allowed.end(), dtype) !=
+         variable.allowed.end();
+}
+
+ValueId Folder::Widened(ValueId value) const {
+  const OpId producer = block_.value(value).op();
+  if (!IsCast(producer)) return ValueId();
+  const ValueId source = block_.op(producer).in(0);
+  return block_.dtype(value) == DType::kF32 && IsLow(block_.dtype(source))
+             ? source
+             : ValueId();
+}
+
+// cast(cast(x : f16 -> f32) -> f16) is x, bit for bit.
+bool Folder::DropRoundTrip(const Op& cast) {
+  const ValueId out = cast.out(0);
+  const ValueId source = Widened(cast.in(0));
+  if (!source.valid() || block_.dtype(out) != block_.dtype(source) ||
+      IsDead(block_, cast, held_)) {
+    return false;
+  }
+  ReplaceValue(block_, out, source, held_);
+  return true;
+}
+
+// All inputs of the variable must change together, and no output may have it.
+bool Folder::InputFold(const Op& op, int variable, Fold* fold) const {
+  const OpSchema& schema = *op.schema;
+  for (const Slot& slot : schema.outputs()) {
+    if (UsesVariable(slot, schema, variable)) return false;
+  }
+  DType dtype = DType::kInvalid;
+  for (int s = 0; s < op.inputs.slots(); ++s) {
+    const Slot& slot = schema.inputs()[s];
+    if (!UsesVariable(slot, schema, variable) || slot.shape_only()) continue;
+    for (ValueId value : op.inputs.slot(s)) {
+      const ValueId source = Widened(value);
+      if (!source.valid()) return false;
+      const DType low = block_.dtype(source);
+      if (dtype != DType::kInvalid && dtype != low) return false;
+      dtype = low;
+    }
+  }
+  if (dtype == DType::kInvalid ||
+      !Allows(schema.type_vars()[variable], dtype)) {
+    return false;
+  }
+  *fold = {variable, dtype, true, OpId()};
+  return true;
+}
+
+// The variable must be of one output alone, which only one narrowing reads.
+bool Folder::OutputFold(const Op& op, int variable, Fold* fold) const {
+  const OpSchema& schema = *op.schema;
+  for (const Slot& slot : schema.inputs()) {
+    if (UsesVariable(slot, schema, variable)) return false;
+  }
+  ValueId output;
+  for (int s = 0; s < op.outputs.slots(); ++s) {
+    if (!UsesVariable(schema.outputs()[s], schema, variable)) continue;
+    for (ValueId value : op.outputs.slot(s)) {
+      if (output.valid()) return false;
+      output = value;
+    }
+  }
+  if (!output.valid() || block_.dtype(output) != DType::kF32 ||
+      held_.Has(output) || block_.value(output).uses.size() != 1) {
+    return false;
+  }
+  const OpId reader = block_.value(output).uses[0].op;
+  if (!IsCast(reader)) return false;
+  const DType low = block_.dtype(block_.op(reader).out(0));
+  if (!IsLow(low) || !Allows(schema.type_vars()[variable], low)) return false;
+  *fold = {variable, low, false, reader};
+  return true;
+}
+
+std::vector<Fold> Folder::FindFolds(const Op& op) const {
+  std::vector<Fold> folds;
+  const bool is_cast = op.schema == cast_;
+  for (int v = 0; v < static_cast<int>(op.schema->type_vars().size()); ++v) {
+    Fold fold;
+    // A cast has no arithmetic of its own that another's rounding could join.
+    if (InputFold(op, v, &fold) || (!is_cast && OutputFold(op, v, &fold))) {
+      folds.push_back(fold);
+    }
+    if (folds.size() == kMaxFolds) break;
+  }
+  return folds;
+}
+
+void Folder::ReadThroughCasts(Op& op, int variable) {
+  std::vector<NameId> names;
+  for (int s = 0; s < op.inputs.slots(); ++s) {
+    const Slot& slot = op.schema->inputs()[s];
+    if (!UsesVariable(slot, *op.schema, variable) || slot.shape_only())
+      continue;
+    for (int i = op.inputs.begin(s); i < op.inputs.end(s); ++i) {
+      const ValueId value = op.inputs.all()[i];
+      const ValueId source = Widened(value);
+      AppendNames(block_.op(block_.value(value).op()), &names);
+      block_.SetInput(op.id, i, source);
+    }
+  }
+  AddOrigins(op, names);
+}
+
+void Folder::TakeNarrowing(Op& op, OpId narrowing) {
+  Op& cast = block_.op(narrowing);
+  const ValueId output = cast.in(0);
+  const ValueId narrow = cast.out(0);
+  const std::string name(block_.name(narrow));
+  block_.SetType(output, block_.type(narrow));
+  ReplaceValue(block_, narrow, output, held_);
+  HandOnNames(cast, op);
+  block_.EraseOp(narrowing);
+  block_.RenameValue(output, name);
+}
+
+void Folder::Apply(OpId op, const Fold& fold) {
+  if (fold.input) {
+    ReadThroughCasts(block_.op(op), fold.variable);
+  } else {
+    TakeNarrowing(block_.op(op), fold.narrowing);
+  }
+}
+
+// Slots of which only dims are read take what was cast.
+bool Folder::ReadShapesThroughCasts(const Op& op) {
+  bool changed = false;
+  for (int s = 0; s < op.inputs.slots(); ++s) {
+    if (!op.schema->inputs()[s].shape_only()) continue;
+    for (int i = op.inputs.begin(s); i < op.inputs.end(s); ++i) {
+      const OpId producer = block_.value(op.inputs.all()[i]).op();
+      if (!IsCast(producer)) continue;
+      block_.SetInput(op.id, i, block_.op(producer).in(0));
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+// Applies the largest set of folds whose key the target has.
+bool Folder::Visit(OpId id) {
+  const Op& op = block_.op(id);
+  if (op.schema == cast_ && DropRoundTrip(op)) return true;
+  if (op.schema->no_merge() || op.body != nullptr) return false;
+  return ReadShapesThroughCasts(op) | FoldNeighbours(op);
+}
+
+bool Folder::FoldNeighbours(const Op& op) {
+  const std::vector<Fold> folds = FindFolds(op);
+  if (folds.empty()) return false;
+  std::vector<unsigned> subsets;
+  for (unsigned s = 1; s < (1u << folds.size()); ++s) subsets.push_back(s);
+  std::stable_sort(subsets.begin(), subsets.end(), [](unsigned a, unsigned b) {
+    return __builtin_popcount(a) > __builtin_popcount(b);
+  });
+  const auto binding = TypeBinding(block_, op);
+  for (unsigned subset : subsets) {
+    auto folded = binding;
+    for (size_t f = 0; f < folds.size(); ++f) {
+      if (subset >> f & 1) folded[folds[f].variable] = folds[f].dtype;
+    }
+    if (!HasKernel(kernels_, block_, op, folded)) continue;
+    for (size_t f = 0; f < folds.size(); ++f) {
+      if (subset >> f & 1) Apply(op.id, folds[f]);
+    }
+    return true;
+  }
+  return false;
+}
+
+bool Folder::Run() {
+  bool changed = false;
+  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+    if (Visit(id)) changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool FoldCasts(Block& block, const KernelSet& kernels, HeldValues& held) {
+  return Folder(block, kernels, held).Run();
+}
+
+}  // namespace passes
+}  // namespace halftone

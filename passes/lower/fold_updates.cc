@@ -1,0 +1,96 @@
+#include "passes/lower/fold_updates.h"
+
+#include <vector>
+
+#include "graph/schema/op_builder.h"
+#include "graph/schema/op_schema.h"
+#include "passes/lower/kernel_key.h"
+#include "passes/rewrite/rewrite.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// What stands between a reduced gradient and the update.
+struct Chain {
+  ValueId gradient;
+  ValueId inv_scale, clip_factor;  // invalid: no such step
+  std::vector<NameId> names;       // of the ops passed
+};
+
+Chain Follow(const Block& block, ValueId value) {
+  Chain chain;
+  chain.gradient = value;
+  const auto step = [&](absl::string_view op_type) -> const Op* {
+    const Op* op = DefinedBy(block, chain.gradient, op_type);
+    if (op == nullptr) return nullptr;
+    chain.gradient = op->in(0);
+    AppendNames(*op, &chain.names);
+    return op;
+  };
+  if (const Op* clip = step("clip_by_factor")) chain.clip_factor = clip->in(1);
+  const Op* unscale = step("unscale");
+  if (unscale == nullptr) return Chain();
+  chain.inv_scale = unscale->in(1);
+  // Only a widening: a narrowing rounds.
+  const Op* cast = DefinedBy(block, chain.gradient, "cast");
+  if (cast != nullptr && IsLow(block.dtype(cast->in(0)))) step("cast");
+  return chain;
+}
+
+bool FoldUpdate(Block& block, const KernelSet& kernels, Op& update) {
+  const OpSchema& schema = *update.schema;
+  const int grad = schema.FindInput("Grad");
+  const int inv_scale = schema.FindInput("InvScale");
+  const int clip_factor = schema.FindInput("ClipFactor");
+  if (update.inputs.has(inv_scale) || update.inputs.has(clip_factor)) {
+    return false;
+  }
+  std::vector<Chain> chains;
+  for (ValueId value : update.inputs.slot(grad)) {
+    chains.push_back(Follow(block, value));
+    const Chain& chain = chains.back();
+    if (!chain.inv_scale.valid() || chain.inv_scale != chains[0].inv_scale ||
+        chain.clip_factor != chains[0].clip_factor ||
+        block.dtype(chain.gradient) != block.dtype(chains[0].gradient)) {
+      return false;
+    }
+  }
+  if (chains.empty()) return false;
+  auto binding = TypeBinding(block, update);
+  const int variable = schema.FindTypeVar(schema.inputs()[grad].type);
+  binding[variable] = block.dtype(chains[0].gradient);
+  if (!HasKernel(kernels, block, update, binding)) return false;
+
+  std::vector<ValueId> gradients;
+  std::vector<NameId> names;
+  for (const Chain& chain : chains) {
+    gradients.push_back(chain.gradient);
+    names.insert(names.end(), chain.names.begin(), chain.names.end());
+  }
+  block.SetInputSlot(update.id, grad, gradients);
+  block.SetInputSlot(update.id, inv_scale, {chains[0].inv_scale});
+  if (chains[0].clip_factor.valid()) {
+    block.SetInputSlot(update.id, clip_factor, {chains[0].clip_factor});
+  }
+  AddOrigins(update, names);
+  return true;
+}
+
+}  // namespace
+
+bool FoldUpdates(Block& block, const KernelSet& kernels) {
+  bool changed = false;
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    Op& op = block.op(id);
+    if (op.role != Role::kOptimize || op.schema->FindInput("Grad") < 0 ||
+        op.schema->FindInput("InvScale") < 0) {
+      continue;
+    }
+    if (FoldUpdate(block, kernels, op)) changed = true;
+  }
+  return changed;
+}
+
+}  // namespace passes
+}  // namespace halftone

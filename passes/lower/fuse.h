@@ -1,0 +1,44 @@
+// fuse: replaces groups of ops that one kernel can do by `fusion` ops that
+// carry the group as their body. Only patterns that the kernel set has are
+// tried (lower/patterns: one file each, an earlier one wins); the planner
+// inlines the body wherever no kernel supports the bound shapes.
+//
+//   before
+//     fc0: matmul(X=x, Y=w, Bias=b) -> (Out=fc0 : f16[B,256])
+//     h: relu(X=fc0) -> (Out=h : f16[B,256])
+//   after
+//     h.fused: fusion(X=[x, w, b]) -> (Out=[h : f16[B,256]])
+//         {pattern="matmul_bias_relu"}   forward ... origins=[fc0, h] body {
+//       feed x : f16[B,784]
+//       ...
+//       fc0: matmul(X=x, Y=w, Bias=b) -> (Out=fc0 : f16[B,256])
+//       h: relu(X=fc0) -> (Out=h : f16[B,256])
+//       return h
+//     }
+//
+// Runs after append-backward, so a value that a backward op reads is never
+// hidden in a body.
+#ifndef HALFTONE_PASSES_LOWER_FUSE_H_
+#define HALFTONE_PASSES_LOWER_FUSE_H_
+
+#include "passes/kernel_set.h"
+#include "passes/pass.h"
+
+namespace halftone {
+namespace passes {
+
+class Fuse : public Pass {
+ public:
+  explicit Fuse(const KernelSet& kernels) : kernels_(&kernels) {}  // borrowed
+
+  absl::string_view name() const override { return "fuse"; }
+  absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  const KernelSet* kernels_;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_LOWER_FUSE_H_

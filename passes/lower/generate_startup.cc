@@ -1,0 +1,152 @@
+#include "passes/lower/generate_startup.h"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_builder.h"
+#include "passes/rewrite/rewrite.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// Inputs and outputs of the op that a weight is for: rank 2 is [in, out],
+// rank 3 and up [out, in, kernel...]; a vector is its own.
+struct Fans {
+  double in = 1, out = 1;
+};
+
+Fans FansOf(absl::Span<const int64_t> shape) {
+  Fans fans;
+  if (shape.size() == 1) fans.in = fans.out = static_cast<double>(shape[0]);
+  if (shape.size() == 2) {
+    fans.in = static_cast<double>(shape[0]);
+    fans.out = static_cast<double>(shape[1]);
+  }
+  if (shape.size() < 3) return fans;
+  double field = 1;
+  for (size_t i = 2; i < shape.size(); ++i) field *= shape[i];
+  fans.in = shape[1] * field;
+  fans.out = shape[0] * field;
+  return fans;
+}
+
+// He et al. 2015 (kaiming), Glorot and Bengio 2010 (xavier): the standard
+// deviation of the weights.
+double Deviation(const Initializer& init, const Fans& fans) {
+  switch (init.kind) {
+    case Initializer::Kind::kXavierUniform:
+    case Initializer::Kind::kXavierNormal:
+      return init.a * std::sqrt(2 / (fans.in + fans.out));
+    default:
+      return std::sqrt(2 / (1 + init.a * init.a) / fans.in);
+  }
+}
+
+OpBuilder& Uniform(OpBuilder& op, double low, double high) {
+  return op.Attr("low", low).Attr("high", high);
+}
+OpBuilder& Normal(OpBuilder& op, double mean, double deviation) {
+  return op.Attr("mean", mean).Attr("std", deviation);
+}
+
+// A uniform distribution on +-b has the deviation b / sqrt(3).
+OpBuilder MakeInit(Block& block, const Initializer& init, const Fans& fans) {
+  const auto make = [&block](absl::string_view op_type) {
+    return MakeOp(block, op_type, Role::kForward);
+  };
+  OpBuilder uniform = make("init_uniform");
+  OpBuilder normal = make("init_normal");
+  const double bound = std::sqrt(3.0) * Deviation(init, fans);
+  switch (init.kind) {
+    case Initializer::Kind::kUniform:
+      return Uniform(uniform, init.a, init.b);
+    case Initializer::Kind::kNormal:
+      return Normal(normal, init.a, init.b);
+    case Initializer::Kind::kTruncatedNormal: {
+      OpBuilder truncated = make("init_truncated_normal");
+      return Normal(truncated, init.a, init.b);
+    }
+    case Initializer::Kind::kXavierUniform:
+    case Initializer::Kind::kKaimingUniform:
+      return Uniform(uniform, -bound, bound);
+    case Initializer::Kind::kXavierNormal:
+    case Initializer::Kind::kKaimingNormal:
+      return Normal(normal, 0, Deviation(init, fans));
+    case Initializer::Kind::kConstant:
+    case Initializer::Kind::kNone:
+      break;
+  }
+  OpBuilder constant = make("init_constant");
+  return constant.Attr("value", init.a);
+}
+
+// The random stream of a cell: 31 bits of its name, never 0.
+int64_t StreamOf(absl::string_view name) {
+  return static_cast<int64_t>(StableHash(name) & 0x7fffffffu) | 1;
+}
+
+absl::Status InitCell(Entry& entry, const Cell& cell) {
+  Block& block = entry.block();
+  std::vector<int64_t> shape;
+  for (const Dim& dim : cell.type.dims) {
+    if (!dim.is_constant()) {
+      return CompilerBug("cell ", cell.name, " has a symbolic size");
+    }
+    shape.push_back(dim.coefficient());
+  }
+  // Low cells are drawn in f32 and rounded once.
+  const bool low = IsLow(cell.type.dtype);
+  const std::string name = absl::StrCat(cell.name, ".init");
+  OpBuilder init = MakeInit(block, cell.init, FansOf(shape));
+  init.Attr("shape", shape)
+      .Attr("dtype", low ? DType::kF32 : cell.type.dtype)
+      .Out("Out", low ? absl::StrCat(name, ".f32") : name)
+      .Line(cell.line);
+  if (cell.init.kind != Initializer::Kind::kConstant) {
+    init.Attr("stream", StreamOf(cell.name));
+  }
+  HT_ASSIGN_OR_RETURN(ValueId value, BuildValue(block, init));
+  if (low) {
+    OpBuilder cast = MakeOp(block, "cast", Role::kForward);
+    cast.In("X", value).Attr("to", cell.type.dtype).Out("Out", name);
+    HT_ASSIGN_OR_RETURN(value, BuildValue(block, cast));
+  }
+  entry.commits().push_back({cell.id, value});
+  return absl::OkStatus();
+}
+
+absl::Status DeriveCell(Entry& entry, const Cell& cell) {
+  Block& block = entry.block();
+  OpBuilder cast = MakeOp(block, "cast", Role::kForward);
+  cast.In("X", block.CellValue(cell.of))
+      .Attr("to", cell.type.dtype)
+      .Out("Out", absl::StrCat(cell.name, ".init"));
+  HT_ASSIGN_OR_RETURN(const ValueId value, BuildValue(block, cast));
+  entry.commits().push_back({cell.id, value});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> GenerateStartup::Run(Program& program) {
+  if (program.FindEntry(kInitEntry) != nullptr) return false;
+  Entry& init = program.AddEntry(kInitEntry);
+  Entry& derive = program.AddEntry(kDeriveEntry);
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    HT_RETURN_IF_ERROR(cell.kind == CellKind::kDerived
+                           ? DeriveCell(derive, cell)
+                           : InitCell(init, cell));
+  }
+  return true;
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,169 @@
+#include "passes/lower/legality.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_registry.h"
+#include "graph/schema/op_schema.h"
+#include "passes/lower/kernel_key.h"
+#include "passes/rewrite/rewrite.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// As many are printed; a program that misses one kernel may miss it often.
+constexpr size_t kMaxPrinted = 20;
+
+class Checker {
+ public:
+  Checker(const Program& program, const KernelSet& kernels)
+      : program_(program), kernels_(kernels) {}
+
+  void CheckOps(const Entry& entry, const Block& block);
+  void CheckGradients(const Entry& train);
+  absl::Status Finish() const;
+
+ private:
+  void Report(const Entry& entry, const Block& block, const Op& op, bool bug,
+              absl::string_view problem);
+  void CheckKernel(const Entry& entry, const Block& block, const Op& op);
+  // How many gradient reductions the value went through after it was made.
+  int Reductions(const Block& block, ValueId value) const;
+
+  const Program& program_;
+  const KernelSet& kernels_;
+  std::vector<std::string> problems_;
+  bool bug_ = false;
+};
+
+void Checker::Report(const Entry& entry, const Block& block, const Op& op,
+                     bool bug, absl::string_view problem) {
+  std::string place;
+  if (op.line > 0 && !program_.file.empty()) {
+    place = absl::StrCat(", ", program_.file, ":", op.line);
+  } else if (op.line > 0) {
+    place = absl::StrCat(", line ", op.line);
+  }
+  problems_.push_back(absl::StrCat(entry.name(), ": ", block.name(op), " (",
+                                   op.schema->name(), place, "): ", problem));
+  bug_ |= bug;
+}
+
+void Checker::CheckKernel(const Entry& entry, const Block& block,
+                          const Op& op) {
+  if (op.schema->split_only()) {
+    Report(entry, block, op, true,
+           "has no kernel on any target and had to be split");
+    return;
+  }
+  if (HasKernel(kernels_, block, op)) return;
+  if (problems_.size() >= kMaxPrinted) {  // counted, not printed
+    Report(entry, block, op, false, "no kernel");
+    return;
+  }
+  const std::vector<std::string> keys = kernels_.KeysOf(op.schema->name());
+  const std::string there =
+      keys.empty() ? "none of this op" : absl::StrJoin(keys, ", ");
+  Report(entry, block, op, false,
+         absl::StrCat("no kernel ", KernelKey(block, op), " on ",
+                      kernels_.target(), "; there is: ", there));
+}
+
+void Checker::CheckOps(const Entry& entry, const Block& block) {
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    if (op.body == nullptr) {
+      CheckKernel(entry, block, op);
+      continue;
+    }
+    const std::string& pattern = AttrAs<std::string>(op, "pattern");
+    if (!kernels_.HasPattern(pattern)) {
+      Report(entry, block, op, false,
+             absl::StrCat("no kernel for the pattern ", pattern, " on ",
+                          kernels_.target()));
+    }
+    // The planner may inline it.
+    CheckOps(entry, *op.body);
+  }
+}
+
+int Checker::Reductions(const Block& block, ValueId value) const {
+  int reductions = 0;
+  for (;;) {
+    const OpId producer = block.value(value).op();
+    if (!producer.valid()) return reductions;
+    const Op& op = block.op(producer);
+    if (IsReduction(op, "gradient")) {
+      ++reductions;
+      value = op.inputs.all()[block.value(value).result];
+    } else if (op.schema->name() == "cast" || op.schema->name() == "unscale" ||
+               op.schema->name() == "clip_by_factor") {
+      value = op.in(0);
+    } else {
+      return reductions;
+    }
+  }
+}
+
+void Checker::CheckGradients(const Entry& train) {
+  const Block& block = train.block();
+  absl::flat_hash_map<CellId, OpId> updated;
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    const int param = op.schema->FindInput("Param");
+    const int grad = op.schema->FindInput("Grad");
+    if (param < 0 || grad < 0) continue;
+    for (size_t i = 0; i < op.inputs.slot(param).size(); ++i) {
+      const CellId cell = block.value(op.inputs.slot(param)[i]).cell();
+      if (!cell.valid()) continue;
+      const std::string& name = program_.cell(cell).name;
+      const auto [it, fresh] = updated.try_emplace(cell, id);
+      if (!fresh) {
+        Report(train, block, op, true,
+               absl::StrCat("updates ", name, ", which ",
+                            block.name(block.op(it->second)), " updates"));
+      }
+      const int n = Reductions(block, op.inputs.slot(grad)[i]);
+      if (n == 1) continue;
+      Report(train, block, op, true,
+             absl::StrCat("the gradient of ", name, " passes ", n,
+                          " reductions of=gradient; expected one"));
+    }
+  }
+}
+
+absl::Status Checker::Finish() const {
+  if (problems_.empty()) return absl::OkStatus();
+  std::vector<std::string> lines = problems_;
+  if (lines.size() > kMaxPrinted) {
+    lines.resize(kMaxPrinted);
+    lines.push_back(
+        absl::StrCat("and ", problems_.size() - kMaxPrinted, " more"));
+  }
+  const std::string message =
+      absl::StrCat(problems_.size(), problems_.size() == 1 ? " op" : " ops",
+                   " cannot run on ", kernels_.target(), "\n  ",
+                   absl::StrJoin(lines, "\n  "));
+  return bug_ ? CompilerBug(message) : ModelError(message);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> Legality::Run(Program& program) {
+  Checker checker(program, *kernels_);
+  for (const auto& entry : program.entries()) {
+    checker.CheckOps(*entry, entry->block());
+    if (entry->name() == kTrainEntry) checker.CheckGradients(*entry);
+  }
+  HT_RETURN_IF_ERROR(checker.Finish());
+  return false;
+}
+
+}  // namespace passes
+}  // namespace halftone

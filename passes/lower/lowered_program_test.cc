@@ -1,0 +1,124 @@
+// What is left of whole models once every pass has run.
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/io/model_reader.h"
+#include "graph/schema/op_schema.h"
+#include "gtest/gtest.h"
+#include "passes/lower/clean_up.h"
+#include "passes/lower/fuse.h"
+#include "passes/lower/generate_startup.h"
+#include "passes/lower/split_batch_norm.h"
+#include "passes/options/options.h"
+#include "passes/pipelines.h"
+#include "passes/testing/kernels.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+KernelSet Kernels() {
+  TestTarget target;
+  target.patterns = {"conv_bias_relu", "matmul_bias_relu", "elementwise_chain"};
+  return AllKernels(target);
+}
+
+// The model after all passes, verified after each of them.
+std::unique_ptr<Program> Lower(const std::string& model,
+                               const std::vector<Override>& overrides) {
+  const auto read = ReadModel(absl::StrCat("models/", model, ".pbtxt"));
+  EXPECT_TRUE(read.ok()) << read.status();
+  auto program = BuildProgram(*read);
+  EXPECT_TRUE(program.ok()) << program.status();
+  const auto file = ReadStrategy("models/mnist_o1.pbtxt");
+  EXPECT_TRUE(file.ok()) << file.status();
+  const auto options = ResolveOptions(*file, overrides);
+  EXPECT_TRUE(options.ok()) << options.status();
+  PassPipeline::Settings settings;
+  settings.verify_each = true;
+  const absl::Status status =
+      MakePipeline(*options, Kernels(), std::move(settings)).Run(**program);
+  EXPECT_TRUE(status.ok()) << status;
+  return *std::move(program);
+}
+
+// "all_reduce totals" counts apart from "all_reduce gradient".
+std::map<std::string, int> CountOps(const Program& program,
+                                    absl::string_view entry) {
+  std::map<std::string, int> counts;
+  const Block& block = program.FindEntry(entry)->block();
+  for (OpId id : block.ops()) {
+    const Op& op = block.op(id);
+    std::string name = op.schema->name();
+    if (name == "all_reduce") {
+      absl::StrAppend(&name, " ", AttrAs<std::string>(op, "of"));
+    }
+    ++counts[name];
+  }
+  return counts;
+}
+
+TEST(LoweredProgramTest, MnistConvnetO1) {
+  const auto program = Lower("mnist_convnet", {});
+  std::map<std::string, int> train = CountOps(*program, "train");
+  EXPECT_EQ(train["cast"], 1) << "of the metric's integer count";
+  EXPECT_EQ(train["unscale"], 0) << "the updates unscale";
+  EXPECT_EQ(train["all_reduce gradient"], 2);
+  EXPECT_EQ(train["all_reduce totals"], 1);
+  EXPECT_EQ(train["all_reduce statistics"], 4);
+  EXPECT_EQ(train["momentum"], 2);
+  EXPECT_EQ(train["running_stats"], 2);
+  std::map<std::string, int> eval = CountOps(*program, "eval");
+  EXPECT_EQ(eval["all_reduce totals"], 1);
+  EXPECT_EQ(eval["cast"], 2) << "and of the output";
+  EXPECT_EQ(eval["scale_bias"], 2);
+}
+
+TEST(LoweredProgramTest, NormsOfOneRankReportThroughTheTotals) {
+  const auto program =
+      Lower("mnist_convnet", {{"dist.sync_batch_norm", "false", ""}});
+  std::map<std::string, int> train = CountOps(*program, "train");
+  EXPECT_EQ(train["all_reduce statistics"], 0);
+  EXPECT_EQ(train["bn_local_sums"], 2);
+  EXPECT_EQ(train["bn_finalize"], 2);
+  const Block& block = program->FindEntry("train")->block();
+  const OpId totals = block.FindOp("totals");
+  // Loss, n, metric, its denominator, stop; three sums per norm.
+  EXPECT_EQ(block.op(totals).inputs.all().size(), 5u + 2 * 3);
+}
+
+using Config = std::tuple<const char*, const char*, const char*, const char*>;
+
+class EveryModelTest : public testing::TestWithParam<Config> {};
+
+// Lowering leaves nothing to do for a second round.
+TEST_P(EveryModelTest, LowersOnce) {
+  const auto& [model, level, dtype, sync] = GetParam();
+  const auto program = Lower(model, {{"amp.level", level, ""},
+                                     {"amp.dtype", dtype, ""},
+                                     {"dist.sync_batch_norm", sync, ""}});
+  std::map<std::string, int> train = CountOps(*program, "train");
+  EXPECT_EQ(train["unscale"], 0);
+  EXPECT_EQ(train["all_reduce totals"], 1);
+  const KernelSet kernels = Kernels();
+  EXPECT_FALSE(*SplitBatchNorm().Run(*program));
+  EXPECT_FALSE(*Fuse(kernels).Run(*program));
+  EXPECT_FALSE(*CleanUp(kernels).Run(*program));
+  EXPECT_FALSE(*GenerateStartup().Run(*program));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, EveryModelTest,
+    testing::Combine(testing::Values("mlp", "mnist_convnet", "small_resnet"),
+                     testing::Values("O0", "O1", "O2", "O3"),
+                     testing::Values("fp16", "bf16"),
+                     testing::Values("true", "false")));
+
+}  // namespace
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,47 @@
+// split-batch-norm: sync_batch_norm and its gradient become local sums, one
+// reduction each, and element-wise application.
+//
+//   before
+//     bn1: sync_batch_norm(X=c, Scale=s, Bias=b, Mean=m, Variance=v) ->
+//         (Y=y : f16[B,16,28,28], BatchMean=bn1.BatchMean, ...)
+//     bn1.grad: sync_batch_norm_grad(X=c, YGrad=y.grad, Scale=s, ...) ->
+//         (XGrad=c.grad, ScaleGrad=s.grad, BiasGrad=b.grad)
+//   after
+//     bn1.stats: channel_stats(X=c, Shift=m) -> (Sum=bn1.stats.Sum, ...)
+//     bn1.stats.reduced: all_reduce(X=[bn1.stats.Sum, bn1.stats.SquaredSum,
+//         bn1.stats.Count]) -> (Out=[..., bn1.BatchCount]) {of="statistics"}
+//     bn1.finalize: bn_finalize(Sum=bn1.stats.Sum.reduced, ..., Shift=m) ->
+//         (BatchMean=bn1.BatchMean, BatchVariance=bn1.BatchVariance)
+//     bn1.apply: scale_bias(X=c, Scale=s, Bias=b, Mean=bn1.BatchMean,
+//         Variance=bn1.BatchVariance) -> (Y=y : f16[B,16,28,28])
+//     bn1.grad.sums: bn_grad_reduce(X=c, YGrad=y.grad, ...) ->
+//         (ScaleGrad=s.grad : f32[16], BiasGrad=b.grad : f32[16])
+//     bn1.grad.sums.reduced: all_reduce(X=[s.grad, b.grad]) -> (Out=[...])
+//         {of="statistics"}
+//     bn1.grad.coefficients: bn_grad_coefficients(Scale=s, ...,
+//         Count=bn1.BatchCount) -> (A=..., B=..., C0=...)
+//     bn1.grad.apply: bn_grad_apply(X=c, YGrad=y.grad, A=..., B=..., C0=...) ->
+//         (XGrad=c.grad : f16[B,16,28,28])
+//
+// Each part has the name of the whole among its origins. The local sums of the
+// gradient are the scale and bias gradients, which the gradient reduction sums
+// like any other. Sums are taken about the old running mean: E[x^2] - E[x]^2
+// does not go negative where the mean is large.
+#ifndef HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_
+#define HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_
+
+#include "passes/pass.h"
+
+namespace halftone {
+namespace passes {
+
+class SplitBatchNorm : public Pass {
+ public:
+  absl::string_view name() const override { return "split-batch-norm"; }
+  absl::StatusOr<bool> Run(Program& program) override;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_

@@ -1,0 +1,150 @@
+// What levels and scaler presets stand for: bundles of defaults, each of them
+// overridable alone.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "passes/options/resolver.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+constexpr absl::string_view kScaling = "amp.loss_scaling.";
+
+struct Scaler {
+  absl::string_view name;
+  absl::string_view init, incr_every, incr_ratio, decr_every, decr_ratio;
+  absl::string_view floor, ceiling;
+};
+
+// Ours first. Of the others: Paddle 2.6's decorate() as its users set it,
+// apex.amp's LossScaler, torch.amp's GradScaler.
+constexpr std::array<Scaler, 4> kScalers = {{
+    {"", "32768", "1000", "2", "2", "0.5", "1", "16777216"},
+    {"paddle", "32768", "1000", "2", "2", "0.8", "1", "16777216"},
+    {"apex", "65536", "2000", "2", "1", "0.5", "1", "16777216"},
+    {"torch", "65536", "2000", "2", "1", "0.5", "0", "inf"},
+}};
+
+absl::StatusOr<Scaler> FindScaler(const Resolver& resolver) {
+  const std::string& name = resolver.strategy().amp().scaler();
+  std::vector<std::string> names;
+  for (const Scaler& scaler : kScalers) {
+    if (scaler.name == name) return scaler;
+    if (!scaler.name.empty()) names.emplace_back(scaler.name);
+  }
+  return resolver.Error("amp.scaler",
+                        absl::StrCat("expected paddle, apex or torch, found \"",
+                                     name, "\"", NearestHint(name, names)));
+}
+
+// Where the scale itself is given but not its bounds, they make room for it.
+void WidenBounds(Resolver& resolver) {
+  const double init =
+      resolver.strategy().amp().loss_scaling().init_loss_scaling();
+  if (!resolver.IsSet("amp.loss_scaling.init_loss_scaling") || !(init > 0) ||
+      !std::isfinite(init)) {
+    return;  // the check names it
+  }
+  if (init < 1) {
+    resolver.SetIfUnset("amp.loss_scaling.min_loss_scaling", ExactDouble(init),
+                        "default");
+  }
+  if (init > 16777216) {
+    resolver.SetIfUnset("amp.loss_scaling.max_loss_scaling", ExactDouble(init),
+                        "default");
+  }
+}
+
+absl::Status ApplyScaling(Resolver& resolver, const std::string& level_origin,
+                          bool constant_by_level) {
+  HT_ASSIGN_OR_RETURN(const Scaler scaler, FindScaler(resolver));
+  const bool preset = !scaler.name.empty();
+  const std::string origin =
+      preset ? absl::StrCat("scaler ", scaler.name) : "default";
+  const auto set = [&](absl::string_view field, absl::string_view value,
+                       absl::string_view from) {
+    resolver.SetIfUnset(absl::StrCat(kScaling, field), value, from);
+  };
+  const bool constant = constant_by_level && !preset;
+  set("use_dynamic_loss_scaling", constant ? "false" : "true",
+      preset ? origin : level_origin);
+  const bool dynamic =
+      resolver.strategy().amp().loss_scaling().use_dynamic_loss_scaling();
+  if (constant && !dynamic) set("init_loss_scaling", "1", level_origin);
+  set("init_loss_scaling", scaler.init, origin);
+  WidenBounds(resolver);
+  set("incr_every_n_steps", scaler.incr_every, origin);
+  set("incr_ratio", scaler.incr_ratio, origin);
+  set("decr_every_n_nan_or_inf", scaler.decr_every, origin);
+  set("decr_ratio", scaler.decr_ratio, origin);
+  set("min_loss_scaling", scaler.floor, origin);
+  set("max_loss_scaling", scaler.ceiling, origin);
+  return absl::OkStatus();
+}
+
+// The word in its own spelling, so that a resolved strategy has one.
+absl::Status Canonical(Resolver& resolver, absl::string_view path,
+                       std::string* field, absl::string_view spelled,
+                       absl::string_view expected) {
+  if (!spelled.empty()) {
+    *field = std::string(spelled);
+    return absl::OkStatus();
+  }
+  return resolver.Error(
+      path, absl::StrCat("expected ", expected, ", found \"", *field, "\""));
+}
+
+}  // namespace
+
+absl::string_view Name(Level level) {
+  constexpr std::array<absl::string_view, 4> kNames = {"O0", "O1", "O2", "O3"};
+  return kNames[static_cast<int>(level)];
+}
+
+std::optional<Level> LevelFromName(absl::string_view name) {
+  std::string word = absl::AsciiStrToUpper(name);
+  if (word.size() == 2 && word[0] == '0') word[0] = 'O';
+  for (const Level level : {Level::kO0, Level::kO1, Level::kO2, Level::kO3}) {
+    if (word == Name(level)) return level;
+  }
+  return std::nullopt;
+}
+
+std::optional<DType> LowDTypeFromName(absl::string_view name) {
+  const std::optional<DType> dtype = DTypeFromName(name);
+  return dtype.has_value() && IsLow(*dtype) ? dtype : std::nullopt;
+}
+
+absl::Status ApplyBundles(Resolver& resolver) {
+  resolver.SetIfUnset("amp.level", "O0", "default");
+  resolver.SetIfUnset("amp.dtype", "fp16", "default");
+  resolver.SetIfUnset("amp.precision_rule", "all_low", "default");
+  proto::Amp& amp = *resolver.strategy().mutable_amp();
+  const std::optional<Level> level = LevelFromName(amp.level());
+  HT_RETURN_IF_ERROR(Canonical(resolver, "amp.level", amp.mutable_level(),
+                               level.has_value() ? Name(*level) : "",
+                               "O0, O1, O2 or O3"));
+  const std::optional<DType> low = LowDTypeFromName(amp.dtype());
+  HT_RETURN_IF_ERROR(Canonical(resolver, "amp.dtype", amp.mutable_dtype(),
+                               !low.has_value()      ? ""
+                               : *low == DType::kF16 ? "fp16"
+                                                     : "bf16",
+                               "fp16 or bf16"));
+
+  const std::string origin = absl::StrCat("level ", Name(*level));
+  const bool o3 = *level == Level::kO3;
+  resolver.SetIfUnset("amp.master_weights", o3 ? "false" : "true", origin);
+  resolver.SetIfUnset("amp.keep_batchnorm_fp32", o3 ? "false" : "true", origin);
+  const bool constant = *level == Level::kO0 || o3 || low == DType::kBF16;
+  return ApplyScaling(resolver, origin, constant);
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,152 @@
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/schema/op_registry.h"
+#include "passes/options/options.h"
+#include "passes/options/resolver.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+constexpr double kMegabyte = 1 << 20;
+
+std::vector<std::string> NamesAndAliases() {
+  std::vector<std::string> names = Ops().Names();
+  for (const auto& [alias, name] : Ops().Aliases()) names.push_back(alias);
+  return names;
+}
+
+// The members of a user list as op names of ours.
+template <typename Names>
+absl::StatusOr<std::vector<std::string>> OpTypes(const Resolver& resolver,
+                                                 absl::string_view path,
+                                                 const Names& names) {
+  std::vector<std::string> types;
+  for (int i = 0; i < names.size(); ++i) {
+    const OpSchema* schema = Ops().Find(names[i]);
+    if (schema == nullptr) {
+      return resolver.Error(
+          path,
+          absl::StrCat("no op is called \"", names[i], "\"",
+                       NearestHint(names[i], NamesAndAliases()),
+                       " (all: halftone ops)"),
+          i);
+    }
+    types.push_back(schema->name());
+  }
+  return types;
+}
+
+absl::Status CheckDisjoint(const Resolver& resolver, const AmpOptions& amp) {
+  constexpr absl::string_view kWhite = "amp.custom_white_list";
+  constexpr absl::string_view kBlack = "amp.custom_black_list";
+  absl::flat_hash_map<std::string, int> white;
+  for (size_t i = 0; i < amp.white_ops.size(); ++i) {
+    white.try_emplace(amp.white_ops[i], i);
+  }
+  for (size_t i = 0; i < amp.black_ops.size(); ++i) {
+    const auto it = white.find(amp.black_ops[i]);
+    if (it == white.end()) continue;
+    return resolver.Error(
+        kBlack,
+        absl::StrCat(amp.black_ops[i], " is in custom_white_list, too (",
+                     resolver.Origin(kWhite, it->second), ")"),
+        static_cast<int>(i));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Names>
+std::vector<std::string> ToVector(const Names& names) {
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+absl::Status Convert(const Resolver& resolver, AmpOptions* options,
+                     proto::OpLists* op_lists) {
+  const proto::Amp& amp = resolver.strategy().amp();
+  options->level = *LevelFromName(amp.level());
+  options->low = *LowDTypeFromName(amp.dtype());
+  options->rule = amp.precision_rule() == "any_low" ? PrecisionRule::kAnyLow
+                                                    : PrecisionRule::kAllLow;
+  HT_ASSIGN_OR_RETURN(
+      options->white_ops,
+      OpTypes(resolver, "amp.custom_white_list", amp.custom_white_list()));
+  HT_ASSIGN_OR_RETURN(
+      options->black_ops,
+      OpTypes(resolver, "amp.custom_black_list", amp.custom_black_list()));
+  HT_RETURN_IF_ERROR(CheckDisjoint(resolver, *options));
+  options->black_vars = ToVector(amp.custom_black_varnames());
+  options->white_names = ToVector(amp.custom_white_opnames());
+  options->black_names = ToVector(amp.custom_black_opnames());
+  HT_ASSIGN_OR_RETURN(options->op_lists, LoadOpLists(resolver, op_lists));
+  options->keep_batchnorm_fp32 = amp.keep_batchnorm_fp32();
+  options->master_weights = amp.master_weights();
+  return absl::OkStatus();
+}
+
+void Convert(const proto::LossScaling& scaling, LossScalingOptions* options) {
+  options->dynamic = scaling.use_dynamic_loss_scaling();
+  options->init = scaling.init_loss_scaling();
+  options->incr_every = scaling.incr_every_n_steps();
+  options->decr_every = scaling.decr_every_n_nan_or_inf();
+  options->incr_ratio = scaling.incr_ratio();
+  options->decr_ratio = scaling.decr_ratio();
+  options->floor = scaling.min_loss_scaling();
+  options->ceiling = scaling.max_loss_scaling();
+}
+
+int64_t Bytes(double megabytes) {
+  return std::max<int64_t>(1, std::llround(megabytes * kMegabyte));
+}
+
+}  // namespace
+
+absl::StatusOr<Options> ResolveOptions(const StrategyFile& strategy,
+                                       absl::Span<const Override> overrides) {
+  Resolver resolver(strategy);
+  HT_RETURN_IF_ERROR(resolver.ApplyOverrides(overrides));
+  HT_RETURN_IF_ERROR(ApplyBundles(resolver));
+  resolver.FillDefaults();
+  HT_RETURN_IF_ERROR(CheckStrategy(resolver));
+
+  Options options;
+  const proto::Strategy& resolved = resolver.strategy();
+  HT_RETURN_IF_ERROR(
+      Convert(resolver, &options.amp, &options.resolved_op_lists));
+  Convert(resolved.amp().loss_scaling(), &options.scaling);
+  options.has_optimizer = resolved.has_optimizer();
+  options.optimizer = resolved.optimizer();
+  options.lr = resolved.lr();
+  const proto::Dist& dist = resolved.dist();
+  options.sync_batch_norm = dist.sync_batch_norm();
+  options.fuse_all_reduce = dist.fuse_all_reduce_ops();
+  options.bucket_bytes = Bytes(dist.fuse_grad_size_in_mb());
+  options.first_bucket_bytes = Bytes(dist.first_bucket_size_in_mb());
+  options.scale_gradients_before = dist.gradient_scale() == "pre";
+  options.resolved = resolved;
+  options.origins = resolver.origins();
+  return options;
+}
+
+std::string OriginOf(const Options& options, absl::string_view path) {
+  const auto origin = options.origins.find(std::string(path));
+  return origin == options.origins.end()
+             ? std::string(path)
+             : absl::StrCat(origin->second, ": ", path);
+}
+
+absl::Status FieldError(const Options& options, absl::string_view path,
+                        absl::string_view message) {
+  const auto origin = options.origins.find(std::string(path));
+  return OriginError(origin == options.origins.end() ? "" : origin->second,
+                     path, message);
+}
+
+}  // namespace passes
+}  // namespace halftone

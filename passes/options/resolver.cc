@@ -1,0 +1,102 @@
+#include "passes/options/resolver.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/check.h"
+#include "graph/base/error.h"
+#include "passes/options/strategy_fields.h"
+
+namespace halftone {
+namespace passes {
+
+absl::Status OriginError(absl::string_view origin, absl::string_view path,
+                         absl::string_view message) {
+  const std::string text =
+      absl::StrCat(origin, origin.empty() ? "" : ": ", path, ": ", message);
+  return absl::StartsWith(origin, "--") ? UsageError(text) : ModelError(text);
+}
+
+Resolver::Resolver(const StrategyFile& file)
+    : file_(file), strategy_(file.strategy) {
+  VisitSetFields(strategy_, "", [this](const std::string& path) {
+    const auto restored = file_.origins.find(path);
+    if (restored != file_.origins.end()) {
+      origins_[path] = restored->second;
+      return;
+    }
+    const auto line = file_.lines.find(path);
+    origins_[path] = line == file_.lines.end()
+                         ? file_.file
+                         : absl::StrCat(file_.file, ":", line->second);
+  });
+}
+
+absl::Status Resolver::ApplyOverrides(absl::Span<const Override> overrides) {
+  for (const Override& o : overrides) {
+    HT_RETURN_IF_ERROR(SetStrategyField(&strategy_, o));
+    added_[o.path].push_back(o.origin);
+    origins_[o.path] = o.origin;
+    // What a message override set beyond its own path.
+    VisitSetFields(strategy_, "", [&](const std::string& path) {
+      if (absl::StartsWith(path, absl::StrCat(o.path, "."))) {
+        origins_[path] = o.origin;
+      }
+    });
+  }
+  return absl::OkStatus();
+}
+
+void Resolver::SetIfUnset(absl::string_view path, absl::string_view value,
+                          absl::string_view origin) {
+  if (IsSet(path)) return;
+  const Override o{std::string(path), std::string(value), std::string(origin)};
+  const absl::Status set = SetStrategyField(&strategy_, o);
+  HT_CHECK(set.ok(), o.path.c_str());
+  origins_[o.path] = o.origin;
+}
+
+void Resolver::FillDefaults() {
+  strategy_.mutable_dist();
+  strategy_.mutable_train()->mutable_stop_rule();
+  if (strategy_.mutable_lr()->schedule_case() ==
+      proto::LearningRate::SCHEDULE_NOT_SET) {
+    SetIfUnset("lr.constant", "true", "default");
+  }
+  passes::FillDefaults(&strategy_, "", [this](const std::string& path) {
+    origins_[path] = "default";
+  });
+}
+
+bool Resolver::IsSet(absl::string_view path) const {
+  return origins_.count(std::string(path)) > 0;
+}
+
+std::string Resolver::Origin(absl::string_view path, int member) const {
+  const std::string key(path);
+  if (member >= 0) {
+    const auto line = file_.lines.find(absl::StrCat(path, "[", member, "]"));
+    if (line != file_.lines.end()) {
+      return absl::StrCat(file_.file, ":", line->second);
+    }
+    // Members that overrides added stand behind the file's.
+    const auto added = added_.find(key);
+    int from_file = 0;
+    while (file_.lines.count(absl::StrCat(path, "[", from_file, "]")) > 0) {
+      ++from_file;
+    }
+    if (added != added_.end() &&
+        member - from_file < static_cast<int>(added->second.size())) {
+      return added->second[member - from_file];
+    }
+  }
+  const auto origin = origins_.find(key);
+  return origin == origins_.end() ? file_.file : origin->second;
+}
+
+absl::Status Resolver::Error(absl::string_view path, absl::string_view message,
+                             int member) const {
+  return OriginError(Origin(path, member), path, message);
+}
+
+}  // namespace passes
+}  // namespace halftone

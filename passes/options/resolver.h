@@ -1,0 +1,78 @@
+// A strategy on its way to Options: its fields with their origins.
+#ifndef HALFTONE_PASSES_OPTIONS_RESOLVER_H_
+#define HALFTONE_PASSES_OPTIONS_RESOLVER_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "passes/options/options.h"
+
+namespace halftone {
+namespace passes {
+
+class Resolver {
+ public:
+  // `file` is borrowed.
+  explicit Resolver(const StrategyFile& file);
+
+  absl::Status ApplyOverrides(absl::Span<const Override> overrides);
+  // Sets a scalar that nothing has set so far.
+  void SetIfUnset(absl::string_view path, absl::string_view value,
+                  absl::string_view origin);
+  // The .proto file's defaults for all that is left.
+  void FillDefaults();
+
+  const StrategyFile& file() const { return file_; }
+  const proto::Strategy& strategy() const { return strategy_; }
+  proto::Strategy& strategy() { return strategy_; }
+  const std::map<std::string, std::string>& origins() const { return origins_; }
+  std::map<std::string, std::string>& origins() { return origins_; }
+  bool IsSet(absl::string_view path) const;
+  // "s.pbtxt:2" or "--level"; of the i-th member of a repeated field where it
+  // is given.
+  std::string Origin(absl::string_view path, int member = -1) const;
+
+  // "s.pbtxt:2: amp.level: <message>": kUsage where a flag is the origin.
+  absl::Status Error(absl::string_view path, absl::string_view message,
+                     int member = -1) const;
+
+ private:
+  const StrategyFile& file_;
+  proto::Strategy strategy_;
+  std::map<std::string, std::string> origins_;
+  // For repeated fields: how many members the file gave, and the origins of
+  // those that overrides added.
+  std::map<std::string, std::vector<std::string>> added_;
+};
+
+// "s.pbtxt:2: amp.level: <message>" with the class that the origin decides.
+absl::Status OriginError(absl::string_view origin, absl::string_view path,
+                         absl::string_view message);
+
+// ---- The steps of ResolveOptions, in their order.
+
+// The level, dtype and scaler preset, and what they set (bundles.cc).
+absl::Status ApplyBundles(Resolver& resolver);
+// Ranges and words of all fields (check_strategy.cc).
+absl::Status CheckStrategy(const Resolver& resolver);
+// The content of amp.op_lists; empty where it is not set (op_lists.cc).
+absl::StatusOr<OpLists> LoadOpLists(const Resolver& resolver,
+                                    proto::OpLists* resolved);
+
+// ---- Words, shared by bundles, checks and conversion.
+
+// "O1", also "o1" and "01".
+std::optional<Level> LevelFromName(absl::string_view name);
+absl::string_view Name(Level level);
+// "fp16" and "bf16", also "f16", "float16", "bfloat16".
+std::optional<DType> LowDTypeFromName(absl::string_view name);
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_OPTIONS_RESOLVER_H_

@@ -1,0 +1,71 @@
+#include <string>
+
+#include "absl/strings/match.h"
+#include "google/protobuf/text_format.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "graph/io/model_reader.h"
+#include "passes/options/options.h"
+#include "passes/options/strategy_fields.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+using google::protobuf::TextFormat;
+
+constexpr int64_t kMaxFileBytes = 1 << 20;
+
+// What ResolveOptions would find again by itself.
+bool IsDerived(absl::string_view origin) {
+  return origin == "default" || absl::StartsWith(origin, "level ") ||
+         absl::StartsWith(origin, "scaler ");
+}
+
+}  // namespace
+
+absl::StatusOr<StrategyFile> ReadStrategy(const std::string& path) {
+  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, kMaxFileBytes));
+  return ParseStrategy(content, path);
+}
+
+absl::StatusOr<StrategyFile> ParseStrategy(absl::string_view content,
+                                           absl::string_view file) {
+  StrategyFile result;
+  result.file = std::string(file);
+  HT_RETURN_IF_ERROR(ParseTextProto(content, file, &result.strategy));
+  // Again, for the lines: the first time was for its errors.
+  TextFormat::ParseInfoTree tree;
+  TextFormat::Parser parser;
+  parser.WriteLocationsTo(&tree);
+  proto::Strategy same;
+  if (parser.ParseFromString(std::string(content), &same)) {
+    CollectLines(same, tree, "", &result.lines);
+  }
+  return result;
+}
+
+StrategyFile RestoreStrategy(const proto::Strategy& resolved,
+                             const std::map<std::string, std::string>& origins,
+                             const proto::OpLists& op_lists) {
+  StrategyFile result;
+  result.strategy = resolved;
+  for (const auto& [path, origin] : origins) {
+    if (IsDerived(origin)) {
+      ClearField(&result.strategy, path);
+    } else {
+      result.origins[path] = origin;
+    }
+  }
+  if (!resolved.amp().op_lists().empty()) result.op_lists = op_lists;
+  return result;
+}
+
+bool LeavesGraphAlone(absl::string_view path) {
+  return absl::StartsWith(path, "train.") || path == "lr.base" ||
+         path == "lr.base_batch" || path == "lr.warmup_epochs" ||
+         path == "lr.warmup_steps";
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,124 @@
+#include "passes/parallel/bucket_allreduce.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_builder.h"
+#include "passes/parallel/buckets.h"
+#include "passes/rewrite/rewrite.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+absl::StatusOr<BucketItem> ItemOf(const Block& block, const Op& reduction) {
+  BucketItem item;
+  for (ValueId member : reduction.inputs.all()) {
+    const Dim elements = block.type(member).Elements();
+    if (!elements.is_constant()) {
+      return CompilerBug("gradient ", block.name(member),
+                         " has a symbolic size: expected a parameter's");
+    }
+    item.dtype = block.dtype(member);
+    item.bytes += elements.coefficient() * SizeOf(item.dtype);
+  }
+  return item;
+}
+
+// Replaces the reductions of one bucket by one that stands in the last one's
+// place and keeps their values.
+absl::Status Join(Block& block, absl::Span<const OpId> reductions, DType dtype,
+                  int index) {
+  const Op& last = block.op(reductions.back());
+  std::vector<ValueId> members, reduced;
+  std::vector<NameId> names;
+  for (OpId id : reductions) {
+    const Op& op = block.op(id);
+    for (ValueId in : op.inputs.all()) members.push_back(in);
+    for (ValueId out : op.outputs.all()) reduced.push_back(out);
+    AppendNames(op, &names);
+  }
+  OpBuilder joined = MakeOp(block, "all_reduce", Role::kCommunicate);
+  joined.Name(absl::StrCat("gradients.", Name(dtype), ".", index))
+      .At(Block::Before(reductions.back()))
+      .Why(FixedBySchema(dtype))
+      .In("X", members)
+      .Attr("of", GetAttr(last, "of"))
+      .Attr("gradient_scale", GetAttr(last, "gradient_scale"))
+      .Attr("bucket", int64_t{index});
+  for (ValueId out : reduced) joined.Out("Out", block.name(out));
+  HT_ASSIGN_OR_RETURN(const OpId made, joined.Build());
+  Op& op = block.op(made);
+  AddOrigins(op, names);
+  const std::vector<ValueId> fresh(op.outputs.all().begin(),
+                                   op.outputs.all().end());
+  std::vector<std::string> value_names;
+  for (size_t i = 0; i < reduced.size(); ++i) {
+    value_names.emplace_back(block.name(reduced[i]));
+    block.ReplaceUses(reduced[i], fresh[i]);
+  }
+  for (OpId id : reductions) block.EraseOp(id);
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    block.RenameValue(fresh[i], value_names[i]);
+  }
+  return absl::OkStatus();
+}
+
+// Moves everything that depends on a reduced gradient behind all other ops,
+// in its old order: a bucket stands where its last member is ready, and what
+// reads an earlier member must not stand before it.
+void MoveReadersBehind(Block& block, absl::Span<const OpId> reductions) {
+  std::vector<bool> late(block.op_limit(), false);
+  for (OpId id : reductions) late[id.index()] = true;
+  std::vector<OpId> readers;
+  bool ordered = true;  // nothing else stands behind a reader
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    bool reads = false;
+    for (ValueId in : block.op(id).inputs.all()) {
+      const OpId producer = block.value(in).op();
+      reads |= producer.valid() && late[producer.index()];
+    }
+    if (reads) {
+      late[id.index()] = true;
+      readers.push_back(id);
+    } else if (!readers.empty()) {
+      ordered = false;
+    }
+  }
+  if (ordered) return;
+  for (OpId id : readers) block.MoveOp(id, Block::End());
+}
+
+}  // namespace
+
+absl::StatusOr<bool> BucketAllreduce::Run(Program& program) {
+  Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr || !settings_.fuse) return false;
+  Block& block = train->block();
+  std::vector<OpId> reductions;
+  std::vector<BucketItem> items;
+  for (OpId id : OpsOfType(block, "all_reduce")) {
+    if (!IsReduction(block.op(id), "gradient")) continue;
+    reductions.push_back(id);
+    HT_ASSIGN_OR_RETURN(const BucketItem item, ItemOf(block, block.op(id)));
+    items.push_back(item);
+  }
+  const std::vector<Bucket> buckets = AssignBuckets(items, settings_);
+  bool changed = false;
+  for (const Bucket& bucket : buckets) changed |= bucket.items.size() > 1;
+  if (!changed) return false;
+  MoveReadersBehind(block, reductions);
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    std::vector<OpId> members;
+    for (int item : buckets[b].items) members.push_back(reductions[item]);
+    HT_RETURN_IF_ERROR(
+        Join(block, members, buckets[b].dtype, static_cast<int>(b)));
+  }
+  return true;
+}
+
+}  // namespace passes
+}  // namespace halftone

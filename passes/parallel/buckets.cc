@@ -1,0 +1,61 @@
+#include "passes/parallel/buckets.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// The buckets of one dtype so far.
+struct Line {
+  std::vector<Bucket> closed;
+  Bucket open;
+};
+
+void Close(Line& line) {
+  if (line.open.items.empty()) return;
+  line.closed.push_back(std::exchange(line.open, Bucket()));
+}
+
+void JoinStranded(std::vector<Bucket>& buckets, int64_t first_bytes) {
+  if (buckets.size() < 2 || buckets.back().bytes >= first_bytes) return;
+  const Bucket last = std::move(buckets.back());
+  buckets.pop_back();
+  Bucket& joined = buckets.back();
+  joined.bytes += last.bytes;
+  joined.items.insert(joined.items.end(), last.items.begin(), last.items.end());
+}
+
+}  // namespace
+
+std::vector<Bucket> AssignBuckets(absl::Span<const BucketItem> items,
+                                  const BucketAllreduce::Settings& settings) {
+  std::map<DType, Line> lines;
+  for (int i = 0; i < static_cast<int>(items.size()); ++i) {
+    Line& line = lines[items[i].dtype];
+    line.open.dtype = items[i].dtype;
+    line.open.bytes += items[i].bytes;
+    line.open.items.push_back(i);
+    const int64_t limit =
+        line.closed.empty() ? settings.first_bytes : settings.bytes;
+    if (!settings.fuse || line.open.bytes >= limit) Close(line);
+  }
+  std::vector<Bucket> buckets;
+  for (auto& [dtype, line] : lines) {
+    Close(line);
+    if (settings.fuse && settings.join_stranded) {
+      JoinStranded(line.closed, settings.first_bytes);
+    }
+    for (Bucket& bucket : line.closed) buckets.push_back(std::move(bucket));
+  }
+  std::sort(buckets.begin(), buckets.end(),
+            [](const Bucket& a, const Bucket& b) {
+              return a.items.back() < b.items.back();
+            });
+  return buckets;
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,34 @@
+// Which gradients share a reduction: DDP's rule on plain numbers.
+#ifndef HALFTONE_PASSES_PARALLEL_BUCKETS_H_
+#define HALFTONE_PASSES_PARALLEL_BUCKETS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "graph/base/dtype.h"
+#include "passes/parallel/bucket_allreduce.h"
+
+namespace halftone {
+namespace passes {
+
+struct BucketItem {
+  DType dtype = DType::kInvalid;
+  int64_t bytes = 0;
+};
+
+struct Bucket {
+  DType dtype = DType::kInvalid;
+  int64_t bytes = 0;
+  std::vector<int> items;  // ascending
+};
+
+// Assigns `items`, given in gradient-ready order, to buckets, which come in
+// the order of their last items.
+std::vector<Bucket> AssignBuckets(absl::Span<const BucketItem> items,
+                                  const BucketAllreduce::Settings& settings);
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_PARALLEL_BUCKETS_H_

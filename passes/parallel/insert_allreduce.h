@@ -1,0 +1,62 @@
+// insert-allreduce: makes gradients and totals those of all ranks.
+//
+// Every trainable parameter's gradient passes exactly one reduction: of the
+// scaled value in the dtype in which the backward ops made it, before its
+// up-cast and before the finite check, so that half the bytes travel and every
+// rank sees the same verdict. A parameter read in both precisions has one f32
+// gradient sum, and that is what is reduced.
+//
+//   before (train)
+//     conv1.grad: conv2d_grad_filter(...) -> (FilterGrad=w.cast_fp16.grad)
+//     w.grad: cast(X=w.cast_fp16.grad) -> (Out=w.grad : f32[16,1,5,5]) {to=f32}
+//   after
+//     conv1.grad: conv2d_grad_filter(...) -> (FilterGrad=w.cast_fp16.grad)
+//     w.cast_fp16.grad.reduced: all_reduce(X=[w.cast_fp16.grad]) ->
+//         (Out=[w.cast_fp16.grad.reduced : f16[16,1,5,5]])
+//         {of="gradient", gradient_scale="pre"}   communicate f16 SCHEMA
+//     w.grad: cast(X=w.cast_fp16.grad.reduced) -> (Out=w.grad) {to=f32}
+//
+// The forward part of train and eval ends with one f32 reduction of all that
+// is counted: n_r x loss, n_r, metric counts and what they are over; in train
+// also the stop flag and, for each batch norm that is not synchronised, its
+// local sums about the old running mean, from which the batch statistics of
+// all ranks follow:
+//
+//     @loss_sum.local: elementwise_mul(X=loss, Y=@local_count) -> (...)
+//     bn1.sums: bn_local_sums(BatchMean=bn1.BatchMean, ..., Shift=bn1.mean) ->
+//         (Sum=bn1.sums.Sum : f32[16], ...)
+//     totals: all_reduce(X=[@loss_sum.local, @local_count, ..., @stop,
+//         bn1.sums.Sum, ...]) -> (Out=[@loss_sum : f32[], @count : f32[], ...])
+//         {of="totals"}   communicate f32 SCHEMA
+//     bn1.global: bn_finalize(Sum=bn1.sums.Sum.reduced, ..., Shift=bn1.mean) ->
+//         (BatchMean=bn1.global_mean, BatchVariance=bn1.global_variance)
+//     result @loss_sum = @loss_sum
+//
+// A second run finds the reductions in place and changes nothing.
+#ifndef HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
+#define HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
+
+#include "passes/pass.h"
+
+namespace halftone {
+namespace passes {
+
+class InsertAllreduce : public Pass {
+ public:
+  // `scale_gradients_before` is the strategy's `gradient_scale: pre`: each
+  // rank multiplies by 2^-ceil(log2 N) before the sum, so that f16 sums of
+  // many ranks do not overflow.
+  explicit InsertAllreduce(bool scale_gradients_before)
+      : scale_gradients_before_(scale_gradients_before) {}
+
+  absl::string_view name() const override { return "insert-allreduce"; }
+  absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  bool scale_gradients_before_;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_

@@ -1,0 +1,231 @@
+#include "passes/parallel/totals.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_builder.h"
+#include "passes/differentiate/local_count.h"
+#include "passes/rewrite/rewrite.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// Collects members of the reduction, each local value once.
+class Totals {
+ public:
+  Totals(Program& program, Entry& entry, Block::Position position)
+      : program_(program),
+        entry_(entry),
+        block_(entry.block()),
+        position_(position) {}
+
+  absl::Status AddLoss();
+  absl::Status AddMetrics();
+  absl::Status AddStop();
+  absl::Status AddBatchNorms();
+  bool empty() const { return members_.empty(); }
+  // Makes the reduction, its results, and the batch statistics.
+  absl::Status Reduce();
+
+ private:
+  struct Norm {
+    OpId norm;
+    int sum, squared_sum, count;  // members
+    ValueId shift;
+  };
+
+  OpBuilder Make(absl::string_view op_type) {
+    OpBuilder builder = MakeOp(block_, op_type, Role::kCommunicate);
+    builder.At(position_);
+    return builder;
+  }
+  // The index of the member whose reduced value is called `reduced`.
+  int AddMember(ValueId local, absl::string_view reduced);
+  void AddResult(absl::string_view name, int member) {
+    results_.emplace_back(std::string(name), member);
+  }
+  // `value` as f32[].
+  absl::StatusOr<ValueId> AsScalar(ValueId value, absl::string_view name);
+  absl::StatusOr<ValueId> Find(absl::string_view name) const;
+  absl::Status Finalize(const Norm& norm);
+
+  Program& program_;
+  Entry& entry_;
+  Block& block_;
+  Block::Position position_;
+  std::vector<ValueId> members_;
+  std::vector<std::string> names_;
+  absl::flat_hash_map<ValueId, int> member_of_;
+  std::vector<std::pair<std::string, int>> results_;
+  std::vector<Norm> norms_;
+  std::vector<ValueId> reduced_;
+};
+
+int Totals::AddMember(ValueId local, absl::string_view reduced) {
+  const int next = static_cast<int>(members_.size());
+  const auto [it, fresh] = member_of_.try_emplace(local, next);
+  if (fresh) {
+    members_.push_back(local);
+    names_.emplace_back(reduced);
+  }
+  return it->second;
+}
+
+absl::StatusOr<ValueId> Totals::AsScalar(ValueId value,
+                                         absl::string_view name) {
+  if (block_.dtype(value) != DType::kF32) {
+    OpBuilder cast = Make("cast");
+    cast.In("X", value).Attr("to", DType::kF32).Out("Out", name);
+    HT_ASSIGN_OR_RETURN(value, BuildValue(block_, cast));
+  }
+  if (block_.type(value).rank() != 0) {
+    OpBuilder reshape = Make("reshape");
+    reshape.In("X", value)
+        .Attr("shape", std::vector<int64_t>{})
+        .Out("Out", name);
+    HT_ASSIGN_OR_RETURN(value, BuildValue(block_, reshape));
+  }
+  return value;
+}
+
+absl::StatusOr<ValueId> Totals::Find(absl::string_view name) const {
+  const ValueId value = block_.FindValue(name);
+  if (value.valid()) return value;
+  return CompilerBug("entry ", entry_.name(), ": there is no value \"", name,
+                     "\" for the totals");
+}
+
+absl::Status Totals::AddLoss() {
+  if (program_.loss.var.empty()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const ValueId count, LocalCount(program_, block_));
+  HT_ASSIGN_OR_RETURN(ValueId loss, Find(program_.loss.var));
+  HT_ASSIGN_OR_RETURN(loss, AsScalar(loss, "@loss.local"));
+  OpBuilder product = Make("elementwise_mul");
+  product.In("X", loss)
+      .In("Y", count)
+      .Out("Out", absl::StrCat(kLossSum, ".local"));
+  HT_ASSIGN_OR_RETURN(const ValueId sum, BuildValue(block_, product));
+  AddResult(kLossSum, AddMember(sum, kLossSum));
+  AddResult(kCount, AddMember(count, kCount));
+  return absl::OkStatus();
+}
+
+absl::Status Totals::AddMetrics() {
+  // Metrics over the same value share its count.
+  absl::flat_hash_map<ValueId, ValueId> counts;
+  for (const MetricInfo& metric : program_.metrics) {
+    const std::string name = absl::StrCat(kMetricPrefix, metric.name);
+    HT_ASSIGN_OR_RETURN(ValueId var, Find(metric.var));
+    HT_ASSIGN_OR_RETURN(var, AsScalar(var, absl::StrCat(name, ".local")));
+    AddResult(name, AddMember(var, name));
+
+    const std::string over_name = absl::StrCat(kOverPrefix, metric.name);
+    HT_ASSIGN_OR_RETURN(const ValueId over, Find(metric.over));
+    ValueId& count = counts[over];
+    if (!count.valid()) {
+      OpBuilder elements = Make("element_count");
+      elements.In("X", over).Out("Out", absl::StrCat(over_name, ".local"));
+      HT_ASSIGN_OR_RETURN(count, BuildValue(block_, elements));
+    }
+    AddResult(over_name, AddMember(count, over_name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Totals::AddStop() {
+  HT_ASSIGN_OR_RETURN(const ValueId stop, WellKnownValue(&block_, kStop));
+  AddResult(kStopped, AddMember(stop, kStopped));
+  return absl::OkStatus();
+}
+
+// Local sums about the old running mean, which is equal on all ranks.
+absl::Status Totals::AddBatchNorms() {
+  for (OpId id : OpsOfType(block_, "batch_norm")) {
+    const Op& norm = block_.op(id);
+    const auto in = [&](absl::string_view slot) {
+      return norm.in(norm.schema->FindInput(slot));
+    };
+    const auto out = [&](absl::string_view slot) {
+      return norm.out(norm.schema->FindOutput(slot));
+    };
+    if (!block_.value(in("Mean")).cell().valid()) continue;
+    const absl::string_view name = block_.name(norm);
+    OpBuilder sums = Make("bn_local_sums");
+    sums.Name(absl::StrCat(name, ".sums"))
+        .In("BatchMean", out("BatchMean"))
+        .In("BatchVariance", out("BatchVariance"))
+        .In("BatchCount", out("BatchCount"))
+        .In("Shift", in("Mean"));
+    HT_ASSIGN_OR_RETURN(const OpId made, sums.Build());
+    const Op& op = block_.op(made);
+    const auto member = [&](absl::string_view slot) {
+      const ValueId local = op.out(op.schema->FindOutput(slot));
+      return AddMember(local, absl::StrCat(block_.name(local), ".reduced"));
+    };
+    norms_.push_back(
+        {id, member("Sum"), member("SquaredSum"), member("Count"), in("Mean")});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Totals::Finalize(const Norm& norm) {
+  const std::string name(block_.name(block_.op(norm.norm)));
+  return Make("bn_finalize")
+      .Name(absl::StrCat(name, ".global"))
+      .In("Sum", reduced_[norm.sum])
+      .In("SquaredSum", reduced_[norm.squared_sum])
+      .In("Count", reduced_[norm.count])
+      .In("Shift", norm.shift)
+      .Out("BatchMean", absl::StrCat(name, ".global_mean"))
+      .Out("BatchVariance", absl::StrCat(name, ".global_variance"))
+      .Build()
+      .status();
+}
+
+absl::Status Totals::Reduce() {
+  OpBuilder reduction = Make("all_reduce");
+  reduction.Name("totals").In("X", members_).Attr("of", std::string("totals"));
+  for (const std::string& name : names_) reduction.Out("Out", name);
+  HT_ASSIGN_OR_RETURN(const OpId made, reduction.Build());
+  const auto outputs = block_.op(made).outputs.all();
+  reduced_.assign(outputs.begin(), outputs.end());
+  for (const auto& [name, member] : results_) {
+    entry_.results().push_back({name, reduced_[member]});
+  }
+  for (const Norm& norm : norms_) HT_RETURN_IF_ERROR(Finalize(norm));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry) {
+  Block& block = entry.block();
+  Block::Position position = Block::End();
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    if (IsReduction(op, "totals")) return false;
+    if (op.role == Role::kBackward && !position.before.valid()) {
+      position = Block::Before(id);
+    }
+  }
+  Totals totals(program, entry, position);
+  HT_RETURN_IF_ERROR(totals.AddLoss());
+  HT_RETURN_IF_ERROR(totals.AddMetrics());
+  if (entry.name() == kTrainEntry) {
+    HT_RETURN_IF_ERROR(totals.AddStop());
+    HT_RETURN_IF_ERROR(totals.AddBatchNorms());
+  }
+  if (totals.empty()) return false;
+  HT_RETURN_IF_ERROR(totals.Reduce());
+  return true;
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,128 @@
+#include "passes/pipeline.h"
+
+#include <regex>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "graph/base/check.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "graph/text/text.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// Writes the program as it is now if `name` matches.
+class Dumper {
+ public:
+  static absl::StatusOr<Dumper> Make(const PassPipeline::Settings& settings) {
+    Dumper dumper;
+    dumper.dir_ = settings.dump_dir;
+    if (dumper.dir_.empty()) return dumper;
+    HT_RETURN_IF_ERROR(MakeDirectories(dumper.dir_));
+    try {
+      dumper.matches_ =
+          std::regex(settings.dump_after.empty() ? ".*" : settings.dump_after);
+    } catch (const std::regex_error& error) {
+      return UsageError("--dump-after ", settings.dump_after,
+                        ": not a regular expression: ", error.what());
+    }
+    return dumper;
+  }
+
+  absl::Status Dump(size_t number, absl::string_view name,
+                    const Program& program) const {
+    if (dir_.empty() || !std::regex_match(std::string(name), matches_)) {
+      return absl::OkStatus();
+    }
+    return WriteFileAtomically(
+        absl::StrCat(dir_, "/", absl::StrFormat("%03d.", number), name, ".txt"),
+        Print(program));
+  }
+
+ private:
+  std::string dir_;
+  std::regex matches_;
+};
+
+// The error with the pass's name behind it, so that "file:line:" stays first.
+absl::Status OfPass(const absl::Status& status, const Pass& pass) {
+  if (status.ok()) return status;
+  return MakeError(ExitCodeOf(status),
+                   absl::StrCat(status.message(), " (pass ", pass.name(), ")"));
+}
+
+}  // namespace
+
+void PassPipeline::Add(std::unique_ptr<Pass> pass, Phase phase) {
+  HT_CHECK(steps_.empty() || steps_.back().phase <= phase,
+           "passes are added in the order of their phases");
+  steps_.push_back({std::move(pass), phase});
+}
+
+void PassPipeline::AtEndOf(Phase phase,
+                           std::function<absl::Status(const Program&)> call) {
+  observers_.push_back({phase, std::move(call)});
+}
+
+absl::Status PassPipeline::EndPhase(Phase phase, const Program& program) const {
+  for (const Observer& observer : observers_) {
+    if (observer.phase == phase) HT_RETURN_IF_ERROR(observer.call(program));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PassPipeline::RunStep(size_t index, Program& program) {
+  Pass& pass = *steps_[index].pass;
+  const Phase phase = steps_[index].phase;
+  const bool ends_phase =
+      index + 1 == steps_.size() || steps_[index + 1].phase != phase;
+  const uint64_t before = settings_.verify_each ? Fingerprint(program) : 0;
+
+  const absl::Time start = absl::Now();
+  absl::StatusOr<bool> changed = pass.Run(program);
+  if (!changed.ok()) return OfPass(changed.status(), pass);
+  runs_.push_back({std::string(pass.name()),
+                   absl::ToDoubleMilliseconds(absl::Now() - start), *changed});
+
+  if (settings_.verify_each && (Fingerprint(program) != before) != *changed) {
+    return CompilerBug("pass ", pass.name(), " says that it ",
+                       *changed ? "changed" : "did not change",
+                       " the program, but it did", *changed ? " not" : "");
+  }
+  if (ends_phase) reached_ = phase;
+  if (ends_phase || settings_.verify_each) {
+    VerifyOptions options;
+    options.phase = reached_;
+    const absl::Status verified = Verify(program, options);
+    if (!verified.ok()) {
+      return CompilerBug("after pass ", pass.name(), ": ", verified.message());
+    }
+  }
+  return ends_phase ? EndPhase(phase, program) : absl::OkStatus();
+}
+
+absl::Status PassPipeline::Run(Program& program) {
+  runs_.clear();
+  reached_ = settings_.input;
+  HT_ASSIGN_OR_RETURN(const Dumper dumper, Dumper::Make(settings_));
+  HT_RETURN_IF_ERROR(dumper.Dump(0, "source", program));
+  VerifyOptions options;
+  options.phase = settings_.input;
+  HT_RETURN_IF_ERROR(Verify(program, options));
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const absl::Status run = RunStep(i, program);
+    // Also what a pass left behind that did not verify: it is wanted most.
+    const absl::Status dumped =
+        dumper.Dump(i + 1, steps_[i].pass->name(), program);
+    HT_RETURN_IF_ERROR(run);
+    HT_RETURN_IF_ERROR(dumped);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,82 @@
+// Runs passes in order and holds each of them to its word.
+#ifndef HALFTONE_PASSES_PIPELINE_H_
+#define HALFTONE_PASSES_PIPELINE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "graph/ir/program.h"
+#include "graph/verify/verify.h"
+#include "passes/pass.h"
+
+namespace halftone {
+namespace passes {
+
+// What became of one pass.
+struct PassRun {
+  std::string name;
+  double ms = 0;
+  bool changed = false;
+};
+
+// Verifies its input and the program at the end of each phase. The name of
+// the pass at fault is part of every error.
+class PassPipeline {
+ public:
+  struct Settings {
+    // Verify after each pass, and hold what it says of `changed` against the
+    // program's fingerprint.
+    bool verify_each = false;
+    // 000.source.txt and NNN.<pass>.txt go there; empty: none.
+    std::string dump_dir;
+    // Regular expression (ECMAScript) that a dumped pass's whole name matches;
+    // empty: all.
+    std::string dump_after;
+    // What holds of the input.
+    Phase input = Phase::kSource;
+  };
+  explicit PassPipeline(Settings settings) : settings_(std::move(settings)) {}
+
+  // Phases never decrease. After the last pass of a phase the program is
+  // verified at it.
+  void Add(std::unique_ptr<Pass> pass, Phase phase);
+  // Called with the verified program at the end of `phase`, if any pass
+  // belongs to it.
+  void AtEndOf(Phase phase,
+               std::function<absl::Status(const Program&)> observer);
+
+  // Errors: of a pass, with its name; kCompilerBug for a pass whose result
+  // does not verify or that misreports `changed`; kUsage for a bad
+  // `dump_after`; kModel for a dump that cannot be written.
+  absl::Status Run(Program& program);
+
+  // Of the last Run, in order.
+  const std::vector<PassRun>& runs() const { return runs_; }
+
+ private:
+  struct Step {
+    std::unique_ptr<Pass> pass;
+    Phase phase;
+  };
+  struct Observer {
+    Phase phase;
+    std::function<absl::Status(const Program&)> call;
+  };
+  absl::Status RunStep(size_t index, Program& program);
+  absl::Status EndPhase(Phase phase, const Program& program) const;
+
+  Settings settings_;
+  std::vector<Step> steps_;
+  std::vector<Observer> observers_;
+  std::vector<PassRun> runs_;
+  Phase reached_ = Phase::kSource;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_PIPELINE_H_

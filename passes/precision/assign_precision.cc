@@ -1,0 +1,335 @@
+#include "passes/precision/assign_precision.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "passes/precision/policy.h"
+#include "passes/precision/slots.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+using Names = absl::InlinedVector<NameId, 4>;
+
+// As many ops are named as the reason of another.
+constexpr size_t kMostNamed = 8;
+
+// What is known of a value when its readers are decided.
+enum class State : uint8_t {
+  kOther,  // not a float of ours
+  kF32,
+  kLow,
+  kStored,  // a cell or constant: counts as low
+  kFree,    // of a free op: agrees with the others
+};
+
+bool IsBlack(const Decision& decision, AmpClass amp_class) {
+  switch (decision.reason) {
+    case Reason::kNoFloatInput:
+      return amp_class == AmpClass::kBlack;
+    case Reason::kBlackList:
+    case Reason::kUserBlack:
+    case Reason::kBlackVarname:
+    case Reason::kNoKernel:
+    case Reason::kLoss:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// One run over one block.
+class Assigner {
+ public:
+  Assigner(const Program& program, Block& block, PrecisionPolicy& policy)
+      : program_(program),
+        block_(block),
+        policy_(policy),
+        loss_(block.FindValue(program.loss.var)),
+        states_(block.value_limit(), State::kOther),
+        is_output_(block.value_limit()),
+        is_black_(block.op_limit()),
+        decisions_(block.op_limit()),
+        classes_(block.op_limit(), AmpClass::kGray) {}
+
+  absl::StatusOr<bool> Run();
+
+ private:
+  // The first op that reads a value of an op low, and the first that does not.
+  struct Readers {
+    OpId low, f32;
+    bool is_output = false;  // the user reads it, too
+  };
+
+  void InitStates();
+  absl::Status DecideForward(Op& op);
+  absl::Status DecideFree(const Op& op);
+  bool HasFloatInput(const Op& op) const;
+  void Follow(const Op& op);
+  void FollowAllLow(const Op& op);
+  void FollowAnyLow(const Op& op);
+  void Decide(const Op& op, bool low, Reason reason);
+  void DecideFollowing(const Op& op, bool low, const Names& because_of);
+  absl::Status ApplyExceptions(const Op& op);
+  void SetOutputStates(const Op& op, bool is_free);
+  Readers ReadersOf(const Op& op);
+  bool Store();
+
+  Decision& decision(const Op& op) { return decisions_[op.id.index()]; }
+
+  const Program& program_;
+  Block& block_;
+  PrecisionPolicy& policy_;
+  const ValueId loss_;
+  SlotTable slots_;
+  std::vector<State> states_;    // by value id
+  std::vector<bool> is_output_;  // by value id: one of the model's outputs
+  std::vector<bool> is_black_;   // by op id: a black producer for any_low
+  std::vector<Decision> decisions_;
+  std::vector<AmpClass> classes_;
+  std::vector<OpId> free_;  // in program order
+};
+
+void Assigner::InitStates() {
+  for (int i = 0; i < block_.value_limit(); ++i) {
+    const Value& value = block_.value(ValueId(i));
+    if (value.erased || !IsAmpFloat(block_.dtype(value.id))) continue;
+    switch (value.definition) {
+      case Definition::kFeed:
+        states_[i] =
+            block_.dtype(value.id) == policy_.low() ? State::kLow : State::kF32;
+        break;
+      case Definition::kConstant:
+      case Definition::kCell:
+        states_[i] = State::kStored;
+        break;
+      case Definition::kOp:
+        break;  // when the op is decided
+    }
+  }
+  for (const std::string& output : program_.outputs) {
+    const ValueId value = block_.FindValue(output);
+    if (value.valid()) is_output_[value.index()] = true;
+  }
+}
+
+bool Assigner::HasFloatInput(const Op& op) const {
+  for (ValueId input : op.inputs.all()) {
+    if (states_[input.index()] != State::kOther) return true;
+  }
+  return false;
+}
+
+void Assigner::Decide(const Op& op, bool low, Reason reason) {
+  decision(op).precision = low ? policy_.low() : DType::kF32;
+  decision(op).reason = reason;
+  decision(op).because_of.clear();
+}
+
+// A gray or clear op that follows other ops.
+void Assigner::DecideFollowing(const Op& op, bool low,
+                               const Names& because_of) {
+  const bool clear = classes_[op.id.index()] == AmpClass::kClear;
+  Decide(op, low,
+         clear ? Reason::kClearFollows
+         : low ? Reason::kGrayAllLow
+               : Reason::kGrayF32Input);
+  auto& names = decision(op).because_of;
+  for (NameId name : because_of) {
+    if (names.size() == kMostNamed) break;
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+  }
+}
+
+void Assigner::FollowAllLow(const Op& op) {
+  const SchemaSlots& slots = slots_.Of(*op.schema);
+  Names low, wide;
+  bool any = false, all_free = true, all_low = true;
+  int slot = 0;
+  for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
+    if (KindAt(slots, op, i, &slot) != SlotKind::kEither) continue;
+    const ValueId input = op.inputs.all()[i];
+    const State state = states_[input.index()];
+    if (state == State::kOther) continue;
+    any = true;
+    if (state == State::kStored || state == State::kFree) continue;
+    all_free = false;
+    if (state == State::kF32) all_low = false;
+    const OpId producer = block_.value(input).op();
+    if (!producer.valid()) continue;
+    (state == State::kLow ? low : wide).push_back(block_.op(producer).name);
+  }
+  if (any && all_free) {
+    free_.push_back(op.id);
+    return;
+  }
+  DecideFollowing(op, any && all_low, any && all_low ? low : wide);
+}
+
+void Assigner::FollowAnyLow(const Op& op) {
+  const SchemaSlots& slots = slots_.Of(*op.schema);
+  Names black, low;
+  int slot = 0;
+  for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
+    if (KindAt(slots, op, i, &slot) != SlotKind::kEither) continue;
+    const ValueId input = op.inputs.all()[i];
+    const OpId producer = block_.value(input).op();
+    if (!producer.valid() || states_[input.index()] == State::kOther) continue;
+    if (is_black_[producer.index()]) {
+      black.push_back(block_.op(producer).name);
+    } else if (states_[input.index()] == State::kLow) {
+      low.push_back(block_.op(producer).name);
+    }
+  }
+  if (!black.empty()) is_black_[op.id.index()] = true;
+  const bool is_low = black.empty() && !low.empty();
+  DecideFollowing(op, is_low, is_low ? low : black);
+}
+
+void Assigner::Follow(const Op& op) {
+  if (policy_.rule() == PrecisionRule::kAnyLow) {
+    FollowAnyLow(op);
+  } else {
+    FollowAllLow(op);
+  }
+}
+
+// NO_KERNEL and then LOSS, where the op would be low.
+absl::Status Assigner::ApplyExceptions(const Op& op) {
+  if (!IsLow(decision(op).precision)) return absl::OkStatus();
+  if (!policy_.HasLowKernel(op)) {
+    if (decision(op).reason == Reason::kUserWhite) {
+      return policy_.NoKernelError(block_, op);
+    }
+    Decide(op, false, Reason::kNoKernel);
+  } else if (loss_.valid() && block_.value(loss_).op() == op.id) {
+    Decide(op, false, Reason::kLoss);
+  }
+  return absl::OkStatus();
+}
+
+void Assigner::SetOutputStates(const Op& op, bool is_free) {
+  const State state = is_free                         ? State::kFree
+                      : IsLow(decision(op).precision) ? State::kLow
+                                                      : State::kF32;
+  const SchemaSlots& slots = slots_.Of(*op.schema);
+  for (int s = 0; s < op.outputs.slots(); ++s) {
+    for (ValueId output : op.outputs.slot(s)) {
+      if (!IsAmpFloat(block_.dtype(output))) continue;
+      states_[output.index()] =
+          slots.outputs[s] == SlotKind::kEither ? state : State::kF32;
+    }
+  }
+}
+
+absl::Status Assigner::DecideForward(Op& op) {
+  const bool has_float_input = HasFloatInput(op);
+  const DType out = op.outputs.all().empty()
+                        ? DType::kInvalid
+                        : block_.dtype(op.outputs.all()[0]);
+  if (slots_.IsCast(op) && has_float_input && IsFloat(out)) {
+    // Its author chose the dtype.
+    decision(op).precision = out;
+    decision(op).reason = Reason::kSchema;
+    SetOutputStates(op, false);
+    if (out != policy_.low() && IsAmpFloat(out)) {
+      states_[op.outputs.all()[0].index()] = State::kF32;
+    }
+    return absl::OkStatus();
+  }
+  const Stance stance = policy_.Of(op, has_float_input);
+  classes_[op.id.index()] = stance.amp_class;
+  const size_t free_before = free_.size();
+  if (stance.kind == Stance::Kind::kFollows) {
+    Follow(op);
+  } else {
+    Decide(op, stance.kind == Stance::Kind::kLow, stance.reason);
+  }
+  HT_RETURN_IF_ERROR(ApplyExceptions(op));
+  if (IsBlack(decision(op), stance.amp_class)) is_black_[op.id.index()] = true;
+  SetOutputStates(op, free_.size() > free_before);
+  return absl::OkStatus();
+}
+
+Assigner::Readers Assigner::ReadersOf(const Op& op) {
+  Readers readers;
+  for (ValueId output : op.outputs.all()) {
+    if (!IsAmpFloat(block_.dtype(output))) continue;
+    if (is_output_[output.index()]) readers.is_output = true;
+    for (const Use& use : block_.value(output).uses) {
+      const Op& reader = block_.op(use.op);
+      const SlotKind kind =
+          slots_.Of(*reader.schema).inputs[reader.inputs.SlotOf(use.position)];
+      if (kind == SlotKind::kFixed) continue;  // reads its dims alone
+      const bool low =
+          kind == SlotKind::kEither && IsLow(decision(reader).precision);
+      OpId& first = low ? readers.low : readers.f32;
+      // Uses are in no order; ids of a source program are.
+      if (!first.valid() || reader.id < first) first = reader.id;
+    }
+  }
+  return readers;
+}
+
+absl::Status Assigner::DecideFree(const Op& op) {
+  const Readers readers = ReadersOf(op);
+  if (readers.f32.valid()) {
+    Decide(op, false, Reason::kFollowsReaders);
+    decision(op).because_of.push_back(block_.op(readers.f32).name);
+  } else if (readers.low.valid() && !readers.is_output) {
+    Decide(op, true, Reason::kFollowsReaders);
+    decision(op).because_of.push_back(block_.op(readers.low).name);
+  } else {
+    DecideFollowing(op, false, {});
+  }
+  return ApplyExceptions(op);
+}
+
+bool Assigner::Store() {
+  bool changed = false;
+  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+    Op& op = block_.op(id);
+    if (op.role != Role::kForward) continue;
+    Decision& next = decision(op);
+    if (op.decision.precision == next.precision &&
+        op.decision.reason == next.reason &&
+        op.decision.because_of == next.because_of) {
+      continue;
+    }
+    op.decision = std::move(next);
+    changed = true;
+  }
+  return changed;
+}
+
+absl::StatusOr<bool> Assigner::Run() {
+  InitStates();
+  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+    if (block_.op(id).role != Role::kForward) continue;
+    HT_RETURN_IF_ERROR(DecideForward(block_.op(id)));
+  }
+  for (auto id = free_.rbegin(); id != free_.rend(); ++id) {
+    HT_RETURN_IF_ERROR(DecideFree(block_.op(*id)));
+  }
+  return Store();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> AssignPrecision::Run(Program& program) {
+  Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr) return false;
+  PrecisionPolicy policy(options_, kernels_);
+  HT_RETURN_IF_ERROR(policy.MatchNames(train->block()));
+  return Assigner(program, train->block(), policy).Run();
+}
+
+}  // namespace passes
+}  // namespace halftone

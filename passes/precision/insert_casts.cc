@@ -1,0 +1,160 @@
+#include "passes/precision/insert_casts.h"
+
+#include <array>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "passes/precision/cast.h"
+#include "passes/precision/slots.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// One run over one block.
+class Inserter {
+ public:
+  explicit Inserter(Block& block) : block_(block) {}
+
+  // The parameters' cells in `dtype`. With `keep`, not those that a KeepF32
+  // slot reads.
+  void LowerCells(DType dtype, bool keep);
+  absl::Status Apply(OpId id);
+  bool changed() const { return changed_; }
+
+ private:
+  bool ReadByKeepF32Slot(const Value& value);
+  absl::Status SetInputs(OpId id, const SchemaSlots& slots);
+  void SetOutputs(OpId id, const SchemaSlots& slots);
+  absl::StatusOr<ValueId> CastOf(ValueId value, DType to, Reason reason,
+                                 const Op& reader);
+  void SetDType(ValueId value, DType dtype);
+
+  Block& block_;
+  SlotTable slots_;
+  // By value and dtype; casts are few next to values.
+  absl::flat_hash_map<std::pair<ValueId, DType>, ValueId> casts_;
+  absl::flat_hash_map<std::pair<TypeId, DType>, TypeId> types_;
+  bool changed_ = false;
+};
+
+void Inserter::SetDType(ValueId value, DType dtype) {
+  Value& v = block_.value(value);
+  const auto [it, fresh] = types_.try_emplace({v.type, dtype});
+  if (fresh) {
+    TensorType type = block_.type(value);
+    type.dtype = dtype;
+    it->second = block_.program().Intern(type);
+  }
+  if (v.type == it->second) return;
+  v.type = it->second;
+  changed_ = true;
+}
+
+bool Inserter::ReadByKeepF32Slot(const Value& value) {
+  for (const Use& use : value.uses) {
+    const Op& reader = block_.op(use.op);
+    if (slots_.Of(*reader.schema).inputs[reader.inputs.SlotOf(use.position)] ==
+        SlotKind::kKeepF32) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Inserter::LowerCells(DType dtype, bool keep) {
+  Program& program = block_.program();
+  for (int i = 0; i < block_.value_limit(); ++i) {
+    const Value& value = block_.value(ValueId(i));
+    if (value.erased || value.definition != Definition::kCell) continue;
+    Cell& cell = program.cell(value.cell());
+    if (cell.kind != CellKind::kParameter || cell.type.dtype != DType::kF32 ||
+        (keep && ReadByKeepF32Slot(value))) {
+      continue;
+    }
+    cell.type.dtype = dtype;
+    SetDType(value.id, dtype);
+  }
+}
+
+absl::StatusOr<ValueId> Inserter::CastOf(ValueId value, DType to, Reason reason,
+                                         const Op& reader) {
+  const auto it = casts_.find({value, to});
+  if (it != casts_.end()) return it->second;
+  HT_ASSIGN_OR_RETURN(const ValueId cast,
+                      AddCast(block_, value, to, reason, reader.name,
+                              Block::Before(reader.id)));
+  casts_[{value, to}] = cast;
+  return cast;
+}
+
+absl::Status Inserter::SetInputs(OpId id, const SchemaSlots& slots) {
+  Op& op = block_.op(id);
+  const DType precision = op.decision.precision;
+  int slot = 0;
+  for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
+    const SlotKind kind = KindAt(slots, op, i, &slot);
+    if (kind == SlotKind::kFixed) continue;
+    const ValueId input = op.inputs.all()[i];
+    const DType dtype = block_.dtype(input);
+    if (!IsAmpFloat(dtype)) continue;
+    const bool keep = kind == SlotKind::kKeepF32;
+    const DType wanted = keep ? DType::kF32 : precision;
+    if (dtype == wanted) continue;
+    HT_ASSIGN_OR_RETURN(
+        const ValueId cast,
+        CastOf(input, wanted, keep ? Reason::kKeepF32Slot : op.decision.reason,
+               op));
+    block_.SetInput(id, i, cast);
+    changed_ = true;
+  }
+  return absl::OkStatus();
+}
+
+void Inserter::SetOutputs(OpId id, const SchemaSlots& slots) {
+  const Op& op = block_.op(id);
+  for (int s = 0; s < op.outputs.slots(); ++s) {
+    if (slots.outputs[s] != SlotKind::kEither) continue;
+    for (ValueId output : op.outputs.slot(s)) {
+      if (IsAmpFloat(block_.dtype(output))) {
+        SetDType(output, op.decision.precision);
+      }
+    }
+  }
+}
+
+absl::Status Inserter::Apply(OpId id) {
+  const Op& op = block_.op(id);
+  const bool makes_float =
+      !op.outputs.all().empty() && IsFloat(block_.dtype(op.outputs.all()[0]));
+  if (op.role != Role::kForward || (slots_.IsCast(op) && makes_float)) {
+    return absl::OkStatus();
+  }
+  if (!IsAmpFloat(op.decision.precision)) {
+    return CompilerBug(block_.name(op), " (", op.schema->name(),
+                       ") has no precision: assign-precision comes first");
+  }
+  const SchemaSlots& slots = slots_.Of(*op.schema);
+  HT_RETURN_IF_ERROR(SetInputs(id, slots));
+  SetOutputs(id, slots);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> InsertCasts::Run(Program& program) {
+  Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr) return false;
+  Block& block = train->block();
+  Inserter inserter(block);
+  if (low_cells_) inserter.LowerCells(low_, keep_f32_slot_cells_);
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    HT_RETURN_IF_ERROR(inserter.Apply(id));
+  }
+  return inserter.changed();
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,36 @@
+// The AMP class of an op that is in force: its schema's, or what op lists from
+// data say.
+#ifndef HALFTONE_PASSES_PRECISION_OP_CLASSES_H_
+#define HALFTONE_PASSES_PRECISION_OP_CLASSES_H_
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/ir/op.h"
+#include "graph/schema/op_schema.h"
+#include "passes/options/options.h"
+
+namespace halftone {
+namespace passes {
+
+class OpClasses {
+ public:
+  // Lists may name ops that we do not have; black is asked first, then white,
+  // gray, clear.
+  explicit OpClasses(const OpLists& lists);
+
+  AmpClass Of(const Op& op) const;
+  // Whether the op is in none of the lists; false where the schemas' classes
+  // are in force.
+  bool Unlisted(const Op& op) const;
+
+ private:
+  void Add(const std::vector<std::string>& names, AmpClass amp_class);
+
+  bool given_;
+  AmpClass unlisted_;
+  absl::flat_hash_map<const OpSchema*, AmpClass> listed_;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_PRECISION_OP_CLASSES_H_

@@ -1,0 +1,199 @@
+#include "passes/precision/policy.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/text.h"
+#include "graph/schema/op_registry.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+constexpr absl::string_view kBlackVars = "amp.custom_black_varnames";
+constexpr absl::string_view kWhiteNames = "amp.custom_white_opnames";
+constexpr absl::string_view kBlackNames = "amp.custom_black_opnames";
+constexpr absl::string_view kWhiteOps = "amp.custom_white_list";
+
+absl::Status NoMatch(const Options& options, absl::string_view path,
+                     absl::string_view what, const std::string& glob,
+                     const std::vector<std::string>& names) {
+  return FieldError(options, path,
+                    absl::StrCat("no ", what, " matches \"", glob, "\"",
+                                 NearestHint(glob, names)));
+}
+
+}  // namespace
+
+PrecisionPolicy::PrecisionPolicy(const Options& options,
+                                 const KernelSet& kernels)
+    : options_(options), kernels_(kernels), classes_(options.amp.op_lists) {
+  for (const std::string& op : options.amp.white_ops) {
+    types_[Ops().Find(op)] = Choice::kWhite;
+  }
+  for (const std::string& op : options.amp.black_ops) {
+    types_[Ops().Find(op)] = Choice::kBlack;
+  }
+}
+
+PrecisionRule PrecisionPolicy::rule() const {
+  return options_.amp.level == Level::kO1 ? options_.amp.rule
+                                          : PrecisionRule::kAllLow;
+}
+
+absl::Status PrecisionPolicy::MatchNames(const Block& block) {
+  absl::Status status = MatchVariables(block);
+  if (status.ok()) {
+    status =
+        MatchOps(block, kWhiteNames, options_.amp.white_names, Choice::kWhite);
+  }
+  if (status.ok()) {
+    status =
+        MatchOps(block, kBlackNames, options_.amp.black_names, Choice::kBlack);
+  }
+  return status;
+}
+
+absl::Status PrecisionPolicy::MatchVariables(const Block& block) {
+  for (const std::string& glob : options_.amp.black_vars) {
+    black_variables_.resize(block.value_limit());
+    bool matched = false;
+    std::vector<std::string> names;
+    for (int i = 0; i < block.value_limit(); ++i) {
+      const Value& value = block.value(ValueId(i));
+      if (value.erased || !GlobMatch(glob, block.name(value.id))) continue;
+      black_variables_[i] = true;
+      matched = true;
+    }
+    if (matched) continue;
+    for (int i = 0; i < block.value_limit(); ++i) {
+      names.emplace_back(block.name(ValueId(i)));
+    }
+    return NoMatch(options_, kBlackVars, "value", glob, names);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrecisionPolicy::MatchOps(const Block& block,
+                                       absl::string_view path,
+                                       const std::vector<std::string>& globs,
+                                       Choice choice) {
+  if (globs.empty()) return absl::OkStatus();
+  names_.resize(block.op_limit(), Choice::kNone);
+  const std::vector<OpId> ops = block.ops();
+  for (const std::string& glob : globs) {
+    bool matched = false;
+    for (OpId id : ops) {
+      const absl::string_view name = block.name(block.op(id));
+      if (!GlobMatch(glob, name)) continue;
+      Choice& known = names_[id.index()];
+      if (known != Choice::kNone && known != choice) {
+        return FieldError(options_, path,
+                          absl::StrCat("\"", glob, "\" matches ", name,
+                                       ", which custom_white_opnames matches, "
+                                       "too"));
+      }
+      known = choice;
+      matched = true;
+    }
+    if (matched) continue;
+    std::vector<std::string> names;
+    for (OpId id : ops) names.emplace_back(block.name(block.op(id)));
+    return NoMatch(options_, path, "op", glob, names);
+  }
+  return absl::OkStatus();
+}
+
+PrecisionPolicy::Choice PrecisionPolicy::UserChoice(const Op& op) const {
+  if (!names_.empty() && names_[op.id.index()] != Choice::kNone) {
+    return names_[op.id.index()];
+  }
+  if (types_.empty()) return Choice::kNone;
+  const auto it = types_.find(op.schema);
+  return it == types_.end() ? Choice::kNone : it->second;
+}
+
+Stance PrecisionPolicy::Of(const Op& op, bool has_float_input) const {
+  Stance stance;
+  stance.kind = Stance::Kind::kF32;
+  stance.amp_class = classes_.Of(op);
+  if (!black_variables_.empty()) {
+    for (const absl::Span<const ValueId> values :
+         {op.inputs.all(), op.outputs.all()}) {
+      for (ValueId value : values) {
+        if (!black_variables_[value.index()]) continue;
+        stance.reason = Reason::kBlackVarname;
+        return stance;
+      }
+    }
+  }
+  const Choice choice = UserChoice(op);
+  if (choice == Choice::kBlack) {
+    stance.reason = Reason::kUserBlack;
+  } else if (choice == Choice::kWhite && options_.amp.level != Level::kO0) {
+    stance.kind = Stance::Kind::kLow;
+    stance.reason = Reason::kUserWhite;
+  } else if (!has_float_input) {
+    stance.reason = Reason::kNoFloatInput;
+  } else {
+    return ByClass(op);
+  }
+  return stance;
+}
+
+Stance PrecisionPolicy::ByClass(const Op& op) const {
+  const Level level = options_.amp.level;
+  const bool all_gray_low = level == Level::kO2 || level == Level::kO3;
+  const AmpClass amp_class = classes_.Of(op);
+  if (level == Level::kO0) {
+    return {Stance::Kind::kF32, Reason::kLevel, amp_class};
+  }
+  switch (amp_class) {
+    case AmpClass::kWhite:
+      return {Stance::Kind::kLow, Reason::kWhiteList, amp_class};
+    case AmpClass::kBlack: {
+      // Whoever writes out that unlisted ops are black means it.
+      const bool holds =
+          options_.amp.op_lists.unlisted_written && classes_.Unlisted(op);
+      if (level == Level::kO3 && !holds) {
+        return {Stance::Kind::kLow, Reason::kLevel, amp_class};
+      }
+      return {Stance::Kind::kF32, Reason::kBlackList, amp_class};
+    }
+    case AmpClass::kGray:
+      if (!all_gray_low) break;
+      return {Stance::Kind::kLow, Reason::kLevel, amp_class};
+    case AmpClass::kClear:
+      break;
+  }
+  return {Stance::Kind::kFollows, Reason::kNone, amp_class};
+}
+
+bool PrecisionPolicy::HasLowKernel(const Op& op) {
+  const auto [it, fresh] = low_kernels_.try_emplace(op.schema, true);
+  if (fresh) {
+    // An op whose lead type is none of ours is legality's matter.
+    const auto vars = op.schema->type_vars();
+    const bool lead = !vars.empty() &&
+                      std::find(vars[0].allowed.begin(), vars[0].allowed.end(),
+                                low()) != vars[0].allowed.end();
+    it->second = !lead || op.schema->split_only() ||
+                 kernels_.HasPrecision(op.schema->name(), low());
+  }
+  return it->second;
+}
+
+absl::Status PrecisionPolicy::NoKernelError(const Block& block,
+                                            const Op& op) const {
+  const bool by_name =
+      !names_.empty() && names_[op.id.index()] == Choice::kWhite;
+  return FieldError(
+      options_, by_name ? kWhiteNames : kWhiteOps,
+      absl::StrCat(block.name(op), " (", op.schema->name(),
+                   "): ", kernels_.target(), " has no ", Name(low()),
+                   " kernel for this op; leave it out of the list"));
+}
+
+}  // namespace passes
+}  // namespace halftone

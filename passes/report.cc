@@ -1,0 +1,352 @@
+#include "passes/report.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_schema.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+constexpr NoteDoc kNoteDocs[] = {
+    {"D8",
+     "Tensor cores multiply tiles whose sides are multiples of 8. A "
+     "convolution whose channels, or a matrix product whose K or N, are not "
+     "is padded by the library or runs elsewhere. GPU targets only; results "
+     "do not change. Pad the model's dims where it matters."},
+    {"P1",
+     "The loss does not depend on these parameters: they get no gradient, no "
+     "update, and stay as they were initialised. Mark them trainable: false "
+     "if that is meant."},
+    {"P2",
+     "At level O0 every op runs in f32, so white lists have no effect. Choose "
+     "a level from O1 on."},
+    {"P3",
+     "The model has no loss: it is compiled for evaluation alone and the "
+     "strategy's optimizer has no effect."},
+};
+
+const Entry* MainEntry(const Program& program) {
+  const Entry* train = program.FindEntry(kTrainEntry);
+  return train != nullptr ? train : program.FindEntry(kEvalEntry);
+}
+
+std::string TextOf(absl::string_view text) { return std::string(text); }
+
+template <typename Rows>
+void AddNames(const Program& program, const Decision& decision, Rows* rows) {
+  for (NameId name : decision.because_of) {
+    *rows->Add() = TextOf(program.name_of(name));
+  }
+}
+
+void AddSlots(const Block& block, absl::Span<const Slot> slots,
+              const SlotValues& values,
+              google::protobuf::RepeatedPtrField<proto::SlotNames>* rows) {
+  for (int s = 0; s < values.slots(); ++s) {
+    if (!values.has(s)) continue;
+    proto::SlotNames& row = *rows->Add();
+    row.set_slot(slots[s].name);
+    for (ValueId value : values.slot(s)) {
+      row.add_value(TextOf(block.name(value)));
+    }
+  }
+}
+
+// A cast that a pass made between precisions; not one that the model has.
+bool IsInserted(const Block& block, const Op& op,
+                const absl::flat_hash_map<std::string, AmpClass>& source_ops) {
+  return op.schema->name() == "cast" &&
+         (op.role == Role::kForward || op.role == Role::kBackward) &&
+         IsFloat(block.dtype(op.in(0))) && IsFloat(block.dtype(op.out(0))) &&
+         !source_ops.contains(TextOf(block.name(op)));
+}
+
+// The dtype in which a parameter's gradient is reduced: that before its
+// up-cast.
+DType ReducedDType(const Block& block, ValueId gradient) {
+  const OpId id = block.value(gradient).op();
+  if (id.valid() && block.op(id).schema->name() == "cast" &&
+      IsLow(block.dtype(block.op(id).in(0)))) {
+    return block.dtype(block.op(id).in(0));
+  }
+  return block.dtype(gradient);
+}
+
+bool Ragged(const Dim& dim) {
+  return dim.is_constant() && dim.coefficient() % 8 != 0;
+}
+
+// "1 channel", "10 outputs": what of a low op is no multiple of 8; empty: all.
+std::string RaggedDims(const Block& block, const Op& op) {
+  const std::string& type = op.schema->name();
+  if (type == "conv2d" || type == "depthwise_conv2d") {
+    const Dims& input = block.type(op.in(0)).dims;
+    const Dims& filter = block.type(op.in(1)).dims;
+    const int64_t in = input[1].coefficient(), out = filter[0].coefficient();
+    if (Ragged(input[1])) {
+      return absl::StrCat(in, in == 1 ? " channel" : " channels");
+    }
+    return Ragged(filter[0]) ? absl::StrCat(out, " filters") : "";
+  }
+  if (type != "matmul" && type != "mul") return "";
+  const Dims& x = block.type(op.in(0)).dims;
+  const Dims& out = block.type(op.out(0)).dims;
+  const bool transposed = type == "matmul" && AttrAs<bool>(op, "trans_x");
+  const Dim& inner = transposed ? x[x.size() - 2] : x.back();
+  if (Ragged(inner)) return absl::StrCat(inner.coefficient(), " inputs");
+  return Ragged(out.back()) ? absl::StrCat(out.back().coefficient(), " outputs")
+                            : "";
+}
+
+using Takers = absl::flat_hash_map<NameId, std::vector<OpId>>;
+
+// By the name of an op that is gone: the ops that took it over.
+Takers FindTakers(const Block& block) {
+  Takers takers;
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    for (NameId origin : op.origins) takers[origin].push_back(id);
+    if (op.body == nullptr) continue;
+    for (OpId inner : op.body->ops()) {
+      takers[op.body->op(inner).name].push_back(id);
+      for (NameId origin : op.body->op(inner).origins) {
+        takers[origin].push_back(id);
+      }
+    }
+  }
+  return takers;
+}
+
+// By parameter: the name of the cell that holds its low copy.
+using LowCells = absl::flat_hash_map<CellId, std::string>;
+
+LowCells FindLowCells(const Program& program) {
+  LowCells cells;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind != CellKind::kDerived) continue;
+    cells.try_emplace(cell.of, cell.name);
+  }
+  return cells;
+}
+
+// A parameter's down-cast that is a cell now, or the up-cast of the gradient
+// of a parameter that has one.
+bool LivesInCell(const Program& program, const LowCells& low_cells,
+                 const proto::CastRow& row) {
+  const CellId cell = program.FindCell(row.name());
+  if (cell.valid()) return program.cell(cell).kind == CellKind::kDerived;
+  absl::string_view parameter = row.name();
+  if (!absl::ConsumeSuffix(&parameter, ".grad")) return false;
+  const CellId of = program.FindCell(parameter);
+  return of.valid() && low_cells.contains(of);
+}
+
+void SetFate(const Block& block, const LowCells& low_cells,
+             const Takers& takers, const std::string& op_name,
+             proto::CastRow* row) {
+  const OpId left = block.FindOp(op_name);
+  if (left.valid() && block.op(left).schema->name() == "cast") {
+    row->set_fate("standalone");
+    return;
+  }
+  const Program& program = block.program();
+  row->set_fate(LivesInCell(program, low_cells, *row) ? "cell" : "folded");
+  const auto it = takers.find(program.FindName(op_name));
+  if (it == takers.end()) return;
+  for (OpId id : it->second) {
+    const std::string name = TextOf(block.name(block.op(id)));
+    const auto& into = row->into();
+    if (std::find(into.begin(), into.end(), name) == into.end()) {
+      row->add_into(name);
+    }
+  }
+}
+
+void AddBuckets(const Block& block, proto::CompileReport* report) {
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    if (op.schema->name() != "all_reduce" ||
+        AttrAs<std::string>(op, "of") != "gradient") {
+      continue;
+    }
+    proto::BucketRow& row = *report->add_bucket();
+    int64_t bytes = 0;
+    for (ValueId value : op.inputs.all()) {
+      const TensorType& type = block.type(value);
+      bytes += type.Elements().coefficient() * SizeOf(type.dtype);
+      row.set_dtype(TextOf(Name(type.dtype)));
+      row.add_member(TextOf(block.name(value)));
+    }
+    row.set_bytes(bytes);
+  }
+}
+
+}  // namespace
+
+absl::Span<const NoteDoc> NoteDocs() { return kNoteDocs; }
+
+ReportBuilder::ReportBuilder(const Program& source, const Options& options)
+    : classes_(options.amp.op_lists) {
+  if (const Entry* entry = MainEntry(source)) {
+    const Block& block = entry->block();
+    for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+      const Op& op = block.op(id);
+      source_ops_[TextOf(block.name(op))] = classes_.Of(op);
+    }
+  }
+  const AmpOptions& amp = options.amp;
+  if (amp.level == Level::kO0 &&
+      (!amp.white_ops.empty() || !amp.white_names.empty())) {
+    AddNote("P2", "level O0: the white lists have no effect", {});
+  }
+  if (source.loss.var.empty() && options.resolved.has_optimizer()) {
+    AddNote("P3", "the model has no loss: compiled for evaluation alone", {});
+  }
+}
+
+void ReportBuilder::AddNote(absl::string_view code, const std::string& text,
+                            const std::vector<std::string>& ops) {
+  proto::Note& note = *report_.add_note();
+  note.set_code(TextOf(code));
+  note.set_text(text);
+  for (const std::string& op : ops) note.add_op(op);
+}
+
+void ReportBuilder::AddOp(const Block& block, const Op& op) {
+  proto::OpRow& row = *report_.add_op();
+  row.set_name(TextOf(block.name(op)));
+  row.set_type(op.schema->name());
+  row.set_role(TextOf(Name(op.role)));
+  AddSlots(block, op.schema->inputs(), op.inputs, row.mutable_input());
+  AddSlots(block, op.schema->outputs(), op.outputs, row.mutable_output());
+  row.set_precision(TextOf(Name(op.decision.precision)));
+  row.set_reason(TextOf(Name(op.decision.reason)));
+  AddNames(block.program(), op.decision, row.mutable_because_of());
+  // Of what the model wrote: a pass may have put another op in its place.
+  const auto source = source_ops_.find(row.name());
+  row.set_op_class(TextOf(
+      Name(source == source_ops_.end() ? classes_.Of(op) : source->second)));
+  if (op.line > 0) row.set_line(op.line);
+  if (!IsLow(op.decision.precision)) return;
+  for (int s = 0; s < op.inputs.slots(); ++s) {
+    const Slot& slot = op.schema->inputs()[s];
+    if (slot.keep_f32() && op.inputs.has(s)) row.add_keep_f32_slot(slot.name);
+  }
+}
+
+void ReportBuilder::AddCast(const Block& block, const Op& op,
+                            absl::Span<const int32_t> numbers) {
+  proto::CastRow& row = *report_.add_cast();
+  row.set_name(TextOf(block.name(op.out(0))));
+  cast_ops_.push_back(TextOf(block.name(op)));
+  row.set_value(TextOf(block.name(op.in(0))));
+  row.set_from(TextOf(Name(block.dtype(op.in(0)))));
+  row.set_to(TextOf(Name(block.dtype(op.out(0)))));
+  row.set_role(TextOf(Name(op.role)));
+  row.set_reason(TextOf(Name(op.decision.reason)));
+  AddNames(block.program(), op.decision, row.mutable_because_of());
+  const Dim elements = block.type(op.in(0)).Elements();
+  row.set_elements(elements.coefficient());
+  row.set_batch_power(elements.power(0));
+  // A forward cast is for forward ops: backward ones read what they read.
+  std::vector<int32_t> readers;
+  for (const Use& use : block.value(op.out(0)).uses) {
+    if (block.op(use.op).role == op.role) readers.push_back(use.op.index());
+  }
+  std::sort(readers.begin(), readers.end(),
+            [&](int32_t a, int32_t b) { return numbers[a] < numbers[b]; });
+  readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+  for (int32_t reader : readers) {
+    row.add_for_op(TextOf(block.name(block.op(OpId(reader)))));
+  }
+}
+
+void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
+  const Block& block = entry.block();
+  const bool train = entry.name() == kTrainEntry;
+  std::vector<std::string> left_out;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind != CellKind::kParameter) continue;
+    proto::ParamRow& row = *report_.add_param();
+    row.set_name(cell.name);
+    row.set_dtype(TextOf(Name(cell.type.dtype)));
+    for (const Dim& dim : cell.type.dims) row.add_shape(dim.coefficient());
+    const ValueId gradient = block.FindValue(absl::StrCat(cell.name, ".grad"));
+    if (train && gradient.valid()) {
+      row.set_gradient_dtype(TextOf(Name(ReducedDType(block, gradient))));
+    } else if (train && cell.trainable) {
+      left_out.push_back(cell.name);
+    }
+  }
+  if (left_out.empty()) return;
+  AddNote("P1", "trainable, but the loss does not depend on it: no update",
+          left_out);
+}
+
+void ReportBuilder::AddShapeNotes(const Block& block) {
+  std::vector<std::string> ops;
+  std::string text;
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    if (op.role != Role::kForward || !IsLow(op.decision.precision)) continue;
+    const std::string dims = RaggedDims(block, op);
+    if (dims.empty()) continue;
+    ops.push_back(TextOf(block.name(op)));
+    if (ops.size() > 4) continue;  // the note's `op` has them all
+    absl::StrAppend(&text, text.empty() ? "" : ", ", ops.back(), " (", dims,
+                    ")");
+  }
+  if (ops.empty()) return;
+  if (ops.size() > 4) absl::StrAppend(&text, " and ", ops.size() - 4, " more");
+  AddNote("D8",
+          absl::StrCat(text,
+                       ": not multiples of 8, tensor cores idle there "
+                       "(GPU targets)"),
+          ops);
+}
+
+void ReportBuilder::AtInsertion(const Program& program) {
+  const Entry* entry = MainEntry(program);
+  if (entry == nullptr) return;
+  const Block& block = entry->block();
+  const std::vector<int32_t> numbers = block.Numbering();
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    if (IsInserted(block, op, source_ops_)) {
+      AddCast(block, op, numbers);
+    } else {
+      AddOp(block, op);
+    }
+  }
+  AddParameters(program, *entry);
+  AddShapeNotes(block);
+}
+
+void ReportBuilder::AtEnd(const Program& program) {
+  const Entry* entry = MainEntry(program);
+  if (entry == nullptr) return;
+  const Block& block = entry->block();
+  const Takers takers = FindTakers(block);
+  const LowCells low_cells = FindLowCells(program);
+  for (int i = 0; i < report_.cast_size(); ++i) {
+    SetFate(block, low_cells, takers, cast_ops_[i], report_.mutable_cast(i));
+  }
+  for (proto::ParamRow& row : *report_.mutable_param()) {
+    const auto it = low_cells.find(program.FindCell(row.name()));
+    if (it != low_cells.end()) row.set_low_cell(it->second);
+  }
+  AddBuckets(block, &report_);
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,62 @@
+// What the compiler decided and did, for compile, inspect, explain and diff.
+#ifndef HALFTONE_PASSES_REPORT_H_
+#define HALFTONE_PASSES_REPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "graph/io/compiled_model.h"
+#include "graph/ir/program.h"
+#include "passes/options/options.h"
+#include "passes/precision/op_classes.h"
+
+namespace halftone {
+namespace passes {
+
+// Notes that a report can hold, for `halftone explain CODE`.
+struct NoteDoc {
+  absl::string_view code;
+  absl::string_view text;
+};
+absl::Span<const NoteDoc> NoteDocs();
+
+// Collects the rows in two steps, since what an op or cast was at insertion
+// is gone at the end.
+class ReportBuilder {
+ public:
+  // `source` is the program before any pass.
+  ReportBuilder(const Program& source, const Options& options);
+
+  // Ops, casts and parameters as insertion left them: of train after
+  // append-backward, or of eval where there is no train.
+  void AtInsertion(const Program& program);
+  // Fates of casts, low cells and buckets of the finished program.
+  void AtEnd(const Program& program);
+
+  proto::CompileReport& report() { return report_; }
+
+ private:
+  void AddOp(const Block& block, const Op& op);
+  void AddCast(const Block& block, const Op& op,
+               absl::Span<const int32_t> numbers);
+  void AddParameters(const Program& program, const Entry& entry);
+  void AddShapeNotes(const Block& block);
+  void AddNote(absl::string_view code, const std::string& text,
+               const std::vector<std::string>& ops);
+
+  OpClasses classes_;
+  // The model's own ops, with the classes in force.
+  absl::flat_hash_map<std::string, AmpClass> source_ops_;
+  // A cast is called by the value that it makes; its op may be called by the
+  // op whose gradient it belongs to.
+  std::vector<std::string> cast_ops_;
+  proto::CompileReport report_;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_REPORT_H_

@@ -1,0 +1,100 @@
+#include "passes/rewrite/rewrite.h"
+
+#include <algorithm>
+#include <string>
+
+#include "graph/base/error.h"
+#include "graph/schema/op_registry.h"
+#include "graph/schema/op_schema.h"
+
+namespace halftone {
+namespace passes {
+
+HeldValues::HeldValues(const Entry& entry) {
+  for (const CommitStatement& commit : entry.commits()) {
+    held_.insert(commit.value);
+  }
+  for (const Result& result : entry.results()) held_.insert(result.value);
+}
+
+void ReplaceValue(Block& block, ValueId from, ValueId to, HeldValues& held) {
+  if (from == to) return;
+  if (held.Has(from)) {
+    block.ReplaceUses(from, to);
+    held.Replace(from, to);
+    return;
+  }
+  while (!block.value(from).uses.empty()) {
+    const Use use = block.value(from).uses.back();
+    block.SetInput(use.op, use.position, to);
+  }
+}
+
+bool IsDead(const Block& block, const Op& op, const HeldValues& held) {
+  return std::all_of(
+      op.outputs.all().begin(), op.outputs.all().end(), [&](ValueId output) {
+        return block.value(output).uses.empty() && !held.Has(output);
+      });
+}
+
+void AppendNames(const Op& op, std::vector<NameId>* names) {
+  names->push_back(op.name);
+  names->insert(names->end(), op.origins.begin(), op.origins.end());
+}
+
+void AddOrigins(Op& op, absl::Span<const NameId> names) {
+  absl::flat_hash_set<NameId> known(op.origins.begin(), op.origins.end());
+  known.insert(op.name);
+  for (NameId name : names) {
+    if (known.insert(name).second) op.origins.push_back(name);
+  }
+}
+
+void HandOnNames(const Op& from, Op& to) {
+  std::vector<NameId> names;
+  AppendNames(from, &names);
+  AddOrigins(to, names);
+}
+
+Decision FixedBySchema(DType precision) {
+  Decision decision;
+  decision.precision = precision;
+  decision.reason = Reason::kSchema;
+  return decision;
+}
+
+OpBuilder MakeOp(Block& block, absl::string_view op_type, Role role) {
+  OpBuilder builder(&block, op_type);
+  builder.Role(role).Why(FixedBySchema(DType::kF32)).Unique();
+  return builder;
+}
+
+absl::StatusOr<ValueId> BuildValue(Block& block, OpBuilder& builder) {
+  HT_ASSIGN_OR_RETURN(const OpId op, builder.Build());
+  return block.op(op).outputs.all()[0];
+}
+
+const Op* DefinedBy(const Block& block, ValueId value,
+                    absl::string_view op_type) {
+  if (!value.valid()) return nullptr;
+  const OpId op = block.value(value).op();
+  if (!op.valid()) return nullptr;
+  return block.op(op).schema == Ops().Find(op_type) ? &block.op(op) : nullptr;
+}
+
+std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type) {
+  const OpSchema* schema = Ops().Find(op_type);
+  std::vector<OpId> found;
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    if (block.op(id).schema == schema) found.push_back(id);
+  }
+  return found;
+}
+
+bool IsReduction(const Op& op, absl::string_view of) {
+  return op.schema == Ops().Find("all_reduce") &&
+         AttrAs<std::string>(op, "of") == of;
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,152 @@
+#include "passes/update/check_and_unscale.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_builder.h"
+#include "passes/parallel/gradients.h"
+#include "passes/rewrite/rewrite.h"
+#include "passes/update/norm_statistics.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+absl::StatusOr<ValueId> InverseScale(Entry& train, bool pre) {
+  Block& block = train.block();
+  const ValueId count = train.FindResult(kCount);
+  if (!count.valid()) {
+    return CompilerBug("train has gradients and no result ", kCount,
+                       ": insert-allreduce must run before");
+  }
+  HT_ASSIGN_OR_RETURN(const ValueId scale,
+                      WellKnownValue(&block, kLossScaling));
+  HT_ASSIGN_OR_RETURN(const ValueId largest,
+                      WellKnownValue(&block, kLargestCount));
+  OpBuilder op = MakeOp(block, "gradient_inv_scale", Role::kLossScale);
+  op.In("LossScaling", scale)
+      .In("Count", count)
+      .In("LargestCount", largest)
+      .Attr("gradient_scale", std::string(pre ? "pre" : "post"))
+      .Out("InvScale", "@inv_scale");
+  return BuildValue(block, op);
+}
+
+// check_finite and global_norm; returns FoundInf.
+absl::StatusOr<ValueId> Check(Entry& train,
+                              absl::Span<const ParameterGradient> gradients,
+                              ValueId inv_scale) {
+  Block& block = train.block();
+  std::vector<ValueId> low, f32, stats;
+  for (const ParameterGradient& gradient : gradients) {
+    (IsLow(block.dtype(gradient.reduced)) ? low : f32)
+        .push_back(gradient.reduced);
+  }
+  // SquaredNorm has Low's before F32's; the sum goes in parameter order.
+  std::vector<int64_t> order;
+  int64_t next_low = 0, next_f32 = static_cast<int64_t>(low.size());
+  for (const ParameterGradient& gradient : gradients) {
+    order.push_back(IsLow(block.dtype(gradient.reduced)) ? next_low++
+                                                         : next_f32++);
+  }
+  for (const NormStatistics& norm : FindNormStatistics(block)) {
+    stats.push_back(norm.batch_mean);
+    stats.push_back(norm.batch_variance);
+  }
+  OpBuilder check = MakeOp(block, "check_finite", Role::kLossScale);
+  check.In("Low", low)
+      .In("F32", f32)
+      .In("Stats", stats)
+      .In("InvScale", inv_scale)
+      .Out("FoundInf", kFoundInf)
+      .Out("FirstBad", kFirstBad)
+      .Out("SquaredNorm", "@squared_norm");
+  HT_ASSIGN_OR_RETURN(const OpId made, check.Build());
+  const auto outputs = block.op(made).outputs.all();
+  const ValueId found_inf = outputs[0], squared_norm = outputs[2];
+  train.results().push_back({kFoundInf, found_inf});
+  train.results().push_back({kFirstBad, outputs[1]});
+  OpBuilder norm = MakeOp(block, "global_norm", Role::kLossScale);
+  norm.In("SquaredNorm", squared_norm)
+      .Attr("order", order)
+      .Out("Norm", kGradNorm);
+  HT_ASSIGN_OR_RETURN(const ValueId grad_norm, BuildValue(block, norm));
+  train.results().push_back({kGradNorm, grad_norm});
+  return found_inf;
+}
+
+absl::Status Unscale(Block& block, const ParameterGradient& gradient,
+                     ValueId inv_scale) {
+  const Cell& cell = block.program().cell(gradient.parameter);
+  return MakeOp(block, "unscale", Role::kLossScale)
+      .In("X", gradient.wide)
+      .In("InvScale", inv_scale)
+      .Bind("TOut", DType::kF32)
+      .Out("Out", absl::StrCat(GradientName(cell), ".unscaled"))
+      .Build()
+      .status();
+}
+
+absl::Status UpdateLossScaling(Entry& train, const LossScalingOptions& options,
+                               ValueId found_inf) {
+  Block& block = train.block();
+  HT_ASSIGN_OR_RETURN(const ValueId scale,
+                      WellKnownValue(&block, kLossScaling));
+  HT_ASSIGN_OR_RETURN(const ValueId good, WellKnownValue(&block, kGoodSteps));
+  HT_ASSIGN_OR_RETURN(const ValueId bad, WellKnownValue(&block, kBadSteps));
+  OpBuilder update = MakeOp(block, "update_loss_scaling", Role::kLossScale);
+  update.In("LossScaling", scale)
+      .In("GoodSteps", good)
+      .In("BadSteps", bad)
+      .In("FoundInf", found_inf)
+      .Attr("incr_every_n_steps", options.incr_every)
+      .Attr("decr_every_n_nan_or_inf", options.decr_every)
+      .Attr("incr_ratio", options.dynamic ? options.incr_ratio : 1.0)
+      .Attr("decr_ratio", options.dynamic ? options.decr_ratio : 1.0)
+      .Attr("floor", options.floor)
+      .Attr("ceiling", std::isfinite(options.ceiling) ? options.ceiling : 0.0);
+  const ValueId cells[] = {scale, good, bad};
+  const char* const slots[] = {"LossScalingOut", "GoodStepsOut", "BadStepsOut"};
+  for (int i = 0; i < 3; ++i) {
+    update.Out(slots[i], absl::StrCat(block.name(cells[i]), kNextSuffix));
+  }
+  HT_ASSIGN_OR_RETURN(const OpId made, update.Build());
+  for (int i = 0; i < 3; ++i) {
+    const ValueId next = block.op(made).outputs.all()[i];
+    train.commits().push_back({block.value(cells[i]).cell(), next});
+    train.results().push_back(
+        {absl::StrCat(block.name(cells[i]), kNextSuffix), next});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
+  Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr || train->FindResult(kFoundInf).valid()) return false;
+  Block& block = train->block();
+  const std::vector<ParameterGradient> gradients = FindGradients(block);
+  if (gradients.empty()) return false;
+  for (const ParameterGradient& gradient : gradients) {
+    if (gradient.reduced.valid()) continue;
+    return CompilerBug("gradient ", block.name(gradient.local),
+                       " is not reduced: insert-allreduce must run before");
+  }
+  HT_ASSIGN_OR_RETURN(const ValueId inv_scale,
+                      InverseScale(*train, scale_gradients_before_));
+  HT_ASSIGN_OR_RETURN(const ValueId found_inf,
+                      Check(*train, gradients, inv_scale));
+  for (const ParameterGradient& gradient : gradients) {
+    HT_RETURN_IF_ERROR(Unscale(block, gradient, inv_scale));
+  }
+  HT_RETURN_IF_ERROR(UpdateLossScaling(*train, scaling_, found_inf));
+  return true;
+}
+
+}  // namespace passes
+}  // namespace halftone
