@@ -1,0 +1,104 @@
+// An op bound to concrete shapes: what kernels see at planning time.
+#ifndef HALFTONE_KERNELS_BOUND_OP_H_
+#define HALFTONE_KERNELS_BOUND_OP_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "graph/base/dtype.h"
+#include "graph/ir/block.h"
+#include "graph/ir/type.h"
+#include "graph/schema/op_schema.h"
+
+namespace halftone {
+namespace kernels {
+
+// A tensor with bound dims, contiguous in its layout's order.
+struct TensorDesc {
+  DType dtype = DType::kInvalid;
+  Layout layout = Layout::kRowMajor;
+  absl::InlinedVector<int64_t, 4> dims;
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  int64_t elements() const {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= d;
+    return n;
+  }
+  int64_t bytes() const { return elements() * SizeOf(dtype); }
+  friend bool operator==(const TensorDesc& a, const TensorDesc& b) {
+    return a.dtype == b.dtype && a.layout == b.layout && a.dims == b.dims;
+  }
+};
+std::string ToString(const TensorDesc& desc);  // "f16[32,16,28,28]"
+TensorDesc Bind(const TensorType& type, const SymbolValues& symbols);
+
+// What a plan binds besides shapes; a plan, not an op, depends on it.
+struct BindContext {
+  int world_size = 1;
+  int rank = 0;
+  int threads = 1;             // compute threads of host kernels
+  bool deterministic = true;   // only deterministic candidates
+};
+
+class BoundOp {
+ public:
+  BoundOp(const Block& block, const Op& op, const SymbolValues& symbols,
+          const BindContext& context);
+
+  const Op& op() const { return *op_; }
+  const Block& block() const { return *block_; }
+  const OpSchema& schema() const { return *op_->schema; }
+  absl::string_view name() const;
+  const SymbolValues& symbols() const { return symbols_; }
+  const BindContext& context() const { return context_; }
+
+  // Flat, in the op's slot order.
+  absl::Span<const TensorDesc> inputs() const { return inputs_; }
+  absl::Span<const TensorDesc> outputs() const { return outputs_; }
+  // By slot name (CHECKed). The index is a flat position into inputs() and
+  // the buffers of Enqueue; -1 if an optional slot is absent.
+  int InputIndex(absl::string_view slot) const;
+  int OutputIndex(absl::string_view slot) const;
+  int InputCount(absl::string_view slot) const;
+  int OutputCount(absl::string_view slot) const;
+  const TensorDesc& Input(absl::string_view slot) const {
+    return inputs_[InputIndex(slot)];
+  }
+  const TensorDesc& Output(absl::string_view slot) const {
+    return outputs_[OutputIndex(slot)];
+  }
+  bool HasInput(absl::string_view slot) const { return InputIndex(slot) >= 0; }
+
+  const AttrValue& Attr(absl::string_view name) const {
+    return GetAttr(*op_, name);
+  }
+  bool Bool(absl::string_view n) const { return std::get<bool>(Attr(n)); }
+  int64_t Int(absl::string_view n) const { return std::get<int64_t>(Attr(n)); }
+  double Float(absl::string_view n) const { return std::get<double>(Attr(n)); }
+  const std::string& Str(absl::string_view n) const {
+    return std::get<std::string>(Attr(n));
+  }
+  const std::vector<int64_t>& Ints(absl::string_view n) const {
+    return std::get<std::vector<int64_t>>(Attr(n));
+  }
+  const std::vector<double>& Floats(absl::string_view n) const {
+    return std::get<std::vector<double>>(Attr(n));
+  }
+
+ private:
+  const Block* block_;
+  const Op* op_;
+  SymbolValues symbols_;
+  BindContext context_;
+  std::vector<TensorDesc> inputs_, outputs_;
+};
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_BOUND_OP_H_

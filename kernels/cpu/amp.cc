@@ -1,0 +1,153 @@
+// Loss scaling, gradient clipping and clocks: mostly scalars.
+#include "kernels/cpu/amp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/map.h"
+#include "kernels/functors/amp.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+template <typename T>
+const T& In(const Buffers& buffers, int i) {
+  return *static_cast<const T*>(buffers.inputs[i]);
+}
+template <typename T>
+T& Out(const Buffers& buffers, int i) {
+  return *static_cast<T*>(buffers.outputs[i]);
+}
+
+// ---- Seed and inverse scale.
+
+auto MakeSeed(const BoundOp& op) {
+  const int64_t n = op.Output("Out").elements();
+  return [n](const Buffers& b, runtime::Stream&) {
+    std::fill_n(&Out<float>(b, 0), n,
+                functors::GradientSeed(In<float>(b, 0), In<float>(b, 1),
+                                       In<float>(b, 2)));
+  };
+}
+
+// 2^-ceil(log2 world) for `pre`, 1 for `post`.
+float ReductionScale(const BoundOp& op) {
+  float p = 1.0f;
+  if (op.Str("gradient_scale") == "post") return p;
+  for (int64_t n = 1; n < op.context().world_size; n *= 2) p *= 0.5f;
+  return p;
+}
+
+auto MakeInvScale(const BoundOp& op) {
+  return [p = ReductionScale(op)](const Buffers& b, runtime::Stream&) {
+    Out<float>(b, 0) = functors::GradientInvScale(
+        In<float>(b, 0), p, In<float>(b, 1), In<float>(b, 2));
+  };
+}
+
+// ---- Gradients times a scalar, in input 1.
+
+struct TimesScalarKernel {
+  Operand x;
+  DType out;
+  int64_t elements;
+
+  void operator()(const Buffers& b, runtime::Stream& stream) const {
+    MapUnary(x, b.inputs[0], out, b.outputs[0], elements, stream.threads(),
+             functors::TimesOp{In<float>(b, 1)});
+  }
+};
+
+TimesScalarKernel MakeTimesScalar(const BoundOp& op) {
+  const TensorDesc& out = op.Output("Out");
+  return {Operand(op.Input("X"), out), out.dtype, out.elements()};
+}
+
+// ---- Norm and clip factor.
+
+auto MakeGlobalNorm(const BoundOp& op) {
+  std::vector<int64_t> order = op.Ints("order");
+  if (order.empty()) {
+    for (int64_t i = 0; i < op.inputs()[0].elements(); ++i) order.push_back(i);
+  }
+  return [order](const Buffers& b, runtime::Stream&) {
+    const float* squares = &In<float>(b, 0);
+    float sum = 0;
+    for (int64_t i : order) sum += squares[i];
+    Out<float>(b, 0) = functors::Sqrt(sum);
+  };
+}
+
+auto MakeClipFactor(const BoundOp& op) {
+  const float max_norm = static_cast<float>(op.Float("max_norm"));
+  return [max_norm](const Buffers& b, runtime::Stream&) {
+    Out<float>(b, 0) = functors::ClipFactor(In<float>(b, 0), max_norm);
+  };
+}
+
+// ---- The scale's update and the clocks.
+
+int32_t Clamped(int64_t steps) {
+  return static_cast<int32_t>(
+      std::min<int64_t>(steps, std::numeric_limits<int32_t>::max()));
+}
+
+functors::LossScalePolicy PolicyOf(const BoundOp& op) {
+  const float ceiling = static_cast<float>(op.Float("ceiling"));
+  return {Clamped(op.Int("incr_every_n_steps")),
+          Clamped(op.Int("decr_every_n_nan_or_inf")),
+          static_cast<float>(op.Float("incr_ratio")),
+          static_cast<float>(op.Float("decr_ratio")),
+          static_cast<float>(op.Float("floor")),
+          ceiling > 0 ? ceiling : functors::Infinity()};
+}
+
+auto MakeUpdate(const BoundOp& op) {
+  return [policy = PolicyOf(op)](const Buffers& b, runtime::Stream&) {
+    const functors::LossScaleState state = functors::UpdateLossScale(
+        {In<float>(b, 0), In<int32_t>(b, 1), In<int32_t>(b, 2)}, In<bool>(b, 3),
+        policy);
+    Out<float>(b, 0) = state.scale;
+    Out<int32_t>(b, 1) = state.good;
+    Out<int32_t>(b, 2) = state.bad;
+  };
+}
+
+auto MakeTick(const BoundOp&) {
+  return [](const Buffers& b, runtime::Stream&) {
+    Out<int64_t>(b, 0) = In<int64_t>(b, 0) + 1;
+  };
+}
+
+auto MakeTickApplied(const BoundOp&) {
+  return [](const Buffers& b, runtime::Stream&) {
+    Out<int64_t>(b, 0) = In<int64_t>(b, 0) + (In<bool>(b, 1) ? 0 : 1);
+  };
+}
+
+}  // namespace
+
+void RegisterCpuAmp(KernelRegistry& registry) {
+  const auto add = [&](absl::string_view op, auto make) {
+    AddForSchema(registry, op, MakeCandidate("scalar", make));
+  };
+  add("gradient_seed", MakeSeed);
+  add("gradient_inv_scale", MakeInvScale);
+  add("global_norm", MakeGlobalNorm);
+  add("clip_factor", MakeClipFactor);
+  add("update_loss_scaling", MakeUpdate);
+  add("tick", MakeTick);
+  add("tick_applied", MakeTickApplied);
+  for (const char* op : {"unscale", "clip_by_factor"}) {
+    AddForSchema(registry, op, MakeCandidate("blocks", MakeTimesScalar));
+  }
+  RegisterCpuCheckFinite(registry);
+}
+
+}  // namespace kernels
+}  // namespace halftone

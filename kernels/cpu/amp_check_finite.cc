@@ -1,0 +1,141 @@
+// check_finite: one pass over all gradients and statistics.
+//
+// The sum of squares that the norm needs is also the test: an element that is
+// not finite makes it so. Only a sum that is not finite is looked at element
+// by element, to tell an overflow of the sum from a bad element.
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/amp.h"
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/pieces.h"
+#include "kernels/cpu/sums.h"
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// Sum of (x * factor)^2 of one block.
+float SquaredSum(const float* x, int64_t n, float factor) {
+  float sum;
+  float* result = &sum;
+  ForIsa([=] {
+    *result = SumOf(n, [=](int64_t i) {
+      const float v = x[i] * factor;
+      return v * v;
+    });
+  });
+  return sum;
+}
+
+bool AllFinite(const float* x, int64_t n, float factor) {
+  float zero;
+  float* result = &zero;
+  ForIsa([=] {
+    // v - v is 0, or NaN where v is not finite.
+    *result = SumOf(n, [=](int64_t i) {
+      const float v = x[i] * factor;
+      return v - v;
+    });
+  });
+  return zero == 0.0f;
+}
+
+class CheckFiniteKernel {
+ public:
+  explicit CheckFiniteKernel(const BoundOp& op) {
+    const int members =
+        op.InputCount("Low") + op.InputCount("F32") + op.InputCount("Stats");
+    gradients_ = members - op.InputCount("Stats");
+    descs_.assign(op.inputs().begin(), op.inputs().begin() + members);
+    inv_scale_ = op.InputIndex("InvScale");
+    pieces_ = Pieces(descs_);
+    sums_.resize(pieces_.size());
+    bad_.resize(pieces_.size());
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) {
+    const float factor = *static_cast<const float*>(buffers.inputs[inv_scale_]);
+    pieces_.ForEach(stream.threads(), [&](int64_t index, const Piece& piece) {
+      const bool gradient = piece.member < gradients_;
+      Look(index, piece, buffers.inputs[piece.member],
+           gradient ? factor : 1.0f);
+    });
+    Conclude(buffers);
+  }
+
+ private:
+  // Fills sums_[index] and bad_[index].
+  void Look(int64_t index, const Piece& piece, const void* data, float factor) {
+    const bool gradient = piece.member < gradients_;
+    double sum = 0;
+    bool bad = false;
+    ForBlocks(piece.begin, piece.begin + piece.n, [&](int64_t at, int64_t n) {
+      alignas(64) float buffer[kConvertBlock];
+      const float* x =
+          LoadBlock(descs_[piece.member].dtype, data, at, n, buffer);
+      const float squares = gradient ? SquaredSum(x, n, factor) : 0.0f;
+      sum += squares;
+      if (!gradient || !functors::IsFinite(squares)) {
+        bad = bad || !AllFinite(x, n, factor);
+      }
+    });
+    sums_[index] = sum;
+    bad_[index] = bad;
+  }
+
+  void Conclude(const Buffers& buffers) const {
+    float* norms = static_cast<float*>(buffers.outputs[2]);
+    int32_t first_bad = -1;
+    double total = 0;
+    int64_t piece = 0;
+    const int members = static_cast<int>(descs_.size());
+    for (int member = 0; member < members; ++member) {
+      double sum = 0;
+      for (; piece < pieces_.size() && pieces_[piece].member == member;
+           ++piece) {
+        sum += sums_[piece];
+        if (bad_[piece] && first_bad < 0) first_bad = member;
+      }
+      if (member < gradients_) norms[member] = static_cast<float>(sum);
+      total += sum;
+    }
+    const bool norm_is_finite = functors::IsFinite(static_cast<float>(total));
+    if (first_bad < 0 && !norm_is_finite) first_bad = LargestNorm(norms);
+    *static_cast<bool*>(buffers.outputs[0]) = first_bad >= 0 || !norm_is_finite;
+    *static_cast<int32_t*>(buffers.outputs[1]) = first_bad;
+  }
+
+  // The first that is not finite, else the largest.
+  int32_t LargestNorm(const float* norms) const {
+    int32_t largest = 0;
+    for (int32_t i = 0; i < gradients_; ++i) {
+      if (!functors::IsFinite(norms[i])) return i;
+      if (norms[i] > norms[largest]) largest = i;
+    }
+    return largest;
+  }
+
+  std::vector<TensorDesc> descs_;  // Low, F32, Stats
+  int32_t gradients_ = 0;          // |Low| + |F32|
+  int inv_scale_ = 0;
+  Pieces pieces_;
+  std::vector<double> sums_;
+  std::vector<uint8_t> bad_;
+};
+
+}  // namespace
+
+void RegisterCpuCheckFinite(KernelRegistry& registry) {
+  AddForSchema(
+      registry, "check_finite",
+      MakeCandidate("one_pass",
+                    [](const BoundOp& op) { return CheckFiniteKernel(op); }),
+      {"TL"});
+}
+
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,43 @@
+// Copies of bytes and of strided tensors.
+#ifndef HALFTONE_KERNELS_CPU_COPY_H_
+#define HALFTONE_KERNELS_CPU_COPY_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/parallel_for.h"
+
+namespace halftone {
+namespace kernels {
+
+// Bytes that one thread takes at least.
+inline constexpr int64_t kCopyGrain = int64_t{1} << 17;
+
+// Nothing if `from` is `to`: an op whose output shares its input's storage.
+inline void CopyBytes(const void* from, void* to, int64_t bytes, int threads) {
+  if (from == to) return;
+  ParallelFor(threads, bytes, kCopyGrain, [=](int64_t begin, int64_t end) {
+    memcpy(static_cast<char*>(to) + begin,
+           static_cast<const char*>(from) + begin, end - begin);
+  });
+}
+
+// Row r of [0, rows) goes from `from` + r * from_stride to `to` + r *
+// to_stride; all in bytes.
+inline void CopyRows(const char* from, int64_t from_stride, char* to,
+                     int64_t to_stride, int64_t rows, int64_t row_bytes,
+                     int threads) {
+  if (row_bytes == 0) return;
+  const int64_t grain = std::max<int64_t>(1, kCopyGrain / row_bytes);
+  ParallelFor(threads, rows, grain, [=](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      memcpy(to + r * to_stride, from + r * from_stride, row_bytes);
+    }
+  });
+}
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_COPY_H_

@@ -1,0 +1,55 @@
+#include "kernels/cpu/dispatch.h"
+
+#include "graph/schema/op_registry.h"
+#include "graph/schema/op_schema.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+bool Contains(absl::Span<const absl::string_view> names,
+              absl::string_view name) {
+  for (absl::string_view n : names) {
+    if (n == name) return true;
+  }
+  return false;
+}
+
+// Appends to `bindings` every way to go on from `prefix`.
+void Enumerate(absl::Span<const DTypeSet> sets, std::vector<DType> prefix,
+               std::vector<std::vector<DType>>* bindings) {
+  if (prefix.size() == sets.size()) {
+    bindings->push_back(std::move(prefix));
+    return;
+  }
+  for (DType dtype : sets[prefix.size()]) {
+    std::vector<DType> longer = prefix;
+    longer.push_back(dtype);
+    Enumerate(sets, std::move(longer), bindings);
+  }
+}
+
+}  // namespace
+
+void AddForSchema(KernelRegistry& registry, absl::string_view op,
+                  const Candidate& candidate,
+                  absl::Span<const absl::string_view> unbound) {
+  const OpSchema* schema = Ops().Find(op);
+  HT_CHECK(schema != nullptr, "a kernel for an op that has no schema");
+  std::vector<DTypeSet> sets;
+  for (const TypeVar& var : schema->type_vars()) {
+    sets.push_back(var.allowed);
+    if (Contains(unbound, var.name)) sets.back().push_back(DType::kInvalid);
+  }
+  std::vector<std::vector<DType>> bindings;
+  Enumerate(sets, {}, &bindings);
+  for (const std::vector<DType>& binding : bindings) {
+    registry.Add("cpu", op, binding, Layout::kRowMajor, candidate);
+    if (schema->layout() != LayoutRule::kRowMajor) {
+      registry.Add("cpu", op, binding, Layout::kChannelsLast, candidate);
+    }
+  }
+}
+
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,60 @@
+// Binary arithmetic with broadcasting, and gradients of activations.
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/map.h"
+#include "kernels/functors/elementwise.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+template <typename F>
+struct BinaryKernel {
+  Operand x, y;
+  DType out;
+  int64_t elements;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    MapBinary(x, buffers.inputs[0], y, buffers.inputs[1], out,
+              buffers.outputs[0], elements, stream.threads(), F());
+  }
+};
+
+template <typename F>
+BinaryKernel<F> MakeBinary(const BoundOp& op) {
+  const TensorDesc& x = op.Input("X");
+  const TensorDesc& y = op.Input("Y");
+  const TensorDesc& out = op.Output("Out");
+  const int64_t axis = op.Int("axis");
+  const int x_first = axis == -1 ? out.rank() - x.rank() : 0;
+  const int y_first = FirstAlignedDim(y.rank(), out.rank(), axis);
+  return {Operand(x, out, x_first), Operand(y, out, y_first), out.dtype,
+          out.elements()};
+}
+
+// Both operands have the output's dims.
+template <typename F>
+BinaryKernel<F> MakeGrad(const BoundOp& op) {
+  const TensorDesc& out = op.outputs()[0];
+  return {Operand(op.inputs()[0], out), Operand(op.inputs()[1], out), out.dtype,
+          out.elements()};
+}
+
+}  // namespace
+
+void RegisterCpuBinary(KernelRegistry& registry) {
+  const auto add = [&](absl::string_view op, auto make) {
+    AddForSchema(registry, op, MakeCandidate("blocks", make));
+  };
+  add("elementwise_add", MakeBinary<functors::AddOp>);
+  add("elementwise_sub", MakeBinary<functors::SubOp>);
+  add("elementwise_mul", MakeBinary<functors::MulOp>);
+  add("elementwise_div", MakeBinary<functors::DivOp>);
+  add("relu_grad", MakeGrad<functors::ReluGradOp>);
+  add("tanh_grad", MakeGrad<functors::TanhGradOp>);
+  add("sigmoid_grad", MakeGrad<functors::SigmoidGradOp>);
+  add("abs_grad", MakeGrad<functors::AbsGradOp>);
+}
+
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,86 @@
+// Function multiversioning for hot loops: the shipped binary is baseline
+// x86-64, and a loop body is compiled once per instruction set.
+//
+//   ForIsa([=] { for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]); });
+//
+// The body and everything it calls inline is compiled for each instruction
+// set, so it must be small: a loop or two over one block. -ffp-contract=off
+// holds for all code, so the bits do not depend on the instruction set as
+// long as the body fixes its order of additions.
+#ifndef HALFTONE_KERNELS_CPU_ISA_H_
+#define HALFTONE_KERNELS_CPU_ISA_H_
+
+#include "absl/base/attributes.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HT_ISA_X86 1
+#define HT_TARGET_AVX2 __attribute__((target("avx2,fma,f16c,bmi,bmi2")))
+#define HT_TARGET_AVX512                                    \
+  __attribute__((                                           \
+      target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma," \
+             "f16c,bmi,bmi2")))
+#else
+#define HT_TARGET_AVX2
+#define HT_TARGET_AVX512
+#endif
+
+namespace halftone {
+namespace kernels {
+
+enum class Isa { kBaseline, kAvx2, kAvx512 };
+
+// The best instruction set of this machine; costs a load and a test.
+inline Isa HostIsa() {
+#ifdef HT_ISA_X86
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("f16c")) {
+    return Isa::kAvx512;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
+      __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
+    return Isa::kAvx2;
+  }
+#endif
+  return Isa::kBaseline;
+}
+
+namespace isa_internal {
+template <typename Body>
+HT_TARGET_AVX512 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE void
+RunAvx512(const Body& body) {
+  body();
+}
+template <typename Body>
+HT_TARGET_AVX2 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE void RunAvx2(
+    const Body& body) {
+  body();
+}
+template <typename Body>
+__attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE void RunBaseline(
+    const Body& body) {
+  body();
+}
+}  // namespace isa_internal
+
+// Runs `body` compiled for `isa`, which this machine must have.
+template <typename Body>
+inline void ForIsa(Isa isa, const Body& body) {
+  switch (isa) {
+    case Isa::kAvx512:
+      return isa_internal::RunAvx512(body);
+    case Isa::kAvx2:
+      return isa_internal::RunAvx2(body);
+    case Isa::kBaseline:
+      return isa_internal::RunBaseline(body);
+  }
+}
+template <typename Body>
+inline void ForIsa(const Body& body) {
+  ForIsa(HostIsa(), body);
+}
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_ISA_H_

@@ -1,0 +1,21 @@
+// Many Philox draws at a time.
+#ifndef HALFTONE_KERNELS_CPU_RANDOM_H_
+#define HALFTONE_KERNELS_CPU_RANDOM_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/convert.h"
+
+namespace halftone {
+namespace kernels {
+
+// The 32-bit draws of elements [first, first + n) of one sample of one step,
+// n <= kConvertBlock: element e is word e % 4 of block e / 4. `buffer` holds
+// kConvertBlock + 8 words; the result points into it.
+const uint32_t* DrawBits(uint64_t key, uint64_t step, uint64_t sample,
+                         int64_t first, int64_t n, uint32_t* buffer);
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_RANDOM_H_

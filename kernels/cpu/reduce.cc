@@ -1,0 +1,206 @@
+#include "kernels/cpu/reduce.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/sums.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// Elements of one partial sum where neighbours are added.
+constexpr int64_t kRun = 8 * kConvertBlock;
+// Rows of one partial sum where rows are added.
+constexpr int64_t kRowsPerChunk = 128;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t OffsetOf(const Nest& nest, int64_t index) {
+  int64_t offset = 0;
+  for (int i = nest.rank() - 1; i >= 0; --i) {
+    offset += index % nest.dims[i] * nest.strides[i];
+    index /= nest.dims[i];
+  }
+  return offset;
+}
+
+void Prepend(Nest& nest, int64_t extent, int64_t stride) {
+  nest.dims.insert(nest.dims.begin(), extent);
+  nest.strides.insert(nest.strides.begin(), stride);
+}
+
+void AddTo(const float* x, float* sums, int64_t n) {
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) sums[i] += x[i];
+  });
+}
+
+}  // namespace
+
+Reduction::Reduction(const TensorDesc& x, DType out,
+                     const std::vector<bool>& reduced, bool mean)
+    : in_(x.dtype), out_(out) {
+  const Extents strides = StridesOf(x);
+  bool has_inner = false, in_inner = true;
+  int64_t summands = 1;
+  for (int i = x.rank() - 1; i >= 0; --i) {
+    if (reduced[i]) summands *= x.dims[i];
+    if (x.dims[i] == 1) continue;
+    if (!has_inner) inner_is_reduced_ = reduced[i];
+    has_inner = true;
+    in_inner = in_inner && reduced[i] == inner_is_reduced_;
+    if (in_inner) {
+      inner_ *= x.dims[i];
+    } else {
+      AddDim(x.dims[i], strides[i], reduced[i]);
+    }
+  }
+  if (mean) divisor_ = static_cast<float>(summands);
+  pieces_ = inner_is_reduced_ ? reduced_count_ * CeilDiv(inner_, kRun)
+                              : CeilDiv(reduced_count_, kRowsPerChunk);
+}
+
+void Reduction::AddDim(int64_t extent, int64_t stride, bool reduced) {
+  Prepend(reduced ? reduced_ : kept_, extent, stride);
+  (reduced ? reduced_count_ : kept_count_) *= extent;
+}
+
+int64_t Reduction::workspace_bytes() const {
+  if (pieces_ <= 1) return 0;
+  const int64_t width = inner_is_reduced_ ? 1 : inner_;
+  return kept_count_ * pieces_ * width * int64_t{sizeof(float)};
+}
+
+void Reduction::Run(const void* x, void* out, void* workspace,
+                    int threads) const {
+  float* partial = static_cast<float*>(workspace);
+  if (inner_is_reduced_) {
+    RunInner(x, out, partial, threads);
+  } else {
+    RunOuter(x, out, partial, threads);
+  }
+  if (pieces_ > 1) Combine(partial, out, threads);
+}
+
+// ---- Neighbours are added.
+
+float Reduction::SumRun(const void* x, int64_t offset, int64_t n) const {
+  float sum = 0;
+  alignas(64) float buffer[kConvertBlock];
+  ForBlocks(offset, offset + n, [&](int64_t at, int64_t count) {
+    const float* from = LoadBlock(in_, x, at, count, buffer);
+    float block;
+    float* result = &block;
+    ForIsa([=] { *result = SumOf(count, [=](int64_t i) { return from[i]; }); });
+    sum += block;
+  });
+  return sum;
+}
+
+void Reduction::RunInner(const void* x, void* out, float* partial,
+                         int threads) const {
+  const int64_t runs = CeilDiv(inner_, kRun);
+  const int64_t run_length = std::min(inner_, kRun);
+  const int64_t grain =
+      std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, run_length));
+  const int64_t tasks = kept_count_ * std::max<int64_t>(1, pieces_);
+  ParallelFor(threads, tasks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      if (pieces_ == 0) {  // a sum over nothing
+        float none = 0;
+        Finish(&none, out, task, 1);
+        continue;
+      }
+      const int64_t piece = task % pieces_;
+      const int64_t at = piece % runs * kRun;
+      const int64_t offset = OffsetOf(kept_, task / pieces_) +
+                             OffsetOf(reduced_, piece / runs) + at;
+      float sum = SumRun(x, offset, std::min(kRun, inner_ - at));
+      if (pieces_ == 1) {
+        Finish(&sum, out, task, 1);
+      } else {
+        partial[task] = sum;
+      }
+    }
+  });
+}
+
+// ---- Rows are added.
+
+void Reduction::SumRows(const void* x, int64_t kept, int64_t chunk,
+                        int64_t column, int64_t columns, float* sums) const {
+  alignas(64) float buffer[kConvertBlock];
+  std::fill_n(sums, columns, 0.0f);
+  const int64_t base = OffsetOf(kept_, kept) + column;
+  const int64_t first = chunk * kRowsPerChunk;
+  const int64_t last = std::min(first + kRowsPerChunk, reduced_count_);
+  for (int64_t r = first; r < last; ++r) {
+    const int64_t offset = base + OffsetOf(reduced_, r);
+    AddTo(LoadBlock(in_, x, offset, columns, buffer), sums, columns);
+  }
+}
+
+void Reduction::RunOuter(const void* x, void* out, float* partial,
+                         int threads) const {
+  const int64_t blocks = CeilDiv(inner_, kConvertBlock);
+  const int64_t chunks = std::max<int64_t>(1, pieces_);
+  const int64_t task_elements =
+      std::min(inner_, kConvertBlock) * std::min(reduced_count_, kRowsPerChunk);
+  const int64_t grain =
+      std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, task_elements));
+  ParallelFor(
+      threads, kept_count_ * chunks * blocks, grain,
+      [&](int64_t begin, int64_t end) {
+        alignas(64) float buffer[kConvertBlock];
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t column = task % blocks * kConvertBlock;
+          const int64_t columns = std::min(kConvertBlock, inner_ - column);
+          const int64_t row = task / blocks;  // kept * chunks + chunk
+          float* sums = pieces_ > 1 ? partial + row * inner_ + column : buffer;
+          SumRows(x, row / chunks, row % chunks, column, columns, sums);
+          if (pieces_ <= 1) Finish(sums, out, row * inner_ + column, columns);
+        }
+      });
+}
+
+// ---- Partial sums are added.
+
+void Reduction::Combine(const float* partial, void* out, int threads) const {
+  const int64_t width = inner_is_reduced_ ? 1 : inner_;
+  const int64_t blocks = CeilDiv(width, kConvertBlock);
+  const int64_t grain = std::max<int64_t>(
+      1, kMapGrain / (pieces_ * std::min(width, kConvertBlock) + 1));
+  ParallelFor(
+      threads, kept_count_ * blocks, grain, [&](int64_t begin, int64_t end) {
+        alignas(64) float sums[kConvertBlock];
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t column = task % blocks * kConvertBlock;
+          const int64_t columns = std::min(kConvertBlock, width - column);
+          const int64_t kept = task / blocks;
+          const float* from = partial + kept * pieces_ * width + column;
+          std::copy_n(from, columns, sums);
+          for (int64_t p = 1; p < pieces_; ++p) {
+            AddTo(from + p * width, sums, columns);
+          }
+          Finish(sums, out, kept * width + column, columns);
+        }
+      });
+}
+
+void Reduction::Finish(float* sums, void* out, int64_t at, int64_t n) const {
+  if (divisor_ != 1.0f) {
+    for (int64_t i = 0; i < n; ++i) {
+      sums[i] = divisor_ == 0.0f ? 0.0f : sums[i] / divisor_;
+    }
+  }
+  char* to = static_cast<char*>(out) + at * SizeOf(out_);
+  FromFloat(out_, sums, to, n);
+}
+
+}  // namespace kernels
+}  // namespace halftone

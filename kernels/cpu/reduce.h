@@ -1,0 +1,50 @@
+// Sums over any axes of a row-major tensor in one fixed order, whatever the
+// number of threads: runs of fixed length are summed apart and then added in
+// order, which also keeps the rounding error small.
+#ifndef HALFTONE_KERNELS_CPU_REDUCE_H_
+#define HALFTONE_KERNELS_CPU_REDUCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/bound_op.h"
+#include "kernels/cpu/strides.h"
+
+namespace halftone {
+namespace kernels {
+
+class Reduction {
+ public:
+  // Out = sums of x over the axes with reduced[axis], each divided by the
+  // number of its summands if `mean` (0 over none).
+  Reduction(const TensorDesc& x, DType out, const std::vector<bool>& reduced,
+            bool mean);
+
+  int64_t workspace_bytes() const;
+  void Run(const void* x, void* out, void* workspace, int threads) const;
+
+ private:
+  void AddDim(int64_t extent, int64_t stride, bool reduced);
+  void RunInner(const void* x, void* out, float* partial, int threads) const;
+  void RunOuter(const void* x, void* out, float* partial, int threads) const;
+  float SumRun(const void* x, int64_t offset, int64_t n) const;
+  void SumRows(const void* x, int64_t kept, int64_t chunk, int64_t column,
+               int64_t columns, float* sums) const;
+  void Combine(const float* partial, void* out, int threads) const;
+  void Finish(float* sums, void* out, int64_t at, int64_t n) const;
+
+  DType in_, out_;
+  float divisor_ = 1.0f;
+  // The innermost run of adjacent axes of one kind, and the loops around it.
+  bool inner_is_reduced_ = false;
+  int64_t inner_ = 1;
+  Nest kept_, reduced_;  // outer loops only
+  int64_t kept_count_ = 1, reduced_count_ = 1;
+  // Partial sums per output element or row.
+  int64_t pieces_ = 1;
+};
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_REDUCE_H_

@@ -1,0 +1,58 @@
+#include "kernels/cpu/rows.h"
+
+#include "kernels/cpu/dispatch.h"
+
+namespace halftone {
+namespace kernels {
+
+Rows Rows::Along(const TensorDesc& desc, int64_t axis) {
+  if (axis < 0) axis += desc.rank();
+  Rows rows;
+  rows.length = desc.dims[axis];
+  for (int i = static_cast<int>(axis) + 1; i < desc.rank(); ++i) {
+    rows.stride *= desc.dims[i];
+  }
+  rows.count = rows.length == 0 ? 0 : desc.elements() / rows.length;
+  return rows;
+}
+
+void Rows::Load(DType dtype, const void* tensor, int64_t first, int64_t n,
+                float* buffer) const {
+  if (stride == 1) {
+    const char* from = static_cast<const char*>(tensor);
+    ToFloat(dtype, from + first * length * SizeOf(dtype), buffer, n * length);
+    return;
+  }
+  DispatchType(FloatTypes(), dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t r = 0; r < n; ++r) {
+      const T* from = static_cast<const T*>(tensor) + Offset(first + r);
+      float* to = buffer + r * length;
+      for (int64_t i = 0; i < length; ++i) {
+        to[i] = static_cast<float>(from[i * stride]);
+      }
+    }
+  });
+}
+
+void Rows::Store(DType dtype, const float* buffer, void* tensor, int64_t first,
+                 int64_t n) const {
+  if (stride == 1) {
+    char* to = static_cast<char*>(tensor);
+    FromFloat(dtype, buffer, to + first * length * SizeOf(dtype), n * length);
+    return;
+  }
+  DispatchType(FloatTypes(), dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t r = 0; r < n; ++r) {
+      T* to = static_cast<T*>(tensor) + Offset(first + r);
+      const float* from = buffer + r * length;
+      for (int64_t i = 0; i < length; ++i) {
+        to[i * stride] = static_cast<T>(from[i]);
+      }
+    }
+  });
+}
+
+}  // namespace kernels
+}  // namespace halftone

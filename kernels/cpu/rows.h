@@ -1,0 +1,83 @@
+// Rows along one axis of a row-major tensor, a group of rows at a time as f32.
+#ifndef HALFTONE_KERNELS_CPU_ROWS_H_
+#define HALFTONE_KERNELS_CPU_ROWS_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/bound_op.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/parallel_for.h"
+
+namespace halftone {
+namespace kernels {
+
+// The shape: `count` rows of `length`, their elements `stride` apart.
+struct Rows {
+  int64_t count = 0, length = 0, stride = 1;
+
+  // `axis` may be negative.
+  static Rows Along(const TensorDesc& desc, int64_t axis);
+  // Of a row's first element.
+  int64_t Offset(int64_t row) const {
+    return row / stride * length * stride + row % stride;
+  }
+
+  // Rows [first, first + n) to or from `buffer`, one behind the other.
+  void Load(DType dtype, const void* tensor, int64_t first, int64_t n,
+            float* buffer) const;
+  void Store(DType dtype, const float* buffer, void* tensor, int64_t first,
+             int64_t n) const;
+};
+
+// Visits all rows in groups, in parallel, with buffers for a group.
+class RowGroups {
+ public:
+  // `buffers`: how many buffers of a group's size the body needs, 1 or 2.
+  RowGroups(const Rows& rows, int buffers, int threads)
+      : rows_(rows), buffers_(buffers), threads_(std::max(1, threads)) {}
+
+  // Rows longer than a block are kept in the workspace.
+  int64_t workspace_bytes() const {
+    if (!UsesWorkspace()) return 0;
+    return threads_ * buffers_ * Padded() * int64_t{sizeof(float)};
+  }
+
+  // body(first_row, rows, buffer, second_buffer) for each group.
+  template <typename Body>
+  void Run(int threads, void* workspace, const Body& body) const {
+    if (rows_.length == 0) return;
+    const int64_t group = std::max<int64_t>(1, kConvertBlock / rows_.length);
+    const int64_t parts = std::max(1, std::min(threads, threads_));
+    const int64_t fair = (rows_.count + parts - 1) / parts;
+    // A multiple of a group, 8 blocks of elements at least.
+    const int64_t least = std::max(fair, 8 * kConvertBlock / rows_.length);
+    const int64_t grain = (least + group - 1) / group * group;
+    ParallelFor(parts, rows_.count, grain, [&](int64_t begin, int64_t end) {
+      alignas(64) float stack[2 * kConvertBlock];
+      float* first = stack;
+      float* second = stack + kConvertBlock;
+      if (UsesWorkspace()) {
+        first = static_cast<float*>(workspace) +
+                begin / grain * buffers_ * Padded();
+        second = first + (buffers_ - 1) * Padded();
+      }
+      for (int64_t row = begin; row < end; row += group) {
+        body(row, std::min(group, end - row), first, second);
+      }
+    });
+  }
+
+ private:
+  bool UsesWorkspace() const { return rows_.length > kConvertBlock; }
+  int64_t Padded() const { return (rows_.length + 63) / 64 * 64; }
+
+  Rows rows_;
+  int buffers_;
+  int threads_;
+};
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_ROWS_H_

@@ -1,0 +1,105 @@
+#include <numeric>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/testing/kernel_run.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using ::testing::ElementsAre;
+using Ints = std::vector<int64_t>;
+using Values = std::vector<double>;
+
+Values Iota(int64_t n) {
+  Values values(n);
+  std::iota(values.begin(), values.end(), 0);
+  for (double& v : values) v = static_cast<double>(static_cast<int>(v) % 251);
+  return values;
+}
+
+void ExpectTransposed(const Ints& dims, const Ints& axis) {
+  const int rank = static_cast<int>(dims.size());
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  const Values x = Iota(n);
+  Ints strides(rank, 1);
+  for (int i = rank - 2; i >= 0; --i) strides[i] = strides[i + 1] * dims[i + 1];
+  Values expected(n);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = i, from = 0;
+    for (int d = rank - 1; d >= 0; --d) {
+      from += rest % dims[axis[d]] * strides[axis[d]];
+      rest /= dims[axis[d]];
+    }
+    expected[i] = x[from];
+  }
+  for (DType dtype : {DType::kU8, DType::kF16, DType::kF32, DType::kI64}) {
+    for (int threads : {1, 3}) {
+      KernelRun run("transpose");
+      run.In("X", {dtype, dims, x}).Attr("axis", axis).Threads(threads);
+      EXPECT_EQ(run.Get("Out"), expected)
+          << ::testing::PrintToString(dims) << ::testing::PrintToString(axis);
+    }
+  }
+}
+
+TEST(TransposeTest, AnyPermutation) {
+  ExpectTransposed({3, 5}, {1, 0});
+  ExpectTransposed({300, 257}, {1, 0});
+  ExpectTransposed({2, 12, 64, 8}, {0, 2, 1, 3});
+  ExpectTransposed({2, 12, 8, 64}, {0, 1, 3, 2});
+  ExpectTransposed({4, 3, 17, 33}, {0, 2, 3, 1});
+  ExpectTransposed({4, 17, 33, 3}, {0, 3, 1, 2});
+  ExpectTransposed({2, 3, 4, 5}, {3, 2, 1, 0});
+  ExpectTransposed({2, 3, 4, 5}, {0, 1, 2, 3});
+  ExpectTransposed({1, 7, 1, 5}, {2, 3, 0, 1});
+  ExpectTransposed({2, 0, 4}, {2, 0, 1});
+  ExpectTransposed({6}, {0});
+}
+
+TEST(ReshapeTest, CopiesOrStays) {
+  KernelRun copy("reshape");
+  copy.In("X", F16({2, 3}, Iota(6))).Attr("shape", Ints{3, 2});
+  EXPECT_EQ(copy.Get("Out"), Iota(6));
+  for (const char* op : {"flatten", "assign"}) {
+    KernelRun in_place(op);
+    in_place.In("X", F16({2, 3}, Iota(6))).Alias("Out", "X");
+    EXPECT_EQ(in_place.Get("Out"), Iota(6)) << op;
+  }
+  KernelRun like("reshape_like");
+  like.In("X", I64({6}, Iota(6))).In("Like", I64({2, 3}, {}));
+  EXPECT_EQ(like.Get("Out"), Iota(6));
+}
+
+TEST(ConcatTest, AlongAnyAxis) {
+  KernelRun rows("concat");
+  rows.In("X", F32({1, 2}, {1, 2})).In("X", F32({2, 2}, {3, 4, 5, 6}));
+  EXPECT_THAT(rows.Get("Out"), ElementsAre(1, 2, 3, 4, 5, 6));
+  KernelRun columns("concat");
+  columns.In("X", F16({2, 1}, {1, 2})).In("X", F16({2, 2}, {3, 4, 5, 6}));
+  columns.In("X", F16({2, 0}, {})).Attr("axis", int64_t{-1});
+  EXPECT_THAT(columns.Get("Out"), ElementsAre(1, 3, 4, 2, 5, 6));
+}
+
+TEST(SliceTest, StartAndEndFromEitherSide) {
+  KernelRun run("slice");
+  run.In("X", I64({2, 4}, Iota(8))).Attr("axis", int64_t{1});
+  run.Attr("start", int64_t{-3}).Attr("end", int64_t{-1});
+  EXPECT_THAT(run.Get("Out"), ElementsAre(1, 2, 5, 6));
+  KernelRun none("slice");
+  none.In("X", I64({4}, Iota(4))).Attr("start", int64_t{9});
+  EXPECT_THAT(none.Get("Out"), ElementsAre());
+}
+
+TEST(PadLikeTest, ZerosAround) {
+  KernelRun run("pad_like");
+  run.In("X", F32({2, 2}, {1, 2, 3, 4})).In("Like", F32({2, 4}, {}));
+  run.Attr("axis", int64_t{1}).Attr("start", int64_t{1});
+  EXPECT_THAT(run.Get("Out"), ElementsAre(0, 1, 2, 0, 0, 3, 4, 0));
+}
+
+}  // namespace
+}  // namespace kernels
+}  // namespace halftone

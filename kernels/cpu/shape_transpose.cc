@@ -1,0 +1,166 @@
+// transpose: any permutation. Rows are copied where the innermost dim stays;
+// elsewhere tiles of the two dims that are innermost before and after, so
+// that both sides are read and written by cache lines.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/shape.h"
+#include "kernels/cpu/strides.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+constexpr int64_t kTile = 32;
+
+// The nest without two of its dims (b may be a) and their extents.
+struct Loops {
+  Extents dims, in_strides, out_strides;
+  int64_t count = 1;
+
+  // Offsets of the index-th combination of the loops.
+  void Offsets(int64_t index, int64_t* in, int64_t* out) const {
+    *in = *out = 0;
+    for (int i = static_cast<int>(dims.size()) - 1; i >= 0; --i) {
+      const int64_t at = index % dims[i];
+      index /= dims[i];
+      *in += at * in_strides[i];
+      *out += at * out_strides[i];
+    }
+  }
+};
+
+Loops LoopsWithout(const Nest& nest, const Extents& out_strides, int a, int b) {
+  Loops loops;
+  for (int i = 0; i < nest.rank(); ++i) {
+    if (i == a || i == b) continue;
+    loops.dims.push_back(nest.dims[i]);
+    loops.in_strides.push_back(nest.strides[i]);
+    loops.out_strides.push_back(out_strides[i]);
+    loops.count *= nest.dims[i];
+  }
+  return loops;
+}
+
+// A matrix in `rows` (contiguous in the input, `out_stride` apart in the
+// output) and `columns` (`in_stride` apart, contiguous in the output).
+struct Matrix {
+  int64_t rows, columns, in_stride, out_stride;
+};
+
+// Rows [begin, end), at most kTile of them, by way of a tile that stays in
+// the first-level cache: lines of a matrix whose stride is a power of two
+// would drive each other out of it.
+template <typename T>
+void TransposeStrip(const T* in, T* out, const Matrix& m, int64_t begin,
+                    int64_t end) {
+  T tile[kTile][kTile + 1];
+  for (int64_t c0 = 0; c0 < m.columns; c0 += kTile) {
+    const int64_t columns = std::min(kTile, m.columns - c0);
+    for (int64_t c = 0; c < columns; ++c) {
+      const T* from = in + (c0 + c) * m.in_stride;
+      for (int64_t r = begin; r < end; ++r) tile[r - begin][c] = from[r];
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      memcpy(out + r * m.out_stride + c0, tile[r - begin], columns * sizeof(T));
+    }
+  }
+}
+
+struct TransposeKernel {
+  int size;  // of an element
+  int64_t elements;
+  bool copies_rows;  // the innermost dim stays
+  bool same_order;   // nothing moves
+  Matrix matrix;     // of one row if copies_rows
+  Loops loops;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    if (elements == 0) return;
+    const void* in = buffers.inputs[0];
+    void* out = buffers.outputs[0];
+    if (same_order) {
+      return CopyBytes(in, out, elements * size, stream.threads());
+    }
+    switch (size) {
+      case 1:
+        return Run<uint8_t>(in, out, stream.threads());
+      case 2:
+        return Run<uint16_t>(in, out, stream.threads());
+      case 4:
+        return Run<uint32_t>(in, out, stream.threads());
+      default:
+        return Run<uint64_t>(in, out, stream.threads());
+    }
+  }
+
+ private:
+  template <typename T>
+  void Run(const void* in_data, void* out_data, int threads) const {
+    const T* in = static_cast<const T*>(in_data);
+    T* out = static_cast<T*>(out_data);
+    const int64_t strips = (matrix.rows + kTile - 1) / kTile;
+    const int64_t tasks = loops.count * strips;
+    const int64_t bytes = elements * size / tasks + 1;
+    const int64_t grain = std::max<int64_t>(1, kCopyGrain / bytes);
+    ParallelFor(threads, tasks, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        int64_t from, to;
+        loops.Offsets(task / strips, &from, &to);
+        if (copies_rows) {
+          memcpy(out + to, in + from, matrix.columns * sizeof(T));
+          continue;
+        }
+        const int64_t row = task % strips * kTile;
+        TransposeStrip(in + from, out + to, matrix, row,
+                       std::min(row + kTile, matrix.rows));
+      }
+    });
+  }
+};
+
+// Strides of the nest's dims in the output, whose order they are in.
+Extents OutStrides(const Nest& nest) {
+  Extents strides(nest.rank(), 1);
+  for (int i = nest.rank() - 2; i >= 0; --i) {
+    strides[i] = strides[i + 1] * nest.dims[i + 1];
+  }
+  return strides;
+}
+
+TransposeKernel MakeTranspose(const BoundOp& op) {
+  const TensorDesc& x = op.Input("X");
+  const TensorDesc& out = op.Output("Out");
+  const Extents own = StridesOf(x);
+  Extents strides;
+  for (int64_t axis : op.Ints("axis")) {
+    strides.push_back(own[axis < 0 ? axis + x.rank() : axis]);
+  }
+  const Nest nest = MakeNest(out, strides);
+  TransposeKernel kernel{SizeOf(x.dtype),   out.elements(),     false,
+                         nest.contiguous(), Matrix{1, 1, 1, 1}, Loops()};
+  if (kernel.same_order || kernel.elements == 0) return kernel;
+  const Extents out_strides = OutStrides(nest);
+  const int last = nest.rank() - 1;
+  // Some dim is innermost in the input.
+  const int first =
+      static_cast<int>(std::find(nest.strides.begin(), nest.strides.end(), 1) -
+                       nest.strides.begin());
+  kernel.copies_rows = first == last;
+  kernel.matrix = {first == last ? 1 : nest.dims[first], nest.dims[last],
+                   nest.strides[last], out_strides[first]};
+  kernel.loops = LoopsWithout(nest, out_strides, first, last);
+  return kernel;
+}
+
+}  // namespace
+
+void RegisterCpuTranspose(KernelRegistry& registry) {
+  AddForSchema(registry, "transpose", MakeCandidate("tiles", MakeTranspose));
+}
+
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,120 @@
+// Softmax and its gradient along any axis.
+#include "kernels/cpu/softmax.h"
+
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/sums.h"
+#include "kernels/functors/loss.h"
+#include "kernels/functors/math.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+struct SoftmaxKernel {
+  Rows rows;
+  RowGroups groups;
+  DType in, out;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    groups.Run(stream.threads(), buffers.workspace,
+               [&](int64_t first, int64_t n, float* x, float*) {
+                 float sums[kConvertBlock];
+                 rows.Load(in, buffers.inputs[0], first, n, x);
+                 ExpRows(x, n, rows.length, sums);
+                 Divide(x, n, sums);
+                 rows.Store(out, x, buffers.outputs[0], first, n);
+               });
+  }
+
+ private:
+  void Divide(float* x, int64_t n, const float* sums) const {
+    ForIsa([=, length = rows.length] {
+      for (int64_t r = 0; r < n; ++r) {
+        for (int64_t i = 0; i < length; ++i) x[r * length + i] /= sums[r];
+      }
+    });
+  }
+};
+
+struct SoftmaxGradKernel {
+  Rows rows;
+  RowGroups groups;
+  DType in, out;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    groups.Run(stream.threads(), buffers.workspace,
+               [&](int64_t first, int64_t n, float* y, float* grad) {
+                 rows.Load(in, buffers.inputs[0], first, n, y);
+                 rows.Load(in, buffers.inputs[1], first, n, grad);
+                 Gradient(y, grad, n);
+                 rows.Store(out, grad, buffers.outputs[0], first, n);
+               });
+  }
+
+ private:
+  void Gradient(const float* y, float* grad, int64_t n) const {
+    ForIsa([=, length = rows.length] {
+      for (int64_t r = 0; r < n; ++r) {
+        const float* out = y + r * length;
+        float* g = grad + r * length;
+        const float dot =
+            SumOf(length, [=](int64_t i) { return out[i] * g[i]; });
+        for (int64_t i = 0; i < length; ++i) {
+          g[i] = functors::SoftmaxGrad(out[i], g[i], dot);
+        }
+      }
+    });
+  }
+};
+
+RowGroups GroupsOf(const BoundOp& op, int buffers) {
+  return RowGroups(Rows::Along(op.inputs()[0], op.Int("axis")), buffers,
+                   op.context().threads);
+}
+
+template <typename Kernel, int kBuffers>
+Candidate MakeRowCandidate() {
+  Candidate candidate = MakeCandidate("rows", [](const BoundOp& op) {
+    return Kernel{Rows::Along(op.inputs()[0], op.Int("axis")),
+                  GroupsOf(op, kBuffers), op.inputs()[0].dtype,
+                  op.outputs()[0].dtype};
+  });
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return GroupsOf(op, kBuffers).workspace_bytes();
+  };
+  return candidate;
+}
+
+}  // namespace
+
+void ExpRows(float* x, int64_t rows, int64_t length, float* sums,
+             const int64_t* columns, float* shifted) {
+  ForIsa([=] {
+    for (int64_t r = 0; r < rows; ++r) {
+      float* row = x + r * length;
+      const float largest = MaxOf(row, length);
+      for (int64_t i = 0; i < length; ++i) row[i] -= largest;
+      if (shifted == nullptr) continue;
+      const int64_t column = columns[r];
+      shifted[r] = column >= 0 && column < length ? row[column] : 0.0f;
+    }
+    const int64_t elements = rows * length;
+    for (int64_t i = 0; i < elements; ++i) x[i] = functors::Exp(x[i]);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = x + r * length;
+      sums[r] = SumOf(length, [=](int64_t i) { return row[i]; });
+    }
+  });
+}
+
+void RegisterCpuSoftmax(KernelRegistry& registry) {
+  AddForSchema(registry, "softmax", MakeRowCandidate<SoftmaxKernel, 1>());
+  AddForSchema(registry, "softmax_grad",
+               MakeRowCandidate<SoftmaxGradKernel, 2>());
+}
+
+}  // namespace kernels
+}  // namespace halftone

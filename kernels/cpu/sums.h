@@ -1,0 +1,52 @@
+// Sums in one fixed order, whatever the instruction set and the number of
+// threads: 32 lanes, then a tree. For bodies of ForIsa (isa.h).
+#ifndef HALFTONE_KERNELS_CPU_SUMS_H_
+#define HALFTONE_KERNELS_CPU_SUMS_H_
+
+#include <cstdint>
+
+#include "absl/base/attributes.h"
+
+namespace halftone {
+namespace kernels {
+
+inline constexpr int kLanes = 32;
+
+// f(0) + ... + f(n - 1): f(i) is added in lane i % 32.
+template <typename F>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOf(int64_t n, const F& f) {
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) lanes[j] += f(i + j);
+  }
+  for (int j = 0; i + j < n; ++j) lanes[j] += f(i + j);
+  for (int width = kLanes / 2; width >= 1; width /= 2) {
+    for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
+  }
+  return lanes[0];
+}
+
+// The largest of x[0, n), NaNs left out; -infinity if there is none.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOf(const float* x, int64_t n) {
+  const float lowest = -__builtin_inff();
+  float lanes[kLanes];
+  for (int j = 0; j < kLanes; ++j) lanes[j] = lowest;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
+    }
+  }
+  float result = lowest;
+  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
+  for (int j = 0; j < kLanes; ++j) {
+    result = lanes[j] > result ? lanes[j] : result;
+  }
+  return result;
+}
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_SUMS_H_

@@ -1,0 +1,70 @@
+// Loss scaling and gradient clipping on scalars.
+#ifndef HALFTONE_KERNELS_FUNCTORS_AMP_H_
+#define HALFTONE_KERNELS_FUNCTORS_AMP_H_
+
+#include <cstdint>
+
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace functors {
+
+struct LossScaleState {
+  float scale;
+  int32_t good, bad;
+};
+
+struct LossScalePolicy {
+  int32_t incr_every, decr_every;
+  float incr_ratio, decr_ratio;
+  float floor;    // 0: none
+  float ceiling;  // infinity: none
+};
+
+HT_HOST_DEVICE inline LossScaleState UpdateLossScale(
+    LossScaleState s, bool found_inf, const LossScalePolicy& policy) {
+  if (found_inf) {
+    s.good = 0;
+    if (++s.bad < policy.decr_every) return s;
+    const float lower = s.scale * policy.decr_ratio;
+    s.scale = lower < policy.floor ? policy.floor : lower;
+    s.bad = 0;
+    return s;
+  }
+  s.bad = 0;
+  if (++s.good < policy.incr_every) return s;
+  const float higher = s.scale * policy.incr_ratio;
+  if (IsFinite(higher) && higher <= policy.ceiling) s.scale = higher;
+  s.good = 0;
+  return s;
+}
+
+// The seed of the backward pass: loss_scaling x n_r / largest. The weight is
+// rounded first, so that it is exactly 1 where the counts are equal.
+HT_HOST_DEVICE inline float GradientSeed(float loss_scaling, float count,
+                                         float largest) {
+  return largest == 0.0f ? 0.0f : loss_scaling * (count / largest);
+}
+
+// `p`: what the reduction multiplied by, a power of two.
+HT_HOST_DEVICE inline float GradientInvScale(float loss_scaling, float p,
+                                             float count, float largest) {
+  return count == 0.0f ? 0.0f : largest / (loss_scaling * p * count);
+}
+
+// 1 for a norm that is not finite: such a step is rejected anyway.
+HT_HOST_DEVICE inline float ClipFactor(float norm, float max_norm) {
+  if (!IsFinite(norm)) return 1.0f;
+  const float factor = max_norm / (norm + 1e-6f);
+  return factor < 1.0f ? factor : 1.0f;
+}
+
+struct TimesOp {
+  float factor;
+  HT_HOST_DEVICE float operator()(float x) const { return x * factor; }
+};
+
+}  // namespace functors
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_FUNCTORS_AMP_H_

@@ -1,0 +1,86 @@
+// Element-wise functors. f32 in, f32 out; the caller rounds to storage.
+#ifndef HALFTONE_KERNELS_FUNCTORS_ELEMENTWISE_H_
+#define HALFTONE_KERNELS_FUNCTORS_ELEMENTWISE_H_
+
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace functors {
+
+// ---- Two operands.
+struct AddOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const { return x + y; }
+};
+struct SubOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const { return x - y; }
+};
+struct MulOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const { return x * y; }
+};
+struct DivOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const { return x / y; }
+};
+
+// ---- One operand. A NaN stays a NaN in all of them.
+struct ReluOp {
+  HT_HOST_DEVICE float operator()(float x) const {
+    return x <= 0.0f ? 0.0f : x;
+  }
+};
+struct TanhOp {
+  HT_HOST_DEVICE float operator()(float x) const { return Tanh(x); }
+};
+struct SigmoidOp {
+  HT_HOST_DEVICE float operator()(float x) const { return Sigmoid(x); }
+};
+struct ExpOp {
+  HT_HOST_DEVICE float operator()(float x) const { return Exp(x); }
+};
+struct LogOp {
+  HT_HOST_DEVICE float operator()(float x) const { return Log(x); }
+};
+struct SquareOp {
+  HT_HOST_DEVICE float operator()(float x) const { return x * x; }
+};
+struct SqrtOp {
+  HT_HOST_DEVICE float operator()(float x) const { return Sqrt(x); }
+};
+struct AbsOp {
+  HT_HOST_DEVICE float operator()(float x) const { return Abs(x); }
+};
+// scale * x + bias, or scale * (x + bias).
+struct ScaleOp {
+  float scale, bias;
+  bool bias_after_scale;
+  HT_HOST_DEVICE float operator()(float x) const {
+    return bias_after_scale ? scale * x + bias : scale * (x + bias);
+  }
+};
+
+// ---- Gradients: (Out, OutGrad) or (X, OutGrad) -> XGrad.
+struct ReluGradOp {
+  HT_HOST_DEVICE float operator()(float out, float grad) const {
+    return out <= 0.0f ? 0.0f : grad;
+  }
+};
+struct TanhGradOp {
+  HT_HOST_DEVICE float operator()(float out, float grad) const {
+    return grad * (1.0f - out * out);
+  }
+};
+struct SigmoidGradOp {
+  HT_HOST_DEVICE float operator()(float out, float grad) const {
+    return grad * (out * (1.0f - out));
+  }
+};
+struct AbsGradOp {
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    const float at_zero = x == 0.0f ? 0.0f : x;  // 0, or x's NaN
+    return x > 0.0f ? grad : (x < 0.0f ? -grad : at_zero);
+  }
+};
+
+}  // namespace functors
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_FUNCTORS_ELEMENTWISE_H_

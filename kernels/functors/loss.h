@@ -1,0 +1,50 @@
+// Softmax and cross entropy of one element of a row, given what the row was
+// reduced to: its maximum and the sum of exp(x - maximum).
+#ifndef HALFTONE_KERNELS_FUNCTORS_LOSS_H_
+#define HALFTONE_KERNELS_FUNCTORS_LOSS_H_
+
+#include <cstdint>
+
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace functors {
+
+enum class LabelKind { kClass, kIgnored, kInvalid };
+
+HT_HOST_DEVICE inline LabelKind KindOfLabel(int64_t label, int64_t classes,
+                                            int64_t ignore_index) {
+  if (label == ignore_index) return LabelKind::kIgnored;
+  return label >= 0 && label < classes ? LabelKind::kClass
+                                       : LabelKind::kInvalid;
+}
+
+// `shifted`: the label's logit minus the maximum.
+HT_HOST_DEVICE inline float CrossEntropy(float shifted, float sum) {
+  return Log(sum) - shifted;
+}
+
+// `e`: exp(x - maximum); `one_hot`: 1 at the label's class, else 0.
+HT_HOST_DEVICE inline float CrossEntropyGrad(float e, float sum, float one_hot,
+                                             float loss_grad) {
+  return (e / sum - one_hot) * loss_grad;
+}
+
+// `dot`: the row's sum of out * out_grad.
+HT_HOST_DEVICE inline float SoftmaxGrad(float out, float out_grad, float dot) {
+  return out * (out_grad - dot);
+}
+
+// Whether a score comes before the label's score in descending order, the
+// lower index first among equals. A NaN comes before every number, so a row
+// whose label scores NaN is never right.
+HT_HOST_DEVICE inline bool ScoresBefore(float score, int64_t index,
+                                        float label_score, int64_t label) {
+  if (score == label_score) return index < label;
+  return !(score < label_score);
+}
+
+}  // namespace functors
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_FUNCTORS_LOSS_H_

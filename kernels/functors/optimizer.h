@@ -1,0 +1,126 @@
+// Parameter updates of one element, and the learning rate. f32 throughout.
+// Formulas: the docs of graph/ops/optimizer.cc.
+#ifndef HALFTONE_KERNELS_FUNCTORS_OPTIMIZER_H_
+#define HALFTONE_KERNELS_FUNCTORS_OPTIMIZER_H_
+
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace functors {
+
+// What turns a stored gradient into the one that updates use. Each factor is
+// rounded apart, so that ops of their own (unscale, clip_by_factor) give the
+// same bits.
+struct GradientTransform {
+  float inv_scale = 1.0f;
+  float clip_factor = 1.0f;
+  float limit = 0.0f;  // infinity: no clamp
+
+  HT_HOST_DEVICE float operator()(float g) const {
+    g = g * inv_scale * clip_factor;
+    g = g > limit ? limit : g;
+    return g < -limit ? -limit : g;
+  }
+};
+
+// Each method: Step(parameter, gradient, first state, second state) updates
+// in place; kStates of the states are used.
+struct SgdStep {
+  static constexpr int kStates = 0;
+  float learning_rate, weight_decay;
+
+  HT_HOST_DEVICE void Step(float& p, float g, float&, float&) const {
+    g = weight_decay != 0.0f ? g + weight_decay * p : g;
+    p = p - learning_rate * g;
+  }
+};
+
+struct MomentumStep {
+  static constexpr int kStates = 1;
+  float learning_rate, weight_decay, mu;
+  bool nesterov;
+
+  HT_HOST_DEVICE void Step(float& p, float g, float& v, float&) const {
+    g = weight_decay != 0.0f ? g + weight_decay * p : g;
+    v = mu * v + g;
+    p = p - learning_rate * (nesterov ? g + mu * v : v);
+  }
+};
+
+// adam and adamw: they differ in where the decay goes.
+struct AdamStep {
+  static constexpr int kStates = 2;
+  float learning_rate;
+  float l2;      // adam: added to the gradient
+  float shrink;  // adamw: 1 - learning_rate * weight_decay; adam: 1
+  float beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
+  float correction1, correction2;  // 1 - beta^t
+
+  HT_HOST_DEVICE void Step(float& p, float g, float& m, float& v) const {
+    g = l2 != 0.0f ? g + l2 * p : g;
+    p = p * shrink;
+    m = beta1 * m + one_minus_beta1 * g;
+    v = beta2 * v + one_minus_beta2 * (g * g);
+    const float m_hat = m / correction1;
+    const float v_hat = v / correction2;
+    p = p - learning_rate * m_hat / (Sqrt(v_hat) + epsilon);
+  }
+};
+
+// ---- The learning rate.
+
+enum class RatePolicy {
+  kConstant,
+  kCosine,
+  kLinear,
+  kPoly,
+  kExponential,
+  kPiecewise
+};
+
+struct RateSettings {
+  RatePolicy policy = RatePolicy::kConstant;
+  double gamma = 1, power = 1, min_ratio = 0;
+};
+
+// The factor on the base rate after the warm-up; `step` counts applied steps.
+// Computed in double: it is one number a step. Not for kPiecewise.
+HT_HOST_DEVICE inline double RateFactor(const RateSettings& s, double step,
+                                        double total, double warm) {
+  const double length = total - warm > 1 ? total - warm : 1;
+  double t = (step - warm) / length;
+  t = t < 0 ? 0 : (t > 1 ? 1 : t);
+  const double rest = 1 - s.min_ratio;
+  switch (s.policy) {
+    case RatePolicy::kCosine:
+      return s.min_ratio + rest * (1 + cos(3.14159265358979323846 * t)) / 2;
+    case RatePolicy::kLinear:
+      return 1 - rest * t;
+    case RatePolicy::kPoly:
+      return s.min_ratio + rest * pow(1 - t, s.power);
+    case RatePolicy::kExponential:
+      return pow(s.gamma, step - warm);
+    default:
+      return 1;
+  }
+}
+
+// values[number of boundaries passed]; a boundary up to 1 is a fraction of
+// the run, one above 1 a step. `boundaries` ascend.
+HT_HOST_DEVICE inline double PiecewiseFactor(const double* boundaries,
+                                             const double* values, int count,
+                                             double step, double total) {
+  int passed = 0;
+  while (passed < count) {
+    const double b = boundaries[passed];
+    const double at = b <= 1 ? step / (total > 1 ? total : 1) : step;
+    if (b > at) break;
+    ++passed;
+  }
+  return values[passed];
+}
+
+}  // namespace functors
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_FUNCTORS_OPTIMIZER_H_

@@ -1,0 +1,53 @@
+// Kernels by key. Filled by explicit functions (register_all.h).
+#ifndef HALFTONE_KERNELS_KERNEL_REGISTRY_H_
+#define HALFTONE_KERNELS_KERNEL_REGISTRY_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "kernels/kernel.h"
+
+namespace halftone {
+namespace kernels {
+
+class KernelRegistry {
+ public:
+  // `device`: "cpu" | "cuda". `binding`: dtypes of the schema's type
+  // variables in order. Registering a key twice appends the candidate.
+  void Add(absl::string_view device, absl::string_view op,
+           absl::Span<const DType> binding, Layout layout,
+           Candidate candidate);
+  // A fused kernel for a pattern: looked up by the fusion op's `pattern`;
+  // `supports` decides on dtypes and shapes.
+  void AddPattern(absl::string_view device, absl::string_view pattern,
+                  Candidate candidate);
+
+  // The candidates that support the bound op, best first; an empty list for a
+  // fusion means "inline the body". For any other op an empty list is an
+  // error (kModel) that names op, key and the nearest keys.
+  absl::StatusOr<std::vector<const Candidate*>> Find(
+      absl::string_view device, const BoundOp& op) const;
+
+  // All keys of a device as passes::KernelSet takes them:
+  // "matmul(f16,f32)@row_major", "pattern:conv_bias_relu"; sorted.
+  std::vector<std::string> Keys(absl::string_view device) const;
+
+  // (key, candidate) of a device: for the conformance suite.
+  std::vector<std::pair<std::string, const Candidate*>> All(
+      absl::string_view device) const;
+
+ private:
+  std::map<std::string, std::vector<Candidate>> candidates_;
+};
+
+// The process's registry with every kernel of this binary.
+const KernelRegistry& Kernels();
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_KERNEL_REGISTRY_H_

@@ -1,0 +1,75 @@
+// For the tests of kernels: one op on literal tensors.
+//
+//   KernelRun run("elementwise_add");
+//   run.In("X", F32({2}, {1, 2})).In("Y", F32({2}, {3, 4}));
+//   EXPECT_THAT(run.Get("Out"), ElementsAre(4, 6));
+#ifndef HALFTONE_KERNELS_TESTING_KERNEL_RUN_H_
+#define HALFTONE_KERNELS_TESTING_KERNEL_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/ir/program.h"
+#include "graph/schema/op_builder.h"
+#include "kernels/kernel_registry.h"
+
+namespace halftone {
+namespace kernels {
+
+// A tensor with its elements in logical row-major order; they are rounded to
+// the dtype where they are stored.
+struct Tensor {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> dims;
+  std::vector<double> values;
+  Layout layout = Layout::kRowMajor;
+};
+Tensor F32(std::vector<int64_t> dims, std::vector<double> values);
+Tensor F16(std::vector<int64_t> dims, std::vector<double> values);
+Tensor BF16(std::vector<int64_t> dims, std::vector<double> values);
+Tensor I64(std::vector<int64_t> dims, std::vector<double> values);
+Tensor Scalar(double value, DType dtype = DType::kF32);
+// n draws from [low, high), the same each time.
+std::vector<double> Draws(int64_t n, double low = -1, double high = 1);
+
+class KernelRun {
+ public:
+  explicit KernelRun(absl::string_view op);
+  ~KernelRun();
+
+  // Appends to the slot; list slots are filled by several calls.
+  KernelRun& In(absl::string_view slot, Tensor tensor);
+  KernelRun& Attr(absl::string_view name, AttrValue value);
+  // Optional and list outputs: how many members.
+  KernelRun& Out(absl::string_view slot, int members = 1);
+  KernelRun& Bind(absl::string_view type_var, DType dtype);
+  // The output slot shares the input slot's storage, member by member.
+  KernelRun& Alias(absl::string_view output, absl::string_view input);
+  KernelRun& Threads(int threads);
+  KernelRun& World(int world_size);
+
+  // Runs the first candidate, unless that was done. Fails the test if there
+  // is none.
+  void Run();
+  // Runs it again on the same buffers, for timing.
+  void Enqueue();
+
+  // Elements of an output in logical row-major order. Runs if need be.
+  std::vector<double> Get(absl::string_view slot, int member = 0);
+  double Value(absl::string_view slot) { return Get(slot)[0]; }
+  // The stored bytes.
+  std::string Bytes(absl::string_view slot, int member = 0);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_TESTING_KERNEL_RUN_H_
