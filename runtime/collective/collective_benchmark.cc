@@ -1,0 +1,102 @@
+// All-reduce over threads and over Gloo, per byte and per call.
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "benchmark/benchmark.h"
+#include "runtime/collective/connect.h"
+#include "runtime/collective/reduce.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+std::vector<std::unique_ptr<Communicator>> ConnectThreads(int world_size) {
+  static int jobs = 0;
+  ConnectOptions options;
+  options.place.world_size = options.place.local_world_size = world_size;
+  options.place.job_id = absl::StrCat("benchmark ", jobs++);
+  std::vector<std::unique_ptr<Communicator>> ranks(world_size);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < world_size; ++r) {
+    threads.emplace_back([&ranks, options, r]() mutable {
+      options.place.rank = options.place.local_rank = r;
+      ranks[r] = *ConnectRank(options);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+// Rank 0 is timed; the others follow until it sends 0 to go on.
+void AllReduce(benchmark::State& state, bool gloo) {
+  const int64_t bytes = state.range(0);
+  const DType dtype = static_cast<DType>(state.range(1));
+  const int world_size = static_cast<int>(state.range(2));
+  auto ranks = gloo ? ConnectThreads(world_size)
+                    : MakeInProcessCommunicators(world_size, absl::Minutes(5));
+  std::unique_ptr<Device> device = MakeCpuDevice(0, 1);
+  std::unique_ptr<Stream> stream = *device->CreateStream("communicate");
+  std::vector<std::vector<char>> data(world_size, std::vector<char>(bytes));
+  const auto reduce = [&](int rank) {
+    const int64_t count = bytes / SizeOf(dtype);
+    return ranks[rank]
+        ->AllReduce(data[rank].data(), count, dtype, ReduceOp::kSum, 1, *stream)
+        .ok();
+  };
+  std::vector<std::thread> followers;
+  for (int r = 1; r < world_size; ++r) {
+    followers.emplace_back([&, r] {
+      while (reduce(r)) {
+      }
+      ranks[r].reset();
+    });
+  }
+  for (auto _ : state) {
+    if (!reduce(0)) state.SkipWithError("all_reduce failed");
+  }
+  ranks[0]->Abort(absl::CancelledError("done"));
+  ranks[0].reset();
+  for (std::thread& follower : followers) follower.join();
+  state.SetBytesProcessed(state.iterations() * bytes);
+  state.SetLabel(absl::StrCat(Name(dtype), " x", world_size));
+}
+
+void Threads(benchmark::State& state) { AllReduce(state, false); }
+void Gloo(benchmark::State& state) { AllReduce(state, true); }
+
+void Sizes(benchmark::internal::Benchmark* benchmark) {
+  for (int world_size : {2, 4}) {
+    for (int64_t bytes : {16, 4096, 65536, 25 << 20}) {
+      for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+        benchmark->Args({bytes, static_cast<int64_t>(dtype), world_size});
+      }
+    }
+  }
+  benchmark->UseRealTime();
+}
+BENCHMARK(Threads)->Apply(Sizes);
+BENCHMARK(Gloo)->Apply(Sizes);
+
+void Reduce(benchmark::State& state) {
+  const DType dtype = static_cast<DType>(state.range(0));
+  ReduceFunction reduce = *FindReduceFunction(dtype, ReduceOp::kSum);
+  const int64_t bytes = 256 << 10;
+  std::vector<char> a(bytes);
+  std::vector<char> b(bytes);
+  for (auto _ : state) {
+    reduce(a.data(), a.data(), b.data(), bytes / SizeOf(dtype));
+    benchmark::DoNotOptimize(a.data());
+  }
+  state.SetBytesProcessed(state.iterations() * bytes);
+  state.SetLabel(std::string(Name(dtype)));
+}
+BENCHMARK(Reduce)
+    ->Arg(static_cast<int64_t>(DType::kF32))
+    ->Arg(static_cast<int64_t>(DType::kF16))
+    ->Arg(static_cast<int64_t>(DType::kBF16));
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

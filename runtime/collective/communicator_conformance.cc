@@ -1,0 +1,321 @@
+#include "runtime/collective/communicator_conformance.h"
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "graph/base/half.h"
+#include "runtime/collective/reduce.h"
+
+namespace halftone {
+namespace runtime {
+
+using ::testing::HasSubstr;
+
+void CommunicatorConformance::Connect(absl::Duration timeout) {
+  ranks_ = GetParam().make(world_size(), timeout);
+  ASSERT_EQ(static_cast<int>(ranks_.size()), world_size());
+}
+
+void CommunicatorConformance::TearDown() {
+  std::vector<std::thread> threads;
+  for (auto& rank : ranks_) {
+    threads.emplace_back([&rank] { rank.reset(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void CommunicatorConformance::ForEachRank(
+    const std::function<void(Communicator&)>& body) {
+  std::vector<std::thread> threads;
+  for (auto& rank : ranks_) {
+    threads.emplace_back([&body, &rank] { body(*rank); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+namespace {
+
+template <typename T>
+std::vector<T> RandomData(int rank, int64_t count) {
+  std::mt19937 random(1000 * rank + static_cast<uint32_t>(count));
+  std::normal_distribution<float> normal(0, 20);
+  std::vector<T> data(count);
+  for (T& x : data) {
+    if constexpr (std::is_integral_v<T>) {
+      x = static_cast<T>(static_cast<int>(normal(random)));
+    } else {
+      x = static_cast<T>(normal(random));
+    }
+  }
+  return data;
+}
+
+template <typename T>
+bool SameBytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() ||
+          std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+}  // namespace
+
+template <typename T>
+void CommunicatorConformance::CheckAllReduce(DType dtype, ReduceOp op,
+                                             int64_t count, float pre_scale) {
+  std::vector<std::vector<T>> data(world_size());
+  for (int r = 0; r < world_size(); ++r) data[r] = RandomData<T>(r, count);
+  std::vector<T> expected;
+  for (int r = 0; r < world_size(); ++r) {
+    std::vector<T> term = data[r];
+    ScaleFunction scale = FindScaleFunction(dtype, op);
+    if (scale != nullptr) scale(term.data(), pre_scale, count);
+    if (r == 0) {
+      expected = term;
+    } else {
+      (*FindPortableReduceFunction(dtype, op))(expected.data(), expected.data(),
+                                               term.data(), count);
+    }
+  }
+  ForEachRank([&](Communicator& comm) {
+    absl::Status status = comm.AllReduce(data[comm.rank()].data(), count, dtype,
+                                         op, pre_scale, *stream_);
+    EXPECT_TRUE(status.ok()) << status;
+  });
+  for (int r = 0; r < world_size(); ++r) {
+    EXPECT_TRUE(SameBytes(data[r], data[0])) << "rank " << r;
+  }
+  if (GetParam().rank_order) {
+    EXPECT_TRUE(SameBytes(data[0], expected));
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CommunicatorConformance);
+
+TEST_P(CommunicatorConformance, NamesItself) {
+  Connect();
+  for (int r = 0; r < world_size(); ++r) {
+    EXPECT_EQ(ranks_[r]->rank(), r);
+    EXPECT_EQ(ranks_[r]->world_size(), world_size());
+    EXPECT_FALSE(ranks_[r]->kind().empty());
+  }
+}
+
+TEST_P(CommunicatorConformance, AllReducesEveryTypeAndSize) {
+  Connect();
+  for (int64_t count : {0, 1, 2, 7, 1001, 4096, 300007}) {
+    SCOPED_TRACE(absl::StrCat(count, " elements"));
+    const ReduceOp sum = ReduceOp::kSum;
+    CheckAllReduce<float>(DType::kF32, sum, count, 1);
+    CheckAllReduce<half>(DType::kF16, sum, count, 1);
+    CheckAllReduce<bfloat16>(DType::kBF16, sum, count, 1);
+    CheckAllReduce<double>(DType::kF64, sum, count, 1);
+    CheckAllReduce<int32_t>(DType::kI32, sum, count, 1);
+    CheckAllReduce<int64_t>(DType::kI64, sum, count, 1);
+    CheckAllReduce<uint8_t>(DType::kU8, sum, count, 1);
+  }
+}
+
+// Large enough for an implementation that works in pieces to have several.
+TEST_P(CommunicatorConformance, AllReducesWhatIsLarge) {
+  Connect();
+  CheckAllReduce<float>(DType::kF32, ReduceOp::kSum, 3000001, 1);
+  CheckAllReduce<half>(DType::kF16, ReduceOp::kSum, 4000003, 0.5f);
+}
+
+TEST_P(CommunicatorConformance, AllReducesMaxAndMin) {
+  Connect();
+  for (ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+    CheckAllReduce<float>(DType::kF32, op, 5003, 1);
+    CheckAllReduce<half>(DType::kF16, op, 5003, 1);
+    CheckAllReduce<int64_t>(DType::kI64, op, 11, 1);
+    CheckAllReduce<uint8_t>(DType::kU8, op, 1, 1);
+  }
+}
+
+TEST_P(CommunicatorConformance, ScalesBeforeItAdds) {
+  Connect();
+  for (int64_t count : {3, 100003}) {
+    CheckAllReduce<float>(DType::kF32, ReduceOp::kSum, count, 0.25f);
+    CheckAllReduce<half>(DType::kF16, ReduceOp::kSum, count, 0.5f);
+    CheckAllReduce<bfloat16>(DType::kBF16, ReduceOp::kSum, count, 0.125f);
+  }
+}
+
+TEST_P(CommunicatorConformance, PreScaleKeepsF16InRange) {
+  Connect();
+  const float largest = 65504;
+  std::vector<std::vector<half>> data(world_size(),
+                                      std::vector<half>(40, half(largest)));
+  float scale = 1;
+  while (scale * world_size() > 1) scale /= 2;
+  ForEachRank([&](Communicator& comm) {
+    ASSERT_TRUE(comm.AllReduce(data[comm.rank()].data(), 40, DType::kF16,
+                               ReduceOp::kSum, scale, *stream_)
+                    .ok());
+  });
+  EXPECT_LE(static_cast<float>(data[0][39]), largest);
+}
+
+// As a step does it: many calls of different kinds without anything between.
+TEST_P(CommunicatorConformance, ManyCallsInARow) {
+  Connect();
+  ForEachRank([&](Communicator& comm) {
+    for (int i = 0; i < 300; ++i) {
+      float x = static_cast<float>(comm.rank() + i);
+      ASSERT_TRUE(
+          comm.AllReduce(&x, 1, DType::kF32, ReduceOp::kSum, 1, *stream_).ok());
+      const int n = world_size();
+      ASSERT_EQ(x, static_cast<float>(n * i + n * (n - 1) / 2));
+      const int root = i % n;
+      int64_t y = comm.rank() == root ? i : -1;
+      ASSERT_TRUE(comm.Broadcast(&y, sizeof(y), root, *stream_).ok());
+      ASSERT_EQ(y, i);
+      if (i % 50 == 0) {
+        ASSERT_TRUE(comm.Barrier().ok());
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, BroadcastsFromEveryRoot) {
+  Connect();
+  for (int root = 0; root < world_size(); ++root) {
+    for (int64_t bytes : {0, 1, 1000, 2000003}) {
+      std::vector<std::string> data(world_size(), std::string(bytes, 'x'));
+      for (int64_t i = 0; i < bytes; ++i) {
+        data[root][i] = static_cast<char>(i * 7 + root);
+      }
+      const std::string expected = data[root];
+      ForEachRank([&](Communicator& comm) {
+        absl::Status status =
+            comm.Broadcast(&data[comm.rank()][0], bytes, root, *stream_);
+        EXPECT_TRUE(status.ok()) << status;
+      });
+      for (const std::string& got : data) EXPECT_TRUE(got == expected);
+    }
+  }
+}
+
+TEST_P(CommunicatorConformance, GathersDifferentSizes) {
+  Connect();
+  const auto text = [](int rank) {
+    return std::string(rank == 1 ? 0 : rank * 100000 + 1, 'a' + rank);
+  };
+  ForEachRank([&](Communicator& comm) {
+    auto all = comm.AllGather(text(comm.rank()));
+    ASSERT_TRUE(all.ok()) << all.status();
+    ASSERT_EQ(static_cast<int>(all->size()), world_size());
+    for (int r = 0; r < world_size(); ++r) EXPECT_EQ((*all)[r], text(r));
+  });
+}
+
+TEST_P(CommunicatorConformance, BarrierWaitsForAll) {
+  Connect();
+  std::atomic<int> entered{0};
+  ForEachRank([&](Communicator& comm) {
+    for (int i = 1; i <= 20; ++i) {
+      ++entered;
+      ASSERT_TRUE(comm.Barrier().ok());
+      EXPECT_GE(entered.load(), i * world_size());
+      ASSERT_TRUE(comm.Barrier().ok());
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, NamesARankThatDoesNotArrive) {
+  if (world_size() == 1) return;
+  Connect(absl::Milliseconds(300));
+  const int absent = world_size() - 1;
+  const absl::Time start = absl::Now();
+  ForEachRank([&](Communicator& comm) {
+    if (comm.rank() == absent) {
+      absl::SleepFor(absl::Milliseconds(1500));
+      return;
+    }
+    std::vector<float> x(100000);
+    absl::Status status = comm.AllReduce(x.data(), x.size(), DType::kF32,
+                                         ReduceOp::kSum, 1, *stream_);
+    ASSERT_FALSE(status.ok());
+    EXPECT_LT(absl::Now() - start, absl::Milliseconds(1400));
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kCommunication) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("all_reduce"));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("rank ", absent)));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("waited"));
+    EXPECT_FALSE(comm.Barrier().ok());  // and all later calls
+  });
+}
+
+TEST_P(CommunicatorConformance, AbortReachesWaitingRanks) {
+  if (world_size() == 1) return;
+  Connect();
+  const absl::Time start = absl::Now();
+  ForEachRank([&](Communicator& comm) {
+    if (comm.rank() == 1) {
+      absl::SleepFor(absl::Milliseconds(100));
+      comm.Abort(OutOfMemoryError("conv1 needs 3 GiB"));
+    } else {
+      std::vector<float> x(100000);
+      absl::Status status = comm.AllReduce(x.data(), x.size(), DType::kF32,
+                                           ReduceOp::kSum, 1, *stream_);
+      EXPECT_EQ(ExitCodeOf(status), ExitCode::kCommunication) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1"));
+      EXPECT_THAT(std::string(status.message()),
+                  HasSubstr("conv1 needs 3 GiB"));
+    }
+    EXPECT_FALSE(comm.Barrier().ok());
+    EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  });
+}
+
+TEST_P(CommunicatorConformance, ARankThatLeavesIsNoticed) {
+  if (world_size() == 1) return;
+  Connect();
+  const absl::Time start = absl::Now();
+  std::vector<std::thread> threads;
+  for (int r = 0; r < world_size(); ++r) {
+    threads.emplace_back([&, r] {
+      if (r == 1) {
+        ranks_[1].reset();
+        return;
+      }
+      absl::Status status = ranks_[r]->Barrier();
+      EXPECT_EQ(ExitCodeOf(status), ExitCode::kCommunication) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1"));
+      EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(CommunicatorConformance, DifferentCallsAreAnErrorThatNamesThem) {
+  if (world_size() == 1) return;
+  Connect(absl::Milliseconds(500));
+  ForEachRank([&](Communicator& comm) {
+    std::vector<float> x(10);
+    const int64_t count = comm.rank() == 0 ? 10 : 9;
+    absl::Status status = comm.AllReduce(x.data(), count, DType::kF32,
+                                         ReduceOp::kSum, 1, *stream_);
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kCommunication) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("sum of 10 f32"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("sum of 9 f32"));
+  });
+}
+
+TEST_P(CommunicatorConformance, RefusesWhatItCannotReduce) {
+  Connect();
+  bool x = true;
+  EXPECT_FALSE(ranks_[0]
+                   ->AllReduce(&x, 1, DType::kBool, ReduceOp::kMax, 1, *stream_)
+                   .ok());
+  EXPECT_FALSE(ranks_[0]->Broadcast(&x, 1, world_size(), *stream_).ok());
+}
+
+}  // namespace runtime
+}  // namespace halftone

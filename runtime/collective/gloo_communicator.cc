@@ -1,0 +1,272 @@
+#include "runtime/collective/gloo_communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "runtime/collective/connect.h"
+#include "runtime/collective/gloo_whereabouts.h"
+#include "runtime/collective/reduce.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// How long the store may take to tell what became of a peer.
+constexpr absl::Duration kNews = absl::Seconds(1);
+
+// Equal on ranks that make the same call, different for different calls: data
+// of one call never lands in another's buffers.
+uint64_t TagOf(const Call& call, int64_t number) {
+  int64_t scale = 0;
+  std::memcpy(&scale, &call.pre_scale, sizeof(call.pre_scale));
+  const int64_t fields[] = {number,
+                            static_cast<int64_t>(call.collective),
+                            static_cast<int64_t>(call.dtype),
+                            static_cast<int64_t>(call.op),
+                            call.root,
+                            call.count,
+                            scale};
+  return StableHash(absl::string_view(reinterpret_cast<const char*>(fields),
+                                      sizeof(fields)))
+         << 8;
+}
+
+}  // namespace
+
+GlooCommunicator::GlooCommunicator(std::unique_ptr<Meeting> meeting,
+                                   std::unique_ptr<GlooMesh> mesh,
+                                   std::unique_ptr<StoreClient> watcher,
+                                   int rank, int world_size,
+                                   absl::Duration timeout)
+    : rank_(rank),
+      world_size_(world_size),
+      timeout_(timeout),
+      meeting_(std::move(meeting)),
+      mesh_(std::move(mesh)),
+      transfers_(absl::make_unique<GlooTransfers>(*mesh_, rank, world_size)) {
+  watch_ = absl::make_unique<RunWatch>(
+      std::move(watcher), rank, meeting_->store_keeper(),
+      RunWatch::Callbacks{
+          [this](const RunFailure& failure) { OnFailure(failure); },
+          [this] { return Whereabouts(); }});
+}
+
+GlooCommunicator::~GlooCommunicator() {
+  watch_.reset();
+  // Peers that still wait for this rank find out that it left for good.
+  (void)meeting_->store().Bye();
+  mesh_->Close();
+  transfers_.reset();
+  mesh_.reset();
+}
+
+template <typename Transfer>
+absl::Status GlooCommunicator::Run(const Call& call, const Transfer& transfer) {
+  TransferCall how;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!failed_.ok()) return failed_;
+    call_ = call;
+    inside_ = true;
+    begun_ = absl::Now();
+    how.tag = TagOf(call, ++calls_);
+    how.deadline = begun_ + timeout_;
+  }
+  try {
+    transfer(how);
+    std::lock_guard<std::mutex> lock(mutex_);
+    inside_ = false;
+    return absl::OkStatus();
+  } catch (const std::exception& error) {
+    return Failed(error.what());
+  }
+}
+
+absl::Status GlooCommunicator::AllReduce(void* data, int64_t count, DType dtype,
+                                         ReduceOp op, float pre_scale,
+                                         Stream&) {
+  ReduceArithmetic how;
+  HT_ASSIGN_OR_RETURN(how.reduce, FindReduceFunction(dtype, op));
+  if (pre_scale != 1) how.scale = FindScaleFunction(dtype, op);
+  how.pre_scale = pre_scale;
+  how.element_bytes = SizeOf(dtype);
+  return Run({Collective::kAllReduce, dtype, op, 0, count, pre_scale},
+             [&](const TransferCall& call) {
+               transfers_->AllReduce(call, data, count, how);
+             });
+}
+
+absl::Status GlooCommunicator::Broadcast(void* data, int64_t bytes, int root,
+                                         Stream&) {
+  if (root < 0 || root >= world_size_) {
+    return CompilerBug("broadcast from rank ", root, " of ", world_size_);
+  }
+  Call what{Collective::kBroadcast};
+  what.root = root;
+  what.count = bytes;
+  return Run(what, [&](const TransferCall& call) {
+    transfers_->Broadcast(call, data, bytes, root);
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> GlooCommunicator::AllGather(
+    absl::string_view mine) {
+  std::vector<std::string> all;
+  HT_RETURN_IF_ERROR(
+      Run({Collective::kAllGather}, [&](const TransferCall& call) {
+        all = transfers_->AllGather(call, mine);
+      }));
+  return all;
+}
+
+absl::Status GlooCommunicator::Barrier() {
+  return Run({Collective::kBarrier},
+             [&](const TransferCall& call) { transfers_->Barrier(call); });
+}
+
+void GlooCommunicator::Abort(const absl::Status& reason) {
+  RunFailure failure;
+  failure.suspects = {rank_};
+  failure.text =
+      absl::StrCat("aborted by rank ", rank_, ": ", reason.message());
+  (void)meeting_->store().Fail(failure);
+  OnFailure(failure);
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (failed_.ok() && !inside_) failed_ = CommunicationError(reason_);
+}
+
+void GlooCommunicator::OnFailure(const RunFailure& failure) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (reason_.empty()) reason_ = failure.text;
+    changed_.notify_all();
+  }
+  mesh_->Interrupt();
+}
+
+std::string GlooCommunicator::AwaitReason(absl::Duration timeout) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, absl::ToChronoMilliseconds(timeout),
+                    [&] { return !reason_.empty(); });
+  return reason_;
+}
+
+absl::Status GlooCommunicator::Failed(const std::string& cause) {
+  const absl::Time now = absl::Now();
+  const int peer = mesh_->awaited_peer();
+  mesh_->Close();
+  transfers_->Abandon();
+  std::string reason;
+  bool late;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    reason = reason_;
+    late = now - begun_ >= timeout_;
+  }
+  if (reason.empty() && !late) reason = AwaitReason(kNews);
+  if (reason.empty()) {
+    const RunFailure failure =
+        late ? InquireAboutLate() : ExplainBroken(cause, peer);
+    (void)meeting_->store().Fail(failure);
+    reason = failure.text;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  const absl::Duration waited =
+      absl::Trunc(now - begun_, absl::Milliseconds(1));
+  failed_ = CommunicationError(Describe(call_), " on rank ", rank_, " of ",
+                               world_size_, ", waited ",
+                               absl::FormatDuration(waited), ": ", reason);
+  inside_ = false;
+  return failed_;
+}
+
+RunFailure GlooCommunicator::ExplainBroken(const std::string& cause, int peer) {
+  if (peer < 0) return {{}, absl::StrCat("connection lost: ", cause)};
+  absl::StatusOr<WaitResult> left =
+      meeting_->store().Wait({LeftKey(peer)}, absl::ZeroDuration());
+  if (left.ok() && left->missing.empty()) {
+    return {
+        {peer},
+        absl::StrCat("rank ", peer, " (", left->values[0], ") left before it")};
+  }
+  // Without the store, whose end may be the very news, this is all there is.
+  return {{peer}, absl::StrCat("connection to rank ", peer, " lost: ", cause)};
+}
+
+std::string GlooCommunicator::Whereabouts() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ToText(
+      RankWhereabouts{inside_, calls_, calls_ == 0 ? "" : Describe(call_)});
+}
+
+RunFailure GlooCommunicator::InquireAboutLate() {
+  std::vector<std::string> keys;
+  for (int r = 0; r < world_size_; ++r) keys.push_back(WhereaboutsKey(r));
+  StoreClient& store = meeting_->store();
+  // Half the time that a collective has, so that short limits stay short.
+  const absl::Duration patience = std::min(kNews, timeout_ / 2);
+  if (Inquire(store).ok()) (void)store.Wait(keys, patience);
+  std::vector<std::optional<RankWhereabouts>> all(world_size_);
+  for (int r = 0; r < world_size_; ++r) {
+    absl::StatusOr<std::optional<std::string>> answer = store.Get(keys[r]);
+    if (answer.ok() && *answer) all[r] = RankWhereaboutsFromText(**answer);
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  // This rank's answer may be from an earlier inquiry.
+  all[rank_] = RankWhereabouts{true, calls_, Describe(call_)};
+  return ExplainLate(rank_, all);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectRank(
+    const ConnectOptions& options) {
+  const int rank = options.place.rank;
+  const int world_size = options.place.world_size;
+  if (world_size == 1) return MakeSingleCommunicator();
+  MeetingOptions meeting_options;
+  meeting_options.place = options.place;
+  meeting_options.token = options.token;
+  meeting_options.timeout = options.connect_timeout;
+  meeting_options.tmp_dir = options.tmp_dir;
+  meeting_options.own_address = options.own_address;
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<Meeting> meeting,
+                      Meeting::Join(meeting_options));
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<StoreClient> watcher,
+                      meeting->ConnectWatcher());
+  absl::StatusOr<std::unique_ptr<GlooMesh>> mesh =
+      GlooMesh::Connect(*meeting, rank, world_size, options.connect_timeout);
+  if (!mesh.ok()) {
+    // What it waits for may be a rank that has died meanwhile.
+    auto failure = meeting->store().Get(kFailureKey);
+    if (!failure.ok() || !*failure) return mesh.status();
+    return CommunicationError(
+        "rank ", rank, " of ", world_size,
+        " cannot connect to its peers: ", RunFailureFromText(**failure).text);
+  }
+  return {absl::make_unique<GlooCommunicator>(
+      std::move(meeting), *std::move(mesh), std::move(watcher), rank,
+      world_size, options.timeout)};
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectGloo(
+    const GlooOptions& options) {
+  ConnectOptions connect;
+  connect.place.rank = connect.place.local_rank = options.rank;
+  connect.place.world_size = connect.place.local_world_size =
+      options.world_size;
+  connect.place.master = {options.master_host, options.master_port};
+  connect.token = options.token;
+  connect.own_address = options.interface_address;
+  connect.connect_timeout = options.connect_timeout;
+  connect.timeout = options.timeout;
+  return ConnectRank(connect);
+}
+
+}  // namespace runtime
+}  // namespace halftone

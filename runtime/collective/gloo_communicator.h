@@ -1,0 +1,81 @@
+// Ranks that are processes, over TCP.
+#ifndef HALFTONE_RUNTIME_COLLECTIVE_GLOO_COMMUNICATOR_H_
+#define HALFTONE_RUNTIME_COLLECTIVE_GLOO_COMMUNICATOR_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/collective/call.h"
+#include "runtime/collective/gloo_mesh.h"
+#include "runtime/collective/gloo_transfers.h"
+#include "runtime/rendezvous/meeting.h"
+#include "runtime/rendezvous/run_watch.h"
+
+namespace halftone {
+namespace runtime {
+
+// Beside the connections to its peers, a rank keeps two to the store: one whose
+// end tells the others that it has vanished, one by which it learns such news.
+// So a dead peer is named at once, whatever Gloo makes of it.
+class GlooCommunicator : public Communicator {
+ public:
+  GlooCommunicator(std::unique_ptr<Meeting> meeting,
+                   std::unique_ptr<GlooMesh> mesh,
+                   std::unique_ptr<StoreClient> watcher, int rank,
+                   int world_size, absl::Duration timeout);
+  ~GlooCommunicator() override;
+
+  absl::string_view kind() const override { return "gloo"; }
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+
+  absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                         float pre_scale, Stream& stream) override;
+  absl::Status Broadcast(void* data, int64_t bytes, int root,
+                         Stream& stream) override;
+  absl::StatusOr<std::vector<std::string>> AllGather(
+      absl::string_view mine) override;
+  absl::Status Barrier() override;
+  void Abort(const absl::Status& reason) override;
+
+ private:
+  // Runs `transfer(TransferCall)` and turns its exceptions into a Status.
+  template <typename Transfer>
+  absl::Status Run(const Call& call, const Transfer& transfer);
+  absl::Status Failed(const std::string& cause);
+  // The run's failure as the store tells it, waited for a moment.
+  std::string AwaitReason(absl::Duration timeout);
+  // Asks where the others are; what it is that this rank waits for in vain.
+  RunFailure InquireAboutLate();
+  RunFailure ExplainBroken(const std::string& cause, int peer);
+  void OnFailure(const RunFailure& failure);
+  std::string Whereabouts();
+
+  const int rank_;
+  const int world_size_;
+  const absl::Duration timeout_;
+  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<GlooMesh> mesh_;
+  std::unique_ptr<GlooTransfers> transfers_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  Call call_;            // under way, or the last one
+  int64_t calls_ = 0;    // begun
+  bool inside_ = false;  // of a call
+  absl::Time begun_;     // the call
+  std::string reason_;   // why the run fails; empty: it does not
+  absl::Status failed_;  // what every call returns from now on
+
+  std::unique_ptr<RunWatch> watch_;  // ends first
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_COLLECTIVE_GLOO_COMMUNICATOR_H_

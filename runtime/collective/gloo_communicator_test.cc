@@ -1,0 +1,80 @@
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "runtime/collective/communicator_conformance.h"
+#include "runtime/collective/connect.h"
+#include "runtime/collective/gloo_whereabouts.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Ranks as threads, which find each other by a job of their own.
+std::vector<std::unique_ptr<Communicator>> ConnectThreads(
+    int world_size, absl::Duration timeout) {
+  static int jobs = 0;
+  ConnectOptions options;
+  options.place.world_size = options.place.local_world_size = world_size;
+  options.place.job_id = absl::StrCat("job ", jobs++);
+  options.tmp_dir = ::testing::TempDir();
+  options.timeout = timeout;
+  std::vector<std::unique_ptr<Communicator>> ranks(world_size);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < world_size; ++r) {
+    threads.emplace_back([&ranks, options, r]() mutable {
+      options.place.rank = options.place.local_rank = r;
+      auto connected = ConnectRank(options);
+      ASSERT_TRUE(connected.ok()) << connected.status();
+      ranks[r] = std::move(*connected);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+CommunicatorCase Case(int world_size) {
+  return {absl::StrCat("of_", world_size), world_size, ConnectThreads};
+}
+
+INSTANTIATE_TEST_SUITE_P(Gloo, CommunicatorConformance,
+                         ::testing::Values(Case(1), Case(2), Case(3), Case(5)),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(ExplainLate, NamesWhoIsWhere) {
+  const RankWhereabouts here = {true, 7, "all_reduce (sum of 10 f32)"};
+  RunFailure failure = ExplainLate(
+      0, {here, here, RankWhereabouts{false, 6, "barrier"}, std::nullopt,
+          RankWhereabouts{true, 7, "barrier"}, RankWhereabouts{false, 0, ""}});
+  EXPECT_THAT(failure.suspects, ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(failure.text,
+              HasSubstr("rank 2 did not arrive: it is busy since its "
+                        "collective 6, barrier"));
+  EXPECT_THAT(failure.text, HasSubstr("rank 3 did not arrive and does not"));
+  EXPECT_THAT(failure.text, HasSubstr("rank 4 did not arrive: it is in "
+                                      "barrier, its collective 7"));
+  EXPECT_THAT(failure.text, HasSubstr("rank 5 did not arrive: it has not"));
+  EXPECT_THAT(failure.text, HasSubstr("(rank 0 waits in all_reduce"));
+  failure = ExplainLate(1, {here, here});
+  EXPECT_TRUE(failure.suspects.empty());
+  EXPECT_THAT(failure.text, HasSubstr("so do all others"));
+}
+
+TEST(RankWhereabouts, ToTextAndBack) {
+  const auto where =
+      RankWhereaboutsFromText(ToText(RankWhereabouts{true, 12, "a\nb"}));
+  ASSERT_TRUE(where.has_value());
+  EXPECT_TRUE(where->inside);
+  EXPECT_EQ(where->number, 12);
+  EXPECT_EQ(where->call, "a\nb");
+  EXPECT_FALSE(RankWhereaboutsFromText("1\nx\n").has_value());
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

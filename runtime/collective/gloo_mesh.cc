@@ -1,0 +1,171 @@
+#include "runtime/collective/gloo_mesh.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gloo/common/error.h"
+#include "gloo/transport/tcp/device.h"
+#include "graph/base/error.h"
+#include "runtime/collective/gloo_store.h"
+#include "runtime/rendezvous/hmac.h"
+
+#if defined(__SANITIZE_THREAD__)
+// The system's libgloo is not built for the thread sanitizer, which so misses
+// the atomic counters by which a buffer's destructor waits for its last user.
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:gloo::transport::tcp::UnboundBuffer::~UnboundBuffer\n"
+         "race:std::default_delete<gloo::transport::UnboundBuffer>\n";
+}
+#endif
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// What remains until `deadline`, at least a moment: Gloo takes 0 for "no
+// limit" in places.
+std::chrono::milliseconds Remaining(absl::Time deadline) {
+  const absl::Duration left = deadline - absl::Now();
+  return std::chrono::milliseconds(
+      std::max<int64_t>(absl::ToInt64Milliseconds(left), 1));
+}
+
+// Gloo writes to sockets whose other end may be gone.
+void IgnoreBrokenPipes() {
+  struct sigaction now;
+  if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+    signal(SIGPIPE, SIG_IGN);
+  }
+}
+
+// Of what `from` sends to `to`: only who knows the token can make it.
+std::string PairProof(const std::string& token, int from, int to) {
+  return HmacSha256(token, absl::StrCat("pair ", from, " ", to));
+}
+
+constexpr uint64_t kProofTag = 1;  // collectives' tags are larger
+
+}  // namespace
+
+// Marks the buffer that is waited for, for Interrupt.
+class GlooMesh::Waiting {
+ public:
+  Waiting(GlooMesh& mesh, GlooBuffer& buffer) : mesh_(mesh) {
+    std::lock_guard<std::mutex> lock(mesh_.mutex_);
+    if (mesh_.interrupted_) throw MeshInterrupted();
+    mesh_.waiting_ = &buffer;
+  }
+  ~Waiting() {
+    std::lock_guard<std::mutex> lock(mesh_.mutex_);
+    mesh_.waiting_ = nullptr;
+  }
+
+ private:
+  GlooMesh& mesh_;
+};
+
+absl::StatusOr<std::unique_ptr<GlooMesh>> GlooMesh::Connect(
+    Meeting& meeting, int rank, int world_size, absl::Duration timeout) {
+  IgnoreBrokenPipes();
+  const absl::Time deadline = absl::Now() + timeout;
+  try {
+    gloo::transport::tcp::attr address(meeting.own_address().c_str());
+    std::shared_ptr<gloo::transport::Device> device =
+        gloo::transport::tcp::CreateDevice(address);
+    auto context =
+        std::make_shared<gloo::rendezvous::Context>(rank, world_size);
+    context->setTimeout(Remaining(deadline));
+    GlooStore store(meeting.store(), timeout);
+    context->connectFullMesh(store, device);
+    auto mesh = absl::WrapUnique(new GlooMesh(std::move(context)));
+    mesh->Verify(meeting.token(), deadline);
+    return {std::move(mesh)};
+  } catch (const std::exception& error) {
+    return CommunicationError("rank ", rank, " of ", world_size,
+                              " cannot connect to its peers from ",
+                              meeting.own_address(), ": ", error.what());
+  }
+}
+
+void GlooMesh::Close() {
+  // Not closeConnections(), which throws away what is on its way.
+  for (int peer = 0; peer < context_->size; ++peer) {
+    context_->getPair(peer).reset();
+  }
+}
+
+void GlooMesh::Verify(const std::string& token, absl::Time deadline) {
+  const int rank = context_->rank;
+  const int size = context_->size;
+  std::vector<std::string> mine(size);
+  std::vector<std::string> theirs(size);
+  std::vector<std::unique_ptr<GlooBuffer>> sent(size);
+  std::vector<std::unique_ptr<GlooBuffer>> received(size);
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    mine[peer] = PairProof(token, rank, peer);
+    theirs[peer].resize(mine[peer].size());
+    sent[peer] = MakeBuffer(&mine[peer][0], mine[peer].size());
+    received[peer] = MakeBuffer(&theirs[peer][0], theirs[peer].size());
+    received[peer]->recv(peer, kProofTag);
+    sent[peer]->send(peer, kProofTag);
+  }
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    AwaitReceived(*received[peer], peer, deadline);
+    AwaitSent(*sent[peer], deadline);
+    if (!EqualSecrets(theirs[peer], PairProof(token, peer, rank))) {
+      throw gloo::IoException(absl::StrCat("who connected as rank ", peer,
+                                           " does not know this run's token"));
+    }
+  }
+}
+
+void GlooMesh::Send(GlooBuffer& buffer, int peer, uint64_t tag, int64_t offset,
+                    int64_t bytes) {
+  awaited_peer_ = peer;
+  buffer.send(peer, tag, offset, bytes);
+}
+
+void GlooMesh::Receive(GlooBuffer& buffer, int peer, uint64_t tag,
+                       int64_t offset, int64_t bytes) {
+  awaited_peer_ = peer;
+  buffer.recv(peer, tag, offset, bytes);
+}
+
+void GlooMesh::AwaitReceived(GlooBuffer& buffer, int peer,
+                             absl::Time deadline) {
+  awaited_peer_ = peer;
+  Waiting waiting(*this, buffer);
+  if (!buffer.waitRecv(Remaining(deadline))) throw MeshInterrupted();
+}
+
+void GlooMesh::AwaitSent(GlooBuffer& buffer, absl::Time deadline) {
+  awaited_peer_ = -1;
+  Waiting waiting(*this, buffer);
+  if (!buffer.waitSend(Remaining(deadline))) throw MeshInterrupted();
+}
+
+void GlooMesh::Interrupt() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  interrupted_ = true;
+  if (waiting_ == nullptr) return;
+  waiting_->abortWaitRecv();
+  waiting_->abortWaitSend();
+}
+
+bool GlooMesh::interrupted() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return interrupted_;
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,129 @@
+// Ranks that are threads of one process: they read and write each other's
+// buffers. An all_reduce adds in rank order, each rank a part of the elements,
+// so that the bits depend neither on the split nor on timing.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/memory/memory.h"
+#include "graph/base/error.h"
+#include "runtime/collective/communicator.h"
+#include "runtime/collective/in_process_group.h"
+#include "runtime/collective/reduce.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// Elements that are reduced over all ranks before the next ones: they stay in
+// the first-level cache. Parts start at multiples of it.
+constexpr int64_t kBlock = 4096;
+
+class InProcessCommunicator : public Communicator {
+ public:
+  InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank)
+      : group_(std::move(group)), rank_(rank) {}
+  ~InProcessCommunicator() override { group_->Retire(rank_); }
+
+  absl::string_view kind() const override { return "in_process"; }
+  int rank() const override { return rank_; }
+  int world_size() const override { return group_->world_size(); }
+
+  absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                         float pre_scale, Stream&) override {
+    Arithmetic how;
+    HT_ASSIGN_OR_RETURN(how.reduce, FindReduceFunction(dtype, op));
+    if (pre_scale != 1) how.scale = FindScaleFunction(dtype, op);
+    how.pre_scale = pre_scale;
+    how.element_bytes = SizeOf(dtype);
+    const Call call{Collective::kAllReduce, dtype, op, 0, count, pre_scale};
+    HT_RETURN_IF_ERROR(group_->Enter(rank_, call, data));
+    const int64_t blocks = (count + kBlock - 1) / kBlock;
+    const int64_t first = blocks * rank_ / world_size();
+    const int64_t end = blocks * (rank_ + 1) / world_size();
+    for (int64_t block = first; block < end; ++block) {
+      const int64_t start = block * kBlock;
+      ReduceBlock(how, start, std::min(kBlock, count - start));
+    }
+    return group_->Leave(rank_);
+  }
+
+  absl::Status Broadcast(void* data, int64_t bytes, int root,
+                         Stream&) override {
+    if (root < 0 || root >= world_size()) {
+      return CompilerBug("broadcast from rank ", root, " of ", world_size());
+    }
+    const Call call{Collective::kBroadcast, DType::kInvalid, ReduceOp::kSum,
+                    root, bytes};
+    HT_RETURN_IF_ERROR(group_->Enter(rank_, call, data));
+    if (rank_ != root && bytes > 0) {
+      std::memcpy(data, group_->buffer(root), bytes);
+    }
+    return group_->Leave(rank_);
+  }
+
+  absl::StatusOr<std::vector<std::string>> AllGather(
+      absl::string_view mine) override {
+    HT_RETURN_IF_ERROR(
+        group_->Enter(rank_, Call{Collective::kAllGather}, &mine));
+    std::vector<std::string> all;
+    for (int r = 0; r < world_size(); ++r) {
+      all.emplace_back(*static_cast<absl::string_view*>(group_->buffer(r)));
+    }
+    HT_RETURN_IF_ERROR(group_->Leave(rank_));
+    return all;
+  }
+
+  absl::Status Barrier() override {
+    return group_->Enter(rank_, Call{Collective::kBarrier}, nullptr);
+  }
+
+  void Abort(const absl::Status& reason) override {
+    group_->Abort(
+        CommunicationError("aborted by rank ", rank_, ": ", reason.message()));
+  }
+
+ private:
+  struct Arithmetic {
+    ReduceFunction reduce = nullptr;
+    ScaleFunction scale = nullptr;  // null: nothing to scale
+    float pre_scale = 1;
+    int64_t element_bytes = 0;
+  };
+
+  // Rank 0's buffer is the accumulator; nobody else touches this block.
+  void ReduceBlock(const Arithmetic& how, int64_t start, int64_t count) {
+    const auto at = [&](int rank) {
+      return static_cast<char*>(group_->buffer(rank)) +
+             start * how.element_bytes;
+    };
+    if (how.scale) {
+      for (int r = 0; r < world_size(); ++r) {
+        how.scale(at(r), how.pre_scale, count);
+      }
+    }
+    for (int r = 1; r < world_size(); ++r) {
+      how.reduce(at(0), at(0), at(r), count);
+    }
+    for (int r = 1; r < world_size(); ++r) {
+      std::memcpy(at(r), at(0), count * how.element_bytes);
+    }
+  }
+
+  std::shared_ptr<InProcessGroup> group_;
+  int rank_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> MakeInProcessCommunicators(
+    int world_size, absl::Duration timeout) {
+  auto group = std::make_shared<InProcessGroup>(world_size, timeout);
+  std::vector<std::unique_ptr<Communicator>> all;
+  for (int r = 0; r < world_size; ++r) {
+    all.push_back(absl::make_unique<InProcessCommunicator>(group, r));
+  }
+  return all;
+}
+
+}  // namespace runtime
+}  // namespace halftone

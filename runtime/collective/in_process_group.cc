@@ -1,0 +1,145 @@
+#include "runtime/collective/in_process_group.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "runtime/device/host_info.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// Ranks mostly arrive within microseconds of each other; a look at a counter
+// is cheaper than being woken. About 20 microseconds.
+constexpr int kSpins = 400;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+InProcessGroup::InProcessGroup(int world_size, absl::Duration timeout)
+    : timeout_(timeout),
+      spins_(world_size <= UsableCores()),
+      ranks_(world_size) {}
+
+absl::Status InProcessGroup::Enter(int rank, const Call& call, void* buffer) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ranks_[rank].call = call;
+    ranks_[rank].buffer = buffer;
+  }
+  return Meet(rank, /*entering=*/true);
+}
+
+absl::Status InProcessGroup::Leave(int rank) {
+  return Meet(rank, /*entering=*/false);
+}
+
+absl::Status InProcessGroup::Meet(int rank, bool entering) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!failed_.ok()) return failed_;
+  const int64_t meeting = meeting_.load(std::memory_order_relaxed);
+  ranks_[rank].arrived = true;
+  if (++arrived_ == world_size()) {
+    Complete(entering);
+    return failed_;
+  }
+  if (spins_) {
+    lock.unlock();
+    for (int i = 0; i < kSpins; ++i) {
+      if (meeting_.load(std::memory_order_acquire) != meeting) break;
+      Pause();
+    }
+    lock.lock();
+  }
+  const absl::Time start = absl::Now();
+  const auto done = [&] {
+    return meeting_.load(std::memory_order_relaxed) != meeting ||
+           !failed_.ok() || SomebodyRetired();
+  };
+  const bool in_time =
+      changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout_), done);
+  if (meeting_.load(std::memory_order_relaxed) != meeting) return failed_;
+  if (failed_.ok()) {
+    FailLocked(
+        LateError(rank, in_time ? absl::ZeroDuration() : absl::Now() - start));
+  }
+  return failed_;
+}
+
+void InProcessGroup::Complete(bool entering) {
+  if (entering) {
+    ++calls_;
+    absl::Status different = DifferentCalls();
+    if (!different.ok()) FailLocked(different);
+  }
+  for (Rank& rank : ranks_) rank.arrived = false;
+  arrived_ = 0;
+  meeting_.fetch_add(1, std::memory_order_release);
+  changed_.notify_all();
+}
+
+void InProcessGroup::FailLocked(const absl::Status& status) {
+  failed_ = status;
+  changed_.notify_all();
+}
+
+bool InProcessGroup::SomebodyRetired() const {
+  for (const Rank& rank : ranks_) {
+    if (rank.retired) return true;
+  }
+  return false;
+}
+
+std::vector<int> InProcessGroup::Missing(bool retired) const {
+  std::vector<int> missing;
+  for (int r = 0; r < world_size(); ++r) {
+    if (ranks_[r].arrived || (retired && !ranks_[r].retired)) continue;
+    missing.push_back(r);
+  }
+  return missing;
+}
+
+absl::Status InProcessGroup::DifferentCalls() const {
+  for (int r = 1; r < world_size(); ++r) {
+    if (ranks_[r].call == ranks_[0].call) continue;
+    return CommunicationError("collective ", calls_, ": rank 0 calls ",
+                              Describe(ranks_[0].call), ", rank ", r, " calls ",
+                              Describe(ranks_[r].call),
+                              "; all ranks must run the same program");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InProcessGroup::LateError(int rank, absl::Duration waited) const {
+  const std::string where =
+      absl::StrCat(Describe(ranks_[rank].call), " on rank ", rank, " of ",
+                   world_size(), ": ");
+  if (waited == absl::ZeroDuration()) {
+    return CommunicationError(where, RankList(Missing(/*retired=*/true)),
+                              " left before it");
+  }
+  waited = absl::Trunc(waited, absl::Milliseconds(1));
+  return CommunicationError(where, RankList(Missing(/*retired=*/false)),
+                            " did not arrive; waited ",
+                            absl::FormatDuration(waited));
+}
+
+void InProcessGroup::Retire(int rank) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ranks_[rank].retired = true;
+  changed_.notify_all();
+}
+
+void InProcessGroup::Abort(const absl::Status& status) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (failed_.ok()) FailLocked(status);
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,124 @@
+#include "runtime/device/fake_device.h"
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "runtime/device/device_conformance.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+DeviceCase Case(const std::string& name, bool has_graphs) {
+  FakeDeviceOptions options;
+  options.has_graphs = has_graphs;
+  return {name, [=] { return MakeFakeDevice(options); }, has_graphs};
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, DeviceConformance,
+                         ::testing::Values(Case("with_graphs", true),
+                                           Case("without_graphs", false)),
+                         [](const auto& info) { return info.param.name; });
+
+class FakeDeviceTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<FakeDevice> device_ = MakeFakeDevice({});
+  std::unique_ptr<Stream> compute_ = *device_->CreateStream("compute");
+  std::unique_ptr<Stream> side_ = *device_->CreateStream("side");
+  std::unique_ptr<Event> e0_ = *device_->CreateEvent();
+  std::unique_ptr<Event> e1_ = *device_->CreateEvent();
+  char a_[64] = {};
+  char b_[64] = {};
+};
+
+TEST_F(FakeDeviceTest, LogsWhatIsEnqueued) {
+  ASSERT_TRUE(compute_->Copy(a_, b_, 64).ok());
+  ASSERT_TRUE(compute_->Record(*e0_).ok());
+  ASSERT_TRUE(side_->Wait(*e0_).ok());
+  ASSERT_TRUE(side_->Fill(a_, 0, 8).ok());
+  device_->Log("side: matmul");
+  ASSERT_TRUE(side_->Synchronize().ok());
+  EXPECT_THAT(
+      device_->log(),
+      ElementsAre("compute: copy 64", "compute: record e0", "side: wait e0",
+                  "side: fill 8", "side: matmul", "side: synchronize"));
+}
+
+TEST_F(FakeDeviceTest, LaunchReplaysTheLog) {
+  auto graph = device_->Capture(*compute_, [&] {
+    device_->Log("compute: matmul");
+    return compute_->Copy(a_, b_, 64);
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE((*graph)->Launch(*compute_).ok());
+  EXPECT_THAT(
+      device_->log(),
+      ElementsAre("graph g0: capture on compute", "graph g0: launch on compute",
+                  "graph g0: compute: matmul", "graph g0: compute: copy 64"));
+}
+
+TEST_F(FakeDeviceTest, AForkThatDoesNotJoinIsAnError) {
+  auto graph = device_->Capture(*compute_, [&] {
+    HT_RETURN_IF_ERROR(compute_->Record(*e0_));
+    HT_RETURN_IF_ERROR(side_->Wait(*e0_));
+    HT_RETURN_IF_ERROR(side_->Record(*e1_));
+    HT_RETURN_IF_ERROR(side_->Copy(a_, b_, 64));  // after the last record
+    return compute_->Wait(*e1_);
+  });
+  ASSERT_FALSE(graph.ok());
+  EXPECT_THAT(graph.status().message(), HasSubstr("work of stream side"));
+}
+
+TEST_F(FakeDeviceTest, StreamsThatDidNotJoinRunEagerly) {
+  auto graph = device_->Capture(*compute_, [&] {
+    b_[0] = 1;
+    return side_->Copy(a_, b_, 64);
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(a_[0], 1);
+}
+
+TEST_F(FakeDeviceTest, TheHostMayNotWaitWhileCapturing) {
+  auto graph =
+      device_->Capture(*compute_, [&] { return compute_->Synchronize(); });
+  EXPECT_THAT(graph.status().message(), HasSubstr("synchronise with stream"));
+  graph = device_->Capture(*compute_, [&] {
+    HT_RETURN_IF_ERROR(compute_->Record(*e0_));
+    return e0_->Synchronize();
+  });
+  EXPECT_THAT(graph.status().message(), HasSubstr("synchronise with event e0"));
+  EXPECT_FALSE(e0_->Query().ok());
+  EXPECT_FALSE(side_->Wait(*e0_).ok());  // the capture is over
+  ASSERT_TRUE(compute_->Record(*e0_).ok());
+  EXPECT_TRUE(e0_->Query().ok());
+}
+
+TEST_F(FakeDeviceTest, CapturesDoNotNest) {
+  auto graph = device_->Capture(*compute_, [&] {
+    return device_->Capture(*side_, [] { return absl::OkStatus(); }).status();
+  });
+  EXPECT_THAT(graph.status().message(), HasSubstr("within a capture"));
+}
+
+TEST(FakeDevice, CountsItsMemory) {
+  FakeDeviceOptions options;
+  options.memory_bytes = 1000;
+  std::unique_ptr<FakeDevice> device = MakeFakeDevice(options);
+  auto memory = device->Allocate(600);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(device->allocated_bytes(), 600);
+  EXPECT_EQ(*device->FreeBytes(), 400);
+  auto more = device->Allocate(401);
+  EXPECT_EQ(ExitCodeOf(more.status()), ExitCode::kOutOfMemory);
+  EXPECT_THAT(more.status().message(), HasSubstr("400 B of 1000 B are free"));
+  EXPECT_TRUE(device->AllocatePinned(5000).ok());
+  memory->reset();
+  EXPECT_EQ(device->allocated_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,203 @@
+#include "runtime/rendezvous/meeting.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "graph/base/error.h"
+#include "runtime/rendezvous/same_machine.h"
+#include "runtime/rendezvous/token.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// How often to look for a file, a failure, or the end of the others.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+// Rank 0's patience at the end: for ranks that still write their last files,
+// and for ranks that still read the reason of a failure.
+constexpr absl::Duration kLinger = absl::Seconds(10);
+constexpr absl::Duration kLingerAfterFailure = absl::Seconds(1);
+
+std::string AddressKey(int rank) { return absl::StrCat("address/", rank); }
+
+}  // namespace
+
+Meeting::Meeting(const MeetingOptions& options)
+    : options_(options), deadline_(absl::Now() + options.timeout) {
+  client_options_.address = options.place.master;
+  client_options_.rank = options.place.rank;
+  client_options_.world_size = options.place.world_size;
+  client_options_.attempt = options.place.attempt;
+  client_options_.token = options.token;
+}
+
+absl::StatusOr<std::unique_ptr<Meeting>> Meeting::Join(
+    const MeetingOptions& options) {
+  auto meeting = absl::WrapUnique(new Meeting(options));
+  HT_RETURN_IF_ERROR(meeting->Open());
+  HT_RETURN_IF_ERROR(meeting->AwaitAll());
+  HT_RETURN_IF_ERROR(meeting->FindOwnAddress());
+  return {std::move(meeting)};
+}
+
+absl::Status Meeting::Open() {
+  const RankPlacement& place = options_.place;
+  const bool serves = place.rank == 0 && !place.master_served;
+  if (place.master.host.empty() && !serves) return Find();
+  if (serves) {
+    HT_RETURN_IF_ERROR(Serve());
+  }
+  HT_ASSIGN_OR_RETURN(store_, StoreClient::Connect(client_options_, deadline_));
+  return absl::OkStatus();
+}
+
+absl::Status Meeting::Serve() {
+  const RankPlacement& place = options_.place;
+  StoreServerOptions server;
+  server.world_size = place.world_size;
+  server.attempt = place.attempt;
+  server.token = options_.token;
+  server.host = place.master.host;
+  server.port = place.master.port;
+  const bool by_file = place.master.host.empty();
+  if (by_file) {
+    server.host = "127.0.0.1";
+    server.token = NewToken();
+  }
+  // On several machines the address may be a name that means the loopback here
+  // ("localhost" from some operators, 127.0.1.1 in /etc/hosts) or a service.
+  if (place.local_world_size < place.world_size) server.host.clear();
+  HT_ASSIGN_OR_RETURN(server_, StoreServer::Start(server));
+  client_options_.address = {server.host.empty() ? "127.0.0.1" : server.host,
+                             server_->address().port};
+  client_options_.token = server.token;
+  if (!by_file) return absl::OkStatus();
+  const std::string job = place.job_id.empty()
+                              ? LauncherIdentity(place.rank_variable)
+                              : place.job_id;
+  HT_ASSIGN_OR_RETURN(meeting_file_, MeetingFile(options_.tmp_dir, job));
+  return WriteMeetingFile(meeting_file_,
+                          {client_options_.address, server.token});
+}
+
+// A file may be there from a run that ended badly: try until it is replaced.
+absl::Status Meeting::Find() {
+  const RankPlacement& place = options_.place;
+  const std::string job = place.job_id.empty()
+                              ? LauncherIdentity(place.rank_variable)
+                              : place.job_id;
+  HT_ASSIGN_OR_RETURN(const std::string file,
+                      MeetingFile(options_.tmp_dir, job));
+  absl::Status last =
+      CommunicationError("rank 0 has not left its address in ", file);
+  while (absl::Now() < deadline_) {
+    const std::optional<MeetingPoint> point = ReadMeetingFile(file);
+    if (point) {
+      client_options_.address = point->address;
+      client_options_.token = point->token;
+      absl::StatusOr<std::unique_ptr<StoreClient>> client =
+          StoreClient::Connect(client_options_,
+                               std::min(deadline_, absl::Now() + 10 * kLook));
+      if (client.ok()) {
+        store_ = *std::move(client);
+        return absl::OkStatus();
+      }
+      last = client.status();
+    }
+    absl::SleepFor(kLook);
+  }
+  return CommunicationError("rank ", place.rank, " of ", place.world_size,
+                            " did not find rank 0 on this machine within ",
+                            absl::FormatDuration(options_.timeout), ": ",
+                            last.message());
+}
+
+absl::Status Meeting::AwaitAll() {
+  std::vector<std::string> keys;
+  for (int r = 0; r < options_.place.world_size; ++r) {
+    keys.push_back(MemberKey(r));
+  }
+  while (true) {
+    const absl::Duration left =
+        std::max(deadline_ - absl::Now(), absl::ZeroDuration());
+    HT_ASSIGN_OR_RETURN(WaitResult all,
+                        store_->Wait(keys, std::min(left, 2 * kLook)));
+    if (all.missing.empty()) break;
+    HT_ASSIGN_OR_RETURN(std::optional<std::string> failure,
+                        store_->Get(kFailureKey));
+    if (failure) {
+      return CommunicationError("while the ranks came together: ",
+                                RunFailureFromText(*failure).text);
+    }
+    if (left > absl::ZeroDuration()) continue;
+    for (std::string& key : all.missing) {
+      key = std::string(absl::StripPrefix(key, "member/"));
+    }
+    return CommunicationError(
+        all.missing.size() == 1 ? "rank " : "ranks ",
+        absl::StrJoin(all.missing, ", "), " of ", keys.size(),
+        " did not arrive at ", ToString(master()), " within ",
+        absl::FormatDuration(options_.timeout),
+        "; all ranks must be started with the same world size and address");
+  }
+  if (!meeting_file_.empty()) unlink(meeting_file_.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Meeting::FindOwnAddress() {
+  const int rank = options_.place.rank;
+  const std::string mine = options_.own_address.empty() ? store_->local_host()
+                                                        : options_.own_address;
+  HT_RETURN_IF_ERROR(store_->Set(AddressKey(rank), mine));
+  std::vector<std::string> keys;
+  for (int r = 0; r < options_.place.world_size; ++r) {
+    keys.push_back(AddressKey(r));
+  }
+  HT_ASSIGN_OR_RETURN(
+      WaitResult all,
+      store_->Wait(keys, std::max(deadline_ - absl::Now(), 10 * kLook)));
+  if (!all.missing.empty()) {
+    return CommunicationError(
+        "ranks came together but did not tell their "
+        "addresses in time");
+  }
+  own_address_ = mine;
+  const bool some_elsewhere =
+      std::any_of(all.values.begin(), all.values.end(),
+                  [](const std::string& host) { return !IsLoopback(host); });
+  if (!IsLoopback(mine) || !some_elsewhere) return absl::OkStatus();
+  // This rank is on the store's machine, which others reach from outside.
+  HT_ASSIGN_OR_RETURN(std::optional<std::string> reached,
+                      store_->Get(kReachedKey));
+  if (reached) own_address_ = *reached;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<StoreClient>> Meeting::ConnectWatcher() const {
+  StoreClientOptions options = client_options_;
+  options.is_member = false;
+  return StoreClient::Connect(options,
+                              std::max(deadline_, absl::Now() + 10 * kLook));
+}
+
+Meeting::~Meeting() {
+  if (store_ != nullptr) (void)store_->Bye();
+  if (!meeting_file_.empty()) unlink(meeting_file_.c_str());
+  if (server_ == nullptr) return;
+  const absl::Time start = absl::Now();
+  while (!server_->members().empty()) {
+    const absl::Duration patience =
+        server_->failure() ? kLingerAfterFailure : kLinger;
+    if (absl::Now() - start > patience) break;
+    absl::SleepFor(kLook / 10);
+  }
+}
+
+}  // namespace runtime
+}  // namespace halftone

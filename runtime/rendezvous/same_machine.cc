@@ -1,0 +1,122 @@
+#include "runtime/rendezvous/same_machine.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+struct Process {
+  int parent = 0;
+  std::string started;  // in ticks since the machine's start
+};
+
+// From /proc/PID/stat; the name in it may hold blanks and brackets.
+std::optional<Process> Look(int pid) {
+  const std::string text = ReadAll(absl::StrCat("/proc/", pid, "/stat"));
+  const size_t bracket = text.rfind(')');
+  if (bracket == std::string::npos) return std::nullopt;
+  const std::vector<std::string> fields =
+      absl::StrSplit(text.substr(bracket + 1), ' ', absl::SkipEmpty());
+  Process process;
+  if (fields.size() < 20 || !absl::SimpleAtoi(fields[1], &process.parent)) {
+    return std::nullopt;
+  }
+  process.started = fields[19];
+  return process;
+}
+
+bool HasVariable(int pid, const std::string& name) {
+  const std::string text = ReadAll(absl::StrCat("/proc/", pid, "/environ"));
+  for (absl::string_view entry : absl::StrSplit(text, '\0')) {
+    if (absl::StartsWith(entry, name + "=")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> MeetingFile(const std::string& directory,
+                                        const std::string& job_id) {
+  const std::string folder = absl::StrCat(
+      directory.empty() ? "/tmp" : directory, "/halftone-", geteuid());
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return CommunicationError("cannot make ", folder, ": ",
+                              std::strerror(errno), "; set TMPDIR");
+  }
+  struct stat info;
+  if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+      info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
+    return CommunicationError(
+        folder,
+        " is not a directory that only this user can use (mode 0700); "
+        "remove it or set TMPDIR");
+  }
+  return absl::StrCat(folder, "/meet-", Hex64(StableHash(job_id)));
+}
+
+absl::Status WriteMeetingFile(const std::string& path,
+                              const MeetingPoint& point) {
+  const std::string draft = absl::StrCat(path, ".", getpid());
+  unlink(draft.c_str());
+  const int fd =
+      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const std::string text =
+      absl::StrCat(ToString(point.address), "\n", point.token, "\n");
+  const bool written = fd >= 0 && write(fd, text.data(), text.size()) ==
+                                      static_cast<ssize_t>(text.size());
+  if (fd >= 0) close(fd);
+  if (!written || rename(draft.c_str(), path.c_str()) != 0) {
+    const std::string cause = std::strerror(errno);
+    unlink(draft.c_str());
+    return CommunicationError("cannot write ", path, ": ", cause,
+                              "; set TMPDIR");
+  }
+  return absl::OkStatus();
+}
+
+std::optional<MeetingPoint> ReadMeetingFile(const std::string& path) {
+  const std::vector<std::string> lines = absl::StrSplit(ReadAll(path), '\n');
+  if (lines.size() != 3) return std::nullopt;
+  absl::StatusOr<HostPort> address = ParseHostPort(path, lines[0]);
+  if (!address.ok()) return std::nullopt;
+  return MeetingPoint{*address, lines[1]};
+}
+
+std::string LauncherIdentity(const std::string& rank_variable) {
+  std::optional<Process> process = Look(getpid());
+  int pid = getpid();
+  while (process && process->parent > 1) {
+    pid = process->parent;
+    process = Look(pid);
+    // One of another user, which cannot be read, has not the variable either.
+    if (!HasVariable(pid, rank_variable)) break;
+  }
+  return absl::StrCat("pid ", pid, " ", process ? process->started : "");
+}
+
+}  // namespace runtime
+}  // namespace halftone

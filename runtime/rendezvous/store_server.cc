@@ -1,0 +1,276 @@
+#include "runtime/rendezvous/store_server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "graph/base/error.h"
+#include "runtime/rendezvous/hmac.h"
+#include "runtime/rendezvous/store_message.h"
+#include "runtime/rendezvous/store_state.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// A connection that has not shown the token within this time is cut off.
+constexpr absl::Duration kHelloTime = absl::Seconds(10);
+constexpr int64_t kMaxOutput = int64_t{8} << 20;  // unread replies
+
+struct Connection {
+  Socket socket;
+  StoreClientState client;
+  absl::Time opened;
+  std::string input;
+  std::string output;
+  bool broken = false;
+};
+
+class StoreServerImpl : public StoreServer {
+ public:
+  StoreServerImpl(const StoreServerOptions& options, Socket listener)
+      : options_(options),
+        listener_(std::move(listener)),
+        wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        state_(options) {
+    address_ = listener_.local();
+    if (!options.host.empty()) address_.host = options.host;
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~StoreServerImpl() override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    Wake();
+    thread_.join();
+  }
+
+  HostPort address() const override { return address_; }
+  std::optional<RunFailure> failure() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return state_.failure();
+  }
+  void Fail(const RunFailure& failure) override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      state_.Fail(failure);
+    }
+    Wake();
+  }
+  std::vector<int> members() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return state_.members();
+  }
+
+ private:
+  void Wake() {
+    const uint64_t one = 1;
+    (void)!write(wake_.fd(), &one, sizeof(one));
+  }
+  void Serve();
+  bool Tick();  // false: stop
+  std::vector<pollfd> Interests() const;
+  absl::Time NextDeadline() const;
+  void Accept();
+  void Read(Connection& connection);
+  void HandleInput(Connection& connection);
+  void Write(Connection& connection);
+  void Sweep();
+
+  const StoreServerOptions options_;
+  Socket listener_;
+  Socket wake_;
+  HostPort address_;
+  mutable std::mutex mutex_;  // guards what follows
+  StoreState state_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+std::vector<pollfd> StoreServerImpl::Interests() const {
+  std::vector<pollfd> fds = {{wake_.fd(), POLLIN, 0},
+                             {listener_.fd(), POLLIN, 0}};
+  for (const auto& connection : connections_) {
+    const short events = connection->output.empty() ? POLLIN : POLLIN | POLLOUT;
+    fds.push_back({connection->socket.fd(), events, 0});
+  }
+  return fds;
+}
+
+absl::Time StoreServerImpl::NextDeadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& connection : connections_) {
+    next = std::min(next, connection->client.admitted
+                              ? connection->client.deadline
+                              : connection->opened + kHelloTime);
+  }
+  return next;
+}
+
+void StoreServerImpl::Serve() {
+  while (Tick()) {
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& connection : connections_) {
+    if (connection->client.deadline != absl::InfiniteFuture()) {
+      connection->output += ClosedReply();
+      Write(*connection);
+    }
+  }
+  connections_.clear();
+}
+
+bool StoreServerImpl::Tick() {
+  std::vector<pollfd> fds;
+  int64_t ms = -1;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) return false;
+    fds = Interests();
+    const absl::Time next = NextDeadline();
+    if (next != absl::InfiniteFuture()) {
+      ms = std::clamp<int64_t>(absl::ToInt64Milliseconds(absl::Ceil(
+                                   next - absl::Now(), absl::Milliseconds(1))),
+                               0, 1 << 30);
+    }
+  }
+  poll(fds.data(), fds.size(), static_cast<int>(ms));
+
+  std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t count;
+  if (fds[0].revents != 0) (void)!read(wake_.fd(), &count, sizeof(count));
+  // Only this thread changes the list, so it still matches `fds`.
+  for (size_t i = 2; i < fds.size(); ++i) {
+    Connection& connection = *connections_[i - 2];
+    if (fds[i].revents & (POLLIN | POLLHUP | POLLERR)) Read(connection);
+  }
+  if (fds[1].revents != 0) Accept();
+  Sweep();
+  return !stopping_;
+}
+
+void StoreServerImpl::Accept() {
+  const int fd =
+      accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) return;
+  auto connection = absl::make_unique<Connection>();
+  connection->socket = Socket(fd);
+  connection->opened = absl::Now();
+  // Members and watchers of all ranks, and some that will be refused.
+  if (connections_.size() > 3u * options_.world_size + 64) return;
+  connection->client.server_nonce = RandomBytes(kNonceBytes);
+  connection->output =
+      absl::StrCat(kStoreMagic, connection->client.server_nonce);
+  Write(*connection);
+  connections_.push_back(std::move(connection));
+}
+
+void StoreServerImpl::Read(Connection& connection) {
+  char buffer[16384];
+  while (!connection.broken) {
+    const ssize_t n =
+        recv(connection.socket.fd(), buffer, sizeof(buffer), MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) {
+      connection.broken = true;
+      return;
+    }
+    connection.input.append(buffer, n);
+    HandleInput(connection);
+  }
+}
+
+void StoreServerImpl::HandleInput(Connection& connection) {
+  std::string& input = connection.input;
+  while (input.size() >= 4 && !connection.broken) {
+    const int64_t length = FrameLength(input);
+    if (length > (connection.client.admitted ? kMaxFrame : kMaxHelloFrame)) {
+      connection.broken = true;
+      return;
+    }
+    if (static_cast<int64_t>(input.size()) < 4 + length) return;
+    const bool was_admitted = connection.client.admitted;
+    std::optional<std::string> reply = state_.Handle(
+        connection.client, absl::string_view(input).substr(4, length));
+    input.erase(0, 4 + length);
+    if (!reply.has_value()) {
+      connection.broken = true;
+      return;
+    }
+    if (!was_admitted && connection.client.admitted) {
+      state_.Reached(connection.socket.local().host);
+    }
+    connection.output += *reply;
+    Write(connection);
+    if (static_cast<int64_t>(connection.output.size()) > kMaxOutput) {
+      connection.broken = true;
+    }
+  }
+}
+
+void StoreServerImpl::Write(Connection& connection) {
+  while (!connection.output.empty()) {
+    const ssize_t n =
+        send(connection.socket.fd(), connection.output.data(),
+             connection.output.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      if (errno != EAGAIN) connection.broken = true;
+      return;
+    }
+    connection.output.erase(0, n);
+  }
+}
+
+// Answers those whose wait is over and forgets those that are gone.
+void StoreServerImpl::Sweep() {
+  const absl::Time now = absl::Now();
+  for (auto& connection : connections_) {
+    if (connection->broken) state_.Ended(connection->client);
+  }
+  for (auto& connection : connections_) {
+    if (!connection->client.admitted &&
+        now >= connection->opened + kHelloTime) {
+      connection->broken = true;
+    }
+    if (connection->broken) continue;
+    connection->output += state_.Poll(connection->client, now).value_or("");
+    Write(*connection);
+  }
+  // One that Write found broken stays until it is seen to have ended above.
+  connections_.erase(std::remove_if(connections_.begin(), connections_.end(),
+                                    [this](const auto& connection) {
+                                      if (connection->broken) {
+                                        state_.Ended(connection->client);
+                                      }
+                                      return connection->broken;
+                                    }),
+                     connections_.end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
+    const StoreServerOptions& options) {
+  HT_ASSIGN_OR_RETURN(Socket listener, Listen(options.host, options.port));
+  const int flags = fcntl(listener.fd(), F_GETFL);
+  fcntl(listener.fd(), F_SETFL, flags | O_NONBLOCK);
+  return {absl::make_unique<StoreServerImpl>(options, std::move(listener))};
+}
+
+}  // namespace runtime
+}  // namespace halftone
