@@ -1,0 +1,405 @@
+#include "runtime/launch/attempt.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// After the first failure: time for the others to notice and tell what they
+// saw, time to end when asked to, and then they are killed. Together well
+// within the two seconds that are promised.
+constexpr absl::Duration kSettle = absl::Milliseconds(400);
+constexpr absl::Duration kTerminate = absl::Milliseconds(900);
+// For what is still in the pipes when the ranks are gone.
+constexpr absl::Duration kDrain = absl::Milliseconds(300);
+// For ranks of other nodes that still talk to the store.
+constexpr absl::Duration kFarewell = absl::Seconds(5);
+
+// Codes that another try would give again: wrong input or use, a bug, a
+// training that diverged, no device.
+bool IsHopeless(int code) {
+  switch (static_cast<ExitCode>(code)) {
+    case ExitCode::kModel:
+    case ExitCode::kUsage:
+    case ExitCode::kDiffer:
+    case ExitCode::kCompilerBug:
+    case ExitCode::kDiverged:
+    case ExitCode::kDevice:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int ExitCodeOfWait(int wait_status) {
+  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status)
+                                : 128 + WTERMSIG(wait_status);
+}
+
+constexpr int kCommunicationCode = static_cast<int>(ExitCode::kCommunication);
+
+}  // namespace
+
+Attempt::~Attempt() {
+  SignalAll(SIGKILL);
+  for (Rank& rank : ranks_) {
+    if (!rank.running) continue;
+    options_.keeper->Remove(rank.process.pid);
+    waitpid(rank.process.pid, nullptr, 0);
+  }
+}
+
+std::string Attempt::log_dir() const {
+  return absl::StrCat(options_.plan->log_dir, "/attempt-", options_.attempt);
+}
+
+absl::Status Attempt::Open() {
+  HT_RETURN_IF_ERROR(MakeDirectories(log_dir()));
+  return StartStore();
+}
+
+absl::Status Attempt::StartRanks() {
+  oom_kills_at_start_ = CountOomKills();
+  for (int r = 0; r < options_.plan->ranks; ++r) {
+    HT_RETURN_IF_ERROR(StartRank(r));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Attempt::StartStore() {
+  const LaunchPlan& plan = *options_.plan;
+  master_ = plan.master;
+  if (plan.node_rank > 0) return absl::OkStatus();
+  StoreServerOptions server;
+  server.host = plan.nodes > 1 ? "" : plan.master.host;
+  server.port = plan.master.port;
+  server.world_size = plan.world_size();
+  server.token = plan.token;
+  server.attempt = options_.attempt;
+  HT_ASSIGN_OR_RETURN(store_, StoreServer::Start(server));
+  master_.port = store_->address().port;
+  return absl::OkStatus();
+}
+
+absl::Status Attempt::StartRank(int local_rank) {
+  const LaunchPlan& plan = *options_.plan;
+  const LaunchOptions& launch = *options_.launch;
+  Rank rank;
+  rank.rank = plan.rank(local_rank);
+  HT_ASSIGN_OR_RETURN(rank.status, StatusPage::Create());
+  const bool tee = launch.tee_all ||
+                   std::find(launch.tee.begin(), launch.tee.end(), rank.rank) !=
+                       launch.tee.end();
+  using Show = RankOutput::Show;
+  const bool plain = local_rank == 0 && plan.node_rank == 0;
+  const std::string stem = absl::StrCat(log_dir(), "/rank-", rank.rank);
+  HT_ASSIGN_OR_RETURN(rank.out,
+                      RankOutput::Open(stem + ".out", rank.rank, false,
+                                       plain ? Show::kAll
+                                       : tee ? Show::kTee
+                                             : Show::kNothing,
+                                       options_.console));
+  HT_ASSIGN_OR_RETURN(rank.err, RankOutput::Open(stem + ".err", rank.rank, true,
+                                                 plain ? Show::kAll
+                                                 : tee ? Show::kTee
+                                                       : Show::kAlarms,
+                                                 options_.console));
+  ChildOptions child;
+  child.command = options_.command;
+  child.env = EnvironmentOf(local_rank, *rank.status);
+  child.kept_fd = rank.status->fd();
+  HT_ASSIGN_OR_RETURN(rank.process, StartChild(child));
+  options_.keeper->Add(rank.process.pid);
+  rank.running = true;
+  ranks_.push_back(std::move(rank));
+  return absl::OkStatus();
+}
+
+Environment Attempt::EnvironmentOf(int local_rank,
+                                   const StatusPage& status) const {
+  Environment env = RankEnvironment(*options_.plan, options_.env, local_rank,
+                                    options_.attempt, master_);
+  env[kStatusVariable] = absl::StrCat(status.fd());
+  winsize size;
+  if (options_.plan->rank(local_rank) == 0 &&
+      ioctl(options_.launch->err_fd, TIOCGWINSZ, &size) == 0) {
+    env[kColumnsVariable] = absl::StrCat(size.ws_col);
+  }
+  return env;
+}
+
+bool Attempt::Running() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const Rank& rank) { return rank.running; });
+}
+
+AttemptResult Attempt::Supervise() {
+  while (Running()) {
+    PollOnce();
+    PassDeadlines(absl::Now());
+  }
+  Drain(kDrain);
+  AttemptResult result;
+  result.user_signal = user_signal_;
+  for (const Rank& rank : ranks_) {
+    result.checkpoint = std::max(result.checkpoint, rank.last.checkpoint);
+  }
+  Conclude(result);
+  const absl::Time limit = absl::Now() + kFarewell;
+  while (store_ != nullptr && options_.plan->nodes > 1 &&
+         !store_->members().empty() && absl::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  return result;
+}
+
+absl::Time Attempt::NextDeadline() const {
+  return ending_ ? kill_at_ : std::min(terminate_at_, kill_at_);
+}
+
+void Attempt::PollOnce() {
+  std::vector<pollfd> fds = {{options_.signal_fd, POLLIN, 0}};
+  for (const Rank& rank : ranks_) {
+    fds.push_back({rank.process.out.fd(), POLLIN, 0});
+    fds.push_back({rank.process.err.fd(), POLLIN, 0});
+  }
+  const absl::Time next = NextDeadline();
+  const int64_t ms =
+      next == absl::InfiniteFuture()
+          ? -1
+          : std::clamp<int64_t>(absl::ToInt64Milliseconds(absl::Ceil(
+                                    next - absl::Now(), absl::Milliseconds(1))),
+                                0, 1000);
+  poll(fds.data(), fds.size(), static_cast<int>(ms));
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& rank = ranks_[i];
+    // A closed end has the number -1, which poll passes over.
+    if (fds[1 + 2 * i].revents != 0 && !rank.out->Pump(rank.process.out.fd())) {
+      rank.process.out.Close();
+    }
+    if (fds[2 + 2 * i].revents != 0 && !rank.err->Pump(rank.process.err.fd())) {
+      rank.process.err.Close();
+    }
+  }
+  if (fds[0].revents != 0) TakeSignals();
+}
+
+void Attempt::TakeSignals() {
+  signalfd_siginfo info;
+  while (read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD) {
+      OnUserSignal(static_cast<int>(info.ssi_signo));
+    }
+  }
+  Reap();
+}
+
+void Attempt::OnUserSignal(int number) {
+  const bool first = user_signal_ == 0;
+  if (first) user_signal_ = number;
+  options_.console->Message(
+      absl::StrCat("SIG", sigabbrev_np(number),
+                   first ? ": the ranks finish their step and save; once more "
+                           "stops them now"
+                         : " again: the ranks are killed"));
+  if (!first) ending_ = true;
+  // A terminal that is gone means the same as a polite end.
+  SignalAll(!first ? SIGKILL : number == SIGHUP ? SIGTERM : number);
+}
+
+void Attempt::Reap() {
+  const absl::Time now = absl::Now();
+  bool failed = false;
+  for (Rank& rank : ranks_) {
+    siginfo_t info = {};
+    if (!rank.running ||
+        waitid(P_PID, rank.process.pid, &info, WEXITED | WNOHANG | WNOWAIT) !=
+            0 ||
+        info.si_pid == 0) {
+      continue;
+    }
+    // Its own children do not stay behind. While it is not reaped, its process
+    // group's number cannot be another's.
+    kill(-rank.process.pid, SIGKILL);
+    options_.keeper->Remove(rank.process.pid);
+    waitpid(rank.process.pid, &rank.wait_status, 0);
+    rank.running = false;
+    rank.ended = now;
+    rank.ended_by_us = ending_;
+    // After a failure, what counts is where it was when that happened.
+    if (failed_at_ == absl::InfiniteFuture()) rank.last = rank.status->Read();
+    failed = failed || (EndedBadly(rank) && !rank.ended_by_us);
+  }
+  if (failed && failed_at_ == absl::InfiniteFuture()) OnFailure(now);
+}
+
+void Attempt::OnFailure(absl::Time now) {
+  failed_at_ = now;
+  terminate_at_ = now + kSettle;
+  kill_at_ = terminate_at_ + kTerminate;
+  // Where the others were when it happened.
+  for (Rank& rank : ranks_) {
+    if (rank.running) rank.last = rank.status->Read();
+  }
+}
+
+void Attempt::PassDeadlines(absl::Time now) {
+  if (now >= terminate_at_ && !ending_) {
+    ending_ = true;
+    SignalAll(SIGTERM);
+  }
+  if (now >= kill_at_) {
+    kill_at_ = absl::InfiniteFuture();
+    SignalAll(SIGKILL);
+  }
+}
+
+void Attempt::SignalAll(int number) {
+  for (const Rank& rank : ranks_) {
+    if (rank.running) kill(-rank.process.pid, number);
+  }
+}
+
+void Attempt::Drain(absl::Duration limit) {
+  const absl::Time deadline = absl::Now() + limit;
+  for (Rank& rank : ranks_) {
+    while (rank.out->Pump(rank.process.out.fd()) && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    while (rank.err->Pump(rank.process.err.fd()) && absl::Now() < deadline) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    rank.out->Finish();
+    rank.err->Finish();
+  }
+}
+
+// A rank that ends as the user's signal asks has not failed, nor has one that
+// then misses its peers.
+bool Attempt::EndedBadly(const Rank& rank) const {
+  const int code = ExitCodeOfWait(rank.wait_status);
+  if (code == 0) return false;
+  const int asked = user_signal_ == SIGHUP ? SIGTERM : user_signal_;
+  return user_signal_ == 0 ||
+         (code != 128 + asked && code != kCommunicationCode);
+}
+
+// Who failed by itself comes before who failed because a peer was gone.
+const Attempt::Rank* Attempt::FindCulprit() const {
+  const Rank* culprit = nullptr;
+  for (const Rank& rank : ranks_) {
+    if (rank.running || rank.ended_by_us || !EndedBadly(rank)) continue;
+    const auto is_follower = [](const Rank& r) {
+      return ExitCodeOfWait(r.wait_status) == kCommunicationCode;
+    };
+    if (culprit == nullptr ||
+        std::make_pair(is_follower(rank), rank.ended) <
+            std::make_pair(is_follower(*culprit), culprit->ended)) {
+      culprit = &rank;
+    }
+  }
+  return culprit;
+}
+
+// Ranks that all waited in vain name the one they waited for.
+const Attempt::Rank* Attempt::FindHungRank() const {
+  const std::optional<RunFailure> failure =
+      store_ == nullptr ? std::nullopt : store_->failure();
+  if (!failure) return nullptr;
+  for (int suspect : failure->suspects) {
+    for (const Rank& rank : ranks_) {
+      if (rank.rank == suspect && rank.ended_by_us) return &rank;
+    }
+  }
+  return nullptr;
+}
+
+// The store names suspects, and none of them is on this node.
+bool Attempt::FailedElsewhere() const {
+  const std::optional<RunFailure> failure =
+      store_ == nullptr ? std::nullopt : store_->failure();
+  if (!failure || failure->suspects.empty()) return false;
+  const int first = options_.plan->rank(0);
+  return std::none_of(
+      failure->suspects.begin(), failure->suspects.end(), [&](int suspect) {
+        return suspect >= first && suspect < first + options_.plan->ranks;
+      });
+}
+
+FailureReport Attempt::Report(const Rank& culprit) const {
+  FailureReport report;
+  report.attempt = options_.attempt;
+  report.rank = culprit.rank;
+  report.pid = culprit.process.pid;
+  report.device = culprit.last.device;
+  const int local = culprit.rank - options_.plan->rank(0);
+  if (report.device.empty()) {
+    report.device = options_.plan->gpus.empty()
+                        ? "cpu"
+                        : absl::StrCat("gpu ", options_.plan->gpus[local]);
+  }
+  report.reports_steps = culprit.last.attached;
+  report.step = culprit.last.step;
+  report.activity = culprit.last.activity;
+  for (const Rank& rank : ranks_) {
+    if (&rank == &culprit || !rank.last.attached) continue;
+    const bool waited = ExitCodeOfWait(rank.wait_status) == kCommunicationCode;
+    // One that we ended was at work: what it says of itself is all we know.
+    if (waited || (rank.ended_by_us && !rank.last.activity.empty())) {
+      report.waiting.push_back({rank.rank, rank.last.step, rank.last.activity});
+    }
+  }
+  const std::optional<RunFailure> said =
+      store_ == nullptr ? std::nullopt : store_->failure();
+  if (said) report.run_failure = said->text;
+  const RankOutput& log =
+      culprit.err->tail().empty() ? *culprit.out : *culprit.err;
+  report.log = log.path();
+  report.log_end.assign(log.tail().begin(), log.tail().end());
+  return report;
+}
+
+void Attempt::Conclude(AttemptResult& result) const {
+  const Rank* culprit = FindCulprit();
+  if (culprit == nullptr) {
+    if (user_signal_ != 0) result.exit_code = 128 + user_signal_;
+    return;
+  }
+  const int code = ExitCodeOfWait(culprit->wait_status);
+  const Rank* hung = code == kCommunicationCode ? FindHungRank() : nullptr;
+  FailureReport report = Report(hung != nullptr ? *hung : *culprit);
+  if (hung != nullptr) {
+    report.cause = "it hung: the others waited for it in vain";
+    report.exit_code = kCommunicationCode;
+  } else {
+    report.cause = DescribeEnd(culprit->wait_status,
+                               CountOomKills() - oom_kills_at_start_);
+    report.exit_code = code;
+    if (WIFSIGNALED(culprit->wait_status)) {
+      report.signal = WTERMSIG(culprit->wait_status);
+    }
+    result.hopeless = culprit->last.attached &&
+                      WIFEXITED(culprit->wait_status) && IsHopeless(code);
+  }
+  if (hung == nullptr && code == kCommunicationCode && FailedElsewhere()) {
+    report.rank = -1;
+  }
+  result.exit_code = report.exit_code;
+  result.failure = std::move(report);
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,112 @@
+// One run of all ranks of this node, from start to the last one's end.
+#ifndef HALFTONE_RUNTIME_LAUNCH_ATTEMPT_H_
+#define HALFTONE_RUNTIME_LAUNCH_ATTEMPT_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/launch/child_process.h"
+#include "runtime/launch/failure_report.h"
+#include "runtime/launch/group_keeper.h"
+#include "runtime/launch/launch_plan.h"
+#include "runtime/launch/rank_output.h"
+#include "runtime/launch/status_page.h"
+#include "runtime/rendezvous/store_server.h"
+
+namespace halftone {
+namespace runtime {
+
+struct AttemptOptions {
+  const LaunchPlan* plan = nullptr;
+  const LaunchOptions* launch = nullptr;
+  Environment env;
+  std::vector<std::string> command;
+  int attempt = 0;
+  int signal_fd = -1;  // a signalfd for SIGINT, SIGTERM, SIGHUP, SIGCHLD
+  Console* console = nullptr;
+  GroupKeeper* keeper = nullptr;
+};
+
+struct AttemptResult {
+  int exit_code = 0;
+  int user_signal = 0;  // that ended the run, else 0
+  // Whoever failed first; nothing if all went well or a signal ended the run.
+  std::optional<FailureReport> failure;
+  // Step of the last good checkpoint that a rank told of; -1: none.
+  int64_t checkpoint = -1;
+  // The failing rank speaks our protocol and gave an exit code that a second
+  // try would give again.
+  bool hopeless = false;
+};
+
+class Attempt {
+ public:
+  explicit Attempt(const AttemptOptions& options) : options_(options) {}
+  ~Attempt();  // kills what is left
+
+  // The store and the folder for logs.
+  absl::Status Open();
+  // Where the ranks meet; after Open.
+  HostPort master() const { return master_; }
+  // An error leaves nothing behind.
+  absl::Status StartRanks();
+  std::string log_dir() const;
+  // Until all ranks are gone.
+  AttemptResult Supervise();
+
+ private:
+  struct Rank {
+    int rank = 0;
+    ChildProcess process;
+    std::unique_ptr<StatusPage> status;
+    std::unique_ptr<RankOutput> out;
+    std::unique_ptr<RankOutput> err;
+    bool running = false;
+    int wait_status = 0;
+    absl::Time ended;
+    bool ended_by_us = false;  // we had sent it a signal
+    RankStatus last;           // when it ended, or when somebody failed
+  };
+
+  absl::Status StartStore();
+  absl::Status StartRank(int local_rank);
+  bool Running() const;
+  void PollOnce();
+  absl::Time NextDeadline() const;
+  void TakeSignals();
+  void OnUserSignal(int number);
+  void Reap();
+  void OnFailure(absl::Time now);
+  void PassDeadlines(absl::Time now);
+  void SignalAll(int number);
+  Environment EnvironmentOf(int local_rank, const StatusPage& status) const;
+  void Drain(absl::Duration limit);
+
+  bool EndedBadly(const Rank& rank) const;
+  const Rank* FindCulprit() const;
+  const Rank* FindHungRank() const;
+  bool FailedElsewhere() const;
+  FailureReport Report(const Rank& culprit) const;
+  void Conclude(AttemptResult& result) const;
+
+  const AttemptOptions options_;
+  std::unique_ptr<StoreServer> store_;
+  HostPort master_;
+  std::vector<Rank> ranks_;
+  int user_signal_ = 0;
+  bool ending_ = false;  // we have told the ranks to end
+  int64_t oom_kills_at_start_ = 0;
+  absl::Time failed_at_ = absl::InfiniteFuture();
+  absl::Time terminate_at_ = absl::InfiniteFuture();
+  absl::Time kill_at_ = absl::InfiniteFuture();
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_LAUNCH_ATTEMPT_H_

@@ -1,0 +1,176 @@
+#include "runtime/launch/failure_report.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "nlohmann/json.hpp"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// The number after `key` at the start of a line; -1 if there is none.
+int64_t CounterOf(const std::string& text, const std::string& key) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    int64_t value = 0;
+    if (absl::ConsumePrefix(&line, key + " ") &&
+        absl::SimpleAtoi(line, &value)) {
+      return value;
+    }
+  }
+  return -1;
+}
+
+// What the project's exit codes mean, in a few words.
+std::string MeaningOf(int code) {
+  switch (static_cast<ExitCode>(code)) {
+    case ExitCode::kModel:
+      return "model or data error";
+    case ExitCode::kUsage:
+      return "wrong use";
+    case ExitCode::kDiffer:
+      return "a check failed";
+    case ExitCode::kCompilerBug:
+      return "a bug in the compiler";
+    case ExitCode::kDiverged:
+      return "training diverged";
+    case ExitCode::kOutOfMemory:
+      return "out of memory";
+    case ExitCode::kCommunication:
+      return "communication failed";
+    case ExitCode::kCheckpoint:
+      return "checkpoint unreadable or not writable";
+    case ExitCode::kDevice:
+      return "device or library not there";
+    default:
+      break;
+  }
+  const char* name =
+      code > 128 && code < 128 + NSIG ? sigabbrev_np(code - 128) : nullptr;
+  return name == nullptr ? "" : absl::StrCat("what shells say for SIG", name);
+}
+
+std::string StepText(int64_t step) {
+  return step < 0 ? "before its first step" : absl::StrCat("step ", step);
+}
+
+}  // namespace
+
+int64_t CountOomKills() {
+  for (absl::string_view line :
+       absl::StrSplit(ReadAll("/proc/self/cgroup"), '\n')) {
+    if (!absl::ConsumePrefix(&line, "0::")) continue;
+    const int64_t kills = CounterOf(
+        ReadAll(absl::StrCat("/sys/fs/cgroup", line, "/memory.events")),
+        "oom_kill");
+    if (kills >= 0) return kills;
+  }
+  return std::max<int64_t>(CounterOf(ReadAll("/proc/vmstat"), "oom_kill"), 0);
+}
+
+std::string DescribeEnd(int wait_status, int64_t oom_kills) {
+  if (WIFEXITED(wait_status)) {
+    const int code = WEXITSTATUS(wait_status);
+    const std::string meaning = MeaningOf(code);
+    return absl::StrCat("exit code ", code, meaning.empty() ? "" : " (",
+                        meaning, meaning.empty() ? "" : ")");
+  }
+  const int number = WTERMSIG(wait_status);
+  const char* name = sigabbrev_np(number);
+  std::string text = absl::StrCat("signal ", number, " (SIG",
+                                  name == nullptr ? "?" : name, ")");
+  if (number == SIGKILL && oom_kills > 0) {
+    absl::StrAppend(&text, ": the kernel's out-of-memory killer was at work (",
+                    oom_kills,
+                    " since the start); use a smaller batch or "
+                    "fewer ranks");
+  } else if (number == SIGKILL) {
+    absl::StrAppend(&text, ": killed from outside");
+  }
+  if (WCOREDUMP(wait_status)) absl::StrAppend(&text, ", core dumped");
+  return text;
+}
+
+std::vector<std::string> ToLines(const FailureReport& report) {
+  std::vector<std::string> lines;
+  std::string head = report.rank < 0
+                         ? std::string("the run failed on another node")
+                         : absl::StrCat("rank ", report.rank, " failed: pid ",
+                                        report.pid, ", ", report.device);
+  if (report.reports_steps) {
+    absl::StrAppend(&head, ", ", StepText(report.step));
+  }
+  absl::StrAppend(&head, ": ", report.cause);
+  lines.push_back(head);
+  if (!report.activity.empty()) {
+    lines.push_back(absl::StrCat("it was in: ", report.activity));
+  }
+  for (const WaitingRank& waiting : report.waiting) {
+    lines.push_back(absl::StrCat(
+        "rank ", waiting.rank, " waits for it",
+        waiting.step < 0 ? "" : absl::StrCat(", ", StepText(waiting.step)),
+        waiting.activity.empty() ? "" : ", in: ", waiting.activity));
+  }
+  if (!report.run_failure.empty()) {
+    lines.push_back(absl::StrCat("the ranks say: ", report.run_failure));
+  }
+  if (!report.log_end.empty()) {
+    lines.push_back(absl::StrCat("end of ", report.log, ":"));
+    for (const std::string& line : report.log_end) {
+      lines.push_back(absl::StrCat("| ", line));
+    }
+  }
+  return lines;
+}
+
+absl::Status WriteFailureFile(const std::string& path,
+                              const FailureReport& report) {
+  using Json = nlohmann::ordered_json;
+  Json json = {{"schema", 1},
+               {"time", absl::FormatTime(absl::RFC3339_sec, absl::Now(),
+                                         absl::UTCTimeZone())},
+               {"attempt", report.attempt},
+               {"rank", report.rank},
+               {"pid", report.pid},
+               {"device", report.device},
+               {"step", report.step},
+               {"activity", report.activity},
+               {"cause", report.cause},
+               {"signal", report.signal},
+               {"exit_code", report.exit_code},
+               {"run_failure", report.run_failure},
+               {"log", report.log},
+               {"log_end", report.log_end}};
+  Json waiting = Json::array();
+  for (const WaitingRank& rank : report.waiting) {
+    waiting.push_back({{"rank", rank.rank},
+                       {"step", rank.step},
+                       {"activity", rank.activity}});
+  }
+  json["waiting"] = waiting;
+  // Logs may hold anything: what is not UTF-8 is replaced.
+  return WriteFileAtomically(
+      path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace runtime
+}  // namespace halftone

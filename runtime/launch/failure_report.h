@@ -1,0 +1,59 @@
+// Who ended the run and why, for the console and failure.json.
+#ifndef HALFTONE_RUNTIME_LAUNCH_FAILURE_REPORT_H_
+#define HALFTONE_RUNTIME_LAUNCH_FAILURE_REPORT_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "runtime/launch/status_page.h"
+
+namespace halftone {
+namespace runtime {
+
+struct WaitingRank {
+  int rank = 0;
+  int64_t step = -1;
+  std::string activity;
+};
+
+struct FailureReport {
+  int attempt = 0;
+  int rank = -1;  // -1: a rank of another node
+  pid_t pid = -1;
+  std::string device;
+  int64_t step = -1;  // -1: before the first
+  bool reports_steps = false;
+  std::string activity;
+  std::string cause;
+  int signal = 0;     // that ended it, else 0
+  int exit_code = 0;  // of the launcher
+  std::vector<WaitingRank> waiting;
+  std::string run_failure;  // what the ranks themselves say, if they do
+  std::string log;
+  std::vector<std::string> log_end;
+};
+
+// How a rank ended, from waitpid's status: "exit code 3 (a check failed...)",
+// "signal 9 (SIGKILL); the kernel's out-of-memory killer ...".
+// `oom_kills`: kills by it on this machine or in this container meanwhile.
+std::string DescribeEnd(int wait_status, int64_t oom_kills);
+
+// Kills by the out-of-memory killer so far: in this process's control group,
+// else on the machine.
+int64_t CountOomKills();
+
+// Lines for the console.
+std::vector<std::string> ToLines(const FailureReport& report);
+// Written atomically.
+absl::Status WriteFailureFile(const std::string& path,
+                              const FailureReport& report);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_LAUNCH_FAILURE_REPORT_H_

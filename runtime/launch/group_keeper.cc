@@ -1,0 +1,69 @@
+#include "runtime/launch/group_keeper.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+constexpr int kMaxGroups = 4096;
+
+// The keeper's life: numbers arrive, a positive one adds a group, a negative
+// one removes it. Nothing here allocates or prints.
+[[noreturn]] void Keep(int pipe) {
+  setsid();  // a terminal's signals are for others
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    signal(number, SIG_IGN);
+  }
+  // Whoever waits for the end of the launcher's output does not wait for this.
+  for (int fd = 0; fd < 3; ++fd) close(fd);
+  pid_t groups[kMaxGroups];
+  int count = 0;
+  pid_t told = 0;
+  while (true) {
+    const ssize_t n = read(pipe, &told, sizeof(told));
+    if (n < 0 && errno == EINTR) continue;
+    if (n != sizeof(told)) break;
+    if (told > 0 && count < kMaxGroups) groups[count++] = told;
+    if (told < 0) count = std::remove(groups, groups + count, -told) - groups;
+  }
+  for (int i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
+  _exit(0);
+}
+
+}  // namespace
+
+GroupKeeper::GroupKeeper() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return;
+  Socket read_end(ends[0]);
+  pipe_ = Socket(ends[1]);
+  keeper_ = fork();
+  if (keeper_ == 0) {
+    close(ends[1]);
+    Keep(ends[0]);
+  }
+}
+
+GroupKeeper::~GroupKeeper() {
+  pipe_.Close();
+  if (keeper_ > 0) waitpid(keeper_, nullptr, 0);
+}
+
+void GroupKeeper::Add(pid_t group) { Tell(group); }
+void GroupKeeper::Remove(pid_t group) { Tell(-group); }
+
+void GroupKeeper::Tell(pid_t group) {
+  // A record is far below the size up to which a pipe writes at once. Without
+  // a keeper, nothing is lost but this precaution.
+  if (pipe_.open()) (void)!write(pipe_.fd(), &group, sizeof(group));
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,217 @@
+#include "runtime/launch/launcher.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "runtime/device/host_info.h"
+#include "runtime/launch/attempt.h"
+#include "runtime/launch/failure_report.h"
+#include "runtime/launch/group_keeper.h"
+#include "runtime/launch/launch_plan.h"
+#include "runtime/launch/rank_output.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// Turns the signals that matter into a file to read, while it lives. To be made
+// before any other thread, so that all of them leave the signals alone.
+class SignalFile {
+ public:
+  SignalFile() {
+    sigset_t taken;
+    sigemptyset(&taken);
+    for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
+      struct sigaction now;
+      // nohup and the like: what is ignored stays ignored.
+      if (sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN &&
+          number != SIGCHLD) {
+        continue;
+      }
+      sigaddset(&taken, number);
+    }
+    pthread_sigmask(SIG_BLOCK, &taken, &before_);
+    file_ = Socket(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~SignalFile() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  int fd() const { return file_.fd(); }
+
+ private:
+  sigset_t before_;
+  Socket file_;
+};
+
+std::string DescribeRanks(const LaunchPlan& plan) {
+  if (plan.ranks == 1) return absl::StrCat(plan.rank(0));
+  std::vector<int> ranks;
+  for (int r = 0; r < plan.ranks; ++r) ranks.push_back(plan.rank(r));
+  if (plan.ranks > 4) {
+    return absl::StrCat("{", ranks.front(), "..", ranks.back(), "}");
+  }
+  return absl::StrCat("{", absl::StrJoin(ranks, ","), "}");
+}
+
+void Announce(const LaunchPlan& plan, const Attempt& attempt,
+              Console& console) {
+  console.Message(absl::StrCat(
+      plan.ranks, plan.ranks == 1 ? " rank" : " ranks",
+      plan.nodes == 1
+          ? std::string(" on this machine")
+          : absl::StrCat(" on node ", plan.node_rank, " of ", plan.nodes),
+      " (",
+      plan.gpus.empty() ? "cpu"
+                        : absl::StrCat("gpu ", absl::StrJoin(plan.gpus, ",")),
+      ", ", plan.gpus.empty() ? "gloo " : "", ToString(attempt.master()), "), ",
+      plan.omp_threads,
+      plan.omp_threads == 1 ? " compute thread" : " compute threads",
+      " each; logs ", attempt.log_dir(), "/rank-", DescribeRanks(plan),
+      ".{out,err}"));
+}
+
+void AnnounceOtherNodes(const LaunchOptions& options, const LaunchPlan& plan,
+                        Console& console) {
+  if (plan.nodes == 1 || plan.node_rank > 0) return;
+  console.Message("on the other nodes:");
+  for (int node = 1; node < plan.nodes; ++node) {
+    console.Line(
+        true, absl::StrCat("  ",
+                           plan.token_is_new ? absl::StrCat(kTokenVariable, "=",
+                                                            plan.token, " ")
+                                             : "",
+                           CommandForNode(options, plan, node)));
+  }
+  if (!plan.token_is_new) {
+    console.Line(true, "  with the same token by the environment or a file");
+  }
+}
+
+void Explain(const LaunchOptions& options, const LaunchPlan& plan,
+             Console& console) {
+  for (const std::string& line : plan.explanation) console.Line(false, line);
+  console.Line(
+      false, absl::StrCat("command     ", absl::StrJoin(options.command, " ")));
+}
+
+// The command of a restart: it takes up the last good checkpoint.
+std::vector<std::string> ResumeCommand(const LaunchOptions& options) {
+  std::vector<std::string> command = options.command;
+  if (options.resume_arguments.empty() ||
+      std::find(command.begin(), command.end(), options.resume_arguments[0]) !=
+          command.end()) {
+    return command;
+  }
+  command.insert(command.end(), options.resume_arguments.begin(),
+                 options.resume_arguments.end());
+  return command;
+}
+
+void TellFailure(const LaunchPlan& plan, const FailureReport& report,
+                 Console& console) {
+  const std::vector<std::string> lines = ToLines(report);
+  console.Line(true, absl::StrCat("error    ", lines[0]));
+  for (size_t i = 1; i < lines.size(); ++i) {
+    console.Line(true, absl::StrCat("         ", lines[i]));
+  }
+  absl::Status written = WriteFailureFile(plan.failure_file, report);
+  console.Line(true, written.ok()
+                         ? absl::StrCat("         report: ", plan.failure_file)
+                         : absl::StrCat("warning  ", written.message()));
+}
+
+// Why no further attempt is made; empty if one is.
+std::string WhyStop(const LaunchOptions& options, const AttemptResult& result,
+                    int attempt, const std::vector<FailureReport>& before) {
+  if (options.max_restarts == 0) return "no restarts were asked for";
+  if (result.user_signal != 0) return "a signal ended the run";
+  if (result.hopeless) {
+    return absl::StrCat("exit code ", result.exit_code,
+                        " would come again: not restarted");
+  }
+  const FailureReport& now = *result.failure;
+  for (const FailureReport& then : before) {
+    if (now.reports_steps && then.reports_steps && then.rank == now.rank &&
+        then.step == now.step) {
+      return absl::StrCat(
+          "rank ", now.rank, " failed twice at ",
+          now.step < 0 ? "its start" : absl::StrCat("step ", now.step),
+          ": not restarted");
+    }
+  }
+  if (attempt >= options.max_restarts) {
+    return absl::StrCat(
+        "all ", options.max_restarts,
+        options.max_restarts == 1 ? " restart is" : " restarts are",
+        " used up");
+  }
+  return "";
+}
+
+// Attempts until one succeeds or there is a reason to stop.
+absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
+                                const Environment& env, const LaunchPlan& plan,
+                                Console& console) {
+  const SignalFile signals;
+  GroupKeeper keeper;
+  std::vector<FailureReport> failures;
+  for (int number = 0;; ++number) {
+    AttemptOptions attempt_options;
+    attempt_options.plan = &plan;
+    attempt_options.launch = &options;
+    attempt_options.env = env;
+    attempt_options.command =
+        number == 0 ? options.command : ResumeCommand(options);
+    attempt_options.attempt = number;
+    attempt_options.signal_fd = signals.fd();
+    attempt_options.console = &console;
+    attempt_options.keeper = &keeper;
+    Attempt attempt(attempt_options);
+    HT_RETURN_IF_ERROR(attempt.Open());
+    Announce(plan, attempt, console);
+    if (number == 0) AnnounceOtherNodes(options, plan, console);
+    HT_RETURN_IF_ERROR(attempt.StartRanks());
+    const AttemptResult result = attempt.Supervise();
+    if (!result.failure) return result.exit_code;
+    TellFailure(plan, *result.failure, console);
+    const std::string stop = WhyStop(options, result, number, failures);
+    if (!stop.empty()) {
+      if (options.max_restarts > 0) console.Message(stop);
+      return result.exit_code;
+    }
+    failures.push_back(*result.failure);
+    console.Message(absl::StrCat(
+        "restart ", number + 1, " of ", options.max_restarts,
+        result.checkpoint < 0 ? std::string(" from the last good checkpoint")
+                              : absl::StrCat(" from the checkpoint of step ",
+                                             result.checkpoint)));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<int> Launch(const LaunchOptions& options,
+                           const Environment& env) {
+  HT_ASSIGN_OR_RETURN(
+      const LaunchPlan plan,
+      MakeLaunchPlan(options, env, UsableCores(), OwnAddresses()));
+  Console console(options.out_fd, options.err_fd);
+  if (options.explain) {
+    Explain(options, plan, console);
+    return 0;
+  }
+  if (options.command.empty()) {
+    return UsageError(
+        "launch: no command given: halftone launch --ranks 2 "
+        "run model.htc ...");
+  }
+  return RunAttempts(options, env, plan, console);
+}
+
+}  // namespace runtime
+}  // namespace halftone

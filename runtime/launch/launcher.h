@@ -1,0 +1,80 @@
+// Starts the ranks of this machine as processes and looks after them.
+#ifndef HALFTONE_RUNTIME_LAUNCH_LAUNCHER_H_
+#define HALFTONE_RUNTIME_LAUNCH_LAUNCHER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/rendezvous/environment.h"
+
+namespace halftone {
+namespace runtime {
+
+// Tells rank 0 how wide the terminal is on which its stderr ends; not set if
+// there is none. (Its own stderr is a pipe.)
+inline constexpr char kColumnsVariable[] = "HALFTONE_CONSOLE_COLUMNS";
+
+struct LaunchOptions {
+  // What each rank runs; command[0] is a path or is looked up in PATH.
+  std::vector<std::string> command;
+
+  // Ranks on this machine: a number, "auto" (one per GPU, else per core),
+  // "gpu", "cpu". Empty: one per entry of `gpus`, else what an operator's
+  // variables say, else 1.
+  std::string ranks;
+  // Physical ids. With CUDA_VISIBLE_DEVICES set they must be members of it.
+  std::vector<int> gpus;
+  // GPUs that the driver shows to this process, for "auto" and "gpu".
+  int visible_gpus = 0;
+
+  // 0 and -1: from an operator's or batch system's variables, else one node.
+  int nnodes = 0;
+  int node_rank = -1;
+  // "HOST:PORT", "HOST" or ":PORT" of node 0. Empty: from the environment; on
+  // one node a random port of the loopback.
+  std::string master;
+  // One address per node instead of nnodes and node_rank: this node's is the
+  // one that is an address of this machine.
+  std::vector<std::string> ips;
+  // A file of mode 0600 with the run's secret; empty: HALFTONE_TOKEN or
+  // HALFTONE_TOKEN_FILE, else a random one.
+  std::string token_file;
+
+  // Logs go to <log_dir>/attempt-K/rank-R.{out,err}. Empty: <out>/logs where
+  // the command has `--out <out>`, else a new directory under TMPDIR.
+  std::string log_dir;
+  // Ranks whose output is also shown, each line after "[R] ". Rank 0's always
+  // is, as it comes.
+  std::vector<int> tee;
+  bool tee_all = false;
+
+  // How often to start all ranks again after a failure, with
+  // `resume_arguments` added to the command (unless it has the first of them).
+  int max_restarts = 0;
+  std::vector<std::string> resume_arguments = {"--resume"};
+
+  // Tell where ranks, world and address come from, on `out_fd`; start nothing.
+  bool explain = false;
+
+  // Where rank 0's and tee'd output goes, and messages (`err_fd`).
+  int out_fd = 1;
+  int err_fd = 2;
+};
+
+// Runs the command on all ranks of this node, with `env` and what tells each
+// rank who it is. Returns the exit code: 0; that of the rank that failed first
+// (128 + n for signal n); 7 if a rank hung, or peers elsewhere are gone;
+// 128 + n if signal n ended the run. An error (kUsage, kDevice,
+// kCommunication) if the ranks could not be started.
+//
+// SIGINT, SIGTERM and SIGHUP are handed on to the ranks once; a second one
+// kills them. A rank that fails takes the others with it within two seconds.
+// To be called by a program's main thread: ranks are killed when it ends.
+absl::StatusOr<int> Launch(const LaunchOptions& options,
+                           const Environment& env = CurrentEnvironment());
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_LAUNCH_LAUNCHER_H_

@@ -1,0 +1,341 @@
+#include "runtime/launch/launcher.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kTestRank[] = "runtime/launch/test_rank";
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The process that "child N" in `text` names.
+int ChildOf(const std::string& text) {
+  int child = 0;
+  const size_t at = text.find("child ");
+  if (at == std::string::npos ||
+      !absl::SimpleAtoi(text.substr(at + 6, text.find('\n', at) - at - 6),
+                        &child)) {
+    ADD_FAILURE() << text;
+  }
+  return child;
+}
+
+// Ended, or a zombie that nobody has collected yet.
+bool IsGone(int pid) {
+  const std::string stat = ReadAll(absl::StrCat("/proc/", pid, "/stat"));
+  return stat.empty() || absl::StrContains(stat, ") Z");
+}
+
+// Launches test_rank in this process, its output in files.
+class LauncherTest : public ::testing::Test {
+ protected:
+  LauncherTest()
+      : dir_(absl::StrCat(
+            ::testing::TempDir(), "/",
+            ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    mkdir(dir_.c_str(), 0700);
+    options_.ranks = "2";
+    options_.log_dir = dir_ + "/logs";
+    options_.out_fd = OpenNew(dir_ + "/console.out");
+    options_.err_fd = OpenNew(dir_ + "/console.err");
+  }
+  ~LauncherTest() override {
+    close(options_.out_fd);
+    close(options_.err_fd);
+  }
+
+  static int OpenNew(const std::string& path) {
+    return open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  }
+  int Run(const std::vector<std::string>& actions) {
+    options_.command = {kTestRank};
+    options_.command.insert(options_.command.end(), actions.begin(),
+                            actions.end());
+    const absl::Time start = absl::Now();
+    auto code = Launch(options_);
+    elapsed_ = absl::Now() - start;
+    EXPECT_TRUE(code.ok()) << code.status();
+    return code.ok() ? *code : -1;
+  }
+  std::string Out() const { return ReadAll(dir_ + "/console.out"); }
+  std::string Err() const { return ReadAll(dir_ + "/console.err"); }
+  std::string Log(const std::string& name) const {
+    return ReadAll(dir_ + "/logs/" + name);
+  }
+  nlohmann::json Failure() const {
+    return nlohmann::json::parse(Log("failure.json"));
+  }
+
+  std::string dir_;
+  LaunchOptions options_;
+  absl::Duration elapsed_;
+};
+
+TEST_F(LauncherTest, GivesEachRankItsPlaceAndItsLogs) {
+  EXPECT_EQ(Run({"*:env=HALFTONE_RANK", "*:env=HALFTONE_LOCAL_WORLD_SIZE",
+                 "*:env=OMP_NUM_THREADS", "1:err=note"}),
+            0)
+      << Err();
+  EXPECT_THAT(Log("attempt-0/rank-0.out"), HasSubstr("HALFTONE_RANK=0\n"));
+  EXPECT_THAT(Log("attempt-0/rank-1.out"),
+              HasSubstr("HALFTONE_RANK=1\nHALFTONE_LOCAL_WORLD_SIZE=2\n"));
+  EXPECT_EQ(Log("attempt-0/rank-1.err"), "note\n");
+  EXPECT_THAT(Out(), HasSubstr("HALFTONE_RANK=0"));  // as it comes
+  EXPECT_THAT(Out(), Not(HasSubstr("HALFTONE_RANK=1")));
+  EXPECT_THAT(Err(), HasSubstr("launch   2 ranks on this machine (cpu, gloo "
+                               "127.0.0.1:"));
+  EXPECT_THAT(Err(), HasSubstr("each; logs "));
+  EXPECT_THAT(Err(), HasSubstr("/attempt-0/rank-{0,1}.{out,err}\n"));
+}
+
+TEST_F(LauncherTest, TeeShowsOtherRanksWithTheirNumber) {
+  options_.ranks = "3";
+  options_.tee = {2};
+  EXPECT_EQ(Run({"1:out=one", "2:out=two", "2:err=progress", "2:part=rest"}),
+            0);
+  EXPECT_EQ(Out(), "[2] two\n");
+  EXPECT_THAT(Err(), HasSubstr("[2] progress\n"));
+  EXPECT_THAT(Err(), HasSubstr("[2] rest\n"));
+}
+
+TEST_F(LauncherTest, WarningsAndErrorsOfAnyRankShow) {
+  EXPECT_EQ(Run({"1:err=epoch 1", "1:err=warning  disk is slow",
+                 "1:err=Error: bad", "1:err=no errors so far"}),
+            0);
+  EXPECT_THAT(Err(), HasSubstr("[1] warning  disk is slow\n"));
+  EXPECT_THAT(Err(), HasSubstr("[1] Error: bad\n"));
+  EXPECT_THAT(Err(), Not(HasSubstr("epoch 1")));
+  EXPECT_THAT(Err(), Not(HasSubstr("no errors so far")));
+}
+
+TEST_F(LauncherTest, NamesTheCulpritWithStepCauseAndLog) {
+  EXPECT_EQ(Run({"*:step=70", "1:activity=matmul fc0",
+                 "0:activity=all_reduce bucket 2", "1:err=about to die",
+                 "0:sleep=100", "1:sleep=200", "1:exit=3", "0:sleep=60000"}),
+            3);
+  EXPECT_LT(elapsed_, absl::Seconds(3));
+  EXPECT_THAT(Err(), HasSubstr("error    rank 1 failed: pid "));
+  EXPECT_THAT(Err(), HasSubstr(", cpu, step 70: exit code 3 (a check failed)"));
+  EXPECT_THAT(Err(), HasSubstr("it was in: matmul fc0"));
+  EXPECT_THAT(Err(), HasSubstr("rank 0 waits for it, step 70, in: all_reduce "
+                               "bucket 2"));
+  EXPECT_THAT(Err(), HasSubstr("| about to die"));
+  const nlohmann::json json = Failure();
+  EXPECT_EQ(json["rank"], 1);
+  EXPECT_EQ(json["step"], 70);
+  EXPECT_EQ(json["exit_code"], 3);
+  EXPECT_EQ(json["waiting"][0]["rank"], 0);
+  EXPECT_EQ(json["log_end"][0], "about to die");
+}
+
+TEST_F(LauncherTest, ASignalIs128AndItsNumber) {
+  EXPECT_EQ(Run({"1:raise=9", "0:sleep=60000"}), 137);
+  EXPECT_THAT(Err(), HasSubstr("signal 9 (SIGKILL)"));
+  EXPECT_EQ(Failure()["signal"], 9);
+  EXPECT_EQ(Run({"0:raise=6", "1:sleep=60000"}), 134);
+  EXPECT_THAT(Err(), HasSubstr("signal 6 (SIGABRT)"));
+}
+
+TEST_F(LauncherTest, AllOthersAreGoneWithinTwoSeconds) {
+  options_.ranks = "3";
+  // They refuse to end, and have children that do so too.
+  EXPECT_EQ(Run({"*:ignore=15", "0:child", "0:sleep=300", "1:sleep=300",
+                 "1:exit=9", "*:sleep=60000"}),
+            9);
+  EXPECT_LT(elapsed_, absl::Milliseconds(2600));  // 0.3 until the failure
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_TRUE(IsGone(ChildOf(Out())));
+}
+
+TEST_F(LauncherTest, TheCulpritIsWhoFailedByItself) {
+  // Rank 0 notices first that its peer is gone, and says 7.
+  EXPECT_EQ(Run({"0:sleep=100", "0:exit=7", "1:sleep=200", "1:exit=6"}), 6);
+  EXPECT_THAT(Err(), HasSubstr("rank 1 failed"));
+}
+
+TEST_F(LauncherTest, AHungRankIsNamedByThoseWhoWaited) {
+  EXPECT_EQ(Run({"*:step=5", "1:activity=reading data", "0:sleep=100",
+                 "0:late=1", "0:exit=7", "1:sleep=60000"}),
+            7);
+  EXPECT_LT(elapsed_, absl::Seconds(3));
+  EXPECT_THAT(Err(), HasSubstr("error    rank 1 failed: "));
+  EXPECT_THAT(Err(), HasSubstr("step 5: it hung: the others waited"));
+  EXPECT_THAT(Err(), HasSubstr("it was in: reading data"));
+  EXPECT_THAT(Err(), HasSubstr("the ranks say: rank 1 is late"));
+  EXPECT_EQ(Failure()["rank"], 1);
+}
+
+TEST_F(LauncherTest, RestartsFromTheCheckpoint) {
+  options_.max_restarts = 2;
+  EXPECT_EQ(Run({"0:checkpoint=64", "*:step=70", "a0/1:sleep=100",
+                 "a0/1:raise=9", "a0/0:sleep=60000", "*:out=done"}),
+            0)
+      << Err();
+  EXPECT_THAT(Err(), HasSubstr("restart 1 of 2 from the checkpoint of step "
+                               "64\n"));
+  EXPECT_EQ(Log("attempt-1/rank-1.out"), "done\nresumed\n");
+  EXPECT_THAT(Log("attempt-0/rank-1.out"), Not(HasSubstr("resumed")));
+}
+
+TEST_F(LauncherTest, TheSameDeathTwiceStopsTheRestarts) {
+  options_.max_restarts = 5;
+  EXPECT_EQ(Run({"*:step=70", "1:raise=9", "0:sleep=60000"}), 137);
+  EXPECT_THAT(Err(), HasSubstr("restart 1 of 5"));
+  EXPECT_THAT(Err(), Not(HasSubstr("restart 2 of 5")));
+  EXPECT_THAT(Err(), HasSubstr("rank 1 failed twice at step 70"));
+}
+
+TEST_F(LauncherTest, AnExitCodeThatWouldComeAgainStopsTheRestarts) {
+  options_.max_restarts = 5;
+  EXPECT_EQ(Run({"1:exit=1", "0:sleep=60000"}), 1);
+  EXPECT_THAT(Err(), HasSubstr("exit code 1 would come again"));
+}
+
+TEST_F(LauncherTest, RestartsAreUsedUp) {
+  options_.max_restarts = 1;
+  EXPECT_EQ(Run({"a0/*:step=1", "a1/*:step=2", "1:raise=9", "0:sleep=60000"}),
+            137);
+  EXPECT_THAT(Err(), HasSubstr("all 1 restart is used up"));
+}
+
+TEST_F(LauncherTest, ACommandThatIsNotThereIsAnError) {
+  options_.command = {"no-such-program"};
+  auto code = Launch(options_);
+  EXPECT_EQ(ExitCodeOf(code.status()), ExitCode::kUsage);
+  EXPECT_THAT(std::string(code.status().message()),
+              HasSubstr("cannot start no-such-program: it is not in PATH"));
+  options_.command.clear();
+  EXPECT_EQ(ExitCodeOf(Launch(options_).status()), ExitCode::kUsage);
+}
+
+TEST_F(LauncherTest, ExplainStartsNothing) {
+  options_.explain = true;
+  options_.command = {"no-such-program", "run"};
+  auto code = Launch(options_);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0);
+  EXPECT_THAT(Out(), HasSubstr("ranks       2 here"));
+  EXPECT_THAT(Out(), HasSubstr("loopback, a random port"));
+  EXPECT_THAT(Out(), HasSubstr("command     no-such-program run"));
+  EXPECT_EQ(Err(), "");
+}
+
+// A launcher in a process of its own, to which signals are sent.
+class SignalTest : public LauncherTest {
+ protected:
+  void Start(const std::vector<std::string>& actions) {
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, options_.out_fd, 1);
+    posix_spawn_file_actions_adddup2(&files, options_.err_fd, 2);
+    std::vector<std::string> words = {kTestRank,        "launch", "2",
+                                      options_.log_dir, "0",      kTestRank};
+    words.insert(words.end(), actions.begin(), actions.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(&word[0]);
+    argv.push_back(nullptr);
+    ASSERT_EQ(
+        posix_spawn(&pid_, kTestRank, &files, nullptr, argv.data(), environ),
+        0);
+    posix_spawn_file_actions_destroy(&files);
+  }
+  // Until all ranks have printed "ready".
+  void AwaitReady() {
+    for (int i = 0; i < 2000; ++i) {
+      if (absl::StrContains(Log("attempt-0/rank-0.out"), "ready") &&
+          absl::StrContains(Log("attempt-0/rank-1.out"), "ready")) {
+        return;
+      }
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    FAIL() << Err();
+  }
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  pid_t pid_ = -1;
+};
+
+TEST_F(SignalTest, TheFirstLetsTheRanksFinish) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    for (const char* rank : {"0", "1"}) {  // of the signal before
+      unlink(absl::StrCat(dir_, "/logs/attempt-0/rank-", rank, ".out").c_str());
+    }
+    Start({"*:finish"});
+    AwaitReady();
+    kill(pid_, number);
+    EXPECT_EQ(Wait(), 128 + number);
+    EXPECT_EQ(Log("attempt-0/rank-0.out"), "ready\nsaved\n");
+    EXPECT_EQ(Log("attempt-0/rank-1.out"), "ready\nsaved\n");
+    EXPECT_THAT(Err(), HasSubstr("the ranks finish their step"));
+    EXPECT_THAT(Err(), Not(HasSubstr("failed")));
+  }
+}
+
+TEST_F(SignalTest, TheSecondStopsThemNow) {
+  Start({"*:ignore=2", "*:out=ready", "*:sleep=60000"});
+  AwaitReady();
+  kill(pid_, SIGINT);
+  absl::SleepFor(absl::Milliseconds(200));
+  const absl::Time start = absl::Now();
+  kill(pid_, SIGINT);
+  EXPECT_EQ(Wait(), 130);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+  EXPECT_THAT(Err(), HasSubstr("SIGINT again: the ranks are killed"));
+}
+
+TEST_F(SignalTest, AFailureWhileFinishingCounts) {
+  Start({"0:finish", "1:out=ready", "1:ignore=2", "1:sleep=500", "1:exit=8"});
+  AwaitReady();
+  kill(pid_, SIGINT);
+  EXPECT_EQ(Wait(), 8);
+}
+
+TEST_F(SignalTest, RanksDoNotOutliveALauncherThatIsKilled) {
+  // Nor do children of theirs, though they ignore signals.
+  Start({"*:child", "*:out=ready", "*:sleep=60000"});
+  AwaitReady();
+  kill(pid_, SIGKILL);
+  Wait();
+  const int child = ChildOf(Log("attempt-0/rank-0.out"));
+  const absl::Time limit = absl::Now() + absl::Seconds(2);
+  while (!IsGone(child) && absl::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_TRUE(IsGone(child));
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,139 @@
+#include "runtime/launch/rank_output.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+constexpr size_t kTailLines = 12;
+constexpr size_t kMaxLine = 64 << 10;  // a longer one is cut in pieces
+
+void WriteAll(int fd, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n >= 0) {
+      bytes.remove_prefix(n);
+    } else if (errno == EAGAIN) {
+      pollfd wait = {fd, POLLOUT, 0};
+      poll(&wait, 1, 1000);
+    } else if (errno != EINTR) {
+      return;  // nobody reads any more, or the disk is full: the run goes on
+    }
+  }
+}
+
+}  // namespace
+
+void Console::Raw(bool is_err, absl::string_view bytes) {
+  if (bytes.empty()) return;
+  at_line_start_ = bytes.back() == '\n';
+  WriteAll(is_err ? err_fd_ : out_fd_, bytes);
+}
+
+void Console::Line(bool is_err, absl::string_view line) {
+  Raw(is_err, absl::StrCat(at_line_start_ ? "" : "\n", line, "\n"));
+}
+
+void Console::Message(absl::string_view text) {
+  Line(true, absl::StrCat("launch   ", text));
+}
+
+bool IsAlarm(absl::string_view line) {
+  line = absl::StripLeadingAsciiWhitespace(line);
+  // Colours, "[", "***" and the like before the word.
+  while (!line.empty() && !absl::ascii_isalpha(line[0])) {
+    const size_t end = line[0] == '\x1b' ? line.find('m') : 0;
+    line.remove_prefix(end == absl::string_view::npos ? line.size() : end + 1);
+  }
+  size_t length = 0;
+  while (length < line.size() && absl::ascii_isalpha(line[length])) ++length;
+  const std::string word = absl::AsciiStrToLower(line.substr(0, length));
+  for (absl::string_view alarm : {"error", "warning", "warn", "fatal",
+                                  "critical", "traceback", "panic"}) {
+    if (word == alarm) return true;
+  }
+  for (absl::string_view mark :
+       {"terminate called", "Sanitizer: ", "Check failed", "Assertion `",
+        "FATAL:", ": error:", "Segmentation fault"}) {
+    if (absl::StrContains(line, mark)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(
+    const std::string& path, int rank, bool is_err, Show show,
+    Console* console) {
+  Socket file(open(path.c_str(),
+                   O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.open()) {
+    return ModelError("cannot write ", path, ": ", std::strerror(errno),
+                      "; choose another --log-dir");
+  }
+  return absl::WrapUnique(
+      new RankOutput(path, std::move(file), rank, is_err, show, console));
+}
+
+RankOutput::RankOutput(const std::string& path, Socket file, int rank,
+                       bool is_err, Show show, Console* console)
+    : path_(path),
+      file_(std::move(file)),
+      rank_(rank),
+      is_err_(is_err),
+      show_(show),
+      console_(console) {}
+
+bool RankOutput::Pump(int from) {
+  char buffer[16384];
+  // A rank that prints without end must not keep the others waiting.
+  for (int round = 0; round < 16; ++round) {
+    const ssize_t n = read(from, buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN;
+    if (n == 0) return false;
+    Take(absl::string_view(buffer, n));
+  }
+  return true;
+}
+
+void RankOutput::Take(absl::string_view bytes) {
+  WriteAll(file_.fd(), bytes);
+  if (show_ == Show::kAll) console_->Raw(is_err_, bytes);
+  for (char c : bytes) {
+    if (c == '\n' || line_.size() >= kMaxLine) TakeLine();
+    if (c == '\r') {
+      line_.clear();  // what a terminal would show is what comes after
+    } else if (c != '\n') {
+      line_.push_back(c);
+    }
+  }
+}
+
+void RankOutput::TakeLine() {
+  const bool shown =
+      show_ == Show::kTee || (show_ == Show::kAlarms && IsAlarm(line_));
+  if (shown) {
+    console_->Line(is_err_, absl::StrCat("[", rank_, "] ", line_));
+  }
+  tail_.push_back(line_);
+  if (tail_.size() > kTailLines) tail_.pop_front();
+  line_.clear();
+}
+
+void RankOutput::Finish() {
+  if (!line_.empty()) TakeLine();
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,81 @@
+// What ranks print: to their log files, and what of it the console shows.
+#ifndef HALFTONE_RUNTIME_LAUNCH_RANK_OUTPUT_H_
+#define HALFTONE_RUNTIME_LAUNCH_RANK_OUTPUT_H_
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/rendezvous/socket.h"
+
+namespace halftone {
+namespace runtime {
+
+// stdout and stderr of the launcher. Whole lines do not land inside a line of
+// rank 0 that is not finished.
+class Console {
+ public:
+  Console(int out_fd, int err_fd) : out_fd_(out_fd), err_fd_(err_fd) {}
+
+  void Raw(bool is_err, absl::string_view bytes);
+  void Line(bool is_err, absl::string_view line);
+  // "launch   " and the text, on stderr.
+  void Message(absl::string_view text);
+
+ private:
+  int out_fd_;
+  int err_fd_;
+  bool at_line_start_ = true;
+};
+
+// Whether a line of stderr is a warning or an error: its first word says so, or
+// it is what a crash leaves.
+bool IsAlarm(absl::string_view line);
+
+// One stream of one rank.
+class RankOutput {
+ public:
+  enum class Show : uint8_t {
+    kAll,     // as it comes
+    kTee,     // every line, after "[R] "
+    kAlarms,  // lines that are alarms, after "[R] "
+    kNothing,
+  };
+
+  // Writes to a new file `path`.
+  static absl::StatusOr<std::unique_ptr<RankOutput>> Open(
+      const std::string& path, int rank, bool is_err, Show show,
+      Console* console);
+
+  // Takes what can be read from `from` now; false at the end of the stream.
+  bool Pump(int from);
+  // The stream has ended: a last line without an end is a line too.
+  void Finish();
+
+  const std::string& path() const { return path_; }
+  // The last lines.
+  const std::deque<std::string>& tail() const { return tail_; }
+
+ private:
+  RankOutput(const std::string& path, Socket file, int rank, bool is_err,
+             Show show, Console* console);
+  void Take(absl::string_view bytes);
+  void TakeLine();
+
+  std::string path_;
+  Socket file_;
+  int rank_;
+  bool is_err_;
+  Show show_;
+  Console* console_;
+  std::string line_;  // not finished yet
+  std::deque<std::string> tail_;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_LAUNCH_RANK_OUTPUT_H_
