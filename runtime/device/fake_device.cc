@@ -213,7 +213,7 @@ class FakeDeviceImpl : public FakeDevice {
   absl::string_view kind() const override { return "fake"; }
   int ordinal() const override { return 0; }
   std::string Description() const override { return "fake device"; }
-  std::string target() const override { return "fake"; }
+  std::string target() const override { return "cpu"; }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
     HT_ASSIGN_OR_RETURN(int64_t free, FreeBytes());

@@ -1,0 +1,250 @@
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "graph/base/error.h"
+#include "graph/base/philox.h"
+#include "graph/base/text.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/idx_file.h"
+#include "runtime/data/resize.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+int64_t Elements(const FeedSpec& feed) {
+  int64_t n = 1;
+  for (int64_t d : feed.dims) n *= d;
+  return n;
+}
+
+std::string Describe(const FeedSpec& feed) {
+  return absl::StrCat(Name(feed.dtype), "[B", feed.dims.empty() ? "" : ",",
+                      absl::StrJoin(feed.dims, ","), "]");
+}
+
+// An image feed and a label feed over two IDX arrays, resized on opening.
+class IdxDataset : public Dataset {
+ public:
+  IdxDataset(std::string description, IdxArray images,
+             std::vector<uint8_t> labels, int image_feed)
+      : description_(std::move(description)),
+        images_(std::move(images)),
+        labels_(std::move(labels)),
+        image_feed_(image_feed) {}
+
+  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
+  absl::Status Read(int64_t index, int feed,
+                    absl::Span<uint8_t> out) const override {
+    if (feed == image_feed_) {
+      std::memcpy(out.data(), &images_.bytes[index * out.size()], out.size());
+    } else {
+      const int64_t label = labels_[index];
+      std::memcpy(out.data(), &label, sizeof(label));
+    }
+    return absl::OkStatus();
+  }
+  std::string Description() const override { return description_; }
+
+ private:
+  std::string description_;
+  IdxArray images_;  // resized: one image is exactly the feed's bytes
+  std::vector<uint8_t> labels_;
+  int image_feed_;
+};
+
+// Deterministic noise with labels that it predicts a little: for benchmarks.
+class SyntheticDataset : public Dataset {
+ public:
+  SyntheticDataset(std::vector<FeedSpec> feeds, int64_t size, int64_t seed)
+      : feeds_(std::move(feeds)), size_(size), seed_(seed) {}
+
+  int64_t size() const override { return size_; }
+  absl::Status Read(int64_t index, int feed,
+                    absl::Span<uint8_t> out) const override {
+    const FeedSpec& spec = feeds_[feed];
+    const uint64_t key =
+        PhiloxKey(static_cast<uint64_t>(seed_), 0xda7a0000u + feed);
+    const int64_t n = Elements(spec);
+    for (int64_t i = 0; i < n; ++i) {
+      const Philox4 draw = PhiloxDraw(key, 0, static_cast<uint64_t>(index),
+                                      static_cast<uint32_t>(i / 4));
+      Store(spec, draw.x[i % 4], i, out.data());
+    }
+    return absl::OkStatus();
+  }
+  std::string Description() const override {
+    return absl::StrCat("synthetic, ", size_, " samples");
+  }
+
+ private:
+  static void Store(const FeedSpec& spec, uint32_t bits, int64_t i,
+                    uint8_t* out) {
+    if (spec.dtype == DType::kF32) {
+      const float value = 2 * ToUniform(bits) - 1;
+      std::memcpy(out + 4 * i, &value, sizeof(value));
+    } else if (spec.dtype == DType::kU8 || spec.dtype == DType::kBool) {
+      out[i] = spec.dtype == DType::kBool ? bits & 1 : bits & 0xff;
+    } else {
+      const int64_t bound = spec.classes > 0 ? spec.classes : 2;
+      const int64_t value = bits % bound;
+      const auto narrow = static_cast<int32_t>(value);
+      const int size = SizeOf(spec.dtype);
+      std::memcpy(out + size * i,
+                  size == 4 ? static_cast<const void*>(&narrow) : &value, size);
+    }
+  }
+
+  std::vector<FeedSpec> feeds_;
+  int64_t size_, seed_;
+};
+
+struct IdxFeeds {
+  int image = -1, label = -1;
+};
+
+// The reader's names are "image" and "label"; --feed maps them.
+absl::StatusOr<IdxFeeds> MatchFeeds(absl::Span<const FeedSpec> feeds,
+                                    absl::Span<const std::string> feed_map) {
+  std::string image = "image", label = "label";
+  for (const std::string& item : feed_map) {
+    if (absl::StartsWith(item, "image=")) {
+      image = item.substr(6);
+    } else if (absl::StartsWith(item, "label=")) {
+      label = item.substr(6);
+    } else {
+      return UsageError("--feed ", item, ": expected image=NAME or label=NAME");
+    }
+  }
+  IdxFeeds found;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    names.push_back(feeds[i].name);
+    if (feeds[i].name == image) found.image = static_cast<int>(i);
+    if (feeds[i].name == label) found.label = static_cast<int>(i);
+  }
+  if (found.image < 0 || found.label < 0 || feeds.size() != 2) {
+    return ModelError("idx data feeds ", image, " and ", label,
+                      "; the model's feeds are ", absl::StrJoin(names, ", "),
+                      "; map them with --feed image=NAME --feed label=NAME");
+  }
+  const FeedSpec& x = feeds[found.image];
+  if (x.dtype != DType::kU8 || x.dims.size() < 2 ||
+      Elements(x) != x.dims.back() * x.dims[x.dims.size() - 2]) {
+    return ModelError("feed ", x.name,
+                      ": idx images are u8[B,1,H,W], the "
+                      "model expects ",
+                      Describe(x));
+  }
+  const FeedSpec& y = feeds[found.label];
+  if (y.dtype != DType::kI64 || Elements(y) != 1) {
+    return ModelError("feed ", y.name,
+                      ": idx labels are i64[B], the model "
+                      "expects ",
+                      Describe(y));
+  }
+  return found;
+}
+
+void ResizeAll(IdxArray& images, int64_t height, int64_t width) {
+  const int64_t n = images.dims[0], h = images.dims[1], w = images.dims[2];
+  if (h == height && w == width) return;
+  std::string resized(n * height * width, '\0');
+  for (int64_t i = 0; i < n; ++i) {
+    ResizeBilinear(reinterpret_cast<const uint8_t*>(&images.bytes[i * h * w]),
+                   h, w,
+                   reinterpret_cast<uint8_t*>(&resized[i * height * width]),
+                   height, width);
+  }
+  images.bytes = std::move(resized);
+  images.dims = {n, height, width};
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxSplit(
+    const std::string& directory, absl::string_view split,
+    absl::Span<const FeedSpec> feeds, const IdxFeeds& match) {
+  const std::string images_path =
+      absl::StrCat(directory, "/", split, "-images-idx3-ubyte");
+  const std::string labels_path =
+      absl::StrCat(directory, "/", split, "-labels-idx1-ubyte");
+  HT_ASSIGN_OR_RETURN(IdxArray images, ReadIdx(images_path));
+  HT_ASSIGN_OR_RETURN(IdxArray labels, ReadIdx(labels_path));
+  if (images.dims.size() != 3 || images.dims[1] < 1 || images.dims[2] < 1) {
+    return ModelError(images_path, ": expected images of 3 dims, found ",
+                      absl::StrJoin(images.dims, "x"));
+  }
+  if (labels.dims.size() != 1) {
+    return ModelError(labels_path, ": expected labels of 1 dim, found ",
+                      labels.dims.size());
+  }
+  if (images.dims[0] != labels.dims[0]) {
+    return ModelError(images_path, ": ", images.dims[0], " images, but ",
+                      labels_path, " has ", labels.dims[0], " labels");
+  }
+  const FeedSpec& x = feeds[match.image];
+  const int64_t classes = feeds[match.label].classes;
+  std::vector<uint8_t> values(labels.bytes.begin(), labels.bytes.end());
+  for (size_t i = 0; classes > 0 && i < values.size(); ++i) {
+    if (values[i] >= classes) {
+      return ModelError(labels_path, ": label ", values[i], " of sample ", i,
+                        ": expected 0 to ", classes - 1, " (the model has ",
+                        classes, " classes)");
+    }
+  }
+  const std::string description =
+      absl::StrCat(images.dims[1], "x", images.dims[2], " -> ",
+                   x.dims[x.dims.size() - 2], "x", x.dims.back());
+  ResizeAll(images, x.dims[x.dims.size() - 2], x.dims.back());
+  return std::unique_ptr<Dataset>(std::make_unique<IdxDataset>(
+      description, std::move(images), std::move(values), match.image));
+}
+
+absl::StatusOr<OpenedData> OpenIdx(const std::string& directory,
+                                   absl::Span<const FeedSpec> feeds,
+                                   absl::Span<const std::string> feed_map) {
+  HT_ASSIGN_OR_RETURN(const IdxFeeds match, MatchFeeds(feeds, feed_map));
+  OpenedData data;
+  HT_ASSIGN_OR_RETURN(data.train,
+                      OpenIdxSplit(directory, "train", feeds, match));
+  HT_ASSIGN_OR_RETURN(data.test, OpenIdxSplit(directory, "t10k", feeds, match));
+  return data;
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedData> OpenData(absl::string_view source,
+                                    absl::Span<const FeedSpec> feeds,
+                                    absl::Span<const std::string> feed_map,
+                                    int64_t seed) {
+  absl::string_view rest = source;
+  if (absl::ConsumePrefix(&rest, "idx:")) {
+    return OpenIdx(std::string(rest), feeds, feed_map);
+  }
+  if (absl::ConsumePrefix(&rest, "synthetic")) {
+    int64_t size = 1024;
+    if (!rest.empty() && (!absl::ConsumePrefix(&rest, ":") ||
+                          !absl::SimpleAtoi(rest, &size) || size < 1)) {
+      return UsageError("--data ", source,
+                        ": expected synthetic or synthetic:SAMPLES");
+    }
+    const std::vector<FeedSpec> specs(feeds.begin(), feeds.end());
+    OpenedData data;
+    data.train = std::make_unique<SyntheticDataset>(specs, size, seed);
+    data.test = std::make_unique<SyntheticDataset>(
+        specs, std::max<int64_t>(size / 4, 1), seed + 1);
+    return data;
+  }
+  const std::vector<std::string> known = {"idx", "synthetic"};
+  const std::string kind(source.substr(0, source.find(':')));
+  return UsageError("--data ", source, ": unknown kind of data \"", kind,
+                    "\"; known: idx:DIR, synthetic[:SAMPLES]",
+                    NearestHint(kind, known));
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,55 @@
+// The memory of an executor: one arena per kind, two kinds per entry.
+#ifndef HALFTONE_RUNTIME_EXEC_ARENAS_H_
+#define HALFTONE_RUNTIME_EXEC_ARENAS_H_
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "runtime/device/device.h"
+#include "runtime/plan/plan.h"
+
+namespace halftone {
+namespace runtime {
+
+class Arenas {
+ public:
+  explicit Arenas(Device* device) : device_(device) {}
+
+  // Notes a plan's sizes; memory is taken by Allocate.
+  void Reserve(const Plan& plan);
+  // Bytes that Allocate would bring the total to.
+  int64_t reserved_bytes() const;
+  int64_t allocated_bytes() const;
+  // Makes every arena at least as large as reserved. Those that grow lose
+  // their content (state never grows); communication and result arenas are
+  // zeroed. Returns whether any pointer changed.
+  absl::StatusOr<bool> Allocate(Stream& stream);
+
+  // The address of a slice of `entry`; null for an empty slice.
+  char* At(const std::string& entry, const Slice& slice) const;
+  char* State(int64_t offset) const;
+
+ private:
+  struct Arena {
+    int64_t reserved = 0;
+    std::unique_ptr<Memory> memory;
+  };
+  static bool PerEntry(ArenaKind kind) {
+    return kind == ArenaKind::kCommunication || kind == ArenaKind::kResult;
+  }
+  Arena& Of(const std::string& entry, ArenaKind kind);
+  template <typename Visit>
+  void ForEach(Visit visit) const;
+
+  Device* device_;
+  std::array<Arena, kArenas> shared_;
+  std::map<std::string, std::array<Arena, kArenas>> per_entry_;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_EXEC_ARENAS_H_

@@ -1,0 +1,117 @@
+// One rank on one device: plans, arenas, kernel instances, steps.
+//
+//   Prepare every binding -> Initialize or WriteCell -> { Feed, Execute,
+//   Read at most two steps later } ...
+//
+// A step is all or nothing: what a rejected step may not change is guarded in
+// the program itself. Execute enqueues only: it allocates nothing, looks
+// nothing up and does not wait for the device.
+#ifndef HALFTONE_RUNTIME_EXEC_EXECUTOR_H_
+#define HALFTONE_RUNTIME_EXEC_EXECUTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "graph/ir/program.h"
+#include "kernels/kernel_registry.h"
+#include "runtime/collective/communicator.h"
+#include "runtime/device/device.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/tuning_table.h"
+
+namespace halftone {
+namespace runtime {
+
+struct ExecutorOptions {
+  bool deterministic = true;
+  bool use_graphs = true;  // --no-graph switches replay off
+  std::vector<std::string> fetches;
+  int64_t memory_limit = 0;  // bytes; 0: what the device has
+};
+
+// The results of one step, on the host. Views live until three further steps
+// have been executed.
+class StepView {
+ public:
+  struct Item {
+    absl::string_view name;
+    const kernels::TensorDesc* desc;
+    const void* data;
+  };
+  explicit StepView(absl::Span<const Item> items) : items_(items) {}
+  absl::Span<const Item> items() const { return items_; }
+  bool Has(absl::string_view name) const;
+  // A scalar result as double, whatever its dtype; 0 if there is none.
+  double Scalar(absl::string_view name) const;
+
+ private:
+  absl::Span<const Item> items_;
+};
+
+// What one step feeds; the bytes are copied before Execute returns.
+struct FeedData {
+  std::string name;
+  absl::Span<const uint8_t> bytes;  // logical row-major, exactly the slot's
+};
+
+class Executor {
+ public:
+  // All arguments outlive the executor. Ranks compare the program's hash.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(
+      const Program* program, const kernels::KernelRegistry* kernels,
+      Device* device, Communicator* communicator, TuningTable tuning,
+      const ExecutorOptions& options);
+  virtual ~Executor() = default;
+
+  // A prepared (entry, symbols): planned, its kernels instantiated. Prepare
+  // all before the first step; a binding that does not fit is refused
+  // (kOutOfMemory) with the largest buffers and what would help. All ranks
+  // call it in the same order (ranks may bind different symbols).
+  virtual absl::StatusOr<int> Prepare(absl::string_view entry,
+                                      const SymbolValues& symbols) = 0;
+  virtual const Plan& plan(int binding) const = 0;
+
+  // Runs `init` with the seed, then `derive`, and broadcasts rank 0's state.
+  virtual absl::Status Initialize(int64_t seed) = 0;
+  // Recomputes the derived cells: after cells were written.
+  virtual absl::Status Derive() = 0;
+  // Gives all ranks rank 0's cells; all ranks call it together.
+  virtual absl::Status BroadcastState() = 0;
+
+  // Enqueues a step of a prepared binding and returns its ticket: 0, 1, ...
+  virtual absl::StatusOr<int64_t> Execute(
+      int binding, absl::Span<const FeedData> feeds) = 0;
+  // Waits for the ticket's results. At most two steps may be unread.
+  virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
+  // Names the first op whose output is not finite, by running the last
+  // executed step again from its kept feeds, clock and scale, and putting the
+  // state back; "" if none is. All ranks call it together.
+  virtual absl::StatusOr<std::string> FirstNonFinite() = 0;
+
+  // Cells in logical row-major order; they synchronise with the device.
+  virtual absl::Status ReadCell(CellId cell, std::string* bytes) = 0;
+  virtual absl::Status WriteCell(CellId cell, absl::string_view bytes) = 0;
+
+  virtual const Program& program() const = 0;
+  virtual const TuningTable& tuning() const = 0;
+  virtual Communicator& communicator() = 0;
+  // Bytes allocated on the device by now, and the plans' largest prediction.
+  virtual int64_t allocated_bytes() const = 0;
+  virtual int64_t planned_bytes() const = 0;
+  // Milliseconds of the last read step by role (host clock on a CPU).
+  struct Times {
+    double forward_backward = 0, communicate = 0, update = 0;
+  };
+  virtual Times times() const = 0;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_EXEC_EXECUTOR_H_

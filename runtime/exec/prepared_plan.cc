@@ -1,0 +1,183 @@
+#include "runtime/exec/prepared_plan.h"
+
+#include <chrono>
+#include <utility>
+
+#include "graph/base/error.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Milliseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+int PartOf(Role role) {
+  switch (role) {
+    case Role::kForward:
+    case Role::kBackward:
+      return 0;
+    case Role::kCommunicate:
+      return 1;
+    case Role::kLossScale:
+    case Role::kOptimize:
+      return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Create(
+    Plan plan, const kernels::BindContext& bind, Device* device,
+    ExecutorStreams* streams) {
+  std::unique_ptr<PreparedPlan> prepared(
+      new PreparedPlan(std::move(plan), device, streams));
+  HT_RETURN_IF_ERROR(prepared->Instantiate(bind));
+  HT_RETURN_IF_ERROR(prepared->PrepareRing());
+  return prepared;
+}
+
+absl::Status PreparedPlan::Instantiate(const kernels::BindContext& bind) {
+  int events = 0;
+  for (const Step& step : plan_.steps) {
+    events = std::max(events, step.records + 1);
+    Ready ready;
+    ready.step = &step;
+    ready.part = PartOf(step.role);
+    ready.stream = step.stream == StreamKind::kCompute
+                       ? streams_->compute.get()
+                       : streams_->communicate.get();
+    if (step.kind == Step::Kind::kKernel) {
+      const kernels::BoundOp bound(*step.block, step.block->op(step.op),
+                                   plan_.symbols, bind);
+      auto instance = step.candidate->prepare(bound, *device_);
+      if (!instance.ok()) {
+        return Annotate(
+            instance.status(),
+            absl::StrCat(step.name, " (", step.candidate->name, " kernel)"));
+      }
+      ready.instance = std::move(*instance);
+    }
+    ready_.push_back(std::move(ready));
+  }
+  for (int e = 0; e < events; ++e) {
+    HT_ASSIGN_OR_RETURN(auto event, device_->CreateEvent());
+    events_.push_back(std::move(event));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedPlan::PrepareRing() {
+  const int64_t bytes = plan_.arena_bytes[static_cast<int>(ArenaKind::kResult)];
+  HT_ASSIGN_OR_RETURN(computed_, device_->CreateEvent());
+  if (bytes > 0) {
+    HT_ASSIGN_OR_RETURN(ring_, device_->AllocatePinned(kRing * bytes));
+  }
+  for (int slot = 0; slot < kRing; ++slot) {
+    HT_ASSIGN_OR_RETURN(copied_[slot], device_->CreateEvent());
+    for (const PlannedResult& result : plan_.results) {
+      items_[slot].push_back({result.name, &result.desc,
+                              static_cast<const char*>(ring_->data()) +
+                                  slot * bytes + result.slice.offset});
+    }
+  }
+  return absl::OkStatus();
+}
+
+void PreparedPlan::Resolve(const Arenas& arenas) {
+  for (Ready& ready : ready_) {
+    ready.inputs.clear();
+    ready.outputs.clear();
+    for (const Slice& slice : ready.step->inputs) {
+      ready.inputs.push_back(arenas.At(plan_.entry, slice));
+    }
+    for (const Slice& slice : ready.step->outputs) {
+      ready.outputs.push_back(arenas.At(plan_.entry, slice));
+    }
+    ready.workspace = arenas.At(plan_.entry, ready.step->workspace);
+  }
+  feeds_.clear();
+  for (const PlannedFeed& feed : plan_.feeds) {
+    feeds_.push_back(arenas.At(plan_.entry, feed.slice));
+  }
+  const int64_t bytes = plan_.arena_bytes[static_cast<int>(ArenaKind::kResult)];
+  result_block_ = arenas.At(plan_.entry, {ArenaKind::kResult, 0, bytes});
+  graph_.reset();
+}
+
+absl::Status PreparedPlan::EnqueueStep(const Ready& ready,
+                                       Communicator& communicator) {
+  const Step& step = *ready.step;
+  switch (step.kind) {
+    case Step::Kind::kKernel:
+      return ready.instance->Enqueue(
+          {ready.inputs, ready.outputs, ready.workspace}, *ready.stream);
+    case Step::Kind::kAllReduce:
+      return communicator.AllReduce(ready.outputs[0], step.count, step.dtype,
+                                    ReduceOp::kSum, step.pre_scale,
+                                    *ready.stream);
+    case Step::Kind::kBroadcast:
+      return communicator.Broadcast(ready.outputs[0], step.outputs[0].bytes,
+                                    step.root, *ready.stream);
+    case Step::Kind::kCopy:
+      return ready.stream->Copy(ready.outputs[0], ready.inputs[0],
+                                step.outputs[0].bytes);
+    case Step::Kind::kZero:
+      return ready.stream->Fill(ready.outputs[0], 0, step.outputs[0].bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedPlan::Enqueue(Communicator& communicator,
+                                   const AfterStep* after) {
+  double spent[3] = {0, 0, 0};
+  int part = 0;
+  Clock::time_point since = Clock::now();
+  for (const Ready& ready : ready_) {
+    if (ready.part != part) {  // the clock is read where the part changes
+      const Clock::time_point now = Clock::now();
+      spent[part] += Milliseconds(now - since);
+      since = now;
+      part = ready.part;
+    }
+    for (int event : ready.step->waits) {
+      HT_RETURN_IF_ERROR(ready.stream->Wait(*events_[event]));
+    }
+    const absl::Status status = EnqueueStep(ready, communicator);
+    if (!status.ok()) return Annotate(status, ready.step->name);
+    if (ready.step->records >= 0) {
+      HT_RETURN_IF_ERROR(ready.stream->Record(*events_[ready.step->records]));
+    }
+    if (after != nullptr) {
+      HT_RETURN_IF_ERROR((*after)(*ready.step, ready.outputs));
+    }
+  }
+  spent[part] += Milliseconds(Clock::now() - since);
+  times_ = {spent[0], spent[1], spent[2]};
+  return absl::OkStatus();
+}
+
+absl::Status PreparedPlan::EnqueueResults(int slot) {
+  HT_RETURN_IF_ERROR(streams_->compute->Record(*computed_));
+  HT_RETURN_IF_ERROR(streams_->copy_out->Wait(*computed_));
+  const int64_t bytes = plan_.arena_bytes[static_cast<int>(ArenaKind::kResult)];
+  if (bytes > 0) {
+    char* to = static_cast<char*>(ring_->data()) + slot * bytes;
+    HT_RETURN_IF_ERROR(streams_->copy_out->Copy(to, result_block_, bytes));
+  }
+  HT_RETURN_IF_ERROR(streams_->copy_out->Record(*copied_[slot]));
+  // The next step may overwrite the results only when they are copied.
+  return streams_->compute->Wait(*copied_[slot]);
+}
+
+absl::StatusOr<StepView> PreparedPlan::Results(int slot) {
+  HT_RETURN_IF_ERROR(copied_[slot]->Synchronize());
+  return StepView(items_[slot]);
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,300 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/check.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "runtime/plan/draft.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using kernels::BoundOp;
+using kernels::Candidate;
+
+// p = 2^-ceil(log2 N): the largest power of two that keeps a sum of N equal
+// terms no larger than one of them.
+float PreScale(int world_size) {
+  float p = 1;
+  for (int n = 1; n < world_size; n *= 2) p /= 2;
+  return p;
+}
+
+class Drafter {
+ public:
+  Drafter(const PlanRequest& request, const kernels::KernelRegistry& kernels,
+          const TuningTable& tuning)
+      : request_(request), kernels_(kernels), tuning_(tuning) {}
+
+  absl::StatusOr<Draft> Run() {
+    const Entry* entry = request_.program->FindEntry(request_.entry);
+    HT_CHECK(entry != nullptr, "no such entry");
+    const Block& block = entry->block();
+    Scope scope{&block, std::vector<int>(block.value_limit(), -1)};
+    for (ValueId feed : block.Feeds()) {
+      draft_.feeds.push_back(NodeOf(scope, feed));
+    }
+    HT_RETURN_IF_ERROR(DraftOps(scope));
+    for (const CommitStatement& commit : entry->commits()) {
+      draft_.commits.push_back(
+          {CellNode(commit.cell), NodeOf(scope, commit.value)});
+    }
+    for (const Result& result : entry->results()) {
+      draft_.results.push_back({result.name, NodeOf(scope, result.value)});
+    }
+    HT_RETURN_IF_ERROR(AddFetches(scope));
+    return std::move(draft_);
+  }
+
+ private:
+  // A block with the nodes of its values, by value number.
+  struct Scope {
+    const Block* block;
+    std::vector<int> nodes;
+  };
+
+  int CellNode(CellId id) {
+    const auto [it, fresh] = cell_nodes_.try_emplace(id.index(), -1);
+    if (fresh) {
+      const Cell& cell = request_.program->cell(id);
+      Node node;
+      node.kind = Node::Kind::kCell;
+      node.name = cell.name;
+      node.desc = kernels::Bind(cell.type, request_.symbols);
+      node.index = id.index();
+      it->second = draft_.AddNode(std::move(node));
+    }
+    return it->second;
+  }
+
+  int ConstantNode(ConstantId id) {
+    const auto [it, fresh] = constant_nodes_.try_emplace(id.index(), -1);
+    if (fresh) {
+      const Constant& constant = request_.program->constant(id);
+      Node node;
+      node.kind = Node::Kind::kConstant;
+      node.name = constant.name;
+      node.desc = kernels::Bind(constant.type, request_.symbols);
+      node.index = id.index();
+      it->second = draft_.AddNode(std::move(node));
+    }
+    return it->second;
+  }
+
+  int NodeOf(Scope& scope, ValueId id) {
+    int& slot = scope.nodes[id.index()];
+    if (slot >= 0) return slot;
+    const Value& value = scope.block->value(id);
+    if (value.definition == Definition::kCell) {
+      return slot = CellNode(CellId(value.index));
+    }
+    if (value.definition == Definition::kConstant) {
+      return slot = ConstantNode(ConstantId(value.index));
+    }
+    Node node;
+    if (value.definition == Definition::kFeed) node.kind = Node::Kind::kFeed;
+    node.name = std::string(scope.block->name(id));
+    node.desc = kernels::Bind(scope.block->type(id), request_.symbols);
+    return slot = draft_.AddNode(std::move(node));
+  }
+
+  absl::Status DraftOps(Scope& scope) {
+    const Block& block = *scope.block;
+    for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+      const Op& op = block.op(id);
+      const std::string& type = op.schema->name();
+      if (type == "all_reduce" || type == "broadcast") {
+        DraftCollective(scope, op);
+      } else {
+        HT_RETURN_IF_ERROR(DraftKernel(scope, op));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void DraftCollective(Scope& scope, const Op& op) {
+    DraftStep draft;
+    Step& step = draft.step;
+    step.name = std::string(scope.block->name(op));
+    step.role = op.role;
+    if (op.schema->name() == "all_reduce") {
+      step.kind = Step::Kind::kAllReduce;
+      step.stream = AttrAs<std::string>(op, "of") == "gradient"
+                        ? StreamKind::kCommunicate
+                        : StreamKind::kCompute;
+      if (AttrAs<std::string>(op, "gradient_scale") == "pre") {
+        step.pre_scale = PreScale(request_.bind.world_size);
+      }
+    } else {
+      step.kind = Step::Kind::kBroadcast;
+      step.root = static_cast<int>(AttrAs<int64_t>(op, "root"));
+    }
+    FillNodes(scope, op, draft);
+    if (draft.inputs.empty()) return;
+    step.dtype = draft_.nodes[draft.inputs[0]].desc.dtype;
+    draft_.steps.push_back(std::move(draft));
+  }
+
+  void FillNodes(Scope& scope, const Op& op, DraftStep& draft) {
+    for (int s = 0; s < op.inputs.slots(); ++s) {
+      const bool shape_only = op.schema->inputs()[s].shape_only();
+      for (ValueId v : op.inputs.slot(s)) {
+        draft.inputs.push_back(shape_only ? -1 : NodeOf(scope, v));
+      }
+    }
+    for (ValueId v : op.outputs.all()) {
+      draft.outputs.push_back(NodeOf(scope, v));
+    }
+  }
+
+  absl::Status DraftKernel(Scope& scope, const Op& op) {
+    DraftStep draft;
+    FillNodes(scope, op, draft);
+    if (Empty(draft)) return absl::OkStatus();
+    draft.step.name = std::string(scope.block->name(op));
+    draft.step.role = op.role;
+    if (ReadsEmpty(draft)) {
+      ZeroOutputs(draft);
+      return absl::OkStatus();
+    }
+    const BoundOp bound(*scope.block, op, request_.symbols, request_.bind);
+    HT_ASSIGN_OR_RETURN(auto candidates, kernels_.Find(request_.device, bound));
+    const Candidate* chosen = Choose(bound, candidates);
+    if (chosen == nullptr) {
+      if (op.body != nullptr) return InlineBody(draft, op);
+      return DeviceError(draft.step.name, " (", op.schema->name(), "): every ",
+                         request_.device,
+                         " kernel of this op is not deterministic; allow "
+                         "such kernels with --no-deterministic");
+    }
+    draft.step.kind = Step::Kind::kKernel;
+    draft.step.block = scope.block;
+    draft.step.op = op.id;
+    draft.step.candidate = chosen;
+    draft.view = op.schema->view();
+    if (chosen->workspace_bytes) {
+      draft.step.workspace = {ArenaKind::kWorkspace, 0,
+                              chosen->workspace_bytes(bound)};
+    }
+    draft_.steps.push_back(std::move(draft));
+    return absl::OkStatus();
+  }
+
+  // The tuning table's candidate if it is there, else the first allowed one.
+  const Candidate* Choose(const BoundOp& bound,
+                          const std::vector<const Candidate*>& candidates) {
+    const TuningEntry* tuned =
+        tuning_.empty() ? nullptr : tuning_.Find(TuningTable::KeyOf(bound));
+    const Candidate* first = nullptr;
+    for (const Candidate* candidate : candidates) {
+      if (request_.bind.deterministic && !candidate->deterministic) continue;
+      if (tuned != nullptr && candidate->name == tuned->candidate) {
+        return candidate;
+      }
+      if (first == nullptr) first = candidate;
+    }
+    return first;
+  }
+
+  bool Empty(const DraftStep& draft) const {
+    return !draft.outputs.empty() &&
+           std::all_of(draft.outputs.begin(), draft.outputs.end(),
+                       [this](int n) { return draft_.nodes[n].bytes == 0; });
+  }
+  bool ReadsEmpty(const DraftStep& draft) const {
+    return std::any_of(draft.inputs.begin(), draft.inputs.end(), [this](int n) {
+      return n >= 0 && draft_.nodes[n].bytes == 0;
+    });
+  }
+
+  void ZeroOutputs(const DraftStep& draft) {
+    for (int node : draft.outputs) {
+      if (draft_.nodes[node].bytes == 0) continue;
+      DraftStep zero;
+      zero.step.kind = Step::Kind::kZero;
+      zero.step.name = draft.step.name;
+      zero.step.role = draft.step.role;
+      zero.outputs = {node};
+      draft_.steps.push_back(std::move(zero));
+    }
+  }
+
+  // Plans the ops that a fusion stands for, in the fusion's place.
+  absl::Status InlineBody(const DraftStep& draft, const Op& fusion) {
+    const Block& body = *fusion.body;
+    Scope scope{&body, std::vector<int>(body.value_limit(), -1)};
+    const std::vector<ValueId> feeds = body.Feeds();
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      scope.nodes[feeds[i].index()] = draft.inputs[i];
+    }
+    for (size_t i = 0; i < body.body_results().size(); ++i) {
+      int& slot = scope.nodes[body.body_results()[i].index()];
+      HT_CHECK(slot < 0, "a fusion's result is an argument or twice a result");
+      slot = draft.outputs[i];
+    }
+    return DraftOps(scope);
+  }
+
+  absl::Status AddFetches(Scope& scope) {
+    for (const std::string& name : request_.fetches) {
+      const ValueId value = scope.block->FindValue(name);
+      if (value.valid()) {
+        draft_.results.push_back({name, NodeOf(scope, value)});
+        continue;
+      }
+      std::vector<std::string> names;
+      for (int i = 0; i < scope.block->value_limit(); ++i) {
+        const Value& v = scope.block->value(ValueId(i));
+        if (!v.erased) names.emplace_back(scope.block->name(v.id));
+      }
+      return UsageError("--fetch ", name, ": entry ", request_.entry,
+                        " computes no value of that name (it may have been "
+                        "folded into a neighbour)",
+                        NearestHint(name, names));
+    }
+    return absl::OkStatus();
+  }
+
+  const PlanRequest& request_;
+  const kernels::KernelRegistry& kernels_;
+  const TuningTable& tuning_;
+  Draft draft_;
+  absl::flat_hash_map<int32_t, int> cell_nodes_, constant_nodes_;
+};
+
+}  // namespace
+
+int Draft::AddNode(Node node) {
+  const int number = static_cast<int>(nodes.size());
+  node.root = number;
+  node.bytes = node.desc.bytes();
+  nodes.push_back(std::move(node));
+  return number;
+}
+
+void Draft::ComputeLiveness() {
+  for (Node& node : nodes) node.producer = node.last_use = -1;
+  for (int s = static_cast<int>(steps.size()) - 1; s >= 0; --s) {
+    const DraftStep& step = steps[s];
+    for (int n : step.outputs) nodes[n].producer = s;
+    for (int n : step.inputs) {
+      if (n >= 0) nodes[n].last_use = std::max(nodes[n].last_use, s);
+    }
+    if (step.view) {
+      Node& in = nodes[step.inputs[0]];
+      in.last_use = std::max(in.last_use, nodes[step.outputs[0]].last_use);
+    }
+  }
+}
+
+absl::StatusOr<Draft> MakeDraft(const PlanRequest& request,
+                                const kernels::KernelRegistry& kernels,
+                                const TuningTable& tuning) {
+  return Drafter(request, kernels, tuning).Run();
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "graph/base/check.h"
+#include "runtime/plan/draft.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+int64_t Align(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Best fit over the gaps of a growing arena; adjacent gaps join.
+class Gaps {
+ public:
+  int64_t Take(int64_t bytes) {
+    auto best = gaps_.end();
+    for (auto it = gaps_.begin(); it != gaps_.end(); ++it) {
+      if (it->second >= bytes &&
+          (best == gaps_.end() || it->second < best->second)) {
+        best = it;
+      }
+    }
+    if (best == gaps_.end()) return Grow(bytes);
+    const int64_t offset = best->first;
+    const int64_t rest = best->second - bytes;
+    gaps_.erase(best);
+    if (rest > 0) gaps_[offset + bytes] = rest;
+    return offset;
+  }
+
+  void Give(int64_t offset, int64_t bytes) {
+    auto next = gaps_.lower_bound(offset);
+    if (next != gaps_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      next = gaps_.erase(next);
+    }
+    if (next != gaps_.begin()) {
+      auto previous = std::prev(next);
+      if (previous->first + previous->second == offset) {
+        previous->second += bytes;
+        return;
+      }
+    }
+    gaps_[offset] = bytes;
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  // Extends a gap at the end if there is one.
+  int64_t Grow(int64_t bytes) {
+    int64_t offset = end_;
+    if (!gaps_.empty()) {
+      auto last = std::prev(gaps_.end());
+      if (last->first + last->second == end_) {
+        offset = last->first;
+        gaps_.erase(last);
+      }
+    }
+    end_ = offset + bytes;
+    return offset;
+  }
+
+  std::map<int64_t, int64_t> gaps_;  // offset -> bytes
+  int64_t end_ = 0;
+};
+
+// First and last step that touches each root's storage.
+struct Interval {
+  int first = -1, last = -1;
+};
+
+std::vector<Interval> RootIntervals(const Draft& draft) {
+  std::vector<Interval> intervals(draft.nodes.size());
+  auto touch = [&](int node, int step) {
+    if (node < 0) return;
+    Interval& interval = intervals[draft.Root(node)];
+    if (interval.first < 0) interval.first = step;
+    interval.last = step;
+  };
+  for (size_t s = 0; s < draft.steps.size(); ++s) {
+    for (int n : draft.steps[s].inputs) touch(n, static_cast<int>(s));
+    for (int n : draft.steps[s].outputs) touch(n, static_cast<int>(s));
+  }
+  return intervals;
+}
+
+void PlaceTemporaries(Draft& draft, int64_t* bytes) {
+  const std::vector<Interval> intervals = RootIntervals(draft);
+  std::vector<std::vector<int>> starts(draft.steps.size());
+  std::vector<std::vector<int>> ends(draft.steps.size());
+  for (size_t n = 0; n < draft.nodes.size(); ++n) {
+    const Node& node = draft.nodes[n];
+    if (node.root != static_cast<int>(n) ||
+        node.kind != Node::Kind::kTemporary || intervals[n].first < 0) {
+      continue;
+    }
+    starts[intervals[n].first].push_back(static_cast<int>(n));
+    ends[intervals[n].last].push_back(static_cast<int>(n));
+  }
+  Gaps gaps;
+  for (size_t s = 0; s < draft.steps.size(); ++s) {
+    for (int n : starts[s]) {
+      const int64_t size = Align(draft.nodes[n].bytes);
+      draft.nodes[n].slice = {ArenaKind::kTemporary, gaps.Take(size),
+                              draft.nodes[n].bytes};
+    }
+    for (int n : ends[s]) {
+      gaps.Give(draft.nodes[n].slice.offset, Align(draft.nodes[n].bytes));
+    }
+  }
+  *bytes = gaps.end();
+}
+
+}  // namespace
+
+StateLayout LayOutState(const Program& program) {
+  StateLayout layout;
+  auto take = [&layout](const TensorType& type) {
+    const int64_t bytes = kernels::Bind(type, SymbolValues{}).bytes();
+    const Slice slice{ArenaKind::kState, layout.bytes, bytes};
+    layout.bytes += Align(bytes);
+    return slice;
+  };
+  layout.cells.resize(program.num_cells());
+  for (Commit commit : {Commit::kAlways, Commit::kApplied}) {
+    for (int i = 0; i < program.num_cells(); ++i) {
+      const Cell& cell = program.cell(CellId(i));
+      if (cell.commit == commit) layout.cells[i] = take(cell.type);
+    }
+    if (commit == Commit::kAlways) layout.always_bytes = layout.bytes;
+  }
+  for (int i = 0; i < program.num_constants(); ++i) {
+    layout.constants.push_back(take(program.constant(ConstantId(i)).type));
+  }
+  return layout;
+}
+
+std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
+                                        const StateLayout& state) {
+  std::array<int64_t, kArenas> arenas{};
+  auto append = [&arenas](Node& node, ArenaKind kind) {
+    int64_t& end = arenas[static_cast<int>(kind)];
+    node.slice = {kind, end, node.bytes};
+    end += Align(node.bytes);
+  };
+  arenas[static_cast<int>(ArenaKind::kState)] = state.bytes;
+  for (size_t n = 0; n < draft.nodes.size(); ++n) {
+    Node& node = draft.nodes[n];
+    if (node.root != static_cast<int>(n)) continue;
+    switch (node.kind) {
+      case Node::Kind::kTemporary:
+        break;
+      case Node::Kind::kFeed:
+        append(node, ArenaKind::kFeed);
+        break;
+      case Node::Kind::kCell:
+        node.slice = state.cells[node.index];
+        break;
+      case Node::Kind::kConstant:
+        node.slice = state.constants[node.index];
+        break;
+      case Node::Kind::kResult:
+        append(node, ArenaKind::kResult);
+        break;
+      case Node::Kind::kGroup:
+        append(node, ArenaKind::kCommunication);
+        break;
+    }
+  }
+  PlaceTemporaries(draft, &arenas[static_cast<int>(ArenaKind::kTemporary)]);
+  for (size_t n = 0; n < draft.nodes.size(); ++n) {
+    Node& node = draft.nodes[n];
+    if (node.root == static_cast<int>(n)) continue;
+    const Slice& root = draft.nodes[node.root].slice;
+    node.slice = {root.arena, root.offset + node.root_offset, node.bytes};
+  }
+  int64_t& workspace = arenas[static_cast<int>(ArenaKind::kWorkspace)];
+  for (const DraftStep& step : draft.steps) {
+    workspace = std::max(workspace, Align(step.step.workspace.bytes));
+  }
+  return arenas;
+}
+
+void OrderStreams(Draft& draft) {
+  constexpr int kStreams = 2;
+  // Per root: the last step on each stream that touched its storage. Per
+  // pair of streams: the last step of the other one that was waited for.
+  std::vector<std::array<int, kStreams>> touched(draft.nodes.size(), {-1, -1});
+  int waited_for[kStreams] = {-1, -1};
+  int events = 0;
+  for (size_t s = 0; s < draft.steps.size(); ++s) {
+    DraftStep& step = draft.steps[s];
+    const int own = static_cast<int>(step.step.stream);
+    const int other = 1 - own;
+    int needed = -1;
+    auto touch = [&](int node) {
+      if (node < 0) return;
+      auto& last = touched[draft.Root(node)];
+      needed = std::max(needed, last[other]);
+      last[own] = static_cast<int>(s);
+    };
+    for (int n : step.inputs) touch(n);
+    for (int n : step.outputs) touch(n);
+    if (needed <= waited_for[own]) continue;
+    waited_for[own] = needed;
+    Step& producer = draft.steps[needed].step;
+    if (producer.records < 0) producer.records = events++;
+    step.step.waits.push_back(producer.records);
+  }
+}
+
+}  // namespace runtime
+}  // namespace halftone

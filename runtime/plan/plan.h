@@ -1,0 +1,148 @@
+// A Plan: one entry of a compiled program bound to dims, target, world and
+// rank, as typed arenas with offsets and a flat list of steps. It is a pure
+// function of (program, dim binding, target, world, rank, tuning table):
+// nothing is timed or asked of a library while planning.
+#ifndef HALFTONE_RUNTIME_PLAN_PLAN_H_
+#define HALFTONE_RUNTIME_PLAN_PLAN_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "graph/ir/program.h"
+#include "kernels/kernel_registry.h"
+#include "runtime/plan/tuning_table.h"
+
+namespace halftone {
+namespace runtime {
+
+enum class ArenaKind : uint8_t {
+  kState,          // cells; shared by all plans of a program
+  kFeed,           // fixed slots of the feeds
+  kTemporary,      // values, by liveness
+  // Contiguous groups of collectives, one of its own per entry: it is zeroed
+  // once, so that the padding between members stays zero.
+  kCommunication,
+  kWorkspace,      // kernels' scratch: the largest one
+  // Results of the entry, side by side (one copy to the host); one arena per
+  // entry, zeroed once, because totals are reduced where they are read.
+  kResult,
+};
+inline constexpr int kArenas = 6;
+absl::string_view Name(ArenaKind kind);
+
+struct Slice {
+  ArenaKind arena = ArenaKind::kTemporary;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+enum class StreamKind : uint8_t { kCompute, kCommunicate };
+
+// One piece of enqueued work.
+struct Step {
+  enum class Kind : uint8_t {
+    kKernel,     // `op` through `candidate`
+    kAllReduce,  // in place over `outputs[0]`, padding included
+    kBroadcast,  // likewise
+    kCopy,       // inputs[0] -> outputs[0]
+    kZero,       // fills outputs[0]
+  };
+  Kind kind = Kind::kKernel;
+  StreamKind stream = StreamKind::kCompute;
+  std::string name;  // the op's name, for messages and traces
+  Role role = Role::kForward;
+  // kKernel only. The block outlives the plan (a fusion's body is planned
+  // through its own block where no kernel supports it).
+  const Block* block = nullptr;
+  OpId op;
+  const kernels::Candidate* candidate = nullptr;
+  std::vector<Slice> inputs, outputs;  // empty slice: shape-only or absent
+  Slice workspace;
+  // Collectives: elements and dtype; the sum is multiplied by pre_scale
+  // before it is made (1: not at all).
+  int64_t count = 0;
+  DType dtype = DType::kInvalid;
+  float pre_scale = 1;
+  int root = 0;
+  // Cross-stream order: events this step waits for and records, by number.
+  std::vector<int> waits;
+  int records = -1;
+};
+
+// Where a value lies and how long: for dumps, memory reports and tests.
+struct PlannedValue {
+  std::string name;
+  kernels::TensorDesc desc;
+  Slice slice;
+  int first_step = 0, last_step = 0;
+};
+
+struct PlannedFeed {
+  std::string name;
+  kernels::TensorDesc desc;
+  Slice slice;
+};
+struct PlannedResult {
+  std::string name;
+  kernels::TensorDesc desc;
+  Slice slice;  // in kResult
+};
+
+// Offsets of all cells and constants in the state arena: the same for every
+// plan.
+struct StateLayout {
+  std::vector<Slice> cells;      // by CellId
+  std::vector<Slice> constants;  // by ConstantId
+  // Cells of class `always` come first: what a rejected step changes.
+  int64_t always_bytes = 0;
+  int64_t bytes = 0;
+};
+StateLayout LayOutState(const Program& program);
+
+struct PlanRequest {
+  const Program* program = nullptr;
+  std::string entry;
+  SymbolValues symbols{};  // symbol 0: samples on this rank
+  kernels::BindContext bind;
+  std::string device = "cpu";  // kernels of this device
+  // Values to keep and return besides the entry's results (--fetch).
+  std::vector<std::string> fetches;
+};
+
+struct Plan {
+  std::string entry;
+  SymbolValues symbols{};
+  std::vector<Step> steps;
+  std::array<int64_t, kArenas> arena_bytes{};
+  std::vector<PlannedFeed> feeds;
+  std::vector<PlannedResult> results;
+  std::vector<PlannedValue> values;
+  // Peak bytes on the device = the sum of the arenas; exact when every step's
+  // candidate is in the tuning table or has one candidate only.
+  int64_t peak_bytes() const;
+};
+
+// Errors: an op without a kernel (kModel), a fetch of an unknown or folded
+// value (kUsage, nearest names).
+absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
+                              const kernels::KernelRegistry& kernels,
+                              const StateLayout& state,
+                              const TuningTable& tuning);
+
+// One line per step and arena, deterministic.
+std::string Print(const Plan& plan);
+// The `n` largest buffers alive at the peak, "name bytes": what to say when
+// a plan does not fit.
+std::vector<std::string> LargestBuffers(const Plan& plan, int n);
+// Of a plan's collectives (kind, bytes, dtype in order): equal on all ranks.
+uint64_t CollectiveHash(const Plan& plan);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_PLAN_PLAN_H_

@@ -1,0 +1,294 @@
+#include "runtime/plan/plan.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "graph/text/text.h"
+#include "gtest/gtest.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class PlanTest : public ::testing::Test {
+ protected:
+  // Plans entry train of a program given by its lines after `program`.
+  absl::StatusOr<Plan> Make(const std::string& text) {
+    auto parsed = Parse("program \"p\" dim B\n" + text, "test.ht");
+    if (!parsed.ok()) return parsed.status();
+    program_ = std::move(*parsed);
+    state_ = LayOutState(*program_);
+    request_.program = program_.get();
+    if (request_.entry.empty()) request_.entry = "train";
+    return MakePlan(request_, kernels::Kernels(), state_, tuning_);
+  }
+  Plan Planned(const std::string& text) {
+    auto plan = Make(text);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? *std::move(plan) : Plan();
+  }
+  static std::vector<std::string> Names(const Plan& plan) {
+    std::vector<std::string> names;
+    for (const Step& step : plan.steps) names.push_back(step.name);
+    return names;
+  }
+  static const PlannedValue& Value(const Plan& plan, const std::string& name) {
+    for (const PlannedValue& value : plan.values) {
+      if (value.name == name) return value;
+    }
+    ADD_FAILURE() << "no value " << name << " in\n" << Print(plan);
+    static const PlannedValue none;
+    return none;
+  }
+  static int64_t Bytes(const Plan& plan, ArenaKind kind) {
+    return plan.arena_bytes[static_cast<int>(kind)];
+  }
+
+  std::unique_ptr<Program> program_;
+  StateLayout state_;
+  PlanRequest request_;
+  TuningTable tuning_;
+};
+
+TEST_F(PlanTest, StorageIsUsedAgainWhenItsReadersAreDone) {
+  request_.symbols[0] = 100;
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f32[B,16]
+  a: exp(X=x) -> (Out=a : f32[B,16])   forward
+  b: exp(X=a) -> (Out=b : f32[B,16])   forward
+  c: exp(X=b) -> (Out=c : f32[B,16])   forward
+  d: exp(X=c) -> (Out=d : f32[B,16])   forward
+  result d = d
+})");
+  EXPECT_THAT(Names(plan), ElementsAre("a", "b", "c", "d"));
+  // 6,400 bytes each: a and c share, b stands beside, d is a result.
+  EXPECT_EQ(Bytes(plan, ArenaKind::kTemporary), 2 * 6400);
+  EXPECT_EQ(Value(plan, "a").slice.offset, Value(plan, "c").slice.offset);
+  EXPECT_NE(Value(plan, "a").slice.offset, Value(plan, "b").slice.offset);
+  EXPECT_EQ(Value(plan, "d").slice.arena, ArenaKind::kResult);
+  EXPECT_EQ(plan.peak_bytes(), 4 * 6400);
+}
+
+TEST_F(PlanTest, MembersOfACollectiveAreProducedSideBySide) {
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f16[3]
+  feed y : f16[200]
+  a: relu(X=x) -> (Out=a : f16[3])   backward
+  b: relu(X=y) -> (Out=b : f16[200])   backward
+  sum: all_reduce(X=[a, b]) -> (Out=[a2 : f16[3], b2 : f16[200]]) {of="gradient", gradient_scale="pre"}   communicate
+  c: square(X=a2) -> (Out=c : f16[3])   optimize
+  d: square(X=b2) -> (Out=d : f16[200])   optimize
+  result c = c
+  result d = d
+})");
+  EXPECT_THAT(Names(plan), ElementsAre("a", "b", "sum", "c", "d"));
+  EXPECT_EQ(Value(plan, "a").slice.arena, ArenaKind::kCommunication);
+  EXPECT_EQ(Value(plan, "a").slice.offset, 0);
+  EXPECT_EQ(Value(plan, "b").slice.offset, 256);
+  EXPECT_EQ(Value(plan, "a2").slice.offset, 0) << "reduced in place";
+  EXPECT_EQ(plan.steps[2].outputs[0].bytes, 256 + 512) << "padding included";
+  EXPECT_EQ(plan.steps[2].count, (256 + 512) / 2);
+  // The reduction waits for the compute stream, its reader for it.
+  EXPECT_EQ(plan.steps[2].stream, StreamKind::kCommunicate);
+  EXPECT_THAT(plan.steps[2].waits, ElementsAre(plan.steps[1].records));
+  EXPECT_THAT(plan.steps[3].waits, ElementsAre(plan.steps[2].records));
+  EXPECT_THAT(plan.steps[4].waits, IsEmpty()) << "waited for once";
+}
+
+TEST_F(PlanTest, PreScaleIsTheNextPowerOfTwo) {
+  const std::string text = R"(
+entry train {
+  feed x : f16[3]
+  a: relu(X=x) -> (Out=a : f16[3])   backward
+  sum: all_reduce(X=[a]) -> (Out=[a2 : f16[3]]) {of="gradient", gradient_scale="pre"}   communicate
+  result a2 = a2
+})";
+  for (const auto& [world, scale] : std::vector<std::pair<int, float>>{
+           {1, 1}, {2, 0.5}, {3, 0.25}, {8, 0.125}}) {
+    request_.bind.world_size = world;
+    EXPECT_EQ(Planned(text).steps[1].pre_scale, scale) << world << " ranks";
+  }
+}
+
+TEST_F(PlanTest, AMemberThatIsReadAfterwardsIsCopied) {
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f32[3]
+  a: relu(X=x) -> (Out=a : f32[3])   backward
+  sum: all_reduce(X=[a]) -> (Out=[a2 : f32[3]]) {of="totals"}   communicate
+  c: elementwise_add(X=a, Y=a2) -> (Out=c : f32[3])   optimize
+  result c = c
+})");
+  ASSERT_THAT(Names(plan), ElementsAre("a", "a.member", "sum", "c"));
+  EXPECT_EQ(plan.steps[1].kind, Step::Kind::kCopy);
+  EXPECT_EQ(Value(plan, "a").slice.arena, ArenaKind::kTemporary);
+}
+
+constexpr char kUpdate[] = R"(
+cell w : f32[4] parameter trainable applied init=constant(0)
+entry train {
+  feed g : f32[4]
+  feed lr : f32[]
+  feed bad : bool[]
+  sgd: sgd(Param=[w], Grad=[g], LearningRate=lr, FoundInf=bad) -> (ParamOut=[w.next : f32[4]])   optimize
+)";
+
+TEST_F(PlanTest, AnUpdateWritesOverItsCell) {
+  const Plan plan = Planned(absl::StrCat(kUpdate, "  commit w <- w.next\n}"));
+  EXPECT_THAT(Names(plan), ElementsAre("sgd"));
+  EXPECT_EQ(plan.steps[0].outputs[0].arena, ArenaKind::kState);
+  EXPECT_EQ(plan.steps[0].outputs[0].offset, state_.cells[0].offset);
+}
+
+TEST_F(PlanTest, AnOldValueThatIsReadLaterIsKeptUntilThen) {
+  const Plan plan = Planned(absl::StrCat(kUpdate, R"(
+  old: square(X=w) -> (Out=old : f32[4])   optimize
+  commit w <- w.next
+  result old = old
+})"));
+  ASSERT_EQ(plan.steps.size(), 3u) << Print(plan);
+  EXPECT_EQ(plan.steps[0].outputs[0].arena, ArenaKind::kTemporary);
+  EXPECT_EQ(plan.steps[2].kind, Step::Kind::kCopy);
+  EXPECT_EQ(plan.steps[2].outputs[0].arena, ArenaKind::kState);
+}
+
+TEST_F(PlanTest, CommitsMayExchangeCells) {
+  const Plan plan = Planned(R"(
+cell a : f32[4] clock always init=constant(1)
+cell b : f32[4] clock always init=constant(2)
+entry train {
+  commit a <- b
+  commit b <- a
+})");
+  // Both old values are saved before either cell is written.
+  ASSERT_EQ(plan.steps.size(), 4u) << Print(plan);
+  for (int s = 0; s < 2; ++s) {
+    EXPECT_EQ(plan.steps[s].outputs[0].arena, ArenaKind::kTemporary);
+    EXPECT_EQ(plan.steps[s + 2].outputs[0].arena, ArenaKind::kState);
+  }
+}
+
+TEST_F(PlanTest, ViewsCostNothing) {
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f32[2,8]
+  a: exp(X=x) -> (Out=a : f32[2,8])   forward
+  b: reshape(X=a) -> (Out=b : f32[4,4]) {shape=[4, 4]}   forward
+  c: exp(X=b) -> (Out=c : f32[4,4])   forward
+  result c = c
+})");
+  EXPECT_THAT(Names(plan), ElementsAre("a", "c"));
+  EXPECT_EQ(plan.steps[1].inputs[0].offset, plan.steps[0].outputs[0].offset);
+}
+
+TEST_F(PlanTest, ARankWithoutSamplesKeepsCollectivesAndDropsTheRest) {
+  request_.symbols[0] = 0;
+  const Plan plan = Planned(R"(
+cell w : f32[4,3] parameter trainable applied init=constant(0)
+entry train {
+  feed x : f32[B,4]
+  h: matmul(X=x, Y=w) -> (Out=h : f32[B,3])   forward
+  w.grad: matmul(X=x, Y=h) -> (Out=w.grad : f32[4,3]) {trans_x=true}   backward
+  sum: all_reduce(X=[w.grad]) -> (Out=[g : f32[4,3]]) {of="gradient"}   communicate
+  n: element_count(X=h) -> (Out=n : f32[])   loss-scale
+  result g = g
+  result n = n
+})");
+  ASSERT_THAT(Names(plan), ElementsAre("w.grad", "sum", "n"));
+  EXPECT_EQ(plan.steps[0].kind, Step::Kind::kZero);
+  EXPECT_EQ(plan.steps[1].kind, Step::Kind::kAllReduce);
+}
+
+TEST_F(PlanTest, ABodyTakesTheFusionsPlaceWhereNoKernelDoes) {
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f32[4]
+  f: fusion(X=[x]) -> (Out=[y : f32[4]]) {pattern="nobody_has_this"}   forward body {
+    feed a : f32[4]
+    s: square(X=a) -> (Out=s : f32[4])   forward
+    r: relu(X=s) -> (Out=r : f32[4])   forward
+    return r
+  }
+  result y = y
+})");
+  EXPECT_THAT(Names(plan), ElementsAre("s", "r"));
+}
+
+TEST_F(PlanTest, TheTuningTableChooses) {
+  const std::string text = R"(
+entry train {
+  feed x : f32[4]
+  a: exp(X=x) -> (Out=a : f32[4])   forward
+  result a = a
+})";
+  kernels::KernelRegistry kernels;
+  kernels::Candidate first, second;
+  first.name = "first";
+  second.name = "second";
+  for (const auto& candidate : {first, second}) {
+    kernels.Add("cpu", "exp", {DType::kF32}, Layout::kRowMajor, candidate);
+  }
+  auto chosen = [&] {
+    auto made = MakePlan(request_, kernels, state_, tuning_);
+    return made.ok() ? made->steps[0].candidate->name
+                     : std::string(made.status().message());
+  };
+  Planned(text);
+  EXPECT_EQ(chosen(), "first");
+  const Block& block = program_->FindEntry("train")->block();
+  const kernels::BoundOp bound(block, block.op(block.first()), request_.symbols,
+                               request_.bind);
+  tuning_.Set(TuningTable::KeyOf(bound), {"second", 0, true});
+  EXPECT_EQ(chosen(), "second");
+}
+
+TEST_F(PlanTest, AnUnknownFetchNamesTheNearestValue) {
+  request_.fetches = {"hiden"};
+  const auto plan = Make(R"(
+entry train {
+  feed x : f32[4]
+  hidden: exp(X=x) -> (Out=hidden : f32[4])   forward
+  result hidden = hidden
+})");
+  EXPECT_EQ(ExitCodeOf(plan.status()), ExitCode::kUsage);
+  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("hidden"));
+}
+
+TEST_F(PlanTest, TheHashOfCollectivesIgnoresEverythingElse) {
+  const std::string text = R"(
+entry train {
+  feed x : f32[B,4]
+  a: relu(X=x) -> (Out=a : f32[B,4])   forward
+  t: reduce_sum(X=a) -> (Out=t : f32[])   forward
+  sum: all_reduce(X=[t]) -> (Out=[u : f32[]]) {of="totals"}   communicate
+  result u = u
+})";
+  request_.symbols[0] = 3;
+  const Plan three = Planned(text);
+  request_.symbols[0] = 5;
+  const Plan five = Planned(text);
+  EXPECT_NE(Print(three), Print(five));
+  EXPECT_EQ(CollectiveHash(three), CollectiveHash(five));
+  EXPECT_THAT(LargestBuffers(five, 1), ElementsAre("x f32[5,4] 80 B"));
+}
+
+TEST_F(PlanTest, APlanIsAFunctionOfItsRequest) {
+  const std::string text = absl::StrCat(kUpdate, "  commit w <- w.next\n}");
+  EXPECT_EQ(Print(Planned(text)), Print(Planned(text)));
+  EXPECT_THAT(Print(Planned(text)), Not(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,232 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "runtime/plan/draft.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+int64_t Align(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+DraftStep CopyStep(const Draft& draft, int from, int to, Role role) {
+  DraftStep copy;
+  copy.step.kind = Step::Kind::kCopy;
+  copy.step.name = draft.nodes[to].name;
+  copy.step.role = role;
+  copy.inputs = {from};
+  copy.outputs = {to};
+  return copy;
+}
+
+// Forms the groups of collectives: members side by side, outputs in place of
+// inputs. A member that cannot be produced in its place is copied there.
+class GroupFormer {
+ public:
+  explicit GroupFormer(Draft& draft) : draft_(draft) {
+    for (const Draft::Commit& commit : draft.commits) {
+      wanted_elsewhere_.insert(commit.value);
+    }
+    for (const Draft::Result& result : draft.results) {
+      wanted_elsewhere_.insert(result.value);
+      result_values_.insert(result.value);
+    }
+  }
+
+  void Run() {
+    std::vector<DraftStep> steps;
+    steps.reserve(draft_.steps.size());
+    for (size_t s = 0; s < draft_.steps.size(); ++s) {
+      DraftStep& step = draft_.steps[s];
+      if (step.step.kind == Step::Kind::kAllReduce ||
+          step.step.kind == Step::Kind::kBroadcast) {
+        Form(step, static_cast<int>(s), steps);
+      }
+      steps.push_back(std::move(step));
+    }
+    draft_.steps = std::move(steps);
+  }
+
+ private:
+  void Form(DraftStep& step, int number, std::vector<DraftStep>& before) {
+    Node group;
+    group.kind = Node::Kind::kGroup;
+    group.name = step.step.name;
+    group.pinned = true;
+    const int g = draft_.AddNode(group);
+    int64_t offset = 0;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      int member = step.inputs[i];
+      if (!ProducedInPlace(member, number)) {
+        Node place = draft_.nodes[member];
+        place.kind = Node::Kind::kTemporary;
+        place.name += ".member";
+        const int copy = draft_.AddNode(std::move(place));
+        before.push_back(CopyStep(draft_, member, copy, step.step.role));
+        member = step.inputs[i] = copy;
+      }
+      Place(member, g, offset);
+      Place(step.outputs[i], g, offset);
+      offset += Align(draft_.nodes[member].bytes);
+      if (result_values_.contains(step.outputs[i])) {
+        draft_.nodes[g].kind = Node::Kind::kResult;
+      }
+    }
+    draft_.nodes[g].bytes = offset;
+    step.group = g;
+    step.step.count = offset / SizeOf(step.step.dtype);
+  }
+
+  // Whether the producer may write into the group: nobody reads the value
+  // after the collective has overwritten it, or keeps it elsewhere.
+  bool ProducedInPlace(int member, int collective) const {
+    const Node& node = draft_.nodes[member];
+    return node.kind == Node::Kind::kTemporary && !node.pinned &&
+           node.producer >= 0 && node.last_use <= collective &&
+           !wanted_elsewhere_.contains(member);
+  }
+
+  void Place(int node, int group, int64_t offset) {
+    draft_.nodes[node].root = group;
+    draft_.nodes[node].root_offset = offset;
+    draft_.nodes[node].pinned = true;
+  }
+
+  Draft& draft_;
+  absl::flat_hash_set<int> wanted_elsewhere_, result_values_;
+};
+
+// Results lie where they are computed if nobody else decides where that is;
+// otherwise they are copied at the end, before any commit.
+void PlaceResults(Draft& draft) {
+  absl::flat_hash_set<int> committed;
+  for (const Draft::Commit& commit : draft.commits) {
+    committed.insert(commit.value);
+  }
+  for (Draft::Result& result : draft.results) {
+    Node& node = draft.nodes[result.value];
+    const Node& root = draft.nodes[node.root];
+    if (root.kind == Node::Kind::kResult && node.root != result.value) {
+      continue;  // a member of a totals group
+    }
+    if (node.kind == Node::Kind::kTemporary && !node.pinned &&
+        node.producer >= 0 && !committed.contains(result.value)) {
+      node.kind = Node::Kind::kResult;
+      node.pinned = true;
+      continue;
+    }
+    Node place;
+    place.kind = Node::Kind::kResult;
+    place.name = result.name;
+    place.desc = node.desc;
+    place.pinned = true;
+    const int copy = draft.AddNode(std::move(place));
+    draft.steps.push_back(CopyStep(draft, result.value, copy, Role::kOptimize));
+    result.value = copy;
+  }
+}
+
+// Whether `step` may write its output over the cell's old value.
+bool MayOverwrite(const DraftStep& step, int value, int cell) {
+  if (step.step.kind != Step::Kind::kKernel) return false;
+  const Op& op = step.step.block->op(step.step.op);
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] != value) continue;
+    const int slot = op.outputs.SlotOf(static_cast<int>(i));
+    const int alias = op.schema->outputs()[slot].may_alias - 1;
+    if (alias < 0) return false;
+    const int member = static_cast<int>(i) - op.outputs.begin(slot);
+    const int input = op.inputs.begin(alias) + member;
+    return input < op.inputs.end(alias) && step.inputs[input] == cell;
+  }
+  return false;
+}
+
+// Commits take place in the cell's storage where no reader of the old value
+// comes later; else by a copy at the end.
+void PlaceCommits(Draft& draft) {
+  std::vector<Draft::Commit> copies;
+  for (const Draft::Commit& commit : draft.commits) {
+    if (commit.cell == commit.value) continue;
+    Node& value = draft.nodes[commit.value];
+    const int last_read = draft.nodes[commit.cell].last_use;
+    const int producer = value.producer;
+    const bool free =
+        value.kind == Node::Kind::kTemporary && !value.pinned && producer >= 0;
+    if (free &&
+        (last_read < producer ||
+         (last_read == producer &&
+          MayOverwrite(draft.steps[producer], commit.value, commit.cell)))) {
+      value.root = commit.cell;
+      value.pinned = true;
+    } else {
+      copies.push_back(commit);
+    }
+  }
+  // A value that lies in another cell's storage goes by way of a temporary,
+  // so that commits that exchange cells do not overwrite each other.
+  for (Draft::Commit& commit : copies) {
+    if (draft.nodes[draft.Root(commit.value)].kind != Node::Kind::kCell) {
+      continue;
+    }
+    Node place = draft.nodes[commit.value];
+    place.kind = Node::Kind::kTemporary;
+    place.root_offset = 0;
+    const int copy = draft.AddNode(std::move(place));
+    draft.steps.push_back(CopyStep(draft, commit.value, copy, Role::kOptimize));
+    commit.value = copy;
+  }
+  for (const Draft::Commit& commit : copies) {
+    draft.steps.push_back(
+        CopyStep(draft, commit.value, commit.cell, Role::kOptimize));
+  }
+}
+
+// The outputs of views lie in their inputs' storage, unless they were
+// promised a place of their own.
+void ShareViews(Draft& draft) {
+  for (DraftStep& step : draft.steps) {
+    if (!step.view) continue;
+    Node& out = draft.nodes[step.outputs[0]];
+    const Node& in = draft.nodes[step.inputs[0]];
+    if (out.pinned || out.bytes != in.bytes) continue;
+    out.root = in.root;
+    out.root_offset = in.root_offset;
+    out.pinned = true;
+  }
+}
+
+// A view's step does nothing where both sides are the same storage.
+void DropIdleSteps(Draft& draft) {
+  auto idle = [&draft](const DraftStep& step) {
+    if (!step.view && step.step.kind != Step::Kind::kCopy) return false;
+    const Node& in = draft.nodes[step.inputs[0]];
+    const Node& out = draft.nodes[step.outputs[0]];
+    return in.root == out.root && in.root_offset == out.root_offset;
+  };
+  draft.steps.erase(
+      std::remove_if(draft.steps.begin(), draft.steps.end(), idle),
+      draft.steps.end());
+}
+
+}  // namespace
+
+void ShareStorage(Draft& draft) {
+  draft.ComputeLiveness();
+  GroupFormer(draft).Run();
+  draft.ComputeLiveness();
+  PlaceResults(draft);
+  draft.ComputeLiveness();
+  PlaceCommits(draft);
+  ShareViews(draft);
+  DropIdleSteps(draft);
+  draft.ComputeLiveness();
+}
+
+}  // namespace runtime
+}  // namespace halftone

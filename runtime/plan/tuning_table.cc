@@ -1,0 +1,122 @@
+#include "runtime/plan/tuning_table.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/schema/op_builder.h"
+#include "graph/text/text.h"
+#include "nlohmann/json.hpp"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using Json = nlohmann::json;
+
+// The attributes as the text form prints them, or a fusion's whole body.
+std::string AttrText(const kernels::BoundOp& op) {
+  if (op.op().body != nullptr) {
+    return Hex64(StableHash(PrintOp(op.block(), op.op())));
+  }
+  std::string text;
+  for (const auto& [index, value] : op.op().attrs) {
+    absl::StrAppend(&text, op.schema().attrs()[index].name, "=");
+    std::visit(
+        [&text](const auto& v) {
+          using V = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<V, std::string>) {
+            text += v;
+          } else if constexpr (std::is_same_v<V, DType>) {
+            absl::StrAppend(&text, Name(v));
+          } else if constexpr (std::is_arithmetic_v<V>) {
+            absl::StrAppend(&text, v);
+          } else {
+            for (const auto& item : v) absl::StrAppend(&text, item, ",");
+          }
+        },
+        value);
+    text += ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string TuningTable::KeyOf(const kernels::BoundOp& op) {
+  std::string key = absl::StrCat(op.schema().name(), "|");
+  for (const kernels::TensorDesc& desc : op.inputs()) {
+    absl::StrAppend(&key, kernels::ToString(desc), " ");
+  }
+  key += "->";
+  for (const kernels::TensorDesc& desc : op.outputs()) {
+    absl::StrAppend(&key, " ", kernels::ToString(desc));
+  }
+  absl::StrAppend(&key, "|", AttrText(op), "|threads ", op.context().threads);
+  return key;
+}
+
+const TuningEntry* TuningTable::Find(const std::string& key) const {
+  const auto it = entries_.find(key);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+void TuningTable::Set(const std::string& key, TuningEntry entry) {
+  entries_[key] = std::move(entry);
+}
+
+std::string TuningTable::Serialize() const {
+  std::string text = "{\"schema\":1,\"device\":";
+  absl::StrAppend(&text, Json(device_description).dump(), ",\"entries\":[");
+  const char* separator = "\n";
+  for (const auto& [key, entry] : entries_) {
+    const Json row = {{"op", key},
+                      {"candidate", entry.candidate},
+                      {"workspace_bytes", entry.workspace_bytes},
+                      {"deterministic", entry.deterministic}};
+    absl::StrAppend(&text, separator, row.dump());
+    separator = ",\n";
+  }
+  text += "]}\n";
+  return text;
+}
+
+absl::StatusOr<TuningTable> TuningTable::Parse(absl::string_view content,
+                                               absl::string_view file) {
+  const Json json = Json::parse(content.begin(), content.end(), nullptr,
+                                /*allow_exceptions=*/false);
+  auto malformed = [file](absl::string_view what) {
+    return ModelError(file, ": not a tuning table: ", what,
+                      "; delete it or make it again with `halftone tune`");
+  };
+  if (!json.is_object()) return malformed("expected a JSON object");
+  if (json.value("schema", Json(0)) != 1) {
+    return malformed("expected \"schema\": 1");
+  }
+  TuningTable table;
+  const Json device = json.value("device", Json());
+  if (device.is_string()) table.device_description = device;
+  const Json entries = json.value("entries", Json());
+  if (!entries.is_array()) return malformed("expected a list \"entries\"");
+  for (const Json& row : entries) {
+    const bool sound =
+        row.is_object() && row.value("op", Json()).is_string() &&
+        row.value("candidate", Json()).is_string() &&
+        row.value("workspace_bytes", Json()).is_number_integer() &&
+        row.value("deterministic", Json()).is_boolean();
+    if (!sound) return malformed("an entry lacks a field");
+    table.Set(row["op"],
+              {row["candidate"], row["workspace_bytes"], row["deterministic"]});
+  }
+  return table;
+}
+
+std::string TuningTable::Hash() const {
+  TuningTable anonymous = *this;
+  anonymous.device_description.clear();
+  return Hex64(StableHash(anonymous.Serialize()));
+}
+
+}  // namespace runtime
+}  // namespace halftone
