@@ -1,15 +1,7 @@
 // Ranks as processes over Gloo: the bits of ranks as threads, under any
 // launcher's variables, and what the others say when one goes wrong.
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +16,7 @@
 #include "runtime/collective/communicator.h"
 #include "runtime/rendezvous/environment.h"
 #include "runtime/rendezvous/socket.h"
+#include "tests/support/child.h"
 
 namespace halftone {
 namespace runtime {
@@ -32,62 +25,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kRank[] = "tests/multi_rank/communicator_rank";
-
-struct Child {
-  pid_t pid = -1;
-  std::string out, err;  // files
-};
-
-struct Result {
-  int status = 0;  // of waitpid
-  std::string out, err;
-  int exit_code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
-};
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-Child Start(const std::string& name, const Environment& env,
-            const std::vector<std::string>& arguments) {
-  Child child;
-  child.out = absl::StrCat(::testing::TempDir(), "/", name, ".out");
-  child.err = absl::StrCat(::testing::TempDir(), "/", name, ".err");
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-  posix_spawn_file_actions_addopen(&files, 1, child.out.c_str(), flags, 0600);
-  posix_spawn_file_actions_addopen(&files, 2, child.err.c_str(), flags, 0600);
-  std::vector<std::string> variables = {
-      absl::StrCat("TMPDIR=", ::testing::TempDir())};
-  for (const auto& [key, value] : env) {
-    variables.push_back(absl::StrCat(key, "=", value));
-  }
-  std::vector<char*> envp;
-  for (std::string& variable : variables) envp.push_back(&variable[0]);
-  envp.push_back(nullptr);
-  std::vector<char*> argv = {const_cast<char*>(kRank)};
-  for (const std::string& argument : arguments) {
-    argv.push_back(const_cast<char*>(argument.c_str()));
-  }
-  argv.push_back(nullptr);
-  EXPECT_EQ(
-      posix_spawn(&child.pid, kRank, &files, nullptr, argv.data(), envp.data()),
-      0);
-  posix_spawn_file_actions_destroy(&files);
-  return child;
-}
-
-Result Wait(const Child& child) {
-  Result result;
-  waitpid(child.pid, &result.status, 0);
-  result.out = ReadAll(child.out);
-  result.err = ReadAll(child.err);
-  return result;
-}
 
 int FreePort() {
   auto socket = Listen("127.0.0.1", 0);
@@ -116,7 +53,8 @@ std::vector<Result> RunRanks(const std::vector<Environment>& envs, int calls,
     std::vector<std::string> arguments = {absl::StrCat(calls),
                                           absl::StrCat(elements)};
     if (static_cast<int>(r) == odd) arguments.push_back(misbehaviour);
-    children.push_back(Start(absl::StrCat("rank-", r), envs[r], arguments));
+    arguments.insert(arguments.begin(), kRank);
+    children.push_back(Start(absl::StrCat("rank-", r), arguments, envs[r]));
   }
   std::vector<Result> results(envs.size());
   for (size_t r = 0; r < envs.size(); ++r) {
