@@ -56,6 +56,19 @@ void KernelRegistry::AddPattern(absl::string_view device,
   candidates_[PatternKey(device, pattern)].push_back(std::move(candidate));
 }
 
+void KernelRegistry::ForEach(
+    absl::string_view device,
+    const std::function<void(absl::string_view key, Candidate& candidate)>&
+        change) {
+  const std::string prefix = absl::StrCat(device, "/");
+  for (auto& entry : candidates_) {
+    if (!absl::StartsWith(entry.first, prefix)) continue;
+    const absl::string_view key =
+        absl::string_view(entry.first).substr(prefix.size());
+    for (Candidate& candidate : entry.second) change(key, candidate);
+  }
+}
+
 absl::StatusOr<std::vector<const Candidate*>> KernelRegistry::Find(
     absl::string_view device, const BoundOp& op) const {
   std::vector<const Candidate*> found;

@@ -2,6 +2,7 @@
 #ifndef HALFTONE_KERNELS_KERNEL_REGISTRY_H_
 #define HALFTONE_KERNELS_KERNEL_REGISTRY_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,6 +26,12 @@ class KernelRegistry {
   // `supports` decides on dtypes and shapes.
   void AddPattern(absl::string_view device, absl::string_view pattern,
                   Candidate candidate);
+
+  // Changes candidates in a copy of a registry: for tests that break a kernel
+  // and benchmarks that leave it out. Keys as All gives them.
+  void ForEach(absl::string_view device,
+               const std::function<void(absl::string_view key,
+                                        Candidate& candidate)>& change);
 
   // The candidates that support the bound op, best first; an empty list for a
   // fusion means "inline the body". For any other op an empty list is an

@@ -6,15 +6,20 @@ namespace kernels {
 const KernelRegistry& Kernels() {
   static const KernelRegistry* const registry = [] {
     auto* filled = new KernelRegistry;
+    RegisterCpuConv(*filled);
+    RegisterCpuMatmul(*filled);
     RegisterCpuElementwise(*filled);
     RegisterCpuDropout(*filled);
     RegisterCpuSoftmax(*filled);
     RegisterCpuLoss(*filled);
+    RegisterCpuNorm(*filled);
+    RegisterCpuPool(*filled);
     RegisterCpuShape(*filled);
     RegisterCpuImage(*filled);
     RegisterCpuCreation(*filled);
     RegisterCpuAmp(*filled);
     RegisterCpuOptimizer(*filled);
+    RegisterCpuFusion(*filled);
     return filled;
   }();
   return *registry;

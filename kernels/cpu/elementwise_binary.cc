@@ -2,7 +2,6 @@
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/map.h"
-#include "kernels/functors/elementwise.h"
 
 namespace halftone {
 namespace kernels {
@@ -43,17 +42,14 @@ BinaryKernel<F> MakeGrad(const BoundOp& op) {
 }  // namespace
 
 void RegisterCpuBinary(KernelRegistry& registry) {
-  const auto add = [&](absl::string_view op, auto make) {
-    AddForSchema(registry, op, MakeCandidate("blocks", make));
-  };
-  add("elementwise_add", MakeBinary<functors::AddOp>);
-  add("elementwise_sub", MakeBinary<functors::SubOp>);
-  add("elementwise_mul", MakeBinary<functors::MulOp>);
-  add("elementwise_div", MakeBinary<functors::DivOp>);
-  add("relu_grad", MakeGrad<functors::ReluGradOp>);
-  add("tanh_grad", MakeGrad<functors::TanhGradOp>);
-  add("sigmoid_grad", MakeGrad<functors::SigmoidGradOp>);
-  add("abs_grad", MakeGrad<functors::AbsGradOp>);
+  ForEachBinary([&](absl::string_view op, auto functor) {
+    AddForSchema(registry, op,
+                 MakeCandidate("blocks", MakeBinary<decltype(functor)>));
+  });
+  ForEachActivationGrad([&](absl::string_view op, auto functor) {
+    AddForSchema(registry, op,
+                 MakeCandidate("blocks", MakeGrad<decltype(functor)>));
+  });
 }
 
 }  // namespace kernels

@@ -54,8 +54,10 @@ void ForEachElement(const TensorDesc& desc,
   }
 }
 
-void Store(const TensorDesc& desc, const std::vector<double>& values,
-           void* data) {
+}  // namespace
+
+void StoreTensor(const TensorDesc& desc, const std::vector<double>& values,
+                 void* data) {
   DispatchType(AnyTypes(), desc.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     ForEachElement(desc, [&](int64_t i, int64_t offset) {
@@ -64,7 +66,7 @@ void Store(const TensorDesc& desc, const std::vector<double>& values,
   });
 }
 
-std::vector<double> Load(const TensorDesc& desc, const void* data) {
+std::vector<double> LoadTensor(const TensorDesc& desc, const void* data) {
   std::vector<double> values(desc.elements());
   DispatchType(AnyTypes(), desc.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -74,8 +76,6 @@ std::vector<double> Load(const TensorDesc& desc, const void* data) {
   });
   return values;
 }
-
-}  // namespace
 
 Tensor F32(std::vector<int64_t> dims, std::vector<double> values) {
   return Make(DType::kF32, std::move(dims), std::move(values));
@@ -156,7 +156,7 @@ void KernelRun::State::MakeBuffers() {
     const TensorDesc& desc = bound->inputs()[i];
     const int slot = op.inputs.SlotOf(static_cast<int>(i));
     storage.push_back(Allocate(desc.bytes()));
-    Store(desc, literals[op.inputs.all()[i]], storage.back().get());
+    StoreTensor(desc, literals[op.inputs.all()[i]], storage.back().get());
     const bool shape_only = schema->inputs()[slot].shape_only();
     inputs.push_back(shape_only ? nullptr : storage.back().get());
   }
@@ -235,7 +235,7 @@ std::vector<double> KernelRun::Get(absl::string_view slot, int member) {
   Run();
   if (state_->kernel == nullptr) return {};
   const int index = state_->bound->OutputIndex(slot) + member;
-  return Load(state_->bound->outputs()[index], state_->outputs[index]);
+  return LoadTensor(state_->bound->outputs()[index], state_->outputs[index]);
 }
 
 std::string KernelRun::Bytes(absl::string_view slot, int member) {

@@ -33,6 +33,11 @@ Tensor F16(std::vector<int64_t> dims, std::vector<double> values);
 Tensor BF16(std::vector<int64_t> dims, std::vector<double> values);
 Tensor I64(std::vector<int64_t> dims, std::vector<double> values);
 Tensor Scalar(double value, DType dtype = DType::kF32);
+// Elements in logical row-major order to and from memory in the dtype and
+// layout of `desc`; storing rounds.
+void StoreTensor(const TensorDesc& desc, const std::vector<double>& values,
+                 void* data);
+std::vector<double> LoadTensor(const TensorDesc& desc, const void* data);
 // n draws from [low, high), the same each time.
 std::vector<double> Draws(int64_t n, double low = -1, double high = 1);
 

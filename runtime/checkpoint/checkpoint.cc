@@ -160,7 +160,8 @@ absl::Status WriteInto(const std::string& path, const Checkpoint& checkpoint) {
 }  // namespace
 
 absl::Status WriteCheckpoint(const std::string& directory,
-                             const Checkpoint& checkpoint, int keep) {
+                             const Checkpoint& checkpoint, int keep,
+                             int64_t best) {
   HT_RETURN_IF_ERROR(AsCheckpointError(MakeDirectories(directory)));
   const std::string path =
       absl::StrCat(directory, "/", kPrefix, checkpoint.manifest.step);
@@ -181,7 +182,7 @@ absl::Status WriteCheckpoint(const std::string& directory,
   SyncDirectory(directory);
   const std::vector<CheckpointInfo> all = ListCheckpoints(directory);
   for (size_t i = std::max(keep, 1); i < all.size(); ++i) {
-    RemoveCheckpoint(all[i].path);
+    if (all[i].step != best) RemoveCheckpoint(all[i].path);
   }
   return absl::OkStatus();
 }

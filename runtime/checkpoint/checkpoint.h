@@ -56,9 +56,11 @@ struct Checkpoint {
 };
 
 // Writes `directory`/step-<N>. Errors are kCheckpoint; a failed write leaves
-// no trace and all older checkpoints as they were. Keeps the newest `keep`.
+// no trace and all older checkpoints as they were. Keeps the newest `keep`,
+// and that of step `best` (-1: none) however old it is.
 absl::Status WriteCheckpoint(const std::string& directory,
-                             const Checkpoint& checkpoint, int keep);
+                             const Checkpoint& checkpoint, int keep,
+                             int64_t best = -1);
 
 struct CheckpointInfo {
   std::string path;

@@ -1,0 +1,140 @@
+#include "kernels/cpu/channels.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// Rows of a chunk hold about this many elements per channel: so few that f32
+// sums of squares about any one of them lose next to nothing (n * n roundings
+// if that one is an outlier).
+constexpr int64_t kChunkElements = 64;
+
+// Accumulators of one combining loop.
+constexpr int64_t kCombine = 128;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t Clamp(int64_t x, int64_t low, int64_t high) {
+  return std::max(low, std::min(x, high));
+}
+
+}  // namespace
+
+bool HasOneLayout(const BoundOp& op) {
+  const Layout lead = op.inputs()[0].layout;
+  for (const TensorDesc& x : op.inputs()) {
+    if (x.rank() == 4 && x.layout != lead) return false;
+  }
+  for (const TensorDesc& x : op.outputs()) {
+    if (x.rank() == 4 && x.layout != lead) return false;
+  }
+  return true;
+}
+
+Channels::Channels(const TensorDesc& x)
+    : rows_(x.dims[0]), channels_(x.dims[1]) {
+  int64_t image = 1;
+  for (int i = 2; i < x.rank(); ++i) image *= x.dims[i];
+  (x.layout == Layout::kChannelsLast ? rows_ : inner_) *= image;
+  if (rows_ * channels_ * inner_ == 0) {
+    rows_ = 0;
+    inner_ = 1;
+  }
+  tile_inner_ = std::min(inner_, kConvertBlock);
+  tile_channels_ =
+      Clamp(kConvertBlock / inner_, 1, std::max<int64_t>(1, channels_));
+  if (tile_channels_ == channels_) {
+    const int64_t most = std::max<int64_t>(1, kChunkElements / inner_);
+    tile_rows_ = Clamp(kConvertBlock / (channels_ * inner_), 1, most);
+  }
+  rows_per_chunk_ =
+      CeilDiv(std::max<int64_t>(1, kChunkElements / inner_), tile_rows_) *
+      tile_rows_;
+  chunks_ = CeilDiv(rows_, rows_per_chunk_);
+}
+
+void Channels::Moments(DType dtype, const void* x, float* mean, float* variance,
+                       float* workspace, int threads) const {
+  Reduce<Deviations>(dtype, x, nullptr, nullptr, workspace, threads);
+  CombineMoments(workspace, mean, variance);
+}
+
+void Channels::CombineSums(const float* partial, float* first,
+                           float* second) const {
+  double a[kCombine], b[kCombine];
+  for (int64_t c0 = 0; c0 < channels_; c0 += kCombine) {
+    const int64_t n = std::min(kCombine, channels_ - c0);
+    std::fill_n(a, n, 0.0);
+    std::fill_n(b, n, 0.0);
+    for (int64_t k = 0; k < chunks_; ++k) {
+      const float* p = partial + k * channels_ + c0;
+      const float* q = p + chunks_ * channels_;
+      for (int64_t c = 0; c < n; ++c) {
+        a[c] += static_cast<double>(p[c]);
+        b[c] += static_cast<double>(q[c]);
+      }
+    }
+    for (int64_t c = 0; c < n; ++c) first[c0 + c] = static_cast<float>(a[c]);
+    for (int64_t c = 0; c < n; ++c) second[c0 + c] = static_cast<float>(b[c]);
+  }
+}
+
+// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+// computing sample variances" (1979).
+void Channels::CombineMoments(const float* partial, float* mean,
+                              float* variance) const {
+  double m[kCombine], m2[kCombine];
+  for (int64_t c0 = 0; c0 < channels_; c0 += kCombine) {
+    const int64_t n = std::min(kCombine, channels_ - c0);
+    std::fill_n(m, n, 0.0);
+    std::fill_n(m2, n, 0.0);
+    double seen = 0;
+    for (int64_t k = 0; k < chunks_; ++k) {
+      const float* p = partial + k * channels_ + c0;
+      const float* q = p + chunks_ * channels_;
+      const double count = static_cast<double>(ChunkRows(k) * inner_);
+      const double share = count / (seen + count);
+      for (int64_t c = 0; c < n; ++c) {
+        const double delta = static_cast<double>(p[c]) - m[c];
+        m[c] += delta * share;
+        m2[c] += static_cast<double>(q[c]) + delta * delta * share * seen;
+      }
+      seen += count;
+    }
+    for (int64_t c = 0; c < n; ++c) {
+      mean[c0 + c] = static_cast<float>(m[c]);
+      variance[c0 + c] = seen == 0 ? 0.0f : static_cast<float>(m2[c] / seen);
+    }
+  }
+}
+
+namespace channels_internal {
+
+void FirstRow(const float* x, int64_t channels, int64_t inner, float* shift) {
+  ForIsa([=] {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* xc = x + c * inner;
+      shift[c] = SumOf(inner, [=](int64_t i) { return xc[i]; }) /
+                 static_cast<float>(inner);
+    }
+  });
+}
+
+void ToMoments(const float* shift, int64_t channels, int64_t count,
+               float* first, float* second) {
+  const float n = static_cast<float>(count);
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {
+      const float m = first[c] / n;
+      const float m2 = second[c] - first[c] * m;
+      first[c] = shift[c] + m;
+      second[c] = m2 < 0.0f ? 0.0f : m2;  // a NaN stays one
+    }
+  });
+}
+
+}  // namespace channels_internal
+
+}  // namespace kernels
+}  // namespace halftone

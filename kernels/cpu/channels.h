@@ -1,0 +1,245 @@
+// Loops over tensors of channels ([N, C, ...] in either layout): sums per
+// channel in one fixed order, and element-wise work with numbers per channel.
+#ifndef HALFTONE_KERNELS_CPU_CHANNELS_H_
+#define HALFTONE_KERNELS_CPU_CHANNELS_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/bound_op.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/sums.h"
+
+namespace halftone {
+namespace kernels {
+
+// Memory as [rows][channels][inner]; channels_last and rank 2: inner is 1.
+// Sums are made per chunk of rows, then over the chunks in order; both are cut
+// by the shape alone. A tile lies in one piece and holds at most a block.
+class Channels {
+ public:
+  explicit Channels(const TensorDesc& x);
+
+  int64_t channels() const { return channels_; }
+  // Elements per channel.
+  int64_t count() const { return rows_ * inner_; }
+  int64_t chunks() const { return chunks_; }
+  // What Sum and Moments need.
+  int64_t workspace_floats() const { return 2 * chunks_ * channels_; }
+
+  // first[c], second[c] = the sums over channel c's elements of F::First(x,
+  // y, shift[c]) and F::Second(...). `y` has x's dtype and layout, or is null.
+  template <typename F>
+  void Sum(DType dtype, const void* x, const void* y, const float* shift,
+           float* first, float* second, float* workspace, int threads) const {
+    Reduce<F>(dtype, x, y, shift, workspace, threads);
+    CombineSums(workspace, first, second);
+  }
+
+  // The mean and the biased variance of each channel; 0 of nothing. Chunks
+  // are summed about a mean of their first elements, so that little cancels.
+  void Moments(DType dtype, const void* x, float* mean, float* variance,
+               float* workspace, int threads) const;
+
+  // out = f.At(c)(x, y); `y` as in Sum.
+  template <typename F>
+  void Map(DType dtype, const void* x, const void* y, void* out, int threads,
+           const F& f) const;
+
+ private:
+  // Partial sums of each chunk: `partial` is [2][chunks][channels]. Without a
+  // shift they become means and sums of squared deviations.
+  template <typename F>
+  void Reduce(DType dtype, const void* x, const void* y, const float* shift,
+              float* partial, int threads) const;
+  template <typename F>
+  void ReduceChunk(DType dtype, const void* x, const void* y,
+                   const float* shift, int64_t chunk, int64_t channel,
+                   float* first, float* second) const;
+  void CombineSums(const float* partial, float* first, float* second) const;
+  void CombineMoments(const float* partial, float* mean, float* variance) const;
+  int64_t ChunkRows(int64_t chunk) const {
+    return std::min(rows_per_chunk_, rows_ - chunk * rows_per_chunk_);
+  }
+  int64_t ChannelBlocks() const {
+    return (channels_ + tile_channels_ - 1) / tile_channels_;
+  }
+
+  int64_t rows_ = 0, channels_ = 0, inner_ = 1;
+  int64_t tile_rows_ = 1, tile_channels_ = 1, tile_inner_ = 1;
+  int64_t rows_per_chunk_ = 1, chunks_ = 0;
+};
+
+// For Channels::Sum: about a shift.
+struct Deviations {
+  static float First(float x, float, float shift) { return x - shift; }
+  static float Second(float x, float, float shift) {
+    return (x - shift) * (x - shift);
+  }
+};
+
+// Whether all tensors of rank 4 lie as the first input does, as the loops
+// above want it: a kernel's `supports`.
+bool HasOneLayout(const BoundOp& op);
+
+// ---- Inline parts.
+
+namespace channels_internal {
+
+// A tile [rows][channels][inner] is added to sums per channel.
+template <typename F>
+void AddTile(const float* x, const float* y, const float* shift, int64_t rows,
+             int64_t channels, int64_t inner, float* first, float* second) {
+  ForIsa([=] {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* xr = x + r * channels * inner;
+      const float* yr = y + r * channels * inner;
+      if (inner == 1) {
+#pragma GCC ivdep
+        for (int64_t c = 0; c < channels; ++c) {
+          first[c] += F::First(xr[c], yr[c], shift[c]);
+          second[c] += F::Second(xr[c], yr[c], shift[c]);
+        }
+        continue;
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        const float* xc = xr + c * inner;
+        const float* yc = yr + c * inner;
+        const float s = shift[c];
+        first[c] +=
+            SumOf(inner, [=](int64_t i) { return F::First(xc[i], yc[i], s); });
+        second[c] +=
+            SumOf(inner, [=](int64_t i) { return F::Second(xc[i], yc[i], s); });
+      }
+    }
+  });
+}
+
+template <typename F>
+void MapTile(const float* x, const float* y, float* out, int64_t rows,
+             int64_t channel, int64_t channels, int64_t inner, const F& f) {
+  ForIsa([=] {
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = r * channels * inner;
+      if (inner == 1) {
+#pragma GCC ivdep
+        for (int64_t c = 0; c < channels; ++c) {
+          out[at + c] = f.At(channel + c)(x[at + c], y[at + c]);
+        }
+        continue;
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        const auto g = f.At(channel + c);
+        const int64_t begin = at + c * inner;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < inner; ++i) {
+          out[begin + i] = g(x[begin + i], y[begin + i]);
+        }
+      }
+    }
+  });
+}
+
+// A shift for each channel: the mean of its part of a tile's first row.
+void FirstRow(const float* x, int64_t channels, int64_t inner, float* shift);
+
+// Sums about `shift` become mean and sum of squared deviations, in place.
+void ToMoments(const float* shift, int64_t channels, int64_t count,
+               float* first, float* second);
+
+}  // namespace channels_internal
+
+template <typename F>
+void Channels::ReduceChunk(DType dtype, const void* x, const void* y,
+                           const float* shift, int64_t chunk, int64_t channel,
+                           float* first, float* second) const {
+  alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
+  alignas(64) float own_shift[kConvertBlock];
+  const int64_t n = std::min(tile_channels_, channels_ - channel);
+  const int64_t first_row = chunk * rows_per_chunk_;
+  const int64_t end_row = first_row + ChunkRows(chunk);
+  std::fill_n(first, n, 0.0f);
+  std::fill_n(second, n, 0.0f);
+  const float* about = shift == nullptr ? own_shift : shift + channel;
+  for (int64_t row = first_row; row < end_row; row += tile_rows_) {
+    const int64_t rows = std::min(tile_rows_, end_row - row);
+    for (int64_t i = 0; i < inner_; i += tile_inner_) {
+      const int64_t inner = std::min(tile_inner_, inner_ - i);
+      const int64_t at = (row * channels_ + channel) * inner_ + i;
+      const int64_t elements = rows * n * inner;
+      const float* xs = LoadBlock(dtype, x, at, elements, x_buffer);
+      const float* ys =
+          y == nullptr ? xs : LoadBlock(dtype, y, at, elements, y_buffer);
+      if (shift == nullptr && row == first_row && i == 0) {
+        channels_internal::FirstRow(xs, n, inner, own_shift);
+      }
+      channels_internal::AddTile<F>(xs, ys, about, rows, n, inner, first,
+                                    second);
+    }
+  }
+  if (shift == nullptr) {
+    channels_internal::ToMoments(own_shift, n, (end_row - first_row) * inner_,
+                                 first, second);
+  }
+}
+
+template <typename F>
+void Channels::Reduce(DType dtype, const void* x, const void* y,
+                      const float* shift, float* partial, int threads) const {
+  const int64_t blocks = ChannelBlocks();
+  const int64_t task_elements = rows_per_chunk_ * tile_channels_ * inner_;
+  const int64_t grain =
+      std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, task_elements));
+  ParallelFor(
+      threads, chunks_ * blocks, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t chunk = task / blocks;
+          const int64_t channel = task % blocks * tile_channels_;
+          float* first = partial + chunk * channels_ + channel;
+          float* second = first + chunks_ * channels_;
+          ReduceChunk<F>(dtype, x, y, shift, chunk, channel, first, second);
+        }
+      });
+}
+
+template <typename F>
+void Channels::Map(DType dtype, const void* x, const void* y, void* out,
+                   int threads, const F& f) const {
+  if (count() == 0) return;
+  const int64_t blocks = ChannelBlocks();
+  const int64_t inner_blocks = (inner_ + tile_inner_ - 1) / tile_inner_;
+  const int64_t row_blocks = (rows_ + tile_rows_ - 1) / tile_rows_;
+  const int64_t grain = std::max<int64_t>(
+      1, kMapGrain / (tile_rows_ * tile_channels_ * tile_inner_));
+  ParallelFor(
+      threads, row_blocks * blocks * inner_blocks, grain,
+      [&](int64_t begin, int64_t end) {
+        alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
+        alignas(64) float out_buffer[kConvertBlock];
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t i = task % inner_blocks * tile_inner_;
+          const int64_t block = task / inner_blocks;
+          const int64_t channel = block % blocks * tile_channels_;
+          const int64_t row = block / blocks * tile_rows_;
+          const int64_t rows = std::min(tile_rows_, rows_ - row);
+          const int64_t n = std::min(tile_channels_, channels_ - channel);
+          const int64_t inner = std::min(tile_inner_, inner_ - i);
+          const int64_t at = (row * channels_ + channel) * inner_ + i;
+          const int64_t elements = rows * n * inner;
+          const float* xs = LoadBlock(dtype, x, at, elements, x_buffer);
+          const float* ys =
+              y == nullptr ? xs : LoadBlock(dtype, y, at, elements, y_buffer);
+          float* to = OutputBlock(dtype, out, at, out_buffer);
+          channels_internal::MapTile(xs, ys, to, rows, channel, n, inner, f);
+          StoreBlock(dtype, to, out, at, elements);
+        }
+      });
+}
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_CHANNELS_H_

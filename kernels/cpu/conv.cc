@@ -1,0 +1,162 @@
+// Convolutions and their gradients through oneDNN.
+#include "kernels/cpu/conv.h"
+
+#include <array>
+
+#include "graph/ops/infer_helpers.h"
+#include "kernels/cpu/conv_reference.h"
+#include "kernels/cpu/dispatch.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using dnnl::memory;
+using Descs = std::vector<memory::desc>;
+
+// The attributes as oneDNN has them: dilations count skipped elements.
+struct Geometry {
+  memory::dims strides, dilations, before, after;
+  int64_t groups = 1;
+};
+
+Geometry GeometryOf(const BoundOp& op) {
+  Geometry g;
+  const auto paddings = ops::FullPaddings(op.Ints("paddings"));
+  for (int i = 0; i < 2; ++i) {
+    g.strides.push_back(op.Ints("strides")[i]);
+    g.dilations.push_back(op.Ints("dilations")[i] - 1);
+    g.before.push_back(paddings[2 * i]);
+    g.after.push_back(paddings[2 * i + 1]);
+  }
+  g.groups = op.Int("groups");
+  return g;
+}
+
+// A filter [O, C / groups, kh, kw] with its groups as a dim of their own.
+OnednnOperand Filter(int position, bool output, const TensorDesc& desc, int arg,
+                     int64_t groups) {
+  OnednnOperand filter = MakeOperand(arg, position, output, desc);
+  if (groups > 1) {
+    const int64_t per_group = filter.dims[0] / groups;
+    filter.dims[0] = per_group;
+    filter.dims.insert(filter.dims.begin(), groups);
+    filter.strides.insert(filter.strides.begin(),
+                          per_group * filter.strides[0]);
+  }
+  return filter;
+}
+
+dnnl::convolution_forward::primitive_desc ForwardHint(
+    const dnnl::engine& engine, const Geometry& g, const memory::desc& src,
+    const memory::desc& weights, const memory::desc& dst) {
+  return {
+      {dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+       src, weights, dst, g.strides, g.dilations, g.before, g.after},
+      engine};
+}
+
+OnednnSpec GradInput(const BoundOp& op, bool any_format) {
+  const Geometry g = GeometryOf(op);
+  OnednnSpec spec;
+  spec.any_format = any_format;
+  spec.operands = {MakeOperand(DNNL_ARG_DIFF_DST, op.InputIndex("OutputGrad"),
+                               false, op.Input("OutputGrad")),
+                   Filter(op.InputIndex("Filter"), false, op.Input("Filter"),
+                          DNNL_ARG_WEIGHTS, g.groups),
+                   MakeOperand(DNNL_ARG_DIFF_SRC, op.OutputIndex("InputGrad"),
+                               true, op.Output("InputGrad"))};
+  spec.describe = [g](const dnnl::engine& engine, const Descs& d,
+                      const dnnl::primitive_attr& attr) {
+    const auto hint = ForwardHint(engine, g, d[2], d[1], d[0]);
+    return dnnl::convolution_backward_data::primitive_desc(
+        {dnnl::algorithm::convolution_direct, d[2], d[1], d[0], g.strides,
+         g.dilations, g.before, g.after},
+        attr, engine, hint);
+  };
+  return spec;
+}
+
+OnednnSpec GradFilter(const BoundOp& op, bool any_format) {
+  const Geometry g = GeometryOf(op);
+  OnednnSpec spec;
+  spec.any_format = any_format;
+  spec.operands = {
+      MakeOperand(DNNL_ARG_SRC, op.InputIndex("Input"), false,
+                  op.Input("Input")),
+      MakeOperand(DNNL_ARG_DIFF_DST, op.InputIndex("OutputGrad"), false,
+                  op.Input("OutputGrad")),
+      Filter(op.OutputIndex("FilterGrad"), true, op.Output("FilterGrad"),
+             DNNL_ARG_DIFF_WEIGHTS, g.groups)};
+  spec.describe = [g](const dnnl::engine& engine, const Descs& d,
+                      const dnnl::primitive_attr& attr) {
+    const auto hint = ForwardHint(engine, g, d[0], d[2], d[1]);
+    return dnnl::convolution_backward_weights::primitive_desc(
+        {dnnl::algorithm::convolution_direct, d[0], d[2], d[1], g.strides,
+         g.dilations, g.before, g.after},
+        attr, engine, hint);
+  };
+  return spec;
+}
+
+OnednnSpec Forward(const BoundOp& op, bool any_format) {
+  return ConvForward(
+      op,
+      {op.InputIndex("Input"), op.InputIndex("Filter"), op.InputIndex("Bias")},
+      any_format);
+}
+
+void AddConv(KernelRegistry& registry, const char* op,
+             OnednnSpec (*make)(const BoundOp&, bool any_format)) {
+  AddForSchema(registry, op,
+               OnednnCandidate("onednn", [make](const BoundOp& b) {
+                 return make(b, /*any_format=*/true);
+               }));
+  AddForSchema(registry, op,
+               OnednnCandidate("onednn_plain", [make](const BoundOp& b) {
+                 return make(b, /*any_format=*/false);
+               }));
+}
+
+}  // namespace
+
+OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at,
+                       bool any_format) {
+  const Geometry g = GeometryOf(op);
+  OnednnSpec spec;
+  spec.any_format = any_format;
+  spec.operands = {
+      MakeOperand(DNNL_ARG_SRC, at.input, false, op.Input("Input")),
+      Filter(at.filter, false, op.Input("Filter"), DNNL_ARG_WEIGHTS, g.groups),
+      MakeOperand(DNNL_ARG_DST, 0, true, op.Output("Output"))};
+  if (at.bias >= 0) {
+    spec.operands.push_back(
+        MakeOperand(DNNL_ARG_BIAS, at.bias, false, op.Input("Bias")));
+  }
+  spec.describe = [g, bias = at.bias >= 0](const dnnl::engine& engine,
+                                           const Descs& d,
+                                           const dnnl::primitive_attr& attr) {
+    const auto kind = dnnl::prop_kind::forward_training;
+    const auto algorithm = dnnl::algorithm::convolution_direct;
+    using Desc = dnnl::convolution_forward::desc;
+    return dnnl::convolution_forward::primitive_desc(
+        bias ? Desc(kind, algorithm, d[0], d[1], d[3], d[2], g.strides,
+                    g.dilations, g.before, g.after)
+             : Desc(kind, algorithm, d[0], d[1], d[2], g.strides, g.dilations,
+                    g.before, g.after),
+        attr, engine);
+  };
+  return spec;
+}
+
+void RegisterCpuConv(KernelRegistry& registry) {
+  AddConv(registry, "conv2d", Forward);
+  AddConv(registry, "depthwise_conv2d", Forward);
+  AddConv(registry, "conv2d_grad_input", GradInput);
+  AddConv(registry, "conv2d_grad_filter", GradFilter);
+  RegisterCpuConvReference(registry);
+}
+
+}  // namespace kernels
+}  // namespace halftone

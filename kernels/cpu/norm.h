@@ -1,0 +1,64 @@
+// What the parts of batch normalisation share.
+#ifndef HALFTONE_KERNELS_CPU_NORM_H_
+#define HALFTONE_KERNELS_CPU_NORM_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/channels.h"
+#include "kernels/functors/norm.h"
+#include "kernels/kernel_registry.h"
+
+namespace halftone {
+namespace kernels {
+
+// The f32 tensors of a call.
+inline const float* In(const Buffers& buffers, int i) {
+  return static_cast<const float*>(buffers.inputs[i]);
+}
+inline float* Out(const Buffers& buffers, int i) {
+  return static_cast<float*>(buffers.outputs[i]);
+}
+
+// For Channels::Map: (x - mean) * factor + bias.
+struct NormalizeMap {
+  const float *mean, *factor, *bias;
+
+  struct Channel {
+    float mean, factor, bias;
+    float operator()(float x, float) const {
+      return functors::Normalize(x, mean, factor, bias);
+    }
+  };
+  Channel At(int64_t c) const { return {mean[c], factor[c], bias[c]}; }
+};
+
+// For Channels::Sum about the mean: sums of y_grad * (x - mean) and y_grad.
+struct NormGradSums {
+  static float First(float x, float y_grad, float mean) {
+    return y_grad * (x - mean);
+  }
+  static float Second(float, float y_grad, float) { return y_grad; }
+};
+
+// factor[c] = scale[c] / sqrt(variance[c] + epsilon).
+inline void NormFactors(const float* scale, const float* variance,
+                        float epsilon, int64_t channels, float* factor) {
+  for (int64_t c = 0; c < channels; ++c) {
+    factor[c] = scale[c] * functors::InverseDeviation(variance[c], epsilon);
+  }
+}
+
+// sums[c] /= sqrt(variance[c] + epsilon).
+inline void DivideByDeviation(const float* variance, float epsilon,
+                              int64_t channels, float* sums) {
+  for (int64_t c = 0; c < channels; ++c) {
+    sums[c] *= functors::InverseDeviation(variance[c], epsilon);
+  }
+}
+
+void RegisterCpuNormParts(KernelRegistry& registry);  // norm_parts.cc
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_NORM_H_

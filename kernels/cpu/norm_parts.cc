@@ -1,0 +1,210 @@
+// The ops that a split batch normalisation consists of.
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/norm.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+float Scalar(const Buffers& buffers, int i) { return *In(buffers, i); }
+
+// ---- On images.
+
+struct ImageKernel {
+  Channels channels;
+  DType dtype;
+  float epsilon;
+
+  static ImageKernel Of(const BoundOp& op) {
+    const bool has = op.schema().FindAttr("epsilon") >= 0;
+    return {Channels(op.inputs()[0]), op.inputs()[0].dtype,
+            has ? static_cast<float>(op.Float("epsilon")) : 0.0f};
+  }
+};
+
+struct ChannelStatsKernel : ImageKernel {
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    channels.Sum<Deviations>(dtype, buffers.inputs[0], nullptr, In(buffers, 1),
+                             Out(buffers, 0), Out(buffers, 1),
+                             static_cast<float*>(buffers.workspace),
+                             stream.threads());
+    *Out(buffers, 2) = static_cast<float>(channels.count());
+  }
+};
+
+struct ScaleBiasKernel : ImageKernel {
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    enum { kX, kScale, kBias, kMean, kVariance };
+    float* factor = static_cast<float*>(buffers.workspace);
+    NormFactors(In(buffers, kScale), In(buffers, kVariance), epsilon,
+                channels.channels(), factor);
+    channels.Map(dtype, buffers.inputs[kX], nullptr, buffers.outputs[0],
+                 stream.threads(),
+                 NormalizeMap{In(buffers, kMean), factor, In(buffers, kBias)});
+  }
+};
+
+struct GradReduceKernel : ImageKernel {
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    enum { kX, kYGrad, kBatchMean, kBatchVariance };
+    channels.Sum<NormGradSums>(
+        dtype, buffers.inputs[kX], buffers.inputs[kYGrad],
+        In(buffers, kBatchMean), Out(buffers, 0), Out(buffers, 1),
+        static_cast<float*>(buffers.workspace), stream.threads());
+    DivideByDeviation(In(buffers, kBatchVariance), epsilon, channels.channels(),
+                      Out(buffers, 0));
+  }
+};
+
+// a * y_grad + b * x + c.
+struct GradApplyMap {
+  const float *a, *b, *c;
+
+  struct Channel {
+    float a, b, c;
+    float operator()(float x, float y_grad) const {
+      return a * y_grad + b * x + c;
+    }
+  };
+  Channel At(int64_t i) const { return {a[i], b[i], c[i]}; }
+};
+
+struct GradApplyKernel : ImageKernel {
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    channels.Map(dtype, buffers.inputs[0], buffers.inputs[1],
+                 buffers.outputs[0], stream.threads(),
+                 GradApplyMap{In(buffers, 2), In(buffers, 3), In(buffers, 4)});
+  }
+};
+
+// `workspace_floats` of the channels; null: none.
+template <typename Kernel>
+Candidate MakeImage(int64_t (*workspace_floats)(const Channels&)) {
+  Candidate candidate = MakeCandidate("channels", [](const BoundOp& op) {
+    return Kernel{ImageKernel::Of(op)};
+  });
+  candidate.supports = HasOneLayout;
+  if (workspace_floats != nullptr) {
+    candidate.workspace_bytes = [workspace_floats](const BoundOp& op) {
+      return workspace_floats(Channels(op.inputs()[0])) *
+             int64_t{sizeof(float)};
+    };
+  }
+  return candidate;
+}
+
+void RegisterImageParts(KernelRegistry& registry) {
+  const auto sums = [](const Channels& c) { return c.workspace_floats(); };
+  const auto factors = [](const Channels& c) { return c.channels(); };
+  AddForSchema(registry, "channel_stats", MakeImage<ChannelStatsKernel>(sums));
+  AddForSchema(registry, "scale_bias", MakeImage<ScaleBiasKernel>(factors));
+  AddForSchema(registry, "bn_grad_reduce", MakeImage<GradReduceKernel>(sums));
+  AddForSchema(registry, "bn_grad_apply", MakeImage<GradApplyKernel>(nullptr));
+}
+
+// ---- On vectors.
+
+struct Finalize {
+  int64_t channels;
+
+  void operator()(const Buffers& buffers, runtime::Stream&) const {
+    enum { kSum, kSquaredSum, kCount, kShift };
+    const float count = Scalar(buffers, kCount);
+    for (int64_t c = 0; c < channels; ++c) {
+      const functors::MeanVariance stats = functors::FinalizeStats(
+          In(buffers, kSum)[c], In(buffers, kSquaredSum)[c], count,
+          In(buffers, kShift)[c]);
+      Out(buffers, 0)[c] = stats.mean;
+      Out(buffers, 1)[c] = stats.variance;
+    }
+  }
+};
+
+struct GradCoefficients {
+  int64_t channels;
+  float epsilon;
+
+  void operator()(const Buffers& buffers, runtime::Stream&) const {
+    enum { kScale, kMean, kVariance, kScaleGradSum, kBiasGradSum, kCount };
+    const float count = Scalar(buffers, kCount);
+    for (int64_t c = 0; c < channels; ++c) {
+      const functors::NormGrad grad = functors::NormGradOf(
+          In(buffers, kScale)[c], In(buffers, kVariance)[c], epsilon,
+          In(buffers, kScaleGradSum)[c], In(buffers, kBiasGradSum)[c], count);
+      Out(buffers, 0)[c] = grad.a;
+      Out(buffers, 1)[c] = grad.b;
+      Out(buffers, 2)[c] = grad.c - grad.b * In(buffers, kMean)[c];
+    }
+  }
+};
+
+struct LocalSums {
+  int64_t channels;
+
+  void operator()(const Buffers& buffers, runtime::Stream&) const {
+    enum { kBatchMean, kBatchVariance, kBatchCount, kShift };
+    const float count = Scalar(buffers, kBatchCount);
+    for (int64_t c = 0; c < channels; ++c) {
+      const functors::SumPair sums = functors::SumsAbout(
+          In(buffers, kBatchMean)[c], In(buffers, kBatchVariance)[c], count,
+          In(buffers, kShift)[c]);
+      Out(buffers, 0)[c] = sums.sum;
+      Out(buffers, 1)[c] = sums.squared_sum;
+    }
+    *Out(buffers, 2) = count;
+  }
+};
+
+struct RunningStats {
+  int64_t channels;
+  float momentum, complement;
+
+  void operator()(const Buffers& buffers, runtime::Stream&) const {
+    enum { kOldMean, kOldVariance, kBatchMean, kBatchVariance, kFoundInf };
+    const bool rejected = *static_cast<const bool*>(buffers.inputs[kFoundInf]);
+    for (int i = 0; i < 2; ++i) {  // the mean, the variance
+      const float* old = In(buffers, kOldMean + i);
+      const float* batch = In(buffers, kBatchMean + i);
+      float* out = Out(buffers, i);
+      for (int64_t c = 0; c < channels; ++c) {
+        out[c] = rejected ? old[c]
+                          : functors::RunningStat(old[c], batch[c], momentum,
+                                                  complement);
+      }
+    }
+  }
+};
+
+void RegisterVectorParts(KernelRegistry& registry) {
+  AddForSchema(registry, "bn_finalize",
+               MakeCandidate("loop", [](const BoundOp& op) {
+                 return Finalize{op.inputs()[0].elements()};
+               }));
+  AddForSchema(registry, "bn_grad_coefficients",
+               MakeCandidate("loop", [](const BoundOp& op) {
+                 return GradCoefficients{
+                     op.inputs()[0].elements(),
+                     static_cast<float>(op.Float("epsilon"))};
+               }));
+  AddForSchema(registry, "bn_local_sums",
+               MakeCandidate("loop", [](const BoundOp& op) {
+                 return LocalSums{op.inputs()[0].elements()};
+               }));
+  AddForSchema(registry, "running_stats",
+               MakeCandidate("loop", [](const BoundOp& op) {
+                 const double momentum = op.Float("momentum");
+                 return RunningStats{op.inputs()[0].elements(),
+                                     static_cast<float>(momentum),
+                                     static_cast<float>(1 - momentum)};
+               }));
+}
+
+}  // namespace
+
+void RegisterCpuNormParts(KernelRegistry& registry) {
+  RegisterImageParts(registry);
+  RegisterVectorParts(registry);
+}
+
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,338 @@
+#include "kernels/cpu/onednn.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "graph/base/error.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/strides.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& Engine() {
+  static const auto& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// Both numbers of threads that oneDNN sees: when it makes a primitive and
+// when it runs one. They belong to the calling thread.
+void SetThreads(int threads) {
+  if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+}
+
+int64_t Align(int64_t bytes) {
+  return (bytes + runtime::kAlignment - 1) / runtime::kAlignment *
+         runtime::kAlignment;
+}
+
+// How one operand gets to the primitive. Offsets are in the workspace; -1: the
+// step is not needed.
+struct Route {
+  OnednnOperand operand;
+  memory::desc plain;   // as it lies, in the type that the library computes in
+  memory::desc wanted;  // by the primitive
+  int64_t elements = 0, bytes = 0;
+  int64_t f32_offset = -1, wanted_offset = -1;
+};
+
+// Everything about a primitive but its memory.
+struct Layout {
+  std::vector<Route> routes;
+  dnnl::primitive_desc primitive;
+  std::vector<dnnl::reorder::primitive_desc> reorders;  // by route; may be null
+  int64_t scratchpad_offset = 0, workspace_bytes = 0;
+  bool empty = false;  // an input has no elements
+};
+
+bool ComputesInBf16(const OnednnSpec& spec) {
+  for (const OnednnOperand& operand : spec.operands) {
+    if (!operand.output && operand.dtype != DType::kBF16) return false;
+  }
+  return OnednnHasBf16();
+}
+
+dnnl::primitive_attr UserScratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+Route MakeRoute(const OnednnOperand& operand, bool bf16) {
+  Route route;
+  route.operand = operand;
+  route.elements = 1;
+  for (int64_t dim : operand.dims) route.elements *= dim;
+  route.bytes = route.elements * SizeOf(operand.dtype);
+  const bool native = bf16 && operand.dtype == DType::kBF16;
+  route.plain = memory::desc(
+      operand.dims, native ? memory::data_type::bf16 : memory::data_type::f32,
+      operand.strides);
+  if (!native && operand.dtype != DType::kF32) route.f32_offset = 0;
+  return route;
+}
+
+// Throws dnnl::error.
+Layout MakeLayout(const OnednnSpec& spec) {
+  Layout layout;
+  const bool bf16 = ComputesInBf16(spec);
+  std::vector<memory::desc> descs;
+  for (const OnednnOperand& operand : spec.operands) {
+    layout.routes.push_back(MakeRoute(operand, bf16));
+    const Route& route = layout.routes.back();
+    if (!operand.output && route.elements == 0) layout.empty = true;
+    descs.push_back(spec.any_format
+                        ? memory::desc(operand.dims, route.plain.data_type(),
+                                       memory::format_tag::any)
+                        : route.plain);
+  }
+  if (layout.empty) return layout;
+  dnnl::primitive_attr attr = UserScratchpad();
+  if (spec.post_ops.len() > 0) attr.set_post_ops(spec.post_ops);
+  layout.primitive = spec.describe(Engine(), descs, attr);
+  int64_t end = 0;
+  int64_t scratchpad = layout.primitive.scratchpad_desc().get_size();
+  const auto take = [&end](int64_t bytes) {
+    const int64_t offset = end;
+    end += Align(bytes);
+    return offset;
+  };
+  for (Route& route : layout.routes) {
+    route.wanted =
+        layout.primitive.query_md(dnnl::query::exec_arg_md, route.operand.arg);
+    if (route.f32_offset == 0) {
+      route.f32_offset = take(route.elements * int64_t{sizeof(float)});
+    }
+    layout.reorders.emplace_back();
+    if (route.wanted == route.plain) continue;
+    route.wanted_offset = take(static_cast<int64_t>(route.wanted.get_size()));
+    const bool out = route.operand.output;
+    layout.reorders.back() = dnnl::reorder::primitive_desc(
+        Engine(), out ? route.wanted : route.plain, Engine(),
+        out ? route.plain : route.wanted, UserScratchpad());
+    scratchpad = std::max<int64_t>(
+        scratchpad, layout.reorders.back().scratchpad_desc().get_size());
+  }
+  layout.scratchpad_offset = take(scratchpad);
+  layout.workspace_bytes = end;
+  return layout;
+}
+
+// A primitive with the arguments of a call; pointers change, handles stay.
+class Call {
+ public:
+  Call() = default;
+  Call(const dnnl::primitive& primitive,
+       const std::vector<std::pair<int, memory>>& arguments)
+      : primitive_(primitive) {
+    for (const auto& [arg, memory] : arguments) {
+      arguments_.push_back({arg, memory.get()});
+    }
+  }
+  explicit operator bool() const { return !arguments_.empty(); }
+  dnnl_status_t Run(dnnl_stream_t stream) const {
+    return dnnl_primitive_execute(primitive_.get(), stream,
+                                  static_cast<int>(arguments_.size()),
+                                  arguments_.data());
+  }
+
+ private:
+  dnnl::primitive primitive_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+class OnednnKernel : public KernelInstance {
+ public:
+  // Throws dnnl::error.
+  OnednnKernel(const std::string& name, Layout layout)
+      : name_(name), layout_(std::move(layout)), stream_(Engine()) {
+    if (layout_.empty) return;
+    scratchpad_ =
+        memory(layout_.primitive.scratchpad_desc(), Engine(), DNNL_MEMORY_NONE);
+    std::vector<std::pair<int, memory>> arguments = {
+        {DNNL_ARG_SCRATCHPAD, scratchpad_}};
+    for (size_t i = 0; i < layout_.routes.size(); ++i) {
+      const Route& route = layout_.routes[i];
+      operands_.emplace_back();
+      Operand& operand = operands_.back();
+      operand.wanted = memory(route.wanted, Engine(), DNNL_MEMORY_NONE);
+      arguments.emplace_back(route.operand.arg, operand.wanted);
+      if (route.wanted_offset < 0) continue;
+      operand.plain = memory(route.plain, Engine(), DNNL_MEMORY_NONE);
+      const bool out = route.operand.output;
+      operand.reorder =
+          Call(dnnl::reorder(layout_.reorders[i]),
+               {{DNNL_ARG_FROM, out ? operand.wanted : operand.plain},
+                {DNNL_ARG_TO, out ? operand.plain : operand.wanted},
+                {DNNL_ARG_SCRATCHPAD, scratchpad_}});
+    }
+    call_ = Call(dnnl::primitive(layout_.primitive), arguments);
+  }
+
+  absl::Status Enqueue(const Buffers& buffers,
+                       runtime::Stream& stream) override {
+    if (layout_.empty) {
+      for (const Route& route : layout_.routes) {
+        if (!route.operand.output) continue;
+        std::memset(buffers.outputs[route.operand.position], 0, route.bytes);
+      }
+      return absl::OkStatus();
+    }
+    SetThreads(stream.threads());
+    if (buffers.workspace != workspace_ || buffers.outputs[0] != output_) {
+      Point(buffers);
+    }
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (layout_.routes[i].operand.output) continue;
+      HT_RETURN_IF_ERROR(Load(i, stream.threads()));
+    }
+    HT_RETURN_IF_ERROR(Check(call_.Run(stream_.get())));
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (!layout_.routes[i].operand.output) continue;
+      HT_RETURN_IF_ERROR(Store(i, stream.threads()));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Operand {
+    memory plain, wanted;
+    Call reorder;
+    char* stored = nullptr;  // in the caller's buffer
+    char* f32 = nullptr;     // staged
+  };
+
+  // Pointers are fixed for the life of a step: they are handed over once.
+  void Point(const Buffers& buffers) {
+    char* workspace = static_cast<char*>(buffers.workspace);
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      const Route& route = layout_.routes[i];
+      Operand& operand = operands_[i];
+      const void* stored = route.operand.output
+                               ? buffers.outputs[route.operand.position]
+                               : buffers.inputs[route.operand.position];
+      operand.stored = const_cast<char*>(static_cast<const char*>(stored));
+      operand.f32 =
+          route.f32_offset < 0 ? nullptr : workspace + route.f32_offset;
+      char* plain = operand.f32 != nullptr ? operand.f32 : operand.stored;
+      if (route.wanted_offset < 0) {
+        operand.wanted.set_data_handle(plain);
+      } else {
+        operand.plain.set_data_handle(plain);
+        operand.wanted.set_data_handle(workspace + route.wanted_offset);
+      }
+    }
+    scratchpad_.set_data_handle(workspace + layout_.scratchpad_offset);
+    workspace_ = buffers.workspace;
+    output_ = buffers.outputs[0];
+  }
+
+  absl::Status Load(size_t i, int threads) {
+    const Route& route = layout_.routes[i];
+    const Operand& operand = operands_[i];
+    if (operand.f32 != nullptr) {
+      const DType dtype = route.operand.dtype;
+      ParallelFor(
+          threads, route.elements, kMapGrain, [&](int64_t begin, int64_t end) {
+            ToFloat(dtype, operand.stored + begin * SizeOf(dtype),
+                    reinterpret_cast<float*>(operand.f32) + begin, end - begin);
+          });
+    }
+    return operand.reorder ? Check(operand.reorder.Run(stream_.get()))
+                           : absl::OkStatus();
+  }
+
+  absl::Status Store(size_t i, int threads) {
+    const Route& route = layout_.routes[i];
+    const Operand& operand = operands_[i];
+    if (operand.reorder) {
+      HT_RETURN_IF_ERROR(Check(operand.reorder.Run(stream_.get())));
+    }
+    if (operand.f32 != nullptr) {
+      const DType dtype = route.operand.dtype;
+      ParallelFor(
+          threads, route.elements, kMapGrain, [&](int64_t begin, int64_t end) {
+            FromFloat(dtype,
+                      reinterpret_cast<const float*>(operand.f32) + begin,
+                      operand.stored + begin * SizeOf(dtype), end - begin);
+          });
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Check(dnnl_status_t status) const {
+    if (status == dnnl_success) return absl::OkStatus();
+    return DeviceError(name_, ": oneDNN failed with status ", int{status});
+  }
+
+  std::string name_;
+  Layout layout_;
+  dnnl::stream stream_;
+  std::vector<Operand> operands_;
+  memory scratchpad_;
+  Call call_;
+  const void* workspace_ = nullptr;
+  const void* output_ = nullptr;
+};
+
+}  // namespace
+
+bool OnednnHasBf16() {
+  const unsigned isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16;
+  return (isa & kBf16) == kBf16;
+}
+
+OnednnOperand MakeOperand(int arg, int position, bool output,
+                          const TensorDesc& desc) {
+  OnednnOperand operand;
+  operand.arg = arg;
+  operand.position = position;
+  operand.output = output;
+  operand.dtype = desc.dtype;
+  operand.dims.assign(desc.dims.begin(), desc.dims.end());
+  const Extents strides = StridesOf(desc);
+  operand.strides.assign(strides.begin(), strides.end());
+  return operand;
+}
+
+Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make) {
+  Candidate candidate;
+  candidate.name = name;
+  candidate.supports = [make](const BoundOp& op) {
+    try {
+      SetThreads(op.context().threads);
+      MakeLayout(make(op));
+      return true;
+    } catch (const dnnl::error&) {
+      return false;
+    }
+  };
+  candidate.workspace_bytes = [make](const BoundOp& op) {
+    SetThreads(op.context().threads);
+    return MakeLayout(make(op)).workspace_bytes;
+  };
+  candidate.prepare = [make](const BoundOp& op, runtime::Device&)
+      -> absl::StatusOr<std::unique_ptr<KernelInstance>> {
+    try {
+      SetThreads(op.context().threads);
+      return {std::make_unique<OnednnKernel>(std::string(op.name()),
+                                             MakeLayout(make(op)))};
+    } catch (const dnnl::error& error) {
+      return DeviceError(op.name(), ": oneDNN: ", error.what());
+    }
+  };
+  return candidate;
+}
+
+}  // namespace kernels
+}  // namespace halftone

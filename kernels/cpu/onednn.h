@@ -1,0 +1,60 @@
+// oneDNN primitives as kernels. Operands are described as they lie in memory;
+// what the library does not take as it is (f16, bf16 where the processor has
+// no instructions for it) goes through f32 in the workspace, and so does what
+// it wants in a blocked format of its own.
+#ifndef HALFTONE_KERNELS_CPU_ONEDNN_H_
+#define HALFTONE_KERNELS_CPU_ONEDNN_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dnnl.hpp"
+#include "kernels/bound_op.h"
+#include "kernels/kernel.h"
+
+namespace halftone {
+namespace kernels {
+
+// An argument of a primitive: where it comes from and how it lies there.
+struct OnednnOperand {
+  int arg = 0;       // DNNL_ARG_SRC, ...
+  int position = 0;  // in Buffers::inputs, or outputs
+  bool output = false;
+  DType dtype = DType::kInvalid;
+  dnnl::memory::dims dims, strides;  // as the primitive sees it
+};
+
+// One primitive with its operands. `describe` makes its description from the
+// operands' (in their order; format `any` where the library may choose).
+struct OnednnSpec {
+  std::vector<OnednnOperand> operands;
+  std::function<dnnl::primitive_desc(const dnnl::engine&,
+                                     const std::vector<dnnl::memory::desc>&,
+                                     const dnnl::primitive_attr&)>
+      describe;
+  // The library may choose formats; otherwise operands are taken as they lie.
+  bool any_format = true;
+  // Added to the primitive's attributes.
+  dnnl::post_ops post_ops;
+};
+
+// Makes the spec of a bound op; called at planning and again at Prepare.
+using MakeOnednnSpec = std::function<OnednnSpec(const BoundOp&)>;
+
+// A candidate that supports what the library does. Outputs are zeroed where
+// an input has no elements.
+Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make);
+
+// The dims and strides of a tensor as it lies.
+OnednnOperand MakeOperand(int arg, int position, bool output,
+                          const TensorDesc& desc);
+
+// Whether this processor has bf16 instructions that oneDNN uses.
+bool OnednnHasBf16();
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_ONEDNN_H_

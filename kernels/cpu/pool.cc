@@ -1,0 +1,235 @@
+// 2-d pooling: the rows of a window first, which lie side by side in memory,
+// then the columns of their result.
+#include "kernels/cpu/pool.h"
+
+#include "graph/ops/infer_helpers.h"
+#include "kernels/cpu/channels.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/sums.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// The larger of two; a NaN wins.
+struct Larger {
+  float operator()(float a, float b) const { return b > a || b != b ? b : a; }
+};
+struct Add {
+  float operator()(float a, float b) const { return a + b; }
+};
+
+// to[i] = f(to[i], from[i]).
+template <typename F>
+void Merge(float* to, const float* from, int64_t n) {
+  ForIsa([=, f = F()] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = f(to[i], from[i]);
+  });
+}
+
+// to[i] = f(to[i], from[i * stride]).
+template <typename F>
+void MergeStrided(float* to, const float* from, int64_t stride, int64_t n) {
+  ForIsa([=, f = F()] {
+    if (stride == 2) {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) to[i] = f(to[i], from[2 * i]);
+      return;
+    }
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = f(to[i], from[i * stride]);
+  });
+}
+
+struct PoolKernel {
+  PoolShape shape;
+  DType dtype;
+
+  // A row of the image and a row of the result.
+  static int64_t ScratchFloats(const PoolShape& shape) {
+    return shape.InRow() + shape.OutRow();
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const int64_t tasks = shape.planes * shape.h.out;
+    const int64_t grain = std::max<int64_t>(
+        1, kMapGrain / std::max<int64_t>(1, shape.h.kernel * shape.InRow()));
+    ForTasksWithScratch(
+        stream.threads(), tasks, grain, buffers.workspace, ScratchFloats(shape),
+        [&](int64_t begin, int64_t end, float* scratch) {
+          for (int64_t task = begin; task < end; ++task) {
+            const int64_t row_begin = task * shape.OutRow();
+            float* row = scratch;
+            float* out =
+                dtype == DType::kF32
+                    ? static_cast<float*>(buffers.outputs[0]) + row_begin
+                    : scratch + shape.InRow();
+            if (shape.max) {
+              PoolRow<Larger>(buffers.inputs[0], task, row, out);
+            } else {
+              PoolRow<Add>(buffers.inputs[0], task, row, out);
+              Divide(task % shape.h.out, out);
+            }
+            StoreBlock(dtype, out, buffers.outputs[0], row_begin,
+                       shape.OutRow());
+          }
+        });
+  }
+
+ private:
+  template <typename F>
+  void PoolRow(const void* x, int64_t task, float* row, float* out) const {
+    const int64_t plane = task / shape.h.out;
+    const Range window = shape.h.Window(task % shape.h.out);
+    if (window.size() <= 0 || shape.w.in == 0) {
+      std::fill_n(out, shape.OutRow(), 0.0f);  // windows of nothing
+      return;
+    }
+    const int64_t first = plane * shape.h.in + window.begin;
+    const float* rows = MergeRows<F>(x, first, window.size(), row);
+    if (shape.channels > 1) {
+      ColumnsOfChannels<F>(rows, out);
+    } else if (shape.w.out == 1) {
+      out[0] = WholeWindow<F>(rows);
+    } else {
+      Columns<F>(rows, out);
+    }
+  }
+
+  // `count` rows of the image from `first` on, merged into one.
+  template <typename F>
+  const float* MergeRows(const void* x, int64_t first, int64_t count,
+                         float* row) const {
+    const int64_t width = shape.InRow();
+    if (count == 1 && dtype == DType::kF32) {
+      return static_cast<const float*>(x) + first * width;
+    }
+    alignas(64) float buffer[kConvertBlock];
+    ForBlocks(0, width, [&](int64_t at, int64_t n) {
+      for (int64_t r = 0; r < count; ++r) {
+        const float* from =
+            LoadBlock(dtype, x, (first + r) * width + at, n, buffer);
+        if (r == 0) {
+          std::copy_n(from, n, row + at);
+        } else {
+          Merge<F>(row + at, from, n);
+        }
+      }
+    });
+    return row;
+  }
+
+  template <typename F>
+  void Columns(const float* row, float* out) const {
+    const PoolDim& w = shape.w;
+    for (int64_t o = 0; o < w.out; ++o) {
+      // A window that begins in the padding begins with its first element.
+      const Range window = w.Window(o);
+      out[o] = window.size() > 0 ? row[window.begin] : 0.0f;
+    }
+    for (int64_t j = 1; j < w.kernel; ++j) {
+      // Not those that begin with element j.
+      const Range with = w.WindowsWith(j);
+      const int64_t from = std::max(
+          with.begin,
+          (std::max<int64_t>(0, w.before - j + 1) + w.stride - 1) / w.stride);
+      if (from >= with.end) continue;
+      MergeStrided<F>(out + from, row + from * w.stride - w.before + j,
+                      w.stride, with.end - from);
+    }
+  }
+
+  template <typename F>
+  void ColumnsOfChannels(const float* row, float* out) const {
+    const int64_t c = shape.channels;
+    for (int64_t o = 0; o < shape.w.out; ++o, out += c) {
+      const Range window = shape.w.Window(o);
+      if (window.size() <= 0) {
+        std::fill_n(out, c, 0.0f);
+        continue;
+      }
+      std::copy_n(row + window.begin * c, c, out);
+      for (int64_t i = window.begin + 1; i < window.end; ++i) {
+        Merge<F>(out, row + i * c, c);
+      }
+    }
+  }
+
+  template <typename F>
+  float WholeWindow(const float* row) const {
+    const Range window = shape.w.Window(0);
+    if (window.size() <= 0) return 0.0f;
+    const float* from = row + window.begin;
+    const int64_t n = window.size();
+    float result = from[0];
+    if constexpr (std::is_same<F, Add>::value) {
+      float* to = &result;
+      ForIsa([=] { *to = SumOf(n, [=](int64_t i) { return from[i]; }); });
+    } else {
+      for (int64_t i = 1; i < n; ++i) result = F()(result, from[i]);
+    }
+    return result;
+  }
+
+  void Divide(int64_t oh, float* out) const {
+    for (int64_t ow = 0; ow < shape.w.out; ++ow) {
+      const float divisor = shape.Divisor(oh, ow);
+      float* to = out + ow * shape.channels;
+      for (int64_t c = 0; c < shape.channels; ++c) to[c] /= divisor;
+    }
+  }
+};
+
+}  // namespace
+
+PoolShape::PoolShape(const BoundOp& op) {
+  const TensorDesc& x = op.inputs()[0];
+  const TensorDesc& out =
+      op.schema().FindInput("Out") >= 0 ? op.Input("Out") : op.outputs()[0];
+  max = op.Str("pooling_type") == "max";
+  exclusive = op.Bool("exclusive");
+  const bool last = x.layout == Layout::kChannelsLast;
+  planes = last ? x.dims[0] : x.dims[0] * x.dims[1];
+  channels = last ? x.dims[1] : 1;
+  if (channels == 0) planes = 0;
+  h.in = x.dims[2];
+  w.in = x.dims[3];
+  if (op.Bool("global_pooling")) {
+    // One window over a single long row.
+    w.in *= h.in;
+    h.in = w.out = h.out = 1;
+    w.kernel = w.in;
+    exclusive = true;
+    return;
+  }
+  h.out = out.dims[2];
+  w.out = out.dims[3];
+  const auto paddings = ops::FullPaddings(op.Ints("paddings"));
+  h.kernel = op.Ints("ksize")[0];
+  w.kernel = op.Ints("ksize")[1];
+  h.stride = op.Ints("strides")[0];
+  w.stride = op.Ints("strides")[1];
+  h.before = paddings[0];
+  w.before = paddings[2];
+}
+
+void RegisterCpuPool(KernelRegistry& registry) {
+  Candidate candidate = MakeCandidate("rows", [](const BoundOp& op) {
+    return PoolKernel{PoolShape(op), op.inputs()[0].dtype};
+  });
+  candidate.supports = HasOneLayout;
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return std::max(1, op.context().threads) *
+           PoolKernel::ScratchFloats(PoolShape(op)) * int64_t{sizeof(float)};
+  };
+  AddForSchema(registry, "pool2d", candidate);
+  RegisterCpuPoolGrad(registry);
+}
+
+}  // namespace kernels
+}  // namespace halftone
