@@ -1,0 +1,37 @@
+// events.out.tfevents.*: scalars for TensorBoard, in its record format
+// (length, masked CRC-32C, Event message, masked CRC-32C).
+#ifndef HALFTONE_RUNTIME_LOG_EVENT_FILE_H_
+#define HALFTONE_RUNTIME_LOG_EVENT_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace halftone {
+namespace runtime {
+
+class EventFile {
+ public:
+  // Makes `<directory>/events.out.tfevents.<unix seconds>.<host>`.
+  static absl::StatusOr<std::unique_ptr<EventFile>> Create(
+      const std::string& directory);
+  ~EventFile();
+  // Buffered; Flush writes.
+  void AddScalar(absl::string_view tag, int64_t step, float value);
+  absl::Status Flush();
+
+ private:
+  EventFile(std::string path, int fd);
+
+  std::string path_, buffer_;
+  int fd_;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_LOG_EVENT_FILE_H_

@@ -1,0 +1,79 @@
+// metrics.jsonl: one JSON object per line, written as the run goes. f32 values
+// in digits that read back to the same bits; nan, inf, -inf as strings.
+#ifndef HALFTONE_RUNTIME_LOG_METRICS_LOG_H_
+#define HALFTONE_RUNTIME_LOG_METRICS_LOG_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace halftone {
+namespace runtime {
+
+// The state after step `step` and what was seen since the last event.
+struct StepEvent {
+  int64_t step = 0;     // attempted steps so far
+  int64_t applied = 0;  // of them applied
+  int64_t epoch = 0;    // 1, 2, ...
+  float loss = 0;       // mean over `n` samples of applied steps; NaN if none
+  int64_t n = 0;
+  float lr = 0;
+  float loss_scaling = 1;
+  int64_t good_steps = 0, bad_steps = 0;
+  bool found_inf = false;  // of this step
+  float grad_norm = 0;
+  // Milliseconds per step since the last event, in this order.
+  std::vector<std::pair<std::string, double>> ms;
+  // Values asked for with --fetch: name, then a number or an array.
+  std::vector<std::pair<std::string, std::vector<float>>> fetches;
+};
+struct SkipEvent {
+  int64_t step = 0, epoch = 0;
+  std::string first_bad;  // "conv2.w.grad has inf"
+  int64_t bad_steps = 0;
+  float loss_scaling = 1;
+};
+struct EvalEvent {
+  int64_t step = 0, epoch = 0;
+  float loss = 0;
+  struct Metric {
+    std::string name;
+    double value = 0;
+    int64_t correct = 0, total = 0;
+  };
+  std::vector<Metric> metrics;
+};
+
+class MetricsLog {
+ public:
+  // `keep_until` < 0: a new file. Otherwise lines of steps after it are cut
+  // off (resume), and more are appended. Errors: kModel (cannot be written).
+  static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(
+      const std::string& path, int64_t keep_until);
+  ~MetricsLog();
+  absl::Status Write(const StepEvent& event);
+  absl::Status Write(const SkipEvent& event);
+  absl::Status Write(const EvalEvent& event);
+
+ private:
+  MetricsLog(std::string path, int fd);
+  absl::Status Append(const std::string& line);
+
+  std::string path_;
+  int fd_;
+};
+
+// The shortest decimal that reads back to the same f32; a quoted string for
+// nan, inf, -inf.
+std::string JsonNumber(float value);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_LOG_METRICS_LOG_H_

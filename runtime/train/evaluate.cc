@@ -1,0 +1,66 @@
+// Evaluate: the eval entry alone, on a state that was trained before.
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "runtime/train/peers.h"
+#include "runtime/train/rank_setup.h"
+#include "runtime/train/trainer.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+absl::StatusOr<EvalReport> EvaluateRank(const RunInputs& inputs,
+                                        const RankResources& resources) {
+  Rank rank;
+  rank.inputs = inputs;
+  rank.resources = resources;
+  bool agreed = false;
+  const absl::Status status = SetUpRank(rank, /*train=*/false, &agreed);
+  absl::StatusOr<EvalReport> report = EvalReport();
+  if (status.ok()) {
+    report = rank.evaluator->Run();
+  } else {
+    report = status;
+  }
+  if (!report.ok() && !agreed) rank.communicator().Abort(report.status());
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<EvalReport> Evaluate(const Program& program,
+                                    const kernels::KernelRegistry& kernels,
+                                    const TrainConfig& config,
+                                    const std::vector<RankResources>& ranks) {
+  if (program.FindEntry(kEvalEntry) == nullptr) {
+    return ModelError("the model has no eval entry: compile it again");
+  }
+  if (config.init.empty() && config.out.empty()) {
+    return UsageError("eval needs a run directory or tensors to evaluate");
+  }
+  absl::StatusOr<RunData> data = OpenRunData(program, config);
+  if (data.ok() && data->test == nullptr) {
+    data = ModelError("--data ", config.data,
+                      ": has no test split; name one with --eval-data");
+  }
+  const RunInputs inputs{&program, &kernels, &config, &data};
+  std::vector<absl::StatusOr<EvalReport>> reports(ranks.size(), EvalReport());
+  std::vector<std::thread> threads;
+  for (size_t r = 1; r < ranks.size(); ++r) {
+    threads.emplace_back(
+        [&, r] { reports[r] = EvaluateRank(inputs, ranks[r]); });
+  }
+  reports[0] = EvaluateRank(inputs, ranks[0]);
+  for (std::thread& thread : threads) thread.join();
+  std::vector<absl::Status> results;
+  for (const auto& report : reports) results.push_back(report.status());
+  HT_RETURN_IF_ERROR(Culprit(results));
+  return reports[0];
+}
+
+}  // namespace runtime
+}  // namespace halftone

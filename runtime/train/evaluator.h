@@ -1,0 +1,50 @@
+// Runs the eval entry over a data set, each sample once, on all ranks
+// together.
+#ifndef HALFTONE_RUNTIME_TRAIN_EVALUATOR_H_
+#define HALFTONE_RUNTIME_TRAIN_EVALUATOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/data/dataset.h"
+#include "runtime/exec/executor.h"
+#include "runtime/train/bindings.h"
+#include "runtime/train/feeds.h"
+#include "runtime/train/trainer.h"
+
+namespace halftone {
+namespace runtime {
+
+class Evaluator {
+ public:
+  // Prepares the entry. `data`, `specs` and `executor` outlive the evaluator.
+  // `sampler` gives batch, rank and world; order and tail are its own.
+  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(
+      const Dataset* data, const std::vector<FeedSpec>& specs,
+      const SamplerOptions& sampler, int readers, Executor* executor);
+
+  // A collective; equal on all ranks, since the entry reduces its totals.
+  absl::StatusOr<EvalReport> Run();
+
+ private:
+  Evaluator(const Dataset* data, const std::vector<FeedSpec>& specs,
+            const SamplerOptions& sampler, int readers, Executor* executor);
+  absl::Status ReadOne(int64_t ticket, EvalReport* report);
+
+  const Dataset* data_;
+  const std::vector<FeedSpec>& specs_;
+  SamplerOptions sampler_;
+  int readers_;
+  Executor* executor_;
+  Bindings bindings_;
+  ImplicitFeeds implicit_;
+  FeedList feeds_;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_EVALUATOR_H_

@@ -1,0 +1,113 @@
+#include "runtime/train/feeds.h"
+
+#include <string>
+
+#include "graph/base/check.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_schema.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+const Entry& MainEntry(const Program& program) {
+  const Entry* entry = program.FindEntry(kTrainEntry);
+  if (entry == nullptr) entry = program.FindEntry(kEvalEntry);
+  HT_CHECK(entry != nullptr, "a compiled program trains or evaluates");
+  return *entry;
+}
+
+// Classes of the loss whose label is the value; 0 if it is no label. `block`
+// may be a fusion's body, whose arguments stand for the fusion's inputs.
+int64_t ClassesOf(const Block& block, ValueId value) {
+  for (const Use& use : block.value(value).uses) {
+    const Op& op = block.op(use.op);
+    if (op.body != nullptr) {
+      const ValueId argument = op.body->Feeds()[use.position];
+      const int64_t classes = ClassesOf(*op.body, argument);
+      if (classes > 0) return classes;
+    }
+    const int label = op.schema->FindInput("Label");
+    const int logits = op.schema->FindInput("Logits");
+    if (label < 0 || logits < 0 || op.in(label) != value) continue;
+    const TensorType& type = block.type(op.in(logits));
+    if (type.rank() > 0 && type.dims.back().is_constant()) {
+      return type.dims.back().coefficient();
+    }
+  }
+  return 0;
+}
+
+template <typename T>
+absl::Span<const uint8_t> BytesOf(const T& value) {
+  return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&value),
+                             sizeof(value));
+}
+
+absl::Span<const uint8_t> ImplicitBytes(absl::string_view name,
+                                        const ImplicitFeeds& f) {
+  if (name == kLargestCount) return BytesOf(f.largest_count);
+  if (name == kFirstSample) return BytesOf(f.first_sample);
+  if (name == kStop) return BytesOf(f.stop);
+  if (name == kSeed) return BytesOf(f.seed);
+  if (name == kSchedule) return BytesOf(f.schedule);
+  HT_CHECK(false, "an implicit feed that the trainer does not know");
+  return {};
+}
+
+}  // namespace
+
+std::vector<FeedSpec> FeedSpecsOf(const Program& program) {
+  const Block& block = MainEntry(program).block();
+  std::vector<FeedSpec> specs;
+  for (ValueId feed : block.Feeds()) {
+    const absl::string_view name = block.name(feed);
+    if (name[0] == '@') continue;
+    const TensorType& type = block.type(feed);
+    FeedSpec spec;
+    spec.name = std::string(name);
+    spec.dtype = type.dtype;
+    for (int d = 1; d < type.rank(); ++d) {
+      spec.dims.push_back(type.dims[d].coefficient());
+    }
+    spec.classes = ClassesOf(block, feed);
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+double LossElements(const Entry& entry, int64_t samples) {
+  const Block& block = entry.block();
+  const ValueId count = block.FindValue("@local_count");
+  if (!count.valid() || !block.value(count).op().valid()) return 0;
+  const Op& op = block.op(block.value(count).op());
+  SymbolValues symbols{};
+  symbols[0] = samples;
+  return static_cast<double>(
+      block.type(op.inputs.all()[0]).Elements().Evaluate(symbols));
+}
+
+FeedList::FeedList(const Entry& entry, const std::vector<FeedSpec>& specs,
+                   const ImplicitFeeds* implicit) {
+  const Block& block = entry.block();
+  for (ValueId feed : block.Feeds()) {
+    const std::string name(block.name(feed));
+    int spec = -1;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].name == name) spec = static_cast<int>(i);
+    }
+    feeds_.push_back({name, spec < 0 ? ImplicitBytes(name, *implicit)
+                                     : absl::Span<const uint8_t>()});
+    spec_of_.push_back(spec);
+  }
+}
+
+absl::Span<const FeedData> FeedList::Point(const Batch& batch) {
+  for (size_t i = 0; i < feeds_.size(); ++i) {
+    if (spec_of_[i] >= 0) feeds_[i].bytes = batch.feeds[spec_of_[i]];
+  }
+  return feeds_;
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,150 @@
+#include "runtime/train/feeds.h"
+
+#include <cmath>
+
+#include "graph/ir/well_known.h"
+#include "graph/text/text.h"
+#include "gtest/gtest.h"
+#include "runtime/train/bindings.h"
+#include "runtime/train/skip_names.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// A label for each of 7 places of 3 samples' logits.
+constexpr char kProgram[] = R"(program "p" dim B
+loss loss over ce
+cell w : f32[4,10] parameter trainable applied init=constant(0)
+entry train {
+  feed x : f32[B,7,4]
+  feed label : i64[B,7]
+  feed @largest_count : f32[]
+  feed @first_sample : i64[]
+  logits: matmul(X=x, Y=w) -> (Out=logits : f32[B,7,10])   forward
+  ce: softmax_with_cross_entropy(Logits=logits, Label=label) -> (Loss=ce : f32[B,7])   forward
+  loss: mean(X=ce) -> (Out=loss : f32[])   forward
+  n: element_count(X=ce) -> (Out=@local_count : f32[])   loss-scale
+}
+)";
+
+class FeedsTest : public ::testing::Test {
+ protected:
+  FeedsTest() {
+    auto program = Parse(kProgram, "p");
+    EXPECT_TRUE(program.ok()) << program.status();
+    if (program.ok()) program_ = *std::move(program);
+  }
+  std::unique_ptr<Program> program_;
+};
+
+TEST_F(FeedsTest, SpecsAreTheDatasOwnFeeds) {
+  ASSERT_NE(program_, nullptr);
+  const std::vector<FeedSpec> specs = FeedSpecsOf(*program_);
+  ASSERT_EQ(specs.size(), 2u);
+  EXPECT_EQ(specs[0].name, "x");
+  EXPECT_EQ(specs[0].dims, (std::vector<int64_t>{7, 4}));
+  EXPECT_EQ(specs[0].classes, 0);
+  EXPECT_EQ(specs[1].dtype, DType::kI64);
+  EXPECT_EQ(specs[1].classes, 10);
+}
+
+TEST_F(FeedsTest, TheLossCountsElements) {
+  ASSERT_NE(program_, nullptr);
+  const Entry& train = *program_->FindEntry(kTrainEntry);
+  EXPECT_EQ(LossElements(train, 1), 7);
+  EXPECT_EQ(LossElements(train, 3), 21);
+  EXPECT_EQ(LossElements(train, 0), 0);
+}
+
+TEST_F(FeedsTest, PointsAtTheBatchAndTheImplicitValues) {
+  ASSERT_NE(program_, nullptr);
+  ImplicitFeeds implicit;
+  FeedList list(*program_->FindEntry(kTrainEntry), FeedSpecsOf(*program_),
+                &implicit);
+  Batch batch;
+  batch.feeds = {{1, 2, 3}, {4, 5}};
+  const auto feeds = list.Point(batch);
+  ASSERT_EQ(feeds.size(), 4u);
+  EXPECT_EQ(feeds[0].bytes.data(), batch.feeds[0].data());
+  EXPECT_EQ(feeds[1].bytes.size(), 2u);
+  EXPECT_EQ(feeds[2].name, kLargestCount);
+  implicit.first_sample = 77;  // later than the list
+  EXPECT_EQ(*reinterpret_cast<const int64_t*>(feeds[3].bytes.data()), 77);
+}
+
+SamplerOptions Options(int64_t size, int64_t batch, int world_size,
+                       Tail tail = Tail::kExact) {
+  SamplerOptions options;
+  options.size = size;
+  options.batch = batch;
+  options.world_size = world_size;
+  options.tail = tail;
+  return options;
+}
+
+TEST(GlobalCountsTest, WholeBatchAndTail) {
+  using Counts = std::vector<int64_t>;
+  EXPECT_EQ(GlobalCounts(Options(1438, 64, 2)), (Counts{64, 30}));
+  EXPECT_EQ(GlobalCounts(Options(128, 64, 2)), (Counts{64}));
+  EXPECT_EQ(GlobalCounts(Options(31, 64, 2)), (Counts{31}));
+  EXPECT_EQ(GlobalCounts(Options(31, 16, 2, Tail::kPad)), (Counts{16}));
+  EXPECT_EQ(GlobalCounts(Options(31, 16, 2, Tail::kDrop)), (Counts{16, 14}));
+}
+
+// What is bound is what the sampler gives, for every rank and step.
+TEST(RankCountTest, AgreesWithTheSampler) {
+  for (const int64_t size : {1, 7, 30, 31, 64}) {
+    for (const int world_size : {1, 2, 3, 8}) {
+      SamplerOptions options = Options(size, 16, world_size);
+      for (int rank = 0; rank < world_size; ++rank) {
+        options.rank = rank;
+        const Sampler sampler(options);
+        for (int64_t s = 0; s < sampler.steps_per_epoch(); ++s) {
+          const Share share = sampler.At(0, s);
+          EXPECT_EQ(static_cast<int64_t>(share.indices.size()),
+                    RankCount(share.global_count, world_size, rank));
+        }
+      }
+    }
+  }
+}
+
+// Gradients as the passes name them.
+constexpr char kChecked[] = R"(program "p" dim B
+cell conv.w : f32[4] parameter trainable applied init=constant(0)
+cell conv : f32[4] parameter trainable applied init=constant(0)
+entry train {
+  feed conv.w.cast_fp16.grad : f16[4]
+  feed conv.grad.1 : f32[4]
+  feed other : f32[4]
+  feed bn.global_mean : f32[4]
+  feed s : f32[]
+  check: check_finite(Low=conv.w.cast_fp16.grad, F32=[conv.grad.1, other], Stats=bn.global_mean, InvScale=s) -> (FoundInf=@found_inf : bool[], FirstBad=@first_bad : i32[], SquaredNorm=@squared_norm : f32[3])   loss-scale
+}
+)";
+
+TEST(SkipNamesTest, GradientsAreNamedAfterTheirParameter) {
+  auto program = Parse(kChecked, "p");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const SkipNames names(**program);
+  EXPECT_EQ(names.NameOf(0), "conv.w.grad");
+  EXPECT_EQ(names.NameOf(1), "conv.grad");
+  EXPECT_EQ(names.NameOf(2), "other");
+  EXPECT_EQ(names.NameOf(3), "bn.global_mean");
+  EXPECT_EQ(names.NameOf(-1), "the gradients' norm");
+
+  kernels::TensorDesc desc;
+  desc.dtype = DType::kF32;
+  desc.dims = {3};
+  const float squares[3] = {INFINITY, NAN, 1};
+  const std::vector<StepView::Item> items = {{"@squared_norm", &desc, squares}};
+  const StepView view(items);
+  EXPECT_EQ(names.Describe(0, view), "conv.w.grad has inf");
+  EXPECT_EQ(names.Describe(1, view), "conv.grad has nan");
+  EXPECT_EQ(names.Describe(3, view), "bn.global_mean is not finite");
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

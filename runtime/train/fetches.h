@@ -1,0 +1,59 @@
+// --fetch VALUE[:norm|hist|npz]: values of the train entry, every --log-every
+// steps.
+#ifndef HALFTONE_RUNTIME_TRAIN_FETCHES_H_
+#define HALFTONE_RUNTIME_TRAIN_FETCHES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/ir/program.h"
+#include "runtime/exec/executor.h"
+
+namespace halftone {
+namespace runtime {
+
+// All values of a check's gradients, squared and summed: [gradient].
+inline constexpr char kSquaredNorm[] = "@squared_norm";
+
+struct Fetch {
+  enum class Kind : uint8_t {
+    kValue,  // the elements; of more than kMostElements, the norm
+    kNorm,   // Euclidean
+    kHist,   // min, max, non-finite elements, then kBins counts in between
+    kNpz,    // a file of its own
+  };
+  std::string text;  // as typed
+  std::string value;
+  Kind kind = Kind::kValue;
+};
+inline constexpr int64_t kMostElements = 16;
+inline constexpr int kBins = 32;
+
+// Errors: kUsage.
+absl::StatusOr<std::vector<Fetch>> ParseFetches(
+    const std::vector<std::string>& texts);
+
+// The values that an executor must keep: those asked for, and what is needed
+// to say whether a bad gradient has inf or nan.
+absl::StatusOr<std::vector<std::string>> FetchedValues(
+    const Program& program, const std::vector<std::string>& texts);
+
+// A result's elements in row-major order as f32.
+std::vector<float> Floats(const StepView::Item& item);
+// The summary that a fetch asks for (kNpz: the norm).
+std::vector<float> Summarize(const Fetch& fetch,
+                             const std::vector<float>& values);
+
+// What the fetches of a step show: this rank's share where a value is of this
+// rank's samples. Arrays go to `<directory>/step-N.npz`.
+absl::StatusOr<std::vector<std::pair<std::string, std::vector<float>>>>
+TakeFetches(const std::vector<Fetch>& fetches, const StepView& view,
+            int64_t step, const std::string& directory);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_FETCHES_H_

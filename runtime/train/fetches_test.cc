@@ -1,0 +1,133 @@
+#include "runtime/train/fetches.h"
+
+#include <zlib.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+#include "runtime/train/npz.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ParseFetchesTest, TakesEachKind) {
+  const auto fetches = ParseFetches({"a", "b:norm", "c.grad:hist", "d:npz"});
+  ASSERT_TRUE(fetches.ok()) << fetches.status();
+  EXPECT_EQ((*fetches)[0].kind, Fetch::Kind::kValue);
+  EXPECT_EQ((*fetches)[1].kind, Fetch::Kind::kNorm);
+  EXPECT_EQ((*fetches)[2].kind, Fetch::Kind::kHist);
+  EXPECT_EQ((*fetches)[2].value, "c.grad");
+  EXPECT_EQ((*fetches)[3].kind, Fetch::Kind::kNpz);
+  EXPECT_EQ((*fetches)[3].text, "d:npz");
+}
+
+TEST(ParseFetchesTest, RefusesOthersWithTheNearest) {
+  const auto fetches = ParseFetches({"w:nrom"});
+  EXPECT_EQ(ExitCodeOf(fetches.status()), ExitCode::kUsage);
+  EXPECT_THAT(std::string(fetches.status().message()),
+              HasSubstr("nearest: norm"));
+  EXPECT_FALSE(ParseFetches({":norm"}).ok());
+}
+
+TEST(SummarizeTest, NormHistogramAndValues) {
+  const float inf = std::numeric_limits<float>::infinity();
+  Fetch fetch;
+  EXPECT_THAT(Summarize(fetch, {3, 4}), ElementsAre(3, 4));
+  EXPECT_THAT(Summarize(fetch, std::vector<float>(25, 1)), ElementsAre(5));
+  fetch.kind = Fetch::Kind::kNorm;
+  EXPECT_THAT(Summarize(fetch, {3, 4}), ElementsAre(5));
+  fetch.kind = Fetch::Kind::kHist;
+  const std::vector<float> hist = Summarize(fetch, {-1, 0, 1, inf, 1});
+  ASSERT_EQ(hist.size(), 3u + kBins);
+  EXPECT_EQ(hist[0], -1);
+  EXPECT_EQ(hist[1], 1);
+  EXPECT_EQ(hist[2], 1);              // the infinity
+  EXPECT_EQ(hist[3], 1);              // -1
+  EXPECT_EQ(hist[3 + kBins / 2], 1);  // 0
+  EXPECT_EQ(hist[3 + kBins - 1], 2);  // both ones
+}
+
+// A view of two values: f16[2,1,1,2] in channels_last and f32[].
+class TakeFetchesTest : public ::testing::Test {
+ protected:
+  TakeFetchesTest() {
+    image_.dtype = DType::kF32;
+    image_.layout = Layout::kChannelsLast;
+    image_.dims = {1, 2, 1, 2};
+    scalar_.dtype = DType::kF32;
+    items_ = {{"image", &image_, pixels_}, {"loss", &scalar_, &loss_}};
+  }
+
+  kernels::TensorDesc image_, scalar_;
+  float pixels_[4] = {1, 3, 2, 4};  // by place, then channel
+  float loss_ = 0.5f;
+  std::vector<StepView::Item> items_;
+};
+
+TEST_F(TakeFetchesTest, ValuesAreInLogicalOrder) {
+  const auto fetches = ParseFetches({"image", "loss", "gone"});
+  const auto taken = TakeFetches(*fetches, StepView(items_), 1, "");
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  ASSERT_EQ(taken->size(), 2u);
+  EXPECT_THAT((*taken)[0].second, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ((*taken)[1].first, "loss");
+  EXPECT_THAT((*taken)[1].second, ElementsAre(0.5f));
+}
+
+TEST_F(TakeFetchesTest, ArraysGoToAFile) {
+  const std::string dir = absl::StrCat(::testing::TempDir(), "/fetches");
+  const auto fetches = ParseFetches({"image:npz"});
+  ASSERT_TRUE(TakeFetches(*fetches, StepView(items_), 10, dir).ok());
+  const auto file = ReadFile(dir + "/step-10.npz");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(*file, HasSubstr("image.npy"));
+  EXPECT_THAT(*file, HasSubstr("'shape': (1, 2, 1, 2), }"));
+}
+
+template <typename T>
+T At(const std::string& bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, &bytes[offset], sizeof(T));
+  return value;
+}
+
+// The zip as its specification reads it: from the end.
+TEST(NpzTest, EntriesAreFoundThroughTheDirectory) {
+  const std::vector<NpzArray> arrays = {{"a", {2}, {1, 2}}, {"b", {}, {3}}};
+  const std::string npz = SerializeNpz(arrays);
+  const size_t end = npz.size() - 22;
+  ASSERT_EQ(npz.substr(end, 4), std::string("PK\x05\x06", 4));
+  EXPECT_EQ(At<uint16_t>(npz, end + 10), 2);
+  size_t entry = At<uint32_t>(npz, end + 16);
+  for (const NpzArray& array : arrays) {
+    ASSERT_EQ(npz.substr(entry, 4), std::string("PK\x01\x02", 4));
+    const uint32_t crc = At<uint32_t>(npz, entry + 16);
+    const uint32_t size = At<uint32_t>(npz, entry + 24);
+    const size_t name = At<uint16_t>(npz, entry + 28);
+    const uint32_t local = At<uint32_t>(npz, entry + 42);
+    EXPECT_EQ(npz.substr(entry + 46, name), array.name + ".npy");
+    ASSERT_EQ(npz.substr(local, 4), std::string("PK\x03\x04", 4));
+    const std::string npy = npz.substr(local + 30 + name, size);
+    EXPECT_EQ(crc32(0, reinterpret_cast<const Bytef*>(npy.data()), size), crc);
+    const size_t header = At<uint16_t>(npy, 8);
+    EXPECT_EQ((10 + header) % 64, 0u);
+    ASSERT_EQ(npy.size(), 10 + header + 4 * array.values.size());
+    EXPECT_EQ(At<float>(npy, 10 + header), array.values[0]);
+    entry += 46 + name;
+  }
+  EXPECT_EQ(entry, end);
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,83 @@
+#include "runtime/train/npz.h"
+
+#include <zlib.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+template <typename T>
+void Put(T value, std::string* to) {
+  to->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+// The .npy format 1.0: magic, version, a padded Python literal, the data.
+std::string Npy(const NpzArray& array) {
+  std::string header =
+      absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (",
+                   absl::StrJoin(array.dims, ", "),
+                   array.dims.size() == 1 ? ",), }" : "), }");
+  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string npy("\x93NUMPY\x01\x00", 8);
+  Put(static_cast<uint16_t>(header.size()), &npy);
+  npy += header;
+  npy.append(reinterpret_cast<const char*>(array.values.data()),
+             array.values.size() * sizeof(float));
+  return npy;
+}
+
+// What a local header and a central one have in common.
+void PutCommon(absl::string_view name, absl::string_view content,
+               std::string* to) {
+  Put<uint16_t>(20, to);    // version needed
+  Put<uint16_t>(0, to);     // flags
+  Put<uint16_t>(0, to);     // stored
+  Put<uint16_t>(0, to);     // time
+  Put<uint16_t>(0x21, to);  // date: 1980-01-01, so that bytes are stable
+  const auto* bytes = reinterpret_cast<const Bytef*>(content.data());
+  Put<uint32_t>(crc32(0, bytes, static_cast<uInt>(content.size())), to);
+  Put<uint32_t>(content.size(), to);
+  Put<uint32_t>(content.size(), to);
+  Put<uint16_t>(name.size(), to);
+  Put<uint16_t>(0, to);  // extra field
+}
+
+}  // namespace
+
+std::string SerializeNpz(absl::Span<const NpzArray> arrays) {
+  std::string file, directory;
+  for (const NpzArray& array : arrays) {
+    const std::string name = array.name + ".npy", content = Npy(array);
+    const auto offset = static_cast<uint32_t>(file.size());
+    file.append("PK\x03\x04", 4);
+    PutCommon(name, content, &file);
+    file += name;
+    file += content;
+    directory.append("PK\x01\x02", 4);
+    Put<uint16_t>(20, &directory);  // made by
+    PutCommon(name, content, &directory);
+    Put<uint16_t>(0, &directory);  // comment
+    Put<uint16_t>(0, &directory);  // disk
+    Put<uint16_t>(0, &directory);  // internal attributes
+    Put<uint32_t>(0, &directory);  // external attributes
+    Put<uint32_t>(offset, &directory);
+    directory += name;
+  }
+  const auto begin = static_cast<uint32_t>(file.size());
+  file += directory;
+  file.append("PK\x05\x06", 4);
+  Put<uint32_t>(0, &file);  // disks
+  Put<uint16_t>(arrays.size(), &file);
+  Put<uint16_t>(arrays.size(), &file);
+  Put<uint32_t>(directory.size(), &file);
+  Put<uint32_t>(begin, &file);
+  Put<uint16_t>(0, &file);  // comment
+  return file;
+}
+
+}  // namespace runtime
+}  // namespace halftone

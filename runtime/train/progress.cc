@@ -1,0 +1,132 @@
+#include "runtime/train/progress.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+constexpr char kMetric[] = "eval.metric.";
+constexpr char kCorrect[] = ".correct";
+constexpr char kTotal[] = ".total";
+
+// Calls visit(key, field) for every plain field: the one list of them.
+template <typename P, typename Visit>
+void VisitFields(P& p, Visit visit) {
+  visit("step", p.step);
+  visit("applied", p.applied);
+  visit("epoch", p.epoch);
+  visit("sample", p.sample);
+  visit("loss_scaling", p.loss_scaling);
+  visit("good_steps", p.good_steps);
+  visit("bad_steps", p.bad_steps);
+  visit("since_event.sum", p.since_event.sum);
+  visit("since_event.count", p.since_event.count);
+  visit("first_loss", p.first_loss);
+  visit("last_loss", p.last_loss);
+  visit("eval.loss", p.eval.loss);
+  visit("eval.samples", p.eval.samples);
+  visit("eval.step", p.eval_step);
+  visit("best", p.best);
+  visit("best.step", p.best_step);
+  visit("best.epoch", p.best_epoch);
+}
+
+}  // namespace
+
+void Progress::Add(const StepRecord& record, int64_t next_epoch,
+                   int64_t next_sample) {
+  step = record.step;
+  applied = record.applied;
+  epoch = next_epoch;
+  sample = next_sample;
+  loss_scaling = record.loss_scaling;
+  good_steps = record.good_steps;
+  bad_steps = record.bad_steps;
+  since_event.Add(record);
+}
+
+bool Progress::Add(const EvalReport& report, const std::string& metric) {
+  eval = report;
+  eval_step = step;
+  // Larger is better for both.
+  double value = -report.loss;
+  const auto found = report.metrics.find(metric);
+  if (found != report.metrics.end()) {
+    const Metric& m = found->second;
+    value = m.total > 0 ? m.correct / m.total : 0;
+  }
+  if (best_step >= 0 && !(value > best)) return false;
+  best = value;
+  best_step = step;
+  best_epoch = sample > 0 ? epoch + 1 : epoch;
+  return true;
+}
+
+std::map<std::string, double> ToNumbers(const Progress& progress) {
+  std::map<std::string, double> numbers;
+  VisitFields(progress, [&numbers](const char* key, const auto& field) {
+    numbers[key] = static_cast<double>(field);
+  });
+  for (const auto& [name, metric] : progress.eval.metrics) {
+    numbers[absl::StrCat(kMetric, name, kCorrect)] = metric.correct;
+    numbers[absl::StrCat(kMetric, name, kTotal)] = metric.total;
+  }
+  return numbers;
+}
+
+Progress FromNumbers(const std::map<std::string, double>& numbers) {
+  Progress progress;
+  VisitFields(progress, [&numbers](const char* key, auto& field) {
+    const auto found = numbers.find(key);
+    if (found == numbers.end()) return;
+    field = static_cast<std::decay_t<decltype(field)>>(found->second);
+  });
+  for (const auto& [key, value] : numbers) {
+    if (!absl::StartsWith(key, kMetric)) continue;
+    absl::string_view name = key;
+    name.remove_prefix(sizeof(kMetric) - 1);
+    if (absl::EndsWith(name, kCorrect)) {
+      name.remove_suffix(sizeof(kCorrect) - 1);
+      progress.eval.metrics[std::string(name)].correct = value;
+    } else if (absl::EndsWith(name, kTotal)) {
+      name.remove_suffix(sizeof(kTotal) - 1);
+      progress.eval.metrics[std::string(name)].total = value;
+    }
+  }
+  return progress;
+}
+
+// Per number: the key, a zero byte, the eight bytes of the value.
+std::string Encode(const std::map<std::string, double>& numbers) {
+  std::string encoded;
+  for (const auto& [key, value] : numbers) {
+    encoded.append(key.c_str(), key.size() + 1);
+    encoded.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  return encoded;
+}
+
+absl::StatusOr<std::map<std::string, double>> Decode(
+    const std::string& encoded) {
+  std::map<std::string, double> numbers;
+  size_t at = 0;
+  while (at < encoded.size()) {
+    const size_t zero = encoded.find('\0', at);
+    double value = 0;
+    if (zero == std::string::npos || zero + 1 + sizeof(value) > encoded.size())
+      return CommunicationError("rank 0 sent a damaged resume point");
+    std::memcpy(&value, &encoded[zero + 1], sizeof(value));
+    numbers[encoded.substr(at, zero - at)] = value;
+    at = zero + 1 + sizeof(value);
+  }
+  return numbers;
+}
+
+}  // namespace runtime
+}  // namespace halftone

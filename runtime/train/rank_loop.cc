@@ -1,0 +1,229 @@
+#include "runtime/train/rank_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "runtime/train/peers.h"
+#include "runtime/train/signals.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+int64_t StepsPerEpoch(const Rank& rank) {
+  return Sampler(rank.sampler).steps_per_epoch();
+}
+
+// The implicit feeds that are the same in every step.
+ImplicitFeeds Constant(const TrainConfig& config, const Rank& rank) {
+  ImplicitFeeds feeds;
+  feeds.seed = config.seed;
+  double lr = config.lr_base;
+  if (config.lr_base_batch > 0) {
+    lr *= static_cast<double>(rank.sampler.batch) / config.lr_base_batch;
+  }
+  const double steps = StepsPerEpoch(rank);
+  feeds.schedule[0] = static_cast<float>(lr);
+  feeds.schedule[1] = static_cast<float>(steps * config.epochs);
+  feeds.schedule[2] = static_cast<float>(
+      config.warmup_steps > 0 ? static_cast<double>(config.warmup_steps)
+                              : config.warmup_epochs * steps);
+  return feeds;
+}
+
+}  // namespace
+
+RankLoop::RankLoop(Rank* rank, Reporter* reporter)
+    : rank_(*rank),
+      reporter_(reporter),
+      config_(rank->config()),
+      executor_(*rank->executor),
+      progress_(rank->progress),
+      steps_per_epoch_(StepsPerEpoch(*rank)),
+      samples_per_epoch_(Sampler(rank->sampler).samples_per_epoch()),
+      elements_per_sample_(static_cast<float>(
+          LossElements(*rank->inputs.program->FindEntry(kTrainEntry), 1))),
+      implicit_(Constant(config_, *rank)),
+      feeds_(*rank->inputs.program->FindEntry(kTrainEntry), rank->data().specs,
+             &implicit_),
+      attempted_(progress_.step),
+      stop_rule_(config_.stop_rule, config_.dynamic_scaling,
+                 config_.scale_floor),
+      eval_clock_(config_.eval_every, absl::Now()),
+      checkpoint_clock_(config_.checkpoint_every, absl::Now()),
+      checkpoint_step_(rank->start.resumed ? progress_.step : -1),
+      times_(steps_per_epoch_ * std::max<int64_t>(config_.epochs, 1)) {
+  stop_rule_.Restore(rank->start.numbers);
+}
+
+absl::Status RankLoop::Run(bool* agreed) {
+  HT_RETURN_IF_ERROR(Train());
+  if (diverged_) {
+    *agreed = true;  // all ranks have come to it by themselves
+    return Diverged();
+  }
+  return AtEnd(agreed);
+}
+
+absl::Status RankLoop::Train() {
+  if (at_end()) return absl::OkStatus();
+  ReaderOptions options;
+  options.workers = config_.readers;
+  options.first_epoch = progress_.epoch;
+  // A batch begins where another batch size may not have ended: rather a few
+  // samples twice than left out.
+  options.first_step = progress_.sample / rank_.sampler.batch;
+  options.epochs = config_.epochs;
+  reader_ = MakeBatchReader(rank_.data().train, rank_.data().specs,
+                            rank_.sampler, options);
+  step_watch_.Restart();
+  while (!finished_ && !diverged_) {
+    HT_ASSIGN_OR_RETURN(const Batch* batch, reader_->Next());
+    if (batch == nullptr) break;
+    HT_RETURN_IF_ERROR(OneStep(*batch));
+  }
+  reader_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status RankLoop::OneStep(const Batch& batch) {
+  Activity("train");
+  HT_RETURN_IF_ERROR(Enqueue(batch));
+  const Pending& enqueued = pending_[(enqueued_ - 1) % 3];
+  const bool epoch_end = enqueued.epoch_end;
+  if (enqueued_ - read_ == 3) HT_RETURN_IF_ERROR(ReadOldest());
+
+  const Executor::Times device = executor_.times();
+  const double waited = reader_->waited_seconds();
+  StepTimes times;
+  times.total = step_watch_.Restart() * 1000;
+  times.data = (waited - waited_) * 1000;
+  times.forward_backward = device.forward_backward;
+  times.communicate = device.communicate;
+  times.update = device.update;
+  waited_ = waited;
+  times_.AddStep(times, batch.share.global_count);
+
+  if (epoch_end || asked_.any() || diverged_ ||
+      eval_clock_.DueAtStep(enqueued.step) ||
+      checkpoint_clock_.DueAtStep(enqueued.step)) {
+    HT_RETURN_IF_ERROR(Drain());
+    if (!diverged_) HT_RETURN_IF_ERROR(AtBoundary(epoch_end));
+    step_watch_.Restart();
+  }
+  return absl::OkStatus();
+}
+
+// What this rank asks of all through the step's totals.
+float RankLoop::Requests() {
+  float requests = SignalCatcher::caught() != 0 ? kAskStop : 0;
+  if (rank_.is_zero() && (eval_clock_.ByTime() || checkpoint_clock_.ByTime())) {
+    const absl::Time now = absl::Now();
+    if (eval_clock_.DueByTime(now)) requests += kAskEval;
+    if (checkpoint_clock_.DueByTime(now)) requests += kAskCheckpoint;
+  }
+  return requests;
+}
+
+absl::Status RankLoop::Enqueue(const Batch& batch) {
+  implicit_.largest_count =
+      elements_per_sample_ * static_cast<float>(batch.share.largest_count);
+  implicit_.first_sample = batch.share.first_sample;
+  implicit_.stop = Requests();
+  Pending& pending = pending_[enqueued_ % 3];
+  HT_ASSIGN_OR_RETURN(
+      pending.ticket,
+      executor_.Execute(rank_.bindings.Of(batch.share.global_count),
+                        feeds_.Point(batch)));
+  pending.step = ++attempted_;
+  pending.epoch = batch.epoch + 1;
+  pending.epoch_end = batch.step + 1 == steps_per_epoch_;
+  pending.next_epoch = batch.epoch + (pending.epoch_end ? 1 : 0);
+  pending.next_sample =
+      pending.epoch_end ? 0 : (batch.step + 1) * rank_.sampler.batch;
+  ++enqueued_;
+  return absl::OkStatus();
+}
+
+absl::Status RankLoop::ReadOldest() {
+  const Pending& pending = pending_[read_ % 3];
+  HT_ASSIGN_OR_RETURN(const StepView view, executor_.Read(pending.ticket));
+  ++read_;
+  const StepRecord record =
+      ReadStep(view, pending.step, pending.epoch, progress_.loss_scaling);
+  progress_.Add(record, pending.next_epoch, pending.next_sample);
+  const Asked asked = WhatIsAsked(record.stopped);
+  asked_.stop |= asked.stop;
+  asked_.checkpoint |= asked.checkpoint;
+  asked_.eval |= asked.eval;
+  if (diverged_) {
+    rejected_since_ &= record.found_inf;
+  } else {
+    diverged_ = stop_rule_.Add(record);
+  }
+  if (reporter_ != nullptr && record.found_inf) {
+    HT_RETURN_IF_ERROR(reporter_->Skipped(record, view));
+  }
+  if (record.step % config_.log_every == 0 || pending.epoch_end) {
+    HT_RETURN_IF_ERROR(LogStep(record, view));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankLoop::LogStep(const StepRecord& record, const StepView& view) {
+  const RunningLoss since = progress_.since_event;
+  progress_.since_event = RunningLoss();
+  if (since.count > 0) {
+    if (!(progress_.first_loss == progress_.first_loss)) {
+      progress_.first_loss = since.mean();
+    }
+    progress_.last_loss = since.mean();
+  }
+  if (reporter_ == nullptr) return absl::OkStatus();
+  return reporter_->Step(record, since, times_.SinceEvent(), view);
+}
+
+absl::Status RankLoop::Drain() {
+  while (read_ < enqueued_) HT_RETURN_IF_ERROR(ReadOldest());
+  return absl::OkStatus();
+}
+
+absl::Status RankLoop::AtBoundary(bool epoch_end) {
+  const Asked asked = std::exchange(asked_, Asked());
+  finished_ = asked.stop;
+  if (finished_ || at_end()) return absl::OkStatus();  // AtEnd does the rest
+  const int64_t epochs = progress_.epoch;
+  if (asked.eval || eval_clock_.DueAtStep(progress_.step) ||
+      (epoch_end && eval_clock_.DueAtEpoch(epochs))) {
+    HT_RETURN_IF_ERROR(Evaluate());
+  }
+  if (asked.checkpoint || checkpoint_clock_.DueAtStep(progress_.step) ||
+      (epoch_end && checkpoint_clock_.DueAtEpoch(epochs))) {
+    HT_RETURN_IF_ERROR(WriteCheckpoint(/*last=*/false));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankLoop::AtEnd(bool* agreed) {
+  if (!finished_ && progress_.eval_step != progress_.step) {
+    HT_RETURN_IF_ERROR(Evaluate());
+  }
+  if (checkpoint_step_ != progress_.step) {
+    HT_RETURN_IF_ERROR(WriteCheckpoint(/*last=*/true));
+  }
+  const auto all = Agree(rank_.communicator(), last_checkpoint_);
+  *agreed = !all.ok();
+  return all.status();
+}
+
+void RankLoop::Activity(const char* activity) {
+  if (rank_.leads_process && config_.on_activity) {
+    config_.on_activity(attempted_ + 1, activity);
+  }
+}
+
+}  // namespace runtime
+}  // namespace halftone

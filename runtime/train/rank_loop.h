@@ -1,0 +1,91 @@
+// The steps of one rank. Two steps are under way at most; what step s says is
+// acted on after step s+2, or at the end of an epoch, so that all ranks, which
+// decide alike, stop after the same step.
+#ifndef HALFTONE_RUNTIME_TRAIN_RANK_LOOP_H_
+#define HALFTONE_RUNTIME_TRAIN_RANK_LOOP_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "runtime/train/cadence.h"
+#include "runtime/train/feeds.h"
+#include "runtime/train/rank_setup.h"
+#include "runtime/train/reporter.h"
+#include "runtime/train/stop_rule.h"
+#include "runtime/train/timing.h"
+#include "runtime/train/totals.h"
+
+namespace halftone {
+namespace runtime {
+
+class RankLoop {
+ public:
+  // `rank` is set up; `reporter` is null on all ranks but rank 0.
+  RankLoop(Rank* rank, Reporter* reporter);
+
+  // Trains to the end, or until a signal or the stop rule (kDiverged). On OK
+  // the run's last checkpoint is written; if it could not be, all ranks get
+  // the error (kCheckpoint). `*agreed`: the error is known to all ranks.
+  absl::Status Run(bool* agreed);
+
+  const RunTimes& times() const { return times_; }
+
+ private:
+  // A step that is enqueued and not read yet.
+  struct Pending {
+    int64_t ticket = 0, step = 0, epoch = 0;
+    int64_t next_epoch = 0, next_sample = 0;  // the cursor after it
+    bool epoch_end = false;
+  };
+
+  absl::Status Train();
+  absl::Status OneStep(const Batch& batch);
+  absl::Status Enqueue(const Batch& batch);
+  absl::Status ReadOldest();
+  absl::Status Drain();
+  absl::Status LogStep(const StepRecord& record, const StepView& view);
+  // After the last step enqueued has been read.
+  absl::Status AtBoundary(bool epoch_end);
+  absl::Status AtEnd(bool* agreed);
+  absl::Status Evaluate();
+  absl::Status WriteCheckpoint(bool last);
+  absl::Status Diverged();
+  absl::StatusOr<std::string> FirstNonFiniteOp();
+  float Requests();
+  void Activity(const char* activity);
+  bool at_end() const { return progress_.epoch >= config_.epochs; }
+
+  Rank& rank_;
+  Reporter* reporter_;
+  const TrainConfig& config_;
+  Executor& executor_;
+  Progress& progress_;
+  int64_t steps_per_epoch_, samples_per_epoch_;
+  float elements_per_sample_;  // that the loss is a mean over
+
+  ImplicitFeeds implicit_;
+  FeedList feeds_;
+  std::unique_ptr<BatchReader> reader_;
+  std::array<Pending, 3> pending_;
+  int64_t enqueued_ = 0, read_ = 0;  // steps of this loop
+  int64_t attempted_ = 0;            // steps enqueued since the run began
+
+  StopRuleWatch stop_rule_;
+  bool diverged_ = false, rejected_since_ = true, finished_ = false;
+  Asked asked_;
+  CadenceClock eval_clock_, checkpoint_clock_;
+  int64_t checkpoint_step_ = -1;
+  absl::Status last_checkpoint_;
+
+  RunTimes times_;
+  Stopwatch step_watch_;
+  double waited_ = 0;  // seconds for data, at the last step's end
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_RANK_LOOP_H_

@@ -1,0 +1,119 @@
+// What happens between steps: evals, checkpoints, and the end by the stop rule.
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/well_known.h"
+#include "runtime/train/rank_loop.h"
+#include "runtime/train/run_directory.h"
+#include "runtime/train/state.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// Where in the entry an op stands; behind all others if it is not in it (a
+// fusion's inlined part).
+int64_t PositionOf(const Entry& entry, const std::string& op) {
+  const OpId id = entry.block().FindOp(op);
+  if (!id.valid()) return std::numeric_limits<int64_t>::max() - 1;
+  return entry.block().Numbering()[id.index()];
+}
+
+}  // namespace
+
+absl::Status RankLoop::Evaluate() {
+  if (rank_.evaluator == nullptr) return absl::OkStatus();
+  Activity("eval");
+  const Stopwatch watch;
+  HT_ASSIGN_OR_RETURN(const EvalReport report, rank_.evaluator->Run());
+  const Program& program = executor_.program();
+  progress_.Add(report, program.metrics.empty() ? "" : program.metrics[0].name);
+  times_.eval_seconds += watch.seconds();
+  if (reporter_ == nullptr) return absl::OkStatus();
+  return reporter_->Evaluated(progress_);
+}
+
+absl::Status RankLoop::WriteCheckpoint(bool last) {
+  const RunDirectory directory(config_.out);
+  if (!directory.exists()) return absl::OkStatus();
+  Activity("checkpoint");
+  checkpoint_step_ = progress_.step;
+  if (!rank_.is_zero()) return absl::OkStatus();
+  const Stopwatch watch;
+  Checkpoint checkpoint;
+  Manifest& manifest = checkpoint.manifest;
+  manifest.step = progress_.step;
+  manifest.epoch = progress_.epoch;
+  manifest.sample = progress_.sample;
+  manifest.world_size = rank_.sampler.world_size;
+  manifest.level = config_.level;
+  manifest.fingerprint = config_.fingerprint;
+  manifest.state_signature = config_.state_signature;
+  manifest.tuning_hash = executor_.tuning().Hash();
+  manifest.seed = config_.seed;
+  manifest.numbers = ToNumbers(progress_);
+  stop_rule_.Save(&manifest.numbers);
+  HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
+  const absl::Status written =
+      runtime::WriteCheckpoint(directory.checkpoints(), checkpoint,
+                               config_.keep_checkpoints, progress_.best_step);
+  times_.checkpoint_seconds += watch.seconds();
+  if (written.ok()) {
+    reporter_->CheckpointWritten(progress_.step);
+    if (config_.on_checkpoint) config_.on_checkpoint(progress_.step);
+  } else if (last) {
+    last_checkpoint_ = written;
+  } else {
+    reporter_->Warn(absl::StrCat("step ", progress_.step, ": no checkpoint: ",
+                                 written.message(), "; training goes on"));
+  }
+  return absl::OkStatus();
+}
+
+// The first op whose output was not finite, on whatever rank; empty if the
+// replay finds none.
+absl::StatusOr<std::string> RankLoop::FirstNonFiniteOp() {
+  HT_ASSIGN_OR_RETURN(const std::string mine, executor_.FirstNonFinite());
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      rank_.communicator().AllGather(mine));
+  const Entry& entry = *executor_.program().FindEntry(kTrainEntry);
+  std::string first;
+  int64_t first_position = std::numeric_limits<int64_t>::max();
+  for (const std::string& op : all) {
+    if (op.empty()) continue;
+    const int64_t position = PositionOf(entry, op);
+    if (position < first_position) {
+      first_position = position;
+      first = op;
+    }
+  }
+  return first;
+}
+
+absl::Status RankLoop::Diverged() {
+  const StepRecord& record = stop_rule_.record();
+  std::string op;
+  // The replay runs the last step: exact if nothing was applied since.
+  if (rejected_since_) {
+    HT_ASSIGN_OR_RETURN(op, FirstNonFiniteOp());
+  }
+  const SkipNames names(executor_.program());
+  const std::string first =
+      op.empty()
+          ? absl::StrCat("first bad gradient: ", names.NameOf(record.first_bad))
+          : absl::StrCat("first non-finite op: ", op);
+  return DivergedError("training diverged at step ", record.step, " (epoch ",
+                       record.epoch, "): ", stop_rule_.why(), "; loss ",
+                       ExactFloat(static_cast<float>(record.loss())), "; ",
+                       first, "; loss scale ", stop_rule_.ScaleHistory(),
+                       "; try ",
+                       absl::StrJoin(WhatToTry(config_, record, op), ", or "));
+}
+
+}  // namespace runtime
+}  // namespace halftone

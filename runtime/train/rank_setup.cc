@@ -1,0 +1,214 @@
+#include "runtime/train/rank_setup.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/well_known.h"
+#include "runtime/train/fetches.h"
+#include "runtime/train/peers.h"
+#include "runtime/train/run_directory.h"
+#include "runtime/train/state.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// The message in which rank 0 hands its starting point on: the length of the
+// numbers, a newline, the numbers, the tuning table.
+std::string HandOn(const StartingPoint& start) {
+  std::map<std::string, double> numbers = start.numbers;
+  numbers["resumed"] = start.resumed ? 1 : 0;
+  const std::string encoded = Encode(numbers);
+  return absl::StrCat(encoded.size(), "\n", encoded,
+                      start.tuning.empty() ? "" : start.tuning.Serialize());
+}
+
+absl::Status TakeOver(const std::string& message, StartingPoint* start) {
+  const size_t line = message.find('\n');
+  size_t size = 0;
+  if (line == std::string::npos ||
+      !absl::SimpleAtoi(message.substr(0, line), &size)) {
+    return CommunicationError("rank 0 sent a damaged starting point");
+  }
+  HT_ASSIGN_OR_RETURN(start->numbers, Decode(message.substr(line + 1, size)));
+  start->resumed = start->numbers["resumed"] != 0;
+  const std::string tuning = message.substr(line + 1 + size);
+  if (tuning.empty()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(start->tuning, TuningTable::Parse(tuning, "rank 0's"));
+  return absl::OkStatus();
+}
+
+// Rank 0: the newest good checkpoint of the run, if it has one.
+absl::Status FindCheckpoint(const RunDirectory& directory,
+                            StartingPoint* start) {
+  HT_ASSIGN_OR_RETURN(start->tuning, directory.ReadTuning());
+  if (ListCheckpoints(directory.checkpoints()).empty()) {
+    start->said.push_back(absl::StrCat("resume   ", directory.path(),
+                                       " holds no checkpoint: from the start"));
+    return absl::OkStatus();
+  }
+  std::vector<std::string> skipped;
+  HT_ASSIGN_OR_RETURN(start->state,
+                      ReadLatestCheckpoint(directory.checkpoints(), &skipped));
+  for (const std::string& line : skipped) {
+    start->said.push_back(absl::StrCat("warning  ", line, "; passed over"));
+  }
+  start->resumed = true;
+  start->numbers = start->state->manifest.numbers;
+  return absl::OkStatus();
+}
+
+// What this rank alone can find wrong before the ranks work together.
+absl::Status LookAround(Rank& rank, bool train) {
+  const TrainConfig& config = rank.config();
+  HT_RETURN_IF_ERROR(rank.inputs.data->status());
+  if (train) {
+    HT_ASSIGN_OR_RETURN(rank.sampler.batch,
+                        GlobalBatch(config, rank.sampler.world_size,
+                                    rank.data().train->size()));
+    rank.sampler.size = rank.data().train->size();
+    HT_RETURN_IF_ERROR(ParseFetches(config.fetches).status());
+  }
+  if (!rank.is_zero()) return absl::OkStatus();
+  const RunDirectory directory(train ? config.out : "");
+  if (directory.exists()) {
+    if (config.resume) {
+      HT_RETURN_IF_ERROR(FindCheckpoint(directory, &rank.start));
+    } else {
+      HT_RETURN_IF_ERROR(directory.RefuseIfUsed());
+    }
+  }
+  const std::string& source = train                 ? config.init
+                              : config.init.empty() ? config.out
+                                                    : config.init;
+  if (rank.start.resumed || source.empty()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(rank.start.state, ReadAnyState(source, &rank.start.said));
+  return absl::OkStatus();
+}
+
+absl::Status Build(Rank& rank, bool train) {
+  const TrainConfig& config = rank.config();
+  ExecutorOptions options;
+  options.deterministic = config.deterministic;
+  options.use_graphs = config.use_graphs;
+  if (train) {
+    HT_ASSIGN_OR_RETURN(options.fetches,
+                        FetchedValues(*rank.inputs.program, config.fetches));
+  }
+  HT_ASSIGN_OR_RETURN(
+      rank.executor,
+      Executor::Create(rank.inputs.program, rank.inputs.kernels,
+                       rank.resources.device, rank.resources.communicator,
+                       rank.start.tuning, options));
+  if (train) {
+    HT_RETURN_IF_ERROR(
+        rank.bindings.Prepare(kTrainEntry, rank.sampler, *rank.executor));
+  }
+  if (rank.data().test != nullptr &&
+      rank.inputs.program->FindEntry(kEvalEntry) != nullptr) {
+    HT_ASSIGN_OR_RETURN(
+        rank.evaluator,
+        Evaluator::Create(rank.data().test, rank.data().specs, rank.sampler,
+                          config.readers, rank.executor.get()));
+  }
+  return rank.executor->Initialize(config.seed);
+}
+
+// Rank 0's state from the checkpoint or --init, then everybody's.
+absl::Status Load(Rank& rank, bool train, bool* agreed) {
+  absl::Status status;
+  bool loads = false;
+  if (rank.start.state.has_value()) {
+    loads = true;
+    LoadOptions options;
+    options.parameters_only = !rank.start.resumed;
+    // A constant scale of another program is its own; its counters too.
+    options.take_scaler = rank.config().dynamic_scaling ||
+                          rank.start.state->manifest.fingerprint ==
+                              rank.config().fingerprint;
+    std::vector<std::string> said;
+    status =
+        WriteState(rank.start.state->tensors, options, *rank.executor, &said);
+    const std::string verb = rank.start.resumed ? "resume   " : "init     ";
+    for (const std::string& line : said) {
+      if (train) rank.start.said.push_back(verb + line);
+    }
+  }
+  const auto all = Agree(rank.communicator(), status, loads ? "loads" : "");
+  *agreed = !all.ok();
+  HT_RETURN_IF_ERROR(all.status());
+  if ((*all)[0].empty()) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(rank.executor->BroadcastState());
+  return rank.executor->Derive();
+}
+
+}  // namespace
+
+absl::StatusOr<RunData> OpenRunData(const Program& program,
+                                    const TrainConfig& config) {
+  RunData data;
+  data.specs = FeedSpecsOf(program);
+  HT_ASSIGN_OR_RETURN(data.opened, OpenData(config.data, data.specs,
+                                            config.feed_map, config.seed));
+  data.train = data.opened.train.get();
+  data.test = data.opened.test.get();
+  if (!config.eval_data.empty()) {
+    HT_ASSIGN_OR_RETURN(
+        data.opened_for_eval,
+        OpenData(config.eval_data, data.specs, config.feed_map, config.seed));
+    data.test = data.opened_for_eval.test != nullptr
+                    ? data.opened_for_eval.test.get()
+                    : data.opened_for_eval.train.get();
+  }
+  return data;
+}
+
+absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
+                                    int64_t samples) {
+  const int64_t batch =
+      config.batch > 0 ? config.batch : config.batch_per_rank * world_size;
+  if (batch < 1) {
+    return ModelError(
+        "train.batch_size: expected at least 1 sample per step, found ", batch,
+        "; set it in the strategy or with --batch-size");
+  }
+  if (batch > samples) {
+    return ModelError("train.batch_size ", WithCommas(batch), ": the data has ",
+                      WithCommas(samples),
+                      " training samples; a --batch-size of at most that");
+  }
+  return batch;
+}
+
+absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
+  const TrainConfig& config = rank.config();
+  rank.sampler.world_size = rank.communicator().world_size();
+  rank.sampler.rank = rank.communicator().rank();
+  rank.sampler.tail = config.tail;
+  rank.sampler.shuffle = config.shuffle;
+  rank.sampler.seed = config.seed;
+  // For an eval alone any batch will do; it changes nothing but the speed.
+  rank.sampler.batch = config.batch > 0 ? config.batch : 64;
+  const absl::Status seen = LookAround(rank, train);
+  const auto all = Agree(rank.communicator(), seen,
+                         rank.is_zero() && seen.ok() ? HandOn(rank.start) : "");
+  *agreed = !all.ok();
+  HT_RETURN_IF_ERROR(all.status());
+  if (!rank.is_zero()) HT_RETURN_IF_ERROR(TakeOver((*all)[0], &rank.start));
+  HT_RETURN_IF_ERROR(Build(rank, train));
+  HT_RETURN_IF_ERROR(Load(rank, train, agreed));
+  if (rank.start.resumed) rank.progress = FromNumbers(rank.start.numbers);
+  const CellId scale = rank.inputs.program->FindCell(kLossScaling);
+  if (!scale.valid()) return absl::OkStatus();
+  std::string bytes;
+  HT_RETURN_IF_ERROR(rank.executor->ReadCell(scale, &bytes));
+  std::memcpy(&rank.progress.loss_scaling, bytes.data(), sizeof(float));
+  return absl::OkStatus();
+}
+
+}  // namespace runtime
+}  // namespace halftone

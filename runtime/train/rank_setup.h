@@ -1,0 +1,81 @@
+// What a rank has before its first step.
+#ifndef HALFTONE_RUNTIME_TRAIN_RANK_SETUP_H_
+#define HALFTONE_RUNTIME_TRAIN_RANK_SETUP_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/train/bindings.h"
+#include "runtime/train/evaluator.h"
+#include "runtime/train/progress.h"
+#include "runtime/train/trainer.h"
+
+namespace halftone {
+namespace runtime {
+
+// The data of a run, shared by the ranks of a process.
+struct RunData {
+  std::vector<FeedSpec> specs;
+  OpenedData opened, opened_for_eval;
+  const Dataset* train = nullptr;
+  const Dataset* test = nullptr;  // null: there is nothing to evaluate on
+};
+absl::StatusOr<RunData> OpenRunData(const Program& program,
+                                    const TrainConfig& config);
+
+// Samples per step of all ranks. Errors (kModel): none given, or more than
+// the data holds (`samples`).
+absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
+                                    int64_t samples);
+
+// What all ranks of a process share.
+struct RunInputs {
+  const Program* program = nullptr;
+  const kernels::KernelRegistry* kernels = nullptr;
+  const TrainConfig* config = nullptr;
+  const absl::StatusOr<RunData>* data = nullptr;
+};
+
+// Where a run starts from; rank 0 reads it, the others hear of it.
+struct StartingPoint {
+  bool resumed = false;
+  std::map<std::string, double> numbers;  // of the manifest, if resumed
+  TuningTable tuning;
+  // Rank 0 only: the state to load (resume or --init), and what to say.
+  std::optional<Checkpoint> state;
+  std::vector<std::string> said;
+};
+
+struct Rank {
+  RunInputs inputs;
+  RankResources resources;
+  bool leads_process = false;  // the first rank of its process
+  SamplerOptions sampler;      // of the training data
+  std::unique_ptr<Executor> executor;
+  Bindings bindings;
+  std::unique_ptr<Evaluator> evaluator;  // null: nothing to evaluate
+  Progress progress;
+  StartingPoint start;
+
+  const TrainConfig& config() const { return *inputs.config; }
+  const RunData& data() const { return **inputs.data; }
+  Communicator& communicator() const { return *resources.communicator; }
+  bool is_zero() const { return sampler.rank == 0; }
+};
+
+// A collective. Opens, checks and reads what a run needs; on an error of any
+// rank all fail, with that rank's message; `*agreed` says that they know.
+// `train`: with the train entry; else for an eval alone.
+absl::Status SetUpRank(Rank& rank, bool train, bool* agreed);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_RANK_SETUP_H_

@@ -1,0 +1,253 @@
+#include "runtime/train/report_text.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/text.h"
+#include "runtime/train/bindings.h"
+#include "runtime/train/run_directory.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// Three significant digits for people: "0.113", "2.31", "nan".
+std::string Short(double value) { return absl::StrFormat("%.3g", value); }
+
+// "64 = 2 x 32", "31 = 16 + 15", "1 on 1 of 8 ranks".
+std::string Split(int64_t samples, int world_size) {
+  if (world_size == 1) return absl::StrCat(samples);
+  if (samples % world_size == 0) {
+    return absl::StrCat(samples, " = ", world_size, " x ",
+                        samples / world_size);
+  }
+  const int64_t more = samples % world_size, each = samples / world_size;
+  if (each == 0) {
+    return absl::StrCat(samples, " on ", more, " of ", world_size, " ranks");
+  }
+  return absl::StrCat(samples, " = ", more, " x ", each + 1, " + ",
+                      world_size - more, " x ", each);
+}
+
+// What a sample is called: an image if a feed is one.
+const char* PerSecond(const RunData& data) {
+  for (const FeedSpec& spec : data.specs) {
+    if (spec.dtype == DType::kU8 && spec.dims.size() == 3) return " img/s";
+  }
+  return " samples/s";
+}
+
+// "11.2k", "930".
+std::string Rate(double per_second) {
+  if (per_second >= 1e6) return absl::StrFormat("%.1fM", per_second / 1e6);
+  if (per_second >= 1e4) return absl::StrFormat("%.1fk", per_second / 1e3);
+  return absl::StrFormat("%.0f", per_second);
+}
+
+// "5.7", "0.034", "0".
+std::string Millis(double ms) {
+  if (ms < 0.001) return "0";
+  return absl::StrFormat(ms < 1 ? "%.2g" : "%.1f", ms);
+}
+
+// "1 s", "3 min", "2 h 10 min".
+std::string Duration(double seconds) {
+  if (seconds < 90) return absl::StrFormat("%.0f s", seconds);
+  const auto minutes = static_cast<int64_t>(seconds / 60 + 0.5);
+  if (minutes < 90) return absl::StrCat(minutes, " min");
+  return absl::StrCat(minutes / 60, " h ", minutes % 60, " min");
+}
+
+int Percent(double part, double whole) {
+  return whole > 0 ? static_cast<int>(std::lround(100 * part / whole)) : 0;
+}
+
+std::string MetricText(const std::string& name, double correct, double total) {
+  return absl::StrFormat(
+      "%s %.1f %% (%d/%d)", name, total > 0 ? 100 * correct / total : 0,
+      static_cast<int64_t>(correct), static_cast<int64_t>(total));
+}
+
+std::string DoneLine(const EndOfRun& end) {
+  const Progress& p = end.rank->progress;
+  std::string line = "done     ";
+  if (end.signal != 0) {
+    absl::StrAppend(&line, "stopped by signal ", end.signal, " in epoch ",
+                    p.epoch + 1, ", ");
+  } else {
+    absl::StrAppend(&line, p.epoch, p.epoch == 1 ? " epoch, " : " epochs, ");
+  }
+  absl::StrAppend(&line, p.applied, " steps applied, ", p.step - p.applied,
+                  " skipped, ",
+                  absl::StrFormat("%.1f s", end.times->run.seconds()));
+  if (!std::isnan(p.first_loss)) {
+    absl::StrAppend(&line, "; loss ", Short(p.first_loss), " -> ",
+                    Short(p.last_loss));
+  }
+  absl::StrAppend(&line, "; scale ", ExactFloat(p.loss_scaling));
+  const Program& program = *end.rank->inputs.program;
+  if (p.eval_step == p.step && p.eval_step >= 0) {
+    absl::StrAppend(&line, "; ", MetricsText(program, p.eval));
+    if (p.best_step >= 0) {
+      absl::StrAppend(&line, ", best at epoch ", p.best_epoch);
+    }
+  }
+  return line;
+}
+
+std::string SpeedLine(const EndOfRun& end) {
+  const RunTimes& t = *end.times;
+  const double run = t.run.seconds() * 1000;
+  const StepTimes& sum = t.steps.sum();
+  std::string line = "speed    ";
+  if (t.steps.steps() > 1) {
+    absl::StrAppend(&line, Rate(t.steps.samples_per_second()),
+                    " samples/s, step median ", Short(t.steps.median_ms()),
+                    " ms p95 ", Short(t.steps.p95_ms()), ", first ",
+                    Short(t.steps.first_ms()), " ms left out; ");
+  }
+  absl::StrAppend(
+      &line, "time: compute ", Percent(sum.forward_backward + sum.update, run),
+      " %, exposed comm ", Percent(sum.communicate, run), ", data ",
+      Percent(sum.data, run), ", eval ", Percent(t.eval_seconds * 1000, run),
+      ", checkpoint ", Percent(t.checkpoint_seconds * 1000, run));
+  return line;
+}
+
+std::string MemoryLine(const EndOfRun& end) {
+  const Executor& executor = *end.rank->executor;
+  std::string line =
+      absl::StrCat("memory   peak ", HumanBytes(executor.allocated_bytes()),
+                   " per rank, planned ", HumanBytes(executor.planned_bytes()));
+  if (end.rank->sampler.world_size > 1) line += "; ranks bitwise equal";
+  const std::string& out = end.rank->config().out;
+  if (out.empty()) return line;
+  absl::StrAppend(&line, "; written: ", out,
+                  "/{summary.json,metrics.jsonl,events.out.tfevents.*");
+  if (end.checkpoint >= 0) {
+    absl::StrAppend(&line, ",ckpt/step-", end.checkpoint);
+  }
+  return line + "}";
+}
+
+}  // namespace
+
+std::string DataLine(const Rank& rank) {
+  const std::vector<int64_t> counts = GlobalCounts(rank.sampler);
+  const int world = rank.sampler.world_size;
+  const int64_t steps = Sampler(rank.sampler).steps_per_epoch();
+  const int64_t epochs = rank.config().epochs;
+  std::string line = absl::StrCat(
+      "data     ", WithCommas(rank.data().train->size()), " train");
+  if (rank.data().test != nullptr) {
+    absl::StrAppend(&line, ", ", WithCommas(rank.data().test->size()), " test");
+  } else {
+    line += ", no test split: nothing is evaluated";
+  }
+  absl::StrAppend(&line, "; batch ", Split(counts[0], world));
+  if (counts.size() > 1) {
+    absl::StrAppend(&line, ", last of an epoch ", Split(counts[1], world));
+  }
+  absl::StrAppend(&line, "; ", steps, " steps x ", epochs,
+                  epochs == 1 ? " epoch = " : " epochs = ", steps * epochs);
+  return line;
+}
+
+std::string ResumeLine(const Rank& rank) {
+  const Manifest& was = rank.start.state->manifest;
+  const Progress& p = rank.progress;
+  const TrainConfig& config = rank.config();
+  const int world = rank.sampler.world_size;
+  const std::string ranks =
+      absl::StrCat(world, world == 1 ? " rank" : " ranks");
+  std::string line =
+      absl::StrCat("resume   ckpt/step-", p.step, ": epoch ", p.epoch + 1,
+                   " sample ", p.sample, ", ", p.applied, " applied, scale ",
+                   ExactFloat(p.loss_scaling), " good ", p.good_steps, "; ");
+  std::vector<std::string> different;
+  if (was.fingerprint != config.fingerprint) {
+    different.push_back(was.level == config.level
+                            ? "another program"
+                            : absl::StrCat("another program (", config.level,
+                                           " instead of ", was.level, ")"));
+  }
+  if (was.seed != config.seed) {
+    different.push_back(absl::StrCat("another seed (", config.seed,
+                                     " instead of ", was.seed, ")"));
+  }
+  if (was.tuning_hash != rank.executor->tuning().Hash()) {
+    different.push_back("not bitwise: another tuning table");
+  }
+  if (different.empty() && was.world_size == world) {
+    return absl::StrCat(line, "same program and ", ranks, ": bit for bit");
+  }
+  if (different.empty()) {
+    return absl::StrCat(line, ranks, ": same samples, equal to rounding");
+  }
+  return absl::StrCat(line, ranks, "; ", absl::StrJoin(different, "; "));
+}
+
+std::string EpochLine(const Rank& rank, const StepEvent& event,
+                      const EventTimes& times) {
+  const int64_t epochs = rank.config().epochs;
+  const int64_t total_steps = Sampler(rank.sampler).steps_per_epoch() * epochs;
+  const char* per_second = PerSecond(rank.data());
+  const StepTimes& ms = times.per_step;
+  return absl::StrCat(
+      "epoch ", event.epoch, "/", epochs, "  step ", event.step, "/",
+      total_steps, "  loss ", Short(event.loss), "  lr ", Short(event.lr),
+      "  scale ", ExactFloat(event.loss_scaling), " good ", event.good_steps,
+      "  skipped ", event.step - event.applied, "  |g| ",
+      Short(event.grad_norm), "  ", Rate(times.samples_per_second), per_second,
+      "  ", Millis(ms.total), " ms = data ", Millis(ms.data), " + fwd/bwd ",
+      Millis(ms.forward_backward), " + comm ", Millis(ms.communicate),
+      " + update ", Millis(ms.update), "  eta ",
+      Duration((total_steps - event.step) * ms.total / 1000));
+}
+
+std::string SkipLine(const SkipEvent& event, float scale_before,
+                     int64_t bad_limit) {
+  std::string line =
+      absl::StrCat("step ", event.step, "  skipped: ", event.first_bad, "; ");
+  if (event.loss_scaling == scale_before) {
+    absl::StrAppend(&line, "bad ", event.bad_steps,
+                    bad_limit > 0 ? absl::StrCat(" of ", bad_limit) : "",
+                    ", scale stays ", ExactFloat(scale_before));
+  } else {
+    absl::StrAppend(&line, "scale ", ExactFloat(scale_before), " -> ",
+                    ExactFloat(event.loss_scaling));
+  }
+  return line;
+}
+
+std::string EvalLine(const EvalEvent& event) {
+  std::string line = absl::StrCat("eval ", event.epoch, "   ");
+  for (const EvalEvent::Metric& m : event.metrics) {
+    absl::StrAppend(&line,
+                    MetricText(m.name, static_cast<double>(m.correct),
+                               static_cast<double>(m.total)),
+                    "  ");
+  }
+  return absl::StrCat(line, "loss ", Short(event.loss));
+}
+
+std::string MetricsText(const Program& program, const EvalReport& report) {
+  std::vector<std::string> texts;
+  for (const MetricInfo& info : program.metrics) {
+    const auto found = report.metrics.find(info.name);
+    if (found == report.metrics.end()) continue;
+    texts.push_back(
+        MetricText(info.name, found->second.correct, found->second.total));
+  }
+  if (texts.empty()) return absl::StrCat("eval loss ", Short(report.loss));
+  return absl::StrJoin(texts, ", ");
+}
+
+std::vector<std::string> EndLines(const EndOfRun& end) {
+  return {DoneLine(end), SpeedLine(end), MemoryLine(end)};
+}
+
+}  // namespace runtime
+}  // namespace halftone

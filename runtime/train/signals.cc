@@ -1,0 +1,45 @@
+#include "runtime/train/signals.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+std::atomic<int> caught_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free,
+              "a signal handler may touch it");
+
+extern "C" void OnSignal(int number) {
+  int none = 0;
+  if (!caught_signal.compare_exchange_strong(none, number)) {
+    _exit(128 + number);
+  }
+}
+
+}  // namespace
+
+SignalCatcher::SignalCatcher() {
+  caught_signal = 0;
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  for (int i = 0; i < 3; ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    // What nohup or a shell's background job ignores stays ignored.
+    if (before_[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+SignalCatcher::~SignalCatcher() {
+  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &before_[i], nullptr);
+}
+
+int SignalCatcher::caught() { return caught_signal; }
+
+}  // namespace runtime
+}  // namespace halftone

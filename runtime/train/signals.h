@@ -1,0 +1,30 @@
+// SIGINT, SIGTERM and SIGHUP ask a run to finish its step and to write a
+// checkpoint; a second one ends the process at once.
+#ifndef HALFTONE_RUNTIME_TRAIN_SIGNALS_H_
+#define HALFTONE_RUNTIME_TRAIN_SIGNALS_H_
+
+#include <signal.h>
+
+namespace halftone {
+namespace runtime {
+
+// Catches the signals while it lives; one at a time in a process.
+class SignalCatcher {
+ public:
+  SignalCatcher();
+  ~SignalCatcher();
+  SignalCatcher(const SignalCatcher&) = delete;
+  SignalCatcher& operator=(const SignalCatcher&) = delete;
+
+  // The signal that came; 0: none yet. May be asked from any thread.
+  static int caught();
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before_[3];
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_SIGNALS_H_

@@ -1,0 +1,169 @@
+#include "runtime/train/state.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+std::vector<int64_t> DimsOf(const Cell& cell) {
+  std::vector<int64_t> dims;
+  for (const Dim& d : cell.type.dims) dims.push_back(d.coefficient());
+  return dims;
+}
+
+std::string Shape(const std::vector<int64_t>& dims) {
+  return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
+}
+
+bool Wanted(const Cell& cell, const LoadOptions& options) {
+  switch (cell.kind) {
+    case CellKind::kParameter:
+    case CellKind::kStatistic:
+      return true;
+    case CellKind::kScaler:
+      return !options.parameters_only && options.take_scaler;
+    case CellKind::kSlot:
+    case CellKind::kClock:
+      return !options.parameters_only;
+    case CellKind::kDerived:
+      return false;
+  }
+  return false;
+}
+
+class Loader {
+ public:
+  Loader(const std::vector<Tensor>& tensors, const LoadOptions& options,
+         Executor& executor)
+      : options_(options), executor_(executor) {
+    for (const Tensor& tensor : tensors) by_name_[tensor.name] = &tensor;
+  }
+
+  absl::Status Run(std::vector<std::string>* said) {
+    const Program& program = executor_.program();
+    for (int i = 0; i < program.num_cells(); ++i) {
+      HT_RETURN_IF_ERROR(LoadCell(program.cell(CellId(i))));
+    }
+    if (!options_.parameters_only) CheckSurplus(program);
+    if (!problems_.empty()) {
+      return CheckpointError(
+          "the state does not fit this model: ",
+          absl::StrJoin(absl::MakeSpan(problems_).subspan(0, 5), "; "),
+          problems_.size() > 5
+              ? absl::StrCat("; and ", problems_.size() - 5, " more")
+              : "");
+    }
+    for (const auto& [what, count] : conversions_) {
+      said->push_back(absl::StrCat(count, " tensors ", what));
+    }
+    if (fresh_scaler_) said->push_back("loss scale starts fresh");
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status LoadCell(const Cell& cell) {
+    const auto found = by_name_.find(cell.name);
+    if (!Wanted(cell, options_)) return absl::OkStatus();
+    if (found == by_name_.end()) {
+      if (cell.kind == CellKind::kScaler) {
+        fresh_scaler_ = true;
+      } else {
+        problems_.push_back(absl::StrCat(cell.name, " is missing"));
+      }
+      return absl::OkStatus();
+    }
+    const Tensor& tensor = *found->second;
+    if (tensor.dims != DimsOf(cell)) {
+      problems_.push_back(absl::StrCat(cell.name, ": expected ",
+                                       Shape(DimsOf(cell)), ", found ",
+                                       Shape(tensor.dims)));
+      return absl::OkStatus();
+    }
+    auto converted = ConvertTensor(tensor, cell.type.dtype);
+    if (!converted.ok()) {
+      return CheckpointError(converted.status().message());
+    }
+    if (tensor.dtype != cell.type.dtype) {
+      ++conversions_[absl::StrCat(Name(tensor.dtype), " -> ",
+                                  Name(cell.type.dtype))];
+    }
+    return executor_.WriteCell(cell.id, converted->bytes);
+  }
+
+  // What the state has and the model lacks; a scaler may be dropped.
+  void CheckSurplus(const Program& program) {
+    for (const auto& [name, tensor] : by_name_) {
+      if (program.FindCell(name).valid() || name[0] == '@') continue;
+      problems_.push_back(
+          absl::StrCat(name, Shape(tensor->dims), " is not in the model"));
+    }
+  }
+
+  LoadOptions options_;
+  Executor& executor_;
+  std::map<std::string, const Tensor*> by_name_;
+  std::vector<std::string> problems_;
+  std::map<std::string, int> conversions_;
+  bool fresh_scaler_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tensor>> ReadState(Executor& executor) {
+  const Program& program = executor.program();
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind == CellKind::kDerived) continue;
+    Tensor tensor;
+    tensor.name = cell.name;
+    tensor.dtype = cell.type.dtype;
+    tensor.dims = DimsOf(cell);
+    HT_RETURN_IF_ERROR(executor.ReadCell(cell.id, &tensor.bytes));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+std::vector<Tensor> Parameters(const Program& program,
+                               const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> parameters;
+  for (const Tensor& tensor : tensors) {
+    const CellId id = program.FindCell(tensor.name);
+    if (!id.valid()) continue;
+    const CellKind kind = program.cell(id).kind;
+    if (kind != CellKind::kParameter && kind != CellKind::kStatistic) continue;
+    parameters.push_back(tensor);
+  }
+  return parameters;
+}
+
+absl::Status WriteState(const std::vector<Tensor>& tensors,
+                        const LoadOptions& options, Executor& executor,
+                        std::vector<std::string>* said) {
+  return Loader(tensors, options, executor).Run(said);
+}
+
+absl::StatusOr<uint64_t> HashState(Executor& executor) {
+  const Program& program = executor.program();
+  std::string hashes;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    if (program.cell(CellId(i)).spread != Spread::kReplicated) continue;
+    std::string bytes;
+    HT_RETURN_IF_ERROR(executor.ReadCell(CellId(i), &bytes));
+    absl::StrAppend(&hashes, Hex64(StableHash(bytes)));
+  }
+  return StableHash(hashes);
+}
+
+}  // namespace runtime
+}  // namespace halftone

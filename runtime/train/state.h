@@ -1,0 +1,42 @@
+// Cells to checkpoints and back.
+#ifndef HALFTONE_RUNTIME_TRAIN_STATE_H_
+#define HALFTONE_RUNTIME_TRAIN_STATE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/exec/executor.h"
+
+namespace halftone {
+namespace runtime {
+
+// All cells that are not derived, in logical row-major order.
+absl::StatusOr<std::vector<Tensor>> ReadState(Executor& executor);
+
+// Parameters alone, widened to f32: what an export holds.
+std::vector<Tensor> Parameters(const Program& program,
+                               const std::vector<Tensor>& tensors);
+
+struct LoadOptions {
+  // Only parameters and statistics, by name; all else stays initial (--init).
+  bool parameters_only = false;
+  // Take the loss scale and its counters over (not if it is constant now).
+  bool take_scaler = true;
+};
+// Writes tensors into the cells; dtypes are converted, which is said in
+// `*said` ("33 tensors f16 -> f32"), like a scaler that is missing or left
+// out. Errors (kCheckpoint) list names and shapes that do not fit.
+absl::Status WriteState(const std::vector<Tensor>& tensors,
+                        const LoadOptions& options, Executor& executor,
+                        std::vector<std::string>* said);
+
+// Hash of the bytes of all replicated cells.
+absl::StatusOr<uint64_t> HashState(Executor& executor);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_STATE_H_

@@ -1,0 +1,64 @@
+// When a training has diverged (DESIGN section 5, exit 5).
+#ifndef HALFTONE_RUNTIME_TRAIN_STOP_RULE_H_
+#define HALFTONE_RUNTIME_TRAIN_STOP_RULE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/train/totals.h"
+#include "runtime/train/trainer.h"
+
+namespace halftone {
+namespace runtime {
+
+// Watches the steps in order. Its verdicts come from replicated values alone,
+// so that all ranks come to the same one at the same step.
+class StopRuleWatch {
+ public:
+  StopRuleWatch(const StopRule& rule, bool dynamic_scaling, double floor);
+
+  // True once the rule is met; `why()` says by what.
+  bool Add(const StepRecord& record);
+  // "10 skipped steps in a row with the loss scale at its floor of 1".
+  const std::string& why() const { return why_; }
+  // The record that met the rule.
+  const StepRecord& record() const { return record_; }
+  // "32768 -> 16384 (step 70) -> 8192 (step 72)": the last changes.
+  std::string ScaleHistory() const;
+
+  // For the manifest: the counters, so that a resumed run stops where the
+  // uninterrupted one would.
+  void Save(std::map<std::string, double>* numbers) const;
+  void Restore(const std::map<std::string, double>& numbers);
+
+ private:
+  bool AtFloor(float scale) const;
+
+  StopRule rule_;
+  bool dynamic_;
+  double floor_;
+  int64_t skipped_ = 0, at_floor_ = 0, not_finite_ = 0;
+  std::string why_;
+  StepRecord record_;
+  static constexpr int kHistory = 12;
+  struct Change {
+    int64_t step;
+    float scale;
+  };
+  float first_scale_ = 0;
+  std::vector<Change> changes_;  // never beyond its reserved size
+  bool changes_cut_ = false;
+};
+
+// What to try, a line each: from what is known about the run.
+std::vector<std::string> WhatToTry(const TrainConfig& config,
+                                   const StepRecord& record,
+                                   const std::string& first_non_finite);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_STOP_RULE_H_

@@ -1,0 +1,131 @@
+#include "runtime/train/stop_rule.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// A skipped step that ran with `scale`.
+StepRecord Skipped(int64_t step, float scale, double loss = 1) {
+  StepRecord record;
+  record.step = step;
+  record.found_inf = true;
+  record.loss_sum = loss;
+  record.count = 1;
+  record.scale_before = record.loss_scaling = scale;
+  return record;
+}
+
+StepRecord Applied(int64_t step, float scale) {
+  StepRecord record = Skipped(step, scale);
+  record.found_inf = false;
+  return record;
+}
+
+// Steps in a row until the rule fires; -1: not within `most`.
+int FiresAfter(StopRuleWatch& watch, float scale, double loss, int most) {
+  for (int i = 1; i <= most; ++i) {
+    if (watch.Add(Skipped(i, scale, loss))) return i;
+  }
+  return -1;
+}
+
+TEST(StopRuleTest, FiftySkippedStepsInARow) {
+  StopRuleWatch watch(StopRule(), /*dynamic_scaling=*/true, /*floor=*/1);
+  EXPECT_EQ(FiresAfter(watch, 1024, 1, 100), 50);
+  EXPECT_EQ(watch.why(), "50 skipped steps in a row");
+  EXPECT_EQ(watch.record().step, 50);
+}
+
+TEST(StopRuleTest, AnAppliedStepBeginsAnew) {
+  StopRuleWatch watch(StopRule(), true, 1);
+  EXPECT_EQ(FiresAfter(watch, 1024, 1, 49), -1);
+  EXPECT_FALSE(watch.Add(Applied(50, 1024)));
+  EXPECT_EQ(FiresAfter(watch, 1024, 1, 100), 50);
+}
+
+TEST(StopRuleTest, TenAtTheFloor) {
+  StopRuleWatch watch(StopRule(), true, 1);
+  EXPECT_EQ(FiresAfter(watch, 2, 1, 5), -1);
+  EXPECT_EQ(FiresAfter(watch, 1, 1, 100), 10);
+  EXPECT_THAT(watch.why(),
+              HasSubstr("10 skipped steps in a row with the loss scale at its "
+                        "floor of 1"));
+}
+
+TEST(StopRuleTest, WithoutAFloorTheScaleIsNeverAtIt) {
+  StopRuleWatch watch(StopRule(), true, 0);
+  EXPECT_EQ(FiresAfter(watch, 1e-30f, 1, 100), 50);
+}
+
+TEST(StopRuleTest, AConstantScaleIsNoFloor) {
+  StopRuleWatch watch(StopRule(), /*dynamic_scaling=*/false, 1);
+  EXPECT_EQ(FiresAfter(watch, 1, 1, 100), 50);
+}
+
+TEST(StopRuleTest, ThreeLossesThatAreNotFinite) {
+  StopRuleWatch constant(StopRule(), false, 0);
+  EXPECT_EQ(FiresAfter(constant, 128, kNaN, 100), 3);
+  EXPECT_THAT(constant.why(), HasSubstr("constant at 128"));
+  StopRuleWatch at_floor(StopRule(), true, 1);
+  EXPECT_EQ(FiresAfter(at_floor, 1, kNaN, 100), 3);
+  // A scale that can still fall may mend it.
+  StopRuleWatch above(StopRule(), true, 1);
+  EXPECT_EQ(FiresAfter(above, 2, kNaN, 49), -1);
+}
+
+TEST(StopRuleTest, ZeroSwitchesARuleOff) {
+  StopRule rule;
+  rule.skipped_in_a_row = rule.skipped_at_floor = rule.loss_not_finite = 0;
+  StopRuleWatch watch(rule, true, 1);
+  EXPECT_EQ(FiresAfter(watch, 1, kNaN, 200), -1);
+}
+
+TEST(StopRuleTest, CountersSurviveARestart) {
+  StopRuleWatch before(StopRule(), true, 1);
+  EXPECT_EQ(FiresAfter(before, 1, 1, 7), -1);
+  std::map<std::string, double> numbers;
+  before.Save(&numbers);
+  StopRuleWatch after(StopRule(), true, 1);
+  after.Restore(numbers);
+  EXPECT_EQ(FiresAfter(after, 1, 1, 100), 3);
+}
+
+TEST(StopRuleTest, TheHistoryNamesChangesOfTheScale) {
+  StopRuleWatch watch(StopRule(), true, 1);
+  watch.Add(Applied(1, 4));
+  StepRecord falls = Skipped(2, 4);
+  falls.loss_scaling = 2;
+  watch.Add(falls);
+  watch.Add(Skipped(3, 2));
+  EXPECT_EQ(watch.ScaleHistory(), "4 -> 2 (step 2)");
+  for (int i = 0; i < 40; ++i) {
+    StepRecord change = Skipped(10 + i, 2);
+    change.loss_scaling = 1;
+    watch.Add(change);
+  }
+  EXPECT_THAT(watch.ScaleHistory(), ::testing::StartsWith("... -> "));
+}
+
+TEST(StopRuleTest, AdviceFitsTheRun) {
+  TrainConfig config;
+  config.lr_base = 1;
+  const auto low = WhatToTry(config, Skipped(1, 1), "conv2");
+  EXPECT_THAT(low, ::testing::Contains(HasSubstr("--lr 0.1")));
+  EXPECT_THAT(low, ::testing::Contains(HasSubstr("--black-op conv2")));
+  EXPECT_THAT(low, ::testing::Contains(HasSubstr("--dtype bf16")));
+  config.level = "O0";
+  EXPECT_EQ(WhatToTry(config, Skipped(1, 1), "conv2").size(), 1u);
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,69 @@
+// What a step leaves behind on the host, equal on all ranks, and its sums.
+#ifndef HALFTONE_RUNTIME_TRAIN_TOTALS_H_
+#define HALFTONE_RUNTIME_TRAIN_TOTALS_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "runtime/exec/executor.h"
+
+namespace halftone {
+namespace runtime {
+
+// One attempted step: its results of the whole world.
+struct StepRecord {
+  int64_t step = 0;                // attempted steps so far, this one included
+  int64_t epoch = 0;               // 1, 2, ...
+  double loss_sum = 0, count = 0;  // sum of n_r * loss, sum of n_r
+  bool found_inf = false;
+  int64_t first_bad = -1;  // position in check_finite's inputs
+  // With what the step ran.
+  float lr = 0, scale_before = 1;
+  // After it.
+  float grad_norm = 0, loss_scaling = 1;
+  int64_t good_steps = 0, bad_steps = 0, applied = 0;
+  double stopped = 0;  // sum of all ranks' @stop
+
+  // NaN if nothing was counted.
+  double loss() const {
+    return count > 0 ? loss_sum / count
+                     : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+// Reads a train step's results; `scale_before` is the loss scale it ran with.
+StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
+                    float scale_before);
+
+// The mean loss of applied steps, in f64: rejected ones are left out.
+struct RunningLoss {
+  double sum = 0, count = 0;
+
+  void Add(const StepRecord& record) {
+    if (record.found_inf) return;
+    sum += record.loss_sum;
+    count += record.count;
+  }
+  // NaN if no step was applied.
+  double mean() const {
+    return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+// What ranks ask of each other through the @stop feed. Any rank may ask for
+// the end (1 each); the other two are rank 0's alone, so that the sum tells
+// them apart for up to 2^13 ranks in f32.
+inline constexpr float kAskStop = 1;
+inline constexpr float kAskCheckpoint = 1.0f / 1024;
+inline constexpr float kAskEval = 2.0f / 1024;
+
+struct Asked {
+  bool stop = false, checkpoint = false, eval = false;
+  bool any() const { return stop || checkpoint || eval; }
+};
+Asked WhatIsAsked(double stopped);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_TOTALS_H_

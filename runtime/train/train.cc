@@ -1,0 +1,142 @@
+// Train: a thread per rank of this process.
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/well_known.h"
+#include "runtime/train/peers.h"
+#include "runtime/train/rank_loop.h"
+#include "runtime/train/rank_setup.h"
+#include "runtime/train/reporter.h"
+#include "runtime/train/run_directory.h"
+#include "runtime/train/signals.h"
+#include "runtime/train/state.h"
+#include "runtime/train/trainer.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+class RankRun {
+ public:
+  RankRun(const RunInputs& inputs, const RankResources& resources, bool leads) {
+    rank_.inputs = inputs;
+    rank_.resources = resources;
+    rank_.leads_process = leads;
+  }
+
+  // An error of this rank alone ends the others too.
+  absl::Status Run() {
+    absl::Status status = Train();
+    if (!status.ok() && !agreed_) rank_.communicator().Abort(status);
+    if (reporter_ != nullptr && loop_ != nullptr) {
+      EndOfRun end;
+      end.rank = &rank_;
+      end.times = &loop_->times();
+      end.signal = signal_;
+      end.exit_code = status.ok() && signal_ != 0
+                          ? 128 + signal_
+                          : static_cast<int>(ExitCodeOf(status));
+      const absl::Status said = reporter_->Finish(end);
+      if (status.ok()) status = said;
+    }
+    return status;
+  }
+  int signal() const { return signal_; }
+
+ private:
+  absl::Status Train() {
+    HT_RETURN_IF_ERROR(SetUpRank(rank_, /*train=*/true, &agreed_));
+    HT_RETURN_IF_ERROR(OpenReports());
+    loop_ = std::make_unique<RankLoop>(&rank_, reporter_.get());
+    HT_RETURN_IF_ERROR(loop_->Run(&agreed_));
+    HT_RETURN_IF_ERROR(ShareSignal());
+    return CompareStates();
+  }
+
+  // Rank 0 makes the run directory and its logs before step 1.
+  absl::Status OpenReports() {
+    absl::Status status;
+    if (rank_.is_zero()) {
+      auto reporter = Reporter::Create(rank_);
+      status = reporter.status();
+      if (reporter.ok()) reporter_ = *std::move(reporter);
+    }
+    const auto all = Agree(rank_.communicator(), status);
+    agreed_ = !all.ok();
+    return all.status();
+  }
+
+  // One rank may have been told to stop and the others not.
+  absl::Status ShareSignal() {
+    HT_ASSIGN_OR_RETURN(
+        const std::vector<std::string> all,
+        rank_.communicator().AllGather(absl::StrCat(SignalCatcher::caught())));
+    for (const std::string& one : all) {
+      int number = 0;
+      if (absl::SimpleAtoi(one, &number) && number > signal_) signal_ = number;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CompareStates() {
+    HT_ASSIGN_OR_RETURN(const uint64_t hash, HashState(*rank_.executor));
+    HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                        rank_.communicator().AllGather(Hex64(hash)));
+    agreed_ = true;
+    for (size_t r = 1; r < all.size(); ++r) {
+      if (all[r] == all[0]) continue;
+      return MakeError(
+          ExitCode::kDiffer,
+          absl::StrCat("rank ", r, " ends with another state than rank 0 (",
+                       all[r], ", ", all[0],
+                       "): a bug of ours, or memory that is not sound; "
+                       "repeat with --set dist.fuse_all_reduce_ops=false and "
+                       "report both"));
+    }
+    return absl::OkStatus();
+  }
+
+  Rank rank_;
+  bool agreed_ = false;
+  int signal_ = 0;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<RankLoop> loop_;
+};
+
+}  // namespace
+
+absl::Status Train(const Program& program,
+                   const kernels::KernelRegistry& kernels,
+                   const TrainConfig& config,
+                   const std::vector<RankResources>& ranks, int* signal) {
+  *signal = 0;
+  if (program.FindEntry(kTrainEntry) == nullptr) {
+    return UsageError(
+        "the model was compiled without an optimizer: it has no "
+        "train entry; compile it with a strategy that has one");
+  }
+  SignalCatcher catcher;
+  const absl::StatusOr<RunData> data = OpenRunData(program, config);
+  const RunInputs inputs{&program, &kernels, &config, &data};
+  std::vector<std::unique_ptr<RankRun>> runs;
+  for (const RankResources& resources : ranks) {
+    runs.push_back(std::make_unique<RankRun>(inputs, resources, runs.empty()));
+  }
+  std::vector<absl::Status> results(runs.size());
+  std::vector<std::thread> threads;
+  for (size_t r = 1; r < runs.size(); ++r) {
+    threads.emplace_back([&, r] { results[r] = runs[r]->Run(); });
+  }
+  results[0] = runs[0]->Run();
+  for (std::thread& thread : threads) thread.join();
+  *signal = runs[0]->signal();
+  return Culprit(results);
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,117 @@
+// Training, evaluation and export of a compiled program: epochs, checkpoints,
+// reports, the stop rule. Process supervision is runtime/launch's.
+#ifndef HALFTONE_RUNTIME_TRAIN_TRAINER_H_
+#define HALFTONE_RUNTIME_TRAIN_TRAINER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/ir/program.h"
+#include "kernels/kernel_registry.h"
+#include "runtime/collective/communicator.h"
+#include "runtime/data/dataset.h"
+#include "runtime/device/device.h"
+#include "runtime/plan/tuning_table.h"
+
+namespace halftone {
+namespace runtime {
+
+// "500", "10m", "1e": every 500 attempted steps, 10 minutes, 1 epoch.
+struct Cadence {
+  enum class Unit : uint8_t { kSteps, kMinutes, kEpochs, kNever };
+  Unit unit = Unit::kEpochs;
+  int64_t every = 1;
+};
+// `flag` names the flag in errors (kUsage).
+absl::StatusOr<Cadence> ParseCadence(absl::string_view flag,
+                                     absl::string_view text);
+
+struct StopRule {
+  int64_t skipped_in_a_row = 50;
+  int64_t skipped_at_floor = 10;
+  int64_t loss_not_finite = 3;
+};
+
+// Everything that decides a run: strategy fields and flags.
+struct TrainConfig {
+  // Strategy.
+  int64_t batch = 0;           // global
+  int64_t batch_per_rank = 0;  // instead of batch: times the world size
+  int64_t epochs = 1;
+  int64_t seed = 0;
+  Tail tail = Tail::kExact;
+  double lr_base = 0.01;
+  int64_t lr_base_batch = 0;  // 0: not scaled by the batch
+  double warmup_epochs = 0;
+  int64_t warmup_steps = 0;
+  bool dynamic_scaling = true;
+  double scale_floor = 1;
+  StopRule stop_rule;
+  // Flags.
+  std::string data;       // "idx:models/digits"
+  std::string eval_data;  // empty: the data's own test split
+  std::vector<std::string> feed_map;
+  std::string out;  // run directory; empty: none (nothing is written)
+  bool resume = false;
+  std::string init;  // safetensors or run directory to take parameters from
+  bool shuffle = true;
+  int readers = 1;
+  int64_t log_every = 10;
+  Cadence checkpoint_every, eval_every;
+  int keep_checkpoints = 3;
+  std::vector<std::string> fetches;  // VALUE[:norm|hist|npz]
+  bool deterministic = true, use_graphs = true;
+  // Called by rank 0 of this process with the attempted step and what it is
+  // doing ("train", "eval", "checkpoint"): for a supervisor's status page.
+  std::function<void(int64_t step, const char* activity)> on_activity;
+  // Likewise, after a checkpoint of that step was written.
+  std::function<void(int64_t step)> on_checkpoint;
+  // For messages, manifest and summary.
+  std::string level = "O1", dtype = "fp16";
+  std::string fingerprint, state_signature;
+  std::string strategy_text;  // resolved
+  std::string model_bytes;    // the .htc, kept in the run directory
+};
+
+// The ranks of this process; each needs a device and a communicator.
+struct RankResources {
+  Device* device = nullptr;
+  Communicator* communicator = nullptr;
+};
+
+// Trains on all given ranks (a thread each) and returns the process's exit
+// code's status: OK; kDiverged from the stop rule; the first error otherwise.
+// `*signal` gets the number of the signal that stopped the run (0: none).
+// Rank 0 prints to stdout (report) and stderr (progress), and writes `out`:
+// model.htc, strategy.pbtxt, tuning.json, metrics.jsonl, summary.json,
+// events.out.tfevents.*, ckpt/step-N.
+absl::Status Train(const Program& program,
+                   const kernels::KernelRegistry& kernels,
+                   const TrainConfig& config,
+                   const std::vector<RankResources>& ranks, int* signal);
+
+struct Metric {
+  double correct = 0, total = 0;
+};
+struct EvalReport {
+  double loss = 0;
+  double samples = 0;
+  std::map<std::string, Metric> metrics;
+};
+// Evaluates a checkpoint (the newest good one of run directory `config.out`,
+// or `config.init`) on the test split.
+absl::StatusOr<EvalReport> Evaluate(const Program& program,
+                                    const kernels::KernelRegistry& kernels,
+                                    const TrainConfig& config,
+                                    const std::vector<RankResources>& ranks);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_TRAINER_H_
