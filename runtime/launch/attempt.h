@@ -28,7 +28,7 @@ struct AttemptOptions {
   std::vector<std::string> command;
   int attempt = 0;
   int signal_fd = -1;  // a signalfd for SIGINT, SIGTERM, SIGHUP, SIGCHLD
-  Console* console = nullptr;
+  LaunchConsole* console = nullptr;
   GroupKeeper* keeper = nullptr;
 };
 

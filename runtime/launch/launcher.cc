@@ -59,7 +59,7 @@ std::string DescribeRanks(const LaunchPlan& plan) {
 }
 
 void Announce(const LaunchPlan& plan, const Attempt& attempt,
-              Console& console) {
+              LaunchConsole& console) {
   console.Message(absl::StrCat(
       plan.ranks, plan.ranks == 1 ? " rank" : " ranks",
       plan.nodes == 1
@@ -76,7 +76,7 @@ void Announce(const LaunchPlan& plan, const Attempt& attempt,
 }
 
 void AnnounceOtherNodes(const LaunchOptions& options, const LaunchPlan& plan,
-                        Console& console) {
+                        LaunchConsole& console) {
   if (plan.nodes == 1 || plan.node_rank > 0) return;
   console.Message("on the other nodes:");
   for (int node = 1; node < plan.nodes; ++node) {
@@ -93,7 +93,7 @@ void AnnounceOtherNodes(const LaunchOptions& options, const LaunchPlan& plan,
 }
 
 void Explain(const LaunchOptions& options, const LaunchPlan& plan,
-             Console& console) {
+             LaunchConsole& console) {
   for (const std::string& line : plan.explanation) console.Line(false, line);
   console.Line(
       false, absl::StrCat("command     ", absl::StrJoin(options.command, " ")));
@@ -113,7 +113,7 @@ std::vector<std::string> ResumeCommand(const LaunchOptions& options) {
 }
 
 void TellFailure(const LaunchPlan& plan, const FailureReport& report,
-                 Console& console) {
+                 LaunchConsole& console) {
   const std::vector<std::string> lines = ToLines(report);
   console.Line(true, absl::StrCat("error    ", lines[0]));
   for (size_t i = 1; i < lines.size(); ++i) {
@@ -156,7 +156,7 @@ std::string WhyStop(const LaunchOptions& options, const AttemptResult& result,
 // Attempts until one succeeds or there is a reason to stop.
 absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
                                 const Environment& env, const LaunchPlan& plan,
-                                Console& console) {
+                                LaunchConsole& console) {
   const SignalFile signals;
   GroupKeeper keeper;
   std::vector<FailureReport> failures;
@@ -200,7 +200,7 @@ absl::StatusOr<int> Launch(const LaunchOptions& options,
   HT_ASSIGN_OR_RETURN(
       const LaunchPlan plan,
       MakeLaunchPlan(options, env, UsableCores(), OwnAddresses()));
-  Console console(options.out_fd, options.err_fd);
+  LaunchConsole console(options.out_fd, options.err_fd);
   if (options.explain) {
     Explain(options, plan, console);
     return 0;

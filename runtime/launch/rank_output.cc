@@ -36,17 +36,17 @@ void WriteAll(int fd, absl::string_view bytes) {
 
 }  // namespace
 
-void Console::Raw(bool is_err, absl::string_view bytes) {
+void LaunchConsole::Raw(bool is_err, absl::string_view bytes) {
   if (bytes.empty()) return;
   at_line_start_ = bytes.back() == '\n';
   WriteAll(is_err ? err_fd_ : out_fd_, bytes);
 }
 
-void Console::Line(bool is_err, absl::string_view line) {
+void LaunchConsole::Line(bool is_err, absl::string_view line) {
   Raw(is_err, absl::StrCat(at_line_start_ ? "" : "\n", line, "\n"));
 }
 
-void Console::Message(absl::string_view text) {
+void LaunchConsole::Message(absl::string_view text) {
   Line(true, absl::StrCat("launch   ", text));
 }
 
@@ -74,7 +74,7 @@ bool IsAlarm(absl::string_view line) {
 
 absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(
     const std::string& path, int rank, bool is_err, Show show,
-    Console* console) {
+    LaunchConsole* console) {
   Socket file(open(path.c_str(),
                    O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
   if (!file.open()) {
@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(
 }
 
 RankOutput::RankOutput(const std::string& path, Socket file, int rank,
-                       bool is_err, Show show, Console* console)
+                       bool is_err, Show show, LaunchConsole* console)
     : path_(path),
       file_(std::move(file)),
       rank_(rank),

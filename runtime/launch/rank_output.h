@@ -16,9 +16,9 @@ namespace runtime {
 
 // stdout and stderr of the launcher. Whole lines do not land inside a line of
 // rank 0 that is not finished.
-class Console {
+class LaunchConsole {
  public:
-  Console(int out_fd, int err_fd) : out_fd_(out_fd), err_fd_(err_fd) {}
+  LaunchConsole(int out_fd, int err_fd) : out_fd_(out_fd), err_fd_(err_fd) {}
 
   void Raw(bool is_err, absl::string_view bytes);
   void Line(bool is_err, absl::string_view line);
@@ -48,7 +48,7 @@ class RankOutput {
   // Writes to a new file `path`.
   static absl::StatusOr<std::unique_ptr<RankOutput>> Open(
       const std::string& path, int rank, bool is_err, Show show,
-      Console* console);
+      LaunchConsole* console);
 
   // Takes what can be read from `from` now; false at the end of the stream.
   bool Pump(int from);
@@ -61,7 +61,7 @@ class RankOutput {
 
  private:
   RankOutput(const std::string& path, Socket file, int rank, bool is_err,
-             Show show, Console* console);
+             Show show, LaunchConsole* console);
   void Take(absl::string_view bytes);
   void TakeLine();
 
@@ -70,7 +70,7 @@ class RankOutput {
   int rank_;
   bool is_err_;
   Show show_;
-  Console* console_;
+  LaunchConsole* console_;
   std::string line_;  // not finished yet
   std::deque<std::string> tail_;
 };

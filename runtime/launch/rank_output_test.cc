@@ -28,10 +28,10 @@ TEST(IsAlarm, KnowsAlarmsFromWords) {
   }
 }
 
-TEST(Console, DoesNotBreakAnUnfinishedLine) {
+TEST(LaunchConsole, DoesNotBreakAnUnfinishedLine) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  Console console(ends[1], ends[1]);
+  LaunchConsole console(ends[1], ends[1]);
   console.Raw(true, "epoch 1 ...");
   console.Line(true, "[1] warning");
   console.Message("note");
@@ -46,7 +46,7 @@ TEST(RankOutput, KeepsTheLastLinesAndAllBytes) {
   const std::string path = ::testing::TempDir() + "/rank.err";
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  Console console(1, 2);
+  LaunchConsole console(1, 2);
   auto output =
       RankOutput::Open(path, 1, true, RankOutput::Show::kNothing, &console);
   ASSERT_TRUE(output.ok()) << output.status();
@@ -69,7 +69,7 @@ TEST(RankOutput, KeepsTheLastLinesAndAllBytes) {
 }
 
 TEST(RankOutput, AFileThatCannotBeWrittenIsNamed) {
-  Console console(1, 2);
+  LaunchConsole console(1, 2);
   auto output = RankOutput::Open("/no/such/dir/x", 0, false,
                                  RankOutput::Show::kAll, &console);
   EXPECT_THAT(std::string(output.status().message()),

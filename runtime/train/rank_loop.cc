@@ -96,14 +96,10 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
   const bool epoch_end = enqueued.epoch_end;
   if (enqueued_ - read_ == 3) HT_RETURN_IF_ERROR(ReadOldest());
 
-  const Executor::Times device = executor_.times();
   const double waited = reader_->waited_seconds();
   StepTimes times;
   times.total = step_watch_.Restart() * 1000;
   times.data = (waited - waited_) * 1000;
-  times.forward_backward = device.forward_backward;
-  times.communicate = device.communicate;
-  times.update = device.update;
   waited_ = waited;
   times_.AddStep(times, batch.share.global_count);
 
@@ -152,6 +148,12 @@ absl::Status RankLoop::ReadOldest() {
   const Pending& pending = pending_[read_ % 3];
   HT_ASSIGN_OR_RETURN(const StepView view, executor_.Read(pending.ticket));
   ++read_;
+  const Executor::Times device = executor_.times();
+  StepTimes times;
+  times.forward_backward = device.forward_backward;
+  times.communicate = device.communicate;
+  times.update = device.update;
+  times_.AddDevice(times);
   const StepRecord record =
       ReadStep(view, pending.step, pending.epoch, progress_.loss_scaling);
   progress_.Add(record, pending.next_epoch, pending.next_sample);

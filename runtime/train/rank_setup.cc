@@ -127,9 +127,9 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
     LoadOptions options;
     options.parameters_only = !rank.start.resumed;
     // A constant scale of another program is its own; its counters too.
-    options.take_scaler = rank.config().dynamic_scaling ||
-                          rank.start.state->manifest.fingerprint ==
-                              rank.config().fingerprint;
+    options.take_scaler =
+        rank.config().dynamic_scaling ||
+        rank.start.state->manifest.fingerprint == rank.config().fingerprint;
     std::vector<std::string> said;
     status =
         WriteState(rank.start.state->tensors, options, *rank.executor, &said);

@@ -108,11 +108,12 @@ std::string SpeedLine(const EndOfRun& end) {
                     " ms p95 ", Short(t.steps.p95_ms()), ", first ",
                     Short(t.steps.first_ms()), " ms left out; ");
   }
-  absl::StrAppend(
-      &line, "time: compute ", Percent(sum.forward_backward + sum.update, run),
-      " %, exposed comm ", Percent(sum.communicate, run), ", data ",
-      Percent(sum.data, run), ", eval ", Percent(t.eval_seconds * 1000, run),
-      ", checkpoint ", Percent(t.checkpoint_seconds * 1000, run));
+  absl::StrAppend(&line, "time: compute ",
+                  Percent(t.device.forward_backward + t.device.update, run),
+                  " %, exposed comm ", Percent(t.device.communicate, run),
+                  ", data ", Percent(sum.data, run), ", eval ",
+                  Percent(t.eval_seconds * 1000, run), ", checkpoint ",
+                  Percent(t.checkpoint_seconds * 1000, run));
   return line;
 }
 
@@ -167,6 +168,11 @@ std::string ResumeLine(const Rank& rank) {
                    " sample ", p.sample, ", ", p.applied, " applied, scale ",
                    ExactFloat(p.loss_scaling), " good ", p.good_steps, "; ");
   std::vector<std::string> different;
+  if (p.sample % rank.sampler.batch != 0) {
+    different.push_back(
+        absl::StrCat("another batch size: ", p.sample % rank.sampler.batch,
+                     " samples of this epoch come twice"));
+  }
   if (was.fingerprint != config.fingerprint) {
     different.push_back(was.level == config.level
                             ? "another program"

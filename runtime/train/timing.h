@@ -75,17 +75,21 @@ class RunTimes {
  public:
   explicit RunTimes(int64_t expected_steps) : steps(expected_steps) {}
 
+  // A step as the host sees it: total and data.
   void AddStep(const StepTimes& times, int64_t samples);
+  // A step as its device saw it, once its results are there: the rest.
+  void AddDevice(const StepTimes& times);
   // Begins anew; the last means again if no step was added in between.
   EventTimes SinceEvent();
 
   StepClock steps;
+  StepTimes device;  // sums
   double eval_seconds = 0, checkpoint_seconds = 0;
   Stopwatch run;
 
  private:
-  StepTimes sum_;
-  int64_t count_ = 0, samples_ = 0;
+  StepTimes sum_, device_sum_;
+  int64_t count_ = 0, device_count_ = 0, samples_ = 0;
   EventTimes last_;
 };
 

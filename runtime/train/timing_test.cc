@@ -43,7 +43,13 @@ TEST(RunTimesTest, EventsBeginAnew) {
   // No step in between: the last means again.
   EXPECT_EQ(times.SinceEvent().per_step.total, 3);
   times.AddStep(Total(8), 8);
-  EXPECT_EQ(times.SinceEvent().per_step.total, 8);
+  StepTimes device;
+  device.update = 5;
+  times.AddDevice(device);
+  const EventTimes last = times.SinceEvent();
+  EXPECT_EQ(last.per_step.total, 8);
+  EXPECT_EQ(last.per_step.update, 5);
+  EXPECT_EQ(times.device.update, 5);
 }
 
 }  // namespace

@@ -1,0 +1,262 @@
+// The whole tool on several processes: what one kills, stops or misstarts, and
+// that training goes on bit for bit.
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "runtime/rendezvous/socket.h"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kHalftone[] = "tools/halftone";
+constexpr char kData[] = "idx:models/digits";
+
+std::string NewDirectory(const std::string& name) {
+  static int directories = 0;
+  return absl::StrCat(::testing::TempDir(), "/", name, "-", getpid(), "-",
+                      directories++);
+}
+
+std::string Compile(const std::string& level,
+                    const std::vector<std::string>& more = {}) {
+  const std::string path = NewDirectory("model") + ".htc";
+  std::vector<std::string> command = {kHalftone,
+                                      "compile",
+                                      "models/mnist_convnet.pbtxt",
+                                      "--strategy",
+                                      "models/mnist_o1.pbtxt",
+                                      "--level",
+                                      level,
+                                      "-o",
+                                      path};
+  command.insert(command.end(), more.begin(), more.end());
+  const Result compiled = Run(command);
+  EXPECT_EQ(compiled.exit_code(), 0) << compiled.err;
+  return path;
+}
+
+// `halftone launch --ranks N run ...`
+std::vector<std::string> Launch(int ranks, const std::string& model,
+                                const std::string& out,
+                                const std::vector<std::string>& more = {}) {
+  std::vector<std::string> command = {
+      kHalftone, "launch", "--ranks",     absl::StrCat(ranks),
+      "run",     model,    "--data",      kData,
+      "--out",   out,      "--log-every", "1"};
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+// Lines of metrics.jsonl as JSON, without what depends on the clock.
+std::vector<json> Metrics(const std::string& out) {
+  std::vector<json> lines;
+  for (const auto line : absl::StrSplit(ReadAll(out + "/metrics.jsonl"), '\n',
+                                        absl::SkipEmpty())) {
+    json event = json::parse(line);
+    event.erase("ms");
+    lines.push_back(std::move(event));
+  }
+  return lines;
+}
+
+void WaitForStep(const std::string& out, int step) {
+  for (int tries = 0; tries < 3000; ++tries) {
+    if (ReadAll(out + "/metrics.jsonl")
+            .find(absl::StrCat("\"step\":", step, ",")) != std::string::npos) {
+      return;
+    }
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  FAIL() << out << ": step " << step << " was never logged";
+}
+
+// The pids of `halftone run` processes whose --out is `out`.
+std::vector<pid_t> RankPids(const std::string& out) {
+  std::vector<pid_t> pids;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+    const std::string command = ReadAll(entry.path() / "cmdline");
+    if (command.find(out) != std::string::npos &&
+        command.find("launch") == std::string::npos) {
+      pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+struct Case {
+  const char* level;
+  int ranks;
+};
+class KilledRun : public ::testing::TestWithParam<Case> {};
+
+TEST_P(KilledRun, ResumesBitForBit) {
+  const auto [level, ranks] = GetParam();
+  const std::string model = Compile(level);
+  const std::vector<std::string> flags = {"--checkpoint-every", "7", "--epochs",
+                                          "2"};
+  const std::string whole = NewDirectory("whole"), cut = NewDirectory("cut");
+  const Result undisturbed = Run(Launch(ranks, model, whole, flags));
+  ASSERT_EQ(undisturbed.exit_code(), 0) << undisturbed.err;
+
+  const Child run =
+      Start("killed", Launch(ranks, model, cut, flags), OwnVariables());
+  WaitForStep(cut, 17);
+  const std::vector<pid_t> pids = RankPids(cut);
+  ASSERT_EQ(pids.size(), static_cast<size_t>(ranks));
+  kill(pids.back(), SIGKILL);
+  const Result killed = Wait(run);
+  ASSERT_EQ(killed.exit_code(), 128 + SIGKILL) << killed.err;
+  const json failure = json::parse(ReadAll(cut + "/failure.json"));
+  EXPECT_THAT(failure.dump(), HasSubstr(absl::StrCat("\"pid\":", pids.back())));
+
+  std::vector<std::string> again = flags;
+  again.push_back("--resume");
+  const Result resumed = Run(Launch(ranks, model, cut, again));
+  ASSERT_EQ(resumed.exit_code(), 0) << resumed.err;
+  EXPECT_THAT(resumed.out + resumed.err, HasSubstr("bit for bit"));
+  const std::vector<json> expected = Metrics(whole), found = Metrics(cut);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], expected[i]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, KilledRun,
+                         ::testing::Values(Case{"O1", 1}, Case{"O1", 2},
+                                           Case{"O2", 1}, Case{"O2", 2}),
+                         [](const auto& info) {
+                           return absl::StrCat(info.param.level, "_ranks_",
+                                               info.param.ranks);
+                         });
+
+TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
+  const std::string model = Compile("O1");
+  const std::string out = NewDirectory("stopped");
+  const Child run = Start("stopped", Launch(2, model, out, {"--epochs", "200"}),
+                          OwnVariables());
+  WaitForStep(out, 30);
+  kill(run.pid, SIGTERM);
+  const Result stopped = Wait(run);
+  EXPECT_EQ(stopped.exit_code(), 128 + SIGTERM) << stopped.err;
+  const json summary = json::parse(ReadAll(out + "/summary.json"));
+  const int64_t steps = summary["steps_attempted"];
+  EXPECT_GE(steps, 30);
+  EXPECT_EQ(Run({kHalftone, "ckpt", "verify",
+                 absl::StrCat(out, "/ckpt/step-", steps)})
+                .exit_code(),
+            0);
+}
+
+TEST(StartedRun, ADirectoryThatHoldsARunIsRefused) {
+  const std::string model = Compile("O1");
+  const std::string out = NewDirectory("refused");
+  ASSERT_EQ(Run(Launch(1, model, out, {"--epochs", "1"})).exit_code(), 0);
+  const Result again = Run(Launch(1, model, out, {"--epochs", "1"}));
+  EXPECT_EQ(again.exit_code(), 2);
+  EXPECT_THAT(again.err, AllOf(HasSubstr("holds step 23"),
+                               HasSubstr("add --resume or another --out")));
+}
+
+// The same `run`, with no launcher of ours.
+std::map<std::string, std::string> Torchrun(int rank, int ranks, int port) {
+  std::map<std::string, std::string> env = OwnVariables();
+  env["RANK"] = env["LOCAL_RANK"] = absl::StrCat(rank);
+  env["WORLD_SIZE"] = env["LOCAL_WORLD_SIZE"] = absl::StrCat(ranks);
+  env["MASTER_ADDR"] = "127.0.0.1";
+  env["MASTER_PORT"] = absl::StrCat(port);
+  return env;
+}
+
+int FreePort() { return runtime::Listen("127.0.0.1", 0)->local().port; }
+
+std::vector<std::string> RunCommand(const std::string& model,
+                                    const std::string& out) {
+  return {kHalftone, "run",         model, "--data",
+          kData,     "--out",       out,   "--epochs",
+          "1",       "--log-every", "1",   "--connect-timeout",
+          "3",       "--timeout",   "20"};
+}
+
+TEST(OtherLaunchers, GiveTheSameNumbers) {
+  const std::string model = Compile("O1");
+  const std::string ours = NewDirectory("ours"), torch = NewDirectory("torch"),
+                    mpi = NewDirectory("mpi"),
+                    threads = NewDirectory("threads");
+  ASSERT_EQ(Run(Launch(2, model, ours, {"--epochs", "1"})).exit_code(), 0);
+  const int port = FreePort();
+  const Child first =
+      Start("torch-0", RunCommand(model, torch), Torchrun(0, 2, port));
+  const Child second =
+      Start("torch-1", RunCommand(model, torch), Torchrun(1, 2, port));
+  const Result one = Wait(first), two = Wait(second);
+  ASSERT_EQ(one.exit_code(), 0) << one.err;
+  ASSERT_EQ(two.exit_code(), 0) << two.err;
+  std::vector<std::string> in_process = RunCommand(model, threads);
+  in_process.insert(in_process.end(), {"--ranks", "2"});
+  const Result threaded = Run(in_process);
+  ASSERT_EQ(threaded.exit_code(), 0) << threaded.err;
+  EXPECT_EQ(Metrics(torch), Metrics(ours));
+  EXPECT_EQ(Metrics(threads), Metrics(ours));
+  if (access("/usr/bin/mpirun", X_OK) != 0) GTEST_SKIP() << "no mpirun here";
+  std::vector<std::string> mpirun = {"/usr/bin/mpirun", "--allow-run-as-root",
+                                     "--oversubscribe", "-n", "2"};
+  for (const std::string& word : RunCommand(model, mpi)) mpirun.push_back(word);
+  const Result by_mpi = Run(mpirun);
+  ASSERT_EQ(by_mpi.exit_code(), 0) << by_mpi.err;
+  EXPECT_EQ(Metrics(mpi), Metrics(ours));
+}
+
+TEST(OtherLaunchers, ARankThatNeverArrivesIsNamed) {
+  const std::string model = Compile("O1");
+  const Result alone =
+      Wait(Start("alone", RunCommand(model, NewDirectory("alone")),
+                 Torchrun(0, 2, FreePort())));
+  EXPECT_EQ(alone.exit_code(), 7);
+  EXPECT_THAT(alone.err, HasSubstr("rank 1"));
+}
+
+TEST(OtherLaunchers, RanksWithDifferentModelsAreRefused) {
+  const std::string one = Compile("O1"), other = Compile("O2");
+  const int port = FreePort();
+  const std::string out = NewDirectory("different");
+  const Child first = Start("one", RunCommand(one, out), Torchrun(0, 2, port));
+  const Child second =
+      Start("other", RunCommand(other, out), Torchrun(1, 2, port));
+  for (const Child& child : {first, second}) {
+    const Result result = Wait(child);
+    EXPECT_EQ(result.exit_code(), 7) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("compiled model"));
+  }
+}
+
+TEST(OtherLaunchers, APortInUseIsNamed) {
+  const auto taken = runtime::Listen("127.0.0.1", 0);
+  const int port = taken->local().port;
+  const Result result = Wait(Start(
+      "taken",
+      {kHalftone, "launch", "--ranks", "2", "--master",
+       absl::StrCat("127.0.0.1:", port), "run", Compile("O1"), "--data", kData},
+      OwnVariables()));
+  EXPECT_EQ(result.exit_code(), 7) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(absl::StrCat(port)));
+}
+
+}  // namespace
+}  // namespace halftone

@@ -1,0 +1,180 @@
+#include "tools/common/model_flags.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "kernels/kernel_registry.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct Alias {
+  const char* flag;
+  const char* path;
+  const char* help;
+};
+constexpr Alias kAliases[] = {
+    {"--level", "amp.level", "O0 | O1 | O2 | O3"},
+    {"--dtype", "amp.dtype", "fp16 | bf16"},
+    {"--loss-scale", "amp.loss_scaling.init_loss_scaling",
+     "initial loss scale, or `dynamic`"},
+    {"--white", "amp.custom_white_list", "op type to run low"},
+    {"--black", "amp.custom_black_list", "op type to run in f32"},
+    {"--white-op", "amp.custom_white_opnames", "op name (glob) to run low"},
+    {"--black-op", "amp.custom_black_opnames", "op name (glob) in f32"},
+    {"--black-var", "amp.custom_black_varnames", "value (glob) kept f32"},
+    {"--batch-size", "train.batch_size", "samples per step, all ranks"},
+    {"--epochs", "train.epochs", "passes over the data"},
+    {"--lr", "lr.base", "base learning rate"},
+};
+
+void AddOverride(ModelFlags* flags, const char* path, const char* origin,
+                 const std::string& value) {
+  flags->overrides.push_back({path, value, origin});
+}
+
+std::string TargetOf(const ModelFlags& flags) {
+  return flags.target.empty() ? ThisMachine() : flags.target;
+}
+
+absl::StatusOr<CompiledModel> CompileFrom(const ModelFile& source,
+                                          const passes::StrategyFile& strategy,
+                                          const ModelFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const passes::Options options,
+                      passes::ResolveOptions(strategy, flags.overrides));
+  HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels,
+                      KernelSetFor(TargetOf(flags)));
+  return passes::Compile(source, options, kernels, flags.compile);
+}
+
+// From the source kept in a compiled model, with its strategy unless another
+// is given.
+absl::StatusOr<CompiledModel> Recompile(const CompiledModel& model,
+                                        const ModelFlags& flags) {
+  passes::StrategyFile strategy;
+  if (!flags.strategy.empty()) {
+    HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));
+  } else {
+    std::map<std::string, std::string> origins;
+    for (const proto::FieldOrigin& origin : model.origins) {
+      origins[origin.path()] = origin.origin();
+    }
+    strategy = passes::RestoreStrategy(model.strategy, origins, model.op_lists);
+  }
+  ModelFlags recompiled = flags;
+  if (recompiled.target.empty()) recompiled.target = model.target;
+  return CompileFrom(model.source, strategy, recompiled);
+}
+
+absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
+                                           const ModelFlags& flags,
+                                           bool may_recompile) {
+  // Another target is a reason to compile again, unless that is forbidden.
+  HT_ASSIGN_OR_RETURN(CompiledModel model,
+                      ParseCompiledModel(content, flags.path,
+                                         may_recompile ? "" : TargetOf(flags)));
+  const auto changes_graph =
+      std::find_if(flags.overrides.begin(), flags.overrides.end(),
+                   [](const passes::Override& o) {
+                     return !passes::LeavesGraphAlone(o.path);
+                   });
+  if (changes_graph != flags.overrides.end() || !flags.strategy.empty()) {
+    if (may_recompile) return Recompile(model, flags);
+    const std::string what = changes_graph == flags.overrides.end()
+                                 ? "--strategy"
+                                 : changes_graph->origin;
+    return UsageError(what, " changes the graph of ", flags.path,
+                      ": recompile: halftone compile ", flags.path, " ", what,
+                      " ... -o new.htc");
+  }
+  for (const passes::Override& o : flags.overrides) {
+    HT_RETURN_IF_ERROR(passes::SetStrategyField(&model.strategy, o));
+  }
+  return model;
+}
+
+}  // namespace
+
+void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
+  verb.add_option("model", flags->path, "model, program or compiled model")
+      ->required();
+  verb.add_option("--strategy", flags->strategy, "strategy file (.pbtxt)");
+  verb.add_option("--target", flags->target,
+                  "cpu | sm_80 | sm_90; default: this machine");
+  verb.add_option_function<std::vector<std::string>>(
+          "--set",
+          [flags](const std::vector<std::string>& settings) {
+            for (const std::string& setting : settings) {
+              const size_t equals = setting.find('=');
+              if (equals == std::string::npos) {
+                throw CLI::ValidationError(
+                    "--set", "expected path=value, found " + setting);
+              }
+              flags->overrides.push_back({setting.substr(0, equals),
+                                          setting.substr(equals + 1), "--set"});
+            }
+          },
+          "path=value: any field of the strategy")
+      ->type_size(1)
+      ->expected(1, 1000)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  for (const Alias& alias : kAliases) {
+    verb.add_option_function<std::vector<std::string>>(
+            alias.flag,
+            [flags, &alias](const std::vector<std::string>& values) {
+              for (const std::string& value : values) {
+                if (value == "dynamic") {
+                  AddOverride(flags,
+                              "amp.loss_scaling.use_dynamic_loss_scaling",
+                              alias.flag, "true");
+                } else {
+                  AddOverride(flags, alias.path, alias.flag, value);
+                }
+              }
+            },
+            alias.help)
+        ->type_size(1)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  verb.add_flag("--verify-each", flags->compile.verify_each,
+                "verify after every pass");
+  verb.add_option("--dump-dir", flags->compile.dump_dir,
+                  "write the program after each pass there");
+  verb.add_option("--dump-after", flags->compile.dump_after,
+                  "only after passes whose name matches (regular expression)");
+}
+
+std::string ThisMachine() { return "cpu"; }
+
+absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target) {
+  if (target != "cpu") {
+    return UsageError("--target ", target,
+                      ": no kernels for it in this build; known: cpu");
+  }
+  const std::vector<std::string> keys = kernels::Kernels().Keys("cpu");
+  return passes::KernelSet(target, keys);
+}
+
+absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
+                                            bool may_recompile) {
+  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(flags.path));
+  HT_ASSIGN_OR_RETURN(const FileKind kind, DetectKind(content, flags.path));
+  if (kind == FileKind::kCompiledModel) {
+    return FromCompiled(content, flags, may_recompile);
+  }
+  HT_ASSIGN_OR_RETURN(const ModelFile source, ParseModel(content, flags.path));
+  passes::StrategyFile strategy;
+  if (!flags.strategy.empty()) {
+    HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));
+  }
+  return CompileFrom(source, strategy, flags);
+}
+
+}  // namespace tools
+}  // namespace halftone

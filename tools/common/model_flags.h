@@ -1,0 +1,47 @@
+// Flags and loading that several verbs share: a model of any kind, the
+// strategy with its overrides, the target's kernels.
+#ifndef HALFTONE_TOOLS_COMMON_MODEL_FLAGS_H_
+#define HALFTONE_TOOLS_COMMON_MODEL_FLAGS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "graph/io/compiled_model.h"
+#include "passes/compile.h"
+#include "passes/kernel_set.h"
+#include "passes/options/options.h"
+
+namespace halftone {
+namespace tools {
+
+// --strategy, --set and its aliases (INTERFACE: --level --dtype --loss-scale
+// --white --black --white-op --black-op --black-var --batch-size --epochs
+// --lr), --target, --verify-each, --dump-dir, --dump-after.
+struct ModelFlags {
+  std::string path;  // the positional argument
+  std::string strategy;
+  std::string target;                       // empty: this machine
+  std::vector<passes::Override> overrides;  // in the order typed
+  passes::CompileFlags compile;
+};
+void AddModelFlags(CLI::App& verb, ModelFlags* flags);
+
+// The kernels of a target, as data; an unknown target is kUsage with the
+// known ones.
+absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target);
+std::string ThisMachine();  // "cpu"
+
+// Compiles a model, or loads a .htc: with overrides that leave the graph
+// alone it is taken as it is with the strategy changed; with others it is
+// compiled again from the source kept in it if `may_recompile`, else an error
+// (kUsage) says "recompile".
+absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
+                                            bool may_recompile);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_COMMON_MODEL_FLAGS_H_

@@ -1,0 +1,160 @@
+#include "tools/common/run_flags.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "graph/base/error.h"
+#include "runtime/collective/connect.h"
+#include "runtime/device/host_info.h"
+#include "runtime/rendezvous/environment.h"
+#include "runtime/rendezvous/token.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+// --threads, else OMP_NUM_THREADS (which our launcher sets), else an equal
+// share of the cores for each rank of this machine.
+int ThreadsPerRank(const RankFlags& flags, int ranks_here) {
+  if (flags.threads > 0) return flags.threads;
+  int threads = 0;
+  const char* omp = std::getenv("OMP_NUM_THREADS");
+  if (omp != nullptr && absl::SimpleAtoi(omp, &threads) && threads > 0) {
+    return threads;
+  }
+  return std::max(1, runtime::UsableCores() / std::max(1, ranks_here));
+}
+
+std::string Variable(const runtime::Environment& env, const char* name) {
+  const auto found = env.find(name);
+  return found == env.end() ? "" : found->second;
+}
+
+absl::Status AddThreadRanks(const RankFlags& flags, LocalRanks* local) {
+  const int ranks = std::max(1, flags.ranks);
+  const int threads = ThreadsPerRank(flags, ranks);
+  local->communicators =
+      ranks == 1 ? std::vector<std::unique_ptr<runtime::Communicator>>()
+                 : runtime::MakeInProcessCommunicators(
+                       ranks, absl::Seconds(flags.timeout));
+  if (ranks == 1) {
+    local->communicators.push_back(runtime::MakeSingleCommunicator());
+  }
+  for (int r = 0; r < ranks; ++r) {
+    local->devices.push_back(runtime::MakeCpuDevice(r, threads));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddLaunchedRank(const RankFlags& flags,
+                             const runtime::RankPlacement& place,
+                             const runtime::Environment& env,
+                             LocalRanks* local) {
+  runtime::ConnectOptions options;
+  options.place = place;
+  HT_ASSIGN_OR_RETURN(options.token, runtime::FindToken(env));
+  options.tmp_dir = Variable(env, "TMPDIR");
+  options.connect_timeout = absl::Seconds(flags.connect_timeout);
+  options.timeout = absl::Seconds(flags.timeout);
+  local->reporter->SetActivity("meeting the other ranks");
+  HT_ASSIGN_OR_RETURN(auto communicator, runtime::ConnectRank(options));
+  local->communicators.push_back(std::move(communicator));
+  local->devices.push_back(runtime::MakeCpuDevice(
+      place.local_rank, ThreadsPerRank(flags, place.local_world_size)));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddRankFlags(CLI::App& verb, RankFlags* flags) {
+  verb.add_option("--ranks", flags->ranks,
+                  "ranks as threads of this process (or use halftone launch)")
+      ->check(CLI::Range(1, 1024));
+  verb.add_option("--gpus", flags->gpus, "one rank per listed GPU");
+  verb.add_option("--threads", flags->threads,
+                  "compute threads per rank; default: cores / ranks")
+      ->check(CLI::Range(1, 1024));
+  verb.add_option("--connect-timeout", flags->connect_timeout,
+                  "seconds to wait for a rank that does not arrive");
+  verb.add_option("--timeout", flags->timeout,
+                  "seconds to wait for a peer in a collective");
+}
+
+void AddDataFlags(CLI::App& verb, runtime::TrainConfig* config) {
+  verb.add_option("--data", config->data,
+                  "idx:DIR (MNIST names, plain or .gz) | synthetic[:N]")
+      ->required();
+  verb.add_option("--eval-data", config->eval_data,
+                  "where --data has no test split");
+  verb.add_option("--feed", config->feed_map,
+                  "image=x: the data's name of a feed");
+  verb.add_option("--workers", config->readers, "reader threads per rank")
+      ->check(CLI::Range(1, 64));
+  verb.add_flag("!--no-deterministic", config->deterministic,
+                "allow kernels whose bits vary from run to run");
+  verb.add_flag("!--no-graph", config->use_graphs,
+                "run steps one by one where a device would replay them");
+}
+
+absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags) {
+  if (!flags.gpus.empty()) {
+    return DeviceError("--gpus ", flags.gpus,
+                       ": this build has no GPU device; use --ranks");
+  }
+  const runtime::Environment env = runtime::CurrentEnvironment();
+  HT_ASSIGN_OR_RETURN(const runtime::RankPlacement place,
+                      runtime::FindRank(env));
+  if (flags.ranks > 0 && place.world_size > 1) {
+    return UsageError("--ranks ", flags.ranks, ": this process is rank ",
+                      place.rank, " of ", place.world_size, " already (",
+                      place.source, "); leave --ranks to the launcher");
+  }
+  LocalRanks local;
+  local.reporter = runtime::StatusReporter::FromEnvironment(env);
+  HT_RETURN_IF_ERROR(place.source == "none" || flags.ranks > 0
+                         ? AddThreadRanks(flags, &local)
+                         : AddLaunchedRank(flags, place, env, &local));
+  for (size_t r = 0; r < local.devices.size(); ++r) {
+    local.resources.push_back(
+        {local.devices[r].get(), local.communicators[r].get()});
+  }
+  local.reporter->SetDevice(local.devices[0]->Description());
+  return local;
+}
+
+absl::Status FillConfig(const CompiledModel& model,
+                        runtime::TrainConfig* config) {
+  const proto::Train& train = model.strategy.train();
+  config->batch = train.batch_size();
+  config->batch_per_rank = train.batch_size_per_rank();
+  config->epochs = train.epochs();
+  config->seed = train.seed();
+  config->tail = train.tail() == "pad"    ? runtime::Tail::kPad
+                 : train.tail() == "drop" ? runtime::Tail::kDrop
+                                          : runtime::Tail::kExact;
+  const proto::StopRule& rule = train.stop_rule();
+  config->stop_rule = {rule.skipped_in_a_row(), rule.skipped_at_floor(),
+                       rule.loss_not_finite()};
+  const proto::LearningRate& lr = model.strategy.lr();
+  config->lr_base = lr.base();
+  config->lr_base_batch = lr.base_batch();
+  config->warmup_epochs = lr.warmup_epochs();
+  config->warmup_steps = lr.warmup_steps();
+  const proto::Amp& amp = model.strategy.amp();
+  config->dynamic_scaling = amp.loss_scaling().use_dynamic_loss_scaling();
+  config->scale_floor = amp.loss_scaling().min_loss_scaling();
+  config->level = amp.level();
+  config->dtype = amp.dtype();
+  config->fingerprint = model.fingerprint;
+  config->state_signature = StateSignature(*model.program);
+  google::protobuf::TextFormat::PrintToString(model.strategy,
+                                              &config->strategy_text);
+  config->model_bytes = SerializeCompiledModel(model);
+  return absl::OkStatus();
+}
+
+}  // namespace tools
+}  // namespace halftone

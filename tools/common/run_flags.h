@@ -1,0 +1,49 @@
+// What `run` and `eval` share: where the ranks of this process are, what they
+// are fed, and the run's settings out of a compiled model.
+#ifndef HALFTONE_TOOLS_COMMON_RUN_FLAGS_H_
+#define HALFTONE_TOOLS_COMMON_RUN_FLAGS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "graph/io/compiled_model.h"
+#include "runtime/collective/communicator.h"
+#include "runtime/device/device.h"
+#include "runtime/launch/status_page.h"
+#include "runtime/train/trainer.h"
+
+namespace halftone {
+namespace tools {
+
+struct RankFlags {
+  int ranks = 0;  // as threads of this process; 0: what the launcher says
+  std::string gpus;
+  int threads = 0;  // compute threads of a rank; 0: cores / ranks
+  double connect_timeout = 60, timeout = 300;  // seconds
+};
+void AddRankFlags(CLI::App& verb, RankFlags* flags);
+void AddDataFlags(CLI::App& verb, runtime::TrainConfig* config);
+
+// The ranks of this process with what they own.
+struct LocalRanks {
+  std::vector<std::unique_ptr<runtime::Device>> devices;
+  std::vector<std::unique_ptr<runtime::Communicator>> communicators;
+  std::unique_ptr<runtime::StatusReporter> reporter;
+  std::vector<runtime::RankResources> resources;
+};
+// Threads of this process (--ranks), or the one rank that a launcher's
+// variables name. Errors: kUsage (both, or contradictory variables), kDevice
+// (--gpus where there are none), kCommunication (a rank that never arrives).
+absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags);
+
+// Strategy and identity of the model; data, out and cadences stay as they are.
+absl::Status FillConfig(const CompiledModel& model,
+                        runtime::TrainConfig* config);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_COMMON_RUN_FLAGS_H_

@@ -1,0 +1,56 @@
+// halftone compile: a program graph and a strategy to a compiled model.
+#include <cstdio>
+#include <memory>
+
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "tools/common/model_flags.h"
+#include "tools/report/compile_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct CompileFlags {
+  ModelFlags model;
+  std::string out;
+  bool json = false;
+};
+
+absl::Status Compile(const CompileFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      LoadOrCompile(flags.model, /*may_recompile=*/true));
+  const std::string bytes = SerializeCompiledModel(model);
+  if (!flags.out.empty()) {
+    HT_RETURN_IF_ERROR(WriteFileAtomically(flags.out, bytes));
+  }
+  HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model));
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  const std::string text = flags.json ? CompileJson(facts, flags.out, size)
+                                      : CompileText(facts, flags.out, size);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddCompile(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<CompileFlags>();
+  CLI::App* verb =
+      app.add_subcommand("compile", "a program graph to a compiled model");
+  verb->description(
+      "examples:\n"
+      "  halftone compile models/mnist_convnet.pbtxt \\\n"
+      "      --strategy models/mnist_o1.pbtxt -o mnist.htc\n"
+      "  halftone compile mnist.htc --black matmul -o b.htc\n\n"
+      "Inserts casts, loss scaling, the backward graph, all-reduces and the\n"
+      "update, and reports them. A .htc is compiled again from its source.");
+  AddModelFlags(*verb, &flags->model);
+  verb->add_option("-o,--out", flags->out, "where the compiled model goes");
+  verb->add_flag("--json", flags->json, "the report as JSON");
+  verb->callback([flags, outcome] { outcome->status = Compile(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone

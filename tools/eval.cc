@@ -1,0 +1,88 @@
+// halftone eval: a checkpoint on the test split.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "kernels/register_all.h"
+#include "nlohmann/json.hpp"
+#include "runtime/train/report_text.h"
+#include "tools/common/model_flags.h"
+#include "tools/common/run_flags.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct EvalFlags {
+  ModelFlags model;
+  RankFlags ranks;
+  runtime::TrainConfig config;
+  bool json = false;
+};
+
+std::string Json(const runtime::EvalReport& report) {
+  nlohmann::ordered_json json = {{"schema", 1},
+                                 {"metrics", nlohmann::ordered_json::object()},
+                                 {"loss", report.loss},
+                                 {"samples", report.samples}};
+  for (const auto& [name, metric] : report.metrics) {
+    json["metrics"][name] = {
+        {"value", metric.total > 0 ? metric.correct / metric.total : 0},
+        {"correct", static_cast<int64_t>(metric.correct)},
+        {"total", static_cast<int64_t>(metric.total)}};
+  }
+  return json.dump() + "\n";
+}
+
+absl::Status Eval(EvalFlags& flags) {
+  if (std::filesystem::is_directory(flags.model.path)) {
+    flags.config.out = flags.model.path;
+    flags.model.path += "/model.htc";
+  } else if (flags.config.init.empty()) {
+    return UsageError("eval ", flags.model.path,
+                      ": not a run directory; say with --init where its "
+                      "parameters are");
+  }
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      LoadOrCompile(flags.model, /*may_recompile=*/true));
+  HT_RETURN_IF_ERROR(FillConfig(model, &flags.config));
+  HT_ASSIGN_OR_RETURN(const LocalRanks ranks, MakeRanks(flags.ranks));
+  HT_ASSIGN_OR_RETURN(const runtime::EvalReport report,
+                      runtime::Evaluate(*model.program, kernels::Kernels(),
+                                        flags.config, ranks.resources));
+  if (ranks.communicators[0]->rank() != 0) return absl::OkStatus();
+  const std::string text =
+      flags.json ? Json(report)
+                 : absl::StrCat(runtime::MetricsText(*model.program, report),
+                                "  in the compiled precision (",
+                                flags.config.level, ")\n");
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddEval(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<EvalFlags>();
+  CLI::App* verb = app.add_subcommand("eval", "a checkpoint on the test split");
+  verb->description(
+      "examples:\n"
+      "  halftone eval runs/mnist --data idx:models/digits\n"
+      "  halftone eval runs/mnist --data idx:models/digits --level O0\n"
+      "  halftone eval mnist.htc --init x.safetensors --data idx:models/digits"
+      "\n\n"
+      "Takes a run directory, or a model with --init, and prints its metrics.");
+  AddModelFlags(*verb, &flags->model);
+  AddDataFlags(*verb, &flags->config);
+  AddRankFlags(*verb, &flags->ranks);
+  verb->add_option("--init", flags->config.init,
+                   "parameters by name: a .safetensors file or run directory");
+  verb->add_flag("--json", flags->json, "one JSON object");
+  verb->callback([flags, outcome] { outcome->status = Eval(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,57 @@
+// halftone inspect: precisions, casts and state of a model.
+#include <cstdio>
+#include <memory>
+
+#include "graph/base/error.h"
+#include "graph/text/text.h"
+#include "tools/common/model_flags.h"
+#include "tools/report/inspect_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct InspectFlags {
+  ModelFlags model;
+  InspectOptions options;
+  bool json = false, dump = false;
+};
+
+absl::Status Inspect(const InspectFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      LoadOrCompile(flags.model, /*may_recompile=*/true));
+  std::string text;
+  if (flags.dump) {
+    text = Print(*model.program);
+  } else {
+    HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model));
+    text = flags.json ? InspectJson(facts) : InspectText(facts, flags.options);
+  }
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<InspectFlags>();
+  CLI::App* verb =
+      app.add_subcommand("inspect", "every precision and cast, and why");
+  verb->description(
+      "examples:\n"
+      "  halftone inspect mnist.htc\n"
+      "  halftone inspect resnet50.pbtxt --strategy s.pbtxt --all\n"
+      "  halftone inspect resnet50.htc --scope 'layer3/*'\n\n"
+      "What every op runs in and why, every inserted cast with its cost and\n"
+      "fate, and the state. One screen; --all, --scope and --dump widen it.");
+  AddModelFlags(*verb, &flags->model);
+  verb->add_flag("--all", flags->options.all, "every op and cast on a line");
+  verb->add_option("--scope", flags->options.scope, "only names that match");
+  verb->add_flag("--dump", flags->dump, "the compiled program in text form");
+  verb->add_flag("--json", flags->json, "one JSON object");
+  verb->callback([flags, outcome] { outcome->status = Inspect(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone

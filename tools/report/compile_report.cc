@@ -1,0 +1,286 @@
+#include "tools/report/compile_report.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/text.h"
+#include "nlohmann/json.hpp"
+#include "tools/report/inspect_report.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+constexpr size_t kMostNames = 6;
+
+std::string Line(const std::string& label, const std::string& text) {
+  return absl::StrFormat("%-13s %s\n", label, text);
+}
+
+std::string Count(int64_t n, const char* noun) {
+  return absl::StrCat(WithCommas(n), " ", noun, n == 1 ? "" : "s");
+}
+
+std::string Number(double value) {
+  return ExactFloat(static_cast<float>(value));
+}
+
+// "ce, loss (black list), x (no float input)": the ops in f32, by reason.
+std::string Exceptions(const ModelFacts& facts) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (const proto::OpRow* op : facts.ops) {
+    if (op->precision() == facts.low) continue;
+    auto group =
+        std::find_if(groups.begin(), groups.end(),
+                     [op](const auto& g) { return g.first == op->reason(); });
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), {op->reason(), {}});
+    }
+    group->second.push_back(op->name());
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) {
+                     return a.second.size() > b.second.size();
+                   });
+  return absl::StrJoin(groups, ", ", [](std::string* out, const auto& group) {
+    std::vector<std::string> names = group.second;
+    const size_t more = names.size() > kMostNames ? names.size() - 3 : 0;
+    if (more > 0) names.resize(3);
+    absl::StrAppend(out, absl::StrJoin(names, ", "),
+                    more > 0 ? absl::StrCat(" and ", more, " more") : "", " (",
+                    ReasonText(group.first), ")");
+  });
+}
+
+std::string PrecisionText(const ModelFacts& facts) {
+  const proto::Amp& amp = facts.model->strategy.amp();
+  const int ops = static_cast<int>(facts.ops.size());
+  if (facts.low_ops == 0) {
+    return absl::StrCat(amp.level(), ": all ", Count(ops, "op"), " f32");
+  }
+  const std::string exceptions = Exceptions(facts);
+  return absl::StrCat(
+      amp.level(), " ", amp.dtype(),
+      amp.level() == "O1" ? absl::StrCat(", rule ", amp.precision_rule()) : "",
+      ": ", facts.low_ops, " of ", Count(ops, "op"), " ", facts.low,
+      exceptions.empty() ? "" : absl::StrCat("; f32: ", exceptions));
+}
+
+std::string CastsText(const ModelFacts& facts) {
+  const int all = facts.standalone + facts.folded + facts.cell;
+  if (all == 0) return "none";
+  std::vector<std::string> parts;
+  if (facts.cell > 0) {
+    parts.push_back(absl::StrCat(facts.cell, " replaced by ", facts.low,
+                                 " cells beside the FP32 copies"));
+  }
+  if (facts.folded > 0) {
+    parts.push_back(absl::StrCat(facts.folded, " folded into kernels"));
+  }
+  return absl::StrCat(
+      all, " inserted", parts.empty() ? "" : " = ", absl::StrJoin(parts, " + "),
+      "; ", facts.standalone, " run on their own",
+      facts.standalone == 0
+          ? ""
+          : absl::StrCat(", ", WithCommas(facts.standalone_bytes), " B/step"));
+}
+
+std::string ScalingText(const proto::LossScaling& scaling) {
+  if (!scaling.use_dynamic_loss_scaling()) {
+    return absl::StrCat("constant, ", Number(scaling.init_loss_scaling()));
+  }
+  const double floor = scaling.min_loss_scaling();
+  const double ceiling = scaling.max_loss_scaling();
+  return absl::StrCat("dynamic, ", Number(scaling.init_loss_scaling()), "; x",
+                      Number(scaling.incr_ratio()), " after ",
+                      Count(scaling.incr_every_n_steps(), "clean step"), ", x",
+                      Number(scaling.decr_ratio()), " after ",
+                      scaling.decr_every_n_nan_or_inf(), " bad",
+                      scaling.decr_every_n_nan_or_inf() > 1 ? " in a row" : "",
+                      ", within ", floor > 0 ? Number(floor) : "0", " .. ",
+                      absl::StrFormat("%.15g", ceiling));
+}
+
+std::string GradientsText(const ModelFacts& facts) {
+  const size_t buckets = facts.model->report.bucket_size();
+  std::string text = absl::StrCat(
+      facts.gradients, " (", WithCommas(facts.gradient_values), " values) in ",
+      Count(buckets, "all-reduce"), ": ",
+      absl::StrJoin(facts.bucket_bytes, ", ",
+                    [](std::string* out, const auto& bucket) {
+                      absl::StrAppend(out, bucket.first, " ",
+                                      WithCommas(bucket.second), " B");
+                    }));
+  absl::StrAppend(&text, "; + ", facts.totals, " totals");
+  if (facts.statistics_reductions > 0) {
+    absl::StrAppend(&text, ", + ", facts.statistics_reductions,
+                    " for sync_batch_norm");
+  }
+  return absl::StrCat(text, "; any number of ranks");
+}
+
+std::string MemoryText(const ModelFacts& facts) {
+  return absl::StrCat(HumanBytes(facts.peak_bytes), " at ",
+                      Count(facts.samples, "sample"), " on one rank, ",
+                      HumanBytes(facts.state.total()),
+                      " of it state; other splits: halftone plan");
+}
+
+std::string MethodText(const proto::Optimizer& optimizer) {
+  const auto adam = [](const char* name, const proto::Adam& adam) {
+    return absl::StrCat(name, " betas ", Number(adam.beta1()), " ",
+                        Number(adam.beta2()), " epsilon ",
+                        Number(adam.epsilon()));
+  };
+  if (optimizer.has_momentum()) {
+    const proto::Momentum& momentum = optimizer.momentum();
+    return absl::StrCat("momentum ", Number(momentum.momentum()),
+                        momentum.use_nesterov() ? " (Nesterov)" : "");
+  }
+  if (optimizer.has_adam()) return adam("adam", optimizer.adam());
+  if (optimizer.has_adamw()) return adam("adamw", optimizer.adamw());
+  return "sgd";
+}
+
+double WeightDecay(const proto::Optimizer& optimizer) {
+  if (optimizer.has_momentum()) return optimizer.momentum().weight_decay();
+  if (optimizer.has_adam()) return optimizer.adam().weight_decay();
+  if (optimizer.has_adamw()) return optimizer.adamw().weight_decay();
+  return optimizer.sgd().weight_decay();
+}
+
+std::string LearningRateText(const proto::Strategy& strategy) {
+  const proto::LearningRate& lr = strategy.lr();
+  std::string text = absl::StrCat("lr ", Number(lr.base()));
+  const int64_t batch = strategy.train().batch_size();
+  if (lr.base_batch() > 0 && batch > 0) {
+    absl::StrAppend(&text, " x ", batch, "/", lr.base_batch(), " = ",
+                    Number(lr.base() * static_cast<double>(batch) /
+                           static_cast<double>(lr.base_batch())));
+  }
+  absl::StrAppend(&text, lr.has_cosine()      ? " cosine"
+                         : lr.has_linear()    ? " linear"
+                         : lr.has_piecewise() ? " piecewise"
+                                              : " constant");
+  if (lr.warmup_steps() > 0) {
+    absl::StrAppend(&text, " after ", Count(lr.warmup_steps(), "warm-up step"));
+  } else if (lr.warmup_epochs() > 0) {
+    absl::StrAppend(&text, " after ", Number(lr.warmup_epochs()),
+                    " warm-up epochs");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ReasonText(const std::string& code) {
+  static const auto& texts = *new std::map<std::string, std::string>{
+      {"WHITE_LIST", "white list"},
+      {"BLACK_LIST", "black list"},
+      {"GRAY_ALL_LOW", "gray, all inputs low"},
+      {"GRAY_F32_INPUT", "gray, an f32 input"},
+      {"CLEAR_FOLLOWS", "follows its input"},
+      {"FOLLOWS_READERS", "follows its readers"},
+      {"NO_FLOAT_INPUT", "no float input"},
+      {"USER_WHITE", "your white list"},
+      {"USER_BLACK", "your black list"},
+      {"BLACK_VARNAME", "your black variable"},
+      {"NO_KERNEL", "no low-precision kernel"},
+      {"LOSS", "the loss"},
+      {"LEVEL", "the level"},
+  };
+  const auto text = texts.find(code);
+  return text == texts.end() ? code : text->second;
+}
+
+std::string UpdateText(const proto::Strategy& strategy) {
+  const proto::Optimizer& optimizer = strategy.optimizer();
+  std::vector<std::string> parts = {
+      absl::StrCat(MethodText(optimizer), ", ", LearningRateText(strategy))};
+  if (WeightDecay(optimizer) != 0) {
+    parts.push_back(
+        absl::StrCat("weight decay ", Number(WeightDecay(optimizer))));
+  }
+  for (const proto::Group& group : optimizer.group()) {
+    if (group.has_weight_decay()) {
+      parts.push_back(absl::StrCat(
+          group.weight_decay() == 0
+              ? "no weight decay"
+              : absl::StrCat("weight decay ", Number(group.weight_decay())),
+          " on ", group.match()));
+    }
+    if (group.has_lr_scale()) {
+      parts.push_back(absl::StrCat("lr x ", Number(group.lr_scale()), " on ",
+                                   group.match()));
+    }
+  }
+  if (optimizer.clip().has_global_norm()) {
+    parts.push_back(absl::StrCat("gradients clipped to norm ",
+                                 Number(optimizer.clip().global_norm())));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+std::string CompileText(const ModelFacts& facts, const std::string& path,
+                        int64_t bytes) {
+  const CompiledModel& model = *facts.model;
+  std::string text =
+      Line("precision", PrecisionText(facts)) + Line("casts", CastsText(facts));
+  if (facts.trains) {
+    text +=
+        Line("loss scaling", ScalingText(model.strategy.amp().loss_scaling()));
+    text += Line("gradients", GradientsText(facts));
+    text += Line("update", UpdateText(model.strategy));
+  } else {
+    text += Line("update",
+                 "none: no optimizer in the strategy; forward and "
+                 "eval only");
+  }
+  if (facts.peak_bytes >= 0) text += Line("memory", MemoryText(facts));
+  for (const proto::Note& note : model.report.note()) {
+    text += Line(absl::StrCat("note ", note.code()),
+                 absl::StrCat(note.text(), "  halftone explain ", note.code()));
+  }
+  if (path.empty()) return text;
+  double ms = 0;
+  for (const proto::PassRow& pass : model.report.pass()) ms += pass.ms();
+  return text +
+         Line(path, absl::StrCat(model.fingerprint.substr(0, 8), ", ",
+                                 HumanBytes(bytes), ", ", model.target,
+                                 " kernels, ", model.report.pass_size(),
+                                 " passes in ", absl::StrFormat("%.3g", ms),
+                                 " ms  halftone inspect ", path));
+}
+
+std::string CompileJson(const ModelFacts& facts, const std::string& path,
+                        int64_t bytes) {
+  const CompiledModel& model = *facts.model;
+  nlohmann::ordered_json json = {{"schema", 1},
+                                 {"model", model.source.model.name()},
+                                 {"level", model.strategy.amp().level()},
+                                 {"target", model.target},
+                                 {"fingerprint", model.fingerprint},
+                                 {"path", path},
+                                 {"bytes", bytes},
+                                 {"totals", TotalsJson(facts)},
+                                 {"passes", nlohmann::ordered_json::array()},
+                                 {"notes", nlohmann::ordered_json::array()}};
+  for (const proto::PassRow& pass : model.report.pass()) {
+    json["passes"].push_back({{"name", pass.name()},
+                              {"ms", pass.ms()},
+                              {"changed", pass.changed()}});
+  }
+  for (const proto::Note& note : model.report.note()) {
+    json["notes"].push_back({{"code", note.code()},
+                             {"text", note.text()},
+                             {"ops", std::vector<std::string>(
+                                         note.op().begin(), note.op().end())}});
+  }
+  return json.dump(1) + "\n";
+}
+
+}  // namespace tools
+}  // namespace halftone

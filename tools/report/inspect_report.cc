@@ -1,0 +1,365 @@
+#include "tools/report/inspect_report.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/text.h"
+#include "tools/report/table.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "layer3/block1" of "layer3/block1/conv1"; empty at the top.
+std::string ScopeOf(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  return slash == std::string::npos ? "" : name.substr(0, slash);
+}
+
+std::string LineText(const proto::OpRow& op) {
+  return op.has_line() ? absl::StrCat(":", op.line()) : "";
+}
+
+void AddOpRow(const proto::OpRow& op, Table* table) {
+  table->Add({op.name(), op.type(), op.precision(), WhyText(op), op.op_class(),
+              LineText(op)});
+}
+
+// Neighbouring ops of one scope.
+struct Scope {
+  std::string name;
+  std::vector<const proto::OpRow*> ops;
+  int times = 1;
+};
+
+// What makes two scopes equal: all but names and lines.
+std::string Signature(const Scope& scope) {
+  return absl::StrJoin(
+      scope.ops, ";", [&](std::string* out, const proto::OpRow* op) {
+        absl::StrAppend(out, op->name().substr(scope.name.size()), ",",
+                        op->type(), ",", op->precision(), ",", op->reason());
+      });
+}
+
+std::vector<Scope> Fold(const std::vector<const proto::OpRow*>& ops) {
+  std::vector<Scope> scopes;
+  for (const proto::OpRow* op : ops) {
+    const std::string name = ScopeOf(op->name());
+    if (scopes.empty() || scopes.back().name != name || name.empty()) {
+      scopes.push_back({name, {}, 1});
+    }
+    scopes.back().ops.push_back(op);
+  }
+  std::vector<Scope> folded;
+  for (Scope& scope : scopes) {
+    if (!folded.empty() && !scope.name.empty() &&
+        Signature(folded.back()) == Signature(scope)) {
+      ++folded.back().times;
+    } else {
+      folded.push_back(std::move(scope));
+    }
+  }
+  return folded;
+}
+
+// "f16 11, f32 1" of what a scope's ops have in common.
+template <typename Get>
+std::string Tally(const Scope& scope, Get get) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const proto::OpRow* op : scope.ops) {
+    auto it = std::find_if(counts.begin(), counts.end(),
+                           [&](const auto& c) { return c.first == get(*op); });
+    if (it == counts.end()) it = counts.insert(counts.end(), {get(*op), 0});
+    ++it->second;
+  }
+  if (counts.size() == 1) return counts[0].first;
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& count) {
+    absl::StrAppend(out, count.first, " ", count.second);
+  });
+}
+
+void AddScope(const Scope& scope, Table* table) {
+  if (scope.name.empty() || scope.ops.size() == 1) {
+    for (const proto::OpRow* op : scope.ops) AddOpRow(*op, table);
+    return;
+  }
+  const auto precision = [](const proto::OpRow& op) { return op.precision(); };
+  const auto reason = [](const proto::OpRow& op) { return op.reason(); };
+  const auto list = [](const proto::OpRow& op) { return op.op_class(); };
+  table->Add({scope.times > 1 ? absl::StrCat(scope.name, " x", scope.times)
+                              : scope.name,
+              absl::StrCat(scope.ops.size(), " ops"), Tally(scope, precision),
+              Tally(scope, reason), Tally(scope, list),
+              LineText(*scope.ops[0])});
+}
+
+std::string OpsTable(const ModelFacts& facts, const InspectOptions& options) {
+  std::vector<const proto::OpRow*> ops;
+  for (const proto::OpRow* op : facts.ops) {
+    if (options.scope.empty() || GlobMatch(options.scope, op->name())) {
+      ops.push_back(op);
+    }
+  }
+  Table table(
+      {"op", "type", "runs in", "why", "list", facts.model->source.file});
+  if (options.all || static_cast<int>(ops.size()) <= kMostRows) {
+    for (const proto::OpRow* op : ops) AddOpRow(*op, &table);
+  } else {
+    for (const Scope& scope : Fold(ops)) AddScope(scope, &table);
+  }
+  return table.Text();
+}
+
+// Whether it is the gradient of a forward cast, which stands above it.
+bool IsGradientOfCast(const ModelFacts& facts, const proto::CastRow& cast) {
+  if (cast.role() == "forward" || cast.because_of_size() != 1) return false;
+  for (const proto::CastRow& other : facts.model->report.cast()) {
+    if (other.name() == cast.because_of(0)) return true;
+  }
+  return false;
+}
+
+std::string ForText(const ModelFacts& facts, const proto::CastRow& cast) {
+  if (cast.role() == "forward") return absl::StrJoin(cast.for_op(), " ");
+  return absl::StrCat("backward of ",
+                      IsGradientOfCast(facts, cast)
+                          ? "the above"
+                          : absl::StrJoin(cast.because_of(), " "));
+}
+
+std::string FateText(const proto::CastRow& cast) {
+  if (cast.fate() != "folded") return cast.fate();
+  return cast.into_size() == 0
+             ? "folded"
+             : absl::StrCat("folded into ", absl::StrJoin(cast.into(), " "));
+}
+
+// How a cast that something black asked for could be spared.
+std::string WithoutText(const ModelFacts& facts, const proto::CastRow& cast) {
+  if (IsGradientOfCast(facts, cast)) return "(same)";
+  if (cast.role() != "forward" || cast.to() != "f32") return "-";
+  std::set<std::string> types;
+  for (const proto::OpRow* op : facts.ops) {
+    if (std::find(cast.for_op().begin(), cast.for_op().end(), op->name()) ==
+        cast.for_op().end()) {
+      continue;
+    }
+    if (op->reason() == "BLACK_LIST") types.insert(op->type());
+    if (op->reason() == "USER_BLACK") return "leave it off your black list";
+  }
+  return types.empty()
+             ? "-"
+             : absl::StrCat("--white ", absl::StrJoin(types, " --white "));
+}
+
+// Casts that became cells, in one line: "6 weights + 6 grads".
+void AddCellLine(const ModelFacts& facts, Table* table) {
+  int weights = 0, gradients = 0;
+  int64_t bytes = 0;
+  std::vector<std::string> readers;
+  for (const proto::CastRow& cast : facts.model->report.cast()) {
+    if (cast.fate() != "cell") continue;
+    ++(cast.to() == "f32" ? gradients : weights);
+    bytes += BytesPerStep(cast, facts.samples);
+    for (const std::string& op : cast.for_op()) {
+      if (cast.role() == "forward" &&
+          std::find(readers.begin(), readers.end(), op) == readers.end()) {
+        readers.push_back(op);
+      }
+    }
+  }
+  if (weights == 0) return;
+  if (readers.size() > 4) {
+    const size_t more = readers.size() - 3;
+    readers.resize(3);
+    readers.push_back(absl::StrCat("and ", more, " more"));
+  }
+  table->Add({absl::StrCat(weights, " weights + ", gradients, " grads"), "both",
+              "", absl::StrJoin(readers, " "), WithCommas(bytes),
+              absl::StrCat(facts.low, " cells; the update"), "-"});
+}
+
+std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
+  Table table(
+      {"cast", "from", "to", "for", "bytes/step", "fate", "without it"});
+  int left_out = 0, shown = 0;
+  for (const proto::CastRow& cast : facts.model->report.cast()) {
+    if (cast.fate() == "cell" && !options.all) continue;
+    if (!options.scope.empty() && !GlobMatch(options.scope, cast.value())) {
+      continue;
+    }
+    if (!options.all && shown == kMostRows / 2) {
+      ++left_out;
+      continue;
+    }
+    ++shown;
+    table.Add({cast.name(), cast.from(), cast.to(), ForText(facts, cast),
+               WithCommas(BytesPerStep(cast, facts.samples)), FateText(cast),
+               WithoutText(facts, cast)});
+  }
+  if (!options.all && options.scope.empty()) AddCellLine(facts, &table);
+  table.RightAlign(4);
+  std::string text = table.rows() > 0 ? table.Text() : "cast: none\n";
+  if (left_out > 0) {
+    absl::StrAppend(&text, "... and ", left_out, " more casts: --all\n");
+  }
+  return text;
+}
+
+std::string StateLine(const ModelFacts& facts) {
+  const StateBytes& state = facts.state;
+  std::string text = absl::StrCat("state ", WithCommas(state.total()), " B:");
+  const char* separator = " ";
+  const auto add = [&](const std::string& name, int64_t bytes) {
+    if (bytes == 0) return;
+    absl::StrAppend(&text, separator, name, " ", WithCommas(bytes));
+    separator = ", ";
+  };
+  add("FP32 copies", state.copies);
+  add("other parameters", state.parameters);
+  add(absl::StrCat(facts.low, " cells"), state.low_cells);
+  add(state.slot_names, state.slots);
+  add("batch norm", state.statistics);
+  add("scaler, clocks", state.others);
+  if (facts.trains) {
+    absl::StrAppend(&text, " | all-reduce");
+    for (const auto& [dtype, bytes] : facts.bucket_bytes) {
+      absl::StrAppend(&text, " ", dtype, " ", WithCommas(bytes));
+    }
+  }
+  if (facts.peak_bytes >= 0) {
+    absl::StrAppend(&text, " | peak ", HumanBytes(facts.peak_bytes));
+  }
+  absl::StrAppend(&text, "\n(bytes per step and peak: ", facts.samples,
+                  facts.samples == 1 ? " sample" : " samples",
+                  " on one rank)\n");
+  return text;
+}
+
+template <typename Slots>
+Json SlotsJson(const Slots& slots) {
+  Json json = Json::object();
+  for (const proto::SlotNames& slot : slots) {
+    json[slot.slot()] =
+        std::vector<std::string>(slot.value().begin(), slot.value().end());
+  }
+  return json;
+}
+
+template <typename Strings>
+std::vector<std::string> List(const Strings& strings) {
+  return {strings.begin(), strings.end()};
+}
+
+Json OpJson(const proto::OpRow& op) {
+  Json json = {{"name", op.name()},
+               {"type", op.type()},
+               {"role", op.role()},
+               {"inputs", SlotsJson(op.input())},
+               {"outputs", SlotsJson(op.output())},
+               {"precision", op.precision()},
+               {"reason", op.reason()},
+               {"because_of", List(op.because_of())},
+               {"class", op.op_class()}};
+  if (op.has_line()) json["line"] = op.line();
+  return json;
+}
+
+Json CastJson(const proto::CastRow& cast, int64_t samples) {
+  return {{"name", cast.name()},
+          {"value", cast.value()},
+          {"from", cast.from()},
+          {"to", cast.to()},
+          {"for", List(cast.for_op())},
+          {"role", cast.role()},
+          {"reason", cast.reason()},
+          {"because_of", List(cast.because_of())},
+          {"bytes_per_step", BytesPerStep(cast, samples)},
+          {"fate", cast.fate()},
+          {"into", List(cast.into())}};
+}
+
+}  // namespace
+
+std::string WhyText(const proto::OpRow& op) {
+  std::string text = op.reason();
+  if (op.because_of_size() > 0) {
+    absl::StrAppend(&text, " <- ", absl::StrJoin(op.because_of(), " "));
+  }
+  if (op.keep_f32_slot_size() > 0) {
+    absl::StrAppend(&text, "; ", op.keep_f32_slot_size(),
+                    op.keep_f32_slot_size() == 1 ? " slot" : " slots",
+                    " KEEP_F32_SLOT");
+  }
+  return text;
+}
+
+std::string InspectText(const ModelFacts& facts,
+                        const InspectOptions& options) {
+  std::string casts = CastsTable(facts, options);
+  const size_t end = casts.size() - 1;
+  if (facts.cell + facts.folded + facts.standalone > 0) {
+    casts.insert(end, absl::StrCat("   standalone casts: ", facts.standalone));
+  }
+  return OpsTable(facts, options) + casts + StateLine(facts);
+}
+
+Json TotalsJson(const ModelFacts& facts) {
+  Json json = {{"ops", facts.ops.size()},
+               {"low_ops", facts.low_ops},
+               {"casts_down", facts.down},
+               {"casts_up", facts.up},
+               {"standalone", facts.standalone},
+               {"folded", facts.folded},
+               {"cell", facts.cell},
+               {"cast_bytes_per_step", facts.cast_bytes},
+               {"samples", facts.samples},
+               {"state_bytes", facts.state.total()}};
+  if (facts.peak_bytes >= 0) json["peak_bytes"] = facts.peak_bytes;
+  return json;
+}
+
+std::string InspectJson(const ModelFacts& facts) {
+  const CompiledModel& model = *facts.model;
+  Json json = {{"schema", 1},
+               {"model", model.source.model.name()},
+               {"level", model.strategy.amp().level()},
+               {"dtype", facts.low},
+               {"precision_rule", model.strategy.amp().precision_rule()},
+               {"ops", Json::array()},
+               {"casts", Json::array()},
+               {"params", Json::array()},
+               {"buckets", Json::array()}};
+  for (const proto::OpRow& op : model.report.op()) {
+    json["ops"].push_back(OpJson(op));
+  }
+  for (const proto::CastRow& cast : model.report.cast()) {
+    json["casts"].push_back(CastJson(cast, facts.samples));
+  }
+  for (const proto::ParamRow& param : model.report.param()) {
+    json["params"].push_back(
+        {{"name", param.name()},
+         {"dtype", param.dtype()},
+         {"shape",
+          std::vector<int64_t>(param.shape().begin(), param.shape().end())},
+         {"low_cell", param.has_low_cell() ? Json(param.low_cell()) : Json()},
+         {"gradient_dtype",
+          param.has_gradient_dtype() ? Json(param.gradient_dtype()) : Json()}});
+  }
+  for (const proto::BucketRow& bucket : model.report.bucket()) {
+    json["buckets"].push_back({{"dtype", bucket.dtype()},
+                               {"bytes", bucket.bytes()},
+                               {"members", List(bucket.member())}});
+  }
+  json["totals"] = TotalsJson(facts);
+  return json.dump(1) + "\n";
+}
+
+}  // namespace tools
+}  // namespace halftone

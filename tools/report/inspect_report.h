@@ -1,0 +1,33 @@
+// What `halftone inspect` says: every op's precision and why, every cast with
+// its reader, cost and fate.
+#ifndef HALFTONE_TOOLS_REPORT_INSPECT_REPORT_H_
+#define HALFTONE_TOOLS_REPORT_INSPECT_REPORT_H_
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "tools/report/model_facts.h"
+
+namespace halftone {
+namespace tools {
+
+struct InspectOptions {
+  bool all = false;   // no folding of scopes
+  std::string scope;  // glob over op names; empty: all
+};
+// One screen unless `all`: in models of more than kMostRows ops, those of a
+// scope ("layer3/block1/...") are one line, and equal neighbours one of them.
+inline constexpr int kMostRows = 40;
+std::string InspectText(const ModelFacts& facts, const InspectOptions& options);
+
+std::string InspectJson(const ModelFacts& facts);
+// The `totals` object of inspect and compile.
+nlohmann::ordered_json TotalsJson(const ModelFacts& facts);
+
+// "GRAY_ALL_LOW <- conv1; 4 slots KEEP_F32_SLOT".
+std::string WhyText(const proto::OpRow& op);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_REPORT_INSPECT_REPORT_H_

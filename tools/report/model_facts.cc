@@ -1,0 +1,140 @@
+#include "tools/report/model_facts.h"
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "kernels/bound_op.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+void CountCells(const Program& program, StateBytes* state) {
+  std::vector<bool> has_low(program.num_cells(), false);
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind == CellKind::kDerived) has_low[cell.of.index()] = true;
+  }
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    const int64_t bytes = kernels::Bind(cell.type, SymbolValues{}).bytes();
+    switch (cell.kind) {
+      case CellKind::kParameter:
+        (has_low[i] ? state->copies : state->parameters) += bytes;
+        break;
+      case CellKind::kStatistic:
+        state->statistics += bytes;
+        break;
+      case CellKind::kSlot: {
+        state->slots += bytes;
+        const std::string name = cell.name.substr(cell.name.rfind('.') + 1);
+        if (state->slot_names.find(name) == std::string::npos) {
+          absl::StrAppend(&state->slot_names,
+                          state->slot_names.empty() ? "" : " + ", name);
+        }
+        break;
+      }
+      case CellKind::kDerived:
+        state->low_cells += bytes;
+        break;
+      case CellKind::kScaler:
+      case CellKind::kClock:
+        state->others += bytes;
+        break;
+    }
+  }
+}
+
+void CountCasts(const proto::CompileReport& report, ModelFacts* facts) {
+  for (const proto::CastRow& cast : report.cast()) {
+    ++(cast.to() == "f32" ? facts->up : facts->down);
+    const int64_t bytes = BytesPerStep(cast, facts->samples);
+    facts->cast_bytes += bytes;
+    if (cast.fate() == "standalone") {
+      ++facts->standalone;
+      facts->standalone_bytes += bytes;
+    } else {
+      ++(cast.fate() == "cell" ? facts->cell : facts->folded);
+    }
+  }
+}
+
+void CountReductions(const CompiledModel& model, ModelFacts* facts) {
+  for (const proto::BucketRow& bucket : model.report.bucket()) {
+    facts->bucket_bytes[bucket.dtype()] += bucket.bytes();
+    facts->gradients += bucket.member_size();
+  }
+  const Entry* train = model.program->FindEntry(kTrainEntry);
+  if (train == nullptr) return;
+  const Block& block = train->block();
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    if (op.schema->name() != "all_reduce") continue;
+    const std::string of = AttrAs<std::string>(op, "of");
+    if (of == "totals") ++facts->totals;
+    if (of == "statistics") ++facts->statistics_reductions;
+    if (of != "gradient") continue;
+    for (ValueId value : op.inputs.all()) {
+      facts->gradient_values += block.type(value).Elements().coefficient();
+    }
+  }
+}
+
+}  // namespace
+
+int64_t BatchOf(const proto::Strategy& strategy, int ranks) {
+  const proto::Train& train = strategy.train();
+  return train.batch_size() > 0 ? train.batch_size()
+                                : train.batch_size_per_rank() * ranks;
+}
+
+int64_t BytesPerStep(const proto::CastRow& cast, int64_t samples) {
+  int64_t elements = cast.elements();
+  for (int i = 0; i < cast.batch_power(); ++i) elements *= samples;
+  const DType from = *DTypeFromName(cast.from());
+  const DType to = *DTypeFromName(cast.to());
+  return elements * (SizeOf(from) + SizeOf(to));
+}
+
+absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
+                                      const std::string& entry, int64_t samples,
+                                      int ranks) {
+  runtime::PlanRequest request;
+  request.program = model.program.get();
+  request.entry = entry;
+  request.symbols[0] = samples;
+  request.bind.world_size = ranks;
+  return runtime::MakePlan(request, kernels::Kernels(),
+                           runtime::LayOutState(*model.program),
+                           runtime::TuningTable());
+}
+
+absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
+                                   int64_t samples) {
+  ModelFacts facts;
+  facts.model = &model;
+  facts.low = model.strategy.amp().dtype() == "bf16" ? "bf16" : "f16";
+  facts.trains = model.program->FindEntry(kTrainEntry) != nullptr;
+  facts.samples = samples > 0 ? samples : BatchOf(model.strategy, 1);
+  if (facts.samples <= 0) facts.samples = 1;
+  for (const proto::OpRow& op : model.report.op()) {
+    if (op.role() != "forward") continue;
+    facts.ops.push_back(&op);
+    if (op.precision() == facts.low) ++facts.low_ops;
+  }
+  CountCasts(model.report, &facts);
+  CountReductions(model, &facts);
+  CountCells(*model.program, &facts.state);
+  if (model.target == "cpu") {
+    HT_ASSIGN_OR_RETURN(
+        const runtime::Plan plan,
+        PlanFor(model, facts.trains ? kTrainEntry : kEvalEntry, facts.samples,
+                /*ranks=*/1));
+    facts.peak_bytes = plan.peak_bytes();
+  }
+  return facts;
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,67 @@
+// What several reports say about a compiled model, counted once.
+#ifndef HALFTONE_TOOLS_REPORT_MODEL_FACTS_H_
+#define HALFTONE_TOOLS_REPORT_MODEL_FACTS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/io/compiled_model.h"
+#include "kernels/kernel_registry.h"
+#include "runtime/plan/plan.h"
+
+namespace halftone {
+namespace tools {
+
+// Bytes of the cells of a program by what they are for. While FP32 copies are
+// kept, `copies` are those parameters that have a low cell beside them.
+struct StateBytes {
+  int64_t copies = 0, parameters = 0, low_cells = 0, slots = 0;
+  int64_t statistics = 0, others = 0;  // others: scaler and clocks
+  std::string slot_names;              // "velocity"
+  int64_t total() const {
+    return copies + parameters + low_cells + slots + statistics + others;
+  }
+};
+
+struct ModelFacts {
+  const CompiledModel* model = nullptr;
+  std::string low;  // "f16", "bf16"
+  bool trains = false;
+  // The model's own ops, as insertion left them.
+  std::vector<const proto::OpRow*> ops;
+  int low_ops = 0;
+  // Casts by direction and by fate.
+  int down = 0, up = 0;
+  int standalone = 0, folded = 0, cell = 0;
+  int64_t cast_bytes = 0;        // per step, of all
+  int64_t standalone_bytes = 0;  // per step
+  // Gradients and what reduces them.
+  int gradients = 0;
+  int64_t gradient_values = 0;
+  std::map<std::string, int64_t> bucket_bytes;  // by dtype
+  int totals = 0, statistics_reductions = 0;
+  StateBytes state;
+  // For `samples` samples on one rank; -1: the target's kernels are not here.
+  int64_t samples = 1;
+  int64_t peak_bytes = -1;
+};
+// `samples` <= 0: the strategy's batch, else 1.
+absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
+                                   int64_t samples = 0);
+
+// Global batch of a strategy on `ranks` ranks; 0: it names none.
+int64_t BatchOf(const proto::Strategy& strategy, int ranks);
+// What a cast reads and writes in a step.
+int64_t BytesPerStep(const proto::CastRow& cast, int64_t samples);
+// The plan of an entry for one of `ranks` ranks with that many samples.
+absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
+                                      const std::string& entry, int64_t samples,
+                                      int ranks);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_REPORT_MODEL_FACTS_H_

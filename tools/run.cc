@@ -1,0 +1,88 @@
+// halftone run: trains a model on this process's ranks.
+#include <memory>
+
+#include "graph/base/error.h"
+#include "kernels/register_all.h"
+#include "tools/common/model_flags.h"
+#include "tools/common/run_flags.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct RunFlags {
+  ModelFlags model;
+  RankFlags ranks;
+  runtime::TrainConfig config;
+  std::string checkpoint_every = "1e", eval_every = "1e";
+};
+
+absl::Status Run(RunFlags& flags, int* signal) {
+  runtime::TrainConfig& config = flags.config;
+  HT_ASSIGN_OR_RETURN(
+      config.checkpoint_every,
+      runtime::ParseCadence("--checkpoint-every", flags.checkpoint_every));
+  HT_ASSIGN_OR_RETURN(config.eval_every,
+                      runtime::ParseCadence("--eval-every", flags.eval_every));
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      LoadOrCompile(flags.model, /*may_recompile=*/false));
+  HT_RETURN_IF_ERROR(FillConfig(model, &config));
+  HT_ASSIGN_OR_RETURN(const LocalRanks ranks, MakeRanks(flags.ranks));
+  config.on_activity = [&ranks](int64_t step, const char* activity) {
+    ranks.reporter->SetStep(step);
+    ranks.reporter->SetActivity(activity);
+  };
+  config.on_checkpoint = [&ranks](int64_t step) {
+    ranks.reporter->SetCheckpoint(step);
+  };
+  return runtime::Train(*model.program, kernels::Kernels(), config,
+                        ranks.resources, signal);
+}
+
+void AddReportFlags(CLI::App& verb, RunFlags* flags) {
+  runtime::TrainConfig* config = &flags->config;
+  verb.add_option("--out", config->out,
+                  "run directory: model, metrics, checkpoints, summary");
+  verb.add_flag("--resume", config->resume,
+                "go on from the last good checkpoint of --out");
+  verb.add_option("--init", config->init,
+                  "parameters by name: a .safetensors file or run directory");
+  verb.add_flag("!--no-shuffle", config->shuffle, "keep the data's order");
+  verb.add_option("--log-every", config->log_every, "steps (default 10)")
+      ->check(CLI::Range(1, 1000000000));
+  verb.add_option("--checkpoint-every", flags->checkpoint_every,
+                  "500 (steps) | 10m | 1e (epochs, default) | never");
+  verb.add_option("--eval-every", flags->eval_every, "likewise");
+  verb.add_option("--keep", config->keep_checkpoints,
+                  "newest checkpoints that stay, beside the best (default 3)")
+      ->check(CLI::Range(1, 1000000));
+  verb.add_option("--fetch", config->fetches,
+                  "VALUE[:norm|hist|npz], shown every --log-every steps");
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* verb = app.add_subcommand("run", "train on this process's ranks");
+  verb->description(
+      "examples:\n"
+      "  halftone run mnist.htc --data idx:models/digits --out runs/mnist\n"
+      "  halftone run mnist.htc --data idx:models/digits --ranks 2 --epochs 1\n"
+      "  halftone run model.pbtxt --strategy s.pbtxt --data synthetic\n\n"
+      "Trains a model on one rank, on --ranks threads, or as the rank that a\n"
+      "launcher (halftone launch, torchrun, mpirun ...) made this process.");
+  AddModelFlags(*verb, &flags->model);
+  AddDataFlags(*verb, &flags->config);
+  AddReportFlags(*verb, flags.get());
+  AddRankFlags(*verb, &flags->ranks);
+  verb->callback([flags, outcome] {
+    int signal = 0;
+    outcome->status = Run(*flags, &signal);
+    if (signal != 0) outcome->exit_code = 128 + signal;
+  });
+}
+
+}  // namespace tools
+}  // namespace halftone
