@@ -91,7 +91,10 @@ OnednnSpec GradFilter(const BoundOp& op, bool any_format) {
              DNNL_ARG_DIFF_WEIGHTS, g.groups)};
   spec.describe = [g](const dnnl::engine& engine, const Descs& d,
                       const dnnl::primitive_attr& attr) {
-    const auto hint = ForwardHint(engine, g, d[0], d[2], d[1]);
+    // There is no forward pass with filters of another type than the images.
+    memory::desc filter = d[2];
+    filter.data.data_type = d[0].data.data_type;
+    const auto hint = ForwardHint(engine, g, d[0], filter, d[1]);
     return dnnl::convolution_backward_weights::primitive_desc(
         {dnnl::algorithm::convolution_direct, d[0], d[2], d[1], g.strides,
          g.dilations, g.before, g.after},

@@ -10,12 +10,6 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-dnnl::post_ops Relu() {
-  dnnl::post_ops ops;
-  ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-  return ops;
-}
-
 // The body's first op, bound as the fusion is.
 BoundOp LinearOp(const BoundOp& fusion) {
   const Block& body = *fusion.op().body;
@@ -35,7 +29,7 @@ OnednnSpec ConvBiasRelu(const BoundOp& fusion, bool any_format) {
                   {Position(conv, "Input"), Position(conv, "Filter"),
                    Position(conv, "Bias")},
                   any_format);
-  spec.post_ops = Relu();
+  spec.relu = true;
   return spec;
 }
 
@@ -44,7 +38,7 @@ OnednnSpec MatmulBiasRelu(const BoundOp& fusion) {
   OnednnSpec spec = MatmulForward(
       matmul,
       {Position(matmul, "X"), Position(matmul, "Y"), Position(matmul, "Bias")});
-  spec.post_ops = Relu();
+  spec.relu = true;
   return spec;
 }
 

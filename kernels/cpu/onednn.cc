@@ -3,15 +3,16 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "graph/base/error.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/strides.h"
+#include "kernels/functors/elementwise.h"
 
 namespace halftone {
 namespace kernels {
@@ -51,7 +52,7 @@ struct Layout {
   dnnl::primitive_desc primitive;
   std::vector<dnnl::reorder::primitive_desc> reorders;  // by route; may be null
   int64_t scratchpad_offset = 0, workspace_bytes = 0;
-  bool empty = false;  // an input has no elements
+  bool relu = false;
 };
 
 bool ComputesInBf16(const OnednnSpec& spec) {
@@ -89,16 +90,13 @@ Layout MakeLayout(const OnednnSpec& spec) {
   for (const OnednnOperand& operand : spec.operands) {
     layout.routes.push_back(MakeRoute(operand, bf16));
     const Route& route = layout.routes.back();
-    if (!operand.output && route.elements == 0) layout.empty = true;
     descs.push_back(spec.any_format
                         ? memory::desc(operand.dims, route.plain.data_type(),
                                        memory::format_tag::any)
                         : route.plain);
   }
-  if (layout.empty) return layout;
-  dnnl::primitive_attr attr = UserScratchpad();
-  if (spec.post_ops.len() > 0) attr.set_post_ops(spec.post_ops);
-  layout.primitive = spec.describe(Engine(), descs, attr);
+  layout.relu = spec.relu;
+  layout.primitive = spec.describe(Engine(), descs, UserScratchpad());
   int64_t end = 0;
   int64_t scratchpad = layout.primitive.scratchpad_desc().get_size();
   const auto take = [&end](int64_t bytes) {
@@ -150,12 +148,29 @@ class Call {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
+void Relu(float* x, int64_t n) {
+  ForIsa([=] {
+    for (int64_t i = 0; i < n; ++i) x[i] = functors::ReluOp()(x[i]);
+  });
+}
+
+// The same on bits: what is negative and not a NaN becomes 0.
+void Relu(bfloat16* x, int64_t n) {
+  uint16_t* bits = &x->bits;
+  static_assert(sizeof(*x) == sizeof(*bits), "bfloat16 is its bits");
+  ForIsa([=] {
+    for (int64_t i = 0; i < n; ++i) {
+      const bool zero = bits[i] >= 0x8000 && bits[i] <= 0xff80;
+      bits[i] = zero ? uint16_t{0} : bits[i];
+    }
+  });
+}
+
 class OnednnKernel : public KernelInstance {
  public:
   // Throws dnnl::error.
   OnednnKernel(const std::string& name, Layout layout)
       : name_(name), layout_(std::move(layout)), stream_(Engine()) {
-    if (layout_.empty) return;
     scratchpad_ =
         memory(layout_.primitive.scratchpad_desc(), Engine(), DNNL_MEMORY_NONE);
     std::vector<std::pair<int, memory>> arguments = {
@@ -180,13 +195,6 @@ class OnednnKernel : public KernelInstance {
 
   absl::Status Enqueue(const Buffers& buffers,
                        runtime::Stream& stream) override {
-    if (layout_.empty) {
-      for (const Route& route : layout_.routes) {
-        if (!route.operand.output) continue;
-        std::memset(buffers.outputs[route.operand.position], 0, route.bytes);
-      }
-      return absl::OkStatus();
-    }
     SetThreads(stream.threads());
     if (buffers.workspace != workspace_ || buffers.outputs[0] != output_) {
       Point(buffers);
@@ -257,16 +265,28 @@ class OnednnKernel : public KernelInstance {
     if (operand.reorder) {
       HT_RETURN_IF_ERROR(Check(operand.reorder.Run(stream_.get())));
     }
-    if (operand.f32 != nullptr) {
-      const DType dtype = route.operand.dtype;
-      ParallelFor(
-          threads, route.elements, kMapGrain, [&](int64_t begin, int64_t end) {
-            FromFloat(dtype,
-                      reinterpret_cast<const float*>(operand.f32) + begin,
-                      operand.stored + begin * SizeOf(dtype), end - begin);
-          });
-    }
+    if (operand.f32 == nullptr && !layout_.relu) return absl::OkStatus();
+    ParallelFor(threads, route.elements, kMapGrain,
+                [&](int64_t begin, int64_t end) {
+                  ForBlocks(begin, end, [&](int64_t at, int64_t n) {
+                    StoreBlock(route.operand.dtype, operand, at, n);
+                  });
+                });
     return absl::OkStatus();
+  }
+
+  void StoreBlock(DType dtype, const Operand& operand, int64_t at,
+                  int64_t n) const {
+    char* stored = operand.stored + at * SizeOf(dtype);
+    if (operand.f32 != nullptr) {
+      float* from = reinterpret_cast<float*>(operand.f32) + at;
+      if (layout_.relu) Relu(from, n);
+      FromFloat(dtype, from, stored, n);
+    } else if (dtype == DType::kF32) {
+      Relu(reinterpret_cast<float*>(stored), n);
+    } else {
+      Relu(reinterpret_cast<bfloat16*>(stored), n);
+    }
   }
 
   absl::Status Check(dnnl_status_t status) const {
@@ -305,10 +325,24 @@ OnednnOperand MakeOperand(int arg, int position, bool output,
   return operand;
 }
 
+namespace {
+
+// Of empty operands oneDNN makes nothing at all (a product over no columns
+// is its bias), and it takes an empty batch for one of a single matrix.
+bool HoldsNothing(const TensorDesc& desc) { return desc.elements() == 0; }
+
+bool AnyIsEmpty(const BoundOp& op) {
+  return std::any_of(op.inputs().begin(), op.inputs().end(), HoldsNothing) ||
+         std::any_of(op.outputs().begin(), op.outputs().end(), HoldsNothing);
+}
+
+}  // namespace
+
 Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make) {
   Candidate candidate;
   candidate.name = name;
   candidate.supports = [make](const BoundOp& op) {
+    if (AnyIsEmpty(op)) return false;  // the reference's work
     try {
       SetThreads(op.context().threads);
       MakeLayout(make(op));

@@ -36,15 +36,16 @@ struct OnednnSpec {
       describe;
   // The library may choose formats; otherwise operands are taken as they lie.
   bool any_format = true;
-  // Added to the primitive's attributes.
-  dnnl::post_ops post_ops;
+  // The outputs' negative elements become 0. Not as a post-op of the
+  // library's, which would make zeros of NaNs as well.
+  bool relu = false;
 };
 
 // Makes the spec of a bound op; called at planning and again at Prepare.
 using MakeOnednnSpec = std::function<OnednnSpec(const BoundOp&)>;
 
-// A candidate that supports what the library does. Outputs are zeroed where
-// an input has no elements.
+// A candidate that supports what the library does, but no operand without
+// elements.
 Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make);
 
 // The dims and strides of a tensor as it lies.

@@ -1,4 +1,8 @@
 // The gradient of 2-d pooling, plane by plane, added in f32.
+//
+// Element j of neighbouring windows lies `stride` columns apart. So that loops
+// over windows run over neighbours in memory, a row of one channel is kept in
+// phases: the columns 0, stride, 2 * stride ..., then 1, stride + 1 ....
 #include "kernels/cpu/channels.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/dispatch.h"
@@ -10,18 +14,14 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// to[i * to_stride + c] += from[i * channels + c] for windows i, channels c.
-void Spread(float* to, int64_t to_stride, const float* from, int64_t windows,
+// to[i * stride + c] += from[i * channels + c] for windows i, channels c.
+void Spread(float* to, int64_t stride, const float* from, int64_t windows,
             int64_t channels) {
   ForIsa([=] {
-    if (channels == 1) {
-      for (int64_t i = 0; i < windows; ++i) to[i * to_stride] += from[i];
-      return;
-    }
     for (int64_t i = 0; i < windows; ++i) {
 #pragma GCC ivdep
       for (int64_t c = 0; c < channels; ++c) {
-        to[i * to_stride + c] += from[i * channels + c];
+        to[i * stride + c] += from[i * channels + c];
       }
     }
   });
@@ -29,66 +29,153 @@ void Spread(float* to, int64_t to_stride, const float* from, int64_t windows,
 
 // The same where x is the maximum and none was found before: open[i] is 1
 // until then, 0 after.
-void SpreadToMaximum(const float* x, float* to, int64_t to_stride,
+void SpreadToMaximum(const float* x, float* to, int64_t stride,
                      const float* out, const float* grad, float* open,
                      int64_t windows, int64_t channels) {
   ForIsa([=] {
     for (int64_t i = 0; i < windows; ++i) {
-      const float* xs = x + i * to_stride;
-      float* tos = to + i * to_stride;
+      const float* xs = x + i * stride;
+      float* tos = to + i * stride;
       const int64_t at = i * channels;
 #pragma GCC ivdep
       for (int64_t c = 0; c < channels; ++c) {
-        const float v = xs[c], o = out[at + c];
-        const bool found = (v == o || (v != v && o != o)) && open[at + c] != 0;
-        tos[c] += found ? grad[at + c] : 0.0f;
-        open[at + c] = found ? 0.0f : open[at + c];
+        const float v = xs[c], o = out[at + c], g = grad[at + c];
+        const bool equal = (v == o) | ((v != v) & (o != o));
+        const float take = equal ? open[at + c] : 0.0f;
+        tos[c] += take != 0.0f ? g : 0.0f;
+        open[at + c] -= take;
       }
     }
   });
 }
 
+// from[k * stride] to to[k], or back.
+template <bool kBack>
+void Phase(float* strided, float* dense, int64_t stride, int64_t n) {
+  ForIsa([=] {
+    const auto copy = [=](int64_t s) {
+#pragma GCC ivdep
+      for (int64_t k = 0; k < n; ++k) {
+        if (kBack) {
+          strided[k * s] = dense[k];
+        } else {
+          dense[k] = strided[k * s];
+        }
+      }
+    };
+    stride == 2 ? copy(2) : copy(stride);
+  });
+}
+
+// How a plane lies in f32.
+struct PlaneLayout {
+  int64_t rows, columns, channels;
+  int64_t phases = 1, phase_columns;
+
+  explicit PlaneLayout(const PoolShape& shape)
+      : rows(shape.h.in),
+        columns(shape.w.in),
+        channels(shape.channels),
+        // Windows further apart than the row is long have no neighbours.
+        phases(channels == 1 && shape.w.stride < columns ? shape.w.stride : 1),
+        phase_columns((columns + phases - 1) / phases) {}
+
+  int64_t row_floats() const { return phases * phase_columns * channels; }
+  int64_t floats() const { return rows * row_floats(); }
+  int64_t elements() const { return rows * columns * channels; }
+  int64_t Column(int64_t c) const {
+    return (c % phases * phase_columns + c / phases) * channels;
+  }
+
+  // `begin`: the plane's first element in the tensor.
+  void Load(DType dtype, const void* tensor, int64_t begin,
+            float* plane) const {
+    alignas(64) float buffer[kConvertBlock];
+    ForRowBlocks([&](int64_t row, int64_t column, int64_t n) {
+      const int64_t at = begin + row * columns * channels + column;
+      const float* from = LoadBlock(dtype, tensor, at, n, buffer);
+      Copy<false>(const_cast<float*>(from), plane, row, column, n);
+    });
+  }
+  void Store(DType dtype, float* plane, void* tensor, int64_t begin) const {
+    alignas(64) float buffer[kConvertBlock];
+    ForRowBlocks([&](int64_t row, int64_t column, int64_t n) {
+      const int64_t at = begin + row * columns * channels + column;
+      float* to = OutputBlock(dtype, tensor, at, buffer);
+      Copy<true>(to, plane, row, column, n);
+      StoreBlock(dtype, to, tensor, at, n);
+    });
+  }
+
+ private:
+  // body(row, first element of the row, elements): whole groups of phases.
+  template <typename Body>
+  void ForRowBlocks(const Body& body) const {
+    const int64_t most =
+        phases > kConvertBlock ? 1 : kConvertBlock / phases * phases;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t at = 0; at < columns * channels; at += most) {
+        body(row, at, std::min(most, columns * channels - at));
+      }
+    }
+  }
+
+  template <bool kBack>
+  void Copy(float* elements, float* plane, int64_t row, int64_t at,
+            int64_t n) const {
+    float* to = plane + row * row_floats();
+    if (phases == 1) {
+      kBack ? std::copy_n(to + at, n, elements)
+            : std::copy_n(elements, n, to + at);
+      return;
+    }
+    for (int64_t p = 0; p < std::min(phases, n); ++p) {
+      Phase<kBack>(elements + p, to + Column(at + p), phases,
+                   (n - p + phases - 1) / phases);
+    }
+  }
+};
+
 struct PoolGradKernel {
   PoolShape shape;
+  PlaneLayout layout;
   DType dtype;
 
-  // Rows of the result: its gradient and, for a maximum, itself and what is
-  // open. Planes in f32, unless they are: the gradient, for a maximum x too.
-  static int64_t ScratchFloats(const PoolShape& shape, DType dtype) {
-    const int64_t plane = shape.h.in * shape.InRow();
-    const int64_t planes = dtype == DType::kF32 ? 0 : shape.max ? 2 : 1;
-    return planes * plane + (shape.max ? 3 : 1) * shape.OutRow();
+  PoolGradKernel(const PoolShape& pool, DType type)
+      : shape(pool), layout(pool), dtype(type) {}
+
+  // Planes of the gradient and, for a maximum, of x; rows of the result: its
+  // gradient and, for a maximum, itself and what is open.
+  int64_t ScratchFloats() const {
+    return (shape.max ? 2 : 1) * layout.floats() +
+           (shape.max ? 3 : 1) * shape.OutRow();
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    const int64_t plane = shape.h.in * shape.InRow();
-    const int64_t grain =
-        std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, plane));
+    const int64_t grain = std::max<int64_t>(
+        1, kMapGrain / std::max<int64_t>(1, layout.elements()));
     ForTasksWithScratch(stream.threads(), shape.planes, grain,
-                        buffers.workspace, ScratchFloats(shape, dtype),
+                        buffers.workspace, ScratchFloats(),
                         [&](int64_t begin, int64_t end, float* scratch) {
                           for (int64_t p = begin; p < end; ++p) {
-                            RunPlane(buffers, p, plane, scratch);
+                            RunPlane(buffers, p, scratch);
                           }
                         });
   }
 
  private:
-  void RunPlane(const Buffers& buffers, int64_t p, int64_t plane,
-                float* scratch) const {
+  void RunPlane(const Buffers& buffers, int64_t p, float* scratch) const {
     enum { kX, kOut, kOutGrad };
     const int64_t row = shape.OutRow();
-    float* out_grad = scratch;
+    float* x_grad = scratch;
+    float* out_grad = x_grad + layout.floats();
     float* out = out_grad + row;
     float* open = out + row;
-    float* planes = scratch + (shape.max ? 3 : 1) * row;
-    float* x_grad = OutputBlock(dtype, buffers.outputs[0], p * plane, planes);
-    const float* x = nullptr;
+    float* x = open + row;
     if (shape.max) {
-      x = LoadBlock(dtype, buffers.inputs[kX], p * plane, plane,
-                    planes + plane);
+      layout.Load(dtype, buffers.inputs[kX], p * layout.elements(), x);
     }
-    std::fill_n(x_grad, plane, 0.0f);
+    std::fill_n(x_grad, layout.floats(), 0.0f);
     for (int64_t oh = 0; oh < shape.h.out; ++oh) {
       const int64_t at = (p * shape.h.out + oh) * row;
       const float* g =
@@ -102,46 +189,48 @@ struct PoolGradKernel {
         MeanRow(oh, out_grad, x_grad);
       }
     }
-    StoreBlock(dtype, x_grad, buffers.outputs[0], p * plane, plane);
+    layout.Store(dtype, x_grad, buffers.outputs[0], p * layout.elements());
   }
 
   void MaximumRow(int64_t oh, const float* x, const float* out,
                   const float* grad, float* open, float* x_grad) const {
-    const Range rows = shape.h.Window(oh);
-    for (int64_t i = rows.begin; i < rows.end; ++i) {
-      ForColumns([&](int64_t j, const Range& with) {
-        const int64_t to = i * shape.InRow() + Position(j, with.begin);
-        const int64_t from = with.begin * shape.channels;
+    ForRuns(oh, [&](int64_t to, int64_t from, int64_t windows) {
+      if (shape.channels == 1) {  // one run over windows
+        SpreadToMaximum(x + to, x_grad + to, 0, out + from, grad + from,
+                        open + from, 1, windows);
+      } else {
         SpreadToMaximum(x + to, x_grad + to, shape.w.stride * shape.channels,
-                        out + from, grad + from, open + from, with.size(),
+                        out + from, grad + from, open + from, windows,
                         shape.channels);
-      });
-    }
+      }
+    });
   }
 
   void MeanRow(int64_t oh, const float* grad, float* x_grad) const {
+    ForRuns(oh, [&](int64_t to, int64_t from, int64_t windows) {
+      if (shape.channels == 1) {
+        Spread(x_grad + to, 0, grad + from, 1, windows);
+      } else {
+        Spread(x_grad + to, shape.w.stride * shape.channels, grad + from,
+               windows, shape.channels);
+      }
+    });
+  }
+
+  // body(place in a plane, place in a row of results, windows) for each
+  // element of the windows in row oh, in row-major order.
+  template <typename Body>
+  void ForRuns(int64_t oh, const Body& body) const {
     const Range rows = shape.h.Window(oh);
     for (int64_t i = rows.begin; i < rows.end; ++i) {
-      ForColumns([&](int64_t j, const Range& with) {
-        Spread(x_grad + i * shape.InRow() + Position(j, with.begin),
-               shape.w.stride * shape.channels,
-               grad + with.begin * shape.channels, with.size(), shape.channels);
-      });
+      for (int64_t j = 0; j < shape.w.kernel; ++j) {
+        const Range with = shape.w.WindowsWith(j);
+        if (with.size() <= 0) continue;
+        const int64_t column = with.begin * shape.w.stride - shape.w.before + j;
+        body(i * layout.row_floats() + layout.Column(column),
+             with.begin * shape.channels, with.size());
+      }
     }
-  }
-
-  // body(j, windows) for each column j of a window.
-  template <typename Body>
-  void ForColumns(const Body& body) const {
-    for (int64_t j = 0; j < shape.w.kernel; ++j) {
-      const Range with = shape.w.WindowsWith(j);
-      if (with.size() > 0) body(j, with);
-    }
-  }
-
-  // Of element j of window o in a row.
-  int64_t Position(int64_t j, int64_t o) const {
-    return (o * shape.w.stride - shape.w.before + j) * shape.channels;
   }
 
   void Divide(int64_t oh, const float* grad, float* shares) const {
@@ -159,12 +248,13 @@ struct PoolGradKernel {
 
 void RegisterCpuPoolGrad(KernelRegistry& registry) {
   Candidate candidate = MakeCandidate("planes", [](const BoundOp& op) {
-    return PoolGradKernel{PoolShape(op), op.inputs()[0].dtype};
+    return PoolGradKernel(PoolShape(op), op.inputs()[0].dtype);
   });
   candidate.supports = HasOneLayout;
   candidate.workspace_bytes = [](const BoundOp& op) {
-    return std::max(1, op.context().threads) * int64_t{sizeof(float)} *
-           PoolGradKernel::ScratchFloats(PoolShape(op), op.inputs()[0].dtype);
+    const PoolGradKernel kernel(PoolShape(op), op.inputs()[0].dtype);
+    return std::max(1, op.context().threads) * kernel.ScratchFloats() *
+           int64_t{sizeof(float)};
   };
   AddForSchema(registry, "pool2d_grad", candidate);
 }

@@ -54,6 +54,7 @@ std::vector<Pool> Pools() {
       }
     }
   }
+  pools.push_back({{2, 2, 5, 4}, {2, 2}, {1 << 30, 1 << 30}, {1, 0, 0, 1}});
   pools.push_back({{1, 2, 9, 70}, {3, 40}, {2, 5}, {1, 1, 20, 3}});
   return pools;
 }

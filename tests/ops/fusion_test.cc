@@ -1,0 +1,170 @@
+// Every fusion pattern's kernels against the body that they replace.
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "graph/ir/program.h"
+#include "graph/text/text.h"
+#include "gtest/gtest.h"
+#include "kernels/testing/kernel_run.h"
+#include "tests/ops/compare.h"
+#include "tests/ops/op_instance.h"
+#include "tests/ops/op_runner.h"
+
+namespace halftone {
+namespace {
+
+using BlockValues = std::map<ValueId, std::vector<double>>;
+using Values = std::vector<std::vector<double>>;
+
+constexpr const char* kDevices[] = {"cpu"};
+constexpr char kFolder[] = "tests/ops/patterns";
+constexpr char kPrefix[] = "pattern:";
+// A fused kernel may add in another order than the body's.
+constexpr Tolerance kTolerance = {4, 1e-6};
+
+// Patterns with kernels and patterns with files: both must have the other.
+std::vector<std::string> AllPatterns() {
+  std::set<std::string> patterns;
+  for (const char* device : kDevices) {
+    for (const std::string& key : kernels::Kernels().Keys(device)) {
+      if (absl::StartsWith(key, kPrefix)) {
+        patterns.insert(key.substr(sizeof(kPrefix) - 1));
+      }
+    }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    patterns.insert(entry.path().stem().string());
+  }
+  return std::vector<std::string>(patterns.begin(), patterns.end());
+}
+
+class Fusions
+    : public ::testing::TestWithParam<std::tuple<const char*, std::string>> {
+ protected:
+  void SetUp() override {
+    const auto& [device, pattern] = GetParam();
+    auto content = ReadFile(absl::StrCat(kFolder, "/", pattern, ".txt"));
+    ASSERT_TRUE(content.ok())
+        << "every pattern has a file of programs: " << content.status();
+    content_ = *std::move(content);
+    for (const auto& [key, candidate] : kernels::Kernels().All(device)) {
+      if (key == absl::StrCat(kPrefix, pattern)) {
+        candidates_.push_back(candidate);
+      }
+    }
+    ASSERT_FALSE(candidates_.empty()) << "a file without a kernel";
+    auto runner = OpRunner::Create(device, 2);
+    ASSERT_TRUE(runner.ok()) << runner.status();
+    runner_ = *std::move(runner);
+  }
+
+  // What the body makes of the arguments, op by op.
+  absl::StatusOr<Values> Inlined(const Op& fusion, const Values& arguments) {
+    const Block& body = *fusion.body;
+    BlockValues values;
+    const std::vector<ValueId> feeds = body.Feeds();
+    for (size_t i = 0; i < feeds.size(); ++i) values[feeds[i]] = arguments[i];
+    HT_RETURN_IF_ERROR(runner_->RunBlock(body, &values));
+    Values results;
+    for (ValueId result : body.body_results()) {
+      results.push_back(values[result]);
+    }
+    return results;
+  }
+
+  // Hands `compare` the outputs of each candidate that supports the fusion;
+  // returns how many do.
+  template <typename Compare>
+  int ForEachCandidate(const kernels::BoundOp& op, const Values& arguments,
+                       const Compare& compare) {
+    const auto expected = Inlined(op.op(), arguments);
+    EXPECT_TRUE(expected.ok()) << expected.status();
+    int supported = 0;
+    for (const kernels::Candidate* candidate : candidates_) {
+      if (candidate->supports && !candidate->supports(op)) continue;
+      ++supported;
+      SCOPED_TRACE(absl::StrCat("candidate ", candidate->name));
+      const auto found = runner_->Run(op, *candidate, arguments);
+      EXPECT_TRUE(found.ok()) << found.status();
+      if (!found.ok() || !expected.ok()) return supported;
+      for (size_t i = 0; i < expected->size(); ++i) {
+        compare(op.outputs()[i].dtype, (*expected)[i], found->values[i]);
+      }
+    }
+    return supported;
+  }
+
+  // A NaN must get through wherever the body hands it on. (A library may also
+  // meet one in padding, where the body's kernel does not look.)
+  void CheckNaNs(const kernels::BoundOp& op, Values arguments, size_t which) {
+    SCOPED_TRACE(absl::StrCat("a NaN in argument ", which));
+    arguments[which][0] = std::numeric_limits<double>::quiet_NaN();
+    ForEachCandidate(op, arguments,
+                     [](DType, const std::vector<double>& expected,
+                        const std::vector<double>& found) {
+                       for (size_t i = 0; i < expected.size(); ++i) {
+                         if (!std::isnan(expected[i])) continue;
+                         EXPECT_TRUE(std::isnan(found[i]))
+                             << "element " << i << ": found " << found[i];
+                       }
+                     });
+  }
+
+  void CheckEntry(const Block& block) {
+    const Op& fusion = block.op(*block.ops().begin());
+    const kernels::BoundOp op(block, fusion, SymbolValues(),
+                              runner_->context());
+    Values arguments;
+    for (const kernels::TensorDesc& desc : op.inputs()) {
+      arguments.push_back(Rounded(desc.dtype, kernels::Draws(desc.elements())));
+    }
+    const int supported = ForEachCandidate(
+        op, arguments,
+        [](DType dtype, const std::vector<double>& expected,
+           const std::vector<double>& found) {
+          EXPECT_EQ(Difference(dtype, expected, found, kTolerance), "");
+        });
+    EXPECT_EQ(supported, static_cast<int>(candidates_.size()))
+        << "a candidate that supports no case of its pattern is not tested";
+    for (size_t i = 0; i < arguments.size(); ++i) CheckNaNs(op, arguments, i);
+  }
+
+  std::string content_;
+  std::vector<const kernels::Candidate*> candidates_;
+  std::unique_ptr<OpRunner> runner_;
+};
+
+TEST_P(Fusions, EqualTheirBodies) {
+  for (const char* dtype : {"f32", "f16", "bf16"}) {
+    const std::string text = absl::StrReplaceAll(
+        content_, {{": T[", absl::StrCat(": ", dtype, "[")}});
+    const auto program = Parse(text, std::get<1>(GetParam()));
+    ASSERT_TRUE(program.ok()) << program.status();
+    for (const auto& entry : (*program)->entries()) {
+      SCOPED_TRACE(absl::StrCat("pattern ", std::get<1>(GetParam()), ", entry ",
+                                entry->name(), ", ", dtype));
+      CheckEntry(entry->block());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Patterns, Fusions,
+                         ::testing::Combine(::testing::ValuesIn(kDevices),
+                                            ::testing::ValuesIn(AllPatterns())),
+                         [](const auto& info) {
+                           return absl::StrCat(std::get<0>(info.param), "_",
+                                               std::get<1>(info.param));
+                         });
+
+}  // namespace
+}  // namespace halftone

@@ -1,0 +1,227 @@
+#include "tests/ops/op_runner.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "kernels/testing/kernel_run.h"
+
+namespace halftone {
+namespace {
+
+using kernels::BoundOp;
+using kernels::TensorDesc;
+
+// Bytes before and behind each buffer that no kernel may touch, and what they
+// (and outputs before the run) hold.
+constexpr int64_t kGuard = runtime::kAlignment;
+constexpr char kGuardByte = '\x5e';
+
+class GuardedBuffer {
+ public:
+  static absl::StatusOr<GuardedBuffer> Create(runtime::Device& device,
+                                              runtime::Stream& stream,
+                                              const std::string& content) {
+    GuardedBuffer buffer;
+    buffer.bytes_ = static_cast<int64_t>(content.size());
+    HT_ASSIGN_OR_RETURN(buffer.memory_,
+                        device.Allocate(buffer.bytes_ + 2 * kGuard));
+    const std::string guard(kGuard, kGuardByte);
+    const std::string all = absl::StrCat(guard, content, guard);
+    HT_RETURN_IF_ERROR(stream.Copy(buffer.memory_->data(), all.data(),
+                                   static_cast<int64_t>(all.size())));
+    HT_RETURN_IF_ERROR(stream.Synchronize());
+    return buffer;
+  }
+
+  void* data() const { return static_cast<char*>(memory_->data()) + kGuard; }
+
+  // What it holds; an error if a guard has changed.
+  absl::StatusOr<std::string> Read(runtime::Stream& stream,
+                                   const std::string& name) const {
+    std::string all(bytes_ + 2 * kGuard, '\0');
+    HT_RETURN_IF_ERROR(stream.Copy(&all[0], memory_->data(),
+                                   static_cast<int64_t>(all.size())));
+    HT_RETURN_IF_ERROR(stream.Synchronize());
+    const std::string guard(kGuard, kGuardByte);
+    if (all.substr(0, kGuard) != guard ||
+        all.substr(kGuard + bytes_) != guard) {
+      return CompilerBug("the kernel writes outside ", name, " of ", bytes_,
+                         " bytes");
+    }
+    return all.substr(kGuard, bytes_);
+  }
+
+ private:
+  std::unique_ptr<runtime::Memory> memory_;
+  int64_t bytes_ = 0;
+};
+
+std::string Packed(const TensorDesc& desc, const std::vector<double>& values) {
+  std::string bytes(desc.bytes(), '\0');
+  if (!bytes.empty()) kernels::StoreTensor(desc, values, &bytes[0]);
+  return bytes;
+}
+
+// The input in whose storage each output may lie; -1: none.
+std::vector<int> AliasedInputs(const BoundOp& op) {
+  std::vector<int> aliased(op.outputs().size(), -1);
+  for (const Slot& slot : op.schema().outputs()) {
+    if (slot.may_alias == 0) continue;
+    const std::string& input = op.schema().inputs()[slot.may_alias - 1].name;
+    for (int i = 0; i < op.OutputCount(slot.name); ++i) {
+      aliased[op.OutputIndex(slot.name) + i] = op.InputIndex(input) + i;
+    }
+  }
+  if (op.schema().view()) aliased[0] = 0;
+  return aliased;
+}
+
+struct OpBuffers {
+  std::vector<GuardedBuffer> inputs, outputs;
+  std::vector<int> aliased;  // by output
+  std::unique_ptr<GuardedBuffer> workspace;
+  std::vector<const void*> input_data;
+  std::vector<void*> output_data;
+};
+
+absl::StatusOr<OpBuffers> MakeBuffers(const BoundOp& op,
+                                      const kernels::Candidate& candidate,
+                                      const std::vector<std::string>& inputs,
+                                      OpRunner::Place place,
+                                      runtime::Device& device,
+                                      runtime::Stream& stream) {
+  OpBuffers b;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    HT_ASSIGN_OR_RETURN(auto buffer,
+                        GuardedBuffer::Create(device, stream, inputs[i]));
+    const int slot = op.op().inputs.SlotOf(static_cast<int>(i));
+    const bool shape_only = op.schema().inputs()[slot].shape_only();
+    b.input_data.push_back(shape_only ? nullptr : buffer.data());
+    b.inputs.push_back(std::move(buffer));
+  }
+  b.aliased = place == OpRunner::Place::kAliased
+                  ? AliasedInputs(op)
+                  : std::vector<int>(op.outputs().size(), -1);
+  for (size_t i = 0; i < op.outputs().size(); ++i) {
+    const std::string content(op.outputs()[i].bytes(), kGuardByte);
+    HT_ASSIGN_OR_RETURN(auto buffer,
+                        GuardedBuffer::Create(device, stream, content));
+    const int input = b.aliased[i];
+    b.output_data.push_back(input < 0 ? buffer.data() : b.inputs[input].data());
+    b.outputs.push_back(std::move(buffer));
+  }
+  const int64_t bytes =
+      candidate.workspace_bytes ? candidate.workspace_bytes(op) : 0;
+  HT_ASSIGN_OR_RETURN(
+      auto workspace,
+      GuardedBuffer::Create(device, stream, std::string(bytes, kGuardByte)));
+  b.workspace = std::make_unique<GuardedBuffer>(std::move(workspace));
+  return b;
+}
+
+absl::StatusOr<RunResult> ReadResult(const BoundOp& op,
+                                     const std::vector<std::string>& inputs,
+                                     const OpBuffers& b,
+                                     runtime::Stream& stream) {
+  std::vector<std::string> after;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    HT_ASSIGN_OR_RETURN(after.emplace_back(),
+                        b.inputs[i].Read(stream, absl::StrCat("input ", i)));
+  }
+  RunResult result;
+  std::vector<bool> shared(inputs.size(), false);
+  for (size_t i = 0; i < op.outputs().size(); ++i) {
+    const int input = b.aliased[i];
+    HT_ASSIGN_OR_RETURN(std::string bytes,
+                        b.outputs[i].Read(stream, absl::StrCat("output ", i)));
+    if (input >= 0) {
+      bytes = after[input];
+      shared[input] = true;
+    }
+    result.values.push_back(
+        bytes.empty() ? std::vector<double>()
+                      : kernels::LoadTensor(op.outputs()[i], bytes.data()));
+    result.bytes.push_back(std::move(bytes));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!shared[i] && after[i] != inputs[i]) {
+      return CompilerBug("the kernel writes to input ", i);
+    }
+  }
+  HT_RETURN_IF_ERROR(b.workspace->Read(stream, "the workspace").status());
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OpRunner>> OpRunner::Create(
+    const std::string& device, int threads) {
+  auto runner = std::unique_ptr<OpRunner>(new OpRunner);
+  runner->kind_ = device;
+  runner->threads_ = threads;
+  if (device != "cpu") return DeviceError("no tests run on ", device);
+  runner->device_ = runtime::MakeCpuDevice(0, threads);
+  HT_ASSIGN_OR_RETURN(runner->stream_,
+                      runner->device_->CreateStream("compute"));
+  return runner;
+}
+
+kernels::BindContext OpRunner::context(int world) const {
+  kernels::BindContext context;
+  context.world_size = world;
+  context.threads = threads_;
+  context.deterministic = false;
+  return context;
+}
+
+absl::StatusOr<RunResult> OpRunner::Run(
+    const BoundOp& op, const kernels::Candidate& candidate,
+    const std::vector<std::vector<double>>& inputs, Place place) {
+  std::vector<std::string> packed;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::vector<double> values = inputs[i];
+    values.resize(op.inputs()[i].elements());
+    packed.push_back(Packed(op.inputs()[i], values));
+  }
+  HT_ASSIGN_OR_RETURN(
+      const OpBuffers b,
+      MakeBuffers(op, candidate, packed, place, *device_, *stream_));
+  HT_ASSIGN_OR_RETURN(const auto kernel, candidate.prepare(op, *device_));
+  kernels::Buffers buffers;
+  buffers.inputs = b.input_data;
+  buffers.outputs = b.output_data;
+  buffers.workspace = b.workspace->data();
+  HT_RETURN_IF_ERROR(kernel->Enqueue(buffers, *stream_));
+  return ReadResult(op, packed, b, *stream_);
+}
+
+absl::Status OpRunner::RunBlock(
+    const Block& block, std::map<ValueId, std::vector<double>>* values) {
+  for (OpId id : block.ops()) {
+    const BoundOp op(block, block.op(id), SymbolValues(), context());
+    HT_ASSIGN_OR_RETURN(const auto candidates,
+                        kernels::Kernels().Find(kind_, op));
+    if (candidates.empty()) {
+      return ModelError(op.name(), ": no candidate on ", kind_);
+    }
+    std::vector<std::vector<double>> inputs;
+    for (ValueId value : op.op().inputs.all()) {
+      inputs.push_back((*values)[value]);
+    }
+    HT_ASSIGN_OR_RETURN(RunResult result, Run(op, *candidates[0], inputs));
+    for (size_t i = 0; i < result.values.size(); ++i) {
+      (*values)[op.op().outputs.all()[i]] = std::move(result.values[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool MayAlias(const BoundOp& op) {
+  for (int input : AliasedInputs(op)) {
+    if (input >= 0) return true;
+  }
+  return false;
+}
+
+}  // namespace halftone

@@ -1,0 +1,63 @@
+// Runs kernels on a device, with guarded buffers.
+#ifndef HALFTONE_TESTS_OPS_OP_RUNNER_H_
+#define HALFTONE_TESTS_OPS_OP_RUNNER_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/ir/block.h"
+#include "kernels/kernel_registry.h"
+#include "runtime/device/device.h"
+
+namespace halftone {
+
+struct RunResult {
+  // By flat output position: elements in logical row-major order, and what
+  // the memory holds.
+  std::vector<std::vector<double>> values;
+  std::vector<std::string> bytes;
+};
+
+class OpRunner {
+ public:
+  // The device whose kernels are tested: "cpu".
+  static absl::StatusOr<std::unique_ptr<OpRunner>> Create(
+      const std::string& device, int threads);
+
+  // Where outputs lie: apart, or in the inputs that they may alias (MayAlias
+  // slots and the outputs of View ops).
+  enum class Place { kApart, kAliased };
+
+  // Fails also if the kernel writes beyond an output or its workspace, or
+  // into an input that no output shares.
+  absl::StatusOr<RunResult> Run(const kernels::BoundOp& op,
+                                const kernels::Candidate& candidate,
+                                const std::vector<std::vector<double>>& inputs,
+                                Place place = Place::kApart);
+
+  // Runs all ops of a block in order, each with its first candidate. `values`
+  // holds the feeds and takes the outputs.
+  absl::Status RunBlock(const Block& block,
+                        std::map<ValueId, std::vector<double>>* values);
+
+  const std::string& device() const { return kind_; }
+  kernels::BindContext context(int world = 1) const;
+
+ private:
+  OpRunner() = default;
+
+  std::string kind_;
+  int threads_ = 1;
+  std::unique_ptr<runtime::Device> device_;
+  std::unique_ptr<runtime::Stream> stream_;
+};
+
+// Whether Place::kAliased differs from kApart for this op.
+bool MayAlias(const kernels::BoundOp& op);
+
+}  // namespace halftone
+
+#endif  // HALFTONE_TESTS_OPS_OP_RUNNER_H_
