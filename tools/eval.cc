@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "graph/base/error.h"
 #include "kernels/register_all.h"
 #include "nlohmann/json.hpp"

@@ -1,5 +1,6 @@
 // The `halftone` binary: parses the verb, runs it, turns its status into an
 // exit code and an error line on stderr.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -25,34 +26,46 @@ std::vector<std::string> VerbNames(const CLI::App& app) {
   return names;
 }
 
-// The flags of the verb that was typed, for "did you mean".
-std::vector<std::string> FlagNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands()) {
-    for (const CLI::Option* option : verb->get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        names.push_back("--" + name);
-      }
+// The first word that looks like a flag and is none of the verb's. What a
+// launched command is given (after the first other word) is not launch's.
+std::string UnknownFlag(const CLI::App& verb,
+                        const std::vector<std::string>& words,
+                        std::vector<std::string>* flags) {
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      flags->push_back("--" + name);
     }
   }
-  return names;
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word.rfind("--", 0) != 0) continue;
+    const std::string flag = word.substr(0, word.find('='));
+    if (std::find(flags->begin(), flags->end(), flag) == flags->end()) {
+      return flag;
+    }
+  }
+  return "";
 }
 
-int UsageFailure(const CLI::App& app, const CLI::ParseError& error, int argc,
-                 char** argv) {
-  std::string message = error.what();
-  std::string hint;
-  for (int i = 1; i < argc && hint.empty(); ++i) {
-    const std::string word = argv[i];
-    if (message.find(word) == std::string::npos) continue;
-    hint = word[0] == '-' ? NearestHint(word, FlagNames(app))
-                          : NearestHint(word, VerbNames(app));
-  }
+int UsageFailure(const CLI::App& app, const CLI::ParseError& error,
+                 const std::vector<std::string>& words) {
   const auto chosen = app.get_subcommands();
-  const std::string help =
-      chosen.empty() ? "halftone --help"
-                     : "halftone " + chosen[0]->get_name() + " --help";
-  return Fail(UsageError(message, hint, " (see ", help, ")"));
+  if (chosen.empty()) {
+    if (words.empty()) return Fail(UsageError("no verb; see halftone --help"));
+    return Fail(UsageError("no verb or flag is called \"", words[0], "\"",
+                           NearestHint(words[0], VerbNames(app)),
+                           " (see halftone --help)"));
+  }
+  const std::string verb = chosen[0]->get_name();
+  std::vector<std::string> flags;
+  const std::string unknown = UnknownFlag(*chosen[0], words, &flags);
+  if (!unknown.empty() && !chosen[0]->get_prefix_command()) {
+    return Fail(UsageError(verb, ": no flag is called ", unknown,
+                           NearestHint(unknown, flags), " (see halftone ", verb,
+                           " --help)"));
+  }
+  return Fail(UsageError(verb, ": ", error.what(), " (see halftone ", verb,
+                         " --help)"));
 }
 
 int Main(int argc, char** argv) {
@@ -63,7 +76,9 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   Outcome outcome;
-  for (auto add : {AddCompile, AddRun, AddLaunch, AddEval, AddInspect}) {
+  for (auto add :
+       {AddCompile, AddRun, AddLaunch, AddEval, AddInspect, AddExplain, AddDiff,
+        AddExport, AddPlan, AddCkpt, AddOps, AddZoo, AddVersion}) {
     add(app, &outcome);
   }
   try {
@@ -71,7 +86,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return UsageFailure(app, error, argc, argv);
+    return UsageFailure(app, error, {argv + 1, argv + argc});
   }
   if (!outcome.status.ok()) return Fail(outcome.status);
   return outcome.exit_code;

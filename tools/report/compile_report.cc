@@ -82,7 +82,8 @@ std::string CastsText(const ModelFacts& facts) {
   }
   return absl::StrCat(
       all, " inserted", parts.empty() ? "" : " = ", absl::StrJoin(parts, " + "),
-      "; ", facts.standalone, " run on their own",
+      "; ", facts.standalone,
+      facts.standalone == 1 ? " runs on its own" : " run on their own",
       facts.standalone == 0
           ? ""
           : absl::StrCat(", ", WithCommas(facts.standalone_bytes), " B/step"));

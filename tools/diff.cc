@@ -1,0 +1,53 @@
+// halftone diff: what two compiled models do differently.
+#include <cstdio>
+#include <memory>
+
+#include "graph/base/error.h"
+#include "tools/common/model_flags.h"
+#include "tools/report/diff_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct DiffFlags {
+  std::string before, after;
+  bool json = false;
+};
+
+absl::Status Diff(const DiffFlags& flags, int* exit_code) {
+  ModelFlags model_flags;
+  model_flags.path = flags.before;
+  HT_ASSIGN_OR_RETURN(const CompiledModel before,
+                      LoadOrCompile(model_flags, /*may_recompile=*/true));
+  model_flags.path = flags.after;
+  HT_ASSIGN_OR_RETURN(const CompiledModel after,
+                      LoadOrCompile(model_flags, /*may_recompile=*/true));
+  HT_ASSIGN_OR_RETURN(const Difference difference, DifferenceOf(before, after));
+  const std::string text =
+      flags.json ? DiffJson(difference) : DiffText(difference);
+  std::fputs(text.c_str(), stdout);
+  if (!difference.equal) *exit_code = static_cast<int>(ExitCode::kDiffer);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDiff(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<DiffFlags>();
+  CLI::App* verb = app.add_subcommand("diff", "what two models do differently");
+  verb->description(
+      "examples:\n"
+      "  halftone diff mnist.htc b.htc\n\n"
+      "Compares programs, not times or reports. Exit 0: equal, 3: not.");
+  verb->add_option("before", flags->before, "compiled model")->required();
+  verb->add_option("after", flags->after, "another")->required();
+  verb->add_flag("--json", flags->json, "one JSON object");
+  verb->callback([flags, outcome] {
+    outcome->status = Diff(*flags, &outcome->exit_code);
+  });
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,53 @@
+// halftone explain: one op, value, cast or code.
+#include <cstdio>
+#include <memory>
+
+#include "graph/base/error.h"
+#include "tools/common/model_flags.h"
+#include "tools/report/explain_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct ExplainFlags {
+  ModelFlags model;
+  std::string name;
+};
+
+absl::Status Explain(const ExplainFlags& flags) {
+  std::string text;
+  if (flags.name.empty()) {
+    HT_ASSIGN_OR_RETURN(text, ExplainCode(flags.model.path));
+  } else {
+    HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                        LoadOrCompile(flags.model, /*may_recompile=*/true));
+    HT_ASSIGN_OR_RETURN(text, ExplainName(model, flags.name));
+  }
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddExplain(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<ExplainFlags>();
+  CLI::App* verb =
+      app.add_subcommand("explain", "why one op, value or cast is as it is");
+  verb->description(
+      "examples:\n"
+      "  halftone explain mnist.htc logits\n"
+      "  halftone explain D8\n"
+      "  halftone explain GRAY_ALL_LOW\n"
+      "  halftone explain E7\n\n"
+      "Of a model: the whole chain, the rule, the line, and what would change\n"
+      "it. Without a model: what a note, reason or exit code means.");
+  AddModelFlags(*verb, &flags->model);
+  verb->get_option("model")->description("model, or a code");
+  verb->add_option("name", flags->name, "op, value or cast");
+  verb->callback([flags, outcome] { outcome->status = Explain(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone

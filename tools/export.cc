@@ -1,0 +1,84 @@
+// halftone export: a run's parameters as safetensors.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "graph/base/text.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/train/run_directory.h"
+#include "runtime/train/state.h"
+#include "tools/common/model_flags.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct ExportFlags {
+  std::string path, out, dtype = "f32";
+};
+
+absl::StatusOr<DType> ParseDType(const std::string& text) {
+  const std::vector<std::string> known = {"f32", "f16", "bf16"};
+  std::string name = absl::AsciiStrToLower(text);
+  if (name == "fp16" || name == "fp32") name.erase(1, 1);
+  for (const std::string& one : known) {
+    if (one == name) return *DTypeFromName(name);
+  }
+  return UsageError("--dtype ", text, ": expected f32, f16 or bf16",
+                    NearestHint(name, known));
+}
+
+absl::Status Export(const ExportFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
+  HT_ASSIGN_OR_RETURN(const std::string content,
+                      ReadFile(flags.path + "/model.htc"));
+  HT_ASSIGN_OR_RETURN(
+      const CompiledModel model,
+      ParseCompiledModel(content, flags.path + "/model.htc", ""));
+  std::vector<std::string> said;
+  HT_ASSIGN_OR_RETURN(const runtime::Checkpoint checkpoint,
+                      runtime::ReadAnyState(flags.path, &said));
+  for (const std::string& line : said) {
+    std::fprintf(stderr, "warning  %s\n", line.c_str());
+  }
+  std::vector<runtime::Tensor> tensors =
+      runtime::Parameters(*model.program, checkpoint.tensors);
+  int64_t bytes = 0;
+  for (runtime::Tensor& tensor : tensors) {
+    HT_ASSIGN_OR_RETURN(tensor, runtime::ConvertTensor(tensor, dtype));
+    bytes += static_cast<int64_t>(tensor.bytes.size());
+  }
+  HT_RETURN_IF_ERROR(
+      WriteFileAtomically(flags.out, runtime::SerializeSafetensors(tensors)));
+  const bool copies = model.strategy.amp().master_weights();
+  std::printf("%zu tensors %s%s, %s B of data\n", tensors.size(),
+              absl::AsciiStrToUpper(Name(dtype)).c_str(),
+              copies ? " from the FP32 copies" : "", WithCommas(bytes).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddExport(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<ExportFlags>();
+  CLI::App* verb =
+      app.add_subcommand("export", "a run's parameters as safetensors");
+  verb->description(
+      "examples:\n"
+      "  halftone export runs/mnist -o mnist.safetensors\n"
+      "  halftone export runs/mnist --dtype f16 -o small.safetensors\n\n"
+      "Parameters and running statistics of the newest good checkpoint, by\n"
+      "name; `run --init` takes them back.");
+  verb->add_option("run", flags->path, "run directory")->required();
+  verb->add_option("-o,--out", flags->out, "the .safetensors file")->required();
+  verb->add_option("--dtype", flags->dtype, "f32 (default) | f16 | bf16");
+  verb->callback([flags, outcome] { outcome->status = Export(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,53 @@
+// halftone ops: the ops that models may use.
+#include <cstdio>
+#include <memory>
+
+#include "graph/base/error.h"
+#include "tools/common/model_flags.h"
+#include "tools/report/ops_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct OpsFlags {
+  std::string name, target;
+  bool json = false;
+};
+
+absl::Status PrintOps(const OpsFlags& flags) {
+  const std::string target =
+      flags.target.empty() ? ThisMachine() : flags.target;
+  HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels, KernelSetFor(target));
+  std::string text;
+  if (flags.json) {
+    text = OpsJson(kernels);
+  } else if (flags.name.empty()) {
+    text = OpsText(kernels);
+  } else {
+    HT_ASSIGN_OR_RETURN(text, OpText(flags.name, kernels));
+  }
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddOps(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<OpsFlags>();
+  CLI::App* verb = app.add_subcommand("ops", "the ops that models may use");
+  verb->description(
+      "examples:\n"
+      "  halftone ops\n"
+      "  halftone ops conv2d\n\n"
+      "Lists all ops with their AMP class and kernels, or one op with its\n"
+      "slots and attributes.");
+  verb->add_option("name", flags->name, "an op or alias; none: all");
+  verb->add_option("--target", flags->target, "default: this machine");
+  verb->add_flag("--json", flags->json, "one JSON object");
+  verb->callback([flags, outcome] { outcome->status = PrintOps(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,64 @@
+// halftone plan: memory and buckets of a model split over ranks.
+#include <cstdio>
+#include <memory>
+
+#include "graph/base/error.h"
+#include "tools/common/model_flags.h"
+#include "tools/report/plan_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct PlanFlags {
+  ModelFlags model;
+  PlanQuestion question;
+  std::string memory;
+  bool max_batch = false, steps = false, json = false;
+};
+
+absl::Status PrintPlan(PlanFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      LoadOrCompile(flags.model, /*may_recompile=*/true));
+  std::string text;
+  if (flags.max_batch) {
+    HT_ASSIGN_OR_RETURN(
+        text, MaxBatchText(model, flags.question, flags.memory, flags.json));
+  } else if (flags.steps) {
+    HT_ASSIGN_OR_RETURN(text, StepsText(model, flags.question));
+  } else {
+    HT_ASSIGN_OR_RETURN(text, PlanText(model, flags.question, flags.json));
+  }
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddPlan(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<PlanFlags>();
+  CLI::App* verb = app.add_subcommand("plan", "memory and all-reduce buckets");
+  verb->description(
+      "examples:\n"
+      "  halftone plan mnist.htc --ranks 4 --batch 256\n"
+      "  halftone plan mnist.htc --max-batch --memory 8GiB\n"
+      "  halftone plan mnist.htc --steps\n\n"
+      "What each rank needs, before anything runs.");
+  AddModelFlags(*verb, &flags->model);
+  verb->add_option("--ranks", flags->question.ranks, "default 1")
+      ->check(CLI::Range(1, 1 << 20));
+  verb->add_option("--batch", flags->question.batch,
+                   "samples of all ranks; default: the strategy's")
+      ->check(CLI::Range(1, 1 << 30));
+  verb->add_flag("--steps", flags->steps, "every step of the plan");
+  verb->add_flag("--max-batch", flags->max_batch,
+                 "the largest batch that fits --memory");
+  verb->add_option("--memory", flags->memory,
+                   "of one rank (8GiB); default: what this machine has");
+  verb->add_flag("--json", flags->json, "one JSON object");
+  verb->callback([flags, outcome] { outcome->status = PrintPlan(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone

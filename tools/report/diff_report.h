@@ -1,0 +1,33 @@
+// What `halftone diff` says.
+#ifndef HALFTONE_TOOLS_REPORT_DIFF_REPORT_H_
+#define HALFTONE_TOOLS_REPORT_DIFF_REPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/io/compiled_model.h"
+
+namespace halftone {
+namespace tools {
+
+struct Difference {
+  bool equal = true;  // the programs print the same
+  // "fc f16->f32 USER_BLACK", "+ op", "- op", in the order of the models.
+  std::vector<std::string> precision;
+  // "15 -> 11 inserted", "- logits.cast_fp32 ...", "standalone 0 -> 2 ...".
+  std::vector<std::string> casts;
+  std::vector<std::string> all_reduce;  // "f16 57,876 -> 26,496 B"
+  // Lines of the text form that only one of them has: the first few, and how
+  // many there are. Only where the rest says nothing.
+  std::vector<std::string> program;
+};
+absl::StatusOr<Difference> DifferenceOf(const CompiledModel& before,
+                                        const CompiledModel& after);
+std::string DiffText(const Difference& difference);
+std::string DiffJson(const Difference& difference);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_REPORT_DIFF_REPORT_H_

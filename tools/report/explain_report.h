@@ -1,0 +1,26 @@
+// What `halftone explain` says.
+#ifndef HALFTONE_TOOLS_REPORT_EXPLAIN_REPORT_H_
+#define HALFTONE_TOOLS_REPORT_EXPLAIN_REPORT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "graph/io/compiled_model.h"
+
+namespace halftone {
+namespace tools {
+
+// A note ("D8"), a reason ("GRAY_ALL_LOW") or an exit code ("E7", "7").
+// Unknown: kUsage, nearest named.
+absl::StatusOr<std::string> ExplainCode(const std::string& code);
+// An op, a value or a cast by name. Unknown: kUsage, nearest named.
+absl::StatusOr<std::string> ExplainName(const CompiledModel& model,
+                                        const std::string& name);
+// The rule behind a reason code; empty if it is none.
+absl::string_view RuleOf(absl::string_view reason);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_REPORT_EXPLAIN_REPORT_H_

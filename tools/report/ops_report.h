@@ -1,0 +1,23 @@
+// What `halftone ops` says, derived from the schemas and the kernel set.
+#ifndef HALFTONE_TOOLS_REPORT_OPS_REPORT_H_
+#define HALFTONE_TOOLS_REPORT_OPS_REPORT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "passes/kernel_set.h"
+
+namespace halftone {
+namespace tools {
+
+// A line per op: class, dtypes with kernels, the first sentence of its doc.
+std::string OpsText(const passes::KernelSet& kernels);
+std::string OpsJson(const passes::KernelSet& kernels);
+// One op: doc, slots, attributes, kernels. Unknown: kUsage, nearest named.
+absl::StatusOr<std::string> OpText(const std::string& name,
+                                   const passes::KernelSet& kernels);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_REPORT_OPS_REPORT_H_

@@ -1,0 +1,184 @@
+#include "tools/report/plan_report.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/well_known.h"
+#include "nlohmann/json.hpp"
+#include "runtime/device/host_info.h"
+#include "tools/report/model_facts.h"
+#include "tools/report/table.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using runtime::ArenaKind;
+using runtime::Plan;
+
+const char* MainEntry(const CompiledModel& model) {
+  return model.program->FindEntry(kTrainEntry) != nullptr ? kTrainEntry
+                                                          : kEvalEntry;
+}
+
+absl::StatusOr<int64_t> BatchFor(const CompiledModel& model,
+                                 const PlanQuestion& question) {
+  if (question.batch > 0) return question.batch;
+  const int64_t batch = BatchOf(model.strategy, question.ranks);
+  if (batch > 0) return batch;
+  return UsageError("plan: the strategy names no batch; say one with --batch");
+}
+
+absl::StatusOr<Plan> PlanOfLargest(const CompiledModel& model, int64_t batch,
+                                   int ranks) {
+  return PlanFor(model, MainEntry(model), (batch + ranks - 1) / ranks, ranks);
+}
+
+// " = 2 x 32", or " = 16 + 15", or " = 22 + 2 x 21": samples by rank.
+std::string Split(int64_t batch, int ranks) {
+  if (ranks == 1) return "";
+  const int64_t more = batch % ranks, least = batch / ranks;
+  const auto part = [](int64_t times, int64_t samples) {
+    return times == 1 ? absl::StrCat(samples)
+                      : absl::StrCat(times, " x ", samples);
+  };
+  if (more == 0) return " = " + part(ranks, least);
+  return absl::StrCat(" = ", part(more, least + 1), " + ",
+                      part(ranks - more, least));
+}
+
+nlohmann::ordered_json ToJson(const Plan& plan, int64_t batch, int ranks) {
+  nlohmann::ordered_json arenas;
+  for (int a = 0; a < runtime::kArenas; ++a) {
+    arenas[std::string(Name(static_cast<ArenaKind>(a)))] = plan.arena_bytes[a];
+  }
+  return {{"schema", 1},
+          {"ranks", ranks},
+          {"batch", batch},
+          {"samples_of_rank_0", plan.symbols[0]},
+          {"peak_bytes", plan.peak_bytes()},
+          {"arenas", arenas},
+          {"steps", plan.steps.size()}};
+}
+
+// A line per collective, equal ones together.
+std::string Collectives(const Plan& plan) {
+  std::map<std::string, int> counts;
+  for (const runtime::Step& step : plan.steps) {
+    if (step.kind != runtime::Step::Kind::kAllReduce) continue;
+    ++counts[absl::StrCat(Name(step.dtype), " ",
+                          WithCommas(step.outputs[0].bytes), " B")];
+  }
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& c) {
+    absl::StrAppend(out, c.second > 1 ? absl::StrCat(c.second, " x ") : "",
+                    c.first);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ParseBytes(const std::string& flag,
+                                   const std::string& text) {
+  size_t digits = 0;
+  while (digits < text.size() &&
+         (absl::ascii_isdigit(text[digits]) || text[digits] == '.')) {
+    ++digits;
+  }
+  double value = 0;
+  const std::string unit = absl::AsciiStrToLower(
+      absl::StripAsciiWhitespace(absl::string_view(text).substr(digits)));
+  static const auto& units = *new std::map<std::string, double>{
+      {"", 1},     {"b", 1},         {"kb", 1e3},      {"kib", 1024},
+      {"k", 1024}, {"mb", 1e6},      {"mib", 1 << 20}, {"m", 1 << 20},
+      {"gb", 1e9}, {"gib", 1 << 30}, {"g", 1 << 30}};
+  const auto factor = units.find(unit);
+  if (!absl::SimpleAtod(text.substr(0, digits), &value) ||
+      factor == units.end() || value <= 0) {
+    return UsageError(flag, " ", text,
+                      ": expected bytes such as 8GiB or 512MB");
+  }
+  return static_cast<int64_t>(value * factor->second);
+}
+
+absl::StatusOr<std::string> PlanText(const CompiledModel& model,
+                                     const PlanQuestion& question, bool json) {
+  HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
+  HT_ASSIGN_OR_RETURN(const Plan plan,
+                      PlanOfLargest(model, batch, question.ranks));
+  if (json) return ToJson(plan, batch, question.ranks).dump(1) + "\n";
+  std::string text = absl::StrCat(
+      "ranks        ", question.ranks, " on ", model.target, ", batch ",
+      WithCommas(batch), Split(batch, question.ranks), "\n", "peak         ",
+      HumanBytes(plan.peak_bytes()), " on rank 0");
+  for (int a = 0; a < runtime::kArenas; ++a) {
+    absl::StrAppend(&text, a == 0 ? " = " : " + ",
+                    Name(static_cast<ArenaKind>(a)), " ",
+                    HumanBytes(plan.arena_bytes[a]));
+  }
+  absl::StrAppend(&text, "\nlargest      ",
+                  absl::StrJoin(runtime::LargestBuffers(plan, 4), ", "),
+                  "\nall-reduces  ", Collectives(plan), "\nsteps        ",
+                  plan.steps.size(), "; each: halftone plan --steps\n");
+  return text;
+}
+
+absl::StatusOr<std::string> StepsText(const CompiledModel& model,
+                                      const PlanQuestion& question) {
+  HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
+  HT_ASSIGN_OR_RETURN(const Plan plan,
+                      PlanOfLargest(model, batch, question.ranks));
+  return runtime::Print(plan);
+}
+
+absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
+                                         const PlanQuestion& question,
+                                         const std::string& memory, bool json) {
+  const int ranks = question.ranks;
+  int64_t limit = runtime::FreeHostBytes() / ranks;
+  if (!memory.empty()) {
+    HT_ASSIGN_OR_RETURN(limit, ParseBytes("--memory", memory));
+  }
+  // Samples per rank: the largest that fits lies in [fits, too_many).
+  int64_t fits = 0, too_many = 1, peak = 0;
+  const auto try_samples = [&](int64_t samples) -> absl::StatusOr<bool> {
+    HT_ASSIGN_OR_RETURN(const Plan plan,
+                        PlanFor(model, MainEntry(model), samples, ranks));
+    if (plan.peak_bytes() > limit) return false;
+    fits = samples;
+    peak = plan.peak_bytes();
+    return true;
+  };
+  for (bool more = true; more && too_many < (int64_t{1} << 24);) {
+    HT_ASSIGN_OR_RETURN(more, try_samples(too_many));
+    if (more) too_many *= 2;
+  }
+  while (too_many - fits > 1) {
+    const int64_t middle = fits + (too_many - fits) / 2;
+    HT_ASSIGN_OR_RETURN(const bool good, try_samples(middle));
+    if (!good) too_many = middle;
+  }
+  if (fits == 0) {
+    return OutOfMemoryError("not even one sample per rank fits ",
+                            HumanBytes(limit));
+  }
+  if (json) {
+    const nlohmann::ordered_json object = {{"schema", 1},
+                                           {"ranks", ranks},
+                                           {"max_batch", fits * ranks},
+                                           {"peak_bytes", peak},
+                                           {"memory", limit}};
+    return object.dump(1) + "\n";
+  }
+  return absl::StrCat("max batch    ", WithCommas(fits * ranks),
+                      Split(fits * ranks, ranks), ": ", HumanBytes(peak),
+                      " of ", HumanBytes(limit), " per rank\n");
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,36 @@
+// What `halftone plan` says.
+#ifndef HALFTONE_TOOLS_REPORT_PLAN_REPORT_H_
+#define HALFTONE_TOOLS_REPORT_PLAN_REPORT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "graph/io/compiled_model.h"
+
+namespace halftone {
+namespace tools {
+
+struct PlanQuestion {
+  int ranks = 1;
+  int64_t batch = 0;  // of all ranks; 0: the strategy's
+};
+absl::StatusOr<std::string> PlanText(const CompiledModel& model,
+                                     const PlanQuestion& question, bool json);
+// The plan of rank 0, a line per step.
+absl::StatusOr<std::string> StepsText(const CompiledModel& model,
+                                      const PlanQuestion& question);
+// The largest global batch whose ranks fit `memory` ("8GiB"; empty: what this
+// machine has, shared by its ranks).
+absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
+                                         const PlanQuestion& question,
+                                         const std::string& memory, bool json);
+
+// "8GiB", "512 MB", "1000000". Errors: kUsage, naming the flag.
+absl::StatusOr<int64_t> ParseBytes(const std::string& flag,
+                                   const std::string& text);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_REPORT_PLAN_REPORT_H_
