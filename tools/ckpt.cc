@@ -9,6 +9,7 @@
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 #include "runtime/checkpoint/checkpoint.h"
+#include "tools/common/flags.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -81,12 +82,11 @@ absl::Status Show(const std::string& path, bool json) {
 void AddCkpt(CLI::App& app, Outcome* outcome) {
   auto path = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  CLI::App* verb = app.add_subcommand("ckpt", "list or verify checkpoints");
-  verb->description(
-      "examples:\n"
-      "  halftone ckpt ls runs/mnist\n"
-      "  halftone ckpt verify runs/mnist/ckpt/step-115\n\n"
-      "Reads every byte; a damaged checkpoint is exit 8.");
+  CLI::App* verb = AddVerb(app, "ckpt", "list or verify checkpoints",
+                           "examples:\n"
+                           "  halftone ckpt ls runs/mnist\n"
+                           "  halftone ckpt verify runs/mnist/ckpt/step-115\n\n"
+                           "Reads every byte; a damaged checkpoint is exit 8.");
   verb->require_subcommand(1);
   const auto add = [&](const char* name, const char* what, bool fails) {
     CLI::App* sub = verb->add_subcommand(name, what);

@@ -4,6 +4,7 @@
 
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/compile_report.h"
 #include "tools/verb.h"
@@ -37,9 +38,8 @@ absl::Status Compile(const CompileFlags& flags) {
 
 void AddCompile(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<CompileFlags>();
-  CLI::App* verb =
-      app.add_subcommand("compile", "a program graph to a compiled model");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "compile", "a program graph to a compiled model",
       "examples:\n"
       "  halftone compile models/mnist_convnet.pbtxt \\\n"
       "      --strategy models/mnist_o1.pbtxt -o mnist.htc\n"

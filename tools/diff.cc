@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "graph/base/error.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/diff_report.h"
 #include "tools/verb.h"
@@ -36,8 +37,8 @@ absl::Status Diff(const DiffFlags& flags, int* exit_code) {
 
 void AddDiff(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<DiffFlags>();
-  CLI::App* verb = app.add_subcommand("diff", "what two models do differently");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "diff", "what two models do differently",
       "examples:\n"
       "  halftone diff mnist.htc b.htc\n\n"
       "Compares programs, not times or reports. Exit 0: equal, 3: not.");

@@ -8,6 +8,7 @@
 #include "kernels/register_all.h"
 #include "nlohmann/json.hpp"
 #include "runtime/train/report_text.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/run_flags.h"
 #include "tools/verb.h"
@@ -55,10 +56,11 @@ absl::Status Eval(EvalFlags& flags) {
                                         flags.config, ranks.resources));
   if (ranks.communicators[0]->rank() != 0) return absl::OkStatus();
   const std::string text =
-      flags.json ? Json(report)
-                 : absl::StrCat(runtime::MetricsText(*model.program, report),
-                                "  in the compiled precision (",
-                                flags.config.level, ")\n");
+      flags.json
+          ? Json(report)
+          : absl::StrFormat("%s  loss %.3g  in the compiled precision (%s)\n",
+                            runtime::MetricsText(*model.program, report),
+                            report.loss, flags.config.level);
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }
@@ -67,8 +69,8 @@ absl::Status Eval(EvalFlags& flags) {
 
 void AddEval(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<EvalFlags>();
-  CLI::App* verb = app.add_subcommand("eval", "a checkpoint on the test split");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "eval", "a checkpoint on the test split",
       "examples:\n"
       "  halftone eval runs/mnist --data idx:models/digits\n"
       "  halftone eval runs/mnist --data idx:models/digits --level O0\n"

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "graph/base/error.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/explain_report.h"
 #include "tools/verb.h"
@@ -33,9 +34,8 @@ absl::Status Explain(const ExplainFlags& flags) {
 
 void AddExplain(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<ExplainFlags>();
-  CLI::App* verb =
-      app.add_subcommand("explain", "why one op, value or cast is as it is");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "explain", "why one op, value or cast is as it is",
       "examples:\n"
       "  halftone explain mnist.htc logits\n"
       "  halftone explain D8\n"

@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/state.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/verb.h"
 
@@ -66,9 +67,8 @@ absl::Status Export(const ExportFlags& flags) {
 
 void AddExport(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App* verb =
-      app.add_subcommand("export", "a run's parameters as safetensors");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "export", "a run's parameters as safetensors",
       "examples:\n"
       "  halftone export runs/mnist -o mnist.safetensors\n"
       "  halftone export runs/mnist --dtype f16 -o small.safetensors\n\n"

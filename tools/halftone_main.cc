@@ -7,6 +7,7 @@
 
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "tools/common/flags.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -26,21 +27,15 @@ std::vector<std::string> VerbNames(const CLI::App& app) {
   return names;
 }
 
-// The first word that looks like a flag and is none of the verb's. What a
-// launched command is given (after the first other word) is not launch's.
+// The first word that looks like a flag and is none of the verb's.
 std::string UnknownFlag(const CLI::App& verb,
-                        const std::vector<std::string>& words,
-                        std::vector<std::string>* flags) {
-  for (const CLI::Option* option : verb.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      flags->push_back("--" + name);
-    }
-  }
+                        const std::vector<std::string>& words) {
+  const std::vector<std::string> flags = FlagNames(verb);
   for (const std::string& word : words) {
     if (word == "--") break;
     if (word.rfind("--", 0) != 0) continue;
     const std::string flag = word.substr(0, word.find('='));
-    if (std::find(flags->begin(), flags->end(), flag) == flags->end()) {
+    if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
       return flag;
     }
   }
@@ -57,12 +52,10 @@ int UsageFailure(const CLI::App& app, const CLI::ParseError& error,
                            " (see halftone --help)"));
   }
   const std::string verb = chosen[0]->get_name();
-  std::vector<std::string> flags;
-  const std::string unknown = UnknownFlag(*chosen[0], words, &flags);
+  const std::string unknown = UnknownFlag(*chosen[0], words);
+  // What follows a launched command's name is not launch's.
   if (!unknown.empty() && !chosen[0]->get_prefix_command()) {
-    return Fail(UsageError(verb, ": no flag is called ", unknown,
-                           NearestHint(unknown, flags), " (see halftone ", verb,
-                           " --help)"));
+    return Fail(UnknownFlagError(*chosen[0], unknown));
   }
   return Fail(UsageError(verb, ": ", error.what(), " (see halftone ", verb,
                          " --help)"));

@@ -4,6 +4,7 @@
 
 #include "graph/base/error.h"
 #include "graph/text/text.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/inspect_report.h"
 #include "tools/verb.h"
@@ -36,9 +37,8 @@ absl::Status Inspect(const InspectFlags& flags) {
 
 void AddInspect(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<InspectFlags>();
-  CLI::App* verb =
-      app.add_subcommand("inspect", "every precision and cast, and why");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "inspect", "every precision and cast, and why",
       "examples:\n"
       "  halftone inspect mnist.htc\n"
       "  halftone inspect resnet50.pbtxt --strategy s.pbtxt --all\n"

@@ -4,12 +4,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "runtime/launch/launcher.h"
+#include "tools/common/flags.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -22,39 +21,17 @@ struct LaunchFlags {
   std::vector<std::string> ignored;
 };
 
-// Flags of other launchers with several words are written with '-' and '_'.
-std::string Names(const std::string& names) {
-  std::string all = names;
-  const std::vector<std::string> spelled = absl::StrSplit(names, ',');
-  for (const std::string& name : spelled) {
-    if (name.size() < 3 || name.find('-', 2) == std::string::npos) continue;
-    absl::StrAppend(&all, ",--",
-                    absl::StrReplaceAll(name.substr(2), {{"-", "_"}}));
-  }
-  return all;
-}
-
-absl::Status ParseList(const char* flag, const std::string& text,
-                       std::vector<int>* numbers) {
-  const std::vector<std::string> items = absl::StrSplit(text, ',');
-  for (const std::string& item : items) {
-    int number = 0;
-    if (!absl::SimpleAtoi(item, &number) || number < 0) {
-      return UsageError(flag, " ", text, ": expected numbers with commas, ",
-                        "found \"", item, "\"");
-    }
-    numbers->push_back(number);
-  }
-  return absl::OkStatus();
-}
-
 // The verbs that are ranks: `launch run ...` is short for `launch -- halftone
 // run ...` with this very binary.
-absl::Status CompleteCommand(std::vector<std::string>* command) {
+absl::Status CompleteCommand(const CLI::App& verb,
+                             std::vector<std::string>* command) {
   if (command->empty()) {
     return UsageError(
         "launch: no command; e.g. halftone launch --ranks 2 run mnist.htc "
         "--data idx:models/digits");
+  }
+  if (command->front()[0] == '-') {
+    return UnknownFlagError(verb, command->front());
   }
   if (command->front() != "run" && command->front() != "eval") {
     return absl::OkStatus();
@@ -68,15 +45,15 @@ absl::Status CompleteCommand(std::vector<std::string>* command) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> Run(LaunchFlags& flags) {
+absl::StatusOr<int> Run(const CLI::App& verb, LaunchFlags& flags) {
   runtime::LaunchOptions& options = flags.options;
   if (!flags.gpus.empty()) {
-    HT_RETURN_IF_ERROR(ParseList("--gpus", flags.gpus, &options.gpus));
+    HT_RETURN_IF_ERROR(ParseNumbers("--gpus", flags.gpus, &options.gpus));
   }
   if (flags.tee == "all") {
     options.tee_all = true;
   } else if (!flags.tee.empty()) {
-    HT_RETURN_IF_ERROR(ParseList("--tee", flags.tee, &options.tee));
+    HT_RETURN_IF_ERROR(ParseNumbers("--tee", flags.tee, &options.tee));
   }
   if (!flags.ips.empty()) options.ips = absl::StrSplit(flags.ips, ',');
   if (!flags.master_port.empty()) {
@@ -85,35 +62,36 @@ absl::StatusOr<int> Run(LaunchFlags& flags) {
   for (const std::string& flag : flags.ignored) {
     std::fprintf(stderr, "launch   %s: accepted and ignored\n", flag.c_str());
   }
-  HT_RETURN_IF_ERROR(CompleteCommand(&options.command));
+  HT_RETURN_IF_ERROR(CompleteCommand(verb, &options.command));
   return runtime::Launch(options);
 }
 
 void AddFlags(CLI::App& verb, LaunchFlags* flags) {
   runtime::LaunchOptions* options = &flags->options;
-  verb.add_option(Names("--ranks,--nproc-per-node"), options->ranks,
+  verb.add_option(WithUnderscores("--ranks,--nproc-per-node"), options->ranks,
                   "ranks on this machine: N | auto | gpu | cpu");
   verb.add_option("--gpus,--devices", flags->gpus, "physical ids: 0,1,3");
   verb.add_option("--nnodes", options->nnodes, "machines");
-  verb.add_option(Names("--node-rank,--rank"), options->node_rank,
+  verb.add_option(WithUnderscores("--node-rank,--rank"), options->node_rank,
                   "which of them this is");
-  verb.add_option(Names("--master,--rdzv-endpoint,--master-addr"),
+  verb.add_option(WithUnderscores("--master,--rdzv-endpoint,--master-addr"),
                   options->master, "HOST:PORT of node 0");
-  verb.add_option(Names("--master-port"), flags->master_port,
+  verb.add_option(WithUnderscores("--master-port"), flags->master_port,
                   "its port, where --master-addr has none");
   verb.add_option("--ips", flags->ips, "addresses of all machines instead");
-  verb.add_option(Names("--token-file"), options->token_file,
+  verb.add_option(WithUnderscores("--token-file"), options->token_file,
                   "the run's secret, a file of mode 0600");
-  verb.add_option(Names("--log-dir"), options->log_dir,
+  verb.add_option(WithUnderscores("--log-dir"), options->log_dir,
                   "default: <out>/logs of the command");
   verb.add_option("--tee,-t", flags->tee, "ranks to show as well: 0,3 | all");
-  verb.add_option(Names("--max-restarts,--max-restart"), options->max_restarts,
+  verb.add_option(WithUnderscores("--max-restarts,--max-restart"),
+                  options->max_restarts,
                   "restart all ranks from the last good checkpoint");
   verb.add_flag("--explain", options->explain,
                 "print where rank, world and address come from; start nothing");
   for (const char* name : {"--rdzv-backend", "--rdzv-id", "--run-mode"}) {
     verb.add_option_function<std::string>(
-        Names(name),
+        WithUnderscores(name),
         [flags, name](const std::string&) { flags->ignored.push_back(name); },
         "accepted for torchrun and fleetrun command lines, ignored");
   }
@@ -126,8 +104,8 @@ void AddFlags(CLI::App& verb, LaunchFlags* flags) {
 
 void AddLaunch(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<LaunchFlags>();
-  CLI::App* verb = app.add_subcommand("launch", "one process per rank");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "launch", "one process per rank",
       "examples:\n"
       "  halftone launch --ranks 2 run mnist.htc --data idx:models/digits\n"
       "  halftone launch --nnodes 2 --node-rank 0 --master host0:29500 \\\n"
@@ -138,7 +116,7 @@ void AddLaunch(CLI::App& app, Outcome* outcome) {
   verb->prefix_command();
   verb->callback([verb, flags, outcome] {
     flags->options.command = verb->remaining();
-    const absl::StatusOr<int> code = Run(*flags);
+    const absl::StatusOr<int> code = Run(*verb, *flags);
     outcome->status = code.status();
     if (code.ok()) outcome->exit_code = *code;
   });

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "graph/base/error.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/ops_report.h"
 #include "tools/verb.h"
@@ -36,8 +37,8 @@ absl::Status PrintOps(const OpsFlags& flags) {
 
 void AddOps(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<OpsFlags>();
-  CLI::App* verb = app.add_subcommand("ops", "the ops that models may use");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "ops", "the ops that models may use",
       "examples:\n"
       "  halftone ops\n"
       "  halftone ops conv2d\n\n"

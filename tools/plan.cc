@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "graph/base/error.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/plan_report.h"
 #include "tools/verb.h"
@@ -38,13 +39,13 @@ absl::Status PrintPlan(PlanFlags& flags) {
 
 void AddPlan(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<PlanFlags>();
-  CLI::App* verb = app.add_subcommand("plan", "memory and all-reduce buckets");
-  verb->description(
-      "examples:\n"
-      "  halftone plan mnist.htc --ranks 4 --batch 256\n"
-      "  halftone plan mnist.htc --max-batch --memory 8GiB\n"
-      "  halftone plan mnist.htc --steps\n\n"
-      "What each rank needs, before anything runs.");
+  CLI::App* verb =
+      AddVerb(app, "plan", "memory and all-reduce buckets",
+              "examples:\n"
+              "  halftone plan mnist.htc --ranks 4 --batch 256\n"
+              "  halftone plan mnist.htc --max-batch --memory 8GiB\n"
+              "  halftone plan mnist.htc --steps\n\n"
+              "What each rank needs, before anything runs.");
   AddModelFlags(*verb, &flags->model);
   verb->add_option("--ranks", flags->question.ranks, "default 1")
       ->check(CLI::Range(1, 1 << 20));

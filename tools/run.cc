@@ -3,6 +3,7 @@
 
 #include "graph/base/error.h"
 #include "kernels/register_all.h"
+#include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/run_flags.h"
 #include "tools/verb.h"
@@ -65,8 +66,8 @@ void AddReportFlags(CLI::App& verb, RunFlags* flags) {
 
 void AddRun(CLI::App& app, Outcome* outcome) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* verb = app.add_subcommand("run", "train on this process's ranks");
-  verb->description(
+  CLI::App* verb = AddVerb(
+      app, "run", "train on this process's ranks",
       "examples:\n"
       "  halftone run mnist.htc --data idx:models/digits --out runs/mnist\n"
       "  halftone run mnist.htc --data idx:models/digits --ranks 2 --epochs 1\n"

@@ -6,6 +6,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/device/device.h"
 #include "runtime/device/host_info.h"
+#include "tools/common/flags.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -33,8 +34,9 @@ void PrintVersion(bool json) {
 
 void AddVersion(CLI::App& app, Outcome*) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* verb = app.add_subcommand("version", "this binary and machine");
-  verb->description("examples:\n  halftone version\n  halftone version --json");
+  CLI::App* verb =
+      AddVerb(app, "version", "this binary and machine",
+              "examples:\n  halftone version\n  halftone version --json");
   verb->add_flag("--json", *json, "one JSON object");
   verb->callback([json] { PrintVersion(*json); });
 }

@@ -6,6 +6,7 @@
 
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "tools/common/flags.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -30,12 +31,12 @@ absl::Status Zoo(const std::string& name, const std::string& out) {
 void AddZoo(CLI::App& app, Outcome* outcome) {
   auto name = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("zoo", "write a known model's graph");
-  verb->description(
-      "examples:\n"
-      "  halftone zoo\n"
-      "  halftone zoo resnet50 -o resnet50.pbtxt\n\n"
-      "Lists the models, one per line, or writes one as .pbtxt.");
+  CLI::App* verb =
+      AddVerb(app, "zoo", "write a known model's graph",
+              "examples:\n"
+              "  halftone zoo\n"
+              "  halftone zoo resnet50 -o resnet50.pbtxt\n\n"
+              "Lists the models, one per line, or writes one as .pbtxt.");
   verb->add_option("name", *name, "a model; none: list them");
   verb->add_option("-o,--out", *out, "file; default: stdout");
   verb->callback([name, out, outcome] { outcome->status = Zoo(*name, *out); });
