@@ -47,7 +47,7 @@ std::string Compile(const std::string& level,
                                       "-o",
                                       path};
   command.insert(command.end(), more.begin(), more.end());
-  const Result compiled = Run(command);
+  const Result compiled = RunProgram(command);
   EXPECT_EQ(compiled.exit_code(), 0) << compiled.err;
   return path;
 }
@@ -114,7 +114,7 @@ TEST_P(KilledRun, ResumesBitForBit) {
   const std::vector<std::string> flags = {"--checkpoint-every", "7", "--epochs",
                                           "2"};
   const std::string whole = NewDirectory("whole"), cut = NewDirectory("cut");
-  const Result undisturbed = Run(Launch(ranks, model, whole, flags));
+  const Result undisturbed = RunProgram(Launch(ranks, model, whole, flags));
   ASSERT_EQ(undisturbed.exit_code(), 0) << undisturbed.err;
 
   const Child run =
@@ -130,7 +130,7 @@ TEST_P(KilledRun, ResumesBitForBit) {
 
   std::vector<std::string> again = flags;
   again.push_back("--resume");
-  const Result resumed = Run(Launch(ranks, model, cut, again));
+  const Result resumed = RunProgram(Launch(ranks, model, cut, again));
   ASSERT_EQ(resumed.exit_code(), 0) << resumed.err;
   EXPECT_THAT(resumed.out + resumed.err, HasSubstr("bit for bit"));
   const std::vector<json> expected = Metrics(whole), found = Metrics(cut);
@@ -158,8 +158,8 @@ TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
   const json summary = json::parse(ReadAll(out + "/summary.json"));
   const int64_t steps = summary["steps_attempted"];
   EXPECT_GE(steps, 30);
-  EXPECT_EQ(Run({kHalftone, "ckpt", "verify",
-                 absl::StrCat(out, "/ckpt/step-", steps)})
+  EXPECT_EQ(RunProgram({kHalftone, "ckpt", "verify",
+                        absl::StrCat(out, "/ckpt/step-", steps)})
                 .exit_code(),
             0);
 }
@@ -167,8 +167,9 @@ TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
 TEST(StartedRun, ADirectoryThatHoldsARunIsRefused) {
   const std::string model = Compile("O1");
   const std::string out = NewDirectory("refused");
-  ASSERT_EQ(Run(Launch(1, model, out, {"--epochs", "1"})).exit_code(), 0);
-  const Result again = Run(Launch(1, model, out, {"--epochs", "1"}));
+  ASSERT_EQ(RunProgram(Launch(1, model, out, {"--epochs", "1"})).exit_code(),
+            0);
+  const Result again = RunProgram(Launch(1, model, out, {"--epochs", "1"}));
   EXPECT_EQ(again.exit_code(), 2);
   EXPECT_THAT(again.err, AllOf(HasSubstr("holds step 23"),
                                HasSubstr("add --resume or another --out")));
@@ -199,7 +200,8 @@ TEST(OtherLaunchers, GiveTheSameNumbers) {
   const std::string ours = NewDirectory("ours"), torch = NewDirectory("torch"),
                     mpi = NewDirectory("mpi"),
                     threads = NewDirectory("threads");
-  ASSERT_EQ(Run(Launch(2, model, ours, {"--epochs", "1"})).exit_code(), 0);
+  ASSERT_EQ(RunProgram(Launch(2, model, ours, {"--epochs", "1"})).exit_code(),
+            0);
   const int port = FreePort();
   const Child first =
       Start("torch-0", RunCommand(model, torch), Torchrun(0, 2, port));
@@ -210,7 +212,7 @@ TEST(OtherLaunchers, GiveTheSameNumbers) {
   ASSERT_EQ(two.exit_code(), 0) << two.err;
   std::vector<std::string> in_process = RunCommand(model, threads);
   in_process.insert(in_process.end(), {"--ranks", "2"});
-  const Result threaded = Run(in_process);
+  const Result threaded = RunProgram(in_process);
   ASSERT_EQ(threaded.exit_code(), 0) << threaded.err;
   EXPECT_EQ(Metrics(torch), Metrics(ours));
   EXPECT_EQ(Metrics(threads), Metrics(ours));
@@ -218,7 +220,7 @@ TEST(OtherLaunchers, GiveTheSameNumbers) {
   std::vector<std::string> mpirun = {"/usr/bin/mpirun", "--allow-run-as-root",
                                      "--oversubscribe", "-n", "2"};
   for (const std::string& word : RunCommand(model, mpi)) mpirun.push_back(word);
-  const Result by_mpi = Run(mpirun);
+  const Result by_mpi = RunProgram(mpirun);
   ASSERT_EQ(by_mpi.exit_code(), 0) << by_mpi.err;
   EXPECT_EQ(Metrics(mpi), Metrics(ours));
 }

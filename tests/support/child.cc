@@ -76,7 +76,7 @@ Result Wait(const Child& child) {
   return result;
 }
 
-Result Run(const std::vector<std::string>& command) {
+Result RunProgram(const std::vector<std::string>& command) {
   static int runs = 0;
   return Wait(Start(absl::StrCat("run-", runs++), command, OwnVariables()));
 }

@@ -28,7 +28,7 @@ Child Start(const std::string& name, const std::vector<std::string>& command,
             const std::map<std::string, std::string>& env);
 Result Wait(const Child& child);
 // Both; with the variables of this process.
-Result Run(const std::vector<std::string>& command);
+Result RunProgram(const std::vector<std::string>& command);
 std::map<std::string, std::string> OwnVariables();
 
 std::string ReadAll(const std::string& path);
