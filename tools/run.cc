@@ -21,6 +21,9 @@ struct RunFlags {
 
 absl::Status Run(RunFlags& flags, int* signal) {
   runtime::TrainConfig& config = flags.config;
+  if (config.resume && config.out.empty()) {
+    return UsageError("--resume: name the run directory with --out");
+  }
   HT_ASSIGN_OR_RETURN(
       config.checkpoint_every,
       runtime::ParseCadence("--checkpoint-every", flags.checkpoint_every));

@@ -18,8 +18,10 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string Bytes(const std::vector<float>& values) {
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(&bytes[0], values.data(), bytes.size());
+  std::string bytes;
+  for (const float value : values) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
   return bytes;
 }
 
@@ -105,6 +107,17 @@ TEST(CheckpointTest, KeepsTheNewest) {
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].step, 10);
   EXPECT_EQ(all[1].step, 9);
+}
+
+TEST(CheckpointTest, KeepsTheBestHoweverOld) {
+  const std::string dir = FreshDirectory("best");
+  for (int64_t step : {1, 2, 3, 4}) {
+    ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(step), 2, 1).ok());
+  }
+  const auto all = ListCheckpoints(dir);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].step, 3);
+  EXPECT_EQ(all[2].step, 1);
 }
 
 // Every single flipped bit of either file is noticed, and the last sound

@@ -17,15 +17,6 @@
 #include "runtime/collective/gloo_store.h"
 #include "runtime/rendezvous/hmac.h"
 
-#if defined(__SANITIZE_THREAD__)
-// The system's libgloo is not built for the thread sanitizer, which so misses
-// the atomic counters by which a buffer's destructor waits for its last user.
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:gloo::transport::tcp::UnboundBuffer::~UnboundBuffer\n"
-         "race:std::default_delete<gloo::transport::UnboundBuffer>\n";
-}
-#endif
-
 namespace halftone {
 namespace runtime {
 namespace {

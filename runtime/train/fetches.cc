@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/half.h"
@@ -57,7 +58,44 @@ float Norm(const std::vector<float>& values) {
   return static_cast<float>(std::sqrt(sum));
 }
 
+// The gradient that the update of a parameter reads, and whether the update
+// unscales it; "" if nothing updates it.
+std::string UpdatedFrom(const Block& block, CellId parameter, bool* unscale) {
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    const Op& op = block.op(id);
+    const int param = op.schema->FindInput("Param");
+    const int grad = op.schema->FindInput("Grad");
+    if (param < 0 || grad < 0) continue;
+    for (int i = 0; i < op.inputs.end(param) - op.inputs.begin(param); ++i) {
+      const Value& cell =
+          block.value(op.inputs.all()[op.inputs.begin(param) + i]);
+      if (cell.definition != Definition::kCell ||
+          cell.index != parameter.index()) {
+        continue;
+      }
+      const int inv_scale = op.schema->FindInput("InvScale");
+      *unscale = inv_scale >= 0 && op.inputs.has(inv_scale);
+      return std::string(
+          block.name(op.inputs.all()[op.inputs.begin(grad) + i]));
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+void ResolveFetches(const Program& program, std::vector<Fetch>* fetches) {
+  const Entry* train = program.FindEntry(kTrainEntry);
+  for (Fetch& fetch : *fetches) {
+    fetch.kept = fetch.value;
+    absl::string_view parameter = fetch.value;
+    if (train == nullptr || !absl::ConsumeSuffix(&parameter, ".grad")) continue;
+    const CellId cell = program.FindCell(parameter);
+    if (!cell.valid()) continue;
+    const std::string from = UpdatedFrom(train->block(), cell, &fetch.unscale);
+    if (!from.empty()) fetch.kept = from;
+  }
+}
 
 absl::StatusOr<std::vector<Fetch>> ParseFetches(
     const std::vector<std::string>& texts) {
@@ -78,6 +116,7 @@ absl::StatusOr<std::vector<Fetch>> ParseFetches(
       fetch.value = text.substr(0, colon);
       fetch.kind = static_cast<Fetch::Kind>(known - kinds.begin() + 1);
     }
+    fetch.kept = fetch.value;
     if (fetch.value.empty()) {
       return UsageError("--fetch ", text, ": expected VALUE[:norm|hist|npz]");
     }
@@ -88,14 +127,18 @@ absl::StatusOr<std::vector<Fetch>> ParseFetches(
 
 absl::StatusOr<std::vector<std::string>> FetchedValues(
     const Program& program, const std::vector<std::string>& texts) {
-  HT_ASSIGN_OR_RETURN(const std::vector<Fetch> fetches, ParseFetches(texts));
+  HT_ASSIGN_OR_RETURN(std::vector<Fetch> fetches, ParseFetches(texts));
+  ResolveFetches(program, &fetches);
   std::vector<std::string> values;
   const auto add = [&values](const std::string& value) {
     if (std::find(values.begin(), values.end(), value) == values.end()) {
       values.push_back(value);
     }
   };
-  for (const Fetch& fetch : fetches) add(fetch.value);
+  for (const Fetch& fetch : fetches) {
+    add(fetch.kept);
+    if (fetch.unscale) add(kInvScale);
+  }
   const Entry* train = program.FindEntry(kTrainEntry);
   if (train != nullptr && train->block().FindValue(kSquaredNorm).valid()) {
     add(kSquaredNorm);
@@ -154,8 +197,12 @@ TakeFetches(const std::vector<Fetch>& fetches, const StepView& view,
   std::vector<NpzArray> arrays;
   for (const Fetch& fetch : fetches) {
     for (const StepView::Item& item : view.items()) {
-      if (item.name != fetch.value) continue;
+      if (item.name != fetch.kept) continue;
       std::vector<float> values = Floats(item);
+      if (fetch.unscale) {
+        const float inv_scale = static_cast<float>(view.Scalar(kInvScale));
+        for (float& value : values) value *= inv_scale;
+      }
       taken.emplace_back(fetch.text, Summarize(fetch, values));
       if (fetch.kind == Fetch::Kind::kNpz) {
         arrays.push_back({fetch.value,

@@ -17,6 +17,8 @@ namespace runtime {
 
 // All values of a check's gradients, squared and summed: [gradient].
 inline constexpr char kSquaredNorm[] = "@squared_norm";
+// What a reduced gradient is multiplied by: f32[].
+inline constexpr char kInvScale[] = "@inv_scale";
 
 struct Fetch {
   enum class Kind : uint8_t {
@@ -28,6 +30,10 @@ struct Fetch {
   std::string text;  // as typed
   std::string value;
   Kind kind = Kind::kValue;
+  // What the executor keeps for it, and whether that is a reduced gradient,
+  // still to be multiplied by @inv_scale.
+  std::string kept;
+  bool unscale = false;
 };
 inline constexpr int64_t kMostElements = 16;
 inline constexpr int kBins = 32;
@@ -35,6 +41,11 @@ inline constexpr int kBins = 32;
 // Errors: kUsage.
 absl::StatusOr<std::vector<Fetch>> ParseFetches(
     const std::vector<std::string>& texts);
+
+// Finds what is kept for each fetch: for `w.grad` of a parameter w the reduced
+// gradient that the update reads, since unscaling is folded into the update;
+// for anything else the value of that name.
+void ResolveFetches(const Program& program, std::vector<Fetch>* fetches);
 
 // The values that an executor must keep: those asked for, and what is needed
 // to say whether a bad gradient has inf or nan.

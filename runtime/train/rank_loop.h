@@ -32,6 +32,8 @@ class RankLoop {
   absl::Status Run(bool* agreed);
 
   const RunTimes& times() const { return times_; }
+  // Whether the steps ended early because a rank asked for it; equal on all.
+  bool stopped() const { return finished_; }
 
  private:
   // A step that is enqueued and not read yet.

@@ -57,6 +57,8 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   manifest.tuning_hash = executor_.tuning().Hash();
   manifest.seed = config_.seed;
   manifest.numbers = ToNumbers(progress_);
+  manifest.numbers[kDynamicScaling] = config_.dynamic_scaling ? 1 : 0;
+  manifest.numbers[kThreads] = rank_.threads;
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
   const absl::Status written =

@@ -99,6 +99,9 @@ absl::Status Build(Rank& rank, bool train) {
     HT_ASSIGN_OR_RETURN(options.fetches,
                         FetchedValues(*rank.inputs.program, config.fetches));
   }
+  HT_ASSIGN_OR_RETURN(const auto stream,
+                      rank.resources.device->CreateStream("compute"));
+  rank.threads = stream->threads();
   HT_ASSIGN_OR_RETURN(
       rank.executor,
       Executor::Create(rank.inputs.program, rank.inputs.kernels,
@@ -118,6 +121,15 @@ absl::Status Build(Rank& rank, bool train) {
   return rank.executor->Initialize(config.seed);
 }
 
+// A scale that is constant in either program says nothing about the other.
+bool TakesScaler(const Rank& rank) {
+  const Manifest& was = rank.start.state->manifest;
+  const auto dynamic = was.numbers.find(kDynamicScaling);
+  return was.fingerprint == rank.config().fingerprint ||
+         (rank.config().dynamic_scaling && dynamic != was.numbers.end() &&
+          dynamic->second != 0);
+}
+
 // Rank 0's state from the checkpoint or --init, then everybody's.
 absl::Status Load(Rank& rank, bool train, bool* agreed) {
   absl::Status status;
@@ -126,10 +138,7 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
     loads = true;
     LoadOptions options;
     options.parameters_only = !rank.start.resumed;
-    // A constant scale of another program is its own; its counters too.
-    options.take_scaler =
-        rank.config().dynamic_scaling ||
-        rank.start.state->manifest.fingerprint == rank.config().fingerprint;
+    options.take_scaler = TakesScaler(rank);
     std::vector<std::string> said;
     status =
         WriteState(rank.start.state->tensors, options, *rank.executor, &said);

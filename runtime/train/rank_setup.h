@@ -35,6 +35,11 @@ absl::StatusOr<RunData> OpenRunData(const Program& program,
 absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                                     int64_t samples);
 
+// A number of the manifest: 1 where the loss scale was dynamic.
+inline constexpr char kDynamicScaling[] = "dynamic_scaling";
+// Another one: compute threads per rank, on which the bits depend.
+inline constexpr char kThreads[] = "threads";
+
 // What all ranks of a process share.
 struct RunInputs {
   const Program* program = nullptr;
@@ -58,6 +63,7 @@ struct Rank {
   RankResources resources;
   bool leads_process = false;  // the first rank of its process
   SamplerOptions sampler;      // of the training data
+  int threads = 1;             // compute threads of the device
   std::unique_ptr<Executor> executor;
   Bindings bindings;
   std::unique_ptr<Evaluator> evaluator;  // null: nothing to evaluate

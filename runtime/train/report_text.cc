@@ -104,8 +104,9 @@ std::string SpeedLine(const EndOfRun& end) {
   std::string line = "speed    ";
   if (t.steps.steps() > 1) {
     absl::StrAppend(&line, Rate(t.steps.samples_per_second()),
-                    " samples/s, step median ", Short(t.steps.median_ms()),
-                    " ms p95 ", Short(t.steps.p95_ms()), ", first ",
+                    PerSecond(end.rank->data()), ", step median ",
+                    Short(t.steps.median_ms()), " ms p95 ",
+                    Short(t.steps.p95_ms()), ", first ",
                     Short(t.steps.first_ms()), " ms left out; ");
   }
   absl::StrAppend(&line, "time: compute ",
@@ -131,6 +132,40 @@ std::string MemoryLine(const EndOfRun& end) {
     absl::StrAppend(&line, ",ckpt/step-", end.checkpoint);
   }
   return line + "}";
+}
+
+// What is not as it was before: why the bits may differ.
+std::vector<std::string> Differences(const Rank& rank, const Manifest& was) {
+  const TrainConfig& config = rank.config();
+  std::vector<std::string> different;
+  if (rank.progress.sample % rank.sampler.batch != 0) {
+    different.push_back(absl::StrCat(
+        "another batch size: ", rank.progress.sample % rank.sampler.batch,
+        " samples of this epoch come twice"));
+  }
+  if (was.fingerprint != config.fingerprint) {
+    different.push_back(was.level == config.level
+                            ? "another program"
+                            : absl::StrCat("another program (", config.level,
+                                           " instead of ", was.level, ")"));
+  }
+  if (was.seed != config.seed) {
+    different.push_back(absl::StrCat("another seed (", config.seed,
+                                     " instead of ", was.seed, ")"));
+  }
+  if (was.tuning_hash != rank.executor->tuning().Hash()) {
+    different.push_back("not bitwise: another tuning table");
+  }
+  const auto threads = was.numbers.find(kThreads);
+  if (threads != was.numbers.end() && threads->second != rank.threads) {
+    different.push_back(absl::StrCat("not bitwise: ", rank.threads,
+                                     " threads per rank instead of ",
+                                     threads->second));
+  }
+  if (!config.deterministic) {
+    different.push_back("not bitwise: --no-deterministic");
+  }
+  return different;
 }
 
 }  // namespace
@@ -159,7 +194,6 @@ std::string DataLine(const Rank& rank) {
 std::string ResumeLine(const Rank& rank) {
   const Manifest& was = rank.start.state->manifest;
   const Progress& p = rank.progress;
-  const TrainConfig& config = rank.config();
   const int world = rank.sampler.world_size;
   const std::string ranks =
       absl::StrCat(world, world == 1 ? " rank" : " ranks");
@@ -167,25 +201,7 @@ std::string ResumeLine(const Rank& rank) {
       absl::StrCat("resume   ckpt/step-", p.step, ": epoch ", p.epoch + 1,
                    " sample ", p.sample, ", ", p.applied, " applied, scale ",
                    ExactFloat(p.loss_scaling), " good ", p.good_steps, "; ");
-  std::vector<std::string> different;
-  if (p.sample % rank.sampler.batch != 0) {
-    different.push_back(
-        absl::StrCat("another batch size: ", p.sample % rank.sampler.batch,
-                     " samples of this epoch come twice"));
-  }
-  if (was.fingerprint != config.fingerprint) {
-    different.push_back(was.level == config.level
-                            ? "another program"
-                            : absl::StrCat("another program (", config.level,
-                                           " instead of ", was.level, ")"));
-  }
-  if (was.seed != config.seed) {
-    different.push_back(absl::StrCat("another seed (", config.seed,
-                                     " instead of ", was.seed, ")"));
-  }
-  if (was.tuning_hash != rank.executor->tuning().Hash()) {
-    different.push_back("not bitwise: another tuning table");
-  }
+  const std::vector<std::string> different = Differences(rank, was);
   if (different.empty() && was.world_size == world) {
     return absl::StrCat(line, "same program and ", ranks, ": bit for bit");
   }

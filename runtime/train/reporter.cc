@@ -43,6 +43,7 @@ absl::StatusOr<std::unique_ptr<Reporter>> Reporter::Create(const Rank& rank) {
 
 absl::Status Reporter::Open(const Rank& rank) {
   HT_ASSIGN_OR_RETURN(fetches_, ParseFetches(config_.fetches));
+  ResolveFetches(*rank_.inputs.program, &fetches_);
   for (const Fetch& fetch : fetches_) {
     if (fetch.kind == Fetch::Kind::kNpz && !directory_.exists()) {
       return UsageError("--fetch ", fetch.text,

@@ -72,7 +72,11 @@ class Loader {
  private:
   absl::Status LoadCell(const Cell& cell) {
     const auto found = by_name_.find(cell.name);
-    if (!Wanted(cell, options_)) return absl::OkStatus();
+    if (!Wanted(cell, options_)) {
+      fresh_scaler_ |=
+          cell.kind == CellKind::kScaler && !options_.parameters_only;
+      return absl::OkStatus();
+    }
     if (found == by_name_.end()) {
       if (cell.kind == CellKind::kScaler) {
         fresh_scaler_ = true;

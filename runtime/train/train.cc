@@ -54,7 +54,7 @@ class RankRun {
     HT_RETURN_IF_ERROR(OpenReports());
     loop_ = std::make_unique<RankLoop>(&rank_, reporter_.get());
     HT_RETURN_IF_ERROR(loop_->Run(&agreed_));
-    HT_RETURN_IF_ERROR(ShareSignal());
+    if (loop_->stopped()) HT_RETURN_IF_ERROR(ShareSignal());
     return CompareStates();
   }
 

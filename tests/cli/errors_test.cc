@@ -1,0 +1,138 @@
+// Wrong commands and files: the documented exit code, a message that names
+// place and remedy, nothing on stdout, nothing written.
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string Temp(const std::string& name) {
+  static int names = 0;
+  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-e", names++, name);
+}
+
+std::string Write(const std::string& name, const std::string& content) {
+  const std::string path = Temp(name);
+  std::ofstream(path) << content;
+  return path;
+}
+
+Result Halftone(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tools/halftone");
+  return RunProgram(arguments);
+}
+
+void ExpectError(std::vector<std::string> arguments, int code,
+                 const std::vector<std::string>& parts) {
+  const Result result = Halftone(arguments);
+  EXPECT_EQ(result.exit_code(), code) << arguments[0] << ": " << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, StartsWith("error    "));
+  for (const std::string& part : parts) {
+    EXPECT_THAT(result.err, HasSubstr(part));
+  }
+}
+
+constexpr char kConvnet[] = "models/mnist_convnet.pbtxt";
+constexpr char kO1[] = "models/mnist_o1.pbtxt";
+
+TEST(Usage, MistypedWordsGetTheNearest) {
+  ExpectError({"inspct"}, 2, {"\"inspct\"", "nearest: inspect"});
+  ExpectError({"run", kConvnet, "--dat", "x"}, 2, {"--dat", "nearest: --data"});
+  ExpectError({"launch", "--rnks", "2", "run"}, 2, {"nearest: --ranks"});
+  ExpectError({"zoo", "resnet5"}, 2, {"nearest: resnet50"});
+  ExpectError({"ops", "cnv2d"}, 2, {"nearest: conv2d"});
+  ExpectError({"explain", "D9"}, 2, {"D9"});
+  ExpectError({"compile", kConvnet, "--set", "amp.levl=O1"}, 2,
+              {"amp.levl", "nearest: amp.level"});
+  ExpectError({"compile", kConvnet, "--level", "O4"}, 2, {"--level", "O4"});
+  ExpectError({}, 2, {"--help"});
+}
+
+TEST(Usage, WhatDoesNotGoTogether) {
+  ExpectError({"eval", kConvnet, "--data", "idx:models/digits"}, 2, {"--init"});
+  ExpectError({"launch", "--ranks", "2"}, 2, {"no command"});
+  ExpectError(
+      {"run", kConvnet, "--strategy", kO1, "--data", "synthetic", "--resume"},
+      2, {"--out"});
+}
+
+TEST(Device, GpusThatAreNotThere) {
+  ExpectError({"run", kConvnet, "--strategy", kO1, "--data", "synthetic",
+               "--gpus", "0"},
+              9, {"--gpus"});
+}
+
+TEST(Model, FilesThatAreNone) {
+  ExpectError({"compile", "nowhere.pbtxt"}, 1, {"nowhere.pbtxt"});
+  ExpectError({"compile", Write(".pbtxt", "")}, 1, {"empty"});
+  ExpectError({"compile", Write(".pbtxt",
+                                "\x7f"
+                                "ELF\1\2\3")},
+              1, {".pbtxt"});
+  ExpectError({"compile", kO1}, 1, {"strategy"});
+  ExpectError({"compile", kConvnet, "--strategy", kConvnet}, 1, {kConvnet});
+}
+
+TEST(Model, ACompiledModelWhoseGraphASettingWouldChange) {
+  const std::string model = Temp(".htc");
+  ASSERT_EQ(Halftone({"compile", kConvnet, "--strategy", kO1, "-o", model})
+                .exit_code(),
+            0);
+  ExpectError({"run", model, "--data", "idx:models/digits", "--level", "O2"}, 2,
+              {"--level", "recompile"});
+}
+
+TEST(Data, WhatCannotBeRead) {
+  const std::vector<std::string> run = {
+      "run", kConvnet, "--strategy", kO1, "--out", Temp("-run"), "--data"};
+  const auto with = [&run](const std::string& data) {
+    std::vector<std::string> command = run;
+    command.push_back(data);
+    return command;
+  };
+  ExpectError(with("idx:nowhere"), 1, {"nowhere"});
+  ExpectError(with("parquet:x"), 2, {"parquet"});
+  EXPECT_NE(access(run[5].c_str(), F_OK), 0) << "nothing was written";
+  ExpectError({"run", kConvnet, "--strategy", kO1, "--data",
+               "idx:models/digits", "--batch-size", "5000"},
+              1, {"5,000", "1,438"});
+}
+
+TEST(Output, WhatCannotBeWritten) {
+  ExpectError(
+      {"compile", kConvnet, "--strategy", kO1, "-o", "/nowhere/mnist.htc"}, 1,
+      {"/nowhere/mnist.htc"});
+  ExpectError({"zoo", "mlp", "-o", "/nowhere/mlp.pbtxt"}, 1, {"/nowhere"});
+}
+
+TEST(Checkpoint, OneThatIsDamaged) {
+  const std::string out = Temp("-run");
+  ASSERT_EQ(Halftone({"run", kConvnet, "--strategy", kO1, "--data",
+                      "idx:models/digits", "--epochs", "1", "--out", out})
+                .exit_code(),
+            0);
+  const std::string tensors = out + "/ckpt/step-23/state.safetensors";
+  std::string bytes = ReadAll(tensors);
+  ASSERT_GT(bytes.size(), 1000u);
+  bytes[bytes.size() - 100] ^= 1;
+  std::ofstream(tensors) << bytes;
+  const Result verify = Halftone({"ckpt", "verify", out});
+  EXPECT_EQ(verify.exit_code(), 8);
+  EXPECT_THAT(verify.err, HasSubstr("state.safetensors"));
+  ExpectError({"eval", out, "--data", "idx:models/digits"}, 8, {"step-23"});
+}
+
+}  // namespace
+}  // namespace halftone

@@ -1,0 +1,233 @@
+// What each verb prints, on which stream, and what it leaves behind.
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string Temp(const std::string& name) {
+  static int names = 0;
+  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-", names++, name);
+}
+
+Result Halftone(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tools/halftone");
+  return RunProgram(arguments);
+}
+
+// The convnet at O1, compiled once.
+const std::string& Convnet() {
+  static const std::string& path = *new std::string([] {
+    const std::string path = Temp(".htc");
+    const Result result =
+        Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+                  "models/mnist_o1.pbtxt", "-o", path});
+    EXPECT_EQ(result.exit_code(), 0) << result.err;
+    return path;
+  }());
+  return path;
+}
+
+json MustParse(const Result& result) {
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  json object = json::parse(result.out, nullptr, false);
+  EXPECT_TRUE(object.is_object()) << result.out;
+  if (object.is_object()) {
+    EXPECT_EQ(object["schema"], 1);
+  }
+  return object;
+}
+
+TEST(CompileVerb, ReportsOnOneScreen) {
+  const Result result =
+      Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+                "models/mnist_o1.pbtxt", "-o", Temp(".htc")});
+  EXPECT_EQ(result.exit_code(), 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(
+      result.out,
+      AllOf(StartsWith("precision     O1 fp16, rule all_low: 12 of 15 ops f16; "
+                       "f32: ce, loss (black list), x (no float input)\n"
+                       "casts         15 inserted = 12 replaced by f16 cells "
+                       "beside the FP32 copies + 3 folded into kernels; 0 run "
+                       "on their own\n"),
+            HasSubstr("\ngradients     10 (29,034 values) in 2 all-reduces: "
+                      "f16 57,876 B, f32 384 B; + 1 totals, + 4 for "
+                      "sync_batch_norm; any number of ranks\n"),
+            HasSubstr("\nupdate        momentum 0.9, lr 0.01 x 64/64 = 0.01 "
+                      "constant; no weight decay on bn*\n"),
+            HasSubstr("\nnote D8       conv1 (1 channel), fc (10 outputs)")));
+}
+
+TEST(CompileVerb, TheSameFilesGiveTheSameBytes) {
+  const std::string again = Temp(".htc");
+  Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+            "models/mnist_o1.pbtxt", "-o", again});
+  EXPECT_EQ(ReadAll(again), ReadAll(Convnet()));
+}
+
+TEST(CompileVerb, WithoutAnOptimizerItSaysSo) {
+  const Result result = Halftone({"compile", "models/mlp.pbtxt"});
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("forward and eval only"));
+}
+
+TEST(CompileVerb, JsonHasTotalsPassesAndNotes) {
+  const json object = MustParse(Halftone({"compile", Convnet(), "--json"}));
+  EXPECT_EQ(object["totals"]["standalone"], 0);
+  EXPECT_EQ(object["notes"][0]["code"], "D8");
+  EXPECT_GT(object["passes"].size(), 10u);
+  for (const json& pass : object["passes"]) {
+    EXPECT_TRUE(pass.contains("name") && pass.contains("ms") &&
+                pass.contains("changed"));
+  }
+}
+
+TEST(InspectVerb, NamesEveryOpAndCast) {
+  const Result result = Halftone({"inspect", Convnet()});
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("GRAY_ALL_LOW <- conv1; 4 slots "
+                                    "KEEP_F32_SLOT"));
+  EXPECT_THAT(result.out, HasSubstr("301,056  folded into x"));
+  EXPECT_THAT(result.out, HasSubstr("6 weights + 6 grads"));
+  EXPECT_THAT(result.out, HasSubstr("standalone casts: 0"));
+  EXPECT_THAT(result.out, HasSubstr("FP32 copies 115,752"));
+  EXPECT_LE(std::vector<std::string>(absl::StrSplit(result.out, '\n')).size(),
+            30u);
+}
+
+TEST(InspectVerb, FoldsRepeatedScopes) {
+  const std::string model = Temp(".pbtxt");
+  ASSERT_EQ(Halftone({"zoo", "resnet50", "-o", model}).exit_code(), 0);
+  const Result folded =
+      Halftone({"inspect", model, "--level", "O1", "--batch-size", "8"});
+  EXPECT_EQ(folded.exit_code(), 0) << folded.err;
+  EXPECT_THAT(folded.out, HasSubstr(" x"));
+  EXPECT_LE(std::vector<std::string>(absl::StrSplit(folded.out, '\n')).size(),
+            60u);
+  const Result all = Halftone(
+      {"inspect", model, "--level", "O1", "--batch-size", "8", "--all"});
+  EXPECT_GT(all.out.size(), 3 * folded.out.size());
+}
+
+TEST(InspectVerb, JsonIsComplete) {
+  const json object = MustParse(Halftone({"inspect", Convnet(), "--json"}));
+  EXPECT_EQ(object["model"], "mnist_convnet");
+  EXPECT_EQ(object["level"], "O1");
+  EXPECT_EQ(object["dtype"], "f16");
+  EXPECT_EQ(object["totals"]["casts_down"], 8);
+  EXPECT_EQ(object["totals"]["casts_up"], 7);
+  EXPECT_EQ(object["params"].size(), 10u);
+  EXPECT_EQ(object["buckets"].size(), 2u);
+  for (const json& op : object["ops"]) EXPECT_NE(op["reason"], "");
+  for (const json& cast : object["casts"]) {
+    EXPECT_THAT((std::vector<std::string>{"standalone", "folded", "cell"}),
+                ::testing::Contains(cast["fate"]));
+  }
+}
+
+TEST(DiffVerb, TellsEqualFromDifferent) {
+  EXPECT_EQ(Halftone({"diff", Convnet(), Convnet()}).exit_code(), 0);
+  const std::string other = Temp(".htc");
+  ASSERT_EQ(Halftone({"compile", Convnet(), "--black", "matmul", "-o", other})
+                .exit_code(),
+            0);
+  const Result result = Halftone({"diff", Convnet(), other});
+  EXPECT_EQ(result.exit_code(), 3);
+  EXPECT_THAT(result.out,
+              AllOf(StartsWith("precision  fc f16->f32 USER_BLACK, logits "
+                               "f16->f32 GRAY_F32_INPUT <- fc, "),
+                    HasSubstr("15 -> 11 inserted; - logits.cast_fp32 "
+                              "logits.grad; + flat.cast_fp32 flat.grad"),
+                    HasSubstr("all-reduce f16 57,876 -> 26,496 B, f32 384 -> "
+                              "63,144 B")));
+}
+
+TEST(ExplainVerb, KnowsNamesAndCodes) {
+  const Result op = Halftone({"explain", Convnet(), "logits"});
+  EXPECT_THAT(op.out,
+              AllOf(HasSubstr("GRAY_ALL_LOW <- fc"),
+                    HasSubstr("models/mnist_convnet.pbtxt:31"),
+                    HasSubstr("WHITE_LIST"), HasSubstr("--black-op logits")));
+  EXPECT_THAT(Halftone({"explain", Convnet(), "logits.cast_fp32"}).out,
+              HasSubstr("folded into ce"));
+  for (const char* code : {"D8", "GRAY_ALL_LOW", "E7", "143"}) {
+    EXPECT_EQ(Halftone({"explain", code}).exit_code(), 0) << code;
+  }
+  const Result unknown = Halftone({"explain", Convnet(), "logit"});
+  EXPECT_EQ(unknown.exit_code(), 2);
+  EXPECT_THAT(unknown.err, HasSubstr("nearest: logits"));
+}
+
+TEST(PlanVerb, AnswersForAnySplit) {
+  const json one = MustParse(Halftone({"plan", Convnet(), "--json"}));
+  const json four =
+      MustParse(Halftone({"plan", Convnet(), "--ranks", "4", "--json"}));
+  EXPECT_EQ(four["samples_of_rank_0"], 16);
+  EXPECT_LT(four["peak_bytes"], one["peak_bytes"]);
+  const json most = MustParse(Halftone(
+      {"plan", Convnet(), "--max-batch", "--memory", "64MiB", "--json"}));
+  EXPECT_LE(most["peak_bytes"], 64 << 20);
+  EXPECT_GT(most["max_batch"], 64);
+  EXPECT_EQ(Halftone({"plan", Convnet(), "--max-batch", "--memory", "1KiB"})
+                .exit_code(),
+            6);
+}
+
+TEST(OpsVerb, ListsAndDescribes) {
+  EXPECT_THAT(Halftone({"ops"}).out, HasSubstr("softmax_with_cross_entropy"));
+  EXPECT_THAT(Halftone({"ops", "matmul_v2"}).out, StartsWith("matmul (alias"));
+  EXPECT_GT(MustParse(Halftone({"ops", "--json"}))["ops"].size(), 40u);
+}
+
+TEST(ZooVerb, WritesModelsThatCompile) {
+  const Result names = Halftone({"zoo"});
+  const std::vector<std::string> list =
+      absl::StrSplit(names.out, '\n', absl::SkipEmpty());
+  EXPECT_GE(list.size(), 5u);
+  for (const std::string& name : list) {
+    const std::string path = Temp(".pbtxt");
+    ASSERT_EQ(Halftone({"zoo", name, "-o", path}).exit_code(), 0) << name;
+    EXPECT_EQ(Halftone({"compile", path, "--level", "O1"}).exit_code(), 0)
+        << name;
+  }
+}
+
+TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
+  const std::string out = Temp("-run"), tensors = Temp(".safetensors");
+  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
+                               "--epochs", "1", "--out", out, "--ranks", "2"});
+  ASSERT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("ranks bitwise equal"));
+  const json metrics = MustParse(
+      Halftone({"eval", out, "--data", "idx:models/digits", "--json"}));
+  EXPECT_EQ(metrics["metrics"]["top1"]["total"], 359);
+  const Result exported = Halftone({"export", out, "-o", tensors});
+  EXPECT_EQ(exported.out,
+            "14 tensors F32 from the FP32 copies, 116,520 B of data\n");
+  const json again =
+      MustParse(Halftone({"eval", Convnet(), "--init", tensors, "--data",
+                          "idx:models/digits", "--json"}));
+  EXPECT_EQ(again, metrics);
+  const json other = MustParse(Halftone(
+      {"eval", out, "--data", "idx:models/digits", "--level", "O0", "--json"}));
+  EXPECT_NEAR(other["loss"], metrics["loss"], 0.01);
+  EXPECT_EQ(Halftone({"ckpt", "verify", out}).exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace halftone
