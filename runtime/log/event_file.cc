@@ -71,8 +71,10 @@ void AppendField(std::string* out, char key, absl::string_view bytes) {
 std::string EventAt(int64_t step) {
   std::string event(1, kWallTime);
   AppendRaw(&event, absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
-  event.push_back(kStep);
-  AppendVarint(&event, static_cast<uint64_t>(step));
+  if (step != 0) {  // as in every proto3 message, 0 is left out
+    event.push_back(kStep);
+    AppendVarint(&event, static_cast<uint64_t>(step));
+  }
   return event;
 }
 

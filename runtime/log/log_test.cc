@@ -121,7 +121,7 @@ TEST(EventFile, HoldsScalars) {
   const std::string bytes = *ReadFile(entry.path());
   const std::vector<std::string> records = Records(bytes);
   ASSERT_EQ(records.size(), 2u);
-  EXPECT_EQ(records[0].substr(11),
+  EXPECT_EQ(records[0].substr(9),
             "\x1a\x0d"
             "brain.Event:2");
   // step 300; summary { value { tag: "loss" simple_value: 1.5 } }
