@@ -20,6 +20,8 @@ namespace {
 
 // How long the store may take to tell what became of a peer.
 constexpr absl::Duration kNews = absl::Seconds(1);
+// Gloo is told to wait for whole milliseconds and may give up a little early.
+constexpr absl::Duration kEarly = absl::Milliseconds(20);
 
 // Equal on ranks that make the same call, different for different calls: data
 // of one call never lands in another's buffers.
@@ -168,7 +170,7 @@ absl::Status GlooCommunicator::Failed(const std::string& cause) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     reason = reason_;
-    late = now - begun_ >= timeout_;
+    late = now - begun_ + kEarly >= timeout_;
   }
   if (reason.empty() && !late) reason = AwaitReason(kNews);
   if (reason.empty()) {

@@ -57,28 +57,26 @@ class Drafter {
   };
 
   int CellNode(CellId id) {
-    const auto [it, fresh] = cell_nodes_.try_emplace(id.index(), -1);
-    if (fresh) {
-      const Cell& cell = request_.program->cell(id);
-      Node node;
-      node.kind = Node::Kind::kCell;
-      node.name = cell.name;
-      node.desc = kernels::Bind(cell.type, request_.symbols);
-      node.index = id.index();
-      it->second = draft_.AddNode(std::move(node));
-    }
-    return it->second;
+    const Cell& cell = request_.program->cell(id);
+    return StateNode(Node::Kind::kCell, id.index(), cell.name, cell.type);
   }
 
   int ConstantNode(ConstantId id) {
-    const auto [it, fresh] = constant_nodes_.try_emplace(id.index(), -1);
+    const Constant& constant = request_.program->constant(id);
+    return StateNode(Node::Kind::kConstant, id.index(), constant.name,
+                     constant.type);
+  }
+
+  // What lies in the state arena has one node, whatever reads it.
+  int StateNode(Node::Kind kind, int32_t index, const std::string& name,
+                const TensorType& type) {
+    const auto [it, fresh] = state_nodes_.try_emplace({kind, index}, -1);
     if (fresh) {
-      const Constant& constant = request_.program->constant(id);
       Node node;
-      node.kind = Node::Kind::kConstant;
-      node.name = constant.name;
-      node.desc = kernels::Bind(constant.type, request_.symbols);
-      node.index = id.index();
+      node.kind = kind;
+      node.name = name;
+      node.desc = kernels::Bind(type, request_.symbols);
+      node.index = index;
       it->second = draft_.AddNode(std::move(node));
     }
     return it->second;
@@ -262,7 +260,7 @@ class Drafter {
   const kernels::KernelRegistry& kernels_;
   const TuningTable& tuning_;
   Draft draft_;
-  absl::flat_hash_map<int32_t, int> cell_nodes_, constant_nodes_;
+  absl::flat_hash_map<std::pair<Node::Kind, int32_t>, int> state_nodes_;
 };
 
 }  // namespace

@@ -38,9 +38,11 @@ absl::StatusOr<Addresses> Resolve(const HostPort& address, int flags) {
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* list = nullptr;
   const std::string port = absl::StrCat(address.port);
-  const int error =
-      getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
-                  port.c_str(), &hints, &list);
+  // The loopback has this name on machines without /etc/hosts too (RFC 6761).
+  const std::string host =
+      address.host == "localhost" ? "127.0.0.1" : address.host;
+  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
+                                port.c_str(), &hints, &list);
   if (error != 0) {
     return CommunicationError("cannot resolve host '", address.host,
                               "': ", gai_strerror(error));
