@@ -167,6 +167,18 @@ TEST_F(ExecutorTest, ARejectedStepNamesItsFirstOpAndChangesNothing) {
   EXPECT_EQ(clock, std::string("\3\0\0\0\0\0\0\0", 8));
 }
 
+TEST_F(ExecutorTest, AReplayOfAnAppliedStepChangesNothingEither) {
+  Rank rank(program_.get());
+  const auto binding = rank.executor->Prepare("train", Samples(1));
+  ASSERT_TRUE(rank.executor->Initialize(7).ok());
+  const std::vector<float> x = {1, 2};
+  ASSERT_TRUE(rank.executor->Execute(*binding, {Feed(x)}).ok());
+  const std::vector<float> w = rank.Cell(kW);
+  EXPECT_NE(w, std::vector<float>({3, 3}));
+  EXPECT_EQ(*rank.executor->FirstNonFinite(), "");
+  EXPECT_EQ(rank.Cell(kW), w);
+}
+
 TEST_F(ExecutorTest, MemoryIsWhatWasPlanned) {
   Rank rank(program_.get());
   int64_t peak = 0;
