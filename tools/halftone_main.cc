@@ -1,7 +1,10 @@
 // The `halftone` binary: parses the verb, runs it, turns its status into an
 // exit code and an error line on stderr.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -61,7 +64,20 @@ int UsageFailure(const CLI::App& app, const CLI::ParseError& error,
                          " --help)"));
 }
 
+// Compute threads that wait for each other spin by default, and a step takes
+// twenty times as long where something else wants the cores. Sleeping costs an
+// idle machine little. GNU OpenMP reads the policy when a program is loaded, so
+// verbs that compute start themselves once more; pid and open files stay.
+void LetThreadsSleep(char** argv) {
+  const std::string verb = argv[1] == nullptr ? "" : argv[1];
+  if (verb != "run" && verb != "eval") return;
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/1);
+  execv("/proc/self/exe", argv);  // where that fails, they spin
+}
+
 int Main(int argc, char** argv) {
+  LetThreadsSleep(argv);
   CLI::App app(
       "halftone: compile program graphs with mixed precision, train them on "
       "many ranks,\nexplain every cast.",
