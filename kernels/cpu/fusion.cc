@@ -1,5 +1,5 @@
-// Kernels of fusion patterns: an activation after a convolution or a product,
-// while the tile is still in registers.
+// Kernels of fusion patterns: an activation within the pass that rounds a
+// convolution or a product, or over what is still in the cache.
 #include "kernels/cpu/fusion.h"
 
 #include "kernels/cpu/conv.h"

@@ -83,9 +83,8 @@ Route MakeRoute(const OnednnOperand& operand, bool bf16) {
 }
 
 // Throws dnnl::error.
-Layout MakeLayout(const OnednnSpec& spec) {
+Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16) {
   Layout layout;
-  const bool bf16 = ComputesInBf16(spec);
   std::vector<memory::desc> descs;
   for (const OnednnOperand& operand : spec.operands) {
     layout.routes.push_back(MakeRoute(operand, bf16));
@@ -123,6 +122,19 @@ Layout MakeLayout(const OnednnSpec& spec) {
   layout.scratchpad_offset = take(scratchpad);
   layout.workspace_bytes = end;
   return layout;
+}
+
+// In bf16 where the processor and the library have it, else in f32. Throws
+// dnnl::error.
+Layout MakeLayout(const OnednnSpec& spec) {
+  if (ComputesInBf16(spec)) {
+    try {
+      return MakeLayoutIn(spec, /*bf16=*/true);
+    } catch (const dnnl::error&) {
+      // The library lacks this very primitive.
+    }
+  }
+  return MakeLayoutIn(spec, /*bf16=*/false);
 }
 
 // A primitive with the arguments of a call; pointers change, handles stay.
@@ -196,9 +208,7 @@ class OnednnKernel : public KernelInstance {
   absl::Status Enqueue(const Buffers& buffers,
                        runtime::Stream& stream) override {
     SetThreads(stream.threads());
-    if (buffers.workspace != workspace_ || buffers.outputs[0] != output_) {
-      Point(buffers);
-    }
+    if (Moved(buffers)) Point(buffers);
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (layout_.routes[i].operand.output) continue;
       HT_RETURN_IF_ERROR(Load(i, stream.threads()));
@@ -219,16 +229,31 @@ class OnednnKernel : public KernelInstance {
     char* f32 = nullptr;     // staged
   };
 
-  // Pointers are fixed for the life of a step: they are handed over once.
+  static const void* Stored(const OnednnOperand& operand,
+                            const Buffers& buffers) {
+    return operand.output ? buffers.outputs[operand.position]
+                          : buffers.inputs[operand.position];
+  }
+
+  // Pointers seldom change, and handing one over costs: the library may write
+  // the padding of a blocked format.
+  bool Moved(const Buffers& buffers) const {
+    if (buffers.workspace != workspace_) return true;
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (operands_[i].stored != Stored(layout_.routes[i].operand, buffers)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   void Point(const Buffers& buffers) {
     char* workspace = static_cast<char*>(buffers.workspace);
     for (size_t i = 0; i < operands_.size(); ++i) {
       const Route& route = layout_.routes[i];
       Operand& operand = operands_[i];
-      const void* stored = route.operand.output
-                               ? buffers.outputs[route.operand.position]
-                               : buffers.inputs[route.operand.position];
-      operand.stored = const_cast<char*>(static_cast<const char*>(stored));
+      operand.stored = const_cast<char*>(
+          static_cast<const char*>(Stored(route.operand, buffers)));
       operand.f32 =
           route.f32_offset < 0 ? nullptr : workspace + route.f32_offset;
       char* plain = operand.f32 != nullptr ? operand.f32 : operand.stored;
@@ -241,7 +266,6 @@ class OnednnKernel : public KernelInstance {
     }
     scratchpad_.set_data_handle(workspace + layout_.scratchpad_offset);
     workspace_ = buffers.workspace;
-    output_ = buffers.outputs[0];
   }
 
   absl::Status Load(size_t i, int threads) {
@@ -301,7 +325,6 @@ class OnednnKernel : public KernelInstance {
   memory scratchpad_;
   Call call_;
   const void* workspace_ = nullptr;
-  const void* output_ = nullptr;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "kernels/testing/kernel_run.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -32,11 +34,20 @@ struct FreeDeleter {
 };
 using Storage = std::unique_ptr<char, FreeDeleter>;
 
+constexpr int64_t kGuardBytes = 64;  // behind each buffer
+
 Storage Allocate(int64_t bytes) {
-  const size_t padded = static_cast<size_t>(bytes / 64 + 1) * 64;
+  const size_t padded = static_cast<size_t>(bytes / 64 + 2) * 64;
   Storage storage(static_cast<char*>(std::aligned_alloc(64, padded)));
   memset(storage.get(), 0xee, padded);  // nothing may rely on zeros
   return storage;
+}
+
+void ExpectGuard(const void* buffer, int64_t bytes) {
+  const auto* guard = static_cast<const unsigned char*>(buffer) + bytes;
+  const bool whole = std::all_of(guard, guard + kGuardBytes,
+                                 [](unsigned char c) { return c == 0xee; });
+  EXPECT_TRUE(whole) << "written behind a buffer of " << bytes << " bytes";
 }
 
 // body(logical index, offset in memory) for each element.
@@ -100,6 +111,24 @@ std::vector<double> Draws(int64_t n, double low, double high) {
   return values;
 }
 
+std::vector<double> Eighths(int64_t n, int64_t salt) {
+  std::vector<double> values = Draws(n + salt, -8, 8);
+  values.resize(n);
+  for (double& value : values) value = std::round(value) / 8;
+  return values;
+}
+
+std::vector<double> Rounded(DType dtype, const std::vector<double>& values) {
+  std::vector<double> rounded(values.size());
+  DispatchType(AnyTypes(), dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (size_t i = 0; i < values.size(); ++i) {
+      rounded[i] = functors::Cast<double>(functors::Cast<T>(values[i]));
+    }
+  });
+  return rounded;
+}
+
 struct KernelRun::State {
   explicit State(absl::string_view op_name)
       : entry(program.AddEntry("test")), builder(&entry.block(), op_name) {
@@ -115,15 +144,17 @@ struct KernelRun::State {
   std::vector<std::pair<std::string, std::string>> aliases;
   BindContext context;
   int named_outputs = 0;
+  std::string wanted;  // candidate; empty: the first
 
   std::unique_ptr<runtime::Device> device;
   std::unique_ptr<runtime::Stream> stream;
   std::unique_ptr<BoundOp> bound;
   std::unique_ptr<KernelInstance> kernel;
-  std::vector<Storage> storage;
+  std::vector<Storage> storage, retired;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   Storage workspace;
+  int64_t workspace_bytes = 0;
 
   void Prepare();
   void MakeBuffers();
@@ -137,12 +168,17 @@ void KernelRun::State::Prepare() {
       std::make_unique<BoundOp>(block, block.op(*op), SymbolValues(), context);
   auto candidates = Kernels().Find("cpu", *bound);
   ASSERT_TRUE(candidates.ok()) << candidates.status();
-  ASSERT_FALSE(candidates->empty());
-  const Candidate& candidate = *candidates->front();
+  const auto chosen = std::find_if(candidates->begin(), candidates->end(),
+                                   [this](const Candidate* c) {
+                                     return wanted.empty() || c->name == wanted;
+                                   });
+  ASSERT_NE(chosen, candidates->end()) << "no candidate " << wanted;
+  const Candidate& candidate = **chosen;
   device = runtime::MakeCpuDevice(0, context.threads);
   stream = *device->CreateStream("compute");
   if (candidate.workspace_bytes) {
-    workspace = Allocate(candidate.workspace_bytes(*bound));
+    workspace_bytes = candidate.workspace_bytes(*bound);
+    workspace = Allocate(workspace_bytes);
   }
   auto prepared = candidate.prepare(*bound, *device);
   ASSERT_TRUE(prepared.ok()) << prepared.status();
@@ -214,6 +250,10 @@ KernelRun& KernelRun::World(int world_size) {
   state_->context.world_size = world_size;
   return *this;
 }
+KernelRun& KernelRun::Use(absl::string_view candidate) {
+  state_->wanted = std::string(candidate);
+  return *this;
+}
 
 void KernelRun::Run() {
   if (state_->kernel != nullptr) return;
@@ -229,6 +269,37 @@ void KernelRun::Enqueue() {
   buffers.workspace = state_->workspace.get();
   const absl::Status status = state_->kernel->Enqueue(buffers, *state_->stream);
   EXPECT_TRUE(status.ok()) << status;
+  for (size_t i = 0; i < state_->outputs.size(); ++i) {
+    ExpectGuard(state_->outputs[i], state_->bound->outputs()[i].bytes());
+  }
+  if (state_->workspace != nullptr) {
+    ExpectGuard(state_->workspace.get(), state_->workspace_bytes);
+  }
+}
+
+void KernelRun::SpoilWorkspace() {
+  Run();
+  if (state_->workspace == nullptr) return;
+  memset(state_->workspace.get(), 0xff, state_->workspace_bytes);
+}
+
+void KernelRun::MoveBuffers() {
+  Run();
+  State& s = *state_;
+  if (s.kernel == nullptr) return;
+  // Storage holds the inputs first.
+  for (size_t i = 0; i < s.bound->inputs().size(); ++i) {
+    memset(s.storage[i].get(), 0xff, s.bound->inputs()[i].bytes());
+  }
+  if (s.workspace != nullptr) {
+    s.retired.push_back(std::move(s.workspace));
+    s.workspace = Allocate(s.workspace_bytes);
+  }
+  for (Storage& storage : s.storage) s.retired.push_back(std::move(storage));
+  s.storage.clear();
+  s.inputs.clear();
+  s.outputs.clear();
+  s.MakeBuffers();
 }
 
 std::vector<double> KernelRun::Get(absl::string_view slot, int member) {

@@ -40,6 +40,11 @@ void StoreTensor(const TensorDesc& desc, const std::vector<double>& values,
 std::vector<double> LoadTensor(const TensorDesc& desc, const void* data);
 // n draws from [low, high), the same each time.
 std::vector<double> Draws(int64_t n, double low = -1, double high = 1);
+// n draws of k / 8, |k| <= 8: sums of their products are exact in f32, in any
+// order. `salt`: other draws.
+std::vector<double> Eighths(int64_t n, int64_t salt = 0);
+// The values as a tensor of `dtype` stores them.
+std::vector<double> Rounded(DType dtype, const std::vector<double>& values);
 
 class KernelRun {
  public:
@@ -56,12 +61,18 @@ class KernelRun {
   KernelRun& Alias(absl::string_view output, absl::string_view input);
   KernelRun& Threads(int threads);
   KernelRun& World(int world_size);
+  // Of the candidates that support the op, the one of this name.
+  KernelRun& Use(absl::string_view candidate);
 
-  // Runs the first candidate, unless that was done. Fails the test if there
-  // is none.
+  // Runs the candidate (the first, or that of Use), unless that was done.
+  // Fails the test if there is none.
   void Run();
   // Runs it again on the same buffers, for timing.
   void Enqueue();
+  // Fills the workspace with NaNs, as another kernel might that shares it.
+  void SpoilWorkspace();
+  // Fresh copies of all buffers for the next Enqueue; the old ones are spoilt.
+  void MoveBuffers();
 
   // Elements of an output in logical row-major order. Runs if need be.
   std::vector<double> Get(absl::string_view slot, int member = 0);

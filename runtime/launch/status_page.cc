@@ -42,9 +42,10 @@ struct SharedText {
 
   std::string Read() const {
     char text[kWords * 8 + 1] = {};
-    // A writer that died in the middle leaves an odd version: take what is
-    // there after about a millisecond.
-    for (int attempt = 0; attempt < 20000; ++attempt) {
+    // A writer that died in the middle leaves an odd version that stays: take
+    // what is there after about a millisecond.
+    uint64_t stuck_at = 0;
+    for (int stuck = 0; stuck < 20000; ++stuck) {
       const uint64_t before = version.load(std::memory_order_acquire);
       for (int i = 0; i < kWords; ++i) {
         const uint64_t word = words[i].load(std::memory_order_acquire);
@@ -52,6 +53,8 @@ struct SharedText {
       }
       const uint64_t after = version.load(std::memory_order_acquire);
       if (before == after && before % 2 == 0) break;
+      if (after != stuck_at) stuck = 0;  // it lives
+      stuck_at = after;
     }
     return text;
   }

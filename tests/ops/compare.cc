@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/text.h"
-#include "tests/ops/op_instance.h"
+#include "kernels/testing/kernel_run.h"
 
 namespace halftone {
 
@@ -38,7 +38,7 @@ std::string Difference(DType dtype, const std::vector<double>& expected,
     return absl::StrCat("expected ", expected.size(), " values, found ",
                         found.size());
   }
-  const std::vector<double> rounded = Rounded(dtype, expected);
+  const std::vector<double> rounded = kernels::Rounded(dtype, expected);
   const bool low = dtype == DType::kF16 || dtype == DType::kBF16;
   const double ulps = low ? std::min(tolerance.ulps, 1.0) : tolerance.ulps;
   for (size_t i = 0; i < found.size(); ++i) {

@@ -11,6 +11,7 @@
 #include "graph/schema/op_registry.h"
 #include "gtest/gtest.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/testing/kernel_run.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/op_case.h"
 #include "tests/ops/op_instance.h"
@@ -154,7 +155,8 @@ class Conformance
     if (k.candidate->supports && !k.candidate->supports(bound)) return false;
     Values rounded;
     for (size_t i = 0; i < instance->inputs.size(); ++i) {
-      rounded.push_back(Rounded(bound.inputs()[i].dtype, instance->inputs[i]));
+      rounded.push_back(
+          kernels::Rounded(bound.inputs()[i].dtype, instance->inputs[i]));
     }
     const auto expected = Expected(c, k.key, *instance, rounded);
     EXPECT_TRUE(expected.ok()) << expected.status();

@@ -126,7 +126,8 @@ class Fusions
                               runner_->context());
     Values arguments;
     for (const kernels::TensorDesc& desc : op.inputs()) {
-      arguments.push_back(Rounded(desc.dtype, kernels::Draws(desc.elements())));
+      // Exact in every dtype, and so are long sums of their products.
+      arguments.push_back(kernels::Eighths(desc.elements()));
     }
     const int supported = ForEachCandidate(
         op, arguments,

@@ -113,7 +113,7 @@ class Gradients : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(Fits(file_, c, key)) << "a gradient is checked in f32";
     const auto forward = MakeInstance(file_, c, key);
     ASSERT_TRUE(forward.ok()) << forward.status();
-    const auto weights = Rounded(
+    const auto weights = kernels::Rounded(
         DType::kF32, kernels::Draws(forward->outputs[0]->values.size()));
     const auto emitted = Emitted(*forward, weights);
     ASSERT_TRUE(emitted.ok()) << emitted.status();

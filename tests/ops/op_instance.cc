@@ -8,8 +8,6 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
-#include "kernels/cpu/dispatch.h"
-#include "kernels/functors/cast.h"
 
 namespace halftone {
 namespace {
@@ -182,17 +180,6 @@ absl::StatusOr<OpInstance> MakeInstance(const CaseFile& file, const OpCase& c,
   }
   HT_RETURN_IF_ERROR(MatchOutputs(file, c, &instance));
   return instance;
-}
-
-std::vector<double> Rounded(DType dtype, const std::vector<double>& values) {
-  std::vector<double> rounded(values.size());
-  kernels::DispatchType(kernels::AnyTypes(), dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (size_t i = 0; i < values.size(); ++i) {
-      rounded[i] = functors::Cast<double>(functors::Cast<T>(values[i]));
-    }
-  });
-  return rounded;
 }
 
 }  // namespace halftone

@@ -44,9 +44,6 @@ bool Fits(const CaseFile& file, const OpCase& c, const KernelKey& key);
 absl::StatusOr<OpInstance> MakeInstance(const CaseFile& file, const OpCase& c,
                                         const KernelKey& key);
 
-// `values` as a tensor of this dtype holds them.
-std::vector<double> Rounded(DType dtype, const std::vector<double>& values);
-
 }  // namespace halftone
 
 #endif  // HALFTONE_TESTS_OPS_OP_INSTANCE_H_

@@ -1,0 +1,236 @@
+// Convolutions and their gradients against plain loops in f64. Operands are
+// eighths of small integers: every sum is exact in f32, so that whatever the
+// order of additions the result is the exact one, rounded once.
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/testing/kernel_run.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using Values = std::vector<double>;
+using Pair = std::vector<int64_t>;
+
+struct Shape {
+  const char* name;
+  int64_t n, c, h, w;  // images
+  int64_t o, kh, kw;   // filters
+  Pair strides, paddings, dilations;
+  int64_t groups;
+
+  int64_t per_group() const { return c / groups; }
+  int64_t out(int i) const {
+    const bool four = paddings.size() == 4;
+    const int64_t padding =
+        four ? paddings[2 * i] + paddings[2 * i + 1] : 2 * paddings[i];
+    const int64_t reach = ((i == 0 ? kh : kw) - 1) * dilations[i] + 1;
+    return ((i == 0 ? h : w) + padding - reach) / strides[i] + 1;
+  }
+  int64_t before(int i) const {
+    return paddings.size() == 4 ? paddings[2 * i] : paddings[i];
+  }
+  Pair input_dims() const { return {n, c, h, w}; }
+  Pair filter_dims() const { return {o, per_group(), kh, kw}; }
+  Pair output_dims() const { return {n, o, out(0), out(1)}; }
+};
+
+int64_t Count(const Pair& dims) {
+  return dims[0] * dims[1] * dims[2] * dims[3];
+}
+
+// Sizes about those of vector registers and tiles, and far from them.
+const Shape kShapes[] = {
+    {"lenet_first", 2, 1, 17, 28, 16, 5, 5, {1, 1}, {2, 2}, {1, 1}, 1},
+    {"lenet_second", 1, 16, 8, 7, 32, 5, 5, {1, 1}, {2, 2}, {1, 1}, 1},
+    {"rgb_strided", 2, 3, 23, 19, 17, 7, 7, {2, 2}, {3, 3}, {1, 1}, 1},
+    {"pointwise", 2, 33, 7, 5, 65, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1},
+    {"pointwise_strided", 1, 32, 9, 9, 16, 1, 1, {2, 3}, {0, 0}, {1, 1}, 1},
+    {"tail", 1, 15, 13, 11, 47, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"uneven_sides", 2, 5, 9, 12, 7, 3, 2, {2, 1}, {0, 2, 1, 0}, {1, 1}, 1},
+    {"dilated", 1, 16, 15, 14, 16, 3, 3, {1, 1}, {2, 3}, {2, 3}, 1},
+    {"dilated_strided", 2, 4, 17, 16, 6, 3, 2, {3, 2}, {1, 0}, {2, 4}, 1},
+    {"groups", 2, 12, 8, 9, 18, 3, 3, {1, 1}, {1, 1}, {1, 1}, 3},
+    {"wide_groups", 1, 64, 6, 6, 32, 3, 3, {2, 2}, {1, 1}, {1, 1}, 2},
+    {"depthwise", 2, 19, 10, 11, 19, 3, 3, {1, 1}, {1, 1}, {1, 1}, 19},
+    {"depthwise_blocked", 1, 32, 9, 9, 32, 3, 3, {2, 2}, {1, 1}, {1, 1}, 32},
+    {"depthwise_doubled", 1, 6, 8, 8, 12, 5, 5, {1, 1}, {2, 2}, {1, 1}, 6},
+    {"whole_image", 3, 8, 4, 4, 10, 4, 4, {1, 1}, {0, 0}, {1, 1}, 1},
+    {"all_padding_rows", 1, 2, 2, 2, 3, 1, 1, {1, 1}, {2, 1}, {1, 1}, 1},
+};
+
+// visit(input, filter, output) with the flat positions of what meets.
+template <typename Visit>
+void ForEachProduct(const Shape& s, const Visit& visit) {
+  const int64_t oh = s.out(0), ow = s.out(1), per_group = s.per_group();
+  for (int64_t f = 0; f < s.n * s.o * oh * ow; ++f) {
+    const int64_t x = f % ow, y = f / ow % oh, o = f / ow / oh % s.o;
+    const int64_t n = f / ow / oh / s.o;
+    for (int64_t k = 0; k < per_group * s.kh * s.kw; ++k) {
+      const int64_t j = k % s.kw, i = k / s.kw % s.kh, c = k / s.kw / s.kh;
+      const int64_t iy = y * s.strides[0] - s.before(0) + i * s.dilations[0];
+      const int64_t ix = x * s.strides[1] - s.before(1) + j * s.dilations[1];
+      if (iy < 0 || iy >= s.h || ix < 0 || ix >= s.w) continue;
+      const int64_t channel = o / (s.o / s.groups) * per_group + c;
+      visit(((n * s.c + channel) * s.h + iy) * s.w + ix,
+            o * per_group * s.kh * s.kw + k, f);
+    }
+  }
+}
+
+class Convolution : public ::testing::TestWithParam<
+                        std::tuple<Shape, DType, Layout, const char*>> {
+ protected:
+  const Shape& shape() const { return std::get<0>(GetParam()); }
+  DType dtype() const { return std::get<1>(GetParam()); }
+  Tensor Image(const Pair& dims, const Values& values) const {
+    return {dtype(), dims, values, std::get<2>(GetParam())};
+  }
+  Tensor Plain(const Pair& dims, const Values& values) const {
+    return {dtype(), dims, values, Layout::kRowMajor};
+  }
+  // What `op` yields with what `fill` gives it: on one thread, on more, and
+  // again, with a workspace that others used and on other buffers.
+  template <typename Fill>
+  void Expect(const char* op, const Values& expected, const char* slot,
+              DType result, const Fill& fill) const {
+    for (int threads : {1, 3}) {
+      KernelRun run(op);
+      run.Attr("strides", shape().strides)
+          .Attr("paddings", shape().paddings)
+          .Attr("dilations", shape().dilations)
+          .Attr("groups", shape().groups)
+          .Threads(threads)
+          .Use(std::get<3>(GetParam()));
+      fill(run);
+      EXPECT_EQ(run.Get(slot), Rounded(result, expected)) << threads;
+      const std::string bytes = run.Bytes(slot);
+      run.SpoilWorkspace();
+      run.Enqueue();
+      EXPECT_EQ(run.Bytes(slot), bytes) << threads;
+      run.MoveBuffers();
+      run.Enqueue();
+      EXPECT_EQ(run.Bytes(slot), bytes) << threads;
+    }
+  }
+
+  Values input_ = Eighths(Count(shape().input_dims()), 0);
+  Values filter_ = Eighths(Count(shape().filter_dims()), 1);
+  Values grad_ = Eighths(Count(shape().output_dims()), 2);
+};
+
+TEST_P(Convolution, Forward) {
+  const Shape& s = shape();
+  Values expected(grad_.size());
+  ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {
+    expected[o] += input_[i] * filter_[f];
+  });
+  const bool depthwise = s.groups == s.c && s.c > 1;
+  for (const char* op : {"conv2d", "depthwise_conv2d"}) {
+    if (!depthwise && op[0] == 'd') continue;
+    Expect(op, expected, "Output", dtype(), [&](KernelRun& run) {
+      run.In("Input", Image(s.input_dims(), input_))
+          .In("Filter", Plain(s.filter_dims(), filter_));
+    });
+  }
+}
+
+TEST_P(Convolution, ForwardWithBias) {
+  const Shape& s = shape();
+  const Values bias = Eighths(s.o, 3);
+  Values expected(grad_.size());
+  const int64_t plane = s.out(0) * s.out(1);
+  for (size_t o = 0; o < expected.size(); ++o) {
+    expected[o] = bias[o / plane % s.o];
+  }
+  ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {
+    expected[o] += input_[i] * filter_[f];
+  });
+  Expect("conv2d", expected, "Output", dtype(), [&](KernelRun& run) {
+    run.In("Input", Image(s.input_dims(), input_))
+        .In("Filter", Plain(s.filter_dims(), filter_))
+        .In("Bias", Plain({s.o}, bias));
+  });
+}
+
+TEST_P(Convolution, GradInput) {
+  const Shape& s = shape();
+  Values expected(input_.size());
+  ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {
+    expected[i] += grad_[o] * filter_[f];
+  });
+  Expect("conv2d_grad_input", expected, "InputGrad", dtype(),
+         [&](KernelRun& run) {
+           run.In("OutputGrad", Image(s.output_dims(), grad_))
+               .In("Filter", Plain(s.filter_dims(), filter_))
+               .Attr("input_hw", Pair{s.h, s.w});
+         });
+}
+
+TEST_P(Convolution, GradFilterInEachType) {
+  const Shape& s = shape();
+  Values expected(filter_.size());
+  ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {
+    expected[f] += grad_[o] * input_[i];
+  });
+  for (DType result : {DType::kF32, DType::kF16, DType::kBF16}) {
+    SCOPED_TRACE(Name(result));
+    Expect("conv2d_grad_filter", expected, "FilterGrad", result,
+           [&](KernelRun& run) {
+             run.In("Input", Image(s.input_dims(), input_))
+                 .In("OutputGrad", Image(s.output_dims(), grad_))
+                 .Attr("filter_hw", Pair{s.kh, s.kw})
+                 .Bind("TW", result);
+           });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Convolution,
+    ::testing::Combine(
+        ::testing::ValuesIn(kShapes),
+        ::testing::Values(DType::kF32, DType::kF16, DType::kBF16),
+        ::testing::Values(Layout::kRowMajor, Layout::kChannelsLast),
+        ::testing::Values("onednn", "onednn_plain", "reference")),
+    [](const auto& info) {
+      return absl::StrCat(
+          std::get<0>(info.param).name, "_", Name(std::get<1>(info.param)), "_",
+          Name(std::get<2>(info.param)), "_", std::get<3>(info.param));
+    });
+
+TEST(EmptyConvolution, NoImages) {
+  KernelRun forward("conv2d");
+  forward.In("Input", F16({0, 3, 8, 8}, {}))
+      .In("Filter", F16({4, 3, 3, 3}, {}));
+  EXPECT_THAT(forward.Get("Output"), testing::IsEmpty());
+  KernelRun input("conv2d_grad_input");
+  input.In("OutputGrad", F32({0, 4, 6, 6}, {}))
+      .In("Filter", F32({4, 3, 3, 3}, {}))
+      .Attr("input_hw", Pair{8, 8});
+  EXPECT_THAT(input.Get("InputGrad"), testing::IsEmpty());
+  KernelRun filter("conv2d_grad_filter");
+  filter.In("Input", BF16({0, 1, 8, 8}, {}))
+      .In("OutputGrad", BF16({0, 2, 7, 7}, {}))
+      .Attr("filter_hw", Pair{2, 2});
+  EXPECT_EQ(filter.Get("FilterGrad"), Values(8, 0));
+}
+
+// Rounding each of two halves of a sum would lose the small ones.
+TEST(Convolution, F16IsRoundedOnce) {
+  Values input(64, 0.5);
+  input[0] = 2048;
+  KernelRun run("conv2d");
+  run.In("Input", F16({1, 64, 1, 1}, input))
+      .In("Filter", F16({1, 64, 1, 1}, Values(64, 1)));
+  EXPECT_EQ(run.Value("Output"), 2080);  // 2079.5; alone each 0.5 vanishes
+}
+
+}  // namespace
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,120 @@
+// Convolutions and products of the nets in models/, on one thread, by each
+// candidate: whether the library's own formats pay for their reorders, and
+// what the f32 staging of f16 costs.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "benchmark/benchmark.h"
+#include "kernels/testing/kernel_run.h"
+
+namespace halftone {
+namespace {
+
+using kernels::KernelRun;
+using kernels::Tensor;
+using Dims = std::vector<int64_t>;
+
+struct Conv {
+  const char* name;
+  int64_t c, size, o, kernel, stride;
+};
+constexpr Conv kConvs[] = {
+    {"mnist_first", 1, 28, 16, 5, 1},
+    {"mnist_second", 16, 14, 32, 5, 1},
+    {"resnet_3x3", 32, 16, 32, 3, 1},
+    {"resnet_down", 16, 32, 32, 3, 2},
+};
+
+Tensor Filled(DType dtype, const Dims& dims) {
+  int64_t n = 1;
+  for (int64_t dim : dims) n *= dim;
+  return {dtype, dims, kernels::Eighths(n), Layout::kRowMajor};
+}
+
+void Time(benchmark::State& state, KernelRun& run) {
+  run.Run();
+  for (auto step : state) run.Enqueue();
+}
+
+void RunConv(benchmark::State& state, const Conv& conv, const std::string& op,
+             DType dtype, const std::string& candidate) {
+  const int64_t n = state.range(0), padding = conv.kernel / 2;
+  const int64_t out = (conv.size - 1) / conv.stride + 1;
+  const Tensor input = Filled(dtype, {n, conv.c, conv.size, conv.size});
+  const Tensor filter =
+      Filled(dtype, {conv.o, conv.c, conv.kernel, conv.kernel});
+  const Tensor grad = Filled(dtype, {n, conv.o, out, out});
+  KernelRun run(op);
+  run.Attr("strides", Dims{conv.stride, conv.stride})
+      .Attr("paddings", Dims{padding, padding})
+      .Use(candidate);
+  if (op == "conv2d") {
+    run.In("Input", input).In("Filter", filter);
+  } else if (op == "conv2d_grad_input") {
+    run.In("OutputGrad", grad).In("Filter", filter);
+    run.Attr("input_hw", Dims{conv.size, conv.size});
+  } else {
+    run.In("Input", input).In("OutputGrad", grad);
+    run.Attr("filter_hw", Dims{conv.kernel, conv.kernel});
+  }
+  Time(state, run);
+}
+
+struct Product {
+  const char* name;
+  Dims x, y;
+  bool trans_x, trans_y;
+};
+const Product kProducts[] = {
+    {"mlp", {8, 32}, {32, 32}, false, false},
+    {"fc", {64, 1568}, {1568, 10}, false, false},
+    {"fc_grad_x", {64, 10}, {1568, 10}, false, true},
+    {"fc_grad_y", {64, 1568}, {64, 10}, true, false},
+    {"square", {256, 256}, {256, 256}, false, false},
+};
+
+void RunProduct(benchmark::State& state, const Product& product, DType dtype) {
+  KernelRun run("matmul");
+  run.In("X", Filled(dtype, product.x))
+      .In("Y", Filled(dtype, product.y))
+      .Attr("trans_x", product.trans_x)
+      .Attr("trans_y", product.trans_y);
+  Time(state, run);
+}
+
+void RegisterAll() {
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (const Conv& conv : kConvs) {
+      for (std::string op :
+           {"conv2d", "conv2d_grad_input", "conv2d_grad_filter"}) {
+        for (std::string candidate : {"onednn", "onednn_plain"}) {
+          benchmark::RegisterBenchmark(
+              absl::StrCat(conv.name, "/", op, "/", Name(dtype), "/", candidate)
+                  .c_str(),
+              [&conv, op, dtype, candidate](benchmark::State& state) {
+                RunConv(state, conv, op, dtype, candidate);
+              })
+              ->Arg(32)
+              ->Arg(64)
+              ->Unit(benchmark::kMicrosecond);
+        }
+      }
+    }
+    for (const Product& product : kProducts) {
+      benchmark::RegisterBenchmark(
+          absl::StrCat("matmul_", product.name, "/", Name(dtype)).c_str(),
+          [&product, dtype](benchmark::State& state) {
+            RunProduct(state, product, dtype);
+          })
+          ->Unit(benchmark::kMicrosecond);
+    }
+  }
+}
+
+const bool kRegistered = (RegisterAll(), true);
+
+}  // namespace
+}  // namespace halftone
