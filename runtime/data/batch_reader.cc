@@ -54,9 +54,9 @@ class Reader : public BatchReader {
     std::unique_lock<std::mutex> lock(mutex_);
     if (next_to_take_ >= end_) return nullptr;
     Slot& slot = SlotOf(next_to_take_);
-    changed_.wait(lock,
-                  [&] { return !error_.ok() || slot.filled == next_to_take_; });
-    if (!error_.ok()) return error_;
+    changed_.wait(lock, [&] { return slot.filled == next_to_take_; });
+    // The error stays in its slot: good batches before it are given first.
+    if (!slot.status.ok()) return slot.status;
     ++next_to_take_;
     waited_ +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
@@ -72,6 +72,7 @@ class Reader : public BatchReader {
   struct Slot {
     Batch batch;
     int64_t filled = -1;  // the tick that is in it
+    absl::Status status;  // of reading it
   };
   Slot& SlotOf(int64_t tick) { return slots_[tick % slots_.size()]; }
 
@@ -93,11 +94,11 @@ class Reader : public BatchReader {
         tick = next_to_fill_++;
       }
       Slot& slot = SlotOf(tick);
-      const absl::Status status = Fill(sampler, tick, slot.batch);
+      absl::Status status = Fill(sampler, tick, slot.batch);
       {
         std::lock_guard<std::mutex> lock(mutex_);
         slot.filled = tick;
-        if (!status.ok() && error_.ok()) error_ = status;
+        slot.status = std::move(status);
       }
       changed_.notify_all();
     }
@@ -131,7 +132,6 @@ class Reader : public BatchReader {
   std::condition_variable changed_;
   int64_t next_to_fill_, next_to_take_;
   std::vector<Slot> slots_;
-  absl::Status error_;
   bool stop_ = false;
   double waited_ = 0;
   std::vector<std::thread> workers_;  // last: they use all of the above

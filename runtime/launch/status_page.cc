@@ -43,9 +43,11 @@ struct SharedText {
   std::string Read() const {
     char text[kWords * 8 + 1] = {};
     // A writer that died in the middle leaves an odd version that stays: take
-    // what is there after about a millisecond.
+    // what is there after about 50 ms. One that waits for a core gets it.
+    constexpr int kSpins = 100, kSleeps = 500;
     uint64_t stuck_at = 0;
-    for (int stuck = 0; stuck < 20000; ++stuck) {
+    for (int stuck = 0; stuck < kSpins + kSleeps; ++stuck) {
+      if (stuck > kSpins) usleep(100);
       const uint64_t before = version.load(std::memory_order_acquire);
       for (int i = 0; i < kWords; ++i) {
         const uint64_t word = words[i].load(std::memory_order_acquire);
