@@ -36,11 +36,15 @@ absl::StatusOr<DType> ParseDType(const std::string& text) {
 
 absl::Status Export(const ExportFlags& flags) {
   HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
-  HT_ASSIGN_OR_RETURN(const std::string content,
-                      ReadFile(flags.path + "/model.htc"));
-  HT_ASSIGN_OR_RETURN(
-      const CompiledModel model,
-      ParseCompiledModel(content, flags.path + "/model.htc", ""));
+  // Of a checkpoint, the run directory is two levels up.
+  std::string file = flags.path + "/model.htc";
+  if (!std::filesystem::exists(file)) {
+    const std::string of_run = flags.path + "/../../model.htc";
+    if (std::filesystem::exists(of_run)) file = of_run;
+  }
+  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(file));
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      ParseCompiledModel(content, file, ""));
   std::vector<std::string> said;
   HT_ASSIGN_OR_RETURN(const runtime::Checkpoint checkpoint,
                       runtime::ReadAnyState(flags.path, &said));
@@ -74,7 +78,8 @@ void AddExport(CLI::App& app, Outcome* outcome) {
       "  halftone export runs/mnist --dtype f16 -o small.safetensors\n\n"
       "Parameters and running statistics of the newest good checkpoint, by\n"
       "name; `run --init` takes them back.");
-  verb->add_option("run", flags->path, "run directory")->required();
+  verb->add_option("run", flags->path, "run directory or checkpoint")
+      ->required();
   verb->add_option("-o,--out", flags->out, "the .safetensors file")->required();
   verb->add_option("--dtype", flags->dtype, "f32 (default) | f16 | bf16");
   verb->callback([flags, outcome] { outcome->status = Export(*flags); });

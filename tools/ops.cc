@@ -23,7 +23,7 @@ absl::Status PrintOps(const OpsFlags& flags) {
   HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels, KernelSetFor(target));
   std::string text;
   if (flags.json) {
-    text = OpsJson(kernels);
+    HT_ASSIGN_OR_RETURN(text, OpsJson(flags.name, kernels));
   } else if (flags.name.empty()) {
     text = OpsText(kernels);
   } else {

@@ -165,6 +165,9 @@ TEST(ExplainVerb, KnowsNamesAndCodes) {
                     HasSubstr("WHITE_LIST"), HasSubstr("--black-op logits")));
   EXPECT_THAT(Halftone({"explain", Convnet(), "logits.cast_fp32"}).out,
               HasSubstr("folded into ce"));
+  // The op that defines the loss stays f32: no flag is offered.
+  EXPECT_EQ(Halftone({"explain", Convnet(), "loss"}).out.find("change"),
+            std::string::npos);
   for (const char* code : {"D8", "GRAY_ALL_LOW", "E7", "143"}) {
     EXPECT_EQ(Halftone({"explain", code}).exit_code(), 0) << code;
   }
@@ -192,6 +195,8 @@ TEST(OpsVerb, ListsAndDescribes) {
   EXPECT_THAT(Halftone({"ops"}).out, HasSubstr("softmax_with_cross_entropy"));
   EXPECT_THAT(Halftone({"ops", "matmul_v2"}).out, StartsWith("matmul (alias"));
   EXPECT_GT(MustParse(Halftone({"ops", "--json"}))["ops"].size(), 40u);
+  EXPECT_EQ(MustParse(Halftone({"ops", "relu", "--json"}))["ops"].size(), 1u);
+  EXPECT_EQ(Halftone({"ops", "rellu", "--json"}).exit_code(), 2);
 }
 
 TEST(ZooVerb, WritesModelsThatCompile) {
@@ -219,6 +224,10 @@ TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
   const Result exported = Halftone({"export", out, "-o", tensors});
   EXPECT_EQ(exported.out,
             "14 tensors F32 from the FP32 copies, 116,520 B of data\n");
+  EXPECT_EQ(Halftone({"export", out + "/ckpt/step-23", "--dtype", "bf16", "-o",
+                      Temp(".safetensors")})
+                .out,
+            "14 tensors BF16 from the FP32 copies, 58,260 B of data\n");
   const json again =
       MustParse(Halftone({"eval", Convnet(), "--init", tensors, "--data",
                           "idx:models/digits", "--json"}));

@@ -119,13 +119,18 @@ void AddChain(const CompiledModel& model, const proto::OpRow& op, int depth,
   }
 }
 
+bool DefinesLoss(const CompiledModel& model, const proto::OpRow& op) {
+  return op.role() == "forward" &&
+         FindProducer(model, model.source.model.loss().var()) == &op;
+}
+
 // How to turn the decision over.
-std::string ChangeText(const proto::OpRow& op) {
+std::string ChangeText(const CompiledModel& model, const proto::OpRow& op) {
   if (op.role() != "forward") {
     return absl::StrCat("change   the forward op it belongs to\n");
   }
   const std::string& reason = op.reason();
-  if (reason == "NO_FLOAT_INPUT" || reason == "LOSS") return "";
+  if (reason == "NO_FLOAT_INPUT" || DefinesLoss(model, op)) return "";
   if (reason == "USER_WHITE" || reason == "USER_BLACK" ||
       reason == "BLACK_VARNAME") {
     return "change   leave it off that list\n";
@@ -232,7 +237,7 @@ absl::StatusOr<std::string> ExplainName(const CompiledModel& model,
     AddChain(model, *op, 0, &seen, &text);
   }
   text += casts;
-  if (op != nullptr) text += ChangeText(*op);
+  if (op != nullptr) text += ChangeText(model, *op);
   return text;
 }
 

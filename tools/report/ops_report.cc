@@ -65,6 +65,13 @@ std::string DefaultText(const AttrSpec& attr) {
   return std::visit(Printer(), attr.default_value);
 }
 
+absl::StatusOr<const OpSchema*> FindNamed(const std::string& name) {
+  const OpSchema* op = Ops().Find(name);
+  if (op != nullptr) return op;
+  return UsageError("no op is called \"", name, "\"",
+                    NearestHint(name, Ops().Names()), " (all: halftone ops)");
+}
+
 }  // namespace
 
 std::string OpsText(const passes::KernelSet& kernels) {
@@ -85,11 +92,17 @@ std::string OpsText(const passes::KernelSet& kernels) {
   return text;
 }
 
-std::string OpsJson(const passes::KernelSet& kernels) {
+absl::StatusOr<std::string> OpsJson(const std::string& name,
+                                    const passes::KernelSet& kernels) {
+  std::vector<const OpSchema*> ops = Ops().All();
+  if (!name.empty()) {
+    HT_ASSIGN_OR_RETURN(const OpSchema* op, FindNamed(name));
+    ops = {op};
+  }
   nlohmann::ordered_json json = {{"schema", 1},
                                  {"target", kernels.target()},
                                  {"ops", nlohmann::ordered_json::array()}};
-  for (const OpSchema* op : Ops().All()) {
+  for (const OpSchema* op : ops) {
     json["ops"].push_back({{"name", op->name()},
                            {"class", std::string(Name(op->amp()))},
                            {"gradient", op->has_grad()},

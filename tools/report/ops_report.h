@@ -12,7 +12,9 @@ namespace tools {
 
 // A line per op: class, dtypes with kernels, the first sentence of its doc.
 std::string OpsText(const passes::KernelSet& kernels);
-std::string OpsJson(const passes::KernelSet& kernels);
+// `name`: that op alone; empty: all. Unknown: kUsage, nearest named.
+absl::StatusOr<std::string> OpsJson(const std::string& name,
+                                    const passes::KernelSet& kernels);
 // One op: doc, slots, attributes, kernels. Unknown: kUsage, nearest named.
 absl::StatusOr<std::string> OpText(const std::string& name,
                                    const passes::KernelSet& kernels);
