@@ -168,10 +168,15 @@ absl::Status ExecutorImpl::CopyFeeds(PreparedPlan& plan,
   for (size_t i = 0; i < slots.size(); ++i) {
     const int64_t bytes = slots[i].slice.bytes;
     if (bytes == 0) continue;
-    const auto fed = std::find_if(
-        feeds.begin(), feeds.end(),
-        [&](const FeedData& f) { return f.name == slots[i].name; });
-    if (fed == feeds.end()) {
+    // Callers give them in the plan's order; any other is legal, too.
+    const FeedData* fed = i < feeds.size() ? &feeds[i] : nullptr;
+    if (fed == nullptr || fed->name != slots[i].name) {
+      const auto found = std::find_if(
+          feeds.begin(), feeds.end(),
+          [&](const FeedData& f) { return f.name == slots[i].name; });
+      fed = found == feeds.end() ? nullptr : &*found;
+    }
+    if (fed == nullptr) {
       return ModelError("entry ", plan.plan().entry, ": feed ", slots[i].name,
                         " is missing");
     }
@@ -188,7 +193,7 @@ absl::Status ExecutorImpl::CopyFeeds(PreparedPlan& plan,
 }
 
 absl::Status ExecutorImpl::Enqueue(PreparedPlan& plan) {
-  if (options_.use_graphs && plan.graph() == nullptr) {
+  if (options_.use_graphs && plan.MayCapture()) {
     HT_ASSIGN_OR_RETURN(plan.graph(),
                         device_->Capture(*streams_.compute, [this, &plan] {
                           return plan.Enqueue(*communicator_, nullptr);

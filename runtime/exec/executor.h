@@ -85,8 +85,8 @@ class Executor {
   virtual absl::Status BroadcastState() = 0;
 
   // Enqueues a step of a prepared binding and returns its ticket: 0, 1, ...
-  virtual absl::StatusOr<int64_t> Execute(
-      int binding, absl::Span<const FeedData> feeds) = 0;
+  virtual absl::StatusOr<int64_t> Execute(int binding,
+                                          absl::Span<const FeedData> feeds) = 0;
   // Waits for the ticket's results. At most two steps may be unread.
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
   // Names the first op whose output is not finite, by running the last

@@ -107,6 +107,7 @@ void PreparedPlan::Resolve(const Arenas& arenas) {
   const int64_t bytes = plan_.arena_bytes[static_cast<int>(ArenaKind::kResult)];
   result_block_ = arenas.At(plan_.entry, {ArenaKind::kResult, 0, bytes});
   graph_.reset();
+  may_capture_ = true;
 }
 
 absl::Status PreparedPlan::EnqueueStep(const Ready& ready,

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,8 +37,8 @@ class PreparedPlan {
 
   // Enqueues all steps. `after`, if set, is called after each kernel step
   // (for the replay of a rejected step).
-  using AfterStep = std::function<absl::Status(
-      const Step&, absl::Span<void* const> outputs)>;
+  using AfterStep =
+      std::function<absl::Status(const Step&, absl::Span<void* const> outputs)>;
   absl::Status Enqueue(Communicator& communicator, const AfterStep* after);
 
   // Copies the results to ring slot `slot` behind the compute stream.
@@ -47,6 +48,8 @@ class PreparedPlan {
 
   const Executor::Times& times() const { return times_; }
   std::unique_ptr<Graph>& graph() { return graph_; }
+  // True once after each Resolve: a device without graphs is asked once.
+  bool MayCapture() { return std::exchange(may_capture_, false); }
 
  private:
   PreparedPlan(Plan plan, Device* device, ExecutorStreams* streams)
@@ -77,6 +80,7 @@ class PreparedPlan {
   std::unique_ptr<Event> copied_[kRing];
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Graph> graph_;
+  bool may_capture_ = false;
   Executor::Times times_;
 };
 
