@@ -3,12 +3,34 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace halftone {
 namespace passes {
 namespace {
+
+// A key's characters; most fit without an allocation.
+using KeyText = absl::InlinedVector<char, 96>;
+
+void Append(absl::string_view part, KeyText& key) {
+  key.insert(key.end(), part.begin(), part.end());
+}
+
+KeyText MakeKey(absl::string_view op, absl::Span<const DType> binding,
+                Layout layout) {
+  KeyText key;
+  Append(op, key);
+  Append("(", key);
+  for (size_t i = 0; i < binding.size(); ++i) {
+    if (i > 0) Append(",", key);
+    Append(Name(binding[i]), key);
+  }
+  Append(")@", key);
+  Append(Name(layout), key);
+  return key;
+}
 
 // "op(f16" of "op(f16,f32)@row_major"; the whole key if it has no type.
 absl::string_view UpToLead(absl::string_view key) {
@@ -27,7 +49,8 @@ KernelSet::KernelSet(std::string target, absl::Span<const std::string> keys)
 
 bool KernelSet::Has(absl::string_view op, absl::Span<const DType> binding,
                     Layout layout) const {
-  return keys_.contains(Key(op, binding, layout));
+  const KeyText key = MakeKey(op, binding, layout);
+  return keys_.contains(absl::string_view(key.data(), key.size()));
 }
 
 bool KernelSet::HasPattern(absl::string_view pattern) const {
@@ -50,12 +73,8 @@ std::vector<std::string> KernelSet::KeysOf(absl::string_view op) const {
 
 std::string KernelSet::Key(absl::string_view op,
                            absl::Span<const DType> binding, Layout layout) {
-  std::string key = absl::StrCat(op, "(");
-  for (size_t i = 0; i < binding.size(); ++i) {
-    absl::StrAppend(&key, i == 0 ? "" : ",", Name(binding[i]));
-  }
-  absl::StrAppend(&key, ")@", Name(layout));
-  return key;
+  const KeyText key = MakeKey(op, binding, layout);
+  return std::string(key.data(), key.size());
 }
 
 }  // namespace passes

@@ -75,7 +75,8 @@ absl::Status PassPipeline::EndPhase(Phase phase, const Program& program) const {
   return absl::OkStatus();
 }
 
-absl::Status PassPipeline::RunStep(size_t index, Program& program) {
+absl::Status PassPipeline::RunStep(size_t index, Program& program,
+                                   VerifyMemo& memo) {
   Pass& pass = *steps_[index].pass;
   const Phase phase = steps_[index].phase;
   const bool ends_phase =
@@ -95,9 +96,7 @@ absl::Status PassPipeline::RunStep(size_t index, Program& program) {
   }
   if (ends_phase) reached_ = phase;
   if (ends_phase || settings_.verify_each) {
-    VerifyOptions options;
-    options.phase = reached_;
-    const absl::Status verified = Verify(program, options);
+    const absl::Status verified = Verify(program, {reached_, &memo});
     if (!verified.ok()) {
       return CompilerBug("after pass ", pass.name(), ": ", verified.message());
     }
@@ -110,11 +109,10 @@ absl::Status PassPipeline::Run(Program& program) {
   reached_ = settings_.input;
   HT_ASSIGN_OR_RETURN(const Dumper dumper, Dumper::Make(settings_));
   HT_RETURN_IF_ERROR(dumper.Dump(0, "source", program));
-  VerifyOptions options;
-  options.phase = settings_.input;
-  HT_RETURN_IF_ERROR(Verify(program, options));
+  VerifyMemo memo;
+  HT_RETURN_IF_ERROR(Verify(program, {settings_.input, &memo}));
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const absl::Status run = RunStep(i, program);
+    const absl::Status run = RunStep(i, program, memo);
     // Also what a pass left behind that did not verify: it is wanted most.
     const absl::Status dumped =
         dumper.Dump(i + 1, steps_[i].pass->name(), program);

@@ -66,7 +66,7 @@ class PassPipeline {
     Phase phase;
     std::function<absl::Status(const Program&)> call;
   };
-  absl::Status RunStep(size_t index, Program& program);
+  absl::Status RunStep(size_t index, Program& program, VerifyMemo& memo);
   absl::Status EndPhase(Phase phase, const Program& program) const;
 
   Settings settings_;

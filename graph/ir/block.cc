@@ -9,22 +9,23 @@ namespace halftone {
 
 // ---- Values.
 
-ValueId Block::NewValue(absl::string_view name, TypeId type,
-                        Definition definition, int32_t index) {
+ValueId Block::NewValue(NameId name, TypeId type, Definition definition,
+                        int32_t index) {
+  HT_CHECK(!FindValue(name).valid(),
+           std::string(program_->name_of(name)).c_str());
   Value& value = values_.Add();
   value.id = ValueId(values_.size() - 1);
-  value.name = program_->InternName(name);
+  value.name = name;
   value.type = type;
   value.definition = definition;
   value.index = index;
-  const bool fresh = value_by_name_.try_emplace(value.name, value.id).second;
-  HT_CHECK(fresh, std::string(name).c_str());
+  value_by_name_.Set(name, value.id);
   return value.id;
 }
 
 ValueId Block::AddFeed(absl::string_view name, const TensorType& type) {
-  feeds_.push_back(
-      NewValue(name, program_->Intern(type), Definition::kFeed, -1));
+  feeds_.push_back(NewValue(program_->InternName(name), program_->Intern(type),
+                            Definition::kFeed, -1));
   return feeds_.back();
 }
 
@@ -32,8 +33,9 @@ ValueId Block::CellValue(CellId cell) {
   const auto it = value_of_cell_.find(cell.index());
   if (it != value_of_cell_.end()) return it->second;
   const Cell& c = program_->cell(cell);
-  const ValueId id = NewValue(c.name, program_->Intern(c.type),
-                              Definition::kCell, cell.index());
+  const ValueId id =
+      NewValue(program_->InternName(c.name), program_->Intern(c.type),
+               Definition::kCell, cell.index());
   value_of_cell_[cell.index()] = id;
   return id;
 }
@@ -42,8 +44,9 @@ ValueId Block::ConstantValue(ConstantId constant) {
   const auto it = value_of_constant_.find(constant.index());
   if (it != value_of_constant_.end()) return it->second;
   const Constant& c = program_->constant(constant);
-  const ValueId id = NewValue(c.name, program_->Intern(c.type),
-                              Definition::kConstant, constant.index());
+  const ValueId id =
+      NewValue(program_->InternName(c.name), program_->Intern(c.type),
+               Definition::kConstant, constant.index());
   value_of_constant_[constant.index()] = id;
   return id;
 }
@@ -65,8 +68,7 @@ absl::string_view Block::name(ValueId id) const {
 }
 
 ValueId Block::FindValue(absl::string_view name) const {
-  const auto it = value_by_name_.find(program_->FindName(name));
-  return it == value_by_name_.end() ? ValueId() : it->second;
+  return FindValue(program_->FindName(name));
 }
 
 void Block::SetType(ValueId id, const TensorType& type) {
@@ -74,7 +76,7 @@ void Block::SetType(ValueId id, const TensorType& type) {
 }
 
 void Block::ForgetName(Value& value) {
-  value_by_name_.erase(value.name);
+  value_by_name_.Erase(value.name);
   unique_values_.Release(program_->name_of(value.name));
 }
 
@@ -84,8 +86,8 @@ void Block::RenameValue(ValueId id, absl::string_view name) {
   if (interned == renamed.name) return;
   ForgetName(renamed);
   renamed.name = interned;
-  const bool fresh = value_by_name_.try_emplace(interned, id).second;
-  HT_CHECK(fresh, std::string(name).c_str());
+  HT_CHECK(!FindValue(interned).valid(), std::string(name).c_str());
+  value_by_name_.Set(interned, id);
 }
 
 void Block::EraseValue(ValueId id) {
@@ -102,36 +104,58 @@ void Block::EraseValue(ValueId id) {
 
 // ---- Ops.
 
-OpId Block::AddOp(const OpSchema* schema, absl::string_view name,
-                  absl::Span<const std::vector<ValueId>> input_slots,
-                  absl::Span<const std::vector<OutputSpec>> output_slots,
-                  AttrList attrs, Position position) {
+OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
+                  const Outputs& outputs, AttrList attrs, Position position) {
   Op& op = ops_.Add();
   op.id = OpId(ops_.size() - 1);
   op.schema = schema;
   op.attrs = std::move(attrs);
-  for (const std::vector<ValueId>& slot : input_slots) {
-    op.inputs.AppendSlot(slot);
-  }
-  op.use_indices.resize(op.inputs.all().size());
-  for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
-    AddUse(op.inputs.all()[i], op.id, i);
-  }
+  op.inputs = std::move(inputs);
+  const int num_inputs = static_cast<int>(op.inputs.all().size());
+  op.use_indices.resize(num_inputs);
+  for (int i = 0; i < num_inputs; ++i) AddUse(op.inputs.all()[i], op.id, i);
   int result = 0;
-  for (const std::vector<OutputSpec>& slot : output_slots) {
-    absl::InlinedVector<ValueId, 4> values;
-    for (const OutputSpec& output : slot) {
-      if (name.empty()) name = output.name;
-      values.push_back(NewValue(output.name, program_->Intern(output.type),
-                                Definition::kOp, op.id.index()));
-      value(values.back()).result = result++;
+  for (int s = 0; s < outputs.slots(); ++s) {
+    for (const OutputSpec& output : outputs.slot(s)) {
+      const ValueId made =
+          NewValue(output.name, output.type, Definition::kOp, op.id.index());
+      value(made).result = result++;
+      op.outputs.Add(made);
     }
-    op.outputs.AppendSlot(values);
+    op.outputs.EndSlot();
   }
-  op.name = program_->InternName(UniqueOpName(name.empty() ? "op" : name));
-  op_by_name_[op.name] = op.id;
+  if (!name.valid()) {
+    name = result > 0 ? outputs.all()[0].name : program_->InternName("op");
+  }
+  op.name = UniqueOpName(name);
+  op_by_name_.Set(op.name, op.id);
+  ++counts_[schema];
   Link(op, position);
   return op.id;
+}
+
+OpId Block::CopyOp(const Op& op, const Block& from,
+                   absl::FunctionRef<ValueId(ValueId)> input) {
+  SlotValues inputs;
+  for (int s = 0; s < op.inputs.slots(); ++s) {
+    for (ValueId value : op.inputs.slot(s)) inputs.Add(input(value));
+    inputs.EndSlot();
+  }
+  Outputs outputs;
+  for (int s = 0; s < op.outputs.slots(); ++s) {
+    for (ValueId value : op.outputs.slot(s)) {
+      outputs.Add({from.value(value).name, from.value(value).type});
+    }
+    outputs.EndSlot();
+  }
+  const OpId id =
+      AddOp(op.schema, op.name, std::move(inputs), outputs, op.attrs, End());
+  Op& copy = ops_[id.index()];
+  copy.role = op.role;
+  copy.decision = op.decision;
+  copy.origins = op.origins;
+  copy.line = op.line;
+  return id;
 }
 
 void Block::EraseOp(OpId id) {
@@ -147,7 +171,8 @@ void Block::EraseOp(OpId id) {
     ForgetName(value(output));
     value(output).erased = true;
   }
-  op_by_name_.erase(gone.name);
+  --counts_[gone.schema];
+  op_by_name_.Erase(gone.name);
   unique_ops_.Release(program_->name_of(gone.name));
   Unlink(gone);
   gone.erased = true;
@@ -169,8 +194,7 @@ absl::string_view Block::name(const Op& op) const {
 }
 
 OpId Block::FindOp(absl::string_view name) const {
-  const auto it = op_by_name_.find(program_->FindName(name));
-  return it == op_by_name_.end() ? OpId() : it->second;
+  return FindOp(program_->FindName(name));
 }
 
 std::vector<OpId> Block::ops() const {
@@ -178,6 +202,18 @@ std::vector<OpId> Block::ops() const {
   order.reserve(live_ops_);
   for (OpId id = first_; id.valid(); id = op(id).next) order.push_back(id);
   return order;
+}
+
+std::vector<OpId> Block::OpsOf(const OpSchema* schema) const {
+  std::vector<OpId> found;
+  size_t left = CountOf(schema);
+  found.reserve(left);
+  for (OpId id = first_; left > 0 && id.valid(); id = op(id).next) {
+    if (op(id).schema != schema) continue;
+    found.push_back(id);
+    --left;
+  }
+  return found;
 }
 
 std::vector<int32_t> Block::Numbering() const {
@@ -194,9 +230,16 @@ std::string Block::UniqueValueName(absl::string_view base) const {
       base, [this](absl::string_view name) { return FindValue(name).valid(); });
 }
 
-std::string Block::UniqueOpName(absl::string_view base) const {
-  return unique_ops_.Find(
-      base, [this](absl::string_view name) { return FindOp(name).valid(); });
+NameId Block::UniqueValueName(NameId base) const {
+  if (!FindValue(base).valid()) return base;
+  return program_->InternName(UniqueValueName(program_->name_of(base)));
+}
+
+NameId Block::UniqueOpName(NameId base) const {
+  if (!FindOp(base).valid()) return base;
+  return program_->InternName(unique_ops_.Find(
+      program_->name_of(base),
+      [this](absl::string_view name) { return FindOp(name).valid(); }));
 }
 
 void Block::Link(Op& op, Position position) {

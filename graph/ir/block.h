@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/ir/chunked_vector.h"
 #include "graph/ir/ids.h"
+#include "graph/ir/name_map.h"
 #include "graph/ir/op.h"
 #include "graph/ir/type.h"
 #include "graph/ir/unique_names.h"
@@ -47,6 +49,7 @@ class Block {
   absl::string_view name(ValueId id) const;
   // The live value of that name, or an invalid id.
   ValueId FindValue(absl::string_view name) const;
+  ValueId FindValue(NameId name) const { return value_by_name_.Find(name); }
   // Changes the stored type (a pass that knows what it does; the verifier
   // checks it against the schema afterwards).
   void SetType(ValueId id, const TensorType& type);
@@ -63,18 +66,22 @@ class Block {
 
   // Adds an op with its input slots (schema order) and one output value per
   // given name and type. Schema rules are not checked here: builders
-  // (graph/schema/op_builder.h) infer, the verifier proves. An empty op name
-  // takes the first output's. An op name already in use gets the suffix
+  // (graph/schema/op_builder.h) infer, the verifier proves. An invalid op
+  // name takes the first output's. An op name already in use gets the suffix
   // ".<n>"; a value name already in use is a bug of the caller: use
   // UniqueValueName.
   struct OutputSpec {
-    absl::string_view name;
-    TensorType type;
+    NameId name;
+    TypeId type;
   };
-  OpId AddOp(const OpSchema* schema, absl::string_view name,
-             absl::Span<const std::vector<ValueId>> input_slots,
-             absl::Span<const std::vector<OutputSpec>> output_slots,
-             AttrList attrs, Position position);
+  using Outputs = Slots<OutputSpec>;
+  OpId AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
+             const Outputs& outputs, AttrList attrs, Position position);
+  // Adds a copy of an op of another block of the same program, body left out,
+  // at the end: under its name and its outputs', on the inputs that `input`
+  // gives for its own.
+  OpId CopyOp(const Op& op, const Block& from,
+              absl::FunctionRef<ValueId(ValueId)> input);
   // Removes an op whose outputs have no readers left (checked). The erased
   // record keeps `next`, so that a walk can go on from it.
   void EraseOp(OpId id);
@@ -86,9 +93,17 @@ class Block {
   const Op& op(OpId id) const { return ops_[id.index()]; }
   absl::string_view name(const Op& op) const;
   OpId FindOp(absl::string_view name) const;
+  OpId FindOp(NameId name) const { return op_by_name_.Find(name); }
   OpId first() const { return first_; }
   OpId last() const { return last_; }
   int num_ops() const { return live_ops_; }
+  // How many of them have the schema.
+  int CountOf(const OpSchema* schema) const {
+    const auto it = counts_.find(schema);
+    return it == counts_.end() ? 0 : it->second;
+  }
+  // Those, in order.
+  std::vector<OpId> OpsOf(const OpSchema* schema) const;
   // Ids are below these, erased ones included: sizes for side tables.
   int op_limit() const { return ops_.size(); }
   int value_limit() const { return values_.size(); }
@@ -97,6 +112,9 @@ class Block {
   std::vector<OpId> ops() const;
 
   // ---- Edits. Use lists follow.
+  // Makes the op one of another schema with the same slots (a pass that knows
+  // what it does; the verifier checks).
+  void SetSchema(OpId op, const OpSchema* schema);
   void SetInput(OpId op, int position, ValueId value);
   // All readers of `from` read `to`; commits and results too if the block is
   // an entry's, body_results if it is a fusion's body. O(readers + commits +
@@ -115,7 +133,8 @@ class Block {
 
   // `base`, or base.1, base.2 ... : no live value has that name.
   std::string UniqueValueName(absl::string_view base) const;
-  std::string UniqueOpName(absl::string_view base) const;
+  NameId UniqueValueName(NameId base) const;
+  NameId UniqueOpName(NameId base) const;
 
   // ---- Results of a fusion's body; unused in entries.
   std::vector<ValueId>& body_results() { return body_results_; }
@@ -126,7 +145,7 @@ class Block {
 
  private:
   friend class Entry;
-  ValueId NewValue(absl::string_view name, TypeId type, Definition definition,
+  ValueId NewValue(NameId name, TypeId type, Definition definition,
                    int32_t index);
   void Link(Op& op, Position position);
   void Unlink(Op& op);
@@ -144,9 +163,10 @@ class Block {
   ChunkedVector<Value> values_;
   OpId first_, last_;
   int live_ops_ = 0;
+  absl::flat_hash_map<const OpSchema*, int32_t> counts_;  // of live ops
   std::vector<ValueId> feeds_;
-  absl::flat_hash_map<NameId, ValueId> value_by_name_;
-  absl::flat_hash_map<NameId, OpId> op_by_name_;
+  NameMap<ValueId> value_by_name_;
+  NameMap<OpId> op_by_name_;
   mutable UniqueNames unique_values_, unique_ops_;
   absl::flat_hash_map<int32_t, ValueId> value_of_cell_;
   absl::flat_hash_map<int32_t, ValueId> value_of_constant_;

@@ -2,6 +2,7 @@
 #ifndef HALFTONE_GRAPH_IR_BLOCK_CHECKS_H_
 #define HALFTONE_GRAPH_IR_BLOCK_CHECKS_H_
 
+#include <map>
 #include <string>
 
 #include "graph/ir/block.h"
@@ -25,9 +26,11 @@ inline std::string Inconsistency(const Block& block) {
   if (count != block.num_ops() || previous != block.last()) return "count";
   // Names, definitions and uses, seen from the ops.
   int64_t reads = 0;
+  std::map<const OpSchema*, int> counts;
   for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
     const Op& op = block.op(id);
     if (block.FindOp(block.name(op)) != id) return "name" + at(op);
+    ++counts[op.schema];
     const auto inputs = op.inputs.all();
     for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
       const Value& value = block.value(inputs[i]);
@@ -45,6 +48,9 @@ inline std::string Inconsistency(const Block& block) {
         return "definition" + at(op);
       }
     }
+  }
+  for (const auto& [schema, n] : counts) {
+    if (block.CountOf(schema) != n) return "count of a schema";
   }
   // Values.
   for (int i = 0; i < block.value_limit(); ++i) {

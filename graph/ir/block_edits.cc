@@ -24,6 +24,12 @@ void Block::DropUse(OpId reader, int position) {
   read.uses.pop_back();
 }
 
+void Block::SetSchema(OpId id, const OpSchema* schema) {
+  --counts_[op(id).schema];
+  ++counts_[schema];
+  op(id).schema = schema;
+}
+
 void Block::SetInput(OpId id, int position, ValueId value) {
   Op& reader = op(id);
   if (reader.inputs.values_[position] == value) return;
@@ -104,7 +110,8 @@ void Block::RenumberResults(const Op& op, int from) {
 ValueId Block::AddOutput(OpId id, int slot, absl::string_view name,
                          const TensorType& type) {
   const ValueId output =
-      NewValue(name, program_->Intern(type), Definition::kOp, id.index());
+      NewValue(program_->InternName(name), program_->Intern(type),
+               Definition::kOp, id.index());
   InsertResult(op(id), slot, output);
   return output;
 }

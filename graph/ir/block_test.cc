@@ -32,12 +32,17 @@ class BlockTest : public ::testing::Test {
   OpId Add(absl::string_view name, std::vector<std::vector<ValueId>> inputs,
            std::vector<std::vector<std::string>> outputs,
            Block::Position position = Block::End()) {
-    std::vector<std::vector<Block::OutputSpec>> specs;
+    SlotValues values;
+    for (const auto& slot : inputs) values.AddSlot(slot);
+    Block::Outputs specs;
     for (const auto& slot : outputs) {
-      specs.emplace_back();
-      for (const auto& out : slot) specs.back().push_back({out, F32({2})});
+      for (const auto& out : slot) {
+        specs.Add({program_.InternName(out), program_.Intern(F32({2}))});
+      }
+      specs.EndSlot();
     }
-    return block_.AddOp(nullptr, name, inputs, specs, {}, position);
+    const NameId interned = name.empty() ? NameId() : program_.InternName(name);
+    return block_.AddOp(nullptr, interned, values, specs, {}, position);
   }
   ValueId Out(OpId op, int i = 0) { return block_.op(op).outputs.all()[i]; }
 
@@ -136,7 +141,8 @@ TEST_F(BlockTest, NamesOfOps) {
   block_.EraseOp(block_.FindOp("h.1"));
   Add("h", {}, {{"k"}});
   EXPECT_TRUE(block_.FindOp("h.1").valid());
-  EXPECT_EQ(block_.UniqueOpName("h"), "h.3");
+  EXPECT_EQ(program_.name_of(block_.UniqueOpName(program_.InternName("h"))),
+            "h.3");
   EXPECT_EQ(block_.UniqueValueName("h"), "h.1");
   EXPECT_EQ(block_.UniqueValueName("new"), "new");
 }

@@ -8,12 +8,14 @@ constexpr size_t kChunkBytes = 16 << 10;
 }  // namespace
 
 NameId NameTable::Intern(absl::string_view name) {
-  const auto it = ids_.find(name);
-  if (it != ids_.end()) return *it;
-  const NameId id(static_cast<int32_t>(names_.size()));
-  names_.Add() = Store(name);
-  ids_.insert(id);
-  return id;
+  const auto it = ids_.lazy_emplace(name, [&](const auto& construct) {
+    const NameId id(names_.size());
+    Entry& entry = names_.Add();
+    entry.text = Store(name);
+    entry.hash = ids_.hash_function()(name);
+    construct(id);
+  });
+  return *it;
 }
 
 NameId NameTable::Find(absl::string_view name) const {

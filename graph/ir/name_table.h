@@ -14,7 +14,7 @@
 
 namespace halftone {
 
-// About 25 bytes a name beside its characters. Names are never removed and
+// About 35 bytes a name beside its characters. Names are never removed and
 // never move.
 class NameTable {
  public:
@@ -25,10 +25,16 @@ class NameTable {
   NameId Intern(absl::string_view name);
   // An invalid id if the name was never interned.
   NameId Find(absl::string_view name) const;
-  absl::string_view name(NameId id) const { return names_[id.index()]; }
+  absl::string_view name(NameId id) const { return names_[id.index()].text; }
+  int32_t size() const { return names_.size(); }
 
  private:
-  using Names = ChunkedVector<absl::string_view>;
+  // With its hash, so that the set grows without reading the characters.
+  struct Entry {
+    absl::string_view text;
+    size_t hash = 0;
+  };
+  using Names = ChunkedVector<Entry>;
   // The set holds ids alone and looks their strings up.
   struct Hash {
     using is_transparent = void;
@@ -36,13 +42,15 @@ class NameTable {
     size_t operator()(absl::string_view s) const {
       return absl::Hash<absl::string_view>()(s);
     }
-    size_t operator()(NameId id) const { return (*this)((*names)[id.index()]); }
+    size_t operator()(NameId id) const { return (*names)[id.index()].hash; }
   };
   struct Equal {
     using is_transparent = void;
     const Names* names;
     absl::string_view View(absl::string_view s) const { return s; }
-    absl::string_view View(NameId id) const { return (*names)[id.index()]; }
+    absl::string_view View(NameId id) const {
+      return (*names)[id.index()].text;
+    }
     template <typename A, typename B>
     bool operator()(const A& a, const B& b) const {
       return View(a) == View(b);

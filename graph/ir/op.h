@@ -4,6 +4,7 @@
 #define HALFTONE_GRAPH_IR_OP_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 
 #include "absl/container/inlined_vector.h"
@@ -17,15 +18,21 @@ namespace halftone {
 class Block;
 class OpSchema;
 
-// The values of an op's slots, in the schema's slot order: slot s holds
-// values [end(s-1), end(s)). An absent optional slot is empty.
-class SlotValues {
+// What an op's slots hold, in the schema's slot order: slot s holds items
+// [end(s-1), end(s)). An absent optional slot is empty.
+template <typename T>
+class Slots {
  public:
-  absl::Span<const ValueId> all() const { return values_; }
+  Slots() = default;
+  Slots(std::initializer_list<std::initializer_list<T>> slots) {
+    for (const std::initializer_list<T>& slot : slots) AddSlot(slot);
+  }
+  absl::Span<const T> all() const { return values_; }
+  absl::Span<const int32_t> ends() const { return ends_; }
   int slots() const { return static_cast<int>(ends_.size()); }
   int begin(int slot) const { return slot == 0 ? 0 : ends_[slot - 1]; }
   int end(int slot) const { return ends_[slot]; }
-  absl::Span<const ValueId> slot(int s) const {
+  absl::Span<const T> slot(int s) const {
     return all().subspan(begin(s), end(s) - begin(s));
   }
   bool has(int s) const { return begin(s) < end(s); }
@@ -41,37 +48,43 @@ class SlotValues {
     values_.shrink_to_fit();
     ends_.shrink_to_fit();
   }
-  // Appends the next slot.
-  void AppendSlot(absl::Span<const ValueId> values) {
-    values_.insert(values_.end(), values.begin(), values.end());
-    ends_.push_back(static_cast<int32_t>(values_.size()));
+  // Appends an item to the slot that EndSlot ends.
+  void Add(T item) { values_.push_back(item); }
+  void EndSlot() { ends_.push_back(static_cast<int32_t>(values_.size())); }
+  template <typename Items>
+  void AddSlot(const Items& items) {
+    values_.insert(values_.end(), items.begin(), items.end());
+    EndSlot();
   }
 
  private:
   friend class Block;
-  absl::InlinedVector<ValueId, 4> values_;
+  absl::InlinedVector<T, 4> values_;
   absl::InlinedVector<int32_t, 4> ends_;
 };
+using SlotValues = Slots<ValueId>;
 
+// What walks over a program look at comes first: with a million ops, a cache
+// line is a cost.
 struct Op {
   OpId id;
-  const OpSchema* schema = nullptr;
   NameId name;
-  SlotValues inputs;
-  SlotValues outputs;
-  AttrList attrs;
-  Role role = Role::kForward;
-  bool erased = false;
-  Decision decision;
-  // Names of the ops that this one replaced or was made for (frozen names).
-  absl::InlinedVector<NameId, 2> origins;
+  const OpSchema* schema = nullptr;
+  OpId previous, next;  // order in the block
   // Line in the model file; 0 if a pass made it.
   int32_t line = 0;
-  // A fusion's closed body; null for every other op.
-  std::unique_ptr<Block> body;
-  OpId previous, next;  // order in the block
+  Role role = Role::kForward;
+  bool erased = false;
+  SlotValues inputs;
+  SlotValues outputs;
+  Decision decision;
   // Where each input stands in its value's `uses`; the block's own.
   absl::InlinedVector<int32_t, 4> use_indices;
+  AttrList attrs;
+  // Names of the ops that this one replaced or was made for (frozen names).
+  absl::InlinedVector<NameId, 2> origins;
+  // A fusion's closed body; null for every other op.
+  std::unique_ptr<Block> body;
 
   // One value of a slot that holds exactly one.
   ValueId in(int slot) const { return inputs.slot(slot)[0]; }

@@ -15,6 +15,7 @@
 #include "graph/ir/ids.h"
 #include "graph/ir/name_table.h"
 #include "graph/ir/type.h"
+#include "graph/ir/type_memo.h"
 
 namespace halftone {
 
@@ -142,6 +143,7 @@ class Program {
   // ---- Types and names (interned, never removed).
   TypeId Intern(const TensorType& type);
   const TensorType& type(TypeId id) const { return types_[id.index()]; }
+  TypeMemo& inferred_types() { return inferred_types_; }
   NameId InternName(absl::string_view name) { return names_.Intern(name); }
   // Invalid if the name was never interned.
   NameId FindName(absl::string_view name) const { return names_.Find(name); }
@@ -175,6 +177,7 @@ class Program {
   std::vector<std::string> symbols_;
   std::deque<TensorType> types_;
   absl::flat_hash_map<TensorType, TypeId> type_ids_;
+  TypeMemo inferred_types_;
   NameTable names_;
   std::deque<Cell> cells_;
   absl::flat_hash_map<std::string, CellId> cell_by_name_;

@@ -38,8 +38,11 @@ void AddChain(Block& block, ValueId x, int n) {
   for (int i = 0; i < n; ++i) {
     const std::string name = absl::StrCat("layer.", i);
     const std::string out = name + ".out";
-    const OpId op = block.AddOp(nullptr, name, {{last}, {x}},
-                                {{{out, Scalar()}}}, {}, Block::End());
+    Program& program = block.program();
+    const OpId op =
+        block.AddOp(nullptr, program.InternName(name), {{last}, {x}},
+                    {{{program.InternName(out), program.Intern(Scalar())}}}, {},
+                    Block::End());
     last = block.op(op).out(0);
   }
 }
@@ -77,8 +80,9 @@ TEST(ScaleTest, ManyOpsOfOneName) {
   Program program;
   Block& block = program.AddEntry("train").block();
   for (int i = 0; i < kOps / 5; ++i) {
-    const std::string out = block.UniqueValueName("h");
-    block.AddOp(nullptr, "relu", {}, {{{out, Scalar()}}}, {}, Block::End());
+    const NameId out = block.UniqueValueName(program.InternName("h"));
+    block.AddOp(nullptr, program.InternName("relu"), {},
+                {{{out, program.Intern(Scalar())}}}, {}, Block::End());
   }
   EXPECT_TRUE(block.FindOp(absl::StrCat("relu.", kOps / 5 - 1)).valid());
 }

@@ -77,7 +77,7 @@ absl::InlinedVector<DType, 4> TypeBinding(const Block& block, const Op& op) {
   const auto bind = [&](absl::Span<const Slot> slots,
                         const SlotValues& values) {
     for (int s = 0; s < values.slots(); ++s) {
-      const int var = schema.FindTypeVar(slots[s].type);
+      const int var = slots[s].type_var;
       if (var < 0 || slots[s].shape_only() || slots[s].mixed()) continue;
       if (!values.has(s) || binding[var] != DType::kInvalid) continue;
       binding[var] = block.dtype(values.slot(s)[0]);

@@ -102,13 +102,15 @@ TEST_F(CheckTypesTest, TheAttributeDecidesACastsOutput) {
 
 TEST_F(CheckTypesTest, ArityAndAttributes) {
   const OpSchema* matmul = Ops().Find("matmul");
-  const Block::OutputSpec out = {"o", MakeType(DType::kF16, {batch_, 3})};
-  const OpId slots =
-      block_.AddOp(matmul, "a", {{x_}}, {{out}, {}}, {}, Block::End());
+  const Block::OutputSpec out = {
+      program_.InternName("o"),
+      program_.Intern(MakeType(DType::kF16, {batch_, 3}))};
+  const OpId slots = block_.AddOp(matmul, program_.InternName("a"), {{x_}},
+                                  {{out}, {}}, {}, Block::End());
   EXPECT_EQ(ErrorOf(block_.op(slots)),
             "m.pbtxt: a (matmul): expected 3 slots, found 1");
-  const OpId none =
-      block_.AddOp(matmul, "b", {{x_}, {}, {}}, {{}, {}}, {}, Block::End());
+  const OpId none = block_.AddOp(matmul, program_.InternName("b"),
+                                 {{x_}, {}, {}}, {{}, {}}, {}, Block::End());
   EXPECT_EQ(ErrorOf(block_.op(none)),
             "m.pbtxt: b (matmul): slot Y: expected one value, found nothing; "
             "give it ([K,N])");
@@ -116,7 +118,7 @@ TEST_F(CheckTypesTest, ArityAndAttributes) {
   EXPECT_EQ(ErrorOf(block_.op(none)),
             "m.pbtxt: b (matmul): slot Out: expected one value, found "
             "nothing; give it ([M,N])");
-  block_.AddOutput(none, 0, "p", out.type);
+  block_.AddOutput(none, 0, "p", program_.type(out.type));
   EXPECT_EQ(ErrorOf(block_.op(none)), "ok");
   block_.op(none).attrs = {{1, AttrValue(true)}};
   EXPECT_EQ(ErrorOf(block_.op(none)),

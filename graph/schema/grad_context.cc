@@ -96,10 +96,13 @@ std::string GradContext::GradName(absl::string_view slot, int i) const {
 
 absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder builder,
                                   int i) {
-  builder.FirstOut(GradName(slot, i));
+  Program& program = block_->program();
+  const ValueId input = Input(slot, i);
+  builder.FirstOut(block_->UniqueValueName(
+      program.InternName(absl::StrCat(block_->name(input), ".grad"))));
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
   const ValueId gradient = block_->op(made).outputs.all()[0];
-  const TensorType& expected = type(Input(slot, i));
+  const TensorType& expected = type(input);
   const TensorType& found = type(gradient);
   if (expected.dims != found.dims) {
     const auto& symbols = block_->program().symbols();

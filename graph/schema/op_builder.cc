@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/schema/attr_coercion.h"
-#include "graph/schema/infer_context.h"
+#include "graph/schema/op_draft.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/place.h"
 #include "graph/schema/type_rules.h"
@@ -23,44 +22,58 @@ std::vector<std::string> NamesOf(const Items& items) {
   return names;
 }
 
-template <typename T>
-std::vector<T>& ItemsOf(
-    std::vector<std::pair<std::string, std::vector<T>>>& slots,
-    absl::string_view slot) {
-  for (auto& [name, items] : slots) {
-    if (name == slot) return items;
-  }
-  slots.emplace_back(std::string(slot), std::vector<T>());
-  return slots.back().second;
-}
-
 absl::Status UnknownOp(absl::string_view type) {
   std::vector<std::string> names = Ops().Names();
   for (const auto& alias : Ops().Aliases()) names.push_back(alias.first);
   return ModelError("unknown op ", type, NearestHint(type, names));
 }
 
+absl::Status UnknownSlot(absl::string_view kind, absl::string_view name,
+                         absl::Span<const Slot> slots) {
+  return ModelError("no ", kind, " slot ", name,
+                    NearestHint(name, NamesOf(slots)));
+}
+
+// What was given slot by slot, in any order, into the schema's order.
+template <typename Items>
+void SortBySlot(Items& items) {
+  const auto by_slot = [](const auto& a, const auto& b) {
+    return a.slot < b.slot;
+  };
+  if (std::is_sorted(items.begin(), items.end(), by_slot)) return;
+  std::stable_sort(items.begin(), items.end(), by_slot);
+}
+
 }  // namespace
 
 OpBuilder::OpBuilder(Block* block, absl::string_view op_type)
-    : block_(block), type_(op_type), schema_(Ops().Find(op_type)) {
-  if (schema_ != nullptr) type_ = schema_->name();
+    : block_(block), schema_(Ops().Find(op_type)) {
+  if (schema_ == nullptr) unknown_ = std::string(op_type);
+}
+
+void OpBuilder::Refuse(absl::Status status) {
+  if (wrong_.ok()) wrong_ = std::move(status);
 }
 
 OpBuilder& OpBuilder::Name(absl::string_view name) {
-  name_ = std::string(name);
+  return Name(name.empty() ? NameId() : block_->program().InternName(name));
+}
+
+OpBuilder& OpBuilder::Name(NameId name) {
+  name_ = name;
   return *this;
 }
 
 OpBuilder& OpBuilder::In(absl::string_view slot, ValueId value) {
-  if (value.valid()) ItemsOf(inputs_, slot).push_back(value);
-  return *this;
+  return value.valid() ? In(slot, absl::Span<const ValueId>(&value, 1)) : *this;
 }
 
 OpBuilder& OpBuilder::In(absl::string_view slot,
                          absl::Span<const ValueId> values) {
-  std::vector<ValueId>& items = ItemsOf(inputs_, slot);
-  items.insert(items.end(), values.begin(), values.end());
+  if (schema_ == nullptr) return *this;
+  const int index = schema_->FindInput(slot);
+  if (index < 0) Refuse(UnknownSlot("input", slot, schema_->inputs()));
+  for (ValueId value : values) inputs_.push_back({index, value});
   return *this;
 }
 
@@ -70,13 +83,30 @@ OpBuilder& OpBuilder::In(absl::string_view slot,
 }
 
 OpBuilder& OpBuilder::Attr(absl::string_view name, AttrValue value) {
-  for (auto& [known, old] : attrs_) {
-    if (known == name) {
-      old = std::move(value);
-      return *this;
-    }
+  if (schema_ == nullptr) return *this;
+  const int index = schema_->FindAttr(name);
+  if (index < 0) {
+    Refuse(ModelError("no attribute ", name,
+                      NearestHint(name, NamesOf(schema_->attrs()))));
+    return *this;
   }
-  attrs_.emplace_back(std::string(name), std::move(value));
+  const AttrKind found = KindOf(value);
+  const AttrKind kind = KindOf(schema_->attrs()[index].default_value);
+  std::optional<AttrValue> coerced = CoerceAttr(std::move(value), kind);
+  if (!coerced.has_value()) {
+    Refuse(ModelError("attribute ", name, ": expected ", halftone::Name(kind),
+                      ", found ", halftone::Name(found), "; write it as ",
+                      halftone::Name(kind)));
+    return *this;
+  }
+  const auto at = std::lower_bound(
+      attrs_.begin(), attrs_.end(), index,
+      [](const auto& attr, int wanted) { return attr.first < wanted; });
+  if (at != attrs_.end() && at->first == index) {
+    at->second = *std::move(coerced);
+  } else {
+    attrs_.emplace(at, static_cast<int16_t>(index), *std::move(coerced));
+  }
   return *this;
 }
 
@@ -90,21 +120,35 @@ OpBuilder& OpBuilder::AttrsOf(const Op& from) {
 }
 
 OpBuilder& OpBuilder::Out(absl::string_view slot, absl::string_view name) {
-  ItemsOf(outputs_, slot).emplace_back(name);
+  return Out(slot, block_->program().InternName(name));
+}
+
+OpBuilder& OpBuilder::Out(absl::string_view slot, NameId name) {
+  const int index = schema_ == nullptr ? -1 : schema_->FindOutput(slot);
+  if (schema_ != nullptr && index < 0) {
+    Refuse(UnknownSlot("output", slot, schema_->outputs()));
+  }
+  outputs_.push_back({index, name});
   return *this;
 }
 
 OpBuilder& OpBuilder::Out(absl::string_view slot, absl::string_view name,
                           const TensorType& type) {
-  mixed_types_.emplace_back(std::string(slot), type);
-  return Out(slot, name);
+  Out(slot, name);
+  mixed_types_.emplace_back(outputs_.back().slot, type);
+  return *this;
 }
 
 OpBuilder& OpBuilder::FirstOut(absl::string_view name) {
+  return FirstOut(block_->program().InternName(name));
+}
+
+OpBuilder& OpBuilder::FirstOut(NameId name) {
   if (schema_ == nullptr) return *this;
-  std::vector<std::string>& names =
-      ItemsOf(outputs_, schema_->outputs()[0].name);
-  if (names.empty()) names.emplace_back(name);
+  for (const Given<NameId>& output : outputs_) {
+    if (output.slot == 0) return *this;
+  }
+  outputs_.push_back({0, name});
   return *this;
 }
 
@@ -124,7 +168,7 @@ OpBuilder& OpBuilder::Role(halftone::Role role) {
 }
 
 OpBuilder& OpBuilder::Why(halftone::Decision decision) {
-  decision_ = decision;
+  decision_ = std::move(decision);
   return *this;
 }
 
@@ -138,221 +182,159 @@ OpBuilder& OpBuilder::Line(int line) {
   return *this;
 }
 
-// What is known of the op so far, by slot in the schema's order.
-struct OpBuilder::Draft {
-  std::string op_name;
-  std::vector<std::vector<ValueId>> inputs;
-  AttrList attrs;
-  std::vector<std::vector<std::string>> outputs;
-  // All of `outputs`: an update has one for every parameter and slot.
-  absl::flat_hash_set<std::string> output_names;
-  SlotTypes output_types;
-};
-
 absl::StatusOr<OpId> OpBuilder::Build() {
   Draft draft;
-  const absl::Status status =
-      schema_ == nullptr ? UnknownOp(type_) : Complete(draft);
+  const absl::Status status = Complete(draft);
   if (status.ok()) return AddTo(draft);
-  std::string label = draft.op_name.empty() ? name_ : draft.op_name;
-  for (const auto& [slot, names] : outputs_) {
-    if (label.empty() && !names.empty()) label = names[0];
-  }
-  return AtOp(status, block_->program(), line_, label, type_);
+  return AtOp(status, block_->program(), line_, Label(draft),
+              schema_ == nullptr ? unknown_ : schema_->name());
 }
 
-absl::Status OpBuilder::Complete(Draft& draft) const {
+std::string OpBuilder::Label(const Draft& draft) const {
+  const NameId name = draft.op_name.valid() ? draft.op_name
+                      : name_.valid()       ? name_
+                      : !outputs_.empty()   ? outputs_[0].item
+                                            : NameId();
+  return name.valid() ? std::string(block_->program().name_of(name)) : "";
+}
+
+absl::Status OpBuilder::Complete(Draft& draft) {
+  if (schema_ == nullptr) return UnknownOp(unknown_);
+  HT_RETURN_IF_ERROR(wrong_);
   HT_RETURN_IF_ERROR(GatherInputs(draft));
-  HT_RETURN_IF_ERROR(GatherAttrs(draft));
-  HT_RETURN_IF_ERROR(GatherOutputs(draft));
+  HT_RETURN_IF_ERROR(CheckAttrs(*schema_, attrs_));
   HT_RETURN_IF_ERROR(NameOutputs(draft));
   HT_RETURN_IF_ERROR(FillImplicit(draft));
-  return InferOutputs(draft);
+  return FindOutputTypes(draft);
 }
 
-absl::Status OpBuilder::GatherInputs(Draft& draft) const {
-  draft.inputs.resize(schema_->inputs().size());
-  for (const auto& [name, values] : inputs_) {
-    const int slot = schema_->FindInput(name);
-    if (slot < 0) {
-      return ModelError("no input slot ", name,
-                        NearestHint(name, NamesOf(schema_->inputs())));
-    }
-    for (ValueId value : values) {
+absl::Status OpBuilder::GatherInputs(Draft& draft) {
+  SortBySlot(inputs_);
+  const int slots = static_cast<int>(schema_->inputs().size());
+  absl::InlinedVector<int, 8> counts(slots);
+  auto given = inputs_.begin();
+  for (int s = 0; s < slots; ++s) {
+    for (; given != inputs_.end() && given->slot == s; ++given) {
+      const ValueId value = given->item;
       if (!value.valid() || value.index() >= block_->value_limit() ||
           block_->value(value).erased) {
-        return CompilerBug("slot ", name, ": expected a value of this block");
+        return CompilerBug("slot ", schema_->inputs()[s].name,
+                           ": expected a value of this block");
       }
+      draft.inputs.Add(value);
+      ++counts[s];
     }
-    draft.inputs[slot] = values;
-  }
-  std::vector<int> counts;
-  for (size_t s = 0; s < draft.inputs.size(); ++s) {
-    const bool implicit = !schema_->inputs()[s].implicit.empty();
-    const int n = static_cast<int>(draft.inputs[s].size());
-    counts.push_back(implicit && n == 0 ? 1 : n);
+    draft.inputs.EndSlot();
+    if (counts[s] == 0 && !schema_->inputs()[s].implicit.empty()) counts[s] = 1;
   }
   return CheckArity(schema_->inputs(), counts);
 }
 
-absl::Status OpBuilder::GatherAttrs(Draft& draft) const {
-  for (const auto& [name, value] : attrs_) {
-    const int index = schema_->FindAttr(name);
-    if (index < 0) {
-      return ModelError("no attribute ", name,
-                        NearestHint(name, NamesOf(schema_->attrs())));
-    }
-    const AttrKind kind = KindOf(schema_->attrs()[index].default_value);
-    std::optional<AttrValue> coerced = CoerceAttr(value, kind);
-    if (!coerced.has_value()) {
-      return ModelError("attribute ", name, ": expected ", halftone::Name(kind),
-                        ", found ", halftone::Name(KindOf(value)),
-                        "; write it as ", halftone::Name(kind));
-    }
-    draft.attrs.emplace_back(static_cast<int16_t>(index), *std::move(coerced));
-  }
-  std::sort(draft.attrs.begin(), draft.attrs.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  return CheckAttrs(*schema_, draft.attrs);
-}
-
-absl::Status OpBuilder::GatherOutputs(Draft& draft) const {
-  draft.outputs.resize(schema_->outputs().size());
-  for (const auto& [name, names] : outputs_) {
-    const int slot = schema_->FindOutput(name);
-    if (slot < 0) {
-      return ModelError("no output slot ", name,
-                        NearestHint(name, NamesOf(schema_->outputs())));
-    }
-    if (names.size() > 1 && !schema_->outputs()[slot].list()) {
-      return ModelError("slot ", name, ": expected one name, found ",
-                        names.size(), "; this slot is no list");
-    }
-    draft.outputs[slot] = names;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status OpBuilder::FreeName(absl::string_view slot, const Draft& draft,
-                                 std::string* name) const {
-  const auto taken_here = [&draft](absl::string_view candidate) {
-    return draft.output_names.contains(candidate);
-  };
+absl::Status OpBuilder::FreeName(int slot, const Draft& draft,
+                                 NameId* name) const {
   const ValueId other = block_->FindValue(*name);
-  if (!other.valid() && !taken_here(*name)) return absl::OkStatus();
+  if (!other.valid() && !draft.output_names.Has(*name)) {
+    return absl::OkStatus();
+  }
+  Program& program = block_->program();
+  const absl::string_view text = program.name_of(*name);
   if (unique_) {
-    std::string base = *name;
-    *name = block_->UniqueValueName(base);
-    for (int n = 1; taken_here(*name); ++n) {
-      *name = block_->UniqueValueName(absl::StrCat(base, ".", n));
+    *name = block_->UniqueValueName(*name);
+    for (int n = 1; draft.output_names.Has(*name); ++n) {
+      *name = block_->UniqueValueName(
+          program.InternName(absl::StrCat(text, ".", n)));
     }
     return absl::OkStatus();
   }
   const OpId by = other.valid() ? block_->value(other).op() : OpId();
   const int line = by.valid() ? block_->op(by).line : 0;
   return ModelError(
-      "slot ", slot, ": two definitions of ", *name, "; the other is ",
+      "slot ", schema_->outputs()[slot].name, ": two definitions of ", text,
+      "; the other is ",
       by.valid()      ? absl::StrCat("op ", block_->name(block_->op(by)))
       : other.valid() ? "a feed, cell or constant"
                       : "in this op",
       line > 0 ? absl::StrCat(" in line ", line) : "", "; rename one");
 }
 
-absl::Status OpBuilder::NameOutputs(Draft& draft) const {
-  std::vector<std::vector<std::string>> wanted(draft.outputs.size());
-  wanted.swap(draft.outputs);
-  draft.op_name = name_;
-  for (size_t s = 0; s < wanted.size(); ++s) {
-    for (std::string& name : wanted[s]) {
-      HT_RETURN_IF_ERROR(FreeName(schema_->outputs()[s].name, draft, &name));
-      draft.output_names.insert(name);
-      draft.outputs[s].push_back(name);
-      if (draft.op_name.empty()) draft.op_name = name;
+// Given names first: an output that has none takes the op's, and the op may
+// take the first output's.
+absl::Status OpBuilder::NameOutputs(Draft& draft) {
+  SortBySlot(outputs_);
+  Program& program = block_->program();
+  const absl::Span<const Slot> slots = schema_->outputs();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const int s = outputs_[i].slot;
+    if (i > 0 && outputs_[i - 1].slot == s && !slots[s].list()) {
+      return ModelError(
+          "slot ", slots[s].name, ": expected one name, found ",
+          std::count_if(outputs_.begin(), outputs_.end(),
+                        [s](const auto& given) { return given.slot == s; }),
+          "; this slot is no list");
     }
   }
-  if (draft.op_name.empty()) draft.op_name = type_;
-  draft.op_name = block_->UniqueOpName(draft.op_name);
-  for (size_t s = 0; s < draft.outputs.size(); ++s) {
-    const Slot& slot = schema_->outputs()[s];
-    if (!draft.outputs[s].empty() || slot.optional() || slot.list()) continue;
-    std::string name = absl::StrCat(draft.op_name, ".", slot.name);
-    HT_RETURN_IF_ERROR(FreeName(slot.name, draft, &name));
-    draft.output_names.insert(name);
-    draft.outputs[s].push_back(name);
+  NameId op_name = name_;
+  for (Given<NameId>& output : outputs_) {
+    HT_RETURN_IF_ERROR(FreeName(output.slot, draft, &output.item));
+    draft.output_names.Add(output.item);
+    if (!op_name.valid()) op_name = output.item;
+  }
+  if (!op_name.valid()) op_name = program.InternName(schema_->name());
+  draft.op_name = block_->UniqueOpName(op_name);
+  auto given = outputs_.begin();
+  for (int s = 0; s < static_cast<int>(slots.size()); ++s) {
+    if ((given == outputs_.end() || given->slot != s) && !slots[s].optional() &&
+        !slots[s].list()) {
+      NameId name = program.InternName(
+          absl::StrCat(program.name_of(draft.op_name), ".", slots[s].name));
+      HT_RETURN_IF_ERROR(FreeName(s, draft, &name));
+      draft.output_names.Add(name);
+      draft.outputs.Add(name);
+    }
+    for (; given != outputs_.end() && given->slot == s; ++given) {
+      draft.outputs.Add(given->item);
+    }
+    draft.outputs.EndSlot();
   }
   return absl::OkStatus();
 }
 
 absl::Status OpBuilder::FillImplicit(Draft& draft) const {
-  for (size_t s = 0; s < draft.inputs.size(); ++s) {
-    const Slot& slot = schema_->inputs()[s];
-    if (slot.implicit.empty() || !draft.inputs[s].empty()) continue;
-    HT_ASSIGN_OR_RETURN(const ValueId value,
-                        WellKnownValue(block_, slot.implicit));
-    draft.inputs[s].push_back(value);
+  const absl::Span<const Slot> slots = schema_->inputs();
+  bool missing = false;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    missing |= !slots[s].implicit.empty() && !draft.inputs.has(s);
   }
-  return absl::OkStatus();
-}
-
-absl::Status OpBuilder::InferOutputs(Draft& draft) const {
-  const absl::Span<const std::string> symbols = block_->program().symbols();
-  SlotTypes inputs(draft.inputs.size());
-  for (size_t s = 0; s < inputs.size(); ++s) {
-    for (ValueId value : draft.inputs[s]) {
-      inputs[s].push_back(block_->type(value));
+  if (!missing) return absl::OkStatus();
+  SlotValues filled;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    for (ValueId value : draft.inputs.slot(s)) filled.Add(value);
+    if (!slots[s].implicit.empty() && !draft.inputs.has(s)) {
+      HT_ASSIGN_OR_RETURN(const ValueId value,
+                          WellKnownValue(block_, slots[s].implicit));
+      filled.Add(value);
     }
+    filled.EndSlot();
   }
-  TypeBinder binder(*schema_, symbols);
-  HT_RETURN_IF_ERROR(binder.BindInputs(inputs));
-  for (const auto& [name, dtype] : bindings_) {
-    HT_RETURN_IF_ERROR(binder.Bind(name, dtype));
-  }
-  HT_RETURN_IF_ERROR(binder.BindFromAttr(draft.attrs));
-  binder.BindDefaults();
-
-  std::vector<int> counts;
-  for (const auto& names : draft.outputs) counts.push_back(names.size());
-  InferContext context(*schema_, draft.op_name, inputs, draft.attrs, counts,
-                       symbols);
-  HT_RETURN_IF_ERROR(SetMixedTypes(context));
-  HT_RETURN_IF_ERROR(binder.SetOutputDTypes(context));
-  HT_RETURN_IF_ERROR(schema_->RunInfer(context));
-  HT_RETURN_IF_ERROR(CheckSizes(context));
-  FollowLayouts(inputs, context);
-  draft.output_types = std::move(context.outputs());
-  return absl::OkStatus();
-}
-
-absl::Status OpBuilder::SetMixedTypes(InferContext& context) const {
-  for (size_t s = 0; s < context.outputs().size(); ++s) {
-    const Slot& slot = schema_->outputs()[s];
-    if (!slot.mixed()) continue;
-    size_t member = 0;
-    std::vector<TensorType>& types = context.outputs()[s];
-    for (const auto& [name, type] : mixed_types_) {
-      if (name == slot.name && member < types.size()) types[member++] = type;
-    }
-    if (member < types.size()) {
-      return CompilerBug("slot ", slot.name, ": expected a type for each of ",
-                         types.size(), " values, found ", member);
-    }
-  }
+  draft.inputs = std::move(filled);
   return absl::OkStatus();
 }
 
 OpId OpBuilder::AddTo(Draft& draft) {
-  std::vector<std::vector<Block::OutputSpec>> outputs(draft.outputs.size());
-  for (size_t s = 0; s < outputs.size(); ++s) {
-    for (size_t i = 0; i < draft.outputs[s].size(); ++i) {
-      outputs[s].push_back({draft.outputs[s][i], draft.output_types[s][i]});
+  Block::Outputs outputs;
+  int i = 0;
+  for (int s = 0; s < draft.outputs.slots(); ++s) {
+    for (NameId name : draft.outputs.slot(s)) {
+      outputs.Add({name, draft.output_types[i++]});
     }
+    outputs.EndSlot();
   }
-  const OpId id = block_->AddOp(schema_, draft.op_name, draft.inputs, outputs,
-                                std::move(draft.attrs), position_);
+  const OpId id = block_->AddOp(schema_, draft.op_name, std::move(draft.inputs),
+                                outputs, std::move(attrs_), position_);
   Op& op = block_->op(id);
   op.role = role_;
-  op.decision = decision_;
-  op.origins.assign(origins_.begin(), origins_.end());
+  op.decision = std::move(decision_);
+  op.origins = std::move(origins_);
   op.line = line_;
   return id;
 }

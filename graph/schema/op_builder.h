@@ -27,8 +27,11 @@ class OpBuilder {
  public:
   // An unknown op name is reported by Build, with the nearest one.
   OpBuilder(Block* block, absl::string_view op_type);
+  OpBuilder(Block* block, const OpSchema* schema)
+      : block_(block), schema_(schema) {}
 
   OpBuilder& Name(absl::string_view name);  // default: first output's name
+  OpBuilder& Name(NameId name);
   // An invalid value leaves the slot absent. A slot named more than once
   // (a list) takes all its values in order.
   OpBuilder& In(absl::string_view slot, ValueId value);
@@ -42,11 +45,13 @@ class OpBuilder {
   // Names an output value (a list slot: call once per member). A required
   // output that is not named gets "<op>.<Slot>"; an optional one is absent.
   OpBuilder& Out(absl::string_view slot, absl::string_view name);
+  OpBuilder& Out(absl::string_view slot, NameId name);
   // A member of a mixed list (fusion), whose type no schema can infer.
   OpBuilder& Out(absl::string_view slot, absl::string_view name,
                  const TensorType& type);
   // Names the first output unless it has a name.
   OpBuilder& FirstOut(absl::string_view name);
+  OpBuilder& FirstOut(NameId name);
   // Binds a type variable that no input binds (TOut), or the dtype of an
   // output ("Out" of cast follows its `to`).
   OpBuilder& Bind(absl::string_view type_var, DType dtype);
@@ -68,31 +73,39 @@ class OpBuilder {
 
  private:
   struct Draft;
-  absl::Status Complete(Draft& draft) const;
-  absl::Status GatherInputs(Draft& draft) const;
-  absl::Status GatherAttrs(Draft& draft) const;
-  absl::Status GatherOutputs(Draft& draft) const;
-  absl::Status NameOutputs(Draft& draft) const;
-  absl::Status FreeName(absl::string_view slot, const Draft& draft,
-                        std::string* name) const;
+  // Keeps the first thing that is wrong with what is given, for Build.
+  void Refuse(absl::Status status);
+  std::string Label(const Draft& draft) const;
+  absl::Status Complete(Draft& draft);
+  absl::Status GatherInputs(Draft& draft);
+  absl::Status NameOutputs(Draft& draft);
+  absl::Status FreeName(int slot, const Draft& draft, NameId* name) const;
   absl::Status FillImplicit(Draft& draft) const;
-  absl::Status InferOutputs(Draft& draft) const;
+  // The types of all outputs (infer_outputs.cc): remembered, or inferred.
+  absl::Status FindOutputTypes(Draft& draft) const;
+  absl::Status InferOutputTypes(Draft& draft) const;
   absl::Status SetMixedTypes(InferContext& context) const;
   OpId AddTo(Draft& draft);
 
+  template <typename T>
+  struct Given {
+    int slot;
+    T item;
+  };
   Block* block_;
-  std::string type_;
   const OpSchema* schema_;
-  std::string name_;
-  std::vector<std::pair<std::string, std::vector<ValueId>>> inputs_;
-  std::vector<std::pair<std::string, AttrValue>> attrs_;
-  std::vector<std::pair<std::string, std::vector<std::string>>> outputs_;
-  std::vector<std::pair<std::string, TensorType>> mixed_types_;
+  std::string unknown_;  // the op's type, if there is no such op
+  absl::Status wrong_;
+  NameId name_;
+  absl::InlinedVector<Given<ValueId>, 4> inputs_;
+  AttrList attrs_;  // in order, of the schema's kinds
+  absl::InlinedVector<Given<NameId>, 2> outputs_;
+  std::vector<std::pair<int, TensorType>> mixed_types_;
   std::vector<std::pair<std::string, DType>> bindings_;
   Block::Position position_;
   halftone::Role role_ = halftone::Role::kForward;
   halftone::Decision decision_;
-  std::vector<NameId> origins_;
+  absl::InlinedVector<NameId, 2> origins_;
   int line_ = 0;
   bool unique_ = false;
 };

@@ -8,11 +8,13 @@
 namespace halftone {
 
 void OpRegistry::Add(OpSchema schema) {
+  schema.ResolveSlotTypes();
   const absl::Status status = schema.Check();
   HT_CHECK(status.ok(), status.ToString().c_str());
   const std::string name = schema.name();
   HT_CHECK(Find(name) == nullptr, ("op registered twice: " + name).c_str());
-  schemas_[name] = std::make_unique<OpSchema>(std::move(schema));
+  auto& added = schemas_[name] = std::make_unique<OpSchema>(std::move(schema));
+  found_[name] = added.get();
 }
 
 void OpRegistry::AddAlias(absl::string_view alias, absl::string_view name) {
@@ -21,13 +23,12 @@ void OpRegistry::AddAlias(absl::string_view alias, absl::string_view name) {
   HT_CHECK(Find(alias) == nullptr,
            ("op registered twice: " + std::string(alias)).c_str());
   aliases_[alias] = std::string(name);
+  found_[alias] = Find(name);
 }
 
 const OpSchema* OpRegistry::Find(absl::string_view name) const {
-  const auto alias = aliases_.find(name);
-  const auto it = schemas_.find(
-      alias == aliases_.end() ? name : absl::string_view(alias->second));
-  return it == schemas_.end() ? nullptr : it->second.get();
+  const auto it = found_.find(name);
+  return it == found_.end() ? nullptr : it->second;
 }
 
 std::vector<const OpSchema*> OpRegistry::All() const {

@@ -31,6 +31,8 @@ class OpRegistry {
 
  private:
   absl::flat_hash_map<std::string, std::unique_ptr<OpSchema>> schemas_;
+  // By name and by alias.
+  absl::flat_hash_map<std::string, const OpSchema*> found_;
   absl::flat_hash_map<std::string, std::string> aliases_;
 };
 

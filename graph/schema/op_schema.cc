@@ -94,7 +94,7 @@ OpSchema& OpSchema::TypeVar(absl::string_view name, DTypeSet allowed,
 OpSchema& OpSchema::In(absl::string_view name, absl::string_view type,
                        absl::string_view doc, uint32_t flags) {
   inputs_.push_back(
-      {std::string(name), std::string(type), std::string(doc), flags, "", 0});
+      {std::string(name), std::string(type), std::string(doc), flags});
   return *this;
 }
 
@@ -108,7 +108,7 @@ OpSchema& OpSchema::ImplicitIn(absl::string_view name, absl::string_view type,
 OpSchema& OpSchema::Out(absl::string_view name, absl::string_view type,
                         absl::string_view doc, uint32_t flags) {
   outputs_.push_back(
-      {std::string(name), std::string(type), std::string(doc), flags, "", 0});
+      {std::string(name), std::string(type), std::string(doc), flags});
   return *this;
 }
 
@@ -264,6 +264,17 @@ absl::Status OpSchema::Check() const {
     return missing("Guarded, but no input FoundInf of type bool");
   }
   return absl::OkStatus();
+}
+
+void OpSchema::ResolveSlotTypes() {
+  for (std::vector<Slot>* slots : {&inputs_, &outputs_}) {
+    for (Slot& slot : *slots) {
+      slot.type_var = FindTypeVar(slot.type);
+      if (slot.type_var < 0) {
+        slot.fixed = DTypeFromName(slot.type).value_or(DType::kInvalid);
+      }
+    }
+  }
 }
 
 absl::Status OpSchema::CheckTypeVars() const {

@@ -72,6 +72,10 @@ struct Slot {
   // storage the output may reuse (MayAlias), member by member; 0 for none.
   std::string implicit;
   int may_alias = 0;
+  // What `type` names: a type variable's index, or -1 and the fixed dtype.
+  // Set at registration.
+  int type_var = -1;
+  DType fixed = DType::kInvalid;
 
   bool optional() const { return flags & kOptional; }
   bool list() const { return flags & kList; }
@@ -172,6 +176,8 @@ class OpSchema {
   absl::Status RunInfer(InferContext& context) const;
   absl::Status RunGrad(GradContext& context) const;
 
+  // Fills in the slots' type_var and fixed; before Check.
+  void ResolveSlotTypes();
   // What is missing for registration: Doc, Infer, a Grad decision, an Amp
   // class, known type variables in slots.
   absl::Status Check() const;

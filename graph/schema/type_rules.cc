@@ -32,12 +32,12 @@ absl::Status TypeBinder::BindInputs(const SlotTypes& inputs) {
   for (size_t s = 0; s < inputs.size(); ++s) {
     const Slot& slot = schema_.inputs()[s];
     if (!Binds(slot)) continue;
-    const int var = schema_.FindTypeVar(slot.type);
+    const int var = slot.type_var;
     for (const TensorType& type : inputs[s]) {
       absl::Status status;
       if (var >= 0) {
         status = BindVar(var, type.dtype, absl::StrCat("slot ", slot.name));
-      } else if (type.dtype != DTypeFromName(slot.type)) {
+      } else if (type.dtype != slot.fixed) {
         status = ModelError("expected ", slot.type);
       }
       if (!status.ok()) {
@@ -57,10 +57,10 @@ absl::Status TypeBinder::Bind(absl::string_view name, DType dtype) {
     return ModelError("no type variable ", name,
                       NearestHint(name, BindableNames(schema_)));
   }
-  if (var < 0) var = schema_.FindTypeVar(schema_.outputs()[output].type);
+  if (var < 0) var = schema_.outputs()[output].type_var;
   const absl::Status status =
       var >= 0 ? BindVar(var, dtype, absl::StrCat("the dtype asked for ", name))
-      : dtype == DTypeFromName(schema_.outputs()[output].type)
+      : dtype == schema_.outputs()[output].fixed
           ? absl::OkStatus()
           : ModelError("expected ", schema_.outputs()[output].type);
   if (status.ok()) return status;
@@ -82,9 +82,9 @@ absl::Status TypeBinder::BindVar(int var, DType dtype, absl::string_view by) {
   return absl::OkStatus();
 }
 
-bool TypeBinder::AnInputHas(absl::string_view var) const {
+bool TypeBinder::AnInputHas(int var) const {
   for (const Slot& slot : schema_.inputs()) {
-    if (Binds(slot) && slot.type == var) return true;
+    if (Binds(slot) && slot.type_var == var) return true;
   }
   return false;
 }
@@ -98,8 +98,8 @@ absl::Status TypeBinder::BindFromAttr(const AttrList& attrs) {
         set != nullptr ? set : &schema_.attrs()[index].default_value);
     if (dtype == nullptr || *dtype == DType::kInvalid) continue;
     for (const Slot& slot : schema_.outputs()) {
-      const int var = schema_.FindTypeVar(slot.type);
-      if (var < 0 || slot.mixed() || AnInputHas(slot.type)) continue;
+      const int var = slot.type_var;
+      if (var < 0 || slot.mixed() || AnInputHas(var)) continue;
       const absl::Status status =
           BindVar(var, *dtype, absl::StrCat("attribute ", name));
       if (!status.ok()) {
@@ -114,7 +114,7 @@ absl::Status TypeBinder::BindFromAttr(const AttrList& attrs) {
 void TypeBinder::BindStoredOutputs(const SlotTypes& outputs) {
   for (size_t s = 0; s < outputs.size(); ++s) {
     const Slot& slot = schema_.outputs()[s];
-    const int var = schema_.FindTypeVar(slot.type);
+    const int var = slot.type_var;
     if (var < 0 || slot.mixed() || outputs[s].empty()) continue;
     // A dtype that is not allowed stays unbound and shows as a difference.
     (void)BindVar(var, outputs[s][0].dtype, "the outputs");
@@ -150,13 +150,11 @@ absl::Status TypeBinder::SetOutputDTypes(InferContext& context) const {
 }
 
 DType TypeBinder::DTypeOf(const Slot& slot) const {
-  const int var = schema_.FindTypeVar(slot.type);
-  if (var >= 0) return bound_[var].dtype;
-  return DTypeFromName(slot.type).value_or(DType::kInvalid);
+  return slot.type_var >= 0 ? bound_[slot.type_var].dtype : slot.fixed;
 }
 
 absl::Status CheckArity(absl::Span<const Slot> slots,
-                        const std::vector<int>& counts) {
+                        absl::Span<const int> counts) {
   if (slots.size() != counts.size()) {
     return ModelError("expected ", slots.size(), " slots, found ",
                       counts.size());

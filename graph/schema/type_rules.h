@@ -48,7 +48,7 @@ class TypeBinder {
 
  private:
   absl::Status BindVar(int var, DType dtype, absl::string_view by);
-  bool AnInputHas(absl::string_view var) const;
+  bool AnInputHas(int var) const;
 
   struct Bound {
     DType dtype = DType::kInvalid;
@@ -61,7 +61,7 @@ class TypeBinder {
 
 // The number of values in each slot: "slot X: expected one value, found 2".
 absl::Status CheckArity(absl::Span<const Slot> slots,
-                        const std::vector<int>& counts);
+                        absl::Span<const int> counts);
 
 // That set attributes are the schema's, of its kinds, and the required ones
 // set.

@@ -1,4 +1,5 @@
 // A structural copy: what Parse(Print(program)) gives, without the detour.
+#include <utility>
 #include <vector>
 
 #include "graph/text/text.h"
@@ -28,9 +29,6 @@ class Cloner {
 
   const Program& from_;
   std::unique_ptr<Program> to_;
-  // Of the op being copied, by slot; kept so that their storage is.
-  std::vector<std::vector<ValueId>> inputs_;
-  std::vector<std::vector<Block::OutputSpec>> outputs_;
 };
 
 std::unique_ptr<Program> Cloner::Run() {
@@ -98,21 +96,22 @@ ValueId Cloner::Map(const Block& from, ValueId value, Block& to,
 
 void Cloner::CopyOp(const Block& from, const Op& op, Block& to,
                     std::vector<ValueId>& copies) {
-  inputs_.resize(op.inputs.slots());
+  SlotValues inputs;
   for (int s = 0; s < op.inputs.slots(); ++s) {
-    inputs_[s].clear();
     for (ValueId value : op.inputs.slot(s)) {
-      inputs_[s].push_back(Map(from, value, to, copies));
+      inputs.Add(Map(from, value, to, copies));
     }
+    inputs.EndSlot();
   }
-  outputs_.resize(op.outputs.slots());
+  Block::Outputs outputs;
   for (int s = 0; s < op.outputs.slots(); ++s) {
-    outputs_[s].clear();
     for (ValueId value : op.outputs.slot(s)) {
-      outputs_[s].push_back({from.name(value), from.type(value)});
+      outputs.Add(
+          {Name(from.value(value).name), to_->Intern(from.type(value))});
     }
+    outputs.EndSlot();
   }
-  const OpId id = to.AddOp(op.schema, from.name(op), inputs_, outputs_,
+  const OpId id = to.AddOp(op.schema, Name(op.name), std::move(inputs), outputs,
                            op.attrs, Block::End());
   Op& copy = to.op(id);
   for (size_t i = 0; i < copy.outputs.all().size(); ++i) {

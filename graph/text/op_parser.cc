@@ -109,11 +109,26 @@ absl::Status Parser::ParseOp(Block& block, const Token& name) {
   HT_RETURN_IF_ERROR(ParseOutputs(block, *schema));
   AttrList attrs;
   if (next_.Is('{')) HT_RETURN_IF_ERROR(ParseAttrs(*schema, &attrs));
-  const OpId id = block.AddOp(schema, op_name, inputs_, outputs_,
-                              std::move(attrs), Block::End());
+  const OpId id = AddOp(block, schema, op_name, std::move(attrs));
   HT_RETURN_IF_ERROR(ParseDecision(block.op(id)));
   if (TryTakeWord("body")) HT_RETURN_IF_ERROR(ParseBody(block.op(id)));
   return TakeEndOfLine();
+}
+
+OpId Parser::AddOp(Block& block, const OpSchema* schema, absl::string_view name,
+                   AttrList attrs) {
+  SlotValues inputs;
+  for (const std::vector<ValueId>& slot : inputs_) inputs.AddSlot(slot);
+  Block::Outputs outputs;
+  for (const std::vector<NamedType>& slot : outputs_) {
+    for (const NamedType& output : slot) {
+      outputs.Add(
+          {program_->InternName(output.name), program_->Intern(output.type)});
+    }
+    outputs.EndSlot();
+  }
+  return block.AddOp(schema, program_->InternName(name), std::move(inputs),
+                     outputs, std::move(attrs), Block::End());
 }
 
 absl::StatusOr<int> Parser::TakeSlot(absl::Span<const Slot> slots) {
@@ -148,10 +163,10 @@ absl::Status Parser::ParseInputs(Block& block, const OpSchema& schema) {
 }
 
 absl::Status Parser::ParseOutput(const Block& block,
-                                 std::vector<Block::OutputSpec>* outputs) {
+                                 std::vector<NamedType>* outputs) {
   const Token at = next_;
   outputs->emplace_back();
-  Block::OutputSpec& output = outputs->back();
+  NamedType& output = outputs->back();
   HT_RETURN_IF_ERROR(TakeName("the result's name", &output.name));
   if (block.FindValue(output.name).valid()) {
     return Error(at, absl::StrCat("two definitions of ", output.name));
@@ -163,7 +178,7 @@ absl::Status Parser::ParseOutput(const Block& block,
 absl::Status Parser::ParseOutputs(Block& block, const OpSchema& schema) {
   const absl::Span<const Slot> slots = schema.outputs();
   outputs_.resize(slots.size());
-  for (std::vector<Block::OutputSpec>& slot : outputs_) slot.clear();
+  for (std::vector<NamedType>& slot : outputs_) slot.clear();
   HT_RETURN_IF_ERROR(Take('('));
   if (TryTake(')')) return absl::OkStatus();
   do {
@@ -179,8 +194,8 @@ absl::Status Parser::ParseOutputs(Block& block, const OpSchema& schema) {
 
 absl::Status Parser::CheckDistinct(const Token& at) const {
   absl::flat_hash_set<absl::string_view> names;
-  for (const std::vector<Block::OutputSpec>& slot : outputs_) {
-    for (const Block::OutputSpec& output : slot) {
+  for (const std::vector<NamedType>& slot : outputs_) {
+    for (const NamedType& output : slot) {
       if (!names.insert(output.name).second) {
         return Error(at, absl::StrCat("two definitions of ", output.name));
       }

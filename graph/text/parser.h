@@ -66,6 +66,10 @@ class Parser {
   absl::Status ParseDim(Dim* dim);
 
   // ---- Entries and ops (op_parser.cc).
+  struct NamedType {
+    absl::string_view name;
+    TensorType type;
+  };
   absl::Status ParseEntryStatement(Entry& entry);
   absl::Status ParseCommit(Entry& entry);
   absl::Status ParseResult(Entry& entry);
@@ -73,8 +77,10 @@ class Parser {
   absl::Status ParseOp(Block& block, const Token& name);
   absl::Status ParseInputs(Block& block, const OpSchema& schema);
   absl::Status ParseOutputs(Block& block, const OpSchema& schema);
-  absl::Status ParseOutput(const Block& block,
-                           std::vector<Block::OutputSpec>* outputs);
+  absl::Status ParseOutput(const Block& block, std::vector<NamedType>* outputs);
+  // Adds the op that was read to the block.
+  OpId AddOp(Block& block, const OpSchema* schema, absl::string_view name,
+             AttrList attrs);
   // That the op being read defines no name twice.
   absl::Status CheckDistinct(const Token& at) const;
   // `Slot=`: its index.
@@ -98,7 +104,7 @@ class Parser {
   int depth_ = 0;  // of fusion bodies
   // The op being read, by slot; kept so that their storage is.
   std::vector<std::vector<ValueId>> inputs_;
-  std::vector<std::vector<Block::OutputSpec>> outputs_;
+  std::vector<std::vector<NamedType>> outputs_;
 };
 
 }  // namespace text

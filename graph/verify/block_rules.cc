@@ -6,26 +6,6 @@ namespace halftone {
 namespace verify {
 namespace {
 
-// The list of ops is whole: both directions agree and the count is right.
-void CheckOpList(BlockScope& scope) {
-  const Block& block = scope.block;
-  OpId previous;
-  int count = 0;
-  for (OpId id = block.first(); id.valid() && count <= block.num_ops();
-       id = block.op(id).next) {
-    const Op& op = block.op(id);
-    if (op.erased || op.previous != previous || op.id != id) {
-      scope.report.AtOp(block, op, "the list of ops is broken here");
-    }
-    previous = id;
-    ++count;
-  }
-  if (count != block.num_ops() || block.last() != previous) {
-    scope.report.At(0, "expected ", block.num_ops(), " ops in the list, found ",
-                    count > block.num_ops() ? "more" : absl::StrCat(count));
-  }
-}
-
 void CheckBodyResults(BlockScope& scope) {
   for (ValueId result : scope.block.body_results()) {
     if (!IsLive(scope.block, result)) {
@@ -58,11 +38,14 @@ void CheckShadows(BlockScope& scope) {
 }
 
 void CheckValueName(BlockScope& scope, const Value& value) {
-  const absl::string_view name = scope.block.name(value.id);
-  const std::string wrong = BadName(name);
-  if (!wrong.empty()) scope.report.At(0, "a value's name ", wrong);
-  if (!FirstTime(value.name.index(), scope.value_names)) {
-    scope.report.At(0, "two values are called ", name);
+  const auto name = [&] { return scope.block.name(value.id); };
+  if (!scope.memo.IsGood(value.name)) {
+    const std::string wrong = BadName(name());
+    if (!wrong.empty()) scope.report.At(0, "a value's name ", wrong);
+    if (wrong.empty()) scope.memo.SetGood(value.name);
+  }
+  if (scope.block.FindValue(value.name) != value.id) {
+    scope.report.At(0, "two values are called ", name());
   }
 }
 
@@ -129,8 +112,6 @@ void CheckDefinition(BlockScope& scope, const Value& value) {
   }
 }
 
-// Every use names an op that reads the value there. That every input is among
-// its value's uses is a rule of ops.
 void CheckUses(BlockScope& scope, const Value& value) {
   const Block& block = scope.block;
   for (const Use& use : value.uses) {
@@ -146,22 +127,26 @@ void CheckUses(BlockScope& scope, const Value& value) {
   }
 }
 
-constexpr BlockRule kBlockRules[] = {
-    {Phase::kSource, CheckOpList},
-    {Phase::kSource, CheckBodyResults},
-    {Phase::kSource, CheckShadows},
-};
-constexpr ValueRule kValueRules[] = {
-    {Phase::kSource, CheckValueName},
-    {Phase::kSource, CheckValueType},
-    {Phase::kSource, CheckDefinition},
-    {Phase::kSource, CheckUses},
-};
-
 }  // namespace
 
-absl::Span<const BlockRule> BlockRules() { return kBlockRules; }
-absl::Span<const ValueRule> ValueRules() { return kValueRules; }
+void ReportUses(BlockScope& scope) {
+  for (int i = 0; i < scope.block.value_limit(); ++i) {
+    const Value& value = scope.block.value(ValueId(i));
+    if (!value.erased) CheckUses(scope, value);
+  }
+}
+
+void CheckStructure(BlockScope& scope) {
+  CheckBodyResults(scope);
+  CheckShadows(scope);
+}
+
+void CheckValue(BlockScope& scope, const Value& value) {
+  CheckValueName(scope, value);
+  CheckValueType(scope, value);
+  CheckDefinition(scope, value);
+  scope.uses += static_cast<int64_t>(value.uses.size());
+}
 
 }  // namespace verify
 }  // namespace halftone

@@ -127,9 +127,15 @@ INSTANTIATE_TEST_SUITE_P(
                  OpOf(b, "tick").schema = nullptr;
                },
                "tick (?): it has no schema"},
+        Broken{[](Program&, Entry&, Block& b) {
+                 // Not by SetSchema.
+                 OpOf(b, "tick").schema = Ops().Find("assign");
+               },
+               "expected 0 ops assign in the list, found 1"},
         Broken{
-            [](Program&, Entry&, Block& b) {
-              b.AddOp(Ops().Find("tick"), "bad", {}, {}, {}, Block::End());
+            [](Program& p, Entry&, Block& b) {
+              b.AddOp(Ops().Find("tick"), p.InternName("bad"), {}, {}, {},
+                      Block::End());
             },
             "bad (tick): expected 1 input and 1 output slots, found 0 and 0"},
         Broken{[](Program&, Entry&, Block& b) {

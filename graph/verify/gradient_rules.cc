@@ -1,5 +1,6 @@
 // Every gradient of a trainable parameter is summed over the ranks exactly
 // once, and every parameter that has one is updated.
+#include "absl/container/flat_hash_set.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -71,10 +72,14 @@ void CheckBeforeUpdate(const Entry& entry, Reporter& report) {
   }
 }
 
-// What the updates read has been reduced once.
+// What the updates read has been reduced once: the ops whose results are
+// committed.
 void CheckUpdateInputs(const Entry& entry, Reporter& report) {
   const Block& block = entry.block();
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  absl::flat_hash_set<OpId> seen;
+  for (const CommitStatement& commit : entry.commits()) {
+    const OpId id = block.value(commit.value).op();
+    if (!id.valid() || !seen.insert(id).second) continue;
     const Op& op = block.op(id);
     if (!op.schema->guarded()) continue;
     const int grad = op.schema->FindInput("Grad");

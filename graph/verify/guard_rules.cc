@@ -44,12 +44,14 @@ class GuardChecker {
 
 bool GuardChecker::FindVerdict() {
   const OpSchema* check_finite = Ops().Find("check_finite");
-  int count = 0;
-  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+  const int count = block_.CountOf(check_finite);
+  // It stands near the end.
+  for (OpId id = block_.last(); id.valid() && count > 0;
+       id = block_.op(id).previous) {
     const Op& op = block_.op(id);
     if (op.schema != check_finite) continue;
-    ++count;
     found_inf_ = op.out(op.schema->FindOutput("FoundInf"));
+    break;
   }
   if (count != 1) {
     report_.At(0,

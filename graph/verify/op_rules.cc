@@ -9,14 +9,16 @@ namespace halftone {
 namespace verify {
 namespace {
 
-bool CheckOpName(BlockScope& scope, const Op& op) {
-  const absl::string_view name = scope.block.name(op);
-  const std::string wrong = BadName(name);
-  if (!wrong.empty()) scope.report.At(op.line, "an op's name ", wrong);
-  if (!FirstTime(op.name.index(), scope.op_names)) {
-    scope.report.At(op.line, "two ops are called ", name);
+void CheckOpName(BlockScope& scope, const Op& op) {
+  const auto name = [&] { return scope.block.name(op); };
+  if (!scope.memo.IsGood(op.name)) {
+    const std::string wrong = BadName(name());
+    if (!wrong.empty()) scope.report.At(op.line, "an op's name ", wrong);
+    if (wrong.empty()) scope.memo.SetGood(op.name);
   }
-  return true;
+  if (scope.block.FindOp(op.name) != op.id) {
+    scope.report.At(op.line, "two ops are called ", name());
+  }
 }
 
 bool CheckSchema(BlockScope& scope, const Op& op) {
@@ -69,6 +71,7 @@ bool CheckOutputs(BlockScope& scope, const Op& op) {
 // Single assignment, and definition before use.
 bool CheckOrder(BlockScope& scope, const Op& op) {
   const auto inputs = op.inputs.all();
+  scope.reads += static_cast<int64_t>(inputs.size());
   for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
     const auto slot = [&]() -> const std::string& {
       return op.schema->inputs()[op.inputs.SlotOf(i)].name;
@@ -95,17 +98,23 @@ bool CheckOrder(BlockScope& scope, const Op& op) {
 }
 
 bool CheckOpTypes(BlockScope& scope, const Op& op) {
-  if (scope.checked.Passed(scope.block, op)) return true;
+  TypeKey key(op.schema);
+  key.AddTypes(scope.block, op.inputs);
+  key.AddTypes(scope.block, op.outputs);
+  key.AddAttrs(op.attrs);
+  if (scope.memo.HasPassed(key)) return true;
   const absl::Status status = CheckTypes(scope.block, op);
-  if (status.ok()) return true;
-  scope.checked.Forget();
+  if (status.ok()) {
+    scope.memo.SetPassed(key);
+    return true;
+  }
   // The message names file, line and op.
   scope.report.Message(status.message());
   return false;
 }
 
 // The members of a contiguous slot lie side by side, so each lies once.
-bool CheckContiguous(BlockScope& scope, const Op& op) {
+void CheckContiguous(BlockScope& scope, const Op& op) {
   for (int s = 0; s < op.inputs.slots(); ++s) {
     const Slot& slot = op.schema->inputs()[s];
     if (!slot.contiguous() || !op.inputs.has(s)) continue;
@@ -121,7 +130,6 @@ bool CheckContiguous(BlockScope& scope, const Op& op) {
       member_of = op.id;
     }
   }
-  return true;
 }
 
 // A fusion's body is closed: what it reads are its arguments, which are the
@@ -144,17 +152,17 @@ void CheckBodyTypes(BlockScope& scope, const Op& op, absl::string_view what,
   }
 }
 
-bool CheckBody(BlockScope& scope, const Op& op) {
-  const bool fusion = op.schema->name() == "fusion";
+void CheckBody(BlockScope& scope, const Op& op) {
+  const bool fusion = op.schema == scope.fusion;
   if (fusion != (op.body != nullptr)) {
     scope.report.AtOp(scope.block, op, "expected ",
                       fusion ? "a body" : "no body: it is no fusion");
-    return true;
+    return;
   }
-  if (!fusion) return true;
+  if (!fusion) return;
   if (scope.entry == nullptr) {
     scope.report.AtOp(scope.block, op, "expected no fusion within a fusion");
-    return true;
+    return;
   }
   const Block& body = *op.body;
   for (int i = 0; i < body.value_limit(); ++i) {
@@ -167,44 +175,45 @@ bool CheckBody(BlockScope& scope, const Op& op) {
   }
   const int before = scope.report.count();
   CheckBlock(scope.program, body, nullptr, scope.phase, scope.report,
-             scope.checked);
-  if (scope.report.count() > before) return true;
+             scope.memo);
+  if (scope.report.count() > before) return;
   CheckBodyTypes(scope, op, "arguments", body.Feeds(), op.inputs.all());
   CheckBodyTypes(scope, op, "results", body.body_results(), op.outputs.all());
-  return true;
 }
 
 // After precision every forward op has a reason, after backward every op.
-bool CheckReason(BlockScope& scope, const Op& op) {
-  if (scope.entry == nullptr) return true;
-  if (scope.phase < Phase::kBackward && op.role != Role::kForward) return true;
+void CheckReason(BlockScope& scope, const Op& op) {
+  if (scope.entry == nullptr) return;
+  if (scope.phase < Phase::kBackward && op.role != Role::kForward) return;
   if (op.decision.reason == Reason::kNone ||
       op.decision.precision == DType::kInvalid) {
     scope.report.AtOp(scope.block, op,
                       "expected a precision and a reason for it");
   }
-  return true;
 }
 
-bool CheckSplit(BlockScope& scope, const Op& op) {
+void CheckSplit(BlockScope& scope, const Op& op) {
   if (op.schema->split_only()) {
     scope.report.AtOp(scope.block, op,
                       "it has no kernel: expected it to be split by now");
   }
-  return true;
 }
-
-constexpr OpRule kRules[] = {
-    {Phase::kSource, CheckOpName},     {Phase::kSource, CheckSchema},
-    {Phase::kSource, CheckAttrs},      {Phase::kSource, CheckOutputs},
-    {Phase::kSource, CheckOrder},      {Phase::kSource, CheckOpTypes},
-    {Phase::kSource, CheckContiguous}, {Phase::kSource, CheckBody},
-    {Phase::kPrecision, CheckReason},  {Phase::kLowered, CheckSplit},
-};
 
 }  // namespace
 
-absl::Span<const OpRule> OpRules() { return kRules; }
+// In order: an op that breaks one of the first is too broken for the others.
+void CheckOp(BlockScope& scope, const Op& op) {
+  CheckOpName(scope, op);
+  if (!CheckSchema(scope, op) || !CheckAttrs(scope, op) ||
+      !CheckOutputs(scope, op) || !CheckOrder(scope, op) ||
+      !CheckOpTypes(scope, op)) {
+    return;
+  }
+  CheckContiguous(scope, op);
+  CheckBody(scope, op);
+  if (scope.phase >= Phase::kPrecision) CheckReason(scope, op);
+  if (scope.phase >= Phase::kLowered) CheckSplit(scope, op);
+}
 
 }  // namespace verify
 }  // namespace halftone

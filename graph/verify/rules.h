@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/ir/program.h"
+#include "graph/schema/op_registry.h"
 #include "graph/verify/verify.h"
 
 namespace halftone {
@@ -54,25 +54,6 @@ class Reporter {
   std::vector<std::string> messages_;
 };
 
-// Remembers ops whose types agree with their schema: CheckTypes depends on
-// schema, types and attributes alone, and programs repeat themselves.
-class CheckedTypes {
- public:
-  // Whether an op like this one passed; a new one is noted as passing.
-  bool Passed(const Block& block, const Op& op);
-  // Takes back what the last call noted.
-  void Forget() { seen_.erase(last_); }
-
- private:
-  struct Place {
-    const Block* block;
-    const Op* op;
-  };
-  static bool Same(const Place& a, const Place& b);
-  absl::flat_hash_map<size_t, Place> seen_;  // by hash; the first of each
-  size_t last_ = 0;
-};
-
 // The block of an entry, or the body of a fusion.
 struct BlockScope {
   const Program& program;
@@ -80,12 +61,15 @@ struct BlockScope {
   const Entry* entry;  // null in a body
   Phase phase;
   Reporter& report;
-  CheckedTypes& checked;
+  VerifyMemo& memo;
+  const OpSchema* fusion = Ops().Find("fusion");
 
+  // Reads as the ops and as the values count them.
+  int64_t reads = 0, uses = 0;
   // By op id: the walk has passed it.
   std::vector<bool> defined = {};
-  // By name or type id: met before.
-  std::vector<bool> value_names = {}, op_names = {}, types = {};
+  // By type id: met before.
+  std::vector<bool> types = {};
   // By value id: the op that last listed it in a contiguous slot.
   std::vector<OpId> member_of = {};
 
@@ -98,33 +82,25 @@ struct ProgramRule {
   Phase from;
   void (*check)(const Program&, Phase, Reporter&);
 };
-struct BlockRule {
-  Phase from;
-  void (*check)(BlockScope&);
-};
-struct ValueRule {
-  Phase from;
-  void (*check)(BlockScope&, const Value&);
-};
-// Called in order for each op; false: the op is too broken for later rules.
-struct OpRule {
-  Phase from;
-  bool (*check)(BlockScope&, const Op&);
-};
 struct EntryRule {
   Phase from;
   void (*check)(const Entry&, Phase, Reporter&);
 };
 
 absl::Span<const ProgramRule> ProgramRules();  // program_rules.cc
-absl::Span<const BlockRule> BlockRules();      // block_rules.cc
-absl::Span<const ValueRule> ValueRules();      // block_rules.cc
-absl::Span<const OpRule> OpRules();            // op_rules.cc
 absl::Span<const EntryRule> EntryRules();      // entry_rules.cc
 
-// Runs the rules of blocks, values and ops (verify.cc).
+// The rules of blocks, values and ops, called for each of a million: in
+// functions rather than in tables.
+void CheckStructure(BlockScope& scope);                  // block_rules.cc
+void CheckValue(BlockScope& scope, const Value& value);  // block_rules.cc
+void CheckOp(BlockScope& scope, const Op& op);           // op_rules.cc
+// Runs them all (verify.cc).
 void CheckBlock(const Program& program, const Block& block, const Entry* entry,
-                Phase phase, Reporter& report, CheckedTypes& checked);
+                Phase phase, Reporter& report, VerifyMemo& memo);
+
+// Names the uses that do not read their value (block_rules.cc).
+void ReportUses(BlockScope& scope);
 
 // Rules of entries that need a file of their own.
 void CheckGuards(const Entry& entry, Phase phase, Reporter& report);

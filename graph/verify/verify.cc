@@ -1,5 +1,6 @@
 #include "graph/verify/verify.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_schema.h"
@@ -34,31 +35,46 @@ absl::Status Reporter::ToStatus() const {
 }
 
 void CheckBlock(const Program& program, const Block& block, const Entry* entry,
-                Phase phase, Reporter& report, CheckedTypes& checked) {
-  BlockScope scope{program, block, entry, phase, report, checked};
+                Phase phase, Reporter& report, VerifyMemo& memo) {
+  BlockScope scope{program, block, entry, phase, report, memo};
   scope.defined.resize(block.op_limit());
   const int before = report.count();
-  for (const BlockRule& rule : BlockRules()) {
-    if (phase >= rule.from) rule.check(scope);
-  }
+  CheckStructure(scope);
   for (int i = 0; i < block.value_limit(); ++i) {
     const Value& value = block.value(ValueId(i));
-    if (value.erased) continue;
-    for (const ValueRule& rule : ValueRules()) {
-      if (phase >= rule.from) rule.check(scope, value);
-    }
+    if (!value.erased) CheckValue(scope, value);
   }
   // Inference is for values within limits.
   if (report.count() > before) return;
-  int left = block.op_limit();  // a damaged list of ops may be a ring
-  for (OpId id = block.first(); id.valid() && left > 0; --left) {
+  // The list of ops is whole: both directions agree and the count is right.
+  OpId previous;
+  int count = 0;
+  absl::flat_hash_map<const OpSchema*, int> counts;
+  for (OpId id = block.first(); id.valid() && count <= block.num_ops();
+       id = block.op(id).next) {
     const Op& op = block.op(id);
-    for (const OpRule& rule : OpRules()) {
-      if (phase >= rule.from && !rule.check(scope, op)) break;
+    if (op.erased || op.previous != previous || op.id != id) {
+      report.AtOp(block, op, "the list of ops is broken here");
     }
+    CheckOp(scope, op);
     scope.defined[id.index()] = true;
-    id = op.next;
+    ++counts[op.schema];
+    previous = id;
+    ++count;
   }
+  if (count != block.num_ops() || block.last() != previous) {
+    report.At(0, "expected ", block.num_ops(), " ops in the list, found ",
+              count > block.num_ops() ? "more" : absl::StrCat(count));
+  }
+  for (const auto& [schema, n] : counts) {
+    if (report.count() == before && block.CountOf(schema) != n) {
+      report.At(0, "expected ", block.CountOf(schema), " ops ", schema->name(),
+                " in the list, found ", n);
+    }
+  }
+  // Each read is among its value's uses, at a place of its own: that there
+  // are no others is a matter of counting.
+  if (report.count() == before && scope.reads != scope.uses) ReportUses(scope);
 }
 
 }  // namespace verify
@@ -72,12 +88,13 @@ absl::Status Verify(const Program& program, const VerifyOptions& options) {
   }
   // What follows looks cells up.
   if (report.count() > 0) return report.ToStatus();
-  verify::CheckedTypes checked;
+  VerifyMemo own;
+  VerifyMemo& memo = options.memo != nullptr ? *options.memo : own;
   for (const auto& entry : program.entries()) {
     report.SetEntry(entry.get());
     const int before = report.count();
     verify::CheckBlock(program, entry->block(), entry.get(), options.phase,
-                       report, checked);
+                       report, memo);
     // Rules of entries follow values to ops: only where those are sound.
     for (const verify::EntryRule& rule : verify::EntryRules()) {
       if (report.count() == before && options.phase >= rule.from) {

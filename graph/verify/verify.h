@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "graph/ir/program.h"
+#include "graph/verify/memo.h"
 
 namespace halftone {
 
@@ -23,6 +24,8 @@ enum class Phase : int {
 
 struct VerifyOptions {
   Phase phase = Phase::kSource;
+  // Of earlier verifications of this very program; may be null.
+  VerifyMemo* memo = nullptr;
 };
 
 // Rules of every phase: definitions before uses, use lists and names agree,

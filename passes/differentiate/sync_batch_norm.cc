@@ -40,7 +40,7 @@ absl::StatusOr<bool> SyncBatchNorm::Run(Program& program) {
     if (op.schema != plain) continue;
     AttrList attrs;
     attrs.swap(op.attrs);
-    op.schema = sync;
+    block.SetSchema(id, sync);
     for (auto& [index, value] : attrs) {
       SetAttr(op, plain->attrs()[index].name, std::move(value));
     }

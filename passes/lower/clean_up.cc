@@ -1,5 +1,8 @@
 #include "passes/lower/clean_up.h"
 
+#include <functional>
+#include <iterator>
+
 #include "passes/lower/fold_casts.h"
 #include "passes/lower/fold_updates.h"
 #include "passes/lower/share_equal.h"
@@ -31,14 +34,22 @@ absl::StatusOr<bool> CleanUp::Run(Program& program) {
   for (const auto& entry : program.entries()) {
     Block& block = entry->block();
     HeldValues held(*entry);
-    // Each round can open the way for another (a shared op has one reader
-    // fewer); the third of a real program finds nothing.
-    for (bool again = true; again;) {
-      again = EraseDeadOps(block, held);
-      again |= ShareEqualOps(block, held);
-      again |= FoldUpdates(block, *kernels_);
-      again |= FoldCasts(block, *kernels_, held);
-      changed |= again;
+    const std::function<bool()> sweeps[] = {
+        [&] { return EraseDeadOps(block, held); },
+        [&] { return ShareEqualOps(block, held); },
+        [&] { return FoldUpdates(block, *kernels_); },
+        [&] { return FoldCasts(block, *kernels_, held); },
+    };
+    // Each can open the way for another (a shared op has one reader fewer):
+    // round and round, until all have seen the program as it is.
+    constexpr int kSweeps = std::size(sweeps);
+    int idle = 0;
+    for (int i = 0; idle < kSweeps; i = (i + 1) % kSweeps) {
+      if (sweeps[i]()) {
+        changed = true;
+        idle = 0;
+      }
+      ++idle;
     }
   }
   return changed;

@@ -29,6 +29,7 @@ class Folder {
   Folder(Block& block, const KernelSet& kernels, HeldValues& held)
       : block_(block),
         kernels_(kernels),
+        beside_cast_(block.op_limit()),
         held_(held),
         cast_(Ops().Find("cast")) {}
 
@@ -40,6 +41,7 @@ class Folder {
   }
   // The low value that the value is the exact widening of; else invalid.
   ValueId Widened(ValueId value) const;
+  void MarkBesideCasts();
   bool Visit(OpId id);
   bool DropRoundTrip(const Op& cast);
   bool ReadShapesThroughCasts(const Op& op);
@@ -52,14 +54,13 @@ class Folder {
   void TakeNarrowing(Op& op, OpId narrowing);
 
   Block& block_;
-  const KernelSet& kernels_;
+  KernelLookup kernels_;
+  // By op id: a cast, or an op that reads one or is read by one. Only these
+  // have anything to fold.
+  std::vector<bool> beside_cast_;
   HeldValues& held_;
   const OpSchema* cast_;
 };
-
-bool UsesVariable(const Slot& slot, const OpSchema& schema, int variable) {
-  return slot.type == schema.type_vars()[variable].name;
-}
 
 bool Allows(const TypeVar& variable, DType dtype) {
   return std::find(variable.allowed.begin(), variable.allowed.end(), dtype) !=
@@ -91,12 +92,12 @@ bool Folder::DropRoundTrip(const Op& cast) {
 bool Folder::InputFold(const Op& op, int variable, Fold* fold) const {
   const OpSchema& schema = *op.schema;
   for (const Slot& slot : schema.outputs()) {
-    if (UsesVariable(slot, schema, variable)) return false;
+    if (slot.type_var == variable) return false;
   }
   DType dtype = DType::kInvalid;
   for (int s = 0; s < op.inputs.slots(); ++s) {
     const Slot& slot = schema.inputs()[s];
-    if (!UsesVariable(slot, schema, variable) || slot.shape_only()) continue;
+    if (slot.type_var != variable || slot.shape_only()) continue;
     for (ValueId value : op.inputs.slot(s)) {
       const ValueId source = Widened(value);
       if (!source.valid()) return false;
@@ -117,11 +118,11 @@ bool Folder::InputFold(const Op& op, int variable, Fold* fold) const {
 bool Folder::OutputFold(const Op& op, int variable, Fold* fold) const {
   const OpSchema& schema = *op.schema;
   for (const Slot& slot : schema.inputs()) {
-    if (UsesVariable(slot, schema, variable)) return false;
+    if (slot.type_var == variable) return false;
   }
   ValueId output;
   for (int s = 0; s < op.outputs.slots(); ++s) {
-    if (!UsesVariable(schema.outputs()[s], schema, variable)) continue;
+    if (schema.outputs()[s].type_var != variable) continue;
     for (ValueId value : op.outputs.slot(s)) {
       if (output.valid()) return false;
       output = value;
@@ -157,8 +158,7 @@ void Folder::ReadThroughCasts(Op& op, int variable) {
   std::vector<NameId> names;
   for (int s = 0; s < op.inputs.slots(); ++s) {
     const Slot& slot = op.schema->inputs()[s];
-    if (!UsesVariable(slot, *op.schema, variable) || slot.shape_only())
-      continue;
+    if (slot.type_var != variable || slot.shape_only()) continue;
     for (int i = op.inputs.begin(s); i < op.inputs.end(s); ++i) {
       const ValueId value = op.inputs.all()[i];
       const ValueId source = Widened(value);
@@ -226,7 +226,7 @@ bool Folder::FoldNeighbours(const Op& op) {
     for (size_t f = 0; f < folds.size(); ++f) {
       if (subset >> f & 1) folded[folds[f].variable] = folds[f].dtype;
     }
-    if (!HasKernel(kernels_, block_, op, folded)) continue;
+    if (!kernels_.Has(block_, op, folded)) continue;
     for (size_t f = 0; f < folds.size(); ++f) {
       if (subset >> f & 1) Apply(op.id, folds[f]);
     }
@@ -235,10 +235,24 @@ bool Folder::FoldNeighbours(const Op& op) {
   return false;
 }
 
+void Folder::MarkBesideCasts() {
+  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+    const Op& op = block_.op(id);
+    if (op.schema != cast_) continue;
+    beside_cast_[id.index()] = true;
+    const OpId producer = block_.value(op.in(0)).op();
+    if (producer.valid()) beside_cast_[producer.index()] = true;
+    for (const Use& use : block_.value(op.out(0)).uses) {
+      beside_cast_[use.op.index()] = true;
+    }
+  }
+}
+
 bool Folder::Run() {
+  MarkBesideCasts();
   bool changed = false;
   for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
-    if (Visit(id)) changed = true;
+    if (beside_cast_[id.index()] && Visit(id)) changed = true;
   }
   return changed;
 }

@@ -38,7 +38,7 @@ Chain Follow(const Block& block, ValueId value) {
   return chain;
 }
 
-bool FoldUpdate(Block& block, const KernelSet& kernels, Op& update) {
+bool FoldUpdate(Block& block, KernelLookup& kernels, Op& update) {
   const OpSchema& schema = *update.schema;
   const int grad = schema.FindInput("Grad");
   const int inv_scale = schema.FindInput("InvScale");
@@ -58,9 +58,9 @@ bool FoldUpdate(Block& block, const KernelSet& kernels, Op& update) {
   }
   if (chains.empty()) return false;
   auto binding = TypeBinding(block, update);
-  const int variable = schema.FindTypeVar(schema.inputs()[grad].type);
+  const int variable = schema.inputs()[grad].type_var;
   binding[variable] = block.dtype(chains[0].gradient);
-  if (!HasKernel(kernels, block, update, binding)) return false;
+  if (!kernels.Has(block, update, binding)) return false;
 
   std::vector<ValueId> gradients;
   std::vector<NameId> names;
@@ -80,14 +80,15 @@ bool FoldUpdate(Block& block, const KernelSet& kernels, Op& update) {
 }  // namespace
 
 bool FoldUpdates(Block& block, const KernelSet& kernels) {
+  KernelLookup lookup(kernels);
   bool changed = false;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id : GuardedOps(block)) {
     Op& op = block.op(id);
     if (op.role != Role::kOptimize || op.schema->FindInput("Grad") < 0 ||
         op.schema->FindInput("InvScale") < 0) {
       continue;
     }
-    if (FoldUpdate(block, kernels, op)) changed = true;
+    if (FoldUpdate(block, lookup, op)) changed = true;
   }
   return changed;
 }

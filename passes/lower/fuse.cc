@@ -63,22 +63,9 @@ void BodyMaker::AddFeeds() {
 }
 
 void BodyMaker::Copy(const Op& op) {
-  std::vector<std::vector<ValueId>> inputs(op.inputs.slots());
-  for (int s = 0; s < op.inputs.slots(); ++s) {
-    for (ValueId in : op.inputs.slot(s)) inputs[s].push_back(inner_.at(in));
-  }
-  std::vector<std::vector<Block::OutputSpec>> outputs(op.outputs.slots());
-  for (int s = 0; s < op.outputs.slots(); ++s) {
-    for (ValueId out : op.outputs.slot(s)) {
-      outputs[s].push_back({outer_.name(out), outer_.type(out)});
-    }
-  }
-  Op& copy = block_->op(block_->AddOp(op.schema, outer_.name(op), inputs,
-                                      outputs, op.attrs, Block::End()));
-  copy.role = op.role;
-  copy.decision = op.decision;
-  copy.origins = op.origins;
-  copy.line = op.line;
+  const OpId id = block_->CopyOp(
+      op, outer_, [this](ValueId value) { return inner_.at(value); });
+  const Op& copy = block_->op(id);
   for (size_t i = 0; i < op.outputs.all().size(); ++i) {
     inner_[op.outputs.all()[i]] = copy.outputs.all()[i];
   }

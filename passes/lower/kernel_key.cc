@@ -1,14 +1,13 @@
 #include "passes/lower/kernel_key.h"
 
 #include "graph/schema/op_builder.h"
-#include "graph/schema/op_registry.h"
+#include "graph/schema/op_schema.h"
 
 namespace halftone {
 namespace passes {
 
 bool IsCollective(const Op& op) {
-  return op.schema == Ops().Find("all_reduce") ||
-         op.schema == Ops().Find("broadcast");
+  return op.schema->name() == "all_reduce" || op.schema->name() == "broadcast";
 }
 
 Layout LeadLayout(const Block& block, const Op& op) {
@@ -18,14 +17,25 @@ Layout LeadLayout(const Block& block, const Op& op) {
   return Layout::kRowMajor;
 }
 
-bool HasKernel(const KernelSet& kernels, const Block& block, const Op& op) {
-  return HasKernel(kernels, block, op, TypeBinding(block, op));
+bool KernelLookup::Has(const Block& block, const Op& op) {
+  return Has(block, op, TypeBinding(block, op));
 }
 
-bool HasKernel(const KernelSet& kernels, const Block& block, const Op& op,
-               absl::Span<const DType> binding) {
-  if (IsCollective(op)) return true;
-  return kernels.Has(op.schema->name(), binding, LeadLayout(block, op));
+bool KernelLookup::Has(const Block& block, const Op& op,
+                       absl::Span<const DType> binding) {
+  constexpr size_t kMostPacked = 15;
+  static_assert(static_cast<int>(DType::kBool) < 16, "a dtype has 4 bits");
+  const Layout layout = LeadLayout(block, op);
+  const auto ask = [&] {
+    return IsCollective(op) || kernels_.Has(op.schema->name(), binding, layout);
+  };
+  if (binding.size() > kMostPacked) return ask();
+  uint64_t packed = static_cast<uint64_t>(layout);
+  for (DType dtype : binding)
+    packed = packed << 4 | static_cast<uint64_t>(dtype);
+  const auto [it, fresh] = known_.try_emplace({op.schema, packed}, false);
+  if (fresh) it->second = ask();
+  return it->second;
 }
 
 std::string KernelKey(const Block& block, const Op& op) {

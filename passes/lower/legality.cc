@@ -23,7 +23,7 @@ constexpr size_t kMaxPrinted = 20;
 class Checker {
  public:
   Checker(const Program& program, const KernelSet& kernels)
-      : program_(program), kernels_(kernels) {}
+      : program_(program), kernels_(kernels), lookup_(kernels) {}
 
   void CheckOps(const Entry& entry, const Block& block);
   void CheckGradients(const Entry& train);
@@ -38,6 +38,7 @@ class Checker {
 
   const Program& program_;
   const KernelSet& kernels_;
+  KernelLookup lookup_;
   std::vector<std::string> problems_;
   bool bug_ = false;
 };
@@ -62,7 +63,7 @@ void Checker::CheckKernel(const Entry& entry, const Block& block,
            "has no kernel on any target and had to be split");
     return;
   }
-  if (HasKernel(kernels_, block, op)) return;
+  if (lookup_.Has(block, op)) return;
   if (problems_.size() >= kMaxPrinted) {  // counted, not printed
     Report(entry, block, op, false, "no kernel");
     return;
@@ -116,6 +117,8 @@ void Checker::CheckGradients(const Entry& train) {
   absl::flat_hash_map<CellId, OpId> updated;
   for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
     const Op& op = block.op(id);
+    // All updates are.
+    if (!op.schema->guarded()) continue;
     const int param = op.schema->FindInput("Param");
     const int grad = op.schema->FindInput("Grad");
     if (param < 0 || grad < 0) continue;

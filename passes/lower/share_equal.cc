@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <variant>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
@@ -30,10 +31,9 @@ struct Hash {
           std::visit([](const auto& v) { return absl::HashOf(v); }, attr);
       hash = absl::HashOf(hash, index, value);
     }
+    // Equal leaves no more to outputs than their types: rarely more than
+    // these say.
     for (ValueId input : op.inputs.all()) hash = absl::HashOf(hash, input);
-    for (ValueId output : op.outputs.all()) {
-      hash = absl::HashOf(hash, block->value(output).type);
-    }
     return hash;
   }
 };
@@ -53,33 +53,70 @@ struct Equal {
   }
 };
 
+// Whether there may be an op equal to it: it reads what this one reads, so
+// that each of these values has another reader.
+bool MayHaveEqual(const Block& block, const Op& op) {
+  if (op.schema->no_merge() || op.body != nullptr || op.inputs.all().empty()) {
+    return false;
+  }
+  for (ValueId input : op.inputs.all()) {
+    if (block.value(input).uses.size() < 2) return false;
+  }
+  return true;
+}
+
+class Sharer {
+ public:
+  Sharer(Block& block, HeldValues& held)
+      : block_(block),
+        held_(held),
+        first_(block.num_ops(), Hash{&block}, Equal{&block}),
+        visited_(block.op_limit()) {}
+
+  bool Run() {
+    bool changed = false;
+    for (OpId id = block_.first(); id.valid();) {
+      const OpId next = block_.op(id).next;
+      if (MayHaveEqual(block_, block_.op(id))) {
+        const auto [it, fresh] = first_.insert(id);
+        if (!fresh) Merge(id, *it);
+        changed |= !fresh;
+      }
+      visited_[id.index()] = true;
+      id = next;
+    }
+    return changed;
+  }
+
+ private:
+  void Merge(OpId id, OpId first) {
+    const Op& op = block_.op(id);
+    Op& kept = block_.op(first);
+    for (size_t i = 0; i < op.outputs.all().size(); ++i) {
+      const ValueId to = kept.outputs.all()[i];
+      // Its only reader, which had no equal, may have one now.
+      const auto& uses = block_.value(to).uses;
+      const OpId reader = uses.size() == 1 ? uses[0].op : OpId();
+      ReplaceValue(block_, op.outputs.all()[i], to, held_);
+      if (reader.valid() && visited_[reader.index()] &&
+          MayHaveEqual(block_, block_.op(reader))) {
+        first_.insert(reader);
+      }
+    }
+    HandOnNames(op, kept);
+    block_.EraseOp(id);
+  }
+
+  Block& block_;
+  HeldValues& held_;
+  absl::flat_hash_set<OpId, Hash, Equal> first_;
+  std::vector<bool> visited_;  // by op id
+};
+
 }  // namespace
 
 bool ShareEqualOps(Block& block, HeldValues& held) {
-  absl::flat_hash_set<OpId, Hash, Equal> first(block.num_ops(), Hash{&block},
-                                               Equal{&block});
-  bool changed = false;
-  for (OpId id = block.first(); id.valid();) {
-    const Op& op = block.op(id);
-    const OpId next = op.next;
-    if (!op.schema->no_merge() && op.body == nullptr &&
-        !op.inputs.all().empty()) {
-      const auto [it, fresh] = first.insert(id);
-      if (!fresh) {
-        Op& kept = block.op(*it);
-        for (size_t i = 0; i < op.outputs.all().size(); ++i) {
-          const ValueId from = op.outputs.all()[i];
-          const ValueId to = kept.outputs.all()[i];
-          ReplaceValue(block, from, to, held);
-        }
-        HandOnNames(op, kept);
-        block.EraseOp(id);
-        changed = true;
-      }
-    }
-    id = next;
-  }
-  return changed;
+  return Sharer(block, held).Run();
 }
 
 }  // namespace passes

@@ -75,26 +75,12 @@ absl::StatusOr<ValueId> Cloner::MapInput(const Op& op, ValueId input) {
 }
 
 absl::Status Cloner::ClonePlain(const Op& op) {
-  std::vector<std::vector<ValueId>> inputs(op.inputs.slots());
-  for (int s = 0; s < op.inputs.slots(); ++s) {
-    for (ValueId input : op.inputs.slot(s)) {
-      HT_ASSIGN_OR_RETURN(const ValueId mapped, MapInput(op, input));
-      inputs[s].push_back(mapped);
-    }
+  for (ValueId input : op.inputs.all()) {
+    HT_RETURN_IF_ERROR(MapInput(op, input).status());
   }
-  std::vector<std::vector<Block::OutputSpec>> outputs(op.outputs.slots());
-  for (int s = 0; s < op.outputs.slots(); ++s) {
-    for (ValueId output : op.outputs.slot(s)) {
-      outputs[s].push_back({from_.name(output), from_.type(output)});
-    }
-  }
-  const OpId id = to_.AddOp(op.schema, from_.name(op), inputs, outputs,
-                            op.attrs, Block::End());
-  Op& clone = to_.op(id);
-  clone.role = op.role;
-  clone.decision = op.decision;
-  clone.origins = op.origins;
-  clone.line = op.line;
+  const OpId id = to_.CopyOp(
+      op, from_, [this](ValueId value) { return map_[value.index()]; });
+  const Op& clone = to_.op(id);
   for (size_t i = 0; i < op.outputs.all().size(); ++i) {
     map_[op.outputs.all()[i].index()] = clone.outputs.all()[i];
   }

@@ -16,12 +16,10 @@ bool Allows(const TypeVar& var, DType dtype) {
 SlotKind KindOf(const OpSchema& schema, const Slot& slot) {
   if (slot.shape_only()) return SlotKind::kFixed;
   if (slot.keep_f32()) return SlotKind::kKeepF32;
-  const int index = schema.FindTypeVar(slot.type);
-  if (index < 0) {
-    return slot.type == Name(DType::kF32) ? SlotKind::kKeepF32
-                                          : SlotKind::kFixed;
+  if (slot.type_var < 0) {
+    return slot.fixed == DType::kF32 ? SlotKind::kKeepF32 : SlotKind::kFixed;
   }
-  const TypeVar& var = schema.type_vars()[index];
+  const TypeVar& var = schema.type_vars()[slot.type_var];
   if (!Allows(var, DType::kF32)) return SlotKind::kFixed;
   return Allows(var, DType::kF16) && Allows(var, DType::kBF16)
              ? SlotKind::kEither

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -43,6 +44,16 @@ void AppendNames(const Op& op, std::vector<NameId>* names) {
 }
 
 void AddOrigins(Op& op, absl::Span<const NameId> names) {
+  // A bucket of a thousand gradients has a thousand origins.
+  constexpr size_t kFew = 16;
+  if (op.origins.size() + names.size() <= kFew) {
+    for (NameId name : names) {
+      if (name != op.name && !absl::c_linear_search(op.origins, name)) {
+        op.origins.push_back(name);
+      }
+    }
+    return;
+  }
   absl::flat_hash_set<NameId> known(op.origins.begin(), op.origins.end());
   known.insert(op.name);
   for (NameId name : names) {
@@ -83,12 +94,24 @@ const Op* DefinedBy(const Block& block, ValueId value,
 }
 
 std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type) {
-  const OpSchema* schema = Ops().Find(op_type);
-  std::vector<OpId> found;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
-    if (block.op(id).schema == schema) found.push_back(id);
+  return block.OpsOf(Ops().Find(op_type));
+}
+
+std::vector<OpId> GuardedOps(const Block& block) {
+  int left = 0;
+  for (const OpSchema* schema : Ops().All()) {
+    if (schema->guarded()) left += block.CountOf(schema);
   }
-  return found;
+  std::vector<OpId> ops;
+  ops.reserve(left);
+  for (OpId id = block.last(); id.valid() && left > 0;
+       id = block.op(id).previous) {
+    if (!block.op(id).schema->guarded()) continue;
+    ops.push_back(id);
+    --left;
+  }
+  std::reverse(ops.begin(), ops.end());
+  return ops;
 }
 
 bool IsReduction(const Op& op, absl::string_view of) {

@@ -133,7 +133,7 @@ absl::StatusOr<bool> MasterWeights::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
   if (train == nullptr) return true;
   Block& block = train->block();
-  for (OpId id : block.ops()) {
+  for (OpId id : GuardedOps(block)) {
     const OpSchema& schema = *block.op(id).schema;
     if (schema.FindOutput("LowOut") < 0 || schema.FindInput("Param") < 0) {
       continue;

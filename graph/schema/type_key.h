@@ -1,0 +1,76 @@
+// All that an op's types depend on, as 128 bits that compare and hash.
+#ifndef HALFTONE_GRAPH_SCHEMA_TYPE_KEY_H_
+#define HALFTONE_GRAPH_SCHEMA_TYPE_KEY_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "graph/ir/attr.h"
+#include "graph/ir/block.h"
+#include "graph/ir/type_memo.h"
+#include "graph/schema/op_schema.h"
+
+namespace halftone {
+
+// Equal keys of one program: the same schema, slots, types and attributes, in
+// the order in which they were added. Two that differ are equal with a
+// probability of 2^-128.
+class TypeKey {
+ public:
+  explicit TypeKey(const OpSchema* schema) {
+    Add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(schema)));
+  }
+
+  // The types of an op's values by slot.
+  void AddTypes(const Block& block, const SlotValues& values) {
+    AddCounts(values);
+    const absl::Span<const ValueId> all = values.all();
+    size_t i = 0;
+    for (; i + 1 < all.size(); i += 2) {
+      Add2(block.value(all[i]).type.index(),
+           block.value(all[i + 1]).type.index());
+    }
+    if (i < all.size()) Add(block.value(all[i]).type.index());
+  }
+  // How many items each slot has.
+  template <typename T>
+  void AddCounts(const Slots<T>& slots) {
+    const absl::Span<const int32_t> ends = slots.ends();
+    size_t i = 0;
+    for (; i + 1 < ends.size(); i += 2) Add2(ends[i], ends[i + 1]);
+    // A schema's slots are as many in every op.
+    if (i < ends.size()) Add(ends[i]);
+  }
+  void AddAttrs(const AttrList& attrs) {
+    Add(attrs.size());
+    for (const auto& [index, value] : attrs) {
+      Add(static_cast<uint64_t>(index) << 8 | value.index());
+      AddAttr(value);
+    }
+  }
+  void AddBinding(absl::string_view type_var, DType dtype);
+
+  TypeMemo::Key value() const { return {a_, b_}; }
+
+ private:
+  // Two lanes of multiply and shift with odd constants of their own (those of
+  // SplitMix64's finaliser).
+  void Add(uint64_t word) {
+    a_ = (a_ ^ word) * 0xbf58476d1ce4e5b9u;
+    a_ ^= a_ >> 31;
+    b_ = (b_ + word) * 0x94d049bb133111ebu;
+    b_ ^= b_ >> 29;
+  }
+  void Add2(int32_t first, int32_t second) {
+    Add(static_cast<uint64_t>(first) << 32 | static_cast<uint32_t>(second));
+  }
+  void AddText(absl::string_view text);
+  void AddAttr(const AttrValue& value);
+
+  uint64_t a_ = 0x9e3779b97f4a7c15u;
+  uint64_t b_ = 0xd1b54a32d192ed03u;
+};
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_SCHEMA_TYPE_KEY_H_

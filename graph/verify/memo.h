@@ -1,0 +1,38 @@
+// What verifications of one program may share.
+#ifndef HALFTONE_GRAPH_VERIFY_MEMO_H_
+#define HALFTONE_GRAPH_VERIFY_MEMO_H_
+
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "graph/schema/type_key.h"
+
+namespace halftone {
+
+// Names and types are interned and never change, and whether an op's types
+// agree with its schema depends on its TypeKey alone: what was right about
+// them once is right for good, in whatever op, entry and phase.
+class VerifyMemo {
+ public:
+  bool IsGood(NameId name) const {
+    return name.index() < static_cast<int>(good_names_.size()) &&
+           good_names_[name.index()];
+  }
+  void SetGood(NameId name) {
+    const size_t index = name.index();
+    if (index >= good_names_.size()) good_names_.resize(index + index / 2 + 64);
+    good_names_[index] = true;
+  }
+  bool HasPassed(const TypeKey& key) const {
+    return passed_.contains(key.value());
+  }
+  void SetPassed(const TypeKey& key) { passed_.insert(key.value()); }
+
+ private:
+  std::vector<bool> good_names_;  // by NameId
+  absl::flat_hash_set<TypeMemo::Key, TypeMemo::KeyHash> passed_;
+};
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_VERIFY_MEMO_H_
