@@ -1,4 +1,8 @@
-"""Stand-in repositories over what Debian 12 installs; nothing is downloaded."""
+"""Stand-in repositories over what Debian 12 installs; nothing is downloaded
+but the one header library that Debian lacks, and that only with CUDA."""
+
+load("//third_party:cuda.bzl", "cuda_repository")
+load("//third_party:cudnn_frontend.bzl", "cudnn_frontend_repository")
 
 def _system_repository_impl(ctx):
     if not ctx.path(ctx.attr.present).exists:
@@ -84,6 +88,8 @@ def _rule_sets():
 def halftone_repositories():
     """Defines every external repository of the project."""
     _libraries()
+    cuda_repository(name = "cuda")
+    cudnn_frontend_repository(name = "cudnn_frontend")
 
     # Bazel 5 to 7 fetch rule sets of their own that match their version; only
     # Debian's 4.2.3, whose version string is not a number, is given these.

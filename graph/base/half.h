@@ -28,6 +28,11 @@ HT_HOST_DEVICE inline float FromBits(uint32_t u) {
 
 // Round to nearest even; overflow gives infinity, NaN stays a quiet NaN.
 HT_HOST_DEVICE inline uint16_t FloatToHalf(float value) {
+#ifdef __CUDA_ARCH__
+  uint16_t result;  // the same, but that all NaNs become one
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(value));
+  return result;
+#else
   const uint32_t bits = Bits(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -46,9 +51,15 @@ HT_HOST_DEVICE inline uint16_t FloatToHalf(float value) {
   const uint32_t odd = (magnitude >> 13) & 1u;
   return static_cast<uint16_t>(
       sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+#endif
 }
 
 HT_HOST_DEVICE inline float HalfToFloat(uint16_t half) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(half));
+  return result;
+#else
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t magnitude = half & 0x7fffu;
   if (magnitude >= 0x7c00u) {  // infinity, or a NaN: quiet, as hardware does
@@ -59,14 +70,21 @@ HT_HOST_DEVICE inline float HalfToFloat(uint16_t half) {
     return FromBits(sign | Bits(static_cast<float>(magnitude) * 0x1p-24f));
   }
   return FromBits(sign | ((magnitude << 13) + 0x38000000u));
+#endif
 }
 
 HT_HOST_DEVICE inline uint16_t FloatToBFloat16(float value) {
+#ifdef __CUDA_ARCH__
+  uint16_t result;  // the same, but that all NaNs become one
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(value));
+  return result;
+#else
   const uint32_t bits = Bits(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) {
     return static_cast<uint16_t>((bits >> 16) | 0x40u);
   }
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
 }
 
 }  // namespace half_internal

@@ -2,10 +2,9 @@
 #include "kernels/cpu/amp.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <vector>
 
+#include "kernels/common/settings.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/map.h"
 #include "kernels/functors/amp.h"
@@ -33,14 +32,6 @@ auto MakeSeed(const BoundOp& op) {
                 functors::GradientSeed(In<float>(b, 0), In<float>(b, 1),
                                        In<float>(b, 2)));
   };
-}
-
-// 2^-ceil(log2 world) for `pre`, 1 for `post`.
-float ReductionScale(const BoundOp& op) {
-  float p = 1.0f;
-  if (op.Str("gradient_scale") == "post") return p;
-  for (int64_t n = 1; n < op.context().world_size; n *= 2) p *= 0.5f;
-  return p;
 }
 
 auto MakeInvScale(const BoundOp& op) {
@@ -71,11 +62,7 @@ TimesScalarKernel MakeTimesScalar(const BoundOp& op) {
 // ---- Norm and clip factor.
 
 auto MakeGlobalNorm(const BoundOp& op) {
-  std::vector<int64_t> order = op.Ints("order");
-  if (order.empty()) {
-    for (int64_t i = 0; i < op.inputs()[0].elements(); ++i) order.push_back(i);
-  }
-  return [order](const Buffers& b, runtime::Stream&) {
+  return [order = NormOrder(op)](const Buffers& b, runtime::Stream&) {
     const float* squares = &In<float>(b, 0);
     float sum = 0;
     for (int64_t i : order) sum += squares[i];
@@ -92,23 +79,8 @@ auto MakeClipFactor(const BoundOp& op) {
 
 // ---- The scale's update and the clocks.
 
-int32_t Clamped(int64_t steps) {
-  return static_cast<int32_t>(
-      std::min<int64_t>(steps, std::numeric_limits<int32_t>::max()));
-}
-
-functors::LossScalePolicy PolicyOf(const BoundOp& op) {
-  const float ceiling = static_cast<float>(op.Float("ceiling"));
-  return {Clamped(op.Int("incr_every_n_steps")),
-          Clamped(op.Int("decr_every_n_nan_or_inf")),
-          static_cast<float>(op.Float("incr_ratio")),
-          static_cast<float>(op.Float("decr_ratio")),
-          static_cast<float>(op.Float("floor")),
-          ceiling > 0 ? ceiling : functors::Infinity()};
-}
-
 auto MakeUpdate(const BoundOp& op) {
-  return [policy = PolicyOf(op)](const Buffers& b, runtime::Stream&) {
+  return [policy = LossScalePolicyOf(op)](const Buffers& b, runtime::Stream&) {
     const functors::LossScaleState state = functors::UpdateLossScale(
         {In<float>(b, 0), In<int32_t>(b, 1), In<int32_t>(b, 2)}, In<bool>(b, 3),
         policy);

@@ -20,17 +20,6 @@ int64_t Clamp(int64_t x, int64_t low, int64_t high) {
 
 }  // namespace
 
-bool HasOneLayout(const BoundOp& op) {
-  const Layout lead = op.inputs()[0].layout;
-  for (const TensorDesc& x : op.inputs()) {
-    if (x.rank() == 4 && x.layout != lead) return false;
-  }
-  for (const TensorDesc& x : op.outputs()) {
-    if (x.rank() == 4 && x.layout != lead) return false;
-  }
-  return true;
-}
-
 Channels::Channels(const TensorDesc& x)
     : rows_(x.dims[0]), channels_(x.dims[1]) {
   int64_t image = 1;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/bound_op.h"
+#include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
@@ -80,10 +81,6 @@ struct Deviations {
     return (x - shift) * (x - shift);
   }
 };
-
-// Whether all tensors of rank 4 lie as the first input does, as the loops
-// above want it: a kernel's `supports`.
-bool HasOneLayout(const BoundOp& op);
 
 // ---- Inline parts.
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "graph/base/philox.h"
+#include "kernels/common/strides.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/random.h"
-#include "kernels/cpu/strides.h"
 #include "kernels/functors/cast.h"
 #include "kernels/functors/random.h"
 #include "kernels/register_all.h"

@@ -9,11 +9,6 @@
 namespace halftone {
 namespace kernels {
 
-functors::ScaleOp MakeScale(const BoundOp& op) {
-  return {static_cast<float>(op.Float("scale")),
-          static_cast<float>(op.Float("bias")), op.Bool("bias_after_scale")};
-}
-
 void RegisterCpuElementwise(KernelRegistry& registry) {
   ForEachUnary([&](absl::string_view op, auto functor) {
     AddForSchema(registry, op,

@@ -1,4 +1,5 @@
 // Binary arithmetic with broadcasting, and gradients of activations.
+#include "kernels/common/shapes.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/map.h"
@@ -21,13 +22,10 @@ struct BinaryKernel {
 
 template <typename F>
 BinaryKernel<F> MakeBinary(const BoundOp& op) {
-  const TensorDesc& x = op.Input("X");
-  const TensorDesc& y = op.Input("Y");
   const TensorDesc& out = op.Output("Out");
-  const int64_t axis = op.Int("axis");
-  const int x_first = axis == -1 ? out.rank() - x.rank() : 0;
-  const int y_first = FirstAlignedDim(y.rank(), out.rank(), axis);
-  return {Operand(x, out, x_first), Operand(y, out, y_first), out.dtype,
+  const auto strides = BinaryStrides(op);
+  return {Operand(op.Input("X").dtype, out, strides.first),
+          Operand(op.Input("Y").dtype, out, strides.second), out.dtype,
           out.elements()};
 }
 

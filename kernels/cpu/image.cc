@@ -1,6 +1,7 @@
 // Preparation of images: (x - mean) / std per channel.
 #include <vector>
 
+#include "kernels/common/settings.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/map.h"
 #include "kernels/register_all.h"
@@ -38,16 +39,6 @@ struct NormalizeKernel {
     });
   }
 };
-
-// One number, or one per channel, as one per channel.
-std::vector<float> PerChannel(const std::vector<double>& values,
-                              int64_t channels) {
-  std::vector<float> result(channels);
-  for (int64_t c = 0; c < channels; ++c) {
-    result[c] = static_cast<float>(values.size() == 1 ? values[0] : values[c]);
-  }
-  return result;
-}
 
 NormalizeKernel MakeNormalize(const BoundOp& op) {
   const TensorDesc& x = op.Input("X");

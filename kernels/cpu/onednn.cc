@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "graph/base/error.h"
+#include "kernels/common/strides.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
-#include "kernels/cpu/strides.h"
 #include "kernels/functors/elementwise.h"
 
 namespace halftone {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "kernels/bound_op.h"
+#include "kernels/common/strides.h"
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/strides.h"
 
 namespace halftone {
 namespace kernels {

@@ -2,9 +2,10 @@
 // planner aliases outputs to inputs.
 #include "kernels/cpu/optimizer.h"
 
-#include <cmath>
 #include <cstring>
 
+#include "kernels/common/settings.h"
+#include "kernels/common/shapes.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
@@ -21,27 +22,6 @@ using functors::GradientTransform;
 float Scalar(const Buffers& buffers, int index, float absent) {
   return index < 0 ? absent : *static_cast<const float*>(buffers.inputs[index]);
 }
-
-// Where everything stands among the buffers: slots are lists of one value
-// per parameter.
-struct UpdateLayout {
-  explicit UpdateLayout(const BoundOp& op)
-      : members(op.InputCount("Param")),
-        has_low(op.OutputCount("LowOut") > 0),
-        learning_rate(op.InputIndex("LearningRate")),
-        found_inf(op.InputIndex("FoundInf")),
-        inv_scale(op.InputIndex("InvScale")),
-        clip_factor(op.InputIndex("ClipFactor")) {
-    param = op.inputs()[0].dtype;
-    grad = op.inputs()[members].dtype;
-    if (has_low) low = op.Output("LowOut").dtype;
-  }
-
-  int members;
-  bool has_low;
-  int learning_rate, found_inf, inv_scale, clip_factor;
-  DType param, grad, low = DType::kInvalid;
-};
 
 // One block of one parameter: pointers of what is computed in f32.
 struct BlockPointers {
@@ -69,20 +49,16 @@ void StepBlock(const BlockPointers& b, const Method& method,
   });
 }
 
-// `Settings` is the method's attributes; Settings::At(buffers, rate) gives the
-// Method of this step.
-template <typename Settings>
+template <typename Rule>
 class UpdateKernel {
  public:
-  using Method = typename Settings::Method;
+  using Method = typename Rule::Method;
   static constexpr int kStates = Method::kStates;
 
   explicit UpdateKernel(const BoundOp& op)
-      : layout_(op),
-        settings_(op),
-        pieces_(op.inputs().subspan(0, layout_.members)) {
-    const float clip = static_cast<float>(op.Float("clip_value"));
-    transform_.limit = clip > 0 ? clip : functors::Infinity();
+      : layout_(op), pieces_(op.inputs().subspan(0, layout_.members)) {
+    ReadRule(op, &rule_);
+    transform_.limit = layout_.clip_value;
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -91,8 +67,12 @@ class UpdateKernel {
     GradientTransform transform = transform_;
     transform.inv_scale = Scalar(buffers, layout_.inv_scale, 1.0f);
     transform.clip_factor = Scalar(buffers, layout_.clip_factor, 1.0f);
+    const int64_t applied =
+        layout_.applied < 0
+            ? 0
+            : *static_cast<const int64_t*>(buffers.inputs[layout_.applied]);
     const Method method =
-        settings_.At(buffers, Scalar(buffers, layout_.learning_rate, 0.0f));
+        rule_.At(Scalar(buffers, layout_.learning_rate, 0.0f), applied);
     pieces_.ForEach(stream.threads(), [&](int64_t, const Piece& piece) {
       ForBlocks(piece.begin, piece.begin + piece.n, [&](int64_t at, int64_t n) {
         if (reject) {
@@ -159,71 +139,16 @@ class UpdateKernel {
     StoreBlock(layout_.low, p, Out(buffers, 1 + kStates, member), at, n);
   }
 
-  UpdateLayout layout_;
-  Settings settings_;
+  UpdateSlots layout_;
+  Rule rule_;
   GradientTransform transform_;
   Pieces pieces_;
 };
 
-// ---- Methods.
-
-struct SgdSettings {
-  using Method = functors::SgdStep;
-  float weight_decay;
-  explicit SgdSettings(const BoundOp& op)
-      : weight_decay(static_cast<float>(op.Float("weight_decay"))) {}
-  Method At(const Buffers&, float rate) const { return {rate, weight_decay}; }
-};
-
-struct MomentumSettings {
-  using Method = functors::MomentumStep;
-  float weight_decay, mu;
-  bool nesterov;
-  explicit MomentumSettings(const BoundOp& op)
-      : weight_decay(static_cast<float>(op.Float("weight_decay"))),
-        mu(static_cast<float>(op.Float("mu"))),
-        nesterov(op.Bool("use_nesterov")) {}
-  Method At(const Buffers&, float rate) const {
-    return {rate, weight_decay, mu, nesterov};
-  }
-};
-
-struct AdamSettings {
-  using Method = functors::AdamStep;
-  double beta1, beta2, epsilon;
-  float weight_decay;
-  bool decoupled;  // adamw
-  int applied;
-  explicit AdamSettings(const BoundOp& op)
-      : beta1(op.Float("beta1")),
-        beta2(op.Float("beta2")),
-        epsilon(op.Float("epsilon")),
-        weight_decay(static_cast<float>(op.Float("weight_decay"))),
-        decoupled(op.schema().name() == "adamw"),
-        applied(op.InputIndex("Applied")) {}
-
-  Method At(const Buffers& buffers, float rate) const {
-    const int64_t steps = *static_cast<const int64_t*>(buffers.inputs[applied]);
-    const double t = static_cast<double>(steps) + 1;
-    Method method;
-    method.learning_rate = rate;
-    method.l2 = decoupled ? 0.0f : weight_decay;
-    method.shrink = decoupled ? 1.0f - rate * weight_decay : 1.0f;
-    method.beta1 = static_cast<float>(beta1);
-    method.one_minus_beta1 = static_cast<float>(1 - beta1);
-    method.beta2 = static_cast<float>(beta2);
-    method.one_minus_beta2 = static_cast<float>(1 - beta2);
-    method.epsilon = static_cast<float>(epsilon);
-    method.correction1 = static_cast<float>(1 - std::pow(beta1, t));
-    method.correction2 = static_cast<float>(1 - std::pow(beta2, t));
-    return method;
-  }
-};
-
-template <typename Settings>
+template <typename Rule>
 void AddUpdate(KernelRegistry& registry, absl::string_view op) {
   Candidate candidate = MakeCandidate("one_pass", [](const BoundOp& bound) {
-    return UpdateKernel<Settings>(bound);
+    return UpdateKernel<Rule>(bound);
   });
   candidate.supports = MembersShareLayout;
   AddForSchema(registry, op, candidate, {"L"});
@@ -231,35 +156,11 @@ void AddUpdate(KernelRegistry& registry, absl::string_view op) {
 
 }  // namespace
 
-bool MembersShareLayout(const BoundOp& op) {
-  const auto params = op.inputs().subspan(0, op.InputCount("Param"));
-  const auto same = [&](absl::Span<const TensorDesc> values, int first,
-                        int count) {
-    for (int i = 0; i < count; ++i) {
-      if (values[first + i].layout != params[i].layout) return false;
-    }
-    return true;
-  };
-  for (const Slot& slot : op.schema().inputs()) {
-    if (slot.list() && !same(op.inputs(), op.InputIndex(slot.name),
-                             op.InputCount(slot.name))) {
-      return false;
-    }
-  }
-  for (const Slot& slot : op.schema().outputs()) {
-    if (!same(op.outputs(), op.OutputIndex(slot.name),
-              op.OutputCount(slot.name))) {
-      return false;
-    }
-  }
-  return true;
-}
-
 void RegisterCpuOptimizer(KernelRegistry& registry) {
-  AddUpdate<SgdSettings>(registry, "sgd");
-  AddUpdate<MomentumSettings>(registry, "momentum");
-  AddUpdate<AdamSettings>(registry, "adam");
-  AddUpdate<AdamSettings>(registry, "adamw");
+  AddUpdate<functors::SgdRule>(registry, "sgd");
+  AddUpdate<functors::MomentumRule>(registry, "momentum");
+  AddUpdate<functors::AdamRule>(registry, "adam");
+  AddUpdate<functors::AdamRule>(registry, "adamw");
   RegisterCpuLearningRate(registry);
 }
 

@@ -7,9 +7,6 @@
 namespace halftone {
 namespace kernels {
 
-// Whether parameter, gradient, slots and low copy lie in the same order.
-bool MembersShareLayout(const BoundOp& op);
-
 // optimizer_learning_rate.cc
 void RegisterCpuLearningRate(KernelRegistry& registry);
 

@@ -2,7 +2,6 @@
 // then the columns of their result.
 #include "kernels/cpu/pool.h"
 
-#include "graph/ops/infer_helpers.h"
 #include "kernels/cpu/channels.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/dispatch.h"
@@ -187,45 +186,15 @@ struct PoolKernel {
 
 }  // namespace
 
-PoolShape::PoolShape(const BoundOp& op) {
-  const TensorDesc& x = op.inputs()[0];
-  const TensorDesc& out =
-      op.schema().FindInput("Out") >= 0 ? op.Input("Out") : op.outputs()[0];
-  max = op.Str("pooling_type") == "max";
-  exclusive = op.Bool("exclusive");
-  const bool last = x.layout == Layout::kChannelsLast;
-  planes = last ? x.dims[0] : x.dims[0] * x.dims[1];
-  channels = last ? x.dims[1] : 1;
-  if (channels == 0) planes = 0;
-  h.in = x.dims[2];
-  w.in = x.dims[3];
-  if (op.Bool("global_pooling")) {
-    // One window over a single long row.
-    w.in *= h.in;
-    h.in = w.out = h.out = 1;
-    w.kernel = w.in;
-    exclusive = true;
-    return;
-  }
-  h.out = out.dims[2];
-  w.out = out.dims[3];
-  const auto paddings = ops::FullPaddings(op.Ints("paddings"));
-  h.kernel = op.Ints("ksize")[0];
-  w.kernel = op.Ints("ksize")[1];
-  h.stride = op.Ints("strides")[0];
-  w.stride = op.Ints("strides")[1];
-  h.before = paddings[0];
-  w.before = paddings[2];
-}
-
 void RegisterCpuPool(KernelRegistry& registry) {
   Candidate candidate = MakeCandidate("rows", [](const BoundOp& op) {
-    return PoolKernel{PoolShape(op), op.inputs()[0].dtype};
+    return PoolKernel{PoolShape::Of(op), op.inputs()[0].dtype};
   });
   candidate.supports = HasOneLayout;
   candidate.workspace_bytes = [](const BoundOp& op) {
     return std::max(1, op.context().threads) *
-           PoolKernel::ScratchFloats(PoolShape(op)) * int64_t{sizeof(float)};
+           PoolKernel::ScratchFloats(PoolShape::Of(op)) *
+           int64_t{sizeof(float)};
   };
   AddForSchema(registry, "pool2d", candidate);
   RegisterCpuPoolGrad(registry);

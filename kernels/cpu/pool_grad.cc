@@ -248,11 +248,11 @@ struct PoolGradKernel {
 
 void RegisterCpuPoolGrad(KernelRegistry& registry) {
   Candidate candidate = MakeCandidate("planes", [](const BoundOp& op) {
-    return PoolGradKernel(PoolShape(op), op.inputs()[0].dtype);
+    return PoolGradKernel(PoolShape::Of(op), op.inputs()[0].dtype);
   });
   candidate.supports = HasOneLayout;
   candidate.workspace_bytes = [](const BoundOp& op) {
-    const PoolGradKernel kernel(PoolShape(op), op.inputs()[0].dtype);
+    const PoolGradKernel kernel(PoolShape::Of(op), op.inputs()[0].dtype);
     return std::max(1, op.context().threads) * kernel.ScratchFloats() *
            int64_t{sizeof(float)};
   };

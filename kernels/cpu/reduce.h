@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/bound_op.h"
-#include "kernels/cpu/strides.h"
+#include "kernels/common/strides.h"
 
 namespace halftone {
 namespace kernels {

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "kernels/cpu/strides.h"
+#include "kernels/common/strides.h"
 #include "kernels/kernel.h"
 
 namespace halftone {

@@ -5,17 +5,6 @@
 namespace halftone {
 namespace kernels {
 
-Rows Rows::Along(const TensorDesc& desc, int64_t axis) {
-  if (axis < 0) axis += desc.rank();
-  Rows rows;
-  rows.length = desc.dims[axis];
-  for (int i = static_cast<int>(axis) + 1; i < desc.rank(); ++i) {
-    rows.stride *= desc.dims[i];
-  }
-  rows.count = rows.length == 0 ? 0 : desc.elements() / rows.length;
-  return rows;
-}
-
 void Rows::Load(DType dtype, const void* tensor, int64_t first, int64_t n,
                 float* buffer) const {
   if (stride == 1) {

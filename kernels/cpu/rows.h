@@ -5,22 +5,16 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/bound_op.h"
+#include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/parallel_for.h"
 
 namespace halftone {
 namespace kernels {
 
-// The shape: `count` rows of `length`, their elements `stride` apart.
-struct Rows {
-  int64_t count = 0, length = 0, stride = 1;
-
-  // `axis` may be negative.
-  static Rows Along(const TensorDesc& desc, int64_t axis);
-  // Of a row's first element.
-  int64_t Offset(int64_t row) const {
-    return row / stride * length * stride + row % stride;
+struct Rows : RowShape {
+  static Rows Along(const TensorDesc& desc, int64_t axis) {
+    return {RowShape::Along(desc, axis)};
   }
 
   // Rows [first, first + n) to or from `buffer`, one behind the other.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/common/shapes.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/register_all.h"
@@ -12,24 +13,6 @@
 namespace halftone {
 namespace kernels {
 namespace {
-
-// A tensor around one axis, in bytes: `outer` rows of `extent` slices.
-struct Around {
-  int64_t outer = 1, extent = 1, slice = 1;
-  int64_t row() const { return extent * slice; }
-};
-
-Around AroundAxis(const TensorDesc& desc, int64_t axis) {
-  if (axis < 0) axis += desc.rank();
-  Around around;
-  around.slice = SizeOf(desc.dtype);
-  for (int i = 0; i < desc.rank(); ++i) {
-    if (i < axis) around.outer *= desc.dims[i];
-    if (i == axis) around.extent = desc.dims[i];
-    if (i > axis) around.slice *= desc.dims[i];
-  }
-  return around;
-}
 
 auto MakeReshape(const BoundOp& op) {
   const int64_t bytes = op.outputs()[0].bytes();
@@ -59,10 +42,8 @@ auto MakeSlice(const BoundOp& op) {
   const int64_t axis = op.Int("axis");
   const Around in = AroundAxis(op.Input("X"), axis);
   const Around out = AroundAxis(op.Output("Out"), axis);
-  int64_t start = op.Int("start");
-  if (start < 0) start += in.extent;
-  start = std::min(std::max<int64_t>(start, 0), in.extent);
-  return [in, out, start](const Buffers& buffers, runtime::Stream& stream) {
+  return [in, out, start = SliceStart(op)](const Buffers& buffers,
+                                           runtime::Stream& stream) {
     const char* from = static_cast<const char*>(buffers.inputs[0]);
     CopyRows(from + start * in.slice, in.row(),
              static_cast<char*>(buffers.outputs[0]), out.row(), out.outer,

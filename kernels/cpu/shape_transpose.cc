@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/common/shapes.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/shape.h"
-#include "kernels/cpu/strides.h"
 
 namespace halftone {
 namespace kernels {
@@ -131,14 +131,10 @@ Extents OutStrides(const Nest& nest) {
   return strides;
 }
 
-TransposeKernel MakeTranspose(const BoundOp& op) {
+// `strides`: of the input, per dim of the output.
+TransposeKernel Permute(const BoundOp& op, const Extents& strides) {
   const TensorDesc& x = op.Input("X");
   const TensorDesc& out = op.Output("Out");
-  const Extents own = StridesOf(x);
-  Extents strides;
-  for (int64_t axis : op.Ints("axis")) {
-    strides.push_back(own[axis < 0 ? axis + x.rank() : axis]);
-  }
   const Nest nest = MakeNest(out, strides);
   TransposeKernel kernel{SizeOf(x.dtype),   out.elements(),     false,
                          nest.contiguous(), Matrix{1, 1, 1, 1}, Loops()};
@@ -156,10 +152,19 @@ TransposeKernel MakeTranspose(const BoundOp& op) {
   return kernel;
 }
 
+TransposeKernel MakeTranspose(const BoundOp& op) {
+  return Permute(op, TransposedStrides(op));
+}
+TransposeKernel MakeConvertLayout(const BoundOp& op) {
+  return Permute(op, StridesOf(op.inputs()[0]));
+}
+
 }  // namespace
 
 void RegisterCpuTranspose(KernelRegistry& registry) {
   AddForSchema(registry, "transpose", MakeCandidate("tiles", MakeTranspose));
+  AddForSchema(registry, "convert_layout",
+               MakeCandidate("tiles", MakeConvertLayout));
 }
 
 }  // namespace kernels

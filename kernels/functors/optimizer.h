@@ -3,6 +3,9 @@
 #ifndef HALFTONE_KERNELS_FUNCTORS_OPTIMIZER_H_
 #define HALFTONE_KERNELS_FUNCTORS_OPTIMIZER_H_
 
+#include <cmath>
+#include <cstdint>
+
 #include "kernels/functors/math.h"
 
 namespace halftone {
@@ -67,6 +70,47 @@ struct AdamStep {
   }
 };
 
+// Rules: a method's attributes; At gives the method of a step. `applied`:
+// steps applied before it.
+struct SgdRule {
+  using Method = SgdStep;
+  float weight_decay;
+  HT_HOST_DEVICE Method At(float rate, int64_t) const {
+    return {rate, weight_decay};
+  }
+};
+
+struct MomentumRule {
+  using Method = MomentumStep;
+  float weight_decay, mu;
+  bool nesterov;
+  HT_HOST_DEVICE Method At(float rate, int64_t) const {
+    return {rate, weight_decay, mu, nesterov};
+  }
+};
+
+struct AdamRule {
+  using Method = AdamStep;
+  double beta1, beta2, epsilon;
+  float weight_decay;
+  bool decoupled;  // adamw
+  HT_HOST_DEVICE Method At(float rate, int64_t applied) const {
+    const double t = static_cast<double>(applied) + 1;
+    Method method;
+    method.learning_rate = rate;
+    method.l2 = decoupled ? 0.0f : weight_decay;
+    method.shrink = decoupled ? 1.0f - rate * weight_decay : 1.0f;
+    method.beta1 = static_cast<float>(beta1);
+    method.one_minus_beta1 = static_cast<float>(1 - beta1);
+    method.beta2 = static_cast<float>(beta2);
+    method.one_minus_beta2 = static_cast<float>(1 - beta2);
+    method.epsilon = static_cast<float>(epsilon);
+    method.correction1 = static_cast<float>(1 - pow(beta1, t));
+    method.correction2 = static_cast<float>(1 - pow(beta2, t));
+    return method;
+  }
+};
+
 // ---- The learning rate.
 
 enum class RatePolicy {
@@ -118,6 +162,25 @@ HT_HOST_DEVICE inline double PiecewiseFactor(const double* boundaries,
     ++passed;
   }
   return values[passed];
+}
+
+// `schedule`: base rate, total steps, warm-up steps; `count` boundaries.
+HT_HOST_DEVICE inline float LearningRate(const RateSettings& settings,
+                                         const double* boundaries,
+                                         const double* values, int count,
+                                         int64_t applied,
+                                         const float* schedule) {
+  const double step = static_cast<double>(applied);
+  const double total = schedule[1], warm = schedule[2];
+  double factor;
+  if (step < warm) {
+    factor = (step + 1) / warm;
+  } else if (settings.policy == RatePolicy::kPiecewise) {
+    factor = PiecewiseFactor(boundaries, values, count, step, total);
+  } else {
+    factor = RateFactor(settings, step, total, warm);
+  }
+  return static_cast<float>(schedule[0] * factor);
 }
 
 }  // namespace functors

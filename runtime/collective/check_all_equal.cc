@@ -10,11 +10,20 @@
 
 namespace halftone {
 namespace runtime {
+namespace {
+
+constexpr size_t kMaxShown = 16;
+
+}  // namespace
 
 absl::Status CheckAllEqual(Communicator& communicator, absl::string_view what,
                            absl::string_view bytes) {
-  const std::string mine = absl::StrCat(Hex64(StableHash(bytes)), " (",
-                                        WithCommas(bytes.size()), " bytes)");
+  // A hash is shown as it is: one may look for it elsewhere.
+  const std::string mine =
+      bytes.size() <= kMaxShown
+          ? std::string(bytes)
+          : absl::StrCat(Hex64(StableHash(bytes)), " (",
+                         WithCommas(bytes.size()), " bytes)");
   HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                       communicator.AllGather(mine));
   std::map<std::string, std::vector<int>> ranks_by_value;

@@ -1,10 +1,11 @@
 // Collectives among the ranks of a run: in_process (threads), gloo (CPU
-// processes), later nccl. Device-free: buffers are pointers of the kind of
-// memory that the implementation serves.
+// processes), nccl (GPUs, beside one of the others). Device-free: buffers are
+// pointers of the kind of memory that the implementation serves.
 #ifndef HALFTONE_RUNTIME_COLLECTIVE_COMMUNICATOR_H_
 #define HALFTONE_RUNTIME_COLLECTIVE_COMMUNICATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ enum class ReduceOp : uint8_t { kSum, kMax, kMin };
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual absl::string_view kind() const = 0;  // "in_process", "gloo"
+  virtual absl::string_view kind() const = 0;  // "in_process", "gloo", "nccl"
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
 
@@ -48,6 +49,15 @@ class Communicator {
   virtual absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) = 0;
   virtual absl::Status Barrier() = 0;
+  // For an implementation that works beside this one on the same ranks: waits
+  // until `done`, which never blocks, says true. Its errors are handed on,
+  // those of class kCommunication with what is known of the peers. Fails as a
+  // collective called `what` does: a rank is gone, aborted, or, after
+  // `timeout`, is named as not being in such a wait. An error of `done` of
+  // another class leaves this communicator usable.
+  virtual absl::Status Await(
+      absl::string_view what, absl::Duration timeout,
+      const std::function<absl::StatusOr<bool>()>& done) = 0;
   // Makes all ranks' pending and later calls fail, as far as it can reach.
   virtual void Abort(const absl::Status& reason) = 0;
 };

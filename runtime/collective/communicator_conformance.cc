@@ -274,6 +274,65 @@ TEST_P(CommunicatorConformance, AbortReachesWaitingRanks) {
   });
 }
 
+TEST_P(CommunicatorConformance, AwaitsWhatIsDoneElsewhere) {
+  Connect();
+  ForEachRank([&](Communicator& comm) {
+    int asked = 0;
+    EXPECT_TRUE(comm.Await("a step", absl::Seconds(60),
+                           [&] { return absl::StatusOr<bool>(++asked == 20); })
+                    .ok());
+    EXPECT_EQ(asked, 20);
+    // A fault of this rank's own device says nothing of the peers.
+    const absl::Status status = comm.Await(
+        "a step", absl::Seconds(60),
+        []() -> absl::StatusOr<bool> { return DeviceError("cuda:0 is lost"); });
+    EXPECT_EQ(status.message(), "cuda:0 is lost");
+    EXPECT_TRUE(comm.Barrier().ok());
+  });
+}
+
+TEST_P(CommunicatorConformance, AnAwaitNamesARankThatDoesNotArrive) {
+  if (world_size() == 1) return;
+  Connect();
+  const int absent = world_size() - 1;
+  const absl::Time start = absl::Now();
+  ForEachRank([&](Communicator& comm) {
+    if (comm.rank() == absent) {
+      absl::SleepFor(absl::Milliseconds(1500));
+      return;
+    }
+    const absl::Status status =
+        comm.Await("a step", absl::Milliseconds(300),
+                   [] { return absl::StatusOr<bool>(false); });
+    ASSERT_FALSE(status.ok());
+    EXPECT_LT(absl::Now() - start, absl::Milliseconds(1400));
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kCommunication) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("a step"));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("rank ", absent)));
+    EXPECT_FALSE(comm.Barrier().ok());
+  });
+}
+
+TEST_P(CommunicatorConformance, AbortReachesAwaits) {
+  if (world_size() == 1) return;
+  Connect();
+  const absl::Time start = absl::Now();
+  ForEachRank([&](Communicator& comm) {
+    if (comm.rank() == 1) {
+      absl::SleepFor(absl::Milliseconds(100));
+      comm.Abort(OutOfMemoryError("conv1 needs 3 GiB"));
+      return;
+    }
+    const absl::Status status = comm.Await("a step", absl::Seconds(60), [] {
+      return absl::StatusOr<bool>(false);
+    });
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kCommunication) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("conv1 needs 3 GiB"));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  });
+}
+
 TEST_P(CommunicatorConformance, ARankThatLeavesIsNoticed) {
   if (world_size() == 1) return;
   Connect();
@@ -295,7 +354,7 @@ TEST_P(CommunicatorConformance, ARankThatLeavesIsNoticed) {
 }
 
 TEST_P(CommunicatorConformance, DifferentCallsAreAnErrorThatNamesThem) {
-  if (world_size() == 1) return;
+  if (world_size() == 1 || !GetParam().compares_calls) return;
   Connect(absl::Milliseconds(500));
   ForEachRank([&](Communicator& comm) {
     std::vector<float> x(10);

@@ -27,6 +27,8 @@ struct CommunicatorCase {
       make;
   // Sums are made in rank order, so the bits are known beforehand.
   bool rank_order = true;
+  // Calls that differ between ranks are noticed when they are made.
+  bool compares_calls = true;
 
   friend void PrintTo(const CommunicatorCase& value, std::ostream* out) {
     *out << value.name;

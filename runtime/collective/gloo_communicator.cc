@@ -22,6 +22,8 @@ namespace {
 constexpr absl::Duration kNews = absl::Seconds(1);
 // Gloo is told to wait for whole milliseconds and may give up a little early.
 constexpr absl::Duration kEarly = absl::Milliseconds(20);
+// Between two looks at what only a question can tell.
+constexpr std::chrono::milliseconds kLook(1);
 
 // Equal on ranks that make the same call, different for different calls: data
 // of one call never lands in another's buffers.
@@ -78,6 +80,7 @@ absl::Status GlooCommunicator::Run(const Call& call, const Transfer& transfer) {
     call_ = call;
     inside_ = true;
     begun_ = absl::Now();
+    limit_ = timeout_;
     how.tag = TagOf(call, ++calls_);
     how.deadline = begun_ + timeout_;
   }
@@ -87,7 +90,7 @@ absl::Status GlooCommunicator::Run(const Call& call, const Transfer& transfer) {
     inside_ = false;
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return Failed(error.what());
+    return Failed(error.what(), mesh_->awaited_peer());
   }
 }
 
@@ -133,6 +136,36 @@ absl::Status GlooCommunicator::Barrier() {
              [&](const TransferCall& call) { transfers_->Barrier(call); });
 }
 
+absl::Status GlooCommunicator::Await(
+    absl::string_view what, absl::Duration timeout,
+    const std::function<absl::StatusOr<bool>()>& done) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!failed_.ok()) return failed_;
+  awaited_ = std::string(what);
+  inside_ = true;
+  begun_ = absl::Now();
+  limit_ = timeout;
+  absl::StatusOr<bool> is_done = false;
+  while (reason_.empty() && absl::Now() - begun_ < timeout) {
+    lock.unlock();
+    is_done = done();
+    lock.lock();
+    if (!is_done.ok() || *is_done) break;
+    changed_.wait_for(lock, kLook);
+  }
+  const bool peers_failed =
+      is_done.ok() ? !*is_done
+                   : ExitCodeOf(is_done.status()) == ExitCode::kCommunication;
+  if (peers_failed) {
+    lock.unlock();
+    return Failed(is_done.ok() ? "" : std::string(is_done.status().message()),
+                  -1);
+  }
+  awaited_.clear();
+  inside_ = false;
+  return is_done.status();
+}
+
 void GlooCommunicator::Abort(const absl::Status& reason) {
   RunFailure failure;
   failure.suspects = {rank_};
@@ -160,9 +193,12 @@ std::string GlooCommunicator::AwaitReason(absl::Duration timeout) {
   return reason_;
 }
 
-absl::Status GlooCommunicator::Failed(const std::string& cause) {
+std::string GlooCommunicator::Doing() const {
+  return awaited_.empty() ? Describe(call_) : awaited_;
+}
+
+absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
   const absl::Time now = absl::Now();
-  const int peer = mesh_->awaited_peer();
   mesh_->Close();
   transfers_->Abandon();
   std::string reason;
@@ -170,7 +206,7 @@ absl::Status GlooCommunicator::Failed(const std::string& cause) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     reason = reason_;
-    late = now - begun_ + kEarly >= timeout_;
+    late = now - begun_ + kEarly >= limit_;
   }
   if (reason.empty() && !late) reason = AwaitReason(kNews);
   if (reason.empty()) {
@@ -182,9 +218,9 @@ absl::Status GlooCommunicator::Failed(const std::string& cause) {
   std::lock_guard<std::mutex> lock(mutex_);
   const absl::Duration waited =
       absl::Trunc(now - begun_, absl::Milliseconds(1));
-  failed_ = CommunicationError(Describe(call_), " on rank ", rank_, " of ",
-                               world_size_, ", waited ",
-                               absl::FormatDuration(waited), ": ", reason);
+  failed_ = CommunicationError(Doing(), " on rank ", rank_, " of ", world_size_,
+                               ", waited ", absl::FormatDuration(waited), ": ",
+                               reason);
   inside_ = false;
   return failed_;
 }
@@ -205,7 +241,7 @@ RunFailure GlooCommunicator::ExplainBroken(const std::string& cause, int peer) {
 std::string GlooCommunicator::Whereabouts() {
   std::lock_guard<std::mutex> lock(mutex_);
   return ToText(
-      RankWhereabouts{inside_, calls_, calls_ == 0 ? "" : Describe(call_)});
+      RankWhereabouts{inside_, calls_, calls_ == 0 && !inside_ ? "" : Doing()});
 }
 
 RunFailure GlooCommunicator::InquireAboutLate() {
@@ -222,7 +258,7 @@ RunFailure GlooCommunicator::InquireAboutLate() {
   }
   std::lock_guard<std::mutex> lock(mutex_);
   // This rank's answer may be from an earlier inquiry.
-  all[rank_] = RankWhereabouts{true, calls_, Describe(call_)};
+  all[rank_] = RankWhereabouts{true, calls_, Doing()};
   return ExplainLate(rank_, all);
 }
 

@@ -41,13 +41,18 @@ class GlooCommunicator : public Communicator {
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override;
   absl::Status Barrier() override;
+  absl::Status Await(
+      absl::string_view what, absl::Duration timeout,
+      const std::function<absl::StatusOr<bool>()>& done) override;
   void Abort(const absl::Status& reason) override;
 
  private:
   // Runs `transfer(TransferCall)` and turns its exceptions into a Status.
   template <typename Transfer>
   absl::Status Run(const Call& call, const Transfer& transfer);
-  absl::Status Failed(const std::string& cause);
+  // `peer`: with whom it happened; -1 if with nobody in particular.
+  absl::Status Failed(const std::string& cause, int peer);
+  std::string Doing() const;  // the call or wait under way; holds mutex_
   // The run's failure as the store tells it, waited for a moment.
   std::string AwaitReason(absl::Duration timeout);
   // Asks where the others are; what it is that this rank waits for in vain.
@@ -65,12 +70,14 @@ class GlooCommunicator : public Communicator {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  Call call_;            // under way, or the last one
-  int64_t calls_ = 0;    // begun
-  bool inside_ = false;  // of a call
-  absl::Time begun_;     // the call
-  std::string reason_;   // why the run fails; empty: it does not
-  absl::Status failed_;  // what every call returns from now on
+  Call call_;             // under way, or the last one
+  int64_t calls_ = 0;     // begun
+  bool inside_ = false;   // of a call
+  absl::Time begun_;      // the call
+  absl::Duration limit_;  // of it
+  std::string awaited_;   // instead of call_; empty: a call
+  std::string reason_;    // why the run fails; empty: it does not
+  absl::Status failed_;   // what every call returns from now on
 
   std::unique_ptr<RunWatch> watch_;  // ends first
 };

@@ -77,6 +77,12 @@ class InProcessCommunicator : public Communicator {
     return group_->Enter(rank_, Call{Collective::kBarrier}, nullptr);
   }
 
+  absl::Status Await(
+      absl::string_view what, absl::Duration timeout,
+      const std::function<absl::StatusOr<bool>()>& done) override {
+    return group_->Await(rank_, what, timeout, done);
+  }
+
   void Abort(const absl::Status& reason) override {
     group_->Abort(
         CommunicationError("aborted by rank ", rank_, ": ", reason.message()));

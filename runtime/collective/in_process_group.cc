@@ -13,6 +13,8 @@ namespace {
 // Ranks mostly arrive within microseconds of each other; a look at a counter
 // is cheaper than being woken. About 20 microseconds.
 constexpr int kSpins = 400;
+// Between two looks at what only a question can tell.
+constexpr std::chrono::milliseconds kLook(1);
 
 void Pause() {
 #if defined(__x86_64__)
@@ -70,6 +72,36 @@ absl::Status InProcessGroup::Meet(int rank, bool entering) {
         LateError(rank, in_time ? absl::ZeroDuration() : absl::Now() - start));
   }
   return failed_;
+}
+
+absl::Status InProcessGroup::Await(
+    int rank, absl::string_view what, absl::Duration timeout,
+    const std::function<absl::StatusOr<bool>()>& done) {
+  const absl::Time start = absl::Now();
+  std::unique_lock<std::mutex> lock(mutex_);
+  ranks_[rank].awaiting = true;
+  absl::StatusOr<bool> is_done = false;
+  while (failed_.ok()) {
+    lock.unlock();
+    is_done = done();
+    lock.lock();
+    if (!is_done.ok() || *is_done) break;
+    const absl::Duration waited = absl::Now() - start;
+    if (failed_.ok() && waited >= timeout) {
+      std::vector<int> absent;
+      for (int r = 0; r < world_size(); ++r) {
+        if (!ranks_[r].awaiting) absent.push_back(r);
+      }
+      FailLocked(CommunicationError(
+          what, " on rank ", rank, " of ", world_size(), ": ",
+          absent.empty() ? "all ranks wait for it" : RankList(absent),
+          absent.empty() ? "" : " did not arrive", "; waited ",
+          absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1)))));
+    }
+    changed_.wait_for(lock, kLook);
+  }
+  ranks_[rank].awaiting = false;
+  return failed_.ok() ? is_done.status() : failed_;
 }
 
 void InProcessGroup::Complete(bool entering) {

@@ -5,11 +5,14 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/collective/call.h"
 
@@ -29,6 +32,9 @@ class InProcessGroup {
   // something else, if one does not come in time, left, or aborted.
   absl::Status Enter(int rank, const Call& call, void* buffer);
   absl::Status Leave(int rank);
+  // As Communicator::Await.
+  absl::Status Await(int rank, absl::string_view what, absl::Duration timeout,
+                     const std::function<absl::StatusOr<bool>()>& done);
   // What a rank showed; valid between Enter and Leave.
   void* buffer(int rank) const { return ranks_[rank].buffer; }
 
@@ -42,6 +48,7 @@ class InProcessGroup {
     void* buffer = nullptr;
     bool arrived = false;
     bool retired = false;
+    bool awaiting = false;
   };
 
   absl::Status Meet(int rank, bool entering);

@@ -1,5 +1,6 @@
 // A world of one rank.
 #include "absl/memory/memory.h"
+#include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/collective/reduce.h"
@@ -33,6 +34,17 @@ class SingleCommunicator : public Communicator {
     return std::vector<std::string>{std::string(mine)};
   }
   absl::Status Barrier() override { return failed_; }
+  // There is nobody to be late: the device may take its time.
+  absl::Status Await(
+      absl::string_view, absl::Duration,
+      const std::function<absl::StatusOr<bool>()>& done) override {
+    while (failed_.ok()) {
+      HT_ASSIGN_OR_RETURN(const bool is_done, done());
+      if (is_done) return absl::OkStatus();
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return failed_;
+  }
   void Abort(const absl::Status& reason) override {
     if (failed_.ok()) {
       failed_ = CommunicationError("aborted by rank 0: ", reason.message());

@@ -46,6 +46,11 @@ class FaultyCommunicator : public Communicator {
     return inner_->AllGather(mine);
   }
   absl::Status Barrier() override { return inner_->Barrier(); }
+  absl::Status Await(
+      absl::string_view what, absl::Duration timeout,
+      const std::function<absl::StatusOr<bool>()>& done) override {
+    return inner_->Await(what, timeout, done);
+  }
   void Abort(const absl::Status& reason) override { inner_->Abort(reason); }
 
  private:

@@ -13,6 +13,7 @@
 #include "kernels/kernel_registry.h"
 #include "kernels/testing/kernel_run.h"
 #include "tests/ops/compare.h"
+#include "tests/ops/devices.h"
 #include "tests/ops/op_case.h"
 #include "tests/ops/op_instance.h"
 #include "tests/ops/op_runner.h"
@@ -24,8 +25,6 @@ using kernels::BoundOp;
 using kernels::Candidate;
 using Values = std::vector<std::vector<double>>;
 
-constexpr const char* kDevices[] = {"cpu"};
-
 struct KeyAndCandidate {
   std::string text;
   KernelKey key;
@@ -35,7 +34,7 @@ struct KeyAndCandidate {
 std::vector<KeyAndCandidate> KeysOf(const std::string& device,
                                     const std::string& op) {
   std::vector<KeyAndCandidate> keys;
-  for (const auto& [text, candidate] : kernels::Kernels().All(device)) {
+  for (const auto& [text, candidate] : TestedKernels().All(device)) {
     if (!absl::StartsWith(text, absl::StrCat(op, "("))) continue;
     keys.push_back({text, ParseKernelKey(text), candidate});
   }
@@ -45,13 +44,15 @@ std::vector<KeyAndCandidate> KeysOf(const std::string& device,
 // Ops with kernels and ops with case files: both must have the other.
 std::vector<std::string> AllOps() {
   std::set<std::string> ops;
-  for (const char* device : kDevices) {
-    for (const std::string& key : kernels::Kernels().Keys(device)) {
+  for (const std::string& device : TestedDevices()) {
+    for (const std::string& key : TestedKernels().Keys(device)) {
       if (!absl::StartsWith(key, "pattern:"))
         ops.insert(ParseKernelKey(key).op);
     }
   }
-  for (const std::string& op : CaseFileOps()) ops.insert(op);
+  for (const std::string& op : CaseFileOps()) {
+    if (!IsLeftOut(op)) ops.insert(op);
+  }
   return std::vector<std::string>(ops.begin(), ops.end());
 }
 
@@ -75,7 +76,7 @@ bool AllowsF32(const OpSchema& schema) {
 }
 
 class Conformance
-    : public ::testing::TestWithParam<std::tuple<const char*, std::string>> {
+    : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   void SetUp() override {
     const auto& [device, op] = GetParam();
@@ -83,7 +84,7 @@ class Conformance
     ASSERT_TRUE(file.ok()) << "every registered kernel has a case file, every "
                            << "case file an op: " << file.status();
     file_ = *std::move(file);
-    for (int threads : {1, 3}) {
+    for (int threads : TestedThreads()) {
       auto runner = OpRunner::Create(device, threads);
       ASSERT_TRUE(runner.ok()) << runner.status();
       runners_.push_back(*std::move(runner));
@@ -116,7 +117,7 @@ class Conformance
     OpRunner& runner = *runners_[0];
     const BoundOp op = reference.Bind(runner.context(c.world));
     HT_ASSIGN_OR_RETURN(const auto candidates,
-                        kernels::Kernels().Find(runner.device(), op));
+                        TestedKernels().Find(runner.device(), op));
     HT_ASSIGN_OR_RETURN(RunResult result,
                         runner.Run(op, *candidates[0], rounded));
     return result.values;
@@ -223,13 +224,14 @@ TEST_P(Conformance, EveryCaseFitsAKey) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Conformance,
-                         ::testing::Combine(::testing::ValuesIn(kDevices),
-                                            ::testing::ValuesIn(AllOps())),
-                         [](const auto& info) {
-                           return absl::StrCat(std::get<0>(info.param), "_",
-                                               std::get<1>(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Ops, Conformance,
+    ::testing::Combine(::testing::ValuesIn(TestedDevices()),
+                       ::testing::ValuesIn(AllOps())),
+    [](const auto& info) {
+      return absl::StrCat(std::get<0>(info.param), "_",
+                          std::get<1>(info.param));
+    });
 
 // ---- Coverage of the schemas.
 
@@ -240,18 +242,12 @@ const std::set<std::string>& WithoutKernels() {
       new std::set<std::string>{"all_reduce", "broadcast", "fusion"};
   return *ops;
 }
-// choose-layout makes it only where the target prefers channels_last.
-const std::set<std::string>& WithoutKernelsOn(const std::string& device) {
-  static const auto* const cpu = new std::set<std::string>{"convert_layout"};
-  static const auto* const none = new std::set<std::string>();
-  return device == "cpu" ? *cpu : *none;
-}
 
 TEST(Coverage, EverySchemaHasAKernelUnlessItIsSplit) {
-  for (const char* device : kDevices) {
+  for (const std::string& device : TestedDevices()) {
     for (const OpSchema* schema : Ops().All()) {
       const std::string& op = schema->name();
-      if (WithoutKernelsOn(device).count(op) > 0) continue;
+      if (IsLeftOut(op)) continue;
       const bool none = schema->split_only() || WithoutKernels().count(op) > 0;
       EXPECT_EQ(KeysOf(device, op).empty(), none) << op << " on " << device;
     }

@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "kernels/testing/kernel_run.h"
 #include "tests/ops/compare.h"
+#include "tests/ops/devices.h"
 #include "tests/ops/op_instance.h"
 #include "tests/ops/op_runner.h"
 
@@ -26,7 +27,6 @@ namespace {
 using BlockValues = std::map<ValueId, std::vector<double>>;
 using Values = std::vector<std::vector<double>>;
 
-constexpr const char* kDevices[] = {"cpu"};
 constexpr char kFolder[] = "tests/ops/patterns";
 constexpr char kPrefix[] = "pattern:";
 // A fused kernel may add in another order than the body's.
@@ -35,21 +35,22 @@ constexpr Tolerance kTolerance = {4, 1e-6};
 // Patterns with kernels and patterns with files: both must have the other.
 std::vector<std::string> AllPatterns() {
   std::set<std::string> patterns;
-  for (const char* device : kDevices) {
-    for (const std::string& key : kernels::Kernels().Keys(device)) {
+  for (const std::string& device : TestedDevices()) {
+    for (const std::string& key : TestedKernels().Keys(device)) {
       if (absl::StartsWith(key, kPrefix)) {
         patterns.insert(key.substr(sizeof(kPrefix) - 1));
       }
     }
   }
   for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
-    patterns.insert(entry.path().stem().string());
+    const std::string pattern = entry.path().stem().string();
+    if (!IsLeftOut(pattern)) patterns.insert(pattern);
   }
   return std::vector<std::string>(patterns.begin(), patterns.end());
 }
 
 class Fusions
-    : public ::testing::TestWithParam<std::tuple<const char*, std::string>> {
+    : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   void SetUp() override {
     const auto& [device, pattern] = GetParam();
@@ -57,7 +58,7 @@ class Fusions
     ASSERT_TRUE(content.ok())
         << "every pattern has a file of programs: " << content.status();
     content_ = *std::move(content);
-    for (const auto& [key, candidate] : kernels::Kernels().All(device)) {
+    for (const auto& [key, candidate] : TestedKernels().All(device)) {
       if (key == absl::StrCat(kPrefix, pattern)) {
         candidates_.push_back(candidate);
       }
@@ -159,13 +160,14 @@ TEST_P(Fusions, EqualTheirBodies) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Patterns, Fusions,
-                         ::testing::Combine(::testing::ValuesIn(kDevices),
-                                            ::testing::ValuesIn(AllPatterns())),
-                         [](const auto& info) {
-                           return absl::StrCat(std::get<0>(info.param), "_",
-                                               std::get<1>(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Patterns, Fusions,
+    ::testing::Combine(::testing::ValuesIn(TestedDevices()),
+                       ::testing::ValuesIn(AllPatterns())),
+    [](const auto& info) {
+      return absl::StrCat(std::get<0>(info.param), "_",
+                          std::get<1>(info.param));
+    });
 
 }  // namespace
 }  // namespace halftone

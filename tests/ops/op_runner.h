@@ -23,13 +23,14 @@ struct RunResult {
 
 class OpRunner {
  public:
-  // The device whose kernels are tested: "cpu".
+  // One of TestedDevices().
   static absl::StatusOr<std::unique_ptr<OpRunner>> Create(
       const std::string& device, int threads);
 
   // Where outputs lie: apart, or in the inputs that they may alias (MayAlias
-  // slots and the outputs of View ops).
-  enum class Place { kApart, kAliased };
+  // slots and the outputs of View ops). kShifted: apart, at addresses that are
+  // multiples of 8 bytes and no more.
+  enum class Place { kApart, kAliased, kShifted };
 
   // Fails also if the kernel writes beyond an output or its workspace, or
   // into an input that no output shares.

@@ -71,7 +71,8 @@ def halftone_tests(
         tags = [],
         per_test = {},
         exclude = [],
-        copts = []):
+        copts = [],
+        suffix = ""):
     """One cc_test, with GoogleTest's main(), for each *_test.cc of the folder.
 
     `foo_test.cc` becomes target `foo_test`.
@@ -85,6 +86,8 @@ def halftone_tests(
         to the common ones, anything else replaces them.
       exclude: files and patterns that are not tests.
       copts: flags beside the project's.
+      suffix: of the targets' names, where the same tests are linked again with
+        other libraries.
     """
     sources = native.glob(["*_test.cc"], exclude = exclude)
     names = [source[:-len(".cc")] for source in sources]
@@ -108,7 +111,7 @@ def halftone_tests(
                 ]
             else:
                 attrs[key] = value
-        native.cc_test(name = name, srcs = [name + ".cc"], **attrs)
+        native.cc_test(name = name + suffix, srcs = [name + ".cc"], **attrs)
 
 def halftone_benchmarks(deps = [], data = [], exclude = []):
     """One cc_binary, with Google Benchmark's main(), per *_benchmark.cc."""

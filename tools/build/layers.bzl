@@ -37,6 +37,13 @@ LAYERS = {
         "runtime/device",
         "runtime/plan",
     ],
+    "runtime/gpu": [
+        "graph",
+        "kernels",
+        "runtime/collective",
+        "runtime/device",
+        "runtime/rendezvous",
+    ],
     "runtime/train": ["graph", "kernels", "runtime"],
     "runtime/launch": ["graph/base", "runtime"],
     "tools": ["graph", "kernels", "passes", "proto", "runtime", "tools"],

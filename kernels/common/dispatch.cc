@@ -1,4 +1,4 @@
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -31,8 +31,8 @@ void Enumerate(absl::Span<const DTypeSet> sets, std::vector<DType> prefix,
 
 }  // namespace
 
-void AddForSchema(KernelRegistry& registry, absl::string_view op,
-                  const Candidate& candidate,
+void AddForSchema(KernelRegistry& registry, absl::string_view device,
+                  absl::string_view op, const Candidate& candidate,
                   absl::Span<const absl::string_view> unbound) {
   const OpSchema* schema = Ops().Find(op);
   HT_CHECK(schema != nullptr, "a kernel for an op that has no schema");
@@ -44,9 +44,9 @@ void AddForSchema(KernelRegistry& registry, absl::string_view op,
   std::vector<std::vector<DType>> bindings;
   Enumerate(sets, {}, &bindings);
   for (const std::vector<DType>& binding : bindings) {
-    registry.Add("cpu", op, binding, Layout::kRowMajor, candidate);
+    registry.Add(device, op, binding, Layout::kRowMajor, candidate);
     if (schema->layout() != LayoutRule::kRowMajor) {
-      registry.Add("cpu", op, binding, Layout::kChannelsLast, candidate);
+      registry.Add(device, op, binding, Layout::kChannelsLast, candidate);
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 
 #include <string>
 #include <vector>
@@ -30,10 +30,10 @@ TEST(DispatchTypeDeathTest, RefusesOtherTypes) {
 
 TEST(AddForSchemaTest, AllTuplesAndLayouts) {
   KernelRegistry registry;
-  AddForSchema(registry, "sum", Candidate());
+  AddForSchema(registry, "cpu", "sum", Candidate());
   // 3 x 3 dtypes in two layouts.
   EXPECT_EQ(registry.Keys("cpu").size(), 18u);
-  AddForSchema(registry, "check_finite", Candidate(), {"TL"});
+  AddForSchema(registry, "cpu", "check_finite", Candidate(), {"TL"});
   EXPECT_THAT(registry.Keys("cpu"),
               Contains("check_finite(invalid)@row_major"));
 }

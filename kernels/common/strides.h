@@ -1,6 +1,6 @@
 // Strides of tensors in memory and loop nests over them.
-#ifndef HALFTONE_KERNELS_CPU_STRIDES_H_
-#define HALFTONE_KERNELS_CPU_STRIDES_H_
+#ifndef HALFTONE_KERNELS_COMMON_STRIDES_H_
+#define HALFTONE_KERNELS_COMMON_STRIDES_H_
 
 #include <cstdint>
 #include <vector>
@@ -63,4 +63,4 @@ class NestWalk {
 }  // namespace kernels
 }  // namespace halftone
 
-#endif  // HALFTONE_KERNELS_CPU_STRIDES_H_
+#endif  // HALFTONE_KERNELS_COMMON_STRIDES_H_

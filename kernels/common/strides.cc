@@ -1,4 +1,4 @@
-#include "kernels/cpu/strides.h"
+#include "kernels/common/strides.h"
 
 namespace halftone {
 namespace kernels {

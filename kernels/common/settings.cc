@@ -1,0 +1,110 @@
+#include "kernels/common/settings.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+int32_t Clamped(int64_t steps) {
+  return static_cast<int32_t>(
+      std::min<int64_t>(steps, std::numeric_limits<int32_t>::max()));
+}
+
+functors::RatePolicy PolicyOf(const std::string& name) {
+  using functors::RatePolicy;
+  if (name == "cosine") return RatePolicy::kCosine;
+  if (name == "linear") return RatePolicy::kLinear;
+  if (name == "poly") return RatePolicy::kPoly;
+  if (name == "exponential") return RatePolicy::kExponential;
+  if (name == "piecewise") return RatePolicy::kPiecewise;
+  return RatePolicy::kConstant;
+}
+
+float Decay(const BoundOp& op) {
+  return static_cast<float>(op.Float("weight_decay"));
+}
+
+}  // namespace
+
+functors::ScaleOp MakeScale(const BoundOp& op) {
+  return {static_cast<float>(op.Float("scale")),
+          static_cast<float>(op.Float("bias")), op.Bool("bias_after_scale")};
+}
+
+float ReductionScale(const BoundOp& op) {
+  float p = 1.0f;
+  if (op.Str("gradient_scale") == "post") return p;
+  for (int64_t n = 1; n < op.context().world_size; n *= 2) p *= 0.5f;
+  return p;
+}
+
+functors::LossScalePolicy LossScalePolicyOf(const BoundOp& op) {
+  const float ceiling = static_cast<float>(op.Float("ceiling"));
+  return {Clamped(op.Int("incr_every_n_steps")),
+          Clamped(op.Int("decr_every_n_nan_or_inf")),
+          static_cast<float>(op.Float("incr_ratio")),
+          static_cast<float>(op.Float("decr_ratio")),
+          static_cast<float>(op.Float("floor")),
+          ceiling > 0 ? ceiling : functors::Infinity()};
+}
+
+std::vector<int64_t> NormOrder(const BoundOp& op) {
+  std::vector<int64_t> order = op.Ints("order");
+  if (!order.empty()) return order;
+  for (int64_t i = 0; i < op.inputs()[0].elements(); ++i) order.push_back(i);
+  return order;
+}
+
+void ReadRule(const BoundOp& op, functors::SgdRule* rule) {
+  rule->weight_decay = Decay(op);
+}
+
+void ReadRule(const BoundOp& op, functors::MomentumRule* rule) {
+  rule->weight_decay = Decay(op);
+  rule->mu = static_cast<float>(op.Float("mu"));
+  rule->nesterov = op.Bool("use_nesterov");
+}
+
+void ReadRule(const BoundOp& op, functors::AdamRule* rule) {
+  rule->beta1 = op.Float("beta1");
+  rule->beta2 = op.Float("beta2");
+  rule->epsilon = op.Float("epsilon");
+  rule->weight_decay = Decay(op);
+  rule->decoupled = op.schema().name() == "adamw";
+}
+
+UpdateSlots::UpdateSlots(const BoundOp& op)
+    : members(op.InputCount("Param")),
+      has_low(op.OutputCount("LowOut") > 0),
+      learning_rate(op.InputIndex("LearningRate")),
+      applied(op.schema().FindInput("Applied") >= 0 ? op.InputIndex("Applied")
+                                                    : -1),
+      found_inf(op.InputIndex("FoundInf")),
+      inv_scale(op.InputIndex("InvScale")),
+      clip_factor(op.InputIndex("ClipFactor")),
+      param(op.inputs()[0].dtype),
+      grad(op.inputs()[members].dtype) {
+  if (has_low) low = op.Output("LowOut").dtype;
+  const float clip = static_cast<float>(op.Float("clip_value"));
+  clip_value = clip > 0 ? clip : functors::Infinity();
+}
+
+functors::RateSettings RateSettingsOf(const BoundOp& op) {
+  return {PolicyOf(op.Str("policy")), op.Float("gamma"), op.Float("power"),
+          op.Float("min_ratio")};
+}
+
+std::vector<float> PerChannel(const std::vector<double>& values,
+                              int64_t channels) {
+  std::vector<float> result(channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    result[c] = static_cast<float>(values.size() == 1 ? values[0] : values[c]);
+  }
+  return result;
+}
+
+}  // namespace kernels
+}  // namespace halftone

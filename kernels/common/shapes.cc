@@ -1,0 +1,123 @@
+#include "kernels/common/shapes.h"
+
+#include <algorithm>
+
+#include "graph/ops/infer_helpers.h"
+
+namespace halftone {
+namespace kernels {
+
+bool HasOneLayout(const BoundOp& op) {
+  const Layout lead = op.inputs()[0].layout;
+  for (const TensorDesc& x : op.inputs()) {
+    if (x.rank() == 4 && x.layout != lead) return false;
+  }
+  for (const TensorDesc& x : op.outputs()) {
+    if (x.rank() == 4 && x.layout != lead) return false;
+  }
+  return true;
+}
+
+bool MembersShareLayout(const BoundOp& op) {
+  const auto params = op.inputs().subspan(0, op.InputCount("Param"));
+  const auto same = [&](absl::Span<const TensorDesc> values, int first,
+                        int count) {
+    for (int i = 0; i < count; ++i) {
+      if (values[first + i].layout != params[i].layout) return false;
+    }
+    return true;
+  };
+  for (const Slot& slot : op.schema().inputs()) {
+    if (slot.list() && !same(op.inputs(), op.InputIndex(slot.name),
+                             op.InputCount(slot.name))) {
+      return false;
+    }
+  }
+  for (const Slot& slot : op.schema().outputs()) {
+    if (!same(op.outputs(), op.OutputIndex(slot.name),
+              op.OutputCount(slot.name))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+RowShape RowShape::Along(const TensorDesc& desc, int64_t axis) {
+  if (axis < 0) axis += desc.rank();
+  RowShape rows;
+  rows.length = desc.dims[axis];
+  for (int i = static_cast<int>(axis) + 1; i < desc.rank(); ++i) {
+    rows.stride *= desc.dims[i];
+  }
+  rows.count = rows.length == 0 ? 0 : desc.elements() / rows.length;
+  return rows;
+}
+
+Around AroundAxis(const TensorDesc& desc, int64_t axis) {
+  if (axis < 0) axis += desc.rank();
+  Around around;
+  around.slice = SizeOf(desc.dtype);
+  for (int i = 0; i < desc.rank(); ++i) {
+    if (i < axis) around.outer *= desc.dims[i];
+    if (i == axis) around.extent = desc.dims[i];
+    if (i > axis) around.slice *= desc.dims[i];
+  }
+  return around;
+}
+
+int64_t SliceStart(const BoundOp& op) {
+  const int64_t extent = AroundAxis(op.Input("X"), op.Int("axis")).extent;
+  int64_t start = op.Int("start");
+  if (start < 0) start += extent;
+  return std::min(std::max<int64_t>(start, 0), extent);
+}
+
+std::vector<bool> ReducedAxes(const BoundOp& op, int rank) {
+  if (op.schema().FindAttr("dim") < 0) return std::vector<bool>(rank, true);
+  const bool all =
+      op.schema().FindAttr("reduce_all") >= 0 && op.Bool("reduce_all");
+  return *ops::ReducedAxes(op.Ints("dim"), all, rank);  // the schema checked
+}
+
+BroadcastLike BroadcastLikeOf(const BoundOp& op) {
+  const TensorDesc& x = op.Input("X");
+  const TensorDesc& out = op.Output("Out");
+  const std::vector<bool> repeated = ReducedAxes(op, out.rank());
+  const Extents own = StridesOf(x);
+  BroadcastLike like{Extents(out.rank(), 0)};
+  int next = 0;  // the dim of x that goes with the next dim of out
+  for (int i = 0; i < out.rank(); ++i) {
+    if (!repeated[i]) {
+      like.strides[i] = own[next++];
+    } else if (op.Bool("keep_dim")) {
+      ++next;
+    }
+  }
+  if (op.Bool("mean") && x.elements() > 0 && out.elements() > 0) {
+    like.divisor = static_cast<float>(out.elements() / x.elements());
+  }
+  return like;
+}
+
+Extents TransposedStrides(const BoundOp& op) {
+  const TensorDesc& x = op.Input("X");
+  const Extents own = StridesOf(x);
+  Extents strides;
+  for (int64_t axis : op.Ints("axis")) {
+    strides.push_back(own[axis < 0 ? axis + x.rank() : axis]);
+  }
+  return strides;
+}
+
+std::pair<Extents, Extents> BinaryStrides(const BoundOp& op) {
+  const TensorDesc& x = op.Input("X");
+  const TensorDesc& y = op.Input("Y");
+  const TensorDesc& out = op.Output("Out");
+  const int64_t axis = op.Int("axis");
+  const int x_first = axis == -1 ? out.rank() - x.rank() : 0;
+  const int y_first = FirstAlignedDim(y.rank(), out.rank(), axis);
+  return {BroadcastStrides(x, out, x_first), BroadcastStrides(y, out, y_first)};
+}
+
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,68 @@
+// What shapes and attributes mean to kernels, whatever the device.
+#ifndef HALFTONE_KERNELS_COMMON_SHAPES_H_
+#define HALFTONE_KERNELS_COMMON_SHAPES_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "graph/base/half.h"
+#include "kernels/bound_op.h"
+#include "kernels/common/strides.h"
+
+namespace halftone {
+namespace kernels {
+
+// Whether all tensors of rank 4 lie as the first input does: the `supports`
+// of kernels whose loops want it.
+bool HasOneLayout(const BoundOp& op);
+
+// Whether parameter, gradient, slots and low copy of an update lie in the
+// same order, member by member.
+bool MembersShareLayout(const BoundOp& op);
+
+// Rows along one axis of a row-major tensor: `count` rows of `length`, their
+// elements `stride` apart.
+struct RowShape {
+  int64_t count = 0, length = 0, stride = 1;
+
+  // `axis` may be negative.
+  static RowShape Along(const TensorDesc& desc, int64_t axis);
+  // Of a row's first element.
+  HT_HOST_DEVICE int64_t Offset(int64_t row) const {
+    return row / stride * length * stride + row % stride;
+  }
+};
+
+// A tensor around one axis, in bytes: `outer` rows of `extent` slices.
+struct Around {
+  int64_t outer = 1, extent = 1, slice = 1;
+  int64_t row() const { return extent * slice; }
+};
+// `axis` may be negative.
+Around AroundAxis(const TensorDesc& desc, int64_t axis);
+
+// The index at which a `slice` begins.
+int64_t SliceStart(const BoundOp& op);
+
+// The axes of a tensor of `rank` dims that the `dim` and `reduce_all` of a
+// reduction or its gradient name; without these attributes all.
+std::vector<bool> ReducedAxes(const BoundOp& op, int rank);
+
+// How broadcast_like reads X: strides per dim of Out, and by what it divides.
+struct BroadcastLike {
+  Extents strides;
+  float divisor = 1.0f;
+};
+BroadcastLike BroadcastLikeOf(const BoundOp& op);
+
+// Strides of X per dim of a transpose's Out.
+Extents TransposedStrides(const BoundOp& op);
+
+// Strides of both operands of a binary op per dim of its Out.
+std::pair<Extents, Extents> BinaryStrides(const BoundOp& op);
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_COMMON_SHAPES_H_

@@ -1,0 +1,150 @@
+#include "kernels/cuda/emulation/emulator.h"
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <memory>
+#include <vector>
+
+#include "graph/base/check.h"
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace halftone {
+namespace emulation {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kMaxThreads = 1024;
+constexpr size_t kStackBytes = 128 << 10;
+
+enum class State { kReady, kAtBarrier, kAtShuffle, kDone };
+
+// A context starts a fibre; after that jumps change fibres: they leave the
+// signal mask alone, which takes a system call.
+struct Fibre {
+  ucontext_t context;
+  jmp_buf place;
+  std::unique_ptr<char[]> stack;
+  State state = State::kDone;
+  // What it brings to shuffles, by turns: nobody can be two of them ahead.
+  uint64_t bits[2] = {0, 0};
+  int turn = 0;
+};
+
+// One launch at a time in a process: tests of kernels have one thread.
+struct Machine {
+  std::vector<Fibre> fibres{kMaxThreads};
+  jmp_buf scheduler;
+  const std::function<void()>* thread = nullptr;
+  int threads = 0, current = 0;
+  bool descending = false;
+};
+
+Machine& TheMachine() {
+  static Machine* const machine = new Machine;
+  return *machine;
+}
+
+// From a fibre to the scheduler, until the fibre is resumed.
+void Wait(State state) {
+  Machine& m = TheMachine();
+  Fibre& self = m.fibres[m.current];
+  self.state = state;
+  if (_setjmp(self.place) == 0) _longjmp(m.scheduler, 1);
+}
+
+// A fibre runs its thread of every block.
+void RunThreads() {
+  for (;;) {
+    (*TheMachine().thread)();
+    Wait(State::kDone);
+  }
+}
+
+// From the scheduler to a fibre, until it waits or is done.
+void Resume(Machine& m, int i) {
+  m.current = i;
+  threadIdx.x = static_cast<unsigned>(i);
+  Fibre& fibre = m.fibres[i];
+  if (_setjmp(m.scheduler) != 0) return;
+  if (fibre.stack != nullptr) _longjmp(fibre.place, 1);
+  fibre.stack.reset(new char[kStackBytes]);
+  getcontext(&fibre.context);
+  fibre.context.uc_stack.ss_sp = fibre.stack.get();
+  fibre.context.uc_stack.ss_size = kStackBytes;
+  fibre.context.uc_link = nullptr;
+  makecontext(&fibre.context, RunThreads, 0);
+  setcontext(&fibre.context);
+}
+
+// Sets all fibres of [first, last) ready if all of them are in `state`.
+bool Release(Machine& m, int first, int last, State state) {
+  for (int i = first; i < last; ++i) {
+    if (m.fibres[i].state != state) return false;
+  }
+  for (int i = first; i < last; ++i) m.fibres[i].state = State::kReady;
+  return true;
+}
+
+void RunBlock(Machine& m) {
+  for (int i = 0; i < m.threads; ++i) {
+    m.fibres[i].state = State::kReady;
+    m.fibres[i].turn = 0;
+  }
+  for (;;) {
+    bool ran = false, done = true;
+    for (int k = 0; k < m.threads; ++k) {
+      const int i = m.descending ? m.threads - 1 - k : k;
+      if (m.fibres[i].state == State::kReady) {
+        Resume(m, i);
+        ran = true;
+      }
+      done = done && m.fibres[i].state == State::kDone;
+    }
+    if (done) return;
+    bool released = Release(m, 0, m.threads, State::kAtBarrier);
+    for (int w = 0; w < m.threads; w += kWarp) {
+      const int end = w + kWarp < m.threads ? w + kWarp : m.threads;
+      released = Release(m, w, end, State::kAtShuffle) || released;
+    }
+    HT_CHECK(ran || released,
+             "some threads miss a barrier, or some lanes a shuffle");
+  }
+}
+
+}  // namespace
+
+void Launch(int64_t blocks, int threads, const std::function<void()>& thread) {
+  Machine& m = TheMachine();
+  HT_CHECK(threads >= 1 && threads <= kMaxThreads, "threads of a block");
+  m.thread = &thread;
+  m.threads = threads;
+  gridDim.x = static_cast<unsigned>(blocks);
+  blockDim.x = static_cast<unsigned>(threads);
+  for (int64_t k = 0; k < blocks; ++k) {
+    const int64_t block = m.descending ? blocks - 1 - k : k;
+    blockIdx.x = static_cast<unsigned>(block);
+    RunBlock(m);
+  }
+  m.descending = !m.descending;
+}
+
+void BlockBarrier() { Wait(State::kAtBarrier); }
+
+uint64_t Exchange(uint64_t bits, int lane) {
+  Machine& m = TheMachine();
+  const int self = m.current;
+  const int turn = m.fibres[self].turn;
+  m.fibres[self].bits[turn] = bits;
+  m.fibres[self].turn = 1 - turn;
+  Wait(State::kAtShuffle);
+  return m.fibres[self / kWarp * kWarp + lane].bits[turn];
+}
+
+int Lane() { return TheMachine().current % kWarp; }
+
+void Check(bool condition, const char* what) { HT_CHECK(condition, what); }
+
+}  // namespace emulation
+}  // namespace halftone

@@ -1,0 +1,68 @@
+// What the parts of batch normalisation share.
+#ifndef HALFTONE_KERNELS_CUDA_NORM_H_
+#define HALFTONE_KERNELS_CUDA_NORM_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/channels.h"
+#include "kernels/functors/norm.h"
+#include "kernels/kernel_registry.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+
+// The f32 tensors of a call.
+inline const float* In(const Buffers& buffers, int i) {
+  return static_cast<const float*>(buffers.inputs[i]);
+}
+inline float* Out(const Buffers& buffers, int i) {
+  return static_cast<float*>(buffers.outputs[i]);
+}
+
+// ---- For Sum.
+
+// About a shift.
+struct Deviations {
+  static constexpr int kSums = 2, kInputs = 1;
+  static constexpr bool kOwnShift = false;
+  static HT_DEVICE float First(float x, float, float shift) {
+    return x - shift;
+  }
+  static HT_DEVICE float Second(float x, float, float shift) {
+    return (x - shift) * (x - shift);
+  }
+};
+
+// About the first element of each piece, so that little cancels.
+struct OwnDeviations : Deviations {
+  static constexpr bool kOwnShift = true;
+};
+
+// About the mean: sums of y_grad * (x - mean) and y_grad.
+struct NormGradSums {
+  static constexpr int kSums = 2, kInputs = 2;
+  static constexpr bool kOwnShift = false;
+  static HT_DEVICE float First(float x, float y_grad, float mean) {
+    return y_grad * (x - mean);
+  }
+  static HT_DEVICE float Second(float, float y_grad, float) { return y_grad; }
+};
+
+// ---- For MapChannels.
+
+// (x - mean) * factor + bias.
+struct NormalizeMap {
+  static constexpr int kInputs = 1, kNumbers = 3;
+  static HT_DEVICE float Apply(float x, float, const float (&n)[kNumbers]) {
+    return functors::Normalize(x, n[0], n[1], n[2]);
+  }
+};
+
+void RegisterCudaNormParts(KernelRegistry& registry);  // norm_parts.cu
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CUDA_NORM_H_

@@ -1,0 +1,18 @@
+// Parts of RegisterCudaOptimizer that have files of their own.
+#ifndef HALFTONE_KERNELS_CUDA_OPTIMIZER_H_
+#define HALFTONE_KERNELS_CUDA_OPTIMIZER_H_
+
+#include "kernels/kernel_registry.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+
+// optimizer_learning_rate.cu
+void RegisterCudaLearningRate(KernelRegistry& registry);
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CUDA_OPTIMIZER_H_

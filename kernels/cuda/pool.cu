@@ -1,0 +1,92 @@
+// 2-d pooling: a thread for each element of the result, or for a vector of its
+// channels; what windows share comes from the caches.
+#include "kernels/common/shapes.h"
+#include "kernels/cuda/pool.h"
+#include "kernels/cuda/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+namespace {
+
+struct PoolBody {
+  PoolShape shape;
+  PoolIndex index;  // of the result
+  DType dtype;
+  const void* x;
+  void* out;
+
+  template <int V>
+  struct Loaded {};
+  template <int V>
+  HT_DEVICE void Load(int64_t, Loaded<V>&) const {}
+  template <int V>
+  HT_DEVICE void Finish(int64_t i, const Loaded<V>&) const {
+    const PoolIndex::Place at = index.Of(i);
+    const Range rows = shape.h.Window(at.row);
+    const Range columns = shape.w.Window(at.column);
+    float result[V];
+#pragma unroll
+    for (int k = 0; k < V; ++k) result[k] = 0;
+    // Rows are merged first: the order of additions is the CPU's.
+    for (int64_t c = columns.begin; c < columns.end; ++c) {
+      float column[V];
+      for (int64_t r = rows.begin; r < rows.end; ++r) {
+        float v[V];
+        LoadVector(
+            dtype, x,
+            ((at.plane * shape.h.in + r) * shape.w.in + c) * shape.channels +
+                at.channel,
+            v);
+        Merge(r == rows.begin, v, column);
+      }
+      if (rows.size() > 0) Merge(c == columns.begin, column, result);
+    }
+    if (!shape.max) {
+      const float divisor = shape.Divisor(at.row, at.column);
+#pragma unroll
+      for (int k = 0; k < V; ++k) result[k] /= divisor;
+    }
+    StoreVector(dtype, out, i, result);
+  }
+
+ private:
+  // A NaN wins.
+  template <int V>
+  HT_DEVICE void Merge(bool first, const float (&v)[V], float (&to)[V]) const {
+#pragma unroll
+    for (int k = 0; k < V; ++k) {
+      const float larger = v[k] > to[k] || v[k] != v[k] ? v[k] : to[k];
+      to[k] = first ? v[k] : (shape.max ? larger : to[k] + v[k]);
+    }
+  }
+};
+
+auto MakePool(const BoundOp& op) {
+  PoolBody body;
+  body.shape = PoolShape::Of(op);
+  body.index =
+      PoolIndex(body.shape.h.out, body.shape.w.out, body.shape.channels);
+  body.dtype = op.inputs()[0].dtype;
+  return [body, n = op.outputs()[0].elements()](const Buffers& b,
+                                                Launcher& launch) {
+    PoolBody bound = body;
+    bound.x = b.inputs[0];
+    bound.out = b.outputs[0];
+    Map<1>(launch, bound, n,
+           PoolVector(body.shape, body.dtype, Aligned({bound.x, bound.out})));
+  };
+}
+
+}  // namespace
+
+void RegisterCudaPool(KernelRegistry& registry) {
+  Candidate candidate = CudaCandidate("windows", MakePool);
+  candidate.supports = HasOneLayout;
+  AddForCuda(registry, "pool2d", candidate);
+  RegisterCudaPoolGrad(registry);
+}
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,138 @@
+// The gradient of 2-d pooling: each element of the image gathers from the
+// windows that hold it, in a fixed order, added in f32.
+#include "kernels/common/shapes.h"
+#include "kernels/cuda/pool.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+namespace {
+
+template <int V>
+HT_DEVICE bool Any(const bool (&flags)[V]) {
+  bool any = false;
+#pragma unroll
+  for (int k = 0; k < V; ++k) any = any || flags[k];
+  return any;
+}
+
+// Whether two values are the same maximum: NaNs count as equal.
+HT_DEVICE bool SameValue(float a, float b) {
+  return a == b || (a != a && b != b);
+}
+
+struct PoolGradBody {
+  PoolShape shape;
+  PoolIndex index;  // of the image
+  DType dtype;
+  const void *x, *out, *out_grad;
+  void* x_grad;
+
+  template <int V>
+  struct Loaded {
+    Raw x;
+  };
+  template <int V>
+  HT_DEVICE void Load(int64_t i, Loaded<V>& loaded) const {
+    if (shape.max) loaded.x = LoadRaw<V>(dtype, x, i);
+  }
+  template <int V>
+  HT_DEVICE void Finish(int64_t i, const Loaded<V>& loaded) const {
+    const PoolIndex::Place at = index.Of(i);
+    const Range rows = shape.h.WindowsOver(at.row);
+    const Range columns = shape.w.WindowsOver(at.column);
+    float sum[V], own[V];
+#pragma unroll
+    for (int k = 0; k < V; ++k) sum[k] = own[k] = 0;
+    if (shape.max) Unpack(dtype, loaded.x, own);
+    for (int64_t oh = rows.begin; oh < rows.end; ++oh) {
+      // Last window first: the order of additions is the CPU's.
+      for (int64_t ow = columns.end - 1; ow >= columns.begin; --ow) {
+        const int64_t o = ((at.plane * shape.h.out + oh) * shape.w.out + ow) *
+                              shape.channels +
+                          at.channel;
+        if (shape.max) {
+          AddMaximum(at, oh, ow, o, own, sum);
+        } else {
+          AddMean(oh, ow, o, sum);
+        }
+      }
+    }
+    StoreVector(dtype, x_grad, i, sum);
+  }
+
+ private:
+  template <int V>
+  HT_DEVICE void AddMean(int64_t oh, int64_t ow, int64_t o,
+                         float (&sum)[V]) const {
+    const float divisor = shape.Divisor(oh, ow);
+    float grad[V];
+    LoadVector(dtype, out_grad, o, grad);
+#pragma unroll
+    for (int k = 0; k < V; ++k) sum[k] += grad[k] / divisor;
+  }
+
+  // The window's gradient where `own` is the first of its maxima.
+  template <int V>
+  HT_DEVICE void AddMaximum(const PoolIndex::Place& at, int64_t oh, int64_t ow,
+                            int64_t o, const float (&own)[V],
+                            float (&sum)[V]) const {
+    float most[V];
+    LoadVector(dtype, out, o, most);
+    bool first[V];
+#pragma unroll
+    for (int k = 0; k < V; ++k) first[k] = SameValue(own[k], most[k]);
+    if (!Any(first)) return;
+    const Range rows = shape.h.Window(oh), columns = shape.w.Window(ow);
+    for (int64_t r = rows.begin; r <= at.row; ++r) {
+      const int64_t end = r < at.row ? columns.end : at.column;
+      for (int64_t c = columns.begin; c < end; ++c) {
+        float v[V];
+        LoadVector(
+            dtype, x,
+            ((at.plane * shape.h.in + r) * shape.w.in + c) * shape.channels +
+                at.channel,
+            v);
+#pragma unroll
+        for (int k = 0; k < V; ++k) {
+          first[k] = first[k] && !SameValue(v[k], most[k]);
+        }
+        if (!Any(first)) return;
+      }
+    }
+    float grad[V];
+    LoadVector(dtype, out_grad, o, grad);
+#pragma unroll
+    for (int k = 0; k < V; ++k) sum[k] += first[k] ? grad[k] : 0.0f;
+  }
+};
+
+auto MakePoolGrad(const BoundOp& op) {
+  PoolGradBody body;
+  body.shape = PoolShape::Of(op);
+  body.index = PoolIndex(body.shape.h.in, body.shape.w.in, body.shape.channels);
+  body.dtype = op.inputs()[0].dtype;
+  return [body, n = op.outputs()[0].elements()](const Buffers& b,
+                                                Launcher& launch) {
+    PoolGradBody bound = body;
+    bound.x = b.inputs[0];
+    bound.out = b.inputs[1];
+    bound.out_grad = b.inputs[2];
+    bound.x_grad = b.outputs[0];
+    const bool aligned =
+        Aligned({bound.x, bound.out, bound.out_grad, bound.x_grad});
+    Map<1>(launch, bound, n, PoolVector(body.shape, body.dtype, aligned));
+  };
+}
+
+}  // namespace
+
+void RegisterCudaPoolGrad(KernelRegistry& registry) {
+  Candidate candidate = CudaCandidate("gather", MakePoolGrad);
+  candidate.supports = HasOneLayout;
+  AddForCuda(registry, "pool2d_grad", candidate);
+}
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone

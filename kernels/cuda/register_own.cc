@@ -1,0 +1,21 @@
+#include "kernels/cuda/register_all.h"
+
+namespace halftone {
+namespace kernels {
+
+void RegisterOwnCudaKernels(KernelRegistry& registry) {
+  cuda::RegisterCudaElementwise(registry);
+  cuda::RegisterCudaDropout(registry);
+  cuda::RegisterCudaSoftmax(registry);
+  cuda::RegisterCudaLoss(registry);
+  cuda::RegisterCudaNorm(registry);
+  cuda::RegisterCudaPool(registry);
+  cuda::RegisterCudaShape(registry);
+  cuda::RegisterCudaImage(registry);
+  cuda::RegisterCudaCreation(registry);
+  cuda::RegisterCudaAmp(registry);
+  cuda::RegisterCudaOptimizer(registry);
+}
+
+}  // namespace kernels
+}  // namespace halftone

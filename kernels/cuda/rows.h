@@ -1,0 +1,102 @@
+// Kernels with a block for each row of a tensor: softmax, cross entropy, the
+// largest of a row.
+#ifndef HALFTONE_KERNELS_CUDA_ROWS_H_
+#define HALFTONE_KERNELS_CUDA_ROWS_H_
+
+#include <cstdint>
+
+#include "kernels/common/shapes.h"
+#include "kernels/cuda/block.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/vector.h"
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+
+inline int RowThreads(int64_t length) { return length <= 256 ? kWarp : 256; }
+
+// Vectors in which rows can be read and written.
+inline int RowVector(const RowShape& rows, std::initializer_list<DType> dtypes,
+                     std::initializer_list<const void*> pointers) {
+  if (rows.stride != 1 || !Aligned(pointers)) return 1;
+  const int vector = VectorOf(dtypes);
+  if (vector == 8 && rows.length % 8 == 0) return 8;
+  return rows.length % 4 == 0 ? 4 : 1;
+}
+
+// Calls launch_with(std::integral_constant<int, V>()) for that V.
+template <typename LaunchWith>
+void WithVector(int vector, const LaunchWith& launch_with) {
+  if (vector == 8) {
+    launch_with(std::integral_constant<int, 8>());
+  } else if (vector == 4) {
+    launch_with(std::integral_constant<int, 4>());
+  } else {
+    launch_with(std::integral_constant<int, 1>());
+  }
+}
+
+// One row as a block sees it.
+struct Row {
+  DType dtype;
+  const void* data;
+  int64_t offset, length, stride;
+
+  HT_DEVICE Row(DType type, const void* tensor, const RowShape& rows,
+                int64_t row)
+      : dtype(type),
+        data(tensor),
+        offset(rows.Offset(row)),
+        length(rows.length),
+        stride(rows.stride) {}
+
+  HT_DEVICE float At(int64_t i) const {
+    return LoadOne(dtype, data, offset + i * stride);
+  }
+  // visit(i, x) for this thread's vectors [i, i + V).
+  template <int V, typename Visit>
+  HT_DEVICE void ForEach(const Visit& visit) const {
+    for (int64_t i = threadIdx.x * V; i < length; i += blockDim.x * V) {
+      float x[V];
+      Load(i, x);
+      visit(i, x);
+    }
+  }
+  template <int V>
+  HT_DEVICE void Load(int64_t i, float (&x)[V]) const {
+    LoadVector(dtype, data, offset + i * stride, x);
+  }
+  // To the same place of a tensor of the same shape.
+  template <int V>
+  HT_DEVICE void Store(DType to_dtype, void* to, int64_t i,
+                       const float (&x)[V]) const {
+    StoreVector(to_dtype, to, offset + i * stride, x);
+  }
+
+  // The row's maximum, in all threads; NaNs left out.
+  template <int V>
+  HT_DEVICE float Maximum() const {
+    float most = -functors::Infinity();
+    ForEach<V>([&](int64_t, const float(&x)[V]) {
+      for (int k = 0; k < V; ++k) most = Most()(most, x[k]);
+    });
+    return CombineBlock(most, -functors::Infinity(), Most());
+  }
+  // The sum of exp(x - maximum), in all threads.
+  template <int V>
+  HT_DEVICE float ExpSum(float maximum) const {
+    float sum = 0;
+    ForEach<V>([&](int64_t, const float(&x)[V]) {
+      for (int k = 0; k < V; ++k) sum += functors::Exp(x[k] - maximum);
+    });
+    return CombineBlock(sum, 0.0f, Plus());
+  }
+};
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CUDA_ROWS_H_

@@ -1,0 +1,107 @@
+// Ranks that are GPUs, over NCCL.
+#ifndef HALFTONE_RUNTIME_COLLECTIVE_NCCL_COMMUNICATOR_H_
+#define HALFTONE_RUNTIME_COLLECTIVE_NCCL_COMMUNICATOR_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/collective/communicator.h"
+#include "runtime/collective/nccl_api.h"
+#include "runtime/device/cuda/cuda_stream.h"
+
+namespace halftone {
+namespace runtime {
+
+// What the communicator wants of its device.
+struct NcclDevice {
+  std::function<absl::Status()> use;  // makes it the thread's device
+  std::function<void(WaitGuard)> set_wait_guard;
+};
+
+struct NcclLimits {
+  absl::Duration connect = absl::Seconds(60);
+  absl::Duration collective = absl::Minutes(5);
+  // For the peers to come to the end as well; then this rank leaves alone.
+  absl::Duration leave = absl::Seconds(2);
+};
+
+// Collectives are enqueued on the given stream and may be captured; whatever is
+// on the host goes through `host`, a communicator of the same ranks, which also
+// knows who is gone or late. When the host waits long for the device, the wait
+// fails as soon as a peer is gone, NCCL reports an error, or after
+// `limits.collective`, with the rank named; what hangs on the device is then
+// aborted. max and min of NaN are NCCL's.
+//
+// Graphs with its collectives end before it. All ranks end together.
+class NcclCommunicator : public Communicator {
+ public:
+  // A collective. Errors name who did not come, or what NCCL says.
+  static absl::StatusOr<std::unique_ptr<Communicator>> Connect(
+      std::unique_ptr<Communicator> host, NcclDevice device,
+      const NcclLimits& limits, const NcclApi& api);
+  ~NcclCommunicator() override;
+
+  absl::string_view kind() const override { return "nccl"; }
+  int rank() const override { return host_->rank(); }
+  int world_size() const override { return host_->world_size(); }
+
+  absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                         float pre_scale, Stream& stream) override;
+  absl::Status Broadcast(void* data, int64_t bytes, int root,
+                         Stream& stream) override;
+  absl::StatusOr<std::vector<std::string>> AllGather(
+      absl::string_view mine) override;
+  absl::Status Barrier() override;
+  absl::Status Await(
+      absl::string_view what, absl::Duration timeout,
+      const std::function<absl::StatusOr<bool>()>& done) override;
+  void Abort(const absl::Status& reason) override;
+
+ private:
+  NcclCommunicator(std::unique_ptr<Communicator> host, NcclDevice device,
+                   const NcclLimits& limits, const NcclApi& api);
+
+  absl::StatusOr<ncclUniqueId> AgreeOnId();
+  absl::Status Open(const ncclUniqueId& id);
+  // Calls `call` (a function of NCCL) and waits until NCCL has taken it.
+  absl::Status Enqueue(absl::string_view name, const std::string& what,
+                       const std::function<ncclResult_t()>& call);
+  // Whether NCCL is ready for the next call.
+  absl::StatusOr<bool> IsReady();
+  // A long wait for the device.
+  absl::Status AwaitDevice(const std::function<absl::StatusOr<bool>()>& done);
+  absl::StatusOr<ncclRedOp_t> OperatorOf(DType dtype, ReduceOp op,
+                                         float pre_scale);
+  // Ends what is on the device and makes every later call fail.
+  absl::Status Fail(const absl::Status& status);
+  void FailLocked(const absl::Status& status);
+  void Leave();
+
+  const NcclApi& api_;
+  const NcclLimits limits_;
+  const NcclDevice device_;
+  const std::unique_ptr<Communicator> host_;
+  std::map<std::pair<DType, float>, ncclRedOp_t> pre_scaled_sums_;
+
+  std::mutex mutex_;           // guards what follows
+  ncclComm_t comm_ = nullptr;  // null before Open and after an abort
+  absl::Status failed_;        // what every call returns from now on
+};
+
+// For GpuInterface: on a CudaDevice, with NCCL itself.
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(
+    std::unique_ptr<Communicator> host, Device* device,
+    absl::Duration connect_timeout, absl::Duration timeout);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_COLLECTIVE_NCCL_COMMUNICATOR_H_

@@ -1,0 +1,30 @@
+// The library's side of the door: its one visible symbol.
+#include <cstring>
+
+#include "kernels/cuda/register_all.h"
+#include "runtime/collective/nccl_communicator.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/gpu/gpu_interface.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Device>> MakeDevice(int ordinal) {
+  return CudaDevice::Create(ordinal);
+}
+
+constexpr GpuInterface kInterface = {CountCudaDevices, MakeDevice,
+                                     kernels::RegisterCudaKernels, ConnectNccl};
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone
+
+extern "C" __attribute__((visibility("default")))
+const halftone::runtime::GpuInterface*
+HalftoneGpuEntry(const char* stamp, const char** own) {
+  *own = halftone::runtime::GpuStamp();
+  const bool same = std::strcmp(stamp, *own) == 0;
+  return same ? &halftone::runtime::kInterface : nullptr;
+}

@@ -1,0 +1,71 @@
+#include "runtime/gpu/gpu_library.h"
+
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The text of the error, which must be of class kDevice.
+std::string Message(const absl::Status& status) {
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kDevice) << status;
+  return std::string(status.message());
+}
+std::string OpenError(const std::string& path) {
+  const auto library = GpuLibrary::OpenAt(path);
+  return library.ok() ? "opened" : Message(library.status());
+}
+
+TEST(GpuLibrary, SaysThatThisBuildHasNone) {
+  EXPECT_THAT(OpenError("/nowhere/libhalftone_cuda.so"),
+              AllOf(HasSubstr("/nowhere/libhalftone_cuda.so"),
+                    HasSubstr("//tools:libhalftone_cuda.so"),
+                    HasSubstr("--target cpu")));
+  // Nor is there one beside a test.
+  const auto library = GpuLibrary::Open();
+  ASSERT_FALSE(library.ok());
+  EXPECT_THAT(Message(library.status()), HasSubstr(kGpuLibraryName));
+}
+
+TEST(GpuLibrary, NamesTheMissingLibraryAndItsPackage) {
+  const auto explain = [](const char* file) {
+    return Message(ExplainOpenFailure(
+        "/a/libhalftone_cuda.so",
+        std::string(file) + ": cannot open shared object file: No such file or "
+                            "directory"));
+  };
+  EXPECT_THAT(explain("libcudnn.so.9"),
+              AllOf(HasSubstr("libcudnn.so.9 is missing"),
+                    HasSubstr("nvidia-cudnn-cu13")));
+  EXPECT_THAT(explain("libnccl.so.2"),
+              AllOf(HasSubstr("libnccl.so.2"), HasSubstr("nvidia-nccl-cu13")));
+  EXPECT_THAT(explain("libcublasLt.so.13"), HasSubstr("nvidia-cublas"));
+  EXPECT_THAT(explain("libother.so"), HasSubstr("libother.so is missing"));
+}
+
+TEST(GpuLibrary, ToldByTheLinkerOfWhatDoesNotFit) {
+  const std::string path = ::testing::TempDir() + "/damaged.so";
+  std::ofstream(path) << "not a library";
+  EXPECT_THAT(OpenError(path), AllOf(HasSubstr(path), HasSubstr("damaged"),
+                                     Not(HasSubstr("is missing"))));
+}
+
+TEST(GpuLibrary, RefusesAnotherBuilds) {
+  EXPECT_THAT(OpenError("runtime/gpu/libtest_other_build.so"),
+              AllOf(HasSubstr("another build"), HasSubstr("0123456789abcdef"),
+                    HasSubstr(GpuStamp())));
+  EXPECT_THAT(OpenError("runtime/gpu/libtest_stranger.so"),
+              HasSubstr("interface none"));
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

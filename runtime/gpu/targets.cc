@@ -1,0 +1,92 @@
+#include "runtime/gpu/targets.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "runtime/gpu/gpu_library.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+constexpr char kFirstLine[] = "halftone kernels of cuda, interface ";
+
+// "" where no GPU can be used.
+std::string FirstGpusTarget() {
+  if (!MayHaveGpu()) return "";
+  const auto library = GpuLibrary::Open();
+  if (!library.ok()) return "";
+  const auto device = (**library)->make_device(0);
+  return device.ok() ? (*device)->target() : "";
+}
+
+}  // namespace
+
+bool IsGpuTarget(absl::string_view target) {
+  return target == "sm_80" || target == "sm_90";
+}
+
+absl::StatusOr<const kernels::KernelRegistry*> KernelsOf(
+    absl::string_view target) {
+  if (!IsGpuTarget(target)) return &kernels::Kernels();
+  HT_ASSIGN_OR_RETURN(const GpuLibrary* library, GpuLibrary::Open());
+  return &library->kernels();
+}
+
+absl::StatusOr<std::vector<std::string>> KernelKeysOf(
+    absl::string_view target) {
+  if (target == "cpu") return kernels::Kernels().Keys("cpu");
+  if (!IsGpuTarget(target)) {
+    return UsageError("--target ", target,
+                      ": no kernels for it in this build; known: cpu, sm_80, "
+                      "sm_90 (sm_90 runs on newer devices too)");
+  }
+  HT_ASSIGN_OR_RETURN(const std::string folder, BinaryFolder());
+  const std::string path = absl::StrCat(folder, "/", kGpuKernelList);
+  const auto text = ReadFile(path);
+  if (!text.ok()) {
+    return DeviceError("--target ", target,
+                       ": no kernels for it in this build (", path,
+                       " is not there): build //tools:all where a CUDA "
+                       "toolkit is; known here: cpu");
+  }
+  return ParseKernelList(*text, path);
+}
+
+std::string KernelListText(const std::vector<std::string>& keys) {
+  return absl::StrCat(kFirstLine, GpuStamp(), "\n", absl::StrJoin(keys, "\n"),
+                      "\n");
+}
+
+absl::StatusOr<std::vector<std::string>> ParseKernelList(
+    absl::string_view text, absl::string_view path) {
+  std::vector<std::string> lines =
+      absl::StrSplit(text, '\n', absl::SkipEmpty());
+  absl::string_view stamp;
+  if (!lines.empty()) stamp = lines[0];
+  if (!absl::ConsumePrefix(&stamp, kFirstLine)) {
+    return DeviceError(path, ":1: expected \"", kFirstLine,
+                       "...\"; build //tools:all again");
+  }
+  if (stamp != GpuStamp()) {
+    return DeviceError(path, ":1: made by another build (interface ", stamp,
+                       ", this binary has ", GpuStamp(),
+                       "); build both: bazel build //tools:all");
+  }
+  lines.erase(lines.begin());
+  return lines;
+}
+
+std::string DefaultTarget() {
+  static const std::string& target = *new std::string([] {
+    const std::string gpu = FirstGpusTarget();
+    return gpu.empty() ? "cpu" : gpu;
+  }());
+  return target;
+}
+
+}  // namespace runtime
+}  // namespace halftone

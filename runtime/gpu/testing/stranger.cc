@@ -1,0 +1,2 @@
+// A library that knows nothing of us.
+extern "C" int Stranger() { return 1; }
