@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 
@@ -31,6 +32,9 @@ constexpr NoteDoc kNoteDocs[] = {
     {"P3",
      "The model has no loss: it is compiled for evaluation alone and the "
      "strategy's optimizer has no effect."},
+    {"P4",
+     "No parameter of the model is called as the group's match says: the group "
+     "has no effect. Parameters are listed by halftone inspect MODEL --json."},
 };
 
 const Entry* MainEntry(const Program& program) {
@@ -210,6 +214,28 @@ ReportBuilder::ReportBuilder(const Program& source, const Options& options)
   }
   if (source.loss.var.empty() && options.resolved.has_optimizer()) {
     AddNote("P3", "the model has no loss: compiled for evaluation alone", {});
+  }
+  AddGroupNotes(source, options);
+}
+
+void ReportBuilder::AddGroupNotes(const Program& source,
+                                  const Options& options) {
+  std::vector<std::string> parameters;
+  for (int i = 0; i < source.num_cells(); ++i) {
+    const Cell& cell = source.cell(CellId(i));
+    if (cell.kind == CellKind::kParameter) parameters.emplace_back(cell.name);
+  }
+  for (const proto::Group& group : options.resolved.optimizer().group()) {
+    const bool matches = std::any_of(parameters.begin(), parameters.end(),
+                                     [&](const std::string& name) {
+                                       return GlobMatch(group.match(), name);
+                                     });
+    if (matches) continue;
+    AddNote(
+        "P4",
+        absl::StrCat("optimizer.group: no parameter matches \"", group.match(),
+                     "\"", NearestHint(group.match(), parameters)),
+        {});
   }
 }
 

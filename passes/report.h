@@ -44,6 +44,8 @@ class ReportBuilder {
                absl::Span<const int32_t> numbers);
   void AddParameters(const Program& program, const Entry& entry);
   void AddShapeNotes(const Block& block);
+  // Groups of the optimizer that match nothing.
+  void AddGroupNotes(const Program& source, const Options& options);
   void AddNote(absl::string_view code, const std::string& text,
                const std::vector<std::string>& ops);
 

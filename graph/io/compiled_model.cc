@@ -157,7 +157,7 @@ absl::Status Reader::ParseMessage() {
   stream.SetRecursionLimit(16);
   const bool parsed = message_.ParsePartialFromCodedStream(&stream) &&
                       stream.ConsumedEntireMessage();
-  HT_RETURN_IF_ERROR(CheckVersion());
+  if (parsed) HT_RETURN_IF_ERROR(CheckVersion());
   const size_t size =
       content_.size() - std::min(kChecksumBytes, content_.size());
   if (!parsed || Checksum(content_.substr(0, size)) != content_.substr(size)) {
@@ -202,10 +202,7 @@ absl::Status Reader::CheckOps() const {
 
 absl::Status Reader::CheckTarget(absl::string_view target) const {
   if (target.empty() || target == message_.target()) return absl::OkStatus();
-  return ModelError(file_, ": expected a model compiled for ", target,
-                    ", found one for ", message_.target(),
-                    "; compile it again: halftone compile ", file_,
-                    " --target ", target, " -o ", file_);
+  return OtherTargetError(file_, message_.target(), target);
 }
 
 absl::StatusOr<std::unique_ptr<Program>> Reader::ParseProgram() const {
@@ -286,6 +283,14 @@ absl::StatusOr<CompiledModel> ParseCompiledModel(absl::string_view content,
                                                  absl::string_view file,
                                                  absl::string_view target) {
   return Reader(content, file).Run(target);
+}
+
+absl::Status OtherTargetError(absl::string_view file, absl::string_view target,
+                              absl::string_view expected) {
+  return ModelError(file, ": expected a model compiled for ", expected,
+                    ", found one for ", target,
+                    "; compile it again: halftone compile ", file, " --target ",
+                    expected, " -o ", file);
 }
 
 std::string StateSignature(const Program& program) {

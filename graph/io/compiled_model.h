@@ -47,6 +47,10 @@ absl::StatusOr<CompiledModel> ParseCompiledModel(absl::string_view content,
                                                  absl::string_view file,
                                                  absl::string_view target);
 
+// The error of a model that is for another target than `expected`.
+absl::Status OtherTargetError(absl::string_view file, absl::string_view target,
+                              absl::string_view expected);
+
 // Names and logical shapes of parameters, statistics and slots, hashed.
 std::string StateSignature(const Program& program);
 

@@ -1,4 +1,4 @@
-// DetectKind of model_reader.h.
+// DetectKind and ExpectTextOf of model_reader.h.
 #include <algorithm>
 #include <string>
 
@@ -82,27 +82,80 @@ bool MayBeModel(absl::string_view content) {
 }
 
 absl::Status NotAModel(absl::string_view file, absl::string_view found) {
-  return ModelError(file,
-                    ": expected a model (.pbtxt, .pb, .ht) or a compiled ",
+  return ModelError(file, ": expected a model (.pbtxt, .pb) or a compiled ",
                     "model (.htc), found ", found);
+}
+
+// What content that is no text is; empty: nothing that we know, or a model.
+absl::string_view OtherBytes(absl::string_view content) {
+  for (const Magic& other : kOthers) {
+    if (absl::StartsWith(content, other.bytes)) return other.what;
+  }
+  if (IsText(content)) return "";
+  return IsSafetensors(content) ? "tensors (safetensors), which hold no program"
+                                : "";
+}
+
+enum class TextKind { kBlank, kTextForm, kStrategy, kOpLists, kMarkup, kOther };
+
+TextKind KindOfText(absl::string_view content, std::string* word) {
+  bool anything = false;
+  *word = std::string(FirstWord(content, &anything));
+  if (!anything) return TextKind::kBlank;
+  if (*word == "program") return TextKind::kTextForm;
+  if (*word == "op_lists") return TextKind::kOpLists;
+  if (proto::Strategy::descriptor()->FindFieldByName(*word) != nullptr) {
+    return TextKind::kStrategy;
+  }
+  return word->empty() && absl::StrContains("{[<", content[0])
+             ? TextKind::kMarkup
+             : TextKind::kOther;
+}
+
+// As errors call it; empty for other text.
+absl::string_view NameOf(TextKind kind) {
+  switch (kind) {
+    case TextKind::kBlank:
+      return "nothing but blanks and comments";
+    case TextKind::kTextForm:
+      return "a program's text form";
+    case TextKind::kStrategy:
+      return "a strategy: pass it with --strategy";
+    case TextKind::kOpLists:
+      return "op lists: name them in a strategy's amp.op_lists";
+    case TextKind::kMarkup:
+      return "JSON or markup";
+    case TextKind::kOther:
+      break;
+  }
+  return "";
 }
 
 absl::StatusOr<FileKind> DetectText(absl::string_view content,
                                     absl::string_view file) {
-  bool anything = false;
-  const std::string word(FirstWord(content, &anything));
-  if (!anything) return NotAModel(file, "nothing but blanks and comments");
-  if (word == "program") return FileKind::kTextForm;
-  if (proto::Strategy::descriptor()->FindFieldByName(word) != nullptr) {
-    return NotAModel(file, "a strategy: pass it with --strategy");
-  }
-  if (word == "op_lists") {
-    return NotAModel(file, "op lists: name them in a strategy's amp.op_lists");
-  }
-  if (word.empty() && absl::StrContains("{[<", content[0])) {
-    return NotAModel(file, "JSON or markup");
-  }
-  return FileKind::kModelText;
+  std::string word;
+  const TextKind kind = KindOfText(content, &word);
+  if (kind == TextKind::kTextForm) return FileKind::kTextForm;
+  if (kind == TextKind::kOther) return FileKind::kModelText;
+  return NotAModel(file, NameOf(kind));
+}
+
+// What a file that should be the text of another message is instead; empty if
+// it may well be one.
+absl::string_view NotTheText(absl::string_view content,
+                             const google::protobuf::Descriptor& type) {
+  if (content.empty()) return "an empty file";
+  if (IsCompiledModel(content)) return "a compiled model";
+  const absl::string_view other = OtherBytes(content);
+  if (!other.empty()) return other;
+  if (!IsText(content)) return "bytes that are no text";
+  std::string word;
+  const TextKind kind = KindOfText(content, &word);
+  if (type.FindFieldByName(word) != nullptr) return "";
+  if (kind != TextKind::kOther) return NameOf(kind);
+  return proto::Model::descriptor()->FindFieldByName(word) != nullptr
+             ? "a model"
+             : "";
 }
 
 }  // namespace
@@ -111,17 +164,19 @@ absl::StatusOr<FileKind> DetectKind(absl::string_view content,
                                     absl::string_view file) {
   if (content.empty()) return NotAModel(file, "an empty file");
   if (IsCompiledModel(content)) return FileKind::kCompiledModel;
-  for (const Magic& other : kOthers) {
-    if (absl::StartsWith(content, other.bytes)) {
-      return NotAModel(file, other.what);
-    }
-  }
+  const absl::string_view other = OtherBytes(content);
+  if (!other.empty()) return NotAModel(file, other);
   if (IsText(content)) return DetectText(content, file);
-  if (IsSafetensors(content)) {
-    return NotAModel(file, "tensors (safetensors), which hold no program");
-  }
   if (MayBeModel(content)) return FileKind::kModelBinary;
   return NotAModel(file, "bytes of no kind that Halftone knows");
+}
+
+absl::Status ExpectTextOf(const google::protobuf::Descriptor& type,
+                          absl::string_view what, absl::string_view content,
+                          absl::string_view file) {
+  const absl::string_view found = NotTheText(content, type);
+  if (found.empty()) return absl::OkStatus();
+  return ModelError(file, ": expected ", what, ", found ", found);
 }
 
 }  // namespace halftone

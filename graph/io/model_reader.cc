@@ -90,8 +90,10 @@ absl::StatusOr<ModelFile> ParseModel(absl::string_view content,
     HT_RETURN_IF_ERROR(CheckKnown(file, &result.model));
   } else {
     return ModelError(file, ": expected a model (.pbtxt or .pb), found ",
-                      kind == FileKind::kTextForm ? "a program's text form"
-                                                  : "a compiled model");
+                      kind == FileKind::kTextForm
+                          ? "a program's text form, which is for reading; "
+                            "give the model that it was made from"
+                          : "a compiled model");
   }
   HT_RETURN_IF_ERROR(CheckFormat(file, result.model));
   return result;

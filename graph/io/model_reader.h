@@ -32,6 +32,13 @@ enum class FileKind {
 absl::StatusOr<FileKind> DetectKind(absl::string_view content,
                                     absl::string_view file);
 
+// For readers of other text-format files (`what`: "a strategy (.pbtxt)"): an
+// error (kModel) if `content` is plainly none of message `type`, but empty, no
+// text, or another kind of file, which is named.
+absl::Status ExpectTextOf(const google::protobuf::Descriptor& type,
+                          absl::string_view what, absl::string_view content,
+                          absl::string_view file);
+
 // A model as read, with the line of each named thing. Text format errors give
 // "file:line:column: ..." and, for an unknown field, the nearest one.
 struct ModelFile {

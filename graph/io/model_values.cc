@@ -1,12 +1,14 @@
 #include "graph/io/model_values.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/text.h"
 #include "graph/verify/limits.h"
 
 namespace halftone {
@@ -180,8 +182,10 @@ absl::Status SetCellType(const proto::Parameter& param, bool statistic,
 
 absl::Status SetInitializer(const proto::Parameter& param, Cell* cell) {
   HT_ASSIGN_OR_RETURN(cell->init, FromProto(param.init()));
-  if (!std::isfinite(cell->init.a) || !std::isfinite(cell->init.b)) {
-    return ModelError("init: expected finite numbers");
+  for (const double number : {cell->init.a, cell->init.b}) {
+    if (std::abs(number) <= std::numeric_limits<float>::max()) continue;
+    return ModelError("init: expected finite numbers of f32, found ",
+                      ExactDouble(number));
   }
   if (NeedsFan(cell->init.kind) && cell->type.rank() < 2) {
     return ModelError("init: expected two dims or more, from which a fan-in ",

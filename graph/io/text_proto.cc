@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/descriptor.h"
@@ -43,8 +46,57 @@ const EnumDescriptor* FindEnum(const Descriptor* root, const std::string& field,
   return nullptr;
 }
 
-// Protobuf's message with what it leaves out: the nearest name.
+struct Rewording {
+  absl::string_view theirs, ours;
+};
+constexpr Rewording kExpected[] = {
+    {"identifier", "a field's name or the end of a { ... }"},
+    {"string", "text in double quotes"},
+    {"integer", "a whole number"},
+    {"double", "a number"},
+};
+
+// "Expected string, got: O1" and "Expected "{", found "x"." in our words.
+std::string Unexpected(absl::string_view message) {
+  message.remove_prefix(sizeof("Expected ") - 1);
+  const bool quoted = absl::StrContains(message, "\", found \"");
+  const absl::string_view between = quoted ? ", found \"" : ", got: ";
+  const size_t at = message.find(between);
+  if (at == absl::string_view::npos) {
+    return absl::StrCat("expected ", message);
+  }
+  absl::string_view what = message.substr(0, at);
+  absl::string_view found = message.substr(at + between.size());
+  if (quoted) found = found.substr(0, found.rfind('"'));
+  for (const Rewording& word : kExpected) {
+    if (what == word.theirs) what = word.ours;
+  }
+  if (found.empty()) {
+    return absl::StrCat("expected ", what, ", found the end of the file; is ",
+                        "it whole, with a } for every {?");
+  }
+  const std::string hint =
+      what == kExpected[1].ours && absl::ascii_isalpha(found[0])
+          ? absl::StrCat("; write \"", found, "\"")
+          : "";
+  return absl::StrCat("expected ", what, ", found ", found, hint);
+}
+
+// Protobuf's message with what it leaves out: the nearest name, what to do.
 std::string Improve(const Descriptor* root, const std::string& message) {
+  if (absl::StartsWith(message, "Expected ")) return Unexpected(message);
+  if (absl::StrContains(message, "non ascii") ||
+      absl::StrContains(message, "control characters")) {
+    return absl::StrCat("expected text in ASCII, found another character (",
+                        message, "); outside of quotes there is none");
+  }
+  if (absl::StrContains(message, "specified multiple times")) {
+    return absl::StrCat(message, " Keep one of them.");
+  }
+  if (absl::StrContains(message, "another member of oneof")) {
+    return absl::StrCat("expected one of ", Quoted(message, 1), " and ",
+                        Quoted(message, 0), ", found both; keep one");
+  }
   if (absl::StrContains(message, kNoField)) {
     const std::string type = Quoted(message, 0), field = Quoted(message, 1);
     const Descriptor* descriptor =

@@ -82,9 +82,13 @@ absl::StatusOr<proto::OpLists> Load(const Resolver& resolver) {
   const absl::StatusOr<std::string> content = ReadFile(path, kMaxFileBytes);
   if (!content.ok()) {
     return resolver.Error(
-        "amp.op_lists", absl::StrCat("\"paddle\", or a file that can be read: ",
-                                     content.status().message()));
+        "amp.op_lists",
+        absl::StrCat("expected \"paddle\" or a file that can be read, found ",
+                     content.status().message()));
   }
+  HT_RETURN_IF_ERROR(ExpectTextOf(*proto::OpListsFile::descriptor(),
+                                  "op lists (op_lists { ... })", *content,
+                                  path));
   proto::OpListsFile file;
   HT_RETURN_IF_ERROR(ParseTextProto(*content, path, &file));
   if (!file.has_op_lists()) {

@@ -230,8 +230,8 @@ TEST(OpListsTest, PaddleIsBuiltIn) {
 
 TEST(OpListsTest, ErrorsNameTheField) {
   ExpectError("amp {\n op_lists: 'missing.pbtxt' }",
-              "dir/s.pbtxt:2: amp.op_lists: \"paddle\", or a file that can be "
-              "read: dir/missing.pbtxt");
+              "dir/s.pbtxt:2: amp.op_lists: expected \"paddle\" or a file that "
+              "can be read, found dir/missing.pbtxt");
   const std::string dir = testing::TempDir();
   ASSERT_TRUE(
       WriteFileAtomically(dir + "/bad.pbtxt", "op_lists { unlisted: 'PINK' }")

@@ -56,7 +56,8 @@ absl::Status CheckDisjoint(const Resolver& resolver, const AmpOptions& amp) {
     return resolver.Error(
         kBlack,
         absl::StrCat(amp.black_ops[i], " is in custom_white_list, too (",
-                     resolver.Origin(kWhite, it->second), ")"),
+                     resolver.Origin(kWhite, it->second),
+                     "); take it out of one"),
         static_cast<int>(i));
   }
   return absl::OkStatus();

@@ -26,6 +26,8 @@ bool IsDerived(absl::string_view origin) {
 
 absl::StatusOr<StrategyFile> ReadStrategy(const std::string& path) {
   HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, kMaxFileBytes));
+  HT_RETURN_IF_ERROR(ExpectTextOf(*proto::Strategy::descriptor(),
+                                  "a strategy (.pbtxt)", content, path));
   return ParseStrategy(content, path);
 }
 

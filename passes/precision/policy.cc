@@ -19,9 +19,12 @@ constexpr absl::string_view kWhiteOps = "amp.custom_white_list";
 absl::Status NoMatch(const Options& options, absl::string_view path,
                      absl::string_view what, const std::string& glob,
                      const std::vector<std::string>& names) {
-  return FieldError(options, path,
-                    absl::StrCat("no ", what, " matches \"", glob, "\"",
-                                 NearestHint(glob, names)));
+  const std::string hint = NearestHint(glob, names);
+  return FieldError(
+      options, path,
+      absl::StrCat(
+          "no ", what, " matches \"", glob, "\"",
+          hint.empty() ? "; halftone inspect MODEL --all lists them" : hint));
 }
 
 }  // namespace
@@ -92,7 +95,7 @@ absl::Status PrecisionPolicy::MatchOps(const Block& block,
         return FieldError(options_, path,
                           absl::StrCat("\"", glob, "\" matches ", name,
                                        ", which custom_white_opnames matches, "
-                                       "too"));
+                                       "too; narrow one of them"));
       }
       known = choice;
       matched = true;

@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/text.h"
@@ -29,6 +30,7 @@ using Json = nlohmann::json;
 constexpr char kState[] = "state.safetensors";
 constexpr char kManifest[] = "manifest.json";
 constexpr char kPrefix[] = "step-";
+constexpr char kTemporary[] = ".tmp-";
 
 absl::Status AsCheckpointError(const absl::Status& status) {
   return status.ok() ? status : CheckpointError(status.message());
@@ -113,7 +115,8 @@ absl::StatusOr<ReadManifestResult> ReadManifest(const std::string& path) {
     const Json json = Json::parse(body);
     if (json.at("schema") != 1) {
       return CheckpointError(file, ": written by a newer version (schema ",
-                             json.at("schema").dump(), ", expected 1)");
+                             json.at("schema").dump(),
+                             ", expected 1); use that version");
     }
     result.manifest = FromJson(json);
     const Json& state = json.at("files").at(0);
@@ -132,13 +135,6 @@ void SyncDirectory(const std::string& path) {
   ::close(fd);
 }
 
-void RemoveCheckpoint(const std::string& path) {
-  for (const char* name : {kState, kManifest}) {
-    ::unlink(absl::StrCat(path, "/", name).c_str());
-  }
-  ::rmdir(path.c_str());
-}
-
 std::vector<std::string> EntriesOf(const std::string& directory) {
   std::vector<std::string> names;
   DIR* dir = ::opendir(directory.c_str());
@@ -146,6 +142,26 @@ std::vector<std::string> EntriesOf(const std::string& directory) {
   while (const dirent* entry = ::readdir(dir)) names.push_back(entry->d_name);
   ::closedir(dir);
   return names;
+}
+
+void RemoveCheckpoint(const std::string& path) {
+  for (const char* name : {kState, kManifest}) {
+    ::unlink(absl::StrCat(path, "/", name).c_str());
+  }
+  ::rmdir(path.c_str());
+}
+
+// What a run that was killed in the midst of a checkpoint has left: a run
+// directory is one run's at a time.
+void RemoveTemporaries(const std::string& directory) {
+  for (const std::string& name : EntriesOf(directory)) {
+    if (!absl::StartsWith(name, kTemporary)) continue;
+    const std::string path = absl::StrCat(directory, "/", name);
+    for (const std::string& file : EntriesOf(path)) {
+      ::unlink(absl::StrCat(path, "/", file).c_str());
+    }
+    ::rmdir(path.c_str());
+  }
 }
 
 absl::Status WriteInto(const std::string& path, const Checkpoint& checkpoint) {
@@ -165,8 +181,9 @@ absl::Status WriteCheckpoint(const std::string& directory,
   HT_RETURN_IF_ERROR(AsCheckpointError(MakeDirectories(directory)));
   const std::string path =
       absl::StrCat(directory, "/", kPrefix, checkpoint.manifest.step);
-  const std::string temporary = absl::StrCat(directory, "/.tmp-", ::getpid(),
-                                             "-", checkpoint.manifest.step);
+  const std::string temporary = absl::StrCat(
+      directory, "/", kTemporary, ::getpid(), "-", checkpoint.manifest.step);
+  RemoveTemporaries(directory);
   absl::Status status = WriteInto(temporary, checkpoint);
   if (status.ok()) {
     SyncDirectory(temporary);
@@ -177,7 +194,8 @@ absl::Status WriteCheckpoint(const std::string& directory,
   }
   if (!status.ok()) {
     RemoveCheckpoint(temporary);
-    return AsCheckpointError(status);
+    return CheckpointError(
+        absl::StrReplaceAll(status.message(), {{temporary, path}}));
   }
   SyncDirectory(directory);
   const std::vector<CheckpointInfo> all = ListCheckpoints(directory);
@@ -211,12 +229,15 @@ std::vector<CheckpointInfo> ListCheckpoints(const std::string& directory) {
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path) {
   HT_ASSIGN_OR_RETURN(ReadManifestResult manifest, ReadManifest(path));
   const std::string file = absl::StrCat(path, "/", kState);
-  auto content = ReadFile(file, int64_t{1} << 40);
-  if (!content.ok()) return AsCheckpointError(content.status());
-  if (static_cast<int64_t>(content->size()) != manifest.bytes) {
+  // Not a byte is read of a file that is of another size.
+  struct stat info;
+  if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+      info.st_size != manifest.bytes) {
     return CheckpointError(file, ": damaged: expected ", manifest.bytes,
-                           " bytes, found ", content->size());
+                           " bytes, found ", info.st_size);
   }
+  auto content = ReadFile(file, manifest.bytes);
+  if (!content.ok()) return AsCheckpointError(content.status());
   if (Hex64(StableHash(*content)) != manifest.hash) {
     return CheckpointError(file, ": damaged: its checksum does not fit");
   }
@@ -238,10 +259,12 @@ absl::StatusOr<Checkpoint> ReadLatestCheckpoint(
   }
   *skipped = problems;
   if (problems.empty()) {
-    return CheckpointError(directory, ": holds no checkpoint");
+    return CheckpointError(directory, ": holds no checkpoint (step-N); name ",
+                           "a run directory or one of its ckpt/step-N");
   }
-  return CheckpointError(directory, ": holds no sound checkpoint: ",
-                         absl::StrJoin(problems, "; "));
+  return CheckpointError(
+      directory, ": holds no sound checkpoint: ", absl::StrJoin(problems, "; "),
+      "; bring one back from a copy, or start anew with ", "another --out");
 }
 
 }  // namespace runtime

@@ -69,7 +69,8 @@ absl::StatusOr<Tensor> ReadEntry(const std::string& name, const Json& entry,
   if (begin > end || end > data.size()) {
     return damaged(absl::StrCat("offsets ", begin, "..", end,
                                 " lie outside the file's ", data.size(),
-                                " bytes of data (truncated?)"));
+                                " bytes of data; is it truncated? Export it "
+                                "again"));
   }
   const int64_t expected = BytesOf(tensor.dims, tensor.dtype);
   if (expected < 0 || static_cast<uint64_t>(expected) != end - begin) {
@@ -151,21 +152,21 @@ absl::StatusOr<std::vector<Tensor>> ParseSafetensors(absl::string_view content,
     return ModelError(file,
                       ": not a safetensors file: expected at least 8 "
                       "bytes, found ",
-                      content.size());
+                      content.size(), "; export it again");
   }
   std::memcpy(&size, content.data(), sizeof(size));
   if (size > kMaxHeader || size > content.size() - sizeof(size)) {
     return ModelError(file,
                       ": not a safetensors file, or truncated: the "
                       "header claims ",
-                      size, " bytes of ", content.size());
+                      size, " bytes of ", content.size(), "; export it again");
   }
   const absl::string_view text = content.substr(sizeof(size), size);
   const Json header = Json::parse(text.begin(), text.end(), nullptr, false);
   if (!header.is_object()) {
     return ModelError(file,
                       ": not a safetensors file: its header is not a "
-                      "JSON object");
+                      "JSON object; export it again");
   }
   std::vector<Tensor> tensors;
   for (const auto& [name, entry] : header.items()) {

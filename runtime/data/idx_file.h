@@ -14,11 +14,13 @@ namespace runtime {
 
 // An array of unsigned bytes.
 struct IdxArray {
+  std::string file;           // as read, for messages
   std::vector<int64_t> dims;  // the first one counts samples
   std::string bytes;
 };
 
-// Reads `path` or, if there is none, `path` + ".gz". At most 2 GiB unpacked.
+// Reads `path` or, if there is none, `path` + ".gz". At most 2 GiB, of which no
+// more is unpacked than the header claims.
 // Errors (kModel): missing, empty, truncated, wrong magic, other dtypes, more
 // or fewer bytes than the header says.
 absl::StatusOr<IdxArray> ReadIdx(const std::string& path);

@@ -165,6 +165,31 @@ void ResizeAll(IdxArray& images, int64_t height, int64_t width) {
   images.dims = {n, height, width};
 }
 
+absl::Status CheckSplit(const IdxArray& images, const IdxArray& labels) {
+  const std::string found = absl::StrJoin(images.dims, "x");
+  if (images.dims.size() != 3) {
+    return ModelError(images.file, ": expected images, 3 dims (samples x ",
+                      "height x width), found ", found);
+  }
+  if (images.dims[1] < 1 || images.dims[2] < 1) {
+    return ModelError(images.file, ": expected images of a pixel or more, ",
+                      "found ", found);
+  }
+  if (labels.dims.size() != 1) {
+    return ModelError(labels.file, ": expected labels, 1 dim, found ",
+                      absl::StrJoin(labels.dims, "x"));
+  }
+  if (images.dims[0] != labels.dims[0]) {
+    return ModelError(images.file, ": ", images.dims[0], " images, but ",
+                      labels.file, " has ", labels.dims[0],
+                      " labels; take both from the same set");
+  }
+  if (images.dims[0] < 1) {
+    return ModelError(images.file, ": expected images, found none");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxSplit(
     const std::string& directory, absl::string_view split,
     absl::Span<const FeedSpec> feeds, const IdxFeeds& match) {
@@ -174,26 +199,15 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxSplit(
       absl::StrCat(directory, "/", split, "-labels-idx1-ubyte");
   HT_ASSIGN_OR_RETURN(IdxArray images, ReadIdx(images_path));
   HT_ASSIGN_OR_RETURN(IdxArray labels, ReadIdx(labels_path));
-  if (images.dims.size() != 3 || images.dims[1] < 1 || images.dims[2] < 1) {
-    return ModelError(images_path, ": expected images of 3 dims, found ",
-                      absl::StrJoin(images.dims, "x"));
-  }
-  if (labels.dims.size() != 1) {
-    return ModelError(labels_path, ": expected labels of 1 dim, found ",
-                      labels.dims.size());
-  }
-  if (images.dims[0] != labels.dims[0]) {
-    return ModelError(images_path, ": ", images.dims[0], " images, but ",
-                      labels_path, " has ", labels.dims[0], " labels");
-  }
+  HT_RETURN_IF_ERROR(CheckSplit(images, labels));
   const FeedSpec& x = feeds[match.image];
   const int64_t classes = feeds[match.label].classes;
   std::vector<uint8_t> values(labels.bytes.begin(), labels.bytes.end());
   for (size_t i = 0; classes > 0 && i < values.size(); ++i) {
     if (values[i] >= classes) {
-      return ModelError(labels_path, ": label ", values[i], " of sample ", i,
+      return ModelError(labels.file, ": label ", values[i], " of sample ", i,
                         ": expected 0 to ", classes - 1, " (the model has ",
-                        classes, " classes)");
+                        classes, " classes); take another model or other data");
     }
   }
   const std::string description =

@@ -231,20 +231,33 @@ absl::Status TakeThreads(const Environment& env, int cores, LaunchPlan& plan) {
   return absl::OkStatus();
 }
 
-// The value of `--out X` or `--out=X`.
-std::string OutOf(const std::vector<std::string>& command) {
-  std::string out;
+// The value of `--out X` or `--out=X`, for flag "--out"; the last one counts.
+std::string ValueOfFlag(const std::vector<std::string>& command,
+                        absl::string_view flag) {
+  std::string value;
   for (size_t i = 0; i < command.size(); ++i) {
     absl::string_view word = command[i];
-    if (word == "--out" && i + 1 < command.size()) out = command[i + 1];
-    if (absl::ConsumePrefix(&word, "--out=")) out = std::string(word);
+    if (word == flag && i + 1 < command.size()) value = command[i + 1];
+    if (absl::ConsumePrefix(&word, flag) && absl::ConsumePrefix(&word, "=")) {
+      value = std::string(word);
+    }
   }
-  return out;
+  return value;
+}
+
+// What the command does with a wrong value is its own business.
+void TakeReaders(const LaunchOptions& options, LaunchPlan& plan) {
+  plan.readers = options.readers;
+  if (plan.readers == 0) return;
+  const std::string given = ValueOfFlag(options.command, "--workers");
+  if (!given.empty() && !absl::SimpleAtoi(given, &plan.readers)) {
+    plan.readers = 0;
+  }
 }
 
 void TakeLogs(const LaunchOptions& options, const Environment& env,
               LaunchPlan& plan) {
-  const std::string out = OutOf(options.command);
+  const std::string out = ValueOfFlag(options.command, "--out");
   std::string from = "--log-dir";
   plan.log_dir = options.log_dir;
   if (plan.log_dir.empty() && !out.empty()) {
@@ -292,6 +305,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(
                         plan.rank(plan.ranks - 1), " run here");
     }
   }
+  TakeReaders(options, plan);
   TakeLogs(options, env, plan);
   return plan;
 }

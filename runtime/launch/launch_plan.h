@@ -22,6 +22,7 @@ struct LaunchPlan {
   // Entries for CUDA_VISIBLE_DEVICES by local rank; empty: CPU.
   std::vector<std::string> gpus;
   int omp_threads = 1;
+  int readers = 0;  // per rank; 0: the command has none, or says no number
   std::string log_dir;
   std::string failure_file;
   std::vector<std::string> explanation;

@@ -153,6 +153,21 @@ TEST(LaunchPlan, ThreadsFromTheEnvironment) {
               HasSubstr("OMP_NUM_THREADS='many'"));
 }
 
+TEST(LaunchPlan, ReadersOfCommandsThatHaveThem) {
+  LaunchOptions options;
+  options.command = {"./train", "--workers", "3"};
+  EXPECT_EQ(Plan(options).readers, 0);
+  options.readers = 1;
+  options.command = {"halftone", "run", "m.htc"};
+  EXPECT_EQ(Plan(options).readers, 1);
+  options.command = {"halftone", "run", "m.htc", "--workers", "3"};
+  EXPECT_EQ(Plan(options).readers, 3);
+  options.command = {"halftone", "run", "--workers=4"};
+  EXPECT_EQ(Plan(options).readers, 4);
+  options.command = {"halftone", "run", "--workers=many"};
+  EXPECT_EQ(Plan(options).readers, 0);
+}
+
 TEST(LaunchPlan, LogsBesideTheRunOrWhereAsked) {
   LaunchOptions options;
   options.command = {"halftone", "run", "--out", "runs/x"};

@@ -71,6 +71,10 @@ void Announce(const LaunchPlan& plan, const Attempt& attempt,
       ", ", plan.gpus.empty() ? "gloo " : "", ToString(attempt.master()), "), ",
       plan.omp_threads,
       plan.omp_threads == 1 ? " compute thread" : " compute threads",
+      plan.readers == 0
+          ? ""
+          : absl::StrCat(" + ", plan.readers,
+                         plan.readers == 1 ? " reader" : " readers"),
       " each; logs ", attempt.log_dir(), "/rank-", DescribeRanks(plan),
       ".{out,err}"));
 }

@@ -18,6 +18,9 @@ inline constexpr char kColumnsVariable[] = "HALFTONE_CONSOLE_COLUMNS";
 struct LaunchOptions {
   // What each rank runs; command[0] is a path or is looked up in PATH.
   std::vector<std::string> command;
+  // Reader threads of a rank unless the command says --workers; 0: it is a
+  // program without any.
+  int readers = 0;
 
   // Ranks on this machine: a number, "auto" (one per GPU, else per core),
   // "gpu", "cpu". Empty: one per entry of `gpus`, else what an operator's

@@ -18,6 +18,8 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+constexpr size_t kMaxPending = 16 << 20;
+
 // CRC-32C (Castagnoli), reflected polynomial 0x82f63b78; RFC 3720, B.4.
 std::array<uint32_t, 256> MakeTable() {
   std::array<uint32_t, 256> table;
@@ -121,6 +123,7 @@ void EventFile::AddScalar(absl::string_view tag, int64_t step, float value) {
   AppendField(&summary_value, kTag, tag);
   summary_value.push_back(kSimpleValue);
   AppendRaw(&summary_value, value);
+  if (buffer_.size() > kMaxPending) return;
   std::string summary;
   AppendField(&summary, kValue, summary_value);
   std::string event = EventAt(step);
@@ -129,16 +132,16 @@ void EventFile::AddScalar(absl::string_view tag, int64_t step, float value) {
 }
 
 absl::Status EventFile::Flush() {
-  for (size_t done = 0; done < buffer_.size();) {
+  size_t done = 0;
+  while (done < buffer_.size()) {
     const ssize_t n = write(fd_, buffer_.data() + done, buffer_.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      return ModelError(path_, ": cannot be written: ", std::strerror(errno));
-    }
+    if (n <= 0) break;
     done += n;
   }
-  buffer_.clear();
-  return absl::OkStatus();
+  buffer_.erase(0, done);
+  if (buffer_.empty()) return absl::OkStatus();
+  return ModelError(path_, ": cannot be written: ", std::strerror(errno));
 }
 
 }  // namespace runtime

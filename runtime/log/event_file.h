@@ -20,7 +20,7 @@ class EventFile {
   static absl::StatusOr<std::unique_ptr<EventFile>> Create(
       const std::string& directory);
   ~EventFile();
-  // Buffered; Flush writes.
+  // Buffered, up to 16 MiB; Flush writes, and keeps what cannot be written.
   void AddScalar(absl::string_view tag, int64_t step, float value);
   absl::Status Flush();
 

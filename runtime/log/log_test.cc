@@ -1,3 +1,5 @@
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -43,6 +45,61 @@ std::vector<json> Events(const std::string& path) {
     events.push_back(json::parse(line));
   }
   return events;
+}
+
+// No file of this process may grow over `bytes` while it lives: a full disk.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_;
+  sighandler_t handler_;
+};
+
+TEST(MetricsLog, LinesWaitForRoom) {
+  const std::string path = NewPath();
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->Write(Step(1)).ok());
+  {
+    // Half of the second line fits.
+    const FileLimit limit(ReadFile(path)->size() * 3 / 2);
+    const absl::Status full = (*log)->Write(Step(2));
+    EXPECT_NE(full.message().find(path), absl::string_view::npos) << full;
+    EXPECT_FALSE((*log)->Write(Step(3)).ok());
+  }
+  ASSERT_TRUE((*log)->Write(Step(4)).ok());
+  const std::vector<json> events = Events(path);
+  ASSERT_EQ(events.size(), 4u);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(events[i]["step"], i + 1);
+}
+
+TEST(EventFile, RecordsWaitForRoom) {
+  const std::string whole = NewPath(), cut = NewPath();
+  auto one = EventFile::Create(whole), other = EventFile::Create(cut);
+  ASSERT_TRUE(one.ok() && other.ok());
+  for (int step = 1; step < 4; ++step) {
+    (*one)->AddScalar("loss", step, 1);
+    (*other)->AddScalar("loss", step, 1);
+    const FileLimit limit(60);
+    EXPECT_FALSE((*other)->Flush().ok());
+  }
+  ASSERT_TRUE((*one)->Flush().ok());
+  ASSERT_TRUE((*other)->Flush().ok());
+  const auto size = [](const std::string& directory) {
+    return std::filesystem::file_size(
+        std::filesystem::directory_iterator(directory)->path());
+  };
+  EXPECT_EQ(size(whole), size(cut));  // times differ
 }
 
 TEST(MetricsLog, NumbersReadBackToTheSameBits) {

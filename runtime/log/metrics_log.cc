@@ -20,6 +20,8 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+constexpr size_t kMaxPending = 16 << 20;
+
 std::string Quoted(absl::string_view text) {
   return nlohmann::json(std::string(text)).dump();
 }
@@ -72,15 +74,22 @@ absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(
 }
 
 absl::Status MetricsLog::Append(const std::string& line) {
-  for (size_t done = 0; done < line.size();) {
-    const ssize_t n = write(fd_, line.data() + done, line.size() - done);
+  if (pending_.size() + line.size() <= kMaxPending) pending_ += line;
+  return Flush();
+}
+
+absl::Status MetricsLog::Flush() {
+  size_t done = 0;
+  while (done < pending_.size()) {
+    const ssize_t n =
+        write(fd_, pending_.data() + done, pending_.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      return ModelError(path_, ": cannot be written: ", std::strerror(errno));
-    }
+    if (n <= 0) break;
     done += n;
   }
-  return absl::OkStatus();
+  pending_.erase(0, done);
+  if (pending_.empty()) return absl::OkStatus();
+  return ModelError(path_, ": cannot be written: ", std::strerror(errno));
 }
 
 absl::Status MetricsLog::Write(const StepEvent& event) {

@@ -60,12 +60,15 @@ class MetricsLog {
   absl::Status Write(const StepEvent& event);
   absl::Status Write(const SkipEvent& event);
   absl::Status Write(const EvalEvent& event);
+  // What could not be written (a full disk) is kept, up to 16 MiB, and written
+  // before the next line: the file never has a gap or half a line in it.
+  absl::Status Flush();
 
  private:
   MetricsLog(std::string path, int fd);
   absl::Status Append(const std::string& line);
 
-  std::string path_;
+  std::string path_, pending_;
   int fd_;
 };
 

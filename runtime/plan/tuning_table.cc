@@ -88,7 +88,7 @@ absl::StatusOr<TuningTable> TuningTable::Parse(absl::string_view content,
                                 /*allow_exceptions=*/false);
   auto malformed = [file](absl::string_view what) {
     return ModelError(file, ": not a tuning table: ", what,
-                      "; delete it or make it again with `halftone tune`");
+                      "; delete it: it is made again");
   };
   if (!json.is_object()) return malformed("expected a JSON object");
   if (json.value("schema", Json(0)) != 1) {

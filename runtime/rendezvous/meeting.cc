@@ -144,7 +144,8 @@ absl::Status Meeting::AwaitAll() {
         absl::StrJoin(all.missing, ", "), " of ", keys.size(),
         " did not arrive at ", ToString(master()), " within ",
         absl::FormatDuration(options_.timeout),
-        "; all ranks must be started with the same world size and address");
+        "; all ranks must be started with the same world size and address "
+        "(wait longer: --connect-timeout SECONDS)");
   }
   if (!meeting_file_.empty()) unlink(meeting_file_.c_str());
   return absl::OkStatus();

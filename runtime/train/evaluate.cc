@@ -5,6 +5,7 @@
 
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
+#include "runtime/log/console.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/rank_setup.h"
 #include "runtime/train/trainer.h"
@@ -22,6 +23,12 @@ absl::StatusOr<EvalReport> EvaluateRank(const RunInputs& inputs,
   const absl::Status status = SetUpRank(rank, /*train=*/false, &agreed);
   absl::StatusOr<EvalReport> report = EvalReport();
   if (status.ok()) {
+    // Of a run directory, the checkpoints that were passed over.
+    if (rank.is_zero()) {
+      for (const std::string& line : rank.start.said) {
+        Console::Standard().Message(line);
+      }
+    }
     report = rank.evaluator->Run();
   } else {
     report = status;

@@ -24,6 +24,19 @@ int64_t PositionOf(const Entry& entry, const std::string& op) {
   return entry.block().Numbering()[id.index()];
 }
 
+// The run's last state cannot be written: what is left, and how to go on.
+absl::Status CannotBeLast(const RunDirectory& directory,
+                          const absl::Status& written) {
+  std::string rest = "there is no earlier one";
+  for (const CheckpointInfo& info : ListCheckpoints(directory.checkpoints())) {
+    if (!info.complete) continue;
+    rest = absl::StrCat("make room, and --resume goes on from ", info.path);
+    break;
+  }
+  return CheckpointError("no checkpoint at the end: ", written.message(), "; ",
+                         rest);
+}
+
 }  // namespace
 
 absl::Status RankLoop::Evaluate() {
@@ -69,7 +82,7 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
     reporter_->CheckpointWritten(progress_.step);
     if (config_.on_checkpoint) config_.on_checkpoint(progress_.step);
   } else if (last) {
-    last_checkpoint_ = written;
+    last_checkpoint_ = CannotBeLast(directory, written);
   } else {
     reporter_->Warn(absl::StrCat("step ", progress_.step, ": no checkpoint: ",
                                  written.message(), "; training goes on"));

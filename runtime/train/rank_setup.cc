@@ -11,6 +11,7 @@
 #include "runtime/train/fetches.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/run_directory.h"
+#include "runtime/train/settings.h"
 #include "runtime/train/state.h"
 
 namespace halftone {
@@ -42,6 +43,13 @@ absl::Status TakeOver(const std::string& message, StartingPoint* start) {
   return absl::OkStatus();
 }
 
+void SayPassedOver(const std::vector<std::string>& damaged,
+                   StartingPoint* start) {
+  for (const std::string& line : damaged) {
+    start->said.push_back(absl::StrCat("warning  passed over ", line));
+  }
+}
+
 // Rank 0: the newest good checkpoint of the run, if it has one.
 absl::Status FindCheckpoint(const RunDirectory& directory,
                             StartingPoint* start) {
@@ -54,9 +62,7 @@ absl::Status FindCheckpoint(const RunDirectory& directory,
   std::vector<std::string> skipped;
   HT_ASSIGN_OR_RETURN(start->state,
                       ReadLatestCheckpoint(directory.checkpoints(), &skipped));
-  for (const std::string& line : skipped) {
-    start->said.push_back(absl::StrCat("warning  ", line, "; passed over"));
-  }
+  SayPassedOver(skipped, start);
   start->resumed = true;
   start->numbers = start->state->manifest.numbers;
   return absl::OkStatus();
@@ -86,7 +92,9 @@ absl::Status LookAround(Rank& rank, bool train) {
                               : config.init.empty() ? config.out
                                                     : config.init;
   if (rank.start.resumed || source.empty()) return absl::OkStatus();
-  HT_ASSIGN_OR_RETURN(rank.start.state, ReadAnyState(source, &rank.start.said));
+  std::vector<std::string> skipped;
+  HT_ASSIGN_OR_RETURN(rank.start.state, ReadAnyState(source, &skipped));
+  SayPassedOver(skipped, &rank.start);
   return absl::OkStatus();
 }
 
@@ -188,7 +196,8 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
   if (batch > samples) {
     return ModelError("train.batch_size ", WithCommas(batch), ": the data has ",
                       WithCommas(samples),
-                      " training samples; a --batch-size of at most that");
+                      " training samples; expected at most that: set it in ",
+                      "the strategy or with --batch-size");
   }
   return batch;
 }
@@ -208,6 +217,10 @@ absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
   *agreed = !all.ok();
   HT_RETURN_IF_ERROR(all.status());
   if (!rank.is_zero()) HT_RETURN_IF_ERROR(TakeOver((*all)[0], &rank.start));
+  const absl::Status same =
+      CheckSameSettings(rank.communicator(), SettingsOf(rank, train));
+  *agreed = !same.ok();
+  HT_RETURN_IF_ERROR(same);
   HT_RETURN_IF_ERROR(Build(rank, train));
   HT_RETURN_IF_ERROR(Load(rank, train, agreed));
   if (rank.start.resumed) rank.progress = FromNumbers(rank.start.numbers);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/text.h"
 #include "runtime/train/bindings.h"
+#include "runtime/train/fetches.h"
 #include "runtime/train/run_directory.h"
 
 namespace halftone {
@@ -14,21 +15,8 @@ namespace runtime {
 namespace {
 
 // Three significant digits for people: "0.113", "2.31", "nan".
-std::string Short(double value) { return absl::StrFormat("%.3g", value); }
-
-// "64 = 2 x 32", "31 = 16 + 15", "1 on 1 of 8 ranks".
-std::string Split(int64_t samples, int world_size) {
-  if (world_size == 1) return absl::StrCat(samples);
-  if (samples % world_size == 0) {
-    return absl::StrCat(samples, " = ", world_size, " x ",
-                        samples / world_size);
-  }
-  const int64_t more = samples % world_size, each = samples / world_size;
-  if (each == 0) {
-    return absl::StrCat(samples, " on ", more, " of ", world_size, " ranks");
-  }
-  return absl::StrCat(samples, " = ", more, " x ", each + 1, " + ",
-                      world_size - more, " x ", each);
+std::string Short(double value) {
+  return std::isnan(value) ? "nan" : absl::StrFormat("%.3g", value);
 }
 
 // What a sample is called: an image if a feed is one.
@@ -70,52 +58,8 @@ std::string MetricText(const std::string& name, double correct, double total) {
       static_cast<int64_t>(correct), static_cast<int64_t>(total));
 }
 
-std::string DoneLine(const EndOfRun& end) {
-  const Progress& p = end.rank->progress;
-  std::string line = "done     ";
-  if (end.signal != 0) {
-    absl::StrAppend(&line, "stopped by signal ", end.signal, " in epoch ",
-                    p.epoch + 1, ", ");
-  } else {
-    absl::StrAppend(&line, p.epoch, p.epoch == 1 ? " epoch, " : " epochs, ");
-  }
-  absl::StrAppend(&line, p.applied, " steps applied, ", p.step - p.applied,
-                  " skipped, ",
-                  absl::StrFormat("%.1f s", end.times->run.seconds()));
-  if (!std::isnan(p.first_loss)) {
-    absl::StrAppend(&line, "; loss ", Short(p.first_loss), " -> ",
-                    Short(p.last_loss));
-  }
-  absl::StrAppend(&line, "; scale ", ExactFloat(p.loss_scaling));
-  const Program& program = *end.rank->inputs.program;
-  if (p.eval_step == p.step && p.eval_step >= 0) {
-    absl::StrAppend(&line, "; ", MetricsText(program, p.eval));
-    if (p.best_step >= 0) {
-      absl::StrAppend(&line, ", best at epoch ", p.best_epoch);
-    }
-  }
-  return line;
-}
-
-std::string SpeedLine(const EndOfRun& end) {
-  const RunTimes& t = *end.times;
-  const double run = t.run.seconds() * 1000;
-  const StepTimes& sum = t.steps.sum();
-  std::string line = "speed    ";
-  if (t.steps.steps() > 1) {
-    absl::StrAppend(&line, Rate(t.steps.samples_per_second()),
-                    PerSecond(end.rank->data()), ", step median ",
-                    Short(t.steps.median_ms()), " ms p95 ",
-                    Short(t.steps.p95_ms()), ", first ",
-                    Short(t.steps.first_ms()), " ms left out; ");
-  }
-  absl::StrAppend(&line, "time: compute ",
-                  Percent(t.device.forward_backward + t.device.update, run),
-                  " %, exposed comm ", Percent(t.device.communicate, run),
-                  ", data ", Percent(sum.data, run), ", eval ",
-                  Percent(t.eval_seconds * 1000, run), ", checkpoint ",
-                  Percent(t.checkpoint_seconds * 1000, run));
-  return line;
+std::string Count(int64_t n, const char* noun) {
+  return absl::StrCat(n, " ", noun, n == 1 ? "" : "s");
 }
 
 std::string MemoryLine(const EndOfRun& end) {
@@ -170,6 +114,22 @@ std::vector<std::string> Differences(const Rank& rank, const Manifest& was) {
 
 }  // namespace
 
+std::string SplitText(int64_t samples, int world_size) {
+  const std::string all = WithCommas(samples);
+  if (world_size == 1) return all;
+  const int64_t more = samples % world_size, each = samples / world_size;
+  if (each == 0) {
+    return absl::StrCat(all, " on ", more, " of ", world_size, " ranks");
+  }
+  const auto part = [](int64_t times, int64_t count) {
+    return times == 1 ? WithCommas(count)
+                      : absl::StrCat(times, " x ", WithCommas(count));
+  };
+  if (more == 0) return absl::StrCat(all, " = ", part(world_size, each));
+  return absl::StrCat(all, " = ", part(more, each + 1), " + ",
+                      part(world_size - more, each));
+}
+
 std::string DataLine(const Rank& rank) {
   const std::vector<int64_t> counts = GlobalCounts(rank.sampler);
   const int world = rank.sampler.world_size;
@@ -182,12 +142,12 @@ std::string DataLine(const Rank& rank) {
   } else {
     line += ", no test split: nothing is evaluated";
   }
-  absl::StrAppend(&line, "; batch ", Split(counts[0], world));
+  absl::StrAppend(&line, "; batch ", SplitText(counts[0], world));
   if (counts.size() > 1) {
-    absl::StrAppend(&line, ", last of an epoch ", Split(counts[1], world));
+    absl::StrAppend(&line, ", last of an epoch ", SplitText(counts[1], world));
   }
-  absl::StrAppend(&line, "; ", steps, " steps x ", epochs,
-                  epochs == 1 ? " epoch = " : " epochs = ", steps * epochs);
+  absl::StrAppend(&line, "; ", Count(steps, "step"), " x ",
+                  Count(epochs, "epoch"), " = ", steps * epochs);
   return line;
 }
 
@@ -195,8 +155,7 @@ std::string ResumeLine(const Rank& rank) {
   const Manifest& was = rank.start.state->manifest;
   const Progress& p = rank.progress;
   const int world = rank.sampler.world_size;
-  const std::string ranks =
-      absl::StrCat(world, world == 1 ? " rank" : " ranks");
+  const std::string ranks = Count(world, "rank");
   std::string line =
       absl::StrCat("resume   ckpt/step-", p.step, ": epoch ", p.epoch + 1,
                    " sample ", p.sample, ", ", p.applied, " applied, scale ",
@@ -233,7 +192,11 @@ std::string SkipLine(const SkipEvent& event, float scale_before,
                      int64_t bad_limit) {
   std::string line =
       absl::StrCat("step ", event.step, "  skipped: ", event.first_bad, "; ");
-  if (event.loss_scaling == scale_before) {
+  if (event.loss_scaling == scale_before && event.bad_steps == 0 &&
+      bad_limit > 0) {
+    absl::StrAppend(&line, "bad ", bad_limit, " of ", bad_limit,
+                    ", scale stays at its floor ", ExactFloat(scale_before));
+  } else if (event.loss_scaling == scale_before) {
     absl::StrAppend(&line, "bad ", event.bad_steps,
                     bad_limit > 0 ? absl::StrCat(" of ", bad_limit) : "",
                     ", scale stays ", ExactFloat(scale_before));
@@ -242,6 +205,30 @@ std::string SkipLine(const SkipEvent& event, float scale_before,
                     ExactFloat(event.loss_scaling));
   }
   return line;
+}
+
+std::string FetchLine(const StepEvent& event) {
+  if (event.fetches.empty()) return "";
+  return absl::StrCat(
+      "fetch    ",
+      absl::StrJoin(
+          event.fetches, ", ", [](std::string* out, const auto& fetch) {
+            const std::vector<float>& values = fetch.second;
+            absl::StrAppend(out, fetch.first, " ");
+            if (values.size() == 1) {
+              absl::StrAppend(out, Short(values[0]));
+            } else if (values.size() == 3 + kBins) {  // a histogram
+              absl::StrAppend(out, Short(values[0]), " .. ", Short(values[1]),
+                              ", ", Short(values[2]), " not finite");
+            } else {
+              absl::StrAppend(out, "[",
+                              absl::StrJoin(values, " ",
+                                            [](std::string* to, float value) {
+                                              absl::StrAppend(to, Short(value));
+                                            }),
+                              "]");
+            }
+          }));
 }
 
 std::string EvalLine(const EvalEvent& event) {
@@ -265,6 +252,54 @@ std::string MetricsText(const Program& program, const EvalReport& report) {
   }
   if (texts.empty()) return absl::StrCat("eval loss ", Short(report.loss));
   return absl::StrJoin(texts, ", ");
+}
+
+std::string DoneLine(const EndOfRun& end) {
+  const Progress& p = end.rank->progress;
+  std::string line = "done     ";
+  if (end.signal != 0) {
+    absl::StrAppend(&line, "stopped by signal ", end.signal, " in epoch ",
+                    p.epoch + 1, ", ");
+  } else {
+    absl::StrAppend(&line, Count(p.epoch, "epoch"), ", ");
+  }
+  absl::StrAppend(&line, Count(p.applied, "step"), " applied, ",
+                  p.step - p.applied, " skipped, ",
+                  absl::StrFormat("%.1f s", end.times->run.seconds()));
+  if (!std::isnan(p.first_loss)) {
+    absl::StrAppend(&line, "; loss ", Short(p.first_loss), " -> ",
+                    Short(p.last_loss));
+  }
+  absl::StrAppend(&line, "; scale ", ExactFloat(p.loss_scaling));
+  const Program& program = *end.rank->inputs.program;
+  if (p.eval_step == p.step && p.eval_step >= 0) {
+    absl::StrAppend(&line, "; ", MetricsText(program, p.eval));
+    if (p.best_step >= 0) {
+      absl::StrAppend(&line, ", best at epoch ", p.best_epoch);
+    }
+  }
+  return line;
+}
+
+std::string SpeedLine(const EndOfRun& end) {
+  const RunTimes& t = *end.times;
+  const double run = t.run.seconds() * 1000;
+  const StepTimes& sum = t.steps.sum();
+  std::string line = "speed    ";
+  if (t.steps.steps() > 1) {
+    absl::StrAppend(&line, Rate(t.steps.samples_per_second()),
+                    PerSecond(end.rank->data()), ", step median ",
+                    Short(t.steps.median_ms()), " ms p95 ",
+                    Short(t.steps.p95_ms()), ", first ",
+                    Short(t.steps.first_ms()), " ms left out; ");
+  }
+  absl::StrAppend(&line, "time: compute ",
+                  Percent(t.device.forward_backward + t.device.update, run),
+                  " %, exposed comm ", Percent(t.device.communicate, run),
+                  ", data ", Percent(sum.data, run), ", eval ",
+                  Percent(t.eval_seconds * 1000, run), ", checkpoint ",
+                  Percent(t.checkpoint_seconds * 1000, run));
+  return line;
 }
 
 std::vector<std::string> EndLines(const EndOfRun& end) {

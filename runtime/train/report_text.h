@@ -14,6 +14,9 @@
 namespace halftone {
 namespace runtime {
 
+// Samples by rank: "64 = 2 x 32", "31 = 16 + 15", "5 = 2 + 3 x 1",
+// "1 on 1 of 8 ranks".
+std::string SplitText(int64_t samples, int world_size);
 // "data     1,438 train, 359 test; batch 64 = 2 x 32, ...".
 std::string DataLine(const Rank& rank);
 // "resume   ckpt/step-69: epoch 4 sample 0, 69 applied, ...": what equality
@@ -23,9 +26,12 @@ std::string ResumeLine(const Rank& rank);
 std::string EpochLine(const Rank& rank, const StepEvent& event,
                       const EventTimes& times);
 // "step 70  skipped: conv2.w.grad has inf; bad 1 of 2, scale stays 32768".
-// `bad_limit`: bad steps in a row that lower the scale; 0: unknown.
+// `bad_limit`: bad steps in a row that lower the scale; 0: nothing does.
 std::string SkipLine(const SkipEvent& event, float scale_before,
                      int64_t bad_limit);
+// "fetch    logits:norm 12.3, conv1.w.grad:hist -0.1 .. 0.2, 0 not finite";
+// empty: nothing was asked for.
+std::string FetchLine(const StepEvent& event);
 // "eval 3   top1 96.9 % (348/359)  loss 0.121".
 std::string EvalLine(const EvalEvent& event);
 
@@ -37,7 +43,11 @@ struct EndOfRun {
   int signal = 0;           // that stopped the run
   int exit_code = 0;
 };
-// "done     ...", "speed    ...", "memory   ...".
+// "done     5 epochs, 114 steps applied, ...".
+std::string DoneLine(const EndOfRun& end);
+// "speed    11.2k img/s, step median 5.7 ms ...".
+std::string SpeedLine(const EndOfRun& end);
+// These two and "memory   peak ...".
 std::vector<std::string> EndLines(const EndOfRun& end);
 // The content of summary.json.
 std::string SummaryJson(const EndOfRun& end);

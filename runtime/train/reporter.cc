@@ -88,13 +88,18 @@ absl::Status Reporter::Step(const StepRecord& record, const RunningLoss& since,
   HT_ASSIGN_OR_RETURN(event.fetches, TakeFetches(fetches_, view, record.step,
                                                  directory_.fetches()));
   console_.Progress(EpochLine(rank_, event, times));
+  const std::string fetched = FetchLine(event);
+  if (!fetched.empty()) console_.Message(fetched);
   if (log_ == nullptr) return absl::OkStatus();
   events_->AddScalar("loss", event.step, event.loss);
   events_->AddScalar("lr", event.step, event.lr);
   events_->AddScalar("loss_scaling", event.step, event.loss_scaling);
   events_->AddScalar("grad_norm", event.step, event.grad_norm);
-  HT_RETURN_IF_ERROR(events_->Flush());
-  return log_->Write(event);
+  for (const auto& [name, values] : event.fetches) {
+    if (values.size() == 1) events_->AddScalar(name, event.step, values[0]);
+  }
+  Logged(log_->Write(event));
+  return absl::OkStatus();
 }
 
 absl::Status Reporter::Skipped(const StepRecord& record, const StepView& view) {
@@ -105,7 +110,8 @@ absl::Status Reporter::Skipped(const StepRecord& record, const StepView& view) {
   event.bad_steps = record.bad_steps;
   event.loss_scaling = record.loss_scaling;
   console_.Message(SkipLine(event, record.scale_before, bad_limit_));
-  return log_ == nullptr ? absl::OkStatus() : log_->Write(event);
+  if (log_ != nullptr) Logged(log_->Write(event));
+  return absl::OkStatus();
 }
 
 absl::Status Reporter::Evaluated(const Progress& progress) {
@@ -126,21 +132,35 @@ absl::Status Reporter::Evaluated(const Progress& progress) {
     events_->AddScalar(absl::StrCat("eval/", metric.name), event.step,
                        static_cast<float>(metric.value));
   }
-  HT_RETURN_IF_ERROR(events_->Flush());
-  return log_->Write(event);
+  Logged(log_->Write(event));
+  return absl::OkStatus();
 }
 
 void Reporter::Warn(const std::string& text) {
   console_.Message(absl::StrCat("warning  ", text));
 }
 
+void Reporter::Logged(absl::Status written) {
+  written.Update(events_->Flush());
+  if (written.ok() == !logs_wait_) return;
+  logs_wait_ = !written.ok();
+  Warn(logs_wait_ ? absl::StrCat(written.message(),
+                                 "; training goes on, and lines wait for room")
+                  : "the lines that waited for room are written");
+}
+
 absl::Status Reporter::Finish(EndOfRun end) {
   end.checkpoint = checkpoint_;
-  if (end.exit_code == 0 || end.signal != 0) {
+  if (config_.json) {
+    console_.Report(SummaryJson(end));
+  } else if (end.exit_code == 0 || end.signal != 0) {
     for (const std::string& line : EndLines(end)) console_.Report(line);
   }
   if (!directory_.exists()) return absl::OkStatus();
-  return WriteFileAtomically(directory_.summary(), SummaryJson(end));
+  absl::Status status = log_->Flush();
+  status.Update(events_->Flush());
+  status.Update(WriteFileAtomically(directory_.summary(), SummaryJson(end)));
+  return status;
 }
 
 }  // namespace runtime

@@ -47,6 +47,9 @@ class Reporter {
  private:
   explicit Reporter(const Rank& rank);
   absl::Status Open(const Rank& rank);
+  // Logs that cannot be written (a full disk) do not end a training: that is
+  // said when it begins and when it ends.
+  void Logged(absl::Status written);
 
   const Rank& rank_;
   const TrainConfig& config_;
@@ -58,6 +61,7 @@ class Reporter {
   SkipNames skip_names_;
   int64_t bad_limit_ = 0;    // bad steps in a row that lower the scale
   int64_t checkpoint_ = -1;  // step of the last one
+  bool logs_wait_ = false;   // for being written
 };
 
 }  // namespace runtime

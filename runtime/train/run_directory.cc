@@ -14,6 +14,7 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
 // Of the launcher, which writes them before and after the ranks.
 constexpr const char* kLaunchers[] = {"logs", "failure.json"};
 
@@ -86,13 +87,22 @@ absl::StatusOr<Checkpoint> ReadAnyState(const std::string& path,
                            "file");
   }
   if (!IsDirectory(path)) {
-    HT_ASSIGN_OR_RETURN(const std::string content,
-                        ReadFile(path, int64_t{1} << 40));
+    const auto content = ReadFile(path, kMaxTensorBytes);
+    if (!content.ok()) return CheckpointError(content.status().message());
+    auto tensors = ParseSafetensors(*content, path);
+    if (!tensors.ok()) return CheckpointError(tensors.status().message());
     Checkpoint state;
-    HT_ASSIGN_OR_RETURN(state.tensors, ParseSafetensors(content, path));
+    state.tensors = *std::move(tensors);
     return state;
   }
-  if (Exists(path + "/manifest.json")) return ReadCheckpoint(path);
+  // One checkpoint, whichever of its files is left.
+  if (Exists(path + "/manifest.json") || Exists(path + "/state.safetensors")) {
+    auto checkpoint = ReadCheckpoint(path);
+    if (checkpoint.ok()) return checkpoint;
+    return CheckpointError(checkpoint.status().message(),
+                           "; take another step, or the run directory, whose "
+                           "newest sound one is taken");
+  }
   std::vector<std::string> skipped;
   auto newest =
       ReadLatestCheckpoint(RunDirectory(path).checkpoints(), &skipped);

@@ -43,9 +43,8 @@ class RunDirectory {
 };
 
 // Tensors by name from a .safetensors file, a run directory (its newest good
-// checkpoint) or one checkpoint. Errors name what was looked for: kCheckpoint,
-// or kModel for a safetensors file. Damaged newer checkpoints that were passed
-// over are named in `*said`.
+// checkpoint) or one checkpoint. Errors (kCheckpoint) name what was looked for.
+// Damaged newer checkpoints that were passed over are named in `*said`.
 absl::StatusOr<Checkpoint> ReadAnyState(const std::string& path,
                                         std::vector<std::string>* said);
 

@@ -33,10 +33,13 @@ SignalCatcher::SignalCatcher() {
     if (before_[i].sa_handler == SIG_IGN) continue;
     sigaction(kSignals[i], &action, nullptr);
   }
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, &file_size_before_);
 }
 
 SignalCatcher::~SignalCatcher() {
   for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  sigaction(SIGXFSZ, &file_size_before_, nullptr);
 }
 
 int SignalCatcher::caught() { return caught_signal; }

@@ -1,5 +1,6 @@
 // SIGINT, SIGTERM and SIGHUP ask a run to finish its step and to write a
-// checkpoint; a second one ends the process at once.
+// checkpoint; a second one ends the process at once. A file over the process's
+// limit (ulimit -f) is an error like a full disk, not the end of the process.
 #ifndef HALFTONE_RUNTIME_TRAIN_SIGNALS_H_
 #define HALFTONE_RUNTIME_TRAIN_SIGNALS_H_
 
@@ -22,6 +23,7 @@ class SignalCatcher {
  private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction before_[3];
+  struct sigaction file_size_before_;
 };
 
 }  // namespace runtime

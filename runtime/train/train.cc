@@ -115,6 +115,12 @@ absl::Status Train(const Program& program,
                    const TrainConfig& config,
                    const std::vector<RankResources>& ranks, int* signal) {
   *signal = 0;
+  if (program.FindEntry(kTrainEntry) == nullptr && program.loss.var.empty()) {
+    return ModelError(program.file, program.file.empty() ? "" : ": ",
+                      "the model has no loss, so there is nothing to train; "
+                      "add loss { var: \"NAME\" mean_over: \"NAME\" } and "
+                      "compile it again");
+  }
   if (program.FindEntry(kTrainEntry) == nullptr) {
     return UsageError(
         "the model was compiled without an optimizer: it has no "

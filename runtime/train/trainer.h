@@ -67,6 +67,7 @@ struct TrainConfig {
   int keep_checkpoints = 3;
   std::vector<std::string> fetches;  // VALUE[:norm|hist|npz]
   bool deterministic = true, use_graphs = true;
+  bool json = false;  // the report at the end is summary.json's object
   // Called by rank 0 of this process with the attempted step and what it is
   // doing ("train", "eval", "checkpoint"): for a supervisor's status page.
   std::function<void(int64_t step, const char* activity)> on_activity;

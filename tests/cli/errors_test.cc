@@ -57,6 +57,8 @@ TEST(Usage, MistypedWordsGetTheNearest) {
   ExpectError({"compile", kConvnet, "--set", "amp.levl=O1"}, 2,
               {"amp.levl", "nearest: amp.level"});
   ExpectError({"compile", kConvnet, "--level", "O4"}, 2, {"--level", "O4"});
+  ExpectError({"ckpt", "lss", "runs"}, 2, {"\"lss\"", "nearest: ls"});
+  ExpectError({"inspect", kConvnet, "--scope", "bm1"}, 2, {"nearest: bn1"});
   ExpectError({}, 2, {"--help"});
 }
 
@@ -68,10 +70,35 @@ TEST(Usage, WhatDoesNotGoTogether) {
       2, {"--out"});
 }
 
+TEST(Usage, FlagsThatExcludeEachOther) {
+  ExpectError({"plan", kConvnet, "--max-batch", "--steps"}, 2,
+              {"--steps", "--max-batch"});
+  ExpectError({"plan", kConvnet, "--max-batch", "--batch", "8"}, 2,
+              {"--batch", "--max-batch"});
+  ExpectError({"plan", kConvnet, "--memory", "1GiB"}, 2,
+              {"--memory", "--max-batch"});
+  ExpectError({"inspect", kConvnet, "--json", "--html"}, 2,
+              {"--json", "--html"});
+}
+
+TEST(Usage, AModelWithoutWhatToExplain) {
+  ExpectError({"explain", kConvnet}, 2, {kConvnet, "halftone inspect"});
+}
+
 TEST(Device, GpusThatAreNotThere) {
   ExpectError({"run", kConvnet, "--strategy", kO1, "--data", "synthetic",
-               "--gpus", "0"},
-              9, {"--gpus"});
+               "--gpus", "77"},
+              9, {"--gpus 77"});
+  const std::vector<std::string> run = {
+      "run", kConvnet, "--strategy", kO1, "--data", "synthetic", "--gpus"};
+  const auto with = [&run](std::initializer_list<const char*> more) {
+    std::vector<std::string> command = run;
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  };
+  ExpectError(with({"1,1"}), 2, {"--gpus 1,1", "twice"});
+  ExpectError(with({"0", "--target", "cpu"}), 2, {"--gpus 0", "cpu"});
+  ExpectError(with({"0,1", "--ranks", "3"}), 2, {"--ranks 3", "2 ids"});
 }
 
 TEST(Model, FilesThatAreNone) {
@@ -91,7 +118,14 @@ TEST(Model, ACompiledModelWhoseGraphASettingWouldChange) {
                 .exit_code(),
             0);
   ExpectError({"run", model, "--data", "idx:models/digits", "--level", "O2"}, 2,
-              {"--level", "recompile"});
+              {"--level O2 changes", "recompile", "--level O2 -o"});
+  // What leaves the graph alone is checked as in a strategy.
+  ExpectError({"run", model, "--data", "synthetic", "--set", "train.tail=pd"},
+              2, {"--set: train.tail", "nearest: pad"});
+  ExpectError({"run", model, "--data", "synthetic", "--epochs", "0"}, 2,
+              {"--epochs: train.epochs"});
+  ExpectError({"run", model, "--data", "synthetic", "--lr", "nan"}, 2,
+              {"--lr: lr.base"});
 }
 
 TEST(Data, WhatCannotBeRead) {

@@ -140,6 +140,14 @@ TEST(InspectVerb, JsonIsComplete) {
   }
 }
 
+TEST(InspectVerb, HtmlIsOnePage) {
+  const Result result = Halftone({"inspect", Convnet(), "--html"});
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(StartsWith("<!DOCTYPE html>"),
+                                HasSubstr("logits.cast_fp32"),
+                                ::testing::EndsWith("</html>\n")));
+}
+
 TEST(DiffVerb, TellsEqualFromDifferent) {
   EXPECT_EQ(Halftone({"diff", Convnet(), Convnet()}).exit_code(), 0);
   const std::string other = Temp(".htc");
@@ -170,6 +178,13 @@ TEST(ExplainVerb, KnowsNamesAndCodes) {
             std::string::npos);
   for (const char* code : {"D8", "GRAY_ALL_LOW", "E7", "143"}) {
     EXPECT_EQ(Halftone({"explain", code}).exit_code(), 0) << code;
+    EXPECT_TRUE(
+        MustParse(Halftone({"explain", code, "--json"}))["text"].is_string());
+  }
+  for (const char* name : {"image", "conv1.w", "bn1.mean", "@lr", "loss"}) {
+    EXPECT_EQ(
+        MustParse(Halftone({"explain", Convnet(), name, "--json"}))["name"],
+        name);
   }
   const Result unknown = Halftone({"explain", Convnet(), "logit"});
   EXPECT_EQ(unknown.exit_code(), 2);
@@ -181,6 +196,9 @@ TEST(PlanVerb, AnswersForAnySplit) {
   const json four =
       MustParse(Halftone({"plan", Convnet(), "--ranks", "4", "--json"}));
   EXPECT_EQ(four["samples_of_rank_0"], 16);
+  EXPECT_EQ(four["buckets"].size(), 2u);
+  EXPECT_THAT(Halftone({"plan", Convnet(), "--ranks", "128"}).out,
+              HasSubstr("64 of 128 ranks have no sample"));
   EXPECT_LT(four["peak_bytes"], one["peak_bytes"]);
   const json most = MustParse(Halftone(
       {"plan", Convnet(), "--max-batch", "--memory", "64MiB", "--json"}));
@@ -189,6 +207,21 @@ TEST(PlanVerb, AnswersForAnySplit) {
   EXPECT_EQ(Halftone({"plan", Convnet(), "--max-batch", "--memory", "1KiB"})
                 .exit_code(),
             6);
+}
+
+TEST(VersionVerb, SaysWhatItIsAndRunsOn) {
+  const Result result = Halftone({"version"});
+  EXPECT_EQ(result.exit_code(), 0);
+  EXPECT_THAT(result.out,
+              AllOf(StartsWith("halftone "), HasSubstr("compiled models of "),
+                    HasSubstr(" cores, ")));
+  const json object = MustParse(Halftone({"version", "--json"}));
+  EXPECT_EQ(object["compiled_model_format"], 1);
+  EXPECT_THAT(object["targets"], ::testing::Contains("cpu"));
+  for (const char* key : {"version", "device"}) {
+    const std::string value = object[key];
+    EXPECT_THAT(result.out, HasSubstr(value));
+  }
 }
 
 TEST(OpsVerb, ListsAndDescribes) {
@@ -224,6 +257,11 @@ TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
   const Result exported = Halftone({"export", out, "-o", tensors});
   EXPECT_EQ(exported.out,
             "14 tensors F32 from the FP32 copies, 116,520 B of data\n");
+  const json listed = MustParse(Halftone(
+      {"export", out, "--dtype", "f16", "-o", Temp(".safetensors"), "--json"}));
+  EXPECT_EQ(listed["tensors"].size(), 14u);
+  EXPECT_EQ(listed["bytes"], 58260);
+  EXPECT_EQ(listed["step"], 23);
   EXPECT_EQ(Halftone({"export", out + "/ckpt/step-23", "--dtype", "bf16", "-o",
                       Temp(".safetensors")})
                 .out,
@@ -236,6 +274,44 @@ TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
       {"eval", out, "--data", "idx:models/digits", "--level", "O0", "--json"}));
   EXPECT_NEAR(other["loss"], metrics["loss"], 0.01);
   EXPECT_EQ(Halftone({"ckpt", "verify", out}).exit_code(), 0);
+  const json checkpoints = MustParse(Halftone({"ckpt", "ls", out, "--json"}));
+  EXPECT_EQ(checkpoints["checkpoints"][0]["step"], 23);
+  EXPECT_EQ(checkpoints["checkpoints"][0]["level"], "O1");
+}
+
+TEST(RunVerbs, FetchesAreShown) {
+  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
+                               "--epochs", "1", "--log-every", "23", "--fetch",
+                               "logits:norm", "--fetch", "fc.w.grad:hist"});
+  EXPECT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.err, ::testing::ContainsRegex(
+                           "fetch    logits:norm [0-9.]+, fc.w.grad:hist "
+                           "-[0-9.]+ .. [0-9.]+, 0 not finite\n"));
+}
+
+TEST(RunVerbs, JsonIsTheSummary) {
+  const std::string out = Temp("-run");
+  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
+                               "--epochs", "1", "--out", out, "--json"});
+  const json report = MustParse(run);
+  EXPECT_EQ(report["steps_attempted"], 23);
+  EXPECT_EQ(report, json::parse(ReadAll(out + "/summary.json")));
+  EXPECT_EQ(run.err.find("done "), std::string::npos);
+}
+
+TEST(LaunchVerb, SaysHowManyThreadsARankHas) {
+  const auto launched = [](std::vector<std::string> command) {
+    command.insert(command.begin(),
+                   {"launch", "--ranks", "2", "--log-dir", Temp("-logs")});
+    return Halftone(command).err;
+  };
+  const std::vector<std::string> run = {
+      "run", Convnet(), "--data", "idx:models/digits", "--epochs", "1"};
+  EXPECT_THAT(launched(run), HasSubstr(" + 1 reader each; logs "));
+  std::vector<std::string> two = run;
+  two.insert(two.end(), {"--workers", "2"});
+  EXPECT_THAT(launched(two), HasSubstr(" + 2 readers each; logs "));
+  EXPECT_EQ(launched({"true"}).find("reader"), std::string::npos);
 }
 
 }  // namespace

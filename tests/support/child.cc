@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,7 +71,9 @@ Child Start(const std::string& name, const std::vector<std::string>& command,
 
 Result Wait(const Child& child) {
   Result result;
-  waitpid(child.pid, &result.status, 0);
+  struct rusage usage = {};
+  wait4(child.pid, &result.status, 0, &usage);
+  result.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
   result.out = ReadAll(child.out);
   result.err = ReadAll(child.err);
   return result;

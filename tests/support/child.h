@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct Child {
 struct Result {
   int status = 0;  // of waitpid
   std::string out, err;
+  int64_t peak_bytes = 0;  // of memory in use at once
   // 128 + n for signal n.
   int exit_code() const;
 };

@@ -1,0 +1,101 @@
+#include "runtime/train/settings.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// As --checkpoint-every takes it.
+std::string Text(Cadence cadence) {
+  switch (cadence.unit) {
+    case Cadence::Unit::kSteps:
+      return absl::StrCat(cadence.every);
+    case Cadence::Unit::kMinutes:
+      return absl::StrCat(cadence.every, "m");
+    case Cadence::Unit::kEpochs:
+      return absl::StrCat(cadence.every, "e");
+    case Cadence::Unit::kNever:
+      break;
+  }
+  return "never";
+}
+
+absl::string_view Text(Tail tail) {
+  return tail == Tail::kPad ? "pad" : tail == Tail::kDrop ? "drop" : "exact";
+}
+
+std::string Text(const StopRule& rule) {
+  return absl::StrCat(rule.skipped_in_a_row, "/", rule.skipped_at_floor, "/",
+                      rule.loss_not_finite);
+}
+
+std::string Samples(const Dataset* data) {
+  return absl::StrCat(data == nullptr ? 0 : data->size(), " samples");
+}
+
+// One setting a line: neither names nor values hold line ends.
+std::string Encode(const Settings& settings) {
+  return absl::StrJoin(settings, "\n", absl::PairFormatter(" "));
+}
+
+std::string Difference(absl::string_view usual, absl::string_view other) {
+  const std::vector<std::string> a = absl::StrSplit(usual, '\n');
+  const std::vector<std::string> b = absl::StrSplit(other, '\n');
+  if (a.size() != b.size()) return "another version of halftone";
+  std::vector<std::string> different;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    different.push_back(
+        absl::StrCat(b[i], " instead of ", a[i].substr(a[i].find(' ') + 1)));
+  }
+  return absl::StrJoin(different, ", ");
+}
+
+}  // namespace
+
+Settings SettingsOf(const Rank& rank, bool train) {
+  const TrainConfig& c = rank.config();
+  Settings settings = {
+      {"the data's test split:", Samples(rank.data().test)},
+      {"train.batch_size", absl::StrCat(rank.sampler.batch)},
+  };
+  if (!train) return settings;
+  const Settings more = {
+      {"the data's train split:", Samples(rank.data().train)},
+      {"train.epochs", absl::StrCat(c.epochs)},
+      {"train.seed", absl::StrCat(c.seed)},
+      {"train.tail", std::string(Text(c.tail))},
+      {"train.stop_rule", Text(c.stop_rule)},
+      {"lr.base", ExactDouble(c.lr_base)},
+      {"lr.base_batch", absl::StrCat(c.lr_base_batch)},
+      {"lr.warmup_epochs", ExactDouble(c.warmup_epochs)},
+      {"lr.warmup_steps", absl::StrCat(c.warmup_steps)},
+      {"--no-shuffle", c.shuffle ? "false" : "true"},
+      {"--log-every", absl::StrCat(c.log_every)},
+      {"--eval-every", Text(c.eval_every)},
+      {"--checkpoint-every", Text(c.checkpoint_every)},
+  };
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+absl::Status CheckSameSettings(Communicator& communicator,
+                               const Settings& settings) {
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      communicator.AllGather(Encode(settings)));
+  for (size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    return CommunicationError("rank ", r, " was started with other settings ",
+                              "than rank 0: ", Difference(all[0], all[r]),
+                              "; give all ranks the same command and data");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace runtime
+}  // namespace halftone
