@@ -55,7 +55,14 @@ absl::Status Show(const std::string& path, bool json) {
     damaged.Update(read.status());
     if (json) {
       ordered_json object = {{"path", one}, {"good", read.ok()}};
-      if (read.ok()) object["step"] = read->manifest.step;
+      if (read.ok()) {
+        object["step"] = read->manifest.step;
+        object["epoch"] = read->manifest.epoch;
+        object["sample"] = read->manifest.sample;
+        object["level"] = read->manifest.level;
+        object["tensors"] = read->tensors.size();
+        object["bytes"] = Bytes(*read);
+      }
       if (!read.ok()) object["problem"] = std::string(read.status().message());
       list.push_back(object);
     } else if (read.ok()) {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_format.h"
 #include "graph/base/error.h"
-#include "kernels/register_all.h"
 #include "nlohmann/json.hpp"
 #include "runtime/train/report_text.h"
 #include "tools/common/flags.h"
@@ -47,12 +46,14 @@ absl::Status Eval(EvalFlags& flags) {
                       ": not a run directory; say with --init where its "
                       "parameters are");
   }
+  flags.model.runs_here = true;
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   HT_RETURN_IF_ERROR(FillConfig(model, &flags.config));
-  HT_ASSIGN_OR_RETURN(const LocalRanks ranks, MakeRanks(flags.ranks));
+  HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
+                      MakeRanks(flags.ranks, model.target));
   HT_ASSIGN_OR_RETURN(const runtime::EvalReport report,
-                      runtime::Evaluate(*model.program, kernels::Kernels(),
+                      runtime::Evaluate(*model.program, *ranks.kernels,
                                         flags.config, ranks.resources));
   if (ranks.communicators[0]->rank() != 0) return absl::OkStatus();
   const std::string text =

@@ -1,5 +1,6 @@
 // halftone explain: one op, value, cast or code.
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "graph/base/error.h"
@@ -15,16 +16,23 @@ namespace {
 struct ExplainFlags {
   ModelFlags model;
   std::string name;
+  bool json = false;
 };
 
 absl::Status Explain(const ExplainFlags& flags) {
   std::string text;
   if (flags.name.empty()) {
-    HT_ASSIGN_OR_RETURN(text, ExplainCode(flags.model.path));
+    if (std::filesystem::exists(flags.model.path)) {
+      return UsageError("explain ", flags.model.path,
+                        ": name an op, value or cast of it, too (all: "
+                        "halftone inspect ",
+                        flags.model.path, ")");
+    }
+    HT_ASSIGN_OR_RETURN(text, ExplainCode(flags.model.path, flags.json));
   } else {
     HT_ASSIGN_OR_RETURN(const CompiledModel model,
                         LoadOrCompile(flags.model, /*may_recompile=*/true));
-    HT_ASSIGN_OR_RETURN(text, ExplainName(model, flags.name));
+    HT_ASSIGN_OR_RETURN(text, ExplainName(model, flags.name, flags.json));
   }
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
@@ -38,6 +46,7 @@ void AddExplain(CLI::App& app, Outcome* outcome) {
       app, "explain", "why one op, value or cast is as it is",
       "examples:\n"
       "  halftone explain mnist.htc logits\n"
+      "  halftone explain mnist.htc conv1.w --json\n"
       "  halftone explain D8\n"
       "  halftone explain GRAY_ALL_LOW\n"
       "  halftone explain E7\n\n"
@@ -45,7 +54,8 @@ void AddExplain(CLI::App& app, Outcome* outcome) {
       "it. Without a model: what a note, reason or exit code means.");
   AddModelFlags(*verb, &flags->model);
   verb->get_option("model")->description("model, or a code");
-  verb->add_option("name", flags->name, "op, value or cast");
+  verb->add_option("name", flags->name, "op, value, cast, feed or cell");
+  verb->add_flag("--json", flags->json, "one JSON object");
   verb->callback([flags, outcome] { outcome->status = Explain(*flags); });
 }
 

@@ -8,6 +8,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/text.h"
+#include "nlohmann/json.hpp"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/state.h"
@@ -21,6 +22,7 @@ namespace {
 
 struct ExportFlags {
   std::string path, out, dtype = "f32";
+  bool json = false;
 };
 
 absl::StatusOr<DType> ParseDType(const std::string& text) {
@@ -61,6 +63,22 @@ absl::Status Export(const ExportFlags& flags) {
   HT_RETURN_IF_ERROR(
       WriteFileAtomically(flags.out, runtime::SerializeSafetensors(tensors)));
   const bool copies = model.strategy.amp().master_weights();
+  if (flags.json) {
+    nlohmann::ordered_json json = {
+        {"schema", 1},
+        {"path", flags.out},
+        {"step", checkpoint.manifest.step},
+        {"dtype", std::string(Name(dtype))},
+        {"from_fp32_copies", copies},
+        {"bytes", bytes},
+        {"tensors", nlohmann::ordered_json::array()}};
+    for (const runtime::Tensor& tensor : tensors) {
+      json["tensors"].push_back(
+          {{"name", tensor.name}, {"shape", tensor.dims}});
+    }
+    std::printf("%s\n", json.dump(1).c_str());
+    return absl::OkStatus();
+  }
   std::printf("%zu tensors %s%s, %s B of data\n", tensors.size(),
               absl::AsciiStrToUpper(Name(dtype)).c_str(),
               copies ? " from the FP32 copies" : "", WithCommas(bytes).c_str());
@@ -82,6 +100,7 @@ void AddExport(CLI::App& app, Outcome* outcome) {
       ->required();
   verb->add_option("-o,--out", flags->out, "the .safetensors file")->required();
   verb->add_option("--dtype", flags->dtype, "f32 (default) | f16 | bf16");
+  verb->add_flag("--json", flags->json, "one JSON object");
   verb->callback([flags, outcome] { outcome->status = Export(*flags); });
 }
 

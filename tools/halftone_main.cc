@@ -55,6 +55,13 @@ int UsageFailure(const CLI::App& app, const CLI::ParseError& error,
                            " (see halftone --help)"));
   }
   const std::string verb = chosen[0]->get_name();
+  const std::vector<std::string> below = VerbNames(*chosen[0]);
+  if (!below.empty() && words.size() > 1 && words[1][0] != '-' &&
+      std::find(below.begin(), below.end(), words[1]) == below.end()) {
+    return Fail(UsageError(verb, ": it has no \"", words[1], "\"",
+                           NearestHint(words[1], below), " (see halftone ",
+                           verb, " --help)"));
+  }
   const std::string unknown = UnknownFlag(*chosen[0], words);
   // What follows a launched command's name is not launch's.
   if (!unknown.empty() && !chosen[0]->get_prefix_command()) {

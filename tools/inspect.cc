@@ -6,6 +6,7 @@
 #include "graph/text/text.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
+#include "tools/report/inspect_html.h"
 #include "tools/report/inspect_report.h"
 #include "tools/verb.h"
 
@@ -16,7 +17,7 @@ namespace {
 struct InspectFlags {
   ModelFlags model;
   InspectOptions options;
-  bool json = false, dump = false;
+  bool json = false, dump = false, html = false;
 };
 
 absl::Status Inspect(const InspectFlags& flags) {
@@ -27,7 +28,13 @@ absl::Status Inspect(const InspectFlags& flags) {
     text = Print(*model.program);
   } else {
     HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model));
-    text = flags.json ? InspectJson(facts) : InspectText(facts, flags.options);
+    if (flags.json) {
+      text = InspectJson(facts);
+    } else if (flags.html) {
+      text = InspectHtml(facts);
+    } else {
+      HT_ASSIGN_OR_RETURN(text, InspectText(facts, flags.options));
+    }
   }
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
@@ -42,14 +49,21 @@ void AddInspect(CLI::App& app, Outcome* outcome) {
       "examples:\n"
       "  halftone inspect mnist.htc\n"
       "  halftone inspect resnet50.pbtxt --strategy s.pbtxt --all\n"
-      "  halftone inspect resnet50.htc --scope 'layer3/*'\n\n"
+      "  halftone inspect resnet50.htc --scope 'layer3/*'\n"
+      "  halftone inspect mnist.htc --html > mnist.html\n\n"
       "What every op runs in and why, every inserted cast with its cost and\n"
-      "fate, and the state. One screen; --all, --scope and --dump widen it.");
+      "fate, and the state. One screen; --all, --scope, --dump and --html\n"
+      "widen it.");
   AddModelFlags(*verb, &flags->model);
   verb->add_flag("--all", flags->options.all, "every op and cast on a line");
   verb->add_option("--scope", flags->options.scope, "only names that match");
-  verb->add_flag("--dump", flags->dump, "the compiled program in text form");
-  verb->add_flag("--json", flags->json, "one JSON object");
+  CLI::Option* dump = verb->add_flag("--dump", flags->dump,
+                                     "the compiled program in text form");
+  CLI::Option* html =
+      verb->add_flag("--html", flags->html, "one page, self-contained");
+  CLI::Option* json = verb->add_flag("--json", flags->json, "one JSON object");
+  json->excludes(dump)->excludes(html);
+  dump->excludes(html);
   verb->callback([flags, outcome] { outcome->status = Inspect(*flags); });
 }
 

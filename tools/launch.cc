@@ -7,7 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
+#include "runtime/gpu/choose_gpus.h"
+#include "runtime/gpu/gpu_library.h"
 #include "runtime/launch/launcher.h"
+#include "runtime/train/trainer.h"
 #include "tools/common/flags.h"
 #include "tools/verb.h"
 
@@ -24,7 +27,8 @@ struct LaunchFlags {
 // The verbs that are ranks: `launch run ...` is short for `launch -- halftone
 // run ...` with this very binary.
 absl::Status CompleteCommand(const CLI::App& verb,
-                             std::vector<std::string>* command) {
+                             runtime::LaunchOptions* options) {
+  std::vector<std::string>* command = &options->command;
   if (command->empty()) {
     return UsageError(
         "launch: no command; e.g. halftone launch --ranks 2 run mnist.htc "
@@ -42,6 +46,7 @@ absl::Status CompleteCommand(const CLI::App& verb,
     return UsageError("launch: cannot tell where this binary is");
   }
   command->insert(command->begin(), std::string(self, size));
+  options->readers = runtime::TrainConfig().readers;
   return absl::OkStatus();
 }
 
@@ -50,6 +55,8 @@ absl::StatusOr<int> Run(const CLI::App& verb, LaunchFlags& flags) {
   if (!flags.gpus.empty()) {
     HT_RETURN_IF_ERROR(ParseNumbers("--gpus", flags.gpus, &options.gpus));
   }
+  options.visible_gpus = runtime::CountVisible(
+      runtime::CountGpuNodes(), runtime::CurrentEnvironment());
   if (flags.tee == "all") {
     options.tee_all = true;
   } else if (!flags.tee.empty()) {
@@ -62,7 +69,7 @@ absl::StatusOr<int> Run(const CLI::App& verb, LaunchFlags& flags) {
   for (const std::string& flag : flags.ignored) {
     std::fprintf(stderr, "launch   %s: accepted and ignored\n", flag.c_str());
   }
-  HT_RETURN_IF_ERROR(CompleteCommand(verb, &options.command));
+  HT_RETURN_IF_ERROR(CompleteCommand(verb, &options));
   return runtime::Launch(options);
 }
 

@@ -27,7 +27,7 @@ absl::Status PrintPlan(PlanFlags& flags) {
     HT_ASSIGN_OR_RETURN(
         text, MaxBatchText(model, flags.question, flags.memory, flags.json));
   } else if (flags.steps) {
-    HT_ASSIGN_OR_RETURN(text, StepsText(model, flags.question));
+    HT_ASSIGN_OR_RETURN(text, StepsText(model, flags.question, flags.json));
   } else {
     HT_ASSIGN_OR_RETURN(text, PlanText(model, flags.question, flags.json));
   }
@@ -49,14 +49,18 @@ void AddPlan(CLI::App& app, Outcome* outcome) {
   AddModelFlags(*verb, &flags->model);
   verb->add_option("--ranks", flags->question.ranks, "default 1")
       ->check(CLI::Range(1, 1 << 20));
-  verb->add_option("--batch", flags->question.batch,
-                   "samples of all ranks; default: the strategy's")
-      ->check(CLI::Range(1, 1 << 30));
-  verb->add_flag("--steps", flags->steps, "every step of the plan");
-  verb->add_flag("--max-batch", flags->max_batch,
-                 "the largest batch that fits --memory");
+  CLI::Option* batch =
+      verb->add_option("--batch", flags->question.batch,
+                       "samples of all ranks; default: the strategy's");
+  batch->check(CLI::Range(1, 1 << 30));
+  CLI::Option* steps =
+      verb->add_flag("--steps", flags->steps, "every step of the plan");
+  CLI::Option* max_batch = verb->add_flag(
+      "--max-batch", flags->max_batch, "the largest batch that fits --memory");
+  max_batch->excludes(batch)->excludes(steps);
   verb->add_option("--memory", flags->memory,
-                   "of one rank (8GiB); default: what this machine has");
+                   "of one rank (8GiB); default: what this machine has")
+      ->needs(max_batch);
   verb->add_flag("--json", flags->json, "one JSON object");
   verb->callback([flags, outcome] { outcome->status = PrintPlan(*flags); });
 }

@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "graph/base/error.h"
-#include "kernels/register_all.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/run_flags.h"
@@ -29,10 +28,14 @@ absl::Status Run(RunFlags& flags, int* signal) {
       runtime::ParseCadence("--checkpoint-every", flags.checkpoint_every));
   HT_ASSIGN_OR_RETURN(config.eval_every,
                       runtime::ParseCadence("--eval-every", flags.eval_every));
+  if (flags.model.target.empty()) {
+    HT_ASSIGN_OR_RETURN(flags.model.target, TargetOfRun(flags.ranks));
+  }
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/false));
   HT_RETURN_IF_ERROR(FillConfig(model, &config));
-  HT_ASSIGN_OR_RETURN(const LocalRanks ranks, MakeRanks(flags.ranks));
+  HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
+                      MakeRanks(flags.ranks, model.target));
   config.on_activity = [&ranks](int64_t step, const char* activity) {
     ranks.reporter->SetStep(step);
     ranks.reporter->SetActivity(activity);
@@ -40,8 +43,8 @@ absl::Status Run(RunFlags& flags, int* signal) {
   config.on_checkpoint = [&ranks](int64_t step) {
     ranks.reporter->SetCheckpoint(step);
   };
-  return runtime::Train(*model.program, kernels::Kernels(), config,
-                        ranks.resources, signal);
+  return runtime::Train(*model.program, *ranks.kernels, config, ranks.resources,
+                        signal);
 }
 
 void AddReportFlags(CLI::App& verb, RunFlags* flags) {
@@ -63,6 +66,8 @@ void AddReportFlags(CLI::App& verb, RunFlags* flags) {
       ->check(CLI::Range(1, 1000000));
   verb.add_option("--fetch", config->fetches,
                   "VALUE[:norm|hist|npz], shown every --log-every steps");
+  verb.add_flag("--json", config->json,
+                "the report at the end as one JSON object (summary.json)");
 }
 
 }  // namespace

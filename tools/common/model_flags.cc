@@ -4,10 +4,11 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
-#include "kernels/kernel_registry.h"
+#include "runtime/gpu/targets.h"
 
 namespace halftone {
 namespace tools {
@@ -52,23 +53,46 @@ absl::StatusOr<CompiledModel> CompileFrom(const ModelFile& source,
   return passes::Compile(source, options, kernels, flags.compile);
 }
 
+// The strategy that a compiled model was made with.
+passes::StrategyFile StrategyOf(const CompiledModel& model) {
+  std::map<std::string, std::string> origins;
+  for (const proto::FieldOrigin& origin : model.origins) {
+    origins[origin.path()] = origin.origin();
+  }
+  return passes::RestoreStrategy(model.strategy, origins, model.op_lists);
+}
+
+// A model for the CPU runs on every machine.
+bool RunsHere(const std::string& target) {
+  return target == "cpu" || target == ThisMachine();
+}
+
 // From the source kept in a compiled model, with its strategy unless another
 // is given.
 absl::StatusOr<CompiledModel> Recompile(const CompiledModel& model,
                                         const ModelFlags& flags) {
-  passes::StrategyFile strategy;
+  passes::StrategyFile strategy = StrategyOf(model);
   if (!flags.strategy.empty()) {
     HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));
-  } else {
-    std::map<std::string, std::string> origins;
-    for (const proto::FieldOrigin& origin : model.origins) {
-      origins[origin.path()] = origin.origin();
-    }
-    strategy = passes::RestoreStrategy(model.strategy, origins, model.op_lists);
   }
   ModelFlags recompiled = flags;
-  if (recompiled.target.empty()) recompiled.target = model.target;
+  if (recompiled.target.empty()) {
+    recompiled.target = flags.runs_here && !RunsHere(model.target)
+                            ? ThisMachine()
+                            : model.target;
+  }
   return CompileFrom(model.source, strategy, recompiled);
+}
+
+// "--level O2", "--set amp.level=O2".
+std::string AsTyped(const passes::Override& override_) {
+  if (override_.origin == "--set") {
+    return absl::StrCat("--set ", override_.path, "=", override_.value);
+  }
+  if (absl::EndsWith(override_.path, "use_dynamic_loss_scaling")) {
+    return absl::StrCat(override_.origin, " dynamic");
+  }
+  return absl::StrCat(override_.origin, " ", override_.value);
 }
 
 absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
@@ -83,22 +107,44 @@ absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
                    [](const passes::Override& o) {
                      return !passes::LeavesGraphAlone(o.path);
                    });
-  if (changes_graph != flags.overrides.end() || !flags.strategy.empty()) {
+  const bool moves = !flags.target.empty() && flags.target != model.target;
+  if (changes_graph != flags.overrides.end() || !flags.strategy.empty() ||
+      moves) {
     if (may_recompile) return Recompile(model, flags);
     const std::string what = changes_graph == flags.overrides.end()
-                                 ? "--strategy"
-                                 : changes_graph->origin;
+                                 ? "--strategy " + flags.strategy
+                                 : AsTyped(*changes_graph);
     return UsageError(what, " changes the graph of ", flags.path,
                       ": recompile: halftone compile ", flags.path, " ", what,
-                      " ... -o new.htc");
+                      " -o new.htc");
   }
-  for (const passes::Override& o : flags.overrides) {
-    HT_RETURN_IF_ERROR(passes::SetStrategyField(&model.strategy, o));
+  if (flags.runs_here && !RunsHere(model.target)) {
+    return OtherTargetError(flags.path, model.target, ThisMachine());
+  }
+  if (!flags.overrides.empty()) {
+    HT_ASSIGN_OR_RETURN(
+        const passes::Options options,
+        passes::ResolveOptions(StrategyOf(model), flags.overrides));
+    model.strategy = options.resolved;
+    model.origins.clear();
+    for (const auto& [path, origin] : options.origins) {
+      proto::FieldOrigin& field = model.origins.emplace_back();
+      field.set_path(path);
+      field.set_origin(origin);
+    }
   }
   return model;
 }
 
 }  // namespace
+
+absl::StatusOr<CompiledModel> RecompileWith(
+    const CompiledModel& model,
+    const std::vector<passes::Override>& overrides) {
+  ModelFlags flags;
+  flags.overrides = overrides;
+  return Recompile(model, flags);
+}
 
 void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
   verb.add_option("model", flags->path, "model, program or compiled model")
@@ -150,20 +196,18 @@ void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
                   "only after passes whose name matches (regular expression)");
 }
 
-std::string ThisMachine() { return "cpu"; }
+std::string ThisMachine() { return runtime::DefaultTarget(); }
 
 absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target) {
-  if (target != "cpu") {
-    return UsageError("--target ", target,
-                      ": no kernels for it in this build; known: cpu");
-  }
-  const std::vector<std::string> keys = kernels::Kernels().Keys("cpu");
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                      runtime::KernelKeysOf(target));
   return passes::KernelSet(target, keys);
 }
 
 absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
                                             bool may_recompile) {
-  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(flags.path));
+  HT_ASSIGN_OR_RETURN(const std::string content,
+                      ReadFile(flags.path, kMaxModelBytes));
   HT_ASSIGN_OR_RETURN(const FileKind kind, DetectKind(content, flags.path));
   if (kind == FileKind::kCompiledModel) {
     return FromCompiled(content, flags, may_recompile);

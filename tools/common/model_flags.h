@@ -24,6 +24,7 @@ struct ModelFlags {
   std::string path;  // the positional argument
   std::string strategy;
   std::string target;                       // empty: this machine
+  bool runs_here = false;                   // a .htc must be for this machine
   std::vector<passes::Override> overrides;  // in the order typed
   passes::CompileFlags compile;
 };
@@ -32,7 +33,7 @@ void AddModelFlags(CLI::App& verb, ModelFlags* flags);
 // The kernels of a target, as data; an unknown target is kUsage with the
 // known ones.
 absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target);
-std::string ThisMachine();  // "cpu"
+std::string ThisMachine();  // "cpu", or the target of its GPU
 
 // Compiles a model, or loads a .htc: with overrides that leave the graph
 // alone it is taken as it is with the strategy changed; with others it is
@@ -40,6 +41,10 @@ std::string ThisMachine();  // "cpu"
 // (kUsage) says "recompile".
 absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
                                             bool may_recompile);
+
+// Compiles a model again from the source kept in it, its own strategy changed.
+absl::StatusOr<CompiledModel> RecompileWith(
+    const CompiledModel& model, const std::vector<passes::Override>& overrides);
 
 }  // namespace tools
 }  // namespace halftone

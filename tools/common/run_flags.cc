@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -9,8 +10,10 @@
 #include "graph/base/error.h"
 #include "runtime/collective/connect.h"
 #include "runtime/device/host_info.h"
+#include "runtime/gpu/targets.h"
 #include "runtime/rendezvous/environment.h"
 #include "runtime/rendezvous/token.h"
+#include "tools/common/gpu_ranks.h"
 
 namespace halftone {
 namespace tools {
@@ -51,7 +54,7 @@ absl::Status AddThreadRanks(const RankFlags& flags, LocalRanks* local) {
 
 absl::Status AddLaunchedRank(const RankFlags& flags,
                              const runtime::RankPlacement& place,
-                             const runtime::Environment& env,
+                             const runtime::Environment& env, bool on_gpu,
                              LocalRanks* local) {
   runtime::ConnectOptions options;
   options.place = place;
@@ -61,6 +64,11 @@ absl::Status AddLaunchedRank(const RankFlags& flags,
   options.timeout = absl::Seconds(flags.timeout);
   local->reporter->SetActivity("meeting the other ranks");
   HT_ASSIGN_OR_RETURN(auto communicator, runtime::ConnectRank(options));
+  local->reporter->SetActivity("set-up");
+  if (on_gpu) {
+    return AddLaunchedGpuRank(flags, place, env, std::move(communicator),
+                              local);
+  }
   local->communicators.push_back(std::move(communicator));
   local->devices.push_back(runtime::MakeCpuDevice(
       place.local_rank, ThreadsPerRank(flags, place.local_world_size)));
@@ -99,24 +107,53 @@ void AddDataFlags(CLI::App& verb, runtime::TrainConfig* config) {
                 "run steps one by one where a device would replay them");
 }
 
-absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags) {
-  if (!flags.gpus.empty()) {
-    return DeviceError("--gpus ", flags.gpus,
-                       ": this build has no GPU device; use --ranks");
+LocalRanks::~LocalRanks() {
+  std::vector<std::thread> threads;
+  for (auto& communicator : communicators) {
+    threads.emplace_back([&communicator] { communicator.reset(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+absl::StatusOr<std::string> TargetOfRun(const RankFlags& flags) {
+  const runtime::Environment env = runtime::CurrentEnvironment();
+  HT_ASSIGN_OR_RETURN(const std::string chosen, ChosenGpuTarget(flags, env));
+  if (!chosen.empty()) return chosen;
+  // Our launcher names the device where a rank is to use one.
+  const bool plain = flags.ranks > 0 || env.count(runtime::kRankVariable) > 0;
+  return plain ? "cpu" : runtime::DefaultTarget();
+}
+
+absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
+                                     const std::string& target) {
+  const bool on_gpus = runtime::IsGpuTarget(target);
+  if (!flags.gpus.empty() && !on_gpus) {
+    return UsageError("--gpus ", flags.gpus, ": the model is compiled for ",
+                      target,
+                      "; compile it with --target sm_90, or use "
+                      "--ranks");
   }
   const runtime::Environment env = runtime::CurrentEnvironment();
   HT_ASSIGN_OR_RETURN(const runtime::RankPlacement place,
                       runtime::FindRank(env));
-  if (flags.ranks > 0 && place.world_size > 1) {
-    return UsageError("--ranks ", flags.ranks, ": this process is rank ",
-                      place.rank, " of ", place.world_size, " already (",
-                      place.source, "); leave --ranks to the launcher");
+  const bool threads = flags.ranks > 0 || !flags.gpus.empty();
+  if (threads && place.world_size > 1) {
+    return UsageError(
+        flags.gpus.empty() ? "--ranks " : "--gpus ",
+        flags.gpus.empty() ? absl::StrCat(flags.ranks) : flags.gpus,
+        ": this process is rank ", place.rank, " of ", place.world_size,
+        " already (", place.source, "); leave it to the launcher");
   }
   LocalRanks local;
   local.reporter = runtime::StatusReporter::FromEnvironment(env);
-  HT_RETURN_IF_ERROR(place.source == "none" || flags.ranks > 0
-                         ? AddThreadRanks(flags, &local)
-                         : AddLaunchedRank(flags, place, env, &local));
+  local.kernels = &kernels::Kernels();
+  if (place.source != "none" && !threads) {
+    HT_RETURN_IF_ERROR(AddLaunchedRank(flags, place, env, on_gpus, &local));
+  } else if (on_gpus) {
+    HT_RETURN_IF_ERROR(AddGpuThreadRanks(flags, env, &local));
+  } else {
+    HT_RETURN_IF_ERROR(AddThreadRanks(flags, &local));
+  }
   for (size_t r = 0; r < local.devices.size(); ++r) {
     local.resources.push_back(
         {local.devices[r].get(), local.communicators[r].get()});

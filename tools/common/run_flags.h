@@ -27,17 +27,29 @@ struct RankFlags {
 void AddRankFlags(CLI::App& verb, RankFlags* flags);
 void AddDataFlags(CLI::App& verb, runtime::TrainConfig* config);
 
-// The ranks of this process with what they own.
+// The ranks of this process with what they own; communicators end together.
 struct LocalRanks {
+  LocalRanks() = default;
+  LocalRanks(LocalRanks&&) = default;
+  ~LocalRanks();
+
   std::vector<std::unique_ptr<runtime::Device>> devices;
   std::vector<std::unique_ptr<runtime::Communicator>> communicators;
   std::unique_ptr<runtime::StatusReporter> reporter;
   std::vector<runtime::RankResources> resources;
+  // That run on these devices.
+  const kernels::KernelRegistry* kernels = nullptr;
 };
-// Threads of this process (--ranks), or the one rank that a launcher's
-// variables name. Errors: kUsage (both, or contradictory variables), kDevice
-// (--gpus where there are none), kCommunication (a rank that never arrives).
-absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags);
+// Threads of this process (--ranks, --gpus), or the one rank that a launcher's
+// variables name, on devices of `target`. Errors: kUsage (both, or
+// contradictory variables), kDevice (--gpus where there are none),
+// kCommunication (a rank that never arrives).
+absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
+                                     const std::string& target);
+
+// The target of a run that names none: that of the GPUs it is told to use,
+// "cpu" for plain ranks of ours, else this machine's.
+absl::StatusOr<std::string> TargetOfRun(const RankFlags& flags);
 
 // Strategy and identity of the model; data, out and cadences stay as they are.
 absl::Status FillConfig(const CompiledModel& model,

@@ -8,10 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"
+#include "tools/report/diff_lines.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
 
@@ -19,13 +22,49 @@ namespace halftone {
 namespace tools {
 namespace {
 
-constexpr size_t kMostLines = 6;
+constexpr size_t kMostLines = 6, kMostNames = 8, kMostParts = 20;
+
+std::string Few(const std::vector<std::string>& names) {
+  if (names.size() <= kMostNames) return absl::StrJoin(names, " ");
+  const std::vector<std::string> first(names.begin(),
+                                       names.begin() + kMostNames);
+  return absl::StrCat(absl::StrJoin(first, " "), " and ",
+                      names.size() - kMostNames, " more");
+}
+
+// "train, eval": the entries in which the op, or what it makes, still is.
+std::string EntriesWith(const Program& program, const proto::OpRow& op) {
+  std::vector<std::string> names;
+  for (const auto& entry : program.entries()) {
+    const Block& block = entry->block();
+    bool there = block.FindOp(op.name()).valid();
+    for (const proto::SlotNames& slot : op.output()) {
+      for (const std::string& value : slot.value()) {
+        there = there || block.FindValue(value).valid();
+      }
+    }
+    if (there) names.push_back(entry->name());
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+// "f16 WHITE_LIST -> f16 USER_WHITE"; the ops behind it only where the code
+// stays.
+std::string ReasonChange(const proto::OpRow& before,
+                         const proto::OpRow& after) {
+  const bool code = before.reason() != after.reason();
+  return absl::StrCat(
+      before.precision(), " ", code ? before.reason() : WhyText(before), " -> ",
+      after.precision(), " ", code ? after.reason() : WhyText(after));
+}
 
 void ComparePrecisions(const ModelFacts& before, const ModelFacts& after,
                        Difference* difference) {
   std::map<std::string, const proto::OpRow*> old_ops, new_ops;
   for (const proto::OpRow* op : before.ops) old_ops[op->name()] = op;
   for (const proto::OpRow* op : after.ops) new_ops[op->name()] = op;
+  // Ops with the same change of reason, in order of the first one.
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
   for (const proto::OpRow* op : after.ops) {
     const auto old = old_ops.find(op->name());
     if (old == old_ops.end()) {
@@ -35,7 +74,21 @@ void ComparePrecisions(const ModelFacts& before, const ModelFacts& after,
       difference->precision.push_back(
           absl::StrCat(op->name(), " ", old->second->precision(), "->",
                        op->precision(), " ", WhyText(*op)));
+    } else if (WhyText(*old->second) != WhyText(*op)) {
+      const std::string change =
+          absl::StrCat(ReasonChange(*old->second, *op), " (",
+                       EntriesWith(*after.model->program, *op), ")");
+      auto same =
+          std::find_if(reasons.begin(), reasons.end(),
+                       [&](const auto& r) { return r.first == change; });
+      if (same == reasons.end()) {
+        same = reasons.insert(reasons.end(), {change, {}});
+      }
+      same->second.push_back(op->name());
     }
+  }
+  for (const auto& [change, ops] : reasons) {
+    difference->reasons.push_back(absl::StrCat(Few(ops), ": ", change));
   }
   for (const proto::OpRow* op : before.ops) {
     if (new_ops.count(op->name()) == 0) {
@@ -47,7 +100,7 @@ void ComparePrecisions(const ModelFacts& before, const ModelFacts& after,
 // Names of casts that are no cells, and of parameters with low cells.
 struct CastNames {
   std::vector<std::string> casts;
-  std::set<std::string> cells;
+  std::vector<std::string> cells;
 };
 
 CastNames NamesOf(const CompiledModel& model) {
@@ -56,20 +109,27 @@ CastNames NamesOf(const CompiledModel& model) {
     if (cast.fate() != "cell") names.casts.push_back(cast.name());
   }
   for (const proto::ParamRow& param : model.report.param()) {
-    if (param.has_low_cell()) names.cells.insert(param.name());
+    if (param.has_low_cell()) names.cells.push_back(param.name());
   }
   return names;
 }
 
-template <typename A, typename B>
-std::vector<std::string> Without(const A& these, const B& those) {
+std::vector<std::string> Without(const std::vector<std::string>& these,
+                                 const std::vector<std::string>& those) {
+  const std::set<std::string> left_out(those.begin(), those.end());
   std::vector<std::string> rest;
   for (const std::string& name : these) {
-    if (std::find(those.begin(), those.end(), name) == those.end()) {
-      rest.push_back(name);
-    }
+    if (left_out.count(name) == 0) rest.push_back(name);
   }
   return rest;
+}
+
+// "fc.w fc.b lose their f16 cells", "fc.b loses its f16 cell".
+std::string CellsText(const std::vector<std::string>& names, const char* many,
+                      const char* one, const std::string& low) {
+  return names.size() == 1
+             ? absl::StrCat(names[0], " ", one, " ", low, " cell")
+             : absl::StrCat(Few(names), " ", many, " ", low, " cells");
 }
 
 std::string Signed(int64_t value) {
@@ -88,8 +148,8 @@ void CompareCasts(const ModelFacts& before, const ModelFacts& after,
   }
   const auto gone = Without(old_names.casts, new_names.casts);
   const auto come = Without(new_names.casts, old_names.casts);
-  if (!gone.empty()) lines.push_back("- " + absl::StrJoin(gone, " "));
-  if (!come.empty()) lines.push_back("+ " + absl::StrJoin(come, " "));
+  if (!gone.empty()) lines.push_back("- " + Few(gone));
+  if (!come.empty()) lines.push_back("+ " + Few(come));
   if (before.standalone != after.standalone) {
     lines.push_back(absl::StrCat(
         "standalone ", before.standalone, " -> ", after.standalone, ", ",
@@ -98,12 +158,10 @@ void CompareCasts(const ModelFacts& before, const ModelFacts& after,
   const auto lost = Without(old_names.cells, new_names.cells);
   const auto won = Without(new_names.cells, old_names.cells);
   if (!lost.empty()) {
-    lines.push_back(absl::StrCat(absl::StrJoin(lost, " "), " lose their ",
-                                 before.low, " cells"));
+    lines.push_back(CellsText(lost, "lose their", "loses its", before.low));
   }
   if (!won.empty()) {
-    lines.push_back(
-        absl::StrCat(absl::StrJoin(won, " "), " get ", after.low, " cells"));
+    lines.push_back(CellsText(won, "get", "gets its", after.low));
   }
 }
 
@@ -120,31 +178,19 @@ void CompareReductions(const ModelFacts& before, const ModelFacts& after,
   }
 }
 
-void ComparePrograms(const std::string& before, const std::string& after,
-                     Difference* difference) {
-  const std::vector<std::string> old_lines = absl::StrSplit(before, '\n');
-  const std::vector<std::string> new_lines = absl::StrSplit(after, '\n');
-  const std::set<std::string> old_set(old_lines.begin(), old_lines.end());
-  const std::set<std::string> new_set(new_lines.begin(), new_lines.end());
-  size_t changed = 0;
-  const auto add = [&](const char* sign, const std::string& line) {
-    if (++changed <= kMostLines) {
-      difference->program.push_back(absl::StrCat(sign, line));
-    }
-  };
-  for (const std::string& line : old_lines) {
-    if (new_set.count(line) == 0) add("- ", line);
+// "optimizer.momentum.momentum: 0.9 -> 0.8" for each field that differs.
+std::vector<std::string> CompareStrategies(const proto::Strategy& before,
+                                           const proto::Strategy& after) {
+  google::protobuf::util::MessageDifferencer differencer;
+  std::string text;
+  differencer.ReportDifferencesToString(&text);
+  differencer.Compare(before, after);
+  std::vector<std::string> lines =
+      absl::StrSplit(text, '\n', absl::SkipEmpty());
+  for (std::string& line : lines) {
+    line = std::string(absl::StripPrefix(line, "modified: "));
   }
-  for (const std::string& line : new_lines) {
-    if (old_set.count(line) == 0) add("+ ", line);
-  }
-  if (changed > kMostLines) {
-    difference->program.push_back(
-        absl::StrCat("and ", changed - kMostLines, " more lines"));
-  }
-  if (changed == 0) {
-    difference->program.push_back("the same lines in another order");
-  }
+  return lines;
 }
 
 }  // namespace
@@ -154,16 +200,16 @@ absl::StatusOr<Difference> DifferenceOf(const CompiledModel& before,
   HT_ASSIGN_OR_RETURN(const ModelFacts old_facts, FactsOf(before));
   HT_ASSIGN_OR_RETURN(const ModelFacts new_facts, FactsOf(after));
   Difference difference;
-  const std::string old_text = Print(*before.program);
-  const std::string new_text = Print(*after.program);
-  difference.equal = old_text == new_text;
+  difference.equal = Print(*before.program) == Print(*after.program);
   if (difference.equal) return difference;
   ComparePrecisions(old_facts, new_facts, &difference);
   CompareCasts(old_facts, new_facts, &difference);
   CompareReductions(old_facts, new_facts, &difference);
-  if (difference.precision.empty() && difference.casts.empty() &&
-      difference.all_reduce.empty()) {
-    ComparePrograms(old_text, new_text, &difference);
+  if (difference.precision.empty() && difference.reasons.empty() &&
+      difference.casts.empty() && difference.all_reduce.empty()) {
+    difference.strategy = CompareStrategies(before.strategy, after.strategy);
+    difference.program =
+        DifferentLines(*before.program, *after.program, kMostLines);
   }
   return difference;
 }
@@ -171,14 +217,21 @@ absl::StatusOr<Difference> DifferenceOf(const CompiledModel& before,
 std::string DiffText(const Difference& difference) {
   if (difference.equal) return "equal\n";
   std::string text;
-  const auto add = [&text](const char* label, const auto& parts,
+  const auto add = [&text](const char* label, std::vector<std::string> parts,
                            const char* separator) {
     if (parts.empty()) return;
+    if (parts.size() > kMostParts) {
+      const size_t more = parts.size() - kMostParts;
+      parts.resize(kMostParts);
+      parts.push_back(absl::StrCat("and ", more, " more: --json"));
+    }
     absl::StrAppend(&text, label, absl::StrJoin(parts, separator), "\n");
   };
   add("precision  ", difference.precision, ", ");
+  add("reasons    ", difference.reasons, "\n           ");
   add("casts      ", difference.casts, "; ");
   add("all-reduce ", difference.all_reduce, ", ");
+  add("strategy   ", difference.strategy, "\n           ");
   add("program    ", difference.program, "\n           ");
   return text;
 }
@@ -187,8 +240,10 @@ std::string DiffJson(const Difference& difference) {
   const nlohmann::ordered_json json = {{"schema", 1},
                                        {"equal", difference.equal},
                                        {"precision", difference.precision},
+                                       {"reasons", difference.reasons},
                                        {"casts", difference.casts},
                                        {"all_reduce", difference.all_reduce},
+                                       {"strategy", difference.strategy},
                                        {"program", difference.program}};
   return json.dump(1) + "\n";
 }

@@ -15,11 +15,15 @@ struct Difference {
   bool equal = true;  // the programs print the same
   // "fc f16->f32 USER_BLACK", "+ op", "- op", in the order of the models.
   std::vector<std::string> precision;
+  // Ops whose precision stays, but not why: "conv1 fc: f16 WHITE_LIST -> f16
+  // USER_WHITE (train, eval)".
+  std::vector<std::string> reasons;
   // "15 -> 11 inserted", "- logits.cast_fp32 ...", "standalone 0 -> 2 ...".
   std::vector<std::string> casts;
   std::vector<std::string> all_reduce;  // "f16 57,876 -> 26,496 B"
-  // Lines of the text form that only one of them has: the first few, and how
-  // many there are. Only where the rest says nothing.
+  // Only where the rest says nothing: fields of the resolved strategies, and
+  // the statements of the text form that differ (see diff_lines.h).
+  std::vector<std::string> strategy;
   std::vector<std::string> program;
 };
 absl::StatusOr<Difference> DifferenceOf(const CompiledModel& before,

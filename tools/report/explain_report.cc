@@ -4,77 +4,42 @@
 #include <set>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
-#include "passes/report.h"
+#include "tools/report/explain_subject.h"
 #include "tools/report/inspect_report.h"
 
 namespace halftone {
 namespace tools {
 namespace {
 
-struct Doc {
-  absl::string_view code, text;
+using Json = nlohmann::ordered_json;
+
+// No chain is longer in a report; one of a deep model may be.
+constexpr size_t kMostSteps = 40;
+
+// An op of a chain of reasons; `depth` ops stand between it and the asked one.
+struct Step {
+  const proto::OpRow* op;
+  int depth;
 };
 
-constexpr Doc kReasons[] = {
-    {"WHITE_LIST",
-     "White ops (convolutions, matrix products) run in low precision, float "
-     "inputs cast down: they gain most and lose least."},
-    {"BLACK_LIST",
-     "Black ops run in f32, inputs cast up: they are sensitive to rounding, "
-     "grow their input, or sum many terms."},
-    {"GRAY_ALL_LOW",
-     "A gray op runs in low precision if all its float inputs outside slots "
-     "that stay f32 are low."},
-    {"GRAY_F32_INPUT",
-     "A gray op with an f32 input runs in f32: the widest input wins."},
-    {"CLEAR_FOLLOWS",
-     "A clear op does no arithmetic: it keeps what it is given and never "
-     "starts a cast."},
-    {"FOLLOWS_READERS",
-     "All float inputs of this gray or clear op are parameters, constants or "
-     "such ops themselves: it follows those that read it."},
-    {"NO_FLOAT_INPUT", "An op without float input computes in f32."},
-    {"USER_WHITE", "A white list of the strategy or a flag names it."},
-    {"USER_BLACK", "A black list of the strategy or a flag names it."},
-    {"BLACK_VARNAME",
-     "It reads or writes a value that custom_black_varnames names."},
-    {"NO_KERNEL",
-     "It would be low, but the target has no low-precision kernel for it."},
-    {"KEEP_F32_SLOT",
-     "The slot stays f32 in an op that is low otherwise (batch-norm scale, "
-     "bias, statistics)."},
-    {"MIN_CUT", "precision_rule min_cost: a minimum cut over cast bytes."},
-    {"LOSS", "The op that defines the loss is f32 at every level."},
-    {"LEVEL", "The level's bundle decides (O2 and O3: gray ops are low)."},
-    {"GRADIENT_OF", "A backward op runs as its forward op does."},
-    {"SCHEMA",
-     "Ops that communicate, scale the loss or update are fixed by their "
-     "schema or their inputs."},
+// A way to turn a decision over.
+struct Change {
+  std::string flag, effect;
 };
 
-constexpr Doc kExits[] = {
-    {"0", "ok"},
-    {"1",
-     "model, strategy or data error; an output that cannot be written; a "
-     "compiled model of a newer version or other target"},
-    {"2", "a wrong verb, flag or argument"},
-    {"3", "a check failed, or the programs differ"},
-    {"4", "a bug of the compiler; please report it with the model"},
-    {"5", "the training diverged: the stop rule ended it"},
-    {"6", "out of memory: a plan that does not fit, or a failed allocation"},
-    {"7",
-     "communication failure: a rank that never arrived, vanished, hung or "
-     "runs another program; a port in use"},
-    {"8",
-     "a checkpoint that cannot be read, or the run's last one that cannot "
-     "be written"},
-    {"9", "a device or library that is not there"},
+struct Explanation {
+  const ModelFacts* facts;
+  std::string name;
+  Subject subject;                           // a feed, cell or pass-made op
+  std::vector<const proto::CastRow*> asked;  // the casts of that name
+  std::vector<Step> chain;                   // the op, then why
+  std::vector<const proto::CastRow*> casts;  // the casts of that value
+  std::vector<Change> changes;
+  std::string changes_of;  // the op that these are for
 };
 
 const proto::OpRow* FindOp(const CompiledModel& model,
@@ -99,70 +64,98 @@ const proto::OpRow* FindProducer(const CompiledModel& model,
   return nullptr;
 }
 
-std::string OpLine(const CompiledModel& model, const proto::OpRow& op) {
-  return absl::StrCat(
-      op.name(), ": ", op.type(), " (", op.op_class(), ") runs in ",
-      op.precision(), ", ", WhyText(op),
-      op.has_line() ? absl::StrCat("  ", model.source.file, ":", op.line())
-                    : "");
+const proto::OpRow* FindEither(const CompiledModel& model,
+                               const std::string& name) {
+  const proto::OpRow* op = FindOp(model, name);
+  return op != nullptr ? op : FindProducer(model, name);
 }
 
-// The op, then those it is because of, each once.
-void AddChain(const CompiledModel& model, const proto::OpRow& op, int depth,
-              std::set<std::string>* seen, std::string* text) {
-  if (!seen->insert(op.name()).second) return;
-  absl::StrAppend(text, std::string(2 * depth, ' '), OpLine(model, op), "\n",
-                  std::string(2 * depth, ' '), "  ", RuleOf(op.reason()), "\n");
-  for (const std::string& name : op.because_of()) {
-    const proto::OpRow* cause = FindOp(model, name);
-    if (cause != nullptr) AddChain(model, *cause, depth + 1, seen, text);
+// The op, then those it is because of, depth first, each once.
+std::vector<Step> ChainOf(const CompiledModel& model, const proto::OpRow* op) {
+  std::vector<Step> chain, stack = {{op, 0}};
+  std::set<const proto::OpRow*> seen;
+  while (!stack.empty() && chain.size() < kMostSteps) {
+    const Step step = stack.back();
+    stack.pop_back();
+    if (!seen.insert(step.op).second) continue;
+    chain.push_back(step);
+    const auto& causes = step.op->because_of();
+    for (auto cause = causes.rbegin(); cause != causes.rend(); ++cause) {
+      const proto::OpRow* found = FindOp(model, *cause);
+      if (found != nullptr) stack.push_back({found, step.depth + 1});
+    }
   }
+  return chain;
 }
 
 bool DefinesLoss(const CompiledModel& model, const proto::OpRow& op) {
-  return op.role() == "forward" &&
-         FindProducer(model, model.source.model.loss().var()) == &op;
+  return FindProducer(model, model.source.model.loss().var()) == &op;
 }
 
-// How to turn the decision over.
-std::string ChangeText(const CompiledModel& model, const proto::OpRow& op) {
-  if (op.role() != "forward") {
-    return absl::StrCat("change   the forward op it belongs to\n");
-  }
+// How to turn the decision of one of the model's own ops over.
+std::vector<Change> ChangesOf(const CompiledModel& model,
+                              const proto::OpRow& op) {
   const std::string& reason = op.reason();
-  if (reason == "NO_FLOAT_INPUT" || DefinesLoss(model, op)) return "";
+  if (reason == "NO_FLOAT_INPUT" || reason == "NO_KERNEL" ||
+      DefinesLoss(model, op)) {
+    return {};
+  }
+  if (model.strategy.amp().level() == "O0") {
+    return {{"--level O1", "mixed precision; at O0 all is f32"}};
+  }
   if (reason == "USER_WHITE" || reason == "USER_BLACK" ||
       reason == "BLACK_VARNAME") {
-    return "change   leave it off that list\n";
+    return {{"", "leave it off that list"}};
   }
-  return op.precision() == "f32"
-             ? absl::StrCat("change   --white-op ", op.name(),
-                            " (this op) or --white ", op.type(),
-                            " (all such ops): low\n")
-             : absl::StrCat("change   --black-op ", op.name(),
-                            " (this op), --black ", op.type(),
-                            " (all such ops) or --black-var: f32\n");
+  if (op.precision() == "f32") {
+    return {{"--white-op " + op.name(), "this op low"},
+            {"--white " + op.type(), "all such ops low"}};
+  }
+  std::vector<Change> changes = {{"--black-op " + op.name(), "this op f32"},
+                                 {"--black " + op.type(), "all such ops f32"}};
+  if (op.output_size() > 0 && op.output(0).value_size() > 0) {
+    changes.push_back({"--black-var " + op.output(0).value(0),
+                       "all ops that touch the value f32"});
+  }
+  return changes;
 }
 
-std::string CastLine(const proto::CastRow& cast, int64_t samples) {
-  std::string text = absl::StrCat(
-      "cast     ", cast.name(), " ", cast.from(), " -> ", cast.to(), " for ",
-      absl::StrJoin(cast.for_op(), " "), ", ", cast.reason(),
-      cast.because_of_size() > 0
-          ? absl::StrCat(" <- ", absl::StrJoin(cast.because_of(), " "))
-          : "",
-      "; ", WithCommas(BytesPerStep(cast, samples)), " B/step at ", samples,
-      " samples; ");
-  if (cast.fate() == "cell") {
-    return text + "a cell that the update writes beside the FP32 copy\n";
+void AddCasts(const CompiledModel& model, Explanation* explanation) {
+  for (const proto::CastRow& cast : model.report.cast()) {
+    if (cast.name() == explanation->name) explanation->asked.push_back(&cast);
+    if (cast.value() == explanation->name) explanation->casts.push_back(&cast);
   }
-  if (cast.fate() == "standalone") return text + "runs on its own\n";
-  return absl::StrCat(text, "folded into ", absl::StrJoin(cast.into(), " "),
-                      "\n");
+}
+
+Explanation Find(const ModelFacts& facts, const std::string& name) {
+  const CompiledModel& model = *facts.model;
+  Explanation found = {&facts, name};
+  AddCasts(model, &found);
+  const proto::OpRow* op = FindEither(model, name);
+  if (!found.asked.empty()) {
+    // A cast is there because of the first reader that asked, and a weight's
+    // gradient is cast up because of the op that makes it.
+    const proto::CastRow& cast = *found.asked[0];
+    op = cast.for_op_size() > 0 ? FindOp(model, cast.for_op(0))
+                                : FindProducer(model, cast.value());
+  }
+  found.subject = FeedSubject(model, name);
+  if (found.subject.text.empty()) found.subject = CellSubject(model, name);
+  if (found.subject.text.empty() && op == nullptr) {
+    found.subject = ProgramSubject(model, name);
+  }
+  if (op != nullptr) found.chain = ChainOf(model, op);
+  for (const Step& step : found.chain) {
+    if (step.op->role() != "forward") continue;
+    found.changes = ChangesOf(model, *step.op);
+    found.changes_of = step.op->name();
+    break;
+  }
+  return found;
 }
 
 std::vector<std::string> AllNames(const CompiledModel& model) {
-  std::vector<std::string> names;
+  std::vector<std::string> names = SubjectNames(model);
   for (const proto::OpRow& op : model.report.op()) {
     names.push_back(op.name());
     for (const proto::SlotNames& slot : op.output()) {
@@ -175,70 +168,138 @@ std::vector<std::string> AllNames(const CompiledModel& model) {
   return names;
 }
 
+std::string CastLine(const proto::CastRow& cast, int64_t samples) {
+  std::string text = absl::StrCat(
+      "cast     ", cast.name(), " ", cast.from(), " -> ", cast.to(), " for ",
+      cast.for_op_size() == 0 ? "the update"
+                              : absl::StrJoin(cast.for_op(), " "),
+      ", ", cast.reason(),
+      cast.because_of_size() > 0
+          ? absl::StrCat(" <- ", absl::StrJoin(cast.because_of(), " "))
+          : "",
+      "; ", WithCommas(BytesPerStep(cast, samples)), " B/step at ", samples,
+      samples == 1 ? " sample; " : " samples; ");
+  if (cast.fate() == "cell") {
+    return text +
+           (cast.to() == "f32"
+                ? "none in the step: the update reads it as it is\n"
+                : "a cell that the update writes beside the FP32 copy\n");
+  }
+  if (cast.fate() == "standalone") return text + "runs on its own\n";
+  return absl::StrCat(text, "folded", cast.into_size() > 0 ? " into " : "",
+                      absl::StrJoin(cast.into(), " "), "\n");
+}
+
+std::string StepText(const CompiledModel& model, const Step& step) {
+  const proto::OpRow& op = *step.op;
+  const std::string indent(2 * step.depth, ' ');
+  return absl::StrCat(
+      indent, op.name(), ": ", op.type(), " (", op.op_class(), ") runs in ",
+      op.precision(), ", ", WhyText(op),
+      op.has_line() ? absl::StrCat("  ", model.source.file, ":", op.line())
+                    : "",
+      "\n", indent, "  ", RuleOf(op.reason()), "\n");
+}
+
+std::string ChangesText(const Explanation& explanation) {
+  if (explanation.changes.empty()) return "";
+  const bool of_another =
+      explanation.chain[0].op->name() != explanation.changes_of;
+  return absl::StrCat(
+      "change   ",
+      of_another ? absl::StrCat("with ", explanation.changes_of, ": ") : "",
+      absl::StrJoin(explanation.changes, ", ",
+                    [](std::string* out, const Change& change) {
+                      absl::StrAppend(
+                          out, change.flag,
+                          change.flag.empty()
+                              ? change.effect
+                              : absl::StrCat(" (", change.effect, ")"));
+                    }),
+      "\n");
+}
+
+// The compiler's notes about what was asked.
+std::vector<proto::Note> NotesOf(const Explanation& explanation) {
+  std::vector<proto::Note> notes;
+  for (const proto::Note& note : explanation.facts->model->report.note()) {
+    if (std::find(note.op().begin(), note.op().end(), explanation.name) !=
+        note.op().end()) {
+      notes.push_back(note);
+    }
+  }
+  return notes;
+}
+
+std::string Text(const Explanation& explanation) {
+  const ModelFacts& facts = *explanation.facts;
+  std::string text = explanation.subject.text;
+  for (const proto::CastRow* cast : explanation.asked) {
+    text += CastLine(*cast, facts.samples);
+  }
+  for (const Step& step : explanation.chain) {
+    text += StepText(*facts.model, step);
+  }
+  if (explanation.chain.size() == kMostSteps) text += "... and so on\n";
+  for (const proto::CastRow* cast : explanation.casts) {
+    text += CastLine(*cast, facts.samples);
+  }
+  for (const proto::Note& note : NotesOf(explanation)) {
+    absl::StrAppend(&text, "note     ", note.code(), ": ", note.text(),
+                    "  halftone explain ", note.code(), "\n");
+  }
+  return text + ChangesText(explanation);
+}
+
+std::string ToJson(const Explanation& explanation) {
+  const ModelFacts& facts = *explanation.facts;
+  const CompiledModel& model = *facts.model;
+  Json json = {{"schema", 1},
+               {"name", explanation.name},
+               {"model", model.source.model.name()},
+               {"file", model.source.file}};
+  if (!explanation.subject.json.is_null()) {
+    json["subject"] = explanation.subject.json;
+  }
+  json["chain"] = Json::array();
+  for (const Step& step : explanation.chain) {
+    Json op = OpJson(*step.op);
+    op["depth"] = step.depth;
+    op["rule"] = std::string(RuleOf(step.op->reason()));
+    json["chain"].push_back(op);
+  }
+  json["casts"] = Json::array();
+  for (const auto* casts : {&explanation.asked, &explanation.casts}) {
+    for (const proto::CastRow* cast : *casts) {
+      json["casts"].push_back(CastJson(*cast, facts.samples));
+    }
+  }
+  json["changes"] = Json::array();
+  for (const Change& change : explanation.changes) {
+    json["changes"].push_back({{"op", explanation.changes_of},
+                               {"flag", change.flag},
+                               {"effect", change.effect}});
+  }
+  json["notes"] = Json::array();
+  for (const proto::Note& note : NotesOf(explanation)) {
+    json["notes"].push_back({{"code", note.code()}, {"text", note.text()}});
+  }
+  return json.dump(1) + "\n";
+}
+
 }  // namespace
 
-absl::string_view RuleOf(absl::string_view reason) {
-  for (const Doc& doc : kReasons) {
-    if (doc.code == reason) return doc.text;
-  }
-  return "";
-}
-
-absl::StatusOr<std::string> ExplainCode(const std::string& code) {
-  std::vector<std::string> known;
-  for (const passes::NoteDoc& note : passes::NoteDocs()) {
-    if (note.code == code) return absl::StrCat(code, ": ", note.text, "\n");
-    known.emplace_back(note.code);
-  }
-  for (const Doc& reason : kReasons) {
-    if (reason.code == code) return absl::StrCat(code, ": ", reason.text, "\n");
-    known.emplace_back(reason.code);
-  }
-  for (const Doc& exit : kExits) {
-    if (absl::StripPrefix(code, "E") == exit.code) {
-      return absl::StrCat("exit code ", exit.code, ": ", exit.text, "\n");
-    }
-    known.push_back(absl::StrCat("E", exit.code));
-  }
-  int number = 0;
-  if (absl::SimpleAtoi(absl::StripPrefix(code, "E"), &number) && number > 128 &&
-      number < 193) {
-    return absl::StrCat("exit code ", number, ": ended by signal ",
-                        number - 128, "\n");
-  }
-  return UsageError("explain ", code, ": no such code",
-                    NearestHint(code, known),
-                    "; of a model: halftone explain MODEL NAME");
-}
-
 absl::StatusOr<std::string> ExplainName(const CompiledModel& model,
-                                        const std::string& name) {
+                                        const std::string& name, bool json) {
   HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model));
-  const proto::OpRow* op = FindOp(model, name);
-  if (op == nullptr) op = FindProducer(model, name);
-  std::string text;
-  std::string casts;
-  for (const proto::CastRow& cast : model.report.cast()) {
-    if (cast.name() == name) {
-      text += CastLine(cast, facts.samples);
-      // A cast is there because of the first reader that asked.
-      if (cast.for_op_size() > 0) op = FindOp(model, cast.for_op(0));
-    } else if (cast.value() == name) {
-      casts += CastLine(cast, facts.samples);
-    }
-  }
-  if (op == nullptr && text.empty() && casts.empty()) {
+  const Explanation found = Find(facts, name);
+  if (found.chain.empty() && found.asked.empty() && found.casts.empty() &&
+      found.subject.text.empty()) {
     return UsageError("explain ", name, ": ", model.source.file,
-                      " has no op, value or cast of that name",
+                      " has no op, value, cast, feed or cell of that name",
                       NearestHint(name, AllNames(model)));
   }
-  if (op != nullptr) {
-    std::set<std::string> seen;
-    AddChain(model, *op, 0, &seen, &text);
-  }
-  text += casts;
-  if (op != nullptr) text += ChangeText(model, *op);
-  return text;
+  return json ? ToJson(found) : Text(found);
 }
 
 }  // namespace tools

@@ -13,10 +13,12 @@ namespace tools {
 
 // A note ("D8"), a reason ("GRAY_ALL_LOW") or an exit code ("E7", "7").
 // Unknown: kUsage, nearest named.
-absl::StatusOr<std::string> ExplainCode(const std::string& code);
-// An op, a value or a cast by name. Unknown: kUsage, nearest named.
+absl::StatusOr<std::string> ExplainCode(const std::string& code, bool json);
+// An op, a value, a cast, a feed or a cell (parameter, running statistic,
+// optimizer state, scaler, clock) by name; what the passes added is known too.
+// Unknown: kUsage, nearest named.
 absl::StatusOr<std::string> ExplainName(const CompiledModel& model,
-                                        const std::string& name);
+                                        const std::string& name, bool json);
 // The rule behind a reason code; empty if it is none.
 absl::string_view RuleOf(absl::string_view reason);
 

@@ -1,20 +1,19 @@
 #include "tools/report/inspect_report.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "tools/report/cast_texts.h"
 #include "tools/report/table.h"
 
 namespace halftone {
 namespace tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // "layer3/block1" of "layer3/block1/conv1"; empty at the top.
 std::string ScopeOf(const std::string& name) {
@@ -116,48 +115,6 @@ std::string OpsTable(const ModelFacts& facts, const InspectOptions& options) {
   return table.Text();
 }
 
-// Whether it is the gradient of a forward cast, which stands above it.
-bool IsGradientOfCast(const ModelFacts& facts, const proto::CastRow& cast) {
-  if (cast.role() == "forward" || cast.because_of_size() != 1) return false;
-  for (const proto::CastRow& other : facts.model->report.cast()) {
-    if (other.name() == cast.because_of(0)) return true;
-  }
-  return false;
-}
-
-std::string ForText(const ModelFacts& facts, const proto::CastRow& cast) {
-  if (cast.role() == "forward") return absl::StrJoin(cast.for_op(), " ");
-  return absl::StrCat("backward of ",
-                      IsGradientOfCast(facts, cast)
-                          ? "the above"
-                          : absl::StrJoin(cast.because_of(), " "));
-}
-
-std::string FateText(const proto::CastRow& cast) {
-  if (cast.fate() != "folded") return cast.fate();
-  return cast.into_size() == 0
-             ? "folded"
-             : absl::StrCat("folded into ", absl::StrJoin(cast.into(), " "));
-}
-
-// How a cast that something black asked for could be spared.
-std::string WithoutText(const ModelFacts& facts, const proto::CastRow& cast) {
-  if (IsGradientOfCast(facts, cast)) return "(same)";
-  if (cast.role() != "forward" || cast.to() != "f32") return "-";
-  std::set<std::string> types;
-  for (const proto::OpRow* op : facts.ops) {
-    if (std::find(cast.for_op().begin(), cast.for_op().end(), op->name()) ==
-        cast.for_op().end()) {
-      continue;
-    }
-    if (op->reason() == "BLACK_LIST") types.insert(op->type());
-    if (op->reason() == "USER_BLACK") return "leave it off your black list";
-  }
-  return types.empty()
-             ? "-"
-             : absl::StrCat("--white ", absl::StrJoin(types, " --white "));
-}
-
 // Casts that became cells, in one line: "6 weights + 6 grads".
 void AddCellLine(const ModelFacts& facts, Table* table) {
   int weights = 0, gradients = 0;
@@ -188,9 +145,12 @@ void AddCellLine(const ModelFacts& facts, Table* table) {
 std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
   Table table(
       {"cast", "from", "to", "for", "bytes/step", "fate", "without it"});
+  CastTexts texts(facts);
   int left_out = 0, shown = 0;
   for (const proto::CastRow& cast : facts.model->report.cast()) {
-    if (cast.fate() == "cell" && !options.all) continue;
+    if (cast.fate() == "cell" && !options.all && options.scope.empty()) {
+      continue;
+    }
     if (!options.scope.empty() && !GlobMatch(options.scope, cast.value())) {
       continue;
     }
@@ -199,9 +159,9 @@ std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
       continue;
     }
     ++shown;
-    table.Add({cast.name(), cast.from(), cast.to(), ForText(facts, cast),
-               WithCommas(BytesPerStep(cast, facts.samples)), FateText(cast),
-               WithoutText(facts, cast)});
+    table.Add({cast.name(), cast.from(), cast.to(), texts.For(cast),
+               WithCommas(BytesPerStep(cast, facts.samples)), texts.Fate(cast),
+               texts.Without(cast)});
   }
   if (!options.all && options.scope.empty()) AddCellLine(facts, &table);
   table.RightAlign(4);
@@ -210,6 +170,21 @@ std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
     absl::StrAppend(&text, "... and ", left_out, " more casts: --all\n");
   }
   return text;
+}
+
+absl::Status CheckScope(const ModelFacts& facts, const std::string& scope) {
+  if (scope.empty()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const proto::OpRow* op : facts.ops) {
+    if (GlobMatch(scope, op->name())) return absl::OkStatus();
+    names.push_back(op->name());
+  }
+  for (const proto::CastRow& cast : facts.model->report.cast()) {
+    if (GlobMatch(scope, cast.value())) return absl::OkStatus();
+  }
+  return UsageError("--scope ", scope, ": matches no op and no cast value",
+                    NearestHint(scope, names),
+                    "; * stands for any characters: 'layer3/*'");
 }
 
 std::string StateLine(const ModelFacts& facts) {
@@ -242,49 +217,6 @@ std::string StateLine(const ModelFacts& facts) {
   return text;
 }
 
-template <typename Slots>
-Json SlotsJson(const Slots& slots) {
-  Json json = Json::object();
-  for (const proto::SlotNames& slot : slots) {
-    json[slot.slot()] =
-        std::vector<std::string>(slot.value().begin(), slot.value().end());
-  }
-  return json;
-}
-
-template <typename Strings>
-std::vector<std::string> List(const Strings& strings) {
-  return {strings.begin(), strings.end()};
-}
-
-Json OpJson(const proto::OpRow& op) {
-  Json json = {{"name", op.name()},
-               {"type", op.type()},
-               {"role", op.role()},
-               {"inputs", SlotsJson(op.input())},
-               {"outputs", SlotsJson(op.output())},
-               {"precision", op.precision()},
-               {"reason", op.reason()},
-               {"because_of", List(op.because_of())},
-               {"class", op.op_class()}};
-  if (op.has_line()) json["line"] = op.line();
-  return json;
-}
-
-Json CastJson(const proto::CastRow& cast, int64_t samples) {
-  return {{"name", cast.name()},
-          {"value", cast.value()},
-          {"from", cast.from()},
-          {"to", cast.to()},
-          {"for", List(cast.for_op())},
-          {"role", cast.role()},
-          {"reason", cast.reason()},
-          {"because_of", List(cast.because_of())},
-          {"bytes_per_step", BytesPerStep(cast, samples)},
-          {"fate", cast.fate()},
-          {"into", List(cast.into())}};
-}
-
 }  // namespace
 
 std::string WhyText(const proto::OpRow& op) {
@@ -300,65 +232,15 @@ std::string WhyText(const proto::OpRow& op) {
   return text;
 }
 
-std::string InspectText(const ModelFacts& facts,
-                        const InspectOptions& options) {
+absl::StatusOr<std::string> InspectText(const ModelFacts& facts,
+                                        const InspectOptions& options) {
+  HT_RETURN_IF_ERROR(CheckScope(facts, options.scope));
   std::string casts = CastsTable(facts, options);
   const size_t end = casts.size() - 1;
   if (facts.cell + facts.folded + facts.standalone > 0) {
     casts.insert(end, absl::StrCat("   standalone casts: ", facts.standalone));
   }
   return OpsTable(facts, options) + casts + StateLine(facts);
-}
-
-Json TotalsJson(const ModelFacts& facts) {
-  Json json = {{"ops", facts.ops.size()},
-               {"low_ops", facts.low_ops},
-               {"casts_down", facts.down},
-               {"casts_up", facts.up},
-               {"standalone", facts.standalone},
-               {"folded", facts.folded},
-               {"cell", facts.cell},
-               {"cast_bytes_per_step", facts.cast_bytes},
-               {"samples", facts.samples},
-               {"state_bytes", facts.state.total()}};
-  if (facts.peak_bytes >= 0) json["peak_bytes"] = facts.peak_bytes;
-  return json;
-}
-
-std::string InspectJson(const ModelFacts& facts) {
-  const CompiledModel& model = *facts.model;
-  Json json = {{"schema", 1},
-               {"model", model.source.model.name()},
-               {"level", model.strategy.amp().level()},
-               {"dtype", facts.low},
-               {"precision_rule", model.strategy.amp().precision_rule()},
-               {"ops", Json::array()},
-               {"casts", Json::array()},
-               {"params", Json::array()},
-               {"buckets", Json::array()}};
-  for (const proto::OpRow& op : model.report.op()) {
-    json["ops"].push_back(OpJson(op));
-  }
-  for (const proto::CastRow& cast : model.report.cast()) {
-    json["casts"].push_back(CastJson(cast, facts.samples));
-  }
-  for (const proto::ParamRow& param : model.report.param()) {
-    json["params"].push_back(
-        {{"name", param.name()},
-         {"dtype", param.dtype()},
-         {"shape",
-          std::vector<int64_t>(param.shape().begin(), param.shape().end())},
-         {"low_cell", param.has_low_cell() ? Json(param.low_cell()) : Json()},
-         {"gradient_dtype",
-          param.has_gradient_dtype() ? Json(param.gradient_dtype()) : Json()}});
-  }
-  for (const proto::BucketRow& bucket : model.report.bucket()) {
-    json["buckets"].push_back({{"dtype", bucket.dtype()},
-                               {"bytes", bucket.bytes()},
-                               {"members", List(bucket.member())}});
-  }
-  json["totals"] = TotalsJson(facts);
-  return json.dump(1) + "\n";
 }
 
 }  // namespace tools

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "tools/report/model_facts.h"
 
@@ -18,9 +19,14 @@ struct InspectOptions {
 // One screen unless `all`: in models of more than kMostRows ops, those of a
 // scope ("layer3/block1/...") are one line, and equal neighbours one of them.
 inline constexpr int kMostRows = 40;
-std::string InspectText(const ModelFacts& facts, const InspectOptions& options);
+// Errors: kUsage, a scope that matches nothing.
+absl::StatusOr<std::string> InspectText(const ModelFacts& facts,
+                                        const InspectOptions& options);
 
 std::string InspectJson(const ModelFacts& facts);
+// Elements of its `ops` and `casts`.
+nlohmann::ordered_json OpJson(const proto::OpRow& op);
+nlohmann::ordered_json CastJson(const proto::CastRow& cast, int64_t samples);
 // The `totals` object of inspect and compile.
 nlohmann::ordered_json TotalsJson(const ModelFacts& facts);
 

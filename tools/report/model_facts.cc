@@ -4,7 +4,7 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "kernels/bound_op.h"
-#include "kernels/register_all.h"
+#include "runtime/gpu/targets.h"
 
 namespace halftone {
 namespace tools {
@@ -105,7 +105,9 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
   request.entry = entry;
   request.symbols[0] = samples;
   request.bind.world_size = ranks;
-  return runtime::MakePlan(request, kernels::Kernels(),
+  request.device = runtime::IsGpuTarget(model.target) ? "cuda" : "cpu";
+  HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
+  return runtime::MakePlan(request, *kernels,
                            runtime::LayOutState(*model.program),
                            runtime::TuningTable());
 }
@@ -126,7 +128,8 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
   CountCasts(model.report, &facts);
   CountReductions(model, &facts);
   CountCells(*model.program, &facts.state);
-  if (model.target == "cpu") {
+  // A GPU's kernels may not be there: the model is no worse for it.
+  if (runtime::KernelsOf(model.target).ok()) {
     HT_ASSIGN_OR_RETURN(
         const runtime::Plan plan,
         PlanFor(model, facts.trains ? kTrainEntry : kEvalEntry, facts.samples,

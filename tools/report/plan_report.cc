@@ -12,6 +12,7 @@
 #include "graph/ir/well_known.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
+#include "runtime/train/report_text.h"
 #include "tools/report/model_facts.h"
 #include "tools/report/table.h"
 
@@ -20,7 +21,9 @@ namespace tools {
 namespace {
 
 using runtime::ArenaKind;
+using runtime::Name;
 using runtime::Plan;
+using Json = nlohmann::ordered_json;
 
 const char* MainEntry(const CompiledModel& model) {
   return model.program->FindEntry(kTrainEntry) != nullptr ? kTrainEntry
@@ -40,23 +43,77 @@ absl::StatusOr<Plan> PlanOfLargest(const CompiledModel& model, int64_t batch,
   return PlanFor(model, MainEntry(model), (batch + ranks - 1) / ranks, ranks);
 }
 
-// " = 2 x 32", or " = 16 + 15", or " = 22 + 2 x 21": samples by rank.
-std::string Split(int64_t batch, int ranks) {
-  if (ranks == 1) return "";
-  const int64_t more = batch % ranks, least = batch / ranks;
-  const auto part = [](int64_t times, int64_t samples) {
-    return times == 1 ? absl::StrCat(samples)
-                      : absl::StrCat(times, " x ", samples);
-  };
-  if (more == 0) return " = " + part(ranks, least);
-  return absl::StrCat(" = ", part(more, least + 1), " + ",
-                      part(ranks - more, least));
+// What is odd about the split; empty: nothing.
+std::string Remark(int64_t batch, int ranks) {
+  if (batch >= ranks) return "";
+  return absl::StrCat(ranks - batch, " of ", ranks,
+                      " ranks have no sample and only take part in the "
+                      "all-reduces; raise --batch to ",
+                      ranks, " or more, or lower --ranks");
 }
 
-nlohmann::ordered_json ToJson(const Plan& plan, int64_t batch, int ranks) {
-  nlohmann::ordered_json arenas;
+Json ToJson(const runtime::Slice& slice) {
+  return {{"arena", std::string(Name(slice.arena))},
+          {"offset", slice.offset},
+          {"bytes", slice.bytes}};
+}
+
+const char* Name(runtime::Step::Kind kind) {
+  switch (kind) {
+    case runtime::Step::Kind::kKernel:
+      return "kernel";
+    case runtime::Step::Kind::kAllReduce:
+      return "all_reduce";
+    case runtime::Step::Kind::kBroadcast:
+      return "broadcast";
+    case runtime::Step::Kind::kCopy:
+      return "copy";
+    case runtime::Step::Kind::kZero:
+      return "zero";
+  }
+  return "";
+}
+
+Json ToJson(const runtime::Step& step) {
+  Json json = {{"name", step.name}, {"kind", Name(step.kind)}};
+  if (step.candidate != nullptr) json["kernel"] = step.candidate->name;
+  for (const auto& [key, slices] : {std::pair("inputs", &step.inputs),
+                                    std::pair("outputs", &step.outputs)}) {
+    json[key] = Json::array();
+    for (const runtime::Slice& slice : *slices) {
+      json[key].push_back(ToJson(slice));
+    }
+  }
+  json["workspace_bytes"] = step.workspace.bytes;
+  return json;
+}
+
+Json BucketsJson(const CompiledModel& model) {
+  Json json = Json::array();
+  for (const proto::BucketRow& bucket : model.report.bucket()) {
+    json.push_back(
+        {{"dtype", bucket.dtype()},
+         {"bytes", bucket.bytes()},
+         {"members", std::vector<std::string>(bucket.member().begin(),
+                                              bucket.member().end())}});
+  }
+  return json;
+}
+
+Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
+            int ranks) {
+  Json arenas, all_reduces = Json::array(), notes = Json::array();
   for (int a = 0; a < runtime::kArenas; ++a) {
     arenas[std::string(Name(static_cast<ArenaKind>(a)))] = plan.arena_bytes[a];
+  }
+  for (const runtime::Step& step : plan.steps) {
+    if (step.kind != runtime::Step::Kind::kAllReduce) continue;
+    all_reduces.push_back({{"name", step.name},
+                           {"dtype", std::string(Name(step.dtype))},
+                           {"bytes", step.outputs[0].bytes}});
+  }
+  if (const std::string remark = Remark(batch, ranks); !remark.empty()) {
+    notes.push_back(remark);
   }
   return {{"schema", 1},
           {"ranks", ranks},
@@ -64,7 +121,27 @@ nlohmann::ordered_json ToJson(const Plan& plan, int64_t batch, int ranks) {
           {"samples_of_rank_0", plan.symbols[0]},
           {"peak_bytes", plan.peak_bytes()},
           {"arenas", arenas},
-          {"steps", plan.steps.size()}};
+          {"buckets", BucketsJson(model)},
+          {"all_reduces", all_reduces},
+          {"steps", plan.steps.size()},
+          {"notes", notes}};
+}
+
+// "10 in 2 buckets: f16 57,876 B (6), f32 384 B (4)".
+std::string Buckets(const CompiledModel& model) {
+  int gradients = 0;
+  for (const proto::BucketRow& bucket : model.report.bucket()) {
+    gradients += bucket.member_size();
+  }
+  const int buckets = model.report.bucket_size();
+  return absl::StrCat(
+      gradients, " in ", buckets, buckets == 1 ? " bucket: " : " buckets: ",
+      absl::StrJoin(model.report.bucket(), ", ",
+                    [](std::string* out, const proto::BucketRow& bucket) {
+                      absl::StrAppend(out, bucket.dtype(), " ",
+                                      WithCommas(bucket.bytes()), " B (",
+                                      bucket.member_size(), ")");
+                    }));
 }
 
 // A line per collective, equal ones together.
@@ -111,10 +188,10 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
   HT_ASSIGN_OR_RETURN(const Plan plan,
                       PlanOfLargest(model, batch, question.ranks));
-  if (json) return ToJson(plan, batch, question.ranks).dump(1) + "\n";
+  if (json) return ToJson(model, plan, batch, question.ranks).dump(1) + "\n";
   std::string text = absl::StrCat(
       "ranks        ", question.ranks, " on ", model.target, ", batch ",
-      WithCommas(batch), Split(batch, question.ranks), "\n", "peak         ",
+      runtime::SplitText(batch, question.ranks), "\n", "peak         ",
       HumanBytes(plan.peak_bytes()), " on rank 0");
   for (int a = 0; a < runtime::kArenas; ++a) {
     absl::StrAppend(&text, a == 0 ? " = " : " + ",
@@ -122,18 +199,29 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
                     HumanBytes(plan.arena_bytes[a]));
   }
   absl::StrAppend(&text, "\nlargest      ",
-                  absl::StrJoin(runtime::LargestBuffers(plan, 4), ", "),
-                  "\nall-reduces  ", Collectives(plan), "\nsteps        ",
+                  absl::StrJoin(runtime::LargestBuffers(plan, 4), ", "), "\n");
+  if (model.report.bucket_size() > 0) {
+    absl::StrAppend(&text, "gradients    ", Buckets(model), "\n");
+  }
+  absl::StrAppend(&text, "all-reduces  ", Collectives(plan), "\nsteps        ",
                   plan.steps.size(), "; each: halftone plan --steps\n");
+  const std::string remark = Remark(batch, question.ranks);
+  if (!remark.empty()) absl::StrAppend(&text, "note         ", remark, "\n");
   return text;
 }
 
 absl::StatusOr<std::string> StepsText(const CompiledModel& model,
-                                      const PlanQuestion& question) {
+                                      const PlanQuestion& question, bool json) {
   HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
   HT_ASSIGN_OR_RETURN(const Plan plan,
                       PlanOfLargest(model, batch, question.ranks));
-  return runtime::Print(plan);
+  if (!json) return runtime::Print(plan);
+  Json object = ToJson(model, plan, batch, question.ranks);
+  object["step_list"] = Json::array();
+  for (const runtime::Step& step : plan.steps) {
+    object["step_list"].push_back(ToJson(step));
+  }
+  return object.dump(1) + "\n";
 }
 
 absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
@@ -175,9 +263,9 @@ absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
                                            {"memory", limit}};
     return object.dump(1) + "\n";
   }
-  return absl::StrCat("max batch    ", WithCommas(fits * ranks),
-                      Split(fits * ranks, ranks), ": ", HumanBytes(peak),
-                      " of ", HumanBytes(limit), " per rank\n");
+  return absl::StrCat("max batch    ", runtime::SplitText(fits * ranks, ranks),
+                      ": ", HumanBytes(peak), " of ", HumanBytes(limit),
+                      " per rank\n");
 }
 
 }  // namespace tools

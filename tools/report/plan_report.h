@@ -15,11 +15,14 @@ struct PlanQuestion {
   int ranks = 1;
   int64_t batch = 0;  // of all ranks; 0: the strategy's
 };
+// Peak and arenas of the rank with most samples, buckets, all-reduces, and a
+// note where ranks stay without samples.
 absl::StatusOr<std::string> PlanText(const CompiledModel& model,
                                      const PlanQuestion& question, bool json);
-// The plan of rank 0, a line per step.
+// The plan of rank 0, a line per step; as JSON the object of PlanText with
+// `step_list`.
 absl::StatusOr<std::string> StepsText(const CompiledModel& model,
-                                      const PlanQuestion& question);
+                                      const PlanQuestion& question, bool json);
 // The largest global batch whose ranks fit `memory` ("8GiB"; empty: what this
 // machine has, shared by its ranks).
 absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,

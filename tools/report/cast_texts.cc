@@ -1,0 +1,82 @@
+#include "tools/report/cast_texts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/text.h"
+#include "tools/common/model_flags.h"
+
+namespace halftone {
+namespace tools {
+
+CastTexts::CastTexts(const ModelFacts& facts) : facts_(facts) {
+  for (const proto::CastRow& cast : facts.model->report.cast()) {
+    names_.insert(cast.name());
+  }
+}
+
+bool CastTexts::IsGradientOfCast(const proto::CastRow& cast) const {
+  return cast.role() != "forward" && cast.because_of_size() == 1 &&
+         names_.count(cast.because_of(0)) > 0;
+}
+
+std::string CastTexts::For(const proto::CastRow& cast) const {
+  if (cast.role() == "forward") return absl::StrJoin(cast.for_op(), " ");
+  return absl::StrCat("backward of ",
+                      IsGradientOfCast(cast)
+                          ? "the above"
+                          : absl::StrJoin(cast.because_of(), " "));
+}
+
+std::string CastTexts::Fate(const proto::CastRow& cast) const {
+  if (cast.fate() != "folded" || cast.into_size() == 0) return cast.fate();
+  return absl::StrCat("folded into ", absl::StrJoin(cast.into(), " "));
+}
+
+std::string CastTexts::Without(const proto::CastRow& cast) {
+  if (IsGradientOfCast(cast)) return "(same)";
+  if (cast.role() != "forward" || cast.to() != "f32") return "-";
+  std::set<std::string> types;
+  for (const proto::OpRow* op : facts_.ops) {
+    if (std::find(cast.for_op().begin(), cast.for_op().end(), op->name()) ==
+        cast.for_op().end()) {
+      continue;
+    }
+    if (op->reason() == "BLACK_LIST") types.insert(op->type());
+    if (op->reason() == "USER_BLACK") return "leave it off your black list";
+  }
+  if (types.empty()) return "-";
+  const auto known = effects_.find(types);
+  if (known != effects_.end()) return known->second;
+  return effects_[types] = EffectOf(types);
+}
+
+std::string CastTexts::EffectOf(const std::set<std::string>& types) const {
+  const std::string flags =
+      absl::StrCat("--white ", absl::StrJoin(types, " --white "));
+  if (facts_.ops.size() > kMostTried) return flags;
+  std::vector<passes::Override> overrides;
+  for (const std::string& type : types) {
+    overrides.push_back({"amp.custom_white_list", type, "--white"});
+  }
+  const auto other = RecompileWith(*facts_.model, overrides);
+  if (!other.ok()) return "-";  // no low kernel, or a conflict of lists
+  std::vector<std::string> values;
+  int64_t bytes = 0;
+  for (const proto::CastRow& cast : other->report.cast()) {
+    if (cast.role() != "forward" || names_.count(cast.name()) > 0) continue;
+    values.push_back(cast.value());
+    bytes += BytesPerStep(cast, facts_.samples);
+  }
+  if (values.empty()) return absl::StrCat(flags, ": gone");
+  const size_t more = values.size() > 3 ? values.size() - 2 : 0;
+  if (more > 0) values.resize(2);
+  return absl::StrCat(flags, ": moves to ", absl::StrJoin(values, " "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "",
+                      ", ", WithCommas(bytes), " B");
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,43 @@
+// What tables say about a cast.
+#ifndef HALFTONE_TOOLS_REPORT_CAST_TEXTS_H_
+#define HALFTONE_TOOLS_REPORT_CAST_TEXTS_H_
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "tools/report/model_facts.h"
+
+namespace halftone {
+namespace tools {
+
+class CastTexts {
+ public:
+  // `facts` outlive it.
+  explicit CastTexts(const ModelFacts& facts);
+
+  // "conv1", "backward of the above".
+  std::string For(const proto::CastRow& cast) const;
+  // "standalone", "cell", "folded into ce ce.grad".
+  std::string Fate(const proto::CastRow& cast) const;
+  // How a cast that something black asked for could be spared, and what then:
+  // "--white softmax: moves to probabilities, 3,840 B", "--white mean: gone".
+  // Models of at most kMostTried ops are compiled with the flag to know.
+  std::string Without(const proto::CastRow& cast);
+
+  static constexpr int kMostTried = 5000;
+
+ private:
+  // Whether it is the gradient of a forward cast, which stands above it.
+  bool IsGradientOfCast(const proto::CastRow& cast) const;
+  std::string EffectOf(const std::set<std::string>& types) const;
+
+  const ModelFacts& facts_;
+  std::set<std::string> names_;                           // of all casts
+  std::map<std::set<std::string>, std::string> effects_;  // by op types
+};
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_REPORT_CAST_TEXTS_H_

@@ -1,0 +1,98 @@
+#include "tools/report/diff_report.h"
+
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tools/report/testing/test_models.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+Difference Between(const CompiledModel& before, const CompiledModel& after) {
+  const auto difference = DifferenceOf(before, after);
+  EXPECT_TRUE(difference.ok()) << difference.status();
+  return difference.ok() ? *difference : Difference();
+}
+
+std::string TextOfChange(const std::vector<passes::Override>& overrides) {
+  return DiffText(Between(Convnet(), CompileConvnet(overrides)));
+}
+
+TEST(DiffReport, EqualPrograms) {
+  EXPECT_EQ(TextOfChange({}), "equal\n");
+  // Leaves the graph alone.
+  EXPECT_EQ(TextOfChange({{"train.epochs", "9", "--epochs"}}), "equal\n");
+}
+
+TEST(DiffReport, PrecisionCastsAndReductions) {
+  EXPECT_EQ(
+      TextOfChange({{"amp.custom_black_list", "matmul", "--black"}}),
+      "precision  fc f16->f32 USER_BLACK, logits f16->f32 GRAY_F32_INPUT <- "
+      "fc, correct f16->f32 CLEAR_FOLLOWS <- logits\n"
+      "casts      15 -> 11 inserted; - logits.cast_fp32 logits.grad; + "
+      "flat.cast_fp32 flat.grad; standalone 0 -> 1, +602,112 B/step; fc.w "
+      "fc.b lose their f16 cells\n"
+      "all-reduce f16 57,876 -> 26,496 B, f32 384 -> 63,144 B\n");
+}
+
+TEST(DiffReport, OneCellIsNotPlural) {
+  const CompiledModel black =
+      CompileConvnet({{"amp.custom_black_opnames", "logits", "--black-op"}});
+  EXPECT_THAT(DiffText(Between(Convnet(), black)),
+              ::testing::HasSubstr("; fc.b loses its f16 cell\n"));
+  EXPECT_THAT(DiffText(Between(black, Convnet())),
+              ::testing::HasSubstr("; fc.b gets its f16 cell\n"));
+}
+
+TEST(DiffReport, AReasonThatChangesStandsOnceWithItsEntries) {
+  EXPECT_EQ(TextOfChange({{"amp.custom_white_list", "conv2d", "--white"}}),
+            "reasons    conv1 conv2: f16 WHITE_LIST -> f16 USER_WHITE (train, "
+            "eval)\n");
+  EXPECT_EQ(TextOfChange({{"amp.level", "O2", "--level"}}),
+            "reasons    bn1 relu1 bn2 relu2 logits: f16 GRAY_ALL_LOW -> f16 "
+            "LEVEL (train, eval)\n");
+}
+
+TEST(DiffReport, OtherwiseStrategyAndStatements) {
+  EXPECT_EQ(TextOfChange({{"optimizer.momentum.momentum", "0.8", "--set"}}),
+            "strategy   optimizer.momentum.momentum: 0.9 -> 0.8\n"
+            "program    momentum.0: mu=0.9 -> mu=0.8 (train)\n"
+            "           momentum.1: mu=0.9 -> mu=0.8 (train)\n");
+  EXPECT_EQ(
+      TextOfChange({{"amp.loss_scaling.init_loss_scaling", "1024", "--set"}}),
+      "strategy   amp.loss_scaling.init_loss_scaling: 32768 -> 1024\n"
+      "program    cell @loss_scaling: 32768 -> 1024\n"
+      "           @loss_scaling.init: value=32768 -> value=1024 (init)\n");
+}
+
+constexpr char kCount[] = R"(
+    name: "m"
+    feed { name: "x" dtype: F32 dims: [-1, 8] }
+    feed { name: "t" dtype: I64 dims: [-1] }
+    op { type: "correct_count" in { slot: "X" var: "x" }
+         in { slot: "Label" var: "t" } out { slot: "Out" var: "c" }
+         attr { name: "k" i: %d } }
+    output: "c")";
+
+TEST(DiffReport, AStatementOfSeveralEntriesStandsOnce) {
+  const auto with = [](int k) {
+    return CompileText(absl::StrFormat(kCount, k));
+  };
+  EXPECT_EQ(DiffText(Between(with(1), with(2))),
+            "program    c: k=1 -> k=2 (eval)\n");
+}
+
+TEST(DiffJson, HasAllParts) {
+  const auto json = nlohmann::json::parse(DiffJson(
+      Between(Convnet(), CompileConvnet({{"amp.level", "O2", "--level"}}))));
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["equal"], false);
+  EXPECT_EQ(json["reasons"].size(), 1u);
+  EXPECT_TRUE(json["precision"].empty());
+}
+
+}  // namespace
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,222 @@
+#include "tools/report/inspect_html.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "graph/base/text.h"
+#include "tools/report/cast_texts.h"
+#include "tools/report/compile_report.h"
+#include "tools/report/explain_report.h"
+#include "tools/report/inspect_report.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+constexpr char kStyle[] = R"(
+body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1200px;
+ padding:0 1em;color:#1a1a1a;background:#fff}
+pre,.n{font-family:ui-monospace,monospace;font-size:13px}
+pre{background:#f4f4f4;padding:.8em;overflow-x:auto}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:left;padding:2px 10px 2px 4px;vertical-align:top}
+th{border-bottom:1px solid #999}td.r,th.r{text-align:right}
+details{margin-left:1em}summary{cursor:pointer}
+.op{display:grid;grid-template-columns:2fr 1.6fr .4fr 2.6fr .5fr .4fr;
+ gap:8px;padding:1px 4px;margin:1px 0}
+.f16,.bf16{background:#dcefdc}.f32{background:#f6e3cf}
+.other{background:#e8e8e8}
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}
+ pre{background:#222}.f16,.bf16{background:#1d3a1d}.f32{background:#45311a}
+ .other{background:#333}}
+)";
+
+// Hides the ops and rows that do not contain what was typed.
+constexpr char kScript[] = R"(
+const box=document.getElementById('filter');
+box.addEventListener('input',()=>{const text=box.value.toLowerCase();
+ for(const row of document.querySelectorAll('.op:not(.head),tbody tr'))
+  row.hidden=text!==''&&!row.textContent.toLowerCase().includes(text),
+  row.style.display=row.hidden?'none':'';
+ if(text)for(const d of document.querySelectorAll('details'))d.open=true;});
+)";
+
+std::string Escaped(absl::string_view text) {
+  return absl::StrReplaceAll(
+      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+}
+
+std::string Span(absl::string_view text, absl::string_view attributes = "") {
+  return absl::StrCat("<span", attributes, ">", Escaped(text), "</span>");
+}
+
+const char* ColourOf(const std::string& precision) {
+  for (const char* known : {"f16", "bf16", "f32"}) {
+    if (precision == known) return known;
+  }
+  return "other";
+}
+
+// The rest of a name behind its scope.
+std::string LeafOf(const std::string& name) {
+  return name.substr(name.rfind('/') + 1);
+}
+
+std::string OpRowHtml(const proto::OpRow& op) {
+  return absl::StrCat(
+      "<div class=\"op ", ColourOf(op.precision()), "\">",
+      Span(LeafOf(op.name()),
+           absl::StrCat(" class=\"n\" title=\"", Escaped(op.name()), "\"")),
+      Span(op.type()), Span(op.precision()),
+      Span(WhyText(op),
+           absl::StrCat(" title=\"", Escaped(RuleOf(op.reason())), "\"")),
+      Span(op.op_class()),
+      Span(op.has_line() ? absl::StrCat(":", op.line()) : ""), "</div>\n");
+}
+
+// "12 ops, 11 low": what a folded scope holds.
+std::string ScopeText(const std::string& scope, int ops, int low) {
+  return absl::StrCat("<summary>", Span(scope, " class=\"n\""), " ", ops,
+                      ops == 1 ? " op, " : " ops, ", low, " low</summary>\n");
+}
+
+// Ops as a tree: a <details> for each run of ops in a scope.
+std::string Tree(const std::vector<const proto::OpRow*>& ops) {
+  std::string html;
+  std::vector<std::string> open;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    std::vector<std::string> scopes = absl::StrSplit(ops[i]->name(), '/');
+    scopes.pop_back();
+    size_t same = 0;
+    while (same < open.size() && same < scopes.size() &&
+           open[same] == scopes[same]) {
+      ++same;
+    }
+    for (; open.size() > same; open.pop_back()) html += "</details>\n";
+    for (; open.size() < scopes.size();) {
+      open.push_back(scopes[open.size()]);
+      const std::string prefix = absl::StrJoin(open, "/") + "/";
+      int count = 0, low = 0;
+      for (size_t k = i; k < ops.size() && ops[k]->name().rfind(prefix, 0) == 0;
+           ++k) {
+        ++count;
+        if (ops[k]->precision() != "f32") ++low;
+      }
+      html += "<details open>" + ScopeText(open.back(), count, low);
+    }
+    html += OpRowHtml(*ops[i]);
+  }
+  for (size_t i = 0; i < open.size(); ++i) html += "</details>\n";
+  return html;
+}
+
+// A table; columns whose head begins with '>' are right-aligned.
+std::string TableHtml(std::vector<std::string> head,
+                      const std::vector<std::vector<std::string>>& rows,
+                      const std::vector<std::string>& classes = {}) {
+  std::string html = "<table><thead><tr>";
+  std::vector<const char*> align;
+  for (std::string& cell : head) {
+    align.push_back(cell[0] == '>' ? " class=\"r\"" : "");
+    if (cell[0] == '>') cell.erase(0, 1);
+    absl::StrAppend(&html, "<th", align.back(), ">", Escaped(cell), "</th>");
+  }
+  html += "</tr></thead><tbody>\n";
+  for (size_t r = 0; r < rows.size(); ++r) {
+    absl::StrAppend(&html, "<tr",
+                    classes.empty() ? "" : " class=\"" + classes[r] + "\"",
+                    ">");
+    for (size_t c = 0; c < rows[r].size(); ++c) {
+      absl::StrAppend(&html, "<td", align[c], ">", Escaped(rows[r][c]),
+                      "</td>");
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table>\n";
+}
+
+std::string CastsHtml(const ModelFacts& facts) {
+  CastTexts texts(facts);
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> classes;
+  for (const proto::CastRow& cast : facts.model->report.cast()) {
+    rows.push_back(
+        {cast.name(), cast.from(), cast.to(),
+         cast.for_op_size() == 0 ? "the update"
+                                 : absl::StrJoin(cast.for_op(), " "),
+         absl::StrCat(cast.reason(), cast.because_of_size() > 0 ? " <- " : "",
+                      absl::StrJoin(cast.because_of(), " ")),
+         WithCommas(BytesPerStep(cast, facts.samples)), texts.Fate(cast),
+         texts.Without(cast)});
+    classes.push_back(ColourOf(cast.to()));
+  }
+  return TableHtml({"cast", "from", "to", "for", "reason", ">bytes/step",
+                    "fate", "without it"},
+                   rows, classes);
+}
+
+std::string ParamsHtml(const ModelFacts& facts) {
+  std::vector<std::vector<std::string>> rows;
+  for (const proto::ParamRow& param : facts.model->report.param()) {
+    rows.push_back({param.name(),
+                    absl::StrCat(param.dtype(), "[",
+                                 absl::StrJoin(param.shape(), ","), "]"),
+                    param.has_low_cell() ? param.low_cell() : "-",
+                    param.has_gradient_dtype() ? param.gradient_dtype() : "-"});
+  }
+  return TableHtml({"parameter", "type", "low cell", "gradient"}, rows);
+}
+
+std::string BucketsHtml(const ModelFacts& facts) {
+  std::vector<std::vector<std::string>> rows;
+  for (const proto::BucketRow& bucket : facts.model->report.bucket()) {
+    rows.push_back({absl::StrCat(rows.size() + 1), bucket.dtype(),
+                    WithCommas(bucket.bytes()),
+                    absl::StrJoin(bucket.member(), " ")});
+  }
+  return TableHtml({"all-reduce", "dtype", ">bytes", "gradients"}, rows);
+}
+
+std::string Section(const char* title, bool open, const std::string& content) {
+  return absl::StrCat("<details", open ? " open" : "", "><summary><b>", title,
+                      "</b></summary>\n", content, "</details>\n");
+}
+
+}  // namespace
+
+std::string InspectHtml(const ModelFacts& facts) {
+  const CompiledModel& model = *facts.model;
+  const std::string name = Escaped(model.source.model.name());
+  std::vector<const proto::OpRow*> others;
+  for (const proto::OpRow& op : model.report.op()) {
+    if (op.role() != "forward") others.push_back(&op);
+  }
+  const std::string head = absl::StrCat(
+      "<div class=\"op head\">", Span("op"), Span("type"), Span("runs in"),
+      Span("why"), Span("list"), Span("line"), "</div>\n");
+  std::string html = absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
+      "<title>", name, "</title><style>", kStyle, "</style></head><body>\n",
+      "<h1>", name, "</h1>\n<p>", Escaped(model.source.file), ", ",
+      Escaped(model.fingerprint), "; bytes at ", facts.samples,
+      facts.samples == 1 ? " sample" : " samples", " on one rank</p>\n<pre>",
+      Escaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n",
+      "<p><input id=\"filter\" placeholder=\"filter\"> ",
+      Span(facts.low, absl::StrCat(" class=\"", facts.low, "\"")), " ",
+      Span("f32", " class=\"f32\""), "</p>\n");
+  html += Section("ops", /*open=*/true, head + Tree(facts.ops));
+  html += Section("casts", /*open=*/true, CastsHtml(facts));
+  html += Section("parameters", /*open=*/false, ParamsHtml(facts));
+  html +=
+      Section("all-reduces of gradients", /*open=*/false, BucketsHtml(facts));
+  html += Section("backward ops", /*open=*/false, head + Tree(others));
+  return absl::StrCat(html, "<script>", kScript, "</script></body></html>\n");
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,109 @@
+#include <string>
+#include <vector>
+
+#include "tools/report/inspect_report.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Slots>
+Json SlotsJson(const Slots& slots) {
+  Json json = Json::object();
+  for (const proto::SlotNames& slot : slots) {
+    json[slot.slot()] =
+        std::vector<std::string>(slot.value().begin(), slot.value().end());
+  }
+  return json;
+}
+
+template <typename Strings>
+std::vector<std::string> List(const Strings& strings) {
+  return {strings.begin(), strings.end()};
+}
+
+}  // namespace
+
+Json OpJson(const proto::OpRow& op) {
+  Json json = {{"name", op.name()},
+               {"type", op.type()},
+               {"role", op.role()},
+               {"inputs", SlotsJson(op.input())},
+               {"outputs", SlotsJson(op.output())},
+               {"precision", op.precision()},
+               {"reason", op.reason()},
+               {"because_of", List(op.because_of())},
+               {"class", op.op_class()}};
+  if (op.has_line()) json["line"] = op.line();
+  return json;
+}
+
+Json CastJson(const proto::CastRow& cast, int64_t samples) {
+  return {{"name", cast.name()},
+          {"value", cast.value()},
+          {"from", cast.from()},
+          {"to", cast.to()},
+          {"for", List(cast.for_op())},
+          {"role", cast.role()},
+          {"reason", cast.reason()},
+          {"because_of", List(cast.because_of())},
+          {"bytes_per_step", BytesPerStep(cast, samples)},
+          {"fate", cast.fate()},
+          {"into", List(cast.into())}};
+}
+
+Json TotalsJson(const ModelFacts& facts) {
+  Json json = {{"ops", facts.ops.size()},
+               {"low_ops", facts.low_ops},
+               {"casts_down", facts.down},
+               {"casts_up", facts.up},
+               {"standalone", facts.standalone},
+               {"folded", facts.folded},
+               {"cell", facts.cell},
+               {"cast_bytes_per_step", facts.cast_bytes},
+               {"samples", facts.samples},
+               {"state_bytes", facts.state.total()}};
+  if (facts.peak_bytes >= 0) json["peak_bytes"] = facts.peak_bytes;
+  return json;
+}
+
+std::string InspectJson(const ModelFacts& facts) {
+  const CompiledModel& model = *facts.model;
+  Json json = {{"schema", 1},
+               {"model", model.source.model.name()},
+               {"level", model.strategy.amp().level()},
+               {"dtype", facts.low},
+               {"precision_rule", model.strategy.amp().precision_rule()},
+               {"ops", Json::array()},
+               {"casts", Json::array()},
+               {"params", Json::array()},
+               {"buckets", Json::array()}};
+  for (const proto::OpRow& op : model.report.op()) {
+    json["ops"].push_back(OpJson(op));
+  }
+  for (const proto::CastRow& cast : model.report.cast()) {
+    json["casts"].push_back(CastJson(cast, facts.samples));
+  }
+  for (const proto::ParamRow& param : model.report.param()) {
+    json["params"].push_back(
+        {{"name", param.name()},
+         {"dtype", param.dtype()},
+         {"shape",
+          std::vector<int64_t>(param.shape().begin(), param.shape().end())},
+         {"low_cell", param.has_low_cell() ? Json(param.low_cell()) : Json()},
+         {"gradient_dtype",
+          param.has_gradient_dtype() ? Json(param.gradient_dtype()) : Json()}});
+  }
+  for (const proto::BucketRow& bucket : model.report.bucket()) {
+    json["buckets"].push_back({{"dtype", bucket.dtype()},
+                               {"bytes", bucket.bytes()},
+                               {"members", List(bucket.member())}});
+  }
+  json["totals"] = TotalsJson(facts);
+  return json.dump(1) + "\n";
+}
+
+}  // namespace tools
+}  // namespace halftone

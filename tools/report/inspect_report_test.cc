@@ -1,0 +1,139 @@
+#include "tools/report/inspect_report.h"
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "tools/report/inspect_html.h"
+#include "tools/report/testing/test_models.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string Text(const CompiledModel& model, const InspectOptions& options) {
+  const auto text = InspectText(FixedFacts(model), options);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? *text : "";
+}
+
+TEST(InspectReport, TheWholeScreen) {
+  // clang-format off
+  EXPECT_EQ(
+      Text(Convnet(), {}),
+      "op       type                        runs in  why                                           list   models/mnist_convnet.pbtxt\n"
+      "x        image_normalize             f32      NO_FLOAT_INPUT                                gray   :8\n"
+      "conv1    conv2d                      f16      WHITE_LIST                                    white  :9\n"
+      "bn1      sync_batch_norm             f16      GRAY_ALL_LOW <- conv1; 4 slots KEEP_F32_SLOT  gray   :11\n"
+      "relu1    relu                        f16      GRAY_ALL_LOW <- bn1                           gray   :17\n"
+      "pool1    pool2d                      f16      CLEAR_FOLLOWS <- relu1                        clear  :18\n"
+      "conv2    conv2d                      f16      WHITE_LIST                                    white  :20\n"
+      "bn2      sync_batch_norm             f16      GRAY_ALL_LOW <- conv2; 4 slots KEEP_F32_SLOT  gray   :22\n"
+      "relu2    relu                        f16      GRAY_ALL_LOW <- bn2                           gray   :26\n"
+      "pool2    pool2d                      f16      CLEAR_FOLLOWS <- relu2                        clear  :27\n"
+      "flat     flatten                     f16      CLEAR_FOLLOWS <- pool2                        clear  :29\n"
+      "fc       matmul                      f16      WHITE_LIST                                    white  :30\n"
+      "logits   elementwise_add             f16      GRAY_ALL_LOW <- fc                            gray   :31\n"
+      "ce       softmax_with_cross_entropy  f32      BLACK_LIST                                    black  :32\n"
+      "loss     mean                        f32      BLACK_LIST                                    black  :34\n"
+      "correct  correct_count               f16      CLEAR_FOLLOWS <- logits                       clear  :35\n"
+      "cast                 from  to   for                    bytes/step  fate                    without it\n"
+      "x.cast_fp16          f32   f16  conv1                     301,056  folded into x           -\n"
+      "logits.cast_fp32     f16   f32  ce                          3,840  folded into ce ce.grad  --white softmax_with_cross_entropy: gone\n"
+      "logits.grad          f32   f16  backward of the above       3,840  folded into ce.grad     (same)\n"
+      "6 weights + 6 grads  both       conv1 conv2 fc logits     347,256  f16 cells; the update   -   standalone casts: 0\n"
+      "state 290,560 B: FP32 copies 115,752, other parameters 384, f16 cells 57,876, velocity 116,136, batch norm 384, scaler, clocks 28 | all-reduce f16 57,876 f32 384 | peak 4.8 MiB\n"
+      "(bytes per step and peak: 64 samples on one rank)\n");
+  // clang-format on
+}
+
+TEST(InspectReport, OfAScope) {
+  const std::string text = Text(Convnet(), {/*all=*/false, "conv1*"});
+  EXPECT_THAT(text, HasSubstr("conv1  conv2d  f16      WHITE_LIST"));
+  EXPECT_THAT(text, HasSubstr("conv1.w.cast_fp16  f32   f16  conv1  "));
+  EXPECT_THAT(text, Not(HasSubstr("conv2 ")));
+  const auto none = InspectText(FixedFacts(Convnet()), {false, "bm1"});
+  EXPECT_EQ(ExitCodeOf(none.status()), ExitCode::kUsage);
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("--scope bm1: matches no op and no cast value; "
+                        "nearest: bn1"));
+}
+
+TEST(InspectReport, ACastThatMovesSaysWhere) {
+  const CompiledModel model = CompileText(R"(
+    name: "m"
+    feed { name: "x" dtype: F32 dims: [-1, 8] }
+    param { name: "w" dims: [8, 8] init { constant: 1 } }
+    op { type: "matmul" in { slot: "X" var: "x" } in { slot: "Y" var: "w" }
+         out { slot: "Out" var: "h" } }
+    op { type: "exp" in { slot: "X" var: "h" } out { slot: "Out" var: "e" } }
+    op { type: "square" in { slot: "X" var: "e" } out { slot: "Out" var: "y" } }
+    output: "y")");
+  EXPECT_THAT(Text(model, {}), HasSubstr("--white exp: moves to e, 48 B"));
+}
+
+TEST(InspectJson, HasWhatInterfaceNames) {
+  const auto json = nlohmann::json::parse(InspectJson(FixedFacts(Convnet())));
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["precision_rule"], "all_low");
+  EXPECT_EQ(json["ops"][1], nlohmann::json::parse(R"({"name": "conv1",
+      "type": "conv2d", "role": "forward",
+      "inputs": {"Input": ["x.cast_fp16"], "Filter": ["conv1.w.cast_fp16"],
+                 "Bias": ["conv1.b.cast_fp16"]},
+      "outputs": {"Output": ["conv1"]}, "precision": "f16",
+      "reason": "WHITE_LIST", "because_of": [], "class": "white",
+      "line": 9})"));
+  EXPECT_EQ(json["params"][0], nlohmann::json::parse(R"({"name": "conv1.w",
+      "dtype": "f32", "shape": [16, 1, 5, 5],
+      "low_cell": "conv1.w.cast_fp16", "gradient_dtype": "f16"})"));
+  EXPECT_EQ(json["totals"]["cast_bytes_per_step"], 301056 + 2 * 3840 + 347256);
+}
+
+TEST(InspectHtml, IsOnePageWithEveryOpAndCast) {
+  const ModelFacts facts = FixedFacts(Convnet());
+  const std::string html = InspectHtml(facts);
+  EXPECT_THAT(html, StartsWith("<!DOCTYPE html>"));
+  for (const char* outside : {"http", "src=", "href=", "@import", "url("}) {
+    EXPECT_THAT(html, Not(HasSubstr(outside)));
+  }
+  for (const proto::OpRow* op : facts.ops) {
+    EXPECT_THAT(html, HasSubstr(" title=\"" + op->name() + "\""));
+  }
+  for (const proto::CastRow& cast : Convnet().report.cast()) {
+    EXPECT_THAT(html, HasSubstr("<td>" + cast.name() + "</td>"));
+  }
+  EXPECT_THAT(html, HasSubstr("GRAY_ALL_LOW &lt;- conv1; 4 slots"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"r\">301,056</td>"));
+}
+
+TEST(InspectHtml, ScopesAreATree) {
+  const CompiledModel model = CompileText(R"(
+    name: "a<b"
+    feed { name: "x" dtype: F32 dims: [-1, 8] }
+    op { name: "net/block/one" type: "relu" in { slot: "X" var: "x" }
+         out { slot: "Out" var: "a" } }
+    op { name: "net/two" type: "relu" in { slot: "X" var: "a" }
+         out { slot: "Out" var: "b" } }
+    output: "b")");
+  const std::string html = InspectHtml(FixedFacts(model));
+  EXPECT_THAT(html, HasSubstr("<title>a&lt;b</title>"));
+  EXPECT_THAT(html, HasSubstr(">net</span> 2 ops, 0 low</summary>\n"
+                              "<details open><summary><span class=\"n\">block"
+                              "</span> 1 op, 0 low</summary>\n"));
+  const auto count = [&html](const std::string& word) {
+    int n = 0;
+    for (size_t at = html.find(word); at != std::string::npos;
+         at = html.find(word, at + 1)) {
+      ++n;
+    }
+    return n;
+  };
+  EXPECT_EQ(count("<details"), count("</details>"));
+}
+
+}  // namespace
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,62 @@
+#include "tools/report/ops_report.h"
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tools/common/model_flags.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A target with two kernels.
+passes::KernelSet Kernels() {
+  return passes::KernelSet("toy",
+                           {"relu(f32)@row_major", "relu(f16)@row_major"});
+}
+
+TEST(OpsReport, OneOp) {
+  EXPECT_EQ(*OpText("relu", Kernels()),
+            "relu, gray\n"
+            "Out = max(X, 0).\n"
+            "\n"
+            "slot       type  shape and meaning\n"
+            "X     in   T     any dims\n"
+            "Out   out  T     dims of X\n"
+            "\n"
+            "kernels (toy): relu(f16)@row_major relu(f32)@row_major\n");
+  EXPECT_THAT(*OpText("matmul_v2", Kernels()),
+              HasSubstr("matmul (alias matmul_v2), white\n"));
+}
+
+TEST(OpsReport, AllOps) {
+  const std::string text = OpsText(Kernels());
+  EXPECT_THAT(text, HasSubstr("kernels (toy)"));
+  EXPECT_THAT(text, HasSubstr("\naliases: "));
+}
+
+TEST(OpsReport, UnknownOps) {
+  for (const auto& result :
+       {OpText("rellu", Kernels()), OpsJson("rellu", Kernels())}) {
+    EXPECT_EQ(ExitCodeOf(result.status()), ExitCode::kUsage);
+    EXPECT_THAT(std::string(result.status().message()),
+                HasSubstr("nearest: relu"));
+  }
+}
+
+TEST(OpsJson, OneOrAll) {
+  const auto one = nlohmann::json::parse(*OpsJson("relu", Kernels()));
+  EXPECT_EQ(one["ops"].size(), 1u);
+  EXPECT_EQ(one["ops"][0]["class"], "gray");
+  EXPECT_EQ(one["ops"][0]["gradient"], true);
+  EXPECT_EQ(one["ops"][0]["kernels"].size(), 2u);
+  const auto all = nlohmann::json::parse(*OpsJson("", Kernels()));
+  EXPECT_GT(all["ops"].size(), 40u);
+}
+
+}  // namespace
+}  // namespace tools
+}  // namespace halftone

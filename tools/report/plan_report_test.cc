@@ -1,0 +1,93 @@
+#include "tools/report/plan_report.h"
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tools/report/testing/test_models.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Text(const PlanQuestion& question) {
+  const auto text = PlanText(Convnet(), question, /*json=*/false);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? *text : "";
+}
+
+nlohmann::json Parsed(const absl::StatusOr<std::string>& text) {
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? nlohmann::json::parse(*text) : nlohmann::json();
+}
+
+TEST(PlanReport, SplitsTheBatch) {
+  EXPECT_THAT(Text({1, 0}), HasSubstr("ranks        1 on cpu, batch 64\n"));
+  EXPECT_THAT(Text({4, 0}), HasSubstr("batch 64 = 4 x 16\n"));
+  EXPECT_THAT(Text({3, 0}), HasSubstr("batch 64 = 22 + 2 x 21\n"));
+  EXPECT_THAT(Text({2, 31}), HasSubstr("batch 31 = 16 + 15\n"));
+}
+
+TEST(PlanReport, RemarksOnRanksWithoutSamples) {
+  const std::string text = Text({128, 0});
+  EXPECT_THAT(text, HasSubstr("batch 64 on 64 of 128 ranks\n"));
+  EXPECT_THAT(text, HasSubstr("note         64 of 128 ranks have no sample"));
+  EXPECT_THAT(Text({64, 0}), Not(HasSubstr("note")));
+  const auto json = Parsed(PlanText(Convnet(), {128, 0}, /*json=*/true));
+  EXPECT_EQ(json["notes"].size(), 1u);
+  EXPECT_EQ(json["samples_of_rank_0"], 1);
+}
+
+TEST(PlanReport, NamesTheBuckets) {
+  EXPECT_THAT(Text({2, 0}),
+              HasSubstr("gradients    10 in 2 buckets: f32 384 B (4), f16 "
+                        "57,876 B (6)\n"));
+  const auto json = Parsed(PlanText(Convnet(), {2, 0}, /*json=*/true));
+  ASSERT_EQ(json["buckets"].size(), 2u);
+  EXPECT_EQ(json["buckets"][1]["bytes"], 57876);
+  EXPECT_EQ(json["buckets"][1]["members"].size(), 6u);
+  int64_t arenas = 0;
+  for (const auto& arena : json["arenas"]) arenas += arena.get<int64_t>();
+  EXPECT_EQ(json["peak_bytes"], arenas);
+}
+
+TEST(PlanReport, StepsAsTextAndJson) {
+  const auto text = StepsText(Convnet(), {1, 8}, /*json=*/false);
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("compute kernel conv1 ["));
+  const auto json = Parsed(StepsText(Convnet(), {1, 8}, /*json=*/true));
+  EXPECT_EQ(json["step_list"].size(), json["steps"]);
+  EXPECT_EQ(json["step_list"][0]["name"], "x");
+  EXPECT_EQ(json["step_list"][0]["kind"], "kernel");
+  EXPECT_EQ(json["step_list"][0]["inputs"][0]["bytes"], 8 * 28 * 28);
+}
+
+TEST(PlanReport, TheLargestBatchIsTheLargest) {
+  const auto json =
+      Parsed(MaxBatchText(Convnet(), {1, 0}, /*memory=*/"8MiB", /*json=*/true));
+  const int64_t most = json["max_batch"];
+  const auto peak = [](int64_t batch) {
+    return Parsed(PlanText(Convnet(), {1, batch}, /*json=*/true))["peak_bytes"]
+        .get<int64_t>();
+  };
+  EXPECT_LE(peak(most), 8 << 20);
+  EXPECT_GT(peak(most + 1), 8 << 20);
+  EXPECT_EQ(json["peak_bytes"], peak(most));
+}
+
+TEST(ParseBytes, UnitsAndErrors) {
+  EXPECT_EQ(*ParseBytes("--memory", "8GiB"), int64_t{8} << 30);
+  EXPECT_EQ(*ParseBytes("--memory", "1.5 MB"), 1500000);
+  EXPECT_EQ(*ParseBytes("--memory", "1000"), 1000);
+  for (const char* wrong : {"", "8 apples", "-1GiB", "GiB", "0"}) {
+    const auto bytes = ParseBytes("--memory", wrong);
+    EXPECT_EQ(ExitCodeOf(bytes.status()), ExitCode::kUsage) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace tools
+}  // namespace halftone
