@@ -6,28 +6,49 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "graph/ir/ids.h"
 
 namespace halftone {
 
-// Pages of ids, by the name's index: names are interned in the order in which
-// they are made, so that a block's own lie together. A page exists once it
-// holds a name: a fusion's body has a few of them, whatever the program's size.
+// A few names, as a fusion's body has, lie in a hash table. More lie in pages
+// by the name's index: names are interned in the order in which they are made,
+// so that a block's own are close together.
 template <typename Id>
 class NameMap {
  public:
   // An invalid id if there is none.
   Id Find(NameId name) const {
+    if (pages_.empty()) {
+      const auto it = few_.find(name);
+      return it == few_.end() ? Id() : it->second;
+    }
     const size_t page = PageOf(name);
     if (!name.valid() || page >= pages_.size() || pages_[page] == nullptr) {
       return Id();
     }
     return (*pages_[page])[name.index() % kPageSize];
   }
-  void Set(NameId name, Id id) { At(name) = id; }
-  void Erase(NameId name) { At(name) = Id(); }
+  void Set(NameId name, Id id) {
+    if (!pages_.empty()) {
+      At(name) = id;
+      return;
+    }
+    few_[name] = id;
+    if (few_.size() <= kFew) return;
+    for (const auto& [few_name, few_id] : few_) At(few_name) = few_id;
+    few_ = {};
+  }
+  void Erase(NameId name) {
+    if (!pages_.empty()) {
+      At(name) = Id();
+    } else {
+      few_.erase(name);
+    }
+  }
 
  private:
+  static constexpr size_t kFew = 256;
   static constexpr int kPageSize = 128;
   using Page = std::array<Id, kPageSize>;
 
@@ -41,7 +62,8 @@ class NameMap {
     return (*pages_[page])[name.index() % kPageSize];
   }
 
-  std::vector<std::unique_ptr<Page>> pages_;
+  absl::flat_hash_map<NameId, Id> few_;       // while there are few
+  std::vector<std::unique_ptr<Page>> pages_;  // since then
 };
 
 }  // namespace halftone

@@ -89,20 +89,17 @@ OpBuilder GradContext::Emit(absl::string_view op_type) {
   return builder;
 }
 
-std::string GradContext::GradName(absl::string_view slot, int i) const {
-  return block_->UniqueValueName(
-      absl::StrCat(block_->name(Input(slot, i)), ".grad"));
+NameId GradContext::GradName(absl::string_view slot, int i) const {
+  return block_->UniqueValueName(block_->program().InternName(
+      absl::StrCat(block_->name(Input(slot, i)), ".grad")));
 }
 
 absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder builder,
                                   int i) {
-  Program& program = block_->program();
-  const ValueId input = Input(slot, i);
-  builder.FirstOut(block_->UniqueValueName(
-      program.InternName(absl::StrCat(block_->name(input), ".grad"))));
+  builder.FirstOut(GradName(slot, i));
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
   const ValueId gradient = block_->op(made).outputs.all()[0];
-  const TensorType& expected = type(input);
+  const TensorType& expected = type(Input(slot, i));
   const TensorType& found = type(gradient);
   if (expected.dims != found.dims) {
     const auto& symbols = block_->program().symbols();

@@ -45,7 +45,7 @@ class GradContext {
   OpBuilder Emit(absl::string_view op_type);
   // The name that the gradient of an input must have: "<value>.grad" (made
   // unique; a partial one where several readers contribute).
-  std::string GradName(absl::string_view slot, int i = 0) const;
+  NameId GradName(absl::string_view slot, int i = 0) const;
 
   // Sets the gradient of an input. The first form adds the built op, whose
   // first output becomes the gradient and takes GradName unless named.

@@ -49,7 +49,7 @@ TEST_F(GradContextTest, Sees) {
   EXPECT_FALSE(g.Wants("Y"));
   EXPECT_FALSE(g.Wants("Bias"));
   EXPECT_EQ(g.Attr("alpha"), AttrValue(2.0));
-  EXPECT_EQ(g.GradName("X"), "x.grad");
+  EXPECT_EQ(block_.program().name_of(g.GradName("X")), "x.grad");
   EXPECT_DEATH(g.Input("Bias"), "slot Bias is absent");
   EXPECT_DEATH(g.Input("Z"), "no slot Z");
   EXPECT_DEATH(GradContext(&block_, matmul_, {}, {true, true}),

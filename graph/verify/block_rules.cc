@@ -114,13 +114,18 @@ void CheckDefinition(BlockScope& scope, const Value& value) {
 
 void CheckUses(BlockScope& scope, const Value& value) {
   const Block& block = scope.block;
-  for (const Use& use : value.uses) {
-    const bool sound =
-        use.op.valid() && use.op.index() < block.op_limit() &&
-        !block.op(use.op).erased && use.position >= 0 &&
-        use.position < static_cast<int>(block.op(use.op).inputs.all().size()) &&
-        block.op(use.op).inputs.all()[use.position] == value.id;
-    if (!sound) {
+  // Whether the reader reads the value there and knows this very use.
+  const auto is_sound = [&](const Use& use, int index) {
+    if (!use.op.valid() || use.op.index() >= block.op_limit()) return false;
+    const Op& op = block.op(use.op);
+    const auto inputs = op.inputs.all();
+    return !op.erased && use.position >= 0 &&
+           use.position < static_cast<int>(inputs.size()) &&
+           inputs[use.position] == value.id &&
+           op.use_indices[use.position] == index;
+  };
+  for (int i = 0; i < static_cast<int>(value.uses.size()); ++i) {
+    if (!is_sound(value.uses[i], i)) {
       scope.report.At(0, "value ", block.name(value.id),
                       ": a use does not read it");
     }

@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{[](Program&, Entry&, Block& b) {
                  OpOf(b, "tick_applied").next = b.first();
                },
-               "ops in the list, found more"},
+               "the list of ops is broken here"},
         Broken{[](Program&, Entry&, Block& b) {
                  b.body_results().push_back(b.FindValue("ce"));
                },
@@ -101,6 +101,11 @@ INSTANTIATE_TEST_SUITE_P(
                "value ce: its definition does not know it"},
         Broken{[](Program&, Entry&, Block& b) {
                  ValueOf(b, "ce").uses.push_back({OpOf(b, "lr").id, 0});
+               },
+               "value ce: a use does not read it"},
+        Broken{[](Program&, Entry&, Block& b) {
+                 auto& uses = ValueOf(b, "ce").uses;
+                 uses.push_back(Use(uses[0]));
                },
                "value ce: a use does not read it"},
         Broken{

@@ -34,6 +34,23 @@ absl::Status Reporter::ToStatus() const {
   return phase_ == Phase::kSource ? ModelError(text) : CompilerBug(text);
 }
 
+namespace {
+
+// The block's numbers of ops by schema are those of the list.
+void CheckCounts(const Block& block,
+                 const absl::flat_hash_map<const OpSchema*, int>& found,
+                 Reporter& report) {
+  for (const OpSchema* schema : Ops().All()) {
+    const auto it = found.find(schema);
+    const int n = it == found.end() ? 0 : it->second;
+    if (block.CountOf(schema) == n) continue;
+    report.At(0, "expected ", block.CountOf(schema), " ops ", schema->name(),
+              " in the list, found ", n);
+  }
+}
+
+}  // namespace
+
 void CheckBlock(const Program& program, const Block& block, const Entry* entry,
                 Phase phase, Reporter& report, VerifyMemo& memo) {
   BlockScope scope{program, block, entry, phase, report, memo};
@@ -46,15 +63,16 @@ void CheckBlock(const Program& program, const Block& block, const Entry* entry,
   }
   // Inference is for values within limits.
   if (report.count() > before) return;
-  // The list of ops is whole: both directions agree and the count is right.
+  // The list of ops is whole: both directions agree, so that it has no ring,
+  // and the count is right.
   OpId previous;
   int count = 0;
   absl::flat_hash_map<const OpSchema*, int> counts;
-  for (OpId id = block.first(); id.valid() && count <= block.num_ops();
-       id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
     const Op& op = block.op(id);
     if (op.erased || op.previous != previous || op.id != id) {
       report.AtOp(block, op, "the list of ops is broken here");
+      break;
     }
     CheckOp(scope, op);
     scope.defined[id.index()] = true;
@@ -62,16 +80,12 @@ void CheckBlock(const Program& program, const Block& block, const Entry* entry,
     previous = id;
     ++count;
   }
-  if (count != block.num_ops() || block.last() != previous) {
+  if (report.count() == before &&
+      (count != block.num_ops() || block.last() != previous)) {
     report.At(0, "expected ", block.num_ops(), " ops in the list, found ",
-              count > block.num_ops() ? "more" : absl::StrCat(count));
+              count);
   }
-  for (const auto& [schema, n] : counts) {
-    if (report.count() == before && block.CountOf(schema) != n) {
-      report.At(0, "expected ", block.CountOf(schema), " ops ", schema->name(),
-                " in the list, found ", n);
-    }
-  }
+  if (report.count() == before) CheckCounts(block, counts, report);
   // Each read is among its value's uses, at a place of its own: that there
   // are no others is a matter of counting.
   if (report.count() == before && scope.reads != scope.uses) ReportUses(scope);

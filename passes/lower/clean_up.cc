@@ -45,11 +45,9 @@ absl::StatusOr<bool> CleanUp::Run(Program& program) {
     constexpr int kSweeps = std::size(sweeps);
     int idle = 0;
     for (int i = 0; idle < kSweeps; i = (i + 1) % kSweeps) {
-      if (sweeps[i]()) {
-        changed = true;
-        idle = 0;
-      }
-      ++idle;
+      const bool did = sweeps[i]();
+      changed |= did;
+      idle = did ? 0 : idle + 1;
     }
   }
   return changed;

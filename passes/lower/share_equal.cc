@@ -31,8 +31,7 @@ struct Hash {
           std::visit([](const auto& v) { return absl::HashOf(v); }, attr);
       hash = absl::HashOf(hash, index, value);
     }
-    // Equal leaves no more to outputs than their types: rarely more than
-    // these say.
+    // Outputs are left out: their types rarely differ where all this agrees.
     for (ValueId input : op.inputs.all()) hash = absl::HashOf(hash, input);
     return hash;
   }

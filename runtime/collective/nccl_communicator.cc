@@ -253,31 +253,34 @@ absl::Status NcclCommunicator::Fail(const absl::Status& status) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!failed_.ok()) return failed_;
-    FailLocked(status);
   }
-  host_->Abort(status);
+  FailWith(status, status);
   return status;
 }
 
-// Kernels of NCCL that wait for a peer end with the communicator; without that
-// the device would never be done and its memory never free.
-void NcclCommunicator::FailLocked(const absl::Status& status) {
-  failed_ = status;
-  if (comm_ == nullptr) return;
-  (void)device_.use();
-  (void)api_.ncclCommAbort(comm_);
-  comm_ = nullptr;
+void NcclCommunicator::Abort(const absl::Status& reason) {
+  FailWith(
+      CommunicationError("aborted by rank ", rank(), ": ", reason.message()),
+      reason);
 }
 
-void NcclCommunicator::Abort(const absl::Status& reason) {
+void NcclCommunicator::FailWith(const absl::Status& status,
+                                const absl::Status& reason) {
+  ncclComm_t comm = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (failed_.ok()) {
-      FailLocked(CommunicationError("aborted by rank ", rank(), ": ",
-                                    reason.message()));
+      failed_ = status;
+      comm = std::exchange(comm_, nullptr);
     }
   }
+  // The peers first: NCCL's abort waits for graphs that hold its collectives.
   host_->Abort(reason);
+  if (comm == nullptr) return;
+  // Kernels of NCCL that wait for a peer end with the communicator; without
+  // that the device would never be done and its memory never free.
+  (void)device_.use();
+  (void)api_.ncclCommAbort(comm);
 }
 
 // The peers are here too, or will be soon: NCCL frees what they share. One that

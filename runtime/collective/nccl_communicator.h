@@ -82,7 +82,8 @@ class NcclCommunicator : public Communicator {
                                          float pre_scale);
   // Ends what is on the device and makes every later call fail.
   absl::Status Fail(const absl::Status& status);
-  void FailLocked(const absl::Status& status);
+  // `status` is what this rank's calls return, `reason` what the peers hear.
+  void FailWith(const absl::Status& status, const absl::Status& reason);
   void Leave();
 
   const NcclApi& api_;

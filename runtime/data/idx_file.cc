@@ -3,7 +3,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/text.h"
 
 namespace halftone {
 namespace runtime {
@@ -69,6 +69,11 @@ absl::StatusOr<Header> ParseHeader(absl::string_view content,
                         kRemedy);
     }
   }
+  if (header.data_bytes > kMaxBytes) {
+    return ModelError(file, ": its header claims ",
+                      HumanBytes(header.data_bytes), ": expected ",
+                      HumanBytes(kMaxBytes), " at most; split the file");
+  }
   return header;
 }
 
@@ -98,7 +103,7 @@ absl::StatusOr<std::string> Gunzip(const std::string& packed,
     const auto header = ParseHeader(out, file);
     status = header.status();
     if (!status.ok()) break;
-    most = std::min(header->data_bytes, kMaxBytes) + kMaxHeader + 1;
+    most = header->data_bytes + kMaxHeader + 1;
   }
   inflateEnd(&stream);
   HT_RETURN_IF_ERROR(status);

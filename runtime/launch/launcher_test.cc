@@ -316,7 +316,7 @@ TEST_F(SignalTest, TheSecondStopsThemNow) {
 }
 
 TEST_F(SignalTest, AFailureWhileFinishingCounts) {
-  Start({"0:finish", "1:out=ready", "1:ignore=2", "1:sleep=500", "1:exit=8"});
+  Start({"0:finish", "1:ignore=2", "1:out=ready", "1:sleep=500", "1:exit=8"});
   AwaitReady();
   kill(pid_, SIGINT);
   EXPECT_EQ(Wait(), 8);

@@ -119,11 +119,11 @@ absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Create(
 }
 
 void EventFile::AddScalar(absl::string_view tag, int64_t step, float value) {
+  if (buffer_.size() > kMaxPending) return;
   std::string summary_value;
   AppendField(&summary_value, kTag, tag);
   summary_value.push_back(kSimpleValue);
   AppendRaw(&summary_value, value);
-  if (buffer_.size() > kMaxPending) return;
   std::string summary;
   AppendField(&summary, kValue, summary_value);
   std::string event = EventAt(step);

@@ -61,7 +61,8 @@ class MetricsLog {
   absl::Status Write(const SkipEvent& event);
   absl::Status Write(const EvalEvent& event);
   // What could not be written (a full disk) is kept, up to 16 MiB, and written
-  // before the next line: the file never has a gap or half a line in it.
+  // before the next line: the file never has half a line in it, and a gap only
+  // beyond that.
   absl::Status Flush();
 
  private:

@@ -76,6 +76,7 @@ Settings SettingsOf(const Rank& rank, bool train) {
       {"lr.warmup_epochs", ExactDouble(c.warmup_epochs)},
       {"lr.warmup_steps", absl::StrCat(c.warmup_steps)},
       {"--no-shuffle", c.shuffle ? "false" : "true"},
+      {"--no-deterministic", c.deterministic ? "false" : "true"},
       {"--log-every", absl::StrCat(c.log_every)},
       {"--eval-every", Text(c.eval_every)},
       {"--checkpoint-every", Text(c.checkpoint_every)},

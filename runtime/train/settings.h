@@ -17,7 +17,8 @@ namespace runtime {
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 // All that decides the numbers and the collectives of a run or eval and that
-// each process takes from its own command and files. `rank` has its data.
+// each process takes from its own command and files; of the data, the number
+// of samples. `rank` has its data.
 Settings SettingsOf(const Rank& rank, bool train);
 
 // A collective. If the ranks differ, all get the same error (kCommunication):

@@ -82,7 +82,9 @@ PassPipeline MakeO1Pipeline() {
       {"optimizer.momentum.momentum", "0.9", "--set"}};
   static const Options& options =
       *new Options(*ResolveOptions(StrategyFile{}, overrides));
-  static const KernelSet& kernels = *new KernelSet(AllKernels());
+  static const KernelSet& kernels = *new KernelSet(
+      AllKernels({.patterns = {"conv_bias_relu", "matmul_bias_relu",
+                               "elementwise_chain"}}));
   return MakePipeline(options, kernels, {});
 }
 

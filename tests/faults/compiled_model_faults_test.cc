@@ -94,7 +94,8 @@ TEST(CompiledModelFile, ForAnotherTarget) {
                    model, " --target cpu")};
   ExpectRefusedAndNothingWritten({"run", model, "--data", kDigits}, "--out", 1,
                                  says);
-  EXPECT_EQ(Halftone({"inspect", model}).exit_code(), 0);
+  const Result inspected = Halftone({"inspect", model});
+  EXPECT_EQ(inspected.exit_code(), 0) << inspected.err;
   const std::string tensors = Scratch() + "/x.safetensors";
   WriteTo(tensors, "");
   ExpectRefused({"eval", model, "--init", tensors, "--data", kDigits}, 1, says);

@@ -42,7 +42,10 @@ def read_events(path):
     for line in events:
       event = json.loads(line)
       target = event['id'].get('targetCompleted')
-      if target and not event.get('completed', {}).get('success'):
+      # What cannot run on this machine (no CUDA toolkit) is left out.
+      left_out = event.get('aborted', {}).get('reason') == 'SKIPPED'
+      built = event.get('completed', {}).get('success')
+      if target and not built and not left_out:
         unbuilt.add(target['label'])
       test = event['id'].get('testResult')
       if test and 'testResult' in event:

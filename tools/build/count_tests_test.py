@@ -80,6 +80,8 @@ class CountTestsTest(unittest.TestCase):
          'completed': {'success': True}},
         {'id': {'targetCompleted': {'label': '//a:bad'}}, 'completed': {}},
         {'id': {'targetCompleted': {'label': '//a:worse'}}, 'aborted': {}},
+        {'id': {'targetCompleted': {'label': '//a:not_here'}},
+         'aborted': {'reason': 'SKIPPED'}},
     ]
     self.assertEqual(self.count(1), ['failed: //a:bad  does not build',
                                      'failed: //a:worse  does not build',

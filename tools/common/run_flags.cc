@@ -130,7 +130,7 @@ absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
   if (!flags.gpus.empty() && !on_gpus) {
     return UsageError("--gpus ", flags.gpus, ": the model is compiled for ",
                       target,
-                      "; compile it with --target sm_90, or use "
+                      "; compile it with --target sm_80 or sm_90, or use "
                       "--ranks");
   }
   const runtime::Environment env = runtime::CurrentEnvironment();

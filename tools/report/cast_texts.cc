@@ -62,7 +62,9 @@ std::string CastTexts::EffectOf(const std::set<std::string>& types) const {
     overrides.push_back({"amp.custom_white_list", type, "--white"});
   }
   const auto other = RecompileWith(*facts_.model, overrides);
-  if (!other.ok()) return "-";  // no low kernel, or a conflict of lists
+  // No low kernel, or a conflict of lists: what the flags say when they are
+  // given is more than fits here.
+  if (!other.ok()) return "-";
   std::vector<std::string> values;
   int64_t bytes = 0;
   for (const proto::CastRow& cast : other->report.cast()) {

@@ -1,7 +1,9 @@
 #include "tools/report/diff_lines.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -105,21 +107,29 @@ std::vector<std::string> DifferentLines(const Program& before,
   const std::vector<Statement> new_ones = StatementsOf(after);
   std::vector<Statement> gone = Without(old_ones, new_ones);
   std::vector<Statement> come = Without(new_ones, old_ones);
+  // By head and entries, in order.
+  std::map<std::pair<std::string, std::vector<std::string>>,
+           std::deque<const Statement*>>
+      successors;
+  for (const Statement& is : come) {
+    successors[{std::string(HeadOf(is.text)), is.entries}].push_back(&is);
+  }
+  std::set<const Statement*> taken;
   std::vector<std::string> lines;
   for (const Statement& was : gone) {
-    const auto is =
-        std::find_if(come.begin(), come.end(), [&was](const Statement& s) {
-          return HeadOf(s.text) == HeadOf(was.text) && s.entries == was.entries;
-        });
-    if (is == come.end()) {
+    auto& left = successors[{std::string(HeadOf(was.text)), was.entries}];
+    if (left.empty()) {
       lines.push_back(absl::StrCat("- ", was.text, In(was)));
       continue;
     }
+    const Statement* is = left.front();
+    left.pop_front();
+    taken.insert(is);
     lines.push_back(absl::StrCat(HeadOf(was.text), ": ",
                                  ChangeBetween(was.text, is->text), In(was)));
-    come.erase(is);
   }
   for (const Statement& is : come) {
+    if (taken.count(&is) > 0) continue;
     lines.push_back(absl::StrCat("+ ", is.text, In(is)));
   }
   if (lines.empty()) return {"the same lines in another order"};

@@ -128,14 +128,14 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
   CountCasts(model.report, &facts);
   CountReductions(model, &facts);
   CountCells(*model.program, &facts.state);
-  // A GPU's kernels may not be there: the model is no worse for it.
-  if (runtime::KernelsOf(model.target).ok()) {
-    HT_ASSIGN_OR_RETURN(
-        const runtime::Plan plan,
-        PlanFor(model, facts.trains ? kTrainEntry : kEvalEntry, facts.samples,
-                /*ranks=*/1));
-    facts.peak_bytes = plan.peak_bytes();
-  }
+  const absl::StatusOr<runtime::Plan> plan =
+      PlanFor(model, facts.trains ? kTrainEntry : kEvalEntry, facts.samples,
+              /*ranks=*/1);
+  if (plan.ok()) {
+    facts.peak_bytes = plan->peak_bytes();
+  } else if (!runtime::IsGpuTarget(model.target)) {
+    return plan.status();
+  }  // Else a GPU's kernels are not all here: the model is no worse for it.
   return facts;
 }
 
