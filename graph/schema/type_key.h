@@ -14,8 +14,7 @@ namespace halftone {
 
 // Equal keys of one program: the same schema, slots, types and attributes, in
 // the order in which they were added. 128 bits tell apart what programs hold;
-// they are no defence against a program made to collide, whose types the
-// verifier, which has a key of its own order, or the planner refuses.
+// they are no defence against a program that was made to collide.
 class TypeKey {
  public:
   explicit TypeKey(const OpSchema* schema) {

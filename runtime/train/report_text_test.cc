@@ -18,7 +18,7 @@ class SizedData : public Dataset {
   explicit SizedData(int64_t size) : size_(size) {}
   int64_t size() const override { return size_; }
   absl::Status Read(int64_t, int, absl::Span<uint8_t>) const override {
-    return absl::UnimplementedError("never read here");
+    return absl::FailedPreconditionError("a text needs no samples");
   }
   std::string Description() const override { return "data"; }
 
