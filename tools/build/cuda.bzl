@@ -69,9 +69,16 @@ def _compile(ctx, toolchain, source, inputs, flags):
     arguments.add_all(["-c", source, "-o", output, "-x", "cu"])
     arguments.add("-ccbin", toolchain.compiler_executable)
     arguments.add_all(flags)
-    ctx.actions.run(
-        executable = NVCC,
-        arguments = [arguments],
+    ctx.actions.run_shell(
+        # nvcc names its temporary files after its process, and in sandboxes
+        # with process numbers of their own all nvccs have the same.
+        command = """set -e
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+"$@"
+""",
+        arguments = [NVCC, arguments],
         inputs = depset([source], transitive = inputs),
         outputs = [output],
         tools = toolchain.all_files,
