@@ -115,7 +115,7 @@ using Takers = absl::flat_hash_map<NameId, std::vector<OpId>>;
 // By the name of an op that is gone: the ops that took it over.
 Takers FindTakers(const Block& block) {
   Takers takers;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     for (NameId origin : op.origins) takers[origin].push_back(id);
     if (op.body == nullptr) continue;
@@ -176,7 +176,7 @@ void SetFate(const Block& block, const LowCells& low_cells,
 }
 
 void AddBuckets(const Block& block, proto::CompileReport* report) {
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.schema->name() != "all_reduce" ||
         AttrAs<std::string>(op, "of") != "gradient") {
@@ -202,7 +202,7 @@ ReportBuilder::ReportBuilder(const Program& source, const Options& options)
     : classes_(options.amp.op_lists) {
   if (const Entry* entry = MainEntry(source)) {
     const Block& block = entry->block();
-    for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    for (OpId id = block.first(); id.valid(); id = block.next(id)) {
       const Op& op = block.op(id);
       source_ops_[TextOf(block.name(op))] = classes_.Of(op);
     }
@@ -322,7 +322,7 @@ void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
 void ReportBuilder::AddShapeNotes(const Block& block) {
   std::vector<std::string> ops;
   std::string text;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.role != Role::kForward || !IsLow(op.decision.precision)) continue;
     const std::string dims = RaggedDims(block, op);
@@ -346,7 +346,7 @@ void ReportBuilder::AtInsertion(const Program& program) {
   if (entry == nullptr) return;
   const Block& block = entry->block();
   const std::vector<int32_t> numbers = block.Numbering();
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (IsInserted(block, op, source_ops_)) {
       AddCast(block, op, numbers);

@@ -87,7 +87,7 @@ void TakeLines(const proto::CompiledModel& message, ModelFile* source) {
 }
 
 void AddSchemas(const Block& block, std::set<const OpSchema*>* schemas) {
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     schemas->insert(block.op(id).schema);
     if (block.op(id).body != nullptr) {
       AddSchemas(*block.op(id).body, schemas);

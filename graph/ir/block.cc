@@ -24,8 +24,11 @@ ValueId Block::NewValue(NameId name, TypeId type, Definition definition,
 }
 
 ValueId Block::AddFeed(absl::string_view name, const TensorType& type) {
-  feeds_.push_back(NewValue(program_->InternName(name), program_->Intern(type),
-                            Definition::kFeed, -1));
+  return AddFeed(program_->InternName(name), program_->Intern(type));
+}
+
+ValueId Block::AddFeed(NameId name, TypeId type) {
+  feeds_.push_back(NewValue(name, type, Definition::kFeed, -1));
   return feeds_.back();
 }
 
@@ -77,17 +80,21 @@ void Block::SetType(ValueId id, const TensorType& type) {
 
 void Block::ForgetName(Value& value) {
   value_by_name_.Erase(value.name);
-  unique_values_.Release(program_->name_of(value.name));
+  unique_values_.Release(value.name, program_->names());
 }
 
 void Block::RenameValue(ValueId id, absl::string_view name) {
+  RenameValue(id, program_->InternName(name));
+}
+
+void Block::RenameValue(ValueId id, NameId name) {
   Value& renamed = value(id);
-  const NameId interned = program_->InternName(name);
-  if (interned == renamed.name) return;
+  if (name == renamed.name) return;
   ForgetName(renamed);
-  renamed.name = interned;
-  HT_CHECK(!FindValue(interned).valid(), std::string(name).c_str());
-  value_by_name_.Set(interned, id);
+  renamed.name = name;
+  HT_CHECK(!FindValue(name).valid(),
+           std::string(program_->name_of(name)).c_str());
+  value_by_name_.Set(name, id);
 }
 
 void Block::EraseValue(ValueId id) {
@@ -129,13 +136,14 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   }
   op.name = UniqueOpName(name);
   op_by_name_.Set(op.name, op.id);
-  ++counts_[schema];
-  Link(op, position);
+  ++CountOfSchema(schema);
+  links_.emplace_back();
+  LinkIn(op.id, position);
   return op.id;
 }
 
-OpId Block::CopyOp(const Op& op, const Block& from,
-                   absl::FunctionRef<ValueId(ValueId)> input) {
+OpId Block::AddCopy(const Op& op, AttrList attrs, const Block& from,
+                    absl::FunctionRef<ValueId(ValueId)> input) {
   SlotValues inputs;
   for (int s = 0; s < op.inputs.slots(); ++s) {
     for (ValueId value : op.inputs.slot(s)) inputs.Add(input(value));
@@ -148,13 +156,29 @@ OpId Block::CopyOp(const Op& op, const Block& from,
     }
     outputs.EndSlot();
   }
-  const OpId id =
-      AddOp(op.schema, op.name, std::move(inputs), outputs, op.attrs, End());
+  const OpId id = AddOp(op.schema, op.name, std::move(inputs), outputs,
+                        std::move(attrs), End());
   Op& copy = ops_[id.index()];
   copy.role = op.role;
+  copy.line = op.line;
+  return id;
+}
+
+OpId Block::CopyOp(const Op& op, const Block& from,
+                   absl::FunctionRef<ValueId(ValueId)> input) {
+  const OpId id = AddCopy(op, op.attrs, from, input);
+  Op& copy = ops_[id.index()];
   copy.decision = op.decision;
   copy.origins = op.origins;
-  copy.line = op.line;
+  return id;
+}
+
+OpId Block::TakeOp(Op& op, const Block& from,
+                   absl::FunctionRef<ValueId(ValueId)> input) {
+  const OpId id = AddCopy(op, std::move(op.attrs), from, input);
+  Op& copy = ops_[id.index()];
+  copy.decision = std::move(op.decision);
+  copy.origins = std::move(op.origins);
   return id;
 }
 
@@ -171,10 +195,10 @@ void Block::EraseOp(OpId id) {
     ForgetName(value(output));
     value(output).erased = true;
   }
-  --counts_[gone.schema];
+  --CountOfSchema(gone.schema);
   op_by_name_.Erase(gone.name);
-  unique_ops_.Release(program_->name_of(gone.name));
-  Unlink(gone);
+  unique_ops_.Release(gone.name, program_->names());
+  Unlink(id);
   gone.erased = true;
   gone.inputs.Clear();
   gone.outputs.Clear();
@@ -185,8 +209,8 @@ void Block::EraseOp(OpId id) {
 
 void Block::MoveOp(OpId id, Position position) {
   if (position.before == id) return;
-  Unlink(op(id));
-  Link(op(id), position);
+  Unlink(id);
+  LinkIn(id, position);
 }
 
 absl::string_view Block::name(const Op& op) const {
@@ -200,15 +224,32 @@ OpId Block::FindOp(absl::string_view name) const {
 std::vector<OpId> Block::ops() const {
   std::vector<OpId> order;
   order.reserve(live_ops_);
-  for (OpId id = first_; id.valid(); id = op(id).next) order.push_back(id);
+  for (OpId id = first_; id.valid(); id = next(id)) order.push_back(id);
   return order;
+}
+
+int Block::CountOf(const OpSchema* schema) const {
+  for (const SchemaCount& entry : counts_) {
+    if (entry.schema == schema) return entry.count;
+  }
+  return 0;
+}
+
+// A program has a few dozen schemas: a walk over their counts is as fast as a
+// look-up, and there is nothing to allocate in a body.
+int32_t& Block::CountOfSchema(const OpSchema* schema) {
+  for (SchemaCount& entry : counts_) {
+    if (entry.schema == schema) return entry.count;
+  }
+  counts_.push_back({schema, 0});
+  return counts_.back().count;
 }
 
 std::vector<OpId> Block::OpsOf(const OpSchema* schema) const {
   std::vector<OpId> found;
   size_t left = CountOf(schema);
   found.reserve(left);
-  for (OpId id = first_; left > 0 && id.valid(); id = op(id).next) {
+  for (OpId id = first_; left > 0 && id.valid(); id = next(id)) {
     if (op(id).schema != schema) continue;
     found.push_back(id);
     --left;
@@ -219,40 +260,41 @@ std::vector<OpId> Block::OpsOf(const OpSchema* schema) const {
 std::vector<int32_t> Block::Numbering() const {
   std::vector<int32_t> numbers(op_limit(), -1);
   int32_t number = 0;
-  for (OpId id = first_; id.valid(); id = op(id).next) {
+  for (OpId id = first_; id.valid(); id = next(id)) {
     numbers[id.index()] = number++;
   }
   return numbers;
 }
 
 std::string Block::UniqueValueName(absl::string_view base) const {
-  return unique_values_.Find(
-      base, [this](absl::string_view name) { return FindValue(name).valid(); });
+  return std::string(
+      program_->name_of(UniqueValueName(program_->InternName(base))));
 }
 
 NameId Block::UniqueValueName(NameId base) const {
-  if (!FindValue(base).valid()) return base;
-  return program_->InternName(UniqueValueName(program_->name_of(base)));
+  return unique_values_.Find(base, program_->names(), [this](NameId name) {
+    return FindValue(name).valid();
+  });
 }
 
 NameId Block::UniqueOpName(NameId base) const {
-  if (!FindOp(base).valid()) return base;
-  return program_->InternName(unique_ops_.Find(
-      program_->name_of(base),
-      [this](absl::string_view name) { return FindOp(name).valid(); }));
+  return unique_ops_.Find(base, program_->names(),
+                          [this](NameId name) { return FindOp(name).valid(); });
 }
 
-void Block::Link(Op& op, Position position) {
-  op.next = position.before;
-  op.previous = op.next.valid() ? ops_[op.next.index()].previous : last_;
-  (op.previous.valid() ? ops_[op.previous.index()].next : first_) = op.id;
-  (op.next.valid() ? ops_[op.next.index()].previous : last_) = op.id;
+void Block::LinkIn(OpId id, Position position) {
+  Link& link = links_[id.index()];
+  link.next = position.before;
+  link.previous = link.next.valid() ? previous(link.next) : last_;
+  NextOf(link.previous) = id;
+  PreviousOf(link.next) = id;
   ++live_ops_;
 }
 
-void Block::Unlink(Op& op) {
-  (op.previous.valid() ? ops_[op.previous.index()].next : first_) = op.next;
-  (op.next.valid() ? ops_[op.next.index()].previous : last_) = op.previous;
+void Block::Unlink(OpId id) {
+  const Link link = links_[id.index()];
+  NextOf(link.previous) = link.next;
+  PreviousOf(link.next) = link.previous;
   --live_ops_;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -35,6 +36,7 @@ class Block {
   // ---- Values. A name is unique among the block's live values.
   // A feed of an entry or an argument of a body; order of creation counts.
   ValueId AddFeed(absl::string_view name, const TensorType& type);
+  ValueId AddFeed(NameId name, TypeId type);
   // The value of a cell at the start of the step, one per cell and block;
   // made on first demand. Its name is the cell's.
   ValueId CellValue(CellId cell);
@@ -45,6 +47,8 @@ class Block {
   Value& value(ValueId id) { return values_[id.index()]; }
   const Value& value(ValueId id) const { return values_[id.index()]; }
   const TensorType& type(ValueId id) const;
+  // Equal types have equal ids.
+  TypeId type_id(ValueId id) const { return value(id).type; }
   DType dtype(ValueId id) const { return type(id).dtype; }
   absl::string_view name(ValueId id) const;
   // The live value of that name, or an invalid id.
@@ -54,6 +58,7 @@ class Block {
   // checks it against the schema afterwards).
   void SetType(ValueId id, const TensorType& type);
   void RenameValue(ValueId id, absl::string_view name);
+  void RenameValue(ValueId id, NameId name);
 
   // ---- Ops.
   // Where a new op goes.
@@ -62,7 +67,7 @@ class Block {
   };
   static Position End() { return {}; }
   static Position Before(OpId op) { return {op}; }
-  Position After(OpId op) const { return {ops_[op.index()].next}; }
+  Position After(OpId op) const { return {next(op)}; }
 
   // Adds an op with its input slots (schema order) and one output value per
   // given name and type. Schema rules are not checked here: builders
@@ -82,8 +87,12 @@ class Block {
   // gives for its own.
   OpId CopyOp(const Op& op, const Block& from,
               absl::FunctionRef<ValueId(ValueId)> input);
-  // Removes an op whose outputs have no readers left (checked). The erased
-  // record keeps `next`, so that a walk can go on from it.
+  // The same for an op whose record is then erased: attributes, decision and
+  // origins are moved.
+  OpId TakeOp(Op& op, const Block& from,
+              absl::FunctionRef<ValueId(ValueId)> input);
+  // Removes an op whose outputs have no readers left (checked). What came
+  // after it stays known, so that a walk can go on from it.
   void EraseOp(OpId id);
   // Removes a feed, constant or cell value that has no readers (checked).
   void EraseValue(ValueId id);
@@ -96,19 +105,24 @@ class Block {
   OpId FindOp(NameId name) const { return op_by_name_.Find(name); }
   OpId first() const { return first_; }
   OpId last() const { return last_; }
+  OpId next(OpId id) const { return links_[id.index()].next; }
+  OpId previous(OpId id) const { return links_[id.index()].previous; }
   int num_ops() const { return live_ops_; }
   // How many of them have the schema.
-  int CountOf(const OpSchema* schema) const {
-    const auto it = counts_.find(schema);
-    return it == counts_.end() ? 0 : it->second;
-  }
+  int CountOf(const OpSchema* schema) const;
+  // Those of all schemas that the block ever held, in no order.
+  struct SchemaCount {
+    const OpSchema* schema;
+    int32_t count;
+  };
+  absl::Span<const SchemaCount> counts() const { return counts_; }
   // Those, in order.
   std::vector<OpId> OpsOf(const OpSchema* schema) const;
   // Ids are below these, erased ones included: sizes for side tables.
   int op_limit() const { return ops_.size(); }
   int value_limit() const { return values_.size(); }
   // Live ops in order. Do not erase or add while iterating over ops(); walk
-  // first() / op.next by hand for that, or take the vector.
+  // first() / next(id) by hand for that, or take the vector.
   std::vector<OpId> ops() const;
 
   // ---- Edits. Use lists follow.
@@ -147,23 +161,40 @@ class Block {
   friend class Entry;
   ValueId NewValue(NameId name, TypeId type, Definition definition,
                    int32_t index);
-  void Link(Op& op, Position position);
-  void Unlink(Op& op);
+  void LinkIn(OpId id, Position position);
+  void Unlink(OpId id);
+  // What follows an op, or the block's beginning.
+  OpId& NextOf(OpId id) {
+    return id.valid() ? links_[id.index()].next : first_;
+  }
+  OpId& PreviousOf(OpId id) {
+    return id.valid() ? links_[id.index()].previous : last_;
+  }
   void AddUse(ValueId value, OpId op, int position);
   void DropUse(OpId op, int position);
   void InsertResult(Op& op, int slot, ValueId value);
   void RemoveResult(Op& op, int position);
   void RenumberResults(const Op& op, int from);
   void ForgetName(Value& value);
+  int32_t& CountOfSchema(const OpSchema* schema);
+  OpId AddCopy(const Op& op, AttrList attrs, const Block& from,
+               absl::FunctionRef<ValueId(ValueId)> input);
 
   Program* program_;
   // Values an entry holds besides uses (commits, results); set by Entry.
   class Entry* entry_ = nullptr;
-  ChunkedVector<Op> ops_;
+  // A body has two or three, and an op's record is large.
+  ChunkedVector<Op, 1> ops_;
   ChunkedVector<Value> values_;
+  // The order of the ops by op id: apart from their records, so that a walk
+  // need not wait for one record to find the next.
+  struct Link {
+    OpId previous, next;
+  };
+  std::vector<Link> links_;
   OpId first_, last_;
   int live_ops_ = 0;
-  absl::flat_hash_map<const OpSchema*, int32_t> counts_;  // of live ops
+  absl::InlinedVector<SchemaCount, 2> counts_;  // of live ops
   std::vector<ValueId> feeds_;
   NameMap<ValueId> value_by_name_;
   NameMap<OpId> op_by_name_;

@@ -17,9 +17,9 @@ inline std::string Inconsistency(const Block& block) {
   // Order.
   int count = 0;
   OpId previous;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (op.erased || op.previous != previous) return "order" + at(op);
+    if (op.erased || block.previous(id) != previous) return "order" + at(op);
     previous = id;
     ++count;
   }
@@ -27,7 +27,7 @@ inline std::string Inconsistency(const Block& block) {
   // Names, definitions and uses, seen from the ops.
   int64_t reads = 0;
   std::map<const OpSchema*, int> counts;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (block.FindOp(block.name(op)) != id) return "name" + at(op);
     ++counts[op.schema];

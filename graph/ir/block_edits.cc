@@ -25,8 +25,8 @@ void Block::DropUse(OpId reader, int position) {
 }
 
 void Block::SetSchema(OpId id, const OpSchema* schema) {
-  --counts_[op(id).schema];
-  ++counts_[schema];
+  --CountOfSchema(op(id).schema);
+  ++CountOfSchema(schema);
   op(id).schema = schema;
 }
 

@@ -165,7 +165,7 @@ TEST_F(BlockTest, SlotsOfOps) {
 TEST_F(BlockTest, EraseFreesNamesAndUses) {
   const OpId a = Add("a", {{x_, x_}}, {{"h"}});
   const OpId b = Add("b", {{Out(a), x_}}, {{"i"}});
-  const OpId next = block_.op(a).next;
+  const OpId next = block_.next(a);
   EXPECT_EQ(next, b);
   block_.EraseOp(b);
   EXPECT_THAT(Readers(Out(a)), IsEmpty());
@@ -183,7 +183,7 @@ TEST_F(BlockTest, EraseFreesNamesAndUses) {
 
 TEST_F(BlockTest, AWalkMayErase) {
   for (int i = 0; i < 5; ++i) Add(absl::StrCat("a", i), {{x_}}, {{}});
-  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     if (id.index() % 2 == 0) block_.EraseOp(id);
   }
   EXPECT_THAT(Order(), ElementsAre("a1", "a3"));

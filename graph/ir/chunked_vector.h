@@ -9,12 +9,11 @@
 
 namespace halftone {
 
-// Chunks of 8, 16, ... 512, 512 ... elements: small in a fusion's body, without
-// waste in an entry of a million ops.
-template <typename T>
+// Chunks of 2^kFirstLog2, twice that, ... 512, 512 ... elements: small in a
+// fusion's body, without waste in an entry of a million ops.
+template <typename T, int kFirstLog2 = 3>
 class ChunkedVector {
  public:
-  static constexpr int kFirstLog2 = 3;
   static constexpr int kLastLog2 = 9;
 
   ChunkedVector() = default;

@@ -4,24 +4,27 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "graph/ir/ids.h"
 
 namespace halftone {
 
-// A few names, as a fusion's body has, lie in a hash table. More lie in pages
-// by the name's index: names are interned in the order in which they are made,
-// so that a block's own are close together.
+// A few names, as a fusion's body has, lie in a list. More lie in pages by the
+// name's index: names are interned in the order in which they are made, so that
+// a block's own are close together.
 template <typename Id>
 class NameMap {
  public:
   // An invalid id if there is none.
   Id Find(NameId name) const {
     if (pages_.empty()) {
-      const auto it = few_.find(name);
-      return it == few_.end() ? Id() : it->second;
+      for (const auto& [known, id] : few_) {
+        if (known == name) return id;
+      }
+      return Id();
     }
     const size_t page = PageOf(name);
     if (!name.valid() || page >= pages_.size() || pages_[page] == nullptr) {
@@ -34,21 +37,27 @@ class NameMap {
       At(name) = id;
       return;
     }
-    few_[name] = id;
+    Erase(name);
+    few_.emplace_back(name, id);
     if (few_.size() <= kFew) return;
-    for (const auto& [few_name, few_id] : few_) At(few_name) = few_id;
+    for (const auto& [known, known_id] : few_) At(known) = known_id;
     few_ = {};
   }
   void Erase(NameId name) {
     if (!pages_.empty()) {
       At(name) = Id();
-    } else {
-      few_.erase(name);
+      return;
+    }
+    for (auto& entry : few_) {
+      if (entry.first != name) continue;
+      entry = few_.back();
+      few_.pop_back();
+      return;
     }
   }
 
  private:
-  static constexpr size_t kFew = 256;
+  static constexpr size_t kFew = 32;
   static constexpr int kPageSize = 128;
   using Page = std::array<Id, kPageSize>;
 
@@ -62,8 +71,8 @@ class NameMap {
     return (*pages_[page])[name.index() % kPageSize];
   }
 
-  absl::flat_hash_map<NameId, Id> few_;       // while there are few
-  std::vector<std::unique_ptr<Page>> pages_;  // since then
+  absl::InlinedVector<std::pair<NameId, Id>, 4> few_;  // while there are few
+  std::vector<std::unique_ptr<Page>> pages_;           // since then
 };
 
 }  // namespace halftone

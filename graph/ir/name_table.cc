@@ -8,19 +8,30 @@ constexpr size_t kChunkBytes = 16 << 10;
 }  // namespace
 
 NameId NameTable::Intern(absl::string_view name) {
-  const auto it = ids_.lazy_emplace(name, [&](const auto& construct) {
+  const Wanted wanted = Want(name);
+  const auto it = ids_.lazy_emplace(wanted, [&](const auto& construct) {
     const NameId id(names_.size());
-    Entry& entry = names_.Add();
-    entry.text = Store(name);
-    entry.hash = ids_.hash_function()(name);
-    construct(id);
+    names_.Add().text = Store(name);
+    construct(Known{id, wanted.hash});
   });
-  return *it;
+  return it->id;
+}
+
+NameId NameTable::Append(NameId base, absl::string_view suffix) {
+  const absl::string_view text = name(base);
+  const NameId last = names_[base.index()].appended;
+  // All that were made of it begin with it.
+  if (last.valid() && name(last).substr(text.size()) == suffix) return last;
+  appended_.assign(text.data(), text.size());
+  appended_.append(suffix.data(), suffix.size());
+  const NameId made = Intern(appended_);
+  names_[base.index()].appended = made;
+  return made;
 }
 
 NameId NameTable::Find(absl::string_view name) const {
-  const auto it = ids_.find(name);
-  return it == ids_.end() ? NameId() : *it;
+  const auto it = ids_.find(Want(name));
+  return it == ids_.end() ? NameId() : it->id;
 }
 
 absl::string_view NameTable::Store(absl::string_view name) {

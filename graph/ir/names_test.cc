@@ -69,6 +69,18 @@ TEST(NameTableTest, InternsOnce) {
   EXPECT_FALSE(names.Find("b").valid());
 }
 
+TEST(NameTableTest, AppendIsInternOfBoth) {
+  NameTable names;
+  const NameId x = names.Intern("x");
+  const NameId grad = names.Append(x, ".grad");
+  EXPECT_EQ(names.name(grad), "x.grad");
+  EXPECT_EQ(names.Append(x, ".grad"), grad);
+  EXPECT_EQ(names.Append(x, ".grad.1"), names.Intern("x.grad.1"));
+  EXPECT_EQ(names.Append(x, ".grad"), grad);
+  EXPECT_EQ(names.Append(x, ""), x);
+  EXPECT_EQ(names.Append(names.Intern(""), "x"), x);
+}
+
 TEST(NameTableTest, ViewsStayValid) {
   NameTable names;
   const absl::string_view first = names.name(names.Intern("first"));
@@ -86,16 +98,19 @@ TEST(NameTableTest, ViewsStayValid) {
 class UniqueNamesTest : public ::testing::Test {
  protected:
   std::string Take(absl::string_view base) {
-    std::string name = names_.Find(base, [this](absl::string_view n) {
-      return used_.count(std::string(n)) > 0;
-    });
+    const NameId id =
+        names_.Find(table_.Intern(base), table_, [this](NameId n) {
+          return used_.count(std::string(table_.name(n))) > 0;
+        });
+    const std::string name(table_.name(id));
     used_.insert(name);
     return name;
   }
   void Drop(const std::string& name) {
     used_.erase(name);
-    names_.Release(name);
+    names_.Release(table_.Intern(name), table_);
   }
+  NameTable table_;
   UniqueNames names_;
   std::set<std::string> used_;
 };
@@ -128,7 +143,7 @@ TEST_F(UniqueNamesTest, ReleaseIgnoresOtherNames) {
   Take("x");
   for (const char* name :
        {"x.", "x.01", "x.0", "x.-1", "x.99999999999", "x.7y", ".", "", "no"}) {
-    names_.Release(name);
+    names_.Release(table_.Intern(name), table_);
   }
   EXPECT_EQ(Take("x"), "x.2");
 }

@@ -70,7 +70,6 @@ struct Op {
   OpId id;
   NameId name;
   const OpSchema* schema = nullptr;
-  OpId previous, next;  // order in the block
   // Line in the model file; 0 if a pass made it.
   int32_t line = 0;
   Role role = Role::kForward;

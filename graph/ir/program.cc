@@ -32,7 +32,7 @@ int Program::Symbol(absl::string_view name) {
 TypeId Program::Intern(const TensorType& type) {
   const TypeId fresh(static_cast<int32_t>(types_.size()));
   const auto [it, inserted] = type_ids_.try_emplace(type, fresh);
-  if (inserted) types_.push_back(type);
+  if (inserted) types_.Add() = type;
   return it->second;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "graph/ir/block.h"
+#include "graph/ir/chunked_vector.h"
 #include "graph/ir/ids.h"
 #include "graph/ir/name_table.h"
 #include "graph/ir/type.h"
@@ -148,6 +149,7 @@ class Program {
   // Invalid if the name was never interned.
   NameId FindName(absl::string_view name) const { return names_.Find(name); }
   absl::string_view name_of(NameId id) const { return names_.name(id); }
+  NameTable& names() { return names_; }
 
   // ---- Cells, in order of creation.
   Cell& AddCell(Cell cell);  // sets the id; the name must be new
@@ -175,7 +177,7 @@ class Program {
 
  private:
   std::vector<std::string> symbols_;
-  std::deque<TensorType> types_;
+  ChunkedVector<TensorType> types_;
   absl::flat_hash_map<TensorType, TypeId> type_ids_;
   TypeMemo inferred_types_;
   NameTable names_;

@@ -64,7 +64,7 @@ TEST(ScaleTest, AMillionOps) {
 
   // x has all ops as readers: move every second to y, one by one, in order.
   const ValueId y = block.AddFeed("y", Scalar());
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     if (id.index() % 2 == 1) block.SetInput(id, 1, y);
   }
   EXPECT_EQ(block.value(y).uses.size(), kOps / 2);

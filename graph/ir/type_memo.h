@@ -2,7 +2,6 @@
 #ifndef HALFTONE_GRAPH_IR_TYPE_MEMO_H_
 #define HALFTONE_GRAPH_IR_TYPE_MEMO_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "absl/container/flat_hash_map.h"
@@ -19,27 +18,19 @@ namespace halftone {
 class TypeMemo {
  public:
   using Types = absl::InlinedVector<TypeId, 2>;
-  struct Key {
-    uint64_t a = 0, b = 0;
-    friend bool operator==(const Key& x, const Key& y) {
-      return x.a == y.a && x.b == y.b;
-    }
-  };
-  struct KeyHash {
-    size_t operator()(const Key& key) const { return key.a; }
-  };
+  using Key = uint64_t;
 
   // Null if the key is new.
-  const Types* Find(const Key& key) const {
+  const Types* Find(Key key) const {
     const auto it = types_.find(key);
     return it == types_.end() ? nullptr : &it->second;
   }
-  void Add(const Key& key, absl::Span<const TypeId> types) {
+  void Add(Key key, absl::Span<const TypeId> types) {
     types_.try_emplace(key, types.begin(), types.end());
   }
 
  private:
-  absl::flat_hash_map<Key, Types, KeyHash> types_;
+  absl::flat_hash_map<Key, Types> types_;
 };
 
 }  // namespace halftone

@@ -5,24 +5,28 @@
 
 namespace halftone {
 
-std::string UniqueNames::Find(
-    absl::string_view base, absl::FunctionRef<bool(absl::string_view)> in_use) {
-  if (!in_use(base)) return std::string(base);
+NameId UniqueNames::Find(NameId base, NameTable& names,
+                         absl::FunctionRef<bool(NameId)> in_use) {
+  if (!in_use(base)) return base;
+  const auto with = [&](int32_t n) {
+    return names.Append(base, absl::StrCat(".", n));
+  };
   Suffixes& suffixes = suffixes_[base];
   while (!suffixes.released.empty()) {
-    std::string name = absl::StrCat(base, ".", suffixes.released.top());
+    const NameId name = with(suffixes.released.top());
     if (!in_use(name)) return name;
     suffixes.released.pop();
   }
   while (true) {
-    std::string name = absl::StrCat(base, ".", suffixes.next);
+    const NameId name = with(suffixes.next);
     if (!in_use(name)) return name;
     ++suffixes.next;
   }
 }
 
-void UniqueNames::Release(absl::string_view name) {
+void UniqueNames::Release(NameId id, const NameTable& names) {
   if (suffixes_.empty()) return;
+  const absl::string_view name = names.name(id);
   const size_t dot = name.rfind('.');
   if (dot == absl::string_view::npos) return;
   const absl::string_view digits = name.substr(dot + 1);
@@ -32,7 +36,7 @@ void UniqueNames::Release(absl::string_view name) {
       !absl::SimpleAtoi(digits, &n)) {
     return;
   }
-  const auto it = suffixes_.find(name.substr(0, dot));
+  const auto it = suffixes_.find(names.Find(name.substr(0, dot)));
   if (it != suffixes_.end() && n < it->second.next) it->second.released.push(n);
 }
 

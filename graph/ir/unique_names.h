@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <queue>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
-#include "absl/strings/string_view.h"
+#include "graph/ir/ids.h"
+#include "graph/ir/name_table.h"
 
 namespace halftone {
 
@@ -20,10 +20,10 @@ namespace halftone {
 class UniqueNames {
  public:
   // `base` itself or `base.n` with the smallest n >= 1 that is not in use.
-  std::string Find(absl::string_view base,
-                   absl::FunctionRef<bool(absl::string_view)> in_use);
+  NameId Find(NameId base, NameTable& names,
+              absl::FunctionRef<bool(NameId)> in_use);
   // To be called for each name that goes out of use.
-  void Release(absl::string_view name);
+  void Release(NameId name, const NameTable& names);
 
  private:
   struct Suffixes {
@@ -32,7 +32,7 @@ class UniqueNames {
     std::priority_queue<int32_t, std::vector<int32_t>, std::greater<int32_t>>
         released;
   };
-  absl::flat_hash_map<std::string, Suffixes> suffixes_;
+  absl::flat_hash_map<NameId, Suffixes> suffixes_;  // by base
 };
 
 }  // namespace halftone

@@ -81,7 +81,7 @@ OpBuilder GradContext::Emit(absl::string_view op_type) {
   decision.precision = op().decision.precision;
   decision.reason = Reason::kGradientOf;
   decision.because_of.push_back(op().name);
-  builder.Name(absl::StrCat(block_->name(op()), ".grad"))
+  builder.Name(block_->program().names().Append(op().name, ".grad"))
       .Role(Role::kBackward)
       .Why(decision)
       .Line(op().line)
@@ -90,8 +90,8 @@ OpBuilder GradContext::Emit(absl::string_view op_type) {
 }
 
 NameId GradContext::GradName(absl::string_view slot, int i) const {
-  return block_->UniqueValueName(block_->program().InternName(
-      absl::StrCat(block_->name(Input(slot, i)), ".grad")));
+  return block_->UniqueValueName(block_->program().names().Append(
+      block_->value(Input(slot, i)).name, ".grad"));
 }
 
 absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder builder,

@@ -17,7 +17,7 @@ constexpr size_t kMostRemembered = 16;
 }  // namespace
 
 absl::Status OpBuilder::FindOutputTypes(Draft& draft) const {
-  if (!mixed_types_.empty() || draft.inputs.all().size() > kMostRemembered ||
+  if (draft.inputs.all().size() > kMostRemembered ||
       draft.outputs.all().size() > kMostRemembered) {
     return InferOutputTypes(draft);
   }
@@ -26,6 +26,7 @@ absl::Status OpBuilder::FindOutputTypes(Draft& draft) const {
   key.AddCounts(draft.outputs);
   key.AddAttrs(attrs_);
   for (const auto& [name, dtype] : bindings_) key.AddBinding(name, dtype);
+  for (const auto& [slot, type] : mixed_types_) key.AddType(type);
   TypeMemo& memo = block_->program().inferred_types();
   if (const TypeMemo::Types* known = memo.Find(key.value())) {
     draft.output_types.assign(known->begin(), known->end());
@@ -79,7 +80,7 @@ absl::Status OpBuilder::SetMixedTypes(InferContext& context) const {
     std::vector<TensorType>& types = context.outputs()[s];
     for (const auto& [given, type] : mixed_types_) {
       if (given == static_cast<int>(s) && member < types.size()) {
-        types[member++] = type;
+        types[member++] = block_->program().type(type);
       }
     }
     if (member < types.size()) {

@@ -132,11 +132,16 @@ OpBuilder& OpBuilder::Out(absl::string_view slot, NameId name) {
   return *this;
 }
 
+OpBuilder& OpBuilder::Out(absl::string_view slot, NameId name, TypeId type) {
+  Out(slot, name);
+  mixed_types_.push_back({outputs_.back().slot, type});
+  return *this;
+}
+
 OpBuilder& OpBuilder::Out(absl::string_view slot, absl::string_view name,
                           const TensorType& type) {
-  Out(slot, name);
-  mixed_types_.emplace_back(outputs_.back().slot, type);
-  return *this;
+  Program& program = block_->program();
+  return Out(slot, program.InternName(name), program.Intern(type));
 }
 
 OpBuilder& OpBuilder::FirstOut(absl::string_view name) {
@@ -285,8 +290,8 @@ absl::Status OpBuilder::NameOutputs(Draft& draft) {
   for (int s = 0; s < static_cast<int>(slots.size()); ++s) {
     if ((given == outputs_.end() || given->slot != s) && !slots[s].optional() &&
         !slots[s].list()) {
-      NameId name = program.InternName(
-          absl::StrCat(program.name_of(draft.op_name), ".", slots[s].name));
+      NameId name = program.names().Append(draft.op_name,
+                                           absl::StrCat(".", slots[s].name));
       HT_RETURN_IF_ERROR(FreeName(s, draft, &name));
       draft.output_names.Add(name);
       draft.outputs.Add(name);

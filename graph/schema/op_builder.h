@@ -47,6 +47,7 @@ class OpBuilder {
   OpBuilder& Out(absl::string_view slot, absl::string_view name);
   OpBuilder& Out(absl::string_view slot, NameId name);
   // A member of a mixed list (fusion), whose type no schema can infer.
+  OpBuilder& Out(absl::string_view slot, NameId name, TypeId type);
   OpBuilder& Out(absl::string_view slot, absl::string_view name,
                  const TensorType& type);
   // Names the first output unless it has a name.
@@ -100,7 +101,7 @@ class OpBuilder {
   absl::InlinedVector<Given<ValueId>, 4> inputs_;
   AttrList attrs_;  // in order, of the schema's kinds
   absl::InlinedVector<Given<NameId>, 2> outputs_;
-  std::vector<std::pair<int, TensorType>> mixed_types_;
+  absl::InlinedVector<Given<TypeId>, 1> mixed_types_;
   std::vector<std::pair<std::string, DType>> bindings_;
   Block::Position position_;
   halftone::Role role_ = halftone::Role::kForward;

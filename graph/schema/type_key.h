@@ -1,4 +1,4 @@
-// All that an op's types depend on, as 128 bits that compare and hash.
+// All that an op's types depend on, as 64 bits that compare and hash.
 #ifndef HALFTONE_GRAPH_SCHEMA_TYPE_KEY_H_
 #define HALFTONE_GRAPH_SCHEMA_TYPE_KEY_H_
 
@@ -13,8 +13,9 @@
 namespace halftone {
 
 // Equal keys of one program: the same schema, slots, types and attributes, in
-// the order in which they were added. 128 bits tell apart what programs hold;
-// they are no defence against a program that was made to collide.
+// the order in which they were added. 64 bits tell the few thousand kinds of op
+// apart that a program has; they are no defence against one that was made to
+// collide.
 class TypeKey {
  public:
   explicit TypeKey(const OpSchema* schema) {
@@ -32,6 +33,7 @@ class TypeKey {
     }
     if (i < all.size()) Add(block.value(all[i]).type.index());
   }
+  void AddType(TypeId type) { Add(type.index()); }
   // How many items each slot has.
   template <typename T>
   void AddCounts(const Slots<T>& slots) {
@@ -50,16 +52,15 @@ class TypeKey {
   }
   void AddBinding(absl::string_view type_var, DType dtype);
 
-  TypeMemo::Key value() const { return {a_, b_}; }
+  TypeMemo::Key value() const { return state_; }
 
  private:
-  // Two lanes of multiply and shift with odd constants of their own (those of
-  // SplitMix64's finaliser).
+  // The two halves of a 128-bit product, folded (as wyhash does).
   void Add(uint64_t word) {
-    a_ = (a_ ^ word) * 0xbf58476d1ce4e5b9u;
-    a_ ^= a_ >> 31;
-    b_ = (b_ + word) * 0x94d049bb133111ebu;
-    b_ ^= b_ >> 29;
+    const auto product =
+        static_cast<unsigned __int128>(state_ ^ word) * kOdd + kOdd;
+    state_ =
+        static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product);
   }
   void Add2(int32_t first, int32_t second) {
     Add(static_cast<uint64_t>(first) << 32 | static_cast<uint32_t>(second));
@@ -67,8 +68,8 @@ class TypeKey {
   void AddText(absl::string_view text);
   void AddAttr(const AttrValue& value);
 
-  uint64_t a_ = 0x9e3779b97f4a7c15u;
-  uint64_t b_ = 0xd1b54a32d192ed03u;
+  static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
+  uint64_t state_ = 0xd1b54a32d192ed03u;
 };
 
 }  // namespace halftone

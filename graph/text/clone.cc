@@ -72,7 +72,7 @@ std::vector<ValueId> Cloner::CopyBlock(const Block& from, Block& to) {
   for (ValueId feed : from.Feeds()) {
     copies[feed.index()] = to.AddFeed(from.name(feed), from.type(feed));
   }
-  for (OpId id = from.first(); id.valid(); id = from.op(id).next) {
+  for (OpId id = from.first(); id.valid(); id = from.next(id)) {
     CopyOp(from, from.op(id), to, copies);
   }
   for (ValueId result : from.body_results()) {

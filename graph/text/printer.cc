@@ -170,7 +170,7 @@ void Printer::PrintEntry(const Entry& entry) {
   out_ += " {\n";
   const Block& block = entry.block();
   PrintFeeds(block, 2);
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     PrintOp(block, block.op(id), 2);
   }
   for (const CommitStatement& commit : entry.commits()) {
@@ -285,7 +285,7 @@ void Printer::PrintDecision(const Op& op) {
 void Printer::PrintBody(const Block& body, int indent) {
   out_ += " body {\n";
   PrintFeeds(body, indent + 2);
-  for (OpId id = body.first(); id.valid(); id = body.op(id).next) {
+  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
     PrintOp(body, body.op(id), indent + 2);
   }
   out_.append(indent + 2, ' ');

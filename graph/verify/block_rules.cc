@@ -50,10 +50,12 @@ void CheckValueName(BlockScope& scope, const Value& value) {
 }
 
 void CheckValueType(BlockScope& scope, const Value& value) {
-  if (!FirstTime(value.type.index(), scope.types)) return;
+  if (scope.memo.IsGood(value.type)) return;
   const TensorType& type = scope.program.type(value.type);
   const std::string wrong = BadDims(type);
-  if (type.dtype == DType::kInvalid || !wrong.empty()) {
+  if (type.dtype != DType::kInvalid && wrong.empty()) {
+    scope.memo.SetGood(value.type);
+  } else {
     scope.report.At(0, "value ", scope.block.name(value.id), ": ",
                     wrong.empty() ? "it has no dtype" : wrong, ", found ",
                     scope.Print(type));

@@ -43,12 +43,7 @@ TEST_P(DamageTest, IsFound) {
 INSTANTIATE_TEST_SUITE_P(
     Lists, DamageTest,
     ::testing::Values(
-        Broken{
-            [](Program&, Entry&, Block& b) { OpOf(b, "ce").previous = OpId(); },
-            "the list of ops is broken here"},
-        Broken{[](Program&, Entry&, Block& b) {
-                 OpOf(b, "tick_applied").next = b.first();
-               },
+        Broken{[](Program&, Entry&, Block& b) { OpOf(b, "ce").id = b.first(); },
                "the list of ops is broken here"},
         Broken{[](Program&, Entry&, Block& b) {
                  b.body_results().push_back(b.FindValue("ce"));

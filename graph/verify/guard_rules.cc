@@ -47,7 +47,7 @@ bool GuardChecker::FindVerdict() {
   const int count = block_.CountOf(check_finite);
   // It stands near the end.
   for (OpId id = block_.last(); id.valid() && count > 0;
-       id = block_.op(id).previous) {
+       id = block_.previous(id)) {
     const Op& op = block_.op(id);
     if (op.schema != check_finite) continue;
     found_inf_ = op.out(op.schema->FindOutput("FoundInf"));

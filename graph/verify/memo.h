@@ -23,6 +23,15 @@ class VerifyMemo {
     if (index >= good_names_.size()) good_names_.resize(index + index / 2 + 64);
     good_names_[index] = true;
   }
+  bool IsGood(TypeId type) const {
+    return type.index() < static_cast<int>(good_types_.size()) &&
+           good_types_[type.index()];
+  }
+  void SetGood(TypeId type) {
+    const size_t index = type.index();
+    if (index >= good_types_.size()) good_types_.resize(index + 64);
+    good_types_[index] = true;
+  }
   bool HasPassed(const TypeKey& key) const {
     return passed_.contains(key.value());
   }
@@ -30,7 +39,8 @@ class VerifyMemo {
 
  private:
   std::vector<bool> good_names_;  // by NameId
-  absl::flat_hash_set<TypeMemo::Key, TypeMemo::KeyHash> passed_;
+  std::vector<bool> good_types_;  // by TypeId
+  absl::flat_hash_set<TypeMemo::Key> passed_;
 };
 
 }  // namespace halftone

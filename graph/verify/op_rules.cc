@@ -143,17 +143,18 @@ void CheckBodyTypes(BlockScope& scope, const Op& op, absl::string_view what,
     return;
   }
   for (size_t i = 0; i < inside.size(); ++i) {
-    const TensorType& expected = scope.block.type(outside[i]);
-    const TensorType& found = op.body->type(inside[i]);
-    if (found != expected) {
-      scope.report.AtOp(scope.block, op, "body: ", what, ": expected ",
-                        scope.Print(expected), ", found ", scope.Print(found));
+    if (op.body->type_id(inside[i]) == scope.block.type_id(outside[i])) {
+      continue;
     }
+    scope.report.AtOp(scope.block, op, "body: ", what, ": expected ",
+                      scope.Print(scope.block.type(outside[i])), ", found ",
+                      scope.Print(op.body->type(inside[i])));
   }
 }
 
 void CheckBody(BlockScope& scope, const Op& op) {
-  const bool fusion = op.schema == scope.fusion;
+  static const OpSchema* const kFusion = Ops().Find("fusion");
+  const bool fusion = op.schema == kFusion;
   if (fusion != (op.body != nullptr)) {
     scope.report.AtOp(scope.block, op, "expected ",
                       fusion ? "a body" : "no body: it is no fusion");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -62,14 +63,11 @@ struct BlockScope {
   Phase phase;
   Reporter& report;
   VerifyMemo& memo;
-  const OpSchema* fusion = Ops().Find("fusion");
 
   // Reads as the ops and as the values count them.
   int64_t reads = 0, uses = 0;
   // By op id: the walk has passed it.
-  std::vector<bool> defined = {};
-  // By type id: met before.
-  std::vector<bool> types = {};
+  absl::InlinedVector<bool, 32> defined = {};
   // By value id: the op that last listed it in a contiguous slot.
   std::vector<OpId> member_of = {};
 
@@ -106,15 +104,6 @@ void ReportUses(BlockScope& scope);
 void CheckGuards(const Entry& entry, Phase phase, Reporter& report);
 void CheckReductions(const Entry& entry, Phase phase, Reporter& report);
 void CheckUpdates(const Entry& entry, Phase phase, Reporter& report);
-
-// Marks `index`; false if it was marked before.
-inline bool FirstTime(int index, std::vector<bool>& seen) {
-  if (index >= static_cast<int>(seen.size()))
-    seen.resize(index + index / 2 + 8);
-  if (seen[index]) return false;
-  seen[index] = true;
-  return true;
-}
 
 // Whether the id is one of the block's live values.
 inline bool IsLive(const Block& block, ValueId id) {

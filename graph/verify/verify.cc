@@ -1,6 +1,6 @@
 #include "graph/verify/verify.h"
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_schema.h"
@@ -36,18 +36,36 @@ absl::Status Reporter::ToStatus() const {
 
 namespace {
 
-// The block's numbers of ops by schema are those of the list.
-void CheckCounts(const Block& block,
-                 const absl::flat_hash_map<const OpSchema*, int>& found,
-                 Reporter& report) {
-  for (const OpSchema* schema : Ops().All()) {
-    const auto it = found.find(schema);
-    const int n = it == found.end() ? 0 : it->second;
-    if (block.CountOf(schema) == n) continue;
-    report.At(0, "expected ", block.CountOf(schema), " ops ", schema->name(),
-              " in the list, found ", n);
+// Whether the block's numbers of ops by schema are those of the list.
+class SchemaCounts {
+ public:
+  explicit SchemaCounts(const Block& block)
+      : block_(block), found_(block.counts().size()) {}
+
+  void Add(const OpSchema* schema) {
+    const auto counts = block_.counts();
+    if (last_ >= counts.size() || counts[last_].schema != schema) {
+      for (last_ = 0; last_ < counts.size(); ++last_) {
+        if (counts[last_].schema == schema) break;
+      }
+    }
+    // The block counts none: its sum is off, too.
+    if (last_ < counts.size()) ++found_[last_];
   }
-}
+  void Check(Reporter& report) const {
+    for (size_t i = 0; i < found_.size(); ++i) {
+      const auto& [schema, count] = block_.counts()[i];
+      if (count == found_[i]) continue;
+      report.At(0, "expected ", count, " ops ", schema->name(),
+                " in the list, found ", found_[i]);
+    }
+  }
+
+ private:
+  const Block& block_;
+  absl::InlinedVector<int32_t, 4> found_;
+  size_t last_ = 0;
+};
 
 }  // namespace
 
@@ -67,16 +85,16 @@ void CheckBlock(const Program& program, const Block& block, const Entry* entry,
   // and the count is right.
   OpId previous;
   int count = 0;
-  absl::flat_hash_map<const OpSchema*, int> counts;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  SchemaCounts counts(block);
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (op.erased || op.previous != previous || op.id != id) {
+    if (op.erased || block.previous(id) != previous || op.id != id) {
       report.AtOp(block, op, "the list of ops is broken here");
       break;
     }
     CheckOp(scope, op);
     scope.defined[id.index()] = true;
-    ++counts[op.schema];
+    counts.Add(op.schema);
     previous = id;
     ++count;
   }
@@ -85,7 +103,7 @@ void CheckBlock(const Program& program, const Block& block, const Entry* entry,
     report.At(0, "expected ", block.num_ops(), " ops in the list, found ",
               count);
   }
-  if (report.count() == before) CheckCounts(block, counts, report);
+  if (report.count() == before) counts.Check(report);
   // Each read is among its value's uses, at a place of its own: that there
   // are no others is a matter of counting.
   if (report.count() == before && scope.reads != scope.uses) ReportUses(scope);

@@ -138,7 +138,7 @@ Chain MakeChain(const BoundOp& fusion) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     place[feeds[i].index()] = static_cast<int>(i);
   }
-  for (OpId id = body.first(); id.valid(); id = body.op(id).next) {
+  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
     const Op& op = body.op(id);
     ChainOp step;
     step.run = FindRun(op.schema->name());
@@ -157,7 +157,7 @@ Chain MakeChain(const BoundOp& fusion) {
 bool Supports(const BoundOp& fusion) {
   const halftone::Block& body = *fusion.op().body;
   size_t values = fusion.inputs().size();
-  for (OpId id = body.first(); id.valid(); id = body.op(id).next, ++values) {
+  for (OpId id = body.first(); id.valid(); id = body.next(id), ++values) {
     if (FindRun(body.op(id).schema->name()) == nullptr) return false;
   }
   return values <= kMaxValues;

@@ -58,7 +58,7 @@ bool Differentiator::IsTrainable(ValueId value) const {
 }
 
 absl::Status Differentiator::MarkNeeded() {
-  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     const Op& op = block_.op(id);
     if (op.role != Role::kForward || !op.schema->has_grad()) continue;
     bool reached = false;
@@ -90,7 +90,9 @@ OpBuilder Differentiator::Emit(absl::string_view op, ValueId value,
   decision.reason = Reason::kGradientOf;
   decision.because_of.push_back(because_of);
   OpBuilder builder(&block_, op);
-  builder.Out("Out", absl::StrCat(block_.name(value), ".grad"))
+  builder
+      .Out("Out",
+           block_.program().names().Append(block_.value(value).name, ".grad"))
       .Role(Role::kBackward)
       .Why(decision)
       .Unique();
@@ -204,7 +206,7 @@ absl::StatusOr<bool> AppendBackward::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
   if (train == nullptr) return false;
   Block& block = train->block();
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     if (block.op(id).role == Role::kBackward) return false;
   }
   const ValueId loss = block.FindValue(program.loss.var);

@@ -35,7 +35,7 @@ absl::StatusOr<bool> SyncBatchNorm::Run(Program& program) {
   }
   bool changed = false;
   Block& block = train->block();
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     Op& op = block.op(id);
     if (op.schema != plain) continue;
     AttrList attrs;

@@ -110,7 +110,7 @@ bool LayoutChooser::CanBeChannelsLast(const Op& op) const {
 
 void LayoutChooser::FindRegions() {
   std::vector<bool> met(block_.value_limit());
-  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     const Op& op = block_.op(id);
     if (!CanBeChannelsLast(op)) continue;
     able_[id.index()] = true;

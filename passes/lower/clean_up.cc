@@ -17,7 +17,7 @@ bool EraseDeadOps(Block& block, const HeldValues& held) {
   bool changed = false;
   for (OpId id = block.last(); id.valid();) {
     const Op& op = block.op(id);
-    const OpId previous = op.previous;
+    const OpId previous = block.previous(id);
     if (IsDead(block, op, held)) {
       block.EraseOp(id);
       changed = true;

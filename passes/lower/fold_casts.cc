@@ -236,7 +236,7 @@ bool Folder::FoldNeighbours(const Op& op) {
 }
 
 void Folder::MarkBesideCasts() {
-  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     const Op& op = block_.op(id);
     if (op.schema != cast_) continue;
     beside_cast_[id.index()] = true;
@@ -251,7 +251,7 @@ void Folder::MarkBesideCasts() {
 bool Folder::Run() {
   MarkBesideCasts();
   bool changed = false;
-  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     if (beside_cast_[id.index()] && Visit(id)) changed = true;
   }
   return changed;

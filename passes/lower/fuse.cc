@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
@@ -17,8 +18,24 @@ namespace halftone {
 namespace passes {
 namespace {
 
-// Copies ops in program order into a closed block; values that they read from
-// outside become its feeds.
+// Which value of a body stands for one outside: a dozen at most.
+class Inside {
+ public:
+  void Set(ValueId outer, ValueId inner) { pairs_.emplace_back(outer, inner); }
+  // Invalid if there is none.
+  ValueId Find(ValueId outer) const {
+    for (const auto& [from, to] : pairs_) {
+      if (from == outer) return to;
+    }
+    return ValueId();
+  }
+
+ private:
+  absl::InlinedVector<std::pair<ValueId, ValueId>, 16> pairs_;
+};
+
+// Takes ops in program order into a closed block; values that they read from
+// outside become its feeds. The ops are only good for erasing afterwards.
 class BodyMaker {
  public:
   BodyMaker(Block& outer, absl::Span<const OpId> group)
@@ -28,74 +45,73 @@ class BodyMaker {
 
   std::unique_ptr<Block> Make() {
     AddFeeds();
-    for (OpId id : group_) Copy(outer_.op(id));
+    for (OpId id : group_) Take(outer_.op(id));
     const ValueId result = outer_.op(group_.back()).outputs.all()[0];
-    block_->body_results().push_back(inner_.at(result));
+    block_->body_results().push_back(inside_.Find(result));
     return std::move(block_);
   }
   // Values of the outer block, in the order of the feeds.
-  const std::vector<ValueId>& arguments() const { return arguments_; }
+  absl::Span<const ValueId> arguments() const { return arguments_; }
 
  private:
+  bool IsMadeInside(ValueId value) const {
+    return absl::c_linear_search(group_, outer_.value(value).op());
+  }
   void AddFeeds();
-  void Copy(const Op& op);
+  void Take(Op& op);
 
   Block& outer_;
   absl::Span<const OpId> group_;
   std::unique_ptr<Block> block_;
-  std::vector<ValueId> arguments_;
-  absl::flat_hash_map<ValueId, ValueId> inner_;
+  absl::InlinedVector<ValueId, 8> arguments_;
+  Inside inside_;
 };
 
 void BodyMaker::AddFeeds() {
-  absl::flat_hash_set<ValueId> made_inside;
-  for (OpId id : group_) {
-    const auto outputs = outer_.op(id).outputs.all();
-    made_inside.insert(outputs.begin(), outputs.end());
-  }
   for (OpId id : group_) {
     for (ValueId in : outer_.op(id).inputs.all()) {
-      if (made_inside.contains(in) || inner_.contains(in)) continue;
-      inner_[in] = block_->AddFeed(outer_.name(in), outer_.type(in));
+      if (IsMadeInside(in) || inside_.Find(in).valid()) continue;
+      inside_.Set(in,
+                  block_->AddFeed(outer_.value(in).name, outer_.type_id(in)));
       arguments_.push_back(in);
     }
   }
 }
 
-void BodyMaker::Copy(const Op& op) {
-  const OpId id = block_->CopyOp(
-      op, outer_, [this](ValueId value) { return inner_.at(value); });
-  const Op& copy = block_->op(id);
+void BodyMaker::Take(Op& op) {
+  const OpId id = block_->TakeOp(
+      op, outer_, [this](ValueId value) { return inside_.Find(value); });
+  const Op& taken = block_->op(id);
   for (size_t i = 0; i < op.outputs.all().size(); ++i) {
-    inner_[op.outputs.all()[i]] = copy.outputs.all()[i];
+    inside_.Set(op.outputs.all()[i], taken.outputs.all()[i]);
   }
 }
 
 // `group` in program order; its last op makes the only visible value.
 absl::StatusOr<OpId> Replace(Block& block, const std::string& pattern,
                              absl::Span<const OpId> group, HeldValues& held) {
-  BodyMaker maker(block, group);
-  std::unique_ptr<Block> body = maker.Make();
   const Op& last = block.op(group.back());
   const ValueId result = last.outputs.all()[0];
+  const NameId name = block.value(result).name;
   OpBuilder builder(&block, "fusion");
-  builder.Name(absl::StrCat(block.name(last), ".fused"))
+  builder.Name(block.program().names().Append(last.name, ".fused"))
       .At(Block::Before(last.id))
       .Role(last.role)
       .Why(last.decision)
       .Line(last.line)
-      .In("X", maker.arguments())
       .Attr("pattern", pattern)
-      .Out("Out", block.name(result), block.type(result))
+      .Out("Out", name, block.type_id(result))
       .Unique();
+  std::vector<NameId> names;
+  for (OpId id : group) AppendNames(block.op(id), &names);
+  BodyMaker maker(block, group);
+  std::unique_ptr<Block> body = maker.Make();
+  builder.In("X", maker.arguments());
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
   Op& fusion = block.op(made);
   fusion.body = std::move(body);
-  std::vector<NameId> names;
-  for (OpId id : group) AppendNames(block.op(id), &names);
   AddOrigins(fusion, names);
 
-  const std::string name(block.name(result));
   ReplaceValue(block, result, fusion.outputs.all()[0], held);
   for (auto id = group.rbegin(); id != group.rend(); ++id) block.EraseOp(*id);
   block.RenameValue(fusion.outputs.all()[0], name);
@@ -108,8 +124,8 @@ absl::StatusOr<bool> FuseAll(Block& block, const Pattern& pattern,
                              HeldValues& held) {
   const std::vector<int32_t> numbering = block.Numbering();
   bool changed = false;
-  for (OpId id = block.last(); id.valid(); id = block.op(id).previous) {
-    std::vector<OpId> group = pattern.match(block, id, held);
+  for (OpId id = block.last(); id.valid(); id = block.previous(id)) {
+    OpGroup group = pattern.match(block, id, held);
     if (group.empty()) continue;
     std::sort(group.begin(), group.end(), [&](OpId a, OpId b) {
       return numbering[a.index()] < numbering[b.index()];

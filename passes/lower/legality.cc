@@ -77,7 +77,7 @@ void Checker::CheckKernel(const Entry& entry, const Block& block,
 }
 
 void Checker::CheckOps(const Entry& entry, const Block& block) {
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.body == nullptr) {
       CheckKernel(entry, block, op);
@@ -115,7 +115,7 @@ int Checker::Reductions(const Block& block, ValueId value) const {
 void Checker::CheckGradients(const Entry& train) {
   const Block& block = train.block();
   absl::flat_hash_map<CellId, OpId> updated;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     // All updates are.
     if (!op.schema->guarded()) continue;

@@ -69,13 +69,13 @@ class Sharer {
   Sharer(Block& block, HeldValues& held)
       : block_(block),
         held_(held),
-        first_(block.num_ops(), Hash{&block}, Equal{&block}),
+        first_(0, Hash{&block}, Equal{&block}),
         visited_(block.op_limit()) {}
 
   bool Run() {
     bool changed = false;
     for (OpId id = block_.first(); id.valid();) {
-      const OpId next = block_.op(id).next;
+      const OpId next = block_.next(id);
       if (MayHaveEqual(block_, block_.op(id))) {
         const auto [it, fresh] = first_.insert(id);
         if (!fresh) Merge(id, *it);

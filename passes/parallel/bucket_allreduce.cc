@@ -75,7 +75,7 @@ void MoveReadersBehind(Block& block, absl::Span<const OpId> reductions) {
   for (OpId id : reductions) late[id.index()] = true;
   std::vector<OpId> readers;
   bool ordered = true;  // nothing else stands behind a reader
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     bool reads = false;
     for (ValueId in : block.op(id).inputs.all()) {
       const OpId producer = block.value(in).op();

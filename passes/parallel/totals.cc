@@ -208,7 +208,7 @@ absl::Status Totals::Reduce() {
 absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry) {
   Block& block = entry.block();
   Block::Position position = Block::End();
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (IsReduction(op, "totals")) return false;
     if (op.role == Role::kBackward && !position.before.valid()) {

@@ -294,7 +294,7 @@ absl::Status Assigner::DecideFree(const Op& op) {
 
 bool Assigner::Store() {
   bool changed = false;
-  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     Op& op = block_.op(id);
     if (op.role != Role::kForward) continue;
     Decision& next = decision(op);
@@ -311,7 +311,7 @@ bool Assigner::Store() {
 
 absl::StatusOr<bool> Assigner::Run() {
   InitStates();
-  for (OpId id = block_.first(); id.valid(); id = block_.op(id).next) {
+  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     if (block_.op(id).role != Role::kForward) continue;
     HT_RETURN_IF_ERROR(DecideForward(block_.op(id)));
   }

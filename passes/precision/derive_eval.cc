@@ -177,7 +177,7 @@ absl::StatusOr<bool> DeriveEval::Run(Program& program) {
   Cloner cloner(train->block(), eval.block());
   cloner.CloneFeeds();
   for (OpId id = train->block().first(); id.valid();
-       id = train->block().op(id).next) {
+       id = train->block().next(id)) {
     const Op& op = train->block().op(id);
     if (op.role != Role::kForward) continue;
     HT_RETURN_IF_ERROR(cloner.CloneOp(op));

@@ -150,7 +150,7 @@ absl::StatusOr<bool> InsertCasts::Run(Program& program) {
   Block& block = train->block();
   Inserter inserter(block);
   if (low_cells_) inserter.LowerCells(low_, keep_f32_slot_cells_);
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     HT_RETURN_IF_ERROR(inserter.Apply(id));
   }
   return inserter.changed();

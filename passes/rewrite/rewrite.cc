@@ -105,7 +105,7 @@ std::vector<OpId> GuardedOps(const Block& block) {
   std::vector<OpId> ops;
   ops.reserve(left);
   for (OpId id = block.last(); id.valid() && left > 0;
-       id = block.op(id).previous) {
+       id = block.previous(id)) {
     if (!block.op(id).schema->guarded()) continue;
     ops.push_back(id);
     --left;
@@ -115,8 +115,8 @@ std::vector<OpId> GuardedOps(const Block& block) {
 }
 
 bool IsReduction(const Op& op, absl::string_view of) {
-  return op.schema == Ops().Find("all_reduce") &&
-         AttrAs<std::string>(op, "of") == of;
+  static const OpSchema* const kAllReduce = Ops().Find("all_reduce");
+  return op.schema == kAllReduce && AttrAs<std::string>(op, "of") == of;
 }
 
 }  // namespace passes

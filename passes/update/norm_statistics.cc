@@ -46,7 +46,7 @@ std::vector<NormStatistics> FindNormStatistics(const Block& block) {
   const OpSchema* synchronised = Ops().Find("sync_batch_norm");
   std::vector<NormStatistics> found;
   if (block.CountOf(local) + block.CountOf(synchronised) == 0) return found;
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.schema != local && op.schema != synchronised) continue;
     const Op* source = op.schema == local ? FinalizeOf(block, op) : &op;

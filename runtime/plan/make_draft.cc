@@ -101,7 +101,7 @@ class Drafter {
 
   absl::Status DraftOps(Scope& scope) {
     const Block& block = *scope.block;
-    for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+    for (OpId id = block.first(); id.valid(); id = block.next(id)) {
       const Op& op = block.op(id);
       const std::string& type = op.schema->name();
       if (type == "all_reduce" || type == "broadcast") {

@@ -61,7 +61,7 @@ float Norm(const std::vector<float>& values) {
 // The gradient that the update of a parameter reads, and whether the update
 // unscales it; "" if nothing updates it.
 std::string UpdatedFrom(const Block& block, CellId parameter, bool* unscale) {
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     const int param = op.schema->FindInput("Param");
     const int grad = op.schema->FindInput("Grad");

@@ -68,7 +68,7 @@ void CountReductions(const CompiledModel& model, ModelFacts* facts) {
   const Entry* train = model.program->FindEntry(kTrainEntry);
   if (train == nullptr) return;
   const Block& block = train->block();
-  for (OpId id = block.first(); id.valid(); id = block.op(id).next) {
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.schema->name() != "all_reduce") continue;
     const std::string of = AttrAs<std::string>(op, "of");

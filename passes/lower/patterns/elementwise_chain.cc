@@ -11,25 +11,27 @@ namespace {
 // A kernel keeps one running value per op in registers.
 constexpr size_t kMaxOps = 16;
 
-bool Fits(const Block& block, const Op& op, const TensorType& type) {
+bool Fits(const Block& block, const Op& op, TypeId type) {
   if (!op.schema->element_wise() || op.schema->no_merge() ||
       op.outputs.all().size() != 1 || op.inputs.all().empty()) {
     return false;
   }
-  const auto has_type = [&](ValueId v) { return block.type(v) == type; };
+  const auto has_type = [&](ValueId v) { return block.type_id(v) == type; };
   return has_type(op.outputs.all()[0]) &&
          std::all_of(op.inputs.all().begin(), op.inputs.all().end(), has_type);
 }
 
 }  // namespace
 
-std::vector<OpId> MatchElementwiseChain(const Block& block, OpId last,
-                                        const HeldValues& held) {
+OpGroup MatchElementwiseChain(const Block& block, OpId last,
+                              const HeldValues& held) {
   const Op& root = block.op(last);
   if (root.outputs.all().size() != 1) return {};
-  const TensorType& type = block.type(root.outputs.all()[0]);
-  if (!IsFloat(type.dtype) || !Fits(block, root, type)) return {};
-  std::vector<OpId> group = {last};
+  const TypeId type = block.type_id(root.outputs.all()[0]);
+  if (!Fits(block, root, type) || !IsFloat(block.program().type(type).dtype)) {
+    return {};
+  }
+  OpGroup group = {last};
   for (size_t i = 0; i < group.size(); ++i) {
     for (ValueId input : block.op(group[i]).inputs.all()) {
       const OpId producer = OnlyFor(block, group[i], input, held);

@@ -2,20 +2,15 @@
 #ifndef HALFTONE_PASSES_LOWER_PATTERNS_LINEAR_RELU_H_
 #define HALFTONE_PASSES_LOWER_PATTERNS_LINEAR_RELU_H_
 
-#include <vector>
-
-#include "absl/strings/string_view.h"
-#include "graph/ir/program.h"
-#include "passes/rewrite/rewrite.h"
+#include "passes/lower/patterns/pattern.h"
 
 namespace halftone {
 namespace passes {
 
-// {linear, last} if `last` is a relu and the only reader of a `linear_type`
-// op that has a Bias; else empty.
-std::vector<OpId> MatchLinearRelu(const Block& block, OpId last,
-                                  absl::string_view linear_type,
-                                  const HeldValues& held);
+// {linear, last} if `last` is a relu and the only reader of a `type` op that
+// has a Bias; else empty.
+OpGroup MatchLinearRelu(const Block& block, OpId last, const OpSchema* type,
+                        const HeldValues& held);
 
 }  // namespace passes
 }  // namespace halftone

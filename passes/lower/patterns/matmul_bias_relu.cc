@@ -1,13 +1,14 @@
 // relu(matmul(X, Y, Bias)).
+#include "graph/schema/op_registry.h"
 #include "passes/lower/patterns/linear_relu.h"
-#include "passes/lower/patterns/pattern.h"
 
 namespace halftone {
 namespace passes {
 
-std::vector<OpId> MatchMatmulBiasRelu(const Block& block, OpId last,
-                                      const HeldValues& held) {
-  return MatchLinearRelu(block, last, "matmul", held);
+OpGroup MatchMatmulBiasRelu(const Block& block, OpId last,
+                            const HeldValues& held) {
+  static const OpSchema* const kMatmul = Ops().Find("matmul");
+  return MatchLinearRelu(block, last, kMatmul, held);
 }
 
 }  // namespace passes

@@ -4,8 +4,8 @@
 #define HALFTONE_PASSES_LOWER_PATTERNS_PATTERN_H_
 
 #include <string>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "graph/ir/program.h"
 #include "passes/rewrite/rewrite.h"
@@ -13,13 +13,14 @@
 namespace halftone {
 namespace passes {
 
+using OpGroup = absl::InlinedVector<OpId, 16>;
+
 struct Pattern {
   std::string name;
   // The group of ops, two or more, whose only visible output is the first
   // output of `last`, which is among them; empty: no match. Every other op's
   // output is read within the group alone and not held.
-  std::vector<OpId> (*match)(const Block& block, OpId last,
-                             const HeldValues& held);
+  OpGroup (*match)(const Block& block, OpId last, const HeldValues& held);
 };
 
 // All patterns, in the order in which fuse tries them on a whole block.
@@ -31,12 +32,12 @@ OpId OnlyFor(const Block& block, OpId reader, ValueId value,
              const HeldValues& held);
 
 // The matchers.
-std::vector<OpId> MatchConvBiasRelu(const Block& block, OpId last,
-                                    const HeldValues& held);
-std::vector<OpId> MatchMatmulBiasRelu(const Block& block, OpId last,
-                                      const HeldValues& held);
-std::vector<OpId> MatchElementwiseChain(const Block& block, OpId last,
-                                        const HeldValues& held);
+OpGroup MatchConvBiasRelu(const Block& block, OpId last,
+                          const HeldValues& held);
+OpGroup MatchMatmulBiasRelu(const Block& block, OpId last,
+                            const HeldValues& held);
+OpGroup MatchElementwiseChain(const Block& block, OpId last,
+                              const HeldValues& held);
 
 }  // namespace passes
 }  // namespace halftone

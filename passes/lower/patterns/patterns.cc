@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "passes/lower/patterns/pattern.h"
 
 namespace halftone {
