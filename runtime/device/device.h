@@ -52,6 +52,16 @@ class Stream {
   virtual int threads() const { return 1; }
 };
 
+// Measures what a stream does between two points.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+  virtual absl::Status Start(Stream& stream) = 0;
+  virtual absl::Status Stop(Stream& stream) = 0;
+  // Waits for the stop.
+  virtual absl::StatusOr<double> Microseconds() = 0;
+};
+
 // A sequence of enqueued work that can be replayed (a CUDA graph).
 class Graph {
  public:
@@ -67,6 +77,12 @@ class Device {
   virtual std::string Description() const = 0;
   // The target whose kernels run here: "cpu", "sm_90".
   virtual std::string target() const = 0;
+  // Whether work is done later than the call that enqueues it. If not, the
+  // device's memory is the host's too.
+  virtual bool asynchronous() const { return false; }
+  // Makes this the calling thread's device. A thread that drives several says
+  // so before it enqueues, makes or frees anything on one of them.
+  virtual absl::Status Use() { return absl::OkStatus(); }
 
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
   // Host memory that the device copies from and to without staging.
@@ -75,6 +91,8 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream(
       absl::string_view name) = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;
+  // By default by the host's clock, waiting for the stream at both points.
+  virtual absl::StatusOr<std::unique_ptr<Timer>> CreateTimer();
   // Captures what `enqueue` puts on `stream` (and on streams that join it by
   // events). Null where the device has no graphs (cpu): run eagerly instead.
   virtual absl::StatusOr<std::unique_ptr<Graph>> Capture(

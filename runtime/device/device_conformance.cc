@@ -120,6 +120,20 @@ TEST_P(DeviceConformance, WaitForAnEventNeverRecordedIsNoWait) {
   EXPECT_TRUE(stream_->Synchronize().ok());
 }
 
+TEST_P(DeviceConformance, TimersMeasureWhatAStreamDoes) {
+  auto timer = device_->CreateTimer();
+  ASSERT_TRUE(timer.ok()) << timer.status();
+  std::unique_ptr<Memory> memory = Allocate(64 << 20);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE((*timer)->Start(*stream_).ok());
+    ASSERT_TRUE(stream_->Fill(memory->data(), 1, memory->bytes()).ok());
+    ASSERT_TRUE((*timer)->Stop(*stream_).ok());
+    auto passed = (*timer)->Microseconds();
+    ASSERT_TRUE(passed.ok()) << passed.status();
+    EXPECT_GT(*passed, 1);  // 64 TB/s
+  }
+}
+
 TEST_P(DeviceConformance, CaptureRecordsAndLaunchRepeats) {
   std::unique_ptr<Memory> a = Allocate(64);
   std::unique_ptr<Memory> b = Allocate(64);

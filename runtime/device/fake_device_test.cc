@@ -12,15 +12,18 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-DeviceCase Case(const std::string& name, bool has_graphs) {
+DeviceCase Case(const std::string& name, bool has_graphs,
+                bool deferred = false) {
   FakeDeviceOptions options;
   options.has_graphs = has_graphs;
+  options.deferred = deferred;
   return {name, [=] { return MakeFakeDevice(options); }, has_graphs};
 }
 
 INSTANTIATE_TEST_SUITE_P(Fake, DeviceConformance,
                          ::testing::Values(Case("with_graphs", true),
-                                           Case("without_graphs", false)),
+                                           Case("without_graphs", false),
+                                           Case("deferred", true, true)),
                          [](const auto& info) { return info.param.name; });
 
 class FakeDeviceTest : public ::testing::Test {
@@ -101,6 +104,86 @@ TEST_F(FakeDeviceTest, CapturesDoNotNest) {
     return device_->Capture(*side_, [] { return absl::OkStatus(); }).status();
   });
   EXPECT_THAT(graph.status().message(), HasSubstr("within a capture"));
+}
+
+TEST_F(FakeDeviceTest, NoDependencyEntersACapture) {
+  ASSERT_TRUE(side_->Record(*e0_).ok());
+  auto graph =
+      device_->Capture(*compute_, [&] { return compute_->Wait(*e0_); });
+  EXPECT_THAT(graph.status().message(), HasSubstr("before the capture"));
+  graph = device_->Capture(*compute_, [&] { return compute_->Wait(*e1_); });
+  EXPECT_TRUE(graph.ok()) << graph.status();  // never recorded: no wait
+}
+
+TEST_F(FakeDeviceTest, WhatIsEnqueuedElsewhereIsAnError) {
+  FakeDeviceOptions options;
+  options.ordinal = 1;
+  std::unique_ptr<FakeDevice> other = MakeFakeDevice(options);
+  ASSERT_TRUE(compute_->Fill(a_, 1, 8).ok());
+  ASSERT_TRUE(other->Use().ok());
+  EXPECT_EQ(FakeDevice::CurrentOrdinal(), 1);
+  EXPECT_THAT(compute_->Fill(a_, 2, 8).message(), HasSubstr("of device 0"));
+  EXPECT_EQ(a_[0], 1);
+  std::unique_ptr<Event> event = *device_->CreateEvent();  // as CUDA's do
+  EXPECT_TRUE(compute_->Record(*event).ok());
+}
+
+class DeferredTest : public ::testing::Test {
+ protected:
+  static std::unique_ptr<FakeDevice> Make() {
+    FakeDeviceOptions options;
+    options.deferred = true;
+    return MakeFakeDevice(options);
+  }
+  uint8_t At(const std::unique_ptr<Memory>& memory) {
+    return *static_cast<uint8_t*>(memory->data());
+  }
+
+  std::unique_ptr<FakeDevice> device_ = Make();
+  std::unique_ptr<Stream> compute_ = *device_->CreateStream("compute");
+  std::unique_ptr<Stream> side_ = *device_->CreateStream("side");
+  std::unique_ptr<Event> e0_ = *device_->CreateEvent();
+  std::unique_ptr<Memory> a_ = *device_->Allocate(8);
+  std::unique_ptr<Memory> b_ = *device_->Allocate(8);
+};
+
+TEST_F(DeferredTest, OnlyWhatEventsDemandIsDone) {
+  ASSERT_TRUE(side_->Fill(a_->data(), 1, 8).ok());
+  ASSERT_TRUE(side_->Record(*e0_).ok());
+  ASSERT_TRUE(side_->Fill(a_->data(), 2, 8).ok());
+  ASSERT_TRUE(compute_->Copy(b_->data(), a_->data(), 8).ok());
+  ASSERT_TRUE(compute_->Synchronize().ok());
+  EXPECT_EQ(At(b_), 0);  // it did not wait for the other stream
+  ASSERT_TRUE(compute_->Wait(*e0_).ok());
+  ASSERT_TRUE(compute_->Copy(b_->data(), a_->data(), 8).ok());
+  EXPECT_EQ(At(a_), 0);
+  ASSERT_TRUE(compute_->Synchronize().ok());
+  EXPECT_EQ(At(b_), 1);
+  EXPECT_EQ(At(a_), 1);  // the second fill is not needed yet
+  ASSERT_TRUE(e0_->Synchronize().ok());
+  EXPECT_EQ(At(a_), 1);
+  b_.reset();  // freeing waits for everything
+  EXPECT_EQ(At(a_), 2);
+}
+
+TEST_F(DeferredTest, AQueryIsTrueOnceTheWorkIsDone) {
+  ASSERT_TRUE(side_->Fill(a_->data(), 1, 8).ok());
+  ASSERT_TRUE(side_->Record(*e0_).ok());
+  EXPECT_FALSE(*e0_->Query());
+  EXPECT_TRUE(*e0_->Query());
+  EXPECT_EQ(At(a_), 1);
+}
+
+TEST_F(DeferredTest, PageableMemoryIsReadAndWrittenAtOnce) {
+  char host = 3;
+  ASSERT_TRUE(compute_->Copy(a_->data(), &host, 1).ok());
+  host = 4;
+  EXPECT_EQ(At(a_), 0);
+  ASSERT_TRUE(compute_->Copy(&host, a_->data(), 1).ok());
+  EXPECT_EQ(host, 3);
+  const auto pinned = *device_->AllocatePinned(1);
+  ASSERT_TRUE(compute_->Copy(pinned->data(), a_->data(), 1).ok());
+  EXPECT_EQ(At(pinned), 0);
 }
 
 TEST(FakeDevice, CountsItsMemory) {

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(int ordinal) {
   return {std::move(device)};
 }
 
-absl::Status CudaDevice::Use() const {
+absl::Status CudaDevice::Use() {
   return HT_CUDA(cudaSetDevice(ordinal_), absl::StrCat("cuda:", ordinal_));
 }
 
@@ -124,6 +124,11 @@ absl::StatusOr<std::unique_ptr<Stream>> CudaDevice::CreateStream(
 absl::StatusOr<std::unique_ptr<Event>> CudaDevice::CreateEvent() {
   HT_RETURN_IF_ERROR(Use());
   return MakeCudaEvent(&waits_);
+}
+
+absl::StatusOr<std::unique_ptr<Timer>> CudaDevice::CreateTimer() {
+  HT_RETURN_IF_ERROR(Use());
+  return MakeCudaTimer(&waits_);
 }
 
 absl::StatusOr<std::unique_ptr<Graph>> CudaDevice::Capture(

@@ -13,8 +13,8 @@
 namespace halftone {
 namespace runtime {
 
-// May be used by several threads; a call makes the device the calling
-// thread's, so a thread that enqueues kernels has made its streams here.
+// May be used by several threads. What makes something here makes the device
+// the calling thread's; who enqueues on its streams has called Use.
 class CudaDevice : public Device {
  public:
   // `ordinal` counts the devices that CUDA_VISIBLE_DEVICES shows. Errors are
@@ -26,6 +26,8 @@ class CudaDevice : public Device {
   // "NVIDIA H100 80GB HBM3, 79.2 GiB, sm_90, driver for CUDA 13.0".
   std::string Description() const override { return description_; }
   std::string target() const override { return target_; }
+  bool asynchronous() const override { return true; }
+  absl::Status Use() override;
 
   // Zeroed. An error (kOutOfMemory) says how much was asked for and is free.
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override;
@@ -34,13 +36,13 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream(
       absl::string_view name) override;
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
+  // By the device's own clock: nothing is waited for but the stop.
+  absl::StatusOr<std::unique_ptr<Timer>> CreateTimer() override;
   // Collectives in a graph need their communicator: it ends after the graph.
   absl::StatusOr<std::unique_ptr<Graph>> Capture(
       Stream& stream, const std::function<absl::Status()>& enqueue) override;
   absl::StatusOr<int64_t> FreeBytes() override;
 
-  // Makes this the calling thread's device.
-  absl::Status Use() const;
   // Looks after waits that take long from now on; null: nobody does.
   void SetWaitGuard(WaitGuard guard) { waits_.SetGuard(std::move(guard)); }
 

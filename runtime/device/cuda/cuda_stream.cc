@@ -87,6 +87,26 @@ class CudaStream : public Stream {
   CudaWaits* waits_;
 };
 
+class CudaTimer : public Timer {
+ public:
+  CudaTimer(std::unique_ptr<CudaEvent> start, std::unique_ptr<CudaEvent> stop)
+      : start_(std::move(start)), stop_(std::move(stop)) {}
+
+  absl::Status Start(Stream& stream) override { return stream.Record(*start_); }
+  absl::Status Stop(Stream& stream) override { return stream.Record(*stop_); }
+  absl::StatusOr<double> Microseconds() override {
+    HT_RETURN_IF_ERROR(stop_->Synchronize());
+    float milliseconds = 0;
+    HT_RETURN_IF_ERROR(HT_CUDA(
+        cudaEventElapsedTime(&milliseconds, start_->native(), stop_->native()),
+        "a timer"));
+    return milliseconds * 1e3;
+  }
+
+ private:
+  std::unique_ptr<CudaEvent> start_, stop_;
+};
+
 class CudaGraph : public Graph {
  public:
   explicit CudaGraph(cudaGraphExec_t exec) : exec_(exec) {}
@@ -99,6 +119,13 @@ class CudaGraph : public Graph {
  private:
   cudaGraphExec_t exec_;
 };
+
+absl::StatusOr<std::unique_ptr<CudaEvent>> NewEvent(unsigned flags,
+                                                    CudaWaits* waits) {
+  cudaEvent_t event = nullptr;
+  HT_RETURN_IF_ERROR(HT_CUDA(cudaEventCreateWithFlags(&event, flags), ""));
+  return absl::make_unique<CudaEvent>(event, waits);
+}
 
 constexpr char kCapture[] = "the capture of a step";
 
@@ -117,7 +144,8 @@ absl::StatusOr<cudaGraph_t> EndCapture(cudaStream_t stream,
 }  // namespace
 
 void CudaWaits::SetGuard(WaitGuard guard) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  unguarded_.wait(lock, [this] { return guarded_ == 0; });
   guard_ = std::move(guard);
 }
 
@@ -137,8 +165,14 @@ absl::Status CudaWaits::Await(
     {
       std::lock_guard<std::mutex> lock(mutex_);
       guard = guard_;
+      if (guard != nullptr) ++guarded_;
     }
-    if (guard != nullptr) return guard(done);
+    if (guard != nullptr) {
+      const absl::Status status = guard(done);
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (--guarded_ == 0) unguarded_.notify_all();
+      return status;
+    }
     absl::SleepFor(absl::Milliseconds(1));
   }
 }
@@ -164,10 +198,14 @@ absl::StatusOr<std::unique_ptr<Stream>> MakeCudaStream(absl::string_view name,
 }
 
 absl::StatusOr<std::unique_ptr<Event>> MakeCudaEvent(CudaWaits* waits) {
-  cudaEvent_t event = nullptr;
-  HT_RETURN_IF_ERROR(
-      HT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), ""));
-  return {absl::make_unique<CudaEvent>(event, waits)};
+  HT_ASSIGN_OR_RETURN(auto event, NewEvent(cudaEventDisableTiming, waits));
+  return {std::move(event)};
+}
+
+absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(CudaWaits* waits) {
+  HT_ASSIGN_OR_RETURN(auto start, NewEvent(cudaEventDefault, waits));
+  HT_ASSIGN_OR_RETURN(auto stop, NewEvent(cudaEventDefault, waits));
+  return {absl::make_unique<CudaTimer>(std::move(start), std::move(stop))};
 }
 
 absl::StatusOr<std::unique_ptr<Graph>> CaptureCudaGraph(

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,13 +26,17 @@ using WaitGuard = std::function<absl::Status(
 // collective whose peer is gone never ends by itself.
 class CudaWaits {
  public:
+  // Returns when the guard before it looks after no wait any more, so that
+  // what that one refers to may end.
   void SetGuard(WaitGuard guard);
   // `done` never blocks.
   absl::Status Await(const std::function<absl::StatusOr<bool>()>& done);
 
  private:
   std::mutex mutex_;
+  std::condition_variable unguarded_;
   WaitGuard guard_;
+  int guarded_ = 0;  // waits that a guard looks after
 };
 
 // Between the priorities of a device (numerically, `greatest` <= `least`): a
@@ -42,6 +47,7 @@ int StreamPriority(absl::string_view name, int least, int greatest);
 absl::StatusOr<std::unique_ptr<Stream>> MakeCudaStream(absl::string_view name,
                                                        CudaWaits* waits);
 absl::StatusOr<std::unique_ptr<Event>> MakeCudaEvent(CudaWaits* waits);
+absl::StatusOr<std::unique_ptr<Timer>> MakeCudaTimer(CudaWaits* waits);
 absl::StatusOr<std::unique_ptr<Graph>> CaptureCudaGraph(
     Stream& stream, const std::function<absl::Status()>& enqueue);
 

@@ -1,5 +1,9 @@
 #include "runtime/device/cuda/cuda_stream.h"
 
+#include <atomic>
+#include <thread>
+
+#include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 
@@ -38,6 +42,31 @@ TEST(CudaWaits, LongOnesAreGuarded) {
       waits.Await([]() -> absl::StatusOr<bool> { return false; });
   EXPECT_TRUE(guarded);
   EXPECT_EQ(status.message(), "rank 1 is gone");
+}
+
+// A communicator that ends takes its guard back, and may go then.
+TEST(CudaWaits, AGuardIsReplacedWhenItGuardsNothing) {
+  CudaWaits waits;
+  std::atomic<bool> guarding{false}, ended{false}, may_end{false};
+  waits.SetGuard([&](const std::function<absl::StatusOr<bool>()>&) {
+    guarding = true;
+    while (!may_end) absl::SleepFor(absl::Milliseconds(1));
+    ended = true;
+    return absl::OkStatus();
+  });
+  std::thread waiter([&] {
+    EXPECT_TRUE(
+        waits.Await([]() -> absl::StatusOr<bool> { return false; }).ok());
+  });
+  while (!guarding) absl::SleepFor(absl::Milliseconds(1));
+  std::thread owner([&] {
+    waits.SetGuard(nullptr);
+    EXPECT_TRUE(ended);
+  });
+  absl::SleepFor(absl::Milliseconds(50));  // for the owner to be in SetGuard
+  may_end = true;
+  owner.join();
+  waiter.join();
 }
 
 TEST(StreamPriority, CollectivesFirst) {
