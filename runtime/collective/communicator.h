@@ -31,6 +31,9 @@ class Communicator {
   virtual absl::string_view kind() const = 0;  // "in_process", "gloo", "nccl"
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  // Whether AllReduce and Broadcast are enqueued on the stream and may be
+  // captured; else they are done on return.
+  virtual bool enqueues() const { return false; }
 
   // In-place reduction of `count` elements (f32 f16 bf16 f64 i32 i64 u8; max
   // and min where ordered). f16 and bf16 sums: each pairwise addition in f32,
@@ -60,6 +63,12 @@ class Communicator {
       const std::function<absl::StatusOr<bool>()>& done) = 0;
   // Makes all ranks' pending and later calls fail, as far as it can reach.
   virtual void Abort(const absl::Status& reason) = 0;
+  // An abort where collectives are enqueued waits for all graphs that hold
+  // some, so it has them dropped first: by `drop`, which never blocks. It says
+  // false while a capture is under way, whose graph cannot be dropped yet: the
+  // communicator fails, and who captures calls Abort when that has ended.
+  // Called on the threads that make the rank's calls; null: nobody captures.
+  virtual void OnAbort(std::function<bool()> drop) { (void)drop; }
 };
 
 // The communicators of `world_size` ranks that are threads of this process;

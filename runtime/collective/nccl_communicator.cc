@@ -147,6 +147,7 @@ absl::StatusOr<bool> NcclCommunicator::IsReady() {
 absl::Status NcclCommunicator::Enqueue(
     absl::string_view name, const std::string& what,
     const std::function<ncclResult_t()>& call) {
+  HT_RETURN_IF_ERROR(device_.use());
   absl::Status status;
   ncclResult_t code = ncclSuccess;
   {
@@ -266,21 +267,37 @@ void NcclCommunicator::Abort(const absl::Status& reason) {
 
 void NcclCommunicator::FailWith(const absl::Status& status,
                                 const absl::Status& reason) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (failed_.ok()) failed_ = status;
+  }
+  // The peers first: what is below may take a while.
+  host_->Abort(reason);
+  AbortDevice();
+}
+
+void NcclCommunicator::OnAbort(std::function<bool()> drop) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  drop_graphs_ = std::move(drop);
+}
+
+void NcclCommunicator::AbortDevice() {
+  std::function<bool()> drop;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (comm_ == nullptr) return;
+    drop = drop_graphs_;
+  }
+  (void)device_.use();
+  if (drop != nullptr && !drop()) return;
   ncclComm_t comm = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (failed_.ok()) {
-      failed_ = status;
-      comm = std::exchange(comm_, nullptr);
-    }
+    comm = std::exchange(comm_, nullptr);
   }
-  // The peers first: NCCL's abort waits for graphs that hold its collectives.
-  host_->Abort(reason);
-  if (comm == nullptr) return;
   // Kernels of NCCL that wait for a peer end with the communicator; without
   // that the device would never be done and its memory never free.
-  (void)device_.use();
-  (void)api_.ncclCommAbort(comm);
+  if (comm != nullptr) (void)api_.ncclCommAbort(comm);
 }
 
 // The peers are here too, or will be soon: NCCL frees what they share. One that
@@ -305,7 +322,11 @@ NcclCommunicator::~NcclCommunicator() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (comm_ == nullptr) return;
   (void)device_.use();
-  Leave();
+  if (failed_.ok()) {
+    Leave();
+  } else {
+    (void)api_.ncclCommAbort(comm_);
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(

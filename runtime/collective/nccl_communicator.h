@@ -40,7 +40,9 @@ struct NcclLimits {
 // `limits.collective`, with the rank named; what hangs on the device is then
 // aborted. max and min of NaN are NCCL's.
 //
-// Graphs with its collectives end before it. All ranks end together.
+// ncclCommAbort stops what runs and then waits for every graph that holds one
+// of its collectives, so OnAbort's function is called before it. All ranks end
+// together, after their graphs.
 class NcclCommunicator : public Communicator {
  public:
   // A collective. Errors name who did not come, or what NCCL says.
@@ -52,6 +54,7 @@ class NcclCommunicator : public Communicator {
   absl::string_view kind() const override { return "nccl"; }
   int rank() const override { return host_->rank(); }
   int world_size() const override { return host_->world_size(); }
+  bool enqueues() const override { return true; }
 
   absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
                          float pre_scale, Stream& stream) override;
@@ -64,6 +67,7 @@ class NcclCommunicator : public Communicator {
       absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override;
   void Abort(const absl::Status& reason) override;
+  void OnAbort(std::function<bool()> drop) override;
 
  private:
   NcclCommunicator(std::unique_ptr<Communicator> host, NcclDevice device,
@@ -84,6 +88,8 @@ class NcclCommunicator : public Communicator {
   absl::Status Fail(const absl::Status& status);
   // `status` is what this rank's calls return, `reason` what the peers hear.
   void FailWith(const absl::Status& status, const absl::Status& reason);
+  // Ends what is on the device, unless a capture is under way.
+  void AbortDevice();
   void Leave();
 
   const NcclApi& api_;
@@ -95,6 +101,7 @@ class NcclCommunicator : public Communicator {
   std::mutex mutex_;           // guards what follows
   ncclComm_t comm_ = nullptr;  // null before Open and after an abort
   absl::Status failed_;        // what every call returns from now on
+  std::function<bool()> drop_graphs_;
 };
 
 // For GpuInterface: on a CudaDevice, with NCCL itself.
