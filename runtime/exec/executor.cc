@@ -1,6 +1,7 @@
 #include "runtime/exec/executor.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,83 +12,46 @@
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "runtime/collective/check_all_equal.h"
-#include "runtime/exec/arenas.h"
+#include "runtime/exec/executor_impl.h"
 #include "runtime/exec/host_tensor.h"
-#include "runtime/exec/prepared_plan.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
-class ExecutorImpl : public Executor {
- public:
-  ExecutorImpl(const Program* program, const kernels::KernelRegistry* kernels,
-               Device* device, Communicator* communicator, TuningTable tuning,
-               const ExecutorOptions& options)
-      : program_(program),
-        kernels_(kernels),
-        device_(device),
-        communicator_(communicator),
-        tuning_(std::move(tuning)),
-        options_(options),
-        state_(LayOutState(*program)),
-        arenas_(device) {}
+int64_t BytesOf(const Plan& plan, ArenaKind kind) {
+  return plan.arena_bytes[static_cast<int>(kind)];
+}
 
-  absl::Status Start();
+}  // namespace
 
-  absl::StatusOr<int> Prepare(absl::string_view entry,
-                              const SymbolValues& symbols) override;
-  const Plan& plan(int binding) const override {
-    return plans_[binding]->plan();
-  }
-  absl::Status Initialize(int64_t seed) override;
-  absl::Status Derive() override { return RunStartup(kDeriveEntry, 0); }
-  absl::Status BroadcastState() override;
-  absl::StatusOr<int64_t> Execute(int binding,
-                                  absl::Span<const FeedData> feeds) override;
-  absl::StatusOr<StepView> Read(int64_t ticket) override;
-  absl::StatusOr<std::string> FirstNonFinite() override;
-  absl::Status ReadCell(CellId cell, std::string* bytes) override;
-  absl::Status WriteCell(CellId cell, absl::string_view bytes) override;
+ExecutorImpl::ExecutorImpl(const Program* program,
+                           const kernels::KernelRegistry* kernels,
+                           Device* device, Communicator* communicator,
+                           TuningTable tuning, const ExecutorOptions& options)
+    : program_(program),
+      kernels_(kernels),
+      device_(device),
+      communicator_(communicator),
+      tuning_(std::move(tuning)),
+      options_(options),
+      state_(LayOutState(*program)),
+      arenas_(device),
+      staging_(device, &streams_) {}
 
-  const Program& program() const override { return *program_; }
-  const TuningTable& tuning() const override { return tuning_; }
-  Communicator& communicator() override { return *communicator_; }
-  int64_t allocated_bytes() const override { return arenas_.allocated_bytes(); }
-  int64_t planned_bytes() const override { return arenas_.reserved_bytes(); }
-  Times times() const override { return times_; }
-
- private:
-  absl::Status CheckFits(const Plan& plan);
-  absl::Status Materialize();
-  absl::Status CopyFeeds(PreparedPlan& plan, absl::Span<const FeedData> feeds);
-  absl::Status RunStartup(absl::string_view entry, int64_t seed);
-  absl::Status Enqueue(PreparedPlan& plan);
-  kernels::BindContext Bind() const;
-
-  const Program* program_;
-  const kernels::KernelRegistry* kernels_;
-  Device* device_;
-  Communicator* communicator_;
-  TuningTable tuning_;
-  ExecutorOptions options_;
-  StateLayout state_;
-  Arenas arenas_;
-  ExecutorStreams streams_;
-  std::vector<std::unique_ptr<PreparedPlan>> plans_;
-  bool resolved_ = false;  // pointers of all plans are up to date
-  // Cells of class `always` before the last step, for its replay.
-  std::unique_ptr<Memory> always_before_;
-  int last_binding_ = -1;
-  int64_t tickets_ = 0;
-  int ticket_binding_[PreparedPlan::kRing] = {-1, -1, -1};
-  Times times_;
-};
+// Libraries end what they made on the thread's device.
+ExecutorImpl::~ExecutorImpl() {
+  (void)Use();
+  communicator_->OnAbort(nullptr);
+}
 
 absl::Status ExecutorImpl::Start() {
+  HT_RETURN_IF_ERROR(Use());
+  communicator_->OnAbort([this] { return DropGraphs(); });
   HT_ASSIGN_OR_RETURN(streams_.compute, device_->CreateStream("compute"));
   HT_ASSIGN_OR_RETURN(streams_.communicate,
                       device_->CreateStream("communicate"));
+  HT_ASSIGN_OR_RETURN(streams_.copy_in, device_->CreateStream("copy_in"));
   HT_ASSIGN_OR_RETURN(streams_.copy_out, device_->CreateStream("copy_out"));
   HT_RETURN_IF_ERROR(CheckAllEqual(*communicator_, "compiled model",
                                    Hex64(Fingerprint(*program_))));
@@ -97,14 +61,7 @@ absl::Status ExecutorImpl::Start() {
   HT_RETURN_IF_ERROR(Materialize());
   HT_ASSIGN_OR_RETURN(always_before_, device_->Allocate(std::max<int64_t>(
                                           state_.always_bytes, 1)));
-  for (int i = 0; i < program_->num_constants(); ++i) {
-    const std::string bytes = ConstantBytes(program_->constant(ConstantId(i)));
-    HT_RETURN_IF_ERROR(streams_.compute->Copy(
-        arenas_.State(state_.constants[i].offset), bytes.data(),
-        static_cast<int64_t>(bytes.size())));
-    HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
-  }
-  return absl::OkStatus();
+  return WriteConstants();
 }
 
 kernels::BindContext ExecutorImpl::Bind() const {
@@ -118,12 +75,14 @@ kernels::BindContext ExecutorImpl::Bind() const {
 
 absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
                                           const SymbolValues& symbols) {
+  HT_RETURN_IF_ERROR(Use());
   PlanRequest request;
   request.program = program_;
   request.entry = std::string(entry);
   request.symbols = symbols;
   request.bind = Bind();
   request.device = device_->target() == "cpu" ? "cpu" : "cuda";
+  request.stage_feeds = device_->asynchronous();
   if (entry == kTrainEntry) request.fetches = options_.fetches;
   HT_ASSIGN_OR_RETURN(Plan plan, MakePlan(request, *kernels_, state_, tuning_));
   HT_RETURN_IF_ERROR(CheckAllEqual(*communicator_, "collective sequence",
@@ -157,168 +116,119 @@ absl::Status ExecutorImpl::Materialize() {
   if (resolved_) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(const bool moved, arenas_.Allocate(*streams_.compute));
   (void)moved;  // new plans have to be resolved in any case
-  for (auto& plan : plans_) plan->Resolve(arenas_);
+  int64_t staged = 0;
+  for (auto& plan : plans_) {
+    plan->Resolve(arenas_);
+    staged = std::max(staged, BytesOf(plan->plan(), ArenaKind::kStaging));
+  }
+  if (staged > 0) HT_RETURN_IF_ERROR(staging_.Allocate(staged));
   resolved_ = true;
   return absl::OkStatus();
 }
 
-absl::Status ExecutorImpl::CopyFeeds(PreparedPlan& plan,
-                                     absl::Span<const FeedData> feeds) {
-  const std::vector<PlannedFeed>& slots = plan.plan().feeds;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const int64_t bytes = slots[i].slice.bytes;
-    if (bytes == 0) continue;
-    // Callers give them in the plan's order; any other is legal, too.
-    const FeedData* fed = i < feeds.size() ? &feeds[i] : nullptr;
-    if (fed == nullptr || fed->name != slots[i].name) {
-      const auto found = std::find_if(
-          feeds.begin(), feeds.end(),
-          [&](const FeedData& f) { return f.name == slots[i].name; });
-      fed = found == feeds.end() ? nullptr : &*found;
-    }
-    if (fed == nullptr) {
-      return ModelError("entry ", plan.plan().entry, ": feed ", slots[i].name,
-                        " is missing");
-    }
-    if (static_cast<int64_t>(fed->bytes.size()) != bytes) {
-      return ModelError("entry ", plan.plan().entry, ": feed ", slots[i].name,
-                        ": expected ", bytes, " bytes (",
-                        kernels::ToString(slots[i].desc), "), found ",
-                        fed->bytes.size());
-    }
-    HT_RETURN_IF_ERROR(
-        streams_.compute->Copy(plan.feeds()[i], fed->bytes.data(), bytes));
+absl::StatusOr<absl::Span<const uint8_t>> ExecutorImpl::FindFeed(
+    const Plan& plan, absl::Span<const FeedData> feeds, size_t i) const {
+  const PlannedFeed& slot = plan.feeds[i];
+  // Callers give them in the plan's order; any other is legal, too.
+  const FeedData* fed = i < feeds.size() ? &feeds[i] : nullptr;
+  if (fed == nullptr || fed->name != slot.name) {
+    const auto found =
+        std::find_if(feeds.begin(), feeds.end(),
+                     [&](const FeedData& f) { return f.name == slot.name; });
+    fed = found == feeds.end() ? nullptr : &*found;
   }
-  return absl::OkStatus();
+  if (fed == nullptr) {
+    return ModelError("entry ", plan.entry, ": feed ", slot.name,
+                      " is missing");
+  }
+  if (static_cast<int64_t>(fed->bytes.size()) != slot.slice.bytes) {
+    return ModelError("entry ", plan.entry, ": feed ", slot.name, ": expected ",
+                      slot.slice.bytes, " bytes (",
+                      kernels::ToString(slot.desc), "), found ",
+                      fed->bytes.size());
+  }
+  return fed->bytes;
 }
 
-absl::Status ExecutorImpl::Enqueue(PreparedPlan& plan) {
-  if (options_.use_graphs && plan.MayCapture()) {
-    HT_ASSIGN_OR_RETURN(plan.graph(),
-                        device_->Capture(*streams_.compute, [this, &plan] {
-                          return plan.Enqueue(*communicator_, nullptr);
-                        }));
+absl::Status ExecutorImpl::TakeFeeds(PreparedPlan& prepared,
+                                     absl::Span<const FeedData> feeds,
+                                     int slot) {
+  const Plan& plan = prepared.plan();
+  const bool staged = BytesOf(plan, ArenaKind::kStaging) > 0;
+  for (size_t i = 0; i < plan.feeds.size(); ++i) {
+    const Slice& slice = plan.feeds[i].slice;
+    if (slice.bytes == 0) continue;
+    HT_ASSIGN_OR_RETURN(const auto bytes, FindFeed(plan, feeds, i));
+    if (staged) {
+      std::memcpy(staging_.Slot(slot) + slice.offset, bytes.data(),
+                  bytes.size());
+    } else {
+      HT_RETURN_IF_ERROR(streams_.compute->Copy(prepared.feeds()[i],
+                                                bytes.data(), slice.bytes));
+    }
   }
-  if (plan.graph() != nullptr) return plan.graph()->Launch(*streams_.compute);
-  return plan.Enqueue(*communicator_, nullptr);
+  if (!staged) return absl::OkStatus();
+  const int64_t bytes = BytesOf(plan, ArenaKind::kStaging);
+  return staging_.Enqueue(
+      slot, arenas_.At(plan.entry, {ArenaKind::kStaging, 0, bytes}),
+      arenas_.At(plan.entry, {ArenaKind::kFeed, 0, bytes}), bytes);
+}
+
+absl::Status ExecutorImpl::RunStep(PreparedPlan& plan) {
+  const PreparedPlan::Prologue save = {always_before_->data(), arenas_.State(0),
+                                       state_.always_bytes};
+  const bool use_graph = options_.use_graphs && communicator_->enqueues();
+  const absl::Status status = plan.Run(*communicator_, save, use_graph);
+  // If a collective failed while capturing, its communicator has waited for
+  // the capture to end.
+  if (!status.ok()) communicator_->Abort(status);
+  return status;
+}
+
+bool ExecutorImpl::DropGraphs() {
+  for (const auto& plan : plans_) {
+    if (plan->capturing()) return false;
+  }
+  for (const auto& plan : plans_) plan->DropGraph();
+  return true;
 }
 
 absl::StatusOr<int64_t> ExecutorImpl::Execute(
     int binding, absl::Span<const FeedData> feeds) {
+  HT_RETURN_IF_ERROR(Use());
   HT_RETURN_IF_ERROR(Materialize());
   PreparedPlan& plan = *plans_[binding];
-  HT_RETURN_IF_ERROR(CopyFeeds(plan, feeds));
-  if (state_.always_bytes > 0) {
-    HT_RETURN_IF_ERROR(streams_.compute->Copy(
-        always_before_->data(), arenas_.State(0), state_.always_bytes));
-  }
-  HT_RETURN_IF_ERROR(Enqueue(plan));
   const int slot = static_cast<int>(tickets_ % PreparedPlan::kRing);
+  // The slot's step has been read if the caller keeps to its two steps; the
+  // device is not asked then.
+  if (tickets_ - done_ >= PreparedPlan::kRing) {
+    HT_RETURN_IF_ERROR(Await(tickets_ - PreparedPlan::kRing));
+  }
+  HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
+  HT_RETURN_IF_ERROR(RunStep(plan));
   HT_RETURN_IF_ERROR(plan.EnqueueResults(slot));
   ticket_binding_[slot] = last_binding_ = binding;
   return tickets_++;
+}
+
+absl::Status ExecutorImpl::Await(int64_t ticket) {
+  const int slot = static_cast<int>(ticket % PreparedPlan::kRing);
+  HT_RETURN_IF_ERROR(plans_[ticket_binding_[slot]]->AwaitResults(slot));
+  done_ = std::max(done_, ticket + 1);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StepView> ExecutorImpl::Read(int64_t ticket) {
   HT_CHECK(ticket >= 0 && ticket < tickets_ &&
                ticket >= tickets_ - PreparedPlan::kRing,
            "a step's results are read at most two steps late");
+  HT_RETURN_IF_ERROR(Use());
+  if (ticket >= done_) HT_RETURN_IF_ERROR(Await(ticket));
   const int slot = static_cast<int>(ticket % PreparedPlan::kRing);
-  PreparedPlan& plan = *plans_[ticket_binding_[slot]];
-  HT_ASSIGN_OR_RETURN(StepView view, plan.Results(slot));
+  const PreparedPlan& plan = *plans_[ticket_binding_[slot]];
   times_ = plan.times();
-  return view;
+  return plan.Results(slot);
 }
-
-absl::Status ExecutorImpl::RunStartup(absl::string_view entry, int64_t seed) {
-  if (program_->FindEntry(entry) == nullptr) return absl::OkStatus();
-  HT_ASSIGN_OR_RETURN(const int binding, Prepare(entry, SymbolValues{}));
-  HT_RETURN_IF_ERROR(Materialize());
-  PreparedPlan& plan = *plans_[binding];
-  const FeedData feed{
-      kSeed,
-      absl::MakeSpan(reinterpret_cast<const uint8_t*>(&seed), sizeof(seed))};
-  HT_RETURN_IF_ERROR(CopyFeeds(plan, {feed}));
-  HT_RETURN_IF_ERROR(plan.Enqueue(*communicator_, nullptr));
-  HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
-  plans_.pop_back();  // startup runs once
-  return absl::OkStatus();
-}
-
-absl::Status ExecutorImpl::Initialize(int64_t seed) {
-  HT_RETURN_IF_ERROR(RunStartup(kInitEntry, seed));
-  HT_RETURN_IF_ERROR(RunStartup(kDeriveEntry, seed));
-  return BroadcastState();
-}
-
-absl::Status ExecutorImpl::BroadcastState() {
-  if (communicator_->world_size() == 1 || state_.bytes == 0) {
-    return absl::OkStatus();
-  }
-  HT_RETURN_IF_ERROR(communicator_->Broadcast(arenas_.State(0), state_.bytes,
-                                              /*root=*/0, *streams_.compute));
-  return streams_.compute->Synchronize();
-}
-
-absl::StatusOr<std::string> ExecutorImpl::FirstNonFinite() {
-  if (last_binding_ < 0) return std::string();
-  Stream& stream = *streams_.compute;
-  std::string state(state_.bytes, '\0');
-  HT_RETURN_IF_ERROR(stream.Copy(&state[0], arenas_.State(0), state_.bytes));
-  HT_RETURN_IF_ERROR(stream.Synchronize());
-  HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), always_before_->data(),
-                                 state_.always_bytes));
-  std::string first;
-  const PreparedPlan::AfterStep check =
-      [&first, &stream](const Step& step,
-                        absl::Span<void* const> outputs) -> absl::Status {
-    if (!first.empty() || step.kind != Step::Kind::kKernel) {
-      return absl::OkStatus();
-    }
-    const Op& op = step.block->op(step.op);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const DType dtype = step.block->dtype(op.outputs.all()[i]);
-      std::string host(step.outputs[i].bytes, '\0');
-      if (host.empty() || !IsFloat(dtype)) continue;
-      HT_RETURN_IF_ERROR(
-          stream.Copy(&host[0], outputs[i], static_cast<int64_t>(host.size())));
-      HT_RETURN_IF_ERROR(stream.Synchronize());
-      if (!AllFinite(dtype, host.data(), host.size() / SizeOf(dtype))) {
-        first = step.name;
-        break;
-      }
-    }
-    return absl::OkStatus();
-  };
-  HT_RETURN_IF_ERROR(plans_[last_binding_]->Enqueue(*communicator_, &check));
-  HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), state.data(), state_.bytes));
-  HT_RETURN_IF_ERROR(stream.Synchronize());
-  return first;
-}
-
-absl::Status ExecutorImpl::ReadCell(CellId cell, std::string* bytes) {
-  const Slice& slice = state_.cells[cell.index()];
-  std::string physical(slice.bytes, '\0');
-  HT_RETURN_IF_ERROR(streams_.compute->Copy(
-      &physical[0], arenas_.State(slice.offset), slice.bytes));
-  HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
-  *bytes = ToRowMajor(kernels::Bind(program_->cell(cell).type, SymbolValues{}),
-                      physical);
-  return absl::OkStatus();
-}
-
-absl::Status ExecutorImpl::WriteCell(CellId cell, absl::string_view bytes) {
-  const Slice& slice = state_.cells[cell.index()];
-  HT_CHECK(static_cast<int64_t>(bytes.size()) == slice.bytes,
-           "a cell is written whole");
-  const std::string physical = FromRowMajor(
-      kernels::Bind(program_->cell(cell).type, SymbolValues{}), bytes);
-  HT_RETURN_IF_ERROR(streams_.compute->Copy(arenas_.State(slice.offset),
-                                            physical.data(), slice.bytes));
-  return streams_.compute->Synchronize();
-}
-
-}  // namespace
 
 bool StepView::Has(absl::string_view name) const {
   return std::any_of(items_.begin(), items_.end(),

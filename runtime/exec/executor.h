@@ -104,7 +104,8 @@ class Executor {
   // Bytes allocated on the device by now, and the plans' largest prediction.
   virtual int64_t allocated_bytes() const = 0;
   virtual int64_t planned_bytes() const = 0;
-  // Milliseconds of the last read step by role (host clock on a CPU).
+  // Milliseconds of the last read step by role, by the host's clock; 0 on a
+  // device that works asynchronously.
   struct Times {
     double forward_backward = 0, communicate = 0, update = 0;
   };

@@ -12,8 +12,7 @@
 #include "graph/base/error.h"
 #include "graph/text/text.h"
 #include "gtest/gtest.h"
-#include "kernels/register_all.h"
-#include "runtime/device/fake_device.h"
+#include "runtime/exec/executor_testing.h"
 
 namespace halftone {
 namespace runtime {
@@ -21,90 +20,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-// y = w * x summed over the batch and all ranks; w <- w - lr * g unless g has
-// something that is not finite.
-constexpr char kProgram[] = R"(
-program "p" dim B
-cell @loss_scaling : f32[] scaler always init=constant(4)
-cell @attempted : i64[] clock always init=constant(0)
-cell w : f32[2] parameter trainable applied init=constant(3)
-cell w.low : f16[2] derived(w) applied
-entry train {
-  feed x : f32[B,2]
-  y: elementwise_mul(X=x, Y=w) -> (Out=y : f32[B,2])   forward
-  logs: log(X=y) -> (Out=logs : f32[B,2])   forward
-  g: reduce_sum(X=logs) -> (Out=g : f32[2]) {dim=[0]}   backward
-  sum: all_reduce(X=[g]) -> (Out=[g.reduced : f32[2]]) {of="gradient"}   communicate
-  lr: scale(X=@loss_scaling) -> (Out=lr : f32[]) {scale=0.25}   optimize
-  check: check_finite(F32=[g.reduced], InvScale=lr) -> (FoundInf=bad : bool[], FirstBad=first : i32[], SquaredNorm=norm : f32[1])   optimize
-  sgd: sgd(Param=[w], Grad=[g.reduced], LearningRate=lr, FoundInf=bad) -> (ParamOut=[w.next : f32[2]], LowOut=[low.next : f16[2]])   optimize
-  tick: tick(X=@attempted) -> (Out=@attempted.next : i64[])   optimize
-  total: reduce_sum(X=g.reduced) -> (Out=total : f32[])   optimize
-  commit w <- w.next
-  commit w.low <- low.next
-  commit @attempted <- @attempted.next
-  result total = total
-  result bad = bad
-}
-entry init {
-  feed @seed : i64[]
-  three: init_constant() -> (Out=three : f32[2]) {shape=[2], dtype=f32, value=3}   forward
-  four: init_constant() -> (Out=four : f32[]) {shape=[], dtype=f32, value=4}   forward
-  commit w <- three
-  commit @loss_scaling <- four
-}
-entry derive {
-  low: cast(X=w) -> (Out=low : f16[2]) {to=f16}   forward
-  commit w.low <- low
-}
-)";
-
-std::unique_ptr<Program> ParseProgram() {
-  auto program = Parse(kProgram, "test.ht");
-  EXPECT_TRUE(program.ok()) << program.status();
-  return std::move(*program);
-}
-
-SymbolValues Samples(int64_t n) {
-  SymbolValues symbols{};
-  symbols[0] = n;
-  return symbols;
-}
-
-FeedData Feed(const std::vector<float>& x) {
-  return {"x", absl::MakeSpan(reinterpret_cast<const uint8_t*>(x.data()),
-                              x.size() * sizeof(float))};
-}
-
-// An executor with what it borrows.
-struct Rank {
-  explicit Rank(
-      const Program* program, const ExecutorOptions& options = {},
-      std::unique_ptr<Device> own_device = MakeCpuDevice(0, 1),
-      std::unique_ptr<Communicator> own_communicator = MakeSingleCommunicator())
-      : device(std::move(own_device)),
-        communicator(std::move(own_communicator)) {
-    auto made = Executor::Create(program, &kernels::Kernels(), device.get(),
-                                 communicator.get(), TuningTable(), options);
-    status = made.status();
-    if (made.ok()) executor = std::move(*made);
-  }
-  std::vector<float> Cell(int index) {
-    std::string bytes;
-    EXPECT_TRUE(executor->ReadCell(CellId(index), &bytes).ok());
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::copy(bytes.begin(), bytes.end(),
-              reinterpret_cast<char*>(values.data()));
-    return values;
-  }
-
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Communicator> communicator;
-  absl::Status status;
-  std::unique_ptr<Executor> executor;
-};
-constexpr int kW = 2, kLow = 3;
 
 class ExecutorTest : public ::testing::Test {
  protected:
@@ -163,7 +78,7 @@ TEST_F(ExecutorTest, ARejectedStepNamesItsFirstOpAndChangesNothing) {
   EXPECT_EQ(*rank.executor->FirstNonFinite(), "logs");
   // The replay has put the clock back where it was.
   std::string clock;
-  ASSERT_TRUE(rank.executor->ReadCell(CellId(1), &clock).ok());
+  ASSERT_TRUE(rank.executor->ReadCell(CellId(kAttempted), &clock).ok());
   EXPECT_EQ(clock, std::string("\3\0\0\0\0\0\0\0", 8));
 }
 
@@ -264,7 +179,7 @@ TEST_F(ExecutorTest, RanksReduceTheirGradients) {
 }
 
 TEST_F(ExecutorTest, RanksWithDifferentModelsAreToldSo) {
-  std::string text = kProgram;
+  std::string text = kTestProgram;
   text.replace(text.find("scale=0.25"), 10, "scale=0.75");
   const auto changed = Parse(text, "other.ht");
   OnTwoRanks(program_.get(), changed->get(), [&](int, Rank& rank) {
@@ -272,48 +187,6 @@ TEST_F(ExecutorTest, RanksWithDifferentModelsAreToldSo) {
     EXPECT_THAT(std::string(rank.status.message()),
                 HasSubstr("compiled model"));
   });
-}
-
-TEST_F(ExecutorTest, StepsAreCapturedOncePerBinding) {
-  auto owned = MakeFakeDevice({});
-  FakeDevice* device = owned.get();
-  Rank rank(program_.get(), {}, std::move(owned));
-  const auto one = rank.executor->Prepare("train", Samples(1));
-  const auto two = rank.executor->Prepare("train", Samples(2));
-  ASSERT_TRUE(rank.executor->Initialize(7).ok());
-  const std::vector<float> a = {1, 2}, b = {1, 2, 3, 4};
-  for (int step = 0; step < 3; ++step) {
-    ASSERT_TRUE(rank.executor->Execute(*one, {Feed(a)}).ok());
-    ASSERT_TRUE(rank.executor->Execute(*two, {Feed(b)}).ok());
-  }
-  const auto count = [device](const std::string& text) {
-    return std::count_if(device->log().begin(), device->log().end(),
-                         [&](const std::string& line) {
-                           return line.find(text) != std::string::npos;
-                         });
-  };
-  EXPECT_EQ(count(": capture on compute"), 2);
-  EXPECT_EQ(count(": launch on compute"), 6)
-      << ::testing::PrintToString(device->log());
-}
-
-TEST_F(ExecutorTest, WithoutGraphsTheSameStepsRunOneByOne) {
-  ExecutorOptions options;
-  options.use_graphs = false;
-  auto owned = MakeFakeDevice({});
-  FakeDevice* device = owned.get();
-  Rank fake(program_.get(), options, std::move(owned));
-  Rank cpu(program_.get());
-  const std::vector<float> x = {1, 2};
-  for (Rank* rank : {&fake, &cpu}) {
-    const auto binding = rank->executor->Prepare("train", Samples(1));
-    ASSERT_TRUE(rank->executor->Initialize(7).ok());
-    ASSERT_TRUE(rank->executor->Execute(*binding, {Feed(x)}).ok());
-  }
-  EXPECT_EQ(fake.Cell(kW), cpu.Cell(kW));
-  for (const std::string& line : device->log()) {
-    EXPECT_EQ(line.find("capture"), std::string::npos);
-  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 
 namespace halftone {
@@ -48,9 +49,10 @@ absl::Status PreparedPlan::Instantiate(const kernels::BindContext& bind) {
     Ready ready;
     ready.step = &step;
     ready.part = PartOf(step.role);
-    ready.stream = step.stream == StreamKind::kCompute
-                       ? streams_->compute.get()
-                       : streams_->communicate.get();
+    const bool communicates = step.stream == StreamKind::kCommunicate;
+    communicates_ |= communicates;
+    ready.stream =
+        (communicates ? streams_->communicate : streams_->compute).get();
     if (step.kind == Step::Kind::kKernel) {
       const kernels::BoundOp bound(*step.block, step.block->op(step.op),
                                    plan_.symbols, bind);
@@ -68,6 +70,8 @@ absl::Status PreparedPlan::Instantiate(const kernels::BindContext& bind) {
     HT_ASSIGN_OR_RETURN(auto event, device_->CreateEvent());
     events_.push_back(std::move(event));
   }
+  HT_ASSIGN_OR_RETURN(fork_, device_->CreateEvent());
+  HT_ASSIGN_OR_RETURN(join_, device_->CreateEvent());
   return absl::OkStatus();
 }
 
@@ -133,8 +137,61 @@ absl::Status PreparedPlan::EnqueueStep(const Ready& ready,
   return absl::OkStatus();
 }
 
+absl::Status PreparedPlan::Follow(Stream& stream, Stream& leader,
+                                  Event& event) {
+  HT_RETURN_IF_ERROR(leader.Record(event));
+  return stream.Wait(event);
+}
+
+absl::Status PreparedPlan::Run(Communicator& communicator,
+                               const Prologue& prologue, bool use_graph) {
+  if (use_graph && ran_ && std::exchange(may_capture_, false)) {
+    const absl::Status captured = Capture(communicator, prologue);
+    if (!captured.ok()) {
+      return Annotate(captured, absl::StrCat("entry ", plan_.entry));
+    }
+  }
+  if (graph_ != nullptr) return graph_->Launch(*streams_->compute);
+  HT_RETURN_IF_ERROR(EnqueueAll(communicator, prologue));
+  ran_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status PreparedPlan::Capture(Communicator& communicator,
+                                   const Prologue& prologue) {
+  capturing_ = true;
+  auto graph = device_->Capture(
+      *streams_->compute, [&] { return EnqueueAll(communicator, prologue); });
+  capturing_ = false;
+  HT_RETURN_IF_ERROR(graph.status());
+  graph_ = *std::move(graph);
+  return absl::OkStatus();
+}
+
+absl::Status PreparedPlan::EnqueueAll(Communicator& communicator,
+                                      const Prologue& prologue) {
+  if (prologue.bytes > 0) {
+    HT_RETURN_IF_ERROR(
+        streams_->compute->Copy(prologue.to, prologue.from, prologue.bytes));
+  }
+  return Enqueue(communicator, nullptr);
+}
+
+// The communicate stream begins behind what came before on compute and has
+// ended before anything that comes after: a capture demands both, whatever
+// the plan's own events say.
 absl::Status PreparedPlan::Enqueue(Communicator& communicator,
                                    const AfterStep* after) {
+  Stream& compute = *streams_->compute;
+  Stream& communicate = *streams_->communicate;
+  if (communicates_) HT_RETURN_IF_ERROR(Follow(communicate, compute, *fork_));
+  HT_RETURN_IF_ERROR(EnqueueSteps(communicator, after));
+  return communicates_ ? Follow(compute, communicate, *join_)
+                       : absl::OkStatus();
+}
+
+absl::Status PreparedPlan::EnqueueSteps(Communicator& communicator,
+                                        const AfterStep* after) {
   double spent[3] = {0, 0, 0};
   int part = 0;
   Clock::time_point since = Clock::now();
@@ -158,7 +215,8 @@ absl::Status PreparedPlan::Enqueue(Communicator& communicator,
     }
   }
   spent[part] += Milliseconds(Clock::now() - since);
-  times_ = {spent[0], spent[1], spent[2]};
+  // The host's clock says nothing of a device that works later.
+  if (!device_->asynchronous()) times_ = {spent[0], spent[1], spent[2]};
   return absl::OkStatus();
 }
 
@@ -175,9 +233,8 @@ absl::Status PreparedPlan::EnqueueResults(int slot) {
   return streams_->compute->Wait(*copied_[slot]);
 }
 
-absl::StatusOr<StepView> PreparedPlan::Results(int slot) {
-  HT_RETURN_IF_ERROR(copied_[slot]->Synchronize());
-  return StepView(items_[slot]);
+absl::Status PreparedPlan::AwaitResults(int slot) {
+  return copied_[slot]->Synchronize();
 }
 
 }  // namespace runtime

@@ -18,7 +18,7 @@ namespace halftone {
 namespace runtime {
 
 struct ExecutorStreams {
-  std::unique_ptr<Stream> compute, communicate, copy_out;
+  std::unique_ptr<Stream> compute, communicate, copy_in, copy_out;
 };
 
 class PreparedPlan {
@@ -32,8 +32,33 @@ class PreparedPlan {
   // Points the steps into the arenas; again whenever these moved.
   void Resolve(const Arenas& arenas);
 
-  // Host or device addresses of the feeds, in the plan's order.
+  // Addresses of the feeds on the device, in the plan's order.
   absl::Span<char* const> feeds() const { return feeds_; }
+
+  // A copy before the first step, part of what is captured.
+  struct Prologue {
+    void* to = nullptr;
+    const void* from = nullptr;
+    int64_t bytes = 0;
+  };
+  // Enqueues the prologue and all steps: one by one the first time and where
+  // `use_graph` is false, from the second time on captured once and replayed.
+  //
+  // Not the first time: CUDA loads a kernel's code when it is first launched,
+  // NCCL connects when a collective is first enqueued, libraries make what
+  // they keep; all of them allocate and wait, which a capture forbids. Nor in
+  // a run of its own with commits suppressed: that takes feeds which no loss
+  // rejects, a saved and restored state, and all ranks in it, to save one
+  // step's launches; and a binding that comes once is never captured so.
+  absl::Status Run(Communicator& communicator, const Prologue& prologue,
+                   bool use_graph);
+  // Only while capturing is a graph held that cannot be dropped.
+  bool capturing() const { return capturing_; }
+  // Run goes on one by one. What was launched ends by itself.
+  void DropGraph() {
+    graph_.reset();
+    may_capture_ = false;
+  }
 
   // Enqueues all steps. `after`, if set, is called after each kernel step
   // (for the replay of a rejected step).
@@ -43,13 +68,12 @@ class PreparedPlan {
 
   // Copies the results to ring slot `slot` behind the compute stream.
   absl::Status EnqueueResults(int slot);
-  absl::StatusOr<StepView> Results(int slot);
+  // Waits for what EnqueueResults put behind this slot.
+  absl::Status AwaitResults(int slot);
+  StepView Results(int slot) const { return StepView(items_[slot]); }
   static constexpr int kRing = 3;
 
   const Executor::Times& times() const { return times_; }
-  std::unique_ptr<Graph>& graph() { return graph_; }
-  // True once after each Resolve: a device without graphs is asked once.
-  bool MayCapture() { return std::exchange(may_capture_, false); }
 
  private:
   PreparedPlan(Plan plan, Device* device, ExecutorStreams* streams)
@@ -66,13 +90,19 @@ class PreparedPlan {
     void* workspace = nullptr;
     int part = 0;  // of Times: 0 forward and backward, 1 communicate, 2 update
   };
+  absl::Status Capture(Communicator& communicator, const Prologue& prologue);
+  absl::Status EnqueueAll(Communicator& communicator, const Prologue& prologue);
   absl::Status EnqueueStep(const Ready& ready, Communicator& communicator);
+  absl::Status EnqueueSteps(Communicator& communicator, const AfterStep* after);
+  absl::Status Follow(Stream& stream, Stream& leader, Event& event);
 
   Plan plan_;
   Device* device_;
   ExecutorStreams* streams_;
   std::vector<Ready> ready_;
+  bool communicates_ = false;  // a step is on the communicate stream
   std::vector<std::unique_ptr<Event>> events_;
+  std::unique_ptr<Event> fork_, join_;
   std::vector<char*> feeds_;
   char* result_block_ = nullptr;  // in the result arena
   std::unique_ptr<Memory> ring_;  // pinned, kRing times the result arena
@@ -80,7 +110,9 @@ class PreparedPlan {
   std::unique_ptr<Event> copied_[kRing];
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Graph> graph_;
-  bool may_capture_ = false;
+  bool ran_ = false;          // libraries have what they need
+  bool may_capture_ = false;  // true after each Resolve: asked for once
+  bool capturing_ = false;
   Executor::Times times_;
 };
 

@@ -15,7 +15,8 @@ namespace runtime {
 namespace {
 
 constexpr absl::string_view kArenaNames[kArenas] = {
-    "state", "feed", "temporary", "communication", "workspace", "result"};
+    "state",     "feed",   "temporary", "communication",
+    "workspace", "result", "staging"};
 
 Slice SliceOf(const Draft& draft, int node) {
   return node < 0 ? Slice{} : draft.nodes[node].slice;
@@ -101,6 +102,10 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
   plan.entry = request.entry;
   plan.symbols = request.symbols;
   plan.arena_bytes = PlaceNodes(draft, state);
+  if (request.stage_feeds) {
+    plan.arena_bytes[static_cast<int>(ArenaKind::kStaging)] =
+        plan.arena_bytes[static_cast<int>(ArenaKind::kFeed)];
+  }
   OrderStreams(draft);
   FillValues(draft, plan);
   FillSteps(draft, plan);

@@ -21,18 +21,21 @@ namespace halftone {
 namespace runtime {
 
 enum class ArenaKind : uint8_t {
-  kState,          // cells; shared by all plans of a program
-  kFeed,           // fixed slots of the feeds
-  kTemporary,      // values, by liveness
+  kState,      // cells; shared by all plans of a program
+  kFeed,       // fixed slots of the feeds
+  kTemporary,  // values, by liveness
   // Contiguous groups of collectives, one of its own per entry: it is zeroed
   // once, so that the padding between members stays zero.
   kCommunication,
-  kWorkspace,      // kernels' scratch: the largest one
+  kWorkspace,  // kernels' scratch: the largest one
   // Results of the entry, side by side (one copy to the host); one arena per
   // entry, zeroed once, because totals are reduced where they are read.
   kResult,
+  // Where the next step's feeds wait while this one reads its own; empty
+  // where the device's memory is the host's.
+  kStaging,
 };
-inline constexpr int kArenas = 6;
+inline constexpr int kArenas = 7;
 absl::string_view Name(ArenaKind kind);
 
 struct Slice {
@@ -110,6 +113,7 @@ struct PlanRequest {
   SymbolValues symbols{};  // symbol 0: samples on this rank
   kernels::BindContext bind;
   std::string device = "cpu";  // kernels of this device
+  bool stage_feeds = false;    // for a device that works asynchronously
   // Values to keep and return besides the entry's results (--fetch).
   std::vector<std::string> fetches;
 };

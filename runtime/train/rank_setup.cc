@@ -98,7 +98,18 @@ absl::Status LookAround(Rank& rank, bool train) {
   return absl::OkStatus();
 }
 
+// What a device does not do that was asked of it.
+void SayHowStepsRun(Rank& rank) {
+  const Device& device = *rank.resources.device;
+  if (!device.asynchronous() || rank.communicator().enqueues()) return;
+  rank.start.said.push_back(absl::StrCat(
+      "note     ", rank.communicator().world_size(), " ranks share a ",
+      device.kind(), " device: what they reduce goes by way of the host",
+      rank.config().use_graphs ? ", and steps run without a graph" : ""));
+}
+
 absl::Status Build(Rank& rank, bool train) {
+  SayHowStepsRun(rank);
   const TrainConfig& config = rank.config();
   ExecutorOptions options;
   options.deterministic = config.deterministic;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "runtime/collective/staged_communicator.h"
 #include "runtime/gpu/choose_gpus.h"
 #include "runtime/gpu/gpu_library.h"
 #include "tools/common/flags.h"
@@ -28,13 +29,6 @@ absl::StatusOr<std::vector<int>> Ordinals(const RankFlags& flags,
     return gpus;
   }
   HT_RETURN_IF_ERROR(ParseNumbers("--gpus", flags.gpus, &gpus));
-  std::vector<int> sorted = gpus;
-  std::sort(sorted.begin(), sorted.end());
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) {
-    return UsageError("--gpus ", flags.gpus, ": ", *twice,
-                      " comes twice; one rank runs on each GPU");
-  }
   if (flags.ranks > 0 && flags.ranks != static_cast<int>(gpus.size())) {
     return UsageError("--ranks ", flags.ranks, " but ", gpus.size(),
                       " ids in --gpus: one rank runs on each");
@@ -52,6 +46,24 @@ absl::Status AddDevice(const runtime::GpuLibrary& library, int ordinal,
                        LocalRanks* local) {
   HT_ASSIGN_OR_RETURN(auto device, library->make_device(ordinal));
   local->devices.push_back(std::move(device));
+  return absl::OkStatus();
+}
+
+// Whether an id came twice: NCCL connects no ranks of one GPU.
+bool Share(std::vector<int> ordinals) {
+  std::sort(ordinals.begin(), ordinals.end());
+  return std::adjacent_find(ordinals.begin(), ordinals.end()) != ordinals.end();
+}
+
+absl::Status ConnectThroughHost(const RankFlags& flags, LocalRanks* local) {
+  Communicators hosts = runtime::MakeInProcessCommunicators(
+      static_cast<int>(local->devices.size()), absl::Seconds(flags.timeout));
+  for (size_t r = 0; r < hosts.size(); ++r) {
+    HT_ASSIGN_OR_RETURN(
+        auto staged, runtime::MakeStagedCommunicator(std::move(hosts[r]),
+                                                     local->devices[r].get()));
+    local->communicators.push_back(std::move(staged));
+  }
   return absl::OkStatus();
 }
 
@@ -87,6 +99,7 @@ absl::Status TryToAddThreadRanks(const RankFlags& flags,
   for (int ordinal : ordinals) {
     HT_RETURN_IF_ERROR(AddDevice(*library, ordinal, local));
   }
+  if (Share(ordinals)) return ConnectThroughHost(flags, local);
   if (ordinals.size() > 1) return ConnectThreads(*library, flags, local);
   local->communicators.push_back(runtime::MakeSingleCommunicator());
   return absl::OkStatus();

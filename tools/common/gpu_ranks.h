@@ -15,8 +15,8 @@ namespace halftone {
 namespace tools {
 
 // A rank per id of --gpus, or --ranks on the first GPUs, as threads of this
-// process that NCCL connects. Errors: kUsage (ids that are not there to choose
-// from, or twice the same), kDevice.
+// process that NCCL connects, or, where an id comes twice, the host. Errors:
+// kUsage (ids that are not there to choose from), kDevice.
 absl::Status AddGpuThreadRanks(const RankFlags& flags,
                                const runtime::Environment& env,
                                LocalRanks* local);

@@ -105,7 +105,8 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
   request.entry = entry;
   request.symbols[0] = samples;
   request.bind.world_size = ranks;
-  request.device = runtime::IsGpuTarget(model.target) ? "cuda" : "cpu";
+  request.stage_feeds = runtime::IsGpuTarget(model.target);
+  request.device = request.stage_feeds ? "cuda" : "cpu";
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
   return runtime::MakePlan(request, *kernels,
                            runtime::LayOutState(*model.program),

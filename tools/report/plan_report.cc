@@ -194,6 +194,8 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
       runtime::SplitText(batch, question.ranks), "\n", "peak         ",
       HumanBytes(plan.peak_bytes()), " on rank 0");
   for (int a = 0; a < runtime::kArenas; ++a) {
+    const bool staging = static_cast<ArenaKind>(a) == ArenaKind::kStaging;
+    if (staging && plan.arena_bytes[a] == 0) continue;  // a CPU has none
     absl::StrAppend(&text, a == 0 ? " = " : " + ",
                     Name(static_cast<ArenaKind>(a)), " ",
                     HumanBytes(plan.arena_bytes[a]));

@@ -1,0 +1,97 @@
+// The executor. Private to runtime/exec: executor.cc has the steps,
+// executor_state.cc the cells, the startup and the replay of a step.
+#ifndef HALFTONE_RUNTIME_EXEC_EXECUTOR_IMPL_H_
+#define HALFTONE_RUNTIME_EXEC_EXECUTOR_IMPL_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/exec/arenas.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/feed_staging.h"
+#include "runtime/exec/prepared_plan.h"
+
+namespace halftone {
+namespace runtime {
+
+// Each entry point makes the device the calling thread's own: there may be
+// others in the process, and a thread that drives several executors.
+class ExecutorImpl : public Executor {
+ public:
+  ExecutorImpl(const Program* program, const kernels::KernelRegistry* kernels,
+               Device* device, Communicator* communicator, TuningTable tuning,
+               const ExecutorOptions& options);
+  ~ExecutorImpl() override;
+
+  absl::Status Start();
+
+  absl::StatusOr<int> Prepare(absl::string_view entry,
+                              const SymbolValues& symbols) override;
+  const Plan& plan(int binding) const override {
+    return plans_[binding]->plan();
+  }
+  absl::Status Initialize(int64_t seed) override;
+  absl::Status Derive() override;
+  absl::Status BroadcastState() override;
+  absl::StatusOr<int64_t> Execute(int binding,
+                                  absl::Span<const FeedData> feeds) override;
+  absl::StatusOr<StepView> Read(int64_t ticket) override;
+  absl::StatusOr<std::string> FirstNonFinite() override;
+  absl::Status ReadCell(CellId cell, std::string* bytes) override;
+  absl::Status WriteCell(CellId cell, absl::string_view bytes) override;
+
+  const Program& program() const override { return *program_; }
+  const TuningTable& tuning() const override { return tuning_; }
+  Communicator& communicator() override { return *communicator_; }
+  int64_t allocated_bytes() const override { return arenas_.allocated_bytes(); }
+  int64_t planned_bytes() const override { return arenas_.reserved_bytes(); }
+  Times times() const override { return times_; }
+
+ private:
+  absl::Status CheckFits(const Plan& plan);
+  absl::Status Materialize();
+  absl::Status WriteConstants();
+  absl::Status RunStartup(absl::string_view entry, int64_t seed);
+  // Brings the feeds into the plan's slots, by way of ring slot `slot` where
+  // the device works asynchronously.
+  absl::Status TakeFeeds(PreparedPlan& plan, absl::Span<const FeedData> feeds,
+                         int slot);
+  // The bytes of feed slot `i`, whichever place they have in `feeds`; an
+  // error if they are missing or of another size.
+  absl::StatusOr<absl::Span<const uint8_t>> FindFeed(
+      const Plan& plan, absl::Span<const FeedData> feeds, size_t i) const;
+  absl::Status RunStep(PreparedPlan& plan);
+  // For Communicator::OnAbort.
+  bool DropGraphs();
+  // Waits until the step of this ticket is done, and so all before it.
+  absl::Status Await(int64_t ticket);
+  kernels::BindContext Bind() const;
+  absl::Status Use() { return device_->Use(); }
+
+  const Program* program_;
+  const kernels::KernelRegistry* kernels_;
+  Device* device_;
+  Communicator* communicator_;
+  TuningTable tuning_;
+  ExecutorOptions options_;
+  StateLayout state_;
+  ExecutorStreams streams_;
+  Arenas arenas_;
+  FeedStaging staging_;
+  std::vector<std::unique_ptr<PreparedPlan>> plans_;
+  bool resolved_ = false;  // pointers of all plans are up to date
+  // Cells of class `always` before the last step, for its replay.
+  std::unique_ptr<Memory> always_before_;
+  int last_binding_ = -1;
+  int64_t tickets_ = 0;
+  int64_t done_ = 0;  // steps that are known to be done
+  int ticket_binding_[PreparedPlan::kRing] = {-1, -1, -1};
+  Times times_;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_EXEC_EXECUTOR_IMPL_H_

@@ -1,0 +1,128 @@
+// Cells, the startup that computes them, and the replay of a rejected step:
+// what waits for the device.
+#include <utility>
+
+#include "graph/base/check.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "runtime/exec/executor_impl.h"
+#include "runtime/exec/host_tensor.h"
+
+namespace halftone {
+namespace runtime {
+
+absl::Status ExecutorImpl::WriteConstants() {
+  for (int i = 0; i < program_->num_constants(); ++i) {
+    const std::string bytes = ConstantBytes(program_->constant(ConstantId(i)));
+    HT_RETURN_IF_ERROR(streams_.compute->Copy(
+        arenas_.State(state_.constants[i].offset), bytes.data(),
+        static_cast<int64_t>(bytes.size())));
+    HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExecutorImpl::RunStartup(absl::string_view entry, int64_t seed) {
+  if (program_->FindEntry(entry) == nullptr) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const int binding, Prepare(entry, SymbolValues{}));
+  HT_RETURN_IF_ERROR(Materialize());
+  PreparedPlan& plan = *plans_[binding];
+  // It waits for the device anyway: no detour for the seed.
+  for (size_t i = 0; i < plan.plan().feeds.size(); ++i) {
+    const PlannedFeed& feed = plan.plan().feeds[i];
+    HT_CHECK(feed.name == kSeed && feed.slice.bytes == sizeof(seed),
+             "startup is fed with the seed alone");
+    HT_RETURN_IF_ERROR(
+        streams_.compute->Copy(plan.feeds()[i], &seed, sizeof(seed)));
+  }
+  HT_RETURN_IF_ERROR(plan.Enqueue(*communicator_, nullptr));
+  HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
+  plans_.pop_back();  // startup runs once
+  return absl::OkStatus();
+}
+
+absl::Status ExecutorImpl::Initialize(int64_t seed) {
+  HT_RETURN_IF_ERROR(Use());
+  HT_RETURN_IF_ERROR(RunStartup(kInitEntry, seed));
+  HT_RETURN_IF_ERROR(RunStartup(kDeriveEntry, seed));
+  return BroadcastState();
+}
+
+absl::Status ExecutorImpl::Derive() {
+  HT_RETURN_IF_ERROR(Use());
+  return RunStartup(kDeriveEntry, 0);
+}
+
+absl::Status ExecutorImpl::BroadcastState() {
+  if (communicator_->world_size() == 1 || state_.bytes == 0) {
+    return absl::OkStatus();
+  }
+  HT_RETURN_IF_ERROR(Use());
+  HT_RETURN_IF_ERROR(communicator_->Broadcast(arenas_.State(0), state_.bytes,
+                                              /*root=*/0, *streams_.compute));
+  return streams_.compute->Synchronize();
+}
+
+absl::StatusOr<std::string> ExecutorImpl::FirstNonFinite() {
+  if (last_binding_ < 0) return std::string();
+  HT_RETURN_IF_ERROR(Use());
+  Stream& stream = *streams_.compute;
+  std::string state(state_.bytes, '\0');
+  HT_RETURN_IF_ERROR(stream.Copy(&state[0], arenas_.State(0), state_.bytes));
+  HT_RETURN_IF_ERROR(stream.Synchronize());
+  HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), always_before_->data(),
+                                 state_.always_bytes));
+  std::string first;
+  const PreparedPlan::AfterStep check =
+      [&first, &stream](const Step& step,
+                        absl::Span<void* const> outputs) -> absl::Status {
+    if (!first.empty() || step.kind != Step::Kind::kKernel) {
+      return absl::OkStatus();
+    }
+    const Op& op = step.block->op(step.op);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const DType dtype = step.block->dtype(op.outputs.all()[i]);
+      std::string host(step.outputs[i].bytes, '\0');
+      if (host.empty() || !IsFloat(dtype)) continue;
+      HT_RETURN_IF_ERROR(
+          stream.Copy(&host[0], outputs[i], static_cast<int64_t>(host.size())));
+      HT_RETURN_IF_ERROR(stream.Synchronize());
+      if (!AllFinite(dtype, host.data(), host.size() / SizeOf(dtype))) {
+        first = step.name;
+        break;
+      }
+    }
+    return absl::OkStatus();
+  };
+  HT_RETURN_IF_ERROR(plans_[last_binding_]->Enqueue(*communicator_, &check));
+  HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), state.data(), state_.bytes));
+  HT_RETURN_IF_ERROR(stream.Synchronize());
+  return first;
+}
+
+absl::Status ExecutorImpl::ReadCell(CellId cell, std::string* bytes) {
+  HT_RETURN_IF_ERROR(Use());
+  const Slice& slice = state_.cells[cell.index()];
+  std::string physical(slice.bytes, '\0');
+  HT_RETURN_IF_ERROR(streams_.compute->Copy(
+      &physical[0], arenas_.State(slice.offset), slice.bytes));
+  HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
+  *bytes = ToRowMajor(kernels::Bind(program_->cell(cell).type, SymbolValues{}),
+                      physical);
+  return absl::OkStatus();
+}
+
+absl::Status ExecutorImpl::WriteCell(CellId cell, absl::string_view bytes) {
+  HT_RETURN_IF_ERROR(Use());
+  const Slice& slice = state_.cells[cell.index()];
+  HT_CHECK(static_cast<int64_t>(bytes.size()) == slice.bytes,
+           "a cell is written whole");
+  const std::string physical = FromRowMajor(
+      kernels::Bind(program_->cell(cell).type, SymbolValues{}), bytes);
+  HT_RETURN_IF_ERROR(streams_.compute->Copy(arenas_.State(slice.offset),
+                                            physical.data(), slice.bytes));
+  return streams_.compute->Synchronize();
+}
+
+}  // namespace runtime
+}  // namespace halftone
