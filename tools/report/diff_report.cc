@@ -17,6 +17,7 @@
 #include "tools/report/diff_lines.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
+#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {
@@ -25,11 +26,7 @@ namespace {
 constexpr size_t kMostLines = 6, kMostNames = 8, kMostParts = 20;
 
 std::string Few(const std::vector<std::string>& names) {
-  if (names.size() <= kMostNames) return absl::StrJoin(names, " ");
-  const std::vector<std::string> first(names.begin(),
-                                       names.begin() + kMostNames);
-  return absl::StrCat(absl::StrJoin(first, " "), " and ",
-                      names.size() - kMostNames, " more");
+  return JoinFew(names, kMostNames);
 }
 
 // "train, eval": the entries in which the op, or what it makes, still is.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
@@ -11,6 +10,7 @@
 #include "graph/text/text.h"
 #include "kernels/bound_op.h"
 #include "tools/report/explain_report.h"
+#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {
@@ -115,14 +115,7 @@ void AddUpdate(const Program& program, const Cell& cell, Subject* subject) {
                   "\n");
 }
 
-// "a, b, c and 9 more".
-std::string Few(std::vector<std::string> names) {
-  constexpr size_t kMost = 6;
-  if (names.size() <= kMost) return absl::StrJoin(names, " ");
-  const size_t more = names.size() - kMost;
-  names.resize(kMost);
-  return absl::StrCat(absl::StrJoin(names, " "), " and ", more, " more");
-}
+constexpr size_t kMostReaders = 6;
 
 // Adds a line about who reads a cell, itself or through its low copy.
 void AddReaders(const CompiledModel& model, const std::string& name,
@@ -130,14 +123,15 @@ void AddReaders(const CompiledModel& model, const std::string& name,
   const auto direct = ForwardReaders(model, {name});
   subject->json["readers"] = direct;
   if (!direct.empty()) {
-    absl::StrAppend(&subject->text, "  read by ", Few(direct), "\n");
+    absl::StrAppend(&subject->text, "  read by ", JoinFew(direct, kMostReaders),
+                    "\n");
   }
   if (low_cell.empty()) return;
   const auto low = ForwardReaders(model, {low_cell});
   subject->json["low_cell"] = low_cell;
   subject->json["low_readers"] = low;
-  absl::StrAppend(&subject->text, "  read through ", low_cell, " by ", Few(low),
-                  "\n");
+  absl::StrAppend(&subject->text, "  read through ", low_cell, " by ",
+                  JoinFew(low, kMostReaders), "\n");
 }
 
 struct Made {
@@ -216,7 +210,10 @@ Subject FeedSubject(const CompiledModel& model, const std::string& name) {
           ? "Set by the runtime; it leaves the graph alone."
           : "Arrives as the reader delivers it: no rule, list or level "
             "changes its type.",
-      "\n", readers.empty() ? "" : absl::StrCat("  read by ", Few(readers)),
+      "\n",
+      readers.empty()
+          ? ""
+          : absl::StrCat("  read by ", JoinFew(readers, kMostReaders)),
       readers.empty() ? "" : "\n");
   return subject;
 }

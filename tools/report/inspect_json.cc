@@ -54,6 +54,16 @@ Json CastJson(const proto::CastRow& cast, int64_t samples) {
           {"into", List(cast.into())}};
 }
 
+Json BucketsJson(const proto::CompileReport& report) {
+  Json json = Json::array();
+  for (const proto::BucketRow& bucket : report.bucket()) {
+    json.push_back({{"dtype", bucket.dtype()},
+                    {"bytes", bucket.bytes()},
+                    {"members", List(bucket.member())}});
+  }
+  return json;
+}
+
 Json TotalsJson(const ModelFacts& facts) {
   Json json = {{"ops", facts.ops.size()},
                {"low_ops", facts.low_ops},
@@ -79,7 +89,7 @@ std::string InspectJson(const ModelFacts& facts) {
                {"ops", Json::array()},
                {"casts", Json::array()},
                {"params", Json::array()},
-               {"buckets", Json::array()}};
+               {"buckets", BucketsJson(model.report)}};
   for (const proto::OpRow& op : model.report.op()) {
     json["ops"].push_back(OpJson(op));
   }
@@ -95,11 +105,6 @@ std::string InspectJson(const ModelFacts& facts) {
          {"low_cell", param.has_low_cell() ? Json(param.low_cell()) : Json()},
          {"gradient_dtype",
           param.has_gradient_dtype() ? Json(param.gradient_dtype()) : Json()}});
-  }
-  for (const proto::BucketRow& bucket : model.report.bucket()) {
-    json["buckets"].push_back({{"dtype", bucket.dtype()},
-                               {"bytes", bucket.bytes()},
-                               {"members", List(bucket.member())}});
   }
   json["totals"] = TotalsJson(facts);
   return json.dump(1) + "\n";

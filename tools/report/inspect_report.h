@@ -27,6 +27,8 @@ std::string InspectJson(const ModelFacts& facts);
 // Elements of its `ops` and `casts`.
 nlohmann::ordered_json OpJson(const proto::OpRow& op);
 nlohmann::ordered_json CastJson(const proto::CastRow& cast, int64_t samples);
+// The `buckets` array of inspect and plan.
+nlohmann::ordered_json BucketsJson(const proto::CompileReport& report);
 // The `totals` object of inspect and compile.
 nlohmann::ordered_json TotalsJson(const ModelFacts& facts);
 

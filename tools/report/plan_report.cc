@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "runtime/train/report_text.h"
+#include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
 #include "tools/report/table.h"
 
@@ -88,18 +89,6 @@ Json ToJson(const runtime::Step& step) {
   return json;
 }
 
-Json BucketsJson(const CompiledModel& model) {
-  Json json = Json::array();
-  for (const proto::BucketRow& bucket : model.report.bucket()) {
-    json.push_back(
-        {{"dtype", bucket.dtype()},
-         {"bytes", bucket.bytes()},
-         {"members", std::vector<std::string>(bucket.member().begin(),
-                                              bucket.member().end())}});
-  }
-  return json;
-}
-
 Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
             int ranks) {
   Json arenas, all_reduces = Json::array(), notes = Json::array();
@@ -121,7 +110,7 @@ Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
           {"samples_of_rank_0", plan.symbols[0]},
           {"peak_bytes", plan.peak_bytes()},
           {"arenas", arenas},
-          {"buckets", BucketsJson(model)},
+          {"buckets", BucketsJson(model.report)},
           {"all_reduces", all_reduces},
           {"steps", plan.steps.size()},
           {"notes", notes}};
