@@ -190,9 +190,9 @@ std::vector<float> Summarize(const Fetch& fetch,
   return {Norm(values)};
 }
 
-absl::StatusOr<std::vector<std::pair<std::string, std::vector<float>>>>
-TakeFetches(const std::vector<Fetch>& fetches, const StepView& view,
-            int64_t step, const std::string& directory) {
+std::vector<std::pair<std::string, std::vector<float>>> TakeFetches(
+    const std::vector<Fetch>& fetches, const StepView& view, int64_t step,
+    const std::string& directory, absl::Status* written) {
   std::vector<std::pair<std::string, std::vector<float>>> taken;
   std::vector<NpzArray> arrays;
   for (const Fetch& fetch : fetches) {
@@ -212,10 +212,15 @@ TakeFetches(const std::vector<Fetch>& fetches, const StepView& view,
       break;
     }
   }
-  if (arrays.empty()) return taken;
-  HT_RETURN_IF_ERROR(MakeDirectories(directory));
-  HT_RETURN_IF_ERROR(WriteFileAtomically(
-      absl::StrCat(directory, "/step-", step, ".npz"), SerializeNpz(arrays)));
+  *written = absl::OkStatus();
+  if (!arrays.empty()) {
+    *written = MakeDirectories(directory);
+    if (written->ok()) {
+      *written =
+          WriteFileAtomically(absl::StrCat(directory, "/step-", step, ".npz"),
+                              SerializeNpz(arrays));
+    }
+  }
   return taken;
 }
 

@@ -59,10 +59,11 @@ std::vector<float> Summarize(const Fetch& fetch,
                              const std::vector<float>& values);
 
 // What the fetches of a step show: this rank's share where a value is of this
-// rank's samples. Arrays go to `<directory>/step-N.npz`.
-absl::StatusOr<std::vector<std::pair<std::string, std::vector<float>>>>
-TakeFetches(const std::vector<Fetch>& fetches, const StepView& view,
-            int64_t step, const std::string& directory);
+// rank's samples. Arrays go to `<directory>/step-N.npz`; `*written` says
+// whether they could be.
+std::vector<std::pair<std::string, std::vector<float>>> TakeFetches(
+    const std::vector<Fetch>& fetches, const StepView& view, int64_t step,
+    const std::string& directory, absl::Status* written);
 
 }  // namespace runtime
 }  // namespace halftone

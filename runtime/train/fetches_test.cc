@@ -76,22 +76,36 @@ class TakeFetchesTest : public ::testing::Test {
 
 TEST_F(TakeFetchesTest, ValuesAreInLogicalOrder) {
   const auto fetches = ParseFetches({"image", "loss", "gone"});
-  const auto taken = TakeFetches(*fetches, StepView(items_), 1, "");
-  ASSERT_TRUE(taken.ok()) << taken.status();
-  ASSERT_EQ(taken->size(), 2u);
-  EXPECT_THAT((*taken)[0].second, ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ((*taken)[1].first, "loss");
-  EXPECT_THAT((*taken)[1].second, ElementsAre(0.5f));
+  absl::Status written;
+  const auto taken = TakeFetches(*fetches, StepView(items_), 1, "", &written);
+  ASSERT_TRUE(written.ok()) << written;
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_THAT(taken[0].second, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(taken[1].first, "loss");
+  EXPECT_THAT(taken[1].second, ElementsAre(0.5f));
 }
 
 TEST_F(TakeFetchesTest, ArraysGoToAFile) {
   const std::string dir = absl::StrCat(::testing::TempDir(), "/fetches");
   const auto fetches = ParseFetches({"image:npz"});
-  ASSERT_TRUE(TakeFetches(*fetches, StepView(items_), 10, dir).ok());
+  absl::Status written;
+  TakeFetches(*fetches, StepView(items_), 10, dir, &written);
+  ASSERT_TRUE(written.ok()) << written;
   const auto file = ReadFile(dir + "/step-10.npz");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_THAT(*file, HasSubstr("image.npy"));
   EXPECT_THAT(*file, HasSubstr("'shape': (1, 2, 1, 2), }"));
+}
+
+// What is shown does not depend on what can be written.
+TEST_F(TakeFetchesTest, ArraysThatCannotBeWritten) {
+  const auto fetches = ParseFetches({"image:npz"});
+  absl::Status written;
+  const auto taken =
+      TakeFetches(*fetches, StepView(items_), 10, "/dev/null/x", &written);
+  EXPECT_EQ(ExitCodeOf(written), ExitCode::kModel);
+  EXPECT_THAT(std::string(written.message()), HasSubstr("/dev/null/x"));
+  EXPECT_EQ(taken.size(), 1u);
 }
 
 template <typename T>

@@ -85,8 +85,10 @@ absl::Status Reporter::Step(const StepRecord& record, const RunningLoss& since,
               {"fwd_bwd", ms.forward_backward},
               {"comm", ms.communicate},
               {"update", ms.update}};
-  HT_ASSIGN_OR_RETURN(event.fetches, TakeFetches(fetches_, view, record.step,
-                                                 directory_.fetches()));
+  absl::Status arrays;
+  event.fetches =
+      TakeFetches(fetches_, view, record.step, directory_.fetches(), &arrays);
+  ArraysWritten(arrays);
   console_.Progress(EpochLine(rank_, event, times));
   const std::string fetched = FetchLine(event);
   if (!fetched.empty()) console_.Message(fetched);
@@ -138,6 +140,14 @@ absl::Status Reporter::Evaluated(const Progress& progress) {
 
 void Reporter::Warn(const std::string& text) {
   console_.Message(absl::StrCat("warning  ", text));
+}
+
+void Reporter::ArraysWritten(const absl::Status& written) {
+  if (written.ok() == !arrays_lost_) return;
+  arrays_lost_ = !written.ok();
+  Warn(arrays_lost_ ? absl::StrCat(written.message(),
+                                   "; training goes on without fetched arrays")
+                    : "fetched arrays are written again");
 }
 
 void Reporter::Logged(absl::Status written) {

@@ -50,6 +50,8 @@ class Reporter {
   // Logs that cannot be written (a full disk) do not end a training: that is
   // said when it begins and when it ends.
   void Logged(absl::Status written);
+  // Likewise the arrays of --fetch; what could not be written is lost.
+  void ArraysWritten(const absl::Status& written);
 
   const Rank& rank_;
   const TrainConfig& config_;
@@ -62,6 +64,7 @@ class Reporter {
   int64_t bad_limit_ = 0;    // bad steps in a row that lower the scale
   int64_t checkpoint_ = -1;  // step of the last one
   bool logs_wait_ = false;   // for being written
+  bool arrays_lost_ = false;
 };
 
 }  // namespace runtime

@@ -234,6 +234,20 @@ TEST(DiskFull, OfLogs) {
             run.err.rfind("lines wait for room"));
 }
 
+// Arrays to look at are not worth a run: its state fits, an array of 3 MB not.
+TEST(DiskFull, OfFetchedArrays) {
+  const std::string out = Scratch() + "/run";
+  std::vector<std::string> command =
+      RunCommand(out, {"--epochs", "1", "--fetch", "conv1:npz"});
+  const Result run =
+      Shell(absl::StrCat("ulimit -f 600; exec ", Words(command)));
+  EXPECT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.err,
+              HasSubstr(absl::StrCat("warning  ", out, "/fetches/step-")));
+  EXPECT_THAT(run.err, HasSubstr("training goes on without fetched arrays\n"));
+  EXPECT_EQ(run.err.find("without fetched"), run.err.rfind("without fetched"));
+}
+
 // A real full disk, of 900 kB: three checkpoints fit, the fourth does not.
 TEST(DiskFull, OfASmallFileSystem) {
   const std::string disk = Scratch(), copy = Scratch() + "/run";
