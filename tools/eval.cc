@@ -47,6 +47,10 @@ absl::Status Eval(EvalFlags& flags) {
                       "parameters are");
   }
   flags.model.runs_here = true;
+  HT_ASSIGN_OR_RETURN(const FileKind kind, KindOf(flags.model));
+  if (kind != FileKind::kCompiledModel && flags.model.target.empty()) {
+    HT_ASSIGN_OR_RETURN(flags.model.target, TargetOfRun(flags.ranks));
+  }
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   HT_RETURN_IF_ERROR(FillConfig(model, &flags.config));

@@ -44,6 +44,14 @@ absl::Status Export(const ExportFlags& flags) {
     const std::string of_run = flags.path + "/../../model.htc";
     if (std::filesystem::exists(of_run)) file = of_run;
   }
+  if (!std::filesystem::exists(file)) {
+    return CheckpointError(
+        flags.path,
+        std::filesystem::exists(flags.path) ? ": holds no model.htc"
+                                            : ": is not there",
+        "; expected a run directory (--out of a run) or a checkpoint in it "
+        "(ckpt/step-N)");
+  }
   HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(file));
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       ParseCompiledModel(content, file, ""));

@@ -10,6 +10,7 @@
 #include "runtime/gpu/choose_gpus.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/launch/launcher.h"
+#include "runtime/train/run_directory.h"
 #include "runtime/train/trainer.h"
 #include "tools/common/flags.h"
 #include "tools/verb.h"
@@ -40,6 +41,9 @@ absl::Status CompleteCommand(const CLI::App& verb,
   if (command->front() != "run" && command->front() != "eval") {
     return absl::OkStatus();
   }
+  options->may_use_out = [](const std::string& out) {
+    return runtime::RunDirectory(out).RefuseIfUsed();
+  };
   char self[4096];
   const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
   if (size < 0 || size == sizeof(self)) {
@@ -52,11 +56,16 @@ absl::Status CompleteCommand(const CLI::App& verb,
 
 absl::StatusOr<int> Run(const CLI::App& verb, LaunchFlags& flags) {
   runtime::LaunchOptions& options = flags.options;
+  if (options.json && !options.explain) {
+    return UsageError(
+        "launch: --json goes with --explain; for the report of a run, put it "
+        "behind run");
+  }
   if (!flags.gpus.empty()) {
     HT_RETURN_IF_ERROR(ParseNumbers("--gpus", flags.gpus, &options.gpus));
   }
-  options.visible_gpus = runtime::CountVisible(
-      runtime::CountGpuNodes(), runtime::CurrentEnvironment());
+  options.visible_gpus = runtime::CountVisible(runtime::CountGpuNodes(),
+                                               runtime::CurrentEnvironment());
   if (flags.tee == "all") {
     options.tee_all = true;
   } else if (!flags.tee.empty()) {
@@ -96,6 +105,7 @@ void AddFlags(CLI::App& verb, LaunchFlags* flags) {
                   "restart all ranks from the last good checkpoint");
   verb.add_flag("--explain", options->explain,
                 "print where rank, world and address come from; start nothing");
+  verb.add_flag("--json", options->json, "with --explain: one JSON object");
   for (const char* name : {"--rdzv-backend", "--rdzv-id", "--run-mode"}) {
     verb.add_option_function<std::string>(
         WithUnderscores(name),

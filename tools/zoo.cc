@@ -2,10 +2,13 @@
 #include "graph/io/zoo.h"
 
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <numeric>
 
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "nlohmann/json.hpp"
 #include "tools/common/flags.h"
 #include "tools/verb.h"
 
@@ -13,33 +16,72 @@ namespace halftone {
 namespace tools {
 namespace {
 
-absl::Status Zoo(const std::string& name, const std::string& out) {
-  std::string text;
-  if (name.empty()) {
-    for (const std::string& known : ZooNames()) text += known + "\n";
-  } else {
-    HT_ASSIGN_OR_RETURN(const proto::Model model, ZooModel(name));
-    text = PrintModel(model);
+struct ZooFlags {
+  std::string name, out;
+  bool json = false;
+};
+
+using Json = nlohmann::ordered_json;
+
+Json ToJson(const proto::Model& model) {
+  int64_t values = 0;
+  for (const proto::Parameter& param : model.param()) {
+    values += std::accumulate(param.dims().begin(), param.dims().end(),
+                              int64_t{1}, std::multiplies<int64_t>());
   }
-  if (!out.empty()) return WriteFileAtomically(out, text);
-  std::fputs(text.c_str(), stdout);
+  return {{"name", model.name()},
+          {"ops", model.op_size()},
+          {"parameters", values},
+          {"tensors", model.param_size()}};
+}
+
+absl::StatusOr<std::string> ListText(bool json) {
+  std::string text;
+  Json object = {{"schema", 1}, {"models", Json::array()}};
+  for (const std::string& name : ZooNames()) {
+    text += name + "\n";
+    HT_ASSIGN_OR_RETURN(const proto::Model model, ZooModel(name));
+    object["models"].push_back(ToJson(model));
+  }
+  return json ? object.dump(1) + "\n" : text;
+}
+
+absl::Status Zoo(const ZooFlags& flags) {
+  HT_ASSIGN_OR_RETURN(std::string shown, ListText(flags.json));
+  std::string written = shown;
+  if (!flags.name.empty()) {
+    HT_ASSIGN_OR_RETURN(const proto::Model model, ZooModel(flags.name));
+    shown = written = PrintModel(model);
+    if (flags.json) {
+      Json object = {{"schema", 1}};
+      object.update(ToJson(model));
+      object["path"] = flags.out.empty() ? Json() : Json(flags.out);
+      shown = object.dump(1) + "\n";
+    }
+  }
+  if (!flags.out.empty()) {
+    HT_RETURN_IF_ERROR(WriteFileAtomically(flags.out, written));
+    if (!flags.json || flags.name.empty()) return absl::OkStatus();
+  }
+  std::fputs(shown.c_str(), stdout);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 void AddZoo(CLI::App& app, Outcome* outcome) {
-  auto name = std::make_shared<std::string>();
-  auto out = std::make_shared<std::string>();
+  auto flags = std::make_shared<ZooFlags>();
   CLI::App* verb =
       AddVerb(app, "zoo", "write a known model's graph",
               "examples:\n"
               "  halftone zoo\n"
-              "  halftone zoo resnet50 -o resnet50.pbtxt\n\n"
+              "  halftone zoo resnet50 -o resnet50.pbtxt\n"
+              "  halftone zoo vgg16 --json\n\n"
               "Lists the models, one per line, or writes one as .pbtxt.");
-  verb->add_option("name", *name, "a model; none: list them");
-  verb->add_option("-o,--out", *out, "file; default: stdout");
-  verb->callback([name, out, outcome] { outcome->status = Zoo(*name, *out); });
+  verb->add_option("name", flags->name, "a model; none: list them");
+  verb->add_option("-o,--out", flags->out, "file; default: stdout");
+  verb->add_flag("--json", flags->json, "sizes as one JSON object instead");
+  verb->callback([flags, outcome] { outcome->status = Zoo(*flags); });
 }
 
 }  // namespace tools

@@ -92,13 +92,19 @@ absl::Status ApplyScaling(Resolver& resolver, const std::string& level_origin,
 // The word in its own spelling, so that a resolved strategy has one.
 absl::Status Canonical(Resolver& resolver, absl::string_view path,
                        std::string* field, absl::string_view spelled,
-                       absl::string_view expected) {
+                       absl::string_view expected, absl::string_view hint) {
   if (!spelled.empty()) {
     *field = std::string(spelled);
     return absl::OkStatus();
   }
-  return resolver.Error(
-      path, absl::StrCat("expected ", expected, ", found \"", *field, "\""));
+  return resolver.Error(path, absl::StrCat("expected ", expected, ", found \"",
+                                           *field, "\"", hint));
+}
+
+// What a wrong amp.dtype may have meant.
+std::string LowDTypeHint(absl::string_view word) {
+  if (DTypeFromName(word) == DType::kF32) return "; all in FP32 is level O0";
+  return NearestHint(word, {"fp16", "bf16"});
 }
 
 }  // namespace
@@ -130,13 +136,13 @@ absl::Status ApplyBundles(Resolver& resolver) {
   const std::optional<Level> level = LevelFromName(amp.level());
   HT_RETURN_IF_ERROR(Canonical(resolver, "amp.level", amp.mutable_level(),
                                level.has_value() ? Name(*level) : "",
-                               "O0, O1, O2 or O3"));
+                               "O0, O1, O2 or O3", /*hint=*/""));
   const std::optional<DType> low = LowDTypeFromName(amp.dtype());
   HT_RETURN_IF_ERROR(Canonical(resolver, "amp.dtype", amp.mutable_dtype(),
                                !low.has_value()      ? ""
                                : *low == DType::kF16 ? "fp16"
                                                      : "bf16",
-                               "fp16 or bf16"));
+                               "fp16 or bf16", LowDTypeHint(amp.dtype())));
 
   const std::string origin = absl::StrCat("level ", Name(*level));
   const bool o3 = *level == Level::kO3;

@@ -257,7 +257,7 @@ void TakeReaders(const LaunchOptions& options, LaunchPlan& plan) {
 
 void TakeLogs(const LaunchOptions& options, const Environment& env,
               LaunchPlan& plan) {
-  const std::string out = ValueOfFlag(options.command, "--out");
+  const std::string& out = plan.out;
   std::string from = "--log-dir";
   plan.log_dir = options.log_dir;
   if (plan.log_dir.empty() && !out.empty()) {
@@ -305,6 +305,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(
                         plan.rank(plan.ranks - 1), " run here");
     }
   }
+  plan.out = ValueOfFlag(options.command, "--out");
   TakeReaders(options, plan);
   TakeLogs(options, env, plan);
   return plan;

@@ -23,6 +23,7 @@ struct LaunchPlan {
   std::vector<std::string> gpus;
   int omp_threads = 1;
   int readers = 0;  // per rank; 0: the command has none, or says no number
+  std::string out;  // the command's --out; empty: none
   std::string log_dir;
   std::string failure_file;
   std::vector<std::string> explanation;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "runtime/launch/attempt.h"
 #include "runtime/launch/failure_report.h"
@@ -96,21 +97,48 @@ void AnnounceOtherNodes(const LaunchOptions& options, const LaunchPlan& plan,
   }
 }
 
+std::string ExplanationJson(const LaunchOptions& options,
+                            const LaunchPlan& plan) {
+  using Json = nlohmann::ordered_json;
+  const Json json = {
+      {"schema", 1},
+      {"nodes", plan.nodes},
+      {"node_rank", plan.node_rank},
+      {"ranks", plan.ranks},
+      {"world_size", plan.world_size()},
+      {"first_rank", plan.rank(0)},
+      {"devices", plan.gpus},
+      {"master", plan.master.host},
+      {"port", plan.master.port == 0 ? Json() : Json(plan.master.port)},
+      {"threads", plan.omp_threads},
+      {"readers", plan.readers},
+      {"logs", plan.log_dir},
+      {"command", options.command},
+      {"explanation", plan.explanation}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
 void Explain(const LaunchOptions& options, const LaunchPlan& plan,
              LaunchConsole& console) {
+  if (options.json) {
+    console.Line(false, ExplanationJson(options, plan));
+    return;
+  }
   for (const std::string& line : plan.explanation) console.Line(false, line);
   console.Line(
       false, absl::StrCat("command     ", absl::StrJoin(options.command, " ")));
 }
 
+bool Resumes(const LaunchOptions& options) {
+  return options.resume_arguments.empty() ||
+         std::find(options.command.begin(), options.command.end(),
+                   options.resume_arguments[0]) != options.command.end();
+}
+
 // The command of a restart: it takes up the last good checkpoint.
 std::vector<std::string> ResumeCommand(const LaunchOptions& options) {
   std::vector<std::string> command = options.command;
-  if (options.resume_arguments.empty() ||
-      std::find(command.begin(), command.end(), options.resume_arguments[0]) !=
-          command.end()) {
-    return command;
-  }
+  if (Resumes(options)) return command;
   command.insert(command.end(), options.resume_arguments.begin(),
                  options.resume_arguments.end());
   return command;
@@ -213,6 +241,10 @@ absl::StatusOr<int> Launch(const LaunchOptions& options,
     return UsageError(
         "launch: no command given: halftone launch --ranks 2 "
         "run model.htc ...");
+  }
+  if (options.may_use_out != nullptr && !plan.out.empty() &&
+      !Resumes(options)) {
+    HT_RETURN_IF_ERROR(options.may_use_out(plan.out));
   }
   return RunAttempts(options, env, plan, console);
 }

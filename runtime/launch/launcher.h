@@ -2,6 +2,7 @@
 #ifndef HALFTONE_RUNTIME_LAUNCH_LAUNCHER_H_
 #define HALFTONE_RUNTIME_LAUNCH_LAUNCHER_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,14 @@ struct LaunchOptions {
   int max_restarts = 0;
   std::vector<std::string> resume_arguments = {"--resume"};
 
-  // Tell where ranks, world and address come from, on `out_fd`; start nothing.
+  // Asked before anything is written or started, where the command has `--out
+  // <out>` and is not told to resume: whether a run may go there.
+  std::function<absl::Status(const std::string& out)> may_use_out;
+
+  // Tell where ranks, world and address come from, on `out_fd`, as one JSON
+  // object if `json`; start nothing.
   bool explain = false;
+  bool json = false;
 
   // Where rank 0's and tee'd output goes, and messages (`err_fd`).
   int out_fd = 1;

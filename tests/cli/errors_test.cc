@@ -1,5 +1,6 @@
 // Wrong commands and files: the documented exit code, a message that names
 // place and remedy, nothing on stdout, nothing written.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -57,6 +58,11 @@ TEST(Usage, MistypedWordsGetTheNearest) {
   ExpectError({"compile", kConvnet, "--set", "amp.levl=O1"}, 2,
               {"amp.levl", "nearest: amp.level"});
   ExpectError({"compile", kConvnet, "--level", "O4"}, 2, {"--level", "O4"});
+  ExpectError({"compile", kConvnet, "--dtype", "fp61"}, 2,
+              {"--dtype: amp.dtype: expected fp16 or bf16, found \"fp61\"; "
+               "nearest: fp16"});
+  ExpectError({"compile", kConvnet, "--dtype", "fp32"}, 2,
+              {"found \"fp32\"; all in FP32 is level O0"});
   ExpectError({"ckpt", "lss", "runs"}, 2, {"\"lss\"", "nearest: ls"});
   ExpectError({"inspect", kConvnet, "--scope", "bm1"}, 2, {"nearest: bn1"});
   ExpectError({}, 2, {"--help"});
@@ -65,6 +71,7 @@ TEST(Usage, MistypedWordsGetTheNearest) {
 TEST(Usage, WhatDoesNotGoTogether) {
   ExpectError({"eval", kConvnet, "--data", "idx:models/digits"}, 2, {"--init"});
   ExpectError({"launch", "--ranks", "2"}, 2, {"no command"});
+  ExpectError({"launch", "--json", "run", kConvnet}, 2, {"--explain"});
   ExpectError(
       {"run", kConvnet, "--strategy", kO1, "--data", "synthetic", "--resume"},
       2, {"--out"});
@@ -86,6 +93,18 @@ TEST(Usage, AModelWithoutWhatToExplain) {
 }
 
 TEST(Device, GpusThatAreNotThere) {
+  // A model that is not compiled yet goes where the flags say, as in run; a
+  // compiled one says what it was compiled for.
+  ExpectError(
+      {"eval", kConvnet, "--init", "x", "--data", "synthetic", "--gpus", "77"},
+      9, {"--gpus 77"});
+  const std::string compiled = Temp(".htc");
+  ASSERT_EQ(Halftone({"compile", kConvnet, "--target", "cpu", "-o", compiled})
+                .exit_code(),
+            0);
+  ExpectError(
+      {"eval", compiled, "--init", "x", "--data", "synthetic", "--gpus", "77"},
+      2, {"--gpus 77", "compiled for cpu"});
   ExpectError({"run", kConvnet, "--strategy", kO1, "--data", "synthetic",
                "--gpus", "77"},
               9, {"--gpus 77"});
@@ -149,6 +168,31 @@ TEST(Output, WhatCannotBeWritten) {
       {"compile", kConvnet, "--strategy", kO1, "-o", "/nowhere/mnist.htc"}, 1,
       {"/nowhere/mnist.htc"});
   ExpectError({"zoo", "mlp", "-o", "/nowhere/mlp.pbtxt"}, 1, {"/nowhere"});
+}
+
+TEST(Output, ARunThatIsNotThere) {
+  ExpectError(
+      {"export", "nowhere", "-o", Temp(".safetensors")}, 8,
+      {"error    nowhere: is not there; expected a run directory (--out "
+       "of a run) or a checkpoint in it (ckpt/step-N)\n"});
+  ExpectError({"export", "models", "-o", Temp(".safetensors")}, 8,
+              {"models: holds no model.htc; expected a run directory"});
+}
+
+// Neither a log nor a report of the refused launch is left.
+TEST(Output, ADirectoryThatLaunchMayNotUse) {
+  const std::string out = Temp("-run");
+  mkdir(out.c_str(), 0700);
+  std::ofstream(out + "/notes.txt") << "somebody's";
+  const Result result =
+      Halftone({"launch", "--ranks", "2", "run", kConvnet, "--strategy", kO1,
+                "--data", "synthetic", "--out", out});
+  EXPECT_EQ(result.exit_code(), 2);
+  EXPECT_EQ(result.err,
+            absl::StrCat("error    ", out,
+                         " holds notes.txt; add --resume or another --out\n"));
+  EXPECT_NE(access((out + "/logs").c_str(), F_OK), 0);
+  EXPECT_NE(access((out + "/failure.json").c_str(), F_OK), 0);
 }
 
 TEST(Checkpoint, OneThatIsDamaged) {

@@ -245,6 +245,17 @@ TEST(ZooVerb, WritesModelsThatCompile) {
   }
 }
 
+TEST(ZooVerb, JsonHasSizes) {
+  const json list = MustParse(Halftone({"zoo", "--json"}));
+  EXPECT_EQ(list["models"][0]["name"], "mnist_convnet");
+  const std::string path = Temp(".pbtxt");
+  const json vgg = MustParse(Halftone({"zoo", "vgg16", "-o", path, "--json"}));
+  EXPECT_EQ(vgg["parameters"], 138357544);
+  EXPECT_EQ(vgg["tensors"], 32);
+  EXPECT_EQ(vgg["path"], path);
+  EXPECT_EQ(ReadAll(path), Halftone({"zoo", "vgg16"}).out);
+}
+
 TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
   const std::string out = Temp("-run"), tensors = Temp(".safetensors");
   const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
@@ -297,6 +308,24 @@ TEST(RunVerbs, JsonIsTheSummary) {
   EXPECT_EQ(report["steps_attempted"], 23);
   EXPECT_EQ(report, json::parse(ReadAll(out + "/summary.json")));
   EXPECT_EQ(run.err.find("done "), std::string::npos);
+}
+
+TEST(LaunchVerb, ExplainsAsJson) {
+  const Result explained =
+      Halftone({"launch", "--ranks", "3", "--explain", "--json", "run", "x.htc",
+                "--json", "--out", "runs/x"});
+  const json object = MustParse(explained);
+  EXPECT_EQ(explained.err, "");
+  EXPECT_EQ(object["world_size"], 3);
+  EXPECT_EQ(object["logs"], "runs/x/logs");
+  EXPECT_EQ(object["command"].back(), "runs/x");
+  const std::string lines =
+      Halftone({"launch", "--ranks", "3", "--explain", "run", "x.htc", "--json",
+                "--out", "runs/x"})
+          .out;
+  for (const std::string line : object["explanation"]) {
+    EXPECT_THAT(lines, HasSubstr(line));
+  }
 }
 
 TEST(LaunchVerb, SaysHowManyThreadsARankHas) {

@@ -204,6 +204,12 @@ absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target) {
   return passes::KernelSet(target, keys);
 }
 
+absl::StatusOr<FileKind> KindOf(const ModelFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const std::string content,
+                      ReadFile(flags.path, kMaxModelBytes));
+  return DetectKind(content, flags.path);
+}
+
 absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
                                             bool may_recompile) {
   HT_ASSIGN_OR_RETURN(const std::string content,

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "graph/io/compiled_model.h"
+#include "graph/io/model_reader.h"
 #include "passes/compile.h"
 #include "passes/kernel_set.h"
 #include "passes/options/options.h"
@@ -34,6 +35,9 @@ void AddModelFlags(CLI::App& verb, ModelFlags* flags);
 // known ones.
 absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target);
 std::string ThisMachine();  // "cpu", or the target of its GPU
+
+// What kind of file the model is; errors: kModel.
+absl::StatusOr<FileKind> KindOf(const ModelFlags& flags);
 
 // Compiles a model, or loads a .htc: with overrides that leave the graph
 // alone it is taken as it is with the strategy changed; with others it is
