@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/io/model_reader.h"
@@ -79,6 +80,24 @@ TEST(ZooTest, ResNet50) {
   const ValueId pooled = block.FindValue("pool");
   EXPECT_EQ(ToString(block.type(pooled), program->symbols()),
             "f32[B,2048,1,1]");
+}
+
+// Version 1.5: a block halves the image in its 3x3, not in its first 1x1.
+TEST(ZooTest, ResNet50HalvesIn3x3) {
+  const auto model = ZooModel("resnet50");
+  ASSERT_TRUE(model.ok());
+  std::vector<std::string> halving;
+  for (const proto::OpNode& op : model->op()) {
+    if (op.type() != "conv2d") continue;
+    for (const proto::Attribute& attr : op.attr()) {
+      if (attr.name() == "strides") halving.push_back(op.out(0).var(0));
+    }
+  }
+  EXPECT_THAT(halving,
+              testing::ElementsAre(
+                  "conv1", "layer2/block0/b_conv", "layer2/block0/down_conv",
+                  "layer3/block0/b_conv", "layer3/block0/down_conv",
+                  "layer4/block0/b_conv", "layer4/block0/down_conv"));
 }
 
 TEST(ZooTest, Vgg16) {

@@ -240,8 +240,13 @@ TEST(ZooVerb, WritesModelsThatCompile) {
   for (const std::string& name : list) {
     const std::string path = Temp(".pbtxt");
     ASSERT_EQ(Halftone({"zoo", name, "-o", path}).exit_code(), 0) << name;
-    EXPECT_EQ(Halftone({"compile", path, "--level", "O1"}).exit_code(), 0)
-        << name;
+    for (const char* level : {"O0", "O1", "O2", "O3"}) {
+      const Result compiled =
+          Halftone({"compile", path, "--level", level, "--target", "cpu",
+                    "--set", "optimizer.momentum.momentum=0.9"});
+      EXPECT_EQ(compiled.exit_code(), 0) << name << " " << compiled.err;
+      EXPECT_THAT(compiled.out, HasSubstr("\ngradients     "));
+    }
   }
 }
 
