@@ -5,9 +5,30 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 for benchmark in tests/benchmarks/*_benchmark; do
   smallest=.
   case $benchmark in
+    */train_benchmark) continue ;;
     */passes_benchmark) smallest='/10000$' ;;
     */collective_benchmark) smallest='/16/.*/2' ;;
     */linear_benchmark) smallest=$("$benchmark" --benchmark_list_tests | head -n 1) ;;
   esac
   "$benchmark" --benchmark_filter="$smallest" --benchmark_min_time=0.001
 done
+
+# Whole steps: one line of JSON whose figures fit together.
+tests/benchmarks/train_benchmark --model mnist_convnet --batch 4 --steps 4 \
+  --warmup 2 --scaling-cost | python3 -c '
+import json, sys
+line = json.load(sys.stdin)
+assert line["samples_per_second"] * line["step_ms"] - 4000 < 1, line
+assert line["loss"] > 0 and line["rejected"] == 0 and line["scale"] == 32768, line
+assert "scaling_cost_percent" in line, line'
+
+# The other side of the comparison says what it lacks, and is counted as lost.
+if ! python3 -c 'import torch' 2>/dev/null; then
+  code=0
+  message=$(python3 tests/benchmarks/pytorch_benchmark.py 2>&1) || code=$?
+  [ "$code $message" = "9 error    PyTorch is not here: pip install torch" ]
+  code=0
+  tests/benchmarks/compare_pytorch.py --model mnist_convnet --batch 4 \
+    --steps 4 --warmup 2 --rounds 1 --cpu 2>/dev/null || code=$?
+  [ $code = 9 ]
+fi
