@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
                  // Not by SetSchema.
                  OpOf(b, "tick").schema = Ops().Find("assign");
                },
-               "expected 0 ops assign in the list, found 1"},
+               "expected 1 ops tick in the list, found 0"},
         Broken{
             [](Program& p, Entry&, Block& b) {
               b.AddOp(Ops().Find("tick"), p.InternName("bad"), {}, {}, {},
