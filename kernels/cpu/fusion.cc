@@ -2,6 +2,7 @@
 // convolution or a product, or over what is still in the cache.
 #include "kernels/cpu/fusion.h"
 
+#include "kernels/common/fusion_body.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/register_all.h"
@@ -10,47 +11,27 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// The body's first op, bound as the fusion is.
-BoundOp LinearOp(const BoundOp& fusion) {
-  const Block& body = *fusion.op().body;
-  return BoundOp(body, body.op(body.first()), fusion.symbols(),
-                 fusion.context());
-}
-
-int Position(const BoundOp& linear, const char* slot) {
-  return ArgumentPosition(linear.block(),
-                          linear.op().inputs.all()[linear.InputIndex(slot)]);
-}
-
 OnednnSpec ConvBiasRelu(const BoundOp& fusion, bool any_format) {
-  const BoundOp conv = LinearOp(fusion);
-  OnednnSpec spec =
-      ConvForward(conv,
-                  {Position(conv, "Input"), Position(conv, "Filter"),
-                   Position(conv, "Bias")},
-                  any_format);
+  const BoundOp conv = FirstOfBody(fusion);
+  OnednnSpec spec = ConvForward(
+      conv,
+      {ArgumentPosition(conv, "Input"), ArgumentPosition(conv, "Filter"),
+       ArgumentPosition(conv, "Bias")},
+      any_format);
   spec.relu = true;
   return spec;
 }
 
 OnednnSpec MatmulBiasRelu(const BoundOp& fusion) {
-  const BoundOp matmul = LinearOp(fusion);
+  const BoundOp matmul = FirstOfBody(fusion);
   OnednnSpec spec = MatmulForward(
-      matmul,
-      {Position(matmul, "X"), Position(matmul, "Y"), Position(matmul, "Bias")});
+      matmul, {ArgumentPosition(matmul, "X"), ArgumentPosition(matmul, "Y"),
+               ArgumentPosition(matmul, "Bias")});
   spec.relu = true;
   return spec;
 }
 
 }  // namespace
-
-int ArgumentPosition(const Block& body, ValueId value) {
-  const std::vector<ValueId> arguments = body.Feeds();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == value) return static_cast<int>(i);
-  }
-  return -1;
-}
 
 void RegisterCpuFusion(KernelRegistry& registry) {
   registry.AddPattern("cpu", "conv_bias_relu",

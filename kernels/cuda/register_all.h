@@ -20,6 +20,7 @@ void RegisterCudaDropout(KernelRegistry& registry);
 void RegisterCudaSoftmax(KernelRegistry& registry);
 void RegisterCudaLoss(KernelRegistry& registry);
 void RegisterCudaNorm(KernelRegistry& registry);
+void RegisterCudaConv(KernelRegistry& registry);
 void RegisterCudaPool(KernelRegistry& registry);
 void RegisterCudaShape(KernelRegistry& registry);
 void RegisterCudaImage(KernelRegistry& registry);
