@@ -238,6 +238,10 @@ class ChainBuilder {
 
   void Add(const BoundOp& op, const std::vector<int>& in) {
     const std::string& type = op.schema().name();
+    if (in.empty()) {  // no such op is element-wise
+      ok_ = false;
+      return;
+    }
     if (type == "sum") {  // rounded once, after the last
       drafts_.push_back({Code::kSame, in.size() == 1, in[0]});
       for (size_t i = 1; i < in.size(); ++i) {

@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "graph/base/error.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cuda/platform.h"
 #include "kernels/kernel.h"
@@ -52,7 +53,13 @@ class Launcher {
                   Args... args) {
     static_assert(sizeof...(Params) == sizeof...(Args), "arguments");
     if (blocks == 0 || !status_.ok()) return;
-    HT_CHECK(blocks > 0 && blocks <= INT32_MAX, "blocks of a launch");
+    HT_CHECK(blocks > 0, "blocks of a launch");
+    if (blocks > INT32_MAX) {
+      status_.Update(ModelError(op_, ": ", blocks,
+                                " blocks in one launch; expected at most ",
+                                INT32_MAX, "; make its tensors smaller"));
+      return;
+    }
     std::tuple<Params...> params(args...);
     Launch(kernel, blocks, threads, params,
            std::index_sequence_for<Params...>());

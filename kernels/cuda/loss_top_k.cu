@@ -98,17 +98,18 @@ struct TopK {
   }
 };
 
+// Keys have 32 bits for the place in a row.
+bool HasShortRows(const BoundOp& op) {
+  return op.Input("X").dims.back() <= INT32_MAX;
+}
+
 template <typename Kernel>
 Candidate MakeTopK() {
   Candidate candidate = CudaCandidate("rows", [](const BoundOp& op) {
     return Kernel{RowShape::Along(op.Input("X"), -1), op.Input("X").dtype,
                   op.Int("k")};
   });
-  // Keys have 32 bits for the place in a row.
-  candidate.supports = [](const BoundOp& op) {
-    const int64_t length = op.Input("X").dims.back();
-    return op.Int("k") <= length && length <= INT32_MAX;
-  };
+  candidate.supports = HasShortRows;
   return candidate;
 }
 
@@ -116,7 +117,11 @@ Candidate MakeTopK() {
 
 void RegisterCudaTopK(KernelRegistry& registry) {
   AddForCuda(registry, "correct_count", MakeTopK<CorrectCount>());
-  AddForCuda(registry, "top_k", MakeTopK<TopK>());
+  Candidate top_k = MakeTopK<TopK>();
+  top_k.supports = [](const BoundOp& op) {
+    return HasShortRows(op) && op.Int("k") <= op.Input("X").dims.back();
+  };
+  AddForCuda(registry, "top_k", top_k);
 }
 
 }  // namespace cuda

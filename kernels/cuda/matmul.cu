@@ -23,6 +23,9 @@ namespace {
 
 // What NVIDIA recommends for sm_90.
 constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
+// Of every operand's first element. The library would expect 256 bytes, which
+// a plan's arenas give, but no kernel moves more than 16 at once.
+constexpr uint32_t kAlignment = 16;
 
 cudaDataType_t DataType(DType dtype) {
   if (dtype == DType::kF16) return CUDA_R_16F;
@@ -127,6 +130,8 @@ class MatmulInstance final : public KernelInstance {
                        runtime::Stream& stream) override {
     if (out_.elements() == 0) return absl::OkStatus();
     void* out = buffers.outputs[0];
+    HT_CHECK(Aligned({buffers.inputs[0], buffers.inputs[1], out}),
+             "an operand of cuBLASLt that is not aligned");
     Launcher launch(stream, name_);
     if (AddsNothing()) {
       launch.Zero(out, out_.bytes());
@@ -167,20 +172,25 @@ class MatmulInstance final : public KernelInstance {
     HT_RETURN_IF_ERROR(
         HT_CUDA(cublasLtMatmulPreferenceCreate(&preference), name_));
     const Preference owned(preference);
-    const uint64_t most = kWorkspaceBytes;
-    HT_RETURN_IF_ERROR(
-        HT_CUDA(cublasLtMatmulPreferenceSetAttribute(
-                    preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
-                    sizeof(most)),
-                name_));
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute,
+                            const auto& value) {
+      return HT_CUDA(cublasLtMatmulPreferenceSetAttribute(
+                         preference, attribute, &value, sizeof(value)),
+                     name_);
+    };
+    HT_RETURN_IF_ERROR(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                              uint64_t{kWorkspaceBytes}));
     // Parts of a product are added in f32, in one order.
-    const uint32_t schemes =
-        CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     HT_RETURN_IF_ERROR(
-        HT_CUDA(cublasLtMatmulPreferenceSetAttribute(
-                    preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                    &schemes, sizeof(schemes)),
-                name_));
+        prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+               uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE |
+                        CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}));
+    for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      HT_RETURN_IF_ERROR(prefer(attribute, kAlignment));
+    }
     cublasLtMatmulHeuristicResult_t result = {};
     int found = 0;
     HT_RETURN_IF_ERROR(HT_CUDA(
@@ -241,6 +251,10 @@ Candidate MakeMatmul(Product (*product_of)(const BoundOp&), bool has_bias) {
 
 }  // namespace
 
+// There is no kernel for the pattern matmul_bias_relu. The library's ReLU is
+// max(x, 0), of which NVIDIA does not say what it makes of a NaN; if a 0, the
+// finite check would miss that an activation was lost. And a ReLU of our own
+// after the product is what the body has, where it may join its neighbours.
 void RegisterCudaMatmul(KernelRegistry& registry) {
   // What cuBLASLt multiplies: (operands, result).
   const DType kTypes[][2] = {{DType::kF32, DType::kF32},
