@@ -60,6 +60,9 @@ class Timer {
   virtual absl::Status Stop(Stream& stream) = 0;
   // Waits for the stop.
   virtual absl::StatusOr<double> Microseconds() = 0;
+  // From the start of `earlier`, another timer of this device, to this one's:
+  // after Microseconds().
+  virtual absl::StatusOr<double> MicrosecondsSince(Timer& earlier) = 0;
 };
 
 // A sequence of enqueued work that can be replayed (a CUDA graph).

@@ -132,6 +132,18 @@ TEST_P(DeviceConformance, TimersMeasureWhatAStreamDoes) {
     ASSERT_TRUE(passed.ok()) << passed.status();
     EXPECT_GT(*passed, 1);  // 64 TB/s
   }
+  auto next = device_->CreateTimer();
+  ASSERT_TRUE(next.ok()) << next.status();
+  ASSERT_TRUE((*timer)->Start(*stream_).ok());
+  ASSERT_TRUE(stream_->Fill(memory->data(), 1, memory->bytes()).ok());
+  ASSERT_TRUE((*timer)->Stop(*stream_).ok());
+  ASSERT_TRUE((*next)->Start(*stream_).ok());
+  ASSERT_TRUE((*next)->Stop(*stream_).ok());
+  ASSERT_TRUE((*next)->Microseconds().ok());
+  const auto passed = (*timer)->Microseconds();
+  const auto since = (*next)->MicrosecondsSince(**timer);
+  ASSERT_TRUE(passed.ok() && since.ok()) << since.status();
+  EXPECT_GE(*since, *passed);
 }
 
 TEST_P(DeviceConformance, CaptureRecordsAndLaunchRepeats) {

@@ -24,6 +24,11 @@ class HostTimer : public Timer {
   absl::StatusOr<double> Microseconds() override {
     return std::chrono::duration<double, std::micro>(passed_).count();
   }
+  absl::StatusOr<double> MicrosecondsSince(Timer& earlier) override {
+    return std::chrono::duration<double, std::micro>(
+               start_ - static_cast<HostTimer&>(earlier).start_)
+        .count();
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

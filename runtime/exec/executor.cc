@@ -92,6 +92,9 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   HT_ASSIGN_OR_RETURN(
       auto prepared,
       PreparedPlan::Create(std::move(plan), request.bind, device_, &streams_));
+  if (options_.profile && entry == kTrainEntry) {
+    HT_RETURN_IF_ERROR(prepared->TimeSteps());
+  }
   plans_.push_back(std::move(prepared));
   resolved_ = false;
   return static_cast<int>(plans_.size()) - 1;
@@ -177,7 +180,8 @@ absl::Status ExecutorImpl::TakeFeeds(PreparedPlan& prepared,
 absl::Status ExecutorImpl::RunStep(PreparedPlan& plan) {
   const PreparedPlan::Prologue save = {always_before_->data(), arenas_.State(0),
                                        state_.always_bytes};
-  const bool use_graph = options_.use_graphs && communicator_->enqueues();
+  const bool use_graph = options_.use_graphs && communicator_->enqueues() &&
+                         plan.timers() == nullptr;
   const absl::Status status = plan.Run(*communicator_, save, use_graph);
   // If a collective failed while capturing, its communicator has waited for
   // the capture to end.
@@ -204,6 +208,9 @@ absl::StatusOr<int64_t> ExecutorImpl::Execute(
   if (tickets_ - done_ >= PreparedPlan::kRing) {
     HT_RETURN_IF_ERROR(Await(tickets_ - PreparedPlan::kRing));
   }
+  if (plan.timers() != nullptr) {
+    HT_RETURN_IF_ERROR(plan.timers()->Begin(slot, *streams_.compute));
+  }
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
   HT_RETURN_IF_ERROR(RunStep(plan));
   HT_RETURN_IF_ERROR(plan.EnqueueResults(slot));
@@ -225,8 +232,12 @@ absl::StatusOr<StepView> ExecutorImpl::Read(int64_t ticket) {
   HT_RETURN_IF_ERROR(Use());
   if (ticket >= done_) HT_RETURN_IF_ERROR(Await(ticket));
   const int slot = static_cast<int>(ticket % PreparedPlan::kRing);
-  const PreparedPlan& plan = *plans_[ticket_binding_[slot]];
+  PreparedPlan& plan = *plans_[ticket_binding_[slot]];
   times_ = plan.times();
+  spans_ = {};
+  if (plan.timers() != nullptr) {
+    HT_ASSIGN_OR_RETURN(spans_, plan.timers()->Read(slot));
+  }
   return plan.Results(slot);
 }
 

@@ -31,6 +31,7 @@ namespace runtime {
 struct ExecutorOptions {
   bool deterministic = true;
   bool use_graphs = true;  // --no-graph switches replay off
+  bool profile = false;    // train steps run one by one, and each is timed
   std::vector<std::string> fetches;
   int64_t memory_limit = 0;  // bytes; 0: what the device has
 };
@@ -110,6 +111,14 @@ class Executor {
     double forward_backward = 0, communicate = 0, update = 0;
   };
   virtual Times times() const = 0;
+  // When a step of the plan ran, by its stream, in milliseconds since Execute
+  // began its work.
+  struct Span {
+    double begin = 0, end = 0;
+  };
+  // Of the last read step, in the plan's order; empty unless `profile` is set
+  // and the entry is train.
+  virtual absl::Span<const Span> spans() const = 0;
 };
 
 }  // namespace runtime

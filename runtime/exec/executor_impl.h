@@ -48,6 +48,7 @@ class ExecutorImpl : public Executor {
   int64_t allocated_bytes() const override { return arenas_.allocated_bytes(); }
   int64_t planned_bytes() const override { return arenas_.reserved_bytes(); }
   Times times() const override { return times_; }
+  absl::Span<const Span> spans() const override { return spans_; }
 
  private:
   absl::Status CheckFits(const Plan& plan);
@@ -89,6 +90,7 @@ class ExecutorImpl : public Executor {
   int64_t done_ = 0;  // steps that are known to be done
   int ticket_binding_[PreparedPlan::kRing] = {-1, -1, -1};
   Times times_;
+  absl::Span<const Span> spans_;
 };
 
 }  // namespace runtime

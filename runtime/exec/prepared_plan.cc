@@ -137,6 +137,20 @@ absl::Status PreparedPlan::EnqueueStep(const Ready& ready,
   return absl::OkStatus();
 }
 
+absl::Status PreparedPlan::TimeSteps() {
+  HT_ASSIGN_OR_RETURN(timers_,
+                      StepTimers::Create(device_, ready_.size(), kRing));
+  return absl::OkStatus();
+}
+
+absl::Status PreparedPlan::EnqueueTimed(const Ready& ready,
+                                        Communicator& communicator) {
+  const size_t step = &ready - ready_.data();
+  HT_RETURN_IF_ERROR(timers_->Start(step, *ready.stream));
+  HT_RETURN_IF_ERROR(EnqueueStep(ready, communicator));
+  return timers_->Stop(step, *ready.stream);
+}
+
 absl::Status PreparedPlan::Follow(Stream& stream, Stream& leader,
                                   Event& event) {
   HT_RETURN_IF_ERROR(leader.Record(event));
@@ -192,6 +206,7 @@ absl::Status PreparedPlan::Enqueue(Communicator& communicator,
 
 absl::Status PreparedPlan::EnqueueSteps(Communicator& communicator,
                                         const AfterStep* after) {
+  const bool timed = timers_ != nullptr && after == nullptr;
   double spent[3] = {0, 0, 0};
   int part = 0;
   Clock::time_point since = Clock::now();
@@ -205,7 +220,8 @@ absl::Status PreparedPlan::EnqueueSteps(Communicator& communicator,
     for (int event : ready.step->waits) {
       HT_RETURN_IF_ERROR(ready.stream->Wait(*events_[event]));
     }
-    const absl::Status status = EnqueueStep(ready, communicator);
+    const absl::Status status = timed ? EnqueueTimed(ready, communicator)
+                                      : EnqueueStep(ready, communicator);
     if (!status.ok()) return Annotate(status, ready.step->name);
     if (ready.step->records >= 0) {
       HT_RETURN_IF_ERROR(ready.stream->Record(*events_[ready.step->records]));

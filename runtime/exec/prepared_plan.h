@@ -12,6 +12,7 @@
 #include "runtime/collective/communicator.h"
 #include "runtime/exec/arenas.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/step_timers.h"
 #include "runtime/plan/plan.h"
 
 namespace halftone {
@@ -75,6 +76,10 @@ class PreparedPlan {
 
   const Executor::Times& times() const { return times_; }
 
+  // From now on all steps are timed; they are to run one by one.
+  absl::Status TimeSteps();
+  StepTimers* timers() { return timers_.get(); }  // null: they are not
+
  private:
   PreparedPlan(Plan plan, Device* device, ExecutorStreams* streams)
       : plan_(std::move(plan)), device_(device), streams_(streams) {}
@@ -93,6 +98,7 @@ class PreparedPlan {
   absl::Status Capture(Communicator& communicator, const Prologue& prologue);
   absl::Status EnqueueAll(Communicator& communicator, const Prologue& prologue);
   absl::Status EnqueueStep(const Ready& ready, Communicator& communicator);
+  absl::Status EnqueueTimed(const Ready& ready, Communicator& communicator);
   absl::Status EnqueueSteps(Communicator& communicator, const AfterStep* after);
   absl::Status Follow(Stream& stream, Stream& leader, Event& event);
 
@@ -114,6 +120,7 @@ class PreparedPlan {
   bool may_capture_ = false;  // true after each Resolve: asked for once
   bool capturing_ = false;
   Executor::Times times_;
+  std::unique_ptr<StepTimers> timers_;
 };
 
 }  // namespace runtime

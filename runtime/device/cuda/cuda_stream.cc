@@ -96,14 +96,21 @@ class CudaTimer : public Timer {
   absl::Status Stop(Stream& stream) override { return stream.Record(*stop_); }
   absl::StatusOr<double> Microseconds() override {
     HT_RETURN_IF_ERROR(stop_->Synchronize());
+    return Between(*start_, *stop_);
+  }
+  absl::StatusOr<double> MicrosecondsSince(Timer& earlier) override {
+    return Between(*static_cast<CudaTimer&>(earlier).start_, *start_);
+  }
+
+ private:
+  static absl::StatusOr<double> Between(CudaEvent& first, CudaEvent& second) {
     float milliseconds = 0;
     HT_RETURN_IF_ERROR(HT_CUDA(
-        cudaEventElapsedTime(&milliseconds, start_->native(), stop_->native()),
+        cudaEventElapsedTime(&milliseconds, first.native(), second.native()),
         "a timer"));
     return milliseconds * 1e3;
   }
 
- private:
   std::unique_ptr<CudaEvent> start_, stop_;
 };
 
