@@ -16,6 +16,7 @@ struct RunFlags {
   RankFlags ranks;
   runtime::TrainConfig config;
   std::string checkpoint_every = "1e", eval_every = "1e";
+  std::string profile;  // "true": no file
 };
 
 absl::Status Run(RunFlags& flags, int* signal) {
@@ -23,6 +24,8 @@ absl::Status Run(RunFlags& flags, int* signal) {
   if (config.resume && config.out.empty()) {
     return UsageError("--resume: name the run directory with --out");
   }
+  config.profile = !flags.profile.empty();
+  if (flags.profile != "true") config.trace = flags.profile;
   HT_ASSIGN_OR_RETURN(
       config.checkpoint_every,
       runtime::ParseCadence("--checkpoint-every", flags.checkpoint_every));
@@ -66,6 +69,10 @@ void AddReportFlags(CLI::App& verb, RunFlags* flags) {
       ->check(CLI::Range(1, 1000000));
   verb.add_option("--fetch", config->fetches,
                   "VALUE[:norm|hist|npz], shown every --log-every steps");
+  verb.add_flag(
+      "--profile", flags->profile,
+      "where the time of a step goes, by class; =FILE also writes the\n"
+      "latest steps as a trace for ui.perfetto.dev");
   verb.add_flag("--json", config->json,
                 "the report at the end as one JSON object (summary.json)");
 }

@@ -57,6 +57,10 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
       checkpoint_step_(rank->start.resumed ? progress_.step : -1),
       times_(steps_per_epoch_ * std::max<int64_t>(config_.epochs, 1)) {
   stop_rule_.Restore(rank->start.numbers);
+  if (!config_.profile) return;
+  profiled_binding_ = rank_.bindings.Of(rank_.sampler.batch);
+  profile_ = std::make_unique<Profile>(executor_.plan(profiled_binding_),
+                                       rank->resources.device->Description());
 }
 
 absl::Status RankLoop::Run(bool* agreed) {
@@ -102,6 +106,8 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
   times.data = (waited - waited_) * 1000;
   waited_ = waited;
   times_.AddStep(times, batch.share.global_count);
+  pending_[(enqueued_ - 1) % 3].host.total = times.total;
+  pending_[(enqueued_ - 1) % 3].host.waited = times.data;
 
   if (epoch_end || asked_.any() || diverged_ ||
       eval_clock_.DueAtStep(enqueued.step) ||
@@ -130,10 +136,10 @@ absl::Status RankLoop::Enqueue(const Batch& batch) {
   implicit_.first_sample = batch.share.first_sample;
   implicit_.stop = Requests();
   Pending& pending = pending_[enqueued_ % 3];
-  HT_ASSIGN_OR_RETURN(
-      pending.ticket,
-      executor_.Execute(rank_.bindings.Of(batch.share.global_count),
-                        feeds_.Point(batch)));
+  pending.binding = rank_.bindings.Of(batch.share.global_count);
+  pending.host.begin = times_.run.seconds() * 1000;
+  HT_ASSIGN_OR_RETURN(pending.ticket,
+                      executor_.Execute(pending.binding, feeds_.Point(batch)));
   pending.step = ++attempted_;
   pending.epoch = batch.epoch + 1;
   pending.epoch_end = batch.step + 1 == steps_per_epoch_;
@@ -154,6 +160,9 @@ absl::Status RankLoop::ReadOldest() {
   times.communicate = device.communicate;
   times.update = device.update;
   times_.AddDevice(times);
+  if (pending.binding == profiled_binding_) {
+    profile_->Add(executor_.spans(), pending.host);
+  }
   const StepRecord record =
       ReadStep(view, pending.step, pending.epoch, progress_.loss_scaling);
   progress_.Add(record, pending.next_epoch, pending.next_sample);

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "runtime/train/cadence.h"
 #include "runtime/train/feeds.h"
+#include "runtime/train/profile.h"
 #include "runtime/train/rank_setup.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/stop_rule.h"
@@ -32,6 +33,8 @@ class RankLoop {
   absl::Status Run(bool* agreed);
 
   const RunTimes& times() const { return times_; }
+  // Of the steps with a whole batch; null where none was asked for.
+  const Profile* profile() const { return profile_.get(); }
   // Whether the steps ended early because a rank asked for it; equal on all.
   bool stopped() const { return finished_; }
 
@@ -41,6 +44,8 @@ class RankLoop {
     int64_t ticket = 0, step = 0, epoch = 0;
     int64_t next_epoch = 0, next_sample = 0;  // the cursor after it
     bool epoch_end = false;
+    int binding = -1;
+    HostTimes host;
   };
 
   absl::Status Train();
@@ -85,6 +90,8 @@ class RankLoop {
   RunTimes times_;
   Stopwatch step_watch_;
   double waited_ = 0;  // seconds for data, at the last step's end
+  std::unique_ptr<Profile> profile_;
+  int profiled_binding_ = -1;
 };
 
 }  // namespace runtime

@@ -114,6 +114,7 @@ absl::Status Build(Rank& rank, bool train) {
   ExecutorOptions options;
   options.deterministic = config.deterministic;
   options.use_graphs = config.use_graphs;
+  options.profile = config.profile;
   if (train) {
     HT_ASSIGN_OR_RETURN(options.fetches,
                         FetchedValues(*rank.inputs.program, config.fetches));

@@ -303,7 +303,14 @@ std::string SpeedLine(const EndOfRun& end) {
 }
 
 std::vector<std::string> EndLines(const EndOfRun& end) {
-  return {DoneLine(end), SpeedLine(end), MemoryLine(end)};
+  std::vector<std::string> lines = {DoneLine(end), SpeedLine(end),
+                                    MemoryLine(end)};
+  if (end.profile != nullptr) {
+    for (std::string& line : end.profile->Lines()) {
+      lines.push_back(std::move(line));
+    }
+  }
+  return lines;
 }
 
 }  // namespace runtime

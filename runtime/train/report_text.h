@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/log/metrics_log.h"
+#include "runtime/train/profile.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/rank_setup.h"
 #include "runtime/train/timing.h"
@@ -39,15 +40,16 @@ std::string EvalLine(const EvalEvent& event);
 struct EndOfRun {
   const Rank* rank = nullptr;
   const RunTimes* times = nullptr;
-  int64_t checkpoint = -1;  // step of the last one; -1: none
-  int signal = 0;           // that stopped the run
+  const Profile* profile = nullptr;  // null: not asked for
+  int64_t checkpoint = -1;           // step of the last one; -1: none
+  int signal = 0;                    // that stopped the run
   int exit_code = 0;
 };
 // "done     5 epochs, 114 steps applied, ...".
 std::string DoneLine(const EndOfRun& end);
 // "speed    11.2k img/s, step median 5.7 ms ...".
 std::string SpeedLine(const EndOfRun& end);
-// These two and "memory   peak ...".
+// These two, "memory   peak ..." and the profile.
 std::vector<std::string> EndLines(const EndOfRun& end);
 // The content of summary.json.
 std::string SummaryJson(const EndOfRun& end);

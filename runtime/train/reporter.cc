@@ -161,6 +161,11 @@ void Reporter::Logged(absl::Status written) {
 
 absl::Status Reporter::Finish(EndOfRun end) {
   end.checkpoint = checkpoint_;
+  if (end.profile != nullptr && !config_.trace.empty()) {
+    const absl::Status traced =
+        WriteTrace(config_.trace, end.profile->Trace(), rank_.sampler.rank);
+    if (!traced.ok()) Warn(std::string(traced.message()));
+  }
   // First, for what is reported below says how the run ended.
   absl::Status status;
   if (directory_.exists()) {

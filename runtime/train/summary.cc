@@ -30,7 +30,7 @@ std::string SummaryJson(const EndOfRun& end) {
                      {"correct", static_cast<int64_t>(m.correct)},
                      {"total", static_cast<int64_t>(m.total)}};
   }
-  const Json summary = {
+  Json summary = {
       {"schema", 1},
       {"exit", end.exit_code},
       {"steps_attempted", p.step},
@@ -59,6 +59,7 @@ std::string SummaryJson(const EndOfRun& end) {
       {"fingerprint", config.fingerprint},
       {"strategy", config.strategy_text},
   };
+  if (end.profile != nullptr) summary["profile"] = end.profile->Json();
   return summary.dump(1) + "\n";
 }
 

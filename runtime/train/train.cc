@@ -37,6 +37,7 @@ class RankRun {
       EndOfRun end;
       end.rank = &rank_;
       end.times = &loop_->times();
+      end.profile = loop_->profile();
       end.signal = signal_;
       end.exit_code = status.ok() && signal_ != 0
                           ? 128 + signal_

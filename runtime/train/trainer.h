@@ -67,6 +67,10 @@ struct TrainConfig {
   int keep_checkpoints = 3;
   std::vector<std::string> fetches;  // VALUE[:norm|hist|npz]
   bool deterministic = true, use_graphs = true;
+  // Where the time of the steps goes is reported; they run one by one. `trace`:
+  // a file for the latest of them (Perfetto); empty: none.
+  bool profile = false;
+  std::string trace;
   bool json = false;  // the report at the end is summary.json's object
   // Called by rank 0 of this process with the attempted step and what it is
   // doing ("train", "eval", "checkpoint"): for a supervisor's status page.

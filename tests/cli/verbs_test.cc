@@ -1,6 +1,7 @@
 // What each verb prints, on which stream, and what it leaves behind.
 #include <unistd.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -313,6 +314,37 @@ TEST(RunVerbs, JsonIsTheSummary) {
   EXPECT_EQ(report["steps_attempted"], 23);
   EXPECT_EQ(report, json::parse(ReadAll(out + "/summary.json")));
   EXPECT_EQ(run.err.find("done "), std::string::npos);
+}
+
+TEST(RunVerbs, ProfileSumsToTheStep) {
+  const std::string trace = Temp(".json");
+  const Result run =
+      Halftone({"run", Convnet(), "--data", "idx:models/digits", "--epochs",
+                "2", "--json", "--profile=" + trace});
+  const json profile = MustParse(run)["profile"];
+  EXPECT_EQ(profile["steps"], 42);  // whole batches, but for the first two
+  double sum = 0;
+  std::map<std::string, double> ms;
+  for (const json& row : profile["classes"]) {
+    sum += double{row["ms"]};
+    ms[row["class"]] = row["ms"];
+  }
+  EXPECT_NEAR(sum, profile["step_ms"], 0.01 * double{profile["step_ms"]});
+  EXPECT_EQ(ms.size(), 10u);
+  for (const char* busy :
+       {"conv forward", "dgrad", "wgrad", "norm", "element-wise", "update"}) {
+    EXPECT_GT(ms[busy], 0) << busy;
+  }
+  EXPECT_EQ(ms["cast"], 0);
+  EXPECT_GT(ms["idle"], -0.01 * double{profile["step_ms"]});
+  const json events = json::parse(ReadAll(trace))["traceEvents"];
+  EXPECT_GT(events.size(), 100u);
+
+  const Result shown =
+      Halftone({"run", Convnet(), "--data", "idx:models/digits", "--epochs",
+                "1", "--profile"});
+  EXPECT_THAT(shown.out, HasSubstr("\nprofile  20 steps of "));
+  EXPECT_THAT(shown.out, HasSubstr("\n         exposed collective "));
 }
 
 TEST(LaunchVerb, ExplainsAsJson) {

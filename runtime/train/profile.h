@@ -1,0 +1,81 @@
+// run --profile: where the time of a step goes.
+#ifndef HALFTONE_RUNTIME_TRAIN_PROFILE_H_
+#define HALFTONE_RUNTIME_TRAIN_PROFILE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "runtime/exec/executor.h"
+#include "runtime/log/trace_file.h"
+#include "runtime/train/step_costs.h"
+
+namespace halftone {
+namespace runtime {
+
+// When a step was enqueued and what the host saw of it, in milliseconds since
+// the run began (`begin`) or each for itself.
+struct HostTimes {
+  double begin = 0;
+  double total = 0;   // to the next step's enqueueing
+  double waited = 0;  // for the reader, of that
+};
+
+// Of one plan: sums over steps of what each class took.
+class Profile {
+ public:
+  Profile(const Plan& plan, std::string device);
+
+  // A step of the plan. The first ones do not count: libraries are loaded.
+  void Add(absl::Span<const Executor::Span> spans, const HostTimes& host);
+  static constexpr int kWarmUp = 2;
+
+  int64_t steps() const { return steps_; }
+  // Milliseconds per step, of a class or of the whole: what the host saw.
+  double ms(CostClass cost_class) const;
+  double step_ms() const;
+
+  // A table: per class milliseconds, share, kernels, bytes and operations per
+  // second, and, where the device's are known, the share of the roofline.
+  std::vector<std::string> Lines() const;
+  nlohmann::ordered_json Json() const;
+
+  // The latest steps as a trace, a line for each stream.
+  std::vector<TraceEvent> Trace() const;
+  static constexpr int kTracedSteps = 5;
+
+ private:
+  struct Sum {
+    double ms = 0;
+    int64_t kernels = 0;                           // of one step
+    double bytes = 0, flops = 0, roofline_ms = 0;  // likewise
+  };
+  struct TracedStep {
+    HostTimes host;
+    std::vector<Executor::Span> spans;
+  };
+  const Sum& of(CostClass c) const { return sums_[static_cast<int>(c)]; }
+  Sum& of(CostClass c) { return sums_[static_cast<int>(c)]; }
+
+  std::string device_;
+  Roofline roofline_;
+  std::vector<StepCost> costs_;
+  std::vector<std::string> names_;
+  std::vector<StreamKind> streams_;
+  std::array<Sum, kCostClasses> sums_;
+  int64_t seen_ = 0, steps_ = 0;
+  double total_ms_ = 0;
+  std::array<TracedStep, kTracedSteps> traced_;  // a ring
+};
+
+// Milliseconds of `span` in which none of `others` ran; these are in order and
+// do not overlap.
+double Exposed(const Executor::Span& span,
+               absl::Span<const Executor::Span> others);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_PROFILE_H_

@@ -1,0 +1,193 @@
+#include "runtime/train/profile.h"
+
+#include <map>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "graph/text/text.h"
+#include "gtest/gtest.h"
+#include "kernels/register_all.h"
+#include "nlohmann/json.hpp"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+
+// One op of each class. B is 2 samples.
+constexpr char kProgram[] = R"(
+program "p" dim B
+cell w : f32[4,3,3,3] parameter trainable applied init=constant(1)
+cell v : f32[8,5] parameter trainable applied init=constant(1)
+cell s : f32[4] parameter trainable applied init=constant(1)
+entry train {
+  feed x : f32[B,3,8,8]
+  feed r : f32[B,8]
+  feed g : f32[B,4,8,8]
+  feed h : f32[B,5]
+  feed n : f32[]
+  conv: conv2d(Input=x, Filter=w) -> (Output=c : f32[B,4,8,8]) {paddings=[1,1]}   forward
+  fc: matmul(X=r, Y=v) -> (Out=f : f32[B,5])   forward
+  act: relu(X=c) -> (Out=a : f32[B,4,8,8])   forward
+  low: cast(X=a) -> (Out=l : f16[B,4,8,8]) {to=f16}   forward
+  stats: channel_stats(X=c, Shift=s) -> (Sum=t : f32[4], SquaredSum=u : f32[4], Count=k : f32[])   forward
+  cx: conv2d_grad_input(OutputGrad=g, Filter=w) -> (InputGrad=dx : f32[B,3,8,8]) {paddings=[1,1], input_hw=[8,8]}   backward
+  cw: conv2d_grad_filter(Input=x, OutputGrad=g) -> (FilterGrad=dw : f32[4,3,3,3]) {paddings=[1,1], filter_hw=[3,3]}   backward
+  fx: matmul(X=h, Y=v) -> (Out=dr : f32[B,8]) {trans_y=true}   backward
+  fw: matmul(X=r, Y=h) -> (Out=dv : f32[8,5]) {trans_x=true}   backward
+  sum: all_reduce(X=[dw]) -> (Out=[dw.reduced : f32[4,3,3,3]]) {of="gradient"}   communicate
+  up: scale(X=n) -> (Out=m : f32[]) {scale=0.25}   optimize
+  result m = m
+  result dx = dx
+  result dr = dr
+  result dv = dv
+  result l = l
+  result f = f
+  result t = t
+  result dw.reduced = dw.reduced
+}
+)";
+
+class ProfileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto parsed = Parse(kProgram, "test.ht");
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    program_ = *std::move(parsed);
+    PlanRequest request;
+    request.program = program_.get();
+    request.entry = "train";
+    request.symbols[0] = 2;
+    auto plan = MakePlan(request, kernels::Kernels(), LayOutState(*program_),
+                         TuningTable());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    plan_ = *std::move(plan);
+  }
+
+  std::unique_ptr<Program> program_;
+  Plan plan_;
+};
+
+TEST_F(ProfileTest, EveryStepHasItsClass) {
+  const std::vector<StepCost> costs = CostsOf(plan_);
+  ASSERT_EQ(costs.size(), plan_.steps.size());
+  std::map<std::string, std::string> classes;
+  std::map<std::string, double> flops;
+  for (size_t i = 0; i < costs.size(); ++i) {
+    classes[plan_.steps[i].name] = std::string(Name(costs[i].cost_class));
+    flops[plan_.steps[i].name] = costs[i].flops;
+  }
+  EXPECT_EQ(classes["conv"], "conv forward");
+  EXPECT_EQ(classes["fc"], "conv forward");
+  EXPECT_EQ(classes["act"], "element-wise");
+  EXPECT_EQ(classes["low"], "cast");
+  EXPECT_EQ(classes["stats"], "norm");
+  EXPECT_EQ(classes["cx"], "dgrad");
+  EXPECT_EQ(classes["fx"], "dgrad");
+  EXPECT_EQ(classes["cw"], "wgrad");
+  EXPECT_EQ(classes["fw"], "wgrad");
+  EXPECT_EQ(classes["sum"], "exposed collective");
+  EXPECT_EQ(classes["up"], "update");
+  // 2 N K P Q C R S, three times the same; 2 M N K, likewise.
+  for (const char* conv : {"conv", "cx", "cw"}) {
+    EXPECT_EQ(flops[conv], 2.0 * 2 * 4 * 8 * 8 * 3 * 3 * 3) << conv;
+  }
+  for (const char* product : {"fc", "fx", "fw"}) {
+    EXPECT_EQ(flops[product], 2.0 * 2 * 8 * 5) << product;
+  }
+  EXPECT_EQ(flops["act"], 0);
+}
+
+// Spans of one step: 2 ms of feeds, then a millisecond for each kernel.
+std::vector<Executor::Span> Spans(size_t steps) {
+  std::vector<Executor::Span> spans;
+  for (size_t i = 0; i < steps; ++i) {
+    spans.push_back(
+        {2.0 + static_cast<double>(i), 3.0 + static_cast<double>(i)});
+  }
+  return spans;
+}
+
+TEST_F(ProfileTest, ClassesSumToTheStep) {
+  Profile profile(plan_, "device");
+  const auto spans = Spans(plan_.steps.size());
+  const double total = static_cast<double>(spans.size()) + 7;
+  for (int step = 0; step < Profile::kWarmUp + 3; ++step) {
+    profile.Add(spans, {100.0 * step, total, /*waited=*/1});
+  }
+  EXPECT_EQ(profile.steps(), 3);
+  EXPECT_DOUBLE_EQ(profile.step_ms(), total);
+  double sum = 0;
+  for (int c = 0; c < kCostClasses; ++c) {
+    sum += profile.ms(static_cast<CostClass>(c));
+  }
+  EXPECT_THAT(sum, DoubleNear(total, 1e-9));
+  EXPECT_DOUBLE_EQ(profile.ms(CostClass::kForward), 2);
+  EXPECT_DOUBLE_EQ(profile.ms(CostClass::kInputWait), 3);
+  EXPECT_DOUBLE_EQ(profile.ms(CostClass::kIdle), 4);
+}
+
+TEST_F(ProfileTest, CollectivesCountWhereNothingElseRuns) {
+  Profile profile(plan_, "device");
+  auto spans = Spans(plan_.steps.size());
+  for (size_t i = 0; i < spans.size(); ++i) {
+    // Beside half of the step before it and all of the one before that.
+    if (plan_.steps[i].name == "sum") spans[i].begin -= 1.5;
+  }
+  for (int step = 0; step < Profile::kWarmUp + 1; ++step) {
+    profile.Add(spans, {0, 100, 0});
+  }
+  EXPECT_DOUBLE_EQ(profile.ms(CostClass::kCollective), 1);
+}
+
+TEST_F(ProfileTest, ReportsAreComplete) {
+  Profile profile(plan_, "NVIDIA H100 80GB HBM3");
+  EXPECT_THAT(profile.Lines()[0], HasSubstr("too few"));
+  for (int step = 0; step < 9; ++step) {
+    profile.Add(Spans(plan_.steps.size()), {100.0 * step, 50, 1});
+  }
+  const std::vector<std::string> lines = profile.Lines();
+  ASSERT_EQ(lines.size(), 2u + kCostClasses);
+  EXPECT_EQ(lines[0], "profile  7 steps of 50 ms, step by step");
+  EXPECT_THAT(lines[1], HasSubstr("of roofline"));
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("conv forward"), HasSubstr("2.000"),
+                              HasSubstr("4.0 %")));
+  const auto json = profile.Json();
+  EXPECT_EQ(json["classes"].size(), size_t{kCostClasses});
+  EXPECT_EQ(json["classes"][0]["ms"], 2.0);
+  EXPECT_GT(json["classes"][0]["roofline_ms"], 0);
+
+  const auto trace = nlohmann::json::parse(TraceJson(profile.Trace(), 3));
+  int complete = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    EXPECT_EQ(event["pid"], 3);
+    if (event["ph"] != "X") continue;
+    ++complete;
+    if (event["name"] == "conv") {
+      EXPECT_EQ(event["cat"], "conv forward");
+      EXPECT_EQ(event["dur"], 1000);
+    }
+  }
+  EXPECT_EQ(complete,
+            Profile::kTracedSteps * static_cast<int>(plan_.steps.size() + 1));
+}
+
+TEST(RooflineTest, IsThatOfTheSlowerOfTheTwo) {
+  EXPECT_FALSE(RooflineOf("AMD EPYC").known());
+  const Roofline h100 = RooflineOf("NVIDIA H100 80GB HBM3");
+  StepCost cost;
+  cost.bytes = 3.35e9;
+  EXPECT_DOUBLE_EQ(h100.SecondsOf(cost), 1e-3);
+  cost.flops = 989e10;
+  cost.low = true;
+  EXPECT_DOUBLE_EQ(h100.SecondsOf(cost), 1e-2);
+  cost.low = false;
+  EXPECT_DOUBLE_EQ(h100.SecondsOf(cost), 989e10 / 67e12);
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,56 @@
+// What the steps of a plan are for and what they must do at least: what a
+// profile attributes their time to, and holds it against.
+#ifndef HALFTONE_RUNTIME_TRAIN_STEP_COSTS_H_
+#define HALFTONE_RUNTIME_TRAIN_STEP_COSTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "runtime/plan/plan.h"
+
+namespace halftone {
+namespace runtime {
+
+// Convolutions and matrix products by what they make; a fused op is what its
+// body's heaviest op is.
+enum class CostClass : uint8_t {
+  kForward,      // "conv forward"
+  kDataGrad,     // "dgrad"
+  kWeightGrad,   // "wgrad"
+  kNorm,         // "norm": all parts of batch norms
+  kElementwise,  // "element-wise", and whatever else works on activations
+  kCast,         // "cast": those that run on their own
+  kCollective,   // "exposed collective": beside which nothing is computed
+  kUpdate,       // "update": loss scale, checks, optimizer, statistics, clocks
+  kInputWait,    // "input wait": for the reader, and for the feeds' copies
+  kIdle,         // "idle"
+};
+inline constexpr int kCostClasses = 10;
+absl::string_view Name(CostClass cost_class);
+
+struct StepCost {
+  CostClass cost_class = CostClass::kElementwise;
+  double bytes = 0;  // inputs and outputs, each once
+  double flops = 0;  // of convolutions and products, bodies of fusions included
+  bool low = false;  // these are of a low precision
+};
+
+// By the plan's steps.
+std::vector<StepCost> CostsOf(const Plan& plan);
+
+// Of a device, by the vendor's datasheet: bytes and operations per second.
+// Zero: not known.
+struct Roofline {
+  double bytes = 0, low_flops = 0, f32_flops = 0;
+  bool known() const { return bytes > 0; }
+  // Seconds below which no kernel does it.
+  double SecondsOf(const StepCost& cost) const;
+};
+// `description`: Device::Description().
+Roofline RooflineOf(absl::string_view description);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_TRAIN_STEP_COSTS_H_
