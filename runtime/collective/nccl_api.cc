@@ -1,5 +1,6 @@
 #include "runtime/collective/nccl_api.h"
 
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,11 @@ namespace halftone {
 namespace runtime {
 
 const NcclApi& LinkedNccl() {
+  // In a graph NCCL would work on the buffers themselves and choose how to add
+  // accordingly. A step must have the same bits whether it is replayed or, as
+  // the first one after a resume, not. NCCL knows no other way to be told.
+  static const int told = setenv("NCCL_GRAPH_REGISTER", "0", /*overwrite=*/0);
+  (void)told;
   static constexpr NcclApi api = {::ncclGetUniqueId,
                                   ::ncclCommInitRankConfig,
                                   ::ncclCommGetAsyncError,

@@ -74,6 +74,9 @@ class FakeDeviceImpl : public FakeDevice {
     HT_RETURN_IF_ERROR(Use());
     return {absl::make_unique<FakeEvent>(state_)};
   }
+  absl::StatusOr<std::unique_ptr<Timer>> CreateTimer() override {
+    return {absl::make_unique<FakeTimer>(state_)};
+  }
   absl::StatusOr<std::unique_ptr<Graph>> Capture(
       Stream& stream, const std::function<absl::Status()>& enqueue) override;
   absl::StatusOr<int64_t> FreeBytes() override {
@@ -90,6 +93,12 @@ class FakeDeviceImpl : public FakeDevice {
   }
   int64_t allocated_bytes() const override { return state_->allocated; }
   int live_graphs() const override { return state_->live_graphs; }
+  absl::Status Spend(Stream& stream, double microseconds) override {
+    return EnqueueWork(stream, "spend", [state = state_, microseconds] {
+      state->microseconds += microseconds;
+    });
+  }
+  void Break(const absl::Status& status) override { state_->broken = status; }
 
  private:
   absl::StatusOr<std::unique_ptr<Memory>> Wrap(int64_t bytes, int64_t counted) {

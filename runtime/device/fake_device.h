@@ -45,11 +45,17 @@ class FakeDevice : public Device {
   // What Allocate gave and was not freed yet; pinned memory does not count.
   virtual int64_t allocated_bytes() const = 0;
   virtual int live_graphs() const = 0;
+  // From now on all waits of the host end with this error, as after a kernel's
+  // illegal access.
+  virtual void Break(const absl::Status& status) = 0;
 
   // Enqueues `work` on a stream of a fake device, as a kernel's launch does;
   // "compute: <what>". Recorded while capturing.
   static absl::Status EnqueueWork(Stream& stream, absl::string_view what,
                                   std::function<void()> work);
+  // Moves the device's clock, which its timers read, when the stream comes to
+  // it; copies and fills move it by a microsecond per megabyte.
+  virtual absl::Status Spend(Stream& stream, double microseconds) = 0;
   // native() of its streams is the Stream itself.
   //
   // The calling thread's current device.

@@ -11,6 +11,8 @@ namespace {
 
 thread_local int current_ordinal = 0;
 
+constexpr double kBytesPerMicrosecond = 1e6;
+
 void Merge(const FakeClock& from, FakeClock& into) {
   for (const auto& [stream, count] : from) {
     into[stream] = std::max(into[stream], count);
@@ -52,6 +54,7 @@ absl::Status FakeState::CheckCurrent(absl::string_view what) const {
 
 absl::Status FakeEvent::Synchronize() {
   if (captured_) return Forbidden("synchronise with");
+  HT_RETURN_IF_ERROR(state_->broken);
   state_->log.push_back(absl::StrCat("host: synchronize ", name_));
   if (queue_ != nullptr) queue_->RunThrough(until_);
   return absl::OkStatus();
@@ -60,6 +63,7 @@ absl::Status FakeEvent::Synchronize() {
 // Who asks long enough is told that it is done.
 absl::StatusOr<bool> FakeEvent::Query() {
   if (captured_) return Forbidden("query");
+  HT_RETURN_IF_ERROR(state_->broken);
   state_->log.push_back(absl::StrCat("host: query ", name_));
   if (queue_ == nullptr || queue_->done >= until_) return true;
   queue_->RunThrough(until_);
@@ -104,6 +108,7 @@ absl::Status FakeStream::Copy(void* to, const void* from, int64_t bytes) {
   if (!state_->deferred || Captured() ||
       (!reads_pageable && !writes_pageable)) {
     return Do(absl::StrCat("copy ", bytes), [=] {
+      state_->microseconds += bytes / kBytesPerMicrosecond;
       if (bytes > 0) std::memcpy(to, from, bytes);
     });
   }
@@ -120,6 +125,7 @@ absl::Status FakeStream::Copy(void* to, const void* from, int64_t bytes) {
 
 absl::Status FakeStream::Fill(void* to, uint8_t value, int64_t bytes) {
   return Do(absl::StrCat("fill ", bytes), [=] {
+    state_->microseconds += bytes / kBytesPerMicrosecond;
     if (bytes > 0) std::memset(to, value, bytes);
   });
 }
@@ -129,6 +135,7 @@ absl::Status FakeStream::Synchronize() {
     return CompilerBug("host may not synchronise with stream ", name_,
                        " while it is captured");
   }
+  HT_RETURN_IF_ERROR(state_->broken);
   HT_RETURN_IF_ERROR(Do("synchronize", nullptr));
   queue_->RunThrough(queue_->end());
   return absl::OkStatus();
@@ -167,6 +174,22 @@ absl::Status FakeGraph::Launch(Stream& stream) {
              },
              nullptr, 0});
   return absl::OkStatus();
+}
+
+absl::Status FakeTimer::Start(Stream& stream) {
+  return static_cast<FakeStream&>(stream).Do(
+      "start timer", [this] { start_ = state_->microseconds; });
+}
+
+absl::Status FakeTimer::Stop(Stream& stream) {
+  stream_ = &stream;
+  return static_cast<FakeStream&>(stream).Do(
+      "stop timer", [this] { stop_ = state_->microseconds; });
+}
+
+absl::StatusOr<double> FakeTimer::Microseconds() {
+  if (stream_ != nullptr) HT_RETURN_IF_ERROR(stream_->Synchronize());
+  return stop_ - start_;
 }
 
 absl::Status CheckJoined(const FakeRecording& recording) {

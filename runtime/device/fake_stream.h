@@ -59,6 +59,8 @@ struct FakeState {
   int events = 0;
   int graphs = 0;
   int live_graphs = 0;
+  absl::Status broken;
+  double microseconds = 0;  // the device's clock; work moves it
   std::unique_ptr<FakeRecording> recording;
   std::vector<std::shared_ptr<FakeQueue>> queues;
 
@@ -160,6 +162,19 @@ class FakeGraph : public Graph {
   std::string name_;
   // A launch that is not done yet holds them as well.
   std::shared_ptr<const std::vector<FakeEntry>> entries_;
+};
+
+class FakeTimer : public Timer {
+ public:
+  absl::Status Start(Stream& stream) override;
+  absl::Status Stop(Stream& stream) override;
+  absl::StatusOr<double> Microseconds() override;
+  explicit FakeTimer(FakeStatePtr state) : state_(std::move(state)) {}
+
+ private:
+  FakeStatePtr state_;
+  Stream* stream_ = nullptr;  // of the stop
+  double start_ = 0, stop_ = 0;
 };
 
 // An error unless the origin's work comes after that of all who joined.

@@ -23,6 +23,21 @@ int64_t BytesOf(const Plan& plan, ArenaKind kind) {
   return plan.arena_bytes[static_cast<int>(kind)];
 }
 
+// The cells alone, as a plan of no steps.
+Plan StatePlan(const Program& program, const StateLayout& layout) {
+  Plan plan;
+  plan.arena_bytes[static_cast<int>(ArenaKind::kState)] = layout.bytes;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    PlannedValue value;
+    value.name = cell.name;
+    value.desc = kernels::Bind(cell.type, SymbolValues{});
+    value.slice = layout.cells[i];
+    plan.values.push_back(std::move(value));
+  }
+  return plan;
+}
+
 }  // namespace
 
 ExecutorImpl::ExecutorImpl(const Program* program,
@@ -55,9 +70,9 @@ absl::Status ExecutorImpl::Start() {
   HT_ASSIGN_OR_RETURN(streams_.copy_out, device_->CreateStream("copy_out"));
   HT_RETURN_IF_ERROR(CheckAllEqual(*communicator_, "compiled model",
                                    Hex64(Fingerprint(*program_))));
-  Plan state_only;
-  state_only.arena_bytes[static_cast<int>(ArenaKind::kState)] = state_.bytes;
-  arenas_.Reserve(state_only);
+  const Plan state = StatePlan(*program_, state_);
+  arenas_.Reserve(state);
+  HT_RETURN_IF_ERROR(CheckFits("the state alone", state));
   HT_RETURN_IF_ERROR(Materialize());
   HT_ASSIGN_OR_RETURN(always_before_, device_->Allocate(std::max<int64_t>(
                                           state_.always_bytes, 1)));
@@ -88,7 +103,8 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   HT_RETURN_IF_ERROR(CheckAllEqual(*communicator_, "collective sequence",
                                    Hex64(CollectiveHash(plan))));
   arenas_.Reserve(plan);
-  HT_RETURN_IF_ERROR(CheckFits(plan));
+  HT_RETURN_IF_ERROR(CheckFits(
+      absl::StrCat("entry ", entry, " with ", symbols[0], " samples"), plan));
   HT_ASSIGN_OR_RETURN(
       auto prepared,
       PreparedPlan::Create(std::move(plan), request.bind, device_, &streams_));
@@ -100,7 +116,8 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   return static_cast<int>(plans_.size()) - 1;
 }
 
-absl::Status ExecutorImpl::CheckFits(const Plan& plan) {
+absl::Status ExecutorImpl::CheckFits(const std::string& what,
+                                     const Plan& plan) {
   int64_t limit = options_.memory_limit;
   if (limit == 0) {
     HT_ASSIGN_OR_RETURN(const int64_t free, device_->FreeBytes());
@@ -108,9 +125,9 @@ absl::Status ExecutorImpl::CheckFits(const Plan& plan) {
   }
   if (arenas_.reserved_bytes() <= limit) return absl::OkStatus();
   return OutOfMemoryError(
-      "entry ", plan.entry, " with ", plan.symbols[0], " samples on rank ",
-      communicator_->rank(), " needs ", HumanBytes(arenas_.reserved_bytes()),
-      ", the device has ", HumanBytes(limit),
+      what, " on rank ", communicator_->rank(), " needs ",
+      HumanBytes(arenas_.reserved_bytes()), ", the device has ",
+      HumanBytes(limit),
       "; largest: ", absl::StrJoin(LargestBuffers(plan, 3), ", "),
       "; a smaller --batch-size, more ranks or a lower --level would help");
 }
@@ -220,7 +237,14 @@ absl::StatusOr<int64_t> ExecutorImpl::Execute(
 
 absl::Status ExecutorImpl::Await(int64_t ticket) {
   const int slot = static_cast<int>(ticket % PreparedPlan::kRing);
-  HT_RETURN_IF_ERROR(plans_[ticket_binding_[slot]]->AwaitResults(slot));
+  PreparedPlan& plan = *plans_[ticket_binding_[slot]];
+  const absl::Status status = plan.AwaitResults(slot);
+  if (!status.ok()) {
+    // Whatever failed did so at some time before it was noticed here.
+    return Annotate(status, absl::StrCat("entry ", plan.plan().entry,
+                                         ", at or before the end of its step ",
+                                         ticket + 1, " in this process"));
+  }
   done_ = std::max(done_, ticket + 1);
   return absl::OkStatus();
 }

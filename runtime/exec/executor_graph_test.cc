@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
@@ -29,14 +28,14 @@ FakeDeviceOptions Deferred() {
 class ExecutorGraphTest : public ::testing::Test {
  protected:
   // A rank on a device that puts everything off, with a state.
-  std::unique_ptr<Rank> MakeRank(
+  std::unique_ptr<TestRank> MakeRank(
       const ExecutorOptions& options = {},
       const kernels::KernelRegistry& kernels = FakeKernels()) {
     auto owned = MakeFakeDevice(Deferred());
     device_ = owned.get();
     auto rank =
-        std::make_unique<Rank>(program_.get(), options, std::move(owned),
-                               MakeSingleCommunicator(), kernels);
+        std::make_unique<TestRank>(program_.get(), options, std::move(owned),
+                                   MakeSingleCommunicator(), kernels);
     EXPECT_TRUE(rank->status.ok()) << rank->status;
     return rank;
   }
@@ -80,47 +79,22 @@ TEST_F(ExecutorGraphTest, TheSecondStepOfABindingIsCaptured) {
   EXPECT_EQ(device_->live_graphs(), 2);
 }
 
-// Steps of one and of two samples in turn, read two late; returns each one's
-// total and the cell at the end, every bit of them.
-std::string Train(Rank& rank) {
-  std::string trace;
-  const auto one = rank.executor->Prepare("train", Samples(1));
-  const auto two = rank.executor->Prepare("train", Samples(2));
-  EXPECT_TRUE(rank.executor->Initialize(7).ok());
-  std::vector<float> x(4);  // as a reader's batch: another one's bytes soon
-  for (int step = 0; step < 12; ++step) {
-    for (int i = 0; i < 4; ++i) x[i] = 1 + 0.02f * step + 0.01f * i;
-    if (step == 8) x[0] = 0;  // log(0): a step that is rejected
-    std::vector<float> mine(x.begin(), x.begin() + 2 * (1 + step % 2));
-    const auto ticket =
-        rank.executor->Execute(step % 2 == 0 ? *one : *two, {Feed(mine)});
-    EXPECT_TRUE(ticket.ok()) << ticket.status();
-    std::fill(mine.begin(), mine.end(), -1.0f);
-    if (step < 2) continue;
-    const auto view = rank.executor->Read(step - 2);
-    EXPECT_TRUE(view.ok()) << view.status();
-    absl::StrAppendFormat(&trace, "%a ", view->Scalar("total"));
-  }
-  for (float w : rank.Cell(kW)) absl::StrAppendFormat(&trace, "%a ", w);
-  return trace;
-}
-
 TEST_F(ExecutorGraphTest, GraphsAndSingleStepsGiveTheCpusBits) {
-  Rank cpu(program_.get());
-  const std::string expected = Train(cpu);
+  TestRank cpu(program_.get());
+  const std::string expected = TrainAndTrace(cpu);
   // One step is rejected, and only that one.
   EXPECT_EQ(expected.find("nan"), std::string::npos);
   EXPECT_EQ(expected.find("inf"), expected.rfind("inf"));
   EXPECT_NE(expected.find("-inf"), std::string::npos);
 
   const auto graphs = MakeRank();
-  EXPECT_EQ(Train(*graphs), expected);
+  EXPECT_EQ(TrainAndTrace(*graphs), expected);
   EXPECT_GT(Count(": launch on compute"), 0);
 
   ExecutorOptions options;
   options.use_graphs = false;
   const auto single = MakeRank(options);
-  EXPECT_EQ(Train(*single), expected);
+  EXPECT_EQ(TrainAndTrace(*single), expected);
   EXPECT_EQ(Count("graph g"), 0);
 }
 
@@ -266,13 +240,49 @@ TEST_F(ExecutorGraphTest, StagedFeedsArePlanned) {
   }
 }
 
+TEST_F(ExecutorGraphTest, WhatDoesNotFitIsRefusedBeforeTheFirstStep) {
+  FakeDeviceOptions options = Deferred();
+  options.memory_bytes = 64 << 10;
+  TestRank rank(program_.get(), {}, MakeFakeDevice(options),
+                MakeSingleCommunicator(), FakeKernels());
+  ASSERT_TRUE(rank.status.ok()) << rank.status;
+  EXPECT_TRUE(rank.executor->Prepare("train", Samples(10)).ok());
+  const absl::Status large =
+      rank.executor->Prepare("train", Samples(2500)).status();
+  EXPECT_EQ(ExitCodeOf(large), ExitCode::kOutOfMemory);
+  EXPECT_THAT(std::string(large.message()),
+              AllOf(HasSubstr("entry train with 2500 samples on rank 0"),
+                    HasSubstr("f32[2500,2]"), HasSubstr("--batch-size")));
+
+  options.memory_bytes = 256;
+  TestRank none(program_.get(), {}, MakeFakeDevice(options),
+                MakeSingleCommunicator(), FakeKernels());
+  EXPECT_EQ(ExitCodeOf(none.status), ExitCode::kOutOfMemory);
+  EXPECT_THAT(std::string(none.status.message()),
+              AllOf(HasSubstr("the state alone"), HasSubstr("w f32[2]")));
+}
+
+TEST_F(ExecutorGraphTest, AnErrorOfTheDeviceSaysWhenItWasNoticed) {
+  const auto rank = MakeRank();
+  const auto binding = rank->executor->Prepare("train", Samples(1));
+  ASSERT_TRUE(rank->executor->Initialize(7).ok());
+  const std::vector<float> x = {1, 2};
+  ASSERT_TRUE(rank->executor->Execute(*binding, {Feed(x)}).ok());
+  device_->Break(DeviceError("an illegal address"));
+  const absl::Status status = rank->executor->Read(0).status();
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kDevice);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("entry train"), HasSubstr("step 1"),
+                    HasSubstr("an illegal address")));
+}
+
 // One thread that drives several devices enqueues on the right one.
 TEST_F(ExecutorGraphTest, EveryEntryPointMakesItsDeviceCurrent) {
-  std::vector<std::unique_ptr<Rank>> ranks;
+  std::vector<std::unique_ptr<TestRank>> ranks;
   for (int ordinal : {0, 1}) {
     FakeDeviceOptions options = Deferred();
     options.ordinal = ordinal;
-    ranks.push_back(std::make_unique<Rank>(
+    ranks.push_back(std::make_unique<TestRank>(
         program_.get(), ExecutorOptions(), MakeFakeDevice(options),
         MakeSingleCommunicator(), FakeKernels()));
     ASSERT_TRUE(ranks.back()->status.ok()) << ranks.back()->status;

@@ -51,7 +51,9 @@ class ExecutorImpl : public Executor {
   absl::Span<const Span> spans() const override { return spans_; }
 
  private:
-  absl::Status CheckFits(const Plan& plan);
+  // An error unless the device has room for what is reserved so far; `what`
+  // was reserved last, for `plan`.
+  absl::Status CheckFits(const std::string& what, const Plan& plan);
   absl::Status Materialize();
   absl::Status WriteConstants();
   absl::Status RunStartup(absl::string_view entry, int64_t seed);

@@ -23,7 +23,7 @@ class ExecutorNcclTest : public NcclTest {
     ForEachRank([this](int rank) {
       auto owned = MakeFakeDevice({});
       devices_[rank] = owned.get();
-      own_[rank] = std::make_unique<Rank>(
+      own_[rank] = std::make_unique<TestRank>(
           program_.get(), ExecutorOptions(), std::move(owned),
           std::move(ranks_[rank]), FakeKernels());
       ASSERT_TRUE(own_[rank]->status.ok()) << own_[rank]->status;
@@ -44,7 +44,7 @@ class ExecutorNcclTest : public NcclTest {
   const std::vector<float> x_ = {1, 2};
   std::unique_ptr<Program> program_ = ParseProgram();
   FakeDevice* devices_[2] = {};
-  std::unique_ptr<Rank> own_[2];
+  std::unique_ptr<TestRank> own_[2];
 };
 
 TEST_F(ExecutorNcclTest, CollectivesAreEnqueuedOnceAndReplayed) {

@@ -27,7 +27,7 @@ class ExecutorTest : public ::testing::Test {
 };
 
 TEST_F(ExecutorTest, RunsStepsAndReadsThemTwoLate) {
-  Rank rank(program_.get());
+  TestRank rank(program_.get());
   ASSERT_TRUE(rank.status.ok()) << rank.status;
   const auto binding = rank.executor->Prepare("train", Samples(1));
   ASSERT_TRUE(binding.ok()) << binding.status();
@@ -52,7 +52,7 @@ TEST_F(ExecutorTest, RunsStepsAndReadsThemTwoLate) {
 }
 
 TEST_F(ExecutorTest, DerivedCellsFollowTheirSource) {
-  Rank rank(program_.get());
+  TestRank rank(program_.get());
   const float w[2] = {1.5, -2};
   ASSERT_TRUE(
       rank.executor
@@ -65,7 +65,7 @@ TEST_F(ExecutorTest, DerivedCellsFollowTheirSource) {
 }
 
 TEST_F(ExecutorTest, ARejectedStepNamesItsFirstOpAndChangesNothing) {
-  Rank rank(program_.get());
+  TestRank rank(program_.get());
   const auto binding = rank.executor->Prepare("train", Samples(2));
   ASSERT_TRUE(binding.ok()) << binding.status();
   ASSERT_TRUE(rank.executor->Initialize(7).ok());
@@ -83,7 +83,7 @@ TEST_F(ExecutorTest, ARejectedStepNamesItsFirstOpAndChangesNothing) {
 }
 
 TEST_F(ExecutorTest, AReplayOfAnAppliedStepChangesNothingEither) {
-  Rank rank(program_.get());
+  TestRank rank(program_.get());
   const auto binding = rank.executor->Prepare("train", Samples(1));
   ASSERT_TRUE(rank.executor->Initialize(7).ok());
   const std::vector<float> x = {1, 2};
@@ -95,7 +95,7 @@ TEST_F(ExecutorTest, AReplayOfAnAppliedStepChangesNothingEither) {
 }
 
 TEST_F(ExecutorTest, MemoryIsWhatWasPlanned) {
-  Rank rank(program_.get());
+  TestRank rank(program_.get());
   int64_t peak = 0;
   for (int64_t samples : {100, 7, 0}) {
     const auto binding = rank.executor->Prepare("train", Samples(samples));
@@ -110,7 +110,7 @@ TEST_F(ExecutorTest, MemoryIsWhatWasPlanned) {
 TEST_F(ExecutorTest, APlanThatDoesNotFitIsRefused) {
   ExecutorOptions options;
   options.memory_limit = 64 << 10;
-  Rank rank(program_.get(), options);
+  TestRank rank(program_.get(), options);
   EXPECT_TRUE(rank.executor->Prepare("train", Samples(10)).ok());
   const auto large = rank.executor->Prepare("train", Samples(10000));
   EXPECT_EQ(ExitCodeOf(large.status()), ExitCode::kOutOfMemory);
@@ -120,7 +120,7 @@ TEST_F(ExecutorTest, APlanThatDoesNotFitIsRefused) {
 }
 
 TEST_F(ExecutorTest, FeedsMustBeThereAndFit) {
-  Rank rank(program_.get());
+  TestRank rank(program_.get());
   const auto binding = rank.executor->Prepare("train", Samples(2));
   ASSERT_TRUE(rank.executor->Initialize(7).ok());
   EXPECT_THAT(
@@ -135,7 +135,7 @@ TEST_F(ExecutorTest, FeedsMustBeThereAndFit) {
 TEST_F(ExecutorTest, FetchesAreResults) {
   ExecutorOptions options;
   options.fetches = {"logs"};
-  Rank rank(program_.get(), options);
+  TestRank rank(program_.get(), options);
   const auto binding = rank.executor->Prepare("train", Samples(1));
   ASSERT_TRUE(binding.ok()) << binding.status();
   ASSERT_TRUE(rank.executor->Initialize(7).ok());
@@ -147,13 +147,13 @@ TEST_F(ExecutorTest, FetchesAreResults) {
 
 // Runs `body(rank, executor)` on two ranks as threads.
 void OnTwoRanks(const Program* first, const Program* second,
-                const std::function<void(int, Rank&)>& body) {
+                const std::function<void(int, TestRank&)>& body) {
   auto communicators = MakeInProcessCommunicators(2, absl::Seconds(60));
   std::vector<std::thread> threads;
   for (int r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
-      Rank rank(r == 0 ? first : second, {}, MakeCpuDevice(r, 1),
-                std::move(communicators[r]));
+      TestRank rank(r == 0 ? first : second, {}, MakeCpuDevice(r, 1),
+                    std::move(communicators[r]));
       body(r, rank);
     });
   }
@@ -162,7 +162,7 @@ void OnTwoRanks(const Program* first, const Program* second,
 
 TEST_F(ExecutorTest, RanksReduceTheirGradients) {
   std::vector<std::vector<float>> w(2);
-  OnTwoRanks(program_.get(), program_.get(), [&](int r, Rank& rank) {
+  OnTwoRanks(program_.get(), program_.get(), [&](int r, TestRank& rank) {
     // The ranks may hold different numbers of samples.
     const auto binding = rank.executor->Prepare("train", Samples(1 + r));
     ASSERT_TRUE(binding.ok()) << binding.status();
@@ -182,7 +182,7 @@ TEST_F(ExecutorTest, RanksWithDifferentModelsAreToldSo) {
   std::string text = kTestProgram;
   text.replace(text.find("scale=0.25"), 10, "scale=0.75");
   const auto changed = Parse(text, "other.ht");
-  OnTwoRanks(program_.get(), changed->get(), [&](int, Rank& rank) {
+  OnTwoRanks(program_.get(), changed->get(), [&](int, TestRank& rank) {
     EXPECT_EQ(ExitCodeOf(rank.status), ExitCode::kCommunication);
     EXPECT_THAT(std::string(rank.status.message()),
                 HasSubstr("compiled model"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "graph/base/error.h"
 #include "graph/text/text.h"
 #include "gtest/gtest.h"
@@ -116,10 +117,10 @@ const kernels::KernelRegistry& FakeKernels() {
   return *registry;
 }
 
-Rank::Rank(const Program* program, const ExecutorOptions& options,
-           std::unique_ptr<Device> own_device,
-           std::unique_ptr<Communicator> own_communicator,
-           const kernels::KernelRegistry& kernels)
+TestRank::TestRank(const Program* program, const ExecutorOptions& options,
+                   std::unique_ptr<Device> own_device,
+                   std::unique_ptr<Communicator> own_communicator,
+                   const kernels::KernelRegistry& kernels)
     : device(std::move(own_device)), communicator(std::move(own_communicator)) {
   auto made = Executor::Create(program, &kernels, device.get(),
                                communicator.get(), TuningTable(), options);
@@ -127,12 +128,35 @@ Rank::Rank(const Program* program, const ExecutorOptions& options,
   if (made.ok()) executor = std::move(*made);
 }
 
-std::vector<float> Rank::Cell(int index) {
+std::vector<float> TestRank::Cell(int index) {
   std::string bytes;
   EXPECT_TRUE(executor->ReadCell(CellId(index), &bytes).ok());
   std::vector<float> values(bytes.size() / sizeof(float));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(values.data()));
   return values;
+}
+
+std::string TrainAndTrace(TestRank& rank) {
+  std::string trace;
+  const auto one = rank.executor->Prepare("train", Samples(1));
+  const auto two = rank.executor->Prepare("train", Samples(2));
+  EXPECT_TRUE(rank.executor->Initialize(7).ok());
+  std::vector<float> x(4);  // as a reader's batch: another one's bytes soon
+  for (int step = 0; step < 12; ++step) {
+    for (int i = 0; i < 4; ++i) x[i] = 1 + 0.02f * step + 0.01f * i;
+    if (step == 8) x[0] = 0;  // log(0): a step that is rejected
+    std::vector<float> mine(x.begin(), x.begin() + 2 * (1 + step % 2));
+    const auto ticket =
+        rank.executor->Execute(step % 2 == 0 ? *one : *two, {Feed(mine)});
+    EXPECT_TRUE(ticket.ok()) << ticket.status();
+    std::fill(mine.begin(), mine.end(), -1.0f);
+    if (step < 2) continue;
+    const auto view = rank.executor->Read(step - 2);
+    EXPECT_TRUE(view.ok()) << view.status();
+    absl::StrAppendFormat(&trace, "%a ", view->Scalar("total"));
+  }
+  for (float w : rank.Cell(kW)) absl::StrAppendFormat(&trace, "%a ", w);
+  return trace;
 }
 
 }  // namespace runtime

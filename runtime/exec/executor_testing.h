@@ -34,8 +34,8 @@ const kernels::KernelRegistry& FakeKernels();
 void RunOnFakeStreams(kernels::Candidate* candidate);
 
 // An executor with what it borrows.
-struct Rank {
-  explicit Rank(
+struct TestRank {
+  explicit TestRank(
       const Program* program, const ExecutorOptions& options = {},
       std::unique_ptr<Device> own_device = MakeCpuDevice(0, 1),
       std::unique_ptr<Communicator> own_communicator = MakeSingleCommunicator(),
@@ -47,6 +47,11 @@ struct Rank {
   absl::Status status;
   std::unique_ptr<Executor> executor;
 };
+
+// Prepares the train entry and runs steps of one and of two samples in turn,
+// read two late, one of them rejected; returns each one's total and the cell at
+// the end, every bit of them.
+std::string TrainAndTrace(TestRank& rank);
 
 }  // namespace runtime
 }  // namespace halftone

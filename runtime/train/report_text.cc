@@ -112,6 +112,23 @@ std::vector<std::string> Differences(const Rank& rank, const Manifest& was) {
   return different;
 }
 
+// A device that works asynchronously does not say which part of a step's time
+// was what.
+bool KnowsParts(const Rank& rank) {
+  const Device* const device = rank.resources.device;
+  return device == nullptr || !device->asynchronous();
+}
+
+std::string PartsText(const Rank& rank, const StepTimes& ms) {
+  const std::string text = absl::StrCat("data ", Millis(ms.data));
+  if (!KnowsParts(rank)) {
+    return absl::StrCat(text, " + device ", Millis(ms.total - ms.data));
+  }
+  return absl::StrCat(text, " + fwd/bwd ", Millis(ms.forward_backward),
+                      " + comm ", Millis(ms.communicate), " + update ",
+                      Millis(ms.update));
+}
+
 }  // namespace
 
 std::string SplitText(int64_t samples, int world_size) {
@@ -182,9 +199,7 @@ std::string EpochLine(const Rank& rank, const StepEvent& event,
       "  scale ", ExactFloat(event.loss_scaling), " good ", event.good_steps,
       "  skipped ", event.step - event.applied, "  |g| ",
       Short(event.grad_norm), "  ", Rate(times.samples_per_second), per_second,
-      "  ", Millis(ms.total), " ms = data ", Millis(ms.data), " + fwd/bwd ",
-      Millis(ms.forward_backward), " + comm ", Millis(ms.communicate),
-      " + update ", Millis(ms.update), "  eta ",
+      "  ", Millis(ms.total), " ms = ", PartsText(rank, ms), "  eta ",
       Duration((total_steps - event.step) * ms.total / 1000));
 }
 
@@ -293,10 +308,15 @@ std::string SpeedLine(const EndOfRun& end) {
                     Short(t.steps.p95_ms()), ", first ",
                     Short(t.steps.first_ms()), " ms left out; ");
   }
-  absl::StrAppend(&line, "time: compute ",
-                  Percent(t.device.forward_backward + t.device.update, run),
-                  " %, exposed comm ", Percent(t.device.communicate, run),
-                  ", data ", Percent(sum.data, run), ", eval ",
+  if (KnowsParts(*end.rank)) {
+    absl::StrAppend(&line, "time: compute ",
+                    Percent(t.device.forward_backward + t.device.update, run),
+                    " %, exposed comm ", Percent(t.device.communicate, run));
+  } else {
+    absl::StrAppend(&line, "time: device ", Percent(sum.total - sum.data, run),
+                    " %");
+  }
+  absl::StrAppend(&line, ", data ", Percent(sum.data, run), ", eval ",
                   Percent(t.eval_seconds * 1000, run), ", checkpoint ",
                   Percent(t.checkpoint_seconds * 1000, run));
   return line;

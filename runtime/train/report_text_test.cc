@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/device/fake_device.h"
 #include "runtime/train/fetches.h"
 
 namespace halftone {
@@ -11,6 +12,7 @@ namespace runtime {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class SizedData : public Dataset {
@@ -197,6 +199,11 @@ TEST_F(ReportText, Speed) {
               StartsWith("speed    11.6k img/s, step median 5.5 ms p95 5.5, "
                          "first 38 ms left out; time: compute 0 %, exposed "
                          "comm 0, data 0, eval 0, checkpoint 0"));
+  // A device that says nothing of a step's parts.
+  const auto device = MakeFakeDevice({});
+  rank_.resources.device = device.get();
+  EXPECT_THAT(SpeedLine(end_), HasSubstr("left out; time: device "));
+  EXPECT_THAT(SpeedLine(end_), Not(HasSubstr("compute")));
 }
 
 }  // namespace
