@@ -77,7 +77,7 @@ int UsageFailure(const CLI::App& app, const CLI::ParseError& error,
 // verbs that compute start themselves once more; pid and open files stay.
 void LetThreadsSleep(char** argv) {
   const std::string verb = argv[1] == nullptr ? "" : argv[1];
-  if (verb != "run" && verb != "eval") return;
+  if (verb != "run" && verb != "eval" && verb != "tune") return;
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/1);
   execv("/proc/self/exe", argv);  // where that fails, they spin
@@ -94,7 +94,7 @@ int Main(int argc, char** argv) {
   Outcome outcome;
   for (auto add :
        {AddCompile, AddRun, AddLaunch, AddEval, AddInspect, AddExplain, AddDiff,
-        AddExport, AddPlan, AddCkpt, AddOps, AddZoo, AddVersion}) {
+        AddExport, AddPlan, AddTune, AddCkpt, AddOps, AddZoo, AddVersion}) {
     add(app, &outcome);
   }
   try {

@@ -26,6 +26,7 @@ void AddExplain(CLI::App& app, Outcome* outcome);
 void AddDiff(CLI::App& app, Outcome* outcome);
 void AddExport(CLI::App& app, Outcome* outcome);
 void AddPlan(CLI::App& app, Outcome* outcome);
+void AddTune(CLI::App& app, Outcome* outcome);
 void AddCkpt(CLI::App& app, Outcome* outcome);
 void AddOps(CLI::App& app, Outcome* outcome);
 void AddZoo(CLI::App& app, Outcome* outcome);

@@ -68,6 +68,22 @@ absl::Status FindCheckpoint(const RunDirectory& directory,
   return absl::OkStatus();
 }
 
+// Rank 0: what was timed on a device like this one. A run that is resumed has
+// a table of its own.
+void TakeTuning(Rank& rank) {
+  const TuningTable& tuning = rank.config().tuning;
+  if (tuning.empty()) return;
+  const std::string here = rank.resources.device->Description();
+  if (tuning.device_description == here) {
+    rank.start.tuning = tuning;
+    return;
+  }
+  rank.start.said.push_back(
+      absl::StrCat("note     the tuning table beside the model was made on ",
+                   tuning.device_description, ", this is ", here,
+                   ": not used; halftone tune makes one for it"));
+}
+
 // What this rank alone can find wrong before the ranks work together.
 absl::Status LookAround(Rank& rank, bool train) {
   const TrainConfig& config = rank.config();
@@ -80,6 +96,7 @@ absl::Status LookAround(Rank& rank, bool train) {
     HT_RETURN_IF_ERROR(ParseFetches(config.fetches).status());
   }
   if (!rank.is_zero()) return absl::OkStatus();
+  if (train) TakeTuning(rank);
   const RunDirectory directory(train ? config.out : "");
   if (directory.exists()) {
     if (config.resume) {

@@ -82,6 +82,9 @@ struct TrainConfig {
   std::string fingerprint, state_signature;
   std::string strategy_text;  // resolved
   std::string model_bytes;    // the .htc, kept in the run directory
+  // What was timed for this model, for a run that does not resume; only the
+  // device that it was made on takes it.
+  TuningTable tuning;
 };
 
 // The ranks of this process; each needs a device and a communicator.

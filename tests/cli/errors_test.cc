@@ -115,7 +115,7 @@ TEST(Device, GpusThatAreNotThere) {
     command.insert(command.end(), more.begin(), more.end());
     return command;
   };
-  ExpectError(with({"1,1"}), 2, {"--gpus 1,1", "twice"});
+  ExpectError(with({"77,77"}), 9, {"--gpus 77,77"});  // two ranks on one
   ExpectError(with({"0", "--target", "cpu"}), 2, {"--gpus 0", "cpu"});
   ExpectError(with({"0,1", "--ranks", "3"}), 2, {"--ranks 3", "2 ids"});
 }

@@ -210,6 +210,34 @@ TEST(PlanVerb, AnswersForAnySplit) {
             6);
 }
 
+TEST(TuneVerb, WritesATableThatRunsTake) {
+  const std::string name = Temp("-tuned");
+  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+                      "models/mnist_o1.pbtxt", "-o", name + ".htc"})
+                .exit_code(),
+            0);
+  const json report = MustParse(Halftone(
+      {"tune", name + ".htc", "--runs", "1", "--batch", "16", "--json"}));
+  EXPECT_EQ(report["table"], name + ".tuning.json");
+  ASSERT_FALSE(report["ops"].empty());
+  for (const json& op : report["ops"]) {
+    EXPECT_GE(op["candidates"].size(), 2u) << op;
+  }
+  const std::string out = Temp("run");
+  const Result run =
+      Halftone({"run", name + ".htc", "--data", "idx:models/digits",
+                "--batch-size", "16", "--epochs", "1", "--out", out});
+  EXPECT_EQ(run.exit_code(), 0) << run.err;
+  const auto read = [](const std::string& path) {
+    const Result cat = RunProgram({"/bin/cat", path});
+    EXPECT_EQ(cat.exit_code(), 0) << cat.err;
+    return cat.out;
+  };
+  EXPECT_EQ(read(out + "/tuning.json"), read(name + ".tuning.json"));
+  EXPECT_THAT(Halftone({"tune", name + ".htc", "--ranks", "2"}).out,
+              AllOf(HasSubstr("other than the default"), HasSubstr(name)));
+}
+
 TEST(VersionVerb, SaysWhatItIsAndRunsOn) {
   const Result result = Halftone({"version"});
   EXPECT_EQ(result.exit_code(), 0);

@@ -37,6 +37,12 @@ LAYERS = {
         "runtime/device",
         "runtime/plan",
     ],
+    "runtime/tune": [
+        "graph",
+        "kernels",
+        "runtime/device",
+        "runtime/plan",
+    ],
     "runtime/gpu": [
         "graph",
         "kernels",

@@ -81,7 +81,8 @@ void AddRankFlags(CLI::App& verb, RankFlags* flags) {
   verb.add_option("--ranks", flags->ranks,
                   "ranks as threads of this process (or use halftone launch)")
       ->check(CLI::Range(1, 1024));
-  verb.add_option("--gpus", flags->gpus, "one rank per listed GPU");
+  verb.add_option("--gpus", flags->gpus,
+                  "one rank per listed GPU; ranks may share one: 0,0");
   verb.add_option("--threads", flags->threads,
                   "compute threads per rank; default: cores / ranks")
       ->check(CLI::Range(1, 1024));

@@ -1,0 +1,176 @@
+#include "runtime/tune/tune.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "runtime/plan/plan.h"
+#include "runtime/tune/bench.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using Candidates = std::vector<const kernels::Candidate*>;
+
+constexpr double kNoticeable = 0.97;
+
+int64_t WorkspaceOf(const kernels::Candidate& candidate,
+                    const kernels::BoundOp& op) {
+  return candidate.workspace_bytes ? candidate.workspace_bytes(op) : 0;
+}
+
+class Tuner {
+ public:
+  Tuner(const Program& program, const kernels::KernelRegistry& kernels,
+        const TuneOptions& options, Device& device)
+      : program_(program),
+        kernels_(kernels),
+        options_(options),
+        device_(device),
+        state_(LayOutState(program)) {}
+
+  absl::StatusOr<Tuned> Run(absl::Span<const TuneBinding> bindings) {
+    HT_ASSIGN_OR_RETURN(bench_, Bench::Create(device_, options_.flush_bytes));
+    tuned_.table.device_description = device_.Description();
+    for (const TuneBinding& binding : bindings) {
+      HT_RETURN_IF_ERROR(TuneSteps(binding));
+    }
+    return std::move(tuned_);
+  }
+
+ private:
+  absl::Status TuneSteps(const TuneBinding& binding) {
+    PlanRequest request;
+    request.program = &program_;
+    request.entry = binding.entry;
+    request.symbols = binding.symbols;
+    request.bind.world_size = options_.world_size;
+    request.bind.threads = bench_->threads();
+    request.bind.deterministic = options_.deterministic;
+    request.device = device_.target() == "cpu" ? "cpu" : "cuda";
+    // A plan says which ops there are: fusions without a kernel are inlined,
+    // what is empty is dropped.
+    HT_ASSIGN_OR_RETURN(const Plan plan,
+                        MakePlan(request, kernels_, state_, TuningTable()));
+    for (const Step& step : plan.steps) {
+      if (step.kind != Step::Kind::kKernel) continue;
+      const kernels::BoundOp op(*step.block, step.block->op(step.op),
+                                request.symbols, request.bind);
+      HT_ASSIGN_OR_RETURN(const Candidates candidates,
+                          kernels_.Find(request.device, op));
+      if (candidates.size() < 2) continue;
+      HT_RETURN_IF_ERROR(TuneOp(step.name, op, candidates));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TuneOp(const std::string& name, const kernels::BoundOp& op,
+                      const Candidates& candidates) {
+    std::string key = TuningTable::KeyOf(op);
+    const auto [known, fresh] = known_.emplace(key, tuned_.ops.size());
+    if (!fresh) {
+      ++tuned_.ops[known->second].uses;
+      return absl::OkStatus();
+    }
+    TunedOp tuned;
+    tuned.key = std::move(key);
+    tuned.first = name;
+    tuned.type =
+        op.schema().name() == "fusion" ? op.Str("pattern") : op.schema().name();
+    tuned.uses = 1;
+    int64_t workspace = 0;
+    for (const kernels::Candidate* candidate : candidates) {
+      workspace = std::max(workspace, WorkspaceOf(*candidate, op));
+    }
+    absl::Status status = bench_->Take(op, workspace);
+    if (!status.ok()) return Annotate(status, name);
+    for (const kernels::Candidate* candidate : candidates) {
+      HT_ASSIGN_OR_RETURN(TimedCandidate timed, Time(name, op, *candidate));
+      tuned.candidates.push_back(std::move(timed));
+    }
+    HT_RETURN_IF_ERROR(Choose(tuned));
+    const kernels::Candidate& chosen = *candidates[tuned.chosen];
+    tuned_.table.Set(tuned.key, {chosen.name, WorkspaceOf(chosen, op),
+                                 chosen.deterministic});
+    tuned_.ops.push_back(std::move(tuned));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TimedCandidate> Time(const std::string& name,
+                                      const kernels::BoundOp& op,
+                                      const kernels::Candidate& candidate) {
+    TimedCandidate timed;
+    timed.name = candidate.name;
+    auto kernel = candidate.prepare(op, device_);
+    if (!kernel.ok()) {
+      timed.failure = std::string(kernel.status().message());
+      return timed;
+    }
+    const auto median = bench_->Median(**kernel, options_.runs);
+    if (!median.ok()) {
+      return Annotate(median.status(),
+                      absl::StrCat(name, " (", candidate.name, " kernel)"));
+    }
+    timed.microseconds = *median;
+    return timed;
+  }
+
+  absl::Status Choose(TunedOp& tuned) {
+    int best = -1;
+    for (size_t i = 0; i < tuned.candidates.size(); ++i) {
+      const TimedCandidate& timed = tuned.candidates[i];
+      if (!timed.failure.empty()) continue;
+      if (best < 0 || timed.microseconds <
+                          kNoticeable * tuned.candidates[best].microseconds) {
+        best = static_cast<int>(i);
+      }
+    }
+    if (best < 0) {
+      return DeviceError(tuned.first,
+                         ": none of its kernels can be made here: ",
+                         tuned.candidates[0].failure);
+    }
+    tuned.chosen = best;
+    return absl::OkStatus();
+  }
+
+  const Program& program_;
+  const kernels::KernelRegistry& kernels_;
+  const TuneOptions& options_;
+  Device& device_;
+  const StateLayout state_;
+  std::unique_ptr<Bench> bench_;
+  std::map<std::string, size_t> known_;  // places in tuned_.ops, by key
+  Tuned tuned_;
+};
+
+}  // namespace
+
+absl::StatusOr<Tuned> Tune(const Program& program,
+                           const kernels::KernelRegistry& kernels,
+                           absl::Span<const TuneBinding> bindings,
+                           const TuneOptions& options, Device& device) {
+  return Tuner(program, kernels, options, device).Run(bindings);
+}
+
+std::string TuningPathOf(const std::string& model) {
+  return absl::StrCat(absl::StripSuffix(model, ".htc"), ".tuning.json");
+}
+
+absl::StatusOr<TuningTable> ReadTuningBeside(const std::string& model) {
+  const std::string path = TuningPathOf(model);
+  if (access(path.c_str(), F_OK) != 0) return TuningTable();
+  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  return TuningTable::Parse(content, path);
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,130 @@
+#include "tools/report/tune_report.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "nlohmann/json.hpp"
+#include "runtime/train/bindings.h"
+#include "tools/report/model_facts.h"
+#include "tools/report/table.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using runtime::TimedCandidate;
+using runtime::TunedOp;
+using Json = nlohmann::ordered_json;
+
+std::string Micros(double microseconds) {
+  return absl::StrFormat(microseconds < 100 ? "%.1f" : "%.0f", microseconds);
+}
+
+std::string TimesText(const TunedOp& op) {
+  return absl::StrJoin(
+      op.candidates, ", ", [](std::string* out, const TimedCandidate& timed) {
+        absl::StrAppend(
+            out, timed.name, " ",
+            timed.failure.empty() ? Micros(timed.microseconds) : "-");
+      });
+}
+
+struct Sums {
+  double by_default = 0, chosen = 0;  // microseconds, all uses
+  int changed = 0;
+};
+Sums SumsOf(const runtime::Tuned& tuned) {
+  Sums sums;
+  for (const TunedOp& op : tuned.ops) {
+    const bool runs = op.candidates[0].failure.empty();
+    sums.by_default +=
+        op.uses * (runs ? op.default_microseconds() : op.microseconds());
+    sums.chosen += op.uses * op.microseconds();
+    if (op.chosen != 0) ++sums.changed;
+  }
+  return sums;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<runtime::TuneBinding>> TuneBindings(
+    const CompiledModel& model, int64_t batch, int ranks) {
+  if (batch == 0) batch = BatchOf(model.strategy, ranks);
+  if (batch == 0) {
+    return UsageError(
+        "tune: the strategy names no batch; say one with --batch");
+  }
+  std::vector<runtime::TuneBinding> bindings;
+  for (const char* entry : {kTrainEntry, kEvalEntry}) {
+    if (model.program->FindEntry(entry) == nullptr) continue;
+    // The first ranks may have one sample more than the last ones.
+    const int64_t most = runtime::RankCount(batch, ranks, 0);
+    const int64_t least = runtime::RankCount(batch, ranks, ranks - 1);
+    for (int64_t samples = most; samples >= std::max<int64_t>(least, 1);
+         --samples) {
+      runtime::TuneBinding binding;
+      binding.entry = entry;
+      binding.symbols[0] = samples;
+      bindings.push_back(std::move(binding));
+    }
+  }
+  return bindings;
+}
+
+std::string TuneText(const runtime::Tuned& tuned, int runs,
+                     const std::string& path) {
+  Table table({"op", "type", "uses", "candidates, us", "chosen"});
+  for (const TunedOp& op : tuned.ops) {
+    table.Add({op.first, op.type, absl::StrCat(op.uses), TimesText(op),
+               op.candidates[op.chosen].name});
+  }
+  const Sums sums = SumsOf(tuned);
+  return absl::StrCat(
+      tuned.ops.empty() ? "" : table.Text(), "timed    ", tuned.ops.size(),
+      " shapes of ops with several kernels, median of ", runs,
+      " runs, caches flushed before each; ", tuned.table.device_description,
+      "\nchosen   ", sums.changed, " other than the default; all uses ",
+      Micros(sums.by_default), " -> ", Micros(sums.chosen), " us\n", path, "  ",
+      tuned.table.Hash(), "\n");
+}
+
+std::string TuneJson(const runtime::Tuned& tuned, int runs,
+                     const std::string& path) {
+  Json ops = Json::array();
+  for (const TunedOp& op : tuned.ops) {
+    Json candidates = Json::array();
+    for (const TimedCandidate& timed : op.candidates) {
+      Json one = {{"name", timed.name}};
+      if (timed.failure.empty()) {
+        one["microseconds"] = timed.microseconds;
+      } else {
+        one["failure"] = timed.failure;
+      }
+      candidates.push_back(std::move(one));
+    }
+    ops.push_back({{"op", op.first},
+                   {"type", op.type},
+                   {"key", op.key},
+                   {"uses", op.uses},
+                   {"chosen", op.candidates[op.chosen].name},
+                   {"candidates", std::move(candidates)}});
+  }
+  const Sums sums = SumsOf(tuned);
+  const Json json = {{"schema", 1},
+                     {"device", tuned.table.device_description},
+                     {"runs", runs},
+                     {"table", path},
+                     {"hash", tuned.table.Hash()},
+                     {"default_microseconds", sums.by_default},
+                     {"chosen_microseconds", sums.chosen},
+                     {"ops", std::move(ops)}};
+  return json.dump(1) + "\n";
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,66 @@
+#include "tools/report/tune_report.h"
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tools/report/testing/test_models.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(TuneReport, BindsWhatEachRankGets) {
+  const auto even = TuneBindings(Convnet(), 0, 4);
+  ASSERT_TRUE(even.ok()) << even.status();
+  ASSERT_EQ(even->size(), 2u);
+  EXPECT_EQ((*even)[0].entry, "train");
+  EXPECT_EQ((*even)[0].symbols[0], 16);
+  EXPECT_EQ((*even)[1].entry, "eval");
+  const auto odd = TuneBindings(Convnet(), 31, 2);
+  ASSERT_EQ(odd->size(), 4u);
+  EXPECT_EQ((*odd)[0].symbols[0], 16);
+  EXPECT_EQ((*odd)[1].symbols[0], 15);
+  EXPECT_EQ(TuneBindings(Convnet(), 1, 2)->size(), 2u);  // one has none
+}
+
+runtime::Tuned Example() {
+  runtime::Tuned tuned;
+  tuned.table.device_description = "a device";
+  tuned.table.Set("conv2d|x", {"fast", 0, true});
+  runtime::TunedOp op;
+  op.key = "conv2d|x";
+  op.first = "conv1";
+  op.type = "conv2d";
+  op.uses = 3;
+  op.candidates = {{"slow", 812.4, ""}, {"fast", 50.25, ""}, {"none", 0, "no"}};
+  op.chosen = 1;
+  tuned.ops = {op};
+  return tuned;
+}
+
+TEST(TuneReport, SaysWhatWasTimedAndChosen) {
+  const std::string text = TuneText(Example(), 7, "m.tuning.json");
+  EXPECT_THAT(text,
+              HasSubstr("conv1  conv2d  3     slow 812, fast 50.2, none -"));
+  EXPECT_THAT(text, HasSubstr("chosen   1 other than the default; all uses "
+                              "2437 -> 151 us\nm.tuning.json  "));
+  EXPECT_THAT(text, HasSubstr("median of 7 runs, caches flushed"));
+  EXPECT_THAT(TuneText(runtime::Tuned(), 7, "p"), Not(HasSubstr("candidates")));
+}
+
+TEST(TuneReport, AsJson) {
+  const auto json =
+      nlohmann::json::parse(TuneJson(Example(), 7, "m.tuning.json"));
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["table"], "m.tuning.json");
+  EXPECT_EQ(json["ops"][0]["chosen"], "fast");
+  EXPECT_EQ(json["ops"][0]["candidates"][2]["failure"], "no");
+}
+
+}  // namespace
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,91 @@
+// halftone tune: times the kernels of a model's ops on this machine.
+#include "runtime/tune/tune.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "runtime/device/host_info.h"
+#include "tools/common/flags.h"
+#include "tools/common/model_flags.h"
+#include "tools/common/run_flags.h"
+#include "tools/report/tune_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct TuneFlags {
+  ModelFlags model;
+  RankFlags device;
+  runtime::TuneOptions options;
+  int64_t batch = 0;
+  std::string out;
+  bool json = false;
+};
+
+absl::Status Tune(TuneFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      LoadOrCompile(flags.model, /*may_recompile=*/false));
+  HT_ASSIGN_OR_RETURN(
+      const std::vector<runtime::TuneBinding> bindings,
+      TuneBindings(model, flags.batch, flags.options.world_size));
+  // As many threads as a rank of that split has.
+  flags.device.ranks = 1;
+  if (flags.device.threads == 0) {
+    flags.device.threads =
+        std::max(1, runtime::UsableCores() / flags.options.world_size);
+  }
+  HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
+                      MakeRanks(flags.device, model.target));
+  HT_ASSIGN_OR_RETURN(const runtime::Tuned tuned,
+                      runtime::Tune(*model.program, *ranks.kernels, bindings,
+                                    flags.options, *ranks.devices[0]));
+  const std::string path =
+      flags.out.empty() ? runtime::TuningPathOf(flags.model.path) : flags.out;
+  HT_RETURN_IF_ERROR(WriteFileAtomically(path, tuned.table.Serialize()));
+  const std::string text = flags.json
+                               ? TuneJson(tuned, flags.options.runs, path)
+                               : TuneText(tuned, flags.options.runs, path);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTune(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<TuneFlags>();
+  CLI::App* verb =
+      AddVerb(app, "tune", "choose the fastest kernels by timing them here",
+              "examples:\n"
+              "  halftone tune mnist.htc\n"
+              "  halftone tune mnist.htc --ranks 4 --batch 256\n"
+              "  halftone tune resnet50.htc --gpus 0\n\n"
+              "Writes mnist.tuning.json beside mnist.htc; a run of mnist.htc\n"
+              "that begins on the same kind of device takes its kernels from\n"
+              "there, and keeps them when it is resumed.");
+  AddModelFlags(*verb, &flags->model);
+  verb->add_option("--ranks", flags->options.world_size,
+                   "that share the batch and this machine's cores; default 1")
+      ->check(CLI::Range(1, 1 << 20));
+  verb->add_option("--batch", flags->batch,
+                   "samples of all ranks; default: the strategy's")
+      ->check(CLI::Range(1, 1 << 30));
+  verb->add_option("--gpus", flags->device.gpus, "the GPU to time on");
+  verb->add_option("--threads", flags->device.threads,
+                   "compute threads of a rank; default: cores / ranks")
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--runs", flags->options.runs, "of each kernel; default 7")
+      ->check(CLI::Range(1, 1000));
+  verb->add_flag("!--no-deterministic", flags->options.deterministic,
+                 "try kernels whose bits vary from run to run, too");
+  verb->add_option("-o,--out", flags->out, "another file for the table");
+  verb->add_flag("--json", flags->json, "one JSON object");
+  verb->callback([flags, outcome] { outcome->status = Tune(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone
