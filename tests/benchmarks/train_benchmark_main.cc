@@ -108,6 +108,7 @@ absl::StatusOr<nlohmann::ordered_json> Run(Flags& flags) {
       {"device", device.device->Description()},
       {"target", device.device->target()},
       {"loss_scaling", flags.constant_scaling ? "constant" : "dynamic"},
+      {"deterministic", flags.spec.deterministic},
       {"steps", flags.steps},
       {"warmup", flags.warmup},
       {"samples_per_second",
@@ -148,6 +149,8 @@ int Main(int argc, char** argv) {
   app.add_option("--threads", flags.threads, "on the CPU; default: all cores");
   app.add_option("--gpu-library", flags.library, "libhalftone_cuda.so");
   app.add_flag("!--no-graph", flags.spec.use_graphs, "step by step");
+  app.add_flag("!--no-deterministic", flags.spec.deterministic,
+               "also kernels whose bits vary from run to run");
   app.add_flag("--constant-scaling", flags.constant_scaling,
                "no dynamic loss scaling");
   app.add_flag("--scaling-cost", flags.scaling_cost,

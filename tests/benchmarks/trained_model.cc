@@ -108,6 +108,7 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Create(
   made->communicator_ = runtime::MakeSingleCommunicator();
   runtime::ExecutorOptions options;
   options.use_graphs = spec.use_graphs;
+  options.deterministic = spec.deterministic;
   HT_ASSIGN_OR_RETURN(
       made->executor_,
       runtime::Executor::Create(made->model_.program.get(), device.kernels,

@@ -35,6 +35,7 @@ struct TrainedModelSpec {
   int64_t batch = 256;
   bool dynamic_scaling = true;  // else constant, from the same value
   bool use_graphs = true;
+  bool deterministic = true;  // else also kernels whose bits vary
 };
 
 class TrainedModel {
