@@ -224,8 +224,12 @@ absl::StatusOr<std::unique_ptr<Graph>> CaptureCudaGraph(
               kCapture));
   HT_ASSIGN_OR_RETURN(const cudaGraph_t graph, EndCapture(native, enqueue()));
   cudaGraphExec_t exec = nullptr;
+  // Each kernel has the priority of the stream it was captured on; without the
+  // flag all would have that of the stream on which the graph is launched.
   const absl::Status made =
-      HT_CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0), kCapture);
+      HT_CUDA(cudaGraphInstantiateWithFlags(
+                  &exec, graph, cudaGraphInstantiateFlagUseNodePriority),
+              kCapture);
   (void)cudaGraphDestroy(graph);
   HT_RETURN_IF_ERROR(made);
   auto captured = absl::make_unique<CudaGraph>(exec);
