@@ -43,6 +43,9 @@ struct BindContext {
   int rank = 0;
   int threads = 1;             // compute threads of host kernels
   bool deterministic = true;   // only deterministic candidates
+  // What the program is compiled for, "cpu" or "sm_90": libraries that choose
+  // algorithms by device choose them by this.
+  std::string target{};
 };
 
 class BoundOp {

@@ -85,6 +85,7 @@ kernels::BindContext ExecutorImpl::Bind() const {
   bind.rank = communicator_->rank();
   bind.threads = streams_.compute->threads();
   bind.deterministic = options_.deterministic;
+  bind.target = device_->target();
   return bind;
 }
 

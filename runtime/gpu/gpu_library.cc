@@ -30,6 +30,9 @@ constexpr Dependency kDependencies[] = {
      "NCCL 2: pip install nvidia-nccl-cu13, or NVIDIA's package libnccl2"},
     {"libcublas",
      "cuBLAS: pip install nvidia-cublas, or NVIDIA's package libcublas-13-0"},
+    {"libnvrtc",
+     "NVRTC: pip install nvidia-cuda-nvrtc, or NVIDIA's package "
+     "cuda-nvrtc-13-0"},
     {"libcuda.so", "the NVIDIA driver: package nvidia-driver"},
 };
 

@@ -186,6 +186,7 @@ kernels::BindContext OpRunner::context(int world) const {
   context.world_size = world;
   context.threads = threads_;
   context.deterministic = false;
+  context.target = device_->target();
   return context;
 }
 

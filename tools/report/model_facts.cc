@@ -105,6 +105,7 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
   request.entry = entry;
   request.symbols[0] = samples;
   request.bind.world_size = ranks;
+  request.bind.target = model.target;
   request.stage_feeds = runtime::IsGpuTarget(model.target);
   request.device = request.stage_feeds ? "cuda" : "cpu";
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));

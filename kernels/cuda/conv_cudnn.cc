@@ -1,0 +1,193 @@
+#include "kernels/cuda/conv_cudnn.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/base/error.h"
+#include "kernels/common/conv_shape.h"
+#include "kernels/common/fusion_body.h"
+#include "kernels/cuda/cudnn_cache.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+namespace {
+
+using Kind = CudnnNode::Kind;
+
+// What a plan sets aside at least, so that another device of the target may
+// prefer another engine: cuBLASLt's products use as much of the same arena.
+constexpr int64_t kLeastWorkspace = int64_t{32} << 20;
+
+// Where a forward convolution finds its inputs.
+struct ConvInputs {
+  int image, filter, bias;
+};
+
+BoundGraph ForwardGraph(const ConvOp& conv, const ConvInputs& at,
+                        const BoundOp& op, bool relu) {
+  BoundGraph bound;
+  const int image = bound.Input(conv.image_desc, at.image);
+  const int filter = bound.Input(conv.filter_desc, at.filter);
+  const TensorDesc& out = conv.result_desc;
+  const bool biased = at.bias >= 0;
+  int value = biased || relu ? bound.Internal(out) : bound.Output(out, 0);
+  AddConvNode(Kind::kConv, conv.shape, {image, filter}, value, &bound.graph);
+  if (biased) {
+    const int bias = bound.Input(op.inputs()[at.bias], at.bias);
+    const int sum = relu ? bound.Internal(out) : bound.Output(out, 0);
+    bound.graph.Add(Kind::kAdd, {value, bias}, {sum});
+    value = sum;
+  }
+  if (relu) bound.graph.Add(Kind::kRelu, {value}, {bound.Output(out, 0)});
+  return bound;
+}
+
+class ConvInstance final : public KernelInstance {
+ public:
+  ConvInstance(std::unique_ptr<CudnnPlan> plan,
+               std::vector<BoundGraph::Source> sources)
+      : plan_(std::move(plan)),
+        sources_(std::move(sources)),
+        data_(sources_.size(), nullptr) {}
+
+  absl::Status Enqueue(const Buffers& buffers,
+                       runtime::Stream& stream) override {
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const BoundGraph::Source& from = sources_[i];
+      if (from.position < 0) continue;
+      // The library takes no pointers to const.
+      data_[i] = from.output ? buffers.outputs[from.position]
+                             : const_cast<void*>(buffers.inputs[from.position]);
+    }
+    return plan_->Enqueue(data_, buffers.workspace, stream);
+  }
+
+ private:
+  std::unique_ptr<CudnnPlan> plan_;
+  std::vector<BoundGraph::Source> sources_;
+  std::vector<void*> data_;
+};
+
+int64_t WorkspaceOf(const CudnnEngine& engine) {
+  return std::max(engine.workspace_bytes, kLeastWorkspace);
+}
+
+using MakeGraph = BoundGraph (*)(const BoundOp& op);
+
+Candidate MakeConv(std::shared_ptr<CudnnCache> cache, MakeGraph make,
+                   bool deterministic) {
+  const auto graph_of = [make, deterministic](const BoundOp& op) {
+    BoundGraph bound = make(op);
+    bound.graph.deterministic = deterministic;
+    return bound;
+  };
+  Candidate candidate;
+  candidate.name = deterministic ? "cudnn" : "cudnn_any";
+  candidate.deterministic = deterministic;
+  // What is wrong with the library itself is said by Prepare.
+  candidate.supports = [cache, graph_of](const BoundOp& op) {
+    const BoundGraph bound = graph_of(op);
+    return bound.graph.HasElements() &&
+           !absl::IsUnimplemented(
+               cache->Choose(bound.graph, op.context().target).status());
+  };
+  candidate.workspace_bytes = [cache, graph_of](const BoundOp& op) -> int64_t {
+    const auto engine = cache->Choose(graph_of(op).graph, op.context().target);
+    return WorkspaceOf(engine.ok() ? *engine : CudnnEngine());
+  };
+  candidate.prepare = [cache, graph_of](const BoundOp& op,
+                                        runtime::Device& device)
+      -> absl::StatusOr<std::unique_ptr<KernelInstance>> {
+    BoundGraph bound = graph_of(op);
+    HT_ASSIGN_OR_RETURN(const CudnnEngine engine,
+                        cache->Choose(bound.graph, op.context().target));
+    HT_ASSIGN_OR_RETURN(auto handle, cache->HandleOf(device));
+    HT_ASSIGN_OR_RETURN(auto plan,
+                        MakeCudnnPlan(bound.graph, std::move(handle),
+                                      WorkspaceOf(engine), op.name()));
+    return std::unique_ptr<KernelInstance>(
+        new ConvInstance(std::move(plan), std::move(bound.sources)));
+  };
+  return candidate;
+}
+
+}  // namespace
+
+void AddConvNode(Kind kind, const ConvShape& shape, std::vector<int> inputs,
+                 int output, CudnnGraph* graph) {
+  graph->Add(kind, std::move(inputs), {output});
+  CudnnNode& node = graph->nodes.back();
+  const ConvDim* const dims[] = {&shape.h, &shape.w};
+  for (int i = 0; i < 2; ++i) {
+    node.stride[i] = dims[i]->stride;
+    node.dilation[i] = dims[i]->dilation;
+    node.before[i] = dims[i]->before;
+    node.after[i] = dims[i]->after;
+  }
+}
+
+int BoundGraph::Input(const TensorDesc& desc, int position) {
+  sources.push_back({position, false});
+  return graph.Add(desc);
+}
+int BoundGraph::Output(const TensorDesc& desc, int position) {
+  sources.push_back({position, true});
+  return graph.Add(desc);
+}
+int BoundGraph::Internal(const TensorDesc& like) {
+  sources.push_back({});
+  return graph.AddInternal(like);
+}
+
+BoundGraph ConvGraph(const BoundOp& op) {
+  const ConvOp conv = ConvOp::Of(op);
+  if (conv.computed == ConvResult::kResult) {
+    return ForwardGraph(conv, {conv.image, conv.filter, conv.bias}, op,
+                        /*relu=*/false);
+  }
+  BoundGraph bound;
+  const int grad = bound.Input(conv.result_desc, conv.result);
+  if (conv.computed == ConvResult::kImage) {
+    const int filter = bound.Input(conv.filter_desc, conv.filter);
+    AddConvNode(Kind::kConvGradImage, conv.shape, {grad, filter},
+                bound.Output(conv.image_desc, conv.image), &bound.graph);
+  } else {
+    const int image = bound.Input(conv.image_desc, conv.image);
+    AddConvNode(Kind::kConvGradFilter, conv.shape, {grad, image},
+                bound.Output(conv.filter_desc, conv.filter), &bound.graph);
+  }
+  return bound;
+}
+
+BoundGraph ConvBiasReluGraph(const BoundOp& fusion) {
+  const BoundOp conv = FirstOfBody(fusion);
+  return ForwardGraph(
+      ConvOp::Of(conv),
+      {ArgumentPosition(conv, "Input"), ArgumentPosition(conv, "Filter"),
+       ArgumentPosition(conv, "Bias")},
+      fusion, /*relu=*/true);
+}
+
+void RegisterCudaCudnn(KernelRegistry& registry) {
+  const auto cache = std::make_shared<CudnnCache>();
+  const Candidate conv = MakeConv(cache, ConvGraph, true);
+  const Candidate any = MakeConv(cache, ConvGraph, false);
+  for (Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
+    for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+      registry.Add("cuda", "conv2d", {t}, layout, conv);
+      registry.Add("cuda", "depthwise_conv2d", {t}, layout, conv);
+      // Where sums may be taken in any order, those engines come first.
+      for (const Candidate& candidate : {any, conv}) {
+        registry.Add("cuda", "conv2d_grad_input", {t}, layout, candidate);
+        registry.Add("cuda", "conv2d_grad_filter", {t, t}, layout, candidate);
+      }
+    }
+  }
+  registry.AddPattern("cuda", "conv_bias_relu",
+                      MakeConv(cache, ConvBiasReluGraph, true));
+}
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone

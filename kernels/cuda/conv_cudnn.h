@@ -1,0 +1,45 @@
+// Convolutions as graphs of cuDNN.
+#ifndef HALFTONE_KERNELS_CUDA_CONV_CUDNN_H_
+#define HALFTONE_KERNELS_CUDA_CONV_CUDNN_H_
+
+#include <vector>
+
+#include "kernels/common/conv_shape.h"
+#include "kernels/cuda/cudnn_graph.h"
+#include "kernels/kernel_registry.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+
+// A graph and where its tensors come from.
+struct BoundGraph {
+  CudnnGraph graph;
+  // By tensor: a flat position in Buffers::inputs, or outputs.
+  struct Source {
+    int position = -1;
+    bool output = false;
+  };
+  std::vector<Source> sources;
+
+  int Input(const TensorDesc& desc, int position);
+  int Output(const TensorDesc& desc, int position);
+  int Internal(const TensorDesc& like);
+};
+
+// Adds a node of one of the three kinds of convolutions.
+void AddConvNode(CudnnNode::Kind kind, const ConvShape& shape,
+                 std::vector<int> inputs, int output, CudnnGraph* graph);
+
+// Of conv2d, depthwise_conv2d, conv2d_grad_input and conv2d_grad_filter.
+BoundGraph ConvGraph(const BoundOp& op);
+// Of the pattern conv_bias_relu.
+BoundGraph ConvBiasReluGraph(const BoundOp& fusion);
+
+void RegisterCudaCudnn(KernelRegistry& registry);
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CUDA_CONV_CUDNN_H_
