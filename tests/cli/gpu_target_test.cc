@@ -1,0 +1,73 @@
+// Models compiled and planned for a GPU on a machine that may have none.
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Result Halftone(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tools/halftone");
+  return RunProgram(arguments);
+}
+
+std::string Compiled(const std::string& model, const std::string& target,
+                     const std::string& level, const std::string& dtype) {
+  const std::string out =
+      absl::StrCat(::testing::TempDir(), "/", getpid(), "-", model, "-", target,
+                   "-", level, "-", dtype, ".htc");
+  const Result result = Halftone(
+      {"compile", absl::StrCat("models/", model, ".pbtxt"), "--strategy",
+       "models/mnist_o1.pbtxt", "--target", target, "--level", level, "--set",
+       absl::StrCat("amp.dtype=", dtype), "-o", out});
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  return out;
+}
+
+class GpuTarget : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GpuTarget, ModelsCompileAndArePlanned) {
+  for (const char* level : {"O0", "O1", "O2", "O3"}) {
+    for (const char* dtype : {"fp16", "bf16"}) {
+      SCOPED_TRACE(absl::StrCat(GetParam(), " ", level, " ", dtype));
+      const std::string model = Compiled(GetParam(), "sm_90", level, dtype);
+      const Result plan = Halftone({"plan", model, "--steps"});
+      ASSERT_EQ(plan.exit_code(), 0) << plan.err;
+      EXPECT_THAT(plan.out, HasSubstr("cudnn"));
+      // Our own convolutions are for what cuDNN cannot do.
+      EXPECT_THAT(plan.out, Not(HasSubstr("direct")));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GpuTarget,
+                         ::testing::Values("mnist_convnet", "small_resnet"),
+                         [](const auto& info) {
+                           return std::string(info.param);
+                         });
+
+// A plan does not depend on the machine: memory is that of the target's
+// engines.
+TEST(GpuPlan, IsThatOfTheTarget) {
+  const auto plan = [](const std::string& model) {
+    const Result result = Halftone({"plan", model, "--json"});
+    EXPECT_EQ(result.exit_code(), 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const std::string h100 = Compiled("mnist_convnet", "sm_90", "O2", "fp16");
+  EXPECT_EQ(plan(h100), plan(h100));
+  EXPECT_FALSE(plan(Compiled("mnist_convnet", "sm_80", "O2", "fp16")).empty());
+}
+
+}  // namespace
+}  // namespace halftone
