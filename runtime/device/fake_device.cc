@@ -40,6 +40,7 @@ class FakeDeviceImpl : public FakeDevice {
       : options_(options), state_(std::make_shared<FakeState>()) {
     state_->ordinal = options.ordinal;
     state_->deferred = options.deferred;
+    state_->hasty = options.hasty;
   }
 
   absl::string_view kind() const override { return "fake"; }

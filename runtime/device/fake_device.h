@@ -30,6 +30,9 @@ struct FakeDeviceOptions {
   // and events demand is done: whatever order they allow too much shows. Else
   // it is done when it is enqueued.
   bool deferred = false;
+  // The stream of a deferred device that is never behind: its work is done as
+  // soon as events allow.
+  std::string hasty;
 };
 
 class FakeDevice : public Device {

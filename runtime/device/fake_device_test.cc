@@ -166,6 +166,28 @@ TEST_F(DeferredTest, OnlyWhatEventsDemandIsDone) {
   EXPECT_EQ(At(a_), 2);
 }
 
+TEST_F(DeferredTest, AHastyStreamWaitsForEventsAlone) {
+  FakeDeviceOptions options;
+  options.deferred = true;
+  options.hasty = "side";
+  const auto device = MakeFakeDevice(options);
+  const auto compute = *device->CreateStream("compute");
+  const auto side = *device->CreateStream("side");
+  const auto event = *device->CreateEvent();
+  const auto memory = *device->Allocate(8);
+  ASSERT_TRUE(side->Fill(memory->data(), 1, 8).ok());
+  EXPECT_EQ(At(memory), 1);
+  ASSERT_TRUE(compute->Fill(memory->data(), 2, 8).ok());
+  ASSERT_TRUE(compute->Record(*event).ok());
+  ASSERT_TRUE(side->Wait(*event).ok());
+  ASSERT_TRUE(side->Fill(memory->data(), 3, 8).ok());
+  EXPECT_EQ(At(memory), 1);
+  ASSERT_TRUE(compute->Synchronize().ok());
+  EXPECT_EQ(At(memory), 2);
+  ASSERT_TRUE(side->Synchronize().ok());
+  EXPECT_EQ(At(memory), 3);
+}
+
 TEST_F(DeferredTest, AQueryIsTrueOnceTheWorkIsDone) {
   ASSERT_TRUE(side_->Fill(a_->data(), 1, 8).ok());
   ASSERT_TRUE(side_->Record(*e0_).ok());

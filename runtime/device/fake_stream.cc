@@ -42,6 +42,16 @@ bool FakeState::Owns(const void* at) const {
   return address < block->first + std::max<int64_t>(block->second, 1);
 }
 
+void FakeState::Hurry() {
+  for (const auto& queue : queues) {
+    while (queue->hasty && !queue->items.empty()) {
+      const FakeQueue::Item& next = queue->items.front();
+      if (next.after != nullptr && next.after->done < next.until) break;
+      queue->RunThrough(queue->done + 1);
+    }
+  }
+}
+
 void FakeState::Finish() {
   for (const auto& queue : queues) queue->RunThrough(queue->end());
 }
@@ -158,6 +168,7 @@ absl::Status FakeStream::Do(absl::string_view what,
 void FakeStream::Push(FakeQueue::Item item) {
   queue_->items.push_back(std::move(item));
   if (!state_->deferred) queue_->RunThrough(queue_->end());
+  state_->Hurry();
 }
 
 absl::Status FakeGraph::Launch(Stream& stream) {

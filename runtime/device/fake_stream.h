@@ -27,6 +27,7 @@ struct FakeQueue {
   };
   std::deque<Item> items;  // those not done yet
   int64_t done = 0;
+  bool hasty = false;
   int64_t end() const { return done + static_cast<int64_t>(items.size()); }
   // Does what it takes for `until` items of this queue to be done.
   void RunThrough(int64_t until);
@@ -53,6 +54,7 @@ struct FakeRecording {
 struct FakeState {
   int ordinal = 0;
   bool deferred = false;
+  std::string hasty;
   std::vector<std::string> log;
   int64_t allocated = 0;
   std::map<const char*, int64_t> memory;  // blocks given out, pinned ones too
@@ -66,6 +68,8 @@ struct FakeState {
 
   // Whether `at` is in memory that a host's copy need not wait for.
   bool Owns(const void* at) const;
+  // Does what hasty streams may do without waiting.
+  void Hurry();
   // Does everything, as freeing memory does.
   void Finish();
   // An error unless it is the calling thread's device.
@@ -117,6 +121,7 @@ class FakeStream : public Stream {
       : state_(std::move(state)),
         name_(name),
         queue_(std::make_shared<FakeQueue>()) {
+    queue_->hasty = name_ == state_->hasty;
     state_->queues.push_back(queue_);
   }
 

@@ -98,6 +98,25 @@ TEST_F(ExecutorGraphTest, GraphsAndSingleStepsGiveTheCpusBits) {
   EXPECT_EQ(Count("graph g"), 0);
 }
 
+// Whatever stream is ahead of the others, and by how much.
+TEST_F(ExecutorGraphTest, NoStreamMayOvertakeWhatItNeeds) {
+  TestRank cpu(program_.get());
+  const std::string expected = TrainAndTrace(cpu);
+  for (const char* hasty : {"copy_in", "compute", "communicate", "copy_out"}) {
+    for (const bool use_graphs : {true, false}) {
+      SCOPED_TRACE(hasty);
+      FakeDeviceOptions options = Deferred();
+      options.hasty = hasty;
+      ExecutorOptions how;
+      how.use_graphs = use_graphs;
+      TestRank rank(program_.get(), how, MakeFakeDevice(options),
+                    MakeSingleCommunicator(), FakeKernels());
+      ASSERT_TRUE(rank.status.ok()) << rank.status;
+      EXPECT_EQ(TrainAndTrace(rank), expected);
+    }
+  }
+}
+
 TEST_F(ExecutorGraphTest, TheReplayOfARejectedStepReadsItsFeeds) {
   const auto rank = MakeRank();
   const auto binding = rank->executor->Prepare("train", Samples(1));
