@@ -174,6 +174,9 @@ class FakeTimer : public Timer {
   absl::Status Start(Stream& stream) override;
   absl::Status Stop(Stream& stream) override;
   absl::StatusOr<double> Microseconds() override;
+  absl::StatusOr<double> MicrosecondsSince(Timer& earlier) override {
+    return start_ - static_cast<FakeTimer&>(earlier).start_;
+  }
   explicit FakeTimer(FakeStatePtr state) : state_(std::move(state)) {}
 
  private:
