@@ -65,6 +65,13 @@ const Shape kShapes[] = {
     {"dilated", "2,3,9,9", "5,3,3,3", "2,5,5,5", "3,3", "dilations=[2,2]"},
     {"uneven", "2,3,9,8", "5,3,3,3", "2,5,8,4", "3,3",
      "paddings=[0,1,1,0], strides=[1,2]"},
+    // Those of tests/ops/patterns/conv_bias_relu.txt.
+    {"padded", "2,3,5,4", "4,3,3,3", "2,4,5,4", "3,3", "paddings=[1,1]"},
+    {"strided", "1,4,6,5", "6,2,2,3", "1,6,3,3", "2,3",
+     "strides=[2,1], groups=2"},
+    {"tiny", "3,1,2,2", "2,1,1,1", "3,2,2,2", "1,1", "strides=[1,1]"},
+    {"ragged", "2,17,13,11", "35,17,3,3", "2,35,13,11", "3,3",
+     "dilations=[2,1], paddings=[2,1]"},
 };
 
 class ConvCudnnTest : public ::testing::Test {
