@@ -1,7 +1,8 @@
 // A Plan: one entry of a compiled program bound to dims, target, world and
 // rank, as typed arenas with offsets and a flat list of steps. It is a pure
-// function of (program, dim binding, target, world, rank, tuning table):
-// nothing is timed or asked of a library while planning.
+// function of (program, dim binding, target, world, rank, tuning table) and the
+// version of the target's libraries: while planning nothing is timed, and a
+// library is asked only what it does on the target, not on this machine.
 #ifndef HALFTONE_RUNTIME_PLAN_PLAN_H_
 #define HALFTONE_RUNTIME_PLAN_PLAN_H_
 
