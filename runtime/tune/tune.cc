@@ -27,6 +27,17 @@ int64_t WorkspaceOf(const kernels::Candidate& candidate,
   return candidate.workspace_bytes ? candidate.workspace_bytes(op) : 0;
 }
 
+// Plain loops, which other kernels are compared with: a thousand times slower,
+// so that timing them would take hours. They stay where there is nothing else.
+constexpr char kReference[] = "reference";
+
+void DropReference(Candidates& candidates) {
+  const auto slow = std::remove_if(
+      candidates.begin() + 1, candidates.end(),
+      [](const kernels::Candidate* c) { return c->name == kReference; });
+  candidates.erase(slow, candidates.end());
+}
+
 class Tuner {
  public:
   Tuner(const Program& program, const kernels::KernelRegistry& kernels,
@@ -64,8 +75,9 @@ class Tuner {
       if (step.kind != Step::Kind::kKernel) continue;
       const kernels::BoundOp op(*step.block, step.block->op(step.op),
                                 request.symbols, request.bind);
-      HT_ASSIGN_OR_RETURN(const Candidates candidates,
+      HT_ASSIGN_OR_RETURN(Candidates candidates,
                           kernels_.Find(request.device, op));
+      DropReference(candidates);
       if (candidates.size() < 2) continue;
       HT_RETURN_IF_ERROR(TuneOp(step.name, op, candidates));
     }

@@ -53,10 +53,10 @@ struct Tuned {
   std::vector<TunedOp> ops;  // in the order of the bindings' steps
 };
 
-// Times what has several candidates. A candidate that cannot be made on this
-// device is left out; one that fails while it runs is an error that names it.
-// A later one is preferred only where it is 3 % faster: less than that is not
-// told apart by seven runs.
+// Times what has several candidates beside the reference. A candidate that
+// cannot be made on this device is left out; one that fails while it runs is an
+// error that names it. A later one is preferred only where it is 3 % faster:
+// less than that is not told apart by seven runs.
 absl::StatusOr<Tuned> Tune(const Program& program,
                            const kernels::KernelRegistry& kernels,
                            absl::Span<const TuneBinding> bindings,

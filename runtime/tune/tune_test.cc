@@ -124,9 +124,13 @@ TEST_F(TuneTest, TheFastestOfEachShapeIsChosen) {
 TEST_F(TuneTest, ALittleFasterIsNoReason) {
   Add("log", "first", 100);
   Add("log", "little_faster", 98);
+  Add("log", "reference", 1);  // not timed, whatever it would take
   Add("reduce_sum", "only", 1);
+  Add("reduce_sum", "reference", 1);
   const auto tuned = TuneFor(4);
   ASSERT_TRUE(tuned.ok()) << tuned.status();
+  ASSERT_EQ(tuned->ops.size(), 2u);
+  EXPECT_EQ(tuned->ops[0].candidates.size(), 2u);
   EXPECT_EQ(tuned->ops[0].chosen, 0);
 }
 
