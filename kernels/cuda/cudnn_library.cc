@@ -10,7 +10,6 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "kernels/cuda/cudnn_targets.h"
-#include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cudnn_error.h"
 #include "runtime/device/cuda/native.h"
 
@@ -251,15 +250,15 @@ absl::StatusOr<CudnnEngine> ChooseWithin(
 
 class NativeHandle final : public CudnnHandle {
  public:
-  NativeHandle(cudnnHandle_t handle, const runtime::CudaDevice& device)
+  NativeHandle(cudnnHandle_t handle, runtime::Device& device)
       : handle_(handle), device_(device) {}
   ~NativeHandle() override { cudnnDestroy(handle_); }
   cudnnHandle_t get() const { return handle_; }
-  const runtime::CudaDevice& device() const { return device_; }
+  runtime::Device& device() const { return device_; }
 
  private:
   cudnnHandle_t handle_;
-  const runtime::CudaDevice& device_;
+  runtime::Device& device_;
 };
 
 class NativePlan final : public CudnnPlan {
@@ -354,11 +353,10 @@ absl::StatusOr<CudnnEngine> ChooseCudnnEngine(const CudnnGraph& graph,
 absl::StatusOr<std::shared_ptr<CudnnHandle>> MakeCudnnHandle(
     runtime::Device& device) {
   HT_RETURN_IF_ERROR(CheckVersion());
-  const auto& cuda = static_cast<runtime::CudaDevice&>(device);
-  HT_RETURN_IF_ERROR(cuda.Use());
+  HT_RETURN_IF_ERROR(device.Use());
   cudnnHandle_t handle = nullptr;
   HT_RETURN_IF_ERROR(HT_CUDA(cudnnCreate(&handle), "convolutions"));
-  return std::make_shared<NativeHandle>(handle, cuda);
+  return std::make_shared<NativeHandle>(handle, device);
 }
 
 absl::StatusOr<std::unique_ptr<CudnnPlan>> MakeCudnnPlan(
