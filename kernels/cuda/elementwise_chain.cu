@@ -218,7 +218,7 @@ class ChainBuilder {
     for (size_t i = 0; i < feeds.size(); ++i) {
       place[feeds[i].index()] = static_cast<int>(i);
     }
-    for (OpId id = body.first(); id.valid(); id = body.op(id).next) {
+    for (OpId id = body.first(); id.valid(); id = body.next(id)) {
       const Op& op = body.op(id);
       std::vector<int> in;
       for (ValueId v : op.inputs.all()) in.push_back(place[v.index()]);
