@@ -12,10 +12,11 @@ namespace {
 
 class ExecutorProfileTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Rank> MakeRank(std::unique_ptr<Device> device, bool profile) {
+  std::unique_ptr<TestRank> MakeRank(std::unique_ptr<Device> device,
+                                     bool profile) {
     ExecutorOptions options;
     options.profile = profile;
-    auto rank = std::make_unique<Rank>(
+    auto rank = std::make_unique<TestRank>(
         program_.get(), options, std::move(device), MakeSingleCommunicator(),
         device_is_fake_ ? FakeKernels() : kernels::Kernels());
     EXPECT_TRUE(rank->status.ok()) << rank->status;
