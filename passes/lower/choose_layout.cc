@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
+#include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/kernel_key.h"
 #include "passes/rewrite/rewrite.h"
@@ -54,6 +55,10 @@ class LayoutChooser {
   // The activations among the op's operands.
   std::vector<ValueId> Activations(const Op& op) const;
   bool CanBeChannelsLast(const Op& op) const;
+  // Whether the op narrows a value that comes from outside and that nothing
+  // else reads. What it makes has fewer bytes to convert, and the op before it
+  // can take it in.
+  bool NarrowsAtBorder(const Op& op) const;
   // Whether the kernel set can convert activations like this one.
   bool CanConvert(ValueId value) const;
   // Whether the value, made in its region, has to be row-major, too.
@@ -108,11 +113,20 @@ bool LayoutChooser::CanBeChannelsLast(const Op& op) const {
                      [this](ValueId v) { return CanConvert(v); });
 }
 
+bool LayoutChooser::NarrowsAtBorder(const Op& op) const {
+  static const OpSchema* const kCast = Ops().Find("cast");
+  if (op.schema != kCast) return false;
+  const Value& value = block_.value(op.in(0));
+  return !IsAble(value.op()) && value.uses.size() == 1 &&
+         !held_.Has(value.id) &&
+         SizeOf(block_.dtype(op.out(0))) < SizeOf(block_.dtype(value.id));
+}
+
 void LayoutChooser::FindRegions() {
   std::vector<bool> met(block_.value_limit());
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     const Op& op = block_.op(id);
-    if (!CanBeChannelsLast(op)) continue;
+    if (!CanBeChannelsLast(op) || NarrowsAtBorder(op)) continue;
     able_[id.index()] = true;
     int root = -1;
     for (ValueId value : Activations(op)) {
