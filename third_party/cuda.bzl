@@ -11,6 +11,7 @@ _PARTS = [
     ("cuda_runtime_api.h", "libcudart_static.a", "the CUDA toolkit"),
     ("cublasLt.h", "libcublasLt.so", "libcublas-dev of the CUDA toolkit"),
     ("cudnn.h", "libcudnn.so", "cuDNN 9 (libcudnn9-dev-cuda-*)"),
+    ("nvrtc.h", "libnvrtc.so", "cuda-nvrtc-dev of the CUDA toolkit"),
     ("nccl.h", "libnccl.so", "NCCL 2 (libnccl-dev)"),
 ]
 
@@ -31,7 +32,7 @@ def _first(ctx, folders, name):
             return folder
     return None
 
-def _find_toolkit(ctx):
+def find_toolkit(ctx):
     """A struct(home, nvcc, include, libraries), or a string: what is missing."""
     if ctx.os.environ.get("HALFTONE_CUDA") == "off":
         return "HALFTONE_CUDA=off"
@@ -68,7 +69,7 @@ def _find_toolkit(ctx):
     )
 
 def _cuda_repository_impl(ctx):
-    toolkit = _find_toolkit(ctx)
+    toolkit = find_toolkit(ctx)
     found = type(toolkit) != "string"
     ctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % ctx.name)
     ctx.symlink(ctx.attr.build_file, "BUILD")

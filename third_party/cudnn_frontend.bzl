@@ -2,9 +2,12 @@
 
 Debian has no package of them. They are taken from $CUDNN_FRONTEND_HOME or
 /usr/include if they are there, else from NVIDIA's wheel, once, by pip and from
-the index that this machine's pip uses, pinned by its hash. Without CUDA, or
-where neither is to be had, the target is incompatible as those of @cuda are.
+the index that this machine's pip uses, pinned by its hash. Without CUDA, when
+nothing is looked for, or where neither is to be had, the target is incompatible
+as those of @cuda are.
 """
+
+load("//third_party:cuda.bzl", "find_toolkit")
 
 _VERSION = "1.32.0"
 _SHA256 = "c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0"
@@ -18,9 +21,7 @@ python3 -m zipfile -e wheel/*.whl .
 rm -r wheel
 """
 
-_BUILD = """load("@cuda//:config.bzl", "CUDA_FOUND")
-
-# Header-only; include it in one .cc alone: it takes g++ half a minute.
+_BUILD = """# Header-only; include it in one .cc alone: it takes g++ half a minute.
 cc_library(
     name = "cudnn_frontend",
     hdrs = glob(
@@ -29,7 +30,7 @@ cc_library(
     ),
     includes = ["include"],
     target_compatible_with =
-        [] if CUDA_FOUND and %s else ["@cuda//:toolkit"],
+        [] if %s else ["@cuda//:toolkit"],
     visibility = ["//visibility:public"],
     deps = ["@cuda//:cudnn"],
 )
@@ -43,14 +44,13 @@ def _find(ctx):
         return True
     if ctx.path("/usr/include/cudnn_frontend.h").exists:
         return True
-    if ctx.os.environ.get("HALFTONE_CUDA") == "off":
-        return False
     fetched = ctx.execute(["bash", "-c", _FETCH, "bash", _VERSION, _SHA256])
     return fetched.return_code == 0
 
 def _cudnn_frontend_repository_impl(ctx):
-    found = _find(ctx)
-    if not found and ctx.os.environ.get("HALFTONE_CUDA") != "off":
+    wanted = type(find_toolkit(ctx)) != "string"
+    found = wanted and _find(ctx)
+    if wanted and not found:
         # buildifier: disable=print
         print("cudnn-frontend %s cannot be fetched: " % _VERSION +
               "what uses cuDNN is left out; CUDNN_FRONTEND_HOME names a copy")
@@ -58,5 +58,5 @@ def _cudnn_frontend_repository_impl(ctx):
 
 cudnn_frontend_repository = repository_rule(
     implementation = _cudnn_frontend_repository_impl,
-    environ = ["CUDNN_FRONTEND_HOME", "HALFTONE_CUDA"],
+    environ = ["CUDA_HOME", "CUDNN_FRONTEND_HOME", "HALFTONE_CUDA", "PATH"],
 )
