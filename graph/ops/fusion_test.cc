@@ -15,8 +15,8 @@ TEST(Fusion, TakesItsTypesAsGiven) {
   const OpId op =
       OpBuilder(&block, "fusion")
           .In("X", {block.AddFeed("a", low), block.AddFeed("b", wide)})
-          .Out("Out", "c", wide)
-          .Out("Out", "d", low)
+          .Out("Out", program.InternName("c"), program.Intern(wide))
+          .Out("Out", program.InternName("d"), program.Intern(low))
           .Attr("pattern", "some_pattern")
           .Build()
           .value();

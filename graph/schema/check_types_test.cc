@@ -55,7 +55,8 @@ TEST_F(CheckTypesTest, WhatTheBuilderMakesIsRight) {
   EXPECT_EQ(ErrorOf(block_.op(cast)), "ok");
   const OpId fusion = *OpBuilder(&block_, "fusion")
                            .In("X", {x_})
-                           .Out("Out", "f", MakeType(DType::kU8, {3}))
+                           .Out("Out", program_.InternName("f"),
+                                program_.Intern(MakeType(DType::kU8, {3})))
                            .Build();
   EXPECT_EQ(ErrorOf(block_.op(fusion)), "ok");
   EXPECT_EQ(ErrorOf(block_.op(*OpBuilder(&block_, "sum").Build())), "ok");

@@ -138,12 +138,6 @@ OpBuilder& OpBuilder::Out(absl::string_view slot, NameId name, TypeId type) {
   return *this;
 }
 
-OpBuilder& OpBuilder::Out(absl::string_view slot, absl::string_view name,
-                          const TensorType& type) {
-  Program& program = block_->program();
-  return Out(slot, program.InternName(name), program.Intern(type));
-}
-
 OpBuilder& OpBuilder::FirstOut(absl::string_view name) {
   return FirstOut(block_->program().InternName(name));
 }

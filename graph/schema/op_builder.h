@@ -48,8 +48,6 @@ class OpBuilder {
   OpBuilder& Out(absl::string_view slot, NameId name);
   // A member of a mixed list (fusion), whose type no schema can infer.
   OpBuilder& Out(absl::string_view slot, NameId name, TypeId type);
-  OpBuilder& Out(absl::string_view slot, absl::string_view name,
-                 const TensorType& type);
   // Names the first output unless it has a name.
   OpBuilder& FirstOut(absl::string_view name);
   OpBuilder& FirstOut(NameId name);

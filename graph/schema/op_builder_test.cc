@@ -282,8 +282,10 @@ TEST_F(OpBuilderTest, ImplicitInputs) {
 TEST_F(OpBuilderTest, MixedLists) {
   OpBuilder builder(&block_, "fusion");
   ASSERT_TRUE(builder.In("X", {x_, f_, i_})
-                  .Out("Out", "p", MakeType(DType::kF32, {7}))
-                  .Out("Out", "q", MakeType(DType::kU8, {}))
+                  .Out("Out", program_.InternName("p"),
+                       program_.Intern(MakeType(DType::kF32, {7})))
+                  .Out("Out", program_.InternName("q"),
+                       program_.Intern(MakeType(DType::kU8, {})))
                   .Build()
                   .ok());
   EXPECT_EQ(Text("p"), "f32[7]");

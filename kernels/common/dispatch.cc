@@ -1,7 +1,10 @@
 #include "kernels/common/dispatch.h"
 
+#include <utility>
+
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
+#include "kernels/common/shapes.h"
 
 namespace halftone {
 namespace kernels {
@@ -30,6 +33,17 @@ void Enumerate(absl::Span<const DTypeSet> sets, std::vector<DType> prefix,
 }
 
 }  // namespace
+
+Candidate OverImages(Candidate candidate,
+                     std::function<int64_t(const BoundOp&)> floats) {
+  candidate.supports = HasOneLayout;
+  if (floats != nullptr) {
+    candidate.workspace_bytes = [floats](const BoundOp& op) {
+      return floats(op) * int64_t{sizeof(float)};
+    };
+  }
+  return candidate;
+}
 
 void AddForSchema(KernelRegistry& registry, absl::string_view device,
                   absl::string_view op, const Candidate& candidate,

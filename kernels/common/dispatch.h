@@ -4,6 +4,7 @@
 #define HALFTONE_KERNELS_COMMON_DISPATCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -102,6 +103,11 @@ Candidate MakeCandidate(absl::string_view name, Make make) {
   };
   return candidate;
 }
+
+// A candidate of loops over whole images: where all of them lie in one layout,
+// with scratch for `floats(op)` f32 (empty: none).
+Candidate OverImages(Candidate candidate,
+                     std::function<int64_t(const BoundOp&)> floats = nullptr);
 
 // ---- Keys. Adds the candidate for `device` under every tuple of dtypes that
 // the op's schema allows and every layout that its rule allows, so that keys

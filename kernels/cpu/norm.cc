@@ -88,16 +88,16 @@ struct BatchNormGradKernel {
 
 template <typename Kernel>
 Candidate MakeNorm() {
-  Candidate candidate = MakeCandidate("channels", [](const BoundOp& op) {
-    return Kernel{Channels(op.inputs()[0]), op.inputs()[0].dtype,
-                  static_cast<float>(op.Float("epsilon"))};
-  });
-  candidate.supports = HasOneLayout;
-  candidate.workspace_bytes = [](const BoundOp& op) {
-    return Kernel::WorkspaceFloats(Channels(op.inputs()[0])) *
-           int64_t{sizeof(float)};
-  };
-  return candidate;
+  return OverImages(
+      MakeCandidate("channels",
+                    [](const BoundOp& op) {
+                      return Kernel{Channels(op.inputs()[0]),
+                                    op.inputs()[0].dtype,
+                                    static_cast<float>(op.Float("epsilon"))};
+                    }),
+      [](const BoundOp& op) {
+        return Kernel::WorkspaceFloats(Channels(op.inputs()[0]));
+      });
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 // The ops that a split batch normalisation consists of.
+#include <functional>
+#include <utility>
+
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/norm.h"
 
@@ -77,25 +80,22 @@ struct GradApplyKernel : ImageKernel {
   }
 };
 
-// `workspace_floats` of the channels; null: none.
 template <typename Kernel>
-Candidate MakeImage(int64_t (*workspace_floats)(const Channels&)) {
-  Candidate candidate = MakeCandidate("channels", [](const BoundOp& op) {
-    return Kernel{ImageKernel::Of(op)};
-  });
-  candidate.supports = HasOneLayout;
-  if (workspace_floats != nullptr) {
-    candidate.workspace_bytes = [workspace_floats](const BoundOp& op) {
-      return workspace_floats(Channels(op.inputs()[0])) *
-             int64_t{sizeof(float)};
-    };
-  }
-  return candidate;
+Candidate MakeImage(std::function<int64_t(const BoundOp&)> floats) {
+  return OverImages(MakeCandidate("channels",
+                                  [](const BoundOp& op) {
+                                    return Kernel{ImageKernel::Of(op)};
+                                  }),
+                    std::move(floats));
 }
 
 void RegisterImageParts(KernelRegistry& registry) {
-  const auto sums = [](const Channels& c) { return c.workspace_floats(); };
-  const auto factors = [](const Channels& c) { return c.channels(); };
+  const auto sums = [](const BoundOp& op) {
+    return Channels(op.inputs()[0]).workspace_floats();
+  };
+  const auto factors = [](const BoundOp& op) {
+    return Channels(op.inputs()[0]).channels();
+  };
   AddForSchema(registry, "channel_stats", MakeImage<ChannelStatsKernel>(sums));
   AddForSchema(registry, "scale_bias", MakeImage<ScaleBiasKernel>(factors));
   AddForSchema(registry, "bn_grad_reduce", MakeImage<GradReduceKernel>(sums));

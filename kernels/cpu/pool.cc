@@ -187,16 +187,14 @@ struct PoolKernel {
 }  // namespace
 
 void RegisterCpuPool(KernelRegistry& registry) {
-  Candidate candidate = MakeCandidate("rows", [](const BoundOp& op) {
+  const Candidate rows = MakeCandidate("rows", [](const BoundOp& op) {
     return PoolKernel{PoolShape::Of(op), op.inputs()[0].dtype};
   });
-  candidate.supports = HasOneLayout;
-  candidate.workspace_bytes = [](const BoundOp& op) {
+  const auto floats = [](const BoundOp& op) {
     return std::max(1, op.context().threads) *
-           PoolKernel::ScratchFloats(PoolShape::Of(op)) *
-           int64_t{sizeof(float)};
+           PoolKernel::ScratchFloats(PoolShape::Of(op));
   };
-  AddForSchema(registry, "pool2d", candidate);
+  AddForSchema(registry, "pool2d", OverImages(rows, floats));
   RegisterCpuPoolGrad(registry);
 }
 

@@ -247,16 +247,14 @@ struct PoolGradKernel {
 }  // namespace
 
 void RegisterCpuPoolGrad(KernelRegistry& registry) {
-  Candidate candidate = MakeCandidate("planes", [](const BoundOp& op) {
+  const Candidate planes = MakeCandidate("planes", [](const BoundOp& op) {
     return PoolGradKernel(PoolShape::Of(op), op.inputs()[0].dtype);
   });
-  candidate.supports = HasOneLayout;
-  candidate.workspace_bytes = [](const BoundOp& op) {
+  const auto floats = [](const BoundOp& op) {
     const PoolGradKernel kernel(PoolShape::Of(op), op.inputs()[0].dtype);
-    return std::max(1, op.context().threads) * kernel.ScratchFloats() *
-           int64_t{sizeof(float)};
+    return std::max(1, op.context().threads) * kernel.ScratchFloats();
   };
-  AddForSchema(registry, "pool2d_grad", candidate);
+  AddForSchema(registry, "pool2d_grad", OverImages(planes, floats));
 }
 
 }  // namespace kernels

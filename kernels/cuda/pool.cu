@@ -81,9 +81,8 @@ auto MakePool(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaPool(KernelRegistry& registry) {
-  Candidate candidate = CudaCandidate("windows", MakePool);
-  candidate.supports = HasOneLayout;
-  AddForCuda(registry, "pool2d", candidate);
+  AddForCuda(registry, "pool2d",
+             OverImages(CudaCandidate("windows", MakePool)));
   RegisterCudaPoolGrad(registry);
 }
 

@@ -128,9 +128,8 @@ auto MakePoolGrad(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaPoolGrad(KernelRegistry& registry) {
-  Candidate candidate = CudaCandidate("gather", MakePoolGrad);
-  candidate.supports = HasOneLayout;
-  AddForCuda(registry, "pool2d_grad", candidate);
+  AddForCuda(registry, "pool2d_grad",
+             OverImages(CudaCandidate("gather", MakePoolGrad)));
 }
 
 }  // namespace cuda

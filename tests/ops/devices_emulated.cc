@@ -1,25 +1,14 @@
 // The CUDA kernels on the host: kernels/cuda/emulation.
 #include "absl/strings/match.h"
 #include "kernels/cuda/register_all.h"
+#include "tests/ops/cuda_code.h"
 #include "tests/ops/devices.h"
 
 namespace halftone {
 
-const std::vector<std::string>& TestedDevices() {
-  static const auto* const devices = new std::vector<std::string>{"cuda"};
-  return *devices;
+void RegisterTestedKernels(kernels::KernelRegistry& registry) {
+  kernels::RegisterOwnCudaKernels(registry);
 }
-
-const kernels::KernelRegistry& TestedKernels() {
-  static const kernels::KernelRegistry* const kernels = [] {
-    auto* filled = new kernels::KernelRegistry;
-    kernels::RegisterOwnCudaKernels(*filled);
-    return filled;
-  }();
-  return *kernels;
-}
-
-std::vector<int> TestedThreads() { return {1}; }
 
 absl::StatusOr<std::unique_ptr<runtime::Device>> MakeTestedDevice(
     absl::string_view, int threads) {
