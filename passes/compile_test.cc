@@ -351,7 +351,7 @@ std::string WithoutReasons(const Program& program) {
   const Decision none;
   for (const auto& entry : copy->entries()) {
     Block& block = entry->block();
-    for (OpId id : block.ops()) block.op(id).decision = none;
+    for (OpId id : block.ops()) block.mutable_op(id).decision = none;
   }
   return Print(*copy);
 }

@@ -96,7 +96,11 @@ absl::Status PassPipeline::RunStep(size_t index, Program& program,
   }
   if (ends_phase) reached_ = phase;
   if (ends_phase || settings_.verify_each) {
-    const absl::Status verified = Verify(program, {reached_, &memo});
+    absl::Status verified = Verify(program, {reached_, &memo});
+    // Without the memo every op is looked at.
+    if (settings_.verify_each && verified.ok()) {
+      verified = Verify(program, {reached_});
+    }
     if (!verified.ok()) {
       return CompilerBug("after pass ", pass.name(), ": ", verified.message());
     }

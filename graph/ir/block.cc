@@ -74,8 +74,21 @@ ValueId Block::FindValue(absl::string_view name) const {
   return FindValue(program_->FindName(name));
 }
 
+void Block::Touch(OpId id) { links_[id.index()].edit = program_->CountEdit(); }
+
+void Block::TouchReaders(const Value& value) {
+  for (const Use& use : value.uses) Touch(use.op);
+}
+
 void Block::SetType(ValueId id, const TensorType& type) {
-  value(id).type = program_->Intern(type);
+  SetType(id, program_->Intern(type));
+}
+
+void Block::SetType(ValueId id, TypeId type) {
+  Value& changed = mutable_value(id);
+  changed.type = type;
+  if (changed.op().valid()) Touch(changed.op());
+  TouchReaders(changed);
 }
 
 void Block::ForgetName(Value& value) {
@@ -88,8 +101,9 @@ void Block::RenameValue(ValueId id, absl::string_view name) {
 }
 
 void Block::RenameValue(ValueId id, NameId name) {
-  Value& renamed = value(id);
+  Value& renamed = mutable_value(id);
   if (name == renamed.name) return;
+  if (renamed.op().valid()) Touch(renamed.op());
   ForgetName(renamed);
   renamed.name = name;
   HT_CHECK(!FindValue(name).valid(),
@@ -98,7 +112,7 @@ void Block::RenameValue(ValueId id, NameId name) {
 }
 
 void Block::EraseValue(ValueId id) {
-  Value& gone = value(id);
+  Value& gone = mutable_value(id);
   HT_CHECK(!gone.erased && gone.uses.empty(), "erased a value that is read");
   HT_CHECK(gone.definition != Definition::kOp, "erased an op's output");
   ForgetName(gone);
@@ -126,7 +140,7 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
     for (const OutputSpec& output : outputs.slot(s)) {
       const ValueId made =
           NewValue(output.name, output.type, Definition::kOp, op.id.index());
-      value(made).result = result++;
+      mutable_value(made).result = result++;
       op.outputs.Add(made);
     }
     op.outputs.EndSlot();
@@ -138,6 +152,7 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   op_by_name_.Set(op.name, op.id);
   ++CountOfSchema(schema);
   links_.emplace_back();
+  Touch(op.id);
   LinkIn(op.id, position);
   return op.id;
 }
@@ -183,7 +198,7 @@ OpId Block::TakeOp(Op& op, const Block& from,
 }
 
 void Block::EraseOp(OpId id) {
-  Op& gone = op(id);
+  Op& gone = ops_[id.index()];
   HT_CHECK(!gone.erased, "erased an op twice");
   for (ValueId output : gone.outputs.all()) {
     HT_CHECK(value(output).uses.empty(), "erased an op whose output is read");
@@ -192,8 +207,8 @@ void Block::EraseOp(OpId id) {
     DropUse(id, i);
   }
   for (ValueId output : gone.outputs.all()) {
-    ForgetName(value(output));
-    value(output).erased = true;
+    ForgetName(mutable_value(output));
+    mutable_value(output).erased = true;
   }
   --CountOfSchema(gone.schema);
   op_by_name_.Erase(gone.name);
@@ -204,13 +219,15 @@ void Block::EraseOp(OpId id) {
   gone.outputs.Clear();
   gone.use_indices.clear();
   gone.attrs = AttrList();
-  gone.body.reset();
+  gone.body = nullptr;
 }
 
 void Block::MoveOp(OpId id, Position position) {
   if (position.before == id) return;
   Unlink(id);
   LinkIn(id, position);
+  Touch(id);
+  for (ValueId output : op(id).outputs.all()) TouchReaders(value(output));
 }
 
 absl::string_view Block::name(const Op& op) const {

@@ -44,7 +44,6 @@ class Block {
   // Live feeds, in order of creation.
   std::vector<ValueId> Feeds() const;
 
-  Value& value(ValueId id) { return values_[id.index()]; }
   const Value& value(ValueId id) const { return values_[id.index()]; }
   const TensorType& type(ValueId id) const;
   // Equal types have equal ids.
@@ -57,6 +56,7 @@ class Block {
   // Changes the stored type (a pass that knows what it does; the verifier
   // checks it against the schema afterwards).
   void SetType(ValueId id, const TensorType& type);
+  void SetType(ValueId id, TypeId type);
   void RenameValue(ValueId id, absl::string_view name);
   void RenameValue(ValueId id, NameId name);
 
@@ -98,8 +98,15 @@ class Block {
   void EraseValue(ValueId id);
   void MoveOp(OpId id, Position position);
 
-  Op& op(OpId id) { return ops_[id.index()]; }
   const Op& op(OpId id) const { return ops_[id.index()]; }
+  // For what no edit below does. It counts as an edit.
+  Op& mutable_op(OpId id) {
+    Touch(id);
+    return ops_[id.index()];
+  }
+  // The program's edit() when the op was last edited: made, moved, or anything
+  // about it, its outputs or its inputs' types and definitions changed.
+  uint64_t edit(OpId id) const { return links_[id.index()].edit; }
   absl::string_view name(const Op& op) const;
   OpId FindOp(absl::string_view name) const;
   OpId FindOp(NameId name) const { return op_by_name_.Find(name); }
@@ -159,8 +166,12 @@ class Block {
 
  private:
   friend class Entry;
+  friend class BlockDamage;  // of tests: what no edit may do
   ValueId NewValue(NameId name, TypeId type, Definition definition,
                    int32_t index);
+  Value& mutable_value(ValueId id) { return values_[id.index()]; }
+  void Touch(OpId id);
+  void TouchReaders(const Value& value);
   void LinkIn(OpId id, Position position);
   void Unlink(OpId id);
   // What follows an op, or the block's beginning.
@@ -186,10 +197,11 @@ class Block {
   // A body has two or three, and an op's record is large.
   ChunkedVector<Op, 1> ops_;
   ChunkedVector<Value> values_;
-  // The order of the ops by op id: apart from their records, so that a walk
-  // need not wait for one record to find the next.
+  // The order of the ops by op id, and when each was edited: apart from their
+  // records, so that a walk need not wait for one record to find the next.
   struct Link {
     OpId previous, next;
+    uint64_t edit = 0;
   };
   std::vector<Link> links_;
   OpId first_, last_;

@@ -10,41 +10,41 @@ namespace halftone {
 void Block::AddUse(ValueId id, OpId reader, int position) {
   HT_CHECK(id.valid() && id.index() < values_.size() && !value(id).erased,
            "an input is not a live value");
-  Value& read = value(id);
-  op(reader).use_indices[position] = static_cast<int32_t>(read.uses.size());
+  Value& read = mutable_value(id);
+  ops_[reader.index()].use_indices[position] =
+      static_cast<int32_t>(read.uses.size());
   read.uses.push_back({reader, position});
 }
 
 void Block::DropUse(OpId reader, int position) {
-  Value& read = value(op(reader).inputs.values_[position]);
+  Value& read = mutable_value(op(reader).inputs.values_[position]);
   const int32_t index = op(reader).use_indices[position];
   const Use last = read.uses.back();
   read.uses[index] = last;
-  op(last.op).use_indices[last.position] = index;
+  ops_[last.op.index()].use_indices[last.position] = index;
   read.uses.pop_back();
 }
 
 void Block::SetSchema(OpId id, const OpSchema* schema) {
   --CountOfSchema(op(id).schema);
   ++CountOfSchema(schema);
-  op(id).schema = schema;
+  mutable_op(id).schema = schema;
 }
 
 void Block::SetInput(OpId id, int position, ValueId value) {
-  Op& reader = op(id);
-  if (reader.inputs.values_[position] == value) return;
+  if (op(id).inputs.values_[position] == value) return;
   DropUse(id, position);
-  reader.inputs.values_[position] = value;
+  mutable_op(id).inputs.values_[position] = value;
   AddUse(value, id, position);
 }
 
 void Block::ReplaceUses(ValueId from, ValueId to) {
   if (from == to) return;
   for (const Use& use : value(from).uses) {
-    op(use.op).inputs.values_[use.position] = to;
+    mutable_op(use.op).inputs.values_[use.position] = to;
     AddUse(to, use.op, use.position);
   }
-  value(from).uses.clear();
+  mutable_value(from).uses.clear();
   for (ValueId& result : body_results_) {
     if (result == from) result = to;
   }
@@ -58,7 +58,7 @@ void Block::ReplaceUses(ValueId from, ValueId to) {
 }
 
 void Block::SetInputSlot(OpId id, int slot, absl::Span<const ValueId> values) {
-  Op& reader = op(id);
+  Op& reader = mutable_op(id);
   SlotValues& inputs = reader.inputs;
   // A copy: `values` may be this very slot, or another one of this op.
   const std::vector<ValueId> fresh(values.begin(), values.end());
@@ -77,7 +77,7 @@ void Block::SetInputSlot(OpId id, int slot, absl::Span<const ValueId> values) {
   for (int s = slot; s < inputs.slots(); ++s) inputs.ends_[s] += shift;
   for (int i = inputs.end(slot); i < static_cast<int>(inputs.values_.size());
        ++i) {
-    value(inputs.values_[i]).uses[reader.use_indices[i]].position = i;
+    mutable_value(inputs.values_[i]).uses[reader.use_indices[i]].position = i;
   }
   for (int i = begin; i < inputs.end(slot); ++i)
     AddUse(fresh[i - begin], id, i);
@@ -88,8 +88,8 @@ void Block::InsertResult(Op& op, int slot, ValueId id) {
   const int position = outputs.end(slot);
   outputs.values_.insert(outputs.values_.begin() + position, id);
   for (int s = slot; s < outputs.slots(); ++s) ++outputs.ends_[s];
-  value(id).definition = Definition::kOp;
-  value(id).index = op.id.index();
+  mutable_value(id).definition = Definition::kOp;
+  mutable_value(id).index = op.id.index();
   RenumberResults(op, position);
 }
 
@@ -103,7 +103,7 @@ void Block::RemoveResult(Op& op, int position) {
 
 void Block::RenumberResults(const Op& op, int from) {
   for (int i = from; i < static_cast<int>(op.outputs.values_.size()); ++i) {
-    value(op.outputs.values_[i]).result = i;
+    mutable_value(op.outputs.values_[i]).result = i;
   }
 }
 
@@ -112,15 +112,16 @@ ValueId Block::AddOutput(OpId id, int slot, absl::string_view name,
   const ValueId output =
       NewValue(program_->InternName(name), program_->Intern(type),
                Definition::kOp, id.index());
-  InsertResult(op(id), slot, output);
+  InsertResult(mutable_op(id), slot, output);
   return output;
 }
 
 void Block::MoveOutput(ValueId id, OpId to, int slot) {
   HT_CHECK(value(id).definition == Definition::kOp,
            "moved a value that no op defines");
-  RemoveResult(op(value(id).op()), value(id).result);
-  InsertResult(op(to), slot, id);
+  RemoveResult(mutable_op(value(id).op()), value(id).result);
+  InsertResult(mutable_op(to), slot, id);
+  TouchReaders(value(id));
 }
 
 }  // namespace halftone

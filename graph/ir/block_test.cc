@@ -265,8 +265,8 @@ TEST_F(BlockTest, MoveOutput) {
 
 TEST_F(BlockTest, BodiesGoWithTheirOp) {
   const OpId a = Add("a", {{x_}}, {{"h"}});
-  block_.op(a).body = std::make_unique<Block>(&program_);
-  Block& body = *block_.op(a).body;
+  block_.mutable_op(a).body = std::make_unique<Block>(&program_);
+  Block& body = *block_.mutable_op(a).body;
   const ValueId argument = body.AddFeed("x", F32({2}));  // names of its own
   body.body_results() = {argument};
   EXPECT_EQ(body.name(argument), "x");

@@ -4,6 +4,7 @@
 #define HALFTONE_GRAPH_IR_OP_H_
 
 #include <cstdint>
+#include <experimental/propagate_const>
 #include <initializer_list>
 #include <memory>
 
@@ -82,8 +83,9 @@ struct Op {
   AttrList attrs;
   // Names of the ops that this one replaced or was made for (frozen names).
   absl::InlinedVector<NameId, 2> origins;
-  // A fusion's closed body; null for every other op.
-  std::unique_ptr<Block> body;
+  // A fusion's closed body; null for every other op. Who changes it changes
+  // the op.
+  std::experimental::propagate_const<std::unique_ptr<Block>> body;
 
   // One value of a slot that holds exactly one.
   ValueId in(int slot) const { return inputs.slot(slot)[0]; }

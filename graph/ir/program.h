@@ -151,6 +151,10 @@ class Program {
   absl::string_view name_of(NameId id) const { return names_.name(id); }
   NameTable& names() { return names_; }
 
+  // ---- Edits of ops, counted over all blocks (Block::edit).
+  uint64_t edit() const { return edit_; }
+  uint64_t CountEdit() { return ++edit_; }
+
   // ---- Cells, in order of creation.
   Cell& AddCell(Cell cell);  // sets the id; the name must be new
   int num_cells() const { return static_cast<int>(cells_.size()); }
@@ -186,6 +190,7 @@ class Program {
   std::deque<Constant> constants_;
   absl::flat_hash_map<std::string, ConstantId> constant_by_name_;
   std::vector<std::unique_ptr<Entry>> entries_;
+  uint64_t edit_ = 0;
 };
 
 }  // namespace halftone

@@ -159,7 +159,8 @@ OpSchema UnaryGradSchema(absl::string_view of, absl::string_view formula,
 // XGrad = factor * (OutGrad `type` value).
 absl::Status SetScaled(GradContext& g, absl::string_view type, ValueId value,
                        double factor) {
-  OpBuilder product = g.Emit(type).In("X", g.OutGrad("Out")).In("Y", value);
+  OpBuilder product = g.Emit(type);
+  product.In("X", g.OutGrad("Out")).In("Y", value);
   if (factor == 1.0) return g.SetGrad("X", std::move(product));
   HT_ASSIGN_OR_RETURN(const ValueId unscaled,
                       BuildValue(g, std::move(product)));

@@ -14,7 +14,7 @@ DType InputDType(const GradContext& g, absl::string_view slot, int i) {
   return g.type(g.Input(slot, i)).dtype;
 }
 
-absl::StatusOr<ValueId> BuildValue(GradContext& g, OpBuilder builder) {
+absl::StatusOr<ValueId> BuildValue(GradContext& g, OpBuilder& builder) {
   HT_ASSIGN_OR_RETURN(const OpId op, builder.Build());
   return g.block().op(op).outputs.all()[0];
 }

@@ -18,7 +18,10 @@ namespace ops {
 DType InputDType(const GradContext& g, absl::string_view slot, int i = 0);
 
 // Adds the op; returns its first output.
-absl::StatusOr<ValueId> BuildValue(GradContext& g, OpBuilder builder);
+absl::StatusOr<ValueId> BuildValue(GradContext& g, OpBuilder& builder);
+inline absl::StatusOr<ValueId> BuildValue(GradContext& g, OpBuilder&& builder) {
+  return BuildValue(g, builder);
+}
 
 // `value`, or its cast to `dtype` where that differs.
 absl::StatusOr<ValueId> CastTo(GradContext& g, ValueId value, DType dtype);

@@ -66,7 +66,8 @@ absl::Status InferMatmul(InferContext& c) {
 // Out = a * b with transposes, in the dtype of a and b.
 OpBuilder Multiply(GradContext& g, ValueId a, bool trans_a, ValueId b,
                    bool trans_b) {
-  OpBuilder product = g.Emit("matmul").In("X", a).In("Y", b);
+  OpBuilder product = g.Emit("matmul");
+  product.In("X", a).In("Y", b);
   if (trans_a) product.Attr("trans_x", true);
   if (trans_b) product.Attr("trans_y", true);
   return product;

@@ -82,7 +82,7 @@ TEST(BatchNorm, NoGradientThroughStatistics) {
   GradContext context(
       &block, op,
       {ValueId(), block.AddFeed("dMean", vector), ValueId(), ValueId()},
-      std::vector<bool>(5, true));
+      GradContext::Wanted(5, true));
   EXPECT_EQ(block.op(op).schema->RunGrad(context).message(),
             "bn1 (batch_norm): slot BatchMean: expected no gradient, found "
             "one; the loss must not depend on batch statistics but through Y");

@@ -150,8 +150,8 @@ class Harness {
 };
 
 // Which inputs get a gradient.
-std::vector<bool> Wanted(const Call& call, const Block& block, const Op& op) {
-  std::vector<bool> wanted;
+GradContext::Wanted Wanted(const Call& call, const Block& block, const Op& op) {
+  GradContext::Wanted wanted;
   for (int s = 0; s < op.inputs.slots(); ++s) {
     const Slot& slot = op.schema->inputs()[s];
     const bool named = std::find(call.wanted.begin(), call.wanted.end(),
@@ -202,7 +202,7 @@ std::string Gradient(const Call& call, DType dtype) {
   if (!built.ok()) return absl::StrCat("forward: ", built.status().message());
   Block& block = harness.block();
   const Op& op = block.op(*built);
-  std::vector<ValueId> out_grads(op.outputs.all().size());
+  GradContext::Gradients out_grads(op.outputs.all().size());
   out_grads[0] = block.AddFeed(absl::StrCat("d", op.schema->outputs()[0].name),
                                block.type(op.out(0)));
   GradContext context(&block, *built, out_grads, Wanted(call, block, op));

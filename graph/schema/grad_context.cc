@@ -21,8 +21,8 @@ int Flat(const SlotValues& values, int slot, const OpSchema& schema,
 
 }  // namespace
 
-GradContext::GradContext(Block* block, OpId op, std::vector<ValueId> out_grads,
-                         std::vector<bool> wanted)
+GradContext::GradContext(Block* block, OpId op, Gradients out_grads,
+                         Wanted wanted)
     : block_(block),
       op_(op),
       out_grads_(std::move(out_grads)),
@@ -94,7 +94,7 @@ NameId GradContext::GradName(absl::string_view slot, int i) const {
       block_->value(Input(slot, i)).name, ".grad"));
 }
 
-absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder builder,
+absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder& builder,
                                   int i) {
   builder.FirstOut(GradName(slot, i));
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());

@@ -9,9 +9,7 @@
 #ifndef HALFTONE_GRAPH_SCHEMA_GRAD_CONTEXT_H_
 #define HALFTONE_GRAPH_SCHEMA_GRAD_CONTEXT_H_
 
-#include <string>
-#include <vector>
-
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "graph/ir/program.h"
@@ -21,10 +19,12 @@ namespace halftone {
 
 class GradContext {
  public:
+  using Gradients = absl::InlinedVector<ValueId, 4>;
+  using Wanted = absl::InlinedVector<bool, 8>;
+
   // `out_grads` by flat output position: invalid where no gradient flows.
   // `wanted` by flat input position: whether that input's gradient is needed.
-  GradContext(Block* block, OpId op, std::vector<ValueId> out_grads,
-              std::vector<bool> wanted);
+  GradContext(Block* block, OpId op, Gradients out_grads, Wanted wanted);
 
   Block& block() { return *block_; }
   const Op& op() const { return block_->op(op_); }
@@ -47,20 +47,23 @@ class GradContext {
   // unique; a partial one where several readers contribute).
   NameId GradName(absl::string_view slot, int i = 0) const;
 
-  // Sets the gradient of an input. The first form adds the built op, whose
-  // first output becomes the gradient and takes GradName unless named.
-  absl::Status SetGrad(absl::string_view slot, OpBuilder builder, int i = 0);
+  // Sets the gradient of an input. The first form builds the op, whose first
+  // output becomes the gradient and takes GradName unless named.
+  absl::Status SetGrad(absl::string_view slot, OpBuilder& builder, int i = 0);
+  absl::Status SetGrad(absl::string_view slot, OpBuilder&& builder, int i = 0) {
+    return SetGrad(slot, builder, i);
+  }
   void SetGrad(absl::string_view slot, ValueId gradient, int i = 0);
 
   // By flat input position; invalid: no gradient.
-  const std::vector<ValueId>& in_grads() const { return in_grads_; }
+  const Gradients& in_grads() const { return in_grads_; }
 
  private:
   Block* block_;
   OpId op_;
-  std::vector<ValueId> out_grads_;
-  std::vector<bool> wanted_;
-  std::vector<ValueId> in_grads_;
+  Gradients out_grads_;
+  Wanted wanted_;
+  Gradients in_grads_;
 };
 
 }  // namespace halftone

@@ -330,7 +330,7 @@ OpId OpBuilder::AddTo(Draft& draft) {
   }
   const OpId id = block_->AddOp(schema_, draft.op_name, std::move(draft.inputs),
                                 outputs, std::move(attrs_), position_);
-  Op& op = block_->op(id);
+  Op& op = block_->mutable_op(id);
   op.role = role_;
   op.decision = std::move(decision_);
   op.origins = std::move(origins_);

@@ -113,7 +113,7 @@ void Cloner::CopyOp(const Block& from, const Op& op, Block& to,
   }
   const OpId id = to.AddOp(op.schema, Name(op.name), std::move(inputs), outputs,
                            op.attrs, Block::End());
-  Op& copy = to.op(id);
+  Op& copy = to.mutable_op(id);
   for (size_t i = 0; i < copy.outputs.all().size(); ++i) {
     copies[op.outputs.all()[i].index()] = copy.outputs.all()[i];
   }

@@ -110,8 +110,8 @@ absl::Status Parser::ParseOp(Block& block, const Token& name) {
   AttrList attrs;
   if (next_.Is('{')) HT_RETURN_IF_ERROR(ParseAttrs(*schema, &attrs));
   const OpId id = AddOp(block, schema, op_name, std::move(attrs));
-  HT_RETURN_IF_ERROR(ParseDecision(block.op(id)));
-  if (TryTakeWord("body")) HT_RETURN_IF_ERROR(ParseBody(block.op(id)));
+  HT_RETURN_IF_ERROR(ParseDecision(block.mutable_op(id)));
+  if (TryTakeWord("body")) HT_RETURN_IF_ERROR(ParseBody(block.mutable_op(id)));
   return TakeEndOfLine();
 }
 

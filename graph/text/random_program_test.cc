@@ -86,7 +86,7 @@ class Generator {
       if (type == types[3]) op.Attr("to", DType::kF32);
       const auto id = op.Build();
       if (!id.ok()) continue;  // the name begins with a control byte or so
-      Decorate(block, block.op(*id));
+      Decorate(block, block.mutable_op(*id));
       values.push_back(block.op(*id).out(0));
     }
     for (int i = Below(3); i > 0; --i) {

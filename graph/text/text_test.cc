@@ -79,7 +79,7 @@ TEST(TextTest, TheFingerprintSeesEveryPart) {
   (*program)->file = "other.ht";
   EXPECT_EQ(Fingerprint(**program), before);
   Block& block = (*program)->entries()[0]->block();
-  block.op(block.FindOp("fc0")).line = 99;
+  block.mutable_op(block.FindOp("fc0")).line = 99;
   EXPECT_NE(Fingerprint(**program), before);
 }
 

@@ -11,6 +11,14 @@
 #include "gtest/gtest.h"
 
 namespace halftone {
+
+class BlockDamage {
+ public:
+  static Value& ValueOf(Block& block, absl::string_view name) {
+    return block.mutable_value(block.FindValue(name));
+  }
+};
+
 namespace {
 
 using ::testing::HasSubstr;
@@ -22,10 +30,10 @@ struct Broken {
 };
 
 Op& OpOf(Block& block, absl::string_view name) {
-  return block.op(block.FindOp(name));
+  return block.mutable_op(block.FindOp(name));
 }
 Value& ValueOf(Block& block, absl::string_view name) {
-  return block.value(block.FindValue(name));
+  return BlockDamage::ValueOf(block, name);
 }
 
 class DamageTest : public ::testing::TestWithParam<Broken> {};
@@ -151,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(
                },
                "tick (tick): expected no body"},
         Broken{
-            [](Program&, Entry&, Block& b) { OpOf(b, "fused").body.reset(); },
+            [](Program&, Entry&, Block& b) { OpOf(b, "fused").body = nullptr; },
             "fused (fusion): expected a body"},
         Broken{[](Program&, Entry& e, Block&) {
                  e.commits().push_back({CellId(99), ValueId(0)});

@@ -175,7 +175,7 @@ void CheckBody(BlockScope& scope, const Op& op) {
     }
   }
   const int before = scope.report.count();
-  CheckBlock(scope.program, body, nullptr, scope.phase, scope.report,
+  CheckBlock(scope.program, body, nullptr, scope.phase, 0, scope.report,
              scope.memo);
   if (scope.report.count() > before) return;
   CheckBodyTypes(scope, op, "arguments", body.Feeds(), op.inputs.all());
@@ -212,6 +212,18 @@ void CheckOp(BlockScope& scope, const Op& op) {
   }
   CheckContiguous(scope, op);
   CheckBody(scope, op);
+  CheckPhase(scope, op);
+}
+
+bool AsksMore(int before, Phase phase) {
+  for (const Phase from :
+       {Phase::kPrecision, Phase::kBackward, Phase::kLowered}) {
+    if (before < static_cast<int>(from) && phase >= from) return true;
+  }
+  return false;
+}
+
+void CheckPhase(BlockScope& scope, const Op& op) {
   if (scope.phase >= Phase::kPrecision) CheckReason(scope, op);
   if (scope.phase >= Phase::kLowered) CheckSplit(scope, op);
 }

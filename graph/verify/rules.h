@@ -63,6 +63,8 @@ struct BlockScope {
   Phase phase;
   Reporter& report;
   VerifyMemo& memo;
+  // Ops whose edit() is not above were right as they are; 0: none were.
+  uint64_t since = 0;
 
   // Reads as the ops and as the values count them.
   int64_t reads = 0, uses = 0;
@@ -93,9 +95,14 @@ absl::Span<const EntryRule> EntryRules();      // entry_rules.cc
 void CheckStructure(BlockScope& scope);                  // block_rules.cc
 void CheckValue(BlockScope& scope, const Value& value);  // block_rules.cc
 void CheckOp(BlockScope& scope, const Op& op);           // op_rules.cc
+// Whether a phase asks more of an op than the one before did, and what it asks
+// (op_rules.cc).
+bool AsksMore(int before, Phase phase);
+void CheckPhase(BlockScope& scope, const Op& op);
 // Runs them all (verify.cc).
 void CheckBlock(const Program& program, const Block& block, const Entry* entry,
-                Phase phase, Reporter& report, VerifyMemo& memo);
+                Phase phase, uint64_t since, Reporter& report,
+                VerifyMemo& memo);
 
 // Names the uses that do not read their value (block_rules.cc).
 void ReportUses(BlockScope& scope);

@@ -67,46 +67,92 @@ class SchemaCounts {
   size_t last_ = 0;
 };
 
-}  // namespace
-
-void CheckBlock(const Program& program, const Block& block, const Entry* entry,
-                Phase phase, Reporter& report, VerifyMemo& memo) {
-  BlockScope scope{program, block, entry, phase, report, memo};
-  scope.defined.resize(block.op_limit());
-  const int before = report.count();
-  CheckStructure(scope);
+void CheckAllValues(BlockScope& scope) {
+  const Block& block = scope.block;
   for (int i = 0; i < block.value_limit(); ++i) {
     const Value& value = block.value(ValueId(i));
     if (!value.erased) CheckValue(scope, value);
   }
-  // Inference is for values within limits.
-  if (report.count() > before) return;
-  // The list of ops is whole: both directions agree, so that it has no ring,
-  // and the count is right.
+}
+
+// Those that no op defines and those of edited ops.
+void CheckEditedValues(BlockScope& scope) {
+  const Block& block = scope.block;
+  const Program& program = scope.program;
+  const auto check = [&](ValueId id) {
+    if (IsLive(block, id)) CheckValue(scope, block.value(id));
+  };
+  for (ValueId feed : block.Feeds()) check(feed);
+  for (int i = 0; i < program.num_cells(); ++i) {
+    check(block.FindValue(program.cell(CellId(i)).name));
+  }
+  for (int i = 0; i < program.num_constants(); ++i) {
+    check(block.FindValue(program.constant(ConstantId(i)).name));
+  }
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    if (block.edit(id) <= scope.since) continue;
+    for (ValueId output : block.op(id).outputs.all()) check(output);
+  }
+}
+
+// Each in its place in the list: both directions agree, so that it has no
+// ring, and the count is right.
+void CheckOps(BlockScope& scope) {
+  const Block& block = scope.block;
+  Reporter& report = scope.report;
+  const int before = report.count();
+  const bool asks_more = AsksMore(scope.memo.phase(), scope.phase);
+  SchemaCounts counts(block);
   OpId previous;
   int count = 0;
-  SchemaCounts counts(block);
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    if (op.erased || block.previous(id) != previous || op.id != id) {
-      report.AtOp(block, op, "the list of ops is broken here");
+    const bool edited = block.edit(id) > scope.since;
+    if (block.previous(id) != previous ||
+        (edited && (block.op(id).erased || block.op(id).id != id))) {
+      report.AtOp(block, block.op(id), "the list of ops is broken here");
       break;
     }
-    CheckOp(scope, op);
+    if (edited) {
+      CheckOp(scope, block.op(id));
+    } else if (asks_more) {
+      CheckPhase(scope, block.op(id));
+    }
+    if (scope.since == 0) counts.Add(block.op(id).schema);
     scope.defined[id.index()] = true;
-    counts.Add(op.schema);
     previous = id;
     ++count;
   }
-  if (report.count() == before &&
-      (count != block.num_ops() || block.last() != previous)) {
+  if (report.count() > before) return;
+  if (count != block.num_ops() || block.last() != previous) {
     report.At(0, "expected ", block.num_ops(), " ops in the list, found ",
               count);
+  } else if (scope.since == 0) {
+    counts.Check(report);
   }
-  if (report.count() == before) counts.Check(report);
+}
+
+}  // namespace
+
+void CheckBlock(const Program& program, const Block& block, const Entry* entry,
+                Phase phase, uint64_t since, Reporter& report,
+                VerifyMemo& memo) {
+  BlockScope scope{program, block, entry, phase, report, memo, since};
+  scope.defined.resize(block.op_limit());
+  const int before = report.count();
+  CheckStructure(scope);
+  if (since == 0) {
+    CheckAllValues(scope);
+  } else {
+    CheckEditedValues(scope);
+  }
+  // Inference is for values within limits.
+  if (report.count() > before) return;
+  CheckOps(scope);
   // Each read is among its value's uses, at a place of its own: that there
   // are no others is a matter of counting.
-  if (report.count() == before && scope.reads != scope.uses) ReportUses(scope);
+  if (report.count() == before && since == 0 && scope.reads != scope.uses) {
+    ReportUses(scope);
+  }
 }
 
 }  // namespace verify
@@ -126,13 +172,16 @@ absl::Status Verify(const Program& program, const VerifyOptions& options) {
     report.SetEntry(entry.get());
     const int before = report.count();
     verify::CheckBlock(program, entry->block(), entry.get(), options.phase,
-                       report, memo);
+                       memo.verified(), report, memo);
     // Rules of entries follow values to ops: only where those are sound.
     for (const verify::EntryRule& rule : verify::EntryRules()) {
       if (report.count() == before && options.phase >= rule.from) {
         rule.check(*entry, options.phase, report);
       }
     }
+  }
+  if (report.count() == 0) {
+    memo.SetVerified(program.edit(), static_cast<int>(options.phase));
   }
   return report.ToStatus();
 }

@@ -28,6 +28,11 @@ struct VerifyOptions {
   VerifyMemo* memo = nullptr;
 };
 
+// With a memo, only the ops that were edited since (Block::edit) are looked at
+// again, and what hangs on them: their outputs, the readers of what changed.
+// The use lists and the counts by schema, which blocks keep themselves, are
+// compared without one. A fusion's body is part of its op.
+//
 // Rules of every phase: definitions before uses, use lists and names agree,
 // slots' arity, dtypes and inferred types hold, at most one commit per cell
 // and type-equal, per-phase rules; and in `train` the guard: a commit to a

@@ -149,13 +149,13 @@ absl::Status Differentiator::Differentiate(OpId id) {
   const Op& op = block_.op(id);
   const auto inputs = op.inputs.all();
   const auto outputs = op.outputs.all();
-  std::vector<ValueId> out_grads(outputs.size());
+  GradContext::Gradients out_grads(outputs.size());
   bool any = false;
   for (size_t i = 0; i < outputs.size(); ++i) {
     HT_ASSIGN_OR_RETURN(out_grads[i], Gradient(outputs[i], op.name));
     any = any || out_grads[i].valid();
   }
-  std::vector<bool> wanted(inputs.size());
+  GradContext::Wanted wanted(inputs.size());
   bool want_any = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     wanted[i] = needed_[inputs[i].index()];
@@ -167,10 +167,10 @@ absl::Status Differentiator::Differentiate(OpId id) {
   GradContext context(&block_, id, std::move(out_grads), std::move(wanted));
   HT_RETURN_IF_ERROR(op.schema->RunGrad(context));
   for (int i = first_new; i < block_.op_limit(); ++i) {
-    Op& made = block_.op(OpId(i));
+    const Op& made = block_.op(OpId(i));
     // A cast runs in the dtype that it makes.
     if (made.schema->name() == "cast") {
-      made.decision.precision = block_.dtype(made.out(0));
+      block_.mutable_op(made.id).decision.precision = block_.dtype(made.out(0));
     }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -36,8 +36,8 @@ absl::StatusOr<bool> SyncBatchNorm::Run(Program& program) {
   bool changed = false;
   Block& block = train->block();
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    Op& op = block.op(id);
-    if (op.schema != plain) continue;
+    if (block.op(id).schema != plain) continue;
+    Op& op = block.mutable_op(id);
     AttrList attrs;
     attrs.swap(op.attrs);
     block.SetSchema(id, sync);

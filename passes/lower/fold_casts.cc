@@ -50,8 +50,8 @@ class Folder {
   bool InputFold(const Op& op, int variable, Fold* fold) const;
   bool OutputFold(const Op& op, int variable, Fold* fold) const;
   void Apply(OpId op, const Fold& fold);
-  void ReadThroughCasts(Op& op, int variable);
-  void TakeNarrowing(Op& op, OpId narrowing);
+  void ReadThroughCasts(const Op& op, int variable);
+  void TakeNarrowing(const Op& op, OpId narrowing);
 
   Block& block_;
   KernelLookup kernels_;
@@ -154,7 +154,7 @@ std::vector<Fold> Folder::FindFolds(const Op& op) const {
   return folds;
 }
 
-void Folder::ReadThroughCasts(Op& op, int variable) {
+void Folder::ReadThroughCasts(const Op& op, int variable) {
   std::vector<NameId> names;
   for (int s = 0; s < op.inputs.slots(); ++s) {
     const Slot& slot = op.schema->inputs()[s];
@@ -166,17 +166,17 @@ void Folder::ReadThroughCasts(Op& op, int variable) {
       block_.SetInput(op.id, i, source);
     }
   }
-  AddOrigins(op, names);
+  AddOrigins(block_.mutable_op(op.id), names);
 }
 
-void Folder::TakeNarrowing(Op& op, OpId narrowing) {
-  Op& cast = block_.op(narrowing);
+void Folder::TakeNarrowing(const Op& op, OpId narrowing) {
+  const Op& cast = block_.op(narrowing);
   const ValueId output = cast.in(0);
   const ValueId narrow = cast.out(0);
   const std::string name(block_.name(narrow));
   block_.SetType(output, block_.type(narrow));
   ReplaceValue(block_, narrow, output, held_);
-  HandOnNames(cast, op);
+  HandOnNames(cast, block_.mutable_op(op.id));
   block_.EraseOp(narrowing);
   block_.RenameValue(output, name);
 }

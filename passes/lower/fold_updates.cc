@@ -38,7 +38,7 @@ Chain Follow(const Block& block, ValueId value) {
   return chain;
 }
 
-bool FoldUpdate(Block& block, KernelLookup& kernels, Op& update) {
+bool FoldUpdate(Block& block, KernelLookup& kernels, const Op& update) {
   const OpSchema& schema = *update.schema;
   const int grad = schema.FindInput("Grad");
   const int inv_scale = schema.FindInput("InvScale");
@@ -73,7 +73,7 @@ bool FoldUpdate(Block& block, KernelLookup& kernels, Op& update) {
   if (chains[0].clip_factor.valid()) {
     block.SetInputSlot(update.id, clip_factor, {chains[0].clip_factor});
   }
-  AddOrigins(update, names);
+  AddOrigins(block.mutable_op(update.id), names);
   return true;
 }
 
@@ -83,7 +83,7 @@ bool FoldUpdates(Block& block, const KernelSet& kernels) {
   KernelLookup lookup(kernels);
   bool changed = false;
   for (OpId id : GuardedOps(block)) {
-    Op& op = block.op(id);
+    const Op& op = block.op(id);
     if (op.role != Role::kOptimize || op.schema->FindInput("Grad") < 0 ||
         op.schema->FindInput("InvScale") < 0) {
       continue;

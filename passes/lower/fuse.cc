@@ -45,7 +45,7 @@ class BodyMaker {
 
   std::unique_ptr<Block> Make() {
     AddFeeds();
-    for (OpId id : group_) Take(outer_.op(id));
+    for (OpId id : group_) Take(outer_.mutable_op(id));
     const ValueId result = outer_.op(group_.back()).outputs.all()[0];
     block_->body_results().push_back(inside_.Find(result));
     return std::move(block_);
@@ -108,7 +108,7 @@ absl::StatusOr<OpId> Replace(Block& block, const std::string& pattern,
   std::unique_ptr<Block> body = maker.Make();
   builder.In("X", maker.arguments());
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
-  Op& fusion = block.op(made);
+  Op& fusion = block.mutable_op(made);
   fusion.body = std::move(body);
   AddOrigins(fusion, names);
 

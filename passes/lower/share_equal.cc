@@ -90,7 +90,7 @@ class Sharer {
  private:
   void Merge(OpId id, OpId first) {
     const Op& op = block_.op(id);
-    Op& kept = block_.op(first);
+    Op& kept = block_.mutable_op(first);
     for (size_t i = 0; i < op.outputs.all().size(); ++i) {
       const ValueId to = kept.outputs.all()[i];
       // Its only reader, which had no equal, may have one now.

@@ -51,7 +51,7 @@ absl::Status Join(Block& block, absl::Span<const OpId> reductions, DType dtype,
       .Attr("bucket", int64_t{index});
   for (ValueId out : reduced) joined.Out("Out", block.name(out));
   HT_ASSIGN_OR_RETURN(const OpId made, joined.Build());
-  Op& op = block.op(made);
+  Op& op = block.mutable_op(made);
   AddOrigins(op, names);
   const std::vector<ValueId> fresh(op.outputs.all().begin(),
                                    op.outputs.all().end());

@@ -67,7 +67,7 @@ class Assigner {
   };
 
   void InitStates();
-  absl::Status DecideForward(Op& op);
+  absl::Status DecideForward(const Op& op);
   absl::Status DecideFree(const Op& op);
   bool HasFloatInput(const Op& op) const;
   void Follow(const Op& op);
@@ -229,7 +229,7 @@ void Assigner::SetOutputStates(const Op& op, bool is_free) {
   }
 }
 
-absl::Status Assigner::DecideForward(Op& op) {
+absl::Status Assigner::DecideForward(const Op& op) {
   const bool has_float_input = HasFloatInput(op);
   const DType out = op.outputs.all().empty()
                         ? DType::kInvalid
@@ -295,7 +295,7 @@ absl::Status Assigner::DecideFree(const Op& op) {
 bool Assigner::Store() {
   bool changed = false;
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
-    Op& op = block_.op(id);
+    const Op& op = block_.op(id);
     if (op.role != Role::kForward) continue;
     Decision& next = decision(op);
     if (op.decision.precision == next.precision &&
@@ -303,7 +303,7 @@ bool Assigner::Store() {
         op.decision.because_of == next.because_of) {
       continue;
     }
-    op.decision = std::move(next);
+    block_.mutable_op(id).decision = std::move(next);
     changed = true;
   }
   return changed;

@@ -41,15 +41,15 @@ class Inserter {
 };
 
 void Inserter::SetDType(ValueId value, DType dtype) {
-  Value& v = block_.value(value);
-  const auto [it, fresh] = types_.try_emplace({v.type, dtype});
+  const TypeId old = block_.type_id(value);
+  const auto [it, fresh] = types_.try_emplace({old, dtype});
   if (fresh) {
     TensorType type = block_.type(value);
     type.dtype = dtype;
     it->second = block_.program().Intern(type);
   }
-  if (v.type == it->second) return;
-  v.type = it->second;
+  if (old == it->second) return;
+  block_.SetType(value, it->second);
   changed_ = true;
 }
 
@@ -91,7 +91,7 @@ absl::StatusOr<ValueId> Inserter::CastOf(ValueId value, DType to, Reason reason,
 }
 
 absl::Status Inserter::SetInputs(OpId id, const SchemaSlots& slots) {
-  Op& op = block_.op(id);
+  const Op& op = block_.op(id);
   const DType precision = op.decision.precision;
   int slot = 0;
   for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {

@@ -91,7 +91,7 @@ absl::Status WriteLow(Entry& train, OpId update,
                       const absl::flat_hash_map<CellId, CellId>& low_cells) {
   Block& block = train.block();
   const Program& program = block.program();
-  Op& op = block.op(update);
+  Op& op = block.mutable_op(update);
   const auto params = op.inputs.slot(op.schema->FindInput("Param"));
   std::vector<CellId> lows;
   for (ValueId param : params) {

@@ -86,9 +86,9 @@ class Gradients : public ::testing::TestWithParam<std::string> {
       const OpInstance& forward, const std::vector<double>& weights) {
     Block& block = *forward.block;
     const Op& op = block.op(forward.op);
-    std::vector<ValueId> out_grads(op.outputs.all().size());
+    GradContext::Gradients out_grads(op.outputs.all().size());
     out_grads[0] = block.AddFeed("out_grad", block.type(op.outputs.all()[0]));
-    std::vector<bool> wanted;
+    GradContext::Wanted wanted;
     for (ValueId value : op.inputs.all()) {
       wanted.push_back(IsFloat(block.dtype(value)));
     }

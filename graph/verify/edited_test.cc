@@ -1,0 +1,108 @@
+// Verification of what was edited since the last one.
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "graph/ir/well_known.h"
+#include "graph/text/text.h"
+#include "graph/verify/test_program.h"
+#include "graph/verify/verify.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+
+// Changes a record without counting as an edit.
+class BlockDamage {
+ public:
+  static Op& OpOf(Block& block, absl::string_view name) {
+    return block.ops_[block.FindOp(name).index()];
+  }
+};
+
+namespace {
+
+using ::testing::HasSubstr;
+
+using Edit = void (*)(Program&, Block&);
+struct Case {
+  Edit edit;
+  const char* says;  // empty: nothing
+};
+
+class EditedTest : public ::testing::TestWithParam<Case> {};
+
+std::string MessageOf(const Program& program, Phase phase, VerifyMemo* memo) {
+  return std::string(Verify(program, {phase, memo}).message());
+}
+
+TEST_P(EditedTest, IsLookedAtAgain) {
+  const auto program = Parse(kGoodProgram, "g.ht").value();
+  VerifyMemo memo;
+  ASSERT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
+  GetParam().edit(*program, program->FindEntry(kTrainEntry)->block());
+  const std::string says = GetParam().says;
+  const std::string found = MessageOf(*program, Phase::kLowered, &memo);
+  EXPECT_EQ(found, MessageOf(*program, Phase::kLowered, nullptr));
+  EXPECT_THAT(found, HasSubstr(says));
+  // What is wrong stays wrong, however often it is asked for.
+  EXPECT_EQ(MessageOf(*program, Phase::kLowered, &memo), found);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Edits, EditedTest,
+    ::testing::Values(
+        Case{[](Program&, Block&) {}, ""},
+        // Those that read it were not moved.
+        Case{[](Program&, Block& b) { b.MoveOp(b.FindOp("ce"), Block::End()); },
+             "it reads ce before its definition"},
+        Case{[](Program&, Block& b) {
+               b.SetType(b.FindValue("ce"), TensorType{DType::kF16});
+             },
+             "ce (softmax_with_cross_entropy): slot Loss: expected"},
+        Case{[](Program&, Block& b) {
+               b.SetInput(b.FindOp("loss"), 0, b.FindValue("label"));
+             },
+             "loss (mean): "},
+        Case{[](Program&, Block& b) {
+               b.RenameValue(b.FindValue("ce"), "a\nb");
+             },
+             "a value's name "},
+        Case{[](Program&, Block& b) {
+               b.mutable_op(b.FindOp("tick")).attrs.emplace_back(3, true);
+             },
+             "attribute 3"},
+        Case{[](Program&, Block& b) {
+               b.mutable_op(b.FindOp("ce")).decision.reason = Reason::kNone;
+             },
+             "ce (softmax_with_cross_entropy): expected a precision"},
+        Case{[](Program&, Block& b) {
+               b.mutable_op(b.FindOp("fused")).body->body_results().clear();
+             },
+             "fused (fusion): body: expected 1 results, found 0"}));
+
+TEST(VerifyMemo, SparesWhatWasNotEdited) {
+  const auto program = Parse(kGoodProgram, "g.ht").value();
+  VerifyMemo memo;
+  ASSERT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
+  Block& block = program->FindEntry(kTrainEntry)->block();
+  BlockDamage::OpOf(block, "ce").decision.reason = Reason::kNone;
+  EXPECT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
+  EXPECT_THAT(MessageOf(*program, Phase::kLowered, nullptr),
+              HasSubstr("expected a precision"));
+}
+
+// What a later phase asks is asked of every op.
+TEST(VerifyMemo, KnowsThePhase) {
+  const auto program = Parse(kGoodProgram, "g.ht").value();
+  program->outputs.clear();
+  Block& block = program->FindEntry(kTrainEntry)->block();
+  block.mutable_op(block.FindOp("ce")).decision.reason = Reason::kNone;
+  VerifyMemo memo;
+  ASSERT_EQ(MessageOf(*program, Phase::kSource, &memo), "");
+  EXPECT_THAT(MessageOf(*program, Phase::kPrecision, &memo),
+              HasSubstr("ce (softmax_with_cross_entropy): expected a "
+                        "precision"));
+}
+
+}  // namespace
+}  // namespace halftone
