@@ -34,20 +34,26 @@ absl::StatusOr<bool> CleanUp::Run(Program& program) {
   for (const auto& entry : program.entries()) {
     Block& block = entry->block();
     HeldValues held(*entry);
+    uint64_t shared = 0;  // the edit up to which equal ops were shared
     const std::function<bool()> sweeps[] = {
-        [&] { return EraseDeadOps(block, held); },
-        [&] { return ShareEqualOps(block, held); },
         [&] { return FoldUpdates(block, *kernels_); },
+        [&] { return EraseDeadOps(block, held); },
+        [&] {
+          const bool did = ShareEqualOps(block, held, shared);
+          shared = program.edit();
+          return did;
+        },
         [&] { return FoldCasts(block, *kernels_, held); },
     };
-    // Each can open the way for another (a shared op has one reader fewer):
-    // round and round, until all have seen the program as it is.
+    // Each leaves nothing for itself, but can open the way for the others (a
+    // shared op has one reader fewer): round and round, until all have seen
+    // what the others did.
     constexpr int kSweeps = std::size(sweeps);
     int idle = 0;
     for (int i = 0; idle < kSweeps; i = (i + 1) % kSweeps) {
       const bool did = sweeps[i]();
       changed |= did;
-      idle = did ? 0 : idle + 1;
+      idle = did ? 1 : idle + 1;
     }
   }
   return changed;

@@ -14,7 +14,7 @@ namespace passes {
 namespace {
 
 // More than any op has; bounds the subsets that are tried.
-constexpr int kMaxFolds = 4;
+constexpr unsigned kMaxFolds = 4;
 
 // One type variable of an op and the low dtype that it could have.
 struct Fold {
@@ -23,6 +23,7 @@ struct Fold {
   bool input;      // all its inputs are widening casts
   OpId narrowing;  // of its one output, otherwise
 };
+using Folds = absl::InlinedVector<Fold, kMaxFolds>;
 
 class Folder {
  public:
@@ -30,6 +31,7 @@ class Folder {
       : block_(block),
         kernels_(kernels),
         beside_cast_(block.op_limit()),
+        queued_(block.op_limit()),
         held_(held),
         cast_(Ops().Find("cast")) {}
 
@@ -43,10 +45,14 @@ class Folder {
   ValueId Widened(ValueId value) const;
   void MarkBesideCasts();
   bool Visit(OpId id);
+  void Queue(OpId id);
+  void QueueNeighbours(const Op& op);
+  // Takes the cast out if nothing reads it, and those that it alone read.
+  void EraseUnread(OpId cast);
   bool DropRoundTrip(const Op& cast);
   bool ReadShapesThroughCasts(const Op& op);
   bool FoldNeighbours(const Op& op);
-  std::vector<Fold> FindFolds(const Op& op) const;
+  Folds FindFolds(const Op& op) const;
   bool InputFold(const Op& op, int variable, Fold* fold) const;
   bool OutputFold(const Op& op, int variable, Fold* fold) const;
   void Apply(OpId op, const Fold& fold);
@@ -58,6 +64,9 @@ class Folder {
   // By op id: a cast, or an op that reads one or is read by one. Only these
   // have anything to fold.
   std::vector<bool> beside_cast_;
+  // Ops to look at again: a neighbour has changed since.
+  std::vector<OpId> queue_;
+  std::vector<bool> queued_;  // by op id
   HeldValues& held_;
   const OpSchema* cast_;
 };
@@ -85,6 +94,8 @@ bool Folder::DropRoundTrip(const Op& cast) {
     return false;
   }
   ReplaceValue(block_, out, source, held_);
+  for (const Use& use : block_.value(source).uses) Queue(use.op);
+  EraseUnread(cast.id);
   return true;
 }
 
@@ -140,8 +151,8 @@ bool Folder::OutputFold(const Op& op, int variable, Fold* fold) const {
   return true;
 }
 
-std::vector<Fold> Folder::FindFolds(const Op& op) const {
-  std::vector<Fold> folds;
+Folds Folder::FindFolds(const Op& op) const {
+  Folds folds;
   const bool is_cast = op.schema == cast_;
   for (int v = 0; v < static_cast<int>(op.schema->type_vars().size()); ++v) {
     Fold fold;
@@ -156,17 +167,19 @@ std::vector<Fold> Folder::FindFolds(const Op& op) const {
 
 void Folder::ReadThroughCasts(const Op& op, int variable) {
   std::vector<NameId> names;
+  absl::InlinedVector<OpId, 4> casts;
   for (int s = 0; s < op.inputs.slots(); ++s) {
     const Slot& slot = op.schema->inputs()[s];
     if (slot.type_var != variable || slot.shape_only()) continue;
     for (int i = op.inputs.begin(s); i < op.inputs.end(s); ++i) {
-      const ValueId value = op.inputs.all()[i];
-      const ValueId source = Widened(value);
-      AppendNames(block_.op(block_.value(value).op()), &names);
-      block_.SetInput(op.id, i, source);
+      const OpId cast = block_.value(op.inputs.all()[i]).op();
+      casts.push_back(cast);
+      AppendNames(block_.op(cast), &names);
+      block_.SetInput(op.id, i, block_.op(cast).in(0));
     }
   }
   AddOrigins(block_.mutable_op(op.id), names);
+  for (OpId cast : casts) EraseUnread(cast);
 }
 
 void Folder::TakeNarrowing(const Op& op, OpId narrowing) {
@@ -198,6 +211,7 @@ bool Folder::ReadShapesThroughCasts(const Op& op) {
       const OpId producer = block_.value(op.inputs.all()[i]).op();
       if (!IsCast(producer)) continue;
       block_.SetInput(op.id, i, block_.op(producer).in(0));
+      EraseUnread(producer);
       changed = true;
     }
   }
@@ -212,16 +226,27 @@ bool Folder::Visit(OpId id) {
   return ReadShapesThroughCasts(op) | FoldNeighbours(op);
 }
 
+// The subsets of up to kMaxFolds folds as bits, the largest first.
+const std::vector<unsigned>& Subsets(size_t folds) {
+  static const auto* const subsets = [] {
+    auto* made = new std::vector<unsigned>[kMaxFolds + 1];
+    for (unsigned n = 0; n <= kMaxFolds; ++n) {
+      for (unsigned s = 1; s < (1u << n); ++s) made[n].push_back(s);
+      std::stable_sort(made[n].begin(), made[n].end(),
+                       [](unsigned a, unsigned b) {
+                         return __builtin_popcount(a) > __builtin_popcount(b);
+                       });
+    }
+    return made;
+  }();
+  return subsets[folds];
+}
+
 bool Folder::FoldNeighbours(const Op& op) {
-  const std::vector<Fold> folds = FindFolds(op);
+  const Folds folds = FindFolds(op);
   if (folds.empty()) return false;
-  std::vector<unsigned> subsets;
-  for (unsigned s = 1; s < (1u << folds.size()); ++s) subsets.push_back(s);
-  std::stable_sort(subsets.begin(), subsets.end(), [](unsigned a, unsigned b) {
-    return __builtin_popcount(a) > __builtin_popcount(b);
-  });
   const auto binding = TypeBinding(block_, op);
-  for (unsigned subset : subsets) {
+  for (unsigned subset : Subsets(folds.size())) {
     auto folded = binding;
     for (size_t f = 0; f < folds.size(); ++f) {
       if (subset >> f & 1) folded[folds[f].variable] = folds[f].dtype;
@@ -248,11 +273,49 @@ void Folder::MarkBesideCasts() {
   }
 }
 
+void Folder::EraseUnread(OpId id) {
+  while (IsCast(id) && !block_.op(id).erased &&
+         IsDead(block_, block_.op(id), held_)) {
+    // One reader fewer may let it take the other's cast.
+    const OpId producer = block_.value(block_.op(id).in(0)).op();
+    block_.EraseOp(id);
+    if (producer.valid()) Queue(producer);
+    id = producer;
+  }
+}
+
+void Folder::Queue(OpId id) {
+  if (!beside_cast_[id.index()] || queued_[id.index()]) return;
+  queued_[id.index()] = true;
+  queue_.push_back(id);
+}
+
+void Folder::QueueNeighbours(const Op& op) {
+  Queue(op.id);
+  for (ValueId input : op.inputs.all()) {
+    const OpId producer = block_.value(input).op();
+    if (producer.valid()) Queue(producer);
+  }
+  for (ValueId output : op.outputs.all()) {
+    for (const Use& use : block_.value(output).uses) Queue(use.op);
+  }
+}
+
 bool Folder::Run() {
   MarkBesideCasts();
   bool changed = false;
+  const auto visit = [&](OpId id) {
+    if (block_.op(id).erased || !Visit(id)) return;
+    changed = true;
+    if (!block_.op(id).erased) QueueNeighbours(block_.op(id));
+  };
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
-    if (beside_cast_[id.index()] && Visit(id)) changed = true;
+    if (beside_cast_[id.index()]) visit(id);
+  }
+  for (size_t i = 0; i < queue_.size(); ++i) {
+    const OpId id = queue_[i];
+    queued_[id.index()] = false;
+    visit(id);
   }
   return changed;
 }

@@ -15,7 +15,7 @@ namespace passes {
 // a widening that is followed by a narrowing back. Every change keeps the
 // bits: ops compute in f32 and round once at their outputs.
 //
-// Casts that lose their last reader stay for the caller to erase.
+// Casts that lose their last reader go. Nothing is left for a second run.
 bool FoldCasts(Block& block, const KernelSet& kernels, HeldValues& held);
 
 }  // namespace passes

@@ -115,10 +115,8 @@ int Checker::Reductions(const Block& block, ValueId value) const {
 void Checker::CheckGradients(const Entry& train) {
   const Block& block = train.block();
   absl::flat_hash_map<CellId, OpId> updated;
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+  for (OpId id : GuardedOps(block)) {
     const Op& op = block.op(id);
-    // All updates are.
-    if (!op.schema->guarded()) continue;
     const int param = op.schema->FindInput("Param");
     const int grad = op.schema->FindInput("Grad");
     if (param < 0 || grad < 0) continue;

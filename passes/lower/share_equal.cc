@@ -1,12 +1,12 @@
 #include "passes/lower/share_equal.h"
 
 #include <algorithm>
-#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/type_key.h"
 
 namespace halftone {
 namespace passes {
@@ -24,16 +24,10 @@ struct Hash {
   const Block* block;
   size_t operator()(OpId id) const {
     const Op& op = block->op(id);
-    size_t hash = absl::HashOf(op.schema);
-    for (const auto& [index, attr] : op.attrs) {
-      // absl hashes its own variant, not the standard library's.
-      const size_t value =
-          std::visit([](const auto& v) { return absl::HashOf(v); }, attr);
-      hash = absl::HashOf(hash, index, value);
-    }
+    TypeKey key(op.schema);
+    key.AddAttrs(op.attrs);
     // Outputs are left out: their types rarely differ where all this agrees.
-    for (ValueId input : op.inputs.all()) hash = absl::HashOf(hash, input);
-    return hash;
+    return absl::HashOf(key.value(), op.inputs.all());
   }
 };
 
@@ -72,11 +66,14 @@ class Sharer {
         first_(0, Hash{&block}, Equal{&block}),
         visited_(block.op_limit()) {}
 
-  bool Run() {
+  bool Run(uint64_t since) {
+    const std::vector<bool> candidates =
+        since > 0 ? EditedSince(since) : std::vector<bool>();
     bool changed = false;
     for (OpId id = block_.first(); id.valid();) {
       const OpId next = block_.next(id);
-      if (MayHaveEqual(block_, block_.op(id))) {
+      if ((since == 0 || candidates[id.index()]) &&
+          MayHaveEqual(block_, block_.op(id))) {
         const auto [it, fresh] = first_.insert(id);
         if (!fresh) Merge(id, *it);
         changed |= !fresh;
@@ -88,6 +85,23 @@ class Sharer {
   }
 
  private:
+  // By op id: it was edited, or reads what an edited one reads, as its equal
+  // does.
+  std::vector<bool> EditedSince(uint64_t since) const {
+    std::vector<bool> edited(block_.op_limit());
+    std::vector<bool> seen(block_.value_limit());
+    for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
+      if (block_.edit(id) <= since) continue;
+      edited[id.index()] = true;
+      const auto inputs = block_.op(id).inputs.all();
+      if (inputs.empty() || seen[inputs[0].index()]) continue;
+      seen[inputs[0].index()] = true;
+      for (const Use& use : block_.value(inputs[0]).uses) {
+        edited[use.op.index()] = true;
+      }
+    }
+    return edited;
+  }
   void Merge(OpId id, OpId first) {
     const Op& op = block_.op(id);
     Op& kept = block_.mutable_op(first);
@@ -114,8 +128,8 @@ class Sharer {
 
 }  // namespace
 
-bool ShareEqualOps(Block& block, HeldValues& held) {
-  return Sharer(block, held).Run();
+bool ShareEqualOps(Block& block, HeldValues& held, uint64_t since) {
+  return Sharer(block, held).Run(since);
 }
 
 }  // namespace passes

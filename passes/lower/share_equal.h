@@ -9,8 +9,10 @@ namespace halftone {
 namespace passes {
 
 // Replaces each op that equals an earlier one (op, inputs, attributes, output
-// types) by that one. Not ops that are NoMerge, nor fusions.
-bool ShareEqualOps(Block& block, HeldValues& held);
+// types) by that one. Not ops that are NoMerge, nor fusions. Nothing is left
+// for a second run, but what was edited after it: it need only look at ops that
+// were edited after `since`, a Program::edit(), and their like.
+bool ShareEqualOps(Block& block, HeldValues& held, uint64_t since = 0);
 
 }  // namespace passes
 }  // namespace halftone
