@@ -1,5 +1,5 @@
 // Strategies, op lists and the flags that override them: damaged or wrong.
-// Every range of every field is in passes/options/options_test.cc.
+// Every range of every field is in passes/options/check_strategy_test.cc.
 #include <unistd.h>
 
 #include <string>

@@ -1,0 +1,92 @@
+#include <string>
+
+#include "gtest/gtest.h"
+#include "passes/options/options.h"
+#include "passes/options/options_testing.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+TEST(LossScaling, RefusesWhatNoScaleCanBe) {
+  const auto with = [](const std::string& fields) {
+    return "amp {\n level: 'O1'\n loss_scaling {\n" + fields + "} }";
+  };
+  ExpectError(with("init_loss_scaling: 0"),
+              "dir/s.pbtxt:4: amp.loss_scaling.init_loss_scaling: expected a "
+              "finite number above 0, found 0");
+  ExpectError(with("init_loss_scaling: -2"), "found -2");
+  ExpectError(with("init_loss_scaling: nan"), "found nan");
+  ExpectError(with("init_loss_scaling: inf"), "found inf");
+  ExpectError(with("init_loss_scaling: 1e300"), "init_loss_scaling");
+  ExpectError(with("incr_every_n_steps: 0"),
+              "amp.loss_scaling.incr_every_n_steps: expected a whole number "
+              "above 0, found 0");
+  ExpectError(with("decr_every_n_nan_or_inf: -1"), "found -1");
+  ExpectError(with("incr_ratio: 0.5"), "1 or above, found 0.5");
+  ExpectError(with("incr_ratio: inf"), "incr_ratio");
+  ExpectError(with("decr_ratio: 0"), "above 0 and at most 1, found 0");
+  ExpectError(with("decr_ratio: 1.5"), "found 1.5");
+  ExpectError(with("decr_ratio: nan"), "found nan");
+  ExpectError(with("min_loss_scaling: -1"), "min_loss_scaling");
+  ExpectError(with("max_loss_scaling: -1"), "max_loss_scaling");
+  ExpectError(with("init_loss_scaling: 4 min_loss_scaling: 8"),
+              "at least min_loss_scaling, 8, found 4");
+  ExpectError(with("init_loss_scaling: 16 max_loss_scaling: 8"),
+              "at most max_loss_scaling, 8, found 16");
+}
+
+TEST(StrategyChecks, NameLineFieldAndRange) {
+  ExpectError("amp {\n\n level: 'O7' }",
+              "dir/s.pbtxt:3: amp.level: expected O0, O1, O2 or O3, found "
+              "\"O7\"");
+  ExpectError("amp { dtype: 'f32' }",
+              "amp.dtype: expected fp16 or bf16, found \"f32\"");
+  ExpectError("amp { precision_rule: 'all_lo' }",
+              "expected all_low or any_low, found \"all_lo\"; nearest: "
+              "all_low");
+  ExpectError("train { tail: 'pat' }",
+              "train.tail: expected exact or pad or drop, found \"pat\"; "
+              "nearest: pad");
+  ExpectError("dist { gradient_scale: 'before' }", "expected pre or post");
+  ExpectError("dist { fuse_grad_size_in_MB: 0 }",
+              "fuse_all_reduce_ops: false switches fusing off");
+  ExpectError("dist { first_bucket_size_in_MB: -1 }",
+              "dist.first_bucket_size_in_MB");
+  ExpectError("train { batch_size: 0 }",
+              "train.batch_size: expected a whole number above 0, found 0");
+  ExpectError("train { batch_size: 8 batch_size_per_rank: 8 }", "choose one");
+  ExpectError("train { epochs: -1 }", "train.epochs");
+  ExpectError("train { stop_rule { skipped_in_a_row: 0 } }",
+              "train.stop_rule.skipped_in_a_row");
+  ExpectError("lr { base: -0.1 }", "lr.base: expected a finite number");
+  ExpectError("lr { base_batch: 0 }", "lr.base_batch");
+  ExpectError("lr { warmup_steps: 5 warmup_epochs: 1 }", "choose one");
+  ExpectError("lr { cosine { min_ratio: 2 } }", "lr.cosine.min_ratio");
+  ExpectError("lr { piecewise { boundary: 0.5 factor: 1 } }",
+              "one factor more than boundaries");
+  ExpectError("lr { piecewise { boundary: [0.5, 0.25] factor: [1, 1, 1] } }",
+              "rising fractions of the run between 0 and 1, found 0.25");
+}
+
+TEST(StrategyChecks, Optimizers) {
+  ExpectError("optimizer {\n}", "dir/s.pbtxt");
+  ExpectError("optimizer { }", "names no method; one of: sgd momentum adam");
+  ExpectError("optimizer { momentum { momentum: 1 } }",
+              "optimizer.momentum.momentum");
+  ExpectError("optimizer { adamw { beta2: 1.5 } }", "optimizer.adamw.beta2");
+  ExpectError("optimizer { adam { epsilon: 0 } }", "optimizer.adam.epsilon");
+  ExpectError("optimizer { sgd { weight_decay: -1 } }",
+              "optimizer.sgd.weight_decay");
+  ExpectError("optimizer { sgd {} clip { global_norm: 0 } }",
+              "optimizer.clip.global_norm");
+  ExpectError("optimizer { sgd {}\n group { weight_decay: 0 } }",
+              "dir/s.pbtxt:2: optimizer.group: match is missing");
+  const Options options = MustResolve("optimizer { adam { } }");
+  EXPECT_TRUE(options.has_optimizer);
+  EXPECT_EQ(options.optimizer.adam().beta2(), 0.999);
+}
+
+}  // namespace
+}  // namespace passes
+}  // namespace halftone

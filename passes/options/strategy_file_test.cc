@@ -1,0 +1,39 @@
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "passes/options/options.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(ReadStrategyTest, ErrorsNameFileLineAndNearestField) {
+  const absl::Status unknown =
+      ParseStrategy("amp {\n levl: 'O1' }", "s.pbtxt").status();
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("s.pbtxt:2"));
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("level"));
+  EXPECT_EQ(ExitCodeOf(unknown), ExitCode::kModel);
+  EXPECT_FALSE(ReadStrategy("no/such/file.pbtxt").ok());
+}
+
+TEST(StrategyPathsTest, AreLeaves) {
+  const std::vector<std::string> paths = StrategyPaths();
+  EXPECT_THAT(paths, Contains("amp.loss_scaling.incr_ratio"));
+  EXPECT_THAT(paths, Contains("optimizer.group"));
+  EXPECT_THAT(paths, Not(Contains("amp")));
+  EXPECT_TRUE(LeavesGraphAlone("train.epochs"));
+  EXPECT_TRUE(LeavesGraphAlone("lr.base"));
+  EXPECT_FALSE(LeavesGraphAlone("lr.cosine.min_ratio"));
+  EXPECT_FALSE(LeavesGraphAlone("amp.level"));
+}
+
+}  // namespace
+}  // namespace passes
+}  // namespace halftone
