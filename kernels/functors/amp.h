@@ -14,10 +14,16 @@ struct LossScaleState {
   int32_t good, bad;
 };
 
+// No scale falls below the smallest normal number, as none grows beyond the
+// largest finite one: 1 / scale would be infinite, and no step applied again.
+HT_HOST_DEVICE inline float SmallestLossScale() {
+  return FromBits(0x00800000u);
+}
+
 struct LossScalePolicy {
   int32_t incr_every, decr_every;
   float incr_ratio, decr_ratio;
-  float floor;    // 0: none
+  float floor;    // 0: SmallestLossScale()
   float ceiling;  // infinity: none
 };
 
@@ -28,6 +34,7 @@ HT_HOST_DEVICE inline LossScaleState UpdateLossScale(
     if (++s.bad < policy.decr_every) return s;
     const float lower = s.scale * policy.decr_ratio;
     s.scale = lower < policy.floor ? policy.floor : lower;
+    if (s.scale < SmallestLossScale()) s.scale = SmallestLossScale();
     s.bad = 0;
     return s;
   }

@@ -43,6 +43,20 @@ TEST(UpdateLossScaleTest, KeepsTheScaleAtTheCeiling) {
   ExpectUpdate({4096, 999, 0}, false, {4096, 0, 0}, policy);
 }
 
+TEST(UpdateLossScaleTest, WithoutAFloorItsInverseStaysFinite) {
+  LossScalePolicy policy = Policy();
+  policy.decr_every = 1;
+  policy.decr_ratio = 0.5f;
+  policy.floor = 0;
+  LossScaleState state = {65536, 0, 0};
+  for (int i = 0; i < 200; ++i) state = UpdateLossScale(state, true, policy);
+  EXPECT_EQ(state.scale, SmallestLossScale());
+  // 5 samples on 3 ranks: 2 2 1.
+  EXPECT_TRUE(IsFinite(GradientInvScale(state.scale, 0.25f, 5, 2)));
+  state.good = policy.incr_every - 1;
+  ExpectUpdate(state, false, {2 * SmallestLossScale(), 0, 0}, policy);
+}
+
 TEST(UpdateLossScaleTest, RatiosOfOneOnlyCount) {
   LossScalePolicy policy = Policy();
   policy.incr_ratio = policy.decr_ratio = 1;

@@ -50,7 +50,8 @@ struct LossScalingOptions {
   int64_t incr_every = 1000;
   int64_t decr_every = 2;
   double incr_ratio = 2, decr_ratio = 0.5;
-  double floor = 1, ceiling = 16777216;  // 0 / infinity: none
+  double floor = 1;           // 0: the smallest normal f32
+  double ceiling = 16777216;  // infinity: none
 };
 
 struct Options {

@@ -1,6 +1,8 @@
 #include "runtime/train/stop_rule.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/text.h"
@@ -10,12 +12,10 @@ namespace runtime {
 
 StopRuleWatch::StopRuleWatch(const StopRule& rule, bool dynamic_scaling,
                              double floor)
-    : rule_(rule), dynamic_(dynamic_scaling), floor_(floor) {
+    : rule_(rule),
+      dynamic_(dynamic_scaling),
+      floor_(std::max<double>(floor, std::numeric_limits<float>::min())) {
   changes_.reserve(kHistory);
-}
-
-bool StopRuleWatch::AtFloor(float scale) const {
-  return floor_ > 0 && scale <= floor_;
 }
 
 bool StopRuleWatch::Add(const StepRecord& record) {
@@ -31,7 +31,7 @@ bool StopRuleWatch::Add(const StepRecord& record) {
     skipped_ = at_floor_ = not_finite_ = 0;
     return false;
   }
-  const bool floor = AtFloor(record.scale_before);
+  const bool floor = record.scale_before <= floor_;
   ++skipped_;
   at_floor_ = dynamic_ && floor ? at_floor_ + 1 : 0;
   const bool bad_loss = !std::isfinite(record.loss());

@@ -18,6 +18,8 @@ namespace runtime {
 // so that all ranks come to the same one at the same step.
 class StopRuleWatch {
  public:
+  // `floor`: of a dynamic scale; 0: the smallest normal f32, below which
+  // update_loss_scaling never goes.
   StopRuleWatch(const StopRule& rule, bool dynamic_scaling, double floor);
 
   // True once the rule is met; `why()` says by what.
@@ -35,8 +37,6 @@ class StopRuleWatch {
   void Restore(const std::map<std::string, double>& numbers);
 
  private:
-  bool AtFloor(float scale) const;
-
   StopRule rule_;
   bool dynamic_;
   double floor_;

@@ -61,9 +61,11 @@ TEST(StopRuleTest, TenAtTheFloor) {
                         "floor of 1"));
 }
 
-TEST(StopRuleTest, WithoutAFloorTheScaleIsNeverAtIt) {
+TEST(StopRuleTest, WithoutAFloorItIsTheSmallestNormalNumber) {
   StopRuleWatch watch(StopRule(), true, 0);
-  EXPECT_EQ(FiresAfter(watch, 1e-30f, 1, 100), 50);
+  EXPECT_EQ(FiresAfter(watch, 1e-30f, 1, 49), -1);
+  EXPECT_FALSE(watch.Add(Applied(50, 1e-30f)));
+  EXPECT_EQ(FiresAfter(watch, 0x1p-126f, 1, 100), 10);
 }
 
 TEST(StopRuleTest, AConstantScaleIsNoFloor) {

@@ -51,7 +51,7 @@ struct TrainConfig {
   double warmup_epochs = 0;
   int64_t warmup_steps = 0;
   bool dynamic_scaling = true;
-  double scale_floor = 1;
+  double scale_floor = 1;  // 0: see StopRuleWatch
   StopRule stop_rule;
   // Flags.
   std::string data;       // "idx:models/digits"
