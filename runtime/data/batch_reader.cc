@@ -35,6 +35,7 @@ class Reader : public BatchReader {
         next_to_take_(first_),
         // One slot for the batch in use, one for the one before it.
         slots_(std::max(options.prefetch, 1) + 2) {
+    Reserve();
     for (int w = 0; w < std::max(options.workers, 1); ++w) {
       workers_.emplace_back([this] { Work(); });
     }
@@ -74,6 +75,19 @@ class Reader : public BatchReader {
     int64_t filled = -1;  // the tick that is in it
     absl::Status status;  // of reading it
   };
+  // Room for the largest batch in every slot: workers take nothing from the
+  // heap but the order of the samples, once.
+  void Reserve() {
+    const std::vector<int64_t> counts = Sampler(sampler_options_).Counts();
+    const int64_t most = counts.empty() ? 0 : counts.front();
+    for (Slot& slot : slots_) {
+      slot.batch.feeds.resize(feeds_.size());
+      for (size_t f = 0; f < feeds_.size(); ++f) {
+        slot.batch.feeds[f].reserve(SampleBytes(feeds_[f]) * most);
+      }
+    }
+  }
+
   Slot& SlotOf(int64_t tick) { return slots_[tick % slots_.size()]; }
 
   // The batch before the last one taken may still be in use.
@@ -107,8 +121,7 @@ class Reader : public BatchReader {
   absl::Status Fill(const Sampler& sampler, int64_t tick, Batch& batch) {
     batch.epoch = tick / steps_;
     batch.step = tick % steps_;
-    batch.share = sampler.At(batch.epoch, batch.step);
-    batch.feeds.resize(feeds_.size());
+    batch.share = sampler.At(batch.epoch, batch.step, std::move(batch.share));
     for (size_t f = 0; f < feeds_.size(); ++f) {
       const int64_t bytes = SampleBytes(feeds_[f]);
       batch.feeds[f].resize(bytes * batch.share.indices.size());

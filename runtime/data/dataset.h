@@ -80,7 +80,8 @@ class Sampler {
   int64_t steps_per_epoch() const;
   // Samples that one epoch consumes (after pad or drop).
   int64_t samples_per_epoch() const;
-  Share At(int64_t epoch, int64_t step) const;
+  // `reuse`: a share that is done with; its memory becomes the result's.
+  Share At(int64_t epoch, int64_t step, Share reuse = {}) const;
   // Every number of samples that a rank can get in a step, in falling order:
   // what has to be planned.
   std::vector<int64_t> Counts() const;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "graph/base/philox.h"
 #include "runtime/data/dataset.h"
@@ -54,7 +55,7 @@ const std::vector<int64_t>& Sampler::Order(int64_t epoch) const {
   return order_;
 }
 
-Share Sampler::At(int64_t epoch, int64_t step) const {
+Share Sampler::At(int64_t epoch, int64_t step, Share reuse) const {
   const std::vector<int64_t>& order = Order(epoch);
   const int64_t begin = step * options_.batch;
   const int64_t n = std::min(options_.batch, samples_per_epoch() - begin);
@@ -62,12 +63,14 @@ Share Sampler::At(int64_t epoch, int64_t step) const {
   // Consecutive slices; the first n mod N ranks take one sample more.
   const int64_t each = n / ranks, more = n % ranks;
   const int64_t first = begin + rank * each + std::min(rank, more);
-  Share share;
+  Share share = std::move(reuse);
   share.global_count = n;
   share.largest_count = each + (more > 0 ? 1 : 0);
   share.first_sample = epoch * samples_per_epoch() + first;
   const int64_t count = each + (rank < more ? 1 : 0);
-  share.indices.reserve(count);
+  share.indices.clear();
+  const int64_t largest = std::min(options_.batch, samples_per_epoch());
+  share.indices.reserve((largest + ranks - 1) / ranks);
   for (int64_t i = 0; i < count; ++i) {
     share.indices.push_back(order[(first + i) % options_.size]);
   }

@@ -1,5 +1,7 @@
-// After the first step the loop itself takes nothing from the heap: what a
-// rank's thread allocates between two steps is counted.
+// After the first steps nothing is taken from the heap: what a rank's thread
+// allocates between two steps is counted, and what all threads do, readers'
+// among them.
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -12,9 +14,11 @@
 namespace {
 
 thread_local int64_t allocations = 0;
+std::atomic<int64_t> all_allocations{0};
 
 void* Allocate(size_t bytes) {
   ++allocations;
+  ++all_allocations;
   void* p = std::malloc(bytes == 0 ? 1 : bytes);
   if (p == nullptr) throw std::bad_alloc();
   return p;
@@ -41,14 +45,20 @@ TEST_P(Allocations, NonePerStep) {
   ASSERT_TRUE(model.ok()) << model.status();
   TrainConfig config = ConfigOf(*model, "synthetic:640", "");
   config.log_every = 1000;  // an event may allocate
-  std::vector<int64_t> counts(100, -1);
-  config.on_activity = [&counts](int64_t step, const char* what) {
-    if (std::string(what) == "train") counts[step] = allocations;
+  std::vector<int64_t> counts(100, -1), of_all(100, -1);
+  config.on_activity = [&](int64_t step, const char* what) {
+    if (std::string(what) != "train") return;
+    counts[step] = allocations;
+    of_all[step] = all_allocations;
   };
   ASSERT_TRUE(TrainOn(*model, config, GetParam()).status.ok());
   // Step 3 is the first that reads another one's results.
   for (int step = 5; step <= 40; ++step) {
     EXPECT_EQ(counts[step] - counts[step - 1], 0) << "in step " << step - 1;
+  }
+  // By then readers have had every slot of their rings.
+  for (int step = 10; step <= 40; ++step) {
+    EXPECT_EQ(of_all[step] - of_all[step - 1], 0) << "in step " << step - 1;
   }
 }
 
