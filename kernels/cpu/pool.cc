@@ -194,6 +194,7 @@ void RegisterCpuPool(KernelRegistry& registry) {
     return std::max(1, op.context().threads) *
            PoolKernel::ScratchFloats(PoolShape::Of(op));
   };
+  RegisterCpuPoolTiles(registry);
   AddForSchema(registry, "pool2d", OverImages(rows, floats));
   RegisterCpuPoolGrad(registry);
 }

@@ -25,7 +25,9 @@ inline void ForTasksWithScratch(int threads, int64_t tasks, int64_t grain,
   });
 }
 
-void RegisterCpuPoolGrad(KernelRegistry& registry);  // pool_grad.cc
+// The order is that of preference.
+void RegisterCpuPoolTiles(KernelRegistry& registry);  // pool_tiles.cc
+void RegisterCpuPoolGrad(KernelRegistry& registry);   // pool_grad.cc
 
 }  // namespace kernels
 }  // namespace halftone

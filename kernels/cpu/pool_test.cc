@@ -208,6 +208,45 @@ TEST(PoolTest, EmptyBatchAndMinusInfinity) {
   EXPECT_EQ(run.Value("Out"), -INFINITY);
 }
 
+// Windows that tile the image have candidates of their own. 0 and -0, NaNs,
+// ties and blocks that end within an image among them.
+TEST(PoolTest, TilesHaveTheBitsOfAnyWindows) {
+  for (const Pool& p : {Pool{{2, 3, 28, 28}, {2, 2}, {2, 2}, {0, 0, 0, 0}},
+                        Pool{{3, 5, 14, 6}, {2, 3}, {2, 3}, {0, 0, 0, 0}},
+                        Pool{{1, 2, 8, 5}, {4, 1}, {4, 1}, {0, 0, 0, 0}},
+                        Pool{{1, 1, 4, 2600}, {2, 4}, {2, 4}, {0, 0, 0, 0}},
+                        Pool{{0, 3, 4, 4}, {2, 2}, {2, 2}, {0, 0, 0, 0}}}) {
+    const int64_t n = p.x[0] * p.x[1] * p.x[2] * p.x[3];
+    const Dims out = {p.x[0], p.x[1], p.x[2] / p.ksize[0], p.x[3] / p.ksize[1]};
+    const std::vector<double> some = {0, -0.0, 1, 1, -2, std::nan("")};
+    Values x(n), grads(n / p.ksize[0] / p.ksize[1]);
+    for (int64_t i = 0; i < n; ++i) x[i] = some[i * i % 31 % some.size()];
+    for (size_t i = 0; i < grads.size(); ++i) grads[i] = i % 3 * 0.5 - 0.5;
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (int threads : {1, 3}) {
+        SCOPED_TRACE(absl::StrCat(Text(p), " ", Name(dtype), " ", threads));
+        std::string outs[2], x_grads[2];
+        Values maxima;
+        for (const bool tiles : {true, false}) {
+          KernelRun run("pool2d");
+          run.In("X", Image(dtype, p.x, x, false)).Threads(threads);
+          Set(run, p, "max").Use(tiles ? "tiles" : "rows");
+          outs[tiles] = run.Bytes("Out");
+          maxima = run.Get("Out");
+          KernelRun grad("pool2d_grad");
+          grad.In("X", Image(dtype, p.x, x, false)).Threads(threads);
+          grad.In("Out", Image(dtype, out, maxima, false));
+          grad.In("OutGrad", Image(dtype, out, grads, false));
+          Set(grad, p, "max").Use(tiles ? "tiles" : "planes").SpoilWorkspace();
+          x_grads[tiles] = grad.Bytes("XGrad");
+        }
+        EXPECT_EQ(outs[true], outs[false]);
+        EXPECT_EQ(x_grads[true], x_grads[false]);
+      }
+    }
+  }
+}
+
 TEST(PoolTest, BitsDoNotDependOnThreads) {
   for (const char* type : {"max", "avg"}) {
     std::string bytes[2];

@@ -1,0 +1,248 @@
+// Maximum pooling and its gradient where the windows tile the image: no
+// padding, no overlap, nothing left over, one channel side by side.
+//
+// A block of window rows is taken at once, its image rows split by their place
+// in the window, so that all loops run over a block and not over an image row.
+// The bits are those of the other candidates.
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/pool.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// Windows of [kernel_rows][kernel_columns], `windows` of them in a row.
+struct Tiling {
+  int64_t kernel_rows, kernel_columns, windows;
+  int64_t window_rows;  // of all images
+
+  explicit Tiling(const PoolShape& shape)
+      : kernel_rows(shape.h.kernel),
+        kernel_columns(shape.w.kernel),
+        windows(shape.w.out),
+        window_rows(shape.planes * shape.h.out) {}
+
+  static bool Covers(const PoolDim& dim) {
+    return dim.kernel == dim.stride && dim.before == 0 &&
+           dim.in == dim.out * dim.kernel;
+  }
+  static bool Covers(const PoolShape& shape) {
+    return shape.max && shape.channels == 1 && Covers(shape.h) &&
+           Covers(shape.w);
+  }
+
+  int64_t image_row() const { return windows * kernel_columns; }
+  int64_t elements() const { return kernel_rows * image_row(); }  // of a row
+  // Window rows of a block.
+  int64_t block() const {
+    return std::max<int64_t>(1,
+                             kConvertBlock / std::max<int64_t>(1, elements()));
+  }
+};
+
+// [rows][kernel_rows][width] to [kernel_rows][rows][width], or back.
+template <bool kBack>
+void SplitRows(float* image, float* split, int64_t rows, int64_t kernel_rows,
+               int64_t width) {
+  ForIsa([=] {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < kernel_rows; ++i) {
+        float* a = image + (r * kernel_rows + i) * width;
+        float* b = split + (i * rows + r) * width;
+#pragma GCC ivdep
+        for (int64_t c = 0; c < width; ++c) {
+          if (kBack) {
+            a[c] = b[c];
+          } else {
+            b[c] = a[c];
+          }
+        }
+      }
+    }
+  });
+}
+
+// One image row of n windows: the first maximum of each takes the gradient.
+// open[w] is 1 until it was found, 0 after.
+template <typename Columns>
+void TakeMaxima(const float* x, const float* out, const float* grad,
+                float* open, float* x_grad, int64_t n, Columns columns) {
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t w = 0; w < n; ++w) {
+      const float o = out[w], g = grad[w];
+      float still = open[w];
+      for (int64_t j = 0; j < columns; ++j) {
+        const float v = x[w * columns + j];
+        const bool equal = (v == o) | ((v != v) & (o != o));
+        const float take = equal ? still : 0.0f;
+        // A sum as elsewhere: -0 becomes 0.
+        x_grad[w * columns + j] = 0.0f + (take != 0.0f ? g : 0.0f);
+        still -= take;
+      }
+      open[w] = still;
+    }
+  });
+}
+
+// The larger of two; a NaN wins.
+inline float Larger(float a, float b) { return b > a || b != b ? b : a; }
+
+// to[i] = the larger of to[i] and from[i].
+void MergeRow(float* to, const float* from, int64_t n) {
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = Larger(to[i], from[i]);
+  });
+}
+
+template <typename Columns>
+void MergeColumns(const float* row, float* out, int64_t n, Columns columns) {
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t w = 0; w < n; ++w) {
+      float largest = row[w * columns];
+      for (int64_t j = 1; j < columns; ++j) {
+        largest = Larger(largest, row[w * columns + j]);
+      }
+      out[w] = largest;
+    }
+  });
+}
+
+// body(columns): known to the compiler for the usual windows.
+template <typename Body>
+void WithColumns(int64_t columns, const Body& body) {
+  if (columns == 2) {
+    body(std::integral_constant<int64_t, 2>());
+  } else if (columns == 3) {
+    body(std::integral_constant<int64_t, 3>());
+  } else {
+    body(columns);
+  }
+}
+
+// Calls run(window row, rows, scratch) for blocks of window rows.
+template <typename Run>
+void ForTiles(const Tiling& tiling, int64_t scratch_floats,
+              const Buffers& buffers, runtime::Stream& stream, const Run& run) {
+  if (tiling.elements() == 0) return;
+  const int64_t grain = std::max<int64_t>(1, kMapGrain / tiling.elements());
+  ForTasksWithScratch(stream.threads(), tiling.window_rows, grain,
+                      buffers.workspace, scratch_floats,
+                      [&](int64_t begin, int64_t end, float* scratch) {
+                        for (int64_t r = begin; r < end; r += tiling.block()) {
+                          run(r, std::min(tiling.block(), end - r), scratch);
+                        }
+                      });
+}
+
+struct MaxTiles {
+  Tiling tiling;
+  DType dtype;
+
+  int64_t ScratchFloats() const {
+    return tiling.block() * (2 * tiling.elements() + tiling.windows);
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    ForTiles(tiling, ScratchFloats(), buffers, stream,
+             [&](int64_t first, int64_t rows, float* scratch) {
+               const int64_t n = rows * tiling.elements();
+               const int64_t windows = rows * tiling.windows;
+               const int64_t row = rows * tiling.image_row();
+               float* split = scratch + n;
+               float* merged = split + n;
+               const float* x =
+                   LoadBlock(dtype, buffers.inputs[0],
+                             first * tiling.elements(), n, scratch);
+               SplitRows<false>(const_cast<float*>(x), split, rows,
+                                tiling.kernel_rows, tiling.image_row());
+               for (int64_t i = 1; i < tiling.kernel_rows; ++i) {
+                 MergeRow(split, split + i * row, row);
+               }
+               const int64_t at = first * tiling.windows;
+               float* out = OutputBlock(dtype, buffers.outputs[0], at, merged);
+               WithColumns(tiling.kernel_columns, [&](auto columns) {
+                 MergeColumns(split, out, windows, columns);
+               });
+               StoreBlock(dtype, out, buffers.outputs[0], at, windows);
+             });
+  }
+};
+
+struct MaxTilesGrad {
+  Tiling tiling;
+  DType dtype;
+
+  int64_t ScratchFloats() const {
+    return tiling.block() * (3 * tiling.elements() + 3 * tiling.windows);
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    ForTiles(tiling, ScratchFloats(), buffers, stream,
+             [&](int64_t first, int64_t rows, float* scratch) {
+               RunBlock(buffers, first, rows, scratch);
+             });
+  }
+
+ private:
+  void RunBlock(const Buffers& buffers, int64_t first, int64_t rows,
+                float* scratch) const {
+    enum { kX, kOut, kOutGrad };
+    const int64_t n = rows * tiling.elements();
+    const int64_t windows = rows * tiling.windows;
+    const int64_t row = rows * tiling.image_row();
+    const int64_t at = first * tiling.elements(),
+                  out_at = first * tiling.windows;
+    float* x_split = scratch + n;
+    float* grad_split = x_split + n;
+    float* open = grad_split + n;
+    const float* out =
+        LoadBlock(dtype, buffers.inputs[kOut], out_at, windows, open + windows);
+    const float* grad = LoadBlock(dtype, buffers.inputs[kOutGrad], out_at,
+                                  windows, open + 2 * windows);
+    const float* x = LoadBlock(dtype, buffers.inputs[kX], at, n, scratch);
+    SplitRows<false>(const_cast<float*>(x), x_split, rows, tiling.kernel_rows,
+                     tiling.image_row());
+    std::fill_n(open, windows, 1.0f);
+    for (int64_t i = 0; i < tiling.kernel_rows; ++i) {
+      WithColumns(tiling.kernel_columns, [&](auto columns) {
+        TakeMaxima(x_split + i * row, out, grad, open, grad_split + i * row,
+                   windows, columns);
+      });
+    }
+    float* x_grad = OutputBlock(dtype, buffers.outputs[0], at, scratch);
+    SplitRows<true>(x_grad, grad_split, rows, tiling.kernel_rows,
+                    tiling.image_row());
+    StoreBlock(dtype, x_grad, buffers.outputs[0], at, n);
+  }
+};
+
+template <typename Kernel>
+Candidate TilesCandidate() {
+  const auto make = [](const BoundOp& op) {
+    return Kernel{Tiling(PoolShape::Of(op)), op.inputs()[0].dtype};
+  };
+  Candidate candidate =
+      OverImages(MakeCandidate("tiles", make), [make](const BoundOp& op) {
+        return std::max(1, op.context().threads) * make(op).ScratchFloats();
+      });
+  candidate.supports = [one_layout = candidate.supports](const BoundOp& op) {
+    return one_layout(op) && Tiling::Covers(PoolShape::Of(op));
+  };
+  return candidate;
+}
+
+}  // namespace
+
+void RegisterCpuPoolTiles(KernelRegistry& registry) {
+  AddForSchema(registry, "pool2d", TilesCandidate<MaxTiles>());
+  AddForSchema(registry, "pool2d_grad", TilesCandidate<MaxTilesGrad>());
+}
+
+}  // namespace kernels
+}  // namespace halftone
