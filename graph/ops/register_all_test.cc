@@ -66,6 +66,7 @@ const std::vector<std::string>& ExpectedNames() {
       "mean",
       "momentum",
       "mul",
+      "pad_channels",
       "pad_like",
       "pool2d",
       "pool2d_grad",
@@ -147,7 +148,8 @@ TEST(RegistryTest, ExactlyTheseOpsHaveAGradient) {
                                              "matmul",
                                              "mean",
                                              "mul",
-                                             "pad_like",
+                                             "pad_channels",
+      "pad_like",
                                              "pool2d",
                                              "reduce_mean",
                                              "reduce_sum",
@@ -271,7 +273,8 @@ TEST(RegistryTest, AmpClassesOfModelOps) {
           "scale", "sigmoid", "sum", "sync_batch_norm", "tanh"));
   EXPECT_THAT(of(AmpClass::kClear),
               testing::ElementsAre("assign", "cast", "concat", "flatten",
-                                   "pad_like", "pool2d", "reshape",
+                                   "pad_channels",
+      "pad_like", "pool2d", "reshape",
                                    "reshape_like", "slice", "transpose"));
 }
 

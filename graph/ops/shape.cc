@@ -326,6 +326,37 @@ void RegisterConvertLayout(OpRegistry& registry) {
                    .Layout(LayoutRule::kAny));
 }
 
+absl::Status InferPadChannels(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectRank(c, "X", 4, "[N, C, H, W]"));
+  Dims dims = c.Input("X").dims;
+  const int64_t channels = c.Int("channels");
+  if (!dims[1].is_constant() || channels < dims[1].coefficient()) {
+    return AttrMismatch(
+        c, "channels",
+        absl::StrCat("at least the channels of X, ", c.Print(c.Input("X"))));
+  }
+  dims[1] = Dim(channels);
+  c.SetOutput("Out", std::move(dims));
+  c.SetOutputLayout("Out", Layout::kChannelsLast);
+  return absl::OkStatus();
+}
+
+// Made by choose-layout, too.
+void RegisterPadChannels(OpRegistry& registry) {
+  registry.Add(
+      OpSchema("pad_channels")
+          .Doc("Out = X and after its channels others of zeros, laid "
+               "out channels-last: what tensor cores convolve.")
+          .TypeVar("T", kAnyTypes)
+          .In("X", "T", "[N, C, H, W]")
+          .Out("Out", "T", "[N, channels, H, W]")
+          .RequiredAttr("channels", AttrKind::kInt, "of Out: C or more")
+          .Infer(InferPadChannels)
+          .NoGrad()
+          .Amp(AmpClass::kClear)
+          .Layout(LayoutRule::kAny));
+}
+
 void RegisterMoves(OpRegistry& registry) {
   registry.Add(ShapeSchema("transpose",
                            "Out = X with its dims in another order: dim i of "
@@ -364,6 +395,7 @@ void RegisterShape(OpRegistry& registry) {
   RegisterReshapes(registry);
   RegisterMoves(registry);
   RegisterConvertLayout(registry);
+  RegisterPadChannels(registry);
 }
 
 }  // namespace ops

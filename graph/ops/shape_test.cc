@@ -57,6 +57,19 @@ TEST(ReshapeLike, TakesTheDimsOfLike) {
             "f16[S,4], found f16[B*4]; their products of dims must be equal");
 }
 
+TEST(PadChannels, TakesConstantChannels) {
+  const auto pad = [](const char* x, int64_t channels) {
+    return Infer({"pad_channels", {{"X", x}}, {{"channels", channels}}});
+  };
+  EXPECT_EQ(pad("f16[B,3,8,8]", 8), "Out=f16[B,8,8,8] @channels_last");
+  EXPECT_EQ(pad("f16[B,8,8,8]", 8), "Out=f16[B,8,8,8] @channels_last");
+  EXPECT_EQ(pad("f16[B,3,8,8]", 2),
+            "op (pad_channels): attribute channels: expected at least the "
+            "channels of X, f16[B,3,8,8], found 2");
+  EXPECT_THAT(pad("f16[8,B,8,8]", 8), HasSubstr("attribute channels"));
+  EXPECT_THAT(pad("f16[B,8,8]", 8), HasSubstr("slot X"));
+}
+
 TEST(Flatten, JoinsDims) {
   const auto flatten = [](std::string x, Attrs attrs = {}) {
     return Infer({"flatten", {{"X", x}}, attrs});

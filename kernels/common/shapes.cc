@@ -99,6 +99,14 @@ BroadcastLike BroadcastLikeOf(const BoundOp& op) {
   return like;
 }
 
+ChannelPadding ChannelPaddingOf(const BoundOp& op) {
+  const TensorDesc& x = op.Input("X");
+  const Extents strides = StridesOf(x);
+  // Rows follow each other in either layout.
+  return {x.dims[0],  x.dims[1],  x.dims[2] * x.dims[3], strides[0],
+          strides[1], strides[3], op.Int("channels")};
+}
+
 Extents TransposedStrides(const BoundOp& op) {
   const TensorDesc& x = op.Input("X");
   const Extents own = StridesOf(x);

@@ -56,6 +56,14 @@ struct BroadcastLike {
 };
 BroadcastLike BroadcastLikeOf(const BoundOp& op);
 
+// How pad_channels reads X: by image, channel and pixel.
+struct ChannelPadding {
+  int64_t images, channels, pixels;  // of X
+  int64_t image_stride, channel_stride, pixel_stride;
+  int64_t padded;  // channels of Out, which lie side by side
+};
+ChannelPadding ChannelPaddingOf(const BoundOp& op);
+
 // Strides of X per dim of a transpose's Out.
 Extents TransposedStrides(const BoundOp& op);
 

@@ -1,5 +1,6 @@
 // Ops that move elements: reshapes, joins and cuts, in units of up to 16
-// bytes. transpose has a file of its own.
+// bytes. transpose and pad_channels have files of
+// their own.
 #include <vector>
 
 #include "kernels/common/shapes.h"
@@ -141,6 +142,7 @@ void RegisterCudaShape(KernelRegistry& registry) {
   AddForCuda(registry, "concat", CudaCandidate("units", MakeConcat));
   AddForCuda(registry, "slice", CudaCandidate("units", MakeSlice));
   AddForCuda(registry, "pad_like", CudaCandidate("units", MakePadLike));
+  RegisterCudaPadChannels(registry);
   RegisterCudaTranspose(registry);
 }
 

@@ -33,7 +33,8 @@ void WithUnit(int64_t unit, const Body& body) {
   body(uint8_t());
 }
 
-void RegisterCudaTranspose(KernelRegistry& registry);  // shape_transpose.cu
+void RegisterCudaPadChannels(KernelRegistry& registry);  // shape_channels.cu
+void RegisterCudaTranspose(KernelRegistry& registry);    // shape_transpose.cu
 
 }  // namespace cuda
 }  // namespace kernels

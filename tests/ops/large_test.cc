@@ -297,6 +297,14 @@ TEST(LargeTest, Moves) {
           .Expect(kSame);
     }
     for (Layout layout : BothLayouts()) {
+      for (int64_t channels : {40, 43, 44}) {
+        Large("pad_channels")
+            .Layouts(layout)
+            .In("X", dtype, {2, 37, 19, 7}, whole(2 * 37 * 133))
+            .Attr("channels", channels)
+            .Out("Out")
+            .Expect(kSame);
+      }
       for (const char* to : {"row_major", "channels_last"}) {
         Large("convert_layout")
             .Layouts(layout)
