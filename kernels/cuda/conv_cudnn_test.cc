@@ -193,6 +193,28 @@ TEST_F(ConvCudnnTest, PreferLittleWorkspace) {
   }
 }
 
+// Why choose-layout pads images: the engines for a filter's gradient want 8
+// channels and otherwise copy the batch into their workspace.
+TEST_F(ConvCudnnTest, ImagesOfEightChannelsAreNotCopied) {
+  constexpr int64_t kCopy = int64_t{256} * 8 * 224 * 224 * 2;
+  for (const char* target : {"sm_80", "sm_90"}) {
+    for (const char* dtype : {"f16", "bf16"}) {
+      for (int channels : {3, 4, 8}) {
+        const std::string image = absl::StrCat("256,", channels, ",224,224");
+        const std::string filter = absl::StrCat("64,", channels, ",7,7");
+        Make({"first", image.c_str(), filter.c_str(), "256,64,112,112", "7,7",
+              "paddings=[3,3], strides=[2,2]"},
+             dtype, true, target);
+        const auto engine = ChooseCudnnEngine(GraphOf(ops_[3]).graph, target);
+        ASSERT_TRUE(engine.ok()) << engine.status();
+        EXPECT_EQ(engine->workspace_bytes >= kCopy, channels < 8)
+            << target << " " << dtype << " " << channels << ": "
+            << engine->workspace_bytes;
+      }
+    }
+  }
+}
+
 TEST_F(ConvCudnnTest, NoEngineIsToldFromABrokenLibrary) {
   Make(kShapes[0], "f16", true);
   CudnnGraph graph = GraphOf(ops_[3]).graph;  // the filter's gradient

@@ -12,6 +12,7 @@
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/kernel_key.h"
+#include "passes/lower/pad_channels.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -223,7 +224,9 @@ void LayoutChooser::HoldInstead() {
 }
 
 absl::StatusOr<bool> LayoutChooser::Run() {
-  if (!OpsOfType(block_, "convert_layout").empty()) return false;
+  for (const char* made : {"convert_layout", "pad_channels"}) {
+    if (!OpsOfType(block_, made).empty()) return false;
+  }
   FindRegions();
   CountGains();
   bool changed = false;
@@ -233,7 +236,10 @@ absl::StatusOr<bool> LayoutChooser::Run() {
     changed = true;
   }
   HoldInstead();
-  return changed;
+  if (!changed) return false;
+  HeldValues held(entry_);
+  HT_RETURN_IF_ERROR(PadChannels(block_, kernels_, held));
+  return true;
 }
 
 }  // namespace

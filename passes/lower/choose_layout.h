@@ -24,6 +24,9 @@
 // stay row-major, and so do weights: parameter, slots, gradient and low cell
 // share one layout, the checkpoint's.
 //
+// Images that enter a region with channels that tensor cores cannot take are
+// padded: pad_channels.h.
+//
 // On the CPU, whose kernels are as fast either way, nothing changes.
 #ifndef HALFTONE_PASSES_LOWER_CHOOSE_LAYOUT_H_
 #define HALFTONE_PASSES_LOWER_CHOOSE_LAYOUT_H_
