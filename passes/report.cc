@@ -22,6 +22,11 @@ constexpr NoteDoc kNoteDocs[] = {
      "convolution whose channels, or a matrix product whose K or N, are not "
      "is padded by the library or runs elsewhere. GPU targets only; results "
      "do not change. Pad the model's dims where it matters."},
+    {"D9",
+     "Tensor cores read 8 channels of a pixel at once. The compiler pads the "
+     "channels of an image that only convolutions read with zeros, and their "
+     "filters; the filter's gradient is cut back. Results do not change. "
+     "cuDNN would make such a copy in every step for the filter's gradient."},
     {"P1",
      "The loss does not depend on these parameters: they get no gradient, no "
      "update, and stay as they were initialised. Mark them trainable: false "
@@ -82,32 +87,6 @@ DType ReducedDType(const Block& block, ValueId gradient) {
     return block.dtype(block.op(id).in(0));
   }
   return block.dtype(gradient);
-}
-
-bool Ragged(const Dim& dim) {
-  return dim.is_constant() && dim.coefficient() % 8 != 0;
-}
-
-// "1 channel", "10 outputs": what of a low op is no multiple of 8; empty: all.
-std::string RaggedDims(const Block& block, const Op& op) {
-  const std::string& type = op.schema->name();
-  if (type == "conv2d" || type == "depthwise_conv2d") {
-    const Dims& input = block.type(op.in(0)).dims;
-    const Dims& filter = block.type(op.in(1)).dims;
-    const int64_t in = input[1].coefficient(), out = filter[0].coefficient();
-    if (Ragged(input[1])) {
-      return absl::StrCat(in, in == 1 ? " channel" : " channels");
-    }
-    return Ragged(filter[0]) ? absl::StrCat(out, " filters") : "";
-  }
-  if (type != "matmul" && type != "mul") return "";
-  const Dims& x = block.type(op.in(0)).dims;
-  const Dims& out = block.type(op.out(0)).dims;
-  const bool transposed = type == "matmul" && AttrAs<bool>(op, "trans_x");
-  const Dim& inner = transposed ? x[x.size() - 2] : x.back();
-  if (Ragged(inner)) return absl::StrCat(inner.coefficient(), " inputs");
-  return Ragged(out.back()) ? absl::StrCat(out.back().coefficient(), " outputs")
-                            : "";
 }
 
 using Takers = absl::flat_hash_map<NameId, std::vector<OpId>>;
@@ -319,28 +298,6 @@ void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
           left_out);
 }
 
-void ReportBuilder::AddShapeNotes(const Block& block) {
-  std::vector<std::string> ops;
-  std::string text;
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    if (op.role != Role::kForward || !IsLow(op.decision.precision)) continue;
-    const std::string dims = RaggedDims(block, op);
-    if (dims.empty()) continue;
-    ops.push_back(TextOf(block.name(op)));
-    if (ops.size() > 4) continue;  // the note's `op` has them all
-    absl::StrAppend(&text, text.empty() ? "" : ", ", ops.back(), " (", dims,
-                    ")");
-  }
-  if (ops.empty()) return;
-  if (ops.size() > 4) absl::StrAppend(&text, " and ", ops.size() - 4, " more");
-  AddNote("D8",
-          absl::StrCat(text,
-                       ": not multiples of 8, tensor cores idle there "
-                       "(GPU targets)"),
-          ops);
-}
-
 void ReportBuilder::AtInsertion(const Program& program) {
   const Entry* entry = MainEntry(program);
   if (entry == nullptr) return;
@@ -355,7 +312,7 @@ void ReportBuilder::AtInsertion(const Program& program) {
     }
   }
   AddParameters(program, *entry);
-  AddShapeNotes(block);
+  shapes_.AtInsertion(block);
 }
 
 void ReportBuilder::AtEnd(const Program& program) {
@@ -372,6 +329,10 @@ void ReportBuilder::AtEnd(const Program& program) {
     if (it != low_cells.end()) row.set_low_cell(it->second);
   }
   AddBuckets(block, &report_);
+  shapes_.AtEnd(block);
+  for (const ShapeNote& note : shapes_.Notes()) {
+    AddNote(note.code, note.text, note.ops);
+  }
 }
 
 }  // namespace passes

@@ -12,6 +12,7 @@
 #include "graph/ir/program.h"
 #include "passes/options/options.h"
 #include "passes/precision/op_classes.h"
+#include "passes/shape_notes.h"
 
 namespace halftone {
 namespace passes {
@@ -43,13 +44,13 @@ class ReportBuilder {
   void AddCast(const Block& block, const Op& op,
                absl::Span<const int32_t> numbers);
   void AddParameters(const Program& program, const Entry& entry);
-  void AddShapeNotes(const Block& block);
   // Groups of the optimizer that match nothing.
   void AddGroupNotes(const Program& source, const Options& options);
   void AddNote(absl::string_view code, const std::string& text,
                const std::vector<std::string>& ops);
 
   OpClasses classes_;
+  ShapeNotes shapes_;
   // The model's own ops, with the classes in force.
   absl::flat_hash_map<std::string, AmpClass> source_ops_;
   // A cast is called by the value that it makes; its op may be called by the

@@ -56,6 +56,25 @@ INSTANTIATE_TEST_SUITE_P(Models, GpuTarget,
                            return std::string(info.param);
                          });
 
+// Images of 3 channels: tensor cores, and so cuDNN's gradients of filters, want
+// 8. The compiler says what it made of them.
+TEST(GpuImages, ArePaddedForTensorCores) {
+  const std::string source = absl::StrCat(::testing::TempDir(), "/vgg.pbtxt");
+  ASSERT_EQ(Halftone({"zoo", "vgg16", "-o", source}).exit_code(), 0);
+  const auto compile = [&source](const std::string& target) {
+    return Halftone({"compile", source, "--strategy", "models/mnist_o1.pbtxt",
+                     "--target", target, "-o", absl::StrCat(source, ".htc")});
+  };
+  EXPECT_THAT(compile("cpu").out,
+              HasSubstr("conv1_1 (3 channels): not multiples of 8"));
+  EXPECT_THAT(compile("sm_90").out,
+              HasSubstr("note D9       conv1_1 (3 channels to 8, 784 KiB a "
+                        "sample): padded with zeros for tensor cores"));
+  const Result plan =
+      Halftone({"plan", absl::StrCat(source, ".htc"), "--steps"});
+  EXPECT_THAT(plan.out, HasSubstr("pad_channels"));
+}
+
 // A plan does not depend on the machine: memory is that of the target's
 // engines.
 TEST(GpuPlan, IsThatOfTheTarget) {
