@@ -1,7 +1,6 @@
 #include "runtime/exec/executor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -137,6 +136,7 @@ absl::Status ExecutorImpl::Materialize() {
   if (resolved_) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(const bool moved, arenas_.Allocate(*streams_.compute));
   (void)moved;  // new plans have to be resolved in any case
+  fed_ = nullptr;
   int64_t staged = 0;
   for (auto& plan : plans_) {
     plan->Resolve(arenas_);
@@ -147,8 +147,10 @@ absl::Status ExecutorImpl::Materialize() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<absl::Span<const uint8_t>> ExecutorImpl::FindFeed(
-    const Plan& plan, absl::Span<const FeedData> feeds, size_t i) const {
+absl::StatusOr<const FeedData*> ExecutorImpl::FindFeed(
+    const PreparedPlan& prepared, absl::Span<const FeedData> feeds,
+    size_t i) const {
+  const Plan& plan = prepared.plan();
   const PlannedFeed& slot = plan.feeds[i];
   // Callers give them in the plan's order; any other is legal, too.
   const FeedData* fed = i < feeds.size() ? &feeds[i] : nullptr;
@@ -162,13 +164,20 @@ absl::StatusOr<absl::Span<const uint8_t>> ExecutorImpl::FindFeed(
     return ModelError("entry ", plan.entry, ": feed ", slot.name,
                       " is missing");
   }
-  if (static_cast<int64_t>(fed->bytes.size()) != slot.slice.bytes) {
+  if (fed->kept && fed_ != &prepared) {
+    return ModelError("entry ", plan.entry, ": feed ", slot.name,
+                      ": expected to be there since the step before, found ",
+                      fed_ == nullptr ? "none" : "one of another binding",
+                      "; feed its bytes");
+  }
+  if (!fed->kept &&
+      static_cast<int64_t>(fed->bytes.size()) != slot.slice.bytes) {
     return ModelError("entry ", plan.entry, ": feed ", slot.name, ": expected ",
                       slot.slice.bytes, " bytes (",
                       kernels::ToString(slot.desc), "), found ",
                       fed->bytes.size());
   }
-  return fed->bytes;
+  return fed;
 }
 
 absl::Status ExecutorImpl::TakeFeeds(PreparedPlan& prepared,
@@ -176,23 +185,24 @@ absl::Status ExecutorImpl::TakeFeeds(PreparedPlan& prepared,
                                      int slot) {
   const Plan& plan = prepared.plan();
   const bool staged = BytesOf(plan, ArenaKind::kStaging) > 0;
+  if (staged) staging_.Begin(slot);
   for (size_t i = 0; i < plan.feeds.size(); ++i) {
     const Slice& slice = plan.feeds[i].slice;
     if (slice.bytes == 0) continue;
-    HT_ASSIGN_OR_RETURN(const auto bytes, FindFeed(plan, feeds, i));
+    HT_ASSIGN_OR_RETURN(const FeedData* fed, FindFeed(prepared, feeds, i));
     if (staged) {
-      std::memcpy(staging_.Slot(slot) + slice.offset, bytes.data(),
-                  bytes.size());
-    } else {
-      HT_RETURN_IF_ERROR(streams_.compute->Copy(prepared.feeds()[i],
-                                                bytes.data(), slice.bytes));
+      fed->kept ? staging_.Keep() : staging_.Put(slice.offset, fed->bytes);
+    } else if (!fed->kept) {
+      HT_RETURN_IF_ERROR(streams_.compute->Copy(
+          prepared.feeds()[i], fed->bytes.data(), slice.bytes));
     }
   }
+  fed_ = &prepared;
   if (!staged) return absl::OkStatus();
   const int64_t bytes = BytesOf(plan, ArenaKind::kStaging);
   return staging_.Enqueue(
-      slot, arenas_.At(plan.entry, {ArenaKind::kStaging, 0, bytes}),
-      arenas_.At(plan.entry, {ArenaKind::kFeed, 0, bytes}), bytes);
+      arenas_.At(plan.entry, {ArenaKind::kStaging, 0, bytes}),
+      arenas_.At(plan.entry, {ArenaKind::kFeed, 0, bytes}));
 }
 
 absl::Status ExecutorImpl::RunStep(PreparedPlan& plan) {

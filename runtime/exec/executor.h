@@ -59,6 +59,9 @@ class StepView {
 struct FeedData {
   std::string name;
   absl::Span<const uint8_t> bytes;  // logical row-major, exactly the slot's
+  // The step before was of the same binding and has fed these bytes: they are
+  // still on the device, and `bytes` is not read. An error if it was not.
+  bool kept = false;
 };
 
 class Executor {

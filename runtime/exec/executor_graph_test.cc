@@ -239,6 +239,57 @@ TEST_F(ExecutorGraphTest, TheNextFeedsComeWhileAStepRuns) {
   }
 }
 
+// What a step feeds stays on the device: the next one may read it again.
+TEST_F(ExecutorGraphTest, KeptFeedsAreNotCopiedAgain) {
+  ExecutorOptions single;
+  single.use_graphs = false;
+  for (const ExecutorOptions& options : {ExecutorOptions(), single}) {
+    const auto copied = MakeRank(options);
+    const auto kept = MakeRank(options);
+    const std::vector<float> x = {1, 2};
+    FeedData again;
+    again.name = "x";
+    again.kept = true;
+    for (TestRank* rank : {copied.get(), kept.get()}) {
+      ASSERT_TRUE(rank->executor->Prepare("train", Samples(1)).ok());
+      ASSERT_TRUE(rank->executor->Initialize(7).ok());
+    }
+    for (int step = 0; step < 5; ++step) {
+      ASSERT_TRUE(copied->executor->Execute(0, {Feed(x)}).ok());
+      const size_t begin = device_->log().size();
+      const auto ticket =
+          kept->executor->Execute(0, {step == 0 ? Feed(x) : again});
+      ASSERT_TRUE(ticket.ok()) << ticket.status();
+      EXPECT_EQ(Count("copy_in: copy", begin), step == 0 ? 1 : 0);
+    }
+    EXPECT_EQ(kept->Cell(kW), copied->Cell(kW));
+    EXPECT_EQ(kept->Cell(kW).size(), 2u);
+  }
+}
+
+TEST_F(ExecutorGraphTest, OnlyTheSameBindingsFeedsAreKept) {
+  const auto rank = MakeRank();
+  const auto one = rank->executor->Prepare("train", Samples(1));
+  const auto two = rank->executor->Prepare("train", Samples(2));
+  ASSERT_TRUE(rank->executor->Initialize(7).ok());
+  const std::vector<float> x = {1, 2};
+  FeedData again;
+  again.name = "x";
+  again.kept = true;
+  EXPECT_EQ(rank->executor->Execute(*one, {again}).status().message(),
+            "entry train: feed x: expected to be there since the step before, "
+            "found none; feed its bytes");
+  ASSERT_TRUE(rank->executor->Execute(*one, {Feed(x)}).ok());
+  EXPECT_TRUE(rank->executor->Execute(*one, {again}).ok());
+  EXPECT_THAT(
+      std::string(rank->executor->Execute(*two, {again}).status().message()),
+      HasSubstr("found one of another binding"));
+  EXPECT_TRUE(rank->executor->Execute(*one, {again}).ok());
+  // The startup feeds its seed into the same memory.
+  ASSERT_TRUE(rank->executor->Derive().ok());
+  EXPECT_FALSE(rank->executor->Execute(*one, {again}).ok());
+}
+
 TEST_F(ExecutorGraphTest, StagedFeedsArePlanned) {
   const auto rank = MakeRank();
   const auto binding = rank->executor->Prepare("train", Samples(100));

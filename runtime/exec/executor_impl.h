@@ -61,10 +61,11 @@ class ExecutorImpl : public Executor {
   // the device works asynchronously.
   absl::Status TakeFeeds(PreparedPlan& plan, absl::Span<const FeedData> feeds,
                          int slot);
-  // The bytes of feed slot `i`, whichever place they have in `feeds`; an
-  // error if they are missing or of another size.
-  absl::StatusOr<absl::Span<const uint8_t>> FindFeed(
-      const Plan& plan, absl::Span<const FeedData> feeds, size_t i) const;
+  // What is fed into slot `i`, whichever place it has in `feeds`; an error if
+  // it is missing, of another size, or said to be there and is not.
+  absl::StatusOr<const FeedData*> FindFeed(const PreparedPlan& prepared,
+                                           absl::Span<const FeedData> feeds,
+                                           size_t i) const;
   absl::Status RunStep(PreparedPlan& plan);
   // For Communicator::OnAbort.
   bool DropGraphs();
@@ -88,6 +89,8 @@ class ExecutorImpl : public Executor {
   // Cells of class `always` before the last step, for its replay.
   std::unique_ptr<Memory> always_before_;
   int last_binding_ = -1;
+  // Whose feeds lie in the feed arena; null: nobody's.
+  const PreparedPlan* fed_ = nullptr;
   int64_t tickets_ = 0;
   int64_t done_ = 0;  // steps that are known to be done
   int ticket_binding_[PreparedPlan::kRing] = {-1, -1, -1};

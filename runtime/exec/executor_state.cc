@@ -27,6 +27,7 @@ absl::Status ExecutorImpl::RunStartup(absl::string_view entry, int64_t seed) {
   HT_ASSIGN_OR_RETURN(const int binding, Prepare(entry, SymbolValues{}));
   HT_RETURN_IF_ERROR(Materialize());
   PreparedPlan& plan = *plans_[binding];
+  fed_ = nullptr;
   // It waits for the device anyway: no detour for the seed.
   for (size_t i = 0; i < plan.plan().feeds.size(); ++i) {
     const PlannedFeed& feed = plan.plan().feeds[i];

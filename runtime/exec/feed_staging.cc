@@ -1,5 +1,8 @@
 #include "runtime/exec/feed_staging.h"
 
+#include <cstring>
+
+#include "graph/base/check.h"
 #include "graph/base/error.h"
 
 namespace halftone {
@@ -21,15 +24,35 @@ absl::Status FeedStaging::Allocate(int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status FeedStaging::Enqueue(int slot, char* staging, char* feeds,
-                                  int64_t bytes) {
+void FeedStaging::Begin(int slot) {
+  slot_ = static_cast<char*>(pinned_->data()) + slot * bytes_;
+  runs_.clear();  // keeps its memory: a step allocates nothing
+  open_ = false;
+}
+
+void FeedStaging::Put(int64_t offset, absl::Span<const uint8_t> bytes) {
+  std::memcpy(slot_ + offset, bytes.data(), bytes.size());
+  if (!open_) runs_.push_back({offset, offset});
+  HT_CHECK(offset >= runs_.back().end, "feeds in the order of their offsets");
+  runs_.back().end = offset + static_cast<int64_t>(bytes.size());
+  open_ = true;
+}
+
+absl::Status FeedStaging::Enqueue(char* staging, char* feeds) {
+  if (runs_.empty()) return absl::OkStatus();
   Stream& copy_in = *streams_->copy_in;
   Stream& compute = *streams_->compute;
   HT_RETURN_IF_ERROR(copy_in.Wait(*taken_));
-  HT_RETURN_IF_ERROR(copy_in.Copy(staging, Slot(slot), bytes));
+  for (const Run& run : runs_) {
+    HT_RETURN_IF_ERROR(copy_in.Copy(staging + run.begin, slot_ + run.begin,
+                                    run.end - run.begin));
+  }
   HT_RETURN_IF_ERROR(copy_in.Record(*arrived_));
   HT_RETURN_IF_ERROR(compute.Wait(*arrived_));
-  HT_RETURN_IF_ERROR(compute.Copy(feeds, staging, bytes));
+  for (const Run& run : runs_) {
+    HT_RETURN_IF_ERROR(compute.Copy(feeds + run.begin, staging + run.begin,
+                                    run.end - run.begin));
+  }
   return compute.Record(*taken_);
 }
 
