@@ -109,6 +109,7 @@ absl::StatusOr<nlohmann::ordered_json> Run(Flags& flags) {
       {"target", device.device->target()},
       {"loss_scaling", flags.constant_scaling ? "constant" : "dynamic"},
       {"deterministic", flags.spec.deterministic},
+      {"feeds", flags.spec.copy_feeds ? "copied" : "on the device"},
       {"steps", flags.steps},
       {"warmup", flags.warmup},
       {"samples_per_second",
@@ -151,6 +152,9 @@ int Main(int argc, char** argv) {
   app.add_flag("!--no-graph", flags.spec.use_graphs, "step by step");
   app.add_flag("!--no-deterministic", flags.spec.deterministic,
                "also kernels whose bits vary from run to run");
+  app.add_flag(
+      "--copy-feeds", flags.spec.copy_feeds,
+      "copy the batch to the device in every step, as a training does");
   app.add_flag("--constant-scaling", flags.constant_scaling,
                "no dynamic loss scaling");
   app.add_flag("--scaling-cost", flags.scaling_cost,

@@ -105,6 +105,7 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> TrainedModel::Create(
   std::unique_ptr<TrainedModel> made(new TrainedModel);
   HT_RETURN_IF_ERROR(made->Compile(spec, device));
   HT_RETURN_IF_ERROR(made->MakeBatch(spec.batch));
+  made->copy_feeds_ = spec.copy_feeds;
   made->communicator_ = runtime::MakeSingleCommunicator();
   runtime::ExecutorOptions options;
   options.use_graphs = spec.use_graphs;
@@ -135,8 +136,13 @@ absl::StatusOr<double> TrainedModel::Step() {
   if (executed_ - next_to_read_ == 2) HT_RETURN_IF_ERROR(Read());
   const double begin = NowMs();
   implicit_.first_sample = executed_ * batch_->share.global_count;
-  HT_RETURN_IF_ERROR(
-      executor_->Execute(binding_, feeds_->Point(*batch_)).status());
+  const absl::Span<const runtime::FeedData> feeds = feeds_->Point(*batch_);
+  fed_.assign(feeds.begin(), feeds.end());
+  // The first step's batch stays on the device; the implicit feeds are small.
+  for (runtime::FeedData& feed : fed_) {
+    feed.kept = executed_ > 0 && !copy_feeds_ && feed.name[0] != '@';
+  }
+  HT_RETURN_IF_ERROR(executor_->Execute(binding_, fed_).status());
   const double end = NowMs();
   enqueue_us_ = 1000 * (end - begin);
   ++executed_;

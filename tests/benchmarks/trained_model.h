@@ -36,6 +36,7 @@ struct TrainedModelSpec {
   bool dynamic_scaling = true;  // else constant, from the same value
   bool use_graphs = true;
   bool deterministic = true;  // else also kernels whose bits vary
+  bool copy_feeds = false;    // the batch crosses the bus in every step
 };
 
 class TrainedModel {
@@ -78,6 +79,8 @@ class TrainedModel {
   const runtime::Batch* batch_ = nullptr;
   runtime::ImplicitFeeds implicit_;
   std::unique_ptr<runtime::FeedList> feeds_;
+  std::vector<runtime::FeedData> fed_;  // of the step at hand
+  bool copy_feeds_ = false;
   std::unique_ptr<runtime::Executor> executor_;
   int binding_ = -1;
   int64_t next_to_read_ = 0;
