@@ -75,6 +75,12 @@ std::unique_ptr<Pass> MakeClip(const Options& o, const KernelSet&) {
 std::unique_ptr<Pass> MakeOptimizer(const Options& o, const KernelSet&) {
   return std::make_unique<AppendOptimizer>(o.optimizer, o.lr);
 }
+std::unique_ptr<Pass> MakeSplit(const Options& o, const KernelSet& kernels) {
+  return std::make_unique<SplitBatchNorm>(kernels, o.amp.strict_f32_slots);
+}
+std::unique_ptr<Pass> MakeFuse(const Options& o, const KernelSet& kernels) {
+  return std::make_unique<Fuse>(kernels, o.amp.strict_f32_slots);
+}
 
 std::vector<PassStep>* MakeSteps() {
   return new std::vector<PassStep>{
@@ -111,10 +117,10 @@ std::vector<PassStep>* MakeSteps() {
       // Before anything that hides 4-d operands in parts or bodies.
       {Phase::kLowered, "choose-layout", FromKernels<ChooseLayout>(), Always},
       // Before fuse, which matches the parts.
-      {Phase::kLowered, "split-batch-norm", Plain<SplitBatchNorm>(), Always},
+      {Phase::kLowered, "split-batch-norm", MakeSplit, Always},
       // After backward, forward and backward together: no value that backward
       // reads is hidden in a body.
-      {Phase::kLowered, "fuse", FromKernels<Fuse>(), Always},
+      {Phase::kLowered, "fuse", MakeFuse, Always},
       // After fuse, which would rather match casts and clones as they were.
       {Phase::kLowered, "clean-up", FromKernels<CleanUp>(), Always},
       // Nothing after it changes an op of train or eval.

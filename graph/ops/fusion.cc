@@ -26,6 +26,9 @@ void RegisterFusion(OpRegistry& registry) {
                    .Out("Out", "", "of any dtypes and dims", kList | kMixed)
                    .RequiredAttr("pattern", AttrKind::kString,
                                  "which fused kernel it is")
+                   .Attr("rounds", std::string(),
+                         "what its kernels round although the slot that reads "
+                         "it is KeepF32; empty: nothing")
                    .Infer(InferFusion)
                    .NoGrad()
                    .Amp(AmpClass::kGray)

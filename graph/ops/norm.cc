@@ -317,7 +317,10 @@ void RegisterVectorParts(OpRegistry& registry) {
                    .In("Count", "f32", "[]")
                    .In("Shift", "f32", "[C]")
                    .Out("BatchMean", "f32", "[C]")
-                   .Out("BatchVariance", "f32", "[C]"));
+                   .Out("BatchVariance", "f32", "[C]")
+                   .Attr("saves", int64_t{0},
+                         "why the norm is split: bytes per sample that its "
+                         "fusions need not move; 0: it has no other kernel"));
   OpSchema coefficients = VectorSchema(
       "bn_grad_coefficients",
       "What makes XGrad = A * YGrad + B * X + C0. With r = 1 / "

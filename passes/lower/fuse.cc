@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
+#include "graph/schema/op_registry.h"
 #include "passes/lower/patterns/pattern.h"
 #include "passes/rewrite/rewrite.h"
 
@@ -43,11 +44,12 @@ class BodyMaker {
         group_(group),
         block_(std::make_unique<Block>(&outer.program())) {}
 
-  std::unique_ptr<Block> Make() {
+  std::unique_ptr<Block> Make(absl::Span<const ValueId> results) {
     AddFeeds();
     for (OpId id : group_) Take(outer_.mutable_op(id));
-    const ValueId result = outer_.op(group_.back()).outputs.all()[0];
-    block_->body_results().push_back(inside_.Find(result));
+    for (ValueId result : results) {
+      block_->body_results().push_back(inside_.Find(result));
+    }
     return std::move(block_);
   }
   // Values of the outer block, in the order of the feeds.
@@ -87,34 +89,74 @@ void BodyMaker::Take(Op& op) {
   }
 }
 
-// `group` in program order; its last op makes the only visible value.
-absl::StatusOr<OpId> Replace(Block& block, const std::string& pattern,
-                             absl::Span<const OpId> group, HeldValues& held) {
+using Values = absl::InlinedVector<ValueId, 4>;
+
+// The group's values that somebody else reads; of a group that nobody reads,
+// its last value. `ready`: all of them are read after the group's last op.
+Values VisibleOutside(const Block& block, absl::Span<const OpId> group,
+                      const HeldValues& held,
+                      absl::Span<const int32_t> numbering, bool* ready) {
+  // A fusion of this round has no number: it is further down.
+  const auto is_after = [&](OpId op) {
+    return op.index() >= static_cast<int>(numbering.size()) ||
+           numbering[op.index()] > numbering[group.back().index()];
+  };
+  Values visible;
+  *ready = true;
+  for (OpId id : group) {
+    for (ValueId value : block.op(id).outputs.all()) {
+      bool read = held.Has(value);
+      for (const Use& use : block.value(value).uses) {
+        if (absl::c_linear_search(group, use.op)) continue;
+        read = true;
+        *ready = *ready && is_after(use.op);
+      }
+      if (read) visible.push_back(value);
+    }
+  }
+  if (visible.empty()) {
+    visible.push_back(block.op(group.back()).outputs.all()[0]);
+  }
+  return visible;
+}
+
+// `group` in program order; `results`: what it makes for others.
+absl::StatusOr<OpId> Replace(Block& block, const Pattern& pattern,
+                             absl::Span<const OpId> group,
+                             absl::Span<const ValueId> results,
+                             HeldValues& held) {
   const Op& last = block.op(group.back());
-  const ValueId result = last.outputs.all()[0];
-  const NameId name = block.value(result).name;
   OpBuilder builder(&block, "fusion");
   builder.Name(block.program().names().Append(last.name, ".fused"))
       .At(Block::Before(last.id))
       .Role(last.role)
       .Why(last.decision)
       .Line(last.line)
-      .Attr("pattern", pattern)
-      .Out("Out", name, block.type_id(result))
+      .Attr("pattern", pattern.name)
       .Unique();
+  if (!pattern.rounds.empty()) builder.Attr("rounds", pattern.rounds);
+  absl::InlinedVector<NameId, 4> result_names;
+  for (ValueId result : results) {
+    result_names.push_back(block.value(result).name);
+    builder.Out("Out", result_names.back(), block.type_id(result));
+  }
   std::vector<NameId> names;
   for (OpId id : group) AppendNames(block.op(id), &names);
   BodyMaker maker(block, group);
-  std::unique_ptr<Block> body = maker.Make();
+  std::unique_ptr<Block> body = maker.Make(results);
   builder.In("X", maker.arguments());
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
   Op& fusion = block.mutable_op(made);
   fusion.body = std::move(body);
   AddOrigins(fusion, names);
 
-  ReplaceValue(block, result, fusion.outputs.all()[0], held);
+  for (size_t i = 0; i < results.size(); ++i) {
+    ReplaceValue(block, results[i], fusion.outputs.all()[i], held);
+  }
   for (auto id = group.rbegin(); id != group.rend(); ++id) block.EraseOp(*id);
-  block.RenameValue(fusion.outputs.all()[0], name);
+  for (size_t i = 0; i < results.size(); ++i) {
+    block.RenameValue(fusion.outputs.all()[i], result_names[i]);
+  }
   return made;
 }
 
@@ -122,6 +164,9 @@ absl::StatusOr<OpId> Replace(Block& block, const std::string& pattern,
 // met at its end.
 absl::StatusOr<bool> FuseAll(Block& block, const Pattern& pattern,
                              HeldValues& held) {
+  if (!pattern.needs.empty() && block.CountOf(Ops().Find(pattern.needs)) == 0) {
+    return false;
+  }
   const std::vector<int32_t> numbering = block.Numbering();
   bool changed = false;
   for (OpId id = block.last(); id.valid(); id = block.previous(id)) {
@@ -130,8 +175,12 @@ absl::StatusOr<bool> FuseAll(Block& block, const Pattern& pattern,
     std::sort(group.begin(), group.end(), [&](OpId a, OpId b) {
       return numbering[a.index()] < numbering[b.index()];
     });
+    bool ready = false;
+    const Values results =
+        VisibleOutside(block, group, held, numbering, &ready);
+    if (!ready) continue;
     // It stands where the group's last op stood.
-    HT_ASSIGN_OR_RETURN(id, Replace(block, pattern.name, group, held));
+    HT_ASSIGN_OR_RETURN(id, Replace(block, pattern, group, results, held));
     changed = true;
   }
   return changed;
@@ -144,7 +193,7 @@ absl::StatusOr<bool> Fuse::Run(Program& program) {
   for (const auto& entry : program.entries()) {
     HeldValues held(*entry);
     for (const Pattern& pattern : AllPatterns()) {
-      if (!kernels_->HasPattern(pattern.name)) continue;
+      if (!patterns_.Has(pattern)) continue;
       HT_ASSIGN_OR_RETURN(const bool fused,
                           FuseAll(entry->block(), pattern, held));
       changed |= fused;

@@ -16,12 +16,18 @@
 //       return h
 //     }
 //
+// A fusion makes every value of its body that somebody else reads, and stands
+// where the group's last op stood: groups whose values are read before that are
+// left alone. A pattern whose kernels round the value of a KeepF32 slot says so
+// in the fusion's attribute `rounds`; with amp.strict_f32_slots there is none.
+//
 // Runs after append-backward, so a value that a backward op reads is never
 // hidden in a body.
 #ifndef HALFTONE_PASSES_LOWER_FUSE_H_
 #define HALFTONE_PASSES_LOWER_FUSE_H_
 
 #include "passes/kernel_set.h"
+#include "passes/lower/patterns/pattern.h"
 #include "passes/pass.h"
 
 namespace halftone {
@@ -29,13 +35,15 @@ namespace passes {
 
 class Fuse : public Pass {
  public:
-  explicit Fuse(const KernelSet& kernels) : kernels_(&kernels) {}  // borrowed
+  // `kernels` is borrowed.
+  explicit Fuse(const KernelSet& kernels, bool strict_f32_slots = false)
+      : patterns_{&kernels, strict_f32_slots} {}
 
   absl::string_view name() const override { return "fuse"; }
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
-  const KernelSet* kernels_;
+  PatternSet patterns_;
 };
 
 }  // namespace passes

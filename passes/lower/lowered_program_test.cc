@@ -106,7 +106,7 @@ TEST_P(EveryModelTest, LowersOnce) {
   EXPECT_EQ(train["unscale"], 0);
   EXPECT_EQ(train["all_reduce totals"], 1);
   const KernelSet kernels = Kernels();
-  EXPECT_FALSE(*SplitBatchNorm().Run(*program));
+  EXPECT_FALSE(*SplitBatchNorm(kernels).Run(*program));
   EXPECT_FALSE(*Fuse(kernels).Run(*program));
   EXPECT_FALSE(*CleanUp(kernels).Run(*program));
   EXPECT_FALSE(*GenerateStartup().Run(*program));

@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"
+#include "passes/lower/weigh_batch_norm.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -16,10 +18,16 @@ namespace {
 // Replaces one norm (or its gradient) by its parts, which stand in its place.
 class Splitter {
  public:
-  Splitter(Block& block, OpId whole, HeldValues& held)
-      : block_(block), whole_(whole), op_(block.op(whole)), held_(held) {}
+  // `reduce`: sums are those of all ranks.
+  Splitter(Block& block, OpId whole, HeldValues& held, bool reduce)
+      : block_(block),
+        whole_(whole),
+        op_(block.op(whole)),
+        held_(held),
+        reduce_(reduce) {}
 
-  absl::Status SplitForward();
+  // `saves`: what bn_finalize says of it.
+  absl::Status SplitForward(int64_t saves = 0);
   absl::Status SplitGradient();
 
  private:
@@ -28,9 +36,10 @@ class Splitter {
   }
   // A part computes on what the whole did, for the same reason.
   OpBuilder Part(absl::string_view op_type, absl::string_view suffix);
-  // Sums the values over all ranks.
-  absl::StatusOr<std::vector<ValueId>> AllReduce(
-      absl::Span<const ValueId> values, absl::string_view suffix);
+  // The values, summed over all ranks if they are to be.
+  absl::StatusOr<std::vector<ValueId>> Reduced(absl::Span<const ValueId> values,
+                                               absl::string_view suffix);
+  ValueId Count() const;
   // `part`'s output takes over the readers and the name of the whole's.
   void TakeOver(absl::string_view output, ValueId part);
   void Finish();
@@ -39,6 +48,7 @@ class Splitter {
   OpId whole_;
   const Op& op_;
   HeldValues& held_;
+  bool reduce_;
   std::vector<std::pair<ValueId, std::string>> renames_;
 };
 
@@ -55,8 +65,9 @@ OpBuilder Splitter::Part(absl::string_view op_type, absl::string_view suffix) {
   return builder;
 }
 
-absl::StatusOr<std::vector<ValueId>> Splitter::AllReduce(
+absl::StatusOr<std::vector<ValueId>> Splitter::Reduced(
     absl::Span<const ValueId> values, absl::string_view suffix) {
+  if (!reduce_) return std::vector<ValueId>(values.begin(), values.end());
   OpBuilder builder = MakeOp(block_, "all_reduce", Role::kCommunicate);
   builder.Name(absl::StrCat(block_.name(op_), suffix))
       .At(Block::Before(whole_))
@@ -82,20 +93,21 @@ void Splitter::Finish() {
   for (const auto& [value, name] : renames_) block_.RenameValue(value, name);
 }
 
-absl::Status Splitter::SplitForward() {
+absl::Status Splitter::SplitForward(int64_t saves) {
   HT_ASSIGN_OR_RETURN(const OpId stats, Part("channel_stats", ".stats")
                                             .In("X", In("X"))
                                             .In("Shift", In("Mean"))
                                             .Build());
   HT_ASSIGN_OR_RETURN(
       const std::vector<ValueId> sums,
-      AllReduce(block_.op(stats).outputs.all(), ".stats.reduced"));
-  HT_ASSIGN_OR_RETURN(const OpId finalize, Part("bn_finalize", ".finalize")
-                                               .In("Sum", sums[0])
-                                               .In("SquaredSum", sums[1])
-                                               .In("Count", sums[2])
-                                               .In("Shift", In("Mean"))
-                                               .Build());
+      Reduced(block_.op(stats).outputs.all(), ".stats.reduced"));
+  OpBuilder builder = Part("bn_finalize", ".finalize");
+  builder.In("Sum", sums[0])
+      .In("SquaredSum", sums[1])
+      .In("Count", sums[2])
+      .In("Shift", In("Mean"));
+  if (saves > 0) builder.Attr("saves", saves);
+  HT_ASSIGN_OR_RETURN(const OpId finalize, builder.Build());
   const ValueId mean = block_.op(finalize).out(0);
   const ValueId variance = block_.op(finalize).out(1);
   HT_ASSIGN_OR_RETURN(const OpId apply, Part("scale_bias", ".apply")
@@ -113,6 +125,14 @@ absl::Status Splitter::SplitForward() {
   return absl::OkStatus();
 }
 
+// Rows of all ranks: as the statistics that the gradient reads were made from.
+ValueId Splitter::Count() const {
+  if (reduce_) return In("BatchCount");
+  const Op* finalize = DefinedBy(block_, In("BatchMean"), "bn_finalize");
+  HT_CHECK(finalize != nullptr, "a gradient is split before its norm");
+  return finalize->in(finalize->schema->FindInput("Count"));
+}
+
 absl::Status Splitter::SplitGradient() {
   HT_ASSIGN_OR_RETURN(const OpId reduce,
                       Part("bn_grad_reduce", ".sums")
@@ -126,7 +146,7 @@ absl::Status Splitter::SplitGradient() {
   TakeOver("BiasGrad", block_.op(reduce).out(1));
   HT_ASSIGN_OR_RETURN(
       const std::vector<ValueId> sums,
-      AllReduce(block_.op(reduce).outputs.all(), ".sums.reduced"));
+      Reduced(block_.op(reduce).outputs.all(), ".sums.reduced"));
   HT_ASSIGN_OR_RETURN(const OpId coefficients,
                       Part("bn_grad_coefficients", ".coefficients")
                           .In("Scale", In("Scale"))
@@ -134,7 +154,7 @@ absl::Status Splitter::SplitGradient() {
                           .In("BatchVariance", In("BatchVariance"))
                           .In("ScaleGradSum", sums[0])
                           .In("BiasGradSum", sums[1])
-                          .In("Count", In("BatchCount"))
+                          .In("Count", Count())
                           .Build());
   const Op& abc = block_.op(coefficients);
   HT_ASSIGN_OR_RETURN(const OpId apply, Part("bn_grad_apply", ".apply")
@@ -149,6 +169,67 @@ absl::Status Splitter::SplitGradient() {
   return absl::OkStatus();
 }
 
+// A copy of an op of one output before `reader`, with that one input.
+absl::StatusOr<ValueId> MakeAgain(Block& block, const Op& op, OpId reader,
+                                  absl::string_view slot, ValueId input) {
+  OpBuilder builder(&block, op.schema);
+  const std::string name =
+      absl::StrCat(block.name(op.outputs.all()[0]), ".again");
+  for (int s = 0; s < op.inputs.slots(); ++s) {
+    const std::string& own = op.schema->inputs()[s].name;
+    builder.In(own, own == slot ? input : op.in(s));
+  }
+  builder.Name(name)
+      .FirstOut(name)
+      .At(Block::Before(reader))
+      .Role(block.op(reader).role)
+      .Why(op.decision)
+      .Origin(op.name)
+      .Line(op.line)
+      .AttrsOf(op)
+      .Unique();
+  return BuildValue(block, builder);
+}
+
+// Every reader of the relu but one of its own role gets norm and relu for
+// itself.
+absl::Status MakeForReaders(Block& block, OpId relu_id) {
+  const Op& relu = block.op(relu_id);
+  const Op& norm = block.op(block.value(relu.in(0)).op());
+  const auto uses = block.value(relu.out(0)).uses;
+  bool kept = false;
+  for (const Use& use : uses) {
+    if (!kept && block.op(use.op).role == relu.role) {
+      kept = true;
+      continue;
+    }
+    HT_ASSIGN_OR_RETURN(const ValueId normal,
+                        MakeAgain(block, norm, use.op, "X",
+                                  norm.in(norm.schema->FindInput("X"))));
+    HT_ASSIGN_OR_RETURN(const ValueId again,
+                        MakeAgain(block, relu, use.op, "X", normal));
+    block.SetInput(use.op, use.position, again);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SplitWhereItPays(Block& block, HeldValues& held,
+                                      const PatternSet& patterns) {
+  const std::vector<WeighedNorm> norms = WeighBatchNorms(block, held, patterns);
+  for (const WeighedNorm& norm : norms) {
+    HT_RETURN_IF_ERROR(Splitter(block, norm.norm, held, /*reduce=*/false)
+                           .SplitForward(norm.saved));
+    if (norm.grad.valid()) {
+      HT_RETURN_IF_ERROR(
+          Splitter(block, norm.grad, held, /*reduce=*/false).SplitGradient());
+    }
+    if (norm.relu.valid()) {
+      HT_RETURN_IF_ERROR(MakeForReaders(block, norm.relu));
+    }
+  }
+  return !norms.empty();
+}
+
 }  // namespace
 
 absl::StatusOr<bool> SplitBatchNorm::Run(Program& program) {
@@ -157,13 +238,18 @@ absl::StatusOr<bool> SplitBatchNorm::Run(Program& program) {
     Block& block = entry->block();
     HeldValues held(*entry);
     for (OpId id : OpsOfType(block, "sync_batch_norm")) {
-      HT_RETURN_IF_ERROR(Splitter(block, id, held).SplitForward());
+      HT_RETURN_IF_ERROR(
+          Splitter(block, id, held, /*reduce=*/true).SplitForward());
       changed = true;
     }
     for (OpId id : OpsOfType(block, "sync_batch_norm_grad")) {
-      HT_RETURN_IF_ERROR(Splitter(block, id, held).SplitGradient());
+      HT_RETURN_IF_ERROR(
+          Splitter(block, id, held, /*reduce=*/true).SplitGradient());
       changed = true;
     }
+    HT_ASSIGN_OR_RETURN(const bool split,
+                        SplitWhereItPays(block, held, patterns_));
+    changed |= split;
   }
   return changed;
 }

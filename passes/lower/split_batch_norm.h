@@ -1,5 +1,7 @@
 // split-batch-norm: sync_batch_norm and its gradient become local sums, one
-// reduction each, and element-wise application.
+// reduction each, and element-wise application; batch_norm and its gradient
+// likewise, without reductions, where fusions of the target then move fewer
+// bytes (weigh_batch_norm.h), which bn_finalize says.
 //
 //   before
 //     bn1: sync_batch_norm(X=c, Scale=s, Bias=b, Mean=m, Variance=v) ->
@@ -27,9 +29,29 @@
 // gradient are the scale and bias gradients, which the gradient reduction sums
 // like any other. Sums are taken about the old running mean: E[x^2] - E[x]^2
 // does not go negative where the mean is large.
+//
+// Where every reader of relu(batch_norm(x)) can make it again from x within a
+// fusion, each gets scale_bias and relu of its own; clean-up shares what was
+// not fused:
+//
+//   before
+//     a: batch_norm(X=x, ...) -> (Y=a : f16[B,16,28,28] @channels_last, ...)
+//     r: relu(X=a) -> (Out=r : ...)
+//     c: conv2d(Input=r, Filter=w) -> (Output=c : ...)
+//     w.grad: conv2d_grad_filter(Input=r, OutputGrad=c.grad) -> (...)
+//   after
+//     a.stats: channel_stats(X=x, Shift=m) -> (Sum=a.stats.Sum, ...)
+//     a.finalize: bn_finalize(Sum=a.stats.Sum, ...) -> (...) {saves=125440}
+//     a.apply: scale_bias(X=x, ...) -> (Y=a : ...)
+//     r: relu(X=a) -> (Out=r : ...)
+//     c: conv2d(Input=r, Filter=w) -> (Output=c : ...)
+//     a.again: scale_bias(X=x, ...) -> (Y=a.again : ...)
+//     r.again: relu(X=a.again) -> (Out=r.again : ...)
+//     w.grad: conv2d_grad_filter(Input=r.again, OutputGrad=c.grad) -> (...)
 #ifndef HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_
 #define HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_
 
+#include "passes/lower/patterns/pattern.h"
 #include "passes/pass.h"
 
 namespace halftone {
@@ -37,8 +59,16 @@ namespace passes {
 
 class SplitBatchNorm : public Pass {
  public:
+  // `kernels` is borrowed.
+  explicit SplitBatchNorm(const KernelSet& kernels,
+                          bool strict_f32_slots = false)
+      : patterns_{&kernels, strict_f32_slots} {}
+
   absl::string_view name() const override { return "split-batch-norm"; }
   absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  PatternSet patterns_;
 };
 
 }  // namespace passes

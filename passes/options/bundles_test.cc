@@ -42,6 +42,14 @@ TEST(LevelBundles, AreDefaults) {
   EXPECT_FALSE(o3.amp.keep_batchnorm_fp32);
 }
 
+TEST(LevelBundles, SlotsInF32MayBeRoundedByFusionsUnlessForbidden) {
+  const Options o1 = MustResolve("amp { level: 'O1' }");
+  EXPECT_FALSE(o1.amp.strict_f32_slots);
+  EXPECT_EQ(o1.origins.at("amp.strict_f32_slots"), "default");
+  EXPECT_TRUE(MustResolve("amp { level: 'O1' strict_f32_slots: true }")
+                  .amp.strict_f32_slots);
+}
+
 TEST(LevelBundles, EachPropertyIsOverridableAlone) {
   const Options o3 = MustResolve(
       "amp { level: 'O3' keep_batchnorm_fp32: true "

@@ -42,6 +42,7 @@ struct AmpOptions {
   OpLists op_lists;
   bool keep_batchnorm_fp32 = true;
   bool master_weights = true;  // false: parameter cells are low (O3)
+  bool strict_f32_slots = false;  // no fusion rounds what a KeepF32 slot reads
 };
 
 struct LossScalingOptions {

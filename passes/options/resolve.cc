@@ -88,6 +88,7 @@ absl::Status Convert(const Resolver& resolver, AmpOptions* options,
   HT_ASSIGN_OR_RETURN(options->op_lists, LoadOpLists(resolver, op_lists));
   options->keep_batchnorm_fp32 = amp.keep_batchnorm_fp32();
   options->master_weights = amp.master_weights();
+  options->strict_f32_slots = amp.strict_f32_slots();
   return absl::OkStatus();
 }
 

@@ -34,6 +34,8 @@ constexpr Alias kAliases[] = {
     {"--lr", "lr.base", "base learning rate"},
 };
 
+constexpr char kStrictSlots[] = "--strict-f32-slots";
+
 void AddOverride(ModelFlags* flags, const char* path, const char* origin,
                  const std::string& value) {
   flags->overrides.push_back({path, value, origin});
@@ -92,6 +94,7 @@ std::string AsTyped(const passes::Override& override_) {
   if (absl::EndsWith(override_.path, "use_dynamic_loss_scaling")) {
     return absl::StrCat(override_.origin, " dynamic");
   }
+  if (override_.origin == kStrictSlots) return override_.origin;
   return absl::StrCat(override_.origin, " ", override_.value);
 }
 
@@ -188,6 +191,12 @@ void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
+  verb.add_flag_callback(
+      kStrictSlots,
+      [flags] {
+        AddOverride(flags, "amp.strict_f32_slots", kStrictSlots, "true");
+      },
+      "no fusion may round what a slot kept in f32 reads");
   verb.add_flag("--verify-each", flags->compile.verify_each,
                 "verify after every pass");
   verb.add_option("--dump-dir", flags->compile.dump_dir,

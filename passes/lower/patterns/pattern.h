@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "graph/ir/program.h"
+#include "passes/kernel_set.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -17,14 +18,32 @@ using OpGroup = absl::InlinedVector<OpId, 16>;
 
 struct Pattern {
   std::string name;
-  // The group of ops, two or more, whose only visible output is the first
-  // output of `last`, which is among them; empty: no match. Every other op's
-  // output is read within the group alone and not held.
+  // The group of ops, two or more, of which `last` stands last; empty: no
+  // match. What of their outputs is read outside the group or held, the fusion
+  // makes; fuse leaves the group alone if that is read before `last`.
   OpGroup (*match)(const Block& block, OpId last, const HeldValues& held);
+  // No match without an op of this type; empty: of any.
+  std::string needs;
+  // How its kernels round the value of a KeepF32 slot; empty: they do not.
+  std::string rounds;
 };
 
 // All patterns, in the order in which fuse tries them on a whole block.
 absl::Span<const Pattern> AllPatterns();
+
+// The patterns that a compilation may use.
+struct PatternSet {
+  const KernelSet* kernels;  // borrowed
+  // None that rounds the value of a KeepF32 slot.
+  bool strict_f32_slots = false;
+
+  bool Has(const Pattern& pattern) const {
+    return kernels->HasPattern(pattern.name) &&
+           !(strict_f32_slots && !pattern.rounds.empty());
+  }
+  // By the name of a pattern that there is.
+  bool Has(absl::string_view name) const;
+};
 
 // The op that makes `value` if nothing but `reader` reads it: it can be hidden
 // in a fusion with `reader`. Invalid otherwise.
@@ -38,6 +57,15 @@ OpGroup MatchMatmulBiasRelu(const Block& block, OpId last,
                             const HeldValues& held);
 OpGroup MatchElementwiseChain(const Block& block, OpId last,
                               const HeldValues& held);
+OpGroup MatchConvStats(const Block& block, OpId last, const HeldValues& held);
+OpGroup MatchNormConvStats(const Block& block, OpId last,
+                           const HeldValues& held);
+OpGroup MatchNormConvGradFilter(const Block& block, OpId last,
+                                const HeldValues& held);
+OpGroup MatchConvGradNorm(const Block& block, OpId last,
+                          const HeldValues& held);
+OpGroup MatchNormElementwise(const Block& block, OpId last,
+                             const HeldValues& held);
 
 }  // namespace passes
 }  // namespace halftone

@@ -1,17 +1,37 @@
 #include <vector>
 
+#include "graph/base/check.h"
 #include "passes/lower/patterns/pattern.h"
 
 namespace halftone {
 namespace passes {
+namespace {
+
+constexpr char kPrologue[] =
+    "scale / sqrt(variance + epsilon) and what is left of bias, in f16";
+}  // namespace
 
 absl::Span<const Pattern> AllPatterns() {
   static const auto& patterns = *new std::vector<Pattern>{
-      {"conv_bias_relu", MatchConvBiasRelu},
-      {"matmul_bias_relu", MatchMatmulBiasRelu},
-      {"elementwise_chain", MatchElementwiseChain},
+      {"norm_conv_stats", MatchNormConvStats, "channel_stats", kPrologue},
+      {"conv_stats", MatchConvStats, "channel_stats", ""},
+      {"norm_conv_grad_filter", MatchNormConvGradFilter, "scale_bias",
+       kPrologue},
+      {"conv_grad_norm", MatchConvGradNorm, "bn_grad_reduce", ""},
+      {"conv_bias_relu", MatchConvBiasRelu, "conv2d", ""},
+      {"matmul_bias_relu", MatchMatmulBiasRelu, "matmul", ""},
+      {"norm_elementwise", MatchNormElementwise, "scale_bias", ""},
+      {"elementwise_chain", MatchElementwiseChain, "", ""},
   };
   return patterns;
+}
+
+bool PatternSet::Has(absl::string_view name) const {
+  for (const Pattern& pattern : AllPatterns()) {
+    if (pattern.name == name) return Has(pattern);
+  }
+  HT_CHECK(false, "no such pattern");
+  return false;
 }
 
 OpId OnlyFor(const Block& block, OpId reader, ValueId value,

@@ -1,0 +1,154 @@
+#include "passes/lower/weigh_batch_norm.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "graph/schema/op_schema.h"
+#include "passes/lower/patterns/norm_conv.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+// Sums, count, coefficients and the rounded vectors of fusions, each written
+// and read: no more than this many f32 per channel.
+constexpr int64_t kVectors = 24;
+
+class Scale {
+ public:
+  Scale(const Block& block, const HeldValues& held, const PatternSet& patterns)
+      : block_(block), held_(held), patterns_(patterns) {}
+
+  std::vector<WeighedNorm> Run() {
+    std::vector<OpId> norms = OpsOfType(block_, "batch_norm");
+    std::vector<WeighedNorm> split;
+    // A norm is weighed after the one behind the next convolution.
+    for (auto it = norms.rbegin(); it != norms.rend(); ++it) {
+      WeighedNorm norm = Weigh(*it);
+      if (norm.saved <= 0) continue;
+      split_.insert(*it);
+      split.push_back(norm);
+    }
+    return split;
+  }
+
+ private:
+  WeighedNorm Weigh(OpId id);
+  OpId GradientOf(const Op& norm) const;
+  // The op that alone reads the value.
+  OpId OnlyReader(ValueId value) const;
+  bool TakesNorm(const Use& use, OpId grad) const;
+  bool IsFollowedBySplitNorm(ValueId image) const;
+  // The relu's gradient, at the end of a convolution's, of the norm's gradient.
+  bool IsConvGradNorm(OpId relu_grad, OpId grad) const;
+  bool IsElementwise(ValueId y) const;
+
+  const Block& block_;
+  const HeldValues& held_;
+  const PatternSet& patterns_;
+  absl::flat_hash_set<OpId> split_;
+};
+
+OpId Scale::GradientOf(const Op& norm) const {
+  const ValueId mean = norm.out(norm.schema->FindOutput("BatchMean"));
+  for (const Use& use : block_.value(mean).uses) {
+    if (IsOp(block_, use.op, "batch_norm_grad")) return use.op;
+  }
+  return OpId();
+}
+
+OpId Scale::OnlyReader(ValueId value) const {
+  const auto& uses = block_.value(value).uses;
+  return uses.size() == 1 && !held_.Has(value) ? uses[0].op : OpId();
+}
+
+bool Scale::IsFollowedBySplitNorm(ValueId image) const {
+  for (const Use& use : block_.value(image).uses) {
+    if (split_.contains(use.op)) return true;
+  }
+  return false;
+}
+
+bool Scale::IsConvGradNorm(OpId relu_grad, OpId grad) const {
+  if (!grad.valid() || !IsOp(block_, relu_grad, "relu_grad") ||
+      !patterns_.Has("conv_grad_norm")) {
+    return false;
+  }
+  const Op& op = block_.op(relu_grad);
+  return InputOf(block_.op(grad), "YGrad") == op.out(0) &&
+         IsFusedConv(block_,
+                     OnlyFor(block_, relu_grad, InputOf(op, "OutGrad"), held_),
+                     "conv2d_grad_input");
+}
+
+bool Scale::TakesNorm(const Use& use, OpId grad) const {
+  const Op& op = block_.op(use.op);
+  const auto reads = [&](absl::string_view slot) {
+    return op.inputs.SlotOf(use.position) == op.schema->FindInput(slot);
+  };
+  if (IsFusedConv(block_, use.op, "conv2d")) {
+    return reads("Input") && patterns_.Has("norm_conv_stats") &&
+           IsFollowedBySplitNorm(op.out(0));
+  }
+  if (IsFusedConv(block_, use.op, "conv2d_grad_filter")) {
+    return patterns_.Has("norm_conv_grad_filter");
+  }
+  return IsConvGradNorm(use.op, grad) && reads("Out");
+}
+
+// As norm_elementwise matches it.
+bool Scale::IsElementwise(ValueId y) const {
+  const OpId reader = OnlyReader(y);
+  if (!reader.valid() || !patterns_.Has("norm_elementwise")) return false;
+  const Op& op = block_.op(reader);
+  if (IsOp(block_, reader, "relu")) return true;
+  if (!IsOp(block_, reader, "elementwise_add")) return false;
+  return block_.type_id(op.in(0)) == block_.type_id(op.in(1));
+}
+
+WeighedNorm Scale::Weigh(OpId id) {
+  const Op& op = block_.op(id);
+  const ValueId x = InputOf(op, "X"), y = op.out(op.schema->FindOutput("Y"));
+  WeighedNorm norm;
+  norm.norm = id;
+  norm.grad = GradientOf(op);
+  int64_t passes = 0;
+  if (IsFusedConv(block_, block_.value(x).op(), "conv2d") &&
+      patterns_.Has("conv_stats")) {
+    passes += 1;
+  }
+  const OpId relu = OnlyReader(y);
+  bool all = IsOp(block_, relu, "relu") && !held_.Has(block_.op(relu).out(0)) &&
+             !block_.value(block_.op(relu).out(0)).uses.empty();
+  if (all) {
+    for (const Use& use : block_.value(block_.op(relu).out(0)).uses) {
+      all = all && TakesNorm(use, norm.grad);
+    }
+  }
+  if (all) {
+    norm.relu = relu;
+    passes += 4;
+    for (const Use& use : block_.value(block_.op(relu).out(0)).uses) {
+      if (IsOp(block_, use.op, "relu_grad")) passes += 4;
+    }
+  } else if (IsElementwise(y)) {
+    passes += 2;
+  }
+  const TensorType& type = block_.type(x);
+  const int64_t vectors =
+      kVectors * SizeOf(DType::kF32) * type.dims[1].coefficient();
+  norm.saved =
+      passes * type.Elements().coefficient() * SizeOf(type.dtype) - vectors;
+  return norm;
+}
+
+}  // namespace
+
+std::vector<WeighedNorm> WeighBatchNorms(const Block& block,
+                                         const HeldValues& held,
+                                         const PatternSet& patterns) {
+  return Scale(block, held, patterns).Run();
+}
+
+}  // namespace passes
+}  // namespace halftone

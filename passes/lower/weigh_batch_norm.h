@@ -1,0 +1,45 @@
+// Which batch norms of one rank are worth splitting: those whose parts vanish
+// in fusions.
+#ifndef HALFTONE_PASSES_LOWER_WEIGH_BATCH_NORM_H_
+#define HALFTONE_PASSES_LOWER_WEIGH_BATCH_NORM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/ir/program.h"
+#include "passes/lower/patterns/pattern.h"
+#include "passes/rewrite/rewrite.h"
+
+namespace halftone {
+namespace passes {
+
+struct WeighedNorm {
+  OpId norm, grad;  // batch_norm; batch_norm_grad, invalid if there is none
+  // Bytes, with every symbol of the dims 1 (one sample), that are not moved
+  // once it is split and fused, less what its vectors cost. Worth it above 0.
+  int64_t saved = 0;
+  // The relu that alone reads the norm and whose readers can all make it again
+  // for themselves; else invalid.
+  OpId relu;
+};
+
+// The batch norms of the block that are worth it, last first.
+//
+// In passes over X, the norm's input, whole against split:
+//   conv_stats                 1: the statistics' reading of X
+//   norm_elementwise           2: the norm's result, written and read
+//   norm + relu in all readers 4: X for the norm, its result twice, relu's once
+//                              (the readers read X instead)
+//   conv_grad_norm             4: image's gradient twice, relu's result, X and
+//                              its gradient for the sums, less X for the sign
+// and what stays is the same for both. A convolution can take a norm in front
+// only if the norm behind it is split, too: there is no such fusion without
+// statistics.
+std::vector<WeighedNorm> WeighBatchNorms(const Block& block,
+                                         const HeldValues& held,
+                                         const PatternSet& patterns);
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_LOWER_WEIGH_BATCH_NORM_H_
