@@ -20,6 +20,14 @@ int64_t Channels::sum_floats() const {
   return CeilDiv(sums.workspace_floats(2), 64) * 64;
 }
 
+int Channels::VectorFor(bool aligned) const {
+  int vector = aligned ? VectorOf({dtype}) : 1;
+  const int64_t run = inner == 1 ? channels : inner;
+  if (vector == 8 && run % 8 != 0) vector = 4;
+  if (vector == 4 && run % 4 != 0) vector = 1;
+  return vector;
+}
+
 }  // namespace cuda
 }  // namespace kernels
 }  // namespace halftone

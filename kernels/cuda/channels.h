@@ -24,6 +24,10 @@ struct Channels {
   int64_t count() const { return rows * inner; }
   // What two sums per channel need, so that what follows is aligned.
   int64_t sum_floats() const;
+  // For Map, where numbers per channel are read beside the elements: a vector
+  // lies within one channel, or starts at a multiple of its length. `aligned`:
+  // of all tensors.
+  int VectorFor(bool aligned) const;
 };
 
 // out = F(x, y, numbers of the channel): F::kNumbers of them, F::kInputs.
@@ -91,12 +95,7 @@ void MapChannels(Launcher& launch, const Channels& shape, const void* x,
     body.numbers[j] = numbers[j];
     aligned = aligned && Aligned({numbers[j]});
   }
-  // A vector lies within one channel, or starts at a multiple of its length.
-  int vector = aligned ? VectorOf({shape.dtype}) : 1;
-  const int64_t run = body.neighbours ? shape.channels : shape.inner;
-  if (vector == 8 && run % 8 != 0) vector = 4;
-  if (vector == 4 && run % 4 != 0) vector = 1;
-  Map(launch, body, shape.elements(), vector);
+  Map(launch, body, shape.elements(), shape.VectorFor(aligned));
 }
 
 }  // namespace cuda

@@ -141,6 +141,7 @@ void RegisterCudaNorm(KernelRegistry& registry) {
   AddForCuda(registry, "batch_norm", MakeNorm<BatchNormKernel>());
   AddForCuda(registry, "batch_norm_grad", MakeNorm<BatchNormGradKernel>());
   RegisterCudaNormParts(registry);
+  RegisterCudaNormElementwise(registry);
 }
 
 }  // namespace cuda

@@ -59,7 +59,13 @@ struct NormalizeMap {
   }
 };
 
+// factor = scale * InverseDeviation(variance), per channel.
+void MakeFactors(Launcher& launch, const float* scale, const float* variance,
+                 float epsilon, int64_t channels, float* factor);
+
 void RegisterCudaNormParts(KernelRegistry& registry);  // norm_parts.cu
+// norm_elementwise.cu
+void RegisterCudaNormElementwise(KernelRegistry& registry);
 
 }  // namespace cuda
 }  // namespace kernels

@@ -60,9 +60,8 @@ struct ScaleBiasKernel : ImageKernel {
   void operator()(const Buffers& buffers, Launcher& launch) const {
     enum { kX, kScale, kBias, kMean, kVariance };
     float* factor = static_cast<float*>(buffers.workspace);
-    launch(FactorKernel, CeilDiv(channels.channels, kThreads), kThreads,
-           In(buffers, kScale), In(buffers, kVariance), epsilon,
-           channels.channels, factor);
+    MakeFactors(launch, In(buffers, kScale), In(buffers, kVariance), epsilon,
+                channels.channels, factor);
     MapChannels<NormalizeMap>(launch, channels, buffers.inputs[kX], nullptr,
                               buffers.outputs[0],
                               {In(buffers, kMean), factor, In(buffers, kBias)});
@@ -264,6 +263,12 @@ void RegisterVectorParts(KernelRegistry& registry) {
 }
 
 }  // namespace
+
+void MakeFactors(Launcher& launch, const float* scale, const float* variance,
+                 float epsilon, int64_t channels, float* factor) {
+  launch(FactorKernel, CeilDiv(channels, kThreads), kThreads, scale, variance,
+         epsilon, channels, factor);
+}
 
 void RegisterCudaNormParts(KernelRegistry& registry) {
   RegisterImageParts(registry);

@@ -2,6 +2,7 @@
 #ifndef HALFTONE_KERNELS_FUNCTORS_NORM_H_
 #define HALFTONE_KERNELS_FUNCTORS_NORM_H_
 
+#include "graph/base/half.h"
 #include "kernels/functors/math.h"
 
 namespace halftone {
@@ -15,6 +16,18 @@ HT_HOST_DEVICE inline float InverseDeviation(float variance, float epsilon) {
 HT_HOST_DEVICE inline float Normalize(float x, float mean, float factor,
                                       float bias) {
   return (x - mean) * factor + bias;
+}
+
+// Normalize as x * factor + offset, both rounded to f16: what the rounding of
+// `factor` changes at the mean, `offset` makes good.
+struct HalfFactors {
+  half factor, offset;
+};
+HT_HOST_DEVICE inline HalfFactors HalfFactorsOf(float scale, float bias,
+                                                float mean, float variance,
+                                                float epsilon) {
+  const half factor(scale * InverseDeviation(variance, epsilon));
+  return {factor, half(bias - mean * static_cast<float>(factor))};
 }
 
 struct MeanVariance {
@@ -40,6 +53,13 @@ HT_HOST_DEVICE inline SumPair SumsAbout(float mean, float variance, float count,
   if (count == 0.0f) return {0.0f, 0.0f};
   const float d = mean - shift;
   return {count * d, count * (variance + d * d)};
+}
+
+// Sums of x and of its square as the sums about `shift`.
+HT_HOST_DEVICE inline SumPair MovedSums(float sum, float squared_sum,
+                                        float count, float shift) {
+  const float moved = sum - count * shift;
+  return {moved, squared_sum - shift * (sum + moved)};
 }
 
 // The gradient of x is a * y_grad + b * (x - mean) + c.

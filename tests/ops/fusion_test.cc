@@ -130,6 +130,7 @@ class Fusions
       // Exact in every dtype, and so are long sums of their products.
       arguments.push_back(kernels::Eighths(desc.elements()));
     }
+    MakeVariances(fusion, arguments);
     const int supported = ForEachCandidate(
         op, arguments,
         [](DType dtype, const std::vector<double>& expected,
@@ -139,6 +140,22 @@ class Fusions
     EXPECT_EQ(supported, static_cast<int>(candidates_.size()))
         << "a candidate that supports no case of its pattern is not tested";
     for (size_t i = 0; i < arguments.size(); ++i) CheckNaNs(op, arguments, i);
+  }
+
+  // A variance is not negative.
+  static void MakeVariances(const Op& fusion, Values& arguments) {
+    const Block& body = *fusion.body;
+    const std::vector<ValueId> feeds = body.Feeds();
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      for (const Use& use : body.value(feeds[i]).uses) {
+        const Op& op = body.op(use.op);
+        const int slot = op.inputs.SlotOf(use.position);
+        if (!absl::EndsWith(op.schema->inputs()[slot].name, "Variance")) {
+          continue;
+        }
+        for (double& v : arguments[i]) v = std::abs(v);
+      }
+    }
   }
 
   std::string content_;
