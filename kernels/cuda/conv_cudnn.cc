@@ -7,6 +7,7 @@
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/fusion_body.h"
 #include "kernels/cuda/cudnn_cache.h"
+#include "kernels/cuda/norm_fusions_cudnn.h"
 
 namespace halftone {
 namespace kernels {
@@ -15,8 +16,7 @@ namespace {
 
 using Kind = CudnnNode::Kind;
 
-// What a plan sets aside at least, so that another device of the target may
-// prefer another engine: cuBLASLt's products use as much of the same arena.
+// cuBLASLt's products use as much of the same arena.
 constexpr int64_t kLeastWorkspace = int64_t{32} << 20;
 
 // Where a forward convolution finds its inputs.
@@ -69,10 +69,6 @@ class ConvInstance final : public KernelInstance {
   std::vector<void*> data_;
 };
 
-int64_t WorkspaceOf(const CudnnEngine& engine) {
-  return std::max(engine.workspace_bytes, kLeastWorkspace);
-}
-
 using MakeGraph = BoundGraph (*)(const BoundOp& op);
 
 Candidate MakeConv(std::shared_ptr<CudnnCache> cache, MakeGraph make,
@@ -94,7 +90,7 @@ Candidate MakeConv(std::shared_ptr<CudnnCache> cache, MakeGraph make,
   };
   candidate.workspace_bytes = [cache, graph_of](const BoundOp& op) -> int64_t {
     const auto engine = cache->Choose(graph_of(op).graph, op.context().target);
-    return WorkspaceOf(engine.ok() ? *engine : CudnnEngine());
+    return PlannedWorkspace(engine.ok() ? *engine : CudnnEngine());
   };
   candidate.prepare = [cache, graph_of](const BoundOp& op,
                                         runtime::Device& device)
@@ -105,7 +101,7 @@ Candidate MakeConv(std::shared_ptr<CudnnCache> cache, MakeGraph make,
     HT_ASSIGN_OR_RETURN(auto handle, cache->HandleOf(device));
     HT_ASSIGN_OR_RETURN(auto plan,
                         MakeCudnnPlan(bound.graph, std::move(handle),
-                                      WorkspaceOf(engine), op.name()));
+                                      PlannedWorkspace(engine), op.name()));
     return std::unique_ptr<KernelInstance>(
         new ConvInstance(std::move(plan), std::move(bound.sources)));
   };
@@ -113,6 +109,10 @@ Candidate MakeConv(std::shared_ptr<CudnnCache> cache, MakeGraph make,
 }
 
 }  // namespace
+
+int64_t PlannedWorkspace(const CudnnEngine& engine) {
+  return std::max(engine.workspace_bytes, kLeastWorkspace);
+}
 
 void AddConvNode(Kind kind, const ConvShape& shape, std::vector<int> inputs,
                  int output, CudnnGraph* graph) {
@@ -186,6 +186,7 @@ void RegisterCudaCudnn(KernelRegistry& registry) {
   }
   registry.AddPattern("cuda", "conv_bias_relu",
                       MakeConv(cache, ConvBiasReluGraph, true));
+  RegisterCudnnNormFusions(registry, cache);
 }
 
 }  // namespace cuda

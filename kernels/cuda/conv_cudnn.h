@@ -6,6 +6,7 @@
 
 #include "kernels/common/conv_shape.h"
 #include "kernels/cuda/cudnn_graph.h"
+#include "kernels/cuda/cudnn_library.h"
 #include "kernels/kernel_registry.h"
 
 namespace halftone {
@@ -15,10 +16,12 @@ namespace cuda {
 // A graph and where its tensors come from.
 struct BoundGraph {
   CudnnGraph graph;
-  // By tensor: a flat position in Buffers::inputs, or outputs.
+  // By tensor: a flat position in Buffers::inputs, or outputs; or an offset in
+  // the workspace, in bytes; neither: an internal one.
   struct Source {
     int position = -1;
     bool output = false;
+    int64_t scratch = -1;
   };
   std::vector<Source> sources;
 
@@ -26,6 +29,10 @@ struct BoundGraph {
   int Output(const TensorDesc& desc, int position);
   int Internal(const TensorDesc& like);
 };
+
+// What a plan sets aside for an engine: at least so much that another device of
+// the target may prefer another one.
+int64_t PlannedWorkspace(const CudnnEngine& engine);
 
 // Adds a node of one of the three kinds of convolutions.
 void AddConvNode(CudnnNode::Kind kind, const ConvShape& shape,

@@ -1,9 +1,8 @@
 // Batch norm within the convolutions before and after it, as graphs of cuDNN:
 // a norm's output need not be in memory at all. cuDNN 9.19 has engines for
 // that in f16 and channels_last alone (norm_cudnn_test.cc), none in bf16, and
-// its prologue takes scale and bias rounded to f16.
-//
-// No kernel is registered for them yet: no pattern asks for one.
+// its prologue takes scale and bias rounded to f16. norm_fusions_cudnn.h makes
+// kernels of them.
 #ifndef HALFTONE_KERNELS_CUDA_NORM_CUDNN_H_
 #define HALFTONE_KERNELS_CUDA_NORM_CUDNN_H_
 

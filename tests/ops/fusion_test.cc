@@ -32,6 +32,24 @@ constexpr char kPrefix[] = "pattern:";
 // A fused kernel may add in another order than the body's.
 constexpr Tolerance kTolerance = {4, 1e-6};
 
+// Whose kernels are a library's that rounds the norm's vectors to f16, and
+// sums squares about 0: 2^-8 of the largest is some 8 such roundings.
+bool IsLibraryNorm(const std::string& pattern) {
+  return absl::StartsWith(pattern, "norm_conv_") || pattern == "conv_stats" ||
+         pattern == "conv_grad_norm";
+}
+std::string DifferenceFromLargest(const std::vector<double>& expected,
+                                  const std::vector<double>& found) {
+  double largest = 0;
+  for (double e : expected) largest = std::max(largest, std::abs(e));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (std::abs(expected[i] - found[i]) <= largest / 256) continue;
+    return absl::StrCat("element ", i, ": expected ", expected[i], ", found ",
+                        found[i], "; the largest is ", largest);
+  }
+  return "";
+}
+
 // Patterns with kernels and patterns with files: both must have the other.
 std::vector<std::string> AllPatterns() {
   std::set<std::string> patterns;
@@ -135,7 +153,10 @@ class Fusions
         op, arguments,
         [](DType dtype, const std::vector<double>& expected,
            const std::vector<double>& found) {
-          EXPECT_EQ(Difference(dtype, expected, found, kTolerance), "");
+          EXPECT_EQ(IsLibraryNorm(std::get<1>(GetParam()))
+                        ? DifferenceFromLargest(expected, found)
+                        : Difference(dtype, expected, found, kTolerance),
+                    "");
         });
     EXPECT_EQ(supported, static_cast<int>(candidates_.size()))
         << "a candidate that supports no case of its pattern is not tested";

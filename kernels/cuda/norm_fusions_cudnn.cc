@@ -1,0 +1,328 @@
+#include "kernels/cuda/norm_fusions_cudnn.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/base/error.h"
+#include "kernels/common/fusion_body.h"
+#include "kernels/cuda/norm_cudnn.h"
+#include "kernels/cuda/norm_vectors.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+namespace {
+
+using Source = BoundGraph::Source;
+
+constexpr int64_t kAlignment = 256;
+
+// The one op of the type in the fusion's body; null: there is none.
+std::unique_ptr<BoundOp> Only(const BoundOp& fusion, absl::string_view type) {
+  std::vector<BoundOp> ops = OpsOfBody(fusion, type);
+  if (ops.empty()) return nullptr;
+  return std::make_unique<BoundOp>(std::move(ops[0]));
+}
+
+class Binder {
+ public:
+  explicit Binder(const BoundOp& fusion)
+      : fusion_(fusion), norm_(Only(fusion, "scale_bias")) {}
+
+  // A body of other ops than its pattern's is not possible.
+  NormFusion Bind() {
+    const auto stats = Only(fusion_, "channel_stats");
+    const auto sums = Only(fusion_, "bn_grad_reduce");
+    const auto mask = Only(fusion_, "relu_grad");
+    const auto conv = Only(fusion_, "conv2d");
+    const auto conv_image = Only(fusion_, "conv2d_grad_input");
+    const auto conv_filter = Only(fusion_, "conv2d_grad_filter");
+    if (stats != nullptr && conv != nullptr) {
+      BindForward(*conv, *stats);
+    } else if (sums != nullptr && mask != nullptr && conv_image != nullptr &&
+               norm_ != nullptr) {
+      BindGradNorm(*conv_image, *mask, *sums);
+    } else if (conv_filter != nullptr && norm_ != nullptr) {
+      BindGradFilter(*conv_filter);
+    }
+    return std::move(bound_);
+  }
+
+ private:
+  static Source Argument(const BoundOp& op, absl::string_view slot) {
+    return {ArgumentPosition(op, slot), false};
+  }
+  int64_t Place(int64_t bytes) {
+    const int64_t at = bound_.own_bytes;
+    bound_.own_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return at;
+  }
+  static Source InWorkspace(int64_t at) {
+    Source source;
+    source.scratch = at;
+    return source;
+  }
+  // A vector of f32: a result, or in the workspace if nobody reads it.
+  Source Result(const BoundOp& op, absl::string_view slot, int64_t channels) {
+    const int position = ResultPosition(op, slot);
+    if (position >= 0) return {position, true};
+    return InWorkspace(Place(channels * SizeOf(DType::kF32)));
+  }
+
+  static bool IsHalf(const ConvOp& conv) {
+    return conv.image_desc.dtype == DType::kF16 &&
+           conv.filter_desc.dtype == DType::kF16;
+  }
+  void BindNorm() {
+    bound_.in_channels = norm_->inputs()[0].dims[1];
+    bound_.epsilon = static_cast<float>(norm_->Float("epsilon"));
+    bound_.scale = ArgumentPosition(*norm_, "Scale");
+    bound_.bias = ArgumentPosition(*norm_, "Bias");
+    bound_.mean = ArgumentPosition(*norm_, "Mean");
+    bound_.variance = ArgumentPosition(*norm_, "Variance");
+  }
+  // The image that a convolution reads, behind a norm or as it is.
+  void AddImage(const BoundOp& conv, std::vector<Source>* inputs) {
+    if (norm_ == nullptr) {
+      inputs->push_back(Argument(conv, "Input"));
+      return;
+    }
+    BindNorm();
+    const int64_t bytes = bound_.in_channels * SizeOf(DType::kF16);
+    bound_.factor = Place(bytes);
+    bound_.offset = Place(bytes);
+    inputs->push_back(Argument(*norm_, "X"));
+    inputs->push_back(InWorkspace(bound_.factor));
+    inputs->push_back(InWorkspace(bound_.offset));
+  }
+  // The graph's filter, which is the convolution's at `outside`, is in the
+  // layout that the library wants.
+  Source Filter(ConvOp* conv, const Source& outside) {
+    TensorDesc& desc = conv->filter_desc;
+    FilterShape& shape = bound_.filter_shape;
+    shape = {desc.dims[0], desc.dims[1], desc.dims[2] * desc.dims[3]};
+    // Without area both layouts are one.
+    if (desc.layout == Layout::kChannelsLast || shape.area == 1) return outside;
+    desc.layout = Layout::kChannelsLast;
+    bound_.filter_outside = outside;
+    bound_.filter = Place(desc.bytes());
+    return InWorkspace(bound_.filter);
+  }
+  // The graph counts its inputs and outputs in order; they lie here.
+  void SetGraph(BoundGraph graph, const std::vector<Source>& inputs,
+                const std::vector<Source>& outputs) {
+    for (Source& source : graph.sources) {
+      if (source.position < 0) continue;
+      source = (source.output ? outputs : inputs)[source.position];
+    }
+    bound_.graph = std::move(graph);
+  }
+
+  void BindForward(const BoundOp& conv_op, const BoundOp& stats) {
+    ConvOp conv = ConvOp::Of(conv_op);
+    std::vector<Source> inputs;
+    AddImage(conv_op, &inputs);
+    inputs.push_back(Filter(&conv, Argument(conv_op, "Filter")));
+    const TensorDesc& out = conv.result_desc;
+    bound_.out_channels = out.dims[1];
+    const int64_t bytes = bound_.out_channels * SizeOf(DType::kF32);
+    bound_.sum = Place(bytes);
+    bound_.squared_sum = Place(bytes);
+    bound_.shift = ArgumentPosition(stats, "Shift");
+    bound_.moved = Result(stats, "Sum", bound_.out_channels);
+    bound_.squared_moved = Result(stats, "SquaredSum", bound_.out_channels);
+    bound_.count_out = ResultPosition(stats, "Count");
+    bound_.count = out.dims[1] == 0
+                       ? 0.0f
+                       : static_cast<float>(out.elements() / out.dims[1]);
+    const int result = ResultPosition(conv_op, "Output");
+    bound_.possible = result >= 0 && IsHalf(conv);
+    SetGraph(NormConvGraph(conv, norm_ != nullptr), inputs,
+             {{result, true},
+              InWorkspace(bound_.sum),
+              InWorkspace(bound_.squared_sum)});
+  }
+
+  void BindGradFilter(const BoundOp& conv_op) {
+    ConvOp conv = ConvOp::Of(conv_op);
+    std::vector<Source> inputs;
+    AddImage(conv_op, &inputs);
+    inputs.push_back(Argument(conv_op, "OutputGrad"));
+    const int result = ResultPosition(conv_op, "FilterGrad");
+    bound_.possible = result >= 0 && IsHalf(conv);
+    const Source filter = Filter(&conv, {result, true});
+    SetGraph(NormConvGradFilterGraph(conv), inputs, {filter});
+  }
+
+  void BindGradNorm(const BoundOp& conv_op, const BoundOp& mask,
+                    const BoundOp& sums) {
+    ConvOp conv = ConvOp::Of(conv_op);
+    BindNorm();
+    const int64_t bytes = bound_.in_channels * SizeOf(DType::kF32);
+    bound_.deviation = Place(bytes);
+    const int result = ResultPosition(mask, "XGrad");
+    bound_.possible = result >= 0 && IsHalf(conv);
+    std::vector<Source> outputs = {
+        {result, true},
+        Result(sums, "ScaleGrad", bound_.in_channels),
+        Result(sums, "BiasGrad", bound_.in_channels)};
+    // The coefficients are those of one rank: made again outside.
+    for (int i = 0; i < 3; ++i) outputs.push_back(InWorkspace(Place(bytes)));
+    const Source filter = Filter(&conv, Argument(conv_op, "Filter"));
+    SetGraph(ConvGradNormGraph(conv),
+             {Argument(conv_op, "OutputGrad"),
+              filter,
+              Argument(*norm_, "X"),
+              {bound_.mean, false},
+              InWorkspace(bound_.deviation),
+              {bound_.scale, false},
+              {bound_.bias, false}},
+             outputs);
+  }
+
+  const BoundOp& fusion_;
+  std::unique_ptr<BoundOp> norm_;
+  NormFusion bound_;
+};
+
+class NormFusionInstance final : public KernelInstance {
+ public:
+  NormFusionInstance(NormFusion bound, std::unique_ptr<CudnnPlan> plan,
+                     absl::string_view op)
+      : bound_(std::move(bound)),
+        plan_(std::move(plan)),
+        op_(op),
+        data_(bound_.graph.sources.size(), nullptr) {}
+
+  absl::Status Enqueue(const Buffers& buffers,
+                       runtime::Stream& stream) override {
+    HT_RETURN_IF_ERROR(EnqueueBefore(buffers, stream));
+    for (size_t i = 0; i < data_.size(); ++i) {
+      data_[i] = At(bound_.graph.sources[i], buffers);
+    }
+    HT_RETURN_IF_ERROR(
+        plan_->Enqueue(data_, InWorkspace(buffers, bound_.own_bytes), stream));
+    return EnqueueAfter(buffers, stream);
+  }
+
+ private:
+  static void* InWorkspace(const Buffers& buffers, int64_t at) {
+    return static_cast<char*>(buffers.workspace) + at;
+  }
+  static const float* Floats(const Buffers& buffers, int argument) {
+    return static_cast<const float*>(buffers.inputs[argument]);
+  }
+  static void* At(const Source& from, const Buffers& buffers) {
+    if (from.scratch >= 0) return InWorkspace(buffers, from.scratch);
+    if (from.position < 0) return nullptr;
+    // The library takes no pointers to const.
+    return from.output ? buffers.outputs[from.position]
+                       : const_cast<void*>(buffers.inputs[from.position]);
+  }
+
+  absl::Status EnqueueBefore(const Buffers& buffers, runtime::Stream& stream) {
+    if (bound_.filter >= 0 && !bound_.filter_outside.output) {
+      HT_RETURN_IF_ERROR(MoveFilter(bound_.filter_shape,
+                                    At(bound_.filter_outside, buffers),
+                                    InWorkspace(buffers, bound_.filter),
+                                    /*to_channels_last=*/true, stream, op_));
+    }
+    if (bound_.factor >= 0) {
+      const HalfFactorsCall call{
+          Floats(buffers, bound_.scale),
+          Floats(buffers, bound_.bias),
+          Floats(buffers, bound_.mean),
+          Floats(buffers, bound_.variance),
+          bound_.epsilon,
+          bound_.in_channels,
+          static_cast<half*>(InWorkspace(buffers, bound_.factor)),
+          static_cast<half*>(InWorkspace(buffers, bound_.offset))};
+      HT_RETURN_IF_ERROR(cuda::Enqueue(call, stream, op_));
+    }
+    if (bound_.deviation < 0) return absl::OkStatus();
+    const DeviationsCall call{
+        Floats(buffers, bound_.variance), bound_.epsilon, bound_.in_channels,
+        static_cast<float*>(InWorkspace(buffers, bound_.deviation))};
+    return cuda::Enqueue(call, stream, op_);
+  }
+
+  absl::Status EnqueueAfter(const Buffers& buffers, runtime::Stream& stream) {
+    if (bound_.filter >= 0 && bound_.filter_outside.output) {
+      HT_RETURN_IF_ERROR(MoveFilter(bound_.filter_shape,
+                                    InWorkspace(buffers, bound_.filter),
+                                    At(bound_.filter_outside, buffers),
+                                    /*to_channels_last=*/false, stream, op_));
+    }
+    if (bound_.shift < 0) return absl::OkStatus();
+    const MovedSumsCall call{
+        static_cast<float*>(InWorkspace(buffers, bound_.sum)),
+        static_cast<float*>(InWorkspace(buffers, bound_.squared_sum)),
+        Floats(buffers, bound_.shift),
+        bound_.count,
+        bound_.out_channels,
+        static_cast<float*>(At(bound_.moved, buffers)),
+        static_cast<float*>(At(bound_.squared_moved, buffers)),
+        bound_.count_out < 0
+            ? nullptr
+            : static_cast<float*>(buffers.outputs[bound_.count_out])};
+    return cuda::Enqueue(call, stream, op_);
+  }
+
+  NormFusion bound_;
+  std::unique_ptr<CudnnPlan> plan_;
+  std::string op_;
+  std::vector<void*> data_;
+};
+
+Candidate MakeCandidate(std::shared_ptr<CudnnCache> cache) {
+  Candidate candidate;
+  candidate.name = "cudnn";
+  // What is wrong with the library itself is said by Prepare.
+  candidate.supports = [cache](const BoundOp& op) {
+    const NormFusion bound = BindNormFusion(op);
+    const CudnnGraph& graph = bound.graph.graph;
+    return bound.possible && graph.HasElements() &&
+           !absl::IsUnimplemented(
+               cache->Choose(graph, op.context().target).status());
+  };
+  candidate.workspace_bytes = [cache](const BoundOp& op) -> int64_t {
+    const NormFusion bound = BindNormFusion(op);
+    const auto engine = cache->Choose(bound.graph.graph, op.context().target);
+    return bound.own_bytes +
+           PlannedWorkspace(engine.ok() ? *engine : CudnnEngine());
+  };
+  candidate.prepare = [cache](const BoundOp& op, runtime::Device& device)
+      -> absl::StatusOr<std::unique_ptr<KernelInstance>> {
+    NormFusion bound = BindNormFusion(op);
+    const CudnnGraph& graph = bound.graph.graph;
+    HT_ASSIGN_OR_RETURN(const CudnnEngine engine,
+                        cache->Choose(graph, op.context().target));
+    HT_ASSIGN_OR_RETURN(auto handle, cache->HandleOf(device));
+    HT_ASSIGN_OR_RETURN(auto plan,
+                        MakeCudnnPlan(graph, std::move(handle),
+                                      PlannedWorkspace(engine), op.name()));
+    return std::unique_ptr<KernelInstance>(
+        new NormFusionInstance(std::move(bound), std::move(plan), op.name()));
+  };
+  return candidate;
+}
+
+}  // namespace
+
+NormFusion BindNormFusion(const BoundOp& fusion) {
+  return Binder(fusion).Bind();
+}
+
+void RegisterCudnnNormFusions(KernelRegistry& registry,
+                              std::shared_ptr<CudnnCache> cache) {
+  const Candidate candidate = MakeCandidate(std::move(cache));
+  for (const char* pattern : {"norm_conv_stats", "conv_stats",
+                              "norm_conv_grad_filter", "conv_grad_norm"}) {
+    registry.AddPattern("cuda", pattern, candidate);
+  }
+}
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone
