@@ -14,10 +14,6 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// The larger of two; a NaN wins.
-struct Larger {
-  float operator()(float a, float b) const { return b > a || b != b ? b : a; }
-};
 struct Add {
   float operator()(float a, float b) const { return a + b; }
 };

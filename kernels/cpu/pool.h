@@ -12,6 +12,15 @@
 namespace halftone {
 namespace kernels {
 
+// The larger of two; a NaN wins. Two selections: GCC vectorises these, but not
+// one by `b > a || b != b`.
+struct Larger {
+  float operator()(float a, float b) const {
+    const float larger = b > a ? b : a;
+    return b != b ? b : larger;
+  }
+};
+
 // ParallelFor over tasks that need scratch: body(begin, end, scratch), where
 // each of at most `threads` ranges has `floats` floats of the workspace.
 template <typename Body>

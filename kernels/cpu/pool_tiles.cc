@@ -88,14 +88,11 @@ void TakeMaxima(const float* x, const float* out, const float* grad,
   });
 }
 
-// The larger of two; a NaN wins.
-inline float Larger(float a, float b) { return b > a || b != b ? b : a; }
-
 // to[i] = the larger of to[i] and from[i].
 void MergeRow(float* to, const float* from, int64_t n) {
   ForIsa([=] {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) to[i] = Larger(to[i], from[i]);
+    for (int64_t i = 0; i < n; ++i) to[i] = Larger()(to[i], from[i]);
   });
 }
 
@@ -106,7 +103,7 @@ void MergeColumns(const float* row, float* out, int64_t n, Columns columns) {
     for (int64_t w = 0; w < n; ++w) {
       float largest = row[w * columns];
       for (int64_t j = 1; j < columns; ++j) {
-        largest = Larger(largest, row[w * columns + j]);
+        largest = Larger()(largest, row[w * columns + j]);
       }
       out[w] = largest;
     }
