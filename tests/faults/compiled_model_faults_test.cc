@@ -1,4 +1,5 @@
-// Compiled models (.htc) that are damaged, newer, or for another device.
+// Compiled models (.htc) that are damaged, newer, or for another device, and
+// the tuning tables beside them.
 #include <string>
 #include <vector>
 
@@ -81,6 +82,30 @@ TEST(CompiledModelFile, OfANewerVersion) {
                       m.mutable_op_version(0)->set_version(7);
                     }),
                     {"it uses version 7 of op", "compile it again"});
+}
+
+// What `tune` wrote beside a model: damaged, it stops a run of that model.
+TEST(TuningTableFile, ThatIsDamaged) {
+  const std::string model = WriteNew("m.htc", ReadAll(Convnet()));
+  ASSERT_EQ(
+      Halftone({"tune", model, "--runs", "1", "--batch", "8"}).exit_code(), 0);
+  const std::string table = model.substr(0, model.size() - 4) + ".tuning.json";
+  const std::string good = ReadAll(table);
+  std::vector<Damage> damages = AllDamages(good);
+  damages.push_back({"of_another_schema", "{\"schema\":2,\"entries\":[]}"});
+  damages.push_back({"a_model", ReadAll(model)});
+  for (const Damage& damage : damages) {
+    // The last byte is the end of a line; a flipped bit is another number.
+    if (damage.missing || damage.name == "all_but_the_last_byte" ||
+        damage.name == "one_flipped_bit") {
+      continue;
+    }
+    SCOPED_TRACE(damage.name);
+    WriteTo(table, damage.content);
+    ExpectRefusedAndNothingWritten(
+        {"run", model, "--data", kDigits}, "--out", 1,
+        {table, "not a tuning table: expected", "delete it: it is made again"});
+  }
 }
 
 // It can be looked at and compiled again, but nothing runs it here.
