@@ -181,6 +181,38 @@ absl::Status GradSqrt(GradContext& g) {
   return SetScaled(g, "elementwise_div", g.Output("Out"), 0.5);
 }
 
+OpSchema& AddGeluAttr(OpSchema& schema) {
+  return schema.Attr("approximate", "none",
+                     "none: Phi is the normal distribution's function; tanh: "
+                     "Phi(X) = (1 + tanh(sqrt(2 / pi) * (X + 0.044715 X^3))) "
+                     "/ 2");
+}
+
+// SameDims({..}, out) and a known word.
+ops::InferFunction InferGelu(std::vector<std::string> in, std::string out) {
+  return [same = SameDims(std::move(in), std::move(out))](InferContext& c) {
+    HT_RETURN_IF_ERROR(ExpectWord(c, "approximate", {"none", "tanh"}));
+    return same(c);
+  };
+}
+
+absl::Status GradGelu(GradContext& g) {
+  return g.SetGrad("X", g.Emit("gelu_grad")
+                            .AttrsOf(g.op())
+                            .In("X", g.Input("X"))
+                            .In("OutGrad", g.OutGrad("Out")));
+}
+
+void RegisterGelu(OpRegistry& registry) {
+  OpSchema gelu = UnarySchema("gelu", "Out = X * Phi(X).", AmpClass::kGray);
+  AddGeluAttr(gelu).Infer(InferGelu({"X"}, "Out")).Grad(GradGelu);
+  registry.Add(std::move(gelu));
+  OpSchema grad =
+      UnaryGradSchema("gelu", "OutGrad * (Phi(X) + X * Phi'(X))", "X");
+  AddGeluAttr(grad).Infer(InferGelu({"X", "OutGrad"}, "XGrad"));
+  registry.Add(std::move(grad));
+}
+
 void RegisterActivations(OpRegistry& registry) {
   const AmpClass gray = AmpClass::kGray, black = AmpClass::kBlack;
   registry.Add(UnarySchema("relu", "Out = max(X, 0).", gray)
@@ -201,6 +233,7 @@ void RegisterActivations(OpRegistry& registry) {
   registry.Add(UnaryGradSchema("sigmoid", "OutGrad * Out * (1 - Out)", "Out"));
   registry.Add(
       UnaryGradSchema("abs", "OutGrad * sign(X), 0 where X is 0", "X"));
+  RegisterGelu(registry);
 }
 
 // ---- scale, assign, cast, sum.

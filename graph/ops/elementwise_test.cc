@@ -206,6 +206,17 @@ TEST(Cast, GradientIsACastBack) {
   EXPECT_EQ(Gradient({"cast", {{"X", "f32[B,4]"}}, {{"to", DType::kI64}}}), "");
 }
 
+TEST(Gelu, SaysWhichOne) {
+  EXPECT_EQ(Infer({"gelu", {{"X", "f16[B,4]"}}}), "Out=f16[B,4]");
+  EXPECT_EQ(Infer({"gelu", {{"X", "f32[B,4]"}}, {{"approximate", "tanh"}}}),
+            "Out=f32[B,4]");
+  EXPECT_THAT(Infer({"gelu", {{"X", "f32[4]"}}, {{"approximate", "erf"}}}),
+              HasSubstr("attribute approximate: expected one of"));
+  EXPECT_EQ(Gradient({"gelu", {{"X", "f32[B]"}}, {{"approximate", "tanh"}}}),
+            "gelu_grad(X=X, OutGrad=dOut) {approximate=tanh} -> "
+            "X.grad : f32[B]\nX <- X.grad\n");
+}
+
 TEST(Sum, AddsEqualDims) {
   EXPECT_EQ(Infer({"sum", {{"X", "f16[B,4] f16[B,4] f16[B,4]"}}}),
             "Out=f16[B,4]");

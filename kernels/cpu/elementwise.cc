@@ -21,6 +21,7 @@ void RegisterCpuElementwise(KernelRegistry& registry) {
   RegisterCpuBinary(registry);
   RegisterCpuCast(registry);
   RegisterCpuSum(registry);
+  RegisterCpuGelu(registry);
 }
 
 }  // namespace kernels

@@ -10,6 +10,7 @@ namespace kernels {
 
 void RegisterCpuBinary(KernelRegistry& registry);  // elementwise_binary.cc
 void RegisterCpuCast(KernelRegistry& registry);    // elementwise_cast.cc
+void RegisterCpuGelu(KernelRegistry& registry);    // elementwise_gelu.cc
 void RegisterCpuSum(KernelRegistry& registry);     // elementwise_sum.cc
 
 }  // namespace kernels

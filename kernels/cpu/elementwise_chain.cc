@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/base/check.h"
+#include "kernels/common/gelu_settings.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/elementwise.h"
@@ -28,6 +29,7 @@ struct ChainOp {
   void (*run)(const ChainOp& op, float* const* values, float* out, int64_t n);
   std::vector<int> in;
   functors::ScaleOp scale;  // of a `scale` op
+  bool tanh = false;        // of gelu and gelu_grad
 };
 
 template <typename F>
@@ -57,6 +59,24 @@ void RunScale(const ChainOp& op, float* const* values, float* out, int64_t n) {
   });
 }
 
+void RunGelu(const ChainOp& op, float* const* values, float* out, int64_t n) {
+  const float* x = values[op.in[0]];
+  ForIsa([=, f = functors::GeluOp{op.tanh}] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
+  });
+}
+
+void RunGeluGrad(const ChainOp& op, float* const* values, float* out,
+                 int64_t n) {
+  const float* x = values[op.in[0]];
+  const float* grad = values[op.in[1]];
+  ForIsa([=, f = functors::GeluGradOp{op.tanh}] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], grad[i]);
+  });
+}
+
 void RunSum(const ChainOp& op, float* const* values, float* out, int64_t n) {
   std::memcpy(out, values[op.in[0]], n * sizeof(float));
   for (size_t k = 1; k < op.in.size(); ++k) {
@@ -72,6 +92,8 @@ void RunSum(const ChainOp& op, float* const* values, float* out, int64_t n) {
 decltype(ChainOp::run) FindRun(absl::string_view type) {
   if (type == "scale") return RunScale;
   if (type == "sum") return RunSum;
+  if (type == "gelu") return RunGelu;
+  if (type == "gelu_grad") return RunGeluGrad;
   decltype(ChainOp::run) found = nullptr;
   ForEachUnary([&](absl::string_view op, auto functor) {
     if (op == type) found = RunUnary<decltype(functor)>;
@@ -146,6 +168,9 @@ Chain MakeChain(const BoundOp& fusion) {
     if (op.schema->name() == "scale") {
       step.scale =
           MakeScale(BoundOp(body, op, fusion.symbols(), fusion.context()));
+    }
+    if (op.schema->name() == "gelu" || op.schema->name() == "gelu_grad") {
+      step.tanh = IsTanh(BoundOp(body, op, fusion.symbols(), fusion.context()));
     }
     place[op.outputs.all()[0].index()] =
         chain.arguments + static_cast<int>(chain.ops.size());

@@ -19,6 +19,7 @@ void RegisterCudaElementwise(KernelRegistry& registry) {
   RegisterCudaBinary(registry);
   RegisterCudaCast(registry);
   RegisterCudaSum(registry);
+  RegisterCudaGelu(registry);
   RegisterCudaChain(registry);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/gelu_settings.h"
 #include "kernels/common/settings.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/map.h"
@@ -39,10 +40,14 @@ enum class Code : uint8_t {
   kTanhGrad,
   kSigmoidGrad,
   kAbsGrad,
+  kGelu,
+  kGeluTanh,
+  kGeluGrad,
+  kGeluTanhGrad,
   kUnknown,
 };
 
-Code CodeOf(absl::string_view type) {
+Code CodeOfType(absl::string_view type) {
   static constexpr struct {
     const char* type;
     Code code;
@@ -64,11 +69,20 @@ Code CodeOf(absl::string_view type) {
       {"tanh_grad", Code::kTanhGrad},
       {"sigmoid_grad", Code::kSigmoidGrad},
       {"abs_grad", Code::kAbsGrad},
+      {"gelu", Code::kGelu},
+      {"gelu_grad", Code::kGeluGrad},
   };
   for (const auto& entry : kCodes) {
     if (type == entry.type) return entry.code;
   }
   return Code::kUnknown;
+}
+
+Code CodeOf(const BoundOp& op) {
+  const Code code = CodeOfType(op.schema().name());
+  if (code == Code::kGelu && IsTanh(op)) return Code::kGeluTanh;
+  if (code == Code::kGeluGrad && IsTanh(op)) return Code::kGeluTanhGrad;
+  return code;
 }
 
 // Where a step reads: an argument from 0 up, the result of the step before it,
@@ -132,6 +146,14 @@ HT_DEVICE void Run(const Step& step, float (&a)[V], const float (&b)[V]) {
       return Apply2(f::SigmoidGradOp(), a, b);
     case Code::kAbsGrad:
       return Apply2(f::AbsGradOp(), a, b);
+    case Code::kGelu:
+      return Apply1(f::GeluOp{false}, a);
+    case Code::kGeluTanh:
+      return Apply1(f::GeluOp{true}, a);
+    case Code::kGeluGrad:
+      return Apply2(f::GeluGradOp{false}, a, b);
+    case Code::kGeluTanhGrad:
+      return Apply2(f::GeluGradOp{true}, a, b);
     default:
       return;
   }
@@ -249,7 +271,7 @@ class ChainBuilder {
       }
       return;
     }
-    const Code code = CodeOf(type);
+    const Code code = CodeOf(op);
     ok_ = ok_ && code != Code::kUnknown;
     drafts_.push_back({code, true, in[0], in.size() > 1 ? in[1] : -1,
                        type == "scale" ? MakeScale(op) : f::ScaleOp{}});

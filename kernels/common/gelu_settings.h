@@ -1,0 +1,19 @@
+// The attribute of gelu and gelu_grad as their functors take it.
+#ifndef HALFTONE_KERNELS_COMMON_GELU_SETTINGS_H_
+#define HALFTONE_KERNELS_COMMON_GELU_SETTINGS_H_
+
+#include "kernels/bound_op.h"
+#include "kernels/functors/gelu.h"
+
+namespace halftone {
+namespace kernels {
+
+// By tanh; otherwise exact.
+inline bool IsTanh(const BoundOp& op) {
+  return op.Str("approximate") == "tanh";
+}
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_COMMON_GELU_SETTINGS_H_
