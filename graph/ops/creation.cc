@@ -80,6 +80,7 @@ void RegisterCreation(OpRegistry& registry) {
                    .Infer(ScalarOut("Out"))
                    .NoGrad()
                    .Amp(AmpClass::kGray)
+                   .Layout(LayoutRule::kAny)
                    .NoMerge());
 }
 

@@ -26,7 +26,7 @@ op { type: "conv2d" in { slot: "Input" var: "x" } in { slot: "Filter" var: "w1" 
 op { type: "conv2d" in { slot: "Input" var: "c1" } in { slot: "Filter" var: "w2" } out { slot: "Output" var: "c2" } attr { name: "paddings" ints: [1, 1] } }
 op { type: "flatten" in { slot: "X" var: "c2" } out { slot: "Out" var: "flat" } }
 op { type: "mean" in { slot: "X" var: "flat" } out { slot: "Out" var: "loss" } }
-loss { var: "loss" mean_over: "flat" }
+loss { var: "loss" mean_over: "c2" }
 )";
 
 CompiledModel Compiled(const std::string& target, const std::string& dtype) {
