@@ -18,6 +18,8 @@ namespace passes {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 
 absl::StatusOr<CompiledModel> CompileFiles(
     const std::string& model, const std::string& strategy,
@@ -244,6 +246,15 @@ TEST(CompileTest, ZooModelsCompile) {
     const auto compiled =
         Compile(*file, *options, AllKernels(), {.verify_each = true});
     EXPECT_TRUE(compiled.ok()) << name << "\n" << compiled.status();
+    if (name != "resnet50" && name != "vgg16") continue;
+    TestTarget gpu;
+    gpu.name = "sm_90";
+    const auto padded =
+        Compile(*file, *options, AllKernels(gpu), {.verify_each = true});
+    ASSERT_TRUE(padded.ok()) << name << "\n" << padded.status();
+    EXPECT_THAT(NoteOf(padded->report, "D9"),
+                HasSubstr("(3 channels to 8, 784 KiB a sample): padded"));
+    EXPECT_THAT(NoteOf(padded->report, "D8"), Not(HasSubstr("channels")));
   }
 }
 
