@@ -24,14 +24,15 @@ using testing::Not;
 absl::StatusOr<CompiledModel> CompileFiles(
     const std::string& model, const std::string& strategy,
     const std::vector<Override>& overrides = {},
-    const CompileFlags& flags = {.verify_each = true}) {
+    const CompileFlags& flags = {.verify_each = true},
+    const KernelSet& kernels = AllKernels()) {
   HT_ASSIGN_OR_RETURN(const ModelFile file, ReadModel(model));
   StrategyFile read;
   if (!strategy.empty()) {
     HT_ASSIGN_OR_RETURN(read, ReadStrategy(strategy));
   }
   HT_ASSIGN_OR_RETURN(const Options options, ResolveOptions(read, overrides));
-  return Compile(file, options, AllKernels(), flags);
+  return Compile(file, options, kernels, flags);
 }
 
 std::map<std::string, int> Fates(const proto::CompileReport& report) {
@@ -163,6 +164,32 @@ TEST(CompileTest, MnistAtO1ParametersBucketsAndNotes) {
   EXPECT_EQ(NoteOf(model.report, "D8"),
             "conv1 (1 channel), fc (10 outputs): not multiples of 8, tensor "
             "cores idle there (GPU targets)");
+}
+
+TEST(CompileTest, FusionsAroundNormsAreNoted) {
+  const TestTarget target = {
+      "sm_90",
+      {"norm_conv_stats", "conv_stats", "norm_conv_grad_filter",
+       "conv_grad_norm", "norm_elementwise"}};
+  const auto notes = [&](const std::string& strict) {
+    const auto model =
+        CompileFiles("models/small_resnet.pbtxt", "models/mnist_o1.pbtxt",
+                     {{"dist.sync_batch_norm", "false", ""},
+                      {"amp.strict_f32_slots", strict, ""}},
+                     {}, AllKernels(target));
+    EXPECT_TRUE(model.ok()) << model.status();
+    return std::make_pair(NoteOf(model->report, "F1"),
+                          NoteOf(model->report, "F2"));
+  };
+  const auto [split, rounds] = notes("false");
+  EXPECT_THAT(split, testing::MatchesRegex(
+                         "9 norms split for fusions: .* per sample need not "
+                         "be moved"));
+  EXPECT_EQ(rounds,
+            "6 fusions round what is kept in f32: scale / sqrt(variance + "
+            "epsilon) and what is left of bias, in f16; --strict-f32-slots "
+            "forbids it");
+  EXPECT_EQ(notes("true").second, "");
 }
 
 TEST(CompileTest, BlackListingTheProductMovesTwoCasts) {

@@ -27,6 +27,17 @@ constexpr NoteDoc kNoteDocs[] = {
      "channels of an image that only convolutions read with zeros, and their "
      "filters; the filter's gradient is cut back. Results do not change. "
      "cuDNN would make such a copy in every step for the filter's gradient."},
+    {"F1",
+     "A batch norm is split into its parts where the target's fusions take "
+     "them: its statistics are summed where the convolution before it writes, "
+     "and what it makes goes straight to its readers. The bytes are those of "
+     "one sample that need not be moved; `saves` of each bn_finalize has its "
+     "share. GPU targets only."},
+    {"F2",
+     "A library's kernel takes a vector in low precision that the op keeps in "
+     "f32: scale and bias of a batch norm that is fused into the convolution "
+     "behind it. --strict-f32-slots (amp.strict_f32_slots) leaves these "
+     "fusions out."},
     {"P1",
      "The loss does not depend on these parameters: they get no gradient, no "
      "update, and stay as they were initialised. Mark them trainable: false "
@@ -173,6 +184,11 @@ void AddBuckets(const Block& block, proto::CompileReport* report) {
   }
 }
 
+// The model's own op that a part stands for: its first origin.
+std::string FirstOrigin(const Program& program, const Op& op) {
+  return TextOf(program.name_of(op.origins.empty() ? op.name : op.origins[0]));
+}
+
 }  // namespace
 
 absl::Span<const NoteDoc> NoteDocs() { return kNoteDocs; }
@@ -298,6 +314,42 @@ void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
           left_out);
 }
 
+void ReportBuilder::AddFusionNotes(const Block& block) {
+  std::vector<std::string> norms, rounded;
+  std::string how;
+  int64_t saved = 0;
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    if (op.schema->name() == "bn_finalize") {
+      const int64_t saves = AttrAs<int64_t>(op, "saves");
+      if (saves == 0) continue;
+      saved += saves;
+      norms.push_back(FirstOrigin(block.program(), op));
+    } else if (op.body != nullptr) {
+      const std::string& rounds = AttrAs<std::string>(op, "rounds");
+      if (rounds.empty()) continue;
+      how = rounds;
+      rounded.push_back(TextOf(block.name(op)));
+    }
+  }
+  if (!norms.empty()) {
+    AddNote("F1",
+            absl::StrCat(norms.size(), norms.size() == 1 ? " norm" : " norms",
+                         " split for fusions: ", HumanBytes(saved),
+                         " per sample need not be moved"),
+            norms);
+  }
+  if (!rounded.empty()) {
+    AddNote(
+        "F2",
+        absl::StrCat(rounded.size(),
+                     rounded.size() == 1 ? " fusion rounds" : " fusions round",
+                     " what is kept in f32: ", how,
+                     "; --strict-f32-slots forbids it"),
+        rounded);
+  }
+}
+
 void ReportBuilder::AtInsertion(const Program& program) {
   const Entry* entry = MainEntry(program);
   if (entry == nullptr) return;
@@ -333,6 +385,7 @@ void ReportBuilder::AtEnd(const Program& program) {
   for (const ShapeNote& note : shapes_.Notes()) {
     AddNote(note.code, note.text, note.ops);
   }
+  AddFusionNotes(block);
 }
 
 }  // namespace passes

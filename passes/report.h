@@ -44,6 +44,8 @@ class ReportBuilder {
   void AddCast(const Block& block, const Op& op,
                absl::Span<const int32_t> numbers);
   void AddParameters(const Program& program, const Entry& entry);
+  // Norms that were split, and values that fusions round.
+  void AddFusionNotes(const Block& block);
   // Groups of the optimizer that match nothing.
   void AddGroupNotes(const Program& source, const Options& options);
   void AddNote(absl::string_view code, const std::string& text,

@@ -13,6 +13,7 @@
 #include "passes/lower/clean_up.h"
 #include "passes/lower/fuse.h"
 #include "passes/lower/generate_startup.h"
+#include "passes/lower/patterns/pattern.h"
 #include "passes/lower/split_batch_norm.h"
 #include "passes/options/options.h"
 #include "passes/pipelines.h"
@@ -28,9 +29,20 @@ KernelSet Kernels() {
   return AllKernels(target);
 }
 
+// A GPU's: every pattern, images in channels_last.
+KernelSet GpuKernels() {
+  TestTarget target;
+  target.name = "sm_90";
+  for (const Pattern& pattern : AllPatterns()) {
+    target.patterns.push_back(pattern.name);
+  }
+  return AllKernels(target);
+}
+
 // The model after all passes, verified after each of them.
 std::unique_ptr<Program> Lower(const std::string& model,
-                               const std::vector<Override>& overrides) {
+                               const std::vector<Override>& overrides,
+                               const KernelSet& kernels = Kernels()) {
   const auto read = ReadModel(absl::StrCat("models/", model, ".pbtxt"));
   EXPECT_TRUE(read.ok()) << read.status();
   auto program = BuildProgram(*read);
@@ -42,7 +54,7 @@ std::unique_ptr<Program> Lower(const std::string& model,
   PassPipeline::Settings settings;
   settings.verify_each = true;
   const absl::Status status =
-      MakePipeline(*options, Kernels(), std::move(settings)).Run(**program);
+      MakePipeline(*options, kernels, std::move(settings)).Run(**program);
   EXPECT_TRUE(status.ok()) << status;
   return *std::move(program);
 }
@@ -90,6 +102,47 @@ TEST(LoweredProgramTest, NormsOfOneRankReportThroughTheTotals) {
   const OpId totals = block.FindOp("totals");
   // Loss, n, metric, its denominator, stop; three sums per norm.
   EXPECT_EQ(block.op(totals).inputs.all().size(), 5u + 2 * 3);
+}
+
+// By pattern.
+std::map<std::string, int> CountFusions(const Program& program,
+                                        absl::string_view entry) {
+  std::map<std::string, int> counts;
+  const Block& block = program.FindEntry(entry)->block();
+  for (OpId id : block.ops()) {
+    const Op& op = block.op(id);
+    if (op.body != nullptr) ++counts[AttrAs<std::string>(op, "pattern")];
+  }
+  return counts;
+}
+
+// Nine convolutions with a norm each; three of these are read by relu and the
+// next convolution alone, five go into a sum, one into a relu that a sum reads.
+TEST(LoweredProgramTest, NormsOfAGpuAreInFusions) {
+  const KernelSet kernels = GpuKernels();
+  for (const char* strict : {"false", "true"}) {
+    SCOPED_TRACE(strict);
+    const bool rounds = std::string(strict) == "false";
+    const auto program = Lower("small_resnet",
+                               {{"dist.sync_batch_norm", "false", ""},
+                                {"amp.strict_f32_slots", strict, ""}},
+                               kernels);
+    std::map<std::string, int> train = CountOps(*program, "train");
+    EXPECT_EQ(train["batch_norm"], 0);
+    EXPECT_EQ(train["scale_bias"], 0);
+    EXPECT_EQ(train["channel_stats"], 0);
+    EXPECT_EQ(train["relu"], 0);
+    std::map<std::string, int> fusions = CountFusions(*program, "train");
+    EXPECT_EQ(fusions["norm_conv_stats"], rounds ? 3 : 0);
+    EXPECT_EQ(fusions["norm_conv_grad_filter"], rounds ? 3 : 0);
+    EXPECT_EQ(fusions["conv_grad_norm"], rounds ? 3 : 0);
+    EXPECT_EQ(fusions["conv_stats"], rounds ? 6 : 9);
+    EXPECT_EQ(fusions["norm_elementwise"], rounds ? 4 : 7);
+    EXPECT_GT(CountFusions(*program, "eval")["norm_elementwise"], 0);
+    EXPECT_FALSE(*SplitBatchNorm(kernels, !rounds).Run(*program));
+    EXPECT_FALSE(*Fuse(kernels, !rounds).Run(*program));
+    EXPECT_FALSE(*CleanUp(kernels).Run(*program));
+  }
 }
 
 using Config = std::tuple<const char*, const char*, const char*, const char*>;

@@ -88,5 +88,28 @@ TEST(GpuPlan, IsThatOfTheTarget) {
   EXPECT_FALSE(plan(Compiled("mnist_convnet", "sm_80", "O2", "fp16")).empty());
 }
 
+// Norms are split for fusions, one of which has no kernel: its image has one
+// channel.
+TEST(GpuPlan, SaysWhichFusionsAreInlined) {
+  const std::string model =
+      absl::StrCat(::testing::TempDir(), "/", getpid(), "-norms.htc");
+  const Result compiled =
+      Halftone({"compile", "models/small_resnet.pbtxt", "--strategy",
+                "models/mnist_o1.pbtxt", "--target", "sm_90", "--set",
+                "dist.sync_batch_norm=false", "-o", model});
+  ASSERT_EQ(compiled.exit_code(), 0) << compiled.err;
+  EXPECT_THAT(compiled.out, HasSubstr("0 run on their own"));
+  EXPECT_THAT(compiled.out, HasSubstr("note F1       9 norms split"));
+  const Result plan = Halftone({"plan", model});
+  EXPECT_THAT(plan.out, HasSubstr("inlined      1 of 22 fusions op by op, "
+                                  "because no sm_90 kernel takes their shapes: "
+                                  "bn1.stats.fused (conv_stats)\n"));
+  const Result strict = Halftone(
+      {"compile", model, "--strict-f32-slots", "-o", model + ".strict"});
+  ASSERT_EQ(strict.exit_code(), 0) << strict.err;
+  EXPECT_THAT(strict.out, HasSubstr("note F1"));
+  EXPECT_THAT(strict.out, Not(HasSubstr("note F2")));
+}
+
 }  // namespace
 }  // namespace halftone

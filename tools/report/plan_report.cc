@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "graph/schema/op_schema.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "runtime/train/report_text.h"
@@ -89,6 +91,44 @@ Json ToJson(const runtime::Step& step) {
   return json;
 }
 
+// Fusions whose bodies are planned op by op: no kernel takes these shapes.
+struct InlinedFusions {
+  int all = 0;
+  std::vector<std::string> inlined;  // "conv1.stats.fused (conv_stats)"
+};
+
+InlinedFusions FindInlined(const CompiledModel& model, const Plan& plan) {
+  const Block& block = model.program->FindEntry(plan.entry)->block();
+  absl::flat_hash_set<OpId> planned;
+  for (const runtime::Step& step : plan.steps) {
+    if (step.block == &block) planned.insert(step.op);
+  }
+  InlinedFusions found;
+  for (OpId id : block.ops()) {
+    const Op& op = block.op(id);
+    if (op.body == nullptr) continue;
+    ++found.all;
+    if (planned.contains(id)) continue;
+    found.inlined.push_back(absl::StrCat(
+        block.name(op), " (", AttrAs<std::string>(op, "pattern"), ")"));
+  }
+  return found;
+}
+
+// "3 of 168 fusions op by op, ...: a (conv_stats), b (conv_stats) and 1 more".
+std::string Text(const InlinedFusions& fusions, const std::string& target) {
+  constexpr size_t kMost = 4;
+  const std::vector<std::string>& names = fusions.inlined;
+  const std::vector<std::string> first(
+      names.begin(), names.begin() + std::min(names.size(), kMost));
+  return absl::StrCat(
+      names.size(), " of ", fusions.all, " fusions op by op, because no ",
+      target, " kernel takes their shapes: ", absl::StrJoin(first, ", "),
+      names.size() > kMost
+          ? absl::StrCat(" and ", names.size() - kMost, " more")
+          : "");
+}
+
 Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
             int ranks) {
   Json arenas, all_reduces = Json::array(), notes = Json::array();
@@ -113,6 +153,7 @@ Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
           {"buckets", BucketsJson(model.report)},
           {"all_reduces", all_reduces},
           {"steps", plan.steps.size()},
+          {"inlined_fusions", FindInlined(model, plan).inlined},
           {"notes", notes}};
 }
 
@@ -196,6 +237,10 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   }
   absl::StrAppend(&text, "all-reduces  ", Collectives(plan), "\nsteps        ",
                   plan.steps.size(), "; each: halftone plan --steps\n");
+  const InlinedFusions fusions = FindInlined(model, plan);
+  if (!fusions.inlined.empty()) {
+    absl::StrAppend(&text, "inlined      ", Text(fusions, model.target), "\n");
+  }
   const std::string remark = Remark(batch, question.ranks);
   if (!remark.empty()) absl::StrAppend(&text, "note         ", remark, "\n");
   return text;
