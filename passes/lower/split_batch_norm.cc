@@ -213,15 +213,15 @@ absl::Status MakeForReaders(Block& block, OpId relu_id) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> SplitWhereItPays(Block& block, HeldValues& held,
-                                      const PatternSet& patterns) {
+absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
+                                const PatternSet& patterns) {
   const std::vector<WeighedNorm> norms = WeighBatchNorms(block, held, patterns);
   for (const WeighedNorm& norm : norms) {
-    HT_RETURN_IF_ERROR(Splitter(block, norm.norm, held, /*reduce=*/false)
-                           .SplitForward(norm.saved));
+    HT_RETURN_IF_ERROR(Splitter(block, norm.norm, held, norm.sync)
+                           .SplitForward(norm.sync ? 0 : norm.saved));
     if (norm.grad.valid()) {
       HT_RETURN_IF_ERROR(
-          Splitter(block, norm.grad, held, /*reduce=*/false).SplitGradient());
+          Splitter(block, norm.grad, held, norm.sync).SplitGradient());
     }
     if (norm.relu.valid()) {
       HT_RETURN_IF_ERROR(MakeForReaders(block, norm.relu));
@@ -235,20 +235,9 @@ absl::StatusOr<bool> SplitWhereItPays(Block& block, HeldValues& held,
 absl::StatusOr<bool> SplitBatchNorm::Run(Program& program) {
   bool changed = false;
   for (const auto& entry : program.entries()) {
-    Block& block = entry->block();
     HeldValues held(*entry);
-    for (OpId id : OpsOfType(block, "sync_batch_norm")) {
-      HT_RETURN_IF_ERROR(
-          Splitter(block, id, held, /*reduce=*/true).SplitForward());
-      changed = true;
-    }
-    for (OpId id : OpsOfType(block, "sync_batch_norm_grad")) {
-      HT_RETURN_IF_ERROR(
-          Splitter(block, id, held, /*reduce=*/true).SplitGradient());
-      changed = true;
-    }
     HT_ASSIGN_OR_RETURN(const bool split,
-                        SplitWhereItPays(block, held, patterns_));
+                        SplitNorms(entry->block(), held, patterns_));
     changed |= split;
   }
   return changed;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/patterns/norm_conv.h"
 
@@ -20,19 +21,25 @@ class Scale {
       : block_(block), held_(held), patterns_(patterns) {}
 
   std::vector<WeighedNorm> Run() {
-    std::vector<OpId> norms = OpsOfType(block_, "batch_norm");
     std::vector<WeighedNorm> split;
+    if (Count("batch_norm") + Count("sync_batch_norm") == 0) return split;
     // A norm is weighed after the one behind the next convolution.
-    for (auto it = norms.rbegin(); it != norms.rend(); ++it) {
-      WeighedNorm norm = Weigh(*it);
-      if (norm.saved <= 0) continue;
-      split_.insert(*it);
+    for (OpId id = block_.last(); id.valid(); id = block_.previous(id)) {
+      const bool sync = IsOp(block_, id, "sync_batch_norm");
+      if (!sync && !IsOp(block_, id, "batch_norm")) continue;
+      WeighedNorm norm = Weigh(id);
+      if (norm.saved <= 0 && !sync) continue;
+      norm.sync = sync;
+      split_.insert(id);
       split.push_back(norm);
     }
     return split;
   }
 
  private:
+  int Count(absl::string_view type) const {
+    return block_.CountOf(Ops().Find(type));
+  }
   WeighedNorm Weigh(OpId id);
   OpId GradientOf(const Op& norm) const;
   // The op that alone reads the value.
@@ -52,7 +59,10 @@ class Scale {
 OpId Scale::GradientOf(const Op& norm) const {
   const ValueId mean = norm.out(norm.schema->FindOutput("BatchMean"));
   for (const Use& use : block_.value(mean).uses) {
-    if (IsOp(block_, use.op, "batch_norm_grad")) return use.op;
+    if (IsOp(block_, use.op, "batch_norm_grad") ||
+        IsOp(block_, use.op, "sync_batch_norm_grad")) {
+      return use.op;
+    }
   }
   return OpId();
 }

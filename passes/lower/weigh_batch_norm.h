@@ -1,5 +1,5 @@
-// Which batch norms of one rank are worth splitting: those whose parts vanish
-// in fusions.
+// Which batch norms are worth splitting: those whose parts vanish in fusions,
+// and those of all ranks, which have no kernel.
 #ifndef HALFTONE_PASSES_LOWER_WEIGH_BATCH_NORM_H_
 #define HALFTONE_PASSES_LOWER_WEIGH_BATCH_NORM_H_
 
@@ -14,7 +14,8 @@ namespace halftone {
 namespace passes {
 
 struct WeighedNorm {
-  OpId norm, grad;  // batch_norm; batch_norm_grad, invalid if there is none
+  OpId norm, grad;  // `grad` is invalid if there is none
+  bool sync = false;  // sync_batch_norm
   // Bytes, with every symbol of the dims 1 (one sample), that are not moved
   // once it is split and fused, less what its vectors cost. Worth it above 0.
   int64_t saved = 0;
@@ -23,7 +24,8 @@ struct WeighedNorm {
   OpId relu;
 };
 
-// The batch norms of the block that are worth it, last first.
+// The batch norms of the block that are worth it and all synchronised ones,
+// last first.
 //
 // In passes over X, the norm's input, whole against split:
 //   conv_stats                 1: the statistics' reading of X
