@@ -187,7 +187,7 @@ OpSchema UpdateSchema() {
       .Attr("decr_every_n_nan_or_inf", int64_t{2}, "bad steps in a row")
       .Attr("incr_ratio", 2.0, "1: constant scale")
       .Attr("decr_ratio", 0.5, "1: constant scale")
-      .Attr("floor", 1.0, "smallest scale; 0: none")
+      .Attr("floor", 1.0, "smallest scale; 0: the smallest normal f32")
       .Attr("ceiling", 16777216.0, "largest scale; 0 or infinity: none")
       .Infer(InferUpdate);
 }

@@ -108,8 +108,10 @@ bool LayoutChooser::CanBeChannelsLast(const Op& op) const {
     return false;
   }
   const std::vector<ValueId> values = Activations(op);
-  return kernels_.Has(op.schema->name(), TypeBinding(block_, op),
-                      Layout::kChannelsLast) &&
+  // The parts of what is split take either layout; legality asks for them.
+  return (op.schema->split_only() ||
+          kernels_.Has(op.schema->name(), TypeBinding(block_, op),
+                       Layout::kChannelsLast)) &&
          std::all_of(values.begin(), values.end(),
                      [this](ValueId v) { return CanConvert(v); });
 }

@@ -54,7 +54,7 @@ TEST(Usage, MistypedWordsGetTheNearest) {
   ExpectError({"launch", "--rnks", "2", "run"}, 2, {"nearest: --ranks"});
   ExpectError({"zoo", "resnet5"}, 2, {"nearest: resnet50"});
   ExpectError({"ops", "cnv2d"}, 2, {"nearest: conv2d"});
-  ExpectError({"explain", "D9"}, 2, {"D9"});
+  ExpectError({"explain", "D7x"}, 2, {"D7x", "nearest: D8"});
   ExpectError({"compile", kConvnet, "--set", "amp.levl=O1"}, 2,
               {"amp.levl", "nearest: amp.level"});
   ExpectError({"compile", kConvnet, "--level", "O4"}, 2, {"--level", "O4"});
