@@ -169,6 +169,7 @@ class Block {
   friend class BlockDamage;  // of tests: what no edit may do
   ValueId NewValue(NameId name, TypeId type, Definition definition,
                    int32_t index);
+  // What calls it touches the ops that the change concerns.
   Value& mutable_value(ValueId id) { return values_[id.index()]; }
   void Touch(OpId id);
   void TouchReaders(const Value& value);

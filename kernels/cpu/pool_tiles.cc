@@ -4,6 +4,8 @@
 // A block of window rows is taken at once, its image rows split by their place
 // in the window, so that all loops run over a block and not over an image row.
 // The bits are those of the other candidates.
+#include <type_traits>
+
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/isa.h"
@@ -43,18 +45,19 @@ struct Tiling {
   }
 };
 
-// [rows][kernel_rows][width] to [kernel_rows][rows][width], or back.
-template <bool kBack>
-void SplitRows(float* image, float* split, int64_t rows, int64_t kernel_rows,
+// [rows][kernel_rows][width] to [kernel_rows][rows][width], or back: which of
+// the two is const.
+template <typename Image, typename Split>
+void SplitRows(Image* image, Split* split, int64_t rows, int64_t kernel_rows,
                int64_t width) {
   ForIsa([=] {
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = 0; i < kernel_rows; ++i) {
-        float* a = image + (r * kernel_rows + i) * width;
-        float* b = split + (i * rows + r) * width;
+        Image* a = image + (r * kernel_rows + i) * width;
+        Split* b = split + (i * rows + r) * width;
 #pragma GCC ivdep
         for (int64_t c = 0; c < width; ++c) {
-          if (kBack) {
+          if constexpr (std::is_const_v<Split>) {
             a[c] = b[c];
           } else {
             b[c] = a[c];
@@ -146,28 +149,27 @@ struct MaxTiles {
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    ForTiles(tiling, ScratchFloats(), buffers, stream,
-             [&](int64_t first, int64_t rows, float* scratch) {
-               const int64_t n = rows * tiling.elements();
-               const int64_t windows = rows * tiling.windows;
-               const int64_t row = rows * tiling.image_row();
-               float* split = scratch + n;
-               float* merged = split + n;
-               const float* x =
-                   LoadBlock(dtype, buffers.inputs[0],
-                             first * tiling.elements(), n, scratch);
-               SplitRows<false>(const_cast<float*>(x), split, rows,
-                                tiling.kernel_rows, tiling.image_row());
-               for (int64_t i = 1; i < tiling.kernel_rows; ++i) {
-                 MergeRow(split, split + i * row, row);
-               }
-               const int64_t at = first * tiling.windows;
-               float* out = OutputBlock(dtype, buffers.outputs[0], at, merged);
-               WithColumns(tiling.kernel_columns, [&](auto columns) {
-                 MergeColumns(split, out, windows, columns);
-               });
-               StoreBlock(dtype, out, buffers.outputs[0], at, windows);
-             });
+    ForTiles(
+        tiling, ScratchFloats(), buffers, stream,
+        [&](int64_t first, int64_t rows, float* scratch) {
+          const int64_t n = rows * tiling.elements();
+          const int64_t windows = rows * tiling.windows;
+          const int64_t row = rows * tiling.image_row();
+          float* split = scratch + n;
+          float* merged = split + n;
+          const float* x = LoadBlock(dtype, buffers.inputs[0],
+                                     first * tiling.elements(), n, scratch);
+          SplitRows(x, split, rows, tiling.kernel_rows, tiling.image_row());
+          for (int64_t i = 1; i < tiling.kernel_rows; ++i) {
+            MergeRow(split, split + i * row, row);
+          }
+          const int64_t at = first * tiling.windows;
+          float* out = OutputBlock(dtype, buffers.outputs[0], at, merged);
+          WithColumns(tiling.kernel_columns, [&](auto columns) {
+            MergeColumns(split, out, windows, columns);
+          });
+          StoreBlock(dtype, out, buffers.outputs[0], at, windows);
+        });
   }
 };
 
@@ -203,8 +205,7 @@ struct MaxTilesGrad {
     const float* grad = LoadBlock(dtype, buffers.inputs[kOutGrad], out_at,
                                   windows, open + 2 * windows);
     const float* x = LoadBlock(dtype, buffers.inputs[kX], at, n, scratch);
-    SplitRows<false>(const_cast<float*>(x), x_split, rows, tiling.kernel_rows,
-                     tiling.image_row());
+    SplitRows(x, x_split, rows, tiling.kernel_rows, tiling.image_row());
     std::fill_n(open, windows, 1.0f);
     for (int64_t i = 0; i < tiling.kernel_rows; ++i) {
       WithColumns(tiling.kernel_columns, [&](auto columns) {
@@ -213,8 +214,8 @@ struct MaxTilesGrad {
       });
     }
     float* x_grad = OutputBlock(dtype, buffers.outputs[0], at, scratch);
-    SplitRows<true>(x_grad, grad_split, rows, tiling.kernel_rows,
-                    tiling.image_row());
+    SplitRows(x_grad, static_cast<const float*>(grad_split), rows,
+              tiling.kernel_rows, tiling.image_row());
     StoreBlock(dtype, x_grad, buffers.outputs[0], at, n);
   }
 };

@@ -100,11 +100,14 @@ class Binder {
   // layout that the library wants.
   Source Filter(ConvOp* conv, const Source& outside) {
     TensorDesc& desc = conv->filter_desc;
-    FilterShape& shape = bound_.filter_shape;
-    shape = {desc.dims[0], desc.dims[1], desc.dims[2] * desc.dims[3]};
     // Without area both layouts are one.
-    if (desc.layout == Layout::kChannelsLast || shape.area == 1) return outside;
+    const int64_t area = desc.dims[2] * desc.dims[3];
+    if (desc.layout == Layout::kChannelsLast || area == 1) return outside;
+    const TensorDesc row_major = desc;
     desc.layout = Layout::kChannelsLast;
+    bound_.filter_move = outside.output
+                             ? Permutation(row_major, StridesOf(desc))
+                             : Permutation(desc, StridesOf(row_major));
     bound_.filter_outside = outside;
     bound_.filter = Place(desc.bytes());
     return InWorkspace(bound_.filter);
@@ -223,10 +226,9 @@ class NormFusionInstance final : public KernelInstance {
 
   absl::Status EnqueueBefore(const Buffers& buffers, runtime::Stream& stream) {
     if (bound_.filter >= 0 && !bound_.filter_outside.output) {
-      HT_RETURN_IF_ERROR(MoveFilter(bound_.filter_shape,
-                                    At(bound_.filter_outside, buffers),
-                                    InWorkspace(buffers, bound_.filter),
-                                    /*to_channels_last=*/true, stream, op_));
+      HT_RETURN_IF_ERROR(
+          Permute(bound_.filter_move, At(bound_.filter_outside, buffers),
+                  InWorkspace(buffers, bound_.filter), stream, op_));
     }
     if (bound_.factor >= 0) {
       const HalfFactorsCall call{
@@ -249,10 +251,9 @@ class NormFusionInstance final : public KernelInstance {
 
   absl::Status EnqueueAfter(const Buffers& buffers, runtime::Stream& stream) {
     if (bound_.filter >= 0 && bound_.filter_outside.output) {
-      HT_RETURN_IF_ERROR(MoveFilter(bound_.filter_shape,
-                                    InWorkspace(buffers, bound_.filter),
-                                    At(bound_.filter_outside, buffers),
-                                    /*to_channels_last=*/false, stream, op_));
+      HT_RETURN_IF_ERROR(
+          Permute(bound_.filter_move, InWorkspace(buffers, bound_.filter),
+                  At(bound_.filter_outside, buffers), stream, op_));
     }
     if (bound_.shift < 0) return absl::OkStatus();
     const MovedSumsCall call{

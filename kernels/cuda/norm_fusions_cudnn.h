@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/conv_cudnn.h"
 #include "kernels/cuda/cudnn_cache.h"
-#include "kernels/cuda/filter_cudnn.h"
+#include "kernels/cuda/permutation.h"
 
 namespace halftone {
 namespace kernels {
@@ -39,7 +39,7 @@ struct NormFusion {
 
   // The filter in channels_last, in the workspace: made of the argument before
   // the graph, or made the result after it; -1: it lies where it is.
-  FilterShape filter_shape;
+  Permutation filter_move;
   int64_t filter = -1;
   BoundGraph::Source filter_outside;
 

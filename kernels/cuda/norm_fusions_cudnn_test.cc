@@ -355,19 +355,22 @@ TEST_P(NormFusionsCudnnTest, GraphsSayWhatTheBodySays) {
   });
 }
 
-TEST(FilterShapeTest, TakesFiltersToChannelsLast) {
-  const FilterShape shape = {3, 4, 6};  // [3, 4, 2, 3]
+TEST(FilterMoveTest, TakesFiltersToChannelsLast) {
   TensorDesc desc;
   desc.dtype = DType::kF32;
   desc.dims = {3, 4, 2, 3};
-  Values logical(shape.elements());
+  const Extents strides = StridesOf(desc);
+  Values logical(desc.elements());
   for (size_t i = 0; i < logical.size(); ++i) logical[i] = i;
   std::vector<float> row_major(logical.size()), channels_last(logical.size());
   StoreTensor(desc, logical, row_major.data());
   desc.layout = Layout::kChannelsLast;
   StoreTensor(desc, logical, channels_last.data());
-  for (int64_t i = 0; i < shape.elements(); ++i) {
-    EXPECT_EQ(channels_last[i], row_major[shape.RowMajor(i)]) << i;
+  const Permutation move(desc, strides);
+  ASSERT_EQ(move.elements, desc.elements());
+  for (int64_t i = 0; i < move.elements; ++i) {
+    const int64_t from = NestWalk(move.nest, i).offset();
+    EXPECT_EQ(channels_last[i], row_major[from]) << i;
   }
 }
 

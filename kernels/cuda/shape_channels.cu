@@ -78,7 +78,7 @@ auto MakePadChannels(const BoundOp& op) {
       if (pad.padded % kElements == 0 && Address(to) % 16 == 0) {
         LaunchPad<T, kElements>(launch, pad, from, to);
       } else if (pad.padded % 4 == 0 && Address(to) % (4 * size) == 0) {
-        LaunchPad < T, kElements<4 ? 1 : 4>(launch, pad, from, to);
+        LaunchPad<T, (kElements < 4 ? 1 : 4)>(launch, pad, from, to);
       } else {
         LaunchPad<T, 1>(launch, pad, from, to);
       }

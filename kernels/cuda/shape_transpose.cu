@@ -7,6 +7,7 @@
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/permutation.h"
 #include "kernels/cuda/shape.h"
 
 namespace halftone {
@@ -67,15 +68,15 @@ __global__ void __launch_bounds__(kThreads)
   to[i] = from[rows.loops.OffsetOf(row) + i - row * rows.width.divisor()];
 }
 
-struct TransposeKernel {
-  Nest nest;  // in the output's order; strides of the input
-  int size;   // of an element
-  int64_t elements;
+struct TransposeKernel : Permutation {
+  explicit TransposeKernel(const Permutation& permutation)
+      : Permutation(permutation) {}
 
   void operator()(const Buffers& buffers, Launcher& launch) const {
+    Run(buffers.inputs[0], buffers.outputs[0], launch);
+  }
+  void Run(const void* from, void* to, Launcher& launch) const {
     if (elements == 0) return;
-    const void* from = buffers.inputs[0];
-    void* to = buffers.outputs[0];
     if (nest.contiguous()) {
       launch.Copy(to, from, elements * size);
     } else if (nest.strides.back() == 1) {
@@ -149,9 +150,7 @@ struct TransposeKernel {
 // `strides_of`: of the input, per dim of the output.
 Candidate MakeTranspose(Extents (*strides_of)(const BoundOp&)) {
   Candidate candidate = CudaCandidate("tiles", [strides_of](const BoundOp& op) {
-    const TensorDesc& out = op.outputs()[0];
-    return TransposeKernel{MakeNest(out, strides_of(op)), SizeOf(out.dtype),
-                           out.elements()};
+    return TransposeKernel(Permutation(op.outputs()[0], strides_of(op)));
   });
   candidate.supports = [strides_of](const BoundOp& op) {
     return Loops::Fits(MakeNest(op.outputs()[0], strides_of(op)));
@@ -162,6 +161,13 @@ Candidate MakeTranspose(Extents (*strides_of)(const BoundOp&)) {
 Extents SameDims(const BoundOp& op) { return StridesOf(op.inputs()[0]); }
 
 }  // namespace
+
+absl::Status Permute(const Permutation& permutation, const void* from, void* to,
+                     runtime::Stream& stream, const std::string& op) {
+  Launcher launch(stream, op);
+  TransposeKernel(permutation).Run(from, to, launch);
+  return launch.status();
+}
 
 void RegisterCudaTranspose(KernelRegistry& registry) {
   AddForCuda(registry, "transpose", MakeTranspose(TransposedStrides));

@@ -53,6 +53,8 @@ class Folder {
   bool ReadShapesThroughCasts(const Op& op);
   bool FoldNeighbours(const Op& op);
   Folds FindFolds(const Op& op) const;
+  // Applies the folds of the bits if the target has the key that they make.
+  bool ApplyIfSupported(const Op& op, const Folds& folds, unsigned subset);
   bool InputFold(const Op& op, int variable, Fold* fold) const;
   bool OutputFold(const Op& op, int variable, Fold* fold) const;
   void Apply(OpId op, const Fold& fold);
@@ -226,36 +228,29 @@ bool Folder::Visit(OpId id) {
   return ReadShapesThroughCasts(op) | FoldNeighbours(op);
 }
 
-// The subsets of up to kMaxFolds folds as bits, the largest first.
-const std::vector<unsigned>& Subsets(size_t folds) {
-  static const auto* const subsets = [] {
-    auto* made = new std::vector<unsigned>[kMaxFolds + 1];
-    for (unsigned n = 0; n <= kMaxFolds; ++n) {
-      for (unsigned s = 1; s < (1u << n); ++s) made[n].push_back(s);
-      std::stable_sort(made[n].begin(), made[n].end(),
-                       [](unsigned a, unsigned b) {
-                         return __builtin_popcount(a) > __builtin_popcount(b);
-                       });
-    }
-    return made;
-  }();
-  return subsets[folds];
+bool Folder::ApplyIfSupported(const Op& op, const Folds& folds,
+                              unsigned subset) {
+  auto folded = TypeBinding(block_, op);
+  for (size_t f = 0; f < folds.size(); ++f) {
+    if (subset >> f & 1) folded[folds[f].variable] = folds[f].dtype;
+  }
+  if (!kernels_.Has(block_, op, folded)) return false;
+  for (size_t f = 0; f < folds.size(); ++f) {
+    if (subset >> f & 1) Apply(op.id, folds[f]);
+  }
+  return true;
 }
 
 bool Folder::FoldNeighbours(const Op& op) {
   const Folds folds = FindFolds(op);
-  if (folds.empty()) return false;
-  const auto binding = TypeBinding(block_, op);
-  for (unsigned subset : Subsets(folds.size())) {
-    auto folded = binding;
-    for (size_t f = 0; f < folds.size(); ++f) {
-      if (subset >> f & 1) folded[folds[f].variable] = folds[f].dtype;
+  const unsigned subsets = 1u << folds.size();
+  for (int size = static_cast<int>(folds.size()); size > 0; --size) {
+    for (unsigned subset = 1; subset < subsets; ++subset) {
+      if (__builtin_popcount(subset) == size &&
+          ApplyIfSupported(op, folds, subset)) {
+        return true;
+      }
     }
-    if (!kernels_.Has(block_, op, folded)) continue;
-    for (size_t f = 0; f < folds.size(); ++f) {
-      if (subset >> f & 1) Apply(op.id, folds[f]);
-    }
-    return true;
   }
   return false;
 }

@@ -40,7 +40,7 @@ namespace passes {
 
 // Of an entry that choose-layout has converted.
 absl::Status PadChannels(Block& block, const KernelSet& kernels,
-                                 HeldValues& held);
+                         HeldValues& held);
 
 }  // namespace passes
 }  // namespace halftone

@@ -31,9 +31,7 @@ class Splitter {
   absl::Status SplitGradient();
 
  private:
-  ValueId In(absl::string_view slot) const {
-    return op_.in(op_.schema->FindInput(slot));
-  }
+  ValueId In(absl::string_view slot) const { return InputOf(op_, slot); }
   // A part computes on what the whole did, for the same reason.
   OpBuilder Part(absl::string_view op_type, absl::string_view suffix);
   // The values, summed over all ranks if they are to be.
@@ -169,15 +167,14 @@ absl::Status Splitter::SplitGradient() {
   return absl::OkStatus();
 }
 
-// A copy of an op of one output before `reader`, with that one input.
+// A copy of an op of one output before `reader`, with `x` for its first input.
 absl::StatusOr<ValueId> MakeAgain(Block& block, const Op& op, OpId reader,
-                                  absl::string_view slot, ValueId input) {
+                                  ValueId x) {
   OpBuilder builder(&block, op.schema);
   const std::string name =
       absl::StrCat(block.name(op.outputs.all()[0]), ".again");
   for (int s = 0; s < op.inputs.slots(); ++s) {
-    const std::string& own = op.schema->inputs()[s].name;
-    builder.In(own, own == slot ? input : op.in(s));
+    builder.In(op.schema->inputs()[s].name, s == 0 ? x : op.in(s));
   }
   builder.Name(name)
       .FirstOut(name)
@@ -204,10 +201,9 @@ absl::Status MakeForReaders(Block& block, OpId relu_id) {
       continue;
     }
     HT_ASSIGN_OR_RETURN(const ValueId normal,
-                        MakeAgain(block, norm, use.op, "X",
-                                  norm.in(norm.schema->FindInput("X"))));
+                        MakeAgain(block, norm, use.op, norm.in(0)));
     HT_ASSIGN_OR_RETURN(const ValueId again,
-                        MakeAgain(block, relu, use.op, "X", normal));
+                        MakeAgain(block, relu, use.op, normal));
     block.SetInput(use.op, use.position, again);
   }
   return absl::OkStatus();

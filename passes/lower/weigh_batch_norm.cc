@@ -15,9 +15,10 @@ namespace {
 // and read: no more than this many f32 per channel.
 constexpr int64_t kVectors = 24;
 
-class Scale {
+class Weigher {
  public:
-  Scale(const Block& block, const HeldValues& held, const PatternSet& patterns)
+  Weigher(const Block& block, const HeldValues& held,
+          const PatternSet& patterns)
       : block_(block), held_(held), patterns_(patterns) {}
 
   std::vector<WeighedNorm> Run() {
@@ -56,7 +57,7 @@ class Scale {
   absl::flat_hash_set<OpId> split_;
 };
 
-OpId Scale::GradientOf(const Op& norm) const {
+OpId Weigher::GradientOf(const Op& norm) const {
   const ValueId mean = norm.out(norm.schema->FindOutput("BatchMean"));
   for (const Use& use : block_.value(mean).uses) {
     if (IsOp(block_, use.op, "batch_norm_grad") ||
@@ -67,19 +68,19 @@ OpId Scale::GradientOf(const Op& norm) const {
   return OpId();
 }
 
-OpId Scale::OnlyReader(ValueId value) const {
+OpId Weigher::OnlyReader(ValueId value) const {
   const auto& uses = block_.value(value).uses;
   return uses.size() == 1 && !held_.Has(value) ? uses[0].op : OpId();
 }
 
-bool Scale::IsFollowedBySplitNorm(ValueId image) const {
+bool Weigher::IsFollowedBySplitNorm(ValueId image) const {
   for (const Use& use : block_.value(image).uses) {
     if (split_.contains(use.op)) return true;
   }
   return false;
 }
 
-bool Scale::IsConvGradNorm(OpId relu_grad, OpId grad) const {
+bool Weigher::IsConvGradNorm(OpId relu_grad, OpId grad) const {
   if (!grad.valid() || !IsOp(block_, relu_grad, "relu_grad") ||
       !patterns_.Has("conv_grad_norm")) {
     return false;
@@ -91,7 +92,7 @@ bool Scale::IsConvGradNorm(OpId relu_grad, OpId grad) const {
                      "conv2d_grad_input");
 }
 
-bool Scale::TakesNorm(const Use& use, OpId grad) const {
+bool Weigher::TakesNorm(const Use& use, OpId grad) const {
   const Op& op = block_.op(use.op);
   const auto reads = [&](absl::string_view slot) {
     return op.inputs.SlotOf(use.position) == op.schema->FindInput(slot);
@@ -107,7 +108,7 @@ bool Scale::TakesNorm(const Use& use, OpId grad) const {
 }
 
 // As norm_elementwise matches it.
-bool Scale::IsElementwise(ValueId y) const {
+bool Weigher::IsElementwise(ValueId y) const {
   const OpId reader = OnlyReader(y);
   if (!reader.valid() || !patterns_.Has("norm_elementwise")) return false;
   const Op& op = block_.op(reader);
@@ -116,7 +117,7 @@ bool Scale::IsElementwise(ValueId y) const {
   return block_.type_id(op.in(0)) == block_.type_id(op.in(1));
 }
 
-WeighedNorm Scale::Weigh(OpId id) {
+WeighedNorm Weigher::Weigh(OpId id) {
   const Op& op = block_.op(id);
   const ValueId x = InputOf(op, "X"), y = op.out(op.schema->FindOutput("Y"));
   WeighedNorm norm;
@@ -157,7 +158,7 @@ WeighedNorm Scale::Weigh(OpId id) {
 std::vector<WeighedNorm> WeighBatchNorms(const Block& block,
                                          const HeldValues& held,
                                          const PatternSet& patterns) {
-  return Scale(block, held, patterns).Run();
+  return Weigher(block, held, patterns).Run();
 }
 
 }  // namespace passes

@@ -85,12 +85,20 @@ absl::StatusOr<ValueId> BuildValue(Block& block, OpBuilder& builder) {
   return block.op(op).outputs.all()[0];
 }
 
+bool IsOp(const Block& block, OpId op, absl::string_view op_type) {
+  return op.valid() && block.op(op).schema == Ops().Find(op_type);
+}
+
+ValueId InputOf(const Op& op, absl::string_view slot) {
+  const int index = op.schema->FindInput(slot);
+  return index >= 0 && op.inputs.has(index) ? op.in(index) : ValueId();
+}
+
 const Op* DefinedBy(const Block& block, ValueId value,
                     absl::string_view op_type) {
   if (!value.valid()) return nullptr;
   const OpId op = block.value(value).op();
-  if (!op.valid()) return nullptr;
-  return block.op(op).schema == Ops().Find(op_type) ? &block.op(op) : nullptr;
+  return IsOp(block, op, op_type) ? &block.op(op) : nullptr;
 }
 
 std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type) {

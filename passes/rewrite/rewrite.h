@@ -53,6 +53,11 @@ OpBuilder MakeOp(Block& block, absl::string_view op_type, Role role);
 // The op's only output value once it is built.
 absl::StatusOr<ValueId> BuildValue(Block& block, OpBuilder& builder);
 
+// Whether the op is valid and of the type.
+bool IsOp(const Block& block, OpId op, absl::string_view op_type);
+// The value in a slot that holds one at most; invalid if it is absent.
+ValueId InputOf(const Op& op, absl::string_view slot);
+
 // The op that defines the value if it is of that type, else null.
 const Op* DefinedBy(const Block& block, ValueId value,
                     absl::string_view op_type);

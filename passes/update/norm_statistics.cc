@@ -7,9 +7,6 @@ namespace halftone {
 namespace passes {
 namespace {
 
-ValueId In(const Op& op, absl::string_view slot) {
-  return op.in(op.schema->FindInput(slot));
-}
 ValueId Out(const Op& op, absl::string_view slot) {
   return op.out(op.schema->FindOutput(slot));
 }
@@ -52,8 +49,8 @@ std::vector<NormStatistics> FindNormStatistics(const Block& block) {
     const Op* source = op.schema == local ? FinalizeOf(block, op) : &op;
     NormStatistics norm;
     norm.norm = id;
-    norm.mean = block.value(In(op, "Mean")).cell();
-    norm.variance = block.value(In(op, "Variance")).cell();
+    norm.mean = block.value(InputOf(op, "Mean")).cell();
+    norm.variance = block.value(InputOf(op, "Variance")).cell();
     if (source == nullptr || !norm.mean.valid() || !norm.variance.valid()) {
       continue;
     }

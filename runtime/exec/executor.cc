@@ -148,8 +148,8 @@ absl::Status ExecutorImpl::Materialize() {
 }
 
 absl::StatusOr<const FeedData*> ExecutorImpl::FindFeed(
-    const PreparedPlan& prepared, absl::Span<const FeedData> feeds,
-    size_t i) const {
+    const PreparedPlan& prepared, const PreparedPlan* before,
+    absl::Span<const FeedData> feeds, size_t i) const {
   const Plan& plan = prepared.plan();
   const PlannedFeed& slot = plan.feeds[i];
   // Callers give them in the plan's order; any other is legal, too.
@@ -164,10 +164,10 @@ absl::StatusOr<const FeedData*> ExecutorImpl::FindFeed(
     return ModelError("entry ", plan.entry, ": feed ", slot.name,
                       " is missing");
   }
-  if (fed->kept && fed_ != &prepared) {
+  if (fed->kept && before != &prepared) {
     return ModelError("entry ", plan.entry, ": feed ", slot.name,
                       ": expected to be there since the step before, found ",
-                      fed_ == nullptr ? "none" : "one of another binding",
+                      before == nullptr ? "none" : "one of another binding",
                       "; feed its bytes");
   }
   if (!fed->kept &&
@@ -185,24 +185,33 @@ absl::Status ExecutorImpl::TakeFeeds(PreparedPlan& prepared,
                                      int slot) {
   const Plan& plan = prepared.plan();
   const bool staged = BytesOf(plan, ArenaKind::kStaging) > 0;
+  // Whatever fails on the way, bytes that were overwritten are not there.
+  const PreparedPlan* const before = fed_;
   if (staged) staging_.Begin(slot);
   for (size_t i = 0; i < plan.feeds.size(); ++i) {
     const Slice& slice = plan.feeds[i].slice;
     if (slice.bytes == 0) continue;
-    HT_ASSIGN_OR_RETURN(const FeedData* fed, FindFeed(prepared, feeds, i));
-    if (staged) {
-      fed->kept ? staging_.Keep() : staging_.Put(slice.offset, fed->bytes);
+    HT_ASSIGN_OR_RETURN(const FeedData* fed,
+                        FindFeed(prepared, before, feeds, i));
+    if (staged && fed->kept) {
+      staging_.Keep();
+    } else if (staged) {
+      staging_.Put(slice.offset, fed->bytes);
     } else if (!fed->kept) {
+      fed_ = nullptr;
       HT_RETURN_IF_ERROR(streams_.compute->Copy(
           prepared.feeds()[i], fed->bytes.data(), slice.bytes));
     }
   }
+  if (staged) {
+    fed_ = nullptr;
+    const int64_t bytes = BytesOf(plan, ArenaKind::kStaging);
+    HT_RETURN_IF_ERROR(staging_.Enqueue(
+        arenas_.At(plan.entry, {ArenaKind::kStaging, 0, bytes}),
+        arenas_.At(plan.entry, {ArenaKind::kFeed, 0, bytes})));
+  }
   fed_ = &prepared;
-  if (!staged) return absl::OkStatus();
-  const int64_t bytes = BytesOf(plan, ArenaKind::kStaging);
-  return staging_.Enqueue(
-      arenas_.At(plan.entry, {ArenaKind::kStaging, 0, bytes}),
-      arenas_.At(plan.entry, {ArenaKind::kFeed, 0, bytes}));
+  return absl::OkStatus();
 }
 
 absl::Status ExecutorImpl::RunStep(PreparedPlan& plan) {

@@ -62,8 +62,10 @@ class ExecutorImpl : public Executor {
   absl::Status TakeFeeds(PreparedPlan& plan, absl::Span<const FeedData> feeds,
                          int slot);
   // What is fed into slot `i`, whichever place it has in `feeds`; an error if
-  // it is missing, of another size, or said to be there and is not.
+  // it is missing, of another size, or said to be there and is not: `before`
+  // is whose feeds are.
   absl::StatusOr<const FeedData*> FindFeed(const PreparedPlan& prepared,
+                                           const PreparedPlan* before,
                                            absl::Span<const FeedData> feeds,
                                            size_t i) const;
   absl::Status RunStep(PreparedPlan& plan);

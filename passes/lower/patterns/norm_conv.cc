@@ -10,15 +10,6 @@ bool IsFusedConvImage(const TensorType& type) {
          type.rank() == 4;
 }
 
-bool IsOp(const Block& block, OpId op, absl::string_view type) {
-  return op.valid() && block.op(op).schema->name() == type;
-}
-
-ValueId InputOf(const Op& op, absl::string_view slot) {
-  const int index = op.schema->FindInput(slot);
-  return index >= 0 && op.inputs.has(index) ? op.in(index) : ValueId();
-}
-
 bool IsFusedConv(const Block& block, OpId id, absl::string_view type) {
   if (!IsOp(block, id, type)) return false;
   const Op& op = block.op(id);

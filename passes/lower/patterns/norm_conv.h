@@ -16,11 +16,6 @@ bool IsFusedConvImage(const TensorType& type);
 // groups and bias. `type`: "conv2d", "conv2d_grad_input" ...
 bool IsFusedConv(const Block& block, OpId op, absl::string_view type);
 
-// The value in the slot.
-ValueId InputOf(const Op& op, absl::string_view slot);
-// Whether the op is valid and of the type.
-bool IsOp(const Block& block, OpId op, absl::string_view type);
-
 // relu(scale_bias(X)) that nothing but `reader` reads.
 struct NormRelu {
   OpId norm, relu;
