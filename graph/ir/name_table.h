@@ -16,27 +16,44 @@
 
 namespace halftone {
 
-// About 40 bytes a name beside its characters. Names are never removed and
-// never move.
+// Names are never removed and never move: about 25 bytes each beside their
+// characters.
+//
+// Passes name what they make after what they found: x.grad, x.cast_fp16, x.1.
+// Such a name hangs below the one it is made of, where it is found without a
+// look at a table of all names, which in a large program is a cache miss or
+// two. So that each text has one place, all names split at their last dot, and
+// an interned name has all its beginnings interned.
 class NameTable {
  public:
-  NameTable() : ids_(0, Hash(), Equal{&names_}) {}
+  NameTable() : roots_(0, Hash(), Equal{&names_}) {}
   NameTable(const NameTable&) = delete;
   NameTable& operator=(const NameTable&) = delete;
 
   NameId Intern(absl::string_view name);
-  // The name of `base` with the suffix behind it. Asked for again, as passes
-  // do that name an op and its value alike, it costs no look-up.
+  // The name of `base` with the suffix behind it.
   NameId Append(NameId base, absl::string_view suffix);
   // An invalid id if the name was never interned.
   NameId Find(absl::string_view name) const;
-  absl::string_view name(NameId id) const { return names_[id.index()].text; }
+  absl::string_view name(NameId id) const {
+    const Entry& entry = names_[id.index()];
+    return absl::string_view(entry.text, entry.size);
+  }
   int32_t size() const { return names_.size(); }
 
  private:
+  // A name with more dots does not split: beginnings cost memory.
+  static constexpr int kMostDots = 8;
+  // Children beyond these are in the table of roots.
+  static constexpr int kMostListed = 4;
+
   struct Entry {
-    absl::string_view text;
-    NameId appended;  // what Append last made of it
+    const char* text = nullptr;
+    uint32_t size = 0;
+    uint8_t dots = 0;    // kMostDots + 1: as many or more
+    uint8_t listed = 0;  // how many children are in the list
+    NameId child;        // the last one made
+    NameId sibling;      // the one made before it
   };
   using Names = ChunkedVector<Entry>;
   // The set holds no characters, but hashes: it grows, and passes over most
@@ -64,19 +81,28 @@ class NameTable {
       return a.id == b.id;
     }
     bool operator()(const Known& a, const Wanted& b) const {
-      return a.hash == b.hash && (*names)[a.id.index()].text == b.text;
+      const Entry& entry = (*names)[a.id.index()];
+      return a.hash == b.hash &&
+             absl::string_view(entry.text, entry.size) == b.text;
     }
   };
 
   static Wanted Want(absl::string_view name) {
     return {name, static_cast<uint32_t>(absl::Hash<absl::string_view>()(name))};
   }
-  absl::string_view Store(absl::string_view name);
+  NameId Add(absl::string_view name, int dots);
+  NameId InternRoot(absl::string_view name);
+  NameId FindRoot(absl::string_view name) const;
+  // `suffix` is a dot and a word without one.
+  NameId Child(NameId parent, absl::string_view suffix);
+  NameId FindListed(NameId parent, absl::string_view suffix) const;
+  // The room for `size` characters, which never move.
+  char* Room(size_t size);
 
   Names names_;
-  absl::flat_hash_set<Known, Hash, Equal> ids_;
+  absl::flat_hash_set<Known, Hash, Equal> roots_;
   std::vector<std::unique_ptr<char[]>> chunks_;
-  std::string appended_;  // Append's text
+  std::string text_;  // that of a new name
   char* free_ = nullptr;
   size_t left_ = 0;
 };

@@ -1,4 +1,5 @@
 // Words of the enums, interned names and unique names.
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -79,6 +80,33 @@ TEST(NameTableTest, AppendIsInternOfBoth) {
   EXPECT_EQ(names.Append(x, ".grad"), grad);
   EXPECT_EQ(names.Append(x, ""), x);
   EXPECT_EQ(names.Append(names.Intern(""), "x"), x);
+}
+
+// However a name is come by, it is one: as a text, piece by piece, among many
+// of its base, with dots where no word is.
+TEST(NameTableTest, OneNamePerText) {
+  NameTable names;
+  std::set<std::string> texts = {"", ".", "..", ".a", "a.", "a..b", ".a.b"};
+  std::string deep = "d";
+  for (int i = 0; i < 12; ++i) texts.insert(deep += absl::StrCat(".", i));
+  for (int i = 0; i < 10; ++i) {
+    for (const char* base : {"a", "a.b", ".a"}) {
+      texts.insert(absl::StrCat(base, ".x", i));
+    }
+  }
+  std::map<std::string, NameId> ids;
+  for (const std::string& text : texts) {
+    ids[text] = names.Intern(text);
+    EXPECT_EQ(names.name(ids[text]), text);
+  }
+  for (const std::string& text : texts) {
+    EXPECT_EQ(names.Find(text), ids[text]) << text;
+    for (size_t at = 0; at <= text.size(); ++at) {
+      const NameId base = names.Intern(text.substr(0, at));
+      EXPECT_EQ(names.Append(base, text.substr(at)), ids[text]) << text << at;
+    }
+    EXPECT_FALSE(names.Find(text + ".no").valid()) << text;
+  }
 }
 
 TEST(NameTableTest, ViewsStayValid) {

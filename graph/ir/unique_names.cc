@@ -11,6 +11,10 @@ NameId UniqueNames::Find(NameId base, NameTable& names,
   const auto with = [&](int32_t n) {
     return names.Append(base, absl::StrCat(".", n));
   };
+  for (int32_t n = 1; n <= kTried; ++n) {
+    const NameId name = with(n);
+    if (!in_use(name)) return name;
+  }
   Suffixes& suffixes = suffixes_[base];
   while (!suffixes.released.empty()) {
     const NameId name = with(suffixes.released.top());
@@ -37,7 +41,9 @@ void UniqueNames::Release(NameId id, const NameTable& names) {
     return;
   }
   const auto it = suffixes_.find(names.Find(name.substr(0, dot)));
-  if (it != suffixes_.end() && n < it->second.next) it->second.released.push(n);
+  if (it != suffixes_.end() && n > kTried && n < it->second.next) {
+    it->second.released.push(n);
+  }
 }
 
 }  // namespace halftone

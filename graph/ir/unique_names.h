@@ -14,9 +14,10 @@
 
 namespace halftone {
 
-// Remembers per base where to go on, so that n names of one base cost
-// O(n log n). What it returns depends on the names in use alone, not on the
-// history: a program that was printed and read back gets the same names.
+// Tries the first few one by one, and remembers per base with more names where
+// to go on, so that n names of one base cost O(n log n). What it returns
+// depends on the names in use alone, not on the history: a program that was
+// printed and read back gets the same names.
 class UniqueNames {
  public:
   // `base` itself or `base.n` with the smallest n >= 1 that is not in use.
@@ -26,9 +27,11 @@ class UniqueNames {
   void Release(NameId name, const NameTable& names);
 
  private:
+  static constexpr int32_t kTried = 4;
   struct Suffixes {
-    // 1 .. next-1 were all seen in use; those released since are in `released`.
-    int32_t next = 1;
+    // kTried+1 .. next-1 were all seen in use; those released since are in
+    // `released`.
+    int32_t next = kTried + 1;
     std::priority_queue<int32_t, std::vector<int32_t>, std::greater<int32_t>>
         released;
   };

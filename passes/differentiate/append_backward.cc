@@ -39,6 +39,9 @@ class Differentiator {
   absl::StatusOr<ValueId> Sum(ValueId value, NameId because_of);
   absl::Status FinishParameter(const FirstRead& read);
   OpBuilder Emit(absl::string_view op, ValueId value, NameId because_of);
+  NameId GradName(ValueId value) const {
+    return block_.program().names().Append(block_.value(value).name, ".grad");
+  }
 
   const Program& program_;
   Block& block_;
@@ -66,9 +69,8 @@ absl::Status Differentiator::MarkNeeded() {
       if (!needed_[input.index()] && IsTrainable(input)) {
         needed_[input.index()] = true;
         first_reads_.push_back({id, input});
-        const std::string name = absl::StrCat(block_.name(input), ".grad");
-        if (block_.FindValue(name).valid()) {
-          return ModelError(program_.file, ": ", name,
+        if (block_.FindValue(GradName(input)).valid()) {
+          return ModelError(program_.file, ": ", block_.name(input), ".grad",
                             " is the name of a parameter's gradient; rename "
                             "the model's value");
         }
@@ -90,9 +92,7 @@ OpBuilder Differentiator::Emit(absl::string_view op, ValueId value,
   decision.reason = Reason::kGradientOf;
   decision.because_of.push_back(because_of);
   OpBuilder builder(&block_, op);
-  builder
-      .Out("Out",
-           block_.program().names().Append(block_.value(value).name, ".grad"))
+  builder.Out("Out", GradName(value))
       .Role(Role::kBackward)
       .Why(decision)
       .Unique();
@@ -103,9 +103,9 @@ OpBuilder Differentiator::Emit(absl::string_view op, ValueId value,
 // it.
 absl::StatusOr<ValueId> Differentiator::Sum(ValueId value, NameId because_of) {
   const auto& parts = contributions_[value.index()];
-  const std::string name = absl::StrCat(block_.name(value), ".grad");
+  const NameId name = GradName(value);
   for (ValueId part : parts) {
-    if (block_.name(part) != name) continue;
+    if (block_.value(part).name != name) continue;
     block_.RenameValue(part, block_.UniqueValueName(name));
   }
   HT_ASSIGN_OR_RETURN(const OpId sum,
@@ -136,8 +136,9 @@ absl::Status Differentiator::FinishParameter(const FirstRead& read) {
   HT_ASSIGN_OR_RETURN(const ValueId gradient,
                       Gradient(read.parameter, because_of));
   if (!gradient.valid()) return absl::OkStatus();
-  const std::string name = absl::StrCat(block_.name(read.parameter), ".grad");
-  if (block_.name(gradient) == name) return absl::OkStatus();
+  if (block_.value(gradient).name == GradName(read.parameter)) {
+    return absl::OkStatus();
+  }
   // An op handed another value's gradient on as it was.
   return Emit("assign", read.parameter, because_of)
       .In("X", gradient)
