@@ -12,12 +12,15 @@ namespace halftone {
 namespace passes {
 namespace {
 
-bool SameSlots(const SlotValues& a, const SlotValues& b) {
-  if (a.slots() != b.slots()) return false;
-  for (int s = 0; s < a.slots(); ++s) {
-    if (a.end(s) != b.end(s)) return false;
-  }
-  return true;
+bool IsEqual(const Block& block, const Op& a, const Op& b) {
+  return a.schema == b.schema && a.attrs == b.attrs &&
+         a.inputs.ends() == b.inputs.ends() &&
+         a.outputs.ends() == b.outputs.ends() &&
+         a.inputs.all() == b.inputs.all() &&
+         std::equal(a.outputs.all().begin(), a.outputs.all().end(),
+                    b.outputs.all().begin(), [&](ValueId v, ValueId w) {
+                      return block.type_id(v) == block.type_id(w);
+                    });
 }
 
 struct Hash {
@@ -34,15 +37,7 @@ struct Hash {
 struct Equal {
   const Block* block;
   bool operator()(OpId x, OpId y) const {
-    const Op& a = block->op(x);
-    const Op& b = block->op(y);
-    return a.schema == b.schema && SameSlots(a.inputs, b.inputs) &&
-           SameSlots(a.outputs, b.outputs) &&
-           a.inputs.all() == b.inputs.all() && a.attrs == b.attrs &&
-           std::equal(a.outputs.all().begin(), a.outputs.all().end(),
-                      b.outputs.all().begin(), [&](ValueId v, ValueId w) {
-                        return block->value(v).type == block->value(w).type;
-                      });
+    return IsEqual(*block, block->op(x), block->op(y));
   }
 };
 
@@ -74,9 +69,9 @@ class Sharer {
       const OpId next = block_.next(id);
       if ((since == 0 || candidates[id.index()]) &&
           MayHaveEqual(block_, block_.op(id))) {
-        const auto [it, fresh] = first_.insert(id);
-        if (!fresh) Merge(id, *it);
-        changed |= !fresh;
+        const OpId equal = FindEqual(id);
+        if (equal.valid()) Merge(id, equal);
+        changed |= equal.valid();
       }
       visited_[id.index()] = true;
       id = next;
@@ -102,28 +97,69 @@ class Sharer {
     }
     return edited;
   }
+  // The use of the input that has the fewest.
+  Use RarestUse(OpId id) const {
+    const auto inputs = block_.op(id).inputs.all();
+    size_t rarest = 0;
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      if (block_.value(inputs[i]).uses.size() <
+          block_.value(inputs[rarest]).uses.size()) {
+        rarest = i;
+      }
+    }
+    return {id, static_cast<int32_t>(rarest)};
+  }
+  // Of an op before it. Its equal reads its rarest input, too, in the same
+  // place: of few readers, each is asked; where all inputs have many, a hash
+  // table is.
+  OpId FindEqual(OpId id) {
+    const Op& op = block_.op(id);
+    const Use use = RarestUse(id);
+    const auto& uses = block_.value(op.inputs.all()[use.position]).uses;
+    if (uses.size() > kFew) {
+      const auto [it, fresh] = first_.insert(id);
+      return fresh ? OpId() : *it;
+    }
+    for (const Use& other : uses) {
+      if (other.position == use.position && visited_[other.op.index()] &&
+          IsEqual(block_, block_.op(other.op), op)) {
+        return other.op;
+      }
+    }
+    return OpId();
+  }
+  // Its readers that were visited when it had few: all their inputs may have
+  // many now.
+  void EnterReaders(const Value& value) {
+    for (const Use& use : value.uses) {
+      if (!visited_[use.op.index()] ||
+          !MayHaveEqual(block_, block_.op(use.op))) {
+        continue;
+      }
+      const Use rarest = RarestUse(use.op);
+      const ValueId input = block_.op(use.op).inputs.all()[rarest.position];
+      if (block_.value(input).uses.size() > kFew) first_.insert(use.op);
+    }
+  }
   void Merge(OpId id, OpId first) {
     const Op& op = block_.op(id);
     Op& kept = block_.mutable_op(first);
     for (size_t i = 0; i < op.outputs.all().size(); ++i) {
-      const ValueId to = kept.outputs.all()[i];
-      // Its only reader, which had no equal, may have one now.
-      const auto& uses = block_.value(to).uses;
-      const OpId reader = uses.size() == 1 ? uses[0].op : OpId();
-      ReplaceValue(block_, op.outputs.all()[i], to, held_);
-      if (reader.valid() && visited_[reader.index()] &&
-          MayHaveEqual(block_, block_.op(reader))) {
-        first_.insert(reader);
-      }
+      const Value& to = block_.value(kept.outputs.all()[i]);
+      const bool few = to.uses.size() <= kFew;
+      ReplaceValue(block_, op.outputs.all()[i], to.id, held_);
+      if (few && to.uses.size() > kFew) EnterReaders(to);
     }
     HandOnNames(op, kept);
     block_.EraseOp(id);
   }
 
+  static constexpr size_t kFew = 16;
+
   Block& block_;
   HeldValues& held_;
-  absl::flat_hash_set<OpId, Hash, Equal> first_;
-  std::vector<bool> visited_;  // by op id
+  absl::flat_hash_set<OpId, Hash, Equal> first_;  // all inputs have many uses
+  std::vector<bool> visited_;                     // by op id
 };
 
 }  // namespace
