@@ -386,7 +386,7 @@ TEST(CompileTest, ErrorsNameTheStrategysLine) {
 // The program without its reasons: what is executed.
 std::string WithoutReasons(const Program& program) {
   std::unique_ptr<Program> copy = Clone(program);
-  const Decision none;
+  const Decision none{};
   for (const auto& entry : copy->entries()) {
     Block& block = entry->block();
     for (OpId id : block.ops()) block.mutable_op(id).decision = none;

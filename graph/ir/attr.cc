@@ -1,6 +1,11 @@
 #include "graph/ir/attr.h"
 
+#include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <utility>
+
+#include "absl/hash/hash.h"
 
 namespace halftone {
 namespace {
@@ -9,10 +14,55 @@ constexpr absl::string_view kKinds[] = {"bool", "int",    "float",   "string",
                                         "ints", "floats", "strings", "dtype"};
 static_assert(std::size(kKinds) == std::variant_size_v<AttrValue>);
 
+bool SameBits(double a, double b) {
+  return std::memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+bool SameValue(const AttrValue& a, const AttrValue& b) {
+  if (a.index() != b.index()) return false;
+  if (const double* value = std::get_if<double>(&a)) {
+    return SameBits(*value, std::get<double>(b));
+  }
+  if (const auto* values = std::get_if<std::vector<double>>(&a)) {
+    const auto& others = std::get<std::vector<double>>(b);
+    return std::equal(values->begin(), values->end(), others.begin(),
+                      others.end(), SameBits);
+  }
+  return a == b;
+}
+
 }  // namespace
 
 absl::string_view Name(AttrKind kind) {
   return kKinds[static_cast<size_t>(kind)];
+}
+
+Attrs AttrTable::Intern(AttrList list) {
+  if (list.empty()) return Attrs();
+  auto it = lists_.find(list);
+  if (it == lists_.end()) {
+    it = lists_.insert(std::make_unique<const AttrList>(std::move(list))).first;
+  }
+  return Attrs(it->get());
+}
+
+size_t AttrTable::Hash::operator()(const AttrList& list) const {
+  size_t hash = list.size();
+  for (const auto& attr : list) {
+    hash = std::visit(
+        [&](const auto& v) {
+          return absl::HashOf(hash, attr.first, attr.second.index(), v);
+        },
+        attr.second);
+  }
+  return hash;
+}
+
+bool AttrTable::Equal::Same(const AttrList& a, const AttrList& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+        return x.first == y.first && SameValue(x.second, y.second);
+      });
 }
 
 }  // namespace halftone

@@ -3,12 +3,15 @@
 #define HALFTONE_GRAPH_IR_ATTR_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "graph/base/dtype.h"
 
 namespace halftone {
@@ -37,6 +40,59 @@ absl::string_view Name(AttrKind kind);
 // Explicitly set attributes by their index in the schema, sorted; everything
 // else has the schema's default.
 using AttrList = std::vector<std::pair<int16_t, AttrValue>>;
+using AttrSpan = absl::Span<const AttrList::value_type>;
+
+// An op's attributes: a list that its program holds once, however many ops have
+// it (AttrTable). So it never changes, and equal lists of a program are one.
+class Attrs {
+ public:
+  Attrs() = default;
+  // `list` outlives what is made of it; null: no attributes.
+  explicit Attrs(const AttrList* list) : list_(list) {}
+  const AttrList::value_type* data() const {
+    return list_ == nullptr ? nullptr : list_->data();
+  }
+  size_t size() const { return list_ == nullptr ? 0 : list_->size(); }
+  bool empty() const { return list_ == nullptr; }
+  const AttrList::value_type* begin() const { return data(); }
+  const AttrList::value_type* end() const { return data() + size(); }
+  const AttrList::value_type& operator[](size_t i) const { return data()[i]; }
+  // The same for equal lists of one program.
+  const void* identity() const { return list_; }
+  friend bool operator==(Attrs a, Attrs b) { return a.list_ == b.list_; }
+
+ private:
+  const AttrList* list_ = nullptr;
+};
+
+// The lists of a program. Lists are equal if they print alike: floats by their
+// bits.
+class AttrTable {
+ public:
+  Attrs Intern(AttrList list);
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const AttrList& list) const;
+    size_t operator()(const std::unique_ptr<const AttrList>& list) const {
+      return (*this)(*list);
+    }
+  };
+  struct Equal {
+    using is_transparent = void;
+    static const AttrList& List(const AttrList& list) { return list; }
+    static const AttrList& List(const std::unique_ptr<const AttrList>& list) {
+      return *list;
+    }
+    static bool Same(const AttrList& a, const AttrList& b);
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      return Same(List(a), List(b));
+    }
+  };
+  absl::flat_hash_set<std::unique_ptr<const AttrList>, Hash, Equal> lists_;
+};
 
 }  // namespace halftone
 

@@ -43,6 +43,11 @@ ValueId Block::CellValue(CellId cell) {
   return id;
 }
 
+ValueId Block::FindCellValue(CellId cell) const {
+  const auto it = value_of_cell_.find(cell.index());
+  return it == value_of_cell_.end() ? ValueId() : it->second;
+}
+
 ValueId Block::ConstantValue(ConstantId constant) {
   const auto it = value_of_constant_.find(constant.index());
   if (it != value_of_constant_.end()) return it->second;
@@ -126,15 +131,17 @@ void Block::EraseValue(ValueId id) {
 // ---- Ops.
 
 OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
-                  const Outputs& outputs, AttrList attrs, Position position) {
+                  const Outputs& outputs, Attrs attrs, Position position) {
   Op& op = ops_.Add();
   op.id = OpId(ops_.size() - 1);
   op.schema = schema;
-  op.attrs = std::move(attrs);
+  op.attrs = attrs;
   op.inputs = std::move(inputs);
   const int num_inputs = static_cast<int>(op.inputs.all().size());
-  op.use_indices.resize(num_inputs);
-  for (int i = 0; i < num_inputs; ++i) AddUse(op.inputs.all()[i], op.id, i);
+  for (int i = 0; i < num_inputs; ++i) {
+    op.use_indices.push_back(0);
+    AddUse(op.inputs.all()[i], op.id, i);
+  }
   int result = 0;
   for (int s = 0; s < outputs.slots(); ++s) {
     for (const OutputSpec& output : outputs.slot(s)) {
@@ -157,7 +164,7 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   return op.id;
 }
 
-OpId Block::AddCopy(const Op& op, AttrList attrs, const Block& from,
+OpId Block::AddCopy(const Op& op, const Block& from,
                     absl::FunctionRef<ValueId(ValueId)> input) {
   SlotValues inputs;
   for (int s = 0; s < op.inputs.slots(); ++s) {
@@ -171,8 +178,8 @@ OpId Block::AddCopy(const Op& op, AttrList attrs, const Block& from,
     }
     outputs.EndSlot();
   }
-  const OpId id = AddOp(op.schema, op.name, std::move(inputs), outputs,
-                        std::move(attrs), End());
+  const OpId id =
+      AddOp(op.schema, op.name, std::move(inputs), outputs, op.attrs, End());
   Op& copy = ops_[id.index()];
   copy.role = op.role;
   copy.line = op.line;
@@ -181,7 +188,7 @@ OpId Block::AddCopy(const Op& op, AttrList attrs, const Block& from,
 
 OpId Block::CopyOp(const Op& op, const Block& from,
                    absl::FunctionRef<ValueId(ValueId)> input) {
-  const OpId id = AddCopy(op, op.attrs, from, input);
+  const OpId id = AddCopy(op, from, input);
   Op& copy = ops_[id.index()];
   copy.decision = op.decision;
   copy.origins = op.origins;
@@ -190,7 +197,7 @@ OpId Block::CopyOp(const Op& op, const Block& from,
 
 OpId Block::TakeOp(Op& op, const Block& from,
                    absl::FunctionRef<ValueId(ValueId)> input) {
-  const OpId id = AddCopy(op, std::move(op.attrs), from, input);
+  const OpId id = AddCopy(op, from, input);
   Op& copy = ops_[id.index()];
   copy.decision = std::move(op.decision);
   copy.origins = std::move(op.origins);
@@ -215,10 +222,10 @@ void Block::EraseOp(OpId id) {
   unique_ops_.Release(gone.name, program_->names());
   Unlink(id);
   gone.erased = true;
-  gone.inputs.Clear();
-  gone.outputs.Clear();
+  gone.inputs = SlotValues();
+  gone.outputs = SlotValues();
   gone.use_indices.clear();
-  gone.attrs = AttrList();
+  gone.attrs = Attrs();
   gone.body = nullptr;
 }
 

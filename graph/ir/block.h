@@ -40,6 +40,8 @@ class Block {
   // The value of a cell at the start of the step, one per cell and block;
   // made on first demand. Its name is the cell's.
   ValueId CellValue(CellId cell);
+  // That value, or an invalid id if the block does not read the cell.
+  ValueId FindCellValue(CellId cell) const;
   ValueId ConstantValue(ConstantId constant);
   // Live feeds, in order of creation.
   std::vector<ValueId> Feeds() const;
@@ -81,14 +83,14 @@ class Block {
   };
   using Outputs = Slots<OutputSpec>;
   OpId AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
-             const Outputs& outputs, AttrList attrs, Position position);
+             const Outputs& outputs, Attrs attrs, Position position);
   // Adds a copy of an op of another block of the same program, body left out,
   // at the end: under its name and its outputs', on the inputs that `input`
   // gives for its own.
   OpId CopyOp(const Op& op, const Block& from,
               absl::FunctionRef<ValueId(ValueId)> input);
-  // The same for an op whose record is then erased: attributes, decision and
-  // origins are moved.
+  // The same for an op whose record is then erased: decision and origins are
+  // moved.
   OpId TakeOp(Op& op, const Block& from,
               absl::FunctionRef<ValueId(ValueId)> input);
   // Removes an op whose outputs have no readers left (checked). What came
@@ -189,7 +191,7 @@ class Block {
   void RenumberResults(const Op& op, int from);
   void ForgetName(Value& value);
   int32_t& CountOfSchema(const OpSchema* schema);
-  OpId AddCopy(const Op& op, AttrList attrs, const Block& from,
+  OpId AddCopy(const Op& op, const Block& from,
                absl::FunctionRef<ValueId(ValueId)> input);
 
   Program* program_;

@@ -59,51 +59,40 @@ void Block::ReplaceUses(ValueId from, ValueId to) {
 
 void Block::SetInputSlot(OpId id, int slot, absl::Span<const ValueId> values) {
   Op& reader = mutable_op(id);
-  SlotValues& inputs = reader.inputs;
   // A copy: `values` may be this very slot, or another one of this op.
   const std::vector<ValueId> fresh(values.begin(), values.end());
-  const int begin = inputs.begin(slot);
-  const int old_end = inputs.end(slot);
+  const std::vector<int32_t> unknown(fresh.size());
+  const int begin = reader.inputs.begin(slot);
+  const int old_end = reader.inputs.end(slot);
   for (int i = begin; i < old_end; ++i) DropUse(id, i);
-  const int shift = static_cast<int>(fresh.size()) - (old_end - begin);
-  inputs.values_.erase(inputs.values_.begin() + begin,
-                       inputs.values_.begin() + old_end);
-  inputs.values_.insert(inputs.values_.begin() + begin, fresh.begin(),
-                        fresh.end());
-  reader.use_indices.erase(reader.use_indices.begin() + begin,
-                           reader.use_indices.begin() + old_end);
-  reader.use_indices.insert(reader.use_indices.begin() + begin, fresh.size(),
-                            0);
-  for (int s = slot; s < inputs.slots(); ++s) inputs.ends_[s] += shift;
-  for (int i = inputs.end(slot); i < static_cast<int>(inputs.values_.size());
-       ++i) {
-    mutable_value(inputs.values_[i]).uses[reader.use_indices[i]].position = i;
+  reader.inputs.Replace(slot, fresh);
+  reader.use_indices.erase(begin, old_end - begin);
+  reader.use_indices.insert(begin, unknown);
+  const absl::Span<const ValueId> all = reader.inputs.all();
+  const int end = reader.inputs.end(slot);
+  for (int i = end; i < static_cast<int>(all.size()); ++i) {
+    mutable_value(all[i]).uses[reader.use_indices[i]].position = i;
   }
-  for (int i = begin; i < inputs.end(slot); ++i)
-    AddUse(fresh[i - begin], id, i);
+  for (int i = begin; i < end; ++i) AddUse(all[i], id, i);
 }
 
 void Block::InsertResult(Op& op, int slot, ValueId id) {
-  SlotValues& outputs = op.outputs;
-  const int position = outputs.end(slot);
-  outputs.values_.insert(outputs.values_.begin() + position, id);
-  for (int s = slot; s < outputs.slots(); ++s) ++outputs.ends_[s];
+  const int position = op.outputs.end(slot);
+  op.outputs.Insert(slot, id);
   mutable_value(id).definition = Definition::kOp;
   mutable_value(id).index = op.id.index();
   RenumberResults(op, position);
 }
 
 void Block::RemoveResult(Op& op, int position) {
-  SlotValues& outputs = op.outputs;
-  const int slot = outputs.SlotOf(position);
-  outputs.values_.erase(outputs.values_.begin() + position);
-  for (int s = slot; s < outputs.slots(); ++s) --outputs.ends_[s];
+  op.outputs.Remove(position);
   RenumberResults(op, position);
 }
 
 void Block::RenumberResults(const Op& op, int from) {
-  for (int i = from; i < static_cast<int>(op.outputs.values_.size()); ++i) {
-    mutable_value(op.outputs.values_[i]).result = i;
+  const absl::Span<const ValueId> all = op.outputs.all();
+  for (int i = from; i < static_cast<int>(all.size()); ++i) {
+    mutable_value(all[i]).result = i;
   }
 }
 

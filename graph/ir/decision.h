@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "graph/base/dtype.h"
+#include "graph/ir/compact_vector.h"
 #include "graph/ir/ids.h"
 
 namespace halftone {
@@ -37,11 +37,13 @@ enum class Reason : uint8_t {
 absl::string_view Name(Reason reason);
 std::optional<Reason> ReasonFromName(absl::string_view name);
 
+using NameList = CompactVector<NameId, 2>;
+
 struct Decision {
   DType precision = DType::kInvalid;  // the op computes on this type
   Reason reason = Reason::kNone;
   // Names of the ops it came from ("GRAY_ALL_LOW <- conv1"); may be empty.
-  absl::InlinedVector<NameId, 2> because_of;
+  NameList because_of;
 };
 
 // The part of a training step that an op belongs to.

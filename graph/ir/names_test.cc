@@ -1,4 +1,5 @@
 // Words of the enums, interned names and unique names.
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -41,6 +42,32 @@ TEST(EnumsTest, AttrKindsFollowTheVariant) {
   EXPECT_EQ(Name(KindOf(AttrValue(std::vector<double>{}))), "floats");
   EXPECT_EQ(Name(KindOf(AttrValue(std::vector<std::string>{}))), "strings");
   EXPECT_EQ(Name(KindOf(AttrValue(DType::kF16))), "dtype");
+}
+
+TEST(AttrTableTest, EqualListsAreOne) {
+  AttrTable table;
+  EXPECT_TRUE(table.Intern({}) == Attrs());
+  EXPECT_TRUE(Attrs().empty());
+  const Attrs f16 = table.Intern({{0, DType::kF16}});
+  EXPECT_TRUE(f16 == table.Intern({{0, DType::kF16}}));
+  EXPECT_FALSE(f16 == table.Intern({{0, DType::kF32}}));
+  EXPECT_FALSE(f16 == table.Intern({{1, DType::kF16}}));
+  EXPECT_FALSE(table.Intern({{0, int64_t{1}}}) == table.Intern({{0, true}}));
+  EXPECT_EQ(f16.size(), 1);
+  EXPECT_EQ(f16[0].second, AttrValue(DType::kF16));
+}
+
+// -0 prints otherwise than 0, and a NaN is equal to itself.
+TEST(AttrTableTest, FloatsAreTheirBits) {
+  AttrTable table;
+  using Floats = std::vector<double>;
+  EXPECT_FALSE(table.Intern({{0, 0.0}}) == table.Intern({{0, -0.0}}));
+  EXPECT_FALSE(table.Intern({{0, Floats{1, 0.0}}}) ==
+               table.Intern({{0, Floats{1, -0.0}}}));
+  EXPECT_TRUE(table.Intern({{0, std::nan("")}}) ==
+              table.Intern({{0, std::nan("")}}));
+  EXPECT_TRUE(table.Intern({{0, Floats{std::nan("")}}}) ==
+              table.Intern({{0, Floats{std::nan("")}}}));
 }
 
 TEST(ChunkedVectorTest, ElementsStayWhereTheyAre) {

@@ -5,64 +5,19 @@
 
 #include <cstdint>
 #include <experimental/propagate_const>
-#include <initializer_list>
 #include <memory>
 
-#include "absl/container/inlined_vector.h"
-#include "absl/types/span.h"
 #include "graph/ir/attr.h"
+#include "graph/ir/compact_vector.h"
 #include "graph/ir/decision.h"
 #include "graph/ir/ids.h"
+#include "graph/ir/slots.h"
 
 namespace halftone {
 
 class Block;
 class OpSchema;
 
-// What an op's slots hold, in the schema's slot order: slot s holds items
-// [end(s-1), end(s)). An absent optional slot is empty.
-template <typename T>
-class Slots {
- public:
-  Slots() = default;
-  Slots(std::initializer_list<std::initializer_list<T>> slots) {
-    for (const std::initializer_list<T>& slot : slots) AddSlot(slot);
-  }
-  absl::Span<const T> all() const { return values_; }
-  absl::Span<const int32_t> ends() const { return ends_; }
-  int slots() const { return static_cast<int>(ends_.size()); }
-  int begin(int slot) const { return slot == 0 ? 0 : ends_[slot - 1]; }
-  int end(int slot) const { return ends_[slot]; }
-  absl::Span<const T> slot(int s) const {
-    return all().subspan(begin(s), end(s) - begin(s));
-  }
-  bool has(int s) const { return begin(s) < end(s); }
-  // The slot of the value at flat position `i`.
-  int SlotOf(int i) const {
-    int s = 0;
-    while (ends_[s] <= i) ++s;
-    return s;
-  }
-  void Clear() {
-    values_.clear();
-    ends_.clear();
-    values_.shrink_to_fit();
-    ends_.shrink_to_fit();
-  }
-  // Appends an item to the slot that EndSlot ends.
-  void Add(T item) { values_.push_back(item); }
-  void EndSlot() { ends_.push_back(static_cast<int32_t>(values_.size())); }
-  template <typename Items>
-  void AddSlot(const Items& items) {
-    values_.insert(values_.end(), items.begin(), items.end());
-    EndSlot();
-  }
-
- private:
-  friend class Block;
-  absl::InlinedVector<T, 4> values_;
-  absl::InlinedVector<int32_t, 4> ends_;
-};
 using SlotValues = Slots<ValueId>;
 
 // What walks over a program look at comes first: with a million ops, a cache
@@ -78,11 +33,11 @@ struct Op {
   SlotValues inputs;
   SlotValues outputs;
   Decision decision;
+  Attrs attrs;
   // Where each input stands in its value's `uses`; the block's own.
-  absl::InlinedVector<int32_t, 4> use_indices;
-  AttrList attrs;
+  CompactVector<int32_t, 4> use_indices;
   // Names of the ops that this one replaced or was made for (frozen names).
-  absl::InlinedVector<NameId, 2> origins;
+  NameList origins;
   // A fusion's closed body; null for every other op. Who changes it changes
   // the op.
   std::experimental::propagate_const<std::unique_ptr<Block>> body;
@@ -119,7 +74,7 @@ struct Value {
   int32_t result = 0;
   // Readers in no particular order (deterministic, though); commits and
   // results of the entry are not uses.
-  absl::InlinedVector<Use, 2> uses;
+  CompactVector<Use, 3> uses;
 
   OpId op() const {
     return definition == Definition::kOp ? OpId(index) : OpId();

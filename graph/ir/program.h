@@ -141,10 +141,11 @@ class Program {
   // Index of the symbol, declared on first demand; -1 beyond kMaxSymbols.
   int Symbol(absl::string_view name);
 
-  // ---- Types and names (interned, never removed).
+  // ---- Types, attributes and names (interned, never removed).
   TypeId Intern(const TensorType& type);
   const TensorType& type(TypeId id) const { return types_[id.index()]; }
   TypeMemo& inferred_types() { return inferred_types_; }
+  Attrs Intern(AttrList attrs) { return attrs_.Intern(std::move(attrs)); }
   NameId InternName(absl::string_view name) { return names_.Intern(name); }
   // Invalid if the name was never interned.
   NameId FindName(absl::string_view name) const { return names_.Find(name); }
@@ -184,6 +185,7 @@ class Program {
   ChunkedVector<TensorType> types_;
   absl::flat_hash_map<TensorType, TypeId> type_ids_;
   TypeMemo inferred_types_;
+  AttrTable attrs_;
   NameTable names_;
   std::deque<Cell> cells_;
   absl::flat_hash_map<std::string, CellId> cell_by_name_;

@@ -121,7 +121,7 @@ TEST_F(CheckTypesTest, ArityAndAttributes) {
             "nothing; give it ([M,N])");
   block_.AddOutput(none, 0, "p", program_.type(out.type));
   EXPECT_EQ(ErrorOf(block_.op(none)), "ok");
-  block_.mutable_op(none).attrs = {{1, AttrValue(true)}};
+  block_.mutable_op(none).attrs = program_.Intern({{1, AttrValue(true)}});
   EXPECT_EQ(ErrorOf(block_.op(none)),
             "m.pbtxt: b (matmul): attribute alpha: expected float, found "
             "bool");
@@ -130,11 +130,11 @@ TEST_F(CheckTypesTest, ArityAndAttributes) {
                          .Attr("to", DType::kF32)
                          .Out("Out", "c")
                          .Build();
-  block_.mutable_op(cast).attrs.clear();
+  block_.mutable_op(cast).attrs = Attrs();
   EXPECT_EQ(ErrorOf(block_.op(cast)),
             "m.pbtxt: c (cast): attribute to: expected dtype, found nothing; "
             "give it (type of Out)");
-  block_.mutable_op(cast).attrs = {{9, AttrValue(true)}};
+  block_.mutable_op(cast).attrs = program_.Intern({{9, AttrValue(true)}});
   EXPECT_EQ(ErrorOf(block_.op(cast)),
             "m.pbtxt: c (cast): expected 1 attributes, found one with index "
             "9");

@@ -25,8 +25,8 @@ class InferContext {
   // `inputs[s]` are the types of slot s. `output_counts[s]` is the number of
   // values of output slot s (1, 0 for an optional one left out, n for lists).
   InferContext(const OpSchema& schema, absl::string_view op_name,
-               std::vector<std::vector<TensorType>> inputs,
-               const AttrList& attrs, std::vector<int> output_counts,
+               std::vector<std::vector<TensorType>> inputs, AttrSpan attrs,
+               std::vector<int> output_counts,
                absl::Span<const std::string> symbols)
       : schema_(schema),
         op_name_(op_name),
@@ -85,7 +85,7 @@ class InferContext {
   const OpSchema& schema_;
   std::string op_name_;
   std::vector<std::vector<TensorType>> inputs_;
-  const AttrList& attrs_;
+  AttrSpan attrs_;
   std::vector<std::vector<TensorType>> outputs_;
   absl::Span<const std::string> symbols_;
   // (output slot, member) pairs whose layout Infer chose.

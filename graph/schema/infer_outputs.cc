@@ -24,7 +24,7 @@ absl::Status OpBuilder::FindOutputTypes(Draft& draft) const {
   TypeKey key(schema_);
   key.AddTypes(*block_, draft.inputs);
   key.AddCounts(draft.outputs);
-  key.AddAttrs(attrs_);
+  key.AddAttrs(draft.attrs);
   for (const auto& [name, dtype] : bindings_) key.AddBinding(name, dtype);
   for (const auto& [slot, type] : mixed_types_) key.AddType(type);
   TypeMemo& memo = block_->program().inferred_types();
@@ -50,15 +50,15 @@ absl::Status OpBuilder::InferOutputTypes(Draft& draft) const {
   for (const auto& [name, dtype] : bindings_) {
     HT_RETURN_IF_ERROR(binder.Bind(name, dtype));
   }
-  HT_RETURN_IF_ERROR(binder.BindFromAttr(attrs_));
+  HT_RETURN_IF_ERROR(binder.BindFromAttr(draft.attrs));
   binder.BindDefaults();
 
   std::vector<int> counts;
   for (int s = 0; s < draft.outputs.slots(); ++s) {
     counts.push_back(static_cast<int>(draft.outputs.slot(s).size()));
   }
-  InferContext context(*schema_, program.name_of(draft.op_name), inputs, attrs_,
-                       counts, program.symbols());
+  InferContext context(*schema_, program.name_of(draft.op_name), inputs,
+                       draft.attrs, counts, program.symbols());
   HT_RETURN_IF_ERROR(SetMixedTypes(context));
   HT_RETURN_IF_ERROR(binder.SetOutputDTypes(context));
   HT_RETURN_IF_ERROR(schema_->RunInfer(context));

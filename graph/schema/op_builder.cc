@@ -202,6 +202,7 @@ absl::Status OpBuilder::Complete(Draft& draft) {
   HT_RETURN_IF_ERROR(wrong_);
   HT_RETURN_IF_ERROR(GatherInputs(draft));
   HT_RETURN_IF_ERROR(CheckAttrs(*schema_, attrs_));
+  draft.attrs = block_->program().Intern(std::move(attrs_));
   HT_RETURN_IF_ERROR(NameOutputs(draft));
   HT_RETURN_IF_ERROR(FillImplicit(draft));
   return FindOutputTypes(draft);
@@ -329,7 +330,7 @@ OpId OpBuilder::AddTo(Draft& draft) {
     outputs.EndSlot();
   }
   const OpId id = block_->AddOp(schema_, draft.op_name, std::move(draft.inputs),
-                                outputs, std::move(attrs_), position_);
+                                outputs, draft.attrs, position_);
   Op& op = block_->mutable_op(id);
   op.role = role_;
   op.decision = std::move(decision_);

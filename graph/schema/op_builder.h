@@ -104,7 +104,7 @@ class OpBuilder {
   Block::Position position_;
   halftone::Role role_ = halftone::Role::kForward;
   halftone::Decision decision_;
-  absl::InlinedVector<NameId, 2> origins_;
+  NameList origins_;
   int line_ = 0;
   bool unique_ = false;
 };

@@ -34,6 +34,7 @@ class NameSet {
 struct OpBuilder::Draft {
   NameId op_name;
   SlotValues inputs;
+  Attrs attrs;
   Slots<NameId> outputs;
   NameSet output_names;
   absl::InlinedVector<TypeId, 4> output_types;  // flat

@@ -312,7 +312,7 @@ absl::Status OpSchema::CheckSlot(const Slot& slot) const {
 
 // ---- Attributes of an op.
 
-const AttrValue* FindSetAttr(const AttrList& attrs, int index) {
+const AttrValue* FindSetAttr(AttrSpan attrs, int index) {
   const auto it =
       std::lower_bound(attrs.begin(), attrs.end(), index,
                        [](const auto& attr, int i) { return attr.first < i; });
@@ -327,20 +327,21 @@ const AttrValue& GetAttr(const Op& op, absl::string_view name) {
   return set != nullptr ? *set : op.schema->attrs()[index].default_value;
 }
 
-void SetAttr(Op& op, absl::string_view name, AttrValue value) {
-  const int index = op.schema->FindAttr(name);
+void SetAttr(const OpSchema& schema, absl::string_view name, AttrValue value,
+             AttrList* attrs) {
+  const int index = schema.FindAttr(name);
   HT_CHECK(index >= 0 &&
-               KindOf(op.schema->attrs()[index].default_value) == KindOf(value),
-           (op.schema->name() +
+               KindOf(schema.attrs()[index].default_value) == KindOf(value),
+           (schema.name() +
             " has no such attribute of that kind: " + std::string(name))
                .c_str());
   const auto it =
-      std::lower_bound(op.attrs.begin(), op.attrs.end(), index,
+      std::lower_bound(attrs->begin(), attrs->end(), index,
                        [](const auto& attr, int i) { return attr.first < i; });
-  if (it != op.attrs.end() && it->first == index) {
+  if (it != attrs->end() && it->first == index) {
     it->second = std::move(value);
   } else {
-    op.attrs.emplace(it, static_cast<int16_t>(index), std::move(value));
+    attrs->emplace(it, static_cast<int16_t>(index), std::move(value));
   }
 }
 

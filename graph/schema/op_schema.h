@@ -209,13 +209,14 @@ class OpSchema {
 // Attribute access with the schema's default; CHECKs name and kind.
 const AttrValue& GetAttr(const Op& op, absl::string_view name);
 // The explicitly set value of the schema's `index`-th attribute, or null.
-const AttrValue* FindSetAttr(const AttrList& attrs, int index);
+const AttrValue* FindSetAttr(AttrSpan attrs, int index);
 template <typename T>
 const T& AttrAs(const Op& op, absl::string_view name) {
   return std::get<T>(GetAttr(op, name));
 }
 // Sets an attribute of the schema's kind (CHECKed).
-void SetAttr(Op& op, absl::string_view name, AttrValue value);
+void SetAttr(const OpSchema& schema, absl::string_view name, AttrValue value,
+             AttrList* attrs);
 
 }  // namespace halftone
 

@@ -109,13 +109,17 @@ TEST(OpSchemaTest, Declaration) {
 }
 
 TEST(OpSchemaTest, AttributesOfAnOp) {
+  const OpSchema& matmul = *Ops().Find("matmul");
+  Program program;
   Op op;
-  op.schema = Ops().Find("matmul");
+  op.schema = &matmul;
   EXPECT_EQ(AttrAs<double>(op, "alpha"), 1.0);
-  SetAttr(op, "mode", std::string("fancy"));
-  SetAttr(op, "trans_x", true);
-  SetAttr(op, "alpha", 2.0);
-  SetAttr(op, "alpha", 3.0);
+  AttrList attrs;
+  SetAttr(matmul, "mode", std::string("fancy"), &attrs);
+  SetAttr(matmul, "trans_x", true, &attrs);
+  SetAttr(matmul, "alpha", 2.0, &attrs);
+  SetAttr(matmul, "alpha", 3.0, &attrs);
+  op.attrs = program.Intern(attrs);
   EXPECT_EQ(AttrAs<double>(op, "alpha"), 3.0);
   EXPECT_TRUE(AttrAs<bool>(op, "trans_x"));
   ASSERT_EQ(op.attrs.size(), 3);
@@ -124,15 +128,19 @@ TEST(OpSchemaTest, AttributesOfAnOp) {
   EXPECT_EQ(*FindSetAttr(op.attrs, 1), AttrValue(3.0));
   EXPECT_EQ(FindSetAttr(op.attrs, 2), nullptr);
   EXPECT_DEATH(GetAttr(op, "beta"), "matmul has no attribute beta");
-  EXPECT_DEATH(SetAttr(op, "alpha", true), "no such attribute of that kind");
+  EXPECT_DEATH(SetAttr(matmul, "alpha", true, &attrs),
+               "no such attribute of that kind");
 }
 
 TEST(OpSchemaTest, AmpClassByAttribute) {
+  Program program;
   Op op;
   op.schema = Ops().Find("matmul");
   EXPECT_EQ(op.schema->amp(), AmpClass::kWhite);
   EXPECT_EQ(op.schema->amp(op), AmpClass::kWhite);
-  SetAttr(op, "mode", std::string("fancy"));
+  AttrList attrs;
+  SetAttr(*op.schema, "mode", std::string("fancy"), &attrs);
+  op.attrs = program.Intern(attrs);
   EXPECT_EQ(op.schema->amp(op), AmpClass::kBlack);
   EXPECT_EQ(Name(AmpClass::kClear), "clear");
 }

@@ -37,18 +37,11 @@ class TypeKey {
   // How many items each slot has.
   template <typename T>
   void AddCounts(const Slots<T>& slots) {
-    const absl::Span<const int32_t> ends = slots.ends();
-    size_t i = 0;
-    for (; i + 1 < ends.size(); i += 2) Add2(ends[i], ends[i + 1]);
     // A schema's slots are as many in every op.
-    if (i < ends.size()) Add(ends[i]);
+    slots.ends().Words([this](uint64_t word) { Add(word); });
   }
-  void AddAttrs(const AttrList& attrs) {
-    Add(attrs.size());
-    for (const auto& [index, value] : attrs) {
-      Add(static_cast<uint64_t>(index) << 8 | value.index());
-      AddAttr(value);
-    }
+  void AddAttrs(Attrs attrs) {
+    Add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(attrs.identity())));
   }
   void AddBinding(absl::string_view type_var, DType dtype);
 
@@ -65,8 +58,6 @@ class TypeKey {
   void Add2(int32_t first, int32_t second) {
     Add(static_cast<uint64_t>(first) << 32 | static_cast<uint32_t>(second));
   }
-  void AddText(absl::string_view text);
-  void AddAttr(const AttrValue& value);
 
   static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
   uint64_t state_ = 0xd1b54a32d192ed03u;

@@ -89,7 +89,7 @@ bool TypeBinder::AnInputHas(int var) const {
   return false;
 }
 
-absl::Status TypeBinder::BindFromAttr(const AttrList& attrs) {
+absl::Status TypeBinder::BindFromAttr(AttrSpan attrs) {
   for (const char* name : {"to", "dtype"}) {
     const int index = schema_.FindAttr(name);
     if (index < 0) continue;
@@ -175,7 +175,7 @@ absl::Status CheckArity(absl::Span<const Slot> slots,
   return absl::OkStatus();
 }
 
-absl::Status CheckAttrs(const OpSchema& schema, const AttrList& attrs) {
+absl::Status CheckAttrs(const OpSchema& schema, AttrSpan attrs) {
   for (const auto& [index, value] : attrs) {
     if (index < 0 || index >= static_cast<int>(schema.attrs().size())) {
       return ModelError("expected ", schema.attrs().size(),

@@ -35,7 +35,7 @@ class TypeBinder {
   absl::Status Bind(absl::string_view name, DType dtype);
   // What an attribute `to` or `dtype` says of the outputs' variables that no
   // input slot has.
-  absl::Status BindFromAttr(const AttrList& attrs);
+  absl::Status BindFromAttr(AttrSpan attrs);
   // Takes the variables that are still free from the stored outputs.
   void BindStoredOutputs(const SlotTypes& outputs);
   void BindDefaults();
@@ -65,7 +65,7 @@ absl::Status CheckArity(absl::Span<const Slot> slots,
 
 // That set attributes are the schema's, of its kinds, and the required ones
 // set.
-absl::Status CheckAttrs(const OpSchema& schema, const AttrList& attrs);
+absl::Status CheckAttrs(const OpSchema& schema, AttrSpan attrs);
 
 // Gives each output whose layout Infer left open that of the input which it
 // follows by the schema's LayoutRule.

@@ -111,8 +111,9 @@ void Cloner::CopyOp(const Block& from, const Op& op, Block& to,
     }
     outputs.EndSlot();
   }
-  const OpId id = to.AddOp(op.schema, Name(op.name), std::move(inputs), outputs,
-                           op.attrs, Block::End());
+  const OpId id = to.AddOp(
+      op.schema, Name(op.name), std::move(inputs), outputs,
+      to_->Intern(AttrList(op.attrs.begin(), op.attrs.end())), Block::End());
   Op& copy = to.mutable_op(id);
   for (size_t i = 0; i < copy.outputs.all().size(); ++i) {
     copies[op.outputs.all()[i].index()] = copy.outputs.all()[i];

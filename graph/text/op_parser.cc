@@ -128,7 +128,7 @@ OpId Parser::AddOp(Block& block, const OpSchema* schema, absl::string_view name,
     outputs.EndSlot();
   }
   return block.AddOp(schema, program_->InternName(name), std::move(inputs),
-                     outputs, std::move(attrs), Block::End());
+                     outputs, program_->Intern(std::move(attrs)), Block::End());
 }
 
 absl::StatusOr<int> Parser::TakeSlot(absl::Span<const Slot> slots) {
@@ -280,7 +280,7 @@ absl::StatusOr<AttrValue> Parser::ParseAttr(AttrKind kind) {
   return value;
 }
 
-absl::Status Parser::ParseNames(absl::InlinedVector<NameId, 2>* names) {
+absl::Status Parser::ParseNames(NameList* names) {
   absl::string_view name;
   HT_RETURN_IF_ERROR(TakeName("an op's name", &name));
   names->push_back(program_->InternName(name));

@@ -88,7 +88,7 @@ class Parser {
   absl::Status ParseAttrs(const OpSchema& schema, AttrList* attrs);
   absl::StatusOr<AttrValue> ParseAttr(AttrKind kind);
   absl::Status ParseDecision(Op& op);
-  absl::Status ParseNames(absl::InlinedVector<NameId, 2>* names);
+  absl::Status ParseNames(NameList* names);
   absl::Status ParseBody(Op& op);
   absl::Status ParseReturn(Block& body);
   // The value of that name: of this block, or of a cell or constant.

@@ -146,12 +146,15 @@ INSTANTIATE_TEST_SUITE_P(
                       Block::End());
             },
             "bad (tick): expected 1 input and 1 output slots, found 0 and 0"},
-        Broken{[](Program&, Entry&, Block& b) {
-                 OpOf(b, "tick").attrs.emplace_back(3, true);
+        Broken{[](Program& p, Entry&, Block& b) {
+                 OpOf(b, "tick").attrs = p.Intern({{3, true}});
                },
                "tick (tick): attribute 3: expected known ones"},
-        Broken{[](Program&, Entry&, Block& b) {
-                 OpOf(b, "w.low.grad").attrs[0].second = 2.0;
+        Broken{[](Program& p, Entry&, Block& b) {
+                 const Attrs old = OpOf(b, "w.low.grad").attrs;
+                 AttrList attrs(old.begin(), old.end());
+                 attrs[0].second = 2.0;
+                 OpOf(b, "w.low.grad").attrs = p.Intern(attrs);
                },
                "attribute trans_x: expected bool, found float"},
         Broken{[](Program& p, Entry&, Block& b) {

@@ -67,8 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
                b.RenameValue(b.FindValue("ce"), "a\nb");
              },
              "a value's name "},
-        Case{[](Program&, Block& b) {
-               b.mutable_op(b.FindOp("tick")).attrs.emplace_back(3, true);
+        Case{[](Program& p, Block& b) {
+               b.mutable_op(b.FindOp("tick")).attrs = p.Intern({{3, true}});
              },
              "attribute 3"},
         Case{[](Program&, Block& b) {

@@ -37,13 +37,12 @@ absl::StatusOr<bool> SyncBatchNorm::Run(Program& program) {
   Block& block = train->block();
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     if (block.op(id).schema != plain) continue;
-    Op& op = block.mutable_op(id);
     AttrList attrs;
-    attrs.swap(op.attrs);
-    block.SetSchema(id, sync);
-    for (auto& [index, value] : attrs) {
-      SetAttr(op, plain->attrs()[index].name, std::move(value));
+    for (const auto& [index, value] : block.op(id).attrs) {
+      SetAttr(*sync, plain->attrs()[index].name, value, &attrs);
     }
+    block.SetSchema(id, sync);
+    block.mutable_op(id).attrs = program.Intern(std::move(attrs));
     changed = true;
   }
   return changed;

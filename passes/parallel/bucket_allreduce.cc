@@ -71,11 +71,12 @@ absl::Status Join(Block& block, absl::Span<const OpId> reductions, DType dtype,
 // in its old order: a bucket stands where its last member is ready, and what
 // reads an earlier member must not stand before it.
 void MoveReadersBehind(Block& block, absl::Span<const OpId> reductions) {
+  if (reductions.empty()) return;
   std::vector<bool> late(block.op_limit(), false);
   for (OpId id : reductions) late[id.index()] = true;
   std::vector<OpId> readers;
   bool ordered = true;  // nothing else stands behind a reader
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+  for (OpId id = reductions[0]; id.valid(); id = block.next(id)) {
     bool reads = false;
     for (ValueId in : block.op(id).inputs.all()) {
       const OpId producer = block.value(in).op();

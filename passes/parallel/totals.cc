@@ -207,14 +207,14 @@ absl::Status Totals::Reduce() {
 
 absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry) {
   Block& block = entry.block();
-  Block::Position position = Block::End();
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    if (IsReduction(op, "totals")) return false;
-    if (op.role == Role::kBackward && !position.before.valid()) {
-      position = Block::Before(id);
-    }
+  for (OpId id : OpsOfType(block, "all_reduce")) {
+    if (IsReduction(block.op(id), "totals")) return false;
   }
+  OpId backward = block.first();
+  while (backward.valid() && block.op(backward).role != Role::kBackward) {
+    backward = block.next(backward);
+  }
+  const Block::Position position{backward};
   Totals totals(program, entry, position);
   HT_RETURN_IF_ERROR(totals.AddLoss());
   HT_RETURN_IF_ERROR(totals.AddMetrics());

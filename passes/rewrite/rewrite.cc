@@ -105,6 +105,26 @@ std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type) {
   return block.OpsOf(Ops().Find(op_type));
 }
 
+// Cells are few beside ops: their readers are asked.
+std::vector<OpId> LowCastsOfCells(const Block& block) {
+  std::vector<OpId> casts;
+  for (int i = 0; i < block.program().num_cells(); ++i) {
+    const ValueId value = block.FindCellValue(CellId(i));
+    if (!value.valid()) continue;
+    for (const Use& use : block.value(value).uses) {
+      if (IsOp(block, use.op, "cast") &&
+          IsLow(block.dtype(block.op(use.op).out(0)))) {
+        casts.push_back(use.op);
+      }
+    }
+  }
+  const std::vector<int32_t> number = block.Numbering();
+  std::sort(casts.begin(), casts.end(), [&](OpId a, OpId b) {
+    return number[a.index()] < number[b.index()];
+  });
+  return casts;
+}
+
 std::vector<OpId> GuardedOps(const Block& block) {
   int left = 0;
   for (const OpSchema* schema : Ops().All()) {

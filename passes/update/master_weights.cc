@@ -28,15 +28,12 @@ std::vector<LowRead> FindLowReads(Program& program) {
   for (const auto& entry : program.entries()) {
     if (entry->name() != kTrainEntry && entry->name() != kEvalEntry) continue;
     const Block& block = entry->block();
-    for (OpId id : OpsOfType(block, "cast")) {
-      const Op& cast = block.op(id);
-      const CellId cell = block.value(cast.in(0)).cell();
-      if (!cell.valid() || !IsLow(block.dtype(cast.out(0))) ||
-          program.cell(cell).kind != CellKind::kParameter ||
-          program.cell(cell).type.dtype != DType::kF32) {
-        continue;
+    for (OpId id : LowCastsOfCells(block)) {
+      const CellId cell = block.value(block.op(id).in(0)).cell();
+      if (program.cell(cell).kind == CellKind::kParameter &&
+          program.cell(cell).type.dtype == DType::kF32) {
+        reads.push_back({entry.get(), id, cell});
       }
-      reads.push_back({entry.get(), id, cell});
     }
   }
   return reads;

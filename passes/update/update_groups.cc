@@ -40,10 +40,8 @@ absl::flat_hash_set<CellId> ReadLow(const Program& program) {
   absl::flat_hash_set<CellId> cells;
   for (const auto& entry : program.entries()) {
     const Block& block = entry->block();
-    for (OpId id : OpsOfType(block, "cast")) {
-      const Op& cast = block.op(id);
-      const CellId cell = block.value(cast.in(0)).cell();
-      if (cell.valid() && IsLow(block.dtype(cast.out(0)))) cells.insert(cell);
+    for (OpId cast : LowCastsOfCells(block)) {
+      cells.insert(block.value(block.op(cast).in(0)).cell());
     }
   }
   return cells;
