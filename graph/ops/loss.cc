@@ -123,6 +123,10 @@ absl::Status InferReduce(InferContext& c) {
   const Dims& x = c.Input("X").dims;
   HT_ASSIGN_OR_RETURN(const auto reduced, Reduced(c, x.size()));
   c.SetOutput("Out", ReduceDims(x, reduced, c.Bool("keep_dim")));
+  // Without the samples it is no image, and lies as parameters do.
+  if (!reduced.empty() && reduced[0]) {
+    c.SetOutputLayout("Out", Layout::kRowMajor);
+  }
   return absl::OkStatus();
 }
 
@@ -190,7 +194,8 @@ void RegisterReduce(OpRegistry& registry, absl::string_view name,
       .Attr("reduce_all", false, "reduce all axes, whatever dim says")
       .Infer(InferReduce)
       .Grad([mean](GradContext& g) { return GradReduce(g, mean); })
-      .Amp(AmpClass::kBlack);
+      .Amp(AmpClass::kBlack)
+      .Layout(LayoutRule::kChannelsLastOk);
   registry.Add(std::move(schema));
 }
 
@@ -201,7 +206,8 @@ void RegisterReductions(OpRegistry& registry) {
           .Out("Out", "TOut", "[]")
           .Infer(ScalarOut("Out"))
           .Grad(GradMean)
-          .Amp(AmpClass::kBlack));
+          .Amp(AmpClass::kBlack)
+          .Layout(LayoutRule::kChannelsLastOk));
   RegisterReduce(registry, "reduce_sum", "Out = sums of X over axes.", false);
   RegisterReduce(registry, "reduce_mean",
                  "Out = means of X over axes; 0 over none.", true);

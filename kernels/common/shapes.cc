@@ -79,6 +79,22 @@ std::vector<bool> ReducedAxes(const BoundOp& op, int rank) {
   return *ops::ReducedAxes(op.Ints("dim"), all, rank);  // the schema checked
 }
 
+Extents ReductionOrder(const TensorDesc& x, const TensorDesc& out,
+                       const std::vector<bool>& reduced) {
+  const auto kept = [&](const Extents& order) {
+    Extents result;
+    for (const int64_t i : order) {
+      if (!reduced[i] && x.dims[i] != 1) result.push_back(i);
+    }
+    return result;
+  };
+  // Reduced dims stay, or the others follow each other as they are named.
+  const TensorDesc names{x.dtype, Layout::kRowMajor, x.dims};
+  const Extents wanted = MemoryOrder(out.rank() == x.rank() ? out : names);
+  const Extents own = MemoryOrder(x);
+  return kept(own) == kept(wanted) ? own : wanted;
+}
+
 BroadcastLike BroadcastLikeOf(const BoundOp& op) {
   const TensorDesc& x = op.Input("X");
   const TensorDesc& out = op.Output("Out");

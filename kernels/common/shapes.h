@@ -49,6 +49,12 @@ int64_t SliceStart(const BoundOp& op);
 // reduction or its gradient name; without these attributes all.
 std::vector<bool> ReducedAxes(const BoundOp& op, int rank);
 
+// The dims of X in the order in which a reduction goes through them, outermost
+// first: those that are kept come as they lie in Out, and all as they lie in X
+// wherever that allows it.
+Extents ReductionOrder(const TensorDesc& x, const TensorDesc& out,
+                       const std::vector<bool>& reduced);
+
 // How broadcast_like reads X: strides per dim of Out, and by what it divides.
 struct BroadcastLike {
   Extents strides;

@@ -2,9 +2,7 @@
 
 namespace halftone {
 namespace kernels {
-namespace {
 
-// The logical dims in memory order, outermost first.
 Extents MemoryOrder(const TensorDesc& desc) {
   if (desc.layout == Layout::kChannelsLast && desc.rank() == 4) {
     return {0, 2, 3, 1};
@@ -13,8 +11,6 @@ Extents MemoryOrder(const TensorDesc& desc) {
   for (int i = 0; i < desc.rank(); ++i) order.push_back(i);
   return order;
 }
-
-}  // namespace
 
 Extents StridesOf(const TensorDesc& desc) {
   const Extents order = MemoryOrder(desc);

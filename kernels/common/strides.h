@@ -14,6 +14,9 @@ namespace kernels {
 
 using Extents = absl::InlinedVector<int64_t, 6>;
 
+// The logical dims in memory order, outermost first.
+Extents MemoryOrder(const TensorDesc& desc);
+
 // The stride of each logical dim, in elements, in the tensor's layout.
 Extents StridesOf(const TensorDesc& desc);
 

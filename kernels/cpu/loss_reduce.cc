@@ -11,7 +11,7 @@ namespace {
 
 Reduction PlanOf(const BoundOp& op, bool mean) {
   const TensorDesc& x = op.Input("X");
-  return Reduction(x, op.Output("Out").dtype, ReducedAxes(op, x.rank()), mean);
+  return Reduction(x, op.Output("Out"), ReducedAxes(op, x.rank()), mean);
 }
 
 Candidate MakeReduce(bool mean) {

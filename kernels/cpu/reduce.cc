@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
@@ -42,17 +43,19 @@ void AddTo(const float* x, float* sums, int64_t n) {
 
 }  // namespace
 
-Reduction::Reduction(const TensorDesc& x, DType out,
+Reduction::Reduction(const TensorDesc& x, const TensorDesc& out,
                      const std::vector<bool>& reduced, bool mean)
-    : in_(x.dtype), out_(out) {
+    : in_(x.dtype), out_(out.dtype) {
   const Extents strides = StridesOf(x);
-  bool has_inner = false, in_inner = true;
+  const Extents order = ReductionOrder(x, out, reduced);
+  bool in_inner = true;
   int64_t summands = 1;
-  for (int i = x.rank() - 1; i >= 0; --i) {
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const int64_t i = *at;
     if (reduced[i]) summands *= x.dims[i];
     if (x.dims[i] == 1) continue;
-    if (!has_inner) inner_is_reduced_ = reduced[i];
-    has_inner = true;
+    in_inner = in_inner && strides[i] == inner_;
+    if (in_inner && inner_ == 1) inner_is_reduced_ = reduced[i];
     in_inner = in_inner && reduced[i] == inner_is_reduced_;
     if (in_inner) {
       inner_ *= x.dims[i];

@@ -1,4 +1,4 @@
-// Sums over any axes of a row-major tensor in one fixed order, whatever the
+// Sums over any axes of a tensor in one fixed order, whatever the
 // number of threads: runs of fixed length are summed apart and then added in
 // order, which also keeps the rounding error small.
 #ifndef HALFTONE_KERNELS_CPU_REDUCE_H_
@@ -17,8 +17,8 @@ class Reduction {
  public:
   // Out = sums of x over the axes with reduced[axis], each divided by the
   // number of its summands if `mean` (0 over none).
-  Reduction(const TensorDesc& x, DType out, const std::vector<bool>& reduced,
-            bool mean);
+  Reduction(const TensorDesc& x, const TensorDesc& out,
+            const std::vector<bool>& reduced, bool mean);
 
   int64_t workspace_bytes() const;
   void Run(const void* x, void* out, void* workspace, int threads) const;
@@ -35,8 +35,9 @@ class Reduction {
 
   DType in_, out_;
   float divisor_ = 1.0f;
-  // The innermost run of adjacent axes of one kind, and the loops around it.
-  bool inner_is_reduced_ = false;
+  // The innermost run of axes of one kind that lie side by side, and the loops
+  // around it.
+  bool inner_is_reduced_ = true;
   int64_t inner_ = 1;
   Nest kept_, reduced_;  // outer loops only
   int64_t kept_count_ = 1, reduced_count_ = 1;

@@ -42,10 +42,12 @@ struct Reduction {
   float divisor = 1.0f;
   SumShape shape;
 
-  // `x` is row-major. Columns are the innermost dims if those are kept.
-  Reduction(const TensorDesc& x, const std::vector<bool>& axes, bool mean) {
+  // Columns are the innermost dims if those are kept.
+  Reduction(const BoundOp& op, bool mean) {
+    const TensorDesc& x = op.Input("X");
+    const std::vector<bool> axes = ReducedAxes(op, x.rank());
     const Extents strides = StridesOf(x);
-    for (int i = 0; i < x.rank(); ++i) {
+    for (const int64_t i : ReductionOrder(x, op.Output("Out"), axes)) {
       Append(x.dims[i], strides[i], axes[i] ? &reduced : &kept);
       (axes[i] ? shape.summands : shape.outputs) *= x.dims[i];
     }
@@ -90,8 +92,7 @@ struct Reduction {
 };
 
 Reduction PlanOf(const BoundOp& op, bool mean) {
-  const TensorDesc& x = op.Input("X");
-  Reduction plan(x, ReducedAxes(op, x.rank()), mean);
+  Reduction plan(op, mean);
   plan.Finalize();
   return plan;
 }
@@ -109,8 +110,7 @@ Candidate MakeReduce(bool mean) {
     };
   });
   candidate.supports = [mean](const BoundOp& op) {
-    const TensorDesc& x = op.Input("X");
-    return Reduction::Fits(Reduction(x, ReducedAxes(op, x.rank()), mean));
+    return Reduction::Fits(Reduction(op, mean));
   };
   candidate.workspace_bytes = [mean](const BoundOp& op) {
     return PlanOf(op, mean).shape.workspace_floats(PlainSum::kSums) *

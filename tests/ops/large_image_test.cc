@@ -55,6 +55,27 @@ TEST(LargeTest, BatchNorm) {
   });
 }
 
+// A bias's gradient, the mean of each channel, and kept dims that come in
+// another order than they lie.
+TEST(LargeTest, Reductions) {
+  ForEachImage([](DType dtype, Layout layout, const auto& dims) {
+    using Axes = std::vector<int64_t>;
+    for (const Axes& axes :
+         {Axes{0, 2, 3}, Axes{2, 3}, Axes{1}, Axes{0}, Axes{0, 3}, Axes{}}) {
+      for (bool keep_dim : {false, true}) {
+        Large("reduce_sum")
+            .Layouts(layout)
+            .In("X", dtype, dims)
+            .Attr("dim", axes)
+            .Attr("keep_dim", keep_dim)
+            .Bind("TOut", kF32)
+            .Out("Out")
+            .Expect({64, 1e-4});
+      }
+    }
+  });
+}
+
 TEST(LargeTest, PartsOfBatchNorm) {
   ForEachImage([](DType dtype, Layout layout, const auto& dims) {
     const std::vector<int64_t> c = {dims[1]};
