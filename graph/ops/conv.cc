@@ -167,6 +167,13 @@ absl::Status GradConv(GradContext& g) {
   };
   const Dims in = g.type(g.Input("Input")).dims;
   const Dims filter = g.type(g.Input("Filter")).dims;
+  // First, as a layer's last parameter: buckets fill as DDP's do.
+  if (g.Has("Bias") && g.Wants("Bias")) {
+    HT_RETURN_IF_ERROR(
+        g.SetGrad("Bias", g.Emit("reduce_sum")
+                              .In("X", out_grad)
+                              .Attr("dim", std::vector<int64_t>{0, 2, 3})));
+  }
   if (g.Wants("Input")) {
     HT_RETURN_IF_ERROR(g.SetGrad(
         "Input",
@@ -185,12 +192,6 @@ absl::Status GradConv(GradContext& g) {
             .In("OutputGrad", out_grad)
             .Attr("filter_hw",
                   std::vector<int64_t>{size(filter[2]), size(filter[3])})));
-  }
-  if (g.Has("Bias") && g.Wants("Bias")) {
-    HT_RETURN_IF_ERROR(
-        g.SetGrad("Bias", g.Emit("reduce_sum")
-                              .In("X", out_grad)
-                              .Attr("dim", std::vector<int64_t>{0, 2, 3})));
   }
   return absl::OkStatus();
 }

@@ -107,11 +107,11 @@ TEST(Conv, Gradient) {
   call.in.emplace_back("Bias", "T[4]");
   EXPECT_EQ(
       GradientInAllTypes(call),
+      "reduce_sum(X=dOutput) {dim=[0,2,3]} -> Bias.grad : f16[4]\n"
       "conv2d_grad_input(OutputGrad=dOutput, Filter=Filter) {strides=[2,2] "
       "input_hw=[9,8]} -> Input.grad : f16[B,3,9,8]\n"
       "conv2d_grad_filter(Input=Input, OutputGrad=dOutput) {strides=[2,2] "
       "filter_hw=[3,3]} -> Filter.grad : f16[4,3,3,3]\n"
-      "reduce_sum(X=dOutput) {dim=[0,2,3]} -> Bias.grad : f16[4]\n"
       "Input <- Input.grad\nFilter <- Filter.grad\nBias <- Bias.grad\n");
   call.wanted = {"Filter"};
   EXPECT_EQ(

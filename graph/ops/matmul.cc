@@ -90,6 +90,14 @@ absl::Status GradMatmul(GradContext& g) {
   const int rank = g.type(x).rank();
   HT_ASSIGN_OR_RETURN(const ValueId out_grad,
                       CastTo(g, g.OutGrad("Out"), InputDType(g, "X")));
+  // First, as in conv2d's gradient.
+  if (g.Has("Bias") && g.Wants("Bias")) {
+    std::vector<int64_t> all_but_last;
+    for (int i = 0; i + 1 < rank; ++i) all_but_last.push_back(i);
+    HT_RETURN_IF_ERROR(g.SetGrad(
+        "Bias",
+        g.Emit("reduce_sum").In("X", out_grad).Attr("dim", all_but_last)));
+  }
   if (g.Wants("X")) {
     HT_RETURN_IF_ERROR(
         g.SetGrad("X", trans_x ? Multiply(g, y, trans_y, out_grad, true)
@@ -104,13 +112,6 @@ absl::Status GradMatmul(GradContext& g) {
     HT_RETURN_IF_ERROR(g.SetGrad(
         "Y", trans_y ? Multiply(g, row_grads, true, rows, trans_x)
                      : Multiply(g, rows, !trans_x, row_grads, false)));
-  }
-  if (g.Has("Bias") && g.Wants("Bias")) {
-    std::vector<int64_t> all_but_last;
-    for (int i = 0; i + 1 < rank; ++i) all_but_last.push_back(i);
-    HT_RETURN_IF_ERROR(g.SetGrad(
-        "Bias",
-        g.Emit("reduce_sum").In("X", out_grad).Attr("dim", all_but_last)));
   }
   return absl::OkStatus();
 }

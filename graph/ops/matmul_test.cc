@@ -87,14 +87,14 @@ TEST(Matmul, GradientOfASharedMatrix) {
   call.in.emplace_back("Bias", "T[3]");
   EXPECT_EQ(
       GradientInAllTypes(call),
-      "matmul(X=dOut, Y=Y) {trans_y=true} -> X.grad : f16[B,S,4]\n"
-      "flatten(X=X) {start_axis=0 stop_axis=1} -> op.grad.1.Out : "
-      "f16[B*S,4]\n"
-      "flatten(X=dOut) {start_axis=0 stop_axis=1} -> op.grad.2.Out : "
-      "f16[B*S,3]\n"
-      "matmul(X=op.grad.1.Out, Y=op.grad.2.Out) {trans_x=true} -> Y.grad : "
-      "f16[4,3]\n"
       "reduce_sum(X=dOut) {dim=[0,1]} -> Bias.grad : f16[3]\n"
+      "matmul(X=dOut, Y=Y) {trans_y=true} -> X.grad : f16[B,S,4]\n"
+      "flatten(X=X) {start_axis=0 stop_axis=1} -> op.grad.2.Out : "
+      "f16[B*S,4]\n"
+      "flatten(X=dOut) {start_axis=0 stop_axis=1} -> op.grad.3.Out : "
+      "f16[B*S,3]\n"
+      "matmul(X=op.grad.2.Out, Y=op.grad.3.Out) {trans_x=true} -> Y.grad : "
+      "f16[4,3]\n"
       "X <- X.grad\nY <- Y.grad\nBias <- Bias.grad\n");
 }
 

@@ -50,7 +50,7 @@ TEST(ExplainReport, TheUpCastOfAWeightsGradient) {
       "cast     conv1.w.grad f16 -> f32 for the update, GRADIENT_OF <- "
       "conv1.w.cast_fp16; 2,400 B/step at 64 samples; none in the step: the "
       "update reads it as it is\n"
-      "conv1.grad: conv2d_grad_filter (white) runs in f16, GRADIENT_OF <- "
+      "conv1.grad.1: conv2d_grad_filter (white) runs in f16, GRADIENT_OF <- "
       "conv1  models/mnist_convnet.pbtxt:9\n"
       "  A backward op runs as its forward op does.\n"
       "  conv1: conv2d (white) runs in f16, WHITE_LIST  "
