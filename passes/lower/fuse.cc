@@ -91,44 +91,90 @@ void BodyMaker::Take(Op& op) {
 
 using Values = absl::InlinedVector<ValueId, 4>;
 
-// The group's values that somebody else reads; of a group that nobody reads,
-// its last value. `ready`: all of them are read after the group's last op.
-Values VisibleOutside(const Block& block, absl::Span<const OpId> group,
-                      const HeldValues& held,
-                      absl::Span<const int32_t> numbering, bool* ready) {
-  // A fusion of this round has no number: it is further down.
-  const auto is_after = [&](OpId op) {
-    return op.index() >= static_cast<int>(numbering.size()) ||
-           numbering[op.index()] > numbering[group.back().index()];
+// Where a block's ops stand while groups of them are replaced.
+class Order {
+ public:
+  explicit Order(const Block& block)
+      : block_(block), numbers_(block.Numbering()) {}
+
+  // Of two ops the one with the lower number stands first. A fusion has that of
+  // the op in whose place, or before which, it stands: how ops of the same
+  // number follow each other is not known.
+  int32_t operator[](OpId op) const { return numbers_[op.index()]; }
+  // Whether it is known to be.
+  bool IsBefore(OpId a, OpId b) const {
+    return a.valid() && b.valid() && (*this)[a] < (*this)[b];
+  }
+  // The one that stands first; invalid if that is not known.
+  OpId First(OpId a, OpId b) const {
+    if (a == b || IsBefore(a, b)) return a;
+    return IsBefore(b, a) ? b : OpId();
+  }
+
+  void Add(OpId fusion, int32_t number) {
+    numbers_.resize(block_.op_limit(), -1);
+    numbers_[fusion.index()] = number;
+  }
+
+ private:
+  const Block& block_;
+  std::vector<int32_t> numbers_;
+};
+
+// What a fusion of a group makes, and where it can stand.
+struct Plan {
+  // The group's values that somebody else reads; of a group that nobody reads,
+  // its last value.
+  Values results;
+  // The fusion stands before it; invalid: nowhere.
+  OpId before;
+};
+
+// `group` in program order.
+Plan PlanFusion(const Block& block, absl::Span<const OpId> group,
+                const HeldValues& held, const Order& order) {
+  const auto is_inside = [&](OpId op) {
+    return absl::c_linear_search(group, op);
   };
-  Values visible;
-  *ready = true;
+  Plan plan;
+  OpId first = group.back();
   for (OpId id : group) {
     for (ValueId value : block.op(id).outputs.all()) {
       bool read = held.Has(value);
       for (const Use& use : block.value(value).uses) {
-        if (absl::c_linear_search(group, use.op)) continue;
+        if (is_inside(use.op)) continue;
         read = true;
-        *ready = *ready && is_after(use.op);
+        first = order.First(first, use.op);
       }
-      if (read) visible.push_back(value);
+      if (read) plan.results.push_back(value);
     }
   }
-  if (visible.empty()) {
-    visible.push_back(block.op(group.back()).outputs.all()[0]);
+  if (plan.results.empty()) {
+    plan.results.push_back(block.op(group.back()).outputs.all()[0]);
   }
-  return visible;
+  // Further up, all that it reads must be there, too.
+  for (OpId id : group) {
+    for (ValueId input : block.op(id).inputs.all()) {
+      const OpId producer = block.value(input).op();
+      if (!producer.valid() || is_inside(producer)) continue;
+      if (first != group.back() && !order.IsBefore(producer, first)) {
+        return plan;
+      }
+    }
+  }
+  plan.before = first;
+  return plan;
 }
 
-// `group` in program order; `results`: what it makes for others.
+// `group` in program order.
 absl::StatusOr<OpId> Replace(Block& block, const Pattern& pattern,
-                             absl::Span<const OpId> group,
-                             absl::Span<const ValueId> results,
+                             absl::Span<const OpId> group, const Plan& plan,
                              HeldValues& held) {
+  const Values& results = plan.results;
   const Op& last = block.op(group.back());
   OpBuilder builder(&block, "fusion");
   builder.Name(block.program().names().Append(last.name, ".fused"))
-      .At(Block::Before(last.id))
+      .At(Block::Before(plan.before))
       .Role(last.role)
       .Why(last.decision)
       .Line(last.line)
@@ -167,20 +213,22 @@ absl::StatusOr<bool> FuseAll(Block& block, const Pattern& pattern,
   if (!pattern.needs.empty() && block.CountOf(Ops().Find(pattern.needs)) == 0) {
     return false;
   }
-  const std::vector<int32_t> numbering = block.Numbering();
+  Order order(block);
   bool changed = false;
-  for (OpId id = block.last(); id.valid(); id = block.previous(id)) {
+  OpId next;
+  for (OpId id = block.last(); id.valid(); id = next) {
+    next = block.previous(id);
     OpGroup group = pattern.match(block, id, held);
     if (group.empty()) continue;
-    std::sort(group.begin(), group.end(), [&](OpId a, OpId b) {
-      return numbering[a.index()] < numbering[b.index()];
-    });
-    bool ready = false;
-    const Values results =
-        VisibleOutside(block, group, held, numbering, &ready);
-    if (!ready) continue;
-    // It stands where the group's last op stood.
-    HT_ASSIGN_OR_RETURN(id, Replace(block, pattern, group, results, held));
+    std::sort(group.begin(), group.end(),
+              [&](OpId a, OpId b) { return order.IsBefore(a, b); });
+    const Plan plan = PlanFusion(block, group, held, order);
+    if (!plan.before.valid()) continue;
+    while (absl::c_linear_search(group, next)) next = block.previous(next);
+    const int32_t number = order[plan.before];
+    HT_ASSIGN_OR_RETURN(const OpId made,
+                        Replace(block, pattern, group, plan, held));
+    order.Add(made, number);
     changed = true;
   }
   return changed;
