@@ -142,6 +142,7 @@ void RegisterCudaNorm(KernelRegistry& registry) {
   AddForCuda(registry, "batch_norm_grad", MakeNorm<BatchNormGradKernel>());
   RegisterCudaNormParts(registry);
   RegisterCudaNormElementwise(registry);
+  RegisterCudaReluGradNorm(registry);
 }
 
 }  // namespace cuda

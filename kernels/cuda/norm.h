@@ -49,6 +49,22 @@ struct NormGradSums {
   static HT_DEVICE float Second(float, float y_grad, float) { return y_grad; }
 };
 
+// What these sums make of a channel; null: nobody reads it.
+struct FinishGradSums {
+  const float* variance;
+  float epsilon;
+  float *scale_grad, *bias_grad;
+
+  template <typename State>
+  HT_DEVICE void operator()(int64_t c, const State& sums) const {
+    if (scale_grad != nullptr) {
+      scale_grad[c] = static_cast<float>(sums.a) *
+                      functors::InverseDeviation(variance[c], epsilon);
+    }
+    if (bias_grad != nullptr) bias_grad[c] = static_cast<float>(sums.b);
+  }
+};
+
 // ---- For MapChannels.
 
 // (x - mean) * factor + bias.
@@ -66,6 +82,8 @@ void MakeFactors(Launcher& launch, const float* scale, const float* variance,
 void RegisterCudaNormParts(KernelRegistry& registry);  // norm_parts.cu
 // norm_elementwise.cu
 void RegisterCudaNormElementwise(KernelRegistry& registry);
+// relu_grad_norm.cu
+void RegisterCudaReluGradNorm(KernelRegistry& registry);
 
 }  // namespace cuda
 }  // namespace kernels

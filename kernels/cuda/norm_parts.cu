@@ -68,19 +68,6 @@ struct ScaleBiasKernel : ImageKernel {
   }
 };
 
-struct FinishGradSums {
-  const float* variance;
-  float epsilon;
-  float *scale_grad, *bias_grad;
-
-  template <typename State>
-  HT_DEVICE void operator()(int64_t c, const State& sums) const {
-    scale_grad[c] = static_cast<float>(sums.a) *
-                    functors::InverseDeviation(variance[c], epsilon);
-    bias_grad[c] = static_cast<float>(sums.b);
-  }
-};
-
 struct GradReduceKernel : ImageKernel {
   void operator()(const Buffers& buffers, Launcher& launch) const {
     enum { kX, kYGrad, kBatchMean, kBatchVariance };

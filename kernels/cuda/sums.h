@@ -69,6 +69,12 @@ HT_HOST_DEVICE inline int ColumnThreads(int64_t columns, int v) {
   return threads;
 }
 
+// Blocks of a kernel each of which takes a piece and such columns.
+inline int64_t ColumnBlocks(const SumShape& shape, int v) {
+  return shape.outputs * shape.pieces *
+         CeilDiv(shape.columns, ColumnThreads(shape.columns, v) * v);
+}
+
 namespace sums_internal {
 
 // Sums about `shift` become the mean and the sum of squared deviations.
@@ -326,10 +332,8 @@ void LaunchPieces(Launcher& launch, const SumShape& shape, const SumData& data,
                   float* partial) {
   const int64_t pieces = shape.outputs * shape.pieces;
   if (shape.columns > 1) {
-    const int64_t blocks =
-        CeilDiv(shape.columns, ColumnThreads(shape.columns, V) * V);
-    launch(ColumnKernel<V, Summand>, pieces * blocks, kThreads, shape, data,
-           partial);
+    launch(ColumnKernel<V, Summand>, ColumnBlocks(shape, V), kThreads, shape,
+           data, partial);
   } else if (shape.length <= 32 * kWarp) {
     launch(RunKernel<V, kWarp, Summand>, CeilDiv(pieces, kThreads / kWarp),
            kThreads, shape, data, partial);
@@ -340,6 +344,16 @@ void LaunchPieces(Launcher& launch, const SumShape& shape, const SumData& data,
 }
 
 }  // namespace sums_internal
+
+// Adds the pieces of `kSums` sums, [sums][outputs][pieces][columns], and calls
+// finish as Sum does.
+template <typename State, int kSums, typename Finish>
+void CombineSums(Launcher& launch, const SumShape& shape, const float* partial,
+                 const Finish& finish) {
+  launch(sums_internal::CombineKernel<State, kSums, Finish>,
+         CeilDiv(shape.outputs * shape.columns, sums_internal::kCombined),
+         kThreads, shape, partial, finish);
+}
 
 // Calls finish(output, state) on the device for each output and column (output
 // * columns + column), where state.a and state.b are the sums or, with an own
@@ -361,9 +375,7 @@ void Sum(Launcher& launch, const SumShape& shape, const SumData& data,
   } else {
     LaunchPieces<1, Summand>(launch, shape, data, partial);
   }
-  launch(sums_internal::CombineKernel<State, Summand::kSums, Finish>,
-         CeilDiv(shape.outputs * shape.columns, sums_internal::kCombined),
-         kThreads, shape, partial, finish);
+  CombineSums<State, Summand::kSums>(launch, shape, partial, finish);
 }
 
 }  // namespace cuda

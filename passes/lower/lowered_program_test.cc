@@ -138,6 +138,8 @@ TEST(LoweredProgramTest, NormsOfAGpuAreInFusions) {
     EXPECT_EQ(fusions["conv_grad_norm"], rounds ? 3 : 0);
     EXPECT_EQ(fusions["conv_stats"], rounds ? 6 : 9);
     EXPECT_EQ(fusions["norm_elementwise"], rounds ? 4 : 7);
+    EXPECT_EQ(fusions["relu_grad_norm"], rounds ? 4 : 7);
+    EXPECT_EQ(train["bn_grad_reduce"], 0);
     EXPECT_GT(CountFusions(*program, "eval")["norm_elementwise"], 0);
     EXPECT_FALSE(*SplitBatchNorm(kernels, !rounds).Run(*program));
     EXPECT_FALSE(*Fuse(kernels, !rounds).Run(*program));

@@ -6,6 +6,7 @@
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/patterns/norm_conv.h"
+#include "passes/lower/patterns/relu_grad_norm.h"
 
 namespace halftone {
 namespace passes {
@@ -142,8 +143,12 @@ WeighedNorm Weigher::Weigh(OpId id) {
     for (const Use& use : block_.value(block_.op(relu).out(0)).uses) {
       if (IsOp(block_, use.op, "relu_grad")) passes += 4;
     }
-  } else if (IsElementwise(y)) {
-    passes += 2;
+  } else {
+    if (IsElementwise(y)) passes += 2;
+    if (norm.grad.valid() && patterns_.Has("relu_grad_norm") &&
+        ReluGradBefore(block_, block_.op(norm.grad), held_).valid()) {
+      passes += 1;
+    }
   }
   const TensorType& type = block_.type(x);
   const int64_t vectors =

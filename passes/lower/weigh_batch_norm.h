@@ -32,6 +32,7 @@ struct WeighedNorm {
 //   norm_elementwise           2: the norm's result, written and read
 //   norm + relu in all readers 4: X for the norm, its result twice, relu's once
 //                              (the readers read X instead)
+//   relu_grad_norm             1: the image's gradient, read for the sums
 //   conv_grad_norm             4: image's gradient twice, relu's result, X and
 //                              its gradient for the sums, less X for the sign
 // and what stays is the same for both. A convolution can take a norm in front

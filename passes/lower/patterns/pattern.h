@@ -20,7 +20,8 @@ struct Pattern {
   std::string name;
   // The group of ops, two or more, of which `last` stands last; empty: no
   // match. What of their outputs is read outside the group or held, the fusion
-  // makes; fuse leaves the group alone if that is read before `last`.
+  // makes; fuse leaves the group alone if that is read before all is there that
+  // the group reads.
   OpGroup (*match)(const Block& block, OpId last, const HeldValues& held);
   // No match without an op of this type; empty: of any.
   std::string needs;
@@ -63,6 +64,8 @@ OpGroup MatchNormConvStats(const Block& block, OpId last,
 OpGroup MatchNormConvGradFilter(const Block& block, OpId last,
                                 const HeldValues& held);
 OpGroup MatchConvGradNorm(const Block& block, OpId last,
+                          const HeldValues& held);
+OpGroup MatchReluGradNorm(const Block& block, OpId last,
                           const HeldValues& held);
 OpGroup MatchNormElementwise(const Block& block, OpId last,
                              const HeldValues& held);

@@ -18,6 +18,7 @@ absl::Span<const Pattern> AllPatterns() {
       {"norm_conv_grad_filter", MatchNormConvGradFilter, "scale_bias",
        kPrologue},
       {"conv_grad_norm", MatchConvGradNorm, "bn_grad_reduce", ""},
+      {"relu_grad_norm", MatchReluGradNorm, "bn_grad_reduce", ""},
       {"conv_bias_relu", MatchConvBiasRelu, "conv2d", ""},
       {"matmul_bias_relu", MatchMatmulBiasRelu, "matmul", ""},
       {"norm_elementwise", MatchNormElementwise, "scale_bias", ""},

@@ -1,0 +1,294 @@
+// The pattern relu_grad_norm in one pass over memory: g = relu_grad(relu, a +
+// b), where b may be missing, and the sums over g for one norm or two that it
+// is the gradient of. Each op's result is rounded to the tensors' dtype, as if
+// it had been stored, and sums are added in bn_grad_reduce's order: the bits
+// are the body's. Channels are innermost.
+#include <vector>
+
+#include "kernels/common/fusion_body.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/functors/elementwise.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+namespace {
+
+using sums_internal::ColumnPlace;
+using sums_internal::TwoSums;
+
+constexpr int kMostNorms = 2;
+
+struct GradData {
+  DType dtype;
+  const void *a, *b, *relu;  // `b` is null if nothing is added
+  void* g;                   // null if nobody reads it
+  const void* x[kMostNorms];
+  const float* mean[kMostNorms];
+};
+
+// V channels of one row.
+template <int V, int kNorms>
+struct GradRow {
+  Raw a, b, relu, x[kNorms];
+
+  HT_DEVICE void Load(const GradData& data, int64_t at) {
+    a = LoadRaw<V>(data.dtype, data.a, at);
+    if (data.b != nullptr) b = LoadRaw<V>(data.dtype, data.b, at);
+    relu = LoadRaw<V>(data.dtype, data.relu, at);
+#pragma unroll
+    for (int j = 0; j < kNorms; ++j) {
+      x[j] = LoadRaw<V>(data.dtype, data.x[j], at);
+    }
+  }
+
+  // Stores g and returns it as it was stored.
+  HT_DEVICE void MakeGrad(const GradData& data, int64_t at,
+                          float (&g)[V]) const {
+    Unpack(data.dtype, a, g);
+    if (data.b != nullptr) {
+      float more[V];
+      Unpack(data.dtype, b, more);
+#pragma unroll
+      for (int k = 0; k < V; ++k) g[k] += more[k];
+    }
+    float out[V];
+    Unpack(data.dtype, relu, out);
+#pragma unroll
+    for (int k = 0; k < V; ++k) g[k] = functors::ReluGradOp()(out[k], g[k]);
+    const Raw rounded = Pack(data.dtype, g);
+    if (data.g != nullptr) StoreRaw<V>(data.dtype, data.g, at, rounded);
+    Unpack(data.dtype, rounded, g);
+  }
+};
+
+// What a thread adds up.
+template <int V, int kNorms>
+struct GradSums {
+  float mean[kNorms][V], first[kNorms][V], second[V];
+
+  HT_DEVICE explicit GradSums(const GradData& data, const ColumnPlace& place) {
+#pragma unroll
+    for (int j = 0; j < kNorms; ++j) {
+      if (place.active) LoadFloats(data.mean[j], place.column, mean[j]);
+#pragma unroll
+      for (int k = 0; k < V; ++k) first[j][k] = second[k] = 0;
+    }
+  }
+
+  HT_DEVICE void Add(DType dtype, const GradRow<V, kNorms>& row,
+                     const float (&g)[V]) {
+#pragma unroll
+    for (int k = 0; k < V; ++k) second[k] += NormGradSums::Second(0, g[k], 0);
+#pragma unroll
+    for (int j = 0; j < kNorms; ++j) {
+      float x[V];
+      Unpack(dtype, row.x[j], x);
+#pragma unroll
+      for (int k = 0; k < V; ++k) {
+        first[j][k] += NormGradSums::First(x[k], g[k], mean[j][k]);
+      }
+    }
+  }
+
+  // Leaves those of the block in the threads of its first row.
+  HT_DEVICE void AddThreads(const ColumnPlace& place) {
+    sums_internal::AddDown<V, 2>(place, first[0], second);
+    if constexpr (kNorms > 1) {
+      float none[V] = {};
+      sums_internal::AddDown<V, 1>(place, first[1], none);
+    }
+  }
+
+  // `partial` is, by norm, what CombineKernel takes of two sums.
+  HT_DEVICE void Store(const SumShape& shape, const ColumnPlace& place,
+                       float* partial) const {
+    float* to = partial + place.piece * shape.columns + place.column;
+#pragma unroll
+    for (int j = 0; j < kNorms; ++j, to += 2 * shape.partials()) {
+#pragma unroll
+      for (int k = 0; k < V; ++k) {
+        to[k] = first[j][k];
+        to[shape.partials() + k] = second[k];
+      }
+    }
+  }
+};
+
+// One block: a piece of the rows and as many channels as its threads take.
+template <int V, int kNorms>
+__global__ void __launch_bounds__(kThreads)
+    ReluGradNormKernel(const __grid_constant__ SumShape shape,
+                       const __grid_constant__ GradData data, float* partial) {
+  constexpr int kLoads = 2;
+  const ColumnPlace place(shape, V);
+  GradSums<V, kNorms> sums(data, place);
+  const int64_t end = place.active ? place.end : place.begin;
+  for (int64_t row = place.begin + place.ty; row < end;
+       row += kLoads * place.down) {
+    GradRow<V, kNorms> rows[kLoads];
+#pragma unroll
+    for (int u = 0; u < kLoads; ++u) {
+      const int64_t own = row + u * place.down;
+      if (own < end) rows[u].Load(data, own * shape.columns + place.column);
+    }
+#pragma unroll
+    for (int u = 0; u < kLoads; ++u) {
+      const int64_t own = row + u * place.down;
+      if (own >= end) continue;
+      float g[V];
+      rows[u].MakeGrad(data, own * shape.columns + place.column, g);
+      sums.Add(data.dtype, rows[u], g);
+    }
+  }
+  sums.AddThreads(place);
+  if (place.ty == 0 && place.active) sums.Store(shape, place, partial);
+}
+
+// Where a bn_grad_reduce of the body finds its inputs among the fusion's, and
+// its results; -1: nobody reads it.
+struct SumsAt {
+  int x, mean, variance, scale_grad, bias_grad;
+  float epsilon;
+
+  explicit SumsAt(const BoundOp& op)
+      : x(ArgumentPosition(op, "X")),
+        mean(ArgumentPosition(op, "BatchMean")),
+        variance(ArgumentPosition(op, "BatchVariance")),
+        scale_grad(ResultPosition(op, "ScaleGrad")),
+        bias_grad(ResultPosition(op, "BiasGrad")),
+        epsilon(static_cast<float>(op.Float("epsilon"))) {}
+};
+
+// Likewise for the relu_grad and the sum before it, if there is one.
+struct ReluGradAt {
+  int relu, a, b = -1, g;
+
+  explicit ReluGradAt(const BoundOp& fusion) {
+    const BoundOp mask = OpsOfBody(fusion, "relu_grad")[0];
+    relu = ArgumentPosition(mask, "Out");
+    g = ResultPosition(mask, "XGrad");
+    a = ArgumentPosition(mask, "OutGrad");
+    for (const BoundOp& sum : OpsOfBody(fusion, "sum")) {
+      const auto parts = sum.op().inputs.all();
+      a = ArgumentPosition(sum.block(), parts[0]);
+      b = ArgumentPosition(sum.block(), parts[1]);
+    }
+  }
+};
+
+class ReluGradNorm {
+ public:
+  explicit ReluGradNorm(const BoundOp& fusion)
+      : mask_(fusion), channels_(fusion.inputs()[mask_.relu]) {
+    for (const BoundOp& op : OpsOfBody(fusion, "bn_grad_reduce")) {
+      norms_.emplace_back(op);
+    }
+  }
+
+  int64_t workspace_floats() const {
+    return channels_.sums.workspace_floats(2) *
+           static_cast<int64_t>(norms_.size());
+  }
+
+  void operator()(const Buffers& buffers, Launcher& launch) const {
+    const GradData data = DataOf(buffers);
+    float* partial = static_cast<float*>(buffers.workspace);
+    if (norms_.size() > 1) {
+      LaunchVector<2>(launch, data, partial);
+    } else {
+      LaunchVector<1>(launch, data, partial);
+    }
+    for (const SumsAt& at : norms_) {
+      const FinishGradSums finish{In(buffers, at.variance), at.epsilon,
+                                  OutOrNull(buffers, at.scale_grad),
+                                  OutOrNull(buffers, at.bias_grad)};
+      CombineSums<TwoSums, 2>(launch, channels_.sums, partial, finish);
+      partial += channels_.sums.workspace_floats(2);
+    }
+  }
+
+ private:
+  static float* OutOrNull(const Buffers& buffers, int i) {
+    return i < 0 ? nullptr : Out(buffers, i);
+  }
+
+  GradData DataOf(const Buffers& buffers) const {
+    GradData data = {};
+    data.dtype = channels_.dtype;
+    data.a = buffers.inputs[mask_.a];
+    if (mask_.b >= 0) data.b = buffers.inputs[mask_.b];
+    data.relu = buffers.inputs[mask_.relu];
+    if (mask_.g >= 0) data.g = buffers.outputs[mask_.g];
+    for (size_t j = 0; j < norms_.size(); ++j) {
+      data.x[j] = buffers.inputs[norms_[j].x];
+      data.mean[j] = In(buffers, norms_[j].mean);
+    }
+    return data;
+  }
+
+  template <int kNorms>
+  void LaunchVector(Launcher& launch, const GradData& data,
+                    float* partial) const {
+    const bool aligned = Aligned({data.a, data.b, data.relu, data.g, data.x[0],
+                                  data.x[1], data.mean[0], data.mean[1]});
+    const int vector = channels_.VectorFor(aligned);
+    if (vector == 8) {
+      LaunchRows<8, kNorms>(launch, data, partial);
+    } else if (vector == 4) {
+      LaunchRows<4, kNorms>(launch, data, partial);
+    } else {
+      LaunchRows<1, kNorms>(launch, data, partial);
+    }
+  }
+
+  template <int V, int kNorms>
+  void LaunchRows(Launcher& launch, const GradData& data,
+                  float* partial) const {
+    launch(ReluGradNormKernel<V, kNorms>, ColumnBlocks(channels_.sums, V),
+           kThreads, channels_.sums, data, partial);
+  }
+
+  ReluGradAt mask_;
+  Channels channels_;
+  std::vector<SumsAt> norms_;
+};
+
+// All images in one dtype, shape and order, channels innermost; all of them
+// and the vectors from outside.
+bool Supports(const BoundOp& fusion) {
+  const ReluGradAt mask(fusion);
+  const std::vector<BoundOp> norms = OpsOfBody(fusion, "bn_grad_reduce");
+  if (mask.relu < 0 || mask.a < 0 || norms.size() > kMostNorms) return false;
+  const TensorDesc& image = fusion.inputs()[mask.relu];
+  const bool low_or_f32 = image.dtype == DType::kF32 || IsLow(image.dtype);
+  if (!low_or_f32 || image.rank() < 2 || Channels(image).inner != 1) {
+    return false;
+  }
+  for (const TensorDesc& x : fusion.inputs()) {
+    const bool vector = x.rank() == 1 && x.dtype == DType::kF32;
+    if (!vector && !(x == image)) return false;
+  }
+  for (const BoundOp& op : norms) {
+    const SumsAt at(op);
+    if (at.x < 0 || at.mean < 0 || at.variance < 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void RegisterCudaReluGradNorm(KernelRegistry& registry) {
+  Candidate candidate = CudaCandidate(
+      "channels", [](const BoundOp& op) { return ReluGradNorm(op); });
+  candidate.supports = Supports;
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return ReluGradNorm(op).workspace_floats() *
+           static_cast<int64_t>(sizeof(float));
+  };
+  registry.AddPattern("cuda", "relu_grad_norm", candidate);
+}
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone
