@@ -19,8 +19,9 @@
 // A fusion makes every value of its body that somebody else reads, and stands
 // where the group's last op stood, or, where one of these values is read before
 // that, before its first reader: groups of which that cannot be said, because
-// what they read is made in between, are left alone. A pattern whose kernels round the value of a KeepF32 slot says so
-// in the fusion's attribute `rounds`; with amp.strict_f32_slots there is none.
+// what they read is made in between, are left alone. A pattern whose kernels
+// round the value of a KeepF32 slot says so in the fusion's attribute `rounds`;
+// with amp.strict_f32_slots there is none.
 //
 // Runs after append-backward, so a value that a backward op reads is never
 // hidden in a body.
