@@ -56,6 +56,13 @@ OpGroup MatchConvBiasRelu(const Block& block, OpId last,
                           const HeldValues& held);
 OpGroup MatchMatmulBiasRelu(const Block& block, OpId last,
                             const HeldValues& held);
+OpGroup MatchMatmulGelu(const Block& block, OpId last, const HeldValues& held);
+OpGroup MatchMatmulGeluGrad(const Block& block, OpId last,
+                            const HeldValues& held);
+OpGroup MatchMatmulReluGrad(const Block& block, OpId last,
+                            const HeldValues& held);
+OpGroup MatchMatmulBiasGrad(const Block& block, OpId last,
+                            const HeldValues& held);
 OpGroup MatchElementwiseChain(const Block& block, OpId last,
                               const HeldValues& held);
 OpGroup MatchConvStats(const Block& block, OpId last, const HeldValues& held);

@@ -21,6 +21,10 @@ absl::Span<const Pattern> AllPatterns() {
       {"relu_grad_norm", MatchReluGradNorm, "bn_grad_reduce", ""},
       {"conv_bias_relu", MatchConvBiasRelu, "conv2d", ""},
       {"matmul_bias_relu", MatchMatmulBiasRelu, "matmul", ""},
+      {"matmul_gelu", MatchMatmulGelu, "gelu", ""},
+      {"matmul_gelu_grad", MatchMatmulGeluGrad, "gelu_grad", ""},
+      {"matmul_relu_grad", MatchMatmulReluGrad, "relu_grad", ""},
+      {"matmul_bias_grad", MatchMatmulBiasGrad, "reduce_sum", ""},
       {"norm_elementwise", MatchNormElementwise, "scale_bias", ""},
       {"elementwise_chain", MatchElementwiseChain, "", ""},
   };
