@@ -140,6 +140,22 @@ class MatmulInstance final : public KernelInstance {
   std::unique_ptr<ProductCall> call_;
 };
 
+// The same library without its epilogues, but for a bias: kernels of our own
+// come after the product. `halftone tune` finds out which is faster.
+ProductLibrary Split(const ProductLibrary& library) {
+  ProductLibrary split = library;
+  split.name += "_split";
+  split.prepare = [library](const BoundProduct& product, absl::string_view op,
+                            runtime::Device& device)
+      -> absl::StatusOr<std::unique_ptr<ProductCall>> {
+    const bool asks = product.epilogue == Epilogue::kNone ||
+                      product.epilogue == Epilogue::kBias;
+    if (!asks) return std::unique_ptr<ProductCall>();
+    return library.prepare(product, op, device);
+  };
+  return split;
+}
+
 using Bind = BoundProduct (*)(const BoundOp&);
 
 Candidate MakeCandidate(const ProductLibrary& library, Bind bind) {
@@ -175,11 +191,13 @@ void RegisterProducts(const ProductLibrary& library, KernelRegistry& registry) {
   }
   for (const char* pattern : {"matmul_gelu", "matmul_gelu_grad",
                               "matmul_relu_grad", "matmul_bias_grad"}) {
-    Candidate candidate = MakeCandidate(library, BindMatmulFusion);
-    candidate.supports = [](const BoundOp& fusion) {
-      return BindMatmulFusion(fusion).refused.empty();
-    };
-    registry.AddPattern("cuda", pattern, std::move(candidate));
+    for (const ProductLibrary& each : {library, Split(library)}) {
+      Candidate candidate = MakeCandidate(each, BindMatmulFusion);
+      candidate.supports = [](const BoundOp& fusion) {
+        return BindMatmulFusion(fusion).refused.empty();
+      };
+      registry.AddPattern("cuda", pattern, std::move(candidate));
+    }
   }
 }
 

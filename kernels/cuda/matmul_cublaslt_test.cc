@@ -346,7 +346,7 @@ TEST(MatmulFusionTest, WhatIsRefusedHasNoKernel) {
     EXPECT_TRUE(found.ok()) << found.status();
     return found->size();
   };
-  EXPECT_EQ(kernels_of(Gradient("gelu", 16, true)), 1u);
+  EXPECT_EQ(kernels_of(Gradient("gelu", 16, true)), 2u);
   EXPECT_EQ(kernels_of(Gradient("gelu", 12, true)), 0u);
 }
 

@@ -6,9 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child.h"
+#include "tests/support/feed_forward.h"
 
 namespace halftone {
 namespace {
@@ -56,6 +58,30 @@ INSTANTIATE_TEST_SUITE_P(Models, GpuTarget,
                            return std::string(info.param);
                          });
 
+// What cuBLASLt does in the epilogues of products.
+TEST(GpuProducts, AreFusedWithWhatFollowsThem) {
+  const std::string source = absl::StrCat(::testing::TempDir(), "/ffn.pbtxt");
+  ASSERT_TRUE(WriteFileAtomically(source, kFeedForward).ok());
+  const std::string model = absl::StrCat(source, ".htc");
+  const auto steps = [&](const std::string& of) {
+    const Result compiled =
+        Halftone({"compile", of, "--strategy", "models/mnist_o2.pbtxt",
+                  "--target", "sm_90", "-o", model});
+    EXPECT_EQ(compiled.exit_code(), 0) << compiled.err;
+    return Halftone({"plan", model, "--steps"}).out;
+  };
+  const std::string block = steps(source);
+  for (const char* fused :
+       {"act", "logits.grad.2", "down.grad.4", "up.grad.3"}) {
+    EXPECT_THAT(block, HasSubstr(absl::StrCat(fused, ".fused [cublaslt]")));
+  }
+  EXPECT_THAT(block, Not(HasSubstr("gelu")));
+  const std::string mlp = steps("models/mlp.pbtxt");
+  for (const char* fused : {"fc2.grad.2", "fc1.grad.1"}) {
+    EXPECT_THAT(mlp, HasSubstr(absl::StrCat(fused, ".fused [cublaslt]")));
+  }
+}
+
 // Images of 3 channels: tensor cores, and so cuDNN's gradients of filters, want
 // 8. The compiler says what it made of them.
 TEST(GpuImages, ArePaddedForTensorCores) {
@@ -101,7 +127,7 @@ TEST(GpuPlan, SaysWhichFusionsAreInlined) {
   EXPECT_THAT(compiled.out, HasSubstr("0 run on their own"));
   EXPECT_THAT(compiled.out, HasSubstr("note F1       9 norms split"));
   const Result plan = Halftone({"plan", model});
-  EXPECT_THAT(plan.out, HasSubstr("inlined      1 of 22 fusions op by op, "
+  EXPECT_THAT(plan.out, HasSubstr("inlined      1 of 23 fusions op by op, "
                                   "because no sm_90 kernel takes their shapes: "
                                   "bn1.stats.fused (conv_stats)\n"));
   const Result strict = Halftone(

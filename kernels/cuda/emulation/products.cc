@@ -109,25 +109,17 @@ class EmulatedCall final : public ProductCall {
   std::vector<float> row_sums_;
 };
 
-ProductLibrary Emulated(const char* name, bool all) {
-  ProductLibrary library;
-  library.name = name;
-  library.prepare =
-      [all](const BoundProduct& product, absl::string_view,
-            runtime::Device&) -> absl::StatusOr<std::unique_ptr<ProductCall>> {
-    const bool has = all || product.epilogue == Epilogue::kNone ||
-                     product.epilogue == Epilogue::kBias;
-    if (!has) return std::unique_ptr<ProductCall>();
-    return std::unique_ptr<ProductCall>(new EmulatedCall(product));
-  };
-  return library;
-}
-
 }  // namespace
 
 void RegisterEmulatedProducts(KernelRegistry& registry) {
-  RegisterProducts(Emulated("epilogues", true), registry);
-  RegisterProducts(Emulated("products", false), registry);
+  ProductLibrary library;
+  library.name = "loops";
+  library.prepare =
+      [](const BoundProduct& product, absl::string_view,
+         runtime::Device&) -> absl::StatusOr<std::unique_ptr<ProductCall>> {
+    return std::unique_ptr<ProductCall>(new EmulatedCall(product));
+  };
+  RegisterProducts(library, registry);
 }
 
 }  // namespace cuda

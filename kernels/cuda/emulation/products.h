@@ -1,5 +1,5 @@
-// Libraries of products for tests: plain loops by columns, as cuBLASLt's
-// documentation says what it computes.
+// A library of products for tests: plain loops by columns that compute what
+// cuBLASLt's documentation says, with every epilogue.
 #ifndef HALFTONE_KERNELS_CUDA_EMULATION_PRODUCTS_H_
 #define HALFTONE_KERNELS_CUDA_EMULATION_PRODUCTS_H_
 
@@ -9,8 +9,6 @@ namespace halftone {
 namespace kernels {
 namespace cuda {
 
-// Two candidates: "epilogues" has every one, "products" none but a bias, so
-// that our own kernels do what it lacks.
 void RegisterEmulatedProducts(KernelRegistry& registry);
 
 }  // namespace cuda
