@@ -1,8 +1,9 @@
-// The pattern relu_grad_norm in one pass over memory: g = relu_grad(relu, a +
-// b), where b may be missing, and the sums over g for one norm or two that it
-// is the gradient of. Each op's result is rounded to the tensors' dtype, as if
-// it had been stored, and sums are added in bn_grad_reduce's order: the bits
-// are the body's. Channels are innermost.
+// The patterns relu_grad_norm and relu_grad_bias in one pass over memory: g =
+// relu_grad(relu, a + b), where b may be missing, and the sums over g for one
+// norm or two that it is the gradient of, or for a bias. Each op's result is
+// rounded to the tensors' dtype, as if it had been stored, and sums are added
+// in the order of bn_grad_reduce and reduce_sum: the bits are the body's (but
+// for a single channel). Channels are innermost.
 #include <vector>
 
 #include "kernels/common/fusion_body.h"
@@ -18,6 +19,8 @@ using sums_internal::ColumnPlace;
 using sums_internal::TwoSums;
 
 constexpr int kMostNorms = 2;
+// For arrays: a kernel for a bias has no norms.
+constexpr int AtLeastOne(int norms) { return norms > 0 ? norms : 1; }
 
 struct GradData {
   DType dtype;
@@ -30,7 +33,7 @@ struct GradData {
 // V channels of one row.
 template <int V, int kNorms>
 struct GradRow {
-  Raw a, b, relu, x[kNorms];
+  Raw a, b, relu, x[AtLeastOne(kNorms)];
 
   HT_DEVICE void Load(const GradData& data, int64_t at) {
     a = LoadRaw<V>(data.dtype, data.a, at);
@@ -65,14 +68,16 @@ struct GradRow {
 // What a thread adds up.
 template <int V, int kNorms>
 struct GradSums {
-  float mean[kNorms][V], first[kNorms][V], second[V];
+  float mean[AtLeastOne(kNorms)][V], first[AtLeastOne(kNorms)][V], second[V];
 
   HT_DEVICE explicit GradSums(const GradData& data, const ColumnPlace& place) {
+#pragma unroll
+    for (int k = 0; k < V; ++k) second[k] = 0;
 #pragma unroll
     for (int j = 0; j < kNorms; ++j) {
       if (place.active) LoadFloats(data.mean[j], place.column, mean[j]);
 #pragma unroll
-      for (int k = 0; k < V; ++k) first[j][k] = second[k] = 0;
+      for (int k = 0; k < V; ++k) first[j][k] = 0;
     }
   }
 
@@ -93,33 +98,41 @@ struct GradSums {
 
   // Leaves those of the block in the threads of its first row.
   HT_DEVICE void AddThreads(const ColumnPlace& place) {
-    sums_internal::AddDown<V, 2>(place, first[0], second);
+    float none[V] = {};
+    if constexpr (kNorms == 0) {
+      sums_internal::AddDown<V, 1>(place, second, none);
+    } else {
+      sums_internal::AddDown<V, 2>(place, first[0], second);
+    }
     if constexpr (kNorms > 1) {
-      float none[V] = {};
       sums_internal::AddDown<V, 1>(place, first[1], none);
     }
   }
 
-  // `partial` is, by norm, what CombineKernel takes of two sums.
+  // `partial` is what CombineKernel takes: two sums by norm, or the bias's.
   HT_DEVICE void Store(const SumShape& shape, const ColumnPlace& place,
                        float* partial) const {
     float* to = partial + place.piece * shape.columns + place.column;
+    if constexpr (kNorms == 0) StoreSums(second, to);
 #pragma unroll
-    for (int j = 0; j < kNorms; ++j, to += 2 * shape.partials()) {
-#pragma unroll
-      for (int k = 0; k < V; ++k) {
-        to[k] = first[j][k];
-        to[shape.partials() + k] = second[k];
-      }
+    for (int j = 0; j < kNorms; ++j) {
+      StoreSums(first[j], to + 2 * j * shape.partials());
+      StoreSums(second, to + (2 * j + 1) * shape.partials());
     }
+  }
+
+ private:
+  static HT_DEVICE void StoreSums(const float (&sums)[V], float* to) {
+#pragma unroll
+    for (int k = 0; k < V; ++k) to[k] = sums[k];
   }
 };
 
 // One block: a piece of the rows and as many channels as its threads take.
 template <int V, int kNorms>
 __global__ void __launch_bounds__(kThreads)
-    ReluGradNormKernel(const __grid_constant__ SumShape shape,
-                       const __grid_constant__ GradData data, float* partial) {
+    ReluGradKernel(const __grid_constant__ SumShape shape,
+                   const __grid_constant__ GradData data, float* partial) {
   constexpr int kLoads = 2;
   const ColumnPlace place(shape, V);
   GradSums<V, kNorms> sums(data, place);
@@ -144,6 +157,16 @@ __global__ void __launch_bounds__(kThreads)
   sums.AddThreads(place);
   if (place.ty == 0 && place.active) sums.Store(shape, place, partial);
 }
+
+struct FinishBias {
+  DType dtype;
+  void* out;
+
+  template <typename State>
+  HT_DEVICE void operator()(int64_t c, const State& sums) const {
+    StoreOne(dtype, out, c, static_cast<float>(sums.a));
+  }
+};
 
 // Where a bn_grad_reduce of the body finds its inputs among the fusion's, and
 // its results; -1: nobody reads it.
@@ -177,27 +200,37 @@ struct ReluGradAt {
   }
 };
 
-class ReluGradNorm {
+class ReluGradSums {
  public:
-  explicit ReluGradNorm(const BoundOp& fusion)
+  explicit ReluGradSums(const BoundOp& fusion)
       : mask_(fusion), channels_(fusion.inputs()[mask_.relu]) {
     for (const BoundOp& op : OpsOfBody(fusion, "bn_grad_reduce")) {
       norms_.emplace_back(op);
     }
+    for (const BoundOp& op : OpsOfBody(fusion, "reduce_sum")) {
+      bias_ = ResultPosition(op, "Out");
+      bias_dtype_ = op.Output("Out").dtype;
+    }
   }
 
   int64_t workspace_floats() const {
-    return channels_.sums.workspace_floats(2) *
-           static_cast<int64_t>(norms_.size());
+    const int sums = norms_.empty() ? 1 : 2 * static_cast<int>(norms_.size());
+    return channels_.sums.workspace_floats(sums);
   }
 
   void operator()(const Buffers& buffers, Launcher& launch) const {
     const GradData data = DataOf(buffers);
     float* partial = static_cast<float*>(buffers.workspace);
-    if (norms_.size() > 1) {
-      LaunchVector<2>(launch, data, partial);
-    } else {
+    if (norms_.empty()) {
+      LaunchVector<0>(launch, data, partial);
+    } else if (norms_.size() == 1) {
       LaunchVector<1>(launch, data, partial);
+    } else {
+      LaunchVector<2>(launch, data, partial);
+    }
+    if (bias_ >= 0) {
+      CombineSums<TwoSums, 1>(launch, channels_.sums, partial,
+                              FinishBias{bias_dtype_, buffers.outputs[bias_]});
     }
     for (const SumsAt& at : norms_) {
       const FinishGradSums finish{In(buffers, at.variance), at.epsilon,
@@ -245,13 +278,15 @@ class ReluGradNorm {
   template <int V, int kNorms>
   void LaunchRows(Launcher& launch, const GradData& data,
                   float* partial) const {
-    launch(ReluGradNormKernel<V, kNorms>, ColumnBlocks(channels_.sums, V),
-           kThreads, channels_.sums, data, partial);
+    launch(ReluGradKernel<V, kNorms>, ColumnBlocks(channels_.sums, V), kThreads,
+           channels_.sums, data, partial);
   }
 
   ReluGradAt mask_;
   Channels channels_;
   std::vector<SumsAt> norms_;
+  int bias_ = -1;  // a result
+  DType bias_dtype_ = DType::kF32;
 };
 
 // All images in one dtype, shape and order, channels innermost; all of them
@@ -280,13 +315,14 @@ bool Supports(const BoundOp& fusion) {
 
 void RegisterCudaReluGradNorm(KernelRegistry& registry) {
   Candidate candidate = CudaCandidate(
-      "channels", [](const BoundOp& op) { return ReluGradNorm(op); });
+      "channels", [](const BoundOp& op) { return ReluGradSums(op); });
   candidate.supports = Supports;
   candidate.workspace_bytes = [](const BoundOp& op) {
-    return ReluGradNorm(op).workspace_floats() *
+    return ReluGradSums(op).workspace_floats() *
            static_cast<int64_t>(sizeof(float));
   };
   registry.AddPattern("cuda", "relu_grad_norm", candidate);
+  registry.AddPattern("cuda", "relu_grad_bias", candidate);
 }
 
 }  // namespace cuda

@@ -6,7 +6,7 @@
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/patterns/norm_conv.h"
-#include "passes/lower/patterns/relu_grad_norm.h"
+#include "passes/lower/patterns/relu_grad.h"
 
 namespace halftone {
 namespace passes {
@@ -146,7 +146,7 @@ WeighedNorm Weigher::Weigh(OpId id) {
   } else {
     if (IsElementwise(y)) passes += 2;
     if (norm.grad.valid() && patterns_.Has("relu_grad_norm") &&
-        ReluGradBefore(block_, block_.op(norm.grad), held_).valid()) {
+        !ReluGradBefore(block_, block_.op(norm.grad), held_).empty()) {
       passes += 1;
     }
   }

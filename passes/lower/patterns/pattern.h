@@ -74,6 +74,8 @@ OpGroup MatchConvGradNorm(const Block& block, OpId last,
                           const HeldValues& held);
 OpGroup MatchReluGradNorm(const Block& block, OpId last,
                           const HeldValues& held);
+OpGroup MatchReluGradBias(const Block& block, OpId last,
+                          const HeldValues& held);
 OpGroup MatchNormElementwise(const Block& block, OpId last,
                              const HeldValues& held);
 

@@ -19,6 +19,7 @@ absl::Span<const Pattern> AllPatterns() {
        kPrologue},
       {"conv_grad_norm", MatchConvGradNorm, "bn_grad_reduce", ""},
       {"relu_grad_norm", MatchReluGradNorm, "bn_grad_reduce", ""},
+      {"relu_grad_bias", MatchReluGradBias, "reduce_sum", ""},
       {"conv_bias_relu", MatchConvBiasRelu, "conv2d", ""},
       {"matmul_bias_relu", MatchMatmulBiasRelu, "matmul", ""},
       {"matmul_gelu", MatchMatmulGelu, "gelu", ""},
