@@ -39,6 +39,9 @@ struct Candidate {
   std::string name;  // "onednn", "reference", "direct"
   // Whether it runs this bound op; an empty function means always.
   std::function<bool(const BoundOp&)> supports;
+  // Of a fused kernel: why `supports` says no, for people; empty: it does not
+  // say.
+  std::function<std::string(const BoundOp&)> refusal;
   // Scratch bytes for this bound op; empty: 0.
   std::function<int64_t(const BoundOp&)> workspace_bytes;
   bool deterministic = true;

@@ -100,6 +100,18 @@ absl::StatusOr<std::vector<const Candidate*>> KernelRegistry::Find(
           : absl::StrCat("; there are ", absl::StrJoin(nearest, ", ")));
 }
 
+std::string KernelRegistry::Refusal(absl::string_view device,
+                                    const BoundOp& fusion) const {
+  const auto it = candidates_.find(KeyOf(device, fusion));
+  if (it == candidates_.end()) return "";
+  for (const Candidate& candidate : it->second) {
+    if (!candidate.refusal) continue;
+    std::string refusal = candidate.refusal(fusion);
+    if (!refusal.empty()) return refusal;
+  }
+  return "";
+}
+
 std::vector<std::string> KernelRegistry::Keys(absl::string_view device) const {
   std::vector<std::string> keys;
   const std::string prefix = absl::StrCat(device, "/");

@@ -39,6 +39,10 @@ class KernelRegistry {
   absl::StatusOr<std::vector<const Candidate*>> Find(
       absl::string_view device, const BoundOp& op) const;
 
+  // Why no candidate supports the bound fusion, in the words of the first that
+  // says so; empty: none does.
+  std::string Refusal(absl::string_view device, const BoundOp& fusion) const;
+
   // All keys of a device as passes::KernelSet takes them:
   // "matmul(f16,f32)@row_major", "pattern:conv_bias_relu"; sorted.
   std::vector<std::string> Keys(absl::string_view device) const;

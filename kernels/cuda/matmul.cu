@@ -196,6 +196,9 @@ void RegisterProducts(const ProductLibrary& library, KernelRegistry& registry) {
       candidate.supports = [](const BoundOp& fusion) {
         return BindMatmulFusion(fusion).refused.empty();
       };
+      candidate.refusal = [](const BoundOp& fusion) {
+        return BindMatmulFusion(fusion).refused;
+      };
       registry.AddPattern("cuda", pattern, std::move(candidate));
     }
   }

@@ -59,6 +59,7 @@ struct Draft {
     int value;  // node
   };
   std::vector<Result> results;
+  std::vector<InlinedFusion> inlined;
 
   int AddNode(Node node);
   int Root(int node) const { return nodes[node].root; }

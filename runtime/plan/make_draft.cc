@@ -162,7 +162,11 @@ class Drafter {
     HT_ASSIGN_OR_RETURN(auto candidates, kernels_.Find(request_.device, bound));
     const Candidate* chosen = Choose(bound, candidates);
     if (chosen == nullptr) {
-      if (op.body != nullptr) return InlineBody(draft, op);
+      if (op.body != nullptr) {
+        draft_.inlined.push_back({draft.step.name, bound.Str("pattern"),
+                                  kernels_.Refusal(request_.device, bound)});
+        return InlineBody(draft, op);
+      }
       return DeviceError(draft.step.name, " (", op.schema->name(), "): every ",
                          request_.device,
                          " kernel of this op is not deterministic; allow "

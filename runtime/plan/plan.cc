@@ -54,6 +54,7 @@ void FillValues(const Draft& draft, Plan& plan) {
     const Node& node = draft.nodes[result.value];
     plan.results.push_back({result.name, node.desc, node.slice});
   }
+  plan.inlined = draft.inlined;
 }
 
 absl::string_view KindName(Step::Kind kind) {

@@ -97,6 +97,12 @@ struct PlannedResult {
   Slice slice;  // in kResult
 };
 
+// A fusion whose body is planned op by op.
+struct InlinedFusion {
+  std::string name, pattern;
+  std::string refusal;  // why no kernel takes it; empty: none says so
+};
+
 // Offsets of all cells and constants in the state arena: the same for every
 // plan.
 struct StateLayout {
@@ -127,6 +133,7 @@ struct Plan {
   std::vector<PlannedFeed> feeds;
   std::vector<PlannedResult> results;
   std::vector<PlannedValue> values;
+  std::vector<InlinedFusion> inlined;
   // Peak bytes on the device = the sum of the arenas; exact when every step's
   // candidate is in the tuning table or has one candidate only.
   int64_t peak_bytes() const;

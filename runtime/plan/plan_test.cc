@@ -223,6 +223,23 @@ entry train {
   result y = y
 })");
   EXPECT_THAT(Names(plan), ElementsAre("s", "r"));
+  ASSERT_EQ(plan.inlined.size(), 1u);
+  EXPECT_EQ(plan.inlined[0].name, "f");
+  EXPECT_EQ(plan.inlined[0].pattern, "nobody_has_this");
+  EXPECT_EQ(plan.inlined[0].refusal, "");
+  // A kernel that could say why.
+  kernels::KernelRegistry kernels = kernels::Kernels();
+  kernels::Candidate picky;
+  picky.supports = [](const kernels::BoundOp&) { return false; };
+  kernels.AddPattern("cpu", "nobody_has_this", picky);
+  picky.refusal = [](const kernels::BoundOp& fusion) {
+    return absl::StrCat("no ", fusion.inputs()[0].dims[0], " of anything");
+  };
+  kernels.AddPattern("cpu", "nobody_has_this", picky);
+  const auto refused = MakePlan(request_, kernels, state_, tuning_);
+  ASSERT_TRUE(refused.ok()) << refused.status();
+  ASSERT_EQ(refused->inlined.size(), 1u);
+  EXPECT_EQ(refused->inlined[0].refusal, "no 4 of anything");
 }
 
 TEST_F(PlanTest, TheTuningTableChooses) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
@@ -80,6 +81,27 @@ TEST(GpuProducts, AreFusedWithWhatFollowsThem) {
   for (const char* fused : {"fc2.grad.2", "fc1.grad.1"}) {
     EXPECT_THAT(mlp, HasSubstr(absl::StrCat(fused, ".fused [cublaslt]")));
   }
+}
+
+TEST(GpuProducts, AreInlinedForAReason) {
+  const std::string source = absl::StrCat(::testing::TempDir(), "/odd.pbtxt");
+  ASSERT_TRUE(WriteFileAtomically(
+                  source, absl::StrReplaceAll(kFeedForward, {{"256", "252"}}))
+                  .ok());
+  const std::string model = absl::StrCat(source, ".htc");
+  const Result compiled =
+      Halftone({"compile", source, "--strategy", "models/mnist_o2.pbtxt",
+                "--target", "sm_90", "-o", model});
+  ASSERT_EQ(compiled.exit_code(), 0) << compiled.err;
+  constexpr char kWhy[] =
+      "cuBLASLt wants what gelu read in rows of a multiple of 8 elements, "
+      "found 252)";
+  EXPECT_THAT(Halftone({"plan", model}).out,
+              HasSubstr(absl::StrCat(
+                  "inlined      2 of 4 fusions op by op, because no "
+                  "sm_90 kernel takes their shapes: act.fused "
+                  "(matmul_gelu: ",
+                  kWhy, ", up.grad.3.fused (matmul_gelu_grad: ", kWhy, "\n")));
 }
 
 // Images of 3 channels: tensor cores, and so cuDNN's gradients of filters, want

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -91,39 +90,34 @@ Json ToJson(const runtime::Step& step) {
   return json;
 }
 
-// Fusions whose bodies are planned op by op: no kernel takes these shapes.
-struct InlinedFusions {
-  int all = 0;
-  std::vector<std::string> inlined;  // "conv1.stats.fused (conv_stats)"
-};
+// "conv1.stats.fused (conv_stats)", "act.fused (matmul_gelu: why not)".
+std::vector<std::string> Inlined(const Plan& plan) {
+  std::vector<std::string> inlined;
+  for (const runtime::InlinedFusion& fusion : plan.inlined) {
+    inlined.push_back(absl::StrCat(fusion.name, " (", fusion.pattern,
+                                   fusion.refusal.empty() ? "" : ": ",
+                                   fusion.refusal, ")"));
+  }
+  return inlined;
+}
 
-InlinedFusions FindInlined(const CompiledModel& model, const Plan& plan) {
-  const Block& block = model.program->FindEntry(plan.entry)->block();
-  absl::flat_hash_set<OpId> planned;
-  for (const runtime::Step& step : plan.steps) {
-    if (step.block == &block) planned.insert(step.op);
-  }
-  InlinedFusions found;
-  for (OpId id : block.ops()) {
-    const Op& op = block.op(id);
-    if (op.body == nullptr) continue;
-    ++found.all;
-    if (planned.contains(id)) continue;
-    found.inlined.push_back(absl::StrCat(
-        block.name(op), " (", AttrAs<std::string>(op, "pattern"), ")"));
-  }
-  return found;
+int CountFusions(const Block& block) {
+  int fusions = 0;
+  for (OpId id : block.ops()) fusions += block.op(id).body != nullptr;
+  return fusions;
 }
 
 // "3 of 168 fusions op by op, ...: a (conv_stats), b (conv_stats) and 1 more".
-std::string Text(const InlinedFusions& fusions, const std::string& target) {
+std::string InlinedText(const CompiledModel& model, const Plan& plan) {
   constexpr size_t kMost = 4;
-  const std::vector<std::string>& names = fusions.inlined;
+  const std::vector<std::string> names = Inlined(plan);
   const std::vector<std::string> first(
       names.begin(), names.begin() + std::min(names.size(), kMost));
   return absl::StrCat(
-      names.size(), " of ", fusions.all, " fusions op by op, because no ",
-      target, " kernel takes their shapes: ", absl::StrJoin(first, ", "),
+      names.size(), " of ",
+      CountFusions(model.program->FindEntry(plan.entry)->block()),
+      " fusions op by op, because no ", model.target,
+      " kernel takes their shapes: ", absl::StrJoin(first, ", "),
       names.size() > kMost
           ? absl::StrCat(" and ", names.size() - kMost, " more")
           : "");
@@ -153,7 +147,7 @@ Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
           {"buckets", BucketsJson(model.report)},
           {"all_reduces", all_reduces},
           {"steps", plan.steps.size()},
-          {"inlined_fusions", FindInlined(model, plan).inlined},
+          {"inlined_fusions", Inlined(plan)},
           {"notes", notes}};
 }
 
@@ -237,9 +231,8 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   }
   absl::StrAppend(&text, "all-reduces  ", Collectives(plan), "\nsteps        ",
                   plan.steps.size(), "; each: halftone plan --steps\n");
-  const InlinedFusions fusions = FindInlined(model, plan);
-  if (!fusions.inlined.empty()) {
-    absl::StrAppend(&text, "inlined      ", Text(fusions, model.target), "\n");
+  if (!plan.inlined.empty()) {
+    absl::StrAppend(&text, "inlined      ", InlinedText(model, plan), "\n");
   }
   const std::string remark = Remark(batch, question.ranks);
   if (!remark.empty()) absl::StrAppend(&text, "note         ", remark, "\n");
