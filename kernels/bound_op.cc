@@ -6,6 +6,15 @@
 
 namespace halftone {
 namespace kernels {
+namespace {
+
+int Known(int slot) {
+  HT_CHECK(slot >= 0, "no such slot");
+  if (slot < 0) __builtin_unreachable();  // the compiler does not know
+  return slot;
+}
+
+}  // namespace
 
 std::string ToString(const TensorDesc& desc) {
   return absl::StrCat(
@@ -35,23 +44,19 @@ BoundOp::BoundOp(const Block& block, const Op& op, const SymbolValues& symbols,
 absl::string_view BoundOp::name() const { return block_->name(*op_); }
 
 int BoundOp::InputIndex(absl::string_view slot) const {
-  const int s = schema().FindInput(slot);
-  HT_CHECK(s >= 0, "no such input slot");
+  const int s = Known(schema().FindInput(slot));
   return op_->inputs.has(s) ? op_->inputs.begin(s) : -1;
 }
 int BoundOp::OutputIndex(absl::string_view slot) const {
-  const int s = schema().FindOutput(slot);
-  HT_CHECK(s >= 0, "no such output slot");
+  const int s = Known(schema().FindOutput(slot));
   return op_->outputs.has(s) ? op_->outputs.begin(s) : -1;
 }
 int BoundOp::InputCount(absl::string_view slot) const {
-  const int s = schema().FindInput(slot);
-  HT_CHECK(s >= 0, "no such input slot");
+  const int s = Known(schema().FindInput(slot));
   return op_->inputs.end(s) - op_->inputs.begin(s);
 }
 int BoundOp::OutputCount(absl::string_view slot) const {
-  const int s = schema().FindOutput(slot);
-  HT_CHECK(s >= 0, "no such output slot");
+  const int s = Known(schema().FindOutput(slot));
   return op_->outputs.end(s) - op_->outputs.begin(s);
 }
 
