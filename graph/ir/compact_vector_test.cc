@@ -1,6 +1,7 @@
 // Vectors and slots of which a few items lie in place.
 #include "graph/ir/compact_vector.h"
 
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -20,8 +21,10 @@ using ::testing::IsEmpty;
 using Vector = CompactVector<int32_t, 2>;
 
 Vector Counted(int size) {
+  std::vector<int32_t> items(size);
+  std::iota(items.begin(), items.end(), 0);
   Vector vector;
-  for (int i = 0; i < size; ++i) vector.push_back(i);
+  vector.Append(items.begin(), items.end());
   return vector;
 }
 
