@@ -16,10 +16,14 @@ namespace {
 thread_local int64_t allocations = 0;
 std::atomic<int64_t> all_allocations{0};
 
-void* Allocate(size_t bytes) {
+void* TryAllocate(size_t bytes) {
   ++allocations;
   ++all_allocations;
-  void* p = std::malloc(bytes == 0 ? 1 : bytes);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+
+void* Allocate(size_t bytes) {
+  void* p = TryAllocate(bytes);
   if (p == nullptr) throw std::bad_alloc();
   return p;
 }
@@ -28,6 +32,12 @@ void* Allocate(size_t bytes) {
 
 void* operator new(size_t bytes) { return Allocate(bytes); }
 void* operator new[](size_t bytes) { return Allocate(bytes); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return TryAllocate(bytes);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return TryAllocate(bytes);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
