@@ -64,10 +64,10 @@ const Op* DefinedBy(const Block& block, ValueId value,
 
 // The entry's ops of one type, in order.
 std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type);
-// The ops whose schema is Guarded, which all updates are, in program order.
-// They stand at the end: found without a walk over the program.
 // The casts of cells to a low dtype, in order.
 std::vector<OpId> LowCastsOfCells(const Block& block);
+// The ops whose schema is Guarded, which all updates are, in program order.
+// They stand at the end: found without a walk over the program.
 std::vector<OpId> GuardedOps(const Block& block);
 
 // Whether the op is an all_reduce with that `of` ("gradient", "totals").
