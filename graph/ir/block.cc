@@ -33,8 +33,8 @@ ValueId Block::AddFeed(NameId name, TypeId type) {
 }
 
 ValueId Block::CellValue(CellId cell) {
-  const auto it = value_of_cell_.find(cell.index());
-  if (it != value_of_cell_.end()) return it->second;
+  const ValueId known = FindCellValue(cell);
+  if (known.valid()) return known;
   const Cell& c = program_->cell(cell);
   const ValueId id =
       NewValue(program_->InternName(c.name), program_->Intern(c.type),

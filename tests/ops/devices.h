@@ -22,8 +22,8 @@ std::vector<int> TestedThreads();
 // Also of "cpu", for references.
 absl::StatusOr<std::unique_ptr<runtime::Device>> MakeTestedDevice(
     absl::string_view device, int threads);
-// Ops and patterns whose kernels this binary cannot run: calls of libraries
-// that need their hardware.
+// Ops and patterns that the device has no kernels for, or kernels that this
+// binary cannot run: calls of libraries that need their hardware.
 bool IsLeftOut(absl::string_view op_or_pattern);
 
 }  // namespace halftone
