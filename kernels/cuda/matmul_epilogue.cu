@@ -51,16 +51,6 @@ struct MaskBody {
   }
 };
 
-struct StoreSum {
-  DType dtype;
-  void* out;
-
-  template <typename State>
-  HT_DEVICE void operator()(int64_t i, const State& state) const {
-    StoreOne(dtype, out, i, static_cast<float>(state.a));
-  }
-};
-
 bool SumsOperand(const BoundProduct& product) {
   return product.epilogue == Epilogue::kSumA ||
          product.epilogue == Epilogue::kSumB;

@@ -158,16 +158,6 @@ __global__ void __launch_bounds__(kThreads)
   if (place.ty == 0 && place.active) sums.Store(shape, place, partial);
 }
 
-struct FinishBias {
-  DType dtype;
-  void* out;
-
-  template <typename State>
-  HT_DEVICE void operator()(int64_t c, const State& sums) const {
-    StoreOne(dtype, out, c, static_cast<float>(sums.a));
-  }
-};
-
 // Where a bn_grad_reduce of the body finds its inputs among the fusion's, and
 // its results; -1: nobody reads it.
 struct SumsAt {
@@ -230,7 +220,7 @@ class ReluGradSums {
     }
     if (bias_ >= 0) {
       CombineSums<TwoSums, 1>(launch, channels_.sums, partial,
-                              FinishBias{bias_dtype_, buffers.outputs[bias_]});
+                              StoreSum{bias_dtype_, buffers.outputs[bias_]});
     }
     for (const SumsAt& at : norms_) {
       const FinishGradSums finish{In(buffers, at.variance), at.epsilon,

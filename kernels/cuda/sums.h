@@ -355,6 +355,17 @@ void CombineSums(Launcher& launch, const SumShape& shape, const float* partial,
          kThreads, shape, partial, finish);
 }
 
+// A Finish: stores the first sum, rounded once.
+struct StoreSum {
+  DType dtype;
+  void* out;
+
+  template <typename State>
+  HT_DEVICE void operator()(int64_t i, const State& state) const {
+    StoreOne(dtype, out, i, static_cast<float>(state.a));
+  }
+};
+
 // Calls finish(output, state) on the device for each output and column (output
 // * columns + column), where state.a and state.b are the sums or, with an own
 // shift, the mean and the sum of squared deviations of state.count.
