@@ -158,7 +158,7 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   op.name = UniqueOpName(name);
   op_by_name_.Set(op.name, op.id);
   ++CountOfSchema(schema);
-  links_.emplace_back();
+  links_.Add();
   Touch(op.id);
   LinkIn(op.id, position);
   return op.id;

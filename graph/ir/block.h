@@ -206,7 +206,7 @@ class Block {
     OpId previous, next;
     uint64_t edit = 0;
   };
-  std::vector<Link> links_;
+  ChunkedVector<Link, 1> links_;
   OpId first_, last_;
   int live_ops_ = 0;
   absl::InlinedVector<SchemaCount, 2> counts_;  // of live ops

@@ -32,7 +32,7 @@ TEST(CompactVectorTest, RecordsAreSmall) {
   EXPECT_EQ(sizeof(Vector), 12);
   EXPECT_EQ(sizeof(SlotEnds), 12);
   EXPECT_EQ(sizeof(SlotValues), 32);
-  EXPECT_LE(sizeof(Op), 160);
+  EXPECT_LE(sizeof(Op), 144);
   EXPECT_LE(sizeof(Value), 56);
 }
 

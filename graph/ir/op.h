@@ -35,7 +35,7 @@ struct Op {
   Decision decision;
   Attrs attrs;
   // Where each input stands in its value's `uses`; the block's own.
-  CompactVector<int32_t, 4> use_indices;
+  CompactVector<int32_t, 2> use_indices;
   // Names of the ops that this one replaced or was made for (frozen names).
   NameList origins;
   // A fusion's closed body; null for every other op. Who changes it changes
