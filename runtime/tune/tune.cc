@@ -66,6 +66,7 @@ class Tuner {
     request.bind.world_size = options_.world_size;
     request.bind.threads = bench_->threads();
     request.bind.deterministic = options_.deterministic;
+    request.bind.target = device_.target();
     request.device = device_.target() == "cpu" ? "cpu" : "cuda";
     // A plan says which ops there are: fusions without a kernel are inlined,
     // what is empty is dropped.

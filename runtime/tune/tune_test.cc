@@ -1,6 +1,7 @@
 #include "runtime/tune/tune.h"
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,7 @@ class TuneTest : public ::testing::Test {
                                                    Device&)
         -> absl::StatusOr<std::unique_ptr<kernels::KernelInstance>> {
       if (fixed < 0) return DeviceError("no engine for this shape");
+      targets_.insert(op.context().target);
       const double all = fixed + per_element * op.outputs()[0].elements();
       return {std::make_unique<Kernel>(device_.get(), all)};
     };
@@ -78,6 +80,7 @@ class TuneTest : public ::testing::Test {
   std::unique_ptr<Program> program_ = *Parse(kProgram, "p");
   std::unique_ptr<FakeDevice> device_ = MakeFakeDevice({});
   kernels::KernelRegistry registry_;
+  std::set<std::string> targets_;  // for which kernels were made
 };
 
 TEST_F(TuneTest, TheFastestOfEachShapeIsChosen) {
@@ -119,6 +122,16 @@ TEST_F(TuneTest, TheFastestOfEachShapeIsChosen) {
     if (step.candidate != nullptr) chosen.push_back(step.candidate->name);
   }
   EXPECT_THAT(chosen, ElementsAre("large", "large", "only", "small"));
+}
+
+// A library's engines are those of the device that they are timed on.
+TEST_F(TuneTest, KernelsAreMadeForTheDevicesTarget) {
+  Add("log", "one", 1);
+  Add("log", "two", 2);
+  Add("reduce_sum", "only", 1);
+  ASSERT_TRUE(TuneFor(4).ok());
+  EXPECT_THAT(targets_, ElementsAre(device_->target()));
+  EXPECT_FALSE(device_->target().empty());
 }
 
 TEST_F(TuneTest, ALittleFasterIsNoReason) {
