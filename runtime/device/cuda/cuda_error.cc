@@ -11,6 +11,10 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+// Toolkits before 12.9 have no names for them.
+constexpr auto kContained = static_cast<cudaError_t>(226);
+constexpr auto kTensorMemoryLeak = static_cast<cudaError_t>(721);
+
 // The first unrecoverable error of each device of this process.
 class Casualties {
  public:
@@ -78,6 +82,8 @@ absl::string_view Remedy(cudaError_t code) {
              "processes do not use";
     case cudaErrorECCUncorrectable:
     case cudaErrorHardwareStackError:
+    case cudaErrorNvlinkUncorrectable:
+    case kContained:
       return "the device's hardware failed; see dmesg for its Xid";
     default:
       return "";
@@ -117,9 +123,10 @@ bool IsSticky(cudaError_t code) {
     case cudaErrorHardwareStackError:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorExternalDevice:
       return true;
     default:
-      return false;
+      return code == kContained || code == kTensorMemoryLeak;
   }
 }
 

@@ -45,13 +45,19 @@ TEST(CudaError, SaysWhatToDo) {
   EXPECT_THAT(Text(cudaErrorNoKernelImageForDevice), HasSubstr("sm_80"));
   EXPECT_THAT(Text(cudaErrorIllegalAddress),
               HasSubstr("CUDA_LAUNCH_BLOCKING=1"));
-  EXPECT_THAT(Text(cudaErrorECCUncorrectable),
-              AllOf(HasSubstr("Xid"), Not(HasSubstr("BLOCKING"))));
+  for (cudaError_t code :
+       {cudaErrorECCUncorrectable, static_cast<cudaError_t>(226)}) {
+    EXPECT_THAT(Text(code),
+                AllOf(HasSubstr("Xid"), Not(HasSubstr("BLOCKING"))));
+  }
 }
 
 TEST(CudaError, KnowsWhatADeviceDoesNotSurvive) {
-  for (cudaError_t code : {cudaErrorIllegalAddress, cudaErrorLaunchFailure,
-                           cudaErrorAssert, cudaErrorECCUncorrectable}) {
+  for (cudaError_t code :
+       {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorAssert,
+        cudaErrorECCUncorrectable, cudaErrorExternalDevice,
+        static_cast<cudaError_t>(226),  // contained
+        static_cast<cudaError_t>(721)}) {
     EXPECT_TRUE(IsSticky(code)) << code;
   }
   for (cudaError_t code : {cudaSuccess, cudaErrorMemoryAllocation,
