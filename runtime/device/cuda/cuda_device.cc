@@ -109,8 +109,17 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaDevice::AllocatePinned(
   if (bytes < 0) return NegativeSize(bytes);
   HT_RETURN_IF_ERROR(Use());
   void* data = nullptr;
-  HT_RETURN_IF_ERROR(HT_CUDA(
-      cudaHostAlloc(&data, std::max<int64_t>(bytes, 1), cudaHostAllocPortable),
+  const cudaError_t code =
+      cudaHostAlloc(&data, std::max<int64_t>(bytes, 1), cudaHostAllocPortable);
+  if (code == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    return OutOfMemoryError(
+        "cuda:", ordinal_, ": no room for ", HumanBytes(bytes),
+        " of pinned host memory; free some of this machine's memory, raise "
+        "the container's limit, or use a smaller --batch-size");
+  }
+  HT_RETURN_IF_ERROR(CudaCallStatus(
+      code, "cudaHostAlloc",
       absl::StrCat(HumanBytes(bytes), " of pinned host memory")));
   return {absl::make_unique<PinnedMemory>(data, bytes)};
 }
