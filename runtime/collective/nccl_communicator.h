@@ -78,6 +78,7 @@ class NcclCommunicator : public Communicator {
   // Calls `call` (a function of NCCL) and waits until NCCL has taken it.
   absl::Status Enqueue(absl::string_view name, const std::string& what,
                        const std::function<ncclResult_t()>& call);
+  absl::Status AwaitTaken(const std::string& what);
   // Whether NCCL is ready for the next call.
   absl::StatusOr<bool> IsReady();
   // A long wait for the device.

@@ -116,6 +116,24 @@ TEST_F(NcclTest, EnqueuesWhatItIsAskedFor) {
   }
 }
 
+// The host's waits take a millisecond; a step of single calls has many.
+TEST_F(NcclTest, ACallThatIsTakenSoonIsNotWaitedForThroughTheHost) {
+  limits_.collective = absl::Milliseconds(50);
+  ConnectAll();
+  comm(0).waits = 0;
+  char data[64];
+  const auto reduce = [&] {
+    return ranks_[0]->AllReduce(data, 1, DType::kF32, ReduceOp::kSum, 1,
+                                *stream_);
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(reduce().ok());
+  EXPECT_EQ(comm(0).waits, 0);
+  EXPECT_EQ(comm(0).polls, 0);  // it was waited for all the same
+  behaviour().polls_until_ready = -1;
+  EXPECT_EQ(ExitCodeOf(reduce()), ExitCode::kCommunication);
+  EXPECT_EQ(comm(0).waits, 1);
+}
+
 TEST_F(NcclTest, RefusesWhatItCannotDo) {
   ConnectAll();
   bool flag = true;

@@ -24,6 +24,39 @@ FakeNcclComm& Of(ncclComm_t comm) {
   return mine;
 }
 
+// A host that counts the waits.
+class Host : public Communicator {
+ public:
+  explicit Host(std::unique_ptr<Communicator> inner)
+      : inner_(std::move(inner)) {}
+  absl::string_view kind() const override { return inner_->kind(); }
+  int rank() const override { return inner_->rank(); }
+  int world_size() const override { return inner_->world_size(); }
+  absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
+                         float pre_scale, Stream& stream) override {
+    return inner_->AllReduce(data, count, dtype, op, pre_scale, stream);
+  }
+  absl::Status Broadcast(void* data, int64_t bytes, int root,
+                         Stream& stream) override {
+    return inner_->Broadcast(data, bytes, root, stream);
+  }
+  absl::StatusOr<std::vector<std::string>> AllGather(
+      absl::string_view mine) override {
+    return inner_->AllGather(mine);
+  }
+  absl::Status Barrier() override { return inner_->Barrier(); }
+  absl::Status Await(
+      absl::string_view what, absl::Duration timeout,
+      const std::function<absl::StatusOr<bool>()>& done) override {
+    ++comms[rank()].waits;
+    return inner_->Await(what, timeout, done);
+  }
+  void Abort(const absl::Status& reason) override { inner_->Abort(reason); }
+
+ private:
+  std::unique_ptr<Communicator> inner_;
+};
+
 ncclResult_t GetUniqueId(ncclUniqueId* id) {
   std::memset(id->internal, 0, sizeof(id->internal));
   std::strcpy(id->internal, "the id");  // zeros after it must survive too
@@ -123,6 +156,7 @@ NcclTest::NcclTest() {
     comm.id.clear();
     comm.log.clear();
     comm.polls = 0;
+    comm.waits = 0;
     comm.error = ncclSuccess;
     comm.held = std::make_shared<int>(0);
   }
@@ -157,8 +191,9 @@ std::vector<absl::Status> NcclTest::Connect(absl::Duration host_timeout) {
     device.set_wait_guard = [this, rank](WaitGuard guard) {
       guards_[rank] = std::move(guard);
     };
-    auto made = NcclCommunicator::Connect(std::move(hosts[rank]), device,
-                                          limits_, FakeNccl());
+    auto made = NcclCommunicator::Connect(
+        std::make_unique<Host>(std::move(hosts[rank])), device, limits_,
+        FakeNccl());
     statuses[rank] = made.status();
     if (made.ok()) ranks_[rank] = *std::move(made);
   });

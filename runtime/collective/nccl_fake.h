@@ -32,6 +32,7 @@ struct FakeNcclComm {
   std::string scalar;  // the bytes of the last PreMulSum
   int polls = 0;       // until ready
   std::atomic<ncclResult_t> error{ncclSuccess};
+  int waits = 0;  // of this rank through the host
   // Held by every collective that waits to run or is in a graph; ncclCommAbort
   // fails the test if there is one: the real one would not return.
   std::shared_ptr<int> held;
