@@ -5,12 +5,15 @@
 // here on a device.
 #include "kernels/cuda/matmul_cublaslt.h"
 
+#include <map>
+#include <memory>
+#include <mutex>
+#include <type_traits>
 #include <utility>
 
 #include "graph/base/error.h"
 #include "kernels/cuda/register_all.h"
 #include "runtime/device/cuda/cublas_error.h"
-#include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/native.h"
 
 namespace halftone {
@@ -100,22 +103,48 @@ absl::StatusOr<Preference> MakePreference(absl::string_view op) {
   return owned;
 }
 
+// To make and to end one takes its time, and each has a cache of what its
+// heuristic found.
+using Handle = std::shared_ptr<std::remove_pointer_t<cublasLtHandle_t>>;
+
+absl::StatusOr<Handle> MakeHandle(runtime::Device& device) {
+  HT_RETURN_IF_ERROR(device.Use());
+  cublasLtHandle_t handle = nullptr;
+  HT_RETURN_IF_ERROR(HT_CUDA(cublasLtCreate(&handle), "products"));
+  return Handle(handle, cublasLtDestroy);
+}
+
+// A handle per device, as CudnnCache has them: for as long as a kernel there
+// holds it.
+class Handles {
+ public:
+  absl::StatusOr<Handle> Of(runtime::Device& device) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto& kept = kept_[&device];
+    if (Handle held = kept.lock()) return held;
+    HT_ASSIGN_OR_RETURN(Handle made, MakeHandle(device));
+    kept = made;
+    return made;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const runtime::Device*, Handle::weak_type> kept_;
+};
+
 class CublasLtCall final : public ProductCall {
  public:
-  CublasLtCall(absl::string_view op, CublasLtProduct product)
-      : name_(op), product_(std::move(product)) {}
+  CublasLtCall(absl::string_view op, CublasLtProduct product, Handle handle)
+      : name_(op), product_(std::move(product)), handle_(std::move(handle)) {}
 
   // Whether the library has an algorithm on the thread's device.
   absl::StatusOr<bool> Prepare() {
-    cublasLtHandle_t handle = nullptr;
-    HT_RETURN_IF_ERROR(HT_CUDA(cublasLtCreate(&handle), name_));
-    handle_.reset(handle);
     HT_ASSIGN_OR_RETURN(const Preference preference, MakePreference(name_));
     cublasLtMatmulHeuristicResult_t result = {};
     int found = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        handle, product_.desc(), product_.a(), product_.b(), product_.d(),
-        product_.d(), preference.get(), 1, &result, &found);
+        handle_.get(), product_.desc(), product_.a(), product_.b(),
+        product_.d(), product_.d(), preference.get(), 1, &result, &found);
     // Its word for an epilogue that it lacks for such operands is either.
     if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
         (status == CUBLAS_STATUS_INVALID_VALUE && product_.has_epilogue())) {
@@ -144,7 +173,7 @@ class CublasLtCall final : public ProductCall {
  private:
   std::string name_;
   CublasLtProduct product_;
-  CublasLtOwned<cublasLtHandle_t, cublasLtDestroy> handle_;
+  Handle handle_;
   cublasLtMatmulAlgo_t algorithm_ = {};
 };
 
@@ -227,13 +256,16 @@ ProductLibrary CublasLt() {
   ProductLibrary library;
   library.name = "cublaslt";
   library.workspace_bytes = kWorkspaceBytes;
-  library.prepare = [](const BoundProduct& product, absl::string_view op,
-                       runtime::Device& device)
+  const auto handles = std::make_shared<Handles>();
+  library.prepare = [handles](const BoundProduct& product, absl::string_view op,
+                              runtime::Device& device)
       -> absl::StatusOr<std::unique_ptr<ProductCall>> {
-    HT_RETURN_IF_ERROR(static_cast<runtime::CudaDevice&>(device).Use());
+    HT_RETURN_IF_ERROR(device.Use());
+    HT_ASSIGN_OR_RETURN(Handle handle, handles->Of(device));
     HT_ASSIGN_OR_RETURN(CublasLtProduct made,
                         CublasLtProduct::Create(product, op));
-    auto call = std::make_unique<CublasLtCall>(op, std::move(made));
+    auto call =
+        std::make_unique<CublasLtCall>(op, std::move(made), std::move(handle));
     HT_ASSIGN_OR_RETURN(const bool found, call->Prepare());
     if (!found) return std::unique_ptr<ProductCall>();
     return std::unique_ptr<ProductCall>(std::move(call));
