@@ -85,6 +85,18 @@ table=$("$tree/run" --gpus 2 --logs "$tree/logs" --only 'digits o1 *' digits 2>/
 expect_code 'two GPUs' $? 0
 expect 'two GPUs' "$table" "digits o1 2 threads +1 .*" "digits o1 2 processes +1 .*"
 
+# Counted by the driver's own tool; what it shows of a device is indented.
+cat >"$tree/nvidia-smi" <<'END'
+#!/bin/sh
+echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)'
+echo '  MIG 1g.10gb Device 0: (UUID: MIG-1)'
+echo 'GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)'
+END
+chmod +x "$tree/nvidia-smi"
+table=$(PATH=$tree:$PATH "$tree/run" --logs "$tree/logs" --only 'digits o1 2*' digits 2>/dev/null)
+expect_code 'two GPUs are found' $? 0
+expect 'two GPUs are found' "$table" "digits o1 2 processes +1 .*"
+
 table=$("$tree/run" --gpus 0 --logs "$tree/logs" 2>"$tree/err")
 expect_code 'no GPU' $? 9
 expect 'no GPU' "$(cat "$tree/err")" 'run      no GPU here: everything is skipped'
