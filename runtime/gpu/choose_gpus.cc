@@ -47,7 +47,8 @@ absl::StatusOr<std::vector<int>> OrdinalsOf(absl::Span<const int> gpus,
     if (found == visible->end()) {
       return UsageError("--gpus ", absl::StrJoin(gpus, ","), ": ", gpu,
                         " is not in ", kVisible, "=", env.at(kVisible),
-                        " (--gpus takes physical ids)");
+                        " (--gpus takes physical ids; without it the ranks "
+                        "take what is visible)");
     }
     ordinals.push_back(static_cast<int>(found - visible->begin()));
   }

@@ -103,7 +103,8 @@ absl::StatusOr<std::vector<std::string>> FindGpus(const LaunchOptions& options,
     if (!list.empty() && !member) {
       return UsageError("--gpus ", absl::StrJoin(options.gpus, ","), ": ", gpu,
                         " is not in CUDA_VISIBLE_DEVICES=", list,
-                        " (--gpus takes physical ids)");
+                        " (--gpus takes physical ids; --ranks gpu takes what "
+                        "is visible)");
     }
   }
   if (!chosen.empty()) return chosen;
