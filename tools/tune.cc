@@ -28,6 +28,9 @@ struct TuneFlags {
 };
 
 absl::Status Tune(TuneFlags& flags) {
+  if (flags.model.target.empty()) {
+    HT_ASSIGN_OR_RETURN(flags.model.target, TargetOfRun(flags.device));
+  }
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/false));
   HT_ASSIGN_OR_RETURN(

@@ -108,6 +108,7 @@ TEST(Device, GpusThatAreNotThere) {
   ExpectError({"run", kConvnet, "--strategy", kO1, "--data", "synthetic",
                "--gpus", "77"},
               9, {"--gpus 77"});
+  ExpectError({"tune", kConvnet, "--gpus", "77"}, 9, {"--gpus 77"});
   const std::vector<std::string> run = {
       "run", kConvnet, "--strategy", kO1, "--data", "synthetic", "--gpus"};
   const auto with = [&run](std::initializer_list<const char*> more) {

@@ -75,6 +75,18 @@ absl::Status AddLaunchedRank(const RankFlags& flags,
   return absl::OkStatus();
 }
 
+// GPUs of one machine may be of several kinds.
+absl::Status CheckTargets(const LocalRanks& local, const std::string& target) {
+  for (const auto& device : local.devices) {
+    if (device->target() == target) continue;
+    return DeviceError(device->kind(), ":", device->ordinal(), " (",
+                       device->Description(), "): the model is compiled for ",
+                       target, ", this device runs ", device->target(),
+                       "; use devices of one kind, or compile for this one");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddRankFlags(CLI::App& verb, RankFlags* flags) {
@@ -155,6 +167,7 @@ absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
   } else {
     HT_RETURN_IF_ERROR(AddThreadRanks(flags, &local));
   }
+  HT_RETURN_IF_ERROR(CheckTargets(local, target));
   for (size_t r = 0; r < local.devices.size(); ++r) {
     local.resources.push_back(
         {local.devices[r].get(), local.communicators[r].get()});
