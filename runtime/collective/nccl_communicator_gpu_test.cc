@@ -9,7 +9,8 @@
 #include "runtime/collective/nccl_communicator.h"
 #include "runtime/collective/on_device.h"
 #include "runtime/collective/staged_communicator.h"
-#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/cuda_driver.h"
+#include "runtime/device/cuda/tested_gpu.h"
 
 namespace halftone {
 namespace runtime {
@@ -17,7 +18,7 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectGpu(
     std::unique_ptr<Communicator> host, absl::Duration timeout) {
-  HT_ASSIGN_OR_RETURN(auto device, CudaDevice::Create(host->rank()));
+  auto device = TestedGpu(host->rank());
   HT_ASSIGN_OR_RETURN(auto nccl, ConnectNccl(std::move(host), device.get(),
                                              absl::Seconds(60), timeout));
   return MakeOnDevice(std::move(device), std::move(nccl));
@@ -44,11 +45,10 @@ std::vector<std::unique_ptr<Communicator>> ShareGpu(int world_size,
                                                     absl::Duration timeout) {
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (auto& host : MakeInProcessCommunicators(world_size, timeout)) {
-    auto device = CudaDevice::Create(0);
-    EXPECT_TRUE(device.ok()) << device.status();
-    auto staged = MakeStagedCommunicator(std::move(host), device->get());
+    auto device = TestedGpu();
+    auto staged = MakeStagedCommunicator(std::move(host), device.get());
     EXPECT_TRUE(staged.ok()) << staged.status();
-    ranks.push_back(MakeOnDevice(*std::move(device), *std::move(staged)));
+    ranks.push_back(MakeOnDevice(std::move(device), *std::move(staged)));
   }
   return ranks;
 }

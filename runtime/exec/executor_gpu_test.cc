@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/register_all.h"
 #include "runtime/collective/staged_communicator.h"
-#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda/tested_gpu.h"
 #include "runtime/exec/executor_testing.h"
 
 namespace halftone {
@@ -25,19 +25,13 @@ const kernels::KernelRegistry& CudaKernels() {
   return *registry;
 }
 
-std::unique_ptr<Device> FirstGpu() {
-  auto device = CudaDevice::Create(0);
-  EXPECT_TRUE(device.ok()) << device.status();
-  return *std::move(device);
-}
-
 TEST(ExecutorGpu, GraphsAndSingleStepsGiveTheSameBits) {
   const auto program = ParseProgram();
   std::string traces[2];
   for (const bool use_graphs : {true, false}) {
     ExecutorOptions options;
     options.use_graphs = use_graphs;
-    TestRank rank(program.get(), options, FirstGpu(), MakeSingleCommunicator(),
+    TestRank rank(program.get(), options, TestedGpu(), MakeSingleCommunicator(),
                   CudaKernels());
     ASSERT_TRUE(rank.status.ok()) << rank.status;
     traces[use_graphs] = TrainAndTrace(rank);
@@ -53,7 +47,7 @@ TEST(ExecutorGpu, RanksThatShareItGetTheSameState) {
   std::vector<std::thread> threads;
   for (int r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
-      auto device = FirstGpu();
+      auto device = TestedGpu();
       auto staged = MakeStagedCommunicator(std::move(hosts[r]), device.get());
       ASSERT_TRUE(staged.ok()) << staged.status();
       TestRank rank(program.get(), {}, std::move(device), *std::move(staged),

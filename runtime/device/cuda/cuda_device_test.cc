@@ -6,17 +6,14 @@
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
+#include "runtime/device/cuda/tested_gpu.h"
 #include "runtime/device/device_conformance.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
-std::unique_ptr<Device> FirstGpu() {
-  auto device = CudaDevice::Create(0);
-  EXPECT_TRUE(device.ok()) << device.status();
-  return *std::move(device);
-}
+std::unique_ptr<Device> FirstGpu() { return TestedGpu(); }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance,
                          ::testing::Values(DeviceCase{"Cuda", FirstGpu,
