@@ -287,10 +287,13 @@ absl::StatusOr<CompiledModel> ParseCompiledModel(absl::string_view content,
 
 absl::Status OtherTargetError(absl::string_view file, absl::string_view target,
                               absl::string_view expected) {
+  // Where no device is found, naming it says why.
+  const bool device_missed = expected == "cpu" && target != "cpu";
   return ModelError(file, ": expected a model compiled for ", expected,
                     ", found one for ", target,
                     "; compile it again: halftone compile ", file, " --target ",
-                    expected, " -o ", file);
+                    expected, " -o ", file,
+                    device_missed ? "; or name the GPU: --gpus 0" : "");
 }
 
 std::string StateSignature(const Program& program) {
