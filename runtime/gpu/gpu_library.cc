@@ -36,6 +36,10 @@ constexpr Dependency kDependencies[] = {
     {"libcuda.so", "the NVIDIA driver: package nvidia-driver"},
 };
 
+// "libhalftone_cuda.so: undefined symbol: ncclBroadcast" and, of a library
+// with versions of symbols, ", version libcudnn.so.9".
+constexpr absl::string_view kUndefined = "undefined symbol: ";
+
 // "libcudnn.so.9: cannot open shared object file: No such file or directory"
 constexpr absl::string_view kMissing = ": cannot open shared object file";
 
@@ -45,15 +49,33 @@ const GpuInterface* Enter(void* library, const char** own) {
   return entry == nullptr ? nullptr : entry(GpuStamp(), own);
 }
 
+// What the library that lacks the symbol should be; empty: it is none of those.
+std::string Expected(absl::string_view symbol) {
+  for (const Dependency& dependency : kDependencies) {
+    const absl::string_view name = absl::StripPrefix(dependency.prefix, "lib");
+    if (!absl::StartsWith(symbol, name)) continue;
+    return absl::StrCat("; the ", dependency.prefix,
+                        " found here does not fit this build, which needs ",
+                        dependency.what);
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::Status ExplainOpenFailure(absl::string_view path,
                                 absl::string_view dlerror) {
   const absl::string_view file = dlerror.substr(0, dlerror.find(':'));
   if (!absl::StrContains(dlerror, kMissing)) {
+    absl::ConsumePrefix(&dlerror, absl::StrCat(path, ": "));
+    absl::string_view symbol = dlerror;
+    const std::string expected =
+        absl::ConsumePrefix(&symbol, kUndefined) ? Expected(symbol) : "";
     return DeviceError(path, ": ", dlerror,
-                       "; the CUDA libraries here do not fit this build, or "
-                       "it is damaged");
+                       !expected.empty()
+                           ? expected
+                           : "; the CUDA libraries here do not fit this "
+                             "build, or it is damaged");
   }
   if (file == path) {
     return DeviceError(

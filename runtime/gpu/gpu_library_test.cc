@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
@@ -13,6 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // The text of the error, which must be of class kDevice.
 std::string Message(const absl::Status& status) {
@@ -56,6 +58,24 @@ TEST(GpuLibrary, ToldByTheLinkerOfWhatDoesNotFit) {
   std::ofstream(path) << "not a library";
   EXPECT_THAT(OpenError(path), AllOf(HasSubstr(path), HasSubstr("damaged"),
                                      Not(HasSubstr("is missing"))));
+}
+
+TEST(GpuLibrary, SaysWhichLibraryDoesNotFit) {
+  constexpr char kPath[] = "/a/libhalftone_cuda.so";
+  const auto explain = [&](const char* says) {
+    return Message(ExplainOpenFailure(kPath, absl::StrCat(kPath, ": ", says)));
+  };
+  EXPECT_THAT(
+      explain("undefined symbol: ncclCommInitRankConfig"),
+      AllOf(StartsWith("/a/libhalftone_cuda.so: undefined symbol: nccl"),
+            HasSubstr("the libnccl found here does not fit"),
+            HasSubstr("nvidia-nccl-cu13")));
+  EXPECT_THAT(
+      explain("undefined symbol: cublasLtMatmul, version libcublasLt.so.13"),
+      HasSubstr("pip install nvidia-cublas"));
+  EXPECT_THAT(explain("undefined symbol: cudnnBackendExecute"),
+              HasSubstr("cuDNN 9"));
+  EXPECT_THAT(explain("undefined symbol: stranger"), HasSubstr("damaged"));
 }
 
 TEST(GpuLibrary, RefusesAnotherBuilds) {
