@@ -77,6 +77,19 @@ absl::string_view Remedy(cudaError_t code) {
              "latter if the driver is not older than the toolkit";
     case cudaErrorDevicesUnavailable:
       return "the device is in use by another process in exclusive mode";
+    case cudaErrorSystemNotReady:
+      return "the driver's services have to run first; on machines with "
+             "NVSwitch that is nvidia-fabricmanager";
+    case cudaErrorSystemDriverMismatch:
+      return "libcuda.so.1 and the loaded kernel module are of different "
+             "versions; load the new one (restart), or give the container the "
+             "host's driver";
+    case cudaErrorCompatNotSupportedOnDevice:
+      return "this device does not take NVIDIA's forward compatibility; leave "
+             "cuda-compat out of LD_LIBRARY_PATH and update the driver";
+    case cudaErrorUnknown:
+      return "the driver does not say why; look at dmesg and nvidia-smi, and "
+             "whether the nodes /dev/nvidia* may be opened";
     case cudaErrorMemoryAllocation:
       return "a smaller --batch-size, level O2, or a device that other "
              "processes do not use";
