@@ -53,9 +53,11 @@ ExecutorImpl::ExecutorImpl(const Program* program,
       arenas_(device),
       staging_(device, &streams_) {}
 
-// Libraries end what they made on the thread's device.
+// Libraries end what they made on the thread's device, and after its work: the
+// last steps of a run that failed are still under way.
 ExecutorImpl::~ExecutorImpl() {
   (void)Use();
+  if (streams_.compute != nullptr) (void)streams_.compute->Synchronize();
   communicator_->OnAbort(nullptr);
 }
 

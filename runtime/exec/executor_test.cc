@@ -12,6 +12,7 @@
 #include "graph/base/error.h"
 #include "graph/text/text.h"
 #include "gtest/gtest.h"
+#include "runtime/device/fake_device.h"
 #include "runtime/exec/executor_testing.h"
 
 namespace halftone {
@@ -19,12 +20,59 @@ namespace runtime {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 class ExecutorTest : public ::testing::Test {
  protected:
   std::unique_ptr<Program> program_ = ParseProgram();
 };
+
+// Calls `at_end` when it ends.
+class Ends : public kernels::KernelInstance {
+ public:
+  Ends(std::unique_ptr<kernels::KernelInstance> kernel,
+       std::function<void()> at_end)
+      : kernel_(std::move(kernel)), at_end_(std::move(at_end)) {}
+  ~Ends() override { at_end_(); }
+  absl::Status Enqueue(const kernels::Buffers& buffers,
+                       Stream& stream) override {
+    return kernel_->Enqueue(buffers, stream);
+  }
+
+ private:
+  std::unique_ptr<kernels::KernelInstance> kernel_;
+  std::function<void()> at_end_;
+};
+
+TEST_F(ExecutorTest, KernelsEndAfterTheStepThatIsUnderWay) {
+  FakeDeviceOptions deferred;
+  deferred.deferred = true;
+  auto owned = MakeFakeDevice(deferred);
+  FakeDevice* const device = owned.get();
+  std::vector<std::string> last;  // of the log, when a kernel ends
+  kernels::KernelRegistry registry = FakeKernels();
+  registry.ForEach("cpu", [&](absl::string_view, kernels::Candidate& c) {
+    c.prepare = [&, prepare = c.prepare](const kernels::BoundOp& op,
+                                         Device& where)
+        -> absl::StatusOr<std::unique_ptr<kernels::KernelInstance>> {
+      HT_ASSIGN_OR_RETURN(auto kernel, prepare(op, where));
+      return {std::make_unique<Ends>(
+          std::move(kernel), [&] { last.push_back(device->log().back()); })};
+    };
+  });
+  TestRank rank(program_.get(), {}, std::move(owned), MakeSingleCommunicator(),
+                registry);
+  ASSERT_TRUE(rank.status.ok()) << rank.status;
+  const auto binding = rank.executor->Prepare("train", Samples(1));
+  ASSERT_TRUE(rank.executor->Initialize(7).ok());
+  const std::vector<float> x = {1, 2};
+  ASSERT_TRUE(rank.executor->Execute(*binding, {Feed(x)}).ok());
+  last.clear();
+  rank.executor.reset();
+  EXPECT_FALSE(last.empty());
+  EXPECT_THAT(last, Each("compute: synchronize"));
+}
 
 TEST_F(ExecutorTest, RunsStepsAndReadsThemTwoLate) {
   TestRank rank(program_.get());
