@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
+#include "kernels/cuda/cudnn_parts.h"
 #include "kernels/cuda/cudnn_targets.h"
 #include "runtime/device/cuda/cudnn_error.h"
 #include "runtime/device/cuda/native.h"
@@ -219,6 +220,8 @@ auto Guarded(const Body& body) -> decltype(body()) {
 }
 
 absl::Status CheckVersion() {
+  static const auto& parts = *new absl::Status(CheckCudnnParts(CudnnFolder()));
+  HT_RETURN_IF_ERROR(parts);
   const size_t version = cudnnGetVersion();
   if (version >= kOldestVersion) return absl::OkStatus();
   return DeviceError("cuDNN ", version / 10000, ".", version / 100 % 100,
