@@ -3,6 +3,7 @@
 #ifndef HALFTONE_TESTS_OPS_DEVICES_H_
 #define HALFTONE_TESTS_OPS_DEVICES_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,11 @@ const std::vector<std::string>& TestedDevices();
 const kernels::KernelRegistry& TestedKernels();
 // Numbers of compute threads that make a difference.
 std::vector<int> TestedThreads();
+// Calls `run`, which runs a kernel and reads what it wrote, in each order that
+// the device's threads can be told to take; more than once where that is up to
+// the device.
+absl::Status InEveryOrder(absl::string_view device,
+                          const std::function<absl::Status()>& run);
 // Also of "cpu", for references.
 absl::StatusOr<std::unique_ptr<runtime::Device>> MakeTestedDevice(
     absl::string_view device, int threads);

@@ -1,4 +1,5 @@
 // The CUDA kernels on a GPU.
+#include "graph/base/error.h"
 #include "kernels/cuda/register_all.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "tests/ops/cuda_code.h"
@@ -8,6 +9,13 @@ namespace halftone {
 
 void RegisterTestedKernels(kernels::KernelRegistry& registry) {
   kernels::RegisterCudaKernels(registry);
+}
+
+// A device takes them as it likes.
+absl::Status InEveryOrder(absl::string_view device,
+                          const std::function<absl::Status()>& run) {
+  if (device != "cpu") HT_RETURN_IF_ERROR(run());
+  return run();
 }
 
 absl::StatusOr<std::unique_ptr<runtime::Device>> MakeTestedDevice(

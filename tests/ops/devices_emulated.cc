@@ -1,5 +1,7 @@
 // The CUDA kernels on the host: kernels/cuda/emulation.
 #include "absl/strings/match.h"
+#include "graph/base/error.h"
+#include "kernels/cuda/emulation/emulator.h"
 #include "kernels/cuda/emulation/products.h"
 #include "kernels/cuda/register_all.h"
 #include "tests/ops/cuda_code.h"
@@ -10,6 +12,16 @@ namespace halftone {
 void RegisterTestedKernels(kernels::KernelRegistry& registry) {
   kernels::RegisterOwnCudaKernels(registry);
   kernels::cuda::RegisterEmulatedProducts(registry);
+}
+
+absl::Status InEveryOrder(absl::string_view device,
+                          const std::function<absl::Status()>& run) {
+  if (device == "cpu") return run();
+  for (emulation::Order order : emulation::kOrders) {
+    emulation::SetOrder(order);
+    HT_RETURN_IF_ERROR(run());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<runtime::Device>> MakeTestedDevice(

@@ -62,6 +62,8 @@ TEST(LargeTest, Reductions) {
     using Axes = std::vector<int64_t>;
     for (const Axes& axes :
          {Axes{0, 2, 3}, Axes{2, 3}, Axes{1}, Axes{0}, Axes{0, 3}, Axes{}}) {
+      // Thousands of sums of one element are slow, and in LargeTest.
+      if (axes.size() == 1 && dims[axes[0]] == 1) continue;
       for (bool keep_dim : {false, true}) {
         Large("reduce_sum")
             .Layouts(layout)

@@ -109,9 +109,6 @@ void Large::ExpectOn(const std::string& device, const Op& op,
                   "")
             << "output " << i;
       }
-      const auto again = (*runner)->Run(bound, *candidate, inputs, place);
-      ASSERT_TRUE(again.ok()) << again.status();
-      ASSERT_EQ(found->bytes, again->bytes) << "the same run, other bits";
     }
   }
 }

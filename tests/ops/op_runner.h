@@ -33,7 +33,8 @@ class OpRunner {
   enum class Place { kApart, kAliased, kShifted };
 
   // Fails also if the kernel writes beyond an output or its workspace, or
-  // into an input that no output shares.
+  // into an input that no output shares, or if other orders of the device's
+  // threads give a deterministic kernel other bits (kShifted: not tried).
   absl::StatusOr<RunResult> Run(const kernels::BoundOp& op,
                                 const kernels::Candidate& candidate,
                                 const std::vector<std::vector<double>>& inputs,
@@ -49,6 +50,11 @@ class OpRunner {
 
  private:
   OpRunner() = default;
+  // In one order.
+  absl::StatusOr<RunResult> RunOnce(const kernels::BoundOp& op,
+                                    const kernels::Candidate& candidate,
+                                    const std::vector<std::string>& packed,
+                                    Place place);
 
   std::string kind_;
   int threads_ = 1;

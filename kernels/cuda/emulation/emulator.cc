@@ -3,7 +3,9 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "graph/base/check.h"
@@ -38,13 +40,37 @@ struct Machine {
   jmp_buf scheduler;
   const std::function<void()>* thread = nullptr;
   int threads = 0, current = 0;
-  bool descending = false;
+  Order order = Order::kAscending;
+  uint32_t draw = 0;  // of kShuffled; the same in every launch
 };
 
 Machine& TheMachine() {
   static Machine* const machine = new Machine;
   return *machine;
 }
+
+// 0 .. n - 1 in the machine's order, for a loop that makes n steps.
+class Sequence {
+ public:
+  Sequence(Machine& m, int64_t n) : n_(n) {
+    if (m.order == Order::kDescending) {
+      next_ = step_ = n - 1;
+    } else if (m.order == Order::kShuffled) {
+      m.draw = m.draw * 1664525u + 1013904223u;
+      next_ = m.draw % n;
+      for (step_ = 1 + (m.draw >> 8) % n; std::gcd(step_, n) != 1;) ++step_;
+    }
+  }
+  int64_t Next() {
+    const int64_t now = next_;
+    next_ += step_;
+    while (next_ >= n_) next_ -= n_;
+    return now;
+  }
+
+ private:
+  int64_t n_, next_ = 0, step_ = 1;
+};
 
 // From a fibre to the scheduler, until the fibre is resumed.
 void Wait(State state) {
@@ -87,28 +113,32 @@ bool Release(Machine& m, int first, int last, State state) {
   return true;
 }
 
+// Runs the lanes of [first, last) until they are done or at a barrier: other
+// warps may be as far ahead or behind.
+void RunWarp(Machine& m, int first, int last) {
+  do {
+    Sequence lanes(m, last - first);
+    for (int k = first; k < last; ++k) {
+      const int i = first + static_cast<int>(lanes.Next());
+      if (m.fibres[i].state == State::kReady) Resume(m, i);
+    }
+  } while (Release(m, first, last, State::kAtShuffle));
+}
+
 void RunBlock(Machine& m) {
   for (int i = 0; i < m.threads; ++i) {
     m.fibres[i].state = State::kReady;
     m.fibres[i].turn = 0;
   }
-  for (;;) {
-    bool ran = false, done = true;
-    for (int k = 0; k < m.threads; ++k) {
-      const int i = m.descending ? m.threads - 1 - k : k;
-      if (m.fibres[i].state == State::kReady) {
-        Resume(m, i);
-        ran = true;
-      }
-      done = done && m.fibres[i].state == State::kDone;
+  do {
+    Sequence warps(m, (m.threads + kWarp - 1) / kWarp);
+    for (int k = 0; k < m.threads; k += kWarp) {
+      const int first = static_cast<int>(warps.Next()) * kWarp;
+      RunWarp(m, first, std::min(first + kWarp, m.threads));
     }
-    if (done) return;
-    bool released = Release(m, 0, m.threads, State::kAtBarrier);
-    for (int w = 0; w < m.threads; w += kWarp) {
-      const int end = w + kWarp < m.threads ? w + kWarp : m.threads;
-      released = Release(m, w, end, State::kAtShuffle) || released;
-    }
-    HT_CHECK(ran || released,
+  } while (Release(m, 0, m.threads, State::kAtBarrier));
+  for (int i = 0; i < m.threads; ++i) {
+    HT_CHECK(m.fibres[i].state == State::kDone,
              "some threads miss a barrier, or some lanes a shuffle");
   }
 }
@@ -122,13 +152,15 @@ void Launch(int64_t blocks, int threads, const std::function<void()>& thread) {
   m.threads = threads;
   gridDim.x = static_cast<unsigned>(blocks);
   blockDim.x = static_cast<unsigned>(threads);
+  m.draw = 0;
+  Sequence order(m, blocks);
   for (int64_t k = 0; k < blocks; ++k) {
-    const int64_t block = m.descending ? blocks - 1 - k : k;
-    blockIdx.x = static_cast<unsigned>(block);
+    blockIdx.x = static_cast<unsigned>(order.Next());
     RunBlock(m);
   }
-  m.descending = !m.descending;
 }
+
+void SetOrder(Order order) { TheMachine().order = order; }
 
 void BlockBarrier() { Wait(State::kAtBarrier); }
 

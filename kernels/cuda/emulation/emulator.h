@@ -30,10 +30,19 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace halftone {
 namespace emulation {
 
-// Runs `thread` for each thread of each block. Every other launch takes blocks
-// and threads in descending order, so that what depends on the order comes out
-// differently in the next run. Aborts on a barrier that some threads of a
-// block miss, or a shuffle that some lanes of a warp miss.
+// In which order launches take blocks, the warps of a block between two of its
+// barriers, and the lanes of a warp between two shuffles.
+enum class Order { kAscending, kDescending, kShuffled };
+inline constexpr Order kOrders[] = {Order::kAscending, Order::kDescending,
+                                    Order::kShuffled};
+// Of launches from now on; kAscending before the first call.
+void SetOrder(Order order);
+
+// Runs `thread` for each thread of each block. A warp goes on to the next
+// barrier before another one starts: where a barrier is missing, one of two
+// opposite orders has a thread read what is not written yet, or not any more.
+// Aborts on a barrier that some threads of a block miss, or a shuffle that some
+// lanes of a warp miss. `blocks` >= 1.
 void Launch(int64_t blocks, int threads, const std::function<void()>& thread);
 
 void BlockBarrier();
