@@ -47,14 +47,29 @@ class LayoutChooser {
     return v;
   }
   bool IsAble(OpId op) const { return op.valid() && able_[op.index()]; }
+  // Whether the op, if it is able, has the value as its region lays it out:
+  // activations, and whatever of rank 4 stands beside one in an op whose
+  // operands share one layout.
+  bool LaysOut(const Op& op, ValueId value) const {
+    return IsActivation(block_.type(value)) ||
+           (op.schema->layout() == LayoutRule::kAny &&
+            block_.type(value).rank() == 4);
+  }
+  bool IsMadeInRegion(ValueId value) const {
+    const OpId producer = block_.value(value).op();
+    return IsAble(producer) && LaysOut(block_.op(producer), value);
+  }
+  bool IsReadInRegion(ValueId value, const Use& use) const {
+    return IsAble(use.op) && LaysOut(block_.op(use.op), value);
+  }
   // Whether the reader takes the value as the region has it, or only its dims.
-  bool TakesAnyLayout(const Use& use) const {
+  bool TakesAnyLayout(ValueId value, const Use& use) const {
     const Op& op = block_.op(use.op);
-    return IsAble(use.op) ||
+    return IsReadInRegion(value, use) ||
            op.schema->inputs()[op.inputs.SlotOf(use.position)].shape_only();
   }
-  // The activations among the op's operands.
-  std::vector<ValueId> Activations(const Op& op) const;
+  // What of the op's operands its region lays out.
+  std::vector<ValueId> LaidOut(const Op& op) const;
   bool CanBeChannelsLast(const Op& op) const;
   // Whether the op narrows a value that comes from outside and that nothing
   // else reads. What it makes has fewer bytes to convert, and the op before it
@@ -85,11 +100,11 @@ class LayoutChooser {
   absl::flat_hash_map<ValueId, ValueId> row_major_;  // of held values
 };
 
-std::vector<ValueId> LayoutChooser::Activations(const Op& op) const {
+std::vector<ValueId> LayoutChooser::LaidOut(const Op& op) const {
   std::vector<ValueId> values;
   for (const SlotValues* slots : {&op.inputs, &op.outputs}) {
     for (ValueId value : slots->all()) {
-      if (IsActivation(block_.type(value))) values.push_back(value);
+      if (LaysOut(op, value)) values.push_back(value);
     }
   }
   return values;
@@ -102,12 +117,18 @@ bool LayoutChooser::CanConvert(ValueId value) const {
 }
 
 bool LayoutChooser::CanBeChannelsLast(const Op& op) const {
+  const auto is_activation = [this](ValueId value) {
+    return IsActivation(block_.type(value));
+  };
+  const auto inputs = op.inputs.all();
   if (op.schema->layout() == LayoutRule::kRowMajor || op.body != nullptr ||
-      IsCollective(op) || op.inputs.all().empty() ||
-      !IsActivation(block_.type(op.inputs.all()[0]))) {
+      IsCollective(op) || inputs.empty() ||
+      !(op.schema->element_wise()
+            ? std::any_of(inputs.begin(), inputs.end(), is_activation)
+            : is_activation(inputs[0]))) {
     return false;
   }
-  const std::vector<ValueId> values = Activations(op);
+  const std::vector<ValueId> values = LaidOut(op);
   // The parts of what is split take either layout; legality asks for them.
   return (op.schema->split_only() ||
           kernels_.Has(op.schema->name(), TypeBinding(block_, op),
@@ -132,7 +153,7 @@ void LayoutChooser::FindRegions() {
     if (!CanBeChannelsLast(op) || NarrowsAtBorder(op)) continue;
     able_[id.index()] = true;
     int root = -1;
-    for (ValueId value : Activations(op)) {
+    for (ValueId value : LaidOut(op)) {
       if (root >= 0) parent_[Find(value.index())] = root;
       root = Find(value.index());
       if (!met[value.index()]) touched_.push_back(value);
@@ -144,8 +165,9 @@ void LayoutChooser::FindRegions() {
 bool LayoutChooser::LeavesRegion(ValueId value) const {
   const auto& uses = block_.value(value).uses;
   return held_.Has(value) ||
-         std::any_of(uses.begin(), uses.end(),
-                     [this](const Use& use) { return !TakesAnyLayout(use); });
+         std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+           return !TakesAnyLayout(value, use);
+         });
 }
 
 // Convolutions less conversions, plus one: above 0 where it is worth it.
@@ -153,8 +175,7 @@ void LayoutChooser::CountGains() {
   std::vector<bool> has_convolution(block_.value_limit());
   for (ValueId value : touched_) {
     const int root = Find(value.index());
-    const OpId producer = block_.value(value).op();
-    if (!IsAble(producer) || LeavesRegion(value)) --gain_[root];
+    if (!IsMadeInRegion(value) || LeavesRegion(value)) --gain_[root];
     for (const Use& use : block_.value(value).uses) {
       const Op& op = block_.op(use.op);
       if (!IsAble(use.op) || use.position != 0 ||
@@ -189,7 +210,7 @@ absl::StatusOr<ValueId> LayoutChooser::AddConversion(ValueId value, Layout to,
 // Gives the readers on either side of the region's border what they take.
 absl::Status LayoutChooser::Convert(ValueId value) {
   const OpId producer = block_.value(value).op();
-  const bool inside = IsAble(producer);
+  const bool inside = IsMadeInRegion(value);
   const bool leaves = LeavesRegion(value);
   const std::vector<Use> uses(block_.value(value).uses.begin(),
                               block_.value(value).uses.end());
@@ -201,14 +222,14 @@ absl::Status LayoutChooser::Convert(ValueId value) {
   }
   OpId neighbour = producer;
   for (const Use& use : uses) {
-    if (!inside && IsAble(use.op)) neighbour = use.op;
+    if (!inside && IsReadInRegion(value, use)) neighbour = use.op;
   }
   HT_ASSIGN_OR_RETURN(
       const ValueId converted,
       AddConversion(value, inside ? Layout::kRowMajor : Layout::kChannelsLast,
                     block_.op(neighbour)));
   for (const Use& use : uses) {
-    if (inside ? !TakesAnyLayout(use) : IsAble(use.op)) {
+    if (inside ? !TakesAnyLayout(value, use) : IsReadInRegion(value, use)) {
       block_.SetInput(use.op, use.position, converted);
     }
   }

@@ -22,7 +22,8 @@
 // channels-last; it is converted where it has at least as many convolutions
 // as it needs conversions at its border. Feeds, cells, results and commits
 // stay row-major, and so do weights: parameter, slots, gradient and low cell
-// share one layout, the checkpoint's.
+// share one layout, the checkpoint's. A weight that an element-wise op reads
+// beside an activation is converted for it: its operands share one layout.
 //
 // Images that enter a region with channels that tensor cores cannot take are
 // padded: pad_channels.h.

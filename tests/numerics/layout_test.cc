@@ -20,10 +20,13 @@ constexpr char kModel[] = R"(name: "linear" format: 1
 feed { name: "image" dtype: U8 dims: [-1, 3, 8, 8] }
 feed { name: "label" dtype: I64 dims: [-1] }
 param { name: "w1" dims: [16, 3, 3, 3] init { constant: 0.125 } }
+param { name: "p" dims: [1, 16, 8, 8] init { constant: 0.5 } }
 param { name: "w2" dims: [8, 16, 3, 3] init { constant: 0.25 } }
 op { type: "image_normalize" in { slot: "X" var: "image" } out { slot: "Out" var: "x" } attr { name: "std" f: 256 } }
 op { type: "conv2d" in { slot: "Input" var: "x" } in { slot: "Filter" var: "w1" } out { slot: "Output" var: "c1" } attr { name: "paddings" ints: [1, 1] } }
-op { type: "conv2d" in { slot: "Input" var: "c1" } in { slot: "Filter" var: "w2" } out { slot: "Output" var: "c2" } attr { name: "paddings" ints: [1, 1] } }
+op { type: "elementwise_add" in { slot: "X" var: "c1" } in { slot: "Y" var: "p" } out { slot: "Out" var: "s1" } }
+op { type: "relu" in { slot: "X" var: "s1" } out { slot: "Out" var: "a1" } }
+op { type: "conv2d" in { slot: "Input" var: "a1" } in { slot: "Filter" var: "w2" } out { slot: "Output" var: "c2" } attr { name: "paddings" ints: [1, 1] } }
 op { type: "flatten" in { slot: "X" var: "c2" } out { slot: "Out" var: "flat" } }
 op { type: "mean" in { slot: "X" var: "flat" } out { slot: "Out" var: "loss" } }
 loss { var: "loss" mean_over: "c2" }
