@@ -97,6 +97,13 @@ absl::StatusOr<std::vector<std::string>> FindGpus(const LaunchOptions& options,
       absl::StrSplit(list, ',', absl::SkipEmpty());
   std::vector<std::string> chosen;
   for (int gpu : options.gpus) {
+    if (std::count(options.gpus.begin(), options.gpus.end(), gpu) > 1) {
+      return UsageError("--gpus ", absl::StrJoin(options.gpus, ","), ": ", gpu,
+                        " comes twice, but NCCL connects no processes on one "
+                        "GPU; ranks that share it are threads: halftone run "
+                        "--gpus ",
+                        absl::StrJoin(options.gpus, ","));
+    }
     chosen.push_back(absl::StrCat(gpu));
     const bool member = std::find(visible.begin(), visible.end(),
                                   chosen.back()) != visible.end();

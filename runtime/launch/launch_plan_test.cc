@@ -76,6 +76,11 @@ TEST(LaunchPlan, Gpus) {
               HasSubstr("3 is not in CUDA_VISIBLE_DEVICES=0,1"));
   options.ranks = "3";
   EXPECT_THAT(Error(options), HasSubstr("--ranks 3 but 2 ids in --gpus"));
+  options.gpus = {1, 0, 1};
+  EXPECT_THAT(Error(options),
+              HasSubstr("1 comes twice, but NCCL connects no processes on one "
+                        "GPU; ranks that share it are threads: halftone run "
+                        "--gpus 1,0,1"));
 }
 
 TEST(LaunchPlan, VisibleDevicesDecideForAuto) {
