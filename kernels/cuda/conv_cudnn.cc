@@ -1,6 +1,7 @@
 #include "kernels/cuda/conv_cudnn.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "graph/base/error.h"
@@ -45,10 +46,11 @@ BoundGraph ForwardGraph(const ConvOp& conv, const ConvInputs& at,
 
 class ConvInstance final : public KernelInstance {
  public:
-  ConvInstance(std::unique_ptr<CudnnPlan> plan,
-               std::vector<BoundGraph::Source> sources)
+  ConvInstance(std::shared_ptr<CudnnPlan> plan,
+               std::vector<BoundGraph::Source> sources, absl::string_view op)
       : plan_(std::move(plan)),
         sources_(std::move(sources)),
+        op_(op),
         data_(sources_.size(), nullptr) {}
 
   absl::Status Enqueue(const Buffers& buffers,
@@ -60,12 +62,13 @@ class ConvInstance final : public KernelInstance {
       data_[i] = from.output ? buffers.outputs[from.position]
                              : const_cast<void*>(buffers.inputs[from.position]);
     }
-    return plan_->Enqueue(data_, buffers.workspace, stream);
+    return plan_->Enqueue(data_, buffers.workspace, stream, op_);
   }
 
  private:
-  std::unique_ptr<CudnnPlan> plan_;
+  std::shared_ptr<CudnnPlan> plan_;
   std::vector<BoundGraph::Source> sources_;
+  std::string op_;
   std::vector<void*> data_;
 };
 
@@ -98,12 +101,11 @@ Candidate MakeConv(std::shared_ptr<CudnnCache> cache, MakeGraph make,
     BoundGraph bound = graph_of(op);
     HT_ASSIGN_OR_RETURN(const CudnnEngine engine,
                         cache->Choose(bound.graph, op.context().target));
-    HT_ASSIGN_OR_RETURN(auto handle, cache->HandleOf(device));
-    HT_ASSIGN_OR_RETURN(auto plan,
-                        MakeCudnnPlan(bound.graph, std::move(handle),
-                                      PlannedWorkspace(engine), op.name()));
+    HT_ASSIGN_OR_RETURN(
+        auto plan, cache->PlanOf(bound.graph, device, PlannedWorkspace(engine),
+                                 op.name()));
     return std::unique_ptr<KernelInstance>(
-        new ConvInstance(std::move(plan), std::move(bound.sources)));
+        new ConvInstance(std::move(plan), std::move(bound.sources), op.name()));
   };
   return candidate;
 }

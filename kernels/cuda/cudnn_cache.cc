@@ -1,5 +1,7 @@
 #include "kernels/cuda/cudnn_cache.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
@@ -9,9 +11,9 @@ namespace kernels {
 namespace cuda {
 namespace {
 
-// Equal for equal graphs only.
-std::string KeyOf(const CudnnGraph& graph, absl::string_view target) {
-  std::string key = absl::StrCat(target, graph.deterministic ? " d" : "",
+// Equal for equal graphs and purposes only.
+std::string KeyOf(const CudnnGraph& graph, absl::string_view purpose) {
+  std::string key = absl::StrCat(purpose, graph.deterministic ? " d" : "",
                                  graph.tf32 ? " t" : "");
   for (const CudnnTensor& t : graph.tensors) {
     absl::StrAppend(&key, " ", Name(t.dtype), "[", absl::StrJoin(t.dims, ","),
@@ -46,9 +48,28 @@ absl::StatusOr<std::shared_ptr<CudnnHandle>> CudnnCache::HandleOf(
   std::weak_ptr<CudnnHandle>& kept = handles_[&device];
   if (std::shared_ptr<CudnnHandle> handle = kept.lock()) return handle;
   HT_ASSIGN_OR_RETURN(std::shared_ptr<CudnnHandle> handle,
-                      MakeCudnnHandle(device));
+                      make_handle_(device));
   kept = handle;
   return handle;
+}
+
+absl::StatusOr<std::shared_ptr<CudnnPlan>> CudnnCache::PlanOf(
+    const CudnnGraph& graph, runtime::Device& device, int64_t workspace_bytes,
+    absl::string_view op) {
+  const std::pair key(&std::as_const(device),
+                      KeyOf(graph, absl::StrCat(workspace_bytes)));
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (std::shared_ptr<CudnnPlan> plan = plans_[key].lock()) return plan;
+  }
+  HT_ASSIGN_OR_RETURN(auto handle, HandleOf(device));
+  // Other devices' threads build theirs meanwhile.
+  HT_ASSIGN_OR_RETURN(
+      auto made, make_plan_(graph, std::move(handle), workspace_bytes, op));
+  std::shared_ptr<CudnnPlan> plan = std::move(made);
+  std::lock_guard<std::mutex> lock(mutex_);
+  plans_[key] = plan;
+  return plan;
 }
 
 }  // namespace cuda

@@ -266,10 +266,8 @@ class NativeHandle final : public CudnnHandle {
 
 class NativePlan final : public CudnnPlan {
  public:
-  NativePlan(const CudnnGraph& graph, std::shared_ptr<CudnnHandle> handle,
-             absl::string_view op)
-      : op_(op),
-        handle_(std::static_pointer_cast<NativeHandle>(std::move(handle))),
+  NativePlan(const CudnnGraph& graph, std::shared_ptr<CudnnHandle> handle)
+      : handle_(std::static_pointer_cast<NativeHandle>(std::move(handle))),
         construction_(graph) {
     for (size_t i = 0; i < graph.tensors.size(); ++i) {
       if (graph.tensors[i].internal) continue;
@@ -278,44 +276,45 @@ class NativePlan final : public CudnnPlan {
     }
   }
 
-  absl::Status Build(const CudnnGraph& graph, int64_t workspace_bytes) {
+  absl::Status Build(const CudnnGraph& graph, int64_t workspace_bytes,
+                     absl::string_view op) {
     HT_RETURN_IF_ERROR(handle_->device().Use());
     fe::graph::Graph& native = construction_.graph();
     auto error = native.validate();
     if (error.is_good()) error = native.build_operation_graph(handle());
-    if (error.is_bad()) return Failed("build_operation_graph", error);
+    if (error.is_bad()) return Failed("build_operation_graph", op, error);
     const absl::Status selected = Select(graph, native, workspace_bytes);
     if (selected.ok() || ExitCodeOf(selected) == ExitCode::kDevice) {
       return selected;
     }
     return runtime::CudaLibraryError(
-        "build_plans", op_,
+        "build_plans", op,
         absl::StrCat(selected.message(), "; ", workspace_bytes,
                      " bytes of workspace are planned. Was the model compiled "
                      "for another GPU than this one?"));
   }
 
   absl::Status Enqueue(absl::Span<void* const> data, void* workspace,
-                       runtime::Stream& stream) override {
+                       runtime::Stream& stream, absl::string_view op) override {
     for (int position : bound_) {
       data_[Construction::Uid(position)] = data[position];
     }
     HT_RETURN_IF_ERROR(
-        HT_CUDA(cudnnSetStream(handle(), runtime::CudaStreamOf(stream)), op_));
+        HT_CUDA(cudnnSetStream(handle(), runtime::CudaStreamOf(stream)), op));
     return Guarded([&]() -> absl::Status {
       auto error = construction_.graph().execute(handle(), data_, workspace);
-      return error.is_good() ? absl::OkStatus() : Failed("execute", error);
+      return error.is_good() ? absl::OkStatus() : Failed("execute", op, error);
     });
   }
 
  private:
   cudnnHandle_t handle() const { return handle_->get(); }
-  absl::Status Failed(absl::string_view call, fe::error_t error) const {
-    return runtime::CudaLibraryError(absl::StrCat("cudnn_frontend ", call), op_,
+  static absl::Status Failed(absl::string_view call, absl::string_view op,
+                             fe::error_t error) {
+    return runtime::CudaLibraryError(absl::StrCat("cudnn_frontend ", call), op,
                                      error.get_message());
   }
 
-  std::string op_;
   std::shared_ptr<NativeHandle> handle_;
   Construction construction_;
   std::vector<int> bound_;
@@ -367,8 +366,8 @@ absl::StatusOr<std::unique_ptr<CudnnPlan>> MakeCudnnPlan(
     int64_t workspace_bytes, absl::string_view op) {
   using Result = absl::StatusOr<std::unique_ptr<CudnnPlan>>;
   return Guarded([&]() -> Result {
-    auto plan = std::make_unique<NativePlan>(graph, std::move(handle), op);
-    HT_RETURN_IF_ERROR(plan->Build(graph, workspace_bytes));
+    auto plan = std::make_unique<NativePlan>(graph, std::move(handle));
+    HT_RETURN_IF_ERROR(plan->Build(graph, workspace_bytes, op));
     return std::unique_ptr<CudnnPlan>(std::move(plan));
   });
 }

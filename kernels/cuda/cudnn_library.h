@@ -45,17 +45,18 @@ class CudnnHandle {
 absl::StatusOr<std::shared_ptr<CudnnHandle>> MakeCudnnHandle(
     runtime::Device& device);
 
-// A graph that is ready to run on a device.
+// A graph that is ready to run on a device, for any number of kernels there.
 class CudnnPlan {
  public:
   virtual ~CudnnPlan() = default;
   // `data`: by position in the graph's tensors; those of internal ones are
-  // ignored. Enqueues only.
+  // ignored. Enqueues only. `op` is for errors, which are of class kDevice.
   virtual absl::Status Enqueue(absl::Span<void* const> data, void* workspace,
-                               runtime::Stream& stream) = 0;
+                               runtime::Stream& stream,
+                               absl::string_view op) = 0;
 };
 // The engine that the device prefers among those that need no more than
-// `workspace_bytes`. `op` is for errors, which are of class kDevice.
+// `workspace_bytes`. `op` is for errors.
 absl::StatusOr<std::unique_ptr<CudnnPlan>> MakeCudnnPlan(
     const CudnnGraph& graph, std::shared_ptr<CudnnHandle> handle,
     int64_t workspace_bytes, absl::string_view op);

@@ -191,7 +191,7 @@ class Binder {
 
 class NormFusionInstance final : public KernelInstance {
  public:
-  NormFusionInstance(NormFusion bound, std::unique_ptr<CudnnPlan> plan,
+  NormFusionInstance(NormFusion bound, std::shared_ptr<CudnnPlan> plan,
                      absl::string_view op)
       : bound_(std::move(bound)),
         plan_(std::move(plan)),
@@ -204,8 +204,8 @@ class NormFusionInstance final : public KernelInstance {
     for (size_t i = 0; i < data_.size(); ++i) {
       data_[i] = At(bound_.graph.sources[i], buffers);
     }
-    HT_RETURN_IF_ERROR(
-        plan_->Enqueue(data_, InWorkspace(buffers, bound_.own_bytes), stream));
+    HT_RETURN_IF_ERROR(plan_->Enqueue(
+        data_, InWorkspace(buffers, bound_.own_bytes), stream, op_));
     return EnqueueAfter(buffers, stream);
   }
 
@@ -271,7 +271,7 @@ class NormFusionInstance final : public KernelInstance {
   }
 
   NormFusion bound_;
-  std::unique_ptr<CudnnPlan> plan_;
+  std::shared_ptr<CudnnPlan> plan_;
   std::string op_;
   std::vector<void*> data_;
 };
@@ -299,10 +299,9 @@ Candidate MakeCandidate(std::shared_ptr<CudnnCache> cache) {
     const CudnnGraph& graph = bound.graph.graph;
     HT_ASSIGN_OR_RETURN(const CudnnEngine engine,
                         cache->Choose(graph, op.context().target));
-    HT_ASSIGN_OR_RETURN(auto handle, cache->HandleOf(device));
-    HT_ASSIGN_OR_RETURN(auto plan,
-                        MakeCudnnPlan(graph, std::move(handle),
-                                      PlannedWorkspace(engine), op.name()));
+    HT_ASSIGN_OR_RETURN(
+        auto plan,
+        cache->PlanOf(graph, device, PlannedWorkspace(engine), op.name()));
     return std::unique_ptr<KernelInstance>(
         new NormFusionInstance(std::move(bound), std::move(plan), op.name()));
   };
