@@ -323,7 +323,8 @@ void RegisterConvertLayout(OpRegistry& registry) {
                    .Infer(InferConvertLayout)
                    .NoGrad()
                    .Amp(AmpClass::kClear)
-                   .Layout(LayoutRule::kAny));
+                   .Layout(LayoutRule::kAny)
+                   .View());
 }
 
 absl::Status InferPadChannels(InferContext& c) {

@@ -6,6 +6,7 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "kernels/common/same_bytes.h"
 #include "runtime/plan/draft.h"
 
 namespace halftone {
@@ -176,7 +177,8 @@ class Drafter {
     draft.step.block = scope.block;
     draft.step.op = op.id;
     draft.step.candidate = chosen;
-    draft.view = op.schema->view();
+    draft.view = op.schema->view() &&
+                 kernels::HaveSameBytes(bound.inputs()[0], bound.outputs()[0]);
     if (chosen->workspace_bytes) {
       draft.step.workspace = {ArenaKind::kWorkspace, 0,
                               chosen->workspace_bytes(bound)};

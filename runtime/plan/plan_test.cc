@@ -192,6 +192,22 @@ entry train {
   EXPECT_EQ(plan.steps[1].inputs[0].offset, plan.steps[0].outputs[0].offset);
 }
 
+TEST_F(PlanTest, AConversionThatMovesNothingIsAView) {
+  request_.symbols[0] = 8;
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f32[B,3,2,2]
+  a: convert_layout(X=x) -> (Out=a : f32[B,3,2,2] @channels_last) {to="channels_last"}   forward
+  b: pool2d(X=a) -> (Out=b : f32[B,3,1,1] @channels_last) {ksize=[2, 2], pooling_type="avg"}   forward
+  c: convert_layout(X=b) -> (Out=c : f32[B,3,1,1]) {to="row_major"}   forward
+  d: flatten(X=c) -> (Out=d : f32[B,3])   forward
+  e: exp(X=d) -> (Out=e : f32[B,3])   forward
+  result e = e
+})");
+  EXPECT_THAT(Names(plan), ElementsAre("a", "b", "e"));
+  EXPECT_EQ(Value(plan, "b").slice.offset, Value(plan, "d").slice.offset);
+}
+
 TEST_F(PlanTest, ARankWithoutSamplesKeepsCollectivesAndDropsTheRest) {
   request_.symbols[0] = 0;
   const Plan plan = Planned(R"(

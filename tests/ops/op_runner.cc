@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "kernels/common/same_bytes.h"
 #include "kernels/testing/kernel_run.h"
 #include "tests/ops/devices.h"
 
@@ -88,7 +89,10 @@ std::vector<int> AliasedInputs(const BoundOp& op) {
       aliased[op.OutputIndex(slot.name) + i] = op.InputIndex(input) + i;
     }
   }
-  if (op.schema().view()) aliased[0] = 0;
+  if (op.schema().view() &&
+      kernels::HaveSameBytes(op.inputs()[0], op.outputs()[0])) {
+    aliased[0] = 0;
+  }
   return aliased;
 }
 
