@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace halftone {
 namespace runtime {
@@ -247,7 +248,8 @@ std::vector<std::string> GlooTransfers::AllGather(const TransferCall& call,
   std::vector<int64_t> sizes(world_size_);
   sizes[rank_] = static_cast<int64_t>(mine.size());
   ExchangeSmall(call, &sizes[rank_], sizeof(int64_t));
-  std::vector<std::string> all(world_size_);
+  std::vector<std::string>& all = gathered_;
+  all.assign(world_size_, "");
   all[rank_] = std::string(mine);
   outgoing_ = mesh_.MakeBuffer(&all[rank_][0], sizes[rank_]);
   for (int peer = 0; peer < world_size_; ++peer) {
@@ -266,7 +268,7 @@ std::vector<std::string> GlooTransfers::AllGather(const TransferCall& call,
     mesh_.AwaitReceived(*incoming_[peer], peer, call.deadline);
     mesh_.AwaitSent(*outgoing_, call.deadline);
   }
-  return all;
+  return std::move(gathered_);
 }
 
 void GlooTransfers::Barrier(const TransferCall& call) {

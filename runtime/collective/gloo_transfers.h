@@ -91,7 +91,8 @@ class GlooTransfers {
   // The caller's data during one call: to send from, and to receive into.
   std::unique_ptr<GlooBuffer> outgoing_;
   std::vector<std::unique_ptr<GlooBuffer>> incoming_;
-  int64_t sends_ = 0;  // of outgoing_ that are under way
+  std::vector<std::string> gathered_;  // so far; may still be received into
+  int64_t sends_ = 0;                  // of outgoing_ that are under way
 };
 
 }  // namespace runtime
