@@ -100,7 +100,7 @@ struct Order {
 __global__ void __launch_bounds__(kThreads)
     GlobalNormKernel(const float* squares, int64_t n,
                      const __grid_constant__ Order order, float* norm) {
-  __shared__ float ready[kThreads];
+  HT_SHARED(float[kThreads], ready);
   float sum = 0;
   for (int64_t begin = 0; begin < n; begin += kThreads) {
     const int64_t i = begin + threadIdx.x;

@@ -45,7 +45,7 @@ HT_DEVICE T CombineWarp(T value, const F& combine) {
 // block (whole warps) must call it. `none`: what changes no value.
 template <typename T, typename F>
 HT_DEVICE T CombineBlock(T value, T none, const F& combine) {
-  __shared__ T warps[kMaxWarps];
+  HT_SHARED(T[kMaxWarps], warps);
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   value = CombineWarp(value, combine);
   if (lane == 0) warps[warp] = value;

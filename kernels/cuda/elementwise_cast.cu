@@ -1,5 +1,7 @@
 // Casts and copies. Between f32 and the 16-bit types casts are vectors;
 // everything else is rare.
+#include <type_traits>
+
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/map.h"
 #include "kernels/functors/cast.h"
@@ -30,12 +32,20 @@ void LaunchCast(Launcher& launch, const void* from, void* to, int64_t n) {
          static_cast<const From*>(from), static_cast<To*>(to), n);
 }
 
+template <typename T>
+constexpr bool kInF32 =
+    std::is_same<T, float>::value || functors::IsStorageFloat<T>::value;
+
+// Null where MakeCast copies, or has vectors.
 CastFunction FindCast(DType from, DType to) {
   CastFunction found = nullptr;
   DispatchType(AnyTypes(), from, [&](auto from_tag) {
     DispatchType(AnyTypes(), to, [&](auto to_tag) {
-      found = LaunchCast<typename decltype(from_tag)::type,
-                         typename decltype(to_tag)::type>;
+      using From = typename decltype(from_tag)::type;
+      using To = typename decltype(to_tag)::type;
+      constexpr bool kOther =
+          std::is_same<From, To>::value || (kInF32<From> && kInF32<To>);
+      if constexpr (!kOther) found = LaunchCast<From, To>;
     });
   });
   return found;

@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads)
     UpdateKernel(const __grid_constant__ Table<kMembers> table, Shared shared,
                  Rule rule) {
   using Method = typename Rule::Method;
-  __shared__ Method method;
+  HT_SHARED(Method, method);
   if (threadIdx.x == 0) {
     method =
         rule.At(shared.learning_rate == nullptr ? 0.0f : *shared.learning_rate,

@@ -23,14 +23,19 @@ inline int64_t Address(const void* p) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(p));
 }
 
+// Calls body(a value of a type of an element's size: 1, 2, 4 or 8 bytes).
+template <typename Body>
+void WithElement(int64_t size, const Body& body) {
+  if (size == 8) return body(uint2());
+  if (size == 4) return body(uint32_t());
+  if (size == 2) return body(uint16_t());
+  body(uint8_t());
+}
 // Calls body(a value of a type of `unit` bytes: 1, 2, 4, 8 or 16).
 template <typename Body>
 void WithUnit(int64_t unit, const Body& body) {
   if (unit == 16) return body(uint4());
-  if (unit == 8) return body(uint2());
-  if (unit == 4) return body(uint32_t());
-  if (unit == 2) return body(uint16_t());
-  body(uint8_t());
+  WithElement(unit, body);
 }
 
 void RegisterCudaPadChannels(KernelRegistry& registry);  // shape_channels.cu

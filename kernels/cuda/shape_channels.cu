@@ -70,7 +70,7 @@ auto MakePadChannels(const BoundOp& op) {
           size = SizeOf(op.Output("Out").dtype)](const Buffers& buffers,
                                                  Launcher& launch) {
     if (n == 0) return;
-    WithUnit(size, [&](auto zero) {
+    WithElement(size, [&](auto zero) {
       using T = decltype(zero);
       constexpr int kElements = 16 / sizeof(T);
       const T* from = static_cast<const T*>(buffers.inputs[0]);

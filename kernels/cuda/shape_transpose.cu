@@ -28,7 +28,7 @@ struct Tiles {
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     TileKernel(const __grid_constant__ Tiles m, const T* from, T* to) {
-  __shared__ T tile[kTile][kTile + 1];
+  HT_SHARED(T[kTile][kTile + 1], tile);
   const int64_t row_tiles = CeilDiv(m.rows, kTile);
   const int64_t column_tiles = CeilDiv(m.columns, kTile);
   const int64_t matrix = blockIdx.x / (row_tiles * column_tiles);
@@ -110,7 +110,7 @@ struct TransposeKernel : Permutation {
     const Tiles tiles = MakeTiles();
     const int64_t blocks = CeilDiv(tiles.rows, kTile) *
                            CeilDiv(tiles.columns, kTile) * tiles.count;
-    WithUnit(size, [&](auto zero) {
+    WithElement(size, [&](auto zero) {
       using T = decltype(zero);
       launch(TileKernel<T>, blocks, kThreads, tiles,
              static_cast<const T*>(from), static_cast<T*>(to));

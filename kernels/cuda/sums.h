@@ -160,7 +160,7 @@ HT_DEVICE void AddRows(const SumShape& shape, const SumData& data,
 template <int V, int kSums>
 HT_DEVICE void AddDown(const ColumnPlace& place, float (&first)[V],
                        float (&second)[V]) {
-  __shared__ float shared[kSums][V][kThreads];
+  HT_SHARED(float[kSums][V][kThreads], shared);
   const int t = threadIdx.x;
 #pragma unroll
   for (int k = 0; k < V; ++k) {
@@ -298,7 +298,7 @@ template <typename State, int kSums, typename Finish>
 __global__ void __launch_bounds__(kThreads)
     CombineKernel(const __grid_constant__ SumShape shape, const float* partial,
                   const __grid_constant__ Finish finish) {
-  __shared__ State shared[kThreads];
+  HT_SHARED(State[kThreads], shared);
   // Neighbouring threads read neighbours in memory.
   const bool columns = shape.columns > 1;
   const int lane = columns ? threadIdx.x / kCombined : threadIdx.x % kWarp;

@@ -41,7 +41,8 @@ struct Machine {
   const std::function<void()>* thread = nullptr;
   int threads = 0, current = 0;
   Order order = Order::kAscending;
-  uint32_t draw = 0;  // of kShuffled; the same in every launch
+  uint32_t draw = 0;          // of kShuffled; the same in every launch
+  std::vector<void*> shared;  // what the block has seen of it
 };
 
 Machine& TheMachine() {
@@ -126,6 +127,7 @@ void RunWarp(Machine& m, int first, int last) {
 }
 
 void RunBlock(Machine& m) {
+  m.shared.clear();
   for (int i = 0; i < m.threads; ++i) {
     m.fibres[i].state = State::kReady;
     m.fibres[i].turn = 0;
@@ -163,6 +165,13 @@ void Launch(int64_t blocks, int threads, const std::function<void()>& thread) {
 void SetOrder(Order order) { TheMachine().order = order; }
 
 void BlockBarrier() { Wait(State::kAtBarrier); }
+
+void ForgetShared(void* data, size_t bytes) {
+  std::vector<void*>& seen = TheMachine().shared;
+  if (std::find(seen.begin(), seen.end(), data) != seen.end()) return;
+  seen.push_back(data);
+  memset(data, 0xff, bytes);
+}
 
 uint64_t Exchange(uint64_t bits, int lane) {
   Machine& m = TheMachine();

@@ -11,7 +11,6 @@
 
 #define __global__ static
 #define __device__
-#define __shared__ static
 #define __launch_bounds__(threads)
 #define __grid_constant__
 
@@ -46,6 +45,9 @@ void SetOrder(Order order);
 void Launch(int64_t blocks, int threads, const std::function<void()>& thread);
 
 void BlockBarrier();
+// Fills shared memory with NaNs, once in each block that has it: what another
+// block left is no result.
+void ForgetShared(void* data, size_t bytes);
 // Gives this lane the 8 bytes that `lane` of its warp brings to the same call.
 uint64_t Exchange(uint64_t bits, int lane);
 int Lane();

@@ -1,5 +1,6 @@
 #include "kernels/cuda/emulation/emulator.h"
 
+#include <cstring>
 #include <set>
 #include <vector>
 
@@ -15,12 +16,17 @@ using kernels::cuda::CombineWarp;
 using kernels::cuda::kWarp;
 using kernels::cuda::Plus;
 using Numbers = std::vector<float>;
+struct ByBits {  // NaNs, too, differ from numbers
+  bool operator()(const Numbers& a, const Numbers& b) const {
+    return memcmp(&a[0], &b[0], a.size() * sizeof(float)) < 0;
+  }
+};
+using Outcomes = std::set<Numbers, ByBits>;
 
 // What kernel(out) makes of `n` zeros, in each order.
 template <typename Kernel>
-std::set<Numbers> Results(int64_t blocks, int threads, size_t n,
-                          const Kernel& kernel) {
-  std::set<Numbers> results;
+Outcomes Results(int64_t blocks, int threads, size_t n, const Kernel& kernel) {
+  Outcomes results;
   for (Order order : kOrders) {
     SetOrder(order);
     Numbers out(n, 0.0f);
@@ -39,7 +45,7 @@ TEST(EmulatorTest, EveryThreadOfEveryBlockRunsOnce) {
         EXPECT_EQ(blockDim.x, threads);
         out[blockIdx.x * blockDim.x + threadIdx.x] += 1;
       });
-      EXPECT_EQ(results, std::set<Numbers>{Numbers(n, 1.0f)});
+      EXPECT_EQ(results, Outcomes{Numbers(n, 1.0f)});
     }
   }
 }
@@ -63,7 +69,7 @@ TEST(EmulatorTest, OrdersDiffer) {
 // Each thread reads what another one wrote.
 template <bool kBarrier>
 void Reverse(float* out) {
-  __shared__ float shared[256];
+  HT_SHARED(float[256], shared);
   const int t = threadIdx.x;
   shared[t] = static_cast<float>(1 + blockIdx.x * 256 + t);
   if (kBarrier) __syncthreads();
@@ -79,7 +85,7 @@ TEST(EmulatorTest, ShowsABarrierMissingBeforeARead) {
 // CombineBlock without its last barrier.
 template <bool kBarrier>
 float SumOfBlock(float value) {
-  __shared__ float warps[8];
+  HT_SHARED(float[8], warps);
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   value = CombineWarp(value, Plus());
   if (lane == 0) warps[warp] = value;
@@ -99,8 +105,22 @@ void TwoSums(float* out) {
 TEST(EmulatorTest, ShowsABarrierMissingBeforeAWrite) {
   const float sum = 255 * 128;
   EXPECT_EQ(Results(1, 256, 256, TwoSums<true>),
-            std::set<Numbers>{Numbers(256, sum + 2 * (256 - sum))});
+            Outcomes{Numbers(256, sum + 2 * (256 - sum))});
   EXPECT_GT(Results(1, 256, 256, TwoSums<false>).size(), 1u);
+}
+
+// One thread finds out what all blocks have alike.
+template <bool kBarrier>
+void Broadcast(float* out) {
+  HT_SHARED(float, shared);
+  if (threadIdx.x == 0) shared = 7;
+  if (kBarrier) __syncthreads();
+  out[blockIdx.x * blockDim.x + threadIdx.x] = shared == 7 ? 1.0f : 2.0f;
+}
+
+TEST(EmulatorTest, ShowsABarrierMissingWhereBlocksWriteTheSame) {
+  EXPECT_EQ(Results(3, 64, 192, Broadcast<true>), Outcomes{Numbers(192, 1.0f)});
+  EXPECT_GT(Results(3, 64, 192, Broadcast<false>).size(), 1u);
 }
 
 TEST(EmulatorTest, ShowsBlocksThatMeet) {
@@ -137,7 +157,7 @@ TEST(EmulatorTest, CombinesWholeBlocks) {
     const auto sums = Results(1, threads, threads, [](float* out) {
       out[threadIdx.x] = CombineBlock(1.0f, 0.0f, Plus());
     });
-    EXPECT_EQ(sums, std::set<Numbers>{Numbers(threads, 1.0f * threads)});
+    EXPECT_EQ(sums, Outcomes{Numbers(threads, 1.0f * threads)});
   }
 }
 
