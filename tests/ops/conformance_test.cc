@@ -169,6 +169,13 @@ class Conformance
       if (!found.ok()) return true;
       ExpectValues(c, op, *expected, *found);
       ExpectSameBytes(*runner, op, *k.candidate, rounded, *found);
+      if (!MayBeShifted(op.schema().name())) continue;
+      SCOPED_TRACE("shifted");
+      const auto shifted =
+          runner->Run(op, *k.candidate, rounded, OpRunner::Place::kShifted);
+      EXPECT_TRUE(shifted.ok()) << shifted.status();
+      if (!shifted.ok()) return true;
+      ExpectValues(c, op, *expected, *shifted);
     }
     return true;
   }

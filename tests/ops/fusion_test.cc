@@ -123,12 +123,18 @@ class Fusions
     for (const kernels::Candidate* candidate : candidates_) {
       if (candidate->supports && !candidate->supports(op)) continue;
       ++supported;
-      SCOPED_TRACE(absl::StrCat("candidate ", candidate->name));
-      const auto found = runner_->Run(op, *candidate, arguments);
-      EXPECT_TRUE(found.ok()) << found.status();
-      if (!found.ok() || !expected.ok()) return supported;
-      for (size_t i = 0; i < expected->size(); ++i) {
-        compare(op.outputs()[i].dtype, (*expected)[i], found->values[i]);
+      for (const auto place :
+           {OpRunner::Place::kApart, OpRunner::Place::kShifted}) {
+        const bool shifted = place == OpRunner::Place::kShifted;
+        if (shifted && !MayBeShifted(std::get<1>(GetParam()))) continue;
+        SCOPED_TRACE(absl::StrCat("candidate ", candidate->name,
+                                  shifted ? ", shifted" : ""));
+        const auto found = runner_->Run(op, *candidate, arguments, place);
+        EXPECT_TRUE(found.ok()) << found.status();
+        if (!found.ok() || !expected.ok()) return supported;
+        for (size_t i = 0; i < expected->size(); ++i) {
+          compare(op.outputs()[i].dtype, (*expected)[i], found->values[i]);
+        }
       }
     }
     return supported;

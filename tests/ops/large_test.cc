@@ -84,6 +84,17 @@ TEST(LargeTest, Sums) {
       for (int i = 0; i < members; ++i) sum.In("X", dtype, {3, 1111});
       sum.Out("Out").Expect(kSame);
     }
+    // Members that lie as the first does not, and a sum in the workspace.
+    for (int members : {2, 3, 11}) {
+      for (int64_t channels : {8, 7}) {
+        Large sum("sum");
+        for (int i = 0; i < members; ++i) {
+          sum.Layouts(BothLayouts()[i % 2]);
+          sum.In("X", dtype, {3, channels, 6, 10});
+        }
+        sum.Out("Out").Expect(kSame);
+      }
+    }
   }
 }
 
@@ -296,8 +307,14 @@ TEST(LargeTest, Moves) {
           .Out("Out")
           .Expect(kSame);
     }
+    // Rows that are copied an element at a time.
+    Large("transpose")
+        .In("X", dtype, {3, 70, 5}, whole(3 * 70 * 5))
+        .Attr("axis", std::vector<int64_t>{1, 0, 2})
+        .Out("Out")
+        .Expect(kSame);
     for (Layout layout : BothLayouts()) {
-      for (int64_t channels : {40, 43, 44}) {
+      for (int64_t channels : {40, 43, 44, 48}) {
         Large("pad_channels")
             .Layouts(layout)
             .In("X", dtype, {2, 37, 19, 7}, whole(2 * 37 * 133))

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "kernels/common/same_bytes.h"
@@ -255,6 +256,12 @@ absl::Status OpRunner::RunBlock(
     }
   }
   return absl::OkStatus();
+}
+
+bool MayBeShifted(absl::string_view op_or_pattern) {
+  return op_or_pattern != "mul" &&
+         !absl::StrContains(op_or_pattern, "matmul") &&
+         !absl::StrContains(op_or_pattern, "conv");
 }
 
 bool MayAlias(const BoundOp& op) {

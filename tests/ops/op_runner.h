@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "graph/ir/block.h"
 #include "kernels/kernel_registry.h"
 #include "runtime/device/device.h"
@@ -62,6 +63,9 @@ class OpRunner {
   std::unique_ptr<runtime::Stream> stream_;
 };
 
+// Whether the kernels of an op or pattern take Place::kShifted, which no plan
+// asks for: those of products and convolutions, which are libraries', do not.
+bool MayBeShifted(absl::string_view op_or_pattern);
 // Whether Place::kAliased differs from kApart for this op.
 bool MayAlias(const kernels::BoundOp& op);
 
