@@ -154,6 +154,23 @@ class NormElementwise {
   int y_ = -1;
 };
 
+// One norm, or two that are added; nothing is broadcast.
+bool HasBody(const BoundOp& fusion) {
+  const TensorDesc& out = fusion.outputs()[0];
+  const std::vector<BoundOp> norms = OpsOfBody(fusion, "scale_bias");
+  const std::vector<BoundOp> sums = OpsOfBody(fusion, "elementwise_add");
+  if (norms.empty() || sums.size() > 1 || norms.size() > sums.size() + 1) {
+    return false;
+  }
+  for (const BoundOp& op : norms) {
+    if (NormAt(op).x < 0) return false;
+  }
+  for (const BoundOp& sum : sums) {
+    if (!(sum.Input("X") == out && sum.Input("Y") == out)) return false;
+  }
+  return true;
+}
+
 // All images in one dtype, shape and order; all vectors f32.
 bool Supports(const BoundOp& fusion) {
   if (fusion.outputs().size() != 1) return false;
@@ -162,7 +179,8 @@ bool Supports(const BoundOp& fusion) {
     const bool vector = x.rank() == 1 && x.dtype == DType::kF32;
     if (!vector && !(x == out)) return false;
   }
-  return out.rank() >= 2 && (out.dtype == DType::kF32 || IsLow(out.dtype));
+  return out.rank() >= 2 && (out.dtype == DType::kF32 || IsLow(out.dtype)) &&
+         HasBody(fusion);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/common/fusion_body.h"
+#include "kernels/common/shapes.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/functors/elementwise.h"
 
@@ -279,12 +280,29 @@ class ReluGradSums {
   DType bias_dtype_ = DType::kF32;
 };
 
+// Whether what is added up before and after relu's gradient is what the kernel
+// adds: two gradients from outside; g over all dims but the second.
+bool HasBody(const BoundOp& fusion, const ReluGradAt& mask) {
+  for (const BoundOp& op : OpsOfBody(fusion, "sum")) {
+    if (op.inputs().size() != 2 || mask.b < 0) return false;
+  }
+  for (const BoundOp& op : OpsOfBody(fusion, "reduce_sum")) {
+    std::vector<bool> all_but_one(op.Input("X").rank(), true);
+    all_but_one[1] = false;
+    if (ReducedAxes(op, op.Input("X").rank()) != all_but_one) return false;
+  }
+  return true;
+}
+
 // All images in one dtype, shape and order, channels innermost; all of them
 // and the vectors from outside.
 bool Supports(const BoundOp& fusion) {
   const ReluGradAt mask(fusion);
   const std::vector<BoundOp> norms = OpsOfBody(fusion, "bn_grad_reduce");
-  if (mask.relu < 0 || mask.a < 0 || norms.size() > kMostNorms) return false;
+  if (mask.relu < 0 || mask.a < 0 || norms.size() > kMostNorms ||
+      !HasBody(fusion, mask)) {
+    return false;
+  }
   const TensorDesc& image = fusion.inputs()[mask.relu];
   const bool low_or_f32 = image.dtype == DType::kF32 || IsLow(image.dtype);
   if (!low_or_f32 || image.rank() < 2 || Channels(image).inner != 1) {
