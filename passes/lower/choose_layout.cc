@@ -12,6 +12,7 @@
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/kernel_key.h"
+#include "passes/lower/lay_out_filters.h"
 #include "passes/lower/pad_channels.h"
 #include "passes/rewrite/rewrite.h"
 
@@ -275,6 +276,7 @@ absl::StatusOr<bool> ChooseLayout::Run(Program& program) {
                         LayoutChooser(*entry, *kernels_).Run());
     changed |= converted;
   }
+  changed |= LayOutFilters(program, *kernels_);
   return changed;
 }
 

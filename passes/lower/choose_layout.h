@@ -20,10 +20,10 @@
 //
 // A region is a connected set of ops whose schemas and kernels take
 // channels-last; it is converted where it has at least as many convolutions
-// as it needs conversions at its border. Feeds, cells, results and commits
-// stay row-major, and so do weights: parameter, slots, gradient and low cell
-// share one layout, the checkpoint's. A weight that an element-wise op reads
-// beside an activation is converted for it: its operands share one layout.
+// as it needs conversions at its border. Feeds, results and commits stay
+// row-major, and so do weights, but filters: lay_out_filters.h. A weight that
+// an element-wise op reads beside an activation is converted for it: its
+// operands share one layout.
 //
 // Images that enter a region with channels that tensor cores cannot take are
 // padded: pad_channels.h.

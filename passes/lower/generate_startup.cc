@@ -113,6 +113,9 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
     init.Attr("stream", StreamOf(cell.name));
   }
   HT_ASSIGN_OR_RETURN(ValueId value, BuildValue(block, init));
+  TensorType type = block.type(value);
+  type.layout = cell.type.layout;
+  block.SetType(value, type);
   if (low) {
     OpBuilder cast = MakeOp(block, "cast", Role::kForward);
     cast.In("X", value).Attr("to", cell.type.dtype).Out("Out", name);

@@ -21,15 +21,17 @@ feed { name: "image" dtype: U8 dims: [-1, 3, 8, 8] }
 feed { name: "label" dtype: I64 dims: [-1] }
 param { name: "w1" dims: [16, 3, 3, 3] init { constant: 0.125 } }
 param { name: "p" dims: [1, 16, 8, 8] init { constant: 0.5 } }
-param { name: "w2" dims: [8, 16, 3, 3] init { constant: 0.25 } }
+param { name: "w2" dims: [8, 16, 3, 3] init { constant: 0.03125 } }
+param { name: "w3" dims: [8, 8, 1, 1] init { constant: 0.125 } }
 op { type: "image_normalize" in { slot: "X" var: "image" } out { slot: "Out" var: "x" } attr { name: "std" f: 256 } }
 op { type: "conv2d" in { slot: "Input" var: "x" } in { slot: "Filter" var: "w1" } out { slot: "Output" var: "c1" } attr { name: "paddings" ints: [1, 1] } }
 op { type: "elementwise_add" in { slot: "X" var: "c1" } in { slot: "Y" var: "p" } out { slot: "Out" var: "s1" } }
 op { type: "relu" in { slot: "X" var: "s1" } out { slot: "Out" var: "a1" } }
 op { type: "conv2d" in { slot: "Input" var: "a1" } in { slot: "Filter" var: "w2" } out { slot: "Output" var: "c2" } attr { name: "paddings" ints: [1, 1] } }
-op { type: "flatten" in { slot: "X" var: "c2" } out { slot: "Out" var: "flat" } }
+op { type: "conv2d" in { slot: "Input" var: "c2" } in { slot: "Filter" var: "w3" } out { slot: "Output" var: "c3" } }
+op { type: "flatten" in { slot: "X" var: "c3" } out { slot: "Out" var: "flat" } }
 op { type: "mean" in { slot: "X" var: "flat" } out { slot: "Out" var: "loss" } }
-loss { var: "loss" mean_over: "c2" }
+loss { var: "loss" mean_over: "c3" }
 )";
 
 CompiledModel Compiled(const std::string& target, const std::string& dtype) {
@@ -66,6 +68,11 @@ TEST_P(LayoutTest, ChangesNoBits) {
   EXPECT_EQ(Count(plain, "pad_channels"), 0);
   EXPECT_EQ(Count(padded, "pad_channels"), 2) << "image and filter";
   EXPECT_EQ(Count(padded, "slice"), 1) << "the filter's gradient";
+  const Program& program = *padded.program;
+  EXPECT_EQ(program.cell(program.FindCell("w2")).type.layout,
+            Layout::kChannelsLast);
+  EXPECT_EQ(program.cell(program.FindCell("w1")).type.layout, Layout::kRowMajor)
+      << "its channels are padded";
   StepsSpec spec;
   spec.data = "synthetic";
   spec.steps = 1;
