@@ -141,8 +141,9 @@ class OpSchema {
   OpSchema& NoMerge();      // never shared or folded (random ops)
   OpSchema& SplitOnly();    // has no kernel: a lower pass always splits it
   OpSchema& ElementWise();  // out[i] depends on in[i] of broadcast operands
-  // The first output holds the first input's bytes (reshape): the planner may
-  // let both share storage; the kernel copies only where they differ.
+  // The first output holds the first input's elements in their order (reshape):
+  // wherever their bytes are the same the planner may let both share storage;
+  // the kernel copies only where they differ.
   OpSchema& View() {
     view_ = true;
     return *this;
