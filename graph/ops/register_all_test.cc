@@ -208,9 +208,9 @@ TEST(RegistryTest, Traits) {
               testing::ElementsAre("dropout", "dropout_grad", "element_count",
                                    "init_constant", "init_normal",
                                    "init_truncated_normal", "init_uniform"));
-  EXPECT_THAT(
-      OpsWith(&OpSchema::view),
-      testing::ElementsAre("assign", "flatten", "reshape", "reshape_like"));
+  EXPECT_THAT(OpsWith(&OpSchema::view),
+              testing::ElementsAre("assign", "convert_layout", "flatten",
+                                   "reshape", "reshape_like"));
 }
 
 // Outputs of guarded ops take the storage of the old values.
