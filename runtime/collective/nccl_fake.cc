@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "runtime/collective/forwarding_communicator.h"
 #include "runtime/device/fake_device.h"
 
 namespace halftone {
@@ -25,36 +26,15 @@ FakeNcclComm& Of(ncclComm_t comm) {
 }
 
 // A host that counts the waits.
-class Host : public Communicator {
+class Host : public ForwardingCommunicator {
  public:
-  explicit Host(std::unique_ptr<Communicator> inner)
-      : inner_(std::move(inner)) {}
-  absl::string_view kind() const override { return inner_->kind(); }
-  int rank() const override { return inner_->rank(); }
-  int world_size() const override { return inner_->world_size(); }
-  absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
-                         float pre_scale, Stream& stream) override {
-    return inner_->AllReduce(data, count, dtype, op, pre_scale, stream);
-  }
-  absl::Status Broadcast(void* data, int64_t bytes, int root,
-                         Stream& stream) override {
-    return inner_->Broadcast(data, bytes, root, stream);
-  }
-  absl::StatusOr<std::vector<std::string>> AllGather(
-      absl::string_view mine) override {
-    return inner_->AllGather(mine);
-  }
-  absl::Status Barrier() override { return inner_->Barrier(); }
+  using ForwardingCommunicator::ForwardingCommunicator;
   absl::Status Await(
       absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override {
     ++comms[rank()].waits;
-    return inner_->Await(what, timeout, done);
+    return ForwardingCommunicator::Await(what, timeout, done);
   }
-  void Abort(const absl::Status& reason) override { inner_->Abort(reason); }
-
- private:
-  std::unique_ptr<Communicator> inner_;
 };
 
 ncclResult_t GetUniqueId(ncclUniqueId* id) {

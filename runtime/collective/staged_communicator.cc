@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/base/error.h"
+#include "runtime/collective/forwarding_communicator.h"
 
 namespace halftone {
 namespace runtime {
@@ -13,46 +14,33 @@ namespace {
 // Pinned bytes per rank; what is larger goes in pieces, the same on all ranks.
 constexpr int64_t kPiece = int64_t{4} << 20;
 
-class StagedCommunicator : public Communicator {
+class StagedCommunicator : public ForwardingCommunicator {
  public:
   StagedCommunicator(std::unique_ptr<Communicator> host,
                      std::unique_ptr<Memory> pinned,
                      std::unique_ptr<Event> returned)
-      : host_(std::move(host)),
+      : ForwardingCommunicator(std::move(host)),
         pinned_(std::move(pinned)),
         returned_(std::move(returned)) {}
 
-  absl::string_view kind() const override { return host_->kind(); }
-  int rank() const override { return host_->rank(); }
-  int world_size() const override { return host_->world_size(); }
-
+  bool enqueues() const override { return false; }
   absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
                          float pre_scale, Stream& stream) override {
     const int64_t size = SizeOf(dtype);
     return InPieces(data, count * size, /*reads=*/true, stream,
                     [&](void* piece, int64_t bytes) {
-                      return host_->AllReduce(piece, bytes / size, dtype, op,
-                                              pre_scale, stream);
+                      return ForwardingCommunicator::AllReduce(
+                          piece, bytes / size, dtype, op, pre_scale, stream);
                     });
   }
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream& stream) override {
     return InPieces(data, bytes, /*reads=*/root == rank(), stream,
                     [&](void* piece, int64_t part) {
-                      return host_->Broadcast(piece, part, root, stream);
+                      return ForwardingCommunicator::Broadcast(piece, part,
+                                                               root, stream);
                     });
   }
-  absl::StatusOr<std::vector<std::string>> AllGather(
-      absl::string_view mine) override {
-    return host_->AllGather(mine);
-  }
-  absl::Status Barrier() override { return host_->Barrier(); }
-  absl::Status Await(
-      absl::string_view what, absl::Duration timeout,
-      const std::function<absl::StatusOr<bool>()>& done) override {
-    return host_->Await(what, timeout, done);
-  }
-  void Abort(const absl::Status& reason) override { host_->Abort(reason); }
 
  private:
   // Calls `collective` at least once, so that the ranks meet for nothing too.
@@ -77,7 +65,6 @@ class StagedCommunicator : public Communicator {
     return absl::OkStatus();
   }
 
-  std::unique_ptr<Communicator> host_;
   std::unique_ptr<Memory> pinned_;
   std::unique_ptr<Event> returned_;  // what left the buffer has arrived
 };

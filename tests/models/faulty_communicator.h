@@ -5,12 +5,10 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "graph/base/half.h"
-#include "runtime/collective/communicator.h"
+#include "runtime/collective/forwarding_communicator.h"
 
 namespace halftone {
 namespace runtime {
@@ -19,39 +17,25 @@ namespace runtime {
 // before the reductions of gradients from the `first`-th to before the
 // `end`-th (from 0). Gradients are what is scaled before it is summed, so the
 // strategy must say gradient_scale: "pre", for more than one rank.
-class FaultyCommunicator : public Communicator {
+class FaultyCommunicator : public ForwardingCommunicator {
  public:
   FaultyCommunicator(std::unique_ptr<Communicator> inner, int64_t first,
                      int64_t end,
                      float value = std::numeric_limits<float>::infinity())
-      : inner_(std::move(inner)), first_(first), end_(end), value_(value) {}
+      : ForwardingCommunicator(std::move(inner)),
+        first_(first),
+        end_(end),
+        value_(value) {}
 
-  absl::string_view kind() const override { return inner_->kind(); }
-  int rank() const override { return inner_->rank(); }
-  int world_size() const override { return inner_->world_size(); }
   absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
                          float pre_scale, Stream& stream) override {
     if (pre_scale != 1) {
       if (seen_ >= first_ && seen_ < end_) Spoil(data, dtype);
       ++seen_;
     }
-    return inner_->AllReduce(data, count, dtype, op, pre_scale, stream);
+    return ForwardingCommunicator::AllReduce(data, count, dtype, op, pre_scale,
+                                             stream);
   }
-  absl::Status Broadcast(void* data, int64_t bytes, int root,
-                         Stream& stream) override {
-    return inner_->Broadcast(data, bytes, root, stream);
-  }
-  absl::StatusOr<std::vector<std::string>> AllGather(
-      absl::string_view mine) override {
-    return inner_->AllGather(mine);
-  }
-  absl::Status Barrier() override { return inner_->Barrier(); }
-  absl::Status Await(
-      absl::string_view what, absl::Duration timeout,
-      const std::function<absl::StatusOr<bool>()>& done) override {
-    return inner_->Await(what, timeout, done);
-  }
-  void Abort(const absl::Status& reason) override { inner_->Abort(reason); }
 
  private:
   void Spoil(void* data, DType dtype) {
@@ -69,7 +53,6 @@ class FaultyCommunicator : public Communicator {
     }
   }
 
-  std::unique_ptr<Communicator> inner_;
   int64_t first_, end_, seen_ = 0;
   float value_;
 };
