@@ -1,13 +1,11 @@
 // halftone tune: times the kernels of a model's ops on this machine.
 #include "runtime/tune/tune.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include "graph/base/error.h"
 #include "graph/base/file.h"
-#include "runtime/device/host_info.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/run_flags.h"
@@ -38,10 +36,8 @@ absl::Status Tune(TuneFlags& flags) {
       TuneBindings(model, flags.batch, flags.options.world_size));
   // As many threads as a rank of that split has.
   flags.device.ranks = 1;
-  if (flags.device.threads == 0) {
-    flags.device.threads =
-        std::max(1, runtime::UsableCores() / flags.options.world_size);
-  }
+  flags.device.threads =
+      ThreadsPerRank(flags.device, static_cast<int>(flags.options.world_size));
   HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
                       MakeRanks(flags.device, model.target));
   HT_ASSIGN_OR_RETURN(const runtime::Tuned tuned,
@@ -79,7 +75,8 @@ void AddTune(CLI::App& app, Outcome* outcome) {
       ->check(CLI::Range(1, 1 << 30));
   verb->add_option("--gpus", flags->device.gpus, "the GPU to time on");
   verb->add_option("--threads", flags->device.threads,
-                   "compute threads of a rank; default: cores / ranks")
+                   "compute threads of a rank; default: OMP_NUM_THREADS, else "
+                   "cores / ranks")
       ->check(CLI::Range(1, 1024));
   verb->add_option("--runs", flags->options.runs, "of each kernel; default 7")
       ->check(CLI::Range(1, 1000));

@@ -18,6 +18,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string Temp(const std::string& name) {
@@ -236,6 +237,13 @@ TEST(TuneVerb, WritesATableThatRunsTake) {
   EXPECT_EQ(read(out + "/tuning.json"), read(name + ".tuning.json"));
   EXPECT_THAT(Halftone({"tune", name + ".htc", "--ranks", "2"}).out,
               AllOf(HasSubstr("other than the default"), HasSubstr(name)));
+  // A run has as many threads as this says, and so has what it is tuned for.
+  std::map<std::string, std::string> three = OwnVariables();
+  three["OMP_NUM_THREADS"] = "3";
+  Wait(Start("tune", {"tools/halftone", "tune", name + ".htc", "--runs", "1"},
+             three));
+  EXPECT_THAT(read(name + ".tuning.json"),
+              AllOf(HasSubstr("|threads 3"), Not(HasSubstr("|threads 1"))));
 }
 
 TEST(VersionVerb, SaysWhatItIsAndRunsOn) {

@@ -19,18 +19,6 @@ namespace halftone {
 namespace tools {
 namespace {
 
-// --threads, else OMP_NUM_THREADS (which our launcher sets), else an equal
-// share of the cores for each rank of this machine.
-int ThreadsPerRank(const RankFlags& flags, int ranks_here) {
-  if (flags.threads > 0) return flags.threads;
-  int threads = 0;
-  const char* omp = std::getenv("OMP_NUM_THREADS");
-  if (omp != nullptr && absl::SimpleAtoi(omp, &threads) && threads > 0) {
-    return threads;
-  }
-  return std::max(1, runtime::UsableCores() / std::max(1, ranks_here));
-}
-
 std::string Variable(const runtime::Environment& env, const char* name) {
   const auto found = env.find(name);
   return found == env.end() ? "" : found->second;
@@ -89,6 +77,16 @@ absl::Status CheckTargets(const LocalRanks& local, const std::string& target) {
 
 }  // namespace
 
+int ThreadsPerRank(const RankFlags& flags, int ranks_here) {
+  if (flags.threads > 0) return flags.threads;
+  int threads = 0;
+  const char* omp = std::getenv("OMP_NUM_THREADS");
+  if (omp != nullptr && absl::SimpleAtoi(omp, &threads) && threads > 0) {
+    return threads;
+  }
+  return std::max(1, runtime::UsableCores() / std::max(1, ranks_here));
+}
+
 void AddRankFlags(CLI::App& verb, RankFlags* flags) {
   verb.add_option("--ranks", flags->ranks,
                   "ranks as threads of this process (or use halftone launch)")
@@ -96,7 +94,8 @@ void AddRankFlags(CLI::App& verb, RankFlags* flags) {
   verb.add_option("--gpus", flags->gpus,
                   "one rank per listed GPU; ranks may share one: 0,0");
   verb.add_option("--threads", flags->threads,
-                  "compute threads per rank; default: cores / ranks")
+                  "compute threads per rank; default: OMP_NUM_THREADS, else "
+                  "cores / ranks")
       ->check(CLI::Range(1, 1024));
   verb.add_option("--connect-timeout", flags->connect_timeout,
                   "seconds to wait for a rank that does not arrive");

@@ -21,10 +21,13 @@ namespace tools {
 struct RankFlags {
   int ranks = 0;  // as threads of this process; 0: what the launcher says
   std::string gpus;
-  int threads = 0;  // compute threads of a rank; 0: cores / ranks
+  int threads = 0;  // compute threads of a rank; 0: see ThreadsPerRank
   double connect_timeout = 60, timeout = 300;  // seconds
 };
 void AddRankFlags(CLI::App& verb, RankFlags* flags);
+// --threads, else OMP_NUM_THREADS (which our launcher sets), else an equal
+// share of the cores for each of `ranks_here` ranks of this machine.
+int ThreadsPerRank(const RankFlags& flags, int ranks_here);
 void AddDataFlags(CLI::App& verb, runtime::TrainConfig* config);
 
 // The ranks of this process with what they own; communicators end together.
