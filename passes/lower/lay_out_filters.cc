@@ -60,8 +60,9 @@ class FilterChooser {
   // The op's operands that lie as the one at flat position `i` of `values`,
   // which are its inputs or its outputs.
   bool VisitOp(int entry, const Op& op, bool output, int i);
-  bool VisitMembers(int entry, const Op& op, int member);
-  bool VisitImages(int entry, const Op& op);
+  // What a multi-tensor op has of that member; the images of another op.
+  void AddMembers(int entry, const Op& op, int member);
+  void AddImages(int entry, const Op& op);
   void Add(int entry, ValueId value) {
     if (seen_.insert({entry, value}).second) values_.push_back({entry, value});
   }
@@ -118,10 +119,10 @@ bool FilterChooser::Visit(int entry, ValueId id) {
   return true;
 }
 
-bool FilterChooser::VisitMembers(int entry, const Op& op, int member) {
+void FilterChooser::AddMembers(int entry, const Op& op, int member) {
   for (const SlotValues* values : {&op.inputs, &op.outputs}) {
-    const bool in = values == &op.inputs;
-    const auto slots = in ? op.schema->inputs() : op.schema->outputs();
+    const auto slots =
+        values == &op.inputs ? op.schema->inputs() : op.schema->outputs();
     for (int s = 0; s < values->slots(); ++s) {
       const auto members = values->slot(s);
       if (!slots[s].list() || member >= static_cast<int>(members.size())) {
@@ -130,16 +131,14 @@ bool FilterChooser::VisitMembers(int entry, const Op& op, int member) {
       Add(entry, members[member]);
     }
   }
-  return true;
 }
 
-bool FilterChooser::VisitImages(int entry, const Op& op) {
+void FilterChooser::AddImages(int entry, const Op& op) {
   for (const SlotValues* values : {&op.inputs, &op.outputs}) {
     for (ValueId value : values->all()) {
       if (BlockOf(entry).type(value).rank() == 4) Add(entry, value);
     }
   }
-  return true;
 }
 
 bool FilterChooser::VisitOp(int entry, const Op& op, bool output, int i) {
@@ -167,8 +166,13 @@ bool FilterChooser::VisitOp(int entry, const Op& op, bool output, int i) {
   }
   // Numbers about its elements, in whatever order they lie.
   if (!makes_images && !output) return slot.list();
-  if (makes_lists) return VisitMembers(entry, op, i - values.begin(s));
-  return op.schema->element_wise() && VisitImages(entry, op);
+  if (makes_lists) {
+    AddMembers(entry, op, i - values.begin(s));
+    return true;
+  }
+  if (!op.schema->element_wise()) return false;
+  AddImages(entry, op);
+  return true;
 }
 
 bool FilterChooser::Collect(Place seed) {
