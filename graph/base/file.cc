@@ -4,54 +4,89 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/file_writing.h"
 
 namespace halftone {
-namespace {
+namespace internal {
 
 absl::Status Failed(const std::string& path, absl::string_view what) {
   return ModelError(path, ": ", what, ": ", std::strerror(errno));
 }
 
-// Closes its descriptor at the end of the scope.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+int Open(const std::string& path, int flags, mode_t mode) {
+  return Retried([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
+}
 
 absl::Status WriteAll(int fd, const std::string& path,
                       absl::string_view content) {
   while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return Failed(path, "cannot write");
-    }
+    const ssize_t n =
+        Retried([&] { return ::write(fd, content.data(), content.size()); });
+    if (n < 0) return Failed(path, "cannot write");
     content.remove_prefix(n);
   }
-  if (::fsync(fd) != 0) return Failed(path, "cannot write");
+  // Pipes and devices have nothing to sync.
+  if (Retried([&] { return ::fsync(fd); }) != 0 && errno != EINVAL &&
+      errno != ENOTSUP && errno != EROFS) {
+    return Failed(path, "cannot write");
+  }
   return absl::OkStatus();
 }
 
-}  // namespace
+std::string DirectoryOf(const std::string& path) {
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+int MakeBeside(const std::string& path, std::string* name) {
+  static std::atomic<int> files{0};
+  const std::string directory = DirectoryOf(path);
+  // Longer names than these 200 characters have no room for what is added.
+  const std::string base = path.substr(directory.size(), 200);
+  for (int tries = 0; tries < 100; ++tries) {
+    *name = absl::StrCat(directory, base, ".tmp.", ::getpid(), ".", ++files);
+    const int fd = Open(*name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+absl::Status WriteAndRename(int fd, const std::string& temporary,
+                            const std::string& path, const struct stat* old,
+                            absl::string_view content) {
+  absl::Status status;
+  {
+    Descriptor file(fd);
+    if (old != nullptr) {
+      // Only root may give a file away; who may not keeps it as his own.
+      if (::fchown(fd, old->st_uid, old->st_gid) != 0) errno = 0;
+      ::fchmod(fd, old->st_mode & 0777);
+    }
+    status = WriteAll(fd, path, content);
+  }
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = Failed(path, "cannot replace");
+  }
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace internal
+
+using internal::Descriptor;
+using internal::Failed;
+using internal::Open;
+using internal::Retried;
 
 absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      int64_t max_bytes) {
   // O_NONBLOCK: opening a pipe that nobody writes to must not hang.
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Descriptor file(Open(path, O_RDONLY | O_NONBLOCK));
   if (file.get() < 0) return Failed(path, "cannot open");
   struct stat info;
   if (::fstat(file.get(), &info) != 0) return Failed(path, "cannot read");
@@ -66,8 +101,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
   std::string content(info.st_size, '\0');
   size_t done = 0;
   while (done < content.size()) {
-    const ssize_t n = ::read(file.get(), &content[done], content.size() - done);
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = Retried([&] {
+      return ::read(file.get(), &content[done], content.size() - done);
+    });
     if (n < 0) return Failed(path, "cannot read");
     if (n == 0) break;
     done += n;
@@ -78,25 +114,18 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
 
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view content) {
-  const std::string temporary = absl::StrCat(path, ".tmp.", ::getpid());
-  absl::Status status;
-  {
-    Descriptor file(::open(temporary.c_str(),
-                           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (file.get() < 0) return Failed(path, "cannot write");
-    status = WriteAll(file.get(), path, content);
-  }
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = Failed(path, "cannot replace");
-  }
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
+  std::string temporary;
+  const int fd = internal::MakeBeside(path, &temporary);
+  if (fd < 0) return Failed(path, "cannot write");
+  return internal::WriteAndRename(fd, temporary, path, /*old=*/nullptr,
+                                  content);
 }
 
 absl::Status MakeDirectories(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string prefix = path.substr(0, end);
-    if (::mkdir(prefix.c_str(), 0755) != 0 && errno != EEXIST) {
+    if (Retried([&] { return ::mkdir(prefix.c_str(), 0755); }) != 0 &&
+        errno != EEXIST) {
       return Failed(prefix, "cannot make the directory");
     }
     if (end == std::string::npos) break;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -16,6 +17,16 @@ using ::testing::HasSubstr;
 
 std::string Path(const std::string& name) {
   return ::testing::TempDir() + "/" + name;
+}
+
+int FilesThatBeginWith(const std::string& prefix) {
+  int files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(::testing::TempDir())) {
+    const std::string name = entry.path().filename().string();
+    files += name.compare(0, prefix.size(), prefix) == 0 ? 1 : 0;
+  }
+  return files;
 }
 
 TEST(FileTest, WritesAndReadsBack) {
@@ -58,9 +69,28 @@ TEST(FileTest, AFailedWriteLeavesNothingBehind) {
   const std::string directory = Path("taken");
   ASSERT_TRUE(MakeDirectories(directory + "/x").ok());
   EXPECT_FALSE(WriteFileAtomically(directory, "content").ok());
-  const std::string temporary =
-      directory + ".tmp." + std::to_string(::getpid());
-  EXPECT_NE(::access(temporary.c_str(), F_OK), 0);
+  EXPECT_EQ(FilesThatBeginWith("taken"), 1);
+}
+
+// A link of the name that a temporary file might get is not written through.
+TEST(FileTest, ALinkLaidOutForItIsNotFollowed) {
+  ASSERT_TRUE(MakeDirectories(Path("trap")).ok());
+  const std::string victim = Path("trap/victim");
+  ASSERT_TRUE(WriteFileAtomically(victim, "mine").ok());
+  for (int i = 0; i < 60; ++i) {
+    const std::string guess = Path("trap/x.tmp." + std::to_string(::getpid()) +
+                                   "." + std::to_string(i));
+    ASSERT_EQ(::symlink("victim", guess.c_str()), 0);
+  }
+  ASSERT_TRUE(WriteFileAtomically(Path("trap/x"), "theirs").ok());
+  EXPECT_EQ(*ReadFile(victim), "mine");
+  EXPECT_EQ(*ReadFile(Path("trap/x")), "theirs");
+}
+
+TEST(FileTest, NamesMayBeAsLongAsTheyCan) {
+  const std::string path = Path(std::string(255, 'n'));
+  EXPECT_TRUE(WriteFileAtomically(path, "y").ok());
+  EXPECT_EQ(*ReadFile(path), "y");
 }
 
 TEST(FileTest, MakesDirectories) {

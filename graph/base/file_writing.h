@@ -1,0 +1,64 @@
+// What writing a file takes; for this folder alone (srcs, not hdrs).
+#ifndef HALFTONE_GRAPH_BASE_FILE_WRITING_H_
+#define HALFTONE_GRAPH_BASE_FILE_WRITING_H_
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace halftone {
+namespace internal {
+
+// "path: what: " and what errno says.
+absl::Status Failed(const std::string& path, absl::string_view what);
+
+// Closes its descriptor at the end of the scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// A system call, again where a signal cut it short.
+template <typename Call>
+auto Retried(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+int Open(const std::string& path, int flags, mode_t mode = 0);
+
+// All of it, and fsync; `path` is for errors.
+absl::Status WriteAll(int fd, const std::string& path,
+                      absl::string_view content);
+
+// A new file in the directory of `path`; no link that somebody laid out there
+// is followed. -1 and errno if there can be none.
+int MakeBeside(const std::string& path, std::string* name);
+
+// `fd` is a file called `temporary` now, `path` when this is over. `old`: what
+// has that name and gives its mode and owner; null: nothing.
+absl::Status WriteAndRename(int fd, const std::string& temporary,
+                            const std::string& path, const struct stat* old,
+                            absl::string_view content);
+
+std::string DirectoryOf(const std::string& path);  // with the slash, or empty
+
+}  // namespace internal
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_BASE_FILE_WRITING_H_

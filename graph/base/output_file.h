@@ -1,0 +1,19 @@
+// Files that a user named.
+#ifndef HALFTONE_GRAPH_BASE_OUTPUT_FILE_H_
+#define HALFTONE_GRAPH_BASE_OUTPUT_FILE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace halftone {
+
+// WriteFileAtomically for what -o names: links are followed, a file that is
+// there keeps its mode, and what is no plain file (a device, a pipe,
+// /dev/stdout, /dev/fd/N) is written to as it is.
+absl::Status WriteOutput(const std::string& path, absl::string_view content);
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_BASE_OUTPUT_FILE_H_
