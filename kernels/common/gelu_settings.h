@@ -13,6 +13,16 @@ inline bool IsTanh(const BoundOp& op) {
   return op.Str("approximate") == "tanh";
 }
 
+// body(op, grad_op) with the functors for it.
+template <typename Body>
+void WithGelu(bool tanh, const Body& body) {
+  if (tanh) {
+    body(functors::TanhGeluOp(), functors::TanhGeluGradOp());
+  } else {
+    body(functors::GeluOp(), functors::GeluGradOp());
+  }
+}
+
 }  // namespace kernels
 }  // namespace halftone
 

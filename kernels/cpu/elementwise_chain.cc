@@ -60,20 +60,15 @@ void RunScale(const ChainOp& op, float* const* values, float* out, int64_t n) {
 }
 
 void RunGelu(const ChainOp& op, float* const* values, float* out, int64_t n) {
-  const float* x = values[op.in[0]];
-  ForIsa([=, f = functors::GeluOp{op.tanh}] {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
+  WithGelu(op.tanh, [&](auto gelu, auto) {
+    RunUnary<decltype(gelu)>(op, values, out, n);
   });
 }
 
 void RunGeluGrad(const ChainOp& op, float* const* values, float* out,
                  int64_t n) {
-  const float* x = values[op.in[0]];
-  const float* grad = values[op.in[1]];
-  ForIsa([=, f = functors::GeluGradOp{op.tanh}] {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], grad[i]);
+  WithGelu(op.tanh, [&](auto, auto gelu_grad) {
+    RunBinary<decltype(gelu_grad)>(op, values, out, n);
   });
 }
 

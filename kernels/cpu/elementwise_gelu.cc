@@ -8,23 +8,33 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+auto MakeGelu(const BoundOp& op) {
+  const TensorDesc& out = op.outputs()[0];
+  return [tanh = IsTanh(op), x = Operand(op.Input("X"), out), dtype = out.dtype,
+          n = out.elements()](const Buffers& buffers, runtime::Stream& stream) {
+    WithGelu(tanh, [&](auto gelu, auto) {
+      MapUnary(x, buffers.inputs[0], dtype, buffers.outputs[0], n,
+               stream.threads(), gelu);
+    });
+  };
+}
+
 auto MakeGeluGrad(const BoundOp& op) {
   const TensorDesc& out = op.outputs()[0];
-  return [f = functors::GeluGradOp{IsTanh(op)}, x = Operand(op.Input("X"), out),
+  return [tanh = IsTanh(op), x = Operand(op.Input("X"), out),
           grad = Operand(op.Input("OutGrad"), out), dtype = out.dtype,
           n = out.elements()](const Buffers& buffers, runtime::Stream& stream) {
-    MapBinary(x, buffers.inputs[0], grad, buffers.inputs[1], dtype,
-              buffers.outputs[0], n, stream.threads(), f);
+    WithGelu(tanh, [&](auto, auto gelu_grad) {
+      MapBinary(x, buffers.inputs[0], grad, buffers.inputs[1], dtype,
+                buffers.outputs[0], n, stream.threads(), gelu_grad);
+    });
   };
 }
 
 }  // namespace
 
 void RegisterCpuGelu(KernelRegistry& registry) {
-  AddForSchema(registry, "gelu",
-               MakeCandidate("blocks", UnaryKernel([](const BoundOp& op) {
-                               return functors::GeluOp{IsTanh(op)};
-                             })));
+  AddForSchema(registry, "gelu", MakeCandidate("blocks", MakeGelu));
   AddForSchema(registry, "gelu_grad", MakeCandidate("blocks", MakeGeluGrad));
 }
 

@@ -147,13 +147,13 @@ HT_DEVICE void Run(const Step& step, float (&a)[V], const float (&b)[V]) {
     case Code::kAbsGrad:
       return Apply2(f::AbsGradOp(), a, b);
     case Code::kGelu:
-      return Apply1(f::GeluOp{false}, a);
+      return Apply1(f::GeluOp(), a);
     case Code::kGeluTanh:
-      return Apply1(f::GeluOp{true}, a);
+      return Apply1(f::TanhGeluOp(), a);
     case Code::kGeluGrad:
-      return Apply2(f::GeluGradOp{false}, a, b);
+      return Apply2(f::GeluGradOp(), a, b);
     case Code::kGeluTanhGrad:
-      return Apply2(f::GeluGradOp{true}, a, b);
+      return Apply2(f::TanhGeluGradOp(), a, b);
     default:
       return;
   }

@@ -9,14 +9,31 @@ namespace kernels {
 namespace cuda {
 namespace {
 
+Candidate MakeGelu() {
+  Candidate candidate = CudaCandidate("vector", [](const BoundOp& op) {
+    return [tanh = IsTanh(op), x = op.Input("X").dtype,
+            out = op.outputs()[0].dtype, n = op.outputs()[0].elements()](
+               const Buffers& buffers, Launcher& launch) {
+      WithGelu(tanh, [&](auto gelu, auto) {
+        MapUnary(launch, x, buffers.inputs[0], out, buffers.outputs[0], n,
+                 gelu);
+      });
+    };
+  });
+  candidate.supports = HasOneLayout;
+  return candidate;
+}
+
 Candidate MakeGeluGrad() {
   Candidate candidate = CudaCandidate("vector", [](const BoundOp& op) {
-    return [f = functors::GeluGradOp{IsTanh(op)}, x = op.Input("X").dtype,
+    return [tanh = IsTanh(op), x = op.Input("X").dtype,
             grad = op.Input("OutGrad").dtype, out = op.outputs()[0].dtype,
             n = op.outputs()[0].elements()](const Buffers& buffers,
                                             Launcher& launch) {
-      MapBinary(launch, x, buffers.inputs[0], grad, buffers.inputs[1], out,
-                buffers.outputs[0], n, f);
+      WithGelu(tanh, [&](auto, auto gelu_grad) {
+        MapBinary(launch, x, buffers.inputs[0], grad, buffers.inputs[1], out,
+                  buffers.outputs[0], n, gelu_grad);
+      });
     };
   });
   candidate.supports = HasOneLayout;
@@ -26,9 +43,7 @@ Candidate MakeGeluGrad() {
 }  // namespace
 
 void RegisterCudaGelu(KernelRegistry& registry) {
-  AddForCuda(registry, "gelu", UnaryCandidate([](const BoundOp& op) {
-               return functors::GeluOp{IsTanh(op)};
-             }));
+  AddForCuda(registry, "gelu", MakeGelu());
   AddForCuda(registry, "gelu_grad", MakeGeluGrad());
 }
 

@@ -97,14 +97,14 @@ void FinishProduct(Launcher& launch, const BoundProduct& product,
   };
   switch (product.epilogue) {
     case Epilogue::kGelu:
-      MapUnary(launch, dtype, data.d, dtype, data.d, n, functors::GeluOp{true});
+      MapUnary(launch, dtype, data.d, dtype, data.d, n, functors::TanhGeluOp());
       break;
     case Epilogue::kGeluAux:
       MapUnary(launch, dtype, data.aux, dtype, data.d, n,
-               functors::GeluOp{true});
+               functors::TanhGeluOp());
       break;
     case Epilogue::kGeluGrad:
-      gradient(functors::GeluGradOp{true});
+      gradient(functors::TanhGeluGradOp());
       break;
     case Epilogue::kReluGrad:
       gradient(functors::ReluGradOp());

@@ -27,14 +27,25 @@ HT_HOST_DEVICE inline float QuietNaN() { return FromBits(0x7fc00000u); }
 // Correctly rounded everywhere.
 HT_HOST_DEVICE inline float Sqrt(float x) { return sqrtf(x); }
 
-// e^x: 0 below -104, infinity above 88.73.
-HT_HOST_DEVICE inline float Exp(float x) {
-  x = x > 89.0f ? 89.0f : x;  // a NaN stays
-  x = x < -104.0f ? -104.0f : x;
-  // x = n ln 2 + r: adding 1.5 * 2^23 rounds to an integer in the low bits.
-  const float shifted = x * 1.44269504f + 12582912.0f;
+// Scaled(value, ...) is value * high * low: 2^n in two factors, so that
+// both ends of the range come out right.
+struct ScaledExp {
+  float value, high, low;
+};
+HT_HOST_DEVICE inline float Scaled(float value, const ScaledExp& scale) {
+  return value * scale.high * scale.low;
+}
+
+namespace math_internal {
+// x = n ln 2 + r: adding 1.5 * 2^23 rounds to an integer in the low bits.
+HT_HOST_DEVICE inline float ShiftedPower(float x) {
+  return x * 1.44269504f + 12582912.0f;
+}
+HT_HOST_DEVICE inline float Rest(float x, float shifted) {
   const float n = shifted - 12582912.0f;
-  const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  return (x - n * 0.693359375f) - n * -2.12194440e-4f;
+}
+HT_HOST_DEVICE inline ScaledExp ExpOfRest(float r, float shifted) {
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
@@ -42,12 +53,31 @@ HT_HOST_DEVICE inline float Exp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  // 2^n in two factors, so that both ends of the range come out right.
   const int32_t exponent = static_cast<int32_t>(Bits(shifted) - 0x4b400000u);
   const int32_t first = exponent >> 1;
   const uint32_t high = static_cast<uint32_t>(first + 127) << 23;
   const uint32_t low = static_cast<uint32_t>(exponent - first + 127) << 23;
-  return p * FromBits(high) * FromBits(low);
+  return {p, FromBits(high), FromBits(low)};
+}
+}  // namespace math_internal
+
+// e^x: 0 below -104, infinity above 88.73.
+HT_HOST_DEVICE inline float Exp(float x) {
+  x = x > 89.0f ? 89.0f : x;  // a NaN stays
+  x = x < -104.0f ? -104.0f : x;
+  const float shifted = math_internal::ShiftedPower(x);
+  const ScaledExp exp =
+      math_internal::ExpOfRest(math_internal::Rest(x, shifted), shifted);
+  return Scaled(exp.value, exp);
+}
+
+// e^(x + low) for a low of less than 1, before the factor 2^n: what else is
+// multiplied by the value is not rounded twice where that makes a subnormal.
+// x in [-170, 88].
+HT_HOST_DEVICE inline ScaledExp ExpOfSum(float x, float low) {
+  const float shifted = math_internal::ShiftedPower(x + low);
+  return math_internal::ExpOfRest(math_internal::Rest(x, shifted) + low,
+                                  shifted);
 }
 
 // Natural logarithm; -infinity at 0, NaN below.

@@ -73,11 +73,11 @@ class EmulatedCall final : public ProductCall {
     switch (p_.epilogue) {
       case Epilogue::kGeluAux:
         Write(p_.d.dtype, data.aux, aux, p);
-        return functors::GeluOp{true}(p);
+        return functors::TanhGeluOp()(p);
       case Epilogue::kGelu:
-        return functors::GeluOp{true}(p);
+        return functors::TanhGeluOp()(p);
       case Epilogue::kGeluGrad:
-        return functors::GeluGradOp{true}(Read(p_.d.dtype, data.aux, aux), p);
+        return functors::TanhGeluGradOp()(Read(p_.d.dtype, data.aux, aux), p);
       case Epilogue::kReluGrad: {
         const uint8_t byte = static_cast<const uint8_t*>(data.aux)[aux / 8];
         return (byte >> (aux % 8)) & 1 ? p : 0.0f;
