@@ -214,7 +214,6 @@ absl::Status ProgramBuilder::AddAttrs(const proto::OpNode& node,
                                       const OpSchema& schema,
                                       OpBuilder& builder) const {
   bool has_stream = schema.FindAttr("stream") < 0;
-  if (schema.name() == "pool2d") HT_RETURN_IF_ERROR(CheckAdaptive(node));
   std::vector<bool> seen(schema.attrs().size());
   for (const proto::Attribute& attr : node.attr()) {
     const absl::string_view name = AttrName(schema, attr.name());

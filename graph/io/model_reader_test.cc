@@ -139,7 +139,7 @@ feed { name: "x" dims: [-1, 2, 3, 4] }
 op { type: "dropout" in { slot: "X" var: "x" } out { slot: "Out" var: "a" } attr { name: "dropout_prob" f: 0.25 } }
 op { type: "transpose2" in { slot: "X" var: "x" } out { slot: "Out" var: "b" } attr { name: "perm" ints: [0, 2, 3, 1] } }
 op { type: "pool2d" in { slot: "X" var: "x" } out { slot: "Out" var: "c" }
-     attr { name: "adaptive" b: true } attr { name: "ksize" ints: [1, 1] } }
+     attr { name: "adaptive" b: true } attr { name: "global_pooling" b: false } attr { name: "ksize" ints: [1, 1] } }
 output: "a" output: "b" output: "c")");
   ASSERT_TRUE(program.ok()) << program.status();
   const std::string text = Print(**program);

@@ -135,24 +135,11 @@ absl::string_view AttrName(const OpSchema& schema, absl::string_view name) {
   static constexpr Alias kAliases[] = {
       {"dropout", "dropout_prob", "p"},
       {"transpose", "perm", "axis"},
-      {"pool2d", "adaptive", "global_pooling"},
   };
   for (const Alias& alias : kAliases) {
     if (alias.op == schema.name() && alias.alias == name) return alias.name;
   }
   return name;
-}
-
-absl::Status CheckAdaptive(const proto::OpNode& node) {
-  bool adaptive = false, one = true;
-  for (const proto::Attribute& attr : node.attr()) {
-    adaptive = adaptive || (attr.name() == "adaptive" && attr.b());
-    if (attr.name() != "ksize") continue;
-    for (int64_t size : attr.ints()) one = one && size == 1;
-  }
-  if (!adaptive || one) return absl::OkStatus();
-  return ModelError("attribute adaptive: expected ksize [1, 1], the only ",
-                    "adaptive pooling there is; give ksize and strides");
 }
 
 absl::Status SetCellType(const proto::Parameter& param, bool statistic,

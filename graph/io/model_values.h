@@ -21,11 +21,8 @@ DType FromProto(proto::DataType dtype);
 absl::StatusOr<AttrValue> FromProto(const proto::Attribute& attr);
 
 // The schema's name of an attribute that a model gives under an older one
-// (dropout_prob, perm, adaptive), or `name`.
+// (dropout_prob, perm), or `name`.
 absl::string_view AttrName(const OpSchema& schema, absl::string_view name);
-
-// Adaptive pooling, which is global pooling, is known for one output alone.
-absl::Status CheckAdaptive(const proto::OpNode& node);
 
 // Sets the cell's type: trainable parameters and statistics are f32.
 absl::Status SetCellType(const proto::Parameter& param, bool statistic,

@@ -100,9 +100,9 @@ std::optional<Dims> BroadcastDims(absl::Span<const Dim> x,
 
 struct Window {
   int64_t kernel = 1, stride = 1, before = 0, after = 0, dilation = 1;
-  // A last window that only partly overlaps the input counts (pooling); it
-  // must start inside the input or the padding before it.
-  bool ceil = false;
+  // A last window that only partly overlaps the input counts (pooling):
+  // wherever it starts, or inside the input or the padding before it alone.
+  bool ceil = false, ceil_anywhere = false;
 };
 // Positions of the window; nullopt if it does not fit once, or if `in` is
 // symbolic and the window does not keep it as it is.

@@ -16,13 +16,24 @@ namespace {
 absl::StatusOr<Dims> PooledDims(const InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectRank(c, "X", 4, "[N, C, H, W]"));
   HT_RETURN_IF_ERROR(ExpectWord(c, "pooling_type", {"max", "avg"}));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "ceil_windows", {"inside", "all"}));
   const Dims& x = c.Input("X").dims;
   Dims out = {x[0], x[1]};
   if (c.Bool("global_pooling")) {
+    if (c.Bool("adaptive")) {
+      return AttrMismatch(c, "adaptive", "false beside global_pooling",
+                          "global_pooling has one window, adaptive as many as "
+                          "ksize says");
+    }
     out.resize(4, Dim(1));
     return out;
   }
   HT_ASSIGN_OR_RETURN(const auto kernel, ReadPair(c, "ksize", 1));
+  if (c.Bool("adaptive")) {
+    out.push_back(Dim(kernel[0]));
+    out.push_back(Dim(kernel[1]));
+    return out;
+  }
   HT_ASSIGN_OR_RETURN(const WindowAttrs attrs, ReadWindowAttrs(c));
   for (int i = 0; i < 2; ++i) {
     Window window;
@@ -31,6 +42,7 @@ absl::StatusOr<Dims> PooledDims(const InferContext& c) {
     window.before = attrs.paddings[2 * i];
     window.after = attrs.paddings[2 * i + 1];
     window.ceil = c.Bool("ceil_mode");
+    window.ceil_anywhere = c.Str("ceil_windows") == "all";
     if (window.before >= window.kernel || window.after >= window.kernel) {
       return AttrMismatch(c, "paddings", "less than ksize",
                           "a window of padding alone has no result");
@@ -80,17 +92,27 @@ OpSchema PoolSchema(absl::string_view name, absl::string_view doc) {
       .TypeVar("T", kFloatTypes)
       .In("X", "T", "[N, C, H, W]")
       .Attr("pooling_type", std::string("max"), "max or avg")
-      .Attr("ksize", std::vector<int64_t>{2, 2}, "height, width of a window")
+      .Attr("ksize", std::vector<int64_t>{2, 2},
+            "height, width of a window; adaptive: of Out")
       .Attr("strides", std::vector<int64_t>{1, 1}, "height, width")
       .Attr("paddings", std::vector<int64_t>{0, 0},
             "height, width; or top, bottom, left, right")
       .Attr("global_pooling", false,
             "one window, all of H and W; ksize, strides and paddings do not "
             "count")
+      .Attr("adaptive", false,
+            "window o of n goes from floor(o * H / n) to ceil((o + 1) * H / "
+            "n); strides, paddings and ceil_mode do not count")
       .Attr("ceil_mode", false,
-            "a last window that lies partly outside counts, if it starts "
-            "inside the image or the padding before it")
-      .Attr("exclusive", true, "avg divides by the elements inside the image")
+            "a last window that lies partly outside counts")
+      .Attr("ceil_windows", std::string("inside"),
+            "of these, inside: if it starts inside the image or the padding "
+            "before it (PyTorch); all: wherever it starts (Paddle), where one "
+            "without an element has the lowest f32 as maximum, and 0 divided "
+            "by its size as mean")
+      .Attr("exclusive", true,
+            "avg divides by the elements inside the image; else padding "
+            "counts, too")
       .Amp(AmpClass::kClear)
       .AmpWhere("pooling_type", "avg", AmpClass::kGray)
       .Accumulate(DType::kF32)

@@ -46,6 +46,39 @@ TEST(Pool, CeilMode) {
   EXPECT_EQ(infer(6, 2, 3, 1), "Out=f32[1,1,3,3]");  // it starts at 5
 }
 
+// Paddle's windows count wherever they start.
+TEST(Pool, AllCeilWindows) {
+  const auto infer = [](int64_t size, int64_t kernel, int64_t stride,
+                        int64_t padding) {
+    const std::string s = std::to_string(size);
+    return Infer(Pool("f32[1,1," + s + "," + s + "]",
+                      {{"ksize", Ints{kernel, kernel}},
+                       {"strides", Ints{stride, stride}},
+                       {"paddings", Ints{padding, padding}},
+                       {"ceil_mode", true},
+                       {"ceil_windows", "all"}}));
+  };
+  EXPECT_EQ(infer(5, 2, 2, 1), "Out=f32[1,1,4,4]");
+  EXPECT_EQ(infer(5, 2, 3, 1), "Out=f32[1,1,3,3]");
+  EXPECT_EQ(infer(6, 2, 3, 0), "Out=f32[1,1,3,3]");
+  EXPECT_EQ(infer(7, 3, 2, 0), "Out=f32[1,1,3,3]");
+  EXPECT_THAT(Infer(Pool("f32[1,1,4,4]", {{"ceil_windows", "al"}})),
+              HasSubstr("nearest: all"));
+}
+
+TEST(Pool, Adaptive) {
+  const Attrs attrs = {{"adaptive", true},
+                       {"ksize", Ints{3, 5}},
+                       {"strides", Ints{7, 7}},
+                       {"paddings", Ints{9, 9}}};
+  EXPECT_EQ(Infer(Pool("f32[B,2,5,4]", attrs)), "Out=f32[B,2,3,5]");
+  EXPECT_EQ(Infer(Pool("f32[B,2,S,4]", attrs)), "Out=f32[B,2,3,5]");
+  EXPECT_THAT(Infer(Pool("f32[B,2,5,4]",
+                         {{"adaptive", true}, {"global_pooling", true}})),
+              HasSubstr("attribute adaptive: expected false beside "
+                        "global_pooling"));
+}
+
 TEST(Pool, Errors) {
   EXPECT_EQ(Infer(Pool("f32[B,784]")),
             "op (pool2d): slot X: expected [N, C, H, W] (rank 4), found "

@@ -1,9 +1,32 @@
 #include "kernels/common/pool_shape.h"
 
+#include <limits>
+
 #include "graph/ops/infer_helpers.h"
 
 namespace halftone {
 namespace kernels {
+namespace {
+
+void MakeGlobal(PoolShape& shape) {
+  // One window over a single long row.
+  shape.w.in *= shape.h.in;
+  shape.h.in = shape.w.out = shape.h.out = 1;
+  shape.w.kernel = shape.w.in;
+  shape.exclusive = true;
+}
+
+// Windows for `out` results; like any others where they divide the image.
+void MakeAdaptive(int64_t out, PoolDim& dim) {
+  dim.out = out;
+  dim.kernel = dim.stride = dim.in / out;
+  if (dim.in % out == 0 && dim.in > 0) return;
+  dim.adaptive = true;
+  dim.kernel = dim.in / out + 2;  // at most
+  dim.stride = 1;
+}
+
+}  // namespace
 
 PoolShape PoolShape::Of(const BoundOp& op) {
   const TensorDesc& x = op.inputs()[0];
@@ -19,11 +42,15 @@ PoolShape PoolShape::Of(const BoundOp& op) {
   PoolDim &h = shape.h, &w = shape.w;
   h.in = x.dims[2];
   w.in = x.dims[3];
-  if (op.Bool("global_pooling")) {
-    // One window over a single long row.
-    w.in *= h.in;
-    h.in = w.out = h.out = 1;
-    w.kernel = w.in;
+  const bool adaptive = op.Bool("adaptive");
+  if (op.Bool("global_pooling") ||
+      (adaptive && out.dims[2] == 1 && out.dims[3] == 1)) {
+    MakeGlobal(shape);
+    return shape;
+  }
+  if (adaptive) {
+    MakeAdaptive(out.dims[2], h);
+    MakeAdaptive(out.dims[3], w);
     shape.exclusive = true;
     return shape;
   }
@@ -35,7 +62,14 @@ PoolShape PoolShape::Of(const BoundOp& op) {
   h.stride = op.Ints("strides")[0];
   w.stride = op.Ints("strides")[1];
   h.before = paddings[0];
+  h.after = paddings[1];
   w.before = paddings[2];
+  w.after = paddings[3];
+  shape.all_windows =
+      op.Bool("ceil_mode") && op.Str("ceil_windows") == "all";
+  if (shape.max && shape.all_windows) {
+    shape.of_nothing = std::numeric_limits<float>::lowest();
+  }
   return shape;
 }
 

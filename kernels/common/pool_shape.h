@@ -19,15 +19,25 @@ struct Range {
 // The windows along one dim.
 struct PoolDim {
   int64_t in = 0, out = 0;
-  int64_t kernel = 1, stride = 1, before = 0;
+  int64_t kernel = 1, stride = 1, before = 0, after = 0;
+  // Window o of n goes from floor(o * in / n) to ceil((o + 1) * in / n).
+  bool adaptive = false;
 
-  // Positions of window o that lie inside the image.
+  // Positions of window o that lie inside the image; its size may be negative
+  // where it lies outside.
   HT_HOST_DEVICE Range Window(int64_t o) const {
+    if (adaptive) return {o * in / out, ((o + 1) * in + out - 1) / out};
     const int64_t begin = o * stride - before;
     const int64_t end = begin + kernel;
     return {begin > 0 ? begin : 0, end < in ? end : in};
   }
+  // How much of window o lies inside the image and its padding.
+  HT_HOST_DEVICE int64_t PaddedSize(int64_t o) const {
+    const int64_t left = in + before + after - o * stride;
+    return left < kernel ? left : kernel;
+  }
   // Windows o whose element j lies inside; it is at o * stride - before + j.
+  // Not of adaptive ones.
   HT_HOST_DEVICE Range WindowsWith(int64_t j) const {
     const int64_t shift = before - j;  // o * stride in [shift, shift + in)
     const int64_t begin = shift <= 0 ? 0 : (shift + stride - 1) / stride;
@@ -38,6 +48,7 @@ struct PoolDim {
   }
   // Windows that hold position i.
   HT_HOST_DEVICE Range WindowsOver(int64_t i) const {
+    if (adaptive) return {i * out / in, ((i + 1) * out + in - 1) / in};
     const int64_t at = i + before;  // o * stride in (at - kernel, at]
     const int64_t begin = at < kernel ? 0 : (at - kernel) / stride + 1;
     const int64_t most = at / stride + 1;
@@ -52,17 +63,21 @@ struct PoolShape {
   PoolDim h, w;
   int64_t planes = 0, channels = 1;
   bool max = true, exclusive = true;
+  // Windows may hold nothing; of_nothing is their maximum or sum.
+  bool all_windows = false;
+  float of_nothing = 0;
 
   // Of a pool2d or pool2d_grad.
   static PoolShape Of(const BoundOp& op);
 
   HT_HOST_DEVICE int64_t InRow() const { return w.in * channels; }
   HT_HOST_DEVICE int64_t OutRow() const { return w.out * channels; }
-  // What the mean of a window is divided by; 1 if it holds nothing.
+  // What the mean of a window is divided by; 1 if it holds nothing, unless
+  // such windows are asked for.
   HT_HOST_DEVICE float Divisor(int64_t oh, int64_t ow) const {
-    if (!exclusive) return static_cast<float>(h.kernel * w.kernel);
-    const int64_t n = h.Window(oh).size() * w.Window(ow).size();
-    return n > 0 ? static_cast<float>(n) : 1.0f;
+    const int64_t n = exclusive ? h.Window(oh).size() * w.Window(ow).size()
+                                : h.PaddedSize(oh) * w.PaddedSize(ow);
+    return n > 0 || all_windows ? static_cast<float>(n) : 1.0f;
   }
 };
 

@@ -82,12 +82,12 @@ struct PoolKernel {
     const int64_t plane = task / shape.h.out;
     const Range window = shape.h.Window(task % shape.h.out);
     if (window.size() <= 0 || shape.w.in == 0) {
-      std::fill_n(out, shape.OutRow(), 0.0f);  // windows of nothing
+      std::fill_n(out, shape.OutRow(), shape.of_nothing);
       return;
     }
     const int64_t first = plane * shape.h.in + window.begin;
     const float* rows = MergeRows<F>(x, first, window.size(), row);
-    if (shape.channels > 1) {
+    if (shape.channels > 1 || shape.w.adaptive) {
       ColumnsOfChannels<F>(rows, out);
     } else if (shape.w.out == 1) {
       out[0] = WholeWindow<F>(rows);
@@ -125,7 +125,7 @@ struct PoolKernel {
     for (int64_t o = 0; o < w.out; ++o) {
       // A window that begins in the padding begins with its first element.
       const Range window = w.Window(o);
-      out[o] = window.size() > 0 ? row[window.begin] : 0.0f;
+      out[o] = window.size() > 0 ? row[window.begin] : shape.of_nothing;
     }
     for (int64_t j = 1; j < w.kernel; ++j) {
       // Not those that begin with element j.
@@ -145,7 +145,7 @@ struct PoolKernel {
     for (int64_t o = 0; o < shape.w.out; ++o, out += c) {
       const Range window = shape.w.Window(o);
       if (window.size() <= 0) {
-        std::fill_n(out, c, 0.0f);
+        std::fill_n(out, c, shape.of_nothing);
         continue;
       }
       std::copy_n(row + window.begin * c, c, out);
@@ -158,7 +158,7 @@ struct PoolKernel {
   template <typename F>
   float WholeWindow(const float* row) const {
     const Range window = shape.w.Window(0);
-    if (window.size() <= 0) return 0.0f;
+    if (window.size() <= 0) return shape.of_nothing;
     const float* from = row + window.begin;
     const int64_t n = window.size();
     float result = from[0];

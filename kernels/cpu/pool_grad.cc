@@ -223,12 +223,29 @@ struct PoolGradKernel {
   void ForRuns(int64_t oh, const Body& body) const {
     const Range rows = shape.h.Window(oh);
     for (int64_t i = rows.begin; i < rows.end; ++i) {
+      if (shape.w.adaptive) {
+        ForAdaptiveColumns(i, body);
+        continue;
+      }
       for (int64_t j = 0; j < shape.w.kernel; ++j) {
         const Range with = shape.w.WindowsWith(j);
         if (with.size() <= 0) continue;
         const int64_t column = with.begin * shape.w.stride - shape.w.before + j;
         body(i * layout.row_floats() + layout.Column(column),
              with.begin * shape.channels, with.size());
+      }
+    }
+  }
+
+  // Windows of row i one by one, the last first: a column then gets its shares
+  // in the order in which it would get them from windows of one size.
+  template <typename Body>
+  void ForAdaptiveColumns(int64_t i, const Body& body) const {
+    for (int64_t ow = shape.w.out - 1; ow >= 0; --ow) {
+      const Range window = shape.w.Window(ow);
+      for (int64_t c = window.begin; c < window.end; ++c) {
+        body(i * layout.row_floats() + layout.Column(c), ow * shape.channels,
+             1);
       }
     }
   }

@@ -28,7 +28,7 @@ struct Tiling {
         window_rows(shape.planes * shape.h.out) {}
 
   static bool Covers(const PoolDim& dim) {
-    return dim.kernel == dim.stride && dim.before == 0 &&
+    return !dim.adaptive && dim.kernel == dim.stride && dim.before == 0 &&
            dim.in == dim.out * dim.kernel;
   }
   static bool Covers(const PoolShape& shape) {

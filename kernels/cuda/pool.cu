@@ -27,7 +27,7 @@ struct PoolBody {
     const Range columns = shape.w.Window(at.column);
     float result[V];
 #pragma unroll
-    for (int k = 0; k < V; ++k) result[k] = 0;
+    for (int k = 0; k < V; ++k) result[k] = shape.of_nothing;
     // Rows are merged first: the order of additions is the CPU's.
     for (int64_t c = columns.begin; c < columns.end; ++c) {
       float column[V];

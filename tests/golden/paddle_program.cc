@@ -54,11 +54,9 @@ std::string FirstOutput(const json& op) {
 
 void AddAttribute(const std::string& name, const json& value,
                   const OpSchema& schema, proto::OpNode* node) {
-  const std::string ours = name == "dropout_prob" ? "p"
-                           : name == "adaptive"   ? "global_pooling"
-                                                  : name;
+  const std::string ours = name == "dropout_prob" ? "p" : name;
   const int index = schema.FindAttr(ours);
-  if (index < 0 || (name == "global_pooling" && value == false)) return;
+  if (index < 0) return;
   proto::Attribute& attr = *node->add_attr();
   attr.set_name(ours);
   switch (KindOf(schema.attrs()[index].default_value)) {
@@ -94,6 +92,9 @@ proto::OpNode NodeOf(const json& op) {
   }
   for (const auto& [name, value] : op["attrs"].items()) {
     AddAttribute(name, value, schema, &node);
+  }
+  if (schema.FindAttr("ceil_windows") >= 0) {
+    AddAttribute("ceil_windows", "all", schema, &node);
   }
   return node;
 }
