@@ -278,6 +278,9 @@ void RegisterCounts(OpRegistry& registry) {
                    .Out("Out", "T", "[..., k]: values")
                    .Out("Indices", "i64", "[..., k]: their places in the row")
                    .Attr("k", int64_t{1}, "from 1 to C")
+                   .Attr("written_as", std::string(),
+                         "the alias that the model has: lists of ops tell "
+                         "top_k_v2 apart")
                    .Infer(InferTopK)
                    .NoGrad()
                    .Amp(AmpClass::kGray));

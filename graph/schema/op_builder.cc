@@ -15,6 +15,10 @@
 namespace halftone {
 namespace {
 
+// The attribute of an op whose aliases op lists tell apart: the one that the
+// model has.
+constexpr absl::string_view kWrittenAs = "written_as";
+
 template <typename Items>
 std::vector<std::string> NamesOf(const Items& items) {
   std::vector<std::string> names;
@@ -48,7 +52,12 @@ void SortBySlot(Items& items) {
 
 OpBuilder::OpBuilder(Block* block, absl::string_view op_type)
     : block_(block), schema_(Ops().Find(op_type)) {
-  if (schema_ == nullptr) unknown_ = std::string(op_type);
+  if (schema_ == nullptr) {
+    unknown_ = std::string(op_type);
+  } else if (op_type != schema_->name() &&
+             schema_->FindAttr(kWrittenAs) >= 0) {
+    Attr(kWrittenAs, std::string(op_type));
+  }
 }
 
 void OpBuilder::Refuse(absl::Status status) {

@@ -1,14 +1,38 @@
 #include "passes/precision/op_classes.h"
 
+#include <algorithm>
+
 #include "graph/schema/op_registry.h"
 
 namespace halftone {
 namespace passes {
 namespace {
 
-// Paddle's flatten2 is another op than the one (flatten_contiguous_range) that
-// our flatten stands for: a list that has the one does not have the other.
-constexpr absl::string_view kAnotherOp = "flatten2";
+// Aliases that for Paddle are ops of their own: a list that has the one need
+// not have the other. flatten is its flatten_contiguous_range. The schemas of
+// these keep what the model wrote.
+constexpr absl::string_view kListedApart[] = {"flatten2", "top_k_v2"};
+constexpr absl::string_view kWrittenAs = "written_as";
+
+bool IsListedApart(absl::string_view name) {
+  return std::find(std::begin(kListedApart), std::end(kListedApart), name) !=
+         std::end(kListedApart);
+}
+
+// The name under which lists hold an op; empty: not an op of ours.
+std::string ListedName(absl::string_view name) {
+  if (IsListedApart(name)) return std::string(name);
+  const OpSchema* schema = Ops().Find(name);
+  return schema == nullptr ? "" : schema->name();
+}
+
+const std::string& ListedName(const Op& op) {
+  if (op.schema->FindAttr(kWrittenAs) >= 0) {
+    const std::string& name = AttrAs<std::string>(op, kWrittenAs);
+    if (IsListedApart(name)) return name;
+  }
+  return op.schema->name();
+}
 
 }  // namespace
 
@@ -23,19 +47,19 @@ OpClasses::OpClasses(const OpLists& lists)
 
 void OpClasses::Add(const std::vector<std::string>& names, AmpClass amp_class) {
   for (const std::string& name : names) {
-    const OpSchema* schema = name == kAnotherOp ? nullptr : Ops().Find(name);
-    if (schema != nullptr) listed_.try_emplace(schema, amp_class);
+    const std::string listed = ListedName(name);
+    if (!listed.empty()) listed_.try_emplace(listed, amp_class);
   }
 }
 
 AmpClass OpClasses::Of(const Op& op) const {
   if (!given_) return op.schema->amp(op);
-  const auto it = listed_.find(op.schema);
+  const auto it = listed_.find(ListedName(op));
   return it == listed_.end() ? unlisted_ : it->second;
 }
 
 bool OpClasses::Unlisted(const Op& op) const {
-  return given_ && !listed_.contains(op.schema);
+  return given_ && !listed_.contains(ListedName(op));
 }
 
 }  // namespace passes

@@ -3,6 +3,9 @@
 #ifndef HALFTONE_PASSES_PRECISION_OP_CLASSES_H_
 #define HALFTONE_PASSES_PRECISION_OP_CLASSES_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/container/flat_hash_map.h"
 #include "graph/ir/op.h"
 #include "graph/schema/op_schema.h"
@@ -27,7 +30,7 @@ class OpClasses {
 
   bool given_;
   AmpClass unlisted_;
-  absl::flat_hash_map<const OpSchema*, AmpClass> listed_;
+  absl::flat_hash_map<std::string, AmpClass> listed_;
 };
 
 }  // namespace passes

@@ -67,12 +67,39 @@ TEST(OpClassesTest, ListsReplaceAllOfThem) {
   EXPECT_TRUE(classes.Unlisted(OpOf(*program, "pool")));
 }
 
-TEST(OpClassesTest, PaddlesFlatten2IsNotOurFlatten) {
-  const std::unique_ptr<Program> program = MakeProgram();
-  OpLists lists;
-  lists.given = true;
-  lists.gray = {"flatten2"};
-  EXPECT_EQ(OpClasses(lists).Of(OpOf(*program, "flat")), AmpClass::kBlack);
+// An op of its own in Paddle has the class of its own name alone.
+TEST(OpClassesTest, TellsApartWhatPaddleListsApart) {
+  constexpr char kAliases[] = R"(
+program "p" dim B
+entry train {
+  feed x : f32[B,4,2]
+  old: top_k(X=x) -> (Out=old : f32[B,4,1], Indices=i : i64[B,4,1])
+  new: top_k_v2(X=x) -> (Out=new : f32[B,4,1], Indices=j : i64[B,4,1])
+  flat: flatten(X=x) -> (Out=flat : f32[B,8])
+  flat2: flatten2(X=x) -> (Out=flat2 : f32[B,8])
+  range: flatten_contiguous_range(X=x) -> (Out=range : f32[B,8])
+}
+)";
+  const auto parsed = Parse(kAliases, "a.ht");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  // The alias outlives being printed, as in a compiled model.
+  const auto program = Parse(Print(**parsed), "b.ht");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto classes = [&](const std::vector<std::string>& gray) {
+    OpLists lists;
+    lists.given = true;
+    lists.gray = gray;
+    std::string found;
+    for (const char* op : {"old", "new", "flat", "flat2", "range"}) {
+      found += OpClasses(lists).Unlisted(OpOf(**program, op)) ? "-" : "g";
+    }
+    return found;
+  };
+  EXPECT_EQ(classes({"top_k"}), "g----");
+  EXPECT_EQ(classes({"top_k_v2"}), "-g---");
+  EXPECT_EQ(classes({"flatten2"}), "---g-");
+  EXPECT_EQ(classes({"flatten_contiguous_range"}), "--g-g");
+  EXPECT_EQ(classes({"flatten"}), "--g-g");
 }
 
 Decision Decide(const AmpOptions& amp, const std::string& op) {
