@@ -135,7 +135,8 @@ absl::Status GradTranspose(GradContext& g) {
 
 // ---- concat, slice, pad_like.
 
-absl::Status InferConcat(InferContext& c) {
+// The dims of all X, one after the other.
+absl::StatusOr<Dims> JoinedDims(const InferContext& c) {
   const auto x = c.InputList("X");
   if (x.empty()) return SlotMismatch(c, "X", "one value or more");
   HT_ASSIGN_OR_RETURN(const int axis, Axis(c, "axis", x[0].rank()));
@@ -153,7 +154,27 @@ absl::Status InferConcat(InferContext& c) {
     }
     out[axis] = *total;
   }
+  return out;
+}
+
+absl::Status InferConcat(InferContext& c) {
+  HT_ASSIGN_OR_RETURN(Dims out, JoinedDims(c));
   c.SetOutput("Out", std::move(out));
+  return absl::OkStatus();
+}
+
+// Where the parts begin is not known before the symbols are: one op for all.
+absl::Status GradSymbolicConcat(GradContext& g) {
+  OpBuilder builder = g.Emit("concat_grad");
+  builder.AttrsOf(g.op()).In("OutGrad", g.OutGrad("Out"));
+  const int count = g.InputCount("X");
+  for (int i = 0; i < count; ++i) builder.In("X", g.Input("X", i));
+  for (int i = 0; i < count; ++i) builder.Out("XGrad", g.GradName("X", i));
+  HT_ASSIGN_OR_RETURN(const OpId id, builder.Build());
+  const auto grads = g.block().op(id).outputs.slot(0);
+  for (int i = 0; i < count; ++i) {
+    if (g.Wants("X", i)) g.SetGrad("X", grads[i], i);
+  }
   return absl::OkStatus();
 }
 
@@ -161,17 +182,14 @@ absl::Status GradConcat(GradContext& g) {
   const int rank = g.type(g.Input("X")).rank();
   int64_t axis = std::get<int64_t>(g.Attr("axis"));
   if (axis < 0) axis += rank;
+  for (int i = 0; i < g.InputCount("X"); ++i) {
+    if (!g.type(g.Input("X", i)).dims[axis].is_constant()) {
+      return GradSymbolicConcat(g);
+    }
+  }
   int64_t start = 0;
   for (int i = 0; i < g.InputCount("X"); ++i) {
     const Dim size = g.type(g.Input("X", i)).dims[axis];
-    if (!size.is_constant()) {
-      return ModelError(
-          g.block().name(g.op()), " (concat): slot X[", i,
-          "]: expected a constant dim along axis ", axis,
-          " where a gradient is asked for, found ",
-          ToString(g.type(g.Input("X", i)), g.block().program().symbols()),
-          "; concatenate along another axis");
-    }
     const int64_t end = start + size.coefficient();
     if (g.Wants("X", i)) {
       HT_RETURN_IF_ERROR(g.SetGrad("X",
@@ -184,6 +202,19 @@ absl::Status GradConcat(GradContext& g) {
     }
     start = end;
   }
+  return absl::OkStatus();
+}
+
+absl::Status InferConcatGrad(InferContext& c) {
+  HT_ASSIGN_OR_RETURN(const Dims whole, JoinedDims(c));
+  const auto x = c.InputList("X");
+  HT_RETURN_IF_ERROR(ExpectDims(c, "OutGrad", whole, "those of X, joined"));
+  if (c.OutputCount("XGrad") != static_cast<int>(x.size())) {
+    return c.Error("slot XGrad: expected ", x.size(),
+                   " values, one per member of X, found ",
+                   c.OutputCount("XGrad"), "; name each output");
+  }
+  for (size_t i = 0; i < x.size(); ++i) c.SetOutput("XGrad", x[i].dims, i);
   return absl::OkStatus();
 }
 
@@ -295,6 +326,9 @@ void RegisterReshapes(OpRegistry& registry) {
                            "one.")
                    .Attr("start_axis", int64_t{1}, "first of these dims")
                    .Attr("stop_axis", int64_t{-1}, "last of these dims")
+                   .Attr("written_as", std::string(),
+                         "the alias that the model has: lists of ops tell "
+                         "flatten2 apart")
                    .Infer(InferFlatten)
                    .Grad(GradReshape)
                    .View());
@@ -371,6 +405,17 @@ void RegisterMoves(OpRegistry& registry) {
                    .Attr("axis", int64_t{0}, "along which they are joined")
                    .Infer(InferConcat)
                    .Grad(GradConcat));
+  registry.Add(OpSchema("concat_grad")
+                   .Doc("The parts of OutGrad that belong to each X: the "
+                        "gradient of concat along a dim that varies.")
+                   .TypeVar("T", kAnyTypes)
+                   .In("OutGrad", "T", "dims of all X, joined")
+                   .In("X", "T", "any dtype", kList | kShapeOnly)
+                   .Out("XGrad", "T", "one per member of X, its dims", kList)
+                   .Attr("axis", int64_t{0}, "along which they are joined")
+                   .Infer(InferConcatGrad)
+                   .NoGrad()
+                   .Amp(AmpClass::kClear));
   registry.Add(
       ShapeSchema("slice", "Out = X[start:end] along axis.")
           .Attr("axis", int64_t{0}, "along which X is cut")

@@ -143,12 +143,19 @@ TEST(Concat, GradientsAreSlices) {
             "slice(X=dOut) {axis=1 start=0 end=4} -> X.0.grad : f16[B,4]\n"
             "slice(X=dOut) {axis=1 start=4 end=7} -> X.1.grad : f16[B,3]\n"
             "X.0 <- X.0.grad\nX.1 <- X.1.grad\n");
-  call.attrs = {};
-  call.in = {{"X", "T[B,4] T[B,4]"}};
-  EXPECT_EQ(Gradient(call),
-            "op (concat): slot X[0]: expected a constant dim along axis 0 "
-            "where a gradient is asked for, found f16[B,4]; concatenate along "
-            "another axis");
+}
+
+TEST(Concat, GradientAlongTheBatchIsOneOp) {
+  EXPECT_EQ(GradientInAllTypes({"concat", {{"X", "T[B,4] T[B*3,4] T[0,4]"}}}),
+            "concat_grad(OutGrad=dOut, X=[X.0,X.1,X.2]) -> "
+            "[X.0.grad : f16[B,4],X.1.grad : f16[B*3,4],X.2.grad : f16[0,4]]\n"
+            "X.0 <- X.0.grad\nX.1 <- X.1.grad\nX.2 <- X.2.grad\n");
+  const Call wrong = {"concat_grad",
+                      {{"OutGrad", "f32[B*2,4]"}, {"X", "f32[B,4] f32[B,3]"}}};
+  EXPECT_THAT(Infer(wrong), HasSubstr("slot X[1]"));
+  EXPECT_THAT(Infer({"concat_grad",
+                     {{"OutGrad", "f32[B*3,4]"}, {"X", "f32[B,4] f32[B,4]"}}}),
+              HasSubstr("slot OutGrad: expected dims [B*2,4]"));
 }
 
 TEST(Slice, CutsOneAxis) {

@@ -39,6 +39,23 @@ auto MakeConcat(const BoundOp& op) {
   };
 }
 
+auto MakeConcatGrad(const BoundOp& op) {
+  const int64_t row = AroundAxis(op.Input("OutGrad"), op.Int("axis")).row();
+  std::vector<Around> parts;
+  for (const TensorDesc& part : op.outputs()) {
+    parts.push_back(AroundAxis(part, op.Int("axis")));
+  }
+  return [row, parts](const Buffers& buffers, runtime::Stream& stream) {
+    const char* from = static_cast<const char*>(buffers.inputs[0]);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      CopyRows(from, row, static_cast<char*>(buffers.outputs[i]),
+               parts[i].row(), parts[i].outer, parts[i].row(),
+               stream.threads());
+      from += parts[i].row();
+    }
+  };
+}
+
 auto MakeSlice(const BoundOp& op) {
   const int64_t axis = op.Int("axis");
   const Around in = AroundAxis(op.Input("X"), axis);
@@ -113,6 +130,7 @@ void RegisterCpuShape(KernelRegistry& registry) {
     AddForSchema(registry, op, MakeCandidate("copy", MakeReshape));
   }
   AddForSchema(registry, "concat", MakeCandidate("copy", MakeConcat));
+  AddForSchema(registry, "concat_grad", MakeCandidate("copy", MakeConcatGrad));
   AddForSchema(registry, "slice", MakeCandidate("copy", MakeSlice));
   AddForSchema(registry, "pad_like", MakeCandidate("copy", MakePadLike));
   AddForSchema(registry, "pad_channels",

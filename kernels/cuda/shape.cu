@@ -110,6 +110,24 @@ auto MakeConcat(const BoundOp& op) {
   };
 }
 
+auto MakeConcatGrad(const BoundOp& op) {
+  const int64_t out_row =
+      AroundAxis(op.Input("OutGrad"), op.Int("axis")).row();
+  std::vector<Around> parts;
+  for (const TensorDesc& part : op.outputs()) {
+    parts.push_back(AroundAxis(part, op.Int("axis")));
+  }
+  return [out_row, parts](const Buffers& buffers, Launcher& launch) {
+    const char* from = In(buffers, 0);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t row = parts[i].row();
+      LaunchMove(launch, {from, static_cast<char*>(buffers.outputs[i]),
+                          parts[i].outer, row, 0, row, out_row, row});
+      from += row;
+    }
+  };
+}
+
 auto MakeSlice(const BoundOp& op) {
   const int64_t axis = op.Int("axis");
   const Around in = AroundAxis(op.Input("X"), axis);
@@ -140,6 +158,7 @@ void RegisterCudaShape(KernelRegistry& registry) {
     AddForCuda(registry, op, CudaCandidate("copy", MakeReshape));
   }
   AddForCuda(registry, "concat", CudaCandidate("units", MakeConcat));
+  AddForCuda(registry, "concat_grad", CudaCandidate("units", MakeConcatGrad));
   AddForCuda(registry, "slice", CudaCandidate("units", MakeSlice));
   AddForCuda(registry, "pad_like", CudaCandidate("units", MakePadLike));
   RegisterCudaPadChannels(registry);
