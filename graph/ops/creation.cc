@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "graph/ir/well_known.h"
 #include "graph/ops/infer_helpers.h"
@@ -18,13 +19,23 @@ absl::Status InferCreation(InferContext& c) {
   if (std::any_of(shape.begin(), shape.end(),
                   [](int64_t dim) { return dim < 0; })) {
     return AttrMismatch(c, "shape", "dims from 0 up",
-                        "cells have constant dims");
+                        "where the batch is wanted use dims of 1, which "
+                        "element-wise ops repeat");
   }
   HT_RETURN_IF_ERROR(c.schema().FindInput("Seed") < 0
                          ? absl::OkStatus()
                          : ExpectScalars(c, {"Seed"}));
   c.SetOutput("Out", Dims(shape.begin(), shape.end()));
   return absl::OkStatus();
+}
+
+absl::Status InferFill(InferContext& c) {
+  double value = 0;
+  if (!c.Str("str_value").empty() &&
+      !absl::SimpleAtod(c.Str("str_value"), &value)) {
+    return AttrMismatch(c, "str_value", "a number in digits, or nothing");
+  }
+  return InferCreation(c);
 }
 
 OpSchema CreationSchema(absl::string_view name, absl::string_view doc,
@@ -34,7 +45,7 @@ OpSchema CreationSchema(absl::string_view name, absl::string_view doc,
       .TypeVar("TOut", dtypes)
       .Out("Out", "TOut", "dims shape")
       .Attr("shape", std::vector<int64_t>(), "dims of Out; []: a scalar")
-      .Attr("dtype", DType::kF32, "dtype of Out")
+      .Attr("dtype", DType::kF32, "dtype of Out; Paddle's numbers are known")
       .Infer(InferCreation)
       .NoGrad()
       .Amp(AmpClass::kGray)
@@ -61,8 +72,14 @@ OpSchema NormalSchema(absl::string_view name, absl::string_view doc) {
 
 void RegisterCreation(OpRegistry& registry) {
   registry.Add(
-      CreationSchema("init_constant", "Out = value everywhere.", kAnyTypes)
-          .Attr("value", 0.0, "rounded to dtype"));
+      CreationSchema("fill_constant", "Out = value everywhere.", kAnyTypes)
+          .Attr("value", 0.0, "rounded to dtype")
+          .Attr("str_value", std::string(),
+                "value in digits, exact for large integers; wins over it")
+          .Attr("force_cpu", false, "Paddle's; where it is made is ours")
+          .Attr("place_type", int64_t{-1}, "Paddle's; likewise")
+          .Infer(InferFill));
+  registry.AddAlias("init_constant", "fill_constant");
   registry.Add(RandomSchema("init_uniform",
                             "Out = draws from [low, high), by logical "
                             "element: low + (high - low) * uniform.")

@@ -41,6 +41,10 @@ TEST(CoerceAttrTest, Words) {
   EXPECT_EQ(CoerceAttr("float16", AttrKind::kDType), AttrValue(DType::kF16));
   EXPECT_EQ(CoerceAttr("x", AttrKind::kStrings), AttrValue(Strings{"x"}));
   EXPECT_FALSE(CoerceAttr("float17", AttrKind::kDType).has_value());
+  // Paddle's numbers.
+  EXPECT_EQ(CoerceAttr(int64_t{5}, AttrKind::kDType), AttrValue(DType::kF32));
+  EXPECT_EQ(CoerceAttr(int64_t{22}, AttrKind::kDType), AttrValue(DType::kBF16));
+  EXPECT_FALSE(CoerceAttr(int64_t{1}, AttrKind::kDType).has_value());
   EXPECT_FALSE(CoerceAttr("1", AttrKind::kInt).has_value());
   EXPECT_FALSE(CoerceAttr(DType::kF16, AttrKind::kString).has_value());
 }

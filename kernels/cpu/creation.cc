@@ -1,7 +1,9 @@
 // Initial values by logical row-major element, and counts of elements.
 #include <algorithm>
+#include <functional>
 
 #include "graph/base/philox.h"
+#include "kernels/common/fill_value.h"
 #include "kernels/common/strides.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/map.h"
@@ -109,13 +111,15 @@ void AddRandom(KernelRegistry& registry, absl::string_view op) {
 
 auto MakeConstant(const BoundOp& op) {
   const TensorDesc& out = op.outputs()[0];
-  return [dtype = out.dtype, n = out.elements(), value = op.Float("value")](
-             const Buffers& buffers, runtime::Stream&) {
-    DispatchType(AnyTypes(), dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      std::fill_n(static_cast<T*>(buffers.outputs[0]), n,
-                  functors::Cast<T>(value));
-    });
+  std::function<void(void*)> fill;
+  DispatchType(AnyTypes(), out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill = [n = out.elements(), value = FillValue<T>(op)](void* to) {
+      std::fill_n(static_cast<T*>(to), n, value);
+    };
+  });
+  return [fill](const Buffers& buffers, runtime::Stream&) {
+    fill(buffers.outputs[0]);
   };
 }
 
@@ -129,7 +133,7 @@ auto MakeElementCount(const BoundOp& op) {
 }  // namespace
 
 void RegisterCpuCreation(KernelRegistry& registry) {
-  AddForSchema(registry, "init_constant", MakeCandidate("fill", MakeConstant));
+  AddForSchema(registry, "fill_constant", MakeCandidate("fill", MakeConstant));
   AddRandom<Uniform>(registry, "init_uniform");
   AddRandom<Normal<functors::NormalElement>>(registry, "init_normal");
   AddRandom<Normal<functors::TruncatedNormalElement>>(registry,

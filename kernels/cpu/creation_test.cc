@@ -1,5 +1,6 @@
 // Random initial values and dropout: distributions, independence of layout,
 // threads and ranks.
+#include <cstring>
 #include <cmath>
 
 #include "gmock/gmock.h"
@@ -36,10 +37,16 @@ Values Init(const char* op, const Ints& shape, int64_t stream,
 }
 
 TEST(InitTest, ConstantOfAnyType) {
-  KernelRun f16("init_constant");
+  KernelRun f16("fill_constant");
   f16.Attr("shape", Ints{3}).Attr("value", 0.5).Attr("dtype", DType::kF16);
   EXPECT_THAT(f16.Get("Out"), ElementsAre(0.5, 0.5, 0.5));
-  KernelRun i64("init_constant");
+  // 2^53 + 1 is no f64.
+  KernelRun digits("fill_constant");
+  digits.Attr("dtype", DType::kI64).Attr("str_value", "9007199254740993");
+  int64_t value = 0;
+  std::memcpy(&value, digits.Bytes("Out").data(), sizeof(value));
+  EXPECT_EQ(value, 9007199254740993);
+  KernelRun i64("fill_constant");
   i64.Attr("value", 7.0).Attr("dtype", DType::kI64);
   EXPECT_THAT(i64.Get("Out"), ElementsAre(7));
 }

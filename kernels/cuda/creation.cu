@@ -1,8 +1,10 @@
 // Initial values by logical row-major element, and counts of elements. They
 // are made once: one thread for an element.
 #include <cstring>
+#include <functional>
 
 #include "graph/base/philox.h"
+#include "kernels/common/fill_value.h"
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/register_all.h"
@@ -89,13 +91,17 @@ __global__ void __launch_bounds__(kThreads)
 
 auto MakeConstant(const BoundOp& op) {
   const TensorDesc& out = op.outputs()[0];
-  return [dtype = out.dtype, n = out.elements(), value = op.Float("value")](
-             const Buffers& buffers, Launcher& launch) {
-    DispatchType(AnyTypes(), dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+  std::function<void(void*, Launcher&)> fill;
+  DispatchType(AnyTypes(), out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill = [n = out.elements(), value = FillValue<T>(op)](void* to,
+                                                          Launcher& launch) {
       launch(FillKernel<T>, CeilDiv(n, kThreads), kThreads,
-             static_cast<T*>(buffers.outputs[0]), functors::Cast<T>(value), n);
-    });
+             static_cast<T*>(to), value, n);
+    };
+  });
+  return [fill](const Buffers& buffers, Launcher& launch) {
+    fill(buffers.outputs[0], launch);
   };
 }
 
@@ -110,7 +116,7 @@ auto MakeElementCount(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaCreation(KernelRegistry& registry) {
-  AddForCuda(registry, "init_constant", CudaCandidate("fill", MakeConstant));
+  AddForCuda(registry, "fill_constant", CudaCandidate("fill", MakeConstant));
   AddRandom<Uniform>(registry, "init_uniform");
   AddRandom<Normal<false>>(registry, "init_normal");
   AddRandom<Normal<true>>(registry, "init_truncated_normal");

@@ -83,7 +83,7 @@ OpBuilder MakeInit(Block& block, const Initializer& init, const Fans& fans) {
     case Initializer::Kind::kNone:
       break;
   }
-  OpBuilder constant = make("init_constant");
+  OpBuilder constant = make("fill_constant");
   return constant.Attr("value", init.a);
 }
 

@@ -24,7 +24,7 @@ enum class State : uint8_t {
   kOther,  // not a float of ours
   kF32,
   kLow,
-  kStored,  // a cell or constant: counts as low
+  kStored,  // a cell, a constant or made of constants: counts as low
   kFree,    // of a free op: agrees with the others
 };
 
@@ -54,6 +54,7 @@ class Assigner {
         states_(block.value_limit(), State::kOther),
         is_output_(block.value_limit()),
         is_black_(block.op_limit()),
+        makes_constant_(block.op_limit()),
         decisions_(block.op_limit()),
         classes_(block.op_limit(), AmpClass::kGray) {}
 
@@ -67,6 +68,7 @@ class Assigner {
   };
 
   void InitStates();
+  bool MakesConstant(const Op& op) const;
   absl::Status DecideForward(const Op& op);
   absl::Status DecideFree(const Op& op);
   bool HasFloatInput(const Op& op) const;
@@ -90,6 +92,7 @@ class Assigner {
   std::vector<State> states_;    // by value id
   std::vector<bool> is_output_;  // by value id: one of the model's outputs
   std::vector<bool> is_black_;   // by op id: a black producer for any_low
+  std::vector<bool> makes_constant_;  // by op id
   std::vector<Decision> decisions_;
   std::vector<AmpClass> classes_;
   std::vector<OpId> free_;  // in program order
@@ -116,6 +119,19 @@ void Assigner::InitStates() {
     const ValueId value = block_.FindValue(output);
     if (value.valid()) is_output_[value.index()] = true;
   }
+}
+
+// Whether the op makes the same values in every step: of nothing, or of
+// constants that have no precision.
+bool Assigner::MakesConstant(const Op& op) const {
+  for (ValueId input : op.inputs.all()) {
+    const Value& value = block_.value(input);
+    const bool constant =
+        value.definition == Definition::kConstant ||
+        (value.op().valid() && makes_constant_[value.op().index()]);
+    if (!constant || states_[input.index()] != State::kOther) return false;
+  }
+  return true;
 }
 
 bool Assigner::HasFloatInput(const Op& op) const {
@@ -216,9 +232,10 @@ absl::Status Assigner::ApplyExceptions(const Op& op) {
 }
 
 void Assigner::SetOutputStates(const Op& op, bool is_free) {
-  const State state = is_free                         ? State::kFree
-                      : IsLow(decision(op).precision) ? State::kLow
-                                                      : State::kF32;
+  const State state = is_free                          ? State::kFree
+                      : makes_constant_[op.id.index()] ? State::kStored
+                      : IsLow(decision(op).precision)  ? State::kLow
+                                                       : State::kF32;
   const SchemaSlots& slots = slots_.Of(*op.schema);
   for (int s = 0; s < op.outputs.slots(); ++s) {
     for (ValueId output : op.outputs.slot(s)) {
@@ -253,7 +270,14 @@ absl::Status Assigner::DecideForward(const Op& op) {
     Decide(op, stance.kind == Stance::Kind::kLow, stance.reason);
   }
   HT_RETURN_IF_ERROR(ApplyExceptions(op));
-  if (IsBlack(decision(op), stance.amp_class)) is_black_[op.id.index()] = true;
+  // What a user made f32 by name is no constant like others.
+  const bool constant =
+      decision(op).reason == Reason::kNoFloatInput && MakesConstant(op);
+  makes_constant_[op.id.index()] = constant;
+  if (constant && IsLow(out)) decision(op).precision = out;  // as written
+  if (!constant && IsBlack(decision(op), stance.amp_class)) {
+    is_black_[op.id.index()] = true;
+  }
   SetOutputStates(op, free_.size() > free_before);
   return absl::OkStatus();
 }
