@@ -148,6 +148,20 @@ output: "a" output: "b" output: "c")");
   EXPECT_THAT(text, HasSubstr("Out=c : f32[B,2,1,1]"));
 }
 
+TEST(ModelReaderTest, KeepsAnAliasThatListsTellApart) {
+  const auto program = Build(R"(
+feed { name: "x" dims: [-1, 8] }
+op { type: "top_k_v2" in { slot: "X" var: "x" } out { slot: "Out" var: "a" } }
+op { type: "top_k" in { slot: "X" var: "x" } out { slot: "Out" var: "b" } }
+op { type: "matmul_v2" in { slot: "X" var: "a" } in { slot: "Y" var: "b" } out { slot: "Out" var: "c" } attr { name: "trans_y" b: true } }
+output: "c")");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const std::string text = Print(**program);
+  EXPECT_THAT(text, testing::ContainsRegex("Out=a .*written_as=.top_k_v2"));
+  EXPECT_THAT(text,
+              testing::Not(testing::ContainsRegex("Out=b .*written_as")));
+}
+
 TEST(ModelReaderTest, WithoutALossThereIsStillAnOutput) {
   std::string text = absl::StrReplaceAll(
       kModel, {{"loss { var: \"loss\" mean_over: \"ce\" }", ""}});

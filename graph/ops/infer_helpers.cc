@@ -267,8 +267,7 @@ std::optional<Dim> WindowOutput(const Dim& in, const Window& window) {
   const int64_t room = size + padding - extent;
   int64_t count = room / window.stride + 1;
   if (window.ceil && room % window.stride != 0 &&
-      (window.ceil_anywhere ||
-       count * window.stride < size + window.before)) {
+      (window.ceil_anywhere || count * window.stride < size + window.before)) {
     ++count;
   }
   return Dim(count);

@@ -103,8 +103,7 @@ OpSchema PoolSchema(absl::string_view name, absl::string_view doc) {
       .Attr("adaptive", false,
             "window o of n goes from floor(o * H / n) to ceil((o + 1) * H / "
             "n); strides, paddings and ceil_mode do not count")
-      .Attr("ceil_mode", false,
-            "a last window that lies partly outside counts")
+      .Attr("ceil_mode", false, "a last window that lies partly outside counts")
       .Attr("ceil_windows", std::string("inside"),
             "of these, inside: if it starts inside the image or the padding "
             "before it (PyTorch); all: wherever it starts (Paddle), where one "

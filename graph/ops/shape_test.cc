@@ -147,8 +147,8 @@ TEST(Concat, GradientsAreSlices) {
 
 TEST(Concat, GradientAlongTheBatchIsOneOp) {
   EXPECT_EQ(GradientInAllTypes({"concat", {{"X", "T[B,4] T[B*3,4] T[0,4]"}}}),
-            "concat_grad(OutGrad=dOut, X=[X.0,X.1,X.2]) -> "
-            "[X.0.grad : f16[B,4],X.1.grad : f16[B*3,4],X.2.grad : f16[0,4]]\n"
+            "concat_grad(OutGrad=dOut, X=X.0 X.1 X.2) -> X.0.grad : f16[B,4], "
+            "X.1.grad : f16[B*3,4], X.2.grad : f16[0,4]\n"
             "X.0 <- X.0.grad\nX.1 <- X.1.grad\nX.2 <- X.2.grad\n");
   const Call wrong = {"concat_grad",
                       {{"OutGrad", "f32[B*2,4]"}, {"X", "f32[B,4] f32[B,3]"}}};

@@ -15,9 +15,8 @@ std::optional<AttrValue> FromBool(bool value, AttrKind kind) {
 // Paddle's numbers of dtypes (VarType.Type of its framework.proto).
 std::optional<AttrValue> FromPaddleDType(int64_t number) {
   constexpr std::pair<int64_t, DType> kNumbers[] = {
-      {0, DType::kBool}, {2, DType::kI32}, {3, DType::kI64},
-      {4, DType::kF16},  {5, DType::kF32}, {6, DType::kF64},
-      {20, DType::kU8},  {22, DType::kBF16},
+      {0, DType::kBool}, {2, DType::kI32}, {3, DType::kI64}, {4, DType::kF16},
+      {5, DType::kF32},  {6, DType::kF64}, {20, DType::kU8}, {22, DType::kBF16},
   };
   for (const auto& [known, dtype] : kNumbers) {
     if (known == number) return AttrValue(dtype);

@@ -54,8 +54,7 @@ OpBuilder::OpBuilder(Block* block, absl::string_view op_type)
     : block_(block), schema_(Ops().Find(op_type)) {
   if (schema_ == nullptr) {
     unknown_ = std::string(op_type);
-  } else if (op_type != schema_->name() &&
-             schema_->FindAttr(kWrittenAs) >= 0) {
+  } else if (op_type != schema_->name() && schema_->FindAttr(kWrittenAs) >= 0) {
     Attr(kWrittenAs, std::string(op_type));
   }
 }

@@ -65,8 +65,7 @@ PoolShape PoolShape::Of(const BoundOp& op) {
   h.after = paddings[1];
   w.before = paddings[2];
   w.after = paddings[3];
-  shape.all_windows =
-      op.Bool("ceil_mode") && op.Str("ceil_windows") == "all";
+  shape.all_windows = op.Bool("ceil_mode") && op.Str("ceil_windows") == "all";
   if (shape.max && shape.all_windows) {
     shape.of_nothing = std::numeric_limits<float>::lowest();
   }

@@ -1,7 +1,7 @@
 // Random initial values and dropout: distributions, independence of layout,
 // threads and ranks.
-#include <cstring>
 #include <cmath>
+#include <cstring>
 
 #include "gmock/gmock.h"
 #include "graph/base/philox.h"

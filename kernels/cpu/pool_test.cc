@@ -102,7 +102,10 @@ struct Exact {
         out.push_back(x[best]);
         x_grad[best] += out_grad[at];
       } else {
-        const double n = p.exclusive ? inside.size() : p.ksize[0] * p.ksize[1];
+        // What of the window lies inside the image and its padding.
+        const int64_t rows = std::min(p.ksize[0], h + p.paddings[1] - top);
+        const int64_t columns = std::min(p.ksize[1], w + p.paddings[3] - left);
+        const double n = p.exclusive ? inside.size() : rows * columns;
         out.push_back(0);
         for (int64_t k : inside) out.back() += x[k] / n;
         for (int64_t k : inside) x_grad[k] += out_grad[at] / n;

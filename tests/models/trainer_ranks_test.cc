@@ -90,9 +90,9 @@ loss { var: "loss" mean_over: "s" }
 
 TEST(BatchConcat, GradientsAreThoseOfOneRank) {
   for (const char* level : {"O0", "O1", "O2"}) {
-    const auto model = CompileText(
-        kTowers, kScaleStrategy,
-        {"train.batch_size=16", absl::StrCat("amp.level=", level)});
+    const auto model =
+        CompileText(kTowers, kScaleStrategy,
+                    {"train.batch_size=16", absl::StrCat("amp.level=", level)});
     ASSERT_TRUE(model.ok()) << model.status();
     TrainConfig one =
         ConfigOf(*model, "synthetic:31", FreshDirectory() + level + "one");

@@ -170,7 +170,10 @@ class CaseParser {
       value = kind == AttrKind::kInts ? AttrValue(integers) : numbers;
     } else {
       if (words.size() != 3) return Error("expected one value");
-      HT_ASSIGN_OR_RETURN(AttrValue given, ParseValue(words[2]));
+      AttrValue given = std::string(words[2]);
+      if (kind != AttrKind::kString) {
+        HT_ASSIGN_OR_RETURN(given, ParseValue(words[2]));
+      }
       auto coerced = CoerceAttr(std::move(given), kind);
       if (!coerced.has_value()) {
         return Error("expected ", Name(kind), ", found ", words[2]);
