@@ -9,6 +9,7 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/out_of_memory.h"
 #include "graph/text/text.h"
 
 namespace halftone {
@@ -23,6 +24,13 @@ class Dumper {
     dumper.dir_ = settings.dump_dir;
     if (dumper.dir_.empty()) return dumper;
     HT_RETURN_IF_ERROR(MakeDirectories(dumper.dir_));
+    // The library goes down once more for every parenthesis.
+    constexpr size_t kMostBytes = 1000;
+    if (settings.dump_after.size() > kMostBytes) {
+      return UsageError("--dump-after: expected a regular expression of at ",
+                        "most ", kMostBytes, " characters, found ",
+                        settings.dump_after.size());
+    }
     try {
       dumper.matches_ =
           std::regex(settings.dump_after.empty() ? ".*" : settings.dump_after);
@@ -78,6 +86,7 @@ absl::Status PassPipeline::EndPhase(Phase phase, const Program& program) const {
 absl::Status PassPipeline::RunStep(size_t index, Program& program,
                                    VerifyMemo& memo) {
   Pass& pass = *steps_[index].pass;
+  const Doing doing("compiling: pass", pass.name());
   const Phase phase = steps_[index].phase;
   const bool ends_phase =
       index + 1 == steps_.size() || steps_[index + 1].phase != phase;

@@ -10,6 +10,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/io/record_limits.h"
 #include "graph/schema/op_registry.h"
 #include "graph/text/text.h"
 #include "graph/verify/verify.h"
@@ -150,6 +151,8 @@ absl::Status Reader::ParseMessage() {
     return ModelError(file_, ": expected at most ", kMaxModelBytes,
                       " bytes, found ", content_.size());
   }
+  HT_RETURN_IF_ERROR(
+      CheckBinaryRecords(content_, file_, *proto::CompiledModel::descriptor()));
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t*>(content_.data()),
       static_cast<int>(content_.size()));

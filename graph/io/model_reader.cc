@@ -5,6 +5,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/io/record_limits.h"
 #include "graph/io/source_lines.h"
 
 namespace halftone {
@@ -12,6 +13,8 @@ namespace {
 
 absl::Status ParseBinary(absl::string_view content, absl::string_view file,
                          proto::Model* model) {
+  HT_RETURN_IF_ERROR(
+      CheckBinaryRecords(content, file, *proto::Model::descriptor()));
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t*>(content.data()),
       static_cast<int>(content.size()));

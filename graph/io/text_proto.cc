@@ -16,6 +16,7 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/io/model_reader.h"
+#include "graph/io/record_limits.h"
 
 namespace halftone {
 namespace {
@@ -181,6 +182,7 @@ absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
     return ModelError(file, ": expected at most ", kMaxModelBytes,
                       " bytes, found ", content.size());
   }
+  HT_RETURN_IF_ERROR(CheckTextRecords(content, file));
   google::protobuf::io::ArrayInputStream stream(
       content.data(), static_cast<int>(content.size()));
   google::protobuf::TextFormat::Parser parser;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "graph/base/out_of_memory.h"
 #include "runtime/data/dataset.h"
 
 namespace halftone {
@@ -96,6 +97,7 @@ class Reader : public BatchReader {
   }
 
   void Work() {
+    const Doing doing("reading the data");
     const Sampler sampler(sampler_options_);
     while (true) {
       int64_t tick;

@@ -47,11 +47,14 @@ struct OpenedData {
 // bilinearly with half-pixel centres to the feed's height and width),
 // "synthetic" or "synthetic:N". `feed_map` renames: "image=x". Errors
 // (kModel) name the file, what was expected and found: missing, truncated,
-// wrong magic, counts that differ, labels out of range.
+// wrong magic, counts that differ, labels out of range. Packed files that claim
+// more than `max_unpack` times their size are refused.
+inline constexpr int64_t kMaxUnpack = 100;
 absl::StatusOr<OpenedData> OpenData(absl::string_view source,
                                     absl::Span<const FeedSpec> feeds,
                                     absl::Span<const std::string> feed_map,
-                                    int64_t seed);
+                                    int64_t seed,
+                                    int64_t max_unpack = kMaxUnpack);
 
 enum class Tail : uint8_t { kExact, kPad, kDrop };
 

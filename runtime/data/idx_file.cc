@@ -20,6 +20,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 31;
 constexpr int kUnsignedByte = 0x08;
 constexpr int kMaxRank = 4;
 constexpr size_t kMaxHeader = 4 + 4 * kMaxRank;
+constexpr int64_t kAlwaysUnpacked = int64_t{16} << 20;
 constexpr char kRemedy[] = "; fetch or pack it again";
 
 struct Header {
@@ -77,14 +78,31 @@ absl::StatusOr<Header> ParseHeader(absl::string_view content,
   return header;
 }
 
+// Real images and labels are packed to a tenth or so.
+absl::Status CheckUnpacked(const Header& header, const std::string& packed,
+                           const std::string& file, int64_t max_unpack) {
+  const auto size = static_cast<int64_t>(packed.size());
+  const int64_t needed = header.data_bytes / size + 1;
+  if (header.data_bytes <= kAlwaysUnpacked || needed <= max_unpack) {
+    return absl::OkStatus();
+  }
+  return ModelError(file, ": ", HumanBytes(size), " that claim to be ",
+                    HumanBytes(header.data_bytes), " unpacked: expected at ",
+                    "most ", max_unpack, " times as much; if you trust the ",
+                    "file, add --max-unpack ", needed);
+}
+
+absl::Status OutOfMemory(const std::string& file) {
+  return OutOfMemoryError(file, ": no memory left to unpack it");
+}
+
 // Unpacks no more than the header claims and a byte, so that a small file
 // cannot fill the memory.
 absl::StatusOr<std::string> Gunzip(const std::string& packed,
-                                   const std::string& file) {
+                                   const std::string& file,
+                                   int64_t max_unpack) {
   z_stream stream{};
-  if (inflateInit2(&stream, 15 + 16) != Z_OK) {
-    return ModelError(file, ": cannot start zlib");
-  }
+  if (inflateInit2(&stream, 15 + 16) != Z_OK) return OutOfMemory(file);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
   std::string out;
@@ -102,11 +120,13 @@ absl::StatusOr<std::string> Gunzip(const std::string& packed,
     }
     const auto header = ParseHeader(out, file);
     status = header.status();
+    if (status.ok()) status = CheckUnpacked(*header, packed, file, max_unpack);
     if (!status.ok()) break;
     most = header->data_bytes + kMaxHeader + 1;
   }
   inflateEnd(&stream);
   HT_RETURN_IF_ERROR(status);
+  if (result == Z_MEM_ERROR) return OutOfMemory(file);
   if (result == Z_STREAM_END || static_cast<int64_t>(out.size()) >= most) {
     return out;
   }
@@ -135,7 +155,7 @@ absl::StatusOr<IdxArray> ParseIdx(absl::string_view content,
   return array;
 }
 
-absl::StatusOr<IdxArray> ReadIdx(const std::string& path) {
+absl::StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t max_unpack) {
   const std::string packed = absl::StrCat(path, ".gz");
   const bool plain = ::access(path.c_str(), F_OK) == 0;
   if (!plain && ::access(packed.c_str(), F_OK) != 0) {
@@ -146,7 +166,7 @@ absl::StatusOr<IdxArray> ReadIdx(const std::string& path) {
   const std::string file = plain ? path : packed;
   HT_ASSIGN_OR_RETURN(std::string content, ReadFile(file, kMaxBytes));
   if (absl::StartsWith(content, "\x1f\x8b")) {
-    HT_ASSIGN_OR_RETURN(content, Gunzip(content, file));
+    HT_ASSIGN_OR_RETURN(content, Gunzip(content, file, max_unpack));
   } else if (!plain && !content.empty()) {
     return ModelError(file, ": expected a gzip file, found other bytes",
                       kRemedy);

@@ -20,10 +20,11 @@ struct IdxArray {
 };
 
 // Reads `path` or, if there is none, `path` + ".gz". At most 2 GiB, of which no
-// more is unpacked than the header claims.
+// more is unpacked than the header claims, and that is at most `max_unpack`
+// times the packed file (or 16 MiB).
 // Errors (kModel): missing, empty, truncated, wrong magic, other dtypes, more
 // or fewer bytes than the header says.
-absl::StatusOr<IdxArray> ReadIdx(const std::string& path);
+absl::StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t max_unpack);
 absl::StatusOr<IdxArray> ParseIdx(absl::string_view content,
                                   absl::string_view file);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "graph/base/error.h"
+#include "graph/base/out_of_memory.h"
 #include "graph/base/philox.h"
 #include "graph/base/text.h"
 #include "runtime/data/dataset.h"
@@ -28,21 +29,35 @@ std::string Describe(const FeedSpec& feed) {
                       absl::StrJoin(feed.dims, ","), "]");
 }
 
-// An image feed and a label feed over two IDX arrays, resized on opening.
+// Up to this size images are resized once, on opening; others when they are
+// read, so that small images cannot fill the memory.
+constexpr int64_t kMostResized = int64_t{16} << 20;
+
+// An image feed and a label feed over two IDX arrays.
 class IdxDataset : public Dataset {
  public:
   IdxDataset(std::string description, IdxArray images,
-             std::vector<uint8_t> labels, int image_feed)
+             std::vector<uint8_t> labels, int image_feed, int64_t height,
+             int64_t width)
       : description_(std::move(description)),
         images_(std::move(images)),
         labels_(std::move(labels)),
-        image_feed_(image_feed) {}
+        image_feed_(image_feed),
+        height_(height),
+        width_(width) {}
 
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   absl::Status Read(int64_t index, int feed,
                     absl::Span<uint8_t> out) const override {
     if (feed == image_feed_) {
-      std::memcpy(out.data(), &images_.bytes[index * out.size()], out.size());
+      const int64_t h = images_.dims[1], w = images_.dims[2];
+      const auto* image =
+          reinterpret_cast<const uint8_t*>(&images_.bytes[index * h * w]);
+      if (h == height_ && w == width_) {
+        std::memcpy(out.data(), image, out.size());
+      } else {
+        ResizeBilinear(image, h, w, out.data(), height_, width_);
+      }
     } else {
       const int64_t label = labels_[index];
       std::memcpy(out.data(), &label, sizeof(label));
@@ -53,9 +68,10 @@ class IdxDataset : public Dataset {
 
  private:
   std::string description_;
-  IdxArray images_;  // resized: one image is exactly the feed's bytes
+  IdxArray images_;
   std::vector<uint8_t> labels_;
   int image_feed_;
+  int64_t height_, width_;  // of the feed
 };
 
 // Deterministic noise with labels that it predicts a little: for benchmarks.
@@ -154,6 +170,7 @@ absl::StatusOr<IdxFeeds> MatchFeeds(absl::Span<const FeedSpec> feeds,
 void ResizeAll(IdxArray& images, int64_t height, int64_t width) {
   const int64_t n = images.dims[0], h = images.dims[1], w = images.dims[2];
   if (h == height && w == width) return;
+  if (height * width > kMostResized / n) return;
   std::string resized(n * height * width, '\0');
   for (int64_t i = 0; i < n; ++i) {
     ResizeBilinear(reinterpret_cast<const uint8_t*>(&images.bytes[i * h * w]),
@@ -192,13 +209,14 @@ absl::Status CheckSplit(const IdxArray& images, const IdxArray& labels) {
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxSplit(
     const std::string& directory, absl::string_view split,
-    absl::Span<const FeedSpec> feeds, const IdxFeeds& match) {
+    absl::Span<const FeedSpec> feeds, const IdxFeeds& match,
+    int64_t max_unpack) {
   const std::string images_path =
       absl::StrCat(directory, "/", split, "-images-idx3-ubyte");
   const std::string labels_path =
       absl::StrCat(directory, "/", split, "-labels-idx1-ubyte");
-  HT_ASSIGN_OR_RETURN(IdxArray images, ReadIdx(images_path));
-  HT_ASSIGN_OR_RETURN(IdxArray labels, ReadIdx(labels_path));
+  HT_ASSIGN_OR_RETURN(IdxArray images, ReadIdx(images_path, max_unpack));
+  HT_ASSIGN_OR_RETURN(IdxArray labels, ReadIdx(labels_path, max_unpack));
   HT_RETURN_IF_ERROR(CheckSplit(images, labels));
   const FeedSpec& x = feeds[match.image];
   const int64_t classes = feeds[match.label].classes;
@@ -210,22 +228,25 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxSplit(
                         classes, " classes); take another model or other data");
     }
   }
-  const std::string description =
-      absl::StrCat(images.dims[1], "x", images.dims[2], " -> ",
-                   x.dims[x.dims.size() - 2], "x", x.dims.back());
-  ResizeAll(images, x.dims[x.dims.size() - 2], x.dims.back());
+  const int64_t height = x.dims[x.dims.size() - 2], width = x.dims.back();
+  const std::string description = absl::StrCat(
+      images.dims[1], "x", images.dims[2], " -> ", height, "x", width);
+  ResizeAll(images, height, width);
   return std::unique_ptr<Dataset>(std::make_unique<IdxDataset>(
-      description, std::move(images), std::move(values), match.image));
+      description, std::move(images), std::move(values), match.image, height,
+      width));
 }
 
 absl::StatusOr<OpenedData> OpenIdx(const std::string& directory,
                                    absl::Span<const FeedSpec> feeds,
-                                   absl::Span<const std::string> feed_map) {
+                                   absl::Span<const std::string> feed_map,
+                                   int64_t max_unpack) {
   HT_ASSIGN_OR_RETURN(const IdxFeeds match, MatchFeeds(feeds, feed_map));
   OpenedData data;
-  HT_ASSIGN_OR_RETURN(data.train,
-                      OpenIdxSplit(directory, "train", feeds, match));
-  HT_ASSIGN_OR_RETURN(data.test, OpenIdxSplit(directory, "t10k", feeds, match));
+  HT_ASSIGN_OR_RETURN(
+      data.train, OpenIdxSplit(directory, "train", feeds, match, max_unpack));
+  HT_ASSIGN_OR_RETURN(
+      data.test, OpenIdxSplit(directory, "t10k", feeds, match, max_unpack));
   return data;
 }
 
@@ -234,10 +255,11 @@ absl::StatusOr<OpenedData> OpenIdx(const std::string& directory,
 absl::StatusOr<OpenedData> OpenData(absl::string_view source,
                                     absl::Span<const FeedSpec> feeds,
                                     absl::Span<const std::string> feed_map,
-                                    int64_t seed) {
+                                    int64_t seed, int64_t max_unpack) {
+  const Doing doing("opening the data", source);
   absl::string_view rest = source;
   if (absl::ConsumePrefix(&rest, "idx:")) {
-    return OpenIdx(std::string(rest), feeds, feed_map);
+    return OpenIdx(std::string(rest), feeds, feed_map, max_unpack);
   }
   if (absl::ConsumePrefix(&rest, "synthetic")) {
     int64_t size = 1024;

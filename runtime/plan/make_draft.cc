@@ -34,6 +34,7 @@ class Drafter {
     const Entry* entry = request_.program->FindEntry(request_.entry);
     HT_CHECK(entry != nullptr, "no such entry");
     const Block& block = entry->block();
+    HT_RETURN_IF_ERROR(CheckSizes(block));
     Scope scope{&block, std::vector<int>(block.value_limit(), -1)};
     for (ValueId feed : block.Feeds()) {
       draft_.feeds.push_back(NodeOf(scope, feed));
@@ -56,6 +57,28 @@ class Drafter {
     const Block* block;
     std::vector<int> nodes;
   };
+
+  // Beyond any memory, sizes and indices need not fit into 64 bits either.
+  absl::Status CheckSizes(const Block& block) const {
+    constexpr int64_t kMostElements = int64_t{1} << 50;
+    for (int i = 0; i < block.value_limit(); ++i) {
+      const Value& value = block.value(ValueId(i));
+      if (value.erased) continue;
+      const TensorType& type = block.type(value.id);
+      const int64_t elements = type.Elements().Evaluate(request_.symbols);
+      if (elements <= kMostElements) continue;
+      return OutOfMemoryError(
+          block.name(value.id), " : ",
+          ToString(type, request_.program->symbols()),
+          " has more than 2^50 elements on this rank, more than any device "
+          "holds; use a smaller batch");
+    }
+    for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+      const Block* body = block.op(id).body.get();
+      if (body != nullptr) HT_RETURN_IF_ERROR(CheckSizes(*body));
+    }
+    return absl::OkStatus();
+  }
 
   int CellNode(CellId id) {
     const Cell& cell = request_.program->cell(id);

@@ -85,6 +85,7 @@ struct TrainConfig {
   // What was timed for this model, for a run that does not resume; only the
   // device that it was made on takes it.
   TuningTable tuning;
+  int64_t max_unpack = kMaxUnpack;  // of packed data: see OpenData
 };
 
 // The ranks of this process; each needs a device and a communicator.

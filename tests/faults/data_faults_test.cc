@@ -139,6 +139,27 @@ TEST_P(DataFaults, AFileThatUnpacksToAGigabyte) {
   ExpectNoData({path, "too long: its header claims 280 bytes"});
 }
 
+// 60 million images of one pixel take 60 kB packed, and 47 GB resized.
+TEST_P(DataFaults, AFileThatHonestlyClaimsTooMuch) {
+  if (!packed()) GTEST_SKIP() << "of packed files";
+  constexpr int kSamples = 60000000;
+  Put(kImages, Idx({kSamples, 1, 1}, std::string(kSamples, '\0')));
+  Put(kLabels, Idx({kSamples}, std::string(kSamples, '\0')));
+  ExpectNoData({PathOf(kImages),
+                "expected at most 100 times as much; if you "
+                "trust the file, add --max-unpack 10"});
+}
+
+// 16 MiB are unpacked from any file, and not resized all at once.
+TEST_P(DataFaults, ManySmallImagesTakeNoMoreThanThemselves) {
+  constexpr int kSamples = 1000000;
+  Put(kImages, Idx({kSamples, 1, 1}, std::string(kSamples, '\7')));
+  Put(kLabels, Idx({kSamples}, std::string(kSamples, '\0')));
+  // The limit ends the run: a million samples would take minutes.
+  ExpectNoData({"the data has 1,000,000 training samples"},
+               {"--batch-size", "2000000"});
+}
+
 TEST_P(DataFaults, WhatDoesNotFitTheModel) {
   std::string labels = Labels();
   labels[8 + 5] = 11;

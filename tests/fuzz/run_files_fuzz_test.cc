@@ -99,7 +99,7 @@ TEST(RunFilesFuzzTest, PackedIdxFiles) {
   Fuzz(*ReadFile(path + ".gz"), /*text=*/false, ExitCode::kModel, 2000,
        [&](const std::string& content) {
          WriteTo(path + ".gz", content);
-         return runtime::ReadIdx(path).status();
+         return runtime::ReadIdx(path, runtime::kMaxUnpack).status();
        });
 }
 

@@ -111,6 +111,10 @@ void AddDataFlags(CLI::App& verb, runtime::TrainConfig* config) {
                   "where --data has no test split");
   verb.add_option("--feed", config->feed_map,
                   "image=x: the data's name of a feed");
+  verb.add_option("--max-unpack", config->max_unpack,
+                  "packed data that claims more than so many times its size "
+                  "is refused (default 100)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   verb.add_option("--workers", config->readers, "reader threads per rank")
       ->check(CLI::Range(1, 64));
   verb.add_flag("!--no-deterministic", config->deterministic,
