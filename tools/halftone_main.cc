@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/base/error.h"
+#include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "tools/common/flags.h"
 #include "tools/verb.h"
@@ -112,4 +113,17 @@ int Main(int argc, char** argv) {
 }  // namespace tools
 }  // namespace halftone
 
-int main(int argc, char** argv) { return halftone::tools::Main(argc, argv); }
+// Before the libraries' own initialisation, which needs memory, too. (Where a
+// sanitizer is, its own comes first.)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__attribute__((section(".preinit_array"), used)) void (*const end_when_out)() =
+    &halftone::EndWhenOutOfMemory;
+#endif
+
+int main(int argc, char** argv) {
+  halftone::EndWhenOutOfMemory();
+  const halftone::Doing doing("running halftone", argc > 1 ? argv[1] : "");
+  const int code = halftone::tools::Main(argc, argv);
+  halftone::MayExitNow();
+  return code;
+}

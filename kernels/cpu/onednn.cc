@@ -3,7 +3,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "graph/base/error.h"
@@ -124,13 +126,19 @@ Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16) {
   return layout;
 }
 
+// Want of memory is no reason to choose another kernel.
+void RethrowOutOfMemory(const dnnl::error& error) {
+  if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+}
+
 // In bf16 where the processor and the library have it, else in f32. Throws
 // dnnl::error.
 Layout MakeLayout(const OnednnSpec& spec) {
   if (ComputesInBf16(spec)) {
     try {
       return MakeLayoutIn(spec, /*bf16=*/true);
-    } catch (const dnnl::error&) {
+    } catch (const dnnl::error& error) {
+      RethrowOutOfMemory(error);
       // The library lacks this very primitive.
     }
   }
@@ -315,6 +323,9 @@ class OnednnKernel : public KernelInstance {
 
   absl::Status Check(dnnl_status_t status) const {
     if (status == dnnl_success) return absl::OkStatus();
+    if (status == dnnl_out_of_memory) {
+      return OutOfMemoryError(name_, ": oneDNN has no memory left");
+    }
     return DeviceError(name_, ": oneDNN failed with status ", int{status});
   }
 
@@ -354,6 +365,22 @@ namespace {
 // is its bias), and it takes an empty batch for one of a single matrix.
 bool HoldsNothing(const TensorDesc& desc) { return desc.elements() == 0; }
 
+// The library divides by zero and worse where a dim, or the dims before the
+// last one together, are beyond 31 bits.
+bool AnyIsTooLarge(const BoundOp& op) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const auto too_large = [](const TensorDesc& desc) {
+    if (desc.rank() == 0) return false;
+    for (const int64_t dim : desc.dims) {
+      if (dim > kMost) return true;
+    }
+    const int64_t last = desc.dims[desc.rank() - 1];
+    return last > 0 && desc.elements() / last > kMost;
+  };
+  return std::any_of(op.inputs().begin(), op.inputs().end(), too_large) ||
+         std::any_of(op.outputs().begin(), op.outputs().end(), too_large);
+}
+
 bool AnyIsEmpty(const BoundOp& op) {
   return std::any_of(op.inputs().begin(), op.inputs().end(), HoldsNothing) ||
          std::any_of(op.outputs().begin(), op.outputs().end(), HoldsNothing);
@@ -365,12 +392,14 @@ Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make) {
   Candidate candidate;
   candidate.name = name;
   candidate.supports = [make](const BoundOp& op) {
-    if (AnyIsEmpty(op)) return false;  // the reference's work
+    // The reference's work.
+    if (AnyIsEmpty(op) || AnyIsTooLarge(op)) return false;
     try {
       SetThreads(op.context().threads);
       MakeLayout(make(op));
       return true;
-    } catch (const dnnl::error&) {
+    } catch (const dnnl::error& error) {
+      RethrowOutOfMemory(error);
       return false;
     }
   };
@@ -385,6 +414,7 @@ Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make) {
       return {std::make_unique<OnednnKernel>(std::string(op.name()),
                                              MakeLayout(make(op)))};
     } catch (const dnnl::error& error) {
+      RethrowOutOfMemory(error);
       return DeviceError(op.name(), ": oneDNN: ", error.what());
     }
   };

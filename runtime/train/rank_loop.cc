@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/out_of_memory.h"
 #include "graph/ir/well_known.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/signals.h"
@@ -95,6 +96,7 @@ absl::Status RankLoop::Train() {
 
 absl::Status RankLoop::OneStep(const Batch& batch) {
   Activity("train");
+  const Doing doing("training");
   HT_RETURN_IF_ERROR(Enqueue(batch));
   const Pending& enqueued = pending_[(enqueued_ - 1) % 3];
   const bool epoch_end = enqueued.epoch_end;

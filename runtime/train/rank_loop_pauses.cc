@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
+#include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "runtime/train/rank_loop.h"
@@ -42,6 +43,7 @@ absl::Status CannotBeLast(const RunDirectory& directory,
 absl::Status RankLoop::Evaluate() {
   if (rank_.evaluator == nullptr) return absl::OkStatus();
   Activity("eval");
+  const Doing doing("evaluating");
   const Stopwatch watch;
   HT_ASSIGN_OR_RETURN(const EvalReport report, rank_.evaluator->Run());
   const Program& program = executor_.program();
@@ -55,6 +57,7 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   const RunDirectory directory(config_.out);
   if (!directory.exists()) return absl::OkStatus();
   Activity("checkpoint");
+  const Doing doing("writing a checkpoint");
   checkpoint_step_ = progress_.step;
   if (!rank_.is_zero()) return absl::OkStatus();
   const Stopwatch watch;

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "runtime/train/fetches.h"
@@ -198,14 +199,15 @@ absl::StatusOr<RunData> OpenRunData(const Program& program,
                                     const TrainConfig& config) {
   RunData data;
   data.specs = FeedSpecsOf(program);
-  HT_ASSIGN_OR_RETURN(data.opened, OpenData(config.data, data.specs,
-                                            config.feed_map, config.seed));
+  HT_ASSIGN_OR_RETURN(data.opened,
+                      OpenData(config.data, data.specs, config.feed_map,
+                               config.seed, config.max_unpack));
   data.train = data.opened.train.get();
   data.test = data.opened.test.get();
   if (!config.eval_data.empty()) {
-    HT_ASSIGN_OR_RETURN(
-        data.opened_for_eval,
-        OpenData(config.eval_data, data.specs, config.feed_map, config.seed));
+    HT_ASSIGN_OR_RETURN(data.opened_for_eval,
+                        OpenData(config.eval_data, data.specs, config.feed_map,
+                                 config.seed, config.max_unpack));
     data.test = data.opened_for_eval.test != nullptr
                     ? data.opened_for_eval.test.get()
                     : data.opened_for_eval.train.get();
@@ -215,8 +217,13 @@ absl::StatusOr<RunData> OpenRunData(const Program& program,
 
 absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                                     int64_t samples) {
-  const int64_t batch =
-      config.batch > 0 ? config.batch : config.batch_per_rank * world_size;
+  int64_t batch = config.batch;
+  if (batch <= 0 &&
+      __builtin_mul_overflow(config.batch_per_rank, world_size, &batch)) {
+    return ModelError("train.batch_size_per_rank ", config.batch_per_rank,
+                      ": times ", world_size, " ranks it is no number of ",
+                      "samples any more; make it smaller");
+  }
   if (batch < 1) {
     return ModelError(
         "train.batch_size: expected at least 1 sample per step, found ", batch,
@@ -232,6 +239,7 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
 }
 
 absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
+  const Doing doing("setting a rank up");
   const TrainConfig& config = rank.config();
   rank.sampler.world_size = rank.communicator().world_size();
   rank.sampler.rank = rank.communicator().rank();

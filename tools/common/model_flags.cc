@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/out_of_memory.h"
 #include "runtime/gpu/targets.h"
 
 namespace halftone {
@@ -221,6 +222,7 @@ absl::StatusOr<FileKind> KindOf(const ModelFlags& flags) {
 
 absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
                                             bool may_recompile) {
+  const Doing doing("reading the model", flags.path);
   HT_ASSIGN_OR_RETURN(const std::string content,
                       ReadFile(flags.path, kMaxModelBytes));
   HT_ASSIGN_OR_RETURN(const FileKind kind, DetectKind(content, flags.path));
