@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "graph/base/retry.h"
 
 namespace halftone {
 namespace internal {
@@ -32,13 +32,7 @@ class Descriptor {
   int fd_;
 };
 
-// A system call, again where a signal cut it short.
-template <typename Call>
-auto Retried(const Call& call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
+using halftone::Retried;
 
 int Open(const std::string& path, int flags, mode_t mode = 0);
 

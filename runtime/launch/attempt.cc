@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/retry.h"
 
 namespace halftone {
 namespace runtime {
@@ -58,7 +59,7 @@ Attempt::~Attempt() {
   for (Rank& rank : ranks_) {
     if (!rank.running) continue;
     options_.keeper->Remove(rank.process.pid);
-    waitpid(rank.process.pid, nullptr, 0);
+    Retried([&] { return waitpid(rank.process.pid, nullptr, 0); });
   }
 }
 
@@ -235,7 +236,7 @@ void Attempt::Reap() {
     // group's number cannot be another's.
     kill(-rank.process.pid, SIGKILL);
     options_.keeper->Remove(rank.process.pid);
-    waitpid(rank.process.pid, &rank.wait_status, 0);
+    Retried([&] { return waitpid(rank.process.pid, &rank.wait_status, 0); });
     rank.running = false;
     rank.ended = now;
     rank.ended_by_us = ending_;

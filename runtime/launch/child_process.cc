@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
+#include "graph/base/retry.h"
 
 namespace halftone {
 namespace runtime {
@@ -93,7 +94,7 @@ absl::Status MakePipe(Socket& read_end, Socket& write_end) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nothing = open("/dev/null", O_RDONLY);
+  const int nothing = Retried([] { return open("/dev/null", O_RDONLY); });
   dup2(nothing, 0);
   dup2(out, 1);
   dup2(err, 2);
@@ -128,10 +129,12 @@ absl::StatusOr<ChildProcess> StartChild(const ChildOptions& options) {
   setpgid(child.pid, child.pid);  // whoever of the two is first
   report.Close();
   int error = 0;
-  if (read(report_read.fd(), &error, sizeof(error)) != sizeof(error)) {
+  const ssize_t told =
+      Retried([&] { return read(report_read.fd(), &error, sizeof(error)); });
+  if (told != sizeof(error)) {
     return {std::move(child)};  // closed by a successful exec
   }
-  waitpid(child.pid, nullptr, 0);
+  Retried([&] { return waitpid(child.pid, nullptr, 0); });
   return UsageError("cannot start ", prepared.path, ": ", std::strerror(error));
 }
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "graph/base/retry.h"
+
 namespace halftone {
 namespace runtime {
 namespace {
@@ -53,7 +55,7 @@ GroupKeeper::GroupKeeper() {
 
 GroupKeeper::~GroupKeeper() {
   pipe_.Close();
-  if (keeper_ > 0) waitpid(keeper_, nullptr, 0);
+  if (keeper_ > 0) Retried([&] { return waitpid(keeper_, nullptr, 0); });
 }
 
 void GroupKeeper::Add(pid_t group) { Tell(group); }
@@ -62,7 +64,8 @@ void GroupKeeper::Remove(pid_t group) { Tell(-group); }
 void GroupKeeper::Tell(pid_t group) {
   // A record is far below the size up to which a pipe writes at once. Without
   // a keeper, nothing is lost but this precaution.
-  if (pipe_.open()) (void)!write(pipe_.fd(), &group, sizeof(group));
+  if (!pipe_.open()) return;
+  Retried([&] { return write(pipe_.fd(), &group, sizeof(group)); });
 }
 
 }  // namespace runtime

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/retry.h"
 
 namespace halftone {
 namespace runtime {
@@ -75,8 +76,10 @@ bool IsAlarm(absl::string_view line) {
 absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(
     const std::string& path, int rank, bool is_err, Show show,
     LaunchConsole* console) {
-  Socket file(open(path.c_str(),
-                   O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  Socket file(Retried([&] {
+    return open(path.c_str(),
+                O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  }));
   if (!file.open()) {
     return ModelError("cannot write ", path, ": ", std::strerror(errno),
                       "; choose another --log-dir");

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/retry.h"
 
 namespace halftone {
 namespace runtime {
@@ -110,8 +111,9 @@ absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Create(
   for (int64_t second = absl::ToUnixSeconds(absl::Now());; ++second) {
     const std::string path =
         absl::StrCat(directory, "/events.out.tfevents.", second, ".", host);
-    const int fd =
-        open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = Retried([&] {
+      return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    });
     if (fd >= 0) return absl::WrapUnique(new EventFile(path, fd));
     if (errno == EEXIST) continue;
     return ModelError(path, ": cannot be written: ", std::strerror(errno));

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/retry.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 
@@ -66,7 +67,8 @@ absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(
     kept = LinesUntil(content, keep_until);
   }
   HT_RETURN_IF_ERROR(WriteFileAtomically(path, kept));
-  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  const int fd = Retried(
+      [&] { return open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC); });
   if (fd < 0) {
     return ModelError(path, ": cannot be written: ", std::strerror(errno));
   }

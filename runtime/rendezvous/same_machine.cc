@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
+#include "graph/base/retry.h"
 #include "graph/base/text.h"
 
 namespace halftone {
@@ -63,7 +64,8 @@ absl::StatusOr<std::string> MeetingFile(const std::string& directory,
                                         const std::string& job_id) {
   const std::string folder = absl::StrCat(
       directory.empty() ? "/tmp" : directory, "/halftone-", geteuid());
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+  if (Retried([&] { return mkdir(folder.c_str(), 0700); }) != 0 &&
+      errno != EEXIST) {
     return CommunicationError("cannot make ", folder, ": ",
                               std::strerror(errno), "; set TMPDIR");
   }
@@ -82,14 +84,17 @@ absl::Status WriteMeetingFile(const std::string& path,
                               const MeetingPoint& point) {
   const std::string draft = absl::StrCat(path, ".", getpid());
   unlink(draft.c_str());
-  const int fd =
-      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int fd = Retried([&] {
+    return open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  });
   const std::string text =
       absl::StrCat(ToString(point.address), "\n", point.token, "\n");
-  const bool written = fd >= 0 && write(fd, text.data(), text.size()) ==
-                                      static_cast<ssize_t>(text.size());
+  const auto write_text = [&] { return write(fd, text.data(), text.size()); };
+  const bool written =
+      fd >= 0 && Retried(write_text) == static_cast<ssize_t>(text.size());
   if (fd >= 0) close(fd);
-  if (!written || rename(draft.c_str(), path.c_str()) != 0) {
+  const auto rename_it = [&] { return rename(draft.c_str(), path.c_str()); };
+  if (!written || Retried(rename_it) != 0) {
     const std::string cause = std::strerror(errno);
     unlink(draft.c_str());
     return CommunicationError("cannot write ", path, ": ", cause,

@@ -19,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/retry.h"
 
 namespace halftone {
 namespace runtime {
@@ -85,11 +86,20 @@ absl::StatusOr<Socket> ConnectOnce(const addrinfo& address,
   Socket socket(::socket(address.ai_family,
                          SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.open()) return absl::ErrnoToStatus(errno, "socket");
-  if (connect(socket.fd(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return absl::ErrnoToStatus(errno, "connect");
+  // A call that a signal cut short goes on: the next one says how far it is.
+  const int connected = Retried([&] {
+    return connect(socket.fd(), address.ai_addr, address.ai_addrlen);
+  });
+  if (connected != 0 && errno != EISCONN) {
+    if (errno != EINPROGRESS && errno != EALREADY) {
+      return absl::ErrnoToStatus(errno, "connect");
+    }
     pollfd wait = {socket.fd(), POLLOUT, 0};
-    const int64_t ms = absl::ToInt64Milliseconds(deadline - absl::Now());
-    poll(&wait, 1, static_cast<int>(std::clamp<int64_t>(ms, 0, 1 << 30)));
+    Retried([&] {
+      const int64_t ms = absl::ToInt64Milliseconds(deadline - absl::Now());
+      return poll(&wait, 1,
+                  static_cast<int>(std::clamp<int64_t>(ms, 0, 1 << 30)));
+    });
     int error = ETIMEDOUT;
     socklen_t length = sizeof(error);
     if (wait.revents != 0) {

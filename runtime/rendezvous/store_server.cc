@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/retry.h"
 #include "runtime/rendezvous/hmac.h"
 #include "runtime/rendezvous/store_message.h"
 #include "runtime/rendezvous/store_state.h"
@@ -77,7 +78,7 @@ class StoreServerImpl : public StoreServer {
  private:
   void Wake() {
     const uint64_t one = 1;
-    (void)!write(wake_.fd(), &one, sizeof(one));
+    Retried([&] { return write(wake_.fd(), &one, sizeof(one)); });
   }
   void Serve();
   bool Tick();  // false: stop
@@ -151,7 +152,9 @@ bool StoreServerImpl::Tick() {
 
   std::lock_guard<std::mutex> lock(mutex_);
   uint64_t count;
-  if (fds[0].revents != 0) (void)!read(wake_.fd(), &count, sizeof(count));
+  if (fds[0].revents != 0) {
+    Retried([&] { return read(wake_.fd(), &count, sizeof(count)); });
+  }
   // Only this thread changes the list, so it still matches `fds`.
   for (size_t i = 2; i < fds.size(); ++i) {
     Connection& connection = *connections_[i - 2];
