@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "graph/base/file.h"
+#include "graph/base/output_file.h"
 #include "nlohmann/json.hpp"
 
 namespace halftone {
@@ -42,7 +42,7 @@ std::string TraceJson(const std::vector<TraceEvent>& events, int rank) {
 
 absl::Status WriteTrace(const std::string& path,
                         const std::vector<TraceEvent>& events, int rank) {
-  return WriteFileAtomically(path, TraceJson(events, rank));
+  return WriteOutput(path, TraceJson(events, rank));
 }
 
 }  // namespace runtime

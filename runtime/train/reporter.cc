@@ -161,26 +161,25 @@ void Reporter::Logged(absl::Status written) {
 
 absl::Status Reporter::Finish(EndOfRun end) {
   end.checkpoint = checkpoint_;
-  if (end.profile != nullptr && !config_.trace.empty()) {
-    const absl::Status traced =
-        WriteTrace(config_.trace, end.profile->Trace(), rank_.sampler.rank);
-    if (!traced.ok()) Warn(std::string(traced.message()));
-  }
   // First, for what is reported below says how the run ended.
   absl::Status status;
+  if (end.profile != nullptr && !config_.trace.empty()) {
+    status =
+        WriteTrace(config_.trace, end.profile->Trace(), rank_.sampler.rank);
+  }
   if (directory_.exists()) {
-    status = log_->Flush();
+    status.Update(log_->Flush());
     status.Update(events_->Flush());
-    if (!status.ok() && end.exit_code == 0) {
-      end.exit_code = static_cast<int>(ExitCodeOf(status));
-    }
+  }
+  if (!status.ok() && end.exit_code == 0) {
+    end.exit_code = static_cast<int>(ExitCodeOf(status));
   }
   if (config_.json) {
     console_.Report(SummaryJson(end));
   } else if (end.exit_code == 0 || end.signal != 0) {
     for (const std::string& line : EndLines(end)) console_.Report(line);
   }
-  if (!directory_.exists()) return absl::OkStatus();
+  if (!directory_.exists()) return status;
   status.Update(WriteFileAtomically(directory_.summary(), SummaryJson(end)));
   return status;
 }
