@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -113,6 +116,39 @@ T At(const std::string& bytes, size_t offset) {
   T value;
   std::memcpy(&value, &bytes[offset], sizeof(T));
   return value;
+}
+
+TEST(NpzTest, NamesLeadNowhereElse) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"logits", "logits"},
+      {"layer1/conv.w@GRAD-1 $x", "layer1/conv.w@GRAD-1 $x"},
+      {"gr\xc3\xbcn", "gr\xc3\xbcn"},
+      {"../../x", "%2E%2E/%2E%2E/x"},
+      {"a/../b", "a/%2E%2E/b"},
+      {"a/./b", "a/%2E/b"},
+      {"..a/b..", "..a/b.."},
+      {"/etc/x", "%2Fetc/x"},
+      {"a//b", "a%2F%2Fb"},
+      {"a/", "a%2F"},
+      {"..\\x", "..%5Cx"},
+      {"C:x", "C%3Ax"},
+      {"a%2Fb", "a%252Fb"},
+      {"a\033[1m", "a%1B[1m"},
+      {"\xff\xc3\xbc", "%FF%C3%BC"},
+  };
+  std::set<std::string> members;
+  for (const auto& [name, member] : kCases) {
+    EXPECT_EQ(MemberName(name), member);
+    EXPECT_TRUE(members.insert(MemberName(name)).second);
+  }
+  const std::string longest(70000, 'x');
+  EXPECT_LT(MemberName(longest).size(), 100u);
+  EXPECT_NE(MemberName(longest), MemberName(longest + "y"));
+}
+
+TEST(NpzTest, EveryNameOnce) {
+  EXPECT_EQ(SerializeNpz({{"a", {1}, {1}}, {"a", {1}, {2}}}),
+            SerializeNpz({{"a", {1}, {1}}}));
 }
 
 // The zip as its specification reads it: from the end.

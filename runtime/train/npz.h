@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace halftone {
@@ -17,7 +18,14 @@ struct NpzArray {
   std::vector<float> values;  // row-major; stored as little-endian f32
 };
 
-// The bytes of the file; below 4 GiB (zip without the 64-bit extension).
+// What an array is called in the archive: its name where that is a plain path,
+// else with %XX for what would lead out of the folder into which somebody
+// unpacks it (.., a leading /, backslashes, colons), for control characters,
+// bytes that are no UTF-8, and % itself. Different names stay different.
+std::string MemberName(absl::string_view name);
+
+// The bytes of the file; below 4 GiB (zip without the 64-bit extension). Of
+// arrays of one name the first.
 std::string SerializeNpz(absl::Span<const NpzArray> arrays);
 
 }  // namespace runtime
