@@ -24,7 +24,8 @@ namespace {
 constexpr size_t kMaxPending = 16 << 20;
 
 std::string Quoted(absl::string_view text) {
-  return nlohmann::json(std::string(text)).dump();
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 absl::string_view Boolean(bool value) { return value ? "true" : "false"; }

@@ -60,7 +60,7 @@ std::string SummaryJson(const EndOfRun& end) {
       {"strategy", config.strategy_text},
   };
   if (end.profile != nullptr) summary["profile"] = end.profile->Json();
-  return summary.dump(1) + "\n";
+  return summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace runtime
