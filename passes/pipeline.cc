@@ -1,59 +1,88 @@
 #include "passes/pipeline.h"
 
+#include <algorithm>
+#include <optional>
 #include <regex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
+#include "graph/base/text.h"
 #include "graph/text/text.h"
 
 namespace halftone {
 namespace passes {
 namespace {
 
+// libstdc++ compiles and matches by recursion, as deep as the pattern has
+// states. These bounds keep that small, and __polynomial is its engine that
+// never tries a way twice.
+constexpr size_t kLongestPattern = 200;
+
+absl::StatusOr<std::regex> MakeRegex(const std::string& pattern) {
+  if (pattern.size() > kLongestPattern) {
+    return UsageError("--dump-after: a pattern of ", pattern.size(),
+                      " characters; at most ", kLongestPattern);
+  }
+  if (pattern.find('{') != std::string::npos) {
+    return UsageError("--dump-after ", pattern,
+                      ": repeats are ? * +, not counted by { }");
+  }
+  try {
+    return std::regex(pattern, std::regex_constants::ECMAScript |
+                                   std::regex_constants::__polynomial);
+  } catch (const std::regex_error& error) {
+    return UsageError("--dump-after ", pattern,
+                      ": not a regular expression: ", error.what());
+  }
+}
+
 // Writes the program as it is now if `name` matches.
 class Dumper {
  public:
-  static absl::StatusOr<Dumper> Make(const PassPipeline::Settings& settings) {
+  // `names` can be dumped after.
+  static absl::StatusOr<Dumper> Make(const PassPipeline::Settings& settings,
+                                     const std::vector<std::string>& names) {
     Dumper dumper;
     dumper.dir_ = settings.dump_dir;
     if (dumper.dir_.empty()) return dumper;
+    const std::string& pattern = settings.dump_after;
+    if (!pattern.empty()) {
+      HT_ASSIGN_OR_RETURN(dumper.matches_, MakeRegex(pattern));
+      const bool any = std::any_of(
+          names.begin(), names.end(),
+          [&](const std::string& name) { return dumper.Matches(name); });
+      if (!any) {
+        return UsageError("--dump-after ", pattern, ": matches no pass",
+                          NearestHint(pattern, names),
+                          " (all: ", absl::StrJoin(names, " "), ")");
+      }
+    }
     HT_RETURN_IF_ERROR(MakeDirectories(dumper.dir_));
-    // The library goes down once more for every parenthesis.
-    constexpr size_t kMostBytes = 1000;
-    if (settings.dump_after.size() > kMostBytes) {
-      return UsageError("--dump-after: expected a regular expression of at ",
-                        "most ", kMostBytes, " characters, found ",
-                        settings.dump_after.size());
-    }
-    try {
-      dumper.matches_ =
-          std::regex(settings.dump_after.empty() ? ".*" : settings.dump_after);
-    } catch (const std::regex_error& error) {
-      return UsageError("--dump-after ", settings.dump_after,
-                        ": not a regular expression: ", error.what());
-    }
     return dumper;
   }
 
   absl::Status Dump(size_t number, absl::string_view name,
                     const Program& program) const {
-    if (dir_.empty() || !std::regex_match(std::string(name), matches_)) {
-      return absl::OkStatus();
-    }
+    if (dir_.empty() || !Matches(std::string(name))) return absl::OkStatus();
     return WriteFileAtomically(
         absl::StrCat(dir_, "/", absl::StrFormat("%03d.", number), name, ".txt"),
         Print(program));
   }
 
  private:
+  bool Matches(const std::string& name) const {
+    return !matches_.has_value() || std::regex_match(name, *matches_);
+  }
+
   std::string dir_;
-  std::regex matches_;
+  std::optional<std::regex> matches_;  // none: all
 };
 
 // The error with the pass's name behind it, so that "file:line:" stays first.
@@ -120,7 +149,9 @@ absl::Status PassPipeline::RunStep(size_t index, Program& program,
 absl::Status PassPipeline::Run(Program& program) {
   runs_.clear();
   reached_ = settings_.input;
-  HT_ASSIGN_OR_RETURN(const Dumper dumper, Dumper::Make(settings_));
+  std::vector<std::string> names = {"source"};
+  for (const Step& step : steps_) names.emplace_back(step.pass->name());
+  HT_ASSIGN_OR_RETURN(const Dumper dumper, Dumper::Make(settings_, names));
   HT_RETURN_IF_ERROR(dumper.Dump(0, "source", program));
   VerifyMemo memo;
   HT_RETURN_IF_ERROR(Verify(program, {settings_.input, &memo}));

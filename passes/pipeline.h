@@ -33,8 +33,9 @@ class PassPipeline {
     bool verify_each = false;
     // 000.source.txt and NNN.<pass>.txt go there; empty: none.
     std::string dump_dir;
-    // Regular expression (ECMAScript) that a dumped pass's whole name matches;
-    // empty: all.
+    // Regular expression (ECMAScript without counted repeats and references,
+    // at most 200 characters) that a dumped pass's whole name matches; empty:
+    // all.
     std::string dump_after;
     // What holds of the input.
     Phase input = Phase::kSource;
@@ -51,7 +52,8 @@ class PassPipeline {
 
   // Errors: of a pass, with its name; kCompilerBug for a pass whose result
   // does not verify or that misreports `changed`; kUsage for a bad
-  // `dump_after`; kModel for a dump that cannot be written.
+  // `dump_after`, or one that matches no pass; kModel for a dump that cannot be
+  // written.
   absl::Status Run(Program& program);
 
   // Of the last Run, in order.

@@ -164,6 +164,29 @@ TEST(PassPipelineTest, DumpsWhatMatches) {
   const absl::Status bad = RunDumping(dir, "(");
   EXPECT_EQ(ExitCodeOf(bad), ExitCode::kUsage);
   EXPECT_THAT(std::string(bad.message()), HasSubstr("--dump-after ("));
+  const absl::Status none = RunDumping(dir, "secnd-pass");
+  EXPECT_EQ(ExitCodeOf(none), ExitCode::kUsage);
+  EXPECT_THAT(std::string(none.message()),
+              HasSubstr("matches no pass; nearest: second-pass (all: source "
+                        "first-pass second-pass)"));
+}
+
+// No pattern takes the stack or the day.
+TEST(PassPipelineTest, HostilePatternsAreBounded) {
+  const std::string dir = testing::TempDir() + "/dump_hostile";
+  std::string stars, nested;
+  while (stars.size() < 195) stars += "(.*)*";
+  for (int i = 0; i < 90; ++i) nested = "(" + nested + ")*";
+  nested.resize(200);
+  for (const std::string& pattern :
+       {std::string(50000, '('),
+        std::string(25000, '(') + std::string(25000, ')'),
+        std::string("(a?){60000}"), std::string("(a)\\1"), nested, stars + "x",
+        std::string("[[:nothing:]]")}) {
+    EXPECT_EQ(ExitCodeOf(RunDumping(dir, pattern)), ExitCode::kUsage)
+        << pattern.substr(0, 40);
+  }
+  EXPECT_TRUE(RunDumping(dir, stars).ok());
 }
 
 TEST(PipelinesTest, StepsHaveTheNamesOfTheirPasses) {
