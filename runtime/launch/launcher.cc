@@ -235,6 +235,7 @@ absl::StatusOr<int> Launch(const LaunchOptions& options,
   LaunchConsole console(options.out_fd, options.err_fd);
   if (options.explain) {
     Explain(options, plan, console);
+    HT_RETURN_IF_ERROR(console.CheckOut());
     return 0;
   }
   if (options.command.empty()) {
@@ -246,7 +247,9 @@ absl::StatusOr<int> Launch(const LaunchOptions& options,
       !Resumes(options)) {
     HT_RETURN_IF_ERROR(options.may_use_out(plan.out));
   }
-  return RunAttempts(options, env, plan, console);
+  const absl::StatusOr<int> code = RunAttempts(options, env, plan, console);
+  if (code.ok() && *code == 0) HT_RETURN_IF_ERROR(console.CheckOut());
+  return code;
 }
 
 }  // namespace runtime

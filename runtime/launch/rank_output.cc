@@ -21,7 +21,8 @@ namespace {
 constexpr size_t kTailLines = 12;
 constexpr size_t kMaxLine = 64 << 10;  // a longer one is cut in pieces
 
-void WriteAll(int fd, absl::string_view bytes) {
+// Returns why not all was written: errno, or 0.
+int WriteAll(int fd, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = write(fd, bytes.data(), bytes.size());
     if (n >= 0) {
@@ -30,9 +31,10 @@ void WriteAll(int fd, absl::string_view bytes) {
       pollfd wait = {fd, POLLOUT, 0};
       poll(&wait, 1, 1000);
     } else if (errno != EINTR) {
-      return;  // nobody reads any more, or the disk is full: the run goes on
-    }
+      return errno;  // nobody reads any more, or the disk is full: the run
+    }                // goes on
   }
+  return 0;
 }
 
 }  // namespace
@@ -40,7 +42,9 @@ void WriteAll(int fd, absl::string_view bytes) {
 void LaunchConsole::Raw(bool is_err, absl::string_view bytes) {
   if (bytes.empty()) return;
   at_line_start_ = bytes.back() == '\n';
-  WriteAll(is_err ? err_fd_ : out_fd_, bytes);
+  const int failed = WriteAll(is_err ? err_fd_ : out_fd_, bytes);
+  // Who closes a pipe wants no more; a full disk is another matter.
+  if (!is_err && failed != 0 && failed != EPIPE) out_errno_ = failed;
 }
 
 void LaunchConsole::Line(bool is_err, absl::string_view line) {
@@ -49,6 +53,12 @@ void LaunchConsole::Line(bool is_err, absl::string_view line) {
 
 void LaunchConsole::Message(absl::string_view text) {
   Line(true, absl::StrCat("launch   ", text));
+}
+
+absl::Status LaunchConsole::CheckOut() const {
+  if (out_errno_ == 0) return absl::OkStatus();
+  return ModelError("stdout cannot be written: ", std::strerror(out_errno_),
+                    "; what was to be shown is lost");
 }
 
 bool IsAlarm(absl::string_view line) {

@@ -24,11 +24,14 @@ class LaunchConsole {
   void Line(bool is_err, absl::string_view line);
   // "launch   " and the text, on stderr.
   void Message(absl::string_view text);
+  // Error (kModel) if what was to be shown on stdout is lost.
+  absl::Status CheckOut() const;
 
  private:
   int out_fd_;
   int err_fd_;
   bool at_line_start_ = true;
+  int out_errno_ = 0;
 };
 
 // Whether a line of stderr is a warning or an error: its first word says so, or
