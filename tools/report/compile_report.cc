@@ -1,14 +1,18 @@
 #include "tools/report/compile_report.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/display.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
+#include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
+#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {
@@ -17,7 +21,7 @@ namespace {
 constexpr size_t kMostNames = 6;
 
 std::string Line(const std::string& label, const std::string& text) {
-  return absl::StrFormat("%-13s %s\n", label, text);
+  return Hanging(label, text, 14, ColumnsOf(stdout));
 }
 
 std::string Count(int64_t n, const char* noun) {
@@ -280,7 +284,7 @@ std::string CompileJson(const ModelFacts& facts, const std::string& path,
                              {"ops", std::vector<std::string>(
                                          note.op().begin(), note.op().end())}});
   }
-  return json.dump(1) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace tools

@@ -7,7 +7,9 @@
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 #include "passes/report.h"
+#include "tools/common/json_text.h"
 #include "tools/report/explain_report.h"
+#include "tools/report/table.h"
 
 namespace halftone {
 namespace tools {
@@ -79,25 +81,32 @@ struct Code {
   std::string text;
 };
 
+std::vector<Code> AllCodes() {
+  std::vector<Code> codes;
+  for (const passes::NoteDoc& note : passes::NoteDocs()) {
+    codes.push_back({"note", std::string(note.code), std::string(note.text)});
+  }
+  for (const Doc& doc : kReasons) {
+    codes.push_back({"reason", std::string(doc.code), std::string(doc.text)});
+  }
+  for (const Doc& doc : kExits) {
+    codes.push_back({"exit", std::string(doc.code), std::string(doc.text)});
+  }
+  return codes;
+}
+
+// As it is typed: "E7".
+std::string Typed(const Code& code) {
+  return absl::StrCat(code.kind == "exit" ? "E" : "", code.code);
+}
+
 absl::StatusOr<Code> FindCode(const std::string& code) {
   std::vector<std::string> known;
-  for (const passes::NoteDoc& note : passes::NoteDocs()) {
-    if (note.code == code) return Code{"note", code, std::string(note.text)};
-    known.emplace_back(note.code);
-  }
-  for (const Doc& reason : kReasons) {
-    if (reason.code == code) {
-      return Code{"reason", code, std::string(reason.text)};
-    }
-    known.emplace_back(reason.code);
+  for (const Code& one : AllCodes()) {
+    known.push_back(Typed(one));
+    if (code == known.back() || code == one.code) return one;
   }
   const absl::string_view number_text = absl::StripPrefix(code, "E");
-  for (const Doc& exit : kExits) {
-    if (number_text == exit.code) {
-      return Code{"exit", std::string(exit.code), std::string(exit.text)};
-    }
-    known.push_back(absl::StrCat("E", exit.code));
-  }
   int number = 0;
   const bool is_number = absl::SimpleAtoi(number_text, &number);
   if (is_number && number > 128 && number < 193) {
@@ -107,7 +116,12 @@ absl::StatusOr<Code> FindCode(const std::string& code) {
   return UsageError("explain ", code, ": no such code",
                     is_number ? "; exit codes are E0 to E9 and E129 to E192"
                               : NearestHint(code, known),
-                    "; of a model: halftone explain MODEL NAME");
+                    " (all: halftone explain; of a model: halftone explain "
+                    "MODEL NAME)");
+}
+
+nlohmann::ordered_json ToJson(const Code& code) {
+  return {{"kind", code.kind}, {"code", code.code}, {"text", code.text}};
 }
 
 }  // namespace
@@ -122,14 +136,26 @@ absl::string_view RuleOf(absl::string_view reason) {
 absl::StatusOr<std::string> ExplainCode(const std::string& code, bool json) {
   HT_ASSIGN_OR_RETURN(const Code found, FindCode(code));
   if (json) {
-    const nlohmann::ordered_json object = {{"schema", 1},
-                                           {"kind", found.kind},
-                                           {"code", found.code},
-                                           {"text", found.text}};
-    return object.dump(1) + "\n";
+    nlohmann::ordered_json object = {{"schema", 1}};
+    object.update(ToJson(found));
+    return JsonText(object);
   }
   return absl::StrCat(found.kind == "exit" ? "exit code " : "", found.code,
                       ": ", found.text, "\n");
+}
+
+std::string ExplainCodes(bool json) {
+  if (json) {
+    nlohmann::ordered_json object = {
+        {"schema", 1}, {"codes", nlohmann::ordered_json::array()}};
+    for (const Code& code : AllCodes()) object["codes"].push_back(ToJson(code));
+    return JsonText(object);
+  }
+  Table table({"code", "", "meaning"});
+  for (const Code& code : AllCodes()) {
+    table.Add({Typed(code), code.kind, code.text});
+  }
+  return table.Text();
 }
 
 }  // namespace tools

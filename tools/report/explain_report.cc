@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "tools/common/json_text.h"
 #include "tools/report/explain_subject.h"
 #include "tools/report/inspect_report.h"
 
@@ -284,7 +285,7 @@ std::string ToJson(const Explanation& explanation) {
   for (const proto::Note& note : NotesOf(explanation)) {
     json["notes"].push_back({{"code", note.code()}, {"text", note.text()}});
   }
-  return json.dump(1) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace

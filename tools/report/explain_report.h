@@ -14,6 +14,8 @@ namespace tools {
 // A note ("D8"), a reason ("GRAY_ALL_LOW") or an exit code ("E7", "7").
 // Unknown: kUsage, nearest named.
 absl::StatusOr<std::string> ExplainCode(const std::string& code, bool json);
+// All of them.
+std::string ExplainCodes(bool json);
 // An op, a value, a cast, a feed or a cell (parameter, running statistic,
 // optimizer state, scaler, clock) by name; what the passes added is known too.
 // Unknown: kUsage, nearest named.

@@ -9,7 +9,9 @@
 #include "graph/schema/op_registry.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"
+#include "tools/common/json_text.h"
 #include "tools/report/table.h"
+#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {
@@ -65,6 +67,61 @@ std::string DefaultText(const AttrSpec& attr) {
   return std::visit(Printer(), attr.default_value);
 }
 
+using Json = nlohmann::ordered_json;
+
+Json SlotsJson(absl::Span<const Slot> slots) {
+  Json json = Json::array();
+  for (const Slot& slot : slots) {
+    Json object = {{"name", slot.name},
+                   {"type", slot.type},
+                   {"list", slot.list()},
+                   {"optional", slot.optional() || !slot.implicit.empty()},
+                   {"keep_f32", slot.keep_f32()}};
+    if (!slot.implicit.empty()) object["filled_from"] = slot.implicit;
+    object["doc"] = slot.doc;
+    json.push_back(object);
+  }
+  return json;
+}
+
+struct AttrToJson {
+  template <typename T>
+  Json operator()(const T& value) const {
+    return value;
+  }
+  Json operator()(DType value) const { return std::string(Name(value)); }
+};
+
+Json AttrsJson(const OpSchema& op) {
+  Json json = Json::array();
+  for (const AttrSpec& attr : op.attrs()) {
+    json.push_back({{"name", attr.name},
+                    {"kind", std::string(Name(KindOf(attr.default_value)))},
+                    {"required", attr.required},
+                    {"default", attr.required ? Json()
+                                              : std::visit(AttrToJson(),
+                                                           attr.default_value)},
+                    {"doc", attr.doc}});
+  }
+  return json;
+}
+
+Json OpJson(const OpSchema& op, const passes::KernelSet& kernels) {
+  Json aliases = Json::array();
+  for (const auto& [alias, name] : Ops().Aliases()) {
+    if (name == op.name()) aliases.push_back(alias);
+  }
+  return {{"name", op.name()},
+          {"aliases", aliases},
+          {"class", std::string(Name(op.amp()))},
+          {"gradient", op.has_grad()},
+          {"inputs", SlotsJson(op.inputs())},
+          {"outputs", SlotsJson(op.outputs())},
+          {"attributes", AttrsJson(op)},
+          {"kernels", kernels.KeysOf(op.name())},
+          {"doc", op.doc()}};
+}
+
 absl::StatusOr<const OpSchema*> FindNamed(const std::string& name) {
   const OpSchema* op = Ops().Find(name);
   if (op != nullptr) return op;
@@ -82,14 +139,9 @@ std::string OpsText(const passes::KernelSet& kernels) {
                op->has_grad() ? "yes" : "-", FirstSentence(op->doc())});
   }
   std::string text = table.Text();
-  absl::StrAppend(&text, "aliases: ",
-                  absl::StrJoin(Ops().Aliases(), ", ",
-                                [](std::string* out, const auto& alias) {
-                                  absl::StrAppend(out, alias.first, " = ",
-                                                  alias.second);
-                                }),
-                  "\n");
-  return text;
+  const std::string aliases =
+      absl::StrJoin(Ops().Aliases(), ", ", absl::PairFormatter(" = "));
+  return text + Hanging("aliases: ", aliases, 9, ColumnsOf(stdout));
 }
 
 absl::StatusOr<std::string> OpsJson(const std::string& name,
@@ -99,26 +151,17 @@ absl::StatusOr<std::string> OpsJson(const std::string& name,
     HT_ASSIGN_OR_RETURN(const OpSchema* op, FindNamed(name));
     ops = {op};
   }
-  nlohmann::ordered_json json = {{"schema", 1},
-                                 {"target", kernels.target()},
-                                 {"ops", nlohmann::ordered_json::array()}};
+  Json json = {
+      {"schema", 1}, {"target", kernels.target()}, {"ops", Json::array()}};
   for (const OpSchema* op : ops) {
-    json["ops"].push_back({{"name", op->name()},
-                           {"class", std::string(Name(op->amp()))},
-                           {"gradient", op->has_grad()},
-                           {"kernels", kernels.KeysOf(op->name())},
-                           {"doc", op->doc()}});
+    json["ops"].push_back(OpJson(*op, kernels));
   }
-  return json.dump(1) + "\n";
+  return JsonText(json);
 }
 
 absl::StatusOr<std::string> OpText(const std::string& name,
                                    const passes::KernelSet& kernels) {
-  const OpSchema* op = Ops().Find(name);
-  if (op == nullptr) {
-    return UsageError("no op is called \"", name, "\"",
-                      NearestHint(name, Ops().Names()), " (all: halftone ops)");
-  }
+  HT_ASSIGN_OR_RETURN(const OpSchema* op, FindNamed(name));
   std::string text = absl::StrCat(
       op->name(), op->name() == name ? "" : absl::StrCat(" (alias ", name, ")"),
       ", ", Name(op->amp()), "\n", op->doc(), "\n\n");
@@ -137,9 +180,11 @@ absl::StatusOr<std::string> OpText(const std::string& name,
     }
     absl::StrAppend(&text, "\n", attrs.Text());
   }
-  absl::StrAppend(&text, "\nkernels (", kernels.target(),
-                  "): ", absl::StrJoin(kernels.KeysOf(op->name()), " "), "\n");
-  return text;
+  const std::string label = absl::StrCat("kernels (", kernels.target(), "): ");
+  return absl::StrCat(
+      text, "\n",
+      Hanging(label, absl::StrJoin(kernels.KeysOf(op->name()), " "),
+              static_cast<int>(label.size()), ColumnsOf(stdout)));
 }
 
 }  // namespace tools

@@ -12,7 +12,8 @@ namespace tools {
 
 // A line per op: class, dtypes with kernels, the first sentence of its doc.
 std::string OpsText(const passes::KernelSet& kernels);
-// `name`: that op alone; empty: all. Unknown: kUsage, nearest named.
+// Classes, slots, attributes and kernels; `name`: of that op alone, empty: of
+// all. Unknown: kUsage, nearest named.
 absl::StatusOr<std::string> OpsJson(const std::string& name,
                                     const passes::KernelSet& kernels);
 // One op: doc, slots, attributes, kernels. Unknown: kUsage, nearest named.

@@ -1,5 +1,9 @@
 #include "tools/report/ops_report.h"
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
@@ -53,8 +57,34 @@ TEST(OpsJson, OneOrAll) {
   EXPECT_EQ(one["ops"][0]["class"], "gray");
   EXPECT_EQ(one["ops"][0]["gradient"], true);
   EXPECT_EQ(one["ops"][0]["kernels"].size(), 2u);
+  EXPECT_EQ(one["ops"][0]["inputs"],
+            nlohmann::json::parse(R"([{"name":"X","type":"T","list":false,
+                "optional":false,"keep_f32":false,"doc":"any dims"}])"));
+  EXPECT_EQ(one["ops"][0]["outputs"][0]["name"], "Out");
+  EXPECT_TRUE(one["ops"][0]["attributes"].empty());
   const auto all = nlohmann::json::parse(*OpsJson("", Kernels()));
   EXPECT_GT(all["ops"].size(), 40u);
+}
+
+TEST(OpsJson, SlotsAndAttributesOfEveryKind) {
+  const auto op = [](const char* name) {
+    return nlohmann::json::parse(*OpsJson(name, Kernels()))["ops"][0];
+  };
+  const auto conv = op("conv2d");
+  std::map<std::string, nlohmann::json> attributes;
+  for (const auto& attr : conv["attributes"]) attributes[attr["name"]] = attr;
+  EXPECT_EQ(attributes["strides"]["kind"], "ints");
+  EXPECT_EQ(attributes["strides"]["default"], (std::vector<int>{1, 1}));
+  EXPECT_EQ(attributes["groups"]["default"], 1);
+  const auto norm = op("batch_norm");
+  EXPECT_EQ(norm["inputs"][1]["name"], "Scale");
+  EXPECT_EQ(norm["inputs"][1]["keep_f32"], true);
+  const auto dropout = op("dropout");
+  EXPECT_EQ(dropout["inputs"].back()["filled_from"].is_string(), true);
+  EXPECT_EQ(dropout["inputs"].back()["optional"], true);
+  EXPECT_EQ(op("cast")["attributes"][0]["required"], true);
+  EXPECT_TRUE(op("cast")["attributes"][0]["default"].is_null());
+  EXPECT_EQ(op("matmul")["aliases"], (std::vector<std::string>{"matmul_v2"}));
 }
 
 }  // namespace

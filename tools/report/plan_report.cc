@@ -14,6 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "runtime/train/report_text.h"
+#include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
 #include "tools/report/table.h"
@@ -212,7 +213,7 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
   HT_ASSIGN_OR_RETURN(const Plan plan,
                       PlanOfLargest(model, batch, question.ranks));
-  if (json) return ToJson(model, plan, batch, question.ranks).dump(1) + "\n";
+  if (json) return JsonText(ToJson(model, plan, batch, question.ranks));
   std::string text = absl::StrCat(
       "ranks        ", question.ranks, " on ", model.target, ", batch ",
       runtime::SplitText(batch, question.ranks), "\n", "peak         ",
@@ -250,7 +251,7 @@ absl::StatusOr<std::string> StepsText(const CompiledModel& model,
   for (const runtime::Step& step : plan.steps) {
     object["step_list"].push_back(ToJson(step));
   }
-  return object.dump(1) + "\n";
+  return JsonText(object);
 }
 
 absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
@@ -290,7 +291,7 @@ absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
                                            {"max_batch", fits * ranks},
                                            {"peak_bytes", peak},
                                            {"memory", limit}};
-    return object.dump(1) + "\n";
+    return JsonText(object);
   }
   return absl::StrCat("max batch    ", runtime::SplitText(fits * ranks, ranks),
                       ": ", HumanBytes(peak), " of ", HumanBytes(limit),

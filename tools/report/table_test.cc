@@ -20,6 +20,32 @@ TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
 
 TEST(Table, OfAHeadAlone) { EXPECT_EQ(Table({"a", "b"}).Text(), "a  b\n"); }
 
+TEST(Table, WrapsAtTheWidth) {
+  Table table({"op", "why", "n"});
+  table.Add({"conv1", "one two three four", "12"});
+  table.Add({"a_name_of_eighteen", "x", "3"});
+  table.RightAlign(2);
+  EXPECT_EQ(table.Text(30),
+            "op            why            n\n"
+            "conv1         one two       12\n"
+            "              three four\n"
+            "a_name_of_ei  x              3\n"
+            "ghteen\n");
+  EXPECT_EQ(table.Text(200), table.Text(0));
+  // No column gets narrower than what can still be read.
+  EXPECT_NE(table.Text(1).find("conv1"), std::string::npos);
+}
+
+TEST(Table, NamesStayInTheirCells) {
+  Table table({"op", "why"});
+  table.Add({"a\nb\033[2J", "gr\xc3\xbcn"});
+  table.Add({"c", "d"});
+  EXPECT_EQ(table.Text(),
+            "op                 why\n"
+            "a\\u000ab\\u001b[2J  gr\xc3\xbcn\n"
+            "c                  d\n");
+}
+
 }  // namespace
 }  // namespace tools
 }  // namespace halftone

@@ -10,6 +10,7 @@
 #include "graph/ir/well_known.h"
 #include "nlohmann/json.hpp"
 #include "runtime/train/bindings.h"
+#include "tools/common/json_text.h"
 #include "tools/report/model_facts.h"
 #include "tools/report/table.h"
 
@@ -123,7 +124,7 @@ std::string TuneJson(const runtime::Tuned& tuned, int runs,
                      {"default_microseconds", sums.by_default},
                      {"chosen_microseconds", sums.chosen},
                      {"ops", std::move(ops)}};
-  return json.dump(1) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace tools

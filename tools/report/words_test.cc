@@ -12,6 +12,25 @@ TEST(JoinFewTest, SaysHowManyMore) {
   EXPECT_EQ(JoinFew({"a", "b", "c", "d"}, 2), "a b and 2 more");
 }
 
+TEST(Wrapped, AtBlanksAndInsideLongWords) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(Wrapped("", 5), Lines{""});
+  EXPECT_EQ(Wrapped("a b", 0), Lines{"a b"});
+  EXPECT_EQ(Wrapped("one two three", 7), (Lines{"one two", "three"}));
+  EXPECT_EQ(Wrapped("one two three", 6), (Lines{"one", "two", "three"}));
+  EXPECT_EQ(Wrapped("abcdefgh", 3), (Lines{"abc", "def", "gh"}));
+  EXPECT_EQ(Wrapped("\xc3\xbc\xc3\xbc\xc3\xbc", 2),
+            (Lines{"\xc3\xbc\xc3\xbc", "\xc3\xbc"}));
+  EXPECT_EQ(WidthOf("\xc3\xbc-"), 2);
+}
+
+TEST(Hanging, GoesOnBelowItsText) {
+  EXPECT_EQ(Hanging("casts", "one two", 8, 0), "casts   one two\n");
+  EXPECT_EQ(Hanging("casts", "one two three four five six seven", 8, 30),
+            "casts   one two three four\n        five six seven\n");
+  EXPECT_EQ(Hanging("a_long_label", "x", 8, 0), "a_long_label x\n");
+}
+
 }  // namespace
 }  // namespace tools
 }  // namespace halftone
