@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "graph/base/text.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"
+#include "tools/common/json_text.h"
 #include "tools/report/diff_lines.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
@@ -175,19 +177,65 @@ void CompareReductions(const ModelFacts& before, const ModelFacts& after,
   }
 }
 
+// In lists of names order means nothing.
+void SortNames(proto::Amp* amp) {
+  for (auto* names :
+       {amp->mutable_custom_white_list(), amp->mutable_custom_black_list(),
+        amp->mutable_custom_black_varnames(),
+        amp->mutable_custom_white_opnames(),
+        amp->mutable_custom_black_opnames()}) {
+    std::sort(names->begin(), names->end());
+  }
+}
+
 // "optimizer.momentum.momentum: 0.9 -> 0.8" for each field that differs.
-std::vector<std::string> CompareStrategies(const proto::Strategy& before,
-                                           const proto::Strategy& after) {
-  google::protobuf::util::MessageDifferencer differencer;
+std::vector<std::string> CompareSettings(const CompiledModel& before,
+                                         const CompiledModel& after) {
+  using google::protobuf::util::MessageDifferencer;
+  proto::Strategy old_one = before.strategy, new_one = after.strategy;
+  std::vector<std::string> lines;
+  // A list file counts by what it says, not by where it lies.
+  const bool same_lists =
+      MessageDifferencer::Equivalent(before.op_lists, after.op_lists);
+  if (!same_lists && old_one.amp().op_lists() == new_one.amp().op_lists()) {
+    lines.push_back("amp.op_lists: another list of that name");
+  }
+  if (same_lists) {
+    old_one.mutable_amp()->clear_op_lists();
+    new_one.mutable_amp()->clear_op_lists();
+  }
+  SortNames(old_one.mutable_amp());
+  SortNames(new_one.mutable_amp());
+  MessageDifferencer differ;
+  // A field that an older compiler did not know has its default.
+  differ.set_message_field_comparison(MessageDifferencer::EQUIVALENT);
   std::string text;
-  differencer.ReportDifferencesToString(&text);
-  differencer.Compare(before, after);
-  std::vector<std::string> lines =
-      absl::StrSplit(text, '\n', absl::SkipEmpty());
-  for (std::string& line : lines) {
-    line = std::string(absl::StripPrefix(line, "modified: "));
+  differ.ReportDifferencesToString(&text);
+  differ.Compare(old_one, new_one);
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    lines.emplace_back(absl::StripPrefix(line, "modified: "));
+  }
+  if (before.target != after.target) {
+    lines.push_back(
+        absl::StrCat("target: ", before.target, " -> ", after.target));
   }
   return lines;
+}
+
+void ForgetLines(Block* block) {
+  for (OpId id = block->first(); id.valid(); id = block->next(id)) {
+    Op& op = block->mutable_op(id);
+    op.line = 0;
+    if (op.body != nullptr) ForgetLines(op.body.get());
+  }
+}
+
+// What a program says, wherever it was written.
+std::unique_ptr<Program> WithoutLines(const Program& program) {
+  std::unique_ptr<Program> copy = Clone(program);
+  for (int i = 0; i < copy->num_cells(); ++i) copy->cell(CellId(i)).line = 0;
+  for (const auto& entry : copy->entries()) ForgetLines(&entry->block());
+  return copy;
 }
 
 }  // namespace
@@ -196,17 +244,19 @@ absl::StatusOr<Difference> DifferenceOf(const CompiledModel& before,
                                         const CompiledModel& after) {
   HT_ASSIGN_OR_RETURN(const ModelFacts old_facts, FactsOf(before));
   HT_ASSIGN_OR_RETURN(const ModelFacts new_facts, FactsOf(after));
+  const auto old_program = WithoutLines(*before.program);
+  const auto new_program = WithoutLines(*after.program);
+  const bool same_program = Print(*old_program) == Print(*new_program);
   Difference difference;
-  difference.equal = Print(*before.program) == Print(*after.program);
-  if (difference.equal) return difference;
+  difference.strategy = CompareSettings(before, after);
+  difference.equal = same_program && difference.strategy.empty();
+  if (same_program) return difference;
   ComparePrecisions(old_facts, new_facts, &difference);
   CompareCasts(old_facts, new_facts, &difference);
   CompareReductions(old_facts, new_facts, &difference);
   if (difference.precision.empty() && difference.reasons.empty() &&
       difference.casts.empty() && difference.all_reduce.empty()) {
-    difference.strategy = CompareStrategies(before.strategy, after.strategy);
-    difference.program =
-        DifferentLines(*before.program, *after.program, kMostLines);
+    difference.program = DifferentLines(*old_program, *new_program, kMostLines);
   }
   return difference;
 }
@@ -242,7 +292,7 @@ std::string DiffJson(const Difference& difference) {
                                        {"all_reduce", difference.all_reduce},
                                        {"strategy", difference.strategy},
                                        {"program", difference.program}};
-  return json.dump(1) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace tools

@@ -12,7 +12,7 @@ namespace halftone {
 namespace tools {
 
 struct Difference {
-  bool equal = true;  // the programs print the same
+  bool equal = true;  // programs without their lines, settings and target
   // "fc f16->f32 USER_BLACK", "+ op", "- op", in the order of the models.
   std::vector<std::string> precision;
   // Ops whose precision stays, but not why: "conv1 fc: f16 WHITE_LIST -> f16
@@ -21,11 +21,14 @@ struct Difference {
   // "15 -> 11 inserted", "- logits.cast_fp32 ...", "standalone 0 -> 2 ...".
   std::vector<std::string> casts;
   std::vector<std::string> all_reduce;  // "f16 57,876 -> 26,496 B"
-  // Only where the rest says nothing: fields of the resolved strategies, and
-  // the statements of the text form that differ (see diff_lines.h).
+  // Fields of the resolved strategies, and the target: "lr.base: 0.01 -> 0.1".
   std::vector<std::string> strategy;
+  // Only where precision, casts and reductions say nothing: the statements of
+  // the text form that differ (see diff_lines.h).
   std::vector<std::string> program;
 };
+// What the models compute and how they are trained; not where in which file
+// they were written, by which passes, or when.
 absl::StatusOr<Difference> DifferenceOf(const CompiledModel& before,
                                         const CompiledModel& after);
 std::string DiffText(const Difference& difference);

@@ -1,5 +1,10 @@
 #include "tools/report/diff_report.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,10 +25,62 @@ std::string TextOfChange(const std::vector<passes::Override>& overrides) {
   return DiffText(Between(Convnet(), CompileConvnet(overrides)));
 }
 
-TEST(DiffReport, EqualPrograms) {
-  EXPECT_EQ(TextOfChange({}), "equal\n");
-  // Leaves the graph alone.
-  EXPECT_EQ(TextOfChange({{"train.epochs", "9", "--epochs"}}), "equal\n");
+constexpr char kCount[] = R"(
+    name: "m"
+    feed { name: "x" dtype: F32 dims: [-1, 8] }
+    feed { name: "t" dtype: I64 dims: [-1] }
+    op { type: "correct_count" in { slot: "X" var: "x" }
+         in { slot: "Label" var: "t" } out { slot: "Out" var: "c" }
+         attr { name: "k" i: %d } }
+    output: "c")";
+
+TEST(DiffReport, EqualPrograms) { EXPECT_EQ(TextOfChange({}), "equal\n"); }
+
+// What leaves the graph alone is a setting, and a difference all the same.
+TEST(DiffReport, SettingsByField) {
+  const std::pair<passes::Override, const char*> kCases[] = {
+      {{"lr.base", "0.5", "--lr"}, "lr.base: 0.01 -> 0.5"},
+      {{"train.batch_size", "32", "--set"}, "train.batch_size: 64 -> 32"},
+      {{"train.seed", "7", "--set"}, "train.seed: 1 -> 7"},
+      {{"train.epochs", "9", "--epochs"}, "train.epochs: 5 -> 9"},
+      {{"train.tail", "drop", "--set"}, "train.tail: \"exact\" -> \"drop\""},
+  };
+  for (const auto& [override_, text] : kCases) {
+    EXPECT_EQ(TextOfChange({override_}),
+              absl::StrCat("strategy   ", text, "\n"));
+    const auto json = nlohmann::json::parse(
+        DiffJson(Between(Convnet(), CompileConvnet({override_}))));
+    EXPECT_EQ(json["equal"], false);
+    EXPECT_EQ(json["strategy"], std::vector<std::string>{text});
+  }
+}
+
+// Where in which file a model was written does not matter.
+TEST(DiffReport, LinesAndFilesAreNoDifference) {
+  const std::string text = absl::StrFormat(kCount, 1);
+  EXPECT_EQ(DiffText(Between(CompileText(text),
+                             CompileText("# a comment\n\n" + text))),
+            "equal\n");
+  const auto train = [](const std::string& head) {
+    return CompileText(head + R"(name: "m"
+        feed { name: "x" dtype: F32 dims: [-1, 8] }
+        param { name: "w" dims: [8, 8] init { constant: 1 } }
+        op { type: "matmul" in { slot: "X" var: "x" }
+             in { slot: "Y" var: "w" } out { slot: "Out" var: "y" } }
+        op { type: "relu" in { slot: "X" var: "y" }
+             out { slot: "Out" var: "z" } }
+        output: "z")");
+  };
+  EXPECT_EQ(DiffText(Between(train(""), train("# one line more\n"))),
+            "equal\n");
+}
+
+// No order of a list of names changes what it says.
+TEST(DiffReport, NamesOfAListAreASet) {
+  const passes::Override a = {"amp.custom_black_list", "matmul", "--black"};
+  const passes::Override b = {"amp.custom_black_list", "relu", "--black"};
+  EXPECT_EQ(DiffText(Between(CompileConvnet({a, b}), CompileConvnet({b, a}))),
+            "equal\n");
 }
 
 TEST(DiffReport, PrecisionCastsAndReductions) {
@@ -34,7 +91,8 @@ TEST(DiffReport, PrecisionCastsAndReductions) {
       "casts      15 -> 11 inserted; - logits.cast_fp32 logits.grad; + "
       "flat.cast_fp32 flat.grad; standalone 0 -> 1, +602,112 B/step; fc.w "
       "fc.b lose their f16 cells\n"
-      "all-reduce f16 57,876 -> 26,496 B, f32 384 -> 63,144 B\n");
+      "all-reduce f16 57,876 -> 26,496 B, f32 384 -> 63,144 B\n"
+      "strategy   added: amp.custom_black_list[0]: \"matmul\"\n");
 }
 
 TEST(DiffReport, OneCellIsNotPlural) {
@@ -49,10 +107,12 @@ TEST(DiffReport, OneCellIsNotPlural) {
 TEST(DiffReport, AReasonThatChangesStandsOnceWithItsEntries) {
   EXPECT_EQ(TextOfChange({{"amp.custom_white_list", "conv2d", "--white"}}),
             "reasons    conv1 conv2: f16 WHITE_LIST -> f16 USER_WHITE (train, "
-            "eval)\n");
+            "eval)\n"
+            "strategy   added: amp.custom_white_list[0]: \"conv2d\"\n");
   EXPECT_EQ(TextOfChange({{"amp.level", "O2", "--level"}}),
             "reasons    bn1 relu1 bn2 relu2 logits: f16 GRAY_ALL_LOW -> f16 "
-            "LEVEL (train, eval)\n");
+            "LEVEL (train, eval)\n"
+            "strategy   amp.level: \"O1\" -> \"O2\"\n");
 }
 
 TEST(DiffReport, OtherwiseStrategyAndStatements) {
@@ -66,15 +126,6 @@ TEST(DiffReport, OtherwiseStrategyAndStatements) {
       "program    cell @loss_scaling: 32768 -> 1024\n"
       "           @loss_scaling.init: value=32768 -> value=1024 (init)\n");
 }
-
-constexpr char kCount[] = R"(
-    name: "m"
-    feed { name: "x" dtype: F32 dims: [-1, 8] }
-    feed { name: "t" dtype: I64 dims: [-1] }
-    op { type: "correct_count" in { slot: "X" var: "x" }
-         in { slot: "Label" var: "t" } out { slot: "Out" var: "c" }
-         attr { name: "k" i: %d } }
-    output: "c")";
 
 TEST(DiffReport, AStatementOfSeveralEntriesStandsOnce) {
   const auto with = [](int k) {
