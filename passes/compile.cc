@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "passes/pipeline.h"
 #include "passes/pipelines.h"
@@ -40,6 +41,19 @@ CompiledModel MakeModel(const ModelFile& source, const Options& options,
   return model;
 }
 
+// A copy of a forward program with its casts, before anything is derived from
+// it.
+absl::StatusOr<std::unique_ptr<Program>> Inserted(const Program& source,
+                                                  const Options& options,
+                                                  const KernelSet& kernels) {
+  std::unique_ptr<Program> program = Clone(source);
+  for (const char* name : {"assign-precision", "insert-casts"}) {
+    HT_ASSIGN_OR_RETURN(const auto pass, MakePass(name, options, kernels));
+    HT_RETURN_IF_ERROR(pass->Run(*program).status());
+  }
+  return program;
+}
+
 }  // namespace
 
 absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
@@ -57,14 +71,23 @@ absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
   settings.dump_after = flags.dump_after;
   PassPipeline pipeline = MakePipeline(effective, kernels, std::move(settings));
   ReportBuilder report(*program, effective);
-  const Phase inserted =
-      effective.has_optimizer ? Phase::kBackward : Phase::kPrecision;
-  pipeline.AtEndOf(inserted, [&report](const Program& p) {
-    report.AtInsertion(p);
-    return absl::OkStatus();
-  });
+  const bool eval = flags.report_entry == kEvalEntry;
+  const bool forward =
+      flags.report_entry == kTrainEntry && !effective.has_optimizer;
+  if (forward) {
+    HT_ASSIGN_OR_RETURN(const auto inserted,
+                        Inserted(*program, effective, kernels));
+    report.AtInsertion(*inserted, kTrainEntry);
+  } else {
+    const Phase inserted =
+        effective.has_optimizer && !eval ? Phase::kBackward : Phase::kPrecision;
+    pipeline.AtEndOf(inserted, [&](const Program& p) {
+      report.AtInsertion(p, flags.report_entry);
+      return absl::OkStatus();
+    });
+  }
   HT_RETURN_IF_ERROR(pipeline.Run(*program));
-  report.AtEnd(*program);
+  report.AtEnd(*program, flags.report_entry);
   AddPassRows(pipeline, &report.report());
 
   CompiledModel model = MakeModel(source, options, std::move(program));

@@ -16,6 +16,11 @@ struct CompileFlags {
   bool verify_each = false;
   std::string dump_dir;    // NNN.<pass>.txt after each pass; empty: none
   std::string dump_after;  // regular expression over pass names; empty: all
+  // "train" or "eval": the entry whose ops and casts the report has. Empty:
+  // train, or eval where nothing trains. Without an optimizer train is its
+  // forward part as insertion leaves it; what became of its casts is said of
+  // eval, which has the same ones.
+  std::string report_entry;
 };
 
 // Rewrites a copy of the model's forward program into a compiled model.

@@ -58,6 +58,12 @@ const Entry* MainEntry(const Program& program) {
   return train != nullptr ? train : program.FindEntry(kEvalEntry);
 }
 
+// That of the name, if it is there.
+const Entry* EntryOf(const Program& program, absl::string_view name) {
+  const Entry* entry = name.empty() ? nullptr : program.FindEntry(name);
+  return entry != nullptr ? entry : MainEntry(program);
+}
+
 std::string TextOf(absl::string_view text) { return std::string(text); }
 
 template <typename Rows>
@@ -350,8 +356,9 @@ void ReportBuilder::AddFusionNotes(const Block& block) {
   }
 }
 
-void ReportBuilder::AtInsertion(const Program& program) {
-  const Entry* entry = MainEntry(program);
+void ReportBuilder::AtInsertion(const Program& program,
+                                absl::string_view name) {
+  const Entry* entry = EntryOf(program, name);
   if (entry == nullptr) return;
   const Block& block = entry->block();
   const std::vector<int32_t> numbers = block.Numbering();
@@ -367,8 +374,8 @@ void ReportBuilder::AtInsertion(const Program& program) {
   shapes_.AtInsertion(block);
 }
 
-void ReportBuilder::AtEnd(const Program& program) {
-  const Entry* entry = MainEntry(program);
+void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
+  const Entry* entry = EntryOf(program, name);
   if (entry == nullptr) return;
   const Block& block = entry->block();
   const Takers takers = FindTakers(block);

@@ -31,11 +31,12 @@ class ReportBuilder {
   // `source` is the program before any pass.
   ReportBuilder(const Program& source, const Options& options);
 
-  // Ops, casts and parameters as insertion left them: of train after
-  // append-backward, or of eval where there is no train.
-  void AtInsertion(const Program& program);
+  // Ops, casts and parameters as insertion left them: of `entry`, or, where it
+  // is empty, of train after append-backward, or of eval where there is no
+  // train.
+  void AtInsertion(const Program& program, absl::string_view entry = "");
   // Fates of casts, low cells and buckets of the finished program.
-  void AtEnd(const Program& program);
+  void AtEnd(const Program& program, absl::string_view entry = "");
 
   proto::CompileReport& report() { return report_; }
 

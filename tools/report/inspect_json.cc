@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
 
 namespace halftone {
@@ -83,6 +84,7 @@ std::string InspectJson(const ModelFacts& facts) {
   const CompiledModel& model = *facts.model;
   Json json = {{"schema", 1},
                {"model", model.source.model.name()},
+               {"entry", facts.entry},
                {"level", model.strategy.amp().level()},
                {"dtype", facts.low},
                {"precision_rule", model.strategy.amp().precision_rule()},
@@ -107,7 +109,7 @@ std::string InspectJson(const ModelFacts& facts) {
           param.has_gradient_dtype() ? Json(param.gradient_dtype()) : Json()}});
   }
   json["totals"] = TotalsJson(facts);
-  return json.dump(1) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace tools

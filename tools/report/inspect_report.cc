@@ -1,6 +1,7 @@
 #include "tools/report/inspect_report.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,8 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/well_known.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/table.h"
+#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {
@@ -189,7 +192,7 @@ absl::Status CheckScope(const ModelFacts& facts, const std::string& scope) {
 
 std::string StateLine(const ModelFacts& facts) {
   const StateBytes& state = facts.state;
-  std::string text = absl::StrCat("state ", WithCommas(state.total()), " B:");
+  std::string text = absl::StrCat(WithCommas(state.total()), " B:");
   const char* separator = " ";
   const auto add = [&](const std::string& name, int64_t bytes) {
     if (bytes == 0) return;
@@ -202,7 +205,7 @@ std::string StateLine(const ModelFacts& facts) {
   add(state.slot_names, state.slots);
   add("batch norm", state.statistics);
   add("scaler, clocks", state.others);
-  if (facts.trains) {
+  if (!facts.bucket_bytes.empty()) {
     absl::StrAppend(&text, " | all-reduce");
     for (const auto& [dtype, bytes] : facts.bucket_bytes) {
       absl::StrAppend(&text, " ", dtype, " ", WithCommas(bytes));
@@ -211,9 +214,15 @@ std::string StateLine(const ModelFacts& facts) {
   if (facts.peak_bytes >= 0) {
     absl::StrAppend(&text, " | peak ", HumanBytes(facts.peak_bytes));
   }
-  absl::StrAppend(&text, "\n(bytes per step and peak: ", facts.samples,
-                  facts.samples == 1 ? " sample" : " samples",
-                  " on one rank)\n");
+  text = Hanging("state ", text, 6, ColumnsOf(stdout));
+  absl::StrAppend(&text, "(bytes per step and peak: ", facts.samples,
+                  facts.samples == 1 ? " sample" : " samples", " on one rank",
+                  facts.entry == kTrainEntry ? ""
+                  : facts.trains
+                      ? "; the eval entry"
+                      : "; the eval entry: nothing trains without an "
+                        "optimizer, --entry train shows its forward part",
+                  ")\n");
   return text;
 }
 

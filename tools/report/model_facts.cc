@@ -114,12 +114,15 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                            runtime::TuningTable());
 }
 
-absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
-                                   int64_t samples) {
+absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
+                                   const std::string& entry) {
   ModelFacts facts;
   facts.model = &model;
   facts.low = model.strategy.amp().dtype() == "bf16" ? "bf16" : "f16";
   facts.trains = model.program->FindEntry(kTrainEntry) != nullptr;
+  facts.entry = !entry.empty() ? entry
+                : facts.trains ? kTrainEntry
+                               : kEvalEntry;
   facts.samples = samples > 0 ? samples : BatchOf(model.strategy, 1);
   if (facts.samples <= 0) facts.samples = 1;
   for (const proto::OpRow& op : model.report.op()) {
@@ -131,7 +134,7 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
   CountReductions(model, &facts);
   CountCells(*model.program, &facts.state);
   const absl::StatusOr<runtime::Plan> plan =
-      PlanFor(model, facts.trains ? kTrainEntry : kEvalEntry, facts.samples,
+      PlanFor(model, facts.trains ? facts.entry : kEvalEntry, facts.samples,
               /*ranks=*/1);
   if (plan.ok()) {
     facts.peak_bytes = plan->peak_bytes();

@@ -30,6 +30,7 @@ struct ModelFacts {
   const CompiledModel* model = nullptr;
   std::string low;  // "f16", "bf16"
   bool trains = false;
+  std::string entry;  // "train" or "eval": whose ops, casts and peak these are
   // The model's own ops, as insertion left them.
   std::vector<const proto::OpRow*> ops;
   int low_ops = 0;
@@ -48,9 +49,11 @@ struct ModelFacts {
   int64_t samples = 1;
   int64_t peak_bytes = -1;
 };
-// `samples` <= 0: the strategy's batch, else 1.
+// `samples` <= 0: the strategy's batch, else 1. `entry`: that of the model's
+// report (passes::CompileFlags::report_entry).
 absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
-                                   int64_t samples = 0);
+                                   int64_t samples = 0,
+                                   const std::string& entry = "");
 
 // Global batch of a strategy on `ranks` ranks; 0: it names none.
 int64_t BatchOf(const proto::Strategy& strategy, int ranks);
