@@ -2,8 +2,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "graph/base/display.h"
 #include "graph/base/error.h"
-#include "graph/base/file.h"
+#include "graph/base/output_file.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/compile_report.h"
@@ -24,13 +25,13 @@ absl::Status Compile(const CompileFlags& flags) {
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   const std::string bytes = SerializeCompiledModel(model);
   if (!flags.out.empty()) {
-    HT_RETURN_IF_ERROR(WriteFileAtomically(flags.out, bytes));
+    HT_RETURN_IF_ERROR(WriteOutput(flags.out, bytes));
   }
   HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model));
   const int64_t size = static_cast<int64_t>(bytes.size());
   const std::string text = flags.json ? CompileJson(facts, flags.out, size)
                                       : CompileText(facts, flags.out, size);
-  std::fputs(text.c_str(), stdout);
+  (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
@@ -14,11 +15,12 @@ namespace {
 
 struct DiffFlags {
   std::string before, after;
+  ModelFlags model;  // for both; its path is one of them
   bool json = false;
 };
 
 absl::Status Diff(const DiffFlags& flags, int* exit_code) {
-  ModelFlags model_flags;
+  ModelFlags model_flags = flags.model;
   model_flags.path = flags.before;
   HT_ASSIGN_OR_RETURN(const CompiledModel before,
                       LoadOrCompile(model_flags, /*may_recompile=*/true));
@@ -28,7 +30,7 @@ absl::Status Diff(const DiffFlags& flags, int* exit_code) {
   HT_ASSIGN_OR_RETURN(const Difference difference, DifferenceOf(before, after));
   const std::string text =
       flags.json ? DiffJson(difference) : DiffText(difference);
-  std::fputs(text.c_str(), stdout);
+  (flags.json ? Show : ShowReport)(text, stdout);
   if (!difference.equal) *exit_code = static_cast<int>(ExitCode::kDiffer);
   return absl::OkStatus();
 }
@@ -40,10 +42,17 @@ void AddDiff(CLI::App& app, Outcome* outcome) {
   CLI::App* verb = AddVerb(
       app, "diff", "what two models do differently",
       "examples:\n"
-      "  halftone diff mnist.htc b.htc\n\n"
-      "Compares programs, not times or reports. Exit 0: equal, 3: not.");
-  verb->add_option("before", flags->before, "compiled model")->required();
+      "  halftone diff mnist.htc b.htc\n"
+      "  halftone diff runs/a runs/b --json\n"
+      "  halftone diff a.pbtxt b.pbtxt --strategy models/mnist_o1.pbtxt\n\n"
+      "Compares what programs compute, and settings field by field; not "
+      "lines,\n"
+      "comments, file formats, times or reports. Exit 0: equal, 3: not.");
+  verb->add_option("before", flags->before,
+                   "model, compiled model, run directory or checkpoint")
+      ->required();
   verb->add_option("after", flags->after, "another")->required();
+  AddStrategyFlags(*verb, &flags->model);
   verb->add_flag("--json", flags->json, "one JSON object");
   verb->callback([flags, outcome] {
     outcome->status = Diff(*flags, &outcome->exit_code);

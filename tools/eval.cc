@@ -1,14 +1,17 @@
 // halftone eval: a checkpoint on the test split.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "nlohmann/json.hpp"
+#include "runtime/train/best_checkpoint.h"
 #include "runtime/train/report_text.h"
 #include "tools/common/flags.h"
+#include "tools/common/json_text.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/model_path.h"
 #include "tools/common/run_flags.h"
 #include "tools/verb.h"
 
@@ -20,7 +23,7 @@ struct EvalFlags {
   ModelFlags model;
   RankFlags ranks;
   runtime::TrainConfig config;
-  bool json = false;
+  bool best = false, json = false;
 };
 
 std::string Json(const runtime::EvalReport& report) {
@@ -34,18 +37,34 @@ std::string Json(const runtime::EvalReport& report) {
         {"correct", static_cast<int64_t>(metric.correct)},
         {"total", static_cast<int64_t>(metric.total)}};
   }
-  return json.dump() + "\n";
+  return JsonText(json, -1);
+}
+
+// Where the parameters are: a checkpoint, the newest one of a run, its best
+// one, or --init.
+absl::Status FindParameters(EvalFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
+  runtime::TrainConfig& config = flags.config;
+  const bool of_run = path.checkpoint.empty() && !path.run.empty();
+  if (flags.best && (!of_run || !config.init.empty())) {
+    return UsageError(
+        "eval --best: ", flags.model.path,
+        of_run ? " and --init: the best of which?" : ": not a run directory");
+  }
+  if (flags.best) {
+    HT_ASSIGN_OR_RETURN(config.init, runtime::BestCheckpoint(path.run));
+  }
+  if (!config.init.empty()) return absl::OkStatus();
+  config.init = path.checkpoint;
+  if (of_run) config.out = path.run;
+  if (!path.run.empty()) return absl::OkStatus();
+  return UsageError("eval ", flags.model.path,
+                    ": neither a run directory nor a checkpoint; say with "
+                    "--init where its parameters are");
 }
 
 absl::Status Eval(EvalFlags& flags) {
-  if (std::filesystem::is_directory(flags.model.path)) {
-    flags.config.out = flags.model.path;
-    flags.model.path += "/model.htc";
-  } else if (flags.config.init.empty()) {
-    return UsageError("eval ", flags.model.path,
-                      ": not a run directory; say with --init where its "
-                      "parameters are");
-  }
+  HT_RETURN_IF_ERROR(FindParameters(flags));
   flags.model.runs_here = true;
   HT_ASSIGN_OR_RETURN(const FileKind kind, KindOf(flags.model));
   if (kind != FileKind::kCompiledModel && flags.model.target.empty()) {
@@ -66,7 +85,7 @@ absl::Status Eval(EvalFlags& flags) {
           : absl::StrFormat("%s  loss %.3g  in the compiled precision (%s)\n",
                             runtime::MetricsText(*model.program, report),
                             report.loss, flags.config.level);
-  std::fputs(text.c_str(), stdout);
+  (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
 }
 
@@ -78,15 +97,20 @@ void AddEval(CLI::App& app, Outcome* outcome) {
       app, "eval", "a checkpoint on the test split",
       "examples:\n"
       "  halftone eval runs/mnist --data idx:models/digits\n"
+      "  halftone eval runs/mnist --best --data idx:models/digits\n"
+      "  halftone eval runs/mnist/ckpt/step-46 --data idx:models/digits\n"
       "  halftone eval runs/mnist --data idx:models/digits --level O0\n"
       "  halftone eval mnist.htc --init x.safetensors --data idx:models/digits"
       "\n\n"
-      "Takes a run directory, or a model with --init, and prints its metrics.");
+      "Takes a run directory (its newest sound checkpoint), a checkpoint, or\n"
+      "a model with --init, and prints its metrics.");
   AddModelFlags(*verb, &flags->model);
   AddDataFlags(*verb, &flags->config);
   AddRankFlags(*verb, &flags->ranks);
   verb->add_option("--init", flags->config.init,
                    "parameters by name: a .safetensors file or run directory");
+  verb->add_flag("--best", flags->best,
+                 "of a run directory: the checkpoint of its best eval");
   verb->add_flag("--json", flags->json, "one JSON object");
   verb->callback([flags, outcome] { outcome->status = Eval(*flags); });
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
@@ -21,7 +22,9 @@ struct ExplainFlags {
 
 absl::Status Explain(const ExplainFlags& flags) {
   std::string text;
-  if (flags.name.empty()) {
+  if (flags.model.path.empty()) {
+    text = ExplainCodes(flags.json);
+  } else if (flags.name.empty()) {
     if (std::filesystem::exists(flags.model.path)) {
       return UsageError("explain ", flags.model.path,
                         ": name an op, value or cast of it, too (all: "
@@ -34,7 +37,7 @@ absl::Status Explain(const ExplainFlags& flags) {
                         LoadOrCompile(flags.model, /*may_recompile=*/true));
     HT_ASSIGN_OR_RETURN(text, ExplainName(model, flags.name, flags.json));
   }
-  std::fputs(text.c_str(), stdout);
+  (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
 }
 
@@ -46,14 +49,18 @@ void AddExplain(CLI::App& app, Outcome* outcome) {
       app, "explain", "why one op, value or cast is as it is",
       "examples:\n"
       "  halftone explain mnist.htc logits\n"
-      "  halftone explain mnist.htc conv1.w --json\n"
+      "  halftone explain runs/mnist conv1.w --json\n"
       "  halftone explain D8\n"
       "  halftone explain GRAY_ALL_LOW\n"
-      "  halftone explain E7\n\n"
+      "  halftone explain E7\n"
+      "  halftone explain\n\n"
       "Of a model: the whole chain, the rule, the line, and what would change\n"
-      "it. Without a model: what a note, reason or exit code means.");
+      "it. Without a model: what a note, reason or exit code means, or all of\n"
+      "them.");
   AddModelFlags(*verb, &flags->model);
-  verb->get_option("model")->description("model, or a code");
+  verb->get_option("model")
+      ->description("model, or a code; none: all codes")
+      ->required(false);
   verb->add_option("name", flags->name, "op, value, cast, feed or cell");
   verb->add_flag("--json", flags->json, "one JSON object");
   verb->callback([flags, outcome] { outcome->status = Explain(*flags); });

@@ -5,15 +5,18 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/output_file.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/state.h"
 #include "tools/common/flags.h"
-#include "tools/common/model_flags.h"
+#include "tools/common/json_text.h"
+#include "tools/common/model_path.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -38,20 +41,17 @@ absl::StatusOr<DType> ParseDType(const std::string& text) {
 
 absl::Status Export(const ExportFlags& flags) {
   HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
-  // Of a checkpoint, the run directory is two levels up.
-  std::string file = flags.path + "/model.htc";
-  if (!std::filesystem::exists(file)) {
-    const std::string of_run = flags.path + "/../../model.htc";
-    if (std::filesystem::exists(of_run)) file = of_run;
-  }
-  if (!std::filesystem::exists(file)) {
+  const auto model_path = FindModel(flags.path);
+  if (!model_path.ok() || model_path->run.empty()) {
     return CheckpointError(
         flags.path,
-        std::filesystem::exists(flags.path) ? ": holds no model.htc"
-                                            : ": is not there",
+        !std::filesystem::exists(flags.path)        ? ": is not there"
+        : std::filesystem::is_directory(flags.path) ? ": holds no model.htc"
+                                                    : ": is a file",
         "; expected a run directory (--out of a run) or a checkpoint in it "
         "(ckpt/step-N)");
   }
+  const std::string& file = model_path->file;
   HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(file));
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       ParseCompiledModel(content, file, ""));
@@ -59,7 +59,7 @@ absl::Status Export(const ExportFlags& flags) {
   HT_ASSIGN_OR_RETURN(const runtime::Checkpoint checkpoint,
                       runtime::ReadAnyState(flags.path, &said));
   for (const std::string& line : said) {
-    std::fprintf(stderr, "warning  %s\n", line.c_str());
+    ShowReport(absl::StrCat("warning  ", line, "\n"), stderr);
   }
   std::vector<runtime::Tensor> tensors =
       runtime::Parameters(*model.program, checkpoint.tensors);
@@ -69,7 +69,7 @@ absl::Status Export(const ExportFlags& flags) {
     bytes += static_cast<int64_t>(tensor.bytes.size());
   }
   HT_RETURN_IF_ERROR(
-      WriteFileAtomically(flags.out, runtime::SerializeSafetensors(tensors)));
+      WriteOutput(flags.out, runtime::SerializeSafetensors(tensors)));
   const bool copies = model.strategy.amp().master_weights();
   if (flags.json) {
     nlohmann::ordered_json json = {
@@ -84,12 +84,14 @@ absl::Status Export(const ExportFlags& flags) {
       json["tensors"].push_back(
           {{"name", tensor.name}, {"shape", tensor.dims}});
     }
-    std::printf("%s\n", json.dump(1).c_str());
+    Show(JsonText(json), stdout);
     return absl::OkStatus();
   }
-  std::printf("%zu tensors %s%s, %s B of data\n", tensors.size(),
-              absl::AsciiStrToUpper(Name(dtype)).c_str(),
-              copies ? " from the FP32 copies" : "", WithCommas(bytes).c_str());
+  Show(absl::StrCat(tensors.size(), " tensors ",
+                    absl::AsciiStrToUpper(Name(dtype)),
+                    copies ? " from the FP32 copies" : "", ", ",
+                    WithCommas(bytes), " B of data\n"),
+       stdout);
   return absl::OkStatus();
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
@@ -19,57 +21,26 @@ namespace tools {
 namespace {
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "error    %s\n", std::string(status.message()).c_str());
+  ShowReport(absl::StrCat("error    ", status.message(), "\n"), stderr);
   return static_cast<int>(ExitCodeOf(status));
 }
 
-std::vector<std::string> VerbNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands({})) {
-    names.push_back(verb->get_name());
-  }
-  return names;
-}
-
-// The first word that looks like a flag and is none of the verb's.
-std::string UnknownFlag(const CLI::App& verb,
-                        const std::vector<std::string>& words) {
-  const std::vector<std::string> flags = FlagNames(verb);
-  for (const std::string& word : words) {
-    if (word == "--") break;
-    if (word.rfind("--", 0) != 0) continue;
-    const std::string flag = word.substr(0, word.find('='));
-    if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
-      return flag;
-    }
-  }
-  return "";
+// The exit code of what has succeeded, if all that it showed has arrived.
+int Finish(int exit_code) {
+  const absl::Status shown = CheckStdout();
+  const bool fine = exit_code == static_cast<int>(ExitCode::kOk) ||
+                    exit_code == static_cast<int>(ExitCode::kDiffer);
+  return fine && !shown.ok() ? Fail(shown) : exit_code;
 }
 
 int UsageFailure(const CLI::App& app, const CLI::ParseError& error,
                  const std::vector<std::string>& words) {
-  const auto chosen = app.get_subcommands();
-  if (chosen.empty()) {
-    if (words.empty()) return Fail(UsageError("no verb; see halftone --help"));
-    return Fail(UsageError("no verb or flag is called \"", words[0], "\"",
-                           NearestHint(words[0], VerbNames(app)),
-                           " (see halftone --help)"));
-  }
-  const std::string verb = chosen[0]->get_name();
-  const std::vector<std::string> below = VerbNames(*chosen[0]);
-  if (!below.empty() && words.size() > 1 && words[1][0] != '-' &&
-      std::find(below.begin(), below.end(), words[1]) == below.end()) {
-    return Fail(UsageError(verb, ": it has no \"", words[1], "\"",
-                           NearestHint(words[1], below), " (see halftone ",
-                           verb, " --help)"));
-  }
-  const std::string unknown = UnknownFlag(*chosen[0], words);
-  // What follows a launched command's name is not launch's.
-  if (!unknown.empty() && !chosen[0]->get_prefix_command()) {
-    return Fail(UnknownFlagError(*chosen[0], unknown));
-  }
-  return Fail(UsageError(verb, ": ", error.what(), " (see halftone ", verb,
-                         " --help)"));
+  const CLI::App* verb = ChosenVerb(app);
+  if (verb == nullptr) return Fail(UsageError(error.what()));
+  const absl::Status flags = CheckFlags(*verb, words);
+  if (!flags.ok()) return Fail(flags);
+  return Fail(UsageError(words[0], ": ", error.what(), " (see halftone ",
+                         words[0], " --help)"));
 }
 
 // Compute threads that wait for each other spin by default, and a step takes
@@ -84,29 +55,45 @@ void LetThreadsSleep(char** argv) {
   execv("/proc/self/exe", argv);  // where that fails, they spin
 }
 
+constexpr char kHelp[] =
+    "examples:\n"
+    "  halftone compile models/mnist_convnet.pbtxt \\\n"
+    "      --strategy models/mnist_o1.pbtxt -o mnist.htc\n"
+    "  halftone inspect mnist.htc\n"
+    "  halftone run mnist.htc --data idx:models/digits --out runs/mnist\n"
+    "  halftone launch --ranks 2 run mnist.htc --data idx:models/digits\n"
+    "  halftone compile --help\n\n"
+    "Compiles program graphs with mixed precision, trains them on many ranks,\n"
+    "explains every cast.";
+
 int Main(int argc, char** argv) {
+  OpenStandardStreams();
   LetThreadsSleep(argv);
-  CLI::App app(
-      "halftone: compile program graphs with mixed precision, train them on "
-      "many ranks,\nexplain every cast.",
-      "halftone");
+  CLI::App app("", "halftone");
+  SetHelp(app, kHelp);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
+  app.set_version_flag("--version", VersionText);
   Outcome outcome;
   for (auto add :
        {AddCompile, AddRun, AddLaunch, AddEval, AddInspect, AddExplain, AddDiff,
         AddExport, AddPlan, AddTune, AddCkpt, AddOps, AddZoo, AddVersion}) {
     add(app, &outcome);
   }
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const absl::Status known = CheckVerb(app, words);
+  if (!known.ok()) return Fail(known);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    const CLI::App* verb = ChosenVerb(app);
+    const absl::Status flags =
+        verb == nullptr ? absl::OkStatus() : CheckFlags(*verb, words);
+    return flags.ok() ? Finish(app.exit(help)) : Fail(flags);
   } catch (const CLI::ParseError& error) {
-    return UsageFailure(app, error, {argv + 1, argv + argc});
+    return UsageFailure(app, error, words);
   }
   if (!outcome.status.ok()) return Fail(outcome.status);
-  return outcome.exit_code;
+  return Finish(outcome.exit_code);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
@@ -21,13 +24,18 @@ struct InspectFlags {
 };
 
 absl::Status Inspect(const InspectFlags& flags) {
+  const std::string& entry = flags.model.compile.report_entry;
+  if (!entry.empty() && entry != kTrainEntry && entry != kEvalEntry) {
+    return UsageError("--entry ", entry, ": expected train or eval",
+                      NearestHint(entry, {kTrainEntry, kEvalEntry}));
+  }
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   std::string text;
   if (flags.dump) {
     text = Print(*model.program);
   } else {
-    HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model));
+    HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model, 0, entry));
     if (flags.json) {
       text = InspectJson(facts);
     } else if (flags.html) {
@@ -36,7 +44,7 @@ absl::Status Inspect(const InspectFlags& flags) {
       HT_ASSIGN_OR_RETURN(text, InspectText(facts, flags.options));
     }
   }
-  std::fputs(text.c_str(), stdout);
+  (flags.json || flags.html || flags.dump ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
 }
 
@@ -50,6 +58,7 @@ void AddInspect(CLI::App& app, Outcome* outcome) {
       "  halftone inspect mnist.htc\n"
       "  halftone inspect resnet50.pbtxt --strategy s.pbtxt --all\n"
       "  halftone inspect resnet50.htc --scope 'layer3/*'\n"
+      "  halftone inspect bert.pbtxt --level O1 --entry train\n"
       "  halftone inspect mnist.htc --html > mnist.html\n\n"
       "What every op runs in and why, every inserted cast with its cost and\n"
       "fate, and the state. One screen; --all, --scope, --dump and --html\n"
@@ -57,6 +66,9 @@ void AddInspect(CLI::App& app, Outcome* outcome) {
   AddModelFlags(*verb, &flags->model);
   verb->add_flag("--all", flags->options.all, "every op and cast on a line");
   verb->add_option("--scope", flags->options.scope, "only names that match");
+  verb->add_option("--entry", flags->model.compile.report_entry,
+                   "train | eval; default: train, or eval where the strategy\n"
+                   "has no optimizer");
   CLI::Option* dump = verb->add_flag("--dump", flags->dump,
                                      "the compiled program in text form");
   CLI::Option* html =

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "runtime/gpu/choose_gpus.h"
 #include "runtime/gpu/gpu_library.h"
@@ -76,7 +77,8 @@ absl::StatusOr<int> Run(const CLI::App& verb, LaunchFlags& flags) {
     absl::StrAppend(&options.master, ":", flags.master_port);
   }
   for (const std::string& flag : flags.ignored) {
-    std::fprintf(stderr, "launch   %s: accepted and ignored\n", flag.c_str());
+    ShowReport(absl::StrCat("launch   ", flag, ": accepted and ignored\n"),
+               stderr);
   }
   HT_RETURN_IF_ERROR(CompleteCommand(verb, &options));
   return runtime::Launch(options);

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
@@ -29,7 +30,7 @@ absl::Status PrintOps(const OpsFlags& flags) {
   } else {
     HT_ASSIGN_OR_RETURN(text, OpText(flags.name, kernels));
   }
-  std::fputs(text.c_str(), stdout);
+  (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/tune/tune.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/model_path.h"
 #include "tools/common/run_flags.h"
 #include "tools/verb.h"
 
@@ -38,8 +39,8 @@ absl::Status Run(RunFlags& flags, int* signal) {
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/false));
   HT_RETURN_IF_ERROR(FillConfig(model, &config));
-  HT_ASSIGN_OR_RETURN(config.tuning,
-                      runtime::ReadTuningBeside(flags.model.path));
+  HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
+  HT_ASSIGN_OR_RETURN(config.tuning, runtime::ReadTuningBeside(path.file));
   HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
                       MakeRanks(flags.ranks, model.target));
   config.on_activity = [&ranks](int64_t step, const char* activity) {

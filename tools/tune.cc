@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "graph/base/display.h"
 #include "graph/base/error.h"
-#include "graph/base/file.h"
+#include "graph/base/output_file.h"
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/model_path.h"
 #include "tools/common/run_flags.h"
 #include "tools/report/tune_report.h"
 #include "tools/verb.h"
@@ -43,13 +45,14 @@ absl::Status Tune(TuneFlags& flags) {
   HT_ASSIGN_OR_RETURN(const runtime::Tuned tuned,
                       runtime::Tune(*model.program, *ranks.kernels, bindings,
                                     flags.options, *ranks.devices[0]));
+  HT_ASSIGN_OR_RETURN(const ModelPath model_path, FindModel(flags.model.path));
   const std::string path =
-      flags.out.empty() ? runtime::TuningPathOf(flags.model.path) : flags.out;
-  HT_RETURN_IF_ERROR(WriteFileAtomically(path, tuned.table.Serialize()));
+      flags.out.empty() ? runtime::TuningPathOf(model_path.file) : flags.out;
+  HT_RETURN_IF_ERROR(WriteOutput(path, tuned.table.Serialize()));
   const std::string text = flags.json
                                ? TuneJson(tuned, flags.options.runs, path)
                                : TuneText(tuned, flags.options.runs, path);
-  std::fputs(text.c_str(), stdout);
+  (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
 }
 

@@ -3,6 +3,8 @@
 #ifndef HALFTONE_TOOLS_VERB_H_
 #define HALFTONE_TOOLS_VERB_H_
 
+#include <string>
+
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 
@@ -31,6 +33,9 @@ void AddCkpt(CLI::App& app, Outcome* outcome);
 void AddOps(CLI::App& app, Outcome* outcome);
 void AddZoo(CLI::App& app, Outcome* outcome);
 void AddVersion(CLI::App& app, Outcome* outcome);
+
+// What `version` and --version print, without the last line's end.
+std::string VersionText();
 
 }  // namespace tools
 }  // namespace halftone

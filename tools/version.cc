@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/display.h"
 #include "graph/io/compiled_model.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/device.h"
@@ -12,6 +14,7 @@
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/gpu/targets.h"
 #include "tools/common/flags.h"
+#include "tools/common/json_text.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -42,36 +45,44 @@ std::vector<std::string> Gpus() {
   return gpus;
 }
 
-void PrintVersion(bool json) {
-  const std::string device =
-      runtime::MakeCpuDevice(0, runtime::UsableCores())->Description();
-  const std::vector<std::string> gpus = Gpus();
-  if (json) {
-    const nlohmann::ordered_json object = {
-        {"schema", 1},
-        {"version", kProducer},
-        {"compiled_model_format", kCompiledModelFormat},
-        {"targets", Targets()},
-        {"device", device},
-        {"gpus", gpus}};
-    std::printf("%s\n", object.dump().c_str());
-    return;
-  }
-  std::printf("%s, compiled models of format %d, targets: %s\n%s\n", kProducer,
-              kCompiledModelFormat, absl::StrJoin(Targets(), " ").c_str(),
-              device.c_str());
-  for (const std::string& gpu : gpus) std::printf("%s\n", gpu.c_str());
+std::string ThisCpu() {
+  return runtime::MakeCpuDevice(0, runtime::UsableCores())->Description();
+}
+
+void PrintJson() {
+  const nlohmann::ordered_json object = {
+      {"schema", 1},
+      {"version", kProducer},
+      {"compiled_model_format", kCompiledModelFormat},
+      {"targets", Targets()},
+      {"device", ThisCpu()},
+      {"gpus", Gpus()}};
+  Show(JsonText(object, -1), stdout);
 }
 
 }  // namespace
 
+std::string VersionText() {
+  std::vector<std::string> lines = {
+      absl::StrCat(kProducer, ", compiled models of format ",
+                   kCompiledModelFormat,
+                   ", targets: ", absl::StrJoin(Targets(), " ")),
+      ThisCpu()};
+  const std::vector<std::string> gpus = Gpus();
+  lines.insert(lines.end(), gpus.begin(), gpus.end());
+  return absl::StrJoin(lines, "\n");
+}
+
 void AddVersion(CLI::App& app, Outcome*) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* verb =
-      AddVerb(app, "version", "this binary and machine",
-              "examples:\n  halftone version\n  halftone version --json");
+  CLI::App* verb = AddVerb(app, "version", "this binary and machine",
+                           "examples:\n"
+                           "  halftone version\n"
+                           "  halftone --version\n"
+                           "  halftone version --json");
   verb->add_flag("--json", *json, "one JSON object");
-  verb->callback([json] { PrintVersion(*json); });
+  verb->callback(
+      [json] { *json ? PrintJson() : Show(VersionText() + "\n", stdout); });
 }
 
 }  // namespace tools

@@ -6,10 +6,12 @@
 #include <memory>
 #include <numeric>
 
+#include "graph/base/display.h"
 #include "graph/base/error.h"
-#include "graph/base/file.h"
+#include "graph/base/output_file.h"
 #include "nlohmann/json.hpp"
 #include "tools/common/flags.h"
+#include "tools/common/json_text.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -43,7 +45,7 @@ absl::StatusOr<std::string> ListText(bool json) {
     HT_ASSIGN_OR_RETURN(const proto::Model model, ZooModel(name));
     object["models"].push_back(ToJson(model));
   }
-  return json ? object.dump(1) + "\n" : text;
+  return json ? JsonText(object) : text;
 }
 
 absl::Status Zoo(const ZooFlags& flags) {
@@ -56,14 +58,14 @@ absl::Status Zoo(const ZooFlags& flags) {
       Json object = {{"schema", 1}};
       object.update(ToJson(model));
       object["path"] = flags.out.empty() ? Json() : Json(flags.out);
-      shown = object.dump(1) + "\n";
+      shown = JsonText(object);
     }
   }
   if (!flags.out.empty()) {
-    HT_RETURN_IF_ERROR(WriteFileAtomically(flags.out, written));
+    HT_RETURN_IF_ERROR(WriteOutput(flags.out, written));
     if (!flags.json || flags.name.empty()) return absl::OkStatus();
   }
-  std::fputs(shown.c_str(), stdout);
+  Show(shown, stdout);
   return absl::OkStatus();
 }
 

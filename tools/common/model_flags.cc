@@ -10,6 +10,7 @@
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
 #include "runtime/gpu/targets.h"
+#include "tools/common/model_path.h"
 
 namespace halftone {
 namespace tools {
@@ -99,6 +100,27 @@ std::string AsTyped(const passes::Override& override_) {
   return absl::StrCat(override_.origin, " ", override_.value);
 }
 
+// Of what cannot be had without compiling again; `changes_graph`: the
+// override at fault, if it is one.
+absl::Status RecompileError(const ModelFlags& flags,
+                            const passes::Override* changes_graph) {
+  const std::string compile = absl::StrCat("halftone compile ", flags.path);
+  std::string what;
+  if (changes_graph != nullptr) {
+    what = AsTyped(*changes_graph);
+  } else if (!flags.strategy.empty()) {
+    what = absl::StrCat("--strategy ", flags.strategy);
+  } else {
+    what = flags.compile.dump_dir.empty()
+               ? "--verify-each"
+               : absl::StrCat("--dump-dir ", flags.compile.dump_dir);
+    return UsageError(what, ": ", flags.path,
+                      " is compiled, no pass runs: ", compile, " ", what);
+  }
+  return UsageError(what, " changes the graph of ", flags.path,
+                    ": recompile: ", compile, " ", what, " -o new.htc");
+}
+
 absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
                                            const ModelFlags& flags,
                                            bool may_recompile) {
@@ -112,15 +134,16 @@ absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
                      return !passes::LeavesGraphAlone(o.path);
                    });
   const bool moves = !flags.target.empty() && flags.target != model.target;
+  // Passes that are to be watched have to run.
+  const bool watched = !flags.compile.dump_dir.empty() ||
+                       flags.compile.verify_each ||
+                       !flags.compile.report_entry.empty();
   if (changes_graph != flags.overrides.end() || !flags.strategy.empty() ||
-      moves) {
+      moves || watched) {
     if (may_recompile) return Recompile(model, flags);
-    const std::string what = changes_graph == flags.overrides.end()
-                                 ? "--strategy " + flags.strategy
-                                 : AsTyped(*changes_graph);
-    return UsageError(what, " changes the graph of ", flags.path,
-                      ": recompile: halftone compile ", flags.path, " ", what,
-                      " -o new.htc");
+    return RecompileError(flags, changes_graph == flags.overrides.end()
+                                     ? nullptr
+                                     : &*changes_graph);
   }
   if (flags.runs_here && !RunsHere(model.target)) {
     return OtherTargetError(flags.path, model.target, ThisMachine());
@@ -151,8 +174,14 @@ absl::StatusOr<CompiledModel> RecompileWith(
 }
 
 void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
-  verb.add_option("model", flags->path, "model, program or compiled model")
+  verb.add_option("model", flags->path,
+                  "model, program, compiled model, run directory or "
+                  "checkpoint")
       ->required();
+  AddStrategyFlags(verb, flags);
+}
+
+void AddStrategyFlags(CLI::App& verb, ModelFlags* flags) {
   verb.add_option("--strategy", flags->strategy, "strategy file (.pbtxt)");
   verb.add_option("--target", flags->target,
                   "cpu | sm_80 | sm_90; default: this machine");
@@ -200,10 +229,12 @@ void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
       "no fusion may round what a slot kept in f32 reads");
   verb.add_flag("--verify-each", flags->compile.verify_each,
                 "verify after every pass");
-  verb.add_option("--dump-dir", flags->compile.dump_dir,
-                  "write the program after each pass there");
+  CLI::Option* dump_dir =
+      verb.add_option("--dump-dir", flags->compile.dump_dir,
+                      "write the program after each pass there");
   verb.add_option("--dump-after", flags->compile.dump_after,
-                  "only after passes whose name matches (regular expression)");
+                  "only after passes whose name matches (regular expression)")
+      ->needs(dump_dir);
 }
 
 std::string ThisMachine() { return runtime::DefaultTarget(); }
@@ -215,13 +246,17 @@ absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target) {
 }
 
 absl::StatusOr<FileKind> KindOf(const ModelFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.path));
   HT_ASSIGN_OR_RETURN(const std::string content,
-                      ReadFile(flags.path, kMaxModelBytes));
-  return DetectKind(content, flags.path);
+                      ReadFile(path.file, kMaxModelBytes));
+  return DetectKind(content, path.file);
 }
 
-absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
+absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& named,
                                             bool may_recompile) {
+  ModelFlags flags = named;
+  HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.path));
+  flags.path = path.file;
   const Doing doing("reading the model", flags.path);
   HT_ASSIGN_OR_RETURN(const std::string content,
                       ReadFile(flags.path, kMaxModelBytes));

@@ -22,7 +22,7 @@ namespace tools {
 // --white --black --white-op --black-op --black-var --batch-size --epochs
 // --lr), --target, --verify-each, --dump-dir, --dump-after.
 struct ModelFlags {
-  std::string path;  // the positional argument
+  std::string path;  // the positional argument: see model_path.h
   std::string strategy;
   std::string target;                       // empty: this machine
   bool runs_here = false;                   // a .htc must be for this machine
@@ -30,13 +30,16 @@ struct ModelFlags {
   passes::CompileFlags compile;
 };
 void AddModelFlags(CLI::App& verb, ModelFlags* flags);
+// The same without the positional argument.
+void AddStrategyFlags(CLI::App& verb, ModelFlags* flags);
 
 // The kernels of a target, as data; an unknown target is kUsage with the
 // known ones.
 absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target);
 std::string ThisMachine();  // "cpu", or the target of its GPU
 
-// What kind of file the model is; errors: kModel.
+// What kind of file the model is, which may be named as FindModel
+// (model_path.h) takes it, here and below; errors: kModel.
 absl::StatusOr<FileKind> KindOf(const ModelFlags& flags);
 
 // Compiles a model, or loads a .htc: with overrides that leave the graph
