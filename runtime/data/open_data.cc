@@ -134,7 +134,9 @@ absl::StatusOr<IdxFeeds> MatchFeeds(absl::Span<const FeedSpec> feeds,
     } else if (absl::StartsWith(item, "label=")) {
       label = item.substr(6);
     } else {
-      return UsageError("--feed ", item, ": expected image=NAME or label=NAME");
+      return UsageError(
+          "--feed ", item, ": expected image=NAME or label=NAME",
+          NearestHint(item.substr(0, item.find('=')), {"image", "label"}));
     }
   }
   IdxFeeds found;
@@ -145,8 +147,11 @@ absl::StatusOr<IdxFeeds> MatchFeeds(absl::Span<const FeedSpec> feeds,
     if (feeds[i].name == label) found.label = static_cast<int>(i);
   }
   if (found.image < 0 || found.label < 0 || feeds.size() != 2) {
+    const std::string& missing = found.image < 0 ? image : label;
+    const bool mistyped = found.image < 0 || found.label < 0;
     return ModelError("idx data feeds ", image, " and ", label,
                       "; the model's feeds are ", absl::StrJoin(names, ", "),
+                      mistyped ? NearestHint(missing, names) : "",
                       "; map them with --feed image=NAME --feed label=NAME");
   }
   const FeedSpec& x = feeds[found.image];

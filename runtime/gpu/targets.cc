@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/text.h"
 #include "runtime/gpu/gpu_library.h"
 
 namespace halftone {
@@ -40,9 +41,10 @@ absl::StatusOr<std::vector<std::string>> KernelKeysOf(
     absl::string_view target) {
   if (target == "cpu") return kernels::Kernels().Keys("cpu");
   if (!IsGpuTarget(target)) {
-    return UsageError("--target ", target,
-                      ": no kernels for it in this build; known: cpu, sm_80, "
-                      "sm_90 (sm_90 runs on newer devices too)");
+    return UsageError("--target ", target, ": no kernels for it in this build",
+                      NearestHint(target, {"cpu", "sm_80", "sm_90"}),
+                      "; known: cpu, sm_80, sm_90 (sm_90 runs on newer devices "
+                      "too)");
   }
   HT_ASSIGN_OR_RETURN(const std::string folder, BinaryFolder());
   const std::string path = absl::StrCat(folder, "/", kGpuKernelList);

@@ -54,6 +54,14 @@ TEST(Usage, MistypedWordsGetTheNearest) {
   ExpectError({"launch", "--rnks", "2", "run"}, 2, {"nearest: --ranks"});
   ExpectError({"zoo", "resnet5"}, 2, {"nearest: resnet50"});
   ExpectError({"ops", "cnv2d"}, 2, {"nearest: conv2d"});
+  ExpectError({"ops", "--target", "sm90"}, 2, {"nearest: sm_90"});
+  ExpectError({"inspect", kConvnet, "--entry", "evl"}, 2, {"nearest: eval"});
+  ExpectError({"run", kConvnet, "--strategy", kO1, "--data",
+               "idx:models/digits", "--feed", "imge=image"},
+              2, {"--feed imge=image", "nearest: image"});
+  ExpectError({"run", kConvnet, "--strategy", kO1, "--data",
+               "idx:models/digits", "--feed", "image=imagee"},
+              1, {"nearest: image"});
   ExpectError({"explain", "D7x"}, 2, {"D7x", "nearest: D8"});
   ExpectError({"compile", kConvnet, "--set", "amp.levl=O1"}, 2,
               {"amp.levl", "nearest: amp.level"});
