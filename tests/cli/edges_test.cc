@@ -265,8 +265,8 @@ TEST(Terminal, TablesWrapAtItsWidth) {
   const std::string run = Quoted(Directory() + "/run");
   for (const std::string& command :
        {absl::StrCat("inspect ", run), std::string("ops"),
-        std::string("ops conv2d"), absl::StrCat("plan ", run),
-        std::string("explain"), absl::StrCat("compile ", run)}) {
+        std::string("ops conv2d"), std::string("explain"),
+        absl::StrCat("compile ", run)}) {
     const std::string shown =
         OnTerminal(absl::StrCat("NO_COLOR=1 tools/halftone ", command), 100);
     for (absl::string_view line : absl::StrSplit(shown, '\n')) {
