@@ -69,7 +69,8 @@ absl::Status WriteAndRename(int fd, const std::string& temporary,
     }
     status = WriteAll(fd, path, content);
   }
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+  const auto rename = [&] { return ::rename(temporary.c_str(), path.c_str()); };
+  if (status.ok() && Retried(rename) != 0) {
     status = Failed(path, "cannot replace");
   }
   if (!status.ok()) ::unlink(temporary.c_str());

@@ -29,6 +29,9 @@ std::string Describe(const FeedSpec& feed) {
                       absl::StrJoin(feed.dims, ","), "]");
 }
 
+// The order of samples alone takes 8 bytes each, and time.
+constexpr int64_t kMostSynthetic = 100000000;
+
 // Up to this size images are resized once, on opening; others when they are
 // read, so that small images cannot fill the memory.
 constexpr int64_t kMostResized = int64_t{16} << 20;
@@ -269,9 +272,11 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source,
   if (absl::ConsumePrefix(&rest, "synthetic")) {
     int64_t size = 1024;
     if (!rest.empty() && (!absl::ConsumePrefix(&rest, ":") ||
-                          !absl::SimpleAtoi(rest, &size) || size < 1)) {
+                          !absl::SimpleAtoi(rest, &size) || size < 1 ||
+                          size > kMostSynthetic)) {
       return UsageError("--data ", source,
-                        ": expected synthetic or synthetic:SAMPLES");
+                        ": expected synthetic or synthetic:SAMPLES, at most ",
+                        kMostSynthetic, " of them");
     }
     const std::vector<FeedSpec> specs(feeds.begin(), feeds.end());
     OpenedData data;

@@ -78,10 +78,6 @@ int fdatasync(int fd) {
   INTERRUPT();
   return INT_NEXT("fdatasync", fd);
 }
-int ftruncate(int fd, off_t size) noexcept {
-  INTERRUPT();
-  return INT_NEXT("ftruncate", fd, size);
-}
 int flock(int fd, int operation) noexcept {
   INTERRUPT();
   return INT_NEXT("flock", fd, operation);
