@@ -18,6 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/retry.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 
@@ -188,7 +189,8 @@ absl::Status WriteCheckpoint(const std::string& directory,
   if (status.ok()) {
     SyncDirectory(temporary);
     RemoveCheckpoint(path);  // the same step again, after a resume
-    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    if (Retried([&] { return ::rename(temporary.c_str(), path.c_str()); }) !=
+        0) {
       status = ModelError(path, ": cannot rename: ", std::strerror(errno));
     }
   }

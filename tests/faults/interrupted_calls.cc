@@ -1,5 +1,6 @@
 // Preloaded into a program, lets every other call of each of these functions
-// fail as one that a signal interrupts does.
+// fail as one that a signal interrupts does. (Not connect: Gloo's own is not
+// made again.)
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -85,10 +86,6 @@ int flock(int fd, int operation) noexcept {
 int rename(const char* from, const char* to) noexcept {
   INTERRUPT();
   return INT_NEXT("rename", from, to);
-}
-int connect(int fd, const sockaddr* address, socklen_t length) {
-  INTERRUPT();
-  return INT_NEXT("connect", fd, address, length);
 }
 int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
   INTERRUPT();
