@@ -275,6 +275,7 @@ void ReportBuilder::AddCast(const Block& block, const Op& op,
   proto::CastRow& row = *report_.add_cast();
   row.set_name(TextOf(block.name(op.out(0))));
   cast_ops_.push_back(TextOf(block.name(op)));
+  if (cast_ops_.back() != row.name()) row.set_op(cast_ops_.back());
   row.set_value(TextOf(block.name(op.in(0))));
   row.set_from(TextOf(Name(block.dtype(op.in(0)))));
   row.set_to(TextOf(Name(block.dtype(op.out(0)))));

@@ -123,7 +123,10 @@ std::vector<Change> ChangesOf(const CompiledModel& model,
 
 void AddCasts(const CompiledModel& model, Explanation* explanation) {
   for (const proto::CastRow& cast : model.report.cast()) {
-    if (cast.name() == explanation->name) explanation->asked.push_back(&cast);
+    if (cast.name() == explanation->name ||
+        (cast.has_op() && cast.op() == explanation->name)) {
+      explanation->asked.push_back(&cast);
+    }
     if (cast.value() == explanation->name) explanation->casts.push_back(&cast);
   }
 }

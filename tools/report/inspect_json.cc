@@ -42,8 +42,10 @@ Json OpJson(const proto::OpRow& op) {
 }
 
 Json CastJson(const proto::CastRow& cast, int64_t samples) {
-  return {{"name", cast.name()},
+  // Unlike the value that it makes, the op has a name that no other op has.
+  return {{"name", cast.has_op() ? cast.op() : cast.name()},
           {"value", cast.value()},
+          {"output", cast.name()},
           {"from", cast.from()},
           {"to", cast.to()},
           {"for", List(cast.for_op())},

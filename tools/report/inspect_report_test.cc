@@ -1,8 +1,12 @@
 #include "tools/report/inspect_report.h"
 
+#include <set>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tools/report/inspect_html.h"
 #include "tools/report/testing/test_models.h"
 
@@ -132,6 +136,20 @@ TEST(InspectHtml, ScopesAreATree) {
     return n;
   };
   EXPECT_EQ(count("<details"), count("</details>"));
+}
+
+// The gradient cast of `logits` makes the value logits.grad, which is what the
+// backward op of `logits` is called.
+TEST(InspectJson, NoCastIsCalledAsAnOp) {
+  const auto json = nlohmann::json::parse(InspectJson(FixedFacts(Convnet())));
+  std::set<std::string> names;
+  for (const auto& op : json["ops"]) names.insert(op["name"]);
+  bool differ = false;
+  for (const auto& cast : json["casts"]) {
+    EXPECT_TRUE(names.insert(cast["name"]).second) << cast;
+    differ |= cast["name"] != cast["output"];
+  }
+  EXPECT_TRUE(differ);
 }
 
 }  // namespace
