@@ -42,7 +42,10 @@ struct RankPlacement {
   HostPort master;
   std::string job_id;
   std::string rank_variable;   // in which the launcher gave the rank
-  bool master_served = false;  // somebody listens there already
+  bool master_served = false;  // our launcher's store listens there already
+  // Another launcher's own server (torchrun's agent) has that port.
+  bool master_held = false;
+  bool local_size_is_known = true;  // the launcher told it
   int attempt = 0;
   int device = -1;     // the device that the launcher chose; -1: local_rank
   std::string source;  // "halftone launch", "torchrun", ..., or "none"

@@ -92,6 +92,7 @@ absl::Status TakePaddleMaster(const Variables& v, RankPlacement& place) {
   // Without it: as many as the local rank shows, unless all ranks are here.
   const int size = local.rank == place.rank ? place.world_size : local.rank + 1;
   HT_ASSIGN_OR_RETURN(local.size, v.NumberOr("PADDLE_LOCAL_SIZE", size));
+  place.local_size_is_known = v.Has("PADDLE_LOCAL_SIZE");
   HT_RETURN_IF_ERROR(SetLocal(
       place, local, v.Show({"PADDLE_LOCAL_RANK", "PADDLE_LOCAL_SIZE"})));
   if (!v.Has("PADDLE_MASTER")) return TakeMaster(v, "fleetrun", place);
@@ -155,6 +156,7 @@ Placement FromTorchrun(const Variables& v) {
   // Without LOCAL_WORLD_SIZE: all are here if the ranks agree.
   const int size = local.rank == place.rank ? place.world_size : local.rank + 1;
   HT_ASSIGN_OR_RETURN(local.size, v.NumberOr("LOCAL_WORLD_SIZE", size));
+  place.local_size_is_known = v.Has("LOCAL_WORLD_SIZE");
   if (local.rank >= local.size) {
     return UsageError("environment: LOCAL_RANK=", local.rank,
                       " is not below LOCAL_WORLD_SIZE=", local.size);
@@ -165,6 +167,13 @@ Placement FromTorchrun(const Variables& v) {
   HT_ASSIGN_OR_RETURN(place.attempt,
                       v.NumberOr("TORCHELASTIC_RESTART_COUNT", 0));
   HT_RETURN_IF_ERROR(TakeMaster(v, "torchrun", place));
+  // The agent keeps its store there, or may: whether it does depends on its
+  // version, its kind of rendezvous and its flags.
+  place.master_held = !place.job_id.empty() && place.master.port != 0;
+  if (place.master_held) {
+    place.explanation.push_back(Explain(
+        "", "", "torchrun's agent has that port: the ranks use another"));
+  }
   return {std::move(place)};
 }
 
@@ -236,6 +245,7 @@ Placement FromMpich(const Variables& v) {
       SetLocal(place, local.value_or(*world),
                local ? v.Show({"MPI_LOCALRANKID", "MPI_LOCALNRANKS"})
                      : "no MPI_LOCALRANKID: all ranks are taken to be here"));
+  place.local_size_is_known = local.has_value();
   if (v.Has("PMI_PORT")) place.job_id = "pmi " + v.Text("PMI_PORT");
   HT_RETURN_IF_ERROR(TakeMaster(v, "mpiexec", place));
   return {std::move(place)};

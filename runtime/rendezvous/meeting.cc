@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -24,12 +25,29 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr absl::Duration kLinger = absl::Seconds(10);
 constexpr absl::Duration kLingerAfterFailure = absl::Seconds(1);
 
+// How many ports beyond one that is taken rank 0 tries.
+constexpr int kPlaces = 8;
+
+// Ranks that were given neither an address nor a secret, or an address that is
+// another's, and that are on one machine.
+bool MeetByFile(const MeetingOptions& options) {
+  const RankPlacement& place = options.place;
+  if (place.master_served) return false;
+  if (place.master.host.empty()) return true;
+  const bool all_here =
+      IsLoopback(place.master.host) ||
+      (place.local_size_is_known && place.local_world_size == place.world_size);
+  return all_here && (options.token.empty() || place.master_held);
+}
+
 std::string AddressKey(int rank) { return absl::StrCat("address/", rank); }
 
 }  // namespace
 
 Meeting::Meeting(const MeetingOptions& options)
-    : options_(options), deadline_(absl::Now() + options.timeout) {
+    : options_(options),
+      by_file_(MeetByFile(options)),
+      deadline_(absl::Now() + options.timeout) {
   client_options_.address = options.place.master;
   client_options_.rank = options.place.rank;
   client_options_.world_size = options.place.world_size;
@@ -49,7 +67,15 @@ absl::StatusOr<std::unique_ptr<Meeting>> Meeting::Join(
 absl::Status Meeting::Open() {
   const RankPlacement& place = options_.place;
   const bool serves = place.rank == 0 && !place.master_served;
-  if (place.master.host.empty() && !serves) return Find();
+  if (!by_file_ && !place.master_served && options_.token.empty()) {
+    return UsageError(
+        "ranks of several machines meet at ", ToString(place.master),
+        ", where anybody can knock: set HALFTONE_TOKEN, or HALFTONE_TOKEN_FILE "
+        "to a file of mode 0600, to the same secret on all of them (",
+        place.source, ")");
+  }
+  if (!serves && by_file_) return FindByFile();
+  if (!serves && place.master_held) return FindAmongPlaces();
   if (serves) {
     HT_RETURN_IF_ERROR(Serve());
   }
@@ -57,43 +83,72 @@ absl::Status Meeting::Open() {
   return absl::OkStatus();
 }
 
-absl::Status Meeting::Serve() {
+std::vector<HostPort> Meeting::Places() const {
   const RankPlacement& place = options_.place;
-  StoreServerOptions server;
-  server.world_size = place.world_size;
-  server.attempt = place.attempt;
-  server.token = options_.token;
-  server.host = place.master.host;
-  server.port = place.master.port;
-  const bool by_file = place.master.host.empty();
-  if (by_file) {
-    server.host = "127.0.0.1";
-    server.token = NewToken();
+  const bool any = place.master.host.empty() || place.master_held;
+  if (by_file_ && any) return {{"127.0.0.1", 0}};
+  if (!place.master_held) return {place.master};
+  // All ranks can tell these; the token tells our server from others.
+  std::vector<HostPort> places;
+  for (int i = 1; i <= kPlaces; ++i) {
+    const int port = place.master.port + i;
+    places.push_back({place.master.host, port > 65535 ? port - 20000 : port});
   }
-  // On several machines the address may be a name that means the loopback here
-  // ("localhost" from some operators, 127.0.1.1 in /etc/hosts) or a service.
-  if (place.local_world_size < place.world_size) server.host.clear();
-  HT_ASSIGN_OR_RETURN(server_, StoreServer::Start(server));
-  client_options_.address = {server.host.empty() ? "127.0.0.1" : server.host,
-                             server_->address().port};
-  client_options_.token = server.token;
-  if (!by_file) return absl::OkStatus();
-  const std::string job = place.job_id.empty()
-                              ? LauncherIdentity(place.rank_variable)
+  return places;
+}
+
+std::string Meeting::Job() const {
+  const RankPlacement& place = options_.place;
+  if (!place.master.host.empty()) {
+    return absl::StrCat("port ", place.master.port, " ", place.job_id);
+  }
+  return place.job_id.empty() ? LauncherIdentity(place.rank_variable)
                               : place.job_id;
-  HT_ASSIGN_OR_RETURN(meeting_file_, MeetingFile(options_.tmp_dir, job));
+}
+
+absl::Status Meeting::StartServer(StoreServerOptions options) {
+  absl::Status status;
+  for (const HostPort& place : Places()) {
+    options.host = by_file_ ? place.host : ListenHost(place.host);
+    options.port = place.port;
+    absl::StatusOr<std::unique_ptr<StoreServer>> server =
+        StoreServer::Start(options);
+    if (server.ok()) {
+      server_ = *std::move(server);
+      return absl::OkStatus();
+    }
+    status = server.status();
+  }
+  return status;
+}
+
+absl::Status Meeting::Serve() {
+  StoreServerOptions server;
+  server.world_size = options_.place.world_size;
+  server.attempt = options_.place.attempt;
+  server.token = options_.token;
+  server.port_remedy =
+      absl::StrCat("(", options_.place.source, " gives it: MASTER_PORT)");
+  if (by_file_ && server.token.empty()) server.token = NewToken();
+  HT_RETURN_IF_ERROR(StartServer(server));
+  client_options_.address = server_->address();
+  if (client_options_.address.host.empty() ||
+      client_options_.address.host == "0.0.0.0" ||
+      client_options_.address.host == "::") {
+    client_options_.address.host = "127.0.0.1";
+  }
+  client_options_.token = server.token;
+  if (!by_file_) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(meeting_file_, MeetingFile(options_.tmp_dir, Job()));
   return WriteMeetingFile(meeting_file_,
                           {client_options_.address, server.token});
 }
 
 // A file may be there from a run that ended badly: try until it is replaced.
-absl::Status Meeting::Find() {
+absl::Status Meeting::FindByFile() {
   const RankPlacement& place = options_.place;
-  const std::string job = place.job_id.empty()
-                              ? LauncherIdentity(place.rank_variable)
-                              : place.job_id;
   HT_ASSIGN_OR_RETURN(const std::string file,
-                      MeetingFile(options_.tmp_dir, job));
+                      MeetingFile(options_.tmp_dir, Job()));
   absl::Status last =
       CommunicationError("rank 0 has not left its address in ", file);
   while (absl::Now() < deadline_) {
@@ -112,10 +167,37 @@ absl::Status Meeting::Find() {
     }
     absl::SleepFor(kLook);
   }
-  return CommunicationError("rank ", place.rank, " of ", place.world_size,
-                            " did not find rank 0 on this machine within ",
-                            absl::FormatDuration(options_.timeout), ": ",
-                            last.message());
+  return CommunicationError(
+      "rank ", place.rank, " of ", place.world_size,
+      " did not find rank 0 on this machine within ",
+      absl::FormatDuration(options_.timeout), ": ", last.message(),
+      "; is rank 0 running? Ranks of several machines, users or containers "
+      "need the same HALFTONE_TOKEN and a MASTER_ADDR that all reach");
+}
+
+// Another program may be at some of them, and may say nothing.
+absl::Status Meeting::FindAmongPlaces() {
+  absl::Status last = CommunicationError("no time to look for rank 0");
+  for (absl::Duration patience = kLook; absl::Now() < deadline_;
+       patience = std::min(2 * patience, 20 * kLook)) {
+    for (const HostPort& place : Places()) {
+      client_options_.address = place;
+      absl::StatusOr<std::unique_ptr<StoreClient>> client =
+          StoreClient::Connect(client_options_,
+                               std::min(deadline_, absl::Now() + patience));
+      if (client.ok()) {
+        store_ = *std::move(client);
+        return absl::OkStatus();
+      }
+      last = client.status();
+    }
+  }
+  const std::vector<HostPort> places = Places();
+  return CommunicationError(
+      "rank ", options_.place.rank, " of ", options_.place.world_size,
+      " did not find rank 0 at ", ToString(places.front()), " to ",
+      places.back().port, " within ", absl::FormatDuration(options_.timeout),
+      " (", last.message(), "); is it running?");
 }
 
 absl::Status Meeting::AwaitAll() {
@@ -136,14 +218,21 @@ absl::Status Meeting::AwaitAll() {
                                 RunFailureFromText(*failure).text);
     }
     if (left > absl::ZeroDuration()) continue;
+    RunFailure late;
     for (std::string& key : all.missing) {
       key = std::string(absl::StripPrefix(key, "member/"));
+      int rank = 0;
+      if (absl::SimpleAtoi(key, &rank)) late.suspects.push_back(rank);
     }
+    late.text =
+        absl::StrCat(all.missing.size() == 1 ? "rank " : "ranks ",
+                     absl::StrJoin(all.missing, ", "), " of ", keys.size(),
+                     " did not arrive at ", ToString(master()), " within ",
+                     absl::FormatDuration(options_.timeout));
+    // So that whoever supervises blames them, not who waited.
+    (void)store_->Fail(late);
     return CommunicationError(
-        all.missing.size() == 1 ? "rank " : "ranks ",
-        absl::StrJoin(all.missing, ", "), " of ", keys.size(),
-        " did not arrive at ", ToString(master()), " within ",
-        absl::FormatDuration(options_.timeout),
+        late.text,
         "; all ranks must be started with the same world size and address "
         "(wait longer: --connect-timeout SECONDS)");
   }

@@ -26,6 +26,8 @@ class Meeting {
  public:
   // Returns when all ranks are there; rank 0 serves the store unless somebody
   // else does. After `timeout`, an error (kCommunication) names those missing.
+  // Ranks of one machine find each other's secret in a private file if they
+  // were given none; others must have one (kUsage).
   static absl::StatusOr<std::unique_ptr<Meeting>> Join(
       const MeetingOptions& options);
   // Says good-bye. Rank 0 waits a while for the others to do so too.
@@ -46,12 +48,18 @@ class Meeting {
   explicit Meeting(const MeetingOptions& options);
 
   absl::Status Open();
+  // Where rank 0 listens: places to try in turn.
+  std::vector<HostPort> Places() const;
+  std::string Job() const;
   absl::Status Serve();
-  absl::Status Find();
+  absl::Status StartServer(StoreServerOptions options);
+  absl::Status FindByFile();
+  absl::Status FindAmongPlaces();
   absl::Status AwaitAll();
   absl::Status FindOwnAddress();
 
   const MeetingOptions options_;
+  const bool by_file_;
   const absl::Time deadline_;
   StoreClientOptions client_options_;
   std::string meeting_file_;  // that this rank wrote

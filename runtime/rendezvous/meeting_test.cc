@@ -1,5 +1,8 @@
 #include "runtime/rendezvous/meeting.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +67,25 @@ void End(std::vector<absl::StatusOr<std::unique_ptr<Meeting>>>& all) {
   for (std::thread& thread : threads) thread.join();
 }
 
+int FreePort() { return Listen("127.0.0.1", 0)->local().port; }
+
+// One of this machine that is not the loopback; empty if there is none.
+std::string AddressOnANetwork() {
+  std::string found;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET,
+              &reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr,
+              text, sizeof(text));
+    if (!IsLoopback(text)) found = text;
+  }
+  freeifaddrs(list);
+  return found;
+}
+
 TEST(Meeting, OnOneMachineWithoutAnAddress) {
   auto all = Join(3, 3);
   for (auto& one : all) {
@@ -79,10 +101,7 @@ TEST(Meeting, OnOneMachineWithoutAnAddress) {
 }
 
 TEST(Meeting, AtAnAddress) {
-  auto probe = Listen("127.0.0.1", 0);
-  ASSERT_TRUE(probe.ok());
-  const int port = probe->local().port;
-  probe->Close();
+  const int port = FreePort();
   auto all = Join(2, 2, [&](MeetingOptions& options) {
     options.place.master = {"localhost", port};
     options.token = "t";
@@ -106,6 +125,104 @@ TEST(Meeting, AtAStoreThatTheLauncherServes) {
   EXPECT_THAT((*server)->members(), ElementsAre(0, 1));
   End(all);
   EXPECT_FALSE((*server)->failure().has_value());
+}
+
+// Without a secret, whoever can connect could be a rank.
+TEST(Meeting, AtAnAddressOfThisMachineTheSecretIsInAPrivateFile) {
+  const int port = FreePort();
+  auto all = Join(2, 2, [&](MeetingOptions& options) {
+    options.place.master = {"127.0.0.1", port};
+  });
+  for (auto& one : all) ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ((*all[1])->master().port, port);
+  EXPECT_FALSE((*all[1])->token().empty());
+  StoreClientOptions stranger;
+  stranger.address = (*all[0])->master();
+  stranger.world_size = 2;
+  stranger.is_member = false;
+  auto client = StoreClient::Connect(stranger, absl::Now() + absl::Seconds(5));
+  EXPECT_THAT(std::string(client.status().message()),
+              HasSubstr("does not have this run's token"));
+  End(all);
+}
+
+TEST(Meeting, RanksOfSeveralMachinesNeedAToken) {
+  for (int rank : {0, 1}) {
+    MeetingOptions options = Options(rank, 2, "");
+    options.place.local_rank = 0;
+    options.place.local_world_size = 1;
+    options.place.master = {"192.0.2.1", 4000};
+    auto meeting = Meeting::Join(options);
+    EXPECT_EQ(ExitCodeOf(meeting.status()), ExitCode::kUsage);
+    EXPECT_THAT(std::string(meeting.status().message()),
+                HasSubstr("set HALFTONE_TOKEN"));
+  }
+  // Where the launcher did not say that all are here, an address decides.
+  MeetingOptions options = Options(0, 2, "");
+  options.place.local_size_is_known = false;
+  options.place.master = {"192.0.2.1", 4000};
+  EXPECT_EQ(ExitCodeOf(Meeting::Join(options).status()), ExitCode::kUsage);
+}
+
+// As torchrun's agent does with MASTER_PORT.
+TEST(Meeting, BesideTheServerOfAnotherLauncher) {
+  const auto agent = Listen("127.0.0.1", 0);
+  const int port = agent->local().port;
+  for (const char* token : {"", "given"}) {
+    auto all = Join(3, 3, [&](MeetingOptions& options) {
+      options.place.master = {"localhost", port};
+      options.place.master_held = true;
+      options.place.job_id = "none";
+      options.token = token;
+    });
+    for (auto& one : all) ASSERT_TRUE(one.ok()) << one.status();
+    EXPECT_NE((*all[2])->master().port, port);
+    End(all);
+  }
+}
+
+TEST(Meeting, OfSeveralMachinesBesideTheServerOfAnotherLauncher) {
+  const std::string own = AddressOnANetwork();
+  if (own.empty()) GTEST_SKIP() << "no network, not even one's own address";
+  const auto agent = Listen(own, 0);
+  const int port = agent->local().port;
+  const auto next = Listen(own, port + 1);  // says nothing
+  auto all = Join(3, 3, [&](MeetingOptions& options) {
+    options.place.local_rank = 0;
+    options.place.local_world_size = 1;
+    options.place.master = {own, port};
+    options.place.master_held = true;
+    options.token = "given";
+  });
+  for (auto& one : all) ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_GT((*all[2])->master().port, port + 1);
+  // The named address alone.
+  EXPECT_FALSE(ConnectTo({"127.0.0.1", (*all[0])->master().port},
+                         absl::Now() + absl::Milliseconds(100))
+                   .ok());
+  End(all);
+}
+
+TEST(Meeting, TellsWhoDidNotCome) {
+  StoreServerOptions server_options;
+  server_options.host = "127.0.0.1";
+  server_options.world_size = 2;
+  auto server = StoreServer::Start(server_options);
+  MeetingOptions options = Options(0, 2, "");
+  options.timeout = absl::Milliseconds(300);
+  options.place.master = (*server)->address();
+  options.place.master_served = true;
+  EXPECT_FALSE(Meeting::Join(options).ok());
+  ASSERT_TRUE((*server)->failure().has_value());
+  EXPECT_THAT((*server)->failure()->suspects, ElementsAre(1));
+}
+
+TEST(ListenHost, IsTheNamedAddressAlone) {
+  for (const char* host : {"127.0.0.1", "localhost", "::1", "192.0.2.1"}) {
+    EXPECT_EQ(ListenHost(host), host);
+  }
+  // What others may know by another address than this machine does.
+  EXPECT_EQ(ListenHost("no-such-name.invalid"), "");
 }
 
 TEST(Meeting, NamesTheRanksThatDoNotCome) {

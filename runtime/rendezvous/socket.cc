@@ -227,6 +227,19 @@ HostPort Socket::peer() const {
   return ToHostPort(address, length);
 }
 
+std::string ListenHost(const std::string& host) {
+  absl::StatusOr<Addresses> list = Resolve({host, 0}, AI_NUMERICHOST);
+  if (host == "localhost" || list.ok()) return host;
+  list = Resolve({host, 0}, 0);
+  if (!list.ok()) return "";
+  for (const addrinfo* at = list->get(); at != nullptr; at = at->ai_next) {
+    const Socket socket = ListenAt(*at);
+    const std::string address = socket.open() ? socket.local().host : "";
+    if (!address.empty() && !IsLoopback(address)) return address;
+  }
+  return "";
+}
+
 absl::StatusOr<Socket> Listen(absl::string_view host, int port) {
   const HostPort address = {std::string(host), port};
   HT_ASSIGN_OR_RETURN(Addresses list, Resolve(address, AI_PASSIVE));
@@ -238,10 +251,10 @@ absl::StatusOr<Socket> Listen(absl::string_view host, int port) {
   }
   const std::string where = ToString({host.empty() ? "*" : address.host, port});
   if (error == EADDRINUSE) {
-    return CommunicationError(
+    return absl::AlreadyExistsError(absl::StrCat(
         "cannot listen on ", where, ": port ", port,
         " is in use by another run or program; end it, or choose another "
-        "port with --master HOST:PORT (environment: MASTER_PORT)");
+        "port"));
   }
   return CommunicationError("cannot listen on ", where, ": ",
                             std::strerror(error),

@@ -55,9 +55,15 @@ class Socket {
   int fd_ = -1;
 };
 
+// Where a server that peers elsewhere reach as `host` is to listen: that
+// address alone. Empty, which is all addresses, for a name that here means none
+// of this machine's (a service's) or only the loopback (what /etc/hosts often
+// says of the machine's own name).
+std::string ListenHost(const std::string& host);
+
 // Listens on `host` (a name or address of this machine; empty: on all
-// addresses) and `port` (0: any free one). A port in use is an error
-// (kCommunication) that says what to do.
+// addresses) and `port` (0: any free one). A port in use is kAlreadyExists and
+// ends with "choose another port", any other error is kCommunication.
 absl::StatusOr<Socket> Listen(absl::string_view host, int port);
 
 // Connects, and tries again until `deadline` while nobody listens there.

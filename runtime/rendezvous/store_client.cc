@@ -75,8 +75,8 @@ absl::Status StoreClient::TryToGreet(absl::Time deadline) {
                             0, kStoreMagic.size()) != kStoreMagic) {
     return absl::InvalidArgumentError(
         "who answers there is not a Halftone rendezvous; another program has "
-        "the port: choose another with --master HOST:PORT (environment: "
-        "MASTER_PORT)");
+        "the port: choose another (launch: --master HOST:PORT; ranks of other "
+        "launchers: MASTER_PORT)");
   }
   const std::string server_nonce = greeting->substr(kStoreMagic.size());
   const std::string nonce = RandomBytes(kNonceBytes);

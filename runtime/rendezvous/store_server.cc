@@ -25,8 +25,13 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-// A connection that has not shown the token within this time is cut off.
+// A connection that has not shown the token within this time is cut off, or
+// when so many came later that have not either: whoever holds connections and
+// says nothing keeps no rank out.
 constexpr absl::Duration kHelloTime = absl::Seconds(10);
+constexpr int kMaxStrangers = 128;
+// Taken at once, before those who are connected are heard again.
+constexpr int kAcceptedAtOnce = 16;
 constexpr int64_t kMaxOutput = int64_t{8} << 20;  // unread replies
 
 struct Connection {
@@ -85,6 +90,8 @@ class StoreServerImpl : public StoreServer {
   std::vector<pollfd> Interests() const;
   absl::Time NextDeadline() const;
   void Accept();
+  bool AcceptOne();
+  void DropStranger();
   void Read(Connection& connection);
   void HandleInput(Connection& connection);
   void Write(Connection& connection);
@@ -166,19 +173,43 @@ bool StoreServerImpl::Tick() {
 }
 
 void StoreServerImpl::Accept() {
+  for (int i = 0; i < kAcceptedAtOnce && AcceptOne(); ++i) {
+  }
+}
+
+// Ends the oldest connection that has not shown the token, if there are many.
+void StoreServerImpl::DropStranger() {
+  const auto is_stranger = [](const std::unique_ptr<Connection>& connection) {
+    return !connection->client.admitted && !connection->broken;
+  };
+  const auto oldest =
+      std::find_if(connections_.begin(), connections_.end(), is_stranger);
+  if (oldest != connections_.end()) (*oldest)->broken = true;
+}
+
+bool StoreServerImpl::AcceptOne() {
   const int fd =
       accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) return;
+  if (fd < 0) {
+    // No more files: those of strangers are the ones to do without.
+    if (errno == EMFILE || errno == ENFILE) DropStranger();
+    return false;
+  }
   auto connection = absl::make_unique<Connection>();
   connection->socket = Socket(fd);
   connection->opened = absl::Now();
-  // Members and watchers of all ranks, and some that will be refused.
-  if (connections_.size() > 3u * options_.world_size + 64) return;
+  if (std::count_if(connections_.begin(), connections_.end(),
+                    [](const auto& other) {
+                      return !other->client.admitted && !other->broken;
+                    }) >= kMaxStrangers) {
+    DropStranger();
+  }
   connection->client.server_nonce = RandomBytes(kNonceBytes);
   connection->output =
       absl::StrCat(kStoreMagic, connection->client.server_nonce);
   Write(*connection);
   connections_.push_back(std::move(connection));
+  return true;
 }
 
 void StoreServerImpl::Read(Connection& connection) {
@@ -219,6 +250,8 @@ void StoreServerImpl::HandleInput(Connection& connection) {
     }
     connection.output += *reply;
     Write(connection);
+    // One guess a connection.
+    if (!connection.client.admitted) connection.broken = true;
     if (static_cast<int64_t>(connection.output.size()) > kMaxOutput) {
       connection.broken = true;
     }
@@ -269,7 +302,17 @@ void StoreServerImpl::Sweep() {
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
     const StoreServerOptions& options) {
-  HT_ASSIGN_OR_RETURN(Socket listener, Listen(options.host, options.port));
+  if (options.token.empty() && !IsLoopback(options.host)) {
+    return UsageError(
+        "ranks that meet at ", options.host.empty() ? "*" : options.host,
+        " must share a secret: HALFTONE_TOKEN or HALFTONE_TOKEN_FILE");
+  }
+  absl::StatusOr<Socket> listening = Listen(options.host, options.port);
+  if (absl::IsAlreadyExists(listening.status())) {
+    return CommunicationError(listening.status().message(), " ",
+                              options.port_remedy);
+  }
+  HT_ASSIGN_OR_RETURN(Socket listener, std::move(listening));
   const int flags = fcntl(listener.fd(), F_GETFL);
   fcntl(listener.fd(), F_SETFL, flags | O_NONBLOCK);
   return {absl::make_unique<StoreServerImpl>(options, std::move(listener))};

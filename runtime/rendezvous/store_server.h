@@ -38,8 +38,10 @@ RunFailure RunFailureFromText(absl::string_view text);
 struct StoreServerOptions {
   std::string host;  // to listen on; empty: all addresses
   int port = 0;      // 0: any free one
+  // How to choose another port, for an error.
+  std::string port_remedy = "with --master HOST:PORT";
   int world_size = 1;
-  std::string token;
+  std::string token;  // may only be empty on the loopback
   int attempt = 0;  // of the launcher; clients of another one are refused
 };
 

@@ -8,6 +8,7 @@
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 #include "runtime/rendezvous/store_client.h"
+#include "runtime/rendezvous/store_message.h"
 #include "runtime/rendezvous/store_server.h"
 
 namespace halftone {
@@ -237,6 +238,57 @@ TEST_F(StoreTest, ClosingTellsThoseWhoWait) {
   close.join();
   EXPECT_THAT(std::string(result.status().message()), HasSubstr("was closed"));
   EXPECT_FALSE(a->Set("x", "y").ok());
+}
+
+TEST_F(StoreTest, OffTheLoopbackATokenIsDemanded) {
+  for (const char* host : {"", "0.0.0.0", "192.0.2.1"}) {
+    StoreServerOptions options;
+    options.host = host;
+    auto server = StoreServer::Start(options);
+    EXPECT_EQ(ExitCodeOf(server.status()), ExitCode::kUsage) << host;
+  }
+}
+
+// Those who hold connections and say nothing, or a byte now and then, keep
+// nobody out, however many they are.
+TEST_F(StoreTest, CrowdsThatSayNothingKeepNobodyOut) {
+  StartServer(2);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  std::vector<Socket> crowd;
+  for (int i = 0; i < 500; ++i) {
+    auto socket = ConnectTo(server_->address(), deadline);
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    if (i % 2 == 0) (void)socket->Send("\x40", deadline);
+    crowd.push_back(*std::move(socket));
+  }
+  auto a = Connect(Options(0, 2));
+  auto b = Connect(Options(1, 2));
+  ASSERT_TRUE(a->Set("x", "y").ok());
+  for (int i = 0; i < 300; ++i) {  // also later
+    crowd.push_back(*ConnectTo(server_->address(), deadline));
+  }
+  EXPECT_EQ(**b->Get("x"), "y");
+  EXPECT_FALSE(server_->failure().has_value());
+}
+
+TEST_F(StoreTest, OneGuessAConnection) {
+  StartServer(1);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  auto socket = ConnectTo(server_->address(), deadline);
+  ASSERT_TRUE(socket->Receive(24, deadline).ok());
+  MessageWriter hello;
+  hello.U8(static_cast<uint8_t>(StoreRequest::kHello)).I64(0).I64(1).I64(0);
+  hello.U8(1).Text("").Text("nonce").Text("proof");
+  ASSERT_TRUE(socket->Send(hello.Frame(), deadline).ok());
+  std::string all;
+  absl::Status end;
+  while (end.ok()) {
+    auto byte = socket->Receive(1, deadline);
+    end = byte.status();
+    if (byte.ok()) all += *byte;
+  }
+  EXPECT_TRUE(absl::IsOutOfRange(end)) << end;  // it was closed
+  EXPECT_THAT(all, HasSubstr("does not have this run's token"));
 }
 
 // Rubbish, oversized frames and silence must not disturb the others.

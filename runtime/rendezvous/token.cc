@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "graph/base/error.h"
@@ -13,13 +15,29 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-constexpr int64_t kMaxTokenBytes = 4096;
+constexpr size_t kMaxTokenBytes = 4096;
+
+// Up to the end of the first line.
+absl::StatusOr<std::string> ReadTokenLine(int fd) {
+  std::string text;
+  char c = 0;
+  while (text.size() < kMaxTokenBytes) {
+    const ssize_t n = read(fd, &c, 1);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0 || c == '\n') break;
+    text.push_back(c);
+  }
+  const std::string token(absl::StripAsciiWhitespace(text));
+  if (token.empty()) return UsageError("token: standard input has none");
+  return token;
+}
 
 }  // namespace
 
 std::string NewToken() { return absl::BytesToHexString(RandomBytes(16)); }
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
+  if (path == "-") return ReadTokenLine(STDIN_FILENO);
   struct stat info;
   if (stat(path.c_str(), &info) == 0 &&
       ((info.st_mode & 077) != 0 ||
