@@ -45,11 +45,18 @@ _LIBRARIES = {
     "zlib": ("zlib1g-dev", "/usr/include/zlib.h"),
 }
 
+# repository: headers that its package lacks
+_HEADERS = {
+    "gloo": {"//third_party:gloo_memory.h": "gloo/common/memory.h"},
+}
+
 def _libraries():
     for name, (package, present) in _LIBRARIES.items():
+        files = {"//third_party:%s.BUILD" % name: "BUILD"}
+        files.update(_HEADERS.get(name, {}))
         _system_repository(
             name = name,
-            files = {"//third_party:%s.BUILD" % name: "BUILD"},
+            files = files,
             package = package,
             present = present,
         )

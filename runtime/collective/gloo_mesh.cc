@@ -11,11 +11,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "gloo/common/error.h"
-#include "gloo/transport/tcp/device.h"
 #include "graph/base/error.h"
-#include "runtime/collective/gloo_store.h"
-#include "runtime/rendezvous/hmac.h"
+#include "runtime/collective/gloo_context.h"
+#include "runtime/collective/peer_sockets.h"
 
 namespace halftone {
 namespace runtime {
@@ -36,13 +34,6 @@ void IgnoreBrokenPipes() {
     signal(SIGPIPE, SIG_IGN);
   }
 }
-
-// Of what `from` sends to `to`: only who knows the token can make it.
-std::string PairProof(const std::string& token, int from, int to) {
-  return HmacSha256(token, absl::StrCat("pair ", from, " ", to));
-}
-
-constexpr uint64_t kProofTag = 1;  // collectives' tags are larger
 
 }  // namespace
 
@@ -67,21 +58,14 @@ absl::StatusOr<std::unique_ptr<GlooMesh>> GlooMesh::Connect(
     Meeting& meeting, int rank, int world_size, absl::Duration timeout) {
   IgnoreBrokenPipes();
   const absl::Time deadline = absl::Now() + timeout;
+  HT_ASSIGN_OR_RETURN(std::vector<Socket> peers,
+                      ConnectPeers(meeting, rank, world_size, deadline));
   try {
-    gloo::transport::tcp::attr address(meeting.own_address().c_str());
-    std::shared_ptr<gloo::transport::Device> device =
-        gloo::transport::tcp::CreateDevice(address);
-    auto context =
-        std::make_shared<gloo::rendezvous::Context>(rank, world_size);
-    context->setTimeout(Remaining(deadline));
-    GlooStore store(meeting.store(), timeout);
-    context->connectFullMesh(store, device);
-    auto mesh = absl::WrapUnique(new GlooMesh(std::move(context)));
-    mesh->Verify(meeting.token(), deadline);
-    return {std::move(mesh)};
+    return absl::WrapUnique(new GlooMesh(MakeGlooContext(
+        meeting.own_address(), rank, std::move(peers), Remaining(deadline))));
   } catch (const std::exception& error) {
     return CommunicationError("rank ", rank, " of ", world_size,
-                              " cannot connect to its peers from ",
+                              " cannot use its connections from ",
                               meeting.own_address(), ": ", error.what());
   }
 }
@@ -90,33 +74,6 @@ void GlooMesh::Close() {
   // Not closeConnections(), which throws away what is on its way.
   for (int peer = 0; peer < context_->size; ++peer) {
     context_->getPair(peer).reset();
-  }
-}
-
-void GlooMesh::Verify(const std::string& token, absl::Time deadline) {
-  const int rank = context_->rank;
-  const int size = context_->size;
-  std::vector<std::string> mine(size);
-  std::vector<std::string> theirs(size);
-  std::vector<std::unique_ptr<GlooBuffer>> sent(size);
-  std::vector<std::unique_ptr<GlooBuffer>> received(size);
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    mine[peer] = PairProof(token, rank, peer);
-    theirs[peer].resize(mine[peer].size());
-    sent[peer] = MakeBuffer(&mine[peer][0], mine[peer].size());
-    received[peer] = MakeBuffer(&theirs[peer][0], theirs[peer].size());
-    received[peer]->recv(peer, kProofTag);
-    sent[peer]->send(peer, kProofTag);
-  }
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
-    AwaitReceived(*received[peer], peer, deadline);
-    AwaitSent(*sent[peer], deadline);
-    if (!EqualSecrets(theirs[peer], PairProof(token, peer, rank))) {
-      throw gloo::IoException(absl::StrCat("who connected as rank ", peer,
-                                           " does not know this run's token"));
-    }
   }
 }
 

@@ -7,11 +7,10 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "gloo/rendezvous/context.h"
+#include "gloo/context.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "runtime/rendezvous/meeting.h"
 
@@ -30,8 +29,8 @@ struct MeshInterrupted : std::exception {
 // communicator turns them into a Status.
 class GlooMesh {
  public:
-  // Connects to all ranks of `meeting` and checks that each knows the run's
-  // token. Errors are kCommunication.
+  // Connects to all ranks of `meeting`, each of which proves that it knows the
+  // run's token. Errors are kCommunication.
   static absl::StatusOr<std::unique_ptr<GlooMesh>> Connect(
       Meeting& meeting, int rank, int world_size, absl::Duration timeout);
   std::unique_ptr<GlooBuffer> MakeBuffer(void* data, int64_t bytes) {
@@ -55,14 +54,12 @@ class GlooMesh {
   int awaited_peer() const { return awaited_peer_; }
 
  private:
-  explicit GlooMesh(std::shared_ptr<gloo::rendezvous::Context> context)
+  explicit GlooMesh(std::shared_ptr<gloo::Context> context)
       : context_(std::move(context)) {}
 
   class Waiting;
-  // Both throw.
-  void Verify(const std::string& token, absl::Time deadline);
 
-  std::shared_ptr<gloo::rendezvous::Context> context_;
+  std::shared_ptr<gloo::Context> context_;
   int awaited_peer_ = -1;
   mutable std::mutex mutex_;  // guards what follows
   bool interrupted_ = false;

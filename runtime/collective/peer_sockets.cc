@@ -1,0 +1,285 @@
+#include "runtime/collective/peer_sockets.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "graph/base/error.h"
+#include "runtime/rendezvous/hmac.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// The dialling rank says who it is, whom it means, and a nonce; the other
+// answers with its nonce and proof; the first sends its proof; the other says
+// that it holds. All of fixed length, so that nothing behind is read.
+constexpr absl::string_view kMagic = "HTPEER01";
+constexpr size_t kRankDigits = 8;
+constexpr size_t kNonce = 16;
+constexpr size_t kProof = 32;  // HMAC-SHA-256
+constexpr size_t kHello = 8 + 2 * kRankDigits + kNonce;
+constexpr char kHolds = '+';
+
+// Between looks at whether the run has failed.
+constexpr absl::Duration kLook = absl::Milliseconds(250);
+// For one attempt to dial; the other rank may still be dialling itself.
+constexpr absl::Duration kDial = absl::Seconds(2);
+constexpr absl::Duration kRetry = absl::Milliseconds(20);
+// Who has not proven itself within this time, or while this many came later.
+constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr size_t kMaxStrangers = 128;
+
+std::string AddressKey(int rank) { return absl::StrCat("peer/", rank); }
+
+std::string Hello(int from, int to, const std::string& nonce) {
+  return absl::StrCat(kMagic, absl::StrFormat("%08d%08d", from, to), nonce);
+}
+
+// Of one end, over all that both have said.
+std::string Proof(absl::string_view token, absl::string_view end,
+                  absl::string_view hello, absl::string_view nonce) {
+  return HmacSha256(token, absl::StrCat("peer ", end, " ", hello, nonce));
+}
+
+// Somebody who has dialled this rank.
+struct Caller {
+  Socket socket;
+  absl::Time since;
+  int rank = -1;  // that it says it is
+  std::string hello;
+  std::string nonce;
+  std::string input;
+};
+
+class PeerSockets {
+ public:
+  PeerSockets(Meeting& meeting, int rank, int world_size, absl::Time deadline)
+      : meeting_(meeting),
+        rank_(rank),
+        deadline_(deadline),
+        sockets_(world_size) {}
+
+  absl::StatusOr<std::vector<Socket>> Connect() {
+    HT_RETURN_IF_ERROR(Open());
+    for (int peer = 0; peer < rank_; ++peer) {
+      HT_RETURN_IF_ERROR(Dial(peer));
+    }
+    HT_RETURN_IF_ERROR(AwaitCallers());
+    return std::move(sockets_);
+  }
+
+ private:
+  absl::Status Open();
+  absl::Status Dial(int peer);
+  absl::StatusOr<HostPort> AddressOf(int peer);
+  absl::StatusOr<Socket> DialOnce(const HostPort& address, int peer);
+  absl::Status AwaitCallers();
+  std::vector<int> Missing() const;
+  void Accept();
+  // False: it is done with, as a peer or as a stranger.
+  bool Hear(Caller& caller);
+  bool Answer(Caller& caller);
+  // An error if the run has failed or the time is over.
+  absl::Status GoOn();
+
+  Meeting& meeting_;
+  const int rank_;
+  const absl::Time deadline_;
+  std::vector<Socket> sockets_;
+  Socket listener_;
+  std::vector<Caller> callers_;  // in the order in which they came
+};
+
+absl::Status PeerSockets::Open() {
+  HT_ASSIGN_OR_RETURN(listener_, Listen(meeting_.own_address(), 0));
+  fcntl(listener_.fd(), F_SETFL, fcntl(listener_.fd(), F_GETFL) | O_NONBLOCK);
+  const HostPort address = {meeting_.own_address(), listener_.local().port};
+  return meeting_.store().Set(AddressKey(rank_), ToString(address));
+}
+
+std::vector<int> PeerSockets::Missing() const {
+  std::vector<int> missing;
+  for (int peer = 0; peer < static_cast<int>(sockets_.size()); ++peer) {
+    if (peer != rank_ && !sockets_[peer].open()) missing.push_back(peer);
+  }
+  return missing;
+}
+
+absl::Status PeerSockets::GoOn() {
+  HT_ASSIGN_OR_RETURN(std::optional<std::string> failed,
+                      meeting_.store().Get(kFailureKey));
+  if (failed) return CommunicationError(RunFailureFromText(*failed).text);
+  if (absl::Now() < deadline_) return absl::OkStatus();
+  RunFailure failure;
+  failure.suspects = Missing();
+  failure.text = absl::StrCat(
+      failure.suspects.size() == 1 ? "rank " : "ranks ",
+      absl::StrJoin(failure.suspects, ", "), " did not connect with rank ",
+      rank_, " at ", ToString(listener_.local()),
+      " in time (wait longer: --connect-timeout SECONDS)");
+  (void)meeting_.store().Fail(failure);
+  return CommunicationError(failure.text);
+}
+
+absl::StatusOr<HostPort> PeerSockets::AddressOf(int peer) {
+  while (true) {
+    HT_ASSIGN_OR_RETURN(WaitResult there,
+                        meeting_.store().Wait({AddressKey(peer)}, kLook));
+    if (there.missing.empty()) {
+      return ParseHostPort("a peer's address", there.values[0]);
+    }
+    HT_RETURN_IF_ERROR(GoOn());
+  }
+}
+
+absl::Status PeerSockets::Dial(int peer) {
+  HT_ASSIGN_OR_RETURN(const HostPort address, AddressOf(peer));
+  while (true) {
+    absl::StatusOr<Socket> socket = DialOnce(address, peer);
+    if (socket.ok()) {
+      sockets_[peer] = *std::move(socket);
+      return absl::OkStatus();
+    }
+    HT_RETURN_IF_ERROR(GoOn());
+    absl::SleepFor(kRetry);
+  }
+}
+
+absl::StatusOr<Socket> PeerSockets::DialOnce(const HostPort& address,
+                                             int peer) {
+  const absl::Time limit = std::min(deadline_, absl::Now() + kDial);
+  HT_ASSIGN_OR_RETURN(Socket socket, ConnectTo(address, limit));
+  const std::string hello = Hello(rank_, peer, RandomBytes(kNonce));
+  HT_RETURN_IF_ERROR(socket.Send(hello, limit));
+  HT_ASSIGN_OR_RETURN(const std::string answer,
+                      socket.Receive(kNonce + kProof, limit));
+  const std::string nonce = answer.substr(0, kNonce);
+  if (!EqualSecrets(answer.substr(kNonce),
+                    Proof(meeting_.token(), "dialled", hello, nonce))) {
+    return absl::PermissionDeniedError("it does not know the token");
+  }
+  // From here on the other is a rank that waits for this one: to give up and
+  // dial again could come after it has stopped listening.
+  HT_RETURN_IF_ERROR(socket.Send(
+      Proof(meeting_.token(), "dialling", hello, nonce), deadline_));
+  HT_RETURN_IF_ERROR(socket.Receive(1, deadline_).status());
+  return socket;
+}
+
+absl::Status PeerSockets::AwaitCallers() {
+  absl::Time look = absl::Now() + kLook;
+  while (!Missing().empty()) {
+    std::vector<pollfd> fds = {{listener_.fd(), POLLIN, 0}};
+    for (const Caller& caller : callers_) {
+      fds.push_back({caller.socket.fd(), POLLIN, 0});
+    }
+    poll(fds.data(), fds.size(),
+         static_cast<int>(absl::ToInt64Milliseconds(kLook)));
+    const absl::Time now = absl::Now();
+    std::vector<Caller> left;
+    for (size_t i = 0; i < callers_.size(); ++i) {
+      const bool stays = fds[i + 1].revents != 0
+                             ? Hear(callers_[i])
+                             : now < callers_[i].since + kPatience;
+      if (stays) left.push_back(std::move(callers_[i]));
+    }
+    callers_ = std::move(left);
+    if (fds[0].revents != 0) Accept();
+    if (now < look) continue;
+    HT_RETURN_IF_ERROR(GoOn());
+    look = now + kLook;
+  }
+  return absl::OkStatus();
+}
+
+void PeerSockets::Accept() {
+  // Some at a time: those who came before are heard in between.
+  for (int i = 0; i < 16; ++i) {
+    Caller caller;
+    caller.socket = Socket(accept4(listener_.fd(), nullptr, nullptr,
+                                   SOCK_CLOEXEC | SOCK_NONBLOCK));
+    // Out of files: those who hold them without a proof go first.
+    const bool full = !caller.socket.open() && errno != EAGAIN;
+    if (callers_.size() >= kMaxStrangers || (full && !callers_.empty())) {
+      callers_.erase(callers_.begin());
+    }
+    if (!caller.socket.open()) return;
+    caller.since = absl::Now();
+    callers_.push_back(std::move(caller));
+  }
+}
+
+bool PeerSockets::Hear(Caller& caller) {
+  while (true) {
+    const size_t wanted = caller.hello.empty() ? kHello : kProof;
+    char buffer[std::max(kHello, kProof)];
+    const ssize_t n = recv(caller.socket.fd(), buffer,
+                           wanted - caller.input.size(), MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return true;
+    if (n <= 0) return false;
+    caller.input.append(buffer, n);
+    if (caller.input.size() == wanted && !Answer(caller)) return false;
+  }
+}
+
+bool PeerSockets::Answer(Caller& caller) {
+  // What fits no empty buffer of the system is a stranger's trouble.
+  const absl::Time at_once = absl::Now() + absl::Milliseconds(100);
+  const std::string input = std::exchange(caller.input, "");
+  if (caller.hello.empty()) {
+    const absl::string_view ranks =
+        absl::string_view(input).substr(kMagic.size(), 2 * kRankDigits);
+    int to = -1;
+    if (!absl::StartsWith(input, kMagic) ||
+        !absl::SimpleAtoi(ranks.substr(0, kRankDigits), &caller.rank) ||
+        !absl::SimpleAtoi(ranks.substr(kRankDigits), &to) || to != rank_ ||
+        caller.rank <= rank_ ||
+        caller.rank >= static_cast<int>(sockets_.size())) {
+      return false;
+    }
+    caller.hello = input;
+    caller.nonce = RandomBytes(kNonce);
+    return caller.socket
+        .Send(caller.nonce + Proof(meeting_.token(), "dialled", caller.hello,
+                                   caller.nonce),
+              at_once)
+        .ok();
+  }
+  if (!EqualSecrets(input, Proof(meeting_.token(), "dialling", caller.hello,
+                                 caller.nonce)) ||
+      !caller.socket.Send(absl::string_view(&kHolds, 1), at_once).ok()) {
+    return false;
+  }
+  const int on = 1;
+  setsockopt(caller.socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  // A rank that has dialled again has given up what it dialled before.
+  sockets_[caller.rank] = std::move(caller.socket);
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Socket>> ConnectPeers(Meeting& meeting, int rank,
+                                                 int world_size,
+                                                 absl::Time deadline) {
+  return PeerSockets(meeting, rank, world_size, deadline).Connect();
+}
+
+}  // namespace runtime
+}  // namespace halftone
