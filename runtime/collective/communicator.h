@@ -85,7 +85,7 @@ struct GlooOptions {
                                   // the master
   std::string token;  // shared secret of the run; peers without it are refused
   absl::Duration connect_timeout = absl::Seconds(60);
-  absl::Duration timeout = absl::Minutes(5);  // of one collective
+  absl::Duration timeout = absl::Seconds(60);  // of one collective
 };
 // Meets the peers over the rendezvous store (runtime/rendezvous) and connects.
 // Within connect_timeout, else an error that names the ranks that are missing.

@@ -19,7 +19,7 @@ struct ConnectOptions {
   std::string tmp_dir;      // TMPDIR; for ranks of one machine
   std::string own_address;  // of this rank for its peers; empty: found
   absl::Duration connect_timeout = absl::Seconds(60);
-  absl::Duration timeout = absl::Minutes(5);  // of one collective
+  absl::Duration timeout = absl::Seconds(60);  // of one collective
 };
 // Meets the other ranks and connects over Gloo; a world of one rank needs
 // neither. Errors (kCommunication) name the ranks that are missing.
