@@ -1,5 +1,7 @@
 // The `halftone` binary: parses the verb, runs it, turns its status into an
 // exit code and an error line on stderr.
+#include <errno.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "tools/common/flags.h"
+#include "tools/common/launch_command.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -55,6 +58,9 @@ void LetThreadsSleep(char** argv) {
   execv("/proc/self/exe", argv);  // where that fails, they spin
 }
 
+// Under /proc/self/exe a process is called "exe".
+void TakeOwnName() { prctl(PR_SET_NAME, program_invocation_short_name); }
+
 constexpr char kHelp[] =
     "examples:\n"
     "  halftone compile models/mnist_convnet.pbtxt \\\n"
@@ -69,6 +75,7 @@ constexpr char kHelp[] =
 int Main(int argc, char** argv) {
   OpenStandardStreams();
   LetThreadsSleep(argv);
+  TakeOwnName();
   CLI::App app("", "halftone");
   SetHelp(app, kHelp);
   app.require_subcommand(1);
@@ -82,8 +89,10 @@ int Main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const absl::Status known = CheckVerb(app, words);
   if (!known.ok()) return Fail(known);
+  std::vector<std::string> marked = words;
+  MarkLaunchedCommand(&marked);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(marked.rbegin(), marked.rend()));
   } catch (const CLI::Success& help) {
     const CLI::App* verb = ChosenVerb(app);
     const absl::Status flags =

@@ -72,7 +72,22 @@ absl::Status Attempt::Open() {
   return StartStore();
 }
 
+// A signal that comes meanwhile counts as one to the ranks.
+absl::Status Attempt::MeetNodes() {
+  if (options_.launch->own_verb) return absl::OkStatus();
+  absl::StatusOr<ProgramPlaces> places =
+      FindProgramPlaces(*options_.plan, master_, options_.attempt, [this] {
+        TakeSignals();
+        return user_signal_ != 0;
+      });
+  if (absl::IsCancelled(places.status())) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(places_, std::move(places));
+  return absl::OkStatus();
+}
+
 absl::Status Attempt::StartRanks() {
+  HT_RETURN_IF_ERROR(MeetNodes());
+  if (user_signal_ != 0) return absl::OkStatus();
   oom_kills_at_start_ = CountOomKills();
   for (int r = 0; r < options_.plan->ranks; ++r) {
     HT_RETURN_IF_ERROR(StartRank(r));
@@ -85,7 +100,8 @@ absl::Status Attempt::StartStore() {
   master_ = plan.master;
   if (plan.node_rank > 0) return absl::OkStatus();
   StoreServerOptions server;
-  server.host = plan.nodes > 1 ? "" : plan.master.host;
+  server.host =
+      plan.nodes > 1 ? ListenHost(plan.master.host) : plan.master.host;
   server.port = plan.master.port;
   server.world_size = plan.world_size();
   server.token = plan.token;
@@ -133,6 +149,10 @@ Environment Attempt::EnvironmentOf(int local_rank,
                                    const StatusPage& status) const {
   Environment env = RankEnvironment(*options_.plan, options_.env, local_rank,
                                     options_.attempt, master_);
+  if (!options_.launch->own_verb) {
+    AddProgramVariables(*options_.plan, places_, local_rank, options_.attempt,
+                        options_.launch->max_restarts, env);
+  }
   env[kStatusVariable] = absl::StrCat(status.fd());
   winsize size;
   if (options_.plan->rank(local_rank) == 0 &&

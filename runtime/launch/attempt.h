@@ -14,6 +14,7 @@
 #include "runtime/launch/failure_report.h"
 #include "runtime/launch/group_keeper.h"
 #include "runtime/launch/launch_plan.h"
+#include "runtime/launch/program_places.h"
 #include "runtime/launch/rank_output.h"
 #include "runtime/launch/status_page.h"
 #include "runtime/rendezvous/store_server.h"
@@ -53,7 +54,8 @@ class Attempt {
   absl::Status Open();
   // Where the ranks meet; after Open.
   HostPort master() const { return master_; }
-  // An error leaves nothing behind.
+  // An error leaves nothing behind. Without an error but with a signal while
+  // the nodes came together, nothing is started.
   absl::Status StartRanks();
   std::string log_dir() const;
   // Until all ranks are gone.
@@ -74,6 +76,7 @@ class Attempt {
   };
 
   absl::Status StartStore();
+  absl::Status MeetNodes();
   absl::Status StartRank(int local_rank);
   bool Running() const;
   void PollOnce();
@@ -97,6 +100,7 @@ class Attempt {
   const AttemptOptions options_;
   std::unique_ptr<StoreServer> store_;
   HostPort master_;
+  ProgramPlaces places_;  // where the command is not ours
   std::vector<Rank> ranks_;
   int user_signal_ = 0;
   bool ending_ = false;  // we have told the ranks to end

@@ -41,7 +41,7 @@ constexpr int kMaxGroups = 4096;
 
 }  // namespace
 
-GroupKeeper::GroupKeeper() {
+void GroupKeeper::Start() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;
   Socket read_end(ends[0]);
@@ -58,14 +58,32 @@ GroupKeeper::~GroupKeeper() {
   if (keeper_ > 0) Retried([&] { return waitpid(keeper_, nullptr, 0); });
 }
 
-void GroupKeeper::Add(pid_t group) { Tell(group); }
-void GroupKeeper::Remove(pid_t group) { Tell(-group); }
+void GroupKeeper::Add(pid_t group) {
+  groups_.push_back(group);
+  if (!Tell(group)) StartAgain();
+}
 
-void GroupKeeper::Tell(pid_t group) {
-  // A record is far below the size up to which a pipe writes at once. Without
-  // a keeper, nothing is lost but this precaution.
-  if (!pipe_.open()) return;
-  Retried([&] { return write(pipe_.fd(), &group, sizeof(group)); });
+void GroupKeeper::Remove(pid_t group) {
+  groups_.erase(std::remove(groups_.begin(), groups_.end(), group),
+                groups_.end());
+  if (!Tell(-group)) StartAgain();
+}
+
+bool GroupKeeper::Tell(pid_t group) {
+  // A record is far below the size up to which a pipe writes at once. Where
+  // there never was a keeper, nothing is lost but this precaution.
+  if (!pipe_.open()) return true;
+  return Retried([&] { return write(pipe_.fd(), &group, sizeof(group)); }) >=
+             0 ||
+         errno != EPIPE;
+}
+
+void GroupKeeper::StartAgain() {
+  pipe_.Close();
+  if (keeper_ > 0) Retried([&] { return waitpid(keeper_, nullptr, 0); });
+  keeper_ = -1;
+  Start();
+  for (pid_t group : groups_) (void)Tell(group);
 }
 
 }  // namespace runtime

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <vector>
+
 #include "runtime/rendezvous/socket.h"
 
 namespace halftone {
@@ -15,8 +17,8 @@ namespace runtime {
 // was told of.
 class GroupKeeper {
  public:
-  // Forks: to be made before any thread is.
-  GroupKeeper();
+  // Forks. SIGPIPE is to be ignored: one that was killed is replaced.
+  GroupKeeper() { Start(); }
   ~GroupKeeper();
   GroupKeeper(const GroupKeeper&) = delete;
   GroupKeeper& operator=(const GroupKeeper&) = delete;
@@ -25,8 +27,12 @@ class GroupKeeper {
   void Remove(pid_t group);
 
  private:
-  void Tell(pid_t group);
+  void Start();
+  // False: the keeper is gone.
+  bool Tell(pid_t group);
+  void StartAgain();
 
+  std::vector<pid_t> groups_;  // that it knows of
   Socket pipe_;
   pid_t keeper_ = -1;
 };

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -15,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "runtime/rendezvous/token.h"
 
@@ -179,8 +177,18 @@ absl::Status TakeMaster(const LaunchOptions& options, LaunchPlan& plan) {
     // A bracketed IPv6 address ends with the bracket.
     const bool has_port = absl::StrContains(text, ':') && text.back() != ']';
     if (!has_port) absl::StrAppend(&text, ":", kDefaultPort);
+    // torchrun's spelling of "any port".
+    const bool any_port = absl::EndsWith(text, ":0");
+    if (any_port && plan.nodes > 1) {
+      return UsageError("--master ", options.master, ": ", plan.nodes,
+                        " nodes meet at a port that all know: give one that "
+                        "is free on node 0");
+    }
+    if (any_port) text.back() = '1';  // what follows is not of the port
     HT_ASSIGN_OR_RETURN(plan.master, ParseHostPort("--master", text));
-    Explain(plan, "master", ToString(plan.master), "--master");
+    if (any_port) plan.master.port = 0;
+    Explain(plan, "master", any_port ? plan.master.host : ToString(plan.master),
+            any_port ? "--master, a random port" : "--master");
     return absl::OkStatus();
   }
   if (plan.nodes > 1 && plan.master.host.empty()) {
@@ -199,15 +207,17 @@ absl::Status TakeToken(const LaunchOptions& options, const Environment& env,
   std::string from = "environment";
   if (!options.token_file.empty()) {
     HT_ASSIGN_OR_RETURN(plan.token, ReadTokenFile(options.token_file));
-    from = options.token_file;
+    plan.token_file = options.token_file;
+    from = options.token_file == "-" ? "standard input" : options.token_file;
   } else {
     HT_ASSIGN_OR_RETURN(plan.token, FindToken(env));
   }
   if (plan.token.empty() && plan.node_rank > 0) {
     return UsageError("node ", plan.node_rank,
-                      " needs the run's token: set HALFTONE_TOKEN to what node "
-                      "0 printed, or HALFTONE_TOKEN_FILE to a file (mode 0600) "
-                      "with it");
+                      " needs the run's token: --token-file FILE with a copy "
+                      "(mode 0600) of the file that node 0 named, --token-file "
+                      "- to read it from standard input, or HALFTONE_TOKEN in "
+                      "the environment of all nodes");
   }
   if (plan.token.empty()) {
     plan.token = NewToken();
@@ -273,10 +283,9 @@ void TakeLogs(const LaunchOptions& options, const Environment& env,
     from = "--out";
   } else if (plan.log_dir.empty()) {
     const std::string tmp = ValueOf(env, "TMPDIR");
-    plan.log_dir = absl::StrCat(
-        tmp.empty() ? "/tmp" : tmp, "/halftone-logs-",
-        absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()),
-        "-", getpid());
+    plan.log_dir =
+        absl::StrCat(tmp.empty() ? "/tmp" : tmp, "/halftone-logs-XXXXXX");
+    plan.log_dir_is_pattern = true;
     from = "neither --log-dir nor --out";
   }
   plan.failure_file = out.empty() ? absl::StrCat(plan.log_dir, "/failure.json")
@@ -313,7 +322,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(
                         plan.rank(plan.ranks - 1), " run here");
     }
   }
-  plan.out = ValueOfFlag(options.command, "--out");
+  // What another program's --out means is its own business.
+  if (options.own_verb) plan.out = ValueOfFlag(options.command, "--out");
   TakeReaders(options, plan);
   TakeLogs(options, env, plan);
   return plan;
@@ -344,18 +354,23 @@ std::vector<std::string> OwnAddresses() {
 
 std::string CommandForNode(const LaunchOptions& options, const LaunchPlan& plan,
                            int node_rank) {
-  std::string text = absl::StrCat(
-      "halftone launch --nnodes ", plan.nodes, " --node-rank ", node_rank,
-      " --master ", ToString(plan.master), " --ranks ", plan.ranks);
+  std::string text =
+      absl::StrCat(ShellQuote(options.self), " launch --nnodes ", plan.nodes,
+                   " --node-rank ", node_rank, " --master ",
+                   ToString(plan.master), " --ranks ", plan.ranks);
   if (!options.gpus.empty()) {
     absl::StrAppend(&text, " --gpus ", absl::StrJoin(options.gpus, ","));
   }
   if (options.max_restarts > 0) {
     absl::StrAppend(&text, " --max-restarts ", options.max_restarts);
   }
-  absl::StrAppend(&text, " --");
-  for (const std::string& word : options.command) {
-    absl::StrAppend(&text, " ", ShellQuote(word));
+  if (!plan.token_file.empty()) {
+    absl::StrAppend(&text, " --token-file ", ShellQuote(plan.token_file));
+  }
+  // Our own binary may lie elsewhere there.
+  if (!options.own_verb) absl::StrAppend(&text, " --");
+  for (size_t i = options.own_verb ? 1 : 0; i < options.command.size(); ++i) {
+    absl::StrAppend(&text, " ", ShellQuote(options.command[i]));
   }
   return text;
 }

@@ -19,12 +19,14 @@ struct LaunchPlan {
   HostPort master;  // port 0: random, on the loopback
   std::string token;
   bool token_is_new = false;  // made for this run
+  std::string token_file;     // that holds it; empty: none
   // Entries for CUDA_VISIBLE_DEVICES by local rank; empty: CPU.
   std::vector<std::string> gpus;
   int omp_threads = 1;
   int readers = 0;  // per rank; 0: the command has none, or says no number
   std::string out;  // the command's --out; empty: none
   std::string log_dir;
+  bool log_dir_is_pattern = false;  // of mkdtemp
   std::string failure_file;
   std::vector<std::string> explanation;
 
@@ -40,8 +42,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(
 // Numeric addresses of this machine's interfaces.
 std::vector<std::string> OwnAddresses();
 
-// The command that starts node `node_rank`, without the token, to be pasted
-// into a shell there.
+// The command that starts node `node_rank`, with the token's file but without
+// the token, to be pasted into a shell there.
 std::string CommandForNode(const LaunchOptions& options, const LaunchPlan& plan,
                            int node_rank);
 

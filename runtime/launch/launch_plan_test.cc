@@ -104,6 +104,15 @@ TEST(LaunchPlan, SeveralNodes) {
   EXPECT_EQ(CommandForNode(options, plan, 1),
             "halftone launch --nnodes 2 --node-rank 1 --master node0:4000 "
             "--ranks 4 -- halftone run 'my model.htc'");
+  LaunchOptions ours = options;
+  ours.own_verb = true;
+  ours.self = "./bin/halftone";
+  LaunchPlan with_file = plan;
+  with_file.token_file = "/tmp/a b/token";
+  EXPECT_EQ(CommandForNode(ours, with_file, 1),
+            "./bin/halftone launch --nnodes 2 --node-rank 1 --master "
+            "node0:4000 --ranks 4 --token-file '/tmp/a b/token' run 'my "
+            "model.htc'");
   options.node_rank = 1;
   EXPECT_THAT(Error(options), HasSubstr("node 1 needs the run's token"));
   const LaunchPlan second = Plan(options, {{"HALFTONE_TOKEN", "abc"}});
@@ -124,6 +133,12 @@ TEST(LaunchPlan, MasterForms) {
   EXPECT_EQ(ToString(Plan(options).master), "127.0.0.1:5000");
   options.master = "[fe80::1]";
   EXPECT_EQ(ToString(Plan(options).master), "[fe80::1]:29500");
+  options.master = "localhost:0";
+  EXPECT_EQ(ToString(Plan(options).master), "localhost:0");
+  options.nnodes = 2;
+  options.node_rank = 0;
+  EXPECT_THAT(Error(options), HasSubstr("meet at a port that all know"));
+  options.nnodes = 0;
   options.master = "node0:x";
   EXPECT_THAT(Error(options), HasSubstr("--master: expected HOST:PORT"));
 }
@@ -175,6 +190,7 @@ TEST(LaunchPlan, ReadersOfCommandsThatHaveThem) {
 
 TEST(LaunchPlan, LogsBesideTheRunOrWhereAsked) {
   LaunchOptions options;
+  options.own_verb = true;
   options.command = {"halftone", "run", "--out", "runs/x"};
   EXPECT_EQ(Plan(options).log_dir, "runs/x/logs");
   EXPECT_EQ(Plan(options).failure_file, "runs/x/failure.json");
@@ -185,8 +201,13 @@ TEST(LaunchPlan, LogsBesideTheRunOrWhereAsked) {
   options.command.clear();
   EXPECT_EQ(Plan(options).failure_file, "z/failure.json");
   options.log_dir.clear();
-  EXPECT_THAT(Plan(options, {{"TMPDIR", "/t"}}).log_dir,
-              HasSubstr("/t/halftone-logs-"));
+  EXPECT_EQ(Plan(options, {{"TMPDIR", "/t"}}).log_dir,
+            "/t/halftone-logs-XXXXXX");
+  EXPECT_TRUE(Plan(options).log_dir_is_pattern);
+  // What another program does with its --out is not known.
+  options.own_verb = false;
+  options.command = {"./train", "--out", "model.bin"};
+  EXPECT_TRUE(Plan(options).log_dir_is_pattern);
 }
 
 TEST(LaunchPlan, TeeIsChecked) {

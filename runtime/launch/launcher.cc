@@ -1,10 +1,15 @@
 #include "runtime/launch/launcher.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -49,6 +54,45 @@ class SignalFile {
   Socket file_;
 };
 
+// While it lives, a pipe whose reader is gone is an error and no death.
+class NoBrokenPipes {
+ public:
+  NoBrokenPipes() : before_(signal(SIGPIPE, SIG_IGN)) {}
+  ~NoBrokenPipes() { signal(SIGPIPE, before_); }
+
+ private:
+  void (*before_)(int);
+};
+
+// The run's secret in a file for whoever starts the other nodes; gone with the
+// object.
+class TokenFile {
+ public:
+  ~TokenFile() {
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  absl::Status Write(LaunchPlan& plan) {
+    const std::string path = absl::StrCat(plan.log_dir, "/token");
+    unlink(path.c_str());  // of a launcher that was killed
+    const Socket file(open(path.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                           0600));
+    const std::string text = plan.token + "\n";
+    if (!file.open() || write(file.fd(), text.data(), text.size()) !=
+                            static_cast<ssize_t>(text.size())) {
+      return ModelError("cannot write the run's token to ", path, ": ",
+                        std::strerror(errno), "; choose another --log-dir");
+    }
+    path_ = path;
+    char full[PATH_MAX];
+    plan.token_file = realpath(path.c_str(), full) == nullptr ? path : full;
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string path_;
+};
+
 std::string DescribeRanks(const LaunchPlan& plan) {
   if (plan.ranks == 1) return absl::StrCat(plan.rank(0));
   std::vector<int> ranks;
@@ -85,16 +129,27 @@ void AnnounceOtherNodes(const LaunchOptions& options, const LaunchPlan& plan,
   if (plan.nodes == 1 || plan.node_rank > 0) return;
   console.Message("on the other nodes:");
   for (int node = 1; node < plan.nodes; ++node) {
-    console.Line(
-        true, absl::StrCat("  ",
-                           plan.token_is_new ? absl::StrCat(kTokenVariable, "=",
-                                                            plan.token, " ")
-                                             : "",
-                           CommandForNode(options, plan, node)));
+    console.Line(true, absl::StrCat("  ", CommandForNode(options, plan, node)));
   }
-  if (!plan.token_is_new) {
-    console.Line(true, "  with the same token by the environment or a file");
+  console.Line(
+      true,
+      plan.token_file.empty()
+          ? std::string("  with the same token by the environment or a file")
+          : absl::StrCat("  where ", plan.token_file,
+                         " (the run's secret, mode 0600) is this node's or a "
+                         "copy; --token-file - reads it from standard input"));
+}
+
+// Where nobody named a folder for the logs, a new one that is this user's
+// alone: names in /tmp that can be guessed belong to whoever is first.
+absl::Status MakeLogDirectory(LaunchPlan& plan) {
+  if (!plan.log_dir_is_pattern) return MakeDirectories(plan.log_dir);
+  if (mkdtemp(&plan.log_dir[0]) == nullptr) {
+    return ModelError("cannot make a directory ", plan.log_dir, ": ",
+                      std::strerror(errno), "; set TMPDIR or --log-dir");
   }
+  plan.failure_file = absl::StrCat(plan.log_dir, "/failure.json");
+  return absl::OkStatus();
 }
 
 std::string ExplanationJson(const LaunchOptions& options,
@@ -130,7 +185,7 @@ void Explain(const LaunchOptions& options, const LaunchPlan& plan,
 }
 
 bool Resumes(const LaunchOptions& options) {
-  return options.resume_arguments.empty() ||
+  return !options.own_verb || options.resume_arguments.empty() ||
          std::find(options.command.begin(), options.command.end(),
                    options.resume_arguments[0]) != options.command.end();
 }
@@ -230,7 +285,7 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
 absl::StatusOr<int> Launch(const LaunchOptions& options,
                            const Environment& env) {
   HT_ASSIGN_OR_RETURN(
-      const LaunchPlan plan,
+      LaunchPlan plan,
       MakeLaunchPlan(options, env, UsableCores(), OwnAddresses()));
   LaunchConsole console(options.out_fd, options.err_fd);
   if (options.explain) {
@@ -246,6 +301,12 @@ absl::StatusOr<int> Launch(const LaunchOptions& options,
   if (options.may_use_out != nullptr && !plan.out.empty() &&
       !Resumes(options)) {
     HT_RETURN_IF_ERROR(options.may_use_out(plan.out));
+  }
+  const NoBrokenPipes no_broken_pipes;
+  HT_RETURN_IF_ERROR(MakeLogDirectory(plan));
+  TokenFile token_file;
+  if (plan.nodes > 1 && plan.node_rank == 0 && plan.token_is_new) {
+    HT_RETURN_IF_ERROR(token_file.Write(plan));
   }
   const absl::StatusOr<int> code = RunAttempts(options, env, plan, console);
   if (code.ok() && *code == 0) HT_RETURN_IF_ERROR(console.CheckOut());

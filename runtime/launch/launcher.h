@@ -19,6 +19,12 @@ inline constexpr char kColumnsVariable[] = "HALFTONE_CONSOLE_COLUMNS";
 struct LaunchOptions {
   // What each rank runs; command[0] is a path or is looked up in PATH.
   std::vector<std::string> command;
+  // command[0] is this program and the next word a verb that is a rank: it
+  // knows our variables, has --out and takes `resume_arguments`. Any other
+  // command gets what PyTorch's and Paddle's programs expect.
+  bool own_verb = false;
+  // How this program was called, for the lines to paste on other nodes.
+  std::string self = "halftone";
   // Reader threads of a rank unless the command says --workers; 0: it is a
   // program without any.
   int readers = 0;
@@ -35,18 +41,20 @@ struct LaunchOptions {
   // 0 and -1: from an operator's or batch system's variables, else one node.
   int nnodes = 0;
   int node_rank = -1;
-  // "HOST:PORT", "HOST" or ":PORT" of node 0. Empty: from the environment; on
-  // one node a random port of the loopback.
+  // "HOST:PORT", "HOST" or ":PORT" of node 0; on one node port 0 is a random
+  // one. Empty: from the environment; on one node a random port of the
+  // loopback.
   std::string master;
   // One address per node instead of nnodes and node_rank: this node's is the
   // one that is an address of this machine.
   std::vector<std::string> ips;
-  // A file of mode 0600 with the run's secret; empty: HALFTONE_TOKEN or
-  // HALFTONE_TOKEN_FILE, else a random one.
+  // A file of mode 0600 with the run's secret, "-": standard input. Empty:
+  // HALFTONE_TOKEN or HALFTONE_TOKEN_FILE, else a random one.
   std::string token_file;
 
   // Logs go to <log_dir>/attempt-K/rank-R.{out,err}. Empty: <out>/logs where
-  // the command has `--out <out>`, else a new directory under TMPDIR.
+  // our verb has `--out <out>`, else a new directory under TMPDIR that only
+  // this user can use.
   std::string log_dir;
   // Ranks whose output is also shown, each line after "[R] ". Rank 0's always
   // is, as it comes.
@@ -54,11 +62,11 @@ struct LaunchOptions {
   bool tee_all = false;
 
   // How often to start all ranks again after a failure, with
-  // `resume_arguments` added to the command (unless it has the first of them).
+  // `resume_arguments` added to our verb (unless it has the first of them).
   int max_restarts = 0;
   std::vector<std::string> resume_arguments = {"--resume"};
 
-  // Asked before anything is written or started, where the command has `--out
+  // Asked before anything is written or started, where our verb has `--out
   // <out>` and is not told to resume: whether a run may go there.
   std::function<absl::Status(const std::string& out)> may_use_out;
 

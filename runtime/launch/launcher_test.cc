@@ -116,6 +116,60 @@ TEST_F(LauncherTest, GivesEachRankItsPlaceAndItsLogs) {
   EXPECT_THAT(Err(), HasSubstr("/attempt-0/rank-{0,1}.{out,err}\n"));
 }
 
+// What scripts of PyTorch and Paddle read; the port is not our store's.
+TEST_F(LauncherTest, GivesProgramsTheVariablesOfOtherLaunchers) {
+  EXPECT_EQ(
+      Run({"*:env=RANK", "*:env=WORLD_SIZE", "*:env=LOCAL_RANK",
+           "*:env=LOCAL_WORLD_SIZE", "*:env=MASTER_ADDR",
+           "*:env=PADDLE_TRAINER_ID", "*:env=PADDLE_TRAINERS_NUM", "0:listen",
+           "*:env=PADDLE_CURRENT_ENDPOINT", "*:env=PADDLE_TRAINER_ENDPOINTS"}),
+      0)
+      << Err();
+  const std::string log = Log("attempt-0/rank-1.out");
+  EXPECT_THAT(log, HasSubstr("RANK=1\nWORLD_SIZE=2\nLOCAL_RANK=1\n"
+                             "LOCAL_WORLD_SIZE=2\nMASTER_ADDR=127.0.0.1\n"
+                             "PADDLE_TRAINER_ID=1\nPADDLE_TRAINERS_NUM=2\n"
+                             "PADDLE_CURRENT_ENDPOINT=127.0.0.1:"));
+  const std::vector<std::string> lines = absl::StrSplit(log, '\n');
+  const std::vector<std::string> current = absl::StrSplit(lines[7], '=');
+  EXPECT_THAT(lines[8], HasSubstr("," + current[1]));
+  EXPECT_THAT(Log("attempt-0/rank-0.out"), HasSubstr("\nlistens\n"));
+}
+
+// A name in /tmp that can be guessed belongs to whoever makes it first.
+TEST_F(LauncherTest, LogsWithoutAPlaceGoWhereNobodyElseCanBe) {
+  options_.log_dir.clear();
+  Environment env = CurrentEnvironment();
+  env["TMPDIR"] = dir_;
+  options_.command = {kTestRank, "1:out=here"};
+  auto code = Launch(options_, env);
+  ASSERT_TRUE(code.ok()) << code.status();
+  const std::string err = Err();
+  const size_t at = err.find(dir_ + "/halftone-logs-");
+  ASSERT_NE(at, std::string::npos) << err;
+  const std::string logs = err.substr(at, err.find("/attempt-0", at) - at);
+  struct stat info;
+  ASSERT_EQ(stat(logs.c_str(), &info), 0) << logs;
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  EXPECT_EQ(ReadAll(logs + "/attempt-0/rank-1.out"), "here\n");
+}
+
+TEST_F(LauncherTest, ALinkInThePlaceOfALogIsNotFollowed) {
+  mkdir((dir_ + "/logs").c_str(), 0700);
+  mkdir((dir_ + "/logs/attempt-0").c_str(), 0700);
+  const std::string target = dir_ + "/somebody's";
+  std::ofstream(target) << "precious";
+  ASSERT_EQ(
+      symlink(target.c_str(), (dir_ + "/logs/attempt-0/rank-1.err").c_str()),
+      0);
+  options_.command = {kTestRank};
+  auto code = Launch(options_);
+  EXPECT_EQ(ExitCodeOf(code.status()), ExitCode::kModel);
+  EXPECT_THAT(std::string(code.status().message()),
+              HasSubstr("rank-1.err: it is a link, which is not followed"));
+  EXPECT_EQ(ReadAll(target), "precious");
+}
+
 TEST_F(LauncherTest, TeeShowsOtherRanksWithTheirNumber) {
   options_.ranks = "3";
   options_.tee = {2};
@@ -194,6 +248,7 @@ TEST_F(LauncherTest, AHungRankIsNamedByThoseWhoWaited) {
 }
 
 TEST_F(LauncherTest, RestartsFromTheCheckpoint) {
+  options_.own_verb = true;
   options_.max_restarts = 2;
   EXPECT_EQ(Run({"0:checkpoint=64", "*:step=70", "a0/1:sleep=100",
                  "a0/1:raise=9", "a0/0:sleep=60000", "*:out=done"}),
@@ -203,6 +258,16 @@ TEST_F(LauncherTest, RestartsFromTheCheckpoint) {
                                "64\n"));
   EXPECT_EQ(Log("attempt-1/rank-1.out"), "done\nresumed\n");
   EXPECT_THAT(Log("attempt-0/rank-1.out"), Not(HasSubstr("resumed")));
+}
+
+// What another program's flags are is not known.
+TEST_F(LauncherTest, AnotherProgramStartsAgainAsItIs) {
+  options_.max_restarts = 2;
+  EXPECT_EQ(Run({"a0/1:raise=9", "a0/0:sleep=60000",
+                 "*:env=TORCHELASTIC_RESTART_COUNT"}),
+            0)
+      << Err();
+  EXPECT_EQ(Log("attempt-1/rank-1.out"), "TORCHELASTIC_RESTART_COUNT=1\n");
 }
 
 TEST_F(LauncherTest, TheSameDeathTwiceStopsTheRestarts) {
@@ -251,13 +316,14 @@ TEST_F(LauncherTest, ExplainStartsNothing) {
 // A launcher in a process of its own, to which signals are sent.
 class SignalTest : public LauncherTest {
  protected:
-  void Start(const std::vector<std::string>& actions) {
+  void Start(const std::vector<std::string>& actions,
+             const std::string& restarts = "0") {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, options_.out_fd, 1);
     posix_spawn_file_actions_adddup2(&files, options_.err_fd, 2);
     std::vector<std::string> words = {kTestRank,        "launch", "2",
-                                      options_.log_dir, "0",      kTestRank};
+                                      options_.log_dir, restarts, kTestRank};
     words.insert(words.end(), actions.begin(), actions.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(&word[0]);
@@ -277,6 +343,12 @@ class SignalTest : public LauncherTest {
       absl::SleepFor(absl::Milliseconds(5));
     }
     FAIL() << Err();
+  }
+  // What "child N" in a log names; 0 while it is not there.
+  int ChildOfLog(const std::string& name) const {
+    const std::string log = Log(name);
+    return absl::StrContains(log, "child ") && log.back() == '\n' ? ChildOf(log)
+                                                                  : 0;
   }
   int Wait() {
     int status = 0;
@@ -320,6 +392,64 @@ TEST_F(SignalTest, AFailureWhileFinishingCounts) {
   AwaitReady();
   kill(pid_, SIGINT);
   EXPECT_EQ(Wait(), 8);
+}
+
+// The process that is a fork of the launcher and no rank.
+pid_t KeeperOf(pid_t launcher) {
+  std::ifstream children(
+      absl::StrCat("/proc/", launcher, "/task/", launcher, "/children"));
+  pid_t child = 0;
+  while (children >> child) {
+    const std::string command =
+        ReadAll(absl::StrCat("/proc/", child, "/cmdline"));
+    if (absl::StrContains(command, std::string("\0launch\0", 8))) return child;
+  }
+  return -1;
+}
+
+TEST_F(SignalTest, ADeadKeeperTakesNobodyWithIt) {
+  Start({"*:out=ready", "a0/0:sleep=60000", "a0/1:sleep=1000", "a0/1:raise=9",
+         "a1/*:child", "a1/*:sleep=60000"},
+        "1");
+  AwaitReady();
+  const pid_t keeper = KeeperOf(pid_);
+  ASSERT_GT(keeper, 0);
+  kill(keeper, SIGKILL);
+  for (int i = 0; i < 2000 && ChildOfLog("attempt-1/rank-0.out") == 0; ++i) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_THAT(Err(), HasSubstr("rank 1 failed"));
+  EXPECT_THAT(Err(), HasSubstr("restart 1 of 1"));
+  // Another keeper is there by then.
+  const int child = ChildOfLog("attempt-1/rank-0.out");
+  ASSERT_GT(child, 0) << Err();
+  kill(pid_, SIGKILL);
+  Wait();
+  const absl::Time limit = absl::Now() + absl::Seconds(2);
+  while (!IsGone(child) && absl::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_TRUE(IsGone(child));
+}
+
+TEST_F(SignalTest, OutputThatNobodyReadsEndsNoRun) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(options_.out_fd);
+  close(options_.err_fd);
+  options_.out_fd = ends[1];
+  options_.err_fd = dup(ends[1]);
+  Start({"*:out=ready", "0:sleep=300", "0:out=more", "0:err=more",
+         "1:sleep=600", "1:exit=3", "0:sleep=60000"});
+  AwaitReady();
+  close(options_.out_fd);
+  close(options_.err_fd);
+  close(ends[0]);
+  EXPECT_EQ(Wait(), 3);
+  EXPECT_EQ(Failure()["rank"], 1);
+  EXPECT_THAT(Log("attempt-0/rank-0.out"), HasSubstr("more"));
+  options_.out_fd = OpenNew(dir_ + "/console.out");
+  options_.err_fd = OpenNew(dir_ + "/console.err");
 }
 
 TEST_F(SignalTest, RanksDoNotOutliveALauncherThatIsKilled) {

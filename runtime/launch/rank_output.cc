@@ -86,12 +86,13 @@ bool IsAlarm(absl::string_view line) {
 absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(
     const std::string& path, int rank, bool is_err, Show show,
     LaunchConsole* console) {
-  Socket file(Retried([&] {
-    return open(path.c_str(),
-                O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-  }));
+  const int flags =
+      O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  Socket file(Retried([&] { return open(path.c_str(), flags, 0644); }));
   if (!file.open()) {
-    return ModelError("cannot write ", path, ": ", std::strerror(errno),
+    return ModelError("cannot write ", path, ": ",
+                      errno == ELOOP ? "it is a link, which is not followed"
+                                     : std::strerror(errno),
                       "; choose another --log-dir");
   }
   return absl::WrapUnique(

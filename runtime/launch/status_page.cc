@@ -1,5 +1,6 @@
 #include "runtime/launch/status_page.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,9 +91,13 @@ void Touch(StatusPageLayout* page) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StatusPage>> StatusPage::Create() {
-  const int fd = memfd_create("halftone-status", MFD_CLOEXEC);
-  StatusPageLayout* page =
-      fd >= 0 && ftruncate(fd, kPageBytes) == 0 ? Map(fd) : nullptr;
+  const int fd =
+      memfd_create("halftone-status", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  // A rank that cuts the file would end the launcher, too.
+  const bool made =
+      fd >= 0 && ftruncate(fd, kPageBytes) == 0 &&
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  StatusPageLayout* page = made ? Map(fd) : nullptr;
   if (page == nullptr) {
     const std::string cause = std::strerror(errno);
     if (fd >= 0) close(fd);

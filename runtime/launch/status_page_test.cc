@@ -1,6 +1,7 @@
 #include "runtime/launch/status_page.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -59,6 +60,14 @@ TEST(StatusPage, WithoutALauncherReportsGoNowhere) {
     rank->SetCheckpoint(1);
     rank->SetDevice("cpu");
   }
+}
+
+// Reading a page whose file was cut would end the launcher.
+TEST(StatusPage, NobodyCanCutIt) {
+  auto page = StatusPage::Create();
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_NE(ftruncate((*page)->fd(), 0), 0);
+  EXPECT_EQ((*page)->Read().step, -1);
 }
 
 TEST(StatusPage, ReadersSeeWholeTexts) {

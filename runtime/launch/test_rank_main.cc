@@ -18,6 +18,7 @@
 #include "runtime/launch/launcher.h"
 #include "runtime/launch/status_page.h"
 #include "runtime/rendezvous/environment.h"
+#include "runtime/rendezvous/socket.h"
 #include "runtime/rendezvous/store_client.h"
 
 namespace halftone {
@@ -57,6 +58,7 @@ class Actor {
     if (verb == "part") std::fprintf(stderr, "%s", value.c_str());
     if (verb == "env")
       std::printf("%s=%s\n", value.c_str(), getenv(value.c_str()));
+    if (verb == "listen") ListenAtMaster();
     if (verb == "sleep") absl::SleepFor(absl::Milliseconds(ToInt(value)));
     if (verb == "step") status_->SetStep(ToInt(value));
     if (verb == "activity") status_->SetActivity(value);
@@ -71,6 +73,11 @@ class Actor {
   }
 
  private:
+  // As rank 0 of a program of PyTorch does.
+  void ListenAtMaster() {
+    auto listener = Listen(getenv("MASTER_ADDR"), ToInt(getenv("MASTER_PORT")));
+    std::printf("%s\n", listener.ok() ? "listens" : "cannot listen");
+  }
   void Exit(int code) {
     std::fflush(stdout);
     _exit(code);

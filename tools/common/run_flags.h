@@ -22,7 +22,7 @@ struct RankFlags {
   int ranks = 0;  // as threads of this process; 0: what the launcher says
   std::string gpus;
   int threads = 0;  // compute threads of a rank; 0: see ThreadsPerRank
-  double connect_timeout = 60, timeout = 300;  // seconds
+  double connect_timeout = 60, timeout = 60;  // seconds
 };
 void AddRankFlags(CLI::App& verb, RankFlags* flags);
 // --threads, else OMP_NUM_THREADS (which our launcher sets), else an equal

@@ -1,0 +1,32 @@
+// The command behind launch's own flags.
+#ifndef HALFTONE_TOOLS_COMMON_LAUNCH_COMMAND_H_
+#define HALFTONE_TOOLS_COMMON_LAUNCH_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "runtime/launch/launcher.h"
+
+namespace halftone {
+namespace tools {
+
+// CLI11 hands what follows a verb's "--" to the program's own parser, which
+// knows nothing of commands. Makes the first one of `launch` a word like
+// others, which TakeCommand knows again.
+void MarkLaunchedCommand(std::vector<std::string>* words);
+
+// `launch run ...` is short for `launch -- halftone run ...` with this very
+// binary; any other command is taken as it is. Errors are kUsage.
+absl::Status TakeLaunchedCommand(const CLI::App& verb,
+                                 runtime::LaunchOptions* options);
+
+// The flags of other launchers that mean nothing here; what was given of them
+// lands in `ignored`.
+void AddIgnoredLaunchFlags(CLI::App& verb, std::vector<std::string>* ignored);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_COMMON_LAUNCH_COMMAND_H_
