@@ -126,6 +126,17 @@ TEST_F(CommunicatorLaunch, AStoppedRankIsTheCulprit) {
   EXPECT_THAT(Console(), HasSubstr("does not answer"));
 }
 
+// Not whoever waited for it and gave up first.
+TEST_F(CommunicatorLaunch, ARankThatNeverArrivesIsTheCulprit) {
+  setenv("TEST_CONNECT_SECONDS", "2", 1);
+  EXPECT_EQ(RunThree("5", "hang=0"), 7);
+  unsetenv("TEST_CONNECT_SECONDS");
+  EXPECT_EQ(Failure()["rank"], 1);
+  EXPECT_THAT(Console(), HasSubstr("error    rank 1 failed: pid "));
+  EXPECT_THAT(Console(), HasSubstr("it hung: the others waited"));
+  EXPECT_THAT(Console(), HasSubstr("rank 1 of 3 did not arrive at "));
+}
+
 TEST_F(CommunicatorLaunch, TwoNodesMeetAndAgree) {
   EXPECT_EQ(RunTwoNodes("5", ""), std::make_pair(0, 0))
       << Console("/node-0") << Console("/node-1");

@@ -28,6 +28,7 @@ struct Arguments {
   int kill = -1;
   int stop = -1;
   int exit = -1;
+  int hang = -1;  // before it has met the others
 };
 
 void Misbehave(const Arguments& arguments, int call) {
@@ -58,6 +59,7 @@ absl::Status Reduce(const Arguments& arguments, Communicator& communicator) {
 }
 
 absl::Status Main(const Arguments& arguments) {
+  if (arguments.hang >= 0) raise(SIGSTOP);
   const Environment env = CurrentEnvironment();
   ConnectOptions options;
   HT_ASSIGN_OR_RETURN(options.place, FindRank(env));
@@ -65,6 +67,11 @@ absl::Status Main(const Arguments& arguments) {
   auto tmp = env.find("TMPDIR");
   if (tmp != env.end()) options.tmp_dir = tmp->second;
   options.connect_timeout = absl::Seconds(20);
+  auto patience = env.find("TEST_CONNECT_SECONDS");
+  int seconds = 0;
+  if (patience != env.end() && absl::SimpleAtoi(patience->second, &seconds)) {
+    options.connect_timeout = absl::Seconds(seconds);
+  }
   options.timeout = absl::Seconds(3);
   HT_ASSIGN_OR_RETURN(auto communicator, ConnectRank(options));
   return Reduce(arguments, *communicator);
@@ -81,6 +88,7 @@ int Run(int argc, char** argv) {
     int* number = absl::ConsumePrefix(&word, "kill=")   ? &arguments.kill
                   : absl::ConsumePrefix(&word, "stop=") ? &arguments.stop
                   : absl::ConsumePrefix(&word, "exit=") ? &arguments.exit
+                  : absl::ConsumePrefix(&word, "hang=") ? &arguments.hang
                                                         : nullptr;
     if (number == nullptr || !absl::SimpleAtoi(word, number)) return 2;
   }
