@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,11 @@ std::string Attempt::log_dir() const {
 
 absl::Status Attempt::Open() {
   HT_RETURN_IF_ERROR(MakeDirectories(log_dir()));
+  struct stat info;
+  if (lstat(log_dir().c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+    return ModelError(log_dir(), " is a link, which is not followed; choose ",
+                      "another --log-dir");
+  }
   return StartStore();
 }
 

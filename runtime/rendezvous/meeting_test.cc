@@ -287,6 +287,17 @@ TEST(SameMachine, TheDirectoryMustBePrivate) {
   EXPECT_THAT(std::string(file.status().message()), HasSubstr("mode 0700"));
 }
 
+TEST(SameMachine, ANameThatIsTakenKeepsNobodyFromMeeting) {
+  const std::string base = TmpDir() + "/taken";
+  mkdir(base.c_str(), 0700);
+  const std::string folder = absl::StrCat(base, "/halftone-", geteuid());
+  ASSERT_EQ(symlink("/nowhere", folder.c_str()), 0);
+  setenv("HOME", base.c_str(), 1);
+  auto file = MeetingFile(base, "job");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(*file, HasSubstr(base + "/.halftone-meetings/meet-"));
+}
+
 TEST(SameMachine, TheLauncherIsTheAncestorWithoutTheVariable) {
   EXPECT_THAT(LauncherIdentity("HALFTONE_NO_SUCH_VARIABLE"),
               HasSubstr(absl::StrCat("pid ", getppid(), " ")));

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -58,12 +59,25 @@ bool HasVariable(int pid, const std::string& name) {
   return false;
 }
 
+// By another user, or by what is no directory.
+bool IsTaken(const std::string& folder) {
+  struct stat info;
+  return lstat(folder.c_str(), &info) == 0 &&
+         (!S_ISDIR(info.st_mode) || info.st_uid != geteuid());
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> MeetingFile(const std::string& directory,
                                         const std::string& job_id) {
-  const std::string folder = absl::StrCat(
-      directory.empty() ? "/tmp" : directory, "/halftone-", geteuid());
+  std::string folder = absl::StrCat(directory.empty() ? "/tmp" : directory,
+                                    "/halftone-", geteuid());
+  // Whoever takes that name first does not keep others' ranks from meeting;
+  // all ranks of a machine see the same, and go to the same place.
+  const char* home = getenv("HOME");
+  if (IsTaken(folder) && home != nullptr && home[0] == '/') {
+    folder = absl::StrCat(home, "/.halftone-meetings");
+  }
   if (Retried([&] { return mkdir(folder.c_str(), 0700); }) != 0 &&
       errno != EEXIST) {
     return CommunicationError("cannot make ", folder, ": ",

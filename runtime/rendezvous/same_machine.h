@@ -19,8 +19,9 @@ struct MeetingPoint {
   std::string token;
 };
 
-// `<directory>/halftone-<uid>/meet-<hash of job_id>`. The directory is made
-// with mode 0700; an error (kCommunication) if it is there and not private.
+// `<directory>/halftone-<uid>/meet-<hash of job_id>`; where somebody else has
+// that name, `$HOME/.halftone-meetings` instead. The directory is made with mode
+// 0700; an error (kCommunication) if it is there and not private.
 absl::StatusOr<std::string> MeetingFile(const std::string& directory,
                                         const std::string& job_id);
 
