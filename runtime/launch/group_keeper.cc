@@ -15,6 +15,8 @@ namespace runtime {
 namespace {
 
 constexpr int kMaxGroups = 4096;
+// More than the launcher has open at any time.
+constexpr int kMaxFiles = 4 * kMaxGroups + 64;
 
 // The keeper's life: numbers arrive, a positive one adds a group, a negative
 // one removes it. Nothing here allocates or prints.
@@ -23,8 +25,11 @@ constexpr int kMaxGroups = 4096;
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     signal(number, SIG_IGN);
   }
-  // Whoever waits for the end of the launcher's output does not wait for this.
-  for (int fd = 0; fd < 3; ++fd) close(fd);
+  // Whoever waits for the end of the launcher's output does not wait for this,
+  // and a port of the launcher's does not stay taken by it.
+  for (int fd = 0; fd < kMaxFiles; ++fd) {
+    if (fd != pipe) close(fd);
+  }
   pid_t groups[kMaxGroups];
   int count = 0;
   pid_t told = 0;

@@ -167,9 +167,9 @@ TEST_F(LauncherTest, ALinkInThePlaceOfALogIsNotFollowed) {
   EXPECT_EQ(ExitCodeOf(code.status()), ExitCode::kModel);
   EXPECT_THAT(std::string(code.status().message()),
               HasSubstr("rank-1.err: it is a link, which is not followed"));
-  ASSERT_EQ(rename((dir_ + "/logs/attempt-0").c_str(),
-                   (dir_ + "/elsewhere").c_str()),
-            0);
+  ASSERT_EQ(
+      rename((dir_ + "/logs/attempt-0").c_str(), (dir_ + "/elsewhere").c_str()),
+      0);
   ASSERT_EQ(symlink((dir_ + "/elsewhere").c_str(),
                     (dir_ + "/logs/attempt-0").c_str()),
             0);

@@ -20,8 +20,8 @@ struct MeetingPoint {
 };
 
 // `<directory>/halftone-<uid>/meet-<hash of job_id>`; where somebody else has
-// that name, `$HOME/.halftone-meetings` instead. The directory is made with mode
-// 0700; an error (kCommunication) if it is there and not private.
+// that name, `$HOME/.halftone-meetings` instead. The directory is made with
+// mode 0700; an error (kCommunication) if it is there and not private.
 absl::StatusOr<std::string> MeetingFile(const std::string& directory,
                                         const std::string& job_id);
 

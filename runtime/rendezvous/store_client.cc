@@ -71,6 +71,11 @@ absl::Status StoreClient::TryToGreet(absl::Time deadline) {
       absl::IsUnavailable(greeting.status())) {
     return greeting.status();
   }
+  if (absl::IsDeadlineExceeded(greeting.status())) {
+    return absl::DeadlineExceededError(
+        "whoever listens there says nothing: rank 0 or the launcher is "
+        "stopped, or another program has the port");
+  }
   if (!greeting.ok() || absl::string_view(*greeting).substr(
                             0, kStoreMagic.size()) != kStoreMagic) {
     return absl::InvalidArgumentError(
