@@ -119,7 +119,9 @@ void Block::RenameValue(ValueId id, NameId name) {
 void Block::EraseValue(ValueId id) {
   Value& gone = mutable_value(id);
   HT_CHECK(!gone.erased && gone.uses.empty(), "erased a value that is read");
-  HT_CHECK(gone.definition != Definition::kOp, "erased an op's output");
+  if (gone.definition == Definition::kOp) {
+    RemoveResult(mutable_op(gone.op()), gone.result);
+  }
   ForgetName(gone);
   gone.erased = true;
   if (gone.definition == Definition::kCell) value_of_cell_.erase(gone.index);

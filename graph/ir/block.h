@@ -96,7 +96,8 @@ class Block {
   // Removes an op whose outputs have no readers left (checked). What came
   // after it stays known, so that a walk can go on from it.
   void EraseOp(OpId id);
-  // Removes a feed, constant or cell value that has no readers (checked).
+  // Removes a feed, constant or cell value, or one output of an op (a member
+  // of a list), that has no readers (checked).
   void EraseValue(ValueId id);
   void MoveOp(OpId id, Position position);
 

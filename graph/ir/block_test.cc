@@ -107,6 +107,16 @@ TEST_F(BlockTest, CellsAndConstantsHaveOneValue) {
   EXPECT_EQ(block_.FindValue("one"), ValueId());
 }
 
+TEST_F(BlockTest, AMemberOfAListOutputCanGo) {
+  const OpId a = Add("a", {{x_}}, {{"h", "i", "j"}});
+  block_.EraseValue(block_.FindValue("i"));
+  EXPECT_FALSE(block_.FindValue("i").valid());
+  EXPECT_THAT(block_.op(a).outputs.all(),
+              ElementsAre(block_.FindValue("h"), block_.FindValue("j")));
+  EXPECT_EQ(block_.value(block_.FindValue("j")).result, 1);
+  EXPECT_EQ(Inconsistency(block_), "");
+}
+
 TEST_F(BlockTest, ErasedFeedsAreLeftOut) {
   block_.EraseValue(x_);
   EXPECT_THAT(block_.Feeds(), ElementsAre(y_));
@@ -320,7 +330,6 @@ TEST_F(BlockDeathTest, RefusesMisuse) {
   Add("b", {{Out(a)}}, {{"i"}});
   EXPECT_DEATH(block_.EraseOp(a), "output is read");
   EXPECT_DEATH(block_.EraseValue(x_), "is read");
-  EXPECT_DEATH(block_.EraseValue(block_.FindValue("i")), "op's output");
   EXPECT_DEATH(block_.AddFeed("h", F32({2})), "h");
   EXPECT_DEATH(block_.RenameValue(x_, "h"), "h");
   EXPECT_DEATH(Add("c", {{ValueId()}}, {{}}), "not a live value");

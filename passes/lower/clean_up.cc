@@ -6,6 +6,7 @@
 #include "passes/lower/fold_casts.h"
 #include "passes/lower/fold_updates.h"
 #include "passes/lower/share_equal.h"
+#include "passes/lower/share_members.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -41,6 +42,8 @@ absl::StatusOr<bool> CleanUp::Run(Program& program) {
         [&] {
           const bool did = ShareEqualOps(block, held, shared);
           shared = program.edit();
+          // Nothing else makes two members one value.
+          if (did) ShareMembers(block, held);
           return did;
         },
         [&] { return FoldCasts(block, *kernels_, held); },

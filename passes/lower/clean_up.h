@@ -1,6 +1,8 @@
 // clean-up: the same bits from fewer ops and fewer bytes.
 //
-// - Equal ops are shared (not those that are NoMerge).
+// - Equal ops are shared (not those that are NoMerge). A value that is a member
+//   of reductions more than once for it is reduced once: parameters whose
+//   gradients are equal share a reduced one, and each has its own update.
 // - An op whose schema gives input and output type variables of their own
 //   takes a neighbouring cast if the kernel set has that key: it computes in
 //   f32 either way and rounds once, so the bits are the same. An input takes a
