@@ -16,7 +16,7 @@ constexpr double kMaxDouble = std::numeric_limits<double>::max();
 
 OpSchema AmpSchema(absl::string_view name, absl::string_view doc) {
   OpSchema schema(name);
-  schema.Doc(doc).NoGrad().Amp(AmpClass::kBlack);
+  schema.Doc(doc).NoGrad().Internal().Amp(AmpClass::kBlack);
   return schema;
 }
 
@@ -138,7 +138,7 @@ void RegisterCheck(OpRegistry& registry) {
           .Infer(InferClipFactor));
 }
 
-// ---- Gradients times a scalar.
+// ---- Gradients and a scalar.
 
 void RegisterScaled(OpRegistry& registry, absl::string_view name,
                     absl::string_view scalar, absl::string_view doc) {
@@ -150,6 +150,21 @@ void RegisterScaled(OpRegistry& registry, absl::string_view name,
                    .In(factor, "f32", "[]")
                    .Out("Out", "TOut", "dims of X")
                    .Infer(FromScalars({factor}, "Out", "X"))
+                   .Layout(LayoutRule::kAny)
+                   .ElementWise());
+}
+
+// Made by backward, too: it computes in the dtype of what it is given.
+void RegisterKeepCounted(OpRegistry& registry) {
+  registry.Add(AmpSchema("keep_counted",
+                         "Out = X, or zeros if Count is 0: a rank that counts "
+                         "nothing adds nothing, though the model divides by "
+                         "that count.")
+                   .TypeVar("T", kFloatTypes)
+                   .In("X", "T", "any dims")
+                   .In("Count", "f32", "[]: what the loss is a mean over")
+                   .Out("Out", "T", "dims of X")
+                   .Infer(FromScalars({"Count"}, "Out", "X"))
                    .Layout(LayoutRule::kAny)
                    .ElementWise());
 }
@@ -215,6 +230,7 @@ void RegisterAmp(OpRegistry& registry) {
   RegisterScaled(registry, "unscale", "InvScale", "Out = X * InvScale in f32.");
   RegisterScaled(registry, "clip_by_factor", "Factor",
                  "Out = X * Factor in f32.");
+  RegisterKeepCounted(registry);
   registry.Add(UpdateSchema());
   RegisterClocks(registry);
 }

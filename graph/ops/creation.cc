@@ -68,6 +68,18 @@ OpSchema NormalSchema(absl::string_view name, absl::string_view doc) {
   return schema;
 }
 
+absl::Status InferElementCount(InferContext& c) {
+  const int64_t axis = c.Int("axis");
+  const int rank = c.Input("X").rank();
+  if (axis < -1 || axis >= rank) {
+    return AttrMismatch(
+        c, "axis",
+        absl::StrCat("-1 (all elements) or a dim of X, below ", rank));
+  }
+  c.SetOutput("Out", {});
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterCreation(OpRegistry& registry) {
@@ -91,10 +103,11 @@ void RegisterCreation(OpRegistry& registry) {
                             "init_normal, redrawn where it lies more than two "
                             "standard deviations from the mean."));
   registry.Add(OpSchema("element_count")
-                   .Doc("Out = how many elements X has.")
+                   .Doc("Out = how many elements X has, all or along axis.")
                    .In("X", "f32", "any dims, any dtype", kShapeOnly)
                    .Out("Out", "f32", "[]")
-                   .Infer(ScalarOut("Out"))
+                   .Attr("axis", int64_t{-1}, "-1: all dims; else this one")
+                   .Infer(InferElementCount)
                    .NoGrad()
                    .Amp(AmpClass::kGray)
                    .Layout(LayoutRule::kAny)

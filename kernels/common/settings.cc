@@ -41,6 +41,12 @@ float ReductionScale(const BoundOp& op) {
   return p;
 }
 
+int64_t ElementCount(const BoundOp& op) {
+  const TensorDesc& x = op.inputs()[0];
+  const int64_t axis = op.Int("axis");
+  return axis < 0 ? x.elements() : x.dims[axis];
+}
+
 functors::LossScalePolicy LossScalePolicyOf(const BoundOp& op) {
   const float ceiling = static_cast<float>(op.Float("ceiling"));
   return {Clamped(op.Int("incr_every_n_steps")),

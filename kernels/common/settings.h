@@ -47,6 +47,8 @@ functors::ScaleOp MakeScale(const BoundOp& op);
 
 // What a reduction multiplies by: 2^-ceil(log2 world) for `pre`, 1 for `post`.
 float ReductionScale(const BoundOp& op);
+// What element_count gives.
+int64_t ElementCount(const BoundOp& op);
 functors::LossScalePolicy LossScalePolicyOf(const BoundOp& op);
 // The order in which global_norm adds its members.
 std::vector<int64_t> NormOrder(const BoundOp& op);

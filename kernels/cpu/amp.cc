@@ -41,20 +41,22 @@ auto MakeInvScale(const BoundOp& op) {
   };
 }
 
-// ---- Gradients times a scalar, in input 1.
+// ---- Tensors and a scalar, in input 1.
 
-struct TimesScalarKernel {
+template <typename Functor>
+struct ScalarKernel {
   Operand x;
   DType out;
   int64_t elements;
 
   void operator()(const Buffers& b, runtime::Stream& stream) const {
     MapUnary(x, b.inputs[0], out, b.outputs[0], elements, stream.threads(),
-             functors::TimesOp{In<float>(b, 1)});
+             Functor{In<float>(b, 1)});
   }
 };
 
-TimesScalarKernel MakeTimesScalar(const BoundOp& op) {
+template <typename Functor>
+ScalarKernel<Functor> MakeScalar(const BoundOp& op) {
   const TensorDesc& out = op.Output("Out");
   return {Operand(op.Input("X"), out), out.dtype, out.elements()};
 }
@@ -116,8 +118,11 @@ void RegisterCpuAmp(KernelRegistry& registry) {
   add("tick", MakeTick);
   add("tick_applied", MakeTickApplied);
   for (const char* op : {"unscale", "clip_by_factor"}) {
-    AddForSchema(registry, op, MakeCandidate("blocks", MakeTimesScalar));
+    AddForSchema(registry, op,
+                 MakeCandidate("blocks", MakeScalar<functors::TimesOp>));
   }
+  AddForSchema(registry, "keep_counted",
+               MakeCandidate("blocks", MakeScalar<functors::KeepCountedOp>));
   RegisterCpuCheckFinite(registry);
 }
 

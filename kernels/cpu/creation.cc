@@ -4,6 +4,7 @@
 
 #include "graph/base/philox.h"
 #include "kernels/common/fill_value.h"
+#include "kernels/common/settings.h"
 #include "kernels/common/strides.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/map.h"
@@ -124,7 +125,7 @@ auto MakeConstant(const BoundOp& op) {
 }
 
 auto MakeElementCount(const BoundOp& op) {
-  const float count = static_cast<float>(op.inputs()[0].elements());
+  const float count = static_cast<float>(ElementCount(op));
   return [count](const Buffers& buffers, runtime::Stream&) {
     *static_cast<float*>(buffers.outputs[0]) = count;
   };

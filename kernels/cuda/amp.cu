@@ -51,10 +51,11 @@ auto MakeInvScale(const BoundOp& op) {
   };
 }
 
-// ---- Gradients times a scalar, in input 1.
+// ---- Tensors and a scalar, in input 1.
 
-struct TimesBody {
-  const float* factor;
+template <typename Functor>
+struct ScalarBody {
+  const float* scalar;
   DType in, out;
   const void* x;
   void* out_data;
@@ -69,19 +70,21 @@ struct TimesBody {
   }
   template <int V>
   HT_DEVICE void Finish(int64_t i, const Loaded<V>& loaded) const {
-    const functors::TimesOp times{*factor};
+    const Functor functor{*scalar};
     float a[V];
     Unpack(in, loaded.x, a);
 #pragma unroll
-    for (int k = 0; k < V; ++k) a[k] = times(a[k]);
+    for (int k = 0; k < V; ++k) a[k] = functor(a[k]);
     StoreVector(out, out_data, i, a);
   }
 };
 
-auto MakeTimesScalar(const BoundOp& op) {
+template <typename Functor>
+auto MakeScalar(const BoundOp& op) {
   return [in = op.Input("X").dtype, out = op.Output("Out").dtype,
           n = op.Output("Out").elements()](const Buffers& b, Launcher& launch) {
-    const TimesBody body{In<float>(b, 1), in, out, b.inputs[0], b.outputs[0]};
+    const ScalarBody<Functor> body{In<float>(b, 1), in, out, b.inputs[0],
+                                   b.outputs[0]};
     Map(launch, body, n,
         Aligned({b.inputs[0], b.outputs[0]}) ? VectorOf({in, out}) : 1);
   };
@@ -200,11 +203,14 @@ void RegisterCudaAmp(KernelRegistry& registry) {
   add("tick", MakeTick);
   add("tick_applied", MakeTickApplied);
   AddForCuda(registry, "global_norm", MakeGlobalNorm());
-  for (const char* op : {"unscale", "clip_by_factor"}) {
-    Candidate times = CudaCandidate("vector", MakeTimesScalar);
-    times.supports = HasOneLayout;
-    AddForCuda(registry, op, times);
-  }
+  const auto add_vector = [&](absl::string_view op, auto make) {
+    Candidate candidate = CudaCandidate("vector", make);
+    candidate.supports = HasOneLayout;
+    AddForCuda(registry, op, candidate);
+  };
+  add_vector("unscale", MakeScalar<functors::TimesOp>);
+  add_vector("clip_by_factor", MakeScalar<functors::TimesOp>);
+  add_vector("keep_counted", MakeScalar<functors::KeepCountedOp>);
   RegisterCudaCheckFinite(registry);
 }
 

@@ -5,6 +5,7 @@
 
 #include "graph/base/philox.h"
 #include "kernels/common/fill_value.h"
+#include "kernels/common/settings.h"
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/register_all.h"
@@ -106,7 +107,7 @@ auto MakeConstant(const BoundOp& op) {
 }
 
 auto MakeElementCount(const BoundOp& op) {
-  const float count = static_cast<float>(op.inputs()[0].elements());
+  const float count = static_cast<float>(ElementCount(op));
   return [count](const Buffers& buffers, Launcher& launch) {
     launch(FillKernel<float>, 1, 1, static_cast<float*>(buffers.outputs[0]),
            count, 1);

@@ -71,6 +71,15 @@ struct TimesOp {
   HT_HOST_DEVICE float operator()(float x) const { return x * factor; }
 };
 
+// What a rank that counts nothing contributes is 0, whatever was divided by
+// that count.
+struct KeepCountedOp {
+  float count;
+  HT_HOST_DEVICE float operator()(float x) const {
+    return count == 0.0f ? 0.0f : x;
+  }
+};
+
 }  // namespace functors
 }  // namespace halftone
 

@@ -9,6 +9,9 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/grad_context.h"
 #include "graph/schema/op_builder.h"
+#include "graph/schema/place.h"
+#include "passes/differentiate/local_count.h"
+#include "passes/differentiate/mask_totals.h"
 
 namespace halftone {
 namespace passes {
@@ -34,9 +37,13 @@ class Differentiator {
   bool IsTrainable(ValueId value) const;
   // Marks the values that a parameter reaches, in program order.
   absl::Status MarkNeeded();
+  absl::Status CheckNames(ValueId parameter) const;
   absl::Status Differentiate(OpId id);
   absl::StatusOr<ValueId> Gradient(ValueId value, NameId because_of);
   absl::StatusOr<ValueId> Sum(ValueId value, NameId because_of);
+  absl::StatusOr<ValueId> KeepCounted(ValueId value, NameId because_of);
+  // Takes the gradient's name from the contribution that has it.
+  void FreeName(ValueId value);
   absl::Status FinishParameter(const FirstRead& read);
   OpBuilder Emit(absl::string_view op, ValueId value, NameId because_of);
   NameId GradName(ValueId value) const {
@@ -47,6 +54,8 @@ class Differentiator {
   Block& block_;
   const int limit_;           // ids of backward values are above it
   std::vector<bool> needed_;  // by value id
+  // By value id: a rank that counts nothing makes its gradient 0 here.
+  std::vector<bool> keep_counted_;
   // By value id: the gradients of its readers, in the order of the sweep.
   std::vector<absl::InlinedVector<ValueId, 1>> contributions_;
   std::vector<FirstRead> first_reads_;  // of parameters, in program order
@@ -60,6 +69,20 @@ bool Differentiator::IsTrainable(ValueId value) const {
          IsFloat(cell.type.dtype);
 }
 
+// Later passes find a gradient by its name.
+absl::Status Differentiator::CheckNames(ValueId parameter) const {
+  for (const char* suffix : {".grad", ".grad.unscaled", ".grad.clipped"}) {
+    const std::string name = absl::StrCat(block_.name(parameter), suffix);
+    const ValueId taken = block_.FindValue(name);
+    if (!taken.valid()) continue;
+    const OpId op = block_.value(taken).op();
+    return ModelError(PlaceOf(program_, op.valid() ? block_.op(op).line : 0),
+                      name, " is the name of a parameter's gradient; rename ",
+                      "the model's value");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Differentiator::MarkNeeded() {
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     const Op& op = block_.op(id);
@@ -69,11 +92,7 @@ absl::Status Differentiator::MarkNeeded() {
       if (!needed_[input.index()] && IsTrainable(input)) {
         needed_[input.index()] = true;
         first_reads_.push_back({id, input});
-        if (block_.FindValue(GradName(input)).valid()) {
-          return ModelError(program_.file, ": ", block_.name(input), ".grad",
-                            " is the name of a parameter's gradient; rename "
-                            "the model's value");
-        }
+        HT_RETURN_IF_ERROR(CheckNames(input));
       }
       reached = reached || needed_[input.index()];
     }
@@ -99,18 +118,34 @@ OpBuilder Differentiator::Emit(absl::string_view op, ValueId value,
   return builder;
 }
 
-// One n-ary sum. It takes the gradient's name from the contribution that has
-// it.
-absl::StatusOr<ValueId> Differentiator::Sum(ValueId value, NameId because_of) {
-  const auto& parts = contributions_[value.index()];
+void Differentiator::FreeName(ValueId value) {
   const NameId name = GradName(value);
-  for (ValueId part : parts) {
+  for (ValueId part : contributions_[value.index()]) {
     if (block_.value(part).name != name) continue;
     block_.RenameValue(part, block_.UniqueValueName(name));
   }
+}
+
+// One n-ary sum.
+absl::StatusOr<ValueId> Differentiator::Sum(ValueId value, NameId because_of) {
+  FreeName(value);
   HT_ASSIGN_OR_RETURN(const OpId sum,
-                      Emit("sum", value, because_of).In("X", parts).Build());
+                      Emit("sum", value, because_of)
+                          .In("X", contributions_[value.index()])
+                          .Build());
   return block_.op(sum).out(0);
+}
+
+absl::StatusOr<ValueId> Differentiator::KeepCounted(ValueId value,
+                                                    NameId because_of) {
+  FreeName(value);
+  HT_ASSIGN_OR_RETURN(const ValueId count, LocalCount(program_, block_));
+  HT_ASSIGN_OR_RETURN(const OpId kept,
+                      Emit("keep_counted", value, because_of)
+                          .In("X", contributions_[value.index()][0])
+                          .In("Count", count)
+                          .Build());
+  return block_.op(kept).out(0);
 }
 
 absl::StatusOr<ValueId> Differentiator::Gradient(ValueId value,
@@ -126,6 +161,10 @@ absl::StatusOr<ValueId> Differentiator::Gradient(ValueId value,
   if (parts.size() > 1) {
     HT_ASSIGN_OR_RETURN(const ValueId sum, Sum(value, because_of));
     parts.assign(1, sum);
+  }
+  if (keep_counted_[value.index()]) {
+    HT_ASSIGN_OR_RETURN(const ValueId kept, KeepCounted(value, because_of));
+    parts.assign(1, kept);
   }
   return parts[0];
 }
@@ -188,6 +227,7 @@ absl::Status Differentiator::Run(ValueId loss, ValueId seed) {
                       " depends on no trainable parameter: there is nothing "
                       "to train");
   }
+  keep_counted_ = LeavesMaskTotals(program_, block_, needed_);
   contributions_[loss.index()].push_back(seed);
   const std::vector<OpId> ops = block_.ops();
   for (auto id = ops.rbegin(); id != ops.rend(); ++id) {

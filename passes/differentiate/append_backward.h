@@ -19,6 +19,11 @@
 //
 //     h.grad: sum(X=[h.grad.1, h.grad.2]) -> (Out=h.grad : f16[B,256])   backward f16 GRADIENT_OF <- h
 //
+// Where a masked mean divides by what the mask counts (mask_totals.h), what
+// comes out of that is 0 on a rank that counts nothing, not 0 / 0:
+//
+//     total.grad: keep_counted(X=total.grad.1, Count=@local_count) -> (Out=total.grad : f32[])   backward f32 GRADIENT_OF <- total
+//
 // A parameter's gradient always is a value of its own, called so.
 #ifndef HALFTONE_PASSES_DIFFERENTIATE_APPEND_BACKWARD_H_
 #define HALFTONE_PASSES_DIFFERENTIATE_APPEND_BACKWARD_H_

@@ -51,6 +51,15 @@ absl::StatusOr<OpId> SumOf(Block& block, ValueId mask) {
       .Build();
 }
 
+// The first feed that has the sample axis; invalid if there is none.
+ValueId SamplesFeed(const Block& block) {
+  for (ValueId feed : block.Feeds()) {
+    const TensorType& type = block.type(feed);
+    if (type.rank() > 0 && !type.dims[0].is_constant()) return feed;
+  }
+  return ValueId();
+}
+
 }  // namespace
 
 absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block) {
@@ -63,14 +72,18 @@ absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block) {
     return block.op(sum).out(0);
   }
   HT_ASSIGN_OR_RETURN(
-      const ValueId counted,
+      ValueId counted,
       Find(program, block, loss.mean_over.empty() ? loss.var : loss.mean_over));
-  HT_ASSIGN_OR_RETURN(const OpId count, Counter(block, "element_count")
-                                            .In("X", counted)
-                                            .Out("Out", kLocalCount)
-                                            .At(Behind(block, counted))
-                                            .Build());
-  return block.op(count).out(0);
+  // Without a sample axis it says nothing of this rank's share: samples do.
+  const ValueId samples = SamplesFeed(block);
+  const bool by_samples =
+      block.type(counted).Elements().is_constant() && samples.valid();
+  if (by_samples) counted = samples;
+  OpBuilder count = Counter(block, "element_count");
+  count.In("X", counted).Out("Out", kLocalCount).At(Behind(block, counted));
+  if (by_samples) count.Attr("axis", int64_t{0});
+  HT_ASSIGN_OR_RETURN(const OpId made, count.Build());
+  return block.op(made).out(0);
 }
 
 }  // namespace passes

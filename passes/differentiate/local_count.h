@@ -11,8 +11,9 @@ namespace passes {
 inline constexpr char kLocalCount[] = "@local_count";
 
 // The value `@local_count` : f32[] of `block`, which has the program's loss:
-// the elements of what the loss is a mean over, or the sum of its mask, added
-// in f32. It is made on first demand, right behind what it counts.
+// the elements of what the loss is a mean over, the samples where that has no
+// sample axis, or the sum of the loss's mask, added in f32. It is made on first
+// demand, right behind what it counts.
 absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block);
 
 }  // namespace passes

@@ -6,6 +6,7 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
+#include "graph/schema/place.h"
 #include "passes/differentiate/local_count.h"
 
 namespace halftone {
@@ -21,7 +22,13 @@ absl::StatusOr<bool> ScaleLoss::Run(Program& program) {
                       program.loss.var.empty() ? "none" : program.loss.var);
   }
   const std::string name = absl::StrCat(program.loss.var, ".grad");
-  if (block.FindValue(name).valid()) return false;
+  if (const ValueId known = block.FindValue(name); known.valid()) {
+    const OpId op = block.value(known).op();
+    if (op.valid() && block.op(op).role == Role::kLossScale) return false;
+    return ModelError(PlaceOf(program, op.valid() ? block.op(op).line : 0),
+                      name, " is the name of the loss's gradient; rename the ",
+                      "model's value");
+  }
 
   HT_ASSIGN_OR_RETURN(const ValueId scaling,
                       WellKnownValue(&block, kLossScaling));

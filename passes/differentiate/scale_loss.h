@@ -11,7 +11,12 @@
 //     loss: mean(X=ce) -> (Out=loss : f32[])
 //     loss.grad: gradient_seed(LossScaling=@loss_scaling, Count=@local_count, LargestCount=@largest_count, Loss=loss) -> (Out=loss.grad : f32[])   loss-scale f32 SCHEMA
 //
-// The weight is never above 1, and 1 where all counts are equal.
+// The weight is never above 1, and 1 where all counts are equal. A rank that
+// counts nothing (no samples, or a mask of zeros) has weight 0 and adds
+// nothing: where a model divides by that count, append-backward keeps the NaN
+// from its gradients. Where no rank counts anything the step is one whose
+// gradients are 0: it is applied, so momentum and weight decay go on, and it
+// has no loss.
 #ifndef HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_
 #define HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_
 

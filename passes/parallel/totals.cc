@@ -54,6 +54,11 @@ class Totals {
   // `value` as f32[].
   absl::StatusOr<ValueId> AsScalar(ValueId value, absl::string_view name);
   absl::StatusOr<ValueId> Find(absl::string_view name) const;
+  // Whether an op makes it that gives 0 for nothing.
+  bool IsMean(ValueId value) const {
+    return DefinedBy(block_, value, "mean") != nullptr ||
+           DefinedBy(block_, value, "reduce_mean") != nullptr;
+  }
   absl::Status Finalize(const Norm& norm);
 
   Program& program_;
@@ -106,7 +111,15 @@ absl::Status Totals::AddLoss() {
   if (program_.loss.var.empty()) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(const ValueId count, LocalCount(program_, block_));
   HT_ASSIGN_OR_RETURN(ValueId loss, Find(program_.loss.var));
+  const bool is_mean = program_.loss.mask.empty() && IsMean(loss);
   HT_ASSIGN_OR_RETURN(loss, AsScalar(loss, "@loss.local"));
+  if (!is_mean) {
+    // The sum of nothing is 0, though a model that divides by what it counts
+    // has a NaN for its mean.
+    OpBuilder kept = Make("keep_counted");
+    kept.In("X", loss).In("Count", count).Out("Out", "@loss.counted");
+    HT_ASSIGN_OR_RETURN(loss, BuildValue(block_, kept));
+  }
   OpBuilder product = Make("elementwise_mul");
   product.In("X", loss)
       .In("Y", count)

@@ -10,6 +10,7 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
+#include "graph/schema/place.h"
 #include "passes/parallel/gradients.h"
 #include "passes/rewrite/rewrite.h"
 #include "passes/update/norm_statistics.h"
@@ -39,7 +40,7 @@ class Appender {
   }
   absl::StatusOr<ValueId> ScaledLearningRate(double scale);
   absl::StatusOr<ValueId> GradientOf(const Cell& parameter) const;
-  CellId SlotCell(CellId parameter, absl::string_view suffix);
+  absl::StatusOr<CellId> SlotCell(CellId parameter, absl::string_view suffix);
   absl::Status Clock(absl::string_view cell, absl::string_view op_type);
 
   Program& program_;
@@ -99,10 +100,17 @@ absl::StatusOr<ValueId> Appender::GradientOf(const Cell& parameter) const {
                      " is not unscaled: check-and-unscale must run before");
 }
 
-CellId Appender::SlotCell(CellId parameter, absl::string_view suffix) {
+absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
+                                          absl::string_view suffix) {
   const Cell& p = program_.cell(parameter);
   Cell slot;
   slot.name = absl::StrCat(p.name, ".", suffix);
+  if (program_.FindCell(slot.name).valid() ||
+      block_.FindValue(slot.name).valid()) {
+    return ModelError(PlaceOf(program_, p.line), "param ", p.name,
+                      ": the optimizer's ", suffix, " is called ", slot.name,
+                      ", and so is something in the model; rename that");
+  }
   slot.type = p.type;
   slot.type.dtype = DType::kF32;
   slot.kind = CellKind::kSlot;
@@ -137,7 +145,8 @@ absl::Status Appender::Update(const UpdateMethod& method,
   }
   for (const UpdateMethod::Slot& slot : method.slots) {
     for (const ParameterGradient& member : group.members) {
-      const CellId cell = SlotCell(member.parameter, slot.suffix);
+      HT_ASSIGN_OR_RETURN(const CellId cell,
+                          SlotCell(member.parameter, slot.suffix));
       op.In(slot.slot, block_.CellValue(cell));
       op.Out(absl::StrCat(slot.slot, "Out"),
              absl::StrCat(program_.cell(cell).name, kNextSuffix));

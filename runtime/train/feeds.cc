@@ -83,8 +83,11 @@ double LossElements(const Entry& entry, int64_t samples) {
   const Op& op = block.op(block.value(count).op());
   SymbolValues symbols{};
   symbols[0] = samples;
-  return static_cast<double>(
-      block.type(op.inputs.all()[0]).Elements().Evaluate(symbols));
+  const TensorType& counted = block.type(op.inputs.all()[0]);
+  const bool along_axis = op.schema->FindAttr("axis") >= 0;
+  const int64_t axis = along_axis ? AttrAs<int64_t>(op, "axis") : -1;
+  const Dim dim = axis < 0 ? counted.Elements() : counted.dims[axis];
+  return static_cast<double>(dim.Evaluate(symbols));
 }
 
 FeedList::FeedList(const Entry& entry, const std::vector<FeedSpec>& specs,

@@ -45,8 +45,6 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
       progress_(rank->progress),
       steps_per_epoch_(StepsPerEpoch(*rank)),
       samples_per_epoch_(Sampler(rank->sampler).samples_per_epoch()),
-      elements_per_sample_(static_cast<float>(
-          LossElements(*rank->inputs.program->FindEntry(kTrainEntry), 1))),
       implicit_(Constant(config_, *rank)),
       feeds_(*rank->inputs.program->FindEntry(kTrainEntry), rank->data().specs,
              &implicit_),
@@ -133,8 +131,9 @@ float RankLoop::Requests() {
 }
 
 absl::Status RankLoop::Enqueue(const Batch& batch) {
-  implicit_.largest_count =
-      elements_per_sample_ * static_cast<float>(batch.share.largest_count);
+  implicit_.largest_count = static_cast<float>(
+      LossElements(*rank_.inputs.program->FindEntry(kTrainEntry),
+                   batch.share.largest_count));
   implicit_.first_sample = batch.share.first_sample;
   implicit_.stop = Requests();
   Pending& pending = pending_[enqueued_ % 3];

@@ -71,7 +71,6 @@ class RankLoop {
   Executor& executor_;
   Progress& progress_;
   int64_t steps_per_epoch_, samples_per_epoch_;
-  float elements_per_sample_;  // that the loss is a mean over
 
   ImplicitFeeds implicit_;
   FeedList feeds_;

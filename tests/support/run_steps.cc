@@ -11,6 +11,7 @@
 #include "kernels/register_all.h"
 #include "runtime/data/dataset.h"
 #include "runtime/exec/executor.h"
+#include "runtime/train/bindings.h"
 #include "runtime/train/feeds.h"
 
 namespace halftone {
@@ -31,10 +32,12 @@ class Rank {
     HT_ASSIGN_OR_RETURN(
         executor_, Executor::Create(&program_, &kernels, device_.get(),
                                     communicator, runtime::TuningTable(), {}));
-    for (int64_t samples : runtime::Sampler(sampler_).Counts()) {
+    // By what all ranks hold, so that ranks prepare as many plans.
+    for (const int64_t global : {spec_.batch, sampler_.size % spec_.batch}) {
+      if (global == 0) continue;
       SymbolValues symbols{};
-      symbols[0] = samples;
-      HT_ASSIGN_OR_RETURN(bindings_[samples],
+      symbols[0] = runtime::RankCount(global, spec_.ranks, rank_);
+      HT_ASSIGN_OR_RETURN(bindings_[global],
                           executor_->Prepare(kTrainEntry, symbols));
     }
     HT_RETURN_IF_ERROR(executor_->Initialize(spec_.seed));
@@ -78,10 +81,10 @@ class Rank {
       implicit.largest_count = static_cast<float>(
           runtime::LossElements(entry, batch->share.largest_count));
       implicit.first_sample = batch->share.first_sample;
-      const int64_t samples = static_cast<int64_t>(batch->share.indices.size());
       HT_ASSIGN_OR_RETURN(
           const int64_t ticket,
-          executor_->Execute(bindings_[samples], feeds.Point(*batch)));
+          executor_->Execute(bindings_[batch->share.global_count],
+                             feeds.Point(*batch)));
       HT_ASSIGN_OR_RETURN(const runtime::StepView view,
                           executor_->Read(ticket));
       if (rank_ != 0) continue;
@@ -101,7 +104,7 @@ class Rank {
   runtime::SamplerOptions sampler_;
   std::unique_ptr<runtime::BatchReader> reader_;
   std::unique_ptr<Executor> executor_;
-  std::map<int64_t, int> bindings_;  // by samples on this rank
+  std::map<int64_t, int> bindings_;  // by samples on all ranks
 };
 
 }  // namespace
