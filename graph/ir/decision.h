@@ -17,8 +17,11 @@ enum class Reason : uint8_t {
   kNone = 0,  // not decided yet; refused by the verifier after precision
   kWhiteList,
   kBlackList,
+  kUnlisted,  // in none of the lists in force
   kGrayAllLow,
   kGrayF32Input,
+  kGrayAnyLow,  // any_low: one low producer is enough
+  kNoLowInput,  // any_low: no producer is low or black
   kClearFollows,
   kFollowsReaders,
   kNoFloatInput,
@@ -42,7 +45,8 @@ using NameList = CompactVector<NameId, 2>;
 struct Decision {
   DType precision = DType::kInvalid;  // the op computes on this type
   Reason reason = Reason::kNone;
-  // Names of the ops it came from ("GRAY_ALL_LOW <- conv1"); may be empty.
+  // Names of the ops (or feeds) it came from ("GRAY_ALL_LOW <- conv1"); may be
+  // empty.
   NameList because_of;
 };
 

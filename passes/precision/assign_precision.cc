@@ -33,6 +33,7 @@ bool IsBlack(const Decision& decision, AmpClass amp_class) {
     case Reason::kNoFloatInput:
       return amp_class == AmpClass::kBlack;
     case Reason::kBlackList:
+    case Reason::kUnlisted:
     case Reason::kUserBlack:
     case Reason::kBlackVarname:
     case Reason::kNoKernel:
@@ -76,7 +77,11 @@ class Assigner {
   void FollowAllLow(const Op& op);
   void FollowAnyLow(const Op& op);
   void Decide(const Op& op, bool low, Reason reason);
-  void DecideFollowing(const Op& op, bool low, const Names& because_of);
+  // A gray op for `reason`, a clear one for CLEAR_FOLLOWS.
+  void DecideFollowing(const Op& op, bool low, Reason reason,
+                       const Names& because_of);
+  // Adds the op or feed that the value comes from.
+  void AddSource(ValueId value, Names* names) const;
   absl::Status ApplyExceptions(const Op& op);
   void SetOutputStates(const Op& op, bool is_free);
   Readers ReadersOf(const Op& op);
@@ -147,14 +152,10 @@ void Assigner::Decide(const Op& op, bool low, Reason reason) {
   decision(op).because_of.clear();
 }
 
-// A gray or clear op that follows other ops.
-void Assigner::DecideFollowing(const Op& op, bool low,
+void Assigner::DecideFollowing(const Op& op, bool low, Reason reason,
                                const Names& because_of) {
   const bool clear = classes_[op.id.index()] == AmpClass::kClear;
-  Decide(op, low,
-         clear ? Reason::kClearFollows
-         : low ? Reason::kGrayAllLow
-               : Reason::kGrayF32Input);
+  Decide(op, low, clear ? Reason::kClearFollows : reason);
   auto& names = decision(op).because_of;
   for (NameId name : because_of) {
     if (names.size() == kMostNamed) break;
@@ -164,49 +165,73 @@ void Assigner::DecideFollowing(const Op& op, bool low,
   }
 }
 
+void Assigner::AddSource(ValueId value, Names* names) const {
+  const Value& source = block_.value(value);
+  if (source.op().valid()) {
+    names->push_back(block_.op(source.op()).name);
+  } else if (source.definition == Definition::kFeed) {
+    names->push_back(source.name);
+  }
+}
+
 void Assigner::FollowAllLow(const Op& op) {
   const SchemaSlots& slots = slots_.Of(*op.schema);
-  Names low, wide;
+  Names low, wide, kept;  // kept: of slots that are f32 at every level
   bool any = false, all_free = true, all_low = true;
   int slot = 0;
   for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
-    if (KindAt(slots, op, i, &slot) != SlotKind::kEither) continue;
+    const SlotKind kind = KindAt(slots, op, i, &slot);
     const ValueId input = op.inputs.all()[i];
     const State state = states_[input.index()];
     if (state == State::kOther) continue;
+    if (kind != SlotKind::kEither) {
+      if (kind == SlotKind::kKeepF32) AddSource(input, &kept);
+      continue;
+    }
     any = true;
     if (state == State::kStored || state == State::kFree) continue;
     all_free = false;
     if (state == State::kF32) all_low = false;
-    const OpId producer = block_.value(input).op();
-    if (!producer.valid()) continue;
-    (state == State::kLow ? low : wide).push_back(block_.op(producer).name);
+    AddSource(input, state == State::kLow ? &low : &wide);
   }
   if (any && all_free) {
     free_.push_back(op.id);
     return;
   }
-  DecideFollowing(op, any && all_low, any && all_low ? low : wide);
+  if (any && all_low) {
+    DecideFollowing(op, true, Reason::kGrayAllLow, low);
+  } else {
+    DecideFollowing(op, false, Reason::kGrayF32Input, any ? wide : kept);
+  }
 }
 
 void Assigner::FollowAnyLow(const Op& op) {
   const SchemaSlots& slots = slots_.Of(*op.schema);
   Names black, low;
+  bool any_wide = false;
   int slot = 0;
   for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
     if (KindAt(slots, op, i, &slot) != SlotKind::kEither) continue;
     const ValueId input = op.inputs.all()[i];
+    const State state = states_[input.index()];
+    any_wide |= state == State::kF32;
     const OpId producer = block_.value(input).op();
-    if (!producer.valid() || states_[input.index()] == State::kOther) continue;
+    if (!producer.valid() || state == State::kOther) continue;
     if (is_black_[producer.index()]) {
       black.push_back(block_.op(producer).name);
-    } else if (states_[input.index()] == State::kLow) {
+    } else if (state == State::kLow) {
       low.push_back(block_.op(producer).name);
     }
   }
-  if (!black.empty()) is_black_[op.id.index()] = true;
-  const bool is_low = black.empty() && !low.empty();
-  DecideFollowing(op, is_low, is_low ? low : black);
+  if (!black.empty()) {
+    is_black_[op.id.index()] = true;
+    DecideFollowing(op, false, Reason::kGrayF32Input, black);
+  } else if (low.empty()) {
+    Decide(op, false, Reason::kNoLowInput);
+  } else {
+    DecideFollowing(op, true,
+                    any_wide ? Reason::kGrayAnyLow : Reason::kGrayAllLow, low);
+  }
 }
 
 void Assigner::Follow(const Op& op) {
@@ -311,7 +336,7 @@ absl::Status Assigner::DecideFree(const Op& op) {
     Decide(op, true, Reason::kFollowsReaders);
     decision(op).because_of.push_back(block_.op(readers.low).name);
   } else {
-    DecideFollowing(op, false, {});
+    Decide(op, false, Reason::kFollowsReaders);
   }
   return ApplyExceptions(op);
 }

@@ -26,17 +26,29 @@ constexpr Doc kReasons[] = {
     {"BLACK_LIST",
      "Black ops run in f32, inputs cast up: they are sensitive to rounding, "
      "grow their input, or sum many terms."},
+    {"UNLISTED",
+     "None of the lists that amp.op_lists gives names the op: it is black, as "
+     "`unlisted` says (the default at O1)."},
     {"GRAY_ALL_LOW",
      "A gray op runs in low precision if all its float inputs outside slots "
      "that stay f32 are low."},
     {"GRAY_F32_INPUT",
-     "A gray op with an f32 input runs in f32: the widest input wins."},
+     "A gray op with an f32 input runs in f32: the widest input wins. Under "
+     "precision_rule any_low it is an input that comes from a black op."},
+    {"GRAY_ANY_LOW",
+     "precision_rule any_low: a gray op runs in low precision if one of its "
+     "inputs is low and none comes from a black op; its f32 inputs are cast "
+     "down."},
+    {"NO_LOW_INPUT",
+     "precision_rule any_low: no input of this gray or clear op comes from an "
+     "op that is low, nor from a black one: it is left alone, in f32."},
     {"CLEAR_FOLLOWS",
      "A clear op does no arithmetic: it keeps what it is given and never "
      "starts a cast."},
     {"FOLLOWS_READERS",
      "All float inputs of this gray or clear op are parameters, constants or "
-     "such ops themselves: it follows those that read it."},
+     "such ops themselves: it follows those that read it. f32 if one of them "
+     "is, if nobody reads it, or if it is an output of the model."},
     {"NO_FLOAT_INPUT", "An op without float input computes in f32."},
     {"USER_WHITE", "A white list of the strategy or a flag names it."},
     {"USER_BLACK", "A black list of the strategy or a flag names it."},
