@@ -23,7 +23,7 @@ struct CompileFlags {
 absl::Status Compile(const CompileFlags& flags) {
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
-  const std::string bytes = SerializeCompiledModel(model);
+  HT_ASSIGN_OR_RETURN(const std::string bytes, SerializeCompiledModel(model));
   if (!flags.out.empty()) {
     HT_RETURN_IF_ERROR(WriteOutput(flags.out, bytes));
   }

@@ -10,6 +10,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/io/packed_parts.h"
 #include "graph/io/record_limits.h"
 #include "graph/schema/op_registry.h"
 #include "graph/text/text.h"
@@ -41,50 +42,37 @@ std::string ToBytes(const google::protobuf::Message& message) {
   return bytes;
 }
 
-// Every feed, parameter, statistic and op of the source with its line.
-template <typename Visit>
-void VisitLines(const ModelFile& file, const Visit& visit) {
-  const auto line = [](const std::vector<int>& lines, int i) {
-    return i < static_cast<int>(lines.size()) ? lines[i] : 0;
-  };
-  const proto::Model& model = file.model;
-  for (int i = 0; i < model.feed_size(); ++i) {
-    visit(model.feed(i).name(), line(file.feed_lines, i));
-  }
-  for (int i = 0; i < model.param_size(); ++i) {
-    visit(model.param(i).name(), line(file.param_lines, i));
-  }
-  for (int i = 0; i < model.stat_size(); ++i) {
-    visit(model.stat(i).name(), line(file.stat_lines, i));
-  }
-  for (int i = 0; i < model.op_size(); ++i) {
-    visit(model.op(i).name(), line(file.op_lines, i));
-  }
+// The numbers of feeds, parameters, statistics and ops, and their lines.
+template <typename File, typename Visit>
+void VisitLines(File& file, const Visit& visit) {
+  visit(file.model.feed_size(), file.feed_lines);
+  visit(file.model.param_size(), file.param_lines);
+  visit(file.model.stat_size(), file.stat_lines);
+  visit(file.model.op_size(), file.op_lines);
 }
 
 void PutLines(const ModelFile& source, proto::CompiledModel* message) {
-  VisitLines(source, [message](const std::string& name, int line) {
-    proto::SourceLine* entry = message->add_source_line();
-    entry->set_name(name);
-    entry->set_line(line);
+  VisitLines(source, [message](int count, const std::vector<int>& lines) {
+    for (int i = 0; i < count; ++i) {
+      message->add_line(i < static_cast<int>(lines.size()) ? lines[i] : 0);
+    }
   });
 }
 
 void TakeLines(const proto::CompiledModel& message, ModelFile* source) {
-  const proto::Model& model = source->model;
-  const int total = model.feed_size() + model.param_size() + model.stat_size() +
-                    model.op_size();
-  if (message.source_line_size() != total) return;
-  int next = 0;
-  const auto take = [&](int count, std::vector<int>* lines) {
-    for (int i = 0; i < count; ++i) {
-      lines->push_back(message.source_line(next++).line());
-    }
-  };
-  take(model.feed_size(), &source->feed_lines);
-  take(model.param_size(), &source->param_lines);
-  take(model.stat_size(), &source->stat_lines);
-  take(model.op_size(), &source->op_lines);
+  std::vector<int> all(message.line().begin(), message.line().end());
+  for (const proto::SourceLine& line : message.source_line()) {
+    all.push_back(line.line());
+  }
+  size_t total = 0;
+  VisitLines(*source,
+             [&](int count, const std::vector<int>&) { total += count; });
+  if (all.size() != total) return;
+  auto next = all.begin();
+  VisitLines(*source, [&](int count, std::vector<int>& lines) {
+    lines.assign(next, next + count);
+    next += count;
+  });
 }
 
 void AddSchemas(const Block& block, std::set<const OpSchema*>* schemas) {
@@ -168,7 +156,8 @@ absl::Status Reader::ParseMessage() {
         "the file is truncated or damaged: its checksum is not "
         "that of its content");
   }
-  return absl::OkStatus();
+  const absl::Status unpacked = UnpackParts(&message_);
+  return unpacked.ok() ? unpacked : Damaged(unpacked.message());
 }
 
 absl::Status Reader::CheckVersion() const {
@@ -255,7 +244,7 @@ bool IsCompiledModel(absl::string_view content) {
          absl::StartsWith(content.substr(2), magic);
 }
 
-std::string SerializeCompiledModel(const CompiledModel& model) {
+absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   proto::CompiledModel message;
   message.set_magic(kCompiledModelMagic);
   message.set_format_version(kCompiledModelFormat);
@@ -277,8 +266,14 @@ std::string SerializeCompiledModel(const CompiledModel& model) {
   message.set_state_signature(StateSignature(*model.program));
   PutOpVersions(*model.program, &message);
   message.set_fingerprint(Hex64(StableHash(message.program())));
+  HT_RETURN_IF_ERROR(PackParts(&message));
   std::string bytes = ToBytes(message);
   bytes += Checksum(bytes);
+  if (static_cast<int64_t>(bytes.size()) > kMaxModelBytes) {
+    return ModelError("the compiled model has ", WithCommas(bytes.size()),
+                      " bytes; expected at most ", WithCommas(kMaxModelBytes),
+                      ", which is what is read again; split the model");
+  }
   return bytes;
 }
 

@@ -15,7 +15,7 @@
 namespace halftone {
 
 // Readers accept this version and the one before.
-inline constexpr int kCompiledModelFormat = 1;
+inline constexpr int kCompiledModelFormat = 2;
 inline constexpr char kCompiledModelMagic[] = "halftone-compiled-model";
 inline constexpr char kProducer[] = "halftone 0.1.0";
 
@@ -35,8 +35,9 @@ struct CompiledModel {
 };
 
 // Deterministic bytes: the same compile gives the same file. Pass times, which
-// differ from run to run, are left out; the fingerprint is made anew.
-std::string SerializeCompiledModel(const CompiledModel& model);
+// differ from run to run, are left out; the fingerprint is made anew. Errors
+// (kModel): more bytes than are read again, kMaxModelBytes.
+absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model);
 
 // Refuses (kModel) truncated or damaged bytes (a checksum over all of them
 // ends the file), another format version ("written by a newer version"),

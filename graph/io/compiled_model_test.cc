@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/io/packed_parts.h"
 #include "graph/text/text.h"
 #include "gtest/gtest.h"
 
@@ -53,6 +54,12 @@ CompiledModel Example() {
   return model;
 }
 
+std::string Serialized(const CompiledModel& model) {
+  const auto bytes = SerializeCompiledModel(model);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  return *bytes;
+}
+
 std::string MessageOf(absl::string_view content, absl::string_view target) {
   const auto model = ParseCompiledModel(content, "m.htc", target);
   EXPECT_FALSE(model.ok());
@@ -64,7 +71,8 @@ std::string MessageOf(absl::string_view content, absl::string_view target) {
 template <typename Edit>
 std::string Edited(const Edit& edit) {
   proto::CompiledModel message;
-  EXPECT_TRUE(message.ParseFromString(SerializeCompiledModel(Example())));
+  EXPECT_TRUE(message.ParseFromString(Serialized(Example())));
+  EXPECT_TRUE(UnpackParts(&message).ok());
   message.clear_checksum();
   edit(message);
   std::string bytes = message.SerializeAsString();
@@ -75,7 +83,7 @@ std::string Edited(const Edit& edit) {
 
 TEST(CompiledModelTest, RoundTrip) {
   const CompiledModel model = Example();
-  const std::string bytes = SerializeCompiledModel(model);
+  const std::string bytes = Serialized(model);
   const auto read = ParseCompiledModel(bytes, "m.htc", "cpu");
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(Print(*read->program), kProgram);
@@ -92,17 +100,70 @@ TEST(CompiledModelTest, RoundTrip) {
   EXPECT_EQ(read->origins[0].origin(), "--level");
   EXPECT_EQ(read->report.op(0).name(), "y");
   EXPECT_EQ(read->target, "cpu");
-  EXPECT_EQ(SerializeCompiledModel(*read), bytes);
+  EXPECT_EQ(Serialized(*read), bytes);
+}
+
+// As version 1 wrote it: nothing packed, lines with names.
+TEST(CompiledModelTest, TheVersionBefore) {
+  const std::string bytes = Edited([](proto::CompiledModel& m) {
+    m.set_format_version(1);
+    for (int line : m.line()) m.add_source_line()->set_line(line);
+    m.clear_line();
+  });
+  const auto read = ParseCompiledModel(bytes, "m.htc", "cpu");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Print(*read->program), kProgram);
+  EXPECT_EQ(read->source.op_lines, std::vector<int>({5}));
+  EXPECT_EQ(Serialized(*read), Serialized(Example()));
+}
+
+// A chain of ops, as large models are: few bytes for each.
+TEST(CompiledModelTest, RecordsAreSmall) {
+  constexpr int kOps = 5000;
+  CompiledModel model = Example();
+  std::string program =
+      "program \"p\" dim B\nentry eval {\n  feed h0 : f32[B,4]\n";
+  for (int i = 0; i < kOps; ++i) {
+    absl::StrAppend(&program, "  h", i + 1, ": relu(X=h", i, ") -> (Out=h",
+                    i + 1, " : f32[B,4])   forward f32 LEVEL line=", i + 9,
+                    "\n");
+    proto::OpNode* op = model.source.model.add_op();
+    op->set_type("relu");
+    op->add_in()->add_var(absl::StrCat("h", i));
+    op->add_out()->add_var(absl::StrCat("h", i + 1));
+    model.report.add_op()->set_name(absl::StrCat("h", i + 1));
+  }
+  model.program = Parse(program + "}\n", "p.ht").value();
+  EXPECT_LT(Serialized(model).size(), 60 * kOps);
+}
+
+TEST(CompiledModelTest, APartCannotClaimMoreThanItHolds) {
+  const auto edited = [](uint64_t bytes, size_t cut) {
+    return Edited([&](proto::CompiledModel& m) {
+      EXPECT_TRUE(PackParts(&m).ok());
+      proto::Packed& packed = *m.mutable_packed_program();
+      packed.set_bytes(bytes);
+      packed.mutable_deflated()->resize(packed.deflated().size() - cut);
+    });
+  };
+  EXPECT_THAT(MessageOf(edited(uint64_t{1} << 31, 0), "cpu"),
+              HasSubstr("a part claims 2,147,483,648 bytes"));
+  EXPECT_THAT(MessageOf(edited(1 << 20, 0), "cpu"),
+              HasSubstr("a part claims 1,048,576 bytes, packed in "));
+  EXPECT_THAT(MessageOf(edited(1000, 0), "cpu"),
+              HasSubstr("a part cannot be unpacked"));
+  EXPECT_THAT(MessageOf(edited(sizeof(kProgram) - 1, 3), "cpu"),
+              HasSubstr("a part cannot be unpacked"));
 }
 
 TEST(CompiledModelTest, TheSameCompileGivesTheSameBytes) {
   CompiledModel other = Example();
   other.report.mutable_pass(0)->set_ms(99);
-  EXPECT_EQ(SerializeCompiledModel(other), SerializeCompiledModel(Example()));
+  EXPECT_EQ(Serialized(other), Serialized(Example()));
 }
 
 TEST(CompiledModelTest, EveryTruncationIsRefused) {
-  const std::string bytes = SerializeCompiledModel(Example());
+  const std::string bytes = Serialized(Example());
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_NE(MessageOf(bytes.substr(0, size), "cpu"), "") << size;
   }
@@ -113,7 +174,7 @@ TEST(CompiledModelTest, EveryTruncationIsRefused) {
 }
 
 TEST(CompiledModelTest, EveryFlippedBitIsRefused) {
-  const std::string bytes = SerializeCompiledModel(Example());
+  const std::string bytes = Serialized(Example());
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string damaged = bytes;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 << (i % 8)));
@@ -123,7 +184,7 @@ TEST(CompiledModelTest, EveryFlippedBitIsRefused) {
 
 TEST(CompiledModelTest, ANewerVersion) {
   const std::string bytes = Edited([](proto::CompiledModel& m) {
-    m.set_format_version(2);
+    m.set_format_version(3);
     m.set_producer("halftone 9");
   });
   EXPECT_THAT(MessageOf(bytes, "cpu"),
@@ -154,7 +215,7 @@ TEST(CompiledModelTest, AnotherVersionOfAnOp) {
 }
 
 TEST(CompiledModelTest, AnotherTarget) {
-  EXPECT_THAT(MessageOf(SerializeCompiledModel(Example()), "sm_90"),
+  EXPECT_THAT(MessageOf(Serialized(Example()), "sm_90"),
               HasSubstr("compiled for sm_90, found one for cpu; compile it "
                         "again: halftone compile m.htc --target sm_90"));
 }

@@ -11,6 +11,7 @@
 #include "graph/base/text.h"
 #include "graph/io/compiled_model.h"
 #include "graph/io/model_reader.h"
+#include "graph/io/packed_parts.h"
 #include "graph/text/text.h"
 #include "graph/verify/test_program.h"
 #include "graph/verify/verify.h"
@@ -165,7 +166,7 @@ std::string Sealed(proto::CompiledModel message) {
 void CheckCompiled(const std::string& content, int seed) {
   const auto model = ParseCompiledModel(content, "fuzz.htc", "cpu");
   if (model.ok()) {
-    (void)SerializeCompiledModel(*model);
+    (void)SerializeCompiledModel(*model).ok();
   } else {
     EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kModel)
         << seed << ": " << model.status();
@@ -177,11 +178,12 @@ TEST(FormatsFuzzTest, CompiledModels) {
   model.program = Parse(kGoodProgram, "good.ht").value();
   model.source = ParseModel(ModelTexts()[0], "m.pbtxt").value();
   model.target = "cpu";
-  const std::string good = SerializeCompiledModel(model);
+  const std::string good = SerializeCompiledModel(model).value();
   ASSERT_TRUE(ParseCompiledModel(good, "m.htc", "cpu").ok());
   Fuzz({good}, /*text=*/false, CheckCompiled);
   proto::CompiledModel message;
   ASSERT_TRUE(message.ParseFromString(good));
+  ASSERT_TRUE(UnpackParts(&message).ok());
   Fuzz({kGoodProgram}, /*text=*/true,
        [&message](const std::string& program, int seed) {
          message.set_program(program);

@@ -206,7 +206,7 @@ absl::Status FillConfig(const CompiledModel& model,
   config->state_signature = StateSignature(*model.program);
   google::protobuf::TextFormat::PrintToString(model.strategy,
                                               &config->strategy_text);
-  config->model_bytes = SerializeCompiledModel(model);
+  HT_ASSIGN_OR_RETURN(config->model_bytes, SerializeCompiledModel(model));
   return absl::OkStatus();
 }
 

@@ -1,0 +1,143 @@
+#include "graph/io/packed_parts.h"
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "graph/base/check.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+
+namespace halftone {
+namespace {
+
+constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();
+// What deflates better stays as it is, so that no file can claim more.
+constexpr uint64_t kMostRatio = 200;
+// Of larger parts a second counts for more than a tenth of their bytes.
+constexpr size_t kLarge = size_t{32} << 20;
+
+// Gives back what is not worth it.
+bool Pack(std::string&& bytes, proto::Packed* packed, std::string* plain) {
+  uLongf size = compressBound(bytes.size());
+  std::string deflated(size, '\0');
+  const int level = bytes.size() > kLarge ? 1 : 6;
+  const int result = compress2(
+      reinterpret_cast<Bytef*>(&deflated[0]), &size,
+      reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), level);
+  HT_CHECK(result == Z_OK, "zlib has the memory that it was given");
+  if (size >= bytes.size() || bytes.size() / size >= kMostRatio) {
+    *plain = std::move(bytes);
+    return false;
+  }
+  deflated.resize(size);
+  packed->set_bytes(bytes.size());
+  packed->set_deflated(std::move(deflated));
+  return true;
+}
+
+absl::StatusOr<std::string> Unpack(const proto::Packed& packed) {
+  const std::string& deflated = packed.deflated();
+  if (packed.bytes() > kMostBytes ||
+      packed.bytes() / kMostRatio >= deflated.size()) {
+    return ModelError("a part claims ", WithCommas(packed.bytes()),
+                      " bytes, packed in ", WithCommas(deflated.size()));
+  }
+  std::string bytes(packed.bytes(), '\0');
+  uLongf size = bytes.size();
+  const int result = uncompress(
+      reinterpret_cast<Bytef*>(&bytes[0]), &size,
+      reinterpret_cast<const Bytef*>(deflated.data()), deflated.size());
+  if (result != Z_OK || size != bytes.size()) {
+    return ModelError("a part cannot be unpacked");
+  }
+  return bytes;
+}
+
+// Deterministic, as the whole file's are.
+std::string ToBytes(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializePartialToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+absl::Status FromBytes(const std::string& bytes,
+                       google::protobuf::Message* message) {
+  google::protobuf::io::CodedInputStream stream(
+      reinterpret_cast<const uint8_t*>(bytes.data()),
+      static_cast<int>(bytes.size()));
+  stream.SetRecursionLimit(16);
+  if (message->ParsePartialFromCodedStream(&stream) &&
+      stream.ConsumedEntireMessage()) {
+    return absl::OkStatus();
+  }
+  return ModelError("a part is none of its kind");
+}
+
+absl::Status CheckBytes(uint64_t bytes, const char* part) {
+  if (bytes <= kMostBytes) return absl::OkStatus();
+  return ModelError("the compiled model's ", part, " has ", WithCommas(bytes),
+                    " bytes; expected at most ", WithCommas(kMostBytes),
+                    "; split the model");
+}
+
+}  // namespace
+
+absl::Status PackParts(proto::CompiledModel* message) {
+  HT_RETURN_IF_ERROR(CheckBytes(message->program().size(), "program"));
+  HT_RETURN_IF_ERROR(CheckBytes(message->source().ByteSizeLong(), "source"));
+  HT_RETURN_IF_ERROR(CheckBytes(message->report().ByteSizeLong(), "report"));
+  std::string plain;
+  if (Pack(std::move(*message->mutable_program()),
+           message->mutable_packed_program(), &plain)) {
+    message->clear_program();
+  } else {
+    message->set_program(std::move(plain));
+    message->clear_packed_program();
+  }
+  if (Pack(ToBytes(message->source()), message->mutable_packed_source(),
+           &plain)) {
+    message->clear_source();
+  } else {
+    message->clear_packed_source();
+  }
+  if (Pack(ToBytes(message->report()), message->mutable_packed_report(),
+           &plain)) {
+    message->clear_report();
+  } else {
+    message->clear_packed_report();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UnpackParts(proto::CompiledModel* message) {
+  if (message->has_packed_program()) {
+    HT_ASSIGN_OR_RETURN(*message->mutable_program(),
+                        Unpack(message->packed_program()));
+    message->clear_packed_program();
+  }
+  if (message->has_packed_source()) {
+    HT_ASSIGN_OR_RETURN(const std::string bytes,
+                        Unpack(message->packed_source()));
+    HT_RETURN_IF_ERROR(FromBytes(bytes, message->mutable_source()));
+    message->clear_packed_source();
+  }
+  if (message->has_packed_report()) {
+    HT_ASSIGN_OR_RETURN(const std::string bytes,
+                        Unpack(message->packed_report()));
+    HT_RETURN_IF_ERROR(FromBytes(bytes, message->mutable_report()));
+    message->clear_packed_report();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace halftone

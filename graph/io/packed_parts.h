@@ -1,0 +1,21 @@
+// The large parts of a compiled model, deflated: names and types come again
+// and again in them.
+#ifndef HALFTONE_GRAPH_IO_PACKED_PARTS_H_
+#define HALFTONE_GRAPH_IO_PACKED_PARTS_H_
+
+#include "absl/status/status.h"
+#include "proto/compiled_model.pb.h"
+
+namespace halftone {
+
+// Moves program, source and report into their packed fields. Errors (kModel):
+// a part above 2 GiB, which no message can hold.
+absl::Status PackParts(proto::CompiledModel* message);
+
+// And back; what is not packed stays as it is (version 1). Errors (kModel): a
+// part that is damaged, or that claims to be larger than so few bytes can be.
+absl::Status UnpackParts(proto::CompiledModel* message);
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_IO_PACKED_PARTS_H_
