@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
@@ -24,7 +25,10 @@ namespace tools {
 namespace {
 
 int Fail(const absl::Status& status) {
-  ShowReport(absl::StrCat("error    ", status.message(), "\n"), stderr);
+  // What goes on in another line stands below, not at the margin.
+  const std::string text =
+      absl::StrReplaceAll(status.message(), {{"\n", "\n         "}});
+  ShowReport(absl::StrCat("error    ", text, "\n"), stderr);
   return static_cast<int>(ExitCodeOf(status));
 }
 

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/error_list.h"
 #include "graph/base/text.h"
 #include "graph/io/model_graph.h"
 #include "graph/io/model_reader.h"
@@ -47,16 +48,17 @@ class ProgramBuilder {
   absl::Status AddFeed(const proto::Feed& feed, int line);
   absl::Status AddParameter(const proto::Parameter& param, CellKind kind,
                             int line);
-  absl::Status AddInputs();
-  absl::Status AddOps();
+  void AddInputs();
+  void AddOps();
   absl::Status AddOp(int index);
   absl::Status AddAttrs(const proto::OpNode& node, const OpSchema& schema,
                         OpBuilder& builder) const;
   // That running statistics are declared as such.
   absl::Status CheckStatistics(const Op& op) const;
   absl::Status SetLoss();
-  absl::Status SetMetrics();
-  absl::Status SetOutputs();
+  absl::Status SetMetric(const proto::Metric& metric, int line);
+  void SetMetrics();
+  void SetOutputs();
   // The value of that name, for the loss and the like.
   absl::StatusOr<ValueId> Find(int line, absl::string_view what,
                                const std::string& name) const;
@@ -71,6 +73,10 @@ class ProgramBuilder {
   std::unique_ptr<Program> program_;
   Entry& train_;
   Block& block_;
+  // What is wrong, and the names that are not there for it.
+  ErrorList errors_;
+  absl::flat_hash_set<std::string> lost_;
+  absl::flat_hash_set<absl::string_view> metric_names_;
 };
 
 absl::StatusOr<std::unique_ptr<Program>> ProgramBuilder::Run() {
@@ -79,14 +85,16 @@ absl::StatusOr<std::unique_ptr<Program>> ProgramBuilder::Run() {
   if (!model_.name().empty() && !BadName(model_.name()).empty()) {
     return Error(0, "the model's name ", BadName(model_.name()));
   }
+  AddInputs();
   if (model_.op_size() == 0) {
-    return Error(0, "expected at least one op, found none; add op { ... }");
+    errors_.Add(
+        Error(0, "expected at least one op, found none; add op { ... }"));
   }
-  HT_RETURN_IF_ERROR(AddInputs());
-  HT_RETURN_IF_ERROR(AddOps());
-  HT_RETURN_IF_ERROR(SetLoss());
-  HT_RETURN_IF_ERROR(SetMetrics());
-  HT_RETURN_IF_ERROR(SetOutputs());
+  AddOps();
+  errors_.Add(SetLoss());
+  SetMetrics();
+  SetOutputs();
+  HT_RETURN_IF_ERROR(errors_.ToStatus());
   if (!model_.has_loss() && model_.metric_size() + model_.output_size() == 0) {
     return Error(0, "the model computes nothing: expected a loss, metric or ",
                  "output; add output: \"NAME\"");
@@ -137,6 +145,13 @@ absl::Status ProgramBuilder::AddFeed(const proto::Feed& feed, int line) {
   if (const std::string wrong = BadDims(type); !wrong.empty()) {
     return error(absl::StrCat("dims: ", wrong));
   }
+  if (type.rank() == 0 || type.dims[0].is_constant()) {
+    return error(absl::StrCat(
+        "dims: expected -1, the batch, first, found ",
+        ToString(type, program_->symbols()),
+        "; data comes in samples: what is the same in every step is a param { "
+        "trainable: false }"));
+  }
   block_.AddFeed(feed.name(), type);
   return absl::OkStatus();
 }
@@ -161,27 +176,34 @@ absl::Status ProgramBuilder::AddParameter(const proto::Parameter& param,
   return absl::OkStatus();
 }
 
-absl::Status ProgramBuilder::AddInputs() {
+void ProgramBuilder::AddInputs() {
+  const auto keep = [this](const absl::Status& status,
+                           const std::string& name) {
+    if (!errors_.Add(status)) lost_.insert(name);
+  };
   for (int i = 0; i < model_.feed_size(); ++i) {
-    HT_RETURN_IF_ERROR(AddFeed(model_.feed(i), LineOf(file_.feed_lines, i)));
+    const proto::Feed& feed = model_.feed(i);
+    keep(AddFeed(feed, LineOf(file_.feed_lines, i)), feed.name());
   }
   for (int i = 0; i < model_.param_size(); ++i) {
-    HT_RETURN_IF_ERROR(AddParameter(model_.param(i), CellKind::kParameter,
-                                    LineOf(file_.param_lines, i)));
+    const proto::Parameter& param = model_.param(i);
+    keep(
+        AddParameter(param, CellKind::kParameter, LineOf(file_.param_lines, i)),
+        param.name());
   }
   for (int i = 0; i < model_.stat_size(); ++i) {
-    HT_RETURN_IF_ERROR(AddParameter(model_.stat(i), CellKind::kStatistic,
-                                    LineOf(file_.stat_lines, i)));
+    const proto::Parameter& stat = model_.stat(i);
+    keep(AddParameter(stat, CellKind::kStatistic, LineOf(file_.stat_lines, i)),
+         stat.name());
   }
-  return absl::OkStatus();
 }
 
 // ---- Ops.
 
-absl::Status ProgramBuilder::AddOps() {
-  HT_ASSIGN_OR_RETURN(const std::vector<int> order, OrderOps(file_, block_));
-  for (int index : order) HT_RETURN_IF_ERROR(AddOp(index));
-  return absl::OkStatus();
+void ProgramBuilder::AddOps() {
+  for (int index : OrderOps(file_, block_, &lost_, &errors_)) {
+    if (!errors_.Add(AddOp(index))) AddResults(model_.op(index), &lost_);
+  }
 }
 
 absl::Status ProgramBuilder::AddOp(int index) {
@@ -193,7 +215,11 @@ absl::Status ProgramBuilder::AddOp(int index) {
     std::vector<ValueId> values;
     for (const std::string& var : in.var()) {
       ValueId value = block_.FindValue(var);
-      if (!value.valid()) value = block_.CellValue(program_->FindCell(var));
+      if (!value.valid()) {
+        const CellId cell = program_->FindCell(var);
+        if (!cell.valid()) return ErrorList::Follows();
+        value = block_.CellValue(cell);
+      }
       values.push_back(value);
     }
     builder.In(in.slot(), values);
@@ -263,6 +289,7 @@ absl::StatusOr<ValueId> ProgramBuilder::Find(int line, absl::string_view what,
   if (name.empty()) return Error(line, what, ": expected a value's name");
   const ValueId value = block_.FindValue(name);
   if (value.valid()) return value;
+  if (lost_.contains(name)) return ErrorList::Follows();
   return Error(line, what, ": no value is called \"", name, "\"",
                NearestHint(name, ValueNames(block_)));
 }
@@ -303,39 +330,41 @@ absl::Status ProgramBuilder::SetLoss() {
   return absl::OkStatus();
 }
 
-absl::Status ProgramBuilder::SetMetrics() {
-  absl::flat_hash_set<absl::string_view> seen;
-  for (int i = 0; i < model_.metric_size(); ++i) {
-    const proto::Metric& metric = model_.metric(i);
-    const int line = LineOf(file_.metric_lines, i);
-    if (const std::string wrong = BadName(metric.name()); !wrong.empty()) {
-      return Error(line, "metric: its name ", wrong);
-    }
-    const std::string what = absl::StrCat("metric ", metric.name());
-    if (!seen.insert(metric.name()).second) {
-      return Error(line, what, ": two metrics of that name; rename one");
-    }
-    HT_ASSIGN_OR_RETURN(const ValueId var, Find(line, what, metric.var()));
-    HT_RETURN_IF_ERROR(ExpectScalar(line, what, var));
-    HT_RETURN_IF_ERROR(
-        Find(line, absl::StrCat(what, ": over"), metric.over()).status());
-    program_->metrics.push_back({metric.name(), metric.var(), metric.over()});
+absl::Status ProgramBuilder::SetMetric(const proto::Metric& metric, int line) {
+  if (const std::string wrong = BadName(metric.name()); !wrong.empty()) {
+    return Error(line, "metric: its name ", wrong);
   }
+  const std::string what = absl::StrCat("metric ", metric.name());
+  if (!metric_names_.insert(metric.name()).second) {
+    return Error(line, what, ": two metrics of that name; rename one");
+  }
+  HT_ASSIGN_OR_RETURN(const ValueId var, Find(line, what, metric.var()));
+  HT_RETURN_IF_ERROR(ExpectScalar(line, what, var));
+  HT_RETURN_IF_ERROR(
+      Find(line, absl::StrCat(what, ": over"), metric.over()).status());
+  program_->metrics.push_back({metric.name(), metric.var(), metric.over()});
   return absl::OkStatus();
 }
 
-absl::Status ProgramBuilder::SetOutputs() {
+void ProgramBuilder::SetMetrics() {
+  for (int i = 0; i < model_.metric_size(); ++i) {
+    errors_.Add(SetMetric(model_.metric(i), LineOf(file_.metric_lines, i)));
+  }
+}
+
+void ProgramBuilder::SetOutputs() {
   absl::flat_hash_set<absl::string_view> seen;
   for (int i = 0; i < model_.output_size(); ++i) {
     const std::string& output = model_.output(i);
     const int line = LineOf(file_.output_lines, i);
-    HT_RETURN_IF_ERROR(Find(line, "output", output).status());
     if (!seen.insert(output).second) {
-      return Error(line, "output ", output, " is given twice");
+      errors_.Add(Error(line, "output ", output, " is given twice"));
+      continue;
     }
-    program_->outputs.push_back(output);
+    if (errors_.Add(Find(line, "output", output).status())) {
+      program_->outputs.push_back(output);
+    }
   }
-  return absl::OkStatus();
 }
 
 }  // namespace

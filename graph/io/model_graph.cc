@@ -22,10 +22,11 @@ constexpr int kMaxOutputs = 16384;  // of one slot
 
 class Orderer {
  public:
-  Orderer(const ModelFile& file, const Block& block)
-      : file_(file), model_(file.model), block_(block) {}
+  Orderer(const ModelFile& file, const Block& block,
+          absl::flat_hash_set<std::string>* lost)
+      : file_(file), model_(file.model), block_(block), lost_(*lost) {}
 
-  absl::StatusOr<std::vector<int>> Run();
+  std::vector<int> Run(ErrorList* errors);
 
  private:
   absl::Status CheckOp(int index);
@@ -36,6 +37,7 @@ class Orderer {
                            const std::string& name);
   absl::Status Connect(int index);
   absl::StatusOr<std::vector<int>> Sort();
+  void Lose(int index);
   absl::Status Cycle(const std::vector<int>& missing) const;
   std::vector<std::string> AllNames() const;
   template <typename... Parts>
@@ -56,6 +58,8 @@ class Orderer {
   const ModelFile& file_;
   const proto::Model& model_;
   const Block& block_;
+  absl::flat_hash_set<std::string>& lost_;  // names that are ill defined
+  std::vector<bool> is_lost_;               // by op
   absl::flat_hash_map<absl::string_view, int> op_of_name_;
   // Values by name: the op that defines them.
   absl::flat_hash_map<std::string, int> producer_;
@@ -71,15 +75,29 @@ absl::Status Orderer::CheckOp(int index) {
   }
   const OpSchema* schema = Ops().Find(node.type());
   if (schema == nullptr) {
-    std::vector<std::string> names = Ops().Names();
+    std::vector<std::string> names;
+    for (const OpSchema* known : Ops().All()) {
+      if (!known->internal()) names.push_back(known->name());
+    }
     for (const auto& alias : Ops().Aliases()) names.push_back(alias.first);
     return Error(index, "unknown op ", node.type(),
                  NearestHint(node.type(), names), " (all: halftone ops)");
+  }
+  if (schema->internal()) {
+    return Error(index, "expected an op of a forward program, found ",
+                 schema->name(),
+                 ", which the compiler alone makes; leave it out: gradients, "
+                 "reductions and updates follow from the model and the "
+                 "strategy");
   }
   const std::string& name = NameOf(node);
   if (const std::string wrong = BadName(name); !wrong.empty()) {
     return Error(index, "its name ", wrong,
                  "; give it a name, or its first output one");
+  }
+  if (name[0] == '@') {
+    return Error(index, "names that begin with @ are Halftone's own; rename ",
+                 "it");
   }
   const auto [it, fresh] = op_of_name_.try_emplace(name, index);
   if (!fresh) {
@@ -182,6 +200,7 @@ std::vector<std::string> Orderer::AllNames() const {
 absl::Status Orderer::Connect(int index) {
   for (const proto::SlotVars& in : model_.op(index).in()) {
     for (const std::string& var : in.var()) {
+      if (lost_.contains(var)) return ErrorList::Follows();
       const auto it = producer_.find(var);
       if (it != producer_.end()) {
         producers_[index].push_back(it->second);
@@ -251,15 +270,31 @@ absl::Status Orderer::Cycle(const std::vector<int>& missing) const {
                absl::StrJoin(names, " -> "), "; no op may need its own result");
 }
 
-absl::StatusOr<std::vector<int>> Orderer::Run() {
+void Orderer::Lose(int index) {
+  is_lost_[index] = true;
+  AddResults(model_.op(index), &lost_);
+}
+
+// Nothing is said of what reads the results of a wrong op: first its errors
+// are to be mended.
+std::vector<int> Orderer::Run(ErrorList* errors) {
   producers_.resize(model_.op_size());
+  is_lost_.resize(model_.op_size());
   for (int i = 0; i < model_.op_size(); ++i) {
-    HT_RETURN_IF_ERROR(CheckOp(i));
+    if (!errors->Add(CheckOp(i))) Lose(i);
   }
   for (int i = 0; i < model_.op_size(); ++i) {
-    HT_RETURN_IF_ERROR(Connect(i));
+    if (!is_lost_[i] && !errors->Add(Connect(i))) Lose(i);
   }
-  return Sort();
+  absl::StatusOr<std::vector<int>> order = Sort();
+  if (!errors->Add(order.status())) {
+    for (int i = 0; i < model_.op_size(); ++i) AddResults(model_.op(i), &lost_);
+    return {};
+  }
+  order->erase(std::remove_if(order->begin(), order->end(),
+                              [this](int i) { return is_lost_[i]; }),
+               order->end());
+  return *std::move(order);
 }
 
 }  // namespace
@@ -290,9 +325,22 @@ std::vector<std::string> ValueNames(const Block& block) {
   return names;
 }
 
-absl::StatusOr<std::vector<int>> OrderOps(const ModelFile& file,
-                                          const Block& block) {
-  return Orderer(file, block).Run();
+std::vector<int> OrderOps(const ModelFile& file, const Block& block,
+                          absl::flat_hash_set<std::string>* lost,
+                          ErrorList* errors) {
+  return Orderer(file, block, lost).Run(errors);
+}
+
+void AddResults(const proto::OpNode& node,
+                absl::flat_hash_set<std::string>* names) {
+  for (const proto::SlotVars& out : node.out()) {
+    names->insert(out.var().begin(), out.var().end());
+  }
+  const OpSchema* schema = Ops().Find(node.type());
+  if (schema == nullptr) return;
+  for (const Slot& slot : schema->outputs()) {
+    names->insert(absl::StrCat(NameOf(node), ".", slot.name));
+  }
 }
 
 }  // namespace halftone

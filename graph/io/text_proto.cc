@@ -14,6 +14,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
+#include "graph/base/error_list.h"
 #include "graph/base/text.h"
 #include "graph/io/model_reader.h"
 #include "graph/io/record_limits.h"
@@ -26,6 +27,7 @@ using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
 constexpr char kNoField[] = "has no field named";
+constexpr int kMaxDepth = 64;
 
 // The n-th text in double quotes; empty if there is none.
 std::string Quoted(absl::string_view message, size_t n) {
@@ -130,49 +132,96 @@ std::string Improve(const Descriptor* root, const std::string& message) {
   return message;
 }
 
-// Keeps the first error: later ones follow from it.
-class FirstError : public google::protobuf::io::ErrorCollector {
+// Keeps unknown fields, which the parser skips, and the first error: later ones
+// follow from it.
+class Errors : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
                 const std::string& message) override {
-    if (!message_.empty()) return;
-    line_ = line;
-    column_ = column;
-    message_ = message;
+    if (error_.message.empty()) error_ = {line, column, message};
   }
+  void AddWarning(int line, google::protobuf::io::ColumnNumber column,
+                  const std::string& message) override {
+    if (unknown_.size() < kMost && absl::StrContains(message, kNoField)) {
+      unknown_.push_back({line, column, message});
+    }
+  }
+
+  bool any_unknown() const { return !unknown_.empty(); }
 
   absl::Status ToStatus(absl::string_view content, absl::string_view file,
                         const Descriptor* root) {
-    if (absl::StrContains(message_, kNoField)) {
-      MoveTo(content, Quoted(message_, 1));
+    ErrorList errors;
+    for (const Found& field : unknown_) {
+      errors.Add(Told(Moved(field, content), file, root));
     }
-    const std::string place =
-        line_ < 0 ? std::string(file)
-                  : absl::StrCat(file, ":", line_ + 1, ":", column_ + 1);
-    return ModelError(place, ": ",
-                      message_.empty()
-                          ? absl::StrCat("not a text-format ", root->name())
-                          : Improve(root, message_));
+    // What it says behind an unknown field may follow from that.
+    if (errors.empty()) errors.Add(Told(error_, file, root));
+    return errors.ToStatus();
   }
 
  private:
-  // Protobuf names the place behind an unknown field: goes back to its name.
-  void MoveTo(absl::string_view content, const std::string& field) {
-    size_t begin = 0;
-    for (int i = 0; i < line_; ++i) begin = content.find('\n', begin) + 1;
-    const size_t end = std::min(content.find('\n', begin), content.size());
-    const size_t at =
-        content.substr(0, std::min(begin + column_, end)).rfind(field);
-    if (at == absl::string_view::npos) return;
-    const absl::string_view before = content.substr(0, at);
-    line_ = static_cast<int>(std::count(before.begin(), before.end(), '\n'));
-    column_ = static_cast<int>(at - (before.rfind('\n') + 1));
+  struct Found {
+    int line = -1, column = 0;
+    std::string message;
+  };
+
+  static absl::Status Told(const Found& found, absl::string_view file,
+                           const Descriptor* root) {
+    const std::string place =
+        found.line < 0
+            ? std::string(file)
+            : absl::StrCat(file, ":", found.line + 1, ":", found.column + 1);
+    return ModelError(place, ": ",
+                      found.message.empty()
+                          ? absl::StrCat("not a text-format ", root->name())
+                          : Improve(root, found.message));
   }
 
-  int line_ = -1;
-  int column_ = 0;
-  std::string message_;
+  // Protobuf names the place behind an unknown field: goes back to its name.
+  static Found Moved(Found found, absl::string_view content) {
+    const std::string field = Quoted(found.message, 1);
+    size_t begin = 0;
+    for (int i = 0; i < found.line; ++i) begin = content.find('\n', begin) + 1;
+    const size_t end = std::min(content.find('\n', begin), content.size());
+    const size_t at =
+        content.substr(0, std::min(begin + found.column, end)).rfind(field);
+    if (at == absl::string_view::npos) return found;
+    const absl::string_view before = content.substr(0, at);
+    found.line =
+        static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+    found.column = static_cast<int>(at - (before.rfind('\n') + 1));
+    return found;
+  }
+
+  static constexpr size_t kMost = 20;
+
+  std::vector<Found> unknown_;
+  Found error_;
 };
+
+// How deep the text nests messages and lists: the parser skips the content of
+// unknown fields without a limit.
+int Depth(absl::string_view text) {
+  int depth = 0, deepest = 0;
+  char quote = 0;  // of the string that is open
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == '\\') ++i;
+      if (c == quote || c == '\n') quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '#') {
+      while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
+    } else if (c == '{' || c == '<' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == '}' || c == '>' || c == ']') {
+      depth = std::max(0, depth - 1);
+    }
+  }
+  return deepest;
+}
 
 }  // namespace
 
@@ -186,10 +235,13 @@ absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
   google::protobuf::io::ArrayInputStream stream(
       content.data(), static_cast<int>(content.size()));
   google::protobuf::TextFormat::Parser parser;
-  FirstError errors;
+  Errors errors;
   parser.RecordErrorsTo(&errors);
-  parser.SetRecursionLimit(64);
-  if (parser.Parse(&stream, message)) return absl::OkStatus();
+  parser.SetRecursionLimit(kMaxDepth);
+  // They are skipped, and each is told.
+  parser.AllowUnknownField(Depth(content) < kMaxDepth);
+  const bool parsed = parser.Parse(&stream, message);
+  if (parsed && !errors.any_unknown()) return absl::OkStatus();
   return errors.ToStatus(content, file, message->GetDescriptor());
 }
 

@@ -275,11 +275,11 @@ TEST(WrongModelTest, WithoutOpsOrOutputs) {
   EXPECT_THAT(std::string(Build("name: \"x\"").status().message()),
               HasSubstr("expected at least one op"));
   EXPECT_THAT(
-      std::string(
-          Build("feed { name: \"x\" } op { type: \"relu\" in { slot: \"X\" "
-                "var: \"x\" } out { slot: \"Out\" var: \"y\" } }")
-              .status()
-              .message()),
+      std::string(Build("feed { name: \"x\" dims: [-1] } op { type: \"relu\" "
+                        "in { slot: \"X\" "
+                        "var: \"x\" } out { slot: \"Out\" var: \"y\" } }")
+                      .status()
+                      .message()),
       HasSubstr("the model computes nothing"));
 }
 

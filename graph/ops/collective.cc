@@ -47,6 +47,7 @@ OpSchema CollectiveSchema(absl::string_view name, absl::string_view doc,
       .Out("Out", "T", "one per member of X, its dims", kList | kContiguous)
       .MayAlias("Out", "X")
       .NoGrad()
+      .Internal()
       .Amp(AmpClass::kGray)
       .Layout(LayoutRule::kAny);
   return schema;

@@ -227,6 +227,7 @@ OpSchema GradInputSchema() {
                     "OutputGrad's")
       .Infer(InferConvGradInput)
       .NoGrad()
+      .Internal()
       .Amp(AmpClass::kWhite)
       .Accumulate(DType::kF32)
       .Layout(LayoutRule::kChannelsLastOk);
@@ -247,6 +248,7 @@ OpSchema GradFilterSchema() {
       .RequiredAttr("filter_hw", AttrKind::kInts, "kh, kw")
       .Infer(InferConvGradFilter)
       .NoGrad()
+      .Internal()
       .Amp(AmpClass::kWhite)
       .Accumulate(DType::kF32)
       .Layout(LayoutRule::kChannelsLastOk);

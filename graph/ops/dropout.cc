@@ -77,7 +77,8 @@ void RegisterDropout(OpRegistry& registry) {
                              "The gradient of dropout: XGrad = OutGrad with "
                              "the mask and scale of the forward op.",
                              "OutGrad", "XGrad")
-                   .NoGrad());
+                   .NoGrad()
+                   .Internal());
 }
 
 }  // namespace ops

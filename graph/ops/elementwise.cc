@@ -150,6 +150,7 @@ OpSchema UnaryGradSchema(absl::string_view of, absl::string_view formula,
       .Out("XGrad", "T", "the same dims")
       .Infer(SameDims({std::string(forward_slot), "OutGrad"}, "XGrad"))
       .NoGrad()
+      .Internal()
       .Amp(AmpClass::kGray)
       .Layout(LayoutRule::kAny)
       .ElementWise();

@@ -31,6 +31,7 @@ void RegisterFusion(OpRegistry& registry) {
                          "it is KeepF32; empty: nothing")
                    .Infer(InferFusion)
                    .NoGrad()
+                   .Internal()
                    .Amp(AmpClass::kGray)
                    .Layout(LayoutRule::kAny));
 }

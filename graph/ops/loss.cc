@@ -103,7 +103,8 @@ void RegisterCrossEntropy(OpRegistry& registry) {
                    .In("LossGrad", "f32", "dims of Label")
                    .Out("LogitsGrad", "TG", "dims of Logits")
                    .Infer(InferCrossEntropyGrad)
-                   .NoGrad());
+                   .NoGrad()
+                   .Internal());
 }
 
 // ---- Reductions and their counterpart.

@@ -162,7 +162,8 @@ OpSchema BatchNormGradSchema(absl::string_view name, absl::string_view doc,
       .Out("ScaleGrad", "f32", "[C]: of this rank")
       .Out("BiasGrad", "f32", "[C]: of this rank")
       .Infer(InferBatchNormGrad)
-      .NoGrad();
+      .NoGrad()
+      .Internal();
   return schema;
 }
 
@@ -226,7 +227,8 @@ void RegisterImageParts(OpRegistry& registry) {
                    .Out("SquaredSum", "f32", "[C]")
                    .Out("Count", "f32", "[]")
                    .Infer(InferChannelStats)
-                   .NoGrad());
+                   .NoGrad()
+                   .Internal());
   OpSchema scale_bias = ImageSchema(
       "scale_bias",
       "Y = (X - Mean) / sqrt(Variance + epsilon) * Scale + Bias per channel.");
@@ -247,7 +249,8 @@ void RegisterImageParts(OpRegistry& registry) {
       .Out("ScaleGrad", "f32", "[C]")
       .Out("BiasGrad", "f32", "[C]")
       .Infer(InferGradReduce)
-      .NoGrad();
+      .NoGrad()
+      .Internal();
   registry.Add(std::move(reduce));
   registry.Add(ImageSchema("bn_grad_apply", "XGrad = A * YGrad + B * X + C0.")
                    .In("YGrad", "T", "dims of X")
@@ -256,7 +259,8 @@ void RegisterImageParts(OpRegistry& registry) {
                    .In("C0", "f32", "[C]")
                    .Out("XGrad", "T", "dims of X")
                    .Infer(InferGradApply)
-                   .NoGrad());
+                   .NoGrad()
+                   .Internal());
 }
 
 // ---- Its parts on vectors.
@@ -302,7 +306,7 @@ absl::Status InferRunningStats(InferContext& c) {
 OpSchema VectorSchema(absl::string_view name, absl::string_view doc,
                       absl::Status (*infer)(InferContext&)) {
   OpSchema schema(name);
-  schema.Doc(doc).Infer(infer).NoGrad().Amp(AmpClass::kGray);
+  schema.Doc(doc).Infer(infer).NoGrad().Internal().Amp(AmpClass::kGray);
   return schema;
 }
 

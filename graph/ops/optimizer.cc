@@ -84,6 +84,7 @@ OpSchema LearningRateSchema() {
       .Attr("min_ratio", 0.0, "cosine, linear, poly: last factor")
       .Infer(InferLearningRate)
       .NoGrad()
+      .Internal()
       .Amp(AmpClass::kBlack);
 }
 
@@ -179,6 +180,7 @@ OpSchema UpdateSchema(absl::string_view name, absl::string_view doc,
       .Attr("clip_value", 0.0, "g is clamped to +-clip_value; 0: it is not")
       .Infer(InferUpdate)
       .NoGrad()
+      .Internal()
       .Amp(AmpClass::kBlack)
       .Layout(LayoutRule::kAny)
       .Guarded();

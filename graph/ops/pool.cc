@@ -135,7 +135,8 @@ void RegisterPool(OpRegistry& registry) {
                    .In("OutGrad", "T", "dims of Out")
                    .Out("XGrad", "T", "dims of X")
                    .Infer(InferPoolGrad)
-                   .NoGrad());
+                   .NoGrad()
+                   .Internal());
 }
 
 }  // namespace ops

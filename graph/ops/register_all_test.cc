@@ -178,6 +178,22 @@ TEST(RegistryTest, ExactlyTheseOpsHaveAGradient) {
   EXPECT_THAT(found, testing::ElementsAreArray(expected));
 }
 
+// What has no gradient is a pass's, unless a model has a use for it, too.
+TEST(RegistryTest, ModelsMayHoldThese) {
+  std::vector<std::string> found;
+  for (const OpSchema* schema : Ops().All()) {
+    EXPECT_FALSE(schema->has_grad() && schema->internal()) << schema->name();
+    if (!schema->has_grad() && !schema->internal()) {
+      found.push_back(schema->name());
+    }
+  }
+  EXPECT_THAT(found,
+              testing::ElementsAre("correct_count", "element_count",
+                                   "image_normalize", "init_constant",
+                                   "init_normal", "init_truncated_normal",
+                                   "init_uniform", "scale_bias", "top_k"));
+}
+
 TEST(RegistryTest, EverySlotAndAttributeIsDocumented) {
   for (const OpSchema* schema : Ops().All()) {
     for (const Slot& slot : schema->inputs()) {

@@ -356,6 +356,7 @@ void RegisterConvertLayout(OpRegistry& registry) {
                                  "layout of Out: row_major or channels_last")
                    .Infer(InferConvertLayout)
                    .NoGrad()
+                   .Internal()
                    .Amp(AmpClass::kClear)
                    .Layout(LayoutRule::kAny)
                    .View());
@@ -388,6 +389,7 @@ void RegisterPadChannels(OpRegistry& registry) {
           .RequiredAttr("channels", AttrKind::kInt, "of Out: C or more")
           .Infer(InferPadChannels)
           .NoGrad()
+          .Internal()
           .Amp(AmpClass::kClear)
           .Layout(LayoutRule::kAny));
 }

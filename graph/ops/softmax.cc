@@ -55,6 +55,7 @@ void RegisterSoftmax(OpRegistry& registry) {
                    .Attr("axis", int64_t{-1}, "that of softmax")
                    .Infer(InferSoftmaxGrad)
                    .NoGrad()
+                   .Internal()
                    .Amp(AmpClass::kBlack)
                    .Accumulate(DType::kF32));
 }

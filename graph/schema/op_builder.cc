@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/schema/attr_coercion.h"
@@ -94,8 +95,11 @@ OpBuilder& OpBuilder::Attr(absl::string_view name, AttrValue value) {
   if (schema_ == nullptr) return *this;
   const int index = schema_->FindAttr(name);
   if (index < 0) {
-    Refuse(ModelError("no attribute ", name,
-                      NearestHint(name, NamesOf(schema_->attrs()))));
+    const std::vector<std::string> names = NamesOf(schema_->attrs());
+    Refuse(ModelError("no attribute ", name, NearestHint(name, names),
+                      names.empty() ? "; the op has none"
+                                    : absl::StrCat("; expected one of ",
+                                                   absl::StrJoin(names, " "))));
     return *this;
   }
   const AttrKind found = KindOf(value);

@@ -115,7 +115,8 @@ TEST_F(OpBuilderTest, UnknownNamesGetTheNearest) {
   EXPECT_EQ(ErrorOf(Matmul().Name("a").Out("Outt", "h")),
             "m.pbtxt:12: a (matmul): no output slot Outt; nearest: Out");
   EXPECT_EQ(ErrorOf(Matmul().Name("a").Attr("tran_x", true)),
-            "m.pbtxt:12: a (matmul): no attribute tran_x; nearest: trans_x");
+            "m.pbtxt:12: a (matmul): no attribute tran_x; nearest: trans_x; "
+            "expected one of trans_x trans_y");
   EXPECT_EQ(ErrorOf(Matmul().Name("a").Bind("Tout", DType::kF16)),
             "m.pbtxt:12: a (matmul): no type variable Tout; nearest: TOut");
 }

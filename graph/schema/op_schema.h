@@ -137,9 +137,14 @@ class OpSchema {
   // name, or as given. "identity": the op goes, its first output is its
   // first input (dropout).
   OpSchema& ToTest(absl::string_view to);
-  OpSchema& Guarded();      // every output is select(FoundInf, old, new)
-  OpSchema& NoMerge();      // never shared or folded (random ops)
-  OpSchema& SplitOnly();    // has no kernel: a lower pass always splits it
+  OpSchema& Guarded();    // every output is select(FoundInf, old, new)
+  OpSchema& NoMerge();    // never shared or folded (random ops)
+  OpSchema& SplitOnly();  // has no kernel: a lower pass always splits it
+  // Passes alone make it: a model that holds it is refused.
+  OpSchema& Internal() {
+    internal_ = true;
+    return *this;
+  }
   OpSchema& ElementWise();  // out[i] depends on in[i] of broadcast operands
   // The first output holds the first input's elements in their order (reshape):
   // wherever their bytes are the same the planner may let both share storage;
@@ -170,6 +175,7 @@ class OpSchema {
   bool guarded() const { return guarded_; }
   bool no_merge() const { return no_merge_; }
   bool split_only() const { return split_only_; }
+  bool internal() const { return internal_; }
   bool element_wise() const { return element_wise_; }
   bool view() const { return view_; }
   int version() const { return version_; }
@@ -203,7 +209,7 @@ class OpSchema {
   LayoutRule layout_ = LayoutRule::kRowMajor;
   std::string to_test_;
   bool guarded_ = false, no_merge_ = false, split_only_ = false;
-  bool element_wise_ = false, view_ = false;
+  bool element_wise_ = false, view_ = false, internal_ = false;
   int version_ = 1;
 };
 

@@ -7,7 +7,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "passes/options/resolver.h"
 
@@ -32,16 +31,18 @@ constexpr std::array<Scaler, 4> kScalers = {{
     {"torch", "65536", "2000", "2", "1", "0.5", "0", "inf"},
 }};
 
-absl::StatusOr<Scaler> FindScaler(const Resolver& resolver) {
+// Ours for a name that is none.
+Scaler FindScaler(const Resolver& resolver, ErrorList* errors) {
   const std::string& name = resolver.strategy().amp().scaler();
   std::vector<std::string> names;
   for (const Scaler& scaler : kScalers) {
     if (scaler.name == name) return scaler;
     if (!scaler.name.empty()) names.emplace_back(scaler.name);
   }
-  return resolver.Error("amp.scaler",
-                        absl::StrCat("expected paddle, apex or torch, found \"",
-                                     name, "\"", NearestHint(name, names)));
+  errors->Add(resolver.Error(
+      "amp.scaler", absl::StrCat("expected paddle, apex or torch, found \"",
+                                 name, "\"", NearestHint(name, names))));
+  return kScalers[0];
 }
 
 // Where the scale itself is given but not its bounds, they make room for it.
@@ -62,9 +63,9 @@ void WidenBounds(Resolver& resolver) {
   }
 }
 
-absl::Status ApplyScaling(Resolver& resolver, const std::string& level_origin,
-                          bool constant_by_level) {
-  HT_ASSIGN_OR_RETURN(const Scaler scaler, FindScaler(resolver));
+void ApplyScaling(Resolver& resolver, const std::string& level_origin,
+                  bool constant_by_level, ErrorList* errors) {
+  const Scaler scaler = FindScaler(resolver, errors);
   const bool preset = !scaler.name.empty();
   const std::string origin =
       preset ? absl::StrCat("scaler ", scaler.name) : "default";
@@ -86,19 +87,15 @@ absl::Status ApplyScaling(Resolver& resolver, const std::string& level_origin,
   set("decr_ratio", scaler.decr_ratio, origin);
   set("min_loss_scaling", scaler.floor, origin);
   set("max_loss_scaling", scaler.ceiling, origin);
-  return absl::OkStatus();
 }
 
-// The word in its own spelling, so that a resolved strategy has one.
-absl::Status Canonical(Resolver& resolver, absl::string_view path,
-                       std::string* field, absl::string_view spelled,
-                       absl::string_view expected, absl::string_view hint) {
-  if (!spelled.empty()) {
-    *field = std::string(spelled);
-    return absl::OkStatus();
-  }
-  return resolver.Error(path, absl::StrCat("expected ", expected, ", found \"",
-                                           *field, "\"", hint));
+// The word in its own spelling, so that a resolved strategy has one; that of
+// the default where it is wrong.
+void Canonical(Resolver& resolver, absl::string_view path, std::string* field,
+               absl::string_view spelled, absl::string_view or_default,
+               const std::string& message, ErrorList* errors) {
+  if (spelled.empty()) errors->Add(resolver.Error(path, message));
+  *field = std::string(spelled.empty() ? or_default : spelled);
 }
 
 // What a wrong amp.dtype may have meant.
@@ -128,28 +125,34 @@ std::optional<DType> LowDTypeFromName(absl::string_view name) {
   return dtype.has_value() && IsLow(*dtype) ? dtype : std::nullopt;
 }
 
-absl::Status ApplyBundles(Resolver& resolver) {
+void ApplyBundles(Resolver& resolver, ErrorList* errors) {
   resolver.SetIfUnset("amp.level", "O0", "default");
   resolver.SetIfUnset("amp.dtype", "fp16", "default");
   resolver.SetIfUnset("amp.precision_rule", "all_low", "default");
   proto::Amp& amp = *resolver.strategy().mutable_amp();
-  const std::optional<Level> level = LevelFromName(amp.level());
-  HT_RETURN_IF_ERROR(Canonical(resolver, "amp.level", amp.mutable_level(),
-                               level.has_value() ? Name(*level) : "",
-                               "O0, O1, O2 or O3", /*hint=*/""));
+  const std::optional<Level> named = LevelFromName(amp.level());
+  Canonical(
+      resolver, "amp.level", amp.mutable_level(),
+      named.has_value() ? Name(*named) : "", "O0",
+      absl::StrCat("expected O0, O1, O2 or O3, found \"", amp.level(), "\""),
+      errors);
   const std::optional<DType> low = LowDTypeFromName(amp.dtype());
-  HT_RETURN_IF_ERROR(Canonical(resolver, "amp.dtype", amp.mutable_dtype(),
-                               !low.has_value()      ? ""
-                               : *low == DType::kF16 ? "fp16"
-                                                     : "bf16",
-                               "fp16 or bf16", LowDTypeHint(amp.dtype())));
+  Canonical(resolver, "amp.dtype", amp.mutable_dtype(),
+            !low.has_value()      ? ""
+            : *low == DType::kF16 ? "fp16"
+                                  : "bf16",
+            "fp16",
+            absl::StrCat("expected fp16 or bf16, found \"", amp.dtype(), "\"",
+                         LowDTypeHint(amp.dtype())),
+            errors);
 
-  const std::string origin = absl::StrCat("level ", Name(*level));
-  const bool o3 = *level == Level::kO3;
+  const Level level = named.value_or(Level::kO0);
+  const std::string origin = absl::StrCat("level ", Name(level));
+  const bool o3 = level == Level::kO3;
   resolver.SetIfUnset("amp.master_weights", o3 ? "false" : "true", origin);
   resolver.SetIfUnset("amp.keep_batchnorm_fp32", o3 ? "false" : "true", origin);
-  const bool constant = *level == Level::kO0 || o3 || low == DType::kBF16;
-  return ApplyScaling(resolver, origin, constant);
+  const bool constant = level == Level::kO0 || o3 || low == DType::kBF16;
+  ApplyScaling(resolver, origin, constant, errors);
 }
 
 }  // namespace passes

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "graph/base/error.h"
 #include "gtest/gtest.h"
 #include "passes/options/options.h"
 #include "passes/options/options_testing.h"
@@ -34,6 +35,27 @@ TEST(LossScaling, RefusesWhatNoScaleCanBe) {
               "at least min_loss_scaling, 8, found 4");
   ExpectError(with("init_loss_scaling: 16 max_loss_scaling: 8"),
               "at most max_loss_scaling, 8, found 16");
+}
+
+TEST(StrategyChecks, TellIndependentErrorsTogether) {
+  ExpectError(
+      "amp { level: 'O7'\n dtype: 'f31'\n custom_black_list: ['sofmax',\n "
+      "'reluu'] }\ntrain { epochs: 0\n seed: -1 }",
+      "dir/s.pbtxt:1: amp.level: expected O0, O1, O2 or O3, found \"O7\"\n"
+      "dir/s.pbtxt:2: amp.dtype: expected fp16 or bf16, found \"f31\"");
+  const char* const strategy =
+      "amp { level: 'O1' custom_black_list: ['sofmax',\n 'reluu'] }\n"
+      "train { epochs: 0\n seed: -1 }";
+  ExpectError(strategy, "dir/s.pbtxt:3: train.epochs: ");
+  ExpectError(strategy, "\ndir/s.pbtxt:4: train.seed: ");
+  ExpectError(strategy, "\"sofmax\"; nearest: softmax");
+  ExpectError(strategy, "\"reluu\"; nearest: relu");
+  // Of one field, the first of its errors.
+  ExpectError("",
+              "--set: a strategy has no field \"amp.levl\"; nearest: "
+              "amp.level\n--epochs: train.epochs: expected a whole number",
+              ExitCode::kUsage,
+              {{"amp.levl", "O1", "--set"}, {"train.epochs", "x", "--epochs"}});
 }
 
 TEST(StrategyChecks, NameLineFieldAndRange) {

@@ -41,7 +41,7 @@ struct AmpOptions {
   std::vector<std::string> white_names, black_names;  // globs over op names
   OpLists op_lists;
   bool keep_batchnorm_fp32 = true;
-  bool master_weights = true;  // false: parameter cells are low (O3)
+  bool master_weights = true;     // false: parameter cells are low (O3)
   bool strict_f32_slots = false;  // no fusion rounds what a KeepF32 slot reads
 };
 
@@ -70,6 +70,9 @@ struct Options {
   proto::Strategy resolved;
   proto::OpLists resolved_op_lists;
   std::map<std::string, std::string> origins;  // "amp.level" -> "--level"
+  // Of members of lists, where they have one of their own:
+  // "amp.custom_black_list[1]" -> "--black".
+  std::map<std::string, std::string> member_origins;
 };
 
 // `--set path=value` and its aliases, in order.
@@ -123,11 +126,13 @@ absl::Status SetStrategyField(proto::Strategy* strategy,
 // For SetStrategyField and origins: every leaf path, sorted.
 std::vector<std::string> StrategyPaths();
 
-// "s.pbtxt:2: amp.custom_black_list": the head of an error found later.
-std::string OriginOf(const Options& options, absl::string_view path);
+// "s.pbtxt:2: amp.custom_black_list": the head of an error found later; of the
+// member of a list if one is given.
+std::string OriginOf(const Options& options, absl::string_view path,
+                     int member = -1);
 // An error about a field: class kUsage if a flag set it, else kModel.
 absl::Status FieldError(const Options& options, absl::string_view path,
-                        absl::string_view message);
+                        absl::string_view message, int member = -1);
 
 }  // namespace passes
 }  // namespace halftone

@@ -24,21 +24,22 @@ std::vector<std::string> NamesAndAliases() {
 
 // The members of a user list as op names of ours.
 template <typename Names>
-absl::StatusOr<std::vector<std::string>> OpTypes(const Resolver& resolver,
-                                                 absl::string_view path,
-                                                 const Names& names) {
+std::vector<std::string> OpTypes(const Resolver& resolver,
+                                 absl::string_view path, const Names& names,
+                                 ErrorList* errors) {
   std::vector<std::string> types;
   for (int i = 0; i < names.size(); ++i) {
     const OpSchema* schema = Ops().Find(names[i]);
-    if (schema == nullptr) {
-      return resolver.Error(
-          path,
-          absl::StrCat("no op is called \"", names[i], "\"",
-                       NearestHint(names[i], NamesAndAliases()),
-                       " (all: halftone ops)"),
-          i);
+    if (schema != nullptr) {
+      types.push_back(schema->name());
+      continue;
     }
-    types.push_back(schema->name());
+    errors->Add(
+        resolver.Error(path,
+                       absl::StrCat("no op is called \"", names[i], "\"",
+                                    NearestHint(names[i], NamesAndAliases()),
+                                    " (all: halftone ops)"),
+                       i));
   }
   return types;
 }
@@ -68,28 +69,26 @@ std::vector<std::string> ToVector(const Names& names) {
   return std::vector<std::string>(names.begin(), names.end());
 }
 
-absl::Status Convert(const Resolver& resolver, AmpOptions* options,
-                     proto::OpLists* op_lists) {
+void Convert(const Resolver& resolver, AmpOptions* options,
+             proto::OpLists* op_lists, ErrorList* errors) {
   const proto::Amp& amp = resolver.strategy().amp();
   options->level = *LevelFromName(amp.level());
   options->low = *LowDTypeFromName(amp.dtype());
   options->rule = amp.precision_rule() == "any_low" ? PrecisionRule::kAnyLow
                                                     : PrecisionRule::kAllLow;
-  HT_ASSIGN_OR_RETURN(
-      options->white_ops,
-      OpTypes(resolver, "amp.custom_white_list", amp.custom_white_list()));
-  HT_ASSIGN_OR_RETURN(
-      options->black_ops,
-      OpTypes(resolver, "amp.custom_black_list", amp.custom_black_list()));
-  HT_RETURN_IF_ERROR(CheckDisjoint(resolver, *options));
+  options->white_ops = OpTypes(resolver, "amp.custom_white_list",
+                               amp.custom_white_list(), errors);
+  options->black_ops = OpTypes(resolver, "amp.custom_black_list",
+                               amp.custom_black_list(), errors);
+  errors->Add(CheckDisjoint(resolver, *options));
   options->black_vars = ToVector(amp.custom_black_varnames());
   options->white_names = ToVector(amp.custom_white_opnames());
   options->black_names = ToVector(amp.custom_black_opnames());
-  HT_ASSIGN_OR_RETURN(options->op_lists, LoadOpLists(resolver, op_lists));
+  absl::StatusOr<OpLists> lists = LoadOpLists(resolver, op_lists);
+  if (errors->Add(lists.status())) options->op_lists = *std::move(lists);
   options->keep_batchnorm_fp32 = amp.keep_batchnorm_fp32();
   options->master_weights = amp.master_weights();
   options->strict_f32_slots = amp.strict_f32_slots();
-  return absl::OkStatus();
 }
 
 void Convert(const proto::LossScaling& scaling, LossScalingOptions* options) {
@@ -107,20 +106,48 @@ int64_t Bytes(double megabytes) {
   return std::max<int64_t>(1, std::llround(megabytes * kMegabyte));
 }
 
+// The members of the lists whose patterns are matched later.
+void KeepMemberOrigins(const Resolver& resolver, Options* options) {
+  const proto::Amp& amp = resolver.strategy().amp();
+  const std::pair<const char*, int> lists[] = {
+      {"amp.custom_white_list", amp.custom_white_list_size()},
+      {"amp.custom_black_list", amp.custom_black_list_size()},
+      {"amp.custom_black_varnames", amp.custom_black_varnames_size()},
+      {"amp.custom_white_opnames", amp.custom_white_opnames_size()},
+      {"amp.custom_black_opnames", amp.custom_black_opnames_size()},
+      {"optimizer.group", resolver.strategy().optimizer().group_size()}};
+  for (const auto& [path, size] : lists) {
+    for (int i = 0; i < size; ++i) {
+      options->member_origins[absl::StrCat(path, "[", i, "]")] =
+          resolver.Origin(path, i);
+    }
+  }
+}
+
+// Where a field, or a member of a list, was set; "" if it is not known.
+std::string Place(const Options& options, absl::string_view path, int member) {
+  const auto own =
+      options.member_origins.find(absl::StrCat(path, "[", member, "]"));
+  if (own != options.member_origins.end()) return own->second;
+  const auto origin = options.origins.find(std::string(path));
+  return origin == options.origins.end() ? "" : origin->second;
+}
+
 }  // namespace
 
 absl::StatusOr<Options> ResolveOptions(const StrategyFile& strategy,
                                        absl::Span<const Override> overrides) {
   Resolver resolver(strategy);
-  HT_RETURN_IF_ERROR(resolver.ApplyOverrides(overrides));
-  HT_RETURN_IF_ERROR(ApplyBundles(resolver));
+  ErrorList errors;
+  resolver.ApplyOverrides(overrides, &errors);
+  ApplyBundles(resolver, &errors);
   resolver.FillDefaults();
-  HT_RETURN_IF_ERROR(CheckStrategy(resolver));
+  CheckStrategy(resolver, &errors);
 
   Options options;
   const proto::Strategy& resolved = resolver.strategy();
-  HT_RETURN_IF_ERROR(
-      Convert(resolver, &options.amp, &options.resolved_op_lists));
+  Convert(resolver, &options.amp, &options.resolved_op_lists, &errors);
+  HT_RETURN_IF_ERROR(errors.ToStatus());
   Convert(resolved.amp().loss_scaling(), &options.scaling);
   options.has_optimizer = resolved.has_optimizer();
   options.optimizer = resolved.optimizer();
@@ -133,21 +160,19 @@ absl::StatusOr<Options> ResolveOptions(const StrategyFile& strategy,
   options.scale_gradients_before = dist.gradient_scale() == "pre";
   options.resolved = resolved;
   options.origins = resolver.origins();
+  KeepMemberOrigins(resolver, &options);
   return options;
 }
 
-std::string OriginOf(const Options& options, absl::string_view path) {
-  const auto origin = options.origins.find(std::string(path));
-  return origin == options.origins.end()
-             ? std::string(path)
-             : absl::StrCat(origin->second, ": ", path);
+std::string OriginOf(const Options& options, absl::string_view path,
+                     int member) {
+  const std::string origin = Place(options, path, member);
+  return origin.empty() ? std::string(path) : absl::StrCat(origin, ": ", path);
 }
 
 absl::Status FieldError(const Options& options, absl::string_view path,
-                        absl::string_view message) {
-  const auto origin = options.origins.find(std::string(path));
-  return OriginError(origin == options.origins.end() ? "" : origin->second,
-                     path, message);
+                        absl::string_view message, int member) {
+  return OriginError(Place(options, path, member), path, message);
 }
 
 }  // namespace passes

@@ -31,9 +31,10 @@ Resolver::Resolver(const StrategyFile& file)
   });
 }
 
-absl::Status Resolver::ApplyOverrides(absl::Span<const Override> overrides) {
+void Resolver::ApplyOverrides(absl::Span<const Override> overrides,
+                              ErrorList* errors) {
   for (const Override& o : overrides) {
-    HT_RETURN_IF_ERROR(SetStrategyField(&strategy_, o));
+    if (!errors->Add(SetStrategyField(&strategy_, o))) continue;
     added_[o.path].push_back(o.origin);
     origins_[o.path] = o.origin;
     // What a message override set beyond its own path.
@@ -43,7 +44,6 @@ absl::Status Resolver::ApplyOverrides(absl::Span<const Override> overrides) {
       }
     });
   }
-  return absl::OkStatus();
 }
 
 void Resolver::SetIfUnset(absl::string_view path, absl::string_view value,

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "graph/base/error_list.h"
 #include "passes/options/options.h"
 
 namespace halftone {
@@ -20,7 +21,7 @@ class Resolver {
   // `file` is borrowed.
   explicit Resolver(const StrategyFile& file);
 
-  absl::Status ApplyOverrides(absl::Span<const Override> overrides);
+  void ApplyOverrides(absl::Span<const Override> overrides, ErrorList* errors);
   // Sets a scalar that nothing has set so far.
   void SetIfUnset(absl::string_view path, absl::string_view value,
                   absl::string_view origin);
@@ -56,10 +57,11 @@ absl::Status OriginError(absl::string_view origin, absl::string_view path,
 
 // ---- The steps of ResolveOptions, in their order.
 
-// The level, dtype and scaler preset, and what they set (bundles.cc).
-absl::Status ApplyBundles(Resolver& resolver);
+// The level, dtype and scaler preset, and what they set (bundles.cc). A wrong
+// word is taken for the default, so that the other fields can be judged.
+void ApplyBundles(Resolver& resolver, ErrorList* errors);
 // Ranges and words of all fields (check_strategy.cc).
-absl::Status CheckStrategy(const Resolver& resolver);
+void CheckStrategy(const Resolver& resolver, ErrorList* errors);
 // The content of amp.op_lists; empty where it is not set (op_lists.cc).
 absl::StatusOr<OpLists> LoadOpLists(const Resolver& resolver,
                                     proto::OpLists* resolved);

@@ -16,7 +16,7 @@ constexpr absl::string_view kWhiteNames = "amp.custom_white_opnames";
 constexpr absl::string_view kBlackNames = "amp.custom_black_opnames";
 constexpr absl::string_view kWhiteOps = "amp.custom_white_list";
 
-absl::Status NoMatch(const Options& options, absl::string_view path,
+absl::Status NoMatch(const Options& options, absl::string_view path, int member,
                      absl::string_view what, const std::string& glob,
                      const std::vector<std::string>& names) {
   const std::string hint = NearestHint(glob, names);
@@ -24,7 +24,8 @@ absl::Status NoMatch(const Options& options, absl::string_view path,
       options, path,
       absl::StrCat(
           "no ", what, " matches \"", glob, "\"",
-          hint.empty() ? "; halftone inspect MODEL --all lists them" : hint));
+          hint.empty() ? "; halftone inspect MODEL --all lists them" : hint),
+      member);
 }
 
 }  // namespace
@@ -46,20 +47,19 @@ PrecisionRule PrecisionPolicy::rule() const {
 }
 
 absl::Status PrecisionPolicy::MatchNames(const Block& block) {
-  absl::Status status = MatchVariables(block);
-  if (status.ok()) {
-    status =
-        MatchOps(block, kWhiteNames, options_.amp.white_names, Choice::kWhite);
-  }
-  if (status.ok()) {
-    status =
-        MatchOps(block, kBlackNames, options_.amp.black_names, Choice::kBlack);
-  }
-  return status;
+  ErrorList errors;
+  MatchVariables(block, &errors);
+  MatchOps(block, kWhiteNames, options_.amp.white_names, Choice::kWhite,
+           &errors);
+  MatchOps(block, kBlackNames, options_.amp.black_names, Choice::kBlack,
+           &errors);
+  return errors.ToStatus();
 }
 
-absl::Status PrecisionPolicy::MatchVariables(const Block& block) {
+void PrecisionPolicy::MatchVariables(const Block& block, ErrorList* errors) {
+  int member = -1;
   for (const std::string& glob : options_.amp.black_vars) {
+    ++member;
     black_variables_.resize(block.value_limit());
     bool matched = false;
     std::vector<std::string> names;
@@ -73,29 +73,32 @@ absl::Status PrecisionPolicy::MatchVariables(const Block& block) {
     for (int i = 0; i < block.value_limit(); ++i) {
       names.emplace_back(block.name(ValueId(i)));
     }
-    return NoMatch(options_, kBlackVars, "value", glob, names);
+    errors->Add(NoMatch(options_, kBlackVars, member, "value", glob, names));
   }
-  return absl::OkStatus();
 }
 
-absl::Status PrecisionPolicy::MatchOps(const Block& block,
-                                       absl::string_view path,
-                                       const std::vector<std::string>& globs,
-                                       Choice choice) {
-  if (globs.empty()) return absl::OkStatus();
+void PrecisionPolicy::MatchOps(const Block& block, absl::string_view path,
+                               const std::vector<std::string>& globs,
+                               Choice choice, ErrorList* errors) {
+  if (globs.empty()) return;
   names_.resize(block.op_limit(), Choice::kNone);
   const std::vector<OpId> ops = block.ops();
+  int member = -1;
   for (const std::string& glob : globs) {
+    ++member;
     bool matched = false;
     for (OpId id : ops) {
       const absl::string_view name = block.name(block.op(id));
       if (!GlobMatch(glob, name)) continue;
       Choice& known = names_[id.index()];
       if (known != Choice::kNone && known != choice) {
-        return FieldError(options_, path,
-                          absl::StrCat("\"", glob, "\" matches ", name,
-                                       ", which custom_white_opnames matches, "
-                                       "too; narrow one of them"));
+        errors->Add(
+            FieldError(options_, path,
+                       absl::StrCat("\"", glob, "\" matches ", name,
+                                    ", which custom_white_opnames matches, "
+                                    "too; narrow one of them"),
+                       member));
+        return;
       }
       known = choice;
       matched = true;
@@ -103,9 +106,8 @@ absl::Status PrecisionPolicy::MatchOps(const Block& block,
     if (matched) continue;
     std::vector<std::string> names;
     for (OpId id : ops) names.emplace_back(block.name(block.op(id)));
-    return NoMatch(options_, path, "op", glob, names);
+    errors->Add(NoMatch(options_, path, member, "op", glob, names));
   }
-  return absl::OkStatus();
 }
 
 PrecisionPolicy::Choice PrecisionPolicy::UserChoice(const Op& op) const {
@@ -157,12 +159,13 @@ Stance PrecisionPolicy::ByClass(const Op& op) const {
       return {Stance::Kind::kLow, Reason::kWhiteList, amp_class};
     case AmpClass::kBlack: {
       // Whoever writes out that unlisted ops are black means it.
-      const bool holds =
-          options_.amp.op_lists.unlisted_written && classes_.Unlisted(op);
+      const bool unlisted = classes_.Unlisted(op);
+      const bool holds = options_.amp.op_lists.unlisted_written && unlisted;
       if (level == Level::kO3 && !holds) {
         return {Stance::Kind::kLow, Reason::kLevel, amp_class};
       }
-      return {Stance::Kind::kF32, Reason::kBlackList, amp_class};
+      return {Stance::Kind::kF32,
+              unlisted ? Reason::kUnlisted : Reason::kBlackList, amp_class};
     }
     case AmpClass::kGray:
       if (!all_gray_low) break;

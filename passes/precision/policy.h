@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "graph/base/error_list.h"
 #include "graph/ir/program.h"
 #include "passes/kernel_set.h"
 #include "passes/options/options.h"
@@ -49,9 +50,10 @@ class PrecisionPolicy {
 
  private:
   enum class Choice : uint8_t { kNone, kWhite, kBlack };
-  absl::Status MatchVariables(const Block& block);
-  absl::Status MatchOps(const Block& block, absl::string_view path,
-                        const std::vector<std::string>& globs, Choice choice);
+  void MatchVariables(const Block& block, ErrorList* errors);
+  void MatchOps(const Block& block, absl::string_view path,
+                const std::vector<std::string>& globs, Choice choice,
+                ErrorList* errors);
   Choice UserChoice(const Op& op) const;
   Stance ByClass(const Op& op) const;
 
