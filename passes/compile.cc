@@ -1,9 +1,11 @@
 #include "passes/compile.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
@@ -11,6 +13,7 @@
 #include "passes/pipeline.h"
 #include "passes/pipelines.h"
 #include "passes/report.h"
+#include "passes/strategy_notes.h"
 
 namespace halftone {
 namespace passes {
@@ -54,13 +57,12 @@ absl::StatusOr<std::unique_ptr<Program>> Inserted(const Program& source,
   return program;
 }
 
-}  // namespace
-
-absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
-                                      const Options& options,
-                                      const KernelSet& kernels,
-                                      const CompileFlags& flags) {
+absl::StatusOr<CompiledModel> CompileOnce(const ModelFile& source,
+                                          const Options& options,
+                                          const KernelSet& kernels,
+                                          const CompileFlags& flags) {
   HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, BuildProgram(source));
+  HT_RETURN_IF_ERROR(CheckGroups(*program, options));
   Options effective = options;
   // Without a loss there is nothing to train.
   if (program->loss.var.empty()) effective.has_optimizer = false;
@@ -93,6 +95,52 @@ absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
   CompiledModel model = MakeModel(source, options, std::move(program));
   model.target = kernels.target();
   model.report = std::move(report.report());
+  return model;
+}
+
+int Standalone(const proto::CompileReport& report) {
+  return static_cast<int>(std::count_if(
+      report.cast().begin(), report.cast().end(),
+      [](const proto::CastRow& cast) { return cast.fate() == "standalone"; }));
+}
+
+// Where many casts run on their own, whether they are the rule's doing: the
+// other rule is tried, which takes as long as the compile did.
+void CompareRules(const ModelFile& source, const Options& options,
+                  const KernelSet& kernels, const CompileFlags& flags,
+                  proto::CompileReport* report) {
+  constexpr int kMany = 64, kOneIn = 20;
+  const int casts = Standalone(*report);
+  if (options.amp.level != Level::kO1 || casts < kMany ||
+      casts < report->op_size() / kOneIn) {
+    return;
+  }
+  const bool all_low = options.amp.rule == PrecisionRule::kAllLow;
+  Options other = options;
+  other.amp.rule = all_low ? PrecisionRule::kAnyLow : PrecisionRule::kAllLow;
+  CompileFlags quiet;
+  quiet.report_entry = flags.report_entry;
+  const auto compiled = CompileOnce(source, other, kernels, quiet);
+  if (!compiled.ok()) return;
+  const int left = Standalone(compiled->report);
+  if (left > casts / 4) return;
+  const char* const rule = all_low ? "any_low" : "all_low";
+  proto::Note& note = *report->add_note();
+  note.set_code("P7");
+  note.set_text(absl::StrCat(
+      WithCommas(casts), " casts run on their own; precision_rule ", rule,
+      " would leave ", WithCommas(left), ": --set amp.precision_rule=", rule));
+}
+
+}  // namespace
+
+absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
+                                      const Options& options,
+                                      const KernelSet& kernels,
+                                      const CompileFlags& flags) {
+  HT_ASSIGN_OR_RETURN(CompiledModel model,
+                      CompileOnce(source, options, kernels, flags));
+  CompareRules(source, options, kernels, flags, &model.report);
   return model;
 }
 

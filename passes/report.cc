@@ -7,51 +7,17 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
+#include "passes/rewrite/rewrite.h"
+#include "passes/strategy_notes.h"
 
 namespace halftone {
 namespace passes {
 namespace {
-
-constexpr NoteDoc kNoteDocs[] = {
-    {"D8",
-     "Tensor cores multiply tiles whose sides are multiples of 8. A "
-     "convolution whose channels, or a matrix product whose K or N, are not "
-     "is padded by the library or runs elsewhere. GPU targets only; results "
-     "do not change. Pad the model's dims where it matters."},
-    {"D9",
-     "Tensor cores read 8 channels of a pixel at once. The compiler pads the "
-     "channels of an image that only convolutions read with zeros, and their "
-     "filters; the filter's gradient is cut back. Results do not change. "
-     "cuDNN would make such a copy in every step for the filter's gradient."},
-    {"F1",
-     "A batch norm is split into its parts where the target's fusions take "
-     "them: its statistics are summed where the convolution before it writes, "
-     "and what it makes goes straight to its readers. The bytes are those of "
-     "one sample that need not be moved; `saves` of each bn_finalize has its "
-     "share. GPU targets only."},
-    {"F2",
-     "A library's kernel takes a vector in low precision that the op keeps in "
-     "f32: scale and bias of a batch norm that is fused into the convolution "
-     "behind it. --strict-f32-slots (amp.strict_f32_slots) leaves these "
-     "fusions out."},
-    {"P1",
-     "The loss does not depend on these parameters: they get no gradient, no "
-     "update, and stay as they were initialised. Mark them trainable: false "
-     "if that is meant."},
-    {"P2",
-     "At level O0 every op runs in f32, so white lists have no effect. Choose "
-     "a level from O1 on."},
-    {"P3",
-     "The model has no loss: it is compiled for evaluation alone and the "
-     "strategy's optimizer has no effect."},
-    {"P4",
-     "No parameter of the model is called as the group's match says: the group "
-     "has no effect. Parameters are listed by halftone inspect MODEL --json."},
-};
 
 const Entry* MainEntry(const Program& program) {
   const Entry* train = program.FindEntry(kTrainEntry);
@@ -190,14 +156,44 @@ void AddBuckets(const Block& block, proto::CompileReport* report) {
   }
 }
 
+// By parameter: the member of a reduction that its update reads, through what
+// stands between them.
+absl::flat_hash_map<CellId, ValueId> FindReduced(const Block& block) {
+  absl::flat_hash_map<CellId, ValueId> reduced;
+  for (OpId id : GuardedOps(block)) {
+    const Op& op = block.op(id);
+    const int param = op.schema->FindInput("Param");
+    const int grad = op.schema->FindInput("Grad");
+    if (param < 0 || grad < 0) continue;
+    for (size_t i = 0; i < op.inputs.slot(param).size(); ++i) {
+      ValueId value = op.inputs.slot(grad)[i];
+      OpId producer = block.value(value).op();
+      while (producer.valid() && !IsReduction(block.op(producer), "gradient")) {
+        value = block.op(producer).inputs.all()[0];
+        producer = block.value(value).op();
+      }
+      if (!producer.valid()) continue;
+      reduced[block.value(op.inputs.slot(param)[i]).cell()] =
+          block.op(producer).inputs.all()[block.value(value).result];
+    }
+  }
+  return reduced;
+}
+
+// "a, b, c and 4 more".
+std::string FewNames(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 6;
+  if (names.size() <= kMost) return absl::StrJoin(names, ", ");
+  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + kMost, ", "),
+                      " and ", names.size() - kMost, " more");
+}
+
 // The model's own op that a part stands for: its first origin.
 std::string FirstOrigin(const Program& program, const Op& op) {
   return TextOf(program.name_of(op.origins.empty() ? op.name : op.origins[0]));
 }
 
 }  // namespace
-
-absl::Span<const NoteDoc> NoteDocs() { return kNoteDocs; }
 
 ReportBuilder::ReportBuilder(const Program& source, const Options& options)
     : classes_(options.amp.op_lists) {
@@ -208,36 +204,10 @@ ReportBuilder::ReportBuilder(const Program& source, const Options& options)
       source_ops_[TextOf(block.name(op))] = classes_.Of(op);
     }
   }
-  const AmpOptions& amp = options.amp;
-  if (amp.level == Level::kO0 &&
-      (!amp.white_ops.empty() || !amp.white_names.empty())) {
-    AddNote("P2", "level O0: the white lists have no effect", {});
+  for (const proto::Note& note : StrategyNotes(source, options)) {
+    *report_.add_note() = note;
   }
-  if (source.loss.var.empty() && options.resolved.has_optimizer()) {
-    AddNote("P3", "the model has no loss: compiled for evaluation alone", {});
-  }
-  AddGroupNotes(source, options);
-}
-
-void ReportBuilder::AddGroupNotes(const Program& source,
-                                  const Options& options) {
-  std::vector<std::string> parameters;
-  for (int i = 0; i < source.num_cells(); ++i) {
-    const Cell& cell = source.cell(CellId(i));
-    if (cell.kind == CellKind::kParameter) parameters.emplace_back(cell.name);
-  }
-  for (const proto::Group& group : options.resolved.optimizer().group()) {
-    const bool matches = std::any_of(parameters.begin(), parameters.end(),
-                                     [&](const std::string& name) {
-                                       return GlobMatch(group.match(), name);
-                                     });
-    if (matches) continue;
-    AddNote(
-        "P4",
-        absl::StrCat("optimizer.group: no parameter matches \"", group.match(),
-                     "\"", NearestHint(group.match(), parameters)),
-        {});
-  }
+  if (options.amp.level != Level::kO0) low_ = options.amp.low;
 }
 
 void ReportBuilder::AddNote(absl::string_view code, const std::string& text,
@@ -317,8 +287,23 @@ void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
     }
   }
   if (left_out.empty()) return;
-  AddNote("P1", "trainable, but the loss does not depend on it: no update",
+  AddNote("P1",
+          absl::StrCat("the loss does not depend on ", FewNames(left_out),
+                       left_out.size() == 1 ? ", which is" : ", which are",
+                       " trainable: no update"),
           left_out);
+}
+
+// A level that changes nothing is hardly meant.
+void ReportBuilder::AddPrecisionNote() {
+  if (!IsLow(low_)) return;
+  for (const proto::OpRow& op : report_.op()) {
+    if (op.precision() == Name(low_)) return;
+  }
+  AddNote(
+      "P6",
+      absl::StrCat("no op runs in ", Name(low_), ": the level changes nothing"),
+      {});
 }
 
 void ReportBuilder::AddFusionNotes(const Block& block) {
@@ -372,6 +357,7 @@ void ReportBuilder::AtInsertion(const Program& program,
     }
   }
   AddParameters(program, *entry);
+  AddPrecisionNote();
   shapes_.AtInsertion(block);
 }
 
@@ -384,9 +370,18 @@ void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
   for (int i = 0; i < report_.cast_size(); ++i) {
     SetFate(block, low_cells, takers, cast_ops_[i], report_.mutable_cast(i));
   }
+  const auto reduced = FindReduced(block);
   for (proto::ParamRow& row : *report_.mutable_param()) {
-    const auto it = low_cells.find(program.FindCell(row.name()));
+    const CellId cell = program.FindCell(row.name());
+    const auto it = low_cells.find(cell);
     if (it != low_cells.end()) row.set_low_cell(it->second);
+    const auto member = reduced.find(cell);
+    if (member == reduced.end()) continue;
+    const std::string gradient = TextOf(block.name(member->second));
+    if (gradient != row.name() + ".grad" &&
+        gradient != row.low_cell() + ".grad") {
+      row.set_gradient(gradient);
+    }
   }
   AddBuckets(block, &report_);
   shapes_.AtEnd(block);

@@ -47,12 +47,13 @@ class ReportBuilder {
   void AddParameters(const Program& program, const Entry& entry);
   // Norms that were split, and values that fusions round.
   void AddFusionNotes(const Block& block);
-  // Groups of the optimizer that match nothing.
-  void AddGroupNotes(const Program& source, const Options& options);
+  // A level at which nothing runs low.
+  void AddPrecisionNote();
   void AddNote(absl::string_view code, const std::string& text,
                const std::vector<std::string>& ops);
 
   OpClasses classes_;
+  DType low_ = DType::kF32;  // the dtype that the level asks for
   ShapeNotes shapes_;
   // The model's own ops, with the classes in force.
   absl::flat_hash_map<std::string, AmpClass> source_ops_;

@@ -12,13 +12,14 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/io/record_limits.h"
 
 namespace halftone {
 namespace {
 
 constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();
 // What deflates better stays as it is, so that no file can claim more.
-constexpr uint64_t kMostRatio = 200;
+constexpr uint64_t kMostRatio = 50;
 // Of larger parts a second counts for more than a tenth of their bytes.
 constexpr size_t kLarge = size_t{32} << 20;
 
@@ -72,6 +73,8 @@ std::string ToBytes(const google::protobuf::Message& message) {
 
 absl::Status FromBytes(const std::string& bytes,
                        google::protobuf::Message* message) {
+  HT_RETURN_IF_ERROR(
+      CheckBinaryRecords(bytes, "a part", *message->GetDescriptor()));
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t*>(bytes.data()),
       static_cast<int>(bytes.size()));

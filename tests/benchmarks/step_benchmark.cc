@@ -17,7 +17,7 @@ namespace {
 void TrainStep(benchmark::State& state, const std::string& model_file,
                const std::string& level, const std::string& dtype) {
   const CompiledModel model = *CompileModel(
-      model_file, "models/mnist_o1.pbtxt",
+      model_file, "models/mnist_o2.pbtxt",
       {{"amp.level", level, "--level"}, {"amp.dtype", dtype, "--dtype"}});
   auto device = runtime::MakeCpuDevice(0, 1);
   auto communicator = runtime::MakeSingleCommunicator();

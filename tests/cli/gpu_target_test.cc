@@ -109,8 +109,9 @@ TEST(GpuImages, ArePaddedForTensorCores) {
   const std::string source = absl::StrCat(::testing::TempDir(), "/vgg.pbtxt");
   ASSERT_EQ(Halftone({"zoo", "vgg16", "-o", source}).exit_code(), 0);
   const auto compile = [&source](const std::string& target) {
-    return Halftone({"compile", source, "--strategy", "models/mnist_o1.pbtxt",
-                     "--target", target, "-o", absl::StrCat(source, ".htc")});
+    return Halftone({"compile", source, "--strategy", "models/mnist_o2.pbtxt",
+                     "--level", "O1", "--target", target, "-o",
+                     absl::StrCat(source, ".htc")});
   };
   EXPECT_THAT(compile("cpu").out,
               HasSubstr("conv1_1 (3 channels): not multiples of 8"));

@@ -173,15 +173,15 @@ INSTANTIATE_TEST_SUITE_P(
                "halftone inspect"}}),
     [](const auto& info) { return info.param.name; });
 
-// One strategy may be for many models: a group without parameters is a note.
-TEST(OptimizerGroup, ThatMatchesNothingIsSaid) {
+// Like any pattern.
+TEST(OptimizerGroup, ThatMatchesNothingIsRefused) {
   const Result compiled =
       Halftone({"compile", kConvnet, "--strategy", kO1, "--set",
                 "optimizer.group=match: \"bn_*\" weight_decay: 0"});
-  EXPECT_EQ(compiled.exit_code(), 0) << compiled.err;
-  EXPECT_THAT(compiled.out,
-              ::testing::HasSubstr("note P4       optimizer.group: no "
-                                   "parameter matches \"bn_*\""));
+  EXPECT_EQ(compiled.exit_code(), 2);
+  EXPECT_THAT(compiled.err,
+              ::testing::HasSubstr("--set: optimizer.group: no parameter "
+                                   "matches \"bn_*\""));
 }
 
 // Negative, zero, not finite, and what does not go together.

@@ -94,7 +94,7 @@ StepsResult MustRun(const CompiledModel& model,
 
 void Check(const std::string& model, const Counts& fusions) {
   for (const char* strategy :
-       {"models/mnist_o1.pbtxt", "models/mnist_o2_bf16.pbtxt"}) {
+       {"models/mnist_o2.pbtxt", "models/mnist_o2_bf16.pbtxt"}) {
     SCOPED_TRACE(strategy);
     const CompiledModel plain = Compiled(model, strategy, false);
     const CompiledModel fused = Compiled(model, strategy, true);

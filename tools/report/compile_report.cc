@@ -185,8 +185,11 @@ std::string ReasonText(const std::string& code) {
   static const auto& texts = *new std::map<std::string, std::string>{
       {"WHITE_LIST", "white list"},
       {"BLACK_LIST", "black list"},
+      {"UNLISTED", "on no list"},
       {"GRAY_ALL_LOW", "gray, all inputs low"},
       {"GRAY_F32_INPUT", "gray, an f32 input"},
+      {"GRAY_ANY_LOW", "gray, a low input"},
+      {"NO_LOW_INPUT", "no low input"},
       {"CLEAR_FOLLOWS", "follows its input"},
       {"FOLLOWS_READERS", "follows its readers"},
       {"NO_FLOAT_INPUT", "no float input"},
@@ -240,9 +243,11 @@ std::string CompileText(const ModelFacts& facts, const std::string& path,
     text += Line("gradients", GradientsText(facts));
     text += Line("update", UpdateText(model.strategy));
   } else {
-    text += Line("update",
-                 "none: no optimizer in the strategy; forward and "
-                 "eval only");
+    const bool no_loss = !model.source.model.has_loss();
+    text += Line("update", no_loss ? "none: the model has no loss; forward and "
+                                     "eval only: add loss { ... } to train it"
+                                   : "none: no optimizer in the strategy; "
+                                     "forward and eval only");
   }
   if (facts.peak_bytes >= 0) text += Line("memory", MemoryText(facts));
   for (const proto::Note& note : model.report.note()) {

@@ -59,7 +59,7 @@ std::string InitText(const Initializer& init) {
 int BucketOf(const CompiledModel& model, const proto::ParamRow& param) {
   for (int b = 0; b < model.report.bucket_size(); ++b) {
     for (const std::string& member : model.report.bucket(b).member()) {
-      if (member == param.name() + ".grad" ||
+      if (member == param.gradient() || member == param.name() + ".grad" ||
           (param.has_low_cell() && member == param.low_cell() + ".grad")) {
         return b;
       }

@@ -1,0 +1,63 @@
+#include "passes/report.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+constexpr NoteDoc kNoteDocs[] = {
+    {"D8",
+     "Tensor cores multiply tiles whose sides are multiples of 8. A "
+     "convolution whose channels, or a matrix product whose K or N, are not "
+     "is padded by the library or runs elsewhere. GPU targets only; results "
+     "do not change. Pad the model's dims where it matters."},
+    {"D9",
+     "Tensor cores read 8 channels of a pixel at once. The compiler pads the "
+     "channels of an image that only convolutions read with zeros, and their "
+     "filters; the filter's gradient is cut back. Results do not change. "
+     "cuDNN would make such a copy in every step for the filter's gradient."},
+    {"F1",
+     "A batch norm is split into its parts where the target's fusions take "
+     "them: its statistics are summed where the convolution before it writes, "
+     "and what it makes goes straight to its readers. The bytes are those of "
+     "one sample that need not be moved; `saves` of each bn_finalize has its "
+     "share. GPU targets only."},
+    {"F2",
+     "A library's kernel takes a vector in low precision that the op keeps in "
+     "f32: scale and bias of a batch norm that is fused into the convolution "
+     "behind it. --strict-f32-slots (amp.strict_f32_slots) leaves these "
+     "fusions out."},
+    {"P1",
+     "The loss does not depend on these parameters: they get no gradient, no "
+     "update, and stay as they were initialised. Mark them trainable: false "
+     "if that is meant."},
+    {"P2",
+     "At level O0 every op runs in f32, so white lists have no effect. Choose "
+     "a level from O1 on."},
+    {"P3",
+     "The model has no loss: it is compiled for evaluation alone and the "
+     "strategy's optimizer has no effect."},
+    {"P4",
+     "A member of amp.custom_white_list or custom_black_list (--white, "
+     "--black) is the type of no op of the model: it has no effect here. The "
+     "types are listed by halftone inspect MODEL --all."},
+    {"P5",
+     "amp.scaler names a preset, and fields of amp.loss_scaling are set, too: "
+     "the fields hold, the preset gives the others. Leave them out to get the "
+     "preset as it is."},
+    {"P6",
+     "The level is not O0, but every op runs in f32: none is white, or lists, "
+     "patterns, integer inputs or missing kernels keep them all in f32. "
+     "halftone inspect MODEL gives each op's reason."},
+    {"P7",
+     "precision_rule decides where gray and clear ops run, and so how many "
+     "casts are left that no kernel takes and that run on their own. Another "
+     "rule leaves far fewer of them for this model. Results differ by "
+     "rounding."},
+};
+
+}  // namespace
+
+absl::Span<const NoteDoc> NoteDocs() { return kNoteDocs; }
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,124 @@
+#include "passes/strategy_notes.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "graph/base/text.h"
+#include "graph/ir/well_known.h"
+#include "graph/schema/op_schema.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+proto::Note Note(const char* code, const std::string& text) {
+  proto::Note note;
+  note.set_code(code);
+  note.set_text(text);
+  return note;
+}
+
+absl::flat_hash_set<std::string> OpTypes(const Program& source) {
+  absl::flat_hash_set<std::string> types;
+  for (const auto& entry : source.entries()) {
+    for (const Block::SchemaCount& op : entry->block().counts()) {
+      if (op.count > 0) types.insert(op.schema->name());
+    }
+  }
+  return types;
+}
+
+// A note for the members of a user list that the model has no op for.
+void AddUnmatched(const Options& options, absl::string_view path,
+                  const std::vector<std::string>& ops,
+                  const absl::flat_hash_set<std::string>& types,
+                  std::vector<proto::Note>* notes) {
+  std::vector<std::string> missing;
+  int first = -1;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (types.contains(ops[i])) continue;
+    if (first < 0) first = static_cast<int>(i);
+    missing.push_back(ops[i]);
+  }
+  if (missing.empty()) return;
+  notes->push_back(Note(
+      "P4", absl::StrCat(OriginOf(options, path, first), ": the model has no ",
+                         absl::StrJoin(missing, ", "), ": no effect")));
+}
+
+// The fields of the scaler that are not the preset's.
+void AddScaler(const Options& options, std::vector<proto::Note>* notes) {
+  constexpr absl::string_view kScaling = "amp.loss_scaling.";
+  const std::string& scaler = options.resolved.amp().scaler();
+  if (scaler.empty()) return;
+  std::vector<std::string> fields;
+  for (const auto& [path, origin] : options.origins) {
+    absl::string_view field = path;
+    if (!absl::ConsumePrefix(&field, kScaling) || origin == "default" ||
+        absl::StartsWith(origin, "scaler ") ||
+        absl::StartsWith(origin, "level ")) {
+      continue;
+    }
+    fields.push_back(absl::StrCat(field, " (", origin, ")"));
+  }
+  if (fields.empty()) return;
+  notes->push_back(
+      Note("P5", absl::StrCat(OriginOf(options, "amp.scaler"), ": \"", scaler,
+                              "\" but for ", absl::StrJoin(fields, ", "),
+                              ": explicit fields win over the preset's")));
+}
+
+}  // namespace
+
+absl::Status CheckGroups(const Program& source, const Options& options) {
+  std::vector<std::string> parameters;
+  for (int i = 0; i < source.num_cells(); ++i) {
+    const Cell& cell = source.cell(CellId(i));
+    if (cell.kind == CellKind::kParameter) parameters.emplace_back(cell.name);
+  }
+  const proto::Optimizer& optimizer = options.resolved.optimizer();
+  for (int i = 0; i < optimizer.group_size(); ++i) {
+    const std::string& match = optimizer.group(i).match();
+    if (std::any_of(parameters.begin(), parameters.end(),
+                    [&match](const std::string& name) {
+                      return GlobMatch(match, name);
+                    })) {
+      continue;
+    }
+    const std::string hint = NearestHint(match, parameters);
+    return FieldError(
+        options, "optimizer.group",
+        absl::StrCat(
+            "no parameter matches \"", match, "\"",
+            hint.empty() ? "; halftone inspect MODEL --json lists them" : hint),
+        i);
+  }
+  return absl::OkStatus();
+}
+
+std::vector<proto::Note> StrategyNotes(const Program& source,
+                                       const Options& options) {
+  std::vector<proto::Note> notes;
+  const AmpOptions& amp = options.amp;
+  if (amp.level == Level::kO0 &&
+      (!amp.white_ops.empty() || !amp.white_names.empty())) {
+    notes.push_back(Note("P2", "level O0: the white lists have no effect"));
+  }
+  if (source.loss.var.empty() && options.resolved.has_optimizer()) {
+    notes.push_back(
+        Note("P3", "the model has no loss: compiled for evaluation alone"));
+  }
+  const absl::flat_hash_set<std::string> types = OpTypes(source);
+  AddUnmatched(options, "amp.custom_white_list", amp.white_ops, types, &notes);
+  AddUnmatched(options, "amp.custom_black_list", amp.black_ops, types, &notes);
+  AddScaler(options, &notes);
+  return notes;
+}
+
+}  // namespace passes
+}  // namespace halftone
