@@ -98,7 +98,7 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   request.entry = std::string(entry);
   request.symbols = symbols;
   request.bind = Bind();
-  request.device = device_->target() == "cpu" ? "cpu" : "cuda";
+  request.device = KernelsOf();
   request.stage_feeds = device_->asynchronous();
   if (entry == kTrainEntry) request.fetches = options_.fetches;
   HT_ASSIGN_OR_RETURN(Plan plan, MakePlan(request, *kernels_, state_, tuning_));
@@ -252,6 +252,7 @@ absl::StatusOr<int64_t> ExecutorImpl::Execute(
   }
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
   HT_RETURN_IF_ERROR(RunStep(plan));
+  times_ = plan.times();
   HT_RETURN_IF_ERROR(plan.EnqueueResults(slot));
   ticket_binding_[slot] = last_binding_ = binding;
   return tickets_++;
@@ -279,7 +280,6 @@ absl::StatusOr<StepView> ExecutorImpl::Read(int64_t ticket) {
   if (ticket >= done_) HT_RETURN_IF_ERROR(Await(ticket));
   const int slot = static_cast<int>(ticket % PreparedPlan::kRing);
   PreparedPlan& plan = *plans_[ticket_binding_[slot]];
-  times_ = plan.times();
   spans_ = {};
   if (plan.timers() != nullptr) {
     HT_ASSIGN_OR_RETURN(spans_, plan.timers()->Read(slot));

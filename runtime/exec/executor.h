@@ -93,9 +93,10 @@ class Executor {
                                           absl::Span<const FeedData> feeds) = 0;
   // Waits for the ticket's results. At most two steps may be unread.
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
-  // Names the first op whose output is not finite, by running the last
-  // executed step again from its kept feeds, clock and scale, and putting the
-  // state back; "" if none is. All ranks call it together.
+  // Names the op in which what the finite check refuses, or else the loss,
+  // stopped being finite: by running the last executed step again from its kept
+  // feeds, clock and scale, and putting the state back. Of a fusion it is the
+  // op in its body; "" if all is finite. All ranks call it together.
   virtual absl::StatusOr<std::string> FirstNonFinite() = 0;
 
   // Cells in logical row-major order; they synchronise with the device.
@@ -108,7 +109,7 @@ class Executor {
   // Bytes allocated on the device by now, and the plans' largest prediction.
   virtual int64_t allocated_bytes() const = 0;
   virtual int64_t planned_bytes() const = 0;
-  // Milliseconds of the last read step by role, by the host's clock; 0 on a
+  // Milliseconds of the last executed step by role, by the host's clock; 0 on a
   // device that works asynchronously.
   struct Times {
     double forward_backward = 0, communicate = 0, update = 0;

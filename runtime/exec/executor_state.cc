@@ -7,6 +7,7 @@
 #include "graph/ir/well_known.h"
 #include "runtime/exec/executor_impl.h"
 #include "runtime/exec/host_tensor.h"
+#include "runtime/exec/non_finite_search.h"
 
 namespace halftone {
 namespace runtime {
@@ -73,32 +74,13 @@ absl::StatusOr<std::string> ExecutorImpl::FirstNonFinite() {
   HT_RETURN_IF_ERROR(stream.Synchronize());
   HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), always_before_->data(),
                                  state_.always_bytes));
-  std::string first;
-  const PreparedPlan::AfterStep check =
-      [&first, &stream](const Step& step,
-                        absl::Span<void* const> outputs) -> absl::Status {
-    if (!first.empty() || step.kind != Step::Kind::kKernel) {
-      return absl::OkStatus();
-    }
-    const Op& op = step.block->op(step.op);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const DType dtype = step.block->dtype(op.outputs.all()[i]);
-      std::string host(step.outputs[i].bytes, '\0');
-      if (host.empty() || !IsFloat(dtype)) continue;
-      HT_RETURN_IF_ERROR(
-          stream.Copy(&host[0], outputs[i], static_cast<int64_t>(host.size())));
-      HT_RETURN_IF_ERROR(stream.Synchronize());
-      if (!AllFinite(dtype, host.data(), host.size() / SizeOf(dtype))) {
-        first = step.name;
-        break;
-      }
-    }
-    return absl::OkStatus();
-  };
-  HT_RETURN_IF_ERROR(plans_[last_binding_]->Enqueue(*communicator_, &check));
+  PreparedPlan& plan = *plans_[last_binding_];
+  NonFiniteSearch search(
+      {device_, &stream, kernels_, KernelsOf(), Bind(), plan.plan().symbols});
+  HT_RETURN_IF_ERROR(plan.Enqueue(*communicator_, &search));
   HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), state.data(), state_.bytes));
   HT_RETURN_IF_ERROR(stream.Synchronize());
-  return first;
+  return search.first();
 }
 
 absl::Status ExecutorImpl::ReadCell(CellId cell, std::string* bytes) {

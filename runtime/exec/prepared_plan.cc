@@ -195,18 +195,18 @@ absl::Status PreparedPlan::EnqueueAll(Communicator& communicator,
 // ended before anything that comes after: a capture demands both, whatever
 // the plan's own events say.
 absl::Status PreparedPlan::Enqueue(Communicator& communicator,
-                                   const AfterStep* after) {
+                                   StepWatcher* watcher) {
   Stream& compute = *streams_->compute;
   Stream& communicate = *streams_->communicate;
   if (communicates_) HT_RETURN_IF_ERROR(Follow(communicate, compute, *fork_));
-  HT_RETURN_IF_ERROR(EnqueueSteps(communicator, after));
+  HT_RETURN_IF_ERROR(EnqueueSteps(communicator, watcher));
   return communicates_ ? Follow(compute, communicate, *join_)
                        : absl::OkStatus();
 }
 
 absl::Status PreparedPlan::EnqueueSteps(Communicator& communicator,
-                                        const AfterStep* after) {
-  const bool timed = timers_ != nullptr && after == nullptr;
+                                        StepWatcher* watcher) {
+  const bool timed = timers_ != nullptr && watcher == nullptr;
   double spent[3] = {0, 0, 0};
   int part = 0;
   Clock::time_point since = Clock::now();
@@ -220,14 +220,18 @@ absl::Status PreparedPlan::EnqueueSteps(Communicator& communicator,
     for (int event : ready.step->waits) {
       HT_RETURN_IF_ERROR(ready.stream->Wait(*events_[event]));
     }
+    if (watcher != nullptr) {
+      HT_RETURN_IF_ERROR(watcher->Before(*ready.step, ready.inputs));
+    }
     const absl::Status status = timed ? EnqueueTimed(ready, communicator)
                                       : EnqueueStep(ready, communicator);
     if (!status.ok()) return Annotate(status, ready.step->name);
     if (ready.step->records >= 0) {
       HT_RETURN_IF_ERROR(ready.stream->Record(*events_[ready.step->records]));
     }
-    if (after != nullptr) {
-      HT_RETURN_IF_ERROR((*after)(*ready.step, ready.outputs));
+    if (watcher != nullptr) {
+      HT_RETURN_IF_ERROR(
+          watcher->After(*ready.step, ready.inputs, ready.outputs));
     }
   }
   spent[part] += Milliseconds(Clock::now() - since);

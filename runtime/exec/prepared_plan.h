@@ -3,7 +3,6 @@
 #ifndef HALFTONE_RUNTIME_EXEC_PREPARED_PLAN_H_
 #define HALFTONE_RUNTIME_EXEC_PREPARED_PLAN_H_
 
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -20,6 +19,17 @@ namespace runtime {
 
 struct ExecutorStreams {
   std::unique_ptr<Stream> compute, communicate, copy_in, copy_out;
+};
+
+// Sees every step of a plan while it is run again, and fails the run if it
+// fails.
+class StepWatcher {
+ public:
+  using Pointers = absl::Span<const void* const>;
+  virtual ~StepWatcher() = default;
+  virtual absl::Status Before(const Step& step, Pointers inputs) = 0;
+  virtual absl::Status After(const Step& step, Pointers inputs,
+                             absl::Span<void* const> outputs) = 0;
 };
 
 class PreparedPlan {
@@ -61,11 +71,8 @@ class PreparedPlan {
     may_capture_ = false;
   }
 
-  // Enqueues all steps. `after`, if set, is called after each kernel step
-  // (for the replay of a rejected step).
-  using AfterStep =
-      std::function<absl::Status(const Step&, absl::Span<void* const> outputs)>;
-  absl::Status Enqueue(Communicator& communicator, const AfterStep* after);
+  // Enqueues all steps; `watcher` is null but for the replay of a step.
+  absl::Status Enqueue(Communicator& communicator, StepWatcher* watcher);
 
   // Copies the results to ring slot `slot` behind the compute stream.
   absl::Status EnqueueResults(int slot);
@@ -99,7 +106,7 @@ class PreparedPlan {
   absl::Status EnqueueAll(Communicator& communicator, const Prologue& prologue);
   absl::Status EnqueueStep(const Ready& ready, Communicator& communicator);
   absl::Status EnqueueTimed(const Ready& ready, Communicator& communicator);
-  absl::Status EnqueueSteps(Communicator& communicator, const AfterStep* after);
+  absl::Status EnqueueSteps(Communicator& communicator, StepWatcher* watcher);
   absl::Status Follow(Stream& stream, Stream& leader, Event& event);
 
   Plan plan_;

@@ -1,0 +1,179 @@
+#include "runtime/exec/non_finite_search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/base/error.h"
+#include "graph/schema/op_schema.h"
+#include "runtime/exec/host_tensor.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+void Lower(int label, int* lowest) {
+  if (label >= 0 && (*lowest < 0 || label < *lowest)) *lowest = label;
+}
+
+bool IsCheck(const Op& op) { return op.schema->name() == "check_finite"; }
+
+}  // namespace
+
+std::string NonFiniteSearch::first() const {
+  if (checked_ >= 0) return origins_[checked_];
+  if (reduced_ >= 0) return origins_[reduced_];
+  return origins_.empty() ? "" : origins_[0];
+}
+
+absl::StatusOr<bool> NonFiniteSearch::IsFinite(DType dtype, const void* data,
+                                               int64_t bytes) {
+  if (bytes == 0 || !IsFloat(dtype)) return true;
+  std::string host(bytes, '\0');
+  HT_RETURN_IF_ERROR(where_.stream->Copy(&host[0], data, bytes));
+  HT_RETURN_IF_ERROR(where_.stream->Synchronize());
+  return AllFinite(dtype, host.data(), bytes / SizeOf(dtype));
+}
+
+absl::StatusOr<void*> NonFiniteSearch::Allocate(int64_t bytes) {
+  HT_ASSIGN_OR_RETURN(auto memory,
+                      where_.device->Allocate(std::max<int64_t>(bytes, 1)));
+  memory_.push_back(std::move(memory));
+  return memory_.back()->data();
+}
+
+// A fusion may write over what it reads.
+absl::Status NonFiniteSearch::Before(const Step& step, Pointers inputs) {
+  if (step.kind != Step::Kind::kKernel) return absl::OkStatus();
+  if (step.block->op(step.op).body == nullptr) return absl::OkStatus();
+  memory_.clear();
+  kept_.assign(inputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
+    const int64_t bytes = step.inputs[i].bytes;
+    const absl::StatusOr<void*> kept = Allocate(bytes);
+    if (!kept.ok()) {  // other ranks go on: so does this one
+      kept_.clear();
+      return absl::OkStatus();
+    }
+    kept_[i] = *kept;
+    HT_RETURN_IF_ERROR(where_.stream->Copy(kept_[i], inputs[i], bytes));
+  }
+  return absl::OkStatus();
+}
+
+int NonFiniteSearch::LabelOf(Pointers inputs) const {
+  int label = -1;
+  for (const void* input : inputs) {
+    const auto found = labels_.find(input);
+    if (found != labels_.end()) Lower(found->second, &label);
+  }
+  return label;
+}
+
+void NonFiniteSearch::AfterReduction(const Step& step, const void* data) {
+  const char* const begin = static_cast<const char*>(data);
+  const char* const end = begin + step.outputs[0].bytes;
+  for (const auto& [address, label] : labels_) {
+    if (address >= begin && address < end) Lower(label, &reduced_);
+  }
+}
+
+absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
+                                    absl::Span<void* const> outputs) {
+  if (step.kind == Step::Kind::kAllReduce) {
+    AfterReduction(step, outputs[0]);
+    return absl::OkStatus();
+  }
+  if (step.kind == Step::Kind::kBroadcast) return absl::OkStatus();
+  int label = LabelOf(inputs);
+  const bool kernel = step.kind == Step::Kind::kKernel;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    bool finite = label < 0;
+    if (kernel) {
+      const Op& op = step.block->op(step.op);
+      HT_ASSIGN_OR_RETURN(
+          finite, IsFinite(step.block->dtype(op.outputs.all()[i]), outputs[i],
+                           step.outputs[i].bytes));
+    }
+    if (finite) {
+      labels_.erase(outputs[i]);
+      continue;
+    }
+    if (label < 0) label = NewOrigin(step);
+    labels_[outputs[i]] = label;
+  }
+  if (kernel && IsCheck(step.block->op(step.op))) Lower(label, &checked_);
+  return absl::OkStatus();
+}
+
+// Of a fusion in whose body every value is finite, for it rounds where the
+// fused kernel does not, or where there is no room for the body: the op behind
+// the first result.
+int NonFiniteSearch::NewOrigin(const Step& step) {
+  std::string name = step.name;
+  const Op& op = step.block->op(step.op);
+  if (op.body != nullptr) {
+    const Block& body = *op.body;
+    const ValueId result = body.body_results()[0];
+    name = std::string(body.name(body.op(body.value(result).op())));
+    const absl::StatusOr<std::string> found = SearchBody(body);
+    if (found.ok() && !found->empty()) name = *found;
+  }
+  origins_.push_back(std::move(name));
+  return static_cast<int>(origins_.size()) - 1;
+}
+
+absl::StatusOr<std::string> NonFiniteSearch::SearchBody(const Block& body) {
+  if (kept_.empty()) return std::string();
+  absl::flat_hash_map<int, void*> values;
+  const std::vector<ValueId> feeds = body.Feeds();
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    values[feeds[i].index()] = kept_[i];
+  }
+  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
+    const Op& op = body.op(id);
+    HT_ASSIGN_OR_RETURN(const std::vector<void*> made, RunOp(body, op, values));
+    for (size_t i = 0; i < made.size(); ++i) {
+      const ValueId value = op.outputs.all()[i];
+      values[value.index()] = made[i];
+      const int64_t bytes =
+          kernels::Bind(body.type(value), where_.symbols).bytes();
+      HT_ASSIGN_OR_RETURN(const bool finite,
+                          IsFinite(body.dtype(value), made[i], bytes));
+      if (!finite) return std::string(body.name(op));
+    }
+  }
+  return std::string();
+}
+
+absl::StatusOr<std::vector<void*>> NonFiniteSearch::RunOp(
+    const Block& body, const Op& op,
+    const absl::flat_hash_map<int, void*>& values) {
+  const kernels::BoundOp bound(body, op, where_.symbols, where_.bind);
+  HT_ASSIGN_OR_RETURN(auto candidates,
+                      where_.kernels->Find(where_.kernels_of, bound));
+  if (candidates.empty()) {
+    return CompilerBug(body.name(op), ": a fusion inside of a fusion");
+  }
+  const kernels::Candidate& candidate = *candidates[0];
+  HT_ASSIGN_OR_RETURN(auto instance, candidate.prepare(bound, *where_.device));
+  std::vector<const void*> inputs;
+  for (ValueId value : op.inputs.all()) {
+    inputs.push_back(values.at(value.index()));
+  }
+  std::vector<void*> outputs;
+  for (const kernels::TensorDesc& desc : bound.outputs()) {
+    HT_ASSIGN_OR_RETURN(outputs.emplace_back(), Allocate(desc.bytes()));
+  }
+  void* workspace = nullptr;
+  if (candidate.workspace_bytes) {
+    HT_ASSIGN_OR_RETURN(workspace, Allocate(candidate.workspace_bytes(bound)));
+  }
+  HT_RETURN_IF_ERROR(
+      instance->Enqueue({inputs, outputs, workspace}, *where_.stream));
+  HT_RETURN_IF_ERROR(where_.stream->Synchronize());
+  return outputs;
+}
+
+}  // namespace runtime
+}  // namespace halftone

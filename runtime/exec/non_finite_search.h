@@ -1,0 +1,70 @@
+// Finds the op in which a step's numbers stopped being finite, while the step
+// is run again. Private to runtime/exec.
+#ifndef HALFTONE_RUNTIME_EXEC_NON_FINITE_SEARCH_H_
+#define HALFTONE_RUNTIME_EXEC_NON_FINITE_SEARCH_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/kernel_registry.h"
+#include "runtime/device/device.h"
+#include "runtime/exec/prepared_plan.h"
+
+namespace halftone {
+namespace runtime {
+
+// An origin is an op that reads finite numbers alone and makes others. Each
+// value that is not finite has its first origin's number on it, so that of
+// several (a mask is -inf on purpose) the one is named whose numbers reached
+// the finite check, or else the reduced totals.
+class NonFiniteSearch : public StepWatcher {
+ public:
+  struct Where {
+    Device* device;
+    Stream* stream;
+    const kernels::KernelRegistry* kernels;
+    std::string kernels_of;  // "cpu" | "cuda"
+    kernels::BindContext bind;
+    SymbolValues symbols;
+  };
+  explicit NonFiniteSearch(Where where) : where_(std::move(where)) {}
+
+  absl::Status Before(const Step& step, Pointers inputs) override;
+  absl::Status After(const Step& step, Pointers inputs,
+                     absl::Span<void* const> outputs) override;
+
+  // The op's name, inside a fusion the name of the op in its body; "" if all
+  // was finite.
+  std::string first() const;
+
+ private:
+  absl::StatusOr<bool> IsFinite(DType dtype, const void* data, int64_t bytes);
+  // The lowest number on what is read; -1: it is finite.
+  int LabelOf(Pointers inputs) const;
+  int NewOrigin(const Step& step);
+  // The first op of a fusion's body that is not finite, for the inputs that
+  // Before has kept; "" if there is none.
+  absl::StatusOr<std::string> SearchBody(const Block& body);
+  absl::StatusOr<std::vector<void*>> RunOp(
+      const Block& body, const Op& op,
+      const absl::flat_hash_map<int, void*>& values);
+  absl::StatusOr<void*> Allocate(int64_t bytes);
+  void AfterReduction(const Step& step, const void* data);
+
+  Where where_;
+  std::vector<std::string> origins_;
+  absl::flat_hash_map<const void*, int> labels_;  // by address
+  int checked_ = -1, reduced_ = -1;  // numbers that reached the two
+  std::vector<void*> kept_;          // inputs of the fusion under way
+  std::vector<std::unique_ptr<Memory>> memory_;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_EXEC_NON_FINITE_SEARCH_H_
