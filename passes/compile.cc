@@ -71,7 +71,8 @@ absl::StatusOr<CompiledModel> CompileOnce(const ModelFile& source,
   settings.verify_each = flags.verify_each;
   settings.dump_dir = flags.dump_dir;
   settings.dump_after = flags.dump_after;
-  PassPipeline pipeline = MakePipeline(effective, kernels, std::move(settings));
+  PassPipeline pipeline =
+      MakePipeline(effective, kernels, std::move(settings), flags.taps);
   ReportBuilder report(*program, effective);
   const bool eval = flags.report_entry == kEvalEntry;
   const bool forward =

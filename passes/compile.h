@@ -3,6 +3,7 @@
 #define HALFTONE_PASSES_COMPILE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/io/compiled_model.h"
@@ -21,6 +22,7 @@ struct CompileFlags {
   // forward part as insertion leaves it; what became of its casts is said of
   // eval, which has the same ones.
   std::string report_entry;
+  std::vector<std::string> taps;  // values of train to keep, see keep_taps.h
 };
 
 // Rewrites a copy of the model's forward program into a compiled model.

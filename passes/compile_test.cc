@@ -457,6 +457,42 @@ TEST(CompileTest, ErrorsNameTheStrategysLine) {
   EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kModel);
 }
 
+// Inside of fusions, folded away, read by nobody: what is tapped stays.
+TEST(CompileTest, TapsAreResultsOfTrain) {
+  const std::vector<std::string> names = {
+      "conv1",    "bn1",    "r1",          "flat",      "x",
+      "fc",       "logits", "ce",          "conv1.w",   "fc.b",
+      "bn1.mean", "image",  "logits.grad", "conv1.grad"};
+  CompileFlags flags = {.verify_each = true};
+  const auto plain =
+      CompileFiles("models/mnist_convnet.pbtxt", "models/mnist_o1.pbtxt");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  const Entry& without = *plain->program->FindEntry(kTrainEntry);
+  int hidden = 0;
+  for (const std::string& name : names) {
+    flags.taps = {name};
+    const auto model = CompileFiles("models/mnist_convnet.pbtxt",
+                                    "models/mnist_o1.pbtxt", {}, flags);
+    if (!without.block().FindValue(name).valid()) ++hidden;
+    ASSERT_TRUE(model.ok()) << name << ": " << model.status();
+    const Entry& train = *model->program->FindEntry(kTrainEntry);
+    EXPECT_TRUE(train.FindResult(name).valid()) << name;
+    EXPECT_EQ(model->report.cast_size(), plain->report.cast_size()) << name;
+  }
+  EXPECT_GT(hidden, 0);
+}
+
+TEST(CompileTest, ATapOfNothingIsRefused) {
+  CompileFlags flags;
+  flags.taps = {"logit"};
+  const auto model = CompileFiles("models/mnist_convnet.pbtxt",
+                                  "models/mnist_o1.pbtxt", {}, flags);
+  EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kUsage);
+  EXPECT_THAT(std::string(model.status().message()),
+              HasSubstr("--fetch logit: the model has no value of that name in "
+                        "training; nearest: logits"));
+}
+
 // ---- Metamorphic.
 
 // The program without its reasons: what is executed.

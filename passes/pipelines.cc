@@ -11,6 +11,7 @@
 #include "passes/lower/clean_up.h"
 #include "passes/lower/fuse.h"
 #include "passes/lower/generate_startup.h"
+#include "passes/lower/keep_taps.h"
 #include "passes/lower/legality.h"
 #include "passes/lower/split_batch_norm.h"
 #include "passes/parallel/bucket_allreduce.h"
@@ -150,10 +151,16 @@ absl::StatusOr<std::unique_ptr<Pass>> MakePass(absl::string_view name,
 }
 
 PassPipeline MakePipeline(const Options& options, const KernelSet& kernels,
-                          PassPipeline::Settings settings) {
+                          PassPipeline::Settings settings,
+                          const std::vector<std::string>& taps) {
   PassPipeline pipeline(std::move(settings));
+  bool tapped = taps.empty();
   for (const PassStep& step : AllSteps()) {
     if (!step.wanted(options)) continue;
+    // Every value is there, and none has gone yet.
+    if (step.phase == Phase::kLowered && !std::exchange(tapped, true)) {
+      pipeline.Add(std::make_unique<KeepTaps>(taps), step.phase);
+    }
     pipeline.Add(step.make(options, kernels), step.phase);
   }
   return pipeline;

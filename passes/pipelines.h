@@ -37,9 +37,10 @@ absl::StatusOr<std::unique_ptr<Pass>> MakePass(absl::string_view name,
                                                const Options& options,
                                                const KernelSet& kernels);
 
-// What a compile with these options runs.
+// What a compile with these options runs; `taps`: see keep_taps.h.
 PassPipeline MakePipeline(const Options& options, const KernelSet& kernels,
-                          PassPipeline::Settings settings);
+                          PassPipeline::Settings settings,
+                          const std::vector<std::string>& taps = {});
 
 }  // namespace passes
 }  // namespace halftone

@@ -129,8 +129,11 @@ absl::StatusOr<std::vector<std::string>> FetchedValues(
     const Program& program, const std::vector<std::string>& texts) {
   HT_ASSIGN_OR_RETURN(std::vector<Fetch> fetches, ParseFetches(texts));
   ResolveFetches(program, &fetches);
+  const Entry* train = program.FindEntry(kTrainEntry);
   std::vector<std::string> values;
-  const auto add = [&values](const std::string& value) {
+  const auto add = [&values, train](const std::string& value) {
+    // What is a result is there anyway.
+    if (train != nullptr && train->FindResult(value).valid()) return;
     if (std::find(values.begin(), values.end(), value) == values.end()) {
       values.push_back(value);
     }
@@ -139,7 +142,6 @@ absl::StatusOr<std::vector<std::string>> FetchedValues(
     add(fetch.kept);
     if (fetch.unscale) add(kInvScale);
   }
-  const Entry* train = program.FindEntry(kTrainEntry);
   if (train != nullptr && train->block().FindValue(kSquaredNorm).valid()) {
     add(kSquaredNorm);
   }

@@ -166,10 +166,11 @@ absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
 }  // namespace
 
 absl::StatusOr<CompiledModel> RecompileWith(
-    const CompiledModel& model,
-    const std::vector<passes::Override>& overrides) {
+    const CompiledModel& model, const std::vector<passes::Override>& overrides,
+    const std::vector<std::string>& taps) {
   ModelFlags flags;
   flags.overrides = overrides;
+  flags.compile.taps = taps;
   return Recompile(model, flags);
 }
 

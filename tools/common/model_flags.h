@@ -50,8 +50,10 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
                                             bool may_recompile);
 
 // Compiles a model again from the source kept in it, its own strategy changed.
+// `taps`: values of train to keep.
 absl::StatusOr<CompiledModel> RecompileWith(
-    const CompiledModel& model, const std::vector<passes::Override>& overrides);
+    const CompiledModel& model, const std::vector<passes::Override>& overrides,
+    const std::vector<std::string>& taps = {});
 
 }  // namespace tools
 }  // namespace halftone

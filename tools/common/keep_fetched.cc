@@ -1,0 +1,42 @@
+#include "tools/common/keep_fetched.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "runtime/train/fetches.h"
+#include "tools/common/model_flags.h"
+
+namespace halftone {
+namespace tools {
+
+absl::Status KeepFetched(CompiledModel* model, runtime::TrainConfig* config) {
+  const Entry* const train = model->program->FindEntry(kTrainEntry);
+  if (train == nullptr) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(std::vector<runtime::Fetch> fetches,
+                      runtime::ParseFetches(config->fetches));
+  runtime::ResolveFetches(*model->program, &fetches);
+  std::vector<std::string> hidden;
+  for (const runtime::Fetch& fetch : fetches) {
+    if (!train->FindResult(fetch.kept).valid() &&
+        !train->block().FindValue(fetch.kept).valid()) {
+      hidden.push_back(fetch.kept);
+    }
+  }
+  if (hidden.empty()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(CompiledModel again,
+                      RecompileWith(*model, /*overrides=*/{}, hidden));
+  *model = std::move(again);
+  config->notes.push_back(absl::StrCat(
+      "note     --fetch ", absl::StrJoin(hidden, ", "),
+      ": hidden in a fused op or left out; compiled again so that it is kept: "
+      "low-precision sums may round otherwise than without --fetch"));
+  return absl::OkStatus();
+}
+
+}  // namespace tools
+}  // namespace halftone
