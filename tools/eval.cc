@@ -2,10 +2,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "nlohmann/json.hpp"
+#include "runtime/log/words.h"
 #include "runtime/train/best_checkpoint.h"
 #include "runtime/train/report_text.h"
 #include "tools/common/flags.h"
@@ -80,11 +81,11 @@ absl::Status Eval(EvalFlags& flags) {
                                         flags.config, ranks.resources));
   if (ranks.communicators[0]->rank() != 0) return absl::OkStatus();
   const std::string text =
-      flags.json
-          ? Json(report)
-          : absl::StrFormat("%s  loss %.3g  in the compiled precision (%s)\n",
-                            runtime::MetricsText(*model.program, report),
-                            report.loss, flags.config.level);
+      flags.json ? Json(report)
+                 : absl::StrCat(runtime::MetricsText(*model.program, report),
+                                "  loss ", runtime::ThreeDigits(report.loss),
+                                "  in the compiled precision (",
+                                flags.config.level, ")\n");
   (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include "graph/base/error.h"
 #include "runtime/tune/tune.h"
 #include "tools/common/flags.h"
+#include "tools/common/keep_fetched.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
 #include "tools/common/run_flags.h"
@@ -36,8 +37,11 @@ absl::Status Run(RunFlags& flags, int* signal) {
   if (flags.model.target.empty()) {
     HT_ASSIGN_OR_RETURN(flags.model.target, TargetOfRun(flags.ranks));
   }
-  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+  HT_ASSIGN_OR_RETURN(CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/false));
+  HT_RETURN_IF_ERROR(KeepFetched(&model, &config));
+  HT_ASSIGN_OR_RETURN(const FileKind kind, KindOf(flags.model));
+  if (kind == FileKind::kCompiledModel) config.compiled_path = flags.model.path;
   HT_RETURN_IF_ERROR(FillConfig(model, &config));
   HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
   HT_ASSIGN_OR_RETURN(config.tuning, runtime::ReadTuningBeside(path.file));

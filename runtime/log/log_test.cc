@@ -124,6 +124,32 @@ TEST(MetricsLog, NumbersReadBackToTheSameBits) {
   EXPECT_EQ(read["fetches"]["b"], (json{1, "-inf"}));
 }
 
+TEST(MetricsLog, SaysWhatTheMeanLossIsOf) {
+  const std::string path = NewPath();
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  StepEvent event = Step(69);
+  event.n = 64;
+  event.skipped = 2;
+  event.not_finite = 1;
+  ASSERT_TRUE((*log)->Write(event).ok());
+  NotFiniteEvent loss;
+  loss.step = 70;
+  loss.loss = std::numeric_limits<float>::infinity();
+  loss.in_a_row = 2;
+  ASSERT_TRUE((*log)->Write(loss).ok());
+  const std::vector<json> read = Events(path);
+  EXPECT_EQ(read[0]["n"], 64);
+  EXPECT_EQ(read[0]["skipped"], 2);
+  EXPECT_EQ(read[0]["not_finite"], 1);
+  EXPECT_EQ(read[1], (json{{"event", "not_finite"},
+                           {"step", 70},
+                           {"epoch", 0},
+                           {"loss", "inf"},
+                           {"applied", true},
+                           {"in_a_row", 2}}));
+}
+
 TEST(MetricsLog, ResumeCutsBackToTheStep) {
   const std::string path = NewPath();
   {

@@ -100,6 +100,7 @@ absl::Status MetricsLog::Write(const StepEvent& event) {
       "{\"event\":\"step\",\"step\":", event.step,
       ",\"applied\":", event.applied, ",\"epoch\":", event.epoch,
       ",\"loss\":", JsonNumber(event.loss), ",\"n\":", event.n,
+      ",\"skipped\":", event.skipped, ",\"not_finite\":", event.not_finite,
       ",\"lr\":", JsonNumber(event.lr),
       ",\"loss_scaling\":", JsonNumber(event.loss_scaling),
       ",\"good_steps\":", event.good_steps, ",\"bad_steps\":", event.bad_steps,
@@ -137,6 +138,14 @@ absl::Status MetricsLog::Write(const SkipEvent& event) {
       ",\"first_bad\":", Quoted(event.first_bad),
       ",\"bad_steps\":", event.bad_steps,
       ",\"loss_scaling\":", JsonNumber(event.loss_scaling), "}\n"));
+}
+
+absl::Status MetricsLog::Write(const NotFiniteEvent& event) {
+  return Append(absl::StrCat("{\"event\":\"not_finite\",\"step\":", event.step,
+                             ",\"epoch\":", event.epoch,
+                             ",\"loss\":", JsonNumber(event.loss),
+                             ",\"applied\":", Boolean(event.applied),
+                             ",\"in_a_row\":", event.in_a_row, "}\n"));
 }
 
 absl::Status MetricsLog::Write(const EvalEvent& event) {

@@ -21,8 +21,11 @@ struct StepEvent {
   int64_t step = 0;     // attempted steps so far
   int64_t applied = 0;  // of them applied
   int64_t epoch = 0;    // 1, 2, ...
-  float loss = 0;       // mean over `n` samples of applied steps; NaN if none
-  int64_t n = 0;
+  // Mean over the `n` samples of all steps since the last event whose loss is
+  // finite; NaN if there is none. Of these steps, how many were not applied,
+  // and how many others the mean leaves out.
+  float loss = 0;
+  int64_t n = 0, skipped = 0, not_finite = 0;
   float lr = 0;
   float loss_scaling = 1;
   int64_t good_steps = 0, bad_steps = 0;
@@ -38,6 +41,14 @@ struct SkipEvent {
   std::string first_bad;  // "conv2.w.grad has inf"
   int64_t bad_steps = 0;
   float loss_scaling = 1;
+};
+// A loss that is not finite in a step that was applied, since its gradients
+// are.
+struct NotFiniteEvent {
+  int64_t step = 0, epoch = 0;
+  float loss = 0;
+  bool applied = true;
+  int64_t in_a_row = 0;
 };
 struct EvalEvent {
   int64_t step = 0, epoch = 0;
@@ -59,6 +70,7 @@ class MetricsLog {
   ~MetricsLog();
   absl::Status Write(const StepEvent& event);
   absl::Status Write(const SkipEvent& event);
+  absl::Status Write(const NotFiniteEvent& event);
   absl::Status Write(const EvalEvent& event);
   // What could not be written (a full disk) is kept, up to 16 MiB, and written
   // before the next line: the file never has half a line in it, and a gap only

@@ -1,4 +1,5 @@
 // Evaluate: the eval entry alone, on a state that was trained before.
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,10 +27,13 @@ absl::StatusOr<EvalReport> EvaluateRank(const RunInputs& inputs,
     // Of a run directory, the checkpoints that were passed over.
     if (rank.is_zero()) {
       for (const std::string& line : rank.start.said) {
-        Console::Standard().Message(line);
+        inputs.console->Message(line);
       }
     }
-    report = rank.evaluator->Run();
+    if (rank.is_zero()) {
+      inputs.activity->Begin("eval", 0, rank.evaluator->samples());
+    }
+    report = rank.evaluator->Run(rank.is_zero() ? inputs.activity : nullptr);
   } else {
     report = status;
   }
@@ -49,12 +53,20 @@ absl::StatusOr<EvalReport> Evaluate(const Program& program,
   if (config.init.empty() && config.out.empty()) {
     return UsageError("eval needs a run directory or tensors to evaluate");
   }
+  Console console = Console::Standard();
+  Activity activity;
+  std::unique_ptr<Pulse> pulse;
+  if (ranks[0].communicator->rank() == 0) {
+    activity.Begin("set-up");
+    pulse = std::make_unique<Pulse>(&console, &activity);
+  }
   absl::StatusOr<RunData> data = OpenRunData(program, config);
   if (data.ok() && data->test == nullptr) {
     data = ModelError("--data ", config.data,
                       ": has no test split; name one with --eval-data");
   }
-  const RunInputs inputs{&program, &kernels, &config, &data};
+  const RunInputs inputs{&program, &kernels, &config,
+                         &data,    &console, &activity};
   std::vector<absl::StatusOr<EvalReport>> reports(ranks.size(), EvalReport());
   std::vector<std::thread> threads;
   for (size_t r = 1; r < ranks.size(); ++r) {

@@ -1,6 +1,7 @@
 #include "runtime/train/evaluator.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -46,14 +47,14 @@ absl::Status Evaluator::ReadOne(int64_t ticket, EvalReport* report) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<EvalReport> Evaluator::Run() {
+absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity) {
   ReaderOptions options;
   options.workers = readers_;
   const std::unique_ptr<BatchReader> reader =
       MakeBatchReader(data_, specs_, sampler_, options);
   const Entry& entry = *executor_->program().FindEntry(kEvalEntry);
   EvalReport report;
-  int64_t unread = 0, ticket = -1;
+  int64_t unread = 0, ticket = -1, taken = 0;
   while (true) {
     HT_ASSIGN_OR_RETURN(const Batch* batch, reader->Next());
     if (batch == nullptr) break;
@@ -63,12 +64,17 @@ absl::StatusOr<EvalReport> Evaluator::Run() {
     HT_ASSIGN_OR_RETURN(
         ticket, executor_->Execute(bindings_.Of(batch->share.global_count),
                                    feeds_.Point(*batch)));
+    if (activity != nullptr) {
+      taken += batch->share.global_count;
+      activity->Did(taken);
+    }
     if (++unread == 3) {
       HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, &report));
     }
   }
   while (unread > 0) HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, &report));
-  report.loss = report.samples > 0 ? report.loss / report.samples : 0;
+  report.loss = report.samples > 0 ? report.loss / report.samples
+                                   : std::numeric_limits<double>::quiet_NaN();
   return report;
 }
 

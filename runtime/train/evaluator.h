@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/data/dataset.h"
 #include "runtime/exec/executor.h"
+#include "runtime/log/pulse.h"
 #include "runtime/train/bindings.h"
 #include "runtime/train/feeds.h"
 #include "runtime/train/trainer.h"
@@ -27,7 +28,10 @@ class Evaluator {
       const SamplerOptions& sampler, int readers, Executor* executor);
 
   // A collective; equal on all ranks, since the entry reduces its totals.
-  absl::StatusOr<EvalReport> Run();
+  // `activity` may be null.
+  absl::StatusOr<EvalReport> Run(Activity* activity);
+  // Of all ranks.
+  int64_t samples() const { return sampler_.size; }
 
  private:
   Evaluator(const Dataset* data, const std::vector<FeedSpec>& specs,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/log/words.h"
 
 namespace halftone {
 namespace runtime {
@@ -82,9 +83,9 @@ double Profile::step_ms() const {
 }
 
 std::vector<std::string> Profile::Lines() const {
-  std::vector<std::string> lines = {
-      absl::StrFormat("profile  %d steps of %.3g ms, step by step%s", steps_,
-                      step_ms(), steps_ == 0 ? ": too few to tell" : "")};
+  std::vector<std::string> lines = {absl::StrCat(
+      "profile  ", Count(steps_, "step"), " of ", ThreeDigits(step_ms()),
+      " ms, step by step", steps_ == 0 ? ": too few to tell" : "")};
   if (steps_ == 0) return lines;
   lines.push_back(absl::StrFormat(
       "         %-18s %9s %6s %8s %8s %9s%s", "class", "ms", "share", "kernels",

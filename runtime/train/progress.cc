@@ -27,6 +27,8 @@ void VisitFields(P& p, Visit visit) {
   visit("bad_steps", p.bad_steps);
   visit("since_event.sum", p.since_event.sum);
   visit("since_event.count", p.since_event.count);
+  visit("since_event.skipped", p.since_event.skipped);
+  visit("since_event.not_finite", p.since_event.not_finite);
   visit("first_loss", p.first_loss);
   visit("last_loss", p.last_loss);
   visit("eval.loss", p.eval.loss);

@@ -93,25 +93,32 @@ absl::Status RankLoop::Train() {
 }
 
 absl::Status RankLoop::OneStep(const Batch& batch) {
-  Activity("train");
+  Begin(kTrainStage, steps_per_epoch_ * config_.epochs);
   const Doing doing("training");
   HT_RETURN_IF_ERROR(Enqueue(batch));
-  const Pending& enqueued = pending_[(enqueued_ - 1) % 3];
+  Pending& enqueued = pending_[(enqueued_ - 1) % 3];
   const bool epoch_end = enqueued.epoch_end;
+  const Executor::Times parts = executor_.times();
   if (enqueued_ - read_ == 3) HT_RETURN_IF_ERROR(ReadOldest());
+  const bool pauses = epoch_end || asked_.any() || diverged_ ||
+                      eval_clock_.DueAtStep(enqueued.step) ||
+                      checkpoint_clock_.DueAtStep(enqueued.step);
+  // What the device still has to do is part of the steps' time.
+  if (pauses) HT_RETURN_IF_ERROR(executor_.Read(enqueued.ticket).status());
 
   const double waited = reader_->waited_seconds();
   StepTimes times;
-  times.total = step_watch_.Restart() * 1000;
   times.data = (waited - waited_) * 1000;
+  times.forward_backward = parts.forward_backward;
+  times.communicate = parts.communicate;
+  times.update = parts.update;
+  times.total = step_watch_.Restart() * 1000;
   waited_ = waited;
   times_.AddStep(times, batch.share.global_count);
-  pending_[(enqueued_ - 1) % 3].host.total = times.total;
-  pending_[(enqueued_ - 1) % 3].host.waited = times.data;
+  enqueued.host.total = times.total;
+  enqueued.host.waited = times.data;
 
-  if (epoch_end || asked_.any() || diverged_ ||
-      eval_clock_.DueAtStep(enqueued.step) ||
-      checkpoint_clock_.DueAtStep(enqueued.step)) {
+  if (pauses) {
     HT_RETURN_IF_ERROR(Drain());
     if (!diverged_) HT_RETURN_IF_ERROR(AtBoundary(epoch_end));
     step_watch_.Restart();
@@ -155,12 +162,6 @@ absl::Status RankLoop::ReadOldest() {
   const Pending& pending = pending_[read_ % 3];
   HT_ASSIGN_OR_RETURN(const StepView view, executor_.Read(pending.ticket));
   ++read_;
-  const Executor::Times device = executor_.times();
-  StepTimes times;
-  times.forward_backward = device.forward_backward;
-  times.communicate = device.communicate;
-  times.update = device.update;
-  times_.AddDevice(times);
   if (pending.binding == profiled_binding_) {
     profile_->Add(executor_.spans(), pending.host);
   }
@@ -176,11 +177,20 @@ absl::Status RankLoop::ReadOldest() {
   } else {
     diverged_ = stop_rule_.Add(record);
   }
-  if (reporter_ != nullptr && record.found_inf) {
-    HT_RETURN_IF_ERROR(reporter_->Skipped(record, view));
-  }
+  if (reporter_ != nullptr) HT_RETURN_IF_ERROR(Report(record, view));
   if (record.step % config_.log_every == 0 || pending.epoch_end) {
-    HT_RETURN_IF_ERROR(LogStep(record, view));
+    return LogStep(record, view);
+  }
+  if (reporter_ != nullptr && reporter_->WantsProgress()) {
+    reporter_->ShowProgress(record, progress_.since_event, times_.Means());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankLoop::Report(const StepRecord& record, const StepView& view) {
+  if (record.found_inf) return reporter_->Skipped(record, view);
+  if (!record.loss_is_finite()) {
+    reporter_->LossNotFinite(record, stop_rule_.not_finite());
   }
   return absl::OkStatus();
 }
@@ -231,10 +241,17 @@ absl::Status RankLoop::AtEnd(bool* agreed) {
   return all.status();
 }
 
-void RankLoop::Activity(const char* activity) {
+void RankLoop::Begin(const char* stage, int64_t of) {
   if (rank_.leads_process && config_.on_activity) {
-    config_.on_activity(attempted_ + 1, activity);
+    config_.on_activity(attempted_ + 1, stage);
   }
+  Activity* const activity = rank_.inputs.activity;
+  if (reporter_ == nullptr || activity == nullptr) return;
+  const bool trains = stage == kTrainStage;
+  if (!trains || activity->now().stage != stage) {
+    activity->Begin(stage, trains ? steps_per_epoch_ : progress_.epoch, of);
+  }
+  if (trains) activity->Did(attempted_);
 }
 
 }  // namespace runtime

@@ -53,6 +53,7 @@ class RankLoop {
   absl::Status Enqueue(const Batch& batch);
   absl::Status ReadOldest();
   absl::Status Drain();
+  absl::Status Report(const StepRecord& record, const StepView& view);
   absl::Status LogStep(const StepRecord& record, const StepView& view);
   // After the last step enqueued has been read.
   absl::Status AtBoundary(bool epoch_end);
@@ -62,7 +63,8 @@ class RankLoop {
   absl::Status Diverged();
   absl::StatusOr<std::string> FirstNonFiniteOp();
   float Requests();
-  void Activity(const char* activity);
+  // Tells the supervisor and the console what comes now; `of`: of how much.
+  void Begin(const char* stage, int64_t of = 0);
   bool at_end() const { return progress_.epoch >= config_.epochs; }
 
   Rank& rank_;

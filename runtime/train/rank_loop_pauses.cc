@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/train/non_finite.h"
 #include "runtime/train/rank_loop.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/state.h"
@@ -16,14 +16,6 @@
 namespace halftone {
 namespace runtime {
 namespace {
-
-// Where in the entry an op stands; behind all others if it is not in it (a
-// fusion's inlined part).
-int64_t PositionOf(const Entry& entry, const std::string& op) {
-  const OpId id = entry.block().FindOp(op);
-  if (!id.valid()) return std::numeric_limits<int64_t>::max() - 1;
-  return entry.block().Numbering()[id.index()];
-}
 
 // The run's last state cannot be written: what is left, and how to go on.
 absl::Status CannotBeLast(const RunDirectory& directory,
@@ -42,10 +34,13 @@ absl::Status CannotBeLast(const RunDirectory& directory,
 
 absl::Status RankLoop::Evaluate() {
   if (rank_.evaluator == nullptr) return absl::OkStatus();
-  Activity("eval");
+  Begin("eval", rank_.evaluator->samples());
   const Doing doing("evaluating");
   const Stopwatch watch;
-  HT_ASSIGN_OR_RETURN(const EvalReport report, rank_.evaluator->Run());
+  HT_ASSIGN_OR_RETURN(
+      const EvalReport report,
+      rank_.evaluator->Run(reporter_ == nullptr ? nullptr
+                                                : rank_.inputs.activity));
   const Program& program = executor_.program();
   progress_.Add(report, program.metrics.empty() ? "" : program.metrics[0].name);
   times_.eval_seconds += watch.seconds();
@@ -56,7 +51,7 @@ absl::Status RankLoop::Evaluate() {
 absl::Status RankLoop::WriteCheckpoint(bool last) {
   const RunDirectory directory(config_.out);
   if (!directory.exists()) return absl::OkStatus();
-  Activity("checkpoint");
+  Begin("checkpoint");
   const Doing doing("writing a checkpoint");
   checkpoint_step_ = progress_.step;
   if (!rank_.is_zero()) return absl::OkStatus();
@@ -115,22 +110,31 @@ absl::StatusOr<std::string> RankLoop::FirstNonFiniteOp() {
 
 absl::Status RankLoop::Diverged() {
   const StepRecord& record = stop_rule_.record();
-  std::string op;
-  // The replay runs the last step: exact if nothing was applied since.
-  if (rejected_since_) {
-    HT_ASSIGN_OR_RETURN(op, FirstNonFiniteOp());
+  NonFiniteOp op;
+  // The replay runs the last step: exact if nothing was applied since. Where
+  // the loss alone is not finite, steps are applied, and it is as a rule not
+  // finite in the last one either.
+  if (rejected_since_ || !record.found_inf) {
+    HT_ASSIGN_OR_RETURN(const std::string name, FirstNonFiniteOp());
+    if (!name.empty()) {
+      op = DescribeNonFinite(
+          executor_.program(), name,
+          config_.model_ops ? config_.model_ops() : std::vector<std::string>());
+    }
   }
-  const SkipNames names(executor_.program());
-  const std::string first =
-      op.empty()
-          ? absl::StrCat("first bad gradient: ", names.NameOf(record.first_bad))
-          : absl::StrCat("first non-finite op: ", op);
+  std::string first;
+  if (!op.text.empty()) {
+    first = absl::StrCat("first non-finite op: ", op.text, "; ");
+  } else if (record.found_inf) {
+    const SkipNames names(executor_.program());
+    first = absl::StrCat("first bad gradient: ", names.NameOf(record.first_bad),
+                         "; ");
+  }
   return DivergedError("training diverged at step ", record.step, " (epoch ",
                        record.epoch, "): ", stop_rule_.why(), "; loss ",
                        ExactFloat(static_cast<float>(record.loss())), "; ",
-                       first, "; loss scale ", stop_rule_.ScaleHistory(),
-                       "; try ",
-                       absl::StrJoin(WhatToTry(config_, record, op), ", or "));
+                       first, "loss scale ", stop_rule_.ScaleHistory(),
+                       WhatToTry(config_, record, op.low_op));
 }
 
 }  // namespace runtime

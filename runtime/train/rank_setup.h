@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/log/pulse.h"
 #include "runtime/train/bindings.h"
 #include "runtime/train/evaluator.h"
 #include "runtime/train/progress.h"
@@ -46,7 +47,13 @@ struct RunInputs {
   const kernels::KernelRegistry* kernels = nullptr;
   const TrainConfig* config = nullptr;
   const absl::StatusOr<RunData>* data = nullptr;
+  // Rank 0's, if it is in this process.
+  Console* console = nullptr;
+  Activity* activity = nullptr;
 };
+// The stage of an Activity in which steps run: its number is the steps of an
+// epoch, what was done those that were begun, of those of the run.
+inline constexpr char kTrainStage[] = "train";
 
 // Where a run starts from; rank 0 reads it, the others hear of it.
 struct StartingPoint {

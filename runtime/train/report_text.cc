@@ -6,7 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/text.h"
+#include "runtime/log/words.h"
 #include "runtime/train/bindings.h"
+#include "runtime/train/epoch_line.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/run_directory.h"
 
@@ -14,52 +16,10 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-// Three significant digits for people: "0.113", "2.31", "nan".
-std::string Short(double value) {
-  return std::isnan(value) ? "nan" : absl::StrFormat("%.3g", value);
-}
-
-// What a sample is called: an image if a feed is one.
-const char* PerSecond(const RunData& data) {
-  for (const FeedSpec& spec : data.specs) {
-    if (spec.dtype == DType::kU8 && spec.dims.size() == 3) return " img/s";
-  }
-  return " samples/s";
-}
-
-// "11.2k", "930".
-std::string Rate(double per_second) {
-  if (per_second >= 1e6) return absl::StrFormat("%.1fM", per_second / 1e6);
-  if (per_second >= 1e4) return absl::StrFormat("%.1fk", per_second / 1e3);
-  return absl::StrFormat("%.0f", per_second);
-}
-
-// "5.7", "0.034", "0".
-std::string Millis(double ms) {
-  if (ms < 0.001) return "0";
-  return absl::StrFormat(ms < 1 ? "%.2g" : "%.1f", ms);
-}
-
-// "1 s", "3 min", "2 h 10 min".
-std::string Duration(double seconds) {
-  if (seconds < 90) return absl::StrFormat("%.0f s", seconds);
-  const auto minutes = static_cast<int64_t>(seconds / 60 + 0.5);
-  if (minutes < 90) return absl::StrCat(minutes, " min");
-  return absl::StrCat(minutes / 60, " h ", minutes % 60, " min");
-}
-
-int Percent(double part, double whole) {
-  return whole > 0 ? static_cast<int>(std::lround(100 * part / whole)) : 0;
-}
-
 std::string MetricText(const std::string& name, double correct, double total) {
   return absl::StrFormat(
       "%s %.1f %% (%d/%d)", name, total > 0 ? 100 * correct / total : 0,
       static_cast<int64_t>(correct), static_cast<int64_t>(total));
-}
-
-std::string Count(int64_t n, const char* noun) {
-  return absl::StrCat(n, " ", noun, n == 1 ? "" : "s");
 }
 
 std::string MemoryLine(const EndOfRun& end) {
@@ -83,9 +43,10 @@ std::vector<std::string> Differences(const Rank& rank, const Manifest& was) {
   const TrainConfig& config = rank.config();
   std::vector<std::string> different;
   if (rank.progress.sample % rank.sampler.batch != 0) {
-    different.push_back(absl::StrCat(
-        "another batch size: ", rank.progress.sample % rank.sampler.batch,
-        " samples of this epoch come twice"));
+    different.push_back(
+        absl::StrCat("another batch size: ",
+                     Count(rank.progress.sample % rank.sampler.batch, "sample"),
+                     " of this epoch taken twice"));
   }
   if (was.fingerprint != config.fingerprint) {
     different.push_back(was.level == config.level
@@ -102,31 +63,14 @@ std::vector<std::string> Differences(const Rank& rank, const Manifest& was) {
   }
   const auto threads = was.numbers.find(kThreads);
   if (threads != was.numbers.end() && threads->second != rank.threads) {
-    different.push_back(absl::StrCat("not bitwise: ", rank.threads,
-                                     " threads per rank instead of ",
-                                     threads->second));
+    different.push_back(
+        absl::StrCat("not bitwise: ", Count(rank.threads, "thread"),
+                     " per rank instead of ", threads->second));
   }
   if (!config.deterministic) {
     different.push_back("not bitwise: --no-deterministic");
   }
   return different;
-}
-
-// A device that works asynchronously does not say which part of a step's time
-// was what.
-bool KnowsParts(const Rank& rank) {
-  const Device* const device = rank.resources.device;
-  return device == nullptr || !device->asynchronous();
-}
-
-std::string PartsText(const Rank& rank, const StepTimes& ms) {
-  const std::string text = absl::StrCat("data ", Millis(ms.data));
-  if (!KnowsParts(rank)) {
-    return absl::StrCat(text, " + device ", Millis(ms.total - ms.data));
-  }
-  return absl::StrCat(text, " + fwd/bwd ", Millis(ms.forward_backward),
-                      " + comm ", Millis(ms.communicate), " + update ",
-                      Millis(ms.update));
 }
 
 }  // namespace
@@ -164,7 +108,7 @@ std::string DataLine(const Rank& rank) {
     absl::StrAppend(&line, ", last of an epoch ", SplitText(counts[1], world));
   }
   absl::StrAppend(&line, "; ", Count(steps, "step"), " x ",
-                  Count(epochs, "epoch"), " = ", steps * epochs);
+                  Count(epochs, "epoch"), " = ", WithCommas(steps * epochs));
   return line;
 }
 
@@ -187,22 +131,6 @@ std::string ResumeLine(const Rank& rank) {
   return absl::StrCat(line, ranks, "; ", absl::StrJoin(different, "; "));
 }
 
-std::string EpochLine(const Rank& rank, const StepEvent& event,
-                      const EventTimes& times) {
-  const int64_t epochs = rank.config().epochs;
-  const int64_t total_steps = Sampler(rank.sampler).steps_per_epoch() * epochs;
-  const char* per_second = PerSecond(rank.data());
-  const StepTimes& ms = times.per_step;
-  return absl::StrCat(
-      "epoch ", event.epoch, "/", epochs, "  step ", event.step, "/",
-      total_steps, "  loss ", Short(event.loss), "  lr ", Short(event.lr),
-      "  scale ", ExactFloat(event.loss_scaling), " good ", event.good_steps,
-      "  skipped ", event.step - event.applied, "  |g| ",
-      Short(event.grad_norm), "  ", Rate(times.samples_per_second), per_second,
-      "  ", Millis(ms.total), " ms = ", PartsText(rank, ms), "  eta ",
-      Duration((total_steps - event.step) * ms.total / 1000));
-}
-
 std::string SkipLine(const SkipEvent& event, float scale_before,
                      int64_t bad_limit) {
   std::string line =
@@ -222,6 +150,15 @@ std::string SkipLine(const SkipEvent& event, float scale_before,
   return line;
 }
 
+std::string LossLine(const NotFiniteEvent& event, int64_t limit) {
+  return absl::StrCat(
+      "step ", event.step, "  warning: the loss is ", ExactFloat(event.loss),
+      event.applied ? ", its gradients are finite: applied" : "",
+      limit > 0 ? absl::StrCat("; ", event.in_a_row, " of ", limit,
+                               " in a row that end the run")
+                : "");
+}
+
 std::string FetchLine(const StepEvent& event) {
   if (event.fetches.empty()) return "";
   return absl::StrCat(
@@ -231,15 +168,17 @@ std::string FetchLine(const StepEvent& event) {
             const std::vector<float>& values = fetch.second;
             absl::StrAppend(out, fetch.first, " ");
             if (values.size() == 1) {
-              absl::StrAppend(out, Short(values[0]));
+              absl::StrAppend(out, ThreeDigits(values[0]));
             } else if (values.size() == 3 + kBins) {  // a histogram
-              absl::StrAppend(out, Short(values[0]), " .. ", Short(values[1]),
-                              ", ", Short(values[2]), " not finite");
+              absl::StrAppend(out, ThreeDigits(values[0]), " .. ",
+                              ThreeDigits(values[1]), ", ",
+                              ThreeDigits(values[2]), " not finite");
             } else {
               absl::StrAppend(out, "[",
                               absl::StrJoin(values, " ",
                                             [](std::string* to, float value) {
-                                              absl::StrAppend(to, Short(value));
+                                              absl::StrAppend(
+                                                  to, ThreeDigits(value));
                                             }),
                               "]");
             }
@@ -254,7 +193,7 @@ std::string EvalLine(const EvalEvent& event) {
                                static_cast<double>(m.total)),
                     "  ");
   }
-  return absl::StrCat(line, "loss ", Short(event.loss));
+  return absl::StrCat(line, "loss ", ThreeDigits(event.loss));
 }
 
 std::string MetricsText(const Program& program, const EvalReport& report) {
@@ -265,7 +204,8 @@ std::string MetricsText(const Program& program, const EvalReport& report) {
     texts.push_back(
         MetricText(info.name, found->second.correct, found->second.total));
   }
-  if (texts.empty()) return absl::StrCat("eval loss ", Short(report.loss));
+  if (texts.empty())
+    return absl::StrCat("eval loss ", ThreeDigits(report.loss));
   return absl::StrJoin(texts, ", ");
 }
 
@@ -280,10 +220,10 @@ std::string DoneLine(const EndOfRun& end) {
   }
   absl::StrAppend(&line, Count(p.applied, "step"), " applied, ",
                   p.step - p.applied, " skipped, ",
-                  absl::StrFormat("%.1f s", end.times->run.seconds()));
+                  Duration(end.times->run.seconds()));
   if (!std::isnan(p.first_loss)) {
-    absl::StrAppend(&line, "; loss ", Short(p.first_loss), " -> ",
-                    Short(p.last_loss));
+    absl::StrAppend(&line, "; loss ", ThreeDigits(p.first_loss), " -> ",
+                    ThreeDigits(p.last_loss));
   }
   absl::StrAppend(&line, "; scale ", ExactFloat(p.loss_scaling));
   const Program& program = *end.rank->inputs.program;
@@ -298,27 +238,31 @@ std::string DoneLine(const EndOfRun& end) {
 
 std::string SpeedLine(const EndOfRun& end) {
   const RunTimes& t = *end.times;
-  const double run = t.run.seconds() * 1000;
   const StepTimes& sum = t.steps.sum();
   std::string line = "speed    ";
   if (t.steps.steps() > 1) {
     absl::StrAppend(&line, Rate(t.steps.samples_per_second()),
                     PerSecond(end.rank->data()), ", step median ",
-                    Short(t.steps.median_ms()), " ms p95 ",
-                    Short(t.steps.p95_ms()), ", first ",
-                    Short(t.steps.first_ms()), " ms left out; ");
+                    ThreeDigits(t.steps.median_ms()), " ms p95 ",
+                    ThreeDigits(t.steps.p95_ms()), ", first ",
+                    ThreeDigits(t.steps.first_ms()), " ms left out; ");
   }
-  if (KnowsParts(*end.rank)) {
-    absl::StrAppend(&line, "time: compute ",
-                    Percent(t.device.forward_backward + t.device.update, run),
-                    " %, exposed comm ", Percent(t.device.communicate, run));
-  } else {
-    absl::StrAppend(&line, "time: device ", Percent(sum.total - sum.data, run),
-                    " %");
-  }
-  absl::StrAppend(&line, ", data ", Percent(sum.data, run), ", eval ",
-                  Percent(t.eval_seconds * 1000, run), ", checkpoint ",
-                  Percent(t.checkpoint_seconds * 1000, run));
+  const bool known = KnowsParts(*end.rank);
+  const double compute =
+      known ? sum.forward_backward + sum.update : sum.total - sum.data;
+  const double eval = t.eval_seconds * 1000;
+  const double checkpoint = t.checkpoint_seconds * 1000;
+  const double counted =
+      compute + sum.communicate + sum.data + eval + checkpoint;
+  // Whole percents of all that took time, which sum to 100.
+  const std::vector<int64_t> shares =
+      Apportion(100, {compute, sum.communicate, sum.data, eval, checkpoint,
+                      t.run.seconds() * 1000 - counted});
+  absl::StrAppend(&line, "time: ", known ? "compute " : "device ", shares[0],
+                  " %");
+  if (known) absl::StrAppend(&line, ", exposed comm ", shares[1]);
+  absl::StrAppend(&line, ", data ", shares[2], ", eval ", shares[3],
+                  ", checkpoint ", shares[4], ", other ", shares[5]);
   return line;
 }
 

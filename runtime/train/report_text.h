@@ -23,13 +23,13 @@ std::string DataLine(const Rank& rank);
 // "resume   ckpt/step-69: epoch 4 sample 0, 69 applied, ...": what equality
 // with the uninterrupted run is promised, by what is the same.
 std::string ResumeLine(const Rank& rank);
-// "epoch 3/5  step 69/115  loss 0.113 ...".
-std::string EpochLine(const Rank& rank, const StepEvent& event,
-                      const EventTimes& times);
 // "step 70  skipped: conv2.w.grad has inf; bad 1 of 2, scale stays 32768".
 // `bad_limit`: bad steps in a row that lower the scale; 0: nothing does.
 std::string SkipLine(const SkipEvent& event, float scale_before,
                      int64_t bad_limit);
+// "step 70  warning: the loss is inf, its gradients are finite: applied; 1 of 3
+// in a row that end the run". `limit`: of the stop rule; 0: there is none.
+std::string LossLine(const NotFiniteEvent& event, int64_t limit);
 // "fetch    logits:norm 12.3, conv1.w.grad:hist -0.1 .. 0.2, 0 not finite";
 // empty: nothing was asked for.
 std::string FetchLine(const StepEvent& event);

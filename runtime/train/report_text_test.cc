@@ -5,12 +5,15 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/device/fake_device.h"
+#include "runtime/train/epoch_line.h"
 #include "runtime/train/fetches.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -92,18 +95,85 @@ TEST_F(ReportText, Epoch) {
   EventTimes times;
   times.per_step = {5.74, 0.0004, 4.91, 0.62, 0.2};
   times.samples_per_second = 11234;
-  EXPECT_EQ(EpochLine(rank_, event, times),
+  EXPECT_EQ(EpochLine(rank_, event, times, 0),
             "epoch 3/5  step 69/115  loss 0.113  lr 0.01  scale 32768 good 45  "
-            "skipped 1  |g| 1.9  11.2k img/s  5.7 ms = data 0 + fwd/bwd 4.9 + "
-            "comm 0.62 + update 0.2  eta 0 s");
+            "skipped 1  |g| 1.9  11.2k img/s  5.74 ms = data 0 + fwd/bwd 4.91 "
+            "+ comm 0.62 + update 0.2 + other 0.01  eta 0 s");
   data_->specs = {{"tokens", DType::kI64, {128}}};
-  event.loss = NAN;
-  times.samples_per_second = 930;
-  times.per_step.total = 4e6;
-  EXPECT_EQ(EpochLine(rank_, event, times),
-            "epoch 3/5  step 69/115  loss nan  lr 0.01  scale 32768 good 45  "
-            "skipped 1  |g| 1.9  930 samples/s  4000000.0 ms = data 0 + "
-            "fwd/bwd 4.9 + comm 0.62 + update 0.2  eta 51 h 7 min");
+  event.loss = 12345;
+  times.samples_per_second = 2.31;
+  times.per_step = {3340, 3, 3000, 300, 37};
+  EXPECT_EQ(EpochLine(rank_, event, times, 0),
+            "epoch 3/5  step 69/115  loss 12345  lr 0.01  scale 32768 good 45  "
+            "skipped 1  |g| 1.9  2.31 samples/s  3340 ms = data 3 + fwd/bwd "
+            "3000 + comm 300 + update 37  eta 3 min");
+}
+
+// However narrow it is, loss, rate and time to go are there, and what is there
+// fits.
+TEST_F(ReportText, EpochInFewColumns) {
+  StepEvent event;
+  event.step = 69;
+  event.applied = 69;
+  event.epoch = 3;
+  event.loss = 0.1131f;
+  event.lr = 0.01f;
+  event.loss_scaling = 32768;
+  event.grad_norm = 1.9f;
+  EventTimes times;
+  times.per_step = {5.74, 0.0004, 4.91, 0.62, 0.2};
+  times.samples_per_second = 11234;
+  size_t before = 0;
+  for (int room = 34; room < 200; ++room) {
+    const std::string line = EpochLine(rank_, event, times, room);
+    EXPECT_LE(line.size(), static_cast<size_t>(room));
+    EXPECT_GE(line.size(), before);
+    before = line.size();
+    EXPECT_THAT(line, AllOf(HasSubstr("loss 0.113"), HasSubstr("11.2k img/s"),
+                            HasSubstr("eta 0 s")));
+  }
+  EXPECT_EQ(EpochLine(rank_, event, times, 79),
+            "epoch 3/5  step 69/115  loss 0.113  lr 0.01  scale 32768  11.2k "
+            "img/s  eta 0 s");
+  // Skipped steps are news.
+  event.applied = 60;
+  EXPECT_THAT(EpochLine(rank_, event, times, 79), HasSubstr("skipped 9"));
+}
+
+TEST(StepTimesText, PartsSumToTheWhole) {
+  const auto number = [](const std::string& text, size_t* at) {
+    return std::stod(text.substr(*at), nullptr);
+  };
+  for (double total = 0.0371; total < 1e5; total *= 1.37) {
+    const StepTimes ms = {total, total * 0.0731, total * 0.5173, total * 0.2319,
+                          total * 0.0517};
+    for (const bool known : {true, false}) {
+      const std::string text = StepTimesText(ms, known);
+      size_t at = 0;
+      const double whole = number(text, &at);
+      EXPECT_NEAR(whole, total, total < 0.1 ? 0.0005 : 0.005 * total);
+      double sum = 0;
+      for (const char* part :
+           {"data ", "fwd/bwd ", "comm ", "update ", "other ", "device "}) {
+        at = text.find(part);
+        if (at == std::string::npos) continue;
+        at += std::string(part).size();
+        sum += number(text, &at);
+      }
+      EXPECT_NEAR(sum, whole, 1e-9 * whole) << text;
+    }
+  }
+}
+
+TEST(LossLine, SaysWhatBecameOfTheStep) {
+  NotFiniteEvent event;
+  event.step = 70;
+  event.loss = INFINITY;
+  event.in_a_row = 1;
+  EXPECT_EQ(LossLine(event, 3),
+            "step 70  warning: the loss is inf, its gradients are finite: "
+            "applied; 1 of 3 in a row that end the run");
+  EXPECT_THAT(LossLine(event, 0), EndsWith("applied"));
 }
 
 TEST(SkipLine, SaysWhatTheScaleDoes) {
@@ -194,11 +264,17 @@ TEST_F(ReportText, Done) {
 
 TEST_F(ReportText, Speed) {
   EXPECT_THAT(SpeedLine(end_), StartsWith("speed    time: compute 0 %"));
-  for (double ms : {38.0, 5.5, 5.5, 5.5}) times_.steps.Add({ms}, 64);
-  EXPECT_THAT(SpeedLine(end_),
-              StartsWith("speed    11.6k img/s, step median 5.5 ms p95 5.5, "
-                         "first 38 ms left out; time: compute 0 %, exposed "
-                         "comm 0, data 0, eval 0, checkpoint 0"));
+  times_.steps.Add({3340, 20, 1900, 700, 20}, 64);
+  for (int i = 0; i < 3; ++i) {
+    times_.steps.Add({5.5, 0.5, 2.5, 1.5, 0.5}, 64);
+  }
+  times_.eval_seconds = 0.2;
+  times_.checkpoint_seconds = 0.1;
+  // More than the clock of a test that runs no step has counted.
+  EXPECT_EQ(SpeedLine(end_),
+            "speed    11.6k img/s, step median 5.5 ms p95 5.5, first 3340 ms "
+            "left out; time: compute 65 %, exposed comm 24, data 1, eval 7, "
+            "checkpoint 3, other 0");
   // A device that says nothing of a step's parts.
   const auto device = MakeFakeDevice({});
   rank_.resources.device = device.get();

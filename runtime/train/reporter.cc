@@ -8,6 +8,7 @@
 #include "graph/base/file.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
+#include "runtime/train/epoch_line.h"
 
 namespace halftone {
 namespace runtime {
@@ -30,7 +31,8 @@ Reporter::Reporter(const Rank& rank)
     : rank_(rank),
       config_(rank.config()),
       directory_(config_.out),
-      console_(Console::Standard()),
+      console_(*rank.inputs.console),
+      patience_(console_.is_terminal()),
       skip_names_(*rank.inputs.program),
       bad_limit_(config_.dynamic_scaling ? BadLimit(*rank.inputs.program) : 0) {
 }
@@ -59,41 +61,67 @@ absl::Status Reporter::Open(const Rank& rank) {
     HT_ASSIGN_OR_RETURN(events_, EventFile::Create(directory_.path()));
   }
   console_.Message(DataLine(rank));
+  for (const std::string& line : config_.notes) console_.Message(line);
   for (const std::string& line : rank.start.said) console_.Message(line);
   if (rank.start.resumed) console_.Message(ResumeLine(rank));
   checkpoint_ = rank.start.resumed ? rank.progress.step : -1;
   return absl::OkStatus();
 }
 
-absl::Status Reporter::Step(const StepRecord& record, const RunningLoss& since,
-                            const EventTimes& times, const StepView& view) {
+StepEvent Reporter::EventOf(const StepRecord& record,
+                            const RunningLoss& since) const {
   StepEvent event;
   event.step = record.step;
   event.applied = record.applied;
   event.epoch = record.epoch;
   event.loss = static_cast<float>(since.mean());
   event.n = static_cast<int64_t>(since.count);
+  event.skipped = since.skipped;
+  event.not_finite = since.not_finite;
   event.lr = record.lr;
   event.loss_scaling = record.loss_scaling;
   event.good_steps = record.good_steps;
   event.bad_steps = record.bad_steps;
   event.found_inf = record.found_inf;
   event.grad_norm = record.grad_norm;
+  return event;
+}
+
+bool Reporter::WantsProgress() const {
+  return patience_.IsDue(Patience::Clock::now(), console_.last_line());
+}
+
+void Reporter::ShowProgress(const StepRecord& record, const RunningLoss& since,
+                            const EventTimes& times) {
+  console_.Progress(
+      EpochLine(rank_, EventOf(record, since), times, console_.room()));
+  patience_.Shown();
+}
+
+absl::Status Reporter::Step(const StepRecord& record, const RunningLoss& since,
+                            const EventTimes& times, const StepView& view) {
+  StepEvent event = EventOf(record, since);
   const StepTimes& ms = times.per_step;
   event.ms = {{"step", ms.total},
               {"data", ms.data},
               {"fwd_bwd", ms.forward_backward},
               {"comm", ms.communicate},
-              {"update", ms.update}};
+              {"update", ms.update},
+              {"other", ms.other()}};
+  if (!KnowsParts(rank_)) {
+    event.ms.back().second = 0;
+    event.ms.emplace_back("device", ms.total - ms.data);
+  }
   absl::Status arrays;
   event.fetches =
       TakeFetches(fetches_, view, record.step, directory_.fetches(), &arrays);
   ArraysWritten(arrays);
-  console_.Progress(EpochLine(rank_, event, times));
+  console_.Progress(EpochLine(rank_, event, times, console_.room()));
   const std::string fetched = FetchLine(event);
   if (!fetched.empty()) console_.Message(fetched);
   if (log_ == nullptr) return absl::OkStatus();
   events_->AddScalar("loss", event.step, event.loss);
+  events_->AddScalar("skipped", event.step, static_cast<float>(event.skipped));
   events_->AddScalar("lr", event.step, event.lr);
   events_->AddScalar("loss_scaling", event.step, event.loss_scaling);
   events_->AddScalar("grad_norm", event.step, event.grad_norm);
@@ -114,6 +142,19 @@ absl::Status Reporter::Skipped(const StepRecord& record, const StepView& view) {
   console_.Message(SkipLine(event, record.scale_before, bad_limit_));
   if (log_ != nullptr) Logged(log_->Write(event));
   return absl::OkStatus();
+}
+
+void Reporter::LossNotFinite(const StepRecord& record, int64_t in_a_row) {
+  const int64_t limit = config_.stop_rule.loss_not_finite;
+  if (limit <= 0 && in_a_row > 1) return;  // it may go on so for ever
+  NotFiniteEvent event;
+  event.step = record.step;
+  event.epoch = record.epoch;
+  event.loss = static_cast<float>(record.loss());
+  event.applied = !record.found_inf;
+  event.in_a_row = in_a_row;
+  console_.Message(LossLine(event, limit));
+  if (log_ != nullptr) Logged(log_->Write(event));
 }
 
 absl::Status Reporter::Evaluated(const Progress& progress) {

@@ -12,6 +12,7 @@
 #include "runtime/log/console.h"
 #include "runtime/log/event_file.h"
 #include "runtime/log/metrics_log.h"
+#include "runtime/log/pulse.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/rank_setup.h"
@@ -31,10 +32,16 @@ class Reporter {
   // kModel.
   static absl::StatusOr<std::unique_ptr<Reporter>> Create(const Rank& rank);
 
-  // A step event: `since` sums the applied steps since the last one.
+  // A step event: `since` sums the steps since the last one.
   absl::Status Step(const StepRecord& record, const RunningLoss& since,
                     const EventTimes& times, const StepView& view);
+  // Between two step events, where these are far apart: the line alone.
+  bool WantsProgress() const;
+  void ShowProgress(const StepRecord& record, const RunningLoss& since,
+                    const EventTimes& times);
   absl::Status Skipped(const StepRecord& record, const StepView& view);
+  // A step was applied whose loss is not finite, the `in_a_row`th.
+  void LossNotFinite(const StepRecord& record, int64_t in_a_row);
   // `progress.eval` is new.
   absl::Status Evaluated(const Progress& progress);
   void CheckpointWritten(int64_t step) { checkpoint_ = step; }
@@ -50,13 +57,15 @@ class Reporter {
   // Logs that cannot be written (a full disk) do not end a training: that is
   // said when it begins and when it ends.
   void Logged(absl::Status written);
+  StepEvent EventOf(const StepRecord& record, const RunningLoss& since) const;
   // Likewise the arrays of --fetch; what could not be written is lost.
   void ArraysWritten(const absl::Status& written);
 
   const Rank& rank_;
   const TrainConfig& config_;
   RunDirectory directory_;
-  Console console_;
+  Console& console_;
+  Patience patience_;
   std::unique_ptr<MetricsLog> log_;    // null: no --out
   std::unique_ptr<EventFile> events_;  // likewise
   std::vector<Fetch> fetches_;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "runtime/log/words.h"
 
 namespace halftone {
 namespace runtime {
@@ -35,7 +36,7 @@ std::string Text(const StopRule& rule) {
 }
 
 std::string Samples(const Dataset* data) {
-  return absl::StrCat(data == nullptr ? 0 : data->size(), " samples");
+  return Count(data == nullptr ? 0 : data->size(), "sample");
 }
 
 // One setting a line: neither names nor values hold line ends.

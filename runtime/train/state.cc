@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "runtime/log/words.h"
 
 namespace halftone {
 namespace runtime {
@@ -63,7 +64,7 @@ class Loader {
               : "");
     }
     for (const auto& [what, count] : conversions_) {
-      said->push_back(absl::StrCat(count, " tensors ", what));
+      said->push_back(absl::StrCat(Count(count, "tensor"), " ", what));
     }
     if (fresh_scaler_) said->push_back("loss scale starts fresh");
     return absl::OkStatus();

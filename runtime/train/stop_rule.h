@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runtime/train/totals.h"
@@ -14,6 +13,10 @@
 namespace halftone {
 namespace runtime {
 
+// A step is rejected for its gradients alone: one whose loss is not finite
+// though they are is applied, as with PyTorch's GradScaler and Apex, and three
+// such in a row (loss_not_finite) have diverged as well.
+//
 // Watches the steps in order. Its verdicts come from replicated values alone,
 // so that all ranks come to the same one at the same step.
 class StopRuleWatch {
@@ -24,6 +27,10 @@ class StopRuleWatch {
 
   // True once the rule is met; `why()` says by what.
   bool Add(const StepRecord& record);
+  // Steps in a row, this one included, whose loss was not finite and that no
+  // lower loss scale can help: the scale cannot fall, or the gradients were
+  // finite and the step was applied.
+  int64_t not_finite() const { return not_finite_; }
   // "10 skipped steps in a row with the loss scale at its floor of 1".
   const std::string& why() const { return why_; }
   // The record that met the rule.
@@ -37,6 +44,9 @@ class StopRuleWatch {
   void Restore(const std::map<std::string, double>& numbers);
 
  private:
+  // "" while the rule is not met.
+  std::string Why(const StepRecord& record) const;
+
   StopRule rule_;
   bool dynamic_;
   double floor_;
@@ -52,11 +62,6 @@ class StopRuleWatch {
   std::vector<Change> changes_;  // never beyond its reserved size
   bool changes_cut_ = false;
 };
-
-// What to try, a line each: from what is known about the run.
-std::vector<std::string> WhatToTry(const TrainConfig& config,
-                                   const StepRecord& record,
-                                   const std::string& first_non_finite);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -117,15 +117,36 @@ TEST(StopRuleTest, TheHistoryNamesChangesOfTheScale) {
   EXPECT_THAT(watch.ScaleHistory(), ::testing::StartsWith("... -> "));
 }
 
-TEST(StopRuleTest, AdviceFitsTheRun) {
-  TrainConfig config;
-  config.lr_base = 1;
-  const auto low = WhatToTry(config, Skipped(1, 1), "conv2");
-  EXPECT_THAT(low, ::testing::Contains(HasSubstr("--lr 0.1")));
-  EXPECT_THAT(low, ::testing::Contains(HasSubstr("--black-op conv2")));
-  EXPECT_THAT(low, ::testing::Contains(HasSubstr("--dtype bf16")));
-  config.level = "O0";
-  EXPECT_EQ(WhatToTry(config, Skipped(1, 1), "conv2").size(), 1u);
+// A lower scale cannot help: the gradients are finite.
+TEST(StopRuleTest, LossesThatAreNotFiniteOfAppliedSteps) {
+  StopRuleWatch watch(StopRule(), /*dynamic_scaling=*/true, 1);
+  const auto add = [&](double loss, bool found_inf) {
+    StepRecord record = Skipped(1, 1024, loss);
+    record.found_inf = found_inf;
+    return watch.Add(record);
+  };
+  EXPECT_FALSE(add(kNaN, false));
+  EXPECT_FALSE(add(kNaN, false));
+  EXPECT_EQ(watch.not_finite(), 2);
+  EXPECT_FALSE(add(1, false));  // begins anew
+  EXPECT_EQ(watch.not_finite(), 0);
+  EXPECT_FALSE(add(kNaN, false));
+  EXPECT_FALSE(add(kNaN, true));  // the scale may still fall
+  EXPECT_FALSE(add(kNaN, false));
+  EXPECT_TRUE(add(kNaN, false));
+  EXPECT_EQ(watch.why(),
+            "the loss is not finite in 3 steps in a row, though the gradients "
+            "are");
+}
+
+// All samples are masked: there is no loss.
+TEST(StopRuleTest, StepsThatCountNothing) {
+  StopRuleWatch watch(StopRule(), false, 1);
+  for (int i = 1; i < 10; ++i) {
+    StepRecord record = Applied(i, 1);
+    record.loss_sum = record.count = 0;
+    EXPECT_FALSE(watch.Add(record));
+  }
 }
 
 }  // namespace

@@ -17,6 +17,11 @@ Json Number(double value) {
   return ExactDouble(value);
 }
 
+// Of what was never measured.
+Json NumberIf(bool measured, double value) {
+  return measured ? Number(value) : Json(nullptr);
+}
+
 }  // namespace
 
 std::string SummaryJson(const EndOfRun& end) {
@@ -24,6 +29,7 @@ std::string SummaryJson(const EndOfRun& end) {
   const Progress& p = rank.progress;
   const TrainConfig& config = rank.config();
   const StepClock& steps = end.times->steps;
+  const bool timed = steps.steps() > 1;
   Json metrics = Json::object();
   for (const auto& [name, m] : p.eval.metrics) {
     metrics[name] = {{"value", m.total > 0 ? m.correct / m.total : 0},
@@ -41,11 +47,12 @@ std::string SummaryJson(const EndOfRun& end) {
       {"loss_last", Number(p.last_loss)},
       {"loss_scaling", Number(p.loss_scaling)},
       {"metrics", metrics},
-      {"eval_loss", Number(p.eval.loss)},
-      {"best_epoch", p.best_epoch},
-      {"samples_per_second", steps.samples_per_second()},
-      {"step_ms_median", steps.median_ms()},
-      {"step_ms_p95", steps.p95_ms()},
+      {"eval_loss", NumberIf(p.eval_step >= 0, p.eval.loss)},
+      {"best_epoch", p.best_step >= 0 ? Json(p.best_epoch) : Json(nullptr)},
+      // The first step is left out.
+      {"samples_per_second", NumberIf(timed, steps.samples_per_second())},
+      {"step_ms_median", NumberIf(timed, steps.median_ms())},
+      {"step_ms_p95", NumberIf(timed, steps.p95_ms())},
       {"peak_bytes", rank.executor->allocated_bytes()},
       {"planned_bytes", rank.executor->planned_bytes()},
       {"ranks", rank.sampler.world_size},

@@ -53,29 +53,22 @@ void RunTimes::AddStep(const StepTimes& times, int64_t samples) {
   ++count_;
 }
 
-void RunTimes::AddDevice(const StepTimes& times) {
-  device.Add(times);
-  device_sum_.Add(times);
-  ++device_count_;
+EventTimes RunTimes::Means() const {
+  if (count_ == 0) return last_;
+  const auto count = static_cast<double>(count_);
+  EventTimes means;
+  means.per_step = {sum_.total / count, sum_.data / count,
+                    sum_.forward_backward / count, sum_.communicate / count,
+                    sum_.update / count};
+  means.samples_per_second =
+      sum_.total > 0 ? 1000.0 * static_cast<double>(samples_) / sum_.total : 0;
+  return means;
 }
 
 EventTimes RunTimes::SinceEvent() {
-  if (count_ > 0) {
-    last_.per_step.total = sum_.total / count_;
-    last_.per_step.data = sum_.data / count_;
-    last_.samples_per_second =
-        sum_.total > 0 ? 1000.0 * samples_ / sum_.total : 0;
-    sum_ = StepTimes();
-    count_ = samples_ = 0;
-  }
-  if (device_count_ > 0) {
-    last_.per_step.forward_backward =
-        device_sum_.forward_backward / device_count_;
-    last_.per_step.communicate = device_sum_.communicate / device_count_;
-    last_.per_step.update = device_sum_.update / device_count_;
-    device_sum_ = StepTimes();
-    device_count_ = 0;
-  }
+  last_ = Means();
+  sum_ = StepTimes();
+  count_ = samples_ = 0;
   return last_;
 }
 

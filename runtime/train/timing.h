@@ -27,15 +27,21 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-// Milliseconds of one step, or sums of several.
+// Milliseconds of one step, or sums of several. The parts exclude each other:
+// `communicate` is what nothing else hid.
 struct StepTimes {
   double total = 0, data = 0, forward_backward = 0, communicate = 0, update = 0;
-  void Add(const StepTimes& other) {
-    total += other.total;
-    data += other.data;
-    forward_backward += other.forward_backward;
-    communicate += other.communicate;
-    update += other.update;
+  // What the parts leave of the total.
+  double other() const {
+    const double parts = data + forward_backward + communicate + update;
+    return total > parts ? total - parts : 0;
+  }
+  void Add(const StepTimes& times) {
+    total += times.total;
+    data += times.data;
+    forward_backward += times.forward_backward;
+    communicate += times.communicate;
+    update += times.update;
   }
 };
 
@@ -75,21 +81,20 @@ class RunTimes {
  public:
   explicit RunTimes(int64_t expected_steps) : steps(expected_steps) {}
 
-  // A step as the host sees it: total and data.
   void AddStep(const StepTimes& times, int64_t samples);
-  // A step as its device saw it, once its results are there: the rest.
-  void AddDevice(const StepTimes& times);
-  // Begins anew; the last means again if no step was added in between.
+  // The means since the last event; those of the event itself if no step was
+  // added since.
+  EventTimes Means() const;
+  // The same, and begins anew.
   EventTimes SinceEvent();
 
   StepClock steps;
-  StepTimes device;  // sums
   double eval_seconds = 0, checkpoint_seconds = 0;
   Stopwatch run;
 
  private:
-  StepTimes sum_, device_sum_;
-  int64_t count_ = 0, device_count_ = 0, samples_ = 0;
+  StepTimes sum_;
+  int64_t count_ = 0, samples_ = 0;
   EventTimes last_;
 };
 

@@ -42,14 +42,12 @@ TEST(RunTimesTest, EventsBeginAnew) {
   EXPECT_EQ(first.samples_per_second, 5000);
   // No step in between: the last means again.
   EXPECT_EQ(times.SinceEvent().per_step.total, 3);
-  times.AddStep(Total(8), 8);
-  StepTimes device;
-  device.update = 5;
-  times.AddDevice(device);
+  times.AddStep({8, 1, 2, 3, 0.5}, 8);
   const EventTimes last = times.SinceEvent();
   EXPECT_EQ(last.per_step.total, 8);
-  EXPECT_EQ(last.per_step.update, 5);
-  EXPECT_EQ(times.device.update, 5);
+  EXPECT_EQ(last.per_step.update, 0.5);
+  EXPECT_EQ(last.per_step.other(), 1.5);
+  EXPECT_EQ(times.steps.sum().update, 0.5);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #ifndef HALFTONE_RUNTIME_TRAIN_TOTALS_H_
 #define HALFTONE_RUNTIME_TRAIN_TOTALS_H_
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -29,22 +30,33 @@ struct StepRecord {
     return count > 0 ? loss_sum / count
                      : std::numeric_limits<double>::quiet_NaN();
   }
+  // That of a step in which nothing was counted (all is masked) is.
+  bool loss_is_finite() const {
+    return std::isfinite(loss_sum) && std::isfinite(count);
+  }
 };
 
 // Reads a train step's results; `scale_before` is the loss scale it ran with.
 StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
                     float scale_before);
 
-// The mean loss of applied steps, in f64: rejected ones are left out.
+// The mean loss over the samples of all steps whose loss is finite, in f64: a
+// step that was skipped has one, too, as a rule.
 struct RunningLoss {
   double sum = 0, count = 0;
+  int64_t skipped = 0;     // steps that were not applied
+  int64_t not_finite = 0;  // steps left out
 
   void Add(const StepRecord& record) {
-    if (record.found_inf) return;
+    skipped += record.found_inf;
+    if (!record.loss_is_finite()) {
+      ++not_finite;
+      return;
+    }
     sum += record.loss_sum;
     count += record.count;
   }
-  // NaN if no step was applied.
+  // NaN if nothing was counted.
   double mean() const {
     return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
   }

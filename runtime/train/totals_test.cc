@@ -25,13 +25,27 @@ TEST(RunningLossTest, IsTheMeanOverSamples) {
   EXPECT_NEAR(loss.mean(), 0.4333333333333333, 1e-15);
 }
 
-TEST(RunningLossTest, LeavesRejectedStepsOut) {
+TEST(RunningLossTest, SkippedStepsCountWhereTheirLossIsFinite) {
   RunningLoss loss;
   EXPECT_TRUE(std::isnan(loss.mean()));
   loss.Add(Step(INFINITY, 4, /*found_inf=*/true));
   EXPECT_TRUE(std::isnan(loss.mean()));
   loss.Add(Step(8, 4));
   EXPECT_EQ(loss.mean(), 2);
+  loss.Add(Step(16, 4, /*found_inf=*/true));
+  EXPECT_EQ(loss.mean(), 3);
+  loss.Add(Step(NAN, 4));
+  EXPECT_EQ(loss.mean(), 3);
+  EXPECT_EQ(loss.count, 8);
+  EXPECT_EQ(loss.skipped, 2);
+  EXPECT_EQ(loss.not_finite, 2);
+}
+
+TEST(RunningLossTest, NothingCountedIsNotWrong) {
+  RunningLoss loss;
+  loss.Add(Step(0, 0));
+  EXPECT_EQ(loss.not_finite, 0);
+  EXPECT_TRUE(std::isnan(loss.mean()));
 }
 
 TEST(WhatIsAskedTest, TellsRequestsApart) {

@@ -14,6 +14,7 @@
 #include "runtime/train/reporter.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/signals.h"
+#include "runtime/train/signs_of_life.h"
 #include "runtime/train/state.h"
 #include "runtime/train/trainer.h"
 
@@ -123,13 +124,39 @@ absl::Status Train(const Program& program,
                       "compile it again");
   }
   if (program.FindEntry(kTrainEntry) == nullptr) {
-    return UsageError(
-        "the model was compiled without an optimizer: it has no "
-        "train entry; compile it with a strategy that has one");
+    // Which flag says it depends on what was given.
+    return config.compiled_path.empty()
+               ? UsageError(
+                     "nothing trains the model: the strategy has no optimizer; "
+                     "name a strategy that has one with --strategy FILE, or "
+                     "choose it with --set optimizer.sgd= (or momentum, adam, "
+                     "adamw)")
+               : UsageError(
+                     config.compiled_path,
+                     " was compiled without an optimizer: it has no train "
+                     "entry; compile it with one: halftone compile ",
+                     config.compiled_path,
+                     " --strategy FILE -o new.htc, or --set optimizer.sgd= "
+                     "instead of --strategy");
   }
   SignalCatcher catcher;
+  Console console = Console::Standard();
+  Activity activity;
+  std::unique_ptr<Pulse> pulse;
+  if (ranks[0].communicator->rank() == 0) {
+    activity.Begin("set-up");
+    const bool ahead = ranks[0].device->asynchronous();
+    const bool keeps = !config.out.empty();
+    pulse = std::make_unique<Pulse>(
+        &console, &activity, TrainingText, [&activity, ahead, keeps] {
+          return SignalCatcher::caught() == 0
+                     ? ""
+                     : StoppingText(activity.now(), ahead, keeps);
+        });
+  }
   const absl::StatusOr<RunData> data = OpenRunData(program, config);
-  const RunInputs inputs{&program, &kernels, &config, &data};
+  const RunInputs inputs{&program, &kernels, &config,
+                         &data,    &console, &activity};
   std::vector<std::unique_ptr<RankRun>> runs;
   for (const RankResources& resources : ranks) {
     runs.push_back(std::make_unique<RankRun>(inputs, resources, runs.empty()));

@@ -77,6 +77,17 @@ struct TrainConfig {
   std::function<void(int64_t step, const char* activity)> on_activity;
   // Likewise, after a checkpoint of that step was written.
   std::function<void(int64_t step)> on_checkpoint;
+  // What the compiler says of the model, asked when a run has diverged; each
+  // may be empty. The names of the ops as the model has them.
+  std::function<std::vector<std::string>()> model_ops;
+  // Whether the model compiles with a strategy field set to a value, and into
+  // another program if the field is one of amp.
+  std::function<bool(const std::string& path, const std::string& value)>
+      accepts;
+  // The .htc that was given; empty: a model that was compiled for this run.
+  std::string compiled_path;
+  // What is to be said before the first step.
+  std::vector<std::string> notes;
   // For messages, manifest and summary.
   std::string level = "O1", dtype = "fp16";
   std::string fingerprint, state_signature;

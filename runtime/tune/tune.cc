@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -51,33 +52,48 @@ class Tuner {
   absl::StatusOr<Tuned> Run(absl::Span<const TuneBinding> bindings) {
     HT_ASSIGN_OR_RETURN(bench_, Bench::Create(device_, options_.flush_bytes));
     tuned_.table.device_description = device_.Description();
+    std::vector<Plan> plans;
     for (const TuneBinding& binding : bindings) {
-      HT_RETURN_IF_ERROR(TuneSteps(binding));
+      HT_ASSIGN_OR_RETURN(plans.emplace_back(), PlanOf(binding));
+      of_ += static_cast<int64_t>(plans.back().steps.size());
     }
+    for (const Plan& plan : plans) HT_RETURN_IF_ERROR(TuneSteps(plan));
     return std::move(tuned_);
   }
 
  private:
-  absl::Status TuneSteps(const TuneBinding& binding) {
+  kernels::BindContext Bind() const {
+    kernels::BindContext bind;
+    bind.world_size = options_.world_size;
+    bind.threads = bench_->threads();
+    bind.deterministic = options_.deterministic;
+    bind.target = device_.target();
+    return bind;
+  }
+  std::string KernelsOf() const {
+    return device_.target() == "cpu" ? "cpu" : "cuda";
+  }
+
+  // A plan says which ops there are: fusions without a kernel are inlined,
+  // what is empty is dropped.
+  absl::StatusOr<Plan> PlanOf(const TuneBinding& binding) {
     PlanRequest request;
     request.program = &program_;
     request.entry = binding.entry;
     request.symbols = binding.symbols;
-    request.bind.world_size = options_.world_size;
-    request.bind.threads = bench_->threads();
-    request.bind.deterministic = options_.deterministic;
-    request.bind.target = device_.target();
-    request.device = device_.target() == "cpu" ? "cpu" : "cuda";
-    // A plan says which ops there are: fusions without a kernel are inlined,
-    // what is empty is dropped.
-    HT_ASSIGN_OR_RETURN(const Plan plan,
-                        MakePlan(request, kernels_, state_, TuningTable()));
+    request.bind = Bind();
+    request.device = KernelsOf();
+    return MakePlan(request, kernels_, state_, TuningTable());
+  }
+
+  absl::Status TuneSteps(const Plan& plan) {
     for (const Step& step : plan.steps) {
+      if (options_.on_progress) options_.on_progress(done_++, of_);
       if (step.kind != Step::Kind::kKernel) continue;
       const kernels::BoundOp op(*step.block, step.block->op(step.op),
-                                request.symbols, request.bind);
+                                plan.symbols, Bind());
       HT_ASSIGN_OR_RETURN(Candidates candidates,
-                          kernels_.Find(request.device, op));
+                          kernels_.Find(KernelsOf(), op));
       DropReference(candidates);
       if (candidates.size() < 2) continue;
       HT_RETURN_IF_ERROR(TuneOp(step.name, op, candidates));
@@ -162,6 +178,7 @@ class Tuner {
   const StateLayout state_;
   std::unique_ptr<Bench> bench_;
   std::map<std::string, size_t> known_;  // places in tuned_.ops, by key
+  int64_t done_ = 0, of_ = 0;            // steps of all bindings
   Tuned tuned_;
 };
 

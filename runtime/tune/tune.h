@@ -3,6 +3,7 @@
 #define HALFTONE_RUNTIME_TUNE_TUNE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct TuneOptions {
   int world_size = 1;
   // Written between two runs, so that none finds its inputs in a cache.
   int64_t flush_bytes = int64_t{128} << 20;
+  // Told how many of the bindings' steps are done, of how many.
+  std::function<void(int64_t done, int64_t of)> on_progress;
 };
 
 // An entry with the samples of one rank.

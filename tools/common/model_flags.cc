@@ -10,6 +10,7 @@
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
 #include "runtime/gpu/targets.h"
+#include "runtime/log/pulse.h"
 #include "tools/common/model_path.h"
 
 namespace halftone {
@@ -259,6 +260,10 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& named,
   HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.path));
   flags.path = path.file;
   const Doing doing("reading the model", flags.path);
+  runtime::Console console = runtime::Console::Standard();
+  runtime::Activity activity;
+  activity.Begin("compile");
+  const runtime::Pulse pulse(&console, &activity);
   HT_ASSIGN_OR_RETURN(const std::string content,
                       ReadFile(flags.path, kMaxModelBytes));
   HT_ASSIGN_OR_RETURN(const FileKind kind, DetectKind(content, flags.path));

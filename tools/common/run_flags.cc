@@ -4,16 +4,19 @@
 #include <cstdlib>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
+#include "graph/io/model_reader.h"
 #include "runtime/collective/connect.h"
 #include "runtime/device/host_info.h"
 #include "runtime/gpu/targets.h"
 #include "runtime/rendezvous/environment.h"
 #include "runtime/rendezvous/token.h"
 #include "tools/common/gpu_ranks.h"
+#include "tools/common/model_flags.h"
 
 namespace halftone {
 namespace tools {
@@ -179,6 +182,30 @@ absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
   return local;
 }
 
+namespace {
+
+std::vector<std::string> OpsOf(const CompiledModel& model) {
+  const auto program = BuildProgram(model.source);
+  std::vector<std::string> names;
+  if (!program.ok()) return names;
+  for (const auto& entry : (*program)->entries()) {
+    const Block& block = entry->block();
+    for (OpId id : block.ops()) names.emplace_back(block.name(block.op(id)));
+  }
+  return names;
+}
+
+// A precision that is as it was is no change.
+bool Accepts(const CompiledModel& model, const std::string& path,
+             const std::string& value) {
+  const passes::Override field = {path, value, "--set"};
+  const auto changed = RecompileWith(model, {field});
+  return changed.ok() && (!absl::StartsWith(path, "amp.") ||
+                          changed->fingerprint != model.fingerprint);
+}
+
+}  // namespace
+
 absl::Status FillConfig(const CompiledModel& model,
                         runtime::TrainConfig* config) {
   const proto::Train& train = model.strategy.train();
@@ -207,6 +234,11 @@ absl::Status FillConfig(const CompiledModel& model,
   google::protobuf::TextFormat::PrintToString(model.strategy,
                                               &config->strategy_text);
   HT_ASSIGN_OR_RETURN(config->model_bytes, SerializeCompiledModel(model));
+  config->model_ops = [&model] { return OpsOf(model); };
+  config->accepts = [&model](const std::string& path,
+                             const std::string& value) {
+    return Accepts(model, path, value);
+  };
   return absl::OkStatus();
 }
 

@@ -54,7 +54,8 @@ absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
 // "cpu" for plain ranks of ours, else this machine's.
 absl::StatusOr<std::string> TargetOfRun(const RankFlags& flags);
 
-// Strategy and identity of the model; data, out and cadences stay as they are.
+// Strategy and identity of the model, which outlives the config's use; data,
+// out and cadences stay as they are.
 absl::Status FillConfig(const CompiledModel& model,
                         runtime::TrainConfig* config);
 

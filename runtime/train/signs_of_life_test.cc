@@ -1,0 +1,54 @@
+#include "runtime/train/signs_of_life.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/train/rank_setup.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Twenty steps an epoch, three epochs.
+Activity::Now Training(int64_t done) {
+  Activity::Now now;
+  now.stage = kTrainStage;
+  now.number = 20;
+  now.of = 60;
+  now.done = done;
+  now.began = now.moved = Activity::Clock::now();
+  return now;
+}
+
+TEST(TrainingText, StepsThatEndSpeakForThemselves) {
+  EXPECT_EQ(TrainingText(Training(3)), "");
+  Activity::Now now = Training(3);
+  now.moved -= std::chrono::seconds(30);
+  EXPECT_THAT(TrainingText(now), AllOf(StartsWith("train    step 4 of 60, 3"),
+                                       HasSubstr(" s in it so far")));
+  now.stage = "checkpoint";
+  EXPECT_THAT(TrainingText(now), StartsWith("checkpoint"));
+}
+
+TEST(StoppingText, NamesTheStepThatWillBeTheLast) {
+  EXPECT_EQ(StoppingText(Training(3), false, true),
+            "stop     finishing step 7, then a checkpoint; once more stops "
+            "now");
+  EXPECT_THAT(StoppingText(Training(3), true, true), HasSubstr("step 6, "));
+  // Not beyond the end of an epoch.
+  EXPECT_THAT(StoppingText(Training(17), false, true), HasSubstr("step 20,"));
+  EXPECT_THAT(StoppingText(Training(19), false, true), HasSubstr("step 23,"));
+  EXPECT_THAT(StoppingText(Training(3), false, false),
+              HasSubstr("step 7 (nothing is kept without --out); once more"));
+  Activity::Now now = Training(20);
+  now.stage = "eval";
+  EXPECT_THAT(StoppingText(now, false, true),
+              HasSubstr("finishing the eval and the next step, then a"));
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone
