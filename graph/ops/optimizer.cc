@@ -61,8 +61,9 @@ absl::Status InferLearningRate(InferContext& c) {
 OpSchema LearningRateSchema() {
   return OpSchema("learning_rate")
       .Doc(
-          "With s = Applied and base, total, warm = Schedule: while s < warm, "
-          "Out = base * (s + 1) / warm. Then, with t = (s - warm) / max(1, "
+          "With s = Applied and base, total, warm = Schedule, warm rounded up "
+          "to whole steps: while s < warm, Out = base * (s + 1) / warm. Then, "
+          "with t = (s - warm) / max(1, "
           "total - warm) kept within [0, 1]: constant: base; cosine: base * "
           "(min_ratio + (1 - min_ratio) * (1 + cos(pi * t)) / 2); linear: base "
           "* (1 - (1 - min_ratio) * t); poly: base * (min_ratio + (1 - "

@@ -218,6 +218,31 @@ TEST(LearningRateTest, WarmsUpLinearly) {
   EXPECT_EQ(RateAt(50, s, {}), 0.5);
 }
 
+// Whole steps, rounded up: each below the next, and none above the base.
+TEST(LearningRateTest, AFractionalWarmUpNeverOvershoots) {
+  const Schedule s = {0.5, 100, 2.1};
+  EXPECT_EQ(RateAt(0, s, {}), static_cast<float>(0.5 / 3));
+  EXPECT_EQ(RateAt(1, s, {}), static_cast<float>(0.5 * 2 / 3));
+  EXPECT_EQ(RateAt(2, s, {}), 0.5);
+  EXPECT_EQ(RateAt(3, s, {}), 0.5);
+  for (double warm = 0.015625; warm < 8; warm += 0.015625) {
+    for (int64_t step = 0; step < 10; ++step) {
+      EXPECT_LE(RateAt(step, {0.5, 100, warm}, {}), 0.5) << warm;
+    }
+  }
+}
+
+// What comes after it begins at its end.
+TEST(LearningRateTest, PoliciesBeginAfterTheWholeSteps) {
+  const Schedule s = {1, 110, 9.5};
+  EXPECT_EQ(RateAt(9, s, {{"policy", std::string("linear")}}), 1);
+  EXPECT_EQ(RateAt(10, s, {{"policy", std::string("linear")}}), 1);
+  EXPECT_EQ(RateAt(60, s, {{"policy", std::string("linear")}}), 0.5);
+  EXPECT_EQ(
+      RateAt(12, s, {{"policy", std::string("exponential")}, {"gamma", 0.5}}),
+      0.25);
+}
+
 TEST(LearningRateTest, Policies) {
   const Schedule s = {1, 110, 10};
   const auto policy = [](const char* name) {

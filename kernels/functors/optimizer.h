@@ -164,14 +164,16 @@ HT_HOST_DEVICE inline double PiecewiseFactor(const double* boundaries,
   return values[passed];
 }
 
-// `schedule`: base rate, total steps, warm-up steps; `count` boundaries.
+// `schedule`: base rate, total steps, warm-up steps; `count` boundaries. A
+// warm-up of a fraction of an epoch may end within a step: it takes that whole
+// step, so that the last one has the base rate and none has more.
 HT_HOST_DEVICE inline float LearningRate(const RateSettings& settings,
                                          const double* boundaries,
                                          const double* values, int count,
                                          int64_t applied,
                                          const float* schedule) {
   const double step = static_cast<double>(applied);
-  const double total = schedule[1], warm = schedule[2];
+  const double total = schedule[1], warm = ceil(schedule[2]);
   double factor;
   if (step < warm) {
     factor = (step + 1) / warm;

@@ -1,6 +1,7 @@
 #include "tools/report/compile_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -173,8 +174,11 @@ std::string LearningRateText(const proto::Strategy& strategy) {
   if (lr.warmup_steps() > 0) {
     absl::StrAppend(&text, " after ", Count(lr.warmup_steps(), "warm-up step"));
   } else if (lr.warmup_epochs() > 0) {
-    absl::StrAppend(&text, " after ", Number(lr.warmup_epochs()),
-                    " warm-up epochs");
+    absl::StrAppend(&text, " after ", Number(lr.warmup_epochs()), " warm-up ",
+                    lr.warmup_epochs() == 1 ? "epoch" : "epochs",
+                    std::floor(lr.warmup_epochs()) == lr.warmup_epochs()
+                        ? ""
+                        : " (whole steps)");
   }
   return text;
 }

@@ -94,6 +94,12 @@ TEST(UpdateText, NamesMethodRateDecayAndClip) {
   EXPECT_EQ(UpdateText(strategy),
             "sgd, lr 0.5 x 64/32 = 1 cosine after 1,000 warm-up steps; lr x "
             "10 on head/*; gradients clipped to norm 1");
+  proto::Strategy warm = StrategyWith("sgd");
+  warm.mutable_lr()->set_warmup_epochs(1);
+  EXPECT_EQ(UpdateText(warm), "sgd, lr 0.5 constant after 1 warm-up epoch");
+  warm.mutable_lr()->set_warmup_epochs(0.3);
+  EXPECT_EQ(UpdateText(warm),
+            "sgd, lr 0.5 constant after 0.3 warm-up epochs (whole steps)");
 }
 
 TEST(CompileJson, HasTotalsPassesAndNotes) {
