@@ -190,7 +190,9 @@ OpSchema UpdateSchema() {
                    "Bad step: good = 0, bad + 1, at the limit scale = "
                    "max(floor, scale * decr_ratio) and bad = 0. Clean step: "
                    "bad = 0, good + 1, at the limit scale * incr_ratio if that "
-                   "is finite and at most ceiling, and good = 0.")
+                   "is finite and at most ceiling (else unchanged, or the "
+                   "ceiling under clamp), and good = 0. Products are made in "
+                   "f64 and rounded once.")
       .In("LossScaling", "f32", "[]")
       .In("GoodSteps", "i32", "[]")
       .In("BadSteps", "i32", "[]")
@@ -204,6 +206,7 @@ OpSchema UpdateSchema() {
       .Attr("decr_ratio", 0.5, "1: constant scale")
       .Attr("floor", 1.0, "smallest scale; 0: the smallest normal f32")
       .Attr("ceiling", 16777216.0, "largest scale; 0 or infinity: none")
+      .Attr("clamp", false, "a step beyond the ceiling ends there")
       .Infer(InferUpdate);
 }
 

@@ -48,13 +48,14 @@ int64_t ElementCount(const BoundOp& op) {
 }
 
 functors::LossScalePolicy LossScalePolicyOf(const BoundOp& op) {
-  const float ceiling = static_cast<float>(op.Float("ceiling"));
+  const double ceiling = op.Float("ceiling");
   return {Clamped(op.Int("incr_every_n_steps")),
           Clamped(op.Int("decr_every_n_nan_or_inf")),
-          static_cast<float>(op.Float("incr_ratio")),
-          static_cast<float>(op.Float("decr_ratio")),
-          static_cast<float>(op.Float("floor")),
-          ceiling > 0 ? ceiling : functors::Infinity()};
+          op.Float("incr_ratio"),
+          op.Float("decr_ratio"),
+          op.Float("floor"),
+          ceiling > 0 ? ceiling : functors::Infinity(),
+          op.Bool("clamp")};
 }
 
 std::vector<int64_t> NormOrder(const BoundOp& op) {

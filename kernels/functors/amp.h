@@ -20,28 +20,45 @@ HT_HOST_DEVICE inline float SmallestLossScale() {
   return FromBits(0x00800000u);
 }
 
+// Products with the ratios are made in double and rounded once, as PyTorch
+// does; a ratio that is an f32 gives the f32 product, as Paddle has it.
 struct LossScalePolicy {
   int32_t incr_every, decr_every;
-  float incr_ratio, decr_ratio;
-  float floor;    // 0: SmallestLossScale()
-  float ceiling;  // infinity: none
+  double incr_ratio, decr_ratio;
+  double floor;    // 0: SmallestLossScale()
+  double ceiling;  // infinity: none
+  bool clamp;      // a step beyond it ends there, else it is not taken
 };
+
+// What an overflow leaves of the scale.
+HT_HOST_DEVICE inline float LoweredLossScale(float scale,
+                                             const LossScalePolicy& policy) {
+  float lower = static_cast<float>(scale * policy.decr_ratio);
+  if (lower < policy.floor) lower = static_cast<float>(policy.floor);
+  return lower < SmallestLossScale() ? SmallestLossScale() : lower;
+}
+
+HT_HOST_DEVICE inline float RaisedLossScale(float scale,
+                                            const LossScalePolicy& policy) {
+  const float higher = static_cast<float>(scale * policy.incr_ratio);
+  if (higher > policy.ceiling) {
+    return policy.clamp ? static_cast<float>(policy.ceiling) : scale;
+  }
+  return IsFinite(higher) ? higher : scale;
+}
 
 HT_HOST_DEVICE inline LossScaleState UpdateLossScale(
     LossScaleState s, bool found_inf, const LossScalePolicy& policy) {
   if (found_inf) {
     s.good = 0;
     if (++s.bad < policy.decr_every) return s;
-    const float lower = s.scale * policy.decr_ratio;
-    s.scale = lower < policy.floor ? policy.floor : lower;
-    if (s.scale < SmallestLossScale()) s.scale = SmallestLossScale();
+    s.scale = LoweredLossScale(s.scale, policy);
     s.bad = 0;
     return s;
   }
   s.bad = 0;
   if (++s.good < policy.incr_every) return s;
-  const float higher = s.scale * policy.incr_ratio;
-  if (IsFinite(higher) && higher <= policy.ceiling) s.scale = higher;
+  s.scale = RaisedLossScale(s.scale, policy);
   s.good = 0;
   return s;
 }

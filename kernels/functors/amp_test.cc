@@ -9,10 +9,13 @@ namespace functors {
 namespace {
 
 LossScalePolicy Policy() {
-  return {/*incr_every=*/1000,   /*decr_every=*/2,
-          /*incr_ratio=*/2.0f,
-          /*decr_ratio=*/0.8f,   /*floor=*/1.0f,
-          /*ceiling=*/Infinity()};
+  return {/*incr_every=*/1000,
+          /*decr_every=*/2,
+          /*incr_ratio=*/2.0,
+          /*decr_ratio=*/0.8,
+          /*floor=*/1.0,
+          /*ceiling=*/Infinity(),
+          /*clamp=*/false};
 }
 
 void ExpectUpdate(LossScaleState before, bool found_inf, LossScaleState after,
@@ -41,6 +44,49 @@ TEST(UpdateLossScaleTest, KeepsTheScaleAtTheCeiling) {
   policy.ceiling = 4096;
   ExpectUpdate({2048, 999, 0}, false, {4096, 0, 0}, policy);
   ExpectUpdate({4096, 999, 0}, false, {4096, 0, 0}, policy);
+}
+
+// apex.amp: min(max_loss_scale, scale * 2).
+TEST(UpdateLossScaleTest, ClampsToTheCeiling) {
+  LossScalePolicy policy = Policy();
+  policy.ceiling = 0x1p24;
+  ExpectUpdate({0x1.8p23, 999, 0}, false, {0x1.8p23, 0, 0}, policy);
+  policy.clamp = true;
+  ExpectUpdate({0x1.8p23, 999, 0}, false, {0x1p24, 0, 0}, policy);
+  ExpectUpdate({0x1p24, 999, 0}, false, {0x1p24, 0, 0}, policy);
+  ExpectUpdate({0x1p127, 999, 0}, false, {0x1p24, 0, 0}, policy);
+  policy.ceiling = Infinity();
+  ExpectUpdate({0x1p127, 999, 0}, false, {0x1p127, 0, 0}, policy);
+}
+
+// Six overflows with 0.8, then six growths with 1.7, from 65536: what
+// torch._amp_update_scale_ of PyTorch 2.11 gives.
+TEST(UpdateLossScaleTest, ProductsAreMadeInDouble) {
+  LossScalePolicy policy = Policy();
+  policy.incr_every = policy.decr_every = 1;
+  policy.incr_ratio = 1.7;
+  LossScaleState state = {65536, 0, 0};
+  const float expected[] = {52428.80078125, 41943.0390625,   33554.4296875,
+                            26843.54296875, 21474.833984375, 17179.8671875,
+                            29205.7734375,  49649.81640625,  84404.6875,
+                            143487.96875,   243929.546875,   414680.21875};
+  for (int i = 0; i < 12; ++i) {
+    state = UpdateLossScale(state, i < 6, policy);
+    EXPECT_EQ(state.scale, expected[i]) << i;
+  }
+}
+
+// With an f32 ratio: what update_loss_scaling of Paddle 2.6.2 gives.
+TEST(UpdateLossScaleTest, AnF32RatioGivesTheF32Product) {
+  LossScalePolicy policy = Policy();
+  policy.decr_every = 1;
+  policy.decr_ratio = 0.8f;
+  LossScaleState state = {32768, 0, 0};
+  for (const float expected :
+       {26214.4f, 20971.521f, 16777.217f, 13421.773f, 10737.419f, 8589.936f}) {
+    state = UpdateLossScale(state, true, policy);
+    EXPECT_EQ(state.scale, expected);
+  }
 }
 
 TEST(UpdateLossScaleTest, WithoutAFloorItsInverseStaysFinite) {

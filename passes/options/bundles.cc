@@ -20,14 +20,18 @@ struct Scaler {
   absl::string_view name;
   absl::string_view init, incr_every, incr_ratio, decr_every, decr_ratio;
   absl::string_view floor, ceiling;
+  // How the original computes: its ratios are f32; beyond its ceiling (an
+  // initial scale too) it goes on at the ceiling.
+  bool f32_ratios = false, clamp = false;
 };
 
-// Ours first. Of the others: Paddle 2.6's decorate() as its users set it,
-// apex.amp's LossScaler, torch.amp's GradScaler.
+// Ours first. Of the others: Paddle 2.6's decorate() as its users set it and
+// its op update_loss_scaling, apex.amp's LossScaler, torch.amp's GradScaler and
+// its _amp_update_scale_.
 constexpr std::array<Scaler, 4> kScalers = {{
     {"", "32768", "1000", "2", "2", "0.5", "1", "16777216"},
-    {"paddle", "32768", "1000", "2", "2", "0.8", "1", "16777216"},
-    {"apex", "65536", "2000", "2", "1", "0.5", "1", "16777216"},
+    {"paddle", "32768", "1000", "2", "2", "0.8", "1", "inf", true},
+    {"apex", "65536", "2000", "2", "1", "0.5", "0", "16777216", false, true},
     {"torch", "65536", "2000", "2", "1", "0.5", "0", "inf"},
 }};
 
@@ -80,13 +84,20 @@ void ApplyScaling(Resolver& resolver, const std::string& level_origin,
       resolver.strategy().amp().loss_scaling().use_dynamic_loss_scaling();
   if (constant && !dynamic) set("init_loss_scaling", "1", level_origin);
   set("init_loss_scaling", scaler.init, origin);
-  WidenBounds(resolver);
+  if (!preset) WidenBounds(resolver);
   set("incr_every_n_steps", scaler.incr_every, origin);
   set("incr_ratio", scaler.incr_ratio, origin);
   set("decr_every_n_nan_or_inf", scaler.decr_every, origin);
   set("decr_ratio", scaler.decr_ratio, origin);
   set("min_loss_scaling", scaler.floor, origin);
   set("max_loss_scaling", scaler.ceiling, origin);
+  proto::LossScaling* scaling =
+      resolver.strategy().mutable_amp()->mutable_loss_scaling();
+  const double ceiling = scaling->max_loss_scaling();
+  if (dynamic && scaler.clamp && ceiling > 0 &&
+      scaling->init_loss_scaling() > ceiling) {
+    scaling->set_init_loss_scaling(ceiling);
+  }
 }
 
 // The word in its own spelling, so that a resolved strategy has one; that of
@@ -123,6 +134,28 @@ std::optional<Level> LevelFromName(absl::string_view name) {
 std::optional<DType> LowDTypeFromName(absl::string_view name) {
   const std::optional<DType> dtype = DTypeFromName(name);
   return dtype.has_value() && IsLow(*dtype) ? dtype : std::nullopt;
+}
+
+LossScalingOptions ScalingOf(const proto::Amp& amp) {
+  const proto::LossScaling& from = amp.loss_scaling();
+  LossScalingOptions scaling;
+  scaling.dynamic = from.use_dynamic_loss_scaling();
+  scaling.init = from.init_loss_scaling();
+  scaling.incr_every = from.incr_every_n_steps();
+  scaling.decr_every = from.decr_every_n_nan_or_inf();
+  scaling.incr_ratio = from.incr_ratio();
+  scaling.decr_ratio = from.decr_ratio();
+  scaling.floor = from.min_loss_scaling();
+  scaling.ceiling = from.max_loss_scaling();
+  for (const Scaler& scaler : kScalers) {
+    if (scaler.name != amp.scaler()) continue;
+    scaling.clamp = scaler.clamp;
+    if (scaler.f32_ratios) {
+      scaling.incr_ratio = static_cast<float>(scaling.incr_ratio);
+      scaling.decr_ratio = static_cast<float>(scaling.decr_ratio);
+    }
+  }
+  return scaling;
 }
 
 void ApplyBundles(Resolver& resolver, ErrorList* errors) {

@@ -85,12 +85,19 @@ TEST(LevelBundles, WordsAreRecognised) {
 
 TEST(ScalerPresets, AreThoseOfTheOthers) {
   const Options paddle = MustResolve("amp { level: 'O1' scaler: 'paddle' }");
-  EXPECT_EQ(paddle.scaling.decr_ratio, 0.8);
+  EXPECT_EQ(paddle.scaling.decr_ratio, 0.8f);  // a float attribute there
+  EXPECT_EQ(paddle.resolved.amp().loss_scaling().decr_ratio(), 0.8);
+  EXPECT_EQ(paddle.scaling.floor, 1);
+  EXPECT_TRUE(std::isinf(paddle.scaling.ceiling));
+  EXPECT_FALSE(paddle.scaling.clamp);
   const Options apex = MustResolve("amp { level: 'O3' scaler: 'apex' }");
   EXPECT_TRUE(apex.scaling.dynamic);
   EXPECT_EQ(apex.scaling.init, 65536);
   EXPECT_EQ(apex.scaling.incr_every, 2000);
   EXPECT_EQ(apex.scaling.decr_every, 1);
+  EXPECT_EQ(apex.scaling.floor, 0);
+  EXPECT_EQ(apex.scaling.ceiling, 16777216);
+  EXPECT_TRUE(apex.scaling.clamp);
   const Options torch = MustResolve(
       "amp { scaler: 'torch' loss_scaling { incr_every_n_steps: 7 } }");
   EXPECT_EQ(torch.scaling.floor, 0);
@@ -101,6 +108,26 @@ TEST(ScalerPresets, AreThoseOfTheOthers) {
   ExpectError("amp { scaler: 'troch' }",
               "dir/s.pbtxt:1: amp.scaler: expected paddle, apex or torch, "
               "found \"troch\"; nearest: torch");
+}
+
+// As in the originals: Apex takes the smaller of ceiling and initial scale,
+// Paddle's floor of 1 holds from the first decrease on.
+TEST(ScalerPresets, KeepTheirBoundsWhateverTheScale) {
+  const Options apex = MustResolve(
+      "amp { scaler: 'apex' loss_scaling { init_loss_scaling: 33554432 } }");
+  EXPECT_EQ(apex.scaling.init, 16777216);
+  EXPECT_EQ(apex.scaling.ceiling, 16777216);
+  EXPECT_EQ(MustResolve("amp { scaler: 'apex' loss_scaling { "
+                        "max_loss_scaling: 1024 } }")
+                .scaling.init,
+            1024);
+  const Options paddle = MustResolve(
+      "amp { scaler: 'paddle' loss_scaling { init_loss_scaling: 0.25 } }");
+  EXPECT_EQ(paddle.scaling.init, 0.25);
+  EXPECT_EQ(paddle.scaling.floor, 1);
+  const Options large = MustResolve(
+      "amp { scaler: 'paddle' loss_scaling { init_loss_scaling: 33554432 } }");
+  EXPECT_EQ(large.scaling.init, 33554432);
 }
 
 TEST(LossScaling, BoundsMakeRoomForTheScale) {

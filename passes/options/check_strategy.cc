@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/text.h"
@@ -85,7 +86,12 @@ void CheckScaling(const Resolver& resolver, Checker& check) {
                s.max_loss_scaling() >= 0,
                "a number, 0 or above (0 and inf: none)");
   if (!s.use_dynamic_loss_scaling() || !sound) return;
-  check.Number(at + "init_loss_scaling", init, init >= s.min_loss_scaling(),
+  // Paddle starts wherever it is told to; its floor holds from the first
+  // decrease on.
+  const bool from_preset =
+      absl::StartsWith(resolver.Origin(at + "min_loss_scaling"), "scaler ");
+  check.Number(at + "init_loss_scaling", init,
+               from_preset || init >= s.min_loss_scaling(),
                absl::StrCat("at least min_loss_scaling, ",
                             ExactDouble(s.min_loss_scaling())));
   check.Number(at + "init_loss_scaling", init,

@@ -53,6 +53,7 @@ struct LossScalingOptions {
   double incr_ratio = 2, decr_ratio = 0.5;
   double floor = 1;           // 0: the smallest normal f32
   double ceiling = 16777216;  // infinity: none
+  bool clamp = false;         // a step beyond the ceiling ends there
 };
 
 struct Options {

@@ -91,17 +91,6 @@ void Convert(const Resolver& resolver, AmpOptions* options,
   options->strict_f32_slots = amp.strict_f32_slots();
 }
 
-void Convert(const proto::LossScaling& scaling, LossScalingOptions* options) {
-  options->dynamic = scaling.use_dynamic_loss_scaling();
-  options->init = scaling.init_loss_scaling();
-  options->incr_every = scaling.incr_every_n_steps();
-  options->decr_every = scaling.decr_every_n_nan_or_inf();
-  options->incr_ratio = scaling.incr_ratio();
-  options->decr_ratio = scaling.decr_ratio();
-  options->floor = scaling.min_loss_scaling();
-  options->ceiling = scaling.max_loss_scaling();
-}
-
 int64_t Bytes(double megabytes) {
   return std::max<int64_t>(1, std::llround(megabytes * kMegabyte));
 }
@@ -148,7 +137,7 @@ absl::StatusOr<Options> ResolveOptions(const StrategyFile& strategy,
   const proto::Strategy& resolved = resolver.strategy();
   Convert(resolver, &options.amp, &options.resolved_op_lists, &errors);
   HT_RETURN_IF_ERROR(errors.ToStatus());
-  Convert(resolved.amp().loss_scaling(), &options.scaling);
+  options.scaling = ScalingOf(resolved.amp());
   options.has_optimizer = resolved.has_optimizer();
   options.optimizer = resolved.optimizer();
   options.lr = resolved.lr();

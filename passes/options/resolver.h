@@ -60,6 +60,8 @@ absl::Status OriginError(absl::string_view origin, absl::string_view path,
 // The level, dtype and scaler preset, and what they set (bundles.cc). A wrong
 // word is taken for the default, so that the other fields can be judged.
 void ApplyBundles(Resolver& resolver, ErrorList* errors);
+// After it: the fields, and what the preset says beyond them.
+LossScalingOptions ScalingOf(const proto::Amp& amp);
 // Ranges and words of all fields (check_strategy.cc).
 void CheckStrategy(const Resolver& resolver, ErrorList* errors);
 // The content of amp.op_lists; empty where it is not set (op_lists.cc).

@@ -109,6 +109,7 @@ absl::Status UpdateLossScaling(Entry& train, const LossScalingOptions& options,
       .Attr("decr_ratio", options.dynamic ? options.decr_ratio : 1.0)
       .Attr("floor", options.floor)
       .Attr("ceiling", std::isfinite(options.ceiling) ? options.ceiling : 0.0);
+  if (options.clamp) update.Attr("clamp", true);
   const ValueId cells[] = {scale, good, bad};
   const char* const slots[] = {"LossScalingOut", "GoodStepsOut", "BadStepsOut"};
   for (int i = 0; i < 3; ++i) {
