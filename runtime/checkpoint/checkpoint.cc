@@ -1,220 +1,205 @@
 #include "runtime/checkpoint/checkpoint.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
+#include <functional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/retry.h"
 #include "graph/base/text.h"
-#include "nlohmann/json.hpp"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr char kState[] = "state.safetensors";
-constexpr char kManifest[] = "manifest.json";
-constexpr char kPrefix[] = "step-";
-constexpr char kTemporary[] = ".tmp-";
+constexpr int64_t kMostManifestBytes = 64 << 20;
+constexpr size_t kMostNamed = 5;  // damaged tensors
+constexpr int kMostLists = 10;
 
 absl::Status AsCheckpointError(const absl::Status& status) {
   return status.ok() ? status : CheckpointError(status.message());
 }
 
-// The manifest is one line of JSON and a second line with its hash, so that a
-// flipped bit anywhere in it is noticed.
-std::string SerializeManifest(const Manifest& m, absl::string_view state) {
-  Json numbers = Json::object();
-  for (const auto& [key, value] : m.numbers) {
-    numbers[key] = ExactDouble(value);
-  }
-  const Json json = {
-      {"schema", 1},
-      {"step", m.step},
-      {"epoch", m.epoch},
-      {"sample", m.sample},
-      {"world_size", m.world_size},
-      {"level", m.level},
-      {"fingerprint", m.fingerprint},
-      {"state_signature", m.state_signature},
-      {"tuning_hash", m.tuning_hash},
-      {"seed", m.seed},
-      {"numbers", numbers},
-      {"texts", m.texts},
-      {"files",
-       {{{"name", kState},
-         {"bytes", state.size()},
-         {"xxh64", Hex64(StableHash(state))}}}},
-  };
-  const std::string body = json.dump();
-  return absl::StrCat(body, "\n", Hex64(StableHash(body)), "\n");
+absl::StatusOr<ManifestFile> ReadManifest(const std::string& path) {
+  const std::string file = absl::StrCat(path, "/", kManifestFile);
+  const auto content = ReadFile(file, kMostManifestBytes);
+  if (!content.ok()) return AsCheckpointError(content.status());
+  return ParseManifest(*content, file);
 }
 
-double NumberFromText(const std::string& text) {
-  if (text == "nan") return std::nan("");
-  double value = 0;
-  if (!absl::SimpleAtod(text, &value)) return 0;
-  return value;
-}
-
-// Fields are as written: the hash over them has been verified.
-Manifest FromJson(const Json& json) {
-  Manifest m;
-  m.step = json.at("step");
-  m.epoch = json.at("epoch");
-  m.sample = json.at("sample");
-  m.world_size = json.at("world_size");
-  m.level = json.at("level");
-  m.fingerprint = json.at("fingerprint");
-  m.state_signature = json.at("state_signature");
-  m.tuning_hash = json.at("tuning_hash");
-  m.seed = json.at("seed");
-  for (const auto& [key, value] : json.at("numbers").items()) {
-    m.numbers[key] = NumberFromText(value);
+// The file with the tensors, of which only what is asked for is read.
+class StateFile {
+ public:
+  // Errors: kCheckpoint; not a byte is read of a file of another size.
+  static absl::StatusOr<StateFile> Open(const std::string& file,
+                                        int64_t bytes) {
+    StateFile state;
+    state.file_ = file;
+    state.bytes_ = bytes;
+    // O_NONBLOCK: opening a pipe that nobody writes to must not hang.
+    state.fd_ = Descriptor(Retried([&] {
+      return ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    }));
+    struct stat info;
+    if (state.fd_.get() < 0 || ::fstat(state.fd_.get(), &info) != 0) {
+      return CheckpointError(file, ": cannot open: ", std::strerror(errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+      return CheckpointError(
+          file, ": expected a file, found ",
+          S_ISDIR(info.st_mode) ? "a directory" : "a device");
+    }
+    if (info.st_size != bytes) {
+      return CheckpointError(file, ": damaged: expected ", bytes,
+                             " bytes, found ", info.st_size);
+    }
+    return state;
   }
-  for (const auto& [key, value] : json.at("texts").items()) {
-    m.texts[key] = value;
-  }
-  return m;
-}
 
-struct ReadManifestResult {
-  Manifest manifest;
-  int64_t bytes = 0;
-  std::string hash;
+  absl::StatusOr<std::string> Read(int64_t begin, int64_t size) const {
+    std::string content(size, '\0');
+    int64_t done = 0;
+    while (done < size) {
+      const ssize_t n = ::pread(fd_.get(), &content[done], size - done,
+                                static_cast<off_t>(begin + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        return CheckpointError(file_, ": cannot read: ", std::strerror(errno));
+      }
+      if (n == 0) {
+        return CheckpointError(file_, ": damaged: expected ", bytes_,
+                               " bytes, found ", begin + done);
+      }
+      done += n;
+    }
+    return content;
+  }
+
+  absl::Status Damaged(absl::string_view what) const {
+    return CheckpointError(file_, ": damaged: ", what);
+  }
+  const std::string& file() const { return file_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::string file_;
+  int64_t bytes_ = 0;
+  Descriptor fd_;
 };
 
-absl::StatusOr<ReadManifestResult> ReadManifest(const std::string& path) {
-  const std::string file = absl::StrCat(path, "/", kManifest);
-  auto content = ReadFile(file, 16 << 20);
-  if (!content.ok()) return AsCheckpointError(content.status());
-  const size_t line = content->find('\n');
-  const std::string body = content->substr(0, line);
-  if (line == std::string::npos ||
-      content->substr(line + 1) !=
-          absl::StrCat(Hex64(StableHash(body)), "\n")) {
-    return CheckpointError(file, ": damaged: its checksum does not fit");
+using Take = std::function<void(TensorHead head, std::string bytes)>;
+
+// Schema 1: one checksum of all.
+absl::Status ReadWhole(const StateFile& state, const StateSums& sums,
+                       const Take& take) {
+  HT_ASSIGN_OR_RETURN(const std::string content, state.Read(0, state.bytes()));
+  if (Hex64(StableHash(content)) != sums.whole) {
+    return state.Damaged("its checksum does not fit");
   }
-  ReadManifestResult result;
-  try {
-    const Json json = Json::parse(body);
-    if (json.at("schema") != 1) {
-      return CheckpointError(file, ": written by a newer version (schema ",
-                             json.at("schema").dump(),
-                             ", expected 1); use that version");
-    }
-    result.manifest = FromJson(json);
-    const Json& state = json.at("files").at(0);
-    result.bytes = state.at("bytes");
-    result.hash = state.at("xxh64");
-  } catch (const Json::exception& error) {
-    return CheckpointError(file, ": not a manifest: ", error.what());
-  }
-  return result;
-}
-
-void SyncDirectory(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::fsync(fd);
-  ::close(fd);
-}
-
-std::vector<std::string> EntriesOf(const std::string& directory) {
-  std::vector<std::string> names;
-  DIR* dir = ::opendir(directory.c_str());
-  if (dir == nullptr) return names;
-  while (const dirent* entry = ::readdir(dir)) names.push_back(entry->d_name);
-  ::closedir(dir);
-  return names;
-}
-
-void RemoveCheckpoint(const std::string& path) {
-  for (const char* name : {kState, kManifest}) {
-    ::unlink(absl::StrCat(path, "/", name).c_str());
-  }
-  ::rmdir(path.c_str());
-}
-
-// What a run that was killed in the midst of a checkpoint has left: a run
-// directory is one run's at a time.
-void RemoveTemporaries(const std::string& directory) {
-  for (const std::string& name : EntriesOf(directory)) {
-    if (!absl::StartsWith(name, kTemporary)) continue;
-    const std::string path = absl::StrCat(directory, "/", name);
-    for (const std::string& file : EntriesOf(path)) {
-      ::unlink(absl::StrCat(path, "/", file).c_str());
-    }
-    ::rmdir(path.c_str());
-  }
-}
-
-absl::Status WriteInto(const std::string& path, const Checkpoint& checkpoint) {
-  HT_RETURN_IF_ERROR(MakeDirectories(path));
-  const std::string state = SerializeSafetensors(checkpoint.tensors);
-  HT_RETURN_IF_ERROR(
-      WriteFileAtomically(absl::StrCat(path, "/", kState), state));
-  return WriteFileAtomically(absl::StrCat(path, "/", kManifest),
-                             SerializeManifest(checkpoint.manifest, state));
-}
-
-}  // namespace
-
-absl::Status WriteCheckpoint(const std::string& directory,
-                             const Checkpoint& checkpoint, int keep,
-                             int64_t best) {
-  HT_RETURN_IF_ERROR(AsCheckpointError(MakeDirectories(directory)));
-  const std::string path =
-      absl::StrCat(directory, "/", kPrefix, checkpoint.manifest.step);
-  const std::string temporary = absl::StrCat(
-      directory, "/", kTemporary, ::getpid(), "-", checkpoint.manifest.step);
-  RemoveTemporaries(directory);
-  absl::Status status = WriteInto(temporary, checkpoint);
-  if (status.ok()) {
-    SyncDirectory(temporary);
-    RemoveCheckpoint(path);  // the same step again, after a resume
-    if (Retried([&] { return ::rename(temporary.c_str(), path.c_str()); }) !=
-        0) {
-      status = ModelError(path, ": cannot rename: ", std::strerror(errno));
-    }
-  }
-  if (!status.ok()) {
-    RemoveCheckpoint(temporary);
-    return CheckpointError(
-        absl::StrReplaceAll(status.message(), {{temporary, path}}));
-  }
-  SyncDirectory(directory);
-  const std::vector<CheckpointInfo> all = ListCheckpoints(directory);
-  for (size_t i = std::max(keep, 1); i < all.size(); ++i) {
-    if (all[i].step != best) RemoveCheckpoint(all[i].path);
+  auto tensors = ParseSafetensors(content, state.file());
+  if (!tensors.ok()) return AsCheckpointError(tensors.status());
+  for (Tensor& tensor : *tensors) {
+    take({std::move(tensor.name), tensor.dtype, std::move(tensor.dims)},
+         std::move(tensor.bytes));
   }
   return absl::OkStatus();
 }
 
+// The header, once its checksum fits; `*data` is where the data begins.
+absl::StatusOr<std::vector<TensorHead>> ReadHeads(const StateFile& state,
+                                                  const StateSums& sums,
+                                                  int64_t* data) {
+  HT_ASSIGN_OR_RETURN(
+      const std::string prefix,
+      state.Read(0, std::min(kSafetensorsPrefix, state.bytes())));
+  const auto size = SafetensorsHeaderBytes(prefix, state.bytes(), state.file());
+  if (!size.ok()) return state.Damaged("its header does not fit its size");
+  *data = kSafetensorsPrefix + *size;
+  HT_ASSIGN_OR_RETURN(const std::string bytes, state.Read(0, *data));
+  if (Hex64(StableHash(bytes)) != sums.header) {
+    return state.Damaged("the checksum of its header does not fit");
+  }
+  auto heads = ParseSafetensorsHeader(
+      absl::string_view(bytes).substr(kSafetensorsPrefix),
+      state.bytes() - *data, state.file());
+  if (!heads.ok()) return AsCheckpointError(heads.status());
+  return heads;
+}
+
+absl::Status ReadTensors(const StateFile& state, const StateSums& sums,
+                         const Take& take) {
+  int64_t data = 0;
+  HT_ASSIGN_OR_RETURN(std::vector<TensorHead> heads,
+                      ReadHeads(state, sums, &data));
+  std::vector<std::string> damaged;
+  size_t known = 0;
+  for (TensorHead& head : heads) {
+    HT_ASSIGN_OR_RETURN(std::string bytes,
+                        state.Read(data + head.begin, head.end - head.begin));
+    const auto sum = sums.tensors.find(head.name);
+    known += sum != sums.tensors.end() ? 1 : 0;
+    if (sum == sums.tensors.end() || Hex64(StableHash(bytes)) != sum->second) {
+      damaged.push_back(head.name);
+    } else {
+      take(std::move(head), std::move(bytes));
+    }
+  }
+  if (known != sums.tensors.size()) {
+    return state.Damaged("it lacks tensors that its manifest names");
+  }
+  if (damaged.empty()) return absl::OkStatus();
+  const size_t more = damaged.size() - std::min(damaged.size(), kMostNamed);
+  const bool several = damaged.size() > 1;
+  damaged.resize(damaged.size() - more);
+  return state.Damaged(absl::StrCat(
+      several ? "tensors " : "tensor ", absl::StrJoin(damaged, ", "),
+      more > 0 ? absl::StrCat(" and ", more, " more") : "", ": ",
+      several ? "their checksums do not fit" : "its checksum does not fit"));
+}
+
+absl::StatusOr<Manifest> Read(const std::string& path, const Take& take) {
+  HT_ASSIGN_OR_RETURN(ManifestFile manifest, ReadManifest(path));
+  HT_ASSIGN_OR_RETURN(const StateFile state,
+                      StateFile::Open(absl::StrCat(path, "/", kStateFile),
+                                      manifest.state.bytes));
+  HT_RETURN_IF_ERROR((manifest.state.whole.empty() ? ReadTensors : ReadWhole)(
+      state, manifest.state, take));
+  return std::move(manifest.manifest);
+}
+
+}  // namespace
+
+int64_t StepOfName(const std::string& name) {
+  absl::string_view number = name;
+  int64_t step = -1;
+  // Only as we write it: "step-05" and "step- 5" are somebody else's.
+  if (!absl::ConsumePrefix(&number, kStepPrefix) ||
+      !absl::SimpleAtoi(number, &step) || absl::StrCat(step) != number) {
+    return -1;
+  }
+  return std::max<int64_t>(step, -1);
+}
+
 std::vector<CheckpointInfo> ListCheckpoints(const std::string& directory) {
   std::vector<CheckpointInfo> checkpoints;
-  for (const std::string& name : EntriesOf(directory)) {
+  const absl::StatusOr<Directory> opened = Directory::Open(directory);
+  if (!opened.ok()) return checkpoints;
+  for (const std::string& name : opened->Names()) {
     CheckpointInfo info;
-    if (!absl::StartsWith(name, kPrefix) ||
-        !absl::SimpleAtoi(name.substr(sizeof(kPrefix) - 1), &info.step)) {
-      continue;
-    }
+    info.step = StepOfName(name);
+    if (info.step < 0) continue;
     info.path = absl::StrCat(directory, "/", name);
     const auto manifest = ReadManifest(info.path);
     info.complete = manifest.ok();
@@ -229,43 +214,42 @@ std::vector<CheckpointInfo> ListCheckpoints(const std::string& directory) {
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path) {
-  HT_ASSIGN_OR_RETURN(ReadManifestResult manifest, ReadManifest(path));
-  const std::string file = absl::StrCat(path, "/", kState);
-  // Not a byte is read of a file that is of another size.
-  struct stat info;
-  if (::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-      info.st_size != manifest.bytes) {
-    return CheckpointError(file, ": damaged: expected ", manifest.bytes,
-                           " bytes, found ", info.st_size);
-  }
-  auto content = ReadFile(file, manifest.bytes);
-  if (!content.ok()) return AsCheckpointError(content.status());
-  if (Hex64(StableHash(*content)) != manifest.hash) {
-    return CheckpointError(file, ": damaged: its checksum does not fit");
-  }
-  auto tensors = ParseSafetensors(*content, file);
-  if (!tensors.ok()) return AsCheckpointError(tensors.status());
-  return Checkpoint{std::move(manifest.manifest), std::move(*tensors)};
+  Checkpoint checkpoint;
+  HT_ASSIGN_OR_RETURN(
+      checkpoint.manifest, Read(path, [&](TensorHead head, std::string bytes) {
+        checkpoint.tensors.push_back({std::move(head.name), head.dtype,
+                                      std::move(head.dims), std::move(bytes)});
+      }));
+  return checkpoint;
+}
+
+absl::StatusOr<Manifest> VerifyCheckpoint(const std::string& path) {
+  return Read(path, [](TensorHead, std::string) {});
 }
 
 absl::StatusOr<Checkpoint> ReadLatestCheckpoint(
     const std::string& directory, std::vector<std::string>* skipped) {
-  std::vector<std::string> problems;
-  for (const CheckpointInfo& info : ListCheckpoints(directory)) {
-    auto checkpoint = ReadCheckpoint(info.path);
-    if (checkpoint.ok()) {
-      *skipped = problems;
-      return checkpoint;
+  // A run that goes on may remove all that were listed before one is opened.
+  for (int tries = 0; tries < kMostLists; ++tries) {
+    skipped->clear();
+    bool removed = false;
+    for (const CheckpointInfo& info : ListCheckpoints(directory)) {
+      auto checkpoint = ReadCheckpoint(info.path);
+      if (checkpoint.ok()) return checkpoint;
+      if (::access(info.path.c_str(), F_OK) != 0) {
+        removed = true;
+      } else {
+        skipped->emplace_back(checkpoint.status().message());
+      }
     }
-    problems.emplace_back(checkpoint.status().message());
+    if (!removed) break;
   }
-  *skipped = problems;
-  if (problems.empty()) {
+  if (skipped->empty()) {
     return CheckpointError(directory, ": holds no checkpoint (step-N); name ",
                            "a run directory or one of its ckpt/step-N");
   }
   return CheckpointError(
-      directory, ": holds no sound checkpoint: ", absl::StrJoin(problems, "; "),
+      directory, ": holds no sound checkpoint: ", absl::StrJoin(*skipped, "; "),
       "; bring one back from a copy, or start anew with ", "another --out");
 }
 

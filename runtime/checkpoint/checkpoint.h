@@ -10,57 +10,34 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "graph/base/dtype.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/safetensors.h"
 
 namespace halftone {
 namespace runtime {
-
-struct Tensor {
-  std::string name;
-  DType dtype = DType::kF32;
-  std::vector<int64_t> dims;
-  std::string bytes;  // logical row-major, little-endian
-};
-
-// The safetensors format (header of sorted JSON, then data). Reading checks
-// every offset against the file; caps the header at 100 MB. Errors: kModel.
-std::string SerializeSafetensors(absl::Span<const Tensor> tensors);
-absl::StatusOr<std::vector<Tensor>> ParseSafetensors(
-    absl::string_view content, absl::string_view file);
-
-// Element-wise conversion between float dtypes (f32 f16 bf16 f64), rounding
-// to nearest even once.
-absl::StatusOr<Tensor> ConvertTensor(const Tensor& tensor, DType to);
-
-// Everything that a resumed run needs besides the tensors; all plain data.
-struct Manifest {
-  int64_t step = 0;            // attempted steps so far
-  int64_t epoch = 0;           // next sample's epoch, and its position there
-  int64_t sample = 0;
-  int world_size = 1;
-  std::string level;           // "O1"
-  std::string fingerprint;     // of the compiled program
-  std::string state_signature;
-  std::string tuning_hash;
-  int64_t seed = 0;
-  // Free-form numbers that the trainer keeps (partial sums in f64, best
-  // epoch ...): exact round trip.
-  std::map<std::string, double> numbers;
-  std::map<std::string, std::string> texts;
-};
 
 struct Checkpoint {
   Manifest manifest;
   std::vector<Tensor> tensors;
 };
 
-// Writes `directory`/step-<N>. Errors are kCheckpoint; a failed write leaves
-// no trace and all older checkpoints as they were. Keeps the newest `keep`,
-// and that of step `best` (-1: none) however old it is.
+// Checkpoints that were found sound, by step: what their files were then, so
+// that a run reads each only once, unless it changes.
+using SoundCheckpoints = std::map<int64_t, std::string>;
+
+// Writes `directory`/step-<N>; the directory itself is made, but is no link.
+// Errors are kCheckpoint; a failed write leaves no trace and all older
+// checkpoints as they were. Whenever the process ends, every step-<N> there is
+// whole, and `keep` of them are sound if they were.
+//
+// Then older ones go: this one and the `keep` - 1 newest sound ones before it
+// stay, so does that of step `best` (-1: none), and so do newer ones, which a
+// run leaves that went back behind them. A damaged one does not count, and goes
+// with the sound ones that are as old.
 absl::Status WriteCheckpoint(const std::string& directory,
                              const Checkpoint& checkpoint, int keep,
-                             int64_t best = -1);
+                             int64_t best = -1,
+                             SoundCheckpoints* known = nullptr);
 
 struct CheckpointInfo {
   std::string path;
@@ -70,12 +47,25 @@ struct CheckpointInfo {
 };
 // By falling step; does not read tensors.
 std::vector<CheckpointInfo> ListCheckpoints(const std::string& directory);
-// Verifies all checksums. Errors (kCheckpoint) name the damaged file.
+// The step of a checkpoint's directory by its name, "step-69"; -1: it is none.
+int64_t StepOfName(const std::string& name);
+
+// Verify all checksums. Errors (kCheckpoint) name the damaged file and, where
+// its header is sound, the damaged tensors. Verifying holds one tensor at a
+// time, reading holds the state once.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path);
+absl::StatusOr<Manifest> VerifyCheckpoint(const std::string& path);
 // The newest one that verifies; `*skipped` gets a line per damaged newer one.
 // kCheckpoint if there is none.
 absl::StatusOr<Checkpoint> ReadLatestCheckpoint(
     const std::string& directory, std::vector<std::string>* skipped);
+
+// The files of a checkpoint's directory.
+inline constexpr char kStateFile[] = "state.safetensors";
+inline constexpr char kManifestFile[] = "manifest.json";
+// Before a name: what is being written or removed, and is no checkpoint.
+inline constexpr char kStepPrefix[] = "step-";
+inline constexpr char kTemporaryPrefix[] = ".tmp-";
 
 }  // namespace runtime
 }  // namespace halftone

@@ -1,20 +1,27 @@
 #include "runtime/checkpoint/checkpoint.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <cstring>
+#include <atomic>
+#include <filesystem>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
+#include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/text.h"
 #include "gtest/gtest.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string Bytes(const std::vector<float>& values) {
@@ -48,42 +55,15 @@ std::string FreshDirectory(const std::string& name) {
   return path;
 }
 
-TEST(SafetensorsTest, RoundTrip) {
-  const std::vector<Tensor> tensors = MakeCheckpoint(1).tensors;
-  const auto back = ParseSafetensors(SerializeSafetensors(tensors), "f");
-  ASSERT_TRUE(back.ok()) << back.status();
-  ASSERT_EQ(back->size(), 2u);
-  EXPECT_EQ((*back)[0].name, "b");  // the header is sorted
-  EXPECT_EQ((*back)[1].bytes, tensors[0].bytes);
+std::vector<std::string> NamesIn(const std::string& directory) {
+  return Directory::Open(directory)->Names();
 }
 
-TEST(SafetensorsTest, RefusesEveryTruncation) {
-  const std::string whole = SerializeSafetensors(MakeCheckpoint(1).tensors);
-  for (size_t n = 0; n < whole.size(); ++n) {
-    EXPECT_FALSE(ParseSafetensors(whole.substr(0, n), "f").ok()) << n;
-  }
-}
-
-TEST(SafetensorsTest, RefusesAClaimOfAGigabyte) {
-  std::string claim(16, ' ');
-  const uint64_t size = uint64_t{1} << 30;
-  std::memcpy(&claim[0], &size, sizeof(size));
-  const auto result = ParseSafetensors(claim, "x.safetensors");
-  EXPECT_THAT(std::string(result.status().message()),
-              HasSubstr("the header claims 1073741824 bytes of 16"));
-}
-
-TEST(ConvertTest, WidensExactlyAndRoundsOnce) {
-  const Tensor f32 = MakeTensor("w", {1.0f, 1.00048828125f, 65520.0f});
-  const auto f16 = ConvertTensor(f32, DType::kF16);
-  ASSERT_TRUE(f16.ok());
-  const auto back = ConvertTensor(*f16, DType::kF32);
-  ASSERT_TRUE(back.ok());
-  float values[3];
-  std::memcpy(values, back->bytes.data(), sizeof(values));
-  EXPECT_EQ(values[0], 1.0f);
-  EXPECT_EQ(values[1], 1.0f);  // a tie: to even
-  EXPECT_TRUE(std::isinf(values[2]));
+void Damage(const std::string& dir, int64_t step) {
+  const std::string file = absl::StrCat(dir, "/step-", step, "/", kStateFile);
+  std::string content = *ReadFile(file);
+  content.back() ^= 1;
+  ASSERT_TRUE(WriteFileAtomically(file, content).ok());
 }
 
 TEST(CheckpointTest, RoundTripIsExact) {
@@ -100,7 +80,7 @@ TEST(CheckpointTest, RoundTripIsExact) {
 
 TEST(CheckpointTest, KeepsTheNewest) {
   const std::string dir = FreshDirectory("keep");
-  for (int64_t step : {1, 2, 10, 9}) {
+  for (int64_t step : {1, 2, 9, 10}) {
     ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(step), 2).ok());
   }
   const auto all = ListCheckpoints(dir);
@@ -147,17 +127,201 @@ TEST(CheckpointTest, EveryFlippedBitIsNoticed) {
   }
 }
 
+// A limit on the size of files makes it fail.
 TEST(CheckpointTest, AFailedWriteLeavesTheOldOnes) {
   const std::string dir = FreshDirectory("fail");
   ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(1), 3).ok());
-  // A directory in the place of the state file's temporary makes it fail.
-  const std::string blocked =
-      absl::StrCat(dir, "/.tmp-", ::getpid(), "-2/state.safetensors");
-  ASSERT_TRUE(MakeDirectories(blocked).ok());
-  const absl::Status status = WriteCheckpoint(dir, MakeCheckpoint(2), 3);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {100, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status = WriteCheckpoint(dir, MakeCheckpoint(2), 1);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  signal(SIGXFSZ, handler);
   EXPECT_EQ(ExitCodeOf(status), ExitCode::kCheckpoint);
+  EXPECT_EQ(status.message(),
+            absl::StrCat(dir,
+                         "/step-2/state.safetensors: cannot write: File "
+                         "too large"));
+  EXPECT_THAT(NamesIn(dir), ElementsAre("step-1"));
   std::vector<std::string> skipped;
   EXPECT_EQ(ReadLatestCheckpoint(dir, &skipped)->manifest.step, 1);
+}
+
+// A flipped bit of a tensor is that tensor's.
+TEST(CheckpointTest, TheDamagedTensorIsNamed) {
+  const std::string dir = FreshDirectory("named");
+  Checkpoint c = MakeCheckpoint(5);
+  c.tensors = {MakeTensor("conv.w", {1, 2}), MakeTensor("fc.w", {3}),
+               MakeTensor("fc.b", {4})};
+  ASSERT_TRUE(WriteCheckpoint(dir, c, 3).ok());
+  const std::string path = dir + "/step-5", file = path + "/state.safetensors";
+  const std::string good = *ReadFile(file);
+  const auto error = [&](std::vector<size_t> from_end) {
+    std::string bad = good;
+    for (const size_t at : from_end) bad[bad.size() - at] ^= 16;
+    EXPECT_TRUE(WriteFileAtomically(file, bad).ok());
+    const auto read = ReadCheckpoint(path);
+    EXPECT_EQ(read.status().message(),
+              VerifyCheckpoint(path).status().message());
+    return absl::StrReplaceAll(read.status().message(), {{file, "F"}});
+  };
+  EXPECT_EQ(error({1}), "F: damaged: tensor fc.b: its checksum does not fit");
+  EXPECT_EQ(error({5}), "F: damaged: tensor fc.w: its checksum does not fit");
+  EXPECT_EQ(error({16}),
+            "F: damaged: tensor conv.w: its checksum does not fit");
+  EXPECT_EQ(error({9, 2}),
+            "F: damaged: tensors conv.w, fc.b: their checksums do not fit");
+  EXPECT_EQ(error({20}), "F: damaged: the checksum of its header does not fit");
+  EXPECT_EQ(error({good.size() - 7}),
+            "F: damaged: its header does not fit its size");
+}
+
+// As versions before had it: one checksum for all of the file.
+TEST(CheckpointTest, ReadsTheSchemaBefore) {
+  const std::string dir = FreshDirectory("schema1");
+  const Checkpoint c = MakeCheckpoint(5);
+  ASSERT_TRUE(WriteCheckpoint(dir, c, 3).ok());
+  const std::string path = dir + "/step-5";
+  const std::string state = *ReadFile(path + "/state.safetensors");
+  const auto write = [&](absl::string_view schema, absl::string_view more) {
+    const std::string body = absl::StrCat(
+        "{\"epoch\":3,\"files\":[{\"bytes\":", state.size(),
+        ",\"name\":\"state.safetensors\",\"xxh64\":\"",
+        Hex64(StableHash(state)), "\"}],\"fingerprint\":\"\",\"level\":\"O1\",",
+        "\"numbers\":{\"loss_sum\":\"0.30000000000000004\"},\"sample\":0,",
+        "\"schema\":", schema,
+        ",\"seed\":0,\"state_signature\":\"\",\"step\":5,",
+        "\"texts\":{},\"tuning_hash\":\"\",\"world_size\":2", more, "}");
+    ASSERT_TRUE(WriteFileAtomically(
+                    path + "/manifest.json",
+                    absl::StrCat(body, "\n", Hex64(StableHash(body)), "\n"))
+                    .ok());
+  };
+  write("1", "");
+  const auto back = ReadCheckpoint(path);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->manifest.world_size, 2);
+  EXPECT_EQ(back->manifest.numbers, c.manifest.numbers);
+  EXPECT_EQ(back->tensors[1].bytes, c.tensors[0].bytes);
+  write("3", "");
+  EXPECT_THAT(std::string(ReadCheckpoint(path).status().message()),
+              HasSubstr("manifest.json: written by a newer version (schema 3, "
+                        "expected 1 or 2); use that version"));
+  write("1", ",\"deep\":" + std::string(50, '[') + std::string(50, ']'));
+  EXPECT_THAT(std::string(ReadCheckpoint(path).status().message()),
+              HasSubstr("manifest.json: more than 32 arrays and objects"));
+  write("1", "");
+  Damage(dir, 5);
+  EXPECT_THAT(std::string(ReadCheckpoint(path).status().message()),
+              HasSubstr("damaged: its checksum does not fit"));
+}
+
+// Damaged ones do not count, and newer ones, which a run leaves that went back
+// behind them, neither count nor go.
+TEST(RotationTest, CountsSoundAndOlderOnes) {
+  const std::string dir = FreshDirectory("rotation");
+  for (const int64_t step : {10, 20, 30, 40}) {
+    ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(step), 9).ok());
+  }
+  Damage(dir, 40);
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(25), 2).ok());
+  EXPECT_THAT(NamesIn(dir),
+              ElementsAre("step-20", "step-25", "step-30", "step-40"));
+  Damage(dir, 25);
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(35), 3).ok());
+  EXPECT_THAT(NamesIn(dir), ElementsAre("step-20", "step-25", "step-30",
+                                        "step-35", "step-40"));
+  // A damaged one goes with the sound ones that are as old.
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(50), 2).ok());
+  EXPECT_THAT(NamesIn(dir), ElementsAre("step-35", "step-40", "step-50"));
+}
+
+TEST(RotationTest, ADamagedNewestIsNotTheOneThatIsKept) {
+  const std::string dir = FreshDirectory("keep_one");
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(46), 1).ok());
+  Damage(dir, 46);
+  // The run went back to the start, and writes what comes first.
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(20), 1).ok());
+  EXPECT_TRUE(VerifyCheckpoint(dir + "/step-20").ok());
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(40), 1).ok());
+  EXPECT_THAT(NamesIn(dir), ElementsAre("step-40", "step-46"));
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(46), 1).ok());
+  EXPECT_THAT(NamesIn(dir), ElementsAre("step-46"));
+  EXPECT_TRUE(VerifyCheckpoint(dir + "/step-46").ok());
+}
+
+// What was seen to be sound is read again only if it changed.
+TEST(RotationTest, NoticesWhatIsDamagedInBetween) {
+  const std::string dir = FreshDirectory("known");
+  SoundCheckpoints known;
+  for (const int64_t step : {10, 20, 30}) {
+    ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(step), 3, -1, &known).ok());
+  }
+  EXPECT_EQ(known.size(), 3u);
+  Damage(dir, 30);
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(40), 2, -1, &known).ok());
+  EXPECT_THAT(NamesIn(dir), ElementsAre("step-20", "step-30", "step-40"));
+}
+
+// Another process reads while a run writes and rotates.
+TEST(RotationTest, AReaderAlwaysFindsASoundOne) {
+  const std::string dir = FreshDirectory("reader");
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(1), 1).ok());
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int64_t step = 2; step < 60; ++step) {
+      EXPECT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(step), 1).ok());
+    }
+    done = true;
+  });
+  while (!done) {
+    std::vector<std::string> skipped;
+    const auto latest = ReadLatestCheckpoint(dir, &skipped);
+    EXPECT_TRUE(latest.ok()) << latest.status();
+    EXPECT_TRUE(skipped.empty()) << skipped[0];
+  }
+  writer.join();
+}
+
+// A prepared directory: links where a run writes or tidies up.
+TEST(PreparedDirectoryTest, LinksAreNotFollowed) {
+  const std::string dir = FreshDirectory("prepared/ckpt");
+  const std::string other = FreshDirectory("prepared_other");
+  for (const char* name : {"thesis", kStateFile, kManifestFile}) {
+    ASSERT_TRUE(
+        WriteFileAtomically(absl::StrCat(other, "/", name), "mine").ok());
+  }
+  namespace fs = std::filesystem;
+  for (const char* name : {"/.tmp-1", "/.tmp-7-6", "/step-1", "/step-5"}) {
+    fs::create_directory_symlink(other, dir + name);
+  }
+  // A directory of that name with something else in it is somebody's.
+  fs::create_directory(dir + "/.tmp-2");
+  ASSERT_TRUE(WriteFileAtomically(dir + "/.tmp-2/notes", "mine").ok());
+  ASSERT_TRUE(WriteFileAtomically(dir + "/.tmp-2/manifest.json.tmp", "").ok());
+  ASSERT_TRUE(WriteCheckpoint(dir, MakeCheckpoint(5), 1).ok());
+  EXPECT_THAT(NamesIn(dir), ElementsAre(".tmp-2", "step-5"));
+  EXPECT_THAT(NamesIn(dir + "/.tmp-2"), ElementsAre("notes"));
+  EXPECT_TRUE(VerifyCheckpoint(dir + "/step-5").ok());
+  EXPECT_THAT(NamesIn(other), ElementsAre(kManifestFile, kStateFile, "thesis"));
+
+  fs::create_directory_symlink(other, dir + "/../linked");
+  const absl::Status status =
+      WriteCheckpoint(dir + "/../linked", MakeCheckpoint(5), 1);
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kCheckpoint);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("linked: expected a directory, found a link"));
+  EXPECT_THAT(NamesIn(other), ElementsAre(kManifestFile, kStateFile, "thesis"));
+}
+
+TEST(CheckpointTest, OnlyOurNamesAreCheckpoints) {
+  EXPECT_EQ(StepOfName("step-69"), 69);
+  for (const char* name : {"step-", "step-05", "step- 5", "step-+5", "step--5",
+                           "step-5.bak", "step-99999999999999999999", "5"}) {
+    EXPECT_EQ(StepOfName(name), -1) << name;
+  }
 }
 
 TEST(CheckpointTest, NothingThereIsAnError) {
