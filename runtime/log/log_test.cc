@@ -175,6 +175,21 @@ TEST(MetricsLog, ResumeCutsBackToTheStep) {
             (json{{"value", 0.975}, {"correct", 350}, {"total", 359}}));
 }
 
+// A prepared run directory: what the link leads to is neither read nor written.
+TEST(MetricsLog, ALinkIsNotFollowed) {
+  const std::string directory = NewPath();
+  std::filesystem::create_directory(directory);
+  const std::string other = directory + "/other", path = directory + "/m.jsonl";
+  ASSERT_TRUE(WriteFileAtomically(other, "{\"step\":1}\n").ok());
+  std::filesystem::create_symlink(other, path);
+  EXPECT_FALSE(MetricsLog::Open(path, 20).ok());
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->Write(Step(1)).ok());
+  EXPECT_EQ(*ReadFile(other), "{\"step\":1}\n");
+  EXPECT_EQ(Events(path).size(), 1u);
+}
+
 TEST(MetricsLog, ADirectoryThatIsNotThereIsAnError) {
   EXPECT_FALSE(MetricsLog::Open("/nowhere/metrics.jsonl", -1).ok());
 }

@@ -1,19 +1,18 @@
 #include "runtime/log/metrics_log.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
-#include "graph/base/file.h"
-#include "graph/base/retry.h"
+#include "graph/base/json/json_reader.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 
@@ -30,22 +29,96 @@ std::string Quoted(absl::string_view text) {
 
 absl::string_view Boolean(bool value) { return value ? "true" : "false"; }
 
-// The lines of steps up to `step`. A last line without an end was being
-// written when the run died.
-std::string LinesUntil(absl::string_view content, int64_t step) {
-  std::string kept;
-  size_t begin = 0;
-  for (size_t end; (end = content.find('\n', begin)) != std::string::npos;
-       begin = end + 1) {
-    const absl::string_view line = content.substr(begin, end + 1 - begin);
-    const nlohmann::json event =
-        nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-    if (event.is_object() && event.value("step", int64_t{-1}) >= 0 &&
-        event["step"] <= step) {
-      absl::StrAppend(&kept, line);
-    }
+// Finds the outermost object's "step".
+class StepOfLine : public JsonVisitor {
+ public:
+  int64_t step() const { return step_; }
+
+  bool Key(const std::string& key, int depth) override {
+    if (depth == 0) at_step_ = key == "step";
+    return true;
   }
-  return kept;
+  bool Integer(int64_t value, int depth) override {
+    if (depth == 1 && at_step_) step_ = value;
+    return depth > 0;
+  }
+  bool Text(const std::string&, int depth) override { return Other(depth); }
+  bool Other(int depth) override {
+    if (depth == 1 && at_step_) step_ = -1;
+    return depth > 0;
+  }
+  bool Begin(bool object, int depth) override {
+    return object || (depth > 0 && Other(depth));
+  }
+  bool End(bool, int) override { return true; }
+
+ private:
+  bool at_step_ = false;
+  int64_t step_ = -1;
+};
+
+// Whatever stands in the line: only an event of ours, of a step up to `step`.
+bool IsEventUntil(absl::string_view line, int64_t step) {
+  StepOfLine visitor;
+  return ReadJson(line, "", visitor).ok() && visitor.step() >= 0 &&
+         visitor.step() <= step;
+}
+
+// Copies the lines of steps up to `step`, one at a time. A last line without an
+// end was being written when the run died.
+class Cutter {
+ public:
+  Cutter(int64_t step, int to, std::string to_path)
+      : step_(step), to_(to), to_path_(std::move(to_path)) {}
+
+  absl::Status Take(absl::string_view bytes) {
+    while (!bytes.empty()) {
+      const size_t end = bytes.find('\n');
+      const absl::string_view part =
+          bytes.substr(0, end == bytes.npos ? bytes.size() : end + 1);
+      bytes.remove_prefix(part.size());
+      // None of ours is as long.
+      too_long_ |= line_.size() + part.size() > kMaxPending;
+      if (!too_long_) absl::StrAppend(&line_, part);
+      if (end == absl::string_view::npos) break;
+      if (!too_long_ && IsEventUntil(line_, step_)) kept_ += line_;
+      line_.clear();
+      too_long_ = false;
+      if (kept_.size() > kMaxPending) HT_RETURN_IF_ERROR(Flush());
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Flush() {
+    const absl::Status written = WriteAndSync(to_, to_path_, kept_);
+    kept_.clear();
+    return written;
+  }
+
+ private:
+  int64_t step_;
+  int to_;
+  std::string to_path_, line_, kept_;
+  bool too_long_ = false;
+};
+
+absl::Status CutBack(const Directory& directory, const std::string& name,
+                     int64_t step) {
+  const std::string temporary = name + ".tmp", path = directory.PathOf(name);
+  HT_ASSIGN_OR_RETURN(const Descriptor from, directory.OpenToRead(name));
+  HT_ASSIGN_OR_RETURN(const Descriptor to, directory.OpenNew(temporary));
+  Cutter cutter(step, to.get(), path);
+  std::string buffer(1 << 20, '\0');
+  while (true) {
+    const ssize_t n = read(from.get(), &buffer[0], buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      return ModelError(path, ": cannot read: ", std::strerror(errno));
+    }
+    if (n == 0) break;
+    HT_RETURN_IF_ERROR(cutter.Take(absl::string_view(buffer.data(), n)));
+  }
+  HT_RETURN_IF_ERROR(cutter.Flush());
+  return directory.Rename(temporary, name);
 }
 
 }  // namespace
@@ -62,18 +135,15 @@ MetricsLog::~MetricsLog() { close(fd_); }
 
 absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(
     const std::string& path, int64_t keep_until) {
-  std::string kept;
-  if (keep_until >= 0 && access(path.c_str(), F_OK) == 0) {
-    HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
-    kept = LinesUntil(content, keep_until);
-  }
-  HT_RETURN_IF_ERROR(WriteFileAtomically(path, kept));
-  const int fd = Retried(
-      [&] { return open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC); });
-  if (fd < 0) {
-    return ModelError(path, ": cannot be written: ", std::strerror(errno));
-  }
-  return absl::WrapUnique(new MetricsLog(path, fd));
+  std::string name;
+  HT_ASSIGN_OR_RETURN(const Directory directory,
+                      Directory::OpenParent(path, &name));
+  const bool goes_on =
+      keep_until >= 0 && directory.KindOf(name) != Directory::Kind::kNothing;
+  HT_RETURN_IF_ERROR(goes_on ? CutBack(directory, name, keep_until)
+                             : directory.Write(name, ""));
+  HT_ASSIGN_OR_RETURN(Descriptor file, directory.OpenToAppend(name));
+  return absl::WrapUnique(new MetricsLog(path, file.Release()));
 }
 
 absl::Status MetricsLog::Append(const std::string& line) {

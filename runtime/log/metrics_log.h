@@ -64,7 +64,8 @@ struct EvalEvent {
 class MetricsLog {
  public:
   // `keep_until` < 0: a new file. Otherwise lines of steps after it are cut
-  // off (resume), and more are appended. Errors: kModel (cannot be written).
+  // off (resume), so is all that is no event, and more are appended. A link is
+  // not followed. Errors: kModel (cannot be written).
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(
       const std::string& path, int64_t keep_until);
   ~MetricsLog();

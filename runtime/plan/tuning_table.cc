@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/json/json_fields.h"
+#include "graph/base/json/json_reader.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_builder.h"
 #include "graph/text/text.h"
@@ -84,31 +86,33 @@ std::string TuningTable::Serialize() const {
 
 absl::StatusOr<TuningTable> TuningTable::Parse(absl::string_view content,
                                                absl::string_view file) {
-  const Json json = Json::parse(content.begin(), content.end(), nullptr,
-                                /*allow_exceptions=*/false);
-  auto malformed = [file](absl::string_view what) {
+  const auto malformed = [file](absl::string_view what) {
     return ModelError(file, ": not a tuning table: ", what,
                       "; delete it: it is made again");
   };
-  if (!json.is_object()) return malformed("expected a JSON object");
-  if (json.value("schema", Json(0)) != 1) {
-    return malformed("expected \"schema\": 1");
-  }
+  const absl::StatusOr<Json> json = ParseJson(content, "expected JSON");
+  if (!json.ok()) return malformed(json.status().message());
+  if (!json->is_object()) return malformed("expected a JSON object");
+  JsonFields fields(*json, "expected its fields");
+  int64_t schema = 1;
+  fields.Integer("schema", 1, 1, &schema);
   TuningTable table;
-  const Json device = json.value("device", Json());
-  if (device.is_string()) table.device_description = device;
-  const Json entries = json.value("entries", Json());
-  if (!entries.is_array()) return malformed("expected a list \"entries\"");
-  for (const Json& row : entries) {
-    const bool sound =
-        row.is_object() && row.value("op", Json()).is_string() &&
-        row.value("candidate", Json()).is_string() &&
-        row.value("workspace_bytes", Json()).is_number_integer() &&
-        row.value("deterministic", Json()).is_boolean();
-    if (!sound) return malformed("an entry lacks a field");
-    table.Set(row["op"],
-              {row["candidate"], row["workspace_bytes"], row["deterministic"]});
+  if (json->contains("device")) {
+    fields.Text("device", &table.device_description);
   }
+  for (const Json& row : fields.List("entries")) {
+    JsonFields entry(row, "expected whole entries");
+    std::string key;
+    TuningEntry value;
+    entry.Text("op", &key);
+    entry.Text("candidate", &value.candidate);
+    entry.Integer("workspace_bytes", 0, kMaxExactInteger,
+                  &value.workspace_bytes);
+    entry.Bool("deterministic", &value.deterministic);
+    if (!entry.status().ok()) return malformed(entry.status().message());
+    table.Set(key, std::move(value));
+  }
+  if (!fields.status().ok()) return malformed(fields.status().message());
   return table;
 }
 

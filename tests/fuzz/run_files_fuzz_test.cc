@@ -1,11 +1,13 @@
 // What a run reads beside its model, damaged: strategies, op lists, IDX files,
-// tensors, manifests of checkpoints, tuning tables.
+// tensors, manifests of checkpoints, tuning tables, metrics.
 #include <unistd.h>
 #include <zlib.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,10 @@
 #include "passes/options/options.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/data/idx_file.h"
+#include "runtime/log/metrics_log.h"
 #include "runtime/plan/tuning_table.h"
+#include "runtime/train/progress.h"
+#include "tests/fuzz/json_mutator.h"
 #include "tests/fuzz/mutator.h"
 
 namespace halftone {
@@ -38,20 +43,36 @@ void WriteTo(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
-// `read(mutation)` gives a Status: OK, or of class `code`.
-template <typename Read>
-void Fuzz(const std::string& source, bool text, ExitCode code, int mutations,
-          const Read& read) {
-  ASSERT_TRUE(read(source).ok()) << read(source);
+// `read(mutate(seed))` gives a Status: OK, or of class `code`.
+template <typename Mutate, typename Read>
+void FuzzBy(const Mutate& mutate, ExitCode code, int mutations,
+            const Read& read) {
   for (int seed = 0; seed < mutations; ++seed) {
     const auto start = std::chrono::steady_clock::now();
-    const absl::Status status = read(Mutator(seed).Mutate(source, text));
+    const absl::Status status = read(mutate(seed));
     if (!status.ok()) {
       EXPECT_EQ(ExitCodeOf(status), code) << seed << ": " << status;
       EXPECT_NE(status.message(), "") << seed;
     }
     ASSERT_LT(std::chrono::steady_clock::now() - start, kMost) << seed;
   }
+}
+
+template <typename Read>
+void Fuzz(const std::string& source, bool text, ExitCode code, int mutations,
+          const Read& read) {
+  ASSERT_TRUE(read(source).ok()) << read(source);
+  FuzzBy([&](int seed) { return Mutator(seed).Mutate(source, text); }, code,
+         mutations, read);
+}
+
+// Values of a JSON text that its reader does not expect.
+template <typename Read>
+void FuzzValues(const std::string& source, ExitCode code, int mutations,
+                const Read& read) {
+  ASSERT_TRUE(read(source).ok()) << read(source);
+  FuzzBy([&](int seed) { return MutateJson(seed, source); }, code, mutations,
+         read);
 }
 
 TEST(RunFilesFuzzTest, Strategies) {
@@ -123,29 +144,137 @@ TEST(RunFilesFuzzTest, Tensors) {
        });
 }
 
-// With a true checksum, so that all of the reader is reached.
-TEST(RunFilesFuzzTest, Manifests) {
-  const std::string directory = Scratch() + "/ckpt";
-  ASSERT_TRUE(runtime::WriteCheckpoint(directory, MakeCheckpoint(), 3).ok());
-  const std::string path = directory + "/step-7";
-  const std::string body = std::vector<std::string>(
-      absl::StrSplit(*ReadFile(path + "/manifest.json"), '\n'))[0];
-  Fuzz(body, /*text=*/true, ExitCode::kCheckpoint, 2000,
-       [&](const std::string& content) {
-         WriteTo(path + "/manifest.json",
-                 absl::StrCat(content, "\n", Hex64(StableHash(content)), "\n"));
-         return runtime::ReadCheckpoint(path).status();
-       });
+// What a reader holds is never more than the file.
+TEST(RunFilesFuzzTest, TensorHeaders) {
+  const std::string file =
+      runtime::SerializeSafetensors(MakeCheckpoint().tensors);
+  uint64_t size = 0;
+  std::memcpy(&size, file.data(), sizeof(size));
+  const std::string data = file.substr(sizeof(size) + size);
+  FuzzValues(file.substr(sizeof(size), size), ExitCode::kModel, 3000,
+             [&](const std::string& header) -> absl::Status {
+               const uint64_t bytes = header.size();
+               const auto tensors = runtime::ParseSafetensors(
+                   absl::StrCat(
+                       absl::string_view(reinterpret_cast<const char*>(&bytes),
+                                         sizeof(bytes)),
+                       header, data),
+                   "fuzz");
+               if (!tensors.ok()) return tensors.status();
+               size_t held = 0;
+               for (const auto& tensor : *tensors) held += tensor.bytes.size();
+               EXPECT_EQ(held, data.size());
+               return absl::OkStatus();
+             });
 }
 
-TEST(RunFilesFuzzTest, TuningTables) {
+// With a true checksum, so that all of the reader is reached.
+class ManifestFuzzTest : public ::testing::Test {
+ protected:
+  ManifestFuzzTest() : path_(Scratch() + "/ckpt/step-7") {
+    runtime::Checkpoint checkpoint = MakeCheckpoint();
+    runtime::Progress progress;
+    progress.step = 7;
+    progress.eval.metrics["top1"] = {350, 359};
+    checkpoint.manifest.numbers = runtime::ToNumbers(progress);
+    EXPECT_TRUE(
+        runtime::WriteCheckpoint(Scratch() + "/ckpt", checkpoint, 3).ok());
+    body_ = std::vector<std::string>(
+        absl::StrSplit(*ReadFile(path_ + "/manifest.json"), '\n'))[0];
+  }
+  // As a run that resumes does.
+  absl::Status Read(const std::string& body) const {
+    WriteTo(path_ + "/manifest.json",
+            absl::StrCat(body, "\n", Hex64(StableHash(body)), "\n"));
+    const auto checkpoint = runtime::ReadCheckpoint(path_);
+    if (!checkpoint.ok()) return checkpoint.status();
+    const auto progress = runtime::FromNumbers(checkpoint->manifest.numbers);
+    if (progress.ok()) {
+      EXPECT_GE(progress->step, 0);
+      EXPECT_GE(progress->epoch, 0);
+      EXPECT_GE(progress->sample, 0);
+    }
+    EXPECT_GE(checkpoint->manifest.step, 0);
+    EXPECT_GE(checkpoint->manifest.epoch, 0);
+    EXPECT_GE(checkpoint->manifest.sample, 0);
+    EXPECT_GE(checkpoint->manifest.world_size, 1);
+    return absl::OkStatus();
+  }
+
+  std::string path_, body_;
+};
+
+TEST_F(ManifestFuzzTest, Bytes) {
+  Fuzz(body_, /*text=*/true, ExitCode::kCheckpoint, 2000,
+       [&](const std::string& content) { return Read(content); });
+}
+
+TEST_F(ManifestFuzzTest, Values) {
+  FuzzValues(body_, ExitCode::kCheckpoint, 4000,
+             [&](const std::string& content) { return Read(content); });
+}
+
+std::string SomeTable() {
   runtime::TuningTable table;
   table.Set("conv2d f16", {"blocked", 4096, true});
   table.Set("matmul f32", {"plain", 0, false});
-  Fuzz(table.Serialize(), /*text=*/true, ExitCode::kModel, 3000,
-       [](const std::string& content) {
-         return runtime::TuningTable::Parse(content, "fuzz").status();
-       });
+  return table.Serialize();
+}
+
+absl::Status ParseTable(const std::string& content) {
+  const auto table = runtime::TuningTable::Parse(content, "fuzz");
+  if (!table.ok()) return table.status();
+  for (const auto& [key, entry] : table->entries()) {
+    EXPECT_GE(entry.workspace_bytes, 0) << key;
+  }
+  return absl::OkStatus();
+}
+
+TEST(RunFilesFuzzTest, TuningTables) {
+  Fuzz(SomeTable(), /*text=*/true, ExitCode::kModel, 3000, ParseTable);
+  FuzzValues(SomeTable(), ExitCode::kModel, 3000, ParseTable);
+}
+
+// Any sequence of lines: a run that resumes keeps the sound ones up to its
+// step, whole and in their order.
+TEST(RunFilesFuzzTest, Metrics) {
+  const std::string path = Scratch() + "/metrics.jsonl";
+  const std::string line =
+      "{\"event\":\"step\",\"step\":20,\"loss\":0.5,\"ms\":{\"step\":5.7}}";
+  std::vector<std::string> kinds = {line,
+                                    "",
+                                    "null",
+                                    "{\"step\":null}",
+                                    "{\"step\":21}",
+                                    "{\"step\":-1}",
+                                    "{\"step\":1e300}",
+                                    "[" + line + "]",
+                                    std::string(17 << 20, '7'),
+                                    std::string("\0\xff\r", 3),
+                                    std::string(100000, '['),
+                                    line + line};
+  std::mt19937_64 random(1);
+  for (int run = 0; run < 60; ++run) {
+    std::string content, expected;
+    for (size_t lines = random() % 8; lines > 0; --lines) {
+      const std::string& one = kinds[random() % kinds.size()];
+      absl::StrAppend(&content, one, "\n");
+      if (one == line) absl::StrAppend(&expected, one, "\n");
+    }
+    if (random() % 2 == 0) content += line.substr(0, random() % line.size());
+    WriteTo(path, content);
+    const auto log = runtime::MetricsLog::Open(path, 20);
+    ASSERT_TRUE(log.ok()) << log.status();
+    EXPECT_EQ(*ReadFile(path), expected) << run;
+  }
+  FuzzValues(line, ExitCode::kModel, 1000, [&](const std::string& content) {
+    WriteTo(path, content + "\n" + line + "\n");
+    const auto log = runtime::MetricsLog::Open(path, 20);
+    if (!log.ok()) return log.status();
+    const std::string left = *ReadFile(path);
+    EXPECT_TRUE(left == line + "\n" || left == content + "\n" + line + "\n");
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace
