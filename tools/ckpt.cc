@@ -38,7 +38,13 @@ absl::StatusOr<std::vector<std::string>> Find(const std::string& path) {
 // The first damaged one decides the exit code.
 absl::Status List(const std::string& path, bool json) {
   HT_ASSIGN_OR_RETURN(const std::vector<std::string> paths, Find(path));
-  const std::vector<CheckpointRow> rows = ReadCheckpoints(paths);
+  std::vector<CheckpointRow> rows = ReadCheckpoints(paths);
+  // A run that goes on has removed some since they were listed.
+  const auto removed = [&](const CheckpointRow& row) {
+    return !row.status.ok() && row.path != path &&
+           !std::filesystem::exists(row.path);
+  };
+  rows.erase(std::remove_if(rows.begin(), rows.end(), removed), rows.end());
   Show(json ? CheckpointsJson(rows) : CheckpointsText(rows), stdout);
   absl::Status damaged;
   for (const CheckpointRow& row : rows) damaged.Update(row.status);

@@ -298,9 +298,8 @@ absl::StatusOr<int> Launch(const LaunchOptions& options,
         "launch: no command given: halftone launch --ranks 2 "
         "run model.htc ...");
   }
-  if (options.may_use_out != nullptr && !plan.out.empty() &&
-      !Resumes(options)) {
-    HT_RETURN_IF_ERROR(options.may_use_out(plan.out));
+  if (options.may_use_out != nullptr && !plan.out.empty()) {
+    HT_RETURN_IF_ERROR(options.may_use_out(plan.out, Resumes(options)));
   }
   const NoBrokenPipes no_broken_pipes;
   HT_RETURN_IF_ERROR(MakeLogDirectory(plan));

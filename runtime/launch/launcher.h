@@ -67,8 +67,8 @@ struct LaunchOptions {
   std::vector<std::string> resume_arguments = {"--resume"};
 
   // Asked before anything is written or started, where our verb has `--out
-  // <out>` and is not told to resume: whether a run may go there.
-  std::function<absl::Status(const std::string& out)> may_use_out;
+  // <out>`: whether a run may go there, or go on there if it `resumes`.
+  std::function<absl::Status(const std::string& out, bool resumes)> may_use_out;
 
   // Tell where ranks, world and address come from, on `out_fd`, as one JSON
   // object if `json`; start nothing.

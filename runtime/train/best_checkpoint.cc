@@ -12,7 +12,9 @@ namespace halftone {
 namespace runtime {
 
 int64_t BestStep(const Manifest& manifest) {
-  return FromNumbers(manifest.numbers).best_step;
+  // Numbers that are no counts know of none.
+  const absl::StatusOr<Progress> progress = FromNumbers(manifest.numbers);
+  return progress.ok() ? progress->best_step : -1;
 }
 
 absl::StatusOr<std::string> BestCheckpoint(const std::string& run) {

@@ -2,9 +2,9 @@
 #ifndef HALFTONE_RUNTIME_TRAIN_CADENCE_H_
 #define HALFTONE_RUNTIME_TRAIN_CADENCE_H_
 
+#include <chrono>
 #include <cstdint>
 
-#include "absl/time/time.h"
 #include "runtime/train/trainer.h"
 
 namespace halftone {
@@ -12,7 +12,10 @@ namespace runtime {
 
 class CadenceClock {
  public:
-  CadenceClock(const Cadence& cadence, absl::Time start)
+  // Not the time of day, which somebody may set.
+  using Time = std::chrono::steady_clock::time_point;
+
+  CadenceClock(const Cadence& cadence, Time start)
       : cadence_(cadence), last_(start) {}
 
   // After attempted step `step`; the same on all ranks.
@@ -25,19 +28,21 @@ class CadenceClock {
            epochs % cadence_.every == 0;
   }
   // By this machine's clock: rank 0 asks the others, once per period.
-  bool DueByTime(absl::Time now) {
+  bool DueByTime(Time now) {
     if (cadence_.unit != Cadence::Unit::kMinutes ||
-        now - last_ < absl::Minutes(cadence_.every)) {
+        std::chrono::duration<double>(now - last_).count() <
+            60.0 * static_cast<double>(cadence_.every)) {
       return false;
     }
     last_ = now;
     return true;
   }
+  bool Never() const { return cadence_.unit == Cadence::Unit::kNever; }
   bool ByTime() const { return cadence_.unit == Cadence::Unit::kMinutes; }
 
  private:
   Cadence cadence_;
-  absl::Time last_;
+  Time last_;
 };
 
 }  // namespace runtime

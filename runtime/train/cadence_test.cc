@@ -29,26 +29,34 @@ TEST(ParseCadenceTest, RefusesOthers) {
 }
 
 TEST(CadenceClockTest, ByStepsAndEpochs) {
-  const CadenceClock steps({Cadence::Unit::kSteps, 3}, absl::UnixEpoch());
+  const CadenceClock steps({Cadence::Unit::kSteps, 3}, CadenceClock::Time());
   EXPECT_FALSE(steps.DueAtStep(2));
   EXPECT_TRUE(steps.DueAtStep(6));
   EXPECT_FALSE(steps.DueAtEpoch(3));
-  const CadenceClock epochs({Cadence::Unit::kEpochs, 2}, absl::UnixEpoch());
+  const CadenceClock epochs({Cadence::Unit::kEpochs, 2}, CadenceClock::Time());
   EXPECT_FALSE(epochs.DueAtStep(2));
   EXPECT_FALSE(epochs.DueAtEpoch(1));
   EXPECT_TRUE(epochs.DueAtEpoch(2));
-  const CadenceClock never({Cadence::Unit::kNever, 1}, absl::UnixEpoch());
+  const CadenceClock never({Cadence::Unit::kNever, 1}, CadenceClock::Time());
   EXPECT_FALSE(never.DueAtEpoch(1) || never.DueAtStep(1));
 }
 
 TEST(CadenceClockTest, ByTimeAsksOncePerPeriod) {
-  const absl::Time start = absl::UnixEpoch();
+  const CadenceClock::Time start = CadenceClock::Time();
   CadenceClock clock({Cadence::Unit::kMinutes, 10}, start);
   EXPECT_TRUE(clock.ByTime());
-  EXPECT_FALSE(clock.DueByTime(start + absl::Minutes(9)));
-  EXPECT_TRUE(clock.DueByTime(start + absl::Minutes(11)));
-  EXPECT_FALSE(clock.DueByTime(start + absl::Minutes(20)));
-  EXPECT_TRUE(clock.DueByTime(start + absl::Minutes(21)));
+  EXPECT_FALSE(clock.DueByTime(start + std::chrono::minutes(9)));
+  EXPECT_TRUE(clock.DueByTime(start + std::chrono::minutes(11)));
+  EXPECT_FALSE(clock.DueByTime(start + std::chrono::minutes(20)));
+  EXPECT_TRUE(clock.DueByTime(start + std::chrono::minutes(21)));
+  // As many as the flag takes are no period that has passed.
+  CadenceClock rare({Cadence::Unit::kMinutes, 1000000000}, start);
+  EXPECT_FALSE(rare.DueByTime(start + std::chrono::hours(24)));
+}
+
+// It does not look at the time of day.
+TEST(CadenceClockTest, FollowsAClockThatNobodySets) {
+  static_assert(CadenceClock::Time::clock::is_steady);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
-#include "graph/base/file.h"
 #include "graph/base/half.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
@@ -80,6 +80,16 @@ std::string UpdatedFrom(const Block& block, CellId parameter, bool* unscale) {
     }
   }
   return "";
+}
+
+absl::Status WriteArrays(const std::string& directory, int64_t step,
+                         const std::vector<NpzArray>& arrays) {
+  std::string name;
+  HT_ASSIGN_OR_RETURN(const Directory run,
+                      Directory::OpenParent(directory, &name));
+  HT_ASSIGN_OR_RETURN(const Directory fetches, run.MakeChild(name));
+  return fetches.Write(absl::StrCat("step-", step, ".npz"),
+                       SerializeNpz(arrays));
 }
 
 }  // namespace
@@ -216,12 +226,7 @@ std::vector<std::pair<std::string, std::vector<float>>> TakeFetches(
   }
   *written = absl::OkStatus();
   if (!arrays.empty()) {
-    *written = MakeDirectories(directory);
-    if (written->ok()) {
-      *written =
-          WriteFileAtomically(absl::StrCat(directory, "/step-", step, ".npz"),
-                              SerializeNpz(arrays));
-    }
+    *written = WriteArrays(directory, step, arrays);
   }
   return taken;
 }

@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/text.h"
 
 namespace halftone {
 namespace runtime {
@@ -37,6 +39,23 @@ void VisitFields(P& p, Visit visit) {
   visit("best", p.best);
   visit("best.step", p.best_step);
   visit("best.epoch", p.best_epoch);
+}
+
+// Larger counts are not exact in a double.
+constexpr double kMostCount = 9007199254740992.0;
+
+bool IsWhole(double value, double least) {
+  return value >= least && value <= kMostCount && std::floor(value) == value;
+}
+
+// -1 stands for an event that has not been.
+bool IsStepOfEvent(absl::string_view key) {
+  return key == "eval.step" || key == "best.step";
+}
+
+absl::Status NotACount(absl::string_view key, double found) {
+  return ModelError("numbers: ", key, ": expected a count, found ",
+                    ExactDouble(found));
 }
 
 }  // namespace
@@ -82,15 +101,27 @@ std::map<std::string, double> ToNumbers(const Progress& progress) {
   return numbers;
 }
 
-Progress FromNumbers(const std::map<std::string, double>& numbers) {
+absl::StatusOr<Progress> FromNumbers(
+    const std::map<std::string, double>& numbers) {
   Progress progress;
-  VisitFields(progress, [&numbers](const char* key, auto& field) {
+  absl::Status status;
+  VisitFields(progress, [&](const char* key, auto& field) {
     const auto found = numbers.find(key);
     if (found == numbers.end()) return;
-    field = static_cast<std::decay_t<decltype(field)>>(found->second);
+    using Field = std::decay_t<decltype(field)>;
+    if (std::is_integral_v<Field> &&
+        !IsWhole(found->second, IsStepOfEvent(key) ? -1 : 0)) {
+      status.Update(NotACount(key, found->second));
+      return;
+    }
+    field = static_cast<Field>(found->second);
   });
   for (const auto& [key, value] : numbers) {
     if (!absl::StartsWith(key, kMetric)) continue;
+    // A model's own metric may be negative or nan; it is shown as an integer.
+    if (std::isfinite(value) && std::abs(value) > kMostCount) {
+      status.Update(NotACount(key, value));
+    }
     absl::string_view name = key;
     name.remove_prefix(sizeof(kMetric) - 1);
     if (absl::EndsWith(name, kCorrect)) {
@@ -101,6 +132,18 @@ Progress FromNumbers(const std::map<std::string, double>& numbers) {
       progress.eval.metrics[std::string(name)].total = value;
     }
   }
+  // The two that are doubles for their sums, and are shown as integers.
+  for (const double count :
+       {progress.since_event.count, progress.eval.samples}) {
+    if (!(count >= 0 && count <= kMostCount)) {
+      status.Update(NotACount("since_event.count, eval.samples", count));
+    }
+  }
+  if (progress.applied > progress.step) {
+    status.Update(ModelError("numbers: applied: expected at most step, ",
+                             progress.step, ", found ", progress.applied));
+  }
+  HT_RETURN_IF_ERROR(status);
   return progress;
 }
 

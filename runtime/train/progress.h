@@ -41,7 +41,9 @@ struct Progress {
 
 // The manifest's free-form numbers; exact round trip.
 std::map<std::string, double> ToNumbers(const Progress& progress);
-Progress FromNumbers(const std::map<std::string, double>& numbers);
+// Counts are counts; errors (kModel) name the number that is none.
+absl::StatusOr<Progress> FromNumbers(
+    const std::map<std::string, double>& numbers);
 
 // For the other ranks, which have not read the checkpoint.
 std::string Encode(const std::map<std::string, double>& numbers);

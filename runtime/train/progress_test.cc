@@ -33,7 +33,9 @@ TEST(ProgressTest, RoundTripIsExact) {
   const Progress before = MakeProgress();
   const auto decoded = Decode(Encode(ToNumbers(before)));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  const Progress after = FromNumbers(*decoded);
+  const absl::StatusOr<Progress> read = FromNumbers(*decoded);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const Progress& after = *read;
   EXPECT_EQ(ToNumbers(after)["since_event.sum"], 0.1 + 0.2);
   EXPECT_EQ(after.step, 7);
   EXPECT_EQ(after.epoch, 2);
@@ -52,6 +54,40 @@ TEST(ProgressTest, DamagedNumbersAreRefused) {
   for (const size_t cut : {size_t{1}, size_t{5}, encoded.size() - 1}) {
     EXPECT_EQ(ExitCodeOf(Decode(encoded.substr(0, cut)).status()),
               ExitCode::kCommunication);
+  }
+}
+
+// A manifest may hold anything under a true checksum.
+TEST(ProgressTest, NumbersThatAreNoCountsAreRefused) {
+  const auto good = ToNumbers(MakeProgress());
+  for (const char* key : {"step", "applied", "epoch", "sample", "good_steps",
+                          "bad_steps", "best.epoch", "eval.step", "best.step",
+                          "since_event.count", "eval.samples"}) {
+    ASSERT_EQ(good.count(key), 1u) << key;
+    for (const double bad : {-2.0, 1e300, -1e300, 9.1e15, std::nan(""),
+                             std::numeric_limits<double>::infinity()}) {
+      auto numbers = good;
+      numbers[key] = bad;
+      const auto progress = FromNumbers(numbers);
+      ASSERT_FALSE(progress.ok()) << key << bad;
+      EXPECT_NE(progress.status().message().find("expected a"),
+                std::string::npos);
+    }
+  }
+  for (const char* key :
+       {"eval.metric.top1.correct", "eval.metric.top1.total"}) {
+    ASSERT_EQ(good.count(key), 1u) << key;
+    auto numbers = good;
+    numbers[key] = 1e300;
+    EXPECT_FALSE(FromNumbers(numbers).ok()) << key;
+    numbers[key] = -2;
+    EXPECT_TRUE(FromNumbers(numbers).ok()) << key;
+  }
+  for (const auto& [key, value] : std::map<std::string, double>{
+           {"step", 5}, {"sample", 0.5}, {"epoch", -1}}) {
+    auto numbers = good;
+    numbers[key] = value;
+    EXPECT_FALSE(FromNumbers(numbers).ok()) << key;
   }
 }
 

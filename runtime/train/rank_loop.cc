@@ -1,9 +1,9 @@
 #include "runtime/train/rank_loop.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/ir/well_known.h"
@@ -51,8 +51,9 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
       attempted_(progress_.step),
       stop_rule_(config_.stop_rule, config_.dynamic_scaling,
                  config_.scale_floor),
-      eval_clock_(config_.eval_every, absl::Now()),
-      checkpoint_clock_(config_.checkpoint_every, absl::Now()),
+      eval_clock_(config_.eval_every, std::chrono::steady_clock::now()),
+      checkpoint_clock_(config_.checkpoint_every,
+                        std::chrono::steady_clock::now()),
       checkpoint_step_(rank->start.resumed ? progress_.step : -1),
       times_(steps_per_epoch_ * std::max<int64_t>(config_.epochs, 1)) {
   stop_rule_.Restore(rank->start.numbers);
@@ -130,7 +131,7 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
 float RankLoop::Requests() {
   float requests = SignalCatcher::caught() != 0 ? kAskStop : 0;
   if (rank_.is_zero() && (eval_clock_.ByTime() || checkpoint_clock_.ByTime())) {
-    const absl::Time now = absl::Now();
+    const CadenceClock::Time now = std::chrono::steady_clock::now();
     if (eval_clock_.DueByTime(now)) requests += kAskEval;
     if (checkpoint_clock_.DueByTime(now)) requests += kAskCheckpoint;
   }
@@ -230,7 +231,8 @@ absl::Status RankLoop::AtBoundary(bool epoch_end) {
 }
 
 absl::Status RankLoop::AtEnd(bool* agreed) {
-  if (!finished_ && progress_.eval_step != progress_.step) {
+  if (!finished_ && !eval_clock_.Never() &&
+      progress_.eval_step != progress_.step) {
     HT_RETURN_IF_ERROR(Evaluate());
   }
   if (checkpoint_step_ != progress_.step) {

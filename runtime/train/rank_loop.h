@@ -86,6 +86,7 @@ class RankLoop {
   Asked asked_;
   CadenceClock eval_clock_, checkpoint_clock_;
   int64_t checkpoint_step_ = -1;
+  SoundCheckpoints sound_checkpoints_;  // rank 0
   absl::Status last_checkpoint_;
 
   RunTimes times_;

@@ -72,9 +72,9 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   manifest.numbers[kThreads] = rank_.threads;
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
-  const absl::Status written =
-      runtime::WriteCheckpoint(directory.checkpoints(), checkpoint,
-                               config_.keep_checkpoints, progress_.best_step);
+  const absl::Status written = runtime::WriteCheckpoint(
+      directory.checkpoints(), checkpoint, config_.keep_checkpoints,
+      progress_.best_step, &sound_checkpoints_);
   times_.checkpoint_seconds += watch.seconds();
   if (written.ok()) {
     reporter_->CheckpointWritten(progress_.step);

@@ -51,8 +51,27 @@ void SayPassedOver(const std::vector<std::string>& damaged,
   }
 }
 
+// Its numbers agree with it, and the data has the sample at which it stands.
+absl::Status CheckPosition(const Manifest& manifest,
+                           const SamplerOptions& sampler) {
+  HT_ASSIGN_OR_RETURN(const Progress progress, FromNumbers(manifest.numbers));
+  if (progress.step != manifest.step || progress.epoch != manifest.epoch ||
+      progress.sample != manifest.sample) {
+    return ModelError("its numbers are of another step than it is");
+  }
+  const int64_t samples = Sampler(sampler).samples_per_epoch();
+  if (progress.sample == 0 || progress.sample < samples) {
+    return absl::OkStatus();
+  }
+  return ModelError("it stands at sample ", WithCommas(progress.sample),
+                    " of an epoch, and the data has ", WithCommas(samples),
+                    " an epoch; resume with the data of that run, or take its "
+                    "parameters into another with --init");
+}
+
 // Rank 0: the newest good checkpoint of the run, if it has one.
 absl::Status FindCheckpoint(const RunDirectory& directory,
+                            const SamplerOptions& sampler,
                             StartingPoint* start) {
   HT_ASSIGN_OR_RETURN(start->tuning, directory.ReadTuning());
   if (ListCheckpoints(directory.checkpoints()).empty()) {
@@ -63,9 +82,15 @@ absl::Status FindCheckpoint(const RunDirectory& directory,
   std::vector<std::string> skipped;
   HT_ASSIGN_OR_RETURN(start->state,
                       ReadLatestCheckpoint(directory.checkpoints(), &skipped));
+  const Manifest& manifest = start->state->manifest;
+  const absl::Status fits = CheckPosition(manifest, sampler);
+  if (!fits.ok()) {
+    return CheckpointError(directory.checkpoints(), "/step-", manifest.step,
+                           "/manifest.json: ", fits.message());
+  }
   SayPassedOver(skipped, start);
   start->resumed = true;
-  start->numbers = start->state->manifest.numbers;
+  start->numbers = manifest.numbers;
   return absl::OkStatus();
 }
 
@@ -100,10 +125,9 @@ absl::Status LookAround(Rank& rank, bool train) {
   if (train) TakeTuning(rank);
   const RunDirectory directory(train ? config.out : "");
   if (directory.exists()) {
+    HT_ASSIGN_OR_RETURN(rank.lock, directory.Take(config.resume));
     if (config.resume) {
-      HT_RETURN_IF_ERROR(FindCheckpoint(directory, &rank.start));
-    } else {
-      HT_RETURN_IF_ERROR(directory.RefuseIfUsed());
+      HT_RETURN_IF_ERROR(FindCheckpoint(directory, rank.sampler, &rank.start));
     }
   }
   const std::string& source = train                 ? config.init
@@ -260,7 +284,9 @@ absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
   HT_RETURN_IF_ERROR(same);
   HT_RETURN_IF_ERROR(Build(rank, train));
   HT_RETURN_IF_ERROR(Load(rank, train, agreed));
-  if (rank.start.resumed) rank.progress = FromNumbers(rank.start.numbers);
+  if (rank.start.resumed) {
+    HT_ASSIGN_OR_RETURN(rank.progress, FromNumbers(rank.start.numbers));
+  }
   const CellId scale = rank.inputs.program->FindCell(kLossScaling);
   if (!scale.valid()) return absl::OkStatus();
   std::string bytes;

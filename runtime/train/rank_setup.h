@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "graph/base/disk/directory_lock.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/log/pulse.h"
 #include "runtime/train/bindings.h"
@@ -66,6 +67,7 @@ struct StartingPoint {
 };
 
 struct Rank {
+  DirectoryLock lock;  // on the run directory (rank 0); its end is the last
   RunInputs inputs;
   RankResources resources;
   bool leads_process = false;  // the first rank of its process

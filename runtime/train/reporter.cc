@@ -5,7 +5,6 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
-#include "graph/base/file.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "runtime/train/epoch_line.h"
@@ -221,7 +220,7 @@ absl::Status Reporter::Finish(EndOfRun end) {
     for (const std::string& line : EndLines(end)) console_.Report(line);
   }
   if (!directory_.exists()) return status;
-  status.Update(WriteFileAtomically(directory_.summary(), SummaryJson(end)));
+  status.Update(directory_.WriteSummary(SummaryJson(end)));
   return status;
 }
 

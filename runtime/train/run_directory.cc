@@ -1,12 +1,12 @@
 #include "runtime/train/run_directory.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 
@@ -15,24 +15,22 @@ namespace runtime {
 namespace {
 
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
-// Of the launcher, which writes them before and after the ranks.
-constexpr const char* kLaunchers[] = {"logs", "failure.json"};
+// Of the launcher, which writes them before and after the ranks, and of who
+// holds the directory now.
+constexpr const char* kNoRun[] = {"logs", "failure.json", DirectoryLock::kFile};
+// What a run opens and writes on; all else of its own it replaces.
+constexpr const char* kOpened[] = {"ckpt", "fetches", "metrics.jsonl"};
 
-std::vector<std::string> EntriesOf(const std::string& directory) {
+std::vector<std::string> EntriesOf(const std::string& path) {
+  const absl::StatusOr<Directory> directory = Directory::Open(path);
   std::vector<std::string> names;
-  DIR* dir = ::opendir(directory.c_str());
-  if (dir == nullptr) return names;
-  while (const dirent* entry = ::readdir(dir)) {
-    const std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    if (std::find(std::begin(kLaunchers), std::end(kLaunchers), name) !=
-        std::end(kLaunchers)) {
-      continue;
-    }
-    names.push_back(name);
-  }
-  ::closedir(dir);
-  std::sort(names.begin(), names.end());
+  if (directory.ok()) names = directory->Names();
+  const auto of_no_run = [](const std::string& name) {
+    return std::find(std::begin(kNoRun), std::end(kNoRun), name) !=
+           std::end(kNoRun);
+  };
+  names.erase(std::remove_if(names.begin(), names.end(), of_no_run),
+              names.end());
   return names;
 }
 
@@ -52,6 +50,15 @@ absl::Status RunDirectory::RefuseIfUsed() const {
   if (Exists(path_) && !IsDirectory(path_)) {
     return UsageError("--out ", path_, ": is a file; name a directory");
   }
+  HT_RETURN_IF_ERROR(RefuseIfInUse());
+  return RefuseIfNotEmpty();
+}
+
+absl::Status RunDirectory::RefuseIfInUse() const {
+  return DirectoryLock::Probe(path_);
+}
+
+absl::Status RunDirectory::RefuseIfNotEmpty() const {
   const std::vector<std::string> names = EntriesOf(path_);
   if (names.empty()) return absl::OkStatus();
   const std::vector<CheckpointInfo> all = ListCheckpoints(checkpoints());
@@ -60,16 +67,35 @@ absl::Status RunDirectory::RefuseIfUsed() const {
   return UsageError(path_, " holds ", holds, "; add --resume or another --out");
 }
 
+absl::StatusOr<DirectoryLock> RunDirectory::Take(bool resume) const {
+  if (!resume) HT_RETURN_IF_ERROR(RefuseIfUsed());
+  HT_ASSIGN_OR_RETURN(DirectoryLock lock, DirectoryLock::Take(path_));
+  // Again, as nobody else changes it any more.
+  if (!resume) HT_RETURN_IF_ERROR(RefuseIfNotEmpty());
+  HT_ASSIGN_OR_RETURN(const Directory directory, Directory::Open(path_));
+  for (const char* name : kOpened) {
+    if (directory.KindOf(name) != Directory::Kind::kLink) continue;
+    return UsageError(directory.PathOf(name),
+                      " is a link: a run writes to plain files and directories "
+                      "of its own; put what it leads to in its place, or make "
+                      "--out itself a link");
+  }
+  return lock;
+}
+
 absl::Status RunDirectory::Create(const TrainConfig& config,
                                   const TuningTable& tuning) const {
-  HT_RETURN_IF_ERROR(MakeDirectories(path_));
+  HT_ASSIGN_OR_RETURN(const Directory directory, Directory::Make(path_));
   if (!config.model_bytes.empty()) {
-    HT_RETURN_IF_ERROR(
-        WriteFileAtomically(path_ + "/model.htc", config.model_bytes));
+    HT_RETURN_IF_ERROR(directory.Write("model.htc", config.model_bytes));
   }
-  HT_RETURN_IF_ERROR(
-      WriteFileAtomically(path_ + "/strategy.pbtxt", config.strategy_text));
-  return WriteFileAtomically(this->tuning(), tuning.Serialize());
+  HT_RETURN_IF_ERROR(directory.Write("strategy.pbtxt", config.strategy_text));
+  return directory.Write("tuning.json", tuning.Serialize());
+}
+
+absl::Status RunDirectory::WriteSummary(absl::string_view json) const {
+  HT_ASSIGN_OR_RETURN(const Directory directory, Directory::Make(path_));
+  return directory.Write("summary.json", json);
 }
 
 absl::StatusOr<TuningTable> RunDirectory::ReadTuning() const {

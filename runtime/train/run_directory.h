@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "graph/base/disk/directory_lock.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/plan/tuning_table.h"
 #include "runtime/train/trainer.h"
@@ -28,17 +30,31 @@ class RunDirectory {
   std::string fetches() const { return path_ + "/fetches"; }
 
   // A directory that holds a run or anything else of somebody's is refused
-  // (kUsage). What a launcher writes before its ranks start does not count.
+  // (kUsage), and so is one that a run writes to now. What a launcher writes
+  // before its ranks start does not count.
   absl::Status RefuseIfUsed() const;
+
+  // Only the second of these.
+  absl::Status RefuseIfInUse() const;
+
+  // For one run alone, until the lock's end; makes the directory. Without
+  // `resume` it must be new or empty. Errors: as of RefuseIfUsed, with `resume`
+  // too where somebody else's run goes on there or links stand in for what a
+  // run writes to (kUsage); kModel.
+  absl::StatusOr<DirectoryLock> Take(bool resume) const;
 
   // Makes it, with model.htc, strategy.pbtxt and tuning.json (kModel).
   absl::Status Create(const TrainConfig& config,
                       const TuningTable& tuning) const;
 
+  absl::Status WriteSummary(absl::string_view json) const;
+
   // The tuning table of the run so far; empty if there is none.
   absl::StatusOr<TuningTable> ReadTuning() const;
 
  private:
+  absl::Status RefuseIfNotEmpty() const;
+
   std::string path_;
 };
 

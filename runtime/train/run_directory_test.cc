@@ -1,6 +1,9 @@
 #include "runtime/train/run_directory.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -79,6 +82,39 @@ TEST(RunDirectoryTest, AReadOnlyPlaceIsAnErrorThatNamesIt) {
       RunDirectory("/proc/nowhere").Create(TrainConfig(), TuningTable());
   EXPECT_EQ(ExitCodeOf(status), ExitCode::kModel);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/proc/nowhere"));
+}
+
+TEST(RunDirectoryTest, IsOneRunsAtATime) {
+  const RunDirectory directory(Fresh());
+  {
+    const auto lock = directory.Take(/*resume=*/false);
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    for (const absl::Status& status :
+         {directory.Take(false).status(), directory.Take(true).status(),
+          directory.RefuseIfUsed(), directory.RefuseIfInUse()}) {
+      EXPECT_EQ(ExitCodeOf(status), ExitCode::kUsage);
+      EXPECT_THAT(std::string(status.message()),
+                  HasSubstr(absl::StrCat(directory.path(), " is in use by pid ",
+                                         getpid(), " on ")));
+    }
+    ASSERT_TRUE(directory.Create(TrainConfig(), TuningTable()).ok());
+  }
+  EXPECT_TRUE(directory.Take(true).ok());
+  EXPECT_THAT(std::string(directory.Take(false).status().message()),
+              HasSubstr("add --resume or another --out"));
+}
+
+TEST(RunDirectoryTest, LinksInItAreRefused) {
+  for (const char* name : {"ckpt", "fetches", "metrics.jsonl"}) {
+    const RunDirectory directory(absl::StrCat(Fresh(), "/", name));
+    ASSERT_TRUE(MakeDirectories(directory.path()).ok());
+    std::filesystem::create_symlink("/nowhere",
+                                    absl::StrCat(directory.path(), "/", name));
+    const auto lock = directory.Take(/*resume=*/true);
+    EXPECT_EQ(ExitCodeOf(lock.status()), ExitCode::kUsage);
+    EXPECT_THAT(std::string(lock.status().message()),
+                HasSubstr(absl::StrCat("/", name, " is a link: a run writes")));
+  }
 }
 
 TEST(ReadAnyStateTest, TakesEveryKindOfPlace) {

@@ -77,9 +77,11 @@ void StopRuleWatch::Save(std::map<std::string, double>* numbers) const {
 }
 
 void StopRuleWatch::Restore(const std::map<std::string, double>& numbers) {
-  const auto get = [&numbers](const char* key) {
+  const auto get = [&numbers](const char* key) -> int64_t {
     const auto found = numbers.find(key);
-    return found == numbers.end() ? 0 : static_cast<int64_t>(found->second);
+    // Whatever a manifest holds: at worst the rule begins to count anew.
+    const double count = found == numbers.end() ? 0 : found->second;
+    return count > 0 && count < 1e9 ? static_cast<int64_t>(count) : 0;
   };
   skipped_ = get("stop.skipped");
   at_floor_ = get("stop.at_floor");

@@ -1,9 +1,6 @@
 // Checkpoints, tensors and run directories that are damaged or cannot be
 // written; runs that are stopped. The last good state survives all of it.
 #include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -12,12 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/faults/faults.h"
+#include "tests/faults/runs.h"
 
 namespace halftone {
 namespace {
@@ -25,31 +21,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Parts = std::vector<std::string>;
-
-Parts RunCommand(const std::string& out, const Parts& more,
-                 const std::string& checkpoint_every = "20") {
-  Parts command = {"run",           Convnet(), "--data",
-                   kDigits,         "--out",   out,
-                   "--log-every",   "1",       "--checkpoint-every",
-                   checkpoint_every};
-  command.insert(command.end(), more.begin(), more.end());
-  return command;
-}
-
-// A run of 46 steps with checkpoints of steps 20, 40 and 46: a copy of one.
-std::string TrainedRun() {
-  static const std::string* trained = [] {
-    auto* out = new std::string(Scratch() + "/run");
-    const Result run = Halftone(RunCommand(*out, {"--epochs", "2"}));
-    EXPECT_EQ(run.exit_code(), 0) << run.err;
-    return out;
-  }();
-  const std::string copy = Scratch() + "/run";
-  std::filesystem::copy(*trained, copy,
-                        std::filesystem::copy_options::recursive);
-  return copy;
-}
 
 void Apply(const Damage& damage, const std::string& file) {
   if (damage.missing) {
@@ -71,17 +42,6 @@ std::vector<Damage> DamagesOf(const std::string& file) {
   std::vector<Damage> damages = AllDamages(ReadAll(file));
   damages.push_back({"claims_a_gigabyte", GigabyteHeader()});
   return damages;
-}
-
-// Lines of metrics.jsonl without what depends on the clock.
-std::vector<json> Metrics(const std::string& out) {
-  std::vector<json> lines;
-  for (const auto line : absl::StrSplit(ReadAll(out + "/metrics.jsonl"), '\n',
-                                        absl::SkipEmpty())) {
-    lines.push_back(json::parse(line));
-    lines.back().erase("ms");
-  }
-  return lines;
 }
 
 class DamagedCheckpoint : public ::testing::TestWithParam<const char*> {};
@@ -297,25 +257,6 @@ TEST(ReadOnly, KeepsTheLastGoodCheckpoint) {
 }
 
 // ---- While a run goes on.
-
-template <typename Holds>
-void WaitUntil(const Child& child, const Holds& holds) {
-  for (int tries = 0; tries < 3000; ++tries) {
-    if (holds()) return;
-    siginfo_t ended = {};
-    waitid(P_PID, child.pid, &ended, WEXITED | WNOHANG | WNOWAIT);
-    if (ended.si_pid != 0) break;
-    absl::SleepFor(absl::Milliseconds(20));
-  }
-  FAIL() << "what was waited for did not come: " << ReadAll(child.err);
-}
-
-Child StartRun(const std::string& out, const std::string& checkpoint_every) {
-  static int runs = 0;
-  Parts command = RunCommand(out, {"--epochs", "1000"}, checkpoint_every);
-  command.insert(command.begin(), "tools/halftone");
-  return Start(absl::StrCat("going-", runs++), command, OwnVariables());
-}
 
 TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
   for (const int signal : {SIGTERM, SIGINT}) {

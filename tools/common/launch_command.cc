@@ -78,8 +78,9 @@ absl::Status TakeLaunchedCommand(const CLI::App& verb,
     command[0] = self;
   }
   options->own_verb = true;
-  options->may_use_out = [](const std::string& out) {
-    return runtime::RunDirectory(out).RefuseIfUsed();
+  options->may_use_out = [](const std::string& out, bool resumes) {
+    const runtime::RunDirectory directory(out);
+    return resumes ? directory.RefuseIfInUse() : directory.RefuseIfUsed();
   };
   options->readers = runtime::TrainConfig().readers;
   return absl::OkStatus();
