@@ -19,13 +19,15 @@ constexpr NoteDoc kNoteDocs[] = {
      "A batch norm is split into its parts where the target's fusions take "
      "them: its statistics are summed where the convolution before it writes, "
      "and what it makes goes straight to its readers. The bytes are those of "
-     "one sample that need not be moved; `saves` of each bn_finalize has its "
+     "one sample that need not be moved; `saves` of each channel_stats has its "
      "share. GPU targets only."},
     {"F2",
-     "A library's kernel takes a vector in low precision that the op keeps in "
-     "f32: scale and bias of a batch norm that is fused into the convolution "
-     "behind it. --strict-f32-slots (amp.strict_f32_slots) leaves these "
-     "fusions out."},
+     "A library's kernel is less exact than the op with what that keeps in "
+     "f32. It takes scale and bias of a batch norm that is fused into the "
+     "convolution behind it in low precision; or it makes a batch's variance "
+     "from plain sums of x and x * x, of which nothing is left where the mean "
+     "is more than about 1,000 deviations from 0. --strict-f32-slots "
+     "(amp.strict_f32_slots) leaves these fusions out."},
     {"P1",
      "The loss does not depend on these parameters: they get no gradient, no "
      "update, and stay as they were initialised. Mark them trainable: false "

@@ -1,6 +1,7 @@
 #include "passes/report.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
@@ -193,6 +195,17 @@ std::string FirstOrigin(const Program& program, const Op& op) {
   return TextOf(program.name_of(op.origins.empty() ? op.name : op.origins[0]));
 }
 
+// The op, or the one in its body, that takes a norm's statistics.
+const Op* StatsOf(const Op& op) {
+  if (op.schema->name() == "channel_stats") return &op;
+  if (op.body == nullptr) return nullptr;
+  for (OpId id : op.body->ops()) {
+    const Op& inner = op.body->op(id);
+    if (inner.schema->name() == "channel_stats") return &inner;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 ReportBuilder::ReportBuilder(const Program& source, const Options& options)
@@ -307,21 +320,22 @@ void ReportBuilder::AddPrecisionNote() {
 }
 
 void ReportBuilder::AddFusionNotes(const Block& block) {
-  std::vector<std::string> norms, rounded;
-  std::string how;
+  std::vector<std::string> norms;
+  std::map<std::string, std::vector<std::string>> rounded;  // by how
   int64_t saved = 0;
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (op.schema->name() == "bn_finalize") {
-      const int64_t saves = AttrAs<int64_t>(op, "saves");
-      if (saves == 0) continue;
-      saved += saves;
-      norms.push_back(FirstOrigin(block.program(), op));
-    } else if (op.body != nullptr) {
+    const Op* stats = StatsOf(op);
+    if (stats != nullptr && AttrAs<int64_t>(*stats, "saves") > 0) {
+      saved += AttrAs<int64_t>(*stats, "saves");
+      norms.push_back(FirstOrigin(block.program(), *stats));
+    }
+    if (op.body != nullptr) {
       const std::string& rounds = AttrAs<std::string>(op, "rounds");
       if (rounds.empty()) continue;
-      how = rounds;
-      rounded.push_back(TextOf(block.name(op)));
+      for (absl::string_view how : absl::StrSplit(rounds, "; ")) {
+        rounded[std::string(how)].push_back(TextOf(block.name(op)));
+      }
     }
   }
   if (!norms.empty()) {
@@ -331,14 +345,14 @@ void ReportBuilder::AddFusionNotes(const Block& block) {
                          " per sample need not be moved"),
             norms);
   }
-  if (!rounded.empty()) {
+  for (const auto& [how, fusions] : rounded) {
     AddNote(
         "F2",
-        absl::StrCat(rounded.size(),
-                     rounded.size() == 1 ? " fusion rounds" : " fusions round",
+        absl::StrCat(fusions.size(),
+                     fusions.size() == 1 ? " fusion rounds" : " fusions round",
                      " what is kept in f32: ", how,
                      "; --strict-f32-slots forbids it"),
-        rounded);
+        fusions);
   }
 }
 

@@ -187,10 +187,10 @@ void RegisterWhole(OpRegistry& registry) {
 // ---- Its parts on images.
 
 absl::Status InferChannelStats(InferContext& c) {
-  HT_RETURN_IF_ERROR(ExpectChannels(c, {"Shift"}, {}));
+  HT_RETURN_IF_ERROR(ExpectChannels(c, {}, {}));
   const Dim channels = c.Input("X").dims[1];
-  c.SetOutput("Sum", {channels});
-  c.SetOutput("SquaredSum", {channels});
+  c.SetOutput("Mean", {channels});
+  c.SetOutput("Variance", {channels});
   c.SetOutput("Count", {});
   return absl::OkStatus();
 }
@@ -213,20 +213,23 @@ absl::Status InferGradReduce(InferContext& c) {
 }
 
 absl::Status InferGradApply(InferContext& c) {
-  HT_RETURN_IF_ERROR(ExpectChannels(c, {"A", "B", "C0"}, {"YGrad"}));
+  HT_RETURN_IF_ERROR(ExpectChannels(c, {"Mean", "A", "B", "C0"}, {"YGrad"}));
   c.SetOutput("XGrad", c.Input("X").dims);
   return absl::OkStatus();
 }
 
 void RegisterImageParts(OpRegistry& registry) {
   registry.Add(ImageSchema("channel_stats",
-                           "Per channel, the sums of X - Shift and of its "
-                           "square, and how many rows there are.")
-                   .In("Shift", "f32", "[C]: near the mean, for precision")
-                   .Out("Sum", "f32", "[C]")
-                   .Out("SquaredSum", "f32", "[C]")
+                           "Per channel, mean and variance, and how many rows "
+                           "there are. Of none: 0.")
+                   .Out("Mean", "f32", "[C]")
+                   .Out("Variance", "f32", "[C]: biased")
                    .Out("Count", "f32", "[]")
+                   .Attr("saves", int64_t{0},
+                         "why the norm is split: bytes per sample that its "
+                         "fusions need not move; 0: it has no other kernel")
                    .Infer(InferChannelStats)
+                   .Version(2)
                    .NoGrad()
                    .Internal());
   OpSchema scale_bias = ImageSchema(
@@ -252,44 +255,62 @@ void RegisterImageParts(OpRegistry& registry) {
       .NoGrad()
       .Internal();
   registry.Add(std::move(reduce));
-  registry.Add(ImageSchema("bn_grad_apply", "XGrad = A * YGrad + B * X + C0.")
+  registry.Add(ImageSchema("bn_grad_apply",
+                           "XGrad = A * YGrad + B * (X - Mean) + C0.")
                    .In("YGrad", "T", "dims of X")
+                   .In("Mean", "f32", "[C]")
                    .In("A", "f32", "[C]")
                    .In("B", "f32", "[C]")
                    .In("C0", "f32", "[C]")
                    .Out("XGrad", "T", "dims of X")
                    .Infer(InferGradApply)
+                   .Version(2)
                    .NoGrad()
                    .Internal());
 }
 
 // ---- Its parts on vectors.
 
-absl::Status InferFinalize(InferContext& c) {
-  HT_RETURN_IF_ERROR(
-      ExpectVectors(c, {"Sum", "SquaredSum", "Shift"}, {"Count"}));
-  c.SetOutput("BatchMean", c.Input("Sum").dims);
-  c.SetOutput("BatchVariance", c.Input("Sum").dims);
+// Lists of one length: [C] per norm, but scalars in Count; out as in.
+absl::Status InferCombine(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(c, "of", {"totals", "statistics"}));
+  const auto means = c.InputList("Mean");
+  if (means.empty()) return SlotMismatch(c, "Mean", "one value or more");
+  for (const char* slot : {"Mean", "Variance", "Count"}) {
+    const auto list = c.InputList(slot);
+    if (list.size() != means.size()) {
+      return c.Error("slot ", slot, ": expected ", means.size(),
+                     " values, one per value of Mean, found ", list.size());
+    }
+    if (c.OutputCount(slot) != static_cast<int>(means.size())) {
+      return c.Error("slot ", slot, ": expected ", means.size(),
+                     " outputs, one per value of Mean, found ",
+                     c.OutputCount(slot), "; name each output");
+    }
+    const bool scalar = slot == absl::string_view("Count");
+    for (size_t i = 0; i < list.size(); ++i) {
+      const bool fits = scalar ? list[i].dims.empty()
+                               : list[i].dims.size() == 1 &&
+                                     list[i].dims == means[i].dims;
+      if (!fits) {
+        return MemberMismatch(
+            c, slot, static_cast<int>(i),
+            scalar ? "a scalar, dims []" : "[C], as in Mean");
+      }
+      c.SetOutput(slot, list[i].dims, i);
+    }
+  }
   return absl::OkStatus();
 }
 
 absl::Status InferCoefficients(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectEpsilon(c));
   HT_RETURN_IF_ERROR(ExpectVectors(
-      c, {"Scale", "BatchMean", "BatchVariance", "ScaleGradSum", "BiasGradSum"},
+      c, {"Scale", "BatchVariance", "ScaleGradSum", "BiasGradSum"},
       {"Count"}));
   for (const char* slot : {"A", "B", "C0"}) {
     c.SetOutput(slot, c.Input("Scale").dims);
   }
-  return absl::OkStatus();
-}
-
-absl::Status InferLocalSums(InferContext& c) {
-  HT_RETURN_IF_ERROR(ExpectVectors(c, {"BatchMean", "BatchVariance", "Shift"},
-                                   {"BatchCount"}));
-  c.SetOutput("Sum", c.Input("BatchMean").dims);
-  c.SetOutput("SquaredSum", c.Input("BatchMean").dims);
-  c.SetOutput("Count", {});
   return absl::OkStatus();
 }
 
@@ -311,49 +332,44 @@ OpSchema VectorSchema(absl::string_view name, absl::string_view doc,
 }
 
 void RegisterVectorParts(OpRegistry& registry) {
-  registry.Add(VectorSchema("bn_finalize",
-                            "With m = Sum / Count: BatchMean = Shift + m, "
-                            "BatchVariance = max(0, SquaredSum / Count - m * "
-                            "m). Count 0: Shift and 0.",
-                            InferFinalize)
-                   .In("Sum", "f32", "[C]")
-                   .In("SquaredSum", "f32", "[C]")
-                   .In("Count", "f32", "[]")
-                   .In("Shift", "f32", "[C]")
-                   .Out("BatchMean", "f32", "[C]")
-                   .Out("BatchVariance", "f32", "[C]")
-                   .Attr("saves", int64_t{0},
-                         "why the norm is split: bytes per sample that its "
-                         "fusions need not move; 0: it has no other kernel"));
+  OpSchema combine = VectorSchema(
+      "combine_stats",
+      "Statistics of all ranks' elements from each rank's, combined pairwise "
+      "in the order of the ranks: with n = Count, d = the difference of means "
+      "and M2 = n * Variance, M2 of two is the sum of both + d * d * n1 * n2 / "
+      "(n1 + n2). A list, so that many norms are one message.",
+      InferCombine);
+  combine.Attr("of", std::string("statistics"),
+               "totals or statistics: what the message is");
+  const auto add_lists = [&combine](bool in) {
+    const auto add = [&](absl::string_view slot, absl::string_view doc) {
+      in ? combine.In(slot, "f32", doc, kList)
+         : combine.Out(slot, "f32", doc, kList);
+    };
+    add("Mean", "[C] per norm");
+    add("Variance", "[C] per norm: biased");
+    add("Count", "[] per norm: rows per channel");
+  };
+  add_lists(true);
+  add_lists(false);
+  registry.Add(std::move(combine));
   OpSchema coefficients = VectorSchema(
       "bn_grad_coefficients",
-      "What makes XGrad = A * YGrad + B * X + C0. With r = 1 / "
+      "What makes XGrad = A * YGrad + B * (X - BatchMean) + C0. With r = 1 / "
       "sqrt(BatchVariance + epsilon): A = Scale * r, B = -A * r * "
-      "ScaleGradSum / Count, C0 = -A * BiasGradSum / Count - B * BatchMean.",
+      "ScaleGradSum / Count, C0 = -A * BiasGradSum / Count.",
       InferCoefficients);
   AddEpsilon(coefficients)
       .In("Scale", "f32", "[C]")
-      .In("BatchMean", "f32", "[C]")
       .In("BatchVariance", "f32", "[C]")
       .In("ScaleGradSum", "f32", "[C]: of all ranks")
       .In("BiasGradSum", "f32", "[C]: of all ranks")
       .In("Count", "f32", "[]: rows of all ranks")
       .Out("A", "f32", "[C]")
       .Out("B", "f32", "[C]")
-      .Out("C0", "f32", "[C]");
+      .Out("C0", "f32", "[C]")
+      .Version(2);
   registry.Add(std::move(coefficients));
-  registry.Add(VectorSchema("bn_local_sums",
-                            "The sums about Shift behind local statistics: "
-                            "with d = BatchMean - Shift, Sum = n * d and "
-                            "SquaredSum = n * (BatchVariance + d * d).",
-                            InferLocalSums)
-                   .In("BatchMean", "f32", "[C]")
-                   .In("BatchVariance", "f32", "[C]")
-                   .In("BatchCount", "f32", "[]: n")
-                   .In("Shift", "f32", "[C]")
-                   .Out("Sum", "f32", "[C]")
-                   .Out("SquaredSum", "f32", "[C]")
-                   .Out("Count", "f32", "[]: n"));
 }
 
 void RegisterRunningStats(OpRegistry& registry) {

@@ -89,9 +89,8 @@ TEST(BatchNorm, NoGradientThroughStatistics) {
 }
 
 TEST(BatchNormParts, OnImages) {
-  EXPECT_EQ(
-      Infer({"channel_stats", {{"X", "f16[B,8,4,4]"}, {"Shift", "f32[8]"}}}),
-      "Sum=f32[8]; SquaredSum=f32[8]; Count=f32[]");
+  EXPECT_EQ(Infer({"channel_stats", {{"X", "f16[B,8,4,4]"}}}),
+            "Mean=f32[8]; Variance=f32[8]; Count=f32[]");
   EXPECT_EQ(Infer({"bn_grad_reduce",
                    {{"X", "f16[B,8,4,4]"},
                     {"YGrad", "f16[B,8,4,4]"},
@@ -101,6 +100,7 @@ TEST(BatchNormParts, OnImages) {
   Call apply = {"bn_grad_apply",
                 {{"X", "f16[B,8,4,4]@channels_last"},
                  {"YGrad", "f16[B,8,4,4]@channels_last"},
+                 {"Mean", "f32[8]"},
                  {"A", "f32[8]"},
                  {"B", "f32[8]"},
                  {"C0", "f32[8]"}}};
@@ -110,43 +110,42 @@ TEST(BatchNormParts, OnImages) {
                                       "(those of X), found f16[B,8,4,5]"));
 }
 
+Call Combine(std::string variance, std::string count) {
+  Call call = {"combine_stats",
+               {{"Mean", "f32[8]"}, {"Variance", variance}, {"Count", count}}};
+  call.lists = {{"Mean", 1}, {"Variance", 1}, {"Count", 1}};
+  return call;
+}
+
 TEST(BatchNormParts, OnVectors) {
-  EXPECT_EQ(Infer({"bn_finalize",
-                   {{"Sum", "f32[8]"},
-                    {"SquaredSum", "f32[8]"},
-                    {"Count", "f32[]"},
-                    {"Shift", "f32[8]"}}}),
-            "BatchMean=f32[8]; BatchVariance=f32[8]");
+  Call combine = Combine("f32[8]", "f32[]");
+  EXPECT_EQ(Infer(combine), "Mean=f32[8]; Variance=f32[8]; Count=f32[]");
+  combine.lists.pop_back();
+  EXPECT_EQ(Infer(combine),
+            "op (combine_stats): slot Count: expected 1 outputs, one per value "
+            "of Mean, found 0; name each output");
   EXPECT_EQ(Infer({"bn_grad_coefficients",
                    {{"Scale", "f32[8]"},
-                    {"BatchMean", "f32[8]"},
                     {"BatchVariance", "f32[8]"},
                     {"ScaleGradSum", "f32[8]"},
                     {"BiasGradSum", "f32[8]"},
                     {"Count", "f32[]"}}}),
             "A=f32[8]; B=f32[8]; C0=f32[8]");
-  EXPECT_EQ(Infer({"bn_local_sums",
-                   {{"BatchMean", "f32[8]"},
-                    {"BatchVariance", "f32[8]"},
-                    {"BatchCount", "f32[]"},
-                    {"Shift", "f32[8]"}}}),
-            "Sum=f32[8]; SquaredSum=f32[8]; Count=f32[]");
 }
 
 TEST(BatchNormParts, VectorErrors) {
-  Call call = {"bn_finalize",
-               {{"Sum", "f32[8]"},
-                {"SquaredSum", "f32[7]"},
-                {"Count", "f32[]"},
-                {"Shift", "f32[8]"}}};
+  Call call = Combine("f32[7]", "f32[]");
   EXPECT_EQ(Infer(call),
-            "op (bn_finalize): slot SquaredSum: expected dims [8] (those of "
-            "Sum), found f32[7]; change its dims or those of the slots named");
+            "op (combine_stats): slot Variance[0]: expected [C], as in Mean, "
+            "found f32[7]");
   call.in[1].second = "f32[8]";
   call.in[2].second = "f32[1]";
   EXPECT_EQ(Infer(call),
-            "op (bn_finalize): slot Count: expected a scalar, dims [], found "
-            "f32[1]; reshape a value of one element to shape []");
+            "op (combine_stats): slot Count[0]: expected a scalar, dims [], "
+            "found f32[1]");
+  call.in[2].second = "f32[]";
+  call.attrs = {{"of", std::string("gradient")}};
+  EXPECT_THAT(Infer(call), HasSubstr("attribute of: expected"));
 }
 
 TEST(RunningStats, Outputs) {

@@ -68,8 +68,7 @@ void Channels::CombineSums(const float* partial, float* first,
   }
 }
 
-// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
-// computing sample variances" (1979).
+// functors::Moments::Take for many channels at once.
 void Channels::CombineMoments(const float* partial, float* mean,
                               float* variance) const {
   double m[kCombine], m2[kCombine];
@@ -81,10 +80,13 @@ void Channels::CombineMoments(const float* partial, float* mean,
     for (int64_t k = 0; k < chunks_; ++k) {
       const float* p = partial + k * channels_ + c0;
       const float* q = p + chunks_ * channels_;
+      const float* shift = q + chunks_ * channels_;
       const double count = static_cast<double>(ChunkRows(k) * inner_);
       const double share = count / (seen + count);
       for (int64_t c = 0; c < n; ++c) {
-        const double delta = static_cast<double>(p[c]) - m[c];
+        const double mean_of_chunk =
+            static_cast<double>(shift[c]) + static_cast<double>(p[c]);
+        const double delta = mean_of_chunk - m[c];
         m[c] += delta * share;
         m2[c] += static_cast<double>(q[c]) + delta * delta * share * seen;
       }
@@ -109,15 +111,14 @@ void FirstRow(const float* x, int64_t channels, int64_t inner, float* shift) {
   });
 }
 
-void ToMoments(const float* shift, int64_t channels, int64_t count,
-               float* first, float* second) {
+void ToMoments(int64_t channels, int64_t count, float* first, float* second) {
   const float n = static_cast<float>(count);
   ForIsa([=] {
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) {
       const float m = first[c] / n;
       const float m2 = second[c] - first[c] * m;
-      first[c] = shift[c] + m;
+      first[c] = m;
       second[c] = m2 < 0.0f ? 0.0f : m2;  // a NaN stays one
     }
   });

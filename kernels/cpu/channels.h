@@ -29,7 +29,7 @@ class Channels {
   int64_t count() const { return rows_ * inner_; }
   int64_t chunks() const { return chunks_; }
   // What Sum and Moments need.
-  int64_t workspace_floats() const { return 2 * chunks_ * channels_; }
+  int64_t workspace_floats() const { return 3 * chunks_ * channels_; }
 
   // first[c], second[c] = the sums over channel c's elements of F::First(x,
   // y, shift[c]) and F::Second(...). `y` has x's dtype and layout, or is null.
@@ -52,7 +52,9 @@ class Channels {
 
  private:
   // Partial sums of each chunk: `partial` is [2][chunks][channels]. Without a
-  // shift they become means and sums of squared deviations.
+  // shift each chunk has its own, which comes third, and the sums become means
+  // less that shift and sums of squared deviations: a mean far from 0 is kept
+  // in more than f32.
   template <typename F>
   void Reduce(DType dtype, const void* x, const void* y, const float* shift,
               float* partial, int threads) const;
@@ -143,9 +145,9 @@ void MapTile(const float* x, const float* y, float* out, int64_t rows,
 // A shift for each channel: the mean of its part of a tile's first row.
 void FirstRow(const float* x, int64_t channels, int64_t inner, float* shift);
 
-// Sums about `shift` become mean and sum of squared deviations, in place.
-void ToMoments(const float* shift, int64_t channels, int64_t count,
-               float* first, float* second);
+// Sums about a shift become the mean less that shift and the sum of squared
+// deviations, in place.
+void ToMoments(int64_t channels, int64_t count, float* first, float* second);
 
 }  // namespace channels_internal
 
@@ -154,12 +156,12 @@ void Channels::ReduceChunk(DType dtype, const void* x, const void* y,
                            const float* shift, int64_t chunk, int64_t channel,
                            float* first, float* second) const {
   alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
-  alignas(64) float own_shift[kConvertBlock];
   const int64_t n = std::min(tile_channels_, channels_ - channel);
   const int64_t first_row = chunk * rows_per_chunk_;
   const int64_t end_row = first_row + ChunkRows(chunk);
   std::fill_n(first, n, 0.0f);
   std::fill_n(second, n, 0.0f);
+  float* own_shift = second + chunks_ * channels_;
   const float* about = shift == nullptr ? own_shift : shift + channel;
   for (int64_t row = first_row; row < end_row; row += tile_rows_) {
     const int64_t rows = std::min(tile_rows_, end_row - row);
@@ -178,8 +180,8 @@ void Channels::ReduceChunk(DType dtype, const void* x, const void* y,
     }
   }
   if (shift == nullptr) {
-    channels_internal::ToMoments(own_shift, n, (end_row - first_row) * inner_,
-                                 first, second);
+    channels_internal::ToMoments(n, (end_row - first_row) * inner_, first,
+                                 second);
   }
 }
 

@@ -1,7 +1,9 @@
 // The ops that a split batch normalisation consists of.
 #include <functional>
 #include <utility>
+#include <vector>
 
+#include "kernels/common/gather.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/norm.h"
 
@@ -27,10 +29,8 @@ struct ImageKernel {
 
 struct ChannelStatsKernel : ImageKernel {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    channels.Sum<Deviations>(dtype, buffers.inputs[0], nullptr, In(buffers, 1),
-                             Out(buffers, 0), Out(buffers, 1),
-                             static_cast<float*>(buffers.workspace),
-                             stream.threads());
+    channels.Moments(dtype, buffers.inputs[0], Out(buffers, 0), Out(buffers, 1),
+                     static_cast<float*>(buffers.workspace), stream.threads());
     *Out(buffers, 2) = static_cast<float>(channels.count());
   }
 };
@@ -59,24 +59,26 @@ struct GradReduceKernel : ImageKernel {
   }
 };
 
-// a * y_grad + b * x + c.
+// a * y_grad + b * (x - mean) + c.
 struct GradApplyMap {
-  const float *a, *b, *c;
+  const float *mean, *a, *b, *c;
 
   struct Channel {
-    float a, b, c;
+    float mean, a, b, c;
     float operator()(float x, float y_grad) const {
-      return a * y_grad + b * x + c;
+      return a * y_grad + b * (x - mean) + c;
     }
   };
-  Channel At(int64_t i) const { return {a[i], b[i], c[i]}; }
+  Channel At(int64_t i) const { return {mean[i], a[i], b[i], c[i]}; }
 };
 
 struct GradApplyKernel : ImageKernel {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    channels.Map(dtype, buffers.inputs[0], buffers.inputs[1],
+    enum { kX, kYGrad, kMean, kA, kB, kC0 };
+    channels.Map(dtype, buffers.inputs[kX], buffers.inputs[kYGrad],
                  buffers.outputs[0], stream.threads(),
-                 GradApplyMap{In(buffers, 2), In(buffers, 3), In(buffers, 4)});
+                 GradApplyMap{In(buffers, kMean), In(buffers, kA),
+                              In(buffers, kB), In(buffers, kC0)});
   }
 };
 
@@ -104,18 +106,29 @@ void RegisterImageParts(KernelRegistry& registry) {
 
 // ---- On vectors.
 
-struct Finalize {
-  int64_t channels;
+// Inputs are rank 0's, those of the other ranks a stride behind.
+struct CombineStats {
+  std::vector<int64_t> channels;  // of each norm
+  GatherShape gathered;
 
+  explicit CombineStats(const BoundOp& op) : gathered(GatherShapeOf(op)) {
+    for (int i = 0; i < op.InputCount("Mean"); ++i) {
+      channels.push_back(op.inputs()[i].elements());
+    }
+  }
   void operator()(const Buffers& buffers, runtime::Stream&) const {
-    enum { kSum, kSquaredSum, kCount, kShift };
-    const float count = Scalar(buffers, kCount);
-    for (int64_t c = 0; c < channels; ++c) {
-      const functors::MeanVariance stats = functors::FinalizeStats(
-          In(buffers, kSum)[c], In(buffers, kSquaredSum)[c], count,
-          In(buffers, kShift)[c]);
-      Out(buffers, 0)[c] = stats.mean;
-      Out(buffers, 1)[c] = stats.variance;
+    const int norms = static_cast<int>(channels.size());
+    for (int i = 0; i < norms; ++i) {
+      const functors::RankStats stats{
+          In(buffers, i), In(buffers, norms + i), In(buffers, 2 * norms + i),
+          gathered.stride_bytes / static_cast<int64_t>(sizeof(float)),
+          gathered.ranks};
+      for (int64_t c = 0; c < channels[i]; ++c) {
+        const functors::MeanVariance all = functors::CombineRanks(stats, c);
+        Out(buffers, i)[c] = all.mean;
+        Out(buffers, norms + i)[c] = all.variance;
+      }
+      *Out(buffers, 2 * norms + i) = functors::CombinedCount(stats);
     }
   }
 };
@@ -125,7 +138,7 @@ struct GradCoefficients {
   float epsilon;
 
   void operator()(const Buffers& buffers, runtime::Stream&) const {
-    enum { kScale, kMean, kVariance, kScaleGradSum, kBiasGradSum, kCount };
+    enum { kScale, kVariance, kScaleGradSum, kBiasGradSum, kCount };
     const float count = Scalar(buffers, kCount);
     for (int64_t c = 0; c < channels; ++c) {
       const functors::NormGrad grad = functors::NormGradOf(
@@ -133,25 +146,8 @@ struct GradCoefficients {
           In(buffers, kScaleGradSum)[c], In(buffers, kBiasGradSum)[c], count);
       Out(buffers, 0)[c] = grad.a;
       Out(buffers, 1)[c] = grad.b;
-      Out(buffers, 2)[c] = grad.c - grad.b * In(buffers, kMean)[c];
+      Out(buffers, 2)[c] = grad.c;
     }
-  }
-};
-
-struct LocalSums {
-  int64_t channels;
-
-  void operator()(const Buffers& buffers, runtime::Stream&) const {
-    enum { kBatchMean, kBatchVariance, kBatchCount, kShift };
-    const float count = Scalar(buffers, kBatchCount);
-    for (int64_t c = 0; c < channels; ++c) {
-      const functors::SumPair sums = functors::SumsAbout(
-          In(buffers, kBatchMean)[c], In(buffers, kBatchVariance)[c], count,
-          In(buffers, kShift)[c]);
-      Out(buffers, 0)[c] = sums.sum;
-      Out(buffers, 1)[c] = sums.squared_sum;
-    }
-    *Out(buffers, 2) = count;
   }
 };
 
@@ -176,19 +172,15 @@ struct RunningStats {
 };
 
 void RegisterVectorParts(KernelRegistry& registry) {
-  AddForSchema(registry, "bn_finalize",
+  AddForSchema(registry, "combine_stats",
                MakeCandidate("loop", [](const BoundOp& op) {
-                 return Finalize{op.inputs()[0].elements()};
+                 return CombineStats(op);
                }));
   AddForSchema(registry, "bn_grad_coefficients",
                MakeCandidate("loop", [](const BoundOp& op) {
                  return GradCoefficients{
                      op.inputs()[0].elements(),
                      static_cast<float>(op.Float("epsilon"))};
-               }));
-  AddForSchema(registry, "bn_local_sums",
-               MakeCandidate("loop", [](const BoundOp& op) {
-                 return LocalSums{op.inputs()[0].elements()};
                }));
   AddForSchema(registry, "running_stats",
                MakeCandidate("loop", [](const BoundOp& op) {

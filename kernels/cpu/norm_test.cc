@@ -1,4 +1,6 @@
 // Batch normalisation against sums in double.
+#include "kernels/functors/norm.h"
+
 #include <cmath>
 #include <tuple>
 
@@ -112,17 +114,43 @@ TEST_P(NormShapes, WholeNormAndGradient) {
   EXPECT_THAT(grad.Get("BiasGrad"), Pointwise(IsNear(sums), exact.bias_grad));
 }
 
+// Deviation 1 about a mean far from 0: sums of squares about 0, or about an old
+// mean, would be noise. What is left is the rounding of the mean to f32, which
+// all that follows is about.
 TEST(BatchNormTest, FarFromZero) {
-  // Mean 10000, deviation 1: unshifted sums of squares in f32 would be noise.
-  const int64_t n = 4000;
-  Values x = Floats(Draws(n, 9998, 10002));
-  const Exact exact({n, 1}, x, Values(n), {1}, {0}, 1e-5);
-  KernelRun run("batch_norm");
-  run.In("X", F32({n, 1}, x)).In("Scale", F32({1}, {1}));
-  run.In("Bias", F32({1}, {0})).In("Mean", F32({1}, {0}));
-  run.In("Variance", F32({1}, {1}));
-  EXPECT_NEAR(run.Value("BatchVariance"), exact.variance[0], 1e-5);
-  EXPECT_NEAR(run.Value("BatchMean"), exact.mean[0], 1e-3);
+  for (double mean : {0.0, 1e3, 1e4, 1e5}) {
+    const double ulp = mean * 6e-8;
+    for (const Dims& dims : {Dims{4000, 1}, Dims{3, 2, 20, 20}, Dims{100, 7}}) {
+      int64_t n = 1;
+      for (int64_t d : dims) n *= d;
+      const int64_t c = dims[1];
+      const Values x = Floats(Draws(n, mean - 2, mean + 2));
+      Values dy = Floats(Draws(n + 1));
+      dy.resize(n);
+      const Exact exact(dims, x, dy, Values(c, 1), Values(c), 1e-5);
+      KernelRun run("batch_norm"), stats("channel_stats");
+      run.In("X", F32(dims, x)).In("Scale", F32({c}, Values(c, 1)));
+      run.In("Bias", F32({c}, Values(c))).In("Mean", F32({c}, Values(c)));
+      run.In("Variance", F32({c}, Values(c, 1)));
+      stats.In("X", F32(dims, x));
+      for (const Values& v :
+           {run.Get("BatchVariance"), stats.Get("Variance")}) {
+        EXPECT_THAT(v, Pointwise(IsNear(1e-6), exact.variance)) << mean;
+      }
+      EXPECT_THAT(run.Get("BatchMean"), Pointwise(IsNear(1e-7), exact.mean));
+      EXPECT_THAT(run.Get("Y"), Pointwise(IsNear(4e-6 + 2 * ulp), exact.y));
+      KernelRun grad("batch_norm_grad");
+      grad.In("X", F32(dims, x)).In("YGrad", F32(dims, dy));
+      grad.In("Scale", F32({c}, Values(c, 1)));
+      grad.In("BatchMean", F32({c}, run.Get("BatchMean")));
+      grad.In("BatchVariance", F32({c}, run.Get("BatchVariance")));
+      EXPECT_THAT(grad.Get("XGrad"),
+                  Pointwise(IsNear(4e-6 + 2 * ulp), exact.dx));
+      const double sums = 1e-6 * std::sqrt(n / c) * (1 + 1e6 * ulp) + 1e-6;
+      EXPECT_THAT(grad.Get("ScaleGrad"),
+                  Pointwise(IsNear(sums), exact.scale_grad));
+    }
+  }
 }
 
 // An outlier that comes first is what the sums of its chunk are about.
@@ -194,7 +222,7 @@ TEST(BatchNormTest, BitsDoNotDependOnThreads) {
   }
 }
 
-// The split norm: stats, finalize, scale_bias; reduce, coefficients, apply.
+// The split norm: stats, scale_bias; reduce, coefficients, apply.
 TEST(BatchNormPartsTest, MakeTheWhole) {
   const Dims dims = {6, 4, 5, 5};
   const int64_t n = 600, c = 4;
@@ -202,14 +230,9 @@ TEST(BatchNormPartsTest, MakeTheWhole) {
   const Values scale = {1, 2, 0.5, -1}, bias = {0, 1, 2, 3};
   const Exact exact(dims, x, dy, scale, bias, 1e-5);
   KernelRun stats("channel_stats");
-  stats.In("X", F32(dims, x)).In("Shift", F32({c}, {2, 2, 2, 2}));
-  KernelRun finalize("bn_finalize");
-  finalize.In("Sum", F32({c}, stats.Get("Sum")));
-  finalize.In("SquaredSum", F32({c}, stats.Get("SquaredSum")));
-  finalize.In("Count", F32({}, stats.Get("Count")));
-  finalize.In("Shift", F32({c}, {2, 2, 2, 2}));
-  const Tensor mean = F32({c}, finalize.Get("BatchMean"));
-  const Tensor variance = F32({c}, finalize.Get("BatchVariance"));
+  stats.In("X", F32(dims, x));
+  const Tensor mean = F32({c}, stats.Get("Mean"));
+  const Tensor variance = F32({c}, stats.Get("Variance"));
   EXPECT_THAT(mean.values, Pointwise(DoubleNear(1e-6), exact.mean));
   EXPECT_THAT(variance.values, Pointwise(DoubleNear(1e-6), exact.variance));
   KernelRun norm("scale_bias");
@@ -222,29 +245,46 @@ TEST(BatchNormPartsTest, MakeTheWhole) {
   const Tensor scale_grad = F32({c}, reduce.Get("ScaleGrad"));
   const Tensor bias_grad = F32({c}, reduce.Get("BiasGrad"));
   KernelRun coefficients("bn_grad_coefficients");
-  coefficients.In("Scale", F32({c}, scale)).In("BatchMean", mean);
+  coefficients.In("Scale", F32({c}, scale));
   coefficients.In("BatchVariance", variance).In("ScaleGradSum", scale_grad);
   coefficients.In("BiasGradSum", bias_grad).In("Count", Scalar(n / c));
   KernelRun apply("bn_grad_apply");
   apply.In("X", F32(dims, x)).In("YGrad", F32(dims, dy));
-  apply.In("A", F32({c}, coefficients.Get("A")));
+  apply.In("Mean", mean).In("A", F32({c}, coefficients.Get("A")));
   apply.In("B", F32({c}, coefficients.Get("B")));
   apply.In("C0", F32({c}, coefficients.Get("C0")));
   EXPECT_THAT(apply.Get("XGrad"), Pointwise(DoubleNear(4e-6), exact.dx));
 }
 
-TEST(BatchNormPartsTest, LocalSumsUndoFinalize) {
-  KernelRun sums("bn_local_sums");
-  sums.In("BatchMean", F32({2}, {3, -1})).In("BatchVariance", F32({2}, {2, 0}));
-  sums.In("BatchCount", Scalar(4)).In("Shift", F32({2}, {1, -1}));
-  EXPECT_THAT(sums.Get("Sum"), ElementsAre(8, 0));
-  EXPECT_THAT(sums.Get("SquaredSum"), ElementsAre(24, 0));
-  EXPECT_EQ(sums.Value("Count"), 4);
-  KernelRun none("bn_finalize");
-  none.In("Sum", F32({1}, {0})).In("SquaredSum", F32({1}, {0}));
-  none.In("Count", Scalar(0)).In("Shift", F32({1}, {7}));
-  EXPECT_EQ(none.Value("BatchMean"), 7);
-  EXPECT_EQ(none.Value("BatchVariance"), 0);
+// The statistics of parts, each rank's in f32, make those of the whole.
+TEST(BatchNormPartsTest, RanksCombine) {
+  for (double mean : {0.0, 1e3, 1e4, 1e5}) {
+    for (const std::vector<int64_t>& parts :
+         {std::vector<int64_t>{300, 300}, {1, 599}, {0, 400, 0, 200}}) {
+      const Values x = Floats(Draws(600, mean - 2, mean + 2));
+      const Exact exact({600, 1}, x, Values(600), {1}, {0}, 1e-5);
+      constexpr int kStride = 5;  // mean, variance, count and what is between
+      std::vector<float> all;
+      int64_t begin = 0;
+      for (int64_t part : parts) {
+        KernelRun stats("channel_stats");
+        const Values own(x.begin() + begin, x.begin() + begin + part);
+        stats.In("X", F32({part, 1}, own));
+        for (const char* slot : {"Mean", "Variance", "Count"}) {
+          all.push_back(static_cast<float>(stats.Value(slot)));
+        }
+        all.resize(all.size() + kStride - 3, NAN);
+        begin += part;
+      }
+      const functors::RankStats ranks{&all[0], &all[1], &all[2], kStride,
+                                      static_cast<int>(parts.size())};
+      const functors::MeanVariance found = functors::CombineRanks(ranks, 0);
+      EXPECT_EQ(functors::CombinedCount(ranks), 600);
+      EXPECT_NEAR(found.mean, exact.mean[0], 1e-6 + mean * 6e-8);
+      // The ranks' means differ by less than 1 and are off by half an ulp.
+      EXPECT_NEAR(found.variance, exact.variance[0], 1e-6 + mean * 6e-8);
+    }
+  }
 }
 
 TEST(RunningStatsTest, InPlaceAndRejected) {

@@ -17,7 +17,7 @@ Channels::Channels(const TensorDesc& x)
 }
 
 int64_t Channels::sum_floats() const {
-  return CeilDiv(sums.workspace_floats(2), 64) * 64;
+  return CeilDiv(sums.workspace_floats(3), 64) * 64;
 }
 
 int Channels::VectorFor(bool aligned) const {

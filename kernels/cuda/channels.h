@@ -22,7 +22,8 @@ struct Channels {
   int64_t elements() const { return rows * channels * inner; }
   // Elements per channel.
   int64_t count() const { return rows * inner; }
-  // What two sums per channel need, so that what follows is aligned.
+  // What two sums per channel, or its moments, need, so that what follows is
+  // aligned.
   int64_t sum_floats() const;
   // For Map, where numbers per channel are read beside the elements: a vector
   // lies within one channel, or starts at a multiple of its length. `aligned`:

@@ -12,20 +12,16 @@ namespace {
 int64_t Padded(int64_t channels) { return CeilDiv(channels, 64) * 64; }
 
 // The batch's statistics and the factor per channel.
-struct FinishStats {
+struct FinishNorm {
+  FinishStats stats;
   const float* scale;
-  float epsilon, count;
-  float *mean, *variance, *batch_count, *factor;
+  float epsilon;
+  float* factor;
 
   template <typename State>
   HT_DEVICE void operator()(int64_t c, const State& moments) const {
-    const float v = moments.count == 0.0
-                        ? 0.0f
-                        : static_cast<float>(moments.b / moments.count);
-    mean[c] = static_cast<float>(moments.a);
-    variance[c] = v;
-    factor[c] = scale[c] * functors::InverseDeviation(v, epsilon);
-    if (c == 0) *batch_count = count;
+    const float variance = stats(c, moments);
+    factor[c] = scale[c] * functors::InverseDeviation(variance, epsilon);
   }
 };
 
@@ -46,14 +42,12 @@ struct BatchNormKernel {
     SumData data;
     data.dtype = channels.dtype;
     data.x = buffers.inputs[kX];
-    const FinishStats stats{In(buffers, kScale),
-                            epsilon,
-                            static_cast<float>(channels.count()),
+    const FinishStats stats{static_cast<float>(channels.count()),
                             Out(buffers, kBatchMean),
                             Out(buffers, kBatchVariance),
-                            Out(buffers, kBatchCount),
-                            factor};
-    Sum<OwnDeviations>(launch, channels.sums, data, workspace, stats);
+                            Out(buffers, kBatchCount)};
+    Sum<OwnDeviations>(launch, channels.sums, data, workspace,
+                       FinishNorm{stats, In(buffers, kScale), epsilon, factor});
     MapChannels<NormalizeMap>(
         launch, channels, buffers.inputs[kX], nullptr, buffers.outputs[kY],
         {Out(buffers, kBatchMean), factor, In(buffers, kBias)});
@@ -78,15 +72,6 @@ struct FinishGrad {
     a[i] = grad.a;
     b[i] = grad.b;
     c[i] = grad.c;
-  }
-};
-
-// a * y_grad + b * (x - mean) + c.
-struct NormGradMap {
-  static constexpr int kInputs = 2, kNumbers = 4;
-  static HT_DEVICE float Apply(float x, float y_grad,
-                               const float (&n)[kNumbers]) {
-    return n[1] * y_grad + n[2] * (x - n[0]) + n[3];
   }
 };
 

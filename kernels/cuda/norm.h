@@ -22,10 +22,10 @@ inline float* Out(const Buffers& buffers, int i) {
 
 // ---- For Sum.
 
-// About a shift.
-struct Deviations {
+// About the first element of each piece, so that little cancels.
+struct OwnDeviations {
   static constexpr int kSums = 2, kInputs = 1;
-  static constexpr bool kOwnShift = false;
+  static constexpr bool kOwnShift = true;
   static HT_DEVICE float First(float x, float, float shift) {
     return x - shift;
   }
@@ -34,9 +34,21 @@ struct Deviations {
   }
 };
 
-// About the first element of each piece, so that little cancels.
-struct OwnDeviations : Deviations {
-  static constexpr bool kOwnShift = true;
+// What these make of a channel: its statistics; a Finish of Sum.
+struct FinishStats {
+  float count;
+  float *mean, *variance, *count_out;
+
+  template <typename State>
+  HT_DEVICE float operator()(int64_t c, const State& moments) const {
+    const float v = moments.count == 0.0
+                        ? 0.0f
+                        : static_cast<float>(moments.b / moments.count);
+    mean[c] = static_cast<float>(moments.a);
+    variance[c] = v;
+    if (c == 0) *count_out = count;
+    return v;
+  }
 };
 
 // About the mean: sums of y_grad * (x - mean) and y_grad.
@@ -72,6 +84,15 @@ struct NormalizeMap {
   static constexpr int kInputs = 1, kNumbers = 3;
   static HT_DEVICE float Apply(float x, float, const float (&n)[kNumbers]) {
     return functors::Normalize(x, n[0], n[1], n[2]);
+  }
+};
+
+// a * y_grad + b * (x - mean) + c, of mean, a, b, c.
+struct NormGradMap {
+  static constexpr int kInputs = 2, kNumbers = 4;
+  static HT_DEVICE float Apply(float x, float y_grad,
+                               const float (&n)[kNumbers]) {
+    return n[1] * y_grad + n[2] * (x - n[0]) + n[3];
   }
 };
 

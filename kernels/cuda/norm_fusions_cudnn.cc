@@ -132,9 +132,8 @@ class Binder {
     const int64_t bytes = bound_.out_channels * SizeOf(DType::kF32);
     bound_.sum = Place(bytes);
     bound_.squared_sum = Place(bytes);
-    bound_.shift = ArgumentPosition(stats, "Shift");
-    bound_.moved = Result(stats, "Sum", bound_.out_channels);
-    bound_.squared_moved = Result(stats, "SquaredSum", bound_.out_channels);
+    bound_.batch_mean = Result(stats, "Mean", bound_.out_channels);
+    bound_.batch_variance = Result(stats, "Variance", bound_.out_channels);
     bound_.count_out = ResultPosition(stats, "Count");
     bound_.count = out.dims[1] == 0
                        ? 0.0f
@@ -255,15 +254,14 @@ class NormFusionInstance final : public KernelInstance {
           Permute(bound_.filter_move, InWorkspace(buffers, bound_.filter),
                   At(bound_.filter_outside, buffers), stream, op_));
     }
-    if (bound_.shift < 0) return absl::OkStatus();
-    const MovedSumsCall call{
+    if (bound_.sum < 0) return absl::OkStatus();
+    const StatsOfSumsCall call{
         static_cast<float*>(InWorkspace(buffers, bound_.sum)),
         static_cast<float*>(InWorkspace(buffers, bound_.squared_sum)),
-        Floats(buffers, bound_.shift),
         bound_.count,
         bound_.out_channels,
-        static_cast<float*>(At(bound_.moved, buffers)),
-        static_cast<float*>(At(bound_.squared_moved, buffers)),
+        static_cast<float*>(At(bound_.batch_mean, buffers)),
+        static_cast<float*>(At(bound_.batch_variance, buffers)),
         bound_.count_out < 0
             ? nullptr
             : static_cast<float*>(buffers.outputs[bound_.count_out])};

@@ -28,13 +28,12 @@ struct NormFusion {
   int64_t factor = -1, offset = -1;  // f16, in the workspace; -1: not needed
   int64_t deviation = -1;            // f32 of 1 / deviation; likewise
 
-  // After it: sums of [out_channels] about `shift`.
+  // After it: statistics of [out_channels], from the library's plain sums.
   int64_t out_channels = 0;
   float count = 0;
-  int shift = -1;                      // an argument; -1: no sums to move
-  int64_t sum = -1, squared_sum = -1;  // about 0, in the workspace
+  int64_t sum = -1, squared_sum = -1;  // in the workspace; -1: there are none
   // Results, or where nobody reads them.
-  BoundGraph::Source moved, squared_moved;
+  BoundGraph::Source batch_mean, batch_variance;
   int count_out = -1;  // a result
 
   // The filter in channels_last, in the workspace: made of the argument before

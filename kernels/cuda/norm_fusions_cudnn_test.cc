@@ -220,14 +220,14 @@ class Instance {
     if (bound_.filter >= 0 && MakesFilter()) {
       At(bound_.filter_outside) = workspace_[bound_.filter];
     }
-    if (bound_.shift < 0) return;
+    if (bound_.sum < 0) return;
     for (int64_t c = 0; c < bound_.out_channels; ++c) {
-      const functors::SumPair moved = functors::MovedSums(
+      const functors::MeanVariance stats = functors::StatsOfSums(
           static_cast<float>(workspace_[bound_.sum].at(c)),
           static_cast<float>(workspace_[bound_.squared_sum].at(c)),
-          bound_.count, Argument(bound_.shift, c));
-      At(bound_.moved).push_back(moved.sum);
-      At(bound_.squared_moved).push_back(moved.squared_sum);
+          bound_.count);
+      At(bound_.batch_mean).push_back(stats.mean);
+      At(bound_.batch_variance).push_back(stats.variance);
     }
     if (bound_.count_out >= 0) results[bound_.count_out] = {bound_.count};
   }

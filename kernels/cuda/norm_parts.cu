@@ -1,9 +1,12 @@
 // The ops that a split batch normalisation consists of.
 #include <functional>
 #include <utility>
+#include <vector>
 
+#include "kernels/common/gather.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/pieces.h"
 
 namespace halftone {
 namespace kernels {
@@ -23,28 +26,15 @@ struct ImageKernel {
   }
 };
 
-struct FinishSums {
-  float *sum, *squared_sum, *count_out;
-  float count;
-
-  template <typename State>
-  HT_DEVICE void operator()(int64_t c, const State& sums) const {
-    sum[c] = static_cast<float>(sums.a);
-    squared_sum[c] = static_cast<float>(sums.b);
-    if (c == 0) *count_out = count;
-  }
-};
-
 struct ChannelStatsKernel : ImageKernel {
   void operator()(const Buffers& buffers, Launcher& launch) const {
     SumData data;
     data.dtype = channels.dtype;
     data.x = buffers.inputs[0];
-    data.shift = In(buffers, 1);
-    Sum<Deviations>(
+    Sum<OwnDeviations>(
         launch, channels.sums, data, buffers.workspace,
-        FinishSums{Out(buffers, 0), Out(buffers, 1), Out(buffers, 2),
-                   static_cast<float>(channels.count())});
+        FinishStats{static_cast<float>(channels.count()), Out(buffers, 0),
+                    Out(buffers, 1), Out(buffers, 2)});
   }
 };
 
@@ -82,20 +72,13 @@ struct GradReduceKernel : ImageKernel {
   }
 };
 
-// a * y_grad + b * x + c.
-struct GradApplyMap {
-  static constexpr int kInputs = 2, kNumbers = 3;
-  static HT_DEVICE float Apply(float x, float y_grad,
-                               const float (&n)[kNumbers]) {
-    return n[0] * y_grad + n[1] * x + n[2];
-  }
-};
 
 struct GradApplyKernel : ImageKernel {
   void operator()(const Buffers& buffers, Launcher& launch) const {
-    MapChannels<GradApplyMap>(launch, channels, buffers.inputs[0],
-                              buffers.inputs[1], buffers.outputs[0],
-                              {In(buffers, 2), In(buffers, 3), In(buffers, 4)});
+    MapChannels<NormGradMap>(launch, channels, buffers.inputs[0],
+                             buffers.inputs[1], buffers.outputs[0],
+                             {In(buffers, 2), In(buffers, 3), In(buffers, 4),
+                              In(buffers, 5)});
   }
 };
 
@@ -143,41 +126,19 @@ Candidate MakeVector() {
   });
 }
 
-struct Finalize {
-  const float *sum, *squared_sum, *count, *shift;
-  float *mean, *variance;
-
-  explicit Finalize(const BoundOp&) {}
-  void Bind(const Buffers& b) {
-    sum = In(b, 0);
-    squared_sum = In(b, 1);
-    count = In(b, 2);
-    shift = In(b, 3);
-    mean = Out(b, 0);
-    variance = Out(b, 1);
-  }
-  HT_DEVICE void operator()(int64_t c) const {
-    const functors::MeanVariance stats =
-        functors::FinalizeStats(sum[c], squared_sum[c], *count, shift[c]);
-    mean[c] = stats.mean;
-    variance[c] = stats.variance;
-  }
-};
-
 struct GradCoefficients {
   float epsilon;
-  const float *scale, *mean, *variance, *scale_grad, *bias_grad, *count;
+  const float *scale, *variance, *scale_grad, *bias_grad, *count;
   float *a, *b, *c0;
 
   explicit GradCoefficients(const BoundOp& op)
       : epsilon(static_cast<float>(op.Float("epsilon"))) {}
   void Bind(const Buffers& buffers) {
     scale = In(buffers, 0);
-    mean = In(buffers, 1);
-    variance = In(buffers, 2);
-    scale_grad = In(buffers, 3);
-    bias_grad = In(buffers, 4);
-    count = In(buffers, 5);
+    variance = In(buffers, 1);
+    scale_grad = In(buffers, 2);
+    bias_grad = In(buffers, 3);
+    count = In(buffers, 4);
     a = Out(buffers, 0);
     b = Out(buffers, 1);
     c0 = Out(buffers, 2);
@@ -187,30 +148,7 @@ struct GradCoefficients {
         scale[c], variance[c], epsilon, scale_grad[c], bias_grad[c], *count);
     a[c] = grad.a;
     b[c] = grad.b;
-    c0[c] = grad.c - grad.b * mean[c];
-  }
-};
-
-struct LocalSums {
-  const float *mean, *variance, *count, *shift;
-  float *sum, *squared_sum, *count_out;
-
-  explicit LocalSums(const BoundOp&) {}
-  void Bind(const Buffers& b) {
-    mean = In(b, 0);
-    variance = In(b, 1);
-    count = In(b, 2);
-    shift = In(b, 3);
-    sum = Out(b, 0);
-    squared_sum = Out(b, 1);
-    count_out = Out(b, 2);
-  }
-  HT_DEVICE void operator()(int64_t c) const {
-    const functors::SumPair sums =
-        functors::SumsAbout(mean[c], variance[c], *count, shift[c]);
-    sum[c] = sums.sum;
-    squared_sum[c] = sums.squared_sum;
-    if (c == 0) *count_out = *count;
+    c0[c] = grad.c;
   }
 };
 
@@ -242,10 +180,65 @@ struct RunningStats {
   }
 };
 
+// ---- Of all ranks: one launch for many norms, one thread for a channel.
+
+constexpr int32_t kCombinedChannels = kThreads;
+
+// Per norm: mean, variance and count in (rank 0's) and out.
+using CombineTable = PieceTable<6, 256>;
+
+__global__ void __launch_bounds__(kThreads)
+    CombineStatsKernel(const __grid_constant__ CombineTable table,
+                       int64_t stride, int ranks) {
+  const Piece piece = table.At(static_cast<int32_t>(blockIdx.x));
+  if (threadIdx.x >= piece.n) return;
+  const int64_t c = piece.begin + threadIdx.x;
+  void* const* data = table.data[piece.member];
+  const functors::RankStats stats{static_cast<const float*>(data[0]),
+                                  static_cast<const float*>(data[1]),
+                                  static_cast<const float*>(data[2]), stride,
+                                  ranks};
+  const functors::MeanVariance all = functors::CombineRanks(stats, c);
+  static_cast<float*>(data[3])[c] = all.mean;
+  static_cast<float*>(data[4])[c] = all.variance;
+  if (c == 0) *static_cast<float*>(data[5]) = functors::CombinedCount(stats);
+}
+
+struct CombineStats {
+  std::vector<TensorDesc> means;
+  GatherShape gathered;
+
+  explicit CombineStats(const BoundOp& op) : gathered(GatherShapeOf(op)) {
+    const auto inputs = op.inputs().subspan(0, op.InputCount("Mean"));
+    means.assign(inputs.begin(), inputs.end());
+  }
+  void operator()(const Buffers& buffers, Launcher& launch) const {
+    const int norms = static_cast<int>(means.size());
+    const int64_t stride =
+        gathered.stride_bytes / static_cast<int64_t>(sizeof(float));
+    for (int begin = 0; begin < norms; begin += CombineTable::kMost) {
+      CombineTable table;
+      FillTable(means, begin, kCombinedChannels, &table);
+      for (int i = 0; i < table.count; ++i) {
+        for (int slot = 0; slot < 3; ++slot) {
+          const int at = slot * norms + begin + i;
+          // What is read is not written: a table has one type of pointers.
+          table.data[i][slot] = const_cast<void*>(buffers.inputs[at]);
+          table.data[i][3 + slot] = buffers.outputs[at];
+        }
+      }
+      launch(CombineStatsKernel, table.pieces(), kThreads, table, stride,
+             gathered.ranks);
+    }
+  }
+};
+
 void RegisterVectorParts(KernelRegistry& registry) {
-  AddForCuda(registry, "bn_finalize", MakeVector<Finalize>());
+  AddForCuda(registry, "combine_stats",
+             CudaCandidate("vector", [](const BoundOp& op) {
+               return CombineStats(op);
+             }));
   AddForCuda(registry, "bn_grad_coefficients", MakeVector<GradCoefficients>());
-  AddForCuda(registry, "bn_local_sums", MakeVector<LocalSums>());
   AddForCuda(registry, "running_stats", MakeVector<RunningStats>());
 }
 

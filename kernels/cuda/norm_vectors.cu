@@ -20,11 +20,11 @@ HT_DEVICE void Compute(const DeviationsCall& call, int64_t c) {
   call.inverse[c] = functors::InverseDeviation(call.variance[c], call.epsilon);
 }
 
-HT_DEVICE void Compute(const MovedSumsCall& call, int64_t c) {
-  const functors::SumPair moved = functors::MovedSums(
-      call.sum[c], call.squared_sum[c], call.count, call.shift[c]);
-  call.moved[c] = moved.sum;
-  call.squared_moved[c] = moved.squared_sum;
+HT_DEVICE void Compute(const StatsOfSumsCall& call, int64_t c) {
+  const functors::MeanVariance stats =
+      functors::StatsOfSums(call.sum[c], call.squared_sum[c], call.count);
+  call.mean[c] = stats.mean;
+  call.variance[c] = stats.variance;
   if (c == 0 && call.count_out != nullptr) *call.count_out = call.count;
 }
 
@@ -54,7 +54,7 @@ absl::Status Enqueue(const DeviationsCall& call, runtime::Stream& stream,
                      const std::string& op) {
   return Run(call, stream, op);
 }
-absl::Status Enqueue(const MovedSumsCall& call, runtime::Stream& stream,
+absl::Status Enqueue(const StatsOfSumsCall& call, runtime::Stream& stream,
                      const std::string& op) {
   return Run(call, stream, op);
 }

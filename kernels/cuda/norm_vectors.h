@@ -28,12 +28,12 @@ struct DeviationsCall {
   int64_t channels;
   float* inverse;
 };
-// functors::MovedSums; `count` is written, too, unless count_out is null.
-struct MovedSumsCall {
-  const float *sum, *squared_sum, *shift;
+// functors::StatsOfSums; `count` is written, too, unless count_out is null.
+struct StatsOfSumsCall {
+  const float *sum, *squared_sum;
   float count;
   int64_t channels;
-  float *moved, *squared_moved, *count_out;
+  float *mean, *variance, *count_out;
 };
 
 // Each enqueues one launch; `op` is for errors.
@@ -41,7 +41,7 @@ absl::Status Enqueue(const HalfFactorsCall& call, runtime::Stream& stream,
                      const std::string& op);
 absl::Status Enqueue(const DeviationsCall& call, runtime::Stream& stream,
                      const std::string& op);
-absl::Status Enqueue(const MovedSumsCall& call, runtime::Stream& stream,
+absl::Status Enqueue(const StatsOfSumsCall& call, runtime::Stream& stream,
                      const std::string& op);
 
 }  // namespace cuda

@@ -7,7 +7,8 @@
 //     static constexpr int kSums = 2, kInputs = 1;
 //     static HT_DEVICE float First(float x, float y, float shift);
 //     static HT_DEVICE float Second(float x, float y, float shift);
-//     // Whether each piece is summed about its own first element.
+//     // Whether each piece is summed about its own first element, which is
+//     // stored beside the two sums.
 //     static constexpr bool kOwnShift = false;
 //   };
 #ifndef HALFTONE_KERNELS_CUDA_SUMS_H_
@@ -21,6 +22,7 @@
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/vector.h"
+#include "kernels/functors/norm.h"
 
 namespace halftone {
 namespace kernels {
@@ -77,12 +79,12 @@ inline int64_t ColumnBlocks(const SumShape& shape, int v) {
 
 namespace sums_internal {
 
-// Sums about `shift` become the mean and the sum of squared deviations.
-HT_DEVICE void ToMoments(float shift, int64_t count, float& first,
-                         float& second) {
+// Sums about a shift become the mean less that shift and the sum of squared
+// deviations.
+HT_DEVICE void ToMoments(int64_t count, float& first, float& second) {
   const float m = first / static_cast<float>(count);
   const float m2 = second - first * m;
-  first = shift + m;
+  first = m;
   second = m2 < 0.0f ? 0.0f : m2;  // a NaN stays one
 }
 
@@ -212,7 +214,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int k = 0; k < V; ++k) {
     if constexpr (Summand::kOwnShift) {
-      ToMoments(shift[k], place.end - place.begin, first[k], second[k]);
+      ToMoments(place.end - place.begin, first[k], second[k]);
+      to[2 * shape.partials() + k] = shift[k];
     }
     to[k] = first[k];
     if constexpr (Summand::kSums > 1) to[shape.partials() + k] = second[k];
@@ -254,7 +257,10 @@ __global__ void __launch_bounds__(kThreads)
   first = CombineGroup<kGroup>(first);
   if constexpr (Summand::kSums > 1) second = CombineGroup<kGroup>(second);
   if (!active || threadIdx.x % kGroup != 0) return;
-  if constexpr (Summand::kOwnShift) ToMoments(shift, count, first, second);
+  if constexpr (Summand::kOwnShift) {
+    ToMoments(count, first, second);
+    partial[2 * shape.partials() + piece] = shift;
+  }
   partial[piece] = first;
   if constexpr (Summand::kSums > 1) partial[shape.partials() + piece] = second;
 }
@@ -262,8 +268,9 @@ __global__ void __launch_bounds__(kThreads)
 // The state of a combination: plain sums.
 struct TwoSums {
   double a, b;
+  static constexpr bool kShifted = false;
   static HT_DEVICE TwoSums None() { return {0, 0}; }
-  static HT_DEVICE TwoSums From(float first, float second, int64_t) {
+  static HT_DEVICE TwoSums From(float first, float second, float, int64_t) {
     return {static_cast<double>(first), static_cast<double>(second)};
   }
   HT_DEVICE void Take(const TwoSums& other) {
@@ -272,22 +279,20 @@ struct TwoSums {
   }
 };
 
-// Mean and sum of squared deviations: Chan, Golub and LeVeque, "Updating
-// formulae and a pairwise algorithm for computing sample variances" (1979).
+// Mean and sum of squared deviations.
 struct Moments {
   double a, b, count;
+  static constexpr bool kShifted = true;
   static HT_DEVICE Moments None() { return {0, 0, 0}; }
-  static HT_DEVICE Moments From(float mean, float m2, int64_t count) {
-    return {static_cast<double>(mean), static_cast<double>(m2),
-            static_cast<double>(count)};
+  static HT_DEVICE Moments From(float mean, float m2, float shift,
+                                int64_t count) {
+    return {static_cast<double>(shift) + static_cast<double>(mean),
+            static_cast<double>(m2), static_cast<double>(count)};
   }
   HT_DEVICE void Take(const Moments& other) {
-    if (other.count == 0) return;
-    const double share = other.count / (count + other.count);
-    const double delta = other.a - a;
-    a += delta * share;
-    b += other.b + delta * delta * share * count;
-    count += other.count;
+    functors::Moments all = {a, b, count};
+    all.Take(other.a, other.b, other.count);
+    *this = {all.mean, all.m2, all.count};
   }
 };
 
@@ -313,8 +318,10 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t p = lane; p < shape.pieces; p += kWarp) {
       const int64_t rest = shape.summands - p * shape.length;
       const float* at = from + p * shape.columns;
-      state.Take(State::From(at[0], kSums > 1 ? at[shape.partials()] : 0.0f,
-                             rest < shape.length ? rest : shape.length));
+      state.Take(State::From(
+          at[0], kSums > 1 ? at[shape.partials()] : 0.0f,
+          State::kShifted ? at[2 * shape.partials()] : 0.0f,
+          rest < shape.length ? rest : shape.length));
     }
   }
   State* own = shared + which * kWarp + lane;

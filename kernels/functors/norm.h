@@ -2,6 +2,8 @@
 #ifndef HALFTONE_KERNELS_FUNCTORS_NORM_H_
 #define HALFTONE_KERNELS_FUNCTORS_NORM_H_
 
+#include <cstdint>
+
 #include "graph/base/half.h"
 #include "kernels/functors/math.h"
 
@@ -34,32 +36,66 @@ struct MeanVariance {
   float mean, variance;
 };
 
-// From the sums of x - shift and of its square. A NaN stays one.
-HT_HOST_DEVICE inline MeanVariance FinalizeStats(float sum, float squared_sum,
-                                                 float count, float shift) {
-  if (count == 0.0f) return {shift, 0.0f};
-  const float m = sum / count;
-  const float variance = squared_sum / count - m * m;
-  return {shift + m, variance < 0.0f ? 0.0f : variance};
+// From the plain sums of x and of its square, which a library's fused kernels
+// make: where |mean| is far above the deviation, what is left of the variance
+// is their rounding. A NaN stays one.
+HT_HOST_DEVICE inline MeanVariance StatsOfSums(float sum, float squared_sum,
+                                               float count) {
+  if (count == 0.0f) return {0.0f, 0.0f};
+  const double n = static_cast<double>(count);
+  const double mean = static_cast<double>(sum) / n;
+  const double variance = static_cast<double>(squared_sum) / n - mean * mean;
+  return {static_cast<float>(mean),
+          variance < 0.0 ? 0.0f : static_cast<float>(variance)};
 }
 
-struct SumPair {
-  float sum, squared_sum;
+// Mean and sum of squared deviations of `count` elements, combined pairwise:
+// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+// computing sample variances" (1979). Nothing cancels, however far the mean is
+// from 0.
+struct Moments {
+  double mean = 0, m2 = 0, count = 0;
+
+  HT_HOST_DEVICE void Take(double other_mean, double other_m2,
+                           double other_count) {
+    if (other_count == 0) return;
+    const double share = other_count / (count + other_count);
+    const double delta = other_mean - mean;
+    mean += delta * share;
+    m2 += other_m2 + delta * delta * share * count;
+    count += other_count;
+  }
 };
 
-// The reverse: the sums about `shift` of `count` elements.
-HT_HOST_DEVICE inline SumPair SumsAbout(float mean, float variance, float count,
-                                        float shift) {
-  if (count == 0.0f) return {0.0f, 0.0f};
-  const float d = mean - shift;
-  return {count * d, count * (variance + d * d)};
-}
+// A channel's statistics on every rank: rank r's numbers lie r * stride behind
+// rank 0's.
+struct RankStats {
+  const float *mean, *variance, *count;
+  int64_t stride;
+  int ranks;
+};
 
-// Sums of x and of its square as the sums about `shift`.
-HT_HOST_DEVICE inline SumPair MovedSums(float sum, float squared_sum,
-                                        float count, float shift) {
-  const float moved = sum - count * shift;
-  return {moved, squared_sum - shift * (sum + moved)};
+// Those of all ranks' elements, in the order of the ranks. Of one rank: its
+// own, bit for bit; of nothing: 0.
+HT_HOST_DEVICE inline MeanVariance CombineRanks(const RankStats& stats,
+                                                int64_t channel) {
+  Moments all;
+  for (int r = 0; r < stats.ranks; ++r) {
+    const int64_t at = r * stats.stride;
+    const double count = static_cast<double>(stats.count[at]);
+    all.Take(static_cast<double>(stats.mean[at + channel]),
+             static_cast<double>(stats.variance[at + channel]) * count, count);
+  }
+  if (all.count == 0) return {0.0f, 0.0f};
+  return {static_cast<float>(all.mean),
+          static_cast<float>(all.m2 / all.count)};
+}
+HT_HOST_DEVICE inline float CombinedCount(const RankStats& stats) {
+  double count = 0;
+  for (int r = 0; r < stats.ranks; ++r) {
+    count += static_cast<double>(stats.count[r * stats.stride]);
+  }
+  return static_cast<float>(count);
 }
 
 // The gradient of x is a * y_grad + b * (x - mean) + c.

@@ -82,7 +82,8 @@ TEST(LoweredProgramTest, MnistConvnetO1) {
   EXPECT_EQ(train["unscale"], 0) << "the updates unscale";
   EXPECT_EQ(train["all_reduce gradient"], 2);
   EXPECT_EQ(train["all_reduce totals"], 1);
-  EXPECT_EQ(train["all_reduce statistics"], 4);
+  EXPECT_EQ(train["all_reduce statistics"], 2) << "of gradients";
+  EXPECT_EQ(train["combine_stats"], 2);
   EXPECT_EQ(train["momentum"], 2);
   EXPECT_EQ(train["running_stats"], 2);
   std::map<std::string, int> eval = CountOps(*program, "eval");
@@ -96,12 +97,13 @@ TEST(LoweredProgramTest, NormsOfOneRankReportThroughTheTotals) {
       Lower("mnist_convnet", {{"dist.sync_batch_norm", "false", ""}});
   std::map<std::string, int> train = CountOps(*program, "train");
   EXPECT_EQ(train["all_reduce statistics"], 0);
-  EXPECT_EQ(train["bn_local_sums"], 2);
-  EXPECT_EQ(train["bn_finalize"], 2);
+  EXPECT_EQ(train["combine_stats"], 1) << "of both";
   const Block& block = program->FindEntry("train")->block();
   const OpId totals = block.FindOp("totals");
-  // Loss, n, metric, its denominator, stop; three sums per norm.
-  EXPECT_EQ(block.op(totals).inputs.all().size(), 5u + 2 * 3);
+  // Loss, n, metric, its denominator, stop.
+  EXPECT_EQ(block.op(totals).inputs.all().size(), 5u);
+  const OpId norms = block.FindOp("totals.norms");
+  EXPECT_EQ(block.op(norms).inputs.all().size(), 2u * 3);
 }
 
 // By pattern.
@@ -130,13 +132,13 @@ TEST(LoweredProgramTest, NormsOfAGpuAreInFusions) {
     std::map<std::string, int> train = CountOps(*program, "train");
     EXPECT_EQ(train["batch_norm"], 0);
     EXPECT_EQ(train["scale_bias"], 0);
-    EXPECT_EQ(train["channel_stats"], 0);
+    EXPECT_EQ(train["channel_stats"], rounds ? 0 : 9) << "by our own kernel";
     EXPECT_EQ(train["relu"], 0);
     std::map<std::string, int> fusions = CountFusions(*program, "train");
     EXPECT_EQ(fusions["norm_conv_stats"], rounds ? 3 : 0);
     EXPECT_EQ(fusions["norm_conv_grad_filter"], rounds ? 3 : 0);
     EXPECT_EQ(fusions["conv_grad_norm"], rounds ? 3 : 0);
-    EXPECT_EQ(fusions["conv_stats"], rounds ? 6 : 9);
+    EXPECT_EQ(fusions["conv_stats"], rounds ? 6 : 0);
     EXPECT_EQ(fusions["norm_elementwise"], rounds ? 4 : 7);
     EXPECT_EQ(fusions["relu_grad_norm"], rounds ? 4 : 7);
     EXPECT_EQ(train["bn_grad_reduce"], 0);

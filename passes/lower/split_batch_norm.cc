@@ -26,7 +26,7 @@ class Splitter {
         held_(held),
         reduce_(reduce) {}
 
-  // `saves`: what bn_finalize says of it.
+  // `saves`: what channel_stats says of it.
   absl::Status SplitForward(int64_t saves = 0);
   absl::Status SplitGradient();
 
@@ -34,6 +34,8 @@ class Splitter {
   ValueId In(absl::string_view slot) const { return InputOf(op_, slot); }
   // A part computes on what the whole did, for the same reason.
   OpBuilder Part(absl::string_view op_type, absl::string_view suffix);
+  // Local statistics (mean, variance, count), of all ranks if they are to be.
+  absl::StatusOr<OpId> Combined(OpId stats);
   // The values, summed over all ranks if they are to be.
   absl::StatusOr<std::vector<ValueId>> Reduced(absl::Span<const ValueId> values,
                                                absl::string_view suffix);
@@ -91,23 +93,30 @@ void Splitter::Finish() {
   for (const auto& [value, name] : renames_) block_.RenameValue(value, name);
 }
 
+absl::StatusOr<OpId> Splitter::Combined(OpId stats) {
+  if (!reduce_) return stats;
+  const Op& local = block_.op(stats);
+  OpBuilder builder = MakeOp(block_, "combine_stats", Role::kCommunicate);
+  builder.Name(absl::StrCat(block_.name(local), ".combined"))
+      .At(Block::Before(whole_))
+      .Origin(op_.name);
+  static constexpr const char* kSlots[] = {"Mean", "Variance", "Count"};
+  for (int i = 0; i < 3; ++i) {
+    const ValueId value = local.out(i);
+    builder.In(kSlots[i], {value})
+        .Out(kSlots[i], absl::StrCat(block_.name(value), ".combined"));
+  }
+  return builder.Build();
+}
+
 absl::Status Splitter::SplitForward(int64_t saves) {
-  HT_ASSIGN_OR_RETURN(const OpId stats, Part("channel_stats", ".stats")
-                                            .In("X", In("X"))
-                                            .In("Shift", In("Mean"))
-                                            .Build());
-  HT_ASSIGN_OR_RETURN(
-      const std::vector<ValueId> sums,
-      Reduced(block_.op(stats).outputs.all(), ".stats.reduced"));
-  OpBuilder builder = Part("bn_finalize", ".finalize");
-  builder.In("Sum", sums[0])
-      .In("SquaredSum", sums[1])
-      .In("Count", sums[2])
-      .In("Shift", In("Mean"));
+  OpBuilder builder = Part("channel_stats", ".stats");
+  builder.In("X", In("X"));
   if (saves > 0) builder.Attr("saves", saves);
-  HT_ASSIGN_OR_RETURN(const OpId finalize, builder.Build());
-  const ValueId mean = block_.op(finalize).out(0);
-  const ValueId variance = block_.op(finalize).out(1);
+  HT_ASSIGN_OR_RETURN(const OpId stats, builder.Build());
+  HT_ASSIGN_OR_RETURN(const OpId combined, Combined(stats));
+  const ValueId mean = block_.op(combined).out(0);
+  const ValueId variance = block_.op(combined).out(1);
   HT_ASSIGN_OR_RETURN(const OpId apply, Part("scale_bias", ".apply")
                                             .In("X", In("X"))
                                             .In("Scale", In("Scale"))
@@ -118,7 +127,7 @@ absl::Status Splitter::SplitForward(int64_t saves) {
   TakeOver("Y", block_.op(apply).out(0));
   TakeOver("BatchMean", mean);
   TakeOver("BatchVariance", variance);
-  TakeOver("BatchCount", sums[2]);
+  TakeOver("BatchCount", block_.op(combined).out(2));
   Finish();
   return absl::OkStatus();
 }
@@ -126,9 +135,9 @@ absl::Status Splitter::SplitForward(int64_t saves) {
 // Rows of all ranks: as the statistics that the gradient reads were made from.
 ValueId Splitter::Count() const {
   if (reduce_) return In("BatchCount");
-  const Op* finalize = DefinedBy(block_, In("BatchMean"), "bn_finalize");
-  HT_CHECK(finalize != nullptr, "a gradient is split before its norm");
-  return finalize->in(finalize->schema->FindInput("Count"));
+  const Op* stats = DefinedBy(block_, In("BatchMean"), "channel_stats");
+  HT_CHECK(stats != nullptr, "a gradient is split before its norm");
+  return stats->out(stats->schema->FindOutput("Count"));
 }
 
 absl::Status Splitter::SplitGradient() {
@@ -148,7 +157,6 @@ absl::Status Splitter::SplitGradient() {
   HT_ASSIGN_OR_RETURN(const OpId coefficients,
                       Part("bn_grad_coefficients", ".coefficients")
                           .In("Scale", In("Scale"))
-                          .In("BatchMean", In("BatchMean"))
                           .In("BatchVariance", In("BatchVariance"))
                           .In("ScaleGradSum", sums[0])
                           .In("BiasGradSum", sums[1])
@@ -158,6 +166,7 @@ absl::Status Splitter::SplitGradient() {
   HT_ASSIGN_OR_RETURN(const OpId apply, Part("bn_grad_apply", ".apply")
                                             .In("X", In("X"))
                                             .In("YGrad", In("YGrad"))
+                                            .In("Mean", In("BatchMean"))
                                             .In("A", abc.out(0))
                                             .In("B", abc.out(1))
                                             .In("C0", abc.out(2))

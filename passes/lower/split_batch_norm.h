@@ -1,7 +1,7 @@
-// split-batch-norm: sync_batch_norm and its gradient become local sums, one
-// reduction each, and element-wise application; batch_norm and its gradient
-// likewise, without reductions, where fusions of the target then move fewer
-// bytes (weigh_batch_norm.h), which bn_finalize says.
+// split-batch-norm: sync_batch_norm and its gradient become local statistics
+// and sums, one collective each, and element-wise application; batch_norm and
+// its gradient likewise, without collectives, where fusions of the target then
+// move fewer bytes (weigh_batch_norm.h), which channel_stats says.
 //
 //   before
 //     bn1: sync_batch_norm(X=c, Scale=s, Bias=b, Mean=m, Variance=v) ->
@@ -9,11 +9,10 @@
 //     bn1.grad: sync_batch_norm_grad(X=c, YGrad=y.grad, Scale=s, ...) ->
 //         (XGrad=c.grad, ScaleGrad=s.grad, BiasGrad=b.grad)
 //   after
-//     bn1.stats: channel_stats(X=c, Shift=m) -> (Sum=bn1.stats.Sum, ...)
-//     bn1.stats.reduced: all_reduce(X=[bn1.stats.Sum, bn1.stats.SquaredSum,
-//         bn1.stats.Count]) -> (Out=[..., bn1.BatchCount]) {of="statistics"}
-//     bn1.finalize: bn_finalize(Sum=bn1.stats.Sum.reduced, ..., Shift=m) ->
-//         (BatchMean=bn1.BatchMean, BatchVariance=bn1.BatchVariance)
+//     bn1.stats: channel_stats(X=c) -> (Mean=bn1.stats.Mean, ...)
+//     bn1.stats.combined: combine_stats(Mean=[bn1.stats.Mean],
+//         Variance=[bn1.stats.Variance], Count=[bn1.stats.Count]) ->
+//         (Mean=[bn1.BatchMean], ..., Count=[bn1.BatchCount])
 //     bn1.apply: scale_bias(X=c, Scale=s, Bias=b, Mean=bn1.BatchMean,
 //         Variance=bn1.BatchVariance) -> (Y=y : f16[B,16,28,28])
 //     bn1.grad.sums: bn_grad_reduce(X=c, YGrad=y.grad, ...) ->
@@ -22,13 +21,14 @@
 //         {of="statistics"}
 //     bn1.grad.coefficients: bn_grad_coefficients(Scale=s, ...,
 //         Count=bn1.BatchCount) -> (A=..., B=..., C0=...)
-//     bn1.grad.apply: bn_grad_apply(X=c, YGrad=y.grad, A=..., B=..., C0=...) ->
-//         (XGrad=c.grad : f16[B,16,28,28])
+//     bn1.grad.apply: bn_grad_apply(X=c, YGrad=y.grad, Mean=bn1.BatchMean,
+//         A=..., B=..., C0=...) -> (XGrad=c.grad : f16[B,16,28,28])
 //
 // Each part has the name of the whole among its origins. The local sums of the
 // gradient are the scale and bias gradients, which the gradient reduction sums
-// like any other. Sums are taken about the old running mean: E[x^2] - E[x]^2
-// does not go negative where the mean is large.
+// like any other. Statistics are each rank's own, about its own mean, and
+// combined: sums about a number that all ranks have would cancel where that is
+// far from the mean.
 //
 // Where every reader of relu(batch_norm(x)) can make it again from x within a
 // fusion, each gets scale_bias and relu of its own; clean-up shares what was
@@ -40,8 +40,7 @@
 //     c: conv2d(Input=r, Filter=w) -> (Output=c : ...)
 //     w.grad: conv2d_grad_filter(Input=r, OutputGrad=c.grad) -> (...)
 //   after
-//     a.stats: channel_stats(X=x, Shift=m) -> (Sum=a.stats.Sum, ...)
-//     a.finalize: bn_finalize(Sum=a.stats.Sum, ...) -> (...) {saves=125440}
+//     a.stats: channel_stats(X=x) -> (Mean=a.BatchMean, ...) {saves=125440}
 //     a.apply: scale_bias(X=x, ...) -> (Y=a : ...)
 //     r: relu(X=a) -> (Out=r : ...)
 //     c: conv2d(Input=r, Filter=w) -> (Output=c : ...)

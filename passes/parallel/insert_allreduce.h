@@ -18,18 +18,16 @@
 //
 // The forward part of train and eval ends with one f32 reduction of all that
 // is counted: n_r x loss, n_r, metric counts and what they are over; in train
-// also the stop flag and, for each batch norm that is not synchronised, its
-// local sums about the old running mean, from which the batch statistics of
-// all ranks follow:
+// also the stop flag. The statistics of batch norms that are not synchronised
+// are gathered behind it, and those of all ranks' samples made of them:
 //
 //     @loss_sum.local: elementwise_mul(X=loss, Y=@local_count) -> (...)
-//     bn1.sums: bn_local_sums(BatchMean=bn1.BatchMean, ..., Shift=bn1.mean) ->
-//         (Sum=bn1.sums.Sum : f32[16], ...)
-//     totals: all_reduce(X=[@loss_sum.local, @local_count, ..., @stop,
-//         bn1.sums.Sum, ...]) -> (Out=[@loss_sum : f32[], @count : f32[], ...])
+//     totals: all_reduce(X=[@loss_sum.local, @local_count, ..., @stop]) ->
+//         (Out=[@loss_sum : f32[], @count : f32[], ...])
 //         {of="totals"}   communicate f32 SCHEMA
-//     bn1.global: bn_finalize(Sum=bn1.sums.Sum.reduced, ..., Shift=bn1.mean) ->
-//         (BatchMean=bn1.global_mean, BatchVariance=bn1.global_variance)
+//     totals.norms: combine_stats(Mean=[bn1.BatchMean, ...],
+//         Variance=[...], Count=[...]) -> (Mean=[bn1.global_mean, ...], ...)
+//         {of="totals"}   communicate f32 SCHEMA
 //     result @loss_sum = @loss_sum
 //
 // A second run finds the reductions in place and changes nothing.

@@ -31,15 +31,10 @@ class Totals {
   absl::Status AddStop();
   absl::Status AddBatchNorms();
   bool empty() const { return members_.empty(); }
-  // Makes the reduction, its results, and the batch statistics.
+  // Makes the reduction and its results.
   absl::Status Reduce();
 
  private:
-  struct Norm {
-    OpId norm;
-    int sum, squared_sum, count;  // members
-    ValueId shift;
-  };
 
   OpBuilder Make(absl::string_view op_type) {
     OpBuilder builder = MakeOp(block_, op_type, Role::kCommunicate);
@@ -59,7 +54,6 @@ class Totals {
     return DefinedBy(block_, value, "mean") != nullptr ||
            DefinedBy(block_, value, "reduce_mean") != nullptr;
   }
-  absl::Status Finalize(const Norm& norm);
 
   Program& program_;
   Entry& entry_;
@@ -69,8 +63,6 @@ class Totals {
   std::vector<std::string> names_;
   absl::flat_hash_map<ValueId, int> member_of_;
   std::vector<std::pair<std::string, int>> results_;
-  std::vector<Norm> norms_;
-  std::vector<ValueId> reduced_;
 };
 
 int Totals::AddMember(ValueId local, absl::string_view reduced) {
@@ -158,48 +150,31 @@ absl::Status Totals::AddStop() {
   return absl::OkStatus();
 }
 
-// Local sums about the old running mean, which is equal on all ranks.
+// One message for all norms: each rank's statistics, gathered and combined.
 absl::Status Totals::AddBatchNorms() {
+  std::vector<ValueId> locals[3];
+  std::vector<std::string> names[3];
+  static constexpr const char* kLocals[] = {"BatchMean", "BatchVariance",
+                                            "BatchCount"};
+  static constexpr const char* kGlobals[] = {".global_mean", ".global_variance",
+                                             ".global_count"};
   for (OpId id : OpsOfType(block_, "batch_norm")) {
     const Op& norm = block_.op(id);
-    const auto in = [&](absl::string_view slot) {
-      return norm.in(norm.schema->FindInput(slot));
-    };
-    const auto out = [&](absl::string_view slot) {
-      return norm.out(norm.schema->FindOutput(slot));
-    };
-    if (!block_.value(in("Mean")).cell().valid()) continue;
-    const absl::string_view name = block_.name(norm);
-    OpBuilder sums = Make("bn_local_sums");
-    sums.Name(absl::StrCat(name, ".sums"))
-        .In("BatchMean", out("BatchMean"))
-        .In("BatchVariance", out("BatchVariance"))
-        .In("BatchCount", out("BatchCount"))
-        .In("Shift", in("Mean"));
-    HT_ASSIGN_OR_RETURN(const OpId made, sums.Build());
-    const Op& op = block_.op(made);
-    const auto member = [&](absl::string_view slot) {
-      const ValueId local = op.out(op.schema->FindOutput(slot));
-      return AddMember(local, absl::StrCat(block_.name(local), ".reduced"));
-    };
-    norms_.push_back(
-        {id, member("Sum"), member("SquaredSum"), member("Count"), in("Mean")});
+    if (!block_.value(InputOf(norm, "Mean")).cell().valid()) continue;
+    for (int i = 0; i < 3; ++i) {
+      locals[i].push_back(norm.out(norm.schema->FindOutput(kLocals[i])));
+      names[i].push_back(absl::StrCat(block_.name(norm), kGlobals[i]));
+    }
   }
-  return absl::OkStatus();
-}
-
-absl::Status Totals::Finalize(const Norm& norm) {
-  const std::string name(block_.name(block_.op(norm.norm)));
-  return Make("bn_finalize")
-      .Name(absl::StrCat(name, ".global"))
-      .In("Sum", reduced_[norm.sum])
-      .In("SquaredSum", reduced_[norm.squared_sum])
-      .In("Count", reduced_[norm.count])
-      .In("Shift", norm.shift)
-      .Out("BatchMean", absl::StrCat(name, ".global_mean"))
-      .Out("BatchVariance", absl::StrCat(name, ".global_variance"))
-      .Build()
-      .status();
+  if (locals[0].empty()) return absl::OkStatus();
+  OpBuilder combine = Make("combine_stats");
+  combine.Name("totals.norms").Attr("of", std::string("totals"));
+  static constexpr const char* kSlots[] = {"Mean", "Variance", "Count"};
+  for (int i = 0; i < 3; ++i) {
+    combine.In(kSlots[i], locals[i]);
+    for (const std::string& name : names[i]) combine.Out(kSlots[i], name);
+  }
+  return combine.Build().status();
 }
 
 absl::Status Totals::Reduce() {
@@ -208,11 +183,9 @@ absl::Status Totals::Reduce() {
   for (const std::string& name : names_) reduction.Out("Out", name);
   HT_ASSIGN_OR_RETURN(const OpId made, reduction.Build());
   const auto outputs = block_.op(made).outputs.all();
-  reduced_.assign(outputs.begin(), outputs.end());
   for (const auto& [name, member] : results_) {
-    entry_.results().push_back({name, reduced_[member]});
+    entry_.results().push_back({name, outputs[member]});
   }
-  for (const Norm& norm : norms_) HT_RETURN_IF_ERROR(Finalize(norm));
   return absl::OkStatus();
 }
 
@@ -233,10 +206,10 @@ absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry) {
   HT_RETURN_IF_ERROR(totals.AddMetrics());
   if (entry.name() == kTrainEntry) {
     HT_RETURN_IF_ERROR(totals.AddStop());
-    HT_RETURN_IF_ERROR(totals.AddBatchNorms());
   }
   if (totals.empty()) return false;
   HT_RETURN_IF_ERROR(totals.Reduce());
+  if (entry.name() == kTrainEntry) HT_RETURN_IF_ERROR(totals.AddBatchNorms());
   return true;
 }
 

@@ -9,8 +9,9 @@ namespace halftone {
 namespace passes {
 
 // Ends the entry's forward part with one all_reduce of=totals and makes its
-// results. In `train` it also carries the stop flag and the local sums of
-// unsynchronised batch norms. False: there is one, or nothing to count.
+// results. In `train` it also carries the stop flag, and the statistics of
+// unsynchronised batch norms are combined behind it. False: there is one, or
+// nothing to count.
 absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry);
 
 }  // namespace passes

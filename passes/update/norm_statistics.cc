@@ -23,17 +23,20 @@ const Op* ReaderOf(const Block& block, ValueId value, absl::string_view op_type,
   return nullptr;
 }
 
-// Follows a norm's batch mean through its local sums and the totals.
-const Op* FinalizeOf(const Block& block, const Op& norm) {
+// The batch statistics of all ranks, from a norm's own.
+struct Combined {
+  ValueId mean, variance;  // invalid: there are none
+};
+Combined CombinedOf(const Block& block, const Op& norm) {
   int position = 0;
-  const Op* sums =
-      ReaderOf(block, Out(norm, "BatchMean"), "bn_local_sums", &position);
-  if (sums == nullptr) return nullptr;
-  const Op* totals =
-      ReaderOf(block, Out(*sums, "Sum"), "all_reduce", &position);
-  if (totals == nullptr) return nullptr;
-  return ReaderOf(block, totals->outputs.all()[position], "bn_finalize",
-                  &position);
+  const Op* combine =
+      ReaderOf(block, Out(norm, "BatchMean"), "combine_stats", &position);
+  if (combine == nullptr) return {};
+  const auto member = [&](absl::string_view slot) {
+    const int s = combine->schema->FindOutput(slot);
+    return combine->outputs.slot(s)[position];
+  };
+  return {member("Mean"), member("Variance")};
 }
 
 }  // namespace
@@ -46,16 +49,19 @@ std::vector<NormStatistics> FindNormStatistics(const Block& block) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.schema != local && op.schema != synchronised) continue;
-    const Op* source = op.schema == local ? FinalizeOf(block, op) : &op;
+    const Combined source =
+        op.schema == local
+            ? CombinedOf(block, op)
+            : Combined{Out(op, "BatchMean"), Out(op, "BatchVariance")};
     NormStatistics norm;
     norm.norm = id;
     norm.mean = block.value(InputOf(op, "Mean")).cell();
     norm.variance = block.value(InputOf(op, "Variance")).cell();
-    if (source == nullptr || !norm.mean.valid() || !norm.variance.valid()) {
+    if (!source.mean.valid() || !norm.mean.valid() || !norm.variance.valid()) {
       continue;
     }
-    norm.batch_mean = Out(*source, "BatchMean");
-    norm.batch_variance = Out(*source, "BatchVariance");
+    norm.batch_mean = source.mean;
+    norm.batch_variance = source.variance;
     found.push_back(norm);
   }
   return found;

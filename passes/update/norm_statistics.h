@@ -18,8 +18,8 @@ struct NormStatistics {
 };
 
 // One per batch norm of `train` whose running statistics are cells, in program
-// order. An unsynchronised norm's come from the totals; it is left out while
-// they lack it.
+// order. An unsynchronised norm's come from combine_stats behind the totals; it
+// is left out while there is none.
 std::vector<NormStatistics> FindNormStatistics(const Block& block);
 
 }  // namespace passes

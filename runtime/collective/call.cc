@@ -17,6 +17,8 @@ absl::string_view Name(Collective collective) {
       return "broadcast";
     case Collective::kAllGather:
       return "all_gather";
+    case Collective::kGatherParts:
+      return "gather_parts";
     case Collective::kBarrier:
       return "barrier";
   }
@@ -35,6 +37,9 @@ std::string Describe(const Call& call) {
     case Collective::kBroadcast:
       return absl::StrCat("broadcast (", WithCommas(call.count),
                           " bytes from rank ", call.root, ")");
+    case Collective::kGatherParts:
+      return absl::StrCat("gather_parts (", WithCommas(call.count),
+                          " bytes of each rank)");
     default:
       return std::string(Name(call.collective));
   }

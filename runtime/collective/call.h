@@ -18,6 +18,7 @@ enum class Collective : uint8_t {
   kAllReduce,
   kBroadcast,
   kAllGather,
+  kGatherParts,
   kBarrier
 };
 
@@ -28,7 +29,7 @@ struct Call {
   DType dtype = DType::kInvalid;  // of an all_reduce
   ReduceOp op = ReduceOp::kSum;
   int root = 0;       // of a broadcast
-  int64_t count = 0;  // elements of an all_reduce, bytes of a broadcast
+  int64_t count = 0;  // elements of an all_reduce, bytes of a broadcast or part
   float pre_scale = 1;
 
   friend bool operator==(const Call& a, const Call& b) {

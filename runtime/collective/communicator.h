@@ -31,8 +31,8 @@ class Communicator {
   virtual absl::string_view kind() const = 0;  // "in_process", "gloo", "nccl"
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  // Whether AllReduce and Broadcast are enqueued on the stream and may be
-  // captured; else they are done on return.
+  // Whether AllReduce, Broadcast and GatherParts are enqueued on the stream and
+  // may be captured; else they are done on return.
   virtual bool enqueues() const { return false; }
 
   // In-place reduction of `count` elements (f32 f16 bf16 f64 i32 i64 u8; max
@@ -48,6 +48,10 @@ class Communicator {
   // `root`'s bytes to all.
   virtual absl::Status Broadcast(void* data, int64_t bytes, int root,
                                  Stream& stream) = 0;
+  // `data` is a part of `bytes` for every rank, by rank: this rank's is there,
+  // the others' come from them. All ranks get the same bytes.
+  virtual absl::Status GatherParts(void* data, int64_t bytes,
+                                   Stream& stream) = 0;
   // Host bytes of every rank, by rank. Sizes may differ. For set-up only.
   virtual absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) = 0;

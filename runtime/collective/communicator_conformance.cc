@@ -162,6 +162,29 @@ TEST_P(CommunicatorConformance, PreScaleKeepsF16InRange) {
   EXPECT_LE(static_cast<float>(data[0][39]), largest);
 }
 
+// Of sizes for small messages and for large ones, and what implementations cut
+// into pieces.
+TEST_P(CommunicatorConformance, GathersParts) {
+  Connect();
+  for (int64_t bytes : {0, 1, 512, 8192, 8193, 300007, 5000000}) {
+    SCOPED_TRACE(absl::StrCat(bytes, " bytes"));
+    std::vector<uint8_t> expected;
+    for (int r = 0; r < world_size(); ++r) {
+      const auto part = RandomData<uint8_t>(r, bytes);
+      expected.insert(expected.end(), part.begin(), part.end());
+    }
+    ForEachRank([&](Communicator& comm) {
+      std::vector<uint8_t> data(expected.size(), 255);
+      std::copy_n(expected.begin() + comm.rank() * bytes, bytes,
+                  data.begin() + comm.rank() * bytes);
+      const absl::Status status =
+          comm.GatherParts(data.data(), bytes, *stream_);
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_TRUE(data == expected) << "rank " << comm.rank();
+    });
+  }
+}
+
 // As a step does it: many calls of different kinds without anything between.
 TEST_P(CommunicatorConformance, ManyCallsInARow) {
   Connect();
@@ -176,6 +199,10 @@ TEST_P(CommunicatorConformance, ManyCallsInARow) {
       int64_t y = comm.rank() == root ? i : -1;
       ASSERT_TRUE(comm.Broadcast(&y, sizeof(y), root, *stream_).ok());
       ASSERT_EQ(y, i);
+      std::vector<int64_t> all(n, -1);
+      all[comm.rank()] = comm.rank() + i;
+      ASSERT_TRUE(comm.GatherParts(all.data(), sizeof(y), *stream_).ok());
+      for (int r = 0; r < n; ++r) ASSERT_EQ(all[r], r + i);
       if (i % 50 == 0) {
         ASSERT_TRUE(comm.Barrier().ok());
       }

@@ -31,6 +31,9 @@ class ForwardingCommunicator : public Communicator {
                          Stream& stream) override {
     return inner_->Broadcast(data, bytes, root, stream);
   }
+  absl::Status GatherParts(void* data, int64_t bytes, Stream& stream) override {
+    return inner_->GatherParts(data, bytes, stream);
+  }
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override {
     return inner_->AllGather(mine);

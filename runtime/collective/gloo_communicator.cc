@@ -121,6 +121,14 @@ absl::Status GlooCommunicator::Broadcast(void* data, int64_t bytes, int root,
   });
 }
 
+absl::Status GlooCommunicator::GatherParts(void* data, int64_t bytes, Stream&) {
+  Call what{Collective::kGatherParts};
+  what.count = bytes;
+  return Run(what, [&](const TransferCall& call) {
+    transfers_->GatherParts(call, data, bytes);
+  });
+}
+
 absl::StatusOr<std::vector<std::string>> GlooCommunicator::AllGather(
     absl::string_view mine) {
   std::vector<std::string> all;

@@ -38,6 +38,7 @@ class GlooCommunicator : public Communicator {
                          float pre_scale, Stream& stream) override;
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream& stream) override;
+  absl::Status GatherParts(void* data, int64_t bytes, Stream& stream) override;
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override;
   absl::Status Barrier() override;

@@ -243,6 +243,36 @@ void GlooTransfers::Broadcast(const TransferCall& call, void* data,
   for (; sends_ > 0; --sends_) mesh_.AwaitSent(*outgoing_, call.deadline);
 }
 
+// A part goes to everybody at once, little by way of buffers that Gloo knows
+// already.
+void GlooTransfers::GatherParts(const TransferCall& call, void* data,
+                                int64_t bytes) {
+  char* const all = static_cast<char*>(data);
+  if (bytes <= kSmallBytes) {
+    ExchangeSmall(call, all + rank_ * bytes, bytes);
+    for (int peer = 0; peer < world_size_; ++peer) {
+      if (peer == rank_ || bytes == 0) continue;
+      std::memcpy(all + peer * bytes, theirs_[peer].data.data(), bytes);
+    }
+    return;
+  }
+  outgoing_ = mesh_.MakeBuffer(all + rank_ * bytes, bytes);
+  for (int peer = 0; peer < world_size_; ++peer) {
+    if (peer == rank_) continue;
+    incoming_[peer] = mesh_.MakeBuffer(all + peer * bytes, bytes);
+    mesh_.Receive(*incoming_[peer], peer, call.tag + kPayload, 0, bytes);
+  }
+  for (int peer = 0; peer < world_size_; ++peer) {
+    if (peer == rank_) continue;
+    mesh_.Send(*outgoing_, peer, call.tag + kPayload, 0, bytes);
+  }
+  for (int peer = 0; peer < world_size_; ++peer) {
+    if (peer == rank_) continue;
+    mesh_.AwaitReceived(*incoming_[peer], peer, call.deadline);
+    mesh_.AwaitSent(*outgoing_, call.deadline);
+  }
+}
+
 std::vector<std::string> GlooTransfers::AllGather(const TransferCall& call,
                                                   absl::string_view mine) {
   std::vector<int64_t> sizes(world_size_);

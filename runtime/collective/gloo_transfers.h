@@ -44,6 +44,7 @@ class GlooTransfers {
   void AllReduce(const TransferCall& call, void* data, int64_t count,
                  const ReduceArithmetic& how);
   void Broadcast(const TransferCall& call, void* data, int64_t bytes, int root);
+  void GatherParts(const TransferCall& call, void* data, int64_t bytes);
   std::vector<std::string> AllGather(const TransferCall& call,
                                      absl::string_view mine);
   void Barrier(const TransferCall& call);

@@ -61,6 +61,19 @@ class InProcessCommunicator : public Communicator {
     return group_->Leave(rank_);
   }
 
+  absl::Status GatherParts(void* data, int64_t bytes, Stream&) override {
+    const Call call{Collective::kGatherParts, DType::kInvalid, ReduceOp::kSum,
+                    0, bytes};
+    HT_RETURN_IF_ERROR(group_->Enter(rank_, call, data));
+    for (int r = 0; r < world_size(); ++r) {
+      if (r == rank_ || bytes == 0) continue;
+      std::memcpy(static_cast<char*>(data) + r * bytes,
+                  static_cast<const char*>(group_->buffer(r)) + r * bytes,
+                  bytes);
+    }
+    return group_->Leave(rank_);
+  }
+
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override {
     HT_RETURN_IF_ERROR(

@@ -25,7 +25,8 @@ const NcclApi& LinkedNccl() {
                                   ::ncclRedOpCreatePreMulSum,
                                   ::ncclRedOpDestroy,
                                   ::ncclAllReduce,
-                                  ::ncclBroadcast};
+                                  ::ncclBroadcast,
+                                  ::ncclAllGather};
   return api;
 }
 

@@ -21,6 +21,7 @@ struct NcclApi {
   decltype(&::ncclRedOpDestroy) ncclRedOpDestroy;
   decltype(&::ncclAllReduce) ncclAllReduce;
   decltype(&::ncclBroadcast) ncclBroadcast;
+  decltype(&::ncclAllGather) ncclAllGather;
 };
 
 // The library's own.

@@ -227,6 +227,18 @@ absl::Status NcclCommunicator::Broadcast(void* data, int64_t bytes, int root,
   });
 }
 
+absl::Status NcclCommunicator::GatherParts(void* data, int64_t bytes,
+                                           Stream& stream) {
+  if (bytes == 0) return absl::OkStatus();
+  Call call{Collective::kGatherParts};
+  call.count = bytes;
+  const char* const mine = static_cast<const char*>(data) + rank() * bytes;
+  return Enqueue("ncclAllGather", Describe(call), [&] {
+    return api_.ncclAllGather(mine, data, bytes, ncclUint8, comm_,
+                              CudaStreamOf(stream));
+  });
+}
+
 absl::StatusOr<std::vector<std::string>> NcclCommunicator::AllGather(
     absl::string_view mine) {
   {

@@ -103,6 +103,8 @@ TEST_F(NcclTest, EnqueuesWhatItIsAskedFor) {
         comm.AllReduce(data, 0, DType::kF32, ReduceOp::kSum, 1, *stream_).ok());
     EXPECT_TRUE(comm.Broadcast(data, 33, 1, *stream_).ok());
     EXPECT_TRUE(comm.Broadcast(data, 0, 1, *stream_).ok());
+    EXPECT_TRUE(comm.GatherParts(data, 16, *stream_).ok());
+    EXPECT_TRUE(comm.GatherParts(data, 0, *stream_).ok());
   });
   const auto line = [](ncclDataType_t type, ncclRedOp_t op) {
     return absl::StrCat("all_reduce 5 ", type, " ", op);
@@ -112,7 +114,8 @@ TEST_F(NcclTest, EnqueuesWhatItIsAskedFor) {
         comm(r).log,
         ElementsAre(line(ncclFloat32, ncclSum), line(ncclFloat16, ncclMax),
                     line(ncclInt64, ncclSum), line(ncclUint8, ncclMin),
-                    absl::StrCat("broadcast 33 ", ncclUint8, " 1")));
+                    absl::StrCat("broadcast 33 ", ncclUint8, " 1"),
+                    absl::StrCat("all_gather 16 ", ncclUint8)));
   }
 }
 

@@ -114,6 +114,17 @@ ncclResult_t Broadcast(const void* in, void* out, size_t count,
                         how.enqueue);
 }
 
+ncclResult_t AllGather(const void* in, void* out, size_t count,
+                       ncclDataType_t type, ncclComm_t comm,
+                       cudaStream_t stream) {
+  const auto before =
+      static_cast<const char*>(in) - static_cast<const char*>(out);
+  EXPECT_EQ(before, (&Of(comm) - comms) * static_cast<int64_t>(count));
+  EnqueueOn(stream, "all_gather", Of(comm));
+  return Of(comm).Begin(absl::StrCat("all_gather ", count, " ", type),
+                        how.enqueue);
+}
+
 }  // namespace
 
 ncclResult_t FakeNcclComm::Begin(const std::string& what, ncclResult_t result) {
@@ -125,7 +136,7 @@ ncclResult_t FakeNcclComm::Begin(const std::string& what, ncclResult_t result) {
 const NcclApi& FakeNccl() {
   static constexpr NcclApi api = {
       GetUniqueId,     Init,      GetAsyncError, Finalize, Destroy, Abort,
-      CreatePreMulSum, DestroyOp, AllReduce,     Broadcast};
+      CreatePreMulSum, DestroyOp, AllReduce,     Broadcast, AllGather};
   return api;
 }
 

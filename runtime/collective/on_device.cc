@@ -34,6 +34,11 @@ class OnDevice : public ForwardingCommunicator {
       return ForwardingCommunicator::Broadcast(there, bytes, root, *stream_);
     });
   }
+  absl::Status GatherParts(void* data, int64_t bytes, Stream&) override {
+    return There(data, bytes * world_size(), [&](void* there) {
+      return ForwardingCommunicator::GatherParts(there, bytes, *stream_);
+    });
+  }
 
  private:
   absl::Status There(void* data, int64_t bytes,

@@ -41,6 +41,31 @@ class StagedCommunicator : public ForwardingCommunicator {
                                                                root, stream);
                     });
   }
+  // Piece by piece: of each rank's part as much as all together have room.
+  absl::Status GatherParts(void* data, int64_t bytes, Stream& stream) override {
+    const int64_t most = kPiece / world_size();
+    char* const pinned = static_cast<char*>(pinned_->data());
+    int64_t begin = 0;
+    do {
+      const int64_t part = std::min(most, bytes - begin);
+      const auto there = [&](int r) {
+        return static_cast<char*>(data) + r * bytes + begin;
+      };
+      HT_RETURN_IF_ERROR(returned_->Synchronize());
+      HT_RETURN_IF_ERROR(
+          stream.Copy(pinned + rank() * part, there(rank()), part));
+      HT_RETURN_IF_ERROR(stream.Synchronize());
+      HT_RETURN_IF_ERROR(
+          ForwardingCommunicator::GatherParts(pinned, part, stream));
+      for (int r = 0; r < world_size(); ++r) {
+        if (r == rank()) continue;
+        HT_RETURN_IF_ERROR(stream.Copy(there(r), pinned + r * part, part));
+      }
+      HT_RETURN_IF_ERROR(stream.Record(*returned_));
+      begin += part;
+    } while (begin < bytes);
+    return absl::OkStatus();
+  }
 
  private:
   // Calls `collective` at least once, so that the ranks meet for nothing too.

@@ -42,8 +42,11 @@ struct DraftStep {
   Step step;
   std::vector<int> inputs, outputs;  // node numbers; -1: no storage
   bool view = false;                 // outputs[0] holds inputs[0]'s bytes
-  // kAllReduce, kBroadcast: the group's node once it is formed.
+  // kAllReduce, kBroadcast, kAllGather: the group's node once it is formed.
   int group = -1;
+  // kAllGather: `outputs` are the inputs as rank 0 gave them, and the group
+  // holds the parts of all ranks.
+  int rank = 0, world_size = 1;
 };
 
 struct Draft {

@@ -6,6 +6,7 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "kernels/common/gather.h"
 #include "kernels/common/same_bytes.h"
 #include "runtime/plan/draft.h"
 
@@ -160,6 +161,25 @@ class Drafter {
     draft_.steps.push_back(std::move(draft));
   }
 
+  // Puts the ranks' inputs of a kernel before it.
+  void GatherInputs(DraftStep* kernel) {
+    DraftStep gather;
+    gather.step.kind = Step::Kind::kAllGather;
+    gather.step.name = kernel->step.name;
+    gather.step.role = kernel->step.role;
+    gather.step.dtype = draft_.nodes[kernel->inputs[0]].desc.dtype;
+    gather.rank = request_.bind.rank;
+    gather.world_size = request_.bind.world_size;
+    gather.inputs = kernel->inputs;
+    for (int& input : kernel->inputs) {
+      Node first;
+      first.name = absl::StrCat(draft_.nodes[input].name, ".gathered");
+      first.desc = draft_.nodes[input].desc;
+      gather.outputs.push_back(input = draft_.AddNode(std::move(first)));
+    }
+    draft_.steps.push_back(std::move(gather));
+  }
+
   void FillNodes(Scope& scope, const Op& op, DraftStep& draft) {
     for (int s = 0; s < op.inputs.slots(); ++s) {
       const bool shape_only = op.schema->inputs()[s].shape_only();
@@ -196,6 +216,7 @@ class Drafter {
                          " kernel of this op is not deterministic; allow "
                          "such kernels with --no-deterministic");
     }
+    if (kernels::GathersRanks(*op.schema)) GatherInputs(&draft);
     draft.step.kind = Step::Kind::kKernel;
     draft.step.block = scope.block;
     draft.step.op = op.id;

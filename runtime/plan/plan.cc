@@ -65,6 +65,8 @@ absl::string_view KindName(Step::Kind kind) {
       return "all_reduce";
     case Step::Kind::kBroadcast:
       return "broadcast";
+    case Step::Kind::kAllGather:
+      return "all_gather";
     case Step::Kind::kCopy:
       return "copy";
     case Step::Kind::kZero:
@@ -163,7 +165,8 @@ uint64_t CollectiveHash(const Plan& plan) {
   std::string text;
   for (const Step& step : plan.steps) {
     if (step.kind != Step::Kind::kAllReduce &&
-        step.kind != Step::Kind::kBroadcast) {
+        step.kind != Step::Kind::kBroadcast &&
+        step.kind != Step::Kind::kAllGather) {
       continue;
     }
     absl::StrAppend(&text, KindName(step.kind), " ", step.outputs[0].bytes, " ",

@@ -53,6 +53,7 @@ struct Step {
     kKernel,     // `op` through `candidate`
     kAllReduce,  // in place over `outputs[0]`, padding included
     kBroadcast,  // likewise
+    kAllGather,  // likewise: `count` elements of each rank, by rank
     kCopy,       // inputs[0] -> outputs[0]
     kZero,       // fills outputs[0]
   };
@@ -67,8 +68,8 @@ struct Step {
   const kernels::Candidate* candidate = nullptr;
   std::vector<Slice> inputs, outputs;  // empty slice: shape-only or absent
   Slice workspace;
-  // Collectives: elements and dtype; the sum is multiplied by pre_scale
-  // before it is made (1: not at all).
+  // Collectives: elements (of one rank, where they are gathered) and dtype; the
+  // sum is multiplied by pre_scale before it is made (1: not at all).
   int64_t count = 0;
   DType dtype = DType::kInvalid;
   float pre_scale = 1;

@@ -25,7 +25,9 @@ DraftStep CopyStep(const Draft& draft, int from, int to, Role role) {
 }
 
 // Forms the groups of collectives: members side by side, outputs in place of
-// inputs. A member that cannot be produced in its place is copied there.
+// inputs. A member that cannot be produced in its place is copied there. What
+// is gathered has such a place for every rank, of which this rank's stays as it
+// is.
 class GroupFormer {
  public:
   explicit GroupFormer(Draft& draft) : draft_(draft) {
@@ -44,7 +46,8 @@ class GroupFormer {
     for (size_t s = 0; s < draft_.steps.size(); ++s) {
       DraftStep& step = draft_.steps[s];
       if (step.step.kind == Step::Kind::kAllReduce ||
-          step.step.kind == Step::Kind::kBroadcast) {
+          step.step.kind == Step::Kind::kBroadcast ||
+          step.step.kind == Step::Kind::kAllGather) {
         Form(step, static_cast<int>(s), steps);
       }
       steps.push_back(std::move(step));
@@ -59,10 +62,14 @@ class GroupFormer {
     group.name = step.step.name;
     group.pinned = true;
     const int g = draft_.AddNode(group);
+    const bool gathers = step.step.kind == Step::Kind::kAllGather;
+    int64_t part = 0;
+    for (int member : step.inputs) part += Align(draft_.nodes[member].bytes);
+    const int64_t own = gathers ? step.rank * part : 0;
     int64_t offset = 0;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       int member = step.inputs[i];
-      if (!ProducedInPlace(member, number)) {
+      if (!ProducedInPlace(member, number, gathers)) {
         Node place = draft_.nodes[member];
         place.kind = Node::Kind::kTemporary;
         place.name += ".member";
@@ -70,24 +77,24 @@ class GroupFormer {
         before.push_back(CopyStep(draft_, member, copy, step.step.role));
         member = step.inputs[i] = copy;
       }
-      Place(member, g, offset);
+      Place(member, g, own + offset);
       Place(step.outputs[i], g, offset);
       offset += Align(draft_.nodes[member].bytes);
       if (result_values_.contains(step.outputs[i])) {
         draft_.nodes[g].kind = Node::Kind::kResult;
       }
     }
-    draft_.nodes[g].bytes = offset;
+    draft_.nodes[g].bytes = step.world_size * part;
     step.group = g;
-    step.step.count = offset / SizeOf(step.step.dtype);
+    step.step.count = part / SizeOf(step.step.dtype);
   }
 
   // Whether the producer may write into the group: nobody reads the value
   // after the collective has overwritten it, or keeps it elsewhere.
-  bool ProducedInPlace(int member, int collective) const {
+  bool ProducedInPlace(int member, int collective, bool stays) const {
     const Node& node = draft_.nodes[member];
     return node.kind == Node::Kind::kTemporary && !node.pinned &&
-           node.producer >= 0 && node.last_use <= collective &&
+           node.producer >= 0 && (stays || node.last_use <= collective) &&
            !wanted_elsewhere_.contains(member);
   }
 

@@ -33,7 +33,7 @@ entry train {
   fc: matmul(X=r, Y=v) -> (Out=f : f32[B,5])   forward
   act: relu(X=c) -> (Out=a : f32[B,4,8,8])   forward
   low: cast(X=a) -> (Out=l : f16[B,4,8,8]) {to=f16}   forward
-  stats: channel_stats(X=c, Shift=s) -> (Sum=t : f32[4], SquaredSum=u : f32[4], Count=k : f32[])   forward
+  stats: channel_stats(X=c) -> (Mean=t : f32[4], Variance=u : f32[4], Count=k : f32[])   forward
   cx: conv2d_grad_input(OutputGrad=g, Filter=w) -> (InputGrad=dx : f32[B,3,8,8]) {paddings=[1,1], input_hw=[8,8]}   backward
   cw: conv2d_grad_filter(Input=x, OutputGrad=g) -> (FilterGrad=dw : f32[4,3,3,3]) {paddings=[1,1], filter_hw=[3,3]}   backward
   fx: matmul(X=h, Y=v) -> (Out=dr : f32[B,8]) {trans_y=true}   backward

@@ -112,7 +112,8 @@ StepCost CostOf(const Plan& plan, const Step& step) {
     }
   }
   if (step.kind == Step::Kind::kAllReduce ||
-      step.kind == Step::Kind::kBroadcast) {
+      step.kind == Step::Kind::kBroadcast ||
+      step.kind == Step::Kind::kAllGather) {
     cost.cost_class = CostClass::kCollective;
     return cost;
   }

@@ -70,7 +70,10 @@ void CountReductions(const CompiledModel& model, ModelFacts* facts) {
   const Block& block = train->block();
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (op.schema->name() != "all_reduce") continue;
+    if (op.schema->name() != "all_reduce" &&
+        op.schema->name() != "combine_stats") {
+      continue;
+    }
     const std::string of = AttrAs<std::string>(op, "of");
     if (of == "totals") ++facts->totals;
     if (of == "statistics") ++facts->statistics_reductions;

@@ -67,6 +67,8 @@ const char* Name(runtime::Step::Kind kind) {
       return "kernel";
     case runtime::Step::Kind::kAllReduce:
       return "all_reduce";
+    case runtime::Step::Kind::kAllGather:
+      return "all_gather";
     case runtime::Step::Kind::kBroadcast:
       return "broadcast";
     case runtime::Step::Kind::kCopy:
@@ -173,9 +175,11 @@ std::string Buckets(const CompiledModel& model) {
 std::string Collectives(const Plan& plan) {
   std::map<std::string, int> counts;
   for (const runtime::Step& step : plan.steps) {
-    if (step.kind != runtime::Step::Kind::kAllReduce) continue;
+    const bool gathers = step.kind == runtime::Step::Kind::kAllGather;
+    if (!gathers && step.kind != runtime::Step::Kind::kAllReduce) continue;
     ++counts[absl::StrCat(Name(step.dtype), " ",
-                          WithCommas(step.outputs[0].bytes), " B")];
+                          WithCommas(step.count * SizeOf(step.dtype)), " B",
+                          gathers ? " gathered" : "")];
   }
   return absl::StrJoin(counts, ", ", [](std::string* out, const auto& c) {
     absl::StrAppend(out, c.second > 1 ? absl::StrCat(c.second, " x ") : "",

@@ -63,23 +63,24 @@ TEST_P(NormVectorsTest, Deviations) {
   EXPECT_EQ(inverse[n_], -7.0f);
 }
 
-TEST_P(NormVectorsTest, MovedSums) {
-  const auto sum = Numbers(1), squares = Numbers(2), shift = Numbers(3);
+TEST_P(NormVectorsTest, StatsOfSums) {
+  const auto sum = Numbers(1), squares = Numbers(2);
   for (bool counted : {false, true}) {
-    std::vector<float> moved(n_ + 1, -7.0f), moved_squares(n_ + 1, -7.0f);
+    std::vector<float> mean(n_ + 1, -7.0f), variance(n_ + 1, -7.0f);
     float count = -7.0f;
-    const MovedSumsCall call{
-        &sum[0], &squares[0], &shift[0],         64.0f,
-        n_,      &moved[0],   &moved_squares[0], counted ? &count : nullptr};
+    const StatsOfSumsCall call{
+        &sum[0], &squares[0],  64.0f,
+        n_,      &mean[0],     &variance[0],
+        counted ? &count : nullptr};
     ASSERT_TRUE(Enqueue(call, *stream_, "op").ok());
     for (int c = 0; c < n_; ++c) {
-      const functors::SumPair expected =
-          functors::MovedSums(sum[c], squares[c], 64.0f, shift[c]);
-      EXPECT_EQ(moved[c], expected.sum);
-      EXPECT_EQ(moved_squares[c], expected.squared_sum);
+      const functors::MeanVariance expected =
+          functors::StatsOfSums(sum[c], squares[c], 64.0f);
+      EXPECT_EQ(mean[c], expected.mean);
+      EXPECT_EQ(variance[c], expected.variance);
     }
-    EXPECT_EQ(moved[n_], -7.0f);
-    EXPECT_EQ(moved_squares[n_], -7.0f);
+    EXPECT_EQ(mean[n_], -7.0f);
+    EXPECT_EQ(variance[n_], -7.0f);
     EXPECT_EQ(count, counted ? 64.0f : -7.0f);
   }
 }

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/check.h"
 #include "passes/lower/patterns/pattern.h"
 
@@ -9,12 +10,16 @@ namespace {
 
 constexpr char kPrologue[] =
     "scale / sqrt(variance + epsilon) and what is left of bias, in f16";
+constexpr char kPlainSums[] =
+    "the batch's variance, from plain sums of x and x * x, which cancel where "
+    "the mean is far from 0";
 }  // namespace
 
 absl::Span<const Pattern> AllPatterns() {
   static const auto& patterns = *new std::vector<Pattern>{
-      {"norm_conv_stats", MatchNormConvStats, "channel_stats", kPrologue},
-      {"conv_stats", MatchConvStats, "channel_stats", ""},
+      {"norm_conv_stats", MatchNormConvStats, "channel_stats",
+       absl::StrCat(kPrologue, "; ", kPlainSums)},
+      {"conv_stats", MatchConvStats, "channel_stats", kPlainSums},
       {"norm_conv_grad_filter", MatchNormConvGradFilter, "scale_bias",
        kPrologue},
       {"conv_grad_norm", MatchConvGradNorm, "bn_grad_reduce", ""},

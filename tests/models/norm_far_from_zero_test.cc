@@ -1,0 +1,255 @@
+// Batch norm where |mean| is far above the deviation and the running mean is
+// far off: against f64, on one rank and on several with uneven shares.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/register_all.h"
+#include "kernels/register_all.h"
+#include "runtime/exec/executor.h"
+#include "runtime/train/feeds.h"
+#include "tests/models/training.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+constexpr int64_t kChannels = 5, kPixels = 12;
+
+// p, all zero, is there so that x has a gradient.
+constexpr char kModel[] = R"(name: "far"  format: 1
+feed  { name: "x" dtype: F32 dims: [-1, 5, 3, 4] }
+feed  { name: "t" dtype: F32 dims: [-1, 5, 3, 4] }
+param { name: "p" dims: [1, 5, 1, 1] init { constant: 0 } }
+param { name: "s" dims: [5] init { constant: 1.5 } }
+param { name: "b" dims: [5] init { constant: 0.5 } }
+stat  { name: "m" dims: [5] init { constant: 0 } }
+stat  { name: "v" dims: [5] init { constant: 1 } }
+op { type: "elementwise_add" in { slot: "X" var: "x" } in { slot: "Y" var: "p" }
+     out { slot: "Out" var: "h" } }
+op { type: "batch_norm" in { slot: "X" var: "h" } in { slot: "Scale" var: "s" } in { slot: "Bias" var: "b" }
+     in { slot: "Mean" var: "m" } in { slot: "Variance" var: "v" } out { slot: "Y" var: "y" } }
+op { type: "elementwise_mul" in { slot: "X" var: "y" } in { slot: "Y" var: "t" }
+     out { slot: "Out" var: "product" } }
+op { type: "mean" in { slot: "X" var: "product" } out { slot: "Out" var: "loss" } }
+loss { var: "loss" mean_over: "product" }
+)";
+constexpr char kStrategy[] = R"(
+amp { level: "O0" }
+optimizer { sgd {} }
+lr { base: 1 constant: true }
+train { batch_size: 16 epochs: 1 seed: 1 }
+)";
+
+using Doubles = std::vector<double>;
+
+// What training on all samples at once does, in f64.
+struct Exact {
+  Exact(const std::vector<float>& x, const std::vector<float>& t) {
+    const size_t count = x.size() / kChannels;
+    mean = variance = scale = bias = Doubles(kChannels);
+    const auto channel = [](size_t i) { return i / kPixels % kChannels; };
+    const auto at = [&](size_t i) { return static_cast<double>(x[i]); };
+    const double n = static_cast<double>(count);
+    for (size_t i = 0; i < x.size(); ++i) mean[channel(i)] += at(i) / n;
+    for (size_t i = 0; i < x.size(); ++i) {
+      variance[channel(i)] += std::pow(at(i) - mean[channel(i)], 2) / n;
+    }
+    Doubles hat(x.size()), g(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t c = channel(i);
+      hat[i] = (at(i) - mean[c]) / std::sqrt(variance[c] + 1e-5);
+      g[i] = static_cast<double>(t[i]) / static_cast<double>(x.size());
+      scale[c] += g[i] * hat[i];
+      bias[c] += g[i];
+    }
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t c = channel(i);
+      gradient.push_back(1.5 / std::sqrt(variance[c] + 1e-5) *
+                         (g[i] - bias[c] / n - hat[i] * scale[c] / n));
+    }
+  }
+  Doubles mean, variance, scale, bias, gradient;
+};
+
+// What a step leaves behind.
+struct Step {
+  absl::Status status;
+  std::map<std::string, std::vector<float>> cells;
+  std::vector<float> gradient;  // of this rank's samples, unscaled
+};
+
+std::vector<uint8_t> BytesOf(const float* values, int64_t n) {
+  std::vector<uint8_t> bytes(n * sizeof(float));
+  if (n > 0) std::memcpy(bytes.data(), values, bytes.size());
+  return bytes;
+}
+
+// The CPU's kernels; or, of the norms' ops, the GPU's sources on the host.
+const kernels::KernelRegistry& KernelsOf(bool emulated) {
+  if (!emulated) return kernels::Kernels();
+  static const auto* const registry = [] {
+    kernels::KernelRegistry cuda;
+    kernels::RegisterOwnCudaKernels(cuda);
+    auto* const all = new kernels::KernelRegistry(kernels::Kernels());
+    all->ForEach("cpu", [&](absl::string_view key, kernels::Candidate& to) {
+      if (key.find("bn_") != 0 && key.find("batch_norm") != 0 &&
+          key.find("channel_stats") != 0 && key.find("combine_stats") != 0 &&
+          key.find("scale_bias") != 0 && key.find("running_stats") != 0) {
+        return;
+      }
+      for (const auto& [other, from] : cuda.All("cuda")) {
+        if (other == key) to = *from;
+      }
+    });
+    return all;
+  }();
+  return *registry;
+}
+
+absl::Status RunRank(const Program& program, Communicator* communicator,
+                     const kernels::KernelRegistry& kernels, int64_t samples,
+                     int64_t most, const float* x, const float* t,
+                     Step* result) {
+  const auto device = MakeCpuDevice(communicator->rank(), 1);
+  ExecutorOptions options;
+  options.fetches = {"h.grad"};
+  HT_ASSIGN_OR_RETURN(const auto executor,
+                      Executor::Create(&program, &kernels, device.get(),
+                                       communicator, TuningTable(), options));
+  SymbolValues symbols{};
+  symbols[0] = samples;
+  HT_ASSIGN_OR_RETURN(const int binding,
+                      executor->Prepare(kTrainEntry, symbols));
+  HT_RETURN_IF_ERROR(executor->Initialize(1));
+  const Entry& entry = *program.FindEntry(kTrainEntry);
+  const auto specs = FeedSpecsOf(program);
+  ImplicitFeeds implicit;
+  implicit.largest_count = static_cast<float>(LossElements(entry, most));
+  implicit.schedule[0] = implicit.schedule[1] = 1;
+  Batch batch;
+  for (const FeedSpec& spec : specs) {
+    batch.feeds.push_back(
+        BytesOf(spec.name == "x" ? x : t, samples * kChannels * kPixels));
+  }
+  FeedList feeds(entry, specs, &implicit);
+  HT_ASSIGN_OR_RETURN(const int64_t ticket,
+                      executor->Execute(binding, feeds.Point(batch)));
+  HT_ASSIGN_OR_RETURN(const StepView view, executor->Read(ticket));
+  for (const StepView::Item& item : view.items()) {
+    if (item.name != "h.grad") continue;
+    const float* data = static_cast<const float*>(item.data);
+    result->gradient.assign(data, data + item.desc->elements());
+  }
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const std::string name(program.cell(CellId(i)).name);
+    if (name[0] == '@' || name.size() > 1) continue;
+    std::string bytes;
+    HT_RETURN_IF_ERROR(executor->ReadCell(CellId(i), &bytes));
+    std::vector<float>& values = result->cells[name];
+    values.resize(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+  }
+  return absl::OkStatus();
+}
+
+using Shares = std::vector<int64_t>;  // samples by rank
+
+std::vector<Step> RunStep(const Program& program, bool emulated,
+                          const Shares& shares, const std::vector<float>& x,
+                          const std::vector<float>& t) {
+  const int world = static_cast<int>(shares.size());
+  auto communicators = MakeInProcessCommunicators(world, absl::Minutes(2));
+  std::vector<Step> steps(world);
+  std::vector<std::thread> threads;
+  int64_t begin = 0;
+  const int64_t most = *std::max_element(shares.begin(), shares.end());
+  for (int r = 0; r < world; ++r) {
+    threads.emplace_back([&, r, at = begin * kChannels * kPixels] {
+      steps[r].status =
+          RunRank(program, communicators[r].get(), KernelsOf(emulated),
+                  shares[r], most, x.data() + at, t.data() + at, &steps[r]);
+      if (!steps[r].status.ok()) communicators[r]->Abort(steps[r].status);
+    });
+    begin += shares[r];
+  }
+  for (std::thread& thread : threads) thread.join();
+  return steps;
+}
+
+class NormFarFromZero
+    : public ::testing::TestWithParam<std::tuple<double, Shares, bool, bool>> {
+};
+
+// Errors: the mean is rounded to f32, u = mean * 6e-8, on each rank and at the
+// end, and all that follows is about it. A rank's mean being off moves the
+// variance by twice that times the distance of the ranks' means (below 1, the
+// deviation), and the gradients by u in deviations.
+TEST_P(NormFarFromZero, IsWhatF64Makes) {
+  const auto& [mean, shares, sync, emulated] = GetParam();
+  const auto model = CompileText(
+      kModel, kStrategy,
+      {absl::StrCat("dist.sync_batch_norm=", sync ? "true" : "false")});
+  ASSERT_TRUE(model.ok()) << model.status();
+  int64_t samples = 0;
+  for (int64_t share : shares) samples += share;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(samples * kChannels * kPixels), t(x.size());
+  for (float& v : x) v = static_cast<float>(mean) + normal(random);
+  for (float& v : t) v = normal(random);
+  const Exact exact(x, t);
+  const std::vector<Step> steps =
+      RunStep(*model->program, emulated, shares, x, t);
+  const double u = mean * 6e-8;
+  for (const Step& step : steps) {
+    ASSERT_TRUE(step.status.ok()) << step.status;
+    EXPECT_EQ(step.cells, steps[0].cells) << "all ranks have the same bits";
+    for (int64_t c = 0; c < kChannels; ++c) {
+      EXPECT_NEAR(step.cells.at("m")[c], 0.1 * exact.mean[c], 1e-7 + 0.2 * u);
+      EXPECT_NEAR(step.cells.at("v")[c], 0.9 + 0.1 * exact.variance[c],
+                  3e-7 + (shares.size() > 1 ? 0.2 * u : 0));
+    }
+  }
+  if (!sync && shares.size() > 1) return;  // other gradients than the whole's
+  const double elements = static_cast<double>(x.size());
+  const double most = static_cast<double>(
+      *std::max_element(shares.begin(), shares.end()) * kChannels * kPixels);
+  size_t i = 0;
+  for (const Step& step : steps) {
+    for (int64_t c = 0; c < kChannels; ++c) {
+      EXPECT_NEAR(step.cells.at("s")[c], 1.5 - exact.scale[c], 3e-7 + u);
+      EXPECT_NEAR(step.cells.at("b")[c], 0.5 - exact.bias[c], 3e-7);
+    }
+    // The seed of a rank's gradient is its count over the largest one.
+    const double weight = elements / most;
+    for (float found : step.gradient) {
+      EXPECT_NEAR(found * most, exact.gradient[i] * weight * most,
+                  1e-5 + 10 * u)
+          << i;
+      ++i;
+    }
+  }
+  EXPECT_EQ(i, x.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Means, NormFarFromZero,
+    ::testing::Combine(::testing::Values(0.0, 1e3, 1e4, 1e5),
+                       ::testing::Values(Shares{9}, Shares{5, 4},
+                                         Shares{6, 1, 0, 2}),
+                       ::testing::Bool(), ::testing::Bool()));
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone
