@@ -14,7 +14,6 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/register_all.h"
 #include "kernels/register_all.h"
 #include "runtime/exec/executor.h"
 #include "runtime/train/feeds.h"
@@ -95,28 +94,6 @@ std::vector<uint8_t> BytesOf(const float* values, int64_t n) {
   return bytes;
 }
 
-// The CPU's kernels; or, of the norms' ops, the GPU's sources on the host.
-const kernels::KernelRegistry& KernelsOf(bool emulated) {
-  if (!emulated) return kernels::Kernels();
-  static const auto* const registry = [] {
-    kernels::KernelRegistry cuda;
-    kernels::RegisterOwnCudaKernels(cuda);
-    auto* const all = new kernels::KernelRegistry(kernels::Kernels());
-    all->ForEach("cpu", [&](absl::string_view key, kernels::Candidate& to) {
-      if (key.find("bn_") != 0 && key.find("batch_norm") != 0 &&
-          key.find("channel_stats") != 0 && key.find("combine_stats") != 0 &&
-          key.find("scale_bias") != 0 && key.find("running_stats") != 0) {
-        return;
-      }
-      for (const auto& [other, from] : cuda.All("cuda")) {
-        if (other == key) to = *from;
-      }
-    });
-    return all;
-  }();
-  return *registry;
-}
-
 absl::Status RunRank(const Program& program, Communicator* communicator,
                      const kernels::KernelRegistry& kernels, int64_t samples,
                      int64_t most, const float* x, const float* t,
@@ -165,8 +142,8 @@ absl::Status RunRank(const Program& program, Communicator* communicator,
 
 using Shares = std::vector<int64_t>;  // samples by rank
 
-std::vector<Step> RunStep(const Program& program, bool emulated,
-                          const Shares& shares, const std::vector<float>& x,
+std::vector<Step> RunStep(const Program& program, const Shares& shares,
+                          const std::vector<float>& x,
                           const std::vector<float>& t) {
   const int world = static_cast<int>(shares.size());
   auto communicators = MakeInProcessCommunicators(world, absl::Minutes(2));
@@ -177,7 +154,7 @@ std::vector<Step> RunStep(const Program& program, bool emulated,
   for (int r = 0; r < world; ++r) {
     threads.emplace_back([&, r, at = begin * kChannels * kPixels] {
       steps[r].status =
-          RunRank(program, communicators[r].get(), KernelsOf(emulated),
+          RunRank(program, communicators[r].get(), kernels::Kernels(),
                   shares[r], most, x.data() + at, t.data() + at, &steps[r]);
       if (!steps[r].status.ok()) communicators[r]->Abort(steps[r].status);
     });
@@ -188,15 +165,14 @@ std::vector<Step> RunStep(const Program& program, bool emulated,
 }
 
 class NormFarFromZero
-    : public ::testing::TestWithParam<std::tuple<double, Shares, bool, bool>> {
-};
+    : public ::testing::TestWithParam<std::tuple<double, Shares, bool>> {};
 
 // Errors: the mean is rounded to f32, u = mean * 6e-8, on each rank and at the
 // end, and all that follows is about it. A rank's mean being off moves the
 // variance by twice that times the distance of the ranks' means (below 1, the
 // deviation), and the gradients by u in deviations.
 TEST_P(NormFarFromZero, IsWhatF64Makes) {
-  const auto& [mean, shares, sync, emulated] = GetParam();
+  const auto& [mean, shares, sync] = GetParam();
   const auto model = CompileText(
       kModel, kStrategy,
       {absl::StrCat("dist.sync_batch_norm=", sync ? "true" : "false")});
@@ -209,8 +185,7 @@ TEST_P(NormFarFromZero, IsWhatF64Makes) {
   for (float& v : x) v = static_cast<float>(mean) + normal(random);
   for (float& v : t) v = normal(random);
   const Exact exact(x, t);
-  const std::vector<Step> steps =
-      RunStep(*model->program, emulated, shares, x, t);
+  const std::vector<Step> steps = RunStep(*model->program, shares, x, t);
   const double u = mean * 6e-8;
   for (const Step& step : steps) {
     ASSERT_TRUE(step.status.ok()) << step.status;
@@ -248,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(0.0, 1e3, 1e4, 1e5),
                        ::testing::Values(Shares{9}, Shares{5, 4},
                                          Shares{6, 1, 0, 2}),
-                       ::testing::Bool(), ::testing::Bool()));
+                       ::testing::Bool()));
 
 }  // namespace
 }  // namespace runtime
