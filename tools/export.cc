@@ -10,6 +10,7 @@
 #include "graph/base/file.h"
 #include "graph/base/output_file.h"
 #include "graph/base/text.h"
+#include "graph/io/compiled_model.h"
 #include "nlohmann/json.hpp"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/train/run_directory.h"
