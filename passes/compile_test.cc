@@ -468,7 +468,7 @@ TEST(CompileTest, ErrorsNameTheStrategysLine) {
 // Inside of fusions, folded away, read by nobody: what is tapped stays.
 TEST(CompileTest, TapsAreResultsOfTrain) {
   const std::vector<std::string> names = {
-      "conv1",    "bn1",    "r1",          "flat",      "x",
+      "conv1",    "bn1",    "relu1",       "flat",      "x",
       "fc",       "logits", "ce",          "conv1.w",   "fc.b",
       "bn1.mean", "image",  "logits.grad", "conv1.grad"};
   CompileFlags flags = {.verify_each = true};

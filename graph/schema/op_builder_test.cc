@@ -116,7 +116,7 @@ TEST_F(OpBuilderTest, UnknownNamesGetTheNearest) {
             "m.pbtxt:12: a (matmul): no output slot Outt; nearest: Out");
   EXPECT_EQ(ErrorOf(Matmul().Name("a").Attr("tran_x", true)),
             "m.pbtxt:12: a (matmul): no attribute tran_x; nearest: trans_x; "
-            "expected one of trans_x trans_y");
+            "expected one of trans_x alpha axes mode");
   EXPECT_EQ(ErrorOf(Matmul().Name("a").Bind("Tout", DType::kF16)),
             "m.pbtxt:12: a (matmul): no type variable Tout; nearest: TOut");
 }

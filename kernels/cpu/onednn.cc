@@ -33,6 +33,13 @@ void SetThreads(int threads) {
   if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
+// oneDNN writes its code through what an allocation gave it without looking
+// (2.6.3), so there has to be room before it is asked. Throws std::bad_alloc.
+void ExpectRoom() {
+  constexpr size_t kBytes = size_t{16} << 20;  // of one primitive and more
+  ::operator delete(::operator new(kBytes));
+}
+
 int64_t Align(int64_t bytes) {
   return (bytes + runtime::kAlignment - 1) / runtime::kAlignment *
          runtime::kAlignment;
@@ -191,6 +198,7 @@ class OnednnKernel : public KernelInstance {
   // Throws dnnl::error.
   OnednnKernel(const std::string& name, Layout layout)
       : name_(name), layout_(std::move(layout)), stream_(Engine()) {
+    ExpectRoom();
     scratchpad_ =
         memory(layout_.primitive.scratchpad_desc(), Engine(), DNNL_MEMORY_NONE);
     std::vector<std::pair<int, memory>> arguments = {

@@ -86,16 +86,18 @@ void CheckScaling(const Resolver& resolver, Checker& check) {
                s.max_loss_scaling() >= 0,
                "a number, 0 or above (0 and inf: none)");
   if (!s.use_dynamic_loss_scaling() || !sound) return;
+  // Of bounds that are none, more was said above.
   // Paddle starts wherever it is told to; its floor holds from the first
   // decrease on.
   const bool from_preset =
       absl::StartsWith(resolver.Origin(at + "min_loss_scaling"), "scaler ");
   check.Number(at + "init_loss_scaling", init,
-               from_preset || init >= s.min_loss_scaling(),
+               from_preset || !(s.min_loss_scaling() < kInf) ||
+                   init >= s.min_loss_scaling(),
                absl::StrCat("at least min_loss_scaling, ",
                             ExactDouble(s.min_loss_scaling())));
   check.Number(at + "init_loss_scaling", init,
-               s.max_loss_scaling() == 0 || init <= s.max_loss_scaling(),
+               !(s.max_loss_scaling() > 0) || init <= s.max_loss_scaling(),
                absl::StrCat("at most max_loss_scaling, ",
                             ExactDouble(s.max_loss_scaling())));
 }

@@ -126,7 +126,7 @@ TEST(UnlistedTest, HoldsAtO3WhereItIsWrittenOut) {
   amp.op_lists.unlisted_written = true;
   EXPECT_EQ(Decide(amp, "soft").precision, DType::kF16);
   EXPECT_EQ(Decide(amp, "flat").precision, DType::kF32);
-  EXPECT_EQ(Decide(amp, "flat").reason, Reason::kBlackList);
+  EXPECT_EQ(Decide(amp, "flat").reason, Reason::kUnlisted);
 }
 
 TEST(LevelTest, UserListsHoldAtO3ButWhiteOnesNotAtO0) {

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/retry.h"
 #include "runtime/rendezvous/hmac.h"
 
 namespace halftone {
@@ -211,8 +212,10 @@ void PeerSockets::Accept() {
   // Some at a time: those who came before are heard in between.
   for (int i = 0; i < 16; ++i) {
     Caller caller;
-    caller.socket = Socket(accept4(listener_.fd(), nullptr, nullptr,
-                                   SOCK_CLOEXEC | SOCK_NONBLOCK));
+    caller.socket = Socket(Retried([&] {
+      return accept4(listener_.fd(), nullptr, nullptr,
+                     SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }));
     // Out of files: those who hold them without a proof go first.
     const bool full = !caller.socket.open() && errno != EAGAIN;
     if (callers_.size() >= kMaxStrangers || (full && !callers_.empty())) {

@@ -23,7 +23,7 @@ void ExpectNoModel(const std::string& model, const Parts& says) {
 
 TEST(ModelFile, ThatIsNone) {
   ExpectNoModel("nowhere.pbtxt", {"cannot open: No such file"});
-  ExpectNoModel("models", {"expected a file, found a directory"});
+  ExpectNoModel("models", {"a directory without model.htc"});
   ExpectNoModel(WriteNew("m.pbtxt", ""),
                 {"expected a model (.pbtxt, .pb)", "found an empty file"});
   ExpectNoModel(WriteNew("m.pbtxt", "# only this\n"),
@@ -237,7 +237,7 @@ TEST(ModelFile, WithoutALoss) {
 
 TEST(ModelFile, WithoutAnOptimizerIsNotTrained) {
   ExpectRefusedAndNothingWritten({"run", kConvnet, "--data", kDigits}, "--out",
-                                 2, {"without an optimizer"});
+                                 2, {"the strategy has no optimizer"});
 }
 
 }  // namespace

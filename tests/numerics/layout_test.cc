@@ -39,10 +39,12 @@ CompiledModel Compiled(const std::string& target, const std::string& dtype) {
   EXPECT_TRUE(WriteFileAtomically(path, kModel).ok());
   const auto model = ReadModel(path);
   EXPECT_TRUE(model.ok()) << model.status();
-  const auto strategy = passes::ReadStrategy("models/mnist_o1.pbtxt");
+  const auto strategy = passes::ReadStrategy("models/mnist_o2.pbtxt");
   EXPECT_TRUE(strategy.ok()) << strategy.status();
   const auto options = passes::ResolveOptions(
-      *strategy, {{"amp.dtype", dtype, ""}, {"train.batch_size", "64", ""}});
+      *strategy, {{"amp.level", "O1", ""},
+                  {"amp.dtype", dtype, ""},
+                  {"train.batch_size", "64", ""}});
   EXPECT_TRUE(options.ok()) << options.status();
   passes::CompileFlags flags;
   flags.verify_each = true;
