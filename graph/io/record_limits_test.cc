@@ -46,8 +46,8 @@ TEST(RecordLimits, RecordsThatSayNothing) {
   EXPECT_FALSE(CheckBinaryRecords(Repeat("\x7b", 50000), "m",
                                   *proto::Model::descriptor())
                    .ok());
-  ExpectTooMany(Repeat("op{}", 5000));
-  ExpectTooMany("op{" + Repeat("in<>", 5000) + "}");
+  ExpectTooMany(Repeat("op{}", 8000));
+  ExpectTooMany("op{" + Repeat("in<>", 8000) + "}");
 }
 
 TEST(RecordLimits, SmallAndRealFilesPass) {

@@ -86,7 +86,7 @@ void CheckScaling(const Resolver& resolver, Checker& check) {
                s.max_loss_scaling() >= 0,
                "a number, 0 or above (0 and inf: none)");
   if (!s.use_dynamic_loss_scaling() || !sound) return;
-  // Of bounds that are none, more was said above.
+  // What is no bound was refused above.
   // Paddle starts wherever it is told to; its floor holds from the first
   // decrease on.
   const bool from_preset =

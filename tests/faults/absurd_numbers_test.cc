@@ -62,6 +62,8 @@ void ExpectEnds(const Parts& arguments) {
 
 // The flags of a verb that take a number, by its help.
 Parts NumberFlags(const Parts& verb) {
+  const std::set<std::string> aliases = {"--batch-size", "--epochs", "--lr",
+                                         "--loss-scale"};
   Parts command = verb;
   command.push_back("--help");
   const Result help = Halftone(command);
@@ -69,7 +71,9 @@ Parts NumberFlags(const Parts& verb) {
   for (absl::string_view line : absl::StrSplit(help.out, '\n')) {
     const Parts words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     for (size_t i = 0; i + 1 < words.size(); ++i) {
-      const bool number = absl::StartsWith(words[i + 1], "INT") ||
+      // Aliases of fields of the strategy take text, which that reads.
+      const bool number = aliases.count(words[i]) > 0 ||
+                          absl::StartsWith(words[i + 1], "INT") ||
                           absl::StartsWith(words[i + 1], "UINT") ||
                           absl::StartsWith(words[i + 1], "FLOAT");
       if (!absl::StartsWith(words[i], "--") || !number) continue;

@@ -39,7 +39,10 @@ std::string FindProgram(const char* variable, const std::string& name) {
   const char* path = getenv("PATH");
   for (const auto folder :
        absl::StrSplit(path == nullptr ? "" : path, ':', absl::SkipEmpty())) {
-    const std::string full = absl::StrCat(folder, "/", name);
+    // Open MPI takes its prefix from the name: of /bin/mpirun there is none.
+    char real[PATH_MAX];
+    if (realpath(std::string(folder).c_str(), real) == nullptr) continue;
+    const std::string full = absl::StrCat(real, "/", name);
     if (access(full.c_str(), X_OK) == 0) return full;
   }
   return "";
