@@ -62,6 +62,7 @@ const std::vector<std::string>& ExpectedNames() {
       "init_normal",
       "init_truncated_normal",
       "init_uniform",
+      "keep_counted",
       "learning_rate",
       "log",
       "matmul",
@@ -188,7 +189,7 @@ TEST(RegistryTest, ModelsMayHoldThese) {
   }
   EXPECT_THAT(found,
               testing::ElementsAre("correct_count", "element_count",
-                                   "image_normalize", "init_constant",
+                                   "fill_constant", "image_normalize",
                                    "init_normal", "init_truncated_normal",
                                    "init_uniform", "scale_bias", "top_k"));
 }

@@ -417,6 +417,7 @@ void RegisterMoves(OpRegistry& registry) {
                    .Attr("axis", int64_t{0}, "along which they are joined")
                    .Infer(InferConcatGrad)
                    .NoGrad()
+                   .Internal()
                    .Amp(AmpClass::kClear));
   registry.Add(
       ShapeSchema("slice", "Out = X[start:end] along axis.")
