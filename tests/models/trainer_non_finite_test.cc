@@ -69,6 +69,12 @@ constexpr char kStrategy[] =
     "train { batch_size: 16 epochs: 6 seed: 1\n"
     "        stop_rule { skipped_in_a_row: 6 skipped_at_floor: 4 } }\n";
 
+// A test runs many models.
+std::string NewOut() {
+  static int runs = 0;
+  return absl::StrCat(FreshDirectory(), ".", runs++);
+}
+
 struct Case {
   const char* level;
   const char* dtype;
@@ -98,7 +104,7 @@ class NonFinite : public ::testing::TestWithParam<Case> {
     if (!compiled.ok()) return "";
     *model = *std::move(compiled);
     const TrainConfig config =
-        ConfigOf(*model, "synthetic:64", FreshDirectory());
+        ConfigOf(*model, "synthetic:64", NewOut());
     const Trained trained = TrainOn(*model, config, GetParam().ranks);
     EXPECT_EQ(ExitCodeOf(trained.status), ExitCode::kDiverged)
         << trained.status;
@@ -157,7 +163,7 @@ TEST(NonFiniteGradients, AreNamed) {
     const auto model = CompileText(text, kStrategy, {"amp.level=O0"});
     ASSERT_TRUE(model.ok()) << model.status();
     const TrainConfig config =
-        ConfigOf(*model, "synthetic:64", FreshDirectory());
+        ConfigOf(*model, "synthetic:64", NewOut());
     for (const int ranks : {1, 2}) {
       TrainConfig own = config;
       own.out += absl::StrCat("/", ranks);
