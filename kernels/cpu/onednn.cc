@@ -36,7 +36,7 @@ void SetThreads(int threads) {
 // oneDNN writes its code through what an allocation gave it without looking
 // (2.6.3), so there has to be room before it is asked. Throws std::bad_alloc.
 void ExpectRoom() {
-  constexpr size_t kBytes = size_t{16} << 20;  // of one primitive and more
+  constexpr size_t kBytes = size_t{64} << 20;  // 16 MiB were not enough
   ::operator delete(::operator new(kBytes));
 }
 

@@ -66,7 +66,10 @@ bool IsFree(int port) {
          CanBind(reinterpret_cast<const sockaddr*>(&v6), sizeof(v6));
 }
 
-std::string PlacesKey(int node) { return absl::StrCat("places/", node); }
+constexpr char kPlaces[] = "places/", kRead[] = "read/";
+std::string KeyOf(absl::string_view prefix, int node) {
+  return absl::StrCat(prefix, node);
+}
 
 // What a node tells the others: where its ranks may listen, then the master.
 std::string ToText(const std::vector<HostPort>& addresses) {
@@ -113,19 +116,19 @@ absl::StatusOr<std::unique_ptr<StoreClient>> ConnectToStore(
   }
 }
 
-// Waits for all nodes; their addresses, this one's among them.
+// Waits for what all nodes say under `prefix`, this one among them.
 absl::StatusOr<std::vector<std::string>> AwaitNodes(
-    StoreClient& client, int nodes, absl::Time deadline,
-    const std::function<bool()>& stop) {
+    StoreClient& client, absl::string_view prefix, int nodes,
+    absl::Time deadline, const std::function<bool()>& stop) {
   std::vector<std::string> keys;
-  for (int node = 0; node < nodes; ++node) keys.push_back(PlacesKey(node));
+  for (int node = 0; node < nodes; ++node) keys.push_back(KeyOf(prefix, node));
   while (true) {
     HT_ASSIGN_OR_RETURN(WaitResult all, client.Wait(keys, kLook));
     if (all.missing.empty()) return all.values;
     if (stop()) return absl::CancelledError("a signal");
     if (absl::Now() < deadline) continue;
     for (std::string& key : all.missing) {
-      key = std::string(absl::StripPrefix(key, "places/"));
+      key = std::string(absl::StripPrefix(key, prefix));
     }
     return CommunicationError(all.missing.size() == 1 ? "node " : "nodes ",
                               absl::StrJoin(all.missing, ", "), " of ", nodes,
@@ -176,9 +179,16 @@ absl::StatusOr<ProgramPlaces> FindProgramPlaces(
   if (plan.node_rank > 0) {
     for (HostPort& address : mine) address.host = client->local_host();
   }
-  HT_RETURN_IF_ERROR(client->Set(PlacesKey(plan.node_rank), ToText(mine)));
+  HT_RETURN_IF_ERROR(client->Set(KeyOf(kPlaces, plan.node_rank), ToText(mine)));
   HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                      AwaitNodes(*client, plan.nodes, deadline, stop));
+                      AwaitNodes(*client, kPlaces, plan.nodes, deadline, stop));
+  // Node 0, whose store it is, goes on when nobody asks it any more: what it
+  // runs may be done at once.
+  HT_RETURN_IF_ERROR(client->Set(KeyOf(kRead, plan.node_rank), ""));
+  if (plan.node_rank == 0) {
+    HT_RETURN_IF_ERROR(
+        AwaitNodes(*client, kRead, plan.nodes, deadline, stop).status());
+  }
   for (int node = 0; node < plan.nodes; ++node) {
     HT_ASSIGN_OR_RETURN(std::vector<HostPort> theirs,
                         PlacesFromText(all[node], mine.size()));

@@ -155,11 +155,10 @@ INSTANTIATE_TEST_SUITE_P(
       return absl::StrCat(info.param.level, info.param.dtype, info.param.ranks);
     });
 
-// The gradients are finite, but not their norm; then they are not either.
+// The gradients are finite, but not their norm.
 TEST(NonFiniteGradients, AreNamed) {
-  for (const bool finite : {true, false}) {
-    const std::string text = Chain(
-        {"1", "1e-30", finite ? "1e25" : "1e38", finite ? "1e5" : "1e20"});
+  {
+    const std::string text = Chain({"1", "1e-30", "1e25", "1e5"});
     const auto model = CompileText(text, kStrategy, {"amp.level=O0"});
     ASSERT_TRUE(model.ok()) << model.status();
     const TrainConfig config =
