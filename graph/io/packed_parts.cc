@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -31,7 +32,8 @@ bool Pack(std::string&& bytes, proto::Packed* packed, std::string* plain) {
   const int result = compress2(
       reinterpret_cast<Bytef*>(&deflated[0]), &size,
       reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), level);
-  HT_CHECK(result == Z_OK, "zlib has the memory that it was given");
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
+  HT_CHECK(result == Z_OK, "zlib has the room that it asked for");
   if (size >= bytes.size() || bytes.size() / size >= kMostRatio) {
     *plain = std::move(bytes);
     return false;
@@ -54,6 +56,7 @@ absl::StatusOr<std::string> Unpack(const proto::Packed& packed) {
   const int result = uncompress(
       reinterpret_cast<Bytef*>(&bytes[0]), &size,
       reinterpret_cast<const Bytef*>(deflated.data()), deflated.size());
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
   if (result != Z_OK || size != bytes.size()) {
     return ModelError("a part cannot be unpacked");
   }
