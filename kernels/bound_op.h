@@ -41,8 +41,8 @@ TensorDesc Bind(const TensorType& type, const SymbolValues& symbols);
 struct BindContext {
   int world_size = 1;
   int rank = 0;
-  int threads = 1;             // compute threads of host kernels
-  bool deterministic = true;   // only deterministic candidates
+  int threads = 1;            // compute threads of host kernels
+  bool deterministic = true;  // only deterministic candidates
   // What the program is compiled for, "cpu" or "sm_90": libraries that choose
   // algorithms by device choose them by this.
   std::string target{};

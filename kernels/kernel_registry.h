@@ -20,8 +20,7 @@ class KernelRegistry {
   // `device`: "cpu" | "cuda". `binding`: dtypes of the schema's type
   // variables in order. Registering a key twice appends the candidate.
   void Add(absl::string_view device, absl::string_view op,
-           absl::Span<const DType> binding, Layout layout,
-           Candidate candidate);
+           absl::Span<const DType> binding, Layout layout, Candidate candidate);
   // A fused kernel for a pattern: looked up by the fusion op's `pattern`;
   // `supports` decides on dtypes and shapes.
   void AddPattern(absl::string_view device, absl::string_view pattern,
@@ -36,8 +35,8 @@ class KernelRegistry {
   // The candidates that support the bound op, best first; an empty list for a
   // fusion means "inline the body". For any other op an empty list is an
   // error (kModel) that names op, key and the nearest keys.
-  absl::StatusOr<std::vector<const Candidate*>> Find(
-      absl::string_view device, const BoundOp& op) const;
+  absl::StatusOr<std::vector<const Candidate*>> Find(absl::string_view device,
+                                                     const BoundOp& op) const;
 
   // Why no candidate supports the bound fusion, in the words of the first that
   // says so; empty: none does.

@@ -158,8 +158,7 @@ output: "c")");
   ASSERT_TRUE(program.ok()) << program.status();
   const std::string text = Print(**program);
   EXPECT_THAT(text, testing::ContainsRegex("Out=a .*written_as=.top_k_v2"));
-  EXPECT_THAT(text,
-              testing::Not(testing::ContainsRegex("Out=b .*written_as")));
+  EXPECT_THAT(text, testing::Not(testing::ContainsRegex("Out=b .*written_as")));
 }
 
 TEST(ModelReaderTest, WithoutALossThereIsStillAnOutput) {

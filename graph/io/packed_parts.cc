@@ -29,9 +29,9 @@ bool Pack(std::string&& bytes, proto::Packed* packed, std::string* plain) {
   uLongf size = compressBound(bytes.size());
   std::string deflated(size, '\0');
   const int level = bytes.size() > kLarge ? 1 : 6;
-  const int result = compress2(
-      reinterpret_cast<Bytef*>(&deflated[0]), &size,
-      reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), level);
+  const int result = compress2(reinterpret_cast<Bytef*>(&deflated[0]), &size,
+                               reinterpret_cast<const Bytef*>(bytes.data()),
+                               bytes.size(), level);
   if (result == Z_MEM_ERROR) throw std::bad_alloc();
   HT_CHECK(result == Z_OK, "zlib has the room that it asked for");
   if (size >= bytes.size() || bytes.size() / size >= kMostRatio) {
@@ -53,9 +53,9 @@ absl::StatusOr<std::string> Unpack(const proto::Packed& packed) {
   }
   std::string bytes(packed.bytes(), '\0');
   uLongf size = bytes.size();
-  const int result = uncompress(
-      reinterpret_cast<Bytef*>(&bytes[0]), &size,
-      reinterpret_cast<const Bytef*>(deflated.data()), deflated.size());
+  const int result = uncompress(reinterpret_cast<Bytef*>(&bytes[0]), &size,
+                                reinterpret_cast<const Bytef*>(deflated.data()),
+                                deflated.size());
   if (result == Z_MEM_ERROR) throw std::bad_alloc();
   if (result != Z_OK || size != bytes.size()) {
     return ModelError("a part cannot be unpacked");

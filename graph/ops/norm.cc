@@ -255,18 +255,18 @@ void RegisterImageParts(OpRegistry& registry) {
       .NoGrad()
       .Internal();
   registry.Add(std::move(reduce));
-  registry.Add(ImageSchema("bn_grad_apply",
-                           "XGrad = A * YGrad + B * (X - Mean) + C0.")
-                   .In("YGrad", "T", "dims of X")
-                   .In("Mean", "f32", "[C]")
-                   .In("A", "f32", "[C]")
-                   .In("B", "f32", "[C]")
-                   .In("C0", "f32", "[C]")
-                   .Out("XGrad", "T", "dims of X")
-                   .Infer(InferGradApply)
-                   .Version(2)
-                   .NoGrad()
-                   .Internal());
+  registry.Add(
+      ImageSchema("bn_grad_apply", "XGrad = A * YGrad + B * (X - Mean) + C0.")
+          .In("YGrad", "T", "dims of X")
+          .In("Mean", "f32", "[C]")
+          .In("A", "f32", "[C]")
+          .In("B", "f32", "[C]")
+          .In("C0", "f32", "[C]")
+          .Out("XGrad", "T", "dims of X")
+          .Infer(InferGradApply)
+          .Version(2)
+          .NoGrad()
+          .Internal());
 }
 
 // ---- Its parts on vectors.
@@ -289,13 +289,12 @@ absl::Status InferCombine(InferContext& c) {
     }
     const bool scalar = slot == absl::string_view("Count");
     for (size_t i = 0; i < list.size(); ++i) {
-      const bool fits = scalar ? list[i].dims.empty()
-                               : list[i].dims.size() == 1 &&
-                                     list[i].dims == means[i].dims;
+      const bool fits =
+          scalar ? list[i].dims.empty()
+                 : list[i].dims.size() == 1 && list[i].dims == means[i].dims;
       if (!fits) {
-        return MemberMismatch(
-            c, slot, static_cast<int>(i),
-            scalar ? "a scalar, dims []" : "[C], as in Mean");
+        return MemberMismatch(c, slot, static_cast<int>(i),
+                              scalar ? "a scalar, dims []" : "[C], as in Mean");
       }
       c.SetOutput(slot, list[i].dims, i);
     }
@@ -306,8 +305,7 @@ absl::Status InferCombine(InferContext& c) {
 absl::Status InferCoefficients(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectEpsilon(c));
   HT_RETURN_IF_ERROR(ExpectVectors(
-      c, {"Scale", "BatchVariance", "ScaleGradSum", "BiasGradSum"},
-      {"Count"}));
+      c, {"Scale", "BatchVariance", "ScaleGradSum", "BiasGradSum"}, {"Count"}));
   for (const char* slot : {"A", "B", "C0"}) {
     c.SetOutput(slot, c.Input("Scale").dims);
   }

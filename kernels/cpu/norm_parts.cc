@@ -173,9 +173,8 @@ struct RunningStats {
 
 void RegisterVectorParts(KernelRegistry& registry) {
   AddForSchema(registry, "combine_stats",
-               MakeCandidate("loop", [](const BoundOp& op) {
-                 return CombineStats(op);
-               }));
+               MakeCandidate(
+                   "loop", [](const BoundOp& op) { return CombineStats(op); }));
   AddForSchema(registry, "bn_grad_coefficients",
                MakeCandidate("loop", [](const BoundOp& op) {
                  return GradCoefficients{

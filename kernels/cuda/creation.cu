@@ -97,8 +97,8 @@ auto MakeConstant(const BoundOp& op) {
     using T = typename decltype(tag)::type;
     fill = [n = out.elements(), value = FillValue<T>(op)](void* to,
                                                           Launcher& launch) {
-      launch(FillKernel<T>, CeilDiv(n, kThreads), kThreads,
-             static_cast<T*>(to), value, n);
+      launch(FillKernel<T>, CeilDiv(n, kThreads), kThreads, static_cast<T*>(to),
+             value, n);
     };
   });
   return [fill](const Buffers& buffers, Launcher& launch) {

@@ -42,10 +42,9 @@ struct BatchNormKernel {
     SumData data;
     data.dtype = channels.dtype;
     data.x = buffers.inputs[kX];
-    const FinishStats stats{static_cast<float>(channels.count()),
-                            Out(buffers, kBatchMean),
-                            Out(buffers, kBatchVariance),
-                            Out(buffers, kBatchCount)};
+    const FinishStats stats{
+        static_cast<float>(channels.count()), Out(buffers, kBatchMean),
+        Out(buffers, kBatchVariance), Out(buffers, kBatchCount)};
     Sum<OwnDeviations>(launch, channels.sums, data, workspace,
                        FinishNorm{stats, In(buffers, kScale), epsilon, factor});
     MapChannels<NormalizeMap>(

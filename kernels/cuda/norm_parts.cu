@@ -72,13 +72,12 @@ struct GradReduceKernel : ImageKernel {
   }
 };
 
-
 struct GradApplyKernel : ImageKernel {
   void operator()(const Buffers& buffers, Launcher& launch) const {
-    MapChannels<NormGradMap>(launch, channels, buffers.inputs[0],
-                             buffers.inputs[1], buffers.outputs[0],
-                             {In(buffers, 2), In(buffers, 3), In(buffers, 4),
-                              In(buffers, 5)});
+    MapChannels<NormGradMap>(
+        launch, channels, buffers.inputs[0], buffers.inputs[1],
+        buffers.outputs[0],
+        {In(buffers, 2), In(buffers, 3), In(buffers, 4), In(buffers, 5)});
   }
 };
 
@@ -194,10 +193,9 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x >= piece.n) return;
   const int64_t c = piece.begin + threadIdx.x;
   void* const* data = table.data[piece.member];
-  const functors::RankStats stats{static_cast<const float*>(data[0]),
-                                  static_cast<const float*>(data[1]),
-                                  static_cast<const float*>(data[2]), stride,
-                                  ranks};
+  const functors::RankStats stats{
+      static_cast<const float*>(data[0]), static_cast<const float*>(data[1]),
+      static_cast<const float*>(data[2]), stride, ranks};
   const functors::MeanVariance all = functors::CombineRanks(stats, c);
   static_cast<float*>(data[3])[c] = all.mean;
   static_cast<float*>(data[4])[c] = all.variance;
@@ -235,9 +233,8 @@ struct CombineStats {
 
 void RegisterVectorParts(KernelRegistry& registry) {
   AddForCuda(registry, "combine_stats",
-             CudaCandidate("vector", [](const BoundOp& op) {
-               return CombineStats(op);
-             }));
+             CudaCandidate("vector",
+                           [](const BoundOp& op) { return CombineStats(op); }));
   AddForCuda(registry, "bn_grad_coefficients", MakeVector<GradCoefficients>());
   AddForCuda(registry, "running_stats", MakeVector<RunningStats>());
 }

@@ -111,8 +111,7 @@ auto MakeConcat(const BoundOp& op) {
 }
 
 auto MakeConcatGrad(const BoundOp& op) {
-  const int64_t out_row =
-      AroundAxis(op.Input("OutGrad"), op.Int("axis")).row();
+  const int64_t out_row = AroundAxis(op.Input("OutGrad"), op.Int("axis")).row();
   std::vector<Around> parts;
   for (const TensorDesc& part : op.outputs()) {
     parts.push_back(AroundAxis(part, op.Int("axis")));

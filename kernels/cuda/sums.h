@@ -318,10 +318,9 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t p = lane; p < shape.pieces; p += kWarp) {
       const int64_t rest = shape.summands - p * shape.length;
       const float* at = from + p * shape.columns;
-      state.Take(State::From(
-          at[0], kSums > 1 ? at[shape.partials()] : 0.0f,
-          State::kShifted ? at[2 * shape.partials()] : 0.0f,
-          rest < shape.length ? rest : shape.length));
+      state.Take(State::From(at[0], kSums > 1 ? at[shape.partials()] : 0.0f,
+                             State::kShifted ? at[2 * shape.partials()] : 0.0f,
+                             rest < shape.length ? rest : shape.length));
     }
   }
   State* own = shared + which * kWarp + lane;

@@ -31,8 +31,8 @@ double ByTanhSlope(double x) {
 // The distance in units of the f32 number's last place.
 double Units(float found, double exact) {
   const float at = std::fabs(static_cast<float>(exact));
-  const double unit = static_cast<double>(std::nextafter(at, 1e30f)) -
-                      static_cast<double>(at);
+  const double unit =
+      static_cast<double>(std::nextafter(at, 1e30f)) - static_cast<double>(at);
   return std::fabs(static_cast<double>(found) - exact) / unit;
 }
 

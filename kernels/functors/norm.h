@@ -87,8 +87,7 @@ HT_HOST_DEVICE inline MeanVariance CombineRanks(const RankStats& stats,
              static_cast<double>(stats.variance[at + channel]) * count, count);
   }
   if (all.count == 0) return {0.0f, 0.0f};
-  return {static_cast<float>(all.mean),
-          static_cast<float>(all.m2 / all.count)};
+  return {static_cast<float>(all.mean), static_cast<float>(all.m2 / all.count)};
 }
 HT_HOST_DEVICE inline float CombinedCount(const RankStats& stats) {
   double count = 0;

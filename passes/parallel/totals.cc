@@ -35,7 +35,6 @@ class Totals {
   absl::Status Reduce();
 
  private:
-
   OpBuilder Make(absl::string_view op_type) {
     OpBuilder builder = MakeOp(block_, op_type, Role::kCommunicate);
     builder.At(position_);

@@ -94,9 +94,9 @@ class Assigner {
   PrecisionPolicy& policy_;
   const ValueId loss_;
   SlotTable slots_;
-  std::vector<State> states_;    // by value id
-  std::vector<bool> is_output_;  // by value id: one of the model's outputs
-  std::vector<bool> is_black_;   // by op id: a black producer for any_low
+  std::vector<State> states_;         // by value id
+  std::vector<bool> is_output_;       // by value id: one of the model's outputs
+  std::vector<bool> is_black_;        // by op id: a black producer for any_low
   std::vector<bool> makes_constant_;  // by op id
   std::vector<Decision> decisions_;
   std::vector<AmpClass> classes_;

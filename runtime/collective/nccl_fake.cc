@@ -135,7 +135,7 @@ ncclResult_t FakeNcclComm::Begin(const std::string& what, ncclResult_t result) {
 
 const NcclApi& FakeNccl() {
   static constexpr NcclApi api = {
-      GetUniqueId,     Init,      GetAsyncError, Finalize, Destroy, Abort,
+      GetUniqueId,     Init,      GetAsyncError, Finalize,  Destroy,  Abort,
       CreatePreMulSum, DestroyOp, AllReduce,     Broadcast, AllGather};
   return api;
 }

@@ -71,10 +71,10 @@ struct SamplerOptions {
 
 // One rank's share of one step.
 struct Share {
-  std::vector<int64_t> indices;   // samples of this rank, may be empty
-  int64_t first_sample = 0;       // global cursor of indices[0]
-  int64_t largest_count = 0;      // samples of the fullest rank
-  int64_t global_count = 0;       // samples of all ranks
+  std::vector<int64_t> indices;  // samples of this rank, may be empty
+  int64_t first_sample = 0;      // global cursor of indices[0]
+  int64_t largest_count = 0;     // samples of the fullest rank
+  int64_t global_count = 0;      // samples of all ranks
 };
 
 class Sampler {
@@ -117,7 +117,7 @@ class BatchReader {
 
 struct ReaderOptions {
   int workers = 1;
-  int prefetch = 3;  // batches
+  int prefetch = 3;                         // batches
   int64_t first_epoch = 0, first_step = 0;  // where to start (resume)
   int64_t epochs = 1;
 };

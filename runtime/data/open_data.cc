@@ -271,9 +271,9 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source,
   }
   if (absl::ConsumePrefix(&rest, "synthetic")) {
     int64_t size = 1024;
-    if (!rest.empty() && (!absl::ConsumePrefix(&rest, ":") ||
-                          !absl::SimpleAtoi(rest, &size) || size < 1 ||
-                          size > kMostSynthetic)) {
+    if (!rest.empty() &&
+        (!absl::ConsumePrefix(&rest, ":") || !absl::SimpleAtoi(rest, &size) ||
+         size < 1 || size > kMostSynthetic)) {
       return UsageError("--data ", source,
                         ": expected synthetic or synthetic:SAMPLES, at most ",
                         kMostSynthetic, " of them");

@@ -129,9 +129,8 @@ absl::Status PreparedPlan::EnqueueStep(const Ready& ready,
       return communicator.Broadcast(ready.outputs[0], step.outputs[0].bytes,
                                     step.root, *ready.stream);
     case Step::Kind::kAllGather:
-      return communicator.GatherParts(ready.outputs[0],
-                                      step.count * SizeOf(step.dtype),
-                                      *ready.stream);
+      return communicator.GatherParts(
+          ready.outputs[0], step.count * SizeOf(step.dtype), *ready.stream);
     case Step::Kind::kCopy:
       return ready.stream->Copy(ready.outputs[0], ready.inputs[0],
                                 step.outputs[0].bytes);

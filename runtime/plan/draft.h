@@ -81,8 +81,7 @@ absl::StatusOr<Draft> MakeDraft(const PlanRequest& request,
 void ShareStorage(Draft& draft);
 
 // Gives every root its slice; returns the arenas' sizes.
-std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
-                                        const StateLayout& state);
+std::array<int64_t, kArenas> PlaceNodes(Draft& draft, const StateLayout& state);
 
 // Puts events between steps of different streams that touch one root.
 void OrderStreams(Draft& draft);

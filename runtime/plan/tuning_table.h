@@ -29,9 +29,7 @@ class TuningTable {
   const TuningEntry* Find(const std::string& key) const;
   void Set(const std::string& key, TuningEntry entry);
   bool empty() const { return entries_.empty(); }
-  const std::map<std::string, TuningEntry>& entries() const {
-    return entries_;
-  }
+  const std::map<std::string, TuningEntry>& entries() const { return entries_; }
   std::string device_description;  // what it was tuned on
 
   std::string Serialize() const;  // JSON, sorted, one entry per line

@@ -42,7 +42,7 @@ struct StoreServerOptions {
   std::string port_remedy = "with --master HOST:PORT";
   int world_size = 1;
   std::string token;  // may only be empty on the loopback
-  int attempt = 0;  // of the launcher; clients of another one are refused
+  int attempt = 0;    // of the launcher; clients of another one are refused
 };
 
 class StoreServer {

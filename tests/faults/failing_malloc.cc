@@ -60,7 +60,9 @@ __attribute__((destructor)) void Report() {
 
 extern "C" {
 
-void* malloc(size_t n) { return Fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(n); }
+void* malloc(size_t n) {
+  return Fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(n);
+}
 void* calloc(size_t n, size_t size) {
   return Fails(__builtin_return_address(0)) ? nullptr : __libc_calloc(n, size);
 }
@@ -68,10 +70,12 @@ void* realloc(void* p, size_t n) {
   return Fails(__builtin_return_address(0)) ? nullptr : __libc_realloc(p, n);
 }
 void* memalign(size_t alignment, size_t n) {
-  return Fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, n);
+  return Fails(__builtin_return_address(0)) ? nullptr
+                                            : __libc_memalign(alignment, n);
 }
 void* aligned_alloc(size_t alignment, size_t n) {
-  return Fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, n);
+  return Fails(__builtin_return_address(0)) ? nullptr
+                                            : __libc_memalign(alignment, n);
 }
 int posix_memalign(void** p, size_t alignment, size_t n) {
   if (Fails(__builtin_return_address(0))) return ENOMEM;

@@ -62,8 +62,8 @@ TEST_P(TwoRanksEqualOne, ToRounding) {
 // A step's rounding is some 1e-7. The perceptron keeps it there (2e-7 seen);
 // max-pooling and relu choose otherwise for it sooner or later: a learning
 // rate that is one unit in the last place higher, on one rank, moves the loss
-// of the same 46 steps by up to 2e-2 (seen as well), two ranks by 8e-2 of a loss
-// that has come down to 0.06.
+// of the same 46 steps by up to 2e-2 (seen as well), two ranks by 8e-2 of a
+// loss that has come down to 0.06.
 INSTANTIATE_TEST_SUITE_P(Models, TwoRanksEqualOne,
                          ::testing::Values(Equality{"Mlp", kMlp, 1e-6, 2e-6},
                                            Equality{"ConvNet", kConvNet, 1e-6,

@@ -103,8 +103,7 @@ class NonFinite : public ::testing::TestWithParam<Case> {
     EXPECT_TRUE(compiled.ok()) << compiled.status() << text;
     if (!compiled.ok()) return "";
     *model = *std::move(compiled);
-    const TrainConfig config =
-        ConfigOf(*model, "synthetic:64", NewOut());
+    const TrainConfig config = ConfigOf(*model, "synthetic:64", NewOut());
     const Trained trained = TrainOn(*model, config, GetParam().ranks);
     EXPECT_EQ(ExitCodeOf(trained.status), ExitCode::kDiverged)
         << trained.status;
@@ -161,8 +160,7 @@ TEST(NonFiniteGradients, AreNamed) {
     const std::string text = Chain({"1", "1e-30", "1e25", "1e5"});
     const auto model = CompileText(text, kStrategy, {"amp.level=O0"});
     ASSERT_TRUE(model.ok()) << model.status();
-    const TrainConfig config =
-        ConfigOf(*model, "synthetic:64", NewOut());
+    const TrainConfig config = ConfigOf(*model, "synthetic:64", NewOut());
     for (const int ranks : {1, 2}) {
       TrainConfig own = config;
       own.out += absl::StrCat("/", ranks);

@@ -41,10 +41,10 @@ CompiledModel Compiled(const std::string& target, const std::string& dtype) {
   EXPECT_TRUE(model.ok()) << model.status();
   const auto strategy = passes::ReadStrategy("models/mnist_o2.pbtxt");
   EXPECT_TRUE(strategy.ok()) << strategy.status();
-  const auto options = passes::ResolveOptions(
-      *strategy, {{"amp.level", "O1", ""},
-                  {"amp.dtype", dtype, ""},
-                  {"train.batch_size", "64", ""}});
+  const auto options =
+      passes::ResolveOptions(*strategy, {{"amp.level", "O1", ""},
+                                         {"amp.dtype", dtype, ""},
+                                         {"train.batch_size", "64", ""}});
   EXPECT_TRUE(options.ok()) << options.status();
   passes::CompileFlags flags;
   flags.verify_each = true;

@@ -1,4 +1,5 @@
 #include "tests/ops/cuda_code.h"
+
 #include "tests/ops/devices.h"
 
 namespace halftone {

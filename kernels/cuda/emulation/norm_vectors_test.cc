@@ -68,10 +68,13 @@ TEST_P(NormVectorsTest, StatsOfSums) {
   for (bool counted : {false, true}) {
     std::vector<float> mean(n_ + 1, -7.0f), variance(n_ + 1, -7.0f);
     float count = -7.0f;
-    const StatsOfSumsCall call{
-        &sum[0], &squares[0],  64.0f,
-        n_,      &mean[0],     &variance[0],
-        counted ? &count : nullptr};
+    const StatsOfSumsCall call{&sum[0],
+                               &squares[0],
+                               64.0f,
+                               n_,
+                               &mean[0],
+                               &variance[0],
+                               counted ? &count : nullptr};
     ASSERT_TRUE(Enqueue(call, *stream_, "op").ok());
     for (int c = 0; c < n_; ++c) {
       const functors::MeanVariance expected =
