@@ -76,6 +76,16 @@ def blank(text, keep_strings=False):
   return LITERAL.sub(replace, text)
 
 
+def paths_below(root):
+  """The files of the tree, by their paths from its top, in order."""
+  for folder, folders, files in os.walk(root):
+    folders[:] = sorted(
+        f for f in folders
+        if not any(fnmatch.fnmatch(f, skipped) for skipped in SKIPPED_FOLDERS))
+    for name in sorted(files):
+      yield os.path.relpath(os.path.join(folder, name), root)
+
+
 def line_of(text, position):
   return text.count('\n', 0, position) + 1
 
@@ -93,16 +103,12 @@ class Checker:
     self.violations.append(f'{path}:{line}: {message}')
 
   def run(self):
-    for folder, folders, files in os.walk(self.root):
-      folders[:] = sorted(
-          f for f in folders
-          if not any(fnmatch.fnmatch(f, skipped) for skipped in SKIPPED_FOLDERS))
-      for name in sorted(files):
-        path = os.path.relpath(os.path.join(folder, name), self.root)
-        if name == 'README.md' and path != name:
-          self.check_readme(path)
-        elif name.endswith(SOURCES) or name == 'BUILD':
-          self.check_source(path)
+    for path in paths_below(self.root):
+      name = os.path.basename(path)
+      if name == 'README.md' and path != name:
+        self.check_readme(path)
+      elif name.endswith(SOURCES) or name == 'BUILD':
+        self.check_source(path)
     return self.violations
 
   def read(self, path):
