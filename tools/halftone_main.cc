@@ -65,31 +65,13 @@ void LetThreadsSleep(char** argv) {
 // Under /proc/self/exe a process is called "exe".
 void TakeOwnName() { prctl(PR_SET_NAME, program_invocation_short_name); }
 
-constexpr char kHelp[] =
-    "examples:\n"
-    "  halftone compile models/mnist_convnet.pbtxt \\\n"
-    "      --strategy models/mnist_o1.pbtxt -o mnist.htc\n"
-    "  halftone inspect mnist.htc\n"
-    "  halftone run mnist.htc --data idx:models/digits --out runs/mnist\n"
-    "  halftone launch --ranks 2 run mnist.htc --data idx:models/digits\n"
-    "  halftone compile --help\n\n"
-    "Compiles program graphs with mixed precision, trains them on many ranks,\n"
-    "explains every cast.";
-
 int Main(int argc, char** argv) {
   OpenStandardStreams();
   LetThreadsSleep(argv);
   TakeOwnName();
   CLI::App app("", "halftone");
-  SetHelp(app, kHelp);
-  app.require_subcommand(1);
-  app.set_version_flag("--version", VersionText);
   Outcome outcome;
-  for (auto add :
-       {AddCompile, AddRun, AddLaunch, AddEval, AddInspect, AddExplain, AddDiff,
-        AddExport, AddPlan, AddTune, AddCkpt, AddOps, AddZoo, AddVersion}) {
-    add(app, &outcome);
-  }
+  AddVerbs(app, &outcome);
   const std::vector<std::string> words(argv + 1, argv + argc);
   const absl::Status known = CheckVerb(app, words);
   if (!known.ok()) return Fail(known);

@@ -18,6 +18,9 @@ struct Outcome {
   int exit_code = 0;
 };
 
+// Makes `app` the binary's: its help, its version, all verbs.
+void AddVerbs(CLI::App& app, Outcome* outcome);
+
 // Each adds its subcommand to `app`; its callback sets `*outcome`.
 void AddCompile(CLI::App& app, Outcome* outcome);
 void AddRun(CLI::App& app, Outcome* outcome);

@@ -17,12 +17,9 @@ namespace halftone {
 namespace tools {
 namespace {
 
-struct Alias {
-  const char* flag;
-  const char* path;
-  const char* help;
-};
-constexpr Alias kAliases[] = {
+constexpr char kStrictSlots[] = "--strict-f32-slots";
+
+constexpr StrategyAlias kAliases[] = {
     {"--level", "amp.level", "O0 | O1 | O2 | O3"},
     {"--dtype", "amp.dtype", "fp16 | bf16"},
     {"--loss-scale", "amp.loss_scaling.init_loss_scaling",
@@ -35,13 +32,39 @@ constexpr Alias kAliases[] = {
     {"--batch-size", "train.batch_size", "samples per step, all ranks"},
     {"--epochs", "train.epochs", "passes over the data"},
     {"--lr", "lr.base", "base learning rate"},
+    {kStrictSlots, "amp.strict_f32_slots",
+     "no fusion may round what a slot kept in f32 reads"},
 };
-
-constexpr char kStrictSlots[] = "--strict-f32-slots";
 
 void AddOverride(ModelFlags* flags, const char* path, const char* origin,
                  const std::string& value) {
   flags->overrides.push_back({path, value, origin});
+}
+
+void AddAlias(CLI::App& verb, const StrategyAlias& alias, ModelFlags* flags) {
+  if (absl::string_view(alias.flag) == kStrictSlots) {
+    verb.add_flag_callback(
+        alias.flag,
+        [flags, &alias] { AddOverride(flags, alias.path, alias.flag, "true"); },
+        alias.help);
+    return;
+  }
+  verb.add_option_function<std::vector<std::string>>(
+          alias.flag,
+          [flags, &alias](const std::vector<std::string>& values) {
+            for (const std::string& value : values) {
+              if (value == "dynamic") {
+                AddOverride(flags, "amp.loss_scaling.use_dynamic_loss_scaling",
+                            alias.flag, "true");
+              } else {
+                AddOverride(flags, alias.path, alias.flag, value);
+              }
+            }
+          },
+          alias.help)
+      ->type_size(1)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 std::string TargetOf(const ModelFlags& flags) {
@@ -175,6 +198,8 @@ absl::StatusOr<CompiledModel> RecompileWith(
   return Recompile(model, flags);
 }
 
+absl::Span<const StrategyAlias> StrategyAliases() { return kAliases; }
+
 void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
   verb.add_option("model", flags->path,
                   "model, program, compiled model, run directory or "
@@ -204,31 +229,7 @@ void AddStrategyFlags(CLI::App& verb, ModelFlags* flags) {
       ->type_size(1)
       ->expected(1, 1000)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  for (const Alias& alias : kAliases) {
-    verb.add_option_function<std::vector<std::string>>(
-            alias.flag,
-            [flags, &alias](const std::vector<std::string>& values) {
-              for (const std::string& value : values) {
-                if (value == "dynamic") {
-                  AddOverride(flags,
-                              "amp.loss_scaling.use_dynamic_loss_scaling",
-                              alias.flag, "true");
-                } else {
-                  AddOverride(flags, alias.path, alias.flag, value);
-                }
-              }
-            },
-            alias.help)
-        ->type_size(1)
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  }
-  verb.add_flag_callback(
-      kStrictSlots,
-      [flags] {
-        AddOverride(flags, "amp.strict_f32_slots", kStrictSlots, "true");
-      },
-      "no fusion may round what a slot kept in f32 reads");
+  for (const StrategyAlias& alias : kAliases) AddAlias(verb, alias, flags);
   verb.add_flag("--verify-each", flags->compile.verify_each,
                 "verify after every pass");
   CLI::Option* dump_dir =

@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "graph/io/compiled_model.h"
 #include "graph/io/model_reader.h"
 #include "passes/compile.h"
@@ -18,9 +19,16 @@
 namespace halftone {
 namespace tools {
 
-// --strategy, --set and its aliases (INTERFACE: --level --dtype --loss-scale
-// --white --black --white-op --black-op --black-var --batch-size --epochs
-// --lr), --target, --verify-each, --dump-dir, --dump-after.
+// A flag that sets one field of the strategy.
+struct StrategyAlias {
+  const char* flag;
+  const char* path;
+  const char* help;
+};
+absl::Span<const StrategyAlias> StrategyAliases();
+
+// --strategy, --set and its aliases, --target, --verify-each, --dump-dir,
+// --dump-after.
 struct ModelFlags {
   std::string path;  // the positional argument: see model_path.h
   std::string strategy;

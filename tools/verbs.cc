@@ -1,0 +1,34 @@
+// All verbs, in the order of `halftone --help`.
+#include "tools/common/flags.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+constexpr char kHelp[] =
+    "examples:\n"
+    "  halftone compile models/mnist_convnet.pbtxt \\\n"
+    "      --strategy models/mnist_o1.pbtxt -o mnist.htc\n"
+    "  halftone inspect mnist.htc\n"
+    "  halftone run mnist.htc --data idx:models/digits --out runs/mnist\n"
+    "  halftone launch --ranks 2 run mnist.htc --data idx:models/digits\n"
+    "  halftone compile --help\n\n"
+    "Compiles program graphs with mixed precision, trains them on many ranks,\n"
+    "explains every cast.";
+
+}  // namespace
+
+void AddVerbs(CLI::App& app, Outcome* outcome) {
+  SetHelp(app, kHelp);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", VersionText);
+  for (auto add :
+       {AddCompile, AddRun, AddLaunch, AddEval, AddInspect, AddExplain, AddDiff,
+        AddExport, AddPlan, AddTune, AddCkpt, AddOps, AddZoo, AddVersion}) {
+    add(app, outcome);
+  }
+}
+
+}  // namespace tools
+}  // namespace halftone
