@@ -1,0 +1,223 @@
+// The excerpts of docs/formats.md are what the product reads and writes.
+#include <fnmatch.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "graph/base/file.h"
+#include "nlohmann/json.hpp"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/launch/failure_report.h"
+#include "runtime/log/metrics_log.h"
+#include "runtime/plan/tuning_table.h"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using Lines = std::vector<std::string>;
+
+constexpr char kPage[] = "docs/formats.md";
+
+// The fenced blocks of the page, by the last word behind the fence.
+std::map<std::string, std::string> Blocks() {
+  std::map<std::string, std::string> blocks;
+  std::string name;
+  bool inside = false;
+  const std::string page = ReadAll(kPage);
+  for (const std::string& line : Lines(absl::StrSplit(page, '\n'))) {
+    if (line.rfind("```", 0) == 0) {
+      inside = !inside;
+      const Lines words = absl::StrSplit(line.substr(3), ' ');
+      if (inside) name = words.back();
+    } else if (inside) {
+      absl::StrAppend(&blocks[name], line, "\n");
+    }
+  }
+  return blocks;
+}
+
+std::string Block(const std::string& name) {
+  const auto blocks = Blocks();
+  const auto it = blocks.find(name);
+  EXPECT_NE(it, blocks.end()) << name;
+  return it == blocks.end() ? "" : it->second;
+}
+
+std::set<std::string> Keys(const Json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
+// Whether both have the same keys wherever both have an object. What stands
+// under one of these has keys that are names.
+void ExpectSameKeys(const Json& shown, const Json& real,
+                    const std::string& path) {
+  static const std::set<std::string>* const kNames = new std::set<std::string>{
+      "metrics", "fetches", "numbers", "texts", "xxh64_tensors", "tensors"};
+  if (shown.is_array() && real.is_array()) {
+    ASSERT_FALSE(shown.empty() != real.empty()) << path;
+    if (!shown.empty()) ExpectSameKeys(shown[0], real[0], path + "[0]");
+    return;
+  }
+  EXPECT_EQ(shown.is_object(), real.is_object()) << path;
+  if (!shown.is_object() || !real.is_object()) return;
+  if (kNames->count(path.substr(path.rfind('.') + 1)) > 0) {
+    if (!shown.empty() && !real.empty()) {
+      ExpectSameKeys(*shown.begin(), *real.begin(), path + ".*");
+    }
+    return;
+  }
+  EXPECT_EQ(Keys(shown), Keys(real)) << path;
+  for (const auto& [key, value] : shown.items()) {
+    if (real.contains(key)) ExpectSameKeys(value, real[key], path + "." + key);
+  }
+}
+
+void ExpectShown(const std::string& block, const std::string& real) {
+  const Json shown = Json::parse(Block(block), nullptr, false);
+  const Json written = Json::parse(real, nullptr, false);
+  ASSERT_FALSE(shown.is_discarded()) << block;
+  ASSERT_FALSE(written.is_discarded()) << real;
+  ExpectSameKeys(shown, written, block);
+}
+
+// A model of the page, trained by the product.
+class Formats : public testing::Test {
+ public:
+  static void SetUpTestSuite() {
+    root_ = new std::string(testing::TempDir() + "/formats");
+    std::filesystem::create_directories(*root_);
+    Write("tiny.pbtxt", Block("model"));
+    Write("strategy.pbtxt", Block("strategy"));
+    Run({"compile", At("tiny.pbtxt"), "--strategy", At("strategy.pbtxt"), "-o",
+         At("tiny.htc"), "--dump-dir", At("dump")});
+    Run({"run", At("tiny.htc"), "--data", "synthetic:64", "--out", At("run"),
+         "--log-every", "2", "--fetch", "logits:npz"});
+  }
+  static std::string At(const std::string& name) { return *root_ + "/" + name; }
+
+ private:
+  static void Write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(WriteFileAtomically(At(name), text).ok());
+  }
+  static void Run(std::vector<std::string> command) {
+    command.insert(command.begin(), "tools/halftone");
+    const Result result = RunProgram(command);
+    ASSERT_EQ(result.exit_code(), 0) << result.err;
+  }
+
+  static std::string* root_;
+};
+std::string* Formats::root_ = nullptr;
+
+TEST_F(Formats, ProgramIsTheModel) {
+  EXPECT_EQ(Block("program"), ReadAll(At("dump/000.source.txt")));
+}
+
+TEST_F(Formats, RunDirectory) {
+  std::vector<std::string> patterns;
+  std::set<std::string> unseen;
+  const std::string files = Block("files");
+  for (const std::string& line :
+       Lines(absl::StrSplit(files, '\n', absl::SkipEmpty()))) {
+    patterns.push_back(line.substr(0, line.find(' ')));
+    unseen.insert(patterns.back());
+  }
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(At("run"))) {
+    if (entry.is_directory()) continue;
+    const std::string file =
+        std::filesystem::relative(entry.path(), At("run")).string();
+    bool known = false;
+    for (const std::string& pattern : patterns) {
+      if (fnmatch(pattern.c_str(), file.c_str(), FNM_PATHNAME) != 0) continue;
+      known = true;
+      unseen.erase(pattern);
+    }
+    EXPECT_TRUE(known) << file << " is not in " << kPage;
+  }
+  EXPECT_THAT(unseen, testing::IsEmpty());
+}
+
+TEST_F(Formats, MetricsOfARun) {
+  std::set<std::string> seen;
+  const std::string metrics = ReadAll(At("run/metrics.jsonl"));
+  for (const std::string& line :
+       Lines(absl::StrSplit(metrics, '\n', absl::SkipEmpty()))) {
+    const std::string event = Json::parse(line).at("event");
+    ExpectShown("metrics-" + event, line);
+    seen.insert(event);
+  }
+  EXPECT_THAT(seen, ElementsAre("eval", "step"));
+}
+
+TEST_F(Formats, MetricsOfStepsThatGoWrong) {
+  const std::string path = At("metrics.jsonl");
+  const auto log = runtime::MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->Write(runtime::SkipEvent()).ok());
+  ASSERT_TRUE((*log)->Write(runtime::NotFiniteEvent()).ok());
+  const std::string metrics = ReadAll(path);
+  const Lines lines = absl::StrSplit(metrics, '\n');
+  ASSERT_EQ(lines.size(), 3u);
+  ExpectShown("metrics-skip", lines[0]);
+  ExpectShown("metrics-not_finite", lines[1]);
+}
+
+TEST_F(Formats, Manifest) {
+  const std::string manifest = ReadAll(At("run/ckpt/step-4/manifest.json"));
+  const Lines lines = absl::StrSplit(manifest, '\n');
+  ASSERT_EQ(lines.size(), 3u);
+  ExpectShown("manifest", lines[0]);
+  EXPECT_THAT(lines[1], testing::MatchesRegex("[0-9a-f]{16}"));
+  EXPECT_EQ(Json::parse(Block("manifest")).at("schema"),
+            runtime::kManifestSchema);
+  EXPECT_THAT(ReadAll(kPage),
+              HasSubstr(absl::StrCat("Schema ", runtime::kManifestSchema)));
+}
+
+TEST_F(Formats, Safetensors) {
+  const std::string bytes = ReadAll(At("run/ckpt/step-4/state.safetensors"));
+  const auto header = runtime::SafetensorsHeaderBytes(
+      bytes.substr(0, runtime::kSafetensorsPrefix), bytes.size(), "state");
+  ASSERT_TRUE(header.ok()) << header.status();
+  const Json real =
+      Json::parse(bytes.substr(runtime::kSafetensorsPrefix, *header));
+  ExpectSameKeys(Json::parse(Block("safetensors")).at("w"), real.at("w"), "w");
+}
+
+TEST_F(Formats, Summary) {
+  ExpectShown("summary", ReadAll(At("run/summary.json")));
+}
+
+TEST_F(Formats, TuningTable) {
+  runtime::TuningTable table;
+  table.Set("conv2d", {"onednn", 1, true});
+  ExpectShown("tuning", table.Serialize());
+  // What the page shows can be read, too.
+  EXPECT_TRUE(runtime::TuningTable::Parse(Block("tuning"), kPage).ok());
+}
+
+TEST_F(Formats, Failure) {
+  runtime::FailureReport report;
+  report.waiting.emplace_back();
+  ASSERT_TRUE(runtime::WriteFailureFile(At("failure.json"), report).ok());
+  ExpectShown("failure", ReadAll(At("failure.json")));
+}
+
+}  // namespace
+}  // namespace halftone
