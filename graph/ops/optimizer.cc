@@ -148,8 +148,9 @@ absl::Status InferUpdate(InferContext& c) {
   return absl::OkStatus();
 }
 
-// Slots in the contract's order: Param, Grad, state..., LearningRate,
-// (Applied,) FoundInf, InvScale, ClipFactor -> ParamOut, state outs, LowOut.
+// Slots, whose order is part of file formats: Param, Grad, state...,
+// LearningRate, (Applied,) FoundInf, InvScale, ClipFactor -> ParamOut, state
+// outs, LowOut.
 OpSchema UpdateSchema(absl::string_view name, absl::string_view doc,
                       const std::vector<std::string>& state, bool applied) {
   OpSchema schema(name);

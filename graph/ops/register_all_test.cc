@@ -266,7 +266,7 @@ TEST(RegistryTest, ToTestNamesAnOpThatTakesTheSameSlots) {
   }
 }
 
-// The published classes (DESIGN, precision rules); backward-only ops and the
+// The published classes (docs/ops.md); backward-only ops and the
 // ops that passes make have theirs from their forward op or role.
 TEST(RegistryTest, AmpClassesOfModelOps) {
   const auto of = [](AmpClass amp_class) {

@@ -1,4 +1,4 @@
-// When a training has diverged (DESIGN section 5, exit 5).
+// When a training has diverged (docs/design.md; exit 5).
 #ifndef HALFTONE_RUNTIME_TRAIN_STOP_RULE_H_
 #define HALFTONE_RUNTIME_TRAIN_STOP_RULE_H_
 

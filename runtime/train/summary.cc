@@ -1,4 +1,4 @@
-// summary.json: see INTERFACE, "For scripts".
+// summary.json: its fields are a promise to scripts (docs/formats.md).
 #include <cmath>
 
 #include "graph/base/text.h"

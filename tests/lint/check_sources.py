@@ -11,6 +11,7 @@ tools/build/layers.bzl.
 
 import ast
 import fnmatch
+import glob
 import os
 import re
 import sys
@@ -33,6 +34,11 @@ CUDA_HEADER = re.compile(
     r'|cub/|thrust/|cooperative_groups|cute/|cutlass)')
 MARKS = re.compile(r'\b(TO' + r'DO|FIX' + r'ME)\b')
 EXIT = re.compile(r'\b(?:quick_)?exit\s*\(')
+
+FENCE = re.compile(r'^```.*?^```', re.M | re.S)
+# `kernels/cpu/{conv,norm}.cc`, `trainer.*`; no commands, no <placeholders>.
+NAMED = re.compile(r'`(/?[\w./*{},-]*\w[\w./*{},-]*)`')
+LINK = re.compile(r'\]\((?!https?:|#)([^)#\s]+)[^)]*\)')
 
 # Longest match first: raw strings, strings, characters, comments.
 LITERAL = re.compile(
@@ -86,6 +92,15 @@ def paths_below(root):
       yield os.path.relpath(os.path.join(folder, name), root)
 
 
+def spelled_out(name):
+  """`{a,b}_test.cc` as its names."""
+  braces = re.search(r'\{([^{}]*,[^{}]*)\}', name)
+  if not braces:
+    return [name]
+  return [one for part in braces.group(1).split(',') for one in
+          spelled_out(name[:braces.start()] + part + name[braces.end():])]
+
+
 def line_of(text, position):
   return text.count('\n', 0, position) + 1
 
@@ -107,6 +122,8 @@ class Checker:
       name = os.path.basename(path)
       if name == 'README.md' and path != name:
         self.check_readme(path)
+      if name.endswith('.md'):
+        self.check_names(path)
       elif name.endswith(SOURCES) or name == 'BUILD':
         self.check_source(path)
     return self.violations
@@ -119,6 +136,25 @@ class Checker:
     lines = self.read(path).count('\n')
     if lines > MAX_README_LINES:
       self.report(path, lines, f'a README has at most {MAX_README_LINES} lines')
+
+  def check_names(self, path):
+    """Files that a page names in `code` are there, from its folder or the top;
+    so are its links."""
+    # What stands in fences is output, commands and formats.
+    text = FENCE.sub(lambda fence: '\n' * fence.group(0).count('\n'),
+                     self.read(path))
+    folder = os.path.join(self.root, os.path.dirname(path))
+    for found in list(NAMED.finditer(text)) + list(LINK.finditer(text)):
+      name = found.group(1)
+      is_file = name.endswith(SOURCES + ('.md', '.*')) and name[0] != '*'
+      if found.re is NAMED and not is_file and (
+          name.split('/')[0] not in self.tops or '/' not in name):
+        continue
+      for one in spelled_out(name):
+        if not any(glob.glob(os.path.join(place, one + end))
+                   for place in (folder, self.root) for end in ('', '.cc')):
+          self.report(path, line_of(text, found.start()),
+                      f'there is no {one}')
 
   def check_source(self, path):
     text = self.read(path)

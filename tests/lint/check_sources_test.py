@@ -149,6 +149,20 @@ class CheckSourcesTest(unittest.TestCase):
     self.clean('passes/README.md', 'x\n' * 15)
     self.clean('README.md', 'x\n' * 100)
 
+  def test_pages_name_files_that_are_there(self):
+    files = {'graph/ir/a.h': '', 'graph/ir/b.cc': '', 'graph/ir/c_test.cc': ''}
+    def page(text, path='graph/ir/README.md'):
+      return violations({**files, path: text})
+    self.assertEqual(page('`a.h`, `{a.h,b.cc}`, `a.*`, `graph/ir/a.h`, '
+                          '`c_test.cc`, [b](b.cc), `x.y`, `--flag`\n'
+                          '```\n`graph/ir/gone.h`\n```\n'), [])
+    self.assertEqual(page('`graph/ir/c_test`\n', 'docs/x.md'), [])
+    for text in ('`gone.h`', '`{a,gone}.h`', '`gone.*`', '`graph/gone`',
+                 '[gone](../gone.md)'):
+      found = page('\n' + text + '\n')
+      self.assertEqual(len(found), 1, text)
+      self.assertIn('README.md:2: there is no', found[0])
+
   def test_comments_and_raw_strings_are_not_code(self):
     self.clean('passes/a.cc',
                '/*\n#include "runtime/plan/plan.h"\n*/\n'

@@ -1,4 +1,4 @@
-// Runs that must agree, bit for bit where the contract says so.
+// Runs that must agree, bit for bit where docs/design.md promises it.
 #include <cmath>
 #include <cstring>
 #include <string>
