@@ -286,13 +286,13 @@ absl::Status Assigner::DecideForward(const Op& op) {
     }
     return absl::OkStatus();
   }
-  const Stance stance = policy_.Of(op, has_float_input);
-  classes_[op.id.index()] = stance.amp_class;
+  const PolicyDecision decided = policy_.Of(op, has_float_input);
+  classes_[op.id.index()] = decided.amp_class;
   const size_t free_before = free_.size();
-  if (stance.kind == Stance::Kind::kFollows) {
+  if (decided.kind == PolicyDecision::Kind::kFollows) {
     Follow(op);
   } else {
-    Decide(op, stance.kind == Stance::Kind::kLow, stance.reason);
+    Decide(op, decided.kind == PolicyDecision::Kind::kLow, decided.reason);
   }
   HT_RETURN_IF_ERROR(ApplyExceptions(op));
   // What a user made f32 by name is no constant like others.
@@ -300,7 +300,7 @@ absl::Status Assigner::DecideForward(const Op& op) {
       decision(op).reason == Reason::kNoFloatInput && MakesConstant(op);
   makes_constant_[op.id.index()] = constant;
   if (constant && IsLow(out)) decision(op).precision = out;  // as written
-  if (!constant && IsBlack(decision(op), stance.amp_class)) {
+  if (!constant && IsBlack(decision(op), decided.amp_class)) {
     is_black_[op.id.index()] = true;
   }
   SetOutputStates(op, free_.size() > free_before);

@@ -119,61 +119,61 @@ PrecisionPolicy::Choice PrecisionPolicy::UserChoice(const Op& op) const {
   return it == types_.end() ? Choice::kNone : it->second;
 }
 
-Stance PrecisionPolicy::Of(const Op& op, bool has_float_input) const {
-  Stance stance;
-  stance.kind = Stance::Kind::kF32;
-  stance.amp_class = classes_.Of(op);
+PolicyDecision PrecisionPolicy::Of(const Op& op, bool has_float_input) const {
+  PolicyDecision decided;
+  decided.kind = PolicyDecision::Kind::kF32;
+  decided.amp_class = classes_.Of(op);
   if (!black_variables_.empty()) {
     for (const absl::Span<const ValueId> values :
          {op.inputs.all(), op.outputs.all()}) {
       for (ValueId value : values) {
         if (!black_variables_[value.index()]) continue;
-        stance.reason = Reason::kBlackVarname;
-        return stance;
+        decided.reason = Reason::kBlackVarname;
+        return decided;
       }
     }
   }
   const Choice choice = UserChoice(op);
   if (choice == Choice::kBlack) {
-    stance.reason = Reason::kUserBlack;
+    decided.reason = Reason::kUserBlack;
   } else if (choice == Choice::kWhite && options_.amp.level != Level::kO0) {
-    stance.kind = Stance::Kind::kLow;
-    stance.reason = Reason::kUserWhite;
+    decided.kind = PolicyDecision::Kind::kLow;
+    decided.reason = Reason::kUserWhite;
   } else if (!has_float_input) {
-    stance.reason = Reason::kNoFloatInput;
+    decided.reason = Reason::kNoFloatInput;
   } else {
     return ByClass(op);
   }
-  return stance;
+  return decided;
 }
 
-Stance PrecisionPolicy::ByClass(const Op& op) const {
+PolicyDecision PrecisionPolicy::ByClass(const Op& op) const {
   const Level level = options_.amp.level;
   const bool all_gray_low = level == Level::kO2 || level == Level::kO3;
   const AmpClass amp_class = classes_.Of(op);
   if (level == Level::kO0) {
-    return {Stance::Kind::kF32, Reason::kLevel, amp_class};
+    return {PolicyDecision::Kind::kF32, Reason::kLevel, amp_class};
   }
   switch (amp_class) {
     case AmpClass::kWhite:
-      return {Stance::Kind::kLow, Reason::kWhiteList, amp_class};
+      return {PolicyDecision::Kind::kLow, Reason::kWhiteList, amp_class};
     case AmpClass::kBlack: {
       // Whoever writes out that unlisted ops are black means it.
       const bool unlisted = classes_.Unlisted(op);
       const bool holds = options_.amp.op_lists.unlisted_written && unlisted;
       if (level == Level::kO3 && !holds) {
-        return {Stance::Kind::kLow, Reason::kLevel, amp_class};
+        return {PolicyDecision::Kind::kLow, Reason::kLevel, amp_class};
       }
-      return {Stance::Kind::kF32,
+      return {PolicyDecision::Kind::kF32,
               unlisted ? Reason::kUnlisted : Reason::kBlackList, amp_class};
     }
     case AmpClass::kGray:
       if (!all_gray_low) break;
-      return {Stance::Kind::kLow, Reason::kLevel, amp_class};
+      return {PolicyDecision::Kind::kLow, Reason::kLevel, amp_class};
     case AmpClass::kClear:
       break;
   }
-  return {Stance::Kind::kFollows, Reason::kNone, amp_class};
+  return {PolicyDecision::Kind::kFollows, Reason::kNone, amp_class};
 }
 
 bool PrecisionPolicy::HasLowKernel(const Op& op) {

@@ -18,7 +18,7 @@
 namespace halftone {
 namespace passes {
 
-struct Stance {
+struct PolicyDecision {
   enum class Kind : uint8_t { kF32, kLow, kFollows };
   Kind kind = Kind::kFollows;
   Reason reason = Reason::kNone;  // unless it follows
@@ -37,7 +37,7 @@ class PrecisionPolicy {
 
   // The first that applies: BLACK_VARNAME, user op name, user op type,
   // NO_FLOAT_INPUT, level or class.
-  Stance Of(const Op& op, bool has_float_input) const;
+  PolicyDecision Of(const Op& op, bool has_float_input) const;
 
   // Whether the target has the op in low precision.
   bool HasLowKernel(const Op& op);
@@ -55,7 +55,7 @@ class PrecisionPolicy {
                 const std::vector<std::string>& globs, Choice choice,
                 ErrorList* errors);
   Choice UserChoice(const Op& op) const;
-  Stance ByClass(const Op& op) const;
+  PolicyDecision ByClass(const Op& op) const;
 
   const Options& options_;
   const KernelSet& kernels_;
