@@ -40,8 +40,8 @@ class Splitter {
   absl::StatusOr<std::vector<ValueId>> Reduced(absl::Span<const ValueId> values,
                                                absl::string_view suffix);
   ValueId Count() const;
-  // `part`'s output takes over the readers and the name of the whole's.
-  void TakeOver(absl::string_view output, ValueId part);
+  // `part` replaces an output of the whole: for its readers, and in name.
+  void ReplaceOutput(absl::string_view output, ValueId part);
   void Finish();
 
   Block& block_;
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<ValueId>> Splitter::Reduced(
   return std::vector<ValueId>(outputs.begin(), outputs.end());
 }
 
-void Splitter::TakeOver(absl::string_view output, ValueId part) {
+void Splitter::ReplaceOutput(absl::string_view output, ValueId part) {
   const ValueId whole = op_.out(op_.schema->FindOutput(output));
   renames_.emplace_back(part, std::string(block_.name(whole)));
   ReplaceValue(block_, whole, part, held_);
@@ -124,10 +124,10 @@ absl::Status Splitter::SplitForward(int64_t saves) {
                                             .In("Mean", mean)
                                             .In("Variance", variance)
                                             .Build());
-  TakeOver("Y", block_.op(apply).out(0));
-  TakeOver("BatchMean", mean);
-  TakeOver("BatchVariance", variance);
-  TakeOver("BatchCount", block_.op(combined).out(2));
+  ReplaceOutput("Y", block_.op(apply).out(0));
+  ReplaceOutput("BatchMean", mean);
+  ReplaceOutput("BatchVariance", variance);
+  ReplaceOutput("BatchCount", block_.op(combined).out(2));
   Finish();
   return absl::OkStatus();
 }
@@ -149,8 +149,8 @@ absl::Status Splitter::SplitGradient() {
                           .In("BatchVariance", In("BatchVariance"))
                           .Build());
   // The local sums are the gradients of this rank.
-  TakeOver("ScaleGrad", block_.op(reduce).out(0));
-  TakeOver("BiasGrad", block_.op(reduce).out(1));
+  ReplaceOutput("ScaleGrad", block_.op(reduce).out(0));
+  ReplaceOutput("BiasGrad", block_.op(reduce).out(1));
   HT_ASSIGN_OR_RETURN(
       const std::vector<ValueId> sums,
       Reduced(block_.op(reduce).outputs.all(), ".sums.reduced"));
@@ -171,7 +171,7 @@ absl::Status Splitter::SplitGradient() {
                                             .In("B", abc.out(1))
                                             .In("C0", abc.out(2))
                                             .Build());
-  TakeOver("XGrad", block_.op(apply).out(0));
+  ReplaceOutput("XGrad", block_.op(apply).out(0));
   Finish();
   return absl::OkStatus();
 }
