@@ -191,7 +191,7 @@ void Folder::TakeNarrowing(const Op& op, OpId narrowing) {
   const std::string name(block_.name(narrow));
   block_.SetType(output, block_.type(narrow));
   ReplaceValue(block_, narrow, output, held_);
-  HandOnNames(cast, block_.mutable_op(op.id));
+  InheritOrigins(cast, block_.mutable_op(op.id));
   block_.EraseOp(narrowing);
   block_.RenameValue(output, name);
 }

@@ -150,7 +150,7 @@ class Sharer {
       ReplaceValue(block_, op.outputs.all()[i], to.id, held_);
       if (few && to.uses.size() > kFew) EnterReaders(to);
     }
-    HandOnNames(op, kept);
+    InheritOrigins(op, kept);
     block_.EraseOp(id);
   }
 

@@ -52,7 +52,7 @@ bool Share(Block& block, OpId id, Members& members, HeldValues& held) {
   }
   if (dropped.empty()) return false;
   if (kept.empty()) {
-    HandOnNames(block.op(id), block.mutable_op(taker));
+    InheritOrigins(block.op(id), block.mutable_op(taker));
     block.EraseOp(id);
     return true;
   }

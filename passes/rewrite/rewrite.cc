@@ -61,7 +61,7 @@ void AddOrigins(Op& op, absl::Span<const NameId> names) {
   }
 }
 
-void HandOnNames(const Op& from, Op& to) {
+void InheritOrigins(const Op& from, Op& to) {
   std::vector<NameId> names;
   AppendNames(from, &names);
   AddOrigins(to, names);

@@ -37,7 +37,7 @@ void ReplaceValue(Block& block, ValueId from, ValueId to, HeldValues& held);
 bool IsDead(const Block& block, const Op& op, const HeldValues& held);
 
 // `to` stands for `from` from now on: it gets its name and origins.
-void HandOnNames(const Op& from, Op& to);
+void InheritOrigins(const Op& from, Op& to);
 // The same for many ops; each name is kept once, in order. O(names).
 void AddOrigins(Op& op, absl::Span<const NameId> names);
 // The op's name and origins.
