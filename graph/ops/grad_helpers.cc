@@ -24,8 +24,8 @@ absl::StatusOr<ValueId> CastTo(GradContext& g, ValueId value, DType dtype) {
   return BuildValue(g, g.Emit("cast").In("X", value).Attr("to", dtype));
 }
 
-absl::Status HandOn(GradContext& g, absl::string_view output,
-                    absl::string_view input) {
+absl::Status PassThroughGrad(GradContext& g, absl::string_view output,
+                             absl::string_view input) {
   for (int i = 0; i < g.InputCount(input); ++i) {
     if (!g.Wants(input, i)) continue;
     HT_ASSIGN_OR_RETURN(const ValueId gradient,

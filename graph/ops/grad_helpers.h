@@ -26,10 +26,10 @@ inline absl::StatusOr<ValueId> BuildValue(GradContext& g, OpBuilder&& builder) {
 // `value`, or its cast to `dtype` where that differs.
 absl::StatusOr<ValueId> CastTo(GradContext& g, ValueId value, DType dtype);
 
-// Hands the gradient of `output` on as that of every wanted member of
-// `input`, cast where the dtypes differ.
-absl::Status HandOn(GradContext& g, absl::string_view output,
-                    absl::string_view input);
+// The gradient of `output` is that of every wanted member of `input`, cast
+// where the dtypes differ.
+absl::Status PassThroughGrad(GradContext& g, absl::string_view output,
+                             absl::string_view input);
 
 // The gradient of a slot that was broadcast: `gradient`, summed over the dims
 // along which the slot's value was repeated. `axis` is the alignment of the
