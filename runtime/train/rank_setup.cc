@@ -19,9 +19,9 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-// The message in which rank 0 hands its starting point on: the length of the
+// The message in which rank 0 broadcasts its starting point: the length of the
 // numbers, a newline, the numbers, the tuning table.
-std::string HandOn(const StartingPoint& start) {
+std::string EncodeStart(const StartingPoint& start) {
   std::map<std::string, double> numbers = start.numbers;
   numbers["resumed"] = start.resumed ? 1 : 0;
   const std::string encoded = Encode(numbers);
@@ -29,7 +29,7 @@ std::string HandOn(const StartingPoint& start) {
                       start.tuning.empty() ? "" : start.tuning.Serialize());
 }
 
-absl::Status TakeOver(const std::string& message, StartingPoint* start) {
+absl::Status DecodeStart(const std::string& message, StartingPoint* start) {
   const size_t line = message.find('\n');
   size_t size = 0;
   if (line == std::string::npos ||
@@ -111,7 +111,7 @@ void TakeTuning(Rank& rank) {
 }
 
 // What this rank alone can find wrong before the ranks work together.
-absl::Status LookAround(Rank& rank, bool train) {
+absl::Status CheckRank(Rank& rank, bool train) {
   const TrainConfig& config = rank.config();
   HT_RETURN_IF_ERROR(rank.inputs.data->status());
   if (train) {
@@ -141,7 +141,7 @@ absl::Status LookAround(Rank& rank, bool train) {
 }
 
 // What a device does not do that was asked of it.
-void SayHowStepsRun(Rank& rank) {
+void NoteHostReduction(Rank& rank) {
   const Device& device = *rank.resources.device;
   if (!device.asynchronous() || rank.communicator().enqueues()) return;
   rank.start.said.push_back(absl::StrCat(
@@ -151,7 +151,7 @@ void SayHowStepsRun(Rank& rank) {
 }
 
 absl::Status Build(Rank& rank, bool train) {
-  SayHowStepsRun(rank);
+  NoteHostReduction(rank);
   const TrainConfig& config = rank.config();
   ExecutorOptions options;
   options.deterministic = config.deterministic;
@@ -272,12 +272,13 @@ absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
   rank.sampler.seed = config.seed;
   // For an eval alone any batch will do; it changes nothing but the speed.
   rank.sampler.batch = config.batch > 0 ? config.batch : 64;
-  const absl::Status seen = LookAround(rank, train);
-  const auto all = Agree(rank.communicator(), seen,
-                         rank.is_zero() && seen.ok() ? HandOn(rank.start) : "");
+  const absl::Status seen = CheckRank(rank, train);
+  const auto all =
+      Agree(rank.communicator(), seen,
+            rank.is_zero() && seen.ok() ? EncodeStart(rank.start) : "");
   *agreed = !all.ok();
   HT_RETURN_IF_ERROR(all.status());
-  if (!rank.is_zero()) HT_RETURN_IF_ERROR(TakeOver((*all)[0], &rank.start));
+  if (!rank.is_zero()) HT_RETURN_IF_ERROR(DecodeStart((*all)[0], &rank.start));
   const absl::Status same =
       CheckSameSettings(rank.communicator(), SettingsOf(rank, train));
   *agreed = !same.ok();
