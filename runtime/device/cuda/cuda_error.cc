@@ -16,7 +16,7 @@ constexpr auto kContained = static_cast<cudaError_t>(226);
 constexpr auto kTensorMemoryLeak = static_cast<cudaError_t>(721);
 
 // The first unrecoverable error of each device of this process.
-class Casualties {
+class StickyErrors {
  public:
   absl::Status Remember(int device, const absl::Status& status) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -33,9 +33,9 @@ class Casualties {
   std::map<int, absl::Status> first_;
 };
 
-Casualties& AllCasualties() {
-  static auto* const casualties = new Casualties;
-  return *casualties;
+StickyErrors& AllStickyErrors() {
+  static auto* const errors = new StickyErrors;
+  return *errors;
 }
 
 absl::string_view FunctionName(absl::string_view call) {
@@ -166,18 +166,18 @@ absl::Status CudaCallStatus(cudaError_t code, absl::string_view call,
   if (code == cudaSuccess) return absl::OkStatus();
   (void)cudaGetLastError();  // told here, not again by the next launch
   const int device = CurrentDevice();
-  const absl::Status earlier = AllCasualties().Of(device);
+  const absl::Status earlier = AllStickyErrors().Of(device);
   if (!earlier.ok()) return earlier;
   const absl::Status status =
       CudaErrorOf(code, call, context, DeviceName(device));
   if (!IsSticky(code)) return status;
-  return AllCasualties().Remember(device, status);
+  return AllStickyErrors().Remember(device, status);
 }
 
 absl::Status CudaLibraryError(absl::string_view call, absl::string_view context,
                               absl::string_view what) {
   const int device = CurrentDevice();
-  const absl::Status earlier = AllCasualties().Of(device);
+  const absl::Status earlier = AllStickyErrors().Of(device);
   if (!earlier.ok()) return earlier;
   return DeviceError(Describe(call, context, DeviceName(device)), ": ", what);
 }
