@@ -69,7 +69,7 @@ TEST(Reduce, LowTypesAddInF32AndRoundOnce) {
   EXPECT_EQ(bsum(256, 3), 260);
 }
 
-TEST(Reduce, MaxAndMinHandOnNaN) {
+TEST(Reduce, MaxAndMinPropagateNaN) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
     EXPECT_TRUE(std::isnan(Reduce<float>(DType::kF32, op, {nan}, {1})[0]));

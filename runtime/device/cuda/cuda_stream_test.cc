@@ -20,7 +20,7 @@ TEST(CudaWaits, ReturnWhenTheDeviceIsDone) {
   EXPECT_EQ(asked, 50);
 }
 
-TEST(CudaWaits, HandOnTheDevicesError) {
+TEST(CudaWaits, ReturnTheDevicesError) {
   CudaWaits waits;
   const absl::Status status =
       waits.Await([]() -> absl::StatusOr<bool> { return DeviceError("lost"); });
