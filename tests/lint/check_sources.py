@@ -38,6 +38,8 @@ EXIT = re.compile(r'\b(?:quick_)?exit\s*\(')
 FENCE = re.compile(r'^```.*?^```', re.M | re.S)
 # `kernels/cpu/{conv,norm}.cc`, `trainer.*`; no commands, no <placeholders>.
 NAMED = re.compile(r'`(/?[\w./*{},-]*\w[\w./*{},-]*)`')
+# //tests/ops:conformance_test, //graph/...
+TARGET = re.compile(r'(?<![\w:/])//(\w[\w/]*?)(?:/\.\.\.|:([\w.]*\w))')
 LINK = re.compile(r'\]\((?!https?:|#)([^)#\s]+)[^)]*\)')
 
 # Longest match first: raw strings, strings, characters, comments.
@@ -155,6 +157,23 @@ class Checker:
                    for place in (folder, self.root) for end in ('', '.cc')):
           self.report(path, line_of(text, found.start()),
                       f'there is no {one}')
+    self.check_targets(path, self.read(path))
+
+  def check_targets(self, path, text):
+    """Bazel targets that a page names: in a BUILD file, or of a source."""
+    for found in TARGET.finditer(text):
+      folder, target = found.groups()
+      place = os.path.join(self.root, folder)
+      known = os.path.isdir(place)
+      if known and target and target != 'all':
+        build = os.path.join(folder, 'BUILD')
+        known = os.path.exists(os.path.join(self.root, build)) and (
+            f'"{target}"' in self.read(build) or
+            any(target.startswith(os.path.splitext(name)[0])
+                for name in os.listdir(place) if name.endswith('.cc')))
+      if not known:
+        self.report(path, line_of(text, found.start()),
+                    f'there is no {found.group(0)}')
 
   def check_source(self, path):
     text = self.read(path)

@@ -163,6 +163,19 @@ class CheckSourcesTest(unittest.TestCase):
       self.assertEqual(len(found), 1, text)
       self.assertIn('README.md:2: there is no', found[0])
 
+  def test_pages_name_targets_that_are_there(self):
+    files = {'graph/ir/BUILD': 'cc_library(name = "ir")\n',
+             'graph/ir/a_test.cc': ''}
+    def page(text):
+      return violations({**files, 'graph/ir/README.md': text})
+    self.assertEqual(page('`//graph/ir:ir`\n```\nbazel test //graph/... '
+                          '//graph/ir:a_test //graph/ir:a_test_emulated\n```\n'
+                          'https://a.b/c:80\n'), [])
+    for text in ('//graph/ir:gone', '//graph/gone/...', '//graph:ir'):
+      found = page('```\n' + text + '\n```\n')
+      self.assertEqual(len(found), 1, text)
+      self.assertIn('README.md:2: there is no //', found[0])
+
   def test_comments_and_raw_strings_are_not_code(self):
     self.clean('passes/a.cc',
                '/*\n#include "runtime/plan/plan.h"\n*/\n'
