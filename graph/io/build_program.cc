@@ -23,6 +23,13 @@
 namespace halftone {
 namespace {
 
+// " name", as far as it goes into a line; "" for none.
+std::string Called(absl::string_view name) {
+  constexpr size_t kMost = 60;
+  return absl::StrCat(name.empty() ? "" : " ", name.substr(0, kMost),
+                      name.size() > kMost ? "..." : "");
+}
+
 int LineOf(const std::vector<int>& lines, int i) {
   return i < static_cast<int>(lines.size()) ? lines[i] : 0;
 }
@@ -83,7 +90,8 @@ absl::StatusOr<std::unique_ptr<Program>> ProgramBuilder::Run() {
   program_->name = model_.name();
   program_->file = file_.file;
   if (!model_.name().empty() && !BadName(model_.name()).empty()) {
-    return Error(0, "the model's name ", BadName(model_.name()));
+    return Error(0, "the model's name", Called(model_.name()), " ",
+                 BadName(model_.name()));
   }
   AddInputs();
   if (model_.op_size() == 0) {
@@ -110,7 +118,8 @@ absl::StatusOr<std::unique_ptr<Program>> ProgramBuilder::Run() {
 absl::Status ProgramBuilder::CheckNew(absl::string_view what,
                                       const std::string& name, int line) const {
   if (const std::string wrong = BadName(name); !wrong.empty()) {
-    return Error(line, what, ": its name ", wrong, "; give it another");
+    return Error(line, what, Called(name), ": its name ", wrong,
+                 "; give it another");
   }
   if (name[0] == '@') {
     return Error(line, what, " ", name, ": names that begin with @ are ",
@@ -332,7 +341,7 @@ absl::Status ProgramBuilder::SetLoss() {
 
 absl::Status ProgramBuilder::SetMetric(const proto::Metric& metric, int line) {
   if (const std::string wrong = BadName(metric.name()); !wrong.empty()) {
-    return Error(line, "metric: its name ", wrong);
+    return Error(line, "metric", Called(metric.name()), ": its name ", wrong);
   }
   const std::string what = absl::StrCat("metric ", metric.name());
   if (!metric_names_.insert(metric.name()).second) {

@@ -135,7 +135,8 @@ absl::Status Orderer::CheckInSlots(int index, const OpSchema& schema) const {
 absl::Status Orderer::DefineValue(int index, const std::string& slot,
                                   const std::string& name) {
   if (const std::string wrong = BadName(name); !wrong.empty()) {
-    return Error(index, "slot ", slot, ": the value's name ", wrong);
+    return Error(index, "slot ", slot, ": the value", name.empty() ? "" : " ",
+                 absl::string_view(name).substr(0, 60), ": its name ", wrong);
   }
   if (name[0] == '@') {
     return Error(index, "slot ", slot, ": ", name, ": names that begin with @ ",

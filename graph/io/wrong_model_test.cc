@@ -59,6 +59,20 @@ TEST_P(WrongModelTest, IsRefusedWithPlaceAndReason) {
   }
 }
 
+TEST(WrongModel, ABinaryNameThatIsNoUtf8) {
+  auto file = ParseModel(kModel, "m.pbtxt");
+  ASSERT_TRUE(file.ok()) << file.status();
+  file->model.mutable_param(0)->set_name("w\xff");
+  const auto program = [&]() -> absl::StatusOr<std::unique_ptr<Program>> {
+    HT_ASSIGN_OR_RETURN(const ModelFile binary,
+                        ParseModel(file->model.SerializeAsString(), "m.pb"));
+    return BuildProgram(binary);
+  }();
+  EXPECT_EQ(ExitCodeOf(program.status()), ExitCode::kModel);
+  EXPECT_THAT(std::string(program.status().message()),
+              HasSubstr("param w\xff: its name is not UTF-8"));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Files, WrongModelTest,
     ::testing::Values(
@@ -192,6 +206,31 @@ INSTANTIATE_TEST_SUITE_P(
               "param { name: \"\"",
               "m.pbtxt:4: ",
               {"its name is empty"}},
+        // A checkpoint's header and every report are JSON, which is UTF-8.
+        Wrong{"param { name: \"w\"",
+              "param { name: \"w\\377\"",
+              "m.pbtxt:4: ",
+              {"param w\xff: its name is not UTF-8"}},
+        Wrong{"param { name: \"w\"",
+              "param { name: \"w\xc0\x80\"",
+              "m.pbtxt:4: ",
+              {"param w\xc0\x80: its name is not UTF-8"}},
+        Wrong{"feed { name: \"label\"",
+              "feed { name: \"\xed\xa0\x80\"",
+              "m.pbtxt:3: ",
+              {": its name is not UTF-8"}},
+        Wrong{"var: \"logits\" } }\nop { type: \"softmax",
+              "var: \"logits\\376\" } }\nop { type: \"softmax",
+              "m.pbtxt:5: ",
+              {"slot Out: the value logits\xfe: its name is not UTF-8"}},
+        Wrong{"metric { name: \"top1\"",
+              "metric { name: \"top\\201\"",
+              "m.pbtxt:10: ",
+              {"metric top\x81: its name is not UTF-8"}},
+        Wrong{"name: \"tiny\"",
+              "name: \"tin\\377\"",
+              "m.pbtxt: ",
+              {"the model's name tin\xff is not UTF-8"}},
         Wrong{"name: \"label\"",
               "name: \"la\\nbel\"",
               "m.pbtxt:3: ",
