@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -26,14 +27,16 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-// The dialling rank says who it is, whom it means, and a nonce; the other
-// answers with its nonce and proof; the first sends its proof; the other says
-// that it holds. All of fixed length, so that nothing behind is read.
-constexpr absl::string_view kMagic = "HTPEER01";
+// The dialling rank says who it is, whom it means, and a nonce, with a proof
+// that it knows the token; the other answers with its nonce and proof; the
+// first proves that it is no recording; the other says that it holds. All of
+// fixed length, so that nothing behind is read.
+constexpr absl::string_view kMagic = "HTPEER02";
 constexpr size_t kRankDigits = 8;
 constexpr size_t kNonce = 16;
 constexpr size_t kProof = 32;  // HMAC-SHA-256
-constexpr size_t kHello = 8 + 2 * kRankDigits + kNonce;
+constexpr size_t kWords = 8 + 2 * kRankDigits + kNonce;
+constexpr size_t kHello = kWords + kProof;
 constexpr char kHolds = '+';
 
 // Between looks at whether the run has failed.
@@ -41,15 +44,16 @@ constexpr absl::Duration kLook = absl::Milliseconds(250);
 // For one attempt to dial; the other rank may still be dialling itself.
 constexpr absl::Duration kDial = absl::Seconds(2);
 constexpr absl::Duration kRetry = absl::Milliseconds(20);
-// Who has not proven itself within this time, or while this many came later.
+// For a caller's hello, and then for its proof.
 constexpr absl::Duration kPatience = absl::Seconds(5);
-constexpr size_t kMaxStrangers = 128;
+// Callers without a hello; of more, the first to come is the first to go. A
+// rank's hello comes with its connection, and whoever has said it stays: only
+// who knows the token can say one.
+constexpr size_t kMaxStrangers = 256;
+// Taken at once, before those who are connected are heard again.
+constexpr int kAcceptedAtOnce = 128;
 
 std::string AddressKey(int rank) { return absl::StrCat("peer/", rank); }
-
-std::string Hello(int from, int to, const std::string& nonce) {
-  return absl::StrCat(kMagic, absl::StrFormat("%08d%08d", from, to), nonce);
-}
 
 // Of one end, over all that both have said.
 std::string Proof(absl::string_view token, absl::string_view end,
@@ -57,11 +61,19 @@ std::string Proof(absl::string_view token, absl::string_view end,
   return HmacSha256(token, absl::StrCat("peer ", end, " ", hello, nonce));
 }
 
+std::string Hello(absl::string_view token, int from, int to) {
+  const std::string words = absl::StrCat(
+      kMagic, absl::StrFormat("%08d%08d", from, to), RandomBytes(kNonce));
+  return words + Proof(token, "calling", words, "");
+}
+
 // Somebody who has dialled this rank.
 struct Caller {
+  bool is_stranger() const { return hello.empty(); }
+
   Socket socket;
-  absl::Time since;
-  int rank = -1;  // that it says it is
+  absl::Time since;  // it came, or said its hello
+  int rank = -1;     // that it is
   std::string hello;
   std::string nonce;
   std::string input;
@@ -91,10 +103,13 @@ class PeerSockets {
   absl::StatusOr<Socket> DialOnce(const HostPort& address, int peer);
   absl::Status AwaitCallers();
   std::vector<int> Missing() const;
+  void HearCallers(const std::vector<pollfd>& fds);
   void Accept();
+  bool DropStranger();  // false: there is none
   // False: it is done with, as a peer or as a stranger.
   bool Hear(Caller& caller);
-  bool Answer(Caller& caller);
+  bool Answer(Caller& caller, const std::string& input);
+  bool TakeHello(Caller& caller, const std::string& hello);
   // An error if the run has failed or the time is over.
   absl::Status GoOn();
 
@@ -104,6 +119,10 @@ class PeerSockets {
   std::vector<Socket> sockets_;
   Socket listener_;
   std::vector<Caller> callers_;  // in the order in which they came
+  size_t strangers_ = 0;         // of them
+  // What was said once is from then on a recording.
+  absl::flat_hash_set<std::string> hellos_;
+  absl::Status trouble_;  // the last of our own, for the error at the end
 };
 
 absl::Status PeerSockets::Open() {
@@ -131,8 +150,9 @@ absl::Status PeerSockets::GoOn() {
   failure.text = absl::StrCat(
       failure.suspects.size() == 1 ? "rank " : "ranks ",
       absl::StrJoin(failure.suspects, ", "), " did not connect with rank ",
-      rank_, " at ", ToString(listener_.local()),
-      " in time (wait longer: --connect-timeout SECONDS)");
+      rank_, " at ", ToString(listener_.local()), " in time",
+      trouble_.ok() ? "" : absl::StrCat(": ", trouble_.message()),
+      " (wait longer: --connect-timeout SECONDS)");
   (void)meeting_.store().Fail(failure);
   return CommunicationError(failure.text);
 }
@@ -156,6 +176,7 @@ absl::Status PeerSockets::Dial(int peer) {
       sockets_[peer] = *std::move(socket);
       return absl::OkStatus();
     }
+    trouble_ = socket.status();
     HT_RETURN_IF_ERROR(GoOn());
     absl::SleepFor(kRetry);
   }
@@ -165,7 +186,7 @@ absl::StatusOr<Socket> PeerSockets::DialOnce(const HostPort& address,
                                              int peer) {
   const absl::Time limit = std::min(deadline_, absl::Now() + kDial);
   HT_ASSIGN_OR_RETURN(Socket socket, ConnectTo(address, limit));
-  const std::string hello = Hello(rank_, peer, RandomBytes(kNonce));
+  const std::string hello = Hello(meeting_.token(), rank_, peer);
   HT_RETURN_IF_ERROR(socket.Send(hello, limit));
   HT_ASSIGN_OR_RETURN(const std::string answer,
                       socket.Receive(kNonce + kProof, limit));
@@ -183,6 +204,7 @@ absl::StatusOr<Socket> PeerSockets::DialOnce(const HostPort& address,
 }
 
 absl::Status PeerSockets::AwaitCallers() {
+  trouble_ = absl::OkStatus();
   absl::Time look = absl::Now() + kLook;
   while (!Missing().empty()) {
     std::vector<pollfd> fds = {{listener_.fd(), POLLIN, 0}};
@@ -191,45 +213,66 @@ absl::Status PeerSockets::AwaitCallers() {
     }
     poll(fds.data(), fds.size(),
          static_cast<int>(absl::ToInt64Milliseconds(kLook)));
-    const absl::Time now = absl::Now();
-    std::vector<Caller> left;
-    for (size_t i = 0; i < callers_.size(); ++i) {
-      const bool stays = fds[i + 1].revents != 0
-                             ? Hear(callers_[i])
-                             : now < callers_[i].since + kPatience;
-      if (stays) left.push_back(std::move(callers_[i]));
-    }
-    callers_ = std::move(left);
+    HearCallers(fds);
     if (fds[0].revents != 0) Accept();
-    if (now < look) continue;
+    if (absl::Now() < look) continue;
     HT_RETURN_IF_ERROR(GoOn());
-    look = now + kLook;
+    look = absl::Now() + kLook;
   }
   return absl::OkStatus();
 }
 
+// `fds`: the listener's, then the callers'.
+void PeerSockets::HearCallers(const std::vector<pollfd>& fds) {
+  const absl::Time now = absl::Now();
+  std::vector<Caller> left;
+  strangers_ = 0;
+  for (size_t i = 0; i < callers_.size(); ++i) {
+    const bool stays = fds[i + 1].revents != 0
+                           ? Hear(callers_[i])
+                           : now < callers_[i].since + kPatience;
+    if (!stays) continue;
+    strangers_ += callers_[i].is_stranger() ? 1 : 0;
+    left.push_back(std::move(callers_[i]));
+  }
+  callers_ = std::move(left);
+}
+
 void PeerSockets::Accept() {
-  // Some at a time: those who came before are heard in between.
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
     Caller caller;
     caller.socket = Socket(Retried([&] {
       return accept4(listener_.fd(), nullptr, nullptr,
                      SOCK_CLOEXEC | SOCK_NONBLOCK);
     }));
-    // Out of files: those who hold them without a proof go first.
-    const bool full = !caller.socket.open() && errno != EAGAIN;
-    if (callers_.size() >= kMaxStrangers || (full && !callers_.empty())) {
-      callers_.erase(callers_.begin());
+    if (!caller.socket.open()) {
+      if (errno == EAGAIN) return;
+      trouble_ = absl::ErrnoToStatus(errno, "cannot take a connection");
+      // Out of files: those who hold them without a hello go first.
+      if (!DropStranger()) absl::SleepFor(kRetry);
+      return;
     }
-    if (!caller.socket.open()) return;
     caller.since = absl::Now();
+    // A rank's hello is there by now, or comes in a moment.
+    if (!Hear(caller)) continue;
+    if (caller.is_stranger() && ++strangers_ > kMaxStrangers) DropStranger();
     callers_.push_back(std::move(caller));
   }
 }
 
+bool PeerSockets::DropStranger() {
+  const auto first =
+      std::find_if(callers_.begin(), callers_.end(),
+                   [](const Caller& caller) { return caller.is_stranger(); });
+  if (first == callers_.end()) return false;
+  callers_.erase(first);
+  --strangers_;
+  return true;
+}
+
 bool PeerSockets::Hear(Caller& caller) {
   while (true) {
-    const size_t wanted = caller.hello.empty() ? kHello : kProof;
+    const size_t wanted = caller.is_stranger() ? kHello : kProof;
     char buffer[std::max(kHello, kProof)];
     const ssize_t n = recv(caller.socket.fd(), buffer,
                            wanted - caller.input.size(), MSG_DONTWAIT);
@@ -237,26 +280,37 @@ bool PeerSockets::Hear(Caller& caller) {
     if (n < 0 && errno == EAGAIN) return true;
     if (n <= 0) return false;
     caller.input.append(buffer, n);
-    if (caller.input.size() == wanted && !Answer(caller)) return false;
+    if (caller.input.size() == wanted &&
+        !Answer(caller, std::exchange(caller.input, ""))) {
+      return false;
+    }
   }
 }
 
-bool PeerSockets::Answer(Caller& caller) {
+bool PeerSockets::TakeHello(Caller& caller, const std::string& hello) {
+  const absl::string_view words = absl::string_view(hello).substr(0, kWords);
+  const absl::string_view ranks = words.substr(kMagic.size(), 2 * kRankDigits);
+  int to = -1;
+  if (!absl::StartsWith(words, kMagic) ||
+      !absl::SimpleAtoi(ranks.substr(0, kRankDigits), &caller.rank) ||
+      !absl::SimpleAtoi(ranks.substr(kRankDigits), &to) || to != rank_ ||
+      caller.rank <= rank_ ||
+      caller.rank >= static_cast<int>(sockets_.size()) ||
+      !EqualSecrets(absl::string_view(hello).substr(kWords),
+                    Proof(meeting_.token(), "calling", words, "")) ||
+      !hellos_.insert(hello).second) {
+    return false;
+  }
+  caller.hello = hello;
+  caller.since = absl::Now();
+  return true;
+}
+
+bool PeerSockets::Answer(Caller& caller, const std::string& input) {
   // What fits no empty buffer of the system is a stranger's trouble.
   const absl::Time at_once = absl::Now() + absl::Milliseconds(100);
-  const std::string input = std::exchange(caller.input, "");
-  if (caller.hello.empty()) {
-    const absl::string_view ranks =
-        absl::string_view(input).substr(kMagic.size(), 2 * kRankDigits);
-    int to = -1;
-    if (!absl::StartsWith(input, kMagic) ||
-        !absl::SimpleAtoi(ranks.substr(0, kRankDigits), &caller.rank) ||
-        !absl::SimpleAtoi(ranks.substr(kRankDigits), &to) || to != rank_ ||
-        caller.rank <= rank_ ||
-        caller.rank >= static_cast<int>(sockets_.size())) {
-      return false;
-    }
-    caller.hello = input;
+  if (caller.is_stranger()) {
+    if (!TakeHello(caller, input)) return false;
     caller.nonce = RandomBytes(kNonce);
     return caller.socket
         .Send(caller.nonce + Proof(meeting_.token(), "dialled", caller.hello,

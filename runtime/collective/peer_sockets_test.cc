@@ -105,11 +105,11 @@ TEST_F(PeerSocketsTest, StrangersWhoComeFirst) {
         "\n",
         "GET / HTTP/1.1\r\n\r\n",
         std::string(5000, '\xff'),
-        "HTPEER01",
-        "HTPEER010000000200000000" + std::string(16, 'n'),
-        "HTPEER010000000200000000" + std::string(48, 'n'),
-        "HTPEER01-0000001000000000" + std::string(60, 'n'),
-        "HTPEER019999999900000000" + std::string(60, 'n')};
+        "HTPEER02",
+        "HTPEER020000000200000000" + std::string(16, 'n'),
+        "HTPEER020000000200000000" + std::string(48, 'n'),
+        "HTPEER02-0000001000000000" + std::string(60, 'n'),
+        "HTPEER029999999900000000" + std::string(60, 'n')};
     for (int listener : {0, 1}) {
       const HostPort address = ListenerOf(listener);
       for (int i = 0; i < 400; ++i) {
@@ -123,7 +123,7 @@ TEST_F(PeerSocketsTest, StrangersWhoComeFirst) {
   ExpectConnected();
 }
 
-// And go on coming.
+// And go on coming, as fast as one machine lets them.
 TEST_F(PeerSocketsTest, StrangersWhoNeverCease) {
   Meet(3);
   std::atomic<bool> over{false};
@@ -137,8 +137,6 @@ TEST_F(PeerSocketsTest, StrangersWhoNeverCease) {
           auto stranger =
               ConnectTo(address, absl::Now() + absl::Milliseconds(10));
           if (stranger.ok()) held[i % 200] = *std::move(stranger);
-          // Not faster than one machine can tell them apart beside others.
-          absl::SleepFor(absl::Milliseconds(2));
         }
       });
     }
@@ -147,6 +145,47 @@ TEST_F(PeerSocketsTest, StrangersWhoNeverCease) {
   over = true;
   for (std::thread& one : crowd) one.join();
   ExpectConnected();
+}
+
+// What a rank has said is of no use to who has heard it.
+TEST_F(PeerSocketsTest, ARecordedHello) {
+  Meet(2);
+  auto between = Listen("127.0.0.1", 0);
+  std::vector<Socket> strangers;
+  std::thread relay;
+  Connect(
+      [&](int rank) {
+        if (rank != 1) return;
+        const HostPort zero = ListenerOf(0);
+        ASSERT_TRUE(meetings_[1]
+                        ->store()
+                        .Set("peer/0", ToString(between->local()))
+                        .ok());
+        // Takes the rank's hello, says it twice, and hands on what comes.
+        relay = std::thread([&strangers, &between, zero] {
+          const absl::Time deadline = absl::Now() + kPatience;
+          Socket caller(accept(between->fd(), nullptr, nullptr));
+          auto hello = caller.Receive(72, deadline);
+          ASSERT_TRUE(hello.ok()) << hello.status();
+          auto first = ConnectTo(zero, deadline);
+          auto again = ConnectTo(zero, deadline);
+          ASSERT_TRUE(first.ok() && again.ok());
+          ASSERT_TRUE(first->Send(*hello, deadline).ok());
+          ASSERT_TRUE(first->Receive(48, deadline).ok());
+          ASSERT_TRUE(again->Send(*hello, deadline).ok());
+          const auto answer = again->Receive(48, deadline);
+          EXPECT_TRUE(absl::IsOutOfRange(answer.status()) ||
+                      absl::IsUnavailable(answer.status()))
+              << answer.status();
+          shutdown(between->fd(), SHUT_RDWR);
+          strangers.push_back(*std::move(first));
+        });
+        absl::SleepFor(absl::Milliseconds(1));
+      },
+      absl::Seconds(3));
+  relay.join();
+  EXPECT_FALSE(sockets_[0].ok());
+  EXPECT_FALSE(sockets_[1].ok());
 }
 
 // Whoever answers in a rank's place does not get its data.
