@@ -26,6 +26,7 @@ namespace runtime {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Milliseconds(50);
+constexpr absl::string_view kLocalhost = "localhost";
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
@@ -40,8 +41,9 @@ absl::StatusOr<Addresses> Resolve(const HostPort& address, int flags) {
   addrinfo* list = nullptr;
   const std::string port = absl::StrCat(address.port);
   // The loopback has this name on machines without /etc/hosts too (RFC 6761).
-  const std::string host =
-      address.host == "localhost" ? "127.0.0.1" : address.host;
+  const std::string host = absl::EqualsIgnoreCase(address.host, kLocalhost)
+                               ? "127.0.0.1"
+                               : address.host;
   const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
                                 port.c_str(), &hints, &list);
   if (error != 0) {
@@ -112,6 +114,32 @@ absl::StatusOr<Socket> ConnectOnce(const addrinfo& address,
   return socket;
 }
 
+absl::Status ClosedByPeer() {
+  return absl::OutOfRangeError("connection closed by the other side");
+}
+
+// The first address of a list; empty: there is none.
+std::string NumericHost(const absl::StatusOr<Addresses>& list) {
+  if (!list.ok() || *list == nullptr) return "";
+  sockaddr_storage address = {};
+  std::memcpy(&address, (*list)->ai_addr, (*list)->ai_addrlen);
+  return ToHostPort(address, (*list)->ai_addrlen).host;
+}
+
+bool IsLoopbackAddress(absl::string_view numeric) {
+  return absl::StartsWith(numeric, "127.") || numeric == "::1" ||
+         absl::StartsWith(numeric, "::ffff:127.");
+}
+
+// The names by which the rest of the world knows this machine.
+bool IsOwnName(absl::string_view name) {
+  char own[NI_MAXHOST] = {};
+  if (gethostname(own, sizeof(own) - 1) != 0) return false;
+  const absl::string_view host = own;
+  return absl::EqualsIgnoreCase(name.substr(0, name.find('.')),
+                                host.substr(0, host.find('.')));
+}
+
 }  // namespace
 
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view what,
@@ -137,8 +165,11 @@ std::string ToString(const HostPort& address) {
 }
 
 bool IsLoopback(absl::string_view host) {
-  return absl::StartsWith(host, "127.") || host == "::1" ||
-         host == "localhost" || absl::StartsWith(host, "::ffff:127.");
+  if (absl::EqualsIgnoreCase(host, kLocalhost)) return true;
+  if (host.empty()) return false;  // all addresses
+  // Not by its letters: 127.example.com is a name like any other.
+  return IsLoopbackAddress(
+      NumericHost(Resolve({std::string(host), 0}, AI_NUMERICHOST)));
 }
 
 Socket& Socket::operator=(Socket&& other) noexcept {
@@ -183,6 +214,8 @@ absl::Status Socket::Send(absl::string_view bytes, absl::Time deadline) {
       bytes.remove_prefix(sent);
     } else if (errno == EAGAIN) {
       HT_RETURN_IF_ERROR(WaitFor(POLLOUT, deadline));
+    } else if (errno == EPIPE) {
+      return ClosedByPeer();
     } else if (errno != EINTR) {
       return absl::ErrnoToStatus(errno, "send");
     }
@@ -199,7 +232,7 @@ absl::StatusOr<std::string> Socket::Receive(int64_t bytes,
     if (n > 0) {
       got += n;
     } else if (n == 0) {
-      return absl::OutOfRangeError("connection closed by the other side");
+      return ClosedByPeer();
     } else if (errno == EAGAIN) {
       HT_RETURN_IF_ERROR(WaitFor(POLLIN, deadline));
     } else if (errno != EINTR) {
@@ -229,15 +262,21 @@ HostPort Socket::peer() const {
 
 std::string ListenHost(const std::string& host) {
   absl::StatusOr<Addresses> list = Resolve({host, 0}, AI_NUMERICHOST);
-  if (host == "localhost" || list.ok()) return host;
+  if (absl::EqualsIgnoreCase(host, kLocalhost) || list.ok()) return host;
   list = Resolve({host, 0}, 0);
   if (!list.ok()) return "";
+  std::string loopback;
   for (const addrinfo* at = list->get(); at != nullptr; at = at->ai_next) {
     const Socket socket = ListenAt(*at);
     const std::string address = socket.open() ? socket.local().host : "";
-    if (!address.empty() && !IsLoopback(address)) return address;
+    if (address.empty()) continue;
+    if (!IsLoopbackAddress(address)) return address;
+    if (loopback.empty()) loopback = address;
   }
-  return "";
+  // Debian's /etc/hosts has 127.0.1.1 for the machine's own name.
+  const bool stands_for_network =
+      loopback != "127.0.0.1" && loopback != "::1" && IsOwnName(host);
+  return stands_for_network ? "" : loopback;
 }
 
 absl::StatusOr<Socket> Listen(absl::string_view host, int port) {

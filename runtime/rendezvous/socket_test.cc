@@ -2,6 +2,9 @@
 
 #include <sys/socket.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
@@ -30,7 +33,34 @@ TEST(HostPort, Parses) {
 TEST(HostPort, KnowsLoopback) {
   EXPECT_TRUE(IsLoopback("127.0.1.1"));
   EXPECT_TRUE(IsLoopback("::1"));
+  EXPECT_TRUE(IsLoopback("127.1"));
+  EXPECT_TRUE(IsLoopback("::ffff:127.0.0.1"));
+  EXPECT_TRUE(IsLoopback("LocalHost"));
   EXPECT_FALSE(IsLoopback("10.0.0.1"));
+  // Names that may be anybody's.
+  EXPECT_FALSE(IsLoopback("127.example.com"));
+  EXPECT_FALSE(IsLoopback(""));
+}
+
+// A name of the loopback is no reason to listen everywhere.
+TEST(ListenHost, IsOneAddressWhereTheNameHasOne) {
+  for (const char* host : {"localhost", "LOCALHOST", "127.0.0.1", "127.1"}) {
+    const std::string where = ListenHost(host);
+    ASSERT_NE(where, "") << host;
+    auto listener = Listen(where, 0);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    EXPECT_EQ(listener->local().host, "127.0.0.1") << host;
+  }
+  std::ifstream hosts("/etc/hosts");
+  for (std::string line; std::getline(hosts, line);) {
+    std::istringstream words(line);
+    std::string address, name;
+    words >> address;
+    while (address == "127.0.0.1" && words >> name && name[0] != '#') {
+      EXPECT_TRUE(IsLoopback(ListenHost(name))) << name;
+    }
+  }
+  EXPECT_EQ(ListenHost("no-such-host.invalid"), "");
 }
 
 TEST(Socket, UnknownHostIsNamed) {

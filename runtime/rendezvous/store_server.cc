@@ -29,9 +29,9 @@ namespace {
 // when so many came later that have not either: whoever holds connections and
 // says nothing keeps no rank out.
 constexpr absl::Duration kHelloTime = absl::Seconds(10);
-constexpr int kMaxStrangers = 128;
+constexpr int kMaxStrangers = 512;
 // Taken at once, before those who are connected are heard again.
-constexpr int kAcceptedAtOnce = 16;
+constexpr int kAcceptedAtOnce = 64;
 constexpr int64_t kMaxOutput = int64_t{8} << 20;  // unread replies
 
 struct Connection {
@@ -302,17 +302,20 @@ void StoreServerImpl::Sweep() {
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Start(
     const StoreServerOptions& options) {
-  if (options.token.empty() && !IsLoopback(options.host)) {
-    return UsageError(
-        "ranks that meet at ", options.host.empty() ? "*" : options.host,
-        " must share a secret: HALFTONE_TOKEN or HALFTONE_TOKEN_FILE");
-  }
+  const absl::Status no_secret = UsageError(
+      "ranks that meet at ", options.host.empty() ? "*" : options.host,
+      " must share a secret: HALFTONE_TOKEN or HALFTONE_TOKEN_FILE");
+  if (options.token.empty() && !IsLoopback(options.host)) return no_secret;
   absl::StatusOr<Socket> listening = Listen(options.host, options.port);
   if (absl::IsAlreadyExists(listening.status())) {
     return CommunicationError(listening.status().message(), " ",
                               options.port_remedy);
   }
   HT_ASSIGN_OR_RETURN(Socket listener, std::move(listening));
+  // By the address, too, whatever the name promises.
+  if (options.token.empty() && !IsLoopback(listener.local().host)) {
+    return no_secret;
+  }
   const int flags = fcntl(listener.fd(), F_GETFL);
   fcntl(listener.fd(), F_SETFL, flags | O_NONBLOCK);
   return {absl::make_unique<StoreServerImpl>(options, std::move(listener))};
