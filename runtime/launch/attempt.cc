@@ -114,6 +114,14 @@ absl::Status Attempt::StartStore() {
   server.attempt = options_.attempt;
   HT_ASSIGN_OR_RETURN(store_, StoreServer::Start(server));
   master_.port = store_->address().port;
+  if (plan.nodes > 1 && !IsLoopback(plan.master.host) &&
+      IsLoopback(store_->address().host)) {
+    options_.console->Say(
+        true, absl::StrCat("note     ", plan.master.host, " is ",
+                           store_->address().host, " on this machine, which ",
+                           "others do not reach: name an address that they do "
+                           "with --master, or mend /etc/hosts"));
+  }
   return absl::OkStatus();
 }
 
@@ -267,7 +275,9 @@ void Attempt::Reap() {
     rank.ended = now;
     rank.ended_by_us = ending_;
     // After a failure, what counts is where it was when that happened.
-    if (failed_at_ == absl::InfiniteFuture()) rank.last = rank.status->Read();
+    if (failed_at_ == absl::InfiniteFuture()) {
+      rank.last = rank.status->Read();
+    }
     failed = failed || (EndedBadly(rank) && !rank.ended_by_us);
   }
   if (failed && failed_at_ == absl::InfiniteFuture()) OnFailure(now);

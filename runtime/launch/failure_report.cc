@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -67,6 +68,21 @@ std::string MeaningOf(int code) {
   const char* name =
       code > 128 && code < 128 + NSIG ? sigabbrev_np(code - 128) : nullptr;
   return name == nullptr ? "" : absl::StrCat("what shells say for SIG", name);
+}
+
+// Colours are for a program's own terminal, and would be quoted as rubbish.
+std::string WithoutColors(absl::string_view line) {
+  std::string text;
+  while (!line.empty()) {
+    size_t length = 0;  // of "\033[1;31m"
+    if (absl::StartsWith(line, "\033[")) {
+      const size_t end = line.find_first_not_of("0123456789;", 2);
+      if (end != line.npos && line[end] == 'm') length = end + 1;
+    }
+    if (length == 0) text.push_back(line[0]);
+    line.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return text;
 }
 
 std::string StepText(int64_t step) {
@@ -136,7 +152,7 @@ std::vector<std::string> ToLines(const FailureReport& report) {
   if (!report.log_end.empty()) {
     lines.push_back(absl::StrCat("end of ", report.log, ":"));
     for (const std::string& line : report.log_end) {
-      lines.push_back(absl::StrCat("| ", line));
+      lines.push_back(absl::StrCat("| ", WithoutColors(line)));
     }
   }
   return lines;

@@ -47,7 +47,7 @@ std::string DescribeEnd(int wait_status, int64_t oom_kills);
 // else on the machine.
 int64_t CountOomKills();
 
-// Lines for the console.
+// Lines for the console, which they reach through LaunchConsole::Say.
 std::vector<std::string> ToLines(const FailureReport& report);
 // Written atomically.
 absl::Status WriteFailureFile(const std::string& path,

@@ -12,8 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "runtime/rendezvous/token.h"
 
@@ -300,6 +302,12 @@ std::string ShellQuote(const std::string& word) {
         return std::isalnum(c) || absl::StrContains("_-./=:,+@%", char(c));
       });
   if (plain) return word;
+  if (Printable(word) != word) {
+    // As a shell reads it back; nothing that a terminal would obey.
+    const std::string text = PrintableName(
+        absl::StrReplaceAll(word, {{"\\", "\\\\"}, {"'", "\\'"}}));
+    return absl::StrCat("$'", text, "'");
+  }
   return absl::StrCat("'", absl::StrJoin(absl::StrSplit(word, '\''), "'\\''"),
                       "'");
 }

@@ -113,6 +113,10 @@ TEST(LaunchPlan, SeveralNodes) {
             "./bin/halftone launch --nnodes 2 --node-rank 1 --master "
             "node0:4000 --ranks 4 --token-file '/tmp/a b/token' run 'my "
             "model.htc'");
+  // What a shell reads back as the same, and a terminal does not obey.
+  ours.command = {"halftone", "run", "it's \033[2J\\n"};
+  EXPECT_THAT(CommandForNode(ours, plan, 1),
+              HasSubstr("run $'it\\'s \\u001b[2J\\\\n'"));
   options.node_rank = 1;
   EXPECT_THAT(Error(options), HasSubstr("node 1 needs the run's token"));
   const LaunchPlan second = Plan(options, {{"HALFTONE_TOKEN", "abc"}});

@@ -129,9 +129,9 @@ void AnnounceOtherNodes(const LaunchOptions& options, const LaunchPlan& plan,
   if (plan.nodes == 1 || plan.node_rank > 0) return;
   console.Message("on the other nodes:");
   for (int node = 1; node < plan.nodes; ++node) {
-    console.Line(true, absl::StrCat("  ", CommandForNode(options, plan, node)));
+    console.Say(true, absl::StrCat("  ", CommandForNode(options, plan, node)));
   }
-  console.Line(
+  console.Say(
       true,
       plan.token_file.empty()
           ? std::string("  with the same token by the environment or a file")
@@ -176,11 +176,11 @@ std::string ExplanationJson(const LaunchOptions& options,
 void Explain(const LaunchOptions& options, const LaunchPlan& plan,
              LaunchConsole& console) {
   if (options.json) {
-    console.Line(false, ExplanationJson(options, plan));
+    console.Say(false, ExplanationJson(options, plan));
     return;
   }
-  for (const std::string& line : plan.explanation) console.Line(false, line);
-  console.Line(
+  for (const std::string& line : plan.explanation) console.Say(false, line);
+  console.Say(
       false, absl::StrCat("command     ", absl::StrJoin(options.command, " ")));
 }
 
@@ -202,14 +202,14 @@ std::vector<std::string> ResumeCommand(const LaunchOptions& options) {
 void TellFailure(const LaunchPlan& plan, const FailureReport& report,
                  LaunchConsole& console) {
   const std::vector<std::string> lines = ToLines(report);
-  console.Line(true, absl::StrCat("error    ", lines[0]));
+  console.Say(true, absl::StrCat("error    ", lines[0]));
   for (size_t i = 1; i < lines.size(); ++i) {
-    console.Line(true, absl::StrCat("         ", lines[i]));
+    console.Say(true, absl::StrCat("         ", lines[i]));
   }
   absl::Status written = WriteFailureFile(plan.failure_file, report);
-  console.Line(true, written.ok()
-                         ? absl::StrCat("         report: ", plan.failure_file)
-                         : absl::StrCat("warning  ", written.message()));
+  console.Say(true, written.ok()
+                        ? absl::StrCat("         report: ", plan.failure_file)
+                        : absl::StrCat("warning  ", written.message()));
 }
 
 // Why no further attempt is made; empty if one is.

@@ -218,6 +218,31 @@ TEST_F(LauncherTest, NamesTheCulpritWithStepCauseAndLog) {
   EXPECT_EQ(json["log_end"][0], "about to die");
 }
 
+// A program's own output is its own; what the launcher quotes of it is not.
+TEST_F(LauncherTest, QuotesMoveNoCursor) {
+  const std::string odd =
+      "a\033]0;t\007b\x9b\xc2\x9b"
+      "2Jc\xe2\x80\xae"
+      "d";
+  options_.tee_all = true;
+  EXPECT_EQ(Run({"*:step=1", "1:activity=" + odd,
+                 "1:err=" + odd + " \033[1;31mred\033[0m", "0:activity=" + odd,
+                 "1:sleep=100", "1:exit=3", "0:sleep=60000"}),
+            3);
+  const std::string err = Err();
+  EXPECT_THAT(err, HasSubstr("[1] " + odd));
+  const size_t report = err.find("error    rank 1");
+  ASSERT_NE(report, std::string::npos) << err;
+  const std::string quotes = err.substr(report);
+  const std::string shown = "a\\u001b]0;t\\u0007b\\x9b\\u009b2Jc\\u202ed";
+  EXPECT_THAT(quotes, HasSubstr("it was in: " + shown + "\n"));
+  EXPECT_THAT(quotes, HasSubstr("in: " + shown + "\n"));
+  EXPECT_THAT(quotes, HasSubstr("| " + shown + " red\n"));
+  for (const char c : quotes) {
+    EXPECT_TRUE(c == '\n' || (c >= ' ' && c < 0x7f)) << int{c};
+  }
+}
+
 TEST_F(LauncherTest, ASignalIs128AndItsNumber) {
   EXPECT_EQ(Run({"1:raise=9", "0:sleep=60000"}), 137);
   EXPECT_THAT(Err(), HasSubstr("signal 9 (SIGKILL)"));

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/retry.h"
 
@@ -39,6 +41,12 @@ int WriteAll(int fd, absl::string_view bytes) {
 
 }  // namespace
 
+LaunchConsole::LaunchConsole(int out_fd, int err_fd)
+    : out_fd_(out_fd),
+      err_fd_(err_fd),
+      colors_out_(out_fd == STDOUT_FILENO && MayColor(stdout)),
+      colors_err_(err_fd == STDERR_FILENO && MayColor(stderr)) {}
+
 void LaunchConsole::Raw(bool is_err, absl::string_view bytes) {
   if (bytes.empty()) return;
   at_line_start_ = bytes.back() == '\n';
@@ -51,8 +59,14 @@ void LaunchConsole::Line(bool is_err, absl::string_view line) {
   Raw(is_err, absl::StrCat(at_line_start_ ? "" : "\n", line, "\n"));
 }
 
+void LaunchConsole::Say(bool is_err, absl::string_view line) {
+  const std::string shown = Printable(line);
+  const bool colors = is_err ? colors_err_ : colors_out_;
+  Line(is_err, colors ? Highlighted(shown) : shown);
+}
+
 void LaunchConsole::Message(absl::string_view text) {
-  Line(true, absl::StrCat("launch   ", text));
+  Say(true, absl::StrCat("launch   ", text));
 }
 
 absl::Status LaunchConsole::CheckOut() const {

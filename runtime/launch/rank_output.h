@@ -18,11 +18,15 @@ namespace runtime {
 // rank 0 that is not finished.
 class LaunchConsole {
  public:
-  LaunchConsole(int out_fd, int err_fd) : out_fd_(out_fd), err_fd_(err_fd) {}
+  LaunchConsole(int out_fd, int err_fd);
 
+  // A program's own output, which is between it and its user: as it comes.
   void Raw(bool is_err, absl::string_view bytes);
   void Line(bool is_err, absl::string_view line);
-  // "launch   " and the text, on stderr.
+  // What the launcher says, whoever it quotes: nothing in it that a terminal
+  // would obey (graph/base/display.h), and coloured as reports are.
+  void Say(bool is_err, absl::string_view line);
+  // Says "launch   " and the text, on stderr.
   void Message(absl::string_view text);
   // Error (kModel) if what was to be shown on stdout is lost.
   absl::Status CheckOut() const;
@@ -30,6 +34,8 @@ class LaunchConsole {
  private:
   int out_fd_;
   int err_fd_;
+  bool colors_out_;
+  bool colors_err_;
   bool at_line_start_ = true;
   int out_errno_ = 0;
 };

@@ -261,6 +261,19 @@ TEST(Terminal, ColoursPrecisionsAndWarningsUnlessTold) {
             std::string::npos);
 }
 
+TEST(Terminal, ColoursWhatTheLauncherSays) {
+  const std::string failing =
+      "tools/halftone launch --ranks 2 -- sh -c 'echo Error: at f16 >&2; exit "
+      "5'";
+  const std::string shown = OnTerminal(failing, 200);
+  EXPECT_THAT(shown, HasSubstr("\033[1;31merror\033[0m    rank "));
+  EXPECT_THAT(shown, HasSubstr("[1] Error: at f16\n"));  // its own
+  EXPECT_THAT(OnTerminal("tools/halftone launch --ranks 0 -- true", 200),
+              HasSubstr("\033[1;31merror\033[0m    --ranks"));
+  EXPECT_EQ(OnTerminal("NO_COLOR=1 " + failing, 200).find('\033'),
+            std::string::npos);
+}
+
 TEST(Terminal, TablesWrapAtItsWidth) {
   const std::string run = Quoted(Directory() + "/run");
   for (const std::string& command :
