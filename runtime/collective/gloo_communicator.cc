@@ -10,8 +10,8 @@
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "runtime/collective/collective_status.h"
 #include "runtime/collective/connect.h"
-#include "runtime/collective/gloo_whereabouts.h"
 #include "runtime/collective/reduce.h"
 
 namespace halftone {
@@ -59,7 +59,7 @@ GlooCommunicator::GlooCommunicator(std::unique_ptr<Meeting> meeting,
       std::move(watcher), rank, meeting_->store_keeper(),
       RunWatch::Callbacks{
           [this](const RunFailure& failure) { OnFailure(failure); },
-          [this] { return Whereabouts(); }});
+          [this] { return StatusText(); }});
 }
 
 GlooCommunicator::~GlooCommunicator() {
@@ -246,27 +246,27 @@ RunFailure GlooCommunicator::ExplainBroken(const std::string& cause, int peer) {
   return {{peer}, absl::StrCat("connection to rank ", peer, " lost: ", cause)};
 }
 
-std::string GlooCommunicator::Whereabouts() {
+std::string GlooCommunicator::StatusText() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return ToText(
-      RankWhereabouts{inside_, calls_, calls_ == 0 && !inside_ ? "" : Doing()});
+  return ToText(CollectiveStatus{inside_, calls_,
+                                 calls_ == 0 && !inside_ ? "" : Doing()});
 }
 
 RunFailure GlooCommunicator::InquireAboutLate() {
   std::vector<std::string> keys;
-  for (int r = 0; r < world_size_; ++r) keys.push_back(WhereaboutsKey(r));
+  for (int r = 0; r < world_size_; ++r) keys.push_back(StatusKey(r));
   StoreClient& store = meeting_->store();
   // Half the time that a collective has, so that short limits stay short.
   const absl::Duration patience = std::min(kNews, timeout_ / 2);
   if (Inquire(store).ok()) (void)store.Wait(keys, patience);
-  std::vector<std::optional<RankWhereabouts>> all(world_size_);
+  std::vector<std::optional<CollectiveStatus>> all(world_size_);
   for (int r = 0; r < world_size_; ++r) {
     absl::StatusOr<std::optional<std::string>> answer = store.Get(keys[r]);
-    if (answer.ok() && *answer) all[r] = RankWhereaboutsFromText(**answer);
+    if (answer.ok() && *answer) all[r] = CollectiveStatusFromText(**answer);
   }
   std::lock_guard<std::mutex> lock(mutex_);
   // This rank's answer may be from an earlier inquiry.
-  all[rank_] = RankWhereabouts{true, calls_, Doing()};
+  all[rank_] = CollectiveStatus{true, calls_, Doing()};
   return ExplainLate(rank_, all);
 }
 

@@ -60,7 +60,7 @@ class GlooCommunicator : public Communicator {
   RunFailure InquireAboutLate();
   RunFailure ExplainBroken(const std::string& cause, int peer);
   void OnFailure(const RunFailure& failure);
-  std::string Whereabouts();
+  std::string StatusText();
 
   const int rank_;
   const int world_size_;

@@ -4,9 +4,9 @@
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
+#include "runtime/collective/collective_status.h"
 #include "runtime/collective/communicator_conformance.h"
 #include "runtime/collective/connect.h"
-#include "runtime/collective/gloo_whereabouts.h"
 
 namespace halftone {
 namespace runtime {
@@ -47,10 +47,11 @@ INSTANTIATE_TEST_SUITE_P(Gloo, CommunicatorConformance,
                          [](const auto& info) { return info.param.name; });
 
 TEST(ExplainLate, NamesWhoIsWhere) {
-  const RankWhereabouts here = {true, 7, "all_reduce (sum of 10 f32)"};
-  RunFailure failure = ExplainLate(
-      0, {here, here, RankWhereabouts{false, 6, "barrier"}, std::nullopt,
-          RankWhereabouts{true, 7, "barrier"}, RankWhereabouts{false, 0, ""}});
+  const CollectiveStatus here = {true, 7, "all_reduce (sum of 10 f32)"};
+  RunFailure failure =
+      ExplainLate(0, {here, here, CollectiveStatus{false, 6, "barrier"},
+                      std::nullopt, CollectiveStatus{true, 7, "barrier"},
+                      CollectiveStatus{false, 0, ""}});
   EXPECT_THAT(failure.suspects, ElementsAre(2, 3, 4, 5));
   EXPECT_THAT(failure.text,
               HasSubstr("rank 2 did not arrive: it is busy since its "
@@ -65,14 +66,14 @@ TEST(ExplainLate, NamesWhoIsWhere) {
   EXPECT_THAT(failure.text, HasSubstr("so do all others"));
 }
 
-TEST(RankWhereabouts, ToTextAndBack) {
+TEST(CollectiveStatus, ToTextAndBack) {
   const auto where =
-      RankWhereaboutsFromText(ToText(RankWhereabouts{true, 12, "a\nb"}));
+      CollectiveStatusFromText(ToText(CollectiveStatus{true, 12, "a\nb"}));
   ASSERT_TRUE(where.has_value());
   EXPECT_TRUE(where->inside);
   EXPECT_EQ(where->number, 12);
   EXPECT_EQ(where->call, "a\nb");
-  EXPECT_FALSE(RankWhereaboutsFromText("1\nx\n").has_value());
+  EXPECT_FALSE(CollectiveStatusFromText("1\nx\n").has_value());
 }
 
 }  // namespace

@@ -363,7 +363,7 @@ TEST_F(RunWatchTest, TellsOfAFailure) {
 
 TEST_F(RunWatchTest, AnswersAnInquiryAndWatchesOn) {
   ASSERT_TRUE(Inquire(*store_).ok());
-  auto answer = store_->Wait({WhereaboutsKey(0)}, absl::Seconds(20));
+  auto answer = store_->Wait({StatusKey(0)}, absl::Seconds(20));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_THAT(answer->values, ElementsAre("in all_reduce"));
   ASSERT_TRUE(store_->Fail({{0}, "late"}).ok());

@@ -11,9 +11,7 @@ constexpr absl::Duration kWait = absl::Hours(24);
 
 }  // namespace
 
-std::string WhereaboutsKey(int rank) {
-  return absl::StrCat("whereabouts/", rank);
-}
+std::string StatusKey(int rank) { return absl::StrCat("status/", rank); }
 
 absl::Status Inquire(StoreClient& store) { return store.Set(kWakeKey, ""); }
 
@@ -54,7 +52,7 @@ std::optional<std::string> RunWatch::Await(absl::string_view key) {
 void RunWatch::Watch() {
   if (!Await(kWakeKey)) return;
   // An answer does no harm if the cause was a failure.
-  (void)client_->Set(WhereaboutsKey(rank_), callbacks_.whereabouts());
+  (void)client_->Set(StatusKey(rank_), callbacks_.status());
   const std::optional<std::string> failure = Await(kFailureKey);
   if (failure) callbacks_.on_failure(RunFailureFromText(*failure));
 }

@@ -15,7 +15,7 @@ namespace halftone {
 namespace runtime {
 
 // Where a rank says it is when another asks (a rank whose peers are late).
-std::string WhereaboutsKey(int rank);
+std::string StatusKey(int rank);
 // Asks all ranks to tell theirs.
 absl::Status Inquire(StoreClient& store);
 
@@ -25,7 +25,7 @@ class RunWatch {
     // The run failed, or the store is gone; called at most once.
     std::function<void(const RunFailure&)> on_failure;
     // Where this rank is.
-    std::function<std::string()> whereabouts;
+    std::function<std::string()> status;
   };
   // `client` is the watch's own connection. `keeper` is who is to blame if the
   // store is gone: rank 0, or nobody of the ranks (-1).

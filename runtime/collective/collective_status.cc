@@ -1,4 +1,4 @@
-#include "runtime/collective/gloo_whereabouts.h"
+#include "runtime/collective/collective_status.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,8 +10,8 @@ namespace runtime {
 namespace {
 
 // One late rank, in words; empty if `there` is where the asker is.
-std::string Late(const RankWhereabouts& asker,
-                 const std::optional<RankWhereabouts>& there, int rank) {
+std::string Late(const CollectiveStatus& asker,
+                 const std::optional<CollectiveStatus>& there, int rank) {
   if (!there) {
     return absl::StrCat("rank ", rank,
                         " did not arrive and does not answer: it is stopped, "
@@ -35,15 +35,16 @@ std::string Late(const RankWhereabouts& asker,
 
 }  // namespace
 
-std::string ToText(const RankWhereabouts& where) {
+std::string ToText(const CollectiveStatus& where) {
   return absl::StrCat(where.inside ? 1 : 0, "\n", where.number, "\n",
                       where.call);
 }
 
-std::optional<RankWhereabouts> RankWhereaboutsFromText(absl::string_view text) {
+std::optional<CollectiveStatus> CollectiveStatusFromText(
+    absl::string_view text) {
   const std::vector<std::string> lines =
       absl::StrSplit(text, absl::MaxSplits('\n', 2));
-  RankWhereabouts where;
+  CollectiveStatus where;
   if (lines.size() != 3 || !absl::SimpleAtoi(lines[1], &where.number)) {
     return std::nullopt;
   }
@@ -53,10 +54,10 @@ std::optional<RankWhereabouts> RankWhereaboutsFromText(absl::string_view text) {
 }
 
 RunFailure ExplainLate(
-    int asker, const std::vector<std::optional<RankWhereabouts>>& ranks) {
+    int asker, const std::vector<std::optional<CollectiveStatus>>& ranks) {
   RunFailure failure;
   std::vector<std::string> late;
-  const RankWhereabouts& here = *ranks[asker];
+  const CollectiveStatus& here = *ranks[asker];
   for (size_t r = 0; r < ranks.size(); ++r) {
     if (static_cast<int>(r) == asker) continue;
     const std::string text = Late(here, ranks[r], static_cast<int>(r));

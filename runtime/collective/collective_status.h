@@ -1,6 +1,6 @@
 // Who is late, from what the ranks say about where they are.
-#ifndef HALFTONE_RUNTIME_COLLECTIVE_GLOO_WHEREABOUTS_H_
-#define HALFTONE_RUNTIME_COLLECTIVE_GLOO_WHEREABOUTS_H_
+#ifndef HALFTONE_RUNTIME_COLLECTIVE_COLLECTIVE_STATUS_H_
+#define HALFTONE_RUNTIME_COLLECTIVE_COLLECTIVE_STATUS_H_
 
 #include <cstdint>
 #include <optional>
@@ -13,20 +13,21 @@
 namespace halftone {
 namespace runtime {
 
-struct RankWhereabouts {
+struct CollectiveStatus {
   bool inside = false;  // of a collective
   int64_t number = 0;   // of that, or of the last one; the first is 1
   std::string call;     // its description
 };
-std::string ToText(const RankWhereabouts& where);
-std::optional<RankWhereabouts> RankWhereaboutsFromText(absl::string_view text);
+std::string ToText(const CollectiveStatus& where);
+std::optional<CollectiveStatus> CollectiveStatusFromText(
+    absl::string_view text);
 
 // What rank `asker` waits for in vain: ranks that gave no answer, that are not
 // in this collective, or that are in another one.
 RunFailure ExplainLate(
-    int asker, const std::vector<std::optional<RankWhereabouts>>& ranks);
+    int asker, const std::vector<std::optional<CollectiveStatus>>& ranks);
 
 }  // namespace runtime
 }  // namespace halftone
 
-#endif  // HALFTONE_RUNTIME_COLLECTIVE_GLOO_WHEREABOUTS_H_
+#endif  // HALFTONE_RUNTIME_COLLECTIVE_COLLECTIVE_STATUS_H_
