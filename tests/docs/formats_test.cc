@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -12,13 +13,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "google/protobuf/text_format.h"
 #include "graph/base/file.h"
 #include "nlohmann/json.hpp"
+#include "proto/compiled_model.pb.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/idx_file.h"
 #include "runtime/launch/failure_report.h"
 #include "runtime/log/metrics_log.h"
+#include "runtime/log/trace_file.h"
 #include "runtime/plan/tuning_table.h"
+#include "runtime/rendezvous/token.h"
 #include "tests/support/child.h"
 
 namespace halftone {
@@ -70,7 +77,9 @@ void ExpectSameKeys(const Json& shown, const Json& real,
       "metrics", "fetches", "numbers", "texts", "xxh64_tensors", "tensors"};
   if (shown.is_array() && real.is_array()) {
     ASSERT_FALSE(shown.empty() != real.empty()) << path;
-    if (!shown.empty()) ExpectSameKeys(shown[0], real[0], path + "[0]");
+    for (size_t i = 0; i < std::min(shown.size(), real.size()); ++i) {
+      ExpectSameKeys(shown[i], real[i], absl::StrCat(path, "[", i, "]"));
+    }
     return;
   }
   EXPECT_EQ(shown.is_object(), real.is_object()) << path;
@@ -105,6 +114,9 @@ class Formats : public testing::Test {
     Write("strategy.pbtxt", Block("strategy"));
     Run({"compile", At("tiny.pbtxt"), "--strategy", At("strategy.pbtxt"), "-o",
          At("tiny.htc"), "--dump-dir", At("dump")});
+    Write("lists.pbtxt", Block("op_lists"));
+    Run({"compile", At("tiny.pbtxt"), "--level", "O1", "--set",
+         "amp.op_lists=" + At("lists.pbtxt"), "-o", At("listed.htc")});
     Run({"run", At("tiny.htc"), "--data", "synthetic:64", "--out", At("run"),
          "--log-every", "2", "--fetch", "logits:npz"});
   }
@@ -123,6 +135,18 @@ class Formats : public testing::Test {
   static std::string* root_;
 };
 std::string* Formats::root_ = nullptr;
+
+// The fields that the page shows, of the real file.
+TEST_F(Formats, CompiledModel) {
+  proto::CompiledModel shown, real;
+  ASSERT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(Block("htc"), &shown));
+  ASSERT_TRUE(real.ParseFromString(ReadAll(At("tiny.htc"))));
+  EXPECT_EQ(shown.magic(), real.magic());
+  EXPECT_EQ(shown.format_version(), real.format_version());
+  EXPECT_EQ(shown.producer(), real.producer());
+  EXPECT_EQ(shown.target(), real.target());
+}
 
 TEST_F(Formats, ProgramIsTheModel) {
   EXPECT_EQ(Block("program"), ReadAll(At("dump/000.source.txt")));
@@ -198,6 +222,40 @@ TEST_F(Formats, Safetensors) {
   const Json real =
       Json::parse(bytes.substr(runtime::kSafetensorsPrefix, *header));
   ExpectSameKeys(Json::parse(Block("safetensors")).at("w"), real.at("w"), "w");
+}
+
+TEST_F(Formats, FetchedArrays) {
+  const std::string npz = ReadAll(At("run/fetches/step-8.npz"));
+  const std::string head = Block("npy");
+  EXPECT_THAT(npz, HasSubstr(head.substr(0, head.find('\n'))));
+  EXPECT_THAT(npz, HasSubstr("logits.npy"));
+}
+
+TEST_F(Formats, Idx) {
+  const auto array = runtime::ReadIdx("models/digits/t10k-labels-idx1-ubyte",
+                                      runtime::kMaxUnpack);
+  ASSERT_TRUE(array.ok()) << array.status();
+  std::string bytes;
+  const std::string block = Block("idx");
+  for (const std::string& byte : Lines(
+           absl::StrSplit(block, absl::ByAnyChar(" \n"), absl::SkipEmpty()))) {
+    bytes += static_cast<char>(std::stoi(byte, nullptr, 16));
+  }
+  // Magic, a rank of 1 and how many there are; then the labels themselves.
+  const int64_t count = array->dims[0];
+  EXPECT_EQ(bytes.substr(0, 8),
+            std::string({0, 0, 8, 1, 0, 0, static_cast<char>(count >> 8),
+                         static_cast<char>(count & 255)}));
+  EXPECT_EQ(bytes.substr(8), array->bytes.substr(0, bytes.size() - 8));
+}
+
+TEST_F(Formats, Trace) {
+  ExpectShown("trace",
+              runtime::TraceJson({{"fc1", "conv", "compute", 1, 2}}, 0));
+}
+
+TEST_F(Formats, Token) {
+  EXPECT_EQ(Block("token").size(), runtime::NewToken().size() + 1);
 }
 
 TEST_F(Formats, Summary) {
