@@ -6,8 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/io/packed_parts.h"
@@ -30,16 +28,6 @@ std::string Checksum(absl::string_view bytes) {
     field.push_back(static_cast<char>(hash >> (8 * i)));
   }
   return field;
-}
-
-std::string ToBytes(const google::protobuf::Message& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  message.SerializePartialToCodedStream(&coded);
-  coded.Trim();
-  return bytes;
 }
 
 // The numbers of feeds, parameters, statistics and ops, and their lines.
@@ -139,15 +127,8 @@ absl::Status Reader::ParseMessage() {
     return ModelError(file_, ": expected at most ", kMaxModelBytes,
                       " bytes, found ", content_.size());
   }
-  HT_RETURN_IF_ERROR(
-      CheckBinaryRecords(content_, file_, *proto::CompiledModel::descriptor()));
-  google::protobuf::io::CodedInputStream stream(
-      reinterpret_cast<const uint8_t*>(content_.data()),
-      static_cast<int>(content_.size()));
-  stream.SetTotalBytesLimit(static_cast<int>(content_.size()));
-  stream.SetRecursionLimit(16);
-  const bool parsed = message_.ParsePartialFromCodedStream(&stream) &&
-                      stream.ConsumedEntireMessage();
+  bool parsed = false;
+  HT_RETURN_IF_ERROR(ParseBinaryRecords(content_, file_, &message_, &parsed));
   if (parsed) HT_RETURN_IF_ERROR(CheckVersion());
   const size_t size =
       content_.size() - std::min(kChecksumBytes, content_.size());

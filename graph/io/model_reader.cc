@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "google/protobuf/io/coded_stream.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/io/record_limits.h"
@@ -13,15 +12,9 @@ namespace {
 
 absl::Status ParseBinary(absl::string_view content, absl::string_view file,
                          proto::Model* model) {
-  HT_RETURN_IF_ERROR(
-      CheckBinaryRecords(content, file, *proto::Model::descriptor()));
-  google::protobuf::io::CodedInputStream stream(
-      reinterpret_cast<const uint8_t*>(content.data()),
-      static_cast<int>(content.size()));
-  stream.SetTotalBytesLimit(static_cast<int>(content.size()));
-  stream.SetRecursionLimit(16);
-  if (!model->ParseFromCodedStream(&stream) ||
-      !stream.ConsumedEntireMessage()) {
+  bool parsed = false;
+  HT_RETURN_IF_ERROR(ParseBinaryRecords(content, file, model, &parsed));
+  if (!parsed) {
     return ModelError(file, ": expected a binary model (.pb), found damaged ",
                       "or truncated bytes; write it again");
   }

@@ -63,30 +63,11 @@ absl::StatusOr<std::string> Unpack(const proto::Packed& packed) {
   return bytes;
 }
 
-// Deterministic, as the whole file's are.
-std::string ToBytes(const google::protobuf::Message& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  message.SerializePartialToCodedStream(&coded);
-  coded.Trim();
-  return bytes;
-}
-
 absl::Status FromBytes(const std::string& bytes,
                        google::protobuf::Message* message) {
-  HT_RETURN_IF_ERROR(
-      CheckBinaryRecords(bytes, "a part", *message->GetDescriptor()));
-  google::protobuf::io::CodedInputStream stream(
-      reinterpret_cast<const uint8_t*>(bytes.data()),
-      static_cast<int>(bytes.size()));
-  stream.SetRecursionLimit(16);
-  if (message->ParsePartialFromCodedStream(&stream) &&
-      stream.ConsumedEntireMessage()) {
-    return absl::OkStatus();
-  }
-  return ModelError("a part is none of its kind");
+  bool parsed = false;
+  HT_RETURN_IF_ERROR(ParseBinaryRecords(bytes, "a part", message, &parsed));
+  return parsed ? absl::OkStatus() : ModelError("a part is none of its kind");
 }
 
 absl::Status CheckBytes(uint64_t bytes, const char* part) {
@@ -97,6 +78,16 @@ absl::Status CheckBytes(uint64_t bytes, const char* part) {
 }
 
 }  // namespace
+
+std::string ToBytes(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializePartialToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
 
 absl::Status PackParts(proto::CompiledModel* message) {
   HT_RETURN_IF_ERROR(CheckBytes(message->program().size(), "program"));

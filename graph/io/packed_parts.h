@@ -3,10 +3,15 @@
 #ifndef HALFTONE_GRAPH_IO_PACKED_PARTS_H_
 #define HALFTONE_GRAPH_IO_PACKED_PARTS_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "proto/compiled_model.pb.h"
 
 namespace halftone {
+
+// The same bytes for the same message, always.
+std::string ToBytes(const google::protobuf::Message& message);
 
 // Moves program, source and report into their packed fields. Errors (kModel):
 // a part above 2 GiB, which no message can hold.

@@ -1,5 +1,6 @@
 #include "graph/io/record_limits.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -20,6 +21,10 @@ constexpr int64_t kBytesPerRecord = 5;
 constexpr int64_t kAlwaysAllowed = 1000;
 constexpr int kMaxDepth = 16;
 
+int64_t MostRecords(int64_t bytes) {
+  return kAlwaysAllowed + bytes / kBytesPerRecord;
+}
+
 absl::Status TooMany(absl::string_view file, int64_t bytes) {
   return ModelError(file, ": expected at most one record for ", kBytesPerRecord,
                     " bytes, found more in its ", bytes,
@@ -29,8 +34,7 @@ absl::Status TooMany(absl::string_view file, int64_t bytes) {
 class Counter {
  public:
   Counter(absl::string_view content)
-      : most_(kAlwaysAllowed +
-              static_cast<int64_t>(content.size()) / kBytesPerRecord),
+      : most_(MostRecords(static_cast<int64_t>(content.size()))),
         stream_(reinterpret_cast<const uint8_t*>(content.data()),
                 static_cast<int>(content.size())) {
     stream_.SetTotalBytesLimit(std::numeric_limits<int>::max());
@@ -105,14 +109,27 @@ absl::Status CheckBinaryRecords(absl::string_view content,
   return TooMany(file, static_cast<int64_t>(content.size()));
 }
 
-absl::Status CheckTextRecords(absl::string_view content,
-                              absl::string_view file) {
-  const int64_t most =
-      kAlwaysAllowed + static_cast<int64_t>(content.size()) / kBytesPerRecord;
-  int64_t found = 0;
-  char quote = 0;
-  for (size_t i = 0; i < content.size(); ++i) {
-    const char c = content[i];
+absl::Status ParseBinaryRecords(absl::string_view content,
+                                absl::string_view file,
+                                google::protobuf::Message* message,
+                                bool* parsed) {
+  HT_RETURN_IF_ERROR(
+      CheckBinaryRecords(content, file, *message->GetDescriptor()));
+  CodedInputStream stream(reinterpret_cast<const uint8_t*>(content.data()),
+                          static_cast<int>(content.size()));
+  stream.SetTotalBytesLimit(static_cast<int>(content.size()));
+  stream.SetRecursionLimit(kMaxDepth);
+  *parsed = message->ParsePartialFromCodedStream(&stream) &&
+            stream.ConsumedEntireMessage();
+  return absl::OkStatus();
+}
+
+TextShape ShapeOfText(absl::string_view text) {
+  TextShape shape;
+  int depth = 0;
+  char quote = 0;  // of the string that is open
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (quote != 0) {
       if (c == '\\') {
         ++i;
@@ -122,13 +139,23 @@ absl::Status CheckTextRecords(absl::string_view content,
     } else if (c == '"' || c == '\'') {
       quote = c;
     } else if (c == '#') {
-      i = content.find('\n', i);
+      i = text.find('\n', i);
       if (i == absl::string_view::npos) break;
-    } else if ((c == '{' || c == '<') && ++found > most) {
-      return TooMany(file, static_cast<int64_t>(content.size()));
+    } else if (c == '{' || c == '<' || c == '[') {
+      shape.records += c != '[';
+      shape.depth = std::max(shape.depth, ++depth);
+    } else if (c == '}' || c == '>' || c == ']') {
+      depth = std::max(0, depth - 1);
     }
   }
-  return absl::OkStatus();
+  return shape;
+}
+
+absl::Status CheckTextRecords(absl::string_view content, absl::string_view file,
+                              const TextShape& shape) {
+  const auto bytes = static_cast<int64_t>(content.size());
+  if (shape.records <= MostRecords(bytes)) return absl::OkStatus();
+  return TooMany(file, bytes);
 }
 
 }  // namespace halftone

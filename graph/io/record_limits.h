@@ -4,9 +4,12 @@
 #ifndef HALFTONE_GRAPH_IO_RECORD_LIMITS_H_
 #define HALFTONE_GRAPH_IO_RECORD_LIMITS_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 
 namespace halftone {
 
@@ -17,9 +20,22 @@ namespace halftone {
 absl::Status CheckBinaryRecords(absl::string_view content,
                                 absl::string_view file,
                                 const google::protobuf::Descriptor& type);
-// Of a text message: by its opening braces outside of quotes and comments.
-absl::Status CheckTextRecords(absl::string_view content,
-                              absl::string_view file);
+// Reads a binary message of at most 2 GiB, 16 levels deep. The error is that of
+// CheckBinaryRecords; `*parsed`: whether it is such a message, whole.
+absl::Status ParseBinaryRecords(absl::string_view content,
+                                absl::string_view file,
+                                google::protobuf::Message* message,
+                                bool* parsed);
+
+// Of a text message: its opening braces outside of quotes and comments, and how
+// deep it nests messages and lists.
+struct TextShape {
+  int64_t records = 0;
+  int depth = 0;
+};
+TextShape ShapeOfText(absl::string_view text);
+absl::Status CheckTextRecords(absl::string_view content, absl::string_view file,
+                              const TextShape& shape);
 
 }  // namespace halftone
 

@@ -54,9 +54,11 @@ TEST(RecordLimits, SmallAndRealFilesPass) {
   EXPECT_TRUE(ParseModel(Repeat("op{}", 100), "m").ok());
   EXPECT_TRUE(ParseModel(Repeat(Field(6, ""), 100), "m").ok());
   // Braces in quotes and comments are none.
-  EXPECT_TRUE(CheckTextRecords(
-                  "\"" + Repeat("{", 5000) + "\"#" + Repeat("{", 5000), "m")
-                  .ok());
+  const TextShape shape =
+      ShapeOfText("\"\\\"" + Repeat("{", 5000) + "\"#" + Repeat("{", 5000) +
+                  "\na { b: [ 1, '<' ] c < > }");
+  EXPECT_EQ(shape.records, 2);
+  EXPECT_EQ(shape.depth, 2);
   // The shortest names there are.
   proto::Model model;
   for (int i = 0; i < 5000; ++i) {

@@ -200,29 +200,6 @@ class Errors : public google::protobuf::io::ErrorCollector {
   Found error_;
 };
 
-// How deep the text nests messages and lists: the parser skips the content of
-// unknown fields without a limit.
-int Depth(absl::string_view text) {
-  int depth = 0, deepest = 0;
-  char quote = 0;  // of the string that is open
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote != 0) {
-      if (c == '\\') ++i;
-      if (c == quote || c == '\n') quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '#') {
-      while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
-    } else if (c == '{' || c == '<' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == '>' || c == ']') {
-      depth = std::max(0, depth - 1);
-    }
-  }
-  return deepest;
-}
-
 }  // namespace
 
 absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
@@ -231,15 +208,17 @@ absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
     return ModelError(file, ": expected at most ", kMaxModelBytes,
                       " bytes, found ", content.size());
   }
-  HT_RETURN_IF_ERROR(CheckTextRecords(content, file));
+  const TextShape shape = ShapeOfText(content);
+  HT_RETURN_IF_ERROR(CheckTextRecords(content, file, shape));
   google::protobuf::io::ArrayInputStream stream(
       content.data(), static_cast<int>(content.size()));
   google::protobuf::TextFormat::Parser parser;
   Errors errors;
   parser.RecordErrorsTo(&errors);
   parser.SetRecursionLimit(kMaxDepth);
-  // They are skipped, and each is told.
-  parser.AllowUnknownField(Depth(content) < kMaxDepth);
+  // They are skipped, and each is told; what they hold is skipped without a
+  // limit on its depth.
+  parser.AllowUnknownField(shape.depth < kMaxDepth);
   const bool parsed = parser.Parse(&stream, message);
   if (parsed && !errors.any_unknown()) return absl::OkStatus();
   return errors.ToStatus(content, file, message->GetDescriptor());
