@@ -56,7 +56,7 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
                         std::chrono::steady_clock::now()),
       checkpoint_step_(rank->start.resumed ? progress_.step : -1),
       times_(steps_per_epoch_ * std::max<int64_t>(config_.epochs, 1)) {
-  stop_rule_.Restore(rank->start.numbers);
+  if (rank->start.resumed) stop_rule_.Restore(rank->start.numbers);
   if (!config_.profile) return;
   profiled_binding_ = rank_.bindings.Of(rank_.sampler.batch);
   profile_ = std::make_unique<Profile>(executor_.plan(profiled_binding_),
@@ -65,6 +65,7 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
 
 absl::Status RankLoop::Run(bool* agreed) {
   HT_RETURN_IF_ERROR(Train());
+  if (!finished_ && !diverged_) diverged_ = stop_rule_.AtEnd();
   if (diverged_) {
     *agreed = true;  // all ranks have come to it by themselves
     return Diverged();

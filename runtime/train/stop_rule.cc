@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/text.h"
+#include "runtime/log/words.h"
 
 namespace halftone {
 namespace runtime {
@@ -18,6 +19,7 @@ StopRuleWatch::StopRuleWatch(const StopRule& rule, bool dynamic_scaling,
 }
 
 bool StopRuleWatch::Add(const StepRecord& record) {
+  record_ = record;
   if (first_scale_ == 0) first_scale_ = record.scale_before;
   if (record.loss_scaling != record.scale_before) {
     if (changes_.size() == kHistory) {
@@ -28,15 +30,22 @@ bool StopRuleWatch::Add(const StepRecord& record) {
   }
   const bool floor = record.scale_before <= floor_;
   if (record.loss_is_finite()) {
+    steps_ = -1;
     not_finite_ = 0;
   } else if (!record.found_inf || !dynamic_ || floor) {
     ++not_finite_;
   }
+  if (steps_ >= 0) ++steps_;
   skipped_ = record.found_inf ? skipped_ + 1 : 0;
   at_floor_ = record.found_inf && dynamic_ && floor ? at_floor_ + 1 : 0;
   why_ = Why(record);
-  if (why_.empty()) return false;
-  record_ = record;
+  return !why_.empty();
+}
+
+bool StopRuleWatch::AtEnd() {
+  if (rule_.loss_not_finite <= 0 || steps_ <= 0) return false;
+  why_ = absl::StrCat("the run ended, and the loss was not finite in any of ",
+                      Count(steps_, "step"));
   return true;
 }
 
@@ -48,15 +57,15 @@ std::string StopRuleWatch::Why(const StepRecord& record) const {
   };
   if (rule_.loss_not_finite > 0 && not_finite_ >= rule_.loss_not_finite &&
       !record.loss_is_finite()) {
-    return absl::StrCat("the loss is not finite in ", not_finite_,
-                        " steps in a row",
+    return absl::StrCat("the loss is not finite in ",
+                        Count(not_finite_, "step"), " in a row",
                         record.found_inf ? at() : ", though the gradients are");
   }
   if (rule_.skipped_at_floor > 0 && at_floor_ >= rule_.skipped_at_floor) {
-    return absl::StrCat(at_floor_, " skipped steps in a row", at());
+    return absl::StrCat(Count(at_floor_, "skipped step"), " in a row", at());
   }
   if (rule_.skipped_in_a_row > 0 && skipped_ >= rule_.skipped_in_a_row) {
-    return absl::StrCat(skipped_, " skipped steps in a row");
+    return absl::StrCat(Count(skipped_, "skipped step"), " in a row");
   }
   return "";
 }
@@ -74,6 +83,7 @@ void StopRuleWatch::Save(std::map<std::string, double>* numbers) const {
   (*numbers)["stop.skipped"] = static_cast<double>(skipped_);
   (*numbers)["stop.at_floor"] = static_cast<double>(at_floor_);
   (*numbers)["stop.not_finite"] = static_cast<double>(not_finite_);
+  (*numbers)["stop.steps"] = static_cast<double>(steps_);
 }
 
 void StopRuleWatch::Restore(const std::map<std::string, double>& numbers) {
@@ -86,6 +96,10 @@ void StopRuleWatch::Restore(const std::map<std::string, double>& numbers) {
   skipped_ = get("stop.skipped");
   at_floor_ = get("stop.at_floor");
   not_finite_ = get("stop.not_finite");
+  // A run of before this was counted is taken to have had a finite loss.
+  const auto steps = numbers.find("stop.steps");
+  const bool none = steps != numbers.end() && steps->second >= 0;
+  steps_ = none ? get("stop.steps") : -1;
 }
 
 }  // namespace runtime

@@ -15,7 +15,8 @@ namespace runtime {
 
 // A step is rejected for its gradients alone: one whose loss is not finite
 // though they are is applied, as with PyTorch's GradScaler and Apex, and three
-// such in a row (loss_not_finite) have diverged as well.
+// such in a row (loss_not_finite) have diverged as well. So has a run that ends
+// before without one finite loss.
 //
 // Watches the steps in order. Its verdicts come from replicated values alone,
 // so that all ranks come to the same one at the same step.
@@ -27,6 +28,9 @@ class StopRuleWatch {
 
   // True once the rule is met; `why()` says by what.
   bool Add(const StepRecord& record);
+  // True if the run, now at its end, had no step with a finite loss; not if
+  // loss_not_finite is off.
+  bool AtEnd();
   // Steps in a row, this one included, whose loss was not finite and that no
   // lower loss scale can help: the scale cannot fall, or the gradients were
   // finite and the step was applied.
@@ -51,8 +55,9 @@ class StopRuleWatch {
   bool dynamic_;
   double floor_;
   int64_t skipped_ = 0, at_floor_ = 0, not_finite_ = 0;
+  int64_t steps_ = 0;  // all of them, until one has a finite loss; then -1
   std::string why_;
-  StepRecord record_;
+  StepRecord record_;  // until then the last one
   static constexpr int kHistory = 12;
   struct Change {
     int64_t step;

@@ -91,6 +91,41 @@ TEST(StopRuleTest, ZeroSwitchesARuleOff) {
   EXPECT_EQ(FiresAfter(watch, 1, kNaN, 200), -1);
 }
 
+TEST(StopRuleTest, ARunWithoutAFiniteLoss) {
+  StopRuleWatch watch(StopRule(), true, 1);
+  EXPECT_FALSE(watch.AtEnd());  // of no step
+  EXPECT_FALSE(watch.Add(Skipped(1, 1024, kNaN)));
+  std::map<std::string, double> numbers;
+  watch.Save(&numbers);
+  StopRuleWatch resumed(StopRule(), true, 1);
+  resumed.Restore(numbers);
+  EXPECT_FALSE(resumed.Add(Skipped(2, 1024, kNaN)));
+  EXPECT_TRUE(resumed.AtEnd());
+  EXPECT_EQ(resumed.why(),
+            "the run ended, and the loss was not finite in any of 2 steps");
+  EXPECT_EQ(resumed.record().step, 2);
+
+  EXPECT_FALSE(watch.Add(Applied(2, 1024)));
+  EXPECT_FALSE(watch.Add(Skipped(3, 1024, kNaN)));
+  EXPECT_FALSE(watch.AtEnd());
+  numbers.clear();
+  watch.Save(&numbers);
+  StopRuleWatch finite(StopRule(), true, 1);
+  finite.Restore(numbers);
+  EXPECT_FALSE(finite.Add(Skipped(4, 1024, kNaN)));
+  EXPECT_FALSE(finite.AtEnd());
+  // Of a run whose checkpoint does not say.
+  numbers.erase("stop.steps");
+  finite.Restore(numbers);
+  EXPECT_FALSE(finite.AtEnd());
+
+  StopRule off;
+  off.loss_not_finite = 0;
+  StopRuleWatch quiet(off, true, 1);
+  EXPECT_FALSE(quiet.Add(Skipped(1, 1024, kNaN)));
+  EXPECT_FALSE(quiet.AtEnd());
+}
+
 TEST(StopRuleTest, CountersSurviveARestart) {
   StopRuleWatch before(StopRule(), true, 1);
   EXPECT_EQ(FiresAfter(before, 1, 1, 7), -1);
