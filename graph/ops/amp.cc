@@ -115,8 +115,10 @@ void RegisterCheck(OpRegistry& registry) {
           .In("InvScale", "f32", "[]")
           .Out("FoundInf", "bool", "[]: reject")
           .Out("FirstBad", "i32",
-               "[]: place in Low, F32, Stats of the first that is not finite "
-               "(or of the first such norm); -1 if none")
+               "[]: place in Low, F32, Stats of the first with a value that is "
+               "not finite; if there is none, but the sum of the squared norms "
+               "is not, |Low| + |F32| + |Stats| + the place of the first such "
+               "norm or else of the largest; -1 if all is finite")
           .Out("SquaredNorm", "f32",
                "[n], n = |Low| + |F32|: sum of (g * InvScale)^2")
           .Infer(InferCheckFinite)

@@ -104,7 +104,9 @@ class CheckFiniteKernel {
       total += sum;
     }
     const bool norm_is_finite = functors::IsFinite(static_cast<float>(total));
-    if (first_bad < 0 && !norm_is_finite) first_bad = LargestNorm(norms);
+    if (first_bad < 0 && !norm_is_finite) {
+      first_bad = members + LargestNorm(norms);
+    }
     *static_cast<bool*>(buffers.outputs[0]) = first_bad >= 0 || !norm_is_finite;
     *static_cast<int32_t*>(buffers.outputs[1]) = first_bad;
   }

@@ -108,11 +108,19 @@ TEST(CheckFiniteTest, RejectsANormThatOverflows) {
   const Verdict sum =
       Check({}, {F32({1}, {1}), F32({4}, {1.5e19, 1.5e19, 1e19, 1e19})}, {}, 1);
   EXPECT_TRUE(sum.found_inf);
-  EXPECT_EQ(sum.first_bad, 1);
+  EXPECT_EQ(sum.first_bad, 2 + 1);  // of two
   const Verdict total =
       Check({}, {F32({1}, {1.3e19}), F32({1}, {1.4e19})}, {}, 1);
   EXPECT_TRUE(total.found_inf);
-  EXPECT_EQ(total.first_bad, 1);
+  EXPECT_EQ(total.first_bad, 2 + 1);
+  // A square that overflows by itself; statistics have no norm.
+  const Verdict square =
+      Check({F16({1}, {1})}, {F32({2}, {1, 1e20})}, {F32({1}, {1e30})}, 1);
+  EXPECT_TRUE(square.found_inf);
+  EXPECT_EQ(square.first_bad, 3 + 1);
+  // What is not finite goes before what is only large.
+  EXPECT_EQ(Check({}, {F32({1}, {1e20}), F32({1}, {kInf})}, {}, 1).first_bad,
+            1);
 }
 
 TEST(CheckFiniteTest, FindsOneElementAmongMany) {

@@ -150,7 +150,9 @@ __global__ void __launch_bounds__(kConcludeThreads)
   if (threadIdx.x != 0) return;
   const bool finite = functors::IsFinite(static_cast<float>(total));
   int32_t first = bad_member < pieces.members ? bad_member : -1;
-  if (first < 0 && !finite) first = LargestNorm(norms, kinds.gradients);
+  if (first < 0 && !finite) {
+    first = pieces.members + LargestNorm(norms, kinds.gradients);
+  }
   *found_inf = first >= 0 || !finite;
   *first_bad = first;
 }

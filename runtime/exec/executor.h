@@ -64,6 +64,12 @@ struct FeedData {
   bool kept = false;
 };
 
+// Where a step's numbers stopped being finite.
+struct NonFinite {
+  std::string op;     // of a fusion the op in its body; "": all is finite
+  std::string input;  // what it reads was not finite before: a feed, a cell
+};
+
 class Executor {
  public:
   // All arguments outlive the executor. Ranks compare the program's hash.
@@ -95,9 +101,9 @@ class Executor {
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
   // Names the op in which what the finite check refuses, or else the loss,
   // stopped being finite: by running the last executed step again from its kept
-  // feeds, clock and scale, and putting the state back. Of a fusion it is the
-  // op in its body; "" if all is finite. All ranks call it together.
-  virtual absl::StatusOr<std::string> FirstNonFinite() = 0;
+  // feeds, clock and scale, and putting the state back. All ranks call it
+  // together.
+  virtual absl::StatusOr<NonFinite> FirstNonFinite() = 0;
 
   // Cells in logical row-major order; they synchronise with the device.
   virtual absl::Status ReadCell(CellId cell, std::string* bytes) = 0;

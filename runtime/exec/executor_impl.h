@@ -38,7 +38,7 @@ class ExecutorImpl : public Executor {
   absl::StatusOr<int64_t> Execute(int binding,
                                   absl::Span<const FeedData> feeds) override;
   absl::StatusOr<StepView> Read(int64_t ticket) override;
-  absl::StatusOr<std::string> FirstNonFinite() override;
+  absl::StatusOr<NonFinite> FirstNonFinite() override;
   absl::Status ReadCell(CellId cell, std::string* bytes) override;
   absl::Status WriteCell(CellId cell, absl::string_view bytes) override;
 

@@ -65,8 +65,8 @@ absl::Status ExecutorImpl::BroadcastState() {
   return streams_.compute->Synchronize();
 }
 
-absl::StatusOr<std::string> ExecutorImpl::FirstNonFinite() {
-  if (last_binding_ < 0) return std::string();
+absl::StatusOr<NonFinite> ExecutorImpl::FirstNonFinite() {
+  if (last_binding_ < 0) return NonFinite();
   HT_RETURN_IF_ERROR(Use());
   Stream& stream = *streams_.compute;
   std::string state(state_.bytes, '\0');

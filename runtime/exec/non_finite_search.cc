@@ -19,10 +19,10 @@ bool IsCheck(const Op& op) { return op.schema->name() == "check_finite"; }
 
 }  // namespace
 
-std::string NonFiniteSearch::first() const {
+NonFinite NonFiniteSearch::first() const {
   if (checked_ >= 0) return origins_[checked_];
   if (reduced_ >= 0) return origins_[reduced_];
-  return origins_.empty() ? "" : origins_[0];
+  return origins_.empty() ? NonFinite() : origins_[0];
 }
 
 absl::StatusOr<bool> NonFiniteSearch::IsFinite(DType dtype, const void* data,
@@ -41,9 +41,25 @@ absl::StatusOr<void*> NonFiniteSearch::Allocate(int64_t bytes) {
   return memory_.back()->data();
 }
 
+absl::Status NonFiniteSearch::LookAtInputs(const Step& step, Pointers inputs) {
+  found_.clear();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr || !looked_at_.insert(inputs[i]).second) continue;
+    const ValueId value = step.block->op(step.op).inputs.all()[i];
+    HT_ASSIGN_OR_RETURN(
+        const bool finite,
+        IsFinite(step.block->dtype(value), inputs[i], step.inputs[i].bytes));
+    if (finite) continue;
+    looked_at_.erase(inputs[i]);  // each of its readers is told so
+    if (found_.empty()) found_ = std::string(step.block->name(value));
+  }
+  return absl::OkStatus();
+}
+
 // A fusion may write over what it reads.
 absl::Status NonFiniteSearch::Before(const Step& step, Pointers inputs) {
   if (step.kind != Step::Kind::kKernel) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(LookAtInputs(step, inputs));
   if (step.block->op(step.op).body == nullptr) return absl::OkStatus();
   memory_.clear();
   kept_.assign(inputs.size(), nullptr);
@@ -70,18 +86,25 @@ int NonFiniteSearch::LabelOf(Pointers inputs) const {
   return label;
 }
 
-void NonFiniteSearch::AfterReduction(const Step& step, const void* data) {
+int NonFiniteSearch::LabelInside(const Step& step, const void* data) const {
+  int lowest = -1;
   const char* const begin = static_cast<const char*>(data);
   const char* const end = begin + step.outputs[0].bytes;
   for (const auto& [address, label] : labels_) {
-    if (address >= begin && address < end) Lower(label, &reduced_);
+    if (address >= begin && address < end) Lower(label, &lowest);
   }
+  return lowest;
 }
 
 absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
                                     absl::Span<void* const> outputs) {
   if (step.kind == Step::Kind::kAllReduce) {
-    AfterReduction(step, outputs[0]);
+    Lower(LabelInside(step, outputs[0]), &reduced_);
+    return absl::OkStatus();
+  }
+  if (step.kind == Step::Kind::kAllGather) {  // read as one from now on
+    const int own = LabelInside(step, outputs[0]);
+    if (own >= 0) labels_[outputs[0]] = own;
     return absl::OkStatus();
   }
   if (step.kind == Step::Kind::kBroadcast) return absl::OkStatus();
@@ -89,7 +112,9 @@ absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
   const bool kernel = step.kind == Step::Kind::kKernel;
   for (size_t i = 0; i < outputs.size(); ++i) {
     bool finite = label < 0;
+    looked_at_.erase(outputs[i]);
     if (kernel) {
+      looked_at_.insert(outputs[i]);
       const Op& op = step.block->op(step.op);
       HT_ASSIGN_OR_RETURN(
           finite, IsFinite(step.block->dtype(op.outputs.all()[i]), outputs[i],
@@ -110,16 +135,16 @@ absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
 // fused kernel does not, or where there is no room for the body: the op behind
 // the first result.
 int NonFiniteSearch::NewOrigin(const Step& step) {
-  std::string name = step.name;
+  NonFinite origin = {step.name, found_};
   const Op& op = step.block->op(step.op);
   if (op.body != nullptr) {
     const Block& body = *op.body;
     const ValueId result = body.body_results()[0];
-    name = std::string(body.name(body.op(body.value(result).op())));
+    origin.op = std::string(body.name(body.op(body.value(result).op())));
     const absl::StatusOr<std::string> found = SearchBody(body);
-    if (found.ok() && !found->empty()) name = *found;
+    if (found.ok() && !found->empty()) origin.op = *found;
   }
-  origins_.push_back(std::move(name));
+  origins_.push_back(std::move(origin));
   return static_cast<int>(origins_.size()) - 1;
 }
 

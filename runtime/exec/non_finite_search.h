@@ -8,17 +8,20 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/kernel_registry.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/executor.h"
 #include "runtime/exec/prepared_plan.h"
 
 namespace halftone {
 namespace runtime {
 
-// An origin is an op that reads finite numbers alone and makes others. Each
+// An origin is an op that reads finite numbers alone and makes others, or the
+// first one that reads a feed or cell that is not finite itself. Each
 // value that is not finite has its first origin's number on it, so that of
 // several (a mask is -inf on purpose) the one is named whose numbers reached
 // the finite check, or else the reduced totals.
@@ -38,12 +41,13 @@ class NonFiniteSearch : public StepWatcher {
   absl::Status After(const Step& step, Pointers inputs,
                      absl::Span<void* const> outputs) override;
 
-  // The op's name, inside a fusion the name of the op in its body; "" if all
-  // was finite.
-  std::string first() const;
+  NonFinite first() const;
 
  private:
   absl::StatusOr<bool> IsFinite(DType dtype, const void* data, int64_t bytes);
+  // Sets found_ to the first input that no step has made and that is not
+  // finite.
+  absl::Status LookAtInputs(const Step& step, Pointers inputs);
   // The lowest number on what is read; -1: it is finite.
   int LabelOf(Pointers inputs) const;
   int NewOrigin(const Step& step);
@@ -54,11 +58,14 @@ class NonFiniteSearch : public StepWatcher {
       const Block& body, const Op& op,
       const absl::flat_hash_map<int, void*>& values);
   absl::StatusOr<void*> Allocate(int64_t bytes);
-  void AfterReduction(const Step& step, const void* data);
+  // The lowest number on what lies where the collective works.
+  int LabelInside(const Step& step, const void* data) const;
 
   Where where_;
-  std::vector<std::string> origins_;
+  std::vector<NonFinite> origins_;
   absl::flat_hash_map<const void*, int> labels_;  // by address
+  absl::flat_hash_set<const void*> looked_at_;    // addresses
+  std::string found_;                             // by LookAtInputs
   int checked_ = -1, reduced_ = -1;  // numbers that reached the two
   std::vector<void*> kept_;          // inputs of the fusion under way
   std::vector<std::unique_ptr<Memory>> memory_;

@@ -132,7 +132,10 @@ TEST(SkipNamesTest, GradientsAreNamedAfterTheirParameter) {
   EXPECT_EQ(names.NameOf(1), "conv.grad");
   EXPECT_EQ(names.NameOf(2), "other");
   EXPECT_EQ(names.NameOf(3), "bn.global_mean");
-  EXPECT_EQ(names.NameOf(-1), "the gradients' norm");
+  EXPECT_FALSE(names.IsNorm(3));
+  EXPECT_TRUE(names.IsNorm(4));
+  EXPECT_EQ(names.NameOf(4), "conv.w.grad");
+  EXPECT_EQ(names.NameOf(6), "other");
 
   kernels::TensorDesc desc;
   desc.dtype = DType::kF32;
@@ -143,6 +146,10 @@ TEST(SkipNamesTest, GradientsAreNamedAfterTheirParameter) {
   EXPECT_EQ(names.Describe(0, view), "conv.w.grad has inf");
   EXPECT_EQ(names.Describe(1, view), "conv.grad has nan");
   EXPECT_EQ(names.Describe(3, view), "bn.global_mean is not finite");
+  // Its values are finite: only their squares are not.
+  EXPECT_EQ(names.Describe(4, view),
+            "the gradients' norm overflows f32, for the most part by "
+            "conv.w.grad");
 }
 
 }  // namespace

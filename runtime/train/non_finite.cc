@@ -56,14 +56,30 @@ class Describer {
   Describer(const Entry& entry, const std::vector<std::string>& model_ops)
       : entry_(entry), model_ops_(model_ops) {}
 
-  NonFiniteOp Describe(const Found& found) const {
+  NonFiniteOp Describe(const Found& found, const std::string& input) const {
+    NonFiniteOp op = DescribeOp(found, input.empty());
+    if (!op.text.empty() && !input.empty()) {
+      absl::StrAppend(&op.text, " (its input ", input, " is not finite)");
+      // What is fed so is so in any precision.
+      const ValueId value = entry_.block().FindValue(input);
+      const bool cell =
+          value.valid() && entry_.block().value(value).cell().valid();
+      if (!cell) op.low_op.clear();
+    }
+    return op;
+  }
+
+ private:
+  // `loses`: a cast is named for what it loses.
+  NonFiniteOp DescribeOp(const Found& found, bool loses) const {
     const Op& op = *found.op;
     const std::string name(found.block->name(op));
     if (op.role == Role::kForward) {
       const std::string model_op = ModelOp(op, name, 0);
       // What we count is no op of the model.
       if (model_op == name && name[0] == '@') return {};
-      const bool reader = model_op != name && op.schema->name() == "cast";
+      const bool reader =
+          loses && model_op != name && op.schema->name() == "cast";
       const std::string what =
           reader
               ? absl::StrCat(model_op, " (its input ",
@@ -81,7 +97,6 @@ class Describer {
     return {};
   }
 
- private:
   bool IsModelOp(const std::string& name) const {
     if (!model_ops_.empty()) {
       return std::find(model_ops_.begin(), model_ops_.end(), name) !=
@@ -128,12 +143,12 @@ class Describer {
 
 }  // namespace
 
-NonFiniteOp DescribeNonFinite(const Program& program, const std::string& op,
+NonFiniteOp DescribeNonFinite(const Program& program, const NonFinite& found,
                               const std::vector<std::string>& model_ops) {
   const Entry& entry = *program.FindEntry(kTrainEntry);
-  const Found found = Find(entry, op);
-  if (found.op == nullptr) return {op, ""};
-  return Describer(entry, model_ops).Describe(found);
+  const Found op = Find(entry, found.op);
+  if (op.op == nullptr) return {found.op, ""};
+  return Describer(entry, model_ops).Describe(op, found.input);
 }
 
 int64_t PositionOf(const Entry& entry, const std::string& op) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/ir/program.h"
+#include "runtime/exec/executor.h"
 #include "runtime/train/totals.h"
 #include "runtime/train/trainer.h"
 
@@ -23,9 +24,9 @@ struct NonFiniteOp {
   std::string low_op;
 };
 
-// `op` as Executor::FirstNonFinite names it. `model_ops`: the names of the
+// `found` as Executor::FirstNonFinite names it. `model_ops`: the names of the
 // model's ops; if it is empty, those are that stand in its file.
-NonFiniteOp DescribeNonFinite(const Program& program, const std::string& op,
+NonFiniteOp DescribeNonFinite(const Program& program, const NonFinite& found,
                               const std::vector<std::string>& model_ops);
 
 // Where in the entry an op stands: in program order, a body's ops after each

@@ -33,20 +33,21 @@ entry train {
 }
 )";
 
-class NonFinite : public ::testing::Test {
+class NonFiniteNames : public ::testing::Test {
  protected:
   void SetUp() override {
     auto program = Parse(kProgram, "test");
     ASSERT_TRUE(program.ok()) << program.status();
     program_ = *std::move(program);
   }
-  NonFiniteOp Describe(const std::string& op) const {
-    return DescribeNonFinite(*program_, op, {"fc", "r"});
+  NonFiniteOp Describe(const std::string& op,
+                       const std::string& input = "") const {
+    return DescribeNonFinite(*program_, {op, input}, {"fc", "r"});
   }
   std::unique_ptr<Program> program_;
 };
 
-TEST_F(NonFinite, NamesTheModelsOps) {
+TEST_F(NonFiniteNames, NamesTheModelsOps) {
   EXPECT_EQ(Describe("fc").text, "fc");
   EXPECT_EQ(Describe("fc").low_op, "fc");
   EXPECT_EQ(Describe("r").text, "r");
@@ -54,11 +55,16 @@ TEST_F(NonFinite, NamesTheModelsOps) {
   EXPECT_EQ(Describe("x.cast_fp16").text,
             "fc (its input x does not fit into f16)");
   EXPECT_EQ(Describe("x.cast_fp16").low_op, "fc");
+  // And where nothing was lost, for it was so before:
+  EXPECT_EQ(Describe("x.cast_fp16", "x").text,
+            "fc (its input x is not finite)");
+  EXPECT_EQ(Describe("fc", "y").text, "fc (its input y is not finite)");
+  EXPECT_EQ(Describe("fc", "y").low_op, "");
   EXPECT_EQ(Describe("fc.grad").text, "fc.grad (backward of r)");
   EXPECT_EQ(Describe("fc.grad").low_op, "r");
 }
 
-TEST_F(NonFinite, PositionsAreThoseOfTheProgram) {
+TEST_F(NonFiniteNames, PositionsAreThoseOfTheProgram) {
   const Entry& entry = *program_->FindEntry(kTrainEntry);
   const char* const order[] = {"x.cast_fp16", "sum.fused", "fc",
                                "r",           "fc.grad",   "nobody"};

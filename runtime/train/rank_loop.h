@@ -61,7 +61,7 @@ class RankLoop {
   absl::Status Evaluate();
   absl::Status WriteCheckpoint(bool last);
   absl::Status Diverged();
-  absl::StatusOr<std::string> FirstNonFiniteOp();
+  absl::StatusOr<NonFinite> FirstNonFiniteOp();
   float Requests();
   // Tells the supervisor and the console what comes now; `of`: of how much.
   void Begin(const char* stage, int64_t of = 0);

@@ -90,19 +90,21 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
 
 // The first op whose output was not finite, on whatever rank; empty if the
 // replay finds none.
-absl::StatusOr<std::string> RankLoop::FirstNonFiniteOp() {
-  HT_ASSIGN_OR_RETURN(const std::string mine, executor_.FirstNonFinite());
-  HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                      rank_.communicator().AllGather(mine));
+absl::StatusOr<NonFinite> RankLoop::FirstNonFiniteOp() {
+  HT_ASSIGN_OR_RETURN(const NonFinite mine, executor_.FirstNonFinite());
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> ops,
+                      rank_.communicator().AllGather(mine.op));
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                      rank_.communicator().AllGather(mine.input));
   const Entry& entry = *executor_.program().FindEntry(kTrainEntry);
-  std::string first;
+  NonFinite first;
   int64_t first_position = std::numeric_limits<int64_t>::max();
-  for (const std::string& op : all) {
-    if (op.empty()) continue;
-    const int64_t position = PositionOf(entry, op);
+  for (size_t r = 0; r < ops.size(); ++r) {
+    if (ops[r].empty()) continue;
+    const int64_t position = PositionOf(entry, ops[r]);
     if (position < first_position) {
       first_position = position;
-      first = op;
+      first = {ops[r], inputs[r]};
     }
   }
   return first;
@@ -115,10 +117,10 @@ absl::Status RankLoop::Diverged() {
   // the loss alone is not finite, steps are applied, and it is as a rule not
   // finite in the last one either.
   if (rejected_since_ || !record.found_inf) {
-    HT_ASSIGN_OR_RETURN(const std::string name, FirstNonFiniteOp());
-    if (!name.empty()) {
+    HT_ASSIGN_OR_RETURN(const NonFinite found, FirstNonFiniteOp());
+    if (!found.op.empty()) {
       op = DescribeNonFinite(
-          executor_.program(), name,
+          executor_.program(), found,
           config_.model_ops ? config_.model_ops() : std::vector<std::string>());
     }
   }
@@ -127,8 +129,11 @@ absl::Status RankLoop::Diverged() {
     first = absl::StrCat("first non-finite op: ", op.text, "; ");
   } else if (record.found_inf) {
     const SkipNames names(executor_.program());
-    first = absl::StrCat("first bad gradient: ", names.NameOf(record.first_bad),
-                         "; ");
+    first = absl::StrCat(names.IsNorm(record.first_bad)
+                             ? "the gradients' norm overflows f32, for the "
+                               "most part by "
+                             : "first bad gradient: ",
+                         names.NameOf(record.first_bad), "; ");
   }
   return DivergedError("training diverged at step ", record.step, " (epoch ",
                        record.epoch, "): ", stop_rule_.why(), "; loss ",

@@ -48,15 +48,23 @@ SkipNames::SkipNames(const Program& program) {
   }
 }
 
-std::string SkipNames::NameOf(int64_t position) const {
-  if (position < 0 || position >= static_cast<int64_t>(names_.size())) {
-    return "the gradients' norm";
-  }
+bool SkipNames::IsNorm(int64_t first_bad) const {
+  return first_bad >= static_cast<int64_t>(names_.size());
+}
+
+std::string SkipNames::NameOf(int64_t first_bad) const {
+  const auto members = static_cast<int64_t>(names_.size());
+  const int64_t position = IsNorm(first_bad) ? first_bad - members : first_bad;
+  if (position < 0 || position >= members) return "a gradient";
   return names_[position];
 }
 
 std::string SkipNames::Describe(int64_t position, const StepView& view) const {
   const std::string name = NameOf(position);
+  if (IsNorm(position)) {
+    return absl::StrCat(
+        "the gradients' norm overflows f32, for the most part by ", name);
+  }
   if (position >= 0 && position < gradients_) {
     for (const StepView::Item& item : view.items()) {
       if (item.name != kSquaredNorm) continue;

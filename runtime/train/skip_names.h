@@ -16,12 +16,15 @@ class SkipNames {
  public:
   explicit SkipNames(const Program& program);
 
-  // Of a position in check_finite's inputs: "conv2.w.grad", after the
-  // parameter, whatever the passes called what they check.
-  std::string NameOf(int64_t position) const;
+  // Of check_finite's FirstBad: "conv2.w.grad", after the parameter, whatever
+  // the passes called what they check.
+  std::string NameOf(int64_t first_bad) const;
+  // Whether no value is at fault, but the sum of all squares.
+  bool IsNorm(int64_t first_bad) const;
   // "conv2.w.grad has inf", from the step's squared norms where they were
-  // fetched; "bn1.global_variance is not finite".
-  std::string Describe(int64_t position, const StepView& view) const;
+  // fetched; "bn1.global_variance is not finite"; "the gradients' norm
+  // overflows f32, for the most part by conv2.w.grad".
+  std::string Describe(int64_t first_bad, const StepView& view) const;
 
  private:
   std::vector<std::string> names_;

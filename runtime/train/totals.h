@@ -17,7 +17,7 @@ struct StepRecord {
   int64_t epoch = 0;               // 1, 2, ...
   double loss_sum = 0, count = 0;  // sum of n_r * loss, sum of n_r
   bool found_inf = false;
-  int64_t first_bad = -1;  // position in check_finite's inputs
+  int64_t first_bad = -1;  // check_finite's FirstBad
   // With what the step ran.
   float lr = 0, scale_before = 1;
   // After it.
