@@ -11,6 +11,7 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "gtest/gtest.h"
+#include "tests/models/model_text.h"
 #include "tests/models/training.h"
 #include "tests/support/run_steps.h"
 
@@ -35,12 +36,11 @@ LOSS
 loss { var: "loss" mean_over: "OVER" mask: "mask" }
 )";
 
-std::string Op(const std::string& type, const std::string& x,
-               const std::string& y, const std::string& out) {
-  return absl::StrCat(
-      "op { type: \"", type, "\" in { slot: \"X\" var: \"", x, "\" } ",
-      y.empty() ? "" : absl::StrCat("in { slot: \"Y\" var: \"", y, "\" } "),
-      "out { slot: \"Out\" var: \"", out, "\" } }\n");
+// `out` = the sum (or mean) of what is kept by that of the mask.
+std::string Quotient(const std::string& reduction, const std::string& out) {
+  return Binary("elementwise_mul", "ce", "mask", "kept") +
+         Unary(reduction, "kept", "sum") + Unary(reduction, "mask", "n") +
+         Binary("elementwise_div", "sum", "n", out);
 }
 
 // What a model may write for the same mean.
@@ -51,29 +51,17 @@ struct Formula {
 
 std::vector<Formula> Formulas() {
   return {
-      {"SumBySum",
-       Op("elementwise_mul", "ce", "mask", "kept") +
-           Op("reduce_sum", "kept", "", "sum") +
-           Op("reduce_sum", "mask", "", "n") +
-           Op("elementwise_div", "sum", "n", "loss"),
-       "ce"},
-      {"MeanByMean",
-       Op("elementwise_mul", "ce", "mask", "kept") +
-           Op("mean", "kept", "", "sum") + Op("mean", "mask", "", "n") +
-           Op("elementwise_div", "sum", "n", "loss"),
-       "kept"},
+      {"SumBySum", Quotient("reduce_sum", "loss"), "ce"},
+      {"MeanByMean", Quotient("mean", "loss"), "kept"},
       {"WeightsFirst",
-       Op("reduce_sum", "mask", "", "n") +
-           Op("elementwise_div", "mask", "n", "weights") +
-           Op("elementwise_mul", "ce", "weights", "kept") +
-           Op("reduce_sum", "kept", "", "loss"),
+       Unary("reduce_sum", "mask", "n") +
+           Binary("elementwise_div", "mask", "n", "weights") +
+           Binary("elementwise_mul", "ce", "weights", "kept") +
+           Unary("reduce_sum", "kept", "loss"),
        "mask"},
       {"WithAParameter",
-       Op("elementwise_mul", "ce", "mask", "kept") +
-           Op("reduce_sum", "kept", "", "sum") +
-           Op("reduce_sum", "mask", "", "n") +
-           Op("elementwise_div", "sum", "n", "cold") +
-           Op("elementwise_mul", "cold", "heat", "loss"),
+       Quotient("reduce_sum", "cold") +
+           Binary("elementwise_mul", "cold", "heat", "loss"),
        "label"},
   };
 }

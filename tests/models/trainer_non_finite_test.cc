@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
+#include "tests/models/model_text.h"
 #include "tests/models/training.h"
 
 namespace halftone {
@@ -18,30 +19,12 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Op(const std::string& type, const std::string& ins,
-               const std::string& out, const std::string& slot = "Out") {
-  std::string text = absl::StrCat("op { type: \"", type, "\" ");
-  size_t at = 0;
-  while (at < ins.size()) {
-    const size_t colon = ins.find(':', at), end = ins.find(' ', colon);
-    absl::StrAppend(&text, "in { slot: \"", ins.substr(at, colon - at),
-                    "\" var: \"", ins.substr(colon + 1, end - colon - 1),
-                    "\" } ");
-    at = end == std::string::npos ? ins.size() : end + 1;
-  }
-  return absl::StrCat(text, "out { slot: \"", slot, "\" var: \"", out,
-                      "\" } }\n");
-}
-
-std::string Param(const std::string& name, const std::string& value) {
-  return absl::StrCat("param { name: \"", name,
-                      "\" dims: [10] init { constant: ", value, " } }\n");
-}
-
-// h0 = x, h1 = a1 * h0 + 1 (relu), h2 ...: four layers, of which kernels do
-// each in one piece, and logits that stay small: h4 * 0 + x.
+// h0 = x, h1 = relu(a1 * h0 + b1), h2 ...: four layers, of which kernels do
+// each in one piece; h4 are the logits.
 constexpr int kLayers = 4;
-std::string Chain(const std::vector<std::string>& scales) {
+std::string Chain(const std::vector<std::string>& scales,
+                  const std::vector<std::string>& biases = {"1", "1", "1",
+                                                            "1"}) {
   std::string text =
       "name: \"chain\" format: 1\n"
       "feed { name: \"x\" dtype: F32 dims: [-1, 10] }\n"
@@ -49,17 +32,18 @@ std::string Chain(const std::vector<std::string>& scales) {
   std::string before = "x";
   for (int i = 1; i <= kLayers; ++i) {
     const std::string n = absl::StrCat(i);
-    text += Param("a" + n, scales[i - 1]) + Param("b" + n, "1");
-    text += Op("elementwise_mul", "X:" + before + " Y:a" + n, "m" + n);
-    text += Op("elementwise_add", "X:m" + n + " Y:b" + n, "s" + n);
-    text += Op("relu", "X:s" + n, "h" + n);
+    text += Param("a" + n, "10", "constant: " + scales[i - 1]) +
+            Param("b" + n, "10", "constant: " + biases[i - 1]);
+    text += Binary("elementwise_mul", before, "a" + n, "m" + n);
+    text += Add("m" + n, "b" + n, "s" + n);
+    text += Unary("relu", "s" + n, "h" + n);
     before = "h" + n;
   }
   return absl::StrCat(
       text,
-      Op("softmax_with_cross_entropy", "Logits:" + before + " Label:label",
-         "ce", "Loss"),
-      Op("mean", "X:ce", "loss"),
+      Op("softmax_with_cross_entropy", {{"Logits", before}, {"Label", "label"}},
+         "Loss", "ce"),
+      Unary("mean", "ce", "loss"),
       "loss { var: \"loss\" mean_over: \"ce\" }\noutput: \"s2\"\n");
 }
 
@@ -98,12 +82,16 @@ class NonFinite : public ::testing::TestWithParam<Case> {
   // A factor that the lowest precision in use can hold, but not its square.
   std::string Large() const { return fp16() ? "2000" : "1e25"; }
 
-  std::string Message(const std::string& text, CompiledModel* model) {
-    auto compiled = CompileText(text, kStrategy, Settings());
+  std::string Message(const std::string& text, CompiledModel* model,
+                      const std::string& setting = "") {
+    std::vector<std::string> settings = Settings();
+    if (!setting.empty()) settings.push_back(setting);
+    auto compiled = CompileText(text, kStrategy, settings);
     EXPECT_TRUE(compiled.ok()) << compiled.status() << text;
     if (!compiled.ok()) return "";
     *model = *std::move(compiled);
-    const TrainConfig config = ConfigOf(*model, "synthetic:64", NewOut());
+    out_ = NewOut();
+    const TrainConfig config = ConfigOf(*model, "synthetic:64", out_);
     const Trained trained = TrainOn(*model, config, GetParam().ranks);
     EXPECT_EQ(ExitCodeOf(trained.status), ExitCode::kDiverged)
         << trained.status;
@@ -122,6 +110,8 @@ class NonFinite : public ::testing::TestWithParam<Case> {
     const auto again = CompileText(text, kStrategy, settings);
     EXPECT_TRUE(again.ok()) << message << again.status();
   }
+
+  std::string out_;  // of the last run
 };
 
 TEST_P(NonFinite, ForwardNamesTheOp) {
@@ -143,6 +133,58 @@ TEST_P(NonFinite, ForwardNamesTheOp) {
   }
 }
 
+// Forward all is of the order of 1 or Large(): h2 is small where the factors
+// behind it are large. Backward they come together: dh2 = dh4 * a4 * a3.
+TEST_P(NonFinite, BackwardNamesTheGradient) {
+  const std::string small = fp16() ? "0.0005" : "1e-25";
+  CompiledModel model;
+  const std::string text =
+      Chain({"1", small, Large(), Large()}, {"1", "0", "0", "0"});
+  const std::string message = Message(text, &model);
+  EXPECT_THAT(
+      message,
+      ContainsRegex("; first non-finite op: [^;]*backward of m3\\)[; ]"));
+  EXPECT_THAT(message, Not(HasSubstr(".fused")));
+  EXPECT_THAT(message, Not(HasSubstr("@")));
+  if (low()) {
+    EXPECT_THAT(message, HasSubstr("--black-op m3"));
+  }
+  ExpectTaken(text, message);
+  const std::vector<Json> skips = Events(out_, "skip");
+  ASSERT_FALSE(skips.empty());
+  for (const Json& skip : skips) {
+    EXPECT_THAT(skip["first_bad"].get<std::string>(),
+                ContainsRegex("^[ab][12].grad has (inf|nan)$"));
+  }
+}
+
+// The scale alone makes it overflow, one layer before.
+TEST_P(NonFinite, TheScaledGradientIsNamed) {
+  if (!fp16()) GTEST_SKIP() << "no scale of f32 takes it out of range";
+  std::vector<std::string> settings = Settings();
+  CompiledModel model;
+  const std::string text =
+      Chain({"1", "0.0005", "2000", "2000"}, {"1", "0", "0", "0"});
+  const std::string message =
+      Message(text, &model, "amp.loss_scaling.init_loss_scaling=4096");
+  EXPECT_THAT(
+      message,
+      ContainsRegex("; first non-finite op: [^;]*backward of m4\\)[; ]"));
+  EXPECT_THAT(message, HasSubstr("loss scale 4096"));
+  ExpectTaken(text, message);
+}
+
+// What is fed is not finite: no op's fault.
+TEST_P(NonFinite, AFeedIsNamed) {
+  // 0 / 0 of a feed's own making is an op; a parameter is no feed, but is not
+  // made by an op of the step either.
+  CompiledModel model;
+  const std::string message = Message(Chain({"1", "inf", "1", "1"}), &model);
+  EXPECT_THAT(message,
+              ContainsRegex("; first non-finite op: m2 \\(its input a2[^;]* is "
+                            "not finite\\)"));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Levels, NonFinite,
     ::testing::Values(Case{"O0", "fp16", 1}, Case{"O0", "fp16", 2},
@@ -154,23 +196,38 @@ INSTANTIATE_TEST_SUITE_P(
       return absl::StrCat(info.param.level, info.param.dtype, info.param.ranks);
     });
 
-// The gradients are finite, but not their norm.
+// The gradients are finite, but not their norm; then they are not either. The
+// gradient is that of h2, over a3 and a4.
 TEST(NonFiniteGradients, AreNamed) {
-  {
-    const std::string text = Chain({"1", "1e-30", "1e25", "1e5"});
-    const auto model = CompileText(text, kStrategy, {"amp.level=O0"});
-    ASSERT_TRUE(model.ok()) << model.status();
-    const TrainConfig config = ConfigOf(*model, "synthetic:64", NewOut());
+  for (const bool finite : {true, false}) {
+    const std::string text =
+        Chain({"1", finite ? "1e-25" : "1e-30", finite ? "1e15" : "1e20",
+               finite ? "1e10" : "1e20"},
+              {"1", "0", "0", "0"});
     for (const int ranks : {1, 2}) {
-      TrainConfig own = config;
-      own.out += absl::StrCat("/", ranks);
-      const Trained trained = TrainOn(*model, own, ranks);
+      const auto model = CompileText(text, kStrategy, {"amp.level=O0"});
+      ASSERT_TRUE(model.ok()) << model.status();
+      const TrainConfig config = ConfigOf(*model, "synthetic:64", NewOut());
+      const Trained trained = TrainOn(*model, config, ranks);
       const std::string message(trained.status.message());
       EXPECT_EQ(ExitCodeOf(trained.status), ExitCode::kDiverged) << message;
       EXPECT_THAT(message, Not(HasSubstr("@found_inf")));
-      EXPECT_THAT(message,
-                  ContainsRegex("first bad gradient: [ab][1-4].grad;"
-                                "|first non-finite op: .*backward of"));
+      const std::vector<Json> skips = Events(config.out, "skip");
+      ASSERT_FALSE(skips.empty());
+      const std::string first_bad = skips[0]["first_bad"];
+      if (finite) {
+        const char* const says =
+            "the gradients' norm overflows f32, for the most part by [ab][12]"
+            ".grad";
+        EXPECT_THAT(message, ContainsRegex(absl::StrCat("; ", says, "; ")));
+        EXPECT_THAT(first_bad, ContainsRegex(absl::StrCat("^", says, "$")));
+        EXPECT_THAT(message, Not(HasSubstr("first bad")));
+        EXPECT_THAT(message, Not(HasSubstr("first non-finite")));
+      } else {
+        EXPECT_THAT(message, ContainsRegex("; first non-finite op: [^;]*"
+                                           "\\(backward of m3\\); "));
+        EXPECT_THAT(first_bad, ContainsRegex("^[ab][12].grad has (inf|nan)$"));
+      }
     }
   }
 }
@@ -181,14 +238,13 @@ TEST(LossNotFinite, OfStepsThatAreAppliedIsNoticed) {
       "name: \"l\" format: 1\n"
       "feed { name: \"x\" dtype: F32 dims: [-1, 10] }\n"
       "feed { name: \"label\" dtype: I64 dims: [-1] }\n";
-  text += Param("w", "1") + Param("huge", "3e38");
-  text += Op("elementwise_mul", "X:x Y:w", "y");
-  text += Op("elementwise_add", "X:y Y:huge", "z");
   text +=
-      "op { type: \"reduce_sum\" in { slot: \"X\" var: \"z\" } "
-      "out { slot: \"Out\" var: \"rows\" } "
-      "attr { name: \"dim\" ints: [1] } }\n";
-  text += Op("mean", "X:rows", "loss");
+      Param("w", "10", "constant: 1") + Param("huge", "10", "constant: 3e38");
+  text += Binary("elementwise_mul", "x", "w", "y");
+  text += Add("y", "huge", "z");
+  text += Op("reduce_sum", {{"X", "z"}}, "Out", "rows",
+             "attr { name: \"dim\" ints: [1] }");
+  text += Unary("mean", "rows", "loss");
   text += "loss { var: \"loss\" mean_over: \"rows\" }\n";
   for (const int ranks : {1, 2}) {
     auto model = CompileText(text, kStrategy, {"amp.level=O0"});
@@ -208,6 +264,19 @@ TEST(LossNotFinite, OfStepsThatAreAppliedIsNoticed) {
     EXPECT_EQ(lines[0]["loss"], "inf");
     EXPECT_EQ(lines[2]["in_a_row"], 3);
     EXPECT_GE(Summary(config.out)["steps_applied"], 3);
+    // A run of two steps ends no better.
+    TrainConfig brief = config;
+    brief.data = "synthetic:32";
+    brief.epochs = 1;
+    brief.out += "/brief";
+    const Trained two = TrainOn(*model, brief, ranks);
+    EXPECT_EQ(ExitCodeOf(two.status), ExitCode::kDiverged) << two.status;
+    EXPECT_THAT(std::string(two.status.message()),
+                AllOf(HasSubstr("the run ended, and the loss was not finite in "
+                                "any of 2 steps; loss inf"),
+                      HasSubstr("first non-finite op: rows")));
+    EXPECT_EQ(Summary(brief.out)["exit"], 5);
+    EXPECT_EQ(Summary(brief.out)["steps_applied"], 2);
     // Whoever wants it so.
     config.stop_rule.loss_not_finite = 0;
     config.out += "/off";

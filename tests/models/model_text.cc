@@ -1,0 +1,66 @@
+#include "tests/models/model_text.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace halftone {
+namespace runtime {
+
+std::string Param(const std::string& name, const std::string& dims,
+                  const std::string& init) {
+  return absl::StrCat("param { name: \"", name, "\" dims: [", dims, "] init { ",
+                      init, " } }\n");
+}
+
+std::string Op(const std::string& type,
+               const std::vector<std::pair<std::string, std::string>>& in,
+               const std::string& out_slot, const std::string& out,
+               const std::string& attrs) {
+  std::string text = absl::StrCat("op { type: \"", type, "\"");
+  for (const auto& [slot, var] : in) {
+    absl::StrAppend(&text, " in { slot: \"", slot, "\" var: \"", var, "\" }");
+  }
+  return absl::StrCat(text, " out { slot: \"", out_slot, "\" var: \"", out,
+                      "\" } ", attrs, "}\n");
+}
+
+std::string Unary(const std::string& type, const std::string& x,
+                  const std::string& out) {
+  return Op(type, {{"X", x}}, "Out", out);
+}
+
+std::string Binary(const std::string& type, const std::string& x,
+                   const std::string& y, const std::string& out) {
+  return Op(type, {{"X", x}, {"Y", y}}, "Out", out);
+}
+
+std::string Matmul(const std::string& x, const std::string& w,
+                   const std::string& b, const std::string& out) {
+  std::vector<std::pair<std::string, std::string>> in = {{"X", x}, {"Y", w}};
+  if (!b.empty()) in.push_back({"Bias", b});
+  return Op("matmul", in, "Out", out);
+}
+
+std::string Conv(const std::string& x, const std::string& w,
+                 const std::string& b, const std::string& out) {
+  return Op("conv2d", {{"Input", x}, {"Filter", w}, {"Bias", b}}, "Output", out,
+            "attr { name: \"paddings\" ints: [1, 1] }");
+}
+
+std::string Add(const std::string& x, const std::string& y,
+                const std::string& out) {
+  return Binary("elementwise_add", x, y, out);
+}
+
+std::string CrossEntropy() {
+  return absl::StrCat(
+      Op("softmax_with_cross_entropy",
+         {{"Logits", "logits"}, {"Label", "label"}}, "Loss", "ce"),
+      Unary("mean", "ce", "loss"),
+      Op("correct_count", {{"X", "logits"}, {"Label", "label"}}, "Out",
+         "correct"),
+      "loss { var: \"loss\" mean_over: \"ce\" }\n"
+      "metric { name: \"top1\" var: \"correct\" over: \"ce\" }\n");
+}
+
+}  // namespace runtime
+}  // namespace halftone
