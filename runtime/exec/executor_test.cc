@@ -169,10 +169,24 @@ TEST_F(ExecutorTest, ARejectedStepNamesItsFirstOpAndChangesNothing) {
   EXPECT_EQ(rank.executor->Read(2)->Scalar("bad"), 1);
   EXPECT_EQ(rank.Cell(kW), std::vector<float>({3, 3}));
   EXPECT_EQ(rank.executor->FirstNonFinite()->op, "logs");
+  EXPECT_EQ(rank.executor->FirstNonFinite()->input, "");
   // The replay has put the clock back where it was.
   std::string clock;
   ASSERT_TRUE(rank.executor->ReadCell(CellId(kAttempted), &clock).ok());
   EXPECT_EQ(clock, std::string("\3\0\0\0\0\0\0\0", 8));
+}
+
+TEST_F(ExecutorTest, WhatIsFedIsNoOpsFault) {
+  TestRank rank(program_.get());
+  const auto binding = rank.executor->Prepare("train", Samples(2));
+  ASSERT_TRUE(rank.executor->Initialize(7).ok());
+  const std::vector<float> x = {1, 1, std::nanf(""), 1};
+  ASSERT_TRUE(rank.executor->Execute(*binding, {Feed(x)}).ok());
+  EXPECT_EQ(rank.executor->Read(0)->Scalar("bad"), 1);
+  const auto found = rank.executor->FirstNonFinite();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->input, "x");
+  EXPECT_EQ(found->op, "y");
 }
 
 TEST_F(ExecutorTest, AReplayOfAnAppliedStepChangesNothingEither) {

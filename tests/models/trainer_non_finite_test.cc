@@ -174,15 +174,17 @@ TEST_P(NonFinite, TheScaledGradientIsNamed) {
   ExpectTaken(text, message);
 }
 
-// What is fed is not finite: no op's fault.
-TEST_P(NonFinite, AFeedIsNamed) {
-  // 0 / 0 of a feed's own making is an op; a parameter is no feed, but is not
-  // made by an op of the step either.
+// No op made it so: the parameter does not fit into its low cell.
+TEST_P(NonFinite, AParameterThatDoesNotFitIsNamed) {
+  if (!fp16()) GTEST_SKIP() << "any parameter of f32 fits";
   CompiledModel model;
-  const std::string message = Message(Chain({"1", "inf", "1", "1"}), &model);
+  const std::string text = Chain({"1", "1e6", "1", "1"});
+  const std::string message = Message(text, &model);
   EXPECT_THAT(message,
-              ContainsRegex("; first non-finite op: m2 \\(its input a2[^;]* is "
-                            "not finite\\)"));
+              ContainsRegex("; first non-finite op: m2 \\(its input a2[^ ]* is "
+                            "not finite\\); "));
+  EXPECT_THAT(message, HasSubstr("--black-op m2"));
+  ExpectTaken(text, message);
 }
 
 INSTANTIATE_TEST_SUITE_P(
