@@ -1,4 +1,5 @@
 // Evaluate: the eval entry alone, on a state that was trained before.
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "runtime/log/console.h"
+#include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/rank_setup.h"
 #include "runtime/train/trainer.h"
@@ -15,13 +17,15 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-absl::StatusOr<EvalReport> EvaluateRank(const RunInputs& inputs,
-                                        const RankResources& resources) {
+absl::StatusOr<EvalReport> EvaluateRank(
+    const RunInputs& inputs, const RankResources& resources,
+    const std::function<void()>& open_data) {
   Rank rank;
   rank.inputs = inputs;
   rank.resources = resources;
   bool agreed = false;
-  const absl::Status status = SetUpRank(rank, /*train=*/false, &agreed);
+  absl::Status status = OpenDataTogether(rank.communicator(), open_data);
+  if (status.ok()) status = SetUpRank(rank, /*train=*/false, &agreed);
   absl::StatusOr<EvalReport> report = EvalReport();
   if (status.ok()) {
     // Of a run directory, the checkpoints that were passed over.
@@ -60,20 +64,23 @@ absl::StatusOr<EvalReport> Evaluate(const Program& program,
     activity.Begin("set-up");
     pulse = std::make_unique<Pulse>(&console, &activity);
   }
-  absl::StatusOr<RunData> data = OpenRunData(program, config);
-  if (data.ok() && data->test == nullptr) {
-    data = ModelError("--data ", config.data,
-                      ": has no test split; name one with --eval-data");
-  }
+  absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
   const RunInputs inputs{&program, &kernels, &config,
                          &data,    &console, &activity};
+  const auto open = [&] {
+    data = OpenRunData(program, config);
+    if (data.ok() && data->test == nullptr) {
+      data = ModelError("--data ", config.data,
+                        ": has no test split; name one with --eval-data");
+    }
+  };
   std::vector<absl::StatusOr<EvalReport>> reports(ranks.size(), EvalReport());
   std::vector<std::thread> threads;
   for (size_t r = 1; r < ranks.size(); ++r) {
     threads.emplace_back(
-        [&, r] { reports[r] = EvaluateRank(inputs, ranks[r]); });
+        [&, r] { reports[r] = EvaluateRank(inputs, ranks[r], nullptr); });
   }
-  reports[0] = EvaluateRank(inputs, ranks[0]);
+  reports[0] = EvaluateRank(inputs, ranks[0], open);
   for (std::thread& thread : threads) thread.join();
   std::vector<absl::Status> results;
   for (const auto& report : reports) results.push_back(report.status());

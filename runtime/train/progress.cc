@@ -82,7 +82,8 @@ bool Progress::Add(const EvalReport& report, const std::string& metric) {
     const Metric& m = found->second;
     value = m.total > 0 ? m.correct / m.total : 0;
   }
-  if (best_step >= 0 && !(value > best)) return false;
+  // What is no number is not the best; an earlier version may have kept one.
+  if (std::isnan(value) || (best_step >= 0 && best >= value)) return false;
   best = value;
   best_step = step;
   best_epoch = sample > 0 ? epoch + 1 : epoch;

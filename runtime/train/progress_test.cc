@@ -106,6 +106,29 @@ TEST(ProgressTest, TheBestEvalIsTheFirstOfTheHighest) {
   EXPECT_EQ(progress.eval_step, 20);
 }
 
+TEST(ProgressTest, NoNumberIsNotTheBest) {
+  Progress progress;
+  EvalReport report;
+  report.loss = std::nan("");
+  progress.step = 10;
+  EXPECT_FALSE(progress.Add(report, ""));
+  EXPECT_EQ(progress.best_step, -1);
+  EXPECT_EQ(progress.eval_step, 10);
+  report.loss = 3;
+  progress.step = 20;
+  EXPECT_TRUE(progress.Add(report, ""));
+  EXPECT_EQ(progress.best_step, 20);
+  report.loss = std::nan("");
+  EXPECT_FALSE(progress.Add(report, ""));
+  EXPECT_EQ(progress.best_step, 20);
+  // As a checkpoint may have it that an earlier version wrote.
+  progress.best = std::nan("");
+  report.loss = 4;
+  progress.step = 30;
+  EXPECT_TRUE(progress.Add(report, ""));
+  EXPECT_EQ(progress.best_step, 30);
+}
+
 TEST(ProgressTest, WithoutAMetricALowerLossIsBetter) {
   Progress progress;
   EvalReport report;

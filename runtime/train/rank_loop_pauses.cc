@@ -8,6 +8,7 @@
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/train/long_work.h"
 #include "runtime/train/non_finite.h"
 #include "runtime/train/rank_loop.h"
 #include "runtime/train/run_directory.h"
@@ -54,7 +55,7 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   Begin("checkpoint");
   const Doing doing("writing a checkpoint");
   checkpoint_step_ = progress_.step;
-  if (!rank_.is_zero()) return absl::OkStatus();
+  if (!rank_.is_zero()) return DoLongWork(rank_.communicator(), nullptr);
   const Stopwatch watch;
   Checkpoint checkpoint;
   Manifest& manifest = checkpoint.manifest;
@@ -72,9 +73,14 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   manifest.numbers[kThreads] = rank_.threads;
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
-  const absl::Status written = runtime::WriteCheckpoint(
-      directory.checkpoints(), checkpoint, config_.keep_checkpoints,
-      progress_.best_step, &sound_checkpoints_);
+  absl::Status written;
+  HT_RETURN_IF_ERROR(DoLongWork(rank_.communicator(), [&] {
+    const Doing doing("writing a checkpoint");
+    written = runtime::WriteCheckpoint(
+        directory.checkpoints(), checkpoint, config_.keep_checkpoints,
+        progress_.best_step, &sound_checkpoints_);
+    return absl::OkStatus();
+  }));
   times_.checkpoint_seconds += watch.seconds();
   if (written.ok()) {
     reporter_->CheckpointWritten(progress_.step);

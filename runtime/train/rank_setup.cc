@@ -10,6 +10,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "runtime/train/fetches.h"
+#include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/settings.h"
@@ -272,7 +273,13 @@ absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
   rank.sampler.seed = config.seed;
   // For an eval alone any batch will do; it changes nothing but the speed.
   rank.sampler.batch = config.batch > 0 ? config.batch : 64;
-  const absl::Status seen = CheckRank(rank, train);
+  absl::Status seen;
+  // A checkpoint is read and proven sound here, from whatever disk.
+  HT_RETURN_IF_ERROR(DoLongWork(rank.communicator(), [&] {
+    const Doing doing("looking for where to start");
+    seen = CheckRank(rank, train);
+    return absl::OkStatus();
+  }));
   const auto all =
       Agree(rank.communicator(), seen,
             rank.is_zero() && seen.ok() ? EncodeStart(rank.start) : "");

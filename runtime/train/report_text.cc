@@ -209,6 +209,17 @@ std::string MetricsText(const Program& program, const EvalReport& report) {
   return absl::StrJoin(texts, ", ");
 }
 
+bool HasEval(const Rank& rank) {
+  const Progress& p = rank.progress;
+  if (p.eval_step < 0 || !rank.start.resumed) return p.eval_step >= 0;
+  const auto step = rank.start.numbers.find("step");
+  const bool earlier = step != rank.start.numbers.end() &&
+                       static_cast<double>(p.eval_step) <= step->second;
+  // Of the very state that the run ends with it is as true as a new one.
+  const bool never = rank.config().eval_every.unit == Cadence::Unit::kNever;
+  return !earlier || (p.eval_step == p.step && !never);
+}
+
 std::string DoneLine(const EndOfRun& end) {
   const Progress& p = end.rank->progress;
   std::string line = "done     ";
@@ -227,7 +238,7 @@ std::string DoneLine(const EndOfRun& end) {
   }
   absl::StrAppend(&line, "; scale ", ExactFloat(p.loss_scaling));
   const Program& program = *end.rank->inputs.program;
-  if (p.eval_step == p.step && p.eval_step >= 0) {
+  if (p.eval_step == p.step && HasEval(*end.rank)) {
     absl::StrAppend(&line, "; ", MetricsText(program, p.eval));
     if (p.best_step >= 0) {
       absl::StrAppend(&line, ", best at epoch ", p.best_epoch);

@@ -45,6 +45,9 @@ struct EndOfRun {
   int signal = 0;                    // that stopped the run
   int exit_code = 0;
 };
+// Whether the last eval may be shown as this run's, which may have gone on
+// from where an earlier one had made it.
+bool HasEval(const Rank& rank);
 // "done     5 epochs, 114 steps applied, ...".
 std::string DoneLine(const EndOfRun& end);
 // "speed    11.2k img/s, step median 5.7 ms ...".

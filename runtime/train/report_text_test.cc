@@ -262,6 +262,27 @@ TEST_F(ReportText, Done) {
                                          "skipped, "));
 }
 
+// An earlier run's eval is not this one's.
+TEST_F(ReportText, EvalsOfARunThatGoesOn) {
+  Progress& p = rank_.progress;
+  EXPECT_FALSE(HasEval(rank_));
+  p.step = p.eval_step = 46;
+  EXPECT_TRUE(HasEval(rank_));
+  p.step = 60;
+  EXPECT_TRUE(HasEval(rank_));  // its own, of some steps ago
+  rank_.start.resumed = true;
+  rank_.start.numbers["step"] = 46;
+  EXPECT_FALSE(HasEval(rank_));
+  p.eval_step = 60;
+  EXPECT_TRUE(HasEval(rank_));
+  // Nothing was left to do: the eval is of the very state.
+  p.step = p.eval_step = 46;
+  EXPECT_TRUE(HasEval(rank_));
+  config_.eval_every.unit = Cadence::Unit::kNever;
+  EXPECT_FALSE(HasEval(rank_));
+  EXPECT_THAT(DoneLine(end_), Not(HasSubstr("eval loss")));
+}
+
 TEST_F(ReportText, Speed) {
   EXPECT_THAT(SpeedLine(end_), StartsWith("speed    time: compute 0 %"));
   times_.steps.Add({3340, 20, 1900, 700, 20}, 64);

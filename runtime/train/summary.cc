@@ -31,7 +31,9 @@ std::string SummaryJson(const EndOfRun& end) {
   const StepClock& steps = end.times->steps;
   const bool timed = steps.steps() > 1;
   Json metrics = Json::object();
+  const bool has_eval = HasEval(rank);
   for (const auto& [name, m] : p.eval.metrics) {
+    if (!has_eval) break;
     metrics[name] = {{"value", m.total > 0 ? m.correct / m.total : 0},
                      {"correct", static_cast<int64_t>(m.correct)},
                      {"total", static_cast<int64_t>(m.total)}};
@@ -47,7 +49,7 @@ std::string SummaryJson(const EndOfRun& end) {
       {"loss_last", Number(p.last_loss)},
       {"loss_scaling", Number(p.loss_scaling)},
       {"metrics", metrics},
-      {"eval_loss", NumberIf(p.eval_step >= 0, p.eval.loss)},
+      {"eval_loss", NumberIf(has_eval, p.eval.loss)},
       {"best_epoch", p.best_step >= 0 ? Json(p.best_epoch) : Json(nullptr)},
       // The first step is left out.
       {"samples_per_second", NumberIf(timed, steps.samples_per_second())},

@@ -1,4 +1,5 @@
 // Train: a thread per rank of this process.
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/rank_loop.h"
 #include "runtime/train/rank_setup.h"
@@ -24,10 +26,13 @@ namespace {
 
 class RankRun {
  public:
-  RankRun(const RunInputs& inputs, const RankResources& resources, bool leads) {
+  // `open_data` is the first rank's of a process, for all of them.
+  RankRun(const RunInputs& inputs, const RankResources& resources,
+          std::function<void()> open_data)
+      : open_data_(std::move(open_data)) {
     rank_.inputs = inputs;
     rank_.resources = resources;
-    rank_.leads_process = leads;
+    rank_.leads_process = open_data_ != nullptr;
   }
 
   // An error of this rank alone ends the others too.
@@ -52,6 +57,7 @@ class RankRun {
 
  private:
   absl::Status Train() {
+    HT_RETURN_IF_ERROR(OpenDataTogether(rank_.communicator(), open_data_));
     HT_RETURN_IF_ERROR(SetUpRank(rank_, /*train=*/true, &agreed_));
     HT_RETURN_IF_ERROR(OpenReports());
     loop_ = std::make_unique<RankLoop>(&rank_, reporter_.get());
@@ -63,11 +69,13 @@ class RankRun {
   // Rank 0 makes the run directory and its logs before step 1.
   absl::Status OpenReports() {
     absl::Status status;
-    if (rank_.is_zero()) {
+    HT_RETURN_IF_ERROR(DoLongWork(rank_.communicator(), [&] {
+      if (!rank_.is_zero()) return absl::OkStatus();
       auto reporter = Reporter::Create(rank_);
       status = reporter.status();
       if (reporter.ok()) reporter_ = *std::move(reporter);
-    }
+      return absl::OkStatus();
+    }));
     const auto all = Agree(rank_.communicator(), status);
     agreed_ = !all.ok();
     return all.status();
@@ -103,6 +111,7 @@ class RankRun {
     return absl::OkStatus();
   }
 
+  const std::function<void()> open_data_;
   Rank rank_;
   bool agreed_ = false;
   int signal_ = 0;
@@ -154,12 +163,14 @@ absl::Status Train(const Program& program,
                      : StoppingText(activity.now(), ahead, keeps);
         });
   }
-  const absl::StatusOr<RunData> data = OpenRunData(program, config);
+  absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
   const RunInputs inputs{&program, &kernels, &config,
                          &data,    &console, &activity};
+  const auto open = [&] { data = OpenRunData(program, config); };
   std::vector<std::unique_ptr<RankRun>> runs;
   for (const RankResources& resources : ranks) {
-    runs.push_back(std::make_unique<RankRun>(inputs, resources, runs.empty()));
+    runs.push_back(std::make_unique<RankRun>(
+        inputs, resources, runs.empty() ? open : std::function<void()>()));
   }
   std::vector<absl::Status> results(runs.size());
   std::vector<std::thread> threads;

@@ -261,6 +261,24 @@ TEST(Terminal, ColoursPrecisionsAndWarningsUnlessTold) {
             std::string::npos);
 }
 
+// A run that goes on without evals does not show those of the run before.
+TEST(Resumed, WithoutEvalsShowsNone) {
+  const std::string out = Temp("-resumed");
+  const std::string run = absl::StrCat(
+      "run ", kMlp,
+      " --strategy models/mnist_o1.pbtxt --data idx:models/digits --out ", out);
+  ASSERT_EQ(Shell(run + " --epochs 1", "").exit_code(), 0);
+  json summary = json::parse(ReadAll(out + "/summary.json"));
+  EXPECT_TRUE(summary["metrics"].contains("top1"));
+  const Result more =
+      Shell(run + " --epochs 2 --resume --eval-every never", "");
+  ASSERT_EQ(more.exit_code(), 0) << more.err;
+  EXPECT_FALSE(absl::StrContains(more.err, "top1")) << more.err;
+  summary = json::parse(ReadAll(out + "/summary.json"));
+  EXPECT_TRUE(summary["metrics"].empty()) << summary;
+  EXPECT_TRUE(summary["eval_loss"].is_null()) << summary;
+}
+
 TEST(Terminal, ColoursWhatTheLauncherSays) {
   const std::string failing =
       "tools/halftone launch --ranks 2 -- sh -c 'echo Error: at f16 >&2; exit "
