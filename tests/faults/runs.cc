@@ -5,14 +5,11 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "tests/faults/faults.h"
 
 namespace halftone {
-
-using nlohmann::json;
 
 Parts RunCommand(const std::string& out, const Parts& more,
                  const std::string& checkpoint_every) {
@@ -35,16 +32,6 @@ std::string TrainedRun() {
   std::filesystem::copy(*trained, copy,
                         std::filesystem::copy_options::recursive);
   return copy;
-}
-
-std::vector<json> Metrics(const std::string& out) {
-  std::vector<json> lines;
-  for (const auto line : absl::StrSplit(ReadAll(out + "/metrics.jsonl"), '\n',
-                                        absl::SkipEmpty())) {
-    lines.push_back(json::parse(line));
-    lines.back().erase("ms");
-  }
-  return lines;
 }
 
 void WaitUntil(const Child& child, const std::function<bool()>& holds) {

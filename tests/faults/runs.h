@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "nlohmann/json.hpp"
 #include "tests/support/child.h"
+#include "tests/support/run_files.h"
 
 namespace halftone {
 
@@ -19,9 +19,6 @@ Parts RunCommand(const std::string& out, const Parts& more,
 
 // A run of 46 steps with checkpoints of steps 20, 40 and 46: a copy of one.
 std::string TrainedRun();
-
-// Lines of metrics.jsonl without what depends on the clock.
-std::vector<nlohmann::json> Metrics(const std::string& out);
 
 // A run of 1000 epochs, under way.
 Child StartRun(const std::string& out, const std::string& checkpoint_every);

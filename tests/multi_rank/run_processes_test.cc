@@ -10,13 +10,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runtime/rendezvous/socket.h"
 #include "tests/support/child.h"
+#include "tests/support/run_files.h"
 
 namespace halftone {
 namespace {
@@ -28,15 +28,9 @@ using ::testing::HasSubstr;
 constexpr char kHalftone[] = "tools/halftone";
 constexpr char kData[] = "idx:models/digits";
 
-std::string NewDirectory(const std::string& name) {
-  static int directories = 0;
-  return absl::StrCat(::testing::TempDir(), "/", name, "-", getpid(), "-",
-                      directories++);
-}
-
 std::string Compile(const std::string& level,
                     const std::vector<std::string>& more = {}) {
-  const std::string path = NewDirectory("model") + ".htc";
+  const std::string path = NewPath("model") + ".htc";
   std::vector<std::string> command = {kHalftone,
                                       "compile",
                                       "models/mnist_convnet.pbtxt",
@@ -62,18 +56,6 @@ std::vector<std::string> Launch(int ranks, const std::string& model,
       "--out",   out,      "--log-every", "1"};
   command.insert(command.end(), more.begin(), more.end());
   return command;
-}
-
-// Lines of metrics.jsonl as JSON, without what depends on the clock.
-std::vector<json> Metrics(const std::string& out) {
-  std::vector<json> lines;
-  for (const auto line : absl::StrSplit(ReadAll(out + "/metrics.jsonl"), '\n',
-                                        absl::SkipEmpty())) {
-    json event = json::parse(line);
-    event.erase("ms");
-    lines.push_back(std::move(event));
-  }
-  return lines;
 }
 
 void WaitForStep(const std::string& out, int step) {
@@ -113,7 +95,7 @@ TEST_P(KilledRun, ResumesBitForBit) {
   const std::string model = Compile(level);
   const std::vector<std::string> flags = {"--checkpoint-every", "7", "--epochs",
                                           "2"};
-  const std::string whole = NewDirectory("whole"), cut = NewDirectory("cut");
+  const std::string whole = NewPath("whole"), cut = NewPath("cut");
   const Result undisturbed = RunProgram(Launch(ranks, model, whole, flags));
   ASSERT_EQ(undisturbed.exit_code(), 0) << undisturbed.err;
 
@@ -148,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, KilledRun,
 
 TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
   const std::string model = Compile("O1");
-  const std::string out = NewDirectory("stopped");
+  const std::string out = NewPath("stopped");
   const Child run = Start("stopped", Launch(2, model, out, {"--epochs", "200"}),
                           OwnVariables());
   WaitForStep(out, 30);
@@ -166,7 +148,7 @@ TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
 
 TEST(StartedRun, ADirectoryThatHoldsARunIsRefused) {
   const std::string model = Compile("O1");
-  const std::string out = NewDirectory("refused");
+  const std::string out = NewPath("refused");
   ASSERT_EQ(RunProgram(Launch(1, model, out, {"--epochs", "1"})).exit_code(),
             0);
   const Result again = RunProgram(Launch(1, model, out, {"--epochs", "1"}));
@@ -197,9 +179,8 @@ std::vector<std::string> RunCommand(const std::string& model,
 
 TEST(OtherLaunchers, GiveTheSameNumbers) {
   const std::string model = Compile("O1");
-  const std::string ours = NewDirectory("ours"), torch = NewDirectory("torch"),
-                    mpi = NewDirectory("mpi"),
-                    threads = NewDirectory("threads");
+  const std::string ours = NewPath("ours"), torch = NewPath("torch"),
+                    mpi = NewPath("mpi"), threads = NewPath("threads");
   ASSERT_EQ(RunProgram(Launch(2, model, ours, {"--epochs", "1"})).exit_code(),
             0);
   const int port = FreePort();
@@ -227,9 +208,8 @@ TEST(OtherLaunchers, GiveTheSameNumbers) {
 
 TEST(OtherLaunchers, ARankThatNeverArrivesIsNamed) {
   const std::string model = Compile("O1");
-  const Result alone =
-      Wait(Start("alone", RunCommand(model, NewDirectory("alone")),
-                 Torchrun(0, 2, FreePort())));
+  const Result alone = Wait(Start("alone", RunCommand(model, NewPath("alone")),
+                                  Torchrun(0, 2, FreePort())));
   EXPECT_EQ(alone.exit_code(), 7);
   EXPECT_THAT(alone.err, HasSubstr("rank 1"));
 }
@@ -237,7 +217,7 @@ TEST(OtherLaunchers, ARankThatNeverArrivesIsNamed) {
 TEST(OtherLaunchers, RanksWithDifferentModelsAreRefused) {
   const std::string one = Compile("O1"), other = Compile("O2");
   const int port = FreePort();
-  const std::string out = NewDirectory("different");
+  const std::string out = NewPath("different");
   const Child first = Start("one", RunCommand(one, out), Torchrun(0, 2, port));
   const Child second =
       Start("other", RunCommand(other, out), Torchrun(1, 2, port));

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child.h"
+#include "tests/support/run_files.h"
 
 namespace halftone {
 namespace {
@@ -60,12 +61,6 @@ std::string FindPython(const char* variable, const std::string& module) {
   return tried.exit_code() == 0 ? python : "";
 }
 
-std::string NewPath(const std::string& name) {
-  static int paths = 0;
-  return absl::StrCat(::testing::TempDir(), "/", name, "-", getpid(), "-",
-                      paths++);
-}
-
 std::string Halftone() {
   char full[PATH_MAX];
   return realpath("tools/halftone", full) == nullptr ? "" : full;
@@ -94,18 +89,6 @@ Words RunOf(const std::string& out, const Words& more = {}) {
 Words Join(Words a, const Words& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
-}
-
-// Lines of metrics.jsonl as JSON, without what depends on the clock.
-std::vector<json> Metrics(const std::string& out) {
-  std::vector<json> lines;
-  for (const auto line : absl::StrSplit(ReadAll(out + "/metrics.jsonl"), '\n',
-                                        absl::SkipEmpty())) {
-    json event = json::parse(line);
-    event.erase("ms");
-    lines.push_back(std::move(event));
-  }
-  return lines;
 }
 
 const std::vector<json>& Expected() {

@@ -25,6 +25,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/rendezvous/socket.h"
 #include "tests/support/child.h"
+#include "tests/support/run_files.h"
 
 namespace halftone {
 namespace {
@@ -33,12 +34,6 @@ using nlohmann::json;
 using runtime::Socket;
 
 constexpr char kHalftone[] = "tools/halftone";
-
-std::string NewPath(const std::string& name) {
-  static int paths = 0;
-  return absl::StrCat(::testing::TempDir(), "/", name, "-", getpid(), "-",
-                      paths++);
-}
 
 std::vector<std::string> EntriesOf(const std::string& folder) {
   std::vector<std::string> names;
@@ -108,7 +103,7 @@ class Strangers {
                                  "GET / HTTP/1.0\r\n\r\n",
                                  std::string("\x10\0\0\0", 4),
                                  std::string(3000, '\xff'),
-                                 "HTPEER01"};
+                                 "HTPEER02"};
     std::vector<Socket> held(600);
     for (int i = 0; !over_;) {
       for (const sockaddr_in& listener : ListenersOf(mark_)) {
