@@ -16,7 +16,10 @@ namespace halftone {
 namespace internal {
 
 absl::Status Failed(const std::string& path, absl::string_view what) {
-  return ModelError(path, ": ", what, ": ", std::strerror(errno));
+  // As SystemError of graph/base/system, which stands on this folder.
+  const int error = errno;
+  return MakeError(error == ENOMEM ? ExitCode::kOutOfMemory : ExitCode::kModel,
+                   absl::StrCat(path, ": ", what, ": ", std::strerror(error)));
 }
 
 int Open(const std::string& path, int flags, mode_t mode) {

@@ -1,6 +1,7 @@
 #include "kernels/cuda/cudnn_library.h"
 
 #include <limits>
+#include <new>
 #include <unordered_map>
 #include <utility>
 
@@ -214,6 +215,8 @@ template <typename Body>
 auto Guarded(const Body& body) -> decltype(body()) {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError("cuDNN: out of the host's memory");
   } catch (const std::exception& e) {
     return DeviceError("cuDNN: ", e.what());
   }

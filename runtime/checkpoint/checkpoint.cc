@@ -18,6 +18,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
 #include "graph/base/text.h"
 
 namespace halftone {
@@ -29,7 +30,7 @@ constexpr size_t kMostNamed = 5;  // damaged tensors
 constexpr int kMostLists = 10;
 
 absl::Status AsCheckpointError(const absl::Status& status) {
-  return status.ok() ? status : CheckpointError(status.message());
+  return Reclassified(status, ExitCode::kCheckpoint);
 }
 
 absl::StatusOr<ManifestFile> ReadManifest(const std::string& path) {
@@ -54,7 +55,8 @@ class StateFile {
     }));
     struct stat info;
     if (state.fd_.get() < 0 || ::fstat(state.fd_.get(), &info) != 0) {
-      return CheckpointError(file, ": cannot open: ", std::strerror(errno));
+      return SystemError(ExitCode::kCheckpoint, errno,
+                         absl::StrCat(file, ": cannot open"));
     }
     if (!S_ISREG(info.st_mode)) {
       return CheckpointError(
@@ -76,7 +78,8 @@ class StateFile {
                                 static_cast<off_t>(begin + done));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) {
-        return CheckpointError(file_, ": cannot read: ", std::strerror(errno));
+        return SystemError(ExitCode::kCheckpoint, errno,
+                           absl::StrCat(file_, ": cannot read"));
       }
       if (n == 0) {
         return CheckpointError(file_, ": damaged: expected ", bytes_,

@@ -13,6 +13,7 @@
 #include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/system/system_error.h"
 #include "graph/base/text.h"
 #include "runtime/checkpoint/checkpoint.h"
 
@@ -23,7 +24,7 @@ namespace {
 constexpr int kMostTries = 100;
 
 absl::Status AsCheckpointError(const absl::Status& status) {
-  return status.ok() ? status : CheckpointError(status.message());
+  return Reclassified(status, ExitCode::kCheckpoint);
 }
 
 // The directory at `path`, made if it is not there; its last part is no link.

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
 
 namespace halftone {
 namespace runtime {
@@ -74,7 +75,7 @@ absl::StatusOr<Prepared> Prepare(const ChildOptions& options) {
 absl::Status MakePipe(Socket& read_end, Socket& write_end) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    return DeviceError("cannot make a pipe: ", std::strerror(errno));
+    return SystemError(ExitCode::kDevice, errno, "cannot make a pipe");
   }
   read_end = Socket(ends[0]);
   write_end = Socket(ends[1]);
@@ -135,7 +136,8 @@ absl::StatusOr<ChildProcess> StartChild(const ChildOptions& options) {
     return {std::move(child)};  // closed by a successful exec
   }
   Retried([&] { return waitpid(child.pid, nullptr, 0); });
-  return UsageError("cannot start ", prepared.path, ": ", std::strerror(error));
+  return SystemError(ExitCode::kUsage, error,
+                     absl::StrCat("cannot start ", prepared.path));
 }
 
 }  // namespace runtime

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/system/system_error.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "runtime/launch/attempt.h"
@@ -80,8 +81,9 @@ class TokenFile {
     const std::string text = plan.token + "\n";
     if (!file.open() || write(file.fd(), text.data(), text.size()) !=
                             static_cast<ssize_t>(text.size())) {
-      return ModelError("cannot write the run's token to ", path, ": ",
-                        std::strerror(errno), "; choose another --log-dir");
+      return SystemError(ExitCode::kModel, errno,
+                         absl::StrCat("cannot write the run's token to ", path),
+                         "choose another --log-dir");
     }
     path_ = path;
     char full[PATH_MAX];
@@ -145,8 +147,9 @@ void AnnounceOtherNodes(const LaunchOptions& options, const LaunchPlan& plan,
 absl::Status MakeLogDirectory(LaunchPlan& plan) {
   if (!plan.log_dir_is_pattern) return MakeDirectories(plan.log_dir);
   if (mkdtemp(&plan.log_dir[0]) == nullptr) {
-    return ModelError("cannot make a directory ", plan.log_dir, ": ",
-                      std::strerror(errno), "; set TMPDIR or --log-dir");
+    return SystemError(ExitCode::kModel, errno,
+                       absl::StrCat("cannot make a directory ", plan.log_dir),
+                       "set TMPDIR or --log-dir");
   }
   plan.failure_file = absl::StrCat(plan.log_dir, "/failure.json");
   return absl::OkStatus();

@@ -15,6 +15,7 @@
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
 
 namespace halftone {
 namespace runtime {
@@ -104,10 +105,13 @@ absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(
       O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
   Socket file(Retried([&] { return open(path.c_str(), flags, 0644); }));
   if (!file.open()) {
-    return ModelError("cannot write ", path, ": ",
-                      errno == ELOOP ? "it is a link, which is not followed"
-                                     : std::strerror(errno),
-                      "; choose another --log-dir");
+    constexpr char kTodo[] = "choose another --log-dir";
+    if (errno == ELOOP) {
+      return ModelError("cannot write ", path,
+                        ": it is a link, which is not followed; ", kTodo);
+    }
+    return SystemError(ExitCode::kModel, errno,
+                       absl::StrCat("cannot write ", path), kTodo);
   }
   return absl::WrapUnique(
       new RankOutput(path, std::move(file), rank, is_err, show, console));

@@ -12,8 +12,8 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/numbers.h"
-#include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/system/system_error.h"
 
 namespace halftone {
 namespace runtime {
@@ -68,7 +68,6 @@ struct StatusPageLayout {
   std::atomic<int64_t> attached;
   std::atomic<int64_t> step;
   std::atomic<int64_t> checkpoint;
-  std::atomic<int64_t> updated;  // nanoseconds since 1970
   SharedText activity;
   SharedText device;
 };
@@ -84,10 +83,6 @@ StatusPageLayout* Map(int fd) {
   return page == MAP_FAILED ? nullptr : static_cast<StatusPageLayout*>(page);
 }
 
-void Touch(StatusPageLayout* page) {
-  page->updated.store(absl::GetCurrentTimeNanos(), std::memory_order_relaxed);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StatusPage>> StatusPage::Create() {
@@ -99,9 +94,10 @@ absl::StatusOr<std::unique_ptr<StatusPage>> StatusPage::Create() {
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
   StatusPageLayout* page = made ? Map(fd) : nullptr;
   if (page == nullptr) {
-    const std::string cause = std::strerror(errno);
+    const int error = errno;
     if (fd >= 0) close(fd);
-    return DeviceError("cannot make a page of shared memory: ", cause);
+    return SystemError(ExitCode::kDevice, error,
+                       "cannot make a page of shared memory");
   }
   new (page) StatusPageLayout();
   page->step = -1;
@@ -120,7 +116,6 @@ RankStatus StatusPage::Read() const {
   status.attached = page_->attached.load(std::memory_order_acquire) != 0;
   status.step = page_->step.load(std::memory_order_acquire);
   status.checkpoint = page_->checkpoint.load(std::memory_order_acquire);
-  status.updated = absl::FromUnixNanos(page_->updated.load());
   status.activity = page_->activity.Read();
   status.device = page_->device.Read();
   return status;
@@ -143,10 +138,7 @@ std::unique_ptr<StatusReporter> StatusReporter::FromEnvironment(
       page = nullptr;
     }
   }
-  if (page != nullptr) {
-    page->attached = 1;
-    Touch(page);
-  }
+  if (page != nullptr) page->attached = 1;
   return absl::WrapUnique(new StatusReporter(page));
 }
 
@@ -157,14 +149,12 @@ StatusReporter::~StatusReporter() {
 void StatusReporter::SetStep(int64_t step) {
   if (page_ == nullptr) return;
   page_->step.store(step, std::memory_order_release);
-  Touch(page_);
 }
 
 void StatusReporter::SetActivity(absl::string_view activity) {
   if (page_ == nullptr) return;
   std::lock_guard<std::mutex> lock(mutex_);
   page_->activity.Write(activity);
-  Touch(page_);
 }
 
 void StatusReporter::SetDevice(absl::string_view device) {

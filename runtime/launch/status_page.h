@@ -11,7 +11,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "runtime/rendezvous/environment.h"
 
 namespace halftone {
@@ -26,7 +25,6 @@ struct RankStatus {
   int64_t checkpoint = -1;  // step of the last good checkpoint; -1: none
   std::string activity;     // "all_reduce bucket 2", "reading data"
   std::string device;       // "cpu", "cuda:1 NVIDIA H100"
-  absl::Time updated;       // when the rank last wrote
 };
 
 struct StatusPageLayout;

@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 
 namespace halftone {
@@ -36,7 +35,6 @@ TEST(StatusPage, ShowsWhatTheRankReports) {
   EXPECT_EQ(status.checkpoint, 64);
   EXPECT_EQ(status.activity, "all_reduce bucket 2");
   EXPECT_EQ(status.device, "cuda:1");
-  EXPECT_LT(absl::Now() - status.updated, absl::Minutes(1));
 }
 
 TEST(StatusPage, CutsLongTexts) {

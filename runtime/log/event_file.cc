@@ -14,6 +14,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
 
 namespace halftone {
 namespace runtime {
@@ -116,7 +117,8 @@ absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Create(
     });
     if (fd >= 0) return absl::WrapUnique(new EventFile(path, fd));
     if (errno == EEXIST) continue;
-    return ModelError(path, ": cannot be written: ", std::strerror(errno));
+    return SystemError(ExitCode::kModel, errno,
+                       absl::StrCat(path, ": cannot be written"));
   }
 }
 
@@ -143,7 +145,8 @@ absl::Status EventFile::Flush() {
   }
   buffer_.erase(0, done);
   if (buffer_.empty()) return absl::OkStatus();
-  return ModelError(path_, ": cannot be written: ", std::strerror(errno));
+  return SystemError(ExitCode::kModel, errno,
+                     absl::StrCat(path_, ": cannot be written"));
 }
 
 }  // namespace runtime

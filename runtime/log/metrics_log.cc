@@ -13,6 +13,7 @@
 #include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
 #include "graph/base/json/json_reader.h"
+#include "graph/base/system/system_error.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 
@@ -112,7 +113,8 @@ absl::Status CutBack(const Directory& directory, const std::string& name,
     const ssize_t n = read(from.get(), &buffer[0], buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      return ModelError(path, ": cannot read: ", std::strerror(errno));
+      return SystemError(ExitCode::kModel, errno,
+                         absl::StrCat(path, ": cannot read"));
     }
     if (n == 0) break;
     HT_RETURN_IF_ERROR(cutter.Take(absl::string_view(buffer.data(), n)));
@@ -162,7 +164,8 @@ absl::Status MetricsLog::Flush() {
   }
   pending_.erase(0, done);
   if (pending_.empty()) return absl::OkStatus();
-  return ModelError(path_, ": cannot be written: ", std::strerror(errno));
+  return SystemError(ExitCode::kModel, errno,
+                     absl::StrCat(path_, ": cannot be written"));
 }
 
 absl::Status MetricsLog::Write(const StepEvent& event) {

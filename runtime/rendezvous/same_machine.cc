@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
 #include "graph/base/text.h"
 
 namespace halftone {
@@ -80,8 +81,8 @@ absl::StatusOr<std::string> MeetingFile(const std::string& directory,
   }
   if (Retried([&] { return mkdir(folder.c_str(), 0700); }) != 0 &&
       errno != EEXIST) {
-    return CommunicationError("cannot make ", folder, ": ",
-                              std::strerror(errno), "; set TMPDIR");
+    return SystemError(ExitCode::kCommunication, errno,
+                       absl::StrCat("cannot make ", folder), "set TMPDIR");
   }
   struct stat info;
   if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
@@ -109,10 +110,10 @@ absl::Status WriteMeetingFile(const std::string& path,
   if (fd >= 0) close(fd);
   const auto rename_it = [&] { return rename(draft.c_str(), path.c_str()); };
   if (!written || Retried(rename_it) != 0) {
-    const std::string cause = std::strerror(errno);
+    const int error = errno;
     unlink(draft.c_str());
-    return CommunicationError("cannot write ", path, ": ", cause,
-                              "; set TMPDIR");
+    return SystemError(ExitCode::kCommunication, error,
+                       absl::StrCat("cannot write ", path), "set TMPDIR");
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/system/system_error.h"
 #include "runtime/rendezvous/hmac.h"
 
 namespace halftone {
@@ -47,7 +48,8 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
   }
   absl::StatusOr<std::string> text = ReadFile(path, kMaxTokenBytes);
   if (!text.ok()) {
-    return UsageError("token file: ", text.status().message());
+    return Reclassified(Annotate(text.status(), "token file"),
+                        ExitCode::kUsage);
   }
   const std::string token(absl::StripAsciiWhitespace(*text));
   if (token.empty()) return UsageError("token file ", path, " is empty");

@@ -8,19 +8,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
 
 namespace halftone {
 namespace {
 
 absl::Status Failed(const std::string& path, absl::string_view what) {
-  return ModelError(path, ": ", what, ": ", std::strerror(errno));
+  const int error = errno;
+  return SystemError(ExitCode::kModel, error, absl::StrCat(path, ": ", what));
 }
 
 absl::Status IsALink(const std::string& path, absl::string_view expected) {

@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
 
 namespace halftone {
 namespace {
@@ -75,8 +76,10 @@ absl::StatusOr<Descriptor> OpenLock(const Directory& directory) {
     return ::openat(directory.fd(), DirectoryLock::kFile, kFlags, 0644);
   });
   if (fd >= 0) return Descriptor(fd);
-  return ModelError(directory.PathOf(DirectoryLock::kFile),
-                    ": cannot write: ", std::strerror(errno));
+  const int error = errno;
+  return SystemError(
+      ExitCode::kModel, error,
+      absl::StrCat(directory.PathOf(DirectoryLock::kFile), ": cannot write"));
 }
 
 }  // namespace
