@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
+#include "graph/base/time/monotonic_time.h"
 #include "graph/text/text.h"
 
 namespace halftone {
@@ -121,11 +121,12 @@ absl::Status PassPipeline::RunStep(size_t index, Program& program,
       index + 1 == steps_.size() || steps_[index + 1].phase != phase;
   const uint64_t before = settings_.verify_each ? Fingerprint(program) : 0;
 
-  const absl::Time start = absl::Now();
+  const MonotonicTime start = MonotonicTime::Now();
   absl::StatusOr<bool> changed = pass.Run(program);
   if (!changed.ok()) return OfPass(changed.status(), pass);
   runs_.push_back({std::string(pass.name()),
-                   absl::ToDoubleMilliseconds(absl::Now() - start), *changed});
+                   absl::ToDoubleMilliseconds(MonotonicTime::Now() - start),
+                   *changed});
 
   if (settings_.verify_each && (Fingerprint(program) != before) != *changed) {
     return CompilerBug("pass ", pass.name(), " says that it ",

@@ -7,9 +7,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/system/system_error.h"
 #include "graph/base/text.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/collective_status.h"
 #include "runtime/collective/connect.h"
 #include "runtime/collective/reduce.h"
@@ -79,7 +80,7 @@ absl::Status GlooCommunicator::Run(const Call& call, const Transfer& transfer) {
     if (!failed_.ok()) return failed_;
     call_ = call;
     inside_ = true;
-    begun_ = absl::Now();
+    begun_ = MonotonicTime::Now();
     limit_ = timeout_;
     how.tag = TagOf(call, ++calls_);
     how.deadline = begun_ + timeout_;
@@ -90,7 +91,8 @@ absl::Status GlooCommunicator::Run(const Call& call, const Transfer& transfer) {
     inside_ = false;
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return Failed(error.what(), mesh_->awaited_peer());
+    return IsOutOfMemory(error) ? OutOfMemory()
+                                : Failed(error.what(), mesh_->awaited_peer());
   }
 }
 
@@ -151,10 +153,10 @@ absl::Status GlooCommunicator::Await(
   if (!failed_.ok()) return failed_;
   awaited_ = std::string(what);
   inside_ = true;
-  begun_ = absl::Now();
+  begun_ = MonotonicTime::Now();
   limit_ = timeout;
   absl::StatusOr<bool> is_done = false;
-  while (reason_.empty() && absl::Now() - begun_ < timeout) {
+  while (reason_.empty() && MonotonicTime::Now() - begun_ < timeout) {
     lock.unlock();
     is_done = done();
     lock.lock();
@@ -206,7 +208,7 @@ std::string GlooCommunicator::Doing() const {
 }
 
 absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
-  const absl::Time now = absl::Now();
+  const MonotonicTime now = MonotonicTime::Now();
   mesh_->Close();
   transfers_->Abandon();
   std::string reason;
@@ -231,6 +233,23 @@ absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
                                reason);
   inside_ = false;
   return failed_;
+}
+
+absl::Status GlooCommunicator::OutOfMemory() {
+  mesh_->Close();
+  transfers_->Abandon();
+  absl::Status status;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    status = OutOfMemoryError(Doing(), " on rank ", rank_, " of ", world_size_,
+                              ": out of memory; use a smaller batch, or fewer "
+                              "ranks on a machine");
+    failed_ = status;
+    inside_ = false;
+  }
+  // So that the others blame nobody else.
+  Abort(status);
+  return status;
 }
 
 RunFailure GlooCommunicator::ExplainBroken(const std::string& cause, int peer) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/call.h"
 #include "runtime/collective/gloo_mesh.h"
 #include "runtime/collective/gloo_transfers.h"
@@ -53,7 +54,8 @@ class GlooCommunicator : public Communicator {
   absl::Status Run(const Call& call, const Transfer& transfer);
   // `peer`: with whom it happened; -1 if with nobody in particular.
   absl::Status Failed(const std::string& cause, int peer);
-  std::string Doing() const;  // the call or wait under way; holds mutex_
+  absl::Status OutOfMemory();  // within a call
+  std::string Doing() const;   // the call or wait under way; holds mutex_
   // The run's failure as the store tells it, waited for a moment.
   std::string AwaitReason(absl::Duration timeout);
   // Asks where the others are; what it is that this rank waits for in vain.
@@ -74,7 +76,7 @@ class GlooCommunicator : public Communicator {
   Call call_;             // under way, or the last one
   int64_t calls_ = 0;     // begun
   bool inside_ = false;   // of a call
-  absl::Time begun_;      // the call
+  MonotonicTime begun_;   // the call
   absl::Duration limit_;  // of it
   std::string awaited_;   // instead of call_; empty: a call
   std::string reason_;    // why the run fails; empty: it does not

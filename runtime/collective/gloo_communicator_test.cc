@@ -46,6 +46,24 @@ INSTANTIATE_TEST_SUITE_P(Gloo, CommunicatorConformance,
                          ::testing::Values(Case(1), Case(2), Case(3), Case(5)),
                          [](const auto& info) { return info.param.name; });
 
+// What a library throws for want of memory is no failure of a connection.
+TEST(GlooCommunicator, WantOfMemoryIsNoFailureOfCommunication) {
+  auto ranks = ConnectThreads(2, absl::Seconds(20));
+  absl::Status statuses[2];
+  std::thread other([&] { statuses[0] = ranks[0]->AllGather("x").status(); });
+  // More than any machine has, which is found out before it is read.
+  const char byte = 'x';
+  statuses[1] =
+      ranks[1]->AllGather(absl::string_view(&byte, size_t{1} << 60)).status();
+  other.join();
+  EXPECT_EQ(ExitCodeOf(statuses[1]), ExitCode::kOutOfMemory) << statuses[1];
+  EXPECT_THAT(std::string(statuses[1].message()),
+              HasSubstr("on rank 1 of 2: out of memory"));
+  // It has to make room for what comes.
+  EXPECT_EQ(ExitCodeOf(statuses[0]), ExitCode::kOutOfMemory) << statuses[0];
+  EXPECT_EQ(ExitCodeOf(ranks[1]->Barrier()), ExitCode::kOutOfMemory);
+}
+
 TEST(ExplainLate, NamesWhoIsWhere) {
   const CollectiveStatus here = {true, 7, "all_reduce (sum of 10 f32)"};
   RunFailure failure =

@@ -10,8 +10,9 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/system/system_error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/gloo_context.h"
 #include "runtime/collective/peer_sockets.h"
 
@@ -21,8 +22,8 @@ namespace {
 
 // What remains until `deadline`, at least a moment: Gloo takes 0 for "no
 // limit" in places.
-std::chrono::milliseconds Remaining(absl::Time deadline) {
-  const absl::Duration left = deadline - absl::Now();
+std::chrono::milliseconds Remaining(MonotonicTime deadline) {
+  const absl::Duration left = deadline - MonotonicTime::Now();
   return std::chrono::milliseconds(
       std::max<int64_t>(absl::ToInt64Milliseconds(left), 1));
 }
@@ -57,16 +58,19 @@ class GlooMesh::Waiting {
 absl::StatusOr<std::unique_ptr<GlooMesh>> GlooMesh::Connect(
     Meeting& meeting, int rank, int world_size, absl::Duration timeout) {
   IgnoreBrokenPipes();
-  const absl::Time deadline = absl::Now() + timeout;
+  const MonotonicTime deadline = MonotonicTime::Now() + timeout;
   HT_ASSIGN_OR_RETURN(std::vector<Socket> peers,
                       ConnectPeers(meeting, rank, world_size, deadline));
   try {
     return absl::WrapUnique(new GlooMesh(MakeGlooContext(
         meeting.own_address(), rank, std::move(peers), Remaining(deadline))));
   } catch (const std::exception& error) {
-    return CommunicationError("rank ", rank, " of ", world_size,
-                              " cannot use its connections from ",
-                              meeting.own_address(), ": ", error.what());
+    const ExitCode code = IsOutOfMemory(error) ? ExitCode::kOutOfMemory
+                                               : ExitCode::kCommunication;
+    return MakeError(code,
+                     absl::StrCat("rank ", rank, " of ", world_size,
+                                  " cannot use its connections from ",
+                                  meeting.own_address(), ": ", error.what()));
   }
 }
 
@@ -90,13 +94,13 @@ void GlooMesh::Receive(GlooBuffer& buffer, int peer, uint64_t tag,
 }
 
 void GlooMesh::AwaitReceived(GlooBuffer& buffer, int peer,
-                             absl::Time deadline) {
+                             MonotonicTime deadline) {
   awaited_peer_ = peer;
   Waiting waiting(*this, buffer);
   if (!buffer.waitRecv(Remaining(deadline))) throw MeshInterrupted();
 }
 
-void GlooMesh::AwaitSent(GlooBuffer& buffer, absl::Time deadline) {
+void GlooMesh::AwaitSent(GlooBuffer& buffer, MonotonicTime deadline) {
   awaited_peer_ = -1;
   Waiting waiting(*this, buffer);
   if (!buffer.waitSend(Remaining(deadline))) throw MeshInterrupted();

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "gloo/context.h"
 #include "gloo/transport/unbound_buffer.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/meeting.h"
 
 namespace halftone {
@@ -41,8 +42,8 @@ class GlooMesh {
   void Receive(GlooBuffer& buffer, int peer, uint64_t tag, int64_t offset,
                int64_t bytes);
   // One completed transfer of `buffer`; `peer` is for errors.
-  void AwaitReceived(GlooBuffer& buffer, int peer, absl::Time deadline);
-  void AwaitSent(GlooBuffer& buffer, absl::Time deadline);
+  void AwaitReceived(GlooBuffer& buffer, int peer, MonotonicTime deadline);
+  void AwaitSent(GlooBuffer& buffer, MonotonicTime deadline);
 
   // Closes all connections; what was sent still arrives. No transfer goes on
   // after it, so that buffers may go.

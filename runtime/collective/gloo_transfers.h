@@ -16,6 +16,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/gloo_mesh.h"
 #include "runtime/collective/reduce.h"
 
@@ -33,7 +34,7 @@ struct ReduceArithmetic {
 // One call of a collective: its tags and its time.
 struct TransferCall {
   uint64_t tag = 0;  // 256 tags from here on belong to the call
-  absl::Time deadline;
+  MonotonicTime deadline;
 };
 
 // Errors are exceptions, as GlooMesh says.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/device/host_info.h"
 
 namespace halftone {
@@ -59,7 +60,7 @@ absl::Status InProcessGroup::Meet(int rank, bool entering) {
     }
     lock.lock();
   }
-  const absl::Time start = absl::Now();
+  const MonotonicTime start = MonotonicTime::Now();
   const auto done = [&] {
     return meeting_.load(std::memory_order_relaxed) != meeting ||
            !failed_.ok() || SomebodyRetired();
@@ -68,8 +69,8 @@ absl::Status InProcessGroup::Meet(int rank, bool entering) {
       changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout_), done);
   if (meeting_.load(std::memory_order_relaxed) != meeting) return failed_;
   if (failed_.ok()) {
-    FailLocked(
-        LateError(rank, in_time ? absl::ZeroDuration() : absl::Now() - start));
+    FailLocked(LateError(
+        rank, in_time ? absl::ZeroDuration() : MonotonicTime::Now() - start));
   }
   return failed_;
 }
@@ -77,7 +78,7 @@ absl::Status InProcessGroup::Meet(int rank, bool entering) {
 absl::Status InProcessGroup::Await(
     int rank, absl::string_view what, absl::Duration timeout,
     const std::function<absl::StatusOr<bool>()>& done) {
-  const absl::Time start = absl::Now();
+  const MonotonicTime start = MonotonicTime::Now();
   std::unique_lock<std::mutex> lock(mutex_);
   ranks_[rank].awaiting = true;
   absl::StatusOr<bool> is_done = false;
@@ -86,7 +87,7 @@ absl::Status InProcessGroup::Await(
     is_done = done();
     lock.lock();
     if (!is_done.ok() || *is_done) break;
-    const absl::Duration waited = absl::Now() - start;
+    const absl::Duration waited = MonotonicTime::Now() - start;
     if (failed_.ok() && waited >= timeout) {
       std::vector<int> absent;
       for (int r = 0; r < world_size(); ++r) {

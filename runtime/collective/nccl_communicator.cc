@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/call.h"
 #include "runtime/collective/reduce.h"
 #include "runtime/device/cuda/cuda_device.h"
@@ -171,8 +172,8 @@ absl::Status NcclCommunicator::Enqueue(
 }
 
 absl::Status NcclCommunicator::AwaitTaken(const std::string& what) {
-  const absl::Time end = absl::Now() + kTakesACall;
-  for (int looks = 0; looks < kLooks || absl::Now() < end; ++looks) {
+  const MonotonicTime end = MonotonicTime::Now() + kTakesACall;
+  for (int looks = 0; looks < kLooks || MonotonicTime::Now() < end; ++looks) {
     const absl::StatusOr<bool> ready = IsReady();
     if (!ready.ok()) break;  // the host knows more of the peers
     if (*ready) return absl::OkStatus();
@@ -333,8 +334,8 @@ void NcclCommunicator::Leave() {
     (void)api_.ncclRedOpDestroy(made, comm_);
   }
   ncclResult_t state = api_.ncclCommFinalize(comm_);
-  const absl::Time end = absl::Now() + limits_.leave;
-  while (state == ncclInProgress && absl::Now() < end) {
+  const MonotonicTime end = MonotonicTime::Now() + limits_.leave;
+  while (state == ncclInProgress && MonotonicTime::Now() < end) {
     absl::SleepFor(absl::Milliseconds(1));
     if (api_.ncclCommGetAsyncError(comm_, &state) != ncclSuccess) break;
   }

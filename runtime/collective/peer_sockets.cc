@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/retry.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/hmac.h"
 
 namespace halftone {
@@ -72,8 +73,8 @@ struct Caller {
   bool is_stranger() const { return hello.empty(); }
 
   Socket socket;
-  absl::Time since;  // it came, or said its hello
-  int rank = -1;     // that it is
+  MonotonicTime since;  // it came, or said its hello
+  int rank = -1;        // that it is
   std::string hello;
   std::string nonce;
   std::string input;
@@ -81,7 +82,8 @@ struct Caller {
 
 class PeerSockets {
  public:
-  PeerSockets(Meeting& meeting, int rank, int world_size, absl::Time deadline)
+  PeerSockets(Meeting& meeting, int rank, int world_size,
+              MonotonicTime deadline)
       : meeting_(meeting),
         rank_(rank),
         deadline_(deadline),
@@ -115,7 +117,7 @@ class PeerSockets {
 
   Meeting& meeting_;
   const int rank_;
-  const absl::Time deadline_;
+  const MonotonicTime deadline_;
   std::vector<Socket> sockets_;
   Socket listener_;
   std::vector<Caller> callers_;  // in the order in which they came
@@ -144,7 +146,7 @@ absl::Status PeerSockets::GoOn() {
   HT_ASSIGN_OR_RETURN(std::optional<std::string> failed,
                       meeting_.store().Get(kFailureKey));
   if (failed) return CommunicationError(RunFailureFromText(*failed).text);
-  if (absl::Now() < deadline_) return absl::OkStatus();
+  if (MonotonicTime::Now() < deadline_) return absl::OkStatus();
   RunFailure failure;
   failure.suspects = Missing();
   failure.text = absl::StrCat(
@@ -184,7 +186,7 @@ absl::Status PeerSockets::Dial(int peer) {
 
 absl::StatusOr<Socket> PeerSockets::DialOnce(const HostPort& address,
                                              int peer) {
-  const absl::Time limit = std::min(deadline_, absl::Now() + kDial);
+  const MonotonicTime limit = std::min(deadline_, MonotonicTime::Now() + kDial);
   HT_ASSIGN_OR_RETURN(Socket socket, ConnectTo(address, limit));
   const std::string hello = Hello(meeting_.token(), rank_, peer);
   HT_RETURN_IF_ERROR(socket.Send(hello, limit));
@@ -205,7 +207,7 @@ absl::StatusOr<Socket> PeerSockets::DialOnce(const HostPort& address,
 
 absl::Status PeerSockets::AwaitCallers() {
   trouble_ = absl::OkStatus();
-  absl::Time look = absl::Now() + kLook;
+  MonotonicTime look = MonotonicTime::Now() + kLook;
   while (!Missing().empty()) {
     std::vector<pollfd> fds = {{listener_.fd(), POLLIN, 0}};
     for (const Caller& caller : callers_) {
@@ -215,16 +217,16 @@ absl::Status PeerSockets::AwaitCallers() {
          static_cast<int>(absl::ToInt64Milliseconds(kLook)));
     HearCallers(fds);
     if (fds[0].revents != 0) Accept();
-    if (absl::Now() < look) continue;
+    if (MonotonicTime::Now() < look) continue;
     HT_RETURN_IF_ERROR(GoOn());
-    look = absl::Now() + kLook;
+    look = MonotonicTime::Now() + kLook;
   }
   return absl::OkStatus();
 }
 
 // `fds`: the listener's, then the callers'.
 void PeerSockets::HearCallers(const std::vector<pollfd>& fds) {
-  const absl::Time now = absl::Now();
+  const MonotonicTime now = MonotonicTime::Now();
   std::vector<Caller> left;
   strangers_ = 0;
   for (size_t i = 0; i < callers_.size(); ++i) {
@@ -252,7 +254,7 @@ void PeerSockets::Accept() {
       if (!DropStranger()) absl::SleepFor(kRetry);
       return;
     }
-    caller.since = absl::Now();
+    caller.since = MonotonicTime::Now();
     // A rank's hello is there by now, or comes in a moment.
     if (!Hear(caller)) continue;
     if (caller.is_stranger() && ++strangers_ > kMaxStrangers) DropStranger();
@@ -302,13 +304,13 @@ bool PeerSockets::TakeHello(Caller& caller, const std::string& hello) {
     return false;
   }
   caller.hello = hello;
-  caller.since = absl::Now();
+  caller.since = MonotonicTime::Now();
   return true;
 }
 
 bool PeerSockets::Answer(Caller& caller, const std::string& input) {
   // What fits no empty buffer of the system is a stranger's trouble.
-  const absl::Time at_once = absl::Now() + absl::Milliseconds(100);
+  const MonotonicTime at_once = MonotonicTime::Now() + absl::Milliseconds(100);
   if (caller.is_stranger()) {
     if (!TakeHello(caller, input)) return false;
     caller.nonce = RandomBytes(kNonce);
@@ -334,7 +336,7 @@ bool PeerSockets::Answer(Caller& caller, const std::string& input) {
 
 absl::StatusOr<std::vector<Socket>> ConnectPeers(Meeting& meeting, int rank,
                                                  int world_size,
-                                                 absl::Time deadline) {
+                                                 MonotonicTime deadline) {
   return PeerSockets(meeting, rank, world_size, deadline).Connect();
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/meeting.h"
 #include "runtime/rendezvous/socket.h"
 
@@ -15,13 +16,14 @@ namespace halftone {
 namespace runtime {
 
 // By rank; this rank's own is not open. A rank listens on its own address,
-// dials the ranks below and is dialled by those above. Strangers, those who
-// say nothing and those who come in crowds are dropped, and the ranks come
-// again. At `deadline`, an error (kCommunication) that names the ranks that are
-// not connected and tells the store; sooner if the run has failed meanwhile.
+// dials the ranks below and is dialled by those above. Strangers and those who
+// say nothing are dropped, the sooner the more of them come; who has shown that
+// it knows the token stays, and a rank that was dropped comes again. At
+// `deadline`, an error (kCommunication) that names the ranks that are not
+// connected and tells the store; sooner if the run has failed meanwhile.
 absl::StatusOr<std::vector<Socket>> ConnectPeers(Meeting& meeting, int rank,
                                                  int world_size,
-                                                 absl::Time deadline);
+                                                 MonotonicTime deadline);
 
 }  // namespace runtime
 }  // namespace halftone

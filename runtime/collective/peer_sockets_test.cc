@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "gtest/gtest.h"
 
 namespace halftone {
@@ -56,12 +57,12 @@ class PeerSocketsTest : public ::testing::Test {
     ForAll([&](int rank) {
       if (before) before(rank);
       sockets_[rank] = ConnectPeers(*meetings_[rank], rank, meetings_.size(),
-                                    absl::Now() + patience);
+                                    MonotonicTime::Now() + patience);
     });
   }
   // Every pair talks over its socket.
   void ExpectConnected() {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const MonotonicTime deadline = MonotonicTime::Now() + kPatience;
     for (size_t a = 0; a < sockets_.size(); ++a) {
       ASSERT_TRUE(sockets_[a].ok()) << sockets_[a].status();
     }
@@ -99,7 +100,7 @@ TEST_F(PeerSocketsTest, StrangersWhoComeFirst) {
   std::vector<Socket> strangers;
   Connect([&](int rank) {
     if (rank != 2) return;  // ranks 0 and 1 wait for it
-    const absl::Time deadline = absl::Now() + kPatience;
+    const MonotonicTime deadline = MonotonicTime::Now() + kPatience;
     const std::string rubbish[] = {
         "",
         "\n",
@@ -135,7 +136,7 @@ TEST_F(PeerSocketsTest, StrangersWhoNeverCease) {
         std::vector<Socket> held(200);
         for (size_t i = 0; !over; ++i) {
           auto stranger =
-              ConnectTo(address, absl::Now() + absl::Milliseconds(10));
+              ConnectTo(address, MonotonicTime::Now() + absl::Milliseconds(10));
           if (stranger.ok()) held[i % 200] = *std::move(stranger);
         }
       });
@@ -163,7 +164,7 @@ TEST_F(PeerSocketsTest, ARecordedHello) {
                         .ok());
         // Takes the rank's hello, says it twice, and hands on what comes.
         relay = std::thread([&strangers, &between, zero] {
-          const absl::Time deadline = absl::Now() + kPatience;
+          const MonotonicTime deadline = MonotonicTime::Now() + kPatience;
           Socket caller(accept(between->fd(), nullptr, nullptr));
           auto hello = caller.Receive(72, deadline);
           ASSERT_TRUE(hello.ok()) << hello.status();
@@ -197,15 +198,15 @@ TEST_F(PeerSocketsTest, AListenerThatDoesNotKnowTheToken) {
     while (!over) {
       Socket caller(accept(false_zero->fd(), nullptr, nullptr));
       if (!caller.open()) return;
-      const absl::Time soon = absl::Now() + absl::Seconds(1);
+      const MonotonicTime soon = MonotonicTime::Now() + absl::Seconds(1);
       (void)caller.Receive(40, soon);
       (void)caller.Send(std::string(48, 'p'), soon);
     }
   });
   ASSERT_TRUE(
       meetings_[1]->store().Set("peer/0", ToString(false_zero->local())).ok());
-  auto sockets =
-      ConnectPeers(*meetings_[1], 1, 2, absl::Now() + absl::Milliseconds(700));
+  auto sockets = ConnectPeers(*meetings_[1], 1, 2,
+                              MonotonicTime::Now() + absl::Milliseconds(700));
   EXPECT_FALSE(sockets.ok());
   over = true;
   shutdown(false_zero->fd(), SHUT_RDWR);
@@ -217,10 +218,10 @@ TEST_F(PeerSocketsTest, ARankThatDoesNotConnectIsNamed) {
   sockets_.resize(3);
   std::thread one([&] {
     sockets_[1] = ConnectPeers(*meetings_[1], 1, 3,
-                               absl::Now() + absl::Milliseconds(1500));
+                               MonotonicTime::Now() + absl::Milliseconds(1500));
   });
-  sockets_[0] =
-      ConnectPeers(*meetings_[0], 0, 3, absl::Now() + absl::Milliseconds(1000));
+  sockets_[0] = ConnectPeers(*meetings_[0], 0, 3,
+                             MonotonicTime::Now() + absl::Milliseconds(1000));
   one.join();
   for (int rank : {0, 1}) {
     EXPECT_EQ(ExitCodeOf(sockets_[rank].status()), ExitCode::kCommunication);
@@ -234,11 +235,11 @@ TEST_F(PeerSocketsTest, ARankThatDoesNotConnectIsNamed) {
 TEST_F(PeerSocketsTest, AFailureMeanwhileEndsTheWait) {
   Meet(2);
   server_->Fail({{1}, "rank 1 has no disk"});
-  const absl::Time start = absl::Now();
+  const MonotonicTime start = MonotonicTime::Now();
   auto sockets = ConnectPeers(*meetings_[0], 0, 2, start + kPatience);
   EXPECT_THAT(std::string(sockets.status().message()),
               HasSubstr("rank 1 has no disk"));
-  EXPECT_LT(absl::Now() - start, kPatience / 2);
+  EXPECT_LT(MonotonicTime::Now() - start, kPatience / 2);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/retry.h"
+#include "graph/base/time/monotonic_time.h"
 
 namespace halftone {
 namespace runtime {
@@ -184,7 +185,7 @@ bool Attempt::Running() const {
 AttemptResult Attempt::Supervise() {
   while (Running()) {
     PollOnce();
-    PassDeadlines(absl::Now());
+    PassDeadlines(MonotonicTime::Now());
   }
   Drain(kDrain);
   AttemptResult result;
@@ -193,15 +194,15 @@ AttemptResult Attempt::Supervise() {
     result.checkpoint = std::max(result.checkpoint, rank.last.checkpoint);
   }
   Conclude(result);
-  const absl::Time limit = absl::Now() + kFarewell;
+  const MonotonicTime limit = MonotonicTime::Now() + kFarewell;
   while (store_ != nullptr && options_.plan->nodes > 1 &&
-         !store_->members().empty() && absl::Now() < limit) {
+         !store_->members().empty() && MonotonicTime::Now() < limit) {
     absl::SleepFor(absl::Milliseconds(20));
   }
   return result;
 }
 
-absl::Time Attempt::NextDeadline() const {
+MonotonicTime Attempt::NextDeadline() const {
   return ending_ ? kill_at_ : std::min(terminate_at_, kill_at_);
 }
 
@@ -211,14 +212,7 @@ void Attempt::PollOnce() {
     fds.push_back({rank.process.out.fd(), POLLIN, 0});
     fds.push_back({rank.process.err.fd(), POLLIN, 0});
   }
-  const absl::Time next = NextDeadline();
-  const int64_t ms =
-      next == absl::InfiniteFuture()
-          ? -1
-          : std::clamp<int64_t>(absl::ToInt64Milliseconds(absl::Ceil(
-                                    next - absl::Now(), absl::Milliseconds(1))),
-                                0, 1000);
-  poll(fds.data(), fds.size(), static_cast<int>(ms));
+  poll(fds.data(), fds.size(), PollTimeout(NextDeadline()));
   for (size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
     // A closed end has the number -1, which poll passes over.
@@ -256,7 +250,7 @@ void Attempt::OnUserSignal(int number) {
 }
 
 void Attempt::Reap() {
-  const absl::Time now = absl::Now();
+  const MonotonicTime now = MonotonicTime::Now();
   bool failed = false;
   for (Rank& rank : ranks_) {
     siginfo_t info = {};
@@ -275,15 +269,15 @@ void Attempt::Reap() {
     rank.ended = now;
     rank.ended_by_us = ending_;
     // After a failure, what counts is where it was when that happened.
-    if (failed_at_ == absl::InfiniteFuture()) {
+    if (failed_at_ == MonotonicTime::InfiniteFuture()) {
       rank.last = rank.status->Read();
     }
     failed = failed || (EndedBadly(rank) && !rank.ended_by_us);
   }
-  if (failed && failed_at_ == absl::InfiniteFuture()) OnFailure(now);
+  if (failed && failed_at_ == MonotonicTime::InfiniteFuture()) OnFailure(now);
 }
 
-void Attempt::OnFailure(absl::Time now) {
+void Attempt::OnFailure(MonotonicTime now) {
   failed_at_ = now;
   terminate_at_ = now + kSettle;
   kill_at_ = terminate_at_ + kTerminate;
@@ -293,13 +287,13 @@ void Attempt::OnFailure(absl::Time now) {
   }
 }
 
-void Attempt::PassDeadlines(absl::Time now) {
+void Attempt::PassDeadlines(MonotonicTime now) {
   if (now >= terminate_at_ && !ending_) {
     ending_ = true;
     SignalAll(SIGTERM);
   }
   if (now >= kill_at_) {
-    kill_at_ = absl::InfiniteFuture();
+    kill_at_ = MonotonicTime::InfiniteFuture();
     SignalAll(SIGKILL);
   }
 }
@@ -311,12 +305,14 @@ void Attempt::SignalAll(int number) {
 }
 
 void Attempt::Drain(absl::Duration limit) {
-  const absl::Time deadline = absl::Now() + limit;
+  const MonotonicTime deadline = MonotonicTime::Now() + limit;
   for (Rank& rank : ranks_) {
-    while (rank.out->Pump(rank.process.out.fd()) && absl::Now() < deadline) {
+    while (rank.out->Pump(rank.process.out.fd()) &&
+           MonotonicTime::Now() < deadline) {
       absl::SleepFor(absl::Milliseconds(1));
     }
-    while (rank.err->Pump(rank.process.err.fd()) && absl::Now() < deadline) {
+    while (rank.err->Pump(rank.process.err.fd()) &&
+           MonotonicTime::Now() < deadline) {
       absl::SleepFor(absl::Milliseconds(1));
     }
     rank.out->Finish();

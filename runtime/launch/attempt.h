@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/launch/child_process.h"
 #include "runtime/launch/failure_report.h"
 #include "runtime/launch/group_keeper.h"
@@ -70,7 +71,7 @@ class Attempt {
     std::unique_ptr<RankOutput> err;
     bool running = false;
     int wait_status = 0;
-    absl::Time ended;
+    MonotonicTime ended;
     bool ended_by_us = false;  // we had sent it a signal
     RankStatus last;           // when it ended, or when somebody failed
   };
@@ -80,12 +81,12 @@ class Attempt {
   absl::Status StartRank(int local_rank);
   bool Running() const;
   void PollOnce();
-  absl::Time NextDeadline() const;
+  MonotonicTime NextDeadline() const;
   void TakeSignals();
   void OnUserSignal(int number);
   void Reap();
-  void OnFailure(absl::Time now);
-  void PassDeadlines(absl::Time now);
+  void OnFailure(MonotonicTime now);
+  void PassDeadlines(MonotonicTime now);
   void SignalAll(int number);
   Environment EnvironmentOf(int local_rank, const StatusPage& status) const;
   void Drain(absl::Duration limit);
@@ -105,9 +106,9 @@ class Attempt {
   int user_signal_ = 0;
   bool ending_ = false;  // we have told the ranks to end
   int64_t oom_kills_at_start_ = 0;
-  absl::Time failed_at_ = absl::InfiniteFuture();
-  absl::Time terminate_at_ = absl::InfiniteFuture();
-  absl::Time kill_at_ = absl::InfiniteFuture();
+  MonotonicTime failed_at_ = MonotonicTime::InfiniteFuture();
+  MonotonicTime terminate_at_ = MonotonicTime::InfiniteFuture();
+  MonotonicTime kill_at_ = MonotonicTime::InfiniteFuture();
 };
 
 }  // namespace runtime

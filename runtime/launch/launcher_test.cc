@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
@@ -79,9 +80,9 @@ class LauncherTest : public ::testing::Test {
     options_.command = {kTestRank};
     options_.command.insert(options_.command.end(), actions.begin(),
                             actions.end());
-    const absl::Time start = absl::Now();
+    const MonotonicTime start = MonotonicTime::Now();
     auto code = Launch(options_);
-    elapsed_ = absl::Now() - start;
+    elapsed_ = MonotonicTime::Now() - start;
     EXPECT_TRUE(code.ok()) << code.status();
     return code.ok() ? *code : -1;
   }
@@ -413,10 +414,10 @@ TEST_F(SignalTest, TheSecondStopsThemNow) {
   AwaitReady();
   kill(pid_, SIGINT);
   absl::SleepFor(absl::Milliseconds(200));
-  const absl::Time start = absl::Now();
+  const MonotonicTime start = MonotonicTime::Now();
   kill(pid_, SIGINT);
   EXPECT_EQ(Wait(), 130);
-  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+  EXPECT_LT(MonotonicTime::Now() - start, absl::Seconds(2));
   EXPECT_THAT(Err(), HasSubstr("SIGINT again: the ranks are killed"));
 }
 
@@ -458,8 +459,8 @@ TEST_F(SignalTest, ADeadKeeperTakesNobodyWithIt) {
   ASSERT_GT(child, 0) << Err();
   kill(pid_, SIGKILL);
   Wait();
-  const absl::Time limit = absl::Now() + absl::Seconds(2);
-  while (!IsGone(child) && absl::Now() < limit) {
+  const MonotonicTime limit = MonotonicTime::Now() + absl::Seconds(2);
+  while (!IsGone(child) && MonotonicTime::Now() < limit) {
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_TRUE(IsGone(child));
@@ -492,8 +493,8 @@ TEST_F(SignalTest, RanksDoNotOutliveALauncherThatIsKilled) {
   kill(pid_, SIGKILL);
   Wait();
   const int child = ChildOf(Log("attempt-0/rank-0.out"));
-  const absl::Time limit = absl::Now() + absl::Seconds(2);
-  while (!IsGone(child) && absl::Now() < limit) {
+  const MonotonicTime limit = MonotonicTime::Now() + absl::Seconds(2);
+  while (!IsGone(child) && MonotonicTime::Now() < limit) {
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_TRUE(IsGone(child));

@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/hmac.h"
 #include "runtime/rendezvous/store_client.h"
 
@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<HostPort>> PlacesFromText(const std::string& text,
 
 absl::StatusOr<std::unique_ptr<StoreClient>> ConnectToStore(
     const LaunchPlan& plan, const HostPort& store, int attempt,
-    absl::Time deadline, const std::function<bool()>& stop) {
+    MonotonicTime deadline, const std::function<bool()>& stop) {
   StoreClientOptions options;
   options.address = store;
   options.rank = plan.rank(0);
@@ -106,11 +106,13 @@ absl::StatusOr<std::unique_ptr<StoreClient>> ConnectToStore(
   options.attempt = attempt;
   options.is_member = false;
   while (true) {
-    const absl::Time limit = std::min(deadline, absl::Now() + 5 * kLook);
+    const MonotonicTime limit =
+        std::min(deadline, MonotonicTime::Now() + 5 * kLook);
     absl::StatusOr<std::unique_ptr<StoreClient>> client =
         StoreClient::Connect(options, limit);
     // What is said before the limit is a refusal, and would be said again.
-    const bool final = limit == deadline || absl::Now() + kLook < limit;
+    const bool final =
+        limit == deadline || MonotonicTime::Now() + kLook < limit;
     if (client.ok() || final) return client;
     if (stop()) return absl::CancelledError("a signal");
   }
@@ -119,14 +121,14 @@ absl::StatusOr<std::unique_ptr<StoreClient>> ConnectToStore(
 // Waits for what all nodes say under `prefix`, this one among them.
 absl::StatusOr<std::vector<std::string>> AwaitNodes(
     StoreClient& client, absl::string_view prefix, int nodes,
-    absl::Time deadline, const std::function<bool()>& stop) {
+    MonotonicTime deadline, const std::function<bool()>& stop) {
   std::vector<std::string> keys;
   for (int node = 0; node < nodes; ++node) keys.push_back(KeyOf(prefix, node));
   while (true) {
     HT_ASSIGN_OR_RETURN(WaitResult all, client.Wait(keys, kLook));
     if (all.missing.empty()) return all.values;
     if (stop()) return absl::CancelledError("a signal");
-    if (absl::Now() < deadline) continue;
+    if (MonotonicTime::Now() < deadline) continue;
     for (std::string& key : all.missing) {
       key = std::string(absl::StripPrefix(key, prefix));
     }
@@ -173,7 +175,7 @@ absl::StatusOr<ProgramPlaces> FindProgramPlaces(
     places.endpoints = mine;
     return places;
   }
-  const absl::Time deadline = absl::Now() + kMeet;
+  const MonotonicTime deadline = MonotonicTime::Now() + kMeet;
   HT_ASSIGN_OR_RETURN(std::unique_ptr<StoreClient> client,
                       ConnectToStore(plan, store, attempt, deadline, stop));
   if (plan.node_rank > 0) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/launch/launcher.h"
 #include "runtime/launch/status_page.h"
 #include "runtime/rendezvous/environment.h"
@@ -40,7 +41,8 @@ void ReportLate(const RankPlacement& place, int suspect) {
   options.rank = place.rank;
   options.world_size = place.world_size;
   options.token = getenv(kTokenVariable);
-  auto client = StoreClient::Connect(options, absl::Now() + absl::Seconds(5));
+  auto client =
+      StoreClient::Connect(options, MonotonicTime::Now() + absl::Seconds(5));
   if (!client.ok()) _exit(99);
   (void)(*client)->Fail(
       {{suspect}, absl::StrCat("rank ", suspect, " is late")});

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/same_machine.h"
 #include "runtime/rendezvous/token.h"
 
@@ -47,7 +48,7 @@ std::string AddressKey(int rank) { return absl::StrCat("address/", rank); }
 Meeting::Meeting(const MeetingOptions& options)
     : options_(options),
       by_file_(MeetByFile(options)),
-      deadline_(absl::Now() + options.timeout) {
+      deadline_(MonotonicTime::Now() + options.timeout) {
   client_options_.address = options.place.master;
   client_options_.rank = options.place.rank;
   client_options_.world_size = options.place.world_size;
@@ -151,14 +152,15 @@ absl::Status Meeting::FindByFile() {
                       MeetingFile(options_.tmp_dir, Job()));
   absl::Status last =
       CommunicationError("rank 0 has not left its address in ", file);
-  while (absl::Now() < deadline_) {
+  while (MonotonicTime::Now() < deadline_) {
     const std::optional<MeetingPoint> point = ReadMeetingFile(file);
     if (point) {
       client_options_.address = point->address;
       client_options_.token = point->token;
       absl::StatusOr<std::unique_ptr<StoreClient>> client =
-          StoreClient::Connect(client_options_,
-                               std::min(deadline_, absl::Now() + 10 * kLook));
+          StoreClient::Connect(
+              client_options_,
+              std::min(deadline_, MonotonicTime::Now() + 10 * kLook));
       if (client.ok()) {
         store_ = *std::move(client);
         return absl::OkStatus();
@@ -178,13 +180,14 @@ absl::Status Meeting::FindByFile() {
 // Another program may be at some of them, and may say nothing.
 absl::Status Meeting::FindAmongPlaces() {
   absl::Status last = CommunicationError("no time to look for rank 0");
-  for (absl::Duration patience = kLook; absl::Now() < deadline_;
+  for (absl::Duration patience = kLook; MonotonicTime::Now() < deadline_;
        patience = std::min(2 * patience, 20 * kLook)) {
     for (const HostPort& place : Places()) {
       client_options_.address = place;
       absl::StatusOr<std::unique_ptr<StoreClient>> client =
-          StoreClient::Connect(client_options_,
-                               std::min(deadline_, absl::Now() + patience));
+          StoreClient::Connect(
+              client_options_,
+              std::min(deadline_, MonotonicTime::Now() + patience));
       if (client.ok()) {
         store_ = *std::move(client);
         return absl::OkStatus();
@@ -207,7 +210,7 @@ absl::Status Meeting::AwaitAll() {
   }
   while (true) {
     const absl::Duration left =
-        std::max(deadline_ - absl::Now(), absl::ZeroDuration());
+        std::max(deadline_ - MonotonicTime::Now(), absl::ZeroDuration());
     HT_ASSIGN_OR_RETURN(WaitResult all,
                         store_->Wait(keys, std::min(left, 2 * kLook)));
     if (all.missing.empty()) break;
@@ -251,7 +254,8 @@ absl::Status Meeting::FindOwnAddress() {
   }
   HT_ASSIGN_OR_RETURN(
       WaitResult all,
-      store_->Wait(keys, std::max(deadline_ - absl::Now(), 10 * kLook)));
+      store_->Wait(keys,
+                   std::max(deadline_ - MonotonicTime::Now(), 10 * kLook)));
   if (!all.missing.empty()) {
     return CommunicationError(
         "ranks came together but did not tell their "
@@ -272,19 +276,19 @@ absl::Status Meeting::FindOwnAddress() {
 absl::StatusOr<std::unique_ptr<StoreClient>> Meeting::ConnectWatcher() const {
   StoreClientOptions options = client_options_;
   options.is_member = false;
-  return StoreClient::Connect(options,
-                              std::max(deadline_, absl::Now() + 10 * kLook));
+  return StoreClient::Connect(
+      options, std::max(deadline_, MonotonicTime::Now() + 10 * kLook));
 }
 
 Meeting::~Meeting() {
   if (store_ != nullptr) (void)store_->Bye();
   if (!meeting_file_.empty()) unlink(meeting_file_.c_str());
   if (server_ == nullptr) return;
-  const absl::Time start = absl::Now();
+  const MonotonicTime start = MonotonicTime::Now();
   while (!server_->members().empty()) {
     const absl::Duration patience =
         server_->failure() ? kLingerAfterFailure : kLinger;
-    if (absl::Now() - start > patience) break;
+    if (MonotonicTime::Now() - start > patience) break;
     absl::SleepFor(kLook / 10);
   }
 }

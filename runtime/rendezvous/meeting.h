@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/environment.h"
 #include "runtime/rendezvous/store_client.h"
 #include "runtime/rendezvous/store_server.h"
@@ -60,7 +61,7 @@ class Meeting {
 
   const MeetingOptions options_;
   const bool by_file_;
-  const absl::Time deadline_;
+  const MonotonicTime deadline_;
   StoreClientOptions client_options_;
   std::string meeting_file_;  // that this rank wrote
   std::unique_ptr<StoreServer> server_;

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "gtest/gtest.h"
 #include "runtime/rendezvous/run_watch.h"
 #include "runtime/rendezvous/same_machine.h"
@@ -95,9 +96,9 @@ TEST(Meeting, OnOneMachineWithoutAnAddress) {
   }
   ASSERT_TRUE((*all[2])->store().Set("x", "y").ok());
   EXPECT_EQ(**(*all[1])->store().Get("x"), "y");
-  const absl::Time start = absl::Now();
+  const MonotonicTime start = MonotonicTime::Now();
   End(all);
-  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  EXPECT_LT(MonotonicTime::Now() - start, absl::Seconds(5));
 }
 
 TEST(Meeting, AtAnAddress) {
@@ -140,7 +141,8 @@ TEST(Meeting, AtAnAddressOfThisMachineTheSecretIsInAPrivateFile) {
   stranger.address = (*all[0])->master();
   stranger.world_size = 2;
   stranger.is_member = false;
-  auto client = StoreClient::Connect(stranger, absl::Now() + absl::Seconds(5));
+  auto client =
+      StoreClient::Connect(stranger, MonotonicTime::Now() + absl::Seconds(5));
   EXPECT_THAT(std::string(client.status().message()),
               HasSubstr("does not have this run's token"));
   End(all);
@@ -198,7 +200,7 @@ TEST(Meeting, OfSeveralMachinesBesideTheServerOfAnotherLauncher) {
   EXPECT_GT((*all[2])->master().port, port + 1);
   // The named address alone.
   EXPECT_FALSE(ConnectTo({"127.0.0.1", (*all[0])->master().port},
-                         absl::Now() + absl::Milliseconds(100))
+                         MonotonicTime::Now() + absl::Milliseconds(100))
                    .ok());
   End(all);
 }
@@ -267,7 +269,8 @@ TEST(Meeting, ARankThatDiesMeanwhileIsNamed) {
   dying.address = (*server)->address();
   dying.rank = 2;
   dying.world_size = 3;
-  StoreClient::Connect(dying, absl::Now() + absl::Seconds(10))->reset();
+  StoreClient::Connect(dying, MonotonicTime::Now() + absl::Seconds(10))
+      ->reset();
   MeetingOptions options = Options(0, 3, "");
   options.place.master = (*server)->address();
   options.place.master_served = true;
@@ -338,7 +341,8 @@ class RunWatchTest : public ::testing::Test {
     StoreClientOptions options;
     options.address = server_->address();
     options.is_member = is_member;
-    return *StoreClient::Connect(options, absl::Now() + absl::Seconds(20));
+    return *StoreClient::Connect(options,
+                                 MonotonicTime::Now() + absl::Seconds(20));
   }
   std::string AwaitFailure() {
     for (int i = 0; i < 1000; ++i) {

@@ -20,6 +20,8 @@
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
+#include "graph/base/time/monotonic_time.h"
 
 namespace halftone {
 namespace runtime {
@@ -27,6 +29,12 @@ namespace {
 
 constexpr absl::Duration kRetry = absl::Milliseconds(50);
 constexpr absl::string_view kLocalhost = "localhost";
+
+// Of the canonical class that tells whether to try again.
+absl::Status Failed(int error, absl::string_view what) {
+  return error == ENOMEM ? SystemError(ExitCode::kOutOfMemory, error, what)
+                         : absl::ErrnoToStatus(error, what);
+}
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
@@ -47,8 +55,10 @@ absl::StatusOr<Addresses> Resolve(const HostPort& address, int flags) {
   const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
                                 port.c_str(), &hints, &list);
   if (error != 0) {
-    return CommunicationError("cannot resolve host '", address.host,
-                              "': ", gai_strerror(error));
+    const std::string text = absl::StrCat("cannot resolve host '", address.host,
+                                          "': ", gai_strerror(error));
+    return error == EAI_MEMORY ? OutOfMemoryError(text)
+                               : CommunicationError(text);
   }
   return Addresses(list);
 }
@@ -84,30 +94,26 @@ Socket ListenAt(const addrinfo& address) {
 
 // One attempt; the error is the system's.
 absl::StatusOr<Socket> ConnectOnce(const addrinfo& address,
-                                   absl::Time deadline) {
+                                   MonotonicTime deadline) {
   Socket socket(::socket(address.ai_family,
                          SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.open()) return absl::ErrnoToStatus(errno, "socket");
+  if (!socket.open()) return Failed(errno, "socket");
   // A call that a signal cut short goes on: the next one says how far it is.
   const int connected = Retried([&] {
     return connect(socket.fd(), address.ai_addr, address.ai_addrlen);
   });
   if (connected != 0 && errno != EISCONN) {
     if (errno != EINPROGRESS && errno != EALREADY) {
-      return absl::ErrnoToStatus(errno, "connect");
+      return Failed(errno, "connect");
     }
     pollfd wait = {socket.fd(), POLLOUT, 0};
-    Retried([&] {
-      const int64_t ms = absl::ToInt64Milliseconds(deadline - absl::Now());
-      return poll(&wait, 1,
-                  static_cast<int>(std::clamp<int64_t>(ms, 0, 1 << 30)));
-    });
+    Retried([&] { return poll(&wait, 1, PollTimeout(deadline)); });
     int error = ETIMEDOUT;
     socklen_t length = sizeof(error);
     if (wait.revents != 0) {
       getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
     }
-    if (error != 0) return absl::ErrnoToStatus(error, "connect");
+    if (error != 0) return Failed(error, "connect");
   }
   const int on = 1;
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -190,23 +196,21 @@ void Socket::Close() {
   if (fd_ >= 0) close(Release());
 }
 
-absl::Status Socket::WaitFor(short events, absl::Time deadline) {
+absl::Status Socket::WaitFor(short events, MonotonicTime deadline) {
   while (true) {
-    const int64_t ms = absl::ToInt64Milliseconds(
-        absl::Ceil(deadline - absl::Now(), absl::Milliseconds(1)));
-    if (ms <= 0) {
+    const int ms = PollTimeout(deadline);
+    if (ms == 0) {
       return absl::DeadlineExceededError(
           absl::StrCat("no answer from ", ToString(peer())));
     }
     pollfd wait = {fd_, events, 0};
-    const int ready =
-        poll(&wait, 1, static_cast<int>(std::min<int64_t>(ms, 1 << 30)));
+    const int ready = poll(&wait, 1, ms);
     if (ready > 0) return absl::OkStatus();
-    if (ready < 0 && errno != EINTR) return absl::ErrnoToStatus(errno, "poll");
+    if (ready < 0 && errno != EINTR) return Failed(errno, "poll");
   }
 }
 
-absl::Status Socket::Send(absl::string_view bytes, absl::Time deadline) {
+absl::Status Socket::Send(absl::string_view bytes, MonotonicTime deadline) {
   while (!bytes.empty()) {
     const ssize_t sent =
         send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -217,14 +221,14 @@ absl::Status Socket::Send(absl::string_view bytes, absl::Time deadline) {
     } else if (errno == EPIPE) {
       return ClosedByPeer();
     } else if (errno != EINTR) {
-      return absl::ErrnoToStatus(errno, "send");
+      return Failed(errno, "send");
     }
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Socket::Receive(int64_t bytes,
-                                            absl::Time deadline) {
+                                            MonotonicTime deadline) {
   std::string data(bytes, '\0');
   int64_t got = 0;
   while (got < bytes) {
@@ -236,7 +240,7 @@ absl::StatusOr<std::string> Socket::Receive(int64_t bytes,
     } else if (errno == EAGAIN) {
       HT_RETURN_IF_ERROR(WaitFor(POLLIN, deadline));
     } else if (errno != EINTR) {
-      return absl::ErrnoToStatus(errno, "receive");
+      return Failed(errno, "receive");
     }
   }
   return data;
@@ -295,13 +299,14 @@ absl::StatusOr<Socket> Listen(absl::string_view host, int port) {
         " is in use by another run or program; end it, or choose another "
         "port"));
   }
-  return CommunicationError("cannot listen on ", where, ": ",
-                            std::strerror(error),
-                            "; is it an address of this machine?");
+  return SystemError(
+      ExitCode::kCommunication, error, absl::StrCat("cannot listen on ", where),
+      error == EADDRNOTAVAIL ? "is it an address of this machine?" : "");
 }
 
-absl::StatusOr<Socket> ConnectTo(const HostPort& address, absl::Time deadline) {
-  const absl::Time start = absl::Now();
+absl::StatusOr<Socket> ConnectTo(const HostPort& address,
+                                 MonotonicTime deadline) {
+  const MonotonicTime start = MonotonicTime::Now();
   absl::Status error;
   do {
     // A name may become known only when the peer's machine is up.
@@ -314,13 +319,14 @@ absl::StatusOr<Socket> ConnectTo(const HostPort& address, absl::Time deadline) {
         error = socket.status();
       }
     }
-    absl::SleepFor(std::min(kRetry, deadline - absl::Now()));
-  } while (absl::Now() < deadline);
-  return CommunicationError("no connection to ", ToString(address), " within ",
-                            absl::FormatDuration(absl::Trunc(
-                                absl::Now() - start, absl::Milliseconds(1))),
-                            " (", error.message(),
-                            "); is rank 0 running, and is this its address?");
+    if (ExitCodeOf(error) == ExitCode::kOutOfMemory) return error;
+    absl::SleepFor(std::min(kRetry, deadline - MonotonicTime::Now()));
+  } while (MonotonicTime::Now() < deadline);
+  return CommunicationError(
+      "no connection to ", ToString(address), " within ",
+      absl::FormatDuration(
+          absl::Trunc(MonotonicTime::Now() - start, absl::Milliseconds(1))),
+      " (", error.message(), "); is rank 0 running, and is this its address?");
 }
 
 }  // namespace runtime

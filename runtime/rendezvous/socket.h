@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 
 namespace halftone {
 namespace runtime {
@@ -23,7 +24,8 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view what,
                                        absl::string_view text);
 // "host:port", IPv6 addresses in brackets.
 std::string ToString(const HostPort& address);
-// 127.x.y.z, ::1 and localhost.
+// 127.x.y.z, ::1 and localhost, however spelled; a name that only resolves to
+// one of them is not.
 bool IsLoopback(absl::string_view host);
 
 // An open file descriptor; closed with the object.
@@ -41,24 +43,25 @@ class Socket {
   void Close();
 
   // All of `bytes`, or an error at `deadline`. Never raises SIGPIPE.
-  absl::Status Send(absl::string_view bytes, absl::Time deadline);
+  absl::Status Send(absl::string_view bytes, MonotonicTime deadline);
   // Exactly `bytes` bytes. Out-of-range if the peer closed before the first.
-  absl::StatusOr<std::string> Receive(int64_t bytes, absl::Time deadline);
+  absl::StatusOr<std::string> Receive(int64_t bytes, MonotonicTime deadline);
 
   // Numeric addresses of the two ends; empty if not connected.
   HostPort local() const;
   HostPort peer() const;
 
  private:
-  absl::Status WaitFor(short events, absl::Time deadline);
+  absl::Status WaitFor(short events, MonotonicTime deadline);
 
   int fd_ = -1;
 };
 
 // Where a server that peers elsewhere reach as `host` is to listen: that
-// address alone. Empty, which is all addresses, for a name that here means none
-// of this machine's (a service's) or only the loopback (what /etc/hosts often
-// says of the machine's own name).
+// address alone, also where it is the loopback. Empty, which is all addresses,
+// for a name that here means none of this machine's addresses (a service's), or
+// for the machine's own name where /etc/hosts has a stand-in for it
+// (127.0.1.1).
 std::string ListenHost(const std::string& host);
 
 // Listens on `host` (a name or address of this machine; empty: on all
@@ -67,7 +70,8 @@ std::string ListenHost(const std::string& host);
 absl::StatusOr<Socket> Listen(absl::string_view host, int port);
 
 // Connects, and tries again until `deadline` while nobody listens there.
-absl::StatusOr<Socket> ConnectTo(const HostPort& address, absl::Time deadline);
+absl::StatusOr<Socket> ConnectTo(const HostPort& address,
+                                 MonotonicTime deadline);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
+#include "graph/base/system/system_error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/hmac.h"
 
 namespace halftone {
@@ -42,29 +44,31 @@ StoreClient::StoreClient(const StoreClientOptions& options, Socket socket)
       local_host_(socket_.local().host) {}
 
 absl::StatusOr<std::unique_ptr<StoreClient>> StoreClient::Connect(
-    const StoreClientOptions& options, absl::Time deadline) {
+    const StoreClientOptions& options, MonotonicTime deadline) {
   while (true) {
     HT_ASSIGN_OR_RETURN(Socket socket, ConnectTo(options.address, deadline));
     auto client = absl::WrapUnique(new StoreClient(options, std::move(socket)));
     absl::Status status = client->Greet(deadline);
     if (status.ok()) return {std::move(client)};
-    if (!absl::IsUnavailable(status) || absl::Now() + kRetry >= deadline) {
-      return CommunicationError("rank ", options.rank, ": ",
-                                ToString(options.address), ": ",
-                                status.message());
+    if (!absl::IsUnavailable(status) ||
+        MonotonicTime::Now() + kRetry >= deadline) {
+      return Reclassified(
+          Annotate(status, absl::StrCat("rank ", options.rank, ": ",
+                                        ToString(options.address))),
+          ExitCode::kCommunication);
     }
     absl::SleepFor(kRetry);
   }
 }
 
-absl::Status StoreClient::Greet(absl::Time deadline) {
+absl::Status StoreClient::Greet(MonotonicTime deadline) {
   absl::Status status = TryToGreet(deadline);
   // A store that is just ending: another may follow it.
   return absl::IsOutOfRange(status) ? absl::UnavailableError(status.message())
                                     : status;
 }
 
-absl::Status StoreClient::TryToGreet(absl::Time deadline) {
+absl::Status StoreClient::TryToGreet(MonotonicTime deadline) {
   absl::StatusOr<std::string> greeting =
       socket_.Receive(kStoreMagic.size() + kNonceBytes, deadline);
   if (absl::IsOutOfRange(greeting.status()) ||
@@ -108,7 +112,7 @@ absl::Status StoreClient::TryToGreet(absl::Time deadline) {
   }
 }
 
-absl::StatusOr<std::string> StoreClient::ReceiveFrame(absl::Time deadline) {
+absl::StatusOr<std::string> StoreClient::ReceiveFrame(MonotonicTime deadline) {
   HT_ASSIGN_OR_RETURN(const std::string head, socket_.Receive(4, deadline));
   const int64_t length = FrameLength(head);
   // A reply may hold the values of many keys.
@@ -121,7 +125,7 @@ absl::StatusOr<std::string> StoreClient::ReceiveFrame(absl::Time deadline) {
 absl::StatusOr<std::string> StoreClient::Call(const MessageWriter& request,
                                               absl::Duration timeout) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const absl::Time deadline = absl::Now() + timeout + kAnswerTime;
+  const MonotonicTime deadline = MonotonicTime::Now() + timeout + kAnswerTime;
   absl::Status sent = socket_.Send(request.Frame(), deadline);
   absl::StatusOr<std::string> reply =
       sent.ok() ? ReceiveFrame(deadline) : absl::StatusOr<std::string>(sent);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/socket.h"
 #include "runtime/rendezvous/store_message.h"
 #include "runtime/rendezvous/store_server.h"
@@ -41,7 +42,7 @@ class StoreClient {
   // Tries until `deadline`. Errors (kCommunication) name the address; a
   // refusal says why.
   static absl::StatusOr<std::unique_ptr<StoreClient>> Connect(
-      const StoreClientOptions& options, absl::Time deadline);
+      const StoreClientOptions& options, MonotonicTime deadline);
 
   absl::Status Set(absl::string_view key, absl::string_view value);
   // The value, if there is one now.
@@ -65,11 +66,11 @@ class StoreClient {
   StoreClient(const StoreClientOptions& options, Socket socket);
 
   // Sends the hello and reads the answer; kUnavailable: worth another try.
-  absl::Status Greet(absl::Time deadline);
-  absl::Status TryToGreet(absl::Time deadline);
+  absl::Status Greet(MonotonicTime deadline);
+  absl::Status TryToGreet(MonotonicTime deadline);
   absl::StatusOr<std::string> Call(const MessageWriter& request,
                                    absl::Duration timeout);
-  absl::StatusOr<std::string> ReceiveFrame(absl::Time deadline);
+  absl::StatusOr<std::string> ReceiveFrame(MonotonicTime deadline);
   absl::Status Unexpected(absl::string_view reply) const;
 
   const StoreClientOptions options_;

@@ -14,9 +14,9 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/retry.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/hmac.h"
 #include "runtime/rendezvous/store_message.h"
 #include "runtime/rendezvous/store_state.h"
@@ -37,7 +37,7 @@ constexpr int64_t kMaxOutput = int64_t{8} << 20;  // unread replies
 struct Connection {
   Socket socket;
   StoreClientState client;
-  absl::Time opened;
+  MonotonicTime opened;
   std::string input;
   std::string output;
   bool broken = false;
@@ -88,7 +88,7 @@ class StoreServerImpl : public StoreServer {
   void Serve();
   bool Tick();  // false: stop
   std::vector<pollfd> Interests() const;
-  absl::Time NextDeadline() const;
+  MonotonicTime NextDeadline() const;
   void Accept();
   bool AcceptOne();
   void DropStranger();
@@ -118,8 +118,8 @@ std::vector<pollfd> StoreServerImpl::Interests() const {
   return fds;
 }
 
-absl::Time StoreServerImpl::NextDeadline() const {
-  absl::Time next = absl::InfiniteFuture();
+MonotonicTime StoreServerImpl::NextDeadline() const {
+  MonotonicTime next = MonotonicTime::InfiniteFuture();
   for (const auto& connection : connections_) {
     next = std::min(next, connection->client.admitted
                               ? connection->client.deadline
@@ -133,7 +133,7 @@ void StoreServerImpl::Serve() {
   }
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto& connection : connections_) {
-    if (connection->client.deadline != absl::InfiniteFuture()) {
+    if (connection->client.deadline != MonotonicTime::InfiniteFuture()) {
       connection->output += ClosedReply();
       Write(*connection);
     }
@@ -143,19 +143,14 @@ void StoreServerImpl::Serve() {
 
 bool StoreServerImpl::Tick() {
   std::vector<pollfd> fds;
-  int64_t ms = -1;
+  int ms = -1;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) return false;
     fds = Interests();
-    const absl::Time next = NextDeadline();
-    if (next != absl::InfiniteFuture()) {
-      ms = std::clamp<int64_t>(absl::ToInt64Milliseconds(absl::Ceil(
-                                   next - absl::Now(), absl::Milliseconds(1))),
-                               0, 1 << 30);
-    }
+    ms = PollTimeout(NextDeadline());
   }
-  poll(fds.data(), fds.size(), static_cast<int>(ms));
+  poll(fds.data(), fds.size(), ms);
 
   std::lock_guard<std::mutex> lock(mutex_);
   uint64_t count;
@@ -197,7 +192,7 @@ bool StoreServerImpl::AcceptOne() {
   }
   auto connection = absl::make_unique<Connection>();
   connection->socket = Socket(fd);
-  connection->opened = absl::Now();
+  connection->opened = MonotonicTime::Now();
   if (std::count_if(connections_.begin(), connections_.end(),
                     [](const auto& other) {
                       return !other->client.admitted && !other->broken;
@@ -274,7 +269,7 @@ void StoreServerImpl::Write(Connection& connection) {
 
 // Answers those whose wait is over and forgets those that are gone.
 void StoreServerImpl::Sweep() {
-  const absl::Time now = absl::Now();
+  const MonotonicTime now = MonotonicTime::Now();
   for (auto& connection : connections_) {
     if (connection->broken) state_.Ended(connection->client);
   }

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/hmac.h"
 #include "runtime/rendezvous/store_message.h"
 
@@ -180,14 +180,14 @@ std::optional<std::string> StoreState::Wait(StoreClientState& client,
     client.awaited.push_back(message.Text());
   }
   if (!message.done()) return std::nullopt;
-  const absl::Time now = absl::Now();
+  const MonotonicTime now = MonotonicTime::Now();
   client.deadline = now + absl::Milliseconds(milliseconds);
   return Poll(client, now).value_or("");
 }
 
 std::optional<std::string> StoreState::Poll(StoreClientState& client,
-                                            absl::Time now) {
-  if (client.deadline == absl::InfiniteFuture()) return std::nullopt;
+                                            MonotonicTime now) {
+  if (client.deadline == MonotonicTime::InfiniteFuture()) return std::nullopt;
   MessageWriter found;
   MessageWriter missing;
   found.U8(static_cast<uint8_t>(StoreReply::kOk));
@@ -203,7 +203,7 @@ std::optional<std::string> StoreState::Poll(StoreClientState& client,
     }
   }
   if (!all && now < client.deadline) return std::nullopt;
-  client.deadline = absl::InfiniteFuture();
+  client.deadline = MonotonicTime::InfiniteFuture();
   return all ? found.Frame() : missing.Frame();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/rendezvous/store_message.h"
 #include "runtime/rendezvous/store_server.h"
 
@@ -25,7 +26,7 @@ struct StoreClientState {
   std::string description;
   // A wait that cannot be answered yet.
   std::vector<std::string> awaited;
-  absl::Time deadline = absl::InfiniteFuture();
+  MonotonicTime deadline = MonotonicTime::InfiniteFuture();
 };
 
 class StoreState {
@@ -37,7 +38,7 @@ class StoreState {
   std::optional<std::string> Handle(StoreClientState& client,
                                     absl::string_view request);
   // The reply to a waiting client, once its keys are there or time is up.
-  std::optional<std::string> Poll(StoreClientState& client, absl::Time now);
+  std::optional<std::string> Poll(StoreClientState& client, MonotonicTime now);
   // The client's connection has ended.
   void Ended(const StoreClientState& client);
 

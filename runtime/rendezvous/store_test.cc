@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "gtest/gtest.h"
 #include "runtime/rendezvous/store_client.h"
 #include "runtime/rendezvous/store_message.h"
@@ -41,13 +42,13 @@ class StoreTest : public ::testing::Test {
   }
   std::unique_ptr<StoreClient> Connect(const StoreClientOptions& options) {
     auto client =
-        StoreClient::Connect(options, absl::Now() + absl::Seconds(20));
+        StoreClient::Connect(options, MonotonicTime::Now() + absl::Seconds(20));
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? std::move(*client) : nullptr;
   }
   std::string Refusal(const StoreClientOptions& options) {
     auto client =
-        StoreClient::Connect(options, absl::Now() + absl::Seconds(20));
+        StoreClient::Connect(options, MonotonicTime::Now() + absl::Seconds(20));
     EXPECT_FALSE(client.ok());
     EXPECT_EQ(ExitCodeOf(client.status()), ExitCode::kCommunication);
     return std::string(client.status().message());
@@ -82,12 +83,12 @@ TEST_F(StoreTest, SetsGetsAddsAndWaits) {
 TEST_F(StoreTest, AWaitNamesTheMissingKeysInTime) {
   StartServer(4);
   auto a = Connect(Options(0, 4));
-  const absl::Time start = absl::Now();
+  const MonotonicTime start = MonotonicTime::Now();
   auto result = a->Wait({MemberKey(0), MemberKey(2)}, absl::Milliseconds(100));
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(result->missing, ElementsAre("member/2"));
-  EXPECT_GE(absl::Now() - start, absl::Milliseconds(99));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  EXPECT_GE(MonotonicTime::Now() - start, absl::Milliseconds(99));
+  EXPECT_LT(MonotonicTime::Now() - start, absl::Seconds(5));
 }
 
 TEST_F(StoreTest, RefusesWhoDoesNotBelong) {
@@ -107,8 +108,8 @@ TEST_F(StoreTest, NobodyThereIsAnErrorInTime) {
   StartServer(1);
   StoreClientOptions options = Options(0, 1);
   server_.reset();
-  auto client =
-      StoreClient::Connect(options, absl::Now() + absl::Milliseconds(200));
+  auto client = StoreClient::Connect(
+      options, MonotonicTime::Now() + absl::Milliseconds(200));
   EXPECT_THAT(std::string(client.status().message()),
               HasSubstr(absl::StrCat("no connection to 127.0.0.1:",
                                      options.address.port, " within")));
@@ -133,7 +134,7 @@ TEST_F(StoreTest, AnotherProgramOnThePortIsRecognised) {
   std::thread other([&] {
     Socket peer(accept(listener->fd(), nullptr, nullptr));
     EXPECT_TRUE(peer.Send("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n",
-                          absl::Now() + absl::Seconds(5))
+                          MonotonicTime::Now() + absl::Seconds(5))
                     .ok());
   });
   StartServer(1);
@@ -253,7 +254,7 @@ TEST_F(StoreTest, OffTheLoopbackATokenIsDemanded) {
 // nobody out, however many they are.
 TEST_F(StoreTest, CrowdsThatSayNothingKeepNobodyOut) {
   StartServer(2);
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const MonotonicTime deadline = MonotonicTime::Now() + absl::Seconds(20);
   std::vector<Socket> crowd;
   for (int i = 0; i < 500; ++i) {
     auto socket = ConnectTo(server_->address(), deadline);
@@ -273,7 +274,7 @@ TEST_F(StoreTest, CrowdsThatSayNothingKeepNobodyOut) {
 
 TEST_F(StoreTest, OneGuessAConnection) {
   StartServer(1);
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const MonotonicTime deadline = MonotonicTime::Now() + absl::Seconds(20);
   auto socket = ConnectTo(server_->address(), deadline);
   ASSERT_TRUE(socket->Receive(24, deadline).ok());
   MessageWriter hello;
@@ -294,7 +295,7 @@ TEST_F(StoreTest, OneGuessAConnection) {
 // Rubbish, oversized frames and silence must not disturb the others.
 TEST_F(StoreTest, SurvivesRubbish) {
   StartServer(1);
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const MonotonicTime deadline = MonotonicTime::Now() + absl::Seconds(20);
   for (const std::string& rubbish :
        {std::string(3, '\xff'), std::string(2000, '\xff'),
         std::string("GET / HTTP/1.1\r\n\r\n"), std::string("\x01\0\0\0\x02", 5),

@@ -34,6 +34,15 @@ CUDA_HEADER = re.compile(
     r'|cub/|thrust/|cooperative_groups|cute/|cutlass)')
 MARKS = re.compile(r'\b(TO' + r'DO|FIX' + r'ME)\b')
 EXIT = re.compile(r'\b(?:quick_)?exit\s*\(')
+TIME_OF_DAY = re.compile(
+    r'\b(absl::Now|GetCurrentTimeNanos|system_clock|gettimeofday'
+    r'|CLOCK_REALTIME)\b')
+# What these write is for people and other programs.
+TELL_THE_TIME = (
+    'graph/base/disk/directory_lock.cc',
+    'runtime/launch/failure_report.cc',
+    'runtime/log/event_file.cc',
+)
 
 FENCE = re.compile(r'^```.*?^```', re.M | re.S)
 # `kernels/cpu/{conv,norm}.cc`, `trainer.*`; no commands, no <placeholders>.
@@ -198,6 +207,11 @@ class Checker:
       for found in EXIT.finditer(code):
         self.report(path, line_of(code, found.start()),
                     'a library does not exit, it returns a Status')
+      if path not in TELL_THE_TIME:
+        for found in TIME_OF_DAY.finditer(code):
+          self.report(path, line_of(code, found.start()),
+                      f'{found.group(0)}: somebody may set it; deadlines and '
+                      'durations go by graph/base/time')
 
   def check_includes(self, path, code):
     folder = os.path.dirname(path)

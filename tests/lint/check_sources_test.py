@@ -135,6 +135,14 @@ class CheckSourcesTest(unittest.TestCase):
     self.clean('runtime/launch/a.cc', 'void Child() { _exit(127); }\n')
     self.clean('tools/a.cc', 'int main() { exit(1); }\n')
 
+  def test_time_of_day(self):
+    self.found('runtime/exec/a.cc', '\nauto now = absl::Now();\n',
+               'graph/base/time', line=2)
+    self.found('graph/ir/a.h', 'std::chrono::system_clock::now()\n', 'set it')
+    self.clean('graph/ir/a.cc', '// not absl::Now()\nMonotonicTime::Now();\n')
+    self.clean('runtime/log/event_file.cc', 'absl::Now();\n')
+    self.clean('tests/faults/a.cc', 'absl::Now();\n')
+
   def test_marks(self):
     for mark in ('TO' + 'DO', 'FIX' + 'ME'):
       self.found('graph/ir/a.cc', f'\n// {mark}: later\n', mark, line=2)

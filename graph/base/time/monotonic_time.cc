@@ -7,8 +7,8 @@
 namespace halftone {
 
 MonotonicTime MonotonicTime::Now() {
-  return MonotonicTime(absl::FromChrono(
-      std::chrono::steady_clock::now().time_since_epoch()));
+  return MonotonicTime(
+      absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
 int PollTimeout(MonotonicTime deadline) {

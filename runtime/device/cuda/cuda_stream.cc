@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/cuda_stream.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -158,11 +159,12 @@ void CudaWaits::SetGuard(WaitGuard guard) {
 
 absl::Status CudaWaits::Await(
     const std::function<absl::StatusOr<bool>()>& done) {
-  const absl::Time start = absl::Now();
+  const auto start = std::chrono::steady_clock::now();
   while (true) {
     HT_ASSIGN_OR_RETURN(const bool is_done, done());
     if (is_done) return absl::OkStatus();
-    const absl::Duration waited = absl::Now() - start;
+    const absl::Duration waited =
+        absl::FromChrono(std::chrono::steady_clock::now() - start);
     if (waited < kAwake) continue;
     if (waited < kUnguarded) {
       absl::SleepFor(kSleep);
