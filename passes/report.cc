@@ -1,17 +1,13 @@
 #include "passes/report.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "passes/rewrite/rewrite.h"
@@ -182,30 +178,6 @@ absl::flat_hash_map<CellId, ValueId> FindReduced(const Block& block) {
   return reduced;
 }
 
-// "a, b, c and 4 more".
-std::string FewNames(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 6;
-  if (names.size() <= kMost) return absl::StrJoin(names, ", ");
-  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + kMost, ", "),
-                      " and ", names.size() - kMost, " more");
-}
-
-// The model's own op that a part stands for: its first origin.
-std::string FirstOrigin(const Program& program, const Op& op) {
-  return TextOf(program.name_of(op.origins.empty() ? op.name : op.origins[0]));
-}
-
-// The op, or the one in its body, that takes a norm's statistics.
-const Op* StatsOf(const Op& op) {
-  if (op.schema->name() == "channel_stats") return &op;
-  if (op.body == nullptr) return nullptr;
-  for (OpId id : op.body->ops()) {
-    const Op& inner = op.body->op(id);
-    if (inner.schema->name() == "channel_stats") return &inner;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 ReportBuilder::ReportBuilder(const Program& source, const Options& options)
@@ -221,14 +193,6 @@ ReportBuilder::ReportBuilder(const Program& source, const Options& options)
     *report_.add_note() = note;
   }
   if (options.amp.level != Level::kO0) low_ = options.amp.low;
-}
-
-void ReportBuilder::AddNote(absl::string_view code, const std::string& text,
-                            const std::vector<std::string>& ops) {
-  proto::Note& note = *report_.add_note();
-  note.set_code(TextOf(code));
-  note.set_text(text);
-  for (const std::string& op : ops) note.add_op(op);
 }
 
 void ReportBuilder::AddOp(const Block& block, const Op& op) {
@@ -299,61 +263,7 @@ void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
       left_out.push_back(cell.name);
     }
   }
-  if (left_out.empty()) return;
-  AddNote("P1",
-          absl::StrCat("the loss does not depend on ", FewNames(left_out),
-                       left_out.size() == 1 ? ", which is" : ", which are",
-                       " trainable: no update"),
-          left_out);
-}
-
-// A level that changes nothing is hardly meant.
-void ReportBuilder::AddPrecisionNote() {
-  if (!IsLow(low_)) return;
-  for (const proto::OpRow& op : report_.op()) {
-    if (op.precision() == Name(low_)) return;
-  }
-  AddNote(
-      "P6",
-      absl::StrCat("no op runs in ", Name(low_), ": the level changes nothing"),
-      {});
-}
-
-void ReportBuilder::AddFusionNotes(const Block& block) {
-  std::vector<std::string> norms;
-  std::map<std::string, std::vector<std::string>> rounded;  // by how
-  int64_t saved = 0;
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    const Op* stats = StatsOf(op);
-    if (stats != nullptr && AttrAs<int64_t>(*stats, "saves") > 0) {
-      saved += AttrAs<int64_t>(*stats, "saves");
-      norms.push_back(FirstOrigin(block.program(), *stats));
-    }
-    if (op.body != nullptr) {
-      const std::string& rounds = AttrAs<std::string>(op, "rounds");
-      if (rounds.empty()) continue;
-      for (absl::string_view how : absl::StrSplit(rounds, "; ")) {
-        rounded[std::string(how)].push_back(TextOf(block.name(op)));
-      }
-    }
-  }
-  if (!norms.empty()) {
-    AddNote("F1",
-            absl::StrCat(norms.size(), norms.size() == 1 ? " norm" : " norms",
-                         " split for fusions: ", HumanBytes(saved),
-                         " per sample need not be moved"),
-            norms);
-  }
-  for (const auto& [how, fusions] : rounded) {
-    AddNote(
-        "F2",
-        absl::StrCat(fusions.size(),
-                     fusions.size() == 1 ? " fusion rounds" : " fusions round",
-                     " what is kept in f32: ", how,
-                     "; --strict-f32-slots forbids it"),
-        fusions);
-  }
+  AddLeftOutNote(left_out);
 }
 
 void ReportBuilder::AtInsertion(const Program& program,

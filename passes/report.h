@@ -45,6 +45,8 @@ class ReportBuilder {
   void AddCast(const Block& block, const Op& op,
                absl::Span<const int32_t> numbers);
   void AddParameters(const Program& program, const Entry& entry);
+  // Trainable parameters without a gradient.
+  void AddLeftOutNote(const std::vector<std::string>& parameters);
   // Norms that were split, and values that fusions round.
   void AddFusionNotes(const Block& block);
   // A level at which nothing runs low.
