@@ -13,6 +13,7 @@
 #include "graph/io/compiled_model.h"
 #include "nlohmann/json.hpp"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/log/words.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/state.h"
 #include "tools/common/flags.h"
@@ -88,7 +89,7 @@ absl::Status Export(const ExportFlags& flags) {
     Show(JsonText(json), stdout);
     return absl::OkStatus();
   }
-  Show(absl::StrCat(tensors.size(), " tensors ",
+  Show(absl::StrCat(runtime::Count(tensors.size(), "tensor"), " ",
                     absl::AsciiStrToUpper(Name(dtype)),
                     copies ? " from the FP32 copies" : "", ", ",
                     WithCommas(bytes), " B of data\n"),

@@ -98,7 +98,8 @@ class SyntheticDataset : public Dataset {
     return absl::OkStatus();
   }
   std::string Description() const override {
-    return absl::StrCat("synthetic, ", size_, " samples");
+    return absl::StrCat("synthetic, ", WithCommas(size_),
+                        size_ == 1 ? " sample" : " samples");
   }
 
  private:

@@ -105,8 +105,10 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   HT_RETURN_IF_ERROR(CheckAllEqual(*communicator_, "collective sequence",
                                    Hex64(CollectiveHash(plan))));
   arenas_.Reserve(plan);
-  HT_RETURN_IF_ERROR(CheckFits(
-      absl::StrCat("entry ", entry, " with ", symbols[0], " samples"), plan));
+  HT_RETURN_IF_ERROR(
+      CheckFits(absl::StrCat("entry ", entry, " with ", symbols[0],
+                             symbols[0] == 1 ? " sample" : " samples"),
+                plan));
   HT_ASSIGN_OR_RETURN(
       auto prepared,
       PreparedPlan::Create(std::move(plan), request.bind, device_, &streams_));

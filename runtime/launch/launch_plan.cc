@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "runtime/log/words.h"
 #include "runtime/rendezvous/token.h"
 
 namespace halftone {
@@ -159,15 +160,14 @@ absl::Status TakeRanks(const LaunchOptions& options, const Environment& env,
                        options.ranks == "auto";
   if (on_gpus) plan.gpus = gpus;
   Explain(plan, "ranks", absl::StrCat(plan.ranks, " here"), from);
-  Explain(plan, "world", absl::StrCat(plan.world_size(), " ranks"),
+  Explain(plan, "world", Count(plan.world_size(), "rank"),
           absl::StrCat(plan.nodes, " x ", plan.ranks, "; here ", plan.rank(0),
                        " to ", plan.rank(plan.ranks - 1)));
   Explain(plan, "devices",
           plan.gpus.empty()
               ? "cpu"
               : absl::StrCat("gpu ", absl::StrJoin(plan.gpus, ",")),
-          plan.gpus.empty() ? absl::StrCat(cores, " usable cores")
-                            : "by local rank");
+          plan.gpus.empty() ? Count(cores, "usable core") : "by local rank");
   return absl::OkStatus();
 }
 
@@ -233,10 +233,10 @@ absl::Status TakeToken(const LaunchOptions& options, const Environment& env,
 absl::Status TakeThreads(const Environment& env, int cores, LaunchPlan& plan) {
   const std::string given = ValueOf(env, "OMP_NUM_THREADS");
   plan.omp_threads = plan.gpus.empty() ? std::max(1, cores / plan.ranks) : 1;
-  std::string from = plan.gpus.empty()
-                         ? absl::StrCat(cores, " cores / ", plan.ranks,
-                                        plan.ranks == 1 ? " rank" : " ranks")
-                         : "on a GPU";
+  std::string from =
+      plan.gpus.empty()
+          ? absl::StrCat(Count(cores, "core"), " / ", Count(plan.ranks, "rank"))
+          : "on a GPU";
   if (!given.empty()) {
     // OpenMP takes a list for nested regions; the first counts here.
     const std::vector<std::string> levels = absl::StrSplit(given, ',');

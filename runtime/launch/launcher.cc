@@ -23,6 +23,7 @@
 #include "runtime/launch/group_keeper.h"
 #include "runtime/launch/launch_plan.h"
 #include "runtime/launch/rank_output.h"
+#include "runtime/log/words.h"
 
 namespace halftone {
 namespace runtime {
@@ -108,7 +109,7 @@ std::string DescribeRanks(const LaunchPlan& plan) {
 void Announce(const LaunchPlan& plan, const Attempt& attempt,
               LaunchConsole& console) {
   console.Message(absl::StrCat(
-      plan.ranks, plan.ranks == 1 ? " rank" : " ranks",
+      Count(plan.ranks, "rank"),
       plan.nodes == 1
           ? std::string(" on this machine")
           : absl::StrCat(" on node ", plan.node_rank, " of ", plan.nodes),
@@ -116,12 +117,9 @@ void Announce(const LaunchPlan& plan, const Attempt& attempt,
       plan.gpus.empty() ? "cpu"
                         : absl::StrCat("gpu ", absl::StrJoin(plan.gpus, ",")),
       ", ", plan.gpus.empty() ? "gloo " : "", ToString(attempt.master()), "), ",
-      plan.omp_threads,
-      plan.omp_threads == 1 ? " compute thread" : " compute threads",
-      plan.readers == 0
-          ? ""
-          : absl::StrCat(" + ", plan.readers,
-                         plan.readers == 1 ? " reader" : " readers"),
+      Count(plan.omp_threads, "compute thread"),
+      plan.readers == 0 ? ""
+                        : absl::StrCat(" + ", Count(plan.readers, "reader")),
       " each; logs ", attempt.log_dir(), "/rank-", DescribeRanks(plan),
       ".{out,err}"));
 }
@@ -235,10 +233,8 @@ std::string WhyStop(const LaunchOptions& options, const AttemptResult& result,
     }
   }
   if (attempt >= options.max_restarts) {
-    return absl::StrCat(
-        "all ", options.max_restarts,
-        options.max_restarts == 1 ? " restart is" : " restarts are",
-        " used up");
+    return absl::StrCat("all restarts are used up (--max-restarts ",
+                        options.max_restarts, ")");
   }
   return "";
 }

@@ -322,7 +322,7 @@ TEST_F(LauncherTest, RestartsAreUsedUp) {
   options_.max_restarts = 1;
   EXPECT_EQ(Run({"a0/*:step=1", "a1/*:step=2", "1:raise=9", "0:sleep=60000"}),
             137);
-  EXPECT_THAT(Err(), HasSubstr("all 1 restart is used up"));
+  EXPECT_THAT(Err(), HasSubstr("all restarts are used up (--max-restarts 1)"));
 }
 
 TEST_F(LauncherTest, ACommandThatIsNotThereIsAnError) {

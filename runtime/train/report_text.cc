@@ -80,7 +80,7 @@ std::string SplitText(int64_t samples, int world_size) {
   if (world_size == 1) return all;
   const int64_t more = samples % world_size, each = samples / world_size;
   if (each == 0) {
-    return absl::StrCat(all, " on ", more, " of ", world_size, " ranks");
+    return absl::StrCat(all, " on ", more, " of ", Count(world_size, "rank"));
   }
   const auto part = [](int64_t times, int64_t count) {
     return times == 1 ? WithCommas(count)

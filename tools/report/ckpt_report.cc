@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/display.h"
 #include "graph/base/text.h"
+#include "runtime/log/words.h"
 #include "runtime/train/best_checkpoint.h"
 #include "tools/common/json_text.h"
 
@@ -32,11 +33,11 @@ std::string ToLine(const CheckpointRow& row) {
   const std::string path = PrintableName(row.path);
   if (!row.status.ok()) return absl::StrCat(path, "  damaged\n");
   const runtime::Manifest& m = row.manifest;
-  return absl::StrCat(path, "  step ", WithCommas(m.step), ", epoch ",
-                      WithCommas(m.epoch + 1), " sample ", WithCommas(m.sample),
-                      ", ", m.level, ", ", row.tensors, " tensors, ",
-                      HumanBytes(row.bytes), ": good",
-                      row.best ? ", best\n" : "\n");
+  return absl::StrCat(
+      path, "  step ", WithCommas(m.step), ", epoch ", WithCommas(m.epoch + 1),
+      " sample ", WithCommas(m.sample), ", ", m.level, ", ",
+      runtime::Count(row.tensors, "tensor"), ", ", HumanBytes(row.bytes),
+      ": good", row.best ? ", best\n" : "\n");
 }
 
 }  // namespace

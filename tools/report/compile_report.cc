@@ -11,6 +11,7 @@
 #include "graph/base/display.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
+#include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/words.h"
@@ -19,14 +20,12 @@ namespace halftone {
 namespace tools {
 namespace {
 
+using runtime::Count;
+
 constexpr size_t kMostNames = 6;
 
 std::string Line(const std::string& label, const std::string& text) {
   return Hanging(label, text, 14, ColumnsOf(stdout));
-}
-
-std::string Count(int64_t n, const char* noun) {
-  return absl::StrCat(WithCommas(n), " ", noun, n == 1 ? "" : "s");
 }
 
 std::string Number(double value) {
@@ -261,12 +260,11 @@ std::string CompileText(const ModelFacts& facts, const std::string& path,
   if (path.empty()) return text;
   double ms = 0;
   for (const proto::PassRow& pass : model.report.pass()) ms += pass.ms();
-  return text +
-         Line(path, absl::StrCat(model.fingerprint.substr(0, 8), ", ",
-                                 HumanBytes(bytes), ", ", model.target,
-                                 " kernels, ", model.report.pass_size(),
-                                 " passes in ", absl::StrFormat("%.3g", ms),
-                                 " ms  halftone inspect ", path));
+  return text + Line(path, absl::StrCat(model.fingerprint.substr(0, 8), ", ",
+                                        HumanBytes(bytes), ", ", model.target,
+                                        " kernels, ", model.report.pass_size(),
+                                        " passes in ", runtime::ThreeDigits(ms),
+                                        " ms  halftone inspect ", path));
 }
 
 std::string CompileJson(const ModelFacts& facts, const std::string& path,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/explain_subject.h"
 #include "tools/report/inspect_report.h"
@@ -181,8 +182,8 @@ std::string CastLine(const proto::CastRow& cast, int64_t samples) {
       cast.because_of_size() > 0
           ? absl::StrCat(" <- ", absl::StrJoin(cast.because_of(), " "))
           : "",
-      "; ", WithCommas(BytesPerStep(cast, samples)), " B/step at ", samples,
-      samples == 1 ? " sample; " : " samples; ");
+      "; ", WithCommas(BytesPerStep(cast, samples)), " B/step at ",
+      runtime::Count(samples, "sample"), "; ");
   if (cast.fate() == "cell") {
     return text +
            (cast.to() == "f32"

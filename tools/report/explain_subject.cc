@@ -9,6 +9,7 @@
 #include "graph/text/spelling.h"
 #include "graph/text/text.h"
 #include "kernels/bound_op.h"
+#include "runtime/log/words.h"
 #include "tools/report/explain_report.h"
 #include "tools/report/words.h"
 
@@ -88,8 +89,8 @@ void AddGradient(const CompiledModel& model, const proto::ParamRow& param,
   absl::StrAppend(&subject->text, "  gradient ", param.gradient_dtype(),
                   ", summed over the ranks in all-reduce ", b + 1, " of ",
                   model.report.bucket_size(), " (", WithCommas(bucket.bytes()),
-                  " B, ", bucket.member_size(),
-                  bucket.member_size() == 1 ? " gradient)\n" : " gradients)\n");
+                  " B, ", runtime::Count(bucket.member_size(), "gradient"),
+                  ")\n");
 }
 
 // Adds a line about what gives the cell its next value.

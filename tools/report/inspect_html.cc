@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/text.h"
+#include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/compile_report.h"
 #include "tools/report/explain_report.h"
@@ -81,8 +82,8 @@ std::string OpRowHtml(const proto::OpRow& op) {
 
 // "12 ops, 11 low": what a folded scope holds.
 std::string ScopeText(const std::string& scope, int ops, int low) {
-  return absl::StrCat("<summary>", Span(scope, " class=\"n\""), " ", ops,
-                      ops == 1 ? " op, " : " ops, ", low, " low</summary>\n");
+  return absl::StrCat("<summary>", Span(scope, " class=\"n\""), " ",
+                      runtime::Count(ops, "op"), ", ", low, " low</summary>\n");
 }
 
 // Ops as a tree: a <details> for each run of ops in a scope.
@@ -203,8 +204,8 @@ std::string InspectHtml(const ModelFacts& facts) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
       "<title>", name, "</title><style>", kStyle, "</style></head><body>\n",
       "<h1>", name, "</h1>\n<p>", Escaped(model.source.file), ", ",
-      Escaped(model.fingerprint), "; bytes at ", facts.samples,
-      facts.samples == 1 ? " sample" : " samples", " on one rank</p>\n<pre>",
+      Escaped(model.fingerprint), "; bytes at ",
+      runtime::Count(facts.samples, "sample"), " on one rank</p>\n<pre>",
       Escaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n",
       "<p><input id=\"filter\" placeholder=\"filter\"> ",
       Span(facts.low, absl::StrCat(" class=\"", facts.low, "\"")), " ",

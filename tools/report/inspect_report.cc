@@ -10,6 +10,7 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/table.h"
 #include "tools/report/words.h"
@@ -96,7 +97,7 @@ void AddScope(const Scope& scope, Table* table) {
   const auto list = [](const proto::OpRow& op) { return op.op_class(); };
   table->Add({scope.times > 1 ? absl::StrCat(scope.name, " x", scope.times)
                               : scope.name,
-              absl::StrCat(scope.ops.size(), " ops"), Tally(scope, precision),
+              runtime::Count(scope.ops.size(), "op"), Tally(scope, precision),
               Tally(scope, reason), Tally(scope, list),
               LineText(*scope.ops[0])});
 }
@@ -215,8 +216,8 @@ std::string StateLine(const ModelFacts& facts) {
     absl::StrAppend(&text, " | peak ", HumanBytes(facts.peak_bytes));
   }
   text = Hanging("state ", text, 6, ColumnsOf(stdout));
-  absl::StrAppend(&text, "(bytes per step and peak: ", facts.samples,
-                  facts.samples == 1 ? " sample" : " samples", " on one rank",
+  absl::StrAppend(&text, "(bytes per step and peak: ",
+                  runtime::Count(facts.samples, "sample"), " on one rank",
                   facts.entry == kTrainEntry ? ""
                   : facts.trains
                       ? "; the eval entry"
@@ -234,8 +235,8 @@ std::string WhyText(const proto::OpRow& op) {
     absl::StrAppend(&text, " <- ", absl::StrJoin(op.because_of(), " "));
   }
   if (op.keep_f32_slot_size() > 0) {
-    absl::StrAppend(&text, "; ", op.keep_f32_slot_size(),
-                    op.keep_f32_slot_size() == 1 ? " slot" : " slots",
+    absl::StrAppend(&text, "; ",
+                    runtime::Count(op.keep_f32_slot_size(), "slot"),
                     " KEEP_F32_SLOT");
   }
   return text;

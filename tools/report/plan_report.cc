@@ -13,6 +13,7 @@
 #include "graph/schema/op_schema.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
+#include "runtime/log/words.h"
 #include "runtime/train/report_text.h"
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
@@ -162,7 +163,7 @@ std::string Buckets(const CompiledModel& model) {
   }
   const int buckets = model.report.bucket_size();
   return absl::StrCat(
-      gradients, " in ", buckets, buckets == 1 ? " bucket: " : " buckets: ",
+      gradients, " in ", runtime::Count(buckets, "bucket"), ": ",
       absl::StrJoin(model.report.bucket(), ", ",
                     [](std::string* out, const proto::BucketRow& bucket) {
                       absl::StrAppend(out, bucket.dtype(), " ",

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "nlohmann/json.hpp"
+#include "runtime/log/words.h"
 #include "runtime/train/bindings.h"
 #include "tools/common/json_text.h"
 #include "tools/report/model_facts.h"
@@ -18,20 +18,18 @@ namespace halftone {
 namespace tools {
 namespace {
 
+using runtime::Count;
+using runtime::ThreeDigits;
 using runtime::TimedCandidate;
 using runtime::TunedOp;
 using Json = nlohmann::ordered_json;
-
-std::string Micros(double microseconds) {
-  return absl::StrFormat(microseconds < 100 ? "%.1f" : "%.0f", microseconds);
-}
 
 std::string TimesText(const TunedOp& op) {
   return absl::StrJoin(
       op.candidates, ", ", [](std::string* out, const TimedCandidate& timed) {
         absl::StrAppend(
             out, timed.name, " ",
-            timed.failure.empty() ? Micros(timed.microseconds) : "-");
+            timed.failure.empty() ? ThreeDigits(timed.microseconds) : "-");
       });
 }
 
@@ -86,12 +84,13 @@ std::string TuneText(const runtime::Tuned& tuned, int runs,
   }
   const Sums sums = SumsOf(tuned);
   return absl::StrCat(
-      tuned.ops.empty() ? "" : table.Text(), "timed    ", tuned.ops.size(),
-      " shapes of ops with several kernels, median of ", runs,
-      " runs, caches flushed before each; ", tuned.table.device_description,
+      tuned.ops.empty() ? "" : table.Text(), "timed    ",
+      Count(tuned.ops.size(), "shape"),
+      " of ops with several kernels, median of ", Count(runs, "run"),
+      ", caches flushed before each; ", tuned.table.device_description,
       "\nchosen   ", sums.changed, " other than the default; all uses ",
-      Micros(sums.by_default), " -> ", Micros(sums.chosen), " us\n", path, "  ",
-      tuned.table.Hash(), "\n");
+      ThreeDigits(sums.by_default), " -> ", ThreeDigits(sums.chosen), " us\n",
+      path, "  ", tuned.table.Hash(), "\n");
 }
 
 std::string TuneJson(const runtime::Tuned& tuned, int runs,

@@ -48,7 +48,9 @@ TEST(TuneReport, SaysWhatWasTimedAndChosen) {
               HasSubstr("conv1  conv2d  3     slow 812, fast 50.2, none -"));
   EXPECT_THAT(text, HasSubstr("chosen   1 other than the default; all uses "
                               "2437 -> 151 us\nm.tuning.json  "));
-  EXPECT_THAT(text, HasSubstr("median of 7 runs, caches flushed"));
+  EXPECT_THAT(text, HasSubstr("timed    1 shape of ops with several kernels, "
+                              "median of 7 runs, caches flushed"));
+  EXPECT_THAT(TuneText(Example(), 1, "p"), HasSubstr("median of 1 run, "));
   EXPECT_THAT(TuneText(runtime::Tuned(), 7, "p"), Not(HasSubstr("candidates")));
 }
 
