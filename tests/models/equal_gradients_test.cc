@@ -13,6 +13,7 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "gtest/gtest.h"
+#include "tests/models/model_text.h"
 #include "tests/models/training.h"
 #include "tests/support/run_steps.h"
 
@@ -26,50 +27,9 @@ feed { name: "image" dtype: F32 dims: [-1, 2, 5, 5] }
 feed { name: "label" dtype: I64 dims: [-1] }
 )";
 
-constexpr char kTail[] = R"(
-op { type: "softmax_with_cross_entropy" in { slot: "Logits" var: "logits" }
-     in { slot: "Label" var: "label" } out { slot: "Loss" var: "ce" } }
-op { type: "mean" in { slot: "X" var: "ce" } out { slot: "Out" var: "loss" } }
-op { type: "correct_count" in { slot: "X" var: "logits" } in { slot: "Label" var: "label" }
-     out { slot: "Out" var: "correct" } }
-loss { var: "loss" mean_over: "ce" }  metric { name: "top1" var: "correct" over: "ce" }
-)";
-
-std::string Param(const std::string& name, const std::string& dims) {
-  return absl::StrCat("param { name: \"", name, "\" dims: [", dims,
-                      "] init { uniform { bound: 0.4 } } }\n");
-}
-
-// "type Slot=var ... -> Slot=var {attrs}"
-std::string Op(const std::string& type,
-               const std::vector<std::pair<std::string, std::string>>& in,
-               const std::string& out_slot, const std::string& out,
-               const std::string& attrs = "") {
-  std::string text = absl::StrCat("op { type: \"", type, "\"");
-  for (const auto& [slot, var] : in) {
-    absl::StrAppend(&text, " in { slot: \"", slot, "\" var: \"", var, "\" }");
-  }
-  return absl::StrCat(text, " out { slot: \"", out_slot, "\" var: \"", out,
-                      "\" } ", attrs, "}\n");
-}
-
-std::string Matmul(const std::string& x, const std::string& w,
-                   const std::string& b, const std::string& out) {
-  std::vector<std::pair<std::string, std::string>> in = {{"X", x}, {"Y", w}};
-  if (!b.empty()) in.push_back({"Bias", b});
-  return Op("matmul", in, "Out", out);
-}
-
-std::string Add(const std::string& x, const std::string& y,
-                const std::string& out) {
-  return Op("elementwise_add", {{"X", x}, {"Y", y}}, "Out", out);
-}
-
 // Multiplies by 1: a value of its own with the same bits, also in its
 // gradient, so that what reads it is equal to nothing.
-std::string Own(const std::string& x) {
-  return Op("scale", {{"X", x}}, "Out", x + ".own");
-}
+std::string Own(const std::string& x) { return Unary("scale", x, x + ".own"); }
 
 struct Case {
   const char* name;
@@ -80,14 +40,6 @@ struct Case {
 };
 
 std::vector<Case> Cases() {
-  const std::string conv = "attr { name: \"paddings\" ints: [1, 1] }";
-  const auto convolution = [&](const std::string& x, int i) {
-    return Op("conv2d",
-              {{"Input", x},
-               {"Filter", absl::StrCat("w", i)},
-               {"Bias", absl::StrCat("b", i)}},
-              "Output", absl::StrCat("c", i), conv);
-  };
   return {
       {"Products", Param("w1", "6, 4") + Param("w2", "6, 4"),
        Matmul("x", "w1", "", "h1") + Own("x") + Matmul("x$", "w2", "", "h2") +
@@ -100,9 +52,8 @@ std::vector<Case> Cases() {
            Matmul("x$", "w2", "b2", "h2") + Add("h1", "h2", "logits"),
        4, 2},
       {"Scales", Param("w1", "6") + Param("w2", "6"),
-       Op("elementwise_mul", {{"X", "x"}, {"Y", "w1"}}, "Out", "h1") +
-           Own("x") +
-           Op("elementwise_mul", {{"X", "x$"}, {"Y", "w2"}}, "Out", "h2") +
+       Binary("elementwise_mul", "x", "w1", "h1") + Own("x") +
+           Binary("elementwise_mul", "x$", "w2", "h2") +
            Add("h1", "h2", "logits"),
        2, 1},
       {"SumOfParameters",
@@ -114,16 +65,15 @@ std::vector<Case> Cases() {
        Param("w1", "3, 2, 3, 3") + Param("w2", "3, 2, 3, 3") +
            Param("b1", "3") + Param("b2", "3") + Param("w", "75, 4") +
            Param("b", "4"),
-       convolution("image", 1) + Own("image") + convolution("image$", 2) +
-           Add("c1", "c2", "c") + Op("flatten", {{"X", "c"}}, "Out", "flat") +
-           Matmul("flat", "w", "b", "logits"),
+       Conv("image", "w1", "b1", "c1") + Own("image") +
+           Conv("image$", "w2", "b2", "c2") + Add("c1", "c2", "c") +
+           Unary("flatten", "c", "flat") + Matmul("flat", "w", "b", "logits"),
        6, 4},
       // A projection shortcut: other filters, equal bias gradients.
       {"Shortcut",
        Param("w1", "6, 4") + Param("w2", "4, 4") + Param("w3", "6, 4") +
            Param("b1", "4") + Param("b2", "4") + Param("b3", "4"),
-       Own("x") + Matmul("x", "w1", "b1", "h1") +
-           Op("relu", {{"X", "h1"}}, "Out", "r1") +
+       Own("x") + Matmul("x", "w1", "b1", "h1") + Unary("relu", "h1", "r1") +
            Matmul("r1", "w2", "b2", "h2") + Matmul("x", "w3", "b3", "h3") +
            Add("h2", "h3", "logits"),
        6, 5},
@@ -134,13 +84,39 @@ std::vector<Case> Cases() {
            Matmul("t1", "v1", "", "h1") + Matmul("t2", "v2", "", "h2") +
            Add("h1", "h2", "logits"),
        3, 2},
+      // Two parameters, each used twice: each adds up its two gradients, which
+      // are the other's.
+      {"TiedTwice", Param("w", "6, 4") + Param("v", "6, 4"),
+       Matmul("x", "w", "", "h1") + Matmul("x", "w", "", "h2") + Own("x") +
+           Matmul("x$", "v", "", "h3") + Matmul("x$", "v", "", "h4") +
+           Add("h1", "h2", "h12") + Add("h3", "h4", "h34") +
+           Add("h12", "h34", "logits"),
+       2, 1},
+      // One of w's two gradients is v's: it is added up and reduced by itself.
+      {"TiedAndPart",
+       Param("w", "6, 6") + Param("v", "6, 6") + Param("u", "6, 4"),
+       Matmul("x", "w", "", "h1") + Own("x") + Matmul("x$", "v", "", "h2") +
+           Add("h1", "h2", "s") + Matmul("s", "w", "", "t") +
+           Matmul("t", "u", "", "logits"),
+       3, 3},
+      // All of it at once: w is used twice, w.grad = v.grad + r.grad, and r's
+      // and q's are equal.
+      {"TiedAndEqual",
+       Param("w", "6, 6") + Param("v", "6, 6") + Param("r", "6, 6") +
+           Param("q", "6, 6") + Param("u", "6, 4"),
+       Matmul("x", "w", "", "h1") + Own("x") + Matmul("x$", "v", "", "h2") +
+           Add("h1", "h2", "s") + Matmul("s", "w", "", "t1") +
+           Matmul("s", "r", "", "t2") + Own("s") + Matmul("s$", "q", "", "t3") +
+           Add("t1", "t2", "t12") + Add("t12", "t3", "t") +
+           Matmul("t", "u", "", "logits"),
+       5, 4},
   };
 }
 
 std::string Model(const Case& c, bool own) {
   return absl::StrCat(kHead, c.params,
                       absl::StrReplaceAll(c.ops, {{"$", own ? ".own" : ""}}),
-                      kTail);
+                      CrossEntropy());
 }
 
 struct Setting {
@@ -224,7 +200,7 @@ TEST_P(EqualGradients, AreReducedOnceAndUpdateEachTheirOwn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EqualGradients, ::testing::Range(0, 7),
+INSTANTIATE_TEST_SUITE_P(Models, EqualGradients, ::testing::Range(0, 10),
                          [](const ::testing::TestParamInfo<int>& info) {
                            return std::string(Cases()[info.param].name);
                          });
@@ -285,12 +261,10 @@ class RandomModel {
           ops += Add(any(), any(), out);
           break;
         case 4:
-          ops += Op("elementwise_sub", {{"X", any()}, {"Y", name("b")}}, "Out",
-                    out);
+          ops += Binary("elementwise_sub", any(), name("b"), out);
           break;
         case 5:
-          ops +=
-              Op(Below(2) == 0 ? "tanh" : "relu", {{"X", any()}}, "Out", out);
+          ops += Unary(Below(2) == 0 ? "tanh" : "relu", any(), out);
           break;
       }
       values.push_back(out);
@@ -303,7 +277,7 @@ class RandomModel {
       sum = next;
     }
     ops += Matmul(sum, "w0", "b0", "logits");
-    return absl::StrCat(kHead, params, ops, kTail);
+    return absl::StrCat(kHead, params, ops, CrossEntropy());
   }
 
  private:
