@@ -1,6 +1,7 @@
 // The models of models/ on real digits: ranks equal one, mixed precision
 // learns, a bad gradient leaves even the running statistics alone.
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "absl/memory/memory.h"
@@ -59,18 +60,61 @@ TEST_P(TwoRanksEqualOne, ToRounding) {
   }
 }
 
-// A step's rounding is some 1e-7. The perceptron keeps it there (2e-7 seen);
-// max-pooling and relu choose otherwise for it sooner or later: a learning
-// rate that is one unit in the last place higher, on one rank, moves the loss
-// of the same 46 steps by up to 2e-2 (seen as well), two ranks by 8e-2 of a
-// loss that has come down to 0.06.
+// A step's rounding is some 1e-7. The perceptron keeps it there (2e-7 seen).
+// In the ConvNet max-pooling and relu choose otherwise for it sooner or later,
+// and what follows is another run: a learning rate one unit in the last place
+// lower, on one rank, moves a loss of the same 46 steps by up to 7e-2 of it,
+// and at the same steps as two ranks do, 8e-2 (three seeds, up to 1.4e-1). So
+// the bound on all steps says only that it learns as much; that each step is
+// the same is what ConvNetInStep says.
 INSTANTIATE_TEST_SUITE_P(Models, TwoRanksEqualOne,
                          ::testing::Values(Equality{"Mlp", kMlp, 1e-6, 2e-6},
                                            Equality{"ConvNet", kConvNet, 1e-6,
-                                                    1e-1}),
+                                                    1.5e-1}),
                          [](const ::testing::TestParamInfo<Equality>& info) {
                            return std::string(info.param.name);
                          });
+
+// From what one rank had after step k two ranks take the same next step, early
+// and late: its loss, its gradients, and what follows from them.
+TEST(ConvNetInStep, TwoRanksGoOnAsOne) {
+  const CompiledModel model =
+      MustCompile(kConvNet, "models/mnist_fp32.pbtxt",
+                  {"train.epochs=2", "dist.sync_batch_norm=true"});
+  ASSERT_NE(model.program, nullptr);
+  TrainConfig one = ConfigOf(model, kDigits, FreshDirectory() + ".one");
+  one.log_every = 1;
+  one.checkpoint_every = {Cadence::Unit::kSteps, 1};
+  one.keep_checkpoints = 100;
+  ASSERT_TRUE(TrainOn(model, one, 1).status.ok());
+  const std::vector<Json> all = Events(one.out, "step");
+  ASSERT_EQ(all.size(), 46u);
+  for (const size_t k : {1, 8, 15, 24, 33, 41}) {
+    SCOPED_TRACE(absl::StrCat("after step ", k));
+    TrainConfig two = one;
+    two.out = absl::StrCat(FreshDirectory(), ".two-", k);
+    two.resume = true;
+    const std::string checkpoint = absl::StrCat("/ckpt/step-", k);
+    std::filesystem::create_directories(two.out + "/ckpt");
+    std::filesystem::copy(one.out + checkpoint, two.out + checkpoint);
+    std::filesystem::copy(one.out + "/metrics.jsonl",
+                          two.out + "/metrics.jsonl");
+    const absl::Status status = TrainOn(model, two, 2).status;
+    ASSERT_TRUE(status.ok()) << status;
+    const std::vector<Json> steps = Events(two.out, "step");
+    ASSERT_EQ(steps.size(), 46u);
+    const Json &found = steps[k], &expected = all[k];
+    ASSERT_EQ(found["step"], k + 1);
+    EXPECT_EQ(found["n"], expected["n"]);
+    const double loss = expected["loss"], norm = expected["grad_norm"];
+    // 4e-7 seen, of all three.
+    EXPECT_NEAR(found["loss"].get<double>(), loss, 2e-6 * loss);
+    EXPECT_NEAR(found["grad_norm"].get<double>(), norm, 1e-5 * norm);
+    // 9e-7 seen; a choice between near maxima may move a pixel's gradient.
+    const double next = all[k + 1]["loss"];
+    EXPECT_NEAR(steps[k + 1]["loss"].get<double>(), next, 1e-4 * next);
+  }
+}
 
 // One epoch brings any level well beyond chance.
 class Levels : public ::testing::TestWithParam<const char*> {};
