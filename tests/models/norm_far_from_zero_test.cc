@@ -1,5 +1,6 @@
 // Batch norm where |mean| is far above the deviation and the running mean is
-// far off: against f64, on one rank and on several with uneven shares.
+// far off: against f64, on one rank and on several with uneven shares, by the
+// CPU's kernels and by the GPU's own ones for what has no samples, run here.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,10 +11,12 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/register_all.h"
 #include "kernels/register_all.h"
 #include "runtime/exec/executor.h"
 #include "runtime/train/feeds.h"
@@ -94,6 +97,33 @@ std::vector<uint8_t> BytesOf(const float* values, int64_t n) {
   return bytes;
 }
 
+// The CPU's kernels; or, of the ops on statistics alone, among them the one
+// that combines what was gathered from the ranks, the GPU's sources on the
+// host.
+const kernels::KernelRegistry& KernelsOf(bool emulated) {
+  if (!emulated) return kernels::Kernels();
+  static const auto* const registry = [] {
+    kernels::KernelRegistry cuda;
+    kernels::RegisterOwnCudaKernels(cuda);
+    auto* const all = new kernels::KernelRegistry(kernels::Kernels());
+    int taken = 0;
+    all->ForEach("cpu", [&](absl::string_view key, kernels::Candidate& to) {
+      for (const char* op :
+           {"combine_stats", "running_stats", "bn_grad_coefficients"}) {
+        if (!absl::StartsWith(key, op)) continue;
+        for (const auto& [other, from] : cuda.All("cuda")) {
+          if (other != key) continue;
+          to = *from;
+          ++taken;
+        }
+      }
+    });
+    EXPECT_EQ(taken, 3);
+    return all;
+  }();
+  return *registry;
+}
+
 absl::Status RunRank(const Program& program, Communicator* communicator,
                      const kernels::KernelRegistry& kernels, int64_t samples,
                      int64_t most, const float* x, const float* t,
@@ -124,7 +154,7 @@ absl::Status RunRank(const Program& program, Communicator* communicator,
                       executor->Execute(binding, feeds.Point(batch)));
   HT_ASSIGN_OR_RETURN(const StepView view, executor->Read(ticket));
   for (const StepView::Item& item : view.items()) {
-    if (item.name != "h.grad") continue;
+    if (item.name != "h.grad" || item.desc->dtype != DType::kF32) continue;
     const float* data = static_cast<const float*>(item.data);
     result->gradient.assign(data, data + item.desc->elements());
   }
@@ -142,8 +172,8 @@ absl::Status RunRank(const Program& program, Communicator* communicator,
 
 using Shares = std::vector<int64_t>;  // samples by rank
 
-std::vector<Step> RunStep(const Program& program, const Shares& shares,
-                          const std::vector<float>& x,
+std::vector<Step> RunStep(const Program& program, bool emulated,
+                          const Shares& shares, const std::vector<float>& x,
                           const std::vector<float>& t) {
   const int world = static_cast<int>(shares.size());
   auto communicators = MakeInProcessCommunicators(world, absl::Minutes(2));
@@ -154,7 +184,7 @@ std::vector<Step> RunStep(const Program& program, const Shares& shares,
   for (int r = 0; r < world; ++r) {
     threads.emplace_back([&, r, at = begin * kChannels * kPixels] {
       steps[r].status =
-          RunRank(program, communicators[r].get(), kernels::Kernels(),
+          RunRank(program, communicators[r].get(), KernelsOf(emulated),
                   shares[r], most, x.data() + at, t.data() + at, &steps[r]);
       if (!steps[r].status.ok()) communicators[r]->Abort(steps[r].status);
     });
@@ -165,14 +195,15 @@ std::vector<Step> RunStep(const Program& program, const Shares& shares,
 }
 
 class NormFarFromZero
-    : public ::testing::TestWithParam<std::tuple<double, Shares, bool>> {};
+    : public ::testing::TestWithParam<std::tuple<double, Shares, bool, bool>> {
+};
 
 // Errors: the mean is rounded to f32, u = mean * 6e-8, on each rank and at the
 // end, and all that follows is about it. A rank's mean being off moves the
 // variance by twice that times the distance of the ranks' means (below 1, the
 // deviation), and the gradients by u in deviations.
 TEST_P(NormFarFromZero, IsWhatF64Makes) {
-  const auto& [mean, shares, sync] = GetParam();
+  const auto& [mean, shares, sync, emulated] = GetParam();
   const auto model = CompileText(
       kModel, kStrategy,
       {absl::StrCat("dist.sync_batch_norm=", sync ? "true" : "false")});
@@ -185,7 +216,8 @@ TEST_P(NormFarFromZero, IsWhatF64Makes) {
   for (float& v : x) v = static_cast<float>(mean) + normal(random);
   for (float& v : t) v = normal(random);
   const Exact exact(x, t);
-  const std::vector<Step> steps = RunStep(*model->program, shares, x, t);
+  const std::vector<Step> steps =
+      RunStep(*model->program, emulated, shares, x, t);
   const double u = mean * 6e-8;
   for (const Step& step : steps) {
     ASSERT_TRUE(step.status.ok()) << step.status;
@@ -223,7 +255,72 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(0.0, 1e3, 1e4, 1e5),
                        ::testing::Values(Shares{9}, Shares{5, 4},
                                          Shares{6, 1, 0, 2}),
-                       ::testing::Bool()));
+                       ::testing::Bool(), ::testing::Bool()));
+
+// ---- Low inputs. What they lost when they were rounded is lost; of what they
+// are, the statistics are made in f32 with the same error as above. So that
+// rounding leaves something of it, the deviation is a hundredth of the mean.
+
+struct Low {
+  const char* level;
+  const char* dtype;
+  double mean;
+};
+
+class LowNormFarFromZero
+    : public ::testing::TestWithParam<std::tuple<Low, Shares, bool>> {};
+
+float Rounded(float value, bool half_precision) {
+  return half_precision ? static_cast<float>(half(value))
+                        : static_cast<float>(bfloat16(value));
+}
+
+TEST_P(LowNormFarFromZero, TheStatisticsAreWhatF64Makes) {
+  const auto& [low, shares, sync] = GetParam();
+  const auto model = CompileText(
+      kModel, kStrategy,
+      {absl::StrCat("amp.level=", low.level),
+       absl::StrCat("amp.dtype=", low.dtype),
+       "amp.custom_white_list=elementwise_add",  // it reads an f32 feed
+       "amp.loss_scaling.use_dynamic_loss_scaling=false",
+       "amp.loss_scaling.init_loss_scaling=1",
+       absl::StrCat("dist.sync_batch_norm=", sync ? "true" : "false")});
+  ASSERT_TRUE(model.ok()) << model.status();
+  int norms = 0;
+  for (const proto::OpRow& op : model->report.op()) {
+    norms += op.name() == "y" && op.precision() != "f32";
+  }
+  EXPECT_EQ(norms, 1) << "the norm reads low values";
+  int64_t samples = 0;
+  for (int64_t share : shares) samples += share;
+  const float deviation = static_cast<float>(low.mean / 100);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(samples * kChannels * kPixels), t(x.size());
+  for (float& v : x) {
+    v = Rounded(static_cast<float>(low.mean) + deviation * normal(random),
+                low.dtype == std::string("fp16"));
+  }
+  for (float& v : t) v = normal(random);
+  const Exact exact(x, t);
+  const double u = low.mean * 6e-8;
+  for (const Step& step :
+       RunStep(*model->program, /*emulated=*/false, shares, x, t)) {
+    ASSERT_TRUE(step.status.ok()) << step.status;
+    for (int64_t c = 0; c < kChannels; ++c) {
+      EXPECT_NEAR(step.cells.at("m")[c], 0.1 * exact.mean[c], 1e-7 + 0.2 * u);
+      EXPECT_NEAR(step.cells.at("v")[c], 0.9 + 0.1 * exact.variance[c],
+                  3e-7 * (1 + exact.variance[c]) + 0.2 * u * deviation);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Means, LowNormFarFromZero,
+    ::testing::Combine(
+        ::testing::Values(Low{"O1", "fp16", 1e3}, Low{"O2", "fp16", 3e4},
+                          Low{"O1", "bf16", 1e3}, Low{"O2", "bf16", 1e5}),
+        ::testing::Values(Shares{9}, Shares{6, 1, 0, 2}), ::testing::Bool()));
 
 }  // namespace
 }  // namespace runtime

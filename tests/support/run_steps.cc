@@ -1,5 +1,6 @@
 #include "tests/support/run_steps.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/train/bindings.h"
 #include "runtime/train/feeds.h"
+#include "runtime/train/fetches.h"
 
 namespace halftone {
 namespace {
@@ -29,9 +31,12 @@ class Rank {
     HT_RETURN_IF_ERROR(Open());
     const kernels::KernelRegistry& kernels =
         spec_.kernels.empty() ? kernels::Kernels() : *spec_.kernels[rank_];
+    runtime::ExecutorOptions options;
+    options.fetches = spec_.fetches;
     HT_ASSIGN_OR_RETURN(
-        executor_, Executor::Create(&program_, &kernels, device_.get(),
-                                    communicator, runtime::TuningTable(), {}));
+        executor_,
+        Executor::Create(&program_, &kernels, device_.get(), communicator,
+                         runtime::TuningTable(), options));
     // By what all ranks hold, so that ranks prepare as many plans.
     for (const int64_t global : {spec_.batch, sampler_.size % spec_.batch}) {
       if (global == 0) continue;
@@ -90,6 +95,13 @@ class Rank {
       if (rank_ != 0) continue;
       result->losses.push_back(view.Scalar(kLossSum) / view.Scalar(kCount));
       result->rejected.push_back(view.Scalar(kFoundInf) != 0);
+      for (const auto& item : view.items()) {
+        const bool asked = std::count(spec_.fetches.begin(),
+                                      spec_.fetches.end(), item.name) > 0;
+        if (step == 0 && asked) {
+          result->fetched[std::string(item.name)] = runtime::Floats(item);
+        }
+      }
     }
     return absl::OkStatus();
   }

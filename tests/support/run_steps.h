@@ -21,7 +21,8 @@ struct StepsSpec {
   std::string data = "idx:models/digits";
   int64_t seed = 1;
   float learning_rate = 0.01f;
-  int threads = 1;  // compute threads per rank
+  int threads = 1;                   // compute threads per rank
+  std::vector<std::string> fetches;  // values, see StepsResult
   // By rank; empty: this binary's. They outlive the run.
   std::vector<const kernels::KernelRegistry*> kernels;
 };
@@ -29,6 +30,8 @@ struct StepsSpec {
 struct StepsResult {
   std::vector<double> losses;  // mean over the samples of all ranks, by step
   std::vector<bool> rejected;  // by step
+  // Of the first step, rank 0's share of what was fetched, by name.
+  std::map<std::string, std::vector<float>> fetched;
   // By rank: the bytes of all cells that are not derived, by name.
   std::vector<std::map<std::string, std::string>> cells;
 };
