@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -22,8 +23,9 @@ std::string KeyOf(absl::string_view device, absl::string_view op,
                       ")@", Name(layout));
 }
 
-std::string PatternKey(absl::string_view device, absl::string_view pattern) {
-  return absl::StrCat(device, "/pattern:", pattern);
+std::string PatternKey(absl::string_view device, absl::string_view pattern,
+                       DType dtype, Layout layout) {
+  return KeyOf(device, absl::StrCat("pattern:", pattern), {dtype}, layout);
 }
 
 // Layout of the first input, else of the first output.
@@ -35,7 +37,9 @@ Layout LeadLayout(const BoundOp& op) {
 
 std::string KeyOf(absl::string_view device, const BoundOp& op) {
   if (op.schema().name() == "fusion") {
-    return PatternKey(device, op.Str("pattern"));
+    const FusedOp fused(op);
+    return PatternKey(device, fused.pattern().name(), fused.key().dtype,
+                      fused.key().layout);
   }
   return KeyOf(device, op.schema().name(), TypeBinding(op.block(), op.op()),
                LeadLayout(op));
@@ -52,8 +56,15 @@ void KernelRegistry::Add(absl::string_view device, absl::string_view op,
 
 void KernelRegistry::AddPattern(absl::string_view device,
                                 absl::string_view pattern,
+                                absl::Span<const DType> dtypes,
+                                absl::Span<const Layout> layouts,
                                 Candidate candidate) {
-  candidates_[PatternKey(device, pattern)].push_back(std::move(candidate));
+  for (DType dtype : dtypes) {
+    for (Layout layout : layouts) {
+      candidates_[PatternKey(device, pattern, dtype, layout)].push_back(
+          candidate);
+    }
+  }
 }
 
 void KernelRegistry::ForEach(

@@ -21,10 +21,12 @@ class KernelRegistry {
   // variables in order. Registering a key twice appends the candidate.
   void Add(absl::string_view device, absl::string_view op,
            absl::Span<const DType> binding, Layout layout, Candidate candidate);
-  // A fused kernel for a pattern: looked up by the fusion op's `pattern`;
-  // `supports` decides on dtypes and shapes.
+  // A fused kernel for a pattern, once for each dtype and layout of the value
+  // that the pattern is keyed by (graph/fusions); `supports` decides on shapes
+  // and on what else has a type.
   void AddPattern(absl::string_view device, absl::string_view pattern,
-                  Candidate candidate);
+                  absl::Span<const DType> dtypes,
+                  absl::Span<const Layout> layouts, Candidate candidate);
 
   // Changes candidates in a copy of a registry: for tests that break a kernel
   // and benchmarks that leave it out. Keys as All gives them.
@@ -43,7 +45,8 @@ class KernelRegistry {
   std::string Refusal(absl::string_view device, const BoundOp& fusion) const;
 
   // All keys of a device as passes::KernelSet takes them:
-  // "matmul(f16,f32)@row_major", "pattern:conv_bias_relu"; sorted.
+  // "matmul(f16,f32)@row_major", "pattern:conv_stats(f16)@channels_last";
+  // sorted.
   std::vector<std::string> Keys(absl::string_view device) const;
 
   // (key, candidate) of a device: for the conformance suite.

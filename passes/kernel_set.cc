@@ -53,8 +53,9 @@ bool KernelSet::Has(absl::string_view op, absl::Span<const DType> binding,
   return keys_.contains(absl::string_view(key.data(), key.size()));
 }
 
-bool KernelSet::HasPattern(absl::string_view pattern) const {
-  return keys_.contains(absl::StrCat("pattern:", pattern));
+bool KernelSet::HasPattern(absl::string_view pattern,
+                           const TensorType& key) const {
+  return Has(absl::StrCat("pattern:", pattern), {key.dtype}, key.layout);
 }
 
 bool KernelSet::HasPrecision(absl::string_view op, DType lead) const {

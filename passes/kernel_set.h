@@ -19,13 +19,14 @@ namespace passes {
 class KernelSet {
  public:
   // `keys` are "op(f16,f32)@row_major": op, type variables in the schema's
-  // order, layout of the lead slot; "pattern:<name>" for fusion patterns.
+  // order, layout of the lead slot; "pattern:conv_stats(f16)@channels_last":
+  // dtype and layout of the value that the pattern is keyed by.
   KernelSet(std::string target, absl::Span<const std::string> keys);
 
   const std::string& target() const { return target_; }  // "cpu", "sm_90"
   bool Has(absl::string_view op, absl::Span<const DType> binding,
            Layout layout) const;
-  bool HasPattern(absl::string_view pattern) const;
+  bool HasPattern(absl::string_view pattern, const TensorType& key) const;
   // Whether any key of the op has the dtype for its lead type variable.
   bool HasPrecision(absl::string_view op, DType lead) const;
   // Keys of the op, sorted: for error messages.

@@ -205,8 +205,9 @@ TEST(PipelinesTest, StepsHaveTheNamesOfTheirPasses) {
 
 TEST(KernelSetTest, KnowsKeysPatternsAndPrecisions) {
   const KernelSet kernels(
-      "sm_90", {"matmul(f16,f32)@row_major", "relu(f32)@channels_last",
-                "element_count()@row_major", "pattern:matmul_bias_relu"});
+      "sm_90",
+      {"matmul(f16,f32)@row_major", "relu(f32)@channels_last",
+       "element_count()@row_major", "pattern:matmul_bias_relu(f16)@row_major"});
   EXPECT_EQ(kernels.target(), "sm_90");
   EXPECT_TRUE(
       kernels.Has("matmul", {DType::kF16, DType::kF32}, Layout::kRowMajor));
@@ -214,8 +215,12 @@ TEST(KernelSetTest, KnowsKeysPatternsAndPrecisions) {
       kernels.Has("matmul", {DType::kF16, DType::kF16}, Layout::kRowMajor));
   EXPECT_FALSE(kernels.Has("relu", {DType::kF32}, Layout::kRowMajor));
   EXPECT_TRUE(kernels.Has("element_count", {}, Layout::kRowMajor));
-  EXPECT_TRUE(kernels.HasPattern("matmul_bias_relu"));
-  EXPECT_FALSE(kernels.HasPattern("matmul"));
+  TensorType key;
+  key.dtype = DType::kF16;
+  EXPECT_TRUE(kernels.HasPattern("matmul_bias_relu", key));
+  EXPECT_FALSE(kernels.HasPattern("matmul", key));
+  key.dtype = DType::kBF16;
+  EXPECT_FALSE(kernels.HasPattern("matmul_bias_relu", key));
   EXPECT_TRUE(kernels.HasPrecision("matmul", DType::kF16));
   EXPECT_FALSE(kernels.HasPrecision("matmul", DType::kF32));
   EXPECT_TRUE(kernels.HasPrecision("relu", DType::kF32));

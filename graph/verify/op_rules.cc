@@ -1,5 +1,10 @@
 // Ops: schema, order, uses, types, reasons, bodies.
 
+#include <string>
+#include <vector>
+
+#include "graph/base/text.h"
+#include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"
 #include "graph/verify/limits.h"
@@ -152,6 +157,23 @@ void CheckBodyTypes(BlockScope& scope, const Op& op, absl::string_view what,
   }
 }
 
+// A kernel takes the body for what its pattern says.
+void CheckPattern(BlockScope& scope, const Op& op) {
+  const std::string& name = AttrAs<std::string>(op, "pattern");
+  const FusionPattern* pattern = FindFusionPattern(name);
+  if (pattern == nullptr) {
+    std::vector<std::string> names;
+    for (const FusionPattern& each : FusionPatterns()) {
+      names.push_back(each.name());
+    }
+    scope.report.AtOp(scope.block, op, "expected the name of a fusion pattern,",
+                      " found \"", name, "\"", NearestHint(name, names));
+  } else if (pattern->MatchBody(*op.body).ops().empty()) {
+    scope.report.AtOp(scope.block, op, "body: expected that of ", name, ", ",
+                      pattern->formula());
+  }
+}
+
 void CheckBody(BlockScope& scope, const Op& op) {
   static const OpSchema* const kFusion = Ops().Find("fusion");
   const bool fusion = op.schema == kFusion;
@@ -180,6 +202,7 @@ void CheckBody(BlockScope& scope, const Op& op) {
   if (scope.report.count() > before) return;
   CheckBodyTypes(scope, op, "arguments", body.Feeds(), op.inputs.all());
   CheckBodyTypes(scope, op, "results", body.body_results(), op.outputs.all());
+  CheckPattern(scope, op);
 }
 
 // After precision every forward op has a reason, after backward every op.

@@ -49,11 +49,12 @@ entry train {
   update2: momentum(Param=[s], Grad=[s.grad.reduced], Velocity=[s.velocity], LearningRate=lr, FoundInf=found_inf, InvScale=inv) -> (ParamOut=[s.next : f32[3]], VelocityOut=[s.velocity.next : f32[3]])   optimize f32 SCHEMA
   stats: running_stats(OldMean=mean, OldVariance=var, BatchMean=s, BatchVariance=s, FoundInf=found_inf) -> (Mean=mean.1 : f32[3], Variance=var.1 : f32[3])   optimize f32 SCHEMA
   stats2: running_stats(OldMean=mean.1, OldVariance=var.1, BatchMean=s, BatchVariance=s, FoundInf=found_inf) -> (Mean=mean.next : f32[3], Variance=var.next : f32[3])   optimize f32 SCHEMA
-  fused: fusion(X=[inv, n]) -> (Out=[product : f32[]]) {pattern="test"}   optimize f32 SCHEMA body {
+  fused: fusion(X=[inv, n]) -> (Out=[product : f32[]]) {pattern="elementwise_chain"}   optimize f32 SCHEMA body {
     feed a : f32[]
     feed b : f32[]
     c: scale(X=a) -> (Out=c : f32[])   forward
-    return c
+    d: relu(X=c) -> (Out=d : f32[])   forward
+    return d
   }
   doubled: elementwise_mul(X=product, Y=two) -> (Out=doubled : f32[])   optimize f32 SCHEMA
   tick: tick(X=@attempted) -> (Out=attempted.next : i64[])   optimize f32 SCHEMA

@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
              "fused (fusion): body: expected 1 arguments, found 2"},
         Edit{kSource, "    feed b : f32[]\n", "    feed b : f32[1]\n",
              "fused (fusion): body: arguments: expected f32[], found f32[1]"},
-        Edit{kSource, "    return c\n", "    return c, a\n",
+        Edit{kSource, "    return d\n", "    return d, a\n",
              "fused (fusion): body: expected 1 results, found 2"},
         Edit{kSource, "scale(X=a)", "scale(X=two)",
              "fused (fusion): body: expected arguments alone, found the cell "
@@ -138,10 +138,18 @@ INSTANTIATE_TEST_SUITE_P(
         Edit{kSource, "(Out=c : f32[])", "(Out=c : f32[2])",
              "c (scale): slot Out: expected f32[]"},
         Edit{
-            kSource, "    return c\n",
-            "    d: fusion(X=[a]) -> (Out=[d : f32[]]) {pattern=\"p\"} body {\n"
-            "      feed e : f32[]\n      return e\n    }\n    return c\n",
+            kSource, "    return d\n",
+            "    g: fusion(X=[a]) -> (Out=[g : f32[]]) {pattern=\"p\"} body {\n"
+            "      feed e : f32[]\n      return e\n    }\n    return g\n",
             "expected no fusion within a fusion"},
+        Edit{kSource, "pattern=\"elementwise_chain\"",
+             "pattern=\"elementwise_chains\"",
+             "fused (fusion): expected the name of a fusion pattern, found "
+             "\"elementwise_chains\"; nearest: elementwise_chain"},
+        Edit{kSource, "pattern=\"elementwise_chain\"",
+             "pattern=\"matmul_bias_relu\"",
+             "fused (fusion): body: expected that of matmul_bias_relu, "
+             "relu(matmul(X, Y, Bias))"},
         Edit{Phase::kPrecision, "forward f16 WHITE_LIST line=9", "forward f16",
              "g.ht: entry train: logits (matmul): expected a precision and a "
              "reason"},

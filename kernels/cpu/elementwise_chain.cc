@@ -188,7 +188,9 @@ bool Supports(const BoundOp& fusion) {
 void RegisterCpuElementwiseChain(KernelRegistry& registry) {
   Candidate candidate = MakeCandidate("blocks", MakeChain);
   candidate.supports = Supports;
-  registry.AddPattern("cpu", "elementwise_chain", candidate);
+  registry.AddPattern("cpu", "elementwise_chain",
+                      {DType::kF32, DType::kF16, DType::kBF16},
+                      {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
 }
 
 }  // namespace kernels

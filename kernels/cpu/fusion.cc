@@ -2,9 +2,9 @@
 // convolution or a product, or over what is still in the cache.
 #include "kernels/cpu/fusion.h"
 
-#include "kernels/common/fusion_body.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/fused_op.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -12,7 +12,7 @@ namespace kernels {
 namespace {
 
 OnednnSpec ConvBiasRelu(const BoundOp& fusion, bool any_format) {
-  const BoundOp conv = FirstOfBody(fusion);
+  const BoundOp conv = FusedOp(fusion).Of("conv");
   OnednnSpec spec = ConvForward(
       conv,
       {ArgumentPosition(conv, "Input"), ArgumentPosition(conv, "Filter"),
@@ -23,10 +23,10 @@ OnednnSpec ConvBiasRelu(const BoundOp& fusion, bool any_format) {
 }
 
 OnednnSpec MatmulBiasRelu(const BoundOp& fusion) {
-  const BoundOp matmul = FirstOfBody(fusion);
+  const BoundOp product = FusedOp(fusion).Of("product");
   OnednnSpec spec = MatmulForward(
-      matmul, {ArgumentPosition(matmul, "X"), ArgumentPosition(matmul, "Y"),
-               ArgumentPosition(matmul, "Bias")});
+      product, {ArgumentPosition(product, "X"), ArgumentPosition(product, "Y"),
+                ArgumentPosition(product, "Bias")});
   spec.relu = true;
   return spec;
 }
@@ -34,15 +34,17 @@ OnednnSpec MatmulBiasRelu(const BoundOp& fusion) {
 }  // namespace
 
 void RegisterCpuFusion(KernelRegistry& registry) {
-  registry.AddPattern("cpu", "conv_bias_relu",
+  const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+  const Layout images[] = {Layout::kRowMajor, Layout::kChannelsLast};
+  registry.AddPattern("cpu", "conv_bias_relu", dtypes, images,
                       OnednnCandidate("onednn", [](const BoundOp& op) {
                         return ConvBiasRelu(op, /*any_format=*/true);
                       }));
-  registry.AddPattern("cpu", "conv_bias_relu",
+  registry.AddPattern("cpu", "conv_bias_relu", dtypes, images,
                       OnednnCandidate("onednn_plain", [](const BoundOp& op) {
                         return ConvBiasRelu(op, /*any_format=*/false);
                       }));
-  registry.AddPattern("cpu", "matmul_bias_relu",
+  registry.AddPattern("cpu", "matmul_bias_relu", dtypes, {Layout::kRowMajor},
                       OnednnCandidate("onednn", MatmulBiasRelu));
   RegisterCpuElementwiseChain(registry);
 }

@@ -6,9 +6,9 @@
 
 #include "graph/base/error.h"
 #include "kernels/common/conv_shape.h"
-#include "kernels/common/fusion_body.h"
 #include "kernels/cuda/cudnn_cache.h"
 #include "kernels/cuda/norm_fusions_cudnn.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -163,7 +163,7 @@ BoundGraph ConvGraph(const BoundOp& op) {
 }
 
 BoundGraph ConvBiasReluGraph(const BoundOp& fusion) {
-  const BoundOp conv = FirstOfBody(fusion);
+  const BoundOp conv = FusedOp(fusion).Of("conv");
   return ForwardGraph(
       ConvOp::Of(conv),
       {ArgumentPosition(conv, "Input"), ArgumentPosition(conv, "Filter"),
@@ -175,8 +175,10 @@ void RegisterCudaCudnn(KernelRegistry& registry) {
   const auto cache = std::make_shared<CudnnCache>();
   const Candidate conv = MakeConv(cache, ConvGraph, true);
   const Candidate any = MakeConv(cache, ConvGraph, false);
-  for (Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
-    for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+  const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+  const Layout images[] = {Layout::kRowMajor, Layout::kChannelsLast};
+  for (Layout layout : images) {
+    for (DType t : dtypes) {
       registry.Add("cuda", "conv2d", {t}, layout, conv);
       registry.Add("cuda", "depthwise_conv2d", {t}, layout, conv);
       // Where sums may be taken in any order, those engines come first.
@@ -186,7 +188,7 @@ void RegisterCudaCudnn(KernelRegistry& registry) {
       }
     }
   }
-  registry.AddPattern("cuda", "conv_bias_relu",
+  registry.AddPattern("cuda", "conv_bias_relu", dtypes, images,
                       MakeConv(cache, ConvBiasReluGraph, true));
   RegisterCudnnNormFusions(registry, cache);
 }

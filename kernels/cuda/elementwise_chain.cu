@@ -346,8 +346,7 @@ bool Supports(const BoundOp& fusion) {
   for (const TensorDesc& x : fusion.inputs()) {
     if (!(x == fusion.outputs()[0])) return false;
   }
-  const DType dtype = fusion.outputs()[0].dtype;
-  return (dtype == DType::kF32 || IsLow(dtype)) && ChainBuilder(fusion).ok();
+  return ChainBuilder(fusion).ok();
 }
 
 }  // namespace
@@ -355,7 +354,9 @@ bool Supports(const BoundOp& fusion) {
 void RegisterCudaChain(KernelRegistry& registry) {
   Candidate candidate = CudaCandidate("registers", MakeChain);
   candidate.supports = Supports;
-  registry.AddPattern("cuda", "elementwise_chain", candidate);
+  registry.AddPattern("cuda", "elementwise_chain",
+                      {DType::kF32, DType::kF16, DType::kBF16},
+                      {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
 }
 
 }  // namespace cuda

@@ -199,7 +199,9 @@ void RegisterProducts(const ProductLibrary& library, KernelRegistry& registry) {
       candidate.refusal = [](const BoundOp& fusion) {
         return BindMatmulFusion(fusion).refused;
       };
-      registry.AddPattern("cuda", pattern, std::move(candidate));
+      registry.AddPattern("cuda", pattern,
+                          {DType::kF32, DType::kF16, DType::kBF16},
+                          {Layout::kRowMajor}, std::move(candidate));
     }
   }
 }

@@ -3,9 +3,9 @@
 // the tensors' dtype, as if it had been stored: the bits are the body's.
 #include <vector>
 
-#include "kernels/common/fusion_body.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/functors/elementwise.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -100,18 +100,19 @@ struct NormAt {
 class NormElementwise {
  public:
   explicit NormElementwise(const BoundOp& fusion)
-      : channels_(fusion.outputs()[0]),
-        relu_(!OpsOfBody(fusion, "relu").empty()) {
-    for (const BoundOp& op : OpsOfBody(fusion, "scale_bias")) {
-      norms_.emplace_back(op);
-    }
-    const std::vector<BoundOp> sums = OpsOfBody(fusion, "elementwise_add");
-    add_ = !sums.empty();
-    if (norms_.size() > 1) {
+      : channels_(fusion.outputs()[0]) {
+    const FusedOp fused(fusion);
+    relu_ = fused.Has("relu");
+    add_ = fused.Has("add");
+    const BoundOp norm = fused.Of("norm");
+    norms_.emplace_back(norm);
+    if (fused.Has("other_norm")) {
+      norms_.emplace_back(fused.Of("other_norm"));
       y_ = norms_[1].x;
     } else if (add_) {
-      y_ = ArgumentPosition(sums[0], "X");
-      if (y_ < 0) y_ = ArgumentPosition(sums[0], "Y");
+      const BoundOp add = fused.Of("add");
+      const bool first = add.op().in(0) == norm.op().out(0);
+      y_ = ArgumentPosition(add, first ? "Y" : "X");
     }
   }
 
@@ -149,38 +150,19 @@ class NormElementwise {
   int64_t padded() const { return CeilDiv(channels_.channels, 64) * 64; }
 
   Channels channels_;
-  bool add_ = false, relu_;
+  bool add_, relu_;
   std::vector<NormAt> norms_;
   int y_ = -1;
 };
 
-// One norm, or two that are added; nothing is broadcast.
-bool HasBody(const BoundOp& fusion) {
-  const TensorDesc& out = fusion.outputs()[0];
-  const std::vector<BoundOp> norms = OpsOfBody(fusion, "scale_bias");
-  const std::vector<BoundOp> sums = OpsOfBody(fusion, "elementwise_add");
-  if (norms.empty() || sums.size() > 1 || norms.size() > sums.size() + 1) {
-    return false;
-  }
-  for (const BoundOp& op : norms) {
-    if (NormAt(op).x < 0) return false;
-  }
-  for (const BoundOp& sum : sums) {
-    if (!(sum.Input("X") == out && sum.Input("Y") == out)) return false;
+// Channels are the second dim, and what is read comes from outside.
+bool Supports(const BoundOp& fusion) {
+  const FusedOp fused(fusion);
+  if (fusion.outputs()[0].rank() < 2) return false;
+  for (const char* role : {"norm", "other_norm"}) {
+    if (fused.Has(role) && NormAt(fused.Of(role)).x < 0) return false;
   }
   return true;
-}
-
-// All images in one dtype, shape and order; all vectors f32.
-bool Supports(const BoundOp& fusion) {
-  if (fusion.outputs().size() != 1) return false;
-  const TensorDesc& out = fusion.outputs()[0];
-  for (const TensorDesc& x : fusion.inputs()) {
-    const bool vector = x.rank() == 1 && x.dtype == DType::kF32;
-    if (!vector && !(x == out)) return false;
-  }
-  return out.rank() >= 2 && (out.dtype == DType::kF32 || IsLow(out.dtype)) &&
-         HasBody(fusion);
 }
 
 }  // namespace
@@ -193,7 +175,9 @@ void RegisterCudaNormElementwise(KernelRegistry& registry) {
     return NormElementwise(op).workspace_floats() *
            static_cast<int64_t>(sizeof(float));
   };
-  registry.AddPattern("cuda", "norm_elementwise", candidate);
+  registry.AddPattern("cuda", "norm_elementwise",
+                      {DType::kF32, DType::kF16, DType::kBF16},
+                      {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
 }
 
 }  // namespace cuda

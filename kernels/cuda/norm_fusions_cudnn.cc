@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "graph/base/error.h"
-#include "kernels/common/fusion_body.h"
 #include "kernels/cuda/norm_cudnn.h"
 #include "kernels/cuda/norm_vectors.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -18,33 +18,22 @@ using Source = BoundGraph::Source;
 
 constexpr int64_t kAlignment = 256;
 
-// The one op of the type in the fusion's body; null: there is none.
-std::unique_ptr<BoundOp> Only(const BoundOp& fusion, absl::string_view type) {
-  std::vector<BoundOp> ops = OpsOfBody(fusion, type);
-  if (ops.empty()) return nullptr;
-  return std::make_unique<BoundOp>(std::move(ops[0]));
-}
-
 class Binder {
  public:
-  explicit Binder(const BoundOp& fusion)
-      : fusion_(fusion), norm_(Only(fusion, "scale_bias")) {}
+  explicit Binder(const BoundOp& fusion) : fused_(fusion) {}
 
-  // A body of other ops than its pattern's is not possible.
   NormFusion Bind() {
-    const auto stats = Only(fusion_, "channel_stats");
-    const auto sums = Only(fusion_, "bn_grad_reduce");
-    const auto mask = Only(fusion_, "relu_grad");
-    const auto conv = Only(fusion_, "conv2d");
-    const auto conv_image = Only(fusion_, "conv2d_grad_input");
-    const auto conv_filter = Only(fusion_, "conv2d_grad_filter");
-    if (stats != nullptr && conv != nullptr) {
-      BindForward(*conv, *stats);
-    } else if (sums != nullptr && mask != nullptr && conv_image != nullptr &&
-               norm_ != nullptr) {
-      BindGradNorm(*conv_image, *mask, *sums);
-    } else if (conv_filter != nullptr && norm_ != nullptr) {
-      BindGradFilter(*conv_filter);
+    const std::string& pattern = fused_.pattern().name();
+    const BoundOp conv = fused_.Of("conv");
+    if (pattern != "conv_stats") {
+      norm_ = std::make_unique<BoundOp>(fused_.Of("norm"));
+    }
+    if (pattern == "conv_grad_norm") {
+      BindGradNorm(conv, fused_.Of("mask"), fused_.Of("sums"));
+    } else if (pattern == "norm_conv_grad_filter") {
+      BindGradFilter(conv);
+    } else {
+      BindForward(conv, fused_.Of("stats"));
     }
     return std::move(bound_);
   }
@@ -183,8 +172,8 @@ class Binder {
              outputs);
   }
 
-  const BoundOp& fusion_;
-  std::unique_ptr<BoundOp> norm_;
+  FusedOp fused_;
+  std::unique_ptr<BoundOp> norm_;  // before the convolution, if there is one
   NormFusion bound_;
 };
 
@@ -312,12 +301,14 @@ NormFusion BindNormFusion(const BoundOp& fusion) {
   return Binder(fusion).Bind();
 }
 
+// Libraries fuse such images alone (norm_cudnn_test.cc).
 void RegisterCudnnNormFusions(KernelRegistry& registry,
                               std::shared_ptr<CudnnCache> cache) {
   const Candidate candidate = MakeCandidate(std::move(cache));
   for (const char* pattern : {"norm_conv_stats", "conv_stats",
                               "norm_conv_grad_filter", "conv_grad_norm"}) {
-    registry.AddPattern("cuda", pattern, candidate);
+    registry.AddPattern("cuda", pattern, {DType::kF16}, {Layout::kChannelsLast},
+                        candidate);
   }
 }
 

@@ -6,10 +6,10 @@
 // for a single channel). Channels are innermost.
 #include <vector>
 
-#include "kernels/common/fusion_body.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/functors/elementwise.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -178,31 +178,23 @@ struct SumsAt {
 struct ReluGradAt {
   int relu, a, b = -1, g;
 
-  explicit ReluGradAt(const BoundOp& fusion) {
-    const BoundOp mask = OpsOfBody(fusion, "relu_grad")[0];
+  explicit ReluGradAt(const FusedOp& fused) {
+    const BoundOp mask = fused.Of("mask");
     relu = ArgumentPosition(mask, "Out");
     g = ResultPosition(mask, "XGrad");
     a = ArgumentPosition(mask, "OutGrad");
-    for (const BoundOp& sum : OpsOfBody(fusion, "sum")) {
-      const auto parts = sum.op().inputs.all();
-      a = ArgumentPosition(sum.block(), parts[0]);
-      b = ArgumentPosition(sum.block(), parts[1]);
-    }
+    if (!fused.Has("parts")) return;
+    const BoundOp sum = fused.Of("parts");
+    const auto parts = sum.op().inputs.all();
+    a = ArgumentPosition(sum.block(), parts[0]);
+    b = ArgumentPosition(sum.block(), parts[1]);
   }
 };
 
 class ReluGradSums {
  public:
   explicit ReluGradSums(const BoundOp& fusion)
-      : mask_(fusion), channels_(fusion.inputs()[mask_.relu]) {
-    for (const BoundOp& op : OpsOfBody(fusion, "bn_grad_reduce")) {
-      norms_.emplace_back(op);
-    }
-    for (const BoundOp& op : OpsOfBody(fusion, "reduce_sum")) {
-      bias_ = ResultPosition(op, "Out");
-      bias_dtype_ = op.Output("Out").dtype;
-    }
-  }
+      : ReluGradSums(FusedOp(fusion), fusion) {}
 
   int64_t workspace_floats() const {
     const int sums = norms_.empty() ? 1 : 2 * static_cast<int>(norms_.size());
@@ -233,6 +225,18 @@ class ReluGradSums {
   }
 
  private:
+  ReluGradSums(const FusedOp& fused, const BoundOp& fusion)
+      : mask_(fused), channels_(fusion.inputs()[mask_.relu]) {
+    if (fused.pattern().name() == "relu_grad_bias") {
+      const BoundOp bias = fused.Of("bias");
+      bias_ = ResultPosition(bias, "Out");
+      bias_dtype_ = bias.Output("Out").dtype;
+      return;
+    }
+    norms_.emplace_back(fused.Of("sums"));
+    if (fused.Has("other_sums")) norms_.emplace_back(fused.Of("other_sums"));
+  }
+
   static float* OutOrNull(const Buffers& buffers, int i) {
     return i < 0 ? nullptr : Out(buffers, i);
   }
@@ -280,40 +284,18 @@ class ReluGradSums {
   DType bias_dtype_ = DType::kF32;
 };
 
-// Whether what is added up before and after relu's gradient is what the kernel
-// adds: two gradients from outside; g over all dims but the second.
-bool HasBody(const BoundOp& fusion, const ReluGradAt& mask) {
-  for (const BoundOp& op : OpsOfBody(fusion, "sum")) {
-    if (op.inputs().size() != 2 || mask.b < 0) return false;
-  }
-  for (const BoundOp& op : OpsOfBody(fusion, "reduce_sum")) {
-    std::vector<bool> all_but_one(op.Input("X").rank(), true);
-    all_but_one[1] = false;
-    if (ReducedAxes(op, op.Input("X").rank()) != all_but_one) return false;
-  }
-  return true;
-}
-
-// All images in one dtype, shape and order, channels innermost; all of them
-// and the vectors from outside.
+// The gradients and images that are read come from outside, those and the
+// vectors in the order and dtype that the pattern asks for.
 bool Supports(const BoundOp& fusion) {
-  const ReluGradAt mask(fusion);
-  const std::vector<BoundOp> norms = OpsOfBody(fusion, "bn_grad_reduce");
-  if (mask.relu < 0 || mask.a < 0 || norms.size() > kMostNorms ||
-      !HasBody(fusion, mask)) {
+  const FusedOp fused(fusion);
+  const ReluGradAt mask(fused);
+  if (mask.relu < 0 || mask.a < 0 || (fused.Has("parts") && mask.b < 0)) {
     return false;
   }
-  const TensorDesc& image = fusion.inputs()[mask.relu];
-  const bool low_or_f32 = image.dtype == DType::kF32 || IsLow(image.dtype);
-  if (!low_or_f32 || image.rank() < 2 || Channels(image).inner != 1) {
-    return false;
-  }
-  for (const TensorDesc& x : fusion.inputs()) {
-    const bool vector = x.rank() == 1 && x.dtype == DType::kF32;
-    if (!vector && !(x == image)) return false;
-  }
-  for (const BoundOp& op : norms) {
-    const SumsAt at(op);
+  if (fused.pattern().name() == "relu_grad_bias") return true;
+  for (const char* role : {"sums", "other_sums"}) {
+    if (!fused.Has(role)) continue;
+    const SumsAt at(fused.Of(role));
     if (at.x < 0 || at.mean < 0 || at.variance < 0) return false;
   }
   return true;
@@ -329,8 +311,11 @@ void RegisterCudaReluGradNorm(KernelRegistry& registry) {
     return ReluGradSums(op).workspace_floats() *
            static_cast<int64_t>(sizeof(float));
   };
-  registry.AddPattern("cuda", "relu_grad_norm", candidate);
-  registry.AddPattern("cuda", "relu_grad_bias", candidate);
+  for (const char* pattern : {"relu_grad_norm", "relu_grad_bias"}) {
+    registry.AddPattern("cuda", pattern,
+                        {DType::kF32, DType::kF16, DType::kBF16},
+                        {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
+  }
 }
 
 }  // namespace cuda

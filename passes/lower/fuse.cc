@@ -10,9 +10,9 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
-#include "passes/lower/patterns/pattern.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -167,7 +167,7 @@ Plan PlanFusion(const Block& block, absl::Span<const OpId> group,
 }
 
 // `group` in program order.
-absl::StatusOr<OpId> Replace(Block& block, const Pattern& pattern,
+absl::StatusOr<OpId> Replace(Block& block, const FusionPattern& pattern,
                              absl::Span<const OpId> group, const Plan& plan,
                              HeldValues& held) {
   const Values& results = plan.results;
@@ -178,9 +178,9 @@ absl::StatusOr<OpId> Replace(Block& block, const Pattern& pattern,
       .Role(last.role)
       .Why(last.decision)
       .Line(last.line)
-      .Attr("pattern", pattern.name)
+      .Attr("pattern", pattern.name())
       .Unique();
-  if (!pattern.rounds.empty()) builder.Attr("rounds", pattern.rounds);
+  if (!pattern.rounds().empty()) builder.Attr("rounds", pattern.rounds());
   absl::InlinedVector<NameId, 4> result_names;
   for (ValueId result : results) {
     result_names.push_back(block.value(result).name);
@@ -208,18 +208,19 @@ absl::StatusOr<OpId> Replace(Block& block, const Pattern& pattern,
 
 // Fuses every group of one pattern, from the last op up, so that a chain is
 // met at its end.
-absl::StatusOr<bool> FuseAll(Block& block, const Pattern& pattern,
-                             HeldValues& held) {
-  if (!pattern.needs.empty() && block.CountOf(Ops().Find(pattern.needs)) == 0) {
-    return false;
-  }
+absl::StatusOr<bool> FuseAll(Block& block, const FusionPattern& pattern,
+                             const PatternSet& patterns, HeldValues& held) {
   Order order(block);
   bool changed = false;
   OpId next;
   for (OpId id = block.last(); id.valid(); id = next) {
     next = block.previous(id);
-    OpGroup group = pattern.match(block, id, held);
-    if (group.empty()) continue;
+    const FusionGroup match = pattern.Match(block, id, held.function());
+    if (match.ops().empty() ||
+        !patterns.Has(pattern, pattern.KeyType(block, match))) {
+      continue;
+    }
+    std::vector<OpId> group = match.ops();
     std::sort(group.begin(), group.end(),
               [&](OpId a, OpId b) { return order.IsBefore(a, b); });
     const Plan plan = PlanFusion(block, group, held, order);
@@ -240,10 +241,12 @@ absl::StatusOr<bool> Fuse::Run(Program& program) {
   bool changed = false;
   for (const auto& entry : program.entries()) {
     HeldValues held(*entry);
-    for (const Pattern& pattern : AllPatterns()) {
-      if (!patterns_.Has(pattern)) continue;
+    for (const FusionPattern& pattern : FusionPatterns()) {
+      if (!patterns_.Has(pattern) || !pattern.CanEndIn(entry->block())) {
+        continue;
+      }
       HT_ASSIGN_OR_RETURN(const bool fused,
-                          FuseAll(entry->block(), pattern, held));
+                          FuseAll(entry->block(), pattern, patterns_, held));
       changed |= fused;
     }
   }

@@ -1,6 +1,6 @@
 // fuse: replaces groups of ops that one kernel can do by `fusion` ops that
-// carry the group as their body. Only patterns that the kernel set has are
-// tried (lower/patterns: one file each, an earlier one wins); the planner
+// carry the group as their body. Only patterns for which the kernel set has a
+// key are used (graph/fusions declares them, an earlier one wins); the planner
 // inlines the body wherever no kernel supports the bound shapes.
 //
 //   before
@@ -29,7 +29,7 @@
 #define HALFTONE_PASSES_LOWER_FUSE_H_
 
 #include "passes/kernel_set.h"
-#include "passes/lower/patterns/pattern.h"
+#include "passes/lower/pattern_set.h"
 #include "passes/pass.h"
 
 namespace halftone {
@@ -39,7 +39,7 @@ class Fuse : public Pass {
  public:
   // `kernels` is borrowed.
   explicit Fuse(const KernelSet& kernels, bool strict_f32_slots = false)
-      : patterns_{&kernels, strict_f32_slots} {}
+      : patterns_(kernels, strict_f32_slots) {}
 
   absl::string_view name() const override { return "fuse"; }
   absl::StatusOr<bool> Run(Program& program) override;

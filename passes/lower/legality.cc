@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
+#include "graph/fusions/fusion_pattern.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -33,6 +34,8 @@ class Checker {
   void Report(const Entry& entry, const Block& block, const Op& op, bool bug,
               absl::string_view problem);
   void CheckKernel(const Entry& entry, const Block& block, const Op& op);
+  // Of a fusion that the verifier has seen.
+  void CheckPattern(const Entry& entry, const Block& block, const Op& op);
   // How many gradient reductions the value went through after it was made.
   int Reductions(const Block& block, ValueId value) const;
 
@@ -76,6 +79,19 @@ void Checker::CheckKernel(const Entry& entry, const Block& block,
                       kernels_.target(), "; there is: ", there));
 }
 
+void Checker::CheckPattern(const Entry& entry, const Block& block,
+                           const Op& op) {
+  const std::string& name = AttrAs<std::string>(op, "pattern");
+  const FusionPattern* pattern = FindFusionPattern(name);
+  const TensorType& key =
+      pattern->KeyType(*op.body, pattern->MatchBody(*op.body));
+  if (kernels_.HasPattern(name, key)) return;
+  Report(
+      entry, block, op, false,
+      absl::StrCat("no kernel for the pattern ", name, " of ", Name(key.dtype),
+                   "@", Name(key.layout), " on ", kernels_.target()));
+}
+
 void Checker::CheckOps(const Entry& entry, const Block& block) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
@@ -83,12 +99,7 @@ void Checker::CheckOps(const Entry& entry, const Block& block) {
       CheckKernel(entry, block, op);
       continue;
     }
-    const std::string& pattern = AttrAs<std::string>(op, "pattern");
-    if (!kernels_.HasPattern(pattern)) {
-      Report(entry, block, op, false,
-             absl::StrCat("no kernel for the pattern ", pattern, " on ",
-                          kernels_.target()));
-    }
+    CheckPattern(entry, block, op);
     // The planner may inline it.
     CheckOps(entry, *op.body);
   }

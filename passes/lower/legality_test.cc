@@ -72,8 +72,8 @@ entry eval {
 )";
   TestTarget target;
   EXPECT_THAT(std::string(Check(text, target).message()),
-              HasSubstr("no kernel for the pattern elementwise_chain on "
-                        "cpu"));
+              HasSubstr("no kernel for the pattern elementwise_chain of "
+                        "f16@row_major on cpu"));
   target.patterns = {"elementwise_chain"};
   EXPECT_TRUE(Check(text, target).ok());
   target.without = {"tanh(f16"};

@@ -13,7 +13,6 @@
 #include "passes/lower/clean_up.h"
 #include "passes/lower/fuse.h"
 #include "passes/lower/generate_startup.h"
-#include "passes/lower/patterns/pattern.h"
 #include "passes/lower/split_batch_norm.h"
 #include "passes/options/options.h"
 #include "passes/pipelines.h"
@@ -33,8 +32,11 @@ KernelSet Kernels() {
 KernelSet GpuKernels() {
   TestTarget target;
   target.name = "sm_90";
-  for (const Pattern& pattern : AllPatterns()) {
-    target.patterns.push_back(pattern.name);
+  for (const FusionPattern& pattern : FusionPatterns()) {
+    const bool half_alone =
+        pattern.name() == "conv_grad_norm" || !pattern.rounds().empty();
+    target.patterns.push_back(
+        absl::StrCat(pattern.name(), half_alone ? "(f16)@channels_last" : ""));
   }
   return AllKernels(target);
 }

@@ -50,7 +50,7 @@
 #ifndef HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_
 #define HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_
 
-#include "passes/lower/patterns/pattern.h"
+#include "passes/lower/pattern_set.h"
 #include "passes/pass.h"
 
 namespace halftone {
@@ -61,7 +61,7 @@ class SplitBatchNorm : public Pass {
   // `kernels` is borrowed.
   explicit SplitBatchNorm(const KernelSet& kernels,
                           bool strict_f32_slots = false)
-      : patterns_{&kernels, strict_f32_slots} {}
+      : patterns_(kernels, strict_f32_slots) {}
 
   absl::string_view name() const override { return "split-batch-norm"; }
   absl::StatusOr<bool> Run(Program& program) override;

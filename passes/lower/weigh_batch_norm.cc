@@ -5,8 +5,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
-#include "passes/lower/patterns/norm_conv.h"
-#include "passes/lower/patterns/relu_grad.h"
 
 namespace halftone {
 namespace passes {
@@ -51,6 +49,7 @@ class Weigher {
   // The relu's gradient, at the end of a convolution's, of the norm's gradient.
   bool IsConvGradNorm(OpId relu_grad, OpId grad) const;
   bool IsElementwise(ValueId y) const;
+  bool IsBehindReluGrad(const Op& norm_grad) const;
 
   const Block& block_;
   const HeldValues& held_;
@@ -82,15 +81,13 @@ bool Weigher::IsFollowedBySplitNorm(ValueId image) const {
 }
 
 bool Weigher::IsConvGradNorm(OpId relu_grad, OpId grad) const {
-  if (!grad.valid() || !IsOp(block_, relu_grad, "relu_grad") ||
-      !patterns_.Has("conv_grad_norm")) {
-    return false;
-  }
+  if (!grad.valid() || !IsOp(block_, relu_grad, "relu_grad")) return false;
   const Op& op = block_.op(relu_grad);
   return InputOf(block_.op(grad), "YGrad") == op.out(0) &&
-         IsFusedConv(block_,
-                     OnlyFor(block_, relu_grad, InputOf(op, "OutGrad"), held_),
-                     "conv2d_grad_input");
+         patterns_.HasFor("conv_grad_norm", "conv", "OutputGrad", block_,
+                          OnlyFor(block_, relu_grad, InputOf(op, "OutGrad"),
+                                  held_.function()),
+                          held_);
 }
 
 bool Weigher::TakesNorm(const Use& use, OpId grad) const {
@@ -98,12 +95,13 @@ bool Weigher::TakesNorm(const Use& use, OpId grad) const {
   const auto reads = [&](absl::string_view slot) {
     return op.inputs.SlotOf(use.position) == op.schema->FindInput(slot);
   };
-  if (IsFusedConv(block_, use.op, "conv2d")) {
-    return reads("Input") && patterns_.Has("norm_conv_stats") &&
-           IsFollowedBySplitNorm(op.out(0));
+  if (patterns_.HasFor("norm_conv_stats", "conv", "Input", block_, use.op,
+                       held_)) {
+    return reads("Input") && IsFollowedBySplitNorm(op.out(0));
   }
-  if (IsFusedConv(block_, use.op, "conv2d_grad_filter")) {
-    return patterns_.Has("norm_conv_grad_filter");
+  if (patterns_.HasFor("norm_conv_grad_filter", "conv", "Input", block_, use.op,
+                       held_)) {
+    return reads("Input");
   }
   return IsConvGradNorm(use.op, grad) && reads("Out");
 }
@@ -111,11 +109,22 @@ bool Weigher::TakesNorm(const Use& use, OpId grad) const {
 // As norm_elementwise matches it.
 bool Weigher::IsElementwise(ValueId y) const {
   const OpId reader = OnlyReader(y);
-  if (!reader.valid() || !patterns_.Has("norm_elementwise")) return false;
+  if (!reader.valid() || !patterns_.Has("norm_elementwise", block_.type(y))) {
+    return false;
+  }
   const Op& op = block_.op(reader);
   if (IsOp(block_, reader, "relu")) return true;
   if (!IsOp(block_, reader, "elementwise_add")) return false;
   return block_.type_id(op.in(0)) == block_.type_id(op.in(1));
+}
+
+// As relu_grad_norm matches it.
+bool Weigher::IsBehindReluGrad(const Op& norm_grad) const {
+  const ValueId gradient = InputOf(norm_grad, "YGrad");
+  const ValueId x = InputOf(norm_grad, "X");
+  return x != gradient && block_.type_id(x) == block_.type_id(gradient) &&
+         patterns_.HasFor("relu_grad_norm", "mask", "Out", block_,
+                          block_.value(gradient).op(), held_);
 }
 
 WeighedNorm Weigher::Weigh(OpId id) {
@@ -125,8 +134,8 @@ WeighedNorm Weigher::Weigh(OpId id) {
   norm.norm = id;
   norm.grad = GradientOf(op);
   int64_t passes = 0;
-  if (IsFusedConv(block_, block_.value(x).op(), "conv2d") &&
-      patterns_.Has("conv_stats")) {
+  if (patterns_.HasFor("conv_stats", "conv", "Input", block_,
+                       block_.value(x).op(), held_)) {
     passes += 1;
   }
   const OpId relu = OnlyReader(y);
@@ -145,8 +154,7 @@ WeighedNorm Weigher::Weigh(OpId id) {
     }
   } else {
     if (IsElementwise(y)) passes += 2;
-    if (norm.grad.valid() && patterns_.Has("relu_grad_norm") &&
-        !ReluGradBefore(block_, block_.op(norm.grad), held_).empty()) {
+    if (norm.grad.valid() && IsBehindReluGrad(block_.op(norm.grad))) {
       passes += 1;
     }
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/ir/program.h"
-#include "passes/lower/patterns/pattern.h"
+#include "passes/lower/pattern_set.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {

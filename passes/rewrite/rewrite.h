@@ -20,6 +20,10 @@ class HeldValues {
  public:
   explicit HeldValues(const Entry& entry);
   bool Has(ValueId value) const { return held_.contains(value); }
+  // Has, for whom knows no entries.
+  auto function() const {
+    return [this](ValueId value) { return Has(value); };
+  }
   // What held `from` holds `to`.
   void Replace(ValueId from, ValueId to) {
     if (held_.erase(from) > 0) held_.insert(to);

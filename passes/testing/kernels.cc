@@ -48,7 +48,16 @@ KernelSet AllKernels(const TestTarget& target) {
     if (!Without(target, key)) keys.push_back(std::move(key));
   }
   for (const std::string& pattern : target.patterns) {
-    keys.push_back(absl::StrCat("pattern:", pattern));
+    const std::string key = absl::StrCat("pattern:", pattern);
+    if (absl::StrContains(key, '(')) {
+      keys.push_back(key);
+      continue;
+    }
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
+      for (Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
+        keys.push_back(KernelSet::Key(key, {dtype}, layout));
+      }
+    }
   }
   return KernelSet(target.name, keys);
 }

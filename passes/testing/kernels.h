@@ -13,7 +13,9 @@ namespace passes {
 
 struct TestTarget {
   std::string name = "cpu";
-  std::vector<std::string> patterns;  // fusion patterns that it has
+  // Fusion patterns that it has: "conv_stats(f16)@channels_last", or a name for
+  // all dtypes and layouts.
+  std::vector<std::string> patterns;
   // It has no key that begins with one of these: "relu(f16", "softmax(f32,f16".
   std::vector<std::string> without;
 };

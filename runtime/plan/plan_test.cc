@@ -229,11 +229,13 @@ entry train {
 TEST_F(PlanTest, ABodyTakesTheFusionsPlaceWhereNoKernelDoes) {
   const Plan plan = Planned(R"(
 entry train {
-  feed x : f32[4]
-  f: fusion(X=[x]) -> (Out=[y : f32[4]]) {pattern="nobody_has_this"}   forward body {
-    feed a : f32[4]
-    s: square(X=a) -> (Out=s : f32[4])   forward
-    r: relu(X=s) -> (Out=r : f32[4])   forward
+  feed x : f32[4,3]
+  feed v : f32[3]
+  f: fusion(X=[x, v]) -> (Out=[y : f32[4,3]]) {pattern="norm_elementwise"}   forward body {
+    feed a : f32[4,3]
+    feed b : f32[3]
+    s: scale_bias(X=a, Scale=b, Bias=b, Mean=b, Variance=b) -> (Y=s : f32[4,3])   forward
+    r: relu(X=s) -> (Out=r : f32[4,3])   forward
     return r
   }
   result y = y
@@ -241,17 +243,19 @@ entry train {
   EXPECT_THAT(Names(plan), ElementsAre("s", "r"));
   ASSERT_EQ(plan.inlined.size(), 1u);
   EXPECT_EQ(plan.inlined[0].name, "f");
-  EXPECT_EQ(plan.inlined[0].pattern, "nobody_has_this");
+  EXPECT_EQ(plan.inlined[0].pattern, "norm_elementwise");
   EXPECT_EQ(plan.inlined[0].refusal, "");
   // A kernel that could say why.
   kernels::KernelRegistry kernels = kernels::Kernels();
   kernels::Candidate picky;
   picky.supports = [](const kernels::BoundOp&) { return false; };
-  kernels.AddPattern("cpu", "nobody_has_this", picky);
+  kernels.AddPattern("cpu", "norm_elementwise", {DType::kF32},
+                     {Layout::kRowMajor}, picky);
   picky.refusal = [](const kernels::BoundOp& fusion) {
     return absl::StrCat("no ", fusion.inputs()[0].dims[0], " of anything");
   };
-  kernels.AddPattern("cpu", "nobody_has_this", picky);
+  kernels.AddPattern("cpu", "norm_elementwise", {DType::kF32},
+                     {Layout::kRowMajor}, picky);
   const auto refused = MakePlan(request_, kernels, state_, tuning_);
   ASSERT_TRUE(refused.ok()) << refused.status();
   ASSERT_EQ(refused->inlined.size(), 1u);

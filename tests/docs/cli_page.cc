@@ -41,7 +41,8 @@ std::string CodeTables() {
   const std::pair<const char*, const char*> kinds[] = {
       {"exit", "Exit codes"},
       {"reason", "Reasons of precisions and casts"},
-      {"note", "Notes"}};
+      {"note", "Notes"},
+      {"fusion", "Fusions"}};
   for (const auto& [kind, title] : kinds) {
     std::vector<std::vector<std::string>> rows;
     for (const nlohmann::json& code : codes.at("codes")) {

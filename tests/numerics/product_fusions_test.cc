@@ -25,12 +25,17 @@ using Counts = std::map<std::string, int>;
 constexpr const char* kPatterns[] = {"matmul_gelu", "matmul_gelu_grad",
                                      "matmul_relu_grad", "matmul_bias_grad"};
 
+constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+
 CompiledModel Compiled(const std::string& model, const std::string& strategy,
                        bool fused) {
   std::vector<std::string> keys = kernels::Kernels().Keys("cpu");
   if (fused) {
     for (const char* pattern : kPatterns) {
-      keys.push_back(absl::StrCat("pattern:", pattern));
+      for (DType dtype : kDTypes) {
+        keys.push_back(passes::KernelSet::Key(absl::StrCat("pattern:", pattern),
+                                              {dtype}, Layout::kRowMajor));
+      }
     }
   }
   const auto file = ReadModel(model);
@@ -69,7 +74,9 @@ kernels::KernelRegistry WithEmulated(const std::string& name, int* prepared) {
   for (const auto& [key, candidate] : cuda.All("cuda")) {
     if (candidate->name != name) continue;
     for (const char* pattern : kPatterns) {
-      if (key != absl::StrCat("pattern:", pattern)) continue;
+      const std::string prefix = absl::StrCat("pattern:", pattern, "(");
+      // Each dtype's is the same.
+      if (!absl::StartsWith(key, prefix + "f32")) continue;
       kernels::Candidate counted = *candidate;
       counted.prepare = [prepare = candidate->prepare, prepared](
                             const kernels::BoundOp& op,
@@ -77,7 +84,8 @@ kernels::KernelRegistry WithEmulated(const std::string& name, int* prepared) {
         ++*prepared;
         return prepare(op, device);
       };
-      all.AddPattern("cpu", pattern, std::move(counted));
+      all.AddPattern("cpu", pattern, kDTypes, {Layout::kRowMajor},
+                     std::move(counted));
     }
   }
   return all;

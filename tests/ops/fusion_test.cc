@@ -10,8 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/fusions/fusion_pattern.h"
 #include "graph/ir/program.h"
 #include "graph/text/text.h"
 #include "gtest/gtest.h"
@@ -61,13 +63,19 @@ std::string DifferenceFromLargest(const std::vector<double>& expected,
   return "";
 }
 
+// "conv_stats" of "pattern:conv_stats(f16)@channels_last"; "" of an op's key.
+std::string PatternOf(absl::string_view key) {
+  if (!absl::ConsumePrefix(&key, kPrefix)) return "";
+  return std::string(key.substr(0, key.find('(')));
+}
+
 // Patterns with kernels and patterns with files: both must have the other.
 std::vector<std::string> AllPatterns() {
   std::set<std::string> patterns;
   for (const std::string& device : TestedDevices()) {
     for (const std::string& key : TestedKernels().Keys(device)) {
       if (absl::StartsWith(key, kPrefix)) {
-        patterns.insert(key.substr(sizeof(kPrefix) - 1));
+        patterns.insert(PatternOf(key));
       }
     }
   }
@@ -88,14 +96,26 @@ class Fusions
         << "every pattern has a file of programs: " << content.status();
     content_ = *std::move(content);
     for (const auto& [key, candidate] : TestedKernels().All(device)) {
-      if (key == absl::StrCat(kPrefix, pattern)) {
-        candidates_.push_back(candidate);
-      }
+      if (PatternOf(key) == pattern) candidates_[key].push_back(candidate);
     }
     ASSERT_FALSE(candidates_.empty()) << "a file without a kernel";
     auto runner = OpRunner::Create(device, 2);
     ASSERT_TRUE(runner.ok()) << runner.status();
     runner_ = *std::move(runner);
+  }
+
+  // The key of the fusion's kernels.
+  static std::string KeyOf(const Op& fusion) {
+    const FusionPattern* pattern =
+        FindFusionPattern(AttrAs<std::string>(fusion, "pattern"));
+    const FusionGroup group = pattern->MatchBody(*fusion.body);
+    if (group.ops().empty()) {
+      ADD_FAILURE() << "the body is not " << pattern->formula();
+      return "";
+    }
+    const TensorType& key = pattern->KeyType(*fusion.body, group);
+    return absl::StrCat(kPrefix, pattern->name(), "(", Name(key.dtype), ")@",
+                        Name(key.layout));
   }
 
   // What the body makes of the arguments, op by op.
@@ -120,7 +140,7 @@ class Fusions
     const auto expected = Inlined(op.op(), arguments);
     EXPECT_TRUE(expected.ok()) << expected.status();
     int supported = 0;
-    for (const kernels::Candidate* candidate : candidates_) {
+    for (const kernels::Candidate* candidate : candidates_.at(KeyOf(op.op()))) {
       if (candidate->supports && !candidate->supports(op)) continue;
       ++supported;
       for (const auto place :
@@ -166,6 +186,10 @@ class Fusions
       arguments.push_back(kernels::Eighths(desc.elements()));
     }
     MakeVariances(fusion, arguments);
+    const std::string key = KeyOf(fusion);
+    const auto candidates = candidates_.find(key);
+    if (candidates == candidates_.end()) return;  // the planner inlines it
+    tested_.insert(key);
     const int supported = ForEachCandidate(
         op, arguments,
         [](DType dtype, const std::vector<double>& expected,
@@ -177,7 +201,7 @@ class Fusions
                         : Difference(dtype, expected, found, kTolerance),
                     "");
         });
-    EXPECT_EQ(supported, static_cast<int>(candidates_.size()))
+    EXPECT_EQ(supported, static_cast<int>(candidates->second.size()))
         << "a candidate that supports no case of its pattern is not tested";
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (!arguments[i].empty()) CheckNaNs(op, arguments, i);
@@ -201,7 +225,8 @@ class Fusions
   }
 
   std::string content_;
-  std::vector<const kernels::Candidate*> candidates_;
+  std::map<std::string, std::vector<const kernels::Candidate*>> candidates_;
+  std::set<std::string> tested_;  // keys
   std::unique_ptr<OpRunner> runner_;
 };
 
@@ -216,6 +241,9 @@ TEST_P(Fusions, EqualTheirBodies) {
                                 entry->name(), ", ", dtype));
       CheckEntry(entry->block());
     }
+  }
+  for (const auto& [key, candidates] : candidates_) {
+    EXPECT_TRUE(tested_.count(key) > 0) << "no case reaches " << key;
   }
 }
 

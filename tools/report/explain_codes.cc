@@ -5,6 +5,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/fusions/fusion_pattern.h"
 #include "nlohmann/json.hpp"
 #include "passes/report.h"
 #include "tools/common/json_text.h"
@@ -88,7 +89,7 @@ constexpr Doc kExits[] = {
 };
 
 struct Code {
-  std::string kind;  // "note", "reason", "exit"
+  std::string kind;  // "note", "reason", "exit", "fusion"
   std::string code;
   std::string text;
 };
@@ -103,6 +104,15 @@ std::vector<Code> AllCodes() {
   }
   for (const Doc& doc : kExits) {
     codes.push_back({"exit", std::string(doc.code), std::string(doc.text)});
+  }
+  for (const FusionPattern& pattern : FusionPatterns()) {
+    codes.push_back(
+        {"fusion", pattern.name(),
+         absl::StrCat(pattern.formula(),
+                      ", in one kernel where the target has "
+                      "it.",
+                      pattern.rounds().empty() ? "" : " It rounds ",
+                      pattern.rounds(), pattern.rounds().empty() ? "" : ".")});
   }
   return codes;
 }

@@ -1,24 +1,31 @@
-#include "kernels/common/fusion_body.h"
+#include "kernels/fused_op.h"
 
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace halftone {
 namespace kernels {
+namespace {
 
-BoundOp FirstOfBody(const BoundOp& fusion) {
-  const Block& body = *fusion.op().body;
-  return BoundOp(body, body.op(body.first()), fusion.symbols(),
-                 fusion.context());
+const FusionPattern& PatternOf(const BoundOp& fusion) {
+  const FusionPattern* pattern = FindFusionPattern(fusion.Str("pattern"));
+  HT_CHECK(pattern != nullptr, "a fusion has a pattern that there is");
+  return *pattern;
 }
 
-std::vector<BoundOp> OpsOfBody(const BoundOp& fusion, absl::string_view type) {
-  const Block& body = *fusion.op().body;
-  std::vector<BoundOp> ops;
-  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
-    if (body.op(id).schema->name() != type) continue;
-    ops.emplace_back(body, body.op(id), fusion.symbols(), fusion.context());
-  }
-  return ops;
+}  // namespace
+
+FusedOp::FusedOp(const BoundOp& fusion)
+    : fusion_(fusion),
+      pattern_(PatternOf(fusion)),
+      group_(pattern_.MatchBody(body())) {
+  HT_CHECK(!group_.ops().empty(), "a fusion's body is its pattern's");
+}
+
+BoundOp FusedOp::Of(absl::string_view role) const {
+  return BoundOp(body(), body().op(group_.Of(role)), fusion_.symbols(),
+                 fusion_.context());
 }
 
 int ArgumentPosition(const Block& body, ValueId value) {

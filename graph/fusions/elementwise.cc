@@ -1,0 +1,87 @@
+// Element-wise ops in one pass over memory.
+#include <algorithm>
+
+#include "graph/fusions/families.h"
+#include "graph/ir/program.h"
+#include "graph/schema/op_schema.h"
+
+namespace halftone {
+namespace fusions {
+namespace {
+
+using Context = FusionPattern::Context;
+
+// A kernel keeps one running value per op in registers.
+constexpr size_t kMostOps = 16;
+
+// Two values of the type that it makes: nothing is broadcast.
+bool AddsTwo(const Context& sum) {
+  const TypeId type = sum.block.type_id(sum.op.out(0));
+  return sum.op.in(0) != sum.op.in(1) &&
+         sum.block.type_id(sum.op.in(0)) == type &&
+         sum.block.type_id(sum.op.in(1)) == type;
+}
+
+// Element-wise, one result, all of one type.
+bool IsLink(const Block& block, const Op& op, TypeId type) {
+  if (!op.schema->element_wise() || op.schema->no_merge() ||
+      op.outputs.all().size() != 1 || op.inputs.all().empty()) {
+    return false;
+  }
+  const auto has_type = [&](ValueId v) { return block.type_id(v) == type; };
+  return has_type(op.out(0)) &&
+         std::all_of(op.inputs.all().begin(), op.inputs.all().end(), has_type);
+}
+
+bool IsEnd(const Context& last) {
+  if (last.op.outputs.all().size() != 1) return false;
+  const TypeId type = last.block.type_id(last.op.outputs.all()[0]);
+  return IsFloat(last.block.program().type(type).dtype) &&
+         IsLink(last.block, last.op, type);
+}
+
+void CollectLinks(const Block& block, IsHeld held, FusionGroup* group) {
+  const TypeId type = block.type_id(block.op(group->ops()[0]).out(0));
+  for (size_t i = 0; i < group->ops().size(); ++i) {
+    const OpId reader = group->ops()[i];
+    for (ValueId input : block.op(reader).inputs.all()) {
+      const OpId producer = OnlyFor(block, reader, input, held);
+      if (!producer.valid() || group->ops().size() == kMostOps ||
+          group->Contains(producer) ||
+          !IsLink(block, block.op(producer), type)) {
+        continue;
+      }
+      group->Add(producer);
+    }
+  }
+}
+
+}  // namespace
+
+FusionPattern NormElementwise() {
+  return FusionPattern("norm_elementwise",
+                       "scale_bias(X), + Y or + scale_bias(Y) or neither, and "
+                       "relu or not")
+      .Last("relu", "relu")
+      .Optional()
+      .Hidden("add", "elementwise_add", {"relu.X"})
+      .Optional()
+      .If(AddsTwo)
+      .Hidden("norm", "scale_bias", {"add.X", "add.Y", "relu.X"})
+      .Hidden("other_norm", "scale_bias", {"add.Y"})
+      .Optional()
+      .KeyedBy("norm.X");
+}
+
+FusionPattern ElementwiseChain() {
+  return FusionPattern("elementwise_chain",
+                       "element-wise ops on tensors of one shape and dtype "
+                       "that nobody else reads")
+      .Last("last", "")
+      .If(IsEnd)
+      .And(CollectLinks)
+      .KeyedBy("last.");
+}
+
+}  // namespace fusions
+}  // namespace halftone
