@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/base/half.h"
 #include "graph/ir/well_known.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/register_all.h"
