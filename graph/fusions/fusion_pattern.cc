@@ -8,6 +8,14 @@
 #include "graph/schema/op_registry.h"
 
 namespace halftone {
+namespace {
+
+// A kernel's library has a registry of its own: a schema is known by its name.
+bool IsOf(const Op& op, const OpSchema& type) {
+  return op.schema == &type || op.schema->name() == type.name();
+}
+
+}  // namespace
 
 OpId FusionGroup::Of(absl::string_view role) const {
   const int at = pattern_->FindRole(role);
@@ -129,7 +137,7 @@ bool FusionPattern::Fits(const Block& block, const Role& role, OpId id,
                          const FusionGroup& group, IsHeld held) const {
   if (!id.valid() || group.Contains(id)) return false;
   const Op& op = block.op(id);
-  if (role.type != nullptr && op.schema != role.type) return false;
+  if (role.type != nullptr && !IsOf(op, *role.type)) return false;
   return !role.condition || role.condition({block, op, group, held});
 }
 
@@ -162,8 +170,13 @@ OpId FusionPattern::Find(const Block& block, const Role& role,
 
 FusionGroup FusionPattern::Match(const Block& block, OpId last,
                                  IsHeld held) const {
+  if (!CanEndWith(block.op(last).schema)) return FusionGroup(*this);
+  return MatchFrom(block, last, held);
+}
+
+FusionGroup FusionPattern::MatchFrom(const Block& block, OpId last,
+                                     IsHeld held) const {
   const FusionGroup none(*this);
-  if (!CanEndWith(block.op(last).schema)) return none;
   FusionGroup group(*this);
   for (const Role& role : roles_) {
     OpId found;
@@ -188,7 +201,7 @@ FusionGroup FusionPattern::MatchBody(const Block& body) const {
   int ops = 0;
   for (OpId id = body.first(); id.valid(); id = body.next(id)) ++ops;
   for (OpId id = body.last(); id.valid(); id = body.previous(id)) {
-    FusionGroup group = Match(body, id, is_result);
+    FusionGroup group = MatchFrom(body, id, is_result);
     if (static_cast<int>(group.ops().size()) == ops) return group;
   }
   return FusionGroup(*this);

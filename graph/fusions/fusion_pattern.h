@@ -141,6 +141,7 @@ class FusionPattern {
                   const Place& place) const;
   bool Fits(const Block& block, const Role& role, OpId op,
             const FusionGroup& group, IsHeld held) const;
+  FusionGroup MatchFrom(const Block& block, OpId last, IsHeld held) const;
   OpId Find(const Block& block, const Role& role, const FusionGroup& group,
             IsHeld held) const;
 

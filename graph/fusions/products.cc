@@ -3,7 +3,6 @@
 #include <string>
 
 #include "graph/fusions/families.h"
-#include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 
 namespace halftone {
@@ -55,7 +54,6 @@ bool AddsRowsOf(const Context& product, ValueId g) {
 
 // What a product reads instead of the leading dims, for it alone.
 bool IsFlatForProduct(const Context& view) {
-  static const OpSchema* const kMatmul = Ops().Find("matmul");
   const Block& block = view.block;
   const TensorType& g = view.InType("X");
   const ValueId rows = view.op.out(0);
@@ -65,7 +63,7 @@ bool IsFlatForProduct(const Context& view) {
     return false;
   }
   const OpId reader = block.value(rows).uses[0].op;
-  return block.op(reader).schema == kMatmul &&
+  return block.op(reader).schema->name() == "matmul" &&
          AddsRowsOf({block, block.op(reader), view.group, view.held}, rows) &&
          OnlyFor(block, reader, rows, view.held) == view.op.id;
 }

@@ -247,6 +247,27 @@ TEST_P(Fusions, EqualTheirBodies) {
   }
 }
 
+// Also of patterns that this binary has no kernel for.
+TEST(FusionFiles, HoldWhatTheirPatternsSay) {
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    const auto content = ReadFile(entry.path().string());
+    ASSERT_TRUE(content.ok()) << content.status();
+    const auto program =
+        Parse(absl::StrReplaceAll(*content, {{": T[", ": f32["}}),
+              entry.path().string());
+    ASSERT_TRUE(program.ok()) << program.status();
+    for (const auto& block : (*program)->entries()) {
+      const Op& fusion = block->block().op(block->block().first());
+      const std::string pattern = AttrAs<std::string>(fusion, "pattern");
+      EXPECT_EQ(pattern, entry.path().stem().string());
+      ASSERT_NE(FindFusionPattern(pattern), nullptr);
+      EXPECT_FALSE(
+          FindFusionPattern(pattern)->MatchBody(*fusion.body).ops().empty())
+          << entry.path() << ", entry " << block->name();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Patterns, Fusions,
     ::testing::Combine(::testing::ValuesIn(TestedDevices()),
