@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <vector>
 
@@ -148,6 +149,8 @@ void RunBlock(Machine& m) {
 }  // namespace
 
 void Launch(int64_t blocks, int threads, const std::function<void()>& thread) {
+  static std::mutex* const one_at_a_time = new std::mutex;
+  const std::lock_guard<std::mutex> lock(*one_at_a_time);
   Machine& m = TheMachine();
   HT_CHECK(threads >= 1 && threads <= kMaxThreads, "threads of a block");
   m.thread = &thread;

@@ -41,7 +41,7 @@ void SetOrder(Order order);
 // barrier before another one starts: where a barrier is missing, one of two
 // opposite orders has a thread read what is not written yet, or not any more.
 // Aborts on a barrier that some threads of a block miss, or a shuffle that some
-// lanes of a warp miss. `blocks` >= 1.
+// lanes of a warp miss. `blocks` >= 1. Ranks in threads take turns.
 void Launch(int64_t blocks, int threads, const std::function<void()>& thread);
 
 void BlockBarrier();
