@@ -10,6 +10,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
+#include "passes/named_passes.h"
 #include "passes/pipeline.h"
 #include "passes/pipelines.h"
 #include "passes/report.h"
@@ -18,15 +19,6 @@
 namespace halftone {
 namespace passes {
 namespace {
-
-void AddPassRows(const PassPipeline& pipeline, proto::CompileReport* report) {
-  for (const PassRun& run : pipeline.runs()) {
-    proto::PassRow& row = *report->add_pass();
-    row.set_name(run.name);
-    row.set_ms(run.ms);
-    row.set_changed(run.changed);
-  }
-}
 
 CompiledModel MakeModel(const ModelFile& source, const Options& options,
                         std::unique_ptr<Program> program) {
@@ -51,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Program>> Inserted(const Program& source,
                                                   const KernelSet& kernels) {
   std::unique_ptr<Program> program = Clone(source);
   for (const char* name : {"assign-precision", "insert-casts"}) {
-    HT_ASSIGN_OR_RETURN(const auto pass, MakePass(name, options, kernels));
+    HT_ASSIGN_OR_RETURN(const auto pass, MakePass(name, {options, kernels}));
     HT_RETURN_IF_ERROR(pass->Run(*program).status());
   }
   return program;
@@ -62,17 +54,13 @@ absl::StatusOr<CompiledModel> CompileOnce(const ModelFile& source,
                                           const KernelSet& kernels,
                                           const CompileFlags& flags) {
   HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, BuildProgram(source));
-  HT_RETURN_IF_ERROR(CheckGroups(*program, options));
-  Options effective = options;
-  // Without a loss there is nothing to train.
-  if (program->loss.var.empty()) effective.has_optimizer = false;
-
+  HT_ASSIGN_OR_RETURN(const Options effective, OptionsFor(*program, options));
   PassPipeline::Settings settings;
   settings.verify_each = flags.verify_each;
   settings.dump_dir = flags.dump_dir;
   settings.dump_after = flags.dump_after;
   PassPipeline pipeline =
-      MakePipeline(effective, kernels, std::move(settings), flags.taps);
+      MakePipeline({effective, kernels, flags.taps}, std::move(settings));
   ReportBuilder report(*program, effective);
   const bool eval = flags.report_entry == kEvalEntry;
   const bool forward =
@@ -91,7 +79,7 @@ absl::StatusOr<CompiledModel> CompileOnce(const ModelFile& source,
   }
   HT_RETURN_IF_ERROR(pipeline.Run(*program));
   report.AtEnd(*program, flags.report_entry);
-  AddPassRows(pipeline, &report.report());
+  AddPassRows(pipeline.runs(), report.report().mutable_pass());
 
   CompiledModel model = MakeModel(source, options, std::move(program));
   model.target = kernels.target();
@@ -134,6 +122,14 @@ void CompareRules(const ModelFile& source, const Options& options,
 }
 
 }  // namespace
+
+absl::StatusOr<Options> OptionsFor(const Program& program,
+                                   const Options& options) {
+  HT_RETURN_IF_ERROR(CheckGroups(program, options));
+  Options effective = options;
+  if (program.loss.var.empty()) effective.has_optimizer = false;
+  return effective;
+}
 
 absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
                                       const Options& options,

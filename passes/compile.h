@@ -25,6 +25,11 @@ struct CompileFlags {
   std::vector<std::string> taps;  // values of train to keep, see keep_taps.h
 };
 
+// The options as they are for this program: without a loss there is nothing
+// to train. Errors: a group of the optimizer that matches no parameter.
+absl::StatusOr<Options> OptionsFor(const Program& program,
+                                   const Options& options);
+
 // Rewrites a copy of the model's forward program into a compiled model.
 // Errors: kModel for what model or strategy ask wrongly, kCompilerBug (with
 // the pass's name) for a pass that broke a rule.

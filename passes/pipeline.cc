@@ -25,6 +25,8 @@ namespace {
 // never tries a way twice.
 constexpr size_t kLongestPattern = 200;
 
+constexpr char kSourceDump[] = "source";
+
 absl::StatusOr<std::regex> MakeRegex(const std::string& pattern) {
   if (pattern.size() > kLongestPattern) {
     return UsageError("--dump-after: a pattern of ", pattern.size(),
@@ -95,9 +97,18 @@ absl::Status OfPass(const absl::Status& status, const Pass& pass) {
 }  // namespace
 
 void PassPipeline::Add(std::unique_ptr<Pass> pass, Phase phase) {
+  std::vector<std::unique_ptr<Pass>> one;
+  one.push_back(std::move(pass));
+  AddGroup("", std::move(one), Repeat::kOnce, phase);
+}
+
+void PassPipeline::AddGroup(std::string name,
+                            std::vector<std::unique_ptr<Pass>> passes,
+                            Repeat repeat, Phase phase) {
   HT_CHECK(steps_.empty() || steps_.back().phase <= phase,
            "passes are added in the order of their phases");
-  steps_.push_back({std::move(pass), phase});
+  HT_CHECK(!passes.empty(), "a group has passes");
+  steps_.push_back({std::move(name), std::move(passes), repeat, phase});
 }
 
 void PassPipeline::AtEndOf(Phase phase,
@@ -105,66 +116,137 @@ void PassPipeline::AtEndOf(Phase phase,
   observers_.push_back({phase, std::move(call)});
 }
 
-absl::Status PassPipeline::EndPhase(Phase phase, const Program& program) const {
-  for (const Observer& observer : observers_) {
-    if (observer.phase == phase) HT_RETURN_IF_ERROR(observer.call(program));
+std::vector<std::string> PassPipeline::DumpNames() const {
+  std::vector<std::string> names = {kSourceDump};
+  for (const Step& step : steps_) {
+    for (const auto& pass : step.passes) names.emplace_back(pass->name());
+    if (!step.group.empty()) names.push_back(step.group);
+  }
+  return names;
+}
+
+class PassPipeline::Driver {
+ public:
+  Driver(PassPipeline& pipeline, Program& program, const Dumper& dumper)
+      : pipeline_(pipeline),
+        program_(program),
+        dumper_(dumper),
+        reached_(pipeline.settings_.input) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status RunStep(const Step& step, PassRun* row);
+  // One run: timed in the row, held to its word, dumped. `since`: where the
+  // pass left the program the last time, 0 if it has not run.
+  absl::Status RunPass(Pass& pass, uint64_t since, PassRun* row, bool* changed);
+  absl::Status RunVerified(Pass& pass, uint64_t since, PassRun* row,
+                           bool* changed);
+  absl::Status Verified(absl::string_view after);
+  absl::Status EndPhase(const Step& step);
+
+  PassPipeline& pipeline_;
+  Program& program_;
+  const Dumper& dumper_;
+  Phase reached_;
+  VerifyMemo memo_;
+  size_t dumped_ = 0;
+};
+
+absl::Status PassPipeline::Driver::Verified(absl::string_view after) {
+  absl::Status verified = Verify(program_, {reached_, &memo_});
+  // Without the memo every op is looked at.
+  if (pipeline_.settings_.verify_each && verified.ok()) {
+    verified = Verify(program_, {reached_});
+  }
+  if (verified.ok()) return verified;
+  return CompilerBug("after pass ", after, ": ", verified.message());
+}
+
+absl::Status PassPipeline::Driver::RunVerified(Pass& pass, uint64_t since,
+                                               PassRun* row, bool* changed) {
+  const bool verify_each = pipeline_.settings_.verify_each;
+  const uint64_t before = verify_each ? Fingerprint(program_) : 0;
+  const MonotonicTime start = MonotonicTime::Now();
+  const absl::StatusOr<bool> ran =
+      since > 0 ? pass.RunAgain(program_, since) : pass.Run(program_);
+  if (!ran.ok()) return OfPass(ran.status(), pass);
+  row->ms += absl::ToDoubleMilliseconds(MonotonicTime::Now() - start);
+  row->changed |= *ran;
+  *changed = *ran;
+  if (!verify_each) return absl::OkStatus();
+  if ((Fingerprint(program_) != before) != *ran) {
+    return CompilerBug("pass ", pass.name(), " says that it ",
+                       *ran ? "changed" : "did not change",
+                       " the program, but it did", *ran ? " not" : "");
+  }
+  return Verified(pass.name());
+}
+
+absl::Status PassPipeline::Driver::RunPass(Pass& pass, uint64_t since,
+                                           PassRun* row, bool* changed) {
+  const Doing doing("compiling: pass", pass.name());
+  const absl::Status run = RunVerified(pass, since, row, changed);
+  // Also what a pass left behind that did not verify: it is wanted most.
+  const absl::Status dumped = dumper_.Dump(++dumped_, pass.name(), program_);
+  HT_RETURN_IF_ERROR(run);
+  return dumped;
+}
+
+absl::Status PassPipeline::Driver::RunStep(const Step& step, PassRun* row) {
+  row->name = std::string(step.name());
+  bool changed = false;
+  if (step.group.empty()) return RunPass(*step.passes[0], 0, row, &changed);
+  const size_t passes = step.passes.size();
+  for (const auto& pass : step.passes) {
+    row->passes.push_back({std::string(pass->name()), 0, false, 0, {}});
+  }
+  std::vector<uint64_t> seen(passes);  // where each left the program
+  size_t idle = 0;
+  for (size_t i = 0; idle < passes; i = (i + 1) % passes) {
+    PassRun& run = row->passes[i];
+    HT_RETURN_IF_ERROR(RunPass(*step.passes[i], seen[i], &run, &changed));
+    ++run.times;
+    seen[i] = program_.edit();
+    // None leaves anything for itself, but each may for the others.
+    idle = changed && step.repeat == Repeat::kUntilUnchanged ? 1 : idle + 1;
+  }
+  for (const PassRun& run : row->passes) {
+    row->ms += run.ms;
+    row->changed |= run.changed;
+  }
+  return dumper_.Dump(++dumped_, step.group, program_);
+}
+
+absl::Status PassPipeline::Driver::EndPhase(const Step& step) {
+  reached_ = step.phase;
+  HT_RETURN_IF_ERROR(Verified(step.name()));
+  for (const Observer& observer : pipeline_.observers_) {
+    if (observer.phase != reached_) continue;
+    HT_RETURN_IF_ERROR(observer.call(program_));
   }
   return absl::OkStatus();
 }
 
-absl::Status PassPipeline::RunStep(size_t index, Program& program,
-                                   VerifyMemo& memo) {
-  Pass& pass = *steps_[index].pass;
-  const Doing doing("compiling: pass", pass.name());
-  const Phase phase = steps_[index].phase;
-  const bool ends_phase =
-      index + 1 == steps_.size() || steps_[index + 1].phase != phase;
-  const uint64_t before = settings_.verify_each ? Fingerprint(program) : 0;
-
-  const MonotonicTime start = MonotonicTime::Now();
-  absl::StatusOr<bool> changed = pass.Run(program);
-  if (!changed.ok()) return OfPass(changed.status(), pass);
-  runs_.push_back({std::string(pass.name()),
-                   absl::ToDoubleMilliseconds(MonotonicTime::Now() - start),
-                   *changed});
-
-  if (settings_.verify_each && (Fingerprint(program) != before) != *changed) {
-    return CompilerBug("pass ", pass.name(), " says that it ",
-                       *changed ? "changed" : "did not change",
-                       " the program, but it did", *changed ? " not" : "");
+absl::Status PassPipeline::Driver::Run() {
+  HT_RETURN_IF_ERROR(dumper_.Dump(0, kSourceDump, program_));
+  HT_RETURN_IF_ERROR(Verify(program_, {reached_, &memo_}));
+  const std::vector<Step>& steps = pipeline_.steps_;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    PassRun& row = pipeline_.runs_.emplace_back();
+    HT_RETURN_IF_ERROR(RunStep(steps[i], &row));
+    const bool ends_phase =
+        i + 1 == steps.size() || steps[i + 1].phase != steps[i].phase;
+    if (ends_phase) HT_RETURN_IF_ERROR(EndPhase(steps[i]));
   }
-  if (ends_phase) reached_ = phase;
-  if (ends_phase || settings_.verify_each) {
-    absl::Status verified = Verify(program, {reached_, &memo});
-    // Without the memo every op is looked at.
-    if (settings_.verify_each && verified.ok()) {
-      verified = Verify(program, {reached_});
-    }
-    if (!verified.ok()) {
-      return CompilerBug("after pass ", pass.name(), ": ", verified.message());
-    }
-  }
-  return ends_phase ? EndPhase(phase, program) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status PassPipeline::Run(Program& program) {
   runs_.clear();
-  reached_ = settings_.input;
-  std::vector<std::string> names = {"source"};
-  for (const Step& step : steps_) names.emplace_back(step.pass->name());
-  HT_ASSIGN_OR_RETURN(const Dumper dumper, Dumper::Make(settings_, names));
-  HT_RETURN_IF_ERROR(dumper.Dump(0, "source", program));
-  VerifyMemo memo;
-  HT_RETURN_IF_ERROR(Verify(program, {settings_.input, &memo}));
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    const absl::Status run = RunStep(i, program, memo);
-    // Also what a pass left behind that did not verify: it is wanted most.
-    const absl::Status dumped =
-        dumper.Dump(i + 1, steps_[i].pass->name(), program);
-    HT_RETURN_IF_ERROR(run);
-    HT_RETURN_IF_ERROR(dumped);
-  }
-  return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const Dumper dumper,
+                      Dumper::Make(settings_, DumpNames()));
+  return Driver(*this, program, dumper).Run();
 }
 
 }  // namespace passes

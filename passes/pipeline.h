@@ -16,11 +16,13 @@
 namespace halftone {
 namespace passes {
 
-// What became of one pass.
+// What became of one pass or group.
 struct PassRun {
   std::string name;
   double ms = 0;
   bool changed = false;
+  int times = 1;                // that a pass ran
+  std::vector<PassRun> passes;  // of a group
 };
 
 // Verifies its input and the program at the end of each phase. The name of
@@ -28,13 +30,14 @@ struct PassRun {
 class PassPipeline {
  public:
   struct Settings {
-    // Verify after each pass, and hold what it says of `changed` against the
-    // program's fingerprint.
+    // Verify after each run of a pass, and hold what it says of `changed`
+    // against the program's fingerprint.
     bool verify_each = false;
-    // 000.source.txt and NNN.<pass>.txt go there; empty: none.
+    // 000.source.txt and NNN.<name>.txt after each run of a pass and at the
+    // end of a group go there; empty: none.
     std::string dump_dir;
     // Regular expression (ECMAScript without counted repeats and references,
-    // at most 200 characters) that a dumped pass's whole name matches; empty:
+    // at most 200 characters) that a dumped name matches as a whole; empty:
     // all.
     std::string dump_after;
     // What holds of the input.
@@ -45,6 +48,14 @@ class PassPipeline {
   // Phases never decrease. After the last pass of a phase the program is
   // verified at it.
   void Add(std::unique_ptr<Pass> pass, Phase phase);
+  enum class Repeat {
+    kOnce,
+    // Round and round, until each has seen what the others did.
+    kUntilUnchanged,
+  };
+  // Passes that belong together, under a name of their own.
+  void AddGroup(std::string name, std::vector<std::unique_ptr<Pass>> passes,
+                Repeat repeat, Phase phase);
   // Called with the verified program at the end of `phase`, if any pass
   // belongs to it.
   void AtEndOf(Phase phase,
@@ -61,21 +72,26 @@ class PassPipeline {
 
  private:
   struct Step {
-    std::unique_ptr<Pass> pass;
+    std::string group;  // empty: one pass by itself
+    std::vector<std::unique_ptr<Pass>> passes;
+    Repeat repeat;
     Phase phase;
+    // What errors and dumps of the whole step call it.
+    absl::string_view name() const {
+      return group.empty() ? passes[0]->name() : group;
+    }
   };
   struct Observer {
     Phase phase;
     std::function<absl::Status(const Program&)> call;
   };
-  absl::Status RunStep(size_t index, Program& program, VerifyMemo& memo);
-  absl::Status EndPhase(Phase phase, const Program& program) const;
+  class Driver;  // of one Run
+  std::vector<std::string> DumpNames() const;
 
   Settings settings_;
   std::vector<Step> steps_;
   std::vector<Observer> observers_;
   std::vector<PassRun> runs_;
-  Phase reached_ = Phase::kSource;
 };
 
 }  // namespace passes

@@ -1,15 +1,18 @@
 #include "passes/pipeline.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/text/text.h"
 #include "gtest/gtest.h"
+#include "passes/named_passes.h"
 #include "passes/pipelines.h"
 #include "passes/testing/kernels.h"
 
@@ -189,18 +192,160 @@ TEST(PassPipelineTest, HostilePatternsAreBounded) {
   EXPECT_TRUE(RunDumping(dir, stars).ok());
 }
 
-TEST(PipelinesTest, StepsHaveTheNamesOfTheirPasses) {
-  const Options options;
-  const KernelSet kernels("cpu", {});
+// Lowers the program's name, a number above 1 with that remainder by 2, by one:
+// nothing for itself, but work for its sibling.
+std::unique_ptr<Pass> CountDown(const std::string& name, int remainder) {
+  return std::make_unique<FakePass>(
+      name, [remainder](Program& p) -> absl::StatusOr<bool> {
+        const int number = std::stoi(p.name);
+        if (number <= 1 || number % 2 != remainder) return false;
+        p.name = std::to_string(number - 1);
+        return true;
+      });
+}
+
+absl::StatusOr<std::vector<PassRun>> RunGroup(PassPipeline::Repeat repeat,
+                                              const std::string& dump_dir) {
+  PassPipeline::Settings settings;
+  settings.verify_each = true;
+  settings.dump_dir = dump_dir;
+  PassPipeline pipeline(settings);
+  std::vector<std::unique_ptr<Pass>> passes;
+  passes.push_back(CountDown("group.a", 0));
+  passes.push_back(CountDown("group.b", 1));
+  pipeline.AddGroup("group", std::move(passes), repeat, Phase::kSource);
+  std::unique_ptr<Program> program = SmallProgram();
+  program->name = "4";
+  HT_RETURN_IF_ERROR(pipeline.Run(*program));
+  return pipeline.runs();
+}
+
+TEST(PassPipelineTest, AGroupRunsUntilNoneOfItsPassesChangesAnything) {
+  const std::string dir = testing::TempDir() + "/dump_group";
+  const auto runs = RunGroup(PassPipeline::Repeat::kUntilUnchanged, dir);
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_EQ(runs->size(), 1u);
+  const PassRun& group = (*runs)[0];
+  EXPECT_EQ(group.name, "group");
+  EXPECT_TRUE(group.changed);
+  ASSERT_EQ(group.passes.size(), 2u);
+  // 4 a 3 b 2 a 1 b 1, and a has seen that.
+  EXPECT_EQ(group.passes[0].name, "group.a");
+  EXPECT_EQ(group.passes[0].times, 2);
+  EXPECT_EQ(group.passes[1].times, 2);
+  EXPECT_EQ(group.ms, group.passes[0].ms + group.passes[1].ms);
+  for (const auto& [file, left] :
+       {std::pair("001.group.a", "3"), std::pair("002.group.b", "2"),
+        std::pair("003.group.a", "1"), std::pair("004.group.b", "1"),
+        std::pair("005.group", "1")}) {
+    const auto dump = ReadFile(absl::StrCat(dir, "/", file, ".txt"));
+    ASSERT_TRUE(dump.ok()) << dump.status();
+    EXPECT_THAT(*dump, HasSubstr(absl::StrCat("program \"", left, "\"")));
+  }
+}
+
+TEST(PassPipelineTest, AGroupThatRunsOnceDoes) {
+  const auto runs = RunGroup(PassPipeline::Repeat::kOnce, "");
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  for (const PassRun& run : (*runs)[0].passes) EXPECT_EQ(run.times, 1);
+}
+
+// Of the passes of a group, too.
+TEST(PassPipelineTest, APassInAGroupIsNamedInErrors) {
+  PassPipeline::Settings settings;
+  settings.verify_each = true;
+  PassPipeline pipeline(settings);
+  std::vector<std::unique_ptr<Pass>> passes;
+  passes.push_back(std::make_unique<FakePass>("group.bad", Break));
+  pipeline.AddGroup("group", std::move(passes), PassPipeline::Repeat::kOnce,
+                    Phase::kSource);
+  EXPECT_THAT(std::string(pipeline.Run(*SmallProgram()).message()),
+              HasSubstr("after pass group.bad: "));
+}
+
+class PipelinesTest : public testing::Test {
+ protected:
+  const Options options_;
+  const KernelSet kernels_{"cpu", {}};
+  const PassInputs inputs_{options_, kernels_};
+};
+
+TEST_F(PipelinesTest, StepsHaveTheNamesOfTheirPasses) {
   Phase last = Phase::kSource;
   for (const PassStep& step : AllSteps()) {
-    EXPECT_EQ(step.make(options, kernels)->name(), step.name);
+    EXPECT_EQ(step.make(inputs_)->name(), step.name);
     EXPECT_GE(step.phase, last);
+    EXPECT_FALSE(step.doc.empty()) << step.name;
     last = step.phase;
   }
-  const auto unknown = MakePass("insert-cast", options, kernels);
-  EXPECT_EQ(unknown.status().message(),
-            "no pass is called \"insert-cast\"; nearest: insert-casts");
+}
+
+TEST_F(PipelinesTest, GroupsHavePassesThatStandTogether) {
+  for (const PassGroup& group : AllGroups()) {
+    int members = 0, starts = 0;
+    bool inside = false;
+    for (const PassStep& step : AllSteps()) {
+      const bool member = step.group() == group.name;
+      starts += member && !inside ? 1 : 0;
+      members += member ? 1 : 0;
+      inside = member;
+    }
+    EXPECT_GT(members, 1) << group.name;
+    EXPECT_EQ(starts, 1) << group.name;
+  }
+  for (const PassStep& step : AllSteps()) {
+    EXPECT_EQ(step.group().empty(),
+              std::none_of(AllGroups().begin(), AllGroups().end(),
+                           [&](const PassGroup& group) {
+                             return group.name == step.group();
+                           }));
+  }
+}
+
+TEST_F(PipelinesTest, UnknownNamesGetTheNearest) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"insert-cast", "insert-casts"},
+      {"fold-casts", "clean-up.fold-casts"},
+      {"clean_up.fold_cast", "clean-up.fold-casts"},
+      {"lowr", "lower"},
+  };
+  for (const auto& [name, nearest] : kCases) {
+    const auto unknown = PhaseBefore(name);
+    EXPECT_EQ(
+        unknown.status().message(),
+        absl::StrCat("no pass is called \"", name, "\"; nearest: ", nearest));
+    EXPECT_EQ(ExitCodeOf(unknown.status()), ExitCode::kUsage);
+  }
+  EXPECT_TRUE(MakePass("clean_up.fold_casts", inputs_).ok());
+  EXPECT_FALSE(MakePass("clean-up", inputs_).ok());
+}
+
+std::string Dump(const std::string& decided) {
+  return absl::StrCat(
+      "program \"p\" dim B\nentry train {\n  feed x : f32[B,4]\n"
+      "  y: relu(X=x) -> (Out=y : f32[B,4])   forward",
+      decided, "\n}\n");
+}
+
+// Which phase RunNamed holds a program to shows in its errors: `later` ends as
+// none may that was decided.
+TEST_F(PipelinesTest, NamedPassesAreHeldToWhatTheProgramFulfils) {
+  for (const bool decided : {true, false}) {
+    auto program = Parse(Dump(decided ? " f32 GRAY_F32_INPUT" : ""), "p.ht");
+    ASSERT_TRUE(program.ok()) << program.status();
+    const auto runs =
+        RunNamed({"clean_up", "clean-up.drop-dead"}, inputs_, {}, **program);
+    ASSERT_TRUE(runs.ok()) << runs.status();
+    ASSERT_EQ(runs->size(), 2u);
+    EXPECT_EQ((*runs)[0].passes.size(), 4u);
+    EXPECT_TRUE((*runs)[0].changed) << "nothing reads y";
+    EXPECT_FALSE((*runs)[1].changed);
+  }
+  auto program = Parse(Dump(""), "p.ht");
+  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_TRUE(Break(**program).ok());
+  EXPECT_EQ(ExitCodeOf(RunNamed({"fuse"}, inputs_, {}, **program).status()),
+            ExitCode::kModel);
 }
 
 TEST(KernelSetTest, KnowsKeysPatternsAndPrecisions) {

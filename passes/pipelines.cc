@@ -2,17 +2,20 @@
 
 #include <utility>
 
-#include "graph/base/error.h"
-#include "graph/base/text.h"
 #include "passes/differentiate/append_backward.h"
 #include "passes/differentiate/scale_loss.h"
 #include "passes/differentiate/sync_batch_norm.h"
-#include "passes/lower/choose_layout.h"
-#include "passes/lower/clean_up.h"
+#include "passes/lower/convert_regions.h"
+#include "passes/lower/drop_dead.h"
+#include "passes/lower/fold_casts.h"
+#include "passes/lower/fold_updates.h"
 #include "passes/lower/fuse.h"
 #include "passes/lower/generate_startup.h"
 #include "passes/lower/keep_taps.h"
+#include "passes/lower/lay_out_filters.h"
 #include "passes/lower/legality.h"
+#include "passes/lower/pad_channels.h"
+#include "passes/lower/share_equal.h"
 #include "passes/lower/split_batch_norm.h"
 #include "passes/parallel/bucket_allreduce.h"
 #include "passes/parallel/insert_allreduce.h"
@@ -28,140 +31,231 @@ namespace halftone {
 namespace passes {
 namespace {
 
-using Factory =
-    std::function<std::unique_ptr<Pass>(const Options&, const KernelSet&)>;
+using Made = std::unique_ptr<Pass>;
 
 template <typename P>
-Factory Plain() {
-  return [](const Options&, const KernelSet&) { return std::make_unique<P>(); };
+Made Plain(const PassInputs&) {
+  return std::make_unique<P>();
 }
 template <typename P>
-Factory FromKernels() {
-  return [](const Options&, const KernelSet& kernels) {
-    return std::make_unique<P>(kernels);
-  };
+Made FromKernels(const PassInputs& in) {
+  return std::make_unique<P>(in.kernels);
 }
-
-bool Always(const Options&) { return true; }
-bool Training(const Options& o) { return o.has_optimizer; }
-
-std::unique_ptr<Pass> MakeAssign(const Options& o, const KernelSet& kernels) {
-  return std::make_unique<AssignPrecision>(o, kernels);
+// On the CPU, whose kernels are as fast either way, images stay row-major.
+template <typename P>
+Made FromLayout(const PassInputs& in) {
+  return std::make_unique<P>(in.kernels, in.kernels.target() != "cpu");
 }
-std::unique_ptr<Pass> MakeCasts(const Options& o, const KernelSet&) {
-  return std::make_unique<InsertCasts>(o.amp);
+Made MakeAssign(const PassInputs& in) {
+  return std::make_unique<AssignPrecision>(in.options, in.kernels);
 }
-std::unique_ptr<Pass> MakeEval(const Options& o, const KernelSet&) {
-  return std::make_unique<DeriveEval>(/*keep_train=*/o.has_optimizer);
+Made MakeCasts(const PassInputs& in) {
+  return std::make_unique<InsertCasts>(in.options.amp);
 }
-std::unique_ptr<Pass> MakeScale(const Options& o, const KernelSet&) {
-  return std::make_unique<ScaleLoss>(o.scaling.init);
+Made MakeEval(const PassInputs& in) {
+  return std::make_unique<DeriveEval>(/*keep_train=*/in.options.has_optimizer);
 }
-std::unique_ptr<Pass> MakeReduce(const Options& o, const KernelSet&) {
-  return std::make_unique<InsertAllreduce>(o.scale_gradients_before);
+Made MakeScale(const PassInputs& in) {
+  return std::make_unique<ScaleLoss>(in.options.scaling.init);
 }
-std::unique_ptr<Pass> MakeBuckets(const Options& o, const KernelSet&) {
+Made MakeReduce(const PassInputs& in) {
+  return std::make_unique<InsertAllreduce>(in.options.scale_gradients_before);
+}
+Made MakeBuckets(const PassInputs& in) {
   BucketAllreduce::Settings settings;
-  settings.fuse = o.fuse_all_reduce;
-  settings.first_bytes = o.first_bucket_bytes;
-  settings.bytes = o.bucket_bytes;
+  settings.fuse = in.options.fuse_all_reduce;
+  settings.first_bytes = in.options.first_bucket_bytes;
+  settings.bytes = in.options.bucket_bytes;
   return std::make_unique<BucketAllreduce>(settings);
 }
-std::unique_ptr<Pass> MakeCheck(const Options& o, const KernelSet&) {
-  return std::make_unique<CheckAndUnscale>(o.scaling, o.scale_gradients_before);
+Made MakeCheck(const PassInputs& in) {
+  return std::make_unique<CheckAndUnscale>(in.options.scaling,
+                                           in.options.scale_gradients_before);
 }
-std::unique_ptr<Pass> MakeClip(const Options& o, const KernelSet&) {
-  return std::make_unique<Clip>(o.optimizer.clip().global_norm());
+Made MakeClip(const PassInputs& in) {
+  return std::make_unique<Clip>(in.options.optimizer.clip().global_norm());
 }
-std::unique_ptr<Pass> MakeOptimizer(const Options& o, const KernelSet&) {
-  return std::make_unique<AppendOptimizer>(o.optimizer, o.lr);
+Made MakeOptimizer(const PassInputs& in) {
+  return std::make_unique<AppendOptimizer>(in.options.optimizer, in.options.lr);
 }
-std::unique_ptr<Pass> MakeSplit(const Options& o, const KernelSet& kernels) {
-  return std::make_unique<SplitBatchNorm>(kernels, o.amp.strict_f32_slots);
+Made MakeTaps(const PassInputs& in) {
+  return std::make_unique<KeepTaps>(in.taps);
 }
-std::unique_ptr<Pass> MakeFuse(const Options& o, const KernelSet& kernels) {
-  return std::make_unique<Fuse>(kernels, o.amp.strict_f32_slots);
+Made MakeSplit(const PassInputs& in) {
+  return std::make_unique<SplitBatchNorm>(in.kernels,
+                                          in.options.amp.strict_f32_slots);
+}
+Made MakeFuse(const PassInputs& in) {
+  return std::make_unique<Fuse>(in.kernels, in.options.amp.strict_f32_slots);
 }
 
+bool Always(const PassInputs&) { return true; }
+bool Training(const PassInputs& in) { return in.options.has_optimizer; }
+bool SyncsNorms(const PassInputs& in) {
+  return Training(in) && in.options.sync_batch_norm;
+}
+bool Clips(const PassInputs& in) {
+  return Training(in) && in.options.optimizer.has_clip();
+}
+bool Taps(const PassInputs& in) { return !in.taps.empty(); }
+
 std::vector<PassStep>* MakeSteps() {
+  constexpr Phase kPrecision = Phase::kPrecision, kBackward = Phase::kBackward,
+                  kParallel = Phase::kParallel, kUpdate = Phase::kUpdate,
+                  kLowered = Phase::kLowered;
   return new std::vector<PassStep>{
       // First: every later pass builds on the decisions, and none revises one.
-      {Phase::kPrecision, "assign-precision", MakeAssign, Always},
+      {kPrecision, "assign-precision",
+       "decides in which precision each op runs", MakeAssign, Always},
       // Before backward, so that casts are differentiated like any other op.
-      {Phase::kPrecision, "insert-casts", MakeCasts, Always},
+      {kPrecision, "insert-casts",
+       "a cast per value and dtype, where one is read", MakeCasts, Always},
       // Eval is train's forward part in train's precision: cloned once casts
       // are in and before anything that is for training alone.
-      {Phase::kPrecision, "derive-eval", MakeEval, Always},
+      {kPrecision, "derive-eval", "the entry eval, of train's forward part",
+       MakeEval, Always},
       // Before backward, which needs the synchronised norm's own gradient.
-      {Phase::kBackward, "sync-batch-norm", Plain<SyncBatchNorm>(),
-       [](const Options& o) { return Training(o) && o.sync_batch_norm; }},
+      {kBackward, "sync-batch-norm", "batch norms take all ranks' statistics",
+       Plain<SyncBatchNorm>, SyncsNorms},
       // The seed that backward starts from.
-      {Phase::kBackward, "scale-loss", MakeScale, Training},
+      {kBackward, "scale-loss", "the scaled gradient of the loss", MakeScale,
+       Training},
       // Whatever follows reads gradients.
-      {Phase::kBackward, "append-backward", Plain<AppendBackward>(), Training},
+      {kBackward, "append-backward", "the gradients of all parameters",
+       Plain<AppendBackward>, Training},
       // On the scaled gradient in the dtype in which it was made, before the
       // finite check: half the bytes, and one verdict on all ranks. Eval's
       // totals are made here, too.
-      {Phase::kParallel, "insert-allreduce", MakeReduce, Always},
+      {kParallel, "insert-allreduce",
+       "sums each gradient, and what is counted, over the ranks", MakeReduce,
+       Always},
       // Needs the order in which backward makes the gradients, which holds
       // until something moves ops.
-      {Phase::kParallel, "bucket-allreduce", MakeBuckets, Training},
+      {kParallel, "bucket-allreduce", "joins reductions by dtype and bytes",
+       MakeBuckets, Training},
       // Reads what was reduced; everything after it is guarded by FoundInf.
-      {Phase::kUpdate, "check-and-unscale", MakeCheck, Training},
+      {kUpdate, "check-and-unscale",
+       "the verdict on a step, unscaled gradients, the next loss scale",
+       MakeCheck, Training},
       // The norm is that of true-scale gradients, which exist only now.
-      {Phase::kUpdate, "clip", MakeClip,
-       [](const Options& o) { return Training(o) && o.optimizer.has_clip(); }},
+      {kUpdate, "clip", "clips gradients by their global norm", MakeClip,
+       Clips},
       // Takes the gradients as check, unscale and clip left them.
-      {Phase::kUpdate, "append-optimizer", MakeOptimizer, Training},
+      {kUpdate, "append-optimizer",
+       "updates of parameters and running statistics, clocks, learning rate",
+       MakeOptimizer, Training},
       // Needs the update that is to write the low cells.
-      {Phase::kUpdate, "master-weights", Plain<MasterWeights>(), Always},
-      // Before anything that hides 4-d operands in parts or bodies.
-      {Phase::kLowered, "choose-layout", FromKernels<ChooseLayout>(), Always},
+      {kUpdate, "master-weights",
+       "low cells beside the FP32 copies instead of casts",
+       Plain<MasterWeights>, Always},
+      // Every value is there, and none has gone yet.
+      {kLowered, "keep-taps", "values that are to be fetched become results",
+       MakeTaps, Taps},
+      // Before anything that hides 4-d operands in parts or bodies. Images
+      // first: what is padded and how filters lie follows from them.
+      {kLowered, "choose-layout.convert-regions", "channels-last images",
+       FromLayout<ConvertRegions>, Always},
+      {kLowered, "choose-layout.pad-channels",
+       "channels that tensor cores can take", FromLayout<PadChannels>, Always},
+      {kLowered, "choose-layout.lay-out-filters",
+       "filters that lie as their images", FromLayout<LayOutFilters>, Always},
       // Before fuse, which matches the parts.
-      {Phase::kLowered, "split-batch-norm", MakeSplit, Always},
+      {kLowered, "split-batch-norm", "batch norms in parts, where that pays",
+       MakeSplit, Always},
       // After backward, forward and backward together: no value that backward
       // reads is hidden in a body.
-      {Phase::kLowered, "fuse", MakeFuse, Always},
+      {kLowered, "fuse", "patterns become one op with the body it replaces",
+       MakeFuse, Always},
       // After fuse, which would rather match casts and clones as they were.
-      {Phase::kLowered, "clean-up", FromKernels<CleanUp>(), Always},
+      // Updates first: what they no longer read need not be looked at.
+      {kLowered, "clean-up.fold-updates",
+       "updates take up-cast, unscale and clip of their gradients",
+       FromKernels<FoldUpdates>, Always},
+      {kLowered, "clean-up.drop-dead", "ops that nothing needs go",
+       Plain<DropDead>, Always},
+      {kLowered, "clean-up.share-equal", "equal ops become one",
+       Plain<ShareEqual>, Always},
+      {kLowered, "clean-up.fold-casts", "ops take the casts beside them",
+       FromKernels<FoldCasts>, Always},
       // Nothing after it changes an op of train or eval.
-      {Phase::kLowered, "legality", FromKernels<Legality>(), Always},
+      {kLowered, "legality", "refuses what the target has no kernel for",
+       FromKernels<Legality>, Always},
       // Needs every cell that any pass made.
-      {Phase::kLowered, "generate-startup", Plain<GenerateStartup>(), Always},
+      {kLowered, "generate-startup", "the entries init and derive",
+       Plain<GenerateStartup>, Always},
   };
 }
 
 }  // namespace
+
+absl::string_view PassStep::group() const {
+  const size_t dot = name.find('.');
+  return dot == std::string::npos ? "" : absl::string_view(name).substr(0, dot);
+}
 
 const std::vector<PassStep>& AllSteps() {
   static const std::vector<PassStep>* const steps = MakeSteps();
   return *steps;
 }
 
-absl::StatusOr<std::unique_ptr<Pass>> MakePass(absl::string_view name,
-                                               const Options& options,
-                                               const KernelSet& kernels) {
-  std::vector<std::string> names;
-  for (const PassStep& step : AllSteps()) {
-    if (step.name == name) return step.make(options, kernels);
-    names.push_back(step.name);
-  }
-  return UsageError("no pass is called \"", name, "\"",
-                    NearestHint(name, names));
+const std::vector<PassGroup>& AllGroups() {
+  static const std::vector<PassGroup>* const groups =
+      new std::vector<PassGroup>{
+          {"choose-layout", "how 4-d tensors lie", PassPipeline::Repeat::kOnce},
+          {"clean-up", "the same bits from fewer ops and fewer bytes",
+           PassPipeline::Repeat::kUntilUnchanged},
+      };
+  return *groups;
 }
 
-PassPipeline MakePipeline(const Options& options, const KernelSet& kernels,
-                          PassPipeline::Settings settings,
-                          const std::vector<std::string>& taps) {
-  PassPipeline pipeline(std::move(settings));
-  bool tapped = taps.empty();
+const std::vector<PassPhase>& AllPhases() {
+  static const std::vector<PassPhase>* const phases =
+      new std::vector<PassPhase>{
+          {Phase::kPrecision, "precision", "what runs in which precision"},
+          {Phase::kBackward, "differentiate", "gradients"},
+          {Phase::kParallel, "parallel", "sums over the ranks"},
+          {Phase::kUpdate, "update", "what a step changes, guarded"},
+          {Phase::kLowered, "lower", "what the target runs"},
+      };
+  return *phases;
+}
+
+void AddSteps(const std::vector<const PassStep*>& steps,
+              const PassInputs& inputs, Phase phase, PassPipeline* pipeline) {
+  std::vector<Made> passes;
+  for (const PassStep* step : steps) passes.push_back(step->make(inputs));
+  const absl::string_view name = steps[0]->group();
+  for (const PassGroup& group : AllGroups()) {
+    if (group.name != name) continue;
+    pipeline->AddGroup(group.name, std::move(passes), group.repeat, phase);
+    return;
+  }
+  pipeline->Add(std::move(passes[0]), phase);
+}
+
+void AddPhase(Phase phase, const PassInputs& inputs, Phase as,
+              PassPipeline* pipeline) {
+  std::vector<const PassStep*> together;
+  const auto add = [&] {
+    if (!together.empty()) AddSteps(together, inputs, as, pipeline);
+    together.clear();
+  };
   for (const PassStep& step : AllSteps()) {
-    if (!step.wanted(options)) continue;
-    // Every value is there, and none has gone yet.
-    if (step.phase == Phase::kLowered && !std::exchange(tapped, true)) {
-      pipeline.Add(std::make_unique<KeepTaps>(taps), step.phase);
+    if (step.phase != phase || !step.wanted(inputs)) continue;
+    if (together.empty() || step.group().empty() ||
+        step.group() != together[0]->group()) {
+      add();
     }
-    pipeline.Add(step.make(options, kernels), step.phase);
+    together.push_back(&step);
+  }
+  add();
+}
+
+PassPipeline MakePipeline(const PassInputs& inputs,
+                          PassPipeline::Settings settings) {
+  PassPipeline pipeline(std::move(settings));
+  for (const PassPhase& phase : AllPhases()) {
+    AddPhase(phase.phase, inputs, phase.phase, &pipeline);
   }
   return pipeline;
 }

@@ -1,5 +1,9 @@
 // The list of all passes in their order. pipelines.cc is the one place that
 // knows it; a new pass is one line there.
+//
+// Passes that belong together are a group, which runs as one; their names are
+// paths: `clean-up.fold-casts` is the pass fold-casts of the group clean-up.
+// named_passes.h finds them.
 #ifndef HALFTONE_PASSES_PIPELINES_H_
 #define HALFTONE_PASSES_PIPELINES_H_
 
@@ -8,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/verify/verify.h"
 #include "passes/kernel_set.h"
@@ -19,28 +22,51 @@
 namespace halftone {
 namespace passes {
 
+// What passes are made from; outlives them.
+struct PassInputs {
+  const Options& options;
+  const KernelSet& kernels;
+  std::vector<std::string> taps = {};  // see keep_taps.h
+};
+
 struct PassStep {
   Phase phase;
   std::string name;
-  // Options and kernels are borrowed: they outlive the pass.
-  std::function<std::unique_ptr<Pass>(const Options&, const KernelSet&)> make;
-  // Whether a compile with these options runs it at all.
-  std::function<bool(const Options&)> wanted;
-};
+  std::string doc;  // "decides in which precision each op runs"
+  std::function<std::unique_ptr<Pass>(const PassInputs&)> make;
+  // Whether a compile with these inputs runs it at all.
+  std::function<bool(const PassInputs&)> wanted;
 
-// In order.
+  // "clean-up" of "clean-up.fold-casts"; empty: it is in none.
+  absl::string_view group() const;
+};
+// In order; those of a group stand together.
 const std::vector<PassStep>& AllSteps();
 
-// A pass by name, for tests of one pass alone. An unknown name is kUsage, with
-// the nearest one.
-absl::StatusOr<std::unique_ptr<Pass>> MakePass(absl::string_view name,
-                                               const Options& options,
-                                               const KernelSet& kernels);
+struct PassGroup {
+  std::string name;
+  std::string doc;
+  PassPipeline::Repeat repeat;
+};
+const std::vector<PassGroup>& AllGroups();
 
-// What a compile with these options runs; `taps`: see keep_taps.h.
-PassPipeline MakePipeline(const Options& options, const KernelSet& kernels,
-                          PassPipeline::Settings settings,
-                          const std::vector<std::string>& taps = {});
+struct PassPhase {
+  Phase phase;
+  std::string name;  // of the folder in which its passes are
+  std::string doc;
+};
+const std::vector<PassPhase>& AllPhases();
+
+// Adds a step, or those of one group.
+void AddSteps(const std::vector<const PassStep*>& steps,
+              const PassInputs& inputs, Phase phase, PassPipeline* pipeline);
+// Adds what a compile with these inputs runs of `phase`, which the pipeline
+// holds to what `as` promises.
+void AddPhase(Phase phase, const PassInputs& inputs, Phase as,
+              PassPipeline* pipeline);
+// What a compile with these inputs runs.
+PassPipeline MakePipeline(const PassInputs& inputs,
+                          PassPipeline::Settings settings);
 
 }  // namespace passes
 }  // namespace halftone

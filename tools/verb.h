@@ -35,6 +35,7 @@ void AddTune(CLI::App& app, Outcome* outcome);
 void AddCkpt(CLI::App& app, Outcome* outcome);
 void AddOps(CLI::App& app, Outcome* outcome);
 void AddZoo(CLI::App& app, Outcome* outcome);
+void AddOpt(CLI::App& app, Outcome* outcome);
 void AddVersion(CLI::App& app, Outcome* outcome);
 
 // What `version` and --version print, without the last line's end.

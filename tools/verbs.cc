@@ -23,9 +23,9 @@ void AddVerbs(CLI::App& app, Outcome* outcome) {
   SetHelp(app, kHelp);
   app.require_subcommand(1);
   app.set_version_flag("--version", VersionText);
-  for (auto add :
-       {AddCompile, AddRun, AddLaunch, AddEval, AddInspect, AddExplain, AddDiff,
-        AddExport, AddPlan, AddTune, AddCkpt, AddOps, AddZoo, AddVersion}) {
+  for (auto add : {AddCompile, AddRun, AddLaunch, AddEval, AddInspect,
+                   AddExplain, AddDiff, AddExport, AddPlan, AddTune, AddCkpt,
+                   AddOps, AddZoo, AddOpt, AddVersion}) {
     add(app, outcome);
   }
 }

@@ -215,6 +215,14 @@ absl::StatusOr<CompiledModel> Reader::Run(absl::string_view target) {
   return model;
 }
 
+// They differ from run to run.
+void ClearTimes(google::protobuf::RepeatedPtrField<proto::PassRow>* passes) {
+  for (proto::PassRow& pass : *passes) {
+    pass.clear_ms();
+    ClearTimes(pass.mutable_pass());
+  }
+}
+
 }  // namespace
 
 bool IsCompiledModel(absl::string_view content) {
@@ -241,9 +249,7 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   }
   *message.mutable_op_lists() = model.op_lists;
   *message.mutable_report() = model.report;
-  for (proto::PassRow& pass : *message.mutable_report()->mutable_pass()) {
-    pass.clear_ms();
-  }
+  ClearTimes(message.mutable_report()->mutable_pass());
   message.set_state_signature(StateSignature(*model.program));
   PutOpVersions(*model.program, &message);
   message.set_fingerprint(Hex64(StableHash(message.program())));

@@ -8,6 +8,7 @@
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/kernel_key.h"
+#include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
@@ -317,8 +318,13 @@ bool Folder::Run() {
 
 }  // namespace
 
-bool FoldCasts(Block& block, const KernelSet& kernels, HeldValues& held) {
-  return Folder(block, kernels, held).Run();
+absl::StatusOr<bool> FoldCasts::Run(Program& program) {
+  bool changed = false;
+  for (const auto& entry : program.entries()) {
+    HeldValues held(*entry);
+    changed |= Folder(entry->block(), *kernels_, held).Run();
+  }
+  return changed;
 }
 
 }  // namespace passes

@@ -77,10 +77,7 @@ bool FoldUpdate(Block& block, KernelLookup& kernels, const Op& update) {
   return true;
 }
 
-}  // namespace
-
-bool FoldUpdates(Block& block, const KernelSet& kernels) {
-  KernelLookup lookup(kernels);
+bool FoldAll(Block& block, KernelLookup& kernels) {
   bool changed = false;
   for (OpId id : GuardedOps(block)) {
     const Op& op = block.op(id);
@@ -88,7 +85,18 @@ bool FoldUpdates(Block& block, const KernelSet& kernels) {
         op.schema->FindInput("InvScale") < 0) {
       continue;
     }
-    if (FoldUpdate(block, lookup, op)) changed = true;
+    if (FoldUpdate(block, kernels, op)) changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> FoldUpdates::Run(Program& program) {
+  KernelLookup lookup(*kernels_);
+  bool changed = false;
+  for (const auto& entry : program.entries()) {
+    changed |= FoldAll(entry->block(), lookup);
   }
   return changed;
 }

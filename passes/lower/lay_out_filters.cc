@@ -223,8 +223,8 @@ bool FilterChooser::Run() {
 
 }  // namespace
 
-bool LayOutFilters(Program& program, const KernelSet& kernels) {
-  return FilterChooser(program, kernels).Run();
+absl::StatusOr<bool> LayOutFilters::Run(Program& program) {
+  return prefer_channels_last_ && FilterChooser(program, *kernels_).Run();
 }
 
 }  // namespace passes

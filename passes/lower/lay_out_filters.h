@@ -1,5 +1,5 @@
-// Part of choose-layout: filters lie as the images that they are convolved
-// with.
+// choose-layout.lay-out-filters: filters lie as the images that they are
+// convolved with.
 //
 //   before
 //     cell w : f32[8,8,3,3]
@@ -27,14 +27,27 @@
 #ifndef HALFTONE_PASSES_LOWER_LAY_OUT_FILTERS_H_
 #define HALFTONE_PASSES_LOWER_LAY_OUT_FILTERS_H_
 
-#include "graph/ir/program.h"
 #include "passes/kernel_set.h"
+#include "passes/pass.h"
 
 namespace halftone {
 namespace passes {
 
-// Of a program whose images lie as they will. Returns whether it changed.
-bool LayOutFilters(Program& program, const KernelSet& kernels);
+class LayOutFilters : public Pass {
+ public:
+  // As ConvertRegions.
+  LayOutFilters(const KernelSet& kernels, bool prefer_channels_last)
+      : kernels_(&kernels), prefer_channels_last_(prefer_channels_last) {}
+
+  absl::string_view name() const override {
+    return "choose-layout.lay-out-filters";
+  }
+  absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  const KernelSet* kernels_;
+  bool prefer_channels_last_;
+};
 
 }  // namespace passes
 }  // namespace halftone

@@ -11,6 +11,7 @@
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
+#include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
@@ -32,11 +33,11 @@ class ChannelPadder {
   ChannelPadder(Block& block, const KernelSet& kernels, HeldValues& held)
       : block_(block), kernels_(kernels), held_(held) {}
 
-  absl::Status Run() {
+  absl::StatusOr<bool> Run() {
     for (OpId id : OpsOfType(block_, "convert_layout")) {
       HT_RETURN_IF_ERROR(PadImage(id));
     }
-    return absl::OkStatus();
+    return changed_;
   }
 
  private:
@@ -58,6 +59,7 @@ class ChannelPadder {
   Block& block_;
   const KernelSet& kernels_;
   HeldValues& held_;
+  bool changed_ = false;
   absl::flat_hash_map<std::pair<ValueId, int64_t>, ValueId> filters_;
 };
 
@@ -138,6 +140,7 @@ absl::Status ChannelPadder::PadImage(OpId conversion) {
   const int64_t channels = block_.type(image).dims[1].coefficient();
   const int64_t padded = WantedChannels(channels, !gradients.empty());
   if (convs.empty() || padded == channels) return absl::OkStatus();
+  changed_ = true;
   HT_ASSIGN_OR_RETURN(
       const ValueId wide,
       Pad(source, padded, Block::Before(conversion), block_.op(convs.front())));
@@ -157,9 +160,16 @@ absl::Status ChannelPadder::PadImage(OpId conversion) {
 
 }  // namespace
 
-absl::Status PadChannels(Block& block, const KernelSet& kernels,
-                         HeldValues& held) {
-  return ChannelPadder(block, kernels, held).Run();
+absl::StatusOr<bool> PadChannels::Run(Program& program) {
+  if (!prefer_channels_last_) return false;
+  bool changed = false;
+  for (const auto& entry : program.entries()) {
+    HeldValues held(*entry);
+    HT_ASSIGN_OR_RETURN(const bool padded,
+                        ChannelPadder(entry->block(), *kernels_, held).Run());
+    changed |= padded;
+  }
+  return changed;
 }
 
 }  // namespace passes

@@ -1,4 +1,4 @@
-// Part of choose-layout: pads the channels of images for tensor cores.
+// choose-layout.pad-channels: pads the channels of images for tensor cores.
 //
 //   before
 //     x.channels_last: convert_layout(X=x) ->
@@ -30,17 +30,27 @@
 #ifndef HALFTONE_PASSES_LOWER_PAD_CHANNELS_H_
 #define HALFTONE_PASSES_LOWER_PAD_CHANNELS_H_
 
-#include "absl/status/status.h"
-#include "graph/ir/program.h"
 #include "passes/kernel_set.h"
-#include "passes/rewrite/rewrite.h"
+#include "passes/pass.h"
 
 namespace halftone {
 namespace passes {
 
-// Of an entry that choose-layout has converted.
-absl::Status PadChannels(Block& block, const KernelSet& kernels,
-                         HeldValues& held);
+class PadChannels : public Pass {
+ public:
+  // As ConvertRegions.
+  PadChannels(const KernelSet& kernels, bool prefer_channels_last)
+      : kernels_(&kernels), prefer_channels_last_(prefer_channels_last) {}
+
+  absl::string_view name() const override {
+    return "choose-layout.pad-channels";
+  }
+  absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  const KernelSet* kernels_;
+  bool prefer_channels_last_;
+};
 
 }  // namespace passes
 }  // namespace halftone

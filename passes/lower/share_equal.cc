@@ -7,6 +7,7 @@
 #include "absl/hash/hash.h"
 #include "graph/schema/op_schema.h"
 #include "graph/schema/type_key.h"
+#include "passes/lower/share_members.h"
 
 namespace halftone {
 namespace passes {
@@ -166,6 +167,22 @@ class Sharer {
 
 bool ShareEqualOps(Block& block, HeldValues& held, uint64_t since) {
   return Sharer(block, held).Run(since);
+}
+
+absl::StatusOr<bool> ShareEqual::RunAgain(Program& program, uint64_t since) {
+  bool changed = false;
+  for (const auto& entry : program.entries()) {
+    Block& block = entry->block();
+    HeldValues held(*entry);
+    uint64_t shared = since;
+    while (ShareEqualOps(block, held, shared)) {
+      changed = true;
+      shared = program.edit();
+      // Nothing else makes two members one value; their readers may be equal.
+      if (!ShareMembers(block, held)) break;
+    }
+  }
+  return changed;
 }
 
 }  // namespace passes

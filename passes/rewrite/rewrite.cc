@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -11,11 +12,10 @@
 namespace halftone {
 namespace passes {
 
-HeldValues::HeldValues(const Entry& entry) {
-  for (const CommitStatement& commit : entry.commits()) {
-    held_.insert(commit.value);
-  }
-  for (const Result& result : entry.results()) held_.insert(result.value);
+HeldValues::HeldValues(const Entry& entry)
+    : held_(entry.block().value_limit()) {
+  for (const CommitStatement& commit : entry.commits()) Hold(commit.value);
+  for (const Result& result : entry.results()) Hold(result.value);
 }
 
 void ReplaceValue(Block& block, ValueId from, ValueId to, HeldValues& held) {

@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -19,18 +18,29 @@ namespace passes {
 class HeldValues {
  public:
   explicit HeldValues(const Entry& entry);
-  bool Has(ValueId value) const { return held_.contains(value); }
+  bool Has(ValueId value) const {
+    return static_cast<size_t>(value.index()) < held_.size() &&
+           held_[value.index()];
+  }
   // Has, for whom knows no entries.
   auto function() const {
     return [this](ValueId value) { return Has(value); };
   }
   // What held `from` holds `to`.
   void Replace(ValueId from, ValueId to) {
-    if (held_.erase(from) > 0) held_.insert(to);
+    if (!Has(from)) return;
+    held_[from.index()] = false;
+    Hold(to);
   }
 
  private:
-  absl::flat_hash_set<ValueId> held_;
+  void Hold(ValueId value) {
+    const size_t index = value.index();
+    if (index >= held_.size()) held_.resize(index + 1);
+    held_[index] = true;
+  }
+
+  std::vector<bool> held_;  // by value id
 };
 
 // Everything that reads `from` reads `to`: Block::ReplaceUses, but O(readers)

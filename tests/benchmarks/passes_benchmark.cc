@@ -97,7 +97,7 @@ PassPipeline MakeO1Pipeline(bool fused) {
   static const KernelSet& fusing = *new KernelSet(
       AllKernels({.patterns = {"conv_bias_relu", "matmul_bias_relu",
                                "elementwise_chain"}}));
-  return MakePipeline(options, fused ? fusing : plain, {});
+  return MakePipeline({options, fused ? fusing : plain}, {});
 }
 
 int TrainOps(const Program& program) {

@@ -93,6 +93,7 @@ std::vector<Verb> Verbs() {
       {"ckpt ls", run},
       {"ckpt verify", absl::StrCat(run, "/ckpt")},
       {"ops", "relu"},
+      {"opt", absl::StrCat(model, strategy, " --passes all")},
       {"zoo", ""},
       {"version", ""},
   };

@@ -10,8 +10,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/text/text.h"
-#include "passes/pipeline.h"
-#include "passes/pipelines.h"
+#include "passes/named_passes.h"
 
 namespace halftone {
 namespace {
@@ -58,8 +57,8 @@ absl::Status AddOption(absl::string_view key, absl::string_view value,
     golden->target.patterns = list();
   } else if (key == "without") {  // key prefixes, separated by ;
     golden->target.without = absl::StrSplit(value, ';');
-  } else if (key == "verify") {
-    golden->verify = std::string(value);
+  } else if (key == "fetch") {
+    golden->fetch = list();
   } else {
     std::string path(key);
     for (const auto& [name, full] : kKeys) {
@@ -97,24 +96,6 @@ absl::Status ParseHeader(absl::string_view line, GoldenCase* golden) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Phase> PhaseBefore(absl::string_view pass,
-                                  const std::string& verify) {
-  constexpr std::pair<absl::string_view, Phase> kPhases[] = {
-      {"source", Phase::kSource},     {"precision", Phase::kPrecision},
-      {"backward", Phase::kBackward}, {"parallel", Phase::kParallel},
-      {"update", Phase::kUpdate},     {"lowered", Phase::kLowered}};
-  for (const auto& [name, phase] : kPhases) {
-    if (verify == name) return phase;
-  }
-  if (!verify.empty()) return ModelError("verify=", verify, ": no such phase");
-  for (const passes::PassStep& step : passes::AllSteps()) {
-    if (step.name == pass) {
-      return static_cast<Phase>(static_cast<int>(step.phase) - 1);
-    }
-  }
-  return ModelError("no pass is called ", pass);
-}
-
 absl::StatusOr<std::string> Run(const GoldenCase& golden,
                                 absl::string_view pass,
                                 absl::string_view file) {
@@ -122,19 +103,15 @@ absl::StatusOr<std::string> Run(const GoldenCase& golden,
       const passes::Options options,
       passes::ResolveOptions(passes::StrategyFile{}, golden.overrides));
   const passes::KernelSet kernels = passes::AllKernels(golden.target);
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<passes::Pass> made,
-                      passes::MakePass(pass, options, kernels));
   HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program,
                       Parse(golden.head, file));
   passes::PassPipeline::Settings settings;
   settings.verify_each = true;
-  HT_ASSIGN_OR_RETURN(settings.input, PhaseBefore(pass, golden.verify));
-  const Phase phase = settings.input;
-  passes::PassPipeline pipeline(std::move(settings));
-  pipeline.Add(std::move(made), phase);
-  HT_RETURN_IF_ERROR(pipeline.Run(*program));
-  return pipeline.runs()[0].changed ? Print(*program)
-                                    : std::string("unchanged\n");
+  HT_ASSIGN_OR_RETURN(
+      const std::vector<passes::PassRun> runs,
+      passes::RunNamed({std::string(pass)}, {options, kernels, golden.fetch},
+                       std::move(settings), *program));
+  return runs[0].changed ? Print(*program) : std::string("unchanged\n");
 }
 
 }  // namespace

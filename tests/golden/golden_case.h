@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "graph/verify/verify.h"
 #include "passes/options/options.h"
 #include "passes/testing/kernels.h"
 
@@ -18,15 +17,15 @@ struct GoldenCase {
   std::string expect;  // what stands behind "# ---- expect"
   std::vector<passes::Override> overrides;
   passes::TestTarget target;
-  // What holds of the program; empty: the phase before the pass's.
-  std::string verify;
+  std::vector<std::string> fetch;  // values that keep-taps keeps
 };
 
 // Errors name file and line.
 absl::StatusOr<GoldenCase> ParseGoldenCase(absl::string_view content,
                                            absl::string_view file);
 
-// The pass's result in the form of an expectation: the program's text,
+// The result of `pass`, or of a group of that name, as `halftone opt` runs it,
+// in the form of an expectation: the program's text,
 // "unchanged" or "error: <message>".
 std::string RunGoldenCase(const GoldenCase& golden, absl::string_view pass,
                           absl::string_view file);

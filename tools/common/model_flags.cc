@@ -81,15 +81,6 @@ absl::StatusOr<CompiledModel> CompileFrom(const ModelFile& source,
   return passes::Compile(source, options, kernels, flags.compile);
 }
 
-// The strategy that a compiled model was made with.
-passes::StrategyFile StrategyOf(const CompiledModel& model) {
-  std::map<std::string, std::string> origins;
-  for (const proto::FieldOrigin& origin : model.origins) {
-    origins[origin.path()] = origin.origin();
-  }
-  return passes::RestoreStrategy(model.strategy, origins, model.op_lists);
-}
-
 // A model for the CPU runs on every machine.
 bool RunsHere(const std::string& target) {
   return target == "cpu" || target == ThisMachine();
@@ -188,6 +179,14 @@ absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
 }
 
 }  // namespace
+
+passes::StrategyFile StrategyOf(const CompiledModel& model) {
+  std::map<std::string, std::string> origins;
+  for (const proto::FieldOrigin& origin : model.origins) {
+    origins[origin.path()] = origin.origin();
+  }
+  return passes::RestoreStrategy(model.strategy, origins, model.op_lists);
+}
 
 absl::StatusOr<CompiledModel> RecompileWith(
     const CompiledModel& model, const std::vector<passes::Override>& overrides,

@@ -41,6 +41,9 @@ void AddModelFlags(CLI::App& verb, ModelFlags* flags);
 // The same without the positional argument.
 void AddStrategyFlags(CLI::App& verb, ModelFlags* flags);
 
+// The strategy that a compiled model was made with.
+passes::StrategyFile StrategyOf(const CompiledModel& model);
+
 // The kernels of a target, as data; an unknown target is kUsage with the
 // known ones.
 absl::StatusOr<passes::KernelSet> KernelSetFor(const std::string& target);

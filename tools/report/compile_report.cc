@@ -14,6 +14,7 @@
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
+#include "tools/report/opt_report.h"
 #include "tools/report/words.h"
 
 namespace halftone {
@@ -278,13 +279,8 @@ std::string CompileJson(const ModelFacts& facts, const std::string& path,
                                  {"path", path},
                                  {"bytes", bytes},
                                  {"totals", TotalsJson(facts)},
-                                 {"passes", nlohmann::ordered_json::array()},
+                                 {"passes", PassesJson(model.report.pass())},
                                  {"notes", nlohmann::ordered_json::array()}};
-  for (const proto::PassRow& pass : model.report.pass()) {
-    json["passes"].push_back({{"name", pass.name()},
-                              {"ms", pass.ms()},
-                              {"changed", pass.changed()}});
-  }
   for (const proto::Note& note : model.report.note()) {
     json["notes"].push_back({{"code", note.code()},
                              {"text", note.text()},

@@ -1,4 +1,4 @@
-#include "passes/lower/choose_layout.h"
+#include "passes/lower/convert_regions.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,8 +12,6 @@
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/kernel_key.h"
-#include "passes/lower/lay_out_filters.h"
-#include "passes/lower/pad_channels.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -260,15 +258,12 @@ absl::StatusOr<bool> LayoutChooser::Run() {
     changed = true;
   }
   HoldInstead();
-  if (!changed) return false;
-  HeldValues held(entry_);
-  HT_RETURN_IF_ERROR(PadChannels(block_, kernels_, held));
-  return true;
+  return changed;
 }
 
 }  // namespace
 
-absl::StatusOr<bool> ChooseLayout::Run(Program& program) {
+absl::StatusOr<bool> ConvertRegions::Run(Program& program) {
   if (!prefer_channels_last_) return false;
   bool changed = false;
   for (const auto& entry : program.entries()) {
@@ -276,7 +271,6 @@ absl::StatusOr<bool> ChooseLayout::Run(Program& program) {
                         LayoutChooser(*entry, *kernels_).Run());
     changed |= converted;
   }
-  changed |= LayOutFilters(program, *kernels_);
   return changed;
 }
 

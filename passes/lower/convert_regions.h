@@ -1,5 +1,4 @@
-// choose-layout: lays 4-d activations out channels-last where the target
-// prefers it.
+// choose-layout.convert-regions: lays 4-d activations out channels-last.
 //
 //   before
 //     c1: conv2d(Input=x, Filter=w1) -> (Output=c1 : f16[B,8,8,8])
@@ -21,16 +20,13 @@
 // A region is a connected set of ops whose schemas and kernels take
 // channels-last; it is converted where it has at least as many convolutions
 // as it needs conversions at its border. Feeds, results and commits stay
-// row-major, and so do weights, but filters: lay_out_filters.h. A weight that
+// row-major, and so do weights (filters: lay_out_filters.h). A weight that
 // an element-wise op reads beside an activation is converted for it: its
 // operands share one layout.
 //
-// Images that enter a region with channels that tensor cores cannot take are
-// padded: pad_channels.h.
-//
-// On the CPU, whose kernels are as fast either way, nothing changes.
-#ifndef HALFTONE_PASSES_LOWER_CHOOSE_LAYOUT_H_
-#define HALFTONE_PASSES_LOWER_CHOOSE_LAYOUT_H_
+// An entry that holds conversions is left as it is.
+#ifndef HALFTONE_PASSES_LOWER_CONVERT_REGIONS_H_
+#define HALFTONE_PASSES_LOWER_CONVERT_REGIONS_H_
 
 #include "passes/kernel_set.h"
 #include "passes/pass.h"
@@ -38,16 +34,16 @@
 namespace halftone {
 namespace passes {
 
-class ChooseLayout : public Pass {
+class ConvertRegions : public Pass {
  public:
-  // `kernels` is borrowed. Channels-last is preferred by every target but
-  // "cpu" unless said otherwise.
-  explicit ChooseLayout(const KernelSet& kernels)
-      : ChooseLayout(kernels, kernels.target() != "cpu") {}
-  ChooseLayout(const KernelSet& kernels, bool prefer_channels_last)
+  // `kernels` is borrowed. Where channels-last is not preferred nothing
+  // changes.
+  ConvertRegions(const KernelSet& kernels, bool prefer_channels_last)
       : kernels_(&kernels), prefer_channels_last_(prefer_channels_last) {}
 
-  absl::string_view name() const override { return "choose-layout"; }
+  absl::string_view name() const override {
+    return "choose-layout.convert-regions";
+  }
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
@@ -58,4 +54,4 @@ class ChooseLayout : public Pass {
 }  // namespace passes
 }  // namespace halftone
 
-#endif  // HALFTONE_PASSES_LOWER_CHOOSE_LAYOUT_H_
+#endif  // HALFTONE_PASSES_LOWER_CONVERT_REGIONS_H_

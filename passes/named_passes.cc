@@ -1,0 +1,136 @@
+#include "passes/named_passes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+constexpr char kAll[] = "all";
+
+std::string Canonical(absl::string_view name) {
+  return absl::StrReplaceAll(name, {{"_", "-"}});
+}
+
+Phase Before(Phase phase) {
+  return static_cast<Phase>(static_cast<int>(phase) - 1);
+}
+
+absl::Status UnknownName(absl::string_view name) {
+  std::vector<std::string> names = {kAll};
+  for (const PassPhase& phase : AllPhases()) names.push_back(phase.name);
+  for (const PassGroup& group : AllGroups()) names.push_back(group.name);
+  const std::string inner = absl::StrCat(".", Canonical(name));
+  std::string hint;
+  for (const PassStep& step : AllSteps()) {
+    names.push_back(step.name);
+    if (absl::EndsWith(step.name, inner)) {
+      hint = absl::StrCat("; nearest: ", step.name);
+    }
+  }
+  if (hint.empty()) hint = NearestHint(Canonical(name), names);
+  return UsageError("no pass is called \"", name, "\"", hint);
+}
+
+// The passes that a name stands for, less those that a compile leaves out
+// where it is a phase's; and these phases.
+struct Named {
+  std::vector<const PassStep*> steps;  // of a pass or group
+  std::vector<Phase> phases;
+};
+
+absl::StatusOr<Named> Find(absl::string_view name) {
+  const std::string canonical = Canonical(name);
+  Named named;
+  for (const PassStep& step : AllSteps()) {
+    if (step.name == canonical || step.group() == canonical) {
+      named.steps.push_back(&step);
+    }
+  }
+  for (const PassPhase& phase : AllPhases()) {
+    if (canonical == kAll || phase.name == canonical) {
+      named.phases.push_back(phase.phase);
+    }
+  }
+  if (named.steps.empty() && named.phases.empty()) return UnknownName(name);
+  return named;
+}
+
+// The furthest phase up to `most` whose rules the program fulfils; an error if
+// it is no program at all.
+absl::StatusOr<Phase> Reached(const Program& program, Phase most) {
+  for (Phase phase = most; phase > Phase::kSource; phase = Before(phase)) {
+    if (Verify(program, {phase}).ok()) return phase;
+  }
+  HT_RETURN_IF_ERROR(Verify(program, {Phase::kSource}));
+  return Phase::kSource;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Pass>> MakePass(absl::string_view name,
+                                               const PassInputs& inputs) {
+  HT_ASSIGN_OR_RETURN(const Named named, Find(name));
+  if (named.steps.size() != 1) {
+    return UsageError("\"", name, "\" is not one pass");
+  }
+  return named.steps[0]->make(inputs);
+}
+
+absl::StatusOr<Phase> PhaseBefore(absl::string_view name) {
+  HT_ASSIGN_OR_RETURN(const Named named, Find(name));
+  return Before(named.steps.empty() ? named.phases[0] : named.steps[0]->phase);
+}
+
+absl::Status AddNamed(absl::string_view name, const PassInputs& inputs,
+                      Phase* reached, PassPipeline* pipeline) {
+  HT_ASSIGN_OR_RETURN(const Named named, Find(name));
+  if (!named.steps.empty()) {
+    AddSteps(named.steps, inputs, *reached, pipeline);
+  }
+  for (const Phase phase : named.phases) {
+    if (*reached == Before(phase)) *reached = phase;
+    AddPhase(phase, inputs, *reached, pipeline);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PassRun>> RunNamed(
+    const std::vector<std::string>& names, const PassInputs& inputs,
+    PassPipeline::Settings settings, Program& program) {
+  Phase before = Phase::kLowered;
+  for (const std::string& name : names) {
+    HT_ASSIGN_OR_RETURN(const Phase assumed, PhaseBefore(name));
+    before = std::min(before, assumed);
+  }
+  HT_ASSIGN_OR_RETURN(settings.input, Reached(program, before));
+  Phase reached = settings.input;
+  PassPipeline pipeline(std::move(settings));
+  for (const std::string& name : names) {
+    HT_RETURN_IF_ERROR(AddNamed(name, inputs, &reached, &pipeline));
+  }
+  HT_RETURN_IF_ERROR(pipeline.Run(program));
+  return pipeline.runs();
+}
+
+void AddPassRows(const std::vector<PassRun>& runs,
+                 google::protobuf::RepeatedPtrField<proto::PassRow>* rows) {
+  for (const PassRun& run : runs) {
+    proto::PassRow& row = *rows->Add();
+    row.set_name(run.name);
+    row.set_ms(run.ms);
+    row.set_changed(run.changed);
+    if (run.times > 1) row.set_times(run.times);
+    AddPassRows(run.passes, row.mutable_pass());
+  }
+}
+
+}  // namespace passes
+}  // namespace halftone

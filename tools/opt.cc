@@ -1,0 +1,104 @@
+// halftone opt: passes over a program, by name.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/base/display.h"
+#include "graph/base/error.h"
+#include "graph/base/output_file.h"
+#include "graph/text/text.h"
+#include "passes/named_passes.h"
+#include "tools/common/flags.h"
+#include "tools/common/program_input.h"
+#include "tools/report/opt_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct OptFlags {
+  ModelFlags model;
+  std::vector<std::string> passes;
+  std::string out;
+  bool list = false, json = false;
+};
+
+absl::Status RunPasses(const OptFlags& flags) {
+  if (flags.model.path.empty()) {
+    return UsageError("opt: expected a program, or --list");
+  }
+  // What is no name need not be read first.
+  for (const std::string& name : flags.passes) {
+    HT_RETURN_IF_ERROR(passes::PhaseBefore(name).status());
+  }
+  HT_ASSIGN_OR_RETURN(const ProgramInput input, ReadProgram(flags.model));
+  passes::PassPipeline::Settings settings;
+  settings.verify_each = true;
+  settings.dump_dir = flags.model.compile.dump_dir;
+  settings.dump_after = flags.model.compile.dump_after;
+  HT_ASSIGN_OR_RETURN(
+      const std::vector<passes::PassRun> runs,
+      passes::RunNamed(flags.passes,
+                       {input.options, input.kernels, flags.model.compile.taps},
+                       std::move(settings), *input.program));
+  const std::string text = Print(*input.program);
+  if (!flags.out.empty()) HT_RETURN_IF_ERROR(WriteOutput(flags.out, text));
+  if (flags.json) {
+    proto::CompileReport report;
+    passes::AddPassRows(runs, report.mutable_pass());
+    Show(OptJson(report.pass(), flags.out, text), stdout);
+  } else if (flags.out.empty()) {
+    Show(text, stdout);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Opt(const OptFlags& flags) {
+  if (!flags.list) return RunPasses(flags);
+  (flags.json ? Show : ShowReport)(flags.json ? PassListJson() : PassListText(),
+                                   stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddOpt(CLI::App& app, Outcome* outcome) {
+  auto flags = std::make_shared<OptFlags>();
+  CLI::App* verb = AddVerb(
+      app, "opt", "passes over a program, by name",
+      "examples:\n"
+      "  halftone opt --list\n"
+      "  halftone opt models/mlp.pbtxt --level O1 --passes precision\n"
+      "  halftone opt dumps/012.master-weights.txt --strategy s.pbtxt \\\n"
+      "      --passes choose-layout,split-batch-norm,fuse\n"
+      "  halftone inspect mnist.htc --dump |\n"
+      "      halftone opt - --passes clean-up.fold-casts --set amp.level=O2\n\n"
+      "Reads a program in text form, as --dump-dir and inspect --dump write\n"
+      "it, or what a model is compiled from; runs the passes in the order in\n"
+      "which they are named; prints what they made of it. For who works on\n"
+      "them. It is verified before the first and after each. What passes need\n"
+      "besides the program they take from the strategy and the target.");
+  verb->add_option("program", flags->model.path,
+                   "program (.ht), - for stdin; model, compiled model: the\n"
+                   "forward program in it");
+  verb->add_option("--passes", flags->passes,
+                   "passes, groups of them, phases or `all`: a,b,c")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb->add_flag("--list", flags->list, "what can be named, in its order");
+  AddStrategyFlags(*verb, &flags->model);
+  verb->add_option("--fetch", flags->model.compile.taps,
+                   "values that keep-taps keeps")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb->add_option("-o,--out", flags->out,
+                   "where the program goes; default: stdout");
+  verb->add_flag("--json", flags->json, "the passes' times as one JSON object");
+  verb->callback([flags, outcome] { outcome->status = Opt(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone
