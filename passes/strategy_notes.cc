@@ -4,13 +4,13 @@
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
+#include "graph/strategy/fields.h"
 
 namespace halftone {
 namespace passes {
@@ -59,9 +59,7 @@ void AddScaler(const Options& options, std::vector<proto::Note>* notes) {
   std::vector<std::string> fields;
   for (const auto& [path, origin] : options.origins) {
     absl::string_view field = path;
-    if (!absl::ConsumePrefix(&field, kScaling) || origin == "default" ||
-        absl::StartsWith(origin, "scaler ") ||
-        absl::StartsWith(origin, "level ")) {
+    if (!absl::ConsumePrefix(&field, kScaling) || IsDerivedOrigin(origin)) {
       continue;
     }
     fields.push_back(absl::StrCat(field, " (", origin, ")"));

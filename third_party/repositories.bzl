@@ -63,7 +63,10 @@ def _libraries():
     _system_repository(
         name = "com_google_protobuf",
         files = {"//third_party:protobuf.BUILD": "BUILD"},
-        links = {"/usr/bin/protoc": "protoc"},
+        links = {
+            "/usr/bin/protoc": "protoc",
+            "/usr/include/google/protobuf/descriptor.proto": "google/protobuf/descriptor.proto",
+        },
         package = "protobuf-compiler",
         present = "/usr/bin/protoc",
     )

@@ -8,6 +8,7 @@
 #include "tools/common/flags.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/explain_report.h"
+#include "tools/report/strategy_report.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -24,6 +25,8 @@ absl::Status Explain(const ExplainFlags& flags) {
   std::string text;
   if (flags.model.path.empty()) {
     text = ExplainCodes(flags.json);
+  } else if (flags.model.path == "strategy") {
+    HT_ASSIGN_OR_RETURN(text, ExplainStrategy(flags.name, flags.json));
   } else if (flags.name.empty()) {
     if (std::filesystem::exists(flags.model.path)) {
       return UsageError("explain ", flags.model.path,
@@ -53,15 +56,18 @@ void AddExplain(CLI::App& app, Outcome* outcome) {
       "  halftone explain D8\n"
       "  halftone explain GRAY_ALL_LOW\n"
       "  halftone explain E7\n"
+      "  halftone explain strategy amp.loss_scaling\n"
       "  halftone explain\n\n"
       "Of a model: the whole chain, the rule, the line, and what would change\n"
       "it. Without a model: what a note, reason or exit code means, or all of\n"
-      "them.");
+      "them. Of `strategy`: its fields, or one of them: default, range, flag.\n"
+      "(A model of that name is ./strategy.)");
   AddModelFlags(*verb, &flags->model);
   verb->get_option("model")
-      ->description("model, or a code; none: all codes")
+      ->description("model, a code, or `strategy`; none: all codes")
       ->required(false);
-  verb->add_option("name", flags->name, "op, value, cast, feed or cell");
+  verb->add_option("name", flags->name,
+                   "op, value, cast, feed or cell; a field of the strategy");
   verb->add_flag("--json", flags->json, "one JSON object");
   verb->callback([flags, outcome] { outcome->status = Explain(*flags); });
 }

@@ -115,9 +115,9 @@ StrategyFile RestoreStrategy(const proto::Strategy& resolved,
 absl::StatusOr<Options> ResolveOptions(const StrategyFile& strategy,
                                        absl::Span<const Override> overrides);
 
-// Whether a field leaves the graph alone (lr.base, train.batch_size,
-// train.epochs, train.seed, train.tail ...), so that `run X.htc --set` may
-// change it.
+// Whether a field, or all of a part, leaves the graph alone, so that
+// `run X.htc --set` may change it. A path of no field does: who sets it finds
+// that out.
 bool LeavesGraphAlone(absl::string_view path);
 // Sets one field of a strategy by path; errors (kUsage) name the nearest
 // field, the expected kind and the value found.

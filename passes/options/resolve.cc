@@ -129,8 +129,7 @@ absl::StatusOr<Options> ResolveOptions(const StrategyFile& strategy,
   Resolver resolver(strategy);
   ErrorList errors;
   resolver.ApplyOverrides(overrides, &errors);
-  ApplyBundles(resolver, &errors);
-  resolver.FillDefaults();
+  ApplyDefaults(resolver, &errors);
   CheckStrategy(resolver, &errors);
 
   Options options;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
+#include "graph/strategy/fields.h"
 #include "passes/options/strategy_fields.h"
 
 namespace halftone {
@@ -55,16 +56,19 @@ void Resolver::SetIfUnset(absl::string_view path, absl::string_view value,
   origins_[o.path] = o.origin;
 }
 
-void Resolver::FillDefaults() {
-  strategy_.mutable_dist();
-  strategy_.mutable_train()->mutable_stop_rule();
-  if (strategy_.mutable_lr()->schedule_case() ==
-      proto::LearningRate::SCHEDULE_NOT_SET) {
-    SetIfUnset("lr.constant", "true", "default");
-  }
-  passes::FillDefaults(&strategy_, "", [this](const std::string& path) {
-    origins_[path] = "default";
-  });
+void Resolver::FillDefault(absl::string_view path,
+                           absl::Span<const std::string> bundles) {
+  const std::optional<FieldDefault> value =
+      DefaultOf(*FindStrategyField(path)->descriptor, bundles);
+  if (value.has_value()) SetIfUnset(path, value->value, value->origin);
+}
+
+void Resolver::FillDefaults(absl::Span<const std::string> bundles) {
+  passes::FillDefaults(
+      &strategy_, "", bundles,
+      [this](const std::string& path, const std::string& origin) {
+        origins_[path] = origin;
+      });
 }
 
 bool Resolver::IsSet(absl::string_view path) const {

@@ -25,8 +25,11 @@ class Resolver {
   // Sets a scalar that nothing has set so far.
   void SetIfUnset(absl::string_view path, absl::string_view value,
                   absl::string_view origin);
-  // The .proto file's defaults for all that is left.
-  void FillDefaults();
+  // The defaults under `bundles` ("level O1", "scaler apex"; the first that
+  // says something wins) of what is not set: of one field, of all.
+  void FillDefault(absl::string_view path,
+                   absl::Span<const std::string> bundles);
+  void FillDefaults(absl::Span<const std::string> bundles);
 
   const StrategyFile& file() const { return file_; }
   const proto::Strategy& strategy() const { return strategy_; }
@@ -57,12 +60,13 @@ absl::Status OriginError(absl::string_view origin, absl::string_view path,
 
 // ---- The steps of ResolveOptions, in their order.
 
-// The level, dtype and scaler preset, and what they set (bundles.cc). A wrong
-// word is taken for the default, so that the other fields can be judged.
-void ApplyBundles(Resolver& resolver, ErrorList* errors);
+// All defaults, under what the level, dtype and scaler preset stand for
+// (bundles.cc). A wrong word is taken for the default, so that the other fields
+// can be judged.
+void ApplyDefaults(Resolver& resolver, ErrorList* errors);
 // After it: the fields, and what the preset says beyond them.
 LossScalingOptions ScalingOf(const proto::Amp& amp);
-// Ranges and words of all fields (check_strategy.cc).
+// Ranges and words of all fields, and what goes together (check_strategy.cc).
 void CheckStrategy(const Resolver& resolver, ErrorList* errors);
 // The content of amp.op_lists; empty where it is not set (op_lists.cc).
 absl::StatusOr<OpLists> LoadOpLists(const Resolver& resolver,

@@ -9,8 +9,10 @@
 #include "absl/strings/str_split.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
+#include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/strategy/fields.h"
 #include "passes/options/options.h"
 
 namespace halftone {
@@ -20,6 +22,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using google::protobuf::OneofDescriptor;
 using google::protobuf::Reflection;
 using google::protobuf::TextFormat;
 
@@ -32,38 +35,11 @@ std::string Join(const std::string& prefix, const FieldDescriptor& field) {
                         : absl::StrCat(prefix, ".", field.name());
 }
 
-void CollectPaths(const Descriptor& descriptor, const std::string& prefix,
-                  std::vector<std::string>* paths) {
-  for (int i = 0; i < descriptor.field_count(); ++i) {
-    const FieldDescriptor& field = *descriptor.field(i);
-    const std::string path = Join(prefix, field);
-    if (IsMessage(field) && !field.is_repeated()) {
-      CollectPaths(*field.message_type(), path, paths);
-    } else {
-      paths->push_back(path);
-    }
-  }
-}
-
 // The field that a path names and the message that holds it.
 struct Place {
   Message* message = nullptr;
   const FieldDescriptor* field = nullptr;
 };
-
-// Walks without creating anything; an unknown path gives a null field.
-const FieldDescriptor* FindField(const Descriptor* descriptor,
-                                 absl::string_view path) {
-  const FieldDescriptor* field = nullptr;
-  for (absl::string_view part : absl::StrSplit(path, '.')) {
-    if (descriptor == nullptr) return nullptr;
-    field = descriptor->FindFieldByName(std::string(part));
-    if (field == nullptr) return nullptr;
-    const bool walk = IsMessage(*field) && !field->is_repeated();
-    descriptor = walk ? field->message_type() : nullptr;
-  }
-  return field;
-}
 
 // Makes the messages on the way. The path exists.
 Place MakePlace(Message* message, absl::string_view path) {
@@ -154,13 +130,16 @@ absl::Status SetScalar(const Place& place, const Override& o) {
 
 std::vector<std::string> StrategyPaths() {
   std::vector<std::string> paths;
-  CollectPaths(*proto::Strategy::descriptor(), "", &paths);
+  for (const StrategyField& field : StrategyFields()) {
+    if (field.kind == StrategyField::Kind::kField) paths.push_back(field.path);
+  }
   std::sort(paths.begin(), paths.end());
   return paths;
 }
 
 absl::Status SetStrategyField(proto::Strategy* strategy, const Override& o) {
-  if (FindField(proto::Strategy::descriptor(), o.path) == nullptr) {
+  const StrategyField* const field = FindStrategyField(o.path);
+  if (field == nullptr || field->kind == StrategyField::Kind::kMember) {
     return UsageError(o.origin, ": a strategy has no field \"", o.path, "\"",
                       NearestHint(o.path, StrategyPaths()));
   }
@@ -215,37 +194,77 @@ void VisitSetFields(const Message& message, const std::string& prefix,
   }
 }
 
-void FillDefaults(Message* message, const std::string& prefix,
-                  const std::function<void(const std::string&)>& visit) {
+void FillDefaults(
+    Message* message, const std::string& prefix,
+    absl::Span<const std::string> bundles,
+    const std::function<void(const std::string&, const std::string&)>& visit) {
   const Descriptor& descriptor = *message->GetDescriptor();
   const Reflection& reflection = *message->GetReflection();
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor* field = descriptor.field(i);
+    const OneofDescriptor* const oneof = field->containing_oneof();
     const std::string path = Join(prefix, *field);
+    const bool set =
+        !field->is_repeated() && reflection.HasField(*message, field);
     if (field->is_repeated()) continue;
     if (IsMessage(*field)) {
-      if (reflection.HasField(*message, field)) {
-        FillDefaults(reflection.MutableMessage(message, field), path, visit);
+      if (!set && (oneof != nullptr || FactsOf(*field).has_unset())) continue;
+      FillDefaults(reflection.MutableMessage(message, field), path, bundles,
+                   visit);
+      continue;
+    }
+    if (set) continue;
+    std::optional<FieldDefault> value = DefaultOf(*field, bundles);
+    if (oneof != nullptr) {
+      if (reflection.HasOneof(*message, oneof) || !FactsOf(*field).chosen()) {
+        continue;
       }
-      continue;
+      value = FieldDefault{"true", kDefaultOrigin};
     }
-    if (reflection.HasField(*message, field) || !field->has_default_value()) {
-      continue;
+    if (!value.has_value()) continue;
+    const absl::Status stored =
+        SetScalar({message, field}, {path, value->value, value->origin});
+    HT_CHECK(stored.ok(), path.c_str());
+    visit(path, value->origin);
+  }
+}
+
+namespace {
+
+void VisitField(const Message& message, const FieldDescriptor& field,
+                const std::string& path, int member, const VisitValue& visit) {
+  const Reflection& reflection = *message.GetReflection();
+  if (field.is_repeated()) {
+    const int size = reflection.FieldSize(message, &field);
+    for (int i = 0; i < size; ++i) {
+      if (!IsMessage(field)) {
+        visit(message, field, i, path, i);
+        continue;
+      }
+      const Message& one = reflection.GetRepeatedMessage(message, &field, i);
+      for (int k = 0; k < one.GetDescriptor()->field_count(); ++k) {
+        VisitField(one, *one.GetDescriptor()->field(k), path, i, visit);
+      }
     }
-    switch (field->cpp_type()) {
-      case FieldDescriptor::CPPTYPE_BOOL:
-        reflection.SetBool(message, field, field->default_value_bool());
-        break;
-      case FieldDescriptor::CPPTYPE_INT64:
-        reflection.SetInt64(message, field, field->default_value_int64());
-        break;
-      case FieldDescriptor::CPPTYPE_DOUBLE:
-        reflection.SetDouble(message, field, field->default_value_double());
-        break;
-      default:
-        reflection.SetString(message, field, field->default_value_string());
+    return;
+  }
+  const bool set = reflection.HasField(message, &field);
+  if (!IsMessage(field)) {
+    if (set || FactsOf(field).required()) {
+      visit(message, field, -1, path, member);
     }
-    visit(path);
+  } else if (set) {
+    VisitValues(reflection.GetMessage(message, &field), path, visit);
+  }
+}
+
+}  // namespace
+
+void VisitValues(const Message& message, const std::string& prefix,
+                 const VisitValue& visit) {
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    VisitField(message, field, Join(prefix, field), -1, visit);
   }
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
 #include "proto/strategy.pb.h"
 
@@ -26,11 +28,23 @@ void VisitSetFields(const google::protobuf::Message& message,
                     const std::string& prefix,
                     const std::function<void(const std::string&)>& visit);
 
-// Sets every scalar that is not set to the default that the .proto file
-// declares, where it declares one, and calls `visit` with its path. Messages
-// of a oneof or without any such field stay as they are.
+// Sets every scalar that is not set to its default under `bundles` (DefaultOf
+// in graph/strategy/fields.h), where it has one, and calls `visit` with its
+// path and the default's origin. Parts that are always there are made.
 void FillDefaults(google::protobuf::Message* message, const std::string& prefix,
-                  const std::function<void(const std::string&)>& visit);
+                  absl::Span<const std::string> bundles,
+                  const std::function<void(const std::string& path,
+                                           const std::string& origin)>& visit);
+
+// Calls `visit` with each scalar that is set or has to be (`member` -1), and
+// each member of a list of scalars. What belongs to a member of a list of
+// messages has that list's path and that member.
+using VisitValue =
+    std::function<void(const google::protobuf::Message& message,
+                       const google::protobuf::FieldDescriptor& field,
+                       int index, const std::string& path, int member)>;
+void VisitValues(const google::protobuf::Message& message,
+                 const std::string& prefix, const VisitValue& visit);
 
 // Unsets a field; a path without a field does nothing.
 void ClearField(google::protobuf::Message* message, absl::string_view path);

@@ -1,10 +1,12 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/io/model_reader.h"
+#include "graph/strategy/fields.h"
 #include "passes/options/options.h"
 #include "passes/options/strategy_fields.h"
 
@@ -15,12 +17,6 @@ namespace {
 using google::protobuf::TextFormat;
 
 constexpr int64_t kMaxFileBytes = 1 << 20;
-
-// What ResolveOptions would find again by itself.
-bool IsDerived(absl::string_view origin) {
-  return origin == "default" || absl::StartsWith(origin, "level ") ||
-         absl::StartsWith(origin, "scaler ");
-}
 
 }  // namespace
 
@@ -53,7 +49,7 @@ StrategyFile RestoreStrategy(const proto::Strategy& resolved,
   StrategyFile result;
   result.strategy = resolved;
   for (const auto& [path, origin] : origins) {
-    if (IsDerived(origin)) {
+    if (IsDerivedOrigin(origin)) {
       ClearField(&result.strategy, path);
     } else {
       result.origins[path] = origin;
@@ -64,9 +60,14 @@ StrategyFile RestoreStrategy(const proto::Strategy& resolved,
 }
 
 bool LeavesGraphAlone(absl::string_view path) {
-  return absl::StartsWith(path, "train.") || path == "lr.base" ||
-         path == "lr.base_batch" || path == "lr.warmup_epochs" ||
-         path == "lr.warmup_steps";
+  const std::string below = absl::StrCat(path, ".");
+  for (const StrategyField& field : StrategyFields()) {
+    if ((field.path == path || absl::StartsWith(field.path, below)) &&
+        field.kind != StrategyField::Kind::kPart && !field.leaves_graph_alone) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace passes

@@ -11,7 +11,7 @@ namespace docs {
 // What a derived page says of itself.
 extern const char kDerived[];
 
-std::string StrategyPage();  // descriptors, comments, what resolving says
+std::string StrategyPage();  // what fields declare and resolving gives
 std::string OpsPage();       // `halftone ops --json`
 std::string CliPage();       // --help of every verb, codes
 

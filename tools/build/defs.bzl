@@ -135,7 +135,7 @@ def halftone_binary(name, srcs = None, deps = [], copts = [], **kwargs):
         **_with_visibility(kwargs)
     )
 
-def halftone_proto_library(name, srcs, deps = [], **kwargs):
+def halftone_proto_library(name, srcs, deps = [], imports = [], **kwargs):
     """A proto_library and, as `<name>`, the C++ library of its messages.
 
     `proto/x.proto` is included as "proto/x.pb.h" and imported by other .proto
@@ -145,12 +145,13 @@ def halftone_proto_library(name, srcs, deps = [], **kwargs):
       name: the C++ library; the proto_library is `<name>_proto`.
       srcs: .proto files.
       deps: other halftone_proto_library targets that srcs import.
+      imports: proto_library targets of others that srcs import.
       **kwargs: as for proto_library and cc_proto_library.
     """
     native.proto_library(
         name = name + "_proto",
         srcs = srcs,
-        deps = [_proto_target(dep) for dep in deps],
+        deps = [_proto_target(dep) for dep in deps] + imports,
         **_with_visibility(kwargs)
     )
     native.cc_proto_library(

@@ -11,6 +11,7 @@ LAYERS = {
     "graph": ["graph"],
     "graph/base": [],
     "graph/io": ["graph", "proto"],
+    "graph/strategy": ["graph/base", "proto"],
     "passes": ["graph", "passes"],
     "passes/options": ["graph", "passes", "proto"],
     "kernels": ["graph", "kernels", "runtime/device"],

@@ -4,11 +4,12 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
+#include "graph/strategy/fields.h"
 #include "runtime/gpu/targets.h"
 #include "runtime/log/pulse.h"
 #include "tools/common/model_path.h"
@@ -17,51 +18,52 @@ namespace halftone {
 namespace tools {
 namespace {
 
-constexpr char kStrictSlots[] = "--strict-f32-slots";
-
-constexpr StrategyAlias kAliases[] = {
-    {"--level", "amp.level", "O0 | O1 | O2 | O3"},
-    {"--dtype", "amp.dtype", "fp16 | bf16"},
-    {"--loss-scale", "amp.loss_scaling.init_loss_scaling",
-     "initial loss scale, or `dynamic`"},
-    {"--white", "amp.custom_white_list", "op type to run low"},
-    {"--black", "amp.custom_black_list", "op type to run in f32"},
-    {"--white-op", "amp.custom_white_opnames", "op name (glob) to run low"},
-    {"--black-op", "amp.custom_black_opnames", "op name (glob) in f32"},
-    {"--black-var", "amp.custom_black_varnames", "value (glob) kept f32"},
-    {"--batch-size", "train.batch_size", "samples per step, all ranks"},
-    {"--epochs", "train.epochs", "passes over the data"},
-    {"--lr", "lr.base", "base learning rate"},
-    {kStrictSlots, "amp.strict_f32_slots",
-     "no fusion may round what a slot kept in f32 reads"},
-};
-
-void AddOverride(ModelFlags* flags, const char* path, const char* origin,
-                 const std::string& value) {
-  flags->overrides.push_back({path, value, origin});
+bool IsSwitch(const StrategyField& field) {
+  return field.descriptor->cpp_type() ==
+         google::protobuf::FieldDescriptor::CPPTYPE_BOOL;
 }
 
-void AddAlias(CLI::App& verb, const StrategyAlias& alias, ModelFlags* flags) {
-  if (absl::string_view(alias.flag) == kStrictSlots) {
+// What a flag's value sets: another field than the flag's own where that has
+// a word for it (`--loss-scale dynamic`).
+passes::Override OverrideBy(const StrategyField& own,
+                            const std::string& value) {
+  const std::string& flag = own.facts->flag().name();
+  for (const StrategyField& field : StrategyFields()) {
+    const proto::Flag& other = field.facts->flag();
+    if (other.has_word() && other.name() == flag && other.word() == value) {
+      return {field.path, other.value(), flag};
+    }
+  }
+  return {own.path, value, flag};
+}
+
+std::string HelpOf(const StrategyField& field) {
+  const proto::Flag& flag = field.facts->flag();
+  return flag.has_help() ? flag.help()
+                         : absl::StrJoin(field.facts->word(), " | ");
+}
+
+// The flag of a field, if it has one.
+void AddFlag(CLI::App& verb, const StrategyField& field, ModelFlags* flags) {
+  const proto::Flag& flag = field.facts->flag();
+  if (!flag.has_name() || flag.has_word()) return;
+  if (IsSwitch(field)) {
     verb.add_flag_callback(
-        alias.flag,
-        [flags, &alias] { AddOverride(flags, alias.path, alias.flag, "true"); },
-        alias.help);
+        flag.name(),
+        [flags, &field] {
+          flags->overrides.push_back(OverrideBy(field, "true"));
+        },
+        HelpOf(field));
     return;
   }
   verb.add_option_function<std::vector<std::string>>(
-          alias.flag,
-          [flags, &alias](const std::vector<std::string>& values) {
+          flag.name(),
+          [flags, &field](const std::vector<std::string>& values) {
             for (const std::string& value : values) {
-              if (value == "dynamic") {
-                AddOverride(flags, "amp.loss_scaling.use_dynamic_loss_scaling",
-                            alias.flag, "true");
-              } else {
-                AddOverride(flags, alias.path, alias.flag, value);
-              }
+              flags->overrides.push_back(OverrideBy(field, value));
             }
           },
-          alias.help)
+          HelpOf(field))
       ->type_size(1)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -108,10 +110,10 @@ std::string AsTyped(const passes::Override& override_) {
   if (override_.origin == "--set") {
     return absl::StrCat("--set ", override_.path, "=", override_.value);
   }
-  if (absl::EndsWith(override_.path, "use_dynamic_loss_scaling")) {
-    return absl::StrCat(override_.origin, " dynamic");
-  }
-  if (override_.origin == kStrictSlots) return override_.origin;
+  const StrategyField& field = *FindStrategyField(override_.path);
+  const std::string& word = field.facts->flag().word();
+  if (!word.empty()) return absl::StrCat(override_.origin, " ", word);
+  if (IsSwitch(field)) return override_.origin;
   return absl::StrCat(override_.origin, " ", override_.value);
 }
 
@@ -197,8 +199,6 @@ absl::StatusOr<CompiledModel> RecompileWith(
   return Recompile(model, flags);
 }
 
-absl::Span<const StrategyAlias> StrategyAliases() { return kAliases; }
-
 void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
   verb.add_option("model", flags->path,
                   "model, program, compiled model, run directory or "
@@ -228,7 +228,9 @@ void AddStrategyFlags(CLI::App& verb, ModelFlags* flags) {
       ->type_size(1)
       ->expected(1, 1000)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  for (const StrategyAlias& alias : kAliases) AddAlias(verb, alias, flags);
+  for (const StrategyField& field : StrategyFields()) {
+    AddFlag(verb, field, flags);
+  }
   verb.add_flag("--verify-each", flags->compile.verify_each,
                 "verify after every pass");
   CLI::Option* dump_dir =

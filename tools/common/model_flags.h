@@ -19,16 +19,8 @@
 namespace halftone {
 namespace tools {
 
-// A flag that sets one field of the strategy.
-struct StrategyAlias {
-  const char* flag;
-  const char* path;
-  const char* help;
-};
-absl::Span<const StrategyAlias> StrategyAliases();
-
-// --strategy, --set and its aliases, --target, --verify-each, --dump-dir,
-// --dump-after.
+// --strategy, --set and the flags of fields (proto/strategy.proto), --target,
+// --verify-each, --dump-dir, --dump-after.
 struct ModelFlags {
   std::string path;  // the positional argument: see model_path.h
   std::string strategy;

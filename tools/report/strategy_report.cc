@@ -1,0 +1,225 @@
+#include "tools/report/strategy_report.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/check.h"
+#include "graph/base/display.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "nlohmann/json.hpp"
+#include "passes/options/options.h"
+#include "tools/common/json_text.h"
+#include "tools/report/table.h"
+#include "tools/report/words.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = StrategyField::Kind;
+
+constexpr char kLevel[] = "amp.level", kDtype[] = "amp.dtype",
+               kScaler[] = "amp.scaler";
+
+proto::Strategy Resolved(const std::vector<passes::Override>& overrides) {
+  const auto options = passes::ResolveOptions({}, overrides);
+  HT_CHECK(options.ok(), "a strategy of defaults is sound");
+  return options->resolved;
+}
+
+const StrategyField& Field(const char* path) {
+  const StrategyField* const field = FindStrategyField(path);
+  HT_CHECK(field != nullptr, path);
+  return *field;
+}
+
+Bundles MakeLevels() {
+  Bundles bundles;
+  for (const std::string& level : Field(kLevel).facts->word()) {
+    for (const std::string& dtype : Field(kDtype).facts->word()) {
+      bundles.emplace_back(
+          absl::StrCat(level, " ", dtype),
+          Resolved({{kLevel, level, ""}, {kDtype, dtype, ""}}));
+    }
+  }
+  return bundles;
+}
+
+Bundles MakeScalers() {
+  Bundles bundles = {{"none", Resolved({{kLevel, "O1", ""}})}};
+  for (const std::string& scaler : Field(kScaler).facts->word()) {
+    bundles.emplace_back(scaler,
+                         Resolved({{kLevel, "O1", ""}, {kScaler, scaler, ""}}));
+  }
+  return bundles;
+}
+
+std::string DefaultOf(const StrategyField& field) {
+  if (Differs(LevelBundles(), field.path)) return "by level";
+  const std::string value = ValueAt(LevelBundles().front().second, field.path);
+  if (!value.empty()) return value;
+  if (field.facts->has_unset()) {
+    return absl::StrCat("unset: ", field.facts->unset());
+  }
+  return field.descriptor->is_repeated() ? "empty" : "none: to be set";
+}
+
+std::string TakesOf(const StrategyField& field) {
+  const bool group = field.descriptor->is_repeated() &&
+                     field.descriptor->message_type() != nullptr;
+  const std::string takes = group ? "{ ... }" : TakesText(*field.descriptor);
+  return field.descriptor->is_repeated() ? absl::StrCat("list: ", takes)
+                                         : takes;
+}
+
+// "--level", "--loss-scale dynamic".
+std::string FlagOf(const StrategyField& field) {
+  const proto::Flag& flag = field.facts->flag();
+  return absl::StrCat(flag.name(), flag.word().empty() ? "" : " ", flag.word());
+}
+
+// "O0 fp16 1, O0 bf16 1, ..."
+std::string Each(const Bundles& bundles, const std::string& path) {
+  std::vector<std::string> values;
+  for (const auto& [name, strategy] : bundles) {
+    values.push_back(absl::StrCat(name, " ", ValueAt(strategy, path)));
+  }
+  return absl::StrJoin(values, ", ");
+}
+
+std::string TableOf(const std::vector<const StrategyField*>& fields) {
+  Table table({"field", "default", "takes", "flag"});
+  for (const StrategyField* field : fields) {
+    table.Add(
+        {field->path, DefaultOf(*field), TakesOf(*field), FlagOf(*field)});
+  }
+  return table.Text();
+}
+
+std::string FieldText(const StrategyField& field) {
+  constexpr int kIndent = 11;
+  const int columns = ColumnsOf(stdout);
+  std::string text;
+  const auto add = [&](const std::string& label, const std::string& line) {
+    text += Hanging(label, line, kIndent, columns);
+  };
+  add("field", field.path);
+  add("means", field.facts->doc());
+  add("takes", TakesOf(field));
+  add("default", DefaultOf(field));
+  if (Differs(LevelBundles(), field.path)) {
+    add("by level", Each(LevelBundles(), field.path));
+  }
+  if (Differs(ScalerBundles(), field.path)) {
+    add("by scaler", Each(ScalerBundles(), field.path) + " (at O1)");
+  }
+  const std::string flag = FlagOf(field);
+  if (field.kind == Kind::kField) {
+    add("flag",
+        absl::StrCat(
+            flag, flag.empty() ? "" : ", ", "--set ", field.path, "=VALUE",
+            field.descriptor->is_repeated() ? ", which adds a member" : ""));
+  }
+  add("program", field.leaves_graph_alone
+                     ? "is the same with any: `run X.htc --set` takes it"
+                     : "depends on it: compile again");
+  add("ranks", !field.leaves_graph_alone ? "have it with the program"
+               : field.agrees_on_all_ranks
+                   ? "must all have the same, which is checked before step 1"
+                   : "may differ");
+  return text;
+}
+
+Json EachJson(const Bundles& bundles, const std::string& path) {
+  Json json = Json::object();
+  for (const auto& [name, strategy] : bundles) {
+    json[name] = ValueAt(strategy, path);
+  }
+  return json;
+}
+
+Json FieldJson(const StrategyField& field) {
+  const std::string value = ValueAt(LevelBundles().front().second, field.path);
+  const bool by_level = Differs(LevelBundles(), field.path);
+  Json json = {{"path", field.path},
+               {"doc", field.facts->doc()},
+               {"list", field.descriptor->is_repeated()},
+               {"takes", TakesOf(field)},
+               {"default", by_level || value.empty() ? Json() : Json(value)},
+               {"flag", FlagOf(field).empty() ? Json() : Json(FlagOf(field))},
+               {"leaves_graph_alone", field.leaves_graph_alone},
+               {"agrees_on_all_ranks",
+                !field.leaves_graph_alone || field.agrees_on_all_ranks}};
+  if (field.facts->has_unset()) json["unset"] = field.facts->unset();
+  if (by_level) json["by_level"] = EachJson(LevelBundles(), field.path);
+  if (Differs(ScalerBundles(), field.path)) {
+    json["by_scaler"] = EachJson(ScalerBundles(), field.path);
+  }
+  return json;
+}
+
+absl::Status Unknown(const std::string& path) {
+  std::vector<std::string> paths;
+  for (const StrategyField& field : StrategyFields()) {
+    paths.push_back(field.path);
+  }
+  return UsageError("explain strategy: a strategy has no field \"", path, "\"",
+                    NearestHint(path, paths),
+                    " (all: halftone explain strategy)");
+}
+
+}  // namespace
+
+const Bundles& LevelBundles() {
+  static const Bundles& bundles = *new Bundles(MakeLevels());
+  return bundles;
+}
+
+const Bundles& ScalerBundles() {
+  static const Bundles& bundles = *new Bundles(MakeScalers());
+  return bundles;
+}
+
+bool Differs(const Bundles& bundles, const std::string& path) {
+  if (path == kLevel || path == kDtype || path == kScaler) return false;
+  const std::string first = ValueAt(bundles.front().second, path);
+  for (const auto& [name, strategy] : bundles) {
+    if (ValueAt(strategy, path) != first) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::string> ExplainStrategy(const std::string& path,
+                                            bool json) {
+  const StrategyField* const one = FindStrategyField(path);
+  if (one == nullptr && !path.empty()) return Unknown(path);
+  const bool part = one == nullptr || one->kind == Kind::kPart;
+  if (!part) {
+    if (!json) return FieldText(*one);
+    Json object = {{"schema", 1}};
+    object.update(FieldJson(*one));
+    return JsonText(object);
+  }
+  std::vector<const StrategyField*> fields;
+  for (const StrategyField& field : StrategyFields()) {
+    if (field.kind != Kind::kPart &&
+        (one == nullptr || absl::StartsWith(field.path, path + "."))) {
+      fields.push_back(&field);
+    }
+  }
+  if (json) {
+    Json object = {{"schema", 1}, {"fields", Json::array()}};
+    for (const StrategyField* field : fields) {
+      object["fields"].push_back(FieldJson(*field));
+    }
+    return JsonText(object);
+  }
+  return absl::StrCat(
+      one == nullptr ? "" : absl::StrCat(path, ": ", one->facts->doc(), "\n\n"),
+      TableOf(fields));
+}
+
+}  // namespace tools
+}  // namespace halftone
