@@ -85,7 +85,7 @@ absl::Status Eval(EvalFlags& flags) {
                  : absl::StrCat(runtime::MetricsText(*model.program, report),
                                 "  loss ", runtime::ThreeDigits(report.loss),
                                 "  in the compiled precision (",
-                                flags.config.level, ")\n");
+                                flags.config.strategy.amp().level(), ")\n");
   (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
 }

@@ -5,8 +5,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "google/protobuf/text_format.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/error_list.h"
@@ -216,8 +218,22 @@ std::string ValueAt(const Message& message, absl::string_view path) {
       absl::StrSplit(path, absl::MaxSplits('.', 1));
   const FieldDescriptor* field =
       message.GetDescriptor()->FindFieldByName(parts.first);
-  if (field == nullptr || field->is_repeated()) return "";
+  if (field == nullptr) return "";
   const Reflection& reflection = *message.GetReflection();
+  if (field->is_repeated()) {
+    std::vector<std::string> members;
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+      members.push_back(
+          IsMessage(*field)
+              ? absl::StrCat(
+                    "{ ",
+                    reflection.GetRepeatedMessage(message, field, i)
+                        .ShortDebugString(),
+                    " }")
+              : ValueText(message, *field, i));
+    }
+    return absl::StrJoin(members, " ");
+  }
   if (IsMessage(*field)) {
     return ValueAt(reflection.GetMessage(message, field), parts.second);
   }
@@ -225,6 +241,12 @@ std::string ValueAt(const Message& message, absl::string_view path) {
     return "";
   }
   return ValueText(message, *field);
+}
+
+std::string StrategyText(const proto::Strategy& strategy) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(strategy, &text);
+  return text;
 }
 
 std::string Refusal(const FieldDescriptor& field, const std::string& value) {

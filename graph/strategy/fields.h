@@ -59,10 +59,13 @@ std::string TakesText(const google::protobuf::FieldDescriptor& field);
 std::string ValueText(const google::protobuf::Message& message,
                       const google::protobuf::FieldDescriptor& field,
                       int member = -1);
-// The same by the path of a scalar below `message`; "": neither it nor a
-// default is there.
+// The same by a path below `message`, with blanks between a list's members;
+// "": neither it nor a default is there.
 std::string ValueAt(const google::protobuf::Message& message,
                     absl::string_view path);
+
+// All of it, in the form in which it is read.
+std::string StrategyText(const proto::Strategy& strategy);
 
 // What is wrong with a value: "expected pre or post, found "pro"; nearest:
 // pre"; empty: nothing.

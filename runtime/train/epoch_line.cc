@@ -84,7 +84,7 @@ std::string StepTimesText(const StepTimes& ms, bool parts_known) {
 
 std::string EpochLine(const Rank& rank, const StepEvent& event,
                       const EventTimes& times, int room) {
-  const int64_t epochs = rank.config().epochs;
+  const int64_t epochs = rank.config().strategy.train().epochs();
   const int64_t total_steps = Sampler(rank.sampler).steps_per_epoch() * epochs;
   const StepTimes& ms = times.per_step;
   const double left =

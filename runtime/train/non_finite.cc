@@ -162,8 +162,10 @@ std::string WhatToTry(const TrainConfig& config, const StepRecord& record,
                        const std::string& text) {
     if (!config.accepts || config.accepts(path, value)) advice.push_back(text);
   };
-  const std::string lr = ExactDouble(config.lr_base / 10);
-  const bool warms_up = config.warmup_epochs > 0 || config.warmup_steps > 0;
+  const proto::LearningRate& rate = config.strategy.lr();
+  const proto::Amp& amp = config.strategy.amp();
+  const std::string lr = ExactDouble(rate.base() / 10);
+  const bool warms_up = rate.warmup_epochs() > 0 || rate.warmup_steps() > 0;
   add("lr.base", lr,
       absl::StrCat("a lower learning rate (--lr ", lr, ")",
                    warms_up ? "" : " or warm-up (--set lr.warmup_epochs=1)"));
@@ -172,15 +174,15 @@ std::string WhatToTry(const TrainConfig& config, const StepRecord& record,
     add("amp.custom_black_opnames", low_op,
         absl::StrCat("that op in f32: --black-op ", ShellWord(low_op)));
   }
-  if (config.level != "O0" && config.dtype == "fp16") {
+  if (amp.level() != "O0" && amp.dtype() == "fp16") {
     add("amp.dtype", "bf16", "the range of f32 in 16 bits: --dtype bf16");
   }
-  if (config.level != "O0" && !config.dynamic_scaling &&
+  if (amp.level() != "O0" && !amp.loss_scaling().use_dynamic_loss_scaling() &&
       record.scale_before > 1) {
     add("amp.loss_scaling.use_dynamic_loss_scaling", "true",
         "dynamic loss scaling: --loss-scale dynamic");
   }
-  if (config.level != "O0") {
+  if (amp.level() != "O0") {
     add("amp.level", "O0",
         "all in f32, to see whether precision is to blame: --level O0");
   }

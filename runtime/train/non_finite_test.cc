@@ -75,7 +75,11 @@ TEST_F(NonFiniteNames, PositionsAreThoseOfTheProgram) {
 
 TEST(WhatToTryTest, FitsTheRun) {
   TrainConfig config;
-  config.lr_base = 1;
+  config.strategy.mutable_lr()->set_base(1);
+  config.strategy.mutable_amp()->set_level("O1");
+  config.strategy.mutable_amp()
+      ->mutable_loss_scaling()
+      ->set_use_dynamic_loss_scaling(true);
   StepRecord record;
   EXPECT_THAT(WhatToTry(config, record, "conv2"),
               AllOf(HasSubstr("; try a lower learning rate (--lr 0.1)"),
@@ -85,17 +89,18 @@ TEST(WhatToTryTest, FitsTheRun) {
   EXPECT_THAT(WhatToTry(config, record, "conv *"),
               AllOf(HasSubstr("--black-op 'conv *'"),
                     HasSubstr("halftone compile 'a b.htc' ... -o new.htc")));
-  config.level = "O0";
+  config.strategy.mutable_amp()->set_level("O0");
   EXPECT_EQ(WhatToTry(config, record, ""),
             "; try a lower learning rate (--lr 0.1) or warm-up (--set "
             "lr.warmup_epochs=1)");
-  config.warmup_steps = 5;
+  config.strategy.mutable_lr()->set_warmup_steps(5);
   EXPECT_EQ(WhatToTry(config, record, ""),
             "; try a lower learning rate (--lr 0.1)");
 }
 
 TEST(WhatToTryTest, OnlyWhatTheCompilerTakes) {
   TrainConfig config;
+  config.strategy.mutable_amp()->set_level("O1");
   config.accepts = [](const std::string& path, const std::string& value) {
     return path == "amp.level" && value == "O0";
   };

@@ -19,19 +19,20 @@ int64_t StepsPerEpoch(const Rank& rank) {
 }
 
 // The implicit feeds that are the same in every step.
-ImplicitFeeds Constant(const TrainConfig& config, const Rank& rank) {
+ImplicitFeeds Constant(const proto::Strategy& strategy, const Rank& rank) {
   ImplicitFeeds feeds;
-  feeds.seed = config.seed;
-  double lr = config.lr_base;
-  if (config.lr_base_batch > 0) {
-    lr *= static_cast<double>(rank.sampler.batch) / config.lr_base_batch;
+  feeds.seed = strategy.train().seed();
+  const proto::LearningRate& rate = strategy.lr();
+  double lr = rate.base();
+  if (rate.base_batch() > 0) {
+    lr *= static_cast<double>(rank.sampler.batch) / rate.base_batch();
   }
   const double steps = StepsPerEpoch(rank);
   feeds.schedule[0] = static_cast<float>(lr);
-  feeds.schedule[1] = static_cast<float>(steps * config.epochs);
+  feeds.schedule[1] = static_cast<float>(steps * strategy.train().epochs());
   feeds.schedule[2] = static_cast<float>(
-      config.warmup_steps > 0 ? static_cast<double>(config.warmup_steps)
-                              : config.warmup_epochs * steps);
+      rate.warmup_steps() > 0 ? static_cast<double>(rate.warmup_steps())
+                              : rate.warmup_epochs() * steps);
   return feeds;
 }
 
@@ -45,17 +46,19 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
       progress_(rank->progress),
       steps_per_epoch_(StepsPerEpoch(*rank)),
       samples_per_epoch_(Sampler(rank->sampler).samples_per_epoch()),
-      implicit_(Constant(config_, *rank)),
+      implicit_(Constant(config_.strategy, *rank)),
       feeds_(*rank->inputs.program->FindEntry(kTrainEntry), rank->data().specs,
              &implicit_),
       attempted_(progress_.step),
-      stop_rule_(config_.stop_rule, config_.dynamic_scaling,
-                 config_.scale_floor),
+      stop_rule_(
+          config_.strategy.train().stop_rule(),
+          config_.strategy.amp().loss_scaling().use_dynamic_loss_scaling(),
+          config_.strategy.amp().loss_scaling().min_loss_scaling()),
       eval_clock_(config_.eval_every, std::chrono::steady_clock::now()),
       checkpoint_clock_(config_.checkpoint_every,
                         std::chrono::steady_clock::now()),
       checkpoint_step_(rank->start.resumed ? progress_.step : -1),
-      times_(steps_per_epoch_ * std::max<int64_t>(config_.epochs, 1)) {
+      times_(steps_per_epoch_ * std::max<int64_t>(epochs(), 1)) {
   if (rank->start.resumed) stop_rule_.Restore(rank->start.numbers);
   if (!config_.profile) return;
   profiled_binding_ = rank_.bindings.Of(rank_.sampler.batch);
@@ -81,7 +84,7 @@ absl::Status RankLoop::Train() {
   // A batch begins where another batch size may not have ended: rather a few
   // samples twice than left out.
   options.first_step = progress_.sample / rank_.sampler.batch;
-  options.epochs = config_.epochs;
+  options.epochs = epochs();
   reader_ = MakeBatchReader(rank_.data().train, rank_.data().specs,
                             rank_.sampler, options);
   step_watch_.Restart();
@@ -95,7 +98,7 @@ absl::Status RankLoop::Train() {
 }
 
 absl::Status RankLoop::OneStep(const Batch& batch) {
-  Begin(kTrainStage, steps_per_epoch_ * config_.epochs);
+  Begin(kTrainStage, steps_per_epoch_ * epochs());
   const Doing doing("training");
   HT_RETURN_IF_ERROR(Enqueue(batch));
   Pending& enqueued = pending_[(enqueued_ - 1) % 3];

@@ -65,7 +65,8 @@ class RankLoop {
   float Requests();
   // Tells the supervisor and the console what comes now; `of`: of how much.
   void Begin(const char* stage, int64_t of = 0);
-  bool at_end() const { return progress_.epoch >= config_.epochs; }
+  int64_t epochs() const { return config_.strategy.train().epochs(); }
+  bool at_end() const { return progress_.epoch >= epochs(); }
 
   Rank& rank_;
   Reporter* reporter_;

@@ -63,13 +63,14 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   manifest.epoch = progress_.epoch;
   manifest.sample = progress_.sample;
   manifest.world_size = rank_.sampler.world_size;
-  manifest.level = config_.level;
+  manifest.level = config_.strategy.amp().level();
   manifest.fingerprint = config_.fingerprint;
   manifest.state_signature = config_.state_signature;
   manifest.tuning_hash = executor_.tuning().Hash();
-  manifest.seed = config_.seed;
+  manifest.seed = config_.strategy.train().seed();
   manifest.numbers = ToNumbers(progress_);
-  manifest.numbers[kDynamicScaling] = config_.dynamic_scaling ? 1 : 0;
+  manifest.numbers[kDynamicScaling] =
+      config_.strategy.amp().loss_scaling().use_dynamic_loss_scaling() ? 1 : 0;
   manifest.numbers[kThreads] = rank_.threads;
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));

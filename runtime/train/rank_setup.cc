@@ -20,6 +20,12 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+Tail TailOf(absl::string_view word) {
+  return word == "pad"    ? Tail::kPad
+         : word == "drop" ? Tail::kDrop
+                          : Tail::kExact;
+}
+
 // The message in which rank 0 broadcasts its starting point: the length of the
 // numbers, a newline, the numbers, the tuning table.
 std::string EncodeStart(const StartingPoint& start) {
@@ -181,7 +187,7 @@ absl::Status Build(Rank& rank, bool train) {
         Evaluator::Create(rank.data().test, rank.data().specs, rank.sampler,
                           config.readers, rank.executor.get()));
   }
-  return rank.executor->Initialize(config.seed);
+  return rank.executor->Initialize(config.strategy.train().seed());
 }
 
 // A scale that is constant in either program says nothing about the other.
@@ -189,8 +195,11 @@ bool TakesScaler(const Rank& rank) {
   const Manifest& was = rank.start.state->manifest;
   const auto dynamic = was.numbers.find(kDynamicScaling);
   return was.fingerprint == rank.config().fingerprint ||
-         (rank.config().dynamic_scaling && dynamic != was.numbers.end() &&
-          dynamic->second != 0);
+         (rank.config()
+              .strategy.amp()
+              .loss_scaling()
+              .use_dynamic_loss_scaling() &&
+          dynamic != was.numbers.end() && dynamic->second != 0);
 }
 
 // Rank 0's state from the checkpoint or --init, then everybody's.
@@ -223,16 +232,17 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
 absl::StatusOr<RunData> OpenRunData(const Program& program,
                                     const TrainConfig& config) {
   RunData data;
+  const int64_t seed = config.strategy.train().seed();
   data.specs = FeedSpecsOf(program);
   HT_ASSIGN_OR_RETURN(data.opened,
                       OpenData(config.data, data.specs, config.feed_map,
-                               config.seed, config.max_unpack));
+                               seed, config.max_unpack));
   data.train = data.opened.train.get();
   data.test = data.opened.test.get();
   if (!config.eval_data.empty()) {
     HT_ASSIGN_OR_RETURN(data.opened_for_eval,
                         OpenData(config.eval_data, data.specs, config.feed_map,
-                                 config.seed, config.max_unpack));
+                                 seed, config.max_unpack));
     data.test = data.opened_for_eval.test != nullptr
                     ? data.opened_for_eval.test.get()
                     : data.opened_for_eval.train.get();
@@ -242,10 +252,11 @@ absl::StatusOr<RunData> OpenRunData(const Program& program,
 
 absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                                     int64_t samples) {
-  int64_t batch = config.batch;
-  if (batch <= 0 &&
-      __builtin_mul_overflow(config.batch_per_rank, world_size, &batch)) {
-    return ModelError("train.batch_size_per_rank ", config.batch_per_rank,
+  const proto::Train& train = config.strategy.train();
+  int64_t batch = train.batch_size();
+  if (batch <= 0 && __builtin_mul_overflow(train.batch_size_per_rank(),
+                                           world_size, &batch)) {
+    return ModelError("train.batch_size_per_rank ", train.batch_size_per_rank(),
                       ": times ", world_size, " ranks it is no number of ",
                       "samples any more; make it smaller");
   }
@@ -268,11 +279,13 @@ absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
   const TrainConfig& config = rank.config();
   rank.sampler.world_size = rank.communicator().world_size();
   rank.sampler.rank = rank.communicator().rank();
-  rank.sampler.tail = config.tail;
+  const proto::Train& of_strategy = config.strategy.train();
+  rank.sampler.tail = TailOf(of_strategy.tail());
   rank.sampler.shuffle = config.shuffle;
-  rank.sampler.seed = config.seed;
+  rank.sampler.seed = of_strategy.seed();
   // For an eval alone any batch will do; it changes nothing but the speed.
-  rank.sampler.batch = config.batch > 0 ? config.batch : 64;
+  rank.sampler.batch =
+      of_strategy.batch_size() > 0 ? of_strategy.batch_size() : 64;
   absl::Status seen;
   // A checkpoint is read and proven sound here, from whatever disk.
   HT_RETURN_IF_ERROR(DoLongWork(rank.communicator(), [&] {

@@ -49,13 +49,14 @@ std::vector<std::string> Differences(const Rank& rank, const Manifest& was) {
                      " of this epoch taken twice"));
   }
   if (was.fingerprint != config.fingerprint) {
-    different.push_back(was.level == config.level
+    different.push_back(was.level == config.strategy.amp().level()
                             ? "another program"
-                            : absl::StrCat("another program (", config.level,
+                            : absl::StrCat("another program (", config.strategy.amp().level(),
                                            " instead of ", was.level, ")"));
   }
-  if (was.seed != config.seed) {
-    different.push_back(absl::StrCat("another seed (", config.seed,
+  const int64_t seed = config.strategy.train().seed();
+  if (was.seed != seed) {
+    different.push_back(absl::StrCat("another seed (", seed,
                                      " instead of ", was.seed, ")"));
   }
   if (was.tuning_hash != rank.executor->tuning().Hash()) {
@@ -95,7 +96,7 @@ std::string DataLine(const Rank& rank) {
   const std::vector<int64_t> counts = GlobalCounts(rank.sampler);
   const int world = rank.sampler.world_size;
   const int64_t steps = Sampler(rank.sampler).steps_per_epoch();
-  const int64_t epochs = rank.config().epochs;
+  const int64_t epochs = rank.config().strategy.train().epochs();
   std::string line = absl::StrCat(
       "data     ", WithCommas(rank.data().train->size()), " train");
   if (rank.data().test != nullptr) {

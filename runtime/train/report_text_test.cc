@@ -38,7 +38,7 @@ class ReportText : public ::testing::Test {
     data_->specs = {{"image", DType::kU8, {1, 28, 28}}, {"label", DType::kI64}};
     data_->train = &train_;
     data_->test = &test_;
-    config_.epochs = 5;
+    config_.strategy.mutable_train()->set_epochs(5);
     program_.metrics = {{"top1", "correct", "label"}};
     rank_.inputs.program = &program_;
     rank_.inputs.config = &config_;
@@ -74,7 +74,7 @@ TEST_F(ReportText, Data) {
             "data     1,438 train, 359 test; batch 64 = 2 x 32, last of an "
             "epoch 30 = 2 x 15; 23 steps x 5 epochs = 115");
   data_->test = nullptr;
-  config_.epochs = 1;
+  config_.strategy.mutable_train()->set_epochs(1);
   rank_.sampler.world_size = 1;
   rank_.sampler.batch = 1438;
   EXPECT_EQ(DataLine(rank_),

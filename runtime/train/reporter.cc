@@ -33,7 +33,10 @@ Reporter::Reporter(const Rank& rank)
       console_(*rank.inputs.console),
       patience_(console_.is_terminal()),
       skip_names_(*rank.inputs.program),
-      bad_limit_(config_.dynamic_scaling ? BadLimit(*rank.inputs.program) : 0) {
+      bad_limit_(
+          config_.strategy.amp().loss_scaling().use_dynamic_loss_scaling()
+              ? BadLimit(*rank.inputs.program)
+              : 0) {
 }
 
 absl::StatusOr<std::unique_ptr<Reporter>> Reporter::Create(const Rank& rank) {
@@ -144,7 +147,7 @@ absl::Status Reporter::Skipped(const StepRecord& record, const StepView& view) {
 }
 
 void Reporter::LossNotFinite(const StepRecord& record, int64_t in_a_row) {
-  const int64_t limit = config_.stop_rule.loss_not_finite;
+  const int64_t limit = config_.strategy.train().stop_rule().loss_not_finite();
   if (limit <= 0 && in_a_row > 1) return;  // it may go on so for ever
   NotFiniteEvent event;
   event.step = record.step;

@@ -9,6 +9,7 @@
 #include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/strategy/fields.h"
 
 namespace halftone {
 namespace runtime {
@@ -89,7 +90,8 @@ absl::Status RunDirectory::Create(const TrainConfig& config,
   if (!config.model_bytes.empty()) {
     HT_RETURN_IF_ERROR(directory.Write("model.htc", config.model_bytes));
   }
-  HT_RETURN_IF_ERROR(directory.Write("strategy.pbtxt", config.strategy_text));
+  HT_RETURN_IF_ERROR(
+      directory.Write("strategy.pbtxt", StrategyText(config.strategy)));
   return directory.Write("tuning.json", tuning.Serialize());
 }
 

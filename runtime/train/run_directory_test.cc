@@ -65,13 +65,13 @@ TEST(RunDirectoryTest, CreateWritesWhatARunIsMadeOf) {
   const RunDirectory directory(Fresh());
   TrainConfig config;
   config.model_bytes = "model";
-  config.strategy_text = "train { epochs: 1 }\n";
+  config.strategy.mutable_train()->set_epochs(2);
   TuningTable tuning;
   tuning.Set("key", {"fast", 64, true});
   ASSERT_TRUE(directory.Create(config, tuning).ok());
   EXPECT_EQ(*ReadFile(directory.path() + "/model.htc"), "model");
   EXPECT_EQ(*ReadFile(directory.path() + "/strategy.pbtxt"),
-            config.strategy_text);
+            "train {\n  epochs: 2\n}\n");
   const auto back = directory.ReadTuning();
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->Hash(), tuning.Hash());

@@ -4,7 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
-#include "graph/base/text.h"
+#include "graph/strategy/fields.h"
 #include "runtime/log/words.h"
 
 namespace halftone {
@@ -24,15 +24,6 @@ std::string Text(Cadence cadence) {
       break;
   }
   return "never";
-}
-
-absl::string_view Text(Tail tail) {
-  return tail == Tail::kPad ? "pad" : tail == Tail::kDrop ? "drop" : "exact";
-}
-
-std::string Text(const StopRule& rule) {
-  return absl::StrCat(rule.skipped_in_a_row, "/", rule.skipped_at_floor, "/",
-                      rule.loss_not_finite);
 }
 
 std::string Samples(const Dataset* data) {
@@ -63,19 +54,24 @@ Settings SettingsOf(const Rank& rank, bool train) {
   const TrainConfig& c = rank.config();
   Settings settings = {
       {"the data's test split:", Samples(rank.data().test)},
-      {"train.batch_size", absl::StrCat(rank.sampler.batch)},
   };
+  // However it was said.
+  proto::Strategy strategy = c.strategy;
+  strategy.mutable_train()->set_batch_size(rank.sampler.batch);
+  strategy.mutable_train()->clear_batch_size_per_rank();
+  for (const StrategyField& field : StrategyFields()) {
+    if (field.kind != StrategyField::Kind::kField ||
+        !field.agrees_on_all_ranks) {
+      continue;
+    }
+    // An eval has nothing of the strategy but the batch.
+    if (!train && field.path != "train.batch_size") continue;
+    const std::string value = ValueAt(strategy, field.path);
+    settings.emplace_back(field.path, value.empty() ? "unset" : value);
+  }
   if (!train) return settings;
   const Settings more = {
       {"the data's train split:", Samples(rank.data().train)},
-      {"train.epochs", absl::StrCat(c.epochs)},
-      {"train.seed", absl::StrCat(c.seed)},
-      {"train.tail", std::string(Text(c.tail))},
-      {"train.stop_rule", Text(c.stop_rule)},
-      {"lr.base", ExactDouble(c.lr_base)},
-      {"lr.base_batch", absl::StrCat(c.lr_base_batch)},
-      {"lr.warmup_epochs", ExactDouble(c.warmup_epochs)},
-      {"lr.warmup_steps", absl::StrCat(c.warmup_steps)},
       {"--no-shuffle", c.shuffle ? "false" : "true"},
       {"--no-deterministic", c.deterministic ? "false" : "true"},
       {"--log-every", absl::StrCat(c.log_every)},

@@ -10,7 +10,7 @@
 namespace halftone {
 namespace runtime {
 
-StopRuleWatch::StopRuleWatch(const StopRule& rule, bool dynamic_scaling,
+StopRuleWatch::StopRuleWatch(const proto::StopRule& rule, bool dynamic_scaling,
                              double floor)
     : rule_(rule),
       dynamic_(dynamic_scaling),
@@ -43,7 +43,7 @@ bool StopRuleWatch::Add(const StepRecord& record) {
 }
 
 bool StopRuleWatch::AtEnd() {
-  if (rule_.loss_not_finite <= 0 || steps_ <= 0) return false;
+  if (rule_.loss_not_finite() <= 0 || steps_ <= 0) return false;
   why_ = absl::StrCat("the run ended, and the loss was not finite in any of ",
                       Count(steps_, "step"));
   return true;
@@ -55,16 +55,16 @@ std::string StopRuleWatch::Why(const StepRecord& record) const {
                         dynamic_ ? "at its floor of " : "constant at ",
                         ExactFloat(record.scale_before));
   };
-  if (rule_.loss_not_finite > 0 && not_finite_ >= rule_.loss_not_finite &&
+  if (rule_.loss_not_finite() > 0 && not_finite_ >= rule_.loss_not_finite() &&
       !record.loss_is_finite()) {
     return absl::StrCat("the loss is not finite in ",
                         Count(not_finite_, "step"), " in a row",
                         record.found_inf ? at() : ", though the gradients are");
   }
-  if (rule_.skipped_at_floor > 0 && at_floor_ >= rule_.skipped_at_floor) {
+  if (rule_.skipped_at_floor() > 0 && at_floor_ >= rule_.skipped_at_floor()) {
     return absl::StrCat(Count(at_floor_, "skipped step"), " in a row", at());
   }
-  if (rule_.skipped_in_a_row > 0 && skipped_ >= rule_.skipped_in_a_row) {
+  if (rule_.skipped_in_a_row() > 0 && skipped_ >= rule_.skipped_in_a_row()) {
     return absl::StrCat(Count(skipped_, "skipped step"), " in a row");
   }
   return "";

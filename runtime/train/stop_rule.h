@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "proto/strategy.pb.h"
 #include "runtime/train/totals.h"
-#include "runtime/train/trainer.h"
 
 namespace halftone {
 namespace runtime {
@@ -24,7 +24,7 @@ class StopRuleWatch {
  public:
   // `floor`: of a dynamic scale; 0: the smallest normal f32, below which
   // update_loss_scaling never goes.
-  StopRuleWatch(const StopRule& rule, bool dynamic_scaling, double floor);
+  StopRuleWatch(const proto::StopRule& rule, bool dynamic_scaling, double floor);
 
   // True once the rule is met; `why()` says by what.
   bool Add(const StepRecord& record);
@@ -51,7 +51,7 @@ class StopRuleWatch {
   // "" while the rule is not met.
   std::string Why(const StepRecord& record) const;
 
-  StopRule rule_;
+  proto::StopRule rule_;
   bool dynamic_;
   double floor_;
   int64_t skipped_ = 0, at_floor_ = 0, not_finite_ = 0;

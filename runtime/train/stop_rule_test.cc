@@ -39,21 +39,21 @@ int FiresAfter(StopRuleWatch& watch, float scale, double loss, int most) {
 }
 
 TEST(StopRuleTest, FiftySkippedStepsInARow) {
-  StopRuleWatch watch(StopRule(), /*dynamic_scaling=*/true, /*floor=*/1);
+  StopRuleWatch watch(proto::StopRule(), /*dynamic_scaling=*/true, /*floor=*/1);
   EXPECT_EQ(FiresAfter(watch, 1024, 1, 100), 50);
   EXPECT_EQ(watch.why(), "50 skipped steps in a row");
   EXPECT_EQ(watch.record().step, 50);
 }
 
 TEST(StopRuleTest, AnAppliedStepBeginsAnew) {
-  StopRuleWatch watch(StopRule(), true, 1);
+  StopRuleWatch watch(proto::StopRule(), true, 1);
   EXPECT_EQ(FiresAfter(watch, 1024, 1, 49), -1);
   EXPECT_FALSE(watch.Add(Applied(50, 1024)));
   EXPECT_EQ(FiresAfter(watch, 1024, 1, 100), 50);
 }
 
 TEST(StopRuleTest, TenAtTheFloor) {
-  StopRuleWatch watch(StopRule(), true, 1);
+  StopRuleWatch watch(proto::StopRule(), true, 1);
   EXPECT_EQ(FiresAfter(watch, 2, 1, 5), -1);
   EXPECT_EQ(FiresAfter(watch, 1, 1, 100), 10);
   EXPECT_THAT(watch.why(),
@@ -62,42 +62,44 @@ TEST(StopRuleTest, TenAtTheFloor) {
 }
 
 TEST(StopRuleTest, WithoutAFloorItIsTheSmallestNormalNumber) {
-  StopRuleWatch watch(StopRule(), true, 0);
+  StopRuleWatch watch(proto::StopRule(), true, 0);
   EXPECT_EQ(FiresAfter(watch, 1e-30f, 1, 49), -1);
   EXPECT_FALSE(watch.Add(Applied(50, 1e-30f)));
   EXPECT_EQ(FiresAfter(watch, 0x1p-126f, 1, 100), 10);
 }
 
 TEST(StopRuleTest, AConstantScaleIsNoFloor) {
-  StopRuleWatch watch(StopRule(), /*dynamic_scaling=*/false, 1);
+  StopRuleWatch watch(proto::StopRule(), /*dynamic_scaling=*/false, 1);
   EXPECT_EQ(FiresAfter(watch, 1, 1, 100), 50);
 }
 
 TEST(StopRuleTest, ThreeLossesThatAreNotFinite) {
-  StopRuleWatch constant(StopRule(), false, 0);
+  StopRuleWatch constant(proto::StopRule(), false, 0);
   EXPECT_EQ(FiresAfter(constant, 128, kNaN, 100), 3);
   EXPECT_THAT(constant.why(), HasSubstr("constant at 128"));
-  StopRuleWatch at_floor(StopRule(), true, 1);
+  StopRuleWatch at_floor(proto::StopRule(), true, 1);
   EXPECT_EQ(FiresAfter(at_floor, 1, kNaN, 100), 3);
   // A scale that can still fall may mend it.
-  StopRuleWatch above(StopRule(), true, 1);
+  StopRuleWatch above(proto::StopRule(), true, 1);
   EXPECT_EQ(FiresAfter(above, 2, kNaN, 49), -1);
 }
 
 TEST(StopRuleTest, ZeroSwitchesARuleOff) {
-  StopRule rule;
-  rule.skipped_in_a_row = rule.skipped_at_floor = rule.loss_not_finite = 0;
+  proto::StopRule rule;
+  rule.set_skipped_in_a_row(0);
+  rule.set_skipped_at_floor(0);
+  rule.set_loss_not_finite(0);
   StopRuleWatch watch(rule, true, 1);
   EXPECT_EQ(FiresAfter(watch, 1, kNaN, 200), -1);
 }
 
 TEST(StopRuleTest, ARunWithoutAFiniteLoss) {
-  StopRuleWatch watch(StopRule(), true, 1);
+  StopRuleWatch watch(proto::StopRule(), true, 1);
   EXPECT_FALSE(watch.AtEnd());  // of no step
   EXPECT_FALSE(watch.Add(Skipped(1, 1024, kNaN)));
   std::map<std::string, double> numbers;
   watch.Save(&numbers);
-  StopRuleWatch resumed(StopRule(), true, 1);
+  StopRuleWatch resumed(proto::StopRule(), true, 1);
   resumed.Restore(numbers);
   EXPECT_FALSE(resumed.Add(Skipped(2, 1024, kNaN)));
   EXPECT_TRUE(resumed.AtEnd());
@@ -110,7 +112,7 @@ TEST(StopRuleTest, ARunWithoutAFiniteLoss) {
   EXPECT_FALSE(watch.AtEnd());
   numbers.clear();
   watch.Save(&numbers);
-  StopRuleWatch finite(StopRule(), true, 1);
+  StopRuleWatch finite(proto::StopRule(), true, 1);
   finite.Restore(numbers);
   EXPECT_FALSE(finite.Add(Skipped(4, 1024, kNaN)));
   EXPECT_FALSE(finite.AtEnd());
@@ -119,25 +121,25 @@ TEST(StopRuleTest, ARunWithoutAFiniteLoss) {
   finite.Restore(numbers);
   EXPECT_FALSE(finite.AtEnd());
 
-  StopRule off;
-  off.loss_not_finite = 0;
+  proto::StopRule off;
+  off.set_loss_not_finite(0);
   StopRuleWatch quiet(off, true, 1);
   EXPECT_FALSE(quiet.Add(Skipped(1, 1024, kNaN)));
   EXPECT_FALSE(quiet.AtEnd());
 }
 
 TEST(StopRuleTest, CountersSurviveARestart) {
-  StopRuleWatch before(StopRule(), true, 1);
+  StopRuleWatch before(proto::StopRule(), true, 1);
   EXPECT_EQ(FiresAfter(before, 1, 1, 7), -1);
   std::map<std::string, double> numbers;
   before.Save(&numbers);
-  StopRuleWatch after(StopRule(), true, 1);
+  StopRuleWatch after(proto::StopRule(), true, 1);
   after.Restore(numbers);
   EXPECT_EQ(FiresAfter(after, 1, 1, 100), 3);
 }
 
 TEST(StopRuleTest, TheHistoryNamesChangesOfTheScale) {
-  StopRuleWatch watch(StopRule(), true, 1);
+  StopRuleWatch watch(proto::StopRule(), true, 1);
   watch.Add(Applied(1, 4));
   StepRecord falls = Skipped(2, 4);
   falls.loss_scaling = 2;
@@ -154,7 +156,7 @@ TEST(StopRuleTest, TheHistoryNamesChangesOfTheScale) {
 
 // A lower scale cannot help: the gradients are finite.
 TEST(StopRuleTest, LossesThatAreNotFiniteOfAppliedSteps) {
-  StopRuleWatch watch(StopRule(), /*dynamic_scaling=*/true, 1);
+  StopRuleWatch watch(proto::StopRule(), /*dynamic_scaling=*/true, 1);
   const auto add = [&](double loss, bool found_inf) {
     StepRecord record = Skipped(1, 1024, loss);
     record.found_inf = found_inf;
@@ -176,7 +178,7 @@ TEST(StopRuleTest, LossesThatAreNotFiniteOfAppliedSteps) {
 
 // All samples are masked: there is no loss.
 TEST(StopRuleTest, StepsThatCountNothing) {
-  StopRuleWatch watch(StopRule(), false, 1);
+  StopRuleWatch watch(proto::StopRule(), false, 1);
   for (int i = 1; i < 10; ++i) {
     StepRecord record = Applied(i, 1);
     record.loss_sum = record.count = 0;

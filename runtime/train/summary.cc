@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "graph/base/text.h"
+#include "graph/strategy/fields.h"
 #include "nlohmann/json.hpp"
 #include "runtime/train/report_text.h"
 
@@ -58,15 +59,15 @@ std::string SummaryJson(const EndOfRun& end) {
       {"peak_bytes", rank.executor->allocated_bytes()},
       {"planned_bytes", rank.executor->planned_bytes()},
       {"ranks", rank.sampler.world_size},
-      {"seed", config.seed},
+      {"seed", config.strategy.train().seed()},
       {"shuffle", config.shuffle},
       {"deterministic", config.deterministic},
       {"data", config.data},
       {"batch_size", rank.sampler.batch},
-      {"level", config.level},
-      {"dtype", config.dtype},
+      {"level", config.strategy.amp().level()},
+      {"dtype", config.strategy.amp().dtype()},
       {"fingerprint", config.fingerprint},
-      {"strategy", config.strategy_text},
+      {"strategy", StrategyText(config.strategy)},
   };
   if (end.profile != nullptr) summary["profile"] = end.profile->Json();
   return summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "graph/ir/program.h"
 #include "kernels/kernel_registry.h"
+#include "proto/strategy.pb.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/data/dataset.h"
 #include "runtime/device/device.h"
@@ -32,27 +33,10 @@ struct Cadence {
 absl::StatusOr<Cadence> ParseCadence(absl::string_view flag,
                                      absl::string_view text);
 
-struct StopRule {
-  int64_t skipped_in_a_row = 50;
-  int64_t skipped_at_floor = 10;
-  int64_t loss_not_finite = 3;
-};
-
-// Everything that decides a run: strategy fields and flags.
+// Everything that decides a run: the strategy, and what is none.
 struct TrainConfig {
-  // Strategy.
-  int64_t batch = 0;           // global
-  int64_t batch_per_rank = 0;  // instead of batch: times the world size
-  int64_t epochs = 1;
-  int64_t seed = 0;
-  Tail tail = Tail::kExact;
-  double lr_base = 0.01;
-  int64_t lr_base_batch = 0;  // 0: not scaled by the batch
-  double warmup_epochs = 0;
-  int64_t warmup_steps = 0;
-  bool dynamic_scaling = true;
-  double scale_floor = 1;  // 0: see StopRuleWatch
-  StopRule stop_rule;
+  // Resolved; what its fields mean stands with them, and nowhere else.
+  proto::Strategy strategy;
   // Flags.
   std::string data;       // "idx:models/digits"
   std::string eval_data;  // empty: the data's own test split
@@ -89,10 +73,8 @@ struct TrainConfig {
   // What is to be said before the first step.
   std::vector<std::string> notes;
   // For messages, manifest and summary.
-  std::string level = "O1", dtype = "fp16";
   std::string fingerprint, state_signature;
-  std::string strategy_text;  // resolved
-  std::string model_bytes;    // the .htc, kept in the run directory
+  std::string model_bytes;  // the .htc, kept in the run directory
   // What was timed for this model, for a run that does not resume; only the
   // device that it was made on takes it.
   TuningTable tuning;

@@ -120,8 +120,8 @@ TEST_F(NotOneRun, WithDifferentModels) {
 // Undetected, they would train another model on each rank, or wait in vain.
 TEST_F(NotOneRun, WithDifferentSettings) {
   Expect(Convnet(), {"--lr", "0.5", "--set", "train.seed=9"},
-         {"rank 1 was started with other settings than rank 0: train.seed 9 "
-          "instead of 1, lr.base 0.5 instead of 0.01; give all ranks the same "
+         {"rank 1 was started with other settings than rank 0: lr.base 0.5 "
+          "instead of 0.01, train.seed 9 instead of 1; give all ranks the same "
           "command and data"});
   Expect(Convnet(), {"--batch-size", "32"},
          {"train.batch_size 32 instead of 64"});

@@ -151,15 +151,15 @@ TEST_P(MaskedMean, EvalIsThatOfOneDevice) {
   const auto model = CompileText(Model(formula), kStrategy);
   ASSERT_TRUE(model.ok()) << model.status();
   TrainConfig config = ConfigOf(*model, "synthetic:21", FreshDirectory());
-  config.batch = 2;
+  config.strategy.mutable_train()->set_batch_size(2);
   const Trained trained = TrainOn(*model, config, 2);
   ASSERT_TRUE(trained.status.ok()) << trained.status;
   EXPECT_EQ(Summary(config.out)["steps_skipped"], 0);
-  config.batch = 21;
+  config.strategy.mutable_train()->set_batch_size(21);
   const auto one = EvaluateOn(*model, config, 1);
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_TRUE(std::isfinite(one->loss));
-  config.batch = 2;
+  config.strategy.mutable_train()->set_batch_size(2);
   for (const int ranks : {1, 2, 3}) {
     const auto many = EvaluateOn(*model, config, ranks);
     ASSERT_TRUE(many.ok()) << many.status();

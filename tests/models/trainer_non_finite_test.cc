@@ -269,7 +269,7 @@ TEST(LossNotFinite, OfStepsThatAreAppliedIsNoticed) {
     // A run of two steps ends no better.
     TrainConfig brief = config;
     brief.data = "synthetic:32";
-    brief.epochs = 1;
+    brief.strategy.mutable_train()->set_epochs(1);
     brief.out += "/brief";
     const Trained two = TrainOn(*model, brief, ranks);
     EXPECT_EQ(ExitCodeOf(two.status), ExitCode::kDiverged) << two.status;
@@ -280,7 +280,8 @@ TEST(LossNotFinite, OfStepsThatAreAppliedIsNoticed) {
     EXPECT_EQ(Summary(brief.out)["exit"], 5);
     EXPECT_EQ(Summary(brief.out)["steps_applied"], 2);
     // Whoever wants it so.
-    config.stop_rule.loss_not_finite = 0;
+    config.strategy.mutable_train()->mutable_stop_rule()->set_loss_not_finite(
+        0);
     config.out += "/off";
     EXPECT_TRUE(TrainOn(*model, config, ranks).status.ok());
   }

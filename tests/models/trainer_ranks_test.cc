@@ -261,7 +261,7 @@ TEST(RankErrors, APlanThatDoesNotFitOnOneRankEndsAll) {
 TEST(StopRuleOnRanks, EndsTheRunWithAReport) {
   const CompiledModel model = ScaleModel({"train.epochs=20"});
   TrainConfig config = ConfigOf(model, "synthetic:160", FreshDirectory());
-  config.stop_rule.skipped_in_a_row = 6;
+  config.strategy.mutable_train()->mutable_stop_rule()->set_skipped_in_a_row(6);
   const Trained trained = TrainOn(
       model, config, 2, [](int rank, std::unique_ptr<Communicator> inner) {
         return absl::make_unique<FaultyCommunicator>(

@@ -192,7 +192,7 @@ TEST_P(ResumeAtALevel, GoesOn) {
   ASSERT_TRUE(before.ok()) << before.status();
   ASSERT_TRUE(after.ok()) << after.status();
   TrainConfig config = ConfigOf(*before, "synthetic:128", FreshDirectory());
-  config.epochs = 1;
+  config.strategy.mutable_train()->set_epochs(1);
   config.log_every = 1;
   ASSERT_TRUE(TrainOn(*before, config, 1).status.ok());
 
@@ -261,7 +261,7 @@ TEST(ResumeOfOne, SaysWhatIsNotAsBefore) {
               HasSubstr("2 ranks: same samples, equal to rounding"));
   EXPECT_THAT(said(1, 2),
               HasSubstr("not bitwise: 2 threads per rank instead of 1"));
-  config.seed = 5;
+  config.strategy.mutable_train()->set_seed(5);
   EXPECT_THAT(said(1, 1), HasSubstr("another seed (5 instead of 1)"));
 }
 

@@ -113,7 +113,7 @@ TEST(TrainerTest, InitTakesParametersByName) {
   ASSERT_TRUE(TrainOn(model, first, 1).status.ok());
   TrainConfig second = ConfigOf(model, "synthetic:64", FreshDirectory() + "/b");
   second.init = first.out;
-  second.epochs = 0;
+  second.strategy.mutable_train()->set_epochs(0);
   ASSERT_TRUE(TrainOn(model, second, 2).status.ok());
   EXPECT_EQ(Values(Newest(first.out), "w"), Values(Newest(second.out), "w"));
   EXPECT_EQ(Newest(second.out).manifest.step, 0);

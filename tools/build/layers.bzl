@@ -52,7 +52,7 @@ LAYERS = {
         "runtime/device",
         "runtime/rendezvous",
     ],
-    "runtime/train": ["graph", "kernels", "runtime"],
+    "runtime/train": ["graph", "kernels", "proto", "runtime"],
     "runtime/launch": ["graph/base", "runtime"],
     "tools": ["graph", "kernels", "passes", "proto", "runtime", "tools"],
     "tests": ["graph", "kernels", "passes", "proto", "runtime", "tests", "tools"],

@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
 #include "graph/io/model_reader.h"
 #include "runtime/collective/connect.h"
@@ -208,31 +207,9 @@ bool Accepts(const CompiledModel& model, const std::string& path,
 
 absl::Status FillConfig(const CompiledModel& model,
                         runtime::TrainConfig* config) {
-  const proto::Train& train = model.strategy.train();
-  config->batch = train.batch_size();
-  config->batch_per_rank = train.batch_size_per_rank();
-  config->epochs = train.epochs();
-  config->seed = train.seed();
-  config->tail = train.tail() == "pad"    ? runtime::Tail::kPad
-                 : train.tail() == "drop" ? runtime::Tail::kDrop
-                                          : runtime::Tail::kExact;
-  const proto::StopRule& rule = train.stop_rule();
-  config->stop_rule = {rule.skipped_in_a_row(), rule.skipped_at_floor(),
-                       rule.loss_not_finite()};
-  const proto::LearningRate& lr = model.strategy.lr();
-  config->lr_base = lr.base();
-  config->lr_base_batch = lr.base_batch();
-  config->warmup_epochs = lr.warmup_epochs();
-  config->warmup_steps = lr.warmup_steps();
-  const proto::Amp& amp = model.strategy.amp();
-  config->dynamic_scaling = amp.loss_scaling().use_dynamic_loss_scaling();
-  config->scale_floor = amp.loss_scaling().min_loss_scaling();
-  config->level = amp.level();
-  config->dtype = amp.dtype();
+  config->strategy = model.strategy;
   config->fingerprint = model.fingerprint;
   config->state_signature = StateSignature(*model.program);
-  google::protobuf::TextFormat::PrintToString(model.strategy,
-                                              &config->strategy_text);
   HT_ASSIGN_OR_RETURN(config->model_bytes, SerializeCompiledModel(model));
   config->model_ops = [&model] { return OpsOf(model); };
   config->accepts = [&model](const std::string& path,
