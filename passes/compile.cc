@@ -24,8 +24,8 @@ CompiledModel MakeModel(const ModelFile& source, const Options& options,
                         std::unique_ptr<Program> program) {
   CompiledModel model;
   model.source = source;
-  model.strategy = options.resolved;
-  model.op_lists = options.resolved_op_lists;
+  model.strategy = options.strategy;
+  model.op_lists = options.op_lists;
   for (const auto& [path, origin] : options.origins) {
     proto::FieldOrigin& field = model.origins.emplace_back();
     field.set_path(path);
@@ -61,17 +61,18 @@ absl::StatusOr<CompiledModel> CompileOnce(const ModelFile& source,
   settings.dump_after = flags.dump_after;
   PassPipeline pipeline =
       MakePipeline({effective, kernels, flags.taps}, std::move(settings));
-  ReportBuilder report(*program, effective);
+  ReportBuilder report(*program, options);
   const bool eval = flags.report_entry == kEvalEntry;
   const bool forward =
-      flags.report_entry == kTrainEntry && !effective.has_optimizer;
+      flags.report_entry == kTrainEntry && !effective.strategy.has_optimizer();
   if (forward) {
     HT_ASSIGN_OR_RETURN(const auto inserted,
                         Inserted(*program, effective, kernels));
     report.AtInsertion(*inserted, kTrainEntry);
   } else {
-    const Phase inserted =
-        effective.has_optimizer && !eval ? Phase::kBackward : Phase::kPrecision;
+    const Phase inserted = effective.strategy.has_optimizer() && !eval
+                               ? Phase::kBackward
+                               : Phase::kPrecision;
     pipeline.AtEndOf(inserted, [&](const Program& p) {
       report.AtInsertion(p, flags.report_entry);
       return absl::OkStatus();
@@ -100,20 +101,20 @@ void CompareRules(const ModelFile& source, const Options& options,
                   proto::CompileReport* report) {
   constexpr int kMany = 64, kOneIn = 20;
   const int casts = Standalone(*report);
-  if (options.amp.level != Level::kO1 || casts < kMany ||
+  if (LevelOf(options.strategy.amp()) != Level::kO1 || casts < kMany ||
       casts < report->op_size() / kOneIn) {
     return;
   }
-  const bool all_low = options.amp.rule == PrecisionRule::kAllLow;
+  const bool all_low = RuleOf(options.strategy.amp()) == PrecisionRule::kAllLow;
   Options other = options;
-  other.amp.rule = all_low ? PrecisionRule::kAnyLow : PrecisionRule::kAllLow;
+  const char* const rule = all_low ? "any_low" : "all_low";
+  other.strategy.mutable_amp()->set_precision_rule(rule);
   CompileFlags quiet;
   quiet.report_entry = flags.report_entry;
   const auto compiled = CompileOnce(source, other, kernels, quiet);
   if (!compiled.ok()) return;
   const int left = Standalone(compiled->report);
   if (left > casts / 4) return;
-  const char* const rule = all_low ? "any_low" : "all_low";
   proto::Note& note = *report->add_note();
   note.set_code("P7");
   note.set_text(absl::StrCat(
@@ -127,7 +128,7 @@ absl::StatusOr<Options> OptionsFor(const Program& program,
                                    const Options& options) {
   HT_RETURN_IF_ERROR(CheckGroups(program, options));
   Options effective = options;
-  if (program.loss.var.empty()) effective.has_optimizer = false;
+  if (program.loss.var.empty()) effective.strategy.clear_optimizer();
   return effective;
 }
 

@@ -50,52 +50,54 @@ Made MakeAssign(const PassInputs& in) {
   return std::make_unique<AssignPrecision>(in.options, in.kernels);
 }
 Made MakeCasts(const PassInputs& in) {
-  return std::make_unique<InsertCasts>(in.options.amp);
+  return std::make_unique<InsertCasts>(in.options.strategy.amp());
 }
 Made MakeEval(const PassInputs& in) {
-  return std::make_unique<DeriveEval>(/*keep_train=*/in.options.has_optimizer);
+  return std::make_unique<DeriveEval>(
+      /*keep_train=*/in.options.strategy.has_optimizer());
 }
 Made MakeScale(const PassInputs& in) {
-  return std::make_unique<ScaleLoss>(in.options.scaling.init);
+  return std::make_unique<ScaleLoss>(
+      in.options.strategy.amp().loss_scaling().init_loss_scaling());
 }
 Made MakeReduce(const PassInputs& in) {
-  return std::make_unique<InsertAllreduce>(in.options.scale_gradients_before);
+  return std::make_unique<InsertAllreduce>(in.options.strategy.dist());
 }
 Made MakeBuckets(const PassInputs& in) {
-  BucketAllreduce::Settings settings;
-  settings.fuse = in.options.fuse_all_reduce;
-  settings.first_bytes = in.options.first_bucket_bytes;
-  settings.bytes = in.options.bucket_bytes;
-  return std::make_unique<BucketAllreduce>(settings);
+  return std::make_unique<BucketAllreduce>(in.options.strategy.dist());
 }
 Made MakeCheck(const PassInputs& in) {
-  return std::make_unique<CheckAndUnscale>(in.options.scaling,
-                                           in.options.scale_gradients_before);
+  return std::make_unique<CheckAndUnscale>(in.options.strategy);
 }
 Made MakeClip(const PassInputs& in) {
-  return std::make_unique<Clip>(in.options.optimizer.clip().global_norm());
+  return std::make_unique<Clip>(
+      in.options.strategy.optimizer().clip().global_norm());
 }
 Made MakeOptimizer(const PassInputs& in) {
-  return std::make_unique<AppendOptimizer>(in.options.optimizer, in.options.lr);
+  return std::make_unique<AppendOptimizer>(in.options.strategy.optimizer(),
+                                           in.options.strategy.lr());
 }
 Made MakeTaps(const PassInputs& in) {
   return std::make_unique<KeepTaps>(in.taps);
 }
 Made MakeSplit(const PassInputs& in) {
-  return std::make_unique<SplitBatchNorm>(in.kernels,
-                                          in.options.amp.strict_f32_slots);
+  return std::make_unique<SplitBatchNorm>(
+      in.kernels, in.options.strategy.amp().strict_f32_slots());
 }
 Made MakeFuse(const PassInputs& in) {
-  return std::make_unique<Fuse>(in.kernels, in.options.amp.strict_f32_slots);
+  return std::make_unique<Fuse>(in.kernels,
+                                in.options.strategy.amp().strict_f32_slots());
 }
 
 bool Always(const PassInputs&) { return true; }
-bool Training(const PassInputs& in) { return in.options.has_optimizer; }
+bool Training(const PassInputs& in) {
+  return in.options.strategy.has_optimizer();
+}
 bool SyncsNorms(const PassInputs& in) {
-  return Training(in) && in.options.sync_batch_norm;
+  return Training(in) && in.options.strategy.dist().sync_batch_norm();
 }
 bool Clips(const PassInputs& in) {
-  return Training(in) && in.options.optimizer.has_clip();
+  return Training(in) && in.options.strategy.optimizer().has_clip();
 }
 bool Taps(const PassInputs& in) { return !in.taps.empty(); }
 

@@ -181,7 +181,7 @@ absl::flat_hash_map<CellId, ValueId> FindReduced(const Block& block) {
 }  // namespace
 
 ReportBuilder::ReportBuilder(const Program& source, const Options& options)
-    : classes_(options.amp.op_lists) {
+    : classes_(options) {
   if (const Entry* entry = MainEntry(source)) {
     const Block& block = entry->block();
     for (OpId id = block.first(); id.valid(); id = block.next(id)) {
@@ -192,7 +192,8 @@ ReportBuilder::ReportBuilder(const Program& source, const Options& options)
   for (const proto::Note& note : StrategyNotes(source, options)) {
     *report_.add_note() = note;
   }
-  if (options.amp.level != Level::kO0) low_ = options.amp.low;
+  const proto::Amp& amp = options.strategy.amp();
+  if (LevelOf(amp) != Level::kO0) low_ = LowOf(amp);
 }
 
 void ReportBuilder::AddOp(const Block& block, const Op& op) {

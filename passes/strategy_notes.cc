@@ -54,7 +54,7 @@ void AddUnmatched(const Options& options, absl::string_view path,
 // The fields of the scaler that are not the preset's.
 void AddScaler(const Options& options, std::vector<proto::Note>* notes) {
   constexpr absl::string_view kScaling = "amp.loss_scaling.";
-  const std::string& scaler = options.resolved.amp().scaler();
+  const std::string& scaler = options.strategy.amp().scaler();
   if (scaler.empty()) return;
   std::vector<std::string> fields;
   for (const auto& [path, origin] : options.origins) {
@@ -79,7 +79,7 @@ absl::Status CheckGroups(const Program& source, const Options& options) {
     const Cell& cell = source.cell(CellId(i));
     if (cell.kind == CellKind::kParameter) parameters.emplace_back(cell.name);
   }
-  const proto::Optimizer& optimizer = options.resolved.optimizer();
+  const proto::Optimizer& optimizer = options.strategy.optimizer();
   for (int i = 0; i < optimizer.group_size(); ++i) {
     const std::string& match = optimizer.group(i).match();
     if (std::any_of(parameters.begin(), parameters.end(),
@@ -102,18 +102,20 @@ absl::Status CheckGroups(const Program& source, const Options& options) {
 std::vector<proto::Note> StrategyNotes(const Program& source,
                                        const Options& options) {
   std::vector<proto::Note> notes;
-  const AmpOptions& amp = options.amp;
-  if (amp.level == Level::kO0 &&
-      (!amp.white_ops.empty() || !amp.white_names.empty())) {
+  const proto::Amp& amp = options.strategy.amp();
+  if (LevelOf(amp) == Level::kO0 &&
+      amp.custom_white_list_size() + amp.custom_white_opnames_size() > 0) {
     notes.push_back(Note("P2", "level O0: the white lists have no effect"));
   }
-  if (source.loss.var.empty() && options.resolved.has_optimizer()) {
+  if (source.loss.var.empty() && options.strategy.has_optimizer()) {
     notes.push_back(
         Note("P3", "the model has no loss: compiled for evaluation alone"));
   }
   const absl::flat_hash_set<std::string> types = OpTypes(source);
-  AddUnmatched(options, "amp.custom_white_list", amp.white_ops, types, &notes);
-  AddUnmatched(options, "amp.custom_black_list", amp.black_ops, types, &notes);
+  AddUnmatched(options, "amp.custom_white_list",
+               OpTypesOf(amp.custom_white_list()), types, &notes);
+  AddUnmatched(options, "amp.custom_black_list",
+               OpTypesOf(amp.custom_black_list()), types, &notes);
   AddScaler(options, &notes);
   return notes;
 }

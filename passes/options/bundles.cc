@@ -14,9 +14,8 @@ namespace halftone {
 namespace passes {
 namespace {
 
-// How presets compute, beside their fields: Paddle's ratios are f32; beyond
-// its ceiling (an initial scale too) Apex goes on at the ceiling.
-constexpr absl::string_view kF32Ratios = "paddle", kClamps = "apex";
+// Beyond its ceiling (an initial scale too) Apex goes on at the ceiling.
+constexpr absl::string_view kClamps = "scaler apex";
 
 // Where the scale itself is given but not its bounds, they make room for it.
 void WidenBounds(Resolver& resolver) {
@@ -46,7 +45,7 @@ void ApplyScaling(Resolver& resolver, const std::string& preset,
   if (preset.empty()) WidenBounds(resolver);
   resolver.FillDefaults(bundles);
   const double ceiling = scaling.max_loss_scaling();
-  if (dynamic && preset == absl::StrCat("scaler ", kClamps) && ceiling > 0 &&
+  if (dynamic && preset == kClamps && ceiling > 0 &&
       scaling.init_loss_scaling() > ceiling) {
     scaling.set_init_loss_scaling(ceiling);
   }
@@ -93,23 +92,13 @@ std::optional<DType> LowDTypeFromName(absl::string_view name) {
   return dtype.has_value() && IsLow(*dtype) ? dtype : std::nullopt;
 }
 
-LossScalingOptions ScalingOf(const proto::Amp& amp) {
-  const proto::LossScaling& from = amp.loss_scaling();
-  LossScalingOptions scaling;
-  scaling.dynamic = from.use_dynamic_loss_scaling();
-  scaling.init = from.init_loss_scaling();
-  scaling.incr_every = from.incr_every_n_steps();
-  scaling.decr_every = from.decr_every_n_nan_or_inf();
-  scaling.incr_ratio = from.incr_ratio();
-  scaling.decr_ratio = from.decr_ratio();
-  scaling.floor = from.min_loss_scaling();
-  scaling.ceiling = from.max_loss_scaling();
-  scaling.clamp = amp.scaler() == kClamps;
-  if (amp.scaler() == kF32Ratios) {
-    scaling.incr_ratio = static_cast<float>(scaling.incr_ratio);
-    scaling.decr_ratio = static_cast<float>(scaling.decr_ratio);
-  }
-  return scaling;
+Level LevelOf(const proto::Amp& amp) { return *LevelFromName(amp.level()); }
+
+DType LowOf(const proto::Amp& amp) { return *LowDTypeFromName(amp.dtype()); }
+
+PrecisionRule RuleOf(const proto::Amp& amp) {
+  return amp.precision_rule() == "any_low" ? PrecisionRule::kAnyLow
+                                           : PrecisionRule::kAllLow;
 }
 
 void ApplyDefaults(Resolver& resolver, ErrorList* errors) {
@@ -137,6 +126,10 @@ void ApplyDefaults(Resolver& resolver, ErrorList* errors) {
   bundles.push_back(absl::StrCat("dtype ", amp.dtype()));
   bundles.push_back(absl::StrCat("level ", amp.level()));
   ApplyScaling(resolver, preset, bundles);
+}
+
+bool ScalesBefore(const proto::Dist& dist) {
+  return dist.gradient_scale() == "pre";
 }
 
 }  // namespace passes

@@ -105,8 +105,8 @@ TEST(StrategyChecks, Optimizers) {
   ExpectError("optimizer { sgd {}\n group { weight_decay: 0 } }",
               "dir/s.pbtxt:2: optimizer.group: match is missing");
   const Options options = MustResolve("optimizer { adam { } }");
-  EXPECT_TRUE(options.has_optimizer);
-  EXPECT_EQ(options.optimizer.adam().beta2(), 0.999);
+  EXPECT_TRUE(options.strategy.has_optimizer());
+  EXPECT_EQ(options.strategy.optimizer().adam().beta2(), 0.999);
 }
 
 }  // namespace

@@ -97,53 +97,42 @@ absl::StatusOr<proto::OpLists> Load(const Resolver& resolver) {
   return file.op_lists();
 }
 
-absl::StatusOr<AmpClass> UnlistedClass(const Resolver& resolver,
-                                       const proto::OpLists& lists) {
-  const absl::string_view word = lists.unlisted();
+std::optional<AmpClass> ClassFromName(absl::string_view word) {
   if (absl::EqualsIgnoreCase(word, "black")) return AmpClass::kBlack;
   if (absl::EqualsIgnoreCase(word, "gray")) return AmpClass::kGray;
   if (absl::EqualsIgnoreCase(word, "clear")) return AmpClass::kClear;
-  return resolver.Error(
-      "amp.op_lists",
-      absl::StrCat("unlisted: expected BLACK, GRAY or CLEAR, found \"", word,
-                   "\""));
-}
-
-template <typename Names>
-std::vector<std::string> ToVector(const Names& names) {
-  return std::vector<std::string>(names.begin(), names.end());
+  return std::nullopt;
 }
 
 }  // namespace
 
-absl::StatusOr<OpLists> LoadOpLists(const Resolver& resolver,
-                                    proto::OpLists* resolved) {
-  OpLists lists;
-  if (resolver.strategy().amp().op_lists().empty()) return lists;
+absl::StatusOr<proto::OpLists> LoadOpLists(const Resolver& resolver) {
+  proto::OpLists lists;
+  const std::string& name = resolver.strategy().amp().op_lists();
+  if (name.empty()) return lists;
   // Lists that were kept stand for the name that they were kept under.
   const StrategyFile& file = resolver.file();
-  if (file.op_lists.has_value() &&
-      resolver.strategy().amp().op_lists() == file.strategy.amp().op_lists()) {
-    *resolved = *file.op_lists;
+  if (file.op_lists.has_value() && name == file.strategy.amp().op_lists()) {
+    lists = *file.op_lists;
   } else {
-    HT_ASSIGN_OR_RETURN(*resolved, Load(resolver));
+    HT_ASSIGN_OR_RETURN(lists, Load(resolver));
   }
-  lists.given = true;
-  lists.white = ToVector(resolved->white());
-  lists.black = ToVector(resolved->black());
-  lists.gray = ToVector(resolved->gray());
-  lists.clear = ToVector(resolved->clear());
-  lists.unlisted_written = resolved->has_unlisted();
-  if (lists.unlisted_written) {
-    HT_ASSIGN_OR_RETURN(lists.unlisted, UnlistedClass(resolver, *resolved));
-  } else {
-    const std::optional<Level> level =
-        LevelFromName(resolver.strategy().amp().level());
-    lists.unlisted = level == Level::kO2 || level == Level::kO3
-                         ? AmpClass::kGray
-                         : AmpClass::kBlack;
+  if (!lists.has_unlisted() || ClassFromName(lists.unlisted()).has_value()) {
+    return lists;
   }
-  return lists;
+  return resolver.Error(
+      "amp.op_lists",
+      absl::StrCat("unlisted: expected BLACK, GRAY or CLEAR, found \"",
+                   lists.unlisted(), "\""));
+}
+
+AmpClass UnlistedOf(const Options& options) {
+  if (options.op_lists.has_unlisted()) {
+    return *ClassFromName(options.op_lists.unlisted());
+  }
+  const Level level = LevelOf(options.strategy.amp());
+  return level == Level::kO2 || level == Level::kO3 ? AmpClass::kGray
+                                                    : AmpClass::kBlack;
 }
 
 }  // namespace passes

@@ -33,7 +33,8 @@ TEST(UserLists, AliasesAndOverridesAdd) {
   const Options options =
       MustResolve("amp { level: 'O1' custom_white_list: 'matmul_v2' }",
                   {{"amp.custom_white_list", "softmax", "--white"}});
-  EXPECT_THAT(options.amp.white_ops, ElementsAre("matmul", "softmax"));
+  EXPECT_THAT(OpTypesOf(options.strategy.amp().custom_white_list()),
+              ElementsAre("matmul", "softmax"));
 }
 
 TEST(UserLists, AnOpInBothIsRefused) {
@@ -57,22 +58,20 @@ TEST(OpListsTest, ComeFromAFileBesideTheStrategy) {
   const auto options = Resolve("amp { level: 'O1' op_lists: 'lists.pbtxt' }",
                                {}, dir + "/s.pbtxt");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_TRUE(options->amp.op_lists.given);
-  EXPECT_THAT(options->amp.op_lists.white, ElementsAre("conv2d"));
-  EXPECT_THAT(options->amp.op_lists.gray, ElementsAre("no_such_op"));
-  EXPECT_EQ(options->amp.op_lists.unlisted, AmpClass::kGray);
-  EXPECT_TRUE(options->amp.op_lists.unlisted_written);
-  EXPECT_EQ(options->resolved_op_lists.black(0), "exp");
+  EXPECT_THAT(options->op_lists.white(), ElementsAre("conv2d"));
+  EXPECT_THAT(options->op_lists.gray(), ElementsAre("no_such_op"));
+  EXPECT_EQ(UnlistedOf(*options), AmpClass::kGray);
+  EXPECT_TRUE(options->op_lists.has_unlisted());
+  EXPECT_EQ(options->op_lists.black(0), "exp");
 }
 
 TEST(OpListsTest, PaddleIsBuiltIn) {
   const Options o1 = MustResolve("amp { level: 'O1' op_lists: 'paddle' }");
-  EXPECT_THAT(o1.amp.op_lists.white, Contains("matmul_v2"));
-  EXPECT_THAT(o1.amp.op_lists.black, Contains("reduce_mean"));
-  EXPECT_THAT(o1.amp.op_lists.gray, Contains("reshape2"));
-  EXPECT_EQ(o1.amp.op_lists.unlisted, AmpClass::kBlack);
-  EXPECT_EQ(MustResolve("amp { level: 'O2' op_lists: 'paddle' }")
-                .amp.op_lists.unlisted,
+  EXPECT_THAT(o1.op_lists.white(), Contains("matmul_v2"));
+  EXPECT_THAT(o1.op_lists.black(), Contains("reduce_mean"));
+  EXPECT_THAT(o1.op_lists.gray(), Contains("reshape2"));
+  EXPECT_EQ(UnlistedOf(o1), AmpClass::kBlack);
+  EXPECT_EQ(UnlistedOf(MustResolve("amp { level: 'O2' op_lists: 'paddle' }")),
             AmpClass::kGray);
 }
 

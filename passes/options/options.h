@@ -1,5 +1,6 @@
-// The compiler's options: strategy.proto resolved against the level's bundle,
-// presets, flags, every value with its origin.
+// The compiler's options: a strategy resolved against the level's bundle,
+// presets and flags, every value with its origin. The strategy itself is what
+// passes read: no field of it is copied.
 #ifndef HALFTONE_PASSES_OPTIONS_OPTIONS_H_
 #define HALFTONE_PASSES_OPTIONS_OPTIONS_H_
 
@@ -23,58 +24,30 @@ namespace passes {
 enum class Level : uint8_t { kO0, kO1, kO2, kO3 };
 enum class PrecisionRule : uint8_t { kAllLow, kAnyLow };
 
-// Classes of all ops from data (amp.op_lists); empty: the schemas'.
-struct OpLists {
-  bool given = false;
-  std::vector<std::string> white, black, gray, clear;  // op names, aliases
-  AmpClass unlisted = AmpClass::kBlack;
-  // The file says `unlisted` itself: it then holds at every level.
-  bool unlisted_written = false;
-};
-
-struct AmpOptions {
-  Level level = Level::kO0;
-  DType low = DType::kF16;
-  PrecisionRule rule = PrecisionRule::kAllLow;
-  std::vector<std::string> white_ops, black_ops;      // op types
-  std::vector<std::string> black_vars;                // globs over value names
-  std::vector<std::string> white_names, black_names;  // globs over op names
-  OpLists op_lists;
-  bool keep_batchnorm_fp32 = true;
-  bool master_weights = true;     // false: parameter cells are low (O3)
-  bool strict_f32_slots = false;  // no fusion rounds what a KeepF32 slot reads
-};
-
-struct LossScalingOptions {
-  bool dynamic = true;
-  double init = 32768;
-  int64_t incr_every = 1000;
-  int64_t decr_every = 2;
-  double incr_ratio = 2, decr_ratio = 0.5;
-  double floor = 1;           // 0: the smallest normal f32
-  double ceiling = 16777216;  // infinity: none
-  bool clamp = false;         // a step beyond the ceiling ends there
-};
-
 struct Options {
-  AmpOptions amp;
-  LossScalingOptions scaling;
-  bool has_optimizer = false;  // no optimizer: forward and eval only
-  proto::Optimizer optimizer;
-  proto::LearningRate lr;
-  bool sync_batch_norm = false;
-  bool fuse_all_reduce = true;
-  int64_t bucket_bytes = 32 << 20, first_bucket_bytes = 1 << 20;
-  bool scale_gradients_before = true;  // gradient_scale: pre
-
-  // The strategy with every field set, and where each came from.
-  proto::Strategy resolved;
-  proto::OpLists resolved_op_lists;
+  // Resolved: all that has a default is set. Passes read it as it is; below
+  // are the types of its words.
+  proto::Strategy strategy;
+  // The content of what amp.op_lists names.
+  proto::OpLists op_lists;
   std::map<std::string, std::string> origins;  // "amp.level" -> "--level"
   // Of members of lists, where they have one of their own:
   // "amp.custom_black_list[1]" -> "--black".
   std::map<std::string, std::string> member_origins;
 };
+
+// ---- Words of a resolved strategy as what they stand for.
+
+Level LevelOf(const proto::Amp& amp);
+DType LowOf(const proto::Amp& amp);
+PrecisionRule RuleOf(const proto::Amp& amp);
+// gradient_scale: pre.
+bool ScalesBefore(const proto::Dist& dist);
+// A user's list as names of ours (it may have aliases).
+std::vector<std::string> OpTypesOf(
+    const google::protobuf::RepeatedPtrField<std::string>& names);
+// The class of ops in none of amp.op_lists, where that is set.
+AmpClass UnlistedOf(const Options& options);
 
 // `--set path=value` and its aliases, in order.
 struct Override {
@@ -102,7 +75,7 @@ absl::StatusOr<StrategyFile> ParseStrategy(absl::string_view content,
 
 // The strategy that a compiled model was made from, so that it can be compiled
 // again with overrides: what came from a default, a level or a preset is unset
-// again, all else keeps its origin. `origins` are Options::origins.
+// again, all else keeps its origin. The arguments are members of Options.
 StrategyFile RestoreStrategy(const proto::Strategy& resolved,
                              const std::map<std::string, std::string>& origins,
                              const proto::OpLists& op_lists);

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -7,14 +6,14 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_registry.h"
+#include "graph/strategy/fields.h"
 #include "passes/options/options.h"
 #include "passes/options/resolver.h"
+#include "passes/options/strategy_fields.h"
 
 namespace halftone {
 namespace passes {
 namespace {
-
-constexpr double kMegabyte = 1 << 20;
 
 std::vector<std::string> NamesAndAliases() {
   std::vector<std::string> names = Ops().Names();
@@ -22,18 +21,12 @@ std::vector<std::string> NamesAndAliases() {
   return names;
 }
 
-// The members of a user list as op names of ours.
-template <typename Names>
-std::vector<std::string> OpTypes(const Resolver& resolver,
-                                 absl::string_view path, const Names& names,
-                                 ErrorList* errors) {
-  std::vector<std::string> types;
+using Names = google::protobuf::RepeatedPtrField<std::string>;
+
+void CheckOpTypes(const Resolver& resolver, absl::string_view path,
+                  const Names& names, ErrorList* errors) {
   for (int i = 0; i < names.size(); ++i) {
-    const OpSchema* schema = Ops().Find(names[i]);
-    if (schema != nullptr) {
-      types.push_back(schema->name());
-      continue;
-    }
+    if (Ops().Find(names[i]) != nullptr) continue;
     errors->Add(
         resolver.Error(path,
                        absl::StrCat("no op is called \"", names[i], "\"",
@@ -41,76 +34,43 @@ std::vector<std::string> OpTypes(const Resolver& resolver,
                                     " (all: halftone ops)"),
                        i));
   }
-  return types;
 }
 
-absl::Status CheckDisjoint(const Resolver& resolver, const AmpOptions& amp) {
+// No op is in both lists of the user, by whatever name.
+void CheckUserLists(const Resolver& resolver, ErrorList* errors) {
   constexpr absl::string_view kWhite = "amp.custom_white_list";
   constexpr absl::string_view kBlack = "amp.custom_black_list";
-  absl::flat_hash_map<std::string, int> white;
-  for (size_t i = 0; i < amp.white_ops.size(); ++i) {
-    white.try_emplace(amp.white_ops[i], i);
+  const proto::Amp& amp = resolver.strategy().amp();
+  CheckOpTypes(resolver, kWhite, amp.custom_white_list(), errors);
+  CheckOpTypes(resolver, kBlack, amp.custom_black_list(), errors);
+  absl::flat_hash_map<const OpSchema*, int> white;
+  for (int i = 0; i < amp.custom_white_list_size(); ++i) {
+    white.try_emplace(Ops().Find(amp.custom_white_list(i)), i);
   }
-  for (size_t i = 0; i < amp.black_ops.size(); ++i) {
-    const auto it = white.find(amp.black_ops[i]);
-    if (it == white.end()) continue;
-    return resolver.Error(
+  for (int i = 0; i < amp.custom_black_list_size(); ++i) {
+    const OpSchema* const op = Ops().Find(amp.custom_black_list(i));
+    const auto it = white.find(op);
+    if (op == nullptr || it == white.end()) continue;
+    errors->Add(resolver.Error(
         kBlack,
-        absl::StrCat(amp.black_ops[i], " is in custom_white_list, too (",
+        absl::StrCat(op->name(), " is in custom_white_list, too (",
                      resolver.Origin(kWhite, it->second),
                      "); take it out of one"),
-        static_cast<int>(i));
+        i));
+    return;
   }
-  return absl::OkStatus();
-}
-
-template <typename Names>
-std::vector<std::string> ToVector(const Names& names) {
-  return std::vector<std::string>(names.begin(), names.end());
-}
-
-void Convert(const Resolver& resolver, AmpOptions* options,
-             proto::OpLists* op_lists, ErrorList* errors) {
-  const proto::Amp& amp = resolver.strategy().amp();
-  options->level = *LevelFromName(amp.level());
-  options->low = *LowDTypeFromName(amp.dtype());
-  options->rule = amp.precision_rule() == "any_low" ? PrecisionRule::kAnyLow
-                                                    : PrecisionRule::kAllLow;
-  options->white_ops = OpTypes(resolver, "amp.custom_white_list",
-                               amp.custom_white_list(), errors);
-  options->black_ops = OpTypes(resolver, "amp.custom_black_list",
-                               amp.custom_black_list(), errors);
-  errors->Add(CheckDisjoint(resolver, *options));
-  options->black_vars = ToVector(amp.custom_black_varnames());
-  options->white_names = ToVector(amp.custom_white_opnames());
-  options->black_names = ToVector(amp.custom_black_opnames());
-  absl::StatusOr<OpLists> lists = LoadOpLists(resolver, op_lists);
-  if (errors->Add(lists.status())) options->op_lists = *std::move(lists);
-  options->keep_batchnorm_fp32 = amp.keep_batchnorm_fp32();
-  options->master_weights = amp.master_weights();
-  options->strict_f32_slots = amp.strict_f32_slots();
-}
-
-int64_t Bytes(double megabytes) {
-  return std::max<int64_t>(1, std::llround(megabytes * kMegabyte));
 }
 
 // The members of the lists whose patterns are matched later.
 void KeepMemberOrigins(const Resolver& resolver, Options* options) {
-  const proto::Amp& amp = resolver.strategy().amp();
-  const std::pair<const char*, int> lists[] = {
-      {"amp.custom_white_list", amp.custom_white_list_size()},
-      {"amp.custom_black_list", amp.custom_black_list_size()},
-      {"amp.custom_black_varnames", amp.custom_black_varnames_size()},
-      {"amp.custom_white_opnames", amp.custom_white_opnames_size()},
-      {"amp.custom_black_opnames", amp.custom_black_opnames_size()},
-      {"optimizer.group", resolver.strategy().optimizer().group_size()}};
-  for (const auto& [path, size] : lists) {
+  VisitSetFields(resolver.strategy(), "", [&](const std::string& path) {
+    if (!FindStrategyField(path)->descriptor->is_repeated()) return;
+    const int size = MembersAt(resolver.strategy(), path);
     for (int i = 0; i < size; ++i) {
       options->member_origins[absl::StrCat(path, "[", i, "]")] =
           resolver.Origin(path, i);
     }
-  }
+  });
 }
 
 // Where a field, or a member of a list, was set; "" if it is not known.
@@ -132,24 +92,23 @@ absl::StatusOr<Options> ResolveOptions(const StrategyFile& strategy,
   ApplyDefaults(resolver, &errors);
   CheckStrategy(resolver, &errors);
 
+  CheckUserLists(resolver, &errors);
   Options options;
-  const proto::Strategy& resolved = resolver.strategy();
-  Convert(resolver, &options.amp, &options.resolved_op_lists, &errors);
+  absl::StatusOr<proto::OpLists> lists = LoadOpLists(resolver);
+  if (errors.Add(lists.status())) options.op_lists = *std::move(lists);
   HT_RETURN_IF_ERROR(errors.ToStatus());
-  options.scaling = ScalingOf(resolved.amp());
-  options.has_optimizer = resolved.has_optimizer();
-  options.optimizer = resolved.optimizer();
-  options.lr = resolved.lr();
-  const proto::Dist& dist = resolved.dist();
-  options.sync_batch_norm = dist.sync_batch_norm();
-  options.fuse_all_reduce = dist.fuse_all_reduce_ops();
-  options.bucket_bytes = Bytes(dist.fuse_grad_size_in_mb());
-  options.first_bucket_bytes = Bytes(dist.first_bucket_size_in_mb());
-  options.scale_gradients_before = dist.gradient_scale() == "pre";
-  options.resolved = resolved;
+  options.strategy = resolver.strategy();
   options.origins = resolver.origins();
   KeepMemberOrigins(resolver, &options);
   return options;
+}
+
+std::vector<std::string> OpTypesOf(const Names& names) {
+  std::vector<std::string> types;
+  for (const std::string& name : names) {
+    types.push_back(Ops().Find(name)->name());
+  }
+  return types;
 }
 
 std::string OriginOf(const Options& options, absl::string_view path,

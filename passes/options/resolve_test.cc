@@ -46,14 +46,16 @@ TEST(Overrides, SetEveryKindOfField) {
                    {"optimizer.momentum.momentum", "0.8", "--set"},
                    {"optimizer.group", "match: 'bn*' weight_decay: 0", "--set"},
                    {"amp.loss_scaling.max_loss_scaling", "inf", "--set"}});
-  EXPECT_EQ(options.amp.level, Level::kO2);
-  EXPECT_EQ(options.lr.base(), 0.5);
-  EXPECT_EQ(options.resolved.train().batch_size(), 128);
-  EXPECT_TRUE(options.sync_batch_norm);
-  EXPECT_THAT(options.amp.black_vars, ElementsAre("a*", "b*"));
-  EXPECT_EQ(options.optimizer.momentum().momentum(), 0.8);
-  EXPECT_EQ(options.optimizer.group(0).match(), "bn*");
-  EXPECT_TRUE(std::isinf(options.scaling.ceiling));
+  EXPECT_EQ(options.strategy.amp().level(), "O2");
+  EXPECT_EQ(options.strategy.lr().base(), 0.5);
+  EXPECT_EQ(options.strategy.train().batch_size(), 128);
+  EXPECT_TRUE(options.strategy.dist().sync_batch_norm());
+  EXPECT_THAT(options.strategy.amp().custom_black_varnames(),
+              ElementsAre("a*", "b*"));
+  EXPECT_EQ(options.strategy.optimizer().momentum().momentum(), 0.8);
+  EXPECT_EQ(options.strategy.optimizer().group(0).match(), "bn*");
+  EXPECT_TRUE(
+      std::isinf(options.strategy.amp().loss_scaling().max_loss_scaling()));
   EXPECT_EQ(options.origins.at("amp.level"), "--level");
 }
 
@@ -64,8 +66,8 @@ TEST(Origins, EveryFieldHasOne) {
   EXPECT_EQ(options.origins.at("amp.master_weights"), "level O1");
   EXPECT_EQ(options.origins.at("train.tail"), "default");
   EXPECT_EQ(options.origins.at("optimizer.sgd.weight_decay"), "default");
-  EXPECT_EQ(options.resolved.train().tail(), "exact");
-  EXPECT_TRUE(options.resolved.lr().constant());
+  EXPECT_EQ(options.strategy.train().tail(), "exact");
+  EXPECT_TRUE(options.strategy.lr().constant());
   EXPECT_EQ(OriginOf(options, "amp.dtype"), "dir/s.pbtxt:3: amp.dtype");
   EXPECT_EQ(ExitCodeOf(FieldError(options, "amp.level", "no")),
             ExitCode::kModel);
@@ -76,19 +78,19 @@ TEST(RestoreStrategyTest, LevelTakesItsBundleAlong) {
       "amp {\n level: 'O1' loss_scaling { decr_ratio: 0.8 } }\n"
       "optimizer { momentum { } }\ntrain { epochs: 3 }");
   const StrategyFile restored =
-      RestoreStrategy(first.resolved, first.origins, first.resolved_op_lists);
+      RestoreStrategy(first.strategy, first.origins, first.op_lists);
   const auto same = ResolveOptions(restored, {});
   ASSERT_TRUE(same.ok()) << same.status();
-  EXPECT_EQ(same->resolved.DebugString(), first.resolved.DebugString());
+  EXPECT_EQ(same->strategy.DebugString(), first.strategy.DebugString());
   EXPECT_EQ(same->origins, first.origins);
 
   const auto o3 = ResolveOptions(restored, {{"amp.level", "O3", "--level"}});
   ASSERT_TRUE(o3.ok()) << o3.status();
-  EXPECT_FALSE(o3->amp.master_weights);
-  EXPECT_FALSE(o3->scaling.dynamic);
-  EXPECT_EQ(o3->scaling.decr_ratio, 0.8);
+  EXPECT_FALSE(o3->strategy.amp().master_weights());
+  EXPECT_FALSE(o3->strategy.amp().loss_scaling().use_dynamic_loss_scaling());
+  EXPECT_EQ(o3->strategy.amp().loss_scaling().decr_ratio(), 0.8);
   EXPECT_EQ(o3->origins.at("amp.loss_scaling.decr_ratio"), "dir/s.pbtxt:2");
-  EXPECT_EQ(o3->resolved.train().epochs(), 3);
+  EXPECT_EQ(o3->strategy.train().epochs(), 3);
 }
 
 TEST(RestoreStrategyTest, KeepsListsWithoutTheirFile) {
@@ -99,12 +101,10 @@ TEST(RestoreStrategyTest, KeepsListsWithoutTheirFile) {
       Resolve("amp { op_lists: 'gone.pbtxt' }", {}, dir + "/s.pbtxt");
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_EQ(std::remove(lists.c_str()), 0);
-  const auto again =
-      ResolveOptions(RestoreStrategy(first->resolved, first->origins,
-                                     first->resolved_op_lists),
-                     {});
+  const auto again = ResolveOptions(
+      RestoreStrategy(first->strategy, first->origins, first->op_lists), {});
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_THAT(again->amp.op_lists.white, ElementsAre("exp"));
+  EXPECT_THAT(again->op_lists.white(), ElementsAre("exp"));
 }
 
 }  // namespace

@@ -64,13 +64,10 @@ absl::Status OriginError(absl::string_view origin, absl::string_view path,
 // (bundles.cc). A wrong word is taken for the default, so that the other fields
 // can be judged.
 void ApplyDefaults(Resolver& resolver, ErrorList* errors);
-// After it: the fields, and what the preset says beyond them.
-LossScalingOptions ScalingOf(const proto::Amp& amp);
 // Ranges and words of all fields, and what goes together (check_strategy.cc).
 void CheckStrategy(const Resolver& resolver, ErrorList* errors);
 // The content of amp.op_lists; empty where it is not set (op_lists.cc).
-absl::StatusOr<OpLists> LoadOpLists(const Resolver& resolver,
-                                    proto::OpLists* resolved);
+absl::StatusOr<proto::OpLists> LoadOpLists(const Resolver& resolver);
 
 // ---- Words, shared by bundles, checks and conversion.
 

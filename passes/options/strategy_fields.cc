@@ -268,6 +268,17 @@ void VisitValues(const Message& message, const std::string& prefix,
   }
 }
 
+int MembersAt(const Message& message, absl::string_view path) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(path, absl::MaxSplits('.', 1));
+  const FieldDescriptor* const field =
+      message.GetDescriptor()->FindFieldByName(parts.first);
+  const Reflection& reflection = *message.GetReflection();
+  return field->is_repeated()
+             ? reflection.FieldSize(message, field)
+             : MembersAt(reflection.GetMessage(message, field), parts.second);
+}
+
 void ClearField(Message* message, absl::string_view path) {
   const std::vector<std::string> parts = absl::StrSplit(path, '.');
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -46,6 +46,9 @@ using VisitValue =
 void VisitValues(const google::protobuf::Message& message,
                  const std::string& prefix, const VisitValue& visit);
 
+// Members of a list; the path is that of one.
+int MembersAt(const google::protobuf::Message& message, absl::string_view path);
+
 // Unsets a field; a path without a field does nothing.
 void ClearField(google::protobuf::Message* message, absl::string_view path);
 

@@ -97,7 +97,7 @@ void MoveReadersBehind(Block& block, absl::Span<const OpId> reductions) {
 
 absl::StatusOr<bool> BucketAllreduce::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
-  if (train == nullptr || !settings_.fuse) return false;
+  if (train == nullptr || !dist_.fuse_all_reduce_ops()) return false;
   Block& block = train->block();
   std::vector<OpId> reductions;
   std::vector<BucketItem> items;
@@ -107,7 +107,8 @@ absl::StatusOr<bool> BucketAllreduce::Run(Program& program) {
     HT_ASSIGN_OR_RETURN(const BucketItem item, ItemOf(block, block.op(id)));
     items.push_back(item);
   }
-  const std::vector<Bucket> buckets = AssignBuckets(items, settings_);
+  const std::vector<Bucket> buckets =
+      AssignBuckets(items, dist_, join_stranded_);
   bool changed = false;
   for (const Bucket& bucket : buckets) changed |= bucket.items.size() > 1;
   if (!changed) return false;

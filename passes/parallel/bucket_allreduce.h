@@ -25,8 +25,7 @@
 #ifndef HALFTONE_PASSES_PARALLEL_BUCKET_ALLREDUCE_H_
 #define HALFTONE_PASSES_PARALLEL_BUCKET_ALLREDUCE_H_
 
-#include <cstdint>
-
+#include "passes/options/options.h"
 #include "passes/pass.h"
 
 namespace halftone {
@@ -34,21 +33,18 @@ namespace passes {
 
 class BucketAllreduce : public Pass {
  public:
-  struct Settings {
-    bool fuse = true;  // false: every gradient keeps its own reduction
-    int64_t first_bytes = 1 << 20;
-    int64_t bytes = 32 << 20;
-    // A last bucket of its dtype that stays below `first_bytes` (a bias left
-    // alone) joins the one before it; false gives DDP's own buckets.
-    bool join_stranded = true;
-  };
-  explicit BucketAllreduce(const Settings& settings) : settings_(settings) {}
+  // `join_stranded`: a last bucket of its dtype that stays below the limit of
+  // the first (a bias left alone) joins the one before it; false gives DDP's
+  // own buckets.
+  explicit BucketAllreduce(const proto::Dist& dist, bool join_stranded = true)
+      : dist_(dist), join_stranded_(join_stranded) {}
 
   absl::string_view name() const override { return "bucket-allreduce"; }
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
-  Settings settings_;
+  proto::Dist dist_;
+  bool join_stranded_;
 };
 
 }  // namespace passes

@@ -63,11 +63,13 @@ Sizes Vgg16() {
   return sizes;
 }
 
-BucketAllreduce::Settings Ddp() {
-  BucketAllreduce::Settings settings;
-  settings.bytes = 25 << 20;
-  settings.join_stranded = false;
-  return settings;
+// The limits of buckets in bytes.
+proto::Dist Limits(double first, double others) {
+  constexpr double kMebibyte = 1 << 20;
+  proto::Dist dist;
+  dist.set_first_bucket_size_in_mb(first / kMebibyte);
+  dist.set_fuse_grad_size_in_mb(others / kMebibyte);
+  return dist;
 }
 
 // A train entry that makes one gradient per parameter, the last parameter's
@@ -109,13 +111,14 @@ std::vector<int64_t> BucketBytes(const Program& program) {
   return bytes;
 }
 
-std::vector<int64_t> Compile(const Sizes& sizes, DType dtype,
-                             const BucketAllreduce::Settings& settings) {
+std::vector<int64_t> CompileAsDdp(const Sizes& sizes, DType dtype,
+                                  const proto::Dist& dist) {
   const auto program = MakeProgram(sizes, dtype);
-  EXPECT_TRUE(*InsertAllreduce(true).Run(*program));
-  const auto changed = BucketAllreduce(settings).Run(*program);
+  EXPECT_TRUE(*InsertAllreduce(dist).Run(*program));
+  BucketAllreduce pass(dist, /*join_stranded=*/false);
+  const auto changed = pass.Run(*program);
   EXPECT_TRUE(changed.ok()) << changed.status();
-  EXPECT_FALSE(*BucketAllreduce(settings).Run(*program)) << "idempotent";
+  EXPECT_FALSE(*pass.Run(*program)) << "idempotent";
   return BucketBytes(*program);
 }
 
@@ -125,9 +128,9 @@ TEST(BucketAllreduceTest, ResNet50AsDdp) {
   const Sizes sizes = ResNet50();
   ASSERT_EQ(sizes.size(), 161u);
   ASSERT_EQ(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), 25557032);
-  EXPECT_THAT(Compile(sizes, DType::kF32, Ddp()),
+  EXPECT_THAT(CompileAsDdp(sizes, DType::kF32, Limits(1 << 20, 25 << 20)),
               ElementsAre(8196000, 31502336, 26255360, 26550272, 9724160));
-  EXPECT_THAT(Compile(sizes, DType::kF16, Ddp()),
+  EXPECT_THAT(CompileAsDdp(sizes, DType::kF16, Limits(1 << 20, 25 << 20)),
               ElementsAre(4098000, 28878848, 18137216));
 }
 
@@ -135,54 +138,48 @@ TEST(BucketAllreduceTest, Vgg16AsDdp) {
   const Sizes sizes = Vgg16();
   ASSERT_EQ(sizes.size(), 32u);
   EXPECT_THAT(
-      Compile(sizes, DType::kF32, Ddp()),
+      CompileAsDdp(sizes, DType::kF32, Limits(1 << 20, 25 << 20)),
       ElementsAre(16388000, 67125248, 411058176, 28317696, 28319744, 2221312));
 }
 
 TEST(BucketAllreduceTest, StrandedBiasJoinsItsNeighbour) {
-  BucketAllreduce::Settings settings;
-  settings.first_bytes = 100;
-  settings.bytes = 1000;
+  const proto::Dist dist = Limits(100, 1000);
   const std::vector<BucketItem> items = {{DType::kF32, 120},
                                          {DType::kF32, 1000},
                                          {DType::kF16, 40},
                                          {DType::kF32, 8}};
-  const std::vector<Bucket> joined = AssignBuckets(items, settings);
+  const std::vector<Bucket> joined = AssignBuckets(items, dist, true);
   ASSERT_EQ(joined.size(), 3u);
   EXPECT_THAT(joined[0].items, ElementsAre(0));
   EXPECT_THAT(joined[1].items, ElementsAre(2)) << "alone of its dtype";
   EXPECT_THAT(joined[2].items, ElementsAre(1, 3));
   EXPECT_EQ(joined[2].bytes, 1008);
-  settings.join_stranded = false;
-  EXPECT_EQ(AssignBuckets(items, settings).size(), 4u);
+  EXPECT_EQ(AssignBuckets(items, dist, false).size(), 4u);
 }
 
 TEST(BucketAllreduceTest, ClosesAtTheLimit) {
-  BucketAllreduce::Settings settings;
-  settings.first_bytes = 8;
-  settings.bytes = 16;
   const std::vector<BucketItem> items(6, {DType::kF32, 8});
   std::vector<int> counts;
-  for (const Bucket& bucket : AssignBuckets(items, settings)) {
+  for (const Bucket& bucket : AssignBuckets(items, Limits(8, 16), true)) {
     counts.push_back(static_cast<int>(bucket.items.size()));
   }
   EXPECT_THAT(counts, ElementsAre(1, 2, 2, 1));
 }
 
 TEST(BucketAllreduceTest, NoFusion) {
-  BucketAllreduce::Settings settings;
-  settings.fuse = false;
+  proto::Dist dist;
+  dist.set_fuse_all_reduce_ops(false);
   const auto program = MakeProgram({4, 4}, DType::kF32);
-  ASSERT_TRUE(*InsertAllreduce(true).Run(*program));
-  EXPECT_FALSE(*BucketAllreduce(settings).Run(*program));
+  ASSERT_TRUE(*InsertAllreduce(dist).Run(*program));
+  EXPECT_FALSE(*BucketAllreduce(dist).Run(*program));
   EXPECT_THAT(BucketBytes(*program), ElementsAre(16, 16));
 }
 
 TEST(BucketAllreduceTest, NothingToDo) {
   Program program;
-  EXPECT_FALSE(*BucketAllreduce(BucketAllreduce::Settings()).Run(program));
+  EXPECT_FALSE(*BucketAllreduce(proto::Dist()).Run(program));
   program.AddEntry("train");
-  EXPECT_FALSE(*BucketAllreduce(BucketAllreduce::Settings()).Run(program));
+  EXPECT_FALSE(*BucketAllreduce(proto::Dist()).Run(program));
 }
 
 }  // namespace

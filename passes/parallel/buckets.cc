@@ -1,6 +1,7 @@
 #include "passes/parallel/buckets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -19,6 +20,10 @@ void Close(Line& line) {
   line.closed.push_back(std::exchange(line.open, Bucket()));
 }
 
+int64_t Bytes(double mebibytes) {
+  return std::max<int64_t>(1, std::llround(mebibytes * (1 << 20)));
+}
+
 void JoinStranded(std::vector<Bucket>& buckets, int64_t first_bytes) {
   if (buckets.size() < 2 || buckets.back().bytes >= first_bytes) return;
   const Bucket last = std::move(buckets.back());
@@ -31,23 +36,23 @@ void JoinStranded(std::vector<Bucket>& buckets, int64_t first_bytes) {
 }  // namespace
 
 std::vector<Bucket> AssignBuckets(absl::Span<const BucketItem> items,
-                                  const BucketAllreduce::Settings& settings) {
+                                  const proto::Dist& dist, bool join_stranded) {
+  const int64_t first_bytes = Bytes(dist.first_bucket_size_in_mb());
+  const int64_t bytes = Bytes(dist.fuse_grad_size_in_mb());
+  const bool fuse = dist.fuse_all_reduce_ops();
   std::map<DType, Line> lines;
   for (int i = 0; i < static_cast<int>(items.size()); ++i) {
     Line& line = lines[items[i].dtype];
     line.open.dtype = items[i].dtype;
     line.open.bytes += items[i].bytes;
     line.open.items.push_back(i);
-    const int64_t limit =
-        line.closed.empty() ? settings.first_bytes : settings.bytes;
-    if (!settings.fuse || line.open.bytes >= limit) Close(line);
+    const int64_t limit = line.closed.empty() ? first_bytes : bytes;
+    if (!fuse || line.open.bytes >= limit) Close(line);
   }
   std::vector<Bucket> buckets;
   for (auto& [dtype, line] : lines) {
     Close(line);
-    if (settings.fuse && settings.join_stranded) {
-      JoinStranded(line.closed, settings.first_bytes);
-    }
+    if (fuse && join_stranded) JoinStranded(line.closed, first_bytes);
     for (Bucket& bucket : line.closed) buckets.push_back(std::move(bucket));
   }
   std::sort(buckets.begin(), buckets.end(),

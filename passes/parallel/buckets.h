@@ -24,9 +24,9 @@ struct Bucket {
 };
 
 // Assigns `items`, given in gradient-ready order, to buckets, which come in
-// the order of their last items.
+// the order of their last items; see BucketAllreduce.
 std::vector<Bucket> AssignBuckets(absl::Span<const BucketItem> items,
-                                  const BucketAllreduce::Settings& settings);
+                                  const proto::Dist& dist, bool join_stranded);
 
 }  // namespace passes
 }  // namespace halftone

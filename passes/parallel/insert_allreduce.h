@@ -34,6 +34,7 @@
 #ifndef HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
 #define HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
 
+#include "passes/options/options.h"
 #include "passes/pass.h"
 
 namespace halftone {
@@ -41,11 +42,10 @@ namespace passes {
 
 class InsertAllreduce : public Pass {
  public:
-  // `scale_gradients_before` is the strategy's `gradient_scale: pre`: each
-  // rank multiplies by 2^-ceil(log2 N) before the sum, so that f16 sums of
-  // many ranks do not overflow.
-  explicit InsertAllreduce(bool scale_gradients_before)
-      : scale_gradients_before_(scale_gradients_before) {}
+  // With `gradient_scale: pre` each rank multiplies by 2^-ceil(log2 N) before
+  // the sum, so that f16 sums of many ranks do not overflow.
+  explicit InsertAllreduce(const proto::Dist& dist)
+      : scale_gradients_before_(ScalesBefore(dist)) {}
 
   absl::string_view name() const override { return "insert-allreduce"; }
   absl::StatusOr<bool> Run(Program& program) override;

@@ -33,10 +33,10 @@ namespace passes {
 
 class InsertCasts : public Pass {
  public:
-  explicit InsertCasts(const AmpOptions& amp)
-      : low_(amp.low),
-        low_cells_(amp.level != Level::kO0 && !amp.master_weights),
-        keep_f32_slot_cells_(amp.keep_batchnorm_fp32) {}
+  explicit InsertCasts(const proto::Amp& amp)
+      : low_(LowOf(amp)),
+        low_cells_(LevelOf(amp) != Level::kO0 && !amp.master_weights()),
+        keep_f32_slot_cells_(amp.keep_batchnorm_fp32()) {}
 
   absl::string_view name() const override { return "insert-casts"; }
   absl::StatusOr<bool> Run(Program& program) override;

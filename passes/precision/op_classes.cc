@@ -36,16 +36,20 @@ const std::string& ListedName(const Op& op) {
 
 }  // namespace
 
-OpClasses::OpClasses(const OpLists& lists)
-    : given_(lists.given), unlisted_(lists.unlisted) {
+OpClasses::OpClasses(const Options& options)
+    : given_(!options.strategy.amp().op_lists().empty()),
+      unlisted_(UnlistedOf(options)) {
   if (!given_) return;
-  Add(lists.black, AmpClass::kBlack);
-  Add(lists.white, AmpClass::kWhite);
-  Add(lists.gray, AmpClass::kGray);
-  Add(lists.clear, AmpClass::kClear);
+  const proto::OpLists& lists = options.op_lists;
+  Add(lists.black(), AmpClass::kBlack);
+  Add(lists.white(), AmpClass::kWhite);
+  Add(lists.gray(), AmpClass::kGray);
+  Add(lists.clear(), AmpClass::kClear);
 }
 
-void OpClasses::Add(const std::vector<std::string>& names, AmpClass amp_class) {
+void OpClasses::Add(
+    const google::protobuf::RepeatedPtrField<std::string>& names,
+    AmpClass amp_class) {
   for (const std::string& name : names) {
     const std::string listed = ListedName(name);
     if (!listed.empty()) listed_.try_emplace(listed, amp_class);

@@ -16,9 +16,9 @@ namespace passes {
 
 class OpClasses {
  public:
-  // Lists may name ops that we do not have; black is asked first, then white,
-  // gray, clear.
-  explicit OpClasses(const OpLists& lists);
+  // Lists (amp.op_lists) may name ops that we do not have; black is asked
+  // first, then white, gray, clear.
+  explicit OpClasses(const Options& options);
 
   AmpClass Of(const Op& op) const;
   // Whether the op is in none of the lists; false where the schemas' classes
@@ -26,7 +26,8 @@ class OpClasses {
   bool Unlisted(const Op& op) const;
 
  private:
-  void Add(const std::vector<std::string>& names, AmpClass amp_class);
+  void Add(const google::protobuf::RepeatedPtrField<std::string>& names,
+           AmpClass amp_class);
 
   bool given_;
   AmpClass unlisted_;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
@@ -39,9 +40,17 @@ const Op& OpOf(const Program& program, const std::string& name) {
   return block.op(block.FindOp(name));
 }
 
+Options With(const std::string& amp, const std::string& lists = "") {
+  using google::protobuf::TextFormat;
+  Options options;
+  EXPECT_TRUE(TextFormat::ParseFromString(amp, options.strategy.mutable_amp()));
+  EXPECT_TRUE(TextFormat::ParseFromString(lists, &options.op_lists));
+  return options;
+}
+
 TEST(OpClassesTest, AreTheSchemasWithoutLists) {
   const std::unique_ptr<Program> program = MakeProgram();
-  const OpClasses classes((OpLists()));
+  const OpClasses classes((Options()));
   EXPECT_EQ(classes.Of(OpOf(*program, "conv")), AmpClass::kGray);
   EXPECT_EQ(classes.Of(OpOf(*program, "soft")), AmpClass::kBlack);
   // An average computes, a maximum does not.
@@ -52,14 +61,10 @@ TEST(OpClassesTest, AreTheSchemasWithoutLists) {
 
 TEST(OpClassesTest, ListsReplaceAllOfThem) {
   const std::unique_ptr<Program> program = MakeProgram();
-  OpLists lists;
-  lists.given = true;
-  lists.black = {"relu", "not_ours"};
-  lists.white = {"relu", "softmax"};
-  lists.gray = {"softmax"};
-  lists.clear = {"flatten_contiguous_range"};
-  lists.unlisted = AmpClass::kGray;
-  const OpClasses classes(lists);
+  const OpClasses classes(With(
+      "level: 'O0' op_lists: 'listed'",
+      "black: ['relu', 'not_ours'] white: ['relu', 'softmax'] gray: 'softmax' "
+      "clear: 'flatten_contiguous_range' unlisted: 'GRAY'"));
   EXPECT_EQ(classes.Of(OpOf(*program, "conv")), AmpClass::kBlack);
   EXPECT_EQ(classes.Of(OpOf(*program, "soft")), AmpClass::kWhite);
   EXPECT_EQ(classes.Of(OpOf(*program, "flat")), AmpClass::kClear);
@@ -87,9 +92,8 @@ entry train {
   const auto program = Parse(Print(**parsed), "b.ht");
   ASSERT_TRUE(program.ok()) << program.status();
   const auto classes = [&](const std::vector<std::string>& gray) {
-    OpLists lists;
-    lists.given = true;
-    lists.gray = gray;
+    Options lists = With("op_lists: 'listed'");
+    for (const std::string& op : gray) lists.op_lists.add_gray(op);
     std::string found;
     for (const char* op : {"old", "new", "flat", "flat2", "range"}) {
       found += OpClasses(lists).Unlisted(OpOf(**program, op)) ? "-" : "g";
@@ -103,9 +107,7 @@ entry train {
   EXPECT_EQ(classes({"flatten"}), "--g-g");
 }
 
-Decision Decide(const AmpOptions& amp, const std::string& op) {
-  Options options;
-  options.amp = amp;
+Decision Decide(const Options& options, const std::string& op) {
   const KernelSet kernels = AllKernels();
   const std::unique_ptr<Program> program = MakeProgram();
   const auto changed = AssignPrecision(options, kernels).Run(*program);
@@ -114,31 +116,27 @@ Decision Decide(const AmpOptions& amp, const std::string& op) {
 }
 
 TEST(UnlistedTest, HoldsAtO3WhereItIsWrittenOut) {
-  AmpOptions amp;
-  amp.level = Level::kO3;
-  amp.op_lists.given = true;
-  amp.op_lists.white = {"relu"};
-  amp.op_lists.black = {"softmax"};
-  amp.op_lists.unlisted = AmpClass::kBlack;
+  const std::string lists = "white: 'relu' black: 'softmax'";
+  const Options o3 = With("level: 'O3' op_lists: 'listed'", lists);
   // A listed black op is low at O3, and so is a default.
-  EXPECT_EQ(Decide(amp, "soft").precision, DType::kF16);
-  EXPECT_EQ(Decide(amp, "flat").precision, DType::kF16);
-  amp.op_lists.unlisted_written = true;
-  EXPECT_EQ(Decide(amp, "soft").precision, DType::kF16);
-  EXPECT_EQ(Decide(amp, "flat").precision, DType::kF32);
-  EXPECT_EQ(Decide(amp, "flat").reason, Reason::kUnlisted);
+  EXPECT_EQ(Decide(o3, "soft").precision, DType::kF16);
+  EXPECT_EQ(Decide(o3, "flat").precision, DType::kF16);
+  const Options written =
+      With("level: 'O3' op_lists: 'listed'", lists + " unlisted: 'BLACK'");
+  EXPECT_EQ(Decide(written, "soft").precision, DType::kF16);
+  EXPECT_EQ(Decide(written, "flat").precision, DType::kF32);
+  EXPECT_EQ(Decide(written, "flat").reason, Reason::kUnlisted);
 }
 
 TEST(LevelTest, UserListsHoldAtO3ButWhiteOnesNotAtO0) {
-  AmpOptions amp;
-  amp.black_ops = {"softmax"};
-  amp.white_ops = {"relu"};
-  amp.level = Level::kO3;
-  EXPECT_EQ(Decide(amp, "soft").reason, Reason::kUserBlack);
-  EXPECT_EQ(Decide(amp, "conv").reason, Reason::kUserWhite);
-  amp.level = Level::kO0;
-  EXPECT_EQ(Decide(amp, "conv").precision, DType::kF32);
-  EXPECT_EQ(Decide(amp, "conv").reason, Reason::kLevel);
+  const std::string lists =
+      " custom_black_list: 'softmax' custom_white_list: 'relu'";
+  const Options o3 = With("level: 'O3'" + lists);
+  EXPECT_EQ(Decide(o3, "soft").reason, Reason::kUserBlack);
+  EXPECT_EQ(Decide(o3, "conv").reason, Reason::kUserWhite);
+  const Options o0 = With("level: 'O0'" + lists);
+  EXPECT_EQ(Decide(o0, "conv").precision, DType::kF32);
+  EXPECT_EQ(Decide(o0, "conv").reason, Reason::kLevel);
 }
 
 }  // namespace

@@ -32,33 +32,40 @@ absl::Status NoMatch(const Options& options, absl::string_view path, int member,
 
 PrecisionPolicy::PrecisionPolicy(const Options& options,
                                  const KernelSet& kernels)
-    : options_(options), kernels_(kernels), classes_(options.amp.op_lists) {
-  for (const std::string& op : options.amp.white_ops) {
+    : options_(options),
+      level_(LevelOf(options.strategy.amp())),
+      low_(LowOf(options.strategy.amp())),
+      kernels_(kernels),
+      classes_(options) {
+  const proto::Amp& amp = options.strategy.amp();
+  for (const std::string& op : amp.custom_white_list()) {
     types_[Ops().Find(op)] = Choice::kWhite;
   }
-  for (const std::string& op : options.amp.black_ops) {
+  for (const std::string& op : amp.custom_black_list()) {
     types_[Ops().Find(op)] = Choice::kBlack;
   }
 }
 
 PrecisionRule PrecisionPolicy::rule() const {
-  return options_.amp.level == Level::kO1 ? options_.amp.rule
-                                          : PrecisionRule::kAllLow;
+  return level_ == Level::kO1 ? RuleOf(options_.strategy.amp())
+                              : PrecisionRule::kAllLow;
 }
 
 absl::Status PrecisionPolicy::MatchNames(const Block& block) {
   ErrorList errors;
   MatchVariables(block, &errors);
-  MatchOps(block, kWhiteNames, options_.amp.white_names, Choice::kWhite,
+  const proto::Amp& amp = options_.strategy.amp();
+  MatchOps(block, kWhiteNames, amp.custom_white_opnames(), Choice::kWhite,
            &errors);
-  MatchOps(block, kBlackNames, options_.amp.black_names, Choice::kBlack,
+  MatchOps(block, kBlackNames, amp.custom_black_opnames(), Choice::kBlack,
            &errors);
   return errors.ToStatus();
 }
 
 void PrecisionPolicy::MatchVariables(const Block& block, ErrorList* errors) {
   int member = -1;
-  for (const std::string& glob : options_.amp.black_vars) {
+  for (const std::string& glob :
+       options_.strategy.amp().custom_black_varnames()) {
     ++member;
     black_variables_.resize(block.value_limit());
     bool matched = false;
@@ -77,9 +84,10 @@ void PrecisionPolicy::MatchVariables(const Block& block, ErrorList* errors) {
   }
 }
 
-void PrecisionPolicy::MatchOps(const Block& block, absl::string_view path,
-                               const std::vector<std::string>& globs,
-                               Choice choice, ErrorList* errors) {
+void PrecisionPolicy::MatchOps(
+    const Block& block, absl::string_view path,
+    const google::protobuf::RepeatedPtrField<std::string>& globs, Choice choice,
+    ErrorList* errors) {
   if (globs.empty()) return;
   names_.resize(block.op_limit(), Choice::kNone);
   const std::vector<OpId> ops = block.ops();
@@ -136,7 +144,7 @@ PolicyDecision PrecisionPolicy::Of(const Op& op, bool has_float_input) const {
   const Choice choice = UserChoice(op);
   if (choice == Choice::kBlack) {
     decided.reason = Reason::kUserBlack;
-  } else if (choice == Choice::kWhite && options_.amp.level != Level::kO0) {
+  } else if (choice == Choice::kWhite && level_ != Level::kO0) {
     decided.kind = PolicyDecision::Kind::kLow;
     decided.reason = Reason::kUserWhite;
   } else if (!has_float_input) {
@@ -148,10 +156,9 @@ PolicyDecision PrecisionPolicy::Of(const Op& op, bool has_float_input) const {
 }
 
 PolicyDecision PrecisionPolicy::ByClass(const Op& op) const {
-  const Level level = options_.amp.level;
-  const bool all_gray_low = level == Level::kO2 || level == Level::kO3;
+  const bool all_gray_low = level_ == Level::kO2 || level_ == Level::kO3;
   const AmpClass amp_class = classes_.Of(op);
-  if (level == Level::kO0) {
+  if (level_ == Level::kO0) {
     return {PolicyDecision::Kind::kF32, Reason::kLevel, amp_class};
   }
   switch (amp_class) {
@@ -160,8 +167,8 @@ PolicyDecision PrecisionPolicy::ByClass(const Op& op) const {
     case AmpClass::kBlack: {
       // Whoever writes out that unlisted ops are black means it.
       const bool unlisted = classes_.Unlisted(op);
-      const bool holds = options_.amp.op_lists.unlisted_written && unlisted;
-      if (level == Level::kO3 && !holds) {
+      const bool holds = options_.op_lists.has_unlisted() && unlisted;
+      if (level_ == Level::kO3 && !holds) {
         return {PolicyDecision::Kind::kLow, Reason::kLevel, amp_class};
       }
       return {PolicyDecision::Kind::kF32,

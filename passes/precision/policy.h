@@ -44,7 +44,7 @@ class PrecisionPolicy {
   // For a user-listed white op without one.
   absl::Status NoKernelError(const Block& block, const Op& op) const;
 
-  DType low() const { return options_.amp.low; }
+  DType low() const { return low_; }
   // all_low is what holds where no rule is asked.
   PrecisionRule rule() const;
 
@@ -52,12 +52,14 @@ class PrecisionPolicy {
   enum class Choice : uint8_t { kNone, kWhite, kBlack };
   void MatchVariables(const Block& block, ErrorList* errors);
   void MatchOps(const Block& block, absl::string_view path,
-                const std::vector<std::string>& globs, Choice choice,
-                ErrorList* errors);
+                const google::protobuf::RepeatedPtrField<std::string>& globs,
+                Choice choice, ErrorList* errors);
   Choice UserChoice(const Op& op) const;
   PolicyDecision ByClass(const Op& op) const;
 
   const Options& options_;
+  const Level level_;
+  const DType low_;
   const KernelSet& kernels_;
   OpClasses classes_;
   absl::flat_hash_map<const OpSchema*, Choice> types_;

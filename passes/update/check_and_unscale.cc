@@ -91,8 +91,17 @@ absl::Status Unscale(Block& block, const ParameterGradient& gradient,
       .status();
 }
 
-absl::Status UpdateLossScaling(Entry& train, const LossScalingOptions& options,
+// As the scaler presets compute, beside their fields: Paddle's ratios are f32;
+// beyond its ceiling Apex goes on at the ceiling.
+double Ratio(const proto::Amp& amp, double ratio) {
+  if (!amp.loss_scaling().use_dynamic_loss_scaling()) return 1;
+  return amp.scaler() == "paddle" ? static_cast<float>(ratio) : ratio;
+}
+bool Clamps(const proto::Amp& amp) { return amp.scaler() == "apex"; }
+
+absl::Status UpdateLossScaling(Entry& train, const proto::Amp& amp,
                                ValueId found_inf) {
+  const proto::LossScaling& scaling = amp.loss_scaling();
   Block& block = train.block();
   HT_ASSIGN_OR_RETURN(const ValueId scale,
                       WellKnownValue(&block, kLossScaling));
@@ -103,13 +112,15 @@ absl::Status UpdateLossScaling(Entry& train, const LossScalingOptions& options,
       .In("GoodSteps", good)
       .In("BadSteps", bad)
       .In("FoundInf", found_inf)
-      .Attr("incr_every_n_steps", options.incr_every)
-      .Attr("decr_every_n_nan_or_inf", options.decr_every)
-      .Attr("incr_ratio", options.dynamic ? options.incr_ratio : 1.0)
-      .Attr("decr_ratio", options.dynamic ? options.decr_ratio : 1.0)
-      .Attr("floor", options.floor)
-      .Attr("ceiling", std::isfinite(options.ceiling) ? options.ceiling : 0.0);
-  if (options.clamp) update.Attr("clamp", true);
+      .Attr("incr_every_n_steps", scaling.incr_every_n_steps())
+      .Attr("decr_every_n_nan_or_inf", scaling.decr_every_n_nan_or_inf())
+      .Attr("incr_ratio", Ratio(amp, scaling.incr_ratio()))
+      .Attr("decr_ratio", Ratio(amp, scaling.decr_ratio()))
+      .Attr("floor", scaling.min_loss_scaling())
+      .Attr("ceiling", std::isfinite(scaling.max_loss_scaling())
+                           ? scaling.max_loss_scaling()
+                           : 0.0);
+  if (Clamps(amp)) update.Attr("clamp", true);
   const ValueId cells[] = {scale, good, bad};
   const char* const slots[] = {"LossScalingOut", "GoodStepsOut", "BadStepsOut"};
   for (int i = 0; i < 3; ++i) {
@@ -145,7 +156,7 @@ absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
   for (const ParameterGradient& gradient : gradients) {
     HT_RETURN_IF_ERROR(Unscale(block, gradient, inv_scale));
   }
-  HT_RETURN_IF_ERROR(UpdateLossScaling(*train, scaling_, found_inf));
+  HT_RETURN_IF_ERROR(UpdateLossScaling(*train, amp_, found_inf));
   return true;
 }
 

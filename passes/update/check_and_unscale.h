@@ -37,17 +37,17 @@ namespace passes {
 
 class CheckAndUnscale : public Pass {
  public:
-  // Constant scaling (`scaling.dynamic` false) is the same op with both ratios
-  // 1. The scale cell's first value is scale-loss's matter.
-  CheckAndUnscale(const LossScalingOptions& scaling,
-                  bool scale_gradients_before)
-      : scaling_(scaling), scale_gradients_before_(scale_gradients_before) {}
+  // Constant scaling is the same op with both ratios 1. The scale cell's first
+  // value is scale-loss's matter.
+  explicit CheckAndUnscale(const proto::Strategy& strategy)
+      : amp_(strategy.amp()),
+        scale_gradients_before_(ScalesBefore(strategy.dist())) {}
 
   absl::string_view name() const override { return "check-and-unscale"; }
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
-  LossScalingOptions scaling_;
+  proto::Amp amp_;
   bool scale_gradients_before_;
 };
 

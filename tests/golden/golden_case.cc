@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "graph/base/error.h"
+#include "graph/strategy/fields.h"
 #include "graph/text/text.h"
 #include "passes/named_passes.h"
 
@@ -43,7 +44,8 @@ constexpr std::pair<absl::string_view, absl::string_view> kKeys[] = {
 };
 
 bool IsList(absl::string_view path) {
-  return absl::StrContains(path, "amp.custom_");
+  const StrategyField* const field = FindStrategyField(path);
+  return field != nullptr && field->descriptor->is_repeated();
 }
 
 absl::Status AddOption(absl::string_view key, absl::string_view value,

@@ -99,9 +99,9 @@ TEST(PaddleListsTest, BuiltInOnesAreTheRecorded) {
     return std::set<std::string>(names.begin(), names.end());
   };
   const proto::OpLists lists = PaddleOpLists(*recorded);
-  EXPECT_EQ(sorted(options->resolved_op_lists.white()), sorted(lists.white()));
-  EXPECT_EQ(sorted(options->resolved_op_lists.black()), sorted(lists.black()));
-  EXPECT_EQ(sorted(options->resolved_op_lists.gray()), sorted(lists.gray()));
+  EXPECT_EQ(sorted(options->op_lists.white()), sorted(lists.white()));
+  EXPECT_EQ(sorted(options->op_lists.black()), sorted(lists.black()));
+  EXPECT_EQ(sorted(options->op_lists.gray()), sorted(lists.gray()));
 }
 
 // The published statistics of Paddle's O1 on one convolution and one linear

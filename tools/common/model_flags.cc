@@ -169,7 +169,7 @@ absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
     HT_ASSIGN_OR_RETURN(
         const passes::Options options,
         passes::ResolveOptions(StrategyOf(model), flags.overrides));
-    model.strategy = options.resolved;
+    model.strategy = options.strategy;
     model.origins.clear();
     for (const auto& [path, origin] : options.origins) {
       proto::FieldOrigin& field = model.origins.emplace_back();

@@ -26,7 +26,7 @@ constexpr char kLevel[] = "amp.level", kDtype[] = "amp.dtype",
 proto::Strategy Resolved(const std::vector<passes::Override>& overrides) {
   const auto options = passes::ResolveOptions({}, overrides);
   HT_CHECK(options.ok(), "a strategy of defaults is sound");
-  return options->resolved;
+  return options->strategy;
 }
 
 const StrategyField& Field(const char* path) {
