@@ -102,16 +102,21 @@ class Reader {
     const proto::FieldFacts& facts = *field.facts;
     const FieldDescriptor& d = *field.descriptor;
     Expect(!facts.doc().empty(), field, "has no doc");
-    Expect(field.leaves_graph_alone || !field.agrees_on_all_ranks, field,
-           "is part of the program: ranks compare that");
+    Expect(field.leaves_graph_alone || field.agrees_on_all_ranks, field,
+           "is part of the program, which all ranks share");
     CheckFlag(field);
     if (IsMessage(d)) return;
+    const bool text = d.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    if (!text && !IsNumber(d) && !IsBool(d)) {
+      Expect(false, field,
+             "is of no type of strategies: bool, int64, double, string");
+      return;
+    }
     Expect(!IsNumber(d) || ParseInterval(facts.range()).has_value(), field,
            absl::StrCat("has no range: expected one as \"[0, inf)\", found \"",
                         facts.range(), "\""));
-    Expect(IsNumber(d) || IsBool(d) || facts.word_size() > 0 ||
-               !facts.takes().empty(),
-           field, "has neither words nor what it takes");
+    Expect(!text || facts.word_size() > 0 || !facts.takes().empty(), field,
+           "has neither words nor what it takes");
     CheckDefaults(field);
   }
 
@@ -225,11 +230,10 @@ std::string ValueAt(const Message& message, absl::string_view path) {
     for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
       members.push_back(
           IsMessage(*field)
-              ? absl::StrCat(
-                    "{ ",
-                    reflection.GetRepeatedMessage(message, field, i)
-                        .ShortDebugString(),
-                    " }")
+              ? absl::StrCat("{ ",
+                             reflection.GetRepeatedMessage(message, field, i)
+                                 .ShortDebugString(),
+                             " }")
               : ValueText(message, *field, i));
     }
     return absl::StrJoin(members, " ");

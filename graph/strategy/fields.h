@@ -33,7 +33,7 @@ struct StrategyField {
   const proto::FieldFacts* facts = nullptr;
   // With what its parts say.
   bool leaves_graph_alone = false;
-  bool agrees_on_all_ranks = false;
+  bool agrees_on_all_ranks = true;
 };
 
 // All fields, in the order of the file, each part before its own.

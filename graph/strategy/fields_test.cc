@@ -94,13 +94,15 @@ TEST(ReadFieldsTest, RefusesAFieldThatLeavesSomethingOpen) {
            Case{"DOUBLE", "doc: 'D.' range: '[0, 1]'", "",
                 "has no default, and says not what holds without"},
            Case{"BOOL", "doc: 'D.'", "", "has no default"},
+           Case{"INT32", "doc: 'D.' range: '[0, 1]'", "default_value: '0'",
+                "is of no type of strategies"},
            Case{"DOUBLE", "doc: 'D.' range: '(0, 1]'", "default_value: '0'",
                 "its default: expected a number above 0"},
            Case{"STRING", "doc: 'D.' word: ['a', 'b']", "default_value: 'c'",
                 "its default: expected a or b, found \"c\""},
            Case{"BOOL", "doc: 'D.' bundle { name: 'level O1' value: '1' }", "",
                 "its default: expected true or false"},
-           Case{"BOOL", "doc: 'D.' agrees_on_all_ranks: true",
+           Case{"BOOL", "doc: 'D.' agrees_on_all_ranks: false",
                 "default_value: 'true'", "is part of the program"},
            Case{"BOOL", "doc: 'D.' flag { name: '--f' word: 'w' value: 'no' }",
                 "default_value: 'true'", "its flag: expected true or false"},
@@ -126,7 +128,7 @@ TEST(ReadFieldsTest, PartsSpeakForTheirFields) {
   const std::string part =
       "field { name: 'part' number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE "
       "type_name: '.P' options { [halftone.proto.field] { doc: 'P.' "
-      "leaves_graph_alone: true agrees_on_all_ranks: true } } }";
+      "leaves_graph_alone: true } } }";
   const Declared both(
       part, absl::StrCat("message_type { name: 'P' ",
                          Field("BOOL", "doc: 'D.'", "default_value: 'true'"),

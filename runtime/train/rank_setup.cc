@@ -235,8 +235,8 @@ absl::StatusOr<RunData> OpenRunData(const Program& program,
   const int64_t seed = config.strategy.train().seed();
   data.specs = FeedSpecsOf(program);
   HT_ASSIGN_OR_RETURN(data.opened,
-                      OpenData(config.data, data.specs, config.feed_map,
-                               seed, config.max_unpack));
+                      OpenData(config.data, data.specs, config.feed_map, seed,
+                               config.max_unpack));
   data.train = data.opened.train.get();
   data.test = data.opened.test.get();
   if (!config.eval_data.empty()) {
@@ -254,8 +254,8 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                                     int64_t samples) {
   const proto::Train& train = config.strategy.train();
   int64_t batch = train.batch_size();
-  if (batch <= 0 && __builtin_mul_overflow(train.batch_size_per_rank(),
-                                           world_size, &batch)) {
+  if (batch <= 0 &&
+      __builtin_mul_overflow(train.batch_size_per_rank(), world_size, &batch)) {
     return ModelError("train.batch_size_per_rank ", train.batch_size_per_rank(),
                       ": times ", world_size, " ranks it is no number of ",
                       "samples any more; make it smaller");

@@ -51,13 +51,14 @@ std::vector<std::string> Differences(const Rank& rank, const Manifest& was) {
   if (was.fingerprint != config.fingerprint) {
     different.push_back(was.level == config.strategy.amp().level()
                             ? "another program"
-                            : absl::StrCat("another program (", config.strategy.amp().level(),
+                            : absl::StrCat("another program (",
+                                           config.strategy.amp().level(),
                                            " instead of ", was.level, ")"));
   }
   const int64_t seed = config.strategy.train().seed();
   if (was.seed != seed) {
-    different.push_back(absl::StrCat("another seed (", seed,
-                                     " instead of ", was.seed, ")"));
+    different.push_back(
+        absl::StrCat("another seed (", seed, " instead of ", was.seed, ")"));
   }
   if (was.tuning_hash != rank.executor->tuning().Hash()) {
     different.push_back("not bitwise: another tuning table");

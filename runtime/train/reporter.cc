@@ -36,8 +36,7 @@ Reporter::Reporter(const Rank& rank)
       bad_limit_(
           config_.strategy.amp().loss_scaling().use_dynamic_loss_scaling()
               ? BadLimit(*rank.inputs.program)
-              : 0) {
-}
+              : 0) {}
 
 absl::StatusOr<std::unique_ptr<Reporter>> Reporter::Create(const Rank& rank) {
   auto reporter = absl::WrapUnique(new Reporter(rank));

@@ -61,7 +61,7 @@ Settings SettingsOf(const Rank& rank, bool train) {
   strategy.mutable_train()->clear_batch_size_per_rank();
   for (const StrategyField& field : StrategyFields()) {
     if (field.kind != StrategyField::Kind::kField ||
-        !field.agrees_on_all_ranks) {
+        !field.leaves_graph_alone || !field.agrees_on_all_ranks) {
       continue;
     }
     // An eval has nothing of the strategy but the batch.

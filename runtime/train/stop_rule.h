@@ -24,7 +24,8 @@ class StopRuleWatch {
  public:
   // `floor`: of a dynamic scale; 0: the smallest normal f32, below which
   // update_loss_scaling never goes.
-  StopRuleWatch(const proto::StopRule& rule, bool dynamic_scaling, double floor);
+  StopRuleWatch(const proto::StopRule& rule, bool dynamic_scaling,
+                double floor);
 
   // True once the rule is met; `why()` says by what.
   bool Add(const StepRecord& record);

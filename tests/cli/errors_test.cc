@@ -154,6 +154,9 @@ TEST(Model, ACompiledModelWhoseGraphASettingWouldChange) {
               {"--epochs: train.epochs"});
   ExpectError({"run", model, "--data", "synthetic", "--lr", "nan"}, 2,
               {"--lr: lr.base"});
+  // A field that is none changes nothing.
+  ExpectError({"run", model, "--data", "synthetic", "--set", "amp.levl=O2"}, 2,
+              {"--set: a strategy has no field", "nearest: amp.level"});
 }
 
 TEST(Data, WhatCannotBeRead) {

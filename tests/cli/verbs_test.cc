@@ -17,6 +17,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -191,6 +192,74 @@ TEST(ExplainVerb, KnowsNamesAndCodes) {
   const Result unknown = Halftone({"explain", Convnet(), "logit"});
   EXPECT_EQ(unknown.exit_code(), 2);
   EXPECT_THAT(unknown.err, HasSubstr("nearest: logits"));
+}
+
+TEST(ExplainVerb, KnowsTheStrategy) {
+  const Result all = Halftone({"explain", "strategy"});
+  EXPECT_EQ(all.exit_code(), 0) << all.err;
+  EXPECT_THAT(all.out, ContainsRegex("\namp.level +O0 +O0, O1, O2 or O3 +"
+                                     "--level\n"));
+  EXPECT_THAT(all.out, ContainsRegex("\ntrain.batch_size +unset: batch_size_"
+                                     "per_rank says it +a whole number above "
+                                     "0 +--batch-size\n"));
+  const json list = MustParse(Halftone({"explain", "strategy", "--json"}));
+  EXPECT_GT(list["fields"].size(), 40u);
+
+  // One field: what of it depends on the level, and what a run may change.
+  const Result scale =
+      Halftone({"explain", "strategy", "amp.loss_scaling.init_loss_scaling"});
+  EXPECT_THAT(scale.out,
+              AllOf(StartsWith("field      amp.loss_scaling.init_loss_scaling\n"
+                               "means      The scale of the first step.\n"
+                               "takes      a finite number above 0\n"
+                               "default    by level\n"),
+                    HasSubstr("O1 fp16 32768, O1 bf16 1, "),
+                    HasSubstr("paddle 32768, apex 65536, torch 65536"),
+                    HasSubstr("--loss-scale, --set amp.loss_scaling."),
+                    HasSubstr("compile again")));
+  const json epochs =
+      MustParse(Halftone({"explain", "strategy", "train.epochs", "--json"}));
+  EXPECT_EQ(epochs["flag"], "--epochs");
+  EXPECT_EQ(epochs["default"], "1");
+  EXPECT_EQ(epochs["leaves_graph_alone"], true);
+  EXPECT_EQ(epochs["agrees_on_all_ranks"], true);
+
+  const Result part = Halftone({"explain", "strategy", "optimizer.adamw"});
+  EXPECT_THAT(part.out,
+              AllOf(StartsWith("optimizer.adamw: Adam with decoupled"),
+                    HasSubstr("optimizer.adamw.beta2")));
+  const Result unknown = Halftone({"explain", "strategy", "amp.levl"});
+  EXPECT_EQ(unknown.exit_code(), 2);
+  EXPECT_THAT(unknown.err, HasSubstr("\"amp.levl\"; nearest: amp.level"));
+}
+
+// The flag and the field are one: whatever the one takes, the other does.
+TEST(StrategyFlags, SetTheFieldThatNamesThem) {
+  const json list = MustParse(Halftone({"explain", "strategy", "--json"}));
+  const std::string help = Halftone({"compile", "--help"}).out;
+  int flags = 0;
+  for (const json& field : list["fields"]) {
+    if (field["flag"].is_null()) continue;
+    ++flags;
+    const std::string flag = std::string(field["flag"]);
+    EXPECT_THAT(help, HasSubstr("  " + flag.substr(0, flag.find(' ')))) << flag;
+  }
+  EXPECT_EQ(flags, 13);
+  const auto compiled = [](std::vector<std::string> more) {
+    const std::string path = Temp(".htc");
+    more.insert(more.begin(), {"compile", "models/mlp.pbtxt", "-o", path});
+    EXPECT_EQ(Halftone(more).exit_code(), 0);
+    return path;
+  };
+  const Result equal = Halftone(
+      {"diff",
+       compiled({"--level", "O1", "--loss-scale", "dynamic", "--epochs", "3",
+                 "--strict-f32-slots", "--black", "relu"}),
+       compiled({"--set", "amp.level=O1", "--set",
+                 "amp.loss_scaling.use_dynamic_loss_scaling=true", "--set",
+                 "train.epochs=3", "--set", "amp.strict_f32_slots=true",
+                 "--set", "amp.custom_black_list=relu"})});
+  EXPECT_EQ(equal.exit_code(), 0) << equal.out << equal.err;
 }
 
 TEST(PlanVerb, AnswersForAnySplit) {

@@ -44,6 +44,16 @@ TELL_THE_TIME = (
     'runtime/log/event_file.cc',
 )
 
+# Fields of strategies are read from the message that declares them.
+STRATEGY = 'proto/strategy.proto'
+STRATEGY_FIELD = re.compile(
+    r'^\s*(?:(?:optional|repeated) )?(?:bool|string|double|int64) (\w+) = \d',
+    re.M)
+MEMBER = re.compile(
+    r'^[ \t]+(?:bool|int|u?int\d+_t|float|double|std::string|std::vector<.*>) '
+    r'(\w+?)_?(?: = [^;()]*)?;', re.M)
+MAX_FIELDS_OF_STRATEGY = 2  # a header may share a word or two by chance
+
 FENCE = re.compile(r'^```.*?^```', re.M | re.S)
 # `kernels/cpu/{conv,norm}.cc`, `trainer.*`; no commands, no <placeholders>.
 NAMED = re.compile(r'`(/?[\w./*{},-]*\w[\w./*{},-]*)`')
@@ -124,6 +134,9 @@ class Checker:
     self.layers = layers
     self.tops = {folder.split('/')[0] for folder in layers}
     self.violations = []
+    self.strategy_fields = set()
+    if os.path.exists(os.path.join(root, STRATEGY)):
+      self.strategy_fields = set(STRATEGY_FIELD.findall(self.read(STRATEGY)))
 
   def report(self, path, line, message):
     self.violations.append(f'{path}:{line}: {message}')
@@ -198,6 +211,18 @@ class Checker:
     if path.endswith(CXX):
       self.check_includes(path, blank(text, keep_strings=True))
       self.check_code(path, blank(text))
+    if path.endswith('.h'):
+      self.check_copies(path, blank(text))
+
+  def check_copies(self, path, code):
+    """A struct that repeats the strategy has to be kept in step by hand."""
+    found = [member for member in MEMBER.finditer(code)
+             if member.group(1) in self.strategy_fields]
+    names = sorted({member.group(1) for member in found})
+    if len(names) > MAX_FIELDS_OF_STRATEGY:
+      self.report(path, line_of(code, found[0].start()),
+                  f'{", ".join(names)}: fields of {STRATEGY}; read them from '
+                  'proto::Strategy')
 
   def check_code(self, path, code):
     for found in re.finditer(r'\bstd::string_view\b', code):

@@ -98,6 +98,20 @@ class CheckSourcesTest(unittest.TestCase):
     self.found('runtime/exec/executor.cc', include('proto/program.pb.h'),
                'graph/io')
 
+  def test_copies_of_the_strategy(self):
+    proto = 'message Train {\n'
+    for number, name in enumerate(('epochs', 'seed', 'warmup'), 1):
+      proto += f'  optional int64 {name} = {number} [(field) = {{\n'
+    def copying(*names):
+      return {'proto/strategy.proto': proto,
+              'runtime/train/a.h': 'struct A {\n' + ''.join(
+                  f'  int64_t {name} = 1;\n' for name in names) + '};\n'}
+    found = violations(copying('epochs', 'other', 'seed', 'warmup_'))
+    self.assertEqual(len(found), 1, found)
+    self.assertIn('runtime/train/a.h:2: epochs, seed, warmup: fields of',
+                  found[0])
+    self.assertEqual(violations(copying('epochs', 'seed', 'other')), [])
+
   def test_folder_without_a_row(self):
     self.found('misc/a.cc', '', 'no row')
     self.found('runtime/misc/a.cc', '', 'no row')

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "google/protobuf/reflection.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -179,12 +180,20 @@ void CompareReductions(const ModelFacts& before, const ModelFacts& after,
 
 // In lists of names order means nothing.
 void SortNames(proto::Amp* amp) {
-  for (auto* names :
-       {amp->mutable_custom_white_list(), amp->mutable_custom_black_list(),
-        amp->mutable_custom_black_varnames(),
-        amp->mutable_custom_white_opnames(),
-        amp->mutable_custom_black_opnames()}) {
-    std::sort(names->begin(), names->end());
+  using google::protobuf::FieldDescriptor;
+  for (int i = 0; i < amp->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = amp->GetDescriptor()->field(i);
+    if (!field->is_repeated() ||
+        field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
+      continue;
+    }
+    const auto names =
+        amp->GetReflection()->GetMutableRepeatedFieldRef<std::string>(amp,
+                                                                      field);
+    std::vector<std::string> sorted;
+    for (int k = 0; k < names.size(); ++k) sorted.push_back(names.Get(k));
+    std::sort(sorted.begin(), sorted.end());
+    for (int k = 0; k < names.size(); ++k) names.Set(k, sorted[k]);
   }
 }
 

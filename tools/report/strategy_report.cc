@@ -150,8 +150,7 @@ Json FieldJson(const StrategyField& field) {
                {"default", by_level || value.empty() ? Json() : Json(value)},
                {"flag", FlagOf(field).empty() ? Json() : Json(FlagOf(field))},
                {"leaves_graph_alone", field.leaves_graph_alone},
-               {"agrees_on_all_ranks",
-                !field.leaves_graph_alone || field.agrees_on_all_ranks}};
+               {"agrees_on_all_ranks", field.agrees_on_all_ranks}};
   if (field.facts->has_unset()) json["unset"] = field.facts->unset();
   if (by_level) json["by_level"] = EachJson(LevelBundles(), field.path);
   if (Differs(ScalerBundles(), field.path)) {
@@ -196,18 +195,21 @@ absl::StatusOr<std::string> ExplainStrategy(const std::string& path,
   const StrategyField* const one = FindStrategyField(path);
   if (one == nullptr && !path.empty()) return Unknown(path);
   const bool part = one == nullptr || one->kind == Kind::kPart;
-  if (!part) {
-    if (!json) return FieldText(*one);
-    Json object = {{"schema", 1}};
-    object.update(FieldJson(*one));
-    return JsonText(object);
-  }
   std::vector<const StrategyField*> fields;
   for (const StrategyField& field : StrategyFields()) {
     if (field.kind != Kind::kPart &&
         (one == nullptr || absl::StartsWith(field.path, path + "."))) {
       fields.push_back(&field);
     }
+  }
+  if (!part) {
+    if (!json) {
+      return absl::StrCat(FieldText(*one), fields.empty() ? "" : "\n",
+                          fields.empty() ? "" : TableOf(fields));
+    }
+    Json object = {{"schema", 1}};
+    object.update(FieldJson(*one));
+    return JsonText(object);
   }
   if (json) {
     Json object = {{"schema", 1}, {"fields", Json::array()}};
