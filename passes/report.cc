@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "passes/rewrite/rewrite.h"
@@ -102,29 +101,17 @@ LowCells FindLowCells(const Program& program) {
   return cells;
 }
 
-// A parameter's down-cast that is a cell now, or the up-cast of the gradient
-// of a parameter that has one.
-bool LivesInCell(const Program& program, const LowCells& low_cells,
-                 const proto::CastRow& row) {
-  const CellId cell = program.FindCell(row.name());
-  if (cell.valid()) return program.cell(cell).kind == CellKind::kDerived;
-  absl::string_view parameter = row.name();
-  if (!absl::ConsumeSuffix(&parameter, ".grad")) return false;
-  const CellId of = program.FindCell(parameter);
-  return of.valid() && low_cells.contains(of);
-}
-
 void SetFate(const Block& block, const LowCells& low_cells,
-             const Takers& takers, const std::string& op_name,
+             const Takers& takers, const std::string& op_name, CellId parameter,
              proto::CastRow* row) {
   const OpId left = block.FindOp(op_name);
   if (left.valid() && block.op(left).schema->name() == "cast") {
     row->set_fate("standalone");
     return;
   }
-  const Program& program = block.program();
-  row->set_fate(LivesInCell(program, low_cells, *row) ? "cell" : "folded");
-  const auto it = takers.find(program.FindName(op_name));
+  // Its down-cast is the cell now, and the update took its gradient's up-cast.
+  row->set_fate(low_cells.contains(parameter) ? "cell" : "folded");
+  const auto it = takers.find(block.program().FindName(op_name));
   if (it == takers.end()) return;
   for (OpId id : it->second) {
     const std::string name = TextOf(block.name(block.op(id)));
@@ -152,30 +139,6 @@ void AddBuckets(const Block& block, proto::CompileReport* report) {
     }
     row.set_bytes(bytes);
   }
-}
-
-// By parameter: the member of a reduction that its update reads, through what
-// stands between them.
-absl::flat_hash_map<CellId, ValueId> FindReduced(const Block& block) {
-  absl::flat_hash_map<CellId, ValueId> reduced;
-  for (OpId id : GuardedOps(block)) {
-    const Op& op = block.op(id);
-    const int param = op.schema->FindInput("Param");
-    const int grad = op.schema->FindInput("Grad");
-    if (param < 0 || grad < 0) continue;
-    for (size_t i = 0; i < op.inputs.slot(param).size(); ++i) {
-      ValueId value = op.inputs.slot(grad)[i];
-      OpId producer = block.value(value).op();
-      while (producer.valid() && !IsReduction(block.op(producer), "gradient")) {
-        value = block.op(producer).inputs.all()[0];
-        producer = block.value(value).op();
-      }
-      if (!producer.valid()) continue;
-      reduced[block.value(op.inputs.slot(param)[i]).cell()] =
-          block.op(producer).inputs.all()[block.value(value).result];
-    }
-  }
-  return reduced;
 }
 
 }  // namespace
@@ -249,6 +212,10 @@ void ReportBuilder::AddCast(const Block& block, const Op& op,
 void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
   const Block& block = entry.block();
   const bool train = entry.name() == kTrainEntry;
+  std::vector<ValueId> gradients(program.num_cells());
+  for (const GradientStatement& gradient : entry.gradients()) {
+    gradients[gradient.parameter.index()] = gradient.value;
+  }
   std::vector<std::string> left_out;
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
@@ -257,7 +224,7 @@ void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
     row.set_name(cell.name);
     row.set_dtype(TextOf(Name(cell.type.dtype)));
     for (const Dim& dim : cell.type.dims) row.add_shape(dim.coefficient());
-    const ValueId gradient = block.FindValue(absl::StrCat(cell.name, ".grad"));
+    const ValueId gradient = gradients[i];
     if (train && gradient.valid()) {
       row.set_gradient_dtype(TextOf(Name(ReducedDType(block, gradient))));
     } else if (train && cell.trainable) {
@@ -273,9 +240,16 @@ void ReportBuilder::AtInsertion(const Program& program,
   if (entry == nullptr) return;
   const Block& block = entry->block();
   const std::vector<int32_t> numbers = block.Numbering();
+  absl::flat_hash_map<ValueId, CellId> parameters;
+  for (const GradientStatement& gradient : entry->gradients()) {
+    parameters.emplace(gradient.value, gradient.parameter);
+  }
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (IsInserted(block, op, source_ops_)) {
+      const auto it = parameters.find(op.out(0));
+      cast_parameters_.push_back(
+          it != parameters.end() ? it->second : block.value(op.in(0)).cell());
       AddCast(block, op, numbers);
     } else {
       AddOp(block, op);
@@ -293,20 +267,12 @@ void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
   const Takers takers = FindTakers(block);
   const LowCells low_cells = FindLowCells(program);
   for (int i = 0; i < report_.cast_size(); ++i) {
-    SetFate(block, low_cells, takers, cast_ops_[i], report_.mutable_cast(i));
+    SetFate(block, low_cells, takers, cast_ops_[i], cast_parameters_[i],
+            report_.mutable_cast(i));
   }
-  const auto reduced = FindReduced(block);
   for (proto::ParamRow& row : *report_.mutable_param()) {
-    const CellId cell = program.FindCell(row.name());
-    const auto it = low_cells.find(cell);
+    const auto it = low_cells.find(program.FindCell(row.name()));
     if (it != low_cells.end()) row.set_low_cell(it->second);
-    const auto member = reduced.find(cell);
-    if (member == reduced.end()) continue;
-    const std::string gradient = TextOf(block.name(member->second));
-    if (gradient != row.name() + ".grad" &&
-        gradient != row.low_cell() + ".grad") {
-      row.set_gradient(gradient);
-    }
   }
   AddBuckets(block, &report_);
   shapes_.AtEnd(block);

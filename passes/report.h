@@ -62,6 +62,8 @@ class ReportBuilder {
   // A cast is called by the value that it makes; its op may be called by the
   // op whose gradient it belongs to.
   std::vector<std::string> cast_ops_;
+  // Of which a cast is, or of whose gradient; invalid: of none.
+  std::vector<CellId> cast_parameters_;
   proto::CompileReport report_;
 };
 

@@ -140,9 +140,9 @@ class Block {
   // what it does; the verifier checks).
   void SetSchema(OpId op, const OpSchema* schema);
   void SetInput(OpId op, int position, ValueId value);
-  // All readers of `from` read `to`; commits and results too if the block is
-  // an entry's, body_results if it is a fusion's body. O(readers + commits +
-  // results).
+  // All readers of `from` read `to`; gradients, commits and results too if the
+  // block is an entry's, body_results if it is a fusion's body. O(readers +
+  // gradients + commits + results).
   void ReplaceUses(ValueId from, ValueId to);
   // Replaces the values of one input slot (any new number of values).
   void SetInputSlot(OpId op, int slot, absl::Span<const ValueId> values);

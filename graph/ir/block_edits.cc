@@ -49,6 +49,9 @@ void Block::ReplaceUses(ValueId from, ValueId to) {
     if (result == from) result = to;
   }
   if (entry_ == nullptr) return;
+  for (GradientStatement& gradient : entry_->gradients()) {
+    if (gradient.value == from) gradient.value = to;
+  }
   for (CommitStatement& commit : entry_->commits()) {
     if (commit.value == from) commit.value = to;
   }

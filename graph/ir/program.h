@@ -79,6 +79,14 @@ struct CommitStatement {
   ValueId value;
 };
 
+// What the update of a parameter is to read: at first the gradient that
+// backward made, then what is left of it to do (unscaled, clipped). From
+// append-backward until append-optimizer, whose updates have it in their slots.
+struct GradientStatement {
+  CellId parameter;
+  ValueId value;
+};
+
 // A value that the runtime reads after the step, by name. Names that begin
 // with '@' are the runtime's own (see graph/ir/well_known.h).
 struct Result {
@@ -101,6 +109,8 @@ class Entry {
   const std::vector<CommitStatement>& commits() const { return commits_; }
   // The value committed to the cell, or an invalid id.
   ValueId CommitOf(CellId cell) const;
+  std::vector<GradientStatement>& gradients() { return gradients_; }
+  const std::vector<GradientStatement>& gradients() const { return gradients_; }
   std::vector<Result>& results() { return results_; }
   const std::vector<Result>& results() const { return results_; }
   ValueId FindResult(absl::string_view name) const;
@@ -108,6 +118,7 @@ class Entry {
  private:
   std::string name_;
   std::unique_ptr<Block> block_;
+  std::vector<GradientStatement> gradients_;
   std::vector<CommitStatement> commits_;
   std::vector<Result> results_;
 };

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
+#include "graph/ir/gradient_names.h"
 
 namespace halftone {
 namespace {
@@ -81,7 +82,7 @@ OpBuilder GradContext::Emit(absl::string_view op_type) {
   decision.precision = op().decision.precision;
   decision.reason = Reason::kGradientOf;
   decision.because_of.push_back(op().name);
-  builder.Name(block_->program().names().Append(op().name, ".grad"))
+  builder.Name(GradientName(block_->program().names(), op().name))
       .Role(Role::kBackward)
       .Why(decision)
       .Line(op().line)
@@ -90,8 +91,8 @@ OpBuilder GradContext::Emit(absl::string_view op_type) {
 }
 
 NameId GradContext::GradName(absl::string_view slot, int i) const {
-  return block_->UniqueValueName(block_->program().names().Append(
-      block_->value(Input(slot, i)).name, ".grad"));
+  return block_->UniqueValueName(GradientName(
+      block_->program().names(), block_->value(Input(slot, i)).name));
 }
 
 absl::Status GradContext::SetGrad(absl::string_view slot, OpBuilder& builder,

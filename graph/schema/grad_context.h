@@ -41,9 +41,9 @@ class GradContext {
   const AttrValue& Attr(absl::string_view name) const;
 
   // A builder for a backward op: role backward, reason GRADIENT_OF <- this
-  // op, line of this op, unique names "<op>.grad..." unless named.
+  // op, line of this op, unique names GradientName(op) unless named.
   OpBuilder Emit(absl::string_view op_type);
-  // The name that the gradient of an input must have: "<value>.grad" (made
+  // The name that the gradient of an input must have: GradientName (made
   // unique; a partial one where several readers contribute).
   NameId GradName(absl::string_view slot, int i = 0) const;
 

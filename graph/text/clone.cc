@@ -57,6 +57,10 @@ void Cloner::CopyEntry(const Entry& entry) {
   const Block& from = entry.block();
   Block& to = copy.block();
   std::vector<ValueId> copies = CopyBlock(from, to);
+  for (const GradientStatement& gradient : entry.gradients()) {
+    copy.gradients().push_back(
+        {gradient.parameter, Map(from, gradient.value, to, copies)});
+  }
   for (const CommitStatement& commit : entry.commits()) {
     copy.commits().push_back(
         {commit.cell, Map(from, commit.value, to, copies)});

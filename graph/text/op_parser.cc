@@ -29,17 +29,33 @@ absl::Status Parser::ParseEntryStatement(Entry& entry) {
   const Token first = Take();
   if (next_.Is(':')) return ParseOp(entry.block(), first);
   if (first.IsWord("feed")) return ParseFeed(entry.block());
+  if (first.IsWord("gradient")) return ParseGradient(entry);
   if (first.IsWord("commit")) return ParseCommit(entry);
   if (first.IsWord("result")) return ParseResult(entry);
-  return Expected("`name: op(...)`, feed, commit, result or }", first);
+  return Expected("`name: op(...)`, feed, gradient, commit, result or }",
+                  first);
 }
 
-absl::Status Parser::ParseCommit(Entry& entry) {
+absl::Status Parser::TakeCell(CellId* cell) {
   const Token at = next_;
   absl::string_view name;
   HT_RETURN_IF_ERROR(TakeName("a cell", &name));
-  const CellId cell = program_->FindCell(name);
-  if (!cell.valid()) return Expected("a cell", at);
+  *cell = program_->FindCell(name);
+  return cell->valid() ? absl::OkStatus() : Expected("a cell", at);
+}
+
+absl::Status Parser::ParseGradient(Entry& entry) {
+  GradientStatement gradient;
+  HT_RETURN_IF_ERROR(TakeCell(&gradient.parameter));
+  HT_RETURN_IF_ERROR(Take('='));
+  HT_RETURN_IF_ERROR(TakeValue(entry.block(), &gradient.value));
+  entry.gradients().push_back(gradient);
+  return TakeEndOfLine();
+}
+
+absl::Status Parser::ParseCommit(Entry& entry) {
+  CellId cell;
+  HT_RETURN_IF_ERROR(TakeCell(&cell));
   HT_RETURN_IF_ERROR(Take(TokenKind::kFrom, "<-"));
   ValueId value;
   HT_RETURN_IF_ERROR(TakeValue(entry.block(), &value));

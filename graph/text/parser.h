@@ -71,6 +71,8 @@ class Parser {
     TensorType type;
   };
   absl::Status ParseEntryStatement(Entry& entry);
+  absl::Status TakeCell(CellId* cell);
+  absl::Status ParseGradient(Entry& entry);
   absl::Status ParseCommit(Entry& entry);
   absl::Status ParseResult(Entry& entry);
   absl::Status ParseFeed(Block& block);

@@ -173,6 +173,13 @@ void Printer::PrintEntry(const Entry& entry) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     PrintOp(block, block.op(id), 2);
   }
+  for (const GradientStatement& gradient : entry.gradients()) {
+    out_ += "  gradient ";
+    Name(program_.cell(gradient.parameter).name);
+    out_ += " = ";
+    Name(block.name(gradient.value));
+    out_ += '\n';
+  }
   for (const CommitStatement& commit : entry.commits()) {
     out_ += "  commit ";
     Name(program_.cell(commit.cell).name);

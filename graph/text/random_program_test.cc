@@ -96,6 +96,7 @@ class Generator {
     for (int i = 0; i < program.num_cells(); ++i) {
       const CellId cell(i);
       const bool free = !block.FindValue(program.cell(cell).name).valid();
+      if (Below(2) > 0) entry.gradients().push_back({cell, values[0]});
       entry.commits().push_back(
           {cell, free ? block.CellValue(cell) : values[0]});
     }

@@ -13,6 +13,7 @@
 //     feed x : f16[B,784]
 //     fc: matmul(X=x, Y=w.cast_fp16) -> (Out=h : f16[B,9])   forward
 //     y: sum(X=[h, h]) -> (Out=y : f16[B,9])   forward f16 GRAY_ALL_LOW <- fc
+//     gradient w = w.grad
 //     commit w <- w.next
 //     result @loss_sum = loss_sum
 //   }
@@ -21,7 +22,8 @@
 // precision REASON <- ops origins=[ops] line=9`; what does not hold is left
 // out, and a list slot prints as X=[a, b]. A fusion goes on with `body {`, a
 // line per feed and op, `return a, b` and `}`. Only explicitly set attributes
-// are printed. Names and strings that are not plain words (letters, digits,
+// are printed. `gradient` says what the update of a parameter is to read, while
+// there is none. Names and strings that are not plain words (letters, digits,
 // _ . / @ $ % + -) stand in double quotes. '#' starts a comment; a line may be
 // broken inside ( ) and [ ].
 #ifndef HALFTONE_GRAPH_TEXT_TEXT_H_

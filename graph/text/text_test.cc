@@ -46,6 +46,8 @@ entry train {
     r: relu(X=a) -> (Out=r : f32[B,784])   forward
     return r
   }
+  gradient w0 = h
+  gradient layer4/0/conv.w = "a, b"
   commit w0 <- w0
   commit w0.velocity <- c
   result @loss_sum = h

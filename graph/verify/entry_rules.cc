@@ -70,9 +70,10 @@ void CheckStartup(const Entry& entry, Phase, Reporter& report) {
 }
 
 constexpr EntryRule kRules[] = {
-    {Phase::kSource, CheckCommits}, {Phase::kSource, CheckResults},
-    {Phase::kSource, CheckGuards},  {Phase::kParallel, CheckReductions},
-    {Phase::kUpdate, CheckUpdates}, {Phase::kLowered, CheckStartup},
+    {Phase::kSource, CheckCommits},      {Phase::kSource, CheckResults},
+    {Phase::kSource, CheckGuards},       {Phase::kSource, CheckGradients},
+    {Phase::kParallel, CheckReductions}, {Phase::kUpdate, CheckUpdates},
+    {Phase::kLowered, CheckStartup},
 };
 
 }  // namespace

@@ -109,6 +109,7 @@ void ReportUses(BlockScope& scope);
 
 // Rules of entries that need a file of their own.
 void CheckGuards(const Entry& entry, Phase phase, Reporter& report);
+void CheckGradients(const Entry& entry, Phase phase, Reporter& report);
 void CheckReductions(const Entry& entry, Phase phase, Reporter& report);
 void CheckUpdates(const Entry& entry, Phase phase, Reporter& report);
 

@@ -217,12 +217,35 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Gradients, EditTest,
     ::testing::Values(
-        Edit{Phase::kParallel, "cast(X=w.low.grad.reduced)",
-             "cast(X=w.low.grad)",
-             "gradient w.grad: expected one all_reduce of=gradient, found 0"},
-        Edit{Phase::kParallel, "(Out=[s.grad.reduced : f32[3]])",
-             "(Out=[s.grad.reduced : f32[3]]) {of=\"statistics\"}",
-             "gradient s.grad: expected one all_reduce of=gradient, found 0"},
+        Edit{kSource, "  commit w <- w.next\n",
+             "  gradient w = w.grad\n  gradient w = w.u\n"
+             "  commit w <- w.next\n",
+             "gradient w: two gradients"},
+        Edit{kSource, "  commit w <- w.next\n",
+             "  gradient mean = mean.1\n  commit w <- w.next\n",
+             "gradient mean: expected a trainable parameter"},
+        Edit{kSource, "  commit w <- w.next\n",
+             "  gradient w = s.grad\n  commit w <- w.next\n",
+             "gradient w: expected the dims of f32[4,3], found s.grad : "
+             "f32[3]"},
+        Edit{Phase::kParallel, "  commit w <- w.next\n",
+             "  gradient s = mean.1\n  commit w <- w.next\n",
+             "gradient mean.1: expected one all_reduce of=gradient, found 0"},
+        Edit{Phase::kParallel, "  commit w <- w.next\n",
+             "  again: all_reduce(X=[w.grad]) -> (Out=[twice : f32[4,3]])   "
+             "communicate f32 SCHEMA\n  gradient w = w.grad\n"
+             "  commit w <- w.next\n",
+             "gradient w.grad: expected one all_reduce of=gradient, found 2"},
+        Edit{Phase::kUpdate, "  commit w <- w.next\n",
+             "  gradient w = w.u\n  commit w <- w.next\n",
+             "parameter w: it has a gradient, expected an update that reads "
+             "it"},
+        Edit{
+            Phase::kUpdate, "  commit w <- w.next\n",
+            "  again: all_reduce(X=[s.grad]) -> (Out=[twice : f32[3]])   "
+            "communicate f32 SCHEMA\n  commit w <- w.next\n",
+            "again (all_reduce): gradient twice: expected an update that reads "
+            "it"},
         Edit{Phase::kUpdate, "Grad=[s.grad.reduced]", "Grad=[s.grad]",
              "update2 (momentum): slot Grad: s.grad: expected one all_reduce "
              "of=gradient before it, found 0"},
@@ -232,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(
              "slot Grad: w.u: expected one all_reduce of=gradient before it, "
              "found 2"},
         Edit{Phase::kUpdate, "  commit s <- s.next\n", "",
-             "parameter s: it has a gradient, expected a commit"},
+             "parameter s: it is updated, expected a commit"},
         Edit{kLowered, "  n: element_count",
              "  norm: sync_batch_norm(X=image, Scale=s, Bias=s, Mean=mean, "
              "Variance=var) -> (Y=y : f32[B,3,2,2], BatchMean=bm : f32[3], "

@@ -4,14 +4,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/grad_context.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/place.h"
 #include "passes/differentiate/local_count.h"
 #include "passes/differentiate/mask_totals.h"
+#include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
@@ -19,12 +20,14 @@ namespace {
 
 class Differentiator {
  public:
-  Differentiator(const Program& program, Block& block)
+  Differentiator(const Program& program, Entry& train)
       : program_(program),
-        block_(block),
-        limit_(block.value_limit()),
+        train_(train),
+        block_(train.block()),
+        limit_(block_.value_limit()),
         needed_(limit_),
-        contributions_(limit_) {}
+        contributions_(limit_),
+        gradients_(program.num_cells()) {}
 
   absl::Status Run(ValueId loss, ValueId seed);
 
@@ -47,10 +50,11 @@ class Differentiator {
   absl::Status FinishParameter(const FirstRead& read);
   OpBuilder Emit(absl::string_view op, ValueId value, NameId because_of);
   NameId GradName(ValueId value) const {
-    return block_.program().names().Append(block_.value(value).name, ".grad");
+    return GradientName(block_.program().names(), block_.value(value).name);
   }
 
   const Program& program_;
+  Entry& train_;
   Block& block_;
   const int limit_;           // ids of backward values are above it
   std::vector<bool> needed_;  // by value id
@@ -59,6 +63,7 @@ class Differentiator {
   // By value id: the gradients of its readers, in the order of the sweep.
   std::vector<absl::InlinedVector<ValueId, 1>> contributions_;
   std::vector<FirstRead> first_reads_;  // of parameters, in program order
+  std::vector<ValueId> gradients_;      // of parameters, by cell id
 };
 
 bool Differentiator::IsTrainable(ValueId value) const {
@@ -69,18 +74,15 @@ bool Differentiator::IsTrainable(ValueId value) const {
          IsFloat(cell.type.dtype);
 }
 
-// Later passes find a gradient by its name.
+// Whoever asks for the gradient by its name means this one.
 absl::Status Differentiator::CheckNames(ValueId parameter) const {
-  for (const char* suffix : {".grad", ".grad.unscaled", ".grad.clipped"}) {
-    const std::string name = absl::StrCat(block_.name(parameter), suffix);
-    const ValueId taken = block_.FindValue(name);
-    if (!taken.valid()) continue;
-    const OpId op = block_.value(taken).op();
-    return ModelError(PlaceOf(program_, op.valid() ? block_.op(op).line : 0),
-                      name, " is the name of a parameter's gradient; rename ",
-                      "the model's value");
-  }
-  return absl::OkStatus();
+  const std::string name = GradientName(block_.name(parameter));
+  const ValueId taken = block_.FindValue(name);
+  if (!taken.valid()) return absl::OkStatus();
+  const OpId op = block_.value(taken).op();
+  return ModelError(PlaceOf(program_, op.valid() ? block_.op(op).line : 0),
+                    name, " is the name of a parameter's gradient; rename ",
+                    "the model's value");
 }
 
 absl::Status Differentiator::MarkNeeded() {
@@ -172,17 +174,17 @@ absl::StatusOr<ValueId> Differentiator::Gradient(ValueId value,
 // All its readers are behind the sweep.
 absl::Status Differentiator::FinishParameter(const FirstRead& read) {
   const NameId because_of = block_.op(read.op).name;
-  HT_ASSIGN_OR_RETURN(const ValueId gradient,
-                      Gradient(read.parameter, because_of));
+  HT_ASSIGN_OR_RETURN(ValueId gradient, Gradient(read.parameter, because_of));
   if (!gradient.valid()) return absl::OkStatus();
-  if (block_.value(gradient).name == GradName(read.parameter)) {
-    return absl::OkStatus();
+  if (block_.value(gradient).name != GradName(read.parameter)) {
+    // An op handed another value's gradient on as it was.
+    HT_ASSIGN_OR_RETURN(
+        const OpId own,
+        Emit("assign", read.parameter, because_of).In("X", gradient).Build());
+    gradient = block_.op(own).out(0);
   }
-  // An op handed another value's gradient on as it was.
-  return Emit("assign", read.parameter, because_of)
-      .In("X", gradient)
-      .Build()
-      .status();
+  gradients_[block_.value(read.parameter).cell().index()] = gradient;
+  return absl::OkStatus();
 }
 
 absl::Status Differentiator::Differentiate(OpId id) {
@@ -238,6 +240,10 @@ absl::Status Differentiator::Run(ValueId loss, ValueId seed) {
       first_reads_.pop_back();
     }
   }
+  for (int i = 0; i < program_.num_cells(); ++i) {
+    if (!gradients_[i].valid()) continue;
+    train_.gradients().push_back({CellId(i), gradients_[i]});
+  }
   return absl::OkStatus();
 }
 
@@ -251,11 +257,12 @@ absl::StatusOr<bool> AppendBackward::Run(Program& program) {
     if (block.op(id).role == Role::kBackward) return false;
   }
   const ValueId loss = block.FindValue(program.loss.var);
-  const ValueId seed = block.FindValue(absl::StrCat(program.loss.var, ".grad"));
-  if (!loss.valid() || !seed.valid()) {
+  const std::vector<OpId> seeds = OpsOfType(block, "gradient_seed");
+  if (!loss.valid() || seeds.size() != 1) {
     return CompilerBug("there is no gradient seed: scale-loss comes first");
   }
-  HT_RETURN_IF_ERROR(Differentiator(program, block).Run(loss, seed));
+  HT_RETURN_IF_ERROR(
+      Differentiator(program, *train).Run(loss, block.op(seeds[0]).out(0)));
   return true;
 }
 

@@ -11,6 +11,7 @@
 //     ...
 //     y.grad.1: matmul(X=h, Y=y.grad) -> (Out=w.cast_fp16.grad : f16[256,10]) {trans_x=true}   backward f16 GRADIENT_OF <- y
 //     w.grad: cast(X=w.cast_fp16.grad) -> (Out=w.grad : f32[256,10]) {to=f32}   backward f32 GRADIENT_OF <- w.cast_fp16
+//     gradient w = w.grad
 //
 // Casts are differentiated like any other op, so a gradient has the dtype of
 // its value. The gradient of value v is called `v.grad`. What several readers
@@ -24,7 +25,9 @@
 //
 //     total.grad: keep_counted(X=total.grad.1, Count=@local_count) -> (Out=total.grad : f32[])   backward f32 GRADIENT_OF <- total
 //
-// A parameter's gradient always is a value of its own, called so.
+// A parameter's gradient always is a value of its own, called so and recorded:
+// later passes ask Entry::gradients(). Of other values nothing is kept: whose
+// gradient one is says its op's GRADIENT_OF.
 #ifndef HALFTONE_PASSES_DIFFERENTIATE_APPEND_BACKWARD_H_
 #define HALFTONE_PASSES_DIFFERENTIATE_APPEND_BACKWARD_H_
 

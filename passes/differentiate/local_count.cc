@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
+#include "passes/precision/cast.h"
 
 namespace halftone {
 namespace passes {
@@ -34,13 +34,13 @@ Block::Position Behind(const Block& block, ValueId value) {
 // The sum of a mask of any dtype, in f32.
 absl::StatusOr<OpId> SumOf(Block& block, ValueId mask) {
   if (!IsFloat(block.dtype(mask))) {
-    const std::string name = absl::StrCat(block.name(mask), ".cast_fp32");
-    HT_ASSIGN_OR_RETURN(const OpId cast, Counter(block, "cast")
-                                             .In("X", mask)
-                                             .Attr("to", DType::kF32)
-                                             .Out("Out", name)
-                                             .At(Behind(block, mask))
-                                             .Build());
+    HT_ASSIGN_OR_RETURN(const OpId cast,
+                        Counter(block, "cast")
+                            .In("X", mask)
+                            .Attr("to", DType::kF32)
+                            .Out("Out", CastName(block, mask, DType::kF32))
+                            .At(Behind(block, mask))
+                            .Build());
     mask = block.op(cast).out(0);
   }
   return Counter(block, "reduce_sum")

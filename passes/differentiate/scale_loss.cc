@@ -2,12 +2,13 @@
 
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/place.h"
 #include "passes/differentiate/local_count.h"
+#include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
@@ -21,10 +22,10 @@ absl::StatusOr<bool> ScaleLoss::Run(Program& program) {
     return ModelError(program.file, ": loss: expected an f32 value, found ",
                       program.loss.var.empty() ? "none" : program.loss.var);
   }
-  const std::string name = absl::StrCat(program.loss.var, ".grad");
+  if (!OpsOfType(block, "gradient_seed").empty()) return false;
+  const std::string name = GradientName(program.loss.var);
   if (const ValueId known = block.FindValue(name); known.valid()) {
     const OpId op = block.value(known).op();
-    if (op.valid() && block.op(op).role == Role::kLossScale) return false;
     return ModelError(PlaceOf(program, op.valid() ? block.op(op).line : 0),
                       name, " is the name of the loss's gradient; rename the ",
                       "model's value");

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
@@ -30,8 +31,10 @@ absl::StatusOr<BucketItem> ItemOf(const Block& block, const Op& reduction) {
 
 // Replaces the reductions of one bucket by one that stands in the last one's
 // place and keeps their values.
+// `*joined_values` gets what stands for each.
+using Joined = absl::flat_hash_map<ValueId, ValueId>;
 absl::Status Join(Block& block, absl::Span<const OpId> reductions, DType dtype,
-                  int index) {
+                  int index, Joined* joined_values) {
   const Op& last = block.op(reductions.back());
   std::vector<ValueId> members, reduced;
   std::vector<NameId> names;
@@ -58,13 +61,28 @@ absl::Status Join(Block& block, absl::Span<const OpId> reductions, DType dtype,
   std::vector<std::string> value_names;
   for (size_t i = 0; i < reduced.size(); ++i) {
     value_names.emplace_back(block.name(reduced[i]));
-    block.ReplaceUses(reduced[i], fresh[i]);
+    while (!block.value(reduced[i]).uses.empty()) {
+      const Use use = block.value(reduced[i]).uses.back();
+      block.SetInput(use.op, use.position, fresh[i]);
+    }
+    joined_values->emplace(reduced[i], fresh[i]);
   }
   for (OpId id : reductions) block.EraseOp(id);
   for (size_t i = 0; i < fresh.size(); ++i) {
     block.RenameValue(fresh[i], value_names[i]);
   }
   return absl::OkStatus();
+}
+
+// What the entry holds of them, in one sweep.
+void HoldJoined(const Joined& joined, Entry& entry) {
+  const auto replace = [&joined](ValueId& value) {
+    const auto it = joined.find(value);
+    if (it != joined.end()) value = it->second;
+  };
+  for (GradientStatement& gradient : entry.gradients()) replace(gradient.value);
+  for (CommitStatement& commit : entry.commits()) replace(commit.value);
+  for (Result& result : entry.results()) replace(result.value);
 }
 
 // Moves everything that depends on a reduced gradient behind all other ops,
@@ -113,12 +131,14 @@ absl::StatusOr<bool> BucketAllreduce::Run(Program& program) {
   for (const Bucket& bucket : buckets) changed |= bucket.items.size() > 1;
   if (!changed) return false;
   MoveReadersBehind(block, reductions);
+  Joined joined;
   for (size_t b = 0; b < buckets.size(); ++b) {
     std::vector<OpId> members;
     for (int item : buckets[b].items) members.push_back(reductions[item]);
     HT_RETURN_IF_ERROR(
-        Join(block, members, buckets[b].dtype, static_cast<int>(b)));
+        Join(block, members, buckets[b].dtype, static_cast<int>(b), &joined));
   }
+  HoldJoined(joined, *train);
   return true;
 }
 

@@ -76,7 +76,8 @@ proto::Dist Limits(double first, double others) {
 // first, as backward does.
 std::unique_ptr<Program> MakeProgram(const Sizes& sizes, DType dtype) {
   auto program = std::make_unique<Program>();
-  Block& block = program->AddEntry("train").block();
+  Entry& train = program->AddEntry("train");
+  Block& block = train.block();
   for (size_t i = 0; i < sizes.size(); ++i) {
     Cell cell;
     cell.name = absl::StrCat("w", i);
@@ -93,6 +94,8 @@ std::unique_ptr<Program> MakeProgram(const Sizes& sizes, DType dtype) {
                           .Role(Role::kBackward)
                           .Build();
     EXPECT_TRUE(made.ok()) << made.status();
+    train.gradients().insert(train.gradients().begin(),
+                             {cell.id, block.op(*made).out(0)});
   }
   return program;
 }

@@ -1,6 +1,5 @@
 #include "passes/parallel/gradients.h"
 
-#include "absl/strings/str_cat.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -14,37 +13,37 @@ ValueId ReducedOf(const Block& block, ValueId local) {
   return ValueId();
 }
 
-std::string GradientName(const Cell& parameter) {
-  return absl::StrCat(parameter.name, ".grad");
-}
-
-std::vector<ParameterGradient> FindGradients(const Block& block) {
-  const Program& program = block.program();
+std::vector<ParameterGradient> FindGradients(const Entry& entry) {
+  const Block& block = entry.block();
   std::vector<ParameterGradient> gradients;
-  for (int i = 0; i < program.num_cells(); ++i) {
-    const Cell& cell = program.cell(CellId(i));
-    if (cell.kind != CellKind::kParameter || !cell.trainable) continue;
+  gradients.reserve(entry.gradients().size());
+  for (const GradientStatement& statement : entry.gradients()) {
     ParameterGradient gradient;
-    gradient.parameter = cell.id;
-    gradient.wide = block.FindValue(GradientName(cell));
-    if (!gradient.wide.valid()) continue;
+    gradient.parameter = statement.parameter;
+    gradient.value = gradient.wide = statement.value;
+    for (const char* made_by : {"clip_by_factor", "unscale"}) {
+      const Op* op = DefinedBy(block, gradient.wide, made_by);
+      if (op != nullptr) gradient.wide = op->in(0);
+    }
     const Op* cast = DefinedBy(block, gradient.wide, "cast");
-    if (cast != nullptr && IsLow(block.dtype(cast->in(0)))) {
-      gradient.local = cast->in(0);
-      const Op* reduction = DefinedBy(block, gradient.local, "all_reduce");
-      if (reduction != nullptr && IsReduction(*reduction, "gradient")) {
-        gradient.reduced = gradient.local;
-        const int position = block.value(gradient.reduced).result;
-        gradient.local = reduction->inputs.all()[position];
-      }
-    } else {
-      gradient.local = gradient.wide;
-      gradient.reduced = ReducedOf(block, gradient.local);
-      if (gradient.reduced.valid()) gradient.wide = gradient.reduced;
+    gradient.local = cast != nullptr && IsLow(block.dtype(cast->in(0)))
+                         ? cast->in(0)
+                         : gradient.wide;
+    const Op* reduction = DefinedBy(block, gradient.local, "all_reduce");
+    if (reduction != nullptr && IsReduction(*reduction, "gradient")) {
+      gradient.reduced = gradient.local;
+      gradient.local =
+          reduction->inputs.all()[block.value(gradient.reduced).result];
     }
     gradients.push_back(gradient);
   }
   return gradients;
+}
+
+void SetGradients(const std::vector<ValueId>& values, Entry* entry) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    entry->gradients()[i].value = values[i];
+  }
 }
 
 }  // namespace passes

@@ -2,10 +2,8 @@
 #ifndef HALFTONE_PASSES_PARALLEL_GRADIENTS_H_
 #define HALFTONE_PASSES_PARALLEL_GRADIENTS_H_
 
-#include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "graph/ir/program.h"
 
 namespace halftone {
@@ -18,21 +16,21 @@ struct ParameterGradient {
   ValueId local;
   // `local` summed over all ranks; invalid before insert-allreduce.
   ValueId reduced;
-  // What the update starts from: `<w>.grad` where it is the up-cast of
-  // `reduced` (of `local`, before), else `reduced` itself.
+  // What the update starts from: the up-cast of `reduced` (of `local`,
+  // before), else `reduced` itself.
   ValueId wide;
+  // `wide` unscaled, clipped, as far as passes have come.
+  ValueId value;
 };
 
-// The gradients of `block`'s trainable parameters, in the cells' order. A
-// parameter that the loss does not depend on has none.
-std::vector<ParameterGradient> FindGradients(const Block& block);
+// What is known of Entry::gradients(), in that order.
+std::vector<ParameterGradient> FindGradients(const Entry& entry);
+// They make `values` of them, one each.
+void SetGradients(const std::vector<ValueId>& values, Entry* entry);
 
 // What the all_reduce of=gradient that reads `local` makes of it; invalid if
 // there is none.
 ValueId ReducedOf(const Block& block, ValueId local);
-
-// "<parameter>.grad": the name that append-backward gives a gradient.
-std::string GradientName(const Cell& parameter);
 
 }  // namespace passes
 }  // namespace halftone

@@ -38,7 +38,9 @@ absl::StatusOr<bool> InsertAllreduce::Run(Program& program) {
   bool changed = false;
   if (Entry* train = program.FindEntry(kTrainEntry)) {
     Block& block = train->block();
-    for (const ParameterGradient& gradient : FindGradients(block)) {
+    std::vector<ValueId> values;
+    for (const ParameterGradient& gradient : FindGradients(*train)) {
+      values.push_back(gradient.value);
       if (gradient.reduced.valid()) continue;
       // Parameters may share a local gradient: then it is reduced once.
       ValueId reduced = ReducedOf(block, gradient.local);
@@ -50,9 +52,12 @@ absl::StatusOr<bool> InsertAllreduce::Run(Program& program) {
       // local one needs this rank's.
       if (gradient.wide != gradient.local) {
         block.SetInput(block.value(gradient.wide).op(), 0, reduced);
+      } else {
+        values.back() = reduced;
       }
       changed = true;
     }
+    SetGradients(values, train);
   }
   for (const auto& entry : program.entries()) {
     if (entry->name() != kTrainEntry && entry->name() != kEvalEntry) continue;

@@ -23,6 +23,11 @@ std::string CastSuffix(DType to) {
 
 }  // namespace
 
+NameId CastName(Block& block, ValueId value, DType to) {
+  return block.program().names().Append(block.value(value).name,
+                                        CastSuffix(to));
+}
+
 absl::StatusOr<ValueId> AddCast(Block& block, ValueId value, DType to,
                                 Reason reason, NameId because_of,
                                 Block::Position position) {
@@ -30,16 +35,15 @@ absl::StatusOr<ValueId> AddCast(Block& block, ValueId value, DType to,
   decision.precision = to;
   decision.reason = reason;
   if (because_of.valid()) decision.because_of.push_back(because_of);
-  const NameId name =
-      block.program().names().Append(block.value(value).name, CastSuffix(to));
-  HT_ASSIGN_OR_RETURN(const OpId cast, OpBuilder(&block, "cast")
-                                           .In("X", value)
-                                           .Attr("to", to)
-                                           .Out("Out", name)
-                                           .Why(decision)
-                                           .At(position)
-                                           .Unique()
-                                           .Build());
+  HT_ASSIGN_OR_RETURN(const OpId cast,
+                      OpBuilder(&block, "cast")
+                          .In("X", value)
+                          .Attr("to", to)
+                          .Out("Out", CastName(block, value, to))
+                          .Why(decision)
+                          .At(position)
+                          .Unique()
+                          .Build());
   return block.op(cast).out(0);
 }
 

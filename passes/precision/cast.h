@@ -8,8 +8,11 @@
 namespace halftone {
 namespace passes {
 
-// Adds `<value>.cast_fp16`, `.cast_bf16` or `.cast_fp32`, the names that Paddle
-// gives; a taken name gets a suffix.
+// `<value>.cast_fp16`, `.cast_bf16` or `.cast_fp32`: the names that Paddle
+// gives. For people: what became of a cast is in origins, cells and readers.
+NameId CastName(Block& block, ValueId value, DType to);
+
+// Adds a cast of that name; a taken name gets a suffix.
 absl::StatusOr<ValueId> AddCast(Block& block, ValueId value, DType to,
                                 Reason reason, NameId because_of,
                                 Block::Position position);

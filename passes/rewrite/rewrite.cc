@@ -14,6 +14,7 @@ namespace passes {
 
 HeldValues::HeldValues(const Entry& entry)
     : held_(entry.block().value_limit()) {
+  for (const GradientStatement& g : entry.gradients()) Hold(g.value);
   for (const CommitStatement& commit : entry.commits()) Hold(commit.value);
   for (const Result& result : entry.results()) Hold(result.value);
 }
@@ -123,28 +124,6 @@ std::vector<OpId> LowCastsOfCells(const Block& block) {
     return number[a.index()] < number[b.index()];
   });
   return casts;
-}
-
-std::vector<OpId> GuardedOps(const Block& block) {
-  int left = 0;
-  for (const OpSchema* schema : Ops().All()) {
-    if (schema->guarded()) left += block.CountOf(schema);
-  }
-  std::vector<OpId> ops;
-  ops.reserve(left);
-  for (OpId id = block.last(); id.valid() && left > 0;
-       id = block.previous(id)) {
-    if (!block.op(id).schema->guarded()) continue;
-    ops.push_back(id);
-    --left;
-  }
-  std::reverse(ops.begin(), ops.end());
-  return ops;
-}
-
-bool IsReduction(const Op& op, absl::string_view of) {
-  static const OpSchema* const kAllReduce = Ops().Find("all_reduce");
-  return op.schema == kAllReduce && AttrAs<std::string>(op, "of") == of;
 }
 
 }  // namespace passes

@@ -10,11 +10,13 @@
 #include "absl/types/span.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_builder.h"
+#include "graph/schema/parameter_updates.h"
 
 namespace halftone {
 namespace passes {
 
-// The values that an entry holds besides its ops: commits and results.
+// The values that an entry holds besides its ops: gradients, commits and
+// results.
 class HeldValues {
  public:
   explicit HeldValues(const Entry& entry);
@@ -80,13 +82,6 @@ const Op* DefinedBy(const Block& block, ValueId value,
 std::vector<OpId> OpsOfType(const Block& block, absl::string_view op_type);
 // The casts of cells to a low dtype, in order.
 std::vector<OpId> LowCastsOfCells(const Block& block);
-// The ops whose schema is Guarded, which all updates are, in program order.
-// They stand at the end: found without a walk over the program.
-std::vector<OpId> GuardedOps(const Block& block);
-
-// Whether the op is an all_reduce with that `of` ("gradient", "totals").
-bool IsReduction(const Op& op, absl::string_view of);
-
 }  // namespace passes
 }  // namespace halftone
 

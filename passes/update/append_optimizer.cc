@@ -39,7 +39,7 @@ class Appender {
     train_.commits().push_back({cell, value});
   }
   absl::StatusOr<ValueId> ScaledLearningRate(double scale);
-  absl::StatusOr<ValueId> GradientOf(const Cell& parameter) const;
+  absl::StatusOr<ValueId> ValueOf(const ParameterGradient& gradient) const;
   absl::StatusOr<CellId> SlotCell(CellId parameter, absl::string_view suffix);
   absl::Status Clock(absl::string_view cell, absl::string_view op_type);
 
@@ -91,12 +91,10 @@ absl::StatusOr<ValueId> Appender::ScaledLearningRate(double scale) {
   return scaled;
 }
 
-absl::StatusOr<ValueId> Appender::GradientOf(const Cell& parameter) const {
-  const std::string name = GradientName(parameter);
-  ValueId value = block_.FindValue(absl::StrCat(name, ".clipped"));
-  if (!value.valid()) value = block_.FindValue(absl::StrCat(name, ".unscaled"));
-  if (value.valid()) return value;
-  return CompilerBug("gradient ", name,
+absl::StatusOr<ValueId> Appender::ValueOf(
+    const ParameterGradient& gradient) const {
+  if (gradient.value != gradient.wide) return gradient.value;
+  return CompilerBug("gradient ", block_.name(gradient.value),
                      " is not unscaled: check-and-unscale must run before");
 }
 
@@ -138,7 +136,7 @@ absl::Status Appender::Update(const UpdateMethod& method,
   std::vector<CellId> cells;
   for (const ParameterGradient& member : group.members) {
     const Cell& cell = program_.cell(member.parameter);
-    HT_ASSIGN_OR_RETURN(const ValueId gradient, GradientOf(cell));
+    HT_ASSIGN_OR_RETURN(const ValueId gradient, ValueOf(member));
     op.In("Param", block_.CellValue(cell.id)).In("Grad", gradient);
     op.Out("ParamOut", absl::StrCat(cell.name, kNextSuffix));
     cells.push_back(cell.id);
@@ -218,7 +216,7 @@ absl::StatusOr<bool> AppendOptimizer::Run(Program& program) {
     return false;
   }
   Block& block = train->block();
-  const std::vector<ParameterGradient> gradients = FindGradients(block);
+  const std::vector<ParameterGradient> gradients = FindGradients(*train);
   if (gradients.empty()) return false;
   HT_ASSIGN_OR_RETURN(const UpdateMethod method, MethodOf(optimizer_));
   const ValueId found_inf = train->FindResult(kFoundInf);
@@ -235,6 +233,8 @@ absl::StatusOr<bool> AppendOptimizer::Run(Program& program) {
   }
   HT_RETURN_IF_ERROR(appender.RunningStatistics());
   HT_RETURN_IF_ERROR(appender.Clocks());
+  // From here on the updates' slots say so.
+  train->gradients().clear();
   return true;
 }
 

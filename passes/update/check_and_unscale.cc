@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/parallel/gradients.h"
@@ -79,16 +80,15 @@ absl::StatusOr<ValueId> Check(Entry& train,
   return found_inf;
 }
 
-absl::Status Unscale(Block& block, const ParameterGradient& gradient,
-                     ValueId inv_scale) {
+absl::StatusOr<ValueId> Unscale(Block& block, const ParameterGradient& gradient,
+                                ValueId inv_scale) {
   const Cell& cell = block.program().cell(gradient.parameter);
-  return MakeOp(block, "unscale", Role::kLossScale)
-      .In("X", gradient.wide)
+  OpBuilder unscale = MakeOp(block, "unscale", Role::kLossScale);
+  unscale.In("X", gradient.wide)
       .In("InvScale", inv_scale)
       .Bind("TOut", DType::kF32)
-      .Out("Out", absl::StrCat(GradientName(cell), ".unscaled"))
-      .Build()
-      .status();
+      .Out("Out", absl::StrCat(GradientName(cell.name), ".unscaled"));
+  return BuildValue(block, unscale);
 }
 
 // As the scaler presets compute, beside their fields: Paddle's ratios are f32;
@@ -142,7 +142,7 @@ absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
   if (train == nullptr || train->FindResult(kFoundInf).valid()) return false;
   Block& block = train->block();
-  const std::vector<ParameterGradient> gradients = FindGradients(block);
+  const std::vector<ParameterGradient> gradients = FindGradients(*train);
   if (gradients.empty()) return false;
   for (const ParameterGradient& gradient : gradients) {
     if (gradient.reduced.valid()) continue;
@@ -153,9 +153,12 @@ absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
                       InverseScale(*train, scale_gradients_before_));
   HT_ASSIGN_OR_RETURN(const ValueId found_inf,
                       Check(*train, gradients, inv_scale));
+  std::vector<ValueId> unscaled;
   for (const ParameterGradient& gradient : gradients) {
-    HT_RETURN_IF_ERROR(Unscale(block, gradient, inv_scale));
+    HT_ASSIGN_OR_RETURN(unscaled.emplace_back(),
+                        Unscale(block, gradient, inv_scale));
   }
+  SetGradients(unscaled, train);
   HT_RETURN_IF_ERROR(UpdateLossScaling(*train, amp_, found_inf));
   return true;
 }

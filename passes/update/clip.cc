@@ -1,9 +1,11 @@
 #include "passes/update/clip.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/parallel/gradients.h"
@@ -17,7 +19,7 @@ absl::StatusOr<bool> Clip::Run(Program& program) {
   if (train == nullptr || global_norm_ <= 0) return false;
   Block& block = train->block();
   if (!OpsOfType(block, "clip_factor").empty()) return false;
-  const std::vector<ParameterGradient> gradients = FindGradients(block);
+  const std::vector<ParameterGradient> gradients = FindGradients(*train);
   if (gradients.empty()) return false;
   const ValueId norm = train->FindResult(kGradNorm);
   if (!norm.valid()) {
@@ -29,20 +31,21 @@ absl::StatusOr<bool> Clip::Run(Program& program) {
       .Attr("max_norm", global_norm_)
       .Out("Factor", "@clip_factor");
   HT_ASSIGN_OR_RETURN(const ValueId clip_factor, BuildValue(block, factor));
+  std::vector<ValueId> clipped;
   for (const ParameterGradient& gradient : gradients) {
-    const std::string name = GradientName(program.cell(gradient.parameter));
-    const ValueId unscaled = block.FindValue(absl::StrCat(name, ".unscaled"));
-    if (!unscaled.valid()) {
-      return CompilerBug("there is no value ", name, ".unscaled");
+    if (gradient.value == gradient.wide) {
+      return CompilerBug("gradient ", block.name(gradient.value),
+                         " is not unscaled: check-and-unscale must run before");
     }
-    HT_RETURN_IF_ERROR(MakeOp(block, "clip_by_factor", Role::kOptimize)
-                           .In("X", unscaled)
-                           .In("Factor", clip_factor)
-                           .Bind("TOut", DType::kF32)
-                           .Out("Out", absl::StrCat(name, ".clipped"))
-                           .Build()
-                           .status());
+    const std::string& parameter = program.cell(gradient.parameter).name;
+    OpBuilder clip = MakeOp(block, "clip_by_factor", Role::kOptimize);
+    clip.In("X", gradient.value)
+        .In("Factor", clip_factor)
+        .Bind("TOut", DType::kF32)
+        .Out("Out", absl::StrCat(GradientName(parameter), ".clipped"));
+    HT_ASSIGN_OR_RETURN(clipped.emplace_back(), BuildValue(block, clip));
   }
+  SetGradients(clipped, train);
   return true;
 }
 

@@ -110,17 +110,22 @@ TEST(RankCountTest, AgreesWithTheSampler) {
   }
 }
 
-// Gradients as the passes name them.
+// Whatever the values are called, updates say whose gradients they are.
 constexpr char kChecked[] = R"(program "p" dim B
 cell conv.w : f32[4] parameter trainable applied init=constant(0)
 cell conv : f32[4] parameter trainable applied init=constant(0)
 entry train {
-  feed conv.w.cast_fp16.grad : f16[4]
-  feed conv.grad.1 : f32[4]
+  feed low : f16[4]
+  feed g : f32[4]
   feed other : f32[4]
   feed bn.global_mean : f32[4]
   feed s : f32[]
-  check: check_finite(Low=conv.w.cast_fp16.grad, F32=[conv.grad.1, other], Stats=bn.global_mean, InvScale=s) -> (FoundInf=@found_inf : bool[], FirstBad=@first_bad : i32[], SquaredNorm=@squared_norm : f32[3])   loss-scale
+  low: all_reduce(X=[low]) -> (Out=[l : f16[4]]) {of="gradient"}   communicate
+  f32: all_reduce(X=[g]) -> (Out=[r : f32[4]]) {of="gradient"}   communicate
+  check: check_finite(Low=l, F32=[r, other], Stats=bn.global_mean, InvScale=s) -> (FoundInf=@found_inf : bool[], FirstBad=@first_bad : i32[], SquaredNorm=@squared_norm : f32[3])   loss-scale
+  u: unscale(X=r, InvScale=s) -> (Out=u : f32[4])   loss-scale
+  folded: sgd(Param=[conv.w], Grad=[l], LearningRate=s, FoundInf=@found_inf, InvScale=s) -> (ParamOut=[w.next : f32[4]])   optimize
+  plain: sgd(Param=[conv], Grad=[u], LearningRate=s, FoundInf=@found_inf) -> (ParamOut=[conv.next : f32[4]])   optimize
 }
 )";
 

@@ -6,12 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
 #include "graph/base/text.h"
+#include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
+#include "graph/schema/parameter_updates.h"
 #include "runtime/exec/host_tensor.h"
 #include "runtime/train/npz.h"
 
@@ -58,30 +59,6 @@ float Norm(const std::vector<float>& values) {
   return static_cast<float>(std::sqrt(sum));
 }
 
-// The gradient that the update of a parameter reads, and whether the update
-// unscales it; "" if nothing updates it.
-std::string UpdatedFrom(const Block& block, CellId parameter, bool* unscale) {
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    const int param = op.schema->FindInput("Param");
-    const int grad = op.schema->FindInput("Grad");
-    if (param < 0 || grad < 0) continue;
-    for (int i = 0; i < op.inputs.end(param) - op.inputs.begin(param); ++i) {
-      const Value& cell =
-          block.value(op.inputs.all()[op.inputs.begin(param) + i]);
-      if (cell.definition != Definition::kCell ||
-          cell.index != parameter.index()) {
-        continue;
-      }
-      const int inv_scale = op.schema->FindInput("InvScale");
-      *unscale = inv_scale >= 0 && op.inputs.has(inv_scale);
-      return std::string(
-          block.name(op.inputs.all()[op.inputs.begin(grad) + i]));
-    }
-  }
-  return "";
-}
-
 absl::Status WriteArrays(const std::string& directory, int64_t step,
                          const std::vector<NpzArray>& arrays) {
   std::string name;
@@ -95,15 +72,18 @@ absl::Status WriteArrays(const std::string& directory, int64_t step,
 }  // namespace
 
 void ResolveFetches(const Program& program, std::vector<Fetch>* fetches) {
+  for (Fetch& fetch : *fetches) fetch.kept = fetch.value;
   const Entry* train = program.FindEntry(kTrainEntry);
-  for (Fetch& fetch : *fetches) {
-    fetch.kept = fetch.value;
-    absl::string_view parameter = fetch.value;
-    if (train == nullptr || !absl::ConsumeSuffix(&parameter, ".grad")) continue;
-    const CellId cell = program.FindCell(parameter);
-    if (!cell.valid()) continue;
-    const std::string from = UpdatedFrom(train->block(), cell, &fetch.unscale);
-    if (!from.empty()) fetch.kept = from;
+  if (train == nullptr || fetches->empty()) return;
+  const Block& block = train->block();
+  for (const ParameterUpdate& update : ParameterUpdates(block)) {
+    if (!update.parameter.valid()) continue;
+    const std::string name = GradientName(program.cell(update.parameter).name);
+    for (Fetch& fetch : *fetches) {
+      if (fetch.value != name) continue;
+      fetch.kept = std::string(block.name(update.gradient));
+      fetch.unscale = update.unscales;
+    }
   }
 }
 

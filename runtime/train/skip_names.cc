@@ -2,29 +2,31 @@
 
 #include <cmath>
 
-#include "absl/strings/match.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/parameter_updates.h"
 #include "runtime/train/fetches.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
-// The parameter whose gradient a value is: its name, or its low-precision
-// copy's, is how the value's begins. Empty if there is none.
-std::string ParameterOf(const Program& program, absl::string_view value) {
-  std::string longest;
-  for (int i = 0; i < program.num_cells(); ++i) {
-    const Cell& cell = program.cell(CellId(i));
-    if (cell.kind != CellKind::kParameter) continue;
-    if (cell.name.size() > longest.size() &&
-        absl::StartsWith(value, cell.name + ".")) {
-      longest = cell.name;
+// By value: the parameter whose reduced gradient it is; of those that share
+// one, the first.
+absl::flat_hash_map<ValueId, CellId> ReducedGradients(const Block& block) {
+  absl::flat_hash_map<ValueId, CellId> parameters;
+  for (const ParameterUpdate& update : ParameterUpdates(block)) {
+    if (!update.parameter.valid()) continue;
+    const auto [it, fresh] =
+        parameters.try_emplace(update.origin.reduced, update.parameter);
+    if (!fresh && update.parameter.index() < it->second.index()) {
+      it->second = update.parameter;
     }
   }
-  return longest;
+  return parameters;
 }
 
 }  // namespace
@@ -33,17 +35,18 @@ SkipNames::SkipNames(const Program& program) {
   const Entry* train = program.FindEntry(kTrainEntry);
   if (train == nullptr) return;
   const Block& block = train->block();
+  const auto parameters = ReducedGradients(block);
   for (const OpId id : block.ops()) {
     const Op& op = block.op(id);
     if (op.schema->name() != "check_finite") continue;
     const int stats = op.schema->FindInput("Stats");
     gradients_ = op.inputs.begin(stats);
     for (int i = 0; i < op.inputs.end(stats); ++i) {
-      const absl::string_view name = block.name(op.inputs.all()[i]);
-      const std::string parameter =
-          i < gradients_ ? ParameterOf(program, name) : "";
-      names_.push_back(parameter.empty() ? std::string(name)
-                                         : parameter + ".grad");
+      const ValueId value = op.inputs.all()[i];
+      const auto it = parameters.find(value);
+      names_.push_back(it == parameters.end()
+                           ? std::string(block.name(value))
+                           : GradientName(program.cell(it->second).name));
     }
   }
 }

@@ -54,6 +54,14 @@ MEMBER = re.compile(
     r'(\w+?)_?(?: = [^;()]*)?;', re.M)
 MAX_FIELDS_OF_STRATEGY = 2  # a header may share a word or two by chance
 
+# What gradients and casts are called is for people. Each name is made in one
+# place; everything else asks the program whose gradient or cast a value is.
+MADE_NAMES = (
+    (re.compile(r'\.grad\b'), 'graph/ir/gradient_names.h'),
+    (re.compile(r'\.cast_'), 'passes/precision/cast.cc'),
+)
+STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+
 FENCE = re.compile(r'^```.*?^```', re.M | re.S)
 # `kernels/cpu/{conv,norm}.cc`, `trainer.*`; no commands, no <placeholders>.
 NAMED = re.compile(r'`(/?[\w./*{},-]*\w[\w./*{},-]*)`')
@@ -209,7 +217,10 @@ class Checker:
       self.report(path, line_of(text, mark.start()),
                   f'{mark.group(0)}: finish it, or write an issue')
     if path.endswith(CXX):
-      self.check_includes(path, blank(text, keep_strings=True))
+      code = blank(text, keep_strings=True)
+      self.check_includes(path, code)
+      if path.split('/')[0] in LIBRARIES + ('tools',):
+        self.check_made_names(path, code)
       self.check_code(path, blank(text))
     if path.endswith('.h'):
       self.check_copies(path, blank(text))
@@ -237,6 +248,16 @@ class Checker:
           self.report(path, line_of(code, found.start()),
                       f'{found.group(0)}: somebody may set it; deadlines and '
                       'durations go by graph/base/time')
+
+  def check_made_names(self, path, code):
+    if path.endswith('_test.cc') or 'testing' in path:
+      return
+    for found in STRING.finditer(code):
+      for name, maker in MADE_NAMES:
+        if path != maker and name.search(found.group(0)):
+          self.report(path, line_of(code, found.start()),
+                      f'{found.group(0)}: {maker} makes that name; ask the '
+                      'program whose gradient or cast a value is')
 
   def check_includes(self, path, code):
     folder = os.path.dirname(path)

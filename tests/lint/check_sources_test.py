@@ -125,6 +125,18 @@ class CheckSourcesTest(unittest.TestCase):
         'graph/a.cc': include('ir/b.h'), 'graph/ir/b.h': ''})), 1)
     self.clean('graph/ir/a.cc', include('absl/status/status.h'))
 
+  def test_made_names_are_spelled_where_they_are_made(self):
+    for text in ('f(w + ".grad");\n', 'f("w.grad.unscaled");\n',
+                 'constexpr char kSuffix[] = ".cast_fp16";\n'):
+      with self.subTest(text=text):
+        self.found('passes/report.cc', text, 'makes that name', line=1)
+        self.found('runtime/train/fetches.cc', text, 'makes that name')
+        self.found('tools/report/explain.cc', text, 'makes that name')
+        self.clean('passes/report_test.cc', text)
+    self.clean('graph/ir/gradient_names.h', 'char k[] = ".grad";\n')
+    self.clean('passes/precision/cast.cc', 'char k[] = ".cast_fp16";\n')
+    self.clean('passes/report.cc', '// "w.grad"\nf("relu_grad", "a.gradient");\n')
+
   def test_cuda_headers(self):
     for header in ('cuda_runtime.h', 'cudnn_frontend.h', 'cublasLt.h',
                    'nccl.h', 'cub/cub.cuh', 'cuda/std/span'):

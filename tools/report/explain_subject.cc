@@ -6,6 +6,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/parameter_updates.h"
 #include "graph/text/spelling.h"
 #include "graph/text/text.h"
 #include "kernels/bound_op.h"
@@ -58,10 +59,16 @@ std::string InitText(const Initializer& init) {
 
 // The all-reduce of a parameter's gradient, by its number; -1: none.
 int BucketOf(const CompiledModel& model, const proto::ParamRow& param) {
-  for (int b = 0; b < model.report.bucket_size(); ++b) {
-    for (const std::string& member : model.report.bucket(b).member()) {
-      if (member == param.gradient() || member == param.name() + ".grad" ||
-          (param.has_low_cell() && member == param.low_cell() + ".grad")) {
+  const Entry* const train = model.program->FindEntry(kTrainEntry);
+  if (train == nullptr) return -1;
+  const Block& block = train->block();
+  const CellId cell = model.program->FindCell(param.name());
+  for (const ParameterUpdate& update : ParameterUpdates(block)) {
+    if (update.parameter != cell || !update.origin.local.valid()) continue;
+    const absl::string_view local = block.name(update.origin.local);
+    for (int b = 0; b < model.report.bucket_size(); ++b) {
+      const auto& members = model.report.bucket(b).member();
+      if (std::find(members.begin(), members.end(), local) != members.end()) {
         return b;
       }
     }
