@@ -3,6 +3,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/check.h"
+#include "graph/base/dtype.h"
+#include "graph/base/layout.h"
+#include "graph/ir/block.h"
+#include "graph/ir/type.h"
+#include "graph/schema/op_schema.h"
 
 namespace halftone {
 namespace kernels {
@@ -14,6 +19,8 @@ int Known(int slot) {
 }
 
 }  // namespace
+
+int64_t TensorDesc::bytes() const { return elements() * SizeOf(dtype); }
 
 std::string ToString(const TensorDesc& desc) {
   return absl::StrCat(
@@ -40,7 +47,31 @@ BoundOp::BoundOp(const Block& block, const Op& op, const SymbolValues& symbols,
   }
 }
 
+const OpSchema& BoundOp::schema() const { return *op_->schema; }
 absl::string_view BoundOp::name() const { return block_->name(*op_); }
+const std::string& BoundOp::type() const { return schema().name(); }
+
+bool BoundOp::Bool(absl::string_view name) const {
+  return AttrAs<bool>(*op_, name);
+}
+int64_t BoundOp::Int(absl::string_view name) const {
+  return AttrAs<int64_t>(*op_, name);
+}
+double BoundOp::Float(absl::string_view name) const {
+  return AttrAs<double>(*op_, name);
+}
+const std::string& BoundOp::Str(absl::string_view name) const {
+  return AttrAs<std::string>(*op_, name);
+}
+const std::vector<int64_t>& BoundOp::Ints(absl::string_view name) const {
+  return AttrAs<std::vector<int64_t>>(*op_, name);
+}
+const std::vector<double>& BoundOp::Floats(absl::string_view name) const {
+  return AttrAs<std::vector<double>>(*op_, name);
+}
+bool BoundOp::KnowsAttr(absl::string_view name) const {
+  return schema().FindAttr(name) >= 0;
+}
 
 int BoundOp::InputIndex(absl::string_view slot) const {
   const int s = Known(schema().FindInput(slot));

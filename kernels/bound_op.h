@@ -9,18 +9,23 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
-#include "graph/ir/block.h"
-#include "graph/ir/type.h"
-#include "graph/schema/op_schema.h"
+#include "graph/base/symbol_values.h"
 
 namespace halftone {
+
+class Block;
+enum class DType : uint8_t;
+enum class Layout : uint8_t;
+struct Op;
+class OpSchema;
+struct TensorType;
+
 namespace kernels {
 
 // A tensor with bound dims, contiguous in its layout's order.
 struct TensorDesc {
-  DType dtype = DType::kInvalid;
-  Layout layout = Layout::kRowMajor;
+  DType dtype{};
+  Layout layout{};
   absl::InlinedVector<int64_t, 4> dims;
 
   int rank() const { return static_cast<int>(dims.size()); }
@@ -29,7 +34,7 @@ struct TensorDesc {
     for (int64_t d : dims) n *= d;
     return n;
   }
-  int64_t bytes() const { return elements() * SizeOf(dtype); }
+  int64_t bytes() const;
   friend bool operator==(const TensorDesc& a, const TensorDesc& b) {
     return a.dtype == b.dtype && a.layout == b.layout && a.dims == b.dims;
   }
@@ -43,21 +48,27 @@ struct BindContext {
   int rank = 0;
   int threads = 1;            // compute threads of host kernels
   bool deterministic = true;  // only deterministic candidates
-  // What the program is compiled for, "cpu" or "sm_90": libraries that choose
+  // What the program is compiled for (graph/targets): libraries that choose
   // algorithms by device choose them by this.
   std::string target{};
 };
 
+// Kernels read of an op what is here, and nothing of the program: they do not
+// include graph/ir.
 class BoundOp {
  public:
+  // `block` and `op` are borrowed.
   BoundOp(const Block& block, const Op& op, const SymbolValues& symbols,
           const BindContext& context);
 
+  // For the planner and fused_op.h.
   const Op& op() const { return *op_; }
   const Block& block() const { return *block_; }
-  const OpSchema& schema() const { return *op_->schema; }
-  absl::string_view name() const;
+  const OpSchema& schema() const;
   const SymbolValues& symbols() const { return symbols_; }
+
+  absl::string_view name() const;
+  const std::string& type() const;  // "conv2d"
   const BindContext& context() const { return context_; }
 
   // Flat, in the op's slot order.
@@ -77,21 +88,16 @@ class BoundOp {
   }
   bool HasInput(absl::string_view slot) const { return InputIndex(slot) >= 0; }
 
-  const AttrValue& Attr(absl::string_view name) const {
-    return GetAttr(*op_, name);
-  }
-  bool Bool(absl::string_view n) const { return std::get<bool>(Attr(n)); }
-  int64_t Int(absl::string_view n) const { return std::get<int64_t>(Attr(n)); }
-  double Float(absl::string_view n) const { return std::get<double>(Attr(n)); }
-  const std::string& Str(absl::string_view n) const {
-    return std::get<std::string>(Attr(n));
-  }
-  const std::vector<int64_t>& Ints(absl::string_view n) const {
-    return std::get<std::vector<int64_t>>(Attr(n));
-  }
-  const std::vector<double>& Floats(absl::string_view n) const {
-    return std::get<std::vector<double>>(Attr(n));
-  }
+  // Attributes by name and kind (CHECKed), the schema's default where the op
+  // says nothing.
+  bool Bool(absl::string_view name) const;
+  int64_t Int(absl::string_view name) const;
+  double Float(absl::string_view name) const;
+  const std::string& Str(absl::string_view name) const;
+  const std::vector<int64_t>& Ints(absl::string_view name) const;
+  const std::vector<double>& Floats(absl::string_view name) const;
+  // Whether ops of this type have such an attribute.
+  bool KnowsAttr(absl::string_view name) const;
 
  private:
   const Block* block_;

@@ -1,5 +1,5 @@
-// A kernel: ordered candidates for one key (op or fusion pattern, device,
-// type-variable tuple, layout of the lead slot).
+// A kernel: ordered candidates for one key (op or fusion pattern, type-variable
+// tuple, layout of the lead slot).
 #ifndef HALFTONE_KERNELS_KERNEL_H_
 #define HALFTONE_KERNELS_KERNEL_H_
 

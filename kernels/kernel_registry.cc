@@ -5,7 +5,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/base/layout.h"
+#include "graph/ir/type.h"
 #include "graph/schema/op_builder.h"
 #include "kernels/fused_op.h"
 
@@ -13,19 +16,17 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// Devices share one map: "cpu/matmul(f16,f32)@row_major".
-std::string KeyOf(absl::string_view device, absl::string_view op,
-                  absl::Span<const DType> binding, Layout layout) {
+std::string KeyOf(absl::string_view op, absl::Span<const DType> binding,
+                  Layout layout) {
   const auto name = [](std::string* out, DType dtype) {
     absl::StrAppend(out, Name(dtype));
   };
-  return absl::StrCat(device, "/", op, "(", absl::StrJoin(binding, ",", name),
-                      ")@", Name(layout));
+  return absl::StrCat(op, "(", absl::StrJoin(binding, ",", name), ")@",
+                      Name(layout));
 }
 
-std::string PatternKey(absl::string_view device, absl::string_view pattern,
-                       DType dtype, Layout layout) {
-  return KeyOf(device, absl::StrCat("pattern:", pattern), {dtype}, layout);
+std::string PatternKey(absl::string_view pattern, DType dtype, Layout layout) {
+  return KeyOf(absl::StrCat("pattern:", pattern), {dtype}, layout);
 }
 
 // Layout of the first input, else of the first output.
@@ -35,55 +36,44 @@ Layout LeadLayout(const BoundOp& op) {
   return Layout::kRowMajor;
 }
 
-std::string KeyOf(absl::string_view device, const BoundOp& op) {
-  if (op.schema().name() == "fusion") {
+std::string KeyOf(const BoundOp& op) {
+  if (op.type() == "fusion") {
     const FusedOp fused(op);
-    return PatternKey(device, fused.pattern().name(), fused.key().dtype,
-                      fused.key().layout);
+    return PatternKey(fused.pattern(), fused.key().dtype, fused.key().layout);
   }
-  return KeyOf(device, op.schema().name(), TypeBinding(op.block(), op.op()),
-               LeadLayout(op));
+  return KeyOf(op.type(), TypeBinding(op.block(), op.op()), LeadLayout(op));
 }
 
 }  // namespace
 
-void KernelRegistry::Add(absl::string_view device, absl::string_view op,
-                         absl::Span<const DType> binding, Layout layout,
-                         Candidate candidate) {
-  candidates_[KeyOf(device, op, binding, layout)].push_back(
-      std::move(candidate));
+void KernelRegistry::Add(absl::string_view op, absl::Span<const DType> binding,
+                         Layout layout, Candidate candidate) {
+  candidates_[KeyOf(op, binding, layout)].push_back(std::move(candidate));
 }
 
-void KernelRegistry::AddPattern(absl::string_view device,
-                                absl::string_view pattern,
+void KernelRegistry::AddPattern(absl::string_view pattern,
                                 absl::Span<const DType> dtypes,
                                 absl::Span<const Layout> layouts,
                                 Candidate candidate) {
   for (DType dtype : dtypes) {
     for (Layout layout : layouts) {
-      candidates_[PatternKey(device, pattern, dtype, layout)].push_back(
-          candidate);
+      candidates_[PatternKey(pattern, dtype, layout)].push_back(candidate);
     }
   }
 }
 
 void KernelRegistry::ForEach(
-    absl::string_view device,
     const std::function<void(absl::string_view key, Candidate& candidate)>&
         change) {
-  const std::string prefix = absl::StrCat(device, "/");
-  for (auto& entry : candidates_) {
-    if (!absl::StartsWith(entry.first, prefix)) continue;
-    const absl::string_view key =
-        absl::string_view(entry.first).substr(prefix.size());
-    for (Candidate& candidate : entry.second) change(key, candidate);
+  for (auto& [key, candidates] : candidates_) {
+    for (Candidate& candidate : candidates) change(key, candidate);
   }
 }
 
 absl::StatusOr<std::vector<const Candidate*>> KernelRegistry::Find(
-    absl::string_view device, const BoundOp& op) const {
+    const BoundOp& op) const {
   std::vector<const Candidate*> found;
-  const std::string key = KeyOf(device, op);
+  const std::string key = KeyOf(op);
   const auto it = candidates_.find(key);
   if (it != candidates_.end()) {
     for (const Candidate& candidate : it->second) {
@@ -92,28 +82,27 @@ absl::StatusOr<std::vector<const Candidate*>> KernelRegistry::Find(
       found.push_back(&candidate);
     }
   }
-  if (!found.empty() || op.schema().name() == "fusion") return found;
+  if (!found.empty() || op.type() == "fusion") return found;
   // The op's own keys are its nearest.
-  const std::string prefix = absl::StrCat(device, "/", op.schema().name(), "(");
+  const std::string prefix = absl::StrCat(op.type(), "(");
   std::vector<std::string> nearest;
   for (auto near = candidates_.lower_bound(prefix);
        near != candidates_.end() && absl::StartsWith(near->first, prefix) &&
        nearest.size() < 8;
        ++near) {
-    nearest.push_back(near->first.substr(device.size() + 1));
+    nearest.push_back(near->first);
   }
   return ModelError(
-      op.name(), " (", op.schema().name(), "): no kernel ",
-      key.substr(device.size() + 1), " on ", device,
+      op.name(), " (", op.type(), "): no kernel ", key, " on ",
+      op.context().target,
       it == candidates_.end() ? "" : " supports these shapes and attributes",
       nearest.empty()
-          ? "; the device has no kernel for this op"
+          ? "; the target has no kernel for this op"
           : absl::StrCat("; there are ", absl::StrJoin(nearest, ", ")));
 }
 
-std::string KernelRegistry::Refusal(absl::string_view device,
-                                    const BoundOp& fusion) const {
-  const auto it = candidates_.find(KeyOf(device, fusion));
+std::string KernelRegistry::Refusal(const BoundOp& fusion) const {
+  const auto it = candidates_.find(KeyOf(fusion));
   if (it == candidates_.end()) return "";
   for (const Candidate& candidate : it->second) {
     if (!candidate.refusal) continue;
@@ -123,25 +112,18 @@ std::string KernelRegistry::Refusal(absl::string_view device,
   return "";
 }
 
-std::vector<std::string> KernelRegistry::Keys(absl::string_view device) const {
+std::vector<std::string> KernelRegistry::Keys() const {
   std::vector<std::string> keys;
-  const std::string prefix = absl::StrCat(device, "/");
-  for (const auto& entry : candidates_) {
-    if (absl::StartsWith(entry.first, prefix)) {
-      keys.push_back(entry.first.substr(prefix.size()));
-    }
-  }
+  for (const auto& entry : candidates_) keys.push_back(entry.first);
   return keys;
 }
 
-std::vector<std::pair<std::string, const Candidate*>> KernelRegistry::All(
-    absl::string_view device) const {
+std::vector<std::pair<std::string, const Candidate*>> KernelRegistry::All()
+    const {
   std::vector<std::pair<std::string, const Candidate*>> all;
-  const std::string prefix = absl::StrCat(device, "/");
-  for (const auto& entry : candidates_) {
-    if (!absl::StartsWith(entry.first, prefix)) continue;
-    for (const Candidate& candidate : entry.second) {
-      all.emplace_back(entry.first.substr(prefix.size()), &candidate);
+  for (const auto& [key, candidates] : candidates_) {
+    for (const Candidate& candidate : candidates) {
+      all.emplace_back(key, &candidate);
     }
   }
   return all;

@@ -15,46 +15,43 @@
 namespace halftone {
 namespace kernels {
 
+// The kernels of one library, for the devices that it is for: the binary's own
+// run on CPUs, the GPU library's on GPUs.
 class KernelRegistry {
  public:
-  // `device`: "cpu" | "cuda". `binding`: dtypes of the schema's type
-  // variables in order. Registering a key twice appends the candidate.
-  void Add(absl::string_view device, absl::string_view op,
-           absl::Span<const DType> binding, Layout layout, Candidate candidate);
+  // `binding`: dtypes of the schema's type variables in order. Registering a
+  // key twice appends the candidate.
+  void Add(absl::string_view op, absl::Span<const DType> binding, Layout layout,
+           Candidate candidate);
   // A fused kernel for a pattern, once for each dtype and layout of the value
   // that the pattern is keyed by (graph/fusions); `supports` decides on shapes
   // and on what else has a type.
-  void AddPattern(absl::string_view device, absl::string_view pattern,
-                  absl::Span<const DType> dtypes,
+  void AddPattern(absl::string_view pattern, absl::Span<const DType> dtypes,
                   absl::Span<const Layout> layouts, Candidate candidate);
 
   // Changes candidates in a copy of a registry: for tests that break a kernel
   // and benchmarks that leave it out. Keys as All gives them.
-  void ForEach(absl::string_view device,
-               const std::function<void(absl::string_view key,
+  void ForEach(const std::function<void(absl::string_view key,
                                         Candidate& candidate)>& change);
 
   // The candidates that support the bound op, best first; an empty list for a
   // fusion means "inline the body". For any other op an empty list is an
   // error (kModel) that names op, key and the nearest keys.
-  absl::StatusOr<std::vector<const Candidate*>> Find(absl::string_view device,
-                                                     const BoundOp& op) const;
+  absl::StatusOr<std::vector<const Candidate*>> Find(const BoundOp& op) const;
 
   // Why no candidate supports the bound fusion, in the words of the first that
   // says so; empty: none does.
-  std::string Refusal(absl::string_view device, const BoundOp& fusion) const;
+  std::string Refusal(const BoundOp& fusion) const;
 
-  // All keys of a device as passes::KernelSet takes them:
-  // "matmul(f16,f32)@row_major", "pattern:conv_stats(f16)@channels_last";
-  // sorted.
-  std::vector<std::string> Keys(absl::string_view device) const;
+  // All keys as passes::KernelSet takes them: "matmul(f16,f32)@row_major",
+  // "pattern:conv_stats(f16)@channels_last"; sorted.
+  std::vector<std::string> Keys() const;
 
-  // (key, candidate) of a device: for the conformance suite.
-  std::vector<std::pair<std::string, const Candidate*>> All(
-      absl::string_view device) const;
+  // (key, candidate): for the conformance suite.
+  std::vector<std::pair<std::string, const Candidate*>> All() const;
 
  private:
-  std::map<std::string, std::vector<Candidate>> candidates_;
+  std::map<std::string, std::vector<Candidate>> candidates_;  // by key
 };
 
 // The process's registry with every kernel of this binary.

@@ -8,17 +8,12 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/base/dtype.h"
+#include "graph/base/layout.h"
+#include "graph/base/symbol_values.h"
 
 namespace halftone {
-
-// A program declares at most this many dim symbols ("dim B, T").
-inline constexpr int kMaxSymbols = 8;
-
-// Values of a program's symbols, by index.
-using SymbolValues = std::array<int64_t, kMaxSymbols>;
 
 // coefficient x product of symbols (each to a power): "B*128". Symbols are
 // indices into Program::symbols(). A coefficient of 0 has no symbols.
@@ -61,10 +56,6 @@ class Dim {
 };
 
 using Dims = absl::InlinedVector<Dim, 4>;
-
-// Physical order of a tensor's elements; dims stay logical (NCHW, OIHW).
-enum class Layout : uint8_t { kRowMajor = 0, kChannelsLast = 1 };
-absl::string_view Name(Layout layout);
 
 struct TensorType {
   DType dtype = DType::kInvalid;

@@ -7,7 +7,7 @@ namespace kernels {
 namespace {
 
 void Locate(const BoundOp& op, ConvOp* conv) {
-  const std::string& type = op.schema().name();
+  const std::string& type = op.type();
   if (type == "conv2d_grad_input") {
     conv->computed = ConvResult::kImage;
     conv->image = op.OutputIndex("InputGrad");

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "graph/base/layout.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "kernels/common/shapes.h"
@@ -45,8 +46,8 @@ Candidate OverImages(Candidate candidate,
   return candidate;
 }
 
-void AddForSchema(KernelRegistry& registry, absl::string_view device,
-                  absl::string_view op, const Candidate& candidate,
+void AddForSchema(KernelRegistry& registry, absl::string_view op,
+                  const Candidate& candidate,
                   absl::Span<const absl::string_view> unbound) {
   const OpSchema* schema = Ops().Find(op);
   HT_CHECK(schema != nullptr, "a kernel for an op that has no schema");
@@ -58,9 +59,9 @@ void AddForSchema(KernelRegistry& registry, absl::string_view device,
   std::vector<std::vector<DType>> bindings;
   Enumerate(sets, {}, &bindings);
   for (const std::vector<DType>& binding : bindings) {
-    registry.Add(device, op, binding, Layout::kRowMajor, candidate);
+    registry.Add(op, binding, Layout::kRowMajor, candidate);
     if (schema->layout() != LayoutRule::kRowMajor) {
-      registry.Add(device, op, binding, Layout::kChannelsLast, candidate);
+      registry.Add(op, binding, Layout::kChannelsLast, candidate);
     }
   }
 }

@@ -16,6 +16,7 @@
 #include "graph/base/check.h"
 #include "graph/base/dtype.h"
 #include "graph/base/half.h"
+#include "graph/base/layout.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 
@@ -109,12 +110,12 @@ Candidate MakeCandidate(absl::string_view name, Make make) {
 Candidate OverImages(Candidate candidate,
                      std::function<int64_t(const BoundOp&)> floats = nullptr);
 
-// ---- Keys. Adds the candidate for `device` under every tuple of dtypes that
-// the op's schema allows and every layout that its rule allows, so that keys
-// and schema cannot drift apart. `unbound` names type variables that nothing
-// may bind (all their slots left out): they get keys with kInvalid too.
-void AddForSchema(KernelRegistry& registry, absl::string_view device,
-                  absl::string_view op, const Candidate& candidate,
+// ---- Keys. Adds the candidate under every tuple of dtypes that the op's
+// schema allows and every layout that its rule allows, so that keys and schema
+// cannot drift apart. `unbound` names type variables that nothing may bind (all
+// their slots left out): they get keys with kInvalid too.
+void AddForSchema(KernelRegistry& registry, absl::string_view op,
+                  const Candidate& candidate,
                   absl::Span<const absl::string_view> unbound = {});
 
 }  // namespace kernels

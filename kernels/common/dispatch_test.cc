@@ -30,17 +30,16 @@ TEST(DispatchTypeDeathTest, RefusesOtherTypes) {
 
 TEST(AddForSchemaTest, AllTuplesAndLayouts) {
   KernelRegistry registry;
-  AddForSchema(registry, "cpu", "sum", Candidate());
+  AddForSchema(registry, "sum", Candidate());
   // 3 x 3 dtypes in two layouts.
-  EXPECT_EQ(registry.Keys("cpu").size(), 18u);
-  AddForSchema(registry, "cpu", "check_finite", Candidate(), {"TL"});
-  EXPECT_THAT(registry.Keys("cpu"),
-              Contains("check_finite(invalid)@row_major"));
+  EXPECT_EQ(registry.Keys().size(), 18u);
+  AddForSchema(registry, "check_finite", Candidate(), {"TL"});
+  EXPECT_THAT(registry.Keys(), Contains("check_finite(invalid)@row_major"));
 }
 
 // What the compiler folds casts into.
 TEST(AddForSchemaTest, KernelsThatTakeCastsOver) {
-  const std::vector<std::string> keys = Kernels().Keys("cpu");
+  const std::vector<std::string> keys = Kernels().Keys();
   EXPECT_THAT(keys, IsSupersetOf({
                         "image_normalize(u8,f16)@row_major",
                         "mean(f16,f32)@row_major",

@@ -1,5 +1,6 @@
 #include "kernels/common/gather.h"
 
+#include "graph/schema/op_schema.h"
 #include "runtime/device/device.h"
 
 namespace halftone {

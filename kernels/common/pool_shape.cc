@@ -2,7 +2,9 @@
 
 #include <limits>
 
+#include "graph/base/layout.h"
 #include "graph/ops/infer_helpers.h"
+#include "graph/schema/op_schema.h"
 
 namespace halftone {
 namespace kernels {

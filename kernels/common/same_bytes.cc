@@ -1,5 +1,6 @@
 #include "kernels/common/same_bytes.h"
 
+#include "graph/base/layout.h"
 #include "kernels/common/strides.h"
 
 namespace halftone {

@@ -4,6 +4,8 @@
 #include <limits>
 #include <string>
 
+#include "graph/schema/op_schema.h"
+
 namespace halftone {
 namespace kernels {
 namespace {
@@ -28,11 +30,6 @@ float Decay(const BoundOp& op) {
 }
 
 }  // namespace
-
-functors::ScaleOp MakeScale(const BoundOp& op) {
-  return {static_cast<float>(op.Float("scale")),
-          static_cast<float>(op.Float("bias")), op.Bool("bias_after_scale")};
-}
 
 float ReductionScale(const BoundOp& op) {
   float p = 1.0f;
@@ -80,7 +77,7 @@ void ReadRule(const BoundOp& op, functors::AdamRule* rule) {
   rule->beta2 = op.Float("beta2");
   rule->epsilon = op.Float("epsilon");
   rule->weight_decay = Decay(op);
-  rule->decoupled = op.schema().name() == "adamw";
+  rule->decoupled = op.type() == "adamw";
 }
 
 UpdateSlots::UpdateSlots(const BoundOp& op)

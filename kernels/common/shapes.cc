@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/dtype.h"
+#include "graph/base/layout.h"
 #include "graph/ops/infer_helpers.h"
 
 namespace halftone {
@@ -73,9 +75,8 @@ int64_t SliceStart(const BoundOp& op) {
 }
 
 std::vector<bool> ReducedAxes(const BoundOp& op, int rank) {
-  if (op.schema().FindAttr("dim") < 0) return std::vector<bool>(rank, true);
-  const bool all =
-      op.schema().FindAttr("reduce_all") >= 0 && op.Bool("reduce_all");
+  if (!op.KnowsAttr("dim")) return std::vector<bool>(rank, true);
+  const bool all = op.KnowsAttr("reduce_all") && op.Bool("reduce_all");
   return *ops::ReducedAxes(op.Ints("dim"), all, rank);  // the schema checked
 }
 

@@ -1,5 +1,7 @@
 #include "kernels/common/strides.h"
 
+#include "graph/base/layout.h"
+
 namespace halftone {
 namespace kernels {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/common/settings.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/map.h"
 #include "kernels/functors/amp.h"
 #include "kernels/register_all.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/amp.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pieces.h"

@@ -1,5 +1,7 @@
 #include "kernels/cpu/channels.h"
 
+#include "graph/base/layout.h"
+
 namespace halftone {
 namespace kernels {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "graph/ops/infer_helpers.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/conv_reference.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/register_all.h"
 
 namespace halftone {

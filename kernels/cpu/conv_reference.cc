@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/ops/infer_helpers.h"
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/reference.h"
 
 namespace halftone {

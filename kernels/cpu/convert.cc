@@ -7,7 +7,7 @@
 #endif
 
 #include "graph/base/check.h"
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 
 namespace halftone {
 namespace kernels {

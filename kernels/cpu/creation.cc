@@ -3,10 +3,10 @@
 #include <functional>
 
 #include "graph/base/philox.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/common/fill_value.h"
 #include "kernels/common/settings.h"
 #include "kernels/common/strides.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/random.h"
 #include "kernels/functors/cast.h"

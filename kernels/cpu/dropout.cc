@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "graph/base/philox.h"
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/random.h"
 #include "kernels/register_all.h"

@@ -1,8 +1,8 @@
-// Activations and scale. Their gradients take two operands: see
-// elementwise_binary.cc.
+// Element-wise ops of one operand. Of two: elementwise_binary.cc.
 #include "kernels/cpu/elementwise.h"
 
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
+#include "kernels/common/elementwise_functors.h"
 #include "kernels/cpu/map.h"
 #include "kernels/register_all.h"
 
@@ -10,18 +10,19 @@ namespace halftone {
 namespace kernels {
 
 void RegisterCpuElementwise(KernelRegistry& registry) {
-  ForEachUnary([&](absl::string_view op, auto functor) {
-    AddForSchema(registry, op,
-                 MakeCandidate("blocks", UnaryKernel([](const BoundOp&) {
-                                 return decltype(functor)();
-                               })));
+  ForEachElementwise([&](const auto& functor) {
+    if constexpr (functor.operands == Operands::kOne) {
+      Candidate candidate =
+          MakeCandidate("blocks", UnaryKernel([functor](const BoundOp& op) {
+                          return functor.Make(op);
+                        }));
+      candidate.supports = functor.chosen;
+      AddForSchema(registry, functor.op, candidate);
+    }
   });
-  AddForSchema(registry, "scale",
-               MakeCandidate("blocks", UnaryKernel(MakeScale)));
   RegisterCpuBinary(registry);
   RegisterCpuCast(registry);
   RegisterCpuSum(registry);
-  RegisterCpuGelu(registry);
 }
 
 }  // namespace kernels

@@ -2,7 +2,6 @@
 #ifndef HALFTONE_KERNELS_CPU_ELEMENTWISE_H_
 #define HALFTONE_KERNELS_CPU_ELEMENTWISE_H_
 
-#include "kernels/common/settings.h"
 #include "kernels/kernel_registry.h"
 
 namespace halftone {
@@ -10,7 +9,6 @@ namespace kernels {
 
 void RegisterCpuBinary(KernelRegistry& registry);  // elementwise_binary.cc
 void RegisterCpuCast(KernelRegistry& registry);    // elementwise_cast.cc
-void RegisterCpuGelu(KernelRegistry& registry);    // elementwise_gelu.cc
 void RegisterCpuSum(KernelRegistry& registry);     // elementwise_sum.cc
 
 }  // namespace kernels

@@ -1,6 +1,7 @@
-// Binary arithmetic with broadcasting, and gradients of activations.
+// Element-wise ops of two operands, with broadcasting or without.
+#include "kernels/common/dispatch.h"
+#include "kernels/common/elementwise_functors.h"
 #include "kernels/common/shapes.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/map.h"
 
@@ -13,40 +14,46 @@ struct BinaryKernel {
   Operand x, y;
   DType out;
   int64_t elements;
+  F functor;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     MapBinary(x, buffers.inputs[0], y, buffers.inputs[1], out,
-              buffers.outputs[0], elements, stream.threads(), F());
+              buffers.outputs[0], elements, stream.threads(), functor);
   }
 };
 
 template <typename F>
-BinaryKernel<F> MakeBinary(const BoundOp& op) {
+BinaryKernel<F> MakeBroadcasting(const BoundOp& op, F functor) {
   const TensorDesc& out = op.Output("Out");
   const auto strides = BinaryStrides(op);
   return {Operand(op.Input("X").dtype, out, strides.first),
           Operand(op.Input("Y").dtype, out, strides.second), out.dtype,
-          out.elements()};
+          out.elements(), functor};
 }
 
-// Both operands have the output's dims.
 template <typename F>
-BinaryKernel<F> MakeGrad(const BoundOp& op) {
+BinaryKernel<F> MakeOfOneShape(const BoundOp& op, F functor) {
   const TensorDesc& out = op.outputs()[0];
   return {Operand(op.inputs()[0], out), Operand(op.inputs()[1], out), out.dtype,
-          out.elements()};
+          out.elements(), functor};
 }
 
 }  // namespace
 
 void RegisterCpuBinary(KernelRegistry& registry) {
-  ForEachBinary([&](absl::string_view op, auto functor) {
-    AddForSchema(registry, op,
-                 MakeCandidate("blocks", MakeBinary<decltype(functor)>));
-  });
-  ForEachActivationGrad([&](absl::string_view op, auto functor) {
-    AddForSchema(registry, op,
-                 MakeCandidate("blocks", MakeGrad<decltype(functor)>));
+  ForEachElementwise([&](const auto& functor) {
+    if constexpr (functor.operands != Operands::kOne) {
+      Candidate candidate =
+          MakeCandidate("blocks", [functor](const BoundOp& op) {
+            if constexpr (functor.operands == Operands::kTwo) {
+              return MakeBroadcasting(op, functor.Make(op));
+            } else {
+              return MakeOfOneShape(op, functor.Make(op));
+            }
+          });
+      candidate.supports = functor.chosen;
+      AddForSchema(registry, functor.op, candidate);
+    }
   });
 }
 

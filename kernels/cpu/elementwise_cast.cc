@@ -1,8 +1,8 @@
 // Casts and copies.
 #include <cstring>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/map.h"
 #include "kernels/functors/cast.h"

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "graph/base/check.h"
-#include "kernels/common/gelu_settings.h"
+#include "kernels/common/dispatch.h"
+#include "kernels/common/elementwise_functors.h"
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/fusion.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -26,16 +27,16 @@ constexpr int kMaxValues = 40;
 
 struct ChainOp {
   // Computes [0, n) of `out` from the buffers of `in`.
-  void (*run)(const ChainOp& op, float* const* values, float* out, int64_t n);
+  void (*run)(const ChainOp& op, float* const* values, float* out,
+              int64_t n) = nullptr;
   std::vector<int> in;
-  functors::ScaleOp scale;  // of a `scale` op
-  bool tanh = false;        // of gelu and gelu_grad
+  FunctorSettings settings = {};
 };
 
 template <typename F>
 void RunUnary(const ChainOp& op, float* const* values, float* out, int64_t n) {
   const float* x = values[op.in[0]];
-  ForIsa([=, f = F()] {
+  ForIsa([=, f = op.settings.As<F>()] {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
   });
@@ -45,30 +46,9 @@ template <typename F>
 void RunBinary(const ChainOp& op, float* const* values, float* out, int64_t n) {
   const float* x = values[op.in[0]];
   const float* y = values[op.in[1]];
-  ForIsa([=, f = F()] {
+  ForIsa([=, f = op.settings.As<F>()] {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
-  });
-}
-
-void RunScale(const ChainOp& op, float* const* values, float* out, int64_t n) {
-  const float* x = values[op.in[0]];
-  ForIsa([=, f = op.scale] {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
-  });
-}
-
-void RunGelu(const ChainOp& op, float* const* values, float* out, int64_t n) {
-  WithGelu(op.tanh, [&](auto gelu, auto) {
-    RunUnary<decltype(gelu)>(op, values, out, n);
-  });
-}
-
-void RunGeluGrad(const ChainOp& op, float* const* values, float* out,
-                 int64_t n) {
-  WithGelu(op.tanh, [&](auto, auto gelu_grad) {
-    RunBinary<decltype(gelu_grad)>(op, values, out, n);
   });
 }
 
@@ -83,23 +63,23 @@ void RunSum(const ChainOp& op, float* const* values, float* out, int64_t n) {
   }
 }
 
-// Null if the chain's kernel does not know the op.
-decltype(ChainOp::run) FindRun(absl::string_view type) {
-  if (type == "scale") return RunScale;
-  if (type == "sum") return RunSum;
-  if (type == "gelu") return RunGelu;
-  if (type == "gelu_grad") return RunGeluGrad;
-  decltype(ChainOp::run) found = nullptr;
-  ForEachUnary([&](absl::string_view op, auto functor) {
-    if (op == type) found = RunUnary<decltype(functor)>;
+// `run` is null if the chain's kernel does not know the op.
+ChainOp MakeOp(const BodyOp& body_op) {
+  const BoundOp& op = body_op.op;
+  ChainOp made;
+  made.in = body_op.reads;
+  if (op.type() == "sum") made.run = RunSum;
+  ForEachElementwise([&](const auto& functor) {
+    if (!functor.Computes(op)) return;
+    using F = typename std::decay_t<decltype(functor)>::Functor;
+    made.settings = FunctorSettings::Of(functor.Make(op));
+    if constexpr (functor.operands == Operands::kOne) {
+      made.run = RunUnary<F>;
+    } else {
+      made.run = RunBinary<F>;
+    }
   });
-  ForEachBinary([&](absl::string_view op, auto functor) {
-    if (op == type) found = RunBinary<decltype(functor)>;
-  });
-  ForEachActivationGrad([&](absl::string_view op, auto functor) {
-    if (op == type) found = RunBinary<decltype(functor)>;
-  });
-  return found;
+  return made;
 }
 
 struct Chain {
@@ -145,42 +125,20 @@ struct Chain {
 };
 
 Chain MakeChain(const BoundOp& fusion) {
-  const halftone::Block& body = *fusion.op().body;
   Chain chain;
   chain.arguments = static_cast<int>(fusion.inputs().size());
   chain.dtype = fusion.outputs()[0].dtype;
   chain.elements = fusion.outputs()[0].elements();
-  std::vector<int> place(body.value_limit(), -1);
-  const std::vector<ValueId> feeds = body.Feeds();
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    place[feeds[i].index()] = static_cast<int>(i);
-  }
-  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
-    const Op& op = body.op(id);
-    ChainOp step;
-    step.run = FindRun(op.schema->name());
-    for (ValueId in : op.inputs.all()) step.in.push_back(place[in.index()]);
-    if (op.schema->name() == "scale") {
-      step.scale =
-          MakeScale(BoundOp(body, op, fusion.symbols(), fusion.context()));
-    }
-    if (op.schema->name() == "gelu" || op.schema->name() == "gelu_grad") {
-      step.tanh = IsTanh(BoundOp(body, op, fusion.symbols(), fusion.context()));
-    }
-    place[op.outputs.all()[0].index()] =
-        chain.arguments + static_cast<int>(chain.ops.size());
-    chain.ops.push_back(std::move(step));
-  }
+  for (const BodyOp& op : BodyOps(fusion)) chain.ops.push_back(MakeOp(op));
   return chain;
 }
 
 bool Supports(const BoundOp& fusion) {
-  const halftone::Block& body = *fusion.op().body;
-  size_t values = fusion.inputs().size();
-  for (OpId id = body.first(); id.valid(); id = body.next(id), ++values) {
-    if (FindRun(body.op(id).schema->name()) == nullptr) return false;
+  const std::vector<BodyOp> ops = BodyOps(fusion);
+  for (const BodyOp& op : ops) {
+    if (MakeOp(op).run == nullptr) return false;
   }
-  return values <= kMaxValues;
+  return fusion.inputs().size() + ops.size() <= kMaxValues;
 }
 
 }  // namespace
@@ -188,7 +146,7 @@ bool Supports(const BoundOp& fusion) {
 void RegisterCpuElementwiseChain(KernelRegistry& registry) {
   Candidate candidate = MakeCandidate("blocks", MakeChain);
   candidate.supports = Supports;
-  registry.AddPattern("cpu", "elementwise_chain",
+  registry.AddPattern("elementwise_chain",
                       {DType::kF32, DType::kF16, DType::kBF16},
                       {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
 }

@@ -2,7 +2,7 @@
 // of the list, rounded once.
 #include <vector>
 
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/map.h"
 

@@ -2,6 +2,7 @@
 // convolution or a product, or over what is still in the cache.
 #include "kernels/cpu/fusion.h"
 
+#include "graph/base/layout.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/fused_op.h"
@@ -36,15 +37,15 @@ OnednnSpec MatmulBiasRelu(const BoundOp& fusion) {
 void RegisterCpuFusion(KernelRegistry& registry) {
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   const Layout images[] = {Layout::kRowMajor, Layout::kChannelsLast};
-  registry.AddPattern("cpu", "conv_bias_relu", dtypes, images,
+  registry.AddPattern("conv_bias_relu", dtypes, images,
                       OnednnCandidate("onednn", [](const BoundOp& op) {
                         return ConvBiasRelu(op, /*any_format=*/true);
                       }));
-  registry.AddPattern("cpu", "conv_bias_relu", dtypes, images,
+  registry.AddPattern("conv_bias_relu", dtypes, images,
                       OnednnCandidate("onednn_plain", [](const BoundOp& op) {
                         return ConvBiasRelu(op, /*any_format=*/false);
                       }));
-  registry.AddPattern("cpu", "matmul_bias_relu", dtypes, {Layout::kRowMajor},
+  registry.AddPattern("matmul_bias_relu", dtypes, {Layout::kRowMajor},
                       OnednnCandidate("onednn", MatmulBiasRelu));
   RegisterCpuElementwiseChain(registry);
 }

@@ -1,8 +1,8 @@
 // Preparation of images: (x - mean) / std per channel.
 #include <vector>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/common/settings.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/map.h"
 #include "kernels/register_all.h"
 

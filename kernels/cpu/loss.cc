@@ -2,7 +2,7 @@
 // nothing of the size of the logits is kept from forward to backward.
 #include "kernels/cpu/loss.h"
 
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/softmax.h"

@@ -1,6 +1,6 @@
 // Reductions and broadcast_like, their gradient.
+#include "kernels/common/dispatch.h"
 #include "kernels/common/shapes.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/reduce.h"

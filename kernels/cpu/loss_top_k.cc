@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/rows.h"

@@ -1,8 +1,8 @@
 // Matrix products through oneDNN, and as loops.
 #include "kernels/cpu/matmul.h"
 
+#include "kernels/common/dispatch.h"
 #include "kernels/common/matmul_shape.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/register_all.h"
 

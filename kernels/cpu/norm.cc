@@ -1,7 +1,7 @@
 // Batch normalisation and its gradient as one op each.
 #include "kernels/cpu/norm.h"
 
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/register_all.h"
 
 namespace halftone {

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/common/gather.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/norm.h"
 
 namespace halftone {
@@ -21,7 +21,7 @@ struct ImageKernel {
   float epsilon;
 
   static ImageKernel Of(const BoundOp& op) {
-    const bool has = op.schema().FindAttr("epsilon") >= 0;
+    const bool has = op.KnowsAttr("epsilon");
     return {Channels(op.inputs()[0]), op.inputs()[0].dtype,
             has ? static_cast<float>(op.Float("epsilon")) : 0.0f};
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dnnl.hpp"
+#include "graph/base/dtype.h"
 #include "kernels/bound_op.h"
 #include "kernels/kernel.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 
 namespace halftone {
 namespace kernels {

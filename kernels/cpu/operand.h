@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "graph/base/dtype.h"
 #include "kernels/bound_op.h"
 #include "kernels/common/strides.h"
 #include "kernels/cpu/convert.h"

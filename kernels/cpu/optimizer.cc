@@ -4,9 +4,9 @@
 
 #include <cstring>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/common/settings.h"
 #include "kernels/common/shapes.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pieces.h"

@@ -1,8 +1,8 @@
 // The learning rate of a step, from the number of applied steps.
 #include <vector>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/common/settings.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/optimizer.h"
 
 namespace halftone {

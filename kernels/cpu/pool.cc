@@ -2,9 +2,9 @@
 // then the columns of their result.
 #include "kernels/cpu/pool.h"
 
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/channels.h"
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/sums.h"

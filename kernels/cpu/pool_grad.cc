@@ -3,9 +3,9 @@
 // Element j of neighbouring windows lies `stride` columns apart. So that loops
 // over windows run over neighbours in memory, a row of one channel is kept in
 // phases: the columns 0, stride, 2 * stride ..., then 1, stride + 1 ....
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/channels.h"
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"

@@ -6,8 +6,8 @@
 // The bits are those of the other candidates.
 #include <type_traits>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/dispatch.h"
 
 namespace halftone {
 namespace kernels {

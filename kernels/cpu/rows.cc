@@ -1,6 +1,6 @@
 #include "kernels/cpu/rows.h"
 
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 
 namespace halftone {
 namespace kernels {

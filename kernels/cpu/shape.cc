@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/register_all.h"
 
 namespace halftone {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/common/dispatch.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/copy.h"
-#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/shape.h"
 

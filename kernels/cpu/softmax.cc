@@ -1,7 +1,7 @@
 // Softmax and its gradient along any axis.
 #include "kernels/cpu/softmax.h"
 
-#include "kernels/cpu/dispatch.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/sums.h"

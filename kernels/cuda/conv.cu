@@ -185,11 +185,11 @@ void RegisterCudaConv(KernelRegistry& registry) {
   const Candidate filter = CudaCandidate("direct", MakeDirect<FilterGradSum>);
   for (Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
     for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
-      registry.Add("cuda", "conv2d", {t}, layout, forward);
-      registry.Add("cuda", "depthwise_conv2d", {t}, layout, forward);
-      registry.Add("cuda", "conv2d_grad_input", {t}, layout, image);
+      registry.Add("conv2d", {t}, layout, forward);
+      registry.Add("depthwise_conv2d", {t}, layout, forward);
+      registry.Add("conv2d_grad_input", {t}, layout, image);
       // cuDNN's filter gradients have the images' type.
-      registry.Add("cuda", "conv2d_grad_filter", {t, t}, layout, filter);
+      registry.Add("conv2d_grad_filter", {t, t}, layout, filter);
     }
   }
 }

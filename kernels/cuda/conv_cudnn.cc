@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/base/error.h"
+#include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/cuda/cudnn_cache.h"
 #include "kernels/cuda/norm_fusions_cudnn.h"
@@ -179,16 +180,16 @@ void RegisterCudaCudnn(KernelRegistry& registry) {
   const Layout images[] = {Layout::kRowMajor, Layout::kChannelsLast};
   for (Layout layout : images) {
     for (DType t : dtypes) {
-      registry.Add("cuda", "conv2d", {t}, layout, conv);
-      registry.Add("cuda", "depthwise_conv2d", {t}, layout, conv);
+      registry.Add("conv2d", {t}, layout, conv);
+      registry.Add("depthwise_conv2d", {t}, layout, conv);
       // Where sums may be taken in any order, those engines come first.
       for (const Candidate& candidate : {any, conv}) {
-        registry.Add("cuda", "conv2d_grad_input", {t}, layout, candidate);
-        registry.Add("cuda", "conv2d_grad_filter", {t, t}, layout, candidate);
+        registry.Add("conv2d_grad_input", {t}, layout, candidate);
+        registry.Add("conv2d_grad_filter", {t, t}, layout, candidate);
       }
     }
   }
-  registry.AddPattern("cuda", "conv_bias_relu", dtypes, images,
+  registry.AddPattern("conv_bias_relu", dtypes, images,
                       MakeConv(cache, ConvBiasReluGraph, true));
   RegisterCudnnNormFusions(registry, cache);
 }

@@ -101,8 +101,7 @@ class ConvCudnnTest : public ::testing::Test {
   }
 
   static BoundGraph GraphOf(const BoundOp& op) {
-    return op.schema().name() == "fusion" ? ConvBiasReluGraph(op)
-                                          : ConvGraph(op);
+    return op.type() == "fusion" ? ConvBiasReluGraph(op) : ConvGraph(op);
   }
 
   template <typename Body>
@@ -231,7 +230,7 @@ class ConvCandidatesTest : public ConvCudnnTest {
   ConvCandidatesTest() { RegisterCudaCudnn(registry_); }
 
   std::vector<std::string> Names(BoundOp op) const {
-    const auto found = registry_.Find("cuda", op);
+    const auto found = registry_.Find(op);
     std::vector<std::string> names;
     if (!found.ok()) return {std::string(found.status().message())};
     for (const Candidate* c : *found) names.push_back(c->name);
@@ -255,7 +254,7 @@ TEST_F(ConvCandidatesTest, TakeNoTensorWithoutElements) {
   Make({"empty", "0,3,9,9", "5,3,3,3", "0,5,7,7", "3,3", "strides=[1,1]"},
        "f16", true);
   for (const BoundOp& op : ops_) {
-    if (op.schema().name() == "fusion") {
+    if (op.type() == "fusion") {
       EXPECT_TRUE(Names(op).empty()) << "the body is planned instead";
     } else {
       EXPECT_THAT(Names(op)[0], HasSubstr("supports these shapes"));
@@ -268,7 +267,7 @@ TEST_F(ConvCandidatesTest, WorkspaceIsKnownToThePlan) {
         "paddings=[1,1]"},
        "f16", false);
   for (const BoundOp& op : ops_) {
-    const auto found = registry_.Find("cuda", op);
+    const auto found = registry_.Find(op);
     ASSERT_TRUE(found.ok()) << found.status();
     // Row-major images are converted there.
     EXPECT_GT((*found)[0]->workspace_bytes(op),

@@ -1,6 +1,5 @@
-// Activations and scale. Their gradients take two operands: see
-// elementwise_binary.cu.
-#include "kernels/common/settings.h"
+// Element-wise ops of one operand. Of two: elementwise_binary.cu.
+#include "kernels/common/elementwise_functors.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/register_all.h"
@@ -10,16 +9,19 @@ namespace kernels {
 namespace cuda {
 
 void RegisterCudaElementwise(KernelRegistry& registry) {
-  ForEachUnary([&](absl::string_view op, auto functor) {
-    AddForCuda(registry, op, UnaryCandidate([](const BoundOp&) {
-                 return decltype(functor)();
-               }));
+  ForEachElementwise([&](const auto& functor) {
+    if constexpr (functor.operands == Operands::kOne) {
+      Candidate candidate = UnaryCandidate(
+          [functor](const BoundOp& op) { return functor.Make(op); });
+      candidate.supports = [functor](const BoundOp& op) {
+        return functor.Computes(op) && HasOneLayout(op);
+      };
+      AddForCuda(registry, functor.op, candidate);
+    }
   });
-  AddForCuda(registry, "scale", UnaryCandidate(MakeScale));
   RegisterCudaBinary(registry);
   RegisterCudaCast(registry);
   RegisterCudaSum(registry);
-  RegisterCudaGelu(registry);
   RegisterCudaChain(registry);
 }
 

@@ -11,7 +11,6 @@ namespace cuda {
 void RegisterCudaBinary(KernelRegistry& registry);  // elementwise_binary.cu
 void RegisterCudaCast(KernelRegistry& registry);    // elementwise_cast.cu
 void RegisterCudaSum(KernelRegistry& registry);     // elementwise_sum.cu
-void RegisterCudaGelu(KernelRegistry& registry);    // elementwise_gelu.cu
 void RegisterCudaChain(KernelRegistry& registry);   // elementwise_chain.cu
 
 }  // namespace cuda

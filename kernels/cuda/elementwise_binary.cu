@@ -1,5 +1,5 @@
-// Binary arithmetic with broadcasting, and gradients of activations.
-#include "kernels/common/settings.h"
+// Element-wise ops of two operands, with broadcasting or without.
+#include "kernels/common/elementwise_functors.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/map.h"
@@ -14,53 +14,59 @@ struct BinaryKernel {
   Operand x, y;
   DType out;
   int64_t elements;
+  F functor;
 
   void operator()(const Buffers& buffers, Launcher& launch) const {
     MapBinary(launch, x, buffers.inputs[0], y, buffers.inputs[1], out,
-              buffers.outputs[0], elements, F());
+              buffers.outputs[0], elements, functor);
   }
 };
 
-template <typename F>
-Candidate MakeBinary() {
-  Candidate candidate = CudaCandidate("vector", [](const BoundOp& op) {
+template <typename Listed>
+Candidate Broadcasting(const Listed& functor) {
+  Candidate candidate = CudaCandidate("vector", [functor](const BoundOp& op) {
     const TensorDesc& out = op.Output("Out");
     const auto strides = BinaryStrides(op);
-    return BinaryKernel<F>{Operand(op.Input("X").dtype, out, strides.first),
-                           Operand(op.Input("Y").dtype, out, strides.second),
-                           out.dtype, out.elements()};
+    return BinaryKernel<typename Listed::Functor>{
+        Operand(op.Input("X").dtype, out, strides.first),
+        Operand(op.Input("Y").dtype, out, strides.second), out.dtype,
+        out.elements(), functor.Make(op)};
   });
-  candidate.supports = [](const BoundOp& op) {
+  candidate.supports = [functor](const BoundOp& op) {
     const auto strides = BinaryStrides(op);
-    return Operand::Fits(op.Output("Out"), strides.first) &&
+    return functor.Computes(op) &&
+           Operand::Fits(op.Output("Out"), strides.first) &&
            Operand::Fits(op.Output("Out"), strides.second);
   };
   return candidate;
 }
 
-// Both operands have the output's dims.
-template <typename F>
-Candidate MakeGrad() {
-  Candidate candidate = CudaCandidate("vector", [](const BoundOp& op) {
-    return [x = op.inputs()[0].dtype, y = op.inputs()[1].dtype,
-            out = op.outputs()[0].dtype, n = op.outputs()[0].elements()](
-               const Buffers& buffers, Launcher& launch) {
+template <typename Listed>
+Candidate OfOneShape(const Listed& functor) {
+  Candidate candidate = CudaCandidate("vector", [functor](const BoundOp& op) {
+    return [f = functor.Make(op), x = op.inputs()[0].dtype,
+            y = op.inputs()[1].dtype, out = op.outputs()[0].dtype,
+            n = op.outputs()[0].elements()](const Buffers& buffers,
+                                            Launcher& launch) {
       MapBinary(launch, x, buffers.inputs[0], y, buffers.inputs[1], out,
-                buffers.outputs[0], n, F());
+                buffers.outputs[0], n, f);
     };
   });
-  candidate.supports = HasOneLayout;
+  candidate.supports = [functor](const BoundOp& op) {
+    return functor.Computes(op) && HasOneLayout(op);
+  };
   return candidate;
 }
 
 }  // namespace
 
 void RegisterCudaBinary(KernelRegistry& registry) {
-  ForEachBinary([&](absl::string_view op, auto functor) {
-    AddForCuda(registry, op, MakeBinary<decltype(functor)>());
-  });
-  ForEachActivationGrad([&](absl::string_view op, auto functor) {
-    AddForCuda(registry, op, MakeGrad<decltype(functor)>());
+  ForEachElementwise([&](const auto& functor) {
+    if constexpr (functor.operands == Operands::kTwo) {
+      AddForCuda(registry, functor.op, Broadcasting(functor));
+    } else if constexpr (functor.operands == Operands::kTwoOfOneShape) {
+      AddForCuda(registry, functor.op, OfOneShape(functor));
+    }
   });
 }
 

@@ -2,161 +2,75 @@
 // in registers. Each op's result is rounded to the tensors' dtype, as if it
 // had been stored: the bits are the body's.
 #include <algorithm>
-#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "kernels/common/gelu_settings.h"
-#include "kernels/common/settings.h"
+#include "kernels/common/elementwise_functors.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/map.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
 namespace cuda {
 namespace {
 
-namespace f = functors;
-
 constexpr int kArguments = 16, kSteps = 40;
 // Results that a later step than the next one reads are kept apart.
 constexpr int kKept = 4;
 
-enum class Code : uint8_t {
-  kSame,
-  kScale,
-  kRelu,
-  kTanh,
-  kSigmoid,
-  kExp,
-  kLog,
-  kSquare,
-  kSqrt,
-  kAbs,
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kReluGrad,
-  kTanhGrad,
-  kSigmoidGrad,
-  kAbsGrad,
-  kGelu,
-  kGeluTanh,
-  kGeluGrad,
-  kGeluTanhGrad,
-  kUnknown,
-};
+// What a step does: a functor, by its place in the list, or nothing.
+constexpr uint8_t kSame = kElementwiseFunctorCount;
+static_assert(kElementwiseFunctorCount < 255, "a step has a byte for it");
 
-Code CodeOfType(absl::string_view type) {
-  static constexpr struct {
-    const char* type;
-    Code code;
-  } kCodes[] = {
-      {"scale", Code::kScale},
-      {"relu", Code::kRelu},
-      {"tanh", Code::kTanh},
-      {"sigmoid", Code::kSigmoid},
-      {"exp", Code::kExp},
-      {"log", Code::kLog},
-      {"square", Code::kSquare},
-      {"sqrt", Code::kSqrt},
-      {"abs", Code::kAbs},
-      {"elementwise_add", Code::kAdd},
-      {"elementwise_sub", Code::kSub},
-      {"elementwise_mul", Code::kMul},
-      {"elementwise_div", Code::kDiv},
-      {"relu_grad", Code::kReluGrad},
-      {"tanh_grad", Code::kTanhGrad},
-      {"sigmoid_grad", Code::kSigmoidGrad},
-      {"abs_grad", Code::kAbsGrad},
-      {"gelu", Code::kGelu},
-      {"gelu_grad", Code::kGeluGrad},
-  };
-  for (const auto& entry : kCodes) {
-    if (type == entry.type) return entry.code;
-  }
-  return Code::kUnknown;
+template <typename F, size_t... I>
+constexpr uint8_t PlaceOf(std::index_sequence<I...>) {
+  return static_cast<uint8_t>(
+      ((std::is_same<F, typename std::tuple_element_t<
+                            I, ElementwiseFunctors>::Functor>::value
+            ? I
+            : 0) +
+       ...));
 }
-
-Code CodeOf(const BoundOp& op) {
-  const Code code = CodeOfType(op.schema().name());
-  if (code == Code::kGelu && IsTanh(op)) return Code::kGeluTanh;
-  if (code == Code::kGeluGrad && IsTanh(op)) return Code::kGeluTanhGrad;
-  return code;
-}
+using Places = std::make_index_sequence<kElementwiseFunctorCount>;
 
 // Where a step reads: an argument from 0 up, the result of the step before it,
 // or a kept one: kKeptFrom - slot.
 constexpr int8_t kBefore = -1, kKeptFrom = -2, kNowhere = -128;
 
 struct Step {
-  Code code;
+  uint8_t code;
   bool round;  // to the tensors' dtype
   int8_t a, b = kNowhere;
-  int8_t keep = -1;       // the slot that takes the result; -1: none
-  f::ScaleOp scale = {};  // of kScale
+  int8_t keep = -1;  // the slot that takes the result; -1: none
+  FunctorSettings settings = {};
 };
 
-template <int V, typename F>
-HT_DEVICE void Apply1(const F& functor, float (&a)[V]) {
+template <int V, typename Listed>
+HT_DEVICE void Apply(const Step& step, float (&a)[V], const float (&b)[V]) {
+  const auto functor = step.settings.As<typename Listed::Functor>();
 #pragma unroll
-  for (int k = 0; k < V; ++k) a[k] = functor(a[k]);
-}
-template <int V, typename F>
-HT_DEVICE void Apply2(const F& functor, float (&a)[V], const float (&b)[V]) {
-#pragma unroll
-  for (int k = 0; k < V; ++k) a[k] = functor(a[k], b[k]);
+  for (int k = 0; k < V; ++k) {
+    if constexpr (Listed::operands == Operands::kOne) {
+      a[k] = functor(a[k]);
+    } else {
+      a[k] = functor(a[k], b[k]);
+    }
+  }
 }
 
 // a = step(a, b).
-template <int V>
-HT_DEVICE void Run(const Step& step, float (&a)[V], const float (&b)[V]) {
-  switch (step.code) {
-    case Code::kScale:
-      return Apply1(step.scale, a);
-    case Code::kRelu:
-      return Apply1(f::ReluOp(), a);
-    case Code::kTanh:
-      return Apply1(f::TanhOp(), a);
-    case Code::kSigmoid:
-      return Apply1(f::SigmoidOp(), a);
-    case Code::kExp:
-      return Apply1(f::ExpOp(), a);
-    case Code::kLog:
-      return Apply1(f::LogOp(), a);
-    case Code::kSquare:
-      return Apply1(f::SquareOp(), a);
-    case Code::kSqrt:
-      return Apply1(f::SqrtOp(), a);
-    case Code::kAbs:
-      return Apply1(f::AbsOp(), a);
-    case Code::kAdd:
-      return Apply2(f::AddOp(), a, b);
-    case Code::kSub:
-      return Apply2(f::SubOp(), a, b);
-    case Code::kMul:
-      return Apply2(f::MulOp(), a, b);
-    case Code::kDiv:
-      return Apply2(f::DivOp(), a, b);
-    case Code::kReluGrad:
-      return Apply2(f::ReluGradOp(), a, b);
-    case Code::kTanhGrad:
-      return Apply2(f::TanhGradOp(), a, b);
-    case Code::kSigmoidGrad:
-      return Apply2(f::SigmoidGradOp(), a, b);
-    case Code::kAbsGrad:
-      return Apply2(f::AbsGradOp(), a, b);
-    case Code::kGelu:
-      return Apply1(f::GeluOp(), a);
-    case Code::kGeluTanh:
-      return Apply1(f::TanhGeluOp(), a);
-    case Code::kGeluGrad:
-      return Apply2(f::GeluGradOp(), a, b);
-    case Code::kGeluTanhGrad:
-      return Apply2(f::TanhGeluGradOp(), a, b);
-    default:
-      return;
-  }
+template <int V, size_t... I>
+HT_DEVICE void Run(const Step& step, float (&a)[V], const float (&b)[V],
+                   std::index_sequence<I...>) {
+  (void)((step.code == I
+              ? (Apply<V, std::tuple_element_t<I, ElementwiseFunctors>>(step, a,
+                                                                        b),
+                 true)
+              : false) ||
+         ...);
 }
 
 struct ChainBody {
@@ -187,7 +101,7 @@ struct ChainBody {
       float a[V], b[V];
       Read(step[s].a, i, loaded, before, kept, a);
       Read(step[s].b, i, loaded, before, kept, b);
-      Run(step[s], a, b);
+      Run(step[s], a, b, Places());
       if (step[s].round) Unpack(dtype, Pack(dtype, a), a);
 #pragma unroll
       for (int k = 0; k < V; ++k) before[k] = a[k];
@@ -224,28 +138,23 @@ struct ChainBody {
 
 // A step in terms of values: arguments first, then results.
 struct Draft {
-  Code code;
+  uint8_t code;
   bool round = true;
   int a, b = -1;
-  f::ScaleOp scale = {};
+  FunctorSettings settings = {};
 };
 
 class ChainBuilder {
  public:
   explicit ChainBuilder(const BoundOp& fusion)
       : arguments_(static_cast<int>(fusion.inputs().size())) {
-    const Block& body = *fusion.op().body;
-    std::vector<int> place(body.value_limit(), -1);
-    const std::vector<ValueId> feeds = body.Feeds();
-    for (size_t i = 0; i < feeds.size(); ++i) {
-      place[feeds[i].index()] = static_cast<int>(i);
-    }
-    for (OpId id = body.first(); id.valid(); id = body.next(id)) {
-      const Op& op = body.op(id);
+    std::vector<int> place;  // of what ops read, among the drafts' values
+    for (int i = 0; i < arguments_; ++i) place.push_back(i);
+    for (const BodyOp& op : BodyOps(fusion)) {
       std::vector<int> in;
-      for (ValueId v : op.inputs.all()) in.push_back(place[v.index()]);
-      Add(BoundOp(body, op, fusion.symbols(), fusion.context()), in);
-      place[op.outputs.all()[0].index()] = Last();
+      for (int value : op.reads) in.push_back(place[value]);
+      Add(op.op, in);
+      place.push_back(Last());
     }
     ok_ = ok_ && arguments_ >= 1 && arguments_ <= kArguments &&
           !drafts_.empty() && drafts_.size() <= kSteps && Place();
@@ -259,22 +168,29 @@ class ChainBuilder {
   int Last() const { return arguments_ + static_cast<int>(drafts_.size()) - 1; }
 
   void Add(const BoundOp& op, const std::vector<int>& in) {
-    const std::string& type = op.schema().name();
     if (in.empty()) {  // no such op is element-wise
       ok_ = false;
       return;
     }
-    if (type == "sum") {  // rounded once, after the last
-      drafts_.push_back({Code::kSame, in.size() == 1, in[0]});
+    if (op.type() == "sum") {  // rounded once, after the last
+      constexpr uint8_t kAdd = PlaceOf<functors::AddOp>(Places());
+      drafts_.push_back({kSame, in.size() == 1, in[0]});
       for (size_t i = 1; i < in.size(); ++i) {
-        drafts_.push_back({Code::kAdd, i + 1 == in.size(), Last(), in[i]});
+        drafts_.push_back({kAdd, i + 1 == in.size(), Last(), in[i]});
       }
       return;
     }
-    const Code code = CodeOf(op);
-    ok_ = ok_ && code != Code::kUnknown;
-    drafts_.push_back({code, true, in[0], in.size() > 1 ? in[1] : -1,
-                       type == "scale" ? MakeScale(op) : f::ScaleOp{}});
+    uint8_t code = 0;
+    bool found = false;
+    ForEachElementwise([&](const auto& functor) {
+      if (functor.Computes(op)) {
+        drafts_.push_back({code, true, in[0], in.size() > 1 ? in[1] : -1,
+                           FunctorSettings::Of(functor.Make(op))});
+        found = true;
+      }
+      ++code;
+    });
+    ok_ = ok_ && found;
   }
 
   // Gives a slot to each result that is read later than by the next step.
@@ -293,7 +209,7 @@ class ChainBuilder {
                 Source(drafts_[s].a, s, slot),
                 Source(drafts_[s].b, s, slot),
                 -1,
-                drafts_[s].scale};
+                drafts_[s].settings};
       if (last_use[s] > s + 1) {
         const int* at = std::find_if(free_from, free_from + kKept,
                                      [s](int from) { return from <= s; });
@@ -354,7 +270,7 @@ bool Supports(const BoundOp& fusion) {
 void RegisterCudaChain(KernelRegistry& registry) {
   Candidate candidate = CudaCandidate("registers", MakeChain);
   candidate.supports = Supports;
-  registry.AddPattern("cuda", "elementwise_chain",
+  registry.AddPattern("elementwise_chain",
                       {DType::kF32, DType::kF16, DType::kBF16},
                       {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
 }

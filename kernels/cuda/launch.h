@@ -134,7 +134,7 @@ Candidate CudaCandidate(absl::string_view name, Make make) {
 inline void AddForCuda(KernelRegistry& registry, absl::string_view op,
                        const Candidate& candidate,
                        absl::Span<const absl::string_view> unbound = {}) {
-  AddForSchema(registry, "cuda", op, candidate, unbound);
+  AddForSchema(registry, op, candidate, unbound);
 }
 
 }  // namespace cuda

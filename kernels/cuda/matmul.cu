@@ -184,9 +184,9 @@ void RegisterProducts(const ProductLibrary& library, KernelRegistry& registry) {
                              {DType::kBF16, DType::kBF16},
                              {DType::kBF16, DType::kF32}};
   for (const auto& types : kTypes) {
-    registry.Add("cuda", "matmul", types, Layout::kRowMajor,
+    registry.Add("matmul", types, Layout::kRowMajor,
                  MakeCandidate(library, BindMatmul));
-    registry.Add("cuda", "mul", types, Layout::kRowMajor,
+    registry.Add("mul", types, Layout::kRowMajor,
                  MakeCandidate(library, BindMul));
   }
   for (const char* pattern : {"matmul_gelu", "matmul_gelu_grad",
@@ -199,8 +199,7 @@ void RegisterProducts(const ProductLibrary& library, KernelRegistry& registry) {
       candidate.refusal = [](const BoundOp& fusion) {
         return BindMatmulFusion(fusion).refused;
       };
-      registry.AddPattern("cuda", pattern,
-                          {DType::kF32, DType::kF16, DType::kBF16},
+      registry.AddPattern(pattern, {DType::kF32, DType::kF16, DType::kBF16},
                           {Layout::kRowMajor}, std::move(candidate));
     }
   }

@@ -316,7 +316,7 @@ TEST(MatmulFusionTest, WhatIsRefusedHasNoKernel) {
   KernelRegistry registry;
   RegisterCudaMatmul(registry);
   const auto kernels_of = [&](const OneOp& fusion) {
-    const auto found = registry.Find("cuda", fusion.op());
+    const auto found = registry.Find(fusion.op());
     EXPECT_TRUE(found.ok()) << found.status();
     return found->size();
   };

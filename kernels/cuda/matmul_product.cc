@@ -51,7 +51,7 @@ class FusionBinder {
   BoundProduct Bind() {
     const BoundOp product = fused_.Of("product");
     BindOperands(product);
-    const std::string& pattern = fused_.pattern().name();
+    const std::string& pattern = fused_.pattern();
     if (pattern == "matmul_gelu") {
       BindGelu(product);
     } else if (pattern == "matmul_gelu_grad") {
@@ -72,7 +72,7 @@ class FusionBinder {
   static Place Result(const BoundOp& op, absl::string_view slot) {
     return {ResultPosition(op, slot), true};
   }
-  bool IsSums() const { return fused_.pattern().name() == "matmul_bias_grad"; }
+  bool IsSums() const { return fused_.pattern() == "matmul_bias_grad"; }
 
   // An argument of the fusion that the product reads, flattened or not.
   Place Operand(const BoundOp& product, absl::string_view slot) {

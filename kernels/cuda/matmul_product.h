@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "graph/base/dtype.h"
 #include "kernels/common/matmul_shape.h"
 
 namespace halftone {

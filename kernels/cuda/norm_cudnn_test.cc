@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/layout.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/cudnn_library.h"
 

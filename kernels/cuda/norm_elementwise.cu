@@ -111,8 +111,7 @@ class NormElementwise {
       y_ = norms_[1].x;
     } else if (add_) {
       const BoundOp add = fused.Of("add");
-      const bool first = add.op().in(0) == norm.op().out(0);
-      y_ = ArgumentPosition(add, first ? "Y" : "X");
+      y_ = ArgumentPosition(add, Reads(add, "X", norm) ? "Y" : "X");
     }
   }
 
@@ -175,7 +174,7 @@ void RegisterCudaNormElementwise(KernelRegistry& registry) {
     return NormElementwise(op).workspace_floats() *
            static_cast<int64_t>(sizeof(float));
   };
-  registry.AddPattern("cuda", "norm_elementwise",
+  registry.AddPattern("norm_elementwise",
                       {DType::kF32, DType::kF16, DType::kBF16},
                       {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/base/error.h"
+#include "graph/base/layout.h"
 #include "kernels/cuda/norm_cudnn.h"
 #include "kernels/cuda/norm_vectors.h"
 #include "kernels/fused_op.h"
@@ -23,7 +24,7 @@ class Binder {
   explicit Binder(const BoundOp& fusion) : fused_(fusion) {}
 
   NormFusion Bind() {
-    const std::string& pattern = fused_.pattern().name();
+    const std::string& pattern = fused_.pattern();
     const BoundOp conv = fused_.Of("conv");
     if (pattern != "conv_stats") {
       norm_ = std::make_unique<BoundOp>(fused_.Of("norm"));
@@ -307,7 +308,7 @@ void RegisterCudnnNormFusions(KernelRegistry& registry,
   const Candidate candidate = MakeCandidate(std::move(cache));
   for (const char* pattern : {"norm_conv_stats", "conv_stats",
                               "norm_conv_grad_filter", "conv_grad_norm"}) {
-    registry.AddPattern("cuda", pattern, {DType::kF16}, {Layout::kChannelsLast},
+    registry.AddPattern(pattern, {DType::kF16}, {Layout::kChannelsLast},
                         candidate);
   }
 }

@@ -318,7 +318,7 @@ TEST_P(NormFusionsCudnnTest, HaveKernelsInF16Alone) {
   RegisterCudnnNormFusions(registry, std::make_shared<CudnnCache>());
   for (const char* target : {"sm_80", "sm_90"}) {
     ForEach("f16", target, [&](const BoundOp& op) {
-      const auto found = registry.Find("cuda", op);
+      const auto found = registry.Find(op);
       ASSERT_TRUE(found.ok()) << found.status();
       ASSERT_EQ(found->size(), 1u);
       EXPECT_TRUE((*found)[0]->deterministic);
@@ -327,7 +327,7 @@ TEST_P(NormFusionsCudnnTest, HaveKernelsInF16Alone) {
     });
     for (const char* dtype : {"bf16", "f32"}) {
       ForEach(dtype, target, [&](const BoundOp& op) {
-        EXPECT_TRUE(registry.Find("cuda", op)->empty());
+        EXPECT_TRUE(registry.Find(op)->empty());
       });
     }
   }

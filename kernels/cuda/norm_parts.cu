@@ -20,7 +20,7 @@ struct ImageKernel {
   float epsilon;
 
   static ImageKernel Of(const BoundOp& op) {
-    const bool has = op.schema().FindAttr("epsilon") >= 0;
+    const bool has = op.KnowsAttr("epsilon");
     return {Channels(op.inputs()[0]),
             has ? static_cast<float>(op.Float("epsilon")) : 0.0f};
   }

@@ -27,10 +27,10 @@ bool LibrariesLack(const std::string& key) {
 }
 
 std::set<std::string> Lacking(const KernelRegistry& cuda) {
-  const auto keys = cuda.Keys("cuda");
+  const auto keys = cuda.Keys();
   const std::set<std::string> has(keys.begin(), keys.end());
   std::set<std::string> lacking;
-  for (const std::string& key : Kernels().Keys("cpu")) {
+  for (const std::string& key : Kernels().Keys()) {
     if (has.count(key) == 0) lacking.insert(key);
   }
   return lacking;
@@ -47,14 +47,14 @@ TEST(RegisterCudaKernelsTest, EveryKeyOfTheCpu) {
 }
 
 TEST(RegisterCudaKernelsTest, ReportsWhatIsMissing) {
-  EXPECT_EQ(Lacking(KernelRegistry()).size(), Kernels().Keys("cpu").size());
+  EXPECT_EQ(Lacking(KernelRegistry()).size(), Kernels().Keys().size());
 }
 
 TEST(RegisterCudaKernelsTest, RegistersForNoOtherDevice) {
   KernelRegistry registry;
   RegisterCudaKernels(registry);
-  EXPECT_TRUE(registry.Keys("cpu").empty());
-  EXPECT_FALSE(registry.Keys("cuda").empty());
+  EXPECT_TRUE(registry.Keys().empty());
+  EXPECT_FALSE(registry.Keys().empty());
 }
 
 }  // namespace

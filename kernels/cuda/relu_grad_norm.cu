@@ -185,9 +185,8 @@ struct ReluGradAt {
     a = ArgumentPosition(mask, "OutGrad");
     if (!fused.Has("parts")) return;
     const BoundOp sum = fused.Of("parts");
-    const auto parts = sum.op().inputs.all();
-    a = ArgumentPosition(sum.block(), parts[0]);
-    b = ArgumentPosition(sum.block(), parts[1]);
+    a = ArgumentPosition(sum, "X", 0);
+    b = ArgumentPosition(sum, "X", 1);
   }
 };
 
@@ -227,7 +226,7 @@ class ReluGradSums {
  private:
   ReluGradSums(const FusedOp& fused, const BoundOp& fusion)
       : mask_(fused), channels_(fusion.inputs()[mask_.relu]) {
-    if (fused.pattern().name() == "relu_grad_bias") {
+    if (fused.pattern() == "relu_grad_bias") {
       const BoundOp bias = fused.Of("bias");
       bias_ = ResultPosition(bias, "Out");
       bias_dtype_ = bias.Output("Out").dtype;
@@ -292,7 +291,7 @@ bool Supports(const BoundOp& fusion) {
   if (mask.relu < 0 || mask.a < 0 || (fused.Has("parts") && mask.b < 0)) {
     return false;
   }
-  if (fused.pattern().name() == "relu_grad_bias") return true;
+  if (fused.pattern() == "relu_grad_bias") return true;
   for (const char* role : {"sums", "other_sums"}) {
     if (!fused.Has(role)) continue;
     const SumsAt at(fused.Of(role));
@@ -312,8 +311,7 @@ void RegisterCudaReluGradNorm(KernelRegistry& registry) {
            static_cast<int64_t>(sizeof(float));
   };
   for (const char* pattern : {"relu_grad_norm", "relu_grad_bias"}) {
-    registry.AddPattern("cuda", pattern,
-                        {DType::kF32, DType::kF16, DType::kBF16},
+    registry.AddPattern(pattern, {DType::kF32, DType::kF16, DType::kBF16},
                         {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
   }
 }

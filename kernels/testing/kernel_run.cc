@@ -166,7 +166,7 @@ void KernelRun::State::Prepare() {
   const Block& block = entry.block();
   bound =
       std::make_unique<BoundOp>(block, block.op(*op), SymbolValues(), context);
-  auto candidates = Kernels().Find("cpu", *bound);
+  auto candidates = Kernels().Find(*bound);
   ASSERT_TRUE(candidates.ok()) << candidates.status();
   const auto chosen = std::find_if(candidates->begin(), candidates->end(),
                                    [this](const Candidate* c) {

@@ -13,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/dtype.h"
+#include "graph/base/layout.h"
+#include "graph/ir/attr.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_builder.h"
 #include "kernels/kernel_registry.h"

@@ -98,7 +98,6 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   request.entry = std::string(entry);
   request.symbols = symbols;
   request.bind = Bind();
-  request.device = KernelsOf();
   request.stage_feeds = device_->asynchronous();
   if (entry == kTrainEntry) request.fetches = options_.fetches;
   HT_ASSIGN_OR_RETURN(Plan plan, MakePlan(request, *kernels_, state_, tuning_));

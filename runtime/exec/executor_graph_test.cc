@@ -149,17 +149,16 @@ class FailsLater : public kernels::KernelInstance {
 
 TEST_F(ExecutorGraphTest, AKernelThatFailsWhileCapturingIsNamed) {
   kernels::KernelRegistry registry = FakeKernels();
-  registry.ForEach(
-      "cpu", [](absl::string_view key, kernels::Candidate& candidate) {
-        if (key.substr(0, 10) != "reduce_sum") return;
-        candidate.prepare = [prepare = candidate.prepare](
-                                const kernels::BoundOp& op, Device& device)
-            -> absl::StatusOr<std::unique_ptr<kernels::KernelInstance>> {
-          HT_ASSIGN_OR_RETURN(auto kernel, prepare(op, device));
-          if (op.name() != "g") return kernel;
-          return {std::make_unique<FailsLater>(std::move(kernel))};
-        };
-      });
+  registry.ForEach([](absl::string_view key, kernels::Candidate& candidate) {
+    if (key.substr(0, 10) != "reduce_sum") return;
+    candidate.prepare = [prepare = candidate.prepare](
+                            const kernels::BoundOp& op, Device& device)
+        -> absl::StatusOr<std::unique_ptr<kernels::KernelInstance>> {
+      HT_ASSIGN_OR_RETURN(auto kernel, prepare(op, device));
+      if (op.name() != "g") return kernel;
+      return {std::make_unique<FailsLater>(std::move(kernel))};
+    };
+  });
   const auto rank = MakeRank({}, registry);
   const auto binding = rank->executor->Prepare("train", Samples(1));
   ASSERT_TRUE(rank->executor->Initialize(7).ok());

@@ -74,10 +74,6 @@ class ExecutorImpl : public Executor {
   // Waits until the step of this ticket is done, and so all before it.
   absl::Status Await(int64_t ticket);
   kernels::BindContext Bind() const;
-  // Whose kernels the device takes.
-  const char* KernelsOf() const {
-    return device_->target() == "cpu" ? "cpu" : "cuda";
-  }
   absl::Status Use() { return device_->Use(); }
 
   const Program* program_;

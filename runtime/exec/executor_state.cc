@@ -76,7 +76,7 @@ absl::StatusOr<NonFinite> ExecutorImpl::FirstNonFinite() {
                                  state_.always_bytes));
   PreparedPlan& plan = *plans_[last_binding_];
   NonFiniteSearch search(
-      {device_, &stream, kernels_, KernelsOf(), Bind(), plan.plan().symbols});
+      {device_, &stream, kernels_, Bind(), plan.plan().symbols});
   HT_RETURN_IF_ERROR(plan.Enqueue(*communicator_, &search));
   HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), state.data(), state_.bytes));
   HT_RETURN_IF_ERROR(stream.Synchronize());

@@ -54,7 +54,7 @@ TEST_F(ExecutorTest, KernelsEndAfterTheStepThatIsUnderWay) {
   FakeDevice* const device = owned.get();
   std::vector<std::string> last;  // of the log, when a kernel ends
   kernels::KernelRegistry registry = FakeKernels();
-  registry.ForEach("cpu", [&](absl::string_view, kernels::Candidate& c) {
+  registry.ForEach([&](absl::string_view, kernels::Candidate& c) {
     c.prepare = [&, prepare = c.prepare](const kernels::BoundOp& op,
                                          Device& where)
         -> absl::StatusOr<std::unique_ptr<kernels::KernelInstance>> {

@@ -108,10 +108,9 @@ void RunOnFakeStreams(kernels::Candidate* candidate) {
 const kernels::KernelRegistry& FakeKernels() {
   static const auto* const registry = [] {
     auto* kernels = new kernels::KernelRegistry(kernels::Kernels());
-    kernels->ForEach("cpu",
-                     [](absl::string_view, kernels::Candidate& candidate) {
-                       RunOnFakeStreams(&candidate);
-                     });
+    kernels->ForEach([](absl::string_view, kernels::Candidate& candidate) {
+      RunOnFakeStreams(&candidate);
+    });
     return kernels;
   }();
   return *registry;

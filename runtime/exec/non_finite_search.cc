@@ -175,8 +175,7 @@ absl::StatusOr<std::vector<void*>> NonFiniteSearch::RunOp(
     const Block& body, const Op& op,
     const absl::flat_hash_map<int, void*>& values) {
   const kernels::BoundOp bound(body, op, where_.symbols, where_.bind);
-  HT_ASSIGN_OR_RETURN(auto candidates,
-                      where_.kernels->Find(where_.kernels_of, bound));
+  HT_ASSIGN_OR_RETURN(auto candidates, where_.kernels->Find(bound));
   if (candidates.empty()) {
     return CompilerBug(body.name(op), ": a fusion inside of a fusion");
   }

@@ -31,7 +31,6 @@ class NonFiniteSearch : public StepWatcher {
     Device* device;
     Stream* stream;
     const kernels::KernelRegistry* kernels;
-    std::string kernels_of;  // "cpu" | "cuda"
     kernels::BindContext bind;
     SymbolValues symbols;
   };

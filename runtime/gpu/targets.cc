@@ -39,7 +39,7 @@ absl::StatusOr<const kernels::KernelRegistry*> KernelsOf(
 
 absl::StatusOr<std::vector<std::string>> KernelKeysOf(
     absl::string_view target) {
-  if (target == "cpu") return kernels::Kernels().Keys("cpu");
+  if (target == "cpu") return kernels::Kernels().Keys();
   if (!IsGpuTarget(target)) {
     return UsageError("--target ", target, ": no kernels for it in this build",
                       NearestHint(target, {"cpu", "sm_80", "sm_90"}),

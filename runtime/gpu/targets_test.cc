@@ -23,7 +23,7 @@ TEST(Targets, AreKnown) {
 }
 
 TEST(KernelKeys, OfTheCpuAreTheBinarys) {
-  EXPECT_EQ(*KernelKeysOf("cpu"), kernels::Kernels().Keys("cpu"));
+  EXPECT_EQ(*KernelKeysOf("cpu"), kernels::Kernels().Keys());
   EXPECT_EQ(*KernelsOf("cpu"), &kernels::Kernels());
 }
 

@@ -6,6 +6,7 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/schema/op_schema.h"
 #include "kernels/common/gather.h"
 #include "kernels/common/same_bytes.h"
 #include "runtime/plan/draft.h"
@@ -203,16 +204,16 @@ class Drafter {
       return absl::OkStatus();
     }
     const BoundOp bound(*scope.block, op, request_.symbols, request_.bind);
-    HT_ASSIGN_OR_RETURN(auto candidates, kernels_.Find(request_.device, bound));
+    HT_ASSIGN_OR_RETURN(auto candidates, kernels_.Find(bound));
     const Candidate* chosen = Choose(bound, candidates);
     if (chosen == nullptr) {
       if (op.body != nullptr) {
-        draft_.inlined.push_back({draft.step.name, bound.Str("pattern"),
-                                  kernels_.Refusal(request_.device, bound)});
+        draft_.inlined.push_back(
+            {draft.step.name, bound.Str("pattern"), kernels_.Refusal(bound)});
         return InlineBody(draft, op);
       }
       return DeviceError(draft.step.name, " (", op.schema->name(), "): every ",
-                         request_.device,
+                         request_.bind.target,
                          " kernel of this op is not deterministic; allow "
                          "such kernels with --no-deterministic");
     }

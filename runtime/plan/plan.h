@@ -120,8 +120,7 @@ struct PlanRequest {
   std::string entry;
   SymbolValues symbols{};  // symbol 0: samples on this rank
   kernels::BindContext bind;
-  std::string device = "cpu";  // kernels of this device
-  bool stage_feeds = false;    // for a device that works asynchronously
+  bool stage_feeds = false;  // for a device that works asynchronously
   // Values to keep and return besides the entry's results (--fetch).
   std::vector<std::string> fetches;
 };

@@ -249,13 +249,13 @@ entry train {
   kernels::KernelRegistry kernels = kernels::Kernels();
   kernels::Candidate picky;
   picky.supports = [](const kernels::BoundOp&) { return false; };
-  kernels.AddPattern("cpu", "norm_elementwise", {DType::kF32},
-                     {Layout::kRowMajor}, picky);
+  kernels.AddPattern("norm_elementwise", {DType::kF32}, {Layout::kRowMajor},
+                     picky);
   picky.refusal = [](const kernels::BoundOp& fusion) {
     return absl::StrCat("no ", fusion.inputs()[0].dims[0], " of anything");
   };
-  kernels.AddPattern("cpu", "norm_elementwise", {DType::kF32},
-                     {Layout::kRowMajor}, picky);
+  kernels.AddPattern("norm_elementwise", {DType::kF32}, {Layout::kRowMajor},
+                     picky);
   const auto refused = MakePlan(request_, kernels, state_, tuning_);
   ASSERT_TRUE(refused.ok()) << refused.status();
   ASSERT_EQ(refused->inlined.size(), 1u);
@@ -274,7 +274,7 @@ entry train {
   first.name = "first";
   second.name = "second";
   for (const auto& candidate : {first, second}) {
-    kernels.Add("cpu", "exp", {DType::kF32}, Layout::kRowMajor, candidate);
+    kernels.Add("exp", {DType::kF32}, Layout::kRowMajor, candidate);
   }
   auto chosen = [&] {
     auto made = MakePlan(request_, kernels, state_, tuning_);

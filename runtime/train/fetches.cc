@@ -12,6 +12,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
+#include "graph/schema/op_schema.h"
 #include "graph/schema/parameter_updates.h"
 #include "runtime/exec/host_tensor.h"
 #include "runtime/train/npz.h"

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
+#include "graph/ir/op.h"
+#include "graph/schema/op_schema.h"
 
 namespace halftone {
 namespace runtime {

@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/schema/op_schema.h"
 #include "runtime/plan/plan.h"
 #include "runtime/tune/bench.h"
 
@@ -70,9 +71,6 @@ class Tuner {
     bind.target = device_.target();
     return bind;
   }
-  std::string KernelsOf() const {
-    return device_.target() == "cpu" ? "cpu" : "cuda";
-  }
 
   // A plan says which ops there are: fusions without a kernel are inlined,
   // what is empty is dropped.
@@ -82,7 +80,6 @@ class Tuner {
     request.entry = binding.entry;
     request.symbols = binding.symbols;
     request.bind = Bind();
-    request.device = KernelsOf();
     return MakePlan(request, kernels_, state_, TuningTable());
   }
 
@@ -92,8 +89,7 @@ class Tuner {
       if (step.kind != Step::Kind::kKernel) continue;
       const kernels::BoundOp op(*step.block, step.block->op(step.op),
                                 plan.symbols, Bind());
-      HT_ASSIGN_OR_RETURN(Candidates candidates,
-                          kernels_.Find(KernelsOf(), op));
+      HT_ASSIGN_OR_RETURN(Candidates candidates, kernels_.Find(op));
       DropReference(candidates);
       if (candidates.size() < 2) continue;
       HT_RETURN_IF_ERROR(TuneOp(step.name, op, candidates));

@@ -68,7 +68,7 @@ class TuneTest : public ::testing::Test {
     };
     // A log has one type variable, reduce_sum two.
     const std::vector<DType> binding(op == "log" ? 1 : 2, DType::kF32);
-    registry_.Add("cpu", op, binding, Layout::kRowMajor, candidate);
+    registry_.Add(op, binding, Layout::kRowMajor, candidate);
   }
   absl::StatusOr<Tuned> TuneFor(int64_t samples) {
     TuneBinding binding;

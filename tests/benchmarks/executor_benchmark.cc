@@ -42,7 +42,7 @@ class Nothing : public kernels::KernelInstance {
 
 kernels::KernelRegistry Idle() {
   kernels::KernelRegistry registry = kernels::Kernels();
-  registry.ForEach("cpu", [](absl::string_view, kernels::Candidate& candidate) {
+  registry.ForEach([](absl::string_view, kernels::Candidate& candidate) {
     candidate.prepare = [](const kernels::BoundOp&, runtime::Device&)
         -> absl::StatusOr<std::unique_ptr<kernels::KernelInstance>> {
       return {std::make_unique<Nothing>()};

@@ -55,14 +55,14 @@ absl::StatusOr<BenchmarkDevice> OpenBenchmarkDevice(
   if (gpu < 0) {
     opened.device = runtime::MakeCpuDevice(0, threads);
     opened.kernels = &kernels::Kernels();
-    opened.keys = opened.kernels->Keys("cpu");
+    opened.keys = opened.kernels->Keys();
     return opened;
   }
   HT_ASSIGN_OR_RETURN(const runtime::GpuLibrary* cuda,
                       runtime::GpuLibrary::OpenAt(library));
   HT_ASSIGN_OR_RETURN(opened.device, (*cuda)->make_device(gpu));
   opened.kernels = &cuda->kernels();
-  opened.keys = opened.kernels->Keys("cuda");
+  opened.keys = opened.kernels->Keys();
   return opened;
 }
 

@@ -77,7 +77,7 @@ class FetchedValues : public ::testing::TestWithParam<Case> {
   // all that is fetched as results.
   CompiledModel Unfused(const CompiledModel& fused,
                         const std::vector<std::string>& fetches) const {
-    std::vector<std::string> keys = kernels::Kernels().Keys("cpu");
+    std::vector<std::string> keys = kernels::Kernels().Keys();
     keys.erase(std::remove_if(keys.begin(), keys.end(),
                               [](const std::string& key) {
                                 return absl::StartsWith(key, "pattern:");

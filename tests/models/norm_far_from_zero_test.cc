@@ -108,11 +108,11 @@ const kernels::KernelRegistry& KernelsOf(bool emulated) {
     kernels::RegisterOwnCudaKernels(cuda);
     auto* const all = new kernels::KernelRegistry(kernels::Kernels());
     int taken = 0;
-    all->ForEach("cpu", [&](absl::string_view key, kernels::Candidate& to) {
+    all->ForEach([&](absl::string_view key, kernels::Candidate& to) {
       for (const char* op :
            {"combine_stats", "running_stats", "bn_grad_coefficients"}) {
         if (!absl::StartsWith(key, op)) continue;
-        for (const auto& [other, from] : cuda.All("cuda")) {
+        for (const auto& [other, from] : cuda.All()) {
           if (other != key) continue;
           to = *from;
           ++taken;

@@ -49,8 +49,8 @@ CompiledModel Compiled(const std::string& target, const std::string& dtype) {
   passes::CompileFlags flags;
   flags.verify_each = true;
   auto compiled = passes::Compile(
-      *model, *options,
-      passes::KernelSet(target, kernels::Kernels().Keys("cpu")), flags);
+      *model, *options, passes::KernelSet(target, kernels::Kernels().Keys()),
+      flags);
   EXPECT_TRUE(compiled.ok()) << compiled.status();
   return *std::move(compiled);
 }

@@ -106,11 +106,10 @@ TEST(Metamorphic, FusedIsUnfused) {
     const auto model = CompileModel(kConvnet, strategy);
     ASSERT_TRUE(model.ok()) << model.status();
     kernels::KernelRegistry inlined = kernels::Kernels();
-    inlined.ForEach(
-        "cpu", [](absl::string_view key, kernels::Candidate& candidate) {
-          if (!absl::StartsWith(key, "pattern:")) return;
-          candidate.supports = [](const kernels::BoundOp&) { return false; };
-        });
+    inlined.ForEach([](absl::string_view key, kernels::Candidate& candidate) {
+      if (!absl::StartsWith(key, "pattern:")) return;
+      candidate.supports = [](const kernels::BoundOp&) { return false; };
+    });
     StepsSpec spec;
     const StepsResult fused = MustRun(*model, spec);
     spec.kernels = {&inlined};

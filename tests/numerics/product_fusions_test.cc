@@ -29,7 +29,7 @@ constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 
 CompiledModel Compiled(const std::string& model, const std::string& strategy,
                        bool fused) {
-  std::vector<std::string> keys = kernels::Kernels().Keys("cpu");
+  std::vector<std::string> keys = kernels::Kernels().Keys();
   if (fused) {
     for (const char* pattern : kPatterns) {
       for (DType dtype : kDTypes) {
@@ -71,7 +71,7 @@ Counts CountFusions(const CompiledModel& model) {
 kernels::KernelRegistry WithEmulated(const std::string& name, int* prepared) {
   kernels::KernelRegistry cuda, all = kernels::Kernels();
   kernels::cuda::RegisterEmulatedProducts(cuda);
-  for (const auto& [key, candidate] : cuda.All("cuda")) {
+  for (const auto& [key, candidate] : cuda.All()) {
     if (candidate->name != name) continue;
     for (const char* pattern : kPatterns) {
       const std::string prefix = absl::StrCat("pattern:", pattern, "(");
@@ -84,8 +84,7 @@ kernels::KernelRegistry WithEmulated(const std::string& name, int* prepared) {
         ++*prepared;
         return prepare(op, device);
       };
-      all.AddPattern("cpu", pattern, kDTypes, {Layout::kRowMajor},
-                     std::move(counted));
+      all.AddPattern(pattern, kDTypes, {Layout::kRowMajor}, std::move(counted));
     }
   }
   return all;

@@ -31,10 +31,9 @@ struct KeyAndCandidate {
   const Candidate* candidate;
 };
 
-std::vector<KeyAndCandidate> KeysOf(const std::string& device,
-                                    const std::string& op) {
+std::vector<KeyAndCandidate> KeysOf(const std::string& op) {
   std::vector<KeyAndCandidate> keys;
-  for (const auto& [text, candidate] : TestedKernels().All(device)) {
+  for (const auto& [text, candidate] : TestedKernels().All()) {
     if (!absl::StartsWith(text, absl::StrCat(op, "("))) continue;
     keys.push_back({text, ParseKernelKey(text), candidate});
   }
@@ -44,11 +43,8 @@ std::vector<KeyAndCandidate> KeysOf(const std::string& device,
 // Ops with kernels and ops with case files: both must have the other.
 std::vector<std::string> AllOps() {
   std::set<std::string> ops;
-  for (const std::string& device : TestedDevices()) {
-    for (const std::string& key : TestedKernels().Keys(device)) {
-      if (!absl::StartsWith(key, "pattern:"))
-        ops.insert(ParseKernelKey(key).op);
-    }
+  for (const std::string& key : TestedKernels().Keys()) {
+    if (!absl::StartsWith(key, "pattern:")) ops.insert(ParseKernelKey(key).op);
   }
   for (const std::string& op : CaseFileOps()) {
     if (!IsLeftOut(op)) ops.insert(op);
@@ -116,8 +112,7 @@ class Conformance
                         MakeInstance(file_, c, f32));
     OpRunner& runner = *runners_[0];
     const BoundOp op = reference.Bind(runner.context(c.world));
-    HT_ASSIGN_OR_RETURN(const auto candidates,
-                        TestedKernels().Find(runner.device(), op));
+    HT_ASSIGN_OR_RETURN(const auto candidates, TestedKernels().Find(op));
     HT_ASSIGN_OR_RETURN(RunResult result,
                         runner.Run(op, *candidates[0], rounded));
     return result.values;
@@ -201,7 +196,7 @@ class Conformance
 
 TEST_P(Conformance, EveryKeyAndCandidate) {
   const auto& [device, op] = GetParam();
-  const auto keys = KeysOf(device, op);
+  const auto keys = KeysOf(op);
   EXPECT_FALSE(keys.empty()) << "a case file without a kernel on " << device;
   for (const KeyAndCandidate& k : keys) {
     int cases = 0;
@@ -222,7 +217,7 @@ TEST_P(Conformance, EveryKeyAndCandidate) {
 // No case is left out by every key.
 TEST_P(Conformance, EveryCaseFitsAKey) {
   const auto& [device, op] = GetParam();
-  const auto keys = KeysOf(device, op);
+  const auto keys = KeysOf(op);
   for (const OpCase& c : file_.cases) {
     EXPECT_TRUE(std::any_of(
         keys.begin(), keys.end(),
@@ -256,7 +251,7 @@ TEST(Coverage, EverySchemaHasAKernelUnlessItIsSplit) {
       const std::string& op = schema->name();
       if (IsLeftOut(op)) continue;
       const bool none = schema->split_only() || WithoutKernels().count(op) > 0;
-      EXPECT_EQ(KeysOf(device, op).empty(), none) << op << " on " << device;
+      EXPECT_EQ(KeysOf(op).empty(), none) << op << " on " << device;
     }
   }
 }

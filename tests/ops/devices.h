@@ -15,7 +15,7 @@
 
 namespace halftone {
 
-// "cpu", "cuda": by these names kernels are registered.
+// "cpu" or "cuda".
 const std::vector<std::string>& TestedDevices();
 const kernels::KernelRegistry& TestedKernels();
 // Numbers of compute threads that make a difference.

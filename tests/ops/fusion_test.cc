@@ -72,12 +72,8 @@ std::string PatternOf(absl::string_view key) {
 // Patterns with kernels and patterns with files: both must have the other.
 std::vector<std::string> AllPatterns() {
   std::set<std::string> patterns;
-  for (const std::string& device : TestedDevices()) {
-    for (const std::string& key : TestedKernels().Keys(device)) {
-      if (absl::StartsWith(key, kPrefix)) {
-        patterns.insert(PatternOf(key));
-      }
-    }
+  for (const std::string& key : TestedKernels().Keys()) {
+    if (absl::StartsWith(key, kPrefix)) patterns.insert(PatternOf(key));
   }
   for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
     const std::string pattern = entry.path().stem().string();
@@ -95,7 +91,7 @@ class Fusions
     ASSERT_TRUE(content.ok())
         << "every pattern has a file of programs: " << content.status();
     content_ = *std::move(content);
-    for (const auto& [key, candidate] : TestedKernels().All(device)) {
+    for (const auto& [key, candidate] : TestedKernels().All()) {
       if (PatternOf(key) == pattern) candidates_[key].push_back(candidate);
     }
     ASSERT_FALSE(candidates_.empty()) << "a file without a kernel";

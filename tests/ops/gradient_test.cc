@@ -53,8 +53,7 @@ class Gradients : public ::testing::TestWithParam<std::string> {
                               const std::vector<std::vector<double>>& inputs,
                               const std::vector<double>& weights) {
     const kernels::BoundOp op = forward.Bind(runner_->context());
-    HT_ASSIGN_OR_RETURN(const auto candidates,
-                        TestedKernels().Find(runner_->device(), op));
+    HT_ASSIGN_OR_RETURN(const auto candidates, TestedKernels().Find(op));
     HT_ASSIGN_OR_RETURN(const RunResult result,
                         runner_->Run(op, *candidates[0], inputs));
     double loss = 0;

@@ -77,7 +77,7 @@ void Large::Expect(const Tolerance& tolerance) {
   const auto cpu = OpRunner::Create("cpu", 2);
   ASSERT_TRUE(cpu.ok()) << cpu.status();
   const BoundOp on_cpu(*block_, op, SymbolValues(), (*cpu)->context());
-  const auto reference = kernels::Kernels().Find("cpu", on_cpu);
+  const auto reference = kernels::Kernels().Find(on_cpu);
   ASSERT_TRUE(reference.ok()) << reference.status();
   const auto expected = (*cpu)->Run(on_cpu, *(*reference)[0], inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
@@ -92,7 +92,7 @@ void Large::ExpectOn(const std::string& device, const Op& op,
   const auto runner = OpRunner::Create(device, 1);
   ASSERT_TRUE(runner.ok()) << runner.status();
   const BoundOp bound(*block_, op, SymbolValues(), (*runner)->context());
-  const auto candidates = TestedKernels().Find(device, bound);
+  const auto candidates = TestedKernels().Find(bound);
   ASSERT_TRUE(candidates.ok()) << candidates.status();
   for (const kernels::Candidate* candidate : *candidates) {
     for (const auto place :

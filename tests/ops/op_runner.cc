@@ -242,7 +242,7 @@ absl::Status OpRunner::RunBlock(
     const Block& block, std::map<ValueId, std::vector<double>>* values) {
   for (OpId id : block.ops()) {
     const BoundOp op(block, block.op(id), SymbolValues(), context());
-    HT_ASSIGN_OR_RETURN(const auto candidates, TestedKernels().Find(kind_, op));
+    HT_ASSIGN_OR_RETURN(const auto candidates, TestedKernels().Find(op));
     if (candidates.empty()) {
       return ModelError(op.name(), ": no candidate on ", kind_);
     }

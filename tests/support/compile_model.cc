@@ -13,9 +13,9 @@ absl::StatusOr<CompiledModel> CompileModel(
                       passes::ResolveOptions(strategy, overrides));
   passes::CompileFlags flags;
   flags.verify_each = true;
-  return passes::Compile(
-      model, options, passes::KernelSet("cpu", kernels::Kernels().Keys("cpu")),
-      flags);
+  return passes::Compile(model, options,
+                         passes::KernelSet("cpu", kernels::Kernels().Keys()),
+                         flags);
 }
 
 absl::StatusOr<CompiledModel> CompileModel(

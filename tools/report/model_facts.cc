@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
+#include "graph/schema/op_schema.h"
 #include "kernels/bound_op.h"
 #include "runtime/gpu/targets.h"
 
@@ -110,7 +111,6 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
   request.bind.world_size = ranks;
   request.bind.target = model.target;
   request.stage_feeds = runtime::IsGpuTarget(model.target);
-  request.device = request.stage_feeds ? "cuda" : "cpu";
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
   return runtime::MakePlan(request, *kernels,
                            runtime::LayOutState(*model.program),

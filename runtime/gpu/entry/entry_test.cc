@@ -24,8 +24,8 @@ constexpr char kList[] = "tools/libhalftone_cuda.kernels";
 TEST(Entry, OpensAndRegistersKernels) {
   const auto library = GpuLibrary::OpenAt(kLibrary);
   ASSERT_TRUE(library.ok()) << library.status();
-  EXPECT_FALSE((*library)->kernels().Keys("cuda").empty());
-  EXPECT_EQ((*library)->kernels().Keys("cpu"), kernels::Kernels().Keys("cpu"));
+  EXPECT_FALSE((*library)->kernels().Keys().empty());
+  EXPECT_EQ((*library)->kernels().Keys(), kernels::Kernels().Keys());
   EXPECT_EQ(*GpuLibrary::OpenAt(kLibrary), *library);  // opened once
 }
 
@@ -66,7 +66,7 @@ TEST(Entry, TheListIsOfTheLibrarysKernels) {
   ASSERT_TRUE(text.ok()) << text.status();
   const auto keys = ParseKernelList(*text, kList);
   ASSERT_TRUE(keys.ok()) << keys.status();
-  EXPECT_EQ(*keys, (*library)->kernels().Keys("cuda"));
+  EXPECT_EQ(*keys, (*library)->kernels().Keys());
 }
 
 // The library with another name in its list of what it needs.
