@@ -282,10 +282,10 @@ bool PeerSockets::Hear(Caller& caller) {
     if (n < 0 && errno == EAGAIN) return true;
     if (n <= 0) return false;
     caller.input.append(buffer, n);
-    if (caller.input.size() == wanted &&
-        !Answer(caller, std::exchange(caller.input, ""))) {
-      return false;
-    }
+    if (caller.input.size() < wanted) continue;
+    std::string heard;
+    heard.swap(caller.input);
+    if (!Answer(caller, heard)) return false;
   }
 }
 

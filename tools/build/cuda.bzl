@@ -12,17 +12,10 @@ left out of `//...` with all that depends on them.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-load("@cuda//:config.bzl", "CUDA_FOUND", "NVCC")
+load("@cuda//:config.bzl", "ARCHITECTURES", "CUDA_FOUND", "NVCC")
 load("//tools/build:defs.bzl", "halftone_library")
 
 _ONLY = [] if CUDA_FOUND else ["@cuda//:toolkit"]
-
-# Machine code for the A100 and the H100, which also serve the smaller devices
-# of their generations, and PTX that the driver compiles for newer ones.
-_ARCHITECTURES = [
-    "-gencode=arch=compute_80,code=sm_80",
-    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
-]
 
 _FLAGS = [
     "-O3",
@@ -97,7 +90,7 @@ def _cuda_objects_impl(ctx):
         cc_infos = [dep[CcInfo] for dep in ctx.attr.deps],
     )
     context = merged.compilation_context
-    flags = _FLAGS + _ARCHITECTURES + _host_flags(ctx.fragments.cpp)
+    flags = _FLAGS + ARCHITECTURES + _host_flags(ctx.fragments.cpp)
     flags += _include_flags(context)
     flags += ["-D" + define for define in context.defines.to_list()]
     flags += ctx.attr.copts

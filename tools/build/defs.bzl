@@ -17,12 +17,32 @@ load("//tools/build:layers.bzl", "layer_visibility")
 
 # Language and arithmetic flags are for all code and stand in .bazelrc; these
 # hold our own code to a higher standard than generated code.
-_COPTS = [
+_WARNINGS = [
     "-Wall",
     "-Wextra",
     "-Werror",
     "-Wno-missing-field-initializers",
 ]
+
+# precompiled.bzl says why.
+def _precompiled(copts, testing = False):
+    """The labels of the precompiled header for these flags: one, or none where
+    they set macros as no other target does."""
+    if [flag for flag in copts if flag[:2] in ("-D", "-U")]:
+        return []
+    if "-fopenmp" in copts:
+        name = "common_of_openmp_tests" if testing else "common_of_kernels"
+    else:
+        name = "common_of_tests" if testing else "common"
+    return ["//tools/build:" + name]
+
+# An -include has to come first.
+def _all_copts(copts, precompiled):
+    include = []
+    for label in precompiled:
+        path = label.replace("//", "").replace(":", "/")
+        include += ["-include", "$(BINDIR)/" + path + ".h", "-Winvalid-pch"]
+    return include + _WARNINGS + copts
 
 # Not part of a folder's library: each is a program of its own.
 _PROGRAMS = [
@@ -59,8 +79,8 @@ def halftone_library(
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        copts = _COPTS + copts,
-        deps = deps,
+        copts = _all_copts(copts, _precompiled(copts)),
+        deps = deps + _precompiled(copts),
         **_with_visibility(kwargs)
     )
 
@@ -94,11 +114,12 @@ def halftone_tests(
     for name in per_test:
         if name not in names:
             fail("per_test names %s, but there is no %s.cc" % (name, name))
+    precompiled = _precompiled(copts, testing = True)
     for name in names:
         attrs = {
-            "copts": _COPTS + copts,
+            "copts": _all_copts(copts, precompiled),
             "data": data,
-            "deps": deps + ["@googletest//:gtest_main"],
+            "deps": deps + ["@googletest//:gtest_main"] + precompiled,
             "size": size,
             "tags": tags,
         }
@@ -120,9 +141,9 @@ def halftone_benchmarks(deps = [], data = [], exclude = []):
             name = source[:-len(".cc")],
             testonly = True,
             srcs = [source],
-            copts = _COPTS,
+            copts = _all_copts([], _precompiled([])),
             data = data,
-            deps = deps + ["@benchmark//:benchmark_main"],
+            deps = deps + ["@benchmark//:benchmark_main"] + _precompiled([]),
         )
 
 def halftone_binary(name, srcs = None, deps = [], copts = [], **kwargs):
@@ -130,8 +151,8 @@ def halftone_binary(name, srcs = None, deps = [], copts = [], **kwargs):
     native.cc_binary(
         name = name,
         srcs = [name + "_main.cc"] if srcs == None else srcs,
-        copts = _COPTS + copts,
-        deps = deps,
+        copts = _all_copts(copts, _precompiled(copts)),
+        deps = deps + _precompiled(copts),
         **_with_visibility(kwargs)
     )
 

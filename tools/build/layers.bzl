@@ -12,10 +12,11 @@ LAYERS = {
     "graph/base": [],
     "graph/io": ["graph", "proto"],
     "graph/strategy": ["graph/base", "proto"],
+    "graph/targets": ["graph/base"],
     "passes": ["graph", "passes"],
     "passes/options": ["graph", "passes", "proto"],
     "kernels": ["graph", "kernels", "runtime/device"],
-    "runtime/device": ["graph/base"],
+    "runtime/device": ["graph/base", "graph/targets"],
     "runtime/rendezvous": ["graph/base", "proto"],
     "runtime/collective": [
         "graph/base",
