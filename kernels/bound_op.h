@@ -9,12 +9,12 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "graph/base/dtype_fwd.h"
 #include "graph/base/symbol_values.h"
 
 namespace halftone {
 
 class Block;
-enum class DType : uint8_t;
 enum class Layout : uint8_t;
 struct Op;
 class OpSchema;

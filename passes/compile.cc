@@ -83,7 +83,7 @@ absl::StatusOr<CompiledModel> CompileOnce(const ModelFile& source,
   AddPassRows(pipeline.runs(), report.report().mutable_pass());
 
   CompiledModel model = MakeModel(source, options, std::move(program));
-  model.target = kernels.target();
+  model.target = kernels.target().name;
   model.report = std::move(report.report());
   return model;
 }

@@ -6,6 +6,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/check.h"
+#include "graph/base/dtype.h"
 
 namespace halftone {
 namespace passes {
@@ -39,8 +41,10 @@ absl::string_view UpToLead(absl::string_view key) {
 
 }  // namespace
 
-KernelSet::KernelSet(std::string target, absl::Span<const std::string> keys)
-    : target_(std::move(target)) {
+KernelSet::KernelSet(absl::string_view target,
+                     absl::Span<const std::string> keys)
+    : target_(FindTarget(target)) {
+  HT_CHECK(target_ != nullptr, "a target that there is");
   for (const std::string& key : keys) {
     keys_.insert(key);
     precisions_.insert(std::string(UpToLead(key)));

@@ -10,8 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "graph/ir/type.h"
+#include "graph/targets/target.h"
 
 namespace halftone {
 namespace passes {
@@ -21,9 +22,10 @@ class KernelSet {
   // `keys` are "op(f16,f32)@row_major": op, type variables in the schema's
   // order, layout of the lead slot; "pattern:conv_stats(f16)@channels_last":
   // dtype and layout of the value that the pattern is keyed by.
-  KernelSet(std::string target, absl::Span<const std::string> keys);
+  // `target` is one of graph/targets (CHECKed).
+  KernelSet(absl::string_view target, absl::Span<const std::string> keys);
 
-  const std::string& target() const { return target_; }  // "cpu", "sm_90"
+  const Target& target() const { return *target_; }
   bool Has(absl::string_view op, absl::Span<const DType> binding,
            Layout layout) const;
   bool HasPattern(absl::string_view pattern, const TensorType& key) const;
@@ -36,7 +38,7 @@ class KernelSet {
                          Layout layout);
 
  private:
-  std::string target_;
+  const Target* target_;
   absl::flat_hash_set<std::string> keys_;
   absl::flat_hash_set<std::string> precisions_;  // "op(f16"
 };

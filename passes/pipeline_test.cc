@@ -353,7 +353,7 @@ TEST(KernelSetTest, KnowsKeysPatternsAndPrecisions) {
       "sm_90",
       {"matmul(f16,f32)@row_major", "relu(f32)@channels_last",
        "element_count()@row_major", "pattern:matmul_bias_relu(f16)@row_major"});
-  EXPECT_EQ(kernels.target(), "sm_90");
+  EXPECT_EQ(kernels.target().name, "sm_90");
   EXPECT_TRUE(
       kernels.Has("matmul", {DType::kF16, DType::kF32}, Layout::kRowMajor));
   EXPECT_FALSE(

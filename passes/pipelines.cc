@@ -41,10 +41,10 @@ template <typename P>
 Made FromKernels(const PassInputs& in) {
   return std::make_unique<P>(in.kernels);
 }
-// On the CPU, whose kernels are as fast either way, images stay row-major.
 template <typename P>
 Made FromLayout(const PassInputs& in) {
-  return std::make_unique<P>(in.kernels, in.kernels.target() != "cpu");
+  return std::make_unique<P>(
+      in.kernels, in.kernels.target().image_layout == Layout::kChannelsLast);
 }
 Made MakeAssign(const PassInputs& in) {
   return std::make_unique<AssignPrecision>(in.options, in.kernels);

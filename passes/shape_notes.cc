@@ -5,8 +5,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
+#include "graph/targets/target.h"
 
 namespace halftone {
 namespace passes {
@@ -16,10 +18,10 @@ namespace {
 constexpr size_t kMostNamed = 4;
 
 bool IsRagged(const Dim& dim) {
-  return dim.is_constant() && dim.coefficient() % 8 != 0;
+  return dim.is_constant() && dim.coefficient() % ChannelMultipleOfAny() != 0;
 }
 
-// "1 channel", "10 outputs": what of a low op is no multiple of 8; empty: all.
+// "1 channel", "10 outputs": what of a low op is not that multiple; empty: all.
 std::string RaggedDims(const Block& block, const Op& op) {
   const std::string& type = op.schema->name();
   if (type == "conv2d" || type == "depthwise_conv2d") {
@@ -109,7 +111,9 @@ std::vector<ShapeNote> ShapeNotes::Notes() const {
   }
   std::vector<ShapeNote> notes;
   Finish(std::move(idle),
-         ": not multiples of 8, tensor cores idle there (GPU targets)", &notes);
+         absl::StrCat(": not multiples of ", ChannelMultipleOfAny(),
+                      ", tensor cores idle there (GPU targets)"),
+         &notes);
   Finish(std::move(padded), ": padded with zeros for tensor cores", &notes);
   return notes;
 }

@@ -68,6 +68,25 @@ def find_toolkit(ctx):
         libraries = found,
     )
 
+# What nvcc makes: machine code for each target, which also serves the smaller
+# devices of its generation, and PTX of the newest, which the driver compiles
+# for newer ones.
+def _architectures(ctx):
+    prefix = "  target.compute_capability = "
+    numbers = [
+        line[len(prefix):].rstrip(";")
+        for line in ctx.read(ctx.attr.targets).split("\n")
+        if line.startswith(prefix)
+    ]
+    if not numbers:
+        fail("%s names no compute_capability" % ctx.attr.targets)
+    return [
+        "-gencode=arch=compute_%s,code=sm_%s" % (number, number)
+        for number in numbers[:-1]
+    ] + [
+        "-gencode=arch=compute_{0},code=[sm_{0},compute_{0}]".format(numbers[-1]),
+    ]
+
 def _cuda_repository_impl(ctx):
     toolkit = find_toolkit(ctx)
     found = type(toolkit) != "string"
@@ -80,6 +99,7 @@ def _cuda_repository_impl(ctx):
         "CUDA_MISSING": "" if found else toolkit,
         "NVCC": toolkit.nvcc if found else "",
         "LIBRARY_FOLDERS": toolkit.libraries if found else [],
+        "ARCHITECTURES": _architectures(ctx),
     }
     ctx.file("config.bzl", "\n".join(
         ["\"\"\"Written by third_party/cuda.bzl.\"\"\""] +
@@ -88,7 +108,10 @@ def _cuda_repository_impl(ctx):
 
 cuda_repository = repository_rule(
     implementation = _cuda_repository_impl,
-    attrs = {"build_file": attr.label(default = "//third_party:cuda.BUILD")},
+    attrs = {
+        "build_file": attr.label(default = "//third_party:cuda.BUILD"),
+        "targets": attr.label(default = "//graph/targets:targets.cc"),
+    },
     configure = True,
     environ = ["CUDA_HOME", "HALFTONE_CUDA", "PATH"],
     local = True,

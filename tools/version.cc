@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/display.h"
 #include "graph/io/compiled_model.h"
+#include "graph/targets/target.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/device.h"
 #include "runtime/device/host_info.h"
@@ -22,9 +23,9 @@ namespace tools {
 namespace {
 
 std::vector<std::string> Targets() {
-  std::vector<std::string> targets = {"cpu"};
-  for (const char* gpu : {"sm_80", "sm_90"}) {
-    if (runtime::KernelKeysOf(gpu).ok()) targets.push_back(gpu);
+  std::vector<std::string> targets;
+  for (const Target& target : halftone::Targets()) {
+    if (runtime::KernelKeysOf(target.name).ok()) targets.push_back(target.name);
   }
   return targets;
 }

@@ -1,6 +1,7 @@
 // Element-wise ops in one pass over memory.
 #include <algorithm>
 
+#include "graph/base/dtype.h"
 #include "graph/fusions/families.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_schema.h"

@@ -2,6 +2,7 @@
 // its way to memory. In channels_last.
 #include <algorithm>
 
+#include "graph/base/dtype.h"
 #include "graph/fusions/families.h"
 #include "graph/schema/op_schema.h"
 

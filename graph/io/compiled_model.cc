@@ -11,6 +11,7 @@
 #include "graph/io/packed_parts.h"
 #include "graph/io/record_limits.h"
 #include "graph/schema/op_registry.h"
+#include "graph/targets/target.h"
 #include "graph/text/text.h"
 #include "graph/verify/verify.h"
 
@@ -273,7 +274,8 @@ absl::StatusOr<CompiledModel> ParseCompiledModel(absl::string_view content,
 absl::Status OtherTargetError(absl::string_view file, absl::string_view target,
                               absl::string_view expected) {
   // Where no device is found, naming it says why.
-  const bool device_missed = expected == "cpu" && target != "cpu";
+  const bool device_missed =
+      expected == CpuTarget().name && target != CpuTarget().name;
   return ModelError(file, ": expected a model compiled for ", expected,
                     ", found one for ", target,
                     "; compile it again: halftone compile ", file, " --target ",

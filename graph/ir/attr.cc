@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "graph/base/dtype.h"
 
 namespace halftone {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 
 namespace halftone {
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/block_checks.h"
 #include "graph/ir/program.h"
 #include "gtest/gtest.h"

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "graph/ir/compact_vector.h"
 #include "graph/ir/ids.h"
 
@@ -43,7 +43,7 @@ std::optional<Reason> ReasonFromName(absl::string_view name);
 using NameList = CompactVector<NameId, 2>;
 
 struct Decision {
-  DType precision = DType::kInvalid;  // the op computes on this type
+  DType precision{};  // the op computes on this type
   Reason reason = Reason::kNone;
   // Names of the ops (or feeds) it came from ("GRAY_ALL_LOW <- conv1"); may be
   // empty.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/attr.h"
 #include "graph/ir/chunked_vector.h"
 #include "graph/ir/decision.h"

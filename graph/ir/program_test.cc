@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "gtest/gtest.h"
 
 namespace halftone {

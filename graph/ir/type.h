@@ -9,7 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "graph/base/layout.h"
 #include "graph/base/symbol_values.h"
 
@@ -58,7 +58,7 @@ class Dim {
 using Dims = absl::InlinedVector<Dim, 4>;
 
 struct TensorType {
-  DType dtype = DType::kInvalid;
+  DType dtype{};
   Layout layout = Layout::kRowMajor;
   Dims dims;
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/hash/hash_testing.h"
+#include "graph/base/dtype.h"
 #include "gtest/gtest.h"
 
 namespace halftone {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
@@ -196,6 +197,24 @@ absl::Status GradConv(GradContext& g) {
   return absl::OkStatus();
 }
 
+// Of each output element, or each gradient of one, a product with the filter's
+// part for its channel: two operations per element of that.
+Dim Flops(const Block& block, ValueId output, ValueId filter) {
+  Dim flops = Dim(2) * block.type(output).Elements();
+  const Dims& dims = block.type(filter).dims;
+  for (size_t i = 1; i < dims.size(); ++i) flops = flops * dims[i];
+  return flops;
+}
+Dim ConvFlops(const Block& block, const Op& op) {
+  return Flops(block, op.out(0), op.in(1));
+}
+Dim GradInputFlops(const Block& block, const Op& op) {
+  return Flops(block, op.in(0), op.in(1));
+}
+Dim GradFilterFlops(const Block& block, const Op& op) {
+  return Flops(block, op.in(1), op.out(0));
+}
+
 OpSchema ConvSchema(absl::string_view name, absl::string_view doc,
                     bool depthwise) {
   OpSchema schema(name);
@@ -206,6 +225,7 @@ OpSchema ConvSchema(absl::string_view name, absl::string_view doc,
       .In("Bias", "T", "[O]", kOptional)
       .Out("Output", "T", "[N, O, OH, OW]")
       .Infer([depthwise](InferContext& c) { return InferConv(c, depthwise); })
+      .Costs(Work::kProduct, ConvFlops)
       .Grad(GradConv)
       .Amp(AmpClass::kWhite)
       .Accumulate(DType::kF32)
@@ -226,6 +246,7 @@ OpSchema GradInputSchema() {
                     "height and width of Input; -1: symbolic, and the same as "
                     "OutputGrad's")
       .Infer(InferConvGradInput)
+      .Costs(Work::kDataGrad, GradInputFlops)
       .NoGrad()
       .Internal()
       .Amp(AmpClass::kWhite)
@@ -247,6 +268,7 @@ OpSchema GradFilterSchema() {
       .Out("FilterGrad", "TW", kFilter)
       .RequiredAttr("filter_hw", AttrKind::kInts, "kh, kw")
       .Infer(InferConvGradFilter)
+      .Costs(Work::kWeightGrad, GradFilterFlops)
       .NoGrad()
       .Internal()
       .Amp(AmpClass::kWhite)

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/well_known.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"

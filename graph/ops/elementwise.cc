@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
@@ -303,6 +304,7 @@ void RegisterSimple(OpRegistry& registry) {
                    .RequiredAttr("to", AttrKind::kDType, "dtype of Out")
                    .Infer(SameDims({"X"}, "Out"))
                    .Grad(GradCast)
+                   .Costs(Work::kCast)
                    .Amp(AmpClass::kClear)
                    .Layout(LayoutRule::kAny)
                    .ElementWise());

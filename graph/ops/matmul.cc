@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
@@ -187,6 +188,21 @@ absl::Status GradMul(GradContext& g) {
   return absl::OkStatus();
 }
 
+// Two operations for each output element and each of the K that are summed.
+Dim MatmulFlops(const Block& block, const Op& op) {
+  const Dims& y = block.type(op.in(1)).dims;
+  const bool last = y.size() < 2 || AttrAs<bool>(op, "trans_y");
+  return Dim(2) * block.type(op.out(0)).Elements() *
+         y[y.size() - (last ? 1 : 2)];
+}
+Dim MulFlops(const Block& block, const Op& op) {
+  const Dims& y = block.type(op.in(1)).dims;
+  Dim flops = Dim(2) * block.type(op.out(0)).Elements();
+  const int64_t rows = AttrAs<int64_t>(op, "y_num_col_dims");
+  for (int64_t i = 0; i < rows; ++i) flops = flops * y[i];
+  return flops;
+}
+
 }  // namespace
 
 void RegisterMatmul(OpRegistry& registry) {
@@ -204,6 +220,7 @@ void RegisterMatmul(OpRegistry& registry) {
           .Attr("trans_x", false, "swap the last two dims of X")
           .Attr("trans_y", false, "swap the last two dims of Y")
           .Infer(InferMatmul)
+          .Costs(Work::kProduct, MatmulFlops)
           .Grad(GradMatmul)
           .Amp(AmpClass::kWhite)
           .Accumulate(DType::kF32));
@@ -220,6 +237,7 @@ void RegisterMatmul(OpRegistry& registry) {
           .Attr("x_num_col_dims", int64_t{1}, "dims of X that are rows")
           .Attr("y_num_col_dims", int64_t{1}, "dims of Y that are rows")
           .Infer(InferMul)
+          .Costs(Work::kProduct, MulFlops)
           .Grad(GradMul)
           .Amp(AmpClass::kWhite)
           .Accumulate(DType::kF32));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
@@ -113,6 +114,7 @@ OpSchema ImageSchema(absl::string_view name, absl::string_view doc) {
   schema.Doc(doc)
       .TypeVar("T", kFloatTypes)
       .In("X", "T", "[N, C, ...]")
+      .Costs(Work::kNorm)
       .Amp(AmpClass::kGray)
       .Accumulate(DType::kF32)
       .Layout(LayoutRule::kChannelsLastOk);
@@ -325,7 +327,12 @@ absl::Status InferRunningStats(InferContext& c) {
 OpSchema VectorSchema(absl::string_view name, absl::string_view doc,
                       absl::Status (*infer)(InferContext&)) {
   OpSchema schema(name);
-  schema.Doc(doc).Infer(infer).NoGrad().Internal().Amp(AmpClass::kGray);
+  schema.Doc(doc)
+      .Infer(infer)
+      .NoGrad()
+      .Internal()
+      .Costs(Work::kNorm)
+      .Amp(AmpClass::kGray);
   return schema;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_builder.h"
 #include "gtest/gtest.h"

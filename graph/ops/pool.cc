@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"

@@ -1,6 +1,7 @@
 // Softmax and its gradient.
 #include <utility>
 
+#include "graph/base/dtype.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/dtype.h"
+
 namespace halftone {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "gtest/gtest.h"
 
 namespace halftone {

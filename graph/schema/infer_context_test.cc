@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/test_ops.h"
 #include "gtest/gtest.h"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/test_ops.h"
 #include "gtest/gtest.h"

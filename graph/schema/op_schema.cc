@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "graph/base/check.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/op.h"
 
@@ -61,7 +62,6 @@ const DTypeSet& kLowTypes = *new DTypeSet{DType::kF16, DType::kBF16};
 const DTypeSet& kAnyTypes =
     *new DTypeSet{DType::kF32, DType::kF16, DType::kBF16, DType::kF64,
                   DType::kI32, DType::kI64, DType::kU8,   DType::kBool};
-const DTypeSet& kF32OrLow = kFloatTypes;
 
 absl::string_view Name(AmpClass c) {
   switch (c) {

@@ -25,7 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "graph/ir/attr.h"
 #include "graph/ir/decision.h"
 
@@ -33,6 +33,8 @@ namespace halftone {
 
 class InferContext;  // graph/schema/infer_context.h
 class GradContext;   // graph/schema/grad_context.h
+class Block;
+class Dim;
 struct Op;
 
 enum class AmpClass : uint8_t { kWhite, kBlack, kGray, kClear };
@@ -42,7 +44,6 @@ using DTypeSet = absl::InlinedVector<DType, 8>;
 extern const DTypeSet& kFloatTypes;  // f32 f16 bf16
 extern const DTypeSet& kLowTypes;    // f16 bf16
 extern const DTypeSet& kAnyTypes;    // all
-extern const DTypeSet& kF32OrLow;    // = kFloatTypes, for readability
 
 struct TypeVar {
   std::string name;
@@ -75,7 +76,7 @@ struct Slot {
   // What `type` names: a type variable's index, or -1 and the fixed dtype.
   // Set at registration.
   int type_var = -1;
-  DType fixed = DType::kInvalid;
+  DType fixed{};
 
   bool optional() const { return flags & kOptional; }
   bool list() const { return flags & kList; }
@@ -91,6 +92,19 @@ struct AttrSpec {
   bool required = false;
   std::string doc;
 };
+
+// What an op's time goes to, for profiles and cost models.
+enum class Work : uint8_t {
+  kElements,    // moving and mapping elements
+  kProduct,     // of matrices, convolutions among them; in backward a gradient
+  kDataGrad,    // a product that makes the gradient of data,
+  kWeightGrad,  // or of weights, in any case
+  kNorm,
+  kCast,
+};
+
+// Multiplications and additions of an op whose types are known.
+using FlopsOf = Dim (*)(const Block& block, const Op& op);
 
 // How choose-layout may lay out an op's 4-d tensors.
 enum class LayoutRule : uint8_t {
@@ -131,6 +145,11 @@ class OpSchema {
   OpSchema& AmpWhere(absl::string_view attr, absl::string_view value,
                      AmpClass amp_class);
   OpSchema& Accumulate(DType dtype);
+  OpSchema& Costs(Work work, FlopsOf flops = nullptr) {
+    work_ = work;
+    flops_ = flops;
+    return *this;
+  }
   OpSchema& Layout(LayoutRule rule);
   // The eval entry has this op in its place: `to` takes the inputs of the
   // same slot names and the attributes of the same names; outputs map by
@@ -170,6 +189,8 @@ class OpSchema {
   AmpClass amp(const Op& op) const;
   AmpClass amp() const { return amp_; }
   std::optional<DType> accumulate() const { return accumulate_; }
+  Work work() const { return work_; }
+  FlopsOf flops() const { return flops_; }  // null: not worth counting
   LayoutRule layout() const { return layout_; }
   const std::string& to_test() const { return to_test_; }
   bool guarded() const { return guarded_; }
@@ -206,6 +227,8 @@ class OpSchema {
   std::string amp_where_value_;
   AmpClass amp_where_class_ = AmpClass::kGray;
   std::optional<DType> accumulate_;
+  Work work_ = Work::kElements;
+  FlopsOf flops_ = nullptr;
   LayoutRule layout_ = LayoutRule::kRowMajor;
   std::string to_test_;
   bool guarded_ = false, no_merge_ = false, split_only_ = false;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/op.h"
 #include "graph/schema/infer_context.h"

@@ -1,5 +1,6 @@
 #include "graph/schema/test_ops.h"
 
+#include "graph/base/dtype.h"
 #include "graph/schema/grad_context.h"
 #include "graph/schema/infer_context.h"
 #include "graph/schema/op_registry.h"

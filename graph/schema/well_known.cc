@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
 

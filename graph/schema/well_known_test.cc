@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/test_ops.h"
 #include "gtest/gtest.h"

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/text/text.h"
 
 namespace halftone {

@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/text/names.h"

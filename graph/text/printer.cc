@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
 #include "graph/text/names.h"

@@ -1,4 +1,5 @@
 // Names, definitions and use lists of values; the list of ops.
+#include "graph/base/dtype.h"
 #include "graph/verify/limits.h"
 #include "graph/verify/rules.h"
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "graph/verify/test_program.h"

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_builder.h"

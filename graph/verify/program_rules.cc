@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/place.h"
 #include "graph/verify/limits.h"

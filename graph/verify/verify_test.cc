@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_builder.h"
 #include "gtest/gtest.h"

@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
+#include "graph/targets/target.h"
 #include "kernels/cuda/cudnn_parts.h"
-#include "kernels/cuda/cudnn_targets.h"
 #include "runtime/device/cuda/cudnn_error.h"
 #include "runtime/device/cuda/native.h"
 
@@ -233,7 +233,7 @@ absl::Status CheckVersion() {
 }
 
 absl::StatusOr<CudnnEngine> ChooseWithin(
-    const CudnnGraph& graph, const CudnnTarget& target,
+    const CudnnGraph& graph, int compute_capability,
     const std::shared_ptr<fe::DeviceProperties>& properties,
     int64_t workspace_bytes) {
   Construction construction(graph);
@@ -241,7 +241,7 @@ absl::StatusOr<CudnnEngine> ChooseWithin(
   auto error = native.validate();
   if (error.is_bad()) return NoEngine(graph, error);
   native.set_device_properties(properties);
-  native.set_sm_version(target.compute_capability);
+  native.set_sm_version(compute_capability);
   error = native.build_operation_graph();
   if (error.is_bad()) return NoEngine(graph, error);
   HT_RETURN_IF_ERROR(Select(graph, native, workspace_bytes));
@@ -338,19 +338,23 @@ absl::Status ValidateCudnnGraph(const CudnnGraph& graph) {
 absl::StatusOr<CudnnEngine> ChooseCudnnEngine(const CudnnGraph& graph,
                                               absl::string_view target) {
   HT_RETURN_IF_ERROR(CheckVersion());
-  const CudnnTarget& device = CudnnTargetOf(target);
+  // What names no GPU (a test) stands for the newest.
+  const Target* known = FindTarget(target);
+  const Target& gpu =
+      known != nullptr && known->is_gpu() ? *known : Targets().back();
   using Result = absl::StatusOr<CudnnEngine>;
   return Guarded([&]() -> Result {
-    const absl::string_view json = device.properties;
+    const absl::string_view json = gpu.cudnn_device;
     auto properties = std::make_shared<fe::DeviceProperties>();
     auto error = properties->deserialize({json.begin(), json.end()});
     if (error.is_bad()) {
       return DeviceError("cuDNN does not take our description of ", target,
                          ": ", error.get_message());
     }
-    Result engine = ChooseWithin(graph, device, properties, kLittleWorkspace);
+    Result engine = ChooseWithin(graph, gpu.compute_capability, properties,
+                                 kLittleWorkspace);
     if (!absl::IsUnimplemented(engine.status())) return engine;
-    return ChooseWithin(graph, device, properties,
+    return ChooseWithin(graph, gpu.compute_capability, properties,
                         std::numeric_limits<int64_t>::max());
   });
 }

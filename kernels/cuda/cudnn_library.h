@@ -29,8 +29,8 @@ struct CudnnEngine {
   std::string name;  // "eng62_k2=5_k13=1": the library's number and settings
   int64_t workspace_bytes = 0;
 };
-// The engine that cuDNN's heuristics prefer on `target` ("sm_80" or "sm_90";
-// newer ones count as "sm_90"), of those that give full precision and need
+// The engine that cuDNN's heuristics prefer on `target` (a GPU's of
+// graph/targets), of those that give full precision and need
 // little workspace. kUnimplemented: there is none. Other errors (kDevice) are
 // of the library: it is too old or its parts are missing.
 absl::StatusOr<CudnnEngine> ChooseCudnnEngine(const CudnnGraph& graph,

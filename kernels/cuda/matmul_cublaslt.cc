@@ -21,7 +21,7 @@ namespace kernels {
 namespace cuda {
 namespace {
 
-// What NVIDIA recommends for sm_90.
+// What NVIDIA recommends for its H100.
 constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 // Of every operand's first element. The library would expect 256 bytes, which
 // a plan's arenas give, but no kernel moves more than 16 at once.

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"

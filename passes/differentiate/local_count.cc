@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
 #include "passes/precision/cast.h"

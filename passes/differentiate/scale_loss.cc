@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/kernel_key.h"

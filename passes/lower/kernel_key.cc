@@ -1,5 +1,6 @@
 #include "passes/lower/kernel_key.h"
 
+#include "graph/base/dtype.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"
 

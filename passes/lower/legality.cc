@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/ir/well_known.h"
@@ -76,7 +77,7 @@ void Checker::CheckKernel(const Entry& entry, const Block& block,
       keys.empty() ? "none of this op" : absl::StrJoin(keys, ", ");
   Report(entry, block, op, false,
          absl::StrCat("no kernel ", KernelKey(block, op), " on ",
-                      kernels_.target(), "; there is: ", there));
+                      kernels_.target().name, "; there is: ", there));
 }
 
 void Checker::CheckPattern(const Entry& entry, const Block& block,
@@ -89,7 +90,7 @@ void Checker::CheckPattern(const Entry& entry, const Block& block,
   Report(
       entry, block, op, false,
       absl::StrCat("no kernel for the pattern ", name, " of ", Name(key.dtype),
-                   "@", Name(key.layout), " on ", kernels_.target()));
+                   "@", Name(key.layout), " on ", kernels_.target().name));
 }
 
 void Checker::CheckOps(const Entry& entry, const Block& block) {
@@ -160,7 +161,7 @@ absl::Status Checker::Finish() const {
   }
   const std::string message =
       absl::StrCat(problems_.size(), problems_.size() == 1 ? " op" : " ops",
-                   " cannot run on ", kernels_.target(), "\n  ",
+                   " cannot run on ", kernels_.target().name, "\n  ",
                    absl::StrJoin(lines, "\n  "));
   return bug_ ? CompilerBug(message) : ModelError(message);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
@@ -22,8 +23,11 @@ constexpr int64_t kMostGrowth = 3;
 
 // The channels that `readers` of an image want: see the header. Those that it
 // has where it stays as it is.
-int64_t WantedChannels(int64_t channels, bool has_gradient) {
-  const int64_t multiple = has_gradient || channels > 4 ? 8 : 4;
+int64_t WantedChannels(int64_t channels, bool has_gradient,
+                       const Target& target) {
+  const int64_t half = std::max(target.channel_multiple / 2, 1);
+  const int64_t multiple =
+      has_gradient || channels > half ? target.channel_multiple : half;
   const int64_t wanted = (channels + multiple - 1) / multiple * multiple;
   return wanted > kMostGrowth * channels ? channels : wanted;
 }
@@ -138,7 +142,8 @@ absl::Status ChannelPadder::PadImage(OpId conversion) {
     (op.schema == kConv ? convs : gradients).push_back(use.op);
   }
   const int64_t channels = block_.type(image).dims[1].coefficient();
-  const int64_t padded = WantedChannels(channels, !gradients.empty());
+  const int64_t padded =
+      WantedChannels(channels, !gradients.empty(), kernels_.target());
   if (convs.empty() || padded == channels) return absl::OkStatus();
   changed_ = true;
   HT_ASSIGN_OR_RETURN(

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/check.h"
+#include "graph/base/dtype.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
 #include "gtest/gtest.h"

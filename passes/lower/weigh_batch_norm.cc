@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "graph/base/dtype.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 

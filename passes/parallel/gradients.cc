@@ -1,5 +1,6 @@
 #include "passes/parallel/gradients.h"
 
+#include "graph/base/dtype.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {

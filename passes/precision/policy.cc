@@ -204,7 +204,7 @@ absl::Status PrecisionPolicy::NoKernelError(const Block& block,
   return FieldError(
       options_, by_name ? kWhiteNames : kWhiteOps,
       absl::StrCat(block.name(op), " (", op.schema->name(),
-                   "): ", kernels_.target(), " has no ", Name(low()),
+                   "): ", kernels_.target().name, " has no ", Name(low()),
                    " kernel for this op; leave it out of the list"));
 }
 

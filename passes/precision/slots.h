@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_schema.h"
 

@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"

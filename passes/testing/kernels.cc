@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/schema/op_registry.h"
 
 namespace halftone {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "runtime/device/device.h"
 
 namespace halftone {

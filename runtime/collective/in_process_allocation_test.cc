@@ -4,6 +4,7 @@
 #include <new>
 #include <thread>
 
+#include "graph/base/dtype.h"
 #include "gtest/gtest.h"
 #include "runtime/collective/communicator.h"
 

@@ -1,6 +1,7 @@
 // What becomes of errors and of waits for a device that is never done.
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 #include "runtime/collective/nccl_fake.h"

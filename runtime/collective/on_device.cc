@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "runtime/collective/forwarding_communicator.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 #include "runtime/collective/communicator_conformance.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/base/dtype.h"
 #include "graph/base/half.h"
 
 namespace halftone {

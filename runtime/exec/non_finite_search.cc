@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_schema.h"
 #include "runtime/exec/host_tensor.h"

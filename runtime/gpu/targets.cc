@@ -6,7 +6,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
-#include "graph/base/text.h"
+#include "graph/targets/target.h"
 #include "runtime/gpu/gpu_library.h"
 
 namespace halftone {
@@ -26,26 +26,18 @@ std::string FirstGpusTarget() {
 
 }  // namespace
 
-bool IsGpuTarget(absl::string_view target) {
-  return target == "sm_80" || target == "sm_90";
-}
-
 absl::StatusOr<const kernels::KernelRegistry*> KernelsOf(
     absl::string_view target) {
-  if (!IsGpuTarget(target)) return &kernels::Kernels();
+  HT_ASSIGN_OR_RETURN(const Target* known, TargetNamed(target, "--target "));
+  if (!known->is_gpu()) return &kernels::Kernels();
   HT_ASSIGN_OR_RETURN(const GpuLibrary* library, GpuLibrary::Open());
   return &library->kernels();
 }
 
 absl::StatusOr<std::vector<std::string>> KernelKeysOf(
     absl::string_view target) {
-  if (target == "cpu") return kernels::Kernels().Keys();
-  if (!IsGpuTarget(target)) {
-    return UsageError("--target ", target, ": no kernels for it in this build",
-                      NearestHint(target, {"cpu", "sm_80", "sm_90"}),
-                      "; known: cpu, sm_80, sm_90 (sm_90 runs on newer devices "
-                      "too)");
-  }
+  HT_ASSIGN_OR_RETURN(const Target* known, TargetNamed(target, "--target "));
+  if (!known->is_gpu()) return kernels::Kernels().Keys();
   HT_ASSIGN_OR_RETURN(const std::string folder, BinaryFolder());
   const std::string path = absl::StrCat(folder, "/", kGpuKernelList);
   const auto text = ReadFile(path);
@@ -53,7 +45,8 @@ absl::StatusOr<std::vector<std::string>> KernelKeysOf(
     return DeviceError("--target ", target,
                        ": no kernels for it in this build (", path,
                        " is not there): build //tools:all where a CUDA "
-                       "toolkit is; known here: cpu");
+                       "toolkit is; known here: ",
+                       CpuTarget().name);
   }
   return ParseKernelList(*text, path);
 }
@@ -85,7 +78,7 @@ absl::StatusOr<std::vector<std::string>> ParseKernelList(
 std::string DefaultTarget() {
   static const std::string& target = *new std::string([] {
     const std::string gpu = FirstGpusTarget();
-    return gpu.empty() ? "cpu" : gpu;
+    return gpu.empty() ? CpuTarget().name : gpu;
   }());
   return target;
 }

@@ -12,12 +12,9 @@
 namespace halftone {
 namespace runtime {
 
-// "sm_80" and "sm_90": what the shared library has code for. The second is for
-// newer devices as well.
-bool IsGpuTarget(absl::string_view target);
-
-// The registry in which a target's kernels are: the binary's own for "cpu", the
-// shared library's for a GPU, which this opens; no driver is needed.
+// The registry in which a target's kernels are: the binary's own or the shared
+// library's, which this opens; no driver is needed. Errors: kUsage for an
+// unknown target, kDevice for a build without the library.
 absl::StatusOr<const kernels::KernelRegistry*> KernelsOf(
     absl::string_view target);
 
@@ -35,7 +32,7 @@ absl::StatusOr<std::vector<std::string>> ParseKernelList(
     absl::string_view text, absl::string_view path);
 
 // The target that a run on this machine has by default: that of its first GPU
-// if there is one that this build can use, else "cpu".
+// if there is one that this build can use, else the CPU.
 std::string DefaultTarget();
 
 }  // namespace runtime

@@ -14,14 +14,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(Targets, AreKnown) {
-  EXPECT_TRUE(IsGpuTarget("sm_80"));
-  EXPECT_TRUE(IsGpuTarget("sm_90"));
-  for (const char* other : {"cpu", "sm_70", "sm_900", ""}) {
-    EXPECT_FALSE(IsGpuTarget(other)) << other;
-  }
-}
-
 TEST(KernelKeys, OfTheCpuAreTheBinarys) {
   EXPECT_EQ(*KernelKeysOf("cpu"), kernels::Kernels().Keys());
   EXPECT_EQ(*KernelsOf("cpu"), &kernels::Kernels());

@@ -71,7 +71,7 @@ struct Step {
   // Collectives: elements (of one rank, where they are gathered) and dtype; the
   // sum is multiplied by pre_scale before it is made (1: not at all).
   int64_t count = 0;
-  DType dtype = DType::kInvalid;
+  DType dtype{};
   float pre_scale = 1;
   int root = 0;
   // Cross-stream order: events this step waits for and records, by number.

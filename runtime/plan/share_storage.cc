@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "graph/base/dtype.h"
 #include "graph/schema/op_schema.h"
 #include "runtime/plan/draft.h"
 

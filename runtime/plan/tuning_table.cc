@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/json/json_fields.h"
 #include "graph/base/json/json_reader.h"

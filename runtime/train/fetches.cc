@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "graph/base/disk/directory.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
 #include "graph/base/text.h"

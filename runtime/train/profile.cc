@@ -33,7 +33,7 @@ double Exposed(const Executor::Span& span,
 
 Profile::Profile(const Plan& plan, std::string device)
     : device_(std::move(device)),
-      roofline_(RooflineOf(device_)),
+      rates_(FindDeviceRates(device_)),
       costs_(CostsOf(plan)) {
   for (size_t i = 0; i < costs_.size(); ++i) {
     names_.push_back(plan.steps[i].name);
@@ -42,7 +42,9 @@ Profile::Profile(const Plan& plan, std::string device)
     ++sum.kernels;
     sum.bytes += costs_[i].bytes;
     sum.flops += costs_[i].flops;
-    sum.roofline_ms += 1000 * roofline_.SecondsOf(costs_[i]);
+    if (rates_ != nullptr) {
+      sum.roofline_ms += 1000 * LeastSeconds(costs_[i], *rates_);
+    }
   }
 }
 
@@ -89,7 +91,7 @@ std::vector<std::string> Profile::Lines() const {
   if (steps_ == 0) return lines;
   lines.push_back(absl::StrFormat(
       "         %-18s %9s %6s %8s %8s %9s%s", "class", "ms", "share", "kernels",
-      "GB/s", "GFLOP/s", roofline_.known() ? "  of roofline" : ""));
+      "GB/s", "GFLOP/s", rates_ != nullptr ? "  of roofline" : ""));
   for (int c = 0; c < kCostClasses; ++c) {
     const CostClass cost_class = static_cast<CostClass>(c);
     const Sum& sum = of(cost_class);
@@ -119,7 +121,7 @@ nlohmann::ordered_json Profile::Json() const {
                                   {"kernels", sum.kernels},
                                   {"bytes", sum.bytes},
                                   {"flops", sum.flops}};
-    if (roofline_.known()) row["roofline_ms"] = sum.roofline_ms;
+    if (rates_ != nullptr) row["roofline_ms"] = sum.roofline_ms;
     json["classes"].push_back(std::move(row));
   }
   return json;

@@ -60,7 +60,7 @@ class Profile {
   Sum& of(CostClass c) { return sums_[static_cast<int>(c)]; }
 
   std::string device_;
-  Roofline roofline_;
+  const DeviceRates* rates_;  // null: not known
   std::vector<StepCost> costs_;
   std::vector<std::string> names_;
   std::vector<StreamKind> streams_;

@@ -176,16 +176,15 @@ TEST_F(ProfileTest, ReportsAreComplete) {
 }
 
 TEST(RooflineTest, IsThatOfTheSlowerOfTheTwo) {
-  EXPECT_FALSE(RooflineOf("AMD EPYC").known());
-  const Roofline h100 = RooflineOf("NVIDIA H100 80GB HBM3");
+  const DeviceRates h100 = *FindDeviceRates("NVIDIA H100 80GB HBM3");
   StepCost cost;
   cost.bytes = 3.35e9;
-  EXPECT_DOUBLE_EQ(h100.SecondsOf(cost), 1e-3);
+  EXPECT_DOUBLE_EQ(LeastSeconds(cost, h100), 1e-3);
   cost.flops = 989e10;
   cost.low = true;
-  EXPECT_DOUBLE_EQ(h100.SecondsOf(cost), 1e-2);
+  EXPECT_DOUBLE_EQ(LeastSeconds(cost, h100), 1e-2);
   cost.low = false;
-  EXPECT_DOUBLE_EQ(h100.SecondsOf(cost), 989e10 / 67e12);
+  EXPECT_DOUBLE_EQ(LeastSeconds(cost, h100), 989e10 / 67e12);
 }
 
 }  // namespace

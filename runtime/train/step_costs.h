@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "graph/targets/target.h"
 #include "runtime/plan/plan.h"
 
 namespace halftone {
@@ -39,16 +40,8 @@ struct StepCost {
 // By the plan's steps.
 std::vector<StepCost> CostsOf(const Plan& plan);
 
-// Of a device, by the vendor's datasheet: bytes and operations per second.
-// Zero: not known.
-struct Roofline {
-  double bytes = 0, low_flops = 0, f32_flops = 0;
-  bool known() const { return bytes > 0; }
-  // Seconds below which no kernel does it.
-  double SecondsOf(const StepCost& cost) const;
-};
-// `description`: Device::Description().
-Roofline RooflineOf(absl::string_view description);
+// Seconds below which no kernel of such a device does it.
+double LeastSeconds(const StepCost& cost, const DeviceRates& device);
 
 }  // namespace runtime
 }  // namespace halftone

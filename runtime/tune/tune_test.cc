@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/text/text.h"

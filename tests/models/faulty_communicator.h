@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "graph/base/dtype.h"
 #include "graph/base/half.h"
 #include "runtime/collective/forwarding_communicator.h"
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/base/half.h"
 #include "graph/base/text.h"
 #include "gtest/gtest.h"

@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
 #include "graph/base/text.h"

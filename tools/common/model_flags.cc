@@ -10,6 +10,7 @@
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/strategy/fields.h"
+#include "graph/targets/target.h"
 #include "runtime/gpu/targets.h"
 #include "runtime/log/pulse.h"
 #include "tools/common/model_path.h"
@@ -85,7 +86,7 @@ absl::StatusOr<CompiledModel> CompileFrom(const ModelFile& source,
 
 // A model for the CPU runs on every machine.
 bool RunsHere(const std::string& target) {
-  return target == "cpu" || target == ThisMachine();
+  return target == CpuTarget().name || target == ThisMachine();
 }
 
 // From the source kept in a compiled model, with its strategy unless another
@@ -208,9 +209,12 @@ void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
 }
 
 void AddStrategyFlags(CLI::App& verb, ModelFlags* flags) {
+  std::vector<std::string> names;
+  for (const Target& target : Targets()) names.push_back(target.name);
   verb.add_option("--strategy", flags->strategy, "strategy file (.pbtxt)");
-  verb.add_option("--target", flags->target,
-                  "cpu | sm_80 | sm_90; default: this machine");
+  verb.add_option(
+      "--target", flags->target,
+      absl::StrCat(absl::StrJoin(names, " | "), "; default: this machine"));
   verb.add_option_function<std::vector<std::string>>(
           "--set",
           [flags](const std::vector<std::string>& settings) {

@@ -7,8 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
 #include "graph/io/model_reader.h"
+#include "graph/targets/target.h"
 #include "runtime/collective/connect.h"
 #include "runtime/device/host_info.h"
 #include "runtime/gpu/targets.h"
@@ -139,17 +141,18 @@ absl::StatusOr<std::string> TargetOfRun(const RankFlags& flags) {
   if (!chosen.empty()) return chosen;
   // Our launcher names the device where a rank is to use one.
   const bool plain = flags.ranks > 0 || env.count(runtime::kRankVariable) > 0;
-  return plain ? "cpu" : runtime::DefaultTarget();
+  return plain ? CpuTarget().name : runtime::DefaultTarget();
 }
 
 absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
                                      const std::string& target) {
-  const bool on_gpus = runtime::IsGpuTarget(target);
+  HT_ASSIGN_OR_RETURN(const Target* known, TargetNamed(target, "--target "));
+  const bool on_gpus = known->is_gpu();
   if (!flags.gpus.empty() && !on_gpus) {
     return UsageError("--gpus ", flags.gpus, ": the model is compiled for ",
-                      target,
-                      "; compile it with --target sm_80 or sm_90, or use "
-                      "--ranks");
+                      target, "; compile it with --target ",
+                      absl::StrReplaceAll(GpuTargetNames(), {{", ", " or "}}),
+                      ", or use --ranks");
   }
   const runtime::Environment env = runtime::CurrentEnvironment();
   HT_ASSIGN_OR_RETURN(const runtime::RankPlacement place,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"

@@ -1,9 +1,11 @@
 #include "tools/report/model_facts.h"
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
+#include "graph/targets/target.h"
 #include "kernels/bound_op.h"
 #include "runtime/gpu/targets.h"
 
@@ -101,6 +103,11 @@ int64_t BytesPerStep(const proto::CastRow& cast, int64_t samples) {
   return elements * (SizeOf(from) + SizeOf(to));
 }
 
+bool RunsOnGpus(const std::string& target) {
+  const Target* known = FindTarget(target);
+  return known != nullptr && known->is_gpu();
+}
+
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       const std::string& entry, int64_t samples,
                                       int ranks) {
@@ -110,7 +117,7 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
   request.symbols[0] = samples;
   request.bind.world_size = ranks;
   request.bind.target = model.target;
-  request.stage_feeds = runtime::IsGpuTarget(model.target);
+  request.stage_feeds = RunsOnGpus(model.target);
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
   return runtime::MakePlan(request, *kernels,
                            runtime::LayOutState(*model.program),
@@ -141,7 +148,7 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
               /*ranks=*/1);
   if (plan.ok()) {
     facts.peak_bytes = plan->peak_bytes();
-  } else if (!runtime::IsGpuTarget(model.target)) {
+  } else if (!RunsOnGpus(model.target)) {
     return plan.status();
   }  // Else a GPU's kernels are not all here: the model is no worse for it.
   return facts;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_registry.h"
@@ -132,7 +133,8 @@ absl::StatusOr<const OpSchema*> FindNamed(const std::string& name) {
 }  // namespace
 
 std::string OpsText(const passes::KernelSet& kernels) {
-  Table table({"op", "class", absl::StrCat("kernels (", kernels.target(), ")"),
+  Table table({"op", "class",
+               absl::StrCat("kernels (", kernels.target().name, ")"),
                "gradient", "what it does"});
   for (const OpSchema* op : Ops().All()) {
     table.Add({op->name(), std::string(Name(op->amp())), Dtypes(*op, kernels),
@@ -152,7 +154,7 @@ absl::StatusOr<std::string> OpsJson(const std::string& name,
     ops = {op};
   }
   Json json = {
-      {"schema", 1}, {"target", kernels.target()}, {"ops", Json::array()}};
+      {"schema", 1}, {"target", kernels.target().name}, {"ops", Json::array()}};
   for (const OpSchema* op : ops) {
     json["ops"].push_back(OpJson(*op, kernels));
   }
@@ -180,7 +182,8 @@ absl::StatusOr<std::string> OpText(const std::string& name,
     }
     absl::StrAppend(&text, "\n", attrs.Text());
   }
-  const std::string label = absl::StrCat("kernels (", kernels.target(), "): ");
+  const std::string label =
+      absl::StrCat("kernels (", kernels.target().name, "): ");
   return absl::StrCat(
       text, "\n",
       Hanging(label, absl::StrJoin(kernels.KeysOf(op->name()), " "),

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 // A target with two kernels.
 passes::KernelSet Kernels() {
-  return passes::KernelSet("toy",
+  return passes::KernelSet("cpu",
                            {"relu(f32)@row_major", "relu(f16)@row_major"});
 }
 
@@ -31,14 +31,14 @@ TEST(OpsReport, OneOp) {
             "X     in   T     any dims\n"
             "Out   out  T     dims of X\n"
             "\n"
-            "kernels (toy): relu(f16)@row_major relu(f32)@row_major\n");
+            "kernels (cpu): relu(f16)@row_major relu(f32)@row_major\n");
   EXPECT_THAT(*OpText("matmul_v2", Kernels()),
               HasSubstr("matmul (alias matmul_v2), white\n"));
 }
 
 TEST(OpsReport, AllOps) {
   const std::string text = OpsText(Kernels());
-  EXPECT_THAT(text, HasSubstr("kernels (toy)"));
+  EXPECT_THAT(text, HasSubstr("kernels (cpu)"));
   EXPECT_THAT(text, HasSubstr("\naliases: "));
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/targets/target.h"
 #include "runtime/device/cuda/cuda_error.h"
 
 namespace halftone {
@@ -57,13 +58,13 @@ absl::StatusOr<int> CountCudaDevices() {
 
 absl::StatusOr<std::string> TargetOfCapability(int major, int minor,
                                                absl::string_view device) {
-  if (major < 8) {
-    return DeviceError(device, ": its compute capability is ", major, ".",
-                       minor,
-                       ", this build has kernels for 8.0 (A100) and "
-                       "newer; use another device, or --target cpu");
+  if (const Target* target = GpuTargetFor(10 * major + minor)) {
+    return target->name;
   }
-  return std::string(major == 8 ? "sm_80" : "sm_90");
+  return DeviceError(device, ": its compute capability is ", major, ".", minor,
+                     ", this build has kernels for ", GpuTargetNames(),
+                     " and newer; use another device, or --target ",
+                     CpuTarget().name);
 }
 
 }  // namespace runtime

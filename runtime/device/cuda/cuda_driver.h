@@ -19,8 +19,8 @@ absl::StatusOr<int> CountCudaDevices();
 // that the driver serves, 0 without one; `built` is that of this build.
 absl::Status CheckDriverVersion(int driver, int built);
 
-// The target whose kernels run on a device of this compute capability, "sm_80"
-// or "sm_90", which newer devices run too. An error (kDevice) for older ones.
+// The target whose kernels run on a device of this compute capability. An
+// error (kDevice) for those that are older than all targets.
 absl::StatusOr<std::string> TargetOfCapability(int major, int minor,
                                                absl::string_view device);
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/targets/target.h"
 
 namespace halftone {
 namespace runtime {
@@ -61,7 +62,7 @@ std::string Describe(absl::string_view call, absl::string_view context,
 }
 
 // What to do about it; empty: nothing better than the code's own text.
-absl::string_view Remedy(cudaError_t code) {
+std::string Remedy(cudaError_t code) {
   switch (code) {
     case cudaErrorNoDevice:
       return "no NVIDIA GPU is visible; check nvidia-smi and "
@@ -73,8 +74,9 @@ absl::string_view Remedy(cudaError_t code) {
       return "there is no such device; nvidia-smi -L lists them";
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
-      return "this build has code for sm_80, sm_90 and newer devices, the "
-             "latter if the driver is not older than the toolkit";
+      return absl::StrCat("this build has code for ", GpuTargetNames(),
+                          " and newer devices, the latter if the driver is "
+                          "not older than the toolkit");
     case cudaErrorDevicesUnavailable:
       return "the device is in use by another process in exclusive mode";
     case cudaErrorSystemNotReady:
