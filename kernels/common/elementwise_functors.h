@@ -20,7 +20,7 @@ namespace kernels {
 
 enum class Operands : uint8_t {
   kOne,
-  kTwo,        // X and Y, broadcast by `axis`
+  kTwo,            // X and Y, broadcast by `axis`
   kTwoOfOneShape,  // the output's: gradients of activations
 };
 

@@ -18,9 +18,11 @@ std::set<std::string> Listed() {
   return ops;
 }
 
-// Whether elementwise_chain may take it: all tensors of one dtype.
+// Whether models put it into an elementwise_chain: all tensors of one dtype,
+// and no copy, which clean-up takes away.
 bool MayBeInChain(const OpSchema& schema) {
-  return schema.element_wise() && !schema.no_merge() &&
+  return schema.element_wise() && !schema.view() &&
+         schema.name() != "keep_counted" && !schema.no_merge() &&
          schema.type_vars().size() == 1 && schema.inputs().size() > 0 &&
          schema.outputs().size() == 1;
 }
