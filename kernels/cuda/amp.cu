@@ -194,7 +194,7 @@ auto MakeTickApplied(const BoundOp&) {
 
 void RegisterCudaAmp(KernelRegistry& registry) {
   const auto add = [&](absl::string_view op, auto make) {
-    AddForCuda(registry, op, CudaCandidate("scalar", make));
+    AddForSchema(registry, op, CudaCandidate("scalar", make));
   };
   add("gradient_seed", MakeSeed);
   add("gradient_inv_scale", MakeInvScale);
@@ -202,11 +202,11 @@ void RegisterCudaAmp(KernelRegistry& registry) {
   add("update_loss_scaling", MakeUpdate);
   add("tick", MakeTick);
   add("tick_applied", MakeTickApplied);
-  AddForCuda(registry, "global_norm", MakeGlobalNorm());
+  AddForSchema(registry, "global_norm", MakeGlobalNorm());
   const auto add_vector = [&](absl::string_view op, auto make) {
     Candidate candidate = CudaCandidate("vector", make);
     candidate.supports = HasOneLayout;
-    AddForCuda(registry, op, candidate);
+    AddForSchema(registry, op, candidate);
   };
   add_vector("unscale", MakeScalar<functors::TimesOp>);
   add_vector("clip_by_factor", MakeScalar<functors::TimesOp>);

@@ -230,7 +230,7 @@ void RegisterCudaCheckFinite(KernelRegistry& registry) {
   candidate.workspace_bytes = [](const BoundOp& op) {
     return CheckFiniteKernel(op).workspace_bytes();
   };
-  AddForCuda(registry, "check_finite", candidate, {"TL"});
+  AddForSchema(registry, "check_finite", candidate, {"TL"});
 }
 
 }  // namespace cuda

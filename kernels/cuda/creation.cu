@@ -78,7 +78,7 @@ void AddRandom(KernelRegistry& registry, absl::string_view op) {
   candidate.supports = [](const BoundOp& bound) {
     return Loops::Fits(LogicalNest(bound.outputs()[0]));
   };
-  AddForCuda(registry, op, candidate);
+  AddForSchema(registry, op, candidate);
 }
 
 // ---- Constants.
@@ -117,12 +117,12 @@ auto MakeElementCount(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaCreation(KernelRegistry& registry) {
-  AddForCuda(registry, "fill_constant", CudaCandidate("fill", MakeConstant));
+  AddForSchema(registry, "fill_constant", CudaCandidate("fill", MakeConstant));
   AddRandom<Uniform>(registry, "init_uniform");
   AddRandom<Normal<false>>(registry, "init_normal");
   AddRandom<Normal<true>>(registry, "init_truncated_normal");
-  AddForCuda(registry, "element_count",
-             CudaCandidate("scalar", MakeElementCount));
+  AddForSchema(registry, "element_count",
+               CudaCandidate("scalar", MakeElementCount));
 }
 
 }  // namespace cuda

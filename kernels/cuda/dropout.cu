@@ -86,8 +86,8 @@ auto MakeDropout(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaDropout(KernelRegistry& registry) {
-  AddForCuda(registry, "dropout", CudaCandidate("philox", MakeDropout));
-  AddForCuda(registry, "dropout_grad", CudaCandidate("philox", MakeDropout));
+  AddForSchema(registry, "dropout", CudaCandidate("philox", MakeDropout));
+  AddForSchema(registry, "dropout_grad", CudaCandidate("philox", MakeDropout));
 }
 
 }  // namespace cuda

@@ -16,7 +16,7 @@ void RegisterCudaElementwise(KernelRegistry& registry) {
       candidate.supports = [functor](const BoundOp& op) {
         return functor.Computes(op) && HasOneLayout(op);
       };
-      AddForCuda(registry, functor.op, candidate);
+      AddForSchema(registry, functor.op, candidate);
     }
   });
   RegisterCudaBinary(registry);

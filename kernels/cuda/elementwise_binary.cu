@@ -63,9 +63,9 @@ Candidate OfOneShape(const Listed& functor) {
 void RegisterCudaBinary(KernelRegistry& registry) {
   ForEachElementwise([&](const auto& functor) {
     if constexpr (functor.operands == Operands::kTwo) {
-      AddForCuda(registry, functor.op, Broadcasting(functor));
+      AddForSchema(registry, functor.op, Broadcasting(functor));
     } else if constexpr (functor.operands == Operands::kTwoOfOneShape) {
-      AddForCuda(registry, functor.op, OfOneShape(functor));
+      AddForSchema(registry, functor.op, OfOneShape(functor));
     }
   });
 }

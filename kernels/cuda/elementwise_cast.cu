@@ -79,8 +79,8 @@ auto MakeAssign(const BoundOp& op) {
 void RegisterCudaCast(KernelRegistry& registry) {
   Candidate cast = CudaCandidate("vector", MakeCast);
   cast.supports = HasOneLayout;
-  AddForCuda(registry, "cast", cast);
-  AddForCuda(registry, "assign", CudaCandidate("copy", MakeAssign));
+  AddForSchema(registry, "cast", cast);
+  AddForSchema(registry, "assign", CudaCandidate("copy", MakeAssign));
 }
 
 }  // namespace cuda

@@ -25,14 +25,14 @@ constexpr int kKept = 4;
 constexpr uint8_t kSame = kElementwiseFunctorCount;
 static_assert(kElementwiseFunctorCount < 255, "a step has a byte for it");
 
+// The functor's place in the list.
 template <typename F, size_t... I>
 constexpr uint8_t PlaceOf(std::index_sequence<I...>) {
-  return static_cast<uint8_t>(
-      ((std::is_same<F, typename std::tuple_element_t<
-                            I, ElementwiseFunctors>::Functor>::value
-            ? I
-            : 0) +
-       ...));
+  constexpr bool kIs[] = {
+      std::is_same<F, typename std::tuple_element_t<
+                          I, ElementwiseFunctors>::Functor>::value...};
+  static_assert((kIs[I] + ...) == 1, "listed once");
+  return static_cast<uint8_t>(((kIs[I] ? I : 0) + ...));
 }
 using Places = std::make_index_sequence<kElementwiseFunctorCount>;
 

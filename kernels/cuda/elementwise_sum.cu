@@ -132,7 +132,7 @@ Candidate MakeSum() {
 }  // namespace
 
 void RegisterCudaSum(KernelRegistry& registry) {
-  AddForCuda(registry, "sum", MakeSum());
+  AddForSchema(registry, "sum", MakeSum());
 }
 
 }  // namespace cuda

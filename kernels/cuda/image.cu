@@ -96,7 +96,7 @@ Candidate MakeNormalize() {
 }  // namespace
 
 void RegisterCudaImage(KernelRegistry& registry) {
-  AddForCuda(registry, "image_normalize", MakeNormalize());
+  AddForSchema(registry, "image_normalize", MakeNormalize());
 }
 
 }  // namespace cuda

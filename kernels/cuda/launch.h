@@ -131,12 +131,6 @@ Candidate CudaCandidate(absl::string_view name, Make make) {
   return candidate;
 }
 
-inline void AddForCuda(KernelRegistry& registry, absl::string_view op,
-                       const Candidate& candidate,
-                       absl::Span<const absl::string_view> unbound = {}) {
-  AddForSchema(registry, op, candidate, unbound);
-}
-
 }  // namespace cuda
 }  // namespace kernels
 }  // namespace halftone

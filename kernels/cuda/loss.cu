@@ -105,10 +105,10 @@ Candidate MakeCrossEntropy() {
 }  // namespace
 
 void RegisterCudaLoss(KernelRegistry& registry) {
-  AddForCuda(registry, "softmax_with_cross_entropy",
-             MakeCrossEntropy<CrossEntropy>());
-  AddForCuda(registry, "softmax_with_cross_entropy_grad",
-             MakeCrossEntropy<CrossEntropyGrad>());
+  AddForSchema(registry, "softmax_with_cross_entropy",
+               MakeCrossEntropy<CrossEntropy>());
+  AddForSchema(registry, "softmax_with_cross_entropy_grad",
+               MakeCrossEntropy<CrossEntropyGrad>());
   RegisterCudaReduce(registry);
   RegisterCudaTopK(registry);
 }

@@ -145,10 +145,10 @@ Candidate MakeBroadcast() {
 }  // namespace
 
 void RegisterCudaReduce(KernelRegistry& registry) {
-  AddForCuda(registry, "mean", MakeReduce(true));
-  AddForCuda(registry, "reduce_mean", MakeReduce(true));
-  AddForCuda(registry, "reduce_sum", MakeReduce(false));
-  AddForCuda(registry, "broadcast_like", MakeBroadcast());
+  AddForSchema(registry, "mean", MakeReduce(true));
+  AddForSchema(registry, "reduce_mean", MakeReduce(true));
+  AddForSchema(registry, "reduce_sum", MakeReduce(false));
+  AddForSchema(registry, "broadcast_like", MakeBroadcast());
 }
 
 }  // namespace cuda

@@ -116,12 +116,12 @@ Candidate MakeTopK() {
 }  // namespace
 
 void RegisterCudaTopK(KernelRegistry& registry) {
-  AddForCuda(registry, "correct_count", MakeTopK<CorrectCount>());
+  AddForSchema(registry, "correct_count", MakeTopK<CorrectCount>());
   Candidate top_k = MakeTopK<TopK>();
   top_k.supports = [](const BoundOp& op) {
     return HasShortRows(op) && op.Int("k") <= op.Input("X").dims.back();
   };
-  AddForCuda(registry, "top_k", top_k);
+  AddForSchema(registry, "top_k", top_k);
 }
 
 }  // namespace cuda

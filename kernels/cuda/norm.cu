@@ -122,8 +122,8 @@ Candidate MakeNorm() {
 }  // namespace
 
 void RegisterCudaNorm(KernelRegistry& registry) {
-  AddForCuda(registry, "batch_norm", MakeNorm<BatchNormKernel>());
-  AddForCuda(registry, "batch_norm_grad", MakeNorm<BatchNormGradKernel>());
+  AddForSchema(registry, "batch_norm", MakeNorm<BatchNormKernel>());
+  AddForSchema(registry, "batch_norm_grad", MakeNorm<BatchNormGradKernel>());
   RegisterCudaNormParts(registry);
   RegisterCudaNormElementwise(registry);
   RegisterCudaReluGradNorm(registry);

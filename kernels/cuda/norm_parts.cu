@@ -97,10 +97,10 @@ void RegisterImageParts(KernelRegistry& registry) {
   const auto factors = [](const BoundOp& op) {
     return Channels(op.inputs()[0]).channels;
   };
-  AddForCuda(registry, "channel_stats", MakeImage<ChannelStatsKernel>(sums));
-  AddForCuda(registry, "scale_bias", MakeImage<ScaleBiasKernel>(factors));
-  AddForCuda(registry, "bn_grad_reduce", MakeImage<GradReduceKernel>(sums));
-  AddForCuda(registry, "bn_grad_apply", MakeImage<GradApplyKernel>(nullptr));
+  AddForSchema(registry, "channel_stats", MakeImage<ChannelStatsKernel>(sums));
+  AddForSchema(registry, "scale_bias", MakeImage<ScaleBiasKernel>(factors));
+  AddForSchema(registry, "bn_grad_reduce", MakeImage<GradReduceKernel>(sums));
+  AddForSchema(registry, "bn_grad_apply", MakeImage<GradApplyKernel>(nullptr));
 }
 
 // ---- On vectors: one thread for a channel.
@@ -232,11 +232,13 @@ struct CombineStats {
 };
 
 void RegisterVectorParts(KernelRegistry& registry) {
-  AddForCuda(registry, "combine_stats",
-             CudaCandidate("vector",
-                           [](const BoundOp& op) { return CombineStats(op); }));
-  AddForCuda(registry, "bn_grad_coefficients", MakeVector<GradCoefficients>());
-  AddForCuda(registry, "running_stats", MakeVector<RunningStats>());
+  AddForSchema(registry, "combine_stats",
+               CudaCandidate("vector", [](const BoundOp& op) {
+                 return CombineStats(op);
+               }));
+  AddForSchema(registry, "bn_grad_coefficients",
+               MakeVector<GradCoefficients>());
+  AddForSchema(registry, "running_stats", MakeVector<RunningStats>());
 }
 
 }  // namespace

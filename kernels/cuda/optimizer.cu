@@ -254,7 +254,7 @@ void AddUpdate(KernelRegistry& registry, absl::string_view op) {
   Candidate candidate = CudaCandidate(
       "pieces", [](const BoundOp& bound) { return Update<Rule>(bound); });
   candidate.supports = MembersShareLayout;
-  AddForCuda(registry, op, candidate, {"L"});
+  AddForSchema(registry, op, candidate, {"L"});
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ void RegisterCudaLearningRate(KernelRegistry& registry) {
     return op.Floats("boundaries").size() <= kMost &&
            op.Floats("values").size() <= kMost + 1;
   };
-  AddForCuda(registry, "learning_rate", candidate);
+  AddForSchema(registry, "learning_rate", candidate);
 }
 
 }  // namespace cuda

@@ -81,8 +81,8 @@ auto MakePool(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaPool(KernelRegistry& registry) {
-  AddForCuda(registry, "pool2d",
-             OverImages(CudaCandidate("windows", MakePool)));
+  AddForSchema(registry, "pool2d",
+               OverImages(CudaCandidate("windows", MakePool)));
   RegisterCudaPoolGrad(registry);
 }
 

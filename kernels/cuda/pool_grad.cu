@@ -128,8 +128,8 @@ auto MakePoolGrad(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaPoolGrad(KernelRegistry& registry) {
-  AddForCuda(registry, "pool2d_grad",
-             OverImages(CudaCandidate("gather", MakePoolGrad)));
+  AddForSchema(registry, "pool2d_grad",
+               OverImages(CudaCandidate("gather", MakePoolGrad)));
 }
 
 }  // namespace cuda

@@ -154,12 +154,12 @@ auto MakePadLike(const BoundOp& op) {
 
 void RegisterCudaShape(KernelRegistry& registry) {
   for (const char* op : {"reshape", "reshape_like", "flatten"}) {
-    AddForCuda(registry, op, CudaCandidate("copy", MakeReshape));
+    AddForSchema(registry, op, CudaCandidate("copy", MakeReshape));
   }
-  AddForCuda(registry, "concat", CudaCandidate("units", MakeConcat));
-  AddForCuda(registry, "concat_grad", CudaCandidate("units", MakeConcatGrad));
-  AddForCuda(registry, "slice", CudaCandidate("units", MakeSlice));
-  AddForCuda(registry, "pad_like", CudaCandidate("units", MakePadLike));
+  AddForSchema(registry, "concat", CudaCandidate("units", MakeConcat));
+  AddForSchema(registry, "concat_grad", CudaCandidate("units", MakeConcatGrad));
+  AddForSchema(registry, "slice", CudaCandidate("units", MakeSlice));
+  AddForSchema(registry, "pad_like", CudaCandidate("units", MakePadLike));
   RegisterCudaPadChannels(registry);
   RegisterCudaTranspose(registry);
 }

@@ -89,8 +89,8 @@ auto MakePadChannels(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaPadChannels(KernelRegistry& registry) {
-  AddForCuda(registry, "pad_channels",
-             CudaCandidate("pixels", MakePadChannels));
+  AddForSchema(registry, "pad_channels",
+               CudaCandidate("pixels", MakePadChannels));
 }
 
 }  // namespace cuda

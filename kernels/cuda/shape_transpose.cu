@@ -170,8 +170,8 @@ absl::Status Permute(const Permutation& permutation, const void* from, void* to,
 }
 
 void RegisterCudaTranspose(KernelRegistry& registry) {
-  AddForCuda(registry, "transpose", MakeTranspose(TransposedStrides));
-  AddForCuda(registry, "convert_layout", MakeTranspose(SameDims));
+  AddForSchema(registry, "transpose", MakeTranspose(TransposedStrides));
+  AddForSchema(registry, "convert_layout", MakeTranspose(SameDims));
 }
 
 }  // namespace cuda

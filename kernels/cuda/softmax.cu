@@ -81,8 +81,8 @@ Candidate MakeSoftmax() {
 }  // namespace
 
 void RegisterCudaSoftmax(KernelRegistry& registry) {
-  AddForCuda(registry, "softmax", MakeSoftmax<Softmax>());
-  AddForCuda(registry, "softmax_grad", MakeSoftmax<SoftmaxGrad>());
+  AddForSchema(registry, "softmax", MakeSoftmax<Softmax>());
+  AddForSchema(registry, "softmax_grad", MakeSoftmax<SoftmaxGrad>());
 }
 
 }  // namespace cuda
