@@ -26,6 +26,9 @@ class KernelSet {
   KernelSet(absl::string_view target, absl::Span<const std::string> keys);
 
   const Target& target() const { return *target_; }
+  bool prefers_channels_last() const {
+    return target_->image_layout == Layout::kChannelsLast;
+  }
   bool Has(absl::string_view op, absl::Span<const DType> binding,
            Layout layout) const;
   bool HasPattern(absl::string_view pattern, const TensorType& key) const;

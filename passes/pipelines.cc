@@ -41,11 +41,6 @@ template <typename P>
 Made FromKernels(const PassInputs& in) {
   return std::make_unique<P>(in.kernels);
 }
-template <typename P>
-Made FromLayout(const PassInputs& in) {
-  return std::make_unique<P>(
-      in.kernels, in.kernels.target().image_layout == Layout::kChannelsLast);
-}
 Made MakeAssign(const PassInputs& in) {
   return std::make_unique<AssignPrecision>(in.options, in.kernels);
 }
@@ -156,11 +151,11 @@ std::vector<PassStep>* MakeSteps() {
       // Before anything that hides 4-d operands in parts or bodies. Images
       // first: what is padded and how filters lie follows from them.
       {kLowered, "choose-layout.convert-regions", "channels-last images",
-       FromLayout<ConvertRegions>, Always},
+       FromKernels<ConvertRegions>, Always},
       {kLowered, "choose-layout.pad-channels",
-       "channels that tensor cores can take", FromLayout<PadChannels>, Always},
+       "channels that tensor cores can take", FromKernels<PadChannels>, Always},
       {kLowered, "choose-layout.lay-out-filters",
-       "filters that lie as their images", FromLayout<LayOutFilters>, Always},
+       "filters that lie as their images", FromKernels<LayOutFilters>, Always},
       // Before fuse, which matches the parts.
       {kLowered, "split-batch-norm", "batch norms in parts, where that pays",
        MakeSplit, Always},

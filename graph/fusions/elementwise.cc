@@ -23,20 +23,17 @@ bool AddsTwo(const Context& sum) {
          sum.block.type_id(sum.op.in(1)) == type;
 }
 
-// Element-wise, one result, all of one type.
+// All of one type.
 bool IsLink(const Block& block, const Op& op, TypeId type) {
-  if (!op.schema->element_wise() || op.schema->no_merge() ||
-      op.outputs.all().size() != 1 || op.inputs.all().empty()) {
-    return false;
-  }
+  if (!JoinsChains(*op.schema)) return false;
   const auto has_type = [&](ValueId v) { return block.type_id(v) == type; };
   return has_type(op.out(0)) &&
          std::all_of(op.inputs.all().begin(), op.inputs.all().end(), has_type);
 }
 
 bool IsEnd(const Context& last) {
-  if (last.op.outputs.all().size() != 1) return false;
-  const TypeId type = last.block.type_id(last.op.outputs.all()[0]);
+  if (!JoinsChains(*last.op.schema)) return false;
+  const TypeId type = last.block.type_id(last.op.out(0));
   return IsFloat(last.block.program().type(type).dtype) &&
          IsLink(last.block, last.op, type);
 }
@@ -58,6 +55,14 @@ void CollectLinks(const Block& block, IsHeld held, FusionGroup* group) {
 }
 
 }  // namespace
+
+bool JoinsChains(const OpSchema& op) {
+  const auto varies = [](const Slot& slot) { return slot.type_var == 0; };
+  return op.element_wise() && !op.view() && !op.no_merge() &&
+         !op.inputs().empty() && op.outputs().size() == 1 &&
+         std::all_of(op.inputs().begin(), op.inputs().end(), varies) &&
+         varies(op.outputs()[0]);
+}
 
 FusionPattern NormElementwise() {
   return FusionPattern("norm_elementwise",

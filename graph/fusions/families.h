@@ -5,6 +5,9 @@
 #include "graph/fusions/fusion_pattern.h"
 
 namespace halftone {
+
+class OpSchema;
+
 namespace fusions {
 
 // norm_conv.cc
@@ -28,6 +31,9 @@ FusionPattern MatmulBiasGrad();
 // elementwise.cc
 FusionPattern NormElementwise();
 FusionPattern ElementwiseChain();
+// Whether chains take the op: element-wise on tensors of one dtype, and no
+// copy. kernels/common/elementwise_functors.h computes each of them.
+bool JoinsChains(const OpSchema& op);
 
 }  // namespace fusions
 }  // namespace halftone

@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "graph/fusions/families.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "gtest/gtest.h"
@@ -18,20 +19,11 @@ std::set<std::string> Listed() {
   return ops;
 }
 
-// Whether models put it into an elementwise_chain: all tensors of one dtype,
-// and no copy, which clean-up takes away.
-bool MayBeInChain(const OpSchema& schema) {
-  return schema.element_wise() && !schema.view() &&
-         schema.name() != "keep_counted" && !schema.no_merge() &&
-         schema.type_vars().size() == 1 && schema.inputs().size() > 0 &&
-         schema.outputs().size() == 1;
-}
-
 // An op that is left out would take every chain with it to pieces.
 TEST(ElementwiseFunctors, AreThereForAllElementwiseOps) {
   const std::set<std::string> listed = Listed();
   for (const OpSchema* schema : Ops().All()) {
-    if (!MayBeInChain(*schema) || schema->name() == "sum") continue;
+    if (!fusions::JoinsChains(*schema) || schema->name() == "sum") continue;
     EXPECT_EQ(listed.count(schema->name()), 1u) << schema->name();
   }
 }

@@ -265,7 +265,7 @@ absl::StatusOr<bool> LayoutChooser::Run() {
 }  // namespace
 
 absl::StatusOr<bool> ConvertRegions::Run(Program& program) {
-  if (!prefer_channels_last_) return false;
+  if (!kernels_->prefers_channels_last()) return false;
   bool changed = false;
   for (const auto& entry : program.entries()) {
     HT_ASSIGN_OR_RETURN(const bool converted,

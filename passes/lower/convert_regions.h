@@ -36,10 +36,9 @@ namespace passes {
 
 class ConvertRegions : public Pass {
  public:
-  // `kernels` is borrowed. Where channels-last is not preferred nothing
-  // changes.
-  ConvertRegions(const KernelSet& kernels, bool prefer_channels_last)
-      : kernels_(&kernels), prefer_channels_last_(prefer_channels_last) {}
+  // `kernels` is borrowed. Nothing changes where the target's images lie in
+  // row-major order.
+  explicit ConvertRegions(const KernelSet& kernels) : kernels_(&kernels) {}
 
   absl::string_view name() const override {
     return "choose-layout.convert-regions";
@@ -48,7 +47,6 @@ class ConvertRegions : public Pass {
 
  private:
   const KernelSet* kernels_;
-  bool prefer_channels_last_;
 };
 
 }  // namespace passes

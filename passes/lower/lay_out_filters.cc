@@ -224,7 +224,8 @@ bool FilterChooser::Run() {
 }  // namespace
 
 absl::StatusOr<bool> LayOutFilters::Run(Program& program) {
-  return prefer_channels_last_ && FilterChooser(program, *kernels_).Run();
+  return kernels_->prefers_channels_last() &&
+         FilterChooser(program, *kernels_).Run();
 }
 
 }  // namespace passes

@@ -36,8 +36,7 @@ namespace passes {
 class LayOutFilters : public Pass {
  public:
   // As ConvertRegions.
-  LayOutFilters(const KernelSet& kernels, bool prefer_channels_last)
-      : kernels_(&kernels), prefer_channels_last_(prefer_channels_last) {}
+  explicit LayOutFilters(const KernelSet& kernels) : kernels_(&kernels) {}
 
   absl::string_view name() const override {
     return "choose-layout.lay-out-filters";
@@ -46,7 +45,6 @@ class LayOutFilters : public Pass {
 
  private:
   const KernelSet* kernels_;
-  bool prefer_channels_last_;
 };
 
 }  // namespace passes

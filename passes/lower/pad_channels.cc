@@ -166,7 +166,7 @@ absl::Status ChannelPadder::PadImage(OpId conversion) {
 }  // namespace
 
 absl::StatusOr<bool> PadChannels::Run(Program& program) {
-  if (!prefer_channels_last_) return false;
+  if (!kernels_->prefers_channels_last()) return false;
   bool changed = false;
   for (const auto& entry : program.entries()) {
     HeldValues held(*entry);

@@ -39,8 +39,7 @@ namespace passes {
 class PadChannels : public Pass {
  public:
   // As ConvertRegions.
-  PadChannels(const KernelSet& kernels, bool prefer_channels_last)
-      : kernels_(&kernels), prefer_channels_last_(prefer_channels_last) {}
+  explicit PadChannels(const KernelSet& kernels) : kernels_(&kernels) {}
 
   absl::string_view name() const override {
     return "choose-layout.pad-channels";
@@ -49,7 +48,6 @@ class PadChannels : public Pass {
 
  private:
   const KernelSet* kernels_;
-  bool prefer_channels_last_;
 };
 
 }  // namespace passes

@@ -9,6 +9,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/targets/target.h"
 #include "runtime/device/device.h"
 #include "runtime/device/host_info.h"
 #include "runtime/device/host_memory.h"
@@ -50,7 +51,7 @@ class CpuDevice : public Device {
 
   absl::string_view kind() const override { return "cpu"; }
   int ordinal() const override { return ordinal_; }
-  std::string target() const override { return "cpu"; }
+  std::string target() const override { return CpuTarget().name; }
   std::string Description() const override {
     std::ifstream file("/proc/cpuinfo");
     std::ostringstream cpuinfo;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/targets/target.h"
 #include "runtime/device/fake_stream.h"
 #include "runtime/device/host_memory.h"
 
@@ -46,7 +47,7 @@ class FakeDeviceImpl : public FakeDevice {
   absl::string_view kind() const override { return "fake"; }
   int ordinal() const override { return options_.ordinal; }
   std::string Description() const override { return "fake device"; }
-  std::string target() const override { return "cpu"; }
+  std::string target() const override { return CpuTarget().name; }
   bool asynchronous() const override { return true; }
   absl::Status Use() override {
     SetFakeCurrentOrdinal(options_.ordinal);

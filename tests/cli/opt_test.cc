@@ -1,7 +1,6 @@
 // halftone opt: passes by name over what the other verbs write.
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child.h"
+#include "tests/support/dumps.h"
 
 namespace halftone {
 namespace {
@@ -42,18 +42,7 @@ std::vector<std::string> Dumps() {
   const Result result = Halftone(
       {"compile", kModel, "--strategy", kStrategy, "--dump-dir", directory});
   EXPECT_EQ(result.exit_code(), 0) << result.err;
-  std::vector<std::string> files;
-  for (const auto& file : std::filesystem::directory_iterator(directory)) {
-    files.push_back(file.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-// "fuse" of ".../016.fuse.txt".
-std::string PassOf(const std::string& file) {
-  const std::string stem = std::filesystem::path(file).stem();
-  return stem.substr(stem.find('.') + 1);
+  return DumpsIn(directory);
 }
 
 TEST(OptVerb, MakesWhatThePassMadeInTheCompile) {

@@ -1,7 +1,6 @@
 // Each pass by itself, over the text of the program that was there before it,
 // makes what it made within the pipeline, byte for byte: what one pass knows of
 // another is in the program, or in the strategy.
-#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -20,6 +19,7 @@
 #include "passes/compile.h"
 #include "passes/named_passes.h"
 #include "passes/testing/kernels.h"
+#include "tests/support/dumps.h"
 
 namespace halftone {
 namespace {
@@ -79,25 +79,9 @@ absl::StatusOr<ModelFile> Model(const std::string& name) {
   return ParseModel(PrintModel(model), name);
 }
 
-// Files of a directory, in order.
-std::vector<std::string> Files(const std::string& directory) {
-  std::vector<std::string> files;
-  for (const auto& file : std::filesystem::directory_iterator(directory)) {
-    files.push_back(file.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-// "clean-up.fold-casts" of ".../021.clean-up.fold-casts.txt".
-std::string PassOf(const std::string& file) {
-  const std::string stem = std::filesystem::path(file).stem();
-  return stem.substr(stem.find('.') + 1);
-}
-
 void CheckDumps(const std::string& directory,
                 const passes::PassInputs& inputs) {
-  const std::vector<std::string> files = Files(directory);
+  const std::vector<std::string> files = DumpsIn(directory);
   ASSERT_GT(files.size(), 10u);
   for (size_t i = 1; i < files.size(); ++i) {
     const std::string pass = PassOf(files[i]);

@@ -60,6 +60,10 @@ MADE_NAMES = (
     (re.compile(r'\.grad\b'), 'graph/ir/gradient_names.h'),
     (re.compile(r'\.cast_'), 'passes/precision/cast.cc'),
 )
+# What a target is, stands in its record: nobody asks for one by its name.
+TARGETS = 'graph/targets/'
+GPU_TARGET = re.compile(r'\bsm_\d')
+ONE_TARGET = re.compile(r'\btarget\w*(?:\(\))?(?:(?:\.|->)name)? [!=]= "')
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 
 FENCE = re.compile(r'^```.*?^```', re.M | re.S)
@@ -221,6 +225,7 @@ class Checker:
       self.check_includes(path, code)
       if path.split('/')[0] in LIBRARIES + ('tools',):
         self.check_made_names(path, code)
+        self.check_targets_by_name(path, code)
       self.check_code(path, blank(text))
     if path.endswith('.h'):
       self.check_copies(path, blank(text))
@@ -258,6 +263,16 @@ class Checker:
           self.report(path, line_of(code, found.start()),
                       f'{found.group(0)}: {maker} makes that name; ask the '
                       'program whose gradient or cast a value is')
+
+  def check_targets_by_name(self, path, code):
+    if path.startswith(TARGETS) or path.endswith('_test.cc'):
+      return
+    found = [string for string in STRING.finditer(code)
+             if GPU_TARGET.search(string.group(0))]
+    for at in found + list(ONE_TARGET.finditer(code)):
+      self.report(path, line_of(code, at.start()),
+                  f'{at.group(0)}: what a target is, its record in '
+                  f'{TARGETS} says')
 
   def check_includes(self, path, code):
     folder = os.path.dirname(path)

@@ -137,6 +137,17 @@ class CheckSourcesTest(unittest.TestCase):
     self.clean('passes/precision/cast.cc', 'char k[] = ".cast_fp16";\n')
     self.clean('passes/report.cc', '// "w.grad"\nf("relu_grad", "a.gradient");\n')
 
+  def test_targets_are_known_by_their_records(self):
+    for text in ('if (target == "cpu") f();\n',
+                 'if (device.target() != "cpu") f();\n',
+                 'if (options.target->name == "sm") f();\n',
+                 'f("sm_90");\n'):
+      with self.subTest(text=text):
+        self.found('passes/lower.cc', text, 'its record', line=1)
+        self.clean('passes/lower_test.cc', text)
+        self.clean('graph/targets/targets.cc', text)
+    self.clean('runtime/launch/plan.cc', 'if (ranks == "cpu") f("cpu");\n')
+
   def test_cuda_headers(self):
     for header in ('cuda_runtime.h', 'cudnn_frontend.h', 'cublasLt.h',
                    'nccl.h', 'cub/cub.cuh', 'cuda/std/span'):
