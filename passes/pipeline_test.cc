@@ -1,3 +1,4 @@
+#include "graph/base/dtype.h"
 #include "passes/pipeline.h"
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "graph/base/dtype.h"
 #include "graph/io/compiled_model.h"
 #include "graph/ir/program.h"
 #include "passes/options/options.h"

@@ -8,6 +8,27 @@ namespace {
 
 constexpr char kPayload[] = "halftone/exit_code";
 
+constexpr ExitCodeDoc kExitCodes[] = {
+    {ExitCode::kOk, "ok"},
+    {ExitCode::kModel,
+     "model, strategy or data error; an output that cannot be written; a "
+     "compiled model of a newer version or other target"},
+    {ExitCode::kUsage, "a wrong verb, flag or argument"},
+    {ExitCode::kDiffer, "a check failed, or the programs differ"},
+    {ExitCode::kCompilerBug,
+     "a bug of the compiler; please report it with the model"},
+    {ExitCode::kDiverged, "the training diverged: the stop rule ended it"},
+    {ExitCode::kOutOfMemory,
+     "out of memory: a plan that does not fit, or a failed allocation"},
+    {ExitCode::kCommunication,
+     "communication failure: a rank that never arrived, vanished, hung or "
+     "runs another program; a port in use"},
+    {ExitCode::kCheckpoint,
+     "a checkpoint that cannot be read, or the run's last one that cannot "
+     "be written"},
+    {ExitCode::kDevice, "a device or library that is not there"},
+};
+
 absl::StatusCode CanonicalCode(ExitCode code) {
   switch (code) {
     case ExitCode::kOk:
@@ -34,6 +55,8 @@ absl::StatusCode CanonicalCode(ExitCode code) {
 }
 
 }  // namespace
+
+absl::Span<const ExitCodeDoc> ExitCodeDocs() { return kExitCodes; }
 
 absl::Status MakeError(ExitCode code, absl::string_view message) {
   absl::Status status(CanonicalCode(code), message);

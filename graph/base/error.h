@@ -13,22 +13,29 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace halftone {
 
-// The documented exit codes of every verb; 128 + n for signal n.
+// The exit codes of every verb; 128 + n for signal n.
 enum class ExitCode : int {
   kOk = 0,
-  kModel = 1,          // model, strategy or data error; output not writable
-  kUsage = 2,          // a wrong flag or argument
-  kDiffer = 3,         // a check failed or programs differ
-  kCompilerBug = 4,    // with a reproducer
-  kDiverged = 5,       // the stop rule ended the training
-  kOutOfMemory = 6,    // a plan that does not fit, a failed allocation
-  kCommunication = 7,  // peers: missing, vanished, different, port in use
-  kCheckpoint = 8,     // unreadable, or the run's last one unwritable
-  kDevice = 9,         // a device or library that is not there
+  kModel = 1,
+  kUsage = 2,
+  kDiffer = 3,
+  kCompilerBug = 4,
+  kDiverged = 5,
+  kOutOfMemory = 6,
+  kCommunication = 7,
+  kCheckpoint = 8,
+  kDevice = 9,
 };
+
+struct ExitCodeDoc {
+  ExitCode code;
+  absl::string_view text;  // what each stands for
+};
+absl::Span<const ExitCodeDoc> ExitCodeDocs();
 
 absl::Status MakeError(ExitCode code, absl::string_view message);
 

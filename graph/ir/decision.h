@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "graph/base/dtype_fwd.h"
 #include "graph/ir/compact_vector.h"
 #include "graph/ir/ids.h"
@@ -39,6 +40,14 @@ enum class Reason : uint8_t {
 // "WHITE_LIST", "KEEP_F32_SLOT", ...; "" for kNone.
 absl::string_view Name(Reason reason);
 std::optional<Reason> ReasonFromName(absl::string_view name);
+// The rule behind a code, a sentence; "" for none.
+absl::string_view RuleOf(absl::string_view reason);
+
+struct ReasonDoc {
+  absl::string_view code, rule;
+};
+// All but kNone, for `halftone explain`.
+absl::Span<const ReasonDoc> ReasonDocs();
 
 using NameList = CompactVector<NameId, 2>;
 

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "graph/ir/attr.h"
 #include "graph/ir/type.h"
 #include "graph/schema/infer_context.h"
@@ -51,7 +51,7 @@ class TypeBinder {
   bool AnInputHas(int var) const;
 
   struct Bound {
-    DType dtype = DType::kInvalid;
+    DType dtype{};
     std::string by;  // "slot X", "attribute to"
   };
   const OpSchema& schema_;

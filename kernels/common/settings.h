@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "kernels/bound_op.h"
 #include "kernels/functors/amp.h"
 #include "kernels/functors/optimizer.h"
@@ -38,7 +38,7 @@ struct UpdateSlots {
   bool has_low;
   // Flat positions; -1: not there.
   int learning_rate, applied, found_inf, inv_scale, clip_factor;
-  DType param, grad, low = DType::kInvalid;
+  DType param, grad, low{};
   float clip_value;  // infinity: none
 };
 

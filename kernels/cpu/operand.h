@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "kernels/bound_op.h"
 #include "kernels/common/strides.h"
 #include "kernels/cpu/convert.h"

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error_list.h"
 #include "passes/options/options.h"
 

@@ -1,3 +1,4 @@
+#include "graph/base/dtype.h"
 #include "passes/parallel/bucket_allreduce.h"
 
 #include <cstdint>

@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "passes/parallel/bucket_allreduce.h"
 
 namespace halftone {
 namespace passes {
 
 struct BucketItem {
-  DType dtype = DType::kInvalid;
+  DType dtype{};
   int64_t bytes = 0;
 };
 
 struct Bucket {
-  DType dtype = DType::kInvalid;
+  DType dtype{};
   int64_t bytes = 0;
   std::vector<int> items;  // ascending
 };

@@ -1,3 +1,4 @@
+#include "graph/base/dtype.h"
 #include "passes/precision/op_classes.h"
 
 #include <memory>

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
 #include "runtime/checkpoint/safetensors.h"

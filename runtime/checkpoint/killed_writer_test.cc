@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/disk/directory.h"
+#include "graph/base/dtype.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "runtime/checkpoint/checkpoint.h"

@@ -10,14 +10,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 
 namespace halftone {
 namespace runtime {
 
 struct Tensor {
   std::string name;
-  DType dtype = DType::kF32;
+  DType dtype{};
   std::vector<int64_t> dims;
   std::string bytes;  // logical row-major, little-endian
 };
@@ -25,7 +25,7 @@ struct Tensor {
 // A tensor without its bytes: they lie at [begin, end) of the data.
 struct TensorHead {
   std::string name;
-  DType dtype = DType::kF32;
+  DType dtype{};
   std::vector<int64_t> dims;
   int64_t begin = 0, end = 0;
 };

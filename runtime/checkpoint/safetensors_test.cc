@@ -1,3 +1,4 @@
+#include "graph/base/dtype.h"
 #include "runtime/checkpoint/safetensors.h"
 
 #include <cmath>

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "runtime/collective/communicator.h"
 
 namespace halftone {
@@ -26,7 +26,7 @@ absl::string_view Name(Collective collective);  // "all_reduce", ...
 
 struct Call {
   Collective collective = Collective::kBarrier;
-  DType dtype = DType::kInvalid;  // of an all_reduce
+  DType dtype{};  // of an all_reduce
   ReduceOp op = ReduceOp::kSum;
   int root = 0;       // of a broadcast
   int64_t count = 0;  // elements of an all_reduce, bytes of a broadcast or part

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/memory/memory.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/collective/in_process_group.h"

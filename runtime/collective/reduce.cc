@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 #include "runtime/collective/communicator.h"
 
 namespace halftone {

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "graph/base/dtype.h"
 #include "graph/base/out_of_memory.h"
 #include "runtime/data/dataset.h"
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 #include "runtime/data/dataset.h"

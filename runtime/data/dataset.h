@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype.h"
+#include "graph/base/dtype_fwd.h"
 
 namespace halftone {
 namespace runtime {
@@ -20,7 +20,7 @@ namespace runtime {
 // A feed as the model declares it: dims without the sample dim.
 struct FeedSpec {
   std::string name;
-  DType dtype = DType::kF32;
+  DType dtype{};
   std::vector<int64_t> dims;
   // Labels are checked against [0, classes) if classes > 0.
   int64_t classes = 0;

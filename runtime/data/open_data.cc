@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/philox.h"

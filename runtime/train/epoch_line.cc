@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 #include "runtime/log/words.h"
 

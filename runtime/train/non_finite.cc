@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"

@@ -1,3 +1,4 @@
+#include "graph/base/dtype.h"
 #include "runtime/train/report_text.h"
 
 #include <cmath>

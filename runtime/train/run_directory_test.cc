@@ -1,3 +1,4 @@
+#include "graph/base/dtype.h"
 #include "runtime/train/run_directory.h"
 
 #include <sys/stat.h>

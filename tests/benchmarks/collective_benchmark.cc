@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
+#include "graph/base/dtype.h"
 #include "runtime/collective/connect.h"
 #include "runtime/collective/reduce.h"
 

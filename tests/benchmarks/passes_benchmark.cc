@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "graph/base/check.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/options/options.h"

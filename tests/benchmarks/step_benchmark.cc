@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/well_known.h"
 #include "kernels/register_all.h"
 #include "runtime/exec/executor.h"

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "graph/base/dtype.h"
 #include "graph/base/file.h"
 #include "graph/base/text.h"
 #include "gtest/gtest.h"

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/emulation/products.h"

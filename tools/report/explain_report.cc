@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/decision.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/explain_subject.h"

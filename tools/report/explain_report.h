@@ -21,8 +21,6 @@ std::string ExplainCodes(bool json);
 // Unknown: kUsage, nearest named.
 absl::StatusOr<std::string> ExplainName(const CompiledModel& model,
                                         const std::string& name, bool json);
-// The rule behind a reason code; empty if it is none.
-absl::string_view RuleOf(absl::string_view reason);
 
 }  // namespace tools
 }  // namespace halftone

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/text.h"
+#include "graph/ir/decision.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "graph/schema/parameter_updates.h"
@@ -12,7 +13,6 @@
 #include "graph/text/text.h"
 #include "kernels/bound_op.h"
 #include "runtime/log/words.h"
-#include "tools/report/explain_report.h"
 #include "tools/report/words.h"
 
 namespace halftone {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/text.h"
+#include "graph/ir/decision.h"
 #include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/compile_report.h"
-#include "tools/report/explain_report.h"
 #include "tools/report/inspect_report.h"
 
 namespace halftone {

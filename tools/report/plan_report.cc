@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
