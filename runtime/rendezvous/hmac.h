@@ -1,4 +1,4 @@
-// HMAC-SHA-256 (FIPS 180-4, RFC 2104): proves that a peer knows the run's
+// HMAC-SHA-256 (RFC 2104, of libcrypto): proves that a peer knows the run's
 // token without sending it.
 #ifndef HALFTONE_RUNTIME_RENDEZVOUS_HMAC_H_
 #define HALFTONE_RUNTIME_RENDEZVOUS_HMAC_H_
@@ -10,7 +10,7 @@
 namespace halftone {
 namespace runtime {
 
-std::string Sha256(absl::string_view bytes);  // 32 bytes
+// 32 bytes.
 std::string HmacSha256(absl::string_view key, absl::string_view message);
 
 // Equality in a time that does not depend on where they differ.
