@@ -22,7 +22,7 @@ struct GpuInterface {
   absl::StatusOr<int> (*count_devices)();
   // Errors are kDevice: no such device, in use by others, too old.
   absl::StatusOr<std::unique_ptr<Device>> (*make_device)(int ordinal);
-  // Adds the kernels of device "cuda"; needs no driver.
+  // Adds the kernels for GPUs; needs no driver.
   void (*register_kernels)(kernels::KernelRegistry& registry);
   // NCCL between the ranks that `host` connects, each on a device of its own;
   // all call it together. `device` is one of make_device; it and all graphs

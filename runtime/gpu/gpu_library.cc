@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "graph/base/error.h"
-#include "kernels/register_all.h"
 
 namespace halftone {
 namespace runtime {
@@ -127,7 +126,7 @@ int CountGpuNodes() {
 
 GpuLibrary::GpuLibrary(const GpuInterface* interface)
     : interface_(interface),
-      kernels_(std::make_unique<kernels::KernelRegistry>(kernels::Kernels())) {
+      kernels_(std::make_unique<kernels::KernelRegistry>()) {
   interface_->register_kernels(*kernels_);
 }
 

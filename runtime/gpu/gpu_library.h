@@ -23,7 +23,7 @@ class GpuLibrary {
   static absl::StatusOr<const GpuLibrary*> OpenAt(const std::string& path);
 
   const GpuInterface* operator->() const { return interface_; }
-  // Every kernel of the binary and of the library.
+  // The library's, which run on GPUs.
   const kernels::KernelRegistry& kernels() const { return *kernels_; }
 
  private:

@@ -78,6 +78,14 @@ TEST(GpuLibrary, SaysWhichLibraryDoesNotFit) {
   EXPECT_THAT(explain("undefined symbol: stranger"), HasSubstr("damaged"));
 }
 
+// None of the binary's is among them, or a GPU's plan would hold it.
+TEST(GpuLibrary, HasItsOwnKernelsAlone) {
+  const auto library = GpuLibrary::OpenAt("runtime/gpu/libtest_one_kernel.so");
+  ASSERT_TRUE(library.ok()) << library.status();
+  EXPECT_THAT((*library)->kernels().Keys(),
+              ::testing::ElementsAre("relu(f16)@row_major"));
+}
+
 TEST(GpuLibrary, RefusesAnotherBuilds) {
   EXPECT_THAT(OpenError("runtime/gpu/libtest_other_build.so"),
               AllOf(HasSubstr("another build"), HasSubstr("0123456789abcdef"),
