@@ -182,6 +182,15 @@ absl::Status GradSquare(GradContext& g) {
 absl::Status GradSqrt(GradContext& g) {
   return SetScaled(g, "elementwise_div", g.Output("Out"), 0.5);
 }
+// -OutGrad * Out / (2 X): Out to the third power would leave f16's range.
+absl::Status GradRsqrt(GradContext& g) {
+  HT_ASSIGN_OR_RETURN(
+      const ValueId product,
+      Binary(g, "elementwise_mul", g.OutGrad("Out"), g.Output("Out"), -1));
+  HT_ASSIGN_OR_RETURN(const ValueId quotient,
+                      Binary(g, "elementwise_div", product, g.Input("X"), -1));
+  return g.SetGrad("X", g.Emit("scale").In("X", quotient).Attr("scale", -0.5));
+}
 
 OpSchema& AddGeluAttr(OpSchema& schema) {
   return schema.Attr("approximate", "none",
@@ -230,6 +239,8 @@ void RegisterActivations(OpRegistry& registry) {
   registry.Add(UnarySchema("square", "Out = X * X.", black).Grad(GradSquare));
   registry.Add(
       UnarySchema("sqrt", "Out = square root of X.", black).Grad(GradSqrt));
+  registry.Add(UnarySchema("rsqrt", "Out = 1 / square root of X.", black)
+                   .Grad(GradRsqrt));
   registry.Add(UnaryGradSchema("relu", "OutGrad where Out > 0, else 0", "Out"));
   registry.Add(UnaryGradSchema("tanh", "OutGrad * (1 - Out * Out)", "Out"));
   registry.Add(UnaryGradSchema("sigmoid", "OutGrad * Out * (1 - Out)", "Out"));

@@ -120,37 +120,6 @@ TEST(RegistryTest, ToTestNamesAnOpThatTakesTheSameSlots) {
   }
 }
 
-// The published classes (docs/ops.md); backward-only ops and the
-// ops that passes make have theirs from their forward op or role.
-TEST(RegistryTest, AmpClassesOfModelOps) {
-  const auto of = [](AmpClass amp_class) {
-    std::vector<std::string> names;
-    for (const OpSchema* schema : Ops().All()) {
-      if (schema->has_grad() && schema->amp() == amp_class) {
-        names.push_back(schema->name());
-      }
-    }
-    return names;
-  };
-  EXPECT_THAT(
-      of(AmpClass::kWhite),
-      testing::ElementsAre("conv2d", "depthwise_conv2d", "matmul", "mul"));
-  EXPECT_THAT(of(AmpClass::kBlack),
-              testing::ElementsAre(
-                  "exp", "log", "mean", "reduce_mean", "reduce_sum", "softmax",
-                  "softmax_with_cross_entropy", "sqrt", "square"));
-  EXPECT_THAT(
-      of(AmpClass::kGray),
-      testing::ElementsAre(
-          "abs", "batch_norm", "broadcast_like", "dropout", "elementwise_add",
-          "elementwise_div", "elementwise_mul", "elementwise_sub", "gelu",
-          "relu", "scale", "sigmoid", "sum", "sync_batch_norm", "tanh"));
-  EXPECT_THAT(of(AmpClass::kClear),
-              testing::ElementsAre("assign", "cast", "concat", "flatten",
-                                   "pad_like", "pool2d", "reshape",
-                                   "reshape_like", "slice", "transpose"));
-}
-
 TEST(RegistryTest, NormsKeepTheirParametersInF32) {
   for (const char* op : {"batch_norm", "sync_batch_norm", "scale_bias"}) {
     for (const char* slot : {"Scale", "Bias", "Mean", "Variance"}) {

@@ -45,6 +45,9 @@ struct SquareOp {
 struct SqrtOp {
   HT_HOST_DEVICE float operator()(float x) const { return Sqrt(x); }
 };
+struct RsqrtOp {
+  HT_HOST_DEVICE float operator()(float x) const { return 1.0f / Sqrt(x); }
+};
 struct AbsOp {
   HT_HOST_DEVICE float operator()(float x) const { return Abs(x); }
 };
