@@ -224,6 +224,39 @@ void RegisterGelu(OpRegistry& registry) {
   registry.Add(std::move(grad));
 }
 
+// SameDims({..}, out) and bounds in order.
+ops::InferFunction InferClip(std::vector<std::string> in, std::string out) {
+  return [same = SameDims(std::move(in), std::move(out))](InferContext& c) {
+    if (!(c.Float("min") <= c.Float("max"))) {
+      return AttrMismatch(c, "min",
+                          absl::StrCat("at most max, ", c.Float("max")));
+    }
+    return same(c);
+  };
+}
+
+absl::Status GradClip(GradContext& g) {
+  return g.SetGrad("X", g.Emit("clip_grad")
+                            .AttrsOf(g.op())
+                            .In("X", g.Input("X"))
+                            .In("OutGrad", g.OutGrad("Out")));
+}
+
+void RegisterClip(OpRegistry& registry) {
+  const auto add_bounds = [](OpSchema& schema) -> OpSchema& {
+    return schema.RequiredAttr("min", AttrKind::kFloat, "least value")
+        .RequiredAttr("max", AttrKind::kFloat, "greatest value");
+  };
+  OpSchema clip =
+      UnarySchema("clip", "Out = X kept within [min, max].", AmpClass::kGray);
+  add_bounds(clip).Infer(InferClip({"X"}, "Out")).Grad(GradClip);
+  registry.Add(std::move(clip));
+  OpSchema grad =
+      UnaryGradSchema("clip", "OutGrad where min < X < max, else 0", "X");
+  add_bounds(grad).Infer(InferClip({"X", "OutGrad"}, "XGrad"));
+  registry.Add(std::move(grad));
+}
+
 void RegisterActivations(OpRegistry& registry) {
   const AmpClass gray = AmpClass::kGray, black = AmpClass::kBlack;
   registry.Add(UnarySchema("relu", "Out = max(X, 0).", gray)
@@ -247,6 +280,7 @@ void RegisterActivations(OpRegistry& registry) {
   registry.Add(
       UnaryGradSchema("abs", "OutGrad * sign(X), 0 where X is 0", "X"));
   RegisterGelu(registry);
+  RegisterClip(registry);
 }
 
 // ---- scale, assign, cast, sum.

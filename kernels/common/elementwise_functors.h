@@ -49,6 +49,8 @@ template <typename F>
 using Gradient = ElementwiseFunctor<F, Operands::kTwoOfOneShape>;
 
 functors::ScaleOp MakeScale(const BoundOp& op);
+functors::ClipOp MakeClip(const BoundOp& op);
+functors::ClipGradOp MakeClipGrad(const BoundOp& op);
 bool IsByTanh(const BoundOp& gelu);
 bool IsExact(const BoundOp& gelu);
 
@@ -61,6 +63,7 @@ inline constexpr auto kElementwiseFunctors = std::make_tuple(
     Unary<functors::SqrtOp>{"sqrt"}, Unary<functors::RsqrtOp>{"rsqrt"},
     Unary<functors::AbsOp>{"abs"},
     Unary<functors::ScaleOp>{"scale", MakeScale},
+    Unary<functors::ClipOp>{"clip", MakeClip},
     Unary<functors::GeluOp>{"gelu", nullptr, IsExact},
     Unary<functors::TanhGeluOp>{"gelu", nullptr, IsByTanh},
     Binary<functors::AddOp>{"elementwise_add"},
@@ -71,6 +74,7 @@ inline constexpr auto kElementwiseFunctors = std::make_tuple(
     Gradient<functors::TanhGradOp>{"tanh_grad"},
     Gradient<functors::SigmoidGradOp>{"sigmoid_grad"},
     Gradient<functors::AbsGradOp>{"abs_grad"},
+    Gradient<functors::ClipGradOp>{"clip_grad", MakeClipGrad},
     Gradient<functors::GeluGradOp>{"gelu_grad", nullptr, IsExact},
     Gradient<functors::TanhGeluGradOp>{"gelu_grad", nullptr, IsByTanh});
 

@@ -59,6 +59,13 @@ struct ScaleOp {
     return bias_after_scale ? scale * x + bias : scale * (x + bias);
   }
 };
+// A NaN of x stays.
+struct ClipOp {
+  float min, max;
+  HT_HOST_DEVICE float operator()(float x) const {
+    return x < min ? min : (x > max ? max : x);
+  }
+};
 
 // ---- Gradients: (Out, OutGrad) or (X, OutGrad) -> XGrad.
 struct ReluGradOp {
@@ -80,6 +87,13 @@ struct AbsGradOp {
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     const float at_zero = x == 0.0f ? 0.0f : x;  // 0, or x's NaN
     return x > 0.0f ? grad : (x < 0.0f ? -grad : at_zero);
+  }
+};
+
+struct ClipGradOp {
+  float min, max;
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    return x > min && x < max ? grad : 0.0f;
   }
 };
 
