@@ -49,10 +49,16 @@ absl::StatusOr<std::unique_ptr<Program>> Inserted(const Program& source,
   return program;
 }
 
-absl::StatusOr<CompiledModel> CompileOnce(const ModelFile& source,
-                                          const Options& options,
-                                          const KernelSet& kernels,
-                                          const CompileFlags& flags) {
+struct Rewritten {
+  std::unique_ptr<Program> program;
+  proto::CompileReport report;
+  google::protobuf::RepeatedPtrField<proto::PassRow> passes;
+};
+
+absl::StatusOr<Rewritten> Rewrite(const ModelFile& source,
+                                  const Options& options,
+                                  const KernelSet& kernels,
+                                  const CompileFlags& flags) {
   HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, BuildProgram(source));
   HT_ASSIGN_OR_RETURN(const Options effective, OptionsFor(*program, options));
   PassPipeline::Settings settings;
@@ -80,12 +86,9 @@ absl::StatusOr<CompiledModel> CompileOnce(const ModelFile& source,
   }
   HT_RETURN_IF_ERROR(pipeline.Run(*program));
   report.AtEnd(*program, flags.report_entry);
-  AddPassRows(pipeline.runs(), report.report().mutable_pass());
-
-  CompiledModel model = MakeModel(source, options, std::move(program));
-  model.target = kernels.target().name;
-  model.report = std::move(report.report());
-  return model;
+  Rewritten rewritten{std::move(program), std::move(report.report()), {}};
+  AddPassRows(pipeline.runs(), &rewritten.passes);
+  return rewritten;
 }
 
 int Standalone(const proto::CompileReport& report) {
@@ -111,9 +114,9 @@ void CompareRules(const ModelFile& source, const Options& options,
   other.strategy.mutable_amp()->set_precision_rule(rule);
   CompileFlags quiet;
   quiet.report_entry = flags.report_entry;
-  const auto compiled = CompileOnce(source, other, kernels, quiet);
-  if (!compiled.ok()) return;
-  const int left = Standalone(compiled->report);
+  const auto rewritten = Rewrite(source, other, kernels, quiet);
+  if (!rewritten.ok()) return;
+  const int left = Standalone(rewritten->report);
   if (left > casts / 4) return;
   proto::Note& note = *report->add_note();
   note.set_code("P7");
@@ -136,8 +139,13 @@ absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
                                       const Options& options,
                                       const KernelSet& kernels,
                                       const CompileFlags& flags) {
-  HT_ASSIGN_OR_RETURN(CompiledModel model,
-                      CompileOnce(source, options, kernels, flags));
+  HT_ASSIGN_OR_RETURN(Rewritten rewritten,
+                      Rewrite(source, options, kernels, flags));
+  CompiledModel model =
+      MakeModel(source, options, std::move(rewritten.program));
+  model.target = kernels.target().name;
+  model.report = std::move(rewritten.report);
+  model.passes = std::move(rewritten.passes);
   CompareRules(source, options, kernels, flags, &model.report);
   return model;
 }

@@ -84,7 +84,7 @@ TEST(CompileTest, MnistAtO1HasItsEntries) {
   EXPECT_EQ(model.fingerprint.size(), 16);
   EXPECT_EQ(model.strategy.amp().level(), "O1");
   EXPECT_FALSE(model.origins.empty());
-  EXPECT_GE(model.report.pass_size(), 16);
+  EXPECT_GE(model.passes.size(), 16);
 }
 
 TEST(CompileTest, MnistAtO1Casts) {

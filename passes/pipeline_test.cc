@@ -1,4 +1,3 @@
-#include "graph/base/dtype.h"
 #include "passes/pipeline.h"
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/text/text.h"

@@ -211,6 +211,7 @@ absl::StatusOr<CompiledModel> Reader::Run(absl::string_view target) {
   model.op_lists = std::move(*message_.mutable_op_lists());
   model.origins.assign(message_.origin().begin(), message_.origin().end());
   model.report = std::move(*message_.mutable_report());
+  model.passes.Swap(model.report.mutable_pass());
   model.target = message_.target();
   model.fingerprint = message_.fingerprint();
   return model;
@@ -240,8 +241,6 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   message.set_format_version(kCompiledModelFormat);
   message.set_producer(kProducer);
   message.set_target(model.target);
-  message.set_program(Print(*model.program));
-  *message.mutable_source() = model.source.model;
   message.set_source_file(model.source.file);
   PutLines(model.source, &message);
   *message.mutable_strategy() = model.strategy;
@@ -249,12 +248,18 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
     *message.add_origin() = origin;
   }
   *message.mutable_op_lists() = model.op_lists;
-  *message.mutable_report() = model.report;
-  ClearTimes(message.mutable_report()->mutable_pass());
   message.set_state_signature(StateSignature(*model.program));
   PutOpVersions(*model.program, &message);
-  message.set_fingerprint(Hex64(StableHash(message.program())));
-  HT_RETURN_IF_ERROR(PackParts(&message));
+  Parts parts;
+  parts.program = Print(*model.program);
+  parts.source = ToBytes(model.source.model);
+  // Bytes of two messages of one type are those of both merged.
+  proto::CompileReport passes;
+  *passes.mutable_pass() = model.passes;
+  ClearTimes(passes.mutable_pass());
+  parts.report = ToBytes(model.report) + ToBytes(passes);
+  message.set_fingerprint(Hex64(StableHash(parts.program)));
+  HT_RETURN_IF_ERROR(PackParts(std::move(parts), &message));
   std::string bytes = ToBytes(message);
   bytes += Checksum(bytes);
   if (static_cast<int64_t>(bytes.size()) > kMaxModelBytes) {

@@ -29,7 +29,9 @@ struct CompiledModel {
   proto::Strategy strategy;  // resolved
   proto::OpLists op_lists;
   std::vector<proto::FieldOrigin> origins;
-  proto::CompileReport report;
+  proto::CompileReport report;  // but for the passes
+  // With their times, unless it was read: those differ from run to run.
+  google::protobuf::RepeatedPtrField<proto::PassRow> passes;
   std::string target;       // "cpu"
   std::string fingerprint;  // of program
 };

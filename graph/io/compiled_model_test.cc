@@ -47,7 +47,7 @@ CompiledModel Example() {
   model.origins.back().set_path("amp.level");
   model.origins.back().set_origin("--level");
   model.report.add_op()->set_name("y");
-  proto::PassRow* pass = model.report.add_pass();
+  proto::PassRow* pass = model.passes.Add();
   pass->set_name("insert-casts");
   pass->set_ms(1.5);
   model.target = "cpu";
@@ -140,7 +140,9 @@ TEST(CompiledModelTest, RecordsAreSmall) {
 TEST(CompiledModelTest, APartCannotClaimMoreThanItHolds) {
   const auto edited = [](uint64_t bytes, size_t cut) {
     return Edited([&](proto::CompiledModel& m) {
-      EXPECT_TRUE(PackParts(&m).ok());
+      EXPECT_TRUE(
+          PackParts({m.program(), ToBytes(m.source()), ToBytes(m.report())}, &m)
+              .ok());
       proto::Packed& packed = *m.mutable_packed_program();
       packed.set_bytes(bytes);
       packed.mutable_deflated()->resize(packed.deflated().size() - cut);
@@ -158,7 +160,7 @@ TEST(CompiledModelTest, APartCannotClaimMoreThanItHolds) {
 
 TEST(CompiledModelTest, TheSameCompileGivesTheSameBytes) {
   CompiledModel other = Example();
-  other.report.mutable_pass(0)->set_ms(99);
+  other.passes.Mutable(0)->set_ms(99);
   EXPECT_EQ(Serialized(other), Serialized(Example()));
 }
 

@@ -21,11 +21,11 @@ namespace {
 constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();
 // What deflates better stays as it is, so that no file can claim more.
 constexpr uint64_t kMostRatio = 50;
-// Of larger parts a second counts for more than a tenth of their bytes.
-constexpr size_t kLarge = size_t{32} << 20;
+// Of larger parts the time counts for more than a tenth of their bytes.
+constexpr size_t kLarge = size_t{1} << 20;
 
-// Gives back what is not worth it.
-bool Pack(std::string&& bytes, proto::Packed* packed, std::string* plain) {
+// False if it is not worth it.
+bool Pack(const std::string& bytes, proto::Packed* packed) {
   uLongf size = compressBound(bytes.size());
   std::string deflated(size, '\0');
   const int level = bytes.size() > kLarge ? 1 : 6;
@@ -34,10 +34,7 @@ bool Pack(std::string&& bytes, proto::Packed* packed, std::string* plain) {
                                bytes.size(), level);
   if (result == Z_MEM_ERROR) throw std::bad_alloc();
   HT_CHECK(result == Z_OK, "zlib has the room that it asked for");
-  if (size >= bytes.size() || bytes.size() / size >= kMostRatio) {
-    *plain = std::move(bytes);
-    return false;
-  }
+  if (size >= bytes.size() || bytes.size() / size >= kMostRatio) return false;
   deflated.resize(size);
   packed->set_bytes(bytes.size());
   packed->set_deflated(std::move(deflated));
@@ -70,7 +67,7 @@ absl::Status FromBytes(const std::string& bytes,
   return parsed ? absl::OkStatus() : ModelError("a part is none of its kind");
 }
 
-absl::Status CheckBytes(uint64_t bytes, const char* part) {
+absl::Status CheckBytes(size_t bytes, const char* part) {
   if (bytes <= kMostBytes) return absl::OkStatus();
   return ModelError("the compiled model's ", part, " has ", WithCommas(bytes),
                     " bytes; expected at most ", WithCommas(kMostBytes),
@@ -89,29 +86,24 @@ std::string ToBytes(const google::protobuf::Message& message) {
   return bytes;
 }
 
-absl::Status PackParts(proto::CompiledModel* message) {
-  HT_RETURN_IF_ERROR(CheckBytes(message->program().size(), "program"));
-  HT_RETURN_IF_ERROR(CheckBytes(message->source().ByteSizeLong(), "source"));
-  HT_RETURN_IF_ERROR(CheckBytes(message->report().ByteSizeLong(), "report"));
-  std::string plain;
-  if (Pack(std::move(*message->mutable_program()),
-           message->mutable_packed_program(), &plain)) {
-    message->clear_program();
-  } else {
-    message->set_program(std::move(plain));
+absl::Status PackParts(Parts parts, proto::CompiledModel* message) {
+  HT_RETURN_IF_ERROR(CheckBytes(parts.program.size(), "program"));
+  HT_RETURN_IF_ERROR(CheckBytes(parts.source.size(), "source"));
+  HT_RETURN_IF_ERROR(CheckBytes(parts.report.size(), "report"));
+  message->clear_program();
+  message->clear_source();
+  message->clear_report();
+  if (!Pack(parts.program, message->mutable_packed_program())) {
     message->clear_packed_program();
+    message->set_program(std::move(parts.program));
   }
-  if (Pack(ToBytes(message->source()), message->mutable_packed_source(),
-           &plain)) {
-    message->clear_source();
-  } else {
+  if (!Pack(parts.source, message->mutable_packed_source())) {
     message->clear_packed_source();
+    HT_RETURN_IF_ERROR(FromBytes(parts.source, message->mutable_source()));
   }
-  if (Pack(ToBytes(message->report()), message->mutable_packed_report(),
-           &plain)) {
-    message->clear_report();
-  } else {
+  if (!Pack(parts.report, message->mutable_packed_report())) {
     message->clear_packed_report();
+    HT_RETURN_IF_ERROR(FromBytes(parts.report, message->mutable_report()));
   }
   return absl::OkStatus();
 }

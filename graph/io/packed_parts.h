@@ -13,9 +13,14 @@ namespace halftone {
 // The same bytes for the same message, always.
 std::string ToBytes(const google::protobuf::Message& message);
 
-// Moves program, source and report into their packed fields. Errors (kModel):
-// a part above 2 GiB, which no message can hold.
-absl::Status PackParts(proto::CompiledModel* message);
+// The bytes of the message's largest fields.
+struct Parts {
+  std::string program, source, report;
+};
+
+// Puts the parts into their packed fields. Errors (kModel): a part above 2 GiB,
+// which no message can hold.
+absl::Status PackParts(Parts parts, proto::CompiledModel* message);
 
 // And back; what is not packed stays as it is (version 1). Errors (kModel): a
 // part that is damaged, or that claims to be larger than so few bytes can be.

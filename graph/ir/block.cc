@@ -224,8 +224,8 @@ void Block::EraseOp(OpId id) {
   unique_ops_.Release(gone.name, program_->names());
   Unlink(id);
   gone.erased = true;
-  gone.inputs = SlotValues();
-  gone.outputs = SlotValues();
+  gone.inputs.Clear();
+  gone.outputs.Clear();
   gone.use_indices.clear();
   gone.attrs = Attrs();
   gone.body = nullptr;

@@ -64,13 +64,14 @@ void Block::SetInputSlot(OpId id, int slot, absl::Span<const ValueId> values) {
   Op& reader = mutable_op(id);
   // A copy: `values` may be this very slot, or another one of this op.
   const std::vector<ValueId> fresh(values.begin(), values.end());
-  const std::vector<int32_t> unknown(fresh.size());
   const int begin = reader.inputs.begin(slot);
   const int old_end = reader.inputs.end(slot);
   for (int i = begin; i < old_end; ++i) DropUse(id, i);
   reader.inputs.Replace(slot, fresh);
-  reader.use_indices.erase(begin, old_end - begin);
-  reader.use_indices.insert(begin, unknown);
+  const auto indices = reader.use_indices.begin();
+  reader.use_indices.erase(indices + begin, indices + old_end);
+  reader.use_indices.insert(reader.use_indices.begin() + begin, fresh.size(),
+                            0);
   const absl::Span<const ValueId> all = reader.inputs.all();
   const int end = reader.inputs.end(slot);
   for (int i = end; i < static_cast<int>(all.size()); ++i) {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/base/dtype_fwd.h"
-#include "graph/ir/compact_vector.h"
 #include "graph/ir/ids.h"
 
 namespace halftone {
@@ -49,7 +49,7 @@ struct ReasonDoc {
 // All but kNone, for `halftone explain`.
 absl::Span<const ReasonDoc> ReasonDocs();
 
-using NameList = CompactVector<NameId, 2>;
+using NameList = absl::InlinedVector<NameId, 4>;
 
 struct Decision {
   DType precision{};  // the op computes on this type

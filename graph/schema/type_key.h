@@ -18,7 +18,8 @@ namespace halftone {
 // collide.
 class TypeKey {
  public:
-  explicit TypeKey(const OpSchema* schema) {
+  explicit TypeKey(const OpSchema* schema) { AddSchema(schema); }
+  void AddSchema(const OpSchema* schema) {
     Add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(schema)));
   }
 
@@ -38,11 +39,16 @@ class TypeKey {
   template <typename T>
   void AddCounts(const Slots<T>& slots) {
     // A schema's slots are as many in every op.
-    slots.ends().Words([this](uint64_t word) { Add(word); });
+    for (const int32_t end : slots.ends()) Add(static_cast<uint64_t>(end));
   }
   void AddAttrs(Attrs attrs) {
     Add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(attrs.identity())));
   }
+  // Which values they are, of a block as of another.
+  void AddValues(const SlotValues& values) {
+    for (const ValueId value : values.all()) AddValue(value);
+  }
+  void AddValue(ValueId value) { Add(value.index()); }
   void AddBinding(absl::string_view type_var, DType dtype);
 
   TypeMemo::Key value() const { return state_; }

@@ -19,8 +19,9 @@ namespace halftone {
 struct DeviceRates {
   std::string name;  // as a part of what the driver calls it: "H100"
   double memory = 0;
-  double low = 0;  // 16-bit products, dense
-  double f32 = 0;  // without lower-precision units
+  double low = 0;   // 16-bit products, dense
+  double f32 = 0;   // without lower-precision units
+  double link = 0;  // to the others of its machine, each way (NVLink)
 };
 
 struct Target {

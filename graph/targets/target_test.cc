@@ -52,6 +52,7 @@ TEST(Targets, RatesAreThoseOfTheMostSpecificName) {
   EXPECT_EQ(FindDeviceRates("NVIDIA A100-SXM4-80GB")->memory, 2.039e12);
   EXPECT_EQ(FindDeviceRates("NVIDIA A100-SXM4-40GB")->memory, 1.555e12);
   EXPECT_EQ(FindDeviceRates("AMD EPYC"), nullptr);
+  EXPECT_EQ(h200->link, 450e9);
   EXPECT_EQ(ChannelMultipleOfAny(), 8);
 }
 

@@ -20,8 +20,8 @@ Target Sm80() {
   target.compute_capability = 80;
   target.image_layout = Layout::kChannelsLast;
   target.channel_multiple = 8;
-  target.devices = {{"A100-SXM4-80GB", 2.039e12, 312e12, 19.5e12},
-                    {"A100", 1.555e12, 312e12, 19.5e12}};
+  target.devices = {{"A100-SXM4-80GB", 2.039e12, 312e12, 19.5e12, 300e9},
+                    {"A100", 1.555e12, 312e12, 19.5e12, 300e9}};
   target.cudnn_device = R"({
 "deviceName":"NVIDIA A100-SXM4-80GB","cudaDeviceId":0,"pciDeviceId":0,
 "deviceVer":800,"driverVer":13000,"multiProcessorCount":108,"warpSize":32,
@@ -42,8 +42,8 @@ Target Sm90() {
   target.compute_capability = 90;
   target.image_layout = Layout::kChannelsLast;
   target.channel_multiple = 8;
-  target.devices = {{"H200", 4.8e12, 989e12, 67e12},
-                    {"H100", 3.35e12, 989e12, 67e12}};
+  target.devices = {{"H200", 4.8e12, 989e12, 67e12, 450e9},
+                    {"H100", 3.35e12, 989e12, 67e12, 450e9}};
   target.cudnn_device = R"({
 "deviceName":"NVIDIA H100 80GB HBM3","cudaDeviceId":0,"pciDeviceId":0,
 "deviceVer":900,"driverVer":13000,"multiProcessorCount":132,"warpSize":32,

@@ -1,6 +1,7 @@
 #include "graph/text/names.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/ascii.h"
 
@@ -9,6 +10,14 @@ namespace text {
 namespace {
 
 constexpr char kHex[] = "0123456789abcdef";
+
+constexpr std::array<bool, 256> MakeIsWordChar() {
+  std::array<bool, 256> is = {};
+  for (int c = 0; c < 256; ++c) is[c] = IsWordChar(static_cast<char>(c));
+  return is;
+}
+// A large program's text has millions of them.
+constexpr std::array<bool, 256> kIsWordChar = MakeIsWordChar();
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -20,7 +29,9 @@ int HexDigit(char c) {
 
 void AppendName(absl::string_view name, std::string* out) {
   const bool bare =
-      !name.empty() && std::all_of(name.begin(), name.end(), IsWordChar);
+      !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+        return kIsWordChar[static_cast<unsigned char>(c)];
+      });
   if (bare) {
     out->append(name.data(), name.size());
   } else {

@@ -10,7 +10,7 @@ namespace halftone {
 namespace text {
 
 // Letters, digits and _ . / @ $ % + - : what a bare word is made of.
-inline bool IsWordChar(char c) {
+constexpr bool IsWordChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/' ||
          c == '@' || c == '$' || c == '%' || c == '+' || c == '-';

@@ -1,4 +1,3 @@
-#include "graph/base/dtype.h"
 #include "passes/parallel/bucket_allreduce.h"
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"

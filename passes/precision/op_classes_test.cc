@@ -1,10 +1,10 @@
-#include "graph/base/dtype.h"
 #include "passes/precision/op_classes.h"
 
 #include <memory>
 #include <string>
 
 #include "google/protobuf/text_format.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"

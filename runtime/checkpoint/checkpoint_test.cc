@@ -1,4 +1,3 @@
-#include "graph/base/dtype.h"
 #include "runtime/checkpoint/checkpoint.h"
 
 #include <signal.h>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "graph/base/disk/directory.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/text.h"

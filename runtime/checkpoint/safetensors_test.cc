@@ -1,4 +1,3 @@
-#include "graph/base/dtype.h"
 #include "runtime/checkpoint/safetensors.h"
 
 #include <cmath>
@@ -6,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 

@@ -1,4 +1,3 @@
-#include "graph/base/dtype.h"
 #include "runtime/collective/reduce.h"
 
 #include <cmath>
@@ -7,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "graph/base/half.h"
 #include "gtest/gtest.h"
 

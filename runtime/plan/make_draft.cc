@@ -8,15 +8,12 @@
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
 #include "kernels/common/gather.h"
-#include "kernels/common/same_bytes.h"
 #include "runtime/plan/draft.h"
+#include "runtime/plan/kernel_choice.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
-
-using kernels::BoundOp;
-using kernels::Candidate;
 
 // p = 2^-ceil(log2 N): the largest power of two that keeps a sum of N equal
 // terms no larger than one of them.
@@ -30,7 +27,7 @@ class Drafter {
  public:
   Drafter(const PlanRequest& request, const kernels::KernelRegistry& kernels,
           const TuningTable& tuning)
-      : request_(request), kernels_(kernels), tuning_(tuning) {}
+      : request_(request), chooser_(request, kernels, tuning) {}
 
   absl::StatusOr<Draft> Run() {
     const Entry* entry = request_.program->FindEntry(request_.entry);
@@ -203,13 +200,13 @@ class Drafter {
       ZeroOutputs(draft);
       return absl::OkStatus();
     }
-    const BoundOp bound(*scope.block, op, request_.symbols, request_.bind);
-    HT_ASSIGN_OR_RETURN(auto candidates, kernels_.Find(bound));
-    const Candidate* chosen = Choose(bound, candidates);
-    if (chosen == nullptr) {
+    HT_ASSIGN_OR_RETURN(const KernelChoice choice,
+                        chooser_.ChoiceFor(*scope.block, op));
+    if (choice.candidate == nullptr) {
       if (op.body != nullptr) {
-        draft_.inlined.push_back(
-            {draft.step.name, bound.Str("pattern"), kernels_.Refusal(bound)});
+        draft_.inlined.push_back({draft.step.name,
+                                  AttrAs<std::string>(op, "pattern"),
+                                  choice.refusal});
         return InlineBody(draft, op);
       }
       return DeviceError(draft.step.name, " (", op.schema->name(), "): every ",
@@ -221,31 +218,13 @@ class Drafter {
     draft.step.kind = Step::Kind::kKernel;
     draft.step.block = scope.block;
     draft.step.op = op.id;
-    draft.step.candidate = chosen;
-    draft.view = op.schema->view() &&
-                 kernels::HaveSameBytes(bound.inputs()[0], bound.outputs()[0]);
-    if (chosen->workspace_bytes) {
-      draft.step.workspace = {ArenaKind::kWorkspace, 0,
-                              chosen->workspace_bytes(bound)};
+    draft.step.candidate = choice.candidate;
+    draft.view = choice.view;
+    if (choice.candidate->workspace_bytes) {
+      draft.step.workspace = {ArenaKind::kWorkspace, 0, choice.workspace_bytes};
     }
     draft_.steps.push_back(std::move(draft));
     return absl::OkStatus();
-  }
-
-  // The tuning table's candidate if it is there, else the first allowed one.
-  const Candidate* Choose(const BoundOp& bound,
-                          const std::vector<const Candidate*>& candidates) {
-    const TuningEntry* tuned =
-        tuning_.empty() ? nullptr : tuning_.Find(TuningTable::KeyOf(bound));
-    const Candidate* first = nullptr;
-    for (const Candidate* candidate : candidates) {
-      if (request_.bind.deterministic && !candidate->deterministic) continue;
-      if (tuned != nullptr && candidate->name == tuned->candidate) {
-        return candidate;
-      }
-      if (first == nullptr) first = candidate;
-    }
-    return first;
   }
 
   bool Empty(const DraftStep& draft) const {
@@ -308,8 +287,7 @@ class Drafter {
   }
 
   const PlanRequest& request_;
-  const kernels::KernelRegistry& kernels_;
-  const TuningTable& tuning_;
+  KernelChooser chooser_;
   Draft draft_;
   absl::flat_hash_map<std::pair<Node::Kind, int32_t>, int> state_nodes_;
 };

@@ -1,8 +1,8 @@
-#include "graph/base/dtype.h"
 #include "runtime/train/feeds.h"
 
 #include <cmath>
 
+#include "graph/base/dtype.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "gtest/gtest.h"

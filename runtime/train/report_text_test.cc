@@ -1,9 +1,9 @@
-#include "graph/base/dtype.h"
 #include "runtime/train/report_text.h"
 
 #include <cmath>
 
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "gtest/gtest.h"
 #include "runtime/device/fake_device.h"
 #include "runtime/train/epoch_line.h"

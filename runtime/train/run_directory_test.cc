@@ -1,4 +1,3 @@
-#include "graph/base/dtype.h"
 #include "runtime/train/run_directory.h"
 
 #include <sys/stat.h>
@@ -8,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"

@@ -260,10 +260,10 @@ std::string CompileText(const ModelFacts& facts, const std::string& path,
   }
   if (path.empty()) return text;
   double ms = 0;
-  for (const proto::PassRow& pass : model.report.pass()) ms += pass.ms();
+  for (const proto::PassRow& pass : model.passes) ms += pass.ms();
   return text + Line(path, absl::StrCat(model.fingerprint.substr(0, 8), ", ",
                                         HumanBytes(bytes), ", ", model.target,
-                                        " kernels, ", model.report.pass_size(),
+                                        " kernels, ", model.passes.size(),
                                         " passes in ", runtime::ThreeDigits(ms),
                                         " ms  halftone inspect ", path));
 }
@@ -279,7 +279,7 @@ std::string CompileJson(const ModelFacts& facts, const std::string& path,
                                  {"path", path},
                                  {"bytes", bytes},
                                  {"totals", TotalsJson(facts)},
-                                 {"passes", PassesJson(model.report.pass())},
+                                 {"passes", PassesJson(model.passes)},
                                  {"notes", nlohmann::ordered_json::array()}};
   for (const proto::Note& note : model.report.note()) {
     json["notes"].push_back({{"code", note.code()},

@@ -16,7 +16,7 @@ TEST(CompileReport, TheWholeScreen) {
   CompiledModel model = CompileConvnet({});
   model.fingerprint = "3f9a1c7700000000";
   model.report.clear_pass();
-  for (int i = 0; i < 16; ++i) model.report.add_pass()->set_ms(0.25);
+  for (int i = 0; i < 16; ++i) model.passes.Add()->set_ms(0.25);
   EXPECT_EQ(
       CompileText(FixedFacts(model), "mnist.htc", 41000),
       "precision     O1 fp16, rule all_low: 12 of 15 ops f16; f32: ce, loss "
@@ -111,7 +111,7 @@ TEST(CompileJson, HasTotalsPassesAndNotes) {
   EXPECT_EQ(json["bytes"], 40000);
   EXPECT_EQ(json["totals"]["casts_down"], 8);
   EXPECT_EQ(json["totals"]["peak_bytes"], 5000000);
-  EXPECT_EQ(json["passes"].size(), size_t(Convnet().report.pass_size()));
+  EXPECT_EQ(json["passes"].size(), size_t(Convnet().passes.size()));
   EXPECT_EQ(json["notes"][0]["ops"], (std::vector<std::string>{"conv1", "fc"}));
 }
 

@@ -1,0 +1,81 @@
+#include "runtime/plan/kernel_choice.h"
+
+#include <utility>
+
+#include "graph/base/error.h"
+#include "graph/schema/op_schema.h"
+#include "graph/schema/type_key.h"
+#include "kernels/common/same_bytes.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using kernels::BoundOp;
+using kernels::Candidate;
+
+// Equal for ops that kernels cannot tell apart.
+void AddAlike(const Block& block, const Op& op, TypeKey* key) {
+  key->AddTypes(block, op.inputs);
+  key->AddTypes(block, op.outputs);
+  key->AddAttrs(op.attrs);
+  if (op.body == nullptr) return;
+  const Block& body = *op.body;
+  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
+    const Op& part = body.op(id);
+    key->AddSchema(part.schema);
+    key->AddValues(part.inputs);
+    key->AddValues(part.outputs);
+    AddAlike(body, part, key);
+  }
+  for (const ValueId result : body.body_results()) key->AddValue(result);
+}
+
+}  // namespace
+
+absl::StatusOr<KernelChoice> KernelChooser::ChoiceFor(const Block& block,
+                                                      const Op& op) {
+  TypeKey key(op.schema);
+  AddAlike(block, op, &key);
+  const auto known = known_.find(key.value());
+  if (known != known_.end()) return known->second;
+  HT_ASSIGN_OR_RETURN(
+      KernelChoice choice,
+      Choose(BoundOp(block, op, request_.symbols, request_.bind)));
+  return known_.emplace(key.value(), std::move(choice)).first->second;
+}
+
+absl::StatusOr<KernelChoice> KernelChooser::Choose(const BoundOp& bound) const {
+  HT_ASSIGN_OR_RETURN(const auto candidates, kernels_.Find(bound));
+  KernelChoice choice;
+  choice.candidate = Pick(bound, candidates);
+  if (choice.candidate == nullptr) {
+    if (bound.op().body != nullptr) choice.refusal = kernels_.Refusal(bound);
+    return choice;
+  }
+  choice.view = bound.schema().view() &&
+                kernels::HaveSameBytes(bound.inputs()[0], bound.outputs()[0]);
+  if (choice.candidate->workspace_bytes) {
+    choice.workspace_bytes = choice.candidate->workspace_bytes(bound);
+  }
+  return choice;
+}
+
+const Candidate* KernelChooser::Pick(
+    const BoundOp& bound,
+    const std::vector<const Candidate*>& candidates) const {
+  const TuningEntry* tuned =
+      tuning_.empty() ? nullptr : tuning_.Find(TuningTable::KeyOf(bound));
+  const Candidate* first = nullptr;
+  for (const Candidate* candidate : candidates) {
+    if (request_.bind.deterministic && !candidate->deterministic) continue;
+    if (tuned != nullptr && candidate->name == tuned->candidate) {
+      return candidate;
+    }
+    if (first == nullptr) first = candidate;
+  }
+  return first;
+}
+
+}  // namespace runtime
+}  // namespace halftone
