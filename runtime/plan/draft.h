@@ -30,6 +30,7 @@ struct Node {
   int64_t bytes = 0;
   int32_t index = -1;  // kCell: CellId, kConstant: ConstantId
   int producer = -1;   // step that defines it; -1: there before the first
+  int output = -1;     // its position among that step's outputs
   int last_use = -1;   // last step that reads it, through views too
   int root = -1;       // itself, or the node whose storage it lies in
   int64_t root_offset = 0;

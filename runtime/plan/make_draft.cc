@@ -306,7 +306,10 @@ void Draft::ComputeLiveness() {
   for (Node& node : nodes) node.producer = node.last_use = -1;
   for (int s = static_cast<int>(steps.size()) - 1; s >= 0; --s) {
     const DraftStep& step = steps[s];
-    for (int n : step.outputs) nodes[n].producer = s;
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      nodes[step.outputs[i]].producer = s;
+      nodes[step.outputs[i]].output = static_cast<int>(i);
+    }
     for (int n : step.inputs) {
       if (n >= 0) nodes[n].last_use = std::max(nodes[n].last_use, s);
     }

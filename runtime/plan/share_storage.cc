@@ -140,20 +140,17 @@ void PlaceResults(Draft& draft) {
   }
 }
 
-// Whether `step` may write its output over the cell's old value.
-bool MayOverwrite(const DraftStep& step, int value, int cell) {
+// Whether `step` may write the output at that position over the cell's old
+// value.
+bool MayOverwrite(const DraftStep& step, int output, int cell) {
   if (step.step.kind != Step::Kind::kKernel) return false;
   const Op& op = step.step.block->op(step.step.op);
-  for (size_t i = 0; i < step.outputs.size(); ++i) {
-    if (step.outputs[i] != value) continue;
-    const int slot = op.outputs.SlotOf(static_cast<int>(i));
-    const int alias = op.schema->outputs()[slot].may_alias - 1;
-    if (alias < 0) return false;
-    const int member = static_cast<int>(i) - op.outputs.begin(slot);
-    const int input = op.inputs.begin(alias) + member;
-    return input < op.inputs.end(alias) && step.inputs[input] == cell;
-  }
-  return false;
+  const int slot = op.outputs.SlotOf(output);
+  const int alias = op.schema->outputs()[slot].may_alias - 1;
+  if (alias < 0) return false;
+  const int member = output - op.outputs.begin(slot);
+  const int input = op.inputs.begin(alias) + member;
+  return input < op.inputs.end(alias) && step.inputs[input] == cell;
 }
 
 // Commits take place in the cell's storage where no reader of the old value
@@ -170,7 +167,7 @@ void PlaceCommits(Draft& draft) {
     if (free &&
         (last_read < producer ||
          (last_read == producer &&
-          MayOverwrite(draft.steps[producer], commit.value, commit.cell)))) {
+          MayOverwrite(draft.steps[producer], value.output, commit.cell)))) {
       value.root = commit.cell;
       value.pinned = true;
     } else {
