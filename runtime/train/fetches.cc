@@ -15,8 +15,8 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "graph/schema/parameter_updates.h"
+#include "runtime/data/npz.h"
 #include "runtime/exec/host_tensor.h"
-#include "runtime/train/npz.h"
 
 namespace halftone {
 namespace runtime {

@@ -1,4 +1,4 @@
-#include "runtime/train/npz.h"
+#include "runtime/data/npz.h"
 
 #include <zlib.h>
 

@@ -1,6 +1,6 @@
 // Arrays in NumPy's .npz: a zip file of .npy files, stored as they are.
-#ifndef HALFTONE_RUNTIME_TRAIN_NPZ_H_
-#define HALFTONE_RUNTIME_TRAIN_NPZ_H_
+#ifndef HALFTONE_RUNTIME_DATA_NPZ_H_
+#define HALFTONE_RUNTIME_DATA_NPZ_H_
 
 #include <cstdint>
 #include <string>
@@ -31,4 +31,4 @@ std::string SerializeNpz(absl::Span<const NpzArray> arrays);
 }  // namespace runtime
 }  // namespace halftone
 
-#endif  // HALFTONE_RUNTIME_TRAIN_NPZ_H_
+#endif  // HALFTONE_RUNTIME_DATA_NPZ_H_
