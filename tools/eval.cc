@@ -7,8 +7,9 @@
 #include "graph/base/error.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
+#include "runtime/report/report_text.h"
 #include "runtime/train/best_checkpoint.h"
-#include "runtime/train/report_text.h"
+#include "runtime/train/run_facts.h"
 #include "tools/common/flags.h"
 #include "tools/common/json_text.h"
 #include "tools/common/model_flags.h"
@@ -82,7 +83,9 @@ absl::Status Eval(EvalFlags& flags) {
   if (ranks.communicators[0]->rank() != 0) return absl::OkStatus();
   const std::string text =
       flags.json ? Json(report)
-                 : absl::StrCat(runtime::MetricsText(*model.program, report),
+                 : absl::StrCat(runtime::MetricsText(
+                                    runtime::MetricNames(*model.program),
+                                    runtime::EvalOf(report)),
                                 "  loss ", runtime::ThreeDigits(report.loss),
                                 "  in the compiled precision (",
                                 flags.config.strategy.amp().level(), ")\n");

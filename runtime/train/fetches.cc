@@ -184,10 +184,11 @@ std::vector<float> Summarize(const Fetch& fetch,
   return {Norm(values)};
 }
 
-std::vector<std::pair<std::string, std::vector<float>>> TakeFetches(
-    const std::vector<Fetch>& fetches, const StepView& view, int64_t step,
-    const std::string& directory, absl::Status* written) {
-  std::vector<std::pair<std::string, std::vector<float>>> taken;
+std::vector<FetchedValue> TakeFetches(const std::vector<Fetch>& fetches,
+                                      const StepView& view, int64_t step,
+                                      const std::string& directory,
+                                      absl::Status* written) {
+  std::vector<FetchedValue> taken;
   std::vector<NpzArray> arrays;
   for (const Fetch& fetch : fetches) {
     for (const StepView::Item& item : view.items()) {
@@ -197,7 +198,8 @@ std::vector<std::pair<std::string, std::vector<float>>> TakeFetches(
         const float inv_scale = static_cast<float>(view.Scalar(kInvScale));
         for (float& value : values) value *= inv_scale;
       }
-      taken.emplace_back(fetch.text, Summarize(fetch, values));
+      taken.push_back({fetch.text, Summarize(fetch, values),
+                       fetch.kind == Fetch::Kind::kHist});
       if (fetch.kind == Fetch::Kind::kNpz) {
         arrays.push_back({fetch.value,
                           {item.desc->dims.begin(), item.desc->dims.end()},

@@ -4,13 +4,13 @@
 #define HALFTONE_RUNTIME_TRAIN_FETCHES_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/ir/program.h"
 #include "runtime/exec/executor.h"
+#include "runtime/report/step_events.h"
 
 namespace halftone {
 namespace runtime {
@@ -61,9 +61,10 @@ std::vector<float> Summarize(const Fetch& fetch,
 // What the fetches of a step show: this rank's share where a value is of this
 // rank's samples. Arrays go to `<directory>/step-N.npz`; `*written` says
 // whether they could be.
-std::vector<std::pair<std::string, std::vector<float>>> TakeFetches(
-    const std::vector<Fetch>& fetches, const StepView& view, int64_t step,
-    const std::string& directory, absl::Status* written);
+std::vector<FetchedValue> TakeFetches(const std::vector<Fetch>& fetches,
+                                      const StepView& view, int64_t step,
+                                      const std::string& directory,
+                                      absl::Status* written);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -78,9 +78,9 @@ TEST_F(TakeFetchesTest, ValuesAreInLogicalOrder) {
   const auto taken = TakeFetches(*fetches, StepView(items_), 1, "", &written);
   ASSERT_TRUE(written.ok()) << written;
   ASSERT_EQ(taken.size(), 2u);
-  EXPECT_THAT(taken[0].second, ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(taken[1].first, "loss");
-  EXPECT_THAT(taken[1].second, ElementsAre(0.5f));
+  EXPECT_THAT(taken[0].values, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(taken[1].name, "loss");
+  EXPECT_THAT(taken[1].values, ElementsAre(0.5f));
 }
 
 TEST_F(TakeFetchesTest, ArraysGoToAFile) {

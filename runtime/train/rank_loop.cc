@@ -7,6 +7,7 @@
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/ir/well_known.h"
+#include "runtime/report/signs_of_life.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/signals.h"
 
@@ -182,25 +183,20 @@ absl::Status RankLoop::ReadOldest() {
   } else {
     diverged_ = stop_rule_.Add(record);
   }
-  if (reporter_ != nullptr) HT_RETURN_IF_ERROR(Report(record, view));
-  if (record.step % config_.log_every == 0 || pending.epoch_end) {
-    return LogStep(record, view);
+  if (reporter_ != nullptr && record.found_inf) {
+    reporter_->Skipped(record, view);
+  } else if (reporter_ != nullptr && !record.loss_is_finite()) {
+    reporter_->LossNotFinite(record, stop_rule_.not_finite());
   }
-  if (reporter_ != nullptr && reporter_->WantsProgress()) {
+  if (record.step % config_.log_every == 0 || pending.epoch_end) {
+    LogStep(record, view);
+  } else if (reporter_ != nullptr) {
     reporter_->ShowProgress(record, progress_.since_event, times_.Means());
   }
   return absl::OkStatus();
 }
 
-absl::Status RankLoop::Report(const StepRecord& record, const StepView& view) {
-  if (record.found_inf) return reporter_->Skipped(record, view);
-  if (!record.loss_is_finite()) {
-    reporter_->LossNotFinite(record, stop_rule_.not_finite());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RankLoop::LogStep(const StepRecord& record, const StepView& view) {
+void RankLoop::LogStep(const StepRecord& record, const StepView& view) {
   const RunningLoss since = progress_.since_event;
   progress_.since_event = RunningLoss();
   if (since.count > 0) {
@@ -209,8 +205,8 @@ absl::Status RankLoop::LogStep(const StepRecord& record, const StepView& view) {
     }
     progress_.last_loss = since.mean();
   }
-  if (reporter_ == nullptr) return absl::OkStatus();
-  return reporter_->Step(record, since, times_.SinceEvent(), view);
+  if (reporter_ == nullptr) return;
+  reporter_->Step(record, since, times_.SinceEvent(), view);
 }
 
 absl::Status RankLoop::Drain() {

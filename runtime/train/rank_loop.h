@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "runtime/profile/profile.h"
 #include "runtime/train/cadence.h"
 #include "runtime/train/feeds.h"
-#include "runtime/train/profile.h"
 #include "runtime/train/rank_setup.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/stop_rule.h"
@@ -53,8 +53,7 @@ class RankLoop {
   absl::Status Enqueue(const Batch& batch);
   absl::Status ReadOldest();
   absl::Status Drain();
-  absl::Status Report(const StepRecord& record, const StepView& view);
-  absl::Status LogStep(const StepRecord& record, const StepView& view);
+  void LogStep(const StepRecord& record, const StepView& view);
   // After the last step enqueued has been read.
   absl::Status AtBoundary(bool epoch_end);
   absl::Status AtEnd(bool* agreed);

@@ -45,8 +45,8 @@ absl::Status RankLoop::Evaluate() {
   const Program& program = executor_.program();
   progress_.Add(report, program.metrics.empty() ? "" : program.metrics[0].name);
   times_.eval_seconds += watch.seconds();
-  if (reporter_ == nullptr) return absl::OkStatus();
-  return reporter_->Evaluated(progress_);
+  if (reporter_ != nullptr) reporter_->Evaluated(progress_);
+  return absl::OkStatus();
 }
 
 absl::Status RankLoop::WriteCheckpoint(bool last) {

@@ -52,9 +52,6 @@ struct RunInputs {
   Console* console = nullptr;
   Activity* activity = nullptr;
 };
-// The stage of an Activity in which steps run: its number is the steps of an
-// epoch, what was done those that were begun, of those of the run.
-inline constexpr char kTrainStage[] = "train";
 
 // Where a run starts from; rank 0 reads it, the others hear of it.
 struct StartingPoint {

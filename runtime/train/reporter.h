@@ -1,5 +1,5 @@
-// What rank 0 says and writes about a run: console, metrics.jsonl, tfevents,
-// summary.json. Lines are made by runtime/log.
+// Rank 0's events: filled in as the loop goes on, and told to those who show
+// and keep them.
 #ifndef HALFTONE_RUNTIME_TRAIN_REPORTER_H_
 #define HALFTONE_RUNTIME_TRAIN_REPORTER_H_
 
@@ -9,15 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/log/console.h"
-#include "runtime/log/event_file.h"
-#include "runtime/log/metrics_log.h"
-#include "runtime/log/pulse.h"
+#include "runtime/profile/profile.h"
+#include "runtime/report/run_report.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/rank_setup.h"
-#include "runtime/train/report_text.h"
-#include "runtime/train/run_directory.h"
 #include "runtime/train/skip_names.h"
 #include "runtime/train/timing.h"
 #include "runtime/train/totals.h"
@@ -33,46 +29,36 @@ class Reporter {
   static absl::StatusOr<std::unique_ptr<Reporter>> Create(const Rank& rank);
 
   // A step event: `since` sums the steps since the last one.
-  absl::Status Step(const StepRecord& record, const RunningLoss& since,
-                    const EventTimes& times, const StepView& view);
-  // Between two step events, where these are far apart: the line alone.
-  bool WantsProgress() const;
+  void Step(const StepRecord& record, const RunningLoss& since,
+            const EventTimes& times, const StepView& view);
+  // After each step between two step events, which may be far apart.
   void ShowProgress(const StepRecord& record, const RunningLoss& since,
                     const EventTimes& times);
-  absl::Status Skipped(const StepRecord& record, const StepView& view);
+  void Skipped(const StepRecord& record, const StepView& view);
   // A step was applied whose loss is not finite, the `in_a_row`th.
   void LossNotFinite(const StepRecord& record, int64_t in_a_row);
   // `progress.eval` is new.
-  absl::Status Evaluated(const Progress& progress);
-  void CheckpointWritten(int64_t step) { checkpoint_ = step; }
-  void Warn(const std::string& text);
+  void Evaluated(const Progress& progress);
+  void CheckpointWritten(int64_t step) { report_.Emit(CheckpointEvent{step}); }
+  void Warn(const std::string& text) { report_.Emit(WarningEvent{text}); }
 
-  // The end: summary.json in any case, the report if it is a good one (the
-  // exit code is 0, or the signal's).
-  absl::Status Finish(EndOfRun end);
+  // The end, and the trace if one was asked for. Returns what could not be
+  // written; `exit_code` is the run's without that.
+  absl::Status Finish(const RunTimes& times, const Profile* profile, int signal,
+                      int exit_code);
 
  private:
   explicit Reporter(const Rank& rank);
-  absl::Status Open(const Rank& rank);
-  // Logs that cannot be written (a full disk) do not end a training: that is
-  // said when it begins and when it ends.
-  void Logged(absl::Status written);
-  StepEvent EventOf(const StepRecord& record, const RunningLoss& since) const;
-  // Likewise the arrays of --fetch; what could not be written is lost.
+  absl::Status Open();
+  // Arrays of --fetch that cannot be written are lost: said when it begins and
+  // when it ends.
   void ArraysWritten(const absl::Status& written);
 
   const Rank& rank_;
   const TrainConfig& config_;
-  RunDirectory directory_;
-  Console& console_;
-  Patience patience_;
-  std::unique_ptr<MetricsLog> log_;    // null: no --out
-  std::unique_ptr<EventFile> events_;  // likewise
+  RunReport report_;
   std::vector<Fetch> fetches_;
   SkipNames skip_names_;
-  int64_t bad_limit_ = 0;    // bad steps in a row that lower the scale
-  int64_t checkpoint_ = -1;  // step of the last one
-  bool logs_wait_ = false;   // for being written
   bool arrays_lost_ = false;
 };
 

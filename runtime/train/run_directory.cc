@@ -95,11 +95,6 @@ absl::Status RunDirectory::Create(const TrainConfig& config,
   return directory.Write("tuning.json", tuning.Serialize());
 }
 
-absl::Status RunDirectory::WriteSummary(absl::string_view json) const {
-  HT_ASSIGN_OR_RETURN(const Directory directory, Directory::Make(path_));
-  return directory.Write("summary.json", json);
-}
-
 absl::StatusOr<TuningTable> RunDirectory::ReadTuning() const {
   if (!Exists(tuning())) return TuningTable();
   HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(tuning()));

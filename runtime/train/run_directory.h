@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "graph/base/disk/directory_lock.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/plan/tuning_table.h"
@@ -25,7 +24,6 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   std::string checkpoints() const { return path_ + "/ckpt"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
-  std::string summary() const { return path_ + "/summary.json"; }
   std::string tuning() const { return path_ + "/tuning.json"; }
   std::string fetches() const { return path_ + "/fetches"; }
 
@@ -46,8 +44,6 @@ class RunDirectory {
   // Makes it, with model.htc, strategy.pbtxt and tuning.json (kModel).
   absl::Status Create(const TrainConfig& config,
                       const TuningTable& tuning) const;
-
-  absl::Status WriteSummary(absl::string_view json) const;
 
   // The tuning table of the run so far; empty if there is none.
   absl::StatusOr<TuningTable> ReadTuning() const;

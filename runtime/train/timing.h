@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/report/step_events.h"
+
 namespace halftone {
 namespace runtime {
 
@@ -25,24 +27,6 @@ class Stopwatch {
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point start_ = Clock::now();
-};
-
-// Milliseconds of one step, or sums of several. The parts exclude each other:
-// `communicate` is what nothing else hid.
-struct StepTimes {
-  double total = 0, data = 0, forward_backward = 0, communicate = 0, update = 0;
-  // What the parts leave of the total.
-  double other() const {
-    const double parts = data + forward_backward + communicate + update;
-    return total > parts ? total - parts : 0;
-  }
-  void Add(const StepTimes& times) {
-    total += times.total;
-    data += times.data;
-    forward_backward += times.forward_backward;
-    communicate += times.communicate;
-    update += times.update;
-  }
 };
 
 // Steps' durations. Keeps the latest ones for the quantiles and allocates
@@ -68,12 +52,6 @@ class StepClock {
   StepTimes sum_;
   std::vector<float> ms_;  // a ring
   size_t capacity_;
-};
-
-// Means over the steps since the last step event.
-struct EventTimes {
-  StepTimes per_step;  // milliseconds
-  double samples_per_second = 0;
 };
 
 // All times of a run.

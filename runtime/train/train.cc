@@ -9,6 +9,7 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/report/signs_of_life.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/rank_loop.h"
@@ -16,7 +17,6 @@
 #include "runtime/train/reporter.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/signals.h"
-#include "runtime/train/signs_of_life.h"
 #include "runtime/train/state.h"
 #include "runtime/train/trainer.h"
 
@@ -40,15 +40,11 @@ class RankRun {
     absl::Status status = Train();
     if (!status.ok() && !agreed_) rank_.communicator().Abort(status);
     if (reporter_ != nullptr && loop_ != nullptr) {
-      EndOfRun end;
-      end.rank = &rank_;
-      end.times = &loop_->times();
-      end.profile = loop_->profile();
-      end.signal = signal_;
-      end.exit_code = status.ok() && signal_ != 0
-                          ? 128 + signal_
-                          : static_cast<int>(ExitCodeOf(status));
-      const absl::Status said = reporter_->Finish(end);
+      const int exit_code = status.ok() && signal_ != 0
+                                ? 128 + signal_
+                                : static_cast<int>(ExitCodeOf(status));
+      const absl::Status said = reporter_->Finish(
+          loop_->times(), loop_->profile(), signal_, exit_code);
       if (status.ok()) status = said;
     }
     return status;

@@ -22,10 +22,10 @@
 #include "runtime/data/dataset.h"
 #include "runtime/data/idx_file.h"
 #include "runtime/launch/failure_report.h"
-#include "runtime/log/metrics_log.h"
 #include "runtime/log/trace_file.h"
 #include "runtime/plan/tuning_table.h"
 #include "runtime/rendezvous/token.h"
+#include "runtime/report/metrics_log.h"
 #include "tests/support/child.h"
 
 namespace halftone {
@@ -193,8 +193,9 @@ TEST_F(Formats, MetricsOfStepsThatGoWrong) {
   const std::string path = At("metrics.jsonl");
   const auto log = runtime::MetricsLog::Open(path, -1);
   ASSERT_TRUE(log.ok()) << log.status();
-  ASSERT_TRUE((*log)->Write(runtime::SkipEvent()).ok());
-  ASSERT_TRUE((*log)->Write(runtime::NotFiniteEvent()).ok());
+  (*log)->On(runtime::SkipEvent());
+  (*log)->On(runtime::NotFiniteEvent());
+  ASSERT_TRUE((*log)->Flush().ok());
   const std::string metrics = ReadAll(path);
   const Lines lines = absl::StrSplit(metrics, '\n');
   ASSERT_EQ(lines.size(), 3u);

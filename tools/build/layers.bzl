@@ -25,6 +25,12 @@ LAYERS = {
     ],
     "runtime/data": ["graph/base"],
     "runtime/log": ["graph/base"],
+    "runtime/report": [
+        "graph/base",
+        "graph/strategy",
+        "proto",
+        "runtime/log",
+    ],
     "runtime/checkpoint": ["graph", "proto"],
     "runtime/plan": [
         "graph",
@@ -39,6 +45,14 @@ LAYERS = {
         "runtime/collective",
         "runtime/device",
         "runtime/plan",
+    ],
+    "runtime/profile": [
+        "graph",
+        "kernels",
+        "runtime/exec",
+        "runtime/log",
+        "runtime/plan",
+        "runtime/report",
     ],
     "runtime/tune": [
         "graph",

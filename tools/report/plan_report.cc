@@ -15,7 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "runtime/log/words.h"
-#include "runtime/train/report_text.h"
+#include "runtime/report/report_text.h"
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"

@@ -1,7 +1,7 @@
 // What is said of a training while a step, an eval or a checkpoint takes long,
 // and when it is told to stop.
-#ifndef HALFTONE_RUNTIME_TRAIN_SIGNS_OF_LIFE_H_
-#define HALFTONE_RUNTIME_TRAIN_SIGNS_OF_LIFE_H_
+#ifndef HALFTONE_RUNTIME_REPORT_SIGNS_OF_LIFE_H_
+#define HALFTONE_RUNTIME_REPORT_SIGNS_OF_LIFE_H_
 
 #include <string>
 
@@ -9,6 +9,10 @@
 
 namespace halftone {
 namespace runtime {
+
+// The stage of an Activity in which steps run: its number is the steps of an
+// epoch, what was done those that were begun, of those of the run.
+inline constexpr char kTrainStage[] = "train";
 
 // "train    step 4 of 115, 12 s in it so far"; "" while steps end faster than
 // that, for they say more themselves.
@@ -22,4 +26,4 @@ std::string StoppingText(const Activity::Now& now, bool ahead, bool keeps);
 }  // namespace runtime
 }  // namespace halftone
 
-#endif  // HALFTONE_RUNTIME_TRAIN_SIGNS_OF_LIFE_H_
+#endif  // HALFTONE_RUNTIME_REPORT_SIGNS_OF_LIFE_H_

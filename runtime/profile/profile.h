@@ -1,16 +1,16 @@
 // run --profile: where the time of a step goes.
-#ifndef HALFTONE_RUNTIME_TRAIN_PROFILE_H_
-#define HALFTONE_RUNTIME_TRAIN_PROFILE_H_
+#ifndef HALFTONE_RUNTIME_PROFILE_PROFILE_H_
+#define HALFTONE_RUNTIME_PROFILE_PROFILE_H_
 
 #include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "nlohmann/json.hpp"
 #include "runtime/exec/executor.h"
 #include "runtime/log/trace_file.h"
-#include "runtime/train/step_costs.h"
+#include "runtime/profile/step_costs.h"
+#include "runtime/report/run_events.h"
 
 namespace halftone {
 namespace runtime {
@@ -37,10 +37,7 @@ class Profile {
   double ms(CostClass cost_class) const;
   double step_ms() const;
 
-  // A table: per class milliseconds, share, kernels, bytes and operations per
-  // second, and, where the device's are known, the share of the roofline.
-  std::vector<std::string> Lines() const;
-  nlohmann::ordered_json Json() const;
+  ProfileTable Table() const;  // a row for each class
 
   // The latest steps as a trace, a line for each stream.
   std::vector<TraceEvent> Trace() const;
@@ -78,4 +75,4 @@ double Exposed(const Executor::Span& span,
 }  // namespace runtime
 }  // namespace halftone
 
-#endif  // HALFTONE_RUNTIME_TRAIN_PROFILE_H_
+#endif  // HALFTONE_RUNTIME_PROFILE_PROFILE_H_

@@ -1,23 +1,15 @@
-#include "runtime/train/profile.h"
+#include "runtime/profile/profile.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "runtime/log/words.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
 double Length(const Executor::Span& span) { return span.end - span.begin; }
-
-// "12.3", or blanks where there is nothing to say.
-std::string Rate(double amount, double ms, double unit) {
-  if (amount <= 0 || ms <= 0) return "-";
-  return absl::StrFormat("%.1f", amount / ms * 1000 / unit);
-}
 
 }  // namespace
 
@@ -84,47 +76,24 @@ double Profile::step_ms() const {
   return steps_ == 0 ? 0 : total_ms_ / static_cast<double>(steps_);
 }
 
-std::vector<std::string> Profile::Lines() const {
-  std::vector<std::string> lines = {absl::StrCat(
-      "profile  ", Count(steps_, "step"), " of ", ThreeDigits(step_ms()),
-      " ms, step by step", steps_ == 0 ? ": too few to tell" : "")};
-  if (steps_ == 0) return lines;
-  lines.push_back(absl::StrFormat(
-      "         %-18s %9s %6s %8s %8s %9s%s", "class", "ms", "share", "kernels",
-      "GB/s", "GFLOP/s", rates_ != nullptr ? "  of roofline" : ""));
+ProfileTable Profile::Table() const {
+  ProfileTable table;
+  table.device = device_;
+  table.steps = steps_;
+  table.step_ms = step_ms();
   for (int c = 0; c < kCostClasses; ++c) {
     const CostClass cost_class = static_cast<CostClass>(c);
     const Sum& sum = of(cost_class);
-    const double took = ms(cost_class);
-    std::string line = absl::StrFormat(
-        "         %-18s %9.3f %4.1f %% %8d %8s %9s", Name(cost_class), took,
-        100 * took / step_ms(), sum.kernels, Rate(sum.bytes, took, 1e9),
-        Rate(sum.flops, took, 1e9));
-    if (sum.roofline_ms > 0 && took > 0) {
-      absl::StrAppendFormat(&line, "  %10.0f %%", 100 * sum.roofline_ms / took);
-    }
-    lines.push_back(std::move(line));
+    ProfileTable::Row row;
+    row.name = std::string(Name(cost_class));
+    row.ms = ms(cost_class);
+    row.kernels = sum.kernels;
+    row.bytes = sum.bytes;
+    row.flops = sum.flops;
+    if (rates_ != nullptr) row.roofline_ms = sum.roofline_ms;
+    table.rows.push_back(std::move(row));
   }
-  return lines;
-}
-
-nlohmann::ordered_json Profile::Json() const {
-  nlohmann::ordered_json json = {{"steps", steps_},
-                                 {"step_ms", step_ms()},
-                                 {"device", device_},
-                                 {"classes", nlohmann::ordered_json::array()}};
-  for (int c = 0; c < kCostClasses; ++c) {
-    const CostClass cost_class = static_cast<CostClass>(c);
-    const Sum& sum = of(cost_class);
-    nlohmann::ordered_json row = {{"class", std::string(Name(cost_class))},
-                                  {"ms", ms(cost_class)},
-                                  {"kernels", sum.kernels},
-                                  {"bytes", sum.bytes},
-                                  {"flops", sum.flops}};
-    if (rates_ != nullptr) row["roofline_ms"] = sum.roofline_ms;
-    json["classes"].push_back(std::move(row));
-  }
-  return json;
+  return table;
 }
 
 std::vector<TraceEvent> Profile::Trace() const {

@@ -1,11 +1,10 @@
-#include "runtime/train/signs_of_life.h"
+#include "runtime/report/signs_of_life.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/log/words.h"
-#include "runtime/train/rank_setup.h"
 
 namespace halftone {
 namespace runtime {

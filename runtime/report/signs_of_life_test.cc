@@ -1,8 +1,7 @@
-#include "runtime/train/signs_of_life.h"
+#include "runtime/report/signs_of_life.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/train/rank_setup.h"
 
 namespace halftone {
 namespace runtime {

@@ -1,4 +1,4 @@
-#include "runtime/train/step_costs.h"
+#include "runtime/profile/step_costs.h"
 
 #include <algorithm>
 #include <array>

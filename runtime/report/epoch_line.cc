@@ -1,4 +1,4 @@
-#include "runtime/train/epoch_line.h"
+#include "runtime/report/epoch_line.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 #include "runtime/log/words.h"
 
@@ -40,24 +39,17 @@ std::string Decimal(int64_t units, int decimals) {
   return std::string(absl::StripSuffix(text, "."));
 }
 
-}  // namespace
-
-const char* PerSecond(const RunData& data) {
-  for (const FeedSpec& spec : data.specs) {
-    if (spec.dtype == DType::kU8 && spec.dims.size() == 3) return " img/s";
-  }
-  return " samples/s";
-}
-
+// "11.2k", "930", "2.31".
 std::string Rate(double per_second) {
   if (per_second >= 1e6) return absl::StrFormat("%.1fM", per_second / 1e6);
   if (per_second >= 1e4) return absl::StrFormat("%.1fk", per_second / 1e3);
   return ThreeDigits(per_second);
 }
 
-bool KnowsParts(const Rank& rank) {
-  const Device* const device = rank.resources.device;
-  return device == nullptr || !device->asynchronous();
+}  // namespace
+
+std::string SamplesRate(const RunStarted& run, double per_second) {
+  return Rate(per_second) + (run.images ? " img/s" : " samples/s");
 }
 
 std::string StepTimesText(const StepTimes& ms, bool parts_known) {
@@ -83,15 +75,14 @@ std::string StepTimesText(const StepTimes& ms, bool parts_known) {
   return text;
 }
 
-std::string EpochLine(const Rank& rank, const StepEvent& event,
-                      const EventTimes& times, int room) {
-  const int64_t epochs = rank.config().strategy.train().epochs();
-  const int64_t total_steps = Sampler(rank.sampler).steps_per_epoch() * epochs;
-  const StepTimes& ms = times.per_step;
+std::string EpochLine(const RunStarted& run, const StepEvent& event, int room) {
+  const int64_t epochs = run.strategy.train().epochs();
+  const int64_t total_steps = run.steps_per_epoch * epochs;
+  const StepTimes& ms = event.times.per_step;
   const double left =
       static_cast<double>(total_steps - event.step) * ms.total / 1000;
   const int64_t skipped = event.step - event.applied;
-  const std::string parts = StepTimesText(ms, KnowsParts(rank));
+  const std::string parts = StepTimesText(ms, run.parts_known);
   const std::string step = parts.substr(0, parts.find(" = "));
   const std::string scale =
       absl::StrCat("scale ", ExactFloat(event.loss_scaling));
@@ -103,7 +94,7 @@ std::string EpochLine(const Rank& rank, const StepEvent& event,
       {5, absl::StrCat(scale, " good ", event.good_steps)},
       {skipped > 0 ? 3 : 6, absl::StrCat("skipped ", skipped)},
       {8, absl::StrCat("|g| ", ThreeDigits(event.grad_norm))},
-      {0, Rate(times.samples_per_second) + PerSecond(rank.data())},
+      {0, SamplesRate(run, event.times.samples_per_second)},
       {7, parts},
       {0, absl::StrCat("eta ", left < 0.5 ? "0 s" : Duration(left))},
   };

@@ -1,4 +1,4 @@
-#include "runtime/log/metrics_log.h"
+#include "runtime/report/metrics_log.h"
 
 #include <unistd.h>
 
@@ -28,7 +28,31 @@ std::string Quoted(absl::string_view text) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// The shortest decimal that reads back to the same f32; a quoted string for
+// nan, inf, -inf.
+std::string JsonNumber(float value) {
+  const std::string text = ExactFloat(value);
+  return std::isfinite(value) ? text : absl::StrCat("\"", text, "\"");
+}
+
 absl::string_view Boolean(bool value) { return value ? "true" : "false"; }
+
+std::string Milliseconds(double ms) {
+  return JsonNumber(static_cast<float>(ms));
+}
+
+std::string MillisecondsJson(const StepTimes& ms, bool parts_known) {
+  std::string json = absl::StrCat(
+      "{\"step\":", Milliseconds(ms.total), ",\"data\":", Milliseconds(ms.data),
+      ",\"fwd_bwd\":", Milliseconds(ms.forward_backward),
+      ",\"comm\":", Milliseconds(ms.communicate),
+      ",\"update\":", Milliseconds(ms.update),
+      ",\"other\":", Milliseconds(parts_known ? ms.other() : 0));
+  if (!parts_known) {
+    absl::StrAppend(&json, ",\"device\":", Milliseconds(ms.total - ms.data));
+  }
+  return json + "}";
+}
 
 // Finds the outermost object's "step".
 class StepOfLine : public JsonVisitor {
@@ -125,11 +149,6 @@ absl::Status CutBack(const Directory& directory, const std::string& name,
 
 }  // namespace
 
-std::string JsonNumber(float value) {
-  const std::string text = ExactFloat(value);
-  return std::isfinite(value) ? text : absl::StrCat("\"", text, "\"");
-}
-
 MetricsLog::MetricsLog(std::string path, int fd)
     : path_(std::move(path)), fd_(fd) {}
 
@@ -148,9 +167,8 @@ absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(
   return absl::WrapUnique(new MetricsLog(path, file.Release()));
 }
 
-absl::Status MetricsLog::Append(const std::string& line) {
+void MetricsLog::Append(const std::string& line) {
   if (pending_.size() + line.size() <= kMaxPending) pending_ += line;
-  return Flush();
 }
 
 absl::Status MetricsLog::Flush() {
@@ -168,7 +186,7 @@ absl::Status MetricsLog::Flush() {
                      absl::StrCat(path_, ": cannot be written"));
 }
 
-absl::Status MetricsLog::Write(const StepEvent& event) {
+void MetricsLog::On(const StepEvent& event) {
   std::string line = absl::StrCat(
       "{\"event\":\"step\",\"step\":", event.step,
       ",\"applied\":", event.applied, ",\"epoch\":", event.epoch,
@@ -181,8 +199,9 @@ absl::Status MetricsLog::Write(const StepEvent& event) {
       ",\"grad_norm\":", JsonNumber(event.grad_norm));
   if (!event.fetches.empty()) line += ",\"fetches\":{";
   for (size_t i = 0; i < event.fetches.size(); ++i) {
-    const auto& [name, values] = event.fetches[i];
-    absl::StrAppend(&line, i > 0 ? "," : "", Quoted(name), ":");
+    const std::vector<float>& values = event.fetches[i].values;
+    absl::StrAppend(&line, i > 0 ? "," : "", Quoted(event.fetches[i].name),
+                    ":");
     const auto number = [](std::string* out, float value) {
       out->append(JsonNumber(value));
     };
@@ -193,46 +212,40 @@ absl::Status MetricsLog::Write(const StepEvent& event) {
             : absl::StrCat("[", absl::StrJoin(values, ",", number), "]"));
   }
   if (!event.fetches.empty()) line += "}";
-  absl::StrAppend(
-      &line, ",\"ms\":{",
-      absl::StrJoin(event.ms, ",",
-                    [](std::string* out, const auto& part) {
-                      absl::StrAppend(
-                          out, Quoted(part.first), ":",
-                          JsonNumber(static_cast<float>(part.second)));
-                    }),
-      "}}\n");
-  return Append(line);
+  Append(absl::StrCat(
+      line, ",\"ms\":", MillisecondsJson(event.times.per_step, parts_known_),
+      "}\n"));
 }
 
-absl::Status MetricsLog::Write(const SkipEvent& event) {
-  return Append(absl::StrCat(
+void MetricsLog::On(const SkipEvent& event) {
+  Append(absl::StrCat(
       "{\"event\":\"skip\",\"step\":", event.step, ",\"epoch\":", event.epoch,
       ",\"first_bad\":", Quoted(event.first_bad),
       ",\"bad_steps\":", event.bad_steps,
       ",\"loss_scaling\":", JsonNumber(event.loss_scaling), "}\n"));
 }
 
-absl::Status MetricsLog::Write(const NotFiniteEvent& event) {
-  return Append(absl::StrCat("{\"event\":\"not_finite\",\"step\":", event.step,
-                             ",\"epoch\":", event.epoch,
-                             ",\"loss\":", JsonNumber(event.loss),
-                             ",\"applied\":", Boolean(event.applied),
-                             ",\"in_a_row\":", event.in_a_row, "}\n"));
+void MetricsLog::On(const NotFiniteEvent& event) {
+  Append(absl::StrCat("{\"event\":\"not_finite\",\"step\":", event.step,
+                      ",\"epoch\":", event.epoch,
+                      ",\"loss\":", JsonNumber(event.loss),
+                      ",\"applied\":", Boolean(event.applied),
+                      ",\"in_a_row\":", event.in_a_row, "}\n"));
 }
 
-absl::Status MetricsLog::Write(const EvalEvent& event) {
+void MetricsLog::On(const EvalEvent& event) {
   std::string line = absl::StrCat(
       "{\"event\":\"eval\",\"step\":", event.step, ",\"epoch\":", event.epoch,
-      ",\"loss\":", JsonNumber(event.loss), ",\"metrics\":{");
+      ",\"loss\":", JsonNumber(static_cast<float>(event.loss)),
+      ",\"metrics\":{");
   for (size_t i = 0; i < event.metrics.size(); ++i) {
-    const EvalEvent::Metric& metric = event.metrics[i];
+    const MetricValue& metric = event.metrics[i];
     absl::StrAppend(&line, i > 0 ? "," : "", Quoted(metric.name),
                     ":{\"value\":", nlohmann::json(metric.value).dump(),
                     ",\"correct\":", metric.correct,
                     ",\"total\":", metric.total, "}");
   }
-  return Append(line + "}}\n");
+  Append(line + "}}\n");
 }
 
 }  // namespace runtime

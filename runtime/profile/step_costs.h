@@ -1,7 +1,7 @@
 // What the steps of a plan are for and what they must do at least: what a
 // profile attributes their time to, and holds it against.
-#ifndef HALFTONE_RUNTIME_TRAIN_STEP_COSTS_H_
-#define HALFTONE_RUNTIME_TRAIN_STEP_COSTS_H_
+#ifndef HALFTONE_RUNTIME_PROFILE_STEP_COSTS_H_
+#define HALFTONE_RUNTIME_PROFILE_STEP_COSTS_H_
 
 #include <cstdint>
 #include <vector>
@@ -46,4 +46,4 @@ double LeastSeconds(const StepCost& cost, const DeviceRates& device);
 }  // namespace runtime
 }  // namespace halftone
 
-#endif  // HALFTONE_RUNTIME_TRAIN_STEP_COSTS_H_
+#endif  // HALFTONE_RUNTIME_PROFILE_STEP_COSTS_H_

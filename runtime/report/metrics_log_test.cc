@@ -1,0 +1,167 @@
+#include "runtime/report/metrics_log.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+
+std::string NewPath() {
+  static int paths = 0;
+  return absl::StrCat(::testing::TempDir(), "/log-", getpid(), "-", paths++);
+}
+
+StepEvent Step(int64_t step) {
+  StepEvent event;
+  event.step = step;
+  return event;
+}
+
+std::vector<json> Events(const std::string& path) {
+  std::vector<json> events;
+  for (const auto line :
+       absl::StrSplit(*ReadFile(path), '\n', absl::SkipEmpty())) {
+    events.push_back(json::parse(line));
+  }
+  return events;
+}
+
+TEST(MetricsLog, NumbersReadBackToTheSameBits) {
+  const std::string path = NewPath();
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  StepEvent event = Step(69);
+  event.loss = 0.1f + 0.013f;
+  event.grad_norm = std::numeric_limits<float>::infinity();
+  event.lr = std::nanf("");
+  event.times.per_step = {6, 0.5, 4.5, 0.25, 0.125};
+  event.fetches = {{"w \"x\"", {1}},
+                   {"b", {1, -std::numeric_limits<float>::infinity()}}};
+  (*log)->On(event);
+  ASSERT_TRUE((*log)->Flush().ok());
+  const json read = Events(path)[0];
+  EXPECT_EQ(read["event"], "step");
+  EXPECT_EQ(read["loss"].get<float>(), event.loss);
+  EXPECT_EQ(read["grad_norm"], "inf");
+  EXPECT_EQ(read["lr"], "nan");
+  EXPECT_EQ(read["ms"], (json{{"step", 6},
+                              {"data", 0.5},
+                              {"fwd_bwd", 4.5},
+                              {"comm", 0.25},
+                              {"update", 0.125},
+                              {"other", 0.625}}));
+  EXPECT_EQ(read["fetches"]["w \"x\""], 1);
+  EXPECT_EQ(read["fetches"]["b"], (json{1, "-inf"}));
+}
+
+// A device that does not say what takes a step's time.
+TEST(MetricsLog, PartsThatAreNotKnown) {
+  const std::string path = NewPath();
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  RunStarted run;
+  run.parts_known = false;
+  (*log)->On(run);
+  StepEvent event = Step(1);
+  event.times.per_step = {6, 0.5};
+  (*log)->On(event);
+  ASSERT_TRUE((*log)->Flush().ok());
+  const json ms = Events(path)[0]["ms"];
+  EXPECT_EQ(ms["other"], 0);
+  EXPECT_EQ(ms["device"], 5.5);
+}
+
+TEST(MetricsLog, SaysWhatTheMeanLossIsOf) {
+  const std::string path = NewPath();
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  StepEvent event = Step(69);
+  event.n = 64;
+  event.skipped = 2;
+  event.not_finite = 1;
+  (*log)->On(event);
+  ASSERT_TRUE((*log)->Flush().ok());
+  NotFiniteEvent loss;
+  loss.step = 70;
+  loss.loss = std::numeric_limits<float>::infinity();
+  loss.in_a_row = 2;
+  (*log)->On(loss);
+  ASSERT_TRUE((*log)->Flush().ok());
+  const std::vector<json> read = Events(path);
+  EXPECT_EQ(read[0]["n"], 64);
+  EXPECT_EQ(read[0]["skipped"], 2);
+  EXPECT_EQ(read[0]["not_finite"], 1);
+  EXPECT_EQ(read[1], (json{{"event", "not_finite"},
+                           {"step", 70},
+                           {"epoch", 0},
+                           {"loss", "inf"},
+                           {"applied", true},
+                           {"in_a_row", 2}}));
+}
+
+TEST(MetricsLog, ResumeCutsBackToTheStep) {
+  const std::string path = NewPath();
+  {
+    auto log = *MetricsLog::Open(path, -1);
+    for (int64_t step : {10, 20, 30}) log->On(Step(step));
+    SkipEvent skip;
+    skip.step = 25;
+    log->On(skip);
+    EvalEvent eval;
+    eval.step = 20;
+    eval.metrics = {{"top1", 0.975, 350, 359}};
+    log->On(eval);
+    ASSERT_TRUE(log->Flush().ok());
+  }
+  ASSERT_TRUE(
+      WriteFileAtomically(path, *ReadFile(path) + "{\"event\":\"st").ok());
+  auto log = MetricsLog::Open(path, 20);
+  ASSERT_TRUE(log.ok()) << log.status();
+  (*log)->On(Step(21));
+  ASSERT_TRUE((*log)->Flush().ok());
+  std::vector<int64_t> steps;
+  for (const json& event : Events(path)) steps.push_back(event["step"]);
+  EXPECT_THAT(steps, ElementsAre(10, 20, 20, 21));
+  EXPECT_EQ(Events(path)[2]["metrics"]["top1"],
+            (json{{"value", 0.975}, {"correct", 350}, {"total", 359}}));
+}
+
+// A prepared run directory: what the link leads to is neither read nor written.
+TEST(MetricsLog, ALinkIsNotFollowed) {
+  const std::string directory = NewPath();
+  std::filesystem::create_directory(directory);
+  const std::string other = directory + "/other", path = directory + "/m.jsonl";
+  ASSERT_TRUE(WriteFileAtomically(other, "{\"step\":1}\n").ok());
+  std::filesystem::create_symlink(other, path);
+  EXPECT_FALSE(MetricsLog::Open(path, 20).ok());
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  (*log)->On(Step(1));
+  ASSERT_TRUE((*log)->Flush().ok());
+  EXPECT_EQ(*ReadFile(other), "{\"step\":1}\n");
+  EXPECT_EQ(Events(path).size(), 1u);
+}
+
+TEST(MetricsLog, ADirectoryThatIsNotThereIsAnError) {
+  EXPECT_FALSE(MetricsLog::Open("/nowhere/metrics.jsonl", -1).ok());
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,287 @@
+#include "runtime/report/report_text.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/text.h"
+#include "runtime/log/words.h"
+#include "runtime/report/epoch_line.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+std::string MetricText(const MetricValue& metric) {
+  const auto correct = static_cast<double>(metric.correct);
+  const auto total = static_cast<double>(metric.total);
+  return absl::StrFormat("%s %.1f %% (%d/%d)", metric.name,
+                         total > 0 ? 100 * correct / total : 0, metric.correct,
+                         metric.total);
+}
+
+// "12.3", or a dash where there is nothing to say.
+std::string PerSecond(double amount, double ms, double unit) {
+  if (amount <= 0 || ms <= 0) return "-";
+  return absl::StrFormat("%.1f", amount / ms * 1000 / unit);
+}
+
+// What is not as it was before: why the bits may differ.
+std::vector<std::string> Differences(const RunStarted& run,
+                                     const Resumed& was) {
+  std::vector<std::string> different;
+  if (was.sample % run.batch != 0) {
+    different.push_back(absl::StrCat(
+        "another batch size: ", Count(was.sample % run.batch, "sample"),
+        " of this epoch taken twice"));
+  }
+  if (was.fingerprint != run.fingerprint) {
+    const std::string& level = run.strategy.amp().level();
+    different.push_back(was.level == level
+                            ? "another program"
+                            : absl::StrCat("another program (", level,
+                                           " instead of ", was.level, ")"));
+  }
+  const int64_t seed = run.strategy.train().seed();
+  if (was.seed != seed) {
+    different.push_back(
+        absl::StrCat("another seed (", seed, " instead of ", was.seed, ")"));
+  }
+  if (was.tuning_hash != run.tuning_hash) {
+    different.push_back("not bitwise: another tuning table");
+  }
+  if (was.threads.has_value() && *was.threads != run.threads) {
+    different.push_back(
+        absl::StrCat("not bitwise: ", Count(run.threads, "thread"),
+                     " per rank instead of ", *was.threads));
+  }
+  if (!run.deterministic) {
+    different.push_back("not bitwise: --no-deterministic");
+  }
+  return different;
+}
+
+}  // namespace
+
+std::string SplitText(int64_t samples, int world_size) {
+  const std::string all = WithCommas(samples);
+  if (world_size == 1) return all;
+  const int64_t more = samples % world_size, each = samples / world_size;
+  if (each == 0) {
+    return absl::StrCat(all, " on ", more, " of ", Count(world_size, "rank"));
+  }
+  const auto part = [](int64_t times, int64_t count) {
+    return times == 1 ? WithCommas(count)
+                      : absl::StrCat(times, " x ", WithCommas(count));
+  };
+  if (more == 0) return absl::StrCat(all, " = ", part(world_size, each));
+  return absl::StrCat(all, " = ", part(more, each + 1), " + ",
+                      part(world_size - more, each));
+}
+
+std::string DataLine(const RunStarted& run) {
+  const int world = run.world_size;
+  const int64_t steps = run.steps_per_epoch;
+  const int64_t epochs = run.strategy.train().epochs();
+  std::string line =
+      absl::StrCat("data     ", WithCommas(run.train_samples), " train");
+  if (run.test_samples.has_value()) {
+    absl::StrAppend(&line, ", ", WithCommas(*run.test_samples), " test");
+  } else {
+    line += ", no test split: nothing is evaluated";
+  }
+  absl::StrAppend(&line, "; batch ", SplitText(run.step_samples[0], world));
+  if (run.step_samples.size() > 1) {
+    absl::StrAppend(&line, ", last of an epoch ",
+                    SplitText(run.step_samples[1], world));
+  }
+  absl::StrAppend(&line, "; ", Count(steps, "step"), " x ",
+                  Count(epochs, "epoch"), " = ", WithCommas(steps * epochs));
+  return line;
+}
+
+std::string ResumeLine(const RunStarted& run, const Resumed& was) {
+  const std::string ranks = Count(run.world_size, "rank");
+  std::string line = absl::StrCat(
+      "resume   ckpt/step-", was.step, ": epoch ", was.epoch, " sample ",
+      was.sample, ", ", was.applied, " applied, scale ",
+      ExactFloat(was.loss_scaling), " good ", was.good_steps, "; ");
+  const std::vector<std::string> different = Differences(run, was);
+  if (different.empty() && was.world_size == run.world_size) {
+    return absl::StrCat(line, "same program and ", ranks, ": bit for bit");
+  }
+  if (different.empty()) {
+    return absl::StrCat(line, ranks, ": same samples, equal to rounding");
+  }
+  return absl::StrCat(line, ranks, "; ", absl::StrJoin(different, "; "));
+}
+
+std::string SkipLine(const SkipEvent& event, int64_t bad_limit) {
+  const float scale_before = event.scale_before;
+  std::string line =
+      absl::StrCat("step ", event.step, "  skipped: ", event.first_bad, "; ");
+  if (event.loss_scaling == scale_before && event.bad_steps == 0 &&
+      bad_limit > 0) {
+    absl::StrAppend(&line, "bad ", bad_limit, " of ", bad_limit,
+                    ", scale stays at its floor ", ExactFloat(scale_before));
+  } else if (event.loss_scaling == scale_before) {
+    absl::StrAppend(&line, "bad ", event.bad_steps,
+                    bad_limit > 0 ? absl::StrCat(" of ", bad_limit) : "",
+                    ", scale stays ", ExactFloat(scale_before));
+  } else {
+    absl::StrAppend(&line, "scale ", ExactFloat(scale_before), " -> ",
+                    ExactFloat(event.loss_scaling));
+  }
+  return line;
+}
+
+std::string LossLine(const NotFiniteEvent& event, int64_t limit) {
+  return absl::StrCat(
+      "step ", event.step, "  warning: the loss is ", ExactFloat(event.loss),
+      event.applied ? ", its gradients are finite: applied" : "",
+      limit > 0 ? absl::StrCat("; ", event.in_a_row, " of ", limit,
+                               " in a row that end the run")
+                : "");
+}
+
+std::string FetchLine(const StepEvent& event) {
+  if (event.fetches.empty()) return "";
+  return absl::StrCat(
+      "fetch    ",
+      absl::StrJoin(
+          event.fetches, ", ", [](std::string* out, const auto& fetch) {
+            const std::vector<float>& values = fetch.values;
+            absl::StrAppend(out, fetch.name, " ");
+            if (values.size() == 1) {
+              absl::StrAppend(out, ThreeDigits(values[0]));
+            } else if (fetch.histogram) {
+              absl::StrAppend(out, ThreeDigits(values[0]), " .. ",
+                              ThreeDigits(values[1]), ", ",
+                              ThreeDigits(values[2]), " not finite");
+            } else {
+              absl::StrAppend(out, "[",
+                              absl::StrJoin(values, " ",
+                                            [](std::string* to, float value) {
+                                              absl::StrAppend(
+                                                  to, ThreeDigits(value));
+                                            }),
+                              "]");
+            }
+          }));
+}
+
+std::string EvalLine(const EvalEvent& event) {
+  std::string line = absl::StrCat("eval ", event.epoch, "   ");
+  for (const MetricValue& metric : event.metrics) {
+    absl::StrAppend(&line, MetricText(metric), "  ");
+  }
+  return absl::StrCat(line, "loss ",
+                      ThreeDigits(static_cast<float>(event.loss)));
+}
+
+std::string MetricsText(const std::vector<std::string>& order,
+                        const EvalEvent& eval) {
+  std::vector<std::string> texts;
+  for (const std::string& name : order) {
+    for (const MetricValue& metric : eval.metrics) {
+      if (metric.name == name) texts.push_back(MetricText(metric));
+    }
+  }
+  if (texts.empty()) return absl::StrCat("eval loss ", ThreeDigits(eval.loss));
+  return absl::StrJoin(texts, ", ");
+}
+
+std::string DoneLine(const RunStarted& run, const RunEnded& end) {
+  std::string line = "done     ";
+  if (end.signal != 0) {
+    absl::StrAppend(&line, "stopped by signal ", end.signal, " in epoch ",
+                    end.epoch + 1, ", ");
+  } else {
+    absl::StrAppend(&line, Count(end.epoch, "epoch"), ", ");
+  }
+  absl::StrAppend(&line, Count(end.applied, "step"), " applied, ",
+                  end.step - end.applied, " skipped, ", Duration(end.seconds));
+  if (!std::isnan(end.first_loss)) {
+    absl::StrAppend(&line, "; loss ", ThreeDigits(end.first_loss), " -> ",
+                    ThreeDigits(end.last_loss));
+  }
+  absl::StrAppend(&line, "; scale ", ExactFloat(end.loss_scaling));
+  if (end.eval.has_value() && end.eval->step == end.step) {
+    absl::StrAppend(&line, "; ", MetricsText(run.metrics, *end.eval));
+    if (end.best_epoch.has_value()) {
+      absl::StrAppend(&line, ", best at epoch ", *end.best_epoch);
+    }
+  }
+  return line;
+}
+
+std::string SpeedLine(const RunStarted& run, const RunEnded& end) {
+  const StepTimes& sum = end.spent;
+  std::string line = "speed    ";
+  if (end.speed.has_value()) {
+    const StepSpeed& speed = *end.speed;
+    absl::StrAppend(&line, SamplesRate(run, speed.samples_per_second),
+                    ", step median ", ThreeDigits(speed.median_ms), " ms p95 ",
+                    ThreeDigits(speed.p95_ms), ", first ",
+                    ThreeDigits(speed.first_ms), " ms left out; ");
+  }
+  const bool known = run.parts_known;
+  const double compute =
+      known ? sum.forward_backward + sum.update : sum.total - sum.data;
+  const double eval = end.eval_seconds * 1000;
+  const double checkpoint = end.checkpoint_seconds * 1000;
+  const double counted =
+      compute + sum.communicate + sum.data + eval + checkpoint;
+  // Whole percents of all that took time, which sum to 100.
+  const std::vector<int64_t> shares =
+      Apportion(100, {compute, sum.communicate, sum.data, eval, checkpoint,
+                      end.seconds * 1000 - counted});
+  absl::StrAppend(&line, "time: ", known ? "compute " : "device ", shares[0],
+                  " %");
+  if (known) absl::StrAppend(&line, ", exposed comm ", shares[1]);
+  absl::StrAppend(&line, ", data ", shares[2], ", eval ", shares[3],
+                  ", checkpoint ", shares[4], ", other ", shares[5]);
+  return line;
+}
+
+std::string MemoryLine(const RunStarted& run, const RunEnded& end,
+                       int64_t checkpoint) {
+  std::string line =
+      absl::StrCat("memory   peak ", HumanBytes(end.peak_bytes),
+                   " per rank, planned ", HumanBytes(end.planned_bytes));
+  if (run.world_size > 1) line += "; ranks bitwise equal";
+  if (run.out.empty()) return line;
+  absl::StrAppend(&line, "; written: ", run.out,
+                  "/{summary.json,metrics.jsonl,events.out.tfevents.*");
+  if (checkpoint >= 0) absl::StrAppend(&line, ",ckpt/step-", checkpoint);
+  return line + "}";
+}
+
+std::vector<std::string> ProfileLines(const ProfileTable& table) {
+  std::vector<std::string> lines = {
+      absl::StrCat("profile  ", Count(table.steps, "step"), " of ",
+                   ThreeDigits(table.step_ms), " ms, step by step",
+                   table.steps == 0 ? ": too few to tell" : "")};
+  if (table.steps == 0) return lines;
+  lines.push_back(absl::StrFormat(
+      "         %-18s %9s %6s %8s %8s %9s%s", "class", "ms", "share", "kernels",
+      "GB/s", "GFLOP/s",
+      table.rows[0].roofline_ms.has_value() ? "  of roofline" : ""));
+  for (const ProfileTable::Row& row : table.rows) {
+    std::string line = absl::StrFormat(
+        "         %-18s %9.3f %4.1f %% %8d %8s %9s", row.name, row.ms,
+        100 * row.ms / table.step_ms, row.kernels,
+        PerSecond(row.bytes, row.ms, 1e9), PerSecond(row.flops, row.ms, 1e9));
+    const double roofline_ms = row.roofline_ms.value_or(0);
+    if (roofline_ms > 0 && row.ms > 0) {
+      absl::StrAppendFormat(&line, "  %10.0f %%", 100 * roofline_ms / row.ms);
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,91 @@
+// How a run starts and ends: facts alone. With step_events.h they are all that
+// those who show or keep them (run_observer.h) know of it.
+#ifndef HALFTONE_RUNTIME_REPORT_RUN_EVENTS_H_
+#define HALFTONE_RUNTIME_REPORT_RUN_EVENTS_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/strategy.pb.h"
+#include "runtime/report/step_events.h"
+
+namespace halftone {
+namespace runtime {
+
+// The checkpoint that a run goes on from, and how the run was that wrote it.
+struct Resumed {
+  int64_t step = 0, applied = 0;  // attempted steps, and those applied
+  int64_t epoch = 1, sample = 0;  // the next sample's
+  float loss_scaling = 1;
+  int64_t good_steps = 0;
+  std::string fingerprint, level, tuning_hash;
+  int64_t seed = 0;
+  std::optional<double> threads;  // per rank; it may not be known
+  int world_size = 1;
+};
+struct RunStarted {
+  proto::Strategy strategy;  // resolved
+  std::string fingerprint;   // of the program
+  std::string tuning_hash;
+  std::string data;  // as named: "idx:models/digits"
+  std::string out;   // the run directory; empty: nothing is written
+  bool shuffle = true, deterministic = true;
+  int world_size = 1, threads = 1;  // of each rank
+  int64_t train_samples = 0;
+  std::optional<int64_t> test_samples;  // none: there is no test split
+  int64_t batch = 0;                    // samples of all ranks that were asked
+  // Those of a step, and behind them those of an epoch's last if it has fewer.
+  std::vector<int64_t> step_samples;
+  int64_t steps_per_epoch = 0;
+  bool images = false;               // which the samples are
+  bool parts_known = true;           // the device says what takes a step's time
+  std::vector<std::string> metrics;  // in the model's order
+  std::vector<std::string> notes;    // to be said before the first step
+  std::optional<Resumed> resumed;
+};
+
+// Of all steps but the first.
+struct StepSpeed {
+  double samples_per_second = 0, median_ms = 0, p95_ms = 0;
+  double first_ms = 0;  // of the one left out
+};
+// run --profile: what each class of work took of the steps that count.
+struct ProfileTable {
+  struct Row {
+    std::string name;  // "conv forward"
+    double ms = 0;     // per step
+    int64_t kernels = 0;
+    double bytes = 0, flops = 0;
+    std::optional<double> roofline_ms;  // the device's rates are known
+  };
+  std::string device;
+  int64_t steps = 0;
+  double step_ms = 0;
+  std::vector<Row> rows;
+};
+// `exit_code` is the process's; one that a signal stopped (0: none) has it in
+// the code.
+struct RunEnded {
+  int exit_code = 0, signal = 0;
+  int64_t step = 0, applied = 0;  // attempted steps, and those applied
+  int64_t epoch = 0;              // whole ones
+  // Means of the first and the last step event.
+  double first_loss = std::numeric_limits<double>::quiet_NaN();
+  double last_loss = std::numeric_limits<double>::quiet_NaN();
+  float loss_scaling = 1;
+  std::optional<EvalEvent> eval;  // the run's last
+  std::optional<int64_t> best_epoch;
+  std::optional<StepSpeed> speed;  // there was more than one step
+  StepTimes spent;                 // by all steps
+  double seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
+  int64_t peak_bytes = 0, planned_bytes = 0;  // of this rank
+  std::optional<ProfileTable> profile;        // it was asked for
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_REPORT_RUN_EVENTS_H_

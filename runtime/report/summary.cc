@@ -1,0 +1,104 @@
+#include "runtime/report/summary.h"
+
+#include <cmath>
+#include <optional>
+
+#include "graph/base/disk/directory.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/strategy/fields.h"
+#include "nlohmann/json.hpp"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no nan or inf: they are strings, as in metrics.jsonl.
+Json Number(double value) {
+  if (std::isfinite(value)) return value;
+  return ExactDouble(value);
+}
+
+Json Metrics(const EvalEvent& eval) {
+  Json metrics = Json::object();
+  for (const MetricValue& metric : eval.metrics) {
+    metrics[metric.name] = {{"value", metric.value},
+                            {"correct", metric.correct},
+                            {"total", metric.total}};
+  }
+  return metrics;
+}
+
+Json ProfileJson(const ProfileTable& table) {
+  Json json = {{"steps", table.steps},
+               {"step_ms", table.step_ms},
+               {"device", table.device},
+               {"classes", Json::array()}};
+  for (const ProfileTable::Row& row : table.rows) {
+    Json one = {{"class", row.name},
+                {"ms", row.ms},
+                {"kernels", row.kernels},
+                {"bytes", row.bytes},
+                {"flops", row.flops}};
+    if (row.roofline_ms.has_value()) one["roofline_ms"] = *row.roofline_ms;
+    json["classes"].push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
+  // Of the steps' times, and of the eval, if there are any.
+  const auto timed = [&end](double StepSpeed::*value) {
+    return end.speed.has_value() ? Number((*end.speed).*value) : Json(nullptr);
+  };
+  const bool has_eval = end.eval.has_value();
+  const proto::Strategy& strategy = run.strategy;
+  Json summary = {
+      {"schema", 1},
+      {"exit", end.exit_code},
+      {"steps_attempted", end.step},
+      {"steps_applied", end.applied},
+      {"steps_skipped", end.step - end.applied},
+      {"epochs", end.epoch},
+      {"loss_first", Number(end.first_loss)},
+      {"loss_last", Number(end.last_loss)},
+      {"loss_scaling", Number(end.loss_scaling)},
+      {"metrics", has_eval ? Metrics(*end.eval) : Json::object()},
+      {"eval_loss", has_eval ? Number(end.eval->loss) : Json(nullptr)},
+      {"best_epoch",
+       end.best_epoch.has_value() ? Json(*end.best_epoch) : Json(nullptr)},
+      // The first step is left out.
+      {"samples_per_second", timed(&StepSpeed::samples_per_second)},
+      {"step_ms_median", timed(&StepSpeed::median_ms)},
+      {"step_ms_p95", timed(&StepSpeed::p95_ms)},
+      {"peak_bytes", end.peak_bytes},
+      {"planned_bytes", end.planned_bytes},
+      {"ranks", run.world_size},
+      {"seed", strategy.train().seed()},
+      {"shuffle", run.shuffle},
+      {"deterministic", run.deterministic},
+      {"data", run.data},
+      {"batch_size", run.batch},
+      {"level", strategy.amp().level()},
+      {"dtype", strategy.amp().dtype()},
+      {"fingerprint", run.fingerprint},
+      {"strategy", StrategyText(strategy)},
+  };
+  if (end.profile.has_value()) summary["profile"] = ProfileJson(*end.profile);
+  return summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::Status SummaryFile::Flush() {
+  if (content_.empty()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const Directory directory, Directory::Make(directory_));
+  HT_RETURN_IF_ERROR(directory.Write("summary.json", content_));
+  content_.clear();
+  return absl::OkStatus();
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,34 @@
+// summary.json: its fields are a promise to scripts (docs/formats.md).
+#ifndef HALFTONE_RUNTIME_REPORT_SUMMARY_H_
+#define HALFTONE_RUNTIME_REPORT_SUMMARY_H_
+
+#include <string>
+#include <utility>
+
+#include "runtime/report/run_observer.h"
+
+namespace halftone {
+namespace runtime {
+
+// The content of the file.
+std::string SummaryJson(const RunStarted& run, const RunEnded& end);
+
+class SummaryFile : public RunObserver {
+ public:
+  // Writes `<directory>/summary.json` when the run ends.
+  explicit SummaryFile(std::string directory)
+      : directory_(std::move(directory)) {}
+
+  void On(const RunStarted& run) override { run_ = run; }
+  void On(const RunEnded& end) override { content_ = SummaryJson(run_, end); }
+  absl::Status Flush() override;
+
+ private:
+  std::string directory_, content_;
+  RunStarted run_;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_REPORT_SUMMARY_H_

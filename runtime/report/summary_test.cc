@@ -1,0 +1,131 @@
+#include "runtime/report/summary.h"
+
+#include <unistd.h>
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+RunStarted TwoRanks() {
+  RunStarted run;
+  run.strategy.mutable_train()->set_seed(7);
+  run.strategy.mutable_amp()->set_level("O1");
+  run.strategy.mutable_amp()->set_dtype("fp16");
+  run.fingerprint = "3f9a1c77";
+  run.data = "idx:models/digits";
+  run.world_size = 2;
+  run.batch = 64;
+  return run;
+}
+
+TEST(Summary, HoldsTheRun) {
+  RunEnded end;
+  end.step = 115;
+  end.applied = 114;
+  end.epoch = 5;
+  end.first_loss = 2.5;
+  end.last_loss = std::numeric_limits<double>::infinity();
+  end.loss_scaling = 32768;
+  end.eval = EvalEvent();
+  end.eval->loss = 0.1;
+  end.eval->metrics = {{"top1", 0.75, 3, 4}};
+  end.best_epoch = 4;
+  end.speed = {11200, 5.5, 6.5, 38};
+  end.peak_bytes = 1 << 20;
+  end.planned_bytes = 1 << 19;
+  const json read = json::parse(SummaryJson(TwoRanks(), end));
+  json expected = {
+      {"schema", 1},
+      {"exit", 0},
+      {"steps_attempted", 115},
+      {"steps_applied", 114},
+      {"steps_skipped", 1},
+      {"epochs", 5},
+      {"loss_first", 2.5},
+      {"loss_last", "inf"},
+      {"loss_scaling", 32768.0},
+      {"metrics", {{"top1", {{"value", 0.75}, {"correct", 3}, {"total", 4}}}}},
+      {"eval_loss", 0.1},
+      {"best_epoch", 4},
+      {"samples_per_second", 11200.0},
+      {"step_ms_median", 5.5},
+      {"step_ms_p95", 6.5},
+      {"peak_bytes", 1 << 20},
+      {"planned_bytes", 1 << 19},
+      {"ranks", 2},
+      {"seed", 7},
+      {"shuffle", true},
+      {"deterministic", true},
+      {"data", "idx:models/digits"},
+      {"batch_size", 64},
+      {"level", "O1"},
+      {"dtype", "fp16"},
+      {"fingerprint", "3f9a1c77"},
+      {"strategy", read["strategy"]},
+  };
+  EXPECT_EQ(read, expected);
+  EXPECT_THAT(read["strategy"].get<std::string>(), HasSubstr("seed: 7"));
+}
+
+TEST(Summary, WhatWasNeverMeasuredIsNull) {
+  const json read = json::parse(SummaryJson(TwoRanks(), RunEnded()));
+  for (const char* name : {"eval_loss", "best_epoch", "samples_per_second",
+                           "step_ms_median", "step_ms_p95"}) {
+    EXPECT_TRUE(read[name].is_null()) << name;
+  }
+  EXPECT_EQ(read["metrics"], json::object());
+  EXPECT_EQ(read["loss_last"], "nan");
+  EXPECT_FALSE(read.contains("profile"));
+}
+
+TEST(Summary, HoldsTheProfile) {
+  RunEnded end;
+  end.profile = ProfileTable();
+  end.profile->device = "H100";
+  end.profile->steps = 7;
+  end.profile->step_ms = 50;
+  end.profile->rows = {{"conv forward", 2, 3, 1e6, 2e6, 0.5},
+                       {"idle", 48, 0, 0, 0, std::nullopt}};
+  const json read = json::parse(SummaryJson(TwoRanks(), end))["profile"];
+  EXPECT_EQ(read["steps"], 7);
+  EXPECT_EQ(read["step_ms"], 50);
+  EXPECT_EQ(read["device"], "H100");
+  EXPECT_EQ(read["classes"][0], (json{{"class", "conv forward"},
+                                      {"ms", 2.0},
+                                      {"kernels", 3},
+                                      {"bytes", 1e6},
+                                      {"flops", 2e6},
+                                      {"roofline_ms", 0.5}}));
+  EXPECT_FALSE(read["classes"][1].contains("roofline_ms"));
+}
+
+TEST(SummaryFile, IsWrittenAtTheEnd) {
+  const std::string directory =
+      absl::StrCat(::testing::TempDir(), "/summary-", getpid());
+  const std::string path = directory + "/summary.json";
+  SummaryFile file(directory);
+  file.On(TwoRanks());
+  ASSERT_TRUE(file.Flush().ok());
+  EXPECT_FALSE(ReadFile(path).ok());
+  RunEnded end;
+  end.exit_code = 5;
+  file.On(end);
+  ASSERT_TRUE(file.Flush().ok());
+  EXPECT_EQ(*ReadFile(path), SummaryJson(TwoRanks(), end));
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

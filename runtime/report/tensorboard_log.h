@@ -1,0 +1,36 @@
+// Losses, metrics and the loss scale for TensorBoard.
+#ifndef HALFTONE_RUNTIME_REPORT_TENSORBOARD_LOG_H_
+#define HALFTONE_RUNTIME_REPORT_TENSORBOARD_LOG_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "runtime/log/event_file.h"
+#include "runtime/report/run_observer.h"
+
+namespace halftone {
+namespace runtime {
+
+class TensorBoardLog : public RunObserver {
+ public:
+  // A new file in the directory. Errors: kModel.
+  static absl::StatusOr<std::unique_ptr<TensorBoardLog>> Create(
+      const std::string& directory);
+
+  void On(const StepEvent& event) override;
+  void On(const EvalEvent& event) override;
+  absl::Status Flush() override { return file_->Flush(); }
+
+ private:
+  explicit TensorBoardLog(std::unique_ptr<EventFile> file)
+      : file_(std::move(file)) {}
+
+  std::unique_ptr<EventFile> file_;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_REPORT_TENSORBOARD_LOG_H_

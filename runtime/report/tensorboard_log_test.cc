@@ -1,0 +1,84 @@
+#include "runtime/report/tensorboard_log.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string NewPath() {
+  static int paths = 0;
+  return absl::StrCat(::testing::TempDir(), "/tensorboard-", getpid(), "-",
+                      paths++);
+}
+
+// The bytes of the one event file after these events.
+template <typename... Events>
+std::string Written(const Events&... events) {
+  const std::string directory = NewPath();
+  auto log = TensorBoardLog::Create(directory);
+  EXPECT_TRUE(log.ok()) << log.status();
+  RunObserver& observer = **log;
+  (observer.On(events), ...);
+  EXPECT_TRUE(observer.Flush().ok());
+  return *ReadFile(std::filesystem::directory_iterator(directory)->path());
+}
+
+// A Value { tag, simple_value } as it lies in a record.
+std::string Scalar(const std::string& tag, float value) {
+  std::string bytes("\x0a");
+  bytes += static_cast<char>(tag.size());
+  bytes += tag + "\x15";
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  return bytes;
+}
+
+TEST(TensorBoardLog, HoldsWhatStepsAndEvalsSay) {
+  StepEvent step;
+  step.step = 10;
+  step.loss = 0.5f;
+  step.skipped = 2;
+  step.lr = 0.25f;
+  step.loss_scaling = 32768;
+  step.grad_norm = 1.5f;
+  step.fetches = {{"logits:norm", {12}}, {"fc.b", {1, 2}}};
+  EvalEvent eval;
+  eval.step = 10;
+  eval.loss = 0.125;
+  eval.metrics = {{"top1", 0.75, 3, 4}};
+  const std::string bytes = Written(step, eval);
+  for (const auto& [tag, value] :
+       std::vector<std::pair<std::string, float>>{{"loss", 0.5f},
+                                                  {"skipped", 2},
+                                                  {"lr", 0.25f},
+                                                  {"loss_scaling", 32768},
+                                                  {"grad_norm", 1.5f},
+                                                  {"logits:norm", 12},
+                                                  {"eval/loss", 0.125f},
+                                                  {"eval/top1", 0.75f}}) {
+    EXPECT_THAT(bytes, HasSubstr(Scalar(tag, value))) << tag;
+  }
+  EXPECT_THAT(bytes, Not(HasSubstr("fc.b")));  // no scalar
+}
+
+TEST(TensorBoardLog, LeavesTheRestToOthers) {
+  EXPECT_EQ(
+      Written(RunStarted(), SkipEvent(), ProgressEvent(), RunEnded()).size(),
+      Written().size());
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone

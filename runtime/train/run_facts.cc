@@ -1,0 +1,152 @@
+#include "runtime/train/run_facts.h"
+
+#include "graph/base/dtype.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+bool HasImages(const RunData& data) {
+  for (const FeedSpec& spec : data.specs) {
+    if (spec.dtype == DType::kU8 && spec.dims.size() == 3) return true;
+  }
+  return false;
+}
+
+Resumed ResumedFrom(const Rank& rank) {
+  const Manifest& was = rank.start.state->manifest;
+  const Progress& progress = rank.progress;
+  Resumed resumed;
+  resumed.step = progress.step;
+  resumed.applied = progress.applied;
+  resumed.epoch = progress.epoch + 1;
+  resumed.sample = progress.sample;
+  resumed.loss_scaling = progress.loss_scaling;
+  resumed.good_steps = progress.good_steps;
+  resumed.fingerprint = was.fingerprint;
+  resumed.level = was.level;
+  resumed.tuning_hash = was.tuning_hash;
+  resumed.seed = was.seed;
+  const auto threads = was.numbers.find(kThreads);
+  if (threads != was.numbers.end()) resumed.threads = threads->second;
+  resumed.world_size = was.world_size;
+  return resumed;
+}
+
+}  // namespace
+
+RunStarted StartOf(const Rank& rank) {
+  const TrainConfig& config = rank.config();
+  const Device* const device = rank.resources.device;
+  RunStarted run;
+  run.strategy = config.strategy;
+  run.fingerprint = config.fingerprint;
+  run.tuning_hash = rank.executor->tuning().Hash();
+  run.data = config.data;
+  run.out = config.out;
+  run.shuffle = config.shuffle;
+  run.deterministic = config.deterministic;
+  run.world_size = rank.sampler.world_size;
+  run.threads = rank.threads;
+  run.train_samples = rank.data().train->size();
+  if (rank.data().test != nullptr) {
+    run.test_samples = rank.data().test->size();
+  }
+  run.batch = rank.sampler.batch;
+  run.step_samples = GlobalCounts(rank.sampler);
+  run.steps_per_epoch = Sampler(rank.sampler).steps_per_epoch();
+  run.images = HasImages(rank.data());
+  run.parts_known = device == nullptr || !device->asynchronous();
+  run.metrics = MetricNames(*rank.inputs.program);
+  run.notes = config.notes;
+  run.notes.insert(run.notes.end(), rank.start.said.begin(),
+                   rank.start.said.end());
+  if (rank.start.resumed) run.resumed = ResumedFrom(rank);
+  return run;
+}
+
+StepEvent StateOf(const StepRecord& record, const RunningLoss& since,
+                  const EventTimes& times) {
+  StepEvent event;
+  event.step = record.step;
+  event.applied = record.applied;
+  event.epoch = record.epoch;
+  event.loss = static_cast<float>(since.mean());
+  event.n = static_cast<int64_t>(since.count);
+  event.skipped = since.skipped;
+  event.not_finite = since.not_finite;
+  event.lr = record.lr;
+  event.loss_scaling = record.loss_scaling;
+  event.good_steps = record.good_steps;
+  event.bad_steps = record.bad_steps;
+  event.found_inf = record.found_inf;
+  event.grad_norm = record.grad_norm;
+  event.times = times;
+  return event;
+}
+
+EvalEvent EvalOf(const EvalReport& report) {
+  EvalEvent event;
+  event.loss = report.loss;
+  for (const auto& [name, metric] : report.metrics) {
+    event.metrics.push_back(
+        {name, metric.total > 0 ? metric.correct / metric.total : 0,
+         static_cast<int64_t>(metric.correct),
+         static_cast<int64_t>(metric.total)});
+  }
+  return event;
+}
+
+std::vector<std::string> MetricNames(const Program& program) {
+  std::vector<std::string> names;
+  for (const MetricInfo& info : program.metrics) names.push_back(info.name);
+  return names;
+}
+
+std::optional<EvalEvent> LastEvalOf(const Rank& rank) {
+  const Progress& progress = rank.progress;
+  if (progress.eval_step < 0) return std::nullopt;
+  if (rank.start.resumed) {
+    const auto step = rank.start.numbers.find("step");
+    const bool earlier =
+        step != rank.start.numbers.end() &&
+        static_cast<double>(progress.eval_step) <= step->second;
+    // Of the very state that the run ends with it is as true as a new one.
+    const bool never = rank.config().eval_every.unit == Cadence::Unit::kNever;
+    const bool of_the_end = progress.eval_step == progress.step && !never;
+    if (earlier && !of_the_end) return std::nullopt;
+  }
+  EvalEvent event = EvalOf(progress.eval);
+  event.step = progress.eval_step;
+  return event;
+}
+
+RunEnded EndOf(const Rank& rank, const RunTimes& times,
+               const Profile* profile) {
+  const Progress& progress = rank.progress;
+  const StepClock& steps = times.steps;
+  RunEnded end;
+  end.step = progress.step;
+  end.applied = progress.applied;
+  end.epoch = progress.epoch;
+  end.first_loss = progress.first_loss;
+  end.last_loss = progress.last_loss;
+  end.loss_scaling = progress.loss_scaling;
+  end.eval = LastEvalOf(rank);
+  if (progress.best_step >= 0) end.best_epoch = progress.best_epoch;
+  if (steps.steps() > 1) {
+    end.speed = {steps.samples_per_second(), steps.median_ms(), steps.p95_ms(),
+                 steps.first_ms()};
+  }
+  end.spent = steps.sum();
+  end.seconds = times.run.seconds();
+  end.eval_seconds = times.eval_seconds;
+  end.checkpoint_seconds = times.checkpoint_seconds;
+  end.peak_bytes = rank.executor->allocated_bytes();
+  end.planned_bytes = rank.executor->planned_bytes();
+  if (profile != nullptr) end.profile = profile->Table();
+  return end;
+}
+
+}  // namespace runtime
+}  // namespace halftone
