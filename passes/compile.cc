@@ -20,10 +20,10 @@ namespace halftone {
 namespace passes {
 namespace {
 
-CompiledModel MakeModel(const ModelFile& source, const Options& options,
+CompiledModel MakeModel(ModelFile source, const Options& options,
                         std::unique_ptr<Program> program) {
   CompiledModel model;
-  model.source = source;
+  model.source = std::move(source);
   model.strategy = options.strategy;
   model.op_lists = options.op_lists;
   for (const auto& [path, origin] : options.origins) {
@@ -135,18 +135,17 @@ absl::StatusOr<Options> OptionsFor(const Program& program,
   return effective;
 }
 
-absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
-                                      const Options& options,
+absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
                                       const KernelSet& kernels,
                                       const CompileFlags& flags) {
   HT_ASSIGN_OR_RETURN(Rewritten rewritten,
                       Rewrite(source, options, kernels, flags));
   CompiledModel model =
-      MakeModel(source, options, std::move(rewritten.program));
+      MakeModel(std::move(source), options, std::move(rewritten.program));
   model.target = kernels.target().name;
   model.report = std::move(rewritten.report);
   model.passes = std::move(rewritten.passes);
-  CompareRules(source, options, kernels, flags, &model.report);
+  CompareRules(model.source, options, kernels, flags, &model.report);
   return model;
 }
 

@@ -30,11 +30,11 @@ struct CompileFlags {
 absl::StatusOr<Options> OptionsFor(const Program& program,
                                    const Options& options);
 
-// Rewrites a copy of the model's forward program into a compiled model.
+// Rewrites the model's forward program into a compiled model, which keeps the
+// source.
 // Errors: kModel for what model or strategy ask wrongly, kCompilerBug (with
 // the pass's name) for a pass that broke a rule.
-absl::StatusOr<CompiledModel> Compile(const ModelFile& source,
-                                      const Options& options,
+absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
                                       const KernelSet& kernels,
                                       const CompileFlags& flags);
 

@@ -38,6 +38,8 @@ class Drafter {
     for (ValueId feed : block.Feeds()) {
       draft_.feeds.push_back(NodeOf(scope, feed));
     }
+    draft_.steps.reserve(block.num_ops());
+    draft_.nodes.reserve(block.num_ops());
     HT_RETURN_IF_ERROR(DraftOps(scope));
     for (const CommitStatement& commit : entry->commits()) {
       draft_.commits.push_back(

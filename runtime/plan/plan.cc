@@ -24,7 +24,9 @@ Slice SliceOf(const Draft& draft, int node) {
 }
 
 void FillSteps(Draft& draft, Plan& plan) {
+  plan.steps.reserve(draft.steps.size());
   for (DraftStep& step : draft.steps) {
+    step.step.inputs.reserve(step.inputs.size());
     for (int n : step.inputs) step.step.inputs.push_back(SliceOf(draft, n));
     if (step.group >= 0) {
       // The whole group, padding included, is one message.

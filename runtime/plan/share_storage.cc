@@ -44,7 +44,8 @@ class GroupFormer {
 
   void Run() {
     std::vector<DraftStep> steps;
-    steps.reserve(draft_.steps.size());
+    // Copies of members come on top: few, or each parameter's.
+    steps.reserve(draft_.steps.size() + draft_.commits.size());
     for (size_t s = 0; s < draft_.steps.size(); ++s) {
       DraftStep& step = draft_.steps[s];
       if (step.step.kind == Step::Kind::kAllReduce ||

@@ -74,14 +74,14 @@ std::string TargetOf(const ModelFlags& flags) {
   return flags.target.empty() ? ThisMachine() : flags.target;
 }
 
-absl::StatusOr<CompiledModel> CompileFrom(const ModelFile& source,
+absl::StatusOr<CompiledModel> CompileFrom(ModelFile source,
                                           const passes::StrategyFile& strategy,
                                           const ModelFlags& flags) {
   HT_ASSIGN_OR_RETURN(const passes::Options options,
                       passes::ResolveOptions(strategy, flags.overrides));
   HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels,
                       KernelSetFor(TargetOf(flags)));
-  return passes::Compile(source, options, kernels, flags.compile);
+  return passes::Compile(std::move(source), options, kernels, flags.compile);
 }
 
 // A model for the CPU runs on every machine.
@@ -276,12 +276,12 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& named,
   if (kind == FileKind::kCompiledModel) {
     return FromCompiled(content, flags, may_recompile);
   }
-  HT_ASSIGN_OR_RETURN(const ModelFile source, ParseModel(content, flags.path));
+  HT_ASSIGN_OR_RETURN(ModelFile source, ParseModel(content, flags.path));
   passes::StrategyFile strategy;
   if (!flags.strategy.empty()) {
     HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));
   }
-  return CompileFrom(source, strategy, flags);
+  return CompileFrom(std::move(source), strategy, flags);
 }
 
 }  // namespace tools
