@@ -57,7 +57,12 @@ void CollectLinks(const Block& block, IsHeld held, FusionGroup* group) {
 }  // namespace
 
 bool JoinsChains(const OpSchema& op) {
-  const auto varies = [](const Slot& slot) { return slot.type_var == 0; };
+  // The one type variable, or one that is it where nothing else is said.
+  const auto varies = [&op](const Slot& slot) {
+    return slot.type_var == 0 ||
+           (slot.type_var > 0 &&
+            op.type_vars()[slot.type_var].default_to == op.type_vars()[0].name);
+  };
   return op.element_wise() && !op.view() && !op.no_merge() &&
          !op.inputs().empty() && op.outputs().size() == 1 &&
          std::all_of(op.inputs().begin(), op.inputs().end(), varies) &&
