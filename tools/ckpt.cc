@@ -8,7 +8,7 @@
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/report/ckpt_report.h"
 #include "tools/verb.h"
 
@@ -53,26 +53,26 @@ absl::Status List(const std::string& path, bool json) {
 
 }  // namespace
 
-void AddCkpt(CLI::App& app, Outcome* outcome) {
+void AddCkpt(Verb app, Outcome* outcome) {
   auto path = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  CLI::App* verb = AddVerb(app, "ckpt", "list or verify checkpoints",
-                           "examples:\n"
-                           "  halftone ckpt ls runs/mnist\n"
-                           "  halftone ckpt verify runs/mnist/ckpt/step-115\n\n"
-                           "Reads every byte; a damaged checkpoint is exit 8.");
-  verb->require_subcommand(1);
+  Verb verb = app.AddVerb("ckpt", "list or verify checkpoints",
+                          "examples:\n"
+                          "  halftone ckpt ls runs/mnist\n"
+                          "  halftone ckpt verify runs/mnist/ckpt/step-115\n\n"
+                          "Reads every byte; a damaged checkpoint is exit 8.");
+  verb.RequireVerb();
   const auto add = [&](const char* name, const char* what, bool fails) {
-    CLI::App* sub = AddVerb(
-        *verb, name, what,
+    Verb sub = verb.AddVerb(
+        name, what,
         absl::StrCat("examples:\n"
                      "  halftone ckpt ",
                      name, " runs/mnist\n  halftone ckpt ", name,
                      " runs/mnist/ckpt/step-115 --json\n\n",
                      "Reads every byte of each checkpoint: ", what, "."));
-    sub->add_option("path", *path, "run directory or checkpoint")->required();
-    sub->add_flag("--json", *json, "one JSON object");
-    sub->callback([path, json, fails, outcome] {
+    sub.AddOption("path", path.get(), "run directory or checkpoint").Required();
+    sub.AddSwitch("--json", json.get(), "one JSON object");
+    sub.SetRun([path, json, fails, outcome] {
       const absl::Status status = List(*path, *json);
       if (fails || status.ok()) {
         outcome->status = status;

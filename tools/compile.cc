@@ -5,7 +5,7 @@
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/output_file.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/compile_report.h"
 #include "tools/verb.h"
@@ -37,20 +37,20 @@ absl::Status Compile(const CompileFlags& flags) {
 
 }  // namespace
 
-void AddCompile(CLI::App& app, Outcome* outcome) {
+void AddCompile(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<CompileFlags>();
-  CLI::App* verb = AddVerb(
-      app, "compile", "a program graph to a compiled model",
+  Verb verb = app.AddVerb(
+      "compile", "a program graph to a compiled model",
       "examples:\n"
       "  halftone compile models/mnist_convnet.pbtxt \\\n"
       "      --strategy models/mnist_o1.pbtxt -o mnist.htc\n"
       "  halftone compile mnist.htc --black matmul -o b.htc\n\n"
       "Inserts casts, loss scaling, the backward graph, all-reduces and the\n"
       "update, and reports them. A .htc is compiled again from its source.");
-  AddModelFlags(*verb, &flags->model);
-  verb->add_option("-o,--out", flags->out, "where the compiled model goes");
-  verb->add_flag("--json", flags->json, "the report as JSON");
-  verb->callback([flags, outcome] { outcome->status = Compile(*flags); });
+  AddModelFlags(verb, &flags->model);
+  verb.AddOption("-o,--out", &flags->out, "where the compiled model goes");
+  verb.AddSwitch("--json", &flags->json, "the report as JSON");
+  verb.SetRun([flags, outcome] { outcome->status = Compile(*flags); });
 }
 
 }  // namespace tools

@@ -4,7 +4,7 @@
 
 #include "graph/base/display.h"
 #include "graph/base/error.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/diff_report.h"
 #include "tools/verb.h"
@@ -37,10 +37,10 @@ absl::Status Diff(const DiffFlags& flags, int* exit_code) {
 
 }  // namespace
 
-void AddDiff(CLI::App& app, Outcome* outcome) {
+void AddDiff(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<DiffFlags>();
-  CLI::App* verb = AddVerb(
-      app, "diff", "what two models do differently",
+  Verb verb = app.AddVerb(
+      "diff", "what two models do differently",
       "examples:\n"
       "  halftone diff mnist.htc b.htc\n"
       "  halftone diff runs/a runs/b --json\n"
@@ -48,13 +48,13 @@ void AddDiff(CLI::App& app, Outcome* outcome) {
       "Compares what programs compute, and settings field by field; not "
       "lines,\n"
       "comments, file formats, times or reports. Exit 0: equal, 3: not.");
-  verb->add_option("before", flags->before,
-                   "model, compiled model, run directory or checkpoint")
-      ->required();
-  verb->add_option("after", flags->after, "another")->required();
-  AddStrategyFlags(*verb, &flags->model);
-  verb->add_flag("--json", flags->json, "one JSON object");
-  verb->callback([flags, outcome] {
+  verb.AddOption("before", &flags->before,
+                 "model, compiled model, run directory or checkpoint")
+      .Required();
+  verb.AddOption("after", &flags->after, "another").Required();
+  AddStrategyFlags(verb, &flags->model);
+  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  verb.SetRun([flags, outcome] {
     outcome->status = Diff(*flags, &outcome->exit_code);
   });
 }

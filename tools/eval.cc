@@ -10,7 +10,7 @@
 #include "runtime/report/report_text.h"
 #include "runtime/train/best_checkpoint.h"
 #include "runtime/train/run_facts.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
@@ -95,10 +95,10 @@ absl::Status Eval(EvalFlags& flags) {
 
 }  // namespace
 
-void AddEval(CLI::App& app, Outcome* outcome) {
+void AddEval(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<EvalFlags>();
-  CLI::App* verb = AddVerb(
-      app, "eval", "a checkpoint on the test split",
+  Verb verb = app.AddVerb(
+      "eval", "a checkpoint on the test split",
       "examples:\n"
       "  halftone eval runs/mnist --data idx:models/digits\n"
       "  halftone eval runs/mnist --best --data idx:models/digits\n"
@@ -108,15 +108,15 @@ void AddEval(CLI::App& app, Outcome* outcome) {
       "\n\n"
       "Takes a run directory (its newest sound checkpoint), a checkpoint, or\n"
       "a model with --init, and prints its metrics.");
-  AddModelFlags(*verb, &flags->model);
-  AddDataFlags(*verb, &flags->config);
-  AddRankFlags(*verb, &flags->ranks);
-  verb->add_option("--init", flags->config.init,
-                   "parameters by name: a .safetensors file or run directory");
-  verb->add_flag("--best", flags->best,
+  AddModelFlags(verb, &flags->model);
+  AddDataFlags(verb, &flags->config);
+  AddRankFlags(verb, &flags->ranks);
+  verb.AddOption("--init", &flags->config.init,
+                 "parameters by name: a .safetensors file or run directory");
+  verb.AddSwitch("--best", &flags->best,
                  "of a run directory: the checkpoint of its best eval");
-  verb->add_flag("--json", flags->json, "one JSON object");
-  verb->callback([flags, outcome] { outcome->status = Eval(*flags); });
+  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  verb.SetRun([flags, outcome] { outcome->status = Eval(*flags); });
 }
 
 }  // namespace tools

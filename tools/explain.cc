@@ -5,7 +5,7 @@
 
 #include "graph/base/display.h"
 #include "graph/base/error.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/explain_report.h"
 #include "tools/report/strategy_report.h"
@@ -46,10 +46,10 @@ absl::Status Explain(const ExplainFlags& flags) {
 
 }  // namespace
 
-void AddExplain(CLI::App& app, Outcome* outcome) {
+void AddExplain(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<ExplainFlags>();
-  CLI::App* verb = AddVerb(
-      app, "explain", "why one op, value or cast is as it is",
+  Verb verb = app.AddVerb(
+      "explain", "why one op, value or cast is as it is",
       "examples:\n"
       "  halftone explain mnist.htc logits\n"
       "  halftone explain runs/mnist conv1.w --json\n"
@@ -62,14 +62,13 @@ void AddExplain(CLI::App& app, Outcome* outcome) {
       "it. Without a model: what a note, reason or exit code means, or all of\n"
       "them. Of `strategy`: its fields, or one of them: default, range, flag.\n"
       "(A model of that name is ./strategy.)");
-  AddModelFlags(*verb, &flags->model);
-  verb->get_option("model")
-      ->description("model, a code, or `strategy`; none: all codes")
-      ->required(false);
-  verb->add_option("name", flags->name,
-                   "op, value, cast, feed or cell; a field of the strategy");
-  verb->add_flag("--json", flags->json, "one JSON object");
-  verb->callback([flags, outcome] { outcome->status = Explain(*flags); });
+  AddModelFlags(verb, &flags->model)
+      .Help("model, a code, or `strategy`; none: all codes")
+      .Required(false);
+  verb.AddOption("name", &flags->name,
+                 "op, value, cast, feed or cell; a field of the strategy");
+  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  verb.SetRun([flags, outcome] { outcome->status = Explain(*flags); });
 }
 
 }  // namespace tools

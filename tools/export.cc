@@ -17,7 +17,7 @@
 #include "runtime/log/words.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/state.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
 #include "tools/common/model_path.h"
 #include "tools/verb.h"
@@ -100,21 +100,20 @@ absl::Status Export(const ExportFlags& flags) {
 
 }  // namespace
 
-void AddExport(CLI::App& app, Outcome* outcome) {
+void AddExport(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App* verb = AddVerb(
-      app, "export", "a run's parameters as safetensors",
+  Verb verb = app.AddVerb(
+      "export", "a run's parameters as safetensors",
       "examples:\n"
       "  halftone export runs/mnist -o mnist.safetensors\n"
       "  halftone export runs/mnist --dtype f16 -o small.safetensors\n\n"
       "Parameters and running statistics of the newest good checkpoint, by\n"
       "name; `run --init` takes them back.");
-  verb->add_option("run", flags->path, "run directory or checkpoint")
-      ->required();
-  verb->add_option("-o,--out", flags->out, "the .safetensors file")->required();
-  verb->add_option("--dtype", flags->dtype, "f32 (default) | f16 | bf16");
-  verb->add_flag("--json", flags->json, "one JSON object");
-  verb->callback([flags, outcome] { outcome->status = Export(*flags); });
+  verb.AddOption("run", &flags->path, "run directory or checkpoint").Required();
+  verb.AddOption("-o,--out", &flags->out, "the .safetensors file").Required();
+  verb.AddOption("--dtype", &flags->dtype, "f32 (default) | f16 | bf16");
+  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  verb.SetRun([flags, outcome] { outcome->status = Export(*flags); });
 }
 
 }  // namespace tools

@@ -16,7 +16,7 @@
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/launch_command.h"
 #include "tools/verb.h"
 
@@ -40,16 +40,6 @@ int Finish(int exit_code) {
   return fine && !shown.ok() ? Fail(shown) : exit_code;
 }
 
-int UsageFailure(const CLI::App& app, const CLI::ParseError& error,
-                 const std::vector<std::string>& words) {
-  const CLI::App* verb = ChosenVerb(app);
-  if (verb == nullptr) return Fail(UsageError(error.what()));
-  const absl::Status flags = CheckFlags(*verb, words);
-  if (!flags.ok()) return Fail(flags);
-  return Fail(UsageError(words[0], ": ", error.what(), " (see halftone ",
-                         words[0], " --help)"));
-}
-
 // Compute threads that wait for each other spin by default, and a step takes
 // twenty times as long where something else wants the cores. Sleeping costs an
 // idle machine little. GNU OpenMP reads the policy when a program is loaded, so
@@ -69,24 +59,14 @@ int Main(int argc, char** argv) {
   OpenStandardStreams();
   LetThreadsSleep(argv);
   TakeOwnName();
-  CLI::App app("", "halftone");
+  CommandLine line("halftone");
   Outcome outcome;
-  AddVerbs(app, &outcome);
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  const absl::Status known = CheckVerb(app, words);
-  if (!known.ok()) return Fail(known);
-  std::vector<std::string> marked = words;
-  MarkLaunchedCommand(&marked);
-  try {
-    app.parse(std::vector<std::string>(marked.rbegin(), marked.rend()));
-  } catch (const CLI::Success& help) {
-    const CLI::App* verb = ChosenVerb(app);
-    const absl::Status flags =
-        verb == nullptr ? absl::OkStatus() : CheckFlags(*verb, words);
-    return flags.ok() ? Finish(app.exit(help)) : Fail(flags);
-  } catch (const CLI::ParseError& error) {
-    return UsageFailure(app, error, words);
-  }
+  AddVerbs(line.program(), &outcome);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  MarkLaunchedCommand(&words);
+  const absl::StatusOr<std::string> help = line.Parse(words);
+  if (!help.ok()) return Fail(help.status());
+  Show(*help, stdout);
   if (!outcome.status.ok()) return Fail(outcome.status);
   return Finish(outcome.exit_code);
 }

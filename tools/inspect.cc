@@ -7,7 +7,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/inspect_html.h"
 #include "tools/report/inspect_report.h"
@@ -50,10 +50,10 @@ absl::Status Inspect(const InspectFlags& flags) {
 
 }  // namespace
 
-void AddInspect(CLI::App& app, Outcome* outcome) {
+void AddInspect(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<InspectFlags>();
-  CLI::App* verb = AddVerb(
-      app, "inspect", "every precision and cast, and why",
+  Verb verb = app.AddVerb(
+      "inspect", "every precision and cast, and why",
       "examples:\n"
       "  halftone inspect mnist.htc\n"
       "  halftone inspect resnet50.pbtxt --strategy s.pbtxt --all\n"
@@ -63,20 +63,20 @@ void AddInspect(CLI::App& app, Outcome* outcome) {
       "What every op runs in and why, every inserted cast with its cost and\n"
       "fate, and the state. One screen; --all, --scope, --dump and --html\n"
       "widen it.");
-  AddModelFlags(*verb, &flags->model);
-  verb->add_flag("--all", flags->options.all, "every op and cast on a line");
-  verb->add_option("--scope", flags->options.scope, "only names that match");
-  verb->add_option("--entry", flags->model.compile.report_entry,
-                   "train | eval; default: train, or eval where the strategy\n"
-                   "has no optimizer");
-  CLI::Option* dump = verb->add_flag("--dump", flags->dump,
-                                     "the compiled program in text form");
-  CLI::Option* html =
-      verb->add_flag("--html", flags->html, "one page, self-contained");
-  CLI::Option* json = verb->add_flag("--json", flags->json, "one JSON object");
-  json->excludes(dump)->excludes(html);
-  dump->excludes(html);
-  verb->callback([flags, outcome] { outcome->status = Inspect(*flags); });
+  AddModelFlags(verb, &flags->model);
+  verb.AddSwitch("--all", &flags->options.all, "every op and cast on a line");
+  verb.AddOption("--scope", &flags->options.scope, "only names that match");
+  verb.AddOption("--entry", &flags->model.compile.report_entry,
+                 "train | eval; default: train, or eval where the strategy\n"
+                 "has no optimizer");
+  Flag dump = verb.AddSwitch("--dump", &flags->dump,
+                             "the compiled program in text form");
+  Flag html =
+      verb.AddSwitch("--html", &flags->html, "one page, self-contained");
+  Flag json = verb.AddSwitch("--json", &flags->json, "one JSON object");
+  json.Excludes(dump).Excludes(html);
+  dump.Excludes(html);
+  verb.SetRun([flags, outcome] { outcome->status = Inspect(*flags); });
 }
 
 }  // namespace tools

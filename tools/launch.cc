@@ -10,7 +10,7 @@
 #include "runtime/gpu/choose_gpus.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/launch/launcher.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/launch_command.h"
 #include "tools/verb.h"
 
@@ -36,7 +36,7 @@ absl::Status ParseNodes(const std::string& text, int* nodes) {
                     "during a run");
 }
 
-absl::StatusOr<int> Run(const CLI::App& verb, LaunchFlags& flags) {
+absl::StatusOr<int> Run(Verb verb, LaunchFlags& flags) {
   runtime::LaunchOptions& options = flags.options;
   if (options.json && !options.explain) {
     return UsageError(
@@ -68,39 +68,40 @@ absl::StatusOr<int> Run(const CLI::App& verb, LaunchFlags& flags) {
   return runtime::Launch(options);
 }
 
-void AddFlags(CLI::App& verb, LaunchFlags* flags) {
+void AddFlags(Verb verb, LaunchFlags* flags) {
   runtime::LaunchOptions* options = &flags->options;
-  verb.add_option(WithUnderscores("--ranks,--nproc-per-node"), options->ranks,
-                  "ranks on this machine: N | auto | gpu | cpu");
-  verb.add_option("--gpus,--devices", flags->gpus, "physical ids: 0,1,3");
-  verb.add_option("--nnodes", flags->nnodes, "machines");
-  verb.add_option(WithUnderscores("--node-rank,--rank"), options->node_rank,
-                  "which of them this is");
-  verb.add_option(WithUnderscores("--master,--rdzv-endpoint,--master-addr"),
-                  options->master, "HOST:PORT of node 0");
-  verb.add_option(WithUnderscores("--master-port"), flags->master_port,
-                  "its port, where --master-addr has none");
-  verb.add_option("--ips", flags->ips, "addresses of all machines instead");
-  verb.add_option(WithUnderscores("--token-file"), options->token_file,
-                  "the run's secret: a file of mode 0600, - for stdin");
-  verb.add_option(WithUnderscores("--log-dir"), options->log_dir,
-                  "default: <out>/logs of the command");
-  verb.add_option("--tee,-t", flags->tee, "ranks to show as well: 0,3 | all");
-  verb.add_option(WithUnderscores("--max-restarts,--max-restart"),
-                  options->max_restarts,
-                  "restart all ranks from the last good checkpoint");
-  verb.add_flag("--explain", options->explain,
-                "print where rank, world and address come from; start nothing");
-  verb.add_flag("--json", options->json, "with --explain: one JSON object");
+  verb.AddOption(WithUnderscores("--ranks,--nproc-per-node"), &options->ranks,
+                 "ranks on this machine: N | auto | gpu | cpu");
+  verb.AddOption("--gpus,--devices", &flags->gpus, "physical ids: 0,1,3");
+  verb.AddOption("--nnodes", &flags->nnodes, "machines");
+  verb.AddOption(WithUnderscores("--node-rank,--rank"), &options->node_rank,
+                 "which of them this is");
+  verb.AddOption(WithUnderscores("--master,--rdzv-endpoint,--master-addr"),
+                 &options->master, "HOST:PORT of node 0");
+  verb.AddOption(WithUnderscores("--master-port"), &flags->master_port,
+                 "its port, where --master-addr has none");
+  verb.AddOption("--ips", &flags->ips, "addresses of all machines instead");
+  verb.AddOption(WithUnderscores("--token-file"), &options->token_file,
+                 "the run's secret: a file of mode 0600, - for stdin");
+  verb.AddOption(WithUnderscores("--log-dir"), &options->log_dir,
+                 "default: <out>/logs of the command");
+  verb.AddOption("--tee,-t", &flags->tee, "ranks to show as well: 0,3 | all");
+  verb.AddOption(WithUnderscores("--max-restarts,--max-restart"),
+                 &options->max_restarts,
+                 "restart all ranks from the last good checkpoint");
+  verb.AddSwitch(
+      "--explain", &options->explain,
+      "print where rank, world and address come from; start nothing");
+  verb.AddSwitch("--json", &options->json, "with --explain: one JSON object");
   AddIgnoredLaunchFlags(verb, &flags->ignored);
 }
 
 }  // namespace
 
-void AddLaunch(CLI::App& app, Outcome* outcome) {
+void AddLaunch(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<LaunchFlags>();
-  CLI::App* verb = AddVerb(
-      app, "launch", "one process per rank",
+  Verb verb = app.AddVerb(
+      "launch", "one process per rank",
       "examples:\n"
       "  halftone launch --ranks 2 run mnist.htc --data idx:models/digits\n"
       "  halftone launch --nnodes 2 --node-rank 0 --master host0:29500 \\\n"
@@ -109,10 +110,10 @@ void AddLaunch(CLI::App& app, Outcome* outcome) {
       "Starts the command on every rank of this machine and looks after them. "
       "A command\nbehind -- gets the variables of torchrun and "
       "paddle.distributed.launch.");
-  AddFlags(*verb, flags.get());
-  verb->prefix_command();
-  verb->callback([verb, flags, outcome] {
-    const absl::StatusOr<int> code = Run(*verb, *flags);
+  AddFlags(verb, flags.get());
+  verb.TakeCommand();
+  verb.SetRun([verb, flags, outcome] {
+    const absl::StatusOr<int> code = Run(verb, *flags);
     outcome->status = code.status();
     if (code.ok()) outcome->exit_code = *code;
   });

@@ -4,7 +4,7 @@
 
 #include "graph/base/display.h"
 #include "graph/base/error.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/ops_report.h"
 #include "tools/verb.h"
@@ -36,19 +36,19 @@ absl::Status PrintOps(const OpsFlags& flags) {
 
 }  // namespace
 
-void AddOps(CLI::App& app, Outcome* outcome) {
+void AddOps(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<OpsFlags>();
-  CLI::App* verb = AddVerb(
-      app, "ops", "the ops that models may use",
+  Verb verb = app.AddVerb(
+      "ops", "the ops that models may use",
       "examples:\n"
       "  halftone ops\n"
       "  halftone ops conv2d\n\n"
       "Lists all ops with their AMP class and kernels, or one op with its\n"
       "slots and attributes.");
-  verb->add_option("name", flags->name, "an op or alias; none: all");
-  verb->add_option("--target", flags->target, "default: this machine");
-  verb->add_flag("--json", flags->json, "one JSON object");
-  verb->callback([flags, outcome] { outcome->status = PrintOps(*flags); });
+  verb.AddOption("name", &flags->name, "an op or alias; none: all");
+  verb.AddOption("--target", &flags->target, "default: this machine");
+  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  verb.SetRun([flags, outcome] { outcome->status = PrintOps(*flags); });
 }
 
 }  // namespace tools

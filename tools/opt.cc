@@ -10,7 +10,7 @@
 #include "graph/base/output_file.h"
 #include "graph/text/text.h"
 #include "passes/named_passes.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/program_input.h"
 #include "tools/report/opt_report.h"
 #include "tools/verb.h"
@@ -65,10 +65,10 @@ absl::Status Opt(const OptFlags& flags) {
 
 }  // namespace
 
-void AddOpt(CLI::App& app, Outcome* outcome) {
+void AddOpt(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<OptFlags>();
-  CLI::App* verb = AddVerb(
-      app, "opt", "passes over a program, by name",
+  Verb verb = app.AddVerb(
+      "opt", "passes over a program, by name",
       "examples:\n"
       "  halftone opt --list\n"
       "  halftone opt models/mlp.pbtxt --level O1 --passes precision\n"
@@ -81,23 +81,22 @@ void AddOpt(CLI::App& app, Outcome* outcome) {
       "which they are named; prints what they made of it. For who works on\n"
       "them. It is verified before the first and after each. What passes need\n"
       "besides the program they take from the strategy and the target.");
-  verb->add_option("program", flags->model.path,
-                   "program (.ht), - for stdin; model, compiled model: the\n"
-                   "forward program in it");
-  verb->add_option("--passes", flags->passes,
-                   "passes, groups of them, phases or `all`: a,b,c")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  verb->add_flag("--list", flags->list, "what can be named, in its order");
-  AddStrategyFlags(*verb, &flags->model);
-  verb->add_option("--fetch", flags->model.compile.taps,
-                   "values that keep-taps keeps")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  verb->add_option("-o,--out", flags->out,
-                   "where the program goes; default: stdout");
-  verb->add_flag("--json", flags->json, "the passes' times as one JSON object");
-  verb->callback([flags, outcome] { outcome->status = Opt(*flags); });
+  verb.AddOption("program", &flags->model.path,
+                 "program (.ht), - for stdin; model, compiled model: the\n"
+                 "forward program in it");
+  verb.AddOption("--passes", &flags->passes,
+                 "passes, groups of them, phases or `all`: a,b,c")
+      .WithCommas();
+  verb.AddSwitch("--list", &flags->list, "what can be named, in its order");
+  AddStrategyFlags(verb, &flags->model);
+  verb.AddOption("--fetch", &flags->model.compile.taps,
+                 "values that keep-taps keeps")
+      .WithCommas();
+  verb.AddOption("-o,--out", &flags->out,
+                 "where the program goes; default: stdout");
+  verb.AddSwitch("--json", &flags->json,
+                 "the passes' times as one JSON object");
+  verb.SetRun([flags, outcome] { outcome->status = Opt(*flags); });
 }
 
 }  // namespace tools

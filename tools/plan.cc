@@ -4,7 +4,7 @@
 
 #include "graph/base/display.h"
 #include "graph/base/error.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/plan_report.h"
 #include "tools/verb.h"
@@ -38,32 +38,31 @@ absl::Status PrintPlan(PlanFlags& flags) {
 
 }  // namespace
 
-void AddPlan(CLI::App& app, Outcome* outcome) {
+void AddPlan(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<PlanFlags>();
-  CLI::App* verb =
-      AddVerb(app, "plan", "memory and all-reduce buckets",
-              "examples:\n"
-              "  halftone plan mnist.htc --ranks 4 --batch 256\n"
-              "  halftone plan mnist.htc --max-batch --memory 8GiB\n"
-              "  halftone plan mnist.htc --steps\n\n"
-              "What each rank needs, before anything runs.");
-  AddModelFlags(*verb, &flags->model);
-  verb->add_option("--ranks", flags->question.ranks, "default 1")
-      ->check(CLI::Range(1, 1 << 20));
-  CLI::Option* batch =
-      verb->add_option("--batch", flags->question.batch,
-                       "samples of all ranks; default: the strategy's");
-  batch->check(CLI::Range(1, 1 << 30));
-  CLI::Option* steps =
-      verb->add_flag("--steps", flags->steps, "every step of the plan");
-  CLI::Option* max_batch = verb->add_flag(
-      "--max-batch", flags->max_batch, "the largest batch that fits --memory");
-  max_batch->excludes(batch)->excludes(steps);
-  verb->add_option("--memory", flags->memory,
-                   "of one rank (8GiB); default: what this machine has")
-      ->needs(max_batch);
-  verb->add_flag("--json", flags->json, "one JSON object");
-  verb->callback([flags, outcome] { outcome->status = PrintPlan(*flags); });
+  Verb verb =
+      app.AddVerb("plan", "memory and all-reduce buckets",
+                  "examples:\n"
+                  "  halftone plan mnist.htc --ranks 4 --batch 256\n"
+                  "  halftone plan mnist.htc --max-batch --memory 8GiB\n"
+                  "  halftone plan mnist.htc --steps\n\n"
+                  "What each rank needs, before anything runs.");
+  AddModelFlags(verb, &flags->model);
+  verb.AddOption("--ranks", &flags->question.ranks, "default 1")
+      .InRange(1, 1 << 20);
+  Flag batch = verb.AddOption("--batch", &flags->question.batch,
+                              "samples of all ranks; default: the strategy's");
+  batch.InRange(1, 1 << 30);
+  Flag steps =
+      verb.AddSwitch("--steps", &flags->steps, "every step of the plan");
+  Flag max_batch = verb.AddSwitch("--max-batch", &flags->max_batch,
+                                  "the largest batch that fits --memory");
+  max_batch.Excludes(batch).Excludes(steps);
+  verb.AddOption("--memory", &flags->memory,
+                 "of one rank (8GiB); default: what this machine has")
+      .Needs(max_batch);
+  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  verb.SetRun([flags, outcome] { outcome->status = PrintPlan(*flags); });
 }
 
 }  // namespace tools

@@ -3,7 +3,7 @@
 
 #include "graph/base/error.h"
 #include "runtime/tune/tune.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/keep_fetched.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
@@ -58,50 +58,50 @@ absl::Status Run(RunFlags& flags, int* signal) {
                         signal);
 }
 
-void AddReportFlags(CLI::App& verb, RunFlags* flags) {
+void AddReportFlags(Verb verb, RunFlags* flags) {
   runtime::TrainConfig* config = &flags->config;
-  verb.add_option("--out", config->out,
-                  "run directory: model, metrics, checkpoints, summary");
-  verb.add_flag("--resume", config->resume,
-                "go on from the last good checkpoint of --out");
-  verb.add_option("--init", config->init,
-                  "parameters by name: a .safetensors file or run directory");
-  verb.add_flag("!--no-shuffle", config->shuffle, "keep the data's order");
-  verb.add_option("--log-every", config->log_every, "steps (default 10)")
-      ->check(CLI::Range(1, 1000000000));
-  verb.add_option("--checkpoint-every", flags->checkpoint_every,
-                  "500 (steps) | 10m | 1e (epochs, default) | never");
-  verb.add_option("--eval-every", flags->eval_every, "likewise");
-  verb.add_option("--keep", config->keep_checkpoints,
-                  "newest checkpoints that stay, beside the best (default 3)")
-      ->check(CLI::Range(1, 1000000));
-  verb.add_option("--fetch", config->fetches,
-                  "VALUE[:norm|hist|npz], shown every --log-every steps");
-  verb.add_flag(
-      "--profile", flags->profile,
+  verb.AddOption("--out", &config->out,
+                 "run directory: model, metrics, checkpoints, summary");
+  verb.AddSwitch("--resume", &config->resume,
+                 "go on from the last good checkpoint of --out");
+  verb.AddOption("--init", &config->init,
+                 "parameters by name: a .safetensors file or run directory");
+  verb.AddSwitch("!--no-shuffle", &config->shuffle, "keep the data's order");
+  verb.AddOption("--log-every", &config->log_every, "steps (default 10)")
+      .InRange(1, 1000000000);
+  verb.AddOption("--checkpoint-every", &flags->checkpoint_every,
+                 "500 (steps) | 10m | 1e (epochs, default) | never");
+  verb.AddOption("--eval-every", &flags->eval_every, "likewise");
+  verb.AddOption("--keep", &config->keep_checkpoints,
+                 "newest checkpoints that stay, beside the best (default 3)")
+      .InRange(1, 1000000);
+  verb.AddOption("--fetch", &config->fetches,
+                 "VALUE[:norm|hist|npz], shown every --log-every steps");
+  verb.AddSwitch(
+      "--profile", &flags->profile,
       "where the time of a step goes, by class; =FILE also writes the\n"
       "latest steps as a trace for ui.perfetto.dev");
-  verb.add_flag("--json", config->json,
-                "the report at the end as one JSON object (summary.json)");
+  verb.AddSwitch("--json", &config->json,
+                 "the report at the end as one JSON object (summary.json)");
 }
 
 }  // namespace
 
-void AddRun(CLI::App& app, Outcome* outcome) {
+void AddRun(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* verb = AddVerb(
-      app, "run", "train on this process's ranks",
+  Verb verb = app.AddVerb(
+      "run", "train on this process's ranks",
       "examples:\n"
       "  halftone run mnist.htc --data idx:models/digits --out runs/mnist\n"
       "  halftone run mnist.htc --data idx:models/digits --ranks 2 --epochs 1\n"
       "  halftone run model.pbtxt --strategy s.pbtxt --data synthetic\n\n"
       "Trains a model on one rank, on --ranks threads, or as the rank that a\n"
       "launcher (halftone launch, torchrun, mpirun ...) made this process.");
-  AddModelFlags(*verb, &flags->model);
-  AddDataFlags(*verb, &flags->config);
-  AddReportFlags(*verb, flags.get());
-  AddRankFlags(*verb, &flags->ranks);
-  verb->callback([flags, outcome] {
+  AddModelFlags(verb, &flags->model);
+  AddDataFlags(verb, &flags->config);
+  AddReportFlags(verb, flags.get());
+  AddRankFlags(verb, &flags->ranks);
+  verb.SetRun([flags, outcome] {
     int signal = 0;
     outcome->status = Run(*flags, &signal);
     if (signal != 0) outcome->exit_code = 128 + signal;

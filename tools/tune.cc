@@ -8,7 +8,7 @@
 #include "graph/base/error.h"
 #include "graph/base/output_file.h"
 #include "runtime/log/pulse.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
 #include "tools/common/run_flags.h"
@@ -68,36 +68,36 @@ absl::Status Tune(TuneFlags& flags) {
 
 }  // namespace
 
-void AddTune(CLI::App& app, Outcome* outcome) {
+void AddTune(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<TuneFlags>();
-  CLI::App* verb =
-      AddVerb(app, "tune", "choose the fastest kernels by timing them here",
-              "examples:\n"
-              "  halftone tune mnist.htc\n"
-              "  halftone tune mnist.htc --ranks 4 --batch 256\n"
-              "  halftone tune resnet50.htc --gpus 0\n\n"
-              "Writes mnist.tuning.json beside mnist.htc; a run of mnist.htc\n"
-              "that begins on the same kind of device takes its kernels from\n"
-              "there, and keeps them when it is resumed.");
-  AddModelFlags(*verb, &flags->model);
-  verb->add_option("--ranks", flags->options.world_size,
-                   "that share the batch and this machine's cores; default 1")
-      ->check(CLI::Range(1, 1 << 20));
-  verb->add_option("--batch", flags->batch,
-                   "samples of all ranks; default: the strategy's")
-      ->check(CLI::Range(1, 1 << 30));
-  verb->add_option("--gpus", flags->device.gpus, "the GPU to time on");
-  verb->add_option("--threads", flags->device.threads,
-                   "compute threads of a rank; default: OMP_NUM_THREADS, else "
-                   "cores / ranks")
-      ->check(CLI::Range(1, 1024));
-  verb->add_option("--runs", flags->options.runs, "of each kernel; default 7")
-      ->check(CLI::Range(1, 1000));
-  verb->add_flag("!--no-deterministic", flags->options.deterministic,
+  Verb verb = app.AddVerb(
+      "tune", "choose the fastest kernels by timing them here",
+      "examples:\n"
+      "  halftone tune mnist.htc\n"
+      "  halftone tune mnist.htc --ranks 4 --batch 256\n"
+      "  halftone tune resnet50.htc --gpus 0\n\n"
+      "Writes mnist.tuning.json beside mnist.htc; a run of mnist.htc\n"
+      "that begins on the same kind of device takes its kernels from\n"
+      "there, and keeps them when it is resumed.");
+  AddModelFlags(verb, &flags->model);
+  verb.AddOption("--ranks", &flags->options.world_size,
+                 "that share the batch and this machine's cores; default 1")
+      .InRange(1, 1 << 20);
+  verb.AddOption("--batch", &flags->batch,
+                 "samples of all ranks; default: the strategy's")
+      .InRange(1, 1 << 30);
+  verb.AddOption("--gpus", &flags->device.gpus, "the GPU to time on");
+  verb.AddOption("--threads", &flags->device.threads,
+                 "compute threads of a rank; default: OMP_NUM_THREADS, else "
+                 "cores / ranks")
+      .InRange(1, 1024);
+  verb.AddOption("--runs", &flags->options.runs, "of each kernel; default 7")
+      .InRange(1, 1000);
+  verb.AddSwitch("!--no-deterministic", &flags->options.deterministic,
                  "try kernels whose bits vary from run to run, too");
-  verb->add_option("-o,--out", flags->out, "another file for the table");
-  verb->add_flag("--json", flags->json, "one JSON object");
-  verb->callback([flags, outcome] { outcome->status = Tune(*flags); });
+  verb.AddOption("-o,--out", &flags->out, "another file for the table");
+  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  verb.SetRun([flags, outcome] { outcome->status = Tune(*flags); });
 }
 
 }  // namespace tools

@@ -5,11 +5,12 @@
 
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 
 namespace halftone {
 namespace tools {
+
+class Verb;  // tools/common/command_line.h
 
 // What a verb's callback leaves behind. An error's class gives the exit code;
 // `exit_code` is for an OK verb that still reports something (diff: 3).
@@ -19,24 +20,24 @@ struct Outcome {
 };
 
 // Makes `app` the binary's: its help, its version, all verbs.
-void AddVerbs(CLI::App& app, Outcome* outcome);
+void AddVerbs(Verb app, Outcome* outcome);
 
 // Each adds its subcommand to `app`; its callback sets `*outcome`.
-void AddCompile(CLI::App& app, Outcome* outcome);
-void AddRun(CLI::App& app, Outcome* outcome);
-void AddLaunch(CLI::App& app, Outcome* outcome);
-void AddEval(CLI::App& app, Outcome* outcome);
-void AddInspect(CLI::App& app, Outcome* outcome);
-void AddExplain(CLI::App& app, Outcome* outcome);
-void AddDiff(CLI::App& app, Outcome* outcome);
-void AddExport(CLI::App& app, Outcome* outcome);
-void AddPlan(CLI::App& app, Outcome* outcome);
-void AddTune(CLI::App& app, Outcome* outcome);
-void AddCkpt(CLI::App& app, Outcome* outcome);
-void AddOps(CLI::App& app, Outcome* outcome);
-void AddZoo(CLI::App& app, Outcome* outcome);
-void AddOpt(CLI::App& app, Outcome* outcome);
-void AddVersion(CLI::App& app, Outcome* outcome);
+void AddCompile(Verb app, Outcome* outcome);
+void AddRun(Verb app, Outcome* outcome);
+void AddLaunch(Verb app, Outcome* outcome);
+void AddEval(Verb app, Outcome* outcome);
+void AddInspect(Verb app, Outcome* outcome);
+void AddExplain(Verb app, Outcome* outcome);
+void AddDiff(Verb app, Outcome* outcome);
+void AddExport(Verb app, Outcome* outcome);
+void AddPlan(Verb app, Outcome* outcome);
+void AddTune(Verb app, Outcome* outcome);
+void AddCkpt(Verb app, Outcome* outcome);
+void AddOps(Verb app, Outcome* outcome);
+void AddZoo(Verb app, Outcome* outcome);
+void AddOpt(Verb app, Outcome* outcome);
+void AddVersion(Verb app, Outcome* outcome);
 
 // What `version` and --version print, without the last line's end.
 std::string VersionText();

@@ -1,5 +1,5 @@
 // All verbs, in the order of `halftone --help`.
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -19,10 +19,10 @@ constexpr char kHelp[] =
 
 }  // namespace
 
-void AddVerbs(CLI::App& app, Outcome* outcome) {
-  SetHelp(app, kHelp);
-  app.require_subcommand(1);
-  app.set_version_flag("--version", VersionText);
+void AddVerbs(Verb app, Outcome* outcome) {
+  app.SetHelp(kHelp);
+  app.RequireVerb();
+  app.SetVersion(VersionText);
   for (auto add : {AddCompile, AddRun, AddLaunch, AddEval, AddInspect,
                    AddExplain, AddDiff, AddExport, AddPlan, AddTune, AddCkpt,
                    AddOps, AddZoo, AddOpt, AddVersion}) {

@@ -14,7 +14,7 @@
 #include "runtime/device/host_info.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/gpu/targets.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
 #include "tools/verb.h"
 
@@ -74,15 +74,15 @@ std::string VersionText() {
   return absl::StrJoin(lines, "\n");
 }
 
-void AddVersion(CLI::App& app, Outcome*) {
+void AddVersion(Verb app, Outcome*) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* verb = AddVerb(app, "version", "this binary and machine",
-                           "examples:\n"
-                           "  halftone version\n"
-                           "  halftone --version\n"
-                           "  halftone version --json");
-  verb->add_flag("--json", *json, "one JSON object");
-  verb->callback(
+  Verb verb = app.AddVerb("version", "this binary and machine",
+                          "examples:\n"
+                          "  halftone version\n"
+                          "  halftone --version\n"
+                          "  halftone version --json");
+  verb.AddSwitch("--json", json.get(), "one JSON object");
+  verb.SetRun(
       [json] { *json ? PrintJson() : Show(VersionText() + "\n", stdout); });
 }
 

@@ -10,7 +10,7 @@
 #include "graph/base/error.h"
 #include "graph/base/output_file.h"
 #include "nlohmann/json.hpp"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
 #include "tools/verb.h"
 
@@ -71,19 +71,19 @@ absl::Status Zoo(const ZooFlags& flags) {
 
 }  // namespace
 
-void AddZoo(CLI::App& app, Outcome* outcome) {
+void AddZoo(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<ZooFlags>();
-  CLI::App* verb =
-      AddVerb(app, "zoo", "write a known model's graph",
-              "examples:\n"
-              "  halftone zoo\n"
-              "  halftone zoo resnet50 -o resnet50.pbtxt\n"
-              "  halftone zoo vgg16 --json\n\n"
-              "Lists the models, one per line, or writes one as .pbtxt.");
-  verb->add_option("name", flags->name, "a model; none: list them");
-  verb->add_option("-o,--out", flags->out, "file; default: stdout");
-  verb->add_flag("--json", flags->json, "sizes as one JSON object instead");
-  verb->callback([flags, outcome] { outcome->status = Zoo(*flags); });
+  Verb verb =
+      app.AddVerb("zoo", "write a known model's graph",
+                  "examples:\n"
+                  "  halftone zoo\n"
+                  "  halftone zoo resnet50 -o resnet50.pbtxt\n"
+                  "  halftone zoo vgg16 --json\n\n"
+                  "Lists the models, one per line, or writes one as .pbtxt.");
+  verb.AddOption("name", &flags->name, "a model; none: list them");
+  verb.AddOption("-o,--out", &flags->out, "file; default: stdout");
+  verb.AddSwitch("--json", &flags->json, "sizes as one JSON object instead");
+  verb.SetRun([flags, outcome] { outcome->status = Zoo(*flags); });
 }
 
 }  // namespace tools

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "graph/base/error.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "tests/benchmarks/trained_model.h"
+#include "tools/common/command_line.h"
 
 namespace halftone {
 namespace {
@@ -134,42 +134,42 @@ absl::StatusOr<nlohmann::ordered_json> Run(Flags& flags) {
   return json;
 }
 
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "error    %s\n", std::string(status.message()).c_str());
+  return static_cast<int>(ExitCodeOf(status));
+}
+
 int Main(int argc, char** argv) {
-  CLI::App app("Measures whole training steps; one line of JSON.",
-               "train_benchmark");
+  tools::CommandLine line("train_benchmark");
+  tools::Verb app = line.program();
+  app.SetHelp("Measures whole training steps; one line of JSON.");
   Flags flags;
-  app.add_option("--model", flags.spec.model, "of the zoo, or a file");
-  app.add_option("--level", flags.spec.level, "O0 | O1 | O2 | O3");
-  app.add_option("--dtype", flags.spec.dtype, "fp16 | bf16");
-  app.add_option("--batch", flags.spec.batch, "samples (default 256)");
-  app.add_option("--steps", flags.steps, "measured (default 50)")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--warmup", flags.warmup, "before them (default 10)")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--gpu", flags.gpu, "CUDA's number of it; default: the CPU");
-  app.add_option("--threads", flags.threads, "on the CPU; default: all cores");
-  app.add_option("--gpu-library", flags.library, "libhalftone_cuda.so");
-  app.add_flag("!--no-graph", flags.spec.use_graphs, "step by step");
-  app.add_flag("!--no-deterministic", flags.spec.deterministic,
-               "also kernels whose bits vary from run to run");
-  app.add_flag(
-      "--copy-feeds", flags.spec.copy_feeds,
+  app.AddOption("--model", &flags.spec.model, "of the zoo, or a file");
+  app.AddOption("--level", &flags.spec.level, "O0 | O1 | O2 | O3");
+  app.AddOption("--dtype", &flags.spec.dtype, "fp16 | bf16");
+  app.AddOption("--batch", &flags.spec.batch, "samples (default 256)");
+  app.AddOption("--steps", &flags.steps, "measured (default 50)")
+      .InRange(1, 1000000);
+  app.AddOption("--warmup", &flags.warmup, "before them (default 10)")
+      .InRange(1, 1000000);
+  app.AddOption("--gpu", &flags.gpu, "CUDA's number of it; default: the CPU");
+  app.AddOption("--threads", &flags.threads, "on the CPU; default: all cores");
+  app.AddOption("--gpu-library", &flags.library, "libhalftone_cuda.so");
+  app.AddSwitch("!--no-graph", &flags.spec.use_graphs, "step by step");
+  app.AddSwitch("!--no-deterministic", &flags.spec.deterministic,
+                "also kernels whose bits vary from run to run");
+  app.AddSwitch(
+      "--copy-feeds", &flags.spec.copy_feeds,
       "copy the batch to the device in every step, as a training does");
-  app.add_flag("--constant-scaling", flags.constant_scaling,
-               "no dynamic loss scaling");
-  app.add_flag("--scaling-cost", flags.scaling_cost,
-               "what dynamic loss scaling adds to a step, in per cent");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
-  }
+  app.AddSwitch("--constant-scaling", &flags.constant_scaling,
+                "no dynamic loss scaling");
+  app.AddSwitch("--scaling-cost", &flags.scaling_cost,
+                "what dynamic loss scaling adds to a step, in per cent");
+  const auto help = line.Parse(std::vector<std::string>(argv + 1, argv + argc));
+  if (!help.ok()) return Fail(help.status());
+  if (!help->empty()) return std::fputs(help->c_str(), stdout) < 0;
   const auto json = Run(flags);
-  if (!json.ok()) {
-    std::fprintf(stderr, "error    %s\n",
-                 std::string(json.status().message()).c_str());
-    return static_cast<int>(ExitCodeOf(json.status()));
-  }
+  if (!json.ok()) return Fail(json.status());
   std::printf("%s\n", json->dump().c_str());
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "graph/base/check.h"
 #include "nlohmann/json.hpp"
 #include "tests/docs/docs.h"
+#include "tools/common/command_line.h"
 #include "tools/report/explain_report.h"
 #include "tools/verb.h"
 
@@ -15,22 +16,22 @@ namespace docs {
 namespace {
 
 // Without the spaces that CLI11 leaves behind, which git would point at.
-std::string Help(const CLI::App& app, const std::string& name) {
+std::string Help(const tools::Verb& verb, const std::string& before) {
   std::string help;
-  for (absl::string_view line : absl::StrSplit(app.help(name), '\n')) {
+  for (absl::string_view line : absl::StrSplit(verb.HelpPage(before), '\n')) {
     absl::StrAppend(&help, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
   return absl::StrCat("```\n", absl::StripTrailingAsciiWhitespace(help),
                       "\n```\n");
 }
 
-void AddSections(const CLI::App& app, const std::string& name, int depth,
+void AddSections(const tools::Verb& above, const std::string& name, int depth,
                  std::string* page) {
-  for (const CLI::App* verb : app.get_subcommands({})) {
-    const std::string full = absl::StrCat(name, " ", verb->get_name());
+  for (const tools::Verb& verb : above.verbs()) {
+    const std::string full = absl::StrCat(name, " ", verb.name());
     absl::StrAppend(page, "\n", std::string(depth, '#'), " ", full, "\n\n",
-                    Help(*verb, name));
-    AddSections(*verb, full, depth + 1, page);
+                    Help(verb, name));
+    AddSections(verb, full, depth + 1, page);
   }
 }
 
@@ -60,16 +61,17 @@ std::string CodeTables() {
 }  // namespace
 
 std::string CliPage() {
-  CLI::App app("", "halftone");
+  tools::CommandLine line("halftone");
+  const tools::Verb program = line.program();
   tools::Outcome outcome;
-  tools::AddVerbs(app, &outcome);
+  tools::AddVerbs(program, &outcome);
   std::string page = absl::StrCat(
       "# The command line\n\n", kDerived,
       "\nData goes to stdout, progress and messages to stderr. A flag's value "
       "may follow a\nspace or `=`. `--set PATH=VALUE` takes any field of "
       "[strategy.md](strategy.md).\n\n",
-      Help(app, ""));
-  AddSections(app, "halftone", 2, &page);
+      Help(program, ""));
+  AddSections(program, "halftone", 2, &page);
   return page + CodeTables();
 }
 

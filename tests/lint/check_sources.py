@@ -32,6 +32,9 @@ CUDA_HEADER = re.compile(
     r'^(cuda|cudnn|cublas|cufft|curand|cusparse|cusolver|nccl|nvml|nvrtc|nvtx'
     r'|nvToolsExt|driver_types|vector_types|device_launch_parameters'
     r'|cub/|thrust/|cooperative_groups|cute/|cutlass)')
+# Dear to compile: everybody else includes the header beside its source.
+PARSER_HEADER = re.compile(r'CLI/')
+PARSER = 'tools/common/command_line.cc'
 MARKS = re.compile(r'\b(TO' + r'DO|FIX' + r'ME)\b')
 EXIT = re.compile(r'\b(?:quick_)?exit\s*\(')
 TIME_OF_DAY = re.compile(
@@ -289,6 +292,9 @@ class Checker:
       if CUDA_HEADER.match(header) and not self.is_cuda(path):
         self.report(path, line, f'{header}: CUDA headers are for */cuda/ and '
                     'runtime/collective/nccl* alone')
+      if PARSER_HEADER.match(header) and path != PARSER:
+        self.report(path, line, f'{header}: seconds of compiling, for {PARSER} '
+                    'alone; a new kind of flag is a method of its Verb')
       if found.group(1) == '"' and self.is_relative(folder, header):
         self.report(path, line, f'"{header}": write the path from the top')
       elif header.split('/')[0] in self.tops:

@@ -164,6 +164,15 @@ class CheckSourcesTest(unittest.TestCase):
         self.clean('runtime/device/cuda/stream.cc', text)
         self.clean('runtime/collective/nccl_communicator.cc', text)
 
+  def test_one_source_sees_the_parser(self):
+    for header in ('"CLI/CLI.hpp"', '<CLI/App.hpp>'):
+      for path in ('tools/run.cc', 'tools/verb.h', 'tools/common/run_flags.h',
+                   'tools/common/command_line.h', 'tests/docs/cli_page.cc'):
+        with self.subTest(path=path, header=header):
+          self.found(path, f'\n#include {header}\n', 'method of its Verb',
+                     line=2)
+      self.clean('tools/common/command_line.cc', f'#include {header}\n')
+
   def test_string_view(self):
     self.found('graph/ir/a.h', 'void F(std::string_view s);\n', 'convert')
     self.found('graph/ir/a.h', '#include <string_view>\n', 'absl')

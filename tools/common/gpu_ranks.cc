@@ -11,7 +11,7 @@
 #include "runtime/collective/staged_communicator.h"
 #include "runtime/gpu/choose_gpus.h"
 #include "runtime/gpu/gpu_library.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 
 namespace halftone {
 namespace tools {

@@ -10,7 +10,7 @@
 #include "graph/base/error.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/trainer.h"
-#include "tools/common/flags.h"
+#include "tools/common/command_line.h"
 
 namespace halftone {
 namespace tools {
@@ -51,10 +51,9 @@ void MarkLaunchedCommand(std::vector<std::string>* words) {
   if (dashes != words->end()) *dashes = Mark();
 }
 
-absl::Status TakeLaunchedCommand(const CLI::App& verb,
-                                 runtime::LaunchOptions* options) {
+absl::Status TakeLaunchedCommand(Verb verb, runtime::LaunchOptions* options) {
   std::vector<std::string>& command = options->command;
-  command = verb.remaining();
+  command = verb.command();
   const bool marked = !command.empty() && command.front() == Mark();
   if (marked) command.erase(command.begin());
   // Behind the command's name it is the command's own.
@@ -65,7 +64,7 @@ absl::Status TakeLaunchedCommand(const CLI::App& verb,
         "--data idx:models/digits");
   }
   if (!marked && command.front()[0] == '-') {
-    return UnknownFlagError(verb, command.front());
+    return verb.UnknownFlagError(command.front());
   }
   options->self = program_invocation_name;
   HT_ASSIGN_OR_RETURN(const std::string self, FindSelf());
@@ -86,7 +85,7 @@ absl::Status TakeLaunchedCommand(const CLI::App& verb,
   return absl::OkStatus();
 }
 
-void AddIgnoredLaunchFlags(CLI::App& verb, std::vector<std::string>* ignored) {
+void AddIgnoredLaunchFlags(Verb verb, std::vector<std::string>* ignored) {
   for (const char* name :
        {"--rdzv-backend", "--rdzv-id", "--rdzv-conf", "--role",
         "--monitor-interval", "--start-method", "--local-addr",
@@ -95,17 +94,17 @@ void AddIgnoredLaunchFlags(CLI::App& verb, std::vector<std::string>* ignored) {
         "--elastic-timeout"}) {
     const std::string flag =
         std::string(name).substr(0, std::string(name).find(','));
-    verb.add_option_function<std::string>(
+    verb.AddIgnored(
             WithUnderscores(name),
-            [ignored, flag](const std::string&) { ignored->push_back(flag); },
+            [ignored, flag] { ignored->push_back(flag); },
             "accepted for torchrun and fleetrun command lines, ignored")
-        ->group("Ignored");
+        .Group("Ignored");
   }
   for (const char* name : {"--standalone", "--no-python"}) {
-    verb.add_flag_callback(
+    verb.AddSwitch(
             WithUnderscores(name),
             [ignored, name] { ignored->push_back(name); }, "likewise")
-        ->group("Ignored");
+        .Group("Ignored");
   }
 }
 

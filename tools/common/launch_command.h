@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "runtime/launch/launcher.h"
+#include "tools/common/command_line.h"
 
 namespace halftone {
 namespace tools {
@@ -19,12 +19,11 @@ void MarkLaunchedCommand(std::vector<std::string>* words);
 
 // `launch run ...` is short for `launch -- halftone run ...` with this very
 // binary; any other command is taken as it is. Errors are kUsage.
-absl::Status TakeLaunchedCommand(const CLI::App& verb,
-                                 runtime::LaunchOptions* options);
+absl::Status TakeLaunchedCommand(Verb verb, runtime::LaunchOptions* options);
 
 // The flags of other launchers that mean nothing here; what was given of them
 // lands in `ignored`.
-void AddIgnoredLaunchFlags(CLI::App& verb, std::vector<std::string>* ignored);
+void AddIgnoredLaunchFlags(Verb verb, std::vector<std::string>* ignored);
 
 }  // namespace tools
 }  // namespace halftone

@@ -45,11 +45,11 @@ std::string HelpOf(const StrategyField& field) {
 }
 
 // The flag of a field, if it has one.
-void AddFlag(CLI::App& verb, const StrategyField& field, ModelFlags* flags) {
+void AddFlag(Verb verb, const StrategyField& field, ModelFlags* flags) {
   const proto::Flag& flag = field.facts->flag();
   if (!flag.has_name() || flag.has_word()) return;
   if (IsSwitch(field)) {
-    verb.add_flag_callback(
+    verb.AddSwitch(
         flag.name(),
         [flags, &field] {
           flags->overrides.push_back(OverrideBy(field, "true"));
@@ -57,17 +57,13 @@ void AddFlag(CLI::App& verb, const StrategyField& field, ModelFlags* flags) {
         HelpOf(field));
     return;
   }
-  verb.add_option_function<std::vector<std::string>>(
-          flag.name(),
-          [flags, &field](const std::vector<std::string>& values) {
-            for (const std::string& value : values) {
-              flags->overrides.push_back(OverrideBy(field, value));
-            }
-          },
-          HelpOf(field))
-      ->type_size(1)
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb.AddOption(
+      flag.name(),
+      [flags, &field](const std::string& value) {
+        flags->overrides.push_back(OverrideBy(field, value));
+        return absl::OkStatus();
+      },
+      HelpOf(field));
 }
 
 std::string TargetOf(const ModelFlags& flags) {
@@ -200,49 +196,46 @@ absl::StatusOr<CompiledModel> RecompileWith(
   return Recompile(model, flags);
 }
 
-void AddModelFlags(CLI::App& verb, ModelFlags* flags) {
-  verb.add_option("model", flags->path,
-                  "model, program, compiled model, run directory or "
-                  "checkpoint")
-      ->required();
+Flag AddModelFlags(Verb verb, ModelFlags* flags) {
+  Flag model = verb.AddOption("model", &flags->path,
+                              "model, program, compiled model, run directory "
+                              "or checkpoint")
+                   .Required();
   AddStrategyFlags(verb, flags);
+  return model;
 }
 
-void AddStrategyFlags(CLI::App& verb, ModelFlags* flags) {
+void AddStrategyFlags(Verb verb, ModelFlags* flags) {
   std::vector<std::string> names;
   for (const Target& target : Targets()) names.push_back(target.name);
-  verb.add_option("--strategy", flags->strategy, "strategy file (.pbtxt)");
-  verb.add_option(
-      "--target", flags->target,
+  verb.AddOption("--strategy", &flags->strategy, "strategy file (.pbtxt)");
+  verb.AddOption(
+      "--target", &flags->target,
       absl::StrCat(absl::StrJoin(names, " | "), "; default: this machine"));
-  verb.add_option_function<std::vector<std::string>>(
+  verb.AddOption(
           "--set",
-          [flags](const std::vector<std::string>& settings) {
-            for (const std::string& setting : settings) {
-              const size_t equals = setting.find('=');
-              if (equals == std::string::npos) {
-                throw CLI::ValidationError(
-                    "--set", "expected path=value, found " + setting);
-              }
-              flags->overrides.push_back({setting.substr(0, equals),
-                                          setting.substr(equals + 1), "--set"});
+          [flags](const std::string& setting) -> absl::Status {
+            const size_t equals = setting.find('=');
+            if (equals == std::string::npos) {
+              return UsageError("--set: expected path=value, found ", setting);
             }
+            flags->overrides.push_back({setting.substr(0, equals),
+                                        setting.substr(equals + 1), "--set"});
+            return absl::OkStatus();
           },
           "path=value: any field of the strategy")
-      ->type_size(1)
-      ->expected(1, 1000)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      .UpToWords(1000);
   for (const StrategyField& field : StrategyFields()) {
     AddFlag(verb, field, flags);
   }
-  verb.add_flag("--verify-each", flags->compile.verify_each,
-                "verify after every pass");
-  CLI::Option* dump_dir =
-      verb.add_option("--dump-dir", flags->compile.dump_dir,
-                      "write the program after each pass there");
-  verb.add_option("--dump-after", flags->compile.dump_after,
-                  "only after passes whose name matches (regular expression)")
-      ->needs(dump_dir);
+  verb.AddSwitch("--verify-each", &flags->compile.verify_each,
+                 "verify after every pass");
+  const Flag dump_dir =
+      verb.AddOption("--dump-dir", &flags->compile.dump_dir,
+                     "write the program after each pass there");
+  verb.AddOption("--dump-after", &flags->compile.dump_after,
+                 "only after passes whose name matches (regular expression)")
+      .Needs(dump_dir);
 }
 
 std::string ThisMachine() { return runtime::DefaultTarget(); }

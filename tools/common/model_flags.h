@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "graph/io/compiled_model.h"
@@ -15,6 +14,7 @@
 #include "passes/compile.h"
 #include "passes/kernel_set.h"
 #include "passes/options/options.h"
+#include "tools/common/command_line.h"
 
 namespace halftone {
 namespace tools {
@@ -29,9 +29,10 @@ struct ModelFlags {
   std::vector<passes::Override> overrides;  // in the order typed
   passes::CompileFlags compile;
 };
-void AddModelFlags(CLI::App& verb, ModelFlags* flags);
+// Returns the positional argument.
+Flag AddModelFlags(Verb verb, ModelFlags* flags);
 // The same without the positional argument.
-void AddStrategyFlags(CLI::App& verb, ModelFlags* flags);
+void AddStrategyFlags(Verb verb, ModelFlags* flags);
 
 // The strategy that a compiled model was made with.
 passes::StrategyFile StrategyOf(const CompiledModel& model);

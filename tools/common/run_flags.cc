@@ -91,40 +91,40 @@ int ThreadsPerRank(const RankFlags& flags, int ranks_here) {
   return std::max(1, runtime::UsableCores() / std::max(1, ranks_here));
 }
 
-void AddRankFlags(CLI::App& verb, RankFlags* flags) {
-  verb.add_option("--ranks", flags->ranks,
-                  "ranks as threads of this process (or use halftone launch)")
-      ->check(CLI::Range(1, 1024));
-  verb.add_option("--gpus", flags->gpus,
-                  "one rank per listed GPU; ranks may share one: 0,0");
-  verb.add_option("--threads", flags->threads,
-                  "compute threads per rank; default: OMP_NUM_THREADS, else "
-                  "cores / ranks")
-      ->check(CLI::Range(1, 1024));
-  verb.add_option("--connect-timeout", flags->connect_timeout,
-                  "seconds to wait for a rank that does not arrive");
-  verb.add_option("--timeout", flags->timeout,
-                  "seconds to wait for a peer in a collective");
+void AddRankFlags(Verb verb, RankFlags* flags) {
+  verb.AddOption("--ranks", &flags->ranks,
+                 "ranks as threads of this process (or use halftone launch)")
+      .InRange(1, 1024);
+  verb.AddOption("--gpus", &flags->gpus,
+                 "one rank per listed GPU; ranks may share one: 0,0");
+  verb.AddOption("--threads", &flags->threads,
+                 "compute threads per rank; default: OMP_NUM_THREADS, else "
+                 "cores / ranks")
+      .InRange(1, 1024);
+  verb.AddOption("--connect-timeout", &flags->connect_timeout,
+                 "seconds to wait for a rank that does not arrive");
+  verb.AddOption("--timeout", &flags->timeout,
+                 "seconds to wait for a peer in a collective");
 }
 
-void AddDataFlags(CLI::App& verb, runtime::TrainConfig* config) {
-  verb.add_option("--data", config->data,
-                  "idx:DIR (MNIST names, plain or .gz) | synthetic[:N]")
-      ->required();
-  verb.add_option("--eval-data", config->eval_data,
-                  "where --data has no test split");
-  verb.add_option("--feed", config->feed_map,
-                  "image=x: the data's name of a feed");
-  verb.add_option("--max-unpack", config->max_unpack,
-                  "packed data that claims more than so many times its size "
-                  "is refused (default 100)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  verb.add_option("--workers", config->readers, "reader threads per rank")
-      ->check(CLI::Range(1, 64));
-  verb.add_flag("!--no-deterministic", config->deterministic,
-                "allow kernels whose bits vary from run to run");
-  verb.add_flag("!--no-graph", config->use_graphs,
-                "run steps one by one where a device would replay them");
+void AddDataFlags(Verb verb, runtime::TrainConfig* config) {
+  verb.AddOption("--data", &config->data,
+                 "idx:DIR (MNIST names, plain or .gz) | synthetic[:N]")
+      .Required();
+  verb.AddOption("--eval-data", &config->eval_data,
+                 "where --data has no test split");
+  verb.AddOption("--feed", &config->feed_map,
+                 "image=x: the data's name of a feed");
+  verb.AddOption("--max-unpack", &config->max_unpack,
+                 "packed data that claims more than so many times its size "
+                 "is refused (default 100)")
+      .InRange(1, int64_t{1} << 40);
+  verb.AddOption("--workers", &config->readers, "reader threads per rank")
+      .InRange(1, 64);
+  verb.AddSwitch("!--no-deterministic", &config->deterministic,
+                 "allow kernels whose bits vary from run to run");
+  verb.AddSwitch("!--no-graph", &config->use_graphs,
+                 "run steps one by one where a device would replay them");
 }
 
 LocalRanks::~LocalRanks() {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "graph/io/compiled_model.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/launch/status_page.h"
 #include "runtime/train/trainer.h"
+#include "tools/common/command_line.h"
 
 namespace halftone {
 namespace tools {
@@ -24,11 +24,11 @@ struct RankFlags {
   int threads = 0;  // compute threads of a rank; 0: see ThreadsPerRank
   double connect_timeout = 60, timeout = 60;  // seconds
 };
-void AddRankFlags(CLI::App& verb, RankFlags* flags);
+void AddRankFlags(Verb verb, RankFlags* flags);
 // --threads, else OMP_NUM_THREADS (which our launcher sets), else an equal
 // share of the cores for each of `ranks_here` ranks of this machine.
 int ThreadsPerRank(const RankFlags& flags, int ranks_here);
-void AddDataFlags(CLI::App& verb, runtime::TrainConfig* config);
+void AddDataFlags(Verb verb, runtime::TrainConfig* config);
 
 // The ranks of this process with what they own; communicators end together.
 struct LocalRanks {
