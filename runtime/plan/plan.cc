@@ -107,6 +107,7 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
   Plan plan;
   plan.entry = request.entry;
   plan.symbols = request.symbols;
+  plan.world_size = request.bind.world_size;
   plan.arena_bytes = PlaceNodes(draft, state);
   if (request.stage_feeds) {
     plan.arena_bytes[static_cast<int>(ArenaKind::kStaging)] =

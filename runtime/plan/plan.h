@@ -128,6 +128,7 @@ struct PlanRequest {
 struct Plan {
   std::string entry;
   SymbolValues symbols{};
+  int world_size = 1;
   std::vector<Step> steps;
   std::array<int64_t, kArenas> arena_bytes{};
   std::vector<PlannedFeed> feeds;

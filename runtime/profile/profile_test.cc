@@ -172,6 +172,18 @@ TEST_F(ProfileTest, ReportsAreComplete) {
             Profile::kTracedSteps * static_cast<int>(plan_.steps.size() + 1));
 }
 
+// 432 bytes of gradient, in a group padded to 512.
+TEST_F(ProfileTest, CollectivesSendWhatARingDoes) {
+  const auto sent = [this](int world_size) {
+    plan_.world_size = world_size;
+    double sum = 0;
+    for (const StepCost& cost : CostsOf(plan_)) sum += cost.sent;
+    return sum;
+  };
+  EXPECT_EQ(sent(1), 0);
+  EXPECT_EQ(sent(4), 2 * 3 * 512 / 4);
+}
+
 TEST(RooflineTest, IsThatOfTheSlowerOfTheTwo) {
   const DeviceRates h100 = *FindDeviceRates("NVIDIA H100 80GB HBM3");
   StepCost cost;
@@ -182,6 +194,8 @@ TEST(RooflineTest, IsThatOfTheSlowerOfTheTwo) {
   EXPECT_DOUBLE_EQ(LeastSeconds(cost, h100), 1e-2);
   cost.low = false;
   EXPECT_DOUBLE_EQ(LeastSeconds(cost, h100), 989e10 / 67e12);
+  cost.sent = 450e9;
+  EXPECT_DOUBLE_EQ(LeastSeconds(cost, h100), 1);
 }
 
 }  // namespace

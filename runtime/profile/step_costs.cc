@@ -56,6 +56,17 @@ void AddOp(const Block& block, const Op& op, const SymbolValues& symbols,
   }
 }
 
+// By a ring, which sends the least that a collective of equal ranks can:
+// Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009.
+double Sent(const Step& collective, int world_size) {
+  double bytes = 0;
+  for (const Slice& slice : collective.outputs) {
+    bytes += static_cast<double>(slice.bytes);
+  }
+  const double others = static_cast<double>(world_size - 1) / world_size;
+  return (collective.kind == Step::Kind::kAllReduce ? 2 : 1) * others * bytes;
+}
+
 StepCost CostOf(const Plan& plan, const Step& step) {
   StepCost cost;
   for (const auto* slices : {&step.inputs, &step.outputs}) {
@@ -67,6 +78,7 @@ StepCost CostOf(const Plan& plan, const Step& step) {
       step.kind == Step::Kind::kBroadcast ||
       step.kind == Step::Kind::kAllGather) {
     cost.cost_class = CostClass::kCollective;
+    cost.sent = Sent(step, plan.world_size);
     return cost;
   }
   if (step.role != Role::kForward && step.role != Role::kBackward) {
@@ -106,8 +118,8 @@ std::vector<StepCost> CostsOf(const Plan& plan) {
 }
 
 double LeastSeconds(const StepCost& cost, const DeviceRates& device) {
-  return std::max(cost.bytes / device.memory,
-                  cost.flops / (cost.low ? device.low : device.f32));
+  return std::max({cost.bytes / device.memory, cost.sent / device.link,
+                   cost.flops / (cost.low ? device.low : device.f32)});
 }
 
 }  // namespace runtime

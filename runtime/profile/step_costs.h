@@ -35,6 +35,7 @@ struct StepCost {
   double bytes = 0;  // inputs and outputs, each once
   double flops = 0;  // of convolutions and products, bodies of fusions included
   bool low = false;  // these are of a low precision
+  double sent = 0;   // bytes from each rank to another one, of collectives
 };
 
 // By the plan's steps.
