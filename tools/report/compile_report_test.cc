@@ -15,7 +15,7 @@ using ::testing::Not;
 TEST(CompileReport, TheWholeScreen) {
   CompiledModel model = CompileConvnet({});
   model.fingerprint = "3f9a1c7700000000";
-  model.report.clear_pass();
+  model.passes.Clear();
   for (int i = 0; i < 16; ++i) model.passes.Add()->set_ms(0.25);
   EXPECT_EQ(
       CompileText(FixedFacts(model), "mnist.htc", 41000),
