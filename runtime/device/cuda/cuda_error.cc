@@ -148,7 +148,7 @@ bool IsSticky(cudaError_t code) {
 absl::Status CudaErrorOf(cudaError_t code, absl::string_view call,
                          absl::string_view context, absl::string_view device) {
   if (code == cudaSuccess) return absl::OkStatus();
-  absl::string_view remedy = Remedy(code);
+  std::string remedy = Remedy(code);
   if (IsSticky(code) && remedy.empty()) {
     remedy =
         "it, or a kernel enqueued before it, failed; CUDA_LAUNCH_BLOCKING=1 "
