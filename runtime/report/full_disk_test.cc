@@ -1,45 +1,23 @@
 // What logs do while they cannot be written.
 #include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runtime/report/metrics_log.h"
 #include "runtime/report/tensorboard_log.h"
+#include "runtime/report/testing/log_files.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
 using nlohmann::json;
-
-std::string NewPath() {
-  static int paths = 0;
-  return absl::StrCat(::testing::TempDir(), "/log-", getpid(), "-", paths++);
-}
-
-StepEvent Step(int64_t step) {
-  StepEvent event;
-  event.step = step;
-  return event;
-}
-
-std::vector<json> Events(const std::string& path) {
-  std::vector<json> events;
-  for (const auto line :
-       absl::StrSplit(*ReadFile(path), '\n', absl::SkipEmpty())) {
-    events.push_back(json::parse(line));
-  }
-  return events;
-}
 
 // No file of this process may grow over `bytes` while it lives: a full disk.
 class FileLimit {
@@ -76,7 +54,7 @@ TEST(FullDisk, LinesOfMetricsWaitForRoom) {
     EXPECT_FALSE(write(3).ok());
   }
   ASSERT_TRUE(write(4).ok());
-  const std::vector<json> events = Events(path);
+  const std::vector<json> events = JsonLines(path);
   ASSERT_EQ(events.size(), 4u);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(events[i]["step"], i + 1);
 }

@@ -1,19 +1,16 @@
 #include "runtime/report/metrics_log.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "runtime/report/testing/log_files.h"
 
 namespace halftone {
 namespace runtime {
@@ -21,26 +18,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
-
-std::string NewPath() {
-  static int paths = 0;
-  return absl::StrCat(::testing::TempDir(), "/log-", getpid(), "-", paths++);
-}
-
-StepEvent Step(int64_t step) {
-  StepEvent event;
-  event.step = step;
-  return event;
-}
-
-std::vector<json> Events(const std::string& path) {
-  std::vector<json> events;
-  for (const auto line :
-       absl::StrSplit(*ReadFile(path), '\n', absl::SkipEmpty())) {
-    events.push_back(json::parse(line));
-  }
-  return events;
-}
 
 TEST(MetricsLog, NumbersReadBackToTheSameBits) {
   const std::string path = NewPath();
@@ -55,7 +32,7 @@ TEST(MetricsLog, NumbersReadBackToTheSameBits) {
                    {"b", {1, -std::numeric_limits<float>::infinity()}}};
   (*log)->On(event);
   ASSERT_TRUE((*log)->Flush().ok());
-  const json read = Events(path)[0];
+  const json read = JsonLines(path)[0];
   EXPECT_EQ(read["event"], "step");
   EXPECT_EQ(read["loss"].get<float>(), event.loss);
   EXPECT_EQ(read["grad_norm"], "inf");
@@ -82,7 +59,7 @@ TEST(MetricsLog, PartsThatAreNotKnown) {
   event.times.per_step = {6, 0.5};
   (*log)->On(event);
   ASSERT_TRUE((*log)->Flush().ok());
-  const json ms = Events(path)[0]["ms"];
+  const json ms = JsonLines(path)[0]["ms"];
   EXPECT_EQ(ms["other"], 0);
   EXPECT_EQ(ms["device"], 5.5);
 }
@@ -103,7 +80,7 @@ TEST(MetricsLog, SaysWhatTheMeanLossIsOf) {
   loss.in_a_row = 2;
   (*log)->On(loss);
   ASSERT_TRUE((*log)->Flush().ok());
-  const std::vector<json> read = Events(path);
+  const std::vector<json> read = JsonLines(path);
   EXPECT_EQ(read[0]["n"], 64);
   EXPECT_EQ(read[0]["skipped"], 2);
   EXPECT_EQ(read[0]["not_finite"], 1);
@@ -136,9 +113,9 @@ TEST(MetricsLog, ResumeCutsBackToTheStep) {
   (*log)->On(Step(21));
   ASSERT_TRUE((*log)->Flush().ok());
   std::vector<int64_t> steps;
-  for (const json& event : Events(path)) steps.push_back(event["step"]);
+  for (const json& event : JsonLines(path)) steps.push_back(event["step"]);
   EXPECT_THAT(steps, ElementsAre(10, 20, 20, 21));
-  EXPECT_EQ(Events(path)[2]["metrics"]["top1"],
+  EXPECT_EQ(JsonLines(path)[2]["metrics"]["top1"],
             (json{{"value", 0.975}, {"correct", 350}, {"total", 359}}));
 }
 
@@ -155,7 +132,7 @@ TEST(MetricsLog, ALinkIsNotFollowed) {
   (*log)->On(Step(1));
   ASSERT_TRUE((*log)->Flush().ok());
   EXPECT_EQ(*ReadFile(other), "{\"step\":1}\n");
-  EXPECT_EQ(Events(path).size(), 1u);
+  EXPECT_EQ(JsonLines(path).size(), 1u);
 }
 
 TEST(MetricsLog, ADirectoryThatIsNotThereIsAnError) {

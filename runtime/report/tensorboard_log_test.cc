@@ -1,15 +1,13 @@
 #include "runtime/report/tensorboard_log.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
+#include "runtime/report/testing/log_files.h"
 
 namespace halftone {
 namespace runtime {
@@ -17,12 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string NewPath() {
-  static int paths = 0;
-  return absl::StrCat(::testing::TempDir(), "/tensorboard-", getpid(), "-",
-                      paths++);
-}
 
 // The bytes of the one event file after these events.
 template <typename... Events>
