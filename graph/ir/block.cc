@@ -37,7 +37,7 @@ ValueId Block::CellValue(CellId cell) {
   if (known.valid()) return known;
   const Cell& c = program_->cell(cell);
   const ValueId id =
-      NewValue(program_->InternName(c.name), program_->Intern(c.type),
+      NewValue(program_->cell_name(cell), program_->Intern(c.type),
                Definition::kCell, cell.index());
   value_of_cell_[cell.index()] = id;
   return id;
@@ -53,7 +53,7 @@ ValueId Block::ConstantValue(ConstantId constant) {
   if (it != value_of_constant_.end()) return it->second;
   const Constant& c = program_->constant(constant);
   const ValueId id =
-      NewValue(program_->InternName(c.name), program_->Intern(c.type),
+      NewValue(program_->constant_name(constant), program_->Intern(c.type),
                Definition::kConstant, constant.index());
   value_of_constant_[constant.index()] = id;
   return id;

@@ -38,29 +38,22 @@ TypeId Program::Intern(const TensorType& type) {
 
 Cell& Program::AddCell(Cell cell) {
   cell.id = CellId(num_cells());
-  const bool fresh = cell_by_name_.try_emplace(cell.name, cell.id).second;
-  HT_CHECK(fresh, cell.name.c_str());
+  const NameId name = InternName(cell.name);
+  HT_CHECK(!FindCell(name).valid(), cell.name.c_str());
+  cell_by_name_.Set(name, cell.id);
+  cell_names_.push_back(name);
   cells_.push_back(std::move(cell));
   return cells_.back();
 }
 
-CellId Program::FindCell(absl::string_view name) const {
-  const auto it = cell_by_name_.find(name);
-  return it == cell_by_name_.end() ? CellId() : it->second;
-}
-
 Constant& Program::AddConstant(Constant constant) {
   constant.id = ConstantId(num_constants());
-  const bool fresh =
-      constant_by_name_.try_emplace(constant.name, constant.id).second;
-  HT_CHECK(fresh, constant.name.c_str());
+  const NameId name = InternName(constant.name);
+  HT_CHECK(!constant_by_name_.Find(name).valid(), constant.name.c_str());
+  constant_by_name_.Set(name, constant.id);
+  constant_names_.push_back(name);
   constants_.push_back(std::move(constant));
   return constants_.back();
-}
-
-ConstantId Program::FindConstant(absl::string_view name) const {
-  const auto it = constant_by_name_.find(name);
-  return it == constant_by_name_.end() ? ConstantId() : it->second;
 }
 
 Entry& Program::AddEntry(absl::string_view name) {

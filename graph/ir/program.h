@@ -14,6 +14,7 @@
 #include "graph/ir/block.h"
 #include "graph/ir/chunked_vector.h"
 #include "graph/ir/ids.h"
+#include "graph/ir/name_map.h"
 #include "graph/ir/name_table.h"
 #include "graph/ir/type.h"
 #include "graph/ir/type_memo.h"
@@ -167,12 +168,16 @@ class Program {
   uint64_t edit() const { return edit_; }
   uint64_t CountEdit() { return ++edit_; }
 
-  // ---- Cells, in order of creation.
+  // ---- Cells, in order of creation. A name never changes.
   Cell& AddCell(Cell cell);  // sets the id; the name must be new
   int num_cells() const { return static_cast<int>(cells_.size()); }
   Cell& cell(CellId id) { return cells_[id.index()]; }
   const Cell& cell(CellId id) const { return cells_[id.index()]; }
-  CellId FindCell(absl::string_view name) const;
+  NameId cell_name(CellId id) const { return cell_names_[id.index()]; }
+  CellId FindCell(NameId name) const { return cell_by_name_.Find(name); }
+  CellId FindCell(absl::string_view name) const {
+    return FindCell(FindName(name));
+  }
 
   // ---- Constants.
   Constant& AddConstant(Constant constant);
@@ -180,7 +185,12 @@ class Program {
   const Constant& constant(ConstantId id) const {
     return constants_[id.index()];
   }
-  ConstantId FindConstant(absl::string_view name) const;
+  NameId constant_name(ConstantId id) const {
+    return constant_names_[id.index()];
+  }
+  ConstantId FindConstant(absl::string_view name) const {
+    return constant_by_name_.Find(FindName(name));
+  }
 
   // ---- Entries, in order of creation.
   Entry& AddEntry(absl::string_view name);
@@ -199,9 +209,11 @@ class Program {
   AttrTable attrs_;
   NameTable names_;
   std::deque<Cell> cells_;
-  absl::flat_hash_map<std::string, CellId> cell_by_name_;
+  std::vector<NameId> cell_names_;
+  NameMap<CellId> cell_by_name_;
   std::deque<Constant> constants_;
-  absl::flat_hash_map<std::string, ConstantId> constant_by_name_;
+  std::vector<NameId> constant_names_;
+  NameMap<ConstantId> constant_by_name_;
   std::vector<std::unique_ptr<Entry>> entries_;
   uint64_t edit_ = 0;
 };

@@ -21,20 +21,20 @@ void CheckBodyResults(BlockScope& scope) {
 // The name of a cell or constant denotes it, and nothing else, in an entry.
 void CheckShadows(BlockScope& scope) {
   if (scope.entry == nullptr) return;
-  const auto check = [&scope](const std::string& name, Definition expected) {
+  const auto check = [&scope](NameId name, Definition expected) {
     const ValueId value = scope.block.FindValue(name);
     if (!value.valid() || scope.block.value(value).definition == expected) {
       return;
     }
-    scope.report.At(0, "value ", name,
+    scope.report.At(0, "value ", scope.program.name_of(name),
                     ": expected a name that no cell or constant has");
   };
   const Program& program = scope.program;
   for (int i = 0; i < program.num_cells(); ++i) {
-    check(program.cell(CellId(i)).name, Definition::kCell);
+    check(program.cell_name(CellId(i)), Definition::kCell);
   }
   for (int i = 0; i < program.num_constants(); ++i) {
-    check(program.constant(ConstantId(i)).name, Definition::kConstant);
+    check(program.constant_name(ConstantId(i)), Definition::kConstant);
   }
 }
 

@@ -84,10 +84,10 @@ void CheckEditedValues(BlockScope& scope) {
   };
   for (ValueId feed : block.Feeds()) check(feed);
   for (int i = 0; i < program.num_cells(); ++i) {
-    check(block.FindValue(program.cell(CellId(i)).name));
+    check(block.FindValue(program.cell_name(CellId(i))));
   }
   for (int i = 0; i < program.num_constants(); ++i) {
-    check(block.FindValue(program.constant(ConstantId(i)).name));
+    check(block.FindValue(program.constant_name(ConstantId(i))));
   }
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     if (block.edit(id) <= scope.since) continue;

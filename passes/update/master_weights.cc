@@ -110,7 +110,7 @@ absl::Status WriteLow(Entry& train, OpId update,
         update, slot,
         block.UniqueValueName(absl::StrCat(cell.name, kNextSuffix)), cell.type);
     train.commits().push_back({low, next});
-    names.push_back(block.program().InternName(cell.name));
+    names.push_back(block.program().cell_name(cell.id));
   }
   AddOrigins(op, names);
   return absl::OkStatus();
