@@ -2,26 +2,12 @@
 
 namespace halftone {
 
-// Larger groups before their parts.
 const std::vector<FusionPattern>& FusionPatterns() {
-  static const auto& patterns = *new std::vector<FusionPattern>{
-      fusions::NormConvStats(),
-      fusions::ConvStats(),
-      fusions::NormConvGradFilter(),
-      fusions::ConvGradNorm(),
-      fusions::ReluGradNorm(),
-      fusions::ConvBiasRelu(),
-      fusions::MatmulBiasRelu(),
-      fusions::MatmulGelu(),
-      fusions::MatmulGeluGrad(),
-      // Before the sums of what it makes, and those before the products that
-      // read it.
-      fusions::MatmulReluGrad(),
-      fusions::ReluGradBias(),
-      fusions::MatmulBiasGrad(),
-      fusions::NormElementwise(),
-      fusions::ElementwiseChain(),
-  };
+  static const auto& patterns = *[] {
+    auto* made = new std::vector<FusionPattern>;
+    for (const auto pattern : fusions::kPatterns) made->push_back(pattern());
+    return made;
+  }();
   return patterns;
 }
 

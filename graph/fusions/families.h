@@ -1,4 +1,4 @@
-// The patterns' declarations, by family: one file each.
+// The list of all patterns. Each is declared in its family's file.
 #ifndef HALFTONE_GRAPH_FUSIONS_FAMILIES_H_
 #define HALFTONE_GRAPH_FUSIONS_FAMILIES_H_
 
@@ -34,6 +34,16 @@ FusionPattern ElementwiseChain();
 // Whether chains take the op: element-wise on tensors of one dtype, and no
 // copy. kernels/common/elementwise_functors.h computes each of them.
 bool JoinsChains(const OpSchema& op);
+
+// All, in the order in which they are tried: larger groups before their parts,
+// what makes a value with its sums before the sums alone, and those before the
+// products that read it.
+inline constexpr FusionPattern (*kPatterns[])() = {
+    NormConvStats,   ConvStats,        NormConvGradFilter, ConvGradNorm,
+    ReluGradNorm,    ConvBiasRelu,     MatmulBiasRelu,     MatmulGelu,
+    MatmulGeluGrad,  MatmulReluGrad,   ReluGradBias,       MatmulBiasGrad,
+    NormElementwise, ElementwiseChain,
+};
 
 }  // namespace fusions
 }  // namespace halftone
