@@ -1,6 +1,10 @@
 // halftone compile: a program graph and a strategy to a compiled model.
+#include <malloc.h>
+
+#include <climits>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "graph/base/display.h"
 #include "graph/base/error.h"
@@ -20,9 +24,21 @@ struct CompileFlags {
   bool json = false;
 };
 
+// Passes take and free megabytes over and over: none goes back to the system,
+// which would have to clear it, before the process ends.
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
 absl::Status Compile(const CompileFlags& flags) {
-  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+  KeepFreedMemory();
+  HT_ASSIGN_OR_RETURN(CompiledModel compiled,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
+  // It ends sooner, too, if a large model is not taken apart.
+  static const CompiledModel* kept = nullptr;
+  kept = new CompiledModel(std::move(compiled));
+  const CompiledModel& model = *kept;
   HT_ASSIGN_OR_RETURN(const std::string bytes, SerializeCompiledModel(model));
   if (!flags.out.empty()) {
     HT_RETURN_IF_ERROR(WriteOutput(flags.out, bytes));
