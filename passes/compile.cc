@@ -31,8 +31,7 @@ CompiledModel MakeModel(ModelFile source, const Options& options,
     field.set_path(path);
     field.set_origin(origin);
   }
-  model.fingerprint = Hex64(Fingerprint(*program));
-  model.program = std::move(program);
+  model.SetProgram(std::move(program));
   return model;
 }
 

@@ -37,6 +37,7 @@ _LIBRARIES = {
     "gloo": ("libgloo-dev", "/usr/include/gloo/context.h"),
     "googletest": ("libgmock-dev", "/usr/include/gmock/gmock.h"),
     "libcrypto": ("libssl-dev", "/usr/include/openssl/hmac.h"),
+    "libdeflate": ("libdeflate-dev", "/usr/include/libdeflate.h"),
     "nlohmann_json": ("nlohmann-json3-dev", "/usr/include/nlohmann/json.hpp"),
     "onednn": ("libdnnl-dev", "/usr/include/dnnl.hpp"),
     "xxhash": ("libxxhash-dev", "/usr/include/xxhash.h"),

@@ -204,6 +204,7 @@ absl::StatusOr<CompiledModel> Reader::Run(absl::string_view target) {
   HT_RETURN_IF_ERROR(CheckTarget(target));
   CompiledModel model;
   HT_ASSIGN_OR_RETURN(model.program, ParseProgram());
+  model.text = std::move(*message_.mutable_program());
   model.source.model = std::move(*message_.mutable_source());
   model.source.file = message_.source_file();
   TakeLines(message_, &model.source);
@@ -235,6 +236,12 @@ bool IsCompiledModel(absl::string_view content) {
          absl::StartsWith(content.substr(2), magic);
 }
 
+void CompiledModel::SetProgram(std::unique_ptr<Program> owned) {
+  program = std::move(owned);
+  text = Print(*program);
+  fingerprint = Hex64(StableHash(text));
+}
+
 absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   proto::CompiledModel message;
   message.set_magic(kCompiledModelMagic);
@@ -251,15 +258,17 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   message.set_state_signature(StateSignature(*model.program));
   PutOpVersions(*model.program, &message);
   Parts parts;
-  parts.program = Print(*model.program);
-  parts.source = ToBytes(model.source.model);
+  parts.program = model.text;
+  const std::string source = ToBytes(model.source.model);
+  parts.source = source;
   // Bytes of two messages of one type are those of both merged.
   proto::CompileReport passes;
   *passes.mutable_pass() = model.passes;
   ClearTimes(passes.mutable_pass());
-  parts.report = ToBytes(model.report) + ToBytes(passes);
-  message.set_fingerprint(Hex64(StableHash(parts.program)));
-  HT_RETURN_IF_ERROR(PackParts(std::move(parts), &message));
+  const std::string report = ToBytes(model.report) + ToBytes(passes);
+  parts.report = report;
+  message.set_fingerprint(model.fingerprint);
+  HT_RETURN_IF_ERROR(PackParts(parts, &message));
   std::string bytes = ToBytes(message);
   bytes += Checksum(bytes);
   if (static_cast<int64_t>(bytes.size()) > kMaxModelBytes) {

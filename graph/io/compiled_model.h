@@ -23,8 +23,12 @@ inline constexpr char kProducer[] = "halftone 0.1.0";
 bool IsCompiledModel(absl::string_view content);
 
 struct CompiledModel {
+  // With its text and fingerprint.
+  void SetProgram(std::unique_ptr<Program> owned);
+
   // Entries train (if there is an optimizer), eval, init, derive.
   std::unique_ptr<Program> program;
+  std::string text;  // Print(*program), which is written and hashed
   ModelFile source;
   proto::Strategy strategy;  // resolved
   proto::OpLists op_lists;
@@ -33,11 +37,11 @@ struct CompiledModel {
   // With their times, unless it was read: those differ from run to run.
   google::protobuf::RepeatedPtrField<proto::PassRow> passes;
   std::string target;       // "cpu"
-  std::string fingerprint;  // of program
+  std::string fingerprint;  // of text
 };
 
 // Deterministic bytes: the same compile gives the same file. Pass times, which
-// differ from run to run, are left out; the fingerprint is made anew. Errors
+// differ from run to run, are left out. Errors
 // (kModel): more bytes than are read again, kMaxModelBytes.
 absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model);
 

@@ -32,7 +32,7 @@ entry derive {
 
 CompiledModel Example() {
   CompiledModel model;
-  model.program = Parse(kProgram, "p.ht").value();
+  model.SetProgram(Parse(kProgram, "p.ht").value());
   model.source.file = "models/p.pbtxt";
   proto::Model& source = model.source.model;
   source.add_feed()->set_name("x");
@@ -133,7 +133,7 @@ TEST(CompiledModelTest, RecordsAreSmall) {
     op->add_out()->add_var(absl::StrCat("h", i + 1));
     model.report.add_op()->set_name(absl::StrCat("h", i + 1));
   }
-  model.program = Parse(program + "}\n", "p.ht").value();
+  model.SetProgram(Parse(program + "}\n", "p.ht").value());
   EXPECT_LT(Serialized(model).size(), 60 * kOps);
 }
 

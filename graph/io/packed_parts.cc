@@ -1,16 +1,16 @@
 #include "graph/io/packed_parts.h"
 
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
 
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/io/record_limits.h"
@@ -24,17 +24,28 @@ constexpr uint64_t kMostRatio = 50;
 // Of larger parts the time counts for more than a tenth of their bytes.
 constexpr size_t kLarge = size_t{1} << 20;
 
+template <typename T, void (*kFree)(T*)>
+struct Freed {
+  void operator()(T* owned) const { kFree(owned); }
+};
+using Compressor =
+    std::unique_ptr<libdeflate_compressor,
+                    Freed<libdeflate_compressor, libdeflate_free_compressor>>;
+using Decompressor = std::unique_ptr<
+    libdeflate_decompressor,
+    Freed<libdeflate_decompressor, libdeflate_free_decompressor>>;
+
 // False if it is not worth it.
-bool Pack(const std::string& bytes, proto::Packed* packed) {
-  uLongf size = compressBound(bytes.size());
-  std::string deflated(size, '\0');
-  const int level = bytes.size() > kLarge ? 1 : 6;
-  const int result = compress2(reinterpret_cast<Bytef*>(&deflated[0]), &size,
-                               reinterpret_cast<const Bytef*>(bytes.data()),
-                               bytes.size(), level);
-  if (result == Z_MEM_ERROR) throw std::bad_alloc();
-  HT_CHECK(result == Z_OK, "zlib has the room that it asked for");
-  if (size >= bytes.size() || bytes.size() / size >= kMostRatio) return false;
+bool Pack(absl::string_view bytes, proto::Packed* packed) {
+  const Compressor compressor(
+      libdeflate_alloc_compressor(bytes.size() > kLarge ? 1 : 6));
+  if (compressor == nullptr) throw std::bad_alloc();
+  // Without room for more than it deflates.
+  std::string deflated(bytes.size(), '\0');
+  const size_t size =
+      libdeflate_zlib_compress(compressor.get(), bytes.data(), bytes.size(),
+                               &deflated[0], deflated.size());
+  if (size == 0 || bytes.size() / size >= kMostRatio) return false;
   deflated.resize(size);
   packed->set_bytes(bytes.size());
   packed->set_deflated(std::move(deflated));
@@ -48,19 +59,20 @@ absl::StatusOr<std::string> Unpack(const proto::Packed& packed) {
     return ModelError("a part claims ", WithCommas(packed.bytes()),
                       " bytes, packed in ", WithCommas(deflated.size()));
   }
+  const Decompressor decompressor(libdeflate_alloc_decompressor());
+  if (decompressor == nullptr) throw std::bad_alloc();
   std::string bytes(packed.bytes(), '\0');
-  uLongf size = bytes.size();
-  const int result = uncompress(reinterpret_cast<Bytef*>(&bytes[0]), &size,
-                                reinterpret_cast<const Bytef*>(deflated.data()),
-                                deflated.size());
-  if (result == Z_MEM_ERROR) throw std::bad_alloc();
-  if (result != Z_OK || size != bytes.size()) {
+  // Exactly as many bytes, or it is an error.
+  const libdeflate_result result = libdeflate_zlib_decompress(
+      decompressor.get(), deflated.data(), deflated.size(), &bytes[0],
+      bytes.size(), nullptr);
+  if (result != LIBDEFLATE_SUCCESS) {
     return ModelError("a part cannot be unpacked");
   }
   return bytes;
 }
 
-absl::Status FromBytes(const std::string& bytes,
+absl::Status FromBytes(absl::string_view bytes,
                        google::protobuf::Message* message) {
   bool parsed = false;
   HT_RETURN_IF_ERROR(ParseBinaryRecords(bytes, "a part", message, &parsed));
@@ -86,7 +98,7 @@ std::string ToBytes(const google::protobuf::Message& message) {
   return bytes;
 }
 
-absl::Status PackParts(Parts parts, proto::CompiledModel* message) {
+absl::Status PackParts(const Parts& parts, proto::CompiledModel* message) {
   HT_RETURN_IF_ERROR(CheckBytes(parts.program.size(), "program"));
   HT_RETURN_IF_ERROR(CheckBytes(parts.source.size(), "source"));
   HT_RETURN_IF_ERROR(CheckBytes(parts.report.size(), "report"));
@@ -95,7 +107,7 @@ absl::Status PackParts(Parts parts, proto::CompiledModel* message) {
   message->clear_report();
   if (!Pack(parts.program, message->mutable_packed_program())) {
     message->clear_packed_program();
-    message->set_program(std::move(parts.program));
+    message->set_program(std::string(parts.program));
   }
   if (!Pack(parts.source, message->mutable_packed_source())) {
     message->clear_packed_source();

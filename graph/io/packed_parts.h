@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "proto/compiled_model.pb.h"
 
 namespace halftone {
@@ -15,12 +16,12 @@ std::string ToBytes(const google::protobuf::Message& message);
 
 // The bytes of the message's largest fields.
 struct Parts {
-  std::string program, source, report;
+  absl::string_view program, source, report;
 };
 
 // Puts the parts into their packed fields. Errors (kModel): a part above 2 GiB,
 // which no message can hold.
-absl::Status PackParts(Parts parts, proto::CompiledModel* message);
+absl::Status PackParts(const Parts& parts, proto::CompiledModel* message);
 
 // And back; what is not packed stays as it is (version 1). Errors (kModel): a
 // part that is damaged, or that claims to be larger than so few bytes can be.

@@ -175,7 +175,7 @@ void CheckCompiled(const std::string& content, int seed) {
 
 TEST(FormatsFuzzTest, CompiledModels) {
   CompiledModel model;
-  model.program = Parse(kGoodProgram, "good.ht").value();
+  model.SetProgram(Parse(kGoodProgram, "good.ht").value());
   model.source = ParseModel(ModelTexts()[0], "m.pbtxt").value();
   model.target = "cpu";
   const std::string good = SerializeCompiledModel(model).value();
