@@ -48,8 +48,21 @@ struct SqrtOp {
 struct RsqrtOp {
   HT_HOST_DEVICE float operator()(float x) const { return 1.0f / Sqrt(x); }
 };
+struct ReciprocalOp {
+  HT_HOST_DEVICE float operator()(float x) const { return 1.0f / x; }
+};
 struct AbsOp {
   HT_HOST_DEVICE float operator()(float x) const { return Abs(x); }
+};
+struct SignOp {
+  HT_HOST_DEVICE float operator()(float x) const {
+    const float at_zero = x == 0.0f ? 0.0f : x;  // 0, or x's NaN
+    return x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : at_zero);
+  }
+};
+// 0 even for a NaN.
+struct ZeroOp {
+  HT_HOST_DEVICE float operator()(float) const { return 0.0f; }
 };
 // scale * x + bias, or scale * (x + bias).
 struct ScaleOp {
@@ -83,13 +96,18 @@ struct SigmoidGradOp {
     return grad * (out * (1.0f - out));
   }
 };
+struct ReciprocalGradOp {
+  HT_HOST_DEVICE float operator()(float out, float grad) const {
+    return -(grad * out * out);
+  }
+};
 struct AbsGradOp {
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     const float at_zero = x == 0.0f ? 0.0f : x;  // 0, or x's NaN
     return x > 0.0f ? grad : (x < 0.0f ? -grad : at_zero);
   }
 };
-
+// Of clip and what else clips: (X or Out, OutGrad).
 struct ClipGradOp {
   float min, max;
   HT_HOST_DEVICE float operator()(float x, float grad) const {

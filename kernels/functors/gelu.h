@@ -14,10 +14,7 @@ namespace halftone {
 namespace functors {
 namespace gelu_internal {
 
-// The upper half of x: its products with other such halves are exact.
-HT_HOST_DEVICE inline float High(float x) {
-  return FromBits(Bits(x) & 0xfffff000u);
-}
+using math_internal::High;
 
 // |x|, at most `far`, where the lower tail has long been 0; a NaN stays.
 HT_HOST_DEVICE inline float Magnitude(float x, float far) {

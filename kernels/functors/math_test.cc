@@ -1,35 +1,14 @@
 #include "kernels/functors/math.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include "gtest/gtest.h"
+#include "kernels/functors/accuracy.h"
 
 namespace halftone {
 namespace functors {
 namespace {
-
-// Largest error in units of the last place over floats in [low, high], each
-// 1009th bit pattern; where both are infinite or zero there is none.
-template <typename F, typename Exact>
-double WorstUlps(F f, Exact exact, float low, float high) {
-  double worst = 0;
-  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 1009) {
-    const float x = FromBits(static_cast<uint32_t>(bits));
-    if (!(x >= low && x <= high)) continue;
-    const double expected = exact(static_cast<double>(x));
-    const float rounded = static_cast<float>(expected);
-    const float found = f(x);
-    if (found == rounded) continue;
-    if (!IsFinite(rounded) || !IsFinite(found)) return 1e9;
-    const double ulp =
-        std::max(0x1p-149, std::ldexp(1.0, std::ilogb(rounded) - 23));
-    worst = std::max(worst, std::fabs(found - expected) / ulp);
-  }
-  return worst;
-}
 
 // The bounds are those of the header: measured over all bit patterns in steps
 // of 97, rounded up.
@@ -53,6 +32,17 @@ TEST(MathTest, SigmoidIsAccurate) {
   EXPECT_LT(WorstUlps(Sigmoid, exact, -87, 99), 2.5);
 }
 
+TEST(MathTest, Expm1IsAccurate) {
+  EXPECT_LT(WorstUlps(
+                Expm1, [](double x) { return std::expm1(x); }, -1e30f, 88),
+            1.5);
+}
+TEST(MathTest, Log1pIsAccurate) {
+  EXPECT_LT(WorstUlps(
+                Log1p, [](double x) { return std::log1p(x); }, 0, 1),
+            2.0);
+}
+
 TEST(MathTest, SpecialValues) {
   const float inf = Infinity(), nan = QuietNaN();
   EXPECT_EQ(Exp(inf), inf);
@@ -72,6 +62,9 @@ TEST(MathTest, SpecialValues) {
   EXPECT_EQ(Sigmoid(-inf), 0);
   EXPECT_EQ(Sigmoid(inf), 1);
   EXPECT_TRUE(std::isnan(Sigmoid(nan)));
+  EXPECT_EQ(Expm1(-inf), -1);
+  EXPECT_TRUE(std::isnan(Expm1(nan)));
+  EXPECT_TRUE(std::isnan(Log1p(nan)));
   EXPECT_FALSE(IsFinite(nan));
   EXPECT_FALSE(IsFinite(-inf));
   EXPECT_TRUE(IsFinite(std::numeric_limits<float>::max()));

@@ -1,0 +1,114 @@
+// Sine and cosine of any f32, below 1.6 units in the last place. f32 in, f32
+// out. Polynomials: Cephes (S. Moshier), single precision.
+#ifndef HALFTONE_KERNELS_FUNCTORS_TRIGONOMETRY_H_
+#define HALFTONE_KERNELS_FUNCTORS_TRIGONOMETRY_H_
+
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace functors {
+namespace trigonometry_internal {
+
+// x = (quarters + rest) * pi / 2 with |rest| <= 1/2; `angle` is rest * pi / 2.
+struct Turn {
+  float angle;
+  int32_t quarters;
+};
+
+// |value| < 2^51.
+HT_HOST_DEVICE inline double Nearest(double value) {
+  constexpr double kShift = 6755399441055744.0;  // 1.5 * 2^52
+  return (value + kShift) - kShift;
+}
+
+// Below this, n * kHalfPi is exact in NearTurn.
+inline constexpr float kNear = 524288.0f;
+
+HT_HOST_DEVICE inline Turn NearTurn(float x) {
+  constexpr double kHalfPi = 0x1.921fb544p+0, kRest = 6.077100506506192e-11;
+  const double wide = x;
+  const double n = Nearest(wide * 0.63661977236758134);
+  return {static_cast<float>((wide - n * kHalfPi) - n * kRest),
+          static_cast<int32_t>(n)};
+}
+
+// x * 2 / pi modulo 4, 24 bits of 2 / pi at a time: the products are exact, and
+// whatever is a multiple of 4 is dropped.
+struct FarSum {
+  double rest, quarters;
+
+  HT_HOST_DEVICE void Add(double x, double bits) {
+    double product = x * bits;
+    const bool small = product < 0x1p51 && product > -0x1p51;
+    product = small ? product - 4.0 * Nearest(0.25 * product) : 0.0;
+    rest += product;
+    const double whole = Nearest(rest);
+    rest -= whole;
+    quarters += whole;
+  }
+};
+
+// For x up to 2^128, whose distance from a multiple of pi / 2 may be 2^-32, in
+// 8 steps: 192 bits.
+HT_HOST_DEVICE inline Turn FarTurn(float x) {
+  FarSum sum = {0, 0};
+  const double wide = x;
+  sum.Add(wide, 0xa2f983p-24);
+  sum.Add(wide, 0x6e4e44p-48);
+  sum.Add(wide, 0x1529fcp-72);
+  sum.Add(wide, 0x2757d1p-96);
+  sum.Add(wide, 0xf534ddp-120);
+  sum.Add(wide, 0xc0db62p-144);
+  sum.Add(wide, 0x95993cp-168);
+  sum.Add(wide, 0x439041p-192);
+  return {static_cast<float>(sum.rest * 1.5707963267948966),
+          static_cast<int32_t>(sum.quarters)};
+}
+
+// The sine of turn + quarters.
+HT_HOST_DEVICE inline float SineOf(const Turn& turn, int32_t quarters) {
+  const float r = turn.angle, z = r * r;
+  float sine = -1.9515295891e-4f;
+  sine = sine * z + 8.3321608736e-3f;
+  sine = sine * z - 1.6666654611e-1f;
+  sine = sine * (z * r) + r;
+  float cosine = 2.443315711809948e-5f;
+  cosine = cosine * z - 1.388731625493765e-3f;
+  cosine = cosine * z + 4.166664568298827e-2f;
+  cosine = cosine * (z * z) - 0.5f * z + 1.0f;
+  const uint32_t quarter = static_cast<uint32_t>(turn.quarters + quarters);
+  const float magnitude = (quarter & 1) != 0 ? cosine : sine;
+  return FromBits(Bits(magnitude) ^ ((quarter & 2) << 30));
+}
+
+}  // namespace trigonometry_internal
+
+// The functor with kQuarters = 0 or 1. kernels/cpu/map.h takes Near for blocks
+// in which IsNear holds everywhere; the values are the same.
+template <int kQuarters>
+struct SineOp {
+  struct Near {
+    HT_HOST_DEVICE float operator()(float x) const {
+      using namespace trigonometry_internal;  // NOLINT(build/namespaces)
+      const float sine = SineOf(NearTurn(x), kQuarters);
+      return kQuarters == 0 && x == 0.0f ? x : sine;  // its sign stays
+    }
+  };
+  HT_HOST_DEVICE static bool IsNear(float x) {
+    return Abs(x) < trigonometry_internal::kNear;
+  }
+
+  HT_HOST_DEVICE float operator()(float x) const {
+    using namespace trigonometry_internal;  // NOLINT(build/namespaces)
+    const bool near = IsNear(x);
+    const float far = SineOf(FarTurn(x), kQuarters) + (x - x);  // or a NaN
+    return near ? Near()(near ? x : 0.0f) : far;
+  }
+};
+using SinOp = SineOp<0>;
+using CosOp = SineOp<1>;
+
+}  // namespace functors
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_FUNCTORS_TRIGONOMETRY_H_
