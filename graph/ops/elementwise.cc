@@ -1,4 +1,5 @@
-// Element-wise arithmetic, activations, casts and sums.
+// Element-wise arithmetic of two tensors, casts, copies, sums. Of one tensor:
+// unary.cc, activation.cc.
 #include <string>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
+#include "graph/ops/unary_schema.h"
 
 namespace halftone {
 namespace ops {
@@ -125,165 +127,7 @@ OpSchema BinarySchema(absl::string_view name, absl::string_view sign,
   return schema;
 }
 
-// ---- Unary ops.
-
-OpSchema UnarySchema(absl::string_view name, absl::string_view doc,
-                     AmpClass amp) {
-  OpSchema schema(name);
-  schema.Doc(doc)
-      .TypeVar("T", kFloatTypes)
-      .In("X", "T", "any dims")
-      .Out("Out", "T", "dims of X")
-      .Infer(SameDims({"X"}, "Out"))
-      .Amp(amp)
-      .Layout(LayoutRule::kAny)
-      .ElementWise();
-  return schema;
-}
-
-OpSchema UnaryGradSchema(absl::string_view of, absl::string_view formula,
-                         absl::string_view forward_slot) {
-  OpSchema schema(absl::StrCat(of, "_grad"));
-  schema.Doc(absl::StrCat("The gradient of ", of, ": XGrad = ", formula, "."))
-      .TypeVar("T", kFloatTypes)
-      .In(forward_slot, "T", absl::StrCat("of ", of))
-      .In("OutGrad", "T", "the same dims")
-      .Out("XGrad", "T", "the same dims")
-      .Infer(SameDims({std::string(forward_slot), "OutGrad"}, "XGrad"))
-      .NoGrad()
-      .Internal()
-      .Amp(AmpClass::kGray)
-      .Layout(LayoutRule::kAny)
-      .ElementWise();
-  return schema;
-}
-
-// XGrad = factor * (OutGrad `type` value).
-absl::Status SetScaled(GradContext& g, absl::string_view type, ValueId value,
-                       double factor) {
-  OpBuilder product = g.Emit(type);
-  product.In("X", g.OutGrad("Out")).In("Y", value);
-  if (factor == 1.0) return g.SetGrad("X", std::move(product));
-  HT_ASSIGN_OR_RETURN(const ValueId unscaled,
-                      BuildValue(g, std::move(product)));
-  return g.SetGrad("X",
-                   g.Emit("scale").In("X", unscaled).Attr("scale", factor));
-}
-
-absl::Status GradExp(GradContext& g) {
-  return SetScaled(g, "elementwise_mul", g.Output("Out"), 1.0);
-}
-absl::Status GradLog(GradContext& g) {
-  return SetScaled(g, "elementwise_div", g.Input("X"), 1.0);
-}
-absl::Status GradSquare(GradContext& g) {
-  return SetScaled(g, "elementwise_mul", g.Input("X"), 2.0);
-}
-absl::Status GradSqrt(GradContext& g) {
-  return SetScaled(g, "elementwise_div", g.Output("Out"), 0.5);
-}
-// -OutGrad * Out / (2 X): Out to the third power would leave f16's range.
-absl::Status GradRsqrt(GradContext& g) {
-  HT_ASSIGN_OR_RETURN(
-      const ValueId product,
-      Binary(g, "elementwise_mul", g.OutGrad("Out"), g.Output("Out"), -1));
-  HT_ASSIGN_OR_RETURN(const ValueId quotient,
-                      Binary(g, "elementwise_div", product, g.Input("X"), -1));
-  return g.SetGrad("X", g.Emit("scale").In("X", quotient).Attr("scale", -0.5));
-}
-
-OpSchema& AddGeluAttr(OpSchema& schema) {
-  return schema.Attr("approximate", "none",
-                     "none: Phi is the normal distribution's function; tanh: "
-                     "Phi(X) = (1 + tanh(sqrt(2 / pi) * (X + 0.044715 X^3))) "
-                     "/ 2");
-}
-
-// SameDims({..}, out) and a known word.
-ops::InferFunction InferGelu(std::vector<std::string> in, std::string out) {
-  return [same = SameDims(std::move(in), std::move(out))](InferContext& c) {
-    HT_RETURN_IF_ERROR(ExpectWord(c, "approximate", {"none", "tanh"}));
-    return same(c);
-  };
-}
-
-absl::Status GradGelu(GradContext& g) {
-  return g.SetGrad("X", g.Emit("gelu_grad")
-                            .AttrsOf(g.op())
-                            .In("X", g.Input("X"))
-                            .In("OutGrad", g.OutGrad("Out")));
-}
-
-void RegisterGelu(OpRegistry& registry) {
-  OpSchema gelu = UnarySchema("gelu", "Out = X * Phi(X).", AmpClass::kGray);
-  AddGeluAttr(gelu).Infer(InferGelu({"X"}, "Out")).Grad(GradGelu);
-  registry.Add(std::move(gelu));
-  OpSchema grad =
-      UnaryGradSchema("gelu", "OutGrad * (Phi(X) + X * Phi'(X))", "X");
-  AddGeluAttr(grad).Infer(InferGelu({"X", "OutGrad"}, "XGrad"));
-  registry.Add(std::move(grad));
-}
-
-// SameDims({..}, out) and bounds in order.
-ops::InferFunction InferClip(std::vector<std::string> in, std::string out) {
-  return [same = SameDims(std::move(in), std::move(out))](InferContext& c) {
-    if (!(c.Float("min") <= c.Float("max"))) {
-      return AttrMismatch(c, "min",
-                          absl::StrCat("at most max, ", c.Float("max")));
-    }
-    return same(c);
-  };
-}
-
-absl::Status GradClip(GradContext& g) {
-  return g.SetGrad("X", g.Emit("clip_grad")
-                            .AttrsOf(g.op())
-                            .In("X", g.Input("X"))
-                            .In("OutGrad", g.OutGrad("Out")));
-}
-
-void RegisterClip(OpRegistry& registry) {
-  const auto add_bounds = [](OpSchema& schema) -> OpSchema& {
-    return schema.RequiredAttr("min", AttrKind::kFloat, "least value")
-        .RequiredAttr("max", AttrKind::kFloat, "greatest value");
-  };
-  OpSchema clip =
-      UnarySchema("clip", "Out = X kept within [min, max].", AmpClass::kGray);
-  add_bounds(clip).Infer(InferClip({"X"}, "Out")).Grad(GradClip);
-  registry.Add(std::move(clip));
-  OpSchema grad =
-      UnaryGradSchema("clip", "OutGrad where min < X < max, else 0", "X");
-  add_bounds(grad).Infer(InferClip({"X", "OutGrad"}, "XGrad"));
-  registry.Add(std::move(grad));
-}
-
-void RegisterActivations(OpRegistry& registry) {
-  const AmpClass gray = AmpClass::kGray, black = AmpClass::kBlack;
-  registry.Add(UnarySchema("relu", "Out = max(X, 0).", gray)
-                   .Grad(UnaryGrad("relu_grad", "Out", true)));
-  registry.Add(UnarySchema("tanh", "Out = tanh(X).", gray)
-                   .Grad(UnaryGrad("tanh_grad", "Out", true)));
-  registry.Add(UnarySchema("sigmoid", "Out = 1 / (1 + exp(-X)).", gray)
-                   .Grad(UnaryGrad("sigmoid_grad", "Out", true)));
-  registry.Add(UnarySchema("abs", "Out = |X|.", gray)
-                   .Grad(UnaryGrad("abs_grad", "X", false)));
-  registry.Add(UnarySchema("exp", "Out = exp(X).", black).Grad(GradExp));
-  registry.Add(UnarySchema("log", "Out = ln(X).", black).Grad(GradLog));
-  registry.Add(UnarySchema("square", "Out = X * X.", black).Grad(GradSquare));
-  registry.Add(
-      UnarySchema("sqrt", "Out = square root of X.", black).Grad(GradSqrt));
-  registry.Add(UnarySchema("rsqrt", "Out = 1 / square root of X.", black)
-                   .Grad(GradRsqrt));
-  registry.Add(UnaryGradSchema("relu", "OutGrad where Out > 0, else 0", "Out"));
-  registry.Add(UnaryGradSchema("tanh", "OutGrad * (1 - Out * Out)", "Out"));
-  registry.Add(UnaryGradSchema("sigmoid", "OutGrad * Out * (1 - Out)", "Out"));
-  registry.Add(
-      UnaryGradSchema("abs", "OutGrad * sign(X), 0 where X is 0", "X"));
-  RegisterGelu(registry);
-  RegisterClip(registry);
-}
-
-// ---- scale, assign, cast, sum.
+// ---- scale, fill_zeros_like, assign, cast, sum.
 
 absl::Status GradScale(GradContext& g) {
   return g.SetGrad(
@@ -329,6 +173,9 @@ void RegisterSimple(OpRegistry& registry) {
                    .Attr("bias", 0.0, "summand")
                    .Attr("bias_after_scale", true, "false: scale * (X + bias)")
                    .Grad(GradScale));
+  registry.Add(
+      UnarySchema("fill_zeros_like", "Out = 0 everywhere.", AmpClass::kGray)
+          .Grad(ZeroGrad));
   registry.Add(OpSchema("assign")
                    .Doc("Out = X.")
                    .TypeVar("T", kAnyTypes)
@@ -375,7 +222,6 @@ void RegisterElementwise(OpRegistry& registry) {
   registry.Add(BinarySchema("elementwise_sub", "-", GradSub));
   registry.Add(BinarySchema("elementwise_mul", "*", GradMul));
   registry.Add(BinarySchema("elementwise_div", "/", GradDiv));
-  RegisterActivations(registry);
   RegisterSimple(registry);
 }
 

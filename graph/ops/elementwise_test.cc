@@ -126,68 +126,12 @@ TEST(Binary, GradientKeepsTheAxis) {
             "f16[B,8,5]\nX <- op.grad.Out\n");
 }
 
-TEST(Unary, KeepsDimsTypeAndLayout) {
-  for (const char* op : {"relu", "tanh", "sigmoid", "exp", "log", "square",
-                         "sqrt", "abs", "scale", "assign"}) {
-    EXPECT_EQ(Infer({op, {{"X", "bf16[B,S,3,3]@channels_last"}}}),
-              "Out=bf16[B,S,3,3] @channels_last")
-        << op;
-  }
-  EXPECT_EQ(Infer({"assign", {{"X", "i64[B]"}}}), "Out=i64[B]");
-  EXPECT_THAT(Infer({"relu", {{"X", "i64[B]"}}}),
-              HasSubstr("slot X: expected f32, f16, bf16, found i64[B]"));
-}
-
-TEST(Unary, Gradients) {
-  const auto gradient = [](const char* op) {
-    return GradientInAllTypes({op, {{"X", "T[B,4]"}}});
-  };
-  EXPECT_EQ(gradient("relu"),
-            "relu_grad(Out=op.Out, OutGrad=dOut) -> X.grad : f16[B,4]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(gradient("tanh"),
-            "tanh_grad(Out=op.Out, OutGrad=dOut) -> X.grad : f16[B,4]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(gradient("sigmoid"),
-            "sigmoid_grad(Out=op.Out, OutGrad=dOut) -> X.grad : f16[B,4]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(gradient("abs"),
-            "abs_grad(X=X, OutGrad=dOut) -> X.grad : f16[B,4]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(gradient("exp"),
-            "elementwise_mul(X=dOut, Y=op.Out) -> X.grad : f16[B,4]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(gradient("log"),
-            "elementwise_div(X=dOut, Y=X) -> X.grad : f16[B,4]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(gradient("square"),
-            "elementwise_mul(X=dOut, Y=X) -> op.grad.Out : f16[B,4]\n"
-            "scale(X=op.grad.Out) {scale=2} -> X.grad : f16[B,4]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(gradient("sqrt"),
-            "elementwise_div(X=dOut, Y=op.Out) -> op.grad.Out : f16[B,4]\n"
-            "scale(X=op.grad.Out) {scale=0.5} -> X.grad : f16[B,4]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(gradient("assign"),
-            "assign(X=dOut) -> X.grad : f16[B,4]\nX <- X.grad\n");
-}
-
 TEST(Scale, GradientHasTheFactorAlone) {
   EXPECT_EQ(GradientInAllTypes(
                 {"scale",
                  {{"X", "T[B,4]"}},
                  {{"scale", 3.0}, {"bias", 1.0}, {"bias_after_scale", false}}}),
             "scale(X=dOut) {scale=3} -> X.grad : f16[B,4]\nX <- X.grad\n");
-}
-
-TEST(UnaryGrad, OperandsHaveEqualDims) {
-  EXPECT_EQ(
-      Infer({"relu_grad", {{"Out", "f32[B,4]"}, {"OutGrad", "f32[B,4]"}}}),
-      "XGrad=f32[B,4]");
-  EXPECT_EQ(
-      Infer({"abs_grad", {{"X", "f32[B,4]"}, {"OutGrad", "f32[B,5]"}}}),
-      "op (abs_grad): slot OutGrad: expected dims [B,4] (those of X), found "
-      "f32[B,5]; change its dims or those of the slots named");
 }
 
 TEST(Cast, TakesTheDtypeFromItsAttribute) {
@@ -204,17 +148,6 @@ TEST(Cast, GradientIsACastBack) {
   EXPECT_EQ(Gradient({"cast", {{"X", "f16[B,4]"}}, {{"to", DType::kF32}}}),
             "cast(X=dOut) {to=f16} -> X.grad : f16[B,4]\nX <- X.grad\n");
   EXPECT_EQ(Gradient({"cast", {{"X", "f32[B,4]"}}, {{"to", DType::kI64}}}), "");
-}
-
-TEST(Gelu, SaysWhichOne) {
-  EXPECT_EQ(Infer({"gelu", {{"X", "f16[B,4]"}}}), "Out=f16[B,4]");
-  EXPECT_EQ(Infer({"gelu", {{"X", "f32[B,4]"}}, {{"approximate", "tanh"}}}),
-            "Out=f32[B,4]");
-  EXPECT_THAT(Infer({"gelu", {{"X", "f32[4]"}}, {{"approximate", "erf"}}}),
-              HasSubstr("attribute approximate: expected one of"));
-  EXPECT_EQ(Gradient({"gelu", {{"X", "f32[B]"}}, {{"approximate", "tanh"}}}),
-            "gelu_grad(X=X, OutGrad=dOut) {approximate=tanh} -> "
-            "X.grad : f32[B]\nX <- X.grad\n");
 }
 
 TEST(Sum, AddsEqualDims) {

@@ -71,10 +71,15 @@ std::function<absl::Status(GradContext&)> UnaryGrad(std::string type,
   return [type, forward_slot, of_output](GradContext& g) {
     return g.SetGrad(
         "X", g.Emit(type)
+                 .AttrsOf(g.op())
                  .In(forward_slot,
                      of_output ? g.Output(forward_slot) : g.Input(forward_slot))
                  .In("OutGrad", g.OutGrad("Out")));
   };
+}
+
+absl::Status ZeroGrad(GradContext& g) {
+  return g.SetGrad("X", g.Emit("fill_zeros_like").In("X", g.OutGrad("Out")));
 }
 
 }  // namespace ops

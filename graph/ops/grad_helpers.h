@@ -38,10 +38,14 @@ absl::Status SetSummedGrad(GradContext& g, absl::string_view slot,
                            ValueId gradient, int64_t axis);
 
 // A Grad for Out = op(X) whose gradient is one op on OutGrad and one value of
-// the forward op: `type`(forward_slot = its value, OutGrad) -> XGrad.
+// the forward op: `type`(forward_slot = its value, OutGrad) -> XGrad, with the
+// forward op's attributes.
 std::function<absl::Status(GradContext&)> UnaryGrad(std::string type,
                                                     std::string forward_slot,
                                                     bool of_output);
+
+// A Grad for Out = op(X) that moves in steps: 0 wherever there is one.
+absl::Status ZeroGrad(GradContext& g);
 
 }  // namespace ops
 }  // namespace halftone

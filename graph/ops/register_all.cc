@@ -6,6 +6,8 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterConv(registry);
   ops::RegisterMatmul(registry);
   ops::RegisterElementwise(registry);
+  ops::RegisterUnary(registry);
+  ops::RegisterActivation(registry);
   ops::RegisterDropout(registry);
   ops::RegisterSoftmax(registry);
   ops::RegisterLoss(registry);

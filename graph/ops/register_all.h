@@ -11,6 +11,8 @@ namespace ops {
 void RegisterConv(OpRegistry& registry);
 void RegisterMatmul(OpRegistry& registry);
 void RegisterElementwise(OpRegistry& registry);
+void RegisterUnary(OpRegistry& registry);
+void RegisterActivation(OpRegistry& registry);
 void RegisterDropout(OpRegistry& registry);
 void RegisterSoftmax(OpRegistry& registry);
 void RegisterLoss(OpRegistry& registry);

@@ -12,8 +12,12 @@
 
 #include "absl/strings/string_view.h"
 #include "kernels/bound_op.h"
+#include "kernels/functors/activation.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/gelu.h"
+#include "kernels/functors/power.h"
+#include "kernels/functors/rounding.h"
+#include "kernels/functors/trigonometry.h"
 
 namespace halftone {
 namespace kernels {
@@ -48,34 +52,122 @@ using Binary = ElementwiseFunctor<F, Operands::kTwo>;
 template <typename F>
 using Gradient = ElementwiseFunctor<F, Operands::kTwoOfOneShape>;
 
+// Settings that are attributes, in the functor's order.
+namespace setting {
+inline constexpr char kAlpha[] = "alpha", kBeta[] = "beta",
+                      kFactor[] = "factor", kMax[] = "max", kMin[] = "min",
+                      kOffset[] = "offset", kScale[] = "scale",
+                      kSlope[] = "slope", kThreshold[] = "threshold",
+                      kTMax[] = "t_max", kTMin[] = "t_min";
+}  // namespace setting
+template <typename F, const char*... kAttrs>
+F From(const BoundOp& op) {
+  return F{static_cast<float>(op.Float(kAttrs))...};
+}
 functors::ScaleOp MakeScale(const BoundOp& op);
-functors::ClipOp MakeClip(const BoundOp& op);
-functors::ClipGradOp MakeClipGrad(const BoundOp& op);
+functors::ClipOp MakeRelu6(const BoundOp& op);
+functors::ClipGradOp MakeRelu6Grad(const BoundOp& op);
+functors::SwishOp MakeSilu(const BoundOp& op);
+functors::SwishGradOp MakeSiluGrad(const BoundOp& op);
+// Which functor an op with several wants.
 bool IsByTanh(const BoundOp& gelu);
 bool IsExact(const BoundOp& gelu);
+bool RoundsToEven(const BoundOp& round);
+bool RoundsAway(const BoundOp& round);
+template <int kHalves>  // factor = kHalves / 2
+bool IsPower(const BoundOp& pow) {
+  return pow.Float(setting::kFactor) == 0.5 * kHalves;
+}
+bool IsOtherPower(const BoundOp& pow);
 
 // (`sum`, of any number of operands, has a kernel of its own and is AddOp in
 // chains.)
-inline constexpr auto kElementwiseFunctors = std::make_tuple(
+inline constexpr auto kUnaryFunctors = std::make_tuple(
     Unary<functors::ReluOp>{"relu"}, Unary<functors::TanhOp>{"tanh"},
     Unary<functors::SigmoidOp>{"sigmoid"}, Unary<functors::ExpOp>{"exp"},
     Unary<functors::LogOp>{"log"}, Unary<functors::SquareOp>{"square"},
     Unary<functors::SqrtOp>{"sqrt"}, Unary<functors::RsqrtOp>{"rsqrt"},
-    Unary<functors::AbsOp>{"abs"}, Unary<functors::ScaleOp>{"scale", MakeScale},
-    Unary<functors::ClipOp>{"clip", MakeClip},
+    Unary<functors::ReciprocalOp>{"reciprocal"}, Unary<functors::AbsOp>{"abs"},
+    Unary<functors::SignOp>{"sign"}, Unary<functors::FloorOp>{"floor"},
+    Unary<functors::CeilOp>{"ceil"},
+    Unary<functors::RoundOp>{"round", nullptr, RoundsAway},
+    Unary<functors::RoundEvenOp>{"round", nullptr, RoundsToEven},
+    Unary<functors::SinOp>{"sin"}, Unary<functors::CosOp>{"cos"},
+    Unary<functors::ErfOp>{"erf"}, Unary<functors::ZeroOp>{"fill_zeros_like"},
+    Unary<functors::SquareOp>{"pow", nullptr, IsPower<4>},
+    Unary<functors::CubeOp>{"pow", nullptr, IsPower<6>},
+    Unary<functors::SqrtOp>{"pow", nullptr, IsPower<1>},
+    Unary<functors::RsqrtOp>{"pow", nullptr, IsPower<-1>},
+    Unary<functors::ReciprocalOp>{"pow", nullptr, IsPower<-2>},
+    Unary<functors::PowOp>{"pow", From<functors::PowOp, setting::kFactor>,
+                           IsOtherPower},
+    Unary<functors::ScaleOp>{"scale", MakeScale},
+    Unary<functors::ClipOp>{
+        "clip", From<functors::ClipOp, setting::kMin, setting::kMax>},
+    Unary<functors::ClipOp>{
+        "brelu", From<functors::ClipOp, setting::kTMin, setting::kTMax>},
+    Unary<functors::ClipOp>{"relu6", MakeRelu6},
+    Unary<functors::LeakyReluOp>{"leaky_relu",
+                                 From<functors::LeakyReluOp, setting::kAlpha>},
+    Unary<functors::EluOp>{"elu", From<functors::EluOp, setting::kAlpha>},
+    Unary<functors::SwishOp>{"silu", MakeSilu},
+    Unary<functors::SwishOp>{"swish", From<functors::SwishOp, setting::kBeta>},
+    Unary<functors::HardSwishOp>{
+        "hard_swish", From<functors::HardSwishOp, setting::kThreshold,
+                           setting::kScale, setting::kOffset>},
+    Unary<functors::HardSigmoidOp>{
+        "hard_sigmoid",
+        From<functors::HardSigmoidOp, setting::kSlope, setting::kOffset>},
+    Unary<functors::SoftplusOp>{
+        "softplus",
+        From<functors::SoftplusOp, setting::kBeta, setting::kThreshold>},
+    Unary<functors::MishOp>{"mish",
+                            From<functors::MishOp, setting::kThreshold>},
     Unary<functors::GeluOp>{"gelu", nullptr, IsExact},
-    Unary<functors::TanhGeluOp>{"gelu", nullptr, IsByTanh},
-    Binary<functors::AddOp>{"elementwise_add"},
-    Binary<functors::SubOp>{"elementwise_sub"},
-    Binary<functors::MulOp>{"elementwise_mul"},
-    Binary<functors::DivOp>{"elementwise_div"},
+    Unary<functors::TanhGeluOp>{"gelu", nullptr, IsByTanh});
+
+inline constexpr auto kBinaryFunctors =
+    std::make_tuple(Binary<functors::AddOp>{"elementwise_add"},
+                    Binary<functors::SubOp>{"elementwise_sub"},
+                    Binary<functors::MulOp>{"elementwise_mul"},
+                    Binary<functors::DivOp>{"elementwise_div"});
+
+inline constexpr auto kGradientFunctors = std::make_tuple(
     Gradient<functors::ReluGradOp>{"relu_grad"},
     Gradient<functors::TanhGradOp>{"tanh_grad"},
     Gradient<functors::SigmoidGradOp>{"sigmoid_grad"},
     Gradient<functors::AbsGradOp>{"abs_grad"},
-    Gradient<functors::ClipGradOp>{"clip_grad", MakeClipGrad},
+    Gradient<functors::ReciprocalGradOp>{"reciprocal_grad"},
+    Gradient<functors::ErfGradOp>{"erf_grad"},
+    Gradient<functors::ClipGradOp>{
+        "clip_grad", From<functors::ClipGradOp, setting::kMin, setting::kMax>},
+    Gradient<functors::ClipGradOp>{
+        "brelu_grad",
+        From<functors::ClipGradOp, setting::kTMin, setting::kTMax>},
+    Gradient<functors::ClipGradOp>{"relu6_grad", MakeRelu6Grad},
+    Gradient<functors::LeakyReluGradOp>{
+        "leaky_relu_grad", From<functors::LeakyReluGradOp, setting::kAlpha>},
+    Gradient<functors::EluGradOp>{"elu_grad",
+                                  From<functors::EluGradOp, setting::kAlpha>},
+    Gradient<functors::SwishGradOp>{"silu_grad", MakeSiluGrad},
+    Gradient<functors::SwishGradOp>{
+        "swish_grad", From<functors::SwishGradOp, setting::kBeta>},
+    Gradient<functors::HardSwishGradOp>{
+        "hard_swish_grad", From<functors::HardSwishGradOp, setting::kThreshold,
+                                setting::kScale, setting::kOffset>},
+    Gradient<functors::HardSigmoidGradOp>{
+        "hard_sigmoid_grad",
+        From<functors::HardSigmoidGradOp, setting::kSlope>},
+    Gradient<functors::SoftplusGradOp>{
+        "softplus_grad",
+        From<functors::SoftplusGradOp, setting::kBeta, setting::kThreshold>},
+    Gradient<functors::MishGradOp>{
+        "mish_grad", From<functors::MishGradOp, setting::kThreshold>},
     Gradient<functors::GeluGradOp>{"gelu_grad", nullptr, IsExact},
     Gradient<functors::TanhGeluGradOp>{"gelu_grad", nullptr, IsByTanh});
+
+inline constexpr auto kElementwiseFunctors =
+    std::tuple_cat(kUnaryFunctors, kBinaryFunctors, kGradientFunctors);
 
 using ElementwiseFunctors = std::remove_const_t<decltype(kElementwiseFunctors)>;
 inline constexpr size_t kElementwiseFunctorCount =

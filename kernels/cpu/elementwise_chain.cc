@@ -35,11 +35,7 @@ struct ChainOp {
 
 template <typename F>
 void RunUnary(const ChainOp& op, float* const* values, float* out, int64_t n) {
-  const float* x = values[op.in[0]];
-  ForIsa([=, f = op.settings.As<F>()] {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
-  });
+  ApplyUnary(op.settings.As<F>(), values[op.in[0]], out, n);
 }
 
 template <typename F>

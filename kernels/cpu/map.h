@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
@@ -26,6 +27,32 @@ inline void ForBlocks(int64_t begin, int64_t end, const Body& body) {
   }
 }
 
+// Whether F has a faster form for arguments of which F::IsNear says so
+// (kernels/functors/trigonometry.h).
+template <typename F, typename = void>
+struct HasNear : std::false_type {};
+template <typename F>
+struct HasNear<F, std::void_t<typename F::Near>> : std::true_type {};
+
+// out[i] = f(x[i]) of a block. `out` may be x.
+template <typename F>
+void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
+  ForIsa([=] {
+    if constexpr (HasNear<F>::value) {
+      int far = 0;
+      for (int64_t i = 0; i < n; ++i) far |= F::IsNear(x[i]) ? 0 : 1;
+      if (far == 0) {
+        const typename F::Near near;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) out[i] = near(x[i]);
+        return;
+      }
+    }
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
+  });
+}
+
 // out = f(x). `out` may be x.
 template <typename F>
 void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
@@ -36,10 +63,7 @@ void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
     ForBlocks(begin, end, [&](int64_t at, int64_t n) {
       const float* from = reader.Block(at, n);
       float* to = OutputBlock(out, out_data, at, buffer);
-      ForIsa([=] {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) to[i] = f(from[i]);
-      });
+      ApplyUnary(f, from, to, n);
       StoreBlock(out, to, out_data, at, n);
     });
   });
