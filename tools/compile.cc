@@ -31,20 +31,24 @@ void KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
 }
 
+// How many bytes there are.
+absl::StatusOr<int64_t> Write(const CompiledModel& model,
+                              const std::string& path) {
+  HT_ASSIGN_OR_RETURN(const std::string bytes, SerializeCompiledModel(model));
+  if (!path.empty()) HT_RETURN_IF_ERROR(WriteOutput(path, bytes));
+  return static_cast<int64_t>(bytes.size());
+}
+
 absl::Status Compile(const CompileFlags& flags) {
   KeepFreedMemory();
   HT_ASSIGN_OR_RETURN(CompiledModel compiled,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   // It ends sooner, too, if a large model is not taken apart.
-  static const CompiledModel* kept = nullptr;
+  static CompiledModel* kept = nullptr;
   kept = new CompiledModel(std::move(compiled));
-  const CompiledModel& model = *kept;
-  HT_ASSIGN_OR_RETURN(const std::string bytes, SerializeCompiledModel(model));
-  if (!flags.out.empty()) {
-    HT_RETURN_IF_ERROR(WriteOutput(flags.out, bytes));
-  }
-  HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model));
-  const int64_t size = static_cast<int64_t>(bytes.size());
+  HT_ASSIGN_OR_RETURN(const int64_t size, Write(*kept, flags.out));
+  kept->text = {};  // the plan, for its size, is large itself
+  HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(*kept));
   const std::string text = flags.json ? CompileJson(facts, flags.out, size)
                                       : CompileText(facts, flags.out, size);
   (flags.json ? Show : ShowReport)(text, stdout);

@@ -23,6 +23,14 @@ float PreScale(int world_size) {
   return p;
 }
 
+size_t LiveValues(const Block& block) {
+  size_t live = 0;
+  for (int i = 0; i < block.value_limit(); ++i) {
+    live += !block.value(ValueId(i)).erased;
+  }
+  return live;
+}
+
 class Drafter {
  public:
   Drafter(const PlanRequest& request, const kernels::KernelRegistry& kernels,
@@ -39,7 +47,7 @@ class Drafter {
       draft_.feeds.push_back(NodeOf(scope, feed));
     }
     draft_.steps.reserve(block.num_ops());
-    draft_.nodes.reserve(block.num_ops());
+    draft_.nodes.reserve(LiveValues(block) + entry->commits().size());
     HT_RETURN_IF_ERROR(DraftOps(scope));
     for (const CommitStatement& commit : entry->commits()) {
       draft_.commits.push_back(
