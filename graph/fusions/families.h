@@ -28,6 +28,9 @@ FusionPattern MatmulGeluGrad();
 FusionPattern MatmulReluGrad();
 FusionPattern MatmulBiasGrad();
 
+// rows.cc
+FusionPattern ScaleSoftmax();
+
 // elementwise.cc
 FusionPattern NormElementwise();
 FusionPattern ElementwiseChain();
@@ -39,10 +42,10 @@ bool JoinsChains(const OpSchema& op);
 // what makes a value with its sums before the sums alone, and those before the
 // products that read it.
 inline constexpr FusionPattern (*kPatterns[])() = {
-    NormConvStats,   ConvStats,        NormConvGradFilter, ConvGradNorm,
-    ReluGradNorm,    ConvBiasRelu,     MatmulBiasRelu,     MatmulGelu,
-    MatmulGeluGrad,  MatmulReluGrad,   ReluGradBias,       MatmulBiasGrad,
-    NormElementwise, ElementwiseChain,
+    NormConvStats,  ConvStats,       NormConvGradFilter, ConvGradNorm,
+    ReluGradNorm,   ConvBiasRelu,    MatmulBiasRelu,     MatmulGelu,
+    MatmulGeluGrad, MatmulReluGrad,  ReluGradBias,       MatmulBiasGrad,
+    ScaleSoftmax,   NormElementwise, ElementwiseChain,
 };
 
 }  // namespace fusions

@@ -1,12 +1,21 @@
 // Softmax and its gradient along any axis.
 #include "kernels/cpu/softmax.h"
 
+#include <algorithm>
+#include <optional>
+
+#include "graph/base/dtype.h"
+#include "graph/base/layout.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/common/elementwise_functors.h"
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/sums.h"
+#include "kernels/functors/elementwise.h"
 #include "kernels/functors/loss.h"
 #include "kernels/functors/math.h"
+#include "kernels/fused_op.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -17,12 +26,14 @@ struct SoftmaxKernel {
   Rows rows;
   RowGroups groups;
   DType in, out;
+  std::optional<functors::ScaleOp> scale;  // of what is read
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float*) {
                  float sums[kConvertBlock];
                  rows.Load(in, buffers.inputs[0], first, n, x);
+                 if (scale) Scale(x, n * rows.length);
                  ExpRows(x, n, rows.length, sums);
                  Divide(x, n, sums);
                  rows.Store(out, x, buffers.outputs[0], first, n);
@@ -30,6 +41,20 @@ struct SoftmaxKernel {
   }
 
  private:
+  // Rounded to the dtype of what is read, as the op alone would.
+  void Scale(float* x, int64_t n) const {
+    alignas(64) char rounded[kConvertBlock * sizeof(float)];
+    for (int64_t at = 0; at < n; at += kConvertBlock) {
+      const int64_t part = std::min(kConvertBlock, n - at);
+      ForIsa([=, f = *scale] {
+        for (int64_t i = at; i < at + part; ++i) x[i] = f(x[i]);
+      });
+      if (in == DType::kF32) continue;
+      FromFloat(in, x + at, rounded, part);
+      ToFloat(in, rounded, x + at, part);
+    }
+  }
+
   void Divide(float* x, int64_t n, const float* sums) const {
     ForIsa([=, length = rows.length] {
       for (int64_t r = 0; r < n; ++r) {
@@ -70,8 +95,9 @@ struct SoftmaxGradKernel {
   }
 };
 
-RowGroups GroupsOf(const BoundOp& op, int buffers) {
-  return RowGroups(Rows::Along(op.inputs()[0], op.Int("axis")), buffers,
+// Of `op`'s input, which lies where `softmax`'s does.
+RowGroups GroupsOf(const BoundOp& op, const BoundOp& softmax, int buffers) {
+  return RowGroups(Rows::Along(op.inputs()[0], softmax.Int("axis")), buffers,
                    op.context().threads);
 }
 
@@ -79,11 +105,26 @@ template <typename Kernel, int kBuffers>
 Candidate MakeRowCandidate() {
   Candidate candidate = MakeCandidate("rows", [](const BoundOp& op) {
     return Kernel{Rows::Along(op.inputs()[0], op.Int("axis")),
-                  GroupsOf(op, kBuffers), op.inputs()[0].dtype,
+                  GroupsOf(op, op, kBuffers), op.inputs()[0].dtype,
                   op.outputs()[0].dtype};
   });
   candidate.workspace_bytes = [](const BoundOp& op) {
-    return GroupsOf(op, kBuffers).workspace_bytes();
+    return GroupsOf(op, op, kBuffers).workspace_bytes();
+  };
+  return candidate;
+}
+
+Candidate MakeScaleSoftmax() {
+  Candidate candidate = MakeCandidate("rows", [](const BoundOp& fusion) {
+    const FusedOp fused(fusion);
+    const BoundOp softmax = fused.Of("softmax");
+    return SoftmaxKernel{Rows::Along(fusion.inputs()[0], softmax.Int("axis")),
+                         GroupsOf(fusion, softmax, 1), fusion.inputs()[0].dtype,
+                         fusion.outputs()[0].dtype,
+                         MakeScale(fused.Of("scale"))};
+  });
+  candidate.workspace_bytes = [](const BoundOp& fusion) {
+    return GroupsOf(fusion, FusedOp(fusion).Of("softmax"), 1).workspace_bytes();
   };
   return candidate;
 }
@@ -114,6 +155,8 @@ void RegisterCpuSoftmax(KernelRegistry& registry) {
   AddForSchema(registry, "softmax", MakeRowCandidate<SoftmaxKernel, 1>());
   AddForSchema(registry, "softmax_grad",
                MakeRowCandidate<SoftmaxGradKernel, 2>());
+  registry.AddPattern("scale_softmax", {DType::kF32, DType::kF16, DType::kBF16},
+                      {Layout::kRowMajor}, MakeScaleSoftmax());
 }
 
 }  // namespace kernels
