@@ -1,7 +1,4 @@
 // halftone compile: a program graph and a strategy to a compiled model.
-#include <malloc.h>
-
-#include <climits>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -24,13 +21,6 @@ struct CompileFlags {
   bool json = false;
 };
 
-// Passes take and free megabytes over and over: none goes back to the system,
-// which would have to clear it, before the process ends.
-void KeepFreedMemory() {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, INT_MAX);
-}
-
 // How many bytes there are.
 absl::StatusOr<int64_t> Write(const CompiledModel& model,
                               const std::string& path) {
@@ -40,10 +30,9 @@ absl::StatusOr<int64_t> Write(const CompiledModel& model,
 }
 
 absl::Status Compile(const CompileFlags& flags) {
-  KeepFreedMemory();
   HT_ASSIGN_OR_RETURN(CompiledModel compiled,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
-  // It ends sooner, too, if a large model is not taken apart.
+  // The process ends with the verb, sooner if a large model is not taken apart.
   static CompiledModel* kept = nullptr;
   kept = new CompiledModel(std::move(compiled));
   HT_ASSIGN_OR_RETURN(const int64_t size, Write(*kept, flags.out));
