@@ -41,14 +41,8 @@ void FillSteps(Draft& draft, Plan& plan) {
   }
 }
 
-void FillValues(const Draft& draft, Plan& plan) {
-  for (const Node& node : draft.nodes) {
-    if (node.producer < 0 && node.last_use < 0) continue;
-    if (node.kind == Node::Kind::kGroup) continue;
-    plan.values.push_back({node.name, node.desc, node.slice,
-                           std::max(node.producer, 0),
-                           std::max(node.producer, node.last_use)});
-  }
+// The draft's names go with its values.
+void FillValues(Draft& draft, Plan& plan) {
   for (int feed : draft.feeds) {
     const Node& node = draft.nodes[feed];
     plan.feeds.push_back({node.name, node.desc, node.slice});
@@ -57,7 +51,15 @@ void FillValues(const Draft& draft, Plan& plan) {
     const Node& node = draft.nodes[result.value];
     plan.results.push_back({result.name, node.desc, node.slice});
   }
-  plan.inlined = draft.inlined;
+  plan.values.reserve(draft.nodes.size());
+  for (Node& node : draft.nodes) {
+    if (node.producer < 0 && node.last_use < 0) continue;
+    if (node.kind == Node::Kind::kGroup) continue;
+    plan.values.push_back({std::move(node.name), node.desc, node.slice,
+                           std::max(node.producer, 0),
+                           std::max(node.producer, node.last_use)});
+  }
+  plan.inlined = std::move(draft.inlined);
 }
 
 absl::string_view KindName(Step::Kind kind) {
