@@ -105,13 +105,41 @@ absl::Status GradDiv(GradContext& g) {
   return SetNegated(g, "Y", dy, AxisOf(g));
 }
 
-OpSchema BinarySchema(absl::string_view name, absl::string_view sign,
-                      absl::Status (*grad)(GradContext&)) {
+// Out's gradient times the slopes, which are ops of the same operands:
+// <op>_by_x and, for the second slot, <op>`by_second`.
+absl::Status GradBySlopes(GradContext& g, absl::string_view second,
+                          absl::string_view by_second, int64_t axis) {
+  for (absl::string_view slot : {absl::string_view("X"), second}) {
+    if (!g.Wants(slot)) continue;
+    const bool first = slot == "X";
+    HT_ASSIGN_OR_RETURN(
+        const ValueId slope,
+        BuildValue(g, g.Emit(absl::StrCat(g.op().schema->name(),
+                                          first ? "_by_x" : by_second))
+                          .AttrsOf(g.op())
+                          .In("X", g.Input("X"))
+                          .In(second, g.Input(second))));
+    HT_ASSIGN_OR_RETURN(
+        const ValueId gradient,
+        Binary(g, "elementwise_mul", g.OutGrad("Out"), slope, -1));
+    HT_RETURN_IF_ERROR(SetSummedGrad(g, slot, gradient, first ? -1 : axis));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GradBySlopesOfY(GradContext& g) {
+  return GradBySlopes(g, "Y", "_by_y", AxisOf(g));
+}
+
+// Has no gradient yet.
+OpSchema BinarySchema(absl::string_view name, absl::string_view formula,
+                      absl::string_view whose_class = "") {
   OpSchema schema(name);
   schema
-      .Doc(absl::StrCat("Out = X ", sign,
-                        " Y. Dims go together if they are equal or one of "
-                        "them is 1."))
+      .Doc(absl::StrCat("Out = ", formula,
+                        ". Dims go together if they are equal or one of them "
+                        "is 1.",
+                        whose_class))
       .TypeVar("T", kFloatTypes)
       .In("X", "T", "any dims")
       .In("Y", "T", "dims aligned with X's by axis")
@@ -120,11 +148,104 @@ OpSchema BinarySchema(absl::string_view name, absl::string_view sign,
             "the dim of X with which Y's first goes; -1: the last dims go "
             "together")
       .Infer(InferBinary)
-      .Grad(grad)
       .Amp(AmpClass::kGray)
       .Layout(LayoutRule::kAny)
       .ElementWise();
   return schema;
+}
+
+void RegisterBinary(OpRegistry& registry) {
+  registry.Add(BinarySchema("elementwise_add", "X + Y").Grad(GradAdd));
+  registry.Add(BinarySchema("elementwise_sub", "X - Y").Grad(GradSub));
+  registry.Add(BinarySchema("elementwise_mul", "X * Y").Grad(GradMul));
+  registry.Add(BinarySchema("elementwise_div", "X / Y").Grad(GradDiv));
+  const auto add = [&](absl::string_view name, absl::string_view formula,
+                       absl::string_view by_x, absl::string_view by_y) {
+    registry.Add(
+        BinarySchema(name, formula, kClassOfPaddle).Grad(GradBySlopesOfY));
+    registry.Add(
+        BinarySchema(absl::StrCat(name, "_by_x"), by_x).NoGrad().Internal());
+    registry.Add(
+        BinarySchema(absl::StrCat(name, "_by_y"), by_y).NoGrad().Internal());
+  };
+  add("elementwise_max", "the greater of X and Y, a NaN if one is",
+      "1 where X > Y, else 0", "1 where X <= Y, else 0");
+  add("elementwise_min", "the lesser of X and Y, a NaN if one is",
+      "1 where X < Y, else 0", "1 where X >= Y, else 0");
+  add("elementwise_pow", "X to the power of Y",
+      "Y * X ^ (Y - 1), 0 where Y is 0",
+      "X ^ Y * ln(X), 0 where X is 0 and Y at least 0");
+}
+
+// ---- prelu.
+
+int64_t AlphaAxisOf(const std::string& mode, const TensorType& alpha) {
+  return AlphaAxis(mode, alpha.rank());
+}
+
+absl::Status InferPrelu(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(c, "mode", {"all", "channel", "element"}));
+  const TensorType& x = c.Input("X");
+  const TensorType& alpha = c.Input("Alpha");
+  const std::string& mode = c.Str("mode");
+  const auto out = BroadcastDims(x.dims, alpha.dims, AlphaAxisOf(mode, alpha));
+  const bool one = Product(alpha.dims) == Dim(1);
+  if (!out.has_value() || *out != x.dims || (mode == "all" && !one)) {
+    return SlotMismatch(
+        c, "Alpha",
+        mode == "all" ? "one value, [1]"
+        : mode == "channel"
+            ? "one value per channel, dim 1 of X: [C] or [1, C, 1, 1]"
+            : "the dims of X, or 1 where values are shared",
+        absl::StrCat("X is ", c.Print(x)));
+  }
+  c.SetOutput("Out", x.dims);
+  c.SetOutputLayout("Out", x.layout);
+  return absl::OkStatus();
+}
+
+absl::Status GradPrelu(GradContext& g) {
+  return GradBySlopes(g, "Alpha", "_by_alpha",
+                      AlphaAxisOf(std::get<std::string>(g.Attr("mode")),
+                                  g.type(g.Input("Alpha"))));
+}
+
+// An element needs one product.
+Dim PreluFlops(const Block& block, const Op& op) {
+  return Product(block.type(op.out(0)).dims);
+}
+
+OpSchema PreluSchema(absl::string_view name, absl::string_view doc) {
+  OpSchema schema(name);
+  schema.Doc(doc)
+      .TypeVar("T", kFloatTypes)
+      .In("X", "T", "any dims")
+      .In("Alpha", "T", "slopes below 0, by mode")
+      .Out("Out", "T", "dims of X")
+      .Attr("mode", "all",
+            "all: one slope, [1]; channel: one per dim 1 of X, [C] or [1, C, "
+            "1, 1]; element: one per element of a sample")
+      .Infer(InferPrelu)
+      .Layout(LayoutRule::kAny)
+      .ElementWise();
+  return schema;
+}
+
+void RegisterPrelu(OpRegistry& registry) {
+  registry.Add(
+      PreluSchema("prelu", absl::StrCat("Out = X where X > 0, else Alpha * X.",
+                                        kClassOfAutocast))
+          .Amp(AmpClass::kWhite)
+          .Costs(Work::kElements, PreluFlops)
+          .Grad(GradPrelu));
+  registry.Add(PreluSchema("prelu_by_x", "Out = 1 where X > 0, else Alpha.")
+                   .Amp(AmpClass::kGray)
+                   .NoGrad()
+                   .Internal());
+  registry.Add(PreluSchema("prelu_by_alpha", "Out = 0 where X > 0, else X.")
+                   .Amp(AmpClass::kGray)
+                   .NoGrad()
+                   .Internal());
 }
 
 // ---- scale, fill_zeros_like, assign, cast, sum.
@@ -218,10 +339,8 @@ void RegisterSimple(OpRegistry& registry) {
 }  // namespace
 
 void RegisterElementwise(OpRegistry& registry) {
-  registry.Add(BinarySchema("elementwise_add", "+", GradAdd));
-  registry.Add(BinarySchema("elementwise_sub", "-", GradSub));
-  registry.Add(BinarySchema("elementwise_mul", "*", GradMul));
-  registry.Add(BinarySchema("elementwise_div", "/", GradDiv));
+  RegisterBinary(registry);
+  RegisterPrelu(registry);
   RegisterSimple(registry);
 }
 

@@ -126,6 +126,66 @@ TEST(Binary, GradientKeepsTheAxis) {
             "f16[B,8,5]\nX <- op.grad.Out\n");
 }
 
+TEST(Binary, GradientsBySlopes) {
+  EXPECT_EQ(GradientInAllTypes(Binary("max", "T[B,4]", "T[B,4]")),
+            "elementwise_max_by_x(X=X, Y=Y) -> op.grad.Out : f16[B,4]\n"
+            "elementwise_mul(X=dOut, Y=op.grad.Out) -> op.grad.1.Out : "
+            "f16[B,4]\n"
+            "elementwise_max_by_y(X=X, Y=Y) -> op.grad.2.Out : f16[B,4]\n"
+            "elementwise_mul(X=dOut, Y=op.grad.2.Out) -> op.grad.3.Out : "
+            "f16[B,4]\n"
+            "X <- op.grad.1.Out\nY <- op.grad.3.Out\n");
+  EXPECT_EQ(GradientInAllTypes(Binary("pow", "T[B,8,5]", "T[8]", 1)),
+            "elementwise_pow_by_x(X=X, Y=Y) {axis=1} -> op.grad.Out : "
+            "f16[B,8,5]\n"
+            "elementwise_mul(X=dOut, Y=op.grad.Out) -> op.grad.1.Out : "
+            "f16[B,8,5]\n"
+            "elementwise_pow_by_y(X=X, Y=Y) {axis=1} -> op.grad.2.Out : "
+            "f16[B,8,5]\n"
+            "elementwise_mul(X=dOut, Y=op.grad.2.Out) -> op.grad.3.Out : "
+            "f16[B,8,5]\n"
+            "reduce_sum(X=op.grad.3.Out) {dim=[0,2]} -> Y.grad : f16[8]\n"
+            "X <- op.grad.1.Out\nY <- Y.grad\n");
+}
+
+Call Prelu(std::string x, std::string alpha, std::string mode) {
+  return {"prelu", {{"X", x}, {"Alpha", alpha}}, {{"mode", mode}}};
+}
+
+TEST(Prelu, TakesSlopesByMode) {
+  EXPECT_EQ(Infer(Prelu("f32[B,8,5,5]", "f32[1]", "all")), "Out=f32[B,8,5,5]");
+  EXPECT_EQ(Infer(Prelu("f32[B,8,5,5]", "f32[8]", "channel")),
+            "Out=f32[B,8,5,5]");
+  EXPECT_EQ(
+      Infer(Prelu("f32[B,8,5,5]@channels_last", "f32[1,8,1,1]", "channel")),
+      "Out=f32[B,8,5,5] @channels_last");
+  EXPECT_EQ(Infer(Prelu("f32[B,8]", "f32[1,8]", "element")), "Out=f32[B,8]");
+  EXPECT_THAT(Infer(Prelu("f32[B,8,5,5]", "f32[8]", "all")),
+              HasSubstr("slot Alpha: expected one value, [1], found f32[8]; X "
+                        "is f32[B,8,5,5]"));
+  EXPECT_THAT(Infer(Prelu("f32[B,8,5,5]", "f32[5]", "channel")),
+              HasSubstr("slot Alpha: expected one value per channel"));
+  EXPECT_THAT(Infer(Prelu("f32[1,8]", "f32[4,8]", "element")),
+              HasSubstr("slot Alpha"));
+  EXPECT_THAT(Infer(Prelu("f32[B,8]", "f32[1]", "one")),
+              HasSubstr("attribute mode"));
+}
+
+TEST(Prelu, GradientOfAlphaIsASum) {
+  EXPECT_EQ(GradientInAllTypes(Prelu("T[B,8,5,5]", "T[8]", "channel")),
+            "prelu_by_x(X=X, Alpha=Alpha) {mode=channel} -> op.grad.Out : "
+            "f16[B,8,5,5]\n"
+            "elementwise_mul(X=dOut, Y=op.grad.Out) -> op.grad.1.Out : "
+            "f16[B,8,5,5]\n"
+            "prelu_by_alpha(X=X, Alpha=Alpha) {mode=channel} -> op.grad.2.Out "
+            ": f16[B,8,5,5]\n"
+            "elementwise_mul(X=dOut, Y=op.grad.2.Out) -> op.grad.3.Out : "
+            "f16[B,8,5,5]\n"
+            "reduce_sum(X=op.grad.3.Out) {dim=[0,2,3]} -> Alpha.grad : "
+            "f16[8]\n"
+            "X <- op.grad.1.Out\nAlpha <- Alpha.grad\n");
+}
+
 TEST(Scale, GradientHasTheFactorAlone) {
   EXPECT_EQ(GradientInAllTypes(
                 {"scale",

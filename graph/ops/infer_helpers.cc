@@ -253,6 +253,10 @@ std::optional<Dims> BroadcastDims(absl::Span<const Dim> x,
   return out;
 }
 
+int64_t AlphaAxis(absl::string_view mode, int alpha_rank) {
+  return mode == "channel" && alpha_rank == 1 ? 1 : -1;
+}
+
 // ---- Sliding windows.
 
 std::optional<Dim> WindowOutput(const Dim& in, const Window& window) {

@@ -95,6 +95,8 @@ std::optional<Dims> AlignDims(absl::Span<const Dim> dims, int rank,
 // The dims of an element-wise op on x and y; nullopt: they do not go together.
 std::optional<Dims> BroadcastDims(absl::Span<const Dim> x,
                                   absl::Span<const Dim> y, int64_t axis);
+// The axis with which prelu's Alpha is aligned with X, by its mode.
+int64_t AlphaAxis(absl::string_view mode, int alpha_rank);
 
 // ---- Sliding windows (convolution, pooling).
 

@@ -24,7 +24,7 @@ namespace kernels {
 
 enum class Operands : uint8_t {
   kOne,
-  kTwo,            // X and Y, broadcast by `axis`
+  kTwo,            // X and Y or Alpha, broadcast to the output's shape
   kTwoOfOneShape,  // the output's: gradients of activations
 };
 
@@ -130,7 +130,19 @@ inline constexpr auto kBinaryFunctors =
     std::make_tuple(Binary<functors::AddOp>{"elementwise_add"},
                     Binary<functors::SubOp>{"elementwise_sub"},
                     Binary<functors::MulOp>{"elementwise_mul"},
-                    Binary<functors::DivOp>{"elementwise_div"});
+                    Binary<functors::DivOp>{"elementwise_div"},
+                    Binary<functors::MaxOp>{"elementwise_max"},
+                    Binary<functors::MaxByXOp>{"elementwise_max_by_x"},
+                    Binary<functors::MaxByYOp>{"elementwise_max_by_y"},
+                    Binary<functors::MinOp>{"elementwise_min"},
+                    Binary<functors::MinByXOp>{"elementwise_min_by_x"},
+                    Binary<functors::MinByYOp>{"elementwise_min_by_y"},
+                    Binary<functors::PowerOp>{"elementwise_pow"},
+                    Binary<functors::PowerByXOp>{"elementwise_pow_by_x"},
+                    Binary<functors::PowerByYOp>{"elementwise_pow_by_y"},
+                    Binary<functors::PreluOp>{"prelu"},
+                    Binary<functors::PreluByXOp>{"prelu_by_x"},
+                    Binary<functors::PreluByAlphaOp>{"prelu_by_alpha"});
 
 inline constexpr auto kGradientFunctors = std::make_tuple(
     Gradient<functors::ReluGradOp>{"relu_grad"},

@@ -135,10 +135,12 @@ Extents TransposedStrides(const BoundOp& op) {
 }
 
 std::pair<Extents, Extents> BinaryStrides(const BoundOp& op) {
-  const TensorDesc& x = op.Input("X");
-  const TensorDesc& y = op.Input("Y");
+  const TensorDesc& x = op.inputs()[0];
+  const TensorDesc& y = op.inputs()[1];
   const TensorDesc& out = op.Output("Out");
-  const int64_t axis = op.Int("axis");
+  const int64_t axis = op.schema().FindAttr("axis") >= 0
+                           ? op.Int("axis")
+                           : ops::AlphaAxis(op.Str("mode"), y.rank());
   const int x_first = axis == -1 ? out.rank() - x.rank() : 0;
   const int y_first = FirstAlignedDim(y.rank(), out.rank(), axis);
   return {BroadcastStrides(x, out, x_first), BroadcastStrides(y, out, y_first)};

@@ -26,8 +26,8 @@ template <typename F>
 BinaryKernel<F> MakeBroadcasting(const BoundOp& op, F functor) {
   const TensorDesc& out = op.Output("Out");
   const auto strides = BinaryStrides(op);
-  return {Operand(op.Input("X").dtype, out, strides.first),
-          Operand(op.Input("Y").dtype, out, strides.second), out.dtype,
+  return {Operand(op.inputs()[0].dtype, out, strides.first),
+          Operand(op.inputs()[1].dtype, out, strides.second), out.dtype,
           out.elements(), functor};
 }
 

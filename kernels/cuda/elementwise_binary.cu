@@ -28,8 +28,8 @@ Candidate Broadcasting(const Listed& functor) {
     const TensorDesc& out = op.Output("Out");
     const auto strides = BinaryStrides(op);
     return BinaryKernel<typename Listed::Functor>{
-        Operand(op.Input("X").dtype, out, strides.first),
-        Operand(op.Input("Y").dtype, out, strides.second), out.dtype,
+        Operand(op.inputs()[0].dtype, out, strides.first),
+        Operand(op.inputs()[1].dtype, out, strides.second), out.dtype,
         out.elements(), functor.Make(op)};
   });
   candidate.supports = [functor](const BoundOp& op) {

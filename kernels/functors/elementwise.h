@@ -20,6 +20,54 @@ struct MulOp {
 struct DivOp {
   HT_HOST_DEVICE float operator()(float x, float y) const { return x / y; }
 };
+// A NaN of either stays.
+struct MaxOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return x > y ? x : (x <= y ? y : x + y);
+  }
+};
+struct MinOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return x < y ? x : (x >= y ? y : x + y);
+  }
+};
+struct PreluOp {
+  HT_HOST_DEVICE float operator()(float x, float alpha) const {
+    return x > 0.0f ? x : alpha * x;
+  }
+};
+
+// ---- Slopes of functions of two operands: (x, y) -> d Out / d x or d y.
+struct MaxByXOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return x > y ? 1.0f : 0.0f;
+  }
+};
+struct MaxByYOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return x <= y ? 1.0f : 0.0f;
+  }
+};
+struct MinByXOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return x < y ? 1.0f : 0.0f;
+  }
+};
+struct MinByYOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return x >= y ? 1.0f : 0.0f;
+  }
+};
+struct PreluByXOp {
+  HT_HOST_DEVICE float operator()(float x, float alpha) const {
+    return x > 0.0f ? 1.0f : alpha;
+  }
+};
+struct PreluByAlphaOp {
+  HT_HOST_DEVICE float operator()(float x, float) const {
+    return x > 0.0f ? 0.0f : x;
+  }
+};
 
 // ---- One operand. A NaN stays a NaN in all of them.
 struct ReluOp {

@@ -74,6 +74,24 @@ HT_HOST_DEVICE inline float Pow(float x, float y) {
   return undefined || y_is_nan ? QuietNaN() : result;
 }
 
+// x^y and its slopes, which are 0 where PyTorch's are though the formula gives
+// none: along x at y = 0, along y at x = 0.
+struct PowerOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const { return Pow(x, y); }
+};
+struct PowerByXOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    const float slope = y * Pow(x, y - 1.0f);
+    return y == 0.0f ? 0.0f : slope;
+  }
+};
+struct PowerByYOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    const float slope = Pow(x, y) * Log(x);
+    return x == 0.0f && y >= 0.0f ? 0.0f : slope;
+  }
+};
+
 // x to a constant power.
 struct PowOp {
   float factor;

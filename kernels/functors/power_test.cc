@@ -56,6 +56,16 @@ TEST(PowerTest, EdgesAreThoseOfC) {
   }
 }
 
+TEST(PowerTest, SlopesAreZeroWhereTheFormulaHasNone) {
+  EXPECT_EQ(PowerByXOp()(3, 2), 6);
+  EXPECT_EQ(PowerByXOp()(0, 0), 0);
+  EXPECT_EQ(PowerByXOp()(0, 1), 1);
+  EXPECT_EQ(PowerByYOp()(0, 2), 0);
+  EXPECT_EQ(PowerByYOp()(0, 0), 0);
+  EXPECT_NEAR(PowerByYOp()(2, 3), 8 * std::log(2.0), 1e-6);
+  EXPECT_TRUE(std::isnan(PowerByYOp()(-2, 2)));
+}
+
 }  // namespace
 }  // namespace functors
 }  // namespace halftone
