@@ -1,6 +1,7 @@
 // Element-wise ops, dropout, softmax and batch norm on 64 images of 16 x 28 x
 // 28, on one thread: to be held against PyTorch's on the same tensor.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,27 +21,72 @@ struct Case {
   const char* name;
   const char* op;
   std::vector<std::string> inputs;  // images
-  std::string approximate{};        // gelu's
+  std::vector<std::pair<const char*, AttrValue>> attrs{};
+  bool positive = false;  // draws above 0 alone; else of both signs
 };
 
 const Case kCases[] = {
     {"gelu", "gelu", {"X"}},
-    {"gelu_tanh", "gelu", {"X"}, "tanh"},
+    {"gelu_tanh", "gelu", {"X"}, {{"approximate", "tanh"}}},
     {"gelu_grad", "gelu_grad", {"X", "OutGrad"}},
-    {"gelu_grad_tanh", "gelu_grad", {"X", "OutGrad"}, "tanh"},
+    {"gelu_grad_tanh",
+     "gelu_grad",
+     {"X", "OutGrad"},
+     {{"approximate", "tanh"}}},
     {"tanh", "tanh", {"X"}},
     {"tanh_grad", "tanh_grad", {"Out", "OutGrad"}},
     {"sigmoid", "sigmoid", {"X"}},
     {"sigmoid_grad", "sigmoid_grad", {"Out", "OutGrad"}},
     {"exp", "exp", {"X"}},
-    {"log", "log", {"X"}},
-    {"sqrt", "sqrt", {"X"}},
+    {"log", "log", {"X"}, {}, true},
+    {"sqrt", "sqrt", {"X"}, {}, true},
+    {"rsqrt", "rsqrt", {"X"}, {}, true},
     {"relu", "relu", {"X"}},
     {"square", "square", {"X"}},
     {"abs", "abs", {"X"}},
     {"scale", "scale", {"X"}},
+    {"reciprocal", "reciprocal", {"X"}},
+    {"floor", "floor", {"X"}},
+    {"ceil", "ceil", {"X"}},
+    {"round", "round", {"X"}},
+    {"sign", "sign", {"X"}},
+    {"sin", "sin", {"X"}},
+    {"cos", "cos", {"X"}},
+    {"erf", "erf", {"X"}},
+    {"relu6", "relu6", {"X"}},
+    {"leaky_relu", "leaky_relu", {"X"}},
+    {"elu", "elu", {"X"}},
+    {"silu", "silu", {"X"}},
+    {"hard_swish", "hard_swish", {"X"}},
+    {"hard_sigmoid", "hard_sigmoid", {"X"}},
+    {"softplus", "softplus", {"X"}},
+    {"mish", "mish", {"X"}},
+    {"brelu", "brelu", {"X"}, {{"t_min", -1.0}, {"t_max", 1.0}}},
+    {"clip", "clip", {"X"}, {{"min", -1.0}, {"max", 1.0}}},
+    {"pow_2", "pow", {"X"}, {{"factor", 2.0}}},
+    {"pow_3", "pow", {"X"}, {{"factor", 3.0}}},
+    {"pow_2.5", "pow", {"X"}, {{"factor", 2.5}}, true},
+    {"erf_grad", "erf_grad", {"X", "OutGrad"}},
+    {"leaky_relu_grad", "leaky_relu_grad", {"X", "OutGrad"}},
+    {"elu_grad", "elu_grad", {"X", "OutGrad"}},
+    {"silu_grad", "silu_grad", {"X", "OutGrad"}},
+    {"hard_swish_grad", "hard_swish_grad", {"X", "OutGrad"}},
+    {"softplus_grad", "softplus_grad", {"X", "OutGrad"}},
+    {"mish_grad", "mish_grad", {"X", "OutGrad"}},
+    {"reciprocal_grad", "reciprocal_grad", {"Out", "OutGrad"}},
+    {"relu6_grad", "relu6_grad", {"Out", "OutGrad"}},
+    {"hard_sigmoid_grad", "hard_sigmoid_grad", {"Out", "OutGrad"}},
+    {"brelu_grad",
+     "brelu_grad",
+     {"X", "OutGrad"},
+     {{"t_min", -1.0}, {"t_max", 1.0}}},
+    {"clip_grad", "clip_grad", {"X", "OutGrad"}, {{"min", -1.0}, {"max", 1.0}}},
     {"add", "elementwise_add", {"X", "Y"}},
     {"div", "elementwise_div", {"X", "Y"}},
+    {"max", "elementwise_max", {"X", "Y"}},
+    {"min", "elementwise_min", {"X", "Y"}},
+    {"power", "elementwise_pow", {"X", "Y"}, {}, true},
+    {"prelu", "prelu", {"X"}},
     {"softmax", "softmax", {"X"}},
     {"mean", "mean", {"X"}},
     {"batch_norm", "batch_norm", {"X"}},
@@ -54,7 +100,7 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     std::vector<double> values = kernels::Draws(kElements, 0.05, 3);
     for (size_t j = i; j < values.size(); j += 2) {
-      if (c.op != absl::string_view("log")) values[j] = -values[j];
+      if (!c.positive) values[j] = -values[j];
     }
     run.In(c.inputs[i], {dtype, kImages, values, Layout::kRowMajor});
   }
@@ -74,7 +120,10 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
       run.In(slot, kernels::I64({}, {1}));
     }
   }
-  if (!c.approximate.empty()) run.Attr("approximate", c.approximate);
+  if (c.op == absl::string_view("prelu")) {
+    run.In("Alpha", {dtype, {1}, {0.25}, Layout::kRowMajor});
+  }
+  for (const auto& attr : c.attrs) run.Attr(attr.first, attr.second);
   run.Run();
   for (auto step : state) run.Enqueue();
 }

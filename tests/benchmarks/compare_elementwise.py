@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""elementwise_benchmark beside PyTorch on the same tensor, and the ratios.
+
+One core, f32 unless --dtype says otherwise, 64 images of 16 x 28 x 28. Prints a
+line per op: our microseconds, PyTorch's, the ratio; the worst one last. Exit
+code 1 if that is above --most.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+
+
+def cases(torch):
+  """What PyTorch does for each case of elementwise_benchmark: f(x, y)."""
+  f, aten = torch.nn.functional, torch.ops.aten
+  root = 2 / 3.141592653589793 ** 0.5
+  half = lambda x: torch.full([1], 0.25, dtype=x.dtype)
+  return {
+      'gelu': lambda x, y: f.gelu(x),
+      'gelu_tanh': lambda x, y: f.gelu(x, approximate='tanh'),
+      'gelu_grad': lambda x, y: aten.gelu_backward(y, x),
+      'gelu_grad_tanh': lambda x, y: aten.gelu_backward(y, x,
+                                                        approximate='tanh'),
+      'tanh': lambda x, y: torch.tanh(x),
+      'tanh_grad': lambda x, y: aten.tanh_backward(y, x),
+      'sigmoid': lambda x, y: torch.sigmoid(x),
+      'sigmoid_grad': lambda x, y: aten.sigmoid_backward(y, x),
+      'exp': lambda x, y: torch.exp(x),
+      'log': lambda x, y: torch.log(x),
+      'sqrt': lambda x, y: torch.sqrt(x),
+      'rsqrt': lambda x, y: torch.rsqrt(x),
+      'relu': lambda x, y: f.relu(x),
+      'square': lambda x, y: torch.square(x),
+      'abs': lambda x, y: torch.abs(x),
+      'scale': lambda x, y: x * 1.5,
+      'clip': lambda x, y: torch.clamp(x, -1, 1),
+      'clip_grad': lambda x, y: aten.hardtanh_backward(y, x, -1, 1),
+      'add': lambda x, y: x + y,
+      'div': lambda x, y: x / y,
+      'max': lambda x, y: torch.maximum(x, y),
+      'min': lambda x, y: torch.minimum(x, y),
+      'power': lambda x, y: torch.pow(x, y),
+      'prelu': lambda x, y: f.prelu(x, half(x)),
+      'reciprocal': lambda x, y: torch.reciprocal(x),
+      'reciprocal_grad': lambda x, y: -y * (x * x),
+      'floor': lambda x, y: torch.floor(x),
+      'ceil': lambda x, y: torch.ceil(x),
+      'round': lambda x, y: torch.round(x),
+      'sign': lambda x, y: torch.sign(x),
+      'sin': lambda x, y: torch.sin(x),
+      'cos': lambda x, y: torch.cos(x),
+      'erf': lambda x, y: torch.erf(x),
+      'erf_grad': lambda x, y: root * torch.exp(-(x.pow(2))) * y,
+      'pow_2': lambda x, y: torch.pow(x, 2),
+      'pow_3': lambda x, y: torch.pow(x, 3),
+      'pow_2.5': lambda x, y: torch.pow(x, 2.5),
+      'relu6': lambda x, y: f.relu6(x),
+      'relu6_grad': lambda x, y: aten.hardtanh_backward(y, x, 0, 6),
+      'brelu': lambda x, y: f.hardtanh(x),
+      'brelu_grad': lambda x, y: aten.hardtanh_backward(y, x, -1, 1),
+      'leaky_relu': lambda x, y: f.leaky_relu(x),
+      'leaky_relu_grad': lambda x, y: aten.leaky_relu_backward(y, x, 0.02,
+                                                               False),
+      'elu': lambda x, y: f.elu(x),
+      'elu_grad': lambda x, y: aten.elu_backward(y, 1, 1, 1, False, x),
+      'silu': lambda x, y: f.silu(x),
+      'silu_grad': lambda x, y: aten.silu_backward(y, x),
+      'hard_swish': lambda x, y: f.hardswish(x),
+      'hard_swish_grad': lambda x, y: aten.hardswish_backward(y, x),
+      'hard_sigmoid': lambda x, y: f.hardsigmoid(x),
+      'hard_sigmoid_grad': lambda x, y: aten.hardsigmoid_backward(y, x),
+      'softplus': lambda x, y: f.softplus(x),
+      'softplus_grad': lambda x, y: aten.softplus_backward(y, x, 1, 20),
+      'mish': lambda x, y: f.mish(x),
+      'mish_grad': lambda x, y: aten.mish_backward(y, x),
+      'softmax': lambda x, y: torch.softmax(x, -1),
+      'mean': lambda x, y: torch.mean(x),
+  }
+
+
+def microseconds(function, x, y, rounds):
+  """The least of several rounds of calls that take 20 ms or more together."""
+  start = time.perf_counter()
+  function(x, y)
+  calls = max(1, int(0.02 / max(time.perf_counter() - start, 1e-6)))
+  best = float('inf')
+  for _ in range(rounds):
+    start = time.perf_counter()
+    for _ in range(calls):
+      function(x, y)
+    best = min(best, (time.perf_counter() - start) / calls)
+  return best * 1e6
+
+
+def ours(flags):
+  """Microseconds by case, the least of the rounds."""
+  done = subprocess.run(
+      [flags.elementwise_benchmark, '--benchmark_format=json',
+       '--benchmark_min_time=0.02', f'--benchmark_repetitions={flags.rounds}',
+       f'--benchmark_filter=^({flags.filter})/{flags.dtype}$'],
+      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+  best = {}
+  for run in json.loads(done.stdout)['benchmarks']:
+    if run.get('run_type') == 'aggregate':
+      continue
+    name = run['name'].split('/')[0]
+    best[name] = min(best.get(name, float('inf')), run['real_time'])
+  return best
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument('--dtype', default='f32', choices=('f32', 'bf16', 'f16'))
+  parser.add_argument('--filter', default='.*', help='a regular expression')
+  parser.add_argument('--rounds', type=int, default=7)
+  parser.add_argument('--most', type=float, default=1.5)
+  parser.add_argument('--elementwise-benchmark',
+                      default='bazel-bin/tests/benchmarks/'
+                      'elementwise_benchmark')
+  flags = parser.parse_args()
+  import torch
+  torch.set_num_threads(1)
+  dtype = {'f32': torch.float32, 'bf16': torch.bfloat16,
+           'f16': torch.float16}[flags.dtype]
+  torch.manual_seed(1)
+  shape = (64, 16, 28, 28)
+  # As elementwise_benchmark draws them: both signs, or above 0 alone.
+  above = torch.empty(shape).uniform_(0.05, 3)
+  signs = torch.ones(above.numel())
+  signs[::2] = -1
+  signed = (above * signs.reshape(shape)).to(dtype)
+  above = above.to(dtype)
+  mine = ours(flags)
+  worst = ('', 0.0)
+  for name, function in cases(torch).items():
+    if name not in mine or not re.fullmatch(flags.filter, name):
+      continue
+    x = above if name in ('log', 'sqrt', 'rsqrt', 'pow_2.5', 'power') else signed
+    theirs = microseconds(function, x, above.flip(0), flags.rounds)
+    ratio = mine[name] / theirs
+    worst = max(worst, (name, ratio), key=lambda pair: pair[1])
+    print(f'{name:20} {mine[name]:8.0f} us  torch {theirs:8.0f} us  '
+          f'ratio {ratio:5.2f}', flush=True)
+  print(f'worst    {worst[0]} {worst[1]:.2f}')
+  return 1 if worst[1] > flags.most else 0
+
+
+if __name__ == '__main__':
+  sys.exit(main())
