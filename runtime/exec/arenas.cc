@@ -68,6 +68,7 @@ char* Arenas::At(const std::string& entry, const Slice& slice) const {
 
 char* Arenas::State(int64_t offset) const {
   const Arena& arena = shared_[static_cast<int>(ArenaKind::kState)];
+  if (arena.memory == nullptr) return nullptr;  // a program without cells
   return static_cast<char*>(arena.memory->data()) + offset;
 }
 

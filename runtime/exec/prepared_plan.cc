@@ -85,9 +85,12 @@ absl::Status PreparedPlan::PrepareRing() {
   for (int slot = 0; slot < kRing; ++slot) {
     HT_ASSIGN_OR_RETURN(copied_[slot], device_->CreateEvent());
     for (const PlannedResult& result : plan_.results) {
-      items_[slot].push_back({result.name, &result.desc,
-                              static_cast<const char*>(ring_->data()) +
-                                  slot * bytes + result.slice.offset});
+      // Without a ring all results are empty: this rank has no samples.
+      const char* const data = ring_ == nullptr
+                                   ? nullptr
+                                   : static_cast<const char*>(ring_->data()) +
+                                         slot * bytes + result.slice.offset;
+      items_[slot].push_back({result.name, &result.desc, data});
     }
   }
   return absl::OkStatus();
