@@ -155,13 +155,6 @@ absl::Status ProgramBuilder::AddFeed(const proto::Feed& feed, int line) {
   if (const std::string wrong = BadDims(type); !wrong.empty()) {
     return error(absl::StrCat("dims: ", wrong));
   }
-  if (type.rank() == 0 || type.dims[0].is_constant()) {
-    return error(absl::StrCat(
-        "dims: expected -1, the batch, first, found ",
-        ToString(type, program_->symbols()),
-        "; data comes in samples: what is the same in every step is a param { "
-        "trainable: false }"));
-  }
   block_.AddFeed(feed.name(), type);
   return absl::OkStatus();
 }

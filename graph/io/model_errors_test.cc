@@ -75,18 +75,9 @@ TEST(ModelErrorsTest, NamesThatBeginWithAnAtSignAreOurs) {
   }
 }
 
-TEST(ModelErrorsTest, AFeedBeginsWithTheBatch) {
-  for (const char* dims : {"dims: [3, 4]", "dims: [1]", ""}) {
-    EXPECT_THAT(ErrorOf(absl::StrCat("feed { name: \"scales\" ", dims, " }\n",
-                                     kFeed, kOutput)),
-                HasSubstr("m.pbtxt:1: feed scales: dims: expected -1, the "
-                          "batch, first, found f32["));
-  }
-}
-
 TEST(ModelErrorsTest, IndependentOnesComeTogether) {
   EXPECT_THAT(
-      LinesOf(R"(feed { name: "x" dims: [4] }
+      LinesOf(R"(feed { name: "x" dims: [4, -1] }
 feed { name: "z" dims: [-1, 4] }
 param { name: "w" dims: [4, 3] init { constant: 0 } }
 op { type: "rellu" in { slot: "X" var: "z" } out { slot: "Out" var: "a" } }
@@ -103,7 +94,7 @@ output: "nothing"
 output: "after_a"
 )"),
       ElementsAre(
-          HasSubstr("m.pbtxt:1: feed x: dims: expected -1"),
+          HasSubstr("m.pbtxt:1: feed x: dims: expected 1 or more"),
           HasSubstr("m.pbtxt:4: a (rellu): unknown op rellu"),
           HasSubstr("m.pbtxt:5: b (matmul): slot Y: nothing defines"),
           HasSubstr("m.pbtxt:8: c (scale): no attribute sacle; nearest: "

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "graph/base/dtype.h"
+#include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "runtime/data/dataset.h"
 
@@ -85,7 +86,8 @@ class Reader : public BatchReader {
     for (Slot& slot : slots_) {
       slot.batch.feeds.resize(feeds_.size());
       for (size_t f = 0; f < feeds_.size(); ++f) {
-        slot.batch.feeds[f].reserve(SampleBytes(feeds_[f]) * most);
+        const int64_t samples = feeds_[f].whole ? 1 : most;
+        slot.batch.feeds[f].reserve(SampleBytes(feeds_[f]) * samples);
       }
     }
   }
@@ -127,12 +129,19 @@ class Reader : public BatchReader {
     batch.share = sampler.At(batch.epoch, batch.step, std::move(batch.share));
     for (size_t f = 0; f < feeds_.size(); ++f) {
       const int64_t bytes = SampleBytes(feeds_[f]);
-      batch.feeds[f].resize(bytes * batch.share.indices.size());
+      std::vector<uint8_t>& feed = batch.feeds[f];
+      if (feeds_[f].whole) {
+        if (!feed.empty()) continue;  // as the slot's last batch had it
+        feed.resize(bytes);
+        HT_RETURN_IF_ERROR(
+            data_->Read(0, static_cast<int>(f), absl::MakeSpan(feed)));
+        continue;
+      }
+      feed.resize(bytes * batch.share.indices.size());
       for (size_t i = 0; i < batch.share.indices.size(); ++i) {
-        const absl::Status status =
+        HT_RETURN_IF_ERROR(
             data_->Read(batch.share.indices[i], static_cast<int>(f),
-                        absl::MakeSpan(&batch.feeds[f][bytes * i], bytes));
-        if (!status.ok()) return status;
+                        absl::MakeSpan(&feed[bytes * i], bytes)));
       }
     }
     return absl::OkStatus();

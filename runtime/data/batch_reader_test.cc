@@ -117,6 +117,23 @@ TEST(BatchReader, ABatchLivesUntilTheNextButOne) {
   EXPECT_EQ(first->step, 0);
 }
 
+// Of a feed that has no samples, every batch has all: also one of no samples.
+TEST(BatchReader, WhatIsWholeIsInEveryBatch) {
+  const Bytes data(10);
+  FeedSpec whole;
+  whole.name = "w";
+  whole.dtype = DType::kU8;
+  whole.dims = {3};
+  whole.whole = true;
+  SamplerOptions sampler;
+  sampler.size = 10;
+  sampler.batch = 4;
+  sampler.world_size = 8;
+  sampler.rank = 7;
+  const auto reader = MakeBatchReader(&data, {whole}, sampler, {});
+  EXPECT_EQ(All(*reader), Batches(3, std::vector<uint8_t>(3, 0)));
+}
+
 }  // namespace
 }  // namespace runtime
 }  // namespace halftone

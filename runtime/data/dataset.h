@@ -22,17 +22,29 @@ struct FeedSpec {
   std::string name;
   DType dtype{};
   std::vector<int64_t> dims;
-  // Labels are checked against [0, classes) if classes > 0.
+  // Labels are checked against [0, classes) and `ignored` if classes > 0.
   int64_t classes = 0;
+  int64_t ignored = -100;
+  // It has no sample dim: every step takes all of it.
+  bool whole = false;
 };
+
+// Whether any feed comes in samples; else a step takes the same as any other.
+inline bool HasSamples(absl::Span<const FeedSpec> feeds) {
+  for (const FeedSpec& feed : feeds) {
+    if (!feed.whole) return true;
+  }
+  return false;
+}
 
 // Random access to samples; thread-safe after opening.
 class Dataset {
  public:
   virtual ~Dataset() = default;
+  // Samples; 1 if no feed comes in any.
   virtual int64_t size() const = 0;
   // Writes sample `index` of feed `feed` (position in the specs given at
-  // opening) to `out`, sized as the spec says.
+  // opening), or all of a whole one, to `out`, sized as the spec says.
   virtual absl::Status Read(int64_t index, int feed,
                             absl::Span<uint8_t> out) const = 0;
   virtual std::string Description() const = 0;
@@ -40,15 +52,17 @@ class Dataset {
 
 struct OpenedData {
   std::unique_ptr<Dataset> train;
-  std::unique_ptr<Dataset> test;  // null if the source has no test split
+  std::unique_ptr<Dataset> test;   // null if the source has no test split
+  std::vector<std::string> notes;  // what a user should know of it
 };
 
 // `source`: "idx:DIR" (MNIST file names, plain or .gz; u8 images resized
 // bilinearly with half-pixel centres to the feed's height and width),
-// "synthetic" or "synthetic:N". `feed_map` renames: "image=x". Errors
-// (kModel) name the file, what was expected and found: missing, truncated,
-// wrong magic, counts that differ, labels out of range. Packed files that claim
-// more than `max_unpack` times their size are refused.
+// "npz:FILE" (see npz_data.h), "synthetic" or "synthetic:N". `feed_map`
+// renames: "image=x". Errors (kModel) name the file, what was expected and
+// found: missing, truncated, wrong magic, counts that differ, labels out of
+// range. Packed files that claim more than `max_unpack` times their size are
+// refused.
 inline constexpr int64_t kMaxUnpack = 100;
 absl::StatusOr<OpenedData> OpenData(absl::string_view source,
                                     absl::Span<const FeedSpec> feeds,

@@ -11,6 +11,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/text.h"
+#include "runtime/data/unpack.h"
 
 namespace halftone {
 namespace runtime {
@@ -20,7 +21,6 @@ constexpr int64_t kMaxBytes = int64_t{1} << 31;
 constexpr int kUnsignedByte = 0x08;
 constexpr int kMaxRank = 4;
 constexpr size_t kMaxHeader = 4 + 4 * kMaxRank;
-constexpr int64_t kAlwaysUnpacked = int64_t{16} << 20;
 constexpr char kRemedy[] = "; fetch or pack it again";
 
 struct Header {
@@ -78,20 +78,6 @@ absl::StatusOr<Header> ParseHeader(absl::string_view content,
   return header;
 }
 
-// Real images and labels are packed to a tenth or so.
-absl::Status CheckUnpacked(const Header& header, const std::string& packed,
-                           const std::string& file, int64_t max_unpack) {
-  const auto size = static_cast<int64_t>(packed.size());
-  const int64_t needed = header.data_bytes / size + 1;
-  if (header.data_bytes <= kAlwaysUnpacked || needed <= max_unpack) {
-    return absl::OkStatus();
-  }
-  return ModelError(file, ": ", HumanBytes(size), " that claim to be ",
-                    HumanBytes(header.data_bytes), " unpacked: expected at ",
-                    "most ", max_unpack, " times as much; if you trust the ",
-                    "file, add --max-unpack ", needed);
-}
-
 absl::Status OutOfMemory(const std::string& file) {
   return OutOfMemoryError(file, ": no memory left to unpack it");
 }
@@ -120,7 +106,11 @@ absl::StatusOr<std::string> Gunzip(const std::string& packed,
     }
     const auto header = ParseHeader(out, file);
     status = header.status();
-    if (status.ok()) status = CheckUnpacked(*header, packed, file, max_unpack);
+    if (status.ok()) {
+      status =
+          CheckUnpacked(header->data_bytes, static_cast<int64_t>(packed.size()),
+                        file, max_unpack);
+    }
     if (!status.ok()) break;
     most = header->data_bytes + kMaxHeader + 1;
   }

@@ -13,6 +13,7 @@
 #include "graph/base/text.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/idx_file.h"
+#include "runtime/data/npz_data.h"
 #include "runtime/data/resize.h"
 
 namespace halftone {
@@ -26,7 +27,8 @@ int64_t Elements(const FeedSpec& feed) {
 }
 
 std::string Describe(const FeedSpec& feed) {
-  return absl::StrCat(Name(feed.dtype), "[B", feed.dims.empty() ? "" : ",",
+  return absl::StrCat(Name(feed.dtype), "[", feed.whole ? "" : "B",
+                      feed.whole || feed.dims.empty() ? "" : ",",
                       absl::StrJoin(feed.dims, ","), "]");
 }
 
@@ -91,6 +93,7 @@ class SyntheticDataset : public Dataset {
     const uint64_t key =
         PhiloxKey(static_cast<uint64_t>(seed_), 0xda7a0000u + feed);
     const int64_t n = Elements(spec);
+    if (spec.whole) index = 0;
     for (int64_t i = 0; i < n; ++i) {
       const Philox4 draw = PhiloxDraw(key, 0, static_cast<uint64_t>(index),
                                       static_cast<uint32_t>(i / 4));
@@ -151,7 +154,10 @@ absl::StatusOr<IdxFeeds> MatchFeeds(absl::Span<const FeedSpec> feeds,
     if (feeds[i].name == image) found.image = static_cast<int>(i);
     if (feeds[i].name == label) found.label = static_cast<int>(i);
   }
-  if (found.image < 0 || found.label < 0 || feeds.size() != 2) {
+  // What needs no labels is fed none.
+  const bool image_alone = feeds.size() == 1 && found.image >= 0;
+  if (!image_alone &&
+      (found.image < 0 || found.label < 0 || feeds.size() != 2)) {
     const std::string& missing = found.image < 0 ? image : label;
     const bool mistyped = found.image < 0 || found.label < 0;
     return ModelError("idx data feeds ", image, " and ", label,
@@ -160,15 +166,16 @@ absl::StatusOr<IdxFeeds> MatchFeeds(absl::Span<const FeedSpec> feeds,
                       "; map them with --feed image=NAME --feed label=NAME");
   }
   const FeedSpec& x = feeds[found.image];
-  if (x.dtype != DType::kU8 || x.dims.size() < 2 ||
+  if (x.dtype != DType::kU8 || x.whole || x.dims.size() < 2 ||
       Elements(x) != x.dims.back() * x.dims[x.dims.size() - 2]) {
     return ModelError("feed ", x.name,
                       ": idx images are u8[B,1,H,W], the "
                       "model expects ",
                       Describe(x));
   }
+  if (image_alone) return found;
   const FeedSpec& y = feeds[found.label];
-  if (y.dtype != DType::kI64 || Elements(y) != 1) {
+  if (y.dtype != DType::kI64 || y.whole || Elements(y) != 1) {
     return ModelError("feed ", y.name,
                       ": idx labels are i64[B], the model "
                       "expects ",
@@ -229,7 +236,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxSplit(
   HT_ASSIGN_OR_RETURN(IdxArray labels, ReadIdx(labels_path, max_unpack));
   HT_RETURN_IF_ERROR(CheckSplit(images, labels));
   const FeedSpec& x = feeds[match.image];
-  const int64_t classes = feeds[match.label].classes;
+  const int64_t classes = match.label < 0 ? 0 : feeds[match.label].classes;
   std::vector<uint8_t> values(labels.bytes.begin(), labels.bytes.end());
   for (size_t i = 0; classes > 0 && i < values.size(); ++i) {
     if (values[i] >= classes) {
@@ -271,6 +278,9 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source,
   if (absl::ConsumePrefix(&rest, "idx:")) {
     return OpenIdx(std::string(rest), feeds, feed_map, max_unpack);
   }
+  if (absl::ConsumePrefix(&rest, "npz:")) {
+    return OpenNpz(std::string(rest), feeds, feed_map, max_unpack);
+  }
   if (absl::ConsumePrefix(&rest, "synthetic")) {
     int64_t size = 1024;
     if (!rest.empty() &&
@@ -280,6 +290,7 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source,
                         ": expected synthetic or synthetic:SAMPLES, at most ",
                         kMostSynthetic, " of them");
     }
+    if (!HasSamples(feeds)) size = 1;
     const std::vector<FeedSpec> specs(feeds.begin(), feeds.end());
     OpenedData data;
     data.train = std::make_unique<SyntheticDataset>(specs, size, seed);
@@ -287,10 +298,10 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source,
         specs, std::max<int64_t>(size / 4, 1), seed + 1);
     return data;
   }
-  const std::vector<std::string> known = {"idx", "synthetic"};
+  const std::vector<std::string> known = {"idx", "npz", "synthetic"};
   const std::string kind(source.substr(0, source.find(':')));
   return UsageError("--data ", source, ": unknown kind of data \"", kind,
-                    "\"; known: idx:DIR, synthetic[:SAMPLES]",
+                    "\"; known: idx:DIR, npz:FILE, synthetic[:SAMPLES]",
                     NearestHint(kind, known));
 }
 

@@ -17,25 +17,26 @@ const Entry& MainEntry(const Program& program) {
   return *entry;
 }
 
-// Classes of the loss whose label is the value; 0 if it is no label. `block`
-// may be a fusion's body, whose arguments stand for the fusion's inputs.
-int64_t ClassesOf(const Block& block, ValueId value) {
+// If the value is the label of a loss, which ones that takes. `block` may be a
+// fusion's body, whose arguments stand for the fusion's inputs.
+void FindClasses(const Block& block, ValueId value, FeedSpec* spec) {
   for (const Use& use : block.value(value).uses) {
     const Op& op = block.op(use.op);
     if (op.body != nullptr) {
-      const ValueId argument = op.body->Feeds()[use.position];
-      const int64_t classes = ClassesOf(*op.body, argument);
-      if (classes > 0) return classes;
+      FindClasses(*op.body, op.body->Feeds()[use.position], spec);
+      if (spec->classes > 0) return;
     }
     const int label = op.schema->FindInput("Label");
     const int logits = op.schema->FindInput("Logits");
     if (label < 0 || logits < 0 || op.in(label) != value) continue;
     const TensorType& type = block.type(op.in(logits));
-    if (type.rank() > 0 && type.dims.back().is_constant()) {
-      return type.dims.back().coefficient();
+    if (type.rank() == 0 || !type.dims.back().is_constant()) continue;
+    spec->classes = type.dims.back().coefficient();
+    if (op.schema->FindAttr("ignore_index") >= 0) {
+      spec->ignored = AttrAs<int64_t>(op, "ignore_index");
     }
+    return;
   }
-  return 0;
 }
 
 template <typename T>
@@ -67,10 +68,11 @@ std::vector<FeedSpec> FeedSpecsOf(const Program& program) {
     FeedSpec spec;
     spec.name = std::string(name);
     spec.dtype = type.dtype;
-    for (int d = 1; d < type.rank(); ++d) {
+    spec.whole = type.rank() == 0 || type.dims[0].is_constant();
+    for (int d = spec.whole ? 0 : 1; d < type.rank(); ++d) {
       spec.dims.push_back(type.dims[d].coefficient());
     }
-    spec.classes = ClassesOf(block, feed);
+    FindClasses(block, feed, &spec);
     specs.push_back(std::move(spec));
   }
   return specs;

@@ -121,14 +121,24 @@ void TakeTuning(Rank& rank) {
 absl::Status CheckRank(Rank& rank, bool train) {
   const TrainConfig& config = rank.config();
   HT_RETURN_IF_ERROR(rank.inputs.data->status());
+  const RunData& data = rank.data();
+  const bool samples = HasSamples(data.specs);
+  if (!samples) rank.sampler.batch = 1;
+  if (train && samples) {
+    HT_ASSIGN_OR_RETURN(
+        rank.sampler.batch,
+        GlobalBatch(config, rank.sampler.world_size, data.train->size()));
+  }
   if (train) {
-    HT_ASSIGN_OR_RETURN(rank.sampler.batch,
-                        GlobalBatch(config, rank.sampler.world_size,
-                                    rank.data().train->size()));
-    rank.sampler.size = rank.data().train->size();
+    rank.sampler.size = data.train->size();
     HT_RETURN_IF_ERROR(ParseFetches(config.fetches).status());
   }
   if (!rank.is_zero()) return absl::OkStatus();
+  for (const OpenedData* opened : {&data.opened, &data.opened_for_eval}) {
+    for (const std::string& note : opened->notes) {
+      rank.start.said.push_back(absl::StrCat("note     ", note));
+    }
+  }
   if (train) TakeTuning(rank);
   const RunDirectory directory(train ? config.out : "");
   if (directory.exists()) {

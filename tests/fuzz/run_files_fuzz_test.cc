@@ -1,5 +1,5 @@
-// What a run reads beside its model, damaged: strategies, op lists, IDX files,
-// tensors, manifests of checkpoints, tuning tables, metrics.
+// What a run reads beside its model, damaged: strategies, op lists, IDX and
+// .npz files, tensors, manifests of checkpoints, tuning tables, metrics.
 #include <unistd.h>
 #include <zlib.h>
 
@@ -20,7 +20,10 @@
 #include "gtest/gtest.h"
 #include "passes/options/options.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/data/dataset.h"
 #include "runtime/data/idx_file.h"
+#include "runtime/data/npy_file.h"
+#include "runtime/data/npz_testing.h"
 #include "runtime/plan/tuning_table.h"
 #include "runtime/report/metrics_log.h"
 #include "runtime/train/progress.h"
@@ -122,6 +125,51 @@ TEST(RunFilesFuzzTest, PackedIdxFiles) {
        [&](const std::string& content) {
          WriteTo(path + ".gz", content);
          return runtime::ReadIdx(path, runtime::kMaxUnpack).status();
+       });
+}
+
+// Arrays stored, deflated and with 64-bit sizes, whose directory and headers
+// are reached more often than by chance: the file is small.
+TEST(RunFilesFuzzTest, Arrays) {
+  const std::string path = Scratch() + "/x.npz";
+  runtime::FeedSpec x, y;
+  x.name = "x";
+  x.dtype = DType::kF32;
+  x.dims = {2};
+  y.name = "y";
+  y.dtype = DType::kI64;
+  y.classes = 9;
+  const std::string rows = runtime::BytesOf<float>({1, 2, 3, 4, 5, 6});
+  const std::string labels = runtime::BytesOf<int32_t>({0, 8, -100});
+  for (const bool wide : {false, true}) {
+    const runtime::ZipFile file{
+        {{"x.npy", runtime::NpyFile{"<f4", "3, 2", rows, 1, wide}.Serialize(),
+          /*deflate=*/!wide, wide},
+         {"y.npy", runtime::NpyFile{"<i4", "3,", labels, 2}.Serialize(),
+          /*deflate=*/wide, wide}}};
+    Fuzz(file.Serialize(), /*text=*/false, ExitCode::kModel, 1000,
+         [&](const std::string& content) -> absl::Status {
+           WriteTo(path, content);
+           const auto data = runtime::OpenData("npz:" + path, {x, y}, {}, 1);
+           if (!data.ok()) return data.status();
+           std::vector<uint8_t> sample(8);
+           const int64_t last = data->train->size() - 1;
+           HT_RETURN_IF_ERROR(
+               data->train->Read(last, 0, absl::MakeSpan(sample)));
+           return data->train->Read(last, 1, absl::MakeSpan(sample));
+         });
+  }
+}
+
+TEST(RunFilesFuzzTest, ArrayHeaders) {
+  const std::string npy =
+      runtime::NpyFile{"<f4", "3, 2", std::string(24, 0)}.Serialize();
+  Fuzz(npy, /*text=*/true, ExitCode::kModel, 5000,
+       [&](const std::string& content) -> absl::Status {
+         const auto array = runtime::ParseNpy(content, "fuzz");
+         if (!array.ok()) return array.status();
+         std::string made, note;
+         return runtime::ElementsAs(*array, DType::kF64, &made, &note).status();
        });
 }
 
