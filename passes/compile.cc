@@ -57,13 +57,14 @@ absl::StatusOr<Rewritten> Rewrite(const ModelFile& source,
                                   const KernelSet& kernels,
                                   const CompileFlags& flags) {
   HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, BuildProgram(source));
-  HT_ASSIGN_OR_RETURN(const Options effective, OptionsFor(*program, options));
+  HT_ASSIGN_OR_RETURN(Options effective, OptionsFor(*program, options));
+  if (!flags.outputs.empty()) effective.strategy.clear_optimizer();
   PassPipeline::Settings settings;
   settings.verify_each = flags.verify_each;
   settings.dump_dir = flags.dump_dir;
   settings.dump_after = flags.dump_after;
-  PassPipeline pipeline =
-      MakePipeline({effective, kernels, flags.taps}, std::move(settings));
+  PassPipeline pipeline = MakePipeline(
+      {effective, kernels, flags.taps, flags.outputs}, std::move(settings));
   ReportBuilder report(*program, options);
   const bool eval = flags.report_entry == kEvalEntry;
   const bool forward =
@@ -179,7 +180,9 @@ absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
   model.target = kernels.target().name;
   model.report = std::move(rewritten.report);
   model.passes = std::move(rewritten.passes);
-  CompareRules(model.source, options, kernels, flags, &model.report);
+  if (flags.outputs.empty()) {
+    CompareRules(model.source, options, kernels, flags, &model.report);
+  }
   return model;
 }
 

@@ -23,6 +23,9 @@ struct CompileFlags {
   // eval, which has the same ones.
   std::string report_entry;
   std::vector<std::string> taps;  // values of train to keep, see keep_taps.h
+  // Nothing but an eval entry that makes these (see keep_outputs.h); empty:
+  // all that the model and its strategy ask for.
+  std::vector<std::string> outputs;
 };
 
 // The options as they are for this program: without a loss there is nothing

@@ -22,6 +22,7 @@
 #include "passes/precision/assign_precision.h"
 #include "passes/precision/derive_eval.h"
 #include "passes/precision/insert_casts.h"
+#include "passes/precision/keep_outputs.h"
 #include "passes/update/append_optimizer.h"
 #include "passes/update/check_and_unscale.h"
 #include "passes/update/clip.h"
@@ -46,6 +47,9 @@ Made MakeAssign(const PassInputs& in) {
 }
 Made MakeCasts(const PassInputs& in) {
   return std::make_unique<InsertCasts>(in.options.strategy.amp());
+}
+Made MakeOutputs(const PassInputs& in) {
+  return std::make_unique<KeepOutputs>(in.outputs);
 }
 Made MakeEval(const PassInputs& in) {
   return std::make_unique<DeriveEval>(
@@ -95,6 +99,7 @@ bool Clips(const PassInputs& in) {
   return Training(in) && in.options.strategy.optimizer().has_clip();
 }
 bool Taps(const PassInputs& in) { return !in.taps.empty(); }
+bool WantsOutputs(const PassInputs& in) { return !in.outputs.empty(); }
 
 std::vector<PassStep>* MakeSteps() {
   constexpr Phase kPrecision = Phase::kPrecision, kBackward = Phase::kBackward,
@@ -107,6 +112,10 @@ std::vector<PassStep>* MakeSteps() {
       // Before backward, so that casts are differentiated like any other op.
       {kPrecision, "insert-casts",
        "a cast per value and dtype, where one is read", MakeCasts, Always},
+      // Precisions are those of the whole model; what is not wanted need not
+      // be cloned.
+      {kPrecision, "keep-outputs", "nothing but what a few values need",
+       MakeOutputs, WantsOutputs},
       // Eval is train's forward part in train's precision: cloned once casts
       // are in and before anything that is for training alone.
       {kPrecision, "derive-eval", "the entry eval, of train's forward part",

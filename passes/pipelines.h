@@ -26,7 +26,8 @@ namespace passes {
 struct PassInputs {
   const Options& options;
   const KernelSet& kernels;
-  std::vector<std::string> taps = {};  // see keep_taps.h
+  std::vector<std::string> taps = {};     // see keep_taps.h
+  std::vector<std::string> outputs = {};  // see keep_outputs.h
 };
 
 struct PassStep {

@@ -61,6 +61,8 @@ absl::Status AddOption(absl::string_view key, absl::string_view value,
     golden->target.without = absl::StrSplit(value, ';');
   } else if (key == "fetch") {
     golden->fetch = list();
+  } else if (key == "outputs") {
+    golden->outputs = list();
   } else {
     std::string path(key);
     for (const auto& [name, full] : kKeys) {
@@ -111,7 +113,8 @@ absl::StatusOr<std::string> Run(const GoldenCase& golden,
   settings.verify_each = true;
   HT_ASSIGN_OR_RETURN(
       const std::vector<passes::PassRun> runs,
-      passes::RunNamed({std::string(pass)}, {options, kernels, golden.fetch},
+      passes::RunNamed({std::string(pass)},
+                       {options, kernels, golden.fetch, golden.outputs},
                        std::move(settings), *program));
   return runs[0].changed ? Print(*program) : std::string("unchanged\n");
 }

@@ -17,7 +17,8 @@ struct GoldenCase {
   std::string expect;  // what stands behind "# ---- expect"
   std::vector<passes::Override> overrides;
   passes::TestTarget target;
-  std::vector<std::string> fetch;  // values that keep-taps keeps
+  std::vector<std::string> fetch;    // values that keep-taps keeps
+  std::vector<std::string> outputs;  // those that keep-outputs keeps
 };
 
 // Errors name file and line.

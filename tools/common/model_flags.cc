@@ -149,9 +149,9 @@ absl::StatusOr<CompiledModel> FromCompiled(const std::string& content,
                    });
   const bool moves = !flags.target.empty() && flags.target != model.target;
   // Passes that are to be watched have to run.
-  const bool watched = !flags.compile.dump_dir.empty() ||
-                       flags.compile.verify_each ||
-                       !flags.compile.report_entry.empty();
+  const bool watched =
+      !flags.compile.dump_dir.empty() || flags.compile.verify_each ||
+      !flags.compile.report_entry.empty() || !flags.compile.outputs.empty();
   if (changes_graph != flags.overrides.end() || !flags.strategy.empty() ||
       moves || watched) {
     if (may_recompile) return Recompile(model, flags);
