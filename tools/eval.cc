@@ -8,12 +8,10 @@
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
 #include "runtime/report/report_text.h"
-#include "runtime/train/best_checkpoint.h"
 #include "runtime/train/run_facts.h"
 #include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
 #include "tools/common/model_flags.h"
-#include "tools/common/model_path.h"
 #include "tools/common/run_flags.h"
 #include "tools/verb.h"
 
@@ -42,31 +40,14 @@ std::string Json(const runtime::EvalReport& report) {
   return JsonText(json, -1);
 }
 
-// Where the parameters are: a checkpoint, the newest one of a run, its best
-// one, or --init.
-absl::Status FindParameters(EvalFlags& flags) {
-  HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
-  runtime::TrainConfig& config = flags.config;
-  const bool of_run = path.checkpoint.empty() && !path.run.empty();
-  if (flags.best && (!of_run || !config.init.empty())) {
-    return UsageError(
-        "eval --best: ", flags.model.path,
-        of_run ? " and --init: the best of which?" : ": not a run directory");
-  }
-  if (flags.best) {
-    HT_ASSIGN_OR_RETURN(config.init, runtime::BestCheckpoint(path.run));
-  }
-  if (!config.init.empty()) return absl::OkStatus();
-  config.init = path.checkpoint;
-  if (of_run) config.out = path.run;
-  if (!path.run.empty()) return absl::OkStatus();
-  return UsageError("eval ", flags.model.path,
-                    ": neither a run directory nor a checkpoint; say with "
-                    "--init where its parameters are");
-}
-
 absl::Status Eval(EvalFlags& flags) {
-  HT_RETURN_IF_ERROR(FindParameters(flags));
+  HT_RETURN_IF_ERROR(
+      FindParameters("eval", flags.model.path, flags.best, &flags.config));
+  if (flags.config.init.empty() && flags.config.out.empty()) {
+    return UsageError("eval ", flags.model.path,
+                      ": neither a run directory nor a checkpoint; say with "
+                      "--init where its parameters are");
+  }
   flags.model.runs_here = true;
   HT_ASSIGN_OR_RETURN(const FileKind kind, KindOf(flags.model));
   if (kind != FileKind::kCompiledModel && flags.model.target.empty()) {
@@ -111,10 +92,7 @@ void AddEval(Verb app, Outcome* outcome) {
   AddModelFlags(verb, &flags->model);
   AddDataFlags(verb, &flags->config);
   AddRankFlags(verb, &flags->ranks);
-  verb.AddOption("--init", &flags->config.init,
-                 "parameters by name: a .safetensors file or run directory");
-  verb.AddSwitch("--best", &flags->best,
-                 "of a run directory: the checkpoint of its best eval");
+  AddParameterFlags(verb, &flags->best, &flags->config);
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Eval(*flags); });
 }

@@ -27,6 +27,7 @@ void AddCompile(Verb app, Outcome* outcome);
 void AddRun(Verb app, Outcome* outcome);
 void AddLaunch(Verb app, Outcome* outcome);
 void AddEval(Verb app, Outcome* outcome);
+void AddPredict(Verb app, Outcome* outcome);
 void AddInspect(Verb app, Outcome* outcome);
 void AddExplain(Verb app, Outcome* outcome);
 void AddDiff(Verb app, Outcome* outcome);

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "graph/base/check.h"
 #include "graph/base/display.h"
+#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 
 namespace halftone {
@@ -22,19 +25,31 @@ void Put(T value, std::string* to) {
   to->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+// NumPy's name of a dtype in a file.
+std::string Descr(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return "|b1";
+    case DType::kU8:
+      return "|u1";
+    default:
+      HT_CHECK(dtype != DType::kBF16, "NumPy has no bf16");
+      return absl::StrCat("<", IsFloat(dtype) ? "f" : "i", SizeOf(dtype));
+  }
+}
+
 // The .npy format 1.0: magic, version, a padded Python literal, the data.
 std::string Npy(const NpzArray& array) {
-  std::string header =
-      absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (",
-                   absl::StrJoin(array.dims, ", "),
-                   array.dims.size() == 1 ? ",), }" : "), }");
+  std::string header = absl::StrCat("{'descr': '", Descr(array.dtype),
+                                    "', 'fortran_order': False, 'shape': (",
+                                    absl::StrJoin(array.dims, ", "),
+                                    array.dims.size() == 1 ? ",), }" : "), }");
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   std::string npy("\x93NUMPY\x01\x00", 8);
   Put(static_cast<uint16_t>(header.size()), &npy);
   npy += header;
-  npy.append(reinterpret_cast<const char*>(array.values.data()),
-             array.values.size() * sizeof(float));
+  npy += array.bytes;
   return npy;
 }
 
@@ -95,6 +110,15 @@ std::string MemberName(absl::string_view name) {
   }
   if (safe.size() <= kLongestName) return safe;
   return absl::StrCat("long-name-", Hex64(StableHash(name)));
+}
+
+NpzArray FloatArray(std::string name, std::vector<int64_t> dims,
+                    absl::Span<const float> values) {
+  return {std::move(name),
+          DType::kF32,
+          std::move(dims),
+          {reinterpret_cast<const char*>(values.data()),
+           values.size() * sizeof(float)}};
 }
 
 std::string SerializeNpz(absl::Span<const NpzArray> arrays) {

@@ -8,15 +8,19 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "graph/base/dtype_fwd.h"
 
 namespace halftone {
 namespace runtime {
 
 struct NpzArray {
   std::string name;
+  DType dtype{};  // not bf16, which NumPy lacks
   std::vector<int64_t> dims;
-  std::vector<float> values;  // row-major; stored as little-endian f32
+  std::string bytes;  // row-major
 };
+NpzArray FloatArray(std::string name, std::vector<int64_t> dims,
+                    absl::Span<const float> values);
 
 // What an array is called in the archive: its name where that is a plain path,
 // else with %XX for what would lead out of the folder into which somebody
@@ -24,8 +28,10 @@ struct NpzArray {
 // bytes that are no UTF-8, and % itself. Different names stay different.
 std::string MemberName(absl::string_view name);
 
-// The bytes of the file; below 4 GiB (zip without the 64-bit extension). Of
-// arrays of one name the first.
+// The bytes of the file; below 4 GiB (zip without the 64-bit extension), which
+// is so while the arrays' bytes sum to no more than this. Of arrays of one name
+// the first.
+inline constexpr int64_t kMostNpzBytes = (int64_t{1} << 32) - (1 << 26);
 std::string SerializeNpz(absl::Span<const NpzArray> arrays);
 
 }  // namespace runtime

@@ -8,7 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/dtype.h"
 #include "gtest/gtest.h"
+#include "runtime/data/npy_file.h"
+#include "runtime/data/zip_archive.h"
 
 namespace halftone {
 namespace runtime {
@@ -50,13 +53,15 @@ TEST(NpzTest, NamesLeadNowhereElse) {
 }
 
 TEST(NpzTest, EveryNameOnce) {
-  EXPECT_EQ(SerializeNpz({{"a", {1}, {1}}, {"a", {1}, {2}}}),
-            SerializeNpz({{"a", {1}, {1}}}));
+  const NpzArray first = FloatArray("a", {1}, {1});
+  EXPECT_EQ(SerializeNpz({first, FloatArray("a", {1}, {2})}),
+            SerializeNpz({first}));
 }
 
 // The zip as its specification reads it: from the end.
 TEST(NpzTest, EntriesAreFoundThroughTheDirectory) {
-  const std::vector<NpzArray> arrays = {{"a", {2}, {1, 2}}, {"b", {}, {3}}};
+  const std::vector<NpzArray> arrays = {FloatArray("a", {2}, {1, 2}),
+                                        FloatArray("b", {}, {3})};
   const std::string npz = SerializeNpz(arrays);
   const size_t end = npz.size() - 22;
   ASSERT_EQ(npz.substr(end, 4), std::string("PK\x05\x06", 4));
@@ -74,11 +79,34 @@ TEST(NpzTest, EntriesAreFoundThroughTheDirectory) {
     EXPECT_EQ(crc32(0, reinterpret_cast<const Bytef*>(npy.data()), size), crc);
     const size_t header = At<uint16_t>(npy, 8);
     EXPECT_EQ((10 + header) % 64, 0u);
-    ASSERT_EQ(npy.size(), 10 + header + 4 * array.values.size());
-    EXPECT_EQ(At<float>(npy, 10 + header), array.values[0]);
+    ASSERT_EQ(npy.size(), 10 + header + array.bytes.size());
+    EXPECT_EQ(npy.substr(10 + header), array.bytes);
     entry += 46 + name;
   }
   EXPECT_EQ(entry, end);
+}
+
+// What is written is what npz: reads.
+TEST(NpzTest, ComesBackInEveryDtype) {
+  const std::vector<std::pair<DType, std::string>> kTypes = {
+      {DType::kF32, "float32[2]"}, {DType::kF16, "float16[2]"},
+      {DType::kF64, "float64[2]"}, {DType::kI32, "int32[2]"},
+      {DType::kI64, "int64[2]"},   {DType::kU8, "uint8[2]"},
+      {DType::kBool, "bool[2]"}};
+  for (const auto& [dtype, described] : kTypes) {
+    NpzArray array{"a", dtype, {2}, std::string(2 * SizeOf(dtype), '\0')};
+    array.bytes[0] = 1;
+    const std::string npz = SerializeNpz({array});
+    const auto archive = ZipArchive::Parse(npz, "a.npz");
+    ASSERT_TRUE(archive.ok()) << archive.status();
+    std::string unpacked, made, note;
+    const auto npy = archive->Read(archive->members()[0], 1, &unpacked);
+    ASSERT_TRUE(npy.ok()) << npy.status();
+    const auto read = ParseNpy(*npy, "a");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(Describe(*read), described);
+    EXPECT_EQ(*ElementsAs(*read, dtype, &made, &note), array.bytes);
+  }
 }
 
 }  // namespace

@@ -331,7 +331,11 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(
     }
   }
   // What another program's --out means is its own business.
-  if (options.own_verb) plan.out = ValueOfFlag(options.command, "--out");
+  // Of other verbs it is no directory.
+  if (options.own_verb && options.command.size() > 1 &&
+      options.command[1] == "run") {
+    plan.out = ValueOfFlag(options.command, "--out");
+  }
   TakeReaders(options, plan);
   TakeLogs(options, env, plan);
   return plan;

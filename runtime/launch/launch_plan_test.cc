@@ -208,6 +208,9 @@ TEST(LaunchPlan, LogsBesideTheRunOrWhereAsked) {
   EXPECT_EQ(Plan(options, {{"TMPDIR", "/t"}}).log_dir,
             "/t/halftone-logs-XXXXXX");
   EXPECT_TRUE(Plan(options).log_dir_is_pattern);
+  // It is a file.
+  options.command = {"halftone", "predict", "--out", "x.npz"};
+  EXPECT_TRUE(Plan(options).log_dir_is_pattern);
   // What another program does with its --out is not known.
   options.own_verb = false;
   options.command = {"./train", "--out", "model.bin"};

@@ -35,8 +35,10 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
   return evaluator;
 }
 
-absl::Status Evaluator::ReadOne(int64_t ticket, EvalReport* report) {
+absl::Status Evaluator::ReadOne(int64_t ticket, const OnStep& on_step,
+                                EvalReport* report) {
   HT_ASSIGN_OR_RETURN(const StepView view, executor_->Read(ticket));
+  if (on_step != nullptr) HT_RETURN_IF_ERROR(on_step(view));
   report->loss += view.Scalar(kLossSum);  // a sum until the end
   report->samples += view.Scalar(kCount);
   for (const MetricInfo& info : executor_->program().metrics) {
@@ -47,7 +49,8 @@ absl::Status Evaluator::ReadOne(int64_t ticket, EvalReport* report) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity) {
+absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity,
+                                          const OnStep& on_step) {
   ReaderOptions options;
   options.workers = readers_;
   const std::unique_ptr<BatchReader> reader =
@@ -69,10 +72,11 @@ absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity) {
       activity->Did(taken);
     }
     if (++unread == 3) {
-      HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, &report));
+      HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &report));
     }
   }
-  while (unread > 0) HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, &report));
+  while (unread > 0)
+    HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &report));
   report.loss = report.samples > 0 ? report.loss / report.samples
                                    : std::numeric_limits<double>::quiet_NaN();
   return report;

@@ -3,6 +3,7 @@
 #ifndef HALFTONE_RUNTIME_TRAIN_EVALUATOR_H_
 #define HALFTONE_RUNTIME_TRAIN_EVALUATOR_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,15 +29,19 @@ class Evaluator {
       const SamplerOptions& sampler, int readers, Executor* executor);
 
   // A collective; equal on all ranks, since the entry reduces its totals.
-  // `activity` may be null.
-  absl::StatusOr<EvalReport> Run(Activity* activity);
+  // `activity` may be null, and so `on_step`, which sees the results of each
+  // step, in order.
+  using OnStep = std::function<absl::Status(const StepView&)>;
+  absl::StatusOr<EvalReport> Run(Activity* activity,
+                                 const OnStep& on_step = nullptr);
   // Of all ranks.
   int64_t samples() const { return sampler_.size; }
 
  private:
   Evaluator(const Dataset* data, const std::vector<FeedSpec>& specs,
             const SamplerOptions& sampler, int readers, Executor* executor);
-  absl::Status ReadOne(int64_t ticket, EvalReport* report);
+  absl::Status ReadOne(int64_t ticket, const OnStep& on_step,
+                       EvalReport* report);
 
   const Dataset* data_;
   const std::vector<FeedSpec>& specs_;

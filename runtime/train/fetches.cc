@@ -201,9 +201,9 @@ std::vector<FetchedValue> TakeFetches(const std::vector<Fetch>& fetches,
       taken.push_back({fetch.text, Summarize(fetch, values),
                        fetch.kind == Fetch::Kind::kHist});
       if (fetch.kind == Fetch::Kind::kNpz) {
-        arrays.push_back({fetch.value,
-                          {item.desc->dims.begin(), item.desc->dims.end()},
-                          std::move(values)});
+        arrays.push_back(FloatArray(
+            fetch.value, {item.desc->dims.begin(), item.desc->dims.end()},
+            values));
       }
       break;
     }

@@ -84,6 +84,7 @@ std::vector<Verb> Verbs() {
        absl::StrCat("--ranks 2 --log-dir ", out, ".logs run ", model, kRun),
        false},
       {"eval", absl::StrCat(run, " --data idx:models/digits")},
+      {"predict", absl::StrCat(run, " --data idx:models/digits")},
       {"inspect", absl::StrCat(model, strategy)},
       {"explain", absl::StrCat(run, " logits")},
       {"diff", absl::StrCat(run, " ", run)},

@@ -119,6 +119,8 @@ class Formats : public testing::Test {
          "amp.op_lists=" + At("lists.pbtxt"), "-o", At("listed.htc")});
     Run({"run", At("tiny.htc"), "--data", "synthetic:64", "--out", At("run"),
          "--log-every", "2", "--fetch", "logits:npz"});
+    Run({"predict", At("run"), "--data", "synthetic:64", "-o",
+         At("predicted.jsonl")});
   }
   static std::string At(const std::string& name) { return *root_ + "/" + name; }
 
@@ -230,6 +232,11 @@ TEST_F(Formats, FetchedArrays) {
   const std::string head = Block("npy");
   EXPECT_THAT(npz, HasSubstr(head.substr(0, head.find('\n'))));
   EXPECT_THAT(npz, HasSubstr("logits.npy"));
+}
+
+TEST_F(Formats, Predictions) {
+  ExpectShown("predictions",
+              Lines(absl::StrSplit(ReadAll(At("predicted.jsonl")), '\n'))[0]);
 }
 
 TEST_F(Formats, Idx) {

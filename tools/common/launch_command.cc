@@ -23,7 +23,7 @@ const std::string& Mark() {
 }
 
 bool IsRankVerb(const std::string& word) {
-  return word == "run" || word == "eval";
+  return word == "run" || word == "eval" || word == "predict";
 }
 
 // The path of this binary.

@@ -16,8 +16,10 @@
 #include "runtime/gpu/targets.h"
 #include "runtime/rendezvous/environment.h"
 #include "runtime/rendezvous/token.h"
+#include "runtime/train/best_checkpoint.h"
 #include "tools/common/gpu_ranks.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/model_path.h"
 
 namespace halftone {
 namespace tools {
@@ -109,12 +111,13 @@ void AddRankFlags(Verb verb, RankFlags* flags) {
 
 void AddDataFlags(Verb verb, runtime::TrainConfig* config) {
   verb.AddOption("--data", &config->data,
-                 "idx:DIR (MNIST names, plain or .gz) | synthetic[:N]")
+                 "idx:DIR (MNIST names, plain or .gz) | npz:FILE (an array "
+                 "per feed) | synthetic[:N]")
       .Required();
   verb.AddOption("--eval-data", &config->eval_data,
                  "where --data has no test split");
   verb.AddOption("--feed", &config->feed_map,
-                 "image=x: the data's name of a feed");
+                 "image=x: the data's name of a feed, and the model's");
   verb.AddOption("--max-unpack", &config->max_unpack,
                  "packed data that claims more than so many times its size "
                  "is refused (default 100)")
@@ -125,6 +128,31 @@ void AddDataFlags(Verb verb, runtime::TrainConfig* config) {
                  "allow kernels whose bits vary from run to run");
   verb.AddSwitch("!--no-graph", &config->use_graphs,
                  "run steps one by one where a device would replay them");
+}
+
+void AddParameterFlags(Verb verb, bool* best, runtime::TrainConfig* config) {
+  verb.AddOption("--init", &config->init,
+                 "parameters by name: a .safetensors file or run directory");
+  verb.AddSwitch("--best", best,
+                 "of a run directory: the checkpoint of its best eval");
+}
+
+absl::Status FindParameters(absl::string_view verb, const std::string& path,
+                            bool best, runtime::TrainConfig* config) {
+  HT_ASSIGN_OR_RETURN(const ModelPath found, FindModel(path));
+  const bool of_run = found.checkpoint.empty() && !found.run.empty();
+  if (best && (!of_run || !config->init.empty())) {
+    return UsageError(
+        verb, " --best: ", path,
+        of_run ? " and --init: the best of which?" : ": not a run directory");
+  }
+  if (best) {
+    HT_ASSIGN_OR_RETURN(config->init, runtime::BestCheckpoint(found.run));
+  }
+  if (!config->init.empty()) return absl::OkStatus();
+  config->init = found.checkpoint;
+  if (of_run) config->out = found.run;
+  return absl::OkStatus();
 }
 
 LocalRanks::~LocalRanks() {

@@ -1,5 +1,5 @@
-// What `run` and `eval` share: where the ranks of this process are, what they
-// are fed, and the run's settings out of a compiled model.
+// What `run`, `eval` and `predict` share: where the ranks of this process are,
+// what they are fed, and the run's settings out of a compiled model.
 #ifndef HALFTONE_TOOLS_COMMON_RUN_FLAGS_H_
 #define HALFTONE_TOOLS_COMMON_RUN_FLAGS_H_
 
@@ -29,6 +29,14 @@ void AddRankFlags(Verb verb, RankFlags* flags);
 // share of the cores for each of `ranks_here` ranks of this machine.
 int ThreadsPerRank(const RankFlags& flags, int ranks_here);
 void AddDataFlags(Verb verb, runtime::TrainConfig* config);
+// --init, --best.
+void AddParameterFlags(Verb verb, bool* best, runtime::TrainConfig* config);
+
+// Where the parameters of the model at `path` are (config->init, ->out): named
+// by --init, a checkpoint, the newest one of a run or its best one. Neither is
+// set for a model alone. Errors (kUsage): --best of what is no run.
+absl::Status FindParameters(absl::string_view verb, const std::string& path,
+                            bool best, runtime::TrainConfig* config);
 
 // The ranks of this process with what they own; communicators end together.
 struct LocalRanks {
