@@ -12,13 +12,15 @@ namespace functors {
 struct LeakyReluOp {
   float alpha;
   HT_HOST_DEVICE float operator()(float x) const {
-    return x > 0.0f ? x : alpha * x;
+    const float low = alpha * x;
+    return x > 0.0f ? x : low;
   }
 };
 struct LeakyReluGradOp {
   float alpha;
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    return x > 0.0f ? grad : alpha * grad;
+    const float low = alpha * grad;
+    return x > 0.0f ? grad : low;
   }
 };
 
@@ -86,7 +88,8 @@ struct HardSigmoidOp {
 struct HardSigmoidGradOp {
   float slope;
   HT_HOST_DEVICE float operator()(float out, float grad) const {
-    return out > 0.0f && out < 1.0f ? slope * grad : 0.0f;
+    const float inside = slope * grad;
+    return out > 0.0f && out < 1.0f ? inside : 0.0f;
   }
 };
 
