@@ -38,22 +38,33 @@ void WithVector(int vector, const LaunchWith& launch_with) {
   }
 }
 
-// One row as a block sees it.
-struct Row {
+// A row's elements are what lies in memory.
+struct AsStored {
+  template <int V>
+  HT_DEVICE void operator()(float (&)[V]) const {}
+};
+
+// One row as a block sees it: what `Read` makes of what it loads.
+template <typename Read>
+struct RowOf {
   DType dtype;
   const void* data;
   int64_t offset, length, stride;
+  Read read;
 
-  HT_DEVICE Row(DType type, const void* tensor, const RowShape& rows,
-                int64_t row)
+  HT_DEVICE RowOf(DType type, const void* tensor, const RowShape& rows,
+                  int64_t row, const Read& made = {})
       : dtype(type),
         data(tensor),
         offset(rows.Offset(row)),
         length(rows.length),
-        stride(rows.stride) {}
+        stride(rows.stride),
+        read(made) {}
 
   HT_DEVICE float At(int64_t i) const {
-    return LoadOne(dtype, data, offset + i * stride);
+    float x[1];
+    Load(i, x);
+    return x[0];
   }
   // visit(i, x) for this thread's vectors [i, i + V).
   template <int V, typename Visit>
@@ -67,6 +78,7 @@ struct Row {
   template <int V>
   HT_DEVICE void Load(int64_t i, float (&x)[V]) const {
     LoadVector(dtype, data, offset + i * stride, x);
+    read(x);
   }
   // To the same place of a tensor of the same shape.
   template <int V>
@@ -94,6 +106,7 @@ struct Row {
     return CombineBlock(sum, 0.0f, Plus());
   }
 };
+using Row = RowOf<AsStored>;
 
 }  // namespace cuda
 }  // namespace kernels

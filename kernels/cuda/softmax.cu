@@ -1,22 +1,40 @@
 // Softmax and its gradient along any axis: a block for each row, which it
 // reads again rather than keep it; the caches hold a row.
+#include "graph/base/dtype.h"
+#include "graph/base/layout.h"
+#include "kernels/common/elementwise_functors.h"
 #include "kernels/cuda/register_all.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/functors/elementwise.h"
 #include "kernels/functors/loss.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
 namespace cuda {
 namespace {
 
-template <int V>
+// Rounded to the dtype of what is read, as the op alone would.
+struct Scaled {
+  functors::ScaleOp scale;
+  DType dtype;
+
+  template <int V>
+  HT_DEVICE void operator()(float (&x)[V]) const {
+#pragma unroll
+    for (int k = 0; k < V; ++k) x[k] = scale(x[k]);
+    Unpack(dtype, Pack(dtype, x), x);
+  }
+};
+
+template <int V, typename Read>
 __global__ void __launch_bounds__(kThreads)
-    SoftmaxKernel(RowShape rows, DType in, const void* x, DType out,
+    SoftmaxKernel(RowShape rows, DType in, const void* x, Read read, DType out,
                   void* out_data) {
-  const Row row(in, x, rows, blockIdx.x);
-  const float maximum = row.Maximum<V>();
-  const float sum = row.ExpSum<V>(maximum);
-  row.ForEach<V>([&](int64_t i, float(&v)[V]) {
+  const RowOf<Read> row(in, x, rows, blockIdx.x, read);
+  const float maximum = row.template Maximum<V>();
+  const float sum = row.template ExpSum<V>(maximum);
+  row.template ForEach<V>([&](int64_t i, float(&v)[V]) {
     for (int k = 0; k < V; ++k) v[k] = functors::Exp(v[k] - maximum) / sum;
     row.Store(out, out_data, i, v);
   });
@@ -42,15 +60,18 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+template <typename Read>
 struct Softmax {
   RowShape rows;
   DType in, out;
+  Read read;
 
   void operator()(const Buffers& b, Launcher& launch) const {
     const int vector = RowVector(rows, {in, out}, {b.inputs[0], b.outputs[0]});
     WithVector(vector, [&](auto v) {
-      launch(SoftmaxKernel<decltype(v)::value>, rows.count,
-             RowThreads(rows.length), rows, in, b.inputs[0], out, b.outputs[0]);
+      launch(SoftmaxKernel<decltype(v)::value, Read>, rows.count,
+             RowThreads(rows.length), rows, in, b.inputs[0], read, out,
+             b.outputs[0]);
     });
   }
 };
@@ -78,11 +99,23 @@ Candidate MakeSoftmax() {
   });
 }
 
+Softmax<Scaled> MakeScaleSoftmax(const BoundOp& fusion) {
+  const FusedOp fused(fusion);
+  const DType in = fusion.inputs()[0].dtype;
+  return {RowShape::Along(fusion.inputs()[0], fused.Of("softmax").Int("axis")),
+          in,
+          fusion.outputs()[0].dtype,
+          {MakeScale(fused.Of("scale")), in}};
+}
+
 }  // namespace
 
 void RegisterCudaSoftmax(KernelRegistry& registry) {
-  AddForSchema(registry, "softmax", MakeSoftmax<Softmax>());
+  AddForSchema(registry, "softmax", MakeSoftmax<Softmax<AsStored>>());
   AddForSchema(registry, "softmax_grad", MakeSoftmax<SoftmaxGrad>());
+  registry.AddPattern("scale_softmax", {DType::kF32, DType::kF16, DType::kBF16},
+                      {Layout::kRowMajor},
+                      CudaCandidate("rows", MakeScaleSoftmax));
 }
 
 }  // namespace cuda
