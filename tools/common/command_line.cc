@@ -55,6 +55,14 @@ CLI::App& Chosen(CLI::App& app) {
   return below.empty() ? app : Chosen(*below[0]);
 }
 
+// "ckpt ls": a verb as it is typed.
+std::string TypedName(const CLI::App& verb) {
+  const CLI::App* const above = verb.get_parent();
+  return above == nullptr || above->get_parent() == nullptr
+             ? verb.get_name()
+             : absl::StrCat(TypedName(*above), " ", verb.get_name());
+}
+
 // Errors with the nearest name. A first word that is none of the verbs, or a
 // second one that is none of those below; with --help behind it, too.
 absl::Status CheckVerb(const CLI::App& app,
@@ -224,9 +232,10 @@ std::string Verb::HelpPage(const std::string& before) const {
 }
 
 absl::Status Verb::UnknownFlagError(const std::string& flag) const {
-  return UsageError(name(), ": no flag is called ", flag,
+  const std::string typed = TypedName(*app_);
+  return UsageError(typed, ": no flag is called ", flag,
                     NearestHint(flag, FlagNames(*app_)), " (see halftone ",
-                    name(), " --help)");
+                    typed, " --help)");
 }
 
 CommandLine::CommandLine(const std::string& program)
@@ -254,8 +263,10 @@ absl::StatusOr<std::string> CommandLine::Parse(
     return app_->help();
   } catch (const CLI::ParseError& error) {
     HT_RETURN_IF_ERROR(check_flags());
-    if (&Chosen(*app_) == app_.get()) return UsageError(error.what());
-    return UsageError(words[0], ": ", error.what(), " (see halftone ", words[0],
+    const CLI::App& verb = Chosen(*app_);
+    if (&verb == app_.get()) return UsageError(error.what());
+    const std::string typed = TypedName(verb);
+    return UsageError(typed, ": ", error.what(), " (see halftone ", typed,
                       " --help)");
   }
   return "";

@@ -110,6 +110,22 @@ TEST(CommandLine, ErrorsNameTheVerbAndTheWord) {
             "go: --a excludes --c" + see);
 }
 
+TEST(CommandLine, ErrorsNameAVerbBelowAnother) {
+  const auto failure = [](const Words& words) {
+    Line line;
+    Verb below = line.go.AddVerb("far", "goes far", "");
+    below.AddOption(
+        "--count", [](const std::string&) { return absl::OkStatus(); }, "");
+    return line.Parse(words);
+  };
+  EXPECT_EQ(failure({"go", "far", "--cuont", "3"}),
+            "go far: no flag is called --cuont; nearest: --count (see halftone "
+            "go far --help)");
+  EXPECT_EQ(failure({"go", "far", "--count"}),
+            "go far: --count: 1 required TEXT missing (see halftone go far "
+            "--help)");
+}
+
 TEST(CommandLine, HelpAndVersionRunNothing) {
   Line line;
   EXPECT_THAT(line.Parse({"go", "--help"}), HasSubstr("Goes."));
