@@ -145,7 +145,7 @@ TEST(OptVerb, SaysWhatIsWrong) {
   const std::string broken = Temp(".ht");
   ASSERT_EQ(
       RunProgram({"/bin/sh", "-c",
-                  absl::StrCat("sed 's/relu(/rlu(/' ", text, " > ", broken)})
+                  absl::StrCat("sed 's/relu(/rellu(/' ", text, " > ", broken)})
           .exit_code(),
       0);
   const Wrong wrongs[] = {
