@@ -20,6 +20,7 @@ void RegisterCudaElementwise(KernelRegistry& registry) {
     }
   });
   RegisterCudaBinary(registry);
+  RegisterCudaGradients(registry);
   RegisterCudaCast(registry);
   RegisterCudaSum(registry);
   RegisterCudaChain(registry);

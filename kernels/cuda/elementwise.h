@@ -8,10 +8,12 @@ namespace halftone {
 namespace kernels {
 namespace cuda {
 
-void RegisterCudaBinary(KernelRegistry& registry);  // elementwise_binary.cu
-void RegisterCudaCast(KernelRegistry& registry);    // elementwise_cast.cu
-void RegisterCudaSum(KernelRegistry& registry);     // elementwise_sum.cu
-void RegisterCudaChain(KernelRegistry& registry);   // elementwise_chain.cu
+// Each in the file of its name: elementwise_binary.cu ...
+void RegisterCudaBinary(KernelRegistry& registry);
+void RegisterCudaGradients(KernelRegistry& registry);
+void RegisterCudaCast(KernelRegistry& registry);
+void RegisterCudaSum(KernelRegistry& registry);
+void RegisterCudaChain(KernelRegistry& registry);
 
 }  // namespace cuda
 }  // namespace kernels

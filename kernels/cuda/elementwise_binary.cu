@@ -1,4 +1,4 @@
-// Element-wise ops of two operands, with broadcasting or without.
+// Element-wise ops of two operands, with broadcasting.
 #include "kernels/common/elementwise_functors.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/elementwise.h"
@@ -41,31 +41,12 @@ Candidate Broadcasting(const Listed& functor) {
   return candidate;
 }
 
-template <typename Listed>
-Candidate OfOneShape(const Listed& functor) {
-  Candidate candidate = CudaCandidate("vector", [functor](const BoundOp& op) {
-    return [f = functor.Make(op), x = op.inputs()[0].dtype,
-            y = op.inputs()[1].dtype, out = op.outputs()[0].dtype,
-            n = op.outputs()[0].elements()](const Buffers& buffers,
-                                            Launcher& launch) {
-      MapBinary(launch, x, buffers.inputs[0], y, buffers.inputs[1], out,
-                buffers.outputs[0], n, f);
-    };
-  });
-  candidate.supports = [functor](const BoundOp& op) {
-    return functor.Computes(op) && HasOneLayout(op);
-  };
-  return candidate;
-}
-
 }  // namespace
 
 void RegisterCudaBinary(KernelRegistry& registry) {
   ForEachElementwise([&](const auto& functor) {
     if constexpr (functor.operands == Operands::kTwo) {
       AddForSchema(registry, functor.op, Broadcasting(functor));
-    } else if constexpr (functor.operands == Operands::kTwoOfOneShape) {
-      AddForSchema(registry, functor.op, OfOneShape(functor));
     }
   });
 }
