@@ -1,5 +1,6 @@
 #include "kernels/cpu/convert.h"
 
+#include <algorithm>
 #include <cstring>
 
 #ifdef HT_ISA_X86
@@ -136,6 +137,16 @@ void FromFloat(DType dtype, const float* from, void* to, int64_t n) {
     using T = typename decltype(tag)::type;
     FromFloat(from, static_cast<T*>(to), n);
   });
+}
+
+void RoundTo(DType dtype, float* x, int64_t n) {
+  if (dtype == DType::kF32) return;
+  alignas(64) char stored[kConvertBlock * sizeof(half)];
+  for (int64_t at = 0; at < n; at += kConvertBlock) {
+    const int64_t part = std::min(kConvertBlock, n - at);
+    FromFloat(dtype, x + at, stored, part);
+    ToFloat(dtype, stored, x + at, part);
+  }
 }
 
 }  // namespace kernels

@@ -24,6 +24,8 @@ void FromFloat(const float* from, float* to, int64_t n, Isa isa = HostIsa());
 void ToFloat(DType dtype, const void* from, float* to, int64_t n);
 // To f32, f16 or bf16 (CHECKed).
 void FromFloat(DType dtype, const float* from, void* to, int64_t n);
+// In place, to what they would be had they been stored as that dtype.
+void RoundTo(DType dtype, float* x, int64_t n);
 
 // ---- Block-wise access: element-wise kernels compute in f32, one block at a
 // time, so that what they convert stays in the first-level cache.

@@ -105,6 +105,24 @@ TEST(ConvertTest, EveryLength) {
   }
 }
 
+// Over several blocks, the last one of any length.
+TEST(ConvertTest, RoundedInPlaceAsIfStored) {
+  std::vector<float> floats = ManyFloats();
+  floats.resize(2 * kConvertBlock + 5, 0.1f);
+  const int64_t n = static_cast<int64_t>(floats.size());
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    std::vector<float> rounded = floats;
+    RoundTo(dtype, rounded.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const float wanted =
+          dtype == DType::kF16    ? static_cast<float>(half(floats[i]))
+          : dtype == DType::kBF16 ? static_cast<float>(bfloat16(floats[i]))
+                                  : floats[i];
+      ASSERT_EQ(BitsOf(rounded[i]), BitsOf(wanted)) << i;
+    }
+  }
+}
+
 TEST(ConvertTest, FromIntegers) {
   const uint8_t bytes[] = {0, 1, 255};
   const int32_t ints[] = {-5, 16777217, 7};

@@ -102,7 +102,6 @@ struct Chain {
       values[v] = const_cast<float*>(LoadBlock(dtype, buffers.inputs[v], at, n,
                                                storage + v * kChainBlock));
     }
-    alignas(64) char rounded[kChainBlock * sizeof(float)];
     for (size_t k = 0; k < ops.size(); ++k) {
       const int v = arguments + static_cast<int>(k);
       values[v] = storage + v * kChainBlock;
@@ -112,9 +111,8 @@ struct Chain {
       ops[k].run(ops[k], values, out, n);
       if (last) {
         StoreBlock(dtype, out, buffers.outputs[0], at, n);
-      } else if (dtype != DType::kF32) {
-        FromFloat(dtype, out, rounded, n);
-        ToFloat(dtype, rounded, out, n);
+      } else {
+        RoundTo(dtype, out, n);
       }
     }
   }

@@ -1,7 +1,6 @@
 // Softmax and its gradient along any axis.
 #include "kernels/cpu/softmax.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "graph/base/dtype.h"
@@ -43,16 +42,10 @@ struct SoftmaxKernel {
  private:
   // Rounded to the dtype of what is read, as the op alone would.
   void Scale(float* x, int64_t n) const {
-    alignas(64) char rounded[kConvertBlock * sizeof(float)];
-    for (int64_t at = 0; at < n; at += kConvertBlock) {
-      const int64_t part = std::min(kConvertBlock, n - at);
-      ForIsa([=, f = *scale] {
-        for (int64_t i = at; i < at + part; ++i) x[i] = f(x[i]);
-      });
-      if (in == DType::kF32) continue;
-      FromFloat(in, x + at, rounded, part);
-      ToFloat(in, rounded, x + at, part);
-    }
+    ForIsa([=, f = *scale] {
+      for (int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
+    });
+    RoundTo(in, x, n);
   }
 
   void Divide(float* x, int64_t n, const float* sums) const {

@@ -75,8 +75,9 @@ absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity,
       HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &report));
     }
   }
-  while (unread > 0)
+  while (unread > 0) {
     HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &report));
+  }
   report.loss = report.samples > 0 ? report.loss / report.samples
                                    : std::numeric_limits<double>::quiet_NaN();
   return report;
