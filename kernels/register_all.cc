@@ -14,6 +14,7 @@ const KernelRegistry& Kernels() {
     RegisterCpuLoss(*filled);
     RegisterCpuNorm(*filled);
     RegisterCpuPool(*filled);
+    RegisterCpuLogic(*filled);
     RegisterCpuShape(*filled);
     RegisterCpuImage(*filled);
     RegisterCpuCreation(*filled);

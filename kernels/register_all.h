@@ -16,6 +16,7 @@ void RegisterCpuSoftmax(KernelRegistry& registry);
 void RegisterCpuLoss(KernelRegistry& registry);
 void RegisterCpuNorm(KernelRegistry& registry);
 void RegisterCpuPool(KernelRegistry& registry);
+void RegisterCpuLogic(KernelRegistry& registry);
 void RegisterCpuShape(KernelRegistry& registry);
 void RegisterCpuImage(KernelRegistry& registry);
 void RegisterCpuCreation(KernelRegistry& registry);

@@ -16,30 +16,6 @@ namespace {
 
 // ---- Binary ops.
 
-absl::Status InferBinary(InferContext& c) {
-  const TensorType& x = c.Input("X");
-  const TensorType& y = c.Input("Y");
-  const int64_t axis = c.Int("axis");
-  if (axis < -1 || axis > x.rank()) {
-    return AttrMismatch(c, "axis",
-                        absl::StrCat("-1 (align the last dims) or a dim of X, ",
-                                     "0 to ", x.rank()));
-  }
-  auto out = BroadcastDims(x.dims, y.dims, axis);
-  if (!out.has_value()) {
-    return SlotMismatch(
-        c, "Y",
-        absl::StrCat("dims that are 1 or equal those of X, ", c.Print(x),
-                     axis == -1 ? ", from the last backwards"
-                                : absl::StrCat(", from dim ", axis, " on")),
-        axis == -1 ? "set axis to the dim of X where Y's first belongs, or "
-                     "reshape one of them"
-                   : "axis = -1 aligns the last dims");
-  }
-  c.SetOutput("Out", *std::move(out));
-  return absl::OkStatus();
-}
-
 int64_t AxisOf(const GradContext& g) {
   return std::get<int64_t>(g.Attr("axis"));
 }

@@ -198,6 +198,28 @@ Dims ReduceDims(absl::Span<const Dim> dims, const std::vector<bool>& reduced,
   return result;
 }
 
+absl::StatusOr<std::vector<bool>> ReducedAxes(const InferContext& c, int rank) {
+  const bool all =
+      c.schema().FindAttr("reduce_all") >= 0 && c.Bool("reduce_all");
+  auto reduced = ReducedAxes(c.Ints("dim"), all, rank);
+  if (reduced.has_value()) return *std::move(reduced);
+  return AttrMismatch(c, "dim",
+                      rank == 0 ? "[] for a scalar"
+                                : absl::StrCat("different axes from ", -rank,
+                                               " to ", rank - 1));
+}
+
+absl::Status InferReduce(InferContext& c) {
+  const Dims& x = c.Input("X").dims;
+  HT_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(c, x.size()));
+  c.SetOutput("Out", ReduceDims(x, reduced, c.Bool("keep_dim")));
+  // Without the samples it is no image, and lies as parameters do.
+  if (!reduced.empty() && reduced[0]) {
+    c.SetOutputLayout("Out", Layout::kRowMajor);
+  }
+  return absl::OkStatus();
+}
+
 Dim Product(absl::Span<const Dim> dims) {
   Dim product(1);
   for (const Dim& dim : dims) product = product * dim;
@@ -251,6 +273,30 @@ std::optional<Dims> BroadcastDims(absl::Span<const Dim> x,
     }
   }
   return out;
+}
+
+absl::Status InferBinary(InferContext& c) {
+  const TensorType& x = c.Input("X");
+  const TensorType& y = c.Input("Y");
+  const int64_t axis = c.Int("axis");
+  if (axis < -1 || axis > x.rank()) {
+    return AttrMismatch(c, "axis",
+                        absl::StrCat("-1 (align the last dims) or a dim of X, ",
+                                     "0 to ", x.rank()));
+  }
+  auto out = BroadcastDims(x.dims, y.dims, axis);
+  if (!out.has_value()) {
+    return SlotMismatch(
+        c, "Y",
+        absl::StrCat("dims that are 1 or equal those of X, ", c.Print(x),
+                     axis == -1 ? ", from the last backwards"
+                                : absl::StrCat(", from dim ", axis, " on")),
+        axis == -1 ? "set axis to the dim of X where Y's first belongs, or "
+                     "reshape one of them"
+                   : "axis = -1 aligns the last dims");
+  }
+  c.SetOutput("Out", *std::move(out));
+  return absl::OkStatus();
 }
 
 int64_t AlphaAxis(absl::string_view mode, int alpha_rank) {

@@ -79,6 +79,11 @@ std::optional<std::vector<bool>> ReducedAxes(absl::Span<const int64_t> dim,
 Dims ReduceDims(absl::Span<const Dim> dims, const std::vector<bool>& reduced,
                 bool keep_dim);
 
+// The axes that the op's `dim` and `reduce_all` (if it has that) reduce.
+absl::StatusOr<std::vector<bool>> ReducedAxes(const InferContext& c, int rank);
+// Out = X without the axes of `dim`, or with ones in their place (`keep_dim`).
+absl::Status InferReduce(InferContext& c);
+
 // Product of the dims.
 Dim Product(absl::Span<const Dim> dims);
 // a + b; nullopt where that is no coefficient x product of symbols.
@@ -95,6 +100,8 @@ std::optional<Dims> AlignDims(absl::Span<const Dim> dims, int rank,
 // The dims of an element-wise op on x and y; nullopt: they do not go together.
 std::optional<Dims> BroadcastDims(absl::Span<const Dim> x,
                                   absl::Span<const Dim> y, int64_t axis);
+// Out = the dims of X and Y, broadcast; `axis` as above.
+absl::Status InferBinary(InferContext& c);
 // The axis with which prelu's Alpha is aligned with X, by its mode.
 int64_t AlphaAxis(absl::string_view mode, int alpha_rank);
 

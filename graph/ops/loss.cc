@@ -110,31 +110,9 @@ void RegisterCrossEntropy(OpRegistry& registry) {
 
 // ---- Reductions and their counterpart.
 
-absl::StatusOr<std::vector<bool>> Reduced(const InferContext& c, int rank) {
-  const bool all =
-      c.schema().FindAttr("reduce_all") >= 0 && c.Bool("reduce_all");
-  auto reduced = ReducedAxes(c.Ints("dim"), all, rank);
-  if (reduced.has_value()) return *std::move(reduced);
-  return AttrMismatch(c, "dim",
-                      rank == 0 ? "[] for a scalar"
-                                : absl::StrCat("different axes from ", -rank,
-                                               " to ", rank - 1));
-}
-
-absl::Status InferReduce(InferContext& c) {
-  const Dims& x = c.Input("X").dims;
-  HT_ASSIGN_OR_RETURN(const auto reduced, Reduced(c, x.size()));
-  c.SetOutput("Out", ReduceDims(x, reduced, c.Bool("keep_dim")));
-  // Without the samples it is no image, and lies as parameters do.
-  if (!reduced.empty() && reduced[0]) {
-    c.SetOutputLayout("Out", Layout::kRowMajor);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status InferBroadcastLike(InferContext& c) {
   const Dims& like = c.Input("Like").dims;
-  HT_ASSIGN_OR_RETURN(const auto reduced, Reduced(c, like.size()));
+  HT_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(c, like.size()));
   HT_RETURN_IF_ERROR(
       ExpectDims(c, "X", ReduceDims(like, reduced, c.Bool("keep_dim")),
                  absl::StrCat("those of Like, ", c.Print(c.Input("Like")),

@@ -13,6 +13,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterLoss(registry);
   ops::RegisterNorm(registry);
   ops::RegisterPool(registry);
+  ops::RegisterLogic(registry);
   ops::RegisterShape(registry);
   ops::RegisterImage(registry);
   ops::RegisterCreation(registry);

@@ -18,6 +18,7 @@ void RegisterSoftmax(OpRegistry& registry);
 void RegisterLoss(OpRegistry& registry);
 void RegisterNorm(OpRegistry& registry);
 void RegisterPool(OpRegistry& registry);
+void RegisterLogic(OpRegistry& registry);
 void RegisterShape(OpRegistry& registry);
 void RegisterImage(OpRegistry& registry);
 void RegisterCreation(OpRegistry& registry);

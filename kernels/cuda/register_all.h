@@ -22,6 +22,7 @@ void RegisterCudaLoss(KernelRegistry& registry);
 void RegisterCudaNorm(KernelRegistry& registry);
 void RegisterCudaConv(KernelRegistry& registry);
 void RegisterCudaPool(KernelRegistry& registry);
+void RegisterCudaLogic(KernelRegistry& registry);
 void RegisterCudaShape(KernelRegistry& registry);
 void RegisterCudaImage(KernelRegistry& registry);
 void RegisterCudaCreation(KernelRegistry& registry);

@@ -11,6 +11,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaNorm(registry);
   cuda::RegisterCudaConv(registry);
   cuda::RegisterCudaPool(registry);
+  cuda::RegisterCudaLogic(registry);
   cuda::RegisterCudaShape(registry);
   cuda::RegisterCudaImage(registry);
   cuda::RegisterCudaCreation(registry);

@@ -1,0 +1,233 @@
+// Comparisons, logical ops and the choice between two tensors.
+#include "kernels/functors/logic.h"
+
+#include <functional>
+
+#include "kernels/common/broadcast.h"
+#include "kernels/common/dispatch.h"
+#include "kernels/common/shapes.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// What storage is compared as: 16-bit floats are widened, a block at a time.
+template <typename T>
+struct ComparedAs {
+  using type = T;
+};
+template <>
+struct ComparedAs<half> {
+  using type = float;
+};
+template <>
+struct ComparedAs<bfloat16> {
+  using type = float;
+};
+template <>
+struct ComparedAs<bool> {
+  using type = uint8_t;
+};
+
+// ---- Predicates.
+
+// A row of n <= kConvertBlock; strides in elements.
+template <typename C, typename F>
+void CompareRow(const C* x, int64_t x_stride, const C* y, int64_t y_stride,
+                bool* out, int64_t n) {
+  const F f;
+  if (x_stride == 1 && y_stride == 1) {
+    ForIsa([=] {
+      for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
+    });
+  } else if (x_stride == 1 && y_stride == 0) {
+    ForIsa([=, to = *y] {
+      for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], to);
+    });
+  } else if (x_stride == 0 && y_stride == 1) {
+    ForIsa([=, from = *x] {
+      for (int64_t i = 0; i < n; ++i) out[i] = f(from, y[i]);
+    });
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      out[i] = f(x[i * x_stride], y[i * y_stride]);
+    }
+  }
+}
+
+// Elements as what they are compared as: where they are, or in `buffer`, which
+// changes the stride to 1.
+template <typename T>
+const typename ComparedAs<T>::type* Widened(
+    const T* from, int64_t n, int64_t* stride,
+    typename ComparedAs<T>::type* buffer) {
+  using C = typename ComparedAs<T>::type;
+  if constexpr (sizeof(C) == sizeof(T)) {
+    return reinterpret_cast<const C*>(from);
+  } else {
+    if (*stride == 1) {
+      ToFloat(from, buffer, n);
+    } else {
+      const int64_t count = *stride == 0 ? 1 : n;
+      for (int64_t i = 0; i < count; ++i) {
+        buffer[i] = static_cast<float>(from[i * *stride]);
+      }
+      if (*stride != 0) *stride = 1;
+    }
+    return buffer;
+  }
+}
+
+template <typename T, typename F>
+struct PredicateKernel {
+  Broadcast<2> loops;
+  int64_t elements;
+  int first;  // of two: the input that is the functor's first operand
+  bool negates = false;  // the second operand is 0
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    static const T kZero = {};
+    const T* x = static_cast<const T*>(buffers.inputs[first]);
+    const T* y =
+        negates ? &kZero : static_cast<const T*>(buffers.inputs[1 - first]);
+    bool* out = static_cast<bool*>(buffers.outputs[0]);
+    ParallelFor(
+        stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
+          loops.ForRows(begin, end,
+                        [&](int64_t at, const auto& offsets, int64_t n) {
+                          ForBlocks(0, n, [&](int64_t done, int64_t count) {
+                            Block(x + offsets[0] + done * loops.stride(0),
+                                  y + offsets[1] + done * loops.stride(1),
+                                  out + at + done, count);
+                          });
+                        });
+        });
+  }
+
+ private:
+  void Block(const T* x, const T* y, bool* out, int64_t n) const {
+    using C = typename ComparedAs<T>::type;
+    alignas(64) C x_buffer[kConvertBlock];
+    alignas(64) C y_buffer[kConvertBlock];
+    int64_t x_stride = loops.stride(0), y_stride = loops.stride(1);
+    const C* a = Widened(x, n, &x_stride, x_buffer);
+    const C* b = Widened(y, n, &y_stride, y_buffer);
+    CompareRow<C, F>(a, x_stride, b, y_stride, out, n);
+  }
+};
+
+using Run = std::function<void(const Buffers&, runtime::Stream&)>;
+
+// f of the op's inputs, swapped or not; without a second one of X and 0.
+template <typename F>
+Candidate MakePredicate(bool swaps) {
+  return MakeCandidate("rows", [swaps](const BoundOp& op) {
+    const TensorDesc& out = op.Output("Out");
+    const bool negates = op.inputs().size() == 1;
+    std::array<Extents, 2> strides = {StridesOf(out), Extents(out.rank(), 0)};
+    if (!negates) {
+      auto both = BinaryStrides(op);
+      strides = {std::move(both.first), std::move(both.second)};
+      if (swaps) std::swap(strides[0], strides[1]);
+    }
+    Run run;
+    DispatchType(AnyTypes(), op.Input("X").dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      run = PredicateKernel<T, F>{Broadcast<2>(out, strides), out.elements(),
+                                  swaps ? 1 : 0, negates};
+    });
+    return run;
+  });
+}
+
+// ---- where.
+
+template <typename T, int kXStride, int kYStride>
+void ChooseRow(const bool* chosen, const T* x, const T* y, T* out, int64_t n) {
+  ForIsa([=] {
+    for (int64_t i = 0; i < n; ++i) {
+      const T a = x[i * kXStride], b = y[i * kYStride];
+      out[i] = chosen[i] ? a : b;
+    }
+  });
+}
+
+template <typename T>
+struct WhereKernel {
+  Broadcast<3> loops;
+  int64_t elements;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const bool* condition = static_cast<const bool*>(buffers.inputs[0]);
+    const T* x = static_cast<const T*>(buffers.inputs[1]);
+    const T* y = static_cast<const T*>(buffers.inputs[2]);
+    T* out = static_cast<T*>(buffers.outputs[0]);
+    ParallelFor(
+        stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
+          loops.ForRows(begin, end,
+                        [&](int64_t at, const auto& offsets, int64_t n) {
+                          Row(condition + offsets[0], x + offsets[1],
+                              y + offsets[2], out + at, n);
+                        });
+        });
+  }
+
+ private:
+  void Row(const bool* chosen, const T* x, const T* y, T* out,
+           int64_t n) const {
+    const int64_t by = loops.stride(0);
+    const int64_t x_stride = loops.stride(1), y_stride = loops.stride(2);
+    if (by == 1 && x_stride == 1 && y_stride == 1) {
+      ChooseRow<T, 1, 1>(chosen, x, y, out, n);
+    } else if (by == 1 && x_stride == 1 && y_stride == 0) {
+      ChooseRow<T, 1, 0>(chosen, x, y, out, n);
+    } else if (by == 1 && x_stride == 0 && y_stride == 1) {
+      ChooseRow<T, 0, 1>(chosen, x, y, out, n);
+    } else {
+      for (int64_t i = 0; i < n; ++i) {
+        out[i] = chosen[i * by] ? x[i * x_stride] : y[i * y_stride];
+      }
+    }
+  }
+};
+
+Candidate MakeWhere() {
+  return MakeCandidate("rows", [](const BoundOp& op) {
+    const TensorDesc& out = op.Output("Out");
+    std::array<Extents, 3> strides;
+    for (int k = 0; k < 3; ++k) {
+      const TensorDesc& in = op.inputs()[k];
+      strides[k] = BroadcastStrides(in, out, out.rank() - in.rank());
+    }
+    const Broadcast<3> loops(out, strides);
+    const int64_t n = out.elements();
+    switch (SizeOf(out.dtype)) {
+      case 1:
+        return Run(WhereKernel<uint8_t>{loops, n});
+      case 2:
+        return Run(WhereKernel<uint16_t>{loops, n});
+      case 4:
+        return Run(WhereKernel<uint32_t>{loops, n});
+      default:
+        return Run(WhereKernel<uint64_t>{loops, n});
+    }
+  });
+}
+
+}  // namespace
+
+void RegisterCpuLogic(KernelRegistry& registry) {
+  functors::ForEachPredicate([&](const char* op, auto functor, bool swaps) {
+    AddForSchema(registry, op, MakePredicate<decltype(functor)>(swaps));
+  });
+  AddForSchema(registry, "logical_not",
+               MakePredicate<functors::EqualOp>(false));
+  AddForSchema(registry, "where", MakeWhere());
+}
+
+}  // namespace kernels
+}  // namespace halftone
