@@ -15,6 +15,7 @@ const KernelRegistry& Kernels() {
     RegisterCpuNorm(*filled);
     RegisterCpuPool(*filled);
     RegisterCpuLogic(*filled);
+    RegisterCpuReduction(*filled);
     RegisterCpuShape(*filled);
     RegisterCpuImage(*filled);
     RegisterCpuCreation(*filled);

@@ -17,6 +17,7 @@ void RegisterCpuLoss(KernelRegistry& registry);
 void RegisterCpuNorm(KernelRegistry& registry);
 void RegisterCpuPool(KernelRegistry& registry);
 void RegisterCpuLogic(KernelRegistry& registry);
+void RegisterCpuReduction(KernelRegistry& registry);
 void RegisterCpuShape(KernelRegistry& registry);
 void RegisterCpuImage(KernelRegistry& registry);
 void RegisterCpuCreation(KernelRegistry& registry);

@@ -14,6 +14,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterNorm(registry);
   ops::RegisterPool(registry);
   ops::RegisterLogic(registry);
+  ops::RegisterReduction(registry);
   ops::RegisterShape(registry);
   ops::RegisterImage(registry);
   ops::RegisterCreation(registry);

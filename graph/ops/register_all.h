@@ -19,6 +19,7 @@ void RegisterLoss(OpRegistry& registry);
 void RegisterNorm(OpRegistry& registry);
 void RegisterPool(OpRegistry& registry);
 void RegisterLogic(OpRegistry& registry);
+void RegisterReduction(OpRegistry& registry);
 void RegisterShape(OpRegistry& registry);
 void RegisterImage(OpRegistry& registry);
 void RegisterCreation(OpRegistry& registry);

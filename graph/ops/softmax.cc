@@ -1,10 +1,12 @@
-// Softmax and its gradient.
-#include <utility>
+// Softmax, its logarithm and their gradients.
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
+#include "graph/ops/unary_schema.h"
 
 namespace halftone {
 namespace ops {
@@ -22,43 +24,55 @@ absl::Status InferSoftmaxGrad(InferContext& c) {
   return SameDims({"Out", "OutGrad"}, "XGrad")(c);
 }
 
-absl::Status GradSoftmax(GradContext& g) {
-  return g.SetGrad("X", g.Emit("softmax_grad")
-                            .AttrsOf(g.op())
-                            .In("Out", g.Output("Out"))
-                            .In("OutGrad", g.OutGrad("Out"))
-                            .Bind("TX", InputDType(g, "X")));
-}
-
-}  // namespace
-
-void RegisterSoftmax(OpRegistry& registry) {
-  registry.Add(OpSchema("softmax")
-                   .Doc("Out = exp(X) / sum of exp(X) along axis, computed "
-                        "from X minus its maximum.")
+// `name` and `name`_grad.
+void RegisterPair(OpRegistry& registry, const std::string& name,
+                  absl::string_view doc, absl::string_view formula) {
+  const std::string grad = name + "_grad";
+  registry.Add(OpSchema(name)
+                   .Doc(doc)
                    .TypeVar("T", kFloatTypes)
                    .TypeVar("TOut", kFloatTypes, "T")
                    .In("X", "T", "rank 1 or more")
                    .Out("Out", "TOut", "dims of X")
                    .Attr("axis", int64_t{-1}, "the axis that sums to 1")
                    .Infer(InferSoftmax)
-                   .Grad(GradSoftmax)
+                   .Grad([grad](GradContext& g) {
+                     return g.SetGrad("X", g.Emit(grad)
+                                               .AttrsOf(g.op())
+                                               .In("Out", g.Output("Out"))
+                                               .In("OutGrad", g.OutGrad("Out"))
+                                               .Bind("TX", InputDType(g, "X")));
+                   })
                    .Amp(AmpClass::kBlack)
                    .Accumulate(DType::kF32));
-  registry.Add(OpSchema("softmax_grad")
-                   .Doc("The gradient of softmax: XGrad = Out * (OutGrad - sum "
-                        "of OutGrad * Out along axis).")
-                   .TypeVar("T", kFloatTypes)
-                   .TypeVar("TX", kFloatTypes, "T")
-                   .In("Out", "T", "of softmax")
-                   .In("OutGrad", "T", "the same dims")
-                   .Out("XGrad", "TX", "the same dims")
-                   .Attr("axis", int64_t{-1}, "that of softmax")
-                   .Infer(InferSoftmaxGrad)
-                   .NoGrad()
-                   .Internal()
-                   .Amp(AmpClass::kBlack)
-                   .Accumulate(DType::kF32));
+  registry.Add(
+      OpSchema(grad)
+          .Doc(absl::StrCat("The gradient of ", name, ": XGrad = ", formula))
+          .TypeVar("T", kFloatTypes)
+          .TypeVar("TX", kFloatTypes, "T")
+          .In("Out", "T", absl::StrCat("of ", name))
+          .In("OutGrad", "T", "the same dims")
+          .Out("XGrad", "TX", "the same dims")
+          .Attr("axis", int64_t{-1}, absl::StrCat("that of ", name))
+          .Infer(InferSoftmaxGrad)
+          .NoGrad()
+          .Internal()
+          .Amp(AmpClass::kBlack)
+          .Accumulate(DType::kF32));
+}
+
+}  // namespace
+
+void RegisterSoftmax(OpRegistry& registry) {
+  RegisterPair(registry, "softmax",
+               "Out = exp(X) / sum of exp(X) along axis, computed from X minus "
+               "its maximum.",
+               "Out * (OutGrad - sum of OutGrad * Out along axis).");
+  RegisterPair(registry, "log_softmax",
+               absl::StrCat("Out = X - ln(sum of exp(X) along axis), computed "
+                            "from X minus its maximum.",
+                            kClassOfPaddle),
+               "OutGrad - exp(Out) * (sum of OutGrad along axis).");
 }
 
 }  // namespace ops

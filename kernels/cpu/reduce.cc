@@ -8,6 +8,8 @@
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/sums.h"
+#include "kernels/functors/elementwise.h"
+#include "kernels/functors/reduction.h"
 
 namespace halftone {
 namespace kernels {
@@ -41,11 +43,92 @@ void AddTo(const float* x, float* sums, int64_t n) {
   });
 }
 
+float SumOfRun(const float* x, int64_t n) {
+  float sum;
+  float* result = &sum;
+  ForIsa([=] { *result = SumOf(n, [=](int64_t i) { return x[i]; }); });
+  return sum;
+}
+
+template <typename F>
+float FoldRun(const float* x, int64_t n) {
+  float folded;
+  float* result = &folded;
+  ForIsa([=, none = F::template None<float>()] {
+    const F f;
+    float lanes[kLanes];
+    for (int j = 0; j < kLanes; ++j) lanes[j] = none;
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int j = 0; j < kLanes; ++j) lanes[j] = f(lanes[j], x[i + j]);
+    }
+    for (int j = 0; i + j < n; ++j) lanes[j] = f(lanes[j], x[i + j]);
+    for (int width = kLanes / 2; width >= 1; width /= 2) {
+      for (int j = 0; j < width; ++j) lanes[j] = f(lanes[j], lanes[j + width]);
+    }
+    *result = lanes[0];
+  });
+  return folded;
+}
+
+template <typename F>
+void FoldInto(const float* x, float* into, int64_t n) {
+  ForIsa([=] {
+    const F f;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) into[i] = f(into[i], x[i]);
+  });
+}
+
+template <typename F>
+Folding FoldingOf() {
+  return {F::template None<float>(), FoldRun<F>, FoldInto<F>};
+}
+
+template <typename F>
+void MapBlock(const float* x, float* to, int64_t n, float) {
+  ApplyUnary(F(), x, to, n);
+}
+void PowerOfEach(const float* x, float* to, int64_t n, float order) {
+  ApplyUnary(functors::AbsPowerOp{order}, x, to, n);
+}
+
 }  // namespace
 
+Folding Sums() { return {0.0f, SumOfRun, AddTo}; }
+Folding Greatest() { return FoldingOf<functors::GreaterOf>(); }
+Folding Least() { return FoldingOf<functors::LesserOf>(); }
+Folding Products() { return FoldingOf<functors::ProductOf>(); }
+
+Folding Norms(float order) {
+  Folding folding = Sums();
+  if (order == functors::Infinity() || order == -functors::Infinity()) {
+    folding = order > 0 ? Greatest() : Least();
+    if (order > 0) folding.none = 0.0f;
+    folding.map = MapBlock<functors::AbsOp>;
+  } else if (order == 0.0f) {
+    folding.map = MapBlock<functors::NotZeroOp>;
+  } else if (order == 1.0f) {
+    folding.map = MapBlock<functors::AbsOp>;
+  } else if (order == 2.0f) {
+    folding.map = MapBlock<functors::SquareOp>;
+    folding.finish = [](float* x, int64_t n, float) {
+      MapBlock<functors::SqrtOp>(x, x, n, 0.0f);
+    };
+  } else {
+    folding.parameter = order;
+    folding.map = PowerOfEach;
+    folding.finish = [](float* x, int64_t n, float p) {
+      PowerOfEach(x, x, n, 1.0f / p);
+    };
+  }
+  return folding;
+}
+
 Reduction::Reduction(const TensorDesc& x, const TensorDesc& out,
-                     const std::vector<bool>& reduced, bool mean)
-    : in_(x.dtype), out_(out.dtype) {
+                     const std::vector<bool>& reduced, bool mean,
+                     const Folding& folding)
+    : folding_(folding), in_(x.dtype), out_(out.dtype) {
   const Extents strides = StridesOf(x);
   const Extents order = ReductionOrder(x, out, reduced);
   bool in_inner = true;
@@ -92,15 +175,20 @@ void Reduction::Run(const void* x, void* out, void* workspace,
 
 // ---- Neighbours are added.
 
+const float* Reduction::Load(const void* x, int64_t at, int64_t n,
+                             float* buffer) const {
+  const float* from = LoadBlock(in_, x, at, n, buffer);
+  if (folding_.map == nullptr) return from;
+  folding_.map(from, buffer, n, folding_.parameter);
+  return buffer;
+}
+
 float Reduction::SumRun(const void* x, int64_t offset, int64_t n) const {
-  float sum = 0;
+  float sum = folding_.none;
   alignas(64) float buffer[kConvertBlock];
   ForBlocks(offset, offset + n, [&](int64_t at, int64_t count) {
-    const float* from = LoadBlock(in_, x, at, count, buffer);
-    float block;
-    float* result = &block;
-    ForIsa([=] { *result = SumOf(count, [=](int64_t i) { return from[i]; }); });
-    sum += block;
+    const float block = folding_.run(Load(x, at, count, buffer), count);
+    folding_.add(&block, &sum, 1);
   });
   return sum;
 }
@@ -115,7 +203,7 @@ void Reduction::RunInner(const void* x, void* out, float* partial,
   ParallelFor(threads, tasks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       if (pieces_ == 0) {  // a sum over nothing
-        float none = 0;
+        float none = folding_.none;
         Finish(&none, out, task, 1);
         continue;
       }
@@ -138,13 +226,13 @@ void Reduction::RunInner(const void* x, void* out, float* partial,
 void Reduction::SumRows(const void* x, int64_t kept, int64_t chunk,
                         int64_t column, int64_t columns, float* sums) const {
   alignas(64) float buffer[kConvertBlock];
-  std::fill_n(sums, columns, 0.0f);
+  std::fill_n(sums, columns, folding_.none);
   const int64_t base = OffsetOf(kept_, kept) + column;
   const int64_t first = chunk * kRowsPerChunk;
   const int64_t last = std::min(first + kRowsPerChunk, reduced_count_);
   for (int64_t r = first; r < last; ++r) {
     const int64_t offset = base + OffsetOf(reduced_, r);
-    AddTo(LoadBlock(in_, x, offset, columns, buffer), sums, columns);
+    folding_.add(Load(x, offset, columns, buffer), sums, columns);
   }
 }
 
@@ -188,7 +276,7 @@ void Reduction::Combine(const float* partial, void* out, int threads) const {
           const float* from = partial + kept * pieces_ * width + column;
           std::copy_n(from, columns, sums);
           for (int64_t p = 1; p < pieces_; ++p) {
-            AddTo(from + p * width, sums, columns);
+            folding_.add(from + p * width, sums, columns);
           }
           Finish(sums, out, kept * width + column, columns);
         }
@@ -200,6 +288,9 @@ void Reduction::Finish(float* sums, void* out, int64_t at, int64_t n) const {
     for (int64_t i = 0; i < n; ++i) {
       sums[i] = divisor_ == 0.0f ? 0.0f : sums[i] / divisor_;
     }
+  }
+  if (folding_.finish != nullptr) {
+    folding_.finish(sums, n, folding_.parameter);
   }
   char* to = static_cast<char*>(out) + at * SizeOf(out_);
   FromFloat(out_, sums, to, n);

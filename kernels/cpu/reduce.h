@@ -1,6 +1,6 @@
-// Sums over any axes of a tensor in one fixed order, whatever the
-// number of threads: runs of fixed length are summed apart and then added in
-// order, which also keeps the rounding error small.
+// Sums (and what folds likewise) over any axes of a tensor in one fixed order,
+// whatever the number of threads: runs of fixed length are summed apart and
+// then added in order, which also keeps the rounding error small.
 #ifndef HALFTONE_KERNELS_CPU_REDUCE_H_
 #define HALFTONE_KERNELS_CPU_REDUCE_H_
 
@@ -13,12 +13,30 @@
 namespace halftone {
 namespace kernels {
 
+// What is done to elements. In f32, a block at a time.
+struct Folding {
+  float none;                                           // of no elements
+  float (*run)(const float* x, int64_t n);              // neighbours
+  void (*add)(const float* x, float* into, int64_t n);  // one below the other
+  // What is folded of what is read, and what becomes of the result; null: as it
+  // is. `parameter` is theirs.
+  void (*map)(const float* x, float* to, int64_t n, float parameter) = nullptr;
+  void (*finish)(float* x, int64_t n, float parameter) = nullptr;
+  float parameter = 0;
+};
+Folding Sums();
+Folding Greatest();  // a NaN if there is one
+Folding Least();     // likewise
+Folding Products();
+Folding Norms(float order);  // (sum of |x| ^ order) ^ (1 / order)
+
 class Reduction {
  public:
   // Out = sums of x over the axes with reduced[axis], each divided by the
   // number of its summands if `mean` (0 over none).
   Reduction(const TensorDesc& x, const TensorDesc& out,
-            const std::vector<bool>& reduced, bool mean);
+            const std::vector<bool>& reduced, bool mean,
+            const Folding& folding = Sums());
 
   int64_t workspace_bytes() const;
   void Run(const void* x, void* out, void* workspace, int threads) const;
@@ -33,6 +51,10 @@ class Reduction {
   void Combine(const float* partial, void* out, int threads) const;
   void Finish(float* sums, void* out, int64_t at, int64_t n) const;
 
+  // Elements as they are folded, in place or in `buffer`.
+  const float* Load(const void* x, int64_t at, int64_t n, float* buffer) const;
+
+  Folding folding_;
   DType in_, out_;
   float divisor_ = 1.0f;
   // The innermost run of axes of one kind that lie side by side, and the loops

@@ -1,4 +1,4 @@
-// Softmax and its gradient along any axis.
+// Softmax, its logarithm and their gradients along any axis.
 #include "kernels/cpu/softmax.h"
 
 #include <optional>
@@ -88,6 +88,71 @@ struct SoftmaxGradKernel {
   }
 };
 
+struct LogSoftmaxKernel {
+  Rows rows;
+  RowGroups groups;
+  DType in, out;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    groups.Run(stream.threads(), buffers.workspace,
+               [&](int64_t first, int64_t n, float* x, float* exponentials) {
+                 rows.Load(in, buffers.inputs[0], first, n, x);
+                 Normalize(x, exponentials, n);
+                 rows.Store(out, x, buffers.outputs[0], first, n);
+               });
+  }
+
+ private:
+  void Normalize(float* x, float* e, int64_t n) const {
+    ForIsa([=, length = rows.length] {
+      for (int64_t r = 0; r < n; ++r) {
+        float* row = x + r * length;
+        const float largest = MaxOf(row, length);
+        for (int64_t i = 0; i < length; ++i) row[i] -= largest;
+      }
+      const int64_t elements = n * length;
+      for (int64_t i = 0; i < elements; ++i) e[i] = functors::Exp(x[i]);
+      for (int64_t r = 0; r < n; ++r) {
+        float* row = x + r * length;
+        const float* powers = e + r * length;
+        const float log =
+            functors::Log(SumOf(length, [=](int64_t i) { return powers[i]; }));
+        for (int64_t i = 0; i < length; ++i) row[i] -= log;
+      }
+    });
+  }
+};
+
+struct LogSoftmaxGradKernel {
+  Rows rows;
+  RowGroups groups;
+  DType in, out;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    groups.Run(stream.threads(), buffers.workspace,
+               [&](int64_t first, int64_t n, float* y, float* grad) {
+                 rows.Load(in, buffers.inputs[0], first, n, y);
+                 rows.Load(in, buffers.inputs[1], first, n, grad);
+                 Gradient(y, grad, n);
+                 rows.Store(out, grad, buffers.outputs[0], first, n);
+               });
+  }
+
+ private:
+  void Gradient(const float* y, float* grad, int64_t n) const {
+    ForIsa([=, length = rows.length] {
+      for (int64_t r = 0; r < n; ++r) {
+        const float* out = y + r * length;
+        float* g = grad + r * length;
+        const float sum = SumOf(length, [=](int64_t i) { return g[i]; });
+        for (int64_t i = 0; i < length; ++i) {
+          g[i] = functors::LogSoftmaxGrad(out[i], g[i], sum);
+        }
+      }
+    });
+  }
+};
+
 // Of `op`'s input, which lies where `softmax`'s does.
 RowGroups GroupsOf(const BoundOp& op, const BoundOp& softmax, int buffers) {
   return RowGroups(Rows::Along(op.inputs()[0], softmax.Int("axis")), buffers,
@@ -148,6 +213,10 @@ void RegisterCpuSoftmax(KernelRegistry& registry) {
   AddForSchema(registry, "softmax", MakeRowCandidate<SoftmaxKernel, 1>());
   AddForSchema(registry, "softmax_grad",
                MakeRowCandidate<SoftmaxGradKernel, 2>());
+  AddForSchema(registry, "log_softmax",
+               MakeRowCandidate<LogSoftmaxKernel, 2>());
+  AddForSchema(registry, "log_softmax_grad",
+               MakeRowCandidate<LogSoftmaxGradKernel, 2>());
   registry.AddPattern("scale_softmax", {DType::kF32, DType::kF16, DType::kBF16},
                       {Layout::kRowMajor}, MakeScaleSoftmax());
 }

@@ -23,6 +23,7 @@ void RegisterCudaNorm(KernelRegistry& registry);
 void RegisterCudaConv(KernelRegistry& registry);
 void RegisterCudaPool(KernelRegistry& registry);
 void RegisterCudaLogic(KernelRegistry& registry);
+void RegisterCudaReduction(KernelRegistry& registry);
 void RegisterCudaShape(KernelRegistry& registry);
 void RegisterCudaImage(KernelRegistry& registry);
 void RegisterCudaCreation(KernelRegistry& registry);

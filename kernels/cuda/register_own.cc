@@ -12,6 +12,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaConv(registry);
   cuda::RegisterCudaPool(registry);
   cuda::RegisterCudaLogic(registry);
+  cuda::RegisterCudaReduction(registry);
   cuda::RegisterCudaShape(registry);
   cuda::RegisterCudaImage(registry);
   cuda::RegisterCudaCreation(registry);

@@ -1,5 +1,5 @@
-// Softmax and its gradient along any axis: a block for each row, which it
-// reads again rather than keep it; the caches hold a row.
+// Softmax, its logarithm and their gradients along any axis: a block for each
+// row, which it reads again rather than keep it; the caches hold a row.
 #include "graph/base/dtype.h"
 #include "graph/base/layout.h"
 #include "kernels/common/elementwise_functors.h"
@@ -60,6 +60,39 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+template <int V>
+__global__ void __launch_bounds__(kThreads)
+    LogSoftmaxKernel(RowShape rows, DType in, const void* x, DType out,
+                     void* out_data) {
+  const Row row(in, x, rows, blockIdx.x);
+  const float maximum = row.Maximum<V>();
+  const float log = functors::Log(row.ExpSum<V>(maximum));
+  row.ForEach<V>([&](int64_t i, float(&v)[V]) {
+    for (int k = 0; k < V; ++k) v[k] = v[k] - maximum - log;
+    row.Store(out, out_data, i, v);
+  });
+}
+
+template <int V>
+__global__ void __launch_bounds__(kThreads)
+    LogSoftmaxGradKernel(RowShape rows, DType in, const void* y,
+                         const void* grad, DType out, void* out_data) {
+  const Row row(in, y, rows, blockIdx.x), row_grad(in, grad, rows, blockIdx.x);
+  float sum = 0;
+  row_grad.ForEach<V>([&](int64_t, const float(&g)[V]) {
+    for (int k = 0; k < V; ++k) sum += g[k];
+  });
+  sum = CombineBlock(sum, 0.0f, Plus());
+  row.ForEach<V>([&](int64_t i, float(&v)[V]) {
+    float g[V];
+    row_grad.Load(i, g);
+    for (int k = 0; k < V; ++k) {
+      v[k] = functors::LogSoftmaxGrad(v[k], g[k], sum);
+    }
+    row.Store(out, out_data, i, v);
+  });
+}
+
 template <typename Read>
 struct Softmax {
   RowShape rows;
@@ -91,6 +124,34 @@ struct SoftmaxGrad {
   }
 };
 
+struct LogSoftmax {
+  RowShape rows;
+  DType in, out;
+
+  void operator()(const Buffers& b, Launcher& launch) const {
+    const int vector = RowVector(rows, {in, out}, {b.inputs[0], b.outputs[0]});
+    WithVector(vector, [&](auto v) {
+      launch(LogSoftmaxKernel<decltype(v)::value>, rows.count,
+             RowThreads(rows.length), rows, in, b.inputs[0], out, b.outputs[0]);
+    });
+  }
+};
+
+struct LogSoftmaxGrad {
+  RowShape rows;
+  DType in, out;
+
+  void operator()(const Buffers& b, Launcher& launch) const {
+    const int vector =
+        RowVector(rows, {in, out}, {b.inputs[0], b.inputs[1], b.outputs[0]});
+    WithVector(vector, [&](auto v) {
+      launch(LogSoftmaxGradKernel<decltype(v)::value>, rows.count,
+             RowThreads(rows.length), rows, in, b.inputs[0], b.inputs[1], out,
+             b.outputs[0]);
+    });
+  }
+};
+
 template <typename Kernel>
 Candidate MakeSoftmax() {
   return CudaCandidate("rows", [](const BoundOp& op) {
@@ -113,6 +174,8 @@ Softmax<Scaled> MakeScaleSoftmax(const BoundOp& fusion) {
 void RegisterCudaSoftmax(KernelRegistry& registry) {
   AddForSchema(registry, "softmax", MakeSoftmax<Softmax<AsStored>>());
   AddForSchema(registry, "softmax_grad", MakeSoftmax<SoftmaxGrad>());
+  AddForSchema(registry, "log_softmax", MakeSoftmax<LogSoftmax>());
+  AddForSchema(registry, "log_softmax_grad", MakeSoftmax<LogSoftmaxGrad>());
   registry.AddPattern("scale_softmax", {DType::kF32, DType::kF16, DType::kBF16},
                       {Layout::kRowMajor},
                       CudaCandidate("rows", MakeScaleSoftmax));

@@ -35,6 +35,12 @@ HT_HOST_DEVICE inline float SoftmaxGrad(float out, float out_grad, float dot) {
   return out * (out_grad - dot);
 }
 
+// `sum`: the row's sum of out_grad.
+HT_HOST_DEVICE inline float LogSoftmaxGrad(float out, float out_grad,
+                                           float sum) {
+  return out_grad - Exp(out) * sum;
+}
+
 // Whether a score comes before the label's score in descending order, the
 // lower index first among equals. A NaN comes before every number, so a row
 // whose label scores NaN is never right.

@@ -18,6 +18,13 @@ def cases(torch):
   """What PyTorch does for each case of elementwise_benchmark: f(x, y)."""
   f, aten = torch.nn.functional, torch.ops.aten
   root = 2 / 3.141592653589793 ** 0.5
+  thirds = {}
+
+  def every_third(x):
+    if x.shape not in thirds:
+      thirds[x.shape] = (torch.arange(x.numel()) % 3 == 0).reshape(x.shape)
+    return thirds[x.shape]
+
   half = lambda x: torch.full([1], 0.25, dtype=x.dtype)
   return {
       'gelu': lambda x, y: f.gelu(x),
@@ -77,6 +84,26 @@ def cases(torch):
       'softplus_grad': lambda x, y: aten.softplus_backward(y, x, 1, 20),
       'mish': lambda x, y: f.mish(x),
       'mish_grad': lambda x, y: aten.mish_backward(y, x),
+      'equal': lambda x, y: torch.eq(x, y),
+      'less_than': lambda x, y: torch.lt(x, y),
+      'logical_and': lambda x, y: torch.logical_and(x, y),
+      'logical_not': lambda x, y: torch.logical_not(x),
+      'reduce_max': lambda x, y: torch.amax(x),
+      'reduce_max_rows': lambda x, y: torch.amax(x, -1),
+      'reduce_max_images': lambda x, y: torch.amax(x, 0),
+      'reduce_prod_rows': lambda x, y: torch.prod(x, -1),
+      'arg_max_rows': lambda x, y: torch.argmax(x, -1),
+      'arg_max_images': lambda x, y: torch.argmax(x, 0),
+      'arg_max_all': lambda x, y: torch.argmax(x),
+      'p_norm_rows': lambda x, y: torch.linalg.vector_norm(x, 2, -1),
+      'p_norm_all': lambda x, y: torch.linalg.vector_norm(x, 2),
+      'p_norm_3': lambda x, y: torch.linalg.vector_norm(x, 3, -1),
+      'cumsum_rows': lambda x, y: torch.cumsum(x, -1),
+      'cumsum_images': lambda x, y: torch.cumsum(x, 0),
+      'log_softmax': lambda x, y: torch.log_softmax(x, -1),
+      'log_softmax_grad': lambda x, y: aten._log_softmax_backward_data(
+          y, x, -1, x.dtype),
+      'where': lambda x, y: torch.where(every_third(x), x, y),
       'softmax': lambda x, y: torch.softmax(x, -1),
       'mean': lambda x, y: torch.mean(x),
   }

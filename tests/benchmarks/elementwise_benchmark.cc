@@ -17,6 +17,8 @@ using Dims = std::vector<int64_t>;
 const Dims kImages = {64, 16, 28, 28};
 constexpr int64_t kElements = 64 * 16 * 28 * 28;
 
+const Dims kFirst = {0}, kLast = {-1};  // axes
+
 struct Case {
   const char* name;
   const char* op;
@@ -87,6 +89,25 @@ const Case kCases[] = {
     {"min", "elementwise_min", {"X", "Y"}},
     {"power", "elementwise_pow", {"X", "Y"}, {}, true},
     {"prelu", "prelu", {"X"}},
+    {"equal", "equal", {"X", "Y"}},
+    {"less_than", "less_than", {"X", "Y"}},
+    {"logical_and", "logical_and", {"X", "Y"}},
+    {"logical_not", "logical_not", {"X"}},
+    {"reduce_max", "reduce_max", {"X"}},
+    {"reduce_max_rows", "reduce_max", {"X"}, {{"dim", kLast}}},
+    {"reduce_max_images", "reduce_max", {"X"}, {{"dim", kFirst}}},
+    {"reduce_prod_rows", "reduce_prod", {"X"}, {{"dim", kLast}}},
+    {"arg_max_rows", "arg_max", {"X"}},
+    {"arg_max_images", "arg_max", {"X"}, {{"axis", 0}}},
+    {"arg_max_all", "arg_max", {"X"}, {{"flatten", true}}},
+    {"p_norm_rows", "p_norm", {"X"}},
+    {"p_norm_all", "p_norm", {"X"}, {{"asvector", true}}},
+    {"p_norm_3", "p_norm", {"X"}, {{"porder", 3.0}}},
+    {"cumsum_rows", "cumsum", {"X"}},
+    {"cumsum_images", "cumsum", {"X"}, {{"axis", 0}}},
+    {"log_softmax", "log_softmax", {"X"}},
+    {"log_softmax_grad", "log_softmax_grad", {"Out", "OutGrad"}},
+    {"where", "where", {"X", "Y"}},
     {"softmax", "softmax", {"X"}},
     {"mean", "mean", {"X"}},
     {"batch_norm", "batch_norm", {"X"}},
@@ -122,6 +143,11 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
   }
   if (c.op == absl::string_view("prelu")) {
     run.In("Alpha", {dtype, {1}, {0.25}, Layout::kRowMajor});
+  }
+  if (c.op == absl::string_view("where")) {
+    std::vector<double> condition(kElements);
+    for (int64_t i = 0; i < kElements; i += 3) condition[i] = 1;
+    run.In("Condition", {DType::kBool, kImages, condition});
   }
   for (const auto& attr : c.attrs) run.Attr(attr.first, attr.second);
   run.Run();
