@@ -32,6 +32,7 @@ void AddInspect(Verb app, Outcome* outcome);
 void AddExplain(Verb app, Outcome* outcome);
 void AddDiff(Verb app, Outcome* outcome);
 void AddExport(Verb app, Outcome* outcome);
+void AddImport(Verb app, Outcome* outcome);
 void AddPlan(Verb app, Outcome* outcome);
 void AddTune(Verb app, Outcome* outcome);
 void AddCkpt(Verb app, Outcome* outcome);

@@ -23,9 +23,10 @@ void AddVerbs(Verb app, Outcome* outcome) {
   app.SetHelp(kHelp);
   app.RequireVerb();
   app.SetVersion(VersionText);
-  for (auto add : {AddCompile, AddRun, AddLaunch, AddEval, AddPredict,
-                   AddInspect, AddExplain, AddDiff, AddExport, AddPlan, AddTune,
-                   AddCkpt, AddOps, AddZoo, AddOpt, AddVersion}) {
+  for (auto add :
+       {AddCompile, AddRun, AddLaunch, AddEval, AddPredict, AddInspect,
+        AddExplain, AddDiff, AddExport, AddImport, AddPlan, AddTune, AddCkpt,
+        AddOps, AddZoo, AddOpt, AddVersion}) {
     add(app, outcome);
   }
 }

@@ -89,6 +89,7 @@ std::vector<Verb> Verbs() {
       {"explain", absl::StrCat(run, " logits")},
       {"diff", absl::StrCat(run, " ", run)},
       {"export", absl::StrCat(run, "/ckpt/step-23 -o ", out, ".st")},
+      {"import", absl::StrCat("tests/cli/paddle/small.pdmodel -o ", out)},
       {"plan", absl::StrCat(run, "/ckpt")},
       {"tune", absl::StrCat(model, " --runs 1 --batch 4 -o ", out, ".json")},
       {"ckpt ls", run},

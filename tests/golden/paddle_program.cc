@@ -2,11 +2,8 @@
 
 #include <zlib.h>
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "graph/base/check.h"
-#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_registry.h"
 
@@ -29,19 +26,6 @@ absl::StatusOr<std::string> ReadGzip(const std::string& path) {
   return content;
 }
 
-proto::DataType TypeOf(const json& var) {
-  const std::string name = var["dtype"];
-  if (name == "float32") return proto::F32;
-  if (name == "int64") return proto::I64;
-  HT_CHECK(false, "a dtype that these programs do not have");
-  return proto::INVALID;
-}
-
-// A slot of ours that holds what Paddle's of the same name holds.
-bool HasInput(const OpSchema& schema, const std::string& slot) {
-  return schema.FindInput(slot) >= 0;
-}
-
 std::string FirstOutput(const json& op) {
   const OpSchema* schema = Ops().Find(op["type"].get<std::string>());
   HT_CHECK(schema != nullptr, "an op that we do not have");
@@ -50,63 +34,6 @@ std::string FirstOutput(const json& op) {
   }
   HT_CHECK(false, "an op without an output that we have");
   return "";
-}
-
-void AddAttribute(const std::string& name, const json& value,
-                  const OpSchema& schema, proto::OpNode* node) {
-  const std::string ours = name == "dropout_prob" ? "p" : name;
-  const int index = schema.FindAttr(ours);
-  if (index < 0) return;
-  proto::Attribute& attr = *node->add_attr();
-  attr.set_name(ours);
-  switch (KindOf(schema.attrs()[index].default_value)) {
-    case AttrKind::kBool:
-      return attr.set_b(value);
-    case AttrKind::kInt:
-      return attr.set_i(value);
-    case AttrKind::kFloat:
-      return attr.set_f(value);
-    case AttrKind::kString:
-      return attr.set_s(value.get<std::string>());
-    default:
-      for (const json& member : value) attr.add_ints(member);
-  }
-}
-
-proto::OpNode NodeOf(const json& op) {
-  const OpSchema& schema = *Ops().Find(op["type"].get<std::string>());
-  proto::OpNode node;
-  node.set_type(op["type"].get<std::string>());
-  for (const auto& [slot, names] : op["inputs"].items()) {
-    if (!HasInput(schema, slot)) continue;
-    proto::SlotVars& vars = *node.add_in();
-    vars.set_slot(slot);
-    for (const json& name : names) vars.add_var(name.get<std::string>());
-  }
-  proto::SlotVars& out = *node.add_out();
-  for (const Slot& slot : schema.outputs()) {
-    if (!op["outputs"].contains(slot.name)) continue;
-    out.set_slot(slot.name);
-    out.add_var(FirstOutput(op));
-    break;
-  }
-  for (const auto& [name, value] : op["attrs"].items()) {
-    AddAttribute(name, value, schema, &node);
-  }
-  if (schema.FindAttr("ceil_windows") >= 0) {
-    AddAttribute("ceil_windows", "all", schema, &node);
-  }
-  return node;
-}
-
-void AddVariable(const std::string& name, const json& var,
-                 proto::Model* model) {
-  const bool trained = !var["stop_gradient"];
-  proto::Parameter& parameter =
-      trained ? *model->add_param() : *model->add_stat();
-  parameter.set_name(name);
-  for (int64_t dim : var["shape"]) parameter.add_dims(dim);
-  parameter.mutable_init()->set_constant(1);
 }
 
 }  // namespace
@@ -120,29 +47,17 @@ absl::StatusOr<json> ReadPaddle(const std::string& name) {
   return parsed;
 }
 
-ModelFile PaddleModel(const json& paddle) {
-  ModelFile file;
-  proto::Model& model = file.model;
-  file.file = paddle["net"];
-  model.set_name(paddle["net"].get<std::string>());
-  for (const std::string name : paddle["feeds"]) {
-    const json& var = paddle["vars"][name];
-    proto::Feed& feed = *model.add_feed();
-    feed.set_name(name);
-    feed.set_dtype(TypeOf(var));
-    for (int64_t dim : var["shape"]) feed.add_dims(dim);
-  }
-  for (const auto& [name, var] : paddle["vars"].items()) {
-    if (var["is_parameter"]) AddVariable(name, var, &model);
-  }
-  std::string counted;
-  for (const json& op : paddle["ops"]) {
-    *model.add_op() = NodeOf(op);
-    if (FirstOutput(op) == paddle["loss"]) counted = op["inputs"]["X"][0];
-  }
-  model.mutable_loss()->set_var(paddle["loss"].get<std::string>());
-  model.mutable_loss()->set_mean_over(counted);
-  return file;
+absl::StatusOr<PaddleModel> ImportPaddle(const std::string& name,
+                                         const std::string& loss) {
+  const std::string path =
+      absl::StrCat("tests/golden/paddle/", name, ".pdmodel.gz");
+  HT_ASSIGN_OR_RETURN(const std::string content, ReadGzip(path));
+  HT_ASSIGN_OR_RETURN(const paddle::ProgramDesc program,
+                      ParsePaddleProgram(content, path));
+  PaddleOptions options;
+  options.name = name;
+  options.loss = loss;
+  return ImportPaddle(program, path, options);
 }
 
 proto::OpLists PaddleOpLists(const json& paddle) {

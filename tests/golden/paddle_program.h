@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "absl/status/statusor.h"
-#include "graph/io/model_reader.h"
+#include "graph/import/paddle_import.h"
 #include "nlohmann/json.hpp"
 #include "proto/strategy.pb.h"
 
@@ -18,9 +18,9 @@ namespace halftone {
 // Reads tests/golden/paddle/<name>.json.gz.
 absl::StatusOr<nlohmann::json> ReadPaddle(const std::string& name);
 
-// The FP32 forward program as a model of ours: the same values, parameters
-// and ops, less the outputs that our ops do not have.
-ModelFile PaddleModel(const nlohmann::json& paddle);
+// Imports tests/golden/paddle/<name>.pdmodel.gz.
+absl::StatusOr<PaddleModel> ImportPaddle(const std::string& name,
+                                         const std::string& loss);
 
 // The op lists that were in force.
 proto::OpLists PaddleOpLists(const nlohmann::json& paddle);

@@ -10,6 +10,7 @@ LAYERS = {
     "proto": [],
     "graph": ["graph"],
     "graph/base": [],
+    "graph/import": ["graph", "proto"],
     "graph/io": ["graph", "proto"],
     "graph/strategy": ["graph/base", "proto"],
     "graph/targets": ["graph/base"],

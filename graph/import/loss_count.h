@@ -1,0 +1,19 @@
+// What an imported loss is a mean over.
+#ifndef HALFTONE_GRAPH_IMPORT_LOSS_COUNT_H_
+#define HALFTONE_GRAPH_IMPORT_LOSS_COUNT_H_
+
+#include <string>
+
+#include "graph/io/model_reader.h"
+
+namespace halftone {
+
+// Goes back from the value to the mean that makes it: through sums, scalings
+// and casts (of losses that are added, the first), a quotient of two sums
+// being a mean under a mask. A value that no mean makes is one over itself:
+// each rank's counts as one.
+proto::Loss LossOf(const std::string& var, const proto::Model& model);
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_IMPORT_LOSS_COUNT_H_

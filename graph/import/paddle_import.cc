@@ -1,0 +1,430 @@
+#include "graph/import/paddle_import.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/import/loss_count.h"
+#include "graph/import/paddle_init.h"
+#include "graph/import/paddle_ops.h"
+#include "graph/import/refusals.h"
+
+namespace halftone {
+namespace {
+
+using paddle::OpDesc;
+using paddle::VarDesc;
+
+// Paddle's op roles, which are bits; a loss's op has one more.
+constexpr int64_t kLossRole = 256;
+std::string RoleOf(const OpDesc& op) {
+  if (op.type() == "feed" || op.type() == "fetch") return "feed and fetch";
+  const int64_t role = IntAttr(op, "op_role", 0) & ~kLossRole;
+  switch (role) {
+    case 0:
+      return "";
+    case 1:
+      return "backward";
+    case 2:
+      return "optimizer";
+    case 16:
+      return "lr schedule";
+    default:
+      return "other roles";
+  }
+}
+
+class Importer : public PaddleScope {
+ public:
+  Importer(const paddle::ProgramDesc& program, const std::string& file,
+           const PaddleOptions& options)
+      : block_(program.blocks(0)), options_(options) {
+    result_.model.file = file;
+    result_.version = PaddleVersion(program);
+    result_.blocks = program.blocks_size();
+  }
+
+  absl::StatusOr<PaddleModel> Run();
+
+  std::string Read(const std::string& variable) override;
+  std::string Write(const std::string& variable) override;
+  bool IsRead(const std::string& variable) override {
+    return read_.contains(variable);
+  }
+  std::string Unused(const std::string& wish) override;
+  const VarDesc* Variable(const std::string& name) override {
+    const auto found = vars_.find(name);
+    return found == vars_.end() ? nullptr : found->second;
+  }
+  const OpDesc* Writer(const std::string& variable) override {
+    const auto found = writers_.find(variable);
+    return found == writers_.end() ? nullptr : found->second;
+  }
+
+ private:
+  proto::Model& model() { return result_.model.model; }
+  std::string PlaceOf(const OpDesc& op, int index) const;
+  void SortOps();
+  void FindReads();
+  void ImportOps();
+  // Of variables that no op has written: feeds and parameters.
+  void AddSource(const std::string& name, const OpDesc* op,
+                 absl::string_view slot, const std::string& place);
+  void AddFeed(const VarDesc& var, const std::string& place);
+  void AddParameter(const VarDesc& var, const OpDesc* op,
+                    absl::string_view slot, const std::string& place);
+  absl::Status SetLoss();
+  void SetOutputs();
+  void DropUnneeded();
+  void Count();
+
+  const paddle::BlockDesc& block_;
+  const PaddleOptions& options_;
+  PaddleModel result_;
+  Refusals refusals_;
+  absl::flat_hash_map<std::string, const VarDesc*> vars_;
+  absl::flat_hash_map<std::string, const OpDesc*> writers_;
+  // By variable: the value that it holds now.
+  absl::flat_hash_map<std::string, std::string> values_;
+  absl::flat_hash_set<std::string> names_;  // of values
+  absl::flat_hash_set<std::string> read_, taken_;
+  std::vector<std::string> kept_;     // persistables that the op at hand writes
+  std::vector<int> forward_;          // ops that are imported, by index
+  std::vector<std::string> fetched_;  // in their order
+  std::string loss_;                  // variable of the op with role 256
+  std::map<std::string, proto::Init> inits_;
+};
+
+std::string Importer::PlaceOf(const OpDesc& op, int index) const {
+  std::string output;
+  for (const OpDesc::Var& out : op.outputs()) {
+    if (output.empty() && out.arguments_size() > 0) output = out.arguments(0);
+  }
+  return absl::StrCat("block 0 op ", index,
+                      output.empty() ? "" : absl::StrCat(" (", output, ")"));
+}
+
+std::string Importer::Unused(const std::string& wish) {
+  std::string name = wish;
+  for (int i = 1; !names_.insert(name).second; ++i) {
+    name = absl::StrCat(wish, ".", i);
+  }
+  return name;
+}
+
+std::string Importer::Read(const std::string& variable) {
+  const auto found = values_.find(variable);
+  return found == values_.end() ? variable : found->second;
+}
+
+std::string Importer::Write(const std::string& variable) {
+  const VarDesc* const var = Variable(variable);
+  if (var != nullptr && var->persistable()) kept_.push_back(variable);
+  const std::string name = Unused(variable);
+  values_[variable] = name;
+  return name;
+}
+
+void Importer::SortOps() {
+  std::map<int64_t, std::string> fetches;
+  for (int i = 0; i < block_.ops_size(); ++i) {
+    const OpDesc& op = block_.ops(i);
+    ++result_.ops;
+    const std::string role = RoleOf(op);
+    if (!role.empty()) {
+      ++result_.left_out[role];
+      if (op.type() == "fetch" && !InputsOf(op, "X").empty()) {
+        fetches[IntAttr(op, "col", i)] = InputsOf(op, "X")[0];
+      }
+      continue;
+    }
+    forward_.push_back(i);
+    if ((IntAttr(op, "op_role", 0) & kLossRole) == 0) continue;
+    for (const OpDesc::Var& out : op.outputs()) {
+      if (out.arguments_size() > 0 && out.parameter() != "XShape") {
+        loss_ = out.arguments(0);
+      }
+    }
+  }
+  for (const auto& [col, name] : fetches) fetched_.push_back(name);
+}
+
+void Importer::FindReads() {
+  for (const int i : forward_) {
+    for (const OpDesc::Var& in : block_.ops(i).inputs()) {
+      read_.insert(in.arguments().begin(), in.arguments().end());
+    }
+  }
+  read_.insert(fetched_.begin(), fetched_.end());
+  if (!loss_.empty()) read_.insert(loss_);
+  if (!options_.loss.empty()) read_.insert(options_.loss);
+}
+
+void Importer::AddFeed(const VarDesc& var, const std::string& place) {
+  const paddle::VarType::TensorDesc& tensor = var.type().lod_tensor().tensor();
+  const std::string what = absl::StrCat("feed ", var.name());
+  proto::Feed& feed = *model().add_feed();
+  feed.set_name(var.name());
+  feed.set_dtype(FromPaddle(tensor.data_type()));
+  if (feed.dtype() == proto::INVALID) {
+    refusals_.Add(
+        what, absl::StrCat("its dtype is ", NameOf(tensor.data_type())), place);
+  }
+  const auto given = options_.dims.find(var.name());
+  if (given != options_.dims.end()) {
+    feed.mutable_dims()->Add(given->second.begin(), given->second.end());
+    return;
+  }
+  *feed.mutable_dims() = tensor.dims();
+  for (int i = 0; i < tensor.dims_size(); ++i) {
+    if (tensor.dims(i) >= 1 || (i == 0 && tensor.dims(i) == -1)) continue;
+    refusals_.Add(
+        what,
+        absl::StrCat("dims [", absl::StrJoin(tensor.dims(), ", "),
+                     "]: expected 1 or more, or -1, the batch, first; give ",
+                     "them with --dims ", var.name(), "=-1,..."),
+        place);
+    return;
+  }
+}
+
+void Importer::AddParameter(const VarDesc& var, const OpDesc* op,
+                            absl::string_view slot, const std::string& place) {
+  const paddle::VarType::TensorDesc& tensor = var.type().lod_tensor().tensor();
+  const bool statistic = slot == "Mean" || slot == "Variance";
+  proto::Parameter& param =
+      statistic ? *model().add_stat() : *model().add_param();
+  param.set_name(var.name());
+  *param.mutable_dims() = tensor.dims();
+  const proto::DataType dtype = FromPaddle(tensor.data_type());
+  if (dtype == proto::INVALID) {
+    refusals_.Add(absl::StrCat("parameter ", var.name()),
+                  absl::StrCat("its dtype is ", NameOf(tensor.data_type())),
+                  place);
+  }
+  const bool whole = dtype == proto::I32 || dtype == proto::I64 ||
+                     dtype == proto::U8 || dtype == proto::BOOL;
+  // Float parameters are f32, whatever they were kept in.
+  if (whole) param.set_dtype(dtype);
+  if (!statistic && (whole || !var.is_parameter() || var.stop_gradient())) {
+    param.set_trainable(false);
+  }
+  const auto init = inits_.find(var.name());
+  *param.mutable_init() =
+      init != inits_.end() ? init->second : DefaultInit(param, op, slot);
+}
+
+void Importer::AddSource(const std::string& name, const OpDesc* op,
+                         absl::string_view slot, const std::string& place) {
+  if (names_.contains(name)) return;
+  const VarDesc* const var = Variable(name);
+  if (var == nullptr) {
+    refusals_.Add(absl::StrCat("variable ", name), "nothing declares it",
+                  place);
+    names_.insert(name);
+    return;
+  }
+  if (var->persistable()) {
+    AddParameter(*var, op, slot, place);
+  } else {
+    AddFeed(*var, place);
+  }
+  names_.insert(name);
+}
+
+void Importer::ImportOps() {
+  for (const int i : forward_) {
+    const OpDesc& op = block_.ops(i);
+    const std::string place = PlaceOf(op, i);
+    for (const OpDesc::Var& in : op.inputs()) {
+      for (const std::string& name : in.arguments()) {
+        if (values_.contains(name)) continue;
+        AddSource(name, &op, in.parameter(), place);
+      }
+    }
+    ImportedOp imported = ImportOp(op, *this);
+    for (const std::string& name : kept_) {
+      imported.refusals.push_back(
+          {"writes what is kept from step to step", absl::StrCat(": ", name)});
+    }
+    kept_.clear();
+    if (!imported.refusals.empty()) {
+      std::string kind, why;
+      for (const Refusal& refusal : imported.refusals) {
+        absl::StrAppend(&kind, refusal.kind, "\n");
+        absl::StrAppend(&why, why.empty() ? "" : ", ", refusal.kind,
+                        refusal.found);
+      }
+      refusals_.Add(op.type(), kind, why, place);
+    }
+    for (proto::OpNode& node : imported.nodes) {
+      *model().add_op() = std::move(node);
+    }
+    for (proto::Metric& metric : imported.metrics) {
+      int others = 0;
+      for (const proto::Metric& other : model().metric()) {
+        others += absl::StartsWith(other.name(), metric.name());
+      }
+      if (others > 0) absl::StrAppend(metric.mutable_name(), "_", others);
+      *model().add_metric() = std::move(metric);
+    }
+    taken_.insert(imported.taken.begin(), imported.taken.end());
+    for (const OpDesc::Var& out : op.outputs()) {
+      for (const std::string& name : out.arguments()) {
+        writers_[name] = &op;
+        // What a refused op would have made is no feed.
+        if (!imported.refusals.empty()) values_.try_emplace(name, name);
+      }
+    }
+  }
+}
+
+absl::Status Importer::SetLoss() {
+  const bool asked = !options_.loss.empty();
+  const std::string& variable = asked ? options_.loss : loss_;
+  if (variable.empty()) return absl::OkStatus();
+  const std::string value = Read(variable);
+  if (!names_.contains(value)) {
+    std::vector<std::string> names;
+    for (const proto::OpNode& op : model().op()) {
+      names.push_back(op.out(0).var(0));
+    }
+    return ModelError(result_.model.file, ": --loss ", variable,
+                      ": no forward op makes it", NearestHint(variable, names));
+  }
+  result_.loss_from = asked ? "--loss" : "op role 256";
+  *model().mutable_loss() = LossOf(value, model());
+  return absl::OkStatus();
+}
+
+// What the program fetches, else what nobody reads.
+void Importer::SetOutputs() {
+  absl::flat_hash_set<std::string> seen = {model().loss().var()};
+  for (const std::string& variable : fetched_) {
+    const std::string value = Read(variable);
+    if (taken_.contains(variable) || !seen.insert(value).second) continue;
+    model().add_output(value);
+  }
+  if (!fetched_.empty()) return;
+  absl::flat_hash_set<std::string> used;
+  for (const proto::OpNode& op : model().op()) {
+    for (const proto::SlotVars& in : op.in()) {
+      used.insert(in.var().begin(), in.var().end());
+    }
+  }
+  for (const proto::Metric& metric : model().metric()) {
+    used.insert(metric.var());
+  }
+  for (const proto::OpNode& op : model().op()) {
+    bool read = false;
+    for (const proto::SlotVars& out : op.out()) {
+      for (const std::string& name : out.var()) {
+        // accuracy's top_k: read by what a metric has replaced.
+        read = read || used.contains(name) || read_.contains(name);
+      }
+    }
+    const std::string& name = op.out(0).var(0);
+    if (!read && seen.insert(name).second) model().add_output(name);
+  }
+}
+
+// Ops, feeds and parameters that no output, loss or metric needs.
+void Importer::DropUnneeded() {
+  absl::flat_hash_set<std::string> needed(model().output().begin(),
+                                          model().output().end());
+  needed.insert({model().loss().var(), model().loss().mean_over(),
+                 model().loss().mask()});
+  for (const proto::Metric& metric : model().metric()) {
+    needed.insert({metric.var(), metric.over()});
+  }
+  std::vector<proto::OpNode> kept;
+  for (int i = model().op_size() - 1; i >= 0; --i) {
+    proto::OpNode& op = *model().mutable_op(i);
+    bool need = false;
+    for (const proto::SlotVars& out : op.out()) {
+      for (const std::string& name : out.var()) {
+        need = need || needed.contains(name);
+      }
+    }
+    if (!need) continue;
+    for (const proto::SlotVars& in : op.in()) {
+      needed.insert(in.var().begin(), in.var().end());
+    }
+    kept.push_back(std::move(op));
+  }
+  model().clear_op();
+  for (auto op = kept.rbegin(); op != kept.rend(); ++op) {
+    *model().add_op() = std::move(*op);
+  }
+  const auto keep = [&needed](auto* all) {
+    auto copy = *all;
+    all->Clear();
+    for (auto& one : copy) {
+      if (needed.contains(one.name())) *all->Add() = std::move(one);
+    }
+  };
+  keep(model().mutable_feed());
+  keep(model().mutable_param());
+  keep(model().mutable_stat());
+}
+
+// What is said of the model that came out.
+void Importer::Count() {
+  for (const auto* all : {&model().param(), &model().stat()}) {
+    for (const proto::Parameter& param : *all) {
+      const bool known = inits_.count(param.name()) > 0;
+      ++(known ? result_.startup_inits
+               : result_.default_inits)[KindOf(param.init())];
+    }
+  }
+  absl::flat_hash_set<std::string> feeds;
+  for (const proto::Feed& feed : model().feed()) feeds.insert(feed.name());
+  for (const VarDesc& var : block_.vars()) {
+    if (var.need_check_feed() && !feeds.contains(var.name())) {
+      result_.unread_feeds.push_back(var.name());
+    }
+  }
+  if (model().has_loss()) return;
+  for (const std::string& output : model().output()) {
+    if (LossOf(output, model()).mean_over() != output) {
+      result_.loss_candidates.push_back(output);
+    }
+  }
+}
+
+absl::StatusOr<PaddleModel> Importer::Run() {
+  for (const VarDesc& var : block_.vars()) vars_[var.name()] = &var;
+  if (options_.startup != nullptr) inits_ = StartupInits(*options_.startup);
+  SortOps();
+  if (forward_.empty()) {
+    return ModelError(result_.model.file, ": expected forward ops, found ",
+                      "none among ", result_.ops, "; is it a startup program?");
+  }
+  FindReads();
+  ImportOps();
+  HT_RETURN_IF_ERROR(refusals_.ToStatus(result_.model.file));
+  model().set_name(options_.name);
+  model().set_format(kModelFormat);
+  HT_RETURN_IF_ERROR(SetLoss());
+  SetOutputs();
+  DropUnneeded();
+  Count();
+  HT_RETURN_IF_ERROR(BuildProgram(result_.model).status());
+  return std::move(result_);
+}
+
+}  // namespace
+
+absl::StatusOr<PaddleModel> ImportPaddle(const paddle::ProgramDesc& program,
+                                         const std::string& file,
+                                         const PaddleOptions& options) {
+  return Importer(program, file, options).Run();
+}
+
+}  // namespace halftone

@@ -1,0 +1,283 @@
+#include "graph/import/paddle_import.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "graph/base/error.h"
+#include "graph/io/zoo.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A variable; `flags`: more of VarDesc.
+std::string Var(const std::string& name, const std::string& dims,
+                const std::string& flags = "",
+                const std::string& type = "FP32") {
+  return absl::StrCat("vars { name: '", name,
+                      "' type { type: LOD_TENSOR lod_tensor { tensor { "
+                      "data_type: ",
+                      type, " dims: [", dims, "] } } } ", flags, " }\n");
+}
+std::string Param(const std::string& name, const std::string& dims) {
+  return Var(name, dims, "persistable: true is_parameter: true");
+}
+
+// "relu" "X:x" "Out:y": an op; what follows `attrs` is text of OpDesc.
+std::string Op(const std::string& type, const std::vector<std::string>& in,
+               const std::vector<std::string>& out,
+               const std::string& attrs = "", int role = 0) {
+  std::string text = absl::StrCat("ops { type: '", type, "' ");
+  const auto slots = [&text](const char* field,
+                             const std::vector<std::string>& all) {
+    for (const std::string& one : all) {
+      const size_t colon = one.find(':');
+      absl::StrAppend(
+          &text, field, " { parameter: '", one.substr(0, colon),
+          "' arguments: ['",
+          absl::StrReplaceAll(one.substr(colon + 1), {{",", "', '"}}), "'] } ");
+    }
+  };
+  slots("inputs", in);
+  slots("outputs", out);
+  return absl::StrCat(text, attrs,
+                      " attrs { name: 'op_role' type: INT i: ", role, " } }\n");
+}
+
+paddle::ProgramDesc Program(const std::string& block) {
+  paddle::ProgramDesc program;
+  const std::string text =
+      absl::StrCat("blocks { idx: 0 parent_idx: -1 ", block,
+                   " } version { version: 2006002 }");
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &program))
+      << text;
+  return program;
+}
+
+absl::StatusOr<PaddleModel> Import(const std::string& block,
+                                   PaddleOptions options = {}) {
+  options.name = "net";
+  return ImportPaddle(Program(block), "net.pdmodel", options);
+}
+
+// As text, less the model's name.
+std::string Text(const std::string& block, const PaddleOptions& options = {}) {
+  const auto imported = Import(block, options);
+  if (!imported.ok()) return std::string(imported.status().message());
+  std::string text = PrintModel(imported->model.model);
+  return text.substr(text.find('\n') + 1);
+}
+
+const std::string& Mlp() {
+  static const std::string& text = *new std::string(absl::StrCat(
+      Var("x", "-1, 4", "need_check_feed: true"),
+      Var("unread", "-1", "need_check_feed: true"), Param("w", "4, 3"),
+      Var("h", "-1, 3"), Var("loss", ""),
+      Op("matmul_v2", {"X:x", "Y:w"}, {"Out:h"},
+         "attrs { name: 'op_callstack' type: STRINGS strings: 'a.py' } "),
+      Op("mean", {"X:h"}, {"Out:loss"}, "", 256)));
+  return text;
+}
+
+TEST(PaddleImportTest, ForwardPartWithLossOfRole256) {
+  const auto imported = Import(absl::StrCat(
+      Mlp(), Op("fill_constant", {}, {"Out:loss@GRAD"}, "", 257),
+      Op("mean_grad", {"Out@GRAD:loss@GRAD"}, {"X@GRAD:h@GRAD"}, "", 1),
+      Op("sgd", {"Param:w"}, {"ParamOut:w"}, "", 2),
+      Op("increment", {"X:lr"}, {"Out:lr"}, "", 16)));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(PrintModel(imported->model.model), R"(name: "net"  format: 1
+feed { name: "x" dtype: F32 dims: [-1, 4] }
+param { name: "w" dims: [4, 3] init { xavier_uniform { } } }
+op { type: "matmul_v2" in { slot: "X" var: "x" } in { slot: "Y" var: "w" } out { slot: "Out" var: "h" } }
+op { type: "mean" in { slot: "X" var: "h" } out { slot: "Out" var: "loss" } }
+loss { var: "loss" mean_over: "h" }
+)");
+  EXPECT_THAT(imported->left_out, ElementsAre(std::make_pair("backward", 2),
+                                              std::make_pair("lr schedule", 1),
+                                              std::make_pair("optimizer", 1)));
+  EXPECT_EQ(imported->version, "2.6.2");
+  EXPECT_EQ(imported->loss_from, "op role 256");
+  EXPECT_THAT(imported->unread_feeds, ElementsAre("unread"));
+}
+
+TEST(PaddleImportTest, VariablesThatAreWrittenAgainGetNames) {
+  const std::string text = Text(absl::StrCat(
+      Var("x", "-1, 4"), Var("y", "-1, 4"), Op("relu", {"X:x"}, {"Out:x"}),
+      Op("relu", {"X:x"}, {"Out:y"}), Op("tanh", {"X:y"}, {"Out:y"}),
+      Op("relu", {"X:y"}, {"Out:x"})));
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(in { slot: "X" var: "x" } out { slot: "Out" var: "x.1" })"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(in { slot: "X" var: "x.1" } out { slot: "Out" var: "y" })"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(R"(in { slot: "X" var: "y" } out { slot: "Out" var: "y.1" })"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"(in { slot: "X" var: "y.1" } out { slot: "Out" var: "x.2" })"));
+  EXPECT_THAT(text, HasSubstr(R"(output: "x.2")"));
+}
+
+TEST(PaddleImportTest, FetchedValuesAreTheOutputs) {
+  const std::string text = Text(absl::StrCat(
+      Var("x", "-1, 4"), Op("feed", {"X:feed"}, {"Out:x"}),
+      Op("relu", {"X:x"}, {"Out:a"}), Op("tanh", {"X:x"}, {"Out:b"}),
+      Op("sqrt", {"X:x"}, {"Out:dead"}),
+      Op("fetch", {"X:b"}, {"Out:fetch"},
+         "attrs { name: 'col' type: INT i: 1 }"),
+      Op("fetch", {"X:a"}, {"Out:fetch"},
+         "attrs { name: 'col' type: INT i: 0 }")));
+  EXPECT_THAT(text, HasSubstr("output: \"a\"  output: \"b\"\n"));
+  EXPECT_THAT(text, Not(HasSubstr("dead")));
+}
+
+TEST(PaddleImportTest, NormsHaveStatistics) {
+  const std::string text = Text(absl::StrCat(
+      Var("x", "-1, 2, 4, 4"), Param("s", "2"), Param("b", "2"),
+      Var("m", "2", "persistable: true is_parameter: true stop_gradient: true"),
+      Var("v", "2", "persistable: true is_parameter: true stop_gradient: true"),
+      Op("batch_norm", {"X:x", "Scale:s", "Bias:b", "Mean:m", "Variance:v"},
+         {"Y:y", "MeanOut:m", "VarianceOut:v", "SavedMean:t",
+          "SavedVariance:u"},
+         "attrs { name: 'epsilon' type: FLOAT f: 0.001 } "
+         "attrs { name: 'is_test' type: BOOLEAN b: true } "
+         "attrs { name: 'data_layout' type: STRING s: 'NCHW' }")));
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr(R"(param { name: "s" dims: [2] init { constant: 1 } })"),
+            HasSubstr(R"(param { name: "b" dims: [2] init { constant: 0 } })"),
+            HasSubstr(R"(stat { name: "m" dims: [2] init { constant: 0 } })"),
+            HasSubstr(R"(stat { name: "v" dims: [2] init { constant: 1 } })"),
+            HasSubstr(R"(attr { name: "epsilon" f: 0.001 } })")));
+}
+
+TEST(PaddleImportTest, StartupProgramGivesInitialisers) {
+  const paddle::ProgramDesc startup =
+      Program(Op("gaussian_random", {}, {"Out:w"},
+                 "attrs { name: 'mean' type: FLOAT f: 0 } "
+                 "attrs { name: 'std' type: FLOAT f: 0.1 }"));
+  PaddleOptions options;
+  options.startup = &startup;
+  EXPECT_THAT(Text(Mlp(), options), HasSubstr("normal { mean: 0 std: 0.1 }"));
+  options.startup = nullptr;
+  EXPECT_THAT(Text(Mlp(), options), HasSubstr("xavier_uniform { }"));
+}
+
+// What Paddle has in one op, or in another.
+TEST(PaddleImportTest, OpsThatDiffer) {
+  const std::string x = Var("x", "-1, 3, 9, 9") + Param("f", "4, 3, 3, 3");
+  const std::string string = "type: STRING s: ";
+  EXPECT_THAT(
+      Text(x + Op("dropout", {"X:x"}, {"Out:y", "Mask:m"},
+                  "attrs { name: 'dropout_prob' type: FLOAT f: 0.2 }")),
+      AllOf(
+          HasSubstr(
+              R"(out { slot: "Out" var: "y.upscaled" } attr { name: "p" f: 0.2 } })"),
+          HasSubstr(
+              R"(type: "scale" in { slot: "X" var: "y.upscaled" } out { slot: "Out" var: "y" })"),
+          HasSubstr(R"(attr { name: "scale" f: 0.8 })")));
+  EXPECT_THAT(Text(x + Op("cast", {"X:x"}, {"Out:y"},
+                          "attrs { name: 'in_dtype' type: INT i: 5 } "
+                          "attrs { name: 'out_dtype' type: INT i: 3 }")),
+              HasSubstr(R"(attr { name: "to" s: "i64" })"));
+  EXPECT_THAT(Text(x + Op("conv2d", {"Input:x", "Filter:f"}, {"Output:y"},
+                          "attrs { name: 'strides' type: INTS ints: [2, 2] } "
+                          "attrs { name: 'padding_algorithm' " +
+                              string + "'SAME' }")),
+              HasSubstr(R"(attr { name: "paddings" ints: [1, 1, 1, 1] })"));
+  EXPECT_THAT(Text(x + Op("pool2d", {"X:x"}, {"Out:y"},
+                          "attrs { name: 'ksize' type: INTS ints: [3, 3] } "
+                          "attrs { name: 'strides' type: INTS ints: [2, 2] } "
+                          "attrs { name: 'ceil_mode' type: BOOLEAN b: true }")),
+              HasSubstr(R"(attr { name: "ceil_windows" s: "all" })"));
+  EXPECT_THAT(
+      Text(x + Op("gelu", {"X:x"}, {"Out:y"},
+                  "attrs { name: 'approximate' type: BOOLEAN b: true }")),
+      HasSubstr(R"(attr { name: "approximate" s: "tanh" })"));
+  const std::string scores = Var("s", "-1, 5") + Var("l", "-1, 1", "", "INT64");
+  EXPECT_THAT(
+      Text(scores +
+           Op("softmax_with_cross_entropy", {"Logits:s", "Label:l"},
+              {"Loss:e", "Softmax:p"}) +
+           Op("top_k_v2", {"X:p"}, {"Out:best", "Indices:i"},
+              "attrs { name: 'k' type: INT i: 2 }") +
+           Op("accuracy", {"Out:best", "Indices:i", "Label:l"},
+              {"Accuracy:acc", "Correct:c", "Total:t"})),
+      AllOf(
+          HasSubstr(
+              R"(type: "softmax" in { slot: "X" var: "s" } out { slot: "Out" var: "p" })"),
+          HasSubstr(R"(out { slot: "Loss" var: "e" })"),
+          HasSubstr(R"(metric { name: "top2" var: "acc.count" over: "l" })"),
+          Not(HasSubstr("top_k"))));
+}
+
+TEST(PaddleImportTest, WhatIsInTheWayIsToldAtOnce) {
+  const auto imported = Import(absl::StrCat(
+      Var("x", "-1, -1, 4"), Op("crop_tensr", {"X:x"}, {"Out:a"}),
+      Op("reluu", {"X:a"}, {"Out:b"}), Op("reluu", {"X:b"}, {"Out:c"}),
+      Op("while", {"X:c"}, {"Out:d"}),
+      Op("relu", {"X:d"}, {"Out:e"},
+         "attrs { name: 'extra' type: INT i: 3 }")));
+  ASSERT_FALSE(imported.ok());
+  EXPECT_EQ(ExitCodeOf(imported.status()), ExitCode::kModel);
+  EXPECT_EQ(imported.status().message(),
+            R"(net.pdmodel: cannot be imported, 5 things stand in the way:
+  feed x x1: dims [-1, -1, 4]: expected 1 or more, or -1, the batch, first; give them with --dims x=-1,...; first at block 0 op 0 (a)
+  crop_tensr x1: no such op; first at block 0 op 0 (a)
+  reluu x2: no such op; nearest: relu; first at block 0 op 1 (b)
+  while x1: control flow: its body is a block of its own; first at block 0 op 3 (d)
+  relu x1: attribute extra = 3 is not taken; first at block 0 op 4 (e))");
+}
+
+TEST(PaddleImportTest, MaskedMeansAndSumsOfLosses) {
+  const std::string rows =
+      Var("x", "-1, 3") + Var("w", "-1, 3") + Op("square", {"X:x"}, {"Out:s"});
+  PaddleOptions options;
+  options.loss = "l";
+  EXPECT_THAT(Text(rows + Op("elementwise_mul", {"X:s", "Y:w"}, {"Out:m"}) +
+                       Op("reduce_sum", {"X:m"}, {"Out:a"}) +
+                       Op("reduce_sum", {"X:w"}, {"Out:b"}) +
+                       Op("elementwise_div", {"X:a", "Y:b"}, {"Out:l"}),
+                   options),
+              HasSubstr(R"(loss { var: "l" mean_over: "m" mask: "w" })"));
+  EXPECT_THAT(Text(rows + Op("mean", {"X:s"}, {"Out:a"}) +
+                       Op("mean", {"X:w"}, {"Out:b"}) +
+                       Op("scale", {"X:b"}, {"Out:c"}) +
+                       Op("elementwise_add", {"X:c", "Y:a"}, {"Out:l"}),
+                   options),
+              HasSubstr(R"(loss { var: "l" mean_over: "w" })"));
+  EXPECT_THAT(Text(rows + Op("reduce_sum", {"X:s"}, {"Out:l"}), options),
+              HasSubstr(R"(loss { var: "l" mean_over: "l" })"));
+}
+
+TEST(PaddleProgramTest, OtherFilesAreNamed) {
+  const auto error = [](const std::string& content) {
+    return std::string(ParsePaddleProgram(content, "f").status().message());
+  };
+  const std::string good = Program(Mlp()).SerializeAsString();
+  EXPECT_TRUE(ParsePaddleProgram(good, "f").ok());
+  EXPECT_THAT(error(""), HasSubstr("found an empty file"));
+  EXPECT_THAT(error("\x1f\x8b\x08"), HasSubstr("gunzip"));
+  EXPECT_THAT(error("{\"base_code\":"), HasSubstr("FLAGS_enable_pir_api=0"));
+  EXPECT_THAT(error("name: 'x'"), HasSubstr("found text"));
+  EXPECT_THAT(error(good.substr(0, good.size() - 3)),
+              HasSubstr("cut off or damaged"));
+  EXPECT_THAT(error(paddle::ProgramDesc().SerializeAsString() + "\n"),
+              HasSubstr("damaged"));
+}
+
+}  // namespace
+}  // namespace halftone

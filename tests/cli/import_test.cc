@@ -1,0 +1,154 @@
+// halftone import: a small net that Paddle 2.6.2 saved, through the verb to
+// training and predictions.
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "graph/base/dtype.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "runtime/data/npy_file.h"
+#include "runtime/data/zip_archive.h"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+constexpr char kNet[] = "tests/cli/paddle/small.pdmodel";
+constexpr char kTrain[] = "tests/cli/paddle/small.train.pdmodel";
+
+std::string Temp(const std::string& name) {
+  static int names = 0;
+  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-i", names++, name);
+}
+
+Result Halftone(Words arguments) {
+  arguments.insert(arguments.begin(), "tools/halftone");
+  return RunProgram(arguments);
+}
+
+// The one array of an .npz.
+std::vector<float> Array(const std::string& path) {
+  const std::string content = ReadAll(path);
+  const auto archive = runtime::ZipArchive::Parse(content, path);
+  EXPECT_TRUE(archive.ok()) << archive.status();
+  EXPECT_EQ(archive->members().size(), 1u);
+  std::string unpacked, made, note;
+  const auto npy = archive->Read(archive->members()[0], 1, &unpacked);
+  const auto array = runtime::ParseNpy(*npy, path);
+  const auto bytes = runtime::ElementsAs(*array, DType::kF32, &made, &note);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  std::vector<float> values(bytes->size() / sizeof(float));
+  std::memcpy(values.data(), bytes->data(), bytes->size());
+  return values;
+}
+
+TEST(ImportVerb, PredictsWhatPaddlePredicts) {
+  const std::string model = Temp(".pbtxt");
+  const std::string weights =
+      absl::StrReplaceAll(model, {{".pbtxt", ".safetensors"}});
+  const Result imported = Halftone({"import", kNet, "-o", model});
+  ASSERT_EQ(imported.exit_code(), 0) << imported.err;
+  EXPECT_EQ(
+      imported.out,
+      absl::StrCat(
+          "read        ", kNet,
+          ": Paddle 2.6.2, 13 ops in block 0 of 1\n"
+          "ops         12 forward; left out: feed and fetch 2\n"
+          "feeds       x f32[B,1,8,8]\n"
+          "parameters  6 tensors, 1,058 values; 2 running statistics\n"
+          "initial     Paddle's defaults (no --startup): 0 4, 1 2, Xavier "
+          "uniform 1, normal 1\n"
+          "loss        none: no op has role 256; compiles for evaluation "
+          "alone\n"
+          "outputs     save_infer_model/scale_0.tmp_0\n"
+          "weights     ",
+          weights, ": 8 tensors, 4,264 B of data  halftone run --init\n", model,
+          ": 2.8 KiB  halftone compile ", model, "\n"));
+  const std::string out = Temp(".npz");
+  const Result predicted =
+      Halftone({"predict", model, "--init", weights, "--data",
+                "npz:tests/cli/paddle/small.npz", "-o", out});
+  ASSERT_EQ(predicted.exit_code(), 0) << predicted.err;
+  const std::vector<float> found = Array(out);
+  const std::vector<float> expected =
+      Array("tests/cli/paddle/small_expected.npz");
+  ASSERT_EQ(found.size(), expected.size());
+  // Sums of 100 products in another order: a few units of f32's last place.
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 1e-5 * (1 + std::abs(expected[i]))) << i;
+  }
+}
+
+TEST(ImportVerb, TrainingProgramTrainsOnTwoRanks) {
+  const std::string model = Temp(".pbtxt");
+  const Result imported = Halftone({"import", kTrain, "--startup",
+                                    "tests/cli/paddle/small.startup.pdmodel",
+                                    "-o", model, "--json"});
+  ASSERT_EQ(imported.exit_code(), 0) << imported.err;
+  const json facts = json::parse(imported.out);
+  EXPECT_EQ(facts["left_out"], json({{"backward", 13}, {"optimizer", 6}}));
+  EXPECT_EQ(facts["loss"], "mean_0.tmp_0");
+  EXPECT_EQ(facts["mean_over"], "softmax_with_cross_entropy_0.tmp_1");
+  EXPECT_EQ(facts["metrics"], json({"top1"}));
+  EXPECT_EQ(facts["weights"], json());
+  EXPECT_EQ(facts["inits"]["startup"],
+            json({{"0", 4}, {"1", 2}, {"normal", 1}, {"uniform", 1}}));
+  EXPECT_EQ(facts["inits"]["defaults"], json::object());
+  const Result run = Halftone(
+      {"run", model, "--ranks", "2", "--data", "npz:tests/cli/paddle/small.npz",
+       "--set", "optimizer.momentum.momentum=0.9", "--level", "O1", "--dtype",
+       "bf16", "--batch-size", "4", "--epochs", "1"});
+  EXPECT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.out + run.err, HasSubstr("2 steps applied, 0 skipped"));
+}
+
+TEST(ImportVerb, LossAndDimsAreTaken) {
+  const std::string model = Temp(".pbtxt");
+  ASSERT_EQ(Halftone({"import", kNet, "-o", model, "--dims", "x=4,1,8,8"})
+                .exit_code(),
+            0);
+  EXPECT_THAT(ReadAll(model), HasSubstr("dims: [4, 1, 8, 8]"));
+  const Result nearest =
+      Halftone({"import", kTrain, "-o", model, "--loss", "mean_0.tmp_1"});
+  EXPECT_EQ(nearest.exit_code(), 1);
+  EXPECT_THAT(nearest.err,
+              HasSubstr("--loss mean_0.tmp_1: no forward op makes it; "
+                        "nearest: mean_0.tmp_0"));
+  EXPECT_EQ(Halftone({"import", kNet, "--dims", "x=a"}).exit_code(), 2);
+}
+
+void ExpectModelError(const Words& words, const std::string& part) {
+  const Result result = Halftone(words);
+  EXPECT_EQ(result.exit_code(), 1) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr(part));
+}
+
+TEST(ImportVerb, OtherFilesAreNamed) {
+  const std::string model = Temp(".pbtxt");
+  ExpectModelError({"import", "models/mlp.pbtxt", "-o", model},
+                   "found text; a .pbtxt needs no import");
+  ExpectModelError({"import", "tests/cli/paddle/small.npz", "-o", model},
+                   "found a zip archive");
+  ExpectModelError({"import", kNet, "-o", model, "--params", kNet},
+                   "small.pdmodel: tensor 0 (batch_norm2d_0.b_0): ");
+  ExpectModelError({"import", kNet, "-o", model, "--params", "not/there"},
+                   "not/there");
+  EXPECT_NE(access(model.c_str(), F_OK), 0);  // nothing was written
+}
+
+}  // namespace
+}  // namespace halftone

@@ -1,0 +1,107 @@
+// Programs and parameters of other systems, damaged.
+#include <string>
+#include <vector>
+
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "graph/import/paddle_import.h"
+#include "graph/import/paddle_params.h"
+#include "gtest/gtest.h"
+#include "tests/fuzz/mutator.h"
+
+namespace halftone {
+namespace {
+
+constexpr int kMutations = 4000;
+
+std::string Source(const std::string& name) {
+  return ReadFile("tests/cli/paddle/" + name).value();
+}
+
+void ExpectModelError(const absl::Status& status, int seed) {
+  if (status.ok()) return;
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kModel) << seed << ": " << status;
+}
+
+void Import(const paddle::ProgramDesc& program, int seed) {
+  PaddleOptions options;
+  options.name = "fuzz";
+  options.startup = &program;  // any program may be given as one
+  ExpectModelError(ImportPaddle(program, "fuzz", options).status(), seed);
+}
+
+TEST(ImportFuzzTest, PaddlePrograms) {
+  const std::vector<std::string> sources = {Source("small.pdmodel"),
+                                            Source("small.train.pdmodel"),
+                                            Source("small.startup.pdmodel")};
+  for (int seed = 0; seed < kMutations; ++seed) {
+    const auto program = ParsePaddleProgram(
+        Mutator(seed).Mutate(sources[seed % sources.size()], /*text=*/false),
+        "fuzz");
+    ExpectModelError(program.status(), seed);
+    if (program.ok()) Import(*program, seed);
+  }
+}
+
+// Ops in another order, on each other's variables, with each other's
+// attributes: what no edit of bytes comes to.
+TEST(ImportFuzzTest, PaddleGraphs) {
+  const auto good =
+      ParsePaddleProgram(Source("small.train.pdmodel"), "good").value();
+  for (int seed = 0; seed < kMutations; ++seed) {
+    std::mt19937_64 random(seed);
+    paddle::ProgramDesc program = good;
+    auto& ops = *program.mutable_blocks(0)->mutable_ops();
+    auto& vars = *program.mutable_blocks(0)->mutable_vars();
+    const auto op = [&] { return &ops[random() % ops.size()]; };
+    for (int edit = 0; edit < 3; ++edit) {
+      paddle::OpDesc* const one = op();
+      paddle::OpDesc* const other = op();
+      auto* const tensor = vars[random() % vars.size()]
+                               .mutable_type()
+                               ->mutable_lod_tensor()
+                               ->mutable_tensor();
+      const int64_t dims[] = {-1, 0, 1, INT64_MAX, INT64_MIN};
+      switch (random() % 6) {
+        case 0:
+          one->Swap(other);
+          break;
+        case 1:
+          one->set_type(other->type());
+          break;
+        case 2:
+          *one->mutable_attrs() = other->attrs();
+          break;
+        case 3:
+          *one->mutable_inputs() = other->outputs();
+          break;
+        case 4:
+          *one->mutable_outputs() = other->inputs();
+          break;
+        case 5:
+          tensor->add_dims(dims[random() % 5]);
+          break;
+      }
+    }
+    Import(program, seed);
+  }
+}
+
+TEST(ImportFuzzTest, PaddleParameters) {
+  const auto program =
+      ParsePaddleProgram(Source("small.pdmodel"), "good").value();
+  const std::string good = Source("small.pdiparams");
+  ASSERT_TRUE(ParsePaddleParams(good, "good", program).ok());
+  for (int seed = 0; seed < kMutations; ++seed) {
+    const std::string content = Mutator(seed).Mutate(good, /*text=*/false);
+    const auto tensors = ParsePaddleParams(content, "fuzz", program);
+    ExpectModelError(tensors.status(), seed);
+    if (!tensors.ok()) continue;
+    size_t bytes = 0;
+    for (const PaddleTensor& tensor : *tensors) bytes += tensor.bytes.size();
+    EXPECT_LT(bytes, content.size()) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace halftone
