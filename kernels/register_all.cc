@@ -16,6 +16,8 @@ const KernelRegistry& Kernels() {
     RegisterCpuPool(*filled);
     RegisterCpuLogic(*filled);
     RegisterCpuReduction(*filled);
+    RegisterCpuMove(*filled);
+    RegisterCpuJoin(*filled);
     RegisterCpuShape(*filled);
     RegisterCpuImage(*filled);
     RegisterCpuCreation(*filled);

@@ -18,6 +18,8 @@ void RegisterCpuNorm(KernelRegistry& registry);
 void RegisterCpuPool(KernelRegistry& registry);
 void RegisterCpuLogic(KernelRegistry& registry);
 void RegisterCpuReduction(KernelRegistry& registry);
+void RegisterCpuMove(KernelRegistry& registry);
+void RegisterCpuJoin(KernelRegistry& registry);
 void RegisterCpuShape(KernelRegistry& registry);
 void RegisterCpuImage(KernelRegistry& registry);
 void RegisterCpuCreation(KernelRegistry& registry);

@@ -225,7 +225,7 @@ absl::Status ProgramBuilder::AddOp(int index) {
       }
       values.push_back(value);
     }
-    builder.In(in.slot(), values);
+    builder.In(SlotName(schema, in.slot()), values);
   }
   for (const proto::SlotVars& out : node.out()) {
     for (const std::string& var : out.var()) builder.Out(out.slot(), var);

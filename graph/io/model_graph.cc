@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/io/model_values.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/place.h"
 #include "graph/verify/limits.h"
@@ -111,7 +112,7 @@ absl::Status Orderer::CheckOp(int index) {
 absl::Status Orderer::CheckInSlots(int index, const OpSchema& schema) const {
   std::vector<bool> seen(schema.inputs().size());
   for (const proto::SlotVars& in : model_.op(index).in()) {
-    const int slot = schema.FindInput(in.slot());
+    const int slot = schema.FindInput(SlotName(schema, in.slot()));
     if (slot < 0) {
       std::vector<std::string> names;
       for (const Slot& s : schema.inputs()) names.push_back(s.name);

@@ -135,12 +135,21 @@ absl::string_view AttrName(const OpSchema& schema, absl::string_view name) {
   };
   static constexpr Alias kAliases[] = {
       {"dropout", "dropout_prob", "p"},
+      // As slices and their gradients were written before they had Paddle's
+      // form.
+      {"slice", "axis", "axes"},
+      {"slice", "start", "starts"},
+      {"slice", "end", "ends"},
       {"transpose", "perm", "axis"},
   };
   for (const Alias& alias : kAliases) {
     if (alias.op == schema.name() && alias.alias == name) return alias.name;
   }
   return name;
+}
+
+absl::string_view SlotName(const OpSchema& schema, absl::string_view name) {
+  return schema.name() == "slice" && name == "X" ? "Input" : name;
 }
 
 absl::Status SetCellType(const proto::Parameter& param, bool statistic,

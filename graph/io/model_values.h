@@ -24,6 +24,9 @@ absl::StatusOr<AttrValue> FromProto(const proto::Attribute& attr);
 // (dropout_prob, perm), or `name`.
 absl::string_view AttrName(const OpSchema& schema, absl::string_view name);
 
+// Likewise of an input slot.
+absl::string_view SlotName(const OpSchema& schema, absl::string_view name);
+
 // Sets the cell's type: trainable parameters and statistics are f32.
 absl::Status SetCellType(const proto::Parameter& param, bool statistic,
                          Cell* cell);

@@ -15,6 +15,9 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterPool(registry);
   ops::RegisterLogic(registry);
   ops::RegisterReduction(registry);
+  ops::RegisterSlice(registry);
+  ops::RegisterJoin(registry);
+  ops::RegisterPad(registry);
   ops::RegisterShape(registry);
   ops::RegisterImage(registry);
   ops::RegisterCreation(registry);

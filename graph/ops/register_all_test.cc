@@ -20,8 +20,10 @@ TEST(RegistryTest, HasTheExpectedAliases) {
       {"init_constant", "fill_constant"},
       {"matmul_v2", "matmul"},
       {"reshape2", "reshape"},
+      {"squeeze2", "squeeze"},
       {"top_k_v2", "top_k"},
       {"transpose2", "transpose"},
+      {"unsqueeze2", "unsqueeze"},
   };
   EXPECT_THAT(Ops().Aliases(), testing::ElementsAreArray(expected));
 }
@@ -80,9 +82,10 @@ TEST(RegistryTest, Traits) {
               testing::ElementsAre("dropout", "dropout_grad", "element_count",
                                    "fill_constant", "init_normal",
                                    "init_truncated_normal", "init_uniform"));
-  EXPECT_THAT(OpsWith(&OpSchema::view),
-              testing::ElementsAre("assign", "convert_layout", "flatten",
-                                   "reshape", "reshape_like"));
+  EXPECT_THAT(
+      OpsWith(&OpSchema::view),
+      testing::ElementsAre("assign", "convert_layout", "flatten", "reshape",
+                           "reshape_like", "squeeze", "unsqueeze"));
 }
 
 // Outputs of guarded ops take the storage of the old values.

@@ -1,6 +1,6 @@
-// Ops that move elements and compute nothing.
+// Ops that move elements and compute nothing: reshapes, orders, layouts. Slices
+// and joins: slice.cc, join.cc; padding and repetition: pad.cc.
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
+#include "graph/ops/shape_schema.h"
 
 namespace halftone {
 namespace ops {
@@ -93,6 +94,41 @@ absl::Status InferFlatten(InferContext& c) {
   return absl::OkStatus();
 }
 
+// X without the dims of 1 that `axes` names; without a name all that are 1.
+// Others of `axes` stay, as Paddle's.
+absl::Status InferSqueeze(InferContext& c) {
+  const Dims& x = c.Input("X").dims;
+  const int rank = static_cast<int>(x.size());
+  std::vector<bool> dropped(x.size(), false);
+  for (size_t i = 0; i < x.size(); ++i) {
+    dropped[i] = c.Ints("axes").empty() && x[i] == Dim(1);
+  }
+  for (const int64_t axis : c.Ints("axes")) {
+    if (axis < -rank || axis >= rank) {
+      return AttrMismatch(c, "axes",
+                          absl::StrCat("axes from ", -rank, " to ", rank - 1));
+    }
+    const int64_t i = axis < 0 ? axis + rank : axis;
+    dropped[i] = x[i] == Dim(1);
+  }
+  c.SetOutput("Out", ReduceDims(x, dropped, false));
+  return absl::OkStatus();
+}
+
+absl::Status InferUnsqueeze(InferContext& c) {
+  Dims out = c.Input("X").dims;
+  for (const int64_t axis : c.Ints("axes")) {  // one after the other
+    const int64_t rank = static_cast<int64_t>(out.size()) + 1;
+    if (axis < -rank || axis >= rank) {
+      return AttrMismatch(c, "axes",
+                          absl::StrCat("axes from ", -rank, " to ", rank - 1));
+    }
+    out.insert(out.begin() + (axis < 0 ? axis + rank : axis), Dim(1));
+  }
+  c.SetOutput("Out", std::move(out));
+  return absl::OkStatus();
+}
+
 absl::Status GradReshape(GradContext& g) {
   return g.SetGrad("X", g.Emit("reshape_like")
                             .In("X", g.OutGrad("Out"))
@@ -133,179 +169,6 @@ absl::Status GradTranspose(GradContext& g) {
       "X", g.Emit("transpose").In("X", g.OutGrad("Out")).Attr("axis", inverse));
 }
 
-// ---- concat, slice, pad_like.
-
-// The dims of all X, one after the other.
-absl::StatusOr<Dims> JoinedDims(const InferContext& c) {
-  const auto x = c.InputList("X");
-  if (x.empty()) return SlotMismatch(c, "X", "one value or more");
-  HT_ASSIGN_OR_RETURN(const int axis, Axis(c, "axis", x[0].rank()));
-  Dims out = x[0].dims;
-  for (size_t i = 1; i < x.size(); ++i) {
-    Dims like = x[i].dims;
-    const bool same_rank = like.size() == out.size();
-    const auto total = same_rank ? Sum(out[axis], like[axis]) : std::nullopt;
-    if (same_rank) like[axis] = out[axis];
-    if (like != out || !total.has_value()) {
-      return MemberMismatch(c, "X", i,
-                            absl::StrCat("the dims of X[0], ", c.Print(x[0]),
-                                         ", but along axis ", axis),
-                            "symbolic and constant dims cannot be added up");
-    }
-    out[axis] = *total;
-  }
-  return out;
-}
-
-absl::Status InferConcat(InferContext& c) {
-  HT_ASSIGN_OR_RETURN(Dims out, JoinedDims(c));
-  c.SetOutput("Out", std::move(out));
-  return absl::OkStatus();
-}
-
-// Where the parts begin is not known before the symbols are: one op for all.
-absl::Status GradSymbolicConcat(GradContext& g) {
-  OpBuilder builder = g.Emit("concat_grad");
-  builder.AttrsOf(g.op()).In("OutGrad", g.OutGrad("Out"));
-  const int count = g.InputCount("X");
-  for (int i = 0; i < count; ++i) builder.In("X", g.Input("X", i));
-  for (int i = 0; i < count; ++i) builder.Out("XGrad", g.GradName("X", i));
-  HT_ASSIGN_OR_RETURN(const OpId id, builder.Build());
-  const auto grads = g.block().op(id).outputs.slot(0);
-  for (int i = 0; i < count; ++i) {
-    if (g.Wants("X", i)) g.SetGrad("X", grads[i], i);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status GradConcat(GradContext& g) {
-  const int rank = g.type(g.Input("X")).rank();
-  int64_t axis = std::get<int64_t>(g.Attr("axis"));
-  if (axis < 0) axis += rank;
-  for (int i = 0; i < g.InputCount("X"); ++i) {
-    if (!g.type(g.Input("X", i)).dims[axis].is_constant()) {
-      return GradSymbolicConcat(g);
-    }
-  }
-  int64_t start = 0;
-  for (int i = 0; i < g.InputCount("X"); ++i) {
-    const Dim size = g.type(g.Input("X", i)).dims[axis];
-    const int64_t end = start + size.coefficient();
-    if (g.Wants("X", i)) {
-      HT_RETURN_IF_ERROR(g.SetGrad("X",
-                                   g.Emit("slice")
-                                       .In("X", g.OutGrad("Out"))
-                                       .Attr("axis", axis)
-                                       .Attr("start", start)
-                                       .Attr("end", end),
-                                   i));
-    }
-    start = end;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status InferConcatGrad(InferContext& c) {
-  HT_ASSIGN_OR_RETURN(const Dims whole, JoinedDims(c));
-  const auto x = c.InputList("X");
-  HT_RETURN_IF_ERROR(ExpectDims(c, "OutGrad", whole, "those of X, joined"));
-  if (c.OutputCount("XGrad") != static_cast<int>(x.size())) {
-    return c.Error("slot XGrad: expected ", x.size(),
-                   " values, one per member of X, found ",
-                   c.OutputCount("XGrad"), "; name each output");
-  }
-  for (size_t i = 0; i < x.size(); ++i) c.SetOutput("XGrad", x[i].dims, i);
-  return absl::OkStatus();
-}
-
-// `start` and `end` of a slice, within [0, size].
-std::pair<int64_t, int64_t> SliceBounds(int64_t start, int64_t end,
-                                        int64_t size) {
-  const auto clamp = [size](int64_t i) {
-    return std::min(std::max<int64_t>(i < 0 ? i + size : i, 0), size);
-  };
-  return {clamp(start), std::max(clamp(start), clamp(end))};
-}
-
-constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
-
-absl::Status InferSlice(InferContext& c) {
-  Dims out = c.Input("X").dims;
-  HT_ASSIGN_OR_RETURN(const int axis, Axis(c, "axis", out.size()));
-  const int64_t start = c.Int("start"), end = c.Int("end");
-  if (out[axis].is_constant()) {
-    const auto bounds = SliceBounds(start, end, out[axis].coefficient());
-    out[axis] = Dim(bounds.second - bounds.first);
-  } else if (start != 0 || end != kToTheEnd) {
-    return SlotMismatch(c, "X", absl::StrCat("a constant dim ", axis),
-                        "a symbolic dim can only be taken whole");
-  }
-  c.SetOutput("Out", std::move(out));
-  return absl::OkStatus();
-}
-
-absl::Status GradSlice(GradContext& g) {
-  const Dims& x = g.type(g.Input("X")).dims;
-  int64_t axis = std::get<int64_t>(g.Attr("axis"));
-  if (axis < 0) axis += static_cast<int64_t>(x.size());
-  const auto bounds = SliceBounds(
-      std::get<int64_t>(g.Attr("start")), std::get<int64_t>(g.Attr("end")),
-      x[axis].is_constant() ? x[axis].coefficient() : 0);
-  return g.SetGrad("X", g.Emit("pad_like")
-                            .In("X", g.OutGrad("Out"))
-                            .In("Like", g.Input("X"))
-                            .Attr("axis", axis)
-                            .Attr("start", bounds.first));
-}
-
-absl::Status InferPadLike(InferContext& c) {
-  const Dims& like = c.Input("Like").dims;
-  HT_ASSIGN_OR_RETURN(const int axis, Axis(c, "axis", like.size()));
-  const int64_t start = c.Int("start");
-  Dims whole = c.Input("X").dims;
-  bool fits = whole.size() == like.size() && start >= 0;
-  if (fits && whole[axis] != like[axis]) {
-    fits = whole[axis].is_constant() && like[axis].is_constant() &&
-           start <= like[axis].coefficient() - whole[axis].coefficient();
-    whole[axis] = like[axis];
-  } else {
-    fits = fits && start == 0;
-  }
-  if (!fits || whole != like) {
-    return SlotMismatch(
-        c, "X",
-        absl::StrCat("a part of Like, ", c.Print(c.Input("Like")), ", from ",
-                     start, " on along axis ", axis));
-  }
-  c.SetOutput("Out", like);
-  return absl::OkStatus();
-}
-
-absl::Status GradPadLike(GradContext& g) {
-  int64_t axis = std::get<int64_t>(g.Attr("axis"));
-  const Dims& x = g.type(g.Input("X")).dims;
-  if (axis < 0) axis += static_cast<int64_t>(x.size());
-  OpBuilder builder =
-      g.Emit("slice").In("X", g.OutGrad("Out")).Attr("axis", axis);
-  if (x[axis].is_constant()) {
-    const int64_t start = std::get<int64_t>(g.Attr("start"));
-    builder.Attr("start", start).Attr("end", start + x[axis].coefficient());
-  }
-  return g.SetGrad("X", std::move(builder));
-}
-
-OpSchema ShapeSchema(absl::string_view name, absl::string_view doc,
-                     uint32_t x_flags = kRequired) {
-  OpSchema schema(name);
-  schema.Doc(doc)
-      .TypeVar("T", kAnyTypes)
-      .In("X", "T", x_flags & kList ? "values of one rank" : "any dims",
-          x_flags)
-      .Out("Out", "T", "see above")
-      .Amp(AmpClass::kClear);
-  return schema;
-}
-
 void RegisterReshapes(OpRegistry& registry) {
   registry.Add(ShapeSchema("reshape", "Out = the elements of X in other dims.")
                    .Attr("shape", std::vector<int64_t>(),
@@ -332,6 +195,21 @@ void RegisterReshapes(OpRegistry& registry) {
                    .Infer(InferFlatten)
                    .Grad(GradReshape)
                    .View());
+  registry.Add(ShapeSchema("squeeze", "Out = X without dims of 1.")
+                   .Attr("axes", std::vector<int64_t>(),
+                         "which go, if they are 1; []: all of 1")
+                   .Infer(InferSqueeze)
+                   .Grad(GradReshape)
+                   .View());
+  registry.AddAlias("squeeze2", "squeeze");
+  registry.Add(ShapeSchema("unsqueeze", "Out = X with further dims of 1.")
+                   .RequiredAttr("axes", AttrKind::kInts,
+                                 "where they stand in Out, put in one after "
+                                 "the other")
+                   .Infer(InferUnsqueeze)
+                   .Grad(GradReshape)
+                   .View());
+  registry.AddAlias("unsqueeze2", "unsqueeze");
   registry.AddAlias("flatten2", "flatten");
   registry.AddAlias("flatten_contiguous_range", "flatten");
 }
@@ -403,42 +281,22 @@ void RegisterMoves(OpRegistry& registry) {
                    .Infer(InferTranspose)
                    .Grad(GradTranspose));
   registry.AddAlias("transpose2", "transpose");
-  registry.Add(ShapeSchema("concat", "Out = all X, one after the other.", kList)
-                   .Attr("axis", int64_t{0}, "along which they are joined")
-                   .Infer(InferConcat)
-                   .Grad(GradConcat));
-  registry.Add(OpSchema("concat_grad")
-                   .Doc("The parts of OutGrad that belong to each X: the "
-                        "gradient of concat along a dim that varies.")
-                   .TypeVar("T", kAnyTypes)
-                   .In("OutGrad", "T", "dims of all X, joined")
-                   .In("X", "T", "any dtype", kList | kShapeOnly)
-                   .Out("XGrad", "T", "one per member of X, its dims", kList)
-                   .Attr("axis", int64_t{0}, "along which they are joined")
-                   .Infer(InferConcatGrad)
-                   .NoGrad()
-                   .Internal()
-                   .Amp(AmpClass::kClear));
-  registry.Add(
-      ShapeSchema("slice", "Out = X[start:end] along axis.")
-          .Attr("axis", int64_t{0}, "along which X is cut")
-          .Attr("start", int64_t{0}, "first index; negative: from the end")
-          .Attr("end", kToTheEnd,
-                "index after the last; negative: from the end; "
-                "beyond it: the end")
-          .Infer(InferSlice)
-          .Grad(GradSlice));
-  registry.Add(ShapeSchema("pad_like",
-                           "Out = zeros in the dims of Like, but X from start "
-                           "on along axis: the gradient of slice.")
-                   .In("Like", "T", "any dtype", kShapeOnly)
-                   .Attr("axis", int64_t{0}, "along which X is shorter")
-                   .Attr("start", int64_t{0}, "where X begins, from 0 up")
-                   .Infer(InferPadLike)
-                   .Grad(GradPadLike));
 }
 
 }  // namespace
+
+OpSchema ShapeSchema(absl::string_view name, absl::string_view doc,
+                     uint32_t in_flags, absl::string_view in,
+                     absl::string_view out, uint32_t out_flags) {
+  OpSchema schema(name);
+  schema.Doc(doc)
+      .TypeVar("T", kAnyTypes)
+      .In(in, "T", in_flags & kList ? "values of one rank" : "any dims",
+          in_flags)
+      .Out(out, "T", "see above", out_flags)
+      .Amp(AmpClass::kClear);
+  return schema;
+}
 
 void RegisterShape(OpRegistry& registry) {
   RegisterReshapes(registry);

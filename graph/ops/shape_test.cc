@@ -121,98 +121,27 @@ TEST(Transpose, GradientIsTheInverse) {
             "X <- X.grad\n");
 }
 
-TEST(Concat, AddsUpTheAxis) {
-  const auto concat = [](std::string x, int64_t axis) {
-    return Infer({"concat", {{"X", x}}, {{"axis", axis}}});
+TEST(Squeeze, DropsDimsOfOne) {
+  const auto squeeze = [](std::string x, Ints axes) {
+    return Infer({"squeeze2", {{"X", x}}, {{"axes", axes}}});
   };
-  EXPECT_EQ(concat("f32[B,4] f32[B,3] f32[B,0]", 1), "Out=f32[B,7]");
-  EXPECT_EQ(concat("f32[B,4] f32[B,4]", 0), "Out=f32[B*2,4]");
-  EXPECT_EQ(concat("f32[B,4] f32[B,3]", -1), "Out=f32[B,7]");
-  EXPECT_EQ(concat("f32[B,4] f32[S,4]", 0),
-            "op (concat): slot X[1]: expected the dims of X[0], f32[B,4], but "
-            "along axis 0, found f32[S,4]; symbolic and constant dims cannot "
-            "be added up");
-  EXPECT_THAT(concat("f32[B,4] f32[B,4,1]", 1), HasSubstr("slot X[1]"));
-  EXPECT_THAT(concat("f32[B,4] f32[S,4]", 1), HasSubstr("slot X[1]"));
-  EXPECT_THAT(concat("f32[B,4]", 2), HasSubstr("attribute axis"));
+  EXPECT_EQ(squeeze("f16[B,1,4,1]", {}), "Out=f16[B,4]");
+  EXPECT_EQ(squeeze("f16[B,1,4,1]", {1}), "Out=f16[B,4,1]");
+  EXPECT_EQ(squeeze("f16[B,1,4,1]", {-1, 2, 0}), "Out=f16[B,1,4]");
+  EXPECT_THAT(squeeze("f16[B,1]", {2}), HasSubstr("attribute axes"));
+  EXPECT_EQ(GradientInAllTypes({"squeeze", {{"X", "T[B,1]"}}}),
+            "reshape_like(X=dOut, Like=X) -> X.grad : f16[B,1]\n"
+            "X <- X.grad\n");
 }
 
-TEST(Concat, GradientsAreSlices) {
-  Call call = {"concat", {{"X", "T[B,4] T[B,3]"}}, {{"axis", -1}}};
-  EXPECT_EQ(GradientInAllTypes(call),
-            "slice(X=dOut) {axis=1 start=0 end=4} -> X.0.grad : f16[B,4]\n"
-            "slice(X=dOut) {axis=1 start=4 end=7} -> X.1.grad : f16[B,3]\n"
-            "X.0 <- X.0.grad\nX.1 <- X.1.grad\n");
-}
-
-TEST(Concat, GradientAlongTheBatchIsOneOp) {
-  EXPECT_EQ(GradientInAllTypes({"concat", {{"X", "T[B,4] T[B*3,4] T[0,4]"}}}),
-            "concat_grad(OutGrad=dOut, X=X.0 X.1 X.2) -> X.0.grad : f16[B,4], "
-            "X.1.grad : f16[B*3,4], X.2.grad : f16[0,4]\n"
-            "X.0 <- X.0.grad\nX.1 <- X.1.grad\nX.2 <- X.2.grad\n");
-  const Call wrong = {"concat_grad",
-                      {{"OutGrad", "f32[B*2,4]"}, {"X", "f32[B,4] f32[B,3]"}}};
-  EXPECT_THAT(Infer(wrong), HasSubstr("slot X[1]"));
-  EXPECT_THAT(Infer({"concat_grad",
-                     {{"OutGrad", "f32[B*3,4]"}, {"X", "f32[B,4] f32[B,4]"}}}),
-              HasSubstr("slot OutGrad: expected dims [B*2,4]"));
-}
-
-TEST(Slice, CutsOneAxis) {
-  const auto slice = [](std::string x, Attrs attrs) {
-    return Infer({"slice", {{"X", x}}, attrs});
+TEST(Unsqueeze, AddsDimsOfOne) {
+  const auto unsqueeze = [](std::string x, Ints axes) {
+    return Infer({"unsqueeze2", {{"X", x}}, {{"axes", axes}}});
   };
-  EXPECT_EQ(slice("f32[B,8]", {{"axis", 1}, {"start", 2}, {"end", 5}}),
-            "Out=f32[B,3]");
-  EXPECT_EQ(slice("f32[B,8]", {{"axis", -1}, {"start", -3}}), "Out=f32[B,3]");
-  EXPECT_EQ(slice("f32[B,8]", {{"axis", 1}, {"end", -1}}), "Out=f32[B,7]");
-  EXPECT_EQ(slice("f32[B,8]", {{"axis", 1}, {"start", 5}, {"end", 2}}),
-            "Out=f32[B,0]");
-  EXPECT_EQ(slice("f32[B,8]", {{"axis", 1}, {"end", 100}}), "Out=f32[B,8]");
-  EXPECT_EQ(slice("f32[B,8]", {}), "Out=f32[B,8]");
-  EXPECT_EQ(slice("f32[B,8]", {{"start", 1}}),
-            "op (slice): slot X: expected a constant dim 0, found f32[B,8]; a "
-            "symbolic dim can only be taken whole");
-  EXPECT_THAT(slice("f32[]", {}), HasSubstr("a scalar has no axis"));
-}
-
-TEST(Slice, GradientPads) {
-  EXPECT_EQ(GradientInAllTypes({"slice",
-                                {{"X", "T[B,8]"}},
-                                {{"axis", -1}, {"start", -3}, {"end", -1}}}),
-            "pad_like(X=dOut, Like=X) {axis=1 start=5} -> X.grad : f16[B,8]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(GradientInAllTypes({"slice", {{"X", "T[B,8]"}}}),
-            "pad_like(X=dOut, Like=X) {axis=0 start=0} -> X.grad : f16[B,8]\n"
-            "X <- X.grad\n");
-}
-
-Call PadLike(std::string x, std::string like, int64_t axis, int64_t start) {
-  return {"pad_like",
-          {{"X", x}, {"Like", like}},
-          {{"axis", axis}, {"start", start}}};
-}
-
-TEST(PadLike, FitsIntoLike) {
-  EXPECT_EQ(Infer(PadLike("f32[B,3]", "f16[B,8]", 1, 5)), "Out=f32[B,8]");
-  EXPECT_EQ(Infer(PadLike("f32[B,0]", "f16[B,8]", 1, 8)), "Out=f32[B,8]");
-  EXPECT_EQ(Infer(PadLike("f32[B,3]", "f16[B,8]", 1, 6)),
-            "op (pad_like): slot X: expected a part of Like, f16[B,8], from 6 "
-            "on along axis 1, found f32[B,3]");
-  EXPECT_THAT(Infer(PadLike("f32[B,3]", "f16[S,8]", 1, 0)),
-              HasSubstr("slot X"));
-  EXPECT_THAT(Infer(PadLike("f32[B,8]", "f16[B,8]", 1, 1)),
-              HasSubstr("slot X"));
-  EXPECT_THAT(Infer(PadLike("f32[B,3]", "f16[B,8]", 1, INT64_MAX)),
-              HasSubstr("slot X"));
-}
-
-TEST(PadLike, GradientIsASlice) {
-  EXPECT_EQ(GradientInAllTypes(PadLike("T[B,3]", "f32[B,8]", -1, 5)),
-            "slice(X=dOut) {axis=1 start=5 end=8} -> X.grad : f16[B,3]\n"
-            "X <- X.grad\n");
-  EXPECT_EQ(GradientInAllTypes(PadLike("T[B,3]", "f32[B,3]", 0, 0)),
-            "slice(X=dOut) {axis=0} -> X.grad : f16[B,3]\nX <- X.grad\n");
+  EXPECT_EQ(unsqueeze("f16[B,4]", {1}), "Out=f16[B,1,4]");
+  EXPECT_EQ(unsqueeze("f16[B,4]", {0, 3}), "Out=f16[1,B,4,1]");
+  EXPECT_EQ(unsqueeze("f16[]", {-1}), "Out=f16[1]");
+  EXPECT_THAT(unsqueeze("f16[B]", {2}), HasSubstr("attribute axes"));
 }
 
 }  // namespace

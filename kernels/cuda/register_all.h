@@ -24,6 +24,8 @@ void RegisterCudaConv(KernelRegistry& registry);
 void RegisterCudaPool(KernelRegistry& registry);
 void RegisterCudaLogic(KernelRegistry& registry);
 void RegisterCudaReduction(KernelRegistry& registry);
+void RegisterCudaMove(KernelRegistry& registry);
+void RegisterCudaJoin(KernelRegistry& registry);
 void RegisterCudaShape(KernelRegistry& registry);
 void RegisterCudaImage(KernelRegistry& registry);
 void RegisterCudaCreation(KernelRegistry& registry);

@@ -13,6 +13,8 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaPool(registry);
   cuda::RegisterCudaLogic(registry);
   cuda::RegisterCudaReduction(registry);
+  cuda::RegisterCudaMove(registry);
+  cuda::RegisterCudaJoin(registry);
   cuda::RegisterCudaShape(registry);
   cuda::RegisterCudaImage(registry);
   cuda::RegisterCudaCreation(registry);

@@ -108,11 +108,11 @@ absl::Status ChannelPadder::CutGradient(OpId id, int64_t channels,
                      block_.UniqueValueName(absl::StrCat(name, ".padded")));
   const Op& op = block_.op(id);
   OpBuilder builder(&block_, "slice");
-  builder.In("X", grad)
+  builder.In("Input", grad)
       .Name(absl::StrCat(block_.name(op), ".cut"))
-      .Attr("axis", int64_t{1})
-      .Attr("start", int64_t{0})
-      .Attr("end", channels)
+      .Attr("axes", std::vector<int64_t>{1})
+      .Attr("starts", std::vector<int64_t>{0})
+      .Attr("ends", std::vector<int64_t>{channels})
       .Out("Out", name)
       .At(block_.After(id))
       .Role(op.role)

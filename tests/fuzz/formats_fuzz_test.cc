@@ -43,7 +43,7 @@ op { type: "pool2d" in { slot: "X" var: "d" } out { slot: "Out" var: "p" } attr 
 op { type: "reshape" in { slot: "X" var: "p" } out { slot: "Out" var: "r" } attr { name: "shape" ints: [0, 4, -1] } }
 op { type: "transpose" in { slot: "X" var: "r" } out { slot: "Out" var: "tr" } attr { name: "axis" ints: [0, 2, 1] } }
 op { type: "matmul" in { slot: "X" var: "r" } in { slot: "Y" var: "tr" } out { slot: "Out" var: "mm" } }
-op { type: "slice" in { slot: "X" var: "mm" } out { slot: "Out" var: "s" } attr { name: "axis" i: 1 } attr { name: "start" i: -2 } }
+op { type: "slice" in { slot: "Input" var: "mm" } out { slot: "Out" var: "s" } attr { name: "axes" ints: [1] } attr { name: "starts" ints: [-2] } attr { name: "ends" ints: [4] } }
 op { type: "concat" in { slot: "X" var: "s" var: "mm" } out { slot: "Out" var: "c" } attr { name: "axis" i: 1 } }
 op { type: "dropout" in { slot: "X" var: "c" } out { slot: "Out" var: "dr" } attr { name: "p" f: 0.1 } }
 op { type: "reduce_mean" in { slot: "X" var: "dr" } out { slot: "Out" var: "rm" } attr { name: "dim" ints: [1] } }

@@ -284,17 +284,18 @@ TEST(LargeTest, Moves) {
           .Out("Out")
           .Expect(kSame);
       Large("slice")
-          .In("X", dtype, {33, 8, inner}, whole(264 * inner))
-          .Attr("axis", int64_t{1})
-          .Attr("start", int64_t{3})
-          .Attr("end", int64_t{7})
+          .In("Input", dtype, {33, 8, inner}, whole(264 * inner))
+          .Attr("axes", std::vector<int64_t>{1})
+          .Attr("starts", std::vector<int64_t>{3})
+          .Attr("ends", std::vector<int64_t>{7})
           .Out("Out")
           .Expect(kSame);
       Large("pad_like")
           .In("X", dtype, {33, 3, inner}, whole(99 * inner))
           .In("Like", kF32, {33, 8, inner}, whole(264 * inner))
-          .Attr("axis", int64_t{1})
-          .Attr("start", int64_t{2})
+          .Attr("axes", std::vector<int64_t>{1})
+          .Attr("starts", std::vector<int64_t>{2})
+          .Attr("ends", std::vector<int64_t>{5})
           .Out("Out")
           .Expect(kSame);
     }

@@ -1,0 +1,305 @@
+// Ops that read one tensor axis by axis. The innermost axis is cut into runs at
+// Prepare: what is filled, copied, taken with a stride or repeated; the others
+// say where a row of such runs begins.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "kernels/common/dispatch.h"
+#include "kernels/common/moves.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// A run of a row: in units, `n` of them at `to`.
+struct RowRun {
+  int64_t to, n;
+  int64_t from;  // -1: filled
+  int64_t step;
+};
+
+std::vector<RowRun> RunsOf(const AxisRead& axis) {
+  std::vector<RowRun> runs;
+  for (int64_t i = 0; i < axis.extent; ++i) {
+    const int64_t at = axis.At(i);
+    if (!runs.empty()) {
+      RowRun& run = runs.back();
+      const bool fills = run.from < 0 && at < 0;
+      const int64_t step = at - (run.from + (run.n - 1) * run.step);
+      const bool goes_on =
+          run.from >= 0 && at >= 0 && (run.n == 1 || step == run.step);
+      if (fills || goes_on) {
+        if (goes_on) run.step = step;
+        ++run.n;
+        continue;
+      }
+    }
+    runs.push_back({i, 1, at, 0});
+  }
+  return runs;
+}
+
+// Typed by a unit's size.
+template <typename T>
+void CopyStrided(const T* from, int64_t stride, T* to, int64_t n) {
+  if (stride == 0) {
+    std::fill_n(to, n, *from);
+  } else if (stride == -1) {
+    ForIsa([=] {
+      for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
+    });
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
+  }
+}
+
+// Units of any number of bytes.
+void CopyUnits(const char* from, int64_t stride, char* to, int64_t n,
+               int64_t unit) {
+  for (int64_t i = 0; i < n; ++i) {
+    memcpy(to + i * unit, from + i * stride, unit);
+  }
+}
+
+class MoveKernel {
+ public:
+  explicit MoveKernel(const BoundOp& op) : move_(MoveOf(op)) {
+    std::vector<AxisRead>& axes = move_.axes;
+    empty_ = op.outputs()[0].elements() == 0;
+    if (empty_) return;
+    unit_ = move_.size;
+    const AxisRead last = axes.back();
+    const bool whole = last.extent == last.size && last.before == 0 &&
+                       last.spread == 1 && last.start == 0 && last.step == 1 &&
+                       last.stride == 1;
+    if (whole && axes.size() > 1) {  // its bytes are the unit
+      unit_ *= last.extent;
+      axes.pop_back();
+    }
+    runs_ = RunsOf(axes.back());
+    stride_ = axes.back().stride * move_.size;
+    row_ = axes.back().extent * unit_;
+    for (size_t k = 0; k + 1 < axes.size(); ++k) {
+      rows_ *= axes[k].extent;
+      std::vector<int64_t> offsets;
+      for (int64_t i = 0; i < axes[k].extent; ++i) {
+        const int64_t at = axes[k].At(i);
+        offsets.push_back(at < 0 ? -1 : at * axes[k].stride * move_.size);
+      }
+      offsets_.push_back(std::move(offsets));
+    }
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    if (empty_) return;
+    const char* from = static_cast<const char*>(buffers.inputs[0]);
+    char* to = static_cast<char*>(buffers.outputs[0]);
+    const int64_t grain = std::max<int64_t>(1, kCopyGrain / row_);
+    ParallelFor(
+        stream.threads(), rows_, grain,
+        [&](int64_t begin, int64_t end) { Rows(from, to, begin, end); });
+  }
+
+ private:
+  // Rows [begin, end): an odometer of the outer axes.
+  void Rows(const char* from, char* to, int64_t begin, int64_t end) const {
+    const int outer = static_cast<int>(offsets_.size());
+    std::array<int64_t, kMaxAxes> index = {};
+    int64_t rest = begin;
+    for (int k = outer - 1; k >= 0; --k) {
+      const int64_t extent = static_cast<int64_t>(offsets_[k].size());
+      index[k] = rest % extent;
+      rest /= extent;
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t offset = 0;
+      bool filled = false;
+      for (int k = 0; k < outer; ++k) {
+        const int64_t at = offsets_[k][index[k]];
+        filled = filled || at < 0;
+        offset += at;
+      }
+      Row(filled ? nullptr : from + offset, to + row * row_);
+      for (int k = outer - 1; k >= 0; --k) {
+        if (++index[k] < static_cast<int64_t>(offsets_[k].size())) break;
+        index[k] = 0;
+      }
+    }
+  }
+
+  // `from` is null: all of it is filled.
+  void Row(const char* from, char* to) const {
+    if (from == nullptr) return Fill(to, row_);
+    for (const RowRun& run : runs_) {
+      char* target = to + run.to * unit_;
+      if (run.from < 0) {
+        Fill(target, run.n * unit_);
+      } else {
+        const char* source = from + run.from * stride_;
+        Copy(source, run.step * stride_, target, run.n);
+      }
+    }
+  }
+
+  void Copy(const char* from, int64_t step, char* to, int64_t n) const {
+    if (step == unit_ || n == 1) {
+      memcpy(to, from, n * unit_);
+      return;
+    }
+    if (unit_ != move_.size) return CopyUnits(from, step, to, n, unit_);
+    switch (unit_) {
+      case 1:
+        return Typed<uint8_t>(from, step, to, n);
+      case 2:
+        return Typed<uint16_t>(from, step, to, n);
+      case 4:
+        return Typed<uint32_t>(from, step, to, n);
+      default:
+        return Typed<uint64_t>(from, step, to, n);
+    }
+  }
+  template <typename T>
+  static void Typed(const char* from, int64_t step, char* to, int64_t n) {
+    CopyStrided(reinterpret_cast<const T*>(from), step / int64_t{sizeof(T)},
+                reinterpret_cast<T*>(to), n);
+  }
+
+  void Fill(char* to, int64_t bytes) const {
+    if (move_.fill == 0) {
+      memset(to, 0, bytes);
+      return;
+    }
+    switch (move_.size) {
+      case 1:
+        memset(to, static_cast<int>(move_.fill), bytes);
+        return;
+      case 2:
+        return FillWith(static_cast<uint16_t>(move_.fill), to, bytes);
+      case 4:
+        return FillWith(static_cast<uint32_t>(move_.fill), to, bytes);
+      default:
+        return FillWith(move_.fill, to, bytes);
+    }
+  }
+  template <typename T>
+  static void FillWith(T value, char* to, int64_t bytes) {
+    std::fill_n(reinterpret_cast<T*>(to), bytes / int64_t{sizeof(T)}, value);
+  }
+
+  static constexpr int kMaxAxes = 64;
+  Move move_;
+  bool empty_ = false;
+  int64_t unit_ = 1;    // bytes that stay together
+  int64_t stride_ = 0;  // bytes between neighbours of the innermost axis
+  std::vector<RowRun> runs_;
+  int64_t rows_ = 1, row_ = 0;
+  std::vector<std::vector<int64_t>> offsets_;  // of the outer axes, in bytes
+
+ public:
+  static bool Fits(const BoundOp& op) {
+    return MoveOf(op).axes.size() < kMaxAxes;
+  }
+};
+
+// ---- pad3d_grad: a row of XGrad at a time, in f32.
+
+struct PadGradKernel {
+  std::vector<AxisRead> axes;                 // as pad3d reads X
+  std::vector<std::vector<int64_t>> went[2];  // by D or H: where an index went
+  std::vector<RowRun> runs;                   // along W
+  DType dtype;
+  int threads;  // that the workspace is for
+
+  explicit PadGradKernel(const BoundOp& op)
+      : axes(PaddedAxes(op, op.Output("XGrad"), op.Input("OutGrad"))),
+        runs(RunsOf(axes[4])),
+        dtype(op.Output("XGrad").dtype),
+        threads(std::max(1, op.context().threads)) {
+    for (int k = 0; k < 2; ++k) {
+      went[k].resize(axes[2 + k].size);
+      for (int64_t i = 0; i < axes[2 + k].extent; ++i) {
+        const int64_t at = axes[2 + k].At(i);
+        if (at >= 0) went[k][at].push_back(i);
+      }
+    }
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const int64_t depth = axes[2].size, height = axes[3].size;
+    const int64_t width = axes[4].size;
+    const int64_t rows = axes[0].size * axes[1].size * depth * height;
+    float* sums = static_cast<float*>(buffers.workspace);
+    const int64_t grain = std::max<int64_t>(
+        1, kCopyGrain / (axes[4].extent * int64_t{sizeof(float)} + 1));
+    // A thread has a row of the workspace.
+    const int64_t parts = std::max(1, std::min(threads, stream.threads()));
+    const int64_t fair = std::max(grain, (rows + parts - 1) / parts);
+    ParallelFor(
+        static_cast<int>(parts), rows, fair, [&](int64_t begin, int64_t end) {
+          float* own = sums + begin / fair * (width + axes[4].extent);
+          for (int64_t row = begin; row < end; ++row) {
+            Row(buffers.inputs[1], row, own, own + width);
+            char* to = static_cast<char*>(buffers.outputs[0]);
+            FromFloat(dtype, own, to + row * width * SizeOf(dtype), width);
+          }
+        });
+  }
+
+ private:
+  void Row(const void* grad, int64_t row, float* sums, float* buffer) const {
+    const int64_t height = axes[3].size, depth = axes[2].size;
+    const int64_t image = row / (height * depth);
+    std::fill_n(sums, axes[4].size, 0.0f);
+    for (const int64_t d : went[0][row / height % depth]) {
+      for (const int64_t h : went[1][row % height]) {
+        const int64_t at = ((image * axes[2].extent + d) * axes[3].extent + h) *
+                           axes[4].extent;
+        Add(LoadBlock(dtype, grad, at, axes[4].extent, buffer), sums);
+      }
+    }
+  }
+  void Add(const float* x, float* sums) const {
+    for (const RowRun& run : runs) {
+      if (run.from < 0) continue;
+      const float* from = x + run.to;
+      float* to = sums + run.from;
+      if (run.step == 1) {
+        ForIsa([=, n = run.n] {
+          for (int64_t i = 0; i < n; ++i) to[i] += from[i];
+        });
+      } else {
+        for (int64_t i = 0; i < run.n; ++i) to[i * run.step] += from[i];
+      }
+    }
+  }
+};
+
+Candidate MakePadGrad() {
+  Candidate candidate = MakeCandidate(
+      "rows", [](const BoundOp& op) { return PadGradKernel(op); });
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    const int64_t width =
+        op.Output("XGrad").dims[4] + op.Input("OutGrad").dims[4];
+    return std::max(1, op.context().threads) * width * int64_t{sizeof(float)};
+  };
+  return candidate;
+}
+
+}  // namespace
+
+void RegisterCpuMove(KernelRegistry& registry) {
+  Candidate move =
+      MakeCandidate("runs", [](const BoundOp& op) { return MoveKernel(op); });
+  move.supports = MoveKernel::Fits;
+  for (const char* op : kMoves) AddForSchema(registry, op, move);
+  AddForSchema(registry, "pad3d_grad", MakePadGrad());
+}
+
+}  // namespace kernels
+}  // namespace halftone
