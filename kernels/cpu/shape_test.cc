@@ -85,19 +85,42 @@ TEST(ConcatTest, AlongAnyAxis) {
 
 TEST(SliceTest, StartAndEndFromEitherSide) {
   KernelRun run("slice");
-  run.In("X", I64({2, 4}, Iota(8))).Attr("axis", int64_t{1});
-  run.Attr("start", int64_t{-3}).Attr("end", int64_t{-1});
+  run.In("Input", I64({2, 4}, Iota(8))).Attr("axes", Ints{1});
+  run.Attr("starts", Ints{-3}).Attr("ends", Ints{-1});
   EXPECT_THAT(run.Get("Out"), ElementsAre(1, 2, 5, 6));
   KernelRun none("slice");
-  none.In("X", I64({4}, Iota(4))).Attr("start", int64_t{9});
+  none.In("Input", I64({4}, Iota(4))).Attr("starts", Ints{9});
   EXPECT_THAT(none.Get("Out"), ElementsAre());
 }
 
 TEST(PadLikeTest, ZerosAround) {
   KernelRun run("pad_like");
   run.In("X", F32({2, 2}, {1, 2, 3, 4})).In("Like", F32({2, 4}, {}));
-  run.Attr("axis", int64_t{1}).Attr("start", int64_t{1});
+  run.Attr("axes", Ints{1}).Attr("starts", Ints{1}).Attr("ends", Ints{3});
   EXPECT_THAT(run.Get("Out"), ElementsAre(0, 1, 2, 0, 0, 3, 4, 0));
+}
+
+// Threads take rows of their own, of the workspace too.
+TEST(MoveTest, LongAndThreaded) {
+  const int64_t rows = 300, columns = 700;
+  const Values x = Iota(rows * columns);
+  Values flipped;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = columns; c-- > 0;) flipped.push_back(x[r * columns + c]);
+  }
+  KernelRun flip("flip");
+  flip.In("X", F32({rows, columns}, x)).Attr("axis", Ints{1}).Threads(4);
+  EXPECT_EQ(flip.Get("Out"), flipped);
+  KernelRun grad("pad3d_grad");
+  grad.In("X", F32({1, 1, 1, rows, columns - 1}, {}));
+  grad.In("OutGrad", F32({1, 1, 1, rows, columns}, x)).Threads(4);
+  grad.Attr("paddings", Ints{1, 0, 0, 0, 0, 0}).Attr("mode", "replicate");
+  const Values sums = grad.Get("XGrad");
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* row = &x[r * columns];
+    EXPECT_EQ(sums[r * (columns - 1)], row[0] + row[1]) << r;
+    EXPECT_EQ(sums[r * (columns - 1) + 1], row[2]) << r;
+  }
 }
 
 }  // namespace
