@@ -42,14 +42,17 @@ void CompareRow(const C* x, int64_t x_stride, const C* y, int64_t y_stride,
   const F f;
   if (x_stride == 1 && y_stride == 1) {
     ForIsa([=] {
+#pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
     });
   } else if (x_stride == 1 && y_stride == 0) {
     ForIsa([=, to = *y] {
+#pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], to);
     });
   } else if (x_stride == 0 && y_stride == 1) {
     ForIsa([=, from = *x] {
+#pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = f(from, y[i]);
     });
   } else {
@@ -149,9 +152,12 @@ Candidate MakePredicate(bool swaps) {
 template <typename T, int kXStride, int kYStride>
 void ChooseRow(const bool* chosen, const T* x, const T* y, T* out, int64_t n) {
   ForIsa([=] {
+#pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
+      // By masks: a selection of loads is not vectorised.
+      const T mask = static_cast<T>(-static_cast<T>(chosen[i]));
       const T a = x[i * kXStride], b = y[i * kYStride];
-      out[i] = chosen[i] ? a : b;
+      out[i] = static_cast<T>((a & mask) | (b & static_cast<T>(~mask)));
     }
   });
 }

@@ -43,31 +43,52 @@ void AddTo(const float* x, float* sums, int64_t n) {
   });
 }
 
+void SumRows(const float* x, int64_t rows, int64_t n, float* results) {
+  ForIsa([=] {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = x + r * n;
+      results[r] = SumOf(n, [=](int64_t i) { return row[i]; });
+    }
+  });
+}
 float SumOfRun(const float* x, int64_t n) {
   float sum;
-  float* result = &sum;
-  ForIsa([=] { *result = SumOf(n, [=](int64_t i) { return x[i]; }); });
+  SumRows(x, 1, n, &sum);
   return sum;
 }
 
 template <typename F>
-float FoldRun(const float* x, int64_t n) {
-  float folded;
-  float* result = &folded;
+void FoldRows(const float* x, int64_t rows, int64_t n, float* results) {
   ForIsa([=, none = F::template None<float>()] {
     const F f;
-    float lanes[kLanes];
-    for (int j = 0; j < kLanes; ++j) lanes[j] = none;
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      for (int j = 0; j < kLanes; ++j) lanes[j] = f(lanes[j], x[i + j]);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = x + r * n;
+      if (n < kLanes) {  // one after the other
+        float folded = none;
+        for (int64_t i = 0; i < n; ++i) folded = f(folded, row[i]);
+        results[r] = folded;
+        continue;
+      }
+      float lanes[kLanes];
+      for (int j = 0; j < kLanes; ++j) lanes[j] = row[j];
+      int64_t i = kLanes;
+      for (; i + kLanes <= n; i += kLanes) {
+        for (int j = 0; j < kLanes; ++j) lanes[j] = f(lanes[j], row[i + j]);
+      }
+      for (int j = 0; i + j < n; ++j) lanes[j] = f(lanes[j], row[i + j]);
+      for (int width = kLanes / 2; width >= 1; width /= 2) {
+        for (int j = 0; j < width; ++j) {
+          lanes[j] = f(lanes[j], lanes[j + width]);
+        }
+      }
+      results[r] = lanes[0];
     }
-    for (int j = 0; i + j < n; ++j) lanes[j] = f(lanes[j], x[i + j]);
-    for (int width = kLanes / 2; width >= 1; width /= 2) {
-      for (int j = 0; j < width; ++j) lanes[j] = f(lanes[j], lanes[j + width]);
-    }
-    *result = lanes[0];
   });
+}
+template <typename F>
+float FoldRun(const float* x, int64_t n) {
+  float folded;
+  FoldRows<F>(x, 1, n, &folded);
   return folded;
 }
 
@@ -82,7 +103,7 @@ void FoldInto(const float* x, float* into, int64_t n) {
 
 template <typename F>
 Folding FoldingOf() {
-  return {F::template None<float>(), FoldRun<F>, FoldInto<F>};
+  return {F::template None<float>(), FoldRun<F>, FoldInto<F>, FoldRows<F>};
 }
 
 template <typename F>
@@ -95,7 +116,7 @@ void PowerOfEach(const float* x, float* to, int64_t n, float order) {
 
 }  // namespace
 
-Folding Sums() { return {0.0f, SumOfRun, AddTo}; }
+Folding Sums() { return {0.0f, SumOfRun, AddTo, SumRows}; }
 Folding Greatest() { return FoldingOf<functors::GreaterOf>(); }
 Folding Least() { return FoldingOf<functors::LesserOf>(); }
 Folding Products() { return FoldingOf<functors::ProductOf>(); }
@@ -193,8 +214,36 @@ float Reduction::SumRun(const void* x, int64_t offset, int64_t n) const {
   return sum;
 }
 
+bool Reduction::HasShortRows() const {
+  if (inner_ == 0 || 2 * inner_ > kConvertBlock || reduced_count_ != 1) {
+    return false;
+  }
+  int64_t stride = inner_;
+  for (int i = kept_.rank() - 1; i >= 0; --i) {
+    if (kept_.strides[i] != stride) return false;
+    stride *= kept_.dims[i];
+  }
+  return true;
+}
+
+void Reduction::RunRows(const void* x, void* out, int threads) const {
+  const int64_t most = kConvertBlock / inner_;
+  const int64_t grain = (kMapGrain / (most * inner_) + 1) * most;
+  ParallelFor(threads, kept_count_, grain, [&](int64_t begin, int64_t end) {
+    alignas(64) float buffer[kConvertBlock];
+    float results[kConvertBlock];
+    for (int64_t row = begin; row < end; row += most) {
+      const int64_t n = std::min(most, end - row);
+      const float* from = Load(x, row * inner_, n * inner_, buffer);
+      folding_.rows(from, n, inner_, results);
+      Finish(results, out, row, n);
+    }
+  });
+}
+
 void Reduction::RunInner(const void* x, void* out, float* partial,
                          int threads) const {
+  if (HasShortRows()) return RunRows(x, out, threads);
   const int64_t runs = CeilDiv(inner_, kRun);
   const int64_t run_length = std::min(inner_, kRun);
   const int64_t grain =

@@ -18,6 +18,8 @@ struct Folding {
   float none;                                           // of no elements
   float (*run)(const float* x, int64_t n);              // neighbours
   void (*add)(const float* x, float* into, int64_t n);  // one below the other
+  // Each of `rows` rows of n neighbours as `run` folds it.
+  void (*rows)(const float* x, int64_t rows, int64_t n, float* results);
   // What is folded of what is read, and what becomes of the result; null: as it
   // is. `parameter` is theirs.
   void (*map)(const float* x, float* to, int64_t n, float parameter) = nullptr;
@@ -46,6 +48,9 @@ class Reduction {
   void RunInner(const void* x, void* out, float* partial, int threads) const;
   void RunOuter(const void* x, void* out, float* partial, int threads) const;
   float SumRun(const void* x, int64_t offset, int64_t n) const;
+  // Short runs that follow each other, blocks of them at a time.
+  bool HasShortRows() const;
+  void RunRows(const void* x, void* out, int threads) const;
   void SumRows(const void* x, int64_t kept, int64_t chunk, int64_t column,
                int64_t columns, float* sums) const;
   void Combine(const float* partial, void* out, int threads) const;

@@ -18,6 +18,8 @@ def cases(torch):
   """What PyTorch does for each case of elementwise_benchmark: f(x, y)."""
   f, aten = torch.nn.functional, torch.ops.aten
   root = 2 / 3.141592653589793 ** 0.5
+  copy = torch.contiguous_format
+  eight = torch.tensor([7, 0, 3, 3, 20, 1, 9, 27])
   thirds = {}
 
   def every_third(x):
@@ -104,6 +106,20 @@ def cases(torch):
       'log_softmax_grad': lambda x, y: aten._log_softmax_backward_data(
           y, x, -1, x.dtype),
       'where': lambda x, y: torch.where(every_third(x), x, y),
+      'slice_channels': lambda x, y: x[:, 4:12].clone(memory_format=copy),
+      'slice_columns': lambda x, y: x[..., 2:26].clone(memory_format=copy),
+      'strided_slice': lambda x, y: x[..., ::2, ::2].clone(memory_format=copy),
+      'flip_columns': lambda x, y: torch.flip(x, (-1,)),
+      'flip_images': lambda x, y: torch.flip(x, (0,)),
+      'pad': lambda x, y: f.pad(x, (1, 1, 1, 1)),
+      'tile': lambda x, y: torch.tile(x, (2,)),
+      'concat_channels': lambda x, y: torch.cat((x, y), 1),
+      'concat_columns': lambda x, y: torch.cat((x, y), 3),
+      'stack_last': lambda x, y: torch.stack((x, y), -1),
+      'split_columns': lambda x, y: [part.clone(memory_format=copy)
+                                     for part in torch.split(x, 14, 3)],
+      'gather_images': lambda x, y: torch.index_select(x, 0, eight),
+      'gather_columns': lambda x, y: torch.index_select(x, 3, eight),
       'softmax': lambda x, y: torch.softmax(x, -1),
       'mean': lambda x, y: torch.mean(x),
   }

@@ -108,6 +108,31 @@ const Case kCases[] = {
     {"log_softmax", "log_softmax", {"X"}},
     {"log_softmax_grad", "log_softmax_grad", {"Out", "OutGrad"}},
     {"where", "where", {"X", "Y"}},
+    {"slice_channels",
+     "slice",
+     {"Input"},
+     {{"axes", Dims{1}}, {"starts", Dims{4}}, {"ends", Dims{12}}}},
+    {"slice_columns",
+     "slice",
+     {"Input"},
+     {{"axes", Dims{3}}, {"starts", Dims{2}}, {"ends", Dims{26}}}},
+    {"strided_slice",
+     "strided_slice",
+     {"Input"},
+     {{"axes", Dims{2, 3}},
+      {"starts", Dims{0, 0}},
+      {"ends", Dims{28, 28}},
+      {"strides", Dims{2, 2}}}},
+    {"flip_columns", "flip", {"X"}, {{"axis", kLast}}},
+    {"flip_images", "flip", {"X"}, {{"axis", kFirst}}},
+    {"pad", "pad", {"X"}, {{"paddings", Dims{0, 0, 0, 0, 1, 1, 1, 1}}}},
+    {"tile", "tile", {"X"}, {{"repeat_times", Dims{2}}}},
+    {"concat_channels", "concat", {"X", "X"}, {{"axis", 1}}},
+    {"concat_columns", "concat", {"X", "X"}, {{"axis", 3}}},
+    {"stack_last", "stack", {"X", "X"}, {{"axis", -1}}},
+    {"split_columns", "split", {"X"}, {{"axis", 3}}},
+    {"gather_images", "gather", {"X"}, {{"axis", 0}}},
+    {"gather_columns", "gather", {"X"}, {{"axis", 3}}},
     {"softmax", "softmax", {"X"}},
     {"mean", "mean", {"X"}},
     {"batch_norm", "batch_norm", {"X"}},
@@ -148,6 +173,10 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
     std::vector<double> condition(kElements);
     for (int64_t i = 0; i < kElements; i += 3) condition[i] = 1;
     run.In("Condition", {DType::kBool, kImages, condition});
+  }
+  if (c.op == absl::string_view("split")) run.Out("Out", 2);
+  if (c.op == absl::string_view("gather")) {
+    run.In("Index", kernels::I64({8}, {7, 0, 3, 3, 20, 1, 9, 27}));
   }
   for (const auto& attr : c.attrs) run.Attr(attr.first, attr.second);
   run.Run();
