@@ -18,6 +18,7 @@ const KernelRegistry& Kernels() {
     RegisterCpuReduction(*filled);
     RegisterCpuMove(*filled);
     RegisterCpuJoin(*filled);
+    RegisterCpuLookups(*filled);
     RegisterCpuShape(*filled);
     RegisterCpuImage(*filled);
     RegisterCpuCreation(*filled);

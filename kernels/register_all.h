@@ -20,6 +20,7 @@ void RegisterCpuLogic(KernelRegistry& registry);
 void RegisterCpuReduction(KernelRegistry& registry);
 void RegisterCpuMove(KernelRegistry& registry);
 void RegisterCpuJoin(KernelRegistry& registry);
+void RegisterCpuLookups(KernelRegistry& registry);
 void RegisterCpuShape(KernelRegistry& registry);
 void RegisterCpuImage(KernelRegistry& registry);
 void RegisterCpuCreation(KernelRegistry& registry);

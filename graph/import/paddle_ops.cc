@@ -205,10 +205,8 @@ void ByName(const OpDesc& op, const Rule& rule, PaddleScope& scope,
 
 // ---- Those that differ.
 
-void Refuse(const OpDesc& op, const Rule& rule, PaddleScope&,
-            ImportedOp* result) {
-  result->refusals.push_back(
-      {absl::StrCat("control flow: ", rule.why), Nearest(op.type())});
+void Refuse(const OpDesc&, const Rule& rule, PaddleScope&, ImportedOp* result) {
+  result->refusals.push_back({absl::StrCat("control flow: ", rule.why)});
 }
 
 // Sets an attribute of the op that has been added last.

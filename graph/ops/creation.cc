@@ -1,5 +1,7 @@
 // Ops that make values: initialisers of the startup program, and counts.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +71,52 @@ OpSchema NormalSchema(absl::string_view name, absl::string_view doc) {
   return schema;
 }
 
+// From start on, as many as lie before end.
+absl::Status InferArange(InferContext& c) {
+  const double start = c.Float("start"), end = c.Float("end");
+  const double step = c.Float("step");
+  const double count = std::ceil((end - start) / step);
+  if (!(std::abs(count) <= std::numeric_limits<int32_t>::max())) {
+    return AttrMismatch(c, "step",
+                        "a number other than 0 with which start comes to end "
+                        "in at most 2^31 steps");
+  }
+  c.SetOutput("Out", {Dim(std::max<int64_t>(0, static_cast<int64_t>(count)))});
+  return absl::OkStatus();
+}
+
+absl::Status InferShape(InferContext& c) {
+  c.SetOutput("Out", {Dim(c.Input("Input").rank())});
+  return absl::OkStatus();
+}
+
+void RegisterNumbers(OpRegistry& registry) {
+  registry.Add(
+      OpSchema("arange")
+          .Doc("Out = start, start + step and so on, before end.")
+          .TypeVar("TOut", {DType::kI64, DType::kI32, DType::kF32, DType::kF16,
+                            DType::kBF16})
+          .Out("Out", "TOut", "[n]")
+          .Attr("start", 0.0, "the first")
+          .RequiredAttr("end", AttrKind::kFloat, "before which it ends")
+          .Attr("step", 1.0, "from one to the next; negative: downwards")
+          .Attr("dtype", DType::kI64,
+                "dtype of Out; Paddle's numbers are known")
+          .Infer(InferArange)
+          .NoGrad()
+          .Amp(AmpClass::kGray)
+          .NoMerge());
+  registry.Add(OpSchema("shape")
+                   .Doc("Out = the dims of Input.")
+                   .In("Input", "f32", "any dims, any dtype", kShapeOnly)
+                   .Out("Out", "i32", "[rank of Input]")
+                   .Infer(InferShape)
+                   .NoGrad()
+                   .Amp(AmpClass::kGray)
+                   .Layout(LayoutRule::kAny)
+                   .NoMerge());
+}
+
 absl::Status InferElementCount(InferContext& c) {
   const int64_t axis = c.Int("axis");
   const int rank = c.Input("X").rank();
@@ -103,6 +151,7 @@ void RegisterCreation(OpRegistry& registry) {
   registry.Add(NormalSchema("init_truncated_normal",
                             "init_normal, redrawn where it lies more than two "
                             "standard deviations from the mean."));
+  RegisterNumbers(registry);
   registry.Add(OpSchema("element_count")
                    .Doc("Out = how many elements X has, all or along axis.")
                    .In("X", "f32", "any dims, any dtype", kShapeOnly)

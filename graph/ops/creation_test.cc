@@ -52,6 +52,22 @@ TEST(ElementCount, TakesAnything) {
   EXPECT_EQ(Infer({"element_count", {{"X", "f16[]"}}}), "Out=f32[]");
 }
 
+TEST(Arange, CountsTheSteps) {
+  const auto arange = [](double start, double end, double step) {
+    return Infer(
+        {"arange", {}, {{"start", start}, {"end", end}, {"step", step}}});
+  };
+  EXPECT_EQ(arange(0, 5, 1), "Out=i64[5]");
+  EXPECT_EQ(arange(1, 0, -0.25), "Out=i64[4]");
+  EXPECT_EQ(arange(1, 0, 1), "Out=i64[0]");
+  EXPECT_THAT(arange(0, 1, 0), HasSubstr("attribute step"));
+  EXPECT_THAT(arange(0, 1e300, 1), HasSubstr("attribute step"));
+}
+
+TEST(Shape, IsOneNumberPerDim) {
+  EXPECT_EQ(Infer({"shape", {{"Input", "f16[B,S,4]"}}}), "Out=i32[3]");
+}
+
 }  // namespace
 }  // namespace ops
 }  // namespace halftone

@@ -18,6 +18,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterSlice(registry);
   ops::RegisterJoin(registry);
   ops::RegisterPad(registry);
+  ops::RegisterLookups(registry);
   ops::RegisterShape(registry);
   ops::RegisterImage(registry);
   ops::RegisterCreation(registry);

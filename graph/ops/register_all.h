@@ -23,6 +23,7 @@ void RegisterReduction(OpRegistry& registry);
 void RegisterSlice(OpRegistry& registry);
 void RegisterJoin(OpRegistry& registry);
 void RegisterPad(OpRegistry& registry);
+void RegisterLookups(OpRegistry& registry);
 void RegisterShape(OpRegistry& registry);
 void RegisterImage(OpRegistry& registry);
 void RegisterCreation(OpRegistry& registry);

@@ -78,10 +78,11 @@ TEST(RegistryTest, Traits) {
                                    "sgd", "tick_applied"));
   EXPECT_THAT(OpsWith(&OpSchema::split_only),
               testing::ElementsAre("sync_batch_norm", "sync_batch_norm_grad"));
-  EXPECT_THAT(OpsWith(&OpSchema::no_merge),
-              testing::ElementsAre("dropout", "dropout_grad", "element_count",
-                                   "fill_constant", "init_normal",
-                                   "init_truncated_normal", "init_uniform"));
+  EXPECT_THAT(
+      OpsWith(&OpSchema::no_merge),
+      testing::ElementsAre("arange", "dropout", "dropout_grad", "element_count",
+                           "fill_constant", "init_normal",
+                           "init_truncated_normal", "init_uniform", "shape"));
   EXPECT_THAT(
       OpsWith(&OpSchema::view),
       testing::ElementsAre("assign", "convert_layout", "flatten", "reshape",

@@ -124,6 +124,36 @@ auto MakeConstant(const BoundOp& op) {
   };
 }
 
+using NumberTypes = TypeList<int64_t, int32_t, float, half, bfloat16>;
+
+auto MakeArange(const BoundOp& op) {
+  const TensorDesc& out = op.outputs()[0];
+  std::function<void(void*)> fill;
+  DispatchType(NumberTypes(), out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill = [n = out.elements(), start = op.Float("start"),
+            step = op.Float("step")](void* to) {
+      for (int64_t i = 0; i < n; ++i) {
+        static_cast<T*>(to)[i] =
+            functors::Cast<T>(start + static_cast<double>(i) * step);
+      }
+    };
+  });
+  return [fill](const Buffers& buffers, runtime::Stream&) {
+    fill(buffers.outputs[0]);
+  };
+}
+
+auto MakeShape(const BoundOp& op) {
+  return [dims = op.Input("Input").dims](const Buffers& buffers,
+                                         runtime::Stream&) {
+    for (size_t i = 0; i < dims.size(); ++i) {
+      static_cast<int32_t*>(buffers.outputs[0])[i] =
+          static_cast<int32_t>(dims[i]);
+    }
+  };
+}
+
 auto MakeElementCount(const BoundOp& op) {
   const float count = static_cast<float>(ElementCount(op));
   return [count](const Buffers& buffers, runtime::Stream&) {
@@ -139,6 +169,8 @@ void RegisterCpuCreation(KernelRegistry& registry) {
   AddRandom<Normal<functors::NormalElement>>(registry, "init_normal");
   AddRandom<Normal<functors::TruncatedNormalElement>>(registry,
                                                       "init_truncated_normal");
+  AddForSchema(registry, "arange", MakeCandidate("fill", MakeArange));
+  AddForSchema(registry, "shape", MakeCandidate("fill", MakeShape));
   AddForSchema(registry, "element_count",
                MakeCandidate("scalar", MakeElementCount));
 }

@@ -106,6 +106,43 @@ auto MakeConstant(const BoundOp& op) {
   };
 }
 
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    ArangeKernel(T* out, double start, double step, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < n) {
+    out[i] = functors::Cast<T>(start + static_cast<double>(i) * step);
+  }
+}
+
+auto MakeArange(const BoundOp& op) {
+  using NumberTypes = TypeList<int64_t, int32_t, float, half, bfloat16>;
+  const TensorDesc& out = op.outputs()[0];
+  std::function<void(void*, Launcher&)> fill;
+  DispatchType(NumberTypes(), out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill = [n = out.elements(), start = op.Float("start"),
+            step = op.Float("step")](void* to, Launcher& launch) {
+      launch(ArangeKernel<T>, CeilDiv(n, kThreads), kThreads,
+             static_cast<T*>(to), start, step, n);
+    };
+  });
+  return [fill](const Buffers& buffers, Launcher& launch) {
+    fill(buffers.outputs[0], launch);
+  };
+}
+
+auto MakeShape(const BoundOp& op) {
+  return [dims = op.Input("Input").dims](const Buffers& buffers,
+                                         Launcher& launch) {
+    int32_t* out = static_cast<int32_t*>(buffers.outputs[0]);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      launch(FillKernel<int32_t>, 1, 1, out + i, static_cast<int32_t>(dims[i]),
+             1);
+    }
+  };
+}
+
 auto MakeElementCount(const BoundOp& op) {
   const float count = static_cast<float>(ElementCount(op));
   return [count](const Buffers& buffers, Launcher& launch) {
@@ -121,6 +158,8 @@ void RegisterCudaCreation(KernelRegistry& registry) {
   AddRandom<Uniform>(registry, "init_uniform");
   AddRandom<Normal<false>>(registry, "init_normal");
   AddRandom<Normal<true>>(registry, "init_truncated_normal");
+  AddForSchema(registry, "arange", CudaCandidate("fill", MakeArange));
+  AddForSchema(registry, "shape", CudaCandidate("fill", MakeShape));
   AddForSchema(registry, "element_count",
                CudaCandidate("scalar", MakeElementCount));
 }

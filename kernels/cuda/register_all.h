@@ -26,6 +26,7 @@ void RegisterCudaLogic(KernelRegistry& registry);
 void RegisterCudaReduction(KernelRegistry& registry);
 void RegisterCudaMove(KernelRegistry& registry);
 void RegisterCudaJoin(KernelRegistry& registry);
+void RegisterCudaLookups(KernelRegistry& registry);
 void RegisterCudaShape(KernelRegistry& registry);
 void RegisterCudaImage(KernelRegistry& registry);
 void RegisterCudaCreation(KernelRegistry& registry);

@@ -15,6 +15,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaReduction(registry);
   cuda::RegisterCudaMove(registry);
   cuda::RegisterCudaJoin(registry);
+  cuda::RegisterCudaLookups(registry);
   cuda::RegisterCudaShape(registry);
   cuda::RegisterCudaImage(registry);
   cuda::RegisterCudaCreation(registry);

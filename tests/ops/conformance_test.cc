@@ -61,14 +61,19 @@ bool Unreachable(const CaseFile& file, const KernelKey& key) {
                     slots[0].name) > 0;
 }
 
-bool AllowsF32(const OpSchema& schema) {
-  for (const TypeVar& var : schema.type_vars()) {
-    if (std::find(var.allowed.begin(), var.allowed.end(), DType::kF32) ==
-        var.allowed.end()) {
-      return false;
+// The key in f32; type variables that are none (of indices) stay.
+KernelKey InF32(const OpSchema& schema, const KernelKey& key) {
+  KernelKey f32 = key;
+  f32.layout = Layout::kRowMajor;
+  for (size_t v = 0; v < f32.binding.size(); ++v) {
+    const DTypeSet& allowed = schema.type_vars()[v].allowed;
+    if (f32.binding[v] != DType::kInvalid &&
+        std::find(allowed.begin(), allowed.end(), DType::kF32) !=
+            allowed.end()) {
+      f32.binding[v] = DType::kF32;
     }
   }
-  return true;
+  return f32;
 }
 
 class Conformance
@@ -95,15 +100,13 @@ class Conformance
                                   const Values& rounded) {
     Values literals;
     for (const CaseTensor* t : instance.outputs) literals.push_back(t->values);
-    KernelKey f32 = key;
-    f32.layout = Layout::kRowMajor;
-    for (DType& dtype : f32.binding) {
-      if (dtype != DType::kInvalid) dtype = DType::kF32;
-    }
-    if (f32.binding == key.binding || SameAsLiterals(instance, rounded)) {
-      return literals;
-    }
-    if (!AllowsF32(*file_.schema) || !Fits(file_, c, f32)) {
+    const KernelKey f32 = InF32(*file_.schema, key);
+    const bool is_f32 =
+        f32.binding == key.binding &&
+        (key.binding.empty() ||
+         std::count(key.binding.begin(), key.binding.end(), DType::kF32) > 0);
+    if (is_f32 || SameAsLiterals(instance, rounded)) return literals;
+    if (f32.binding == key.binding || !Fits(file_, c, f32)) {
       return ModelError(
           "inputs must be exact in all dtypes of a case that "
           "has no f32 key");

@@ -1,5 +1,6 @@
 // The gradient that each op's schema emits against central differences of its
 // own forward kernel, in f32.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -110,7 +111,11 @@ class Gradients : public ::testing::TestWithParam<std::string> {
   void CheckCase(const OpCase& c) {
     KernelKey key;
     key.op = file_.schema->name();
-    key.binding.assign(file_.schema->type_vars().size(), DType::kF32);
+    for (const TypeVar& var : file_.schema->type_vars()) {
+      const bool f32 =
+          std::count(var.allowed.begin(), var.allowed.end(), DType::kF32) > 0;
+      key.binding.push_back(f32 ? DType::kF32 : var.allowed[0]);  // indices
+    }
     ASSERT_TRUE(Fits(file_, c, key)) << "a gradient is checked in f32";
     const auto forward = MakeInstance(file_, c, key);
     ASSERT_TRUE(forward.ok()) << forward.status();

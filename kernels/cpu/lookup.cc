@@ -1,0 +1,204 @@
+// Rows by number, and their gradient: numbers are sorted by counting, then each
+// row of the gradient is added up by itself.
+#include "kernels/common/lookup.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "kernels/common/dispatch.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
+#include "kernels/functors/cast.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using Run = std::function<void(const Buffers&, runtime::Stream&)>;
+using IndexTypes = TypeList<int64_t, int32_t>;
+
+template <typename T>
+T Nothing() {
+  if constexpr (functors::IsStorageFloat<T>::value ||
+                std::is_floating_point<T>::value) {
+    return functors::Cast<T>(std::numeric_limits<double>::quiet_NaN());
+  } else {
+    return T();
+  }
+}
+
+// ---- Gathers.
+
+template <typename T, typename Index>
+struct GatherKernel {
+  LookupShape shape;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const T* x = static_cast<const T*>(buffers.inputs[0]);
+    const Index* index = static_cast<const Index*>(buffers.inputs[1]);
+    T* out = static_cast<T*>(buffers.outputs[0]);
+    const int64_t grain = std::max<int64_t>(
+        1, kCopyGrain / (shape.inner * int64_t{sizeof(T)} + 1));
+    ParallelFor(stream.threads(), shape.outer * shape.count, grain,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    const int64_t slice = shape.SliceOf(index[i % shape.count]);
+                    const int64_t row = i / shape.count * shape.size + slice;
+                    Slice(x + row * shape.inner, slice, out + i * shape.inner);
+                  }
+                });
+  }
+
+ private:
+  void Slice(const T* from, int64_t slice, T* to) const {
+    if (slice < 0) {
+      std::fill_n(to, shape.inner, Nothing<T>());
+    } else if (slice == shape.padding) {
+      memset(static_cast<void*>(to), 0, shape.inner * sizeof(T));
+    } else {
+      memcpy(static_cast<void*>(to), from, shape.inner * sizeof(T));
+    }
+  }
+};
+
+Candidate MakeGather() {
+  return MakeCandidate("rows", [](const BoundOp& op) {
+    Run run;
+    DispatchType(AnyTypes(), op.inputs()[0].dtype, [&](auto tag) {
+      DispatchType(IndexTypes(), op.inputs()[1].dtype, [&](auto index) {
+        run = GatherKernel<typename decltype(tag)::type,
+                           typename decltype(index)::type>{LookupShapeOf(op)};
+      });
+    });
+    return run;
+  });
+}
+
+// ---- gather_grad.
+
+template <typename Index>
+struct GatherGradKernel {
+  LookupShape shape;
+  DType dtype;
+
+  // Workspace: where the places of each slice begin, and the places.
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    int64_t* first = static_cast<int64_t*>(buffers.workspace);
+    int64_t* places = first + shape.size + 1;
+    Sort(static_cast<const Index*>(buffers.inputs[1]), first, places);
+    const int64_t grain = std::max<int64_t>(1, kMapGrain / (shape.inner + 1));
+    ParallelFor(stream.threads(), shape.outer * shape.size, grain,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    const int64_t slice = row % shape.size;
+                    Row(buffers.inputs[2], row / shape.size,
+                        places + first[slice], first[slice + 1] - first[slice],
+                        static_cast<char*>(buffers.outputs[0]) +
+                            row * shape.inner * SizeOf(dtype));
+                  }
+                });
+  }
+
+ private:
+  // Places of equal slices stay in their order.
+  void Sort(const Index* index, int64_t* first, int64_t* places) const {
+    std::fill_n(first, shape.size + 1, 0);
+    const auto slice = [&](int64_t i) {
+      const int64_t s = shape.SliceOf(index[i]);
+      return s == shape.padding ? -1 : s;
+    };
+    for (int64_t i = 0; i < shape.count; ++i) {
+      if (slice(i) >= 0) ++first[slice(i) + 1];
+    }
+    for (int64_t s = 0; s < shape.size; ++s) first[s + 1] += first[s];
+    for (int64_t i = 0; i < shape.count; ++i) {
+      if (slice(i) >= 0) places[first[slice(i)]++] = i;
+    }
+    // Each now points to where the next begins.
+    for (int64_t s = shape.size; s > 0; --s) first[s] = first[s - 1];
+    first[0] = 0;
+  }
+
+  void Row(const void* grad, int64_t outer, const int64_t* places, int64_t n,
+           char* to) const {
+    alignas(64) float sums[kConvertBlock];
+    alignas(64) float buffer[kConvertBlock];
+    ForBlocks(0, shape.inner, [&](int64_t column, int64_t columns) {
+      std::fill_n(sums, columns, 0.0f);
+      for (int64_t k = 0; k < n; ++k) {
+        const int64_t at =
+            (outer * shape.count + places[k]) * shape.inner + column;
+        const float* x = LoadBlock(dtype, grad, at, columns, buffer);
+        ForIsa([x, columns, sum = &sums[0]] {
+          for (int64_t i = 0; i < columns; ++i) sum[i] += x[i];
+        });
+      }
+      FromFloat(dtype, sums, to + column * SizeOf(dtype), columns);
+    });
+  }
+};
+
+Candidate MakeGatherGrad() {
+  Candidate candidate = MakeCandidate("sorted", [](const BoundOp& op) {
+    Run run;
+    DispatchType(IndexTypes(), op.Input("Index").dtype, [&](auto tag) {
+      run = GatherGradKernel<typename decltype(tag)::type>{
+          LookupShapeOf(op), op.Output("XGrad").dtype};
+    });
+    return run;
+  });
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    const LookupShape shape = LookupShapeOf(op);
+    return (shape.size + 1 + shape.count) * int64_t{sizeof(int64_t)};
+  };
+  return candidate;
+}
+
+// ---- one_hot_v2.
+
+using OneHotTypes = TypeList<float, half, bfloat16, int32_t, int64_t>;
+
+template <typename T, typename Index>
+Run OneHot(const BoundOp& op) {
+  return [depth = op.Int("depth"), n = op.Input("X").elements()](
+             const Buffers& buffers, runtime::Stream&) {
+    const Index* classes = static_cast<const Index*>(buffers.inputs[0]);
+    T* out = static_cast<T*>(buffers.outputs[0]);
+    memset(static_cast<void*>(out), 0, n * depth * sizeof(T));
+    for (int64_t i = 0; i < n; ++i) {
+      if (classes[i] < 0 || classes[i] >= depth) continue;
+      out[i * depth + classes[i]] = functors::Cast<T>(1.0f);
+    }
+  };
+}
+
+Candidate MakeOneHot() {
+  return MakeCandidate("rows", [](const BoundOp& op) {
+    Run run;
+    DispatchType(OneHotTypes(), op.Output("Out").dtype, [&](auto tag) {
+      DispatchType(IndexTypes(), op.Input("X").dtype, [&](auto index) {
+        run = OneHot<typename decltype(tag)::type,
+                     typename decltype(index)::type>(op);
+      });
+    });
+    return run;
+  });
+}
+
+}  // namespace
+
+void RegisterCpuLookups(KernelRegistry& registry) {
+  for (const char* op : {"lookup_table_v2", "gather", "index_select"}) {
+    AddForSchema(registry, op, MakeGather());
+  }
+  AddForSchema(registry, "gather_grad", MakeGatherGrad());
+  AddForSchema(registry, "one_hot_v2", MakeOneHot());
+}
+
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,283 @@
+// Rows by number, and their gradient: numbers are sorted by their digits, equal
+// ones in their order, then each run of equal ones is added up by one block.
+// Nothing is added atomically: the bits are the same each time.
+#include <functional>
+#include <limits>
+
+#include "kernels/common/lookup.h"
+#include "kernels/cuda/index.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/register_all.h"
+#include "kernels/functors/cast.h"
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+namespace {
+
+using IndexTypes = TypeList<int64_t, int32_t>;
+using Run = std::function<void(const Buffers&, Launcher&)>;
+
+template <typename T>
+HT_DEVICE T Nothing() {
+  if constexpr (functors::IsStorageFloat<T>::value ||
+                std::is_floating_point<T>::value) {
+    return functors::Cast<T>(functors::QuietNaN());
+  } else {
+    return T();
+  }
+}
+
+// ---- Gathers: an element for each thread.
+
+template <typename T, typename Index>
+__global__ void __launch_bounds__(kThreads)
+    GatherKernel(LookupShape shape, Divider inner, Divider count, const T* x,
+                 const Index* index, T* out, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= n) return;
+  const int64_t row = inner.Divide(i);
+  const int64_t outer = count.Divide(row);
+  const int64_t slice = shape.SliceOf(index[row - outer * shape.count]);
+  if (slice < 0) {
+    out[i] = Nothing<T>();
+  } else if (slice == shape.padding) {
+    out[i] = functors::Cast<T>(0.0f);
+  } else {
+    out[i] =
+        x[(outer * shape.size + slice) * shape.inner + i - row * shape.inner];
+  }
+}
+
+Candidate MakeGather() {
+  return CudaCandidate("elements", [](const BoundOp& op) {
+    const LookupShape shape = LookupShapeOf(op);
+    const int64_t n = op.Output("Out").elements();
+    const Divider inner(n > 0 ? shape.inner : 1);
+    const Divider count(n > 0 ? shape.count : 1);
+    Run run;
+    DispatchType(AnyTypes(), op.inputs()[0].dtype, [&](auto tag) {
+      DispatchType(IndexTypes(), op.inputs()[1].dtype, [&](auto index_tag) {
+        using T = typename decltype(tag)::type;
+        using Index = typename decltype(index_tag)::type;
+        run = [=](const Buffers& b, Launcher& launch) {
+          launch(GatherKernel<T, Index>, CeilDiv(n, kThreads), kThreads, shape,
+                 inner, count, static_cast<const T*>(b.inputs[0]),
+                 static_cast<const Index*>(b.inputs[1]),
+                 static_cast<T*>(b.outputs[0]), n);
+        };
+      });
+    });
+    return run;
+  });
+}
+
+// ---- Sorting.
+
+// Keys and where they came from; a key of `none` is for what nobody gets.
+struct Sorted {
+  int32_t *keys, *places;
+};
+
+template <typename Index>
+__global__ void __launch_bounds__(kThreads)
+    KeysKernel(LookupShape shape, const Index* index, Sorted to) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= shape.count) return;
+  const int64_t slice = shape.SliceOf(index[i]);
+  const bool none = slice < 0 || slice == shape.padding;
+  to.keys[i] = static_cast<int32_t>(none ? shape.size : slice);
+  to.places[i] = static_cast<int32_t>(i);
+}
+
+constexpr int kDigits = kThreads;  // of 8 bits
+static_assert(kDigits == 256, "a thread for each digit");
+
+// A block's keys as digits; -1 beyond the end.
+HT_DEVICE int DigitAt(const int32_t* keys, int64_t i, int64_t n, int shift) {
+  return i < n ? (keys[i] >> shift) & (kDigits - 1) : -1;
+}
+
+// counts[digit][block]: how often a block has each digit.
+__global__ void __launch_bounds__(kThreads)
+    CountKernel(const int32_t* keys, int64_t n, int shift, int64_t blocks,
+                int32_t* counts) {
+  HT_SHARED(int[kThreads], digits);
+  const int t = threadIdx.x;
+  digits[t] =
+      DigitAt(keys, static_cast<int64_t>(blockIdx.x) * kThreads + t, n, shift);
+  __syncthreads();
+  int count = 0;
+  for (int i = 0; i < kThreads; ++i) count += digits[i] == t ? 1 : 0;
+  counts[t * blocks + blockIdx.x] = count;
+}
+
+// counts becomes the sum of all before; one block.
+__global__ void __launch_bounds__(kThreads)
+    SumBeforeKernel(int32_t* counts, int64_t n) {
+  HT_SHARED(int[2][kThreads], sums);
+  const int t = threadIdx.x;
+  int before = 0;
+  for (int64_t first = 0; first < n; first += kThreads) {
+    const int own = first + t < n ? counts[first + t] : 0;
+    sums[0][t] = own;
+    __syncthreads();
+    int from = 0;
+    for (int width = 1; width < kThreads; width *= 2) {
+      sums[1 - from][t] =
+          sums[from][t] + (t >= width ? sums[from][t - width] : 0);
+      from = 1 - from;
+      __syncthreads();
+    }
+    if (first + t < n) counts[first + t] = before + sums[from][t] - own;
+    before += sums[from][kThreads - 1];
+    __syncthreads();  // before the next counts overwrite the sums
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    ScatterKernel(Sorted from, int64_t n, int shift, int64_t blocks,
+                  const int32_t* before, Sorted to) {
+  HT_SHARED(int[kThreads], digits);
+  const int t = threadIdx.x;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + t;
+  digits[t] = DigitAt(from.keys, i, n, shift);
+  __syncthreads();
+  if (i >= n) return;
+  int rank = 0;
+  for (int k = 0; k < t; ++k) rank += digits[k] == digits[t] ? 1 : 0;
+  const int64_t at = before[digits[t] * blocks + blockIdx.x] + rank;
+  to.keys[at] = from.keys[i];
+  to.places[at] = from.places[i];
+}
+
+// ---- gather_grad.
+
+// The block of the first of equal keys adds up all of them.
+__global__ void __launch_bounds__(kThreads)
+    AddRunsKernel(LookupShape shape, Sorted sorted, DType dtype,
+                  const void* grad, void* out) {
+  const int64_t first = blockIdx.x % shape.count;
+  const int64_t outer = blockIdx.x / shape.count;
+  const int32_t key = sorted.keys[first];
+  if (key == shape.size) return;
+  if (first > 0 && sorted.keys[first - 1] == key) return;
+  for (int64_t column = threadIdx.x; column < shape.inner; column += kThreads) {
+    float sum = 0;
+    for (int64_t k = first; k < shape.count && sorted.keys[k] == key; ++k) {
+      const int64_t row = outer * shape.count + sorted.places[k];
+      sum += LoadOne(dtype, grad, row * shape.inner + column);
+    }
+    StoreOne(dtype, out, (outer * shape.size + key) * shape.inner + column,
+             sum);
+  }
+}
+
+struct SortPlan {
+  LookupShape shape;
+  int64_t blocks;
+  int passes = 0;
+
+  explicit SortPlan(const BoundOp& op)
+      : shape(LookupShapeOf(op)), blocks(CeilDiv(shape.count, kThreads)) {
+    for (int64_t most = shape.size; most > 0; most /= kDigits) ++passes;
+  }
+  int64_t workspace_bytes() const {
+    return (4 * shape.count + kDigits * blocks) * int64_t{sizeof(int32_t)};
+  }
+};
+
+template <typename Index>
+Sorted Sort(const SortPlan& plan, const Index* index, void* workspace,
+            Launcher& launch) {
+  const int64_t n = plan.shape.count;
+  int32_t* memory = static_cast<int32_t*>(workspace);
+  Sorted from{memory, memory + n}, to{memory + 2 * n, memory + 3 * n};
+  int32_t* counts = memory + 4 * n;
+  launch(KeysKernel<Index>, plan.blocks, kThreads, plan.shape, index, from);
+  for (int pass = 0; pass < plan.passes; ++pass) {
+    launch(CountKernel, plan.blocks, kThreads, from.keys, n, 8 * pass,
+           plan.blocks, counts);
+    launch(SumBeforeKernel, 1, kThreads, counts, kDigits * plan.blocks);
+    launch(ScatterKernel, plan.blocks, kThreads, from, n, 8 * pass, plan.blocks,
+           counts, to);
+    std::swap(from, to);
+  }
+  return from;
+}
+
+Candidate MakeGatherGrad() {
+  Candidate candidate = CudaCandidate("sorted", [](const BoundOp& op) {
+    const TensorDesc& out = op.Output("XGrad");
+    Run run;
+    DispatchType(IndexTypes(), op.Input("Index").dtype, [&](auto tag) {
+      using Index = typename decltype(tag)::type;
+      run = [plan = SortPlan(op), dtype = out.dtype, bytes = out.bytes()](
+                const Buffers& b, Launcher& launch) {
+        launch.Zero(b.outputs[0], bytes);
+        if (plan.shape.count == 0) return;
+        const Sorted sorted = Sort(plan, static_cast<const Index*>(b.inputs[1]),
+                                   b.workspace, launch);
+        launch(AddRunsKernel, plan.shape.outer * plan.shape.count, kThreads,
+               plan.shape, sorted, dtype, b.inputs[2], b.outputs[0]);
+      };
+    });
+    return run;
+  });
+  candidate.supports = [](const BoundOp& op) {
+    const LookupShape shape = LookupShapeOf(op);
+    return shape.size < INT32_MAX && shape.count < INT32_MAX / kDigits;
+  };
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return SortPlan(op).workspace_bytes();
+  };
+  return candidate;
+}
+
+// ---- one_hot_v2.
+
+template <typename T, typename Index>
+__global__ void __launch_bounds__(kThreads)
+    OneHotKernel(Divider depth, const Index* classes, T* out, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= n) return;
+  const int64_t row = depth.Divide(i);
+  const bool hot = classes[row] == i - row * depth.divisor();
+  out[i] = functors::Cast<T>(hot ? 1.0f : 0.0f);
+}
+
+Candidate MakeOneHot() {
+  using OneHotTypes = TypeList<float, half, bfloat16, int32_t, int64_t>;
+  return CudaCandidate("elements", [](const BoundOp& op) {
+    const Divider depth(op.Int("depth"));
+    const int64_t n = op.Output("Out").elements();
+    Run run;
+    DispatchType(OneHotTypes(), op.Output("Out").dtype, [&](auto tag) {
+      DispatchType(IndexTypes(), op.Input("X").dtype, [&](auto index_tag) {
+        using T = typename decltype(tag)::type;
+        using Index = typename decltype(index_tag)::type;
+        run = [=](const Buffers& b, Launcher& launch) {
+          launch(OneHotKernel<T, Index>, CeilDiv(n, kThreads), kThreads, depth,
+                 static_cast<const Index*>(b.inputs[0]),
+                 static_cast<T*>(b.outputs[0]), n);
+        };
+      });
+    });
+    return run;
+  });
+}
+
+}  // namespace
+
+void RegisterCudaLookups(KernelRegistry& registry) {
+  for (const char* op : {"lookup_table_v2", "gather", "index_select"}) {
+    AddForSchema(registry, op, MakeGather());
+  }
+  AddForSchema(registry, "gather_grad", MakeGatherGrad());
+  AddForSchema(registry, "one_hot_v2", MakeOneHot());
+}
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone
