@@ -149,15 +149,14 @@ Candidate MakePredicate(bool swaps) {
 
 // ---- where.
 
+// `chosen` as bytes: a selection by bools is not vectorised.
 template <typename T, int kXStride, int kYStride>
 void ChooseRow(const bool* chosen, const T* x, const T* y, T* out, int64_t n) {
-  ForIsa([=] {
+  ForIsa([=, by = reinterpret_cast<const uint8_t*>(chosen)] {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
-      // By masks: a selection of loads is not vectorised.
-      const T mask = static_cast<T>(-static_cast<T>(chosen[i]));
       const T a = x[i * kXStride], b = y[i * kYStride];
-      out[i] = static_cast<T>((a & mask) | (b & static_cast<T>(~mask)));
+      out[i] = by[i] != 0 ? a : b;
     }
   });
 }

@@ -38,12 +38,15 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOf(const float* x, int64_t n) {
       lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
     }
   }
-  float result = lowest;
-  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
-  for (int j = 0; j < kLanes; ++j) {
-    result = lanes[j] > result ? lanes[j] : result;
+  for (int j = 0; i + j < n; ++j) {
+    lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
   }
-  return result;
+  for (int width = kLanes / 2; width >= 1; width /= 2) {
+    for (int j = 0; j < width; ++j) {
+      lanes[j] = lanes[j + width] > lanes[j] ? lanes[j + width] : lanes[j];
+    }
+  }
+  return lanes[0];
 }
 
 }  // namespace kernels
