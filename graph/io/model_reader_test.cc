@@ -140,12 +140,15 @@ op { type: "dropout" in { slot: "X" var: "x" } out { slot: "Out" var: "a" } attr
 op { type: "transpose2" in { slot: "X" var: "x" } out { slot: "Out" var: "b" } attr { name: "perm" ints: [0, 2, 3, 1] } }
 op { type: "pool2d" in { slot: "X" var: "x" } out { slot: "Out" var: "c" }
      attr { name: "adaptive" b: true } attr { name: "global_pooling" b: false } attr { name: "ksize" ints: [1, 1] } }
-output: "a" output: "b" output: "c")");
+op { type: "slice" in { slot: "X" var: "x" } out { slot: "Out" var: "d" } attr { name: "axis" i: 2 } attr { name: "start" i: 1 } }
+output: "a" output: "b" output: "c" output: "d")");
   ASSERT_TRUE(program.ok()) << program.status();
   const std::string text = Print(**program);
   EXPECT_THAT(text, HasSubstr("{p=0.25, "));
   EXPECT_THAT(text, HasSubstr("Out=b : f32[B,3,4,2]"));
   EXPECT_THAT(text, HasSubstr("Out=c : f32[B,2,1,1]"));
+  EXPECT_THAT(text, HasSubstr("slice(Input=x) -> (Out=d : f32[B,2,2,4]) "
+                              "{axes=[2], starts=[1]}"));
 }
 
 TEST(ModelReaderTest, KeepsAnAliasThatListsTellApart) {
