@@ -13,6 +13,7 @@
 #include "graph/import/loss_count.h"
 #include "graph/import/paddle_init.h"
 #include "graph/import/paddle_ops.h"
+#include "graph/import/paddle_steps.h"
 #include "graph/import/refusals.h"
 
 namespace halftone {
@@ -21,33 +22,16 @@ namespace {
 using paddle::OpDesc;
 using paddle::VarDesc;
 
-// Paddle's op roles, which are bits; a loss's op has one more.
-constexpr int64_t kLossRole = 256;
-std::string RoleOf(const OpDesc& op) {
-  if (op.type() == "feed" || op.type() == "fetch") return "feed and fetch";
-  const int64_t role = IntAttr(op, "op_role", 0) & ~kLossRole;
-  switch (role) {
-    case 0:
-      return "";
-    case 1:
-      return "backward";
-    case 2:
-      return "optimizer";
-    case 16:
-      return "lr schedule";
-    default:
-      return "other roles";
-  }
-}
-
 class Importer : public PaddleScope {
  public:
   Importer(const paddle::ProgramDesc& program, const std::string& file,
            const PaddleOptions& options)
-      : block_(program.blocks(0)), options_(options) {
+      : program_(program), options_(options), steps_(StepsOf(program)) {
     result_.model.file = file;
     result_.version = PaddleVersion(program);
     result_.blocks = program.blocks_size();
+    result_.ops = program.blocks(0).ops_size();
+    result_.left_out = steps_.left_out;
   }
 
   absl::StatusOr<PaddleModel> Run();
@@ -59,8 +43,8 @@ class Importer : public PaddleScope {
   }
   std::string Unused(const std::string& wish) override;
   const VarDesc* Variable(const std::string& name) override {
-    const auto found = vars_.find(name);
-    return found == vars_.end() ? nullptr : found->second;
+    const auto found = steps_.vars.find(name);
+    return found == steps_.vars.end() ? nullptr : found->second;
   }
   const OpDesc* Writer(const std::string& variable) override {
     const auto found = writers_.find(variable);
@@ -69,10 +53,11 @@ class Importer : public PaddleScope {
 
  private:
   proto::Model& model() { return result_.model.model; }
-  std::string PlaceOf(const OpDesc& op, int index) const;
-  void SortOps();
   void FindReads();
   void ImportOps();
+  void ImportStep(const PaddleStep& step);
+  // Why a branch's op may not run where the branch is not taken.
+  void CheckBranch(const PaddleStep& step, ImportedOp* imported);
   // Of variables that no op has written: feeds and parameters.
   void AddSource(const std::string& name, const OpDesc* op,
                  absl::string_view slot, const std::string& place);
@@ -84,36 +69,26 @@ class Importer : public PaddleScope {
   void DropUnneeded();
   void Count();
 
-  const paddle::BlockDesc& block_;
+  const paddle::ProgramDesc& program_;
   const PaddleOptions& options_;
+  const PaddleSteps steps_;
   PaddleModel result_;
   Refusals refusals_;
-  absl::flat_hash_map<std::string, const VarDesc*> vars_;
   absl::flat_hash_map<std::string, const OpDesc*> writers_;
   // By variable: the value that it holds now.
   absl::flat_hash_map<std::string, std::string> values_;
   absl::flat_hash_set<std::string> names_;  // of values
   absl::flat_hash_set<std::string> read_, taken_;
   std::vector<std::string> kept_;     // persistables that the op at hand writes
-  std::vector<int> forward_;          // ops that are imported, by index
   std::vector<std::string> fetched_;  // in their order
-  std::string loss_;                  // variable of the op with role 256
+  std::map<std::string, int> counts_;  // of names that are wished for again
   std::map<std::string, proto::Init> inits_;
 };
 
-std::string Importer::PlaceOf(const OpDesc& op, int index) const {
-  std::string output;
-  for (const OpDesc::Var& out : op.outputs()) {
-    if (output.empty() && out.arguments_size() > 0) output = out.arguments(0);
-  }
-  return absl::StrCat("block 0 op ", index,
-                      output.empty() ? "" : absl::StrCat(" (", output, ")"));
-}
-
 std::string Importer::Unused(const std::string& wish) {
   std::string name = wish;
-  for (int i = 1; !names_.insert(name).second; ++i) {
-    name = absl::StrCat(wish, ".", i);
+  while (!names_.insert(name).second) {
+    name = absl::StrCat(wish, ".", ++counts_[wish]);
   }
   return name;
 }
@@ -131,38 +106,15 @@ std::string Importer::Write(const std::string& variable) {
   return name;
 }
 
-void Importer::SortOps() {
-  std::map<int64_t, std::string> fetches;
-  for (int i = 0; i < block_.ops_size(); ++i) {
-    const OpDesc& op = block_.ops(i);
-    ++result_.ops;
-    const std::string role = RoleOf(op);
-    if (!role.empty()) {
-      ++result_.left_out[role];
-      if (op.type() == "fetch" && !InputsOf(op, "X").empty()) {
-        fetches[IntAttr(op, "col", i)] = InputsOf(op, "X")[0];
-      }
-      continue;
-    }
-    forward_.push_back(i);
-    if ((IntAttr(op, "op_role", 0) & kLossRole) == 0) continue;
-    for (const OpDesc::Var& out : op.outputs()) {
-      if (out.arguments_size() > 0 && out.parameter() != "XShape") {
-        loss_ = out.arguments(0);
-      }
-    }
-  }
-  for (const auto& [col, name] : fetches) fetched_.push_back(name);
-}
-
 void Importer::FindReads() {
-  for (const int i : forward_) {
-    for (const OpDesc::Var& in : block_.ops(i).inputs()) {
+  for (const PaddleStep& step : steps_.forward) {
+    for (const OpDesc::Var& in : step.op->inputs()) {
       read_.insert(in.arguments().begin(), in.arguments().end());
     }
   }
-  read_.insert(fetched_.begin(), fetched_.end());
-  if (!loss_.empty()) read_.insert(loss_);
+  read_.insert(steps_.fetched.begin(), steps_.fetched.end());
+  read_.insert(steps_.conditions.begin(), steps_.conditions.end());
+  if (!steps_.loss.empty()) read_.insert(steps_.loss);
   if (!options_.loss.empty()) read_.insert(options_.loss);
 }
 
@@ -238,56 +190,83 @@ void Importer::AddSource(const std::string& name, const OpDesc* op,
   names_.insert(name);
 }
 
+void Importer::CheckBranch(const PaddleStep& step, ImportedOp* imported) {
+  for (const OpDesc::Var& out : step.op->outputs()) {
+    for (const std::string& name : out.arguments()) {
+      const VarDesc* const var = Variable(name);
+      const bool kept = var != nullptr && var->persistable();
+      const auto local = steps_.locals.find(name);
+      const bool own =
+          local != steps_.locals.end() && local->second == step.block;
+      // What is there before has two values after the conditional, and no
+      // select_input says which.
+      if (!kept && (own || !names_.contains(name))) continue;
+      imported->refusals.push_back({"a branch writes what is there without it",
+                                    absl::StrCat(": ", name)});
+    }
+  }
+}
+
+void Importer::ImportStep(const PaddleStep& step) {
+  const OpDesc& op = *step.op;
+  const std::string place = PlaceOf(step);
+  for (const OpDesc::Var& in : op.inputs()) {
+    for (const std::string& name : in.arguments()) {
+      if (values_.contains(name)) continue;
+      AddSource(name, &op, in.parameter(), place);
+    }
+  }
+  ImportedOp imported;
+  if (step.block > 0) CheckBranch(step, &imported);
+  if (imported.refusals.empty()) imported = ImportOp(op, *this);
+  for (const std::string& name : kept_) {
+    imported.refusals.push_back(
+        {"writes what is kept from step to step", absl::StrCat(": ", name)});
+  }
+  kept_.clear();
+  if (!imported.refusals.empty()) {
+    std::string kind, why;
+    for (const Refusal& refusal : imported.refusals) {
+      absl::StrAppend(&kind, refusal.kind, "\n");
+      absl::StrAppend(&why, why.empty() ? "" : ", ", refusal.kind,
+                      refusal.found);
+    }
+    refusals_.Add(op.type(), kind, why, place);
+  }
+  for (proto::OpNode& node : imported.nodes) {
+    *model().add_op() = std::move(node);
+  }
+  for (proto::Metric& metric : imported.metrics) {
+    const int others = counts_[absl::StrCat("metric ", metric.name())]++;
+    if (others > 0) absl::StrAppend(metric.mutable_name(), "_", others);
+    *model().add_metric() = std::move(metric);
+  }
+  taken_.insert(imported.taken.begin(), imported.taken.end());
+  for (const OpDesc::Var& out : op.outputs()) {
+    for (const std::string& name : out.arguments()) {
+      writers_[name] = &op;
+      // What a refused op would have made is no feed.
+      if (!imported.refusals.empty()) values_.try_emplace(name, name);
+    }
+  }
+}
+
 void Importer::ImportOps() {
-  for (const int i : forward_) {
-    const OpDesc& op = block_.ops(i);
-    const std::string place = PlaceOf(op, i);
-    for (const OpDesc::Var& in : op.inputs()) {
-      for (const std::string& name : in.arguments()) {
-        if (values_.contains(name)) continue;
-        AddSource(name, &op, in.parameter(), place);
-      }
+  for (const PaddleStep& step : steps_.forward) {
+    if (!IsAmpCast(*step.op)) {
+      ImportStep(step);
+      continue;
     }
-    ImportedOp imported = ImportOp(op, *this);
-    for (const std::string& name : kept_) {
-      imported.refusals.push_back(
-          {"writes what is kept from step to step", absl::StrCat(": ", name)});
-    }
-    kept_.clear();
-    if (!imported.refusals.empty()) {
-      std::string kind, why;
-      for (const Refusal& refusal : imported.refusals) {
-        absl::StrAppend(&kind, refusal.kind, "\n");
-        absl::StrAppend(&why, why.empty() ? "" : ", ", refusal.kind,
-                        refusal.found);
-      }
-      refusals_.Add(op.type(), kind, why, place);
-    }
-    for (proto::OpNode& node : imported.nodes) {
-      *model().add_op() = std::move(node);
-    }
-    for (proto::Metric& metric : imported.metrics) {
-      int others = 0;
-      for (const proto::Metric& other : model().metric()) {
-        others += absl::StartsWith(other.name(), metric.name());
-      }
-      if (others > 0) absl::StrAppend(metric.mutable_name(), "_", others);
-      *model().add_metric() = std::move(metric);
-    }
-    taken_.insert(imported.taken.begin(), imported.taken.end());
-    for (const OpDesc::Var& out : op.outputs()) {
-      for (const std::string& name : out.arguments()) {
-        writers_[name] = &op;
-        // What a refused op would have made is no feed.
-        if (!imported.refusals.empty()) values_.try_emplace(name, name);
-      }
-    }
+    const std::string x = FirstOf(*step.op, "X");
+    if (!values_.contains(x)) AddSource(x, nullptr, "", PlaceOf(step));
+    values_[OutputsOf(*step.op, "Out")[0]] = Read(x);
+    ++result_.left_out["casts of AMP"];
   }
 }
 
 absl::Status Importer::SetLoss() {
   const bool asked = !options_.loss.empty();
-  const std::string& variable = asked ? options_.loss : loss_;
+  const std::string& variable = asked ? options_.loss : steps_.loss;
   if (variable.empty()) return absl::OkStatus();
   const std::string value = Read(variable);
   if (!names_.contains(value)) {
@@ -306,12 +285,12 @@ absl::Status Importer::SetLoss() {
 // What the program fetches, else what nobody reads.
 void Importer::SetOutputs() {
   absl::flat_hash_set<std::string> seen = {model().loss().var()};
-  for (const std::string& variable : fetched_) {
+  for (const std::string& variable : steps_.fetched) {
     const std::string value = Read(variable);
     if (taken_.contains(variable) || !seen.insert(value).second) continue;
     model().add_output(value);
   }
-  if (!fetched_.empty()) return;
+  if (!steps_.fetched.empty()) return;
   absl::flat_hash_set<std::string> used;
   for (const proto::OpNode& op : model().op()) {
     for (const proto::SlotVars& in : op.in()) {
@@ -385,7 +364,7 @@ void Importer::Count() {
   }
   absl::flat_hash_set<std::string> feeds;
   for (const proto::Feed& feed : model().feed()) feeds.insert(feed.name());
-  for (const VarDesc& var : block_.vars()) {
+  for (const VarDesc& var : program_.blocks(0).vars()) {
     if (var.need_check_feed() && !feeds.contains(var.name())) {
       result_.unread_feeds.push_back(var.name());
     }
@@ -399,10 +378,8 @@ void Importer::Count() {
 }
 
 absl::StatusOr<PaddleModel> Importer::Run() {
-  for (const VarDesc& var : block_.vars()) vars_[var.name()] = &var;
   if (options_.startup != nullptr) inits_ = StartupInits(*options_.startup);
-  SortOps();
-  if (forward_.empty()) {
+  if (steps_.forward.empty()) {
     return ModelError(result_.model.file, ": expected forward ops, found ",
                       "none among ", result_.ops, "; is it a startup program?");
   }

@@ -226,20 +226,99 @@ TEST(PaddleImportTest, OpsThatDiffer) {
 
 TEST(PaddleImportTest, WhatIsInTheWayIsToldAtOnce) {
   const auto imported = Import(absl::StrCat(
-      Var("x", "-1, -1, 4"), Op("crop_tensr", {"X:x"}, {"Out:a"}),
+      Var("x", "-1, -1, 4"), Op("qqqqqqqqq", {"X:x"}, {"Out:a"}),
       Op("reluu", {"X:a"}, {"Out:b"}), Op("reluu", {"X:b"}, {"Out:c"}),
       Op("while", {"X:c"}, {"Out:d"}),
       Op("relu", {"X:d"}, {"Out:e"},
          "attrs { name: 'extra' type: INT i: 3 }")));
   ASSERT_FALSE(imported.ok());
   EXPECT_EQ(ExitCodeOf(imported.status()), ExitCode::kModel);
-  EXPECT_EQ(imported.status().message(),
+  EXPECT_EQ(std::string(imported.status().message()),
             R"(net.pdmodel: cannot be imported, 5 things stand in the way:
   feed x x1: dims [-1, -1, 4]: expected 1 or more, or -1, the batch, first; give them with --dims x=-1,...; first at block 0 op 0 (a)
-  crop_tensr x1: no such op; first at block 0 op 0 (a)
+  qqqqqqqqq x1: no such op; first at block 0 op 0 (a)
   reluu x2: no such op; nearest: relu; first at block 0 op 1 (b)
   while x1: control flow: its body is a block of its own; first at block 0 op 3 (d)
   relu x1: attribute extra = 3 is not taken; first at block 0 op 4 (e))");
+}
+
+// The net of Mlp() as mixed_precision.decorate rewrites it.
+TEST(PaddleImportTest, WhatAmpHasPutInIsTakenOut) {
+  const std::string cast16 =
+      "attrs { name: 'in_dtype' type: INT i: 5 } "
+      "attrs { name: 'out_dtype' type: INT i: 4 }";
+  const auto imported = Import(absl::StrCat(
+      Var("x", "-1, 4"), Param("w", "4, 3"),
+      Var("loss_scaling_0", "1", "persistable: true"),
+      Op("cast", {"X:x"}, {"Out:x.cast_fp16"}, cast16),
+      Op("cast", {"X:w"}, {"Out:w.cast_fp16"}, cast16),
+      Op("matmul_v2", {"X:x.cast_fp16", "Y:w.cast_fp16"}, {"Out:h"}),
+      Op("cast", {"X:h"}, {"Out:h.cast_fp32"}),
+      Op("mean", {"X:h.cast_fp32"}, {"Out:loss"}),
+      Op("elementwise_mul", {"X:loss", "Y:loss_scaling_0"}, {"Out:scaled"}, "",
+         256)));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const std::string text = PrintModel(imported->model.model);
+  EXPECT_EQ(text.substr(text.find("op {")),
+            Text(Mlp()).substr(Text(Mlp()).find("op {")));
+  EXPECT_THAT(imported->left_out,
+              ElementsAre(std::make_pair("casts of AMP", 3),
+                          std::make_pair("loss scaling", 1)));
+}
+
+// The net of paddle.static.nn.cond(x.mean() > t, relu, tanh); `branch`: more of
+// the first branch.
+std::string Conditional(const std::string& branch) {
+  const std::string block = "attrs { name: 'sub_block' type: BLOCK block_idx: ";
+  return absl::StrCat(
+      Var("x", "-1, 4"), Var("p", "", "", "BOOL"), Var("a", "-1, 4"),
+      Var("b", "-1, 4"), Var("m", "2", "persistable: true"),
+      Op("mean", {"X:x"}, {"Out:v"}), Op("square", {"X:v"}, {"Out:t"}),
+      Op("greater_than", {"X:v", "Y:t"}, {"Out:p"}),
+      Op("conditional_block", {"Cond:p", "Input:x"}, {"Out:a", "Scope:s"},
+         block + "1 }"),
+      Op("logical_not", {"X:p"}, {"Out:q"}),
+      Op("conditional_block", {"Cond:q", "Input:x"}, {"Out:b", "Scope:s"},
+         block + "2 }"),
+      Op("cast", {"X:p"}, {"Out:c"},
+         "attrs { name: 'out_dtype' type: INT i: 2 }"),
+      Op("select_input", {"X:b,a", "Mask:c"}, {"Out:y"}),
+      "} blocks { idx: 1 parent_idx: 0 ", Var("r", "-1, 4"),
+      Op("relu", {"X:x"}, {"Out:r"}), branch, Op("assign", {"X:r"}, {"Out:a"}),
+      "} blocks { idx: 2 parent_idx: 0 ", Op("tanh", {"X:x"}, {"Out:b"}));
+}
+
+TEST(PaddleImportTest, BothBranchesAndWhere) {
+  const std::string text = Text(Conditional(""));
+  EXPECT_THAT(
+      text,
+      AllOf(
+          HasSubstr(R"(type: "relu" in { slot: "X" var: "x" })"),
+          HasSubstr(R"(type: "tanh" in { slot: "X" var: "x" })"),
+          HasSubstr(
+              R"(type: "where" in { slot: "Condition" var: "p" } in { slot: "X" var: "a" } in { slot: "Y" var: "b" })"),
+          HasSubstr("output: \"y\""), Not(HasSubstr("logical_not"))));
+  EXPECT_EQ(Text(Conditional(Op("tanh", {"X:r"}, {"Out:r"}))).find("net.pdm"),
+            std::string::npos);
+  for (const char* const written : {"v", "m"}) {
+    EXPECT_THAT(
+        Text(Conditional(Op("relu", {"X:r"}, {absl::StrCat("Out:", written)}))),
+        HasSubstr(absl::StrCat("relu x1: a branch writes what is there without "
+                               "it: ",
+                               written, "; first at block 1 op 1")));
+  }
+}
+
+// A block that is its own branch, or none.
+TEST(PaddleImportTest, HostileBlocks) {
+  for (const char* const block : {"1", "0", "-1", "7", "2147483647"}) {
+    EXPECT_THAT(Text(Conditional(
+                    Op("conditional_block", {"Cond:p"}, {"Out:z"},
+                       absl::StrCat("attrs { name: 'sub_block' type: BLOCK ",
+                                    "block_idx: ", block, " }")))),
+                HasSubstr("conditional_block x1: control flow: its block is "
+                          "not there, or in use elsewhere"));
+  }
 }
 
 TEST(PaddleImportTest, MaskedMeansAndSumsOfLosses) {

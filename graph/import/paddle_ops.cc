@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/text.h"
 #include "graph/import/paddle_attrs.h"
@@ -31,6 +32,7 @@ void CrossEntropy(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Dropout(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Gelu(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Refuse(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
+void Select(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Windowed(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 
 struct Rule {
@@ -45,7 +47,10 @@ const std::vector<Rule>& Rules() {
   static const auto& rules = *new std::vector<Rule>{
       {"accuracy", CountCorrect},
       {"cast", ByName, {{"out_dtype", "to"}, {"in_dtype", ""}}},
-      {"conditional_block", Refuse, {}, "its branches are blocks of their own"},
+      {"conditional_block",
+       Refuse,
+       {},
+       "its block is not there, or in use elsewhere"},
       {"conv2d", Windowed},
       {"conv2d_transpose", Windowed},
       {"conv3d", Windowed},
@@ -60,7 +65,7 @@ const std::vector<Rule>& Rules() {
       {"pool2d", Pooled},
       {"pool3d", Pooled},
       {"recurrent", Refuse, {}, "its body is a block of its own"},
-      {"select_input", Refuse, {}, "it joins conditional blocks"},
+      {"select_input", Select},
       {"softmax_with_cross_entropy", CrossEntropy},
       {"while", Refuse, {}, "its body is a block of its own"},
   };
@@ -90,8 +95,6 @@ constexpr Near kNear[] = {
     {"layer_norm", "batch_norm"},
     {"lookup_table", "lookup_table_v2"},
     {"max_pool2d_with_index", "pool2d"},
-    {"select_input", "where"},
-    {"conditional_block", "where"},
 };
 
 std::string Nearest(const std::string& type) {
@@ -125,15 +128,6 @@ void AddInputs(const OpDesc& op, const OpSchema& schema, PaddleScope& scope,
   }
 }
 
-bool IsInput(const OpDesc& op, const std::string& name) {
-  for (const OpDesc::Var& in : op.inputs()) {
-    for (const std::string& one : in.arguments()) {
-      if (one == name) return true;
-    }
-  }
-  return false;
-}
-
 // Ours, in the schema's order: the first, whose value gives the op its name,
 // and those that are read.
 void AddOutputs(const OpDesc& op, const OpSchema& schema, PaddleScope& scope,
@@ -152,11 +146,15 @@ void AddOutputs(const OpDesc& op, const OpSchema& schema, PaddleScope& scope,
     out.set_slot(slot.name);
     for (const std::string& name : names) out.add_var(scope.Write(name));
   }
+  absl::flat_hash_set<absl::string_view> inputs;
+  for (const OpDesc::Var& in : op.inputs()) {
+    inputs.insert(in.arguments().begin(), in.arguments().end());
+  }
   for (const OpDesc::Var& out : op.outputs()) {
     if (schema.FindOutput(out.parameter()) >= 0) continue;
     for (const std::string& name : out.arguments()) {
       // MeanOut is Mean: our step updates statistics itself.
-      if (!scope.IsRead(name) || IsInput(op, name)) continue;
+      if (!scope.IsRead(name) || inputs.contains(name)) continue;
       result->refusals.push_back({absl::StrCat("output ", out.parameter()),
                                   " is read, which ours does not have"});
     }
@@ -253,6 +251,35 @@ void Gelu(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   }
 }
 
+// The second of two branches' values where the condition, of which the mask is
+// a cast, holds.
+void Select(const OpDesc& op, const Rule&, PaddleScope& scope,
+            ImportedOp* result) {
+  const auto& branches = InputsOf(op, "X");
+  const auto& mask = InputsOf(op, "Mask");
+  const auto& out = OutputsOf(op, "Out");
+  const OpDesc* const cast = mask.empty() ? nullptr : scope.Writer(mask[0]);
+  if (branches.size() != 2 || out.empty() || cast == nullptr ||
+      cast->type() != "cast" || InputsOf(*cast, "X").empty()) {
+    result->refusals.push_back(
+        {"expected two branches and a condition that is cast"});
+    return;
+  }
+  OpDesc where;
+  where.set_type("where");
+  const auto add = [&where](const char* slot, const std::string& name) {
+    OpDesc::Var& in = *where.add_inputs();
+    in.set_parameter(slot);
+    in.add_arguments(name);
+  };
+  add("Condition", InputsOf(*cast, "X")[0]);
+  add("X", branches[1]);
+  add("Y", branches[0]);
+  where.add_outputs()->set_parameter("Out");
+  where.mutable_outputs(0)->add_arguments(out[0]);
+  ByName(where, Rule{""}, scope, result);
+}
+
 // Softmax, if it is read, is an op of its own.
 void CrossEntropy(const OpDesc& op, const Rule& rule, PaddleScope& scope,
                   ImportedOp* result) {
@@ -261,8 +288,7 @@ void CrossEntropy(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   if (!softmax.empty() && scope.IsRead(softmax[0])) {
     OpDesc probabilities;
     probabilities.set_type("softmax");
-    *probabilities.add_inputs() = OpDesc::Var();
-    probabilities.mutable_inputs(0)->set_parameter("X");
+    probabilities.add_inputs()->set_parameter("X");
     *probabilities.mutable_inputs(0)->mutable_arguments() =
         InputsOf(op, "Logits");
     probabilities.add_outputs()->set_parameter("Out");
