@@ -1,24 +1,15 @@
 #include "graph/import/paddle_init.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "graph/base/text.h"
 
 namespace halftone {
 namespace {
 
 using paddle::OpDesc;
-
-// Paddle writes a constant as text, too, where f32 would round it.
-double ConstantOf(const OpDesc& op) {
-  double value = 0;
-  if (absl::SimpleAtod(StringAttr(op, "str_value", ""), &value)) return value;
-  return FloatAttr(op, "value", 0);
-}
 
 std::optional<proto::Init> InitOf(const OpDesc& op) {
   proto::Init init;

@@ -31,6 +31,7 @@ void CountCorrect(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void CrossEntropy(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Dropout(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Gelu(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
+void Range(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Refuse(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Select(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Windowed(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
@@ -64,6 +65,7 @@ const std::vector<Rule>& Rules() {
        {{"transpose_X", "trans_x"}, {"transpose_Y", "trans_y"}}},
       {"pool2d", Pooled},
       {"pool3d", Pooled},
+      {"range", Range},
       {"recurrent", Refuse, {}, "its body is a block of its own"},
       {"select_input", Select},
       {"softmax_with_cross_entropy", CrossEntropy},
@@ -248,6 +250,33 @@ void Gelu(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   ByName(op, rule, scope, result);
   if (BoolAttr(op, "approximate", false)) {
     SetLast("approximate", std::string("tanh"), result);
+  }
+}
+
+// Its bounds are values in Paddle: constants, or the op is refused.
+void Range(const OpDesc& op, const Rule&, PaddleScope& scope,
+           ImportedOp* result) {
+  const auto& out = OutputsOf(op, "Out");
+  proto::OpNode node;
+  node.set_type("arange");
+  proto::SlotVars& slot = *node.add_out();
+  slot.set_slot("Out");
+  if (!out.empty()) slot.add_var(scope.Write(out[0]));
+  result->nodes.push_back(std::move(node));
+  constexpr std::pair<const char*, const char*> kBounds[] = {
+      {"Start", "start"}, {"End", "end"}, {"Step", "step"}};
+  for (const auto& [name, attr] : kBounds) {
+    const auto& bound = InputsOf(op, name);
+    const OpDesc* const fill = bound.empty() ? nullptr : scope.Writer(bound[0]);
+    if (out.empty() || fill == nullptr || fill->type() != "fill_constant") {
+      result->refusals.push_back(
+          {absl::StrCat("input ", name), ": expected a constant"});
+      continue;
+    }
+    SetLast(attr, ConstantOf(*fill), result);
+    if (attr == absl::string_view("start")) {
+      SetLast("dtype", IntAttr(*fill, "dtype", 3), result);
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -126,6 +127,12 @@ std::string StringAttr(const OpDesc& op, absl::string_view name,
   return attr != nullptr && attr->type() == OpDesc::STRING
              ? attr->s()
              : std::string(otherwise);
+}
+
+double ConstantOf(const OpDesc& op) {
+  double value = 0;
+  if (absl::SimpleAtod(StringAttr(op, "str_value", ""), &value)) return value;
+  return FloatAttr(op, "value", 0);
 }
 
 const RepeatedPtrField<std::string>& InputsOf(const OpDesc& op,

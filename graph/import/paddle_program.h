@@ -34,6 +34,10 @@ double FloatAttr(const paddle::OpDesc& op, absl::string_view name,
 std::string StringAttr(const paddle::OpDesc& op, absl::string_view name,
                        absl::string_view otherwise);
 
+// What a fill_constant fills in: Paddle writes it as text, too, where f32 would
+// round it.
+double ConstantOf(const paddle::OpDesc& op);
+
 // The values in a slot; empty: none.
 const google::protobuf::RepeatedPtrField<std::string>& InputsOf(
     const paddle::OpDesc& op, absl::string_view slot);
