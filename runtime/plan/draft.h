@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "runtime/plan/plan.h"
 
@@ -39,10 +39,12 @@ struct Node {
   bool pinned = false;
 };
 
+using NodeNumbers = absl::InlinedVector<int, 4>;
+
 struct DraftStep {
   Step step;
-  std::vector<int> inputs, outputs;  // node numbers; -1: no storage
-  bool view = false;                 // outputs[0] holds inputs[0]'s bytes
+  NodeNumbers inputs, outputs;  // -1: no storage
+  bool view = false;            // outputs[0] holds inputs[0]'s bytes
   // kAllReduce, kBroadcast, kAllGather: the group's node once it is formed.
   int group = -1;
   // kAllGather: `outputs` are the inputs as rank 0 gave them, and the group

@@ -46,8 +46,11 @@ class Drafter {
     for (ValueId feed : block.Feeds()) {
       draft_.feeds.push_back(NodeOf(scope, feed));
     }
-    draft_.steps.reserve(block.num_ops());
-    draft_.nodes.reserve(LiveValues(block) + entry->commits().size());
+    // With room for the copies of results and of what is committed: they are
+    // few, but growing would take the steps twice.
+    const size_t copies = entry->commits().size() + entry->results().size();
+    draft_.steps.reserve(block.num_ops() + copies);
+    draft_.nodes.reserve(LiveValues(block) + 2 * copies);
     HT_RETURN_IF_ERROR(DraftOps(scope));
     for (const CommitStatement& commit : entry->commits()) {
       draft_.commits.push_back(

@@ -92,27 +92,35 @@ std::vector<Interval> RootIntervals(const Draft& draft) {
 
 void PlaceTemporaries(Draft& draft, int64_t* bytes) {
   const std::vector<Interval> intervals = RootIntervals(draft);
-  std::vector<std::vector<int>> starts(draft.steps.size());
-  std::vector<std::vector<int>> ends(draft.steps.size());
+  // Nodes by the step that first and last touches them.
+  std::vector<int> starts;
   for (size_t n = 0; n < draft.nodes.size(); ++n) {
     const Node& node = draft.nodes[n];
-    if (node.root != static_cast<int>(n) ||
-        node.kind != Node::Kind::kTemporary || intervals[n].first < 0) {
-      continue;
+    if (node.root == static_cast<int>(n) &&
+        node.kind == Node::Kind::kTemporary && intervals[n].first >= 0) {
+      starts.push_back(static_cast<int>(n));
     }
-    starts[intervals[n].first].push_back(static_cast<int>(n));
-    ends[intervals[n].last].push_back(static_cast<int>(n));
   }
+  std::vector<int> ends = starts;
+  std::stable_sort(starts.begin(), starts.end(), [&](int a, int b) {
+    return intervals[a].first < intervals[b].first;
+  });
+  std::stable_sort(ends.begin(), ends.end(), [&](int a, int b) {
+    return intervals[a].last < intervals[b].last;
+  });
   Gaps gaps;
-  for (size_t s = 0; s < draft.steps.size(); ++s) {
-    for (int n : starts[s]) {
-      const int64_t size = Align(draft.nodes[n].bytes);
-      draft.nodes[n].slice = {ArenaKind::kTemporary, gaps.Take(size),
-                              draft.nodes[n].bytes};
+  auto end = ends.begin();
+  const auto give_until = [&](int step) {
+    for (; end != ends.end() && intervals[*end].last < step; ++end) {
+      const Node& node = draft.nodes[*end];
+      gaps.Give(node.slice.offset, Align(node.bytes));
     }
-    for (int n : ends[s]) {
-      gaps.Give(draft.nodes[n].slice.offset, Align(draft.nodes[n].bytes));
-    }
+  };
+  for (int n : starts) {
+    give_until(intervals[n].first);
+    Node& node = draft.nodes[n];
+    node.slice = {ArenaKind::kTemporary, gaps.Take(Align(node.bytes)),
+                  node.bytes};
   }
   *bytes = gaps.end();
 }

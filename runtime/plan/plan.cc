@@ -1,6 +1,7 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -90,14 +91,38 @@ std::string PrintSlices(const std::vector<Slice>& slices) {
   });
 }
 
+using ArenaBytes = std::array<int64_t, kArenas>;
+
+int64_t Sum(const ArenaBytes& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+}
+
+// Gives everything its place.
+ArenaBytes Place(const PlanRequest& request, const StateLayout& state,
+                 Draft& draft) {
+  ShareStorage(draft);
+  ArenaBytes bytes = PlaceNodes(draft, state);
+  if (request.stage_feeds) {
+    bytes[static_cast<int>(ArenaKind::kStaging)] =
+        bytes[static_cast<int>(ArenaKind::kFeed)];
+  }
+  return bytes;
+}
+
 }  // namespace
 
 absl::string_view Name(ArenaKind kind) {
   return kArenaNames[static_cast<int>(kind)];
 }
 
-int64_t Plan::peak_bytes() const {
-  return std::accumulate(arena_bytes.begin(), arena_bytes.end(), int64_t{0});
+int64_t Plan::peak_bytes() const { return Sum(arena_bytes); }
+
+absl::StatusOr<int64_t> PeakBytes(const PlanRequest& request,
+                                  const kernels::KernelRegistry& kernels,
+                                  const StateLayout& state,
+                                  const TuningTable& tuning) {
+  HT_ASSIGN_OR_RETURN(Draft draft, MakeDraft(request, kernels, tuning));
+  return Sum(Place(request, state, draft));
 }
 
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
@@ -105,16 +130,11 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
                               const StateLayout& state,
                               const TuningTable& tuning) {
   HT_ASSIGN_OR_RETURN(Draft draft, MakeDraft(request, kernels, tuning));
-  ShareStorage(draft);
   Plan plan;
   plan.entry = request.entry;
   plan.symbols = request.symbols;
   plan.world_size = request.bind.world_size;
-  plan.arena_bytes = PlaceNodes(draft, state);
-  if (request.stage_feeds) {
-    plan.arena_bytes[static_cast<int>(ArenaKind::kStaging)] =
-        plan.arena_bytes[static_cast<int>(ArenaKind::kFeed)];
-  }
+  plan.arena_bytes = Place(request, state, draft);
   OrderStreams(draft);
   FillValues(draft, plan);
   FillSteps(draft, plan);

@@ -147,6 +147,12 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
                               const StateLayout& state,
                               const TuningTable& tuning);
 
+// Its peak_bytes alone, with the same errors, for less time and memory.
+absl::StatusOr<int64_t> PeakBytes(const PlanRequest& request,
+                                  const kernels::KernelRegistry& kernels,
+                                  const StateLayout& state,
+                                  const TuningTable& tuning);
+
 // One line per step and arena, deterministic.
 std::string Print(const Plan& plan);
 // The `n` largest buffers alive at the peak, "name bytes": what to say when

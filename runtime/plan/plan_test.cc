@@ -30,7 +30,11 @@ class PlanTest : public ::testing::Test {
     state_ = LayOutState(*program_);
     request_.program = program_.get();
     if (request_.entry.empty()) request_.entry = "train";
-    return MakePlan(request_, kernels::Kernels(), state_, tuning_);
+    auto plan = MakePlan(request_, kernels::Kernels(), state_, tuning_);
+    const auto peak = PeakBytes(request_, kernels::Kernels(), state_, tuning_);
+    EXPECT_EQ(peak.status(), plan.status());
+    EXPECT_EQ(peak.value_or(0), plan.ok() ? plan->peak_bytes() : 0);
+    return plan;
   }
   Plan Planned(const std::string& text) {
     auto plan = Make(text);

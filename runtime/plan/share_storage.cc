@@ -43,23 +43,36 @@ class GroupFormer {
   }
 
   void Run() {
-    std::vector<DraftStep> steps;
-    // Copies of members come on top: few, or each parameter's.
-    steps.reserve(draft_.steps.size() + draft_.commits.size());
     for (size_t s = 0; s < draft_.steps.size(); ++s) {
       DraftStep& step = draft_.steps[s];
       if (step.step.kind == Step::Kind::kAllReduce ||
           step.step.kind == Step::Kind::kBroadcast ||
           step.step.kind == Step::Kind::kAllGather) {
-        Form(step, static_cast<int>(s), steps);
+        Form(step, static_cast<int>(s));
       }
-      steps.push_back(std::move(step));
     }
-    draft_.steps = std::move(steps);
+    if (!copies_.empty()) InsertCopies();
   }
 
  private:
-  void Form(DraftStep& step, int number, std::vector<DraftStep>& before) {
+  // Of a member, before the collective that is step `before`.
+  struct MemberCopy {
+    int before;
+    DraftStep step;
+  };
+
+  // From the back, within the room that the draft has for them.
+  void InsertCopies() {
+    int from = static_cast<int>(draft_.steps.size());
+    draft_.steps.resize(draft_.steps.size() + copies_.size());
+    auto to = draft_.steps.rbegin();
+    for (auto copy = copies_.rbegin(); copy != copies_.rend(); ++copy) {
+      while (from > copy->before) *to++ = std::move(draft_.steps[--from]);
+      *to++ = std::move(copy->step);
+    }
+  }
+
+  void Form(DraftStep& step, int number) {
     Node group;
     group.kind = Node::Kind::kGroup;
     group.name = step.step.name;
@@ -77,7 +90,8 @@ class GroupFormer {
         place.kind = Node::Kind::kTemporary;
         place.name += ".member";
         const int copy = draft_.AddNode(std::move(place));
-        before.push_back(CopyStep(draft_, member, copy, step.step.role));
+        copies_.push_back(
+            {number, CopyStep(draft_, member, copy, step.step.role)});
         member = step.inputs[i] = copy;
       }
       Place(member, g, own + offset);
@@ -109,6 +123,7 @@ class GroupFormer {
 
   Draft& draft_;
   absl::flat_hash_set<int> wanted_elsewhere_, result_values_;
+  std::vector<MemberCopy> copies_;  // in order
 };
 
 // Results lie where they are computed if nobody else decides where that is;
