@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,6 +14,8 @@
 #include "passes/named_passes.h"
 #include "passes/pipeline.h"
 #include "passes/pipelines.h"
+#include "passes/precision/assign_precision.h"
+#include "passes/precision/insert_casts.h"
 #include "passes/report.h"
 #include "passes/strategy_notes.h"
 
@@ -20,10 +23,9 @@ namespace halftone {
 namespace passes {
 namespace {
 
-CompiledModel MakeModel(ModelFile source, const Options& options,
-                        std::unique_ptr<Program> program) {
+CompiledModel MakeModel(ModelFile source, const Options& options) {
   CompiledModel model;
-  model.source = std::move(source);
+  model.SetSource(std::move(source));
   model.strategy = options.strategy;
   model.op_lists = options.op_lists;
   for (const auto& [path, origin] : options.origins) {
@@ -31,7 +33,6 @@ CompiledModel MakeModel(ModelFile source, const Options& options,
     field.set_path(path);
     field.set_origin(origin);
   }
-  model.SetProgram(std::move(program));
   return model;
 }
 
@@ -46,17 +47,52 @@ absl::StatusOr<std::unique_ptr<Program>> Inserted(
   return {std::move(program)};
 }
 
-struct Rewritten {
-  std::unique_ptr<Program> program;
-  proto::CompileReport report;
-  google::protobuf::RepeatedPtrField<proto::PassRow> passes;
+// Programs of more ops are not compiled again to compare rules.
+constexpr int kMostCompared = 1000;
+
+// The options with the other precision rule; none but for O1.
+std::optional<Options> WithOtherRule(const Options& options) {
+  const proto::Amp& amp = options.strategy.amp();
+  if (LevelOf(amp) != Level::kO1) return std::nullopt;
+  Options other = options;
+  other.strategy.mutable_amp()->set_precision_rule(
+      RuleOf(amp) == PrecisionRule::kAllLow ? "any_low" : "all_low");
+  return other;
+}
+
+// What another rule leaves of the casts that run on their own.
+struct CastsLeft {
+  int casts = 0;
+  bool exact = true;  // else at most as many
 };
 
-absl::StatusOr<Rewritten> Rewrite(const ModelFile& source,
+// Of a large program before its casts: those of values, as they are inserted,
+// each with that of its gradient; some will be folded.
+std::optional<CastsLeft> MostCastsUnderOtherRule(const Program& program,
+                                                 const Options& options,
+                                                 const KernelSet& kernels) {
+  const Entry* train = program.FindEntry(kTrainEntry);
+  const std::optional<Options> other = WithOtherRule(options);
+  if (!other || train == nullptr || train->block().num_ops() <= kMostCompared) {
+    return std::nullopt;
+  }
+  const auto decisions = AssignPrecision(*other, kernels).Decide(program);
+  if (!decisions.ok()) return std::nullopt;
+  return CastsLeft{2 * CountCasts(program, *decisions), /*exact=*/false};
+}
+
+struct Rewritten {
+  std::unique_ptr<Program> program;
+  OpRows ops;
+  proto::CompileReport report;
+  google::protobuf::RepeatedPtrField<proto::PassRow> passes;
+  std::optional<CastsLeft> other_rule;  // of a large program
+};
+
+absl::StatusOr<Rewritten> Rewrite(std::unique_ptr<Program> program,
                                   const Options& options,
                                   const KernelSet& kernels,
                                   const CompileFlags& flags) {
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, BuildProgram(source));
   HT_ASSIGN_OR_RETURN(Options effective, OptionsFor(*program, options));
   if (!flags.outputs.empty()) effective.strategy.clear_optimizer();
   PassPipeline::Settings settings;
@@ -82,9 +118,13 @@ absl::StatusOr<Rewritten> Rewrite(const ModelFile& source,
       return absl::OkStatus();
     });
   }
+  Rewritten rewritten;
+  rewritten.other_rule = MostCastsUnderOtherRule(*program, options, kernels);
   HT_RETURN_IF_ERROR(pipeline.Run(*program));
   report.AtEnd(*program, flags.report_entry);
-  Rewritten rewritten{std::move(program), std::move(report.report()), {}};
+  rewritten.program = std::move(program);
+  rewritten.ops = std::move(report.ops());
+  rewritten.report = std::move(report.report());
   AddPassRows(pipeline.runs(), &rewritten.passes);
   return rewritten;
 }
@@ -95,64 +135,26 @@ int Standalone(const proto::CompileReport& report) {
       [](const proto::CastRow& cast) { return cast.fate() == "standalone"; }));
 }
 
-// Of values that are no cells', in the forward part.
-int CastsOfValues(const Program& program) {
-  const Entry* entry = program.FindEntry(kTrainEntry);
-  int casts = 0;
-  if (entry == nullptr) return casts;
-  const Block& block = entry->block();
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    casts +=
-        op.schema->name() == "cast" && !block.value(op.in(0)).cell().valid();
-  }
-  return casts;
-}
-
-// What another rule leaves of the casts that run on their own.
-struct CastsLeft {
-  int casts = 0;
-  bool exact = true;  // else at most as many
-};
-
-// Small programs are compiled under it; of others the casts of values are
-// counted as they are inserted, each with that of its gradient: some will be
-// folded.
-absl::StatusOr<CastsLeft> CastsUnder(const Options& options,
-                                     const ModelFile& source,
-                                     const KernelSet& kernels,
-                                     absl::string_view entry) {
-  constexpr int kSmall = 1000;
-  if (source.model.op_size() <= kSmall) {
-    CompileFlags quiet;
-    quiet.report_entry = std::string(entry);
-    HT_ASSIGN_OR_RETURN(const Rewritten rewritten,
-                        Rewrite(source, options, kernels, quiet));
-    return CastsLeft{Standalone(rewritten.report)};
-  }
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, BuildProgram(source));
-  const int before = CastsOfValues(*program);
-  HT_ASSIGN_OR_RETURN(program, Inserted(std::move(program), options, kernels));
-  return CastsLeft{2 * (CastsOfValues(*program) - before), /*exact=*/false};
-}
-
 // Where many casts run on their own, whether they are the rule's doing.
-void CompareRules(const ModelFile& source, const Options& options,
-                  const KernelSet& kernels, const CompileFlags& flags,
-                  proto::CompileReport* report) {
+void CompareRules(const Options& options, const KernelSet& kernels,
+                  const CompileFlags& flags, std::optional<CastsLeft> left,
+                  CompiledModel* model) {
   constexpr int kMany = 64, kOneIn = 20;
-  const int casts = Standalone(*report);
-  if (LevelOf(options.strategy.amp()) != Level::kO1 || casts < kMany ||
-      casts < report->op_size() / kOneIn) {
-    return;
+  const int casts = Standalone(model->report);
+  const std::optional<Options> other = WithOtherRule(options);
+  if (!other || casts < kMany || casts < model->ops.size() / kOneIn) return;
+  if (!left) {
+    CompileFlags quiet;
+    quiet.report_entry = flags.report_entry;
+    auto program = BuildProgram(model->WholeSource());
+    if (!program.ok()) return;
+    const auto rewritten = Rewrite(*std::move(program), *other, kernels, quiet);
+    if (!rewritten.ok()) return;
+    left = CastsLeft{Standalone(rewritten->report)};
   }
-  const bool all_low = RuleOf(options.strategy.amp()) == PrecisionRule::kAllLow;
-  Options other = options;
-  const char* const rule = all_low ? "any_low" : "all_low";
-  other.strategy.mutable_amp()->set_precision_rule(rule);
-  const auto left = CastsUnder(other, source, kernels, flags.report_entry);
-  if (!left.ok() || left->casts > casts / 4) return;
-  proto::Note& note = *report->add_note();
+  if (left->casts > casts / 4) return;
+  const std::string& rule = other->strategy.amp().precision_rule();
+  proto::Note& note = *model->report.add_note();
   note.set_code("P7");
   note.set_text(absl::StrCat(
       WithCommas(casts), " casts run on their own; precision_rule ", rule,
@@ -173,15 +175,17 @@ absl::StatusOr<Options> OptionsFor(const Program& program,
 absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
                                       const KernelSet& kernels,
                                       const CompileFlags& flags) {
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, BuildProgram(source));
+  CompiledModel model = MakeModel(std::move(source), options);
   HT_ASSIGN_OR_RETURN(Rewritten rewritten,
-                      Rewrite(source, options, kernels, flags));
-  CompiledModel model =
-      MakeModel(std::move(source), options, std::move(rewritten.program));
+                      Rewrite(std::move(program), options, kernels, flags));
+  model.SetProgram(std::move(rewritten.program));
   model.target = kernels.target().name;
+  model.ops = std::move(rewritten.ops);
   model.report = std::move(rewritten.report);
   model.passes = std::move(rewritten.passes);
   if (flags.outputs.empty()) {
-    CompareRules(model.source, options, kernels, flags, &model.report);
+    CompareRules(options, kernels, flags, rewritten.other_rule, &model);
   }
   return model;
 }

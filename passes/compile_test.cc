@@ -49,9 +49,9 @@ const proto::CastRow* FindCast(const proto::CompileReport& report,
   return nullptr;
 }
 
-const proto::OpRow* FindOp(const proto::CompileReport& report,
+const proto::OpRow* FindOp(const CompiledModel& model,
                            const std::string& name) {
-  for (const proto::OpRow& row : report.op()) {
+  for (const proto::OpRow& row : model.ops.all()) {
     if (row.name() == name) return &row;
   }
   return nullptr;
@@ -120,7 +120,7 @@ TEST(CompileTest, MnistAtO1Casts) {
 TEST(CompileTest, MnistAtO1Ops) {
   const CompiledModel model = MustCompile("models/mnist_o1.pbtxt");
   int low = 0, forward = 0;
-  for (const proto::OpRow& row : model.report.op()) {
+  for (const proto::OpRow& row : model.ops.all()) {
     EXPECT_NE(row.reason(), "") << row.name();
     EXPECT_NE(row.precision(), "") << row.name();
     if (row.role() != "forward") continue;
@@ -129,7 +129,7 @@ TEST(CompileTest, MnistAtO1Ops) {
   }
   EXPECT_EQ(forward, 15);
   EXPECT_EQ(low, 12);
-  const proto::OpRow* bn1 = FindOp(model.report, "bn1");
+  const proto::OpRow* bn1 = FindOp(model, "bn1");
   ASSERT_NE(bn1, nullptr);
   EXPECT_EQ(bn1->type(), "sync_batch_norm");
   EXPECT_EQ(bn1->reason(), "GRAY_ALL_LOW");
@@ -211,9 +211,9 @@ TEST(CompileTest, BlackListingTheProductMovesTwoCasts) {
   EXPECT_EQ(up->into_size(), 0);
   EXPECT_NE(FindCast(model.report, "flat.grad"), nullptr);
   EXPECT_EQ(FindCast(model.report, "logits.cast_fp32"), nullptr);
-  EXPECT_EQ(FindOp(model.report, "fc")->reason(), "USER_BLACK");
-  EXPECT_EQ(FindOp(model.report, "logits")->reason(), "GRAY_F32_INPUT");
-  EXPECT_EQ(FindOp(model.report, "correct")->reason(), "CLEAR_FOLLOWS");
+  EXPECT_EQ(FindOp(model, "fc")->reason(), "USER_BLACK");
+  EXPECT_EQ(FindOp(model, "logits")->reason(), "GRAY_F32_INPUT");
+  EXPECT_EQ(FindOp(model, "correct")->reason(), "CLEAR_FOLLOWS");
 }
 
 // ---- All levels, all models.
@@ -314,7 +314,7 @@ TEST(CompileTest, ACompiledModelReadsBackAndCompilesAgain) {
       RestoreStrategy(read->strategy, origins, read->op_lists);
   const auto options = ResolveOptions(strategy, {});
   ASSERT_TRUE(options.ok()) << options.status();
-  const auto again = Compile(read->source, *options, AllKernels(), {});
+  const auto again = Compile(read->WholeSource(), *options, AllKernels(), {});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->fingerprint, first.fingerprint);
   EXPECT_EQ(Print(*again->program), Print(*first.program));
@@ -332,7 +332,7 @@ TEST(CompileTest, WithoutAnOptimizerEvalAlone) {
   // The down-casts of the input and of six weights, the logits' up-cast.
   EXPECT_EQ(model.report.cast_size(), 8);
   EXPECT_EQ(Fates(model.report)["cell"], 6);
-  EXPECT_EQ(FindOp(model.report, "bn1")->type(), "scale_bias");
+  EXPECT_EQ(FindOp(model, "bn1")->type(), "scale_bias");
   EXPECT_EQ(model.report.bucket_size(), 0);
 }
 

@@ -29,10 +29,15 @@ const Entry* EntryOf(const Program& program, absl::string_view name) {
 
 std::string TextOf(absl::string_view text) { return std::string(text); }
 
+// Into the memory that the field has.
+void Assign(absl::string_view text, std::string* field) {
+  field->assign(text.data(), text.size());
+}
+
 template <typename Rows>
 void AddNames(const Program& program, const Decision& decision, Rows* rows) {
   for (NameId name : decision.because_of) {
-    *rows->Add() = TextOf(program.name_of(name));
+    Assign(program.name_of(name), rows->Add());
   }
 }
 
@@ -44,7 +49,7 @@ void AddSlots(const Block& block, absl::Span<const Slot> slots,
     proto::SlotNames& row = *rows->Add();
     row.set_slot(slots[s].name);
     for (ValueId value : values.slot(s)) {
-      row.add_value(TextOf(block.name(value)));
+      Assign(block.name(value), row.add_value());
     }
   }
 }
@@ -55,7 +60,7 @@ bool IsInserted(const Block& block, const Op& op,
   return op.schema->name() == "cast" &&
          (op.role == Role::kForward || op.role == Role::kBackward) &&
          IsFloat(block.dtype(op.in(0))) && IsFloat(block.dtype(op.out(0))) &&
-         !source_ops.contains(TextOf(block.name(op)));
+         !source_ops.contains(block.name(op));
 }
 
 // The dtype in which a parameter's gradient is reduced: that before its
@@ -69,20 +74,26 @@ DType ReducedDType(const Block& block, ValueId gradient) {
   return block.dtype(gradient);
 }
 
+// By the name of an op that is gone, one of `names`: the ops that took it over.
 using Takers = absl::flat_hash_map<NameId, std::vector<OpId>>;
 
-// By the name of an op that is gone: the ops that took it over.
-Takers FindTakers(const Block& block) {
+Takers FindTakers(const Block& block, absl::Span<const NameId> names) {
   Takers takers;
+  // Most ops took none of these.
+  std::vector<bool> wanted(block.program().names().size());
+  for (NameId name : names) {
+    if (name.valid()) wanted[name.index()] = true;
+  }
+  const auto took = [&](OpId id, NameId name) {
+    if (wanted[name.index()]) takers[name].push_back(id);
+  };
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    for (NameId origin : op.origins) takers[origin].push_back(id);
+    for (NameId origin : op.origins) took(id, origin);
     if (op.body == nullptr) continue;
     for (OpId inner : op.body->ops()) {
-      takers[op.body->op(inner).name].push_back(id);
-      for (NameId origin : op.body->op(inner).origins) {
-        takers[origin].push_back(id);
-      }
+      took(id, op.body->op(inner).name);
+      for (NameId origin : op.body->op(inner).origins) took(id, origin);
     }
   }
   return takers;
@@ -102,16 +113,16 @@ LowCells FindLowCells(const Program& program) {
 }
 
 void SetFate(const Block& block, const LowCells& low_cells,
-             const Takers& takers, const std::string& op_name, CellId parameter,
+             const Takers& takers, NameId op_name, CellId parameter,
              proto::CastRow* row) {
-  const OpId left = block.FindOp(op_name);
+  const OpId left = op_name.valid() ? block.FindOp(op_name) : OpId();
   if (left.valid() && block.op(left).schema->name() == "cast") {
     row->set_fate("standalone");
     return;
   }
   // Its down-cast is the cell now, and the update took its gradient's up-cast.
   row->set_fate(low_cells.contains(parameter) ? "cell" : "folded");
-  const auto it = takers.find(block.program().FindName(op_name));
+  const auto it = takers.find(op_name);
   if (it == takers.end()) return;
   for (OpId id : it->second) {
     const std::string name = TextOf(block.name(block.op(id)));
@@ -160,25 +171,28 @@ ReportBuilder::ReportBuilder(const Program& source, const Options& options)
 }
 
 void ReportBuilder::AddOp(const Block& block, const Op& op) {
-  proto::OpRow& row = *report_.add_op();
-  row.set_name(TextOf(block.name(op)));
+  proto::OpRow& row = row_;
+  row.Clear();
+  Assign(block.name(op), row.mutable_name());
   row.set_type(op.schema->name());
-  row.set_role(TextOf(Name(op.role)));
+  Assign(Name(op.role), row.mutable_role());
   AddSlots(block, op.schema->inputs(), op.inputs, row.mutable_input());
   AddSlots(block, op.schema->outputs(), op.outputs, row.mutable_output());
-  row.set_precision(TextOf(Name(op.decision.precision)));
-  row.set_reason(TextOf(Name(op.decision.reason)));
+  Assign(Name(op.decision.precision), row.mutable_precision());
+  Assign(Name(op.decision.reason), row.mutable_reason());
   AddNames(block.program(), op.decision, row.mutable_because_of());
   // Of what the model wrote: a pass may have put another op in its place.
   const auto source = source_ops_.find(row.name());
-  row.set_op_class(TextOf(
-      Name(source == source_ops_.end() ? classes_.Of(op) : source->second)));
+  Assign(Name(source == source_ops_.end() ? classes_.Of(op) : source->second),
+         row.mutable_op_class());
   if (op.line > 0) row.set_line(op.line);
-  if (!IsLow(op.decision.precision)) return;
-  for (int s = 0; s < op.inputs.slots(); ++s) {
+  const bool low = IsLow(op.decision.precision);
+  runs_low_ |= low && op.decision.precision == low_;
+  for (int s = 0; low && s < op.inputs.slots(); ++s) {
     const Slot& slot = op.schema->inputs()[s];
     if (slot.keep_f32() && op.inputs.has(s)) row.add_keep_f32_slot(slot.name);
   }
+  writer_.Add(row);
 }
 
 void ReportBuilder::AddCast(const Block& block, const Op& op,
@@ -255,6 +269,7 @@ void ReportBuilder::AtInsertion(const Program& program,
       AddOp(block, op);
     }
   }
+  ops_ = writer_.Finish();
   AddParameters(program, *entry);
   AddPrecisionNote();
   shapes_.AtInsertion(block);
@@ -264,10 +279,12 @@ void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
   const Entry* entry = EntryOf(program, name);
   if (entry == nullptr) return;
   const Block& block = entry->block();
-  const Takers takers = FindTakers(block);
+  std::vector<NameId> casts;
+  for (const std::string& op : cast_ops_) casts.push_back(program.FindName(op));
+  const Takers takers = FindTakers(block, casts);
   const LowCells low_cells = FindLowCells(program);
   for (int i = 0; i < report_.cast_size(); ++i) {
-    SetFate(block, low_cells, takers, cast_ops_[i], cast_parameters_[i],
+    SetFate(block, low_cells, takers, casts[i], cast_parameters_[i],
             report_.mutable_cast(i));
   }
   for (proto::ParamRow& row : *report_.mutable_param()) {

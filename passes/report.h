@@ -39,7 +39,9 @@ class ReportBuilder {
   // Fates of casts, low cells and buckets of the finished program.
   void AtEnd(const Program& program, absl::string_view entry = "");
 
+  // But for the ops.
   proto::CompileReport& report() { return report_; }
+  OpRows& ops() { return ops_; }
 
  private:
   void AddOp(const Block& block, const Op& op);
@@ -57,6 +59,7 @@ class ReportBuilder {
 
   OpClasses classes_;
   DType low_ = DType::kF32;  // the dtype that the level asks for
+  bool runs_low_ = false;    // some op on that one
   ShapeNotes shapes_;
   // The model's own ops, with the classes in force.
   absl::flat_hash_map<std::string, AmpClass> source_ops_;
@@ -65,6 +68,9 @@ class ReportBuilder {
   std::vector<std::string> cast_ops_;
   // Of which a cast is, or of whose gradient; invalid: of none.
   std::vector<CellId> cast_parameters_;
+  proto::OpRow row_;  // of the op at hand
+  OpRowWriter writer_;
+  OpRows ops_;
   proto::CompileReport report_;
 };
 

@@ -60,10 +60,7 @@ void ReportBuilder::AddLeftOutNote(const std::vector<std::string>& parameters) {
 
 // A level that changes nothing is hardly meant.
 void ReportBuilder::AddPrecisionNote() {
-  if (!IsLow(low_)) return;
-  for (const proto::OpRow& op : report_.op()) {
-    if (op.precision() == Name(low_)) return;
-  }
+  if (!IsLow(low_) || runs_low_) return;
   AddNote(
       "P6",
       absl::StrCat("no op runs in ", Name(low_), ": the level changes nothing"),

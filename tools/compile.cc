@@ -36,7 +36,6 @@ absl::Status Compile(const CompileFlags& flags) {
   static CompiledModel* kept = nullptr;
   kept = new CompiledModel(std::move(compiled));
   HT_ASSIGN_OR_RETURN(const int64_t size, Write(*kept, flags.out));
-  std::string().swap(kept->text);  // the plan, for its size, is large itself
   HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(*kept));
   const std::string text = flags.json ? CompileJson(facts, flags.out, size)
                                       : CompileText(facts, flags.out, size);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "graph/base/half.h"
+#include "graph/base/stable_hasher.h"
 #include "gtest/gtest.h"
 
 namespace halftone {
@@ -118,6 +119,16 @@ TEST(HashTest, StableHash) {
   EXPECT_EQ(Hex64(StableHash("")), "ef46db3751d8e999");
   EXPECT_EQ(Hex64(StableHash("a")), "d24ec4f1a98c6e5b");
   EXPECT_EQ(Hex64(0xab), "00000000000000ab");
+}
+
+TEST(HashTest, OfParts) {
+  const std::string text(1000, 'x');
+  StableHasher hasher;
+  EXPECT_EQ(hasher.hash(), StableHash(""));
+  for (size_t at = 0, part = 0; at < text.size(); at += part, ++part) {
+    hasher.Append(absl::string_view(text).substr(at, part));
+    EXPECT_EQ(hasher.hash(), StableHash(text.substr(0, at + part)));
+  }
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 #include "graph/io/compiled_model.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "graph/base/check.h"
 #include "graph/base/error.h"
+#include "graph/base/stable_hasher.h"
 #include "graph/base/text.h"
 #include "graph/io/packed_parts.h"
 #include "graph/io/record_limits.h"
@@ -31,13 +34,15 @@ std::string Checksum(absl::string_view bytes) {
   return field;
 }
 
-// The numbers of feeds, parameters, statistics and ops, and their lines.
+// The numbers of feeds, parameters, statistics and ops, and their lines. Ops
+// that are packed have left their lines.
 template <typename File, typename Visit>
 void VisitLines(File& file, const Visit& visit) {
   visit(file.model.feed_size(), file.feed_lines);
   visit(file.model.param_size(), file.param_lines);
   visit(file.model.stat_size(), file.stat_lines);
-  visit(file.model.op_size(), file.op_lines);
+  visit(std::max<int>(file.model.op_size(), file.op_lines.size()),
+        file.op_lines);
 }
 
 void PutLines(const ModelFile& source, proto::CompiledModel* message) {
@@ -49,11 +54,8 @@ void PutLines(const ModelFile& source, proto::CompiledModel* message) {
 }
 
 void TakeLines(const proto::CompiledModel& message, ModelFile* source) {
-  std::vector<int> all(message.line().begin(), message.line().end());
-  for (const proto::SourceLine& line : message.source_line()) {
-    all.push_back(line.line());
-  }
-  size_t total = 0;
+  const auto& all = message.line();
+  int total = 0;
   VisitLines(*source,
              [&](int count, const std::vector<int>&) { total += count; });
   if (all.size() != total) return;
@@ -62,6 +64,21 @@ void TakeLines(const proto::CompiledModel& message, ModelFile* source) {
     lines.assign(next, next + count);
     next += count;
   });
+}
+
+proto::Packed PackText(absl::string_view text) {
+  Packer packer;
+  packer.Append(text);
+  return packer.Finish();
+}
+
+// No message holds more.
+absl::Status CheckBytes(uint64_t bytes) {
+  constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
+  if (bytes <= kMost) return absl::OkStatus();
+  return ModelError("a part of the compiled model has ", WithCommas(bytes),
+                    " bytes; expected at most ", WithCommas(kMost),
+                    "; split the model");
 }
 
 void AddSchemas(const Block& block, std::set<const OpSchema*>* schemas) {
@@ -104,6 +121,8 @@ class Reader {
   absl::Status CheckOps() const;
   absl::Status CheckTarget(absl::string_view target) const;
   absl::StatusOr<std::unique_ptr<Program>> ParseProgram() const;
+  absl::Status TakeReport(CompiledModel* model);
+  void TakeSource(CompiledModel* model);
   absl::Status Damaged(absl::string_view what) const {
     return ModelError(file_, ": ", what, "; ", Recompile());
   }
@@ -117,6 +136,7 @@ class Reader {
   absl::string_view content_;
   std::string file_;
   proto::CompiledModel message_;
+  proto::Packed packed_program_, packed_source_;
 };
 
 absl::Status Reader::ParseMessage() {
@@ -138,6 +158,8 @@ absl::Status Reader::ParseMessage() {
         "the file is truncated or damaged: its checksum is not "
         "that of its content");
   }
+  packed_program_ = message_.packed_program();
+  packed_source_ = message_.packed_source();
   const absl::Status unpacked = UnpackParts(&message_);
   return unpacked.ok() ? unpacked : Damaged(unpacked.message());
 }
@@ -159,8 +181,10 @@ absl::Status Reader::CheckVersion() const {
 }
 
 absl::Status Reader::CheckOps() const {
-  if (message_.format_version() < 1) {
-    return Damaged("it has no format version");
+  if (message_.format_version() < kCompiledModelFormat - 1) {
+    return Damaged(
+        absl::StrCat("expected format version ", kCompiledModelFormat,
+                     " or the one before, found ", message_.format_version()));
   }
   for (const proto::OpVersion& op : message_.op_version()) {
     const OpSchema* schema = Ops().Find(op.op());
@@ -198,21 +222,45 @@ absl::StatusOr<std::unique_ptr<Program>> Reader::ParseProgram() const {
   return program;
 }
 
+absl::Status Reader::TakeReport(CompiledModel* model) {
+  model->report = std::move(*message_.mutable_report());
+  if (message_.has_packed_ops()) {
+    absl::StatusOr<OpRows> ops = OpRows::Of(message_.packed_ops());
+    if (!ops.ok()) return Damaged(ops.status().message());
+    model->ops = *std::move(ops);
+  } else {
+    OpRowWriter ops;
+    for (const proto::OpRow& row : model->report.op()) ops.Add(row);
+    model->ops = ops.Finish();
+  }
+  model->report.clear_op();
+  model->passes.Swap(model->report.mutable_pass());
+  return absl::OkStatus();
+}
+
+void Reader::TakeSource(CompiledModel* model) {
+  ModelFile source;
+  source.model = std::move(*message_.mutable_source());
+  source.file = message_.source_file();
+  TakeLines(message_, &source);
+  if (packed_source_.bytes() == 0) return model->SetSource(std::move(source));
+  model->KeepSource(std::move(source), std::move(packed_source_));
+}
+
 absl::StatusOr<CompiledModel> Reader::Run(absl::string_view target) {
   HT_RETURN_IF_ERROR(ParseMessage());
   HT_RETURN_IF_ERROR(CheckOps());
   HT_RETURN_IF_ERROR(CheckTarget(target));
   CompiledModel model;
   HT_ASSIGN_OR_RETURN(model.program, ParseProgram());
-  model.text = std::move(*message_.mutable_program());
-  model.source.model = std::move(*message_.mutable_source());
-  model.source.file = message_.source_file();
-  TakeLines(message_, &model.source);
+  model.packed_program = packed_program_.bytes() > 0
+                             ? std::move(packed_program_)
+                             : PackText(message_.program());
+  TakeSource(&model);
   model.strategy = std::move(*message_.mutable_strategy());
   model.op_lists = std::move(*message_.mutable_op_lists());
   model.origins.assign(message_.origin().begin(), message_.origin().end());
-  model.report = std::move(*message_.mutable_report());
-  model.passes.Swap(model.report.mutable_pass());
+  HT_RETURN_IF_ERROR(TakeReport(&model));
   model.target = message_.target();
   model.fingerprint = message_.fingerprint();
   return model;
@@ -238,8 +286,37 @@ bool IsCompiledModel(absl::string_view content) {
 
 void CompiledModel::SetProgram(std::unique_ptr<Program> owned) {
   program = std::move(owned);
-  text = Print(*program);
-  fingerprint = Hex64(StableHash(text));
+  Packer packer;
+  StableHasher hasher;
+  Print(*program, [&](absl::string_view part) {
+    packer.Append(part);
+    hasher.Append(part);
+  });
+  packed_program = packer.Finish();
+  fingerprint = Hex64(hasher.hash());
+}
+
+void CompiledModel::SetSource(ModelFile file) {
+  Packer packer;
+  packer.Append(file.model);
+  KeepSource(std::move(file), packer.Finish());
+}
+
+void CompiledModel::KeepSource(ModelFile file, proto::Packed packed) {
+  source = std::move(file);
+  source.op_lines.resize(source.model.op_size());
+  // Clearing would keep their memory.
+  google::protobuf::RepeatedPtrField<proto::OpNode>().Swap(
+      source.model.mutable_op());
+  packed_source = std::move(packed);
+}
+
+ModelFile CompiledModel::WholeSource() const {
+  ModelFile whole = source;
+  const absl::StatusOr<std::string> bytes = Unpack(packed_source);
+  HT_CHECK(bytes.ok() && whole.model.ParseFromString(*bytes),
+           "the source was packed here, or checked when it was read");
+  return whole;
 }
 
 absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
@@ -257,18 +334,23 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   *message.mutable_op_lists() = model.op_lists;
   message.set_state_signature(StateSignature(*model.program));
   PutOpVersions(*model.program, &message);
-  Parts parts;
-  parts.program = model.text;
-  const std::string source = ToBytes(model.source.model);
-  parts.source = source;
+  *message.mutable_packed_program() = model.packed_program;
+  *message.mutable_packed_source() = model.packed_source;
+  *message.mutable_packed_ops() = model.ops.packed();
   // Bytes of two messages of one type are those of both merged.
   proto::CompileReport passes;
   *passes.mutable_pass() = model.passes;
   ClearTimes(passes.mutable_pass());
-  const std::string report = ToBytes(model.report) + ToBytes(passes);
-  parts.report = report;
+  Packer report;
+  report.Append(model.report);
+  report.Append(passes);
+  *message.mutable_packed_report() = report.Finish();
   message.set_fingerprint(model.fingerprint);
-  HT_RETURN_IF_ERROR(PackParts(parts, &message));
+  for (const proto::Packed* part :
+       {&message.packed_program(), &message.packed_source(),
+        &message.packed_ops(), &message.packed_report()}) {
+    HT_RETURN_IF_ERROR(CheckBytes(part->bytes()));
+  }
   std::string bytes = ToBytes(message);
   bytes += Checksum(bytes);
   if (static_cast<int64_t>(bytes.size()) > kMaxModelBytes) {

@@ -9,13 +9,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/io/model_reader.h"
+#include "graph/io/op_rows.h"
 #include "graph/ir/program.h"
 #include "proto/compiled_model.pb.h"
 
 namespace halftone {
 
 // Readers accept this version and the one before.
-inline constexpr int kCompiledModelFormat = 2;
+inline constexpr int kCompiledModelFormat = 3;
 inline constexpr char kCompiledModelMagic[] = "halftone-compiled-model";
 inline constexpr char kProducer[] = "halftone 0.1.0";
 
@@ -23,21 +24,30 @@ inline constexpr char kProducer[] = "halftone 0.1.0";
 bool IsCompiledModel(absl::string_view content);
 
 struct CompiledModel {
-  // With its text and fingerprint.
+  // Packed as well, with its fingerprint.
   void SetProgram(std::unique_ptr<Program> owned);
+  // Packed; `source` keeps all but its ops.
+  void SetSource(ModelFile file);
+  // With its ops, to compile it again.
+  ModelFile WholeSource() const;
+  // SetSource of a model that is packed already.
+  void KeepSource(ModelFile file, proto::Packed packed);
 
   // Entries train (if there is an optimizer), eval, init, derive.
   std::unique_ptr<Program> program;
-  std::string text;  // Print(*program), which is written and hashed
-  ModelFile source;
+  // Print(*program), which is written and hashed.
+  proto::Packed packed_program;
+  ModelFile source;  // without its ops
+  proto::Packed packed_source;
   proto::Strategy strategy;  // resolved
   proto::OpLists op_lists;
   std::vector<proto::FieldOrigin> origins;
-  proto::CompileReport report;  // but for the passes
+  OpRows ops;                   // of the report
+  proto::CompileReport report;  // but for the ops and the passes
   // With their times, unless it was read: those differ from run to run.
   google::protobuf::RepeatedPtrField<proto::PassRow> passes;
   std::string target;       // "cpu"
-  std::string fingerprint;  // of text
+  std::string fingerprint;  // of the printed program
 };
 
 // Deterministic bytes: the same compile gives the same file. Pass times, which

@@ -1,6 +1,7 @@
 #include "graph/io/compiled_model.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -33,20 +34,25 @@ entry derive {
 CompiledModel Example() {
   CompiledModel model;
   model.SetProgram(Parse(kProgram, "p.ht").value());
-  model.source.file = "models/p.pbtxt";
-  proto::Model& source = model.source.model;
-  source.add_feed()->set_name("x");
-  source.add_param()->set_name("w");
-  source.add_op()->set_type("matmul");
-  model.source.feed_lines = {2};
-  model.source.param_lines = {3};
-  model.source.op_lines = {5};
+  ModelFile source;
+  source.file = "models/p.pbtxt";
+  source.model.add_feed()->set_name("x");
+  source.model.add_param()->set_name("w");
+  source.model.add_op()->set_type("matmul");
+  source.feed_lines = {2};
+  source.param_lines = {3};
+  source.op_lines = {5};
+  model.SetSource(std::move(source));
   model.strategy.mutable_amp()->set_level("O2");
   model.op_lists.add_white("conv2d");
   model.origins.emplace_back();
   model.origins.back().set_path("amp.level");
   model.origins.back().set_origin("--level");
-  model.report.add_op()->set_name("y");
+  proto::OpRow row;
+  row.set_name("y");
+  OpRowWriter ops;
+  ops.Add(row);
+  model.ops = ops.Finish();
   proto::PassRow* pass = model.passes.Add();
   pass->set_name("insert-casts");
   pass->set_ms(1.5);
@@ -90,31 +96,40 @@ TEST(CompiledModelTest, RoundTrip) {
   EXPECT_EQ(read->program->file, "models/p.pbtxt");
   EXPECT_EQ(read->fingerprint, Hex64(Fingerprint(*model.program)));
   EXPECT_EQ(read->source.file, "models/p.pbtxt");
-  EXPECT_EQ(read->source.model.SerializeAsString(),
-            model.source.model.SerializeAsString());
-  EXPECT_EQ(read->source.feed_lines, std::vector<int>({2}));
-  EXPECT_EQ(read->source.param_lines, std::vector<int>({3}));
-  EXPECT_EQ(read->source.op_lines, std::vector<int>({5}));
+  const ModelFile source = read->WholeSource();
+  EXPECT_EQ(source.model.op(0).type(), "matmul");
+  EXPECT_EQ(source.model.SerializeAsString(),
+            model.WholeSource().model.SerializeAsString());
+  EXPECT_EQ(source.feed_lines, std::vector<int>({2}));
+  EXPECT_EQ(source.param_lines, std::vector<int>({3}));
+  EXPECT_EQ(source.op_lines, std::vector<int>({5}));
   EXPECT_EQ(read->strategy.amp().level(), "O2");
   EXPECT_EQ(read->op_lists.white(0), "conv2d");
   EXPECT_EQ(read->origins[0].origin(), "--level");
-  EXPECT_EQ(read->report.op(0).name(), "y");
+  EXPECT_EQ(read->ops.all()[0].name(), "y");
   EXPECT_EQ(read->target, "cpu");
   EXPECT_EQ(Serialized(*read), bytes);
 }
 
-// As version 1 wrote it: nothing packed, lines with names.
+// As version 2 wrote what would not have been smaller.
 TEST(CompiledModelTest, TheVersionBefore) {
   const std::string bytes = Edited([](proto::CompiledModel& m) {
-    m.set_format_version(1);
-    for (int line : m.line()) m.add_source_line()->set_line(line);
-    m.clear_line();
+    m.set_format_version(2);
+    m.mutable_report()->add_op()->set_name("y");
+    m.clear_packed_ops();
   });
   const auto read = ParseCompiledModel(bytes, "m.htc", "cpu");
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(Print(*read->program), kProgram);
+  EXPECT_EQ(read->ops.all()[0].name(), "y");
   EXPECT_EQ(read->source.op_lines, std::vector<int>({5}));
   EXPECT_EQ(Serialized(*read), Serialized(Example()));
+  EXPECT_THAT(MessageOf(Edited([](proto::CompiledModel& m) {
+                          m.set_format_version(1);
+                        }),
+                        "cpu"),
+              HasSubstr("expected format version 3 or the one before, found 1; "
+                        "compile it again"));
 }
 
 // A chain of ops, as large models are: few bytes for each.
@@ -123,16 +138,22 @@ TEST(CompiledModelTest, RecordsAreSmall) {
   CompiledModel model = Example();
   std::string program =
       "program \"p\" dim B\nentry eval {\n  feed h0 : f32[B,4]\n";
+  ModelFile source = model.WholeSource();
+  OpRowWriter rows;
   for (int i = 0; i < kOps; ++i) {
     absl::StrAppend(&program, "  h", i + 1, ": relu(X=h", i, ") -> (Out=h",
                     i + 1, " : f32[B,4])   forward f32 LEVEL line=", i + 9,
                     "\n");
-    proto::OpNode* op = model.source.model.add_op();
+    proto::OpNode* op = source.model.add_op();
     op->set_type("relu");
     op->add_in()->add_var(absl::StrCat("h", i));
     op->add_out()->add_var(absl::StrCat("h", i + 1));
-    model.report.add_op()->set_name(absl::StrCat("h", i + 1));
+    proto::OpRow row;
+    row.set_name(absl::StrCat("h", i + 1));
+    rows.Add(row);
   }
+  model.SetSource(std::move(source));
+  model.ops = rows.Finish();
   model.SetProgram(Parse(program + "}\n", "p.ht").value());
   EXPECT_LT(Serialized(model).size(), 60 * kOps);
 }
@@ -140,10 +161,10 @@ TEST(CompiledModelTest, RecordsAreSmall) {
 TEST(CompiledModelTest, APartCannotClaimMoreThanItHolds) {
   const auto edited = [](uint64_t bytes, size_t cut) {
     return Edited([&](proto::CompiledModel& m) {
-      EXPECT_TRUE(
-          PackParts({m.program(), ToBytes(m.source()), ToBytes(m.report())}, &m)
-              .ok());
+      Packer packer;
+      packer.Append(m.program());
       proto::Packed& packed = *m.mutable_packed_program();
+      packed = packer.Finish();
       packed.set_bytes(bytes);
       packed.mutable_deflated()->resize(packed.deflated().size() - cut);
     });
@@ -156,6 +177,31 @@ TEST(CompiledModelTest, APartCannotClaimMoreThanItHolds) {
               HasSubstr("a part cannot be unpacked"));
   EXPECT_THAT(MessageOf(edited(sizeof(kProgram) - 1, 3), "cpu"),
               HasSubstr("a part cannot be unpacked"));
+}
+
+// In pieces, each for itself; what packs too well is stored.
+TEST(PackerTest, AnyBytesComeBack) {
+  std::string noise;
+  for (uint32_t i = 0, x = 1; i < 300'000; ++i) {
+    x = x * 1664525 + 1013904223;
+    absl::StrAppend(&noise, x >> 8, ",");
+  }
+  const std::string equal(3'000'000, 'x');
+  ASSERT_GT(noise.size(), 2 << 20);
+  for (const std::string& bytes :
+       {std::string(), std::string("a"), noise, equal, noise + equal + noise}) {
+    Packer whole, parts;
+    whole.Append(bytes);
+    for (size_t at = 0; at < bytes.size(); at += 70'001) {
+      parts.Append(absl::string_view(bytes).substr(at, 70'001));
+    }
+    proto::CompiledModel m;
+    *m.mutable_packed_program() = whole.Finish();
+    EXPECT_EQ(m.packed_program().SerializeAsString(),
+              parts.Finish().SerializeAsString());
+    ASSERT_TRUE(UnpackParts(&m).ok());
+    EXPECT_EQ(m.program(), bytes);
+  }
 }
 
 TEST(CompiledModelTest, TheSameCompileGivesTheSameBytes) {
@@ -186,7 +232,7 @@ TEST(CompiledModelTest, EveryFlippedBitIsRefused) {
 
 TEST(CompiledModelTest, ANewerVersion) {
   const std::string bytes = Edited([](proto::CompiledModel& m) {
-    m.set_format_version(3);
+    m.set_format_version(4);
     m.set_producer("halftone 9");
   });
   EXPECT_THAT(MessageOf(bytes, "cpu"),

@@ -19,58 +19,23 @@ namespace halftone {
 namespace {
 
 constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();
-// What deflates better stays as it is, so that no file can claim more.
+// A piece that deflates better is stored as it is, so that no file can claim
+// more.
 constexpr uint64_t kMostRatio = 50;
-// Of larger parts the time counts for more than a tenth of their bytes.
-constexpr size_t kLarge = size_t{1} << 20;
+constexpr size_t kPiece = size_t{1} << 20;
+// Of many pieces the time counts for more than a tenth of their bytes.
+constexpr int kStored = 0, kFast = 1, kSmall = 6;
 
 template <typename T, void (*kFree)(T*)>
 struct Freed {
   void operator()(T* owned) const { kFree(owned); }
 };
-using Compressor =
+using DeflateCompressor =
     std::unique_ptr<libdeflate_compressor,
                     Freed<libdeflate_compressor, libdeflate_free_compressor>>;
 using Decompressor = std::unique_ptr<
     libdeflate_decompressor,
     Freed<libdeflate_decompressor, libdeflate_free_decompressor>>;
-
-// False if it is not worth it.
-bool Pack(absl::string_view bytes, proto::Packed* packed) {
-  const Compressor compressor(
-      libdeflate_alloc_compressor(bytes.size() > kLarge ? 1 : 6));
-  if (compressor == nullptr) throw std::bad_alloc();
-  // Without room for more than it deflates.
-  std::string deflated(bytes.size(), '\0');
-  const size_t size =
-      libdeflate_zlib_compress(compressor.get(), bytes.data(), bytes.size(),
-                               &deflated[0], deflated.size());
-  if (size == 0 || bytes.size() / size >= kMostRatio) return false;
-  deflated.resize(size);
-  packed->set_bytes(bytes.size());
-  packed->set_deflated(std::move(deflated));
-  return true;
-}
-
-absl::StatusOr<std::string> Unpack(const proto::Packed& packed) {
-  const std::string& deflated = packed.deflated();
-  if (packed.bytes() > kMostBytes ||
-      packed.bytes() / kMostRatio >= deflated.size()) {
-    return ModelError("a part claims ", WithCommas(packed.bytes()),
-                      " bytes, packed in ", WithCommas(deflated.size()));
-  }
-  const Decompressor decompressor(libdeflate_alloc_decompressor());
-  if (decompressor == nullptr) throw std::bad_alloc();
-  std::string bytes(packed.bytes(), '\0');
-  // Exactly as many bytes, or it is an error.
-  const libdeflate_result result = libdeflate_zlib_decompress(
-      decompressor.get(), deflated.data(), deflated.size(), &bytes[0],
-      bytes.size(), nullptr);
-  if (result != LIBDEFLATE_SUCCESS) {
-    return ModelError("a part cannot be unpacked");
-  }
-  return bytes;
-}
 
 absl::Status FromBytes(absl::string_view bytes,
                        google::protobuf::Message* message) {
@@ -79,11 +44,25 @@ absl::Status FromBytes(absl::string_view bytes,
   return parsed ? absl::OkStatus() : ModelError("a part is none of its kind");
 }
 
-absl::Status CheckBytes(size_t bytes, const char* part) {
-  if (bytes <= kMostBytes) return absl::OkStatus();
-  return ModelError("the compiled model's ", part, " has ", WithCommas(bytes),
-                    " bytes; expected at most ", WithCommas(kMostBytes),
-                    "; split the model");
+// Hands what is serialized on.
+class PackerStream : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit PackerStream(Packer* packer) : packer_(packer) {}
+  bool Write(const void* bytes, int size) override {
+    packer_->Append(absl::string_view(static_cast<const char*>(bytes), size));
+    return true;
+  }
+
+ private:
+  Packer* packer_;
+};
+
+void Serialize(const google::protobuf::Message& message,
+               google::protobuf::io::ZeroCopyOutputStream* stream) {
+  google::protobuf::io::CodedOutputStream coded(stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializePartialToCodedStream(&coded);
+  coded.Trim();
 }
 
 }  // namespace
@@ -91,33 +70,87 @@ absl::Status CheckBytes(size_t bytes, const char* part) {
 std::string ToBytes(const google::protobuf::Message& message) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  message.SerializePartialToCodedStream(&coded);
-  coded.Trim();
+  Serialize(message, &stream);
   return bytes;
 }
 
-absl::Status PackParts(const Parts& parts, proto::CompiledModel* message) {
-  HT_RETURN_IF_ERROR(CheckBytes(parts.program.size(), "program"));
-  HT_RETURN_IF_ERROR(CheckBytes(parts.source.size(), "source"));
-  HT_RETURN_IF_ERROR(CheckBytes(parts.report.size(), "report"));
-  message->clear_program();
-  message->clear_source();
-  message->clear_report();
-  if (!Pack(parts.program, message->mutable_packed_program())) {
-    message->clear_packed_program();
-    message->set_program(std::string(parts.program));
+struct Packer::Compressor {
+  libdeflate_compressor* At(int level) {
+    if (compressor == nullptr || level != at) {
+      compressor.reset(libdeflate_alloc_compressor(level));
+      if (compressor == nullptr) throw std::bad_alloc();
+      at = level;
+    }
+    return compressor.get();
   }
-  if (!Pack(parts.source, message->mutable_packed_source())) {
-    message->clear_packed_source();
-    HT_RETURN_IF_ERROR(FromBytes(parts.source, message->mutable_source()));
+  DeflateCompressor compressor;
+  int at = 0;
+  std::string room;
+};
+
+Packer::Packer() : compressor_(new Compressor) {}
+Packer::~Packer() = default;
+
+void Packer::Append(absl::string_view bytes) {
+  while (piece_.size() + bytes.size() > kPiece) {
+    const size_t part = kPiece - piece_.size();
+    piece_.append(bytes.data(), part);
+    bytes.remove_prefix(part);
+    Deflate(kFast);
   }
-  if (!Pack(parts.report, message->mutable_packed_report())) {
-    message->clear_packed_report();
-    HT_RETURN_IF_ERROR(FromBytes(parts.report, message->mutable_report()));
+  piece_.append(bytes.data(), bytes.size());
+}
+
+void Packer::Append(const google::protobuf::Message& message) {
+  PackerStream copying(this);
+  google::protobuf::io::CopyingOutputStreamAdaptor stream(&copying);
+  Serialize(message, &stream);
+}
+
+void Packer::Deflate(int level) {
+  libdeflate_compressor* const compressor = compressor_->At(level);
+  std::string& room = compressor_->room;
+  room.resize(libdeflate_zlib_compress_bound(compressor, piece_.size()));
+  const size_t size = libdeflate_zlib_compress(
+      compressor, piece_.data(), piece_.size(), &room[0], room.size());
+  if (level != kStored && piece_.size() / size >= kMostRatio) {
+    return Deflate(kStored);
   }
-  return absl::OkStatus();
+  packed_.set_bytes(packed_.bytes() + piece_.size());
+  packed_.mutable_deflated()->append(room.data(), size);
+  piece_.clear();
+}
+
+proto::Packed Packer::Finish() {
+  if (!piece_.empty()) Deflate(packed_.bytes() == 0 ? kSmall : kFast);
+  return std::move(packed_);
+}
+
+absl::StatusOr<std::string> Unpack(const proto::Packed& packed) {
+  const std::string& deflated = packed.deflated();
+  if (packed.bytes() > kMostBytes ||
+      (packed.bytes() > 0 && packed.bytes() / kMostRatio >= deflated.size())) {
+    return ModelError("a part claims ", WithCommas(packed.bytes()),
+                      " bytes, packed in ", WithCommas(deflated.size()));
+  }
+  const Decompressor decompressor(libdeflate_alloc_decompressor());
+  if (decompressor == nullptr) throw std::bad_alloc();
+  std::string bytes(packed.bytes(), '\0');
+  // One stream after the other; together exactly as many bytes.
+  size_t read = 0, written = 0;
+  while (read < deflated.size()) {
+    size_t in = 0, out = 0;
+    const libdeflate_result result = libdeflate_zlib_decompress_ex(
+        decompressor.get(), deflated.data() + read, deflated.size() - read,
+        &bytes[written], bytes.size() - written, &in, &out);
+    if (result != LIBDEFLATE_SUCCESS || in == 0) break;
+    read += in;
+    written += out;
+  }
+  if (read < deflated.size() || written < bytes.size()) {
+    return ModelError("a part cannot be unpacked");
+  }
+  return bytes;
 }
 
 absl::Status UnpackParts(proto::CompiledModel* message) {

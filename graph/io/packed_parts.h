@@ -3,9 +3,11 @@
 #ifndef HALFTONE_GRAPH_IO_PACKED_PARTS_H_
 #define HALFTONE_GRAPH_IO_PACKED_PARTS_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/compiled_model.pb.h"
 
@@ -14,17 +16,35 @@ namespace halftone {
 // The same bytes for the same message, always.
 std::string ToBytes(const google::protobuf::Message& message);
 
-// The bytes of the message's largest fields.
-struct Parts {
-  absl::string_view program, source, report;
+// Deflates what is appended, a piece of a megabyte at a time, so that a large
+// part is nowhere whole: a zlib stream for each piece.
+class Packer {
+ public:
+  Packer();
+  ~Packer();
+  void Append(absl::string_view bytes);
+  // Its ToBytes.
+  void Append(const google::protobuf::Message& message);
+  // Of all that was appended; once.
+  proto::Packed Finish();
+
+ private:
+  struct Compressor;
+  // Of `piece_`, which is then empty.
+  void Deflate(int level);
+
+  std::unique_ptr<Compressor> compressor_;
+  std::string piece_;
+  proto::Packed packed_;
 };
 
-// Puts the parts into their packed fields. Errors (kModel): a part above 2 GiB,
-// which no message can hold.
-absl::Status PackParts(const Parts& parts, proto::CompiledModel* message);
+// Errors (kModel): bytes that are damaged, or that claim to be more than so few
+// can be.
+absl::StatusOr<std::string> Unpack(const proto::Packed& packed);
 
-// And back; what is not packed stays as it is (version 1). Errors (kModel): a
-// part that is damaged, or that claims to be larger than so few bytes can be.
+// Puts the packed program, source and report of a compiled model into their
+// fields, where what is not packed is already (format 2). Errors (kModel):
+// those of Unpack, or a part that is none of its kind.
 absl::Status UnpackParts(proto::CompiledModel* message);
 
 }  // namespace halftone

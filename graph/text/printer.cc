@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
+#include "graph/base/stable_hasher.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
 #include "graph/text/names.h"
@@ -17,16 +18,28 @@ namespace {
 using text::AppendName;
 using text::AppendQuoted;
 
+using Sink = absl::FunctionRef<void(absl::string_view)>;
+
+constexpr size_t kPart = size_t{64} << 10;
+
 class Printer {
  public:
-  explicit Printer(const Program& program) : program_(program) {}
+  Printer(const Program& program, Sink sink) : program_(program), sink_(sink) {}
+  // The last part.
+  void Flush() { sink_(out_); }
 
   void PrintHeader();
   void PrintEntry(const Entry& entry);
   void PrintOp(const Block& block, const Op& op, int indent);
-  std::string Take() { return std::move(out_); }
 
  private:
+  // Between two lines: hands them on where they are many.
+  void EndLine() {
+    out_ += '\n';
+    if (out_.size() < kPart) return;
+    sink_(out_);
+    out_.clear();
+  }
   void Word(absl::string_view word) { out_.append(word.data(), word.size()); }
   void Type(const TensorType& type) {
     out_ += ToString(type, program_.symbols());
@@ -57,7 +70,8 @@ class Printer {
   }
 
   const Program& program_;
-  std::string out_;
+  const Sink sink_;
+  std::string out_;                 // what is not handed on yet
   std::vector<std::string> types_;  // by TypeId; empty: not printed yet
 };
 
@@ -120,7 +134,8 @@ void Printer::PrintConstant(const Constant& constant) {
   out_ += " = [";
   List(constant.values.size(),
        [&](int i) { out_ += ExactDouble(constant.values[i]); });
-  out_ += "]\n";
+  out_ += ']';
+  EndLine();
 }
 
 void Printer::PrintInit(const Initializer& init) {
@@ -151,7 +166,7 @@ void Printer::PrintCell(const Cell& cell) {
   }
   PrintInit(cell.init);
   if (cell.line != 0) absl::StrAppend(&out_, " line=", cell.line);
-  out_ += '\n';
+  EndLine();
 }
 
 void Printer::PrintFeeds(const Block& block, int indent) {
@@ -186,7 +201,7 @@ void Printer::PrintEntry(const Entry& entry) {
     Name(program_.cell(commit.cell).name);
     out_ += " <- ";
     Name(block.name(commit.value));
-    out_ += '\n';
+    EndLine();
   }
   for (const Result& result : entry.results()) {
     out_ += "  result ";
@@ -316,34 +331,53 @@ void Printer::PrintOp(const Block& block, const Op& op, int indent) {
   PrintAttrs(op);
   PrintDecision(op);
   if (op.body != nullptr) PrintBody(*op.body, indent);
-  out_ += '\n';
+  EndLine();
+}
+
+// What is printed in parts, whole.
+std::string Joined(absl::FunctionRef<void(Sink)> print) {
+  std::string text;
+  print([&text](absl::string_view part) {
+    text.append(part.data(), part.size());
+  });
+  return text;
 }
 
 }  // namespace
 
-std::string Print(const Program& program) {
-  Printer printer(program);
+void Print(const Program& program, Sink sink) {
+  Printer printer(program, sink);
   printer.PrintHeader();
   for (const auto& entry : program.entries()) printer.PrintEntry(*entry);
-  return printer.Take();
+  printer.Flush();
+}
+
+std::string Print(const Program& program) {
+  return Joined([&](Sink sink) { Print(program, sink); });
 }
 
 std::string PrintEntry(const Entry& entry) {
-  Printer printer(entry.block().program());
-  printer.PrintEntry(entry);
-  return printer.Take();
+  return Joined([&](Sink sink) {
+    Printer printer(entry.block().program(), sink);
+    printer.PrintEntry(entry);
+    printer.Flush();
+  });
 }
 
 std::string PrintOp(const Block& block, const Op& op) {
-  Printer printer(block.program());
-  printer.PrintOp(block, op, 0);
-  std::string text = printer.Take();
+  std::string text = Joined([&](Sink sink) {
+    Printer printer(block.program(), sink);
+    printer.PrintOp(block, op, 0);
+    printer.Flush();
+  });
   text.pop_back();  // the line's end
   return text;
 }
 
 uint64_t Fingerprint(const Program& program) {
-  return StableHash(Print(program));
+  StableHasher hasher;
+  Print(program, [&hasher](absl::string_view part) { hasher.Append(part); });
+  return hasher.hash();
 }
 
 }  // namespace halftone

@@ -32,6 +32,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/ir/program.h"
@@ -39,6 +40,9 @@
 namespace halftone {
 
 std::string Print(const Program& program);
+// In parts of some 64 KiB, one after the other.
+void Print(const Program& program,
+           absl::FunctionRef<void(absl::string_view)> sink);
 std::string PrintEntry(const Entry& entry);
 // One op on one line (a body follows on further lines).
 std::string PrintOp(const Block& block, const Op& op);

@@ -47,7 +47,7 @@ bool IsBlack(const Decision& decision, AmpClass amp_class) {
 // One run over one block.
 class Assigner {
  public:
-  Assigner(const Program& program, Block& block, PrecisionPolicy& policy)
+  Assigner(const Program& program, const Block& block, PrecisionPolicy& policy)
       : program_(program),
         block_(block),
         policy_(policy),
@@ -59,7 +59,7 @@ class Assigner {
         decisions_(block.op_limit()),
         classes_(block.op_limit(), AmpClass::kGray) {}
 
-  absl::StatusOr<bool> Run();
+  absl::StatusOr<std::vector<Decision>> Run();
 
  private:
   // The first op that reads a value of an op low, and the first that does not.
@@ -85,12 +85,11 @@ class Assigner {
   absl::Status ApplyExceptions(const Op& op);
   void SetOutputStates(const Op& op, bool is_free);
   Readers ReadersOf(const Op& op);
-  bool Store();
 
   Decision& decision(const Op& op) { return decisions_[op.id.index()]; }
 
   const Program& program_;
-  Block& block_;
+  const Block& block_;
   PrecisionPolicy& policy_;
   const ValueId loss_;
   SlotTable slots_;
@@ -341,24 +340,7 @@ absl::Status Assigner::DecideFree(const Op& op) {
   return ApplyExceptions(op);
 }
 
-bool Assigner::Store() {
-  bool changed = false;
-  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
-    const Op& op = block_.op(id);
-    if (op.role != Role::kForward) continue;
-    Decision& next = decision(op);
-    if (op.decision.precision == next.precision &&
-        op.decision.reason == next.reason &&
-        op.decision.because_of == next.because_of) {
-      continue;
-    }
-    block_.mutable_op(id).decision = std::move(next);
-    changed = true;
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> Assigner::Run() {
+absl::StatusOr<std::vector<Decision>> Assigner::Run() {
   InitStates();
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     if (block_.op(id).role != Role::kForward) continue;
@@ -367,17 +349,39 @@ absl::StatusOr<bool> Assigner::Run() {
   for (auto id = free_.rbegin(); id != free_.rend(); ++id) {
     HT_RETURN_IF_ERROR(DecideFree(block_.op(*id)));
   }
-  return Store();
+  return std::move(decisions_);
 }
 
 }  // namespace
 
-absl::StatusOr<bool> AssignPrecision::Run(Program& program) {
-  Entry* train = program.FindEntry(kTrainEntry);
-  if (train == nullptr) return false;
+absl::StatusOr<std::vector<Decision>> AssignPrecision::Decide(
+    const Program& program) const {
+  const Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr) return std::vector<Decision>();
   PrecisionPolicy policy(options_, kernels_);
   HT_RETURN_IF_ERROR(policy.MatchNames(train->block()));
   return Assigner(program, train->block(), policy).Run();
+}
+
+absl::StatusOr<bool> AssignPrecision::Run(Program& program) {
+  HT_ASSIGN_OR_RETURN(std::vector<Decision> decisions, Decide(program));
+  Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr) return false;
+  Block& block = train->block();
+  bool changed = false;
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    if (op.role != Role::kForward) continue;
+    Decision& next = decisions[id.index()];
+    if (op.decision.precision == next.precision &&
+        op.decision.reason == next.reason &&
+        op.decision.because_of == next.because_of) {
+      continue;
+    }
+    block.mutable_op(id).decision = std::move(next);
+    changed = true;
+  }
+  return changed;
 }
 
 }  // namespace passes

@@ -23,6 +23,8 @@
 #ifndef HALFTONE_PASSES_PRECISION_ASSIGN_PRECISION_H_
 #define HALFTONE_PASSES_PRECISION_ASSIGN_PRECISION_H_
 
+#include <vector>
+
 #include "passes/kernel_set.h"
 #include "passes/options/options.h"
 #include "passes/pass.h"
@@ -40,6 +42,8 @@ class AssignPrecision : public Pass {
   // Errors, as FieldError: a glob that matches nothing, an op that is both
   // white and black by name, a user's white op without a low kernel.
   absl::StatusOr<bool> Run(Program& program) override;
+  // What it decides of the ops of `train`, by op id.
+  absl::StatusOr<std::vector<Decision>> Decide(const Program& program) const;
 
  private:
   const Options& options_;

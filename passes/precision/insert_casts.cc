@@ -1,9 +1,11 @@
 #include "passes/precision/insert_casts.h"
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "passes/precision/cast.h"
@@ -12,6 +14,18 @@
 namespace halftone {
 namespace passes {
 namespace {
+
+// The dtype that an op of that precision reads in a slot of that kind.
+DType Wanted(SlotKind kind, DType precision) {
+  return kind == SlotKind::kKeepF32 ? DType::kF32 : precision;
+}
+
+// Casts of floats to floats keep the dtypes that their author gave them.
+bool HasOwnDTypes(const Block& block, const Op& op, const SlotTable& slots) {
+  return op.role != Role::kForward ||
+         (slots.IsCast(op) && !op.outputs.all().empty() &&
+          IsFloat(block.dtype(op.outputs.all()[0])));
+}
 
 // One run over one block.
 class Inserter {
@@ -100,13 +114,13 @@ absl::Status Inserter::SetInputs(OpId id, const SchemaSlots& slots) {
     const ValueId input = op.inputs.all()[i];
     const DType dtype = block_.dtype(input);
     if (!IsAmpFloat(dtype)) continue;
-    const bool keep = kind == SlotKind::kKeepF32;
-    const DType wanted = keep ? DType::kF32 : precision;
+    const DType wanted = Wanted(kind, precision);
     if (dtype == wanted) continue;
-    HT_ASSIGN_OR_RETURN(
-        const ValueId cast,
-        CastOf(input, wanted, keep ? Reason::kKeepF32Slot : op.decision.reason,
-               op));
+    HT_ASSIGN_OR_RETURN(const ValueId cast,
+                        CastOf(input, wanted,
+                               kind == SlotKind::kKeepF32 ? Reason::kKeepF32Slot
+                                                          : op.decision.reason,
+                               op));
     block_.SetInput(id, i, cast);
     changed_ = true;
   }
@@ -127,11 +141,7 @@ void Inserter::SetOutputs(OpId id, const SchemaSlots& slots) {
 
 absl::Status Inserter::Apply(OpId id) {
   const Op& op = block_.op(id);
-  const bool makes_float =
-      !op.outputs.all().empty() && IsFloat(block_.dtype(op.outputs.all()[0]));
-  if (op.role != Role::kForward || (slots_.IsCast(op) && makes_float)) {
-    return absl::OkStatus();
-  }
+  if (HasOwnDTypes(block_, op, slots_)) return absl::OkStatus();
   if (!IsAmpFloat(op.decision.precision)) {
     return CompilerBug(block_.name(op), " (", op.schema->name(),
                        ") has no precision: assign-precision comes first");
@@ -154,6 +164,44 @@ absl::StatusOr<bool> InsertCasts::Run(Program& program) {
     HT_RETURN_IF_ERROR(inserter.Apply(id));
   }
   return inserter.changed();
+}
+
+int CountCasts(const Program& program, absl::Span<const Decision> decisions) {
+  const Entry* train = program.FindEntry(kTrainEntry);
+  if (train == nullptr) return 0;
+  const Block& block = train->block();
+  SlotTable slots;
+  std::vector<DType> dtypes(block.value_limit());  // once casts are there
+  for (int i = 0; i < block.value_limit(); ++i) {
+    if (!block.value(ValueId(i)).erased) dtypes[i] = block.dtype(ValueId(i));
+  }
+  absl::flat_hash_set<std::pair<ValueId, DType>> casts;
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    if (HasOwnDTypes(block, op, slots)) continue;
+    const SchemaSlots& kinds = slots.Of(*op.schema);
+    const DType precision = decisions[id.index()].precision;
+    int slot = 0;
+    for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
+      const SlotKind kind = KindAt(kinds, op, i, &slot);
+      const ValueId input = op.inputs.all()[i];
+      const DType dtype = dtypes[input.index()];
+      if (kind == SlotKind::kFixed || !IsAmpFloat(dtype) ||
+          dtype == Wanted(kind, precision) ||
+          block.value(input).cell().valid()) {
+        continue;
+      }
+      casts.insert({input, Wanted(kind, precision)});
+    }
+    for (int s = 0; s < op.outputs.slots(); ++s) {
+      if (kinds.outputs[s] != SlotKind::kEither) continue;
+      for (ValueId output : op.outputs.slot(s)) {
+        DType& dtype = dtypes[output.index()];
+        if (IsAmpFloat(dtype)) dtype = precision;
+      }
+    }
+  }
+  return static_cast<int>(casts.size());
 }
 
 }  // namespace passes

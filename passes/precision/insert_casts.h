@@ -25,6 +25,7 @@
 #ifndef HALFTONE_PASSES_PRECISION_INSERT_CASTS_H_
 #define HALFTONE_PASSES_PRECISION_INSERT_CASTS_H_
 
+#include "absl/types/span.h"
 #include "passes/options/options.h"
 #include "passes/pass.h"
 
@@ -46,6 +47,10 @@ class InsertCasts : public Pass {
   bool low_cells_;
   bool keep_f32_slot_cells_;
 };
+
+// How many casts of values that are no cells' the pass inserts where these are
+// the decisions (by op id) of the ops of `train`, at O1.
+int CountCasts(const Program& program, absl::Span<const Decision> decisions);
 
 }  // namespace passes
 }  // namespace halftone

@@ -322,7 +322,7 @@ TEST(VersionVerb, SaysWhatItIsAndRunsOn) {
               AllOf(StartsWith("halftone "), HasSubstr("compiled models of "),
                     HasSubstr(" cores, ")));
   const json object = MustParse(Halftone({"version", "--json"}));
-  EXPECT_EQ(object["compiled_model_format"], 2);
+  EXPECT_EQ(object["compiled_model_format"], 3);
   EXPECT_THAT(object["targets"], ::testing::Contains("cpu"));
   for (const char* key : {"version", "device"}) {
     const std::string value = object[key];

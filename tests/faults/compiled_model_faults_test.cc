@@ -70,7 +70,7 @@ TEST(CompiledModelFile, OfANewerVersion) {
         m.set_format_version(9);
         m.set_producer("halftone 7.0");
       }),
-      {"expected format version 2 or the one before, found 9",
+      {"expected format version 3 or the one before, found 9",
        "written by a newer version (halftone 7.0) than this halftone",
        "compile it again: halftone compile models/mnist_convnet.pbtxt"});
   ExpectNoVerbTakes(

@@ -176,7 +176,7 @@ void CheckCompiled(const std::string& content, int seed) {
 TEST(FormatsFuzzTest, CompiledModels) {
   CompiledModel model;
   model.SetProgram(Parse(kGoodProgram, "good.ht").value());
-  model.source = ParseModel(ModelTexts()[0], "m.pbtxt").value();
+  model.SetSource(ParseModel(ModelTexts()[0], "m.pbtxt").value());
   model.target = "cpu";
   const std::string good = SerializeCompiledModel(model).value();
   ASSERT_TRUE(ParseCompiledModel(good, "m.htc", "cpu").ok());

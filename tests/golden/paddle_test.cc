@@ -53,15 +53,15 @@ bool HasOpsOf(const std::string& net) {
 }
 
 // What the report says, in Paddle's words.
-PaddleDecisions Reported(const proto::CompileReport& report) {
+PaddleDecisions Reported(const CompiledModel& model) {
   const std::map<std::string, std::string> words = {{"f32", "float32"},
                                                     {"f16", "float16"}};
   PaddleDecisions decisions;
-  for (const proto::OpRow& op : report.op()) {
+  for (const proto::OpRow& op : model.ops.all()) {
     if (op.role() != "forward") continue;
     decisions.precisions[op.name()] = words.at(op.precision());
   }
-  for (const proto::CastRow& cast : report.cast()) {
+  for (const proto::CastRow& cast : model.report.cast()) {
     if (cast.role() != "forward") continue;
     for (const std::string& reader : cast.for_op()) {
       decisions.casts.insert({cast.value(), words.at(cast.to()), reader});
@@ -91,7 +91,7 @@ TEST_P(PaddleTest, SameDecisionsAndCasts) {
                                    {{"amp.precision_rule", c.rule, "--set"}});
   ASSERT_TRUE(model.ok()) << model.status();
   const PaddleDecisions expected = DecisionsOf(*rewritten);
-  const PaddleDecisions found = Reported(model->report);
+  const PaddleDecisions found = Reported(*model);
   EXPECT_EQ(found.precisions, expected.precisions);
   EXPECT_EQ(found.casts, expected.casts);
   if (c.training_casts > 0) {
@@ -244,7 +244,7 @@ void ExpectPublished(const std::string& rule, const std::string& lists,
   EXPECT_EQ(casts["f16"], 5);
   EXPECT_EQ(casts["f32"], 6);
   std::map<std::string, std::string> precisions;
-  for (const proto::OpRow& row : model->report.op()) {
+  for (const proto::OpRow& row : model->ops.all()) {
     if (row.role() == "forward") precisions[row.name()] = row.precision();
   }
   const std::map<std::string, std::string> expected = {

@@ -91,7 +91,7 @@ class FetchedValues : public ::testing::TestWithParam<Case> {
     EXPECT_TRUE(options.ok()) << options.status();
     passes::CompileFlags flags;
     flags.taps = fetches;
-    auto model = passes::Compile(fused.source, *options,
+    auto model = passes::Compile(fused.WholeSource(), *options,
                                  passes::KernelSet("cpu", keys), flags);
     EXPECT_TRUE(model.ok()) << model.status();
     return *std::move(model);

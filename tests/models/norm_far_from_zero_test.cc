@@ -289,7 +289,7 @@ TEST_P(LowNormFarFromZero, TheStatisticsAreWhatF64Makes) {
        absl::StrCat("dist.sync_batch_norm=", sync ? "true" : "false")});
   ASSERT_TRUE(model.ok()) << model.status();
   int norms = 0;
-  for (const proto::OpRow& op : model->report.op()) {
+  for (const proto::OpRow& op : model->ops.all()) {
     norms += op.name() == "y" && op.precision() != "f32";
   }
   EXPECT_EQ(norms, 1) << "the norm reads low values";

@@ -99,7 +99,7 @@ absl::StatusOr<CompiledModel> Recompile(const CompiledModel& model,
                             ? ThisMachine()
                             : model.target;
   }
-  return CompileFrom(model.source, strategy, recompiled);
+  return CompileFrom(model.WholeSource(), strategy, recompiled);
 }
 
 // "--level O2", "--set amp.level=O2".

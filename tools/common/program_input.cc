@@ -49,7 +49,7 @@ absl::StatusOr<Source> Read(const std::string& content,
                         ParseCompiledModel(content, path, /*target=*/""));
     source.strategy = StrategyOf(compiled);
     source.target = compiled.target;
-    model = std::move(compiled.source);
+    model = compiled.WholeSource();
   } else {
     HT_ASSIGN_OR_RETURN(model, ParseModel(content, path));
   }

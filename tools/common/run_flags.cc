@@ -215,7 +215,7 @@ absl::StatusOr<LocalRanks> MakeRanks(const RankFlags& flags,
 namespace {
 
 std::vector<std::string> OpsOf(const CompiledModel& model) {
-  const auto program = BuildProgram(model.source);
+  const auto program = BuildProgram(model.WholeSource());
   std::vector<std::string> names;
   if (!program.ok()) return names;
   for (const auto& entry : (*program)->entries()) {

@@ -1,6 +1,5 @@
 #include "tools/report/cast_texts.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +11,7 @@ namespace halftone {
 namespace tools {
 
 CastTexts::CastTexts(const ModelFacts& facts) : facts_(facts) {
+  for (const proto::OpRow* op : OwnOps(*facts.model)) ops_[op->name()] = op;
   for (const proto::CastRow& cast : facts.model->report.cast()) {
     names_.insert(cast.name());
   }
@@ -39,13 +39,12 @@ std::string CastTexts::Without(const proto::CastRow& cast) {
   if (IsGradientOfCast(cast)) return "(same)";
   if (cast.role() != "forward" || cast.to() != "f32") return "-";
   std::set<std::string> types;
-  for (const proto::OpRow* op : facts_.ops) {
-    if (std::find(cast.for_op().begin(), cast.for_op().end(), op->name()) ==
-        cast.for_op().end()) {
-      continue;
-    }
-    if (op->reason() == "BLACK_LIST") types.insert(op->type());
-    if (op->reason() == "USER_BLACK") return "leave it off your black list";
+  for (const std::string& reader : cast.for_op()) {
+    const auto op = ops_.find(reader);
+    if (op == ops_.end()) continue;
+    const std::string& reason = op->second->reason();
+    if (reason == "BLACK_LIST") types.insert(op->second->type());
+    if (reason == "USER_BLACK") return "leave it off your black list";
   }
   if (types.empty()) return "-";
   const auto known = effects_.find(types);
@@ -56,7 +55,7 @@ std::string CastTexts::Without(const proto::CastRow& cast) {
 std::string CastTexts::EffectOf(const std::set<std::string>& types) const {
   const std::string flags =
       absl::StrCat("--white ", absl::StrJoin(types, " --white "));
-  if (facts_.ops.size() > kMostTried) return flags;
+  if (facts_.ops > kMostTried) return flags;
   std::vector<passes::Override> overrides;
   for (const std::string& type : types) {
     overrides.push_back({"amp.custom_white_list", type, "--white"});

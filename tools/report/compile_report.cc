@@ -23,8 +23,6 @@ namespace {
 
 using runtime::Count;
 
-constexpr size_t kMostNames = 6;
-
 std::string Line(const std::string& label, const std::string& text) {
   return Hanging(label, text, 14, ColumnsOf(stdout));
 }
@@ -35,42 +33,32 @@ std::string Number(double value) {
 
 // "ce, loss (black list), x (no float input)": the ops in f32, by reason.
 std::string Exceptions(const ModelFacts& facts) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
-  for (const proto::OpRow* op : facts.ops) {
-    if (op->precision() == facts.low) continue;
-    auto group =
-        std::find_if(groups.begin(), groups.end(),
-                     [op](const auto& g) { return g.first == op->reason(); });
-    if (group == groups.end()) {
-      group = groups.insert(groups.end(), {op->reason(), {}});
-    }
-    group->second.push_back(op->name());
-  }
+  std::vector<OpsOfReason> groups = facts.f32_ops;
   std::stable_sort(groups.begin(), groups.end(),
-                   [](const auto& a, const auto& b) {
-                     return a.second.size() > b.second.size();
+                   [](const OpsOfReason& a, const OpsOfReason& b) {
+                     return a.count > b.count;
                    });
-  return absl::StrJoin(groups, ", ", [](std::string* out, const auto& group) {
-    std::vector<std::string> names = group.second;
-    const size_t more = names.size() > kMostNames ? names.size() - 3 : 0;
-    if (more > 0) names.resize(3);
-    absl::StrAppend(out, absl::StrJoin(names, ", "),
-                    more > 0 ? absl::StrCat(" and ", more, " more") : "", " (",
-                    ReasonText(group.first), ")");
-  });
+  return absl::StrJoin(
+      groups, ", ", [](std::string* out, const OpsOfReason& group) {
+        std::vector<std::string> names = group.first;
+        const int more = group.count > OpsOfReason::kMost ? group.count - 3 : 0;
+        if (more > 0) names.resize(3);
+        absl::StrAppend(out, absl::StrJoin(names, ", "),
+                        more > 0 ? absl::StrCat(" and ", more, " more") : "",
+                        " (", ReasonText(group.reason), ")");
+      });
 }
 
 std::string PrecisionText(const ModelFacts& facts) {
   const proto::Amp& amp = facts.model->strategy.amp();
-  const int ops = static_cast<int>(facts.ops.size());
   if (facts.low_ops == 0) {
-    return absl::StrCat(amp.level(), ": all ", Count(ops, "op"), " f32");
+    return absl::StrCat(amp.level(), ": all ", Count(facts.ops, "op"), " f32");
   }
   const std::string exceptions = Exceptions(facts);
   return absl::StrCat(
       amp.level(), " ", amp.dtype(),
       amp.level() == "O1" ? absl::StrCat(", rule ", amp.precision_rule()) : "",
-      ": ", facts.low_ops, " of ", Count(ops, "op"), " ", facts.low,
+      ": ", facts.low_ops, " of ", Count(facts.ops, "op"), " ", facts.low,
       exceptions.empty() ? "" : absl::StrCat("; f32: ", exceptions));
 }
 

@@ -61,11 +61,12 @@ std::string ReasonChange(const proto::OpRow& before,
 void ComparePrecisions(const ModelFacts& before, const ModelFacts& after,
                        Difference* difference) {
   std::map<std::string, const proto::OpRow*> old_ops, new_ops;
-  for (const proto::OpRow* op : before.ops) old_ops[op->name()] = op;
-  for (const proto::OpRow* op : after.ops) new_ops[op->name()] = op;
+  const auto old_rows = OwnOps(*before.model), new_rows = OwnOps(*after.model);
+  for (const proto::OpRow* op : old_rows) old_ops[op->name()] = op;
+  for (const proto::OpRow* op : new_rows) new_ops[op->name()] = op;
   // Ops with the same change of reason, in order of the first one.
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
-  for (const proto::OpRow* op : after.ops) {
+  for (const proto::OpRow* op : new_rows) {
     const auto old = old_ops.find(op->name());
     if (old == old_ops.end()) {
       difference->precision.push_back(
@@ -90,7 +91,7 @@ void ComparePrecisions(const ModelFacts& before, const ModelFacts& after,
   for (const auto& [change, ops] : reasons) {
     difference->reasons.push_back(absl::StrCat(Few(ops), ": ", change));
   }
-  for (const proto::OpRow* op : before.ops) {
+  for (const proto::OpRow* op : old_rows) {
     if (new_ops.count(op->name()) == 0) {
       difference->precision.push_back(absl::StrCat("- ", op->name()));
     }

@@ -47,7 +47,7 @@ struct Explanation {
 
 const proto::OpRow* FindOp(const CompiledModel& model,
                            const std::string& name) {
-  for (const proto::OpRow& op : model.report.op()) {
+  for (const proto::OpRow& op : model.ops.all()) {
     if (op.name() == name) return &op;
   }
   return nullptr;
@@ -56,7 +56,7 @@ const proto::OpRow* FindOp(const CompiledModel& model,
 // The op that makes the value; the op of that name goes first.
 const proto::OpRow* FindProducer(const CompiledModel& model,
                                  const std::string& value) {
-  for (const proto::OpRow& op : model.report.op()) {
+  for (const proto::OpRow& op : model.ops.all()) {
     for (const proto::SlotNames& slot : op.output()) {
       if (std::find(slot.value().begin(), slot.value().end(), value) !=
           slot.value().end()) {
@@ -162,7 +162,7 @@ Explanation Find(const ModelFacts& facts, const std::string& name) {
 
 std::vector<std::string> AllNames(const CompiledModel& model) {
   std::vector<std::string> names = SubjectNames(model);
-  for (const proto::OpRow& op : model.report.op()) {
+  for (const proto::OpRow& op : model.ops.all()) {
     names.push_back(op.name());
     for (const proto::SlotNames& slot : op.output()) {
       names.insert(names.end(), slot.value().begin(), slot.value().end());

@@ -34,7 +34,7 @@ std::string Place(const CompiledModel& model, int line) {
 std::vector<std::string> ForwardReaders(const CompiledModel& model,
                                         const std::vector<std::string>& of) {
   std::vector<std::string> readers;
-  for (const proto::OpRow& op : model.report.op()) {
+  for (const proto::OpRow& op : model.ops.all()) {
     if (op.role() != "forward") continue;
     for (const proto::SlotNames& slot : op.input()) {
       const bool reads = std::any_of(

@@ -194,7 +194,7 @@ std::string InspectHtml(const ModelFacts& facts) {
   const CompiledModel& model = *facts.model;
   const std::string name = Escaped(model.source.model.name());
   std::vector<const proto::OpRow*> others;
-  for (const proto::OpRow& op : model.report.op()) {
+  for (const proto::OpRow& op : model.ops.all()) {
     if (op.role() != "forward") others.push_back(&op);
   }
   const std::string head = absl::StrCat(
@@ -210,7 +210,7 @@ std::string InspectHtml(const ModelFacts& facts) {
       "<p><input id=\"filter\" placeholder=\"filter\"> ",
       Span(facts.low, absl::StrCat(" class=\"", facts.low, "\"")), " ",
       Span("f32", " class=\"f32\""), "</p>\n");
-  html += Section("ops", /*open=*/true, head + Tree(facts.ops));
+  html += Section("ops", /*open=*/true, head + Tree(OwnOps(model)));
   html += Section("casts", /*open=*/true, CastsHtml(facts));
   html += Section("parameters", /*open=*/false, ParamsHtml(facts));
   html +=

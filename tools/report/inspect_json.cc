@@ -68,7 +68,7 @@ Json BucketsJson(const proto::CompileReport& report) {
 }
 
 Json TotalsJson(const ModelFacts& facts) {
-  Json json = {{"ops", facts.ops.size()},
+  Json json = {{"ops", facts.ops},
                {"low_ops", facts.low_ops},
                {"casts_down", facts.down},
                {"casts_up", facts.up},
@@ -94,7 +94,7 @@ std::string InspectJson(const ModelFacts& facts) {
                {"casts", Json::array()},
                {"params", Json::array()},
                {"buckets", BucketsJson(model.report)}};
-  for (const proto::OpRow& op : model.report.op()) {
+  for (const proto::OpRow& op : model.ops.all()) {
     json["ops"].push_back(OpJson(op));
   }
   for (const proto::CastRow& cast : model.report.cast()) {

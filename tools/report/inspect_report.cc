@@ -104,7 +104,7 @@ void AddScope(const Scope& scope, Table* table) {
 
 std::string OpsTable(const ModelFacts& facts, const InspectOptions& options) {
   std::vector<const proto::OpRow*> ops;
-  for (const proto::OpRow* op : facts.ops) {
+  for (const proto::OpRow* op : OwnOps(*facts.model)) {
     if (options.scope.empty() || GlobMatch(options.scope, op->name())) {
       ops.push_back(op);
     }
@@ -179,7 +179,7 @@ std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
 absl::Status CheckScope(const ModelFacts& facts, const std::string& scope) {
   if (scope.empty()) return absl::OkStatus();
   std::vector<std::string> names;
-  for (const proto::OpRow* op : facts.ops) {
+  for (const proto::OpRow* op : OwnOps(*facts.model)) {
     if (GlobMatch(scope, op->name())) return absl::OkStatus();
     names.push_back(op->name());
   }

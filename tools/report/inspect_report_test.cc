@@ -103,7 +103,7 @@ TEST(InspectHtml, IsOnePageWithEveryOpAndCast) {
   for (const char* outside : {"http", "src=", "href=", "@import", "url("}) {
     EXPECT_THAT(html, Not(HasSubstr(outside)));
   }
-  for (const proto::OpRow* op : facts.ops) {
+  for (const proto::OpRow* op : OwnOps(*facts.model)) {
     EXPECT_THAT(html, HasSubstr(" title=\"" + op->name() + "\""));
   }
   for (const proto::CastRow& cast : Convnet().report.cast()) {

@@ -1,8 +1,11 @@
 #include "tools/report/model_facts.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/ir/decision.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "graph/targets/target.h"
@@ -49,6 +52,25 @@ void CountCells(const Program& program, StateBytes* state) {
   }
 }
 
+void CountOps(const CompiledModel& model, ModelFacts* facts) {
+  model.ops.ForEach([facts](const proto::OpRow& op) {
+    if (op.role() != Name(Role::kForward)) return;
+    ++facts->ops;
+    if (op.precision() == facts->low) {
+      ++facts->low_ops;
+      return;
+    }
+    auto& groups = facts->f32_ops;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
+      return g.reason == op.reason();
+    });
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), {op.reason(), 0, {}});
+    }
+    if (++group->count <= OpsOfReason::kMost) group->first.push_back(op.name());
+  });
+}
+
 void CountCasts(const proto::CompileReport& report, ModelFacts* facts) {
   for (const proto::CastRow& cast : report.cast()) {
     ++(cast.to() == "f32" ? facts->up : facts->down);
@@ -87,7 +109,42 @@ void CountReductions(const CompiledModel& model, ModelFacts* facts) {
   }
 }
 
+bool RunsOnGpus(const std::string& target) {
+  const Target* known = FindTarget(target);
+  return known != nullptr && known->is_gpu();
+}
+
+runtime::PlanRequest RequestFor(const CompiledModel& model,
+                                const std::string& entry, int64_t samples,
+                                int ranks) {
+  runtime::PlanRequest request;
+  request.program = model.program.get();
+  request.entry = entry;
+  request.symbols[0] = samples;
+  request.bind.world_size = ranks;
+  request.bind.target = model.target;
+  request.stage_feeds = RunsOnGpus(model.target);
+  return request;
+}
+
+// On one rank.
+absl::StatusOr<int64_t> PeakOf(const CompiledModel& model,
+                               const std::string& entry, int64_t samples) {
+  HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
+  return runtime::PeakBytes(RequestFor(model, entry, samples, /*ranks=*/1),
+                            *kernels, runtime::LayOutState(*model.program),
+                            runtime::TuningTable());
+}
+
 }  // namespace
+
+std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model) {
+  std::vector<const proto::OpRow*> ops;
+  for (const proto::OpRow& op : model.ops.all()) {
+    if (op.role() == Name(Role::kForward)) ops.push_back(&op);
+  }
+  return ops;
+}
 
 int64_t BatchOf(const proto::Strategy& strategy, int ranks) {
   const proto::Train& train = strategy.train();
@@ -103,23 +160,11 @@ int64_t BytesPerStep(const proto::CastRow& cast, int64_t samples) {
   return elements * (SizeOf(from) + SizeOf(to));
 }
 
-bool RunsOnGpus(const std::string& target) {
-  const Target* known = FindTarget(target);
-  return known != nullptr && known->is_gpu();
-}
-
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       const std::string& entry, int64_t samples,
                                       int ranks) {
-  runtime::PlanRequest request;
-  request.program = model.program.get();
-  request.entry = entry;
-  request.symbols[0] = samples;
-  request.bind.world_size = ranks;
-  request.bind.target = model.target;
-  request.stage_feeds = RunsOnGpus(model.target);
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
-  return runtime::MakePlan(request, *kernels,
+  return runtime::MakePlan(RequestFor(model, entry, samples, ranks), *kernels,
                            runtime::LayOutState(*model.program),
                            runtime::TuningTable());
 }
@@ -135,21 +180,16 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
                                : kEvalEntry;
   facts.samples = samples > 0 ? samples : BatchOf(model.strategy, 1);
   if (facts.samples <= 0) facts.samples = 1;
-  for (const proto::OpRow& op : model.report.op()) {
-    if (op.role() != "forward") continue;
-    facts.ops.push_back(&op);
-    if (op.precision() == facts.low) ++facts.low_ops;
-  }
+  CountOps(model, &facts);
   CountCasts(model.report, &facts);
   CountReductions(model, &facts);
   CountCells(*model.program, &facts.state);
-  const absl::StatusOr<runtime::Plan> plan =
-      PlanFor(model, facts.trains ? facts.entry : kEvalEntry, facts.samples,
-              /*ranks=*/1);
-  if (plan.ok()) {
-    facts.peak_bytes = plan->peak_bytes();
+  const absl::StatusOr<int64_t> peak =
+      PeakOf(model, facts.trains ? facts.entry : kEvalEntry, facts.samples);
+  if (peak.ok()) {
+    facts.peak_bytes = *peak;
   } else if (!RunsOnGpus(model.target)) {
-    return plan.status();
+    return peak.status();
   }  // Else a GPU's kernels are not all here: the model is no worse for it.
   return facts;
 }

@@ -26,14 +26,22 @@ struct StateBytes {
   }
 };
 
+struct OpsOfReason {
+  std::string reason;
+  int count = 0;
+  std::vector<std::string> first;  // names of at most kMost
+  static constexpr int kMost = 6;
+};
+
 struct ModelFacts {
   const CompiledModel* model = nullptr;
   std::string low;  // "f16", "bf16"
   bool trains = false;
   std::string entry;  // "train" or "eval": whose ops, casts and peak these are
-  // The model's own ops, as insertion left them.
-  std::vector<const proto::OpRow*> ops;
+  // The model's own ops, as insertion left them; those in f32 by reason.
+  int ops = 0;
   int low_ops = 0;
+  std::vector<OpsOfReason> f32_ops;
   // Casts by direction and by fate.
   int down = 0, up = 0;
   int standalone = 0, folded = 0, cell = 0;
@@ -54,6 +62,9 @@ struct ModelFacts {
 absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model,
                                    int64_t samples = 0,
                                    const std::string& entry = "");
+
+// The rows of the model's own ops, as long as `model` lives.
+std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model);
 
 // Global batch of a strategy on `ranks` ranks; 0: it names none.
 int64_t BatchOf(const proto::Strategy& strategy, int ranks);
