@@ -1,0 +1,49 @@
+// How ops of Paddle's that differ from ours become ours: what the conversions
+// share, and those that have files of their own.
+#ifndef HALFTONE_GRAPH_IMPORT_PADDLE_RULES_H_
+#define HALFTONE_GRAPH_IMPORT_PADDLE_RULES_H_
+
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "graph/import/paddle_ops.h"
+#include "graph/ir/attr.h"
+
+namespace halftone {
+
+struct Rename {
+  absl::string_view paddle, ours;  // ours empty: it says nothing to us
+};
+
+struct Rule;
+using Convert = void (*)(const paddle::OpDesc& op, const Rule& rule,
+                         PaddleScope& scope, ImportedOp* result);
+
+// By the schema of the op's name, slots and attributes.
+void ByName(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result);
+
+struct Rule {
+  absl::string_view type;  // Paddle's
+  Convert convert = ByName;
+  std::vector<Rename> attrs = {};
+  absl::string_view why = "";  // of a refusal
+};
+
+// Sets an attribute of the op that has been added last.
+void SetLast(absl::string_view name, AttrValue value, ImportedOp* result);
+
+// paddle_losses.cc
+void CountCorrect(const paddle::OpDesc& op, const Rule& rule,
+                  PaddleScope& scope, ImportedOp* result);
+void CrossEntropy(const paddle::OpDesc& op, const Rule& rule,
+                  PaddleScope& scope, ImportedOp* result);
+// paddle_windows.cc
+void Pooled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result);
+void Windowed(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_IMPORT_PADDLE_RULES_H_
