@@ -13,6 +13,7 @@ const KernelRegistry& Kernels() {
     RegisterCpuSoftmax(*filled);
     RegisterCpuLoss(*filled);
     RegisterCpuNorm(*filled);
+    RegisterCpuRowNorm(*filled);
     RegisterCpuPool(*filled);
     RegisterCpuLogic(*filled);
     RegisterCpuReduction(*filled);

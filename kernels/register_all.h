@@ -15,6 +15,7 @@ void RegisterCpuDropout(KernelRegistry& registry);
 void RegisterCpuSoftmax(KernelRegistry& registry);
 void RegisterCpuLoss(KernelRegistry& registry);
 void RegisterCpuNorm(KernelRegistry& registry);
+void RegisterCpuRowNorm(KernelRegistry& registry);
 void RegisterCpuPool(KernelRegistry& registry);
 void RegisterCpuLogic(KernelRegistry& registry);
 void RegisterCpuReduction(KernelRegistry& registry);

@@ -69,11 +69,8 @@ constexpr Near kNear[] = {
     {"fused_bn_add_activation", "batch_norm"},
     {"fused_feedforward", "matmul"},
     {"fused_gemm_epilogue", "matmul"},
-    {"group_norm", "batch_norm"},
     {"hsigmoid_loss", "softmax_with_cross_entropy"},
-    {"instance_norm", "batch_norm"},
     {"inplace_abn", "batch_norm"},
-    {"layer_norm", "batch_norm"},
     {"lookup_table", "lookup_table_v2"},
     {"max_pool2d_with_index", "pool2d"},
 };

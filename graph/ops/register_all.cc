@@ -12,6 +12,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterSoftmax(registry);
   ops::RegisterLoss(registry);
   ops::RegisterNorm(registry);
+  ops::RegisterRowNorm(registry);
   ops::RegisterPool(registry);
   ops::RegisterLogic(registry);
   ops::RegisterReduction(registry);

@@ -17,6 +17,7 @@ void RegisterDropout(OpRegistry& registry);
 void RegisterSoftmax(OpRegistry& registry);
 void RegisterLoss(OpRegistry& registry);
 void RegisterNorm(OpRegistry& registry);
+void RegisterRowNorm(OpRegistry& registry);
 void RegisterPool(OpRegistry& registry);
 void RegisterLogic(OpRegistry& registry);
 void RegisterReduction(OpRegistry& registry);

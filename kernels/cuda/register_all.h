@@ -20,6 +20,7 @@ void RegisterCudaDropout(KernelRegistry& registry);
 void RegisterCudaSoftmax(KernelRegistry& registry);
 void RegisterCudaLoss(KernelRegistry& registry);
 void RegisterCudaNorm(KernelRegistry& registry);
+void RegisterCudaRowNorm(KernelRegistry& registry);
 void RegisterCudaConv(KernelRegistry& registry);
 void RegisterCudaPool(KernelRegistry& registry);
 void RegisterCudaLogic(KernelRegistry& registry);

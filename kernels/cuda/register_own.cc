@@ -9,6 +9,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaSoftmax(registry);
   cuda::RegisterCudaLoss(registry);
   cuda::RegisterCudaNorm(registry);
+  cuda::RegisterCudaRowNorm(registry);
   cuda::RegisterCudaConv(registry);
   cuda::RegisterCudaPool(registry);
   cuda::RegisterCudaLogic(registry);

@@ -20,13 +20,20 @@ def cases(torch):
   root = 2 / 3.141592653589793 ** 0.5
   copy = torch.contiguous_format
   eight = torch.tensor([7, 0, 3, 3, 20, 1, 9, 27])
-  thirds = {}
+  made = {}
 
   def every_third(x):
-    if x.shape not in thirds:
-      thirds[x.shape] = (torch.arange(x.numel()) % 3 == 0).reshape(x.shape)
-    return thirds[x.shape]
+    if x.shape not in made:
+      made[x.shape] = (torch.arange(x.numel()) % 3 == 0).reshape(x.shape)
+    return made[x.shape]
 
+  def ones(dims, like=None):
+    dtype = torch.float32 if like is None else like.dtype
+    if (dims, dtype) not in made:
+      made[dims, dtype] = torch.ones(dims, dtype=dtype)
+    return made[dims, dtype]
+
+  rows = lambda x: x.reshape(1024, 784)
   half = lambda x: torch.full([1], 0.25, dtype=x.dtype)
   return {
       'gelu': lambda x, y: f.gelu(x),
@@ -121,6 +128,33 @@ def cases(torch):
       'gather_images': lambda x, y: torch.index_select(x, 0, eight),
       'gather_columns': lambda x, y: torch.index_select(x, 3, eight),
       'softmax': lambda x, y: torch.softmax(x, -1),
+      'softmax_rows': lambda x, y: torch.softmax(rows(x), -1),
+      'softmax_grad': lambda x, y: aten._softmax_backward_data(y, x, -1,
+                                                               x.dtype),
+      'softmax_grad_rows': lambda x, y: aten._softmax_backward_data(
+          rows(y), rows(x), -1, x.dtype),
+      'log_softmax_rows': lambda x, y: torch.log_softmax(rows(x), -1),
+      'log_softmax_grad_rows': lambda x, y: aten._log_softmax_backward_data(
+          rows(y), rows(x), -1, x.dtype),
+      'batch_norm': lambda x, y: aten.native_batch_norm(
+          x, ones(16), ones(16), None, None, True, 0.1, 1e-5),
+      'batch_norm_grad': lambda x, y: aten.native_batch_norm_backward(
+          y, x, ones(16), None, None, ones(16), ones(16), True, 1e-5,
+          [True] * 3),
+      'layer_norm': lambda x, y: f.layer_norm(
+          rows(x), [784], ones(784, x), ones(784, x)),
+      'layer_norm_short': lambda x, y: f.layer_norm(
+          x, [28], ones(28, x), ones(28, x)),
+      'layer_norm_grad': lambda x, y: aten.native_layer_norm_backward(
+          rows(y), rows(x), [784], ones((1024, 1), x), ones((1024, 1), x),
+          ones(784, x), ones(784, x), [True] * 3),
+      'rms_norm': lambda x, y: f.rms_norm(rows(x), [784], ones(784, x)),
+      'group_norm': lambda x, y: f.group_norm(x, 4, ones(16, x), ones(16, x)),
+      'group_norm_grad': lambda x, y: aten.native_group_norm_backward(
+          y, x, ones((64, 4), x), ones((64, 4), x), ones(16, x), 64, 16, 784,
+          4, [True] * 3),
+      'instance_norm': lambda x, y: f.instance_norm(
+          x, weight=ones(16, x), bias=ones(16, x)),
       'mean': lambda x, y: torch.mean(x),
   }
 

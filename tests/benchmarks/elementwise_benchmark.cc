@@ -1,5 +1,6 @@
-// Element-wise ops, dropout, softmax and batch norm on 64 images of 16 x 28 x
-// 28, on one thread: to be held against PyTorch's on the same tensor.
+// Element-wise ops, dropout, softmax and norms on 64 images of 16 x 28 x 28 (or
+// as many elements in other dims), on one thread: to be held against PyTorch's
+// on the same tensor.
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ const Dims kImages = {64, 16, 28, 28};
 constexpr int64_t kElements = 64 * 16 * 28 * 28;
 
 const Dims kFirst = {0}, kLast = {-1};  // axes
+const Dims kRows = {1024, 784};         // as many elements
 
 struct Case {
   const char* name;
@@ -25,6 +27,10 @@ struct Case {
   std::vector<std::string> inputs;  // images
   std::vector<std::pair<const char*, AttrValue>> attrs{};
   bool positive = false;  // draws above 0 alone; else of both signs
+  // Further inputs, f32 of so many ones.
+  std::vector<std::pair<const char*, Dims>> ones{};
+  Dims dims = kImages;
+  std::vector<const char*> outputs{};  // optional ones that are made, too
 };
 
 const Case kCases[] = {
@@ -135,8 +141,85 @@ const Case kCases[] = {
     {"gather_columns", "gather", {"X"}, {{"axis", 3}}},
     {"softmax", "softmax", {"X"}},
     {"mean", "mean", {"X"}},
-    {"batch_norm", "batch_norm", {"X"}},
-    {"batch_norm_grad", "batch_norm_grad", {"X", "YGrad"}},
+    {"softmax_rows", "softmax", {"X"}, {}, false, {}, kRows},
+    {"softmax_grad", "softmax_grad", {"Out", "OutGrad"}},
+    {"softmax_grad_rows",
+     "softmax_grad",
+     {"Out", "OutGrad"},
+     {},
+     false,
+     {},
+     kRows},
+    {"log_softmax_rows", "log_softmax", {"X"}, {}, false, {}, kRows},
+    {"log_softmax_grad_rows",
+     "log_softmax_grad",
+     {"Out", "OutGrad"},
+     {},
+     false,
+     {},
+     kRows},
+    {"batch_norm",
+     "batch_norm",
+     {"X"},
+     {},
+     false,
+     {{"Scale", {16}}, {"Bias", {16}}, {"Mean", {16}}, {"Variance", {16}}}},
+    {"batch_norm_grad",
+     "batch_norm_grad",
+     {"X", "YGrad"},
+     {},
+     false,
+     {{"Scale", {16}}, {"BatchMean", {16}}, {"BatchVariance", {16}}}},
+    {"layer_norm",
+     "layer_norm",
+     {"X"},
+     {},
+     false,
+     {{"Scale", {784}}, {"Bias", {784}}},
+     kRows},
+    {"layer_norm_short",
+     "layer_norm",
+     {"X"},
+     {{"begin_norm_axis", -1}},
+     false,
+     {{"Scale", {28}}, {"Bias", {28}}}},
+    {"layer_norm_grad",
+     "layer_norm_grad",
+     {"X", "YGrad"},
+     {},
+     false,
+     {{"Scale", {784}}, {"Mean", {1024}}, {"Variance", {1024}}},
+     kRows,
+     {"ScaleGrad", "BiasGrad"}},
+    {"rms_norm", "rms_norm", {"X"}, {}, false, {{"Scale", {784}}}, kRows},
+    {"rms_norm_grad",
+     "rms_norm_grad",
+     {"X", "YGrad"},
+     {},
+     false,
+     {{"Scale", {784}}, {"MeanSquare", {1024}}},
+     kRows,
+     {"ScaleGrad"}},
+    {"group_norm",
+     "group_norm",
+     {"X"},
+     {{"groups", 4}},
+     false,
+     {{"Scale", {16}}, {"Bias", {16}}}},
+    {"group_norm_grad",
+     "group_norm_grad",
+     {"X", "YGrad"},
+     {{"groups", 4}},
+     false,
+     {{"Scale", {16}}, {"Mean", {64, 4}}, {"Variance", {64, 4}}},
+     kImages,
+     {"ScaleGrad", "BiasGrad"}},
+    {"instance_norm",
+     "instance_norm",
+     {"X"},
+     {},
+     false,
+     {{"Scale", {16}}, {"Bias", {16}}}},
     {"channel_stats", "channel_stats", {"X"}},
     {"dropout", "dropout", {"X"}},
 };
@@ -148,19 +231,14 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
     for (size_t j = i; j < values.size(); j += 2) {
       if (!c.positive) values[j] = -values[j];
     }
-    run.In(c.inputs[i], {dtype, kImages, values, Layout::kRowMajor});
+    run.In(c.inputs[i], {dtype, c.dims, values, Layout::kRowMajor});
   }
-  const auto vector = [&](const char* slot) {
-    run.In(slot, kernels::F32({16}, std::vector<double>(16, 1)));
-  };
-  if (c.op == absl::string_view("batch_norm")) {
-    for (const char* slot : {"Scale", "Bias", "Mean", "Variance"}) vector(slot);
+  for (const auto& [slot, dims] : c.ones) {
+    int64_t n = 1;
+    for (const int64_t dim : dims) n *= dim;
+    run.In(slot, kernels::F32(dims, std::vector<double>(n, 1)));
   }
-  if (c.op == absl::string_view("batch_norm_grad")) {
-    for (const char* slot : {"Scale", "BatchMean", "BatchVariance"}) {
-      vector(slot);
-    }
-  }
+  for (const char* slot : c.outputs) run.Out(slot);
   if (c.op == absl::string_view("dropout")) {
     for (const char* slot : {"Seed", "Step", "FirstSample"}) {
       run.In(slot, kernels::I64({}, {1}));

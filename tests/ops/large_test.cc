@@ -215,6 +215,57 @@ TEST(LargeTest, Softmax) {
   }
 }
 
+TEST(LargeTest, RowNorms) {
+  using Dims = std::vector<int64_t>;
+  for (DType dtype : Floats()) {
+    for (const auto& [rows, length] : {std::pair<int64_t, int64_t>{300, 24},
+                                       {19, 257},
+                                       {40, 768},
+                                       {3, 5000}}) {
+      Large("layer_norm")
+          .In("X", dtype, {rows, length})
+          .In("Scale", kF32, {length})
+          .In("Bias", kF32, {length})
+          .Out("Y")
+          .Out("Mean")
+          .Out("Variance")
+          .Expect(kSums);
+      Large("layer_norm_grad")
+          .In("X", dtype, {rows, length})
+          .In("YGrad", dtype, {rows, length})
+          .In("Scale", kF32, {length})
+          .In("Mean", kF32, {rows})
+          .In("Variance", kF32, {rows}, Positive(rows))
+          .Out("XGrad")
+          .Out("ScaleGrad")
+          .Out("BiasGrad")
+          .Expect(kSums);
+    }
+    for (const Dims& x : {Dims{3, 24, 7, 9}, {2, 24, 64, 33}, {5, 24}}) {
+      Large("group_norm")
+          .In("X", dtype, x)
+          .In("Scale", kF32, {24})
+          .In("Bias", kF32, {24})
+          .Attr("groups", int64_t{4})
+          .Out("Y")
+          .Out("Mean")
+          .Out("Variance")
+          .Expect(kSums);
+      Large("group_norm_grad")
+          .In("X", dtype, x)
+          .In("YGrad", dtype, x)
+          .In("Scale", kF32, {24})
+          .In("Mean", kF32, {x[0], 4})
+          .In("Variance", kF32, {x[0], 4}, Positive(4 * x[0]))
+          .Attr("groups", int64_t{4})
+          .Out("XGrad")
+          .Out("ScaleGrad")
+          .Out("BiasGrad")
+          .Expect(kSums);
+    }
+  }
+}
+
 TEST(LargeTest, TopK) {
   for (DType dtype : Floats()) {
     for (int64_t classes : {10, 1000, 1003}) {

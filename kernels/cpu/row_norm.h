@@ -1,0 +1,68 @@
+// What layer_norm and its like and their gradients share: a tile at a time, one
+// or more whole rows that fit a block, or a block of a longer row.
+#ifndef HALFTONE_KERNELS_CPU_ROW_NORM_H_
+#define HALFTONE_KERNELS_CPU_ROW_NORM_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "graph/base/dtype.h"
+#include "kernels/common/row_norm.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/map.h"
+#include "kernels/kernel_registry.h"
+
+namespace halftone {
+namespace kernels {
+
+struct RowTiles {
+  RowNormShape shape;
+
+  // Rows that are worked on together.
+  int64_t group() const {
+    return std::max<int64_t>(
+        1, kConvertBlock / std::max<int64_t>(1, shape.length()));
+  }
+  // A multiple of `group`, worth a thread.
+  int64_t grain() const {
+    const int64_t elements = std::max<int64_t>(1, group() * shape.length());
+    return std::max<int64_t>(1, kMapGrain / elements) * group();
+  }
+  // visit(i, n) for each tile of a group: n elements of each of its rows, from
+  // element i of the row on.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (int64_t i = 0; i < shape.length(); i += kConvertBlock) {
+      visit(i, std::min(kConvertBlock, shape.length() - i));
+    }
+  }
+};
+
+// Elements as f32. A block that is asked for again is not converted again.
+class BlockReader {
+ public:
+  BlockReader(DType dtype, const void* data) : dtype_(dtype), data_(data) {}
+  BlockReader(const BlockReader&) = delete;
+
+  const float* Block(int64_t at, int64_t n) {
+    if (at == at_ && n == n_) return block_;
+    at_ = at;
+    n_ = n;
+    block_ = LoadBlock(dtype_, data_, at, n, buffer_);
+    return block_;
+  }
+
+ private:
+  DType dtype_;
+  const void* data_;
+  int64_t at_ = -1, n_ = 0;
+  const float* block_ = nullptr;
+  alignas(64) float buffer_[kConvertBlock];
+};
+
+void RegisterCpuRowNormGrad(KernelRegistry& registry);  // row_norm_grad.cc
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_ROW_NORM_H_

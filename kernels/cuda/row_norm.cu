@@ -1,0 +1,317 @@
+// layer_norm, rms_norm, group_norm, instance_norm and their gradients: a block
+// for each row; the gradients of scale and bias in pieces, which are added in
+// f64.
+#include "graph/base/dtype.h"
+#include "kernels/common/row_norm.h"
+#include "kernels/cuda/index.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/register_all.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/functors/norm.h"
+
+namespace halftone {
+namespace kernels {
+namespace cuda {
+namespace {
+
+RowShape RowsOf(const RowNormShape& shape) {
+  return {shape.rows, shape.length(), 1};
+}
+const float* Optional(const Buffers& buffers, int input) {
+  return input < 0 ? nullptr : In(buffers, input);
+}
+
+// Scale and bias by the elements of a row; null: none.
+struct Affine {
+  RowNormShape shape;
+  Divider inner;
+  const float *scale, *bias;
+
+  Affine(const RowNormShape& of, const float* scales, const float* biases)
+      : shape(of),
+        inner(of.inner > 0 ? of.inner : 1),
+        scale(scales),
+        bias(biases) {}
+  HT_DEVICE float ScaleOf(int64_t row, int64_t i) const {
+    if (scale == nullptr) return 1.0f;
+    return scale[shape.AffineOf(row) + inner.Divide(i)];
+  }
+  HT_DEVICE float BiasOf(int64_t row, int64_t i) const {
+    if (bias == nullptr) return 0.0f;
+    return bias[shape.AffineOf(row) + inner.Divide(i)];
+  }
+};
+
+struct ForwardData {
+  bool centered;
+  float epsilon;
+  DType in, out;
+  const void* x;
+  void* y;
+  float *mean, *variance;  // no mean: null
+};
+
+template <int V>
+__global__ void __launch_bounds__(kThreads)
+    RowNormKernel(const __grid_constant__ Affine affine,
+                  const __grid_constant__ ForwardData data) {
+  const int64_t r = blockIdx.x;
+  const RowShape rows = {affine.shape.rows, affine.shape.length(), 1};
+  const Row row(data.in, data.x, rows, r);
+  const float n = static_cast<float>(row.length > 0 ? row.length : 1);
+  float mean = 0;
+  if (data.centered) {
+    row.ForEach<V>([&](int64_t, const float(&x)[V]) {
+      for (int k = 0; k < V; ++k) mean += x[k];
+    });
+    mean = CombineBlock(mean, 0.0f, Plus()) / n;
+  }
+  float squares = 0;
+  row.ForEach<V>([&](int64_t, const float(&x)[V]) {
+    for (int k = 0; k < V; ++k) squares += (x[k] - mean) * (x[k] - mean);
+  });
+  const float variance = CombineBlock(squares, 0.0f, Plus()) / n;
+  if (threadIdx.x == 0) {
+    if (data.centered) data.mean[r] = mean;
+    data.variance[r] = variance;
+  }
+  const float inverse = functors::InverseDeviation(variance, data.epsilon);
+  row.ForEach<V>([&](int64_t i, float(&x)[V]) {
+    for (int k = 0; k < V; ++k) {
+      x[k] = functors::Normalize(x[k], mean, inverse * affine.ScaleOf(r, i + k),
+                                 affine.BiasOf(r, i + k));
+    }
+    row.Store(data.out, data.y, i, x);
+  });
+}
+
+struct RowNormForward {
+  RowNormOp norm;
+  DType in, out;
+
+  void operator()(const Buffers& b, Launcher& launch) const {
+    const RowShape rows = RowsOf(norm.shape);
+    const Affine affine(norm.shape, Optional(b, norm.scale),
+                        Optional(b, norm.bias));
+    const ForwardData data = {norm.centered,
+                              norm.epsilon,
+                              in,
+                              out,
+                              b.inputs[0],
+                              b.outputs[0],
+                              norm.centered ? Out(b, norm.mean) : nullptr,
+                              Out(b, norm.variance)};
+    WithVector(RowVector(rows, {in, out}, {data.x, data.y}), [&](auto v) {
+      launch(RowNormKernel<decltype(v)::value>, rows.count,
+             RowThreads(rows.length), affine, data);
+    });
+  }
+};
+
+// ---- Gradients.
+
+struct GradData {
+  bool centered;
+  float epsilon;
+  DType x_dtype, y_dtype, out;
+  const void *x, *y_grad;
+  const float *mean, *variance;  // no mean: null
+  void* x_grad;
+
+  HT_DEVICE float MeanOf(int64_t row) const {
+    return centered ? mean[row] : 0.0f;
+  }
+  HT_DEVICE float InverseOf(int64_t row) const {
+    return functors::InverseDeviation(variance[row], epsilon);
+  }
+};
+
+template <int V>
+__global__ void __launch_bounds__(kThreads)
+    RowNormGradKernel(const __grid_constant__ Affine affine,
+                      const __grid_constant__ GradData data) {
+  const int64_t r = blockIdx.x;
+  const RowShape rows = {affine.shape.rows, affine.shape.length(), 1};
+  const Row row(data.x_dtype, data.x, rows, r);
+  const Row row_grad(data.y_dtype, data.y_grad, rows, r);
+  const float mean = data.MeanOf(r);
+  float plain = 0, weighted = 0;
+  row.ForEach<V>([&](int64_t i, const float(&x)[V]) {
+    float g[V];
+    row_grad.Load(i, g);
+    for (int k = 0; k < V; ++k) {
+      const float scaled = g[k] * affine.ScaleOf(r, i + k);
+      plain += scaled;
+      weighted += scaled * (x[k] - mean);
+    }
+  });
+  plain = CombineBlock(plain, 0.0f, Plus());
+  weighted = CombineBlock(weighted, 0.0f, Plus()) * data.InverseOf(r);
+  const functors::NormGrad grad = functors::NormGradOf(
+      1.0f, data.variance[r], data.epsilon, weighted,
+      data.centered ? plain : 0.0f, static_cast<float>(row.length));
+  row.ForEach<V>([&](int64_t i, float(&x)[V]) {
+    float g[V];
+    row_grad.Load(i, g);
+    for (int k = 0; k < V; ++k) {
+      x[k] = grad.a * (g[k] * affine.ScaleOf(r, i + k)) +
+             grad.b * (x[k] - mean) + grad.c;
+    }
+    row.Store(data.out, data.x_grad, i, x);
+  });
+}
+
+// Rows of a piece of the gradients of scale and bias, where each element has a
+// scale of its own.
+int64_t RowsPerPiece(const RowNormShape& shape) {
+  return std::max<int64_t>(16, CeilDiv(shape.rows, 256));
+}
+// `pieces` of sums for each scale, then as many for each bias.
+int64_t PiecesOf(const RowNormShape& shape) {
+  if (shape.by_element()) return CeilDiv(shape.rows, RowsPerPiece(shape));
+  return shape.period == 0 ? 0 : shape.rows / shape.period;
+}
+
+// A thread for each element of a row and each piece.
+__global__ void __launch_bounds__(kThreads)
+    ElementPieces(const __grid_constant__ RowNormShape shape,
+                  const __grid_constant__ GradData data, int64_t rows,
+                  int64_t pieces, float* partial) {
+  const int64_t length = shape.length();
+  const int64_t blocks = CeilDiv(length, kThreads);
+  const int64_t piece = blockIdx.x / blocks;
+  const int64_t i = blockIdx.x % blocks * kThreads + threadIdx.x;
+  if (i >= length) return;
+  const int64_t first = piece * rows, rest = shape.rows - first;
+  const int64_t end = first + (rest < rows ? rest : rows);
+  float by_scale = 0, by_bias = 0;
+  for (int64_t r = first; r < end; ++r) {
+    const float g = LoadOne(data.y_dtype, data.y_grad, r * length + i);
+    const float x = LoadOne(data.x_dtype, data.x, r * length + i);
+    by_scale += g * ((x - data.MeanOf(r)) * data.InverseOf(r));
+    by_bias += g;
+  }
+  partial[piece * length + i] = by_scale;
+  partial[(pieces + piece) * length + i] = by_bias;
+}
+
+// A block for each channel of each row.
+__global__ void __launch_bounds__(kThreads)
+    ChannelPieces(const __grid_constant__ RowNormShape shape,
+                  const __grid_constant__ GradData data, float* partial) {
+  const int64_t channel = blockIdx.x, r = channel / shape.channels;
+  const int64_t at = channel * shape.inner;
+  const float mean = data.MeanOf(r);
+  float by_scale = 0, by_bias = 0;
+  for (int64_t i = threadIdx.x; i < shape.inner; i += blockDim.x) {
+    const float g = LoadOne(data.y_dtype, data.y_grad, at + i);
+    by_scale += g * (LoadOne(data.x_dtype, data.x, at + i) - mean);
+    by_bias += g;
+  }
+  by_scale = CombineBlock(by_scale, 0.0f, Plus());
+  by_bias = CombineBlock(by_bias, 0.0f, Plus());
+  if (threadIdx.x != 0) return;
+  partial[channel] = by_scale * data.InverseOf(r);
+  partial[shape.rows * shape.channels + channel] = by_bias;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    AddPieces(const float* partial, int64_t pieces, int64_t n, float* sums) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= n) return;
+  double sum = 0;
+  for (int64_t p = 0; p < pieces; ++p) {
+    sum += static_cast<double>(partial[p * n + i]);
+  }
+  sums[i] = static_cast<float>(sum);
+}
+
+struct RowNormBackward {
+  RowNormOp norm;
+  DType x_dtype, y_dtype, out;
+
+  static int64_t WorkspaceFloats(const RowNormShape& shape) {
+    return 2 * PiecesOf(shape) * shape.affine();
+  }
+
+  void operator()(const Buffers& b, Launcher& launch) const {
+    const GradData data = {norm.centered,
+                           norm.epsilon,
+                           x_dtype,
+                           y_dtype,
+                           out,
+                           b.inputs[0],
+                           b.inputs[1],
+                           Optional(b, norm.mean),
+                           In(b, norm.variance),
+                           b.outputs[0]};
+    const RowShape rows = RowsOf(norm.shape);
+    const Affine affine(norm.shape, Optional(b, norm.scale), nullptr);
+    const int vector = RowVector(rows, {x_dtype, y_dtype, out},
+                                 {data.x, data.y_grad, data.x_grad});
+    WithVector(vector, [&](auto v) {
+      launch(RowNormGradKernel<decltype(v)::value>, rows.count,
+             RowThreads(rows.length), affine, data);
+    });
+    if (norm.scale_grad < 0 && norm.bias_grad < 0) return;
+    AddAffine(b, data, launch);
+  }
+
+ private:
+  void AddAffine(const Buffers& b, const GradData& data,
+                 Launcher& launch) const {
+    const RowNormShape& shape = norm.shape;
+    const int64_t pieces = PiecesOf(shape), n = shape.affine();
+    float* partial = static_cast<float*>(b.workspace);
+    if (shape.by_element()) {
+      launch(ElementPieces, pieces * CeilDiv(n, kThreads), kThreads, shape,
+             data, RowsPerPiece(shape), pieces, partial);
+    } else {
+      launch(ChannelPieces, shape.rows * shape.channels,
+             RowThreads(shape.inner), shape, data, partial);
+    }
+    const auto add = [&](int output, const float* from) {
+      if (output < 0) return;
+      launch(AddPieces, CeilDiv(n, kThreads), kThreads, from, pieces, n,
+             Out(b, output));
+    };
+    add(norm.scale_grad, partial);
+    add(norm.bias_grad, partial + pieces * n);
+  }
+};
+
+Candidate MakeForward() {
+  return CudaCandidate("rows", [](const BoundOp& op) {
+    return RowNormForward{RowNormOp::Forward(op), op.inputs()[0].dtype,
+                          op.outputs()[0].dtype};
+  });
+}
+
+Candidate MakeBackward() {
+  Candidate candidate = CudaCandidate("rows", [](const BoundOp& op) {
+    return RowNormBackward{RowNormOp::Backward(op), op.inputs()[0].dtype,
+                           op.inputs()[1].dtype, op.outputs()[0].dtype};
+  });
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return RowNormBackward::WorkspaceFloats(RowNormShape::Of(op)) *
+           int64_t{sizeof(float)};
+  };
+  return candidate;
+}
+
+}  // namespace
+
+void RegisterCudaRowNorm(KernelRegistry& registry) {
+  for (const char* op :
+       {"layer_norm", "rms_norm", "group_norm", "instance_norm"}) {
+    AddForSchema(registry, op, MakeForward());
+  }
+  for (const char* op : {"layer_norm_grad", "rms_norm_grad", "group_norm_grad",
+                         "instance_norm_grad"}) {
+    AddForSchema(registry, op, MakeBackward());
+  }
+}
+
+}  // namespace cuda
+}  // namespace kernels
+}  // namespace halftone
