@@ -72,10 +72,11 @@ std::optional<CastsLeft> MostCastsUnderOtherRule(const Program& program,
                                                  const Options& options,
                                                  const KernelSet& kernels) {
   const Entry* train = program.FindEntry(kTrainEntry);
-  const std::optional<Options> other = WithOtherRule(options);
-  if (!other || train == nullptr || train->block().num_ops() <= kMostCompared) {
+  if (train == nullptr || train->block().num_ops() <= kMostCompared) {
     return std::nullopt;
   }
+  const std::optional<Options> other = WithOtherRule(options);
+  if (!other) return std::nullopt;
   const auto decisions = AssignPrecision(*other, kernels).Decide(program);
   if (!decisions.ok()) return std::nullopt;
   return CastsLeft{2 * CountCasts(program, *decisions), /*exact=*/false};
@@ -119,7 +120,9 @@ absl::StatusOr<Rewritten> Rewrite(std::unique_ptr<Program> program,
     });
   }
   Rewritten rewritten;
-  rewritten.other_rule = MostCastsUnderOtherRule(*program, options, kernels);
+  if (flags.outputs.empty()) {
+    rewritten.other_rule = MostCastsUnderOtherRule(*program, options, kernels);
+  }
   HT_RETURN_IF_ERROR(pipeline.Run(*program));
   report.AtEnd(*program, flags.report_entry);
   rewritten.program = std::move(program);
@@ -141,8 +144,9 @@ void CompareRules(const Options& options, const KernelSet& kernels,
                   CompiledModel* model) {
   constexpr int kMany = 64, kOneIn = 20;
   const int casts = Standalone(model->report);
+  if (casts < kMany || casts < model->ops.size() / kOneIn) return;
   const std::optional<Options> other = WithOtherRule(options);
-  if (!other || casts < kMany || casts < model->ops.size() / kOneIn) return;
+  if (!other) return;
   if (!left) {
     CompileFlags quiet;
     quiet.report_entry = flags.report_entry;

@@ -88,7 +88,7 @@ absl::StatusOr<ValueId> BuildValue(Block& block, OpBuilder& builder) {
 }
 
 bool IsOp(const Block& block, OpId op, absl::string_view op_type) {
-  return op.valid() && block.op(op).schema == Ops().Find(op_type);
+  return op.valid() && block.op(op).schema->name() == op_type;
 }
 
 ValueId InputOf(const Op& op, absl::string_view slot) {
