@@ -7,9 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
-#include "graph/io/zoo.h"
+#include "graph/io/model_printer.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
+#include "graph/zoo/zoo.h"
 #include "gtest/gtest.h"
 #include "passes/testing/kernels.h"
 
@@ -292,6 +293,29 @@ TEST(CompileTest, ZooModelsCompile) {
     EXPECT_THAT(NoteOf(padded->report, "D9"),
                 HasSubstr("(3 channels to 8, 784 KiB a sample): padded"));
     EXPECT_THAT(NoteOf(padded->report, "D8"), Not(HasSubstr("channels")));
+  }
+}
+
+TEST(CompileTest, ZooModelsFitTheirStrategies) {
+  for (const std::string& name : ZooNames()) {
+    std::vector<std::pair<ZooOptions, std::string>> variants = {
+        {ZooOptions{}, ZooStrategy(name)}};
+    if (name == "bert_base") {
+      variants.push_back({ZooOptions{}, "models/bert_pretraining_o1.pbtxt"});
+      variants.back().first.head = "pretraining";
+    }
+    for (const auto& [zoo_options, path] : variants) {
+      const auto model = ZooModel(name, zoo_options);
+      ASSERT_TRUE(model.ok()) << model.status();
+      const auto file = ParseModel(PrintModel(*model), name + ".pbtxt");
+      ASSERT_TRUE(file.ok()) << file.status();
+      const auto strategy = ReadStrategy(path);
+      ASSERT_TRUE(strategy.ok()) << strategy.status();
+      const auto options = ResolveOptions(*strategy, {});
+      ASSERT_TRUE(options.ok()) << path << "\n" << options.status();
+      const auto compiled = Compile(*file, *options, AllKernels(), {});
+      EXPECT_TRUE(compiled.ok()) << name << "\n" << compiled.status();
+    }
   }
 }
 

@@ -14,7 +14,7 @@
 #include "graph/base/output_file.h"
 #include "graph/import/paddle_import.h"
 #include "graph/import/paddle_params.h"
-#include "graph/io/zoo.h"
+#include "graph/io/model_printer.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "tools/common/command_line.h"
 #include "tools/report/import_report.h"

@@ -1,5 +1,5 @@
 // halftone zoo: models that Halftone can write out.
-#include "graph/io/zoo.h"
+#include "graph/zoo/zoo.h"
 
 #include <cstdio>
 #include <functional>
@@ -9,6 +9,7 @@
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/output_file.h"
+#include "graph/io/model_printer.h"
 #include "nlohmann/json.hpp"
 #include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct ZooFlags {
   std::string name, out;
+  ZooOptions options;
   bool json = false;
 };
 
@@ -34,7 +36,9 @@ Json ToJson(const proto::Model& model) {
   return {{"name", model.name()},
           {"ops", model.op_size()},
           {"parameters", values},
-          {"tensors", model.param_size()}};
+          {"tensors", model.param_size()},
+          {"options", ZooOptionNames(model.name())},
+          {"strategy", ZooStrategy(model.name())}};
 }
 
 absl::StatusOr<std::string> ListText(bool json) {
@@ -52,7 +56,8 @@ absl::Status Zoo(const ZooFlags& flags) {
   HT_ASSIGN_OR_RETURN(std::string shown, ListText(flags.json));
   std::string written = shown;
   if (!flags.name.empty()) {
-    HT_ASSIGN_OR_RETURN(const proto::Model model, ZooModel(flags.name));
+    HT_ASSIGN_OR_RETURN(const proto::Model model,
+                        ZooModel(flags.name, flags.options));
     shown = written = PrintModel(model);
     if (flags.json) {
       Json object = {{"schema", 1}};
@@ -73,15 +78,27 @@ absl::Status Zoo(const ZooFlags& flags) {
 
 void AddZoo(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<ZooFlags>();
-  Verb verb =
-      app.AddVerb("zoo", "write a known model's graph",
-                  "examples:\n"
-                  "  halftone zoo\n"
-                  "  halftone zoo resnet50 -o resnet50.pbtxt\n"
-                  "  halftone zoo vgg16 --json\n\n"
-                  "Lists the models, one per line, or writes one as .pbtxt.");
+  Verb verb = app.AddVerb(
+      "zoo", "write a known model's graph",
+      "examples:\n"
+      "  halftone zoo\n"
+      "  halftone zoo resnet50 -o resnet50.pbtxt\n"
+      "  halftone zoo resnet18 --image-size 64 --classes 10\n"
+      "  halftone zoo vgg16 --json\n\n"
+      "Lists the models, one per line, or writes one as .pbtxt, with its\n"
+      "published sizes unless others are given; --json says which it takes.");
   verb.AddOption("name", &flags->name, "a model; none: list them");
   verb.AddOption("-o,--out", &flags->out, "file; default: stdout");
+  ZooOptions* options = &flags->options;
+  verb.AddOption("--image-size", &options->image_size,
+                 "pixels: height and width");
+  verb.AddOption("--classes", &options->classes, "of the classifier");
+  verb.AddOption("--layers", &options->layers, "blocks of a transformer");
+  verb.AddOption("--width", &options->width,
+                 "base channels, or elements of a hidden state");
+  verb.AddOption("--sequence", &options->sequence, "tokens of a sample");
+  verb.AddOption("--head", &options->head,
+                 "of BERT: classification (default) | pretraining");
   verb.AddSwitch("--json", &flags->json, "sizes as one JSON object instead");
   verb.SetRun([flags, outcome] { outcome->status = Zoo(*flags); });
 }

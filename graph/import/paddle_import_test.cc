@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
-#include "graph/io/zoo.h"
+#include "graph/io/model_printer.h"
 #include "gtest/gtest.h"
 
 namespace halftone {

@@ -1,4 +1,5 @@
-// PrintModel of zoo.h.
+#include "graph/io/model_printer.h"
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -8,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/text.h"
-#include "graph/io/zoo.h"
 
 namespace halftone {
 namespace {

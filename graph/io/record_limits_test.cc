@@ -6,7 +6,6 @@
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "graph/io/model_reader.h"
-#include "graph/io/zoo.h"
 #include "gtest/gtest.h"
 #include "proto/program.pb.h"
 

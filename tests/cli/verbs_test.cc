@@ -244,7 +244,7 @@ TEST(StrategyFlags, SetTheFieldThatNamesThem) {
     const std::string flag = std::string(field["flag"]);
     EXPECT_THAT(help, HasSubstr("  " + flag.substr(0, flag.find(' ')))) << flag;
   }
-  EXPECT_EQ(flags, 13);
+  EXPECT_EQ(flags, 14);
   const auto compiled = [](std::vector<std::string> more) {
     const std::string path = Temp(".htc");
     more.insert(more.begin(), {"compile", "models/mlp.pbtxt", "-o", path});
@@ -365,6 +365,10 @@ TEST(ZooVerb, JsonHasSizes) {
   EXPECT_EQ(vgg["tensors"], 32);
   EXPECT_EQ(vgg["path"], path);
   EXPECT_EQ(ReadAll(path), Halftone({"zoo", "vgg16"}).out);
+  const json small = MustParse(
+      Halftone({"zoo", "resnet18", "--classes", "10", "-o", path, "--json"}));
+  EXPECT_EQ(small["parameters"], 11689512 - 990 * 513);
+  EXPECT_EQ(small["options"], json::array({"image-size", "classes", "width"}));
 }
 
 TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
-#include "graph/io/zoo.h"
+#include "graph/io/model_printer.h"
 #include "graph/schema/op_registry.h"
 #include "graph/text/text.h"
 #include "gtest/gtest.h"

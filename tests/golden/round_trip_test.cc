@@ -13,8 +13,9 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/fusions/fusion_pattern.h"
-#include "graph/io/zoo.h"
+#include "graph/io/model_printer.h"
 #include "graph/text/text.h"
+#include "graph/zoo/zoo.h"
 #include "gtest/gtest.h"
 #include "passes/compile.h"
 #include "passes/named_passes.h"
@@ -68,7 +69,7 @@ std::vector<Setting> Settings() {
         set("optimizer.adamw.weight_decay", "0.1"),
         set("dist.gradient_scale", "post")}},
       {"O3",
-       {set("amp.level", "O3"), momentum,
+       {set("amp.level", "O3"), momentum, set("optimizer.freeze", "*1.b*"),
         set("dist.fuse_all_reduce_ops", "false")}},
       {"outputs_O1", {set("amp.level", "O1")}, /*outputs_alone=*/true},
   };

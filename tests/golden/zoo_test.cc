@@ -1,5 +1,5 @@
 // The zoo's large nets through the whole compiler, against published figures.
-#include "graph/io/zoo.h"
+#include "graph/zoo/zoo.h"
 
 #include <map>
 #include <string>
@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
+#include "graph/io/model_printer.h"
 #include "gtest/gtest.h"
 #include "passes/compile.h"
 #include "passes/testing/kernels.h"

@@ -99,6 +99,7 @@ class CheckSourcesTest(unittest.TestCase):
         self.clean(path, include(header))
 
   def test_program_proto_is_for_graph_io(self):
+    self.clean('graph/zoo/zoo.h', include('proto/program.pb.h'))
     self.found('tools/compile.cc', include('proto/program.pb.h'), 'graph/io')
     self.found('runtime/exec/executor.cc', include('proto/program.pb.h'),
                'graph/io')

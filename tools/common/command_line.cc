@@ -170,6 +170,11 @@ Flag Verb::AddOption(const std::string& names, int64_t* value,
   return Flag(app_->add_option(names, *value, help));
 }
 
+Flag Verb::AddOption(const std::string& names, std::optional<int64_t>* value,
+                     const std::string& help) {
+  return Flag(app_->add_option(names, *value, help));
+}
+
 Flag Verb::AddOption(const std::string& names, double* value,
                      const std::string& help) {
   return Flag(app_->add_option(names, *value, help));

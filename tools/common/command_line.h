@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ class Verb {
                  const std::string& help);
   Flag AddOption(const std::string& names, int* value, const std::string& help);
   Flag AddOption(const std::string& names, int64_t* value,
+                 const std::string& help);
+  Flag AddOption(const std::string& names, std::optional<int64_t>* value,
                  const std::string& help);
   Flag AddOption(const std::string& names, double* value,
                  const std::string& help);

@@ -1,0 +1,183 @@
+#include "graph/zoo/zoo.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/zoo/families.h"
+
+namespace halftone {
+namespace {
+
+struct Size {
+  const char* flag;
+  std::optional<int64_t> ZooOptions::*size;
+  int64_t least;  // that any model can have
+};
+constexpr Size kSizes[] = {
+    {"image-size", &ZooOptions::image_size, 32},
+    {"classes", &ZooOptions::classes, 2},
+    {"layers", &ZooOptions::layers, 1},
+    {"width", &ZooOptions::width, 1},
+    {"sequence", &ZooOptions::sequence, 1},
+};
+// Far beyond any; products do not overflow.
+constexpr int64_t kMost = 1 << 20;
+
+constexpr char kHead[] = "head";
+constexpr absl::string_view kHeads[] = {"pretraining", "classification"};
+
+struct Entry {
+  const char* name;
+  std::function<proto::Model(const ZooOptions&)> make;
+  const char* strategy;                 // of models/
+  std::vector<std::string> takes = {};  // flags
+};
+
+Entry ResNet(const char* name, std::vector<int> blocks, bool bottleneck) {
+  return {name,
+          [=](const ZooOptions& sizes) {
+            return zoo::ResNet(name, blocks, bottleneck, sizes);
+          },
+          "resnet_o1",
+          {"image-size", "classes", "width"}};
+}
+
+Entry Vgg(const char* name, std::vector<int> convs, bool batch_norm) {
+  return {name,
+          [=](const ZooOptions& sizes) {
+            return zoo::Vgg(name, convs, batch_norm, sizes);
+          },
+          "vgg_o1",
+          {"image-size", "classes", "width"}};
+}
+
+Entry Vit(const char* name, int64_t width) {
+  return {name,
+          [=](const ZooOptions& options) {
+            return zoo::VisionTransformer(name, width, options);
+          },
+          "vit_o1",
+          {"image-size", "classes", "layers", "width"}};
+}
+
+Entry Bert(const char* name, int64_t layers, int64_t width) {
+  return {name,
+          [=](const ZooOptions& options) {
+            return zoo::Bert(name, layers, width, options);
+          },
+          "bert_o1",
+          {"classes", "layers", "width", "sequence", kHead}};
+}
+
+Entry Gpt2(const char* name, int64_t layers, int64_t width) {
+  return {name,
+          [=](const ZooOptions& options) {
+            return zoo::Gpt2(name, layers, width, options);
+          },
+          "gpt2_o1",
+          {"layers", "width", "sequence"}};
+}
+
+const std::vector<Entry>& Zoo() {
+  static const auto& all = *new std::vector<Entry>{
+      {"mnist_convnet", [](const ZooOptions&) { return zoo::MnistConvnet(); },
+       "mnist_o1"},
+      {"mlp", [](const ZooOptions&) { return zoo::Mlp(); }, "mnist_o2"},
+      {"small_resnet", [](const ZooOptions&) { return zoo::SmallResnet(); },
+       "mnist_o1"},
+      ResNet("resnet18", {2, 2, 2, 2}, false),
+      ResNet("resnet34", {3, 4, 6, 3}, false),
+      ResNet("resnet50", {3, 4, 6, 3}, true),
+      ResNet("resnet101", {3, 4, 23, 3}, true),
+      Vgg("vgg11", {1, 1, 2, 2, 2}, false),
+      Vgg("vgg11_bn", {1, 1, 2, 2, 2}, true),
+      Vgg("vgg16", {2, 2, 3, 3, 3}, false),
+      Vgg("vgg16_bn", {2, 2, 3, 3, 3}, true),
+      {"mobilenet_v2",
+       zoo::MobileNetV2,
+       "mobilenet_o1",
+       {"image-size", "classes"}},
+      {"densenet121",
+       zoo::DenseNet121,
+       "densenet_o1",
+       {"image-size", "classes"}},
+      {"efficientnet_b0",
+       zoo::EfficientNetB0,
+       "efficientnet_o1",
+       {"image-size", "classes"}},
+      Vit("vit_s_16", 384),
+      Vit("vit_b_16", 768),
+      Bert("bert_base", 12, 768),
+      Bert("bert_large", 24, 1024),
+      Gpt2("gpt2", 12, 768),
+      Gpt2("gpt2_medium", 24, 1024),
+  };
+  return all;
+}
+
+absl::StatusOr<const Entry*> Find(absl::string_view name) {
+  for (const Entry& entry : Zoo()) {
+    if (entry.name == name) return &entry;
+  }
+  return UsageError("no model is called \"", name, "\"",
+                    NearestHint(name, ZooNames()),
+                    " (all: ", absl::StrJoin(ZooNames(), " "), ")");
+}
+
+absl::Status CheckTaken(const Entry& entry, const char* flag) {
+  if (absl::c_linear_search(entry.takes, flag)) return absl::OkStatus();
+  return UsageError(
+      "--", flag, ": ", entry.name, " does not take it; it takes ",
+      entry.takes.empty() ? "nothing"
+                          : "--" + absl::StrJoin(entry.takes, " --"));
+}
+
+absl::Status CheckOptions(const Entry& entry, const ZooOptions& options) {
+  for (const Size& size : kSizes) {
+    const std::optional<int64_t>& given = options.*size.size;
+    if (!given) continue;
+    HT_RETURN_IF_ERROR(CheckTaken(entry, size.flag));
+    if (*given < size.least || *given > kMost) {
+      return UsageError("--", size.flag, " ", *given, ": expected ", size.least,
+                        " to ", kMost);
+    }
+  }
+  if (options.head.empty()) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(CheckTaken(entry, kHead));
+  if (absl::c_linear_search(kHeads, options.head)) return absl::OkStatus();
+  return UsageError("--head ", options.head, ": expected ",
+                    absl::StrJoin(kHeads, " or "));
+}
+
+}  // namespace
+
+std::vector<std::string> ZooNames() {
+  std::vector<std::string> names;
+  for (const Entry& entry : Zoo()) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> ZooOptionNames(absl::string_view name) {
+  const auto entry = Find(name);
+  return entry.ok() ? (*entry)->takes : std::vector<std::string>();
+}
+
+std::string ZooStrategy(absl::string_view name) {
+  const auto entry = Find(name);
+  return entry.ok() ? absl::StrCat("models/", (*entry)->strategy, ".pbtxt")
+                    : "";
+}
+
+absl::StatusOr<proto::Model> ZooModel(absl::string_view name,
+                                      const ZooOptions& options) {
+  HT_ASSIGN_OR_RETURN(const Entry* entry, Find(name));
+  HT_RETURN_IF_ERROR(CheckOptions(*entry, options));
+  return entry->make(options);
+}
+
+}  // namespace halftone
