@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "passes/differentiate/append_backward.h"
+#include "passes/differentiate/freeze.h"
 #include "passes/differentiate/scale_loss.h"
 #include "passes/differentiate/sync_batch_norm.h"
 #include "passes/lower/convert_regions.h"
@@ -55,6 +56,11 @@ Made MakeEval(const PassInputs& in) {
   return std::make_unique<DeriveEval>(
       /*keep_train=*/in.options.strategy.has_optimizer());
 }
+Made MakeFreeze(const PassInputs& in) {
+  const auto& globs = in.options.strategy.optimizer().freeze();
+  return std::make_unique<Freeze>(
+      std::vector<std::string>(globs.begin(), globs.end()));
+}
 Made MakeScale(const PassInputs& in) {
   return std::make_unique<ScaleLoss>(
       in.options.strategy.amp().loss_scaling().init_loss_scaling());
@@ -92,6 +98,9 @@ bool Always(const PassInputs&) { return true; }
 bool Training(const PassInputs& in) {
   return in.options.strategy.has_optimizer();
 }
+bool Freezes(const PassInputs& in) {
+  return Training(in) && in.options.strategy.optimizer().freeze_size() > 0;
+}
 bool SyncsNorms(const PassInputs& in) {
   return Training(in) && in.options.strategy.dist().sync_batch_norm();
 }
@@ -120,6 +129,9 @@ std::vector<PassStep>* MakeSteps() {
       // are in and before anything that is for training alone.
       {kPrecision, "derive-eval", "the entry eval, of train's forward part",
        MakeEval, Always},
+      // Before backward, which follows trainable parameters alone.
+      {kBackward, "freeze", "parameters that are not to be trained", MakeFreeze,
+       Freezes},
       // Before backward, which needs the synchronised norm's own gradient.
       {kBackward, "sync-batch-norm", "batch norms take all ranks' statistics",
        Plain<SyncBatchNorm>, SyncsNorms},

@@ -1,0 +1,34 @@
+#include "passes/differentiate/freeze.h"
+
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/ir/program.h"
+
+namespace halftone {
+namespace passes {
+
+absl::StatusOr<bool> Freeze::Run(Program& program) {
+  bool changed = false;
+  for (const std::string& glob : globs_) {
+    bool matched = false;
+    std::vector<std::string> names;
+    for (int i = 0; i < program.num_cells(); ++i) {
+      const Cell& cell = program.cell(CellId(i));
+      if (cell.kind != CellKind::kParameter) continue;
+      names.push_back(cell.name);
+      if (!GlobMatch(glob, cell.name)) continue;
+      matched = true;
+      if (!cell.trainable) continue;
+      program.cell(cell.id).trainable = false;
+      changed = true;
+    }
+    if (!matched) {
+      return ModelError("optimizer.freeze: no parameter matches \"", glob, "\"",
+                        NearestHint(glob, names));
+    }
+  }
+  return changed;
+}
+
+}  // namespace passes
+}  // namespace halftone

@@ -1,0 +1,38 @@
+// freeze: parameters that a strategy names are not trained (fine-tuning): they
+// get no gradient, no update and no optimizer state. Running statistics follow
+// the data as ever.
+//
+//   before (optimizer { freeze: "conv*" })
+//     cell conv1.w : f32[16,1,5,5] parameter trainable applied init=...
+//   after
+//     cell conv1.w : f32[16,1,5,5] parameter applied init=...
+//
+// Before backward, which follows trainable parameters alone.
+#ifndef HALFTONE_PASSES_DIFFERENTIATE_FREEZE_H_
+#define HALFTONE_PASSES_DIFFERENTIATE_FREEZE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace halftone {
+namespace passes {
+
+class Freeze : public Pass {
+ public:
+  explicit Freeze(std::vector<std::string> globs) : globs_(std::move(globs)) {}
+
+  absl::string_view name() const override { return "freeze"; }
+  // Errors (kModel): a glob that matches no parameter.
+  absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  std::vector<std::string> globs_;
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_DIFFERENTIATE_FREEZE_H_
