@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/log/words.h"
 #include "runtime/train/run_directory.h"
+#include "runtime/train/source_weights.h"
 #include "runtime/train/state.h"
 #include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
@@ -27,7 +28,7 @@ namespace tools {
 namespace {
 
 struct ExportFlags {
-  std::string path, out, dtype = "f32";
+  std::string path, out, dtype = "f32", names;
   bool json = false;
 };
 
@@ -66,6 +67,11 @@ absl::Status Export(const ExportFlags& flags) {
   }
   std::vector<runtime::Tensor> tensors =
       runtime::Parameters(*model.program, checkpoint.tensors);
+  if (!flags.names.empty()) {
+    HT_ASSIGN_OR_RETURN(tensors,
+                        runtime::ToSourceNames(flags.names, *model.program,
+                                               std::move(tensors)));
+  }
   int64_t bytes = 0;
   for (runtime::Tensor& tensor : tensors) {
     HT_ASSIGN_OR_RETURN(tensor, runtime::ConvertTensor(tensor, dtype));
@@ -106,12 +112,17 @@ void AddExport(Verb app, Outcome* outcome) {
       "export", "a run's parameters as safetensors",
       "examples:\n"
       "  halftone export runs/mnist -o mnist.safetensors\n"
-      "  halftone export runs/mnist --dtype f16 -o small.safetensors\n\n"
+      "  halftone export runs/mnist --dtype f16 -o small.safetensors\n"
+      "  halftone export runs/resnet18 --names torchvision -o tv.safetensors\n"
+      "\n"
       "Parameters and running statistics of the newest good checkpoint, by\n"
-      "name; `run --init` takes them back.");
+      "name; `run --init` takes them back, under any of the names.");
   verb.AddOption("run", &flags->path, "run directory or checkpoint").Required();
   verb.AddOption("-o,--out", &flags->out, "the .safetensors file").Required();
   verb.AddOption("--dtype", &flags->dtype, "f32 (default) | f16 | bf16");
+  verb.AddOption("--names", &flags->names,
+                 "of a zoo model: names and orders of dims as in torchvision,\n"
+                 "or hf (Hugging Face)");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Export(*flags); });
 }

@@ -64,8 +64,12 @@ void AddReportFlags(Verb verb, RunFlags* flags) {
                  "run directory: model, metrics, checkpoints, summary");
   verb.AddSwitch("--resume", &config->resume,
                  "go on from the last good checkpoint of --out");
-  verb.AddOption("--init", &config->init,
-                 "parameters by name: a .safetensors file or run directory");
+  verb.AddOption(
+      "--init", &config->init,
+      "parameters by name: a run directory, or a .safetensors file,\n"
+      "which may hold a part of them (fine-tuning)");
+  verb.AddSwitch("--ignore-mismatched", &config->ignore_mismatched,
+                 "of --init: parameters of other shapes stay as initialised");
   verb.AddSwitch("!--no-shuffle", &config->shuffle, "keep the data's order");
   verb.AddOption("--log-every", &config->log_every, "steps (default 10)")
       .InRange(1, 1000000000);

@@ -14,6 +14,7 @@
 #include "runtime/train/peers.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/settings.h"
+#include "runtime/train/source_weights.h"
 #include "runtime/train/state.h"
 
 namespace halftone {
@@ -221,7 +222,17 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
     LoadOptions options;
     options.parameters_only = !rank.start.resumed;
     options.take_scaler = TakesScaler(rank);
+    // A checkpoint is whole; a file of tensors may hold a part, or another's
+    // names.
     std::vector<std::string> said;
+    const bool tensors_alone = rank.start.state->manifest.fingerprint.empty();
+    if (tensors_alone) {
+      const std::string names =
+          TakeSourceNames(*rank.inputs.program, &rank.start.state->tensors);
+      if (!names.empty()) said.push_back("names are those of " + names);
+      options.partial = train;
+    }
+    options.ignore_mismatched = train && rank.config().ignore_mismatched;
     status =
         WriteState(rank.start.state->tensors, options, *rank.executor, &said);
     const std::string verb = rank.start.resumed ? "resume   " : "init     ";

@@ -26,6 +26,15 @@ std::string Shape(const std::vector<int64_t>& dims) {
   return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
 }
 
+// The first of them.
+std::string Few(const std::vector<std::string>& all,
+                absl::string_view separator) {
+  constexpr size_t kFew = 5;
+  if (all.size() <= kFew) return absl::StrJoin(all, separator);
+  return absl::StrCat(absl::StrJoin(all.begin(), all.begin() + kFew, separator),
+                      separator, "and ", all.size() - kFew, " more");
+}
+
 bool Wanted(const Cell& cell, const LoadOptions& options) {
   switch (cell.kind) {
     case CellKind::kParameter:
@@ -56,12 +65,13 @@ class Loader {
       HT_RETURN_IF_ERROR(LoadCell(program.cell(CellId(i))));
     }
     if (!options_.parameters_only) CheckSurplus(program);
+    if (options_.partial) CheckPart(program, said);
     if (!problems_.empty()) {
       return CheckpointError(
-          "the state does not fit this model: ",
-          absl::StrJoin(absl::MakeSpan(problems_).subspan(0, 5), "; "),
-          problems_.size() > 5
-              ? absl::StrCat("; and ", problems_.size() - 5, " more")
+          "the state does not fit this model: ", Few(problems_, "; "),
+          mismatched_ && options_.partial
+              ? "; to begin without what has another "
+                "shape: --ignore-mismatched"
               : "");
     }
     for (const auto& [what, count] : conversions_) {
@@ -82,6 +92,8 @@ class Loader {
     if (found == by_name_.end()) {
       if (cell.kind == CellKind::kScaler) {
         fresh_scaler_ = true;
+      } else if (options_.partial) {
+        initial_.push_back(cell.name);
       } else {
         problems_.push_back(absl::StrCat(cell.name, " is missing"));
       }
@@ -89,11 +101,17 @@ class Loader {
     }
     const Tensor& tensor = *found->second;
     if (tensor.dims != DimsOf(cell)) {
-      problems_.push_back(absl::StrCat(cell.name, ": expected ",
-                                       Shape(DimsOf(cell)), ", found ",
-                                       Shape(tensor.dims)));
+      const std::string found =
+          absl::StrCat(Shape(DimsOf(cell)), ", found ", Shape(tensor.dims));
+      if (options_.ignore_mismatched) {
+        initial_.push_back(absl::StrCat(cell.name, " (is ", found, ")"));
+      } else {
+        problems_.push_back(absl::StrCat(cell.name, ": expected ", found));
+        mismatched_ = true;
+      }
       return absl::OkStatus();
     }
+    ++taken_;
     auto converted = ConvertTensor(tensor, cell.type.dtype);
     if (!converted.ok()) {
       return CheckpointError(converted.status().message());
@@ -103,6 +121,31 @@ class Loader {
                                   Name(cell.type.dtype))];
     }
     return executor_.WriteCell(cell.id, converted->bytes);
+  }
+
+  // Says what was taken of a part, and what was not.
+  void CheckPart(const Program& program, std::vector<std::string>* said) {
+    std::vector<std::string> unknown;
+    for (const auto& [name, tensor] : by_name_) {
+      if (!program.FindCell(name).valid()) unknown.push_back(name);
+    }
+    if (taken_ == 0 && problems_.empty()) {
+      problems_.push_back(absl::StrCat(
+          "none of its ", Count(by_name_.size(), "tensor"),
+          " is the model's; the model has ", Few(initial_, " "),
+          unknown.empty() ? "" : ", the file " + Few(unknown, " ")));
+      return;
+    }
+    if (initial_.empty() && unknown.empty()) return;
+    said->push_back(Count(taken_, "tensor") + " taken");
+    if (!initial_.empty()) {
+      said->push_back(absl::StrCat(
+          initial_.size(), " left as initialised: ", Few(initial_, " ")));
+    }
+    if (!unknown.empty()) {
+      said->push_back(absl::StrCat(unknown.size(),
+                                   " not of this model: ", Few(unknown, " ")));
+    }
   }
 
   // What the state has and the model lacks; a scaler may be dropped.
@@ -118,6 +161,9 @@ class Loader {
   Executor& executor_;
   std::map<std::string, const Tensor*> by_name_;
   std::vector<std::string> problems_;
+  bool mismatched_ = false;
+  size_t taken_ = 0;
+  std::vector<std::string> initial_;  // what was not there, or does not fit
   std::map<std::string, int> conversions_;
   bool fresh_scaler_ = false;
 };

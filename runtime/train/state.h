@@ -25,6 +25,11 @@ struct LoadOptions {
   bool parameters_only = false;
   // Take the loss scale and its counters over (not if it is constant now).
   bool take_scaler = true;
+  // What is missing stays initial (fine-tuning), which is said, as is what the
+  // model lacks; at least one tensor is the model's.
+  bool partial = false;
+  // So does what has another shape.
+  bool ignore_mismatched = false;
 };
 // Writes tensors into the cells; dtypes are converted, which is said in
 // `*said` ("33 tensors f16 -> f32"), like a scaler that is missing or left

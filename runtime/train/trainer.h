@@ -44,6 +44,8 @@ struct TrainConfig {
   std::string out;  // run directory; empty: none (nothing is written)
   bool resume = false;
   std::string init;  // safetensors or run directory to take parameters from
+  // Of --init: what has another shape than in the model stays initial.
+  bool ignore_mismatched = false;
   bool shuffle = true;
   int readers = 1;
   int64_t log_every = 10;

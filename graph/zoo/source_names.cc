@@ -1,0 +1,184 @@
+#include "graph/zoo/source_names.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "graph/zoo/zoo.h"
+
+namespace halftone {
+namespace {
+
+constexpr absl::string_view kTorchvision = "torchvision";
+constexpr absl::string_view kHuggingFace = "hf";
+
+using Pairs = std::vector<std::pair<absl::string_view, absl::string_view>>;
+
+// A family: its models' names begin like this.
+struct Family {
+  absl::string_view prefix;
+  absl::string_view convention;
+  // Layers that are called otherwise; the others have their source's names.
+  Pairs layers;
+  // So do these tensors.
+  Pairs tensors = {};
+  bool transposes = true;
+};
+
+const std::vector<Family>& Families() {
+  static const auto& all = *new std::vector<Family>{
+      {"resnet",
+       kTorchvision,
+       {{"/block", "."},
+        {"/a_conv", ".conv1"},
+        {"/a_bn", ".bn1"},
+        {"/b_conv", ".conv2"},
+        {"/b_bn", ".bn2"},
+        {"/c_conv", ".conv3"},
+        {"/c_bn", ".bn3"},
+        {"/down_conv", ".downsample.0"},
+        {"/down_bn", ".downsample.1"}}},
+      {"vgg",
+       kTorchvision,
+       {{"fc6", "classifier.0"},
+        {"fc7", "classifier.3"},
+        {"fc8", "classifier.6"}}},
+      {"mobilenet_v2", kTorchvision, {}},
+      {"densenet121", kTorchvision, {}},
+      {"efficientnet_b0", kTorchvision, {}},
+      {"vit_",
+       kTorchvision,
+       {},
+       {{"in_proj.weight", "in_proj_weight"},
+        {"in_proj.bias", "in_proj_bias"}}},
+      {"bert_", kHuggingFace, {}},
+      // Its products are "Conv1D"s, whose weights lie as ours.
+      {"gpt2", kHuggingFace, {}, {}, /*transposes=*/false},
+  };
+  return all;
+}
+
+const Pairs& Suffixes() {
+  static const auto& all = *new Pairs{
+      {".w", ".weight"},        {".b", ".bias"},
+      {".scale", ".weight"},    {".bias", ".bias"},
+      {".table", ".weight"},    {".mean", ".running_mean"},
+      {".var", ".running_var"},
+  };
+  return all;
+}
+
+// vgg's features are counted through: a convolution, its norm and its
+// rectifier, and a pool at the end of each stage. Layer -> its place.
+std::map<std::string, int> VggFeatures(absl::Span<const NamedTensor> tensors) {
+  const bool batch_norm =
+      absl::c_any_of(tensors, [](const NamedTensor& tensor) {
+        return absl::StartsWith(tensor.name, "bn");
+      });
+  std::map<std::string, int> features;
+  int next = 0;
+  absl::string_view stage = "1";
+  for (const NamedTensor& tensor : tensors) {
+    absl::string_view layer = tensor.name;
+    if (!absl::ConsumePrefix(&layer, "conv") ||
+        !absl::ConsumeSuffix(&layer, ".w")) {
+      continue;
+    }
+    const absl::string_view at = layer.substr(0, layer.find('_'));
+    if (at != stage) ++next;  // the pool
+    stage = at;
+    features[absl::StrCat("conv", layer)] = next++;
+    if (batch_norm) features[absl::StrCat("bn", layer)] = next++;
+    ++next;
+  }
+  return features;
+}
+
+const Family* FamilyOf(absl::string_view model, absl::string_view convention) {
+  if (!absl::c_linear_search(ZooNames(), model)) return nullptr;
+  for (const Family& family : Families()) {
+    if (family.convention == convention &&
+        absl::StartsWith(model, family.prefix)) {
+      return &family;
+    }
+  }
+  return nullptr;
+}
+
+SourceName Rename(const Family& family, const NamedTensor& tensor,
+                  const std::map<std::string, int>& features) {
+  const size_t dot = tensor.name.rfind('.');
+  if (dot == std::string::npos) return {tensor.name, false};
+  std::string layer = tensor.name.substr(0, dot);
+  std::string suffix = tensor.name.substr(dot);
+  const auto feature = features.find(layer);
+  if (feature != features.end()) {
+    layer = absl::StrCat("features.", feature->second);
+  } else {
+    layer = absl::StrReplaceAll(layer, family.layers);
+  }
+  const bool transposed =
+      family.transposes && suffix == ".w" && tensor.rank == 2;
+  for (const auto& [ours, theirs] : Suffixes()) {
+    if (suffix != ours) continue;
+    suffix = std::string(theirs);
+    break;
+  }
+  return {absl::StrReplaceAll(layer + suffix, family.tensors), transposed};
+}
+
+}  // namespace
+
+std::vector<std::string> NamingConventions() {
+  return {std::string(kTorchvision), std::string(kHuggingFace)};
+}
+
+std::vector<std::string> ConventionsOf(absl::string_view model) {
+  std::vector<std::string> conventions;
+  for (const std::string& convention : NamingConventions()) {
+    if (FamilyOf(model, convention) != nullptr) {
+      conventions.push_back(convention);
+    }
+  }
+  return conventions;
+}
+
+absl::StatusOr<std::vector<SourceName>> SourceNames(
+    absl::string_view convention, absl::string_view model,
+    absl::Span<const NamedTensor> tensors) {
+  const std::vector<std::string> known = NamingConventions();
+  if (!absl::c_linear_search(known, convention)) {
+    return UsageError("no names are called \"", convention, "\"; expected ",
+                      absl::StrJoin(known, " or "),
+                      NearestHint(convention, known));
+  }
+  const Family* family = FamilyOf(model, convention);
+  if (family == nullptr) {
+    const std::vector<std::string> has = ConventionsOf(model);
+    return UsageError(
+        "model ", model, " has no names of ", convention,
+        has.empty()
+            ? "; only models of halftone zoo have, an imported one has its "
+              "source's already"
+            : absl::StrCat("; it has those of ", absl::StrJoin(has, " ")));
+  }
+  std::map<std::string, int> features;
+  if (family->prefix == "vgg") features = VggFeatures(tensors);
+  std::vector<SourceName> names;
+  names.reserve(tensors.size());
+  for (const NamedTensor& tensor : tensors) {
+    names.push_back(Rename(*family, tensor, features));
+  }
+  return names;
+}
+
+}  // namespace halftone

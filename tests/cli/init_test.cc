@@ -1,0 +1,190 @@
+// --init with a part of the parameters, other shapes, and a zoo model's weights
+// under the names of where it was published; --freeze.
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/dtype.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "runtime/checkpoint/safetensors.h"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Temp(const std::string& name) {
+  static int names = 0;
+  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-", names++, name);
+}
+
+Result Halftone(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tools/halftone");
+  return RunProgram(arguments);
+}
+
+// Bytes by name.
+std::map<std::string, std::string> TensorsOf(const std::string& path) {
+  const auto tensors = runtime::ParseSafetensors(ReadAll(path), path);
+  EXPECT_TRUE(tensors.ok()) << tensors.status();
+  std::map<std::string, std::string> bytes;
+  for (const runtime::Tensor& tensor : *tensors) {
+    bytes[tensor.name] = tensor.bytes;
+  }
+  return bytes;
+}
+
+// A file of zeros.
+std::string Zeros(const std::vector<std::pair<std::string, int64_t>>& sizes) {
+  std::vector<runtime::Tensor> tensors;
+  for (const auto& [name, n] : sizes) {
+    tensors.push_back({name, DType::kF32, {n}, std::string(4 * n, '\0')});
+  }
+  const std::string path = Temp(".safetensors");
+  EXPECT_TRUE(
+      WriteFileAtomically(path, runtime::SerializeSafetensors(tensors)).ok());
+  return path;
+}
+
+// Files and runs of all tests, made once.
+struct Made {
+  std::string model, of_seven, run, tensors, torchvision;
+};
+
+std::string Compile(const std::string& classes,
+                    const std::vector<std::string>& flags = {}) {
+  const std::string model = Temp(".pbtxt"), compiled = Temp(".htc");
+  EXPECT_EQ(Halftone({"zoo", "resnet18", "--image-size", "32", "--width", "4",
+                      "--classes", classes, "-o", model})
+                .exit_code(),
+            0);
+  std::vector<std::string> command = {
+      "compile",      model,
+      "--level",      "O1",
+      "-o",           compiled,
+      "--set",        "optimizer.momentum.momentum=0.9",
+      "--set",        "amp.dtype=bf16",
+      "--batch-size", "8"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  const Result result = Halftone(command);
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  return compiled;
+}
+
+const Made& All() {
+  static const Made made = [] {
+    Made all;
+    all.model = Compile("10");
+    all.of_seven = Compile("7");
+    all.run = Temp("-run");
+    all.tensors = Temp(".safetensors");
+    all.torchvision = Temp(".safetensors");
+    EXPECT_EQ(Halftone({"run", all.model, "--data", "synthetic:16", "--epochs",
+                        "1", "--out", all.run})
+                  .exit_code(),
+              0);
+    EXPECT_EQ(Halftone({"export", all.run, "-o", all.tensors}).exit_code(), 0);
+    const Result exported = Halftone(
+        {"export", all.run, "--names", "torchvision", "-o", all.torchvision});
+    EXPECT_EQ(exported.exit_code(), 0) << exported.err;
+    return all;
+  }();
+  return made;
+}
+
+Result Train(const std::string& model, const std::vector<std::string>& flags) {
+  std::vector<std::string> command = {"run",         model,      "--data",
+                                      "synthetic:8", "--epochs", "1"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return Halftone(command);
+}
+
+std::string EvalOf(const std::string& tensors) {
+  const Result result = Halftone({"eval", All().model, "--init", tensors,
+                                  "--data", "synthetic:16", "--json"});
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  return nlohmann::json::parse(result.out)["loss"].dump();
+}
+
+TEST(Init, TakesTheNamesOfTorchvision) {
+  EXPECT_THAT(ReadAll(All().torchvision),
+              AllOf(HasSubstr("layer2.0.downsample.1.running_mean"),
+                    HasSubstr("\"fc.weight\""), Not(HasSubstr("fc.w\""))));
+  EXPECT_EQ(EvalOf(All().torchvision), EvalOf(All().tensors));
+  const Result run = Train(All().model, {"--init", All().torchvision});
+  EXPECT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.out + run.err,
+              AllOf(HasSubstr("init     names are those of torchvision"),
+                    Not(HasSubstr("left as initialised"))));
+}
+
+TEST(Init, NamesThatAModelDoesNotHave) {
+  const Result hf = Halftone(
+      {"export", All().run, "--names", "hf", "-o", Temp(".safetensors")});
+  EXPECT_EQ(hf.exit_code(), 2);
+  EXPECT_THAT(hf.err, HasSubstr("it has those of torchvision"));
+}
+
+TEST(Init, OtherShapesAreRefusedUnlessAskedFor) {
+  const Result refused = Train(All().of_seven, {"--init", All().tensors});
+  EXPECT_EQ(refused.exit_code(), 8);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("fc.w: expected [32,7], found "
+                                           "[32,10]"),
+                                 HasSubstr("--ignore-mismatched")));
+  const Result taken = Train(
+      All().of_seven, {"--init", All().torchvision, "--ignore-mismatched"});
+  EXPECT_EQ(taken.exit_code(), 0) << taken.err;
+  EXPECT_THAT(taken.out + taken.err,
+              AllOf(HasSubstr("init     100 tensors taken"),
+                    HasSubstr("2 left as initialised: fc.w (is [32,7], found "
+                              "[32,10])")));
+}
+
+TEST(Init, APartAndWhatIsNotTheModels) {
+  const std::string part = Zeros({{"bn1.bias", 4}, {"head.w", 1}});
+  const Result run = Train(All().model, {"--init", part});
+  EXPECT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.out + run.err,
+              AllOf(HasSubstr("init     1 tensor taken"),
+                    HasSubstr("101 left as initialised: conv1.w "),
+                    HasSubstr("1 not of this model: head.w")));
+  // Outputs of initial parameters would say nothing.
+  const Result eval =
+      Halftone({"eval", All().model, "--init", part, "--data", "synthetic:16"});
+  EXPECT_EQ(eval.exit_code(), 8);
+  EXPECT_THAT(eval.err, HasSubstr("is missing"));
+}
+
+TEST(Init, NothingOfTheModel) {
+  const std::string none = Zeros({{"head.w", 1}});
+  const Result run = Train(All().model, {"--init", none});
+  EXPECT_EQ(run.exit_code(), 8);
+  EXPECT_THAT(run.err, HasSubstr("none of its 1 tensor is the model's"));
+}
+
+TEST(Freeze, FrozenParametersStay) {
+  const std::string model =
+      Compile("10", {"--freeze", "conv1.*", "--freeze", "layer?/*"});
+  const std::string run = Temp("-run"), after = Temp(".safetensors");
+  const Result trained = Train(model, {"--init", All().tensors, "--out", run});
+  EXPECT_EQ(trained.exit_code(), 0) << trained.err;
+  ASSERT_EQ(Halftone({"export", run, "-o", after}).exit_code(), 0);
+  const auto before_of = TensorsOf(All().tensors), after_of = TensorsOf(after);
+  EXPECT_EQ(before_of.at("conv1.w"), after_of.at("conv1.w"));
+  EXPECT_EQ(before_of.at("layer3/block1/b_bn.scale"),
+            after_of.at("layer3/block1/b_bn.scale"));
+  EXPECT_NE(before_of.at("fc.w"), after_of.at("fc.w"));
+  EXPECT_NE(before_of.at("bn1.scale"), after_of.at("bn1.scale"));
+}
+
+}  // namespace
+}  // namespace halftone
