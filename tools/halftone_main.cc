@@ -1,44 +1,20 @@
-// The `halftone` binary: parses the verb, runs it, turns its status into an
-// exit code and an error line on stderr.
+// The `halftone` binary: what a process needs before its command runs
+// (tools/command.h).
 #include <errno.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "graph/base/display.h"
-#include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
-#include "graph/base/text.h"
-#include "tools/common/command_line.h"
-#include "tools/common/launch_command.h"
-#include "tools/verb.h"
+#include "tools/command.h"
 
 namespace halftone {
 namespace tools {
 namespace {
-
-int Fail(const absl::Status& status) {
-  // What goes on in another line stands below, not at the margin.
-  const std::string text =
-      absl::StrReplaceAll(status.message(), {{"\n", "\n         "}});
-  ShowReport(absl::StrCat("error    ", text, "\n"), stderr);
-  return static_cast<int>(ExitCodeOf(status));
-}
-
-// The exit code of what has succeeded, if all that it showed has arrived.
-int Finish(int exit_code) {
-  const absl::Status shown = CheckStdout();
-  const bool fine = exit_code == static_cast<int>(ExitCode::kOk) ||
-                    exit_code == static_cast<int>(ExitCode::kDiffer);
-  return fine && !shown.ok() ? Fail(shown) : exit_code;
-}
 
 // Compute threads that wait for each other spin by default, and a step takes
 // twenty times as long where something else wants the cores. Sleeping costs an
@@ -59,16 +35,7 @@ int Main(int argc, char** argv) {
   OpenStandardStreams();
   LetThreadsSleep(argv);
   TakeOwnName();
-  CommandLine line("halftone");
-  Outcome outcome;
-  AddVerbs(line.program(), &outcome);
-  std::vector<std::string> words(argv + 1, argv + argc);
-  MarkLaunchedCommand(&words);
-  const absl::StatusOr<std::string> help = line.Parse(words);
-  if (!help.ok()) return Fail(help.status());
-  Show(*help, stdout);
-  if (!outcome.status.ok()) return Fail(outcome.status);
-  return Finish(outcome.exit_code);
+  return RunCommand({argv + 1, argv + argc});
 }
 
 }  // namespace

@@ -190,3 +190,24 @@ def _with_visibility(kwargs):
     if "visibility" in kwargs:
         return kwargs
     return dict(kwargs, visibility = layer_visibility(native.package_name()))
+
+def _generated_header_impl(ctx):
+    context = ctx.attr.library[CcInfo].compilation_context
+    files = [
+        header
+        for header in context.headers.to_list()
+        if header.short_path == ctx.attr.header and not header.is_source
+    ]
+    return [DefaultInfo(
+        files = depset(files),
+        runfiles = ctx.runfiles(files = files),
+    )]
+
+generated_header = rule(
+    implementation = _generated_header_impl,
+    doc = "A header that a library generates, as a file.",
+    attrs = {
+        "header": attr.string(mandatory = True, doc = "As it is included."),
+        "library": attr.label(mandatory = True, providers = [CcInfo]),
+    },
+)

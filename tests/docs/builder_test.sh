@@ -1,0 +1,32 @@
+#!/bin/bash
+# docs/builder.md as its reader has it: installed, the page's program compiled
+# outside the tree with plain g++, run, and the run's loss read.
+set -eu
+root=$PWD
+work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
+tools/install --built "$root" "$work/prefix"
+cd "$work"
+sed -n '/^```cpp$/,/^```$/p' "$root/docs/builder.md" | sed '1d;$d' >two_layers.cc
+export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
+# shellcheck disable=SC2046
+g++ two_layers.cc $(pkg-config --cflags --libs halftone) -o two_layers
+./two_layers "idx:$root/models/digits" >out.txt
+grep -q '^precision ' out.txt
+python3 - <<'END'
+import json
+losses = [e['loss'] for e in map(json.loads, open('runs/two_layers/metrics.jsonl'))
+          if e.get('event') == 'step']
+assert len(losses) > 2 and losses[-1] < 0.7 * losses[0], losses
+END
+"$work/prefix/bin/halftone" eval runs/two_layers --data "idx:$root/models/digits" |
+  grep -q top1
+# What the builder does not check, a command does, with its documented code.
+cat >wrong.cc <<'END'
+#include "tools/command.h"
+int main() { return halftone::RunCommand({"compile", "nowhere.pbtxt"}); }
+END
+# shellcheck disable=SC2046
+g++ wrong.cc $(pkg-config --cflags --libs halftone) -o wrong
+code=0
+./wrong 2>error.txt || code=$?
+[ $code = 1 ] && grep -q 'nowhere.pbtxt' error.txt
