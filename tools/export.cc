@@ -1,4 +1,4 @@
-// halftone export: a run's parameters as safetensors.
+// halftone export: a run's parameters as safetensors, or a rewritten program.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -12,15 +12,14 @@
 #include "graph/base/output_file.h"
 #include "graph/base/text.h"
 #include "graph/io/compiled_model.h"
-#include "nlohmann/json.hpp"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/log/words.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/source_weights.h"
 #include "runtime/train/state.h"
 #include "tools/common/command_line.h"
-#include "tools/common/json_text.h"
 #include "tools/common/model_path.h"
+#include "tools/common/rewritten_program.h"
+#include "tools/report/export_report.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -28,7 +27,7 @@ namespace tools {
 namespace {
 
 struct ExportFlags {
-  std::string path, out, dtype = "f32", names;
+  std::string path, out, dtype = "f32", names, format = "safetensors";
   bool json = false;
 };
 
@@ -43,7 +42,21 @@ absl::StatusOr<DType> ParseDType(const std::string& text) {
                     NearestHint(name, known));
 }
 
-absl::Status Export(const ExportFlags& flags) {
+absl::Status ExportProgram(const ExportFlags& flags) {
+  if (!flags.names.empty() || flags.dtype != ExportFlags().dtype) {
+    return UsageError(
+        "--format pdmodel: a program; --names and --dtype are of "
+        "parameters");
+  }
+  HT_ASSIGN_OR_RETURN(const RewrittenProgram program,
+                      RewrittenForPaddle(flags.path));
+  HT_RETURN_IF_ERROR(WriteOutput(flags.out, program.bytes));
+  Show(flags.json ? ExportJson(flags.out, program) : ExportText(program),
+       stdout);
+  return absl::OkStatus();
+}
+
+absl::Status ExportParameters(const ExportFlags& flags) {
   HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
   const auto model_path = FindModel(flags.path);
   if (!model_path.ok() || model_path->run.empty()) {
@@ -72,36 +85,27 @@ absl::Status Export(const ExportFlags& flags) {
                         runtime::ToSourceNames(flags.names, *model.program,
                                                std::move(tensors)));
   }
-  int64_t bytes = 0;
   for (runtime::Tensor& tensor : tensors) {
     HT_ASSIGN_OR_RETURN(tensor, runtime::ConvertTensor(tensor, dtype));
-    bytes += static_cast<int64_t>(tensor.bytes.size());
   }
   HT_RETURN_IF_ERROR(
       WriteOutput(flags.out, runtime::SerializeSafetensors(tensors)));
-  const bool copies = model.strategy.amp().master_weights();
-  if (flags.json) {
-    nlohmann::ordered_json json = {
-        {"schema", 1},
-        {"path", flags.out},
-        {"step", checkpoint.manifest.step},
-        {"dtype", std::string(Name(dtype))},
-        {"from_fp32_copies", copies},
-        {"bytes", bytes},
-        {"tensors", nlohmann::ordered_json::array()}};
-    for (const runtime::Tensor& tensor : tensors) {
-      json["tensors"].push_back(
-          {{"name", tensor.name}, {"shape", tensor.dims}});
-    }
-    Show(JsonText(json), stdout);
-    return absl::OkStatus();
-  }
-  Show(absl::StrCat(runtime::Count(tensors.size(), "tensor"), " ",
-                    absl::AsciiStrToUpper(Name(dtype)),
-                    copies ? " from the FP32 copies" : "", ", ",
-                    WithCommas(bytes), " B of data\n"),
+  const ExportedParameters exported = {flags.out, checkpoint.manifest.step,
+                                       dtype,
+                                       model.strategy.amp().master_weights()};
+  Show(flags.json ? ExportJson(exported, tensors)
+                  : ExportText(exported, tensors),
        stdout);
   return absl::OkStatus();
+}
+
+absl::Status Export(const ExportFlags& flags) {
+  const std::vector<std::string> known = {"safetensors", "pdmodel"};
+  if (flags.format == known[0]) return ExportParameters(flags);
+  if (flags.format == known[1]) return ExportProgram(flags);
+  return UsageError("--format ", flags.format,
+                    ": expected safetensors or pdmodel",
+                    NearestHint(flags.format, known));
 }
 
 }  // namespace
@@ -114,12 +118,18 @@ void AddExport(Verb app, Outcome* outcome) {
       "  halftone export runs/mnist -o mnist.safetensors\n"
       "  halftone export runs/mnist --dtype f16 -o small.safetensors\n"
       "  halftone export runs/resnet18 --names torchvision -o tv.safetensors\n"
-      "\n"
+      "  halftone export mnist.htc --format pdmodel -o mnist.pdmodel\n\n"
       "Parameters and running statistics of the newest good checkpoint, by\n"
-      "name; `run --init` takes them back, under any of the names.");
-  verb.AddOption("run", &flags->path, "run directory or checkpoint").Required();
+      "name; `run --init` takes them back, under any of the names.\n"
+      "Or the training program as the passes rewrite it, before it is lowered\n"
+      "to a target, as a Paddle program: Netron shows it, casts and all.");
+  verb.AddOption("run", &flags->path,
+                 "run directory or checkpoint; for a program also a model")
+      .Required();
   verb.AddOption("-o,--out", &flags->out, "the .safetensors file").Required();
   verb.AddOption("--dtype", &flags->dtype, "f32 (default) | f16 | bf16");
+  verb.AddOption("--format", &flags->format,
+                 "safetensors (parameters, default) | pdmodel (program)");
   verb.AddOption("--names", &flags->names,
                  "of a zoo model: names and orders of dims as in torchvision,\n"
                  "or hf (Hugging Face)");

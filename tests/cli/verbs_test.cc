@@ -371,6 +371,23 @@ TEST(ZooVerb, JsonHasSizes) {
   EXPECT_EQ(small["options"], json::array({"image-size", "classes", "width"}));
 }
 
+// The other direction has the same eyes.
+TEST(ExportVerb, WritesTheRewrittenProgram) {
+  const std::string program = Temp(".pdmodel");
+  const json facts = MustParse(Halftone(
+      {"export", Convnet(), "--format", "pdmodel", "-o", program, "--json"}));
+  EXPECT_GT(facts["ops"], 60);
+  EXPECT_GT(facts["casts"], 4);
+  const Result read = Halftone({"import", program, "-o", Temp(".pbtxt")});
+  EXPECT_THAT(read.out + read.err, HasSubstr("Paddle 2.6.2")) << read.err;
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--format", "pdmodl"}, {"--format", "pdmodel", "--dtype", "f16"}};
+  for (std::vector<std::string> flags : wrong) {
+    flags.insert(flags.begin(), {"export", Convnet(), "-o", program});
+    EXPECT_EQ(Halftone(flags).exit_code(), 2);
+  }
+}
+
 TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
   const std::string out = Temp("-run"), tensors = Temp(".safetensors");
   const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",

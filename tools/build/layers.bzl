@@ -11,6 +11,7 @@ LAYERS = {
     "graph": ["graph"],
     "graph/base": [],
     "graph/builder": ["proto"],
+    "graph/export": ["graph", "proto"],
     "graph/import": ["graph", "proto"],
     "graph/io": ["graph", "proto"],
     "graph/strategy": ["graph/base", "proto"],
