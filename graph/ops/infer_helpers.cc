@@ -14,9 +14,6 @@ namespace halftone {
 namespace ops {
 namespace {
 
-// Larger windows and images are refused, so that sums cannot overflow.
-constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
-
 std::string WithAdvice(absl::string_view advice) {
   return advice.empty() ? "" : absl::StrCat("; ", advice);
 }
@@ -301,65 +298,6 @@ absl::Status InferBinary(InferContext& c) {
 
 int64_t AlphaAxis(absl::string_view mode, int alpha_rank) {
   return mode == "channel" && alpha_rank == 1 ? 1 : -1;
-}
-
-// ---- Sliding windows.
-
-std::optional<Dim> WindowOutput(const Dim& in, const Window& window) {
-  if (window.kernel < 1 || window.kernel > kMaxExtent) return std::nullopt;
-  const int64_t extent = window.dilation * (window.kernel - 1) + 1;
-  const int64_t padding = window.before + window.after;
-  if (!in.is_constant()) {
-    if (window.stride != 1 || padding != extent - 1) return std::nullopt;
-    return in;
-  }
-  const int64_t size = in.coefficient();
-  if (size > kMaxExtent || size + padding < extent) return std::nullopt;
-  const int64_t room = size + padding - extent;
-  int64_t count = room / window.stride + 1;
-  if (window.ceil && room % window.stride != 0 &&
-      (window.ceil_anywhere || count * window.stride < size + window.before)) {
-    ++count;
-  }
-  return Dim(count);
-}
-
-std::array<int64_t, 4> FullPaddings(absl::Span<const int64_t> paddings) {
-  if (paddings.size() == 4) {
-    return {paddings[0], paddings[1], paddings[2], paddings[3]};
-  }
-  return {paddings[0], paddings[0], paddings[1], paddings[1]};
-}
-
-absl::StatusOr<std::array<int64_t, 2>> ReadPair(const InferContext& c,
-                                                absl::string_view attr,
-                                                int64_t low) {
-  const std::vector<int64_t>& values = c.Ints(attr);
-  if (values.size() == 2 && values[0] >= low && values[1] >= low &&
-      values[0] <= kMaxExtent && values[1] <= kMaxExtent) {
-    return std::array<int64_t, 2>{values[0], values[1]};
-  }
-  return AttrMismatch(
-      c, attr, absl::StrCat("2 integers (height, width) from ", low, " up"));
-}
-
-absl::StatusOr<WindowAttrs> ReadWindowAttrs(const InferContext& c) {
-  WindowAttrs attrs;
-  HT_ASSIGN_OR_RETURN(attrs.strides, ReadPair(c, "strides", 1));
-  attrs.dilations = {1, 1};
-  if (c.schema().FindAttr("dilations") >= 0) {
-    HT_ASSIGN_OR_RETURN(attrs.dilations, ReadPair(c, "dilations", 1));
-  }
-  const std::vector<int64_t>& paddings = c.Ints("paddings");
-  const auto in_range = [](int64_t p) { return p >= 0 && p <= kMaxExtent; };
-  if ((paddings.size() != 2 && paddings.size() != 4) ||
-      !std::all_of(paddings.begin(), paddings.end(), in_range)) {
-    return AttrMismatch(c, "paddings",
-                        "2 (height, width) or 4 (top, bottom, left, right) "
-                        "integers from 0 up");
-  }
-  attrs.paddings = FullPaddings(paddings);
-  return attrs;
 }
 
 }  // namespace ops

@@ -1,10 +1,9 @@
-// What the ops' Infer functions share: axes, broadcasting, reduced dims,
-// sliding windows, and errors that say what to do. Kernels use the parts that
-// need no InferContext, so that shape rules are written once.
+// What the ops' Infer functions share: axes, broadcasting, reduced dims, and
+// errors that say what to do. Kernels use the parts that need no InferContext,
+// so that shape rules are written once. Windows are in windows.h.
 #ifndef HALFTONE_GRAPH_OPS_INFER_HELPERS_H_
 #define HALFTONE_GRAPH_OPS_INFER_HELPERS_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -104,32 +103,6 @@ std::optional<Dims> BroadcastDims(absl::Span<const Dim> x,
 absl::Status InferBinary(InferContext& c);
 // The axis with which prelu's Alpha is aligned with X, by its mode.
 int64_t AlphaAxis(absl::string_view mode, int alpha_rank);
-
-// ---- Sliding windows (convolution, pooling).
-
-struct Window {
-  int64_t kernel = 1, stride = 1, before = 0, after = 0, dilation = 1;
-  // A last window that only partly overlaps the input counts (pooling):
-  // wherever it starts, or inside the input or the padding before it alone.
-  bool ceil = false, ceil_anywhere = false;
-};
-// Positions of the window; nullopt if it does not fit once, or if `in` is
-// symbolic and the window does not keep it as it is.
-std::optional<Dim> WindowOutput(const Dim& in, const Window& window);
-
-// Attributes of two dims, height and width, checked for range.
-struct WindowAttrs {
-  std::array<int64_t, 2> strides, dilations;
-  std::array<int64_t, 4> paddings;  // top, bottom, left, right
-};
-// 2 (height, width) or 4 (top, bottom, left, right) paddings as 4.
-std::array<int64_t, 4> FullPaddings(absl::Span<const int64_t> paddings);
-// Reads `strides`, `paddings` and, if the op has it, `dilations`.
-absl::StatusOr<WindowAttrs> ReadWindowAttrs(const InferContext& c);
-// An attribute of two integers in [low, 2^31).
-absl::StatusOr<std::array<int64_t, 2>> ReadPair(const InferContext& c,
-                                                absl::string_view attr,
-                                                int64_t low);
 
 }  // namespace ops
 }  // namespace halftone

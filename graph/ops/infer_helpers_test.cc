@@ -1,6 +1,5 @@
 #include "graph/ops/infer_helpers.h"
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace halftone {
@@ -45,22 +44,6 @@ TEST(Sum, NeedsTheSameSymbols) {
   EXPECT_EQ(Sum(Dim(0), kB), kB);
   EXPECT_EQ(Sum(kB, Dim(1)), std::nullopt);
   EXPECT_EQ(Sum(Dim(INT64_MAX), Dim(1)), std::nullopt);
-}
-
-// Output sizes of well-known layers.
-TEST(WindowOutput, Sizes) {
-  EXPECT_EQ(WindowOutput(224, {7, 2, 3, 3}), Dim(112));
-  EXPECT_EQ(WindowOutput(28, {5, 1, 2, 2}), Dim(28));
-  EXPECT_EQ(WindowOutput(9, {3, 1, 0, 0, 3}), Dim(3));
-  EXPECT_EQ(WindowOutput(2, {3, 1, 0, 0}), std::nullopt);
-  EXPECT_EQ(WindowOutput(kS, {3, 1, 1, 1}), kS);
-  EXPECT_EQ(WindowOutput(kS, {1, 2, 0, 0}), std::nullopt);
-  EXPECT_EQ(WindowOutput(INT64_MAX, {1, 1, 0, 0}), std::nullopt);
-}
-
-TEST(FullPaddings, TwoOrFour) {
-  EXPECT_THAT(FullPaddings({1, 2}), testing::ElementsAre(1, 1, 2, 2));
-  EXPECT_THAT(FullPaddings({1, 2, 3, 4}), testing::ElementsAre(1, 2, 3, 4));
 }
 
 }  // namespace

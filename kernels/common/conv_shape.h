@@ -1,5 +1,6 @@
-// What conv2d and its gradients look like to kernels: one geometry, three
-// tensors of which one is computed.
+// What convolutions, transposed ones and their gradients look like to kernels:
+// one geometry of three spatial dims, the first of which may be missing, and
+// three tensors of which one is computed.
 #ifndef HALFTONE_KERNELS_COMMON_CONV_SHAPE_H_
 #define HALFTONE_KERNELS_COMMON_CONV_SHAPE_H_
 
@@ -7,13 +8,14 @@
 
 #include "graph/base/half.h"
 #include "kernels/bound_op.h"
+#include "kernels/common/strides.h"
 
 namespace halftone {
 namespace kernels {
 
-// The windows along height or width.
+// The windows along depth, height or width; a missing dim is one of 1.
 struct ConvDim {
-  int64_t image = 0, filter = 1, result = 0;  // sizes
+  int64_t image = 1, filter = 1, result = 1;  // sizes
   int64_t stride = 1, dilation = 1, before = 0, after = 0;
 
   // Where in the image tap `f` of window `r` lies; outside: padding.
@@ -32,12 +34,18 @@ struct ConvShape {
   int64_t samples = 0, groups = 1;
   // Image channels and filters of one group.
   int64_t channels = 0, filters = 0;
-  ConvDim h, w;
+  int spatial = 2;
+  ConvDim volume[3];  // depth, height, width
+
+  // Those that are there.
+  ConvDim* dims() { return volume + 3 - spatial; }
+  const ConvDim* dims() const { return volume + 3 - spatial; }
 };
 
 enum class ConvResult { kResult, kImage, kFilter };
 
-// A bound conv2d, depthwise_conv2d, conv2d_grad_input or conv2d_grad_filter.
+// A bound convolution: forward, of the gradient of either input, or transposed,
+// whose Input is the result and whose Output the image.
 struct ConvOp {
   ConvResult computed = ConvResult::kResult;
   // Flat positions in the op's inputs, for the computed one in its outputs;
@@ -48,6 +56,12 @@ struct ConvOp {
 
   static ConvOp Of(const BoundOp& op);
 };
+
+// Strides of a tensor of 3 to 5 dims as one of 5; 0 where it has no such dim.
+struct VolumeStrides {
+  int64_t of[5] = {};
+};
+VolumeStrides VolumeStridesOf(const TensorDesc& desc);
 
 }  // namespace kernels
 }  // namespace halftone

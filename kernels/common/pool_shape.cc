@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "graph/base/layout.h"
-#include "graph/ops/infer_helpers.h"
+#include "graph/ops/windows.h"
 #include "graph/schema/op_schema.h"
 
 namespace halftone {
@@ -12,8 +12,8 @@ namespace {
 
 void MakeGlobal(PoolShape& shape) {
   // One window over a single long row.
-  shape.w.in *= shape.h.in;
-  shape.h.in = shape.w.out = shape.h.out = 1;
+  shape.w.in *= shape.d.in * shape.h.in;
+  shape.d.in = shape.h.in = 1;
   shape.w.kernel = shape.w.in;
   shape.exclusive = true;
 }
@@ -34,39 +34,42 @@ PoolShape PoolShape::Of(const BoundOp& op) {
   const TensorDesc& x = op.inputs()[0];
   const TensorDesc& out =
       op.schema().FindInput("Out") >= 0 ? op.Input("Out") : op.outputs()[0];
+  const int spatial = x.rank() - 2;
   PoolShape shape;
-  shape.max = op.Str("pooling_type") == "max";
-  shape.exclusive = op.Bool("exclusive");
+  // Those with indices are of maxima.
+  shape.max = op.schema().FindAttr("pooling_type") < 0 ||
+              op.Str("pooling_type") == "max";
+  shape.exclusive =
+      op.schema().FindAttr("exclusive") < 0 || op.Bool("exclusive");
   const bool last = x.layout == Layout::kChannelsLast;
   shape.planes = last ? x.dims[0] : x.dims[0] * x.dims[1];
   shape.channels = last ? x.dims[1] : 1;
   if (shape.channels == 0) shape.planes = 0;
-  PoolDim &h = shape.h, &w = shape.w;
-  h.in = x.dims[2];
-  w.in = x.dims[3];
+  PoolDim* const volume[] = {&shape.d, &shape.h, &shape.w};
+  PoolDim* const* const dims = volume + 3 - spatial;
+  bool one_window = true;
+  for (int i = 0; i < spatial; ++i) {
+    dims[i]->in = x.dims[2 + i];
+    one_window &= out.dims[2 + i] == 1;
+  }
   const bool adaptive = op.Bool("adaptive");
-  if (op.Bool("global_pooling") ||
-      (adaptive && out.dims[2] == 1 && out.dims[3] == 1)) {
+  if (op.Bool("global_pooling") || (adaptive && one_window)) {
     MakeGlobal(shape);
     return shape;
   }
   if (adaptive) {
-    MakeAdaptive(out.dims[2], h);
-    MakeAdaptive(out.dims[3], w);
+    for (int i = 0; i < spatial; ++i) MakeAdaptive(out.dims[2 + i], *dims[i]);
     shape.exclusive = true;
     return shape;
   }
-  h.out = out.dims[2];
-  w.out = out.dims[3];
-  const auto paddings = ops::FullPaddings(op.Ints("paddings"));
-  h.kernel = op.Ints("ksize")[0];
-  w.kernel = op.Ints("ksize")[1];
-  h.stride = op.Ints("strides")[0];
-  w.stride = op.Ints("strides")[1];
-  h.before = paddings[0];
-  h.after = paddings[1];
-  w.before = paddings[2];
-  w.after = paddings[3];
+  const auto paddings = ops::FullPaddings(op.Ints("paddings"), spatial);
+  for (int i = 0; i < spatial; ++i) {
+    dims[i]->out = out.dims[2 + i];
+    dims[i]->kernel = op.Ints("ksize")[i];
+    dims[i]->stride = op.Ints("strides")[i];
+    dims[i]->before = paddings[2 * i];
+    dims[i]->after = paddings[2 * i + 1];
+  }
   shape.all_windows = op.Bool("ceil_mode") && op.Str("ceil_windows") == "all";
   if (shape.max && shape.all_windows) {
     shape.of_nothing = std::numeric_limits<float>::lowest();

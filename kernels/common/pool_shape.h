@@ -1,4 +1,4 @@
-// Windows of pool2d and what both layouts look like to its loops.
+// Windows of pooling and what both layouts look like to its loops.
 #ifndef HALFTONE_KERNELS_COMMON_POOL_SHAPE_H_
 #define HALFTONE_KERNELS_COMMON_POOL_SHAPE_H_
 
@@ -18,7 +18,7 @@ struct Range {
 
 // The windows along one dim.
 struct PoolDim {
-  int64_t in = 0, out = 0;
+  int64_t in = 1, out = 1;
   int64_t kernel = 1, stride = 1, before = 0, after = 0;
   // Window o of n goes from floor(o * in / n) to ceil((o + 1) * in / n).
   bool adaptive = false;
@@ -57,29 +57,38 @@ struct PoolDim {
   }
 };
 
-// Images are planes [h.in][w.in][channels]: row_major has a plane per sample
-// and channel, with one channel; channels_last a plane per sample.
+// Images are planes [d.in][h.in][w.in][channels]: row_major has a plane per
+// sample and channel, with one channel; channels_last a plane per sample.
 struct PoolShape {
-  PoolDim h, w;
+  PoolDim d, h, w;  // a missing one is of a single position
   int64_t planes = 0, channels = 1;
   bool max = true, exclusive = true;
   // Windows may hold nothing; of_nothing is their maximum or sum.
   bool all_windows = false;
   float of_nothing = 0;
 
-  // Of a pool2d or pool2d_grad.
+  // Of any op of the family pool.
   static PoolShape Of(const BoundOp& op);
 
   HT_HOST_DEVICE int64_t InRow() const { return w.in * channels; }
   HT_HOST_DEVICE int64_t OutRow() const { return w.out * channels; }
   // What the mean of a window is divided by; 1 if it holds nothing, unless
   // such windows are asked for.
-  HT_HOST_DEVICE float Divisor(int64_t oh, int64_t ow) const {
-    const int64_t n = exclusive ? h.Window(oh).size() * w.Window(ow).size()
-                                : h.PaddedSize(oh) * w.PaddedSize(ow);
+  HT_HOST_DEVICE float Divisor(int64_t od, int64_t oh, int64_t ow) const {
+    const int64_t n =
+        exclusive
+            ? d.Window(od).size() * h.Window(oh).size() * w.Window(ow).size()
+            : d.PaddedSize(od) * h.PaddedSize(oh) * w.PaddedSize(ow);
     return n > 0 || all_windows ? static_cast<float>(n) : 1.0f;
   }
 };
+
+// The ops of the family, and their gradients.
+inline constexpr const char* kPools[] = {"pool1d", "pool2d", "pool3d",
+                                         "max_pool2d_with_index",
+                                         "max_pool3d_with_index"};
+inline constexpr const char* kPoolGrads[] = {"pool1d_grad", "pool2d_grad",
+                                             "pool3d_grad"};
 
 }  // namespace kernels
 }  // namespace halftone

@@ -1,9 +1,10 @@
 // Convolutions and their gradients through oneDNN.
 #include "kernels/cpu/conv.h"
 
-#include <array>
+#include <string>
+#include <utility>
 
-#include "graph/ops/infer_helpers.h"
+#include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/conv_reference.h"
 #include "kernels/register_all.h"
@@ -18,23 +19,21 @@ using Descs = std::vector<memory::desc>;
 // The attributes as oneDNN has them: dilations count skipped elements.
 struct Geometry {
   memory::dims strides, dilations, before, after;
-  int64_t groups = 1;
 };
 
-Geometry GeometryOf(const BoundOp& op) {
+Geometry GeometryOf(const ConvShape& shape) {
   Geometry g;
-  const auto paddings = ops::FullPaddings(op.Ints("paddings"));
-  for (int i = 0; i < 2; ++i) {
-    g.strides.push_back(op.Ints("strides")[i]);
-    g.dilations.push_back(op.Ints("dilations")[i] - 1);
-    g.before.push_back(paddings[2 * i]);
-    g.after.push_back(paddings[2 * i + 1]);
+  for (int i = 0; i < shape.spatial; ++i) {
+    const ConvDim& dim = shape.dims()[i];
+    g.strides.push_back(dim.stride);
+    g.dilations.push_back(dim.dilation - 1);
+    g.before.push_back(dim.before);
+    g.after.push_back(dim.after);
   }
-  g.groups = op.Int("groups");
   return g;
 }
 
-// A filter [O, C / groups, kh, kw] with its groups as a dim of their own.
+// A filter [O, C / groups, ...] with its groups as a dim of their own.
 OnednnOperand Filter(int position, bool output, const TensorDesc& desc, int arg,
                      int64_t groups) {
   OnednnOperand filter = MakeOperand(arg, position, output, desc);
@@ -57,17 +56,18 @@ dnnl::convolution_forward::primitive_desc ForwardHint(
       engine};
 }
 
+// Of the gradient of Input, and of what is transposed without a bias.
 OnednnSpec GradInput(const BoundOp& op, bool any_format) {
-  const Geometry g = GeometryOf(op);
+  const ConvOp conv = ConvOp::Of(op);
   OnednnSpec spec;
   spec.any_format = any_format;
-  spec.operands = {MakeOperand(DNNL_ARG_DIFF_DST, op.InputIndex("OutputGrad"),
-                               false, op.Input("OutputGrad")),
-                   Filter(op.InputIndex("Filter"), false, op.Input("Filter"),
-                          DNNL_ARG_WEIGHTS, g.groups),
-                   MakeOperand(DNNL_ARG_DIFF_SRC, op.OutputIndex("InputGrad"),
-                               true, op.Output("InputGrad"))};
-  spec.describe = [g](const dnnl::engine& engine, const Descs& d,
+  spec.operands = {
+      MakeOperand(DNNL_ARG_DIFF_DST, conv.result, false, conv.result_desc),
+      Filter(conv.filter, false, conv.filter_desc, DNNL_ARG_WEIGHTS,
+             conv.shape.groups),
+      MakeOperand(DNNL_ARG_DIFF_SRC, conv.image, true, conv.image_desc)};
+  spec.describe = [g = GeometryOf(conv.shape)](
+                      const dnnl::engine& engine, const Descs& d,
                       const dnnl::primitive_attr& attr) {
     const auto hint = ForwardHint(engine, g, d[2], d[1], d[0]);
     return dnnl::convolution_backward_data::primitive_desc(
@@ -78,18 +78,48 @@ OnednnSpec GradInput(const BoundOp& op, bool any_format) {
   return spec;
 }
 
-OnednnSpec GradFilter(const BoundOp& op, bool any_format) {
-  const Geometry g = GeometryOf(op);
+// oneDNN has the channels of a transposed convolution's results first.
+OnednnOperand Swapped(OnednnOperand filter, bool grouped) {
+  std::swap(filter.dims[grouped], filter.dims[grouped + 1]);
+  std::swap(filter.strides[grouped], filter.strides[grouped + 1]);
+  return filter;
+}
+
+OnednnSpec Transpose(const BoundOp& op, bool any_format) {
+  const ConvOp conv = ConvOp::Of(op);
+  if (conv.bias < 0) return GradInput(op, any_format);
   OnednnSpec spec;
   spec.any_format = any_format;
   spec.operands = {
-      MakeOperand(DNNL_ARG_SRC, op.InputIndex("Input"), false,
-                  op.Input("Input")),
-      MakeOperand(DNNL_ARG_DIFF_DST, op.InputIndex("OutputGrad"), false,
-                  op.Input("OutputGrad")),
-      Filter(op.OutputIndex("FilterGrad"), true, op.Output("FilterGrad"),
-             DNNL_ARG_DIFF_WEIGHTS, g.groups)};
-  spec.describe = [g](const dnnl::engine& engine, const Descs& d,
+      MakeOperand(DNNL_ARG_SRC, conv.result, false, conv.result_desc),
+      Swapped(Filter(conv.filter, false, conv.filter_desc, DNNL_ARG_WEIGHTS,
+                     conv.shape.groups),
+              conv.shape.groups > 1),
+      MakeOperand(DNNL_ARG_DST, conv.image, true, conv.image_desc),
+      MakeOperand(DNNL_ARG_BIAS, conv.bias, false, op.inputs()[conv.bias])};
+  spec.describe = [g = GeometryOf(conv.shape)](
+                      const dnnl::engine& engine, const Descs& d,
+                      const dnnl::primitive_attr& attr) {
+    return dnnl::deconvolution_forward::primitive_desc(
+        {dnnl::prop_kind::forward_training,
+         dnnl::algorithm::deconvolution_direct, d[0], d[1], d[3], d[2],
+         g.strides, g.dilations, g.before, g.after},
+        attr, engine);
+  };
+  return spec;
+}
+
+OnednnSpec GradFilter(const BoundOp& op, bool any_format) {
+  const ConvOp conv = ConvOp::Of(op);
+  OnednnSpec spec;
+  spec.any_format = any_format;
+  spec.operands = {
+      MakeOperand(DNNL_ARG_SRC, conv.image, false, conv.image_desc),
+      MakeOperand(DNNL_ARG_DIFF_DST, conv.result, false, conv.result_desc),
+      Filter(conv.filter, true, conv.filter_desc, DNNL_ARG_DIFF_WEIGHTS,
+             conv.shape.groups)};
+  spec.describe = [g = GeometryOf(conv.shape)](
+                      const dnnl::engine& engine, const Descs& d,
                       const dnnl::primitive_attr& attr) {
     // There is no forward pass with filters of another type than the images.
     memory::desc filter = d[2];
@@ -110,7 +140,7 @@ OnednnSpec Forward(const BoundOp& op, bool any_format) {
       any_format);
 }
 
-void AddConv(KernelRegistry& registry, const char* op,
+void AddConv(KernelRegistry& registry, const std::string& op,
              OnednnSpec (*make)(const BoundOp&, bool any_format)) {
   AddForSchema(registry, op,
                OnednnCandidate("onednn", [make](const BoundOp& b) {
@@ -126,20 +156,21 @@ void AddConv(KernelRegistry& registry, const char* op,
 
 OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at,
                        bool any_format) {
-  const Geometry g = GeometryOf(op);
+  const ConvShape shape = ConvOp::Of(op).shape;
   OnednnSpec spec;
   spec.any_format = any_format;
   spec.operands = {
       MakeOperand(DNNL_ARG_SRC, at.input, false, op.Input("Input")),
-      Filter(at.filter, false, op.Input("Filter"), DNNL_ARG_WEIGHTS, g.groups),
+      Filter(at.filter, false, op.Input("Filter"), DNNL_ARG_WEIGHTS,
+             shape.groups),
       MakeOperand(DNNL_ARG_DST, 0, true, op.Output("Output"))};
   if (at.bias >= 0) {
     spec.operands.push_back(
         MakeOperand(DNNL_ARG_BIAS, at.bias, false, op.Input("Bias")));
   }
-  spec.describe = [g, bias = at.bias >= 0](const dnnl::engine& engine,
-                                           const Descs& d,
-                                           const dnnl::primitive_attr& attr) {
+  spec.describe = [g = GeometryOf(shape), bias = at.bias >= 0](
+                      const dnnl::engine& engine, const Descs& d,
+                      const dnnl::primitive_attr& attr) {
     const auto kind = dnnl::prop_kind::forward_training;
     const auto algorithm = dnnl::algorithm::convolution_direct;
     using Desc = dnnl::convolution_forward::desc;
@@ -154,10 +185,14 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at,
 }
 
 void RegisterCpuConv(KernelRegistry& registry) {
-  AddConv(registry, "conv2d", Forward);
+  for (const std::string conv : {"conv1d", "conv2d", "conv3d"}) {
+    AddConv(registry, conv, Forward);
+    AddConv(registry, conv + "_transpose", Transpose);
+    AddConv(registry, conv + "_grad_input", GradInput);
+    AddConv(registry, conv + "_grad_filter", GradFilter);
+  }
   AddConv(registry, "depthwise_conv2d", Forward);
-  AddConv(registry, "conv2d_grad_input", GradInput);
-  AddConv(registry, "conv2d_grad_filter", GradFilter);
+  AddConv(registry, "depthwise_conv2d_transpose", Transpose);
   RegisterCpuConvReference(registry);
 }
 

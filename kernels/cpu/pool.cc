@@ -1,5 +1,5 @@
-// 2-d pooling: the rows of a window first, which lie side by side in memory,
-// then the columns of their result.
+// Pooling: the rows of a window first, which lie side by side in memory, then
+// the columns of their result.
 #include "kernels/cpu/pool.h"
 
 #include "kernels/common/dispatch.h"
@@ -51,9 +51,10 @@ struct PoolKernel {
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    const int64_t tasks = shape.planes * shape.h.out;
+    const int64_t tasks = shape.planes * shape.d.out * shape.h.out;
     const int64_t grain = std::max<int64_t>(
-        1, kMapGrain / std::max<int64_t>(1, shape.h.kernel * shape.InRow()));
+        1, kMapGrain / std::max<int64_t>(
+                           1, shape.d.kernel * shape.h.kernel * shape.InRow()));
     ForTasksWithScratch(
         stream.threads(), tasks, grain, buffers.workspace, ScratchFloats(shape),
         [&](int64_t begin, int64_t end, float* scratch) {
@@ -68,7 +69,7 @@ struct PoolKernel {
               PoolRow<Larger>(buffers.inputs[0], task, row, out);
             } else {
               PoolRow<Add>(buffers.inputs[0], task, row, out);
-              Divide(task % shape.h.out, out);
+              Divide(task, out);
             }
             StoreBlock(dtype, out, buffers.outputs[0], row_begin,
                        shape.OutRow());
@@ -79,14 +80,17 @@ struct PoolKernel {
  private:
   template <typename F>
   void PoolRow(const void* x, int64_t task, float* row, float* out) const {
-    const int64_t plane = task / shape.h.out;
+    const Range slices = shape.d.Window(Slice(task));
     const Range window = shape.h.Window(task % shape.h.out);
-    if (window.size() <= 0 || shape.w.in == 0) {
+    if (slices.size() <= 0 || window.size() <= 0 || shape.w.in == 0) {
       std::fill_n(out, shape.OutRow(), shape.of_nothing);
       return;
     }
-    const int64_t first = plane * shape.h.in + window.begin;
-    const float* rows = MergeRows<F>(x, first, window.size(), row);
+    const int64_t plane = task / shape.h.out / shape.d.out;
+    const int64_t first =
+        (plane * shape.d.in + slices.begin) * shape.h.in + window.begin;
+    const float* rows =
+        MergeRows<F>(x, first, slices.size(), window.size(), row);
     if (shape.channels > 1 || shape.w.adaptive) {
       ColumnsOfChannels<F>(rows, out);
     } else if (shape.w.out == 1) {
@@ -96,19 +100,23 @@ struct PoolKernel {
     }
   }
 
-  // `count` rows of the image from `first` on, merged into one.
+  // Of the windows of a task, along the depth.
+  int64_t Slice(int64_t task) const { return task / shape.h.out % shape.d.out; }
+
+  // `count` rows of so many slices of the image, from row `first` on, merged
+  // into one.
   template <typename F>
-  const float* MergeRows(const void* x, int64_t first, int64_t count,
-                         float* row) const {
+  const float* MergeRows(const void* x, int64_t first, int64_t slices,
+                         int64_t count, float* row) const {
     const int64_t width = shape.InRow();
-    if (count == 1 && dtype == DType::kF32) {
+    if (slices * count == 1 && dtype == DType::kF32) {
       return static_cast<const float*>(x) + first * width;
     }
     alignas(64) float buffer[kConvertBlock];
     ForBlocks(0, width, [&](int64_t at, int64_t n) {
-      for (int64_t r = 0; r < count; ++r) {
-        const float* from =
-            LoadBlock(dtype, x, (first + r) * width + at, n, buffer);
+      for (int64_t r = 0; r < slices * count; ++r) {
+        const int64_t line = first + r / count * shape.h.in + r % count;
+        const float* from = LoadBlock(dtype, x, line * width + at, n, buffer);
         if (r == 0) {
           std::copy_n(from, n, row + at);
         } else {
@@ -171,9 +179,9 @@ struct PoolKernel {
     return result;
   }
 
-  void Divide(int64_t oh, float* out) const {
+  void Divide(int64_t task, float* out) const {
     for (int64_t ow = 0; ow < shape.w.out; ++ow) {
-      const float divisor = shape.Divisor(oh, ow);
+      const float divisor = shape.Divisor(Slice(task), task % shape.h.out, ow);
       float* to = out + ow * shape.channels;
       for (int64_t c = 0; c < shape.channels; ++c) to[c] /= divisor;
     }
@@ -191,7 +199,9 @@ void RegisterCpuPool(KernelRegistry& registry) {
            PoolKernel::ScratchFloats(PoolShape::Of(op));
   };
   RegisterCpuPoolTiles(registry);
-  AddForSchema(registry, "pool2d", OverImages(rows, floats));
+  for (const char* op : kPools) {
+    AddForSchema(registry, op, OverImages(rows, floats));
+  }
   RegisterCpuPoolGrad(registry);
 }
 

@@ -1,4 +1,4 @@
-// What pool2d and its gradient share.
+// What pooling and its gradient share.
 #ifndef HALFTONE_KERNELS_CPU_POOL_H_
 #define HALFTONE_KERNELS_CPU_POOL_H_
 

@@ -1,4 +1,4 @@
-// The gradient of 2-d pooling, plane by plane, added in f32.
+// The gradient of pooling, plane by plane, added in f32.
 //
 // Element j of neighbouring windows lies `stride` columns apart. So that loops
 // over windows run over neighbours in memory, a row of one channel is kept in
@@ -73,7 +73,7 @@ struct PlaneLayout {
   int64_t phases = 1, phase_columns;
 
   explicit PlaneLayout(const PoolShape& shape)
-      : rows(shape.h.in),
+      : rows(shape.d.in * shape.h.in),
         columns(shape.w.in),
         channels(shape.channels),
         // Windows further apart than the row is long have no neighbours.
@@ -176,25 +176,26 @@ struct PoolGradKernel {
       layout.Load(dtype, buffers.inputs[kX], p * layout.elements(), x);
     }
     std::fill_n(x_grad, layout.floats(), 0.0f);
-    for (int64_t oh = 0; oh < shape.h.out; ++oh) {
-      const int64_t at = (p * shape.h.out + oh) * row;
+    const int64_t windows = shape.d.out * shape.h.out;
+    for (int64_t line = 0; line < windows; ++line) {
+      const int64_t at = (p * windows + line) * row;
       const float* g =
           LoadBlock(dtype, buffers.inputs[kOutGrad], at, row, out_grad);
       if (shape.max) {
         const float* o = LoadBlock(dtype, buffers.inputs[kOut], at, row, out);
         std::fill_n(open, row, 1.0f);
-        MaximumRow(oh, x, o, g, open, x_grad);
+        MaximumRow(line, x, o, g, open, x_grad);
       } else {
-        Divide(oh, g, out_grad);
-        MeanRow(oh, out_grad, x_grad);
+        Divide(line, g, out_grad);
+        MeanRow(line, out_grad, x_grad);
       }
     }
     layout.Store(dtype, x_grad, buffers.outputs[0], p * layout.elements());
   }
 
-  void MaximumRow(int64_t oh, const float* x, const float* out,
+  void MaximumRow(int64_t line, const float* x, const float* out,
                   const float* grad, float* open, float* x_grad) const {
-    ForRuns(oh, [&](int64_t to, int64_t from, int64_t windows) {
+    ForRuns(line, [&](int64_t to, int64_t from, int64_t windows) {
       if (shape.channels == 1) {  // one run over windows
         SpreadToMaximum(x + to, x_grad + to, 0, out + from, grad + from,
                         open + from, 1, windows);
@@ -206,8 +207,8 @@ struct PoolGradKernel {
     });
   }
 
-  void MeanRow(int64_t oh, const float* grad, float* x_grad) const {
-    ForRuns(oh, [&](int64_t to, int64_t from, int64_t windows) {
+  void MeanRow(int64_t line, const float* grad, float* x_grad) const {
+    ForRuns(line, [&](int64_t to, int64_t from, int64_t windows) {
       if (shape.channels == 1) {
         Spread(x_grad + to, 0, grad + from, 1, windows);
       } else {
@@ -218,22 +219,30 @@ struct PoolGradKernel {
   }
 
   // body(place in a plane, place in a row of results, windows) for each
-  // element of the windows in row oh, in row-major order.
+  // element of a line of windows, in row-major order.
   template <typename Body>
-  void ForRuns(int64_t oh, const Body& body) const {
-    const Range rows = shape.h.Window(oh);
-    for (int64_t i = rows.begin; i < rows.end; ++i) {
-      if (shape.w.adaptive) {
-        ForAdaptiveColumns(i, body);
-        continue;
+  void ForRuns(int64_t line, const Body& body) const {
+    const Range slices = shape.d.Window(line / shape.h.out);
+    const Range rows = shape.h.Window(line % shape.h.out);
+    for (int64_t z = slices.begin; z < slices.end; ++z) {
+      for (int64_t y = rows.begin; y < rows.end; ++y) {
+        ForColumns(z * shape.h.in + y, body);
       }
-      for (int64_t j = 0; j < shape.w.kernel; ++j) {
-        const Range with = shape.w.WindowsWith(j);
-        if (with.size() <= 0) continue;
-        const int64_t column = with.begin * shape.w.stride - shape.w.before + j;
-        body(i * layout.row_floats() + layout.Column(column),
-             with.begin * shape.channels, with.size());
-      }
+    }
+  }
+
+  template <typename Body>
+  void ForColumns(int64_t i, const Body& body) const {
+    if (shape.w.adaptive) {
+      ForAdaptiveColumns(i, body);
+      return;
+    }
+    for (int64_t j = 0; j < shape.w.kernel; ++j) {
+      const Range with = shape.w.WindowsWith(j);
+      if (with.size() <= 0) continue;
+      const int64_t column = with.begin * shape.w.stride - shape.w.before + j;
+      body(i * layout.row_floats() + layout.Column(column),
+           with.begin * shape.channels, with.size());
     }
   }
 
@@ -250,9 +259,10 @@ struct PoolGradKernel {
     }
   }
 
-  void Divide(int64_t oh, const float* grad, float* shares) const {
+  void Divide(int64_t line, const float* grad, float* shares) const {
     for (int64_t ow = 0; ow < shape.w.out; ++ow) {
-      const float divisor = shape.Divisor(oh, ow);
+      const float divisor =
+          shape.Divisor(line / shape.h.out, line % shape.h.out, ow);
       for (int64_t c = 0; c < shape.channels; ++c) {
         const int64_t at = ow * shape.channels + c;
         shares[at] = grad[at] / divisor;
@@ -271,7 +281,9 @@ void RegisterCpuPoolGrad(KernelRegistry& registry) {
     const PoolGradKernel kernel(PoolShape::Of(op), op.inputs()[0].dtype);
     return std::max(1, op.context().threads) * kernel.ScratchFloats();
   };
-  AddForSchema(registry, "pool2d_grad", OverImages(planes, floats));
+  for (const char* op : kPoolGrads) {
+    AddForSchema(registry, op, OverImages(planes, floats));
+  }
 }
 
 }  // namespace kernels

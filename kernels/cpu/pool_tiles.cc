@@ -238,8 +238,13 @@ Candidate TilesCandidate() {
 }  // namespace
 
 void RegisterCpuPoolTiles(KernelRegistry& registry) {
-  AddForSchema(registry, "pool2d", TilesCandidate<MaxTiles>());
-  AddForSchema(registry, "pool2d_grad", TilesCandidate<MaxTilesGrad>());
+  // Those without a depth.
+  for (const char* op : {"pool1d", "pool2d", "max_pool2d_with_index"}) {
+    AddForSchema(registry, op, TilesCandidate<MaxTiles>());
+  }
+  for (const char* op : {"pool1d_grad", "pool2d_grad"}) {
+    AddForSchema(registry, op, TilesCandidate<MaxTilesGrad>());
+  }
 }
 
 }  // namespace kernels

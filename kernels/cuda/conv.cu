@@ -2,6 +2,7 @@
 // the result, which adds its products in the order of the CPU's reference.
 // cuDNN is preferred; this is for the shapes that it has no engine for.
 #include "kernels/common/conv_shape.h"
+#include "kernels/cuda/convs.h"
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/register_all.h"
 
@@ -10,50 +11,55 @@ namespace kernels {
 namespace cuda {
 namespace {
 
-// A tensor of 4 dims in either layout.
+// A tensor of up to three spatial dims in any layout.
 struct ConvTensor {
   DType dtype = DType::kInvalid;
-  int64_t strides[4] = {};
+  VolumeStrides strides;
   const void* data = nullptr;
 
   ConvTensor() = default;
-  explicit ConvTensor(const TensorDesc& desc) : dtype(desc.dtype) {
-    const Extents lie = StridesOf(desc);
-    for (int i = 0; i < 4; ++i) strides[i] = lie[i];
-  }
-  HT_DEVICE float At(int64_t a, int64_t b, int64_t c, int64_t d) const {
-    return LoadOne(
-        dtype, data,
-        a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3]);
+  explicit ConvTensor(const TensorDesc& desc)
+      : dtype(desc.dtype), strides(VolumeStridesOf(desc)) {}
+  HT_DEVICE float At(int64_t a, int64_t b, int64_t z, int64_t y,
+                     int64_t x) const {
+    const int64_t* const s = strides.of;
+    return LoadOne(dtype, data,
+                   a * s[0] + b * s[1] + z * s[2] + y * s[3] + x * s[4]);
   }
 };
 
-// From a position in memory to the four indices there.
+// From a position in memory to the indices there.
 struct ConvIndex {
-  Divider inner[3];
+  Divider inner[4];  // innermost last
   bool channels_last = false;
 
   ConvIndex() = default;
   explicit ConvIndex(const TensorDesc& desc)
       : channels_last(desc.layout == Layout::kChannelsLast) {
-    const int order[2][3] = {{1, 2, 3}, {2, 3, 1}};
-    for (int i = 0; i < 3; ++i) {
-      const int64_t size = desc.dims[order[channels_last][i]];
+    int64_t sizes[4] = {desc.dims[1], 1, 1, 1};
+    for (int i = 2; i < desc.rank(); ++i)
+      sizes[i + 4 - desc.rank()] = desc.dims[i];
+    const int order[2][4] = {{0, 1, 2, 3}, {1, 2, 3, 0}};
+    for (int i = 0; i < 4; ++i) {
+      const int64_t size = sizes[order[channels_last][i]];
       inner[i] = Divider(size > 0 ? size : 1);
     }
   }
   struct Place {
-    int64_t outer, channel, row, column;
+    int64_t outer, channel, at[3];
   };
   HT_DEVICE Place Of(int64_t i) const {
-    const int64_t a = inner[2].Divide(i);
-    const int64_t b = inner[1].Divide(a);
-    const int64_t c = inner[0].Divide(b);
-    const int64_t last = i - a * inner[2].divisor();
-    const int64_t middle = a - b * inner[1].divisor();
-    const int64_t first = b - c * inner[0].divisor();
-    if (channels_last) return {c, last, first, middle};
-    return {c, first, middle, last};
+    int64_t digits[4];
+#pragma unroll
+    for (int k = 3; k >= 0; --k) {
+      const int64_t rest = inner[k].Divide(i);
+      digits[k] = i - rest * inner[k].divisor();
+      i = rest;
+    }
+    if (channels_last) {
+      return {i, digits[3], {digits[0], digits[1], digits[2]}};
+    }
+    return {i, digits[0], {digits[1], digits[2], digits[3]}};
   }
 };
 
@@ -71,40 +77,50 @@ struct ConvCall {
 struct ForwardSum {
   HT_DEVICE static float Of(const ConvCall& call, const ConvIndex::Place& at) {
     const ConvShape& s = call.shape;
+    const ConvDim &d = s.volume[0], &h = s.volume[1], &w = s.volume[2];
     const int64_t first = at.channel / s.filters * s.channels;
     float sum = 0;
     for (int64_t c = 0; c < s.channels; ++c) {
-      for (int64_t i = 0; i < s.h.filter; ++i) {
-        const int64_t y = s.h.At(at.row, i);
-        if (y < 0 || y >= s.h.image) continue;
-        for (int64_t j = 0; j < s.w.filter; ++j) {
-          const int64_t x = s.w.At(at.column, j);
-          if (x < 0 || x >= s.w.image) continue;
-          sum += call.image.At(at.outer, first + c, y, x) *
-                 call.filter.At(at.channel, c, i, j);
+      for (int64_t k = 0; k < d.filter; ++k) {
+        const int64_t z = d.At(at.at[0], k);
+        if (z < 0 || z >= d.image) continue;
+        for (int64_t i = 0; i < h.filter; ++i) {
+          const int64_t y = h.At(at.at[1], i);
+          if (y < 0 || y >= h.image) continue;
+          for (int64_t j = 0; j < w.filter; ++j) {
+            const int64_t x = w.At(at.at[2], j);
+            if (x < 0 || x >= w.image) continue;
+            sum += call.image.At(at.outer, first + c, z, y, x) *
+                   call.filter.At(at.channel, c, k, i, j);
+          }
         }
       }
     }
-    if (call.bias == nullptr) return sum;
-    return sum + LoadOne(call.bias_dtype, call.bias, at.channel);
+    return sum;
   }
 };
 
 struct ImageGradSum {
   HT_DEVICE static float Of(const ConvCall& call, const ConvIndex::Place& at) {
     const ConvShape& s = call.shape;
+    const ConvDim &d = s.volume[0], &h = s.volume[1], &w = s.volume[2];
     const int64_t group = at.channel / s.channels;
     const int64_t c = at.channel - group * s.channels;
     float sum = 0;
     for (int64_t o = group * s.filters; o < (group + 1) * s.filters; ++o) {
       // The last tap belongs to the first window.
-      for (int64_t i = s.h.filter - 1; i >= 0; --i) {
-        const int64_t y = s.h.WindowAt(at.row, i);
-        if (y < 0) continue;
-        for (int64_t j = s.w.filter - 1; j >= 0; --j) {
-          const int64_t x = s.w.WindowAt(at.column, j);
-          if (x < 0) continue;
-          sum += call.result.At(at.outer, o, y, x) * call.filter.At(o, c, i, j);
+      for (int64_t k = d.filter - 1; k >= 0; --k) {
+        const int64_t z = d.WindowAt(at.at[0], k);
+        if (z < 0) continue;
+        for (int64_t i = h.filter - 1; i >= 0; --i) {
+          const int64_t y = h.WindowAt(at.at[1], i);
+          if (y < 0) continue;
+          for (int64_t j = w.filter - 1; j >= 0; --j) {
+            const int64_t x = w.WindowAt(at.at[2], j);
+            if (x < 0) continue;
+            sum += call.result.At(at.outer, o, z, y, x) *
+                   call.filter.At(o, c, k, i, j);
+          }
         }
       }
     }
@@ -115,17 +131,23 @@ struct ImageGradSum {
 struct FilterGradSum {
   HT_DEVICE static float Of(const ConvCall& call, const ConvIndex::Place& at) {
     const ConvShape& s = call.shape;
+    const ConvDim &d = s.volume[0], &h = s.volume[1], &w = s.volume[2];
     const int64_t o = at.outer;
     const int64_t c = o / s.filters * s.channels + at.channel;
     float sum = 0;
     for (int64_t n = 0; n < s.samples; ++n) {
-      for (int64_t y = 0; y < s.h.result; ++y) {
-        const int64_t row = s.h.At(y, at.row);
-        if (row < 0 || row >= s.h.image) continue;
-        for (int64_t x = 0; x < s.w.result; ++x) {
-          const int64_t column = s.w.At(x, at.column);
-          if (column < 0 || column >= s.w.image) continue;
-          sum += call.result.At(n, o, y, x) * call.image.At(n, c, row, column);
+      for (int64_t z = 0; z < d.result; ++z) {
+        const int64_t slice = d.At(z, at.at[0]);
+        if (slice < 0 || slice >= d.image) continue;
+        for (int64_t y = 0; y < h.result; ++y) {
+          const int64_t row = h.At(y, at.at[1]);
+          if (row < 0 || row >= h.image) continue;
+          for (int64_t x = 0; x < w.result; ++x) {
+            const int64_t column = w.At(x, at.at[2]);
+            if (column < 0 || column >= w.image) continue;
+            sum += call.result.At(n, o, z, y, x) *
+                   call.image.At(n, c, slice, row, column);
+          }
         }
       }
     }
@@ -145,8 +167,12 @@ struct ConvBody {
   HT_DEVICE void Finish(int64_t i, const Loaded<V>&) const {
 #pragma unroll
     for (int k = 0; k < V; ++k) {
-      StoreOne(call.dtype, call.out, i + k,
-               Sum::Of(call, call.index.Of(i + k)));
+      const ConvIndex::Place at = call.index.Of(i + k);
+      float sum = Sum::Of(call, at);
+      if (call.bias != nullptr) {
+        sum += LoadOne(call.bias_dtype, call.bias, at.channel);
+      }
+      StoreOne(call.dtype, call.out, i + k, sum);
     }
   }
 };
@@ -183,15 +209,7 @@ void RegisterCudaConv(KernelRegistry& registry) {
   const Candidate forward = CudaCandidate("direct", MakeDirect<ForwardSum>);
   const Candidate image = CudaCandidate("direct", MakeDirect<ImageGradSum>);
   const Candidate filter = CudaCandidate("direct", MakeDirect<FilterGradSum>);
-  for (Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
-    for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
-      registry.Add("conv2d", {t}, layout, forward);
-      registry.Add("depthwise_conv2d", {t}, layout, forward);
-      registry.Add("conv2d_grad_input", {t}, layout, image);
-      // cuDNN's filter gradients have the images' type.
-      registry.Add("conv2d_grad_filter", {t, t}, layout, filter);
-    }
-  }
+  AddCudaConvs(registry, {{forward}, {image}, {image}, {filter}});
 }
 
 }  // namespace cuda

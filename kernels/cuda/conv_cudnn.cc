@@ -7,6 +7,7 @@
 #include "graph/base/error.h"
 #include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
+#include "kernels/cuda/convs.h"
 #include "kernels/cuda/cudnn_cache.h"
 #include "kernels/cuda/norm_fusions_cudnn.h"
 #include "kernels/fused_op.h"
@@ -36,7 +37,7 @@ BoundGraph ForwardGraph(const ConvOp& conv, const ConvInputs& at,
   int value = biased || relu ? bound.Internal(out) : bound.Output(out, 0);
   AddConvNode(Kind::kConv, conv.shape, {image, filter}, value, &bound.graph);
   if (biased) {
-    const int bias = bound.Input(op.inputs()[at.bias], at.bias);
+    const int bias = bound.Input(op.inputs()[at.bias], at.bias, out.rank());
     const int sum = relu ? bound.Internal(out) : bound.Output(out, 0);
     bound.graph.Add(Kind::kAdd, {value, bias}, {sum});
     value = sum;
@@ -121,18 +122,19 @@ void AddConvNode(Kind kind, const ConvShape& shape, std::vector<int> inputs,
                  int output, CudnnGraph* graph) {
   graph->Add(kind, std::move(inputs), {output});
   CudnnNode& node = graph->nodes.back();
-  const ConvDim* const dims[] = {&shape.h, &shape.w};
-  for (int i = 0; i < 2; ++i) {
-    node.stride[i] = dims[i]->stride;
-    node.dilation[i] = dims[i]->dilation;
-    node.before[i] = dims[i]->before;
-    node.after[i] = dims[i]->after;
+  // The library has images of two spatial dims or three.
+  for (int i = shape.spatial == 3 ? 0 : 1; i < 3; ++i) {
+    const ConvDim& dim = shape.volume[i];
+    node.stride.push_back(dim.stride);
+    node.dilation.push_back(dim.dilation);
+    node.before.push_back(dim.before);
+    node.after.push_back(dim.after);
   }
 }
 
-int BoundGraph::Input(const TensorDesc& desc, int position) {
+int BoundGraph::Input(const TensorDesc& desc, int position, int image_rank) {
   sources.push_back({position, false});
-  return graph.Add(desc);
+  return graph.Add(desc, image_rank);
 }
 int BoundGraph::Output(const TensorDesc& desc, int position) {
   sources.push_back({position, true});
@@ -145,6 +147,7 @@ int BoundGraph::Internal(const TensorDesc& like) {
 
 BoundGraph ConvGraph(const BoundOp& op) {
   const ConvOp conv = ConvOp::Of(op);
+  const int rank = conv.image_desc.rank();
   if (conv.computed == ConvResult::kResult) {
     return ForwardGraph(conv, {conv.image, conv.filter, conv.bias}, op,
                         /*relu=*/false);
@@ -153,8 +156,16 @@ BoundGraph ConvGraph(const BoundOp& op) {
   const int grad = bound.Input(conv.result_desc, conv.result);
   if (conv.computed == ConvResult::kImage) {
     const int filter = bound.Input(conv.filter_desc, conv.filter);
-    AddConvNode(Kind::kConvGradImage, conv.shape, {grad, filter},
-                bound.Output(conv.image_desc, conv.image), &bound.graph);
+    const bool biased = conv.bias >= 0;
+    const int image = biased ? bound.Internal(conv.image_desc)
+                             : bound.Output(conv.image_desc, conv.image);
+    AddConvNode(Kind::kConvGradImage, conv.shape, {grad, filter}, image,
+                &bound.graph);
+    if (biased) {
+      const int bias = bound.Input(op.inputs()[conv.bias], conv.bias, rank);
+      bound.graph.Add(Kind::kAdd, {image, bias},
+                      {bound.Output(conv.image_desc, conv.image)});
+    }
   } else {
     const int image = bound.Input(conv.image_desc, conv.image);
     AddConvNode(Kind::kConvGradFilter, conv.shape, {grad, image},
@@ -176,19 +187,10 @@ void RegisterCudaCudnn(KernelRegistry& registry) {
   const auto cache = std::make_shared<CudnnCache>();
   const Candidate conv = MakeConv(cache, ConvGraph, true);
   const Candidate any = MakeConv(cache, ConvGraph, false);
+  // Where sums may be taken in any order, those engines come first.
+  AddCudaConvs(registry, {{conv}, {any, conv}, {any, conv}, {any, conv}});
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   const Layout images[] = {Layout::kRowMajor, Layout::kChannelsLast};
-  for (Layout layout : images) {
-    for (DType t : dtypes) {
-      registry.Add("conv2d", {t}, layout, conv);
-      registry.Add("depthwise_conv2d", {t}, layout, conv);
-      // Where sums may be taken in any order, those engines come first.
-      for (const Candidate& candidate : {any, conv}) {
-        registry.Add("conv2d_grad_input", {t}, layout, candidate);
-        registry.Add("conv2d_grad_filter", {t, t}, layout, candidate);
-      }
-    }
-  }
   registry.AddPattern("conv_bias_relu", dtypes, images,
                       MakeConv(cache, ConvBiasReluGraph, true));
   RegisterCudnnNormFusions(registry, cache);

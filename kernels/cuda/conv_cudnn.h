@@ -25,7 +25,7 @@ struct BoundGraph {
   };
   std::vector<Source> sources;
 
-  int Input(const TensorDesc& desc, int position);
+  int Input(const TensorDesc& desc, int position, int image_rank = 4);
   int Output(const TensorDesc& desc, int position);
   int Internal(const TensorDesc& like);
 };
@@ -38,7 +38,7 @@ int64_t PlannedWorkspace(const CudnnEngine& engine);
 void AddConvNode(CudnnNode::Kind kind, const ConvShape& shape,
                  std::vector<int> inputs, int output, CudnnGraph* graph);
 
-// Of conv2d, depthwise_conv2d, conv2d_grad_input and conv2d_grad_filter.
+// Of any convolution, transposed one or gradient of one.
 BoundGraph ConvGraph(const BoundOp& op);
 // Of the pattern conv_bias_relu.
 BoundGraph ConvBiasReluGraph(const BoundOp& fusion);

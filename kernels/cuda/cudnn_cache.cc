@@ -25,7 +25,7 @@ std::string KeyOf(const CudnnGraph& graph, absl::string_view purpose) {
                     absl::StrJoin(n.inputs, ","), ">",
                     absl::StrJoin(n.outputs, ","), ")");
     for (const auto* pair : {&n.stride, &n.dilation, &n.before, &n.after}) {
-      absl::StrAppend(&key, " ", (*pair)[0], ",", (*pair)[1]);
+      absl::StrAppend(&key, " ", absl::StrJoin(*pair, ","));
     }
   }
   return key;

@@ -1,5 +1,6 @@
 #include "kernels/cuda/cudnn_graph.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/common/strides.h"
@@ -8,17 +9,24 @@ namespace halftone {
 namespace kernels {
 namespace cuda {
 
-int CudnnGraph::Add(const TensorDesc& desc) {
+int CudnnGraph::Add(const TensorDesc& desc, int image_rank) {
   CudnnTensor tensor;
   tensor.dtype = desc.dtype;
   if (desc.rank() == 1) {  // one per channel
     const int64_t n = desc.dims[0];
-    tensor.dims = {1, n, 1, 1};
-    tensor.strides = {n, 1, n, n};
+    tensor.dims.assign(std::max(4, image_rank), 1);
+    tensor.strides.assign(tensor.dims.size(), n);
+    tensor.dims[1] = n;
+    tensor.strides[1] = 1;
   } else {
     const Extents strides = StridesOf(desc);
     tensor.dims.assign(desc.dims.begin(), desc.dims.end());
     tensor.strides.assign(strides.begin(), strides.end());
+    if (desc.rank() == 3) {
+      tensor.dims.insert(tensor.dims.begin() + 2, 1);
+      tensor.strides.insert(tensor.strides.begin() + 2,
+                            tensor.dims[3] * tensor.strides[3]);
+    }
   }
   tensors.push_back(std::move(tensor));
   return static_cast<int>(tensors.size()) - 1;

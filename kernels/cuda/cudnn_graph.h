@@ -36,9 +36,8 @@ struct CudnnNode {
   };
   Kind kind = Kind::kConv;
   std::vector<int> inputs, outputs;  // positions in the graph's tensors
-  // Of convolutions only: height, width.
-  int64_t stride[2] = {1, 1}, dilation[2] = {1, 1};
-  int64_t before[2] = {0, 0}, after[2] = {0, 0};
+  // Of convolutions only, for each spatial dim.
+  std::vector<int64_t> stride, dilation, before, after;
 };
 
 // Arithmetic, internal tensors and sums are f32; outputs are rounded once.
@@ -50,8 +49,10 @@ struct CudnnGraph {
   // f32 operands may be rounded to TF32.
   bool tf32 = false;
 
-  // Add a tensor and return its position.
-  int Add(const TensorDesc& desc);
+  // Add a tensor and return its position. cuDNN knows images of 2 or 3 spatial
+  // dims: of one row where there is but one, and a vector is one per channel
+  // beside images of so many dims.
+  int Add(const TensorDesc& desc, int image_rank = 4);
   int AddInternal(const TensorDesc& like);
   void Add(CudnnNode::Kind kind, std::vector<int> inputs,
            std::vector<int> outputs);

@@ -41,14 +41,11 @@ fe::DataType_t DataType(DType dtype) {
 
 template <typename Attributes>
 Attributes Geometry(const CudnnNode& node) {
-  const auto pair = [](const int64_t(&p)[2]) {
-    return std::vector<int64_t>{p[0], p[1]};
-  };
   return Attributes()
-      .set_pre_padding(pair(node.before))
-      .set_post_padding(pair(node.after))
-      .set_stride(pair(node.stride))
-      .set_dilation(pair(node.dilation));
+      .set_pre_padding(node.before)
+      .set_post_padding(node.after)
+      .set_stride(node.stride)
+      .set_dilation(node.dilation);
 }
 
 // The library's own graph, made from ours.

@@ -35,12 +35,13 @@ ConvOp Conv(DType dtype, Layout layout, int64_t channels, int64_t filters,
   conv.shape.samples = 64;
   conv.shape.channels = channels;
   conv.shape.filters = filters;
-  for (ConvDim* dim : {&conv.shape.h, &conv.shape.w}) {
-    dim->image = 28;
-    dim->filter = kernel;
-    dim->result = 28 / stride;
-    dim->stride = stride;
-    dim->before = dim->after = kernel / 2;
+  for (int i = 0; i < 2; ++i) {
+    ConvDim& dim = conv.shape.dims()[i];
+    dim.image = 28;
+    dim.filter = kernel;
+    dim.result = 28 / stride;
+    dim.stride = stride;
+    dim.before = dim.after = kernel / 2;
   }
   return conv;
 }

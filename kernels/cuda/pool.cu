@@ -1,4 +1,4 @@
-// 2-d pooling: a thread for each element of the result, or for a vector of its
+// Pooling: a thread for each element of the result, or for a vector of its
 // channels; what windows share comes from the caches.
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/pool.h"
@@ -23,6 +23,7 @@ struct PoolBody {
   template <int V>
   HT_DEVICE void Finish(int64_t i, const Loaded<V>&) const {
     const PoolIndex::Place at = index.Of(i);
+    const Range slices = shape.d.Window(at.slice);
     const Range rows = shape.h.Window(at.row);
     const Range columns = shape.w.Window(at.column);
     float result[V];
@@ -31,19 +32,20 @@ struct PoolBody {
     // Rows are merged first: the order of additions is the CPU's.
     for (int64_t c = columns.begin; c < columns.end; ++c) {
       float column[V];
-      for (int64_t r = rows.begin; r < rows.end; ++r) {
-        float v[V];
-        LoadVector(
-            dtype, x,
-            ((at.plane * shape.h.in + r) * shape.w.in + c) * shape.channels +
-                at.channel,
-            v);
-        Merge(r == rows.begin, v, column);
+      bool first = true;
+      for (int64_t z = slices.begin; z < slices.end; ++z) {
+        for (int64_t r = rows.begin; r < rows.end; ++r) {
+          float v[V];
+          LoadVector(dtype, x,
+                     PoolPlace(at.plane, z, r, c, at.channel, shape, false), v);
+          Merge(first, v, column);
+          first = false;
+        }
       }
-      if (rows.size() > 0) Merge(c == columns.begin, column, result);
+      if (!first) Merge(c == columns.begin, column, result);
     }
     if (!shape.max) {
-      const float divisor = shape.Divisor(at.row, at.column);
+      const float divisor = shape.Divisor(at.slice, at.row, at.column);
 #pragma unroll
       for (int k = 0; k < V; ++k) result[k] /= divisor;
     }
@@ -65,8 +67,8 @@ struct PoolBody {
 auto MakePool(const BoundOp& op) {
   PoolBody body;
   body.shape = PoolShape::Of(op);
-  body.index =
-      PoolIndex(body.shape.h.out, body.shape.w.out, body.shape.channels);
+  body.index = PoolIndex(body.shape.d.out, body.shape.h.out, body.shape.w.out,
+                         body.shape.channels);
   body.dtype = op.inputs()[0].dtype;
   return [body, n = op.outputs()[0].elements()](const Buffers& b,
                                                 Launcher& launch) {
@@ -81,8 +83,9 @@ auto MakePool(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaPool(KernelRegistry& registry) {
-  AddForSchema(registry, "pool2d",
-               OverImages(CudaCandidate("windows", MakePool)));
+  for (const char* op : kPools) {
+    AddForSchema(registry, op, OverImages(CudaCandidate("windows", MakePool)));
+  }
   RegisterCudaPoolGrad(registry);
 }
 

@@ -1,4 +1,4 @@
-// What pool2d and its gradient share.
+// What pooling and its gradient share.
 #ifndef HALFTONE_KERNELS_CUDA_POOL_H_
 #define HALFTONE_KERNELS_CUDA_POOL_H_
 
@@ -12,25 +12,29 @@ namespace halftone {
 namespace kernels {
 namespace cuda {
 
-// From a flat index of [planes][rows][columns][channels] to its parts.
+// From a flat index of [planes][slices][rows][columns][channels] to its parts.
 struct PoolIndex {
-  Divider channels, columns, rows;
+  Divider channels, columns, rows, slices;
 
   PoolIndex() = default;
-  PoolIndex(int64_t row_count, int64_t column_count, int64_t channel_count)
+  PoolIndex(int64_t slice_count, int64_t row_count, int64_t column_count,
+            int64_t channel_count)
       : channels(channel_count > 0 ? channel_count : 1),
         columns(column_count > 0 ? column_count : 1),
-        rows(row_count > 0 ? row_count : 1) {}
+        rows(row_count > 0 ? row_count : 1),
+        slices(slice_count > 0 ? slice_count : 1) {}
 
   struct Place {
-    int64_t plane, row, column, channel;
+    int64_t plane, slice, row, column, channel;
   };
   HT_DEVICE Place Of(int64_t i) const {
     const int64_t pixel = channels.Divide(i);
     const int64_t line = columns.Divide(pixel);
-    const int64_t plane = rows.Divide(line);
-    return {plane, line - plane * rows.divisor(),
-            pixel - line * columns.divisor(), i - pixel * channels.divisor()};
+    const int64_t slice = rows.Divide(line);
+    const int64_t plane = slices.Divide(slice);
+    return {plane, slice - plane * slices.divisor(),
+            line - slice * rows.divisor(), pixel - line * columns.divisor(),
+            i - pixel * channels.divisor()};
   }
 };
 
@@ -40,6 +44,18 @@ inline int PoolVector(const PoolShape& shape, DType dtype, bool aligned) {
   const int vector = VectorOf({dtype});
   if (vector == 8 && shape.channels % 8 == 0) return 8;
   return shape.channels % 4 == 0 ? 4 : 1;
+}
+
+// Where in a tensor of planes a vector of channels starts.
+HT_DEVICE inline int64_t PoolPlace(int64_t plane, int64_t slice, int64_t row,
+                                   int64_t column, int64_t channel,
+                                   const PoolShape& shape, bool result) {
+  const int64_t slices = result ? shape.d.out : shape.d.in;
+  const int64_t rows = result ? shape.h.out : shape.h.in;
+  const int64_t columns = result ? shape.w.out : shape.w.in;
+  return (((plane * slices + slice) * rows + row) * columns + column) *
+             shape.channels +
+         channel;
 }
 
 void RegisterCudaPoolGrad(KernelRegistry& registry);  // pool_grad.cu

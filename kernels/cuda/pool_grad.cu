@@ -1,4 +1,4 @@
-// The gradient of 2-d pooling: each element of the image gathers from the
+// The gradient of pooling: each element of the image gathers from the
 // windows that hold it, in a fixed order, added in f32.
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/pool.h"
@@ -39,22 +39,24 @@ struct PoolGradBody {
   template <int V>
   HT_DEVICE void Finish(int64_t i, const Loaded<V>& loaded) const {
     const PoolIndex::Place at = index.Of(i);
+    const Range slices = shape.d.WindowsOver(at.slice);
     const Range rows = shape.h.WindowsOver(at.row);
     const Range columns = shape.w.WindowsOver(at.column);
     float sum[V], own[V];
 #pragma unroll
     for (int k = 0; k < V; ++k) sum[k] = own[k] = 0;
     if (shape.max) Unpack(dtype, loaded.x, own);
-    for (int64_t oh = rows.begin; oh < rows.end; ++oh) {
-      // Last window first: the order of additions is the CPU's.
-      for (int64_t ow = columns.end - 1; ow >= columns.begin; --ow) {
-        const int64_t o = ((at.plane * shape.h.out + oh) * shape.w.out + ow) *
-                              shape.channels +
-                          at.channel;
-        if (shape.max) {
-          AddMaximum(at, oh, ow, o, own, sum);
-        } else {
-          AddMean(oh, ow, o, sum);
+    for (int64_t od = slices.begin; od < slices.end; ++od) {
+      for (int64_t oh = rows.begin; oh < rows.end; ++oh) {
+        // Last window first: the order of additions is the CPU's.
+        for (int64_t ow = columns.end - 1; ow >= columns.begin; --ow) {
+          const int64_t o =
+              PoolPlace(at.plane, od, oh, ow, at.channel, shape, true);
+          if (shape.max) {
+            AddMaximum(at, od, oh, ow, o, own, sum);
+          } else {
+            AddMean(shape.Divisor(od, oh, ow), o, sum);
+          }
         }
       }
     }
@@ -63,19 +65,29 @@ struct PoolGradBody {
 
  private:
   template <int V>
-  HT_DEVICE void AddMean(int64_t oh, int64_t ow, int64_t o,
-                         float (&sum)[V]) const {
-    const float divisor = shape.Divisor(oh, ow);
+  HT_DEVICE void AddMean(float divisor, int64_t o, float (&sum)[V]) const {
     float grad[V];
     LoadVector(dtype, out_grad, o, grad);
 #pragma unroll
     for (int k = 0; k < V; ++k) sum[k] += grad[k] / divisor;
   }
 
+  // Where x has the maximum at a place before, this is not the first.
+  template <int V>
+  HT_DEVICE void RuleOut(int64_t place, const float (&most)[V],
+                         bool (&first)[V]) const {
+    float v[V];
+    LoadVector(dtype, x, place, v);
+#pragma unroll
+    for (int k = 0; k < V; ++k) {
+      first[k] = first[k] && !SameValue(v[k], most[k]);
+    }
+  }
+
   // The window's gradient where `own` is the first of its maxima.
   template <int V>
-  HT_DEVICE void AddMaximum(const PoolIndex::Place& at, int64_t oh, int64_t ow,
-                            int64_t o, const float (&own)[V],
+  HT_DEVICE void AddMaximum(const PoolIndex::Place& at, int64_t od, int64_t oh,
+                            int64_t ow, int64_t o, const float (&own)[V],
                             float (&sum)[V]) const {
     float most[V];
     LoadVector(dtype, out, o, most);
@@ -83,21 +95,19 @@ struct PoolGradBody {
 #pragma unroll
     for (int k = 0; k < V; ++k) first[k] = SameValue(own[k], most[k]);
     if (!Any(first)) return;
-    const Range rows = shape.h.Window(oh), columns = shape.w.Window(ow);
-    for (int64_t r = rows.begin; r <= at.row; ++r) {
-      const int64_t end = r < at.row ? columns.end : at.column;
-      for (int64_t c = columns.begin; c < end; ++c) {
-        float v[V];
-        LoadVector(
-            dtype, x,
-            ((at.plane * shape.h.in + r) * shape.w.in + c) * shape.channels +
-                at.channel,
-            v);
-#pragma unroll
-        for (int k = 0; k < V; ++k) {
-          first[k] = first[k] && !SameValue(v[k], most[k]);
+    const Range slices = shape.d.Window(od), rows = shape.h.Window(oh);
+    const Range columns = shape.w.Window(ow);
+    for (int64_t z = slices.begin; z <= at.slice; ++z) {
+      const bool own_slice = z == at.slice;
+      for (int64_t r = rows.begin; r < (own_slice ? at.row + 1 : rows.end);
+           ++r) {
+        const bool own_row = own_slice && r == at.row;
+        for (int64_t c = columns.begin; c < (own_row ? at.column : columns.end);
+             ++c) {
+          RuleOut(PoolPlace(at.plane, z, r, c, at.channel, shape, false), most,
+                  first);
+          if (!Any(first)) return;
         }
-        if (!Any(first)) return;
       }
     }
     float grad[V];
@@ -110,7 +120,8 @@ struct PoolGradBody {
 auto MakePoolGrad(const BoundOp& op) {
   PoolGradBody body;
   body.shape = PoolShape::Of(op);
-  body.index = PoolIndex(body.shape.h.in, body.shape.w.in, body.shape.channels);
+  body.index = PoolIndex(body.shape.d.in, body.shape.h.in, body.shape.w.in,
+                         body.shape.channels);
   body.dtype = op.inputs()[0].dtype;
   return [body, n = op.outputs()[0].elements()](const Buffers& b,
                                                 Launcher& launch) {
@@ -128,8 +139,10 @@ auto MakePoolGrad(const BoundOp& op) {
 }  // namespace
 
 void RegisterCudaPoolGrad(KernelRegistry& registry) {
-  AddForSchema(registry, "pool2d_grad",
-               OverImages(CudaCandidate("gather", MakePoolGrad)));
+  for (const char* op : kPoolGrads) {
+    AddForSchema(registry, op,
+                 OverImages(CudaCandidate("gather", MakePoolGrad)));
+  }
 }
 
 }  // namespace cuda
