@@ -15,6 +15,7 @@ const KernelRegistry& Kernels() {
     RegisterCpuNorm(*filled);
     RegisterCpuRowNorm(*filled);
     RegisterCpuPool(*filled);
+    RegisterCpuResize(*filled);
     RegisterCpuLogic(*filled);
     RegisterCpuReduction(*filled);
     RegisterCpuMove(*filled);

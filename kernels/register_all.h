@@ -17,6 +17,7 @@ void RegisterCpuLoss(KernelRegistry& registry);
 void RegisterCpuNorm(KernelRegistry& registry);
 void RegisterCpuRowNorm(KernelRegistry& registry);
 void RegisterCpuPool(KernelRegistry& registry);
+void RegisterCpuResize(KernelRegistry& registry);
 void RegisterCpuLogic(KernelRegistry& registry);
 void RegisterCpuReduction(KernelRegistry& registry);
 void RegisterCpuMove(KernelRegistry& registry);

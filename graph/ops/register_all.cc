@@ -14,6 +14,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterNorm(registry);
   ops::RegisterRowNorm(registry);
   ops::RegisterPool(registry);
+  ops::RegisterResize(registry);
   ops::RegisterLogic(registry);
   ops::RegisterReduction(registry);
   ops::RegisterSlice(registry);

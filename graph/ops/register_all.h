@@ -19,6 +19,7 @@ void RegisterLoss(OpRegistry& registry);
 void RegisterNorm(OpRegistry& registry);
 void RegisterRowNorm(OpRegistry& registry);
 void RegisterPool(OpRegistry& registry);
+void RegisterResize(OpRegistry& registry);
 void RegisterLogic(OpRegistry& registry);
 void RegisterReduction(OpRegistry& registry);
 void RegisterSlice(OpRegistry& registry);

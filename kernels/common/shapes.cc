@@ -134,6 +134,28 @@ Extents TransposedStrides(const BoundOp& op) {
   return strides;
 }
 
+PermutedView ShuffledViewOf(const BoundOp& op) {
+  const TensorDesc& x = op.Input("X");
+  const TensorDesc& out = op.Output("Out");
+  const Extents own = StridesOf(x);
+  const int64_t factor = op.Int("upscale_factor");
+  PermutedView view;
+  view.out = out;
+  if (op.type() == "pixel_shuffle") {
+    view.out.dims = {out.dims[0], out.dims[1], x.dims[2],
+                     factor,      x.dims[3],   factor};
+    view.strides = {own[0], factor * factor * own[1],
+                    own[2], factor * own[1],
+                    own[3], own[1]};
+  } else {
+    view.out.dims = {out.dims[0], x.dims[1],   factor,
+                     factor,      out.dims[2], out.dims[3]};
+    view.strides = {own[0], own[1],          own[2],
+                    own[3], factor * own[2], factor * own[3]};
+  }
+  return view;
+}
+
 std::pair<Extents, Extents> BinaryStrides(const BoundOp& op) {
   const TensorDesc& x = op.inputs()[0];
   const TensorDesc& y = op.inputs()[1];

@@ -73,6 +73,15 @@ ChannelPadding ChannelPaddingOf(const BoundOp& op);
 // Strides of X per dim of a transpose's Out.
 Extents TransposedStrides(const BoundOp& op);
 
+// An output, its dims cut into as many as it takes, and the strides of X per
+// each of them.
+struct PermutedView {
+  TensorDesc out;
+  Extents strides;
+};
+// Of pixel_shuffle or pixel_unshuffle.
+PermutedView ShuffledViewOf(const BoundOp& op);
+
 // Strides of both operands of a binary op per dim of its Out.
 std::pair<Extents, Extents> BinaryStrides(const BoundOp& op);
 

@@ -1,6 +1,7 @@
-// transpose: any permutation. Rows are copied where the innermost dim stays;
-// elsewhere tiles of the two dims that are innermost before and after, so
-// that both sides are read and written by cache lines.
+// transpose: any permutation; convert_layout and pixel_shuffle are such, too.
+// Rows are copied where the innermost dim stays; elsewhere tiles of the two
+// dims that are innermost before and after, so that both sides are read and
+// written by cache lines.
 #include <algorithm>
 #include <cstring>
 
@@ -132,11 +133,9 @@ Extents OutStrides(const Nest& nest) {
 }
 
 // `strides`: of the input, per dim of the output.
-TransposeKernel Permute(const BoundOp& op, const Extents& strides) {
-  const TensorDesc& x = op.Input("X");
-  const TensorDesc& out = op.Output("Out");
+TransposeKernel Permute(const TensorDesc& out, const Extents& strides) {
   const Nest nest = MakeNest(out, strides);
-  TransposeKernel kernel{SizeOf(x.dtype),   out.elements(),     false,
+  TransposeKernel kernel{SizeOf(out.dtype), out.elements(),     false,
                          nest.contiguous(), Matrix{1, 1, 1, 1}, Loops()};
   if (kernel.same_order || kernel.elements == 0) return kernel;
   const Extents out_strides = OutStrides(nest);
@@ -153,10 +152,14 @@ TransposeKernel Permute(const BoundOp& op, const Extents& strides) {
 }
 
 TransposeKernel MakeTranspose(const BoundOp& op) {
-  return Permute(op, TransposedStrides(op));
+  return Permute(op.Output("Out"), TransposedStrides(op));
 }
 TransposeKernel MakeConvertLayout(const BoundOp& op) {
-  return Permute(op, StridesOf(op.inputs()[0]));
+  return Permute(op.Output("Out"), StridesOf(op.inputs()[0]));
+}
+TransposeKernel MakeShuffle(const BoundOp& op) {
+  const PermutedView view = ShuffledViewOf(op);
+  return Permute(view.out, view.strides);
 }
 
 }  // namespace
@@ -165,6 +168,9 @@ void RegisterCpuTranspose(KernelRegistry& registry) {
   AddForSchema(registry, "transpose", MakeCandidate("tiles", MakeTranspose));
   AddForSchema(registry, "convert_layout",
                MakeCandidate("tiles", MakeConvertLayout));
+  for (const char* op : {"pixel_shuffle", "pixel_unshuffle"}) {
+    AddForSchema(registry, op, MakeCandidate("tiles", MakeShuffle));
+  }
 }
 
 }  // namespace kernels

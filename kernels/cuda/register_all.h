@@ -23,6 +23,7 @@ void RegisterCudaNorm(KernelRegistry& registry);
 void RegisterCudaRowNorm(KernelRegistry& registry);
 void RegisterCudaConv(KernelRegistry& registry);
 void RegisterCudaPool(KernelRegistry& registry);
+void RegisterCudaResize(KernelRegistry& registry);
 void RegisterCudaLogic(KernelRegistry& registry);
 void RegisterCudaReduction(KernelRegistry& registry);
 void RegisterCudaMove(KernelRegistry& registry);

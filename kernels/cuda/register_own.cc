@@ -12,6 +12,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaRowNorm(registry);
   cuda::RegisterCudaConv(registry);
   cuda::RegisterCudaPool(registry);
+  cuda::RegisterCudaResize(registry);
   cuda::RegisterCudaLogic(registry);
   cuda::RegisterCudaReduction(registry);
   cuda::RegisterCudaMove(registry);

@@ -147,18 +147,25 @@ struct TransposeKernel : Permutation {
   }
 };
 
-// `strides_of`: of the input, per dim of the output.
-Candidate MakeTranspose(Extents (*strides_of)(const BoundOp&)) {
-  Candidate candidate = CudaCandidate("tiles", [strides_of](const BoundOp& op) {
-    return TransposeKernel(Permutation(op.outputs()[0], strides_of(op)));
+// `view_of`: the output and the strides of the input per dim of it.
+Candidate MakeTranspose(PermutedView (*view_of)(const BoundOp&)) {
+  Candidate candidate = CudaCandidate("tiles", [view_of](const BoundOp& op) {
+    const PermutedView view = view_of(op);
+    return TransposeKernel(Permutation(view.out, view.strides));
   });
-  candidate.supports = [strides_of](const BoundOp& op) {
-    return Loops::Fits(MakeNest(op.outputs()[0], strides_of(op)));
+  candidate.supports = [view_of](const BoundOp& op) {
+    const PermutedView view = view_of(op);
+    return Loops::Fits(MakeNest(view.out, view.strides));
   };
   return candidate;
 }
 
-Extents SameDims(const BoundOp& op) { return StridesOf(op.inputs()[0]); }
+PermutedView Transposed(const BoundOp& op) {
+  return {op.outputs()[0], TransposedStrides(op)};
+}
+PermutedView SameDims(const BoundOp& op) {
+  return {op.outputs()[0], StridesOf(op.inputs()[0])};
+}
 
 }  // namespace
 
@@ -170,8 +177,11 @@ absl::Status Permute(const Permutation& permutation, const void* from, void* to,
 }
 
 void RegisterCudaTranspose(KernelRegistry& registry) {
-  AddForSchema(registry, "transpose", MakeTranspose(TransposedStrides));
+  AddForSchema(registry, "transpose", MakeTranspose(Transposed));
   AddForSchema(registry, "convert_layout", MakeTranspose(SameDims));
+  for (const char* op : {"pixel_shuffle", "pixel_unshuffle"}) {
+    AddForSchema(registry, op, MakeTranspose(ShuffledViewOf));
+  }
 }
 
 }  // namespace cuda
