@@ -173,10 +173,10 @@ def microseconds(function, x, y, rounds):
   return best * 1e6
 
 
-def ours(flags):
+def ours(binary, flags):
   """Microseconds by case, the least of the rounds."""
   done = subprocess.run(
-      [flags.elementwise_benchmark, '--benchmark_format=json',
+      [binary, '--benchmark_format=json',
        '--benchmark_min_time=0.02', f'--benchmark_repetitions={flags.rounds}',
        f'--benchmark_filter=^({flags.filter})/{flags.dtype}$'],
       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
@@ -211,7 +211,7 @@ def main():
   signs[::2] = -1
   signed = (above * signs.reshape(shape)).to(dtype)
   above = above.to(dtype)
-  mine = ours(flags)
+  mine = ours(flags.elementwise_benchmark, flags)
   worst = ('', 0.0)
   for name, function in cases(torch).items():
     if name not in mine or not re.fullmatch(flags.filter, name):

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""window_benchmark beside PyTorch on the same tensors, and the ratios.
+
+One core, f32 unless --dtype says otherwise. Prints a line per op: our
+microseconds, PyTorch's, the ratio; the worst one last. Exit code 1 if that is
+above --most.
+"""
+
+import argparse
+import re
+import sys
+
+from compare_elementwise import microseconds, ours
+
+
+def cases(torch, dtype):
+  """What PyTorch does for each case of window_benchmark: f()."""
+  f, aten = torch.nn.functional, torch.ops.aten
+  draw = lambda *dims: torch.randint(-8, 9, dims).to(dtype) / 8
+  sequence, sequence_filter = draw(16, 64, 512), draw(64, 64, 3)
+  image, up_filter, up = draw(8, 64, 28, 28), draw(64, 32, 2, 2), draw(
+      8, 32, 56, 56)
+  twice, third = draw(8, 64, 56, 56), draw(8, 64, 9, 9)
+  volume, volume_filter = draw(2, 16, 16, 32, 32), draw(16, 16, 3, 3, 3)
+  half, volume_up = draw(2, 16, 8, 16, 16), draw(16, 16, 2, 2, 2)
+  shuffled, bias, volume_bias = draw(8, 16, 56, 56), draw(32), draw(16)
+  places = f.max_pool3d(volume, 2, return_indices=True)[1]
+  wide, tall = [2.0, 2.0], [2.0, 2.0, 2.0]
+
+  def gradient(grad, image, weight, stride, padding, mask):
+    n = weight.dim() - 2
+    return lambda: aten.convolution_backward(
+        grad, image, weight, None, [stride] * n, [padding] * n, [1] * n, False,
+        [0] * n, 1, mask)
+
+  return {
+      'conv1d': lambda: f.conv1d(sequence, sequence_filter, padding=1),
+      'conv3d': lambda: f.conv3d(volume, volume_filter, padding=1),
+      'conv3d_grad_input': gradient(volume, volume, volume_filter, 1, 1,
+                                    [True, False, False]),
+      'conv3d_grad_filter': gradient(volume, volume, volume_filter, 1, 1,
+                                     [False, True, False]),
+      'conv2d_transpose': lambda: f.conv_transpose2d(image, up_filter, bias, 2),
+      'conv2d_transpose_by_input': lambda: f.conv2d(up, up_filter, stride=2),
+      'conv2d_transpose_by_filter': gradient(image, up, up_filter, 2, 0,
+                                             [False, True, False]),
+      'conv3d_transpose': lambda: f.conv_transpose3d(half, volume_up,
+                                                     volume_bias, 2),
+      'max_pool3d': lambda: f.max_pool3d(volume, 2),
+      'max_pool3d_grad': lambda: aten.max_pool3d_with_indices_backward(
+          half, volume, [2] * 3, [2] * 3, [0] * 3, [1] * 3, False, places),
+      'avg_pool3d': lambda: f.avg_pool3d(volume, 2),
+      'avg_pool3d_grad': lambda: aten.avg_pool3d_backward(
+          half, volume, [2] * 3, [2] * 3, [0] * 3, False, True, None),
+      'adaptive_avg_pool2d': lambda: f.adaptive_avg_pool2d(image, 9),
+      'adaptive_avg_pool2d_grad': lambda: aten._adaptive_avg_pool2d_backward(
+          third, image),
+      'bilinear': lambda: f.interpolate(image, scale_factor=2,
+                                        mode='bilinear'),
+      'bilinear_grad': lambda: aten.upsample_bilinear2d_backward(
+          twice, None, image.shape, False, wide),
+      'nearest': lambda: f.interpolate(image, scale_factor=2),
+      'nearest_grad': lambda: aten.upsample_nearest2d_backward(
+          twice, None, image.shape, wide),
+      'trilinear': lambda: f.interpolate(half, scale_factor=2,
+                                         mode='trilinear'),
+      'trilinear_grad': lambda: aten.upsample_trilinear3d_backward(
+          volume, None, half.shape, False, tall),
+      'pixel_shuffle': lambda: f.pixel_shuffle(image, 2),
+      'pixel_unshuffle': lambda: f.pixel_unshuffle(shuffled, 2),
+  }
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument('--dtype', default='f32', choices=('f32', 'bf16', 'f16'))
+  parser.add_argument('--filter', default='.*', help='a regular expression')
+  parser.add_argument('--rounds', type=int, default=7)
+  parser.add_argument('--most', type=float, default=1.5)
+  parser.add_argument('--window-benchmark',
+                      default='bazel-bin/tests/benchmarks/window_benchmark')
+  flags = parser.parse_args()
+  import torch
+  torch.set_num_threads(1)
+  torch.manual_seed(1)
+  dtype = {'f32': torch.float32, 'bf16': torch.bfloat16,
+           'f16': torch.float16}[flags.dtype]
+  mine = ours(flags.window_benchmark, flags)
+  worst = ('', 0.0)
+  for name, function in cases(torch, dtype).items():
+    if name not in mine or not re.fullmatch(flags.filter, name):
+      continue
+    theirs = microseconds(lambda x, y: function(), None, None, flags.rounds)
+    ratio = mine[name] / theirs
+    worst = max(worst, (name, ratio), key=lambda pair: pair[1])
+    print(f'{name:27} {mine[name]:8.0f} us  torch {theirs:8.0f} us  '
+          f'ratio {ratio:5.2f}', flush=True)
+  print(f'worst    {worst[0]} {worst[1]:.2f}')
+  return 1 if worst[1] > flags.most else 0
+
+
+if __name__ == '__main__':
+  sys.exit(main())
