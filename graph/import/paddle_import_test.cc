@@ -224,6 +224,37 @@ TEST(PaddleImportTest, OpsThatDiffer) {
           Not(HasSubstr("top_k"))));
 }
 
+// As Paddle 2.6 writes them: what says nothing to us is taken in silence.
+TEST(PaddleImportTest, UpsamplingAndPoolingWithIndices) {
+  const std::string x = Var("x", "-1, 4, 9, 9") + Param("f", "4, 3, 2, 2");
+  const std::string empty =
+      "attrs { name: 'output_padding' type: INTS } "
+      "attrs { name: 'output_size' type: INTS } ";
+  EXPECT_THAT(
+      Text(x +
+           Op("conv2d_transpose", {"Input:x", "Filter:f"}, {"Output:y"},
+              empty + "attrs { name: 'strides' type: INTS ints: [2, 2] } "
+                      "attrs { name: 'padding_algorithm' type: STRING s: "
+                      "'SAME' } "
+                      "attrs { name: 'fuse_relu' type: BOOLEAN b: false }")),
+      AllOf(HasSubstr(R"(type: "conv2d_transpose")"),
+            HasSubstr(R"(attr { name: "paddings" ints: [0, 1, 0, 1] })")));
+  EXPECT_THAT(
+      Text(x + Op("bilinear_interp_v2", {"X:x"}, {"Out:y"},
+                  "attrs { name: 'interp_method' type: STRING s: 'bilinear' } "
+                  "attrs { name: 'data_layout' type: STRING s: 'NCHW' } "
+                  "attrs { name: 'align_corners' type: BOOLEAN b: false } "
+                  "attrs { name: 'scale' type: FLOATS floats: [2, 2] }")),
+      AllOf(HasSubstr(R"(attr { name: "scale" floats: [2, 2] })"),
+            HasSubstr(R"(attr { name: "align_corners" b: false })"),
+            Not(HasSubstr("interp_method"))));
+  EXPECT_THAT(Text(x + Op("max_pool2d_with_index", {"X:x"}, {"Out:y", "Mask:m"},
+                          "attrs { name: 'ksize' type: INTS ints: [3, 3] } "
+                          "attrs { name: 'adaptive' type: BOOLEAN b: true }")),
+              AllOf(HasSubstr(R"(type: "max_pool2d_with_index")"),
+                    Not(HasSubstr("Mask"))));
+}
+
 TEST(PaddleImportTest, WhatIsInTheWayIsToldAtOnce) {
   const auto imported = Import(absl::StrCat(
       Var("x", "-1, -1, 4"), Op("qqqqqqqqq", {"X:x"}, {"Out:a"}),

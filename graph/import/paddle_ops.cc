@@ -26,6 +26,7 @@ void Select(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 const std::vector<Rule>& Rules() {
   static const auto& rules = *new std::vector<Rule>{
       {"accuracy", CountCorrect},
+      {"bilinear_interp_v2", ByName, {{"interp_method", ""}}},
       {"cast", ByName, {{"out_dtype", "to"}, {"in_dtype", ""}}},
       {"conditional_block",
        Refuse,
@@ -39,15 +40,18 @@ const std::vector<Rule>& Rules() {
       {"depthwise_conv2d_transpose", Windowed},
       {"dropout", Dropout, {{"dropout_implementation", ""}}},
       {"gelu", Gelu, {{"approximate", ""}}},
+      {"linear_interp_v2", ByName, {{"interp_method", ""}}},
       {"matmul",
        ByName,
        {{"transpose_X", "trans_x"}, {"transpose_Y", "trans_y"}}},
+      {"nearest_interp_v2", ByName, {{"interp_method", ""}}},
       {"pool2d", Pooled},
       {"pool3d", Pooled},
       {"range", Range},
       {"recurrent", Refuse, {}, "its body is a block of its own"},
       {"select_input", Select},
       {"softmax_with_cross_entropy", CrossEntropy},
+      {"trilinear_interp_v2", ByName, {{"interp_method", ""}}},
       {"while", Refuse, {}, "its body is a block of its own"},
   };
   return rules;
@@ -72,7 +76,6 @@ constexpr Near kNear[] = {
     {"hsigmoid_loss", "softmax_with_cross_entropy"},
     {"inplace_abn", "batch_norm"},
     {"lookup_table", "lookup_table_v2"},
-    {"max_pool2d_with_index", "pool2d"},
 };
 
 std::string Nearest(const std::string& type) {

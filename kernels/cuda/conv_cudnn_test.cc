@@ -143,6 +143,50 @@ TEST_F(ConvCudnnTest, HaveDeterministicEnginesOnBothTargets) {
   });
 }
 
+// Sequences, volumes and what is transposed. f32 and low sums are the same
+// graphs.
+constexpr char kOthers[] = R"(program "others"
+entry e {
+  feed x1 : $0[2,8,30]
+  feed w1 : $0[16,8,3]
+  feed g1 : $0[2,16,30]
+  feed x2 : $0[2,8,14,14] @channels_last
+  feed w2 : $0[8,16,2,2]
+  feed x3 : $0[2,8,6,8,10]
+  feed w3 : $0[16,8,3,3,3]
+  feed g3 : $0[2,16,6,8,10]
+  feed u3 : $0[8,16,2,2,2]
+  feed b : $0[16]
+  a: conv1d(Input=x1, Filter=w1, Bias=b) -> (Output=a : $0[2,16,30]) {paddings=[1]}   forward
+  b1: conv1d_grad_input(OutputGrad=g1, Filter=w1) -> (InputGrad=b1 : $0[2,8,30]) {paddings=[1], input_w=[30]}   backward
+  c: conv1d_grad_filter(Input=x1, OutputGrad=g1) -> (FilterGrad=c : $0[16,8,3]) {paddings=[1], filter_w=[3]}   backward
+  d: conv2d_transpose(Input=x2, Filter=w2, Bias=b) -> (Output=d : $0[2,16,28,28] @channels_last) {strides=[2,2]}   forward
+  f: conv3d(Input=x3, Filter=w3, Bias=b) -> (Output=f : $0[2,16,6,8,10]) {paddings=[1,1,1]}   forward
+  g: conv3d_grad_input(OutputGrad=g3, Filter=w3) -> (InputGrad=g : $0[2,8,6,8,10]) {paddings=[1,1,1], input_dhw=[6,8,10]}   backward
+  h: conv3d_grad_filter(Input=x3, OutputGrad=g3) -> (FilterGrad=h : $0[16,8,3,3,3]) {paddings=[1,1,1], filter_dhw=[3,3,3]}   backward
+  i: conv3d_transpose(Input=x3, Filter=u3, Bias=b) -> (Output=i : $0[2,16,12,16,20]) {strides=[2,2,2]}   forward
+}
+)";
+
+TEST_F(ConvCudnnTest, OfOtherDimsAndTransposed) {
+  for (const char* dtype : {"f16", "bf16", "f32"}) {
+    auto program = Parse(absl::Substitute(kOthers, dtype), "others");
+    ASSERT_TRUE(program.ok()) << program.status();
+    BindContext context;
+    context.target = "sm_90";
+    const Block& block = (*program)->FindEntry("e")->block();
+    for (OpId id : block.ops()) {
+      const BoundOp op(block, block.op(id), SymbolValues(), context);
+      const CudnnGraph graph = ConvGraph(op).graph;
+      const absl::Status taken = ValidateCudnnGraph(graph);
+      EXPECT_TRUE(taken.ok()) << dtype << " " << op.name() << ": " << taken;
+      const auto engine = ChooseCudnnEngine(graph, "sm_90");
+      EXPECT_TRUE(engine.ok())
+          << dtype << " " << op.name() << ": " << engine.status();
+    }
+  }
+}
+
 TEST_F(ConvCudnnTest, AreChosenAlikeEveryTime) {
   CudnnCache cache;
   Make(kShapes[0], "f16", true);
