@@ -16,32 +16,50 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// Windows of [kernel_rows][kernel_columns], `windows` of them in a row.
+// Windows of [kernel_slices][kernel_rows][kernel_columns], `windows` of them in
+// a row.
 struct Tiling {
-  int64_t kernel_rows, kernel_columns, windows;
+  int64_t kernel_slices, kernel_rows, kernel_columns, windows;
+  int64_t slice_rows;   // window rows of a slice of windows
   int64_t window_rows;  // of all images
 
   explicit Tiling(const PoolShape& shape)
-      : kernel_rows(shape.h.kernel),
+      : kernel_slices(shape.d.kernel),
+        kernel_rows(shape.h.kernel),
         kernel_columns(shape.w.kernel),
         windows(shape.w.out),
-        window_rows(shape.planes * shape.h.out) {}
+        slice_rows(shape.h.out),
+        window_rows(shape.planes * shape.d.out * shape.h.out) {}
 
   static bool Covers(const PoolDim& dim) {
     return !dim.adaptive && dim.kernel == dim.stride && dim.before == 0 &&
            dim.in == dim.out * dim.kernel;
   }
   static bool Covers(const PoolShape& shape) {
-    return shape.max && shape.channels == 1 && Covers(shape.h) &&
-           Covers(shape.w);
+    return shape.max && shape.channels == 1 && Covers(shape.d) &&
+           Covers(shape.h) && Covers(shape.w);
   }
 
   int64_t image_row() const { return windows * kernel_columns; }
-  int64_t elements() const { return kernel_rows * image_row(); }  // of a row
+  // Of a window row: in one slice of the image, and in all.
+  int64_t slice_elements() const { return kernel_rows * image_row(); }
+  int64_t elements() const { return kernel_slices * slice_elements(); }
   // Window rows of a block.
   int64_t block() const {
     return std::max<int64_t>(1,
                              kConvertBlock / std::max<int64_t>(1, elements()));
+  }
+  // Those from r on, before `end`, whose parts of a slice lie side by side.
+  int64_t BlockAt(int64_t r, int64_t end) const {
+    const int64_t rows = std::min(block(), end - r);
+    return kernel_slices == 1 ? rows
+                              : std::min(rows, slice_rows - r % slice_rows);
+  }
+  // Where in the image the k-th slice of window row r begins.
+  int64_t Begin(int64_t r, int64_t k) const {
+    return ((r / slice_rows * kernel_slices + k) * slice_rows +
+            r % slice_rows) *
+           slice_elements();
   }
 };
 
@@ -134,10 +152,25 @@ void ForTiles(const Tiling& tiling, int64_t scratch_floats,
   ForTasksWithScratch(stream.threads(), tiling.window_rows, grain,
                       buffers.workspace, scratch_floats,
                       [&](int64_t begin, int64_t end, float* scratch) {
-                        for (int64_t r = begin; r < end; r += tiling.block()) {
-                          run(r, std::min(tiling.block(), end - r), scratch);
+                        for (int64_t r = begin; r < end;) {
+                          const int64_t rows = tiling.BlockAt(r, end);
+                          run(r, rows, scratch);
+                          r += rows;
                         }
                       });
+}
+
+// Window rows of the image from `first` on as [kernel_slices][kernel_rows]
+// [rows][width]; `scratch` holds a slice of them.
+void LoadSplit(const Tiling& tiling, DType dtype, const void* x, int64_t first,
+               int64_t rows, float* scratch, float* split) {
+  const int64_t slice = rows * tiling.slice_elements();
+  for (int64_t k = 0; k < tiling.kernel_slices; ++k) {
+    const float* from =
+        LoadBlock(dtype, x, tiling.Begin(first, k), slice, scratch);
+    SplitRows(from, split + k * slice, rows, tiling.kernel_rows,
+              tiling.image_row());
+  }
 }
 
 struct MaxTiles {
@@ -149,27 +182,26 @@ struct MaxTiles {
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    ForTiles(
-        tiling, ScratchFloats(), buffers, stream,
-        [&](int64_t first, int64_t rows, float* scratch) {
-          const int64_t n = rows * tiling.elements();
-          const int64_t windows = rows * tiling.windows;
-          const int64_t row = rows * tiling.image_row();
-          float* split = scratch + n;
-          float* merged = split + n;
-          const float* x = LoadBlock(dtype, buffers.inputs[0],
-                                     first * tiling.elements(), n, scratch);
-          SplitRows(x, split, rows, tiling.kernel_rows, tiling.image_row());
-          for (int64_t i = 1; i < tiling.kernel_rows; ++i) {
-            MergeRow(split, split + i * row, row);
-          }
-          const int64_t at = first * tiling.windows;
-          float* out = OutputBlock(dtype, buffers.outputs[0], at, merged);
-          WithColumns(tiling.kernel_columns, [&](auto columns) {
-            MergeColumns(split, out, windows, columns);
-          });
-          StoreBlock(dtype, out, buffers.outputs[0], at, windows);
-        });
+    ForTiles(tiling, ScratchFloats(), buffers, stream,
+             [&](int64_t first, int64_t rows, float* scratch) {
+               const int64_t n = rows * tiling.elements();
+               const int64_t windows = rows * tiling.windows;
+               const int64_t row = rows * tiling.image_row();
+               float* split = scratch + n;
+               float* merged = split + n;
+               LoadSplit(tiling, dtype, buffers.inputs[0], first, rows, scratch,
+                         split);
+               for (int64_t i = 1;
+                    i < tiling.kernel_slices * tiling.kernel_rows; ++i) {
+                 MergeRow(split, split + i * row, row);
+               }
+               const int64_t at = first * tiling.windows;
+               float* out = OutputBlock(dtype, buffers.outputs[0], at, merged);
+               WithColumns(tiling.kernel_columns, [&](auto columns) {
+                 MergeColumns(split, out, windows, columns);
+               });
+               StoreBlock(dtype, out, buffers.outputs[0], at, windows);
+             });
   }
 };
 
@@ -195,8 +227,7 @@ struct MaxTilesGrad {
     const int64_t n = rows * tiling.elements();
     const int64_t windows = rows * tiling.windows;
     const int64_t row = rows * tiling.image_row();
-    const int64_t at = first * tiling.elements(),
-                  out_at = first * tiling.windows;
+    const int64_t out_at = first * tiling.windows;
     float* x_split = scratch + n;
     float* grad_split = x_split + n;
     float* open = grad_split + n;
@@ -204,19 +235,22 @@ struct MaxTilesGrad {
         LoadBlock(dtype, buffers.inputs[kOut], out_at, windows, open + windows);
     const float* grad = LoadBlock(dtype, buffers.inputs[kOutGrad], out_at,
                                   windows, open + 2 * windows);
-    const float* x = LoadBlock(dtype, buffers.inputs[kX], at, n, scratch);
-    SplitRows(x, x_split, rows, tiling.kernel_rows, tiling.image_row());
+    LoadSplit(tiling, dtype, buffers.inputs[kX], first, rows, scratch, x_split);
     std::fill_n(open, windows, 1.0f);
-    for (int64_t i = 0; i < tiling.kernel_rows; ++i) {
+    for (int64_t i = 0; i < tiling.kernel_slices * tiling.kernel_rows; ++i) {
       WithColumns(tiling.kernel_columns, [&](auto columns) {
         TakeMaxima(x_split + i * row, out, grad, open, grad_split + i * row,
                    windows, columns);
       });
     }
-    float* x_grad = OutputBlock(dtype, buffers.outputs[0], at, scratch);
-    SplitRows(x_grad, static_cast<const float*>(grad_split), rows,
-              tiling.kernel_rows, tiling.image_row());
-    StoreBlock(dtype, x_grad, buffers.outputs[0], at, n);
+    const int64_t slice = rows * tiling.slice_elements();
+    for (int64_t k = 0; k < tiling.kernel_slices; ++k) {
+      const int64_t at = tiling.Begin(first, k);
+      float* x_grad = OutputBlock(dtype, buffers.outputs[0], at, scratch);
+      SplitRows(x_grad, static_cast<const float*>(grad_split) + k * slice, rows,
+                tiling.kernel_rows, tiling.image_row());
+      StoreBlock(dtype, x_grad, buffers.outputs[0], at, slice);
+    }
   }
 };
 
@@ -238,11 +272,10 @@ Candidate TilesCandidate() {
 }  // namespace
 
 void RegisterCpuPoolTiles(KernelRegistry& registry) {
-  // Those without a depth.
-  for (const char* op : {"pool1d", "pool2d", "max_pool2d_with_index"}) {
+  for (const char* op : kPools) {
     AddForSchema(registry, op, TilesCandidate<MaxTiles>());
   }
-  for (const char* op : {"pool1d_grad", "pool2d_grad"}) {
+  for (const char* op : kPoolGrads) {
     AddForSchema(registry, op, TilesCandidate<MaxTilesGrad>());
   }
 }

@@ -16,6 +16,8 @@ namespace kernels {
 namespace {
 
 constexpr int64_t kTile = 32;
+// Of so few rows or columns a tile is not worth its way.
+constexpr int64_t kThin = 8;
 
 // The nest without two of its dims (b may be a) and their extents.
 struct Loops {
@@ -71,6 +73,24 @@ void TransposeStrip(const T* in, T* out, const Matrix& m, int64_t begin,
   }
 }
 
+// The same of a thin matrix.
+template <typename T>
+void TransposeThin(const T* in, T* out, const Matrix& m, int64_t begin,
+                   int64_t end) {
+  const int64_t in_stride = m.in_stride, out_stride = m.out_stride;
+  if (m.columns <= kThin) {
+    for (int64_t c = 0; c < m.columns; ++c) {
+      const T* from = in + c * in_stride;
+      for (int64_t r = begin; r < end; ++r) out[r * out_stride + c] = from[r];
+    }
+    return;
+  }
+  for (int64_t r = begin; r < end; ++r) {
+    T* to = out + r * out_stride;
+    for (int64_t c = 0; c < m.columns; ++c) to[c] = in[c * in_stride + r];
+  }
+}
+
 struct TransposeKernel {
   int size;  // of an element
   int64_t elements;
@@ -116,8 +136,12 @@ struct TransposeKernel {
           continue;
         }
         const int64_t row = task % strips * kTile;
-        TransposeStrip(in + from, out + to, matrix, row,
-                       std::min(row + kTile, matrix.rows));
+        const int64_t end_row = std::min(row + kTile, matrix.rows);
+        if (std::min(matrix.rows, matrix.columns) <= kThin) {
+          TransposeThin(in + from, out + to, matrix, row, end_row);
+        } else {
+          TransposeStrip(in + from, out + to, matrix, row, end_row);
+        }
       }
     });
   }

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
+#include "graph/base/layout.h"
 
 namespace halftone {
 namespace kernels {

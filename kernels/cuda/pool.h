@@ -47,9 +47,9 @@ inline int PoolVector(const PoolShape& shape, DType dtype, bool aligned) {
 }
 
 // Where in a tensor of planes a vector of channels starts.
-HT_DEVICE inline int64_t PoolPlace(int64_t plane, int64_t slice, int64_t row,
-                                   int64_t column, int64_t channel,
-                                   const PoolShape& shape, bool result) {
+HT_DEVICE int64_t PoolPlace(int64_t plane, int64_t slice, int64_t row,
+                            int64_t column, int64_t channel,
+                            const PoolShape& shape, bool result) {
   const int64_t slices = result ? shape.d.out : shape.d.in;
   const int64_t rows = result ? shape.h.out : shape.h.in;
   const int64_t columns = result ? shape.w.out : shape.w.in;

@@ -25,7 +25,6 @@ def cases(torch, dtype):
   half, volume_up = draw(2, 16, 8, 16, 16), draw(16, 16, 2, 2, 2)
   shuffled, bias, volume_bias = draw(8, 16, 56, 56), draw(32), draw(16)
   places = f.max_pool3d(volume, 2, return_indices=True)[1]
-  wide, tall = [2.0, 2.0], [2.0, 2.0, 2.0]
 
   def gradient(grad, image, weight, stride, padding, mask):
     n = weight.dim() - 2
@@ -58,14 +57,14 @@ def cases(torch, dtype):
       'bilinear': lambda: f.interpolate(image, scale_factor=2,
                                         mode='bilinear'),
       'bilinear_grad': lambda: aten.upsample_bilinear2d_backward(
-          twice, None, image.shape, False, wide),
+          twice, twice.shape[2:], image.shape, False, 2.0, 2.0),
       'nearest': lambda: f.interpolate(image, scale_factor=2),
       'nearest_grad': lambda: aten.upsample_nearest2d_backward(
-          twice, None, image.shape, wide),
+          twice, twice.shape[2:], image.shape, 2.0, 2.0),
       'trilinear': lambda: f.interpolate(half, scale_factor=2,
                                          mode='trilinear'),
       'trilinear_grad': lambda: aten.upsample_trilinear3d_backward(
-          volume, None, half.shape, False, tall),
+          volume, volume.shape[2:], half.shape, False, 2.0, 2.0, 2.0),
       'pixel_shuffle': lambda: f.pixel_shuffle(image, 2),
       'pixel_unshuffle': lambda: f.pixel_unshuffle(shuffled, 2),
   }
