@@ -169,10 +169,9 @@ void RegisterPoolOf(int spatial, OpRegistry& registry) {
       absl::StrCat("max_", name, "_with_index"),
       absl::StrCat(name,
                    " with the maximum. Where the maxima lie, Paddle's "
-                   "Mask, is no output."),
+                   "Mask, is no output. White in Paddle's lists, clear here "
+                   "as any other maximum."),
       spatial);
-  // Paddle's list has the one.
-  if (spatial == 2) indexed.Amp(AmpClass::kWhite);
   AddPoolAttrs(indexed, spatial)
       .Out("Out", "T", pooled)
       .Infer(infer)

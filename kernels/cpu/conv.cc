@@ -185,6 +185,7 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at,
 }
 
 void RegisterCpuConv(KernelRegistry& registry) {
+  RegisterCpuConvTiles(registry);
   for (const std::string conv : {"conv1d", "conv2d", "conv3d"}) {
     AddConv(registry, conv, Forward);
     AddConv(registry, conv + "_transpose", Transpose);

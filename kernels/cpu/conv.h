@@ -3,6 +3,7 @@
 #define HALFTONE_KERNELS_CPU_CONV_H_
 
 #include "kernels/cpu/onednn.h"
+#include "kernels/kernel_registry.h"
 
 namespace halftone {
 namespace kernels {
@@ -15,6 +16,9 @@ struct ConvPositions {
 // `op` is the conv2d itself or that of a fusion's body.
 OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at,
                        bool any_format);
+
+// Preferred where they support an op.
+void RegisterCpuConvTiles(KernelRegistry& registry);  // conv_tiles.cc
 
 }  // namespace kernels
 }  // namespace halftone

@@ -91,8 +91,10 @@ struct PoolKernel {
         (plane * shape.d.in + slices.begin) * shape.h.in + window.begin;
     const float* rows =
         MergeRows<F>(x, first, slices.size(), window.size(), row);
-    if (shape.channels > 1 || shape.w.adaptive) {
+    if (shape.channels > 1) {
       ColumnsOfChannels<F>(rows, out);
+    } else if (shape.w.adaptive) {
+      AdaptiveColumns<F>(rows, out);
     } else if (shape.w.out == 1) {
       out[0] = WholeWindow<F>(rows);
     } else {
@@ -144,6 +146,19 @@ struct PoolKernel {
       if (from >= with.end) continue;
       MergeStrided<F>(out + from, row + from * w.stride - w.before + j,
                       w.stride, with.end - from);
+    }
+  }
+
+  // The same of one channel: too little for calls.
+  template <typename F>
+  void AdaptiveColumns(const float* row, float* out) const {
+    for (int64_t o = 0; o < shape.w.out; ++o) {
+      const Range window = shape.w.Window(o);
+      float result = row[window.begin];
+      for (int64_t i = window.begin + 1; i < window.end; ++i) {
+        result = F()(result, row[i]);
+      }
+      out[o] = result;
     }
   }
 

@@ -95,6 +95,7 @@ struct PlaneLayout {
   int64_t floats() const { return rows * row_floats(); }
   int64_t elements() const { return rows * columns * channels; }
   int64_t Column(int64_t c) const {
+    if (phases == 1) return c * channels;
     return (c % phases * phase_columns + c / phases) * channels;
   }
 
