@@ -3,6 +3,7 @@
 #define HALFTONE_KERNELS_COMMON_POOL_SHAPE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "graph/base/half.h"
 #include "kernels/bound_op.h"
@@ -45,6 +46,12 @@ struct PoolDim {
     const int64_t most = last < 0 ? 0 : last / stride + 1;
     const int64_t end = most < out ? most : out;
     return {begin < end ? begin : end, end};
+  }
+  // Window by window: adaptive ones cost divisions.
+  std::vector<Range> Windows() const {
+    std::vector<Range> windows;
+    for (int64_t o = 0; o < out; ++o) windows.push_back(Window(o));
+    return windows;
   }
   // Windows that hold position i.
   HT_HOST_DEVICE Range WindowsOver(int64_t i) const {

@@ -44,6 +44,12 @@ void MergeStrided(float* to, const float* from, int64_t stride, int64_t n) {
 struct PoolKernel {
   PoolShape shape;
   DType dtype;
+  std::vector<Range> columns;  // of adaptive windows
+
+  explicit PoolKernel(const BoundOp& op)
+      : shape(PoolShape::Of(op)), dtype(op.inputs()[0].dtype) {
+    if (shape.w.adaptive) columns = shape.w.Windows();
+  }
 
   // A row of the image and a row of the result.
   static int64_t ScratchFloats(const PoolShape& shape) {
@@ -153,7 +159,7 @@ struct PoolKernel {
   template <typename F>
   void AdaptiveColumns(const float* row, float* out) const {
     for (int64_t o = 0; o < shape.w.out; ++o) {
-      const Range window = shape.w.Window(o);
+      const Range window = columns[o];
       float result = row[window.begin];
       for (int64_t i = window.begin + 1; i < window.end; ++i) {
         result = F()(result, row[i]);
@@ -195,8 +201,10 @@ struct PoolKernel {
   }
 
   void Divide(int64_t task, float* out) const {
+    const LineDivisors divisors(shape, columns, Slice(task),
+                                task % shape.h.out);
     for (int64_t ow = 0; ow < shape.w.out; ++ow) {
-      const float divisor = shape.Divisor(Slice(task), task % shape.h.out, ow);
+      const float divisor = divisors.At(ow);
       float* to = out + ow * shape.channels;
       for (int64_t c = 0; c < shape.channels; ++c) to[c] /= divisor;
     }
@@ -206,9 +214,8 @@ struct PoolKernel {
 }  // namespace
 
 void RegisterCpuPool(KernelRegistry& registry) {
-  const Candidate rows = MakeCandidate("rows", [](const BoundOp& op) {
-    return PoolKernel{PoolShape::Of(op), op.inputs()[0].dtype};
-  });
+  const Candidate rows =
+      MakeCandidate("rows", [](const BoundOp& op) { return PoolKernel(op); });
   const auto floats = [](const BoundOp& op) {
     return std::max(1, op.context().threads) *
            PoolKernel::ScratchFloats(PoolShape::Of(op));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/common/pool_shape.h"
 #include "kernels/cpu/parallel_for.h"
@@ -19,6 +20,29 @@ struct Larger {
     const float larger = b > a ? b : a;
     return b != b ? b : larger;
   }
+};
+
+// What the means of a line of windows are divided by; `columns` are adaptive
+// windows along it, or none.
+class LineDivisors {
+ public:
+  LineDivisors(const PoolShape& shape, const std::vector<Range>& columns,
+               int64_t od, int64_t oh)
+      : shape_(shape),
+        columns_(columns),
+        od_(od),
+        oh_(oh),
+        rows_(shape.d.Window(od).size() * shape.h.Window(oh).size()) {}
+
+  float At(int64_t ow) const {
+    return columns_.empty() ? shape_.Divisor(od_, oh_, ow)
+                            : static_cast<float>(rows_ * columns_[ow].size());
+  }
+
+ private:
+  const PoolShape& shape_;
+  const std::vector<Range>& columns_;
+  int64_t od_, oh_, rows_;
 };
 
 // ParallelFor over tasks that need scratch: body(begin, end, scratch), where

@@ -152,9 +152,12 @@ struct PoolGradKernel {
   PoolShape shape;
   PlaneLayout layout;
   DType dtype;
+  std::vector<Range> columns;  // of adaptive windows
 
   PoolGradKernel(const PoolShape& pool, DType type)
-      : shape(pool), layout(pool), dtype(type) {}
+      : shape(pool), layout(pool), dtype(type) {
+    if (shape.w.adaptive) columns = shape.w.Windows();
+  }
 
   // Planes of the gradient and, for a maximum, of x; rows of the result: its
   // gradient and, for a maximum, itself and what is open.
@@ -220,6 +223,12 @@ struct PoolGradKernel {
   }
 
   void MeanRow(int64_t line, const float* grad, float* x_grad) const {
+    if (shape.w.adaptive && shape.channels == 1) {
+      ForRows(line, [&](int64_t i) {
+        AdaptiveMeans(grad, x_grad + i * layout.row_floats());
+      });
+      return;
+    }
     ForRuns(line, [&](int64_t to, int64_t from, int64_t windows) {
       if (shape.channels == 1) {
         Spread(x_grad + to, 0, grad + from, 1, windows);
@@ -234,12 +243,27 @@ struct PoolGradKernel {
   // element of a line of windows, in row-major order.
   template <typename Body>
   void ForRuns(int64_t line, const Body& body) const {
+    ForRows(line, [&](int64_t i) { ForColumns(i, body); });
+  }
+
+  // body(row of the image) for each row of a line of windows.
+  template <typename Body>
+  void ForRows(int64_t line, const Body& body) const {
     const Range slices = shape.d.Window(line / shape.h.out);
     const Range rows = shape.h.Window(line % shape.h.out);
     for (int64_t z = slices.begin; z < slices.end; ++z) {
       for (int64_t y = rows.begin; y < rows.end; ++y) {
-        ForColumns(z * shape.h.in + y, body);
+        body(z * shape.h.in + y);
       }
+    }
+  }
+
+  // ForAdaptiveColumns of one channel: too little for calls.
+  void AdaptiveMeans(const float* grad, float* x_grad) const {
+    for (int64_t ow = shape.w.out - 1; ow >= 0; --ow) {
+      const Range window = columns[ow];
+      const float g = grad[ow];
+      for (int64_t c = window.begin; c < window.end; ++c) x_grad[c] += g;
     }
   }
 
@@ -263,7 +287,7 @@ struct PoolGradKernel {
   template <typename Body>
   void ForAdaptiveColumns(int64_t i, const Body& body) const {
     for (int64_t ow = shape.w.out - 1; ow >= 0; --ow) {
-      const Range window = shape.w.Window(ow);
+      const Range window = columns[ow];
       for (int64_t c = window.begin; c < window.end; ++c) {
         body(i * layout.row_floats() + layout.Column(c), ow * shape.channels,
              1);
@@ -272,9 +296,10 @@ struct PoolGradKernel {
   }
 
   void Divide(int64_t line, const float* grad, float* shares) const {
+    const LineDivisors divisors(shape, columns, line / shape.h.out,
+                                line % shape.h.out);
     for (int64_t ow = 0; ow < shape.w.out; ++ow) {
-      const float divisor =
-          shape.Divisor(line / shape.h.out, line % shape.h.out, ow);
+      const float divisor = divisors.At(ow);
       for (int64_t c = 0; c < shape.channels; ++c) {
         const int64_t at = ow * shape.channels + c;
         shares[at] = grad[at] / divisor;
