@@ -25,22 +25,23 @@ struct CrossEntropyKernel {
     const int64_t* labels = static_cast<const int64_t*>(buffers.inputs[1]);
     float* losses = static_cast<float*>(buffers.outputs[0]);
     groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* x, float*) {
-                 float sums[kConvertBlock], shifted[kConvertBlock];
+               [&](int64_t first, int64_t n, float* x, float* e) {
+                 float sums[kConvertBlock], largest[kConvertBlock];
                  rows.Load(in, buffers.inputs[0], first, n, x);
-                 ExpRows(x, n, rows.length, sums, labels + first, shifted);
+                 ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
                  for (int64_t r = 0; r < n; ++r) {
                    losses[first + r] =
-                       LossOf(labels[first + r], shifted[r], sums[r]);
+                       LossOf(labels[first + r], x + r * rows.length,
+                              largest[r], sums[r]);
                  }
                });
   }
 
  private:
-  float LossOf(int64_t label, float shifted, float sum) const {
+  float LossOf(int64_t label, const float* x, float largest, float sum) const {
     switch (functors::KindOfLabel(label, rows.length, ignore_index)) {
       case LabelKind::kClass:
-        return functors::CrossEntropy(shifted, sum);
+        return functors::CrossEntropy(x[label] - largest, sum);
       case LabelKind::kIgnored:
         return 0.0f;
       case LabelKind::kInvalid:
@@ -60,41 +61,39 @@ struct CrossEntropyGradKernel {
     const int64_t* labels = static_cast<const int64_t*>(buffers.inputs[1]);
     const float* grads = static_cast<const float*>(buffers.inputs[2]);
     groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* x, float*) {
-                 float sums[kConvertBlock];
+               [&](int64_t first, int64_t n, float* x, float* e) {
+                 float sums[kConvertBlock], largest[kConvertBlock];
                  rows.Load(in, buffers.inputs[0], first, n, x);
-                 ExpRows(x, n, rows.length, sums);
+                 ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
                  for (int64_t r = 0; r < n; ++r) {
                    Gradient(labels[first + r], grads[first + r], sums[r],
-                            x + r * rows.length);
+                            e + r * rows.padded(), x + r * rows.length);
                  }
                  rows.Store(out, x, buffers.outputs[0], first, n);
                });
   }
 
  private:
-  void Gradient(int64_t label, float grad, float sum, float* e) const {
+  void Gradient(int64_t label, float grad, float sum, const float* e,
+                float* to) const {
     const int64_t length = rows.length;
     const LabelKind kind = functors::KindOfLabel(label, length, ignore_index);
     if (kind != LabelKind::kClass) {
-      const float value =
-          kind == LabelKind::kIgnored ? 0.0f : functors::QuietNaN();
-      for (int64_t i = 0; i < length; ++i) e[i] = value;
+      std::fill_n(to, length,
+                  kind == LabelKind::kIgnored ? 0.0f : functors::QuietNaN());
       return;
     }
-    const float at_label =
-        functors::CrossEntropyGrad(e[label], sum, 1.0f, grad);
     ForIsa([=] {
       for (int64_t i = 0; i < length; ++i) {
-        e[i] = functors::CrossEntropyGrad(e[i], sum, 0.0f, grad);
+        to[i] = functors::CrossEntropyGrad(e[i], sum, 0.0f, grad);
       }
     });
-    e[label] = at_label;
+    to[label] = functors::CrossEntropyGrad(e[label], sum, 1.0f, grad);
   }
 };
 
 RowGroups GroupsOf(const BoundOp& op) {
-  return RowGroups(Rows::Along(op.Input("Logits"), -1), 1,
+  return RowGroups(Rows::Along(op.Input("Logits"), -1), 2,
                    op.context().threads);
 }
 

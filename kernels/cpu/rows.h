@@ -7,6 +7,7 @@
 
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/parallel_for.h"
 
 namespace halftone {
@@ -17,6 +18,9 @@ struct Rows : RowShape {
     return {RowShape::Along(desc, axis)};
   }
 
+  // A row's length in whole vectors (lanes.h).
+  int64_t padded() const { return (length + kVector - 1) / kVector * kVector; }
+
   // Rows [first, first + n) to or from `buffer`, one behind the other.
   void Load(DType dtype, const void* tensor, int64_t first, int64_t n,
             float* buffer) const;
@@ -24,7 +28,8 @@ struct Rows : RowShape {
              int64_t n) const;
 };
 
-// Visits all rows in groups, in parallel, with buffers for a group.
+// Visits all rows in groups, in parallel, with buffers for a group: of padded
+// rows, and a vector more.
 class RowGroups {
  public:
   // `buffers`: how many buffers of a group's size the body needs, 1 or 2.
@@ -41,16 +46,16 @@ class RowGroups {
   template <typename Body>
   void Run(int threads, void* workspace, const Body& body) const {
     if (rows_.length == 0) return;
-    const int64_t group = std::max<int64_t>(1, kConvertBlock / rows_.length);
+    const int64_t group = std::max<int64_t>(1, kConvertBlock / rows_.padded());
     const int64_t parts = std::max(1, std::min(threads, threads_));
     const int64_t fair = (rows_.count + parts - 1) / parts;
     // A multiple of a group, 8 blocks of elements at least.
     const int64_t least = std::max(fair, 8 * kConvertBlock / rows_.length);
     const int64_t grain = (least + group - 1) / group * group;
     ParallelFor(parts, rows_.count, grain, [&](int64_t begin, int64_t end) {
-      alignas(64) float stack[2 * kConvertBlock];
+      alignas(64) float stack[2 * (kConvertBlock + kVector)];
       float* first = stack;
-      float* second = stack + kConvertBlock;
+      float* second = stack + kConvertBlock + kVector;
       if (UsesWorkspace()) {
         first = static_cast<float*>(workspace) +
                 begin / grain * buffers_ * Padded();
@@ -64,7 +69,7 @@ class RowGroups {
 
  private:
   bool UsesWorkspace() const { return rows_.length > kConvertBlock; }
-  int64_t Padded() const { return (rows_.length + 63) / 64 * 64; }
+  int64_t Padded() const { return rows_.padded() + kVector; }
 
   Rows rows_;
   int buffers_;

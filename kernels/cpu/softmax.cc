@@ -9,6 +9,7 @@
 #include "kernels/common/elementwise_functors.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/sums.h"
 #include "kernels/functors/elementwise.h"
@@ -29,12 +30,12 @@ struct SoftmaxKernel {
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* x, float*) {
-                 float sums[kConvertBlock];
+               [&](int64_t first, int64_t n, float* x, float* e) {
+                 float sums[kConvertBlock], largest[kConvertBlock];
                  rows.Load(in, buffers.inputs[0], first, n, x);
                  if (scale) Scale(x, n * rows.length);
-                 ExpRows(x, n, rows.length, sums);
-                 Divide(x, n, sums);
+                 ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
+                 Divide(e, n, sums, x);
                  rows.Store(out, x, buffers.outputs[0], first, n);
                });
   }
@@ -48,40 +49,11 @@ struct SoftmaxKernel {
     RoundTo(in, x, n);
   }
 
-  void Divide(float* x, int64_t n, const float* sums) const {
-    ForIsa([=, length = rows.length] {
+  void Divide(const float* e, int64_t n, const float* sums, float* y) const {
+    ForIsa([=, length = rows.length, padded = rows.padded()] {
       for (int64_t r = 0; r < n; ++r) {
-        for (int64_t i = 0; i < length; ++i) x[r * length + i] /= sums[r];
-      }
-    });
-  }
-};
-
-struct SoftmaxGradKernel {
-  Rows rows;
-  RowGroups groups;
-  DType in, out;
-
-  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* y, float* grad) {
-                 rows.Load(in, buffers.inputs[0], first, n, y);
-                 rows.Load(in, buffers.inputs[1], first, n, grad);
-                 Gradient(y, grad, n);
-                 rows.Store(out, grad, buffers.outputs[0], first, n);
-               });
-  }
-
- private:
-  void Gradient(const float* y, float* grad, int64_t n) const {
-    ForIsa([=, length = rows.length] {
-      for (int64_t r = 0; r < n; ++r) {
-        const float* out = y + r * length;
-        float* g = grad + r * length;
-        const float dot =
-            SumOf(length, [=](int64_t i) { return out[i] * g[i]; });
-        for (int64_t i = 0; i < length; ++i) {
-          g[i] = functors::SoftmaxGrad(out[i], g[i], dot);
+        for (int64_t i = 0; i < padded; i += kVector) {
+          VectorAt(y + r * length + i) = VectorAt(e + r * padded + i) / sums[r];
         }
       }
     });
@@ -95,35 +67,35 @@ struct LogSoftmaxKernel {
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* x, float* exponentials) {
+               [&](int64_t first, int64_t n, float* x, float* y) {
+                 float sums[kConvertBlock], largest[kConvertBlock];
                  rows.Load(in, buffers.inputs[0], first, n, x);
-                 Normalize(x, exponentials, n);
-                 rows.Store(out, x, buffers.outputs[0], first, n);
+                 ExpRows(x, n, rows.length, rows.padded(), y, largest, sums);
+                 Normalize(x, n, largest, sums, y);
+                 rows.Store(out, y, buffers.outputs[0], first, n);
                });
   }
 
  private:
-  void Normalize(float* x, float* e, int64_t n) const {
+  // `y`: no longer padded.
+  void Normalize(const float* x, int64_t n, const float* largest, float* sums,
+                 float* y) const {
     ForIsa([=, length = rows.length] {
+      for (int64_t r = 0; r < n; ++r) sums[r] = functors::Log(sums[r]);
       for (int64_t r = 0; r < n; ++r) {
-        float* row = x + r * length;
-        const float largest = MaxOf(row, length);
-        for (int64_t i = 0; i < length; ++i) row[i] -= largest;
-      }
-      const int64_t elements = n * length;
-      for (int64_t i = 0; i < elements; ++i) e[i] = functors::Exp(x[i]);
-      for (int64_t r = 0; r < n; ++r) {
-        float* row = x + r * length;
-        const float* powers = e + r * length;
-        const float log =
-            functors::Log(SumOf(length, [=](int64_t i) { return powers[i]; }));
-        for (int64_t i = 0; i < length; ++i) row[i] -= log;
+        const float most = largest[r], log = sums[r];
+        for (int64_t i = 0; i < length; i += kVector) {
+          VectorAt(y + r * length + i) =
+              VectorAt(x + r * length + i) - most - log;
+        }
       }
     });
   }
 };
 
-struct LogSoftmaxGradKernel {
+// `Rule`: functors::SoftmaxGrad or LogSoftmaxGrad.
+template <typename Rule>
+struct SoftmaxGradKernel {
   Rows rows;
   RowGroups groups;
   DType in, out;
@@ -134,19 +106,33 @@ struct LogSoftmaxGradKernel {
                  rows.Load(in, buffers.inputs[0], first, n, y);
                  rows.Load(in, buffers.inputs[1], first, n, grad);
                  Gradient(y, grad, n);
-                 rows.Store(out, grad, buffers.outputs[0], first, n);
+                 rows.Store(out, y, buffers.outputs[0], first, n);
                });
   }
 
  private:
-  void Gradient(const float* y, float* grad, int64_t n) const {
-    ForIsa([=, length = rows.length] {
+  // In y's place.
+  void Gradient(float* y, const float* grad, int64_t n) const {
+    float sums[kConvertBlock];
+    ForIsa([=, to = &sums[0], length = rows.length] {
       for (int64_t r = 0; r < n; ++r) {
         const float* out = y + r * length;
-        float* g = grad + r * length;
-        const float sum = SumOf(length, [=](int64_t i) { return g[i]; });
-        for (int64_t i = 0; i < length; ++i) {
-          g[i] = functors::LogSoftmaxGrad(out[i], g[i], sum);
+        const float* g = grad + r * length;
+        to[r] =
+            SumOf(length, [=](int64_t i) { return Rule::Term(out[i], g[i]); });
+      }
+    });
+    ForIsa([=, from = &sums[0], length = rows.length] {
+      for (int64_t r = 0; r < n; ++r) {
+        float* out = y + r * length;
+        const float* g = grad + r * length;
+        const float sum = from[r];
+        for (int64_t i = 0; i < length; i += kVector) {
+          float made[kVector];
+          for (int j = 0; j < kVector; ++j) {
+            made[j] = Rule::Of(out[i + j], g[i + j], sum);
+          }
+          StoreUpTo(length - i, VectorAt(&made[0]), out + i);
         }
       }
     });
@@ -154,20 +140,19 @@ struct LogSoftmaxGradKernel {
 };
 
 // Of `op`'s input, which lies where `softmax`'s does.
-RowGroups GroupsOf(const BoundOp& op, const BoundOp& softmax, int buffers) {
-  return RowGroups(Rows::Along(op.inputs()[0], softmax.Int("axis")), buffers,
+RowGroups GroupsOf(const BoundOp& op, const BoundOp& softmax) {
+  return RowGroups(Rows::Along(op.inputs()[0], softmax.Int("axis")), 2,
                    op.context().threads);
 }
 
-template <typename Kernel, int kBuffers>
+template <typename Kernel>
 Candidate MakeRowCandidate() {
   Candidate candidate = MakeCandidate("rows", [](const BoundOp& op) {
-    return Kernel{Rows::Along(op.inputs()[0], op.Int("axis")),
-                  GroupsOf(op, op, kBuffers), op.inputs()[0].dtype,
-                  op.outputs()[0].dtype};
+    return Kernel{Rows::Along(op.inputs()[0], op.Int("axis")), GroupsOf(op, op),
+                  op.inputs()[0].dtype, op.outputs()[0].dtype};
   });
   candidate.workspace_bytes = [](const BoundOp& op) {
-    return GroupsOf(op, op, kBuffers).workspace_bytes();
+    return GroupsOf(op, op).workspace_bytes();
   };
   return candidate;
 }
@@ -177,46 +162,49 @@ Candidate MakeScaleSoftmax() {
     const FusedOp fused(fusion);
     const BoundOp softmax = fused.Of("softmax");
     return SoftmaxKernel{Rows::Along(fusion.inputs()[0], softmax.Int("axis")),
-                         GroupsOf(fusion, softmax, 1), fusion.inputs()[0].dtype,
+                         GroupsOf(fusion, softmax), fusion.inputs()[0].dtype,
                          fusion.outputs()[0].dtype,
                          MakeScale(fused.Of("scale"))};
   });
   candidate.workspace_bytes = [](const BoundOp& fusion) {
-    return GroupsOf(fusion, FusedOp(fusion).Of("softmax"), 1).workspace_bytes();
+    return GroupsOf(fusion, FusedOp(fusion).Of("softmax")).workspace_bytes();
   };
   return candidate;
 }
 
 }  // namespace
 
-void ExpRows(float* x, int64_t rows, int64_t length, float* sums,
-             const int64_t* columns, float* shifted) {
-  ForIsa([=] {
-    for (int64_t r = 0; r < rows; ++r) {
-      float* row = x + r * length;
-      const float largest = MaxOf(row, length);
-      for (int64_t i = 0; i < length; ++i) row[i] -= largest;
-      if (shifted == nullptr) continue;
-      const int64_t column = columns[r];
-      shifted[r] = column >= 0 && column < length ? row[column] : 0.0f;
-    }
-    const int64_t elements = rows * length;
-    for (int64_t i = 0; i < elements; ++i) x[i] = functors::Exp(x[i]);
+void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
+             float* exponentials, float* largest, float* sums) {
+  ForIsa([=, e = exponentials] {
     for (int64_t r = 0; r < rows; ++r) {
       const float* row = x + r * length;
-      sums[r] = SumOf(length, [=](int64_t i) { return row[i]; });
+      float* to = e + r * padded;
+      const float most = MaxOfRow(row, length);
+      largest[r] = most;
+      for (int64_t i = 0; i < padded; i += kVector) {
+        VectorAt(to + i) = VectorAt(row + i) - most;
+      }
+      const int64_t last = padded - kVector;
+      // What exponentials underflow of is slow.
+      SetFrom(length - last, 0.0f, &VectorAt(to + last));
+    }
+    const int64_t elements = rows * padded;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < elements; ++i) e[i] = functors::Exp(e[i]);
+    for (int64_t r = 0; r < rows; ++r) {
+      sums[r] = SumOfRow(e + r * padded, length);
     }
   });
 }
 
 void RegisterCpuSoftmax(KernelRegistry& registry) {
-  AddForSchema(registry, "softmax", MakeRowCandidate<SoftmaxKernel, 1>());
+  AddForSchema(registry, "softmax", MakeRowCandidate<SoftmaxKernel>());
   AddForSchema(registry, "softmax_grad",
-               MakeRowCandidate<SoftmaxGradKernel, 2>());
-  AddForSchema(registry, "log_softmax",
-               MakeRowCandidate<LogSoftmaxKernel, 2>());
+               MakeRowCandidate<SoftmaxGradKernel<functors::SoftmaxGrad>>());
+  AddForSchema(registry, "log_softmax", MakeRowCandidate<LogSoftmaxKernel>());
   AddForSchema(registry, "log_softmax_grad",
-               MakeRowCandidate<LogSoftmaxGradKernel, 2>());
+               MakeRowCandidate<SoftmaxGradKernel<functors::LogSoftmaxGrad>>());
   registry.AddPattern("scale_softmax", {DType::kF32, DType::kF16, DType::kBF16},
                       {Layout::kRowMajor}, MakeScaleSoftmax());
 }

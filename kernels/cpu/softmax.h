@@ -7,11 +7,11 @@
 namespace halftone {
 namespace kernels {
 
-// Each of `rows` rows of x becomes exp(x - its maximum). sums[r] is the sum
-// of row r. If `shifted` is given, shifted[r] is x - maximum at columns[r]
-// (any value where columns[r] is out of range).
-void ExpRows(float* x, int64_t rows, int64_t length, float* sums,
-             const int64_t* columns = nullptr, float* shifted = nullptr);
+// Of each of `rows` rows of x, one behind the other: the maximum, exp(x -
+// maximum) in rows of whole vectors (`padded` elements, lanes.h; anything behind
+// the row's own), and their sum. Buffers of RowGroups (rows.h).
+void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
+             float* exponentials, float* largest, float* sums);
 
 }  // namespace kernels
 }  // namespace halftone

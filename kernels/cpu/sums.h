@@ -20,7 +20,11 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOf(int64_t n, const F& f) {
   for (; i + kLanes <= n; i += kLanes) {
     for (int j = 0; j < kLanes; ++j) lanes[j] += f(i + j);
   }
-  for (int j = 0; i + j < n; ++j) lanes[j] += f(i + j);
+  // All lanes, so that what is left is loaded under a mask.
+  const int rest = static_cast<int>(n - i);
+  if (rest > 0) {
+    for (int j = 0; j < kLanes; ++j) lanes[j] += j < rest ? f(i + j) : 0.0f;
+  }
   for (int width = kLanes / 2; width >= 1; width /= 2) {
     for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
   }
@@ -38,8 +42,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOf(const float* x, int64_t n) {
       lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
     }
   }
-  for (int j = 0; i + j < n; ++j) {
-    lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
+  const int rest = static_cast<int>(n - i);
+  if (rest > 0) {
+    for (int j = 0; j < kLanes; ++j) {
+      const float value = j < rest ? x[i + j] : lowest;
+      lanes[j] = value > lanes[j] ? value : lanes[j];
+    }
   }
   for (int width = kLanes / 2; width >= 1; width /= 2) {
     for (int j = 0; j < width; ++j) {

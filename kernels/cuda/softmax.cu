@@ -40,22 +40,23 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-template <int V>
+// `Rule`: functors::SoftmaxGrad or LogSoftmaxGrad.
+template <int V, typename Rule>
 __global__ void __launch_bounds__(kThreads)
     SoftmaxGradKernel(RowShape rows, DType in, const void* y, const void* grad,
                       DType out, void* out_data) {
   const Row row(in, y, rows, blockIdx.x), row_grad(in, grad, rows, blockIdx.x);
-  float dot = 0;
+  float sum = 0;
   row.ForEach<V>([&](int64_t i, const float(&v)[V]) {
     float g[V];
     row_grad.Load(i, g);
-    for (int k = 0; k < V; ++k) dot += v[k] * g[k];
+    for (int k = 0; k < V; ++k) sum += Rule::Term(v[k], g[k]);
   });
-  dot = CombineBlock(dot, 0.0f, Plus());
+  sum = CombineBlock(sum, 0.0f, Plus());
   row.ForEach<V>([&](int64_t i, float(&v)[V]) {
     float g[V];
     row_grad.Load(i, g);
-    for (int k = 0; k < V; ++k) v[k] = functors::SoftmaxGrad(v[k], g[k], dot);
+    for (int k = 0; k < V; ++k) v[k] = Rule::Of(v[k], g[k], sum);
     row.Store(out, out_data, i, v);
   });
 }
@@ -69,26 +70,6 @@ __global__ void __launch_bounds__(kThreads)
   const float log = functors::Log(row.ExpSum<V>(maximum));
   row.ForEach<V>([&](int64_t i, float(&v)[V]) {
     for (int k = 0; k < V; ++k) v[k] = v[k] - maximum - log;
-    row.Store(out, out_data, i, v);
-  });
-}
-
-template <int V>
-__global__ void __launch_bounds__(kThreads)
-    LogSoftmaxGradKernel(RowShape rows, DType in, const void* y,
-                         const void* grad, DType out, void* out_data) {
-  const Row row(in, y, rows, blockIdx.x), row_grad(in, grad, rows, blockIdx.x);
-  float sum = 0;
-  row_grad.ForEach<V>([&](int64_t, const float(&g)[V]) {
-    for (int k = 0; k < V; ++k) sum += g[k];
-  });
-  sum = CombineBlock(sum, 0.0f, Plus());
-  row.ForEach<V>([&](int64_t i, float(&v)[V]) {
-    float g[V];
-    row_grad.Load(i, g);
-    for (int k = 0; k < V; ++k) {
-      v[k] = functors::LogSoftmaxGrad(v[k], g[k], sum);
-    }
     row.Store(out, out_data, i, v);
   });
 }
@@ -109,6 +90,7 @@ struct Softmax {
   }
 };
 
+template <typename Rule>
 struct SoftmaxGrad {
   RowShape rows;
   DType in, out;
@@ -117,7 +99,7 @@ struct SoftmaxGrad {
     const int vector =
         RowVector(rows, {in, out}, {b.inputs[0], b.inputs[1], b.outputs[0]});
     WithVector(vector, [&](auto v) {
-      launch(SoftmaxGradKernel<decltype(v)::value>, rows.count,
+      launch(SoftmaxGradKernel<decltype(v)::value, Rule>, rows.count,
              RowThreads(rows.length), rows, in, b.inputs[0], b.inputs[1], out,
              b.outputs[0]);
     });
@@ -133,21 +115,6 @@ struct LogSoftmax {
     WithVector(vector, [&](auto v) {
       launch(LogSoftmaxKernel<decltype(v)::value>, rows.count,
              RowThreads(rows.length), rows, in, b.inputs[0], out, b.outputs[0]);
-    });
-  }
-};
-
-struct LogSoftmaxGrad {
-  RowShape rows;
-  DType in, out;
-
-  void operator()(const Buffers& b, Launcher& launch) const {
-    const int vector =
-        RowVector(rows, {in, out}, {b.inputs[0], b.inputs[1], b.outputs[0]});
-    WithVector(vector, [&](auto v) {
-      launch(LogSoftmaxGradKernel<decltype(v)::value>, rows.count,
-             RowThreads(rows.length), rows, in, b.inputs[0], b.inputs[1], out,
-             b.outputs[0]);
     });
   }
 };
@@ -173,9 +140,11 @@ Softmax<Scaled> MakeScaleSoftmax(const BoundOp& fusion) {
 
 void RegisterCudaSoftmax(KernelRegistry& registry) {
   AddForSchema(registry, "softmax", MakeSoftmax<Softmax<AsStored>>());
-  AddForSchema(registry, "softmax_grad", MakeSoftmax<SoftmaxGrad>());
+  AddForSchema(registry, "softmax_grad",
+               MakeSoftmax<SoftmaxGrad<functors::SoftmaxGrad>>());
   AddForSchema(registry, "log_softmax", MakeSoftmax<LogSoftmax>());
-  AddForSchema(registry, "log_softmax_grad", MakeSoftmax<LogSoftmaxGrad>());
+  AddForSchema(registry, "log_softmax_grad",
+               MakeSoftmax<SoftmaxGrad<functors::LogSoftmaxGrad>>());
   registry.AddPattern("scale_softmax", {DType::kF32, DType::kF16, DType::kBF16},
                       {Layout::kRowMajor},
                       CudaCandidate("rows", MakeScaleSoftmax));

@@ -30,16 +30,22 @@ HT_HOST_DEVICE inline float CrossEntropyGrad(float e, float sum, float one_hot,
   return (e / sum - one_hot) * loss_grad;
 }
 
-// `dot`: the row's sum of out * out_grad.
-HT_HOST_DEVICE inline float SoftmaxGrad(float out, float out_grad, float dot) {
-  return out * (out_grad - dot);
-}
-
-// `sum`: the row's sum of out_grad.
-HT_HOST_DEVICE inline float LogSoftmaxGrad(float out, float out_grad,
-                                           float sum) {
-  return out_grad - Exp(out) * sum;
-}
+// The gradients of softmax and of its logarithm: what is summed over a row, and
+// what the sum makes of an element.
+struct SoftmaxGrad {
+  static HT_HOST_DEVICE float Term(float out, float out_grad) {
+    return out * out_grad;
+  }
+  static HT_HOST_DEVICE float Of(float out, float out_grad, float sum) {
+    return out * (out_grad - sum);
+  }
+};
+struct LogSoftmaxGrad {
+  static HT_HOST_DEVICE float Term(float, float out_grad) { return out_grad; }
+  static HT_HOST_DEVICE float Of(float out, float out_grad, float sum) {
+    return out_grad - Exp(out) * sum;
+  }
+};
 
 // Whether a score comes before the label's score in descending order, the
 // lower index first among equals. A NaN comes before every number, so a row
