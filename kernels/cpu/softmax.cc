@@ -191,7 +191,9 @@ void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
     }
     const int64_t elements = rows * padded;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < elements; ++i) e[i] = functors::Exp(e[i]);
+    for (int64_t i = 0; i < elements; ++i) {
+      e[i] = functors::ExpOfNegative(e[i]);
+    }
     for (int64_t r = 0; r < rows; ++r) {
       sums[r] = SumOfRow(e + r * padded, length);
     }

@@ -164,11 +164,12 @@ struct ErfOp {
 };
 struct ErfGradOp {
   HT_HOST_DEVICE float operator()(float x, float grad) const {
-    const float near = Abs(x) > 12.0f ? 12.0f : Abs(x);
+    const float near = Abs(x) > 11.0f ? 11.0f : Abs(x);
     const float high = math_internal::High(near);
     const ScaledExp bell =
         ExpOfSum(-(high * high), -((near - high) * (near + high)));
-    return grad * Scaled(1.12837917f * bell.value, bell);
+    const float slope = Scaled(1.12837917f * bell.value, bell);
+    return grad * (x == x ? slope : x);
   }
 };
 

@@ -33,13 +33,12 @@ HT_HOST_DEVICE inline float Fma(float a, float b, float c) {
   return fmaf(a, b, c);
 }
 
-// Scaled(value, ...) is value * high * low: 2^n in two factors, so that
-// both ends of the range come out right.
+// A number times 2^n where that may be too small for a factor: value * factor.
 struct ScaledExp {
-  float value, high, low;
+  float value, factor;
 };
 HT_HOST_DEVICE inline float Scaled(float value, const ScaledExp& scale) {
-  return value * scale.high * scale.low;
+  return value * scale.factor;
 }
 
 namespace math_internal {
@@ -60,13 +59,22 @@ HT_HOST_DEVICE inline float Expm1OfRest(float r) {
   p = Fma(p, r, 0.49999994f);
   return Fma(p, r * r, r);
 }
-HT_HOST_DEVICE inline ScaledExp ExpOfRest(float r, float shifted) {
-  const float p = Expm1OfRest(r) + 1.0f;
+// 2^n in two factors, so that both ends of the range come out right.
+struct Power {
+  float high, low;
+};
+HT_HOST_DEVICE inline Power PowerOf(float shifted) {
   const int32_t exponent = static_cast<int32_t>(Bits(shifted) - 0x4b400000u);
   const int32_t first = exponent >> 1;
   const uint32_t high = static_cast<uint32_t>(first + 127) << 23;
   const uint32_t low = static_cast<uint32_t>(exponent - first + 127) << 23;
-  return {p, FromBits(high), FromBits(low)};
+  return {FromBits(high), FromBits(low)};
+}
+// e^r * 2^(n + 64), by adding exponents, and 2^-64. n from -190 to 60.
+HT_HOST_DEVICE inline ScaledExp LiftedExp(float r, float shifted) {
+  const float p = Expm1OfRest(r) + 1.0f;
+  return {FromBits(Bits(p) + (Bits(shifted) << 23) + (64u << 23)),
+          5.42101086e-20f};
 }
 // The upper half of x: its products with other such halves are exact.
 HT_HOST_DEVICE inline float High(float x) {
@@ -80,10 +88,22 @@ HT_HOST_DEVICE inline float Exp(float x) {
   const bool none = x < -104.0f;
   x = none ? -104.0f : x;
   const float shifted = math_internal::ShiftedPower(x);
-  const ScaledExp exp =
-      math_internal::ExpOfRest(math_internal::Rest(x, shifted), shifted);
+  const math_internal::Power power = math_internal::PowerOf(shifted);
+  const float r = math_internal::Rest(x, shifted);
+  const float p = math_internal::Expm1OfRest(r) + 1.0f;
   // Products that underflow are slow.
-  return Scaled(none ? 0.0f : exp.value, exp);
+  return (none ? 0.0f : p) * power.high * power.low;
+}
+
+// The same bits for x of at most 0, in fewer steps.
+HT_HOST_DEVICE inline float ExpOfNegative(float x) {
+  const bool none = x < -104.0f;
+  const float near = none ? -104.0f : x;
+  const float shifted = math_internal::ShiftedPower(near);
+  const ScaledExp exp =
+      math_internal::LiftedExp(math_internal::Rest(near, shifted), shifted);
+  const float result = Scaled(none ? 0.0f : exp.value, exp);
+  return x == x ? result : x;
 }
 
 // e^x for x in [-87, 88], where one factor does: the same bits. Of a NaN
@@ -95,12 +115,12 @@ HT_HOST_DEVICE inline float NearExp(float x) {
   return FromBits(Bits(p) + (Bits(shifted) << 23));
 }
 
-// e^(x + low) for a low of less than 1, before the factor 2^n: what else is
+// e^(x + low) for a low of less than 1, before its small factor: what else is
 // multiplied by the value is not rounded twice where that makes a subnormal.
-// x in [-170, 88].
+// x in [-130, 40]. Of a NaN anything.
 HT_HOST_DEVICE inline ScaledExp ExpOfSum(float x, float low) {
   const float shifted = math_internal::ShiftedPower(x + low);
-  return math_internal::ExpOfRest(math_internal::Rest(x, shifted) + low,
+  return math_internal::LiftedExp(math_internal::Rest(x, shifted) + low,
                                   shifted);
 }
 
@@ -109,8 +129,8 @@ HT_HOST_DEVICE inline float Expm1(float x) {
   x = x < -104.0f ? -104.0f : x;  // a NaN stays
   const float shifted = math_internal::ShiftedPower(x);
   const float r = math_internal::Rest(x, shifted);
-  const ScaledExp exp = math_internal::ExpOfRest(r, shifted);
-  const float power = exp.high * exp.low;
+  const math_internal::Power factors = math_internal::PowerOf(shifted);
+  const float power = factors.high * factors.low;
   return power * math_internal::Expm1OfRest(r) + (power - 1.0f);
 }
 
