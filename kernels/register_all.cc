@@ -12,6 +12,7 @@ const KernelRegistry& Kernels() {
     RegisterCpuDropout(*filled);
     RegisterCpuSoftmax(*filled);
     RegisterCpuLoss(*filled);
+    RegisterCpuPointwiseLoss(*filled);
     RegisterCpuNorm(*filled);
     RegisterCpuRowNorm(*filled);
     RegisterCpuPool(*filled);

@@ -14,6 +14,7 @@ void RegisterCpuElementwise(KernelRegistry& registry);
 void RegisterCpuDropout(KernelRegistry& registry);
 void RegisterCpuSoftmax(KernelRegistry& registry);
 void RegisterCpuLoss(KernelRegistry& registry);
+void RegisterCpuPointwiseLoss(KernelRegistry& registry);
 void RegisterCpuNorm(KernelRegistry& registry);
 void RegisterCpuRowNorm(KernelRegistry& registry);
 void RegisterCpuPool(KernelRegistry& registry);

@@ -110,6 +110,33 @@ loss { var: "loss" mean_over: "h" }
   EXPECT_THAT(imported->unread_feeds, ElementsAre("unread"));
 }
 
+// A mean over labels that may be ignored is a quotient of two sums.
+TEST(PaddleImportTest, LikelihoodsAreReducedByOps) {
+  const auto block = [](const std::string& reduction) {
+    return absl::StrCat(
+        Var("x", "-1, 4"), Var("l", "-1", "", "INT64"), Var("loss", ""),
+        Op("nll_loss", {"X:x", "Label:l"}, {"Out:loss", "Total_weight:t"},
+           absl::StrCat("attrs { name: 'reduction' type: STRING s: '",
+                        reduction, "' } "),
+           256));
+  };
+  const std::string sum = Text(block("sum"));
+  EXPECT_THAT(sum, HasSubstr(R"(out { slot: "Out" var: "loss.rows" })"));
+  EXPECT_THAT(
+      sum,
+      HasSubstr(
+          R"(type: "reduce_sum" in { slot: "X" var: "loss.rows" } out { slot: "Out" var: "loss" })"));
+  const std::string mean = Text(block("mean"));
+  EXPECT_THAT(
+      mean,
+      AllOf(
+          HasSubstr(R"(in { slot: "X" var: "loss.minus_one" })"),
+          HasSubstr(
+              R"(type: "elementwise_div" in { slot: "X" var: "loss.sum" } in { slot: "Y" var: "loss.weight" })"),
+          HasSubstr(
+              R"(loss { var: "loss" mean_over: "loss.rows" mask: "loss.weights" })")));
+}
+
 TEST(PaddleImportTest, VariablesThatAreWrittenAgainGetNames) {
   const std::string text = Text(absl::StrCat(
       Var("x", "-1, 4"), Var("y", "-1, 4"), Op("relu", {"X:x"}, {"Out:x"}),

@@ -9,6 +9,73 @@ namespace halftone {
 
 using paddle::OpDesc;
 
+namespace {
+
+void AddVar(const char* slot, const std::string& var, proto::SlotVars* vars) {
+  vars->set_slot(slot);
+  vars->add_var(var);
+}
+
+// Adds type(X = x, Y = y) -> Out = out; y may be empty.
+void AddOp(const char* type, const std::string& x, const std::string& y,
+           const std::string& out, ImportedOp* result) {
+  proto::OpNode node;
+  node.set_type(type);
+  AddVar("X", x, node.add_in());
+  if (!y.empty()) AddVar("Y", y, node.add_in());
+  AddVar("Out", out, node.add_out());
+  result->nodes.push_back(std::move(node));
+}
+
+}  // namespace
+
+// A sum is one of the rows' losses; a mean is divided by the sum of the rows'
+// weights, which are the losses of logarithms that are all -1: 0 where a label
+// is ignored.
+void NegativeLogLikelihood(const OpDesc& op, const Rule& rule,
+                           PaddleScope& scope, ImportedOp* result) {
+  OpDesc copy = op;
+  const std::string reduction = StringAttr(op, "reduction", "mean");
+  for (OpDesc::Attr& attr : *copy.mutable_attrs()) {
+    if (attr.name() == "reduction") attr.set_s("none");
+  }
+  ByName(copy, rule, scope, result);
+  if (reduction == "none" || !result->refusals.empty()) return;
+  proto::OpNode& loss = result->nodes.back();
+  std::string* const rows = loss.mutable_out(0)->mutable_var(0);
+  const std::string out = *rows;
+  const auto unused = [&](const char* suffix) {
+    return scope.Unused(absl::StrCat(out, suffix));
+  };
+  *rows = unused(".rows");
+  const std::string of_rows = *rows;
+  if (reduction == "sum") {
+    AddOp("reduce_sum", of_rows, "", out, result);
+    return;
+  }
+  proto::OpNode weights = loss;
+  proto::SlotVars* x = nullptr;
+  for (proto::SlotVars& in : *weights.mutable_in()) {
+    if (in.slot() == "X") x = &in;
+  }
+  if (x == nullptr) {
+    result->refusals.push_back({"it has no input X"});
+    return;
+  }
+  const std::string zeros = unused(".zeros"), minus = unused(".minus_one");
+  AddOp("fill_zeros_like", x->var(0), "", zeros, result);
+  AddOp("scale", zeros, "", minus, result);
+  SetLast("bias", -1.0, result);
+  x->set_var(0, minus);
+  const std::string of_weights = unused(".weights");
+  weights.mutable_out(0)->set_var(0, of_weights);
+  result->nodes.push_back(std::move(weights));
+  const std::string sum = unused(".sum"), divisor = unused(".weight");
+  AddOp("reduce_sum", of_rows, "", sum, result);
+  AddOp("reduce_sum", of_weights, "", divisor, result);
+  AddOp("elementwise_div", sum, divisor, out, result);
+}
+
 // Softmax, if it is read, is an op of its own.
 void CrossEntropy(const OpDesc& op, const Rule& rule, PaddleScope& scope,
                   ImportedOp* result) {

@@ -45,6 +45,7 @@ const std::vector<Rule>& Rules() {
        ByName,
        {{"transpose_X", "trans_x"}, {"transpose_Y", "trans_y"}}},
       {"nearest_interp_v2", ByName, {{"interp_method", ""}}},
+      {"nll_loss", NegativeLogLikelihood},
       {"pool2d", Pooled},
       {"pool3d", Pooled},
       {"range", Range},

@@ -38,6 +38,8 @@ void CountCorrect(const paddle::OpDesc& op, const Rule& rule,
                   PaddleScope& scope, ImportedOp* result);
 void CrossEntropy(const paddle::OpDesc& op, const Rule& rule,
                   PaddleScope& scope, ImportedOp* result);
+void NegativeLogLikelihood(const paddle::OpDesc& op, const Rule& rule,
+                           PaddleScope& scope, ImportedOp* result);
 // paddle_windows.cc
 void Pooled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);

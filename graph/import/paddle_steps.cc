@@ -37,6 +37,17 @@ bool MakesLoss(const OpDesc& op) {
   return (IntAttr(op, "op_role", 0) & kLossRole) != 0;
 }
 
+// Of an op with several outputs the one that losses are called.
+std::string LossOf(const OpDesc& op) {
+  std::string last;
+  for (const OpDesc::Var& out : op.outputs()) {
+    if (out.arguments_size() == 0 || out.parameter() == "XShape") continue;
+    last = out.arguments(0);
+    if (out.parameter() == "Loss" || out.parameter() == "Out") break;
+  }
+  return last;
+}
+
 // AMP's multiplication of the loss.
 bool IsAmpScale(const OpDesc& op) {
   return op.type() == "elementwise_mul" && MakesLoss(op) &&
@@ -101,11 +112,7 @@ void Sorter::Add(int block, int depth) {
     }
     steps_.forward.push_back({&op, block, i});
     if (!MakesLoss(op)) continue;
-    for (const OpDesc::Var& out : op.outputs()) {
-      if (out.arguments_size() > 0 && out.parameter() != "XShape") {
-        steps_.loss = out.arguments(0);
-      }
-    }
+    steps_.loss = LossOf(op);
   }
 }
 

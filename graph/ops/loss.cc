@@ -18,14 +18,15 @@ constexpr int kAnyRank = std::numeric_limits<int>::max();
 
 // ---- Cross entropy.
 
-// Whether Label is [...] or [..., 1] for scores [..., C].
-absl::Status ExpectLabels(const InferContext& c, absl::string_view scores) {
-  HT_RETURN_IF_ERROR(ExpectRank(c, scores, 1, kAnyRank, "[..., C]"));
+// Whether Label has a class for each row of the scores: their dims without that
+// of the classes, or with 1 in its place.
+absl::Status ExpectLabels(const InferContext& c, absl::string_view scores,
+                          int axis) {
   const Dims& x = c.Input(scores).dims;
   const Dims& label = c.Input("Label").dims;
-  const Dims rows(x.begin(), x.end() - 1);
-  Dims column = rows;
-  column.push_back(Dim(1));
+  Dims rows = x, column = x;
+  rows.erase(rows.begin() + axis);
+  column[axis] = Dim(1);
   if (label == rows || label == column) return absl::OkStatus();
   return SlotMismatch(
       c, "Label",
@@ -35,34 +36,44 @@ absl::Status ExpectLabels(const InferContext& c, absl::string_view scores) {
       "reshape it");
 }
 
-absl::Status ExpectLastAxis(const InferContext& c, int rank) {
-  const int64_t axis = c.Int("axis");
-  if (axis == -1 || axis == rank - 1) return absl::OkStatus();
-  return AttrMismatch(c, "axis", "-1, the last axis",
-                      "transpose Logits so that the classes come last");
+// The dims of the loss.
+absl::StatusOr<Dims> CheckCrossEntropy(const InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectRank(c, "Logits", 1, kAnyRank, "[..., C]"));
+  const TensorType& x = c.Input("Logits");
+  HT_ASSIGN_OR_RETURN(const int axis, Axis(c, "axis", x.rank()));
+  const TensorType& label = c.Input("Label");
+  const bool soft = c.Bool("soft_label");
+  if (soft == IsFloat(label.dtype)) {
+    if (!soft) {
+      HT_RETURN_IF_ERROR(ExpectLabels(c, "Logits", axis));
+      return label.dims;
+    }
+    HT_RETURN_IF_ERROR(ExpectDims(c, "Label", x.dims, "those of Logits"));
+    Dims rows = x.dims;
+    rows[axis] = Dim(1);
+    return rows;
+  }
+  return SlotMismatch(c, "Label",
+                      soft ? "probabilities, since soft_label is true"
+                           : "classes, since soft_label is false",
+                      soft ? "set soft_label to false" : "cast it to i64");
 }
 
 absl::Status InferCrossEntropy(InferContext& c) {
-  HT_RETURN_IF_ERROR(ExpectLabels(c, "Logits"));
-  HT_RETURN_IF_ERROR(ExpectLastAxis(c, c.Input("Logits").rank()));
-  if (c.Bool("soft_label")) {
-    return AttrMismatch(c, "soft_label", "false",
-                        "give class numbers as labels");
-  }
-  c.SetOutput("Loss", c.Input("Label").dims);
+  HT_ASSIGN_OR_RETURN(Dims loss, CheckCrossEntropy(c));
+  c.SetOutput("Loss", std::move(loss));
   return absl::OkStatus();
 }
 
 absl::Status InferCrossEntropyGrad(InferContext& c) {
-  HT_RETURN_IF_ERROR(ExpectLabels(c, "Logits"));
-  HT_RETURN_IF_ERROR(ExpectLastAxis(c, c.Input("Logits").rank()));
-  HT_RETURN_IF_ERROR(
-      ExpectDims(c, "LossGrad", c.Input("Label").dims, "those of Label"));
+  HT_ASSIGN_OR_RETURN(const Dims loss, CheckCrossEntropy(c));
+  HT_RETURN_IF_ERROR(ExpectDims(c, "LossGrad", loss, "those of the loss"));
   c.SetOutput("LogitsGrad", c.Input("Logits").dims);
   return absl::OkStatus();
 }
 
 absl::Status GradCrossEntropy(GradContext& g) {
+  if (!g.Wants("Logits")) return absl::OkStatus();
   return g.SetGrad("Logits", g.Emit("softmax_with_cross_entropy_grad")
                                  .AttrsOf(g.op())
                                  .In("Logits", g.Input("Logits"))
@@ -73,13 +84,16 @@ absl::Status GradCrossEntropy(GradContext& g) {
 OpSchema CrossEntropySchema(absl::string_view name) {
   OpSchema schema(name);
   schema.TypeVar("T", kFloatTypes)
+      .TypeVar("TL", {DType::kI64, DType::kF32, DType::kF16, DType::kBF16})
       .In("Logits", "T", "[..., C]")
-      .In("Label", "i64",
-          "[...] or [..., 1]: a class in [0, C), or "
-          "ignore_index")
-      .Attr("axis", int64_t{-1}, "the axis of the classes: the last one")
+      .In("Label", "TL",
+          "[...] or [..., 1]: a class in [0, C), or ignore_index; with "
+          "soft_label the dims of Logits: probabilities")
+      .Attr("axis", int64_t{-1}, "the axis of the classes")
       .Attr("ignore_index", int64_t{-100},
             "rows with this label have loss and gradient 0")
+      .Attr("soft_label", false, "labels are probabilities, not classes")
+      .Attr("use_softmax", true, "false: Logits are probabilities already")
       .Amp(AmpClass::kBlack)
       .Accumulate(DType::kF32);
   return schema;
@@ -89,10 +103,10 @@ void RegisterCrossEntropy(OpRegistry& registry) {
   registry.Add(
       CrossEntropySchema("softmax_with_cross_entropy")
           .Doc("Loss = log(sum of exp(Logits)) - Logits[Label], per row, in "
-               "f32. A label outside [0, C) that is not ignore_index gives "
-               "NaN.")
-          .Out("Loss", "f32", "dims of Label")
-          .Attr("soft_label", false, "labels are classes: only false")
+               "f32; with soft_label its sum over the classes, weighted by "
+               "Label, which has no gradient. A class outside [0, C) that is "
+               "not ignore_index gives NaN.")
+          .Out("Loss", "f32", "dims of Label; with soft_label [..., 1]")
           .Infer(InferCrossEntropy)
           .Grad(GradCrossEntropy));
   registry.AddAlias("cross_entropy_with_softmax", "softmax_with_cross_entropy");
@@ -101,7 +115,7 @@ void RegisterCrossEntropy(OpRegistry& registry) {
                         "LogitsGrad = (softmax(Logits) - one-hot(Label)) * "
                         "LossGrad.")
                    .TypeVar("TG", kFloatTypes, "T")
-                   .In("LossGrad", "f32", "dims of Label")
+                   .In("LossGrad", "f32", "dims of the loss")
                    .Out("LogitsGrad", "TG", "dims of Logits")
                    .Infer(InferCrossEntropyGrad)
                    .NoGrad()
@@ -232,7 +246,7 @@ absl::Status InferTopK(InferContext& c) {
 
 absl::Status InferCorrectCount(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectTopK(c));
-  HT_RETURN_IF_ERROR(ExpectLabels(c, "X"));
+  HT_RETURN_IF_ERROR(ExpectLabels(c, "X", c.Input("X").rank() - 1));
   c.SetOutput("Out", {});
   return absl::OkStatus();
 }

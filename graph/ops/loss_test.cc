@@ -18,6 +18,11 @@ TEST(CrossEntropy, LossHasTheDimsOfLabel) {
   EXPECT_EQ(Infer(CrossEntropy("f16[B,10]", "i64[B,1]")), "Loss=f32[B,1]");
   EXPECT_EQ(Infer(CrossEntropy("f32[B,S,10]", "i64[B,S]", {{"axis", 2}})),
             "Loss=f32[B,S]");
+  EXPECT_EQ(Infer(CrossEntropy("f16[B,5,S,S]", "i64[B,1,S,S]", {{"axis", 1}})),
+            "Loss=f32[B,1,S,S]");
+  EXPECT_EQ(Infer(CrossEntropy("f16[B,5,S]", "f32[B,5,S]",
+                               {{"axis", 1}, {"soft_label", true}})),
+            "Loss=f32[B,1,S]");
 }
 
 TEST(CrossEntropy, Errors) {
@@ -25,15 +30,18 @@ TEST(CrossEntropy, Errors) {
             "op (softmax_with_cross_entropy): slot Label: expected dims [B] "
             "or [B,1], one label per row of Logits, f32[B,10], found i64[S]; "
             "reshape it");
-  EXPECT_THAT(Infer(CrossEntropy("f32[B,10]", "i32[B]")),
-              HasSubstr("slot Label: expected i64, found i32[B]; cast it"));
-  EXPECT_EQ(Infer(CrossEntropy("f32[B,10]", "i64[B]", {{"axis", 0}})),
-            "op (softmax_with_cross_entropy): attribute axis: expected -1, "
-            "the last axis, found 0; transpose Logits so that the classes "
-            "come last");
+  EXPECT_THAT(
+      Infer(CrossEntropy("f32[B,10]", "i32[B]")),
+      HasSubstr("slot Label: expected i64, f32, f16, bf16, found i32[B]"));
+  EXPECT_THAT(Infer(CrossEntropy("f32[B,10]", "i64[B]", {{"axis", 0}})),
+              HasSubstr("slot Label: expected dims [10] or [1,10]"));
   EXPECT_EQ(Infer(CrossEntropy("f32[B,10]", "i64[B]", {{"soft_label", true}})),
-            "op (softmax_with_cross_entropy): attribute soft_label: expected "
-            "false, found true; give class numbers as labels");
+            "op (softmax_with_cross_entropy): slot Label: expected "
+            "probabilities, since soft_label is true, found i64[B]; set "
+            "soft_label to false");
+  EXPECT_EQ(Infer(CrossEntropy("f32[B,10]", "f32[B,10]")),
+            "op (softmax_with_cross_entropy): slot Label: expected classes, "
+            "since soft_label is false, found f32[B,10]; cast it to i64");
   EXPECT_THAT(Infer(CrossEntropy("f32[]", "i64[]")),
               HasSubstr("slot Logits: expected [..., C] (rank at least 1)"));
 }
@@ -52,7 +60,7 @@ TEST(CrossEntropyGrad, ChecksLossGrad) {
                     {"Label", "i64[B]"},
                     {"LossGrad", "f32[B,1]"}}}),
             "op (softmax_with_cross_entropy_grad): slot LossGrad: expected "
-            "dims [B] (those of Label), found f32[B,1]; change its dims or "
+            "dims [B] (those of the loss), found f32[B,1]; change its dims or "
             "those of the slots named");
 }
 

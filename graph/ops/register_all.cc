@@ -11,6 +11,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterDropout(registry);
   ops::RegisterSoftmax(registry);
   ops::RegisterLoss(registry);
+  ops::RegisterPointwiseLoss(registry);
   ops::RegisterNorm(registry);
   ops::RegisterRowNorm(registry);
   ops::RegisterPool(registry);

@@ -16,6 +16,7 @@ void RegisterActivation(OpRegistry& registry);
 void RegisterDropout(OpRegistry& registry);
 void RegisterSoftmax(OpRegistry& registry);
 void RegisterLoss(OpRegistry& registry);
+void RegisterPointwiseLoss(OpRegistry& registry);
 void RegisterNorm(OpRegistry& registry);
 void RegisterRowNorm(OpRegistry& registry);
 void RegisterPool(OpRegistry& registry);

@@ -8,6 +8,13 @@ functors::ScaleOp MakeScale(const BoundOp& op) {
           static_cast<float>(op.Float("bias")), op.Bool("bias_after_scale")};
 }
 
+functors::ScaleOp MakeLabelSmooth(const BoundOp& op) {
+  const double epsilon = op.Float(setting::kEpsilon);
+  const double classes = static_cast<double>(op.Input("X").dims.back());
+  return {static_cast<float>(1 - epsilon),
+          static_cast<float>(epsilon / classes), true};
+}
+
 functors::ClipOp MakeRelu6(const BoundOp& op) {
   return {0.0f, static_cast<float>(op.Float(setting::kThreshold))};
 }

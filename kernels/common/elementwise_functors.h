@@ -15,6 +15,7 @@
 #include "kernels/functors/activation.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/gelu.h"
+#include "kernels/functors/pointwise_loss.h"
 #include "kernels/functors/power.h"
 #include "kernels/functors/rounding.h"
 #include "kernels/functors/trigonometry.h"
@@ -25,7 +26,7 @@ namespace kernels {
 enum class Operands : uint8_t {
   kOne,
   kTwo,            // X and Y or Alpha, broadcast to the output's shape
-  kTwoOfOneShape,  // the output's: gradients of activations
+  kTwoOfOneShape,  // the output's: gradients of activations, losses
 };
 
 template <typename F, Operands kOperands>
@@ -51,20 +52,24 @@ template <typename F>
 using Binary = ElementwiseFunctor<F, Operands::kTwo>;
 template <typename F>
 using Gradient = ElementwiseFunctor<F, Operands::kTwoOfOneShape>;
+template <typename F>
+using Loss = ElementwiseFunctor<F, Operands::kTwoOfOneShape>;
 
 // Settings that are attributes, in the functor's order.
 namespace setting {
-inline constexpr char kAlpha[] = "alpha", kBeta[] = "beta",
-                      kFactor[] = "factor", kMax[] = "max", kMin[] = "min",
-                      kOffset[] = "offset", kScale[] = "scale",
-                      kSlope[] = "slope", kThreshold[] = "threshold",
-                      kTMax[] = "t_max", kTMin[] = "t_min";
+inline constexpr char kAlpha[] = "alpha", kBeta[] = "beta", kDelta[] = "delta",
+                      kEpsilon[] = "epsilon", kFactor[] = "factor",
+                      kMax[] = "max", kMin[] = "min", kOffset[] = "offset",
+                      kScale[] = "scale", kSlope[] = "slope",
+                      kThreshold[] = "threshold", kTMax[] = "t_max",
+                      kTMin[] = "t_min";
 }  // namespace setting
 template <typename F, const char*... kAttrs>
 F From(const BoundOp& op) {
   return F{static_cast<float>(op.Float(kAttrs))...};
 }
 functors::ScaleOp MakeScale(const BoundOp& op);
+functors::ScaleOp MakeLabelSmooth(const BoundOp& op);
 functors::ClipOp MakeRelu6(const BoundOp& op);
 functors::ClipGradOp MakeRelu6Grad(const BoundOp& op);
 functors::SwishOp MakeSilu(const BoundOp& op);
@@ -102,6 +107,7 @@ inline constexpr auto kUnaryFunctors = std::make_tuple(
     Unary<functors::PowOp>{"pow", From<functors::PowOp, setting::kFactor>,
                            IsOtherPower},
     Unary<functors::ScaleOp>{"scale", MakeScale},
+    Unary<functors::ScaleOp>{"label_smooth", MakeLabelSmooth},
     Unary<functors::ClipOp>{
         "clip", From<functors::ClipOp, setting::kMin, setting::kMax>},
     Unary<functors::ClipOp>{
@@ -178,8 +184,22 @@ inline constexpr auto kGradientFunctors = std::make_tuple(
     Gradient<functors::GeluGradOp>{"gelu_grad", nullptr, IsExact},
     Gradient<functors::TanhGeluGradOp>{"gelu_grad", nullptr, IsByTanh});
 
-inline constexpr auto kElementwiseFunctors =
-    std::tuple_cat(kUnaryFunctors, kBinaryFunctors, kGradientFunctors);
+inline constexpr auto kLossFunctors = std::make_tuple(
+    Loss<functors::HuberOp>{"huber_loss",
+                            From<functors::HuberOp, setting::kDelta>},
+    Loss<functors::HuberByXOp>{"huber_loss_by_x",
+                               From<functors::HuberByXOp, setting::kDelta>},
+    Loss<functors::BceOp>{"bce_loss"},
+    Loss<functors::BceByXOp>{"bce_loss_by_x"},
+    Loss<functors::KldivOp>{"kldiv_loss"},
+    Loss<functors::KldivByXOp>{"kldiv_loss_by_x"},
+    Loss<functors::LogLossOp>{"log_loss",
+                              From<functors::LogLossOp, setting::kEpsilon>},
+    Loss<functors::LogLossByXOp>{
+        "log_loss_by_x", From<functors::LogLossByXOp, setting::kEpsilon>});
+
+inline constexpr auto kElementwiseFunctors = std::tuple_cat(
+    kUnaryFunctors, kBinaryFunctors, kGradientFunctors, kLossFunctors);
 
 using ElementwiseFunctors = std::remove_const_t<decltype(kElementwiseFunctors)>;
 inline constexpr size_t kElementwiseFunctorCount =

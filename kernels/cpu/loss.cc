@@ -2,10 +2,13 @@
 // nothing of the size of the logits is kept from forward to backward.
 #include "kernels/cpu/loss.h"
 
+#include <algorithm>
+
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/softmax.h"
+#include "kernels/cpu/sums.h"
 #include "kernels/functors/loss.h"
 #include "kernels/register_all.h"
 
@@ -15,33 +18,50 @@ namespace {
 
 using functors::LabelKind;
 
-struct CrossEntropyKernel {
+// What the op and its gradient are told.
+struct CrossEntropy {
   Rows rows;
   RowGroups groups;
-  DType in, out;
+  DType in, label, out;
   int64_t ignore_index;
+  bool soft, use_softmax;
 
+  // Exponentials, unless the rows are probabilities.
+  void Exps(const float* x, int64_t n, float* e, float* largest,
+            float* sums) const {
+    if (!use_softmax) return;
+    ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
+  }
+};
+
+struct CrossEntropyKernel : CrossEntropy {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    const int64_t* labels = static_cast<const int64_t*>(buffers.inputs[1]);
     float* losses = static_cast<float*>(buffers.outputs[0]);
-    groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* x, float* e) {
-                 float sums[kConvertBlock], largest[kConvertBlock];
-                 rows.Load(in, buffers.inputs[0], first, n, x);
-                 ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
-                 for (int64_t r = 0; r < n; ++r) {
-                   losses[first + r] =
-                       LossOf(labels[first + r], x + r * rows.length,
-                              largest[r], sums[r]);
-                 }
-               });
+    groups.Run(
+        stream.threads(), buffers.workspace,
+        [&](int64_t first, int64_t n, float* x, float* e) {
+          float sums[kConvertBlock], largest[kConvertBlock];
+          rows.Load(in, buffers.inputs[0], first, n, x);
+          Exps(x, n, e, largest, sums);
+          if (soft) {  // e is free again
+            rows.Load(label, buffers.inputs[1], first, n, e);
+            SoftLosses(x, e, n, largest, sums, losses + first);
+            return;
+          }
+          const auto* labels = static_cast<const int64_t*>(buffers.inputs[1]);
+          for (int64_t r = 0; r < n; ++r) {
+            losses[first + r] = LossOf(labels[first + r], x + r * rows.length,
+                                       largest[r], sums[r]);
+          }
+        });
   }
 
  private:
   float LossOf(int64_t label, const float* x, float largest, float sum) const {
     switch (functors::KindOfLabel(label, rows.length, ignore_index)) {
       case LabelKind::kClass:
-        return functors::CrossEntropy(x[label] - largest, sum);
+        return use_softmax ? functors::CrossEntropy(x[label] - largest, sum)
+                           : -functors::Log(x[label]);
       case LabelKind::kIgnored:
         return 0.0f;
       case LabelKind::kInvalid:
@@ -49,31 +69,52 @@ struct CrossEntropyKernel {
     }
     return functors::QuietNaN();
   }
+
+  void SoftLosses(const float* x, const float* labels, int64_t n,
+                  const float* largest, const float* sums,
+                  float* losses) const {
+    ForIsa([=, length = rows.length, softmax = use_softmax] {
+      for (int64_t r = 0; r < n; ++r) {
+        const float *row = x + r * length, *y = labels + r * length;
+        if (!softmax) {
+          losses[r] = SumOf(length, [=](int64_t i) {
+            return functors::SoftCrossEntropy(functors::Log(row[i]), y[i]);
+          });
+          continue;
+        }
+        const float most = largest[r], log = functors::Log(sums[r]);
+        losses[r] = SumOf(length, [=](int64_t i) {
+          return functors::SoftCrossEntropy(row[i] - most - log, y[i]);
+        });
+      }
+    });
+  }
 };
 
-struct CrossEntropyGradKernel {
-  Rows rows;
-  RowGroups groups;
-  DType in, out;
-  int64_t ignore_index;
-
+struct CrossEntropyGradKernel : CrossEntropy {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    const int64_t* labels = static_cast<const int64_t*>(buffers.inputs[1]);
     const float* grads = static_cast<const float*>(buffers.inputs[2]);
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* x, float* e) {
                  float sums[kConvertBlock], largest[kConvertBlock];
                  rows.Load(in, buffers.inputs[0], first, n, x);
-                 ExpRows(x, n, rows.length, rows.padded(), e, largest, sums);
-                 for (int64_t r = 0; r < n; ++r) {
-                   Gradient(labels[first + r], grads[first + r], sums[r],
-                            e + r * rows.padded(), x + r * rows.length);
+                 Exps(x, n, e, largest, sums);
+                 if (soft) {
+                   SoftGradients(buffers, first, n, grads + first, sums, x, e);
+                 } else {
+                   const auto* labels =
+                       static_cast<const int64_t*>(buffers.inputs[1]);
+                   for (int64_t r = 0; r < n; ++r) {
+                     Gradient(labels[first + r], grads[first + r], sums[r],
+                              e + r * rows.padded(), x + r * rows.length);
+                   }
                  }
                  rows.Store(out, x, buffers.outputs[0], first, n);
                });
   }
 
  private:
+  // `to` holds the row of logits.
   void Gradient(int64_t label, float grad, float sum, const float* e,
                 float* to) const {
     const int64_t length = rows.length;
@@ -83,6 +124,12 @@ struct CrossEntropyGradKernel {
                   kind == LabelKind::kIgnored ? 0.0f : functors::QuietNaN());
       return;
     }
+    if (!use_softmax) {
+      const float at_label = functors::ProbabilityGrad(to[label], 1.0f, grad);
+      std::fill_n(to, length, 0.0f);
+      to[label] = at_label;
+      return;
+    }
     ForIsa([=] {
       for (int64_t i = 0; i < length; ++i) {
         to[i] = functors::CrossEntropyGrad(e[i], sum, 0.0f, grad);
@@ -90,19 +137,48 @@ struct CrossEntropyGradKernel {
     });
     to[label] = functors::CrossEntropyGrad(e[label], sum, 1.0f, grad);
   }
+
+  // In place of x: of probabilities, or where x is no longer needed.
+  void SoftGradients(const Buffers& buffers, int64_t first, int64_t n,
+                     const float* grads, const float* sums, float* x,
+                     float* e) const {
+    float* labels = use_softmax ? x : e;
+    rows.Load(label, buffers.inputs[1], first, n, labels);
+    ForIsa([=, length = rows.length, padded = rows.padded(),
+            softmax = use_softmax] {
+      for (int64_t r = 0; r < n; ++r) {
+        float* to = x + r * length;
+        const float *y = labels + r * length, *er = e + r * padded;
+        const float grad = grads[r];
+        if (!softmax) {
+          for (int64_t i = 0; i < length; ++i) {
+            to[i] = functors::ProbabilityGrad(to[i], y[i], grad);
+          }
+          continue;
+        }
+        const float sum = sums[r];
+        const float all = SumOf(length, [=](int64_t i) { return y[i]; });
+        for (int64_t i = 0; i < length; ++i) {
+          to[i] = functors::SoftCrossEntropyGrad(er[i], sum, all, y[i], grad);
+        }
+      }
+    });
+  }
 };
 
 RowGroups GroupsOf(const BoundOp& op) {
-  return RowGroups(Rows::Along(op.Input("Logits"), -1), 2,
+  return RowGroups(Rows::Along(op.Input("Logits"), op.Int("axis")), 2,
                    op.context().threads);
 }
 
 template <typename Kernel>
 Candidate MakeCrossEntropy() {
   Candidate candidate = MakeCandidate("rows", [](const BoundOp& op) {
-    return Kernel{Rows::Along(op.Input("Logits"), -1), GroupsOf(op),
-                  op.Input("Logits").dtype, op.outputs()[0].dtype,
-                  op.Int("ignore_index")};
+    return Kernel{{Rows::Along(op.Input("Logits"), op.Int("axis")),
+                   GroupsOf(op), op.Input("Logits").dtype,
+                   op.Input("Label").dtype, op.outputs()[0].dtype,
+                   op.Int("ignore_index"), op.Bool("soft_label"),
+                   op.Bool("use_softmax")}};
   });
   candidate.workspace_bytes = [](const BoundOp& op) {
     return GroupsOf(op).workspace_bytes();

@@ -8,6 +8,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaDropout(registry);
   cuda::RegisterCudaSoftmax(registry);
   cuda::RegisterCudaLoss(registry);
+  cuda::RegisterCudaPointwiseLoss(registry);
   cuda::RegisterCudaNorm(registry);
   cuda::RegisterCudaRowNorm(registry);
   cuda::RegisterCudaConv(registry);

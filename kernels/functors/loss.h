@@ -30,6 +30,22 @@ HT_HOST_DEVICE inline float CrossEntropyGrad(float e, float sum, float one_hot,
   return (e / sum - one_hot) * loss_grad;
 }
 
+// With a probability as the label: a class's share of the loss, and the
+// gradient; `label_sum`: over the row. `log_p`: log of the class's softmax.
+HT_HOST_DEVICE inline float SoftCrossEntropy(float log_p, float label) {
+  return label == 0.0f ? 0.0f : -(label * log_p);
+}
+HT_HOST_DEVICE inline float SoftCrossEntropyGrad(float e, float sum,
+                                                 float label_sum, float label,
+                                                 float loss_grad) {
+  return (e / sum * label_sum - label) * loss_grad;
+}
+// The same of a probability p, not of a logit.
+HT_HOST_DEVICE inline float ProbabilityGrad(float p, float label,
+                                            float loss_grad) {
+  return label == 0.0f ? 0.0f : -(label / p) * loss_grad;
+}
+
 // The gradients of softmax and of its logarithm: what is summed over a row, and
 // what the sum makes of an element.
 struct SoftmaxGrad {

@@ -128,6 +128,13 @@ def cases(torch):
       'gather_images': lambda x, y: torch.index_select(x, 0, eight),
       'gather_columns': lambda x, y: torch.index_select(x, 3, eight),
       'softmax': lambda x, y: torch.softmax(x, -1),
+      'huber_loss': lambda x, y: f.huber_loss(x, y, reduction='none'),
+      'sigmoid_cross_entropy': lambda x, y: f.binary_cross_entropy_with_logits(
+          x, y, reduction='none'),
+      'kldiv_loss': lambda x, y: f.kl_div(x, y, reduction='none'),
+      'label_smooth': lambda x, y: x * 0.9 + 0.1 / 28,
+      'soft_cross_entropy': lambda x, y: f.cross_entropy(
+          rows(x), rows(y), reduction='none'),
       'softmax_rows': lambda x, y: torch.softmax(rows(x), -1),
       'softmax_grad': lambda x, y: aten._softmax_backward_data(y, x, -1,
                                                                x.dtype),

@@ -112,9 +112,12 @@ class Gradients : public ::testing::TestWithParam<std::string> {
     KernelKey key;
     key.op = file_.schema->name();
     for (const TypeVar& var : file_.schema->type_vars()) {
+      std::vector<DType> allowed(var.allowed.begin(), var.allowed.end());
+      const auto only = c.only.find(var.name);
+      if (only != c.only.end()) allowed = only->second;
       const bool f32 =
-          std::count(var.allowed.begin(), var.allowed.end(), DType::kF32) > 0;
-      key.binding.push_back(f32 ? DType::kF32 : var.allowed[0]);  // indices
+          std::count(allowed.begin(), allowed.end(), DType::kF32) > 0;
+      key.binding.push_back(f32 ? DType::kF32 : allowed[0]);  // indices
     }
     ASSERT_TRUE(Fits(file_, c, key)) << "a gradient is checked in f32";
     const auto forward = MakeInstance(file_, c, key);

@@ -1,0 +1,89 @@
+// Losses of single elements, and their slopes along the first operand. f32 in,
+// f32 out. A NaN stays a NaN.
+#ifndef HALFTONE_KERNELS_FUNCTORS_POINTWISE_LOSS_H_
+#define HALFTONE_KERNELS_FUNCTORS_POINTWISE_LOSS_H_
+
+#include "kernels/functors/math.h"
+
+namespace halftone {
+namespace functors {
+
+// r * r / 2 up to delta, then a straight line; r = y - x.
+struct HuberOp {
+  float delta;
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    const float r = Abs(y - x);
+    return r > delta ? delta * (r - 0.5f * delta) : 0.5f * r * r;
+  }
+};
+struct HuberByXOp {
+  float delta;
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    const float r = x - y;
+    const float low = r < -delta ? -delta : r;
+    return low > delta ? delta : low;
+  }
+};
+
+// Of a probability. Logarithms end at -100, as Paddle's and PyTorch's do.
+struct BceOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    const float yes = Log(x), no = Log(1.0f - x);
+    return (y - 1.0f) * (no < -100.0f ? -100.0f : no) -
+           y * (yes < -100.0f ? -100.0f : yes);
+  }
+};
+struct BceByXOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    const float spread = (1.0f - x) * x;
+    return (x - y) / (spread < 1e-12f ? 1e-12f : spread);
+  }
+};
+
+// Of a logarithm of a probability; 0 where the target is not above 0.
+struct KldivOp {
+  HT_HOST_DEVICE float operator()(float x, float target) const {
+    const float loss = target * (Log(target) - x);
+    return target <= 0.0f ? 0.0f : loss;
+  }
+};
+struct KldivByXOp {
+  HT_HOST_DEVICE float operator()(float x, float target) const {
+    const float slope = x != x ? x : -target;
+    return target <= 0.0f ? 0.0f : slope;
+  }
+};
+
+struct LogLossOp {
+  float epsilon;
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return -(y * Log(x + epsilon)) - (1.0f - y) * Log((1.0f - x) + epsilon);
+  }
+};
+struct LogLossByXOp {
+  float epsilon;
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return (1.0f - y) / ((1.0f - x) + epsilon) - y / (x + epsilon);
+  }
+};
+
+// (1 - y) * x + weight * ln(1 + e^-x), and its slope. With a weight of 1 it is
+// max(x, 0) - x * y + ln(1 + e^-|x|).
+struct SigmoidCrossEntropy {
+  float ignored;  // a label
+  HT_HOST_DEVICE float Loss(float x, float y, float weight) const {
+    const float below = x < 0.0f ? -x : 0.0f;
+    const float soft = Log1p(Exp(-Abs(x))) + below;  // ln(1 + e^-x)
+    const float loss = (1.0f - y) * x + weight * soft;
+    return y == ignored ? 0.0f : loss;
+  }
+  HT_HOST_DEVICE float Slope(float x, float y, float weight) const {
+    const float slope = (1.0f - y) - weight * Sigmoid(-x);
+    return y == ignored ? 0.0f : slope;
+  }
+};
+
+}  // namespace functors
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_FUNCTORS_POINTWISE_LOSS_H_
