@@ -8,8 +8,8 @@ namespace halftone {
 namespace kernels {
 
 // Of each of `rows` rows of x, one behind the other: the maximum, exp(x -
-// maximum) in rows of whole vectors (`padded` elements, lanes.h; anything behind
-// the row's own), and their sum. Buffers of RowGroups (rows.h).
+// maximum) in rows of whole vectors (`padded` elements, lanes.h; anything
+// behind the row's own), and their sum. Buffers of RowGroups (rows.h).
 void ExpRows(const float* x, int64_t rows, int64_t length, int64_t padded,
              float* exponentials, float* largest, float* sums);
 
