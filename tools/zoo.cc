@@ -99,6 +99,8 @@ void AddZoo(Verb app, Outcome* outcome) {
   verb.AddOption("--sequence", &options->sequence, "tokens of a sample");
   verb.AddOption("--head", &options->head,
                  "of BERT: classification (default) | pretraining");
+  verb.AddOption("--norm", &options->norm,
+                 "of a U-Net: batch (default) | sync | group");
   verb.AddSwitch("--json", &flags->json, "sizes as one JSON object instead");
   verb.SetRun([flags, outcome] { outcome->status = Zoo(*flags); });
 }

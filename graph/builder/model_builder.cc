@@ -26,23 +26,42 @@ struct SetAttr {
   }
 };
 
-// `name` for both directions, unless it is the default.
-void AddPair(const std::string& name, int64_t value, int64_t default_value,
-             Attrs* attrs) {
+// `name` for all directions, unless it is the default.
+void AddEach(const std::string& name, int64_t directions, int64_t value,
+             int64_t default_value, Attrs* attrs) {
   if (value == default_value) return;
-  attrs->emplace_back(name, std::vector<int64_t>{value, value});
+  attrs->emplace_back(name, std::vector<int64_t>(directions, value));
 }
 
 void AddWindow(const Window& window, Attrs* attrs) {
-  AddPair("strides", window.stride, 1, attrs);
-  AddPair("paddings", window.padding, 0, attrs);
+  AddEach("strides", window.directions, window.stride, 1, attrs);
+  AddEach("paddings", window.directions, window.padding, 0, attrs);
 }
 
 Attrs PoolAttrs(const Window& window) {
   Attrs attrs;
-  AddPair("ksize", window.size, 0, &attrs);
+  AddEach("ksize", window.directions, window.size, 0, &attrs);
   AddWindow(window, &attrs);
   return attrs;
+}
+
+// "pool2d", "conv3d_transpose".
+std::string TypeOf(const std::string& what, const Window& window,
+                   const std::string& suffix = "") {
+  return what + std::to_string(window.directions) + "d" + suffix;
+}
+
+// a, b and the sizes of the window: dims of a filter.
+std::vector<int64_t> FilterDims(int64_t a, int64_t b, const Window& window) {
+  std::vector<int64_t> dims = {a, b};
+  dims.insert(dims.end(), window.directions, window.size);
+  return dims;
+}
+
+int64_t Elements(const Window& window) {
+  int64_t elements = 1;
+  for (int64_t i = 0; i < window.directions; ++i) elements *= window.size;
+  return elements;
 }
 
 }  // namespace
@@ -211,27 +230,45 @@ void ModelBuilder::LayerParams(const std::string& name,
   Param(name + ".b", {out}, init.bias.value_or(UniformBias(fan_in)));
 }
 
+std::string ModelBuilder::AddConv(const std::string& type,
+                                  const std::string& name, const Value& x,
+                                  const Window& window, bool has_bias) {
+  std::vector<Input> inputs = {{"Input", {x}}, {"Filter", {name + ".w"}}};
+  if (has_bias) inputs.push_back({"Bias", {name + ".b"}});
+  Attrs attrs;
+  AddWindow(window, &attrs);
+  if (window.groups != 1) attrs.emplace_back("groups", window.groups);
+  return Op(type, name, inputs, attrs, "Output");
+}
+
 std::string ModelBuilder::Conv(const std::string& name, const Value& x,
                                int64_t in, int64_t out, const Window& window,
                                const LayerInit& init) {
   const int64_t channels = in / window.groups;
-  LayerParams(name, {out, channels, window.size, window.size},
-              channels * window.size * window.size, out, init);
-  std::vector<Input> inputs = {{"Input", {x}}, {"Filter", {name + ".w"}}};
-  if (init.has_bias) inputs.push_back({"Bias", {name + ".b"}});
-  Attrs attrs;
-  AddWindow(window, &attrs);
-  if (window.groups != 1) attrs.emplace_back("groups", window.groups);
-  return Op("conv2d", name, inputs, attrs, "Output");
+  LayerParams(name, FilterDims(out, channels, window),
+              channels * Elements(window), out, init);
+  return AddConv(TypeOf("conv", window), name, x, window, init.has_bias);
+}
+
+std::string ModelBuilder::ConvTranspose(const std::string& name, const Value& x,
+                                        int64_t in, int64_t out,
+                                        const Window& window,
+                                        const LayerInit& init) {
+  const int64_t channels = out / window.groups;
+  LayerParams(name, FilterDims(in, channels, window),
+              channels * Elements(window), out, init);
+  return AddConv(TypeOf("conv", window, "_transpose"), name, x, window,
+                 init.has_bias);
 }
 
 std::string ModelBuilder::BatchNorm(const std::string& name, const Value& x,
-                                    int64_t channels, const Attrs& attrs) {
+                                    int64_t channels, const Attrs& attrs,
+                                    const std::string& type) {
   Param(name + ".scale", {channels}, Constant(1));
   Param(name + ".bias", {channels}, Constant(0));
   Stat(name + ".mean", channels, 0);
   Stat(name + ".var", channels, 1);
-  return Op("batch_norm", name,
+  return Op(type, name,
             {{"X", {x}},
              {"Scale", {name + ".scale"}},
              {"Bias", {name + ".bias"}},
@@ -240,20 +277,30 @@ std::string ModelBuilder::BatchNorm(const std::string& name, const Value& x,
             attrs, "Y");
 }
 
+std::string ModelBuilder::GroupNorm(const std::string& name, const Value& x,
+                                    int64_t channels, int64_t groups) {
+  Param(name + ".scale", {channels}, Constant(1));
+  Param(name + ".bias", {channels}, Constant(0));
+  return Op(
+      "group_norm", name,
+      {{"X", {x}}, {"Scale", {name + ".scale"}}, {"Bias", {name + ".bias"}}},
+      {{"groups", groups}}, "Y");
+}
+
 std::string ModelBuilder::Relu(const std::string& name, const Value& x) {
   return Unary("relu", name, x);
 }
 
 std::string ModelBuilder::MaxPool(const std::string& name, const Value& x,
                                   const Window& window) {
-  return Unary("pool2d", name, x, PoolAttrs(window));
+  return Unary(TypeOf("pool", window), name, x, PoolAttrs(window));
 }
 
 std::string ModelBuilder::AveragePool(const std::string& name, const Value& x,
                                       const Window& window) {
   Attrs attrs = {{"pooling_type", std::string("avg")}};
   for (auto& attr : PoolAttrs(window)) attrs.push_back(std::move(attr));
-  return Unary("pool2d", name, x, attrs);
+  return Unary(TypeOf("pool", window), name, x, attrs);
 }
 
 std::string ModelBuilder::GlobalAveragePool(const std::string& name,

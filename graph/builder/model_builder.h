@@ -28,7 +28,8 @@ struct Window {
   int64_t size = 1;
   int64_t stride = 1;
   int64_t padding = 0;
-  int64_t groups = 1;  // convolutions only
+  int64_t groups = 1;      // convolutions only
+  int64_t directions = 2;  // 3: of volumes, [N, C, D, H, W]
 };
 
 // How the parameters of a layer begin. What is not set is PyTorch's:
@@ -91,8 +92,16 @@ class ModelBuilder {
                const std::vector<double>& std);
   Value Conv(const std::string& name, const Value& x, int64_t in, int64_t out,
              const Window& window, const LayerInit& init = {});
+  // The weight is [in, out / groups, kh, kw].
+  Value ConvTranspose(const std::string& name, const Value& x, int64_t in,
+                      int64_t out, const Window& window,
+                      const LayerInit& init = {});
+  // type: batch_norm or sync_batch_norm.
   Value BatchNorm(const std::string& name, const Value& x, int64_t channels,
-                  const Attrs& attrs = {});
+                  const Attrs& attrs = {},
+                  const std::string& type = "batch_norm");
+  Value GroupNorm(const std::string& name, const Value& x, int64_t channels,
+                  int64_t groups);
   Value Relu(const std::string& name, const Value& x);
   Value MaxPool(const std::string& name, const Value& x, const Window& window);
   Value AveragePool(const std::string& name, const Value& x,
@@ -124,6 +133,8 @@ class ModelBuilder {
                        const std::string& out_slot);
   void AddMetric(const std::string& name, const Value& count,
                  const Value& logits, int64_t k);
+  Value AddConv(const std::string& type, const std::string& name,
+                const Value& x, const Window& window, bool has_bias);
   // Weight and bias [out].
   void LayerParams(const std::string& name, const std::vector<int64_t>& dims,
                    int64_t fan_in, int64_t out, const LayerInit& init);

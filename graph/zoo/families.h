@@ -43,6 +43,16 @@ proto::Model DenseNet121(const ZooOptions& options);
 // Tan and Le 2019, without stochastic depth.
 proto::Model EfficientNetB0(const ZooOptions& options);
 
+// ---- A class for each pixel or voxel.
+struct UNetSizes {
+  int64_t image_size, channels, width;
+};
+// Ronneberger et al. 2015 (directions 2) and Cicek et al. 2016 (3), with
+// padding and norms; halved `depth` times. The logits are [N, sizes...,
+// classes].
+proto::Model UNet(const std::string& name, int64_t directions, int64_t depth,
+                  const UNetSizes& sizes, const ZooOptions& options);
+
 // ---- Transformers. Heads have 64 channels.
 // Dosovitskiy et al. 2020, of patches of 16 x 16.
 proto::Model VisionTransformer(const std::string& name, int64_t width,

@@ -28,14 +28,25 @@ constexpr Size kSizes[] = {
 // Far beyond any; products do not overflow.
 constexpr int64_t kMost = 1 << 20;
 
-constexpr char kHead[] = "head";
-constexpr absl::string_view kHeads[] = {"pretraining", "classification"};
+struct Word {
+  const char* flag;
+  std::string ZooOptions::*word;
+  std::vector<std::string> words;
+};
+const std::vector<Word>& Words() {
+  static const auto& all = *new std::vector<Word>{
+      {"head", &ZooOptions::head, {"pretraining", "classification"}},
+      {"norm", &ZooOptions::norm, {"batch", "sync", "group"}},
+  };
+  return all;
+}
 
 struct Entry {
   const char* name;
   std::function<proto::Model(const ZooOptions&)> make;
   const char* strategy;                 // of models/
   std::vector<std::string> takes = {};  // flags
+  int64_t patch = 1;                    // divides the image's size
 };
 
 Entry ResNet(const char* name, std::vector<int> blocks, bool bottleneck) {
@@ -56,13 +67,25 @@ Entry Vgg(const char* name, std::vector<int> convs, bool batch_norm) {
           {"image-size", "classes", "width"}};
 }
 
+Entry UNet(const char* name, int64_t directions, int64_t depth,
+           const zoo::UNetSizes& sizes) {
+  return {name,
+          [=](const ZooOptions& options) {
+            return zoo::UNet(name, directions, depth, sizes, options);
+          },
+          "unet_o1",
+          {"image-size", "classes", "width", "norm"},
+          int64_t{1} << depth};
+}
+
 Entry Vit(const char* name, int64_t width) {
   return {name,
           [=](const ZooOptions& options) {
             return zoo::VisionTransformer(name, width, options);
           },
           "vit_o1",
-          {"image-size", "classes", "layers", "width"}};
+          {"image-size", "classes", "layers", "width"},
+          /*patch=*/16};
 }
 
 Entry Bert(const char* name, int64_t layers, int64_t width) {
@@ -71,7 +94,7 @@ Entry Bert(const char* name, int64_t layers, int64_t width) {
             return zoo::Bert(name, layers, width, options);
           },
           "bert_o1",
-          {"classes", "layers", "width", "sequence", kHead}};
+          {"classes", "layers", "width", "sequence", "head"}};
 }
 
 Entry Gpt2(const char* name, int64_t layers, int64_t width) {
@@ -112,6 +135,8 @@ const std::vector<Entry>& Zoo() {
        {"image-size", "classes"}},
       Vit("vit_s_16", 384),
       Vit("vit_b_16", 768),
+      UNet("unet2d", 2, 4, {256, 3, 64}),
+      UNet("unet3d", 3, 3, {64, 1, 32}),
       Bert("bert_base", 12, 768),
       Bert("bert_large", 24, 1024),
       Gpt2("gpt2", 12, 768),
@@ -142,16 +167,29 @@ absl::Status CheckOptions(const Entry& entry, const ZooOptions& options) {
     const std::optional<int64_t>& given = options.*size.size;
     if (!given) continue;
     HT_RETURN_IF_ERROR(CheckTaken(entry, size.flag));
-    if (*given < size.least || *given > kMost) {
-      return UsageError("--", size.flag, " ", *given, ": expected ", size.least,
+    const bool patches =
+        size.size == &ZooOptions::image_size && entry.patch > 1;
+    const int64_t least = patches ? entry.patch : size.least;
+    if (*given < least || *given > kMost) {
+      return UsageError("--", size.flag, " ", *given, ": expected ", least,
                         " to ", kMost);
     }
   }
-  if (options.head.empty()) return absl::OkStatus();
-  HT_RETURN_IF_ERROR(CheckTaken(entry, kHead));
-  if (absl::c_linear_search(kHeads, options.head)) return absl::OkStatus();
-  return UsageError("--head ", options.head, ": expected ",
-                    absl::StrJoin(kHeads, " or "));
+  const int64_t size = options.image_size.value_or(0);
+  if (size % entry.patch != 0) {
+    return UsageError("--image-size ", size, ": expected a multiple of ",
+                      entry.patch, " for ", entry.name);
+  }
+  for (const Word& word : Words()) {
+    const std::string& given = options.*word.word;
+    if (given.empty()) continue;
+    HT_RETURN_IF_ERROR(CheckTaken(entry, word.flag));
+    if (absl::c_linear_search(word.words, given)) continue;
+    return UsageError("--", word.flag, " ", given, ": expected ",
+                      absl::StrJoin(word.words, ", "),
+                      NearestHint(given, word.words));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

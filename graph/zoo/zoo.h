@@ -21,6 +21,7 @@ struct ZooOptions {
   std::optional<int64_t> width;     // base channels, or of the hidden states
   std::optional<int64_t> sequence;  // tokens
   std::string head;                 // "pretraining" or "classification"
+  std::string norm;                 // "batch", "sync" or "group"
 };
 
 // In the order in which `halftone zoo` lists them.

@@ -148,6 +148,36 @@ TEST(ZooTest, PretrainingHead) {
   EXPECT_FALSE(ZooModel("gpt2", options).ok());
 }
 
+// By hand: the convolutions of 3 x 3 (x 3), their norms, those that double the
+// size, and the head.
+TEST(ZooTest, UNetsInEachDimensionAndNorm) {
+  EXPECT_EQ(Count(*Build("unet2d")).values, 31037698);
+  EXPECT_EQ(Count(*Build("unet3d")).values, 5601154);
+  for (const char* norm : {"batch", "sync", "group"}) {
+    ZooOptions options;
+    options.norm = norm;
+    options.image_size = 32;
+    options.width = 8;
+    options.classes = 4;
+    const auto model = ZooModel("unet3d", options);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto file = ParseModel(PrintModel(*model), "unet3d");
+    ASSERT_TRUE(file.ok()) << file.status();
+    const auto program = BuildProgram(*file);
+    ASSERT_TRUE(program.ok()) << norm << " " << program.status();
+    const Block& block = (*program)->entries()[0]->block();
+    EXPECT_EQ(
+        ToString(block.type(block.FindValue("logits")), (*program)->symbols()),
+        "f32[B,32,32,32,4]");
+  }
+  ZooOptions odd;
+  odd.image_size = 36;
+  EXPECT_EQ(ExitCodeOf(ZooModel("unet2d", odd).status()), ExitCode::kUsage);
+  odd.image_size = 48;
+  odd.norm = "layer";
+  EXPECT_EQ(ExitCodeOf(ZooModel("unet2d", odd).status()), ExitCode::kUsage);
+}
+
 TEST(ZooTest, Vgg16HasABiasPerLayer) {
   const auto program = Build("vgg16");
   ASSERT_NE(program, nullptr);
@@ -171,6 +201,7 @@ TEST(ZooTest, OtherSizes) {
       return ToString(block.type(block.FindValue(value)),
                       (*program)->symbols());
     };
+    if (absl::StartsWith(name, "unet")) continue;
     EXPECT_EQ(type("image"), "u8[B,3,64,64]") << name;
     EXPECT_EQ(type("logits"), "f32[B,10]") << name;
     // Of so few classes the best five say little.
