@@ -27,12 +27,14 @@ int Open(const std::string& path, int flags, mode_t mode) {
 }
 
 absl::Status WriteAll(int fd, const std::string& path,
-                      absl::string_view content) {
-  while (!content.empty()) {
-    const ssize_t n =
-        Retried([&] { return ::write(fd, content.data(), content.size()); });
-    if (n < 0) return Failed(path, "cannot write");
-    content.remove_prefix(n);
+                      absl::Span<const absl::string_view> parts) {
+  for (absl::string_view rest : parts) {
+    while (!rest.empty()) {
+      const ssize_t n =
+          Retried([&] { return ::write(fd, rest.data(), rest.size()); });
+      if (n < 0) return Failed(path, "cannot write");
+      rest.remove_prefix(n);
+    }
   }
   // Pipes and devices have nothing to sync.
   if (Retried([&] { return ::fsync(fd); }) != 0 && errno != EINVAL &&
@@ -61,7 +63,7 @@ int MakeBeside(const std::string& path, std::string* name) {
 
 absl::Status WriteAndRename(int fd, const std::string& temporary,
                             const std::string& path, const struct stat* old,
-                            absl::string_view content) {
+                            absl::Span<const absl::string_view> parts) {
   absl::Status status;
   {
     Descriptor file(fd);
@@ -70,7 +72,7 @@ absl::Status WriteAndRename(int fd, const std::string& temporary,
       if (::fchown(fd, old->st_uid, old->st_gid) != 0) errno = 0;
       ::fchmod(fd, old->st_mode & 0777);
     }
-    status = WriteAll(fd, path, content);
+    status = WriteAll(fd, path, parts);
   }
   const auto rename = [&] { return ::rename(temporary.c_str(), path.c_str()); };
   if (status.ok() && Retried(rename) != 0) {
@@ -122,7 +124,7 @@ absl::Status WriteFileAtomically(const std::string& path,
   const int fd = internal::MakeBeside(path, &temporary);
   if (fd < 0) return Failed(path, "cannot write");
   return internal::WriteAndRename(fd, temporary, path, /*old=*/nullptr,
-                                  content);
+                                  absl::MakeConstSpan(&content, 1));
 }
 
 absl::Status MakeDirectories(const std::string& path) {

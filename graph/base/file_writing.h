@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "graph/base/retry.h"
 
 namespace halftone {
@@ -36,9 +37,9 @@ using halftone::Retried;
 
 int Open(const std::string& path, int flags, mode_t mode = 0);
 
-// All of it, and fsync; `path` is for errors.
+// All parts, and fsync; `path` is for errors.
 absl::Status WriteAll(int fd, const std::string& path,
-                      absl::string_view content);
+                      absl::Span<const absl::string_view> parts);
 
 // A new file in the directory of `path`; no link that somebody laid out there
 // is followed. -1 and errno if there can be none.
@@ -48,7 +49,7 @@ int MakeBeside(const std::string& path, std::string* name);
 // has that name and gives its mode and owner; null: nothing.
 absl::Status WriteAndRename(int fd, const std::string& temporary,
                             const std::string& path, const struct stat* old,
-                            absl::string_view content);
+                            absl::Span<const absl::string_view> parts);
 
 std::string DirectoryOf(const std::string& path);  // with the slash, or empty
 

@@ -22,10 +22,10 @@ using internal::Open;
 using internal::Retried;
 
 absl::Status WriteTo(int fd, const std::string& path,
-                     absl::string_view content) {
+                     absl::Span<const absl::string_view> parts) {
   if (fd < 0) return Failed(path, "cannot write");
   Descriptor file(fd);
-  return internal::WriteAll(fd, path, content);
+  return internal::WriteAll(fd, path, parts);
 }
 
 // The descriptor that a link like /dev/stdout or /dev/fd/3 stands for; -1 for
@@ -81,28 +81,32 @@ absl::StatusOr<Output> Follow(const std::string& path) {
 }  // namespace
 
 absl::Status WriteOutput(const std::string& path, absl::string_view content) {
+  return WriteOutput(path, absl::MakeConstSpan(&content, 1));
+}
+
+absl::Status WriteOutput(const std::string& path,
+                         absl::Span<const absl::string_view> parts) {
   HT_ASSIGN_OR_RETURN(const Output output, Follow(path));
   if (output.descriptor >= 0) {
     std::fflush(nullptr);  // what was said before stays before
     return WriteTo(Retried([&] { return ::dup(output.descriptor); }), path,
-                   content);
+                   parts);
   }
   if (output.there && S_ISDIR(output.info.st_mode)) {
     return ModelError(path, ": cannot write: it is a directory; name a file");
   }
   if (output.there && !S_ISREG(output.info.st_mode)) {
-    return WriteTo(Open(output.path, O_WRONLY | O_NOCTTY), path, content);
+    return WriteTo(Open(output.path, O_WRONLY | O_NOCTTY), path, parts);
   }
   std::string temporary;
   const int fd = internal::MakeBeside(output.path, &temporary);
   // In a directory that takes no new file, a file may still be written.
   if (fd < 0 && output.there && (errno == EACCES || errno == EROFS)) {
-    return WriteTo(Open(output.path, O_WRONLY | O_TRUNC), path, content);
+    return WriteTo(Open(output.path, O_WRONLY | O_TRUNC), path, parts);
   }
   if (fd < 0) return Failed(path, "cannot write");
   return internal::WriteAndRename(fd, temporary, output.path,
-                                  output.there ? &output.info : nullptr,
-                                  content);
+                                  output.there ? &output.info : nullptr, parts);
 }
 
 }  // namespace halftone

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace halftone {
 
@@ -13,6 +14,9 @@ namespace halftone {
 // there keeps its mode, and what is no plain file (a device, a pipe,
 // /dev/stdout, /dev/fd/N) is written to as it is.
 absl::Status WriteOutput(const std::string& path, absl::string_view content);
+// The same for parts, one after the other: what is large need not be copied.
+absl::Status WriteOutput(const std::string& path,
+                         absl::Span<const absl::string_view> parts);
 
 }  // namespace halftone
 

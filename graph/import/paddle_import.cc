@@ -15,6 +15,7 @@
 #include "graph/import/paddle_ops.h"
 #include "graph/import/paddle_steps.h"
 #include "graph/import/refusals.h"
+#include "graph/import/unneeded.h"
 
 namespace halftone {
 namespace {
@@ -28,9 +29,13 @@ class Importer : public PaddleScope {
            const PaddleOptions& options)
       : program_(program), options_(options), steps_(StepsOf(program)) {
     result_.model.file = file;
-    result_.version = PaddleVersion(program);
-    result_.blocks = program.blocks_size();
     result_.ops = program.blocks(0).ops_size();
+    const std::string version = PaddleVersion(program);
+    result_.from = absl::StrCat("paddle ", version);
+    result_.source =
+        absl::StrCat("Paddle ", version, ", ", WithCommas(result_.ops),
+                     " ops in block 0 of ", program.blocks_size());
+    result_.no_loss = "no op has role 256";
     result_.left_out = steps_.left_out;
   }
 
@@ -66,7 +71,6 @@ class Importer : public PaddleScope {
                     absl::string_view slot, const std::string& place);
   absl::Status SetLoss();
   void SetOutputs();
-  void DropUnneeded();
   void Count();
 
   const paddle::ProgramDesc& program_;
@@ -313,46 +317,6 @@ void Importer::SetOutputs() {
   }
 }
 
-// Ops, feeds and parameters that no output, loss or metric needs.
-void Importer::DropUnneeded() {
-  absl::flat_hash_set<std::string> needed(model().output().begin(),
-                                          model().output().end());
-  needed.insert({model().loss().var(), model().loss().mean_over(),
-                 model().loss().mask()});
-  for (const proto::Metric& metric : model().metric()) {
-    needed.insert({metric.var(), metric.over()});
-  }
-  std::vector<proto::OpNode> kept;
-  for (int i = model().op_size() - 1; i >= 0; --i) {
-    proto::OpNode& op = *model().mutable_op(i);
-    bool need = false;
-    for (const proto::SlotVars& out : op.out()) {
-      for (const std::string& name : out.var()) {
-        need = need || needed.contains(name);
-      }
-    }
-    if (!need) continue;
-    for (const proto::SlotVars& in : op.in()) {
-      needed.insert(in.var().begin(), in.var().end());
-    }
-    kept.push_back(std::move(op));
-  }
-  model().clear_op();
-  for (auto op = kept.rbegin(); op != kept.rend(); ++op) {
-    *model().add_op() = std::move(*op);
-  }
-  const auto keep = [&needed](auto* all) {
-    auto copy = *all;
-    all->Clear();
-    for (auto& one : copy) {
-      if (needed.contains(one.name())) *all->Add() = std::move(one);
-    }
-  };
-  keep(model().mutable_feed());
-  keep(model().mutable_param());
-  keep(model().mutable_stat());
-}
-
 // What is said of the model that came out.
 void Importer::Count() {
   for (const auto* all : {&model().param(), &model().stat()}) {
@@ -390,7 +354,7 @@ absl::StatusOr<PaddleModel> Importer::Run() {
   model().set_format(kModelFormat);
   HT_RETURN_IF_ERROR(SetLoss());
   SetOutputs();
-  DropUnneeded();
+  DropUnneeded(&model());
   Count();
   HT_RETURN_IF_ERROR(BuildProgram(result_.model).status());
   return std::move(result_);

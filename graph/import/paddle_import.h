@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "graph/import/imported_model.h"
 #include "graph/import/paddle_program.h"
-#include "graph/io/model_reader.h"
 
 namespace halftone {
 
@@ -26,20 +26,7 @@ struct PaddleOptions {
   std::map<std::string, std::vector<int64_t>> dims;
 };
 
-struct PaddleModel {
-  ModelFile model;
-  std::string version;  // of Paddle
-  int64_t ops = 0, blocks = 0;
-  // "backward", "optimizer" ...: how many ops of block 0 were left out.
-  std::map<std::string, int64_t> left_out;
-  std::string loss_from;  // "op role 256", "--loss"
-  // By kind of initialiser: how many parameters have it, from the startup
-  // program and from Paddle's defaults.
-  std::map<std::string, int64_t> startup_inits, default_inits;
-  std::vector<std::string> unread_feeds;  // left out
-  // Values that may be the loss, where the program names none.
-  std::vector<std::string> loss_candidates;
-};
+using PaddleModel = ImportedModel;
 
 // `file` names it in errors (kModel): what cannot be taken is told at once
 // (refusals.h); then what is wrong with the model that came out.

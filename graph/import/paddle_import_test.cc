@@ -105,7 +105,7 @@ loss { var: "loss" mean_over: "h" }
   EXPECT_THAT(imported->left_out, ElementsAre(std::make_pair("backward", 2),
                                               std::make_pair("lr schedule", 1),
                                               std::make_pair("optimizer", 1)));
-  EXPECT_EQ(imported->version, "2.6.2");
+  EXPECT_EQ(imported->from, "paddle 2.6.2");
   EXPECT_EQ(imported->loss_from, "op role 256");
   EXPECT_THAT(imported->unread_feeds, ElementsAre("unread"));
 }

@@ -205,26 +205,34 @@ absl::Status CheckLayout(const std::vector<TensorHead>& heads,
 
 }  // namespace
 
-std::string SerializeSafetensors(absl::Span<const Tensor> tensors) {
+std::string SafetensorsHeader(absl::Span<const TensorHead> heads) {
   Json header = Json::object();
-  int64_t offset = 0;
-  for (const Tensor& tensor : tensors) {
+  for (const TensorHead& head : heads) {
     const char* dtype = "";
     for (const TypeName& type : kTypes) {
-      if (type.dtype == tensor.dtype) dtype = type.name;
+      if (type.dtype == head.dtype) dtype = type.name;
     }
-    const int64_t end = offset + static_cast<int64_t>(tensor.bytes.size());
-    header[tensor.name] = {{"dtype", dtype},
-                           {"shape", tensor.dims},
-                           {"data_offsets", {offset, end}}};
-    offset = end;
+    header[head.name] = {{"dtype", dtype},
+                         {"shape", head.dims},
+                         {"data_offsets", {head.begin, head.end}}};
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // data starts aligned
   std::string out(8, '\0');
   const uint64_t size = text.size();
   std::memcpy(&out[0], &size, sizeof(size));
-  out += text;
+  return out + text;
+}
+
+std::string SerializeSafetensors(absl::Span<const Tensor> tensors) {
+  std::vector<TensorHead> heads;
+  int64_t offset = 0;
+  for (const Tensor& tensor : tensors) {
+    const int64_t end = offset + static_cast<int64_t>(tensor.bytes.size());
+    heads.push_back({tensor.name, tensor.dtype, tensor.dims, offset, end});
+    offset = end;
+  }
+  std::string out = SafetensorsHeader(heads);
   for (const Tensor& tensor : tensors) out += tensor.bytes;
   return out;
 }

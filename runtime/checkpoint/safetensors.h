@@ -30,6 +30,9 @@ struct TensorHead {
   int64_t begin = 0, end = 0;
 };
 
+// What a file of tensors begins with: all but their data, which lies in the
+// order and places of `heads`.
+std::string SafetensorsHeader(absl::Span<const TensorHead> heads);
 std::string SerializeSafetensors(absl::Span<const Tensor> tensors);
 
 // By name. Every tensor's bytes fit its shape, and together they are the data:

@@ -1,5 +1,5 @@
-// halftone import: a small net that Paddle 2.6.2 saved, through the verb to
-// training and predictions.
+// halftone import: small nets that Paddle 2.6.2 saved and PyTorch 2.11
+// exported, through the verb to training and predictions.
 #include <unistd.h>
 
 #include <cmath>
@@ -27,6 +27,7 @@ using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 constexpr char kNet[] = "tests/cli/paddle/small.pdmodel";
+constexpr char kOnnx[] = "tests/cli/onnx/small.onnx";
 constexpr char kTrain[] = "tests/cli/paddle/small.train.pdmodel";
 
 std::string Temp(const std::string& name) {
@@ -55,6 +56,26 @@ std::vector<float> Array(const std::string& path) {
   return values;
 }
 
+// With the weights beside the model: `data`.npz gives what lies in
+// `data`_expected.npz.
+void ExpectPredictions(const std::string& model, const std::string& data) {
+  const std::string weights =
+      absl::StrReplaceAll(model, {{".pbtxt", ".safetensors"}});
+  const std::string out = Temp(".npz");
+  const Result predicted =
+      Halftone({"predict", model, "--init", weights, "--data",
+                absl::StrCat("npz:", data, ".npz"), "-o", out});
+  ASSERT_EQ(predicted.exit_code(), 0) << predicted.err;
+  const std::vector<float> found = Array(out);
+  const std::vector<float> expected =
+      Array(absl::StrCat(data, "_expected.npz"));
+  ASSERT_EQ(found.size(), expected.size());
+  // Sums of 100 products in another order: a few units of f32's last place.
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 1e-5 * (1 + std::abs(expected[i]))) << i;
+  }
+}
+
 TEST(ImportVerb, PredictsWhatPaddlePredicts) {
   const std::string model = Temp(".pbtxt");
   const std::string weights =
@@ -77,19 +98,58 @@ TEST(ImportVerb, PredictsWhatPaddlePredicts) {
           "weights     ",
           weights, ": 8 tensors, 4,264 B of data  halftone run --init\n", model,
           ": 2.8 KiB  halftone compile ", model, "\n"));
-  const std::string out = Temp(".npz");
-  const Result predicted =
-      Halftone({"predict", model, "--init", weights, "--data",
-                "npz:tests/cli/paddle/small.npz", "-o", out});
-  ASSERT_EQ(predicted.exit_code(), 0) << predicted.err;
-  const std::vector<float> found = Array(out);
-  const std::vector<float> expected =
-      Array("tests/cli/paddle/small_expected.npz");
-  ASSERT_EQ(found.size(), expected.size());
-  // Sums of 100 products in another order: a few units of f32's last place.
-  for (size_t i = 0; i < found.size(); ++i) {
-    EXPECT_NEAR(found[i], expected[i], 1e-5 * (1 + std::abs(expected[i]))) << i;
-  }
+  ExpectPredictions(model, "tests/cli/paddle/small");
+}
+
+// Dropout and batch norm come back in the form that trains, too, and the
+// sub-graph that computes sizes is gone.
+TEST(ImportVerb, PredictsWhatPyTorchPredicts) {
+  const std::string model = Temp(".pbtxt");
+  const std::string weights =
+      absl::StrReplaceAll(model, {{".pbtxt", ".safetensors"}});
+  const Result imported = Halftone({"import", kOnnx, "-o", model});
+  ASSERT_EQ(imported.exit_code(), 0) << imported.err;
+  EXPECT_EQ(imported.out,
+            absl::StrCat(
+                "read        ", kOnnx,
+                ": ONNX opset 17 of pytorch 2.11.0, 30 nodes\n"
+                "ops         8 forward; left out: computed at import 22\n"
+                "feeds       x f32[B,1,8,8]\n"
+                "parameters  6 tensors, 281 values; 2 running statistics\n"
+                "loss        none: no --loss (cross_entropy:VALUE, mse:VALUE, "
+                "bce:VALUE); compiles for evaluation alone\n"
+                "outputs     logits\n"
+                "weights     ",
+                weights, ": 8 tensors, 1,148 B of data  halftone run --init\n",
+                model, ": 2.0 KiB  halftone compile ", model, "\n"));
+  ExpectPredictions(model, "tests/cli/onnx/small");
+}
+
+TEST(ImportVerb, OnnxModelTrainsOnTwoRanks) {
+  const std::string model = Temp(".pbtxt");
+  const Result imported = Halftone({"import", kOnnx, "-o", model, "--loss",
+                                    "cross_entropy:logits", "--json"});
+  ASSERT_EQ(imported.exit_code(), 0) << imported.err;
+  const json facts = json::parse(imported.out);
+  EXPECT_EQ(facts["from"], "onnx opset 17");
+  EXPECT_EQ(facts["loss"], "loss");
+  EXPECT_EQ(facts["mean_over"], "ce");
+  EXPECT_EQ(facts["metrics"], json({"top1"}));
+  EXPECT_EQ(facts["feeds"], json({"x", "label"}));
+  const Result run =
+      Halftone({"run", model, "--init", facts["weights"].get<std::string>(),
+                "--ranks", "2", "--data", "npz:tests/cli/onnx/small.npz",
+                "--set", "optimizer.momentum.momentum=0.9", "--level", "O1",
+                "--dtype", "bf16", "--batch-size", "4", "--epochs", "1"});
+  EXPECT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.out + run.err, HasSubstr("2 steps applied, 0 skipped"));
+  const Result other =
+      Halftone({"import", kOnnx, "-o", model, "--loss", "cros_entropy:logits"});
+  EXPECT_EQ(other.exit_code(), 2);
+  EXPECT_THAT(other.err, HasSubstr("nearest: cross_entropy"));
+  EXPECT_EQ(Halftone({"import", kOnnx, "-o", model, "--loss", "mse:logit"})
+                .exit_code(),
+            1);
 }
 
 TEST(ImportVerb, TrainingProgramTrainsOnTwoRanks) {

@@ -4,6 +4,7 @@
 
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/import/onnx_import.h"
 #include "graph/import/paddle_import.h"
 #include "graph/import/paddle_params.h"
 #include "gtest/gtest.h"
@@ -100,6 +101,96 @@ TEST(ImportFuzzTest, PaddleParameters) {
     size_t bytes = 0;
     for (const PaddleTensor& tensor : *tensors) bytes += tensor.bytes.size();
     EXPECT_LT(bytes, content.size()) << seed;
+  }
+}
+
+// ---- ONNX.
+
+std::string OnnxSource() {
+  return ReadFile("tests/cli/onnx/small.onnx").value();
+}
+
+void ImportOnnxModel(const OnnxFile& file, int seed) {
+  OnnxOptions options;
+  options.name = "fuzz";
+  if (seed % 2 == 1) options.loss = "cross_entropy:logits";
+  const auto model = ImportOnnx(file, options);
+  ExpectModelError(model.status(), seed);
+}
+
+TEST(ImportFuzzTest, OnnxModels) {
+  const std::string good = OnnxSource();
+  for (int seed = 0; seed < kMutations; ++seed) {
+    const std::string content = Mutator(seed).Mutate(good, /*text=*/false);
+    const auto file = ParseOnnx(content, "fuzz.onnx");
+    ExpectModelError(file.status(), seed);
+    if (file.ok()) ImportOnnxModel(*file, seed);
+  }
+}
+
+// Nodes in another order, of each other's kinds, on each other's values, with
+// each other's attributes; tensors and inputs of other dims.
+TEST(ImportFuzzTest, OnnxGraphs) {
+  const std::string content = OnnxSource();
+  const auto good = ParseOnnx(content, "fuzz.onnx");
+  ASSERT_TRUE(good.ok()) << good.status();
+  const char* const kinds[] = {
+      "Add",    "AveragePool",  "Clip",      "ConstantOfShape",
+      "CumSum", "Expand",       "Flatten",   "MatMul",
+      "OneHot", "Pad",          "Range",     "ReduceLogSumExp",
+      "Slice",  "SpaceToDepth", "Split",     "Tile",
+      "TopK",   "Trilu",        "Unsqueeze", "Where"};
+  const int64_t numbers[] = {-1, 0, 1, 3, INT64_MAX, INT64_MIN, 1 << 20};
+  for (int seed = 0; seed < kMutations; ++seed) {
+    std::mt19937_64 random(seed);
+    OnnxFile file = *good;
+    onnx::GraphProto& graph = *file.model.mutable_graph();
+    const auto node = [&] {
+      return graph.mutable_node(static_cast<int>(random() % graph.node_size()));
+    };
+    for (int edit = 0; edit < 3; ++edit) {
+      onnx::NodeProto* const one = node();
+      onnx::NodeProto* const other = node();
+      auto* const tensor = graph.mutable_initializer(
+          static_cast<int>(random() % graph.initializer_size()));
+      const int64_t number = numbers[random() % 7];
+      switch (random() % 8) {
+        case 0:
+          one->Swap(other);
+          break;
+        case 1:
+          one->set_op_type(kinds[random() % 20]);
+          break;
+        case 2:
+          *one->mutable_attribute() = other->attribute();
+          break;
+        case 3:
+          *one->mutable_input() = other->output();
+          break;
+        case 4:
+          *one->add_input() = other->input_size() > 0 ? other->input(0) : "";
+          break;
+        case 5:
+          tensor->add_dims(number);
+          break;
+        case 6:
+          for (onnx::AttributeProto& attr : *one->mutable_attribute()) {
+            attr.set_i(number);
+            if (attr.ints_size() > 0) attr.set_ints(0, number);
+            if (attr.t().dims_size() > 0) attr.mutable_t()->set_dims(0, number);
+          }
+          break;
+        case 7:
+          graph.mutable_input(0)
+              ->mutable_type()
+              ->mutable_tensor_type()
+              ->mutable_shape()
+              ->mutable_dim(static_cast<int>(random() % 4))
+              ->set_dim_value(number);
+          break;
+      }
+    }
+    ImportOnnxModel(file, seed);
   }
 }
 

@@ -52,14 +52,14 @@ std::string FeedText(const proto::Feed& feed) {
                       "[", absl::StrJoin(dims, ","), "]");
 }
 
-std::string OpsText(const PaddleModel& imported) {
+std::string OpsText(const ImportedModel& imported) {
   const int ops = imported.model.model.op_size();
   const std::string kept = absl::StrCat(WithCommas(ops), " forward");
   if (imported.left_out.empty()) return kept;
   return absl::StrCat(kept, "; left out: ", Counts(imported.left_out));
 }
 
-std::string FeedsText(const PaddleModel& imported) {
+std::string FeedsText(const ImportedModel& imported) {
   std::vector<std::string> feeds;
   for (const proto::Feed& feed : imported.model.model.feed()) {
     feeds.push_back(FeedText(feed));
@@ -72,7 +72,7 @@ std::string FeedsText(const PaddleModel& imported) {
   return text;
 }
 
-std::string LossText(const PaddleModel& imported) {
+std::string LossText(const ImportedModel& imported) {
   const proto::Model& model = imported.model.model;
   if (model.has_loss()) {
     const proto::Loss& loss = model.loss();
@@ -81,7 +81,8 @@ std::string LossText(const PaddleModel& imported) {
     if (loss.has_mask()) absl::StrAppend(&over, " under ", loss.mask());
     return absl::StrCat(loss.var(), " (", imported.loss_from, "), ", over);
   }
-  std::string text = "none: no op has role 256; compiles for evaluation alone";
+  std::string text = absl::StrCat("none: ", imported.no_loss,
+                                  "; compiles for evaluation alone");
   if (!imported.loss_candidates.empty()) {
     absl::StrAppend(&text, "; may be meant: --loss ",
                     JoinFew(imported.loss_candidates, 3));
@@ -89,7 +90,7 @@ std::string LossText(const PaddleModel& imported) {
   return text;
 }
 
-std::string InitText(const PaddleModel& imported, const ImportFiles& files) {
+std::string InitText(const ImportedModel& imported, const ImportFiles& files) {
   std::vector<std::string> parts;
   if (!imported.startup_inits.empty()) {
     parts.push_back(
@@ -105,12 +106,11 @@ std::string InitText(const PaddleModel& imported, const ImportFiles& files) {
 
 }  // namespace
 
-std::string ImportText(const PaddleModel& imported, const ImportFiles& files) {
+std::string ImportText(const ImportedModel& imported,
+                       const ImportFiles& files) {
   const proto::Model& model = imported.model.model;
   std::string text =
-      Line("read", absl::StrCat(files.model, ": Paddle ", imported.version,
-                                ", ", WithCommas(imported.ops),
-                                " ops in block 0 of ", imported.blocks));
+      Line("read", absl::StrCat(files.model, ": ", imported.source));
   absl::StrAppend(&text, Line("ops", OpsText(imported)),
                   Line("feeds", FeedsText(imported)));
   absl::StrAppend(
@@ -136,7 +136,7 @@ std::string ImportText(const PaddleModel& imported, const ImportFiles& files) {
   text +=
       Line("weights",
            files.weights.empty()
-               ? absl::StrCat("none: ", files.params, " is not there")
+               ? absl::StrCat("none: ", files.no_weights)
                : absl::StrCat(files.weights, ": ", WithCommas(files.tensors),
                               " tensors, ", WithCommas(files.weight_bytes),
                               " B of data  halftone run --init"));
@@ -144,7 +144,8 @@ std::string ImportText(const PaddleModel& imported, const ImportFiles& files) {
                       "  halftone compile ", files.out, "\n");
 }
 
-std::string ImportJson(const PaddleModel& imported, const ImportFiles& files) {
+std::string ImportJson(const ImportedModel& imported,
+                       const ImportFiles& files) {
   using Json = nlohmann::ordered_json;
   const proto::Model& model = imported.model.model;
   const auto or_null = [](const std::string& word) {
@@ -154,7 +155,7 @@ std::string ImportJson(const PaddleModel& imported, const ImportFiles& files) {
       {"schema", 1},
       {"path", files.out},
       {"model", model.name()},
-      {"from", absl::StrCat("paddle ", imported.version)},
+      {"from", imported.from},
       {"ops_read", imported.ops},
       {"ops", model.op_size()},
       {"left_out", Json::object()},

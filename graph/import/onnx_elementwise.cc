@@ -1,0 +1,479 @@
+// Nodes that compute element by element.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
+#include "graph/import/onnx_ops.h"
+#include "graph/import/paddle_program.h"
+
+namespace halftone {
+namespace {
+
+using Rule = OnnxRule;
+
+// The sole input of an op of ours without attributes.
+void Unary(OnnxNode& node, const Rule& rule) {
+  node.Op(rule.ours).In("X", node.In(0)).Out();
+}
+
+void Identity(OnnxNode& node, const Rule&) { node.Same(0, node.In(0)); }
+
+void Negate(OnnxNode& node, const Rule&) {
+  node.Op("scale").In("X", node.In(0)).Attr("scale", -1.0).Out();
+}
+
+void Round(OnnxNode& node, const Rule&) {
+  node.Op("round").In("X", node.In(0)).Attr("ties", std::string("even")).Out();
+}
+
+// ---- Activations.
+
+void Elu(OnnxNode& node, const Rule&) {
+  node.Op("elu")
+      .In("X", node.In(0))
+      .Attr("alpha", node.Float("alpha", 1))
+      .Out();
+}
+
+void Selu(OnnxNode& node, const Rule&) {
+  const std::string elu =
+      node.Op("elu")
+          .In("X", node.In(0))
+          .Attr("alpha", node.Float("alpha", 1.67326319217681884765625))
+          .Made();
+  node.Op("scale")
+      .In("X", elu)
+      .Attr("scale", node.Float("gamma", 1.05070102214813232421875))
+      .Out();
+}
+
+// alpha * elu(X / alpha).
+void Celu(OnnxNode& node, const Rule&) {
+  const double alpha = node.Float("alpha", 1);
+  if (alpha == 0) return node.Refuse("attribute alpha", " = 0 is not taken");
+  const std::string scaled = OnnxScale(node, node.In(0), 1 / alpha, 0);
+  const std::string elu = node.Op("elu").In("X", scaled).Made();
+  node.Op("scale").In("X", elu).Attr("scale", alpha).Out();
+}
+
+void LeakyRelu(OnnxNode& node, const Rule&) {
+  node.Op("leaky_relu")
+      .In("X", node.In(0))
+      .Attr("alpha", node.Float("alpha", 0.01))
+      .Out();
+}
+
+void HardSigmoid(OnnxNode& node, const Rule&) {
+  node.Op("hard_sigmoid")
+      .In("X", node.In(0))
+      .Attr("slope", node.Float("alpha", 0.2))
+      .Attr("offset", node.Float("beta", 0.5))
+      .Out();
+}
+
+void Gelu(OnnxNode& node, const Rule&) {
+  node.Op("gelu")
+      .In("X", node.In(0))
+      .Attr("approximate", node.String("approximate", "none"))
+      .Out();
+}
+
+void Swish(OnnxNode& node, const Rule&) {
+  node.Op("swish")
+      .In("X", node.In(0))
+      .Attr("beta", node.Float("alpha", 1))
+      .Out();
+}
+
+// X / (1 + |X|).
+void Softsign(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  const std::string size = node.Op("abs").In("X", x).Made();
+  node.Op("elementwise_div")
+      .In("X", x)
+      .In("Y", OnnxScale(node, size, 1, 1))
+      .Out();
+}
+
+// X where X > alpha, else 0.
+void ThresholdedRelu(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  const std::string passes =
+      OnnxBinary(node, "greater_than", x, node.Number(node.Float("alpha", 1)));
+  node.Op("where")
+      .In("Condition", passes)
+      .In("X", x)
+      .In("Y", node.Number(0))
+      .Out();
+}
+
+// X + bias below -lambd, X - bias above lambd, 0 between.
+void Shrink(OnnxNode& node, const Rule&) {
+  const double bias = node.Float("bias", 0), edge = node.Float("lambd", 0.5);
+  const std::string x = node.In(0);
+  const std::string above =
+      OnnxBinary(node, "greater_than", x, node.Number(edge));
+  const std::string below =
+      OnnxBinary(node, "less_than", x, node.Number(-edge));
+  const std::string right = node.Op("where")
+                                .In("Condition", above)
+                                .In("X", OnnxScale(node, x, 1, -bias))
+                                .In("Y", node.Number(0))
+                                .Made();
+  node.Op("where")
+      .In("Condition", below)
+      .In("X", OnnxScale(node, x, 1, bias))
+      .In("Y", right)
+      .Out();
+}
+
+void PRelu(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0), slope = node.In(1);
+  if (node.failed()) return;
+  const Dims own = node.TypeOf(x).dims, given = node.TypeOf(slope).dims;
+  const Dim count = node.TypeOf(slope).Elements();
+  const size_t channels = own.size() - 2;  // of the slope's dims, as broadcast
+  const bool channel = own.size() >= 2 && given.size() >= channels + 1 &&
+                       given[given.size() - channels - 1] == count &&
+                       count == own[1];
+  if (count == Dim(1) || channel) {
+    return node.Op("prelu")
+        .In("X", x)
+        .In("Alpha", node.Reshaped(slope, {count}))
+        .Attr("mode", std::string(count == Dim(1) ? "all" : "channel"))
+        .Out();
+  }
+  // Others are broadcast as numpy does it.
+  const std::string zero = node.Number(0);
+  const std::string positive = OnnxBinary(node, "greater_than", x, zero);
+  node.Op("where")
+      .In("Condition", positive)
+      .In("X", x)
+      .In("Y", OnnxBinary(node, "elementwise_mul", x, slope))
+      .Out();
+}
+
+// ---- Functions of the exponential and others.
+
+// (exp(X) + sign * exp(-X)) / 2.
+void Hyperbolic(OnnxNode& node, const Rule& rule) {
+  const std::string x = node.In(0);
+  const std::string up = node.Op("exp").In("X", x).Made();
+  const std::string down =
+      node.Op("exp").In("X", OnnxScale(node, x, -1, 0)).Made();
+  const std::string both = OnnxBinary(node, rule.ours, up, down);
+  node.Op("scale").In("X", both).Attr("scale", 0.5).Out();
+}
+
+void Tan(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  const std::string sin = node.Op("sin").In("X", x).Made();
+  node.Op("elementwise_div")
+      .In("X", sin)
+      .In("Y", node.Op("cos").In("X", x).Made())
+      .Out();
+}
+
+// ln(X + sqrt(X^2 - 1)).
+void Acosh(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  const std::string square = node.Op("square").In("X", x).Made();
+  const std::string root =
+      node.Op("sqrt").In("X", OnnxScale(node, square, 1, -1)).Made();
+  node.Op("log").In("X", OnnxBinary(node, "elementwise_add", x, root)).Out();
+}
+
+// sign(X) * ln(|X| + sqrt(X^2 + 1)).
+void Asinh(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  const std::string size = node.Op("abs").In("X", x).Made();
+  const std::string square = node.Op("square").In("X", x).Made();
+  const std::string root =
+      node.Op("sqrt").In("X", OnnxScale(node, square, 1, 1)).Made();
+  const std::string log =
+      node.Op("log")
+          .In("X", OnnxBinary(node, "elementwise_add", size, root))
+          .Made();
+  node.Op("elementwise_mul")
+      .In("X", log)
+      .In("Y", node.Op("sign").In("X", x).Made())
+      .Out();
+}
+
+// ln((1 + X) / (1 - X)) / 2.
+void Atanh(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  const std::string ratio =
+      OnnxBinary(node, "elementwise_div", OnnxScale(node, x, 1, 1),
+                 OnnxScale(node, x, -1, 1));
+  const std::string log = node.Op("log").In("X", ratio).Made();
+  node.Op("scale").In("X", log).Attr("scale", 0.5).Out();
+}
+
+void IsNaN(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  node.Op("not_equal").In("X", x).In("Y", x).Out();
+}
+
+void IsInf(OnnxNode& node, const Rule&) {
+  const bool positive = node.Int("detect_positive", 1) != 0;
+  const bool negative = node.Int("detect_negative", 1) != 0;
+  if (!positive && !negative) {
+    return node.Refuse("attributes", " that detect nothing");
+  }
+  std::string x = node.In(0);
+  if (positive && negative) x = node.Op("abs").In("X", x).Made();
+  const double sign = positive ? 1 : -1;
+  node.Op("equal")
+      .In("X", x)
+      .In("Y", node.Number(sign * std::numeric_limits<double>::infinity()))
+      .Out();
+}
+
+// ---- Two values.
+
+// The one finite number that the input is, where it leaves the other's rank.
+const double* OneNumber(OnnxNode& node, int input, double* number) {
+  const OnnxConstant* const known = node.Known(input);
+  if (known == nullptr || !known->is_float() || known->elements() != 1 ||
+      !node.Folds(input) ||
+      static_cast<int>(known->dims.size()) > node.Rank(1 - input)) {
+    return nullptr;
+  }
+  *number = Shortest(static_cast<float>(known->reals[0]));
+  return std::isfinite(*number) ? number : nullptr;
+}
+
+// As a scale, where one of both is a number: no tensor of it is needed, and
+// precision is the other's.
+bool AsScale(OnnxNode& node, absl::string_view ours) {
+  if (node.inputs() != 2 || !node.IsFloat(0) || !node.IsFloat(1)) return false;
+  double number = 0;
+  const bool right = OneNumber(node, 1, &number) != nullptr;
+  if (!right && OneNumber(node, 0, &number) == nullptr) return false;
+  double scale = 1, bias = 0;
+  if (ours == "elementwise_add") {
+    bias = number;
+  } else if (ours == "elementwise_sub") {
+    scale = right ? 1 : -1;
+    bias = right ? -number : number;
+  } else if (ours == "elementwise_mul") {
+    scale = number;
+  } else if (ours == "elementwise_div" && right && number != 0) {
+    scale = 1 / number;
+  } else {
+    return false;
+  }
+  node.Op("scale")
+      .In("X", node.In(right ? 0 : 1))
+      .Attr("scale", scale)
+      .Attr("bias", bias)
+      .Out();
+  return true;
+}
+
+void Arithmetic(OnnxNode& node, const Rule& rule) {
+  if (AsScale(node, rule.ours)) return;
+  const std::string x = node.In(0), y = node.In(1);
+  if (node.failed()) return;
+  node.Op(rule.ours)
+      .In("X", OnnxToRank(node, x, node.TypeOf(y).rank()))
+      .In("Y", y)
+      .Out();
+}
+
+void Power(OnnxNode& node, const Rule& rule) {
+  double exponent = 0;
+  if (!node.IsFloat(0)) return node.Refuse("powers of integers");
+  if (node.IsFloat(1) && OneNumber(node, 1, &exponent) != nullptr) {
+    const std::string x = node.In(0);
+    if (exponent == 2) return node.Op("square").In("X", x).Out();
+    if (exponent == 0.5) return node.Op("sqrt").In("X", x).Out();
+    return node.Op("pow").In("X", x).Attr("factor", exponent).Out();
+  }
+  const std::string x = node.In(0), y = node.Cast(node.In(1), DType::kF32);
+  if (node.failed()) return;
+  node.Op(rule.ours)
+      .In("X", OnnxToRank(node, x, node.TypeOf(y).rank()))
+      .In("Y", y)
+      .Out();
+}
+
+// One of two by a comparison, for integers, of which no op of ours makes the
+// greater.
+std::string Choose(OnnxNode& node, absl::string_view ours, const std::string& x,
+                   const std::string& y) {
+  if (node.failed() || IsFloat(node.TypeOf(x).dtype)) {
+    return OnnxBinary(node, ours, x, y);
+  }
+  const bool greatest = ours == "elementwise_max";
+  const std::string first =
+      OnnxBinary(node, greatest ? "greater_than" : "less_than", x, y);
+  return node.Op("where").In("Condition", first).In("X", x).In("Y", y).Made();
+}
+
+// Any number of values, two at a time.
+void Fold(OnnxNode& node, const Rule& rule) {
+  std::string all = node.In(0);
+  for (int i = 1; i < node.inputs() && !node.failed(); ++i) {
+    const std::string next = node.In(i);
+    all = rule.ours == "elementwise_add"
+              ? OnnxBinary(node, rule.ours, all, next)
+              : Choose(node, rule.ours, all, next);
+  }
+  if (rule.type == "Mean") {
+    all = OnnxScale(node, all, 1.0 / node.inputs(), 0);
+  }
+  node.Same(0, all);
+}
+
+// X - Y * floor(X / Y), and with fmod towards 0.
+void Modulo(OnnxNode& node, const Rule&) {
+  const bool towards_zero = node.Int("fmod", 0) != 0;
+  if (!node.IsFloat(0)) return node.Refuse("remainders of integers");
+  const std::string x = node.In(0), y = node.In(1);
+  std::string quotient = OnnxBinary(node, "elementwise_div", x, y);
+  if (towards_zero) {
+    const std::string sign = node.Op("sign").In("X", quotient).Made();
+    const std::string size = node.Op("abs").In("X", quotient).Made();
+    quotient = OnnxBinary(node, "elementwise_mul",
+                          node.Op("floor").In("X", size).Made(), sign);
+  } else {
+    quotient = node.Op("floor").In("X", quotient).Made();
+  }
+  const std::string whole = OnnxBinary(node, "elementwise_mul", quotient, y);
+  node.Same(0, OnnxBinary(node, "elementwise_sub", x, whole));
+}
+
+void Compare(OnnxNode& node, const Rule& rule) {
+  const std::string x = node.In(0), y = node.In(1);
+  node.Same(0, OnnxBinary(node, rule.ours, x, y));
+}
+
+void Where(OnnxNode& node, const Rule&) {
+  node.Op("where")
+      .In("Condition", node.In(0))
+      .In("X", node.In(1))
+      .In("Y", node.In(2))
+      .Out();
+}
+
+void Clip(OnnxNode& node, const Rule&) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  double low = -kMost, high = kMost;
+  if (node.HasAttr("min") || node.HasAttr("max")) {
+    low = node.Float("min", low);
+    high = node.Float("max", high);
+  } else {
+    low = node.KnownReal(1, low);
+    high = node.KnownReal(2, high);
+  }
+  if (!(low >= -kMost)) low = -kMost;
+  if (!(high <= kMost)) high = kMost;
+  if (low == 0 && high == 6) return node.Op("relu6").In("X", node.In(0)).Out();
+  if (low <= high) {
+    node.Op("clip")
+        .In("X", node.In(0))
+        .Attr("min", low)
+        .Attr("max", high)
+        .Out();
+    return;
+  }
+  // ONNX takes the lower of both, then: high everywhere.
+  const std::string all = OnnxScale(node, node.In(0), 0, high);
+  node.Same(0, all);
+}
+
+void Cast(OnnxNode& node, const Rule& rule) {
+  DType to = DType::kInvalid;
+  if (rule.type == "CastLike") {
+    to = node.Type(1).dtype;
+  } else {
+    const auto number = static_cast<int32_t>(node.Int("to", 0));
+    node.Ignore("saturate");
+    to = FromOnnx(number);
+    if (to == DType::kInvalid) {
+      return node.Refuse(
+          "attribute to",
+          absl::StrCat(" = ", NameOfOnnxType(number), " is not taken"));
+    }
+  }
+  // Floats are f32: what is low is the strategy's matter.
+  if (IsFloat(to)) to = DType::kF32;
+  node.Same(0, node.Cast(node.In(0), to));
+}
+
+}  // namespace
+
+const std::vector<OnnxRule>& OnnxElementwiseRules() {
+  static const auto& rules = *new std::vector<OnnxRule>{
+      {"Abs", Unary, "abs"},
+      {"Acosh", Acosh},
+      {"Add", Arithmetic, "elementwise_add"},
+      {"And", Compare, "logical_and"},
+      {"Asinh", Asinh},
+      {"Atanh", Atanh},
+      {"Cast", Cast},
+      {"CastLike", Cast},
+      {"Ceil", Unary, "ceil"},
+      {"Celu", Celu},
+      {"Clip", Clip},
+      {"Cos", Unary, "cos"},
+      {"Cosh", Hyperbolic, "elementwise_add"},
+      {"Div", Arithmetic, "elementwise_div"},
+      {"Elu", Elu},
+      {"Equal", Compare, "equal"},
+      {"Erf", Unary, "erf"},
+      {"Exp", Unary, "exp"},
+      {"Floor", Unary, "floor"},
+      {"Gelu", Gelu},
+      {"Greater", Compare, "greater_than"},
+      {"GreaterOrEqual", Compare, "greater_equal"},
+      {"HardSigmoid", HardSigmoid},
+      {"HardSwish", Unary, "hard_swish"},
+      {"Identity", Identity},
+      {"IsInf", IsInf},
+      {"IsNaN", IsNaN},
+      {"LeakyRelu", LeakyRelu},
+      {"Less", Compare, "less_than"},
+      {"LessOrEqual", Compare, "less_equal"},
+      {"Log", Unary, "log"},
+      {"Max", Fold, "elementwise_max"},
+      {"Mean", Fold, "elementwise_add"},
+      {"Min", Fold, "elementwise_min"},
+      {"Mish", Unary, "mish"},
+      {"Mod", Modulo},
+      {"Mul", Arithmetic, "elementwise_mul"},
+      {"Neg", Negate},
+      {"Not", Unary, "logical_not"},
+      {"Or", Compare, "logical_or"},
+      {"PRelu", PRelu},
+      {"Pow", Power, "elementwise_pow"},
+      {"Reciprocal", Unary, "reciprocal"},
+      {"Relu", Unary, "relu"},
+      {"Round", Round},
+      {"Selu", Selu},
+      {"Shrink", Shrink},
+      {"Sigmoid", Unary, "sigmoid"},
+      {"Sign", Unary, "sign"},
+      {"Sin", Unary, "sin"},
+      {"Sinh", Hyperbolic, "elementwise_sub"},
+      {"Softplus", Unary, "softplus"},
+      {"Softsign", Softsign},
+      {"Sqrt", Unary, "sqrt"},
+      {"Sub", Arithmetic, "elementwise_sub"},
+      {"Sum", Fold, "elementwise_add"},
+      {"Swish", Swish},
+      {"Tan", Tan},
+      {"Tanh", Unary, "tanh"},
+      {"ThresholdedRelu", ThresholdedRelu},
+      {"Where", Where},
+      {"Xor", Compare, "logical_xor"},
+  };
+  return rules;
+}
+
+}  // namespace halftone

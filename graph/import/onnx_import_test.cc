@@ -1,0 +1,310 @@
+// Small ONNX models, written as protobuf text.
+#include "graph/import/onnx_import.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "graph/io/model_printer.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A float tensor's info: Value("x", "B,3") has dim_param B first.
+std::string Info(const std::string& name, const std::vector<std::string>& dims,
+                 int type = 1) {
+  std::string shape;
+  for (const std::string& dim : dims) {
+    const bool number = dim[0] >= '0' && dim[0] <= '9';
+    absl::StrAppend(&shape, "dim { ", number ? "dim_value: " : "dim_param: \"",
+                    dim, number ? "" : "\"", " } ");
+  }
+  return absl::StrCat("{ name: \"", name,
+                      "\" type { tensor_type { elem_type: ", type, " shape { ",
+                      shape, "} } } }");
+}
+
+std::string Node(const std::string& type, const std::vector<std::string>& in,
+                 const std::string& out, const std::string& rest = "") {
+  std::string text = absl::StrCat("node { op_type: \"", type, "\" output: \"",
+                                  out, "\" ", rest);
+  for (const std::string& name : in) {
+    absl::StrAppend(&text, " input: \"", name, "\"");
+  }
+  return text + " }\n";
+}
+
+std::string Ints(const std::string& name, const std::vector<int64_t>& values) {
+  std::string text = absl::StrCat("initializer { name: \"", name,
+                                  "\" data_type: 7 dims: ", values.size());
+  for (const int64_t value : values) {
+    absl::StrAppend(&text, " int64_data: ", value);
+  }
+  return text + " }\n";
+}
+
+std::string IntAttr(const std::string& name, int64_t value) {
+  return absl::StrCat("attribute { name: \"", name, "\" type: INT i: ", value,
+                      " }");
+}
+
+std::string Bytes(const std::string& graph, int opset = 17) {
+  onnx::ModelProto model;
+  const std::string text =
+      absl::StrCat("ir_version: 8 opset_import { version: ", opset,
+                   " } graph { ", graph, " }");
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &model))
+      << text;
+  return model.SerializeAsString();
+}
+
+absl::StatusOr<OnnxModel> ImportBytes(const std::string& bytes,
+                                      OnnxOptions options = {}) {
+  HT_ASSIGN_OR_RETURN(const OnnxFile file, ParseOnnx(bytes, "net.onnx"));
+  options.name = "net";
+  return ImportOnnx(file, options);
+}
+
+// The text of the model that comes out, or the error's.
+std::string Import(const std::string& graph, OnnxOptions options = {}) {
+  const auto model = ImportBytes(Bytes(graph), std::move(options));
+  if (model.ok()) return PrintModel(model->imported.model.model);
+  EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kModel);
+  return std::string(model.status().message());
+}
+
+std::string Graph(const std::string& body) {
+  return absl::StrCat("input ", Info("x", {"N", "4", "6"}), " output ",
+                      Info("y", {}), "\n", body);
+}
+
+// ---- Sizes.
+
+// As PyTorch exports x.view(x.size(0), -1, 3): Shape, Gather, Unsqueeze,
+// Concat, Reshape.
+TEST(OnnxImport, SizesAreComputedAndTheBatchStaysOpen) {
+  const std::string text = Import(
+      Graph(Ints("zero", {0}) + Ints("rest", {-1}) + Ints("three", {3}) +
+            Node("Shape", {"x"}, "shape") +
+            Node("Gather", {"shape", "zero"}, "n", IntAttr("axis", 0)) +
+            Node("Concat", {"n", "rest", "three"}, "to", IntAttr("axis", 0)) +
+            Node("Reshape", {"x", "to"}, "y")));
+  EXPECT_THAT(text,
+              HasSubstr("feed { name: \"x\" dtype: F32 dims: [-1, 4, 6]"));
+  EXPECT_THAT(text, HasSubstr("ints: [0, 8, 3]"));
+  EXPECT_THAT(text, Not(HasSubstr("param")));
+}
+
+TEST(OnnxImport, TheBatchIsCalculatedWith) {
+  // 2 N rows: the batch is not where it was.
+  const std::string text = Import(
+      Graph(Ints("zero", {0}) + Ints("two", {2}) + Ints("twelve", {12}) +
+            Node("Shape", {"x"}, "shape") +
+            Node("Gather", {"shape", "zero"}, "n", IntAttr("axis", 0)) +
+            Node("Mul", {"n", "two"}, "rows") +
+            Node("Concat", {"rows", "twelve"}, "to", IntAttr("axis", 0)) +
+            Node("Reshape", {"x", "to"}, "y")));
+  EXPECT_THAT(text, HasSubstr("ints: [-1, 12]"));
+  // A value of it has no place in the program.
+  EXPECT_THAT(Import(Graph(Node("Shape", {"x"}, "shape") +
+                           Node("Cast", {"shape"}, "real", IntAttr("to", 1)) +
+                           Node("Mul", {"x", "real"}, "y"))),
+              HasSubstr("a size of the batch is computed with at run time"));
+}
+
+TEST(OnnxImport, WhatIsExpandedToTheBatchIsRepeated) {
+  const std::string text = Import(Graph(
+      "initializer { name: \"token\" data_type: 1 dims: 1 dims: 1 dims: 6 "
+      "float_data: [1, 2, 3, 4, 5, 6] }\n" +
+      Ints("zero", {0}) + Ints("rest", {1, 6}) + Node("Shape", {"x"}, "shape") +
+      Node("Gather", {"shape", "zero"}, "n", IntAttr("axis", 0)) +
+      Node("Concat", {"n", "rest"}, "to", IntAttr("axis", 0)) +
+      Node("Expand", {"token", "to"}, "tokens") +
+      Node("Concat", {"tokens", "x"}, "y", IntAttr("axis", 1))));
+  EXPECT_THAT(text, HasSubstr("type: \"gather\""));
+  EXPECT_THAT(text, HasSubstr("param { name: \"token\" dims: [1, 1, 6] init"));
+}
+
+// ---- Parameters.
+
+TEST(OnnxImport, WeightsAreTheFilesOwnBytes) {
+  const std::string weights(4 * 6 * 2, '\x3f');
+  const std::string bytes = Bytes(Graph(
+      absl::StrCat("initializer { name: \"w\" data_type: 1 dims: 6 dims: 2 "
+                   "raw_data: \"",
+                   weights, "\" }\n") +
+      Node("MatMul", {"x", "w"}, "y")));
+  const auto file = ParseOnnx(bytes, "net.onnx");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_FALSE(file->model.graph().initializer(0).has_raw_data());
+  const auto model = ImportOnnx(*file, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ(model->weights.size(), 1u);
+  EXPECT_EQ(model->weights[0].name, "w");
+  EXPECT_EQ(model->weights[0].tensor.bytes, weights);
+  // Not a copy.
+  EXPECT_GE(model->weights[0].tensor.bytes.data(), bytes.data());
+  EXPECT_LT(model->weights[0].tensor.bytes.data(), bytes.data() + bytes.size());
+}
+
+TEST(OnnxImport, NumbersAreScalesAndConstantsAreNotTrained) {
+  const std::string text = Import(
+      Graph("initializer { name: \"half\" data_type: 1 float_data: 0.5 }\n"
+            "initializer { name: \"table\" data_type: 1 dims: 6 "
+            "float_data: [1, 2, 3, 4, 5, 6] }\n" +
+            Node("Constant", {}, "ones",
+                 "attribute { name: \"value_floats\" type: FLOATS "
+                 "floats: [1, 2, 3, 4, 5, 7] }") +
+            Node("Mul", {"x", "half"}, "a") + Node("Add", {"a", "table"}, "b") +
+            Node("Add", {"b", "ones"}, "y")));
+  EXPECT_THAT(text, HasSubstr("type: \"scale\""));
+  EXPECT_THAT(text, HasSubstr("param { name: \"table\" dims: [6] init"));
+  EXPECT_THAT(text, HasSubstr("param { name: \"ones\" dims: [6] init { "
+                              "constant: 0 } trainable: false"));
+}
+
+// ---- Losses.
+
+TEST(OnnxImport, LossesBringLabels) {
+  const std::string body = Graph(Node("Sigmoid", {"x"}, "y"));
+  OnnxOptions options;
+  options.loss = "cross_entropy:y";
+  EXPECT_THAT(Import(body, options),
+              HasSubstr("feed { name: \"label\" dtype: I64 dims: [-1, 6]"));
+  options.loss = "mse:y";
+  EXPECT_THAT(Import(body, options),
+              HasSubstr("feed { name: \"label\" dtype: F32 dims: [-1, 4, 6]"));
+  options.loss = "bce:y";  // from what the sigmoid takes
+  EXPECT_THAT(Import(body, options),
+              HasSubstr("op { type: \"relu\" in { slot: \"X\" var: \"x\" }"));
+}
+
+// ---- What cannot be taken.
+
+TEST(OnnxImport, AllThatStandsInTheWayIsToldAtOnce) {
+  const std::string text =
+      Import(Graph(Node("LSTM", {"x"}, "a") + Node("Einsun", {"x"}, "b") +
+                   Node("Einsun", {"b"}, "c") +
+                   Node("Elu", {"x"}, "d", IntAttr("alpha", 2)) +
+                   Node("Elu", {"x"}, "e", IntAttr("beta", 2)) +
+                   Node("Relu", {"nothing"}, "f") + Node("Loop", {"x"}, "g") +
+                   Node("Relu", {"h"}, "i") + Node("Relu", {"i"}, "h") +
+                   Node("Erf", {"x"}, "y")));
+  EXPECT_THAT(text, HasSubstr("net.onnx: cannot be imported, 7 things stand"));
+  EXPECT_THAT(text, HasSubstr("LSTM x1: no such op; first at node 0 (a)"));
+  EXPECT_THAT(text, HasSubstr("Einsun x2: no such op; first at node 1 (b)"));
+  EXPECT_THAT(text, HasSubstr("Elu x1: attribute alpha is of another type"));
+  EXPECT_THAT(text, HasSubstr("Elu x1: attribute beta is not taken"));
+  EXPECT_THAT(text, HasSubstr("Relu x1: nothing makes its input nothing"));
+  EXPECT_THAT(text, HasSubstr("Loop x1: no such op: its body is a graph"));
+  EXPECT_THAT(text, HasSubstr("Relu x2: it reads what is made of its own "
+                              "output; first at node 7 (i)"));
+}
+
+TEST(OnnxImport, DimsOfFeedsThatAreNotKnownAreNamed) {
+  const std::string body =
+      absl::StrCat("input ", Info("x", {"N", "T"}), " output ", Info("y", {}),
+                   "\n", Node("Relu", {"x"}, "y"));
+  EXPECT_THAT(Import(body), HasSubstr("input x x1: dim 1 (T) is not known; "
+                                      "give them with --dims x=-1,..."));
+  OnnxOptions options;
+  options.dims["x"] = {-1, 7};
+  EXPECT_THAT(Import(body, options), HasSubstr("dims: [-1, 7]"));
+}
+
+std::string ParseError(const std::string& bytes) {
+  const auto file = ParseOnnx(bytes, "net.onnx");
+  EXPECT_FALSE(file.ok());
+  EXPECT_EQ(ExitCodeOf(file.status()), ExitCode::kModel);
+  return std::string(file.status().message());
+}
+
+TEST(OnnxImport, OtherFilesAreNamed) {
+  EXPECT_THAT(ParseError(""), HasSubstr("an empty file"));
+  EXPECT_THAT(ParseError("PK\x03\x04"), HasSubstr("a zip archive"));
+  EXPECT_THAT(ParseError("name: \"x\""), HasSubstr("text"));
+  const std::string good = Bytes(Graph(Node("Relu", {"x"}, "y")));
+  EXPECT_TRUE(IsOnnx(good));
+  for (size_t size = 1; size < good.size(); ++size) {
+    const auto file = ParseOnnx(good.substr(0, size), "net.onnx");
+    EXPECT_FALSE(file.ok()) << size;
+  }
+  EXPECT_THAT(ParseError(Bytes("name: \"x\"")), HasSubstr("one without nodes"));
+}
+
+TEST(OnnxImport, ElementsOfAnotherNumberThanTheDimsSay) {
+  const auto with = [](const std::string& tensor) {
+    return Import(Graph("initializer { name: \"w\" data_type: 1 " + tensor +
+                        " }\n" + Node("Add", {"x", "w"}, "y")));
+  };
+  EXPECT_THAT(with("dims: 6 float_data: 1"),
+              HasSubstr("expected 24 bytes for f32[6], found 4"));
+  EXPECT_THAT(with("dims: -6 float_data: 1"), HasSubstr("its dims are [-6]"));
+  EXPECT_THAT(with("dims: 4611686018427387904 dims: 4 raw_data: \"abcd\""),
+              HasSubstr("its dims are [4611686018427387904,4]"));
+  for (const char* const place :
+       {"../secret", "/etc/passwd", "", "a/../../b"}) {
+    EXPECT_THAT(
+        with(absl::StrCat("dims: 1 data_location: EXTERNAL external_data { "
+                          "key: \"location\" value: \"",
+                          place, "\" }")),
+        HasSubstr("expected a file of the model's folder"));
+  }
+}
+
+// What lies beside the model is read, a link that leads out of its folder is
+// not followed, and nothing is read beyond the file.
+TEST(OnnxImport, ExternalDataLiesInTheModelsFolder) {
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/external");
+  ASSERT_TRUE(MakeDirectories(folder).ok());
+  const std::string outside = absl::StrCat(::testing::TempDir(), "/outside");
+  const std::string bytes(24, '\x3f');
+  ASSERT_TRUE(WriteFileAtomically(absl::StrCat(folder, "/w.bin"), bytes).ok());
+  ASSERT_TRUE(WriteFileAtomically(outside, bytes).ok());
+  const std::string link = absl::StrCat(folder, "/link.bin");
+  unlink(link.c_str());
+  ASSERT_EQ(symlink(outside.c_str(), link.c_str()), 0);
+  const auto read = [&](const std::string& entries) {
+    onnx::TensorProto tensor;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "data_type: 1 dims: 2 data_location: EXTERNAL " + entries, &tensor));
+    return ReadOnnxTensor(tensor, "", absl::StrCat(folder, "/net.onnx"));
+  };
+  const auto entry = [](const std::string& key, const std::string& value) {
+    return absl::StrCat("external_data { key: \"", key, "\" value: \"", value,
+                        "\" } ");
+  };
+  const std::string file = entry("location", "w.bin");
+  const auto good = read(file + entry("offset", "16") + entry("length", "8"));
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_EQ(good->bytes, bytes.substr(16));
+  const auto error = [&](const std::string& entries) {
+    return std::string(read(entries).status().message());
+  };
+  EXPECT_THAT(error(entry("location", "link.bin")),
+              HasSubstr("expected a file of the model's folder"));
+  EXPECT_THAT(error(entry("location", "none.bin")), HasSubstr("No such file"));
+  EXPECT_THAT(error(entry("location", ".")), HasSubstr("expected a file"));
+  EXPECT_THAT(error(file + entry("offset", "17")),
+              HasSubstr("expected 8 bytes from 17, found 24 in all"));
+  EXPECT_THAT(error(file + entry("offset", "9223372036854775807")),
+              HasSubstr("found 24 in all"));
+  EXPECT_THAT(error(file + entry("offset", "-8")), HasSubstr("as its offset"));
+  EXPECT_THAT(error(file + entry("length", "9")),
+              HasSubstr("expected 8 bytes for [2], found 9"));
+}
+
+}  // namespace
+}  // namespace halftone

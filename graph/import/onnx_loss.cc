@@ -1,0 +1,171 @@
+#include "graph/import/onnx_loss.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "graph/base/dtype.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+
+namespace halftone {
+namespace {
+
+using Inputs = std::vector<std::pair<const char*, std::string>>;
+using AttrValues = std::vector<std::pair<std::string, AttrValue>>;
+
+class LossAdder {
+ public:
+  LossAdder(std::string value, OnnxGraph* graph)
+      : value_(std::move(value)), graph_(*graph) {}
+
+  // Of a class for each row.
+  void CrossEntropy() {
+    Dims dims = graph_.TypeOf(value_).dims;
+    if (dims.size() < 2) {
+      return Refuse("expected logits of two dims or more");
+    }
+    std::string logits = value_;
+    if (dims.size() > 2) {
+      // PyTorch's classes are dim 1, ours the last.
+      std::vector<int64_t> order = {0};
+      for (size_t i = 2; i < dims.size(); ++i) {
+        order.push_back(static_cast<int64_t>(i));
+      }
+      order.push_back(1);
+      logits = Op("transpose", {{"X", value_}}, "logits", {{"axis", order}});
+      dims.erase(dims.begin() + 1);
+    } else {
+      dims.pop_back();
+    }
+    Label(proto::I64, dims);
+    const std::string count =
+        Op("correct_count", {{"X", logits}, {"Label", label_}}, "correct");
+    Mean(Op("softmax_with_cross_entropy",
+            {{"Logits", logits}, {"Label", label_}}, "ce", {}, "Loss"));
+    proto::Metric& metric = *graph_.model().add_metric();
+    metric.set_name("top1");
+    metric.set_var(count);
+    metric.set_over(label_);
+  }
+
+  void SquaredError() {
+    Label(proto::F32, graph_.TypeOf(value_).dims);
+    const std::string error =
+        Op("elementwise_sub", {{"X", value_}, {"Y", label_}}, "error");
+    Mean(Op("square", {{"X", error}}, "se"));
+  }
+
+  // relu(x) - x * y + ln(1 + exp(-|x|)): no exponential overflows.
+  void BinaryCrossEntropy() {
+    Label(proto::F32, graph_.TypeOf(value_).dims);
+    const std::string x = BeforeSigmoid();
+    const std::string product =
+        Op("elementwise_mul", {{"X", x}, {"Y", label_}}, "bce.product");
+    const std::string linear =
+        Op("elementwise_sub",
+           {{"X", Op("relu", {{"X", x}}, "bce.relu")}, {"Y", product}},
+           "bce.linear");
+    const std::string size = Op("abs", {{"X", x}}, "bce.size");
+    const std::string negative =
+        Op("scale", {{"X", size}}, "bce.negative", {{"scale", -1.0}});
+    const std::string rest = Op("softplus", {{"X", negative}}, "bce.rest");
+    Mean(Op("elementwise_add", {{"X", linear}, {"Y", rest}}, "bce"));
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void Refuse(absl::string_view why) {
+    if (status_.ok()) status_ = ModelError(why);
+  }
+
+  std::string Op(const char* type, const Inputs& inputs, const char* wish,
+                 const AttrValues& attrs = {}, const char* slot = "Out") {
+    if (!status_.ok()) return "";
+    proto::OpNode node;
+    node.set_type(type);
+    for (const auto& [name, value] : inputs) {
+      proto::SlotVars& in = *node.add_in();
+      in.set_slot(name);
+      in.add_var(value);
+    }
+    const std::string name = graph_.Unused(wish);
+    node.add_out()->set_slot(slot);
+    node.mutable_out(0)->add_var(name);
+    status_ = graph_.AddOp(std::move(node), attrs);
+    return name;
+  }
+
+  void Label(proto::DataType dtype, const Dims& dims) {
+    if (!status_.ok()) return;
+    proto::Feed feed;
+    feed.set_dtype(dtype);
+    for (const Dim& dim : dims) {
+      if (!dim.is_constant() &&
+          (feed.dims_size() > 0 || dim != graph_.Batch())) {
+        return Refuse("expected the batch as its first dim alone");
+      }
+      feed.add_dims(dim.is_constant() ? dim.coefficient() : -1);
+    }
+    status_ = graph_.AddFeed("label", std::move(feed), &label_);
+  }
+
+  // What a sigmoid makes the value of, else the value.
+  std::string BeforeSigmoid() const {
+    for (const proto::OpNode& op : graph_.model().op()) {
+      if (op.type() == "sigmoid" && op.out(0).var(0) == value_) {
+        return op.in(0).var(0);
+      }
+    }
+    return value_;
+  }
+
+  void Mean(const std::string& of) {
+    proto::Loss& loss = *graph_.model().mutable_loss();
+    loss.set_var(Op("mean", {{"X", of}}, "loss"));
+    loss.set_mean_over(of);
+  }
+
+  const std::string value_;
+  OnnxGraph& graph_;
+  std::string label_;
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::Status AddOnnxLoss(const std::string& wish, const std::string& file,
+                         OnnxGraph* graph) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(wish, absl::MaxSplits(':', 1));
+  const auto& [kind, name] = parts;
+  const std::vector<std::string> kinds = {"bce", "cross_entropy", "mse"};
+  if (name.empty() ||
+      (kind != kinds[0] && kind != kinds[1] && kind != kinds[2])) {
+    return UsageError("--loss ", wish, ": expected cross_entropy:VALUE, ",
+                      "mse:VALUE or bce:VALUE", NearestHint(kind, kinds));
+  }
+  OnnxValue* const found = graph->Find(name);
+  if (found == nullptr || found->name.empty()) {
+    std::vector<std::string> names;
+    for (const proto::OpNode& op : graph->model().op()) {
+      names.push_back(op.out(0).var(0));
+    }
+    return ModelError(file, ": --loss ", wish, ": no node makes ", name,
+                      NearestHint(name, names));
+  }
+  if (!IsFloat(graph->TypeOf(found->name).dtype)) {
+    return ModelError(file, ": --loss ", wish, ": expected floats");
+  }
+  LossAdder adder(found->name, graph);
+  if (kind == "cross_entropy") adder.CrossEntropy();
+  if (kind == "mse") adder.SquaredError();
+  if (kind == "bce") adder.BinaryCrossEntropy();
+  return adder.status().ok()
+             ? absl::OkStatus()
+             : Annotate(adder.status(), absl::StrCat(file, ": --loss ", wish));
+}
+
+}  // namespace halftone

@@ -1,0 +1,108 @@
+#include "graph/import/onnx_ops.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/text.h"
+
+namespace halftone {
+namespace {
+
+const std::map<absl::string_view, const OnnxRule*>& AllRules() {
+  static const auto& all = *[] {
+    auto* rules = new std::map<absl::string_view, const OnnxRule*>();
+    for (const auto* family :
+         {&OnnxElementwiseRules(), &OnnxShapeRules(), &OnnxPlaceRules(),
+          &OnnxReductionRules(), &OnnxLayerRules(), &OnnxLossRules(),
+          &OnnxNormRules(), &OnnxResizeRules()}) {
+      for (const OnnxRule& rule : *family) (*rules)[rule.type] = &rule;
+    }
+    return rules;
+  }();
+  return all;
+}
+
+// What comes nearest to an op that is not taken, where spelling does not say
+// it; empty: nothing.
+struct Near {
+  absl::string_view type, nearest;
+};
+constexpr Near kNear[] = {
+    {"ConvInteger", "Conv"},
+    {"DynamicQuantizeLinear", "Cast"},
+    {"GRU", ""},
+    {"GatherElements", "Gather"},
+    {"GatherND", "Gather"},
+    {"LSTM", ""},
+    {"MatMulInteger", "MatMul"},
+    {"MaxRoiPool", "MaxPool"},
+    {"QLinearConv", "Conv"},
+    {"QLinearMatMul", "MatMul"},
+    {"RNN", ""},
+    {"RoiAlign", "Resize"},
+    {"ScatterElements", "Where"},
+    {"ScatterND", "Where"},
+};
+// Those that run a graph of their own.
+constexpr absl::string_view kControlFlow[] = {"If", "Loop", "Scan",
+                                              "SequenceMap"};
+
+}  // namespace
+
+const OnnxRule* FindOnnxRule(absl::string_view type) {
+  const auto found = AllRules().find(type);
+  return found == AllRules().end() ? nullptr : found->second;
+}
+
+std::string NearestOnnxRule(absl::string_view type) {
+  const auto end = std::end(kControlFlow);
+  if (std::find(std::begin(kControlFlow), end, type) != end) {
+    return ": its body is a graph of its own; export without control flow";
+  }
+  for (const Near& near : kNear) {
+    if (near.type == type && near.nearest.empty()) return "";
+    if (near.type == type) return absl::StrCat("; nearest: ", near.nearest);
+  }
+  std::vector<std::string> names;
+  for (const auto& rule : AllRules()) names.emplace_back(rule.first);
+  return NearestHint(type, names);
+}
+
+std::string OnnxToRank(OnnxNode& node, const std::string& x, int rank) {
+  if (x.empty()) return x;
+  const Dims own = node.TypeOf(x).dims;
+  if (static_cast<int>(own.size()) >= rank) return x;
+  Dims dims(rank - own.size(), Dim(1));
+  dims.insert(dims.end(), own.begin(), own.end());
+  return node.Reshaped(x, dims);
+}
+
+std::string OnnxBinary(OnnxNode& node, absl::string_view ours,
+                       const std::string& x, const std::string& y) {
+  if (node.failed()) return "";
+  return node.Op(ours)
+      .In("X", OnnxToRank(node, x, node.TypeOf(y).rank()))
+      .In("Y", y)
+      .Made();
+}
+
+std::string OnnxReduce(OnnxNode& node, absl::string_view ours,
+                       const std::string& x, std::vector<int64_t> axes) {
+  return node.Op(ours)
+      .In("X", x)
+      .Attr("dim", std::move(axes))
+      .Attr("keep_dim", true)
+      .Made();
+}
+
+std::string OnnxScale(OnnxNode& node, const std::string& x, double scale,
+                      double bias) {
+  return node.Op("scale")
+      .In("X", x)
+      .Attr("scale", scale)
+      .Attr("bias", bias)
+      .Made();
+}
+
+}  // namespace halftone

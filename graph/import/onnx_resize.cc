@@ -1,0 +1,287 @@
+// Images of another size: along each axis a product with a matrix of weights
+// that is known at import, or, of the nearest elements, a choice.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/import/onnx_ops.h"
+
+namespace halftone {
+namespace {
+
+using Rule = OnnxRule;
+using IntList = std::vector<int64_t>;
+
+struct Manner {
+  std::string mode, coordinates, nearest;
+  double cubic = -0.75, beyond = 0;
+  bool excludes = false, antialias = false;
+};
+
+// One axis.
+struct Stretch {
+  int64_t from = 0, to = 0;
+  double scale = 1, start = 0, end = 1;  // of a region of interest
+};
+
+// Where element `at` of the output lies in the input.
+double Source(const Stretch& s, const std::string& how, int64_t at) {
+  const double x = static_cast<double>(at);
+  const double from = static_cast<double>(s.from);
+  const double to = static_cast<double>(s.to);
+  if (how == "asymmetric") return x / s.scale;
+  if (how == "align_corners") return to == 1 ? 0 : x * (from - 1) / (to - 1);
+  if (how == "pytorch_half_pixel" && to == 1) return 0;
+  if (how == "tf_half_pixel_for_nn") return (x + 0.5) / s.scale;
+  if (how == "tf_crop_and_resize") {
+    if (to == 1) return 0.5 * (s.start + s.end) * (from - 1);
+    return s.start * (from - 1) + x * (s.end - s.start) * (from - 1) / (to - 1);
+  }
+  double shift = 0;
+  if (how == "half_pixel_symmetric") {
+    // The output's size was rounded: it stays in the middle.
+    const double adjusted = to / (s.scale * from);
+    shift = from / 2 * (1 - adjusted);
+  }
+  return shift + (x + 0.5) / s.scale - 0.5;
+}
+
+// The same, no further from the image than says something.
+double Place(const Stretch& s, const std::string& how, int64_t at) {
+  const double x = Source(s, how, at), most = 4.0 * s.from + 8;
+  return x >= -most && x <= most ? x : (x > 0 ? most : -most);
+}
+
+double Cubic(double x, double a) {
+  x = std::abs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
+}
+
+int64_t NearestOf(double x, const std::string& how) {
+  double at = std::floor(x);
+  if (how == "ceil") at = std::ceil(x);
+  if (how == "round_prefer_floor") at = std::ceil(x - 0.5);
+  if (how == "round_prefer_ceil") at = std::floor(x + 0.5);
+  return static_cast<int64_t>(at);
+}
+
+// Row i: what output i takes of each input, in f64.
+std::vector<double> Weights(const Stretch& s, const Manner& manner) {
+  std::vector<double> weights(s.from * s.to, 0);
+  const double shrink = manner.antialias ? std::min(1.0, s.scale) : 1.0;
+  const bool cubic = manner.mode == "cubic";
+  const double reach = (cubic ? 2 : 1) / shrink;
+  for (int64_t i = 0; i < s.to; ++i) {
+    double* const row = &weights[i * s.from];
+    const double x = Place(s, manner.coordinates, i);
+    const int64_t first = static_cast<int64_t>(std::ceil(x - reach));
+    const int64_t last = static_cast<int64_t>(std::floor(x + reach));
+    double sum = 0;
+    for (int64_t j = first; j <= last; ++j) {
+      const double away = (static_cast<double>(j) - x) * shrink;
+      const double weight =
+          cubic ? Cubic(away, manner.cubic) : std::max(0.0, 1 - std::abs(away));
+      const bool outside = j < 0 || j >= s.from;
+      if (outside && (manner.excludes || manner.antialias)) continue;
+      row[std::min(std::max<int64_t>(j, 0), s.from - 1)] += weight;
+      sum += weight;
+    }
+    for (int64_t j = 0; j < s.from && sum != 0; ++j) row[j] /= sum;
+  }
+  return weights;
+}
+
+// X with `axis` stretched.
+std::string Along(OnnxNode& node, const std::string& x, int axis,
+                  const Stretch& s, const Manner& manner) {
+  if (node.failed()) return "";
+  OnnxConstant table;
+  if (manner.mode == "nearest") {
+    table.dtype = DType::kI64;
+    table.dims = {s.to};
+    for (int64_t i = 0; i < s.to; ++i) {
+      const int64_t at =
+          NearestOf(Place(s, manner.coordinates, i), manner.nearest);
+      table.ints.emplace_back(std::min(std::max<int64_t>(at, 0), s.from - 1));
+    }
+    return node.Op("gather")
+        .In("X", x)
+        .In("Index", node.Parameter(std::move(table)))
+        .Attr("axis", static_cast<int64_t>(axis))
+        .Made();
+  }
+  table.dtype = DType::kF32;
+  table.dims = {s.to, s.from};
+  for (const double weight : Weights(s, manner)) {
+    table.reals.push_back(static_cast<float>(weight));
+  }
+  const std::string matrix = node.Parameter(std::move(table));
+  const int rank = node.TypeOf(x).rank();
+  IntList order(rank);
+  for (int i = 0; i < rank; ++i) order[i] = i;
+  std::swap(order[axis], order[rank - 1]);
+  const auto turned = [&](const std::string& value) {
+    if (axis == rank - 1) return value;
+    return node.Op("transpose").In("X", value).Attr("axis", order).Made();
+  };
+  const std::string product = node.Op("matmul")
+                                  .In("X", turned(x))
+                                  .In("Y", matrix)
+                                  .Attr("trans_y", true)
+                                  .Made();
+  return turned(product);
+}
+
+// The elements of an input that is there and known; empty: none.
+std::vector<double> Reals(OnnxNode& node, int input) {
+  const OnnxConstant* const known = node.Known(input);
+  if (known == nullptr || !known->is_float()) return {};
+  return known->reals;
+}
+
+bool IsBeyond(const Stretch& s, const Manner& manner, int64_t at) {
+  const double x = Source(s, manner.coordinates, at);
+  return x < 0 || x > static_cast<double>(s.from - 1);
+}
+
+// Of a region of interest: a value of its own for what lies outside the image.
+std::string Outside(OnnxNode& node, const std::string& x,
+                    const std::vector<Stretch>& axes, const Manner& manner) {
+  std::string made = x;
+  for (size_t k = 0; k < axes.size() && !node.failed(); ++k) {
+    OnnxConstant beyond;
+    beyond.dtype = DType::kBool;
+    beyond.dims.assign(axes.size() - k, 1);
+    beyond.dims[0] = axes[k].to;
+    for (int64_t i = 0; i < axes[k].to; ++i) {
+      beyond.ints.emplace_back(IsBeyond(axes[k], manner, i));
+    }
+    if (axes[k].to == axes[k].from && axes[k].start == 0 && axes[k].end == 1) {
+      continue;
+    }
+    made = node.Op("where")
+               .In("Condition", node.Parameter(std::move(beyond)))
+               .In("X", node.Number(manner.beyond))
+               .In("Y", made)
+               .Made();
+  }
+  return made;
+}
+
+// Sizes from scales or as they are given, for the axes that are named.
+std::vector<Stretch> Stretches(OnnxNode& node, const Dims& dims,
+                               const Manner& manner) {
+  const int rank = static_cast<int>(dims.size());
+  const bool old = node.type() == "Upsample" || node.inputs() == 2;
+  std::vector<double> scales = Reals(node, old ? 1 : 2);
+  if (node.HasAttr("scales")) scales = node.Floats("scales");
+  const bool sized = node.Has(3);
+  const OnnxConstant* const wanted = sized ? node.Known(3) : nullptr;
+  IntList axes(rank);
+  for (int i = 0; i < rank; ++i) axes[i] = i;
+  axes = node.Ints("axes", axes);
+  const size_t count = wanted != nullptr ? wanted->ints.size() : scales.size();
+  if (node.Has(1) && !old && manner.coordinates == "tf_crop_and_resize" &&
+      Reals(node, 1).size() != 2 * axes.size()) {
+    node.Refuse("input 1", ": expected a known region of interest");
+  }
+  if (count != axes.size() || count == 0) {
+    node.Refuse("sizes", ": expected known ones, or known scales");
+  }
+  const std::string policy = node.String("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch") node.Refuse("attribute keep_aspect_ratio_policy");
+  std::vector<Stretch> all(rank);
+  for (int i = 0; i < rank; ++i) {
+    if (dims[i].is_constant()) {
+      all[i].from = all[i].to = dims[i].coefficient();
+    }
+  }
+  const std::vector<double> region =
+      manner.coordinates == "tf_crop_and_resize" && !old
+          ? Reals(node, 1)
+          : std::vector<double>();
+  for (size_t k = 0; k < axes.size() && !node.failed(); ++k) {
+    const int64_t axis = node.Axis(axes[k], rank);
+    const bool open = !dims[axis].is_constant();
+    if (open &&
+        (wanted != nullptr ? wanted->ints[k] == dims[axis] : scales[k] == 1)) {
+      continue;
+    }
+    Stretch& s = all[axis];
+    const bool known =
+        !open && (wanted == nullptr ||
+                  (!wanted->is_float() && wanted->ints[k].is_constant()));
+    if (!known) {
+      node.Refuse("the batch is resized");
+      break;
+    }
+    if (wanted != nullptr) {
+      s.to = wanted->ints[k].coefficient();
+      s.scale = static_cast<double>(s.to) / static_cast<double>(s.from);
+    } else {
+      s.scale = scales[k];
+      s.to = s.scale > 0 && s.scale < 1e6
+                 ? static_cast<int64_t>(
+                       std::floor(static_cast<double>(s.from) * s.scale))
+                 : 0;
+    }
+    if (!region.empty()) {
+      s.start = region[k];
+      s.end = region[k + axes.size()];
+    }
+    if (s.to < 1 || s.to > 1 << 20) node.Refuse("a size", " beyond bounds");
+    // A matrix of its weights is made.
+    if (manner.mode != "nearest" && s.to > (int64_t{1} << 22) / s.from) {
+      node.Refuse("a size", " beyond bounds");
+    }
+  }
+  return all;
+}
+
+void Resize(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  Manner manner;
+  manner.mode = node.String("mode", "nearest");
+  const bool old = node.type() == "Upsample" || node.inputs() == 2;
+  manner.coordinates = node.String("coordinate_transformation_mode",
+                                   old ? "asymmetric" : "half_pixel");
+  manner.nearest =
+      node.String("nearest_mode", old ? "floor" : "round_prefer_floor");
+  manner.cubic = node.Float("cubic_coeff_a", -0.75);
+  manner.beyond = node.Float("extrapolation_value", 0);
+  manner.excludes = node.Int("exclude_outside", 0) != 0;
+  manner.antialias = node.Int("antialias", 0) != 0;
+  if (manner.mode == "bilinear") manner.mode = "linear";  // Upsample's first
+  if (manner.mode != "nearest" && manner.mode != "linear" &&
+      manner.mode != "cubic") {
+    node.Refuse("attribute mode", " = " + manner.mode);
+  }
+  if (node.failed()) return;
+  const std::vector<Stretch> all = Stretches(node, node.TypeOf(x).dims, manner);
+  std::string made = x;
+  for (size_t i = 0; i < all.size() && !node.failed(); ++i) {
+    const Stretch& s = all[i];
+    if (s.to == s.from && s.start == 0 && s.end == 1 && s.scale == 1) continue;
+    made = Along(node, made, static_cast<int>(i), s, manner);
+  }
+  if (manner.coordinates == "tf_crop_and_resize") {
+    made = Outside(node, made, all, manner);
+  }
+  node.Same(0, made);
+}
+
+}  // namespace
+
+const std::vector<OnnxRule>& OnnxResizeRules() {
+  static const auto& rules = *new std::vector<OnnxRule>{
+      {"Resize", Resize},
+      {"Upsample", Resize},
+  };
+  return rules;
+}
+
+}  // namespace halftone

@@ -1,0 +1,372 @@
+// Nodes that move elements.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
+#include "graph/import/onnx_ops.h"
+
+namespace halftone {
+namespace {
+
+using Rule = OnnxRule;
+using IntList = std::vector<int64_t>;
+
+// Those of a shape that a node is given: from an input or an attribute.
+std::vector<Dim> TargetDims(OnnxNode& node, int input,
+                            absl::string_view attribute) {
+  if (!node.Has(input)) {
+    const IntList dims = node.Ints(attribute, {});
+    return {dims.begin(), dims.end()};
+  }
+  const OnnxConstant* const known = node.Known(input);
+  if (known != nullptr && !known->is_float() && known->dims.size() == 1) {
+    return known->ints;
+  }
+  node.Refuse(absl::StrCat("input ", input),
+              ": expected a shape that is "
+              "known at import");
+  return {};
+}
+
+// ---- Dims alone.
+
+void Reshape(OnnxNode& node, const Rule&) {
+  std::vector<Dim> target = TargetDims(node, 1, "shape");
+  const bool copies = node.Int("allowzero", 0) == 0;
+  const std::string x = node.In(0);
+  if (node.failed()) return;
+  const TensorType from = node.TypeOf(x);
+  Dims dims(target.begin(), target.end());
+  Dim known(1);
+  int open = -1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == Dim(0) && copies && i < from.dims.size()) {
+      dims[i] = from.dims[i];
+    }
+    if (dims[i] == Dim(-1) && open < 0) {
+      open = static_cast<int>(i);
+    } else {
+      known = known * dims[i];
+    }
+  }
+  if (open >= 0 && !from.Elements().DivideBy(known, &dims[open])) {
+    return node.Refuse("a shape that does not fit its input");
+  }
+  if (dims == from.dims) return node.Same(0, x);
+  node.ReshapeTo(x, dims);
+}
+
+void Flatten(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  if (node.failed()) return;
+  const Dims from = node.TypeOf(x).dims;
+  const int rank = static_cast<int>(from.size());
+  const int64_t given = node.Int("axis", 1);
+  const int64_t axis = given == rank ? rank : node.Axis(given, rank);
+  Dims dims = {Dim(1), Dim(1)};
+  for (int i = 0; i < rank; ++i) dims[i >= axis] = dims[i >= axis] * from[i];
+  node.ReshapeTo(x, dims);
+}
+
+void Squeeze(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  const bool named = node.HasAttr("axes") || node.Has(1);
+  IntList axes = node.Axes("axes", 1, {});
+  if (node.failed()) return;
+  const Dims from = node.TypeOf(x).dims;
+  const int rank = static_cast<int>(from.size());
+  for (int64_t& axis : axes) {
+    axis = node.Axis(axis, rank);
+    if (node.failed()) return;
+    if (from[axis] != Dim(1)) return node.Refuse("an axis that is not 1");
+  }
+  Dims dims;
+  for (int i = 0; i < rank; ++i) {
+    const bool goes =
+        named ? std::count(axes.begin(), axes.end(), i) > 0 : from[i] == Dim(1);
+    if (!goes) dims.push_back(from[i]);
+  }
+  node.ReshapeTo(x, dims);
+}
+
+void Unsqueeze(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  IntList axes = node.Axes("axes", 1, {});
+  if (node.failed()) return;
+  const Dims from = node.TypeOf(x).dims;
+  constexpr size_t kMostAxes = 16;
+  if (axes.size() > kMostAxes) return node.Refuse("axes beyond bounds");
+  const int rank = static_cast<int>(from.size() + axes.size());
+  for (int64_t& axis : axes) axis = node.Axis(axis, rank);
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
+    return node.Refuse("an axis that is named twice");
+  }
+  Dims dims(from);
+  for (const int64_t axis : axes) dims.insert(dims.begin() + axis, Dim(1));
+  node.ReshapeTo(x, dims);
+}
+
+void Transpose(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  IntList order(node.TypeOf(x).rank());
+  std::iota(order.rbegin(), order.rend(), 0);
+  order = node.Ints("perm", order);
+  node.Op("transpose").In("X", x).Attr("axis", order).Out();
+}
+
+// ---- Parts.
+
+void Concat(OnnxNode& node, const Rule&) {
+  const int64_t axis = node.Int("axis", 0);
+  OnnxOp op = node.Op("concat");
+  int parts = 0;
+  std::string last;
+  for (int i = 0; i < node.inputs(); ++i) {
+    // Parts without elements, as caches that are empty yet.
+    if (node.Type(i).Elements() == Dim(0)) continue;
+    last = node.In(i);
+    op.In("X", last);
+    ++parts;
+  }
+  if (parts == 1) return node.Same(0, last);
+  op.Attr("axis", axis).Out();
+}
+
+void Split(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  if (node.failed()) return;
+  const Dims dims = node.TypeOf(x).dims;
+  const int64_t axis =
+      node.Axis(node.Int("axis", 0), static_cast<int>(dims.size()));
+  IntList sections = node.Axes("split", 1, {});
+  const int64_t count = node.Int("num_outputs", node.outputs());
+  if (node.failed()) return;
+  if (count != node.outputs() || count < 1) {
+    return node.Refuse("another number of outputs than parts");
+  }
+  if (sections.empty()) {
+    if (!dims[axis].is_constant()) return node.Refuse("parts of the batch");
+    // The last one is what is left.
+    const int64_t all = dims[axis].coefficient();
+    const int64_t each = (all + count - 1) / count;
+    sections.assign(count, each);
+    sections.back() = all - each * (count - 1);
+  }
+  if (count == 1) return node.Same(0, x);
+  node.Op("split")
+      .In("X", x)
+      .Attr("axis", axis)
+      .Attr("sections", sections)
+      .OutList("Out");
+}
+
+void Slice(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  IntList starts = node.Axes("starts", 1, {});
+  IntList ends = node.Axes("ends", 2, {});
+  IntList axes(starts.size()), steps(starts.size(), 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = node.Axes("axes", 3, axes);
+  steps = node.Has(4) ? node.KnownInts(4) : steps;
+  if (node.failed()) return;
+  const Dims dims = node.TypeOf(x).dims;
+  const bool fits = axes.size() == starts.size() &&
+                    ends.size() == starts.size() &&
+                    steps.size() == starts.size();
+  if (!fits) return node.Refuse("starts, ends, axes and steps of other sizes");
+  IntList kept_axes, kept_starts, kept_ends, kept_steps;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = node.Axis(axes[i], static_cast<int>(dims.size()));
+    if (node.failed()) return;
+    const bool to_end =
+        ends[i] >= int64_t{1} << 30 || Dim(ends[i]) == dims[axis];
+    if (starts[i] == 0 && steps[i] == 1 && to_end) continue;
+    if (!dims[axis].is_constant()) {
+      return node.Refuse("a slice of the batch");
+    }
+    const int64_t dim = dims[axis].coefficient(), step = steps[i];
+    if (step == 0) return node.Refuse("a step of 0");
+    int64_t start = starts[i], end = ends[i];
+    start = start < 0 ? std::max<int64_t>(start, -dim - 1) + dim : start;
+    end = end < 0 ? std::max<int64_t>(end, -dim - 1) + dim : end;
+    start = std::min(std::max<int64_t>(start, 0), step > 0 ? dim : dim - 1);
+    end = std::min(std::max<int64_t>(end, step > 0 ? 0 : -1), dim);
+    const int64_t size = step > 0 ? end - start : start - end;
+    if (size <= 0) return node.Refuse("an empty slice");
+    kept_axes.push_back(axis);
+    kept_starts.push_back(start);
+    // Before the first: where no negative number stands for it.
+    kept_ends.push_back(end == -1 ? -dim - 1 : end);
+    kept_steps.push_back(std::min(std::max(step, -dim), dim));
+  }
+  if (kept_axes.empty()) return node.Same(0, x);
+  const bool plain = std::count(kept_steps.begin(), kept_steps.end(), 1) ==
+                     static_cast<int64_t>(kept_steps.size());
+  OnnxOp op = node.Op(plain ? "slice" : "strided_slice");
+  op.In("Input", x).Attr("axes", kept_axes).Attr("starts", kept_starts);
+  op.Attr("ends", kept_ends);
+  if (!plain) op.Attr("strides", kept_steps);
+  op.Out();
+}
+
+// Indices of any rank, which ours takes as a list.
+void Gather(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  if (node.failed()) return;
+  const Dims from = node.TypeOf(x).dims;
+  const int64_t axis =
+      node.Axis(node.Int("axis", 0), static_cast<int>(from.size()));
+  if (node.failed()) return;
+  const OnnxConstant* const known = node.Known(1);
+  if (known != nullptr && known->dims.empty() && from[axis].is_constant()) {
+    // One that is known is a slice.
+    const int64_t at = node.KnownInt(1, 0), dim = from[axis].coefficient();
+    if (node.failed()) return;
+    if (at < -dim || at >= dim) return node.Refuse("an index beyond its axis");
+    const int64_t start = at < 0 ? at + dim : at;
+    return node.Op("slice")
+        .In("Input", x)
+        .Attr("axes", IntList{axis})
+        .Attr("starts", IntList{start})
+        .Attr("ends", IntList{start + 1})
+        .Attr("decrease_axis", IntList{axis})
+        .Out();
+  }
+  const std::string index = node.In(1);
+  if (node.failed()) return;
+  const TensorType indices = node.TypeOf(index);
+  const bool table = axis == 0 && from.size() == 2 && node.IsFloat(0);
+  if (table && indices.rank() > 0 && known == nullptr &&
+      node.IsInitializer(0)) {
+    return node.Op("lookup_table_v2").In("W", x).In("Ids", index).Out();
+  }
+  Dims into(from.begin(), from.begin() + axis);
+  into.insert(into.end(), indices.dims.begin(), indices.dims.end());
+  into.insert(into.end(), from.begin() + axis + 1, from.end());
+  const std::string list =
+      indices.rank() <= 1 ? index : node.Reshaped(index, {indices.Elements()});
+  const std::string picked =
+      node.Op("gather").In("X", x).In("Index", list).Attr("axis", axis).Made();
+  node.Same(0, node.Reshaped(picked, into));
+}
+
+// ---- Repetition and borders.
+
+void Expand(OnnxNode& node, const Rule&) {
+  const std::vector<Dim> target = TargetDims(node, 1, "shape");
+  const std::string x = node.In(0);
+  if (node.failed()) return;
+  const Dims from = node.TypeOf(x).dims;
+  Dims dims(std::max(from.size(), target.size()), Dim(1));
+  for (size_t k = 1; k <= dims.size(); ++k) {
+    const Dim own = k <= from.size() ? from[from.size() - k] : Dim(1);
+    const Dim wish = k <= target.size() ? target[target.size() - k] : Dim(1);
+    Dim& dim = dims[dims.size() - k];
+    dim = wish == Dim(1) || wish == Dim(-1) ? own : wish;
+    if (dim != own && own != Dim(1)) {
+      return node.Refuse("dims that do not go together");
+    }
+  }
+  node.Same(0, OnnxExpanded(node, x, dims));
+}
+
+void Tile(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0);
+  const OnnxConstant* const known = node.Known(1);
+  if (known != nullptr && !known->is_float() && !node.failed() &&
+      !known->Integers().has_value()) {
+    // Repeated as the batch is, where it is 1.
+    Dims dims = node.TypeOf(x).dims;
+    if (known->ints.size() != dims.size()) {
+      return node.Refuse("repetitions of other dims");
+    }
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (known->ints[i] != Dim(1) && dims[i] != Dim(1)) {
+        return node.Refuse("repetitions of the batch");
+      }
+      dims[i] = dims[i] * known->ints[i];
+    }
+    return node.Same(0, OnnxExpanded(node, x, dims));
+  }
+  const IntList repeats = node.KnownInts(1);
+  if (node.failed()) return;
+  if (std::count(repeats.begin(), repeats.end(), 1) ==
+      static_cast<int64_t>(repeats.size())) {
+    return node.Same(0, x);
+  }
+  node.Op("tile").In("X", x).Attr("repeat_times", repeats).Out();
+}
+
+// What no constant can be, for it has the batch's dims.
+void ConstantOfShape(OnnxNode& node, const Rule&) {
+  const std::vector<Dim> target = TargetDims(node, 0, "");
+  const onnx::TensorProto* const given = node.Tensor("value");
+  double value = 0;
+  DType dtype = DType::kF32;
+  if (given != nullptr) {
+    const auto tensor = ReadOnnxTensor(*given, "", "");
+    const auto constant =
+        tensor.ok() ? ConstantOf(*tensor) : std::optional<OnnxConstant>();
+    if (!constant.has_value() || !constant->Uniform().has_value()) {
+      return node.Refuse("attribute value", " is no number");
+    }
+    value = *constant->Uniform();
+    dtype = constant->dtype;
+  }
+  node.Same(0, OnnxExpanded(node, node.Number(value, dtype),
+                            Dims(target.begin(), target.end())));
+}
+
+}  // namespace
+
+std::string OnnxExpanded(OnnxNode& node, std::string x, const Dims& dims) {
+  x = OnnxToRank(node, x, static_cast<int>(dims.size()));
+  IntList shape;
+  bool repeats = false;
+  for (size_t i = 0; i < dims.size() && !node.failed(); ++i) {
+    const Dim from = node.TypeOf(x).dims[i];
+    const bool constant = dims[i].is_constant();
+    if (from == dims[i]) {
+      shape.push_back(-1);
+    } else if (constant) {
+      repeats = true;
+      shape.push_back(dims[i].coefficient());
+    } else {
+      if (dims[i] != node.graph().Batch() || from != Dim(1)) {
+        node.Refuse("a dim that is repeated as the batch is");
+        break;
+      }
+      const auto zeros = node.graph().BatchOfZeros();
+      if (!zeros.ok()) {
+        node.Refuse(std::string(zeros.status().message()));
+        break;
+      }
+      x = node.Op("gather")
+              .In("X", x)
+              .In("Index", *zeros)
+              .Attr("axis", static_cast<int64_t>(i))
+              .Made();
+      shape.push_back(-1);
+    }
+  }
+  if (!repeats) return x;
+  return node.Op("expand_v2").In("X", x).Attr("shape", shape).Made();
+}
+
+const std::vector<OnnxRule>& OnnxShapeRules() {
+  static const auto& rules = *new std::vector<OnnxRule>{
+      {"Concat", Concat},       {"ConstantOfShape", ConstantOfShape},
+      {"Expand", Expand},       {"Flatten", Flatten},
+      {"Gather", Gather},       {"Reshape", Reshape},
+      {"Slice", Slice},         {"Split", Split},
+      {"Squeeze", Squeeze},     {"Tile", Tile},
+      {"Transpose", Transpose}, {"Unsqueeze", Unsqueeze},
+  };
+  return rules;
+}
+
+}  // namespace halftone

@@ -1,0 +1,55 @@
+// halftone import against ONNX's own node tests and PyTorch's exports of
+// torchvision's nets. HT_TORCH_PYTHON names an interpreter that has the
+// packages, else python3 is asked; where it lacks them a test is skipped.
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Python() {
+  const char* path = std::getenv("HT_TORCH_PYTHON");
+  return path == nullptr ? "/usr/bin/python3" : path;
+}
+
+bool Has(const std::string& packages) {
+  return RunProgram({Python(), "-c", "import " + packages}).exit_code() == 0;
+}
+
+// At least 400 are taken, and all that are taken are right.
+TEST(OnnxOracle, NodeTests) {
+  if (!Has("onnx, numpy")) GTEST_SKIP() << Python() << " has no onnx";
+  const Result result = RunProgram({Python(), "tests/cli/onnx_nodes_oracle.py",
+                                    "tools/halftone", "--at-least", "400"});
+  EXPECT_EQ(result.exit_code(), 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr(" cases: "));
+}
+
+void RunNets(const std::vector<std::string>& words) {
+  if (!Has("onnx, torchvision")) {
+    GTEST_SKIP() << Python() << " has no torchvision or onnx";
+  }
+  std::vector<std::string> command = {
+      Python(), "tests/cli/onnx_torchvision_oracle.py", "tools/halftone",
+      "--only", "resnet18,squeezenet1_1,shufflenet_v2_x0_5"};
+  command.insert(command.end(), words.begin(), words.end());
+  const Result result = RunProgram(command);
+  EXPECT_EQ(result.exit_code(), 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("resnet18"));
+  EXPECT_THAT(result.out, Not(HasSubstr("FAILED")));
+}
+
+TEST(OnnxOracle, TorchvisionNetsPredictWhatTheyDoInPyTorch) { RunNets({}); }
+
+TEST(OnnxOracle, TorchvisionNetsTrainAsInPyTorch) { RunNets({"--train"}); }
+
+}  // namespace
+}  // namespace halftone

@@ -1,0 +1,205 @@
+"""torchvision's nets through torch.onnx.export, `import`, `predict` and `run`.
+
+    onnx_torchvision_oracle.py HALFTONE [--only GLOB,GLOB] [--train]
+
+Outputs equal PyTorch's to 1e-4 of the largest; with --train, three SGD steps'
+losses (lr 0.01, batch 4, batch norm in training mode, dropout 0) to 1e-3.
+Weights are random, images small.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+import numpy as np
+import torch
+import torchvision
+
+NETS = {
+    "alexnet": 224,
+    "convnext_tiny": 64,
+    "densenet121": 64,
+    "efficientnet_b0": 64,
+    "googlenet": 64,
+    "inception_v3": 96,
+    "mnasnet0_5": 64,
+    "mobilenet_v2": 64,
+    "mobilenet_v3_small": 64,
+    "regnet_x_400mf": 64,
+    "resnet18": 64,
+    "resnet50": 64,
+    "resnext50_32x4d": 64,
+    "shufflenet_v2_x0_5": 64,
+    "squeezenet1_1": 64,
+    "swin_t": 64,
+    "vgg11": 224,
+    "vgg11_bn": 224,
+    "vit_b_16": 224,
+    "fcn_resnet50": 64,
+    "deeplabv3_mobilenet_v3_large": 64,
+    "lraspp_mobilenet_v3_large": 64,
+}
+
+
+class FirstOut(torch.nn.Module):
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        made = self.net(x)
+        return made["out"] if isinstance(made, dict) else made
+
+
+def build(name):
+    torch.manual_seed(0)
+    if hasattr(torchvision.models, name):
+        extra = {}
+        if name in ("googlenet", "inception_v3"):
+            extra = {"aux_logits": False, "init_weights": False}
+        net = getattr(torchvision.models, name)(weights=None, **extra)
+    else:
+        net = getattr(torchvision.models.segmentation,
+                      name)(weights=None, weights_backbone=None)
+    for module in net.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        if type(module).__name__ == "StochasticDepth":
+            module.p = 0.0
+    for parameter in net.parameters():
+        if not parameter.any():  # a head that begins with zeros shows nothing
+            torch.nn.init.normal_(parameter, std=0.02)
+    return FirstOut(net)
+
+
+def call(words):
+    made = subprocess.run(words,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT,
+                          text=True)
+    if made.returncode != 0:
+        raise RuntimeError(" ".join(words[:2]) + ": " + made.stdout.strip())
+    return made.stdout
+
+
+def export(net, x, path, training):
+    mode = torch.onnx.TrainingMode
+    torch.onnx.export(net, (x,),
+                      path,
+                      opset_version=17,
+                      dynamo=False,
+                      input_names=["x"],
+                      output_names=["logits"],
+                      dynamic_axes={"x": {
+                          0: "batch"
+                      }},
+                      training=mode.TRAINING if training else mode.EVAL,
+                      do_constant_folding=not training)
+
+
+def check_predict(halftone, name, folder):
+    net = build(name)
+    size = NETS[name]
+    net.train()
+    with torch.no_grad():
+        for _ in range(2):
+            net(torch.randn(4, 3, size, size))  # running statistics
+    net.eval()
+    x = torch.randn(3, 3, size, size)
+    path = os.path.join(folder, "net.onnx")
+    export(net, x[:2], path, training=False)
+    call([halftone, "import", path])
+    np.savez(os.path.join(folder, "in.npz"), x=x.numpy())
+    out = os.path.join(folder, "out.npz")
+    call([
+        halftone, "predict", path.replace(".onnx", ".pbtxt"), "--init",
+        path.replace(".onnx", ".safetensors"), "--data",
+        "npz:" + os.path.join(folder, "in.npz"), "-o", out
+    ])
+    found = np.load(out)["logits"]
+    expected = net(x).detach().numpy()
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+def check_train(halftone, name, folder):
+    net = build(name)
+    size = NETS[name]
+    net.train()
+    x = torch.randn(12, 3, size, size)
+    with torch.no_grad():
+        shape = net(x[:4]).shape
+    label = torch.randint(0, shape[1], (12,) + tuple(shape[2:]))
+    # The exporter runs the net: running statistics would move.
+    path = os.path.join(folder, "net.onnx")
+    export(net, x[:4], path, training=True)
+    call([halftone, "import", path, "--loss", "cross_entropy:logits"])
+    np.savez(os.path.join(folder, "in.npz"), x=x.numpy(), label=label.numpy())
+    run = os.path.join(folder, "run")
+    call([
+        halftone, "run",
+        path.replace(".onnx", ".pbtxt"), "--init",
+        path.replace(".onnx", ".safetensors"), "--data",
+        "npz:" + os.path.join(folder, "in.npz"), "--no-shuffle",
+        "--batch-size", "4", "--epochs", "1", "--set",
+        "optimizer.sgd.weight_decay=0", "--lr", "0.01", "--set",
+        "lr.constant=true", "--log-every", "1", "--out", run
+    ])
+    found = []
+    with open(os.path.join(run, "metrics.jsonl")) as lines:
+        for line in lines:
+            event = json.loads(line)
+            if event["event"] == "step":
+                found.append(event["loss"])
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    expected = []
+    for i in range(3):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(x[4 * i:4 * i + 4]),
+                                                 label[4 * i:4 * i + 4])
+        loss.backward()
+        optimizer.step()
+        expected.append(loss.item())
+    print("  losses", found, "expected", expected)
+    if len(found) != 3:
+        return 1.0
+    return max(abs(f - e) / abs(e) for f, e in zip(found, expected))
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("halftone")
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--train", action="store_true")
+    flags = parser.parse_args()
+    bad = 0
+    for name in NETS:
+        if not any(fnmatch.fnmatch(name, one)
+                   for one in flags.only.split(",")):
+            continue
+        start = time.time()
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                check = check_train if flags.train else check_predict
+                bound = 1e-3 if flags.train else 1e-4
+                error = check(flags.halftone, name, folder)
+                verdict = "ok" if error <= bound else "WRONG"
+                text = "%.2e" % error
+            except Exception as failure:  # pylint: disable=broad-except
+                verdict, text = "FAILED", str(failure)[:1500]
+        bad += verdict != "ok"
+        print("%-30s %s %s (%.0f s)" % (name, verdict, text,
+                                        time.time() - start),
+              flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
