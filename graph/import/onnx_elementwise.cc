@@ -330,22 +330,20 @@ void Fold(OnnxNode& node, const Rule& rule) {
   node.Same(0, all);
 }
 
-// X - Y * floor(X / Y), and with fmod towards 0.
+// X less Y times their quotient, rounded towards 0, as C's fmod.
 void Modulo(OnnxNode& node, const Rule&) {
   const bool towards_zero = node.Int("fmod", 0) != 0;
-  if (!node.IsFloat(0)) return node.Refuse("remainders of integers");
-  const std::string x = node.In(0), y = node.In(1);
-  std::string quotient = OnnxBinary(node, "elementwise_div", x, y);
-  if (towards_zero) {
-    const std::string sign = node.Op("sign").In("X", quotient).Made();
-    const std::string size = node.Op("abs").In("X", quotient).Made();
-    quotient = OnnxBinary(node, "elementwise_mul",
-                          node.Op("floor").In("X", size).Made(), sign);
-  } else {
-    quotient = node.Op("floor").In("X", quotient).Made();
+  if (!node.IsFloat(0) || !towards_zero) {
+    return node.Refuse("a form", ": expected floats and fmod = 1");
   }
-  const std::string whole = OnnxBinary(node, "elementwise_mul", quotient, y);
-  node.Same(0, OnnxBinary(node, "elementwise_sub", x, whole));
+  const std::string x = node.In(0), y = node.In(1);
+  const std::string quotient = OnnxBinary(node, "elementwise_div", x, y);
+  const std::string sign = node.Op("sign").In("X", quotient).Made();
+  const std::string size = node.Op("abs").In("X", quotient).Made();
+  const std::string whole = OnnxBinary(
+      node, "elementwise_mul", node.Op("floor").In("X", size).Made(), sign);
+  const std::string multiple = OnnxBinary(node, "elementwise_mul", whole, y);
+  node.Same(0, OnnxBinary(node, "elementwise_sub", x, multiple));
 }
 
 void Compare(OnnxNode& node, const Rule& rule) {

@@ -32,7 +32,11 @@ double Source(const Stretch& s, const std::string& how, int64_t at) {
   const double from = static_cast<double>(s.from);
   const double to = static_cast<double>(s.to);
   if (how == "asymmetric") return x / s.scale;
-  if (how == "align_corners") return to == 1 ? 0 : x * (from - 1) / (to - 1);
+  if (how == "align_corners") {
+    // Of scales the size that they ask for, not the whole one.
+    const double asked = s.scale * from;
+    return asked == 1 ? 0 : x * (from - 1) / (asked - 1);
+  }
   if (how == "pytorch_half_pixel" && to == 1) return 0;
   if (how == "tf_half_pixel_for_nn") return (x + 0.5) / s.scale;
   if (how == "tf_crop_and_resize") {
