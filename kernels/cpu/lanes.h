@@ -37,18 +37,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SetFrom(int64_t first, float value,
   *v = lanes < static_cast<int32_t>(first) ? *v : other;
 }
 
-// Stores the first `n` elements, or all.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void StoreUpTo(int64_t n, const Vector& v,
-                                                   float* to) {
-  const VectorMask lanes = {0, 1, 2,  3,  4,  5,  6,  7,
-                            8, 9, 10, 11, 12, 13, 14, 15};
-  if (n >= kVector) {
-    VectorAt(to) = v;
-  } else {
-    VectorAt(to) = lanes < static_cast<int32_t>(n) ? v : VectorAt(to);
-  }
-}
-
 // The sum of x[0, n), in the order of SumOf.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfRow(const float* x, int64_t n) {
   Vector even = {}, odd = {};

@@ -127,12 +127,9 @@ struct SoftmaxGradKernel {
         float* out = y + r * length;
         const float* g = grad + r * length;
         const float sum = from[r];
-        for (int64_t i = 0; i < length; i += kVector) {
-          float made[kVector];
-          for (int j = 0; j < kVector; ++j) {
-            made[j] = Rule::Of(out[i + j], g[i + j], sum);
-          }
-          StoreUpTo(length - i, VectorAt(&made[0]), out + i);
+#pragma GCC ivdep
+        for (int64_t i = 0; i < length; ++i) {
+          out[i] = Rule::Of(out[i], g[i], sum);
         }
       }
     });
