@@ -40,20 +40,21 @@ TEST(AddForSchemaTest, AllTuplesAndLayouts) {
 // What the compiler folds casts into.
 TEST(AddForSchemaTest, KernelsThatTakeCastsOver) {
   const std::vector<std::string> keys = Kernels().Keys();
-  EXPECT_THAT(keys, IsSupersetOf({
-                        "image_normalize(u8,f16)@row_major",
-                        "mean(f16,f32)@row_major",
-                        "reduce_sum(f16,f32)@row_major",
-                        "softmax(f16,f32)@row_major",
-                        "softmax_with_cross_entropy(f16)@row_major",
-                        "softmax_with_cross_entropy_grad(f16,f16)@row_major",
-                        "softmax_with_cross_entropy_grad(f32,bf16)@row_major",
-                        "sum(f16,f32)@channels_last",
-                        "unscale(f16,f32)@row_major",
-                        "momentum(f32,f16,invalid)@row_major",
-                        "momentum(f32,f16,f16)@channels_last",
-                        "adam(bf16,bf16,invalid)@row_major",
-                    }));
+  EXPECT_THAT(keys,
+              IsSupersetOf({
+                  "image_normalize(u8,f16)@row_major",
+                  "mean(f16,f32)@row_major",
+                  "reduce_sum(f16,f32)@row_major",
+                  "softmax(f16,f32)@row_major",
+                  "softmax_with_cross_entropy(f16,i64)@row_major",
+                  "softmax_with_cross_entropy_grad(f16,i64,f16)@row_major",
+                  "softmax_with_cross_entropy_grad(f32,i64,bf16)@row_major",
+                  "sum(f16,f32)@channels_last",
+                  "unscale(f16,f32)@row_major",
+                  "momentum(f32,f16,invalid)@row_major",
+                  "momentum(f32,f16,f16)@channels_last",
+                  "adam(bf16,bf16,invalid)@row_major",
+              }));
   EXPECT_THAT(keys, Not(Contains("all_reduce(f16)@row_major")));
 }
 

@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
               "dtype: I64",
               "dtype: U8",
               {"m.pbtxt:32: ce (softmax_with_cross_entropy): slot Label: "
-               "expected i64, found u8[B]; cast it first"}},
+               "expected i64, f32, f16, bf16, found u8[B]; cast it first"}},
         Wrong{"attribute_type",
               "ints: [2, 2]",
               "s: \"same\"",
