@@ -11,6 +11,7 @@ const KernelRegistry& Kernels() {
     RegisterCpuElementwise(*filled);
     RegisterCpuDropout(*filled);
     RegisterCpuSoftmax(*filled);
+    RegisterCpuAttention(*filled);
     RegisterCpuLoss(*filled);
     RegisterCpuPointwiseLoss(*filled);
     RegisterCpuNorm(*filled);

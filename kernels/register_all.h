@@ -13,6 +13,7 @@ void RegisterCpuMatmul(KernelRegistry& registry);
 void RegisterCpuElementwise(KernelRegistry& registry);
 void RegisterCpuDropout(KernelRegistry& registry);
 void RegisterCpuSoftmax(KernelRegistry& registry);
+void RegisterCpuAttention(KernelRegistry& registry);
 void RegisterCpuLoss(KernelRegistry& registry);
 void RegisterCpuPointwiseLoss(KernelRegistry& registry);
 void RegisterCpuNorm(KernelRegistry& registry);

@@ -10,6 +10,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterActivation(registry);
   ops::RegisterDropout(registry);
   ops::RegisterSoftmax(registry);
+  ops::RegisterAttention(registry);
   ops::RegisterLoss(registry);
   ops::RegisterPointwiseLoss(registry);
   ops::RegisterNorm(registry);

@@ -15,6 +15,7 @@ void RegisterUnary(OpRegistry& registry);
 void RegisterActivation(OpRegistry& registry);
 void RegisterDropout(OpRegistry& registry);
 void RegisterSoftmax(OpRegistry& registry);
+void RegisterAttention(OpRegistry& registry);
 void RegisterLoss(OpRegistry& registry);
 void RegisterPointwiseLoss(OpRegistry& registry);
 void RegisterNorm(OpRegistry& registry);

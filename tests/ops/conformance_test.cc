@@ -61,12 +61,17 @@ bool Unreachable(const CaseFile& file, const KernelKey& key) {
                     slots[0].name) > 0;
 }
 
-// The key in f32; type variables that are none (of indices) stay.
-KernelKey InF32(const OpSchema& schema, const KernelKey& key) {
+// The key in f32; type variables that are none (of indices), or that the case
+// does not let be f32, stay.
+KernelKey InF32(const OpSchema& schema, const OpCase& c, const KernelKey& key) {
   KernelKey f32 = key;
   f32.layout = Layout::kRowMajor;
   for (size_t v = 0; v < f32.binding.size(); ++v) {
-    const DTypeSet& allowed = schema.type_vars()[v].allowed;
+    DTypeSet allowed = schema.type_vars()[v].allowed;
+    const auto only = c.only.find(schema.type_vars()[v].name);
+    if (only != c.only.end()) {
+      allowed.assign(only->second.begin(), only->second.end());
+    }
     if (f32.binding[v] != DType::kInvalid &&
         std::find(allowed.begin(), allowed.end(), DType::kF32) !=
             allowed.end()) {
@@ -100,7 +105,7 @@ class Conformance
                                   const Values& rounded) {
     Values literals;
     for (const CaseTensor* t : instance.outputs) literals.push_back(t->values);
-    const KernelKey f32 = InF32(*file_.schema, key);
+    const KernelKey f32 = InF32(*file_.schema, c, key);
     const bool is_f32 =
         f32.binding == key.binding &&
         (key.binding.empty() ||

@@ -115,6 +115,7 @@ class Gradients : public ::testing::TestWithParam<std::string> {
       std::vector<DType> allowed(var.allowed.begin(), var.allowed.end());
       const auto only = c.only.find(var.name);
       if (only != c.only.end()) allowed = only->second;
+      if (!Binds(file_, c, var)) allowed = {DType::kInvalid};
       const bool f32 =
           std::count(allowed.begin(), allowed.end(), DType::kF32) > 0;
       key.binding.push_back(f32 ? DType::kF32 : allowed[0]);  // indices

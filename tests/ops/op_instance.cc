@@ -134,10 +134,14 @@ KernelKey ParseKernelKey(absl::string_view text) {
   return key;
 }
 
+bool Binds(const CaseFile& file, const OpCase& c, const TypeVar& var) {
+  return InputBinds(file, c, var) || OutputBinds(file, c, var);
+}
+
 bool Fits(const CaseFile& file, const OpCase& c, const KernelKey& key) {
   for (size_t v = 0; v < key.binding.size(); ++v) {
     const TypeVar& var = file.schema->type_vars()[v];
-    const bool bound = InputBinds(file, c, var) || OutputBinds(file, c, var);
+    const bool bound = Binds(file, c, var);
     if (bound != (key.binding[v] != DType::kInvalid)) return false;
     const auto only = c.only.find(var.name);
     if (only != c.only.end() &&

@@ -35,6 +35,10 @@ struct OpInstance {
   }
 };
 
+// Whether a tensor of the case has this type variable; one that none has is
+// kInvalid in the key.
+bool Binds(const CaseFile& file, const OpCase& c, const TypeVar& var);
+
 // Whether the case is one for this key: its slots bind the same variables,
 // its `only` allows the dtypes, its lead tensor can have the layout.
 bool Fits(const CaseFile& file, const OpCase& c, const KernelKey& key);

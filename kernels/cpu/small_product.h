@@ -1,0 +1,49 @@
+// Products of small f32 matrices, for kernels that make their factors tile by
+// tile: on the calling thread, with no memory of its own.
+#ifndef HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
+#define HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
+
+#include <cstdint>
+
+namespace halftone {
+namespace kernels {
+
+// Columns of a panel.
+inline constexpr int64_t kPanel = 16;
+
+inline int64_t PanelsOf(int64_t columns) {
+  return (columns + kPanel - 1) / kPanel;
+}
+inline int64_t Padded(int64_t columns) { return PanelsOf(columns) * kPanel; }
+
+// Rows of f32, `stride` elements apart; as a left factor, columns too.
+struct Matrix32 {
+  const float* data = nullptr;
+  int64_t stride = 0;
+  int64_t column_stride = 1;
+
+  Matrix32 Transposed() const { return {data, column_stride, stride}; }
+};
+
+// A right factor: 16 columns at a time, row by row; the last panel is filled
+// up with zeros.
+struct Panels {
+  const float* data = nullptr;
+  int64_t stride = 0;  // between panels
+};
+
+// x [rows, columns] as panels of its columns, at `to` (rows * Padded(columns)
+// floats), and x' as panels of x's rows (columns * Padded(rows)).
+Panels ToPanels(const Matrix32& x, int64_t rows, int64_t columns, float* to);
+Panels ToPanelsTransposed(const Matrix32& x, int64_t rows, int64_t columns,
+                          float* to);
+
+// out [rows, panels * 16] = left [rows, depth] * right, or out + that. Sums go
+// over the depth in order, one after the other.
+void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,
+              const Panels& right, bool add, float* out, int64_t out_stride);
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
