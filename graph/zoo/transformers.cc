@@ -13,8 +13,6 @@ namespace {
 constexpr int64_t kHeadWidth = 64;
 constexpr double kStd = 0.02;  // of all weights of BERT and GPT-2
 constexpr double kDropout = 0.1;
-// Of scores that are left out: exp() of it is 0 beside any other, in f16, too.
-constexpr double kLeftOut = -3e4;
 
 // Weights of a given deviation, biases 0.
 LayerInit SmallNormal(double std = kStd) { return {Normal(std), Constant(0)}; }
@@ -30,46 +28,34 @@ LayerInit XavierUniform() {
 struct Attention {
   int64_t width, heads;
   double dropout = 0;
-  // Added to the scores [B, heads, T, T]; empty: nothing.
-  Value bias = {};
-  // [T, T]: whether a row may look at a column; empty: it may.
+  // [B, 1, 1, T]: whether a sample's rows may look at a column; empty: they
+  // may.
   Value allowed = {};
+  // Rows look at the columns up to their own.
+  bool causal = false;
 };
 
-// [B, T, width] -> [B, heads, T, width / heads].
+// [B, T, width] -> [B, T, heads, width / heads].
 Value SplitHeads(ModelBuilder& b, const std::string& name, const Value& x,
                  const Attention& a) {
-  const Value split = b.Unary(
-      "reshape", name + ".split", x,
+  return b.Unary(
+      "reshape", name + ".heads", x,
       {{"shape", std::vector<int64_t>{0, 0, a.heads, a.width / a.heads}}});
-  return b.Unary("transpose", name + ".heads", split,
-                 {{"axis", std::vector<int64_t>{0, 2, 1, 3}}});
 }
 
 // Vaswani et al. 2017: softmax(Q K' / sqrt(d)) V, of [B, T, width] each.
 Value Attend(ModelBuilder& b, const std::string& name, const Value& query,
              const Value& key, const Value& value, const Attention& a) {
-  const Value q = SplitHeads(b, name + ".q", query, a);
-  const Value k = SplitHeads(b, name + ".k", key, a);
-  const Value v = SplitHeads(b, name + ".v", value, a);
-  Value scores = b.Op("matmul", name + ".product", {{"X", {q}}, {"Y", {k}}},
-                      {{"trans_y", true}});
-  const double root = std::sqrt(static_cast<double>(a.width / a.heads));
-  scores = b.Unary("scale", name + ".scores", scores, {{"scale", 1 / root}});
-  if (!a.bias.empty()) scores = b.Add(name + ".masked", scores, a.bias);
-  if (!a.allowed.empty()) {
-    const Value left_out =
-        b.Op("fill_constant", name + ".left_out", {},
-             {{"shape", std::vector<int64_t>{1}}, {"value", kLeftOut}});
-    scores =
-        b.Op("where", name + ".causal",
-             {{"Condition", {a.allowed}}, {"X", {scores}}, {"Y", {left_out}}});
-  }
-  Value weights = b.Unary("softmax", name + ".weights", scores);
-  weights = b.Dropout(name + ".dropout", weights, a.dropout);
-  Value mixed = b.Op("matmul", name + ".mixed", {{"X", {weights}}, {"Y", {v}}});
-  mixed = b.Unary("transpose", name + ".tokens", mixed,
-                  {{"axis", std::vector<int64_t>{0, 2, 1, 3}}});
+  std::vector<ModelBuilder::Input> inputs = {
+      {"Q", {SplitHeads(b, name + ".q", query, a)}},
+      {"K", {SplitHeads(b, name + ".k", key, a)}},
+      {"V", {SplitHeads(b, name + ".v", value, a)}}};
+  ModelBuilder::Attrs attrs;
+  if (!a.allowed.empty()) inputs.push_back({"Mask", {a.allowed}});
+  if (a.causal) attrs.emplace_back("causal", true);
+  if (a.dropout != 0) attrs.emplace_back("dropout_prob", a.dropout);
+  const Value mixed =
+      b.Op("scaled_dot_product_attention", name + ".mixed", inputs, attrs);
   return b.Unary("reshape", name + ".joined", mixed,
                  {{"shape", std::vector<int64_t>{0, 0, a.width}}});
 }
@@ -155,12 +141,10 @@ Value BertEmbeddings(ModelBuilder& b, int64_t words, int64_t positions,
   return b.Dropout(name + "dropout", x, kDropout);
 }
 
-// 0 where attention_mask is 1, else so little that nothing looks there:
-// [B, 1, 1, T].
+// Where attention_mask is not 0: [B, 1, 1, T].
 Value BertMask(ModelBuilder& b) {
-  Value mask = b.Unary("cast", "bert.mask", "attention_mask", {{"to", "f32"}});
-  mask = b.Unary("scale", "bert.mask.scores", mask,
-                 {{"scale", -kLeftOut}, {"bias", kLeftOut}});
+  const Value mask =
+      b.Unary("cast", "bert.mask", "attention_mask", {{"to", "bool"}});
   return b.Unary("unsqueeze", "bert.mask.broadcast", mask,
                  {{"axes", std::vector<int64_t>{1, 2}}});
 }
@@ -326,12 +310,9 @@ proto::Model Gpt2(const std::string& name, int64_t layers, int64_t width,
             b.Embedding("transformer.wpe", places,
                         std::max(kPositions, sequence), width, Normal(kStd)));
   x = b.Dropout("transformer.drop", x, kDropout);
-  const Value rows = b.Unary("unsqueeze", "places.rows", places,
-                             {{"axes", std::vector<int64_t>{1}}});
-  const Value allowed =
-      b.Op("greater_equal", "causal", {{"X", {rows}}, {"Y", {places}}});
-  const Attention attention = {
-      width, std::max<int64_t>(1, width / kHeadWidth), kDropout, {}, allowed};
+  Attention attention = {width, std::max<int64_t>(1, width / kHeadWidth),
+                         kDropout};
+  attention.causal = true;
   for (int64_t i = 0; i < layers; ++i) {
     x = GptBlock(b, absl::StrCat("transformer.h.", i), x, attention, layers);
   }

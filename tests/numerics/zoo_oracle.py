@@ -72,7 +72,8 @@ def transformer(name, model, arrays, loss_of, flags, tied):
     halftone("zoo", name, "--layers", "2", "--width", "128", "--sequence",
              str(SEQUENCE), *flags, "-o", path("m.pbtxt"))
     with open(path("m.pbtxt")) as file:
-        text = re.sub(r'(attr \{ name: "p" f: )[0-9.]+', r"\g<1>0", file.read())
+        text = re.sub(r'(attr \{ name: "(?:p|dropout_prob)" f: )[0-9.]+',
+                      r"\g<1>0", file.read())
     with open(path("m.pbtxt"), "w") as file:
         file.write(text)
     numpy.savez(path("x.npz"), **arrays)
