@@ -3,6 +3,7 @@
 
 #include "graph/base/philox.h"
 #include "kernels/cuda/map.h"
+#include "kernels/cuda/random.h"
 #include "kernels/cuda/register_all.h"
 #include "kernels/functors/dropout.h"
 
@@ -10,13 +11,6 @@ namespace halftone {
 namespace kernels {
 namespace cuda {
 namespace {
-
-HT_DEVICE uint32_t WordOf(const Philox4& draw, int64_t element) {
-  const int64_t k = element % 4;
-  const uint32_t low = k == 0 ? draw.x[0] : draw.x[1];
-  const uint32_t high = k == 2 ? draw.x[2] : draw.x[3];
-  return k < 2 ? low : high;
-}
 
 struct DropoutBody {
   functors::DropoutOp dropout;

@@ -18,6 +18,7 @@ namespace cuda {
 void RegisterCudaElementwise(KernelRegistry& registry);
 void RegisterCudaDropout(KernelRegistry& registry);
 void RegisterCudaSoftmax(KernelRegistry& registry);
+void RegisterCudaAttention(KernelRegistry& registry);
 void RegisterCudaLoss(KernelRegistry& registry);
 void RegisterCudaPointwiseLoss(KernelRegistry& registry);
 void RegisterCudaNorm(KernelRegistry& registry);

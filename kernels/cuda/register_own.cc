@@ -7,6 +7,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaElementwise(registry);
   cuda::RegisterCudaDropout(registry);
   cuda::RegisterCudaSoftmax(registry);
+  cuda::RegisterCudaAttention(registry);
   cuda::RegisterCudaLoss(registry);
   cuda::RegisterCudaPointwiseLoss(registry);
   cuda::RegisterCudaNorm(registry);
