@@ -17,6 +17,7 @@ namespace {
 using paddle::OpDesc;
 
 void Dropout(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
+void FlashAttention(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Gelu(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Range(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Refuse(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
@@ -39,6 +40,12 @@ const std::vector<Rule>& Rules() {
       {"depthwise_conv2d", Windowed},
       {"depthwise_conv2d_transpose", Windowed},
       {"dropout", Dropout, {{"dropout_implementation", ""}}},
+      {"flash_attn",
+       FlashAttention,
+       {{"dropout", "dropout_prob"},
+        {"is_test", ""},
+        {"return_softmax", ""},
+        {"rng_name", ""}}},
       {"gelu", Gelu, {{"approximate", ""}}},
       {"linear_interp_v2", ByName, {{"interp_method", ""}}},
       {"matmul",
@@ -69,11 +76,13 @@ constexpr Near kNear[] = {
     {"cross_entropy", "softmax_with_cross_entropy"},
     {"cross_entropy2", "softmax_with_cross_entropy"},
     {"fc", "mul"},
-    {"fused_attention", "matmul"},
+    {"flash_attn_unpadded", "scaled_dot_product_attention"},
+    {"fused_attention", "scaled_dot_product_attention"},
     {"fused_batch_norm_act", "batch_norm"},
     {"fused_bn_add_activation", "batch_norm"},
     {"fused_feedforward", "matmul"},
     {"fused_gemm_epilogue", "matmul"},
+    {"fused_softmax_mask_upper_triangle", "scaled_dot_product_attention"},
     {"hsigmoid_loss", "softmax_with_cross_entropy"},
     {"inplace_abn", "batch_norm"},
     {"lookup_table", "lookup_table_v2"},
@@ -197,6 +206,28 @@ void Dropout(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   result->nodes.push_back(std::move(node));
   const double p = FloatAttr(op, "dropout_prob", 0.5);
   SetLast("scale", Shortest(static_cast<float>(1 - p)), result);
+}
+
+// Its seed says nothing to us: we draw other masks.
+void FlashAttention(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+                    ImportedOp* result) {
+  constexpr std::pair<const char*, const char*> kSlots[] = {
+      {"q", "Q"}, {"k", "K"}, {"v", "V"}, {"attn_mask", "Mask"}};
+  OpDesc attention = op;
+  attention.set_type("scaled_dot_product_attention");
+  attention.clear_inputs();
+  for (const auto& [paddle, ours] : kSlots) {
+    for (const std::string& name : InputsOf(op, paddle)) {
+      OpDesc::Var& in = *attention.add_inputs();
+      in.set_parameter(ours);
+      in.add_arguments(name);
+    }
+  }
+  for (OpDesc::Var& out : *attention.mutable_outputs()) {
+    if (out.parameter() == "out") out.set_parameter("Out");
+  }
+  ByName(attention, rule, scope, result);
+  if (BoolAttr(op, "is_test", false)) SetLast("dropout_prob", 0.0, result);
 }
 
 void Gelu(const OpDesc& op, const Rule& rule, PaddleScope& scope,
