@@ -70,23 +70,27 @@ def cases(torch, dtype):
   }
 
 
-def main():
-  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def compare(doc, benchmark, cases_of):
+  """Parses the command line, prints the ratios; the exit code.
+
+  cases_of(torch, dtype): what PyTorch does for each case of the benchmark.
+  """
+  parser = argparse.ArgumentParser(description=doc.splitlines()[0])
   parser.add_argument('--dtype', default='f32', choices=('f32', 'bf16', 'f16'))
   parser.add_argument('--filter', default='.*', help='a regular expression')
   parser.add_argument('--rounds', type=int, default=7)
   parser.add_argument('--most', type=float, default=1.5)
-  parser.add_argument('--window-benchmark',
-                      default='bazel-bin/tests/benchmarks/window_benchmark')
+  parser.add_argument('--' + benchmark.replace('_', '-'), dest='binary',
+                      default='bazel-bin/tests/benchmarks/' + benchmark)
   flags = parser.parse_args()
   import torch
   torch.set_num_threads(1)
   torch.manual_seed(1)
   dtype = {'f32': torch.float32, 'bf16': torch.bfloat16,
            'f16': torch.float16}[flags.dtype]
-  mine = ours(flags.window_benchmark, flags)
+  mine = ours(flags.binary, flags)
   worst = ('', 0.0)
-  for name, function in cases(torch, dtype).items():
+  for name, function in cases_of(torch, dtype).items():
     if name not in mine or not re.fullmatch(flags.filter, name):
       continue
     try:
@@ -103,4 +107,4 @@ def main():
 
 
 if __name__ == '__main__':
-  sys.exit(main())
+  sys.exit(compare(__doc__, 'window_benchmark', cases))

@@ -9,6 +9,7 @@ for benchmark in tests/benchmarks/*_benchmark; do
     */passes_benchmark) smallest='/10000$' ;;
     */collective_benchmark) smallest='/16/.*/2' ;;
     */elementwise_benchmark | */pool_benchmark | */window_benchmark) smallest='/f32' ;;
+    */attention_benchmark) smallest='_128/f32' ;;
     */linear_benchmark) smallest=$("$benchmark" --benchmark_list_tests | head -n 1) ;;
   esac
   "$benchmark" --benchmark_filter="$smallest" --benchmark_min_time=0.001
