@@ -53,7 +53,7 @@ TEST(Attention, Errors) {
   EXPECT_THAT(Infer(Attention({{"dropout_prob", 1.0}})),
               HasSubstr("attribute dropout_prob: expected less than 1"));
   EXPECT_THAT(Infer(Attention({{"scale", -1.0}})),
-              HasSubstr("attribute scale: expected a number from 0"));
+              HasSubstr("attribute scale: expected a finite number >= 0"));
 }
 
 // The mask is drawn again from the same numbers.

@@ -7,8 +7,8 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/random.h"
+#include "kernels/cpu/sums.h"
 #include "kernels/functors/math.h"
 #include "kernels/register_all.h"
 
@@ -146,7 +146,7 @@ class AttentionKernel {
     ForIsa([=] {
       for (int64_t r = 0; r < n; ++r) {
         float* row = scores + r * kColumns;
-        const float before = running->most[r], here = MaxOfRow(row, padded);
+        const float before = running->most[r], here = MaxOf(row, padded);
         const float most = here > before ? here : before;
         const float base = most == -kInfinity ? 0.0f : most;
         for (int64_t i = 0; i < padded; ++i) {
@@ -155,7 +155,8 @@ class AttentionKernel {
         const float factor = functors::ExpOfNegative(before - base);
         running->most[r] = most;
         running->factors[r] = factor;
-        running->sums[r] = running->sums[r] * factor + SumOfRow(row, padded);
+        running->sums[r] = running->sums[r] * factor +
+                           SumOf(padded, [=](int64_t i) { return row[i]; });
       }
     });
   }
