@@ -4,7 +4,6 @@
 
 #include "absl/base/attributes.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/functors/math.h"
 
 namespace halftone {
 namespace kernels {
@@ -24,20 +23,20 @@ struct Tile {
   int64_t out_stride;
 };
 
-// kFused: there are instructions for Fma.
+// sum += x * y, rounded once where there are instructions for that (kFused).
+// They are written out: the compiler finds them only if it may join statements
+// to vectors (-ftree-slp-vectorize), and not always then.
 template <typename Vector, bool kFused>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProduct(float x, const Vector& y,
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProduct(const Vector& x,
+                                                    const Vector& y,
                                                     Vector* sum) {
+#ifdef HT_ISA_X86
   if constexpr (kFused) {
-    const Vector from = *sum;
-    Vector to;
-    for (size_t i = 0; i < sizeof(Vector) / sizeof(float); ++i) {
-      to[i] = functors::Fma(x, y[i], from[i]);
-    }
-    *sum = to;
-  } else {
-    *sum += x * y;
+    asm("vfmadd231ps %1, %2, %0" : "+v"(*sum) : "v"(x), "v"(y));
+    return;
   }
+#endif
+  *sum += x * y;
 }
 
 // `kRows` rows of one panel, all in registers, as such vectors.
@@ -63,7 +62,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const Tile& t) {
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const float x = left[r * t.left.stride];
+      const Vector x = left[r * t.left.stride] * (Vector{} + 1.0f);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
         AddProduct<Vector, kFused>(x, y[v], &sums[r][v]);
