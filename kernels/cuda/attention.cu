@@ -1,6 +1,6 @@
 // Attention in tiles with a running softmax: Dao et al., "FlashAttention: Fast
 // and Memory-Efficient Exact Attention with IO-Awareness", 2022.
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/register_all.h"
 
 namespace halftone {

@@ -4,7 +4,7 @@
 // Attention with Better Parallelism and Work Partitioning", 2023.
 #include <algorithm>
 
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/register_all.h"
 
 namespace halftone {

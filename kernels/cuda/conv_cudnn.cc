@@ -7,8 +7,8 @@
 #include "graph/base/error.h"
 #include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
+#include "kernels/cuda/attention_cudnn.h"
 #include "kernels/cuda/convs.h"
-#include "kernels/cuda/cudnn_cache.h"
 #include "kernels/cuda/norm_fusions_cudnn.h"
 #include "kernels/fused_op.h"
 
@@ -74,10 +74,28 @@ class ConvInstance final : public KernelInstance {
   std::vector<void*> data_;
 };
 
-using MakeGraph = BoundGraph (*)(const BoundOp& op);
+}  // namespace
 
-Candidate MakeConv(std::shared_ptr<CudnnCache> cache, MakeGraph make,
-                   bool deterministic) {
+int64_t PlannedWorkspace(const CudnnEngine& engine) {
+  return std::max(engine.workspace_bytes, kLeastWorkspace);
+}
+
+void AddConvNode(Kind kind, const ConvShape& shape, std::vector<int> inputs,
+                 int output, CudnnGraph* graph) {
+  graph->Add(kind, std::move(inputs), {output});
+  CudnnNode& node = graph->nodes.back();
+  // The library has images of two spatial dims or three.
+  for (int i = shape.spatial == 3 ? 0 : 1; i < 3; ++i) {
+    const ConvDim& dim = shape.volume[i];
+    node.stride.push_back(dim.stride);
+    node.dilation.push_back(dim.dilation);
+    node.before.push_back(dim.before);
+    node.after.push_back(dim.after);
+  }
+}
+
+Candidate CudnnCandidate(std::shared_ptr<CudnnCache> cache, MakeGraph make,
+                         bool deterministic) {
   const auto graph_of = [make, deterministic](const BoundOp& op) {
     BoundGraph bound = make(op);
     bound.graph.deterministic = deterministic;
@@ -110,26 +128,6 @@ Candidate MakeConv(std::shared_ptr<CudnnCache> cache, MakeGraph make,
         new ConvInstance(std::move(plan), std::move(bound.sources), op.name()));
   };
   return candidate;
-}
-
-}  // namespace
-
-int64_t PlannedWorkspace(const CudnnEngine& engine) {
-  return std::max(engine.workspace_bytes, kLeastWorkspace);
-}
-
-void AddConvNode(Kind kind, const ConvShape& shape, std::vector<int> inputs,
-                 int output, CudnnGraph* graph) {
-  graph->Add(kind, std::move(inputs), {output});
-  CudnnNode& node = graph->nodes.back();
-  // The library has images of two spatial dims or three.
-  for (int i = shape.spatial == 3 ? 0 : 1; i < 3; ++i) {
-    const ConvDim& dim = shape.volume[i];
-    node.stride.push_back(dim.stride);
-    node.dilation.push_back(dim.dilation);
-    node.before.push_back(dim.before);
-    node.after.push_back(dim.after);
-  }
 }
 
 int BoundGraph::Input(const TensorDesc& desc, int position, int image_rank) {
@@ -185,15 +183,16 @@ BoundGraph ConvBiasReluGraph(const BoundOp& fusion) {
 
 void RegisterCudaCudnn(KernelRegistry& registry) {
   const auto cache = std::make_shared<CudnnCache>();
-  const Candidate conv = MakeConv(cache, ConvGraph, true);
-  const Candidate any = MakeConv(cache, ConvGraph, false);
+  const Candidate conv = CudnnCandidate(cache, ConvGraph, true);
+  const Candidate any = CudnnCandidate(cache, ConvGraph, false);
   // Where sums may be taken in any order, those engines come first.
   AddCudaConvs(registry, {{conv}, {any, conv}, {any, conv}, {any, conv}});
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   const Layout images[] = {Layout::kRowMajor, Layout::kChannelsLast};
   registry.AddPattern("conv_bias_relu", dtypes, images,
-                      MakeConv(cache, ConvBiasReluGraph, true));
+                      CudnnCandidate(cache, ConvBiasReluGraph, true));
   RegisterCudnnNormFusions(registry, cache);
+  RegisterCudnnAttention(registry, cache);
 }
 
 }  // namespace cuda

@@ -2,9 +2,11 @@
 #ifndef HALFTONE_KERNELS_CUDA_CONV_CUDNN_H_
 #define HALFTONE_KERNELS_CUDA_CONV_CUDNN_H_
 
+#include <memory>
 #include <vector>
 
 #include "kernels/common/conv_shape.h"
+#include "kernels/cuda/cudnn_cache.h"
 #include "kernels/cuda/cudnn_graph.h"
 #include "kernels/cuda/cudnn_library.h"
 #include "kernels/kernel_registry.h"
@@ -29,6 +31,11 @@ struct BoundGraph {
   int Output(const TensorDesc& desc, int position);
   int Internal(const TensorDesc& like);
 };
+
+// The graph of an op, by the engine that is preferred for it.
+using MakeGraph = BoundGraph (*)(const BoundOp& op);
+Candidate CudnnCandidate(std::shared_ptr<CudnnCache> cache, MakeGraph make,
+                         bool deterministic);
 
 // What a plan sets aside for an engine: at least so much that another device of
 // the target may prefer another one.

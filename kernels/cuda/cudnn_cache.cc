@@ -27,6 +27,7 @@ std::string KeyOf(const CudnnGraph& graph, absl::string_view purpose) {
     for (const auto* pair : {&n.stride, &n.dilation, &n.before, &n.after}) {
       absl::StrAppend(&key, " ", absl::StrJoin(*pair, ","));
     }
+    absl::StrAppend(&key, n.causal ? " c " : " ", n.scale);
   }
   return key;
 }

@@ -33,11 +33,17 @@ struct CudnnNode {
     // g, x, mean, inv_std, scale -> sum of g * (x - mean) * inv_std, sum of g
     // and the factors (of g, of x, constant) that make x's gradient of them
     kNormGradSums,
+    kAttention,  // q, k, v -> out, unless at test time LogSumExp
+    // q, k, v, out, its gradient, LogSumExp -> gradients of q, k, v
+    kAttentionGrad,
   };
   Kind kind = Kind::kConv;
   std::vector<int> inputs, outputs;  // positions in the graph's tensors
   // Of convolutions only, for each spatial dim.
   std::vector<int64_t> stride, dilation, before, after;
+  // Of attention only.
+  bool causal = false;
+  float scale = 1;
 };
 
 // Arithmetic, internal tensors and sums are f32; outputs are rounded once.

@@ -51,10 +51,13 @@ Attributes Geometry(const CudnnNode& node) {
 // The library's own graph, made from ours.
 class Construction {
  public:
-  explicit Construction(const CudnnGraph& from)
+  // compute_capability: of the device that it is for; 0: the one at hand.
+  Construction(const CudnnGraph& from, int compute_capability)
       : from_(from), tensors_(from.tensors.size()) {
     graph_.set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
+    // Before the nodes, which are given a copy: attention asks for it.
+    if (compute_capability > 0) graph_.set_sm_version(compute_capability);
     for (const CudnnNode& node : from.nodes) Add(node);
   }
   fe::graph::Graph& graph() { return graph_; }
@@ -109,6 +112,10 @@ class Construction {
       case Kind::kChannelSums:
       case Kind::kNormGradSums:
         return Sum(node);
+      case Kind::kAttention:
+        return Attend(node);
+      case Kind::kAttentionGrad:
+        return AttendGrad(node);
     }
   }
 
@@ -137,6 +144,29 @@ class Construction {
         graph_.dbn_weight(x, Input(node, 1), Input(node, 2), Input(node, 3),
                           Input(node, 4), fe::graph::DBN_weight_attributes());
     for (int i = 0; i < 5; ++i) Output(node, i, sums[i]);
+  }
+
+  void Attend(const CudnnNode& node) {
+    const bool trains = node.outputs.size() > 1;
+    const auto made =
+        graph_.sdpa(Input(node, 0), Input(node, 1), Input(node, 2),
+                    fe::graph::SDPA_attributes()
+                        .set_generate_stats(trains)
+                        .set_causal_mask(node.causal)
+                        .set_attn_scale(node.scale));
+    Output(node, 0, made[0]);
+    if (trains) Output(node, 1, made[1]);
+  }
+
+  void AttendGrad(const CudnnNode& node) {
+    const auto made = graph_.sdpa_backward(
+        Input(node, 0), Input(node, 1), Input(node, 2), Input(node, 3),
+        Input(node, 4), Input(node, 5),
+        fe::graph::SDPA_backward_attributes()
+            .set_causal_mask(node.causal)
+            .set_attn_scale(node.scale)
+            .set_deterministic_algorithm(from_.deterministic));
+    for (int i = 0; i < 3; ++i) Output(node, i, made[i]);
   }
 
   // The library is told to hand NaNs on.
@@ -233,12 +263,11 @@ absl::StatusOr<CudnnEngine> ChooseWithin(
     const CudnnGraph& graph, int compute_capability,
     const std::shared_ptr<fe::DeviceProperties>& properties,
     int64_t workspace_bytes) {
-  Construction construction(graph);
+  Construction construction(graph, compute_capability);
   fe::graph::Graph& native = construction.graph();
   auto error = native.validate();
   if (error.is_bad()) return NoEngine(graph, error);
   native.set_device_properties(properties);
-  native.set_sm_version(compute_capability);
   error = native.build_operation_graph();
   if (error.is_bad()) return NoEngine(graph, error);
   HT_RETURN_IF_ERROR(Select(graph, native, workspace_bytes));
@@ -268,7 +297,7 @@ class NativePlan final : public CudnnPlan {
  public:
   NativePlan(const CudnnGraph& graph, std::shared_ptr<CudnnHandle> handle)
       : handle_(std::static_pointer_cast<NativeHandle>(std::move(handle))),
-        construction_(graph) {
+        construction_(graph, 0) {
     for (size_t i = 0; i < graph.tensors.size(); ++i) {
       if (graph.tensors[i].internal) continue;
       bound_.push_back(static_cast<int>(i));
@@ -325,7 +354,8 @@ class NativePlan final : public CudnnPlan {
 
 absl::Status ValidateCudnnGraph(const CudnnGraph& graph) {
   return Guarded([&]() -> absl::Status {
-    auto error = Construction(graph).graph().validate();
+    const int newest = Targets().back().compute_capability;
+    auto error = Construction(graph, newest).graph().validate();
     if (error.is_good()) return absl::OkStatus();
     return absl::UnimplementedError(absl::StrCat(
         "cuDNN refuses ", Describe(graph), ": ", error.get_message()));

@@ -19,6 +19,7 @@ void RegisterCudaElementwise(KernelRegistry& registry);
 void RegisterCudaDropout(KernelRegistry& registry);
 void RegisterCudaSoftmax(KernelRegistry& registry);
 void RegisterCudaAttention(KernelRegistry& registry);
+void RegisterCudaAttentionGrad(KernelRegistry& registry);
 void RegisterCudaLoss(KernelRegistry& registry);
 void RegisterCudaPointwiseLoss(KernelRegistry& registry);
 void RegisterCudaNorm(KernelRegistry& registry);
