@@ -158,8 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Lengths{300, 300, true}, Lengths{5, 300, true},
                     Lengths{300, 5, true}));
 
-// As another step draws other masks, so does another sample; a mask does not
-// depend on the tiles.
+// Which weights those are is held by tests/ops/cases.
 TEST(AttentionTest, DropsTheShareItSays) {
   constexpr int64_t kRows = 70, kColumns = 300;
   KernelRun run("scaled_dot_product_attention");
