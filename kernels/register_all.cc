@@ -10,6 +10,7 @@ const KernelRegistry& Kernels() {
     RegisterCpuMatmul(*filled);
     RegisterCpuElementwise(*filled);
     RegisterCpuDropout(*filled);
+    RegisterCpuRecurrent(*filled);
     RegisterCpuSoftmax(*filled);
     RegisterCpuAttention(*filled);
     RegisterCpuLoss(*filled);

@@ -1,5 +1,7 @@
 #include "graph/builder/model_builder.h"
 
+#include "absl/strings/str_cat.h"
+
 #include <cmath>
 
 namespace halftone {
@@ -352,6 +354,47 @@ std::string ModelBuilder::Embedding(const std::string& name, const Value& ids,
   Param(name + ".table", {rows, width}, init);
   return Op("lookup_table_v2", name,
             {{"W", {name + ".table"}}, {"Ids", {ids}}});
+}
+
+std::vector<std::string> ModelBuilder::Rnn(const std::string& name,
+                                           const Value& x,
+                                           const Recurrent& layers) {
+  const int64_t directions = layers.both_directions ? 2 : 1;
+  const bool lstm = layers.mode == "LSTM";
+  const int64_t rows =
+      (lstm ? 4 : layers.mode == "GRU" ? 3 : 1) * layers.hidden;
+  const proto::Init init = layers.init.value_or(UniformBias(layers.hidden));
+  std::vector<Value> weights, biases;
+  for (int64_t layer = 0; layer < layers.layers; ++layer) {
+    const int64_t in = layer == 0 ? layers.in : directions * layers.hidden;
+    for (int64_t direction = 0; direction < directions; ++direction) {
+      const std::string end =
+          absl::StrCat("_l", layer, direction == 1 ? "_reverse" : "");
+      const auto add = [&](const char* which, std::vector<int64_t> dims) {
+        return Param(absl::StrCat(name, ".", which, end), dims, init);
+      };
+      weights.push_back(add("weight_ih", {rows, in}));
+      weights.push_back(add("weight_hh", {rows, layers.hidden}));
+      biases.push_back(add("bias_ih", {rows}));
+      biases.push_back(add("bias_hh", {rows}));
+    }
+  }
+  weights.insert(weights.end(), biases.begin(), biases.end());
+  std::vector<Input> inputs = {{"Input", {x}}, {"WeightList", weights}};
+  if (!layers.lengths.empty()) {
+    inputs.push_back({"SequenceLength", {layers.lengths}});
+  }
+  Attrs attrs = {{"mode", layers.mode}, {"hidden_size", layers.hidden}};
+  if (layers.layers > 1) attrs.emplace_back("num_layers", layers.layers);
+  if (layers.both_directions) attrs.emplace_back("is_bidirec", true);
+  if (layers.dropout > 0) attrs.emplace_back("dropout_prob", layers.dropout);
+  Op("rnn", name, inputs, attrs);
+  std::vector<Value> results = {name, name + ".hidden"};
+  if (lstm) results.push_back(name + ".cell");
+  proto::SlotVars* state = model_.mutable_op(model_.op_size() - 1)->add_out();
+  state->set_slot("State");
+  for (size_t i = 1; i < results.size(); ++i) state->add_var(results[i]);
+  return results;
 }
 
 std::vector<std::string> ModelBuilder::Split(

@@ -42,6 +42,17 @@ struct LayerInit {
 };
 LayerInit NoBias();
 
+// Recurrent layers (the op rnn): PyTorch's nn.LSTM, GRU and RNN.
+struct Recurrent {
+  std::string mode = "LSTM";  // GRU, RNN_TANH, RNN_RELU
+  int64_t in = 1, hidden = 1, layers = 1;
+  bool both_directions = false;
+  double dropout = 0;  // between layers
+  // Of all weights and biases; not set: PyTorch's, +-1 / sqrt(hidden).
+  std::optional<proto::Init> init = {};
+  std::string lengths = {};  // a value [B], i32 or i64; empty: all steps
+};
+
 // Values are known by their names. Each layer takes the name of its input and
 // returns that of its output, which is its own name; its parameters are
 // `<name>.w`, `<name>.b` ... Nothing is checked here: what compiles the model
@@ -120,6 +131,12 @@ class ModelBuilder {
   // The row of <name>.table [rows, width] for each of `ids`.
   Value Embedding(const std::string& name, const Value& ids, int64_t rows,
                   int64_t width, const proto::Init& init);
+  // Of x [T, B, in], steps first; parameters <name>.weight_ih_l0 and so on, as
+  // PyTorch calls them. Returns the result [T, B, directions x hidden], which is
+  // called `name`, the last hidden states [layers x directions, B, hidden] and,
+  // of an LSTM, the last cells.
+  std::vector<Value> Rnn(const std::string& name, const Value& x,
+                         const Recurrent& layers);
   // Equal parts of x along an axis; the op is called as the first.
   std::vector<Value> Split(const std::vector<std::string>& names,
                            const Value& x, int64_t axis);

@@ -38,8 +38,12 @@ OnnxOp& OnnxOp::Attr(absl::string_view name, AttrValue value) {
 std::string OnnxOp::Name(absl::string_view slot,
                          std::vector<std::string> wishes) {
   if (node_->failed()) return "";
-  proto::SlotVars& out = *op_.add_out();
-  out.set_slot(std::string(slot));
+  const int outs = op_.out_size();
+  if (outs == 0 || op_.out(outs - 1).slot() != slot) {
+    op_.add_out()->set_slot(std::string(slot));
+  }
+  proto::SlotVars& out = *op_.mutable_out(op_.out_size() - 1);
+  const int first = out.var_size();
   for (const std::string& wish : wishes) {
     std::string name = node_->graph_.Unused(wish);
     for (int i = 1; !named_.insert(name).second; ++i) {
@@ -47,7 +51,7 @@ std::string OnnxOp::Name(absl::string_view slot,
     }
     out.add_var(name);
   }
-  return out.var(0);
+  return out.var(first);
 }
 
 void OnnxOp::Add() {
@@ -259,6 +263,13 @@ std::vector<double> OnnxNode::Floats(absl::string_view name) {
   if (attr == nullptr) return floats;
   for (const float number : attr->floats()) floats.push_back(Shortest(number));
   return floats;
+}
+
+std::vector<std::string> OnnxNode::Strings(absl::string_view name) {
+  const AttributeProto* const attr = Ask(name, AttributeProto::STRINGS);
+  if (attr == nullptr) return {};
+  return std::vector<std::string>(attr->strings().begin(),
+                                  attr->strings().end());
 }
 
 const onnx::TensorProto* OnnxNode::Tensor(absl::string_view name) {

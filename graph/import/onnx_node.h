@@ -32,7 +32,8 @@ class OnnxOp {
   void OutList(absl::string_view slot);
   // Its result is one that other ops of the node read.
   std::string Made(absl::string_view slot = "Out");
-  // Likewise of several slots; empty names after a refusal.
+  // Likewise of several slots, of a list once for each member; empty names
+  // after a refusal.
   std::vector<std::string> MadeAll(
       std::initializer_list<absl::string_view> slots);
 
@@ -93,6 +94,7 @@ class OnnxNode {
   std::vector<int64_t> Ints(absl::string_view name,
                             std::vector<int64_t> otherwise);
   std::vector<double> Floats(absl::string_view name);
+  std::vector<std::string> Strings(absl::string_view name);
   const onnx::TensorProto* Tensor(absl::string_view name);
   // Axes as attribute, or as an input.
   std::vector<int64_t> Axes(absl::string_view name, int input,

@@ -15,7 +15,7 @@ const std::map<absl::string_view, const OnnxRule*>& AllRules() {
     for (const auto* family :
          {&OnnxElementwiseRules(), &OnnxShapeRules(), &OnnxPlaceRules(),
           &OnnxReductionRules(), &OnnxLayerRules(), &OnnxLossRules(),
-          &OnnxNormRules(), &OnnxResizeRules()}) {
+          &OnnxNormRules(), &OnnxResizeRules(), &OnnxRecurrentRules()}) {
       for (const OnnxRule& rule : *family) (*rules)[rule.type] = &rule;
     }
     return rules;
@@ -31,15 +31,12 @@ struct Near {
 constexpr Near kNear[] = {
     {"ConvInteger", "Conv"},
     {"DynamicQuantizeLinear", "Cast"},
-    {"GRU", ""},
     {"GatherElements", "Gather"},
     {"GatherND", "Gather"},
-    {"LSTM", ""},
     {"MatMulInteger", "MatMul"},
     {"MaxRoiPool", "MaxPool"},
     {"QLinearConv", "Conv"},
     {"QLinearMatMul", "MatMul"},
-    {"RNN", ""},
     {"RoiAlign", "Resize"},
     {"ScatterElements", "Where"},
     {"ScatterND", "Where"},

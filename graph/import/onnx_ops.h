@@ -24,6 +24,7 @@ const std::vector<OnnxRule>& OnnxLayerRules();
 const std::vector<OnnxRule>& OnnxLossRules();
 const std::vector<OnnxRule>& OnnxNormRules();
 const std::vector<OnnxRule>& OnnxResizeRules();
+const std::vector<OnnxRule>& OnnxRecurrentRules();
 
 // Null: there is none.
 const OnnxRule* FindOnnxRule(absl::string_view type);

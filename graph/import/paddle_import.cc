@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
@@ -46,6 +47,8 @@ class Importer : public PaddleScope {
   bool IsRead(const std::string& variable) override {
     return read_.contains(variable);
   }
+  bool IsReadOnlyBy(const std::string& variable, absl::string_view op,
+                    absl::string_view slot) override;
   std::string Unused(const std::string& wish) override;
   const VarDesc* Variable(const std::string& name) override {
     const auto found = steps_.vars.find(name);
@@ -108,6 +111,19 @@ std::string Importer::Write(const std::string& variable) {
   const std::string name = Unused(variable);
   values_[variable] = name;
   return name;
+}
+
+bool Importer::IsReadOnlyBy(const std::string& variable, absl::string_view op,
+                            absl::string_view slot) {
+  for (const PaddleStep& step : steps_.forward) {
+    for (const OpDesc::Var& in : step.op->inputs()) {
+      const bool reads =
+          absl::c_linear_search(in.arguments(), variable) &&
+          !(step.op->type() == op && in.parameter() == slot);
+      if (reads) return false;
+    }
+  }
+  return !absl::c_linear_search(steps_.fetched, variable);
 }
 
 void Importer::FindReads() {

@@ -21,6 +21,9 @@ class PaddleScope {
   virtual std::string Write(const std::string& variable) = 0;
   // Whether any op that is imported reads it, or the model's user.
   virtual bool IsRead(const std::string& variable) = 0;
+  // Whether nothing but such a slot of such ops reads it.
+  virtual bool IsReadOnlyBy(const std::string& variable, absl::string_view op,
+                            absl::string_view slot) = 0;
   // A name that no value has: `wish`, if it is free.
   virtual std::string Unused(const std::string& wish) = 0;
   // Null: none.

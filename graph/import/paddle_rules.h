@@ -40,6 +40,11 @@ void CrossEntropy(const paddle::OpDesc& op, const Rule& rule,
                   PaddleScope& scope, ImportedOp* result);
 void NegativeLogLikelihood(const paddle::OpDesc& op, const Rule& rule,
                            PaddleScope& scope, ImportedOp* result);
+// paddle_recurrent.cc
+void Filled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result);
+void Recurrent(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+               ImportedOp* result);
 // paddle_windows.cc
 void Pooled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);

@@ -64,6 +64,13 @@ proto::Model Bert(const std::string& name, int64_t layers, int64_t width,
 proto::Model Gpt2(const std::string& name, int64_t layers, int64_t width,
                   const ZooOptions& options);
 
+// ---- Recurrent nets, with PyTorch's names.
+// Zaremba et al. 2014, the medium one: the next word of each, of 10,000.
+proto::Model LstmLanguageModel(const ZooOptions& options);
+// A class for each text, of 20,000 words: two layers that read both ways, the
+// last states of which are classified. Samples have feed "length" words.
+proto::Model LstmClassifier(const ZooOptions& options);
+
 }  // namespace zoo
 }  // namespace halftone
 

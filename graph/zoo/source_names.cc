@@ -60,6 +60,8 @@ const std::vector<Family>& Families() {
        {},
        {{"in_proj.weight", "in_proj_weight"},
         {"in_proj.bias", "in_proj_bias"}}},
+      // PyTorch's own layers.
+      {"lstm_", kTorchvision, {}},
       {"bert_", kHuggingFace, {}},
       // Its products are "Conv1D"s, whose weights lie as ours.
       {"gpt2", kHuggingFace, {}, {}, /*transposes=*/false},

@@ -72,6 +72,11 @@ TEST(SourceNamesTest, Torchvision) {
        "features.1.0.block.1.fc1.weight"},
       {"efficientnet_b0", "features.7.0.block.3.1.scale",
        "features.7.0.block.3.1.weight"},
+      {"lstm_lm", "encoder.table", "encoder.weight"},
+      {"lstm_lm", "rnn.weight_hh_l1", "rnn.weight_hh_l1"},
+      {"lstm_lm", "decoder.w", "decoder.weight^T"},
+      {"lstm_classifier", "lstm.bias_ih_l0_reverse",
+       "lstm.bias_ih_l0_reverse"},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(NameIn("torchvision", c.model, c.ours), c.theirs)

@@ -141,6 +141,14 @@ const std::vector<Entry>& Zoo() {
       Bert("bert_large", 24, 1024),
       Gpt2("gpt2", 12, 768),
       Gpt2("gpt2_medium", 24, 1024),
+      {"lstm_lm",
+       zoo::LstmLanguageModel,
+       "lstm_lm_o1",
+       {"classes", "layers", "width", "sequence"}},
+      {"lstm_classifier",
+       zoo::LstmClassifier,
+       "lstm_classifier_o1",
+       {"classes", "layers", "width", "sequence"}},
   };
   return all;
 }

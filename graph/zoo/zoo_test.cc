@@ -123,6 +123,9 @@ TEST(ZooTest, ParametersArePublishedOnes) {
       {"bert_large", 335143938},
       {"gpt2", 124439808},
       {"gpt2_medium", 354823168},
+      // PyTorch's nn.Embedding, nn.LSTM and nn.Linear of these sizes.
+      {"lstm_lm", 19780400},
+      {"lstm_classifier", 2758914},
   };
   for (const auto& [name, values] : published) {
     const auto program = Build(name);

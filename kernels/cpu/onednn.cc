@@ -18,20 +18,19 @@
 
 namespace halftone {
 namespace kernels {
-namespace {
 
-using dnnl::memory;
-
-const dnnl::engine& Engine() {
+const dnnl::engine& OnednnEngine() {
   static const auto& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }
 
-// Both numbers of threads that oneDNN sees: when it makes a primitive and
-// when it runs one. They belong to the calling thread.
-void SetThreads(int threads) {
+void OnednnUseThreads(int threads) {
   if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
+
+namespace {
+
+using dnnl::memory;
 
 // oneDNN writes its code through what an allocation gave it without looking
 // (2.6.3), so there has to be room before it is asked. Throws std::bad_alloc.
@@ -104,7 +103,7 @@ Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16) {
                         : route.plain);
   }
   layout.relu = spec.relu;
-  layout.primitive = spec.describe(Engine(), descs, UserScratchpad());
+  layout.primitive = spec.describe(OnednnEngine(), descs, UserScratchpad());
   int64_t end = 0;
   int64_t scratchpad = layout.primitive.scratchpad_desc().get_size();
   const auto take = [&end](int64_t bytes) {
@@ -123,7 +122,7 @@ Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16) {
     route.wanted_offset = take(static_cast<int64_t>(route.wanted.get_size()));
     const bool out = route.operand.output;
     layout.reorders.back() = dnnl::reorder::primitive_desc(
-        Engine(), out ? route.wanted : route.plain, Engine(),
+        OnednnEngine(), out ? route.wanted : route.plain, OnednnEngine(),
         out ? route.plain : route.wanted, UserScratchpad());
     scratchpad = std::max<int64_t>(
         scratchpad, layout.reorders.back().scratchpad_desc().get_size());
@@ -197,20 +196,20 @@ class OnednnKernel : public KernelInstance {
  public:
   // Throws dnnl::error.
   OnednnKernel(const std::string& name, Layout layout)
-      : name_(name), layout_(std::move(layout)), stream_(Engine()) {
+      : name_(name), layout_(std::move(layout)), stream_(OnednnEngine()) {
     ExpectRoom();
     scratchpad_ =
-        memory(layout_.primitive.scratchpad_desc(), Engine(), DNNL_MEMORY_NONE);
+        memory(layout_.primitive.scratchpad_desc(), OnednnEngine(), DNNL_MEMORY_NONE);
     std::vector<std::pair<int, memory>> arguments = {
         {DNNL_ARG_SCRATCHPAD, scratchpad_}};
     for (size_t i = 0; i < layout_.routes.size(); ++i) {
       const Route& route = layout_.routes[i];
       operands_.emplace_back();
       Operand& operand = operands_.back();
-      operand.wanted = memory(route.wanted, Engine(), DNNL_MEMORY_NONE);
+      operand.wanted = memory(route.wanted, OnednnEngine(), DNNL_MEMORY_NONE);
       arguments.emplace_back(route.operand.arg, operand.wanted);
       if (route.wanted_offset < 0) continue;
-      operand.plain = memory(route.plain, Engine(), DNNL_MEMORY_NONE);
+      operand.plain = memory(route.plain, OnednnEngine(), DNNL_MEMORY_NONE);
       const bool out = route.operand.output;
       operand.reorder =
           Call(dnnl::reorder(layout_.reorders[i]),
@@ -223,7 +222,7 @@ class OnednnKernel : public KernelInstance {
 
   absl::Status Enqueue(const Buffers& buffers,
                        runtime::Stream& stream) override {
-    SetThreads(stream.threads());
+    OnednnUseThreads(stream.threads());
     if (Moved(buffers)) Point(buffers);
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (layout_.routes[i].operand.output) continue;
@@ -403,7 +402,7 @@ Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make) {
     // The reference's work.
     if (AnyIsEmpty(op) || AnyIsTooLarge(op)) return false;
     try {
-      SetThreads(op.context().threads);
+      OnednnUseThreads(op.context().threads);
       MakeLayout(make(op));
       return true;
     } catch (const dnnl::error& error) {
@@ -412,13 +411,13 @@ Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make) {
     }
   };
   candidate.workspace_bytes = [make](const BoundOp& op) {
-    SetThreads(op.context().threads);
+    OnednnUseThreads(op.context().threads);
     return MakeLayout(make(op)).workspace_bytes;
   };
   candidate.prepare = [make](const BoundOp& op, runtime::Device&)
       -> absl::StatusOr<std::unique_ptr<KernelInstance>> {
     try {
-      SetThreads(op.context().threads);
+      OnednnUseThreads(op.context().threads);
       return {std::make_unique<OnednnKernel>(std::string(op.name()),
                                              MakeLayout(make(op)))};
     } catch (const dnnl::error& error) {

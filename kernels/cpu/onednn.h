@@ -53,6 +53,11 @@ Candidate OnednnCandidate(const std::string& name, MakeOnednnSpec make);
 OnednnOperand MakeOperand(int arg, int position, bool output,
                           const TensorDesc& desc);
 
+// The library's engine, one for all kernels; and how many threads it takes on
+// the calling thread, when it makes a primitive and when it runs one.
+const dnnl::engine& OnednnEngine();
+void OnednnUseThreads(int threads);
+
 // Whether this processor has bf16 instructions that oneDNN uses.
 bool OnednnHasBf16();
 

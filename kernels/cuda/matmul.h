@@ -42,6 +42,8 @@ struct ProductLibrary {
 
 // matmul, mul and the patterns that BindMatmulFusion binds.
 void RegisterProducts(const ProductLibrary& library, KernelRegistry& registry);
+// rnn, rnn_eval and rnn_grad with the library's products (recurrent.cu).
+void RegisterRecurrent(const ProductLibrary& library, KernelRegistry& registry);
 
 }  // namespace cuda
 }  // namespace kernels

@@ -274,7 +274,9 @@ ProductLibrary CublasLt() {
 }
 
 void RegisterCudaMatmul(KernelRegistry& registry) {
-  RegisterProducts(CublasLt(), registry);
+  const ProductLibrary library = CublasLt();
+  RegisterProducts(library, registry);
+  RegisterRecurrent(library, registry);
 }
 
 }  // namespace cuda

@@ -26,15 +26,8 @@ ColumnMatrix ByColumns(const Matrix& m, DType dtype) {
 }
 
 BoundProduct BindProduct(const BoundOp& op, const Product& product) {
-  BoundProduct bound;
-  bound.a = ByColumns(product.y, op.Input("Y").dtype);
-  bound.b = ByColumns(product.x, op.Input("X").dtype);
-  bound.d = ByColumns(product.out, op.Output("Out").dtype);
-  for (ColumnMatrix* m : {&bound.a, &bound.b, &bound.d}) {
-    m->batch = product.out.batch;
-  }
-  bound.depth = product.x.columns;
-  return bound;
+  return cuda::BindProduct(product, op.Input("X").dtype, op.Input("Y").dtype,
+                           op.Output("Out").dtype);
 }
 
 void SetBias(const BoundOp& op, Place at, BoundProduct* bound) {
@@ -153,6 +146,18 @@ class FusionBinder {
 };
 
 }  // namespace
+
+BoundProduct BindProduct(const Product& product, DType x, DType y, DType out) {
+  BoundProduct bound;
+  bound.a = ByColumns(product.y, y);
+  bound.b = ByColumns(product.x, x);
+  bound.d = ByColumns(product.out, out);
+  for (ColumnMatrix* m : {&bound.a, &bound.b, &bound.d}) {
+    m->batch = product.out.batch;
+  }
+  bound.depth = product.x.columns;
+  return bound;
+}
 
 int64_t BoundProduct::aux_pitch() const {
   if (epilogue != Epilogue::kReluGrad) return d.rows;

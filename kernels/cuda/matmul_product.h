@@ -77,6 +77,7 @@ struct BoundProduct {
   const ColumnMatrix& summed() const;
 };
 
+BoundProduct BindProduct(const Product& product, DType x, DType y, DType out);
 BoundProduct BindMatmul(const BoundOp& op);
 BoundProduct BindMul(const BoundOp& op);
 // Of the patterns matmul_gelu, matmul_gelu_grad, matmul_relu_grad and

@@ -1,8 +1,9 @@
 """A zoo model with the weights of torchvision's or Hugging Face's, against it.
 
 zoo_oracle.py HALFTONE DIRECTORY CASE: prints the largest difference of the
-outputs (of a classifier) or of three AdamW steps' losses (of a transformer,
-without dropout), relative to the largest; or "skip" and what is not here.
+outputs (of a classifier) or of three AdamW steps' losses (of a transformer or
+an LSTM, without dropout), relative to the largest; or "skip" and what is not
+here. A case that ends in _bf16 runs at O1.
 """
 import json
 import os
@@ -12,6 +13,17 @@ import subprocess
 import sys
 
 HALFTONE, WORK, CASE = sys.argv[1:4]
+try:
+    import numpy
+    import torch
+    if CASE in ("bert", "bert_pretraining", "gpt2"):
+        import transformers
+    elif not CASE.startswith("lstm"):
+        import torchvision
+except ImportError as error:
+    print("skip", error)
+    sys.exit()
+
 SEQUENCE, BATCH, STEPS = 32, 4, 3
 
 
@@ -62,11 +74,12 @@ def classifier(name, make, flags):
     return abs(found - expected).max() / abs(expected).max()
 
 
-def transformer(name, model, arrays, loss_of, flags, tied):
+def trained(name, model, arrays, loss_of, flags, tied):
     model.train()
     for parameter in model.parameters():
         parameter.data.add_(torch.randn_like(parameter) * 0.02)
-    model.tie_weights()
+    if tied:
+        model.tie_weights()
     save({name: tensor for name, tensor in model.state_dict().items()
           if name not in tied})
     halftone("zoo", name, "--layers", "2", "--width", "128", "--sequence",
@@ -77,7 +90,9 @@ def transformer(name, model, arrays, loss_of, flags, tied):
     with open(path("m.pbtxt"), "w") as file:
         file.write(text)
     numpy.savez(path("x.npz"), **arrays)
-    halftone("run", path("m.pbtxt"), "--level", "O0", "--set",
+    level = (["--level", "O1", "--dtype", "bf16"] if CASE.endswith("_bf16")
+             else ["--level", "O0"])
+    halftone("run", path("m.pbtxt"), *level, "--set",
              "optimizer.adamw.weight_decay=0.01", "--lr", "0.001",
              "--batch-size", str(BATCH), "--epochs", "1", "--init",
              path("w.safetensors"), "--data", "npz:" + path("x.npz"),
@@ -117,14 +132,14 @@ def bert(pretraining):
               "token_type_ids": random.randint(0, 2, ids.shape)}
     if not pretraining:
         arrays["label"] = random.randint(0, 3, len(ids))
-        return transformer(
+        return trained(
             "bert_base", transformers.BertForSequenceClassification(config),
             arrays, lambda m, b: m(labels=b.pop("label"), **b).loss,
             ["--classes", "3"], [])
     arrays["label"] = numpy.where(random.rand(*ids.shape) < 0.15,
                                   tokens(config.vocab_size), -100)
     arrays["next_sentence_label"] = random.randint(0, 2, len(ids))
-    return transformer(
+    return trained(
         "bert_base", transformers.BertForPreTraining(config), arrays,
         lambda m, b: m(labels=b.pop("label"), **b).loss,
         ["--head", "pretraining"],
@@ -135,7 +150,7 @@ def gpt2():
     config = transformers.GPT2Config(n_layer=2, n_embd=128, n_head=2,
                                      resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
     ids = tokens(config.vocab_size, SEQUENCE + 1)
-    return transformer(
+    return trained(
         "gpt2", transformers.GPT2LMHeadModel(config),
         {"input_ids": ids[:, :-1].copy(), "label": ids[:, 1:].copy()},
         lambda m, b: torch.nn.functional.cross_entropy(
@@ -144,26 +159,69 @@ def gpt2():
              "transformer.h.1.attn.bias"])
 
 
+class LanguageModel(torch.nn.Module):
+    def __init__(self, words, width):
+        super().__init__()
+        self.encoder = torch.nn.Embedding(words, width)
+        self.rnn = torch.nn.LSTM(width, width, 2, batch_first=True)
+        self.decoder = torch.nn.Linear(width, words)
+
+    def forward(self, input_ids):
+        return self.decoder(self.rnn(self.encoder(input_ids))[0])
+
+
+class TextClassifier(torch.nn.Module):
+    def __init__(self, words, width, classes):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(words, width)
+        self.lstm = torch.nn.LSTM(width, width // 2, 2, batch_first=True,
+                                  bidirectional=True)
+        self.classifier = torch.nn.Linear(width, classes)
+
+    def forward(self, input_ids, length):
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            self.embedding(input_ids), length, batch_first=True,
+            enforce_sorted=False)
+        hidden = self.lstm(packed)[1][0]
+        return self.classifier(torch.cat([hidden[-2], hidden[-1]], 1))
+
+
+def lstm_lm():
+    words = 1000
+    ids = tokens(words, SEQUENCE + 1)
+    return trained(
+        "lstm_lm", LanguageModel(words, 128),
+        {"input_ids": ids[:, :-1].copy(), "label": ids[:, 1:].copy()},
+        lambda m, b: torch.nn.functional.cross_entropy(
+            m(b["input_ids"]).flatten(0, 1), b["label"].flatten()),
+        ["--classes", str(words)], [])
+
+
+def lstm_classifier():
+    random = numpy.random.RandomState(1)
+    ids = tokens(20000)
+    return trained(
+        "lstm_classifier", TextClassifier(20000, 128, 3),
+        {"input_ids": ids, "label": random.randint(0, 3, len(ids)),
+         "length": random.randint(1, SEQUENCE + 1, len(ids))},
+        lambda m, b: torch.nn.functional.cross_entropy(
+            m(b["input_ids"], b["length"]), b["label"]),
+        ["--classes", "3"], [])
+
+
 def vit():
     return torchvision.models.VisionTransformer(
         image_size=64, patch_size=16, num_layers=2, num_heads=2,
         hidden_dim=128, mlp_dim=512, num_classes=10)
 
 
-try:
-    import numpy
-    import torch
-    if CASE in ("bert", "bert_pretraining", "gpt2"):
-        import transformers
-    else:
-        import torchvision
-except ImportError as error:
-    print("skip", error)
-    sys.exit()
-
 torch.manual_seed(0)
 if CASE == "gpt2":
     print(gpt2())
+elif CASE.startswith("lstm_lm"):
+    print(lstm_lm())
+elif CASE.startswith("lstm_classifier"):
+    print(lstm_classifier())
 elif CASE.startswith("bert"):
     print(bert(CASE == "bert_pretraining"))
 elif CASE == "vit_b_16":

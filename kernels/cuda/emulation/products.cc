@@ -120,6 +120,7 @@ void RegisterEmulatedProducts(KernelRegistry& registry) {
     return std::unique_ptr<ProductCall>(new EmulatedCall(product));
   };
   RegisterProducts(library, registry);
+  RegisterRecurrent(library, registry);
 }
 
 }  // namespace cuda

@@ -1,0 +1,200 @@
+// RNN, GRU and LSTM. ONNX keeps both directions of a layer in one tensor and
+// its gates in another order than PyTorch and Paddle: parameters stay as they
+// are in the file, and ops of the program cut them into what `rnn` takes.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/import/onnx_ops.h"
+
+namespace halftone {
+namespace {
+
+using Rule = OnnxRule;
+using IntList = std::vector<int64_t>;
+
+// Inputs by number.
+enum { kX, kW, kR, kB, kLengths, kHidden, kCell, kPeepholes };
+
+struct Layer {
+  std::string mode;
+  // Which of ONNX's gates each of ours is.
+  std::vector<int> gates;
+  int64_t hidden = 0, directions = 1;
+  bool backwards = false;  // one direction that reads from the end
+};
+
+// [first, last) of dim 0; without that dim if `drop`.
+std::string Rows(OnnxNode& node, const std::string& x, int64_t first,
+                 int64_t last, bool drop) {
+  OnnxOp op = node.Op("slice");
+  op.In("Input", x).Attr("axes", IntList{0});
+  op.Attr("starts", IntList{first}).Attr("ends", IntList{last});
+  if (drop) op.Attr("decrease_axis", IntList{0});
+  return op.Made();
+}
+
+// `x`, the gates of which begin at row `first`, with gates in our order.
+std::string InOrder(OnnxNode& node, const Layer& layer, const std::string& x,
+                    int64_t first) {
+  const auto rows = [&](int64_t gate) {
+    const int64_t from = first + gate * layer.hidden;
+    return Rows(node, x, from, from + layer.hidden, /*drop=*/false);
+  };
+  if (layer.gates.size() == 1) return rows(0);
+  OnnxOp join = node.Op("concat");
+  for (const int gate : layer.gates) join.In("X", rows(gate));
+  return join.Attr("axis", int64_t{0}).Made();
+}
+
+// Of an input [directions, rows, ...]: one direction's.
+std::string Direction(OnnxNode& node, const std::string& x, int64_t d) {
+  return Rows(node, x, d, d + 1, /*drop=*/true);
+}
+
+void AddWeights(OnnxNode& node, const Layer& layer, OnnxOp& rnn) {
+  const std::string w = node.In(kW), r = node.In(kR);
+  const std::string b = node.Has(kB) ? node.In(kB) : "";
+  const int64_t rows =
+      static_cast<int64_t>(layer.gates.size()) * layer.hidden;
+  for (int64_t d = 0; d < layer.directions && !node.failed(); ++d) {
+    rnn.In("WeightList", InOrder(node, layer, Direction(node, w, d), 0));
+    rnn.In("WeightList", InOrder(node, layer, Direction(node, r, d), 0));
+  }
+  if (b.empty()) return;
+  for (int64_t d = 0; d < layer.directions && !node.failed(); ++d) {
+    const std::string own = Direction(node, b, d);
+    rnn.In("WeightList", InOrder(node, layer, own, 0));
+    rnn.In("WeightList", InOrder(node, layer, own, rows));
+  }
+}
+
+// Functions other than the usual ones are refused.
+void CheckActivations(OnnxNode& node, const std::vector<std::string>& usual,
+                      Layer* layer) {
+  std::vector<std::string> found = node.Strings("activations");
+  if (found.empty()) return;
+  for (std::string& one : found) one = absl::AsciiStrToLower(one);
+  std::vector<std::string> expected, relu;
+  for (int64_t d = 0; d < layer->directions; ++d) {
+    expected.insert(expected.end(), usual.begin(), usual.end());
+    relu.push_back("relu");
+  }
+  if (found == expected) return;
+  if (layer->mode == "RNN_TANH" && found == relu) {
+    layer->mode = "RNN_RELU";
+    return;
+  }
+  node.Refuse("attribute activations",
+              absl::StrCat(": expected ", absl::StrJoin(expected, " "),
+                           ", found ", absl::StrJoin(found, " ")));
+}
+
+void ReadDirection(OnnxNode& node, Layer* layer) {
+  const std::string direction = node.String("direction", "forward");
+  layer->directions = direction == "bidirectional" ? 2 : 1;
+  layer->backwards = direction == "reverse";
+  const bool known = layer->directions == 2 || layer->backwards ||
+                     direction == "forward";
+  if (!known) {
+    node.Refuse("attribute direction", absl::StrCat(" is ", direction));
+  }
+  if (layer->backwards && node.Has(kLengths)) {
+    node.Refuse("direction reverse", " with sequence_lens is not taken");
+  }
+}
+
+bool IsZero(OnnxNode& node, int input) {
+  const OnnxConstant* const known = node.Known(input);
+  return known != nullptr && known->Uniform() == 0.0;
+}
+
+// Names of what `rnn` gives: Out, then states.
+std::vector<std::string> Run(OnnxNode& node, const Layer& layer) {
+  std::string x = node.In(kX);
+  const auto flip = [&node](const std::string& value) {
+    return node.Op("flip").In("X", value).Attr("axis", IntList{0}).Made();
+  };
+  if (layer.backwards && !node.failed()) x = flip(x);
+  OnnxOp rnn = node.Op("rnn");
+  rnn.In("Input", x);
+  const bool lstm = layer.mode == "LSTM";
+  const bool has_states =
+      (node.Has(kHidden) && !IsZero(node, kHidden)) ||
+      (lstm && node.Has(kCell) && !IsZero(node, kCell));
+  if (has_states && (!node.Has(kHidden) || (lstm && !node.Has(kCell)))) {
+    node.Refuse("one first state of two", " is not taken");
+  }
+  if (has_states && !node.failed()) {
+    rnn.In("PreState", node.In(kHidden));
+    if (lstm) rnn.In("PreState", node.In(kCell));
+  }
+  AddWeights(node, layer, rnn);
+  if (node.Has(kLengths)) rnn.In("SequenceLength", node.In(kLengths));
+  rnn.Attr("mode", layer.mode).Attr("hidden_size", layer.hidden);
+  if (layer.directions == 2) rnn.Attr("is_bidirec", true);
+  std::vector<std::string> made =
+      lstm ? rnn.MadeAll({"Out", "State", "State"})
+           : rnn.MadeAll({"Out", "State"});
+  if (layer.backwards && !node.failed()) made[0] = flip(made[0]);
+  return made;
+}
+
+void Convert(OnnxNode& node, Layer layer,
+             const std::vector<std::string>& usual) {
+  layer.hidden = node.Int("hidden_size", 0);
+  if (layer.hidden < 1) node.Refuse("attribute hidden_size", " is missing");
+  if (node.Int("layout", 0) != 0) {
+    node.Refuse("attribute layout", " = 1 is not taken; transpose around it");
+  }
+  ReadDirection(node, &layer);
+  CheckActivations(node, usual, &layer);
+  if (node.Has(kPeepholes) && !IsZero(node, kPeepholes)) {
+    node.Refuse("peepholes", " are not taken");
+  }
+  const Dims x = node.Type(kX).dims;
+  if (x.size() != 3) node.Refuse("input 0", ": expected [T, B, I]");
+  if (node.failed()) return;
+  const std::vector<std::string> made = Run(node, layer);
+  if (node.failed()) return;
+  // [T, B, directions x H] as [T, directions, B, H].
+  std::string y = node.Reshaped(
+      made[0], {x[0], x[1], Dim(layer.directions), Dim(layer.hidden)});
+  y = node.Op("transpose").In("X", y).Attr("axis", IntList{0, 2, 1, 3}).Made();
+  node.Same(0, y);
+  for (size_t i = 1; i < made.size(); ++i) {
+    node.Same(static_cast<int>(i), made[i]);
+  }
+}
+
+void Lstm(OnnxNode& node, const Rule&) {
+  if (node.Int("input_forget", 0) != 0) {
+    node.Refuse("attribute input_forget", " = 1 is not taken");
+  }
+  Convert(node, {"LSTM", {0, 2, 3, 1}}, {"sigmoid", "tanh", "tanh"});
+}
+
+void Gru(OnnxNode& node, const Rule&) {
+  if (node.Int("linear_before_reset", 0) == 0) {
+    node.Refuse("attribute linear_before_reset",
+                " = 0 is not taken; ours, as PyTorch's, is 1");
+  }
+  Convert(node, {"GRU", {1, 0, 2}}, {"sigmoid", "tanh"});
+}
+
+void Rnn(OnnxNode& node, const Rule&) {
+  Convert(node, {"RNN_TANH", {0}}, {"tanh"});
+}
+
+}  // namespace
+
+const std::vector<OnnxRule>& OnnxRecurrentRules() {
+  static const auto& rules = *new std::vector<OnnxRule>{
+      {"GRU", Gru}, {"LSTM", Lstm}, {"RNN", Rnn}};
+  return rules;
+}
+
+}  // namespace halftone

@@ -1,0 +1,93 @@
+#include "kernels/cpu/onednn_product.h"
+
+#include "graph/base/error.h"
+#include "kernels/cpu/onednn.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using dnnl::memory;
+
+memory::desc Describe(const Matrix& m) {
+  return memory::desc({m.rows, m.columns}, memory::data_type::f32,
+                      memory::dims{m.row_stride, m.column_stride});
+}
+
+memory Unplaced(const memory::desc& desc) {
+  return memory(desc, OnednnEngine(), DNNL_MEMORY_NONE);
+}
+
+int64_t Align(int64_t bytes) {
+  return (bytes + runtime::kAlignment - 1) / runtime::kAlignment *
+         runtime::kAlignment;
+}
+
+}  // namespace
+
+OnednnProduct::OnednnProduct(const Product& product, bool repeated, int threads)
+    : repeated_(repeated), stream_(OnednnEngine()) {
+  OnednnUseThreads(threads);
+  const memory::desc x = Describe(product.x), plain_y = Describe(product.y);
+  const memory::desc out = Describe(product.out);
+  const memory::desc y =
+      repeated ? memory::desc(plain_y.dims(), memory::data_type::f32,
+                              memory::format_tag::any)
+               : plain_y;
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  desc_ = dnnl::matmul::primitive_desc(dnnl::matmul::desc(x, y, out), attr,
+                                       OnednnEngine());
+  product_ = dnnl::matmul(desc_);
+  x_ = Unplaced(x);
+  y_ = Unplaced(desc_.weights_desc());
+  plain_y_ = Unplaced(plain_y);
+  out_ = Unplaced(out);
+  scratch_ = Unplaced(desc_.scratchpad_desc());
+  if (repeated) pack_ = dnnl::reorder(plain_y_, y_);
+}
+
+int64_t OnednnProduct::workspace_bytes() const {
+  const int64_t packed =
+      repeated_ ? static_cast<int64_t>(desc_.weights_desc().get_size()) : 0;
+  return Align(packed) + static_cast<int64_t>(
+                             desc_.scratchpad_desc().get_size());
+}
+
+absl::Status OnednnProduct::Pack(const float* y, void* workspace) {
+  plain_y_.set_data_handle(const_cast<float*>(y));
+  y_.set_data_handle(workspace);
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, plain_y_.get()},
+                                       {DNNL_ARG_TO, y_.get()}};
+  return Execute(pack_, arguments, 2);
+}
+
+absl::Status OnednnProduct::Run(const float* x, const float* y, float* out,
+                                void* workspace) {
+  x_.set_data_handle(const_cast<float*>(x));
+  out_.set_data_handle(out);
+  if (!repeated_) y_.set_data_handle(const_cast<float*>(y));
+  const int64_t packed =
+      repeated_ ? static_cast<int64_t>(desc_.weights_desc().get_size()) : 0;
+  scratch_.set_data_handle(static_cast<char*>(workspace) + Align(packed));
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, x_.get()},
+                                       {DNNL_ARG_WEIGHTS, y_.get()},
+                                       {DNNL_ARG_DST, out_.get()},
+                                       {DNNL_ARG_SCRATCHPAD, scratch_.get()}};
+  return Execute(product_, arguments, 4);
+}
+
+absl::Status OnednnProduct::Execute(const dnnl::primitive& primitive,
+                                    const dnnl_exec_arg_t* arguments,
+                                    int count) {
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive.get(), stream_.get(), count, arguments);
+  if (status == dnnl_success) return absl::OkStatus();
+  if (status == dnnl_out_of_memory) {
+    return OutOfMemoryError("a product: oneDNN has no memory left");
+  }
+  return DeviceError("a product: oneDNN failed with status ", int{status});
+}
+
+}  // namespace kernels
+}  // namespace halftone
