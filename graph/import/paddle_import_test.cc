@@ -429,5 +429,43 @@ TEST(PaddleProgramTest, OtherFilesAreNamed) {
               HasSubstr("damaged"));
 }
 
+// One layer of 2 units, as paddle.nn.LSTM writes it, whose states begin at
+// `value`.
+std::string Lstm(const std::string& value) {
+  const std::string zeros = absl::StrCat(
+      "attrs { name: 'dtype' type: INT i: 5 } ",
+      "attrs { name: 'value' type: FLOAT f: ", value, " } ");
+  return absl::StrCat(
+      Var("x", "-1, 7, 5"), Var("t", "7, -1, 5"), Var("s", "3", "", "INT32"),
+      Param("wi", "8, 5"), Param("wh", "8, 2"), Param("bi", "8"),
+      Param("bh", "8"), Var("h", "1, -1, 2"), Var("c", "1, -1, 2"),
+      Var("y", "7, -1, 2"), Op("shape", {"Input:x"}, {"Out:s"}),
+      Op("fill_constant", {"ShapeTensor:s"}, {"Out:h"}, zeros),
+      Op("fill_constant", {"ShapeTensor:s"}, {"Out:c"}, zeros),
+      Op("transpose2", {"X:x"}, {"Out:t"},
+         "attrs { name: 'axis' type: INTS ints: [1, 0, 2] } "),
+      Op("rnn",
+         {"Input:t", "PreState:h,c", "WeightList:wi,wh,bi,bh"},
+         {"Out:y", "State:hn,cn", "Reserve:r", "DropoutState:d"},
+         "attrs { name: 'mode' type: STRING s: 'LSTM' } "
+         "attrs { name: 'hidden_size' type: INT i: 2 } "
+         "attrs { name: 'seed' type: INT i: 0 } "
+         "attrs { name: 'is_test' type: BOOLEAN b: false } "));
+}
+
+TEST(PaddleImportTest, RecurrentLayersBeginAtZeros) {
+  EXPECT_THAT(Text(Lstm("0")),
+              AllOf(HasSubstr("type: \"rnn\" in { slot: \"Input\" var: \"t\" }"),
+                    HasSubstr("slot: \"WeightList\""),
+                    Not(HasSubstr("PreState")), Not(HasSubstr("State")),
+                    Not(HasSubstr("fill_constant")),
+                    Not(HasSubstr("\"shape\""))));
+}
+
+TEST(PaddleImportTest, StatesOfAShapeAtRunTimeThatAreNotZeroAreRefused) {
+  EXPECT_THAT(Text(Lstm("1")),
+              AllOf(HasSubstr("fill_constant"), HasSubstr("ShapeTensor")));
+}
+
 }  // namespace
 }  // namespace halftone

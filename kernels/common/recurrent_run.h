@@ -21,9 +21,12 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/common/recurrent.h"
 #include "kernels/functors/recurrent.h"
+#include "kernels/kernel.h"
 
 namespace halftone {
 namespace kernels {
@@ -102,12 +105,7 @@ class RecurrentRun {
     return reinterpret_cast<float*>(At(offset));
   }
   C* Cs(int64_t offset) const { return reinterpret_cast<C*>(At(offset)); }
-  bool Converts() const { return Device::kConverts && s_.dtype != DTypeOfC(); }
-  static constexpr DType DTypeOfC() {
-    return std::is_same<C, float>::value  ? DType::kF32
-           : std::is_same<C, half>::value ? DType::kF16
-                                          : DType::kBF16;
-  }
+  bool Converts() const { return Device::kConverts && s_.dtype != DTypeOf<C>(); }
   static constexpr bool kLow = !std::is_same<C, float>::value;
 
   const C* Input() {

@@ -278,7 +278,7 @@ int64_t WorkspaceBytes(const BoundOp& op, bool backward) {
   const auto workspace =
       backward ? RecurrentWorkspace::Backward(shape, compute)
                : RecurrentWorkspace::Forward(
-                     shape, op.schema().FindOutput("Gates") >= 0, compute);
+                     shape, RecurrentSlots::Forward(op).gates >= 0, compute);
   return workspace.bytes;
 }
 
