@@ -1,8 +1,8 @@
 #include "graph/builder/model_builder.h"
 
-#include "absl/strings/str_cat.h"
-
 #include <cmath>
+
+#include "absl/strings/str_cat.h"
 
 namespace halftone {
 namespace {
@@ -361,8 +361,10 @@ std::vector<std::string> ModelBuilder::Rnn(const std::string& name,
                                            const Recurrent& layers) {
   const int64_t directions = layers.both_directions ? 2 : 1;
   const bool lstm = layers.mode == "LSTM";
-  const int64_t rows =
-      (lstm ? 4 : layers.mode == "GRU" ? 3 : 1) * layers.hidden;
+  const int64_t rows = (lstm                   ? 4
+                        : layers.mode == "GRU" ? 3
+                                               : 1) *
+                       layers.hidden;
   const proto::Init init = layers.init.value_or(UniformBias(layers.hidden));
   std::vector<Value> weights, biases;
   for (int64_t layer = 0; layer < layers.layers; ++layer) {

@@ -132,9 +132,9 @@ class ModelBuilder {
   Value Embedding(const std::string& name, const Value& ids, int64_t rows,
                   int64_t width, const proto::Init& init);
   // Of x [T, B, in], steps first; parameters <name>.weight_ih_l0 and so on, as
-  // PyTorch calls them. Returns the result [T, B, directions x hidden], which is
-  // called `name`, the last hidden states [layers x directions, B, hidden] and,
-  // of an LSTM, the last cells.
+  // PyTorch calls them. Returns the result [T, B, directions x hidden], which
+  // is called `name`, the last hidden states [layers x directions, B, hidden]
+  // and, of an LSTM, the last cells.
   std::vector<Value> Rnn(const std::string& name, const Value& x,
                          const Recurrent& layers);
   // Equal parts of x along an axis; the op is called as the first.

@@ -310,19 +310,17 @@ TEST(OnnxImport, ExternalDataLiesInTheModelsFolder) {
 std::string Recurrent(const std::string& type, int gates,
                       const std::string& rest = "") {
   const auto zeros = [](const std::string& name, int rows, int columns) {
-    return absl::StrCat("initializer { name: \"", name,
-                        "\" data_type: 1 dims: 1 dims: ", rows,
-                        " dims: ", columns, " raw_data: \"",
-                        absl::StrReplaceAll(
-                            std::string(4 * rows * columns, '0'),
+    return absl::StrCat(
+        "initializer { name: \"", name, "\" data_type: 1 dims: 1 dims: ", rows,
+        " dims: ", columns, " raw_data: \"",
+        absl::StrReplaceAll(std::string(4 * rows * columns, '0'),
                             {{"0", "\\000"}}),
-                        "\" }\n");
+        "\" }\n");
   };
   return absl::StrCat(
       "input ", Info("x", {"7", "N", "3"}), " output ", Info("y", {}), "\n",
       zeros("w", 2 * gates, 3), zeros("r", 2 * gates, 2),
-      Node(type, {"x", "w", "r"}, "y",
-           IntAttr("hidden_size", 2) + " " + rest));
+      Node(type, {"x", "w", "r"}, "y", IntAttr("hidden_size", 2) + " " + rest));
 }
 
 TEST(OnnxImportTest, GatesAreCutIntoOurOrder) {
@@ -339,13 +337,14 @@ TEST(OnnxImportTest, RecurrenceOfOtherKindsIsRefused) {
   options.dims["x"] = {7, -1, 3};
   EXPECT_THAT(Import(Recurrent("GRU", 3), options),
               HasSubstr("linear_before_reset = 0 is not taken"));
-  EXPECT_THAT(
-      Import(Recurrent("LSTM", 4, "attribute { name: \"clip\" type: FLOAT "
-                                  "f: 1 }"),
-             options),
-      HasSubstr("attribute clip is not taken"));
-  EXPECT_THAT(Import(Recurrent("RNN", 1, "attribute { name: \"activations\" "
-                                         "type: STRINGS strings: \"Affine\" }"),
+  EXPECT_THAT(Import(Recurrent("LSTM", 4,
+                               "attribute { name: \"clip\" type: FLOAT "
+                               "f: 1 }"),
+                     options),
+              HasSubstr("attribute clip is not taken"));
+  EXPECT_THAT(Import(Recurrent("RNN", 1,
+                               "attribute { name: \"activations\" "
+                               "type: STRINGS strings: \"Affine\" }"),
                      options),
               HasSubstr("attribute activations: expected tanh, found affine"));
 }

@@ -29,16 +29,11 @@ struct Near {
   absl::string_view type, nearest;
 };
 constexpr Near kNear[] = {
-    {"ConvInteger", "Conv"},
-    {"DynamicQuantizeLinear", "Cast"},
-    {"GatherElements", "Gather"},
-    {"GatherND", "Gather"},
-    {"MatMulInteger", "MatMul"},
-    {"MaxRoiPool", "MaxPool"},
-    {"QLinearConv", "Conv"},
-    {"QLinearMatMul", "MatMul"},
-    {"RoiAlign", "Resize"},
-    {"ScatterElements", "Where"},
+    {"ConvInteger", "Conv"},      {"DynamicQuantizeLinear", "Cast"},
+    {"GatherElements", "Gather"}, {"GatherND", "Gather"},
+    {"MatMulInteger", "MatMul"},  {"MaxRoiPool", "MaxPool"},
+    {"QLinearConv", "Conv"},      {"QLinearMatMul", "MatMul"},
+    {"RoiAlign", "Resize"},       {"ScatterElements", "Where"},
     {"ScatterND", "Where"},
 };
 // Those that run a graph of their own.

@@ -58,8 +58,7 @@ std::string Direction(OnnxNode& node, const std::string& x, int64_t d) {
 void AddWeights(OnnxNode& node, const Layer& layer, OnnxOp& rnn) {
   const std::string w = node.In(kW), r = node.In(kR);
   const std::string b = node.Has(kB) ? node.In(kB) : "";
-  const int64_t rows =
-      static_cast<int64_t>(layer.gates.size()) * layer.hidden;
+  const int64_t rows = static_cast<int64_t>(layer.gates.size()) * layer.hidden;
   for (int64_t d = 0; d < layer.directions && !node.failed(); ++d) {
     rnn.In("WeightList", InOrder(node, layer, Direction(node, w, d), 0));
     rnn.In("WeightList", InOrder(node, layer, Direction(node, r, d), 0));
@@ -97,8 +96,8 @@ void ReadDirection(OnnxNode& node, Layer* layer) {
   const std::string direction = node.String("direction", "forward");
   layer->directions = direction == "bidirectional" ? 2 : 1;
   layer->backwards = direction == "reverse";
-  const bool known = layer->directions == 2 || layer->backwards ||
-                     direction == "forward";
+  const bool known =
+      layer->directions == 2 || layer->backwards || direction == "forward";
   if (!known) {
     node.Refuse("attribute direction", absl::StrCat(" is ", direction));
   }
@@ -122,9 +121,8 @@ std::vector<std::string> Run(OnnxNode& node, const Layer& layer) {
   OnnxOp rnn = node.Op("rnn");
   rnn.In("Input", x);
   const bool lstm = layer.mode == "LSTM";
-  const bool has_states =
-      (node.Has(kHidden) && !IsZero(node, kHidden)) ||
-      (lstm && node.Has(kCell) && !IsZero(node, kCell));
+  const bool has_states = (node.Has(kHidden) && !IsZero(node, kHidden)) ||
+                          (lstm && node.Has(kCell) && !IsZero(node, kCell));
   if (has_states && (!node.Has(kHidden) || (lstm && !node.Has(kCell)))) {
     node.Refuse("one first state of two", " is not taken");
   }
@@ -136,9 +134,8 @@ std::vector<std::string> Run(OnnxNode& node, const Layer& layer) {
   if (node.Has(kLengths)) rnn.In("SequenceLength", node.In(kLengths));
   rnn.Attr("mode", layer.mode).Attr("hidden_size", layer.hidden);
   if (layer.directions == 2) rnn.Attr("is_bidirec", true);
-  std::vector<std::string> made =
-      lstm ? rnn.MadeAll({"Out", "State", "State"})
-           : rnn.MadeAll({"Out", "State"});
+  std::vector<std::string> made = lstm ? rnn.MadeAll({"Out", "State", "State"})
+                                       : rnn.MadeAll({"Out", "State"});
   if (layer.backwards && !node.failed()) made[0] = flip(made[0]);
   return made;
 }
@@ -192,8 +189,8 @@ void Rnn(OnnxNode& node, const Rule&) {
 }  // namespace
 
 const std::vector<OnnxRule>& OnnxRecurrentRules() {
-  static const auto& rules = *new std::vector<OnnxRule>{
-      {"GRU", Gru}, {"LSTM", Lstm}, {"RNN", Rnn}};
+  static const auto& rules =
+      *new std::vector<OnnxRule>{{"GRU", Gru}, {"LSTM", Lstm}, {"RNN", Rnn}};
   return rules;
 }
 

@@ -117,9 +117,8 @@ bool Importer::IsReadOnlyBy(const std::string& variable, absl::string_view op,
                             absl::string_view slot) {
   for (const PaddleStep& step : steps_.forward) {
     for (const OpDesc::Var& in : step.op->inputs()) {
-      const bool reads =
-          absl::c_linear_search(in.arguments(), variable) &&
-          !(step.op->type() == op && in.parameter() == slot);
+      const bool reads = absl::c_linear_search(in.arguments(), variable) &&
+                         !(step.op->type() == op && in.parameter() == slot);
       if (reads) return false;
     }
   }

@@ -432,9 +432,9 @@ TEST(PaddleProgramTest, OtherFilesAreNamed) {
 // One layer of 2 units, as paddle.nn.LSTM writes it, whose states begin at
 // `value`.
 std::string Lstm(const std::string& value) {
-  const std::string zeros = absl::StrCat(
-      "attrs { name: 'dtype' type: INT i: 5 } ",
-      "attrs { name: 'value' type: FLOAT f: ", value, " } ");
+  const std::string zeros =
+      absl::StrCat("attrs { name: 'dtype' type: INT i: 5 } ",
+                   "attrs { name: 'value' type: FLOAT f: ", value, " } ");
   return absl::StrCat(
       Var("x", "-1, 7, 5"), Var("t", "7, -1, 5"), Var("s", "3", "", "INT32"),
       Param("wi", "8, 5"), Param("wh", "8, 2"), Param("bi", "8"),
@@ -444,8 +444,7 @@ std::string Lstm(const std::string& value) {
       Op("fill_constant", {"ShapeTensor:s"}, {"Out:c"}, zeros),
       Op("transpose2", {"X:x"}, {"Out:t"},
          "attrs { name: 'axis' type: INTS ints: [1, 0, 2] } "),
-      Op("rnn",
-         {"Input:t", "PreState:h,c", "WeightList:wi,wh,bi,bh"},
+      Op("rnn", {"Input:t", "PreState:h,c", "WeightList:wi,wh,bi,bh"},
          {"Out:y", "State:hn,cn", "Reserve:r", "DropoutState:d"},
          "attrs { name: 'mode' type: STRING s: 'LSTM' } "
          "attrs { name: 'hidden_size' type: INT i: 2 } "
@@ -454,12 +453,12 @@ std::string Lstm(const std::string& value) {
 }
 
 TEST(PaddleImportTest, RecurrentLayersBeginAtZeros) {
-  EXPECT_THAT(Text(Lstm("0")),
-              AllOf(HasSubstr("type: \"rnn\" in { slot: \"Input\" var: \"t\" }"),
-                    HasSubstr("slot: \"WeightList\""),
-                    Not(HasSubstr("PreState")), Not(HasSubstr("State")),
-                    Not(HasSubstr("fill_constant")),
-                    Not(HasSubstr("\"shape\""))));
+  EXPECT_THAT(
+      Text(Lstm("0")),
+      AllOf(HasSubstr("type: \"rnn\" in { slot: \"Input\" var: \"t\" }"),
+            HasSubstr("slot: \"WeightList\""), Not(HasSubstr("PreState")),
+            Not(HasSubstr("State")), Not(HasSubstr("fill_constant")),
+            Not(HasSubstr("\"shape\""))));
 }
 
 TEST(PaddleImportTest, StatesOfAShapeAtRunTimeThatAreNotZeroAreRefused) {

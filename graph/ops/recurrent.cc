@@ -1,4 +1,9 @@
-// Recurrent layers, all layers and directions in one op, as Paddle has them.
+// Recurrent layers, all layers and directions in one op, as Paddle has them:
+// steps come first. A net whose samples come first has transposes around it,
+// which are copies of little beside the products, and may cancel out.
+//
+// What the gradient reads is kept (Gates, Carried), as cuDNN and Paddle do:
+// computing it again would be all of the products of the steps once more.
 #include <string>
 #include <utility>
 #include <vector>
@@ -274,8 +279,7 @@ OpSchema& AddWeights(OpSchema& schema) {
 }
 
 OpSchema& AddAttrs(OpSchema& schema) {
-  return schema
-      .RequiredAttr("mode", AttrKind::kString, kMode)
+  return schema.RequiredAttr("mode", AttrKind::kString, kMode)
       .RequiredAttr("hidden_size", AttrKind::kInt, "H: units of a layer")
       .Attr("num_layers", int64_t{1}, "each reads what the one before gives")
       .Attr("is_bidirec", false,

@@ -24,9 +24,7 @@ inline std::optional<RecurrentMode> RecurrentModeOf(absl::string_view word) {
 // Gates that weights are for, side by side: input, forget, cell, output of an
 // LSTM; reset, update, new of a GRU.
 inline int64_t WeightGates(RecurrentMode mode) {
-  return mode == RecurrentMode::kLstm ? 4
-         : mode == RecurrentMode::kGru ? 3
-                                       : 1;
+  return mode == RecurrentMode::kLstm ? 4 : mode == RecurrentMode::kGru ? 3 : 1;
 }
 // Values of a unit and step that the gradient reads: those, and of a GRU what
 // the reset gate multiplies.

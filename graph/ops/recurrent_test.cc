@@ -62,8 +62,9 @@ TEST(Rnn, Errors) {
               HasSubstr("slot WeightList: expected 4 values (weight_ih and "
                         "weight_hh of 1 layers and directions, then bias_ih "
                         "and bias_hh), or 2 without biases, found 3"));
-  EXPECT_THAT(Infer(InF32(Lstm("T[12,5] T[3,12]"))),
-              HasSubstr("slot WeightList[1]: expected [12,3], found f32[3,12]"));
+  EXPECT_THAT(
+      Infer(InF32(Lstm("T[12,5] T[3,12]"))),
+      HasSubstr("slot WeightList[1]: expected [12,3], found f32[3,12]"));
   call = InF32(Lstm());
   call.lists = {{"State", 1}};
   EXPECT_THAT(Infer(call), HasSubstr("slot State: expected no value or 2"));

@@ -66,8 +66,8 @@ proto::Model LstmClassifier(const ZooOptions& options) {
             {"ends", std::vector<int64_t>{2 * layers.layers}}});
   x = SwapFirstTwo(b, "last.samples", x);
   x = b.Unary("flatten", "last.joined", x);
-  x = b.Linear("classifier", x, 2 * layers.hidden,
-               options.classes.value_or(2), {}, "logits");
+  x = b.Linear("classifier", x, 2 * layers.hidden, options.classes.value_or(2),
+               {}, "logits");
   b.Classify(x, /*top5=*/false);
   return b.Take();
 }

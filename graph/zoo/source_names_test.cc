@@ -75,8 +75,7 @@ TEST(SourceNamesTest, Torchvision) {
       {"lstm_lm", "encoder.table", "encoder.weight"},
       {"lstm_lm", "rnn.weight_hh_l1", "rnn.weight_hh_l1"},
       {"lstm_lm", "decoder.w", "decoder.weight^T"},
-      {"lstm_classifier", "lstm.bias_ih_l0_reverse",
-       "lstm.bias_ih_l0_reverse"},
+      {"lstm_classifier", "lstm.bias_ih_l0_reverse", "lstm.bias_ih_l0_reverse"},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(NameIn("torchvision", c.model, c.ours), c.theirs)

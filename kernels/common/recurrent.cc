@@ -152,6 +152,13 @@ RecurrentSlots RecurrentSlots::Shared(const BoundOp& op) {
   return at;
 }
 
+RecurrentDraws::RecurrentDraws(const BoundOp& op) {
+  if (!op.KnowsAttr("stream")) return;
+  dropout = functors::DropoutOp::Of(op.Float("dropout_prob"));
+  stream = static_cast<uint32_t>(op.Int("stream"));
+  seed = op.InputIndex("Seed");
+}
+
 RecurrentWorkspace RecurrentWorkspace::Forward(const RecurrentShape& s,
                                                bool keeps, int64_t compute) {
   Places places;
@@ -167,7 +174,8 @@ RecurrentWorkspace RecurrentWorkspace::Backward(const RecurrentShape& s,
                                                 int64_t compute) {
   Places places;
   RecurrentWorkspace w = Shared(s, compute, places);
-  const bool low = s.dtype != DType::kF32, converts = SizeOf(s.dtype) != compute;
+  const bool low = s.dtype != DType::kF32,
+             converts = SizeOf(s.dtype) != compute;
   w.out_grad = places.Floats(low ? s.rows() * s.out_columns() : 0);
   w.layer_grad = places.Floats(2 * s.rows() * s.widest());
   w.part = places.Floats(s.directions > 1 ? s.rows() * s.widest() : 0);

@@ -7,6 +7,7 @@
 #include "graph/ops/recurrent_mode.h"
 #include "kernels/bound_op.h"
 #include "kernels/common/matmul_shape.h"
+#include "kernels/functors/dropout.h"
 
 namespace halftone {
 namespace kernels {
@@ -39,12 +40,12 @@ struct RecurrentShape {
 
 // The products of a cell.
 enum class RecurrentProduct : int8_t {
-  kGates,             // of all steps: input * weight_ih'
-  kInputGrad,         // gate gradients * weight_ih
-  kInputWeightGrad,   // gate gradients' * input
-  kStep,              // hidden state * weight_hh'
-  kStepGrad,          // gate gradients of a step * weight_hh
-  kStateWeightGrad,   // gate gradients' * hidden states
+  kGates,            // of all steps: input * weight_ih'
+  kInputGrad,        // gate gradients * weight_ih
+  kInputWeightGrad,  // gate gradients' * input
+  kStep,             // hidden state * weight_hh'
+  kStepGrad,         // gate gradients of a step * weight_hh
+  kStateWeightGrad,  // gate gradients' * hidden states
   kCount
 };
 Product ProductOf(const RecurrentShape& shape, RecurrentProduct which,
@@ -68,6 +69,15 @@ struct RecurrentSlots {
 
  private:
   static RecurrentSlots Shared(const BoundOp& op);
+};
+
+// What dropout between layers draws by; of an op without it: p = 0.
+struct RecurrentDraws {
+  functors::DropoutOp dropout = {0, 1};
+  uint32_t stream = 0;
+  int seed = -1;  // the input; Step and FirstSample come after it
+
+  explicit RecurrentDraws(const BoundOp& op);
 };
 
 // Where things are in the workspace, in bytes. C is what products read.

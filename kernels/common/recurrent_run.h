@@ -12,6 +12,7 @@
 //   void Store(const float* from, int64_t n, void* t);
 //   void StoreResult(const C* from, int64_t n, void* t);
 //   void Round(float* x, int64_t n);       to T where C is wider
+//   void SumColumns(const C* x, int64_t rows, int64_t columns, float* out);
 //   void Copy(void* to, const void* from, int64_t bytes);
 //   void Zero(void* to, int64_t bytes);
 //   void Dropout(int64_t layer, E* x);     of a layer's result, in place
@@ -48,8 +49,8 @@ class RecurrentRun {
 
   absl::Status Forward() {
     const bool keeps = at_.gates >= 0;
-    gates_ = keeps ? static_cast<float*>(b_.outputs[at_.gates])
-                   : Floats(w_.gates);
+    gates_ =
+        keeps ? static_cast<float*>(b_.outputs[at_.gates]) : Floats(w_.gates);
     carried_ = keeps ? static_cast<float*>(b_.outputs[at_.carried])
                      : Floats(w_.carried);
     const C* x = Input();
@@ -76,23 +77,21 @@ class RecurrentRun {
     carried_ = static_cast<float*>(const_cast<void*>(b_.inputs[at_.carried]));
     const float* out_grad = nullptr;
     if (at_.out_grad >= 0) {
-      out_grad = device_.LoadFloats(b_.inputs[at_.out_grad],
-                                    s_.rows() * s_.out_columns(),
-                                    At(w_.out_grad));
+      out_grad =
+          device_.LoadFloats(b_.inputs[at_.out_grad],
+                             s_.rows() * s_.out_columns(), At(w_.out_grad));
     }
     for (int64_t layer = s_.layers - 1; layer >= 0; --layer) {
       const C* x = LayerInput(layer);
       float* input_grad = InputGrad(layer);
       for (int64_t d = 0; d < s_.directions; ++d) {
-        HT_RETURN_IF_ERROR(
-            BackwardCell(layer, d, x, out_grad, input_grad));
+        HT_RETURN_IF_ERROR(BackwardCell(layer, d, x, out_grad, input_grad));
       }
       if (layer > 0) device_.Dropout(layer - 1, input_grad);
       out_grad = input_grad;
     }
     if (at_.input_grad >= 0 && s_.dtype != DType::kF32) {
-      device_.Store(out_grad, s_.rows() * s_.input,
-                    b_.outputs[at_.input_grad]);
+      device_.Store(out_grad, s_.rows() * s_.input, b_.outputs[at_.input_grad]);
     }
     return absl::OkStatus();
   }
@@ -105,7 +104,9 @@ class RecurrentRun {
     return reinterpret_cast<float*>(At(offset));
   }
   C* Cs(int64_t offset) const { return reinterpret_cast<C*>(At(offset)); }
-  bool Converts() const { return Device::kConverts && s_.dtype != DTypeOf<C>(); }
+  bool Converts() const {
+    return Device::kConverts && s_.dtype != DTypeOf<C>();
+  }
   static constexpr bool kLow = !std::is_same<C, float>::value;
 
   const C* Input() {
@@ -357,8 +358,8 @@ class RecurrentRun {
     step.hidden = s_.hidden;
     step.weight_gates = s_.weight_gates;
     step.kept = s_.kept;
-    step.gates = gates_ + cell * s_.cell_gates() +
-                 t * s_.batch * s_.kept_columns();
+    step.gates =
+        gates_ + cell * s_.cell_gates() + t * s_.batch * s_.kept_columns();
     step.h_before = States(0, cell) + Before(d, t);
     if (s_.states > 1) {
       step.c_before = States(1, cell) + Before(d, t);
@@ -410,15 +411,15 @@ class RecurrentRun {
         Which::kStateWeightGrad, layer, state_side, hidden + Before(d, 0),
         grad(RecurrentWeight::kState), At(w_.weight_grad)));
     if (!s_.biases) return absl::OkStatus();
-    StoreSums(input_side, grad(RecurrentWeight::kInputBias));
-    StoreSums(state_side, grad(RecurrentWeight::kStateBias));
-    return absl::OkStatus();
-  }
-  void StoreSums(const C* x, void* to) {
     const int64_t n = s_.gate_columns();
-    device_.ForEach(
-        1, n, functors::ColumnSums<C>{x, s_.rows(), n, Floats(w_.sums)});
-    device_.Store(Floats(w_.sums), n, to);
+    float* sums = Floats(w_.sums);
+    device_.SumColumns(input_side, s_.rows(), n, sums);
+    device_.Store(sums, n, grad(RecurrentWeight::kInputBias));
+    if (state_side != input_side) {
+      device_.SumColumns(state_side, s_.rows(), n, sums);
+    }
+    device_.Store(sums, n, grad(RecurrentWeight::kStateBias));
+    return absl::OkStatus();
   }
 
   const RecurrentShape& s_;

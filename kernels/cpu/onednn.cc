@@ -198,8 +198,8 @@ class OnednnKernel : public KernelInstance {
   OnednnKernel(const std::string& name, Layout layout)
       : name_(name), layout_(std::move(layout)), stream_(OnednnEngine()) {
     ExpectRoom();
-    scratchpad_ =
-        memory(layout_.primitive.scratchpad_desc(), OnednnEngine(), DNNL_MEMORY_NONE);
+    scratchpad_ = memory(layout_.primitive.scratchpad_desc(), OnednnEngine(),
+                         DNNL_MEMORY_NONE);
     std::vector<std::pair<int, memory>> arguments = {
         {DNNL_ARG_SCRATCHPAD, scratchpad_}};
     for (size_t i = 0; i < layout_.routes.size(); ++i) {

@@ -50,8 +50,8 @@ OnednnProduct::OnednnProduct(const Product& product, bool repeated, int threads)
 int64_t OnednnProduct::workspace_bytes() const {
   const int64_t packed =
       repeated_ ? static_cast<int64_t>(desc_.weights_desc().get_size()) : 0;
-  return Align(packed) + static_cast<int64_t>(
-                             desc_.scratchpad_desc().get_size());
+  return Align(packed) +
+         static_cast<int64_t>(desc_.scratchpad_desc().get_size());
 }
 
 absl::Status OnednnProduct::Pack(const float* y, void* workspace) {
@@ -80,8 +80,8 @@ absl::Status OnednnProduct::Run(const float* x, const float* y, float* out,
 absl::Status OnednnProduct::Execute(const dnnl::primitive& primitive,
                                     const dnnl_exec_arg_t* arguments,
                                     int count) {
-  const dnnl_status_t status = dnnl_primitive_execute(
-      primitive.get(), stream_.get(), count, arguments);
+  const dnnl_status_t status =
+      dnnl_primitive_execute(primitive.get(), stream_.get(), count, arguments);
   if (status == dnnl_success) return absl::OkStatus();
   if (status == dnnl_out_of_memory) {
     return OutOfMemoryError("a product: oneDNN has no memory left");

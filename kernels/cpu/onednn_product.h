@@ -24,8 +24,7 @@ class OnednnProduct {
 
   absl::Status Pack(const float* y, void* workspace);
   // `y` is not read if it is packed.
-  absl::Status Run(const float* x, const float* y, float* out,
-                   void* workspace);
+  absl::Status Run(const float* x, const float* y, float* out, void* workspace);
 
  private:
   absl::Status Execute(const dnnl::primitive& primitive,

@@ -17,7 +17,7 @@
 #include "kernels/cpu/onednn_product.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/random.h"
-#include "kernels/functors/dropout.h"
+#include "kernels/cpu/sums.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -67,28 +67,12 @@ class Products {
   int64_t bytes_ = 0;
 };
 
-// What dropout draws by.
-struct Draws {
-  functors::DropoutOp dropout = {0, 1};
-  uint32_t stream = 0;
-  int seed = -1;  // the input; Step and FirstSample come after it
-
-  static Draws Of(const BoundOp& op) {
-    Draws draws;
-    if (!op.KnowsAttr("stream")) return draws;
-    draws.dropout = functors::DropoutOp::Of(op.Float("dropout_prob"));
-    draws.stream = static_cast<uint32_t>(op.Int("stream"));
-    draws.seed = op.InputIndex("Seed");
-    return draws;
-  }
-};
-
 class CpuRecurrence {
  public:
   using Compute = float;
   static constexpr bool kConverts = true;
 
-  CpuRecurrence(const RecurrentShape& shape, const Draws& draws,
+  CpuRecurrence(const RecurrentShape& shape, const RecurrentDraws& draws,
                 Products& products, const Buffers& buffers, void* scratch,
                 int threads)
       : s_(shape),
@@ -102,10 +86,9 @@ class CpuRecurrence {
   template <typename Body>
   void ForEach(int64_t rows, int64_t columns, const Body& body) {
     if (rows == 1) {
-      return ParallelFor(threads_, columns, kMapGrain,
-                         [&](int64_t begin, int64_t end) {
-                           Units(body.At(0), begin, end);
-                         });
+      return ParallelFor(
+          threads_, columns, kMapGrain,
+          [&](int64_t begin, int64_t end) { Units(body.At(0), begin, end); });
     }
     const int64_t grain = std::max<int64_t>(1, kMapGrain / (4 * columns));
     ParallelFor(threads_, rows, grain, [&](int64_t begin, int64_t end) {
@@ -160,6 +143,20 @@ class CpuRecurrence {
   void Round(float* x, int64_t n) {
     if (s_.dtype != DType::kF32) RoundTo(s_.dtype, x, n);
   }
+  // Row after row, whatever the threads.
+  void SumColumns(const float* x, int64_t rows, int64_t columns, float* out) {
+    const int64_t grain = std::max<int64_t>(kLanes, kMapGrain / rows);
+    ParallelFor(threads_, columns, grain, [=](int64_t begin, int64_t end) {
+      ForIsa([=] {
+        for (int64_t j = begin; j < end; ++j) out[j] = 0;
+        for (int64_t row = 0; row < rows; ++row) {
+          const float* from = x + row * columns;
+#pragma GCC ivdep
+          for (int64_t j = begin; j < end; ++j) out[j] += from[j];
+        }
+      });
+    });
+  }
   void Copy(void* to, const void* from, int64_t bytes) {
     std::copy_n(static_cast<const char*>(from), bytes, static_cast<char*>(to));
   }
@@ -207,8 +204,7 @@ class CpuRecurrence {
                float* x) const {
     alignas(64) uint32_t words[kConvertBlock + 8];
     ForBlocks(0, s_.out_columns(), [&](int64_t at, int64_t n) {
-      const uint32_t* bits =
-          DrawBits(key, step, sample, first + at, n, words);
+      const uint32_t* bits = DrawBits(key, step, sample, first + at, n, words);
       ForIsa([=, f = draws_.dropout, y = x + at] {
 #pragma GCC ivdep
         for (int64_t i = 0; i < n; ++i) y[i] = f(y[i], bits[i]);
@@ -217,7 +213,7 @@ class CpuRecurrence {
   }
 
   const RecurrentShape& s_;
-  const Draws& draws_;
+  const RecurrentDraws& draws_;
   Products& products_;
   const Buffers& buffers_;
   void *packed_, *scratch_;
@@ -236,7 +232,7 @@ class RecurrentKernel final : public KernelInstance {
                        ? RecurrentWorkspace::Backward(shape_, sizeof(float))
                        : RecurrentWorkspace::Forward(shape_, slots_.gates >= 0,
                                                      sizeof(float))),
-        draws_(Draws::Of(op)),
+        draws_(op),
         products_(shape_, backward, op.context().threads) {}
 
   int64_t workspace_bytes() const {
@@ -259,7 +255,7 @@ class RecurrentKernel final : public KernelInstance {
   RecurrentShape shape_;
   RecurrentSlots slots_;
   RecurrentWorkspace workspace_;
-  Draws draws_;
+  RecurrentDraws draws_;
   Products products_;
 };
 
@@ -275,7 +271,15 @@ bool IsSmall(const BoundOp& op) {
 Candidate MakeRecurrent(bool backward) {
   Candidate candidate;
   candidate.name = "onednn";
-  candidate.supports = IsSmall;
+  candidate.supports = [backward](const BoundOp& op) {
+    if (!IsSmall(op)) return false;
+    try {
+      RecurrentKernel(op, backward);
+      return true;
+    } catch (const dnnl::error&) {
+      return false;
+    }
+  };
   candidate.workspace_bytes = [backward](const BoundOp& op) {
     return RecurrentKernel(op, backward).workspace_bytes();
   };

@@ -13,7 +13,6 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/register_all.h"
-#include "kernels/functors/dropout.h"
 
 namespace halftone {
 namespace kernels {
@@ -31,6 +30,21 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = columns.Divide(i);
   body.At(row)(i - row * columns.divisor());
 }
+
+// out[j] = the sum of column j, row after row.
+template <typename C>
+struct ColumnSums {
+  const C* x;
+  int64_t rows, columns;
+  float* out;
+  HT_HOST_DEVICE ColumnSums At(int64_t) const { return *this; }
+  HT_HOST_DEVICE void operator()(int64_t j) const {
+    float sum = 0.0f;
+    for (int64_t row = 0; row < rows; ++row)
+      sum += functors::Widen(x[row * columns + j]);
+    out[j] = sum;
+  }
+};
 
 // A thread for each element of the product, added up in f32.
 template <typename C, typename Out>
@@ -72,10 +86,10 @@ struct DropoutRows {
     return body;
   }
   HT_HOST_DEVICE void operator()(int64_t j) const {
-    const Philox4 draw = PhiloxDraw(
-        PhiloxKey(static_cast<uint64_t>(*seed), stream),
-        static_cast<uint64_t>(*step), static_cast<uint64_t>(sample),
-        static_cast<uint32_t>((first + j) / 4));
+    const Philox4 draw =
+        PhiloxDraw(PhiloxKey(static_cast<uint64_t>(*seed), stream),
+                   static_cast<uint64_t>(*step), static_cast<uint64_t>(sample),
+                   static_cast<uint32_t>((first + j) / 4));
     x[j] = functors::Cast<E>(
         dropout(functors::Widen(x[j]), draw.x[(first + j) % 4]));
   }
@@ -90,8 +104,8 @@ class Calls {
     const auto add = [&](Which which, DType out) -> absl::Status {
       const bool varies = shape.layers > 1 && DependsOnInput(which);
       for (int later = 0; later < (varies ? 2 : 1); ++later) {
-        const BoundProduct product = BindProduct(
-            ProductOf(shape, which, later), shape.dtype, shape.dtype, out);
+        const BoundProduct product = BindProduct(ProductOf(shape, which, later),
+                                                 shape.dtype, shape.dtype, out);
         auto& call = calls_[static_cast<int>(which)][later];
         HT_ASSIGN_OR_RETURN(call, library.prepare(product, op, device));
         if (call != nullptr) continue;
@@ -121,19 +135,6 @@ class Calls {
   std::unique_ptr<ProductCall> calls_[static_cast<int>(Which::kCount)][2];
 };
 
-struct Draws {
-  functors::DropoutOp dropout = {0, 1};
-  uint32_t stream = 0;
-  int seed = -1;  // the input; Step and FirstSample come after it
-
-  explicit Draws(const BoundOp& op) {
-    if (!op.KnowsAttr("stream")) return;
-    dropout = functors::DropoutOp::Of(op.Float("dropout_prob"));
-    stream = static_cast<uint32_t>(op.Int("stream"));
-    seed = op.InputIndex("Seed");
-  }
-};
-
 // T is C.
 template <typename C>
 class CudaRecurrence {
@@ -141,7 +142,7 @@ class CudaRecurrence {
   using Compute = C;
   static constexpr bool kConverts = false;
 
-  CudaRecurrence(const RecurrentShape& shape, const Draws& draws,
+  CudaRecurrence(const RecurrentShape& shape, const RecurrentDraws& draws,
                  const Calls& calls, const Buffers& buffers, void* scratch,
                  runtime::Stream& stream, Launcher& launch)
       : s_(shape),
@@ -183,11 +184,13 @@ class CudaRecurrence {
     }
   }
   void Store(const float* from, int64_t n, void* tensor) {
-    ForEach(1, n,
-            functors::Converted<float, C>{from, static_cast<C*>(tensor)});
+    ForEach(1, n, functors::Converted<float, C>{from, static_cast<C*>(tensor)});
   }
   void StoreResult(const C*, int64_t, void*) {}
   void Round(float*, int64_t) {}
+  void SumColumns(const C* x, int64_t rows, int64_t columns, float* out) {
+    ForEach(1, columns, ColumnSums<C>{x, rows, columns, out});
+  }
   void Copy(void* to, const void* from, int64_t bytes) {
     launch_.Copy(to, from, bytes);
   }
@@ -227,7 +230,7 @@ class CudaRecurrence {
   }
 
   const RecurrentShape& s_;
-  const Draws& draws_;
+  const RecurrentDraws& draws_;
   const Calls& calls_;
   const Buffers& buffers_;
   void* scratch_;
@@ -268,7 +271,7 @@ class RecurrentInstance final : public KernelInstance {
   RecurrentShape shape_;
   RecurrentSlots slots_;
   RecurrentWorkspace workspace_;
-  Draws draws_;
+  RecurrentDraws draws_;
   Calls calls_;
 };
 
@@ -291,8 +294,7 @@ bool AreStepsAligned(const BoundOp& op) {
 Candidate MakeRecurrent(const ProductLibrary* library, bool backward) {
   Candidate candidate;
   candidate.name = library == nullptr ? "own" : library->name;
-  const ProductLibrary used =
-      library == nullptr ? ProductLibrary() : *library;
+  const ProductLibrary used = library == nullptr ? ProductLibrary() : *library;
   if (library != nullptr) candidate.supports = AreStepsAligned;
   candidate.workspace_bytes = [backward, used](const BoundOp& op) {
     return WorkspaceBytes(op, backward) + used.workspace_bytes;

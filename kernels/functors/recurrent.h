@@ -284,20 +284,6 @@ struct Added {
   HT_HOST_DEVICE void operator()(int64_t j) const { out[j] = x[j] + y[j]; }
 };
 
-// out[j] = the sum of column j, row after row.
-template <typename C>
-struct ColumnSums {
-  const C* x;
-  int64_t rows, columns;
-  float* out;
-  HT_HOST_DEVICE ColumnSums At(int64_t) const { return *this; }
-  HT_HOST_DEVICE void operator()(int64_t j) const {
-    float sum = 0.0f;
-    for (int64_t row = 0; row < rows; ++row) sum += Widen(x[row * columns + j]);
-    out[j] = sum;
-  }
-};
-
 template <typename From, typename To>
 struct Converted {
   const From* from;

@@ -53,10 +53,10 @@ void Backward(benchmark::State& state, const Case& c, DType dtype) {
   const ops::RecurrentMode mode = *ops::RecurrentModeOf(c.mode);
   KernelRun run("rnn_grad");
   AddLayer(run, c, dtype);
-  run.In("Gates", Small(DType::kF32, {1, c.steps, c.batch,
-                                      ops::KeptGates(mode) * c.width}));
-  run.In("Carried", Small(DType::kF32, {ops::States(mode), c.steps + 1, c.batch,
-                                        c.width}));
+  run.In("Gates", Small(DType::kF32,
+                        {1, c.steps, c.batch, ops::KeptGates(mode) * c.width}));
+  run.In("Carried", Small(DType::kF32,
+                          {ops::States(mode), c.steps + 1, c.batch, c.width}));
   run.In("OutGrad", Small(dtype, {c.steps, c.batch, c.width}));
   run.Out("InputGrad").Out("WeightListGrad", 4);
   run.Run();
@@ -66,8 +66,8 @@ void Backward(benchmark::State& state, const Case& c, DType dtype) {
 void RegisterAll() {
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     for (const Case& c : kCases) {
-      const std::string name = absl::StrCat(c.mode, "_", c.steps, "_", c.batch,
-                                            "_", c.width);
+      const std::string name =
+          absl::StrCat(c.mode, "_", c.steps, "_", c.batch, "_", c.width);
       for (const auto& [end, run] :
            {std::pair("", Forward), std::pair("_grad", Backward)}) {
         benchmark::RegisterBenchmark(

@@ -25,9 +25,10 @@ TEST_P(ZooOracle, IsTheSame) {
   const char* python = std::getenv("HT_TORCH_PYTHON");
   const std::string work = NewPath("zoo");
   ASSERT_EQ(RunProgram({"/bin/mkdir", "-p", work}).exit_code(), 0);
-  const Result result = RunProgram(
-      {python == nullptr ? "/usr/bin/python3" : python,
-       "tests/numerics/zoo_oracle.py", "tools/halftone", work, GetParam().name});
+  const Result result =
+      RunProgram({python == nullptr ? "/usr/bin/python3" : python,
+                  "tests/numerics/zoo_oracle.py", "tools/halftone", work,
+                  GetParam().name});
   ASSERT_EQ(result.exit_code(), 0) << result.err;
   if (absl::StartsWith(result.out, "skip")) GTEST_SKIP() << result.out;
   double difference = 1;
@@ -40,14 +41,12 @@ constexpr double kBf16 = 1.0 / 256;
 
 INSTANTIATE_TEST_SUITE_P(
     Models, ZooOracle,
-    testing::Values(Compared{"resnet18"}, Compared{"resnet50"},
-                    Compared{"mobilenet_v2"}, Compared{"densenet121"},
-                    Compared{"efficientnet_b0"}, Compared{"vit_b_16"},
-                    Compared{"bert"}, Compared{"bert_pretraining"},
-                    Compared{"gpt2"}, Compared{"lstm_lm"},
-                    Compared{"lstm_lm_bf16", kBf16},
-                    Compared{"lstm_classifier"},
-                    Compared{"lstm_classifier_bf16", kBf16}),
+    testing::Values(
+        Compared{"resnet18"}, Compared{"resnet50"}, Compared{"mobilenet_v2"},
+        Compared{"densenet121"}, Compared{"efficientnet_b0"},
+        Compared{"vit_b_16"}, Compared{"bert"}, Compared{"bert_pretraining"},
+        Compared{"gpt2"}, Compared{"lstm_lm"}, Compared{"lstm_lm_bf16", kBf16},
+        Compared{"lstm_classifier"}, Compared{"lstm_classifier_bf16", kBf16}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
