@@ -25,6 +25,7 @@ struct Layer {
   std::vector<int> gates;
   int64_t hidden = 0, directions = 1;
   bool backwards = false;  // one direction that reads from the end
+  bool samples_first = false;
 };
 
 // [first, last) of dim 0; without that dim if `drop`.
@@ -106,6 +107,12 @@ void ReadDirection(OnnxNode& node, Layer* layer) {
   }
 }
 
+// Its first two dims the other way round, if samples come first.
+std::string Swapped(OnnxNode& node, const Layer& layer, const std::string& x) {
+  if (!layer.samples_first || node.failed()) return x;
+  return node.Op("transpose").In("X", x).Attr("axis", IntList{1, 0, 2}).Made();
+}
+
 bool IsZero(OnnxNode& node, int input) {
   const OnnxConstant* const known = node.Known(input);
   return known != nullptr && known->Uniform() == 0.0;
@@ -113,7 +120,7 @@ bool IsZero(OnnxNode& node, int input) {
 
 // Names of what `rnn` gives: Out, then states.
 std::vector<std::string> Run(OnnxNode& node, const Layer& layer) {
-  std::string x = node.In(kX);
+  std::string x = Swapped(node, layer, node.In(kX));
   const auto flip = [&node](const std::string& value) {
     return node.Op("flip").In("X", value).Attr("axis", IntList{0}).Made();
   };
@@ -127,8 +134,8 @@ std::vector<std::string> Run(OnnxNode& node, const Layer& layer) {
     node.Refuse("one first state of two", " is not taken");
   }
   if (has_states && !node.failed()) {
-    rnn.In("PreState", node.In(kHidden));
-    if (lstm) rnn.In("PreState", node.In(kCell));
+    rnn.In("PreState", Swapped(node, layer, node.In(kHidden)));
+    if (lstm) rnn.In("PreState", Swapped(node, layer, node.In(kCell)));
   }
   AddWeights(node, layer, rnn);
   if (node.Has(kLengths)) rnn.In("SequenceLength", node.In(kLengths));
@@ -144,9 +151,7 @@ void Convert(OnnxNode& node, Layer layer,
              const std::vector<std::string>& usual) {
   layer.hidden = node.Int("hidden_size", 0);
   if (layer.hidden < 1) node.Refuse("attribute hidden_size", " is missing");
-  if (node.Int("layout", 0) != 0) {
-    node.Refuse("attribute layout", " = 1 is not taken; transpose around it");
-  }
+  layer.samples_first = node.Int("layout", 0) != 0;
   ReadDirection(node, &layer);
   CheckActivations(node, usual, &layer);
   if (node.Has(kPeepholes) && !IsZero(node, kPeepholes)) {
@@ -157,13 +162,17 @@ void Convert(OnnxNode& node, Layer layer,
   if (node.failed()) return;
   const std::vector<std::string> made = Run(node, layer);
   if (node.failed()) return;
-  // [T, B, directions x H] as [T, directions, B, H].
+  // [T, B, directions x H] as [T, directions, B, H], or [B, T, directions, H].
+  const int steps = layer.samples_first ? 1 : 0;
   std::string y = node.Reshaped(
-      made[0], {x[0], x[1], Dim(layer.directions), Dim(layer.hidden)});
-  y = node.Op("transpose").In("X", y).Attr("axis", IntList{0, 2, 1, 3}).Made();
+      made[0],
+      {x[steps], x[1 - steps], Dim(layer.directions), Dim(layer.hidden)});
+  const IntList axes =
+      layer.samples_first ? IntList{1, 0, 2, 3} : IntList{0, 2, 1, 3};
+  y = node.Op("transpose").In("X", y).Attr("axis", axes).Made();
   node.Same(0, y);
   for (size_t i = 1; i < made.size(); ++i) {
-    node.Same(static_cast<int>(i), made[i]);
+    node.Same(static_cast<int>(i), Swapped(node, layer, made[i]));
   }
 }
 
