@@ -125,6 +125,18 @@ TEST(ImportVerb, PredictsWhatPyTorchPredicts) {
   ExpectPredictions(model, "tests/cli/onnx/small");
 }
 
+// Gates and directions lie in another order in ONNX; Paddle's first states have
+// a shape that is known at run time alone.
+TEST(ImportVerb, PredictsWithRecurrentLayers) {
+  for (const char* net : {"tests/cli/onnx/recurrent.onnx",
+                          "tests/cli/paddle/recurrent.pdmodel"}) {
+    const std::string model = Temp(".pbtxt");
+    const Result imported = Halftone({"import", net, "-o", model});
+    ASSERT_EQ(imported.exit_code(), 0) << imported.err;
+    ExpectPredictions(model, std::string(net, std::strrchr(net, '.')));
+  }
+}
+
 TEST(ImportVerb, OnnxModelTrainsOnTwoRanks) {
   const std::string model = Temp(".pbtxt");
   const Result imported = Halftone({"import", kOnnx, "-o", model, "--loss",
