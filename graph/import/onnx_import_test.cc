@@ -203,7 +203,10 @@ TEST(OnnxImport, AllThatStandsInTheWayIsToldAtOnce) {
                    Node("Relu", {"h"}, "i") + Node("Relu", {"i"}, "h") +
                    Node("Erf", {"x"}, "y")));
   EXPECT_THAT(text, HasSubstr("net.onnx: cannot be imported, 7 things stand"));
-  EXPECT_THAT(text, HasSubstr("LSTM x1: no such op; first at node 0 (a)"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "LSTM x1: attribute hidden_size is missing; first at node 0 (a)"));
   EXPECT_THAT(text, HasSubstr("Einsun x2: no such op; first at node 1 (b)"));
   EXPECT_THAT(text, HasSubstr("Elu x1: attribute alpha is of another type"));
   EXPECT_THAT(text, HasSubstr("Elu x1: attribute beta is not taken"));
@@ -306,7 +309,7 @@ TEST(OnnxImport, ExternalDataLiesInTheModelsFolder) {
               HasSubstr("expected 8 bytes for [2], found 9"));
 }
 
-// Of 2 units over x [7, N, 3].
+// Of 2 units over x [N, 7, 3].
 std::string Recurrent(const std::string& type, int gates,
                       const std::string& rest = "") {
   const auto zeros = [](const std::string& name, int rows, int columns) {
@@ -318,34 +321,32 @@ std::string Recurrent(const std::string& type, int gates,
         "\" }\n");
   };
   return absl::StrCat(
-      "input ", Info("x", {"7", "N", "3"}), " output ", Info("y", {}), "\n",
+      "input ", Info("x", {"N", "7", "3"}), " output ", Info("y", {}), "\n",
       zeros("w", 2 * gates, 3), zeros("r", 2 * gates, 2),
-      Node(type, {"x", "w", "r"}, "y", IntAttr("hidden_size", 2) + " " + rest));
+      Node(type, {"x", "w", "r"}, "y",
+           IntAttr("hidden_size", 2) + IntAttr("layout", 1) + rest));
 }
 
 TEST(OnnxImportTest, GatesAreCutIntoOurOrder) {
-  OnnxOptions options;
-  options.dims["x"] = {7, -1, 3};
-  const std::string text = Import(Recurrent("LSTM", 4), options);
-  EXPECT_THAT(text, HasSubstr("type: \"rnn\" in { slot: \"Input\" var: \"x\""));
+  const std::string text = Import(Recurrent("LSTM", 4));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "op { type: \"rnn\" in { slot: \"Input\" var: \"y.transpose\""));
   EXPECT_THAT(text, HasSubstr("s: \"LSTM\""));
   EXPECT_THAT(text, HasSubstr("type: \"concat\""));
 }
 
 TEST(OnnxImportTest, RecurrenceOfOtherKindsIsRefused) {
-  OnnxOptions options;
-  options.dims["x"] = {7, -1, 3};
-  EXPECT_THAT(Import(Recurrent("GRU", 3), options),
+  EXPECT_THAT(Import(Recurrent("GRU", 3)),
               HasSubstr("linear_before_reset = 0 is not taken"));
   EXPECT_THAT(Import(Recurrent("LSTM", 4,
                                "attribute { name: \"clip\" type: FLOAT "
-                               "f: 1 }"),
-                     options),
+                               "f: 1 }")),
               HasSubstr("attribute clip is not taken"));
   EXPECT_THAT(Import(Recurrent("RNN", 1,
                                "attribute { name: \"activations\" "
-                               "type: STRINGS strings: \"Affine\" }"),
-                     options),
+                               "type: STRINGS strings: \"Affine\" }")),
               HasSubstr("attribute activations: expected tanh, found affine"));
 }
 

@@ -24,7 +24,7 @@ const std::map<absl::string_view, const OnnxRule*>& AllRules() {
 }
 
 // What comes nearest to an op that is not taken, where spelling does not say
-// it; empty: nothing.
+// it.
 struct Near {
   absl::string_view type, nearest;
 };
@@ -53,7 +53,6 @@ std::string NearestOnnxRule(absl::string_view type) {
     return ": its body is a graph of its own; export without control flow";
   }
   for (const Near& near : kNear) {
-    if (near.type == type && near.nearest.empty()) return "";
     if (near.type == type) return absl::StrCat("; nearest: ", near.nearest);
   }
   std::vector<std::string> names;

@@ -31,7 +31,7 @@ Call InF32(Call call) {
 
 TEST(Rnn, Infer) {
   EXPECT_EQ(Infer(InF32(Lstm())),
-            "Out=f32[7,B,3]; State.0=f32[1,B,3]; State.1=f32[1,B,3]; "
+            "Out=f32[7,B,3]; State=f32[1,B,3] f32[1,B,3]; "
             "Gates=f32[1,7,B,12]; Carried=f32[2,8,B,3]");
 }
 
@@ -73,7 +73,7 @@ TEST(Rnn, Errors) {
   EXPECT_THAT(Infer(call), HasSubstr("attribute mode: expected"));
   call = InF32(Lstm());
   call.in.emplace_back("SequenceLength", "i64[7]");
-  EXPECT_THAT(Infer(call), HasSubstr("slot SequenceLength: expected [B]"));
+  EXPECT_THAT(Infer(call), HasSubstr("slot SequenceLength: expected dims [B]"));
   call = InF32(Lstm());
   call.in.emplace_back("PreState", "f32[1,B,3]");
   EXPECT_THAT(Infer(call), HasSubstr("slot PreState: expected no value or 2"));
@@ -82,7 +82,7 @@ TEST(Rnn, Errors) {
 TEST(Rnn, Gradient) {
   EXPECT_EQ(
       GradientInAllTypes(Lstm("T[12,5] T[12,3]")),
-      "rnn_grad(Input=Input, WeightList=[WeightList.0, WeightList.1], "
+      "rnn_grad(Input=Input, WeightList=WeightList.0 WeightList.1, "
       "Seed=@seed, Step=@attempted, FirstSample=@first_sample, Gates=op.Gates, "
       "Carried=op.Carried, OutGrad=dOut) {mode=LSTM hidden_size=3} -> "
       "Input.grad : f16[7,B,5], WeightList.0.grad : f16[12,5], "

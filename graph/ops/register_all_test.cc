@@ -19,7 +19,11 @@ TEST(RegistryTest, HasTheExpectedAliases) {
       {"flatten_contiguous_range", "flatten"},
       {"init_constant", "fill_constant"},
       {"matmul_v2", "matmul"},
+      {"maximum", "elementwise_max"},
+      {"minimum", "elementwise_min"},
       {"reshape2", "reshape"},
+      {"smooth_l1", "huber_loss"},
+      {"smooth_l1_loss", "huber_loss"},
       {"squeeze2", "squeeze"},
       {"top_k_v2", "top_k"},
       {"transpose2", "transpose"},
@@ -78,12 +82,13 @@ TEST(RegistryTest, Traits) {
                                    "sgd", "tick_applied"));
   EXPECT_THAT(OpsWith(&OpSchema::split_only),
               testing::ElementsAre("sync_batch_norm", "sync_batch_norm_grad"));
-  EXPECT_THAT(OpsWith(&OpSchema::no_merge),
-              testing::ElementsAre(
-                  "arange", "dropout", "dropout_grad", "element_count",
-                  "fill_constant", "init_normal", "init_truncated_normal",
-                  "init_uniform", "scaled_dot_product_attention",
-                  "scaled_dot_product_attention_grad", "shape"));
+  EXPECT_THAT(
+      OpsWith(&OpSchema::no_merge),
+      testing::ElementsAre("arange", "dropout", "dropout_grad", "element_count",
+                           "fill_constant", "init_normal",
+                           "init_truncated_normal", "init_uniform", "rnn",
+                           "rnn_grad", "scaled_dot_product_attention",
+                           "scaled_dot_product_attention_grad", "shape"));
   EXPECT_THAT(
       OpsWith(&OpSchema::view),
       testing::ElementsAre("assign", "convert_layout", "flatten", "reshape",
