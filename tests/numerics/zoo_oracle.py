@@ -78,7 +78,7 @@ def trained(name, model, arrays, loss_of, flags, tied):
     model.train()
     for parameter in model.parameters():
         parameter.data.add_(torch.randn_like(parameter) * 0.02)
-    if tied:
+    if hasattr(model, "tie_weights"):
         model.tie_weights()
     save({name: tensor for name, tensor in model.state_dict().items()
           if name not in tied})
