@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/import/onnx_ops.h"
+#include "graph/import/onnx_same.h"
 #include "graph/import/paddle_program.h"
 
 namespace halftone {
@@ -17,6 +18,16 @@ using Rule = OnnxRule;
 // The sole input of an op of ours without attributes.
 void Unary(OnnxNode& node, const Rule& rule) {
   node.Op(rule.ours).In("X", node.In(0)).Out();
+}
+
+// Of the table that both directions read.
+void SameUnary(OnnxNode& node, const Rule& rule) {
+  OnnxOp op = node.Op(rule.ours);
+  op.In("X", node.In(0));
+  for (const OnnxSame::Attr& attr : FindOnnxSame(rule.type)->attrs) {
+    op.Attr(attr.ours, node.Float(attr.onnx, attr.otherwise));
+  }
+  op.Out();
 }
 
 void Identity(OnnxNode& node, const Rule&) { node.Same(0, node.In(0)); }
@@ -30,13 +41,6 @@ void Round(OnnxNode& node, const Rule&) {
 }
 
 // ---- Activations.
-
-void Elu(OnnxNode& node, const Rule&) {
-  node.Op("elu")
-      .In("X", node.In(0))
-      .Attr("alpha", node.Float("alpha", 1))
-      .Out();
-}
 
 void Selu(OnnxNode& node, const Rule&) {
   const std::string elu =
@@ -57,21 +61,6 @@ void Celu(OnnxNode& node, const Rule&) {
   const std::string scaled = OnnxScale(node, node.In(0), 1 / alpha, 0);
   const std::string elu = node.Op("elu").In("X", scaled).Made();
   node.Op("scale").In("X", elu).Attr("scale", alpha).Out();
-}
-
-void LeakyRelu(OnnxNode& node, const Rule&) {
-  node.Op("leaky_relu")
-      .In("X", node.In(0))
-      .Attr("alpha", node.Float("alpha", 0.01))
-      .Out();
-}
-
-void HardSigmoid(OnnxNode& node, const Rule&) {
-  node.Op("hard_sigmoid")
-      .In("X", node.In(0))
-      .Attr("slope", node.Float("alpha", 0.2))
-      .Attr("offset", node.Float("beta", 0.5))
-      .Out();
 }
 
 void Gelu(OnnxNode& node, const Rule&) {
@@ -275,16 +264,6 @@ bool AsScale(OnnxNode& node, absl::string_view ours) {
   return true;
 }
 
-void Arithmetic(OnnxNode& node, const Rule& rule) {
-  if (AsScale(node, rule.ours)) return;
-  const std::string x = node.In(0), y = node.In(1);
-  if (node.failed()) return;
-  node.Op(rule.ours)
-      .In("X", OnnxToRank(node, x, node.TypeOf(y).rank()))
-      .In("Y", y)
-      .Out();
-}
-
 void Power(OnnxNode& node, const Rule& rule) {
   double exponent = 0;
   if (!node.IsFloat(0)) return node.Refuse("powers of integers");
@@ -346,9 +325,14 @@ void Modulo(OnnxNode& node, const Rule&) {
   node.Same(0, OnnxBinary(node, "elementwise_sub", x, multiple));
 }
 
-void Compare(OnnxNode& node, const Rule& rule) {
+void Binary(OnnxNode& node, const Rule& rule) {
+  if (AsScale(node, rule.ours)) return;
   const std::string x = node.In(0), y = node.In(1);
-  node.Same(0, OnnxBinary(node, rule.ours, x, y));
+  if (node.failed()) return;
+  node.Op(rule.ours)
+      .In("X", OnnxToRank(node, x, node.TypeOf(y).rank()))
+      .In("Y", y)
+      .Out();
 }
 
 void Where(OnnxNode& node, const Rule&) {
@@ -407,70 +391,51 @@ void Cast(OnnxNode& node, const Rule& rule) {
 }  // namespace
 
 const std::vector<OnnxRule>& OnnxElementwiseRules() {
-  static const auto& rules = *new std::vector<OnnxRule>{
-      {"Abs", Unary, "abs"},
-      {"Acosh", Acosh},
-      {"Add", Arithmetic, "elementwise_add"},
-      {"And", Compare, "logical_and"},
-      {"Asinh", Asinh},
-      {"Atanh", Atanh},
-      {"Cast", Cast},
-      {"CastLike", Cast},
-      {"Ceil", Unary, "ceil"},
-      {"Celu", Celu},
-      {"Clip", Clip},
-      {"Cos", Unary, "cos"},
-      {"Cosh", Hyperbolic, "elementwise_add"},
-      {"Div", Arithmetic, "elementwise_div"},
-      {"Elu", Elu},
-      {"Equal", Compare, "equal"},
-      {"Erf", Unary, "erf"},
-      {"Exp", Unary, "exp"},
-      {"Floor", Unary, "floor"},
-      {"Gelu", Gelu},
-      {"Greater", Compare, "greater_than"},
-      {"GreaterOrEqual", Compare, "greater_equal"},
-      {"HardSigmoid", HardSigmoid},
-      {"HardSwish", Unary, "hard_swish"},
-      {"Identity", Identity},
-      {"IsInf", IsInf},
-      {"IsNaN", IsNaN},
-      {"LeakyRelu", LeakyRelu},
-      {"Less", Compare, "less_than"},
-      {"LessOrEqual", Compare, "less_equal"},
-      {"Log", Unary, "log"},
-      {"Max", Fold, "elementwise_max"},
-      {"Mean", Fold, "elementwise_add"},
-      {"Min", Fold, "elementwise_min"},
-      {"Mish", Unary, "mish"},
-      {"Mod", Modulo},
-      {"Mul", Arithmetic, "elementwise_mul"},
-      {"Neg", Negate},
-      {"Not", Unary, "logical_not"},
-      {"Or", Compare, "logical_or"},
-      {"PRelu", PRelu},
-      {"Pow", Power, "elementwise_pow"},
-      {"Reciprocal", Unary, "reciprocal"},
-      {"Relu", Unary, "relu"},
-      {"Round", Round},
-      {"Selu", Selu},
-      {"Shrink", Shrink},
-      {"Sigmoid", Unary, "sigmoid"},
-      {"Sign", Unary, "sign"},
-      {"Sin", Unary, "sin"},
-      {"Sinh", Hyperbolic, "elementwise_sub"},
-      {"Softplus", Unary, "softplus"},
-      {"Softsign", Softsign},
-      {"Sqrt", Unary, "sqrt"},
-      {"Sub", Arithmetic, "elementwise_sub"},
-      {"Sum", Fold, "elementwise_add"},
-      {"Swish", Swish},
-      {"Tan", Tan},
-      {"Tanh", Unary, "tanh"},
-      {"ThresholdedRelu", ThresholdedRelu},
-      {"Where", Where},
-      {"Xor", Compare, "logical_xor"},
-  };
+  static const auto& rules = *[] {
+    auto* all = new std::vector<OnnxRule>{
+        {"Acosh", Acosh},
+        {"And", Binary, "logical_and"},
+        {"Asinh", Asinh},
+        {"Atanh", Atanh},
+        {"Cast", Cast},
+        {"CastLike", Cast},
+        {"Celu", Celu},
+        {"Clip", Clip},
+        {"Cosh", Hyperbolic, "elementwise_add"},
+        {"Gelu", Gelu},
+        {"HardSwish", Unary, "hard_swish"},
+        {"Identity", Identity},
+        {"IsInf", IsInf},
+        {"IsNaN", IsNaN},
+        {"Max", Fold, "elementwise_max"},
+        {"Mean", Fold, "elementwise_add"},
+        {"Min", Fold, "elementwise_min"},
+        {"Mish", Unary, "mish"},
+        {"Mod", Modulo},
+        {"Neg", Negate},
+        {"Not", Unary, "logical_not"},
+        {"Or", Binary, "logical_or"},
+        {"PRelu", PRelu},
+        {"Pow", Power, "elementwise_pow"},
+        {"Round", Round},
+        {"Selu", Selu},
+        {"Shrink", Shrink},
+        {"Sinh", Hyperbolic, "elementwise_sub"},
+        {"Softplus", Unary, "softplus"},
+        {"Softsign", Softsign},
+        {"Sum", Fold, "elementwise_add"},
+        {"Swish", Swish},
+        {"Tan", Tan},
+        {"ThresholdedRelu", ThresholdedRelu},
+        {"Where", Where},
+        {"Xor", Binary, "logical_xor"},
+    };
+    for (const OnnxSame& same : OnnxSameOps()) {
+      const bool two = same.inputs == 2;
+      all->push_back({same.onnx, two ? Binary : SameUnary, same.ours});
+    }
+    return all;
+  }();
   return rules;
 }
 

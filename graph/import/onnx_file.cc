@@ -7,10 +7,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/import/onnx_wire.h"
 #include "graph/io/record_limits.h"
 
 namespace halftone {
 namespace {
+
+using onnx_wire::kBytes;
+using onnx_wire::kGraph;
+using onnx_wire::kInitializer;
+using onnx_wire::kRawData;
 
 // What is given by mistake, by its first bytes.
 struct Magic {
@@ -26,10 +32,8 @@ constexpr Magic kOthers[] = {
     {"halftone-", "a file of Halftone's own"},
 };
 
-// Wire types of protobuf.
-constexpr int kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5;
-// ModelProto.graph, GraphProto.initializer, TensorProto.raw_data.
-constexpr int kGraph = 7, kInitializer = 5, kRawData = 9;
+// The other wire types of protobuf.
+constexpr int kVarint = 0, kFixed64 = 1, kFixed32 = 5;
 
 // Fields of a message, one after the other.
 class Fields {
@@ -89,17 +93,8 @@ class Fields {
   absl::string_view rest_;
 };
 
-void AppendLength(uint64_t length, std::string* out) {
-  while (length >= 0x80) {
-    out->push_back(static_cast<char>(length | 0x80));
-    length >>= 7;
-  }
-  out->push_back(static_cast<char>(length));
-}
-
 void AppendMessage(int number, absl::string_view body, std::string* out) {
-  AppendLength(static_cast<uint64_t>(number) << 3 | kBytes, out);
-  AppendLength(body.size(), out);
+  onnx_wire::AppendHead(number, body.size(), out);
   absl::StrAppend(out, body);
 }
 

@@ -41,6 +41,7 @@ const onnx::AttributeProto* FindAttr(const onnx::NodeProto& node,
 
 // kInvalid: ours have none like it.
 DType FromOnnx(int32_t data_type);
+onnx::TensorProto::DataType ToOnnx(DType dtype);
 // "INT8", or the number of a type that has no name.
 std::string NameOfOnnxType(int32_t data_type);
 

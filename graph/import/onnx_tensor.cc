@@ -152,29 +152,33 @@ std::string TypedData(const TensorProto& proto, DType dtype) {
   return "";
 }
 
+// ---- Dtypes that both have.
+
+struct Pair {
+  TensorProto::DataType onnx;
+  DType ours;
+};
+constexpr Pair kDTypes[] = {
+    {TensorProto::FLOAT, DType::kF32},     {TensorProto::FLOAT16, DType::kF16},
+    {TensorProto::BFLOAT16, DType::kBF16}, {TensorProto::DOUBLE, DType::kF64},
+    {TensorProto::INT32, DType::kI32},     {TensorProto::INT64, DType::kI64},
+    {TensorProto::UINT8, DType::kU8},      {TensorProto::BOOL, DType::kBool},
+};
+
 }  // namespace
 
 DType FromOnnx(int32_t data_type) {
-  switch (data_type) {
-    case TensorProto::FLOAT:
-      return DType::kF32;
-    case TensorProto::FLOAT16:
-      return DType::kF16;
-    case TensorProto::BFLOAT16:
-      return DType::kBF16;
-    case TensorProto::DOUBLE:
-      return DType::kF64;
-    case TensorProto::INT32:
-      return DType::kI32;
-    case TensorProto::INT64:
-      return DType::kI64;
-    case TensorProto::UINT8:
-      return DType::kU8;
-    case TensorProto::BOOL:
-      return DType::kBool;
-    default:
-      return DType::kInvalid;
+  for (const Pair& pair : kDTypes) {
+    if (pair.onnx == data_type) return pair.ours;
   }
+  return DType::kInvalid;
+}
+
+TensorProto::DataType ToOnnx(DType dtype) {
+  for (const Pair& pair : kDTypes) {
+    if (pair.ours == dtype) return pair.onnx;
+  }
+  return TensorProto::UNDEFINED;
 }
 
 std::string NameOfOnnxType(int32_t data_type) {

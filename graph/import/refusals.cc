@@ -23,10 +23,11 @@ void Refusals::Add(absl::string_view what, absl::string_view kind,
   ++lines_[found->second].count;
 }
 
-absl::Status Refusals::ToStatus(absl::string_view file) const {
+absl::Status Refusals::ToStatus(absl::string_view file,
+                                absl::string_view done) const {
   if (lines_.empty()) return absl::OkStatus();
   std::string text = absl::StrCat(
-      file, ": cannot be imported, ", lines_.size(),
+      file, ": cannot be ", done, ", ", lines_.size(),
       lines_.size() == 1 ? " thing stands" : " things stand", " in the way:");
   const size_t shown = std::min(lines_.size(), kMost);
   for (size_t i = 0; i < shown; ++i) {

@@ -1,4 +1,4 @@
-// What a model has that cannot be taken, told at once.
+// What a model has that cannot be taken, or handed on, told at once.
 #ifndef HALFTONE_GRAPH_IMPORT_REFUSALS_H_
 #define HALFTONE_GRAPH_IMPORT_REFUSALS_H_
 
@@ -25,8 +25,10 @@ class Refusals {
   }
 
   bool empty() const { return lines_.empty(); }
-  // OK if there are none; else (kModel) a line for each.
-  absl::Status ToStatus(absl::string_view file) const;
+  // OK if there are none; else (kModel) a line for each. `done`: what cannot
+  // be done with the model.
+  absl::Status ToStatus(absl::string_view file,
+                        absl::string_view done = "imported") const;
 
  private:
   struct Line {
