@@ -177,6 +177,84 @@ TEST(OnnxImport, NumbersAreScalesAndConstantsAreNotTrained) {
 
 // ---- Losses.
 
+// Numbers of no matter.
+std::string Floats(const std::string& name, const std::vector<int64_t>& dims) {
+  std::string text =
+      absl::StrCat("initializer { name: \"", name, "\" data_type: 1");
+  int64_t count = 1;
+  for (const int64_t dim : dims) {
+    absl::StrAppend(&text, " dims: ", dim);
+    count *= dim;
+  }
+  for (int64_t i = 0; i < count; ++i) absl::StrAppend(&text, " float_data: 1");
+  return text + " }\n";
+}
+
+std::string IntsAttr(const std::string& name, const std::string& values) {
+  return absl::StrCat(" attribute { name: \"", name, "\" type: INTS ints: [",
+                      values, "] }");
+}
+
+TEST(OnnxImport, WindowsAreThoseOfTheirDims) {
+  const std::string text = Import(
+      Graph(Floats("w", {2, 4, 3}) + Node("Conv", {"x", "w"}, "conv") +
+            Node("MaxPool", {"conv"}, "y", IntsAttr("kernel_shape", "2"))));
+  EXPECT_THAT(text, HasSubstr("op { type: \"conv1d\""));
+  EXPECT_THAT(text, HasSubstr("op { type: \"pool1d\""));
+}
+
+TEST(OnnxImport, TransposedConvolutionsHaveTheSizeThatIsWanted) {
+  const auto text = [](const char* size) {
+    return Import(
+        Graph(Floats("w", {4, 3, 2}) +
+              Node("ConvTranspose", {"x", "w"}, "y",
+                   IntsAttr("strides", "2") + IntsAttr("output_shape", size))));
+  };
+  // (6 - 1) * 2 + 2 = 12 is what the windows fill.
+  EXPECT_THAT(text("13"), HasSubstr("op { type: \"conv1d_transpose\""));
+  EXPECT_THAT(text("13"),
+              HasSubstr("attr { name: \"output_padding\" ints: [1] }"));
+  EXPECT_THAT(text("9"), HasSubstr("attr { name: \"paddings\" ints: [2, 1] }"));
+  EXPECT_THAT(text("14"), HasSubstr("ConvTranspose x1: as conv1d_transpose"));
+}
+
+TEST(OnnxImport, DilatedMaximaAreThoseOfSlices) {
+  const std::string text = Import(
+      Graph(Node("MaxPool", {"x"}, "y",
+                 IntsAttr("kernel_shape", "2") + IntsAttr("dilations", "3"))));
+  EXPECT_THAT(text, HasSubstr("op { type: \"elementwise_max\""));
+  EXPECT_THAT(text, HasSubstr("attr { name: \"starts\" ints: [3] }"));
+  EXPECT_THAT(text, HasSubstr("attr { name: \"ends\" ints: [6] }"));
+}
+
+std::string Resized(const std::string& mode, const std::string& coordinates) {
+  OnnxOptions options;
+  options.dims["x"] = {2, 4, 6};
+  const auto word = [](const char* name, const std::string& value) {
+    return absl::StrCat(" attribute { name: \"", name, "\" type: STRING s: \"",
+                        value, "\" }");
+  };
+  return Import(
+      Graph(Ints("sizes", {2, 4, 9}) +
+            Node("Resize", {"x", "", "", "sizes"}, "y",
+                 word("mode", mode) + word("nearest_mode", "floor") +
+                     word("coordinate_transformation_mode", coordinates))),
+      options);
+}
+
+TEST(OnnxImport, ResizingIsAnInterpolationWhereOursIsTheSame) {
+  const std::string nearest = Resized("nearest", "asymmetric");
+  EXPECT_THAT(nearest, HasSubstr("op { type: \"nearest_interp_v2\""));
+  EXPECT_THAT(nearest, HasSubstr("attr { name: \"out_w\" i: 9 }"));
+  const std::string linear = Resized("linear", "half_pixel");
+  EXPECT_THAT(linear, HasSubstr("op { type: \"linear_interp_v2\""));
+  EXPECT_THAT(linear, HasSubstr("attr { name: \"align_corners\" b: false }"));
+  EXPECT_THAT(linear, HasSubstr("attr { name: \"align_mode\" i: 0 }"));
+  // Others are products with their weights, or choices.
+  EXPECT_THAT(Resized("cubic", "half_pixel"), HasSubstr("\"matmul\""));
+  EXPECT_THAT(Resized("nearest", "half_pixel"), HasSubstr("\"gather\""));
+}
+
 TEST(OnnxImport, LossesBringLabels) {
   const std::string body = Graph(Node("Sigmoid", {"x"}, "y"));
   OnnxOptions options;
@@ -188,7 +266,8 @@ TEST(OnnxImport, LossesBringLabels) {
               HasSubstr("feed { name: \"label\" dtype: F32 dims: [-1, 4, 6]"));
   options.loss = "bce:y";  // from what the sigmoid takes
   EXPECT_THAT(Import(body, options),
-              HasSubstr("op { type: \"relu\" in { slot: \"X\" var: \"x\" }"));
+              HasSubstr("op { type: \"sigmoid_cross_entropy_with_logits\" in { "
+                        "slot: \"X\" var: \"x\" }"));
 }
 
 // ---- What cannot be taken.

@@ -57,21 +57,10 @@ class LossAdder {
     Mean(Op("square", {{"X", error}}, "se"));
   }
 
-  // relu(x) - x * y + ln(1 + exp(-|x|)): no exponential overflows.
   void BinaryCrossEntropy() {
     Label(proto::F32, graph_.TypeOf(value_).dims);
-    const std::string x = BeforeSigmoid();
-    const std::string product =
-        Op("elementwise_mul", {{"X", x}, {"Y", label_}}, "bce.product");
-    const std::string linear =
-        Op("elementwise_sub",
-           {{"X", Op("relu", {{"X", x}}, "bce.relu")}, {"Y", product}},
-           "bce.linear");
-    const std::string size = Op("abs", {{"X", x}}, "bce.size");
-    const std::string negative =
-        Op("scale", {{"X", size}}, "bce.negative", {{"scale", -1.0}});
-    const std::string rest = Op("softplus", {{"X", negative}}, "bce.rest");
-    Mean(Op("elementwise_add", {{"X", linear}, {"Y", rest}}, "bce"));
+    Mean(Op("sigmoid_cross_entropy_with_logits",
+            {{"X", BeforeSigmoid()}, {"Label", label_}}, "bce"));
   }
 
   const absl::Status& status() const { return status_; }

@@ -15,7 +15,8 @@ const std::map<absl::string_view, const OnnxRule*>& AllRules() {
     for (const auto* family :
          {&OnnxElementwiseRules(), &OnnxShapeRules(), &OnnxPlaceRules(),
           &OnnxReductionRules(), &OnnxLayerRules(), &OnnxLossRules(),
-          &OnnxNormRules(), &OnnxResizeRules(), &OnnxRecurrentRules()}) {
+          &OnnxNormRules(), &OnnxResizeRules(), &OnnxRecurrentRules(),
+          &OnnxWindowRules()}) {
       for (const OnnxRule& rule : *family) (*rules)[rule.type] = &rule;
     }
     return rules;

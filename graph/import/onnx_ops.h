@@ -1,4 +1,5 @@
-// Nodes of ONNX as ops of ours: a table per family.
+// Nodes of ONNX as ops of ours: a table per family; what is the same in both,
+// onnx_same.h.
 #ifndef HALFTONE_GRAPH_IMPORT_ONNX_OPS_H_
 #define HALFTONE_GRAPH_IMPORT_ONNX_OPS_H_
 
@@ -25,6 +26,7 @@ const std::vector<OnnxRule>& OnnxLossRules();
 const std::vector<OnnxRule>& OnnxNormRules();
 const std::vector<OnnxRule>& OnnxResizeRules();
 const std::vector<OnnxRule>& OnnxRecurrentRules();
+const std::vector<OnnxRule>& OnnxWindowRules();
 
 // Null: there is none.
 const OnnxRule* FindOnnxRule(absl::string_view type);

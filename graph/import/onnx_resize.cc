@@ -1,5 +1,6 @@
-// Images of another size: along each axis a product with a matrix of weights
-// that is known at import, or, of the nearest elements, a choice.
+// Images of another size: an interpolation of ours where there is one; else,
+// along each axis, a product with a matrix of weights that is known at import,
+// or, of the nearest elements, a choice.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/import/onnx_ops.h"
+#include "graph/import/paddle_program.h"
 
 namespace halftone {
 namespace {
@@ -246,6 +248,63 @@ std::vector<Stretch> Stretches(OnnxNode& node, const Dims& dims,
   return all;
 }
 
+// Whether ours puts the elements of an axis where the node does. Ours knows
+// neither other rules for the nearest one nor one place that is no element's.
+bool IsOurs(const Stretch& s, const Manner& manner) {
+  const bool whole =
+      s.scale * static_cast<double>(s.from) == static_cast<double>(s.to);
+  if (manner.coordinates == "align_corners") {
+    return whole &&
+           (manner.mode == "linear" || manner.nearest == "round_prefer_ceil");
+  }
+  if (manner.mode == "nearest") {
+    return manner.coordinates == "asymmetric" && manner.nearest == "floor";
+  }
+  return manner.coordinates == "asymmetric" ||
+         manner.coordinates == "pytorch_half_pixel" ||
+         (manner.coordinates == "half_pixel" && (s.to > 1 || s.from == 1));
+}
+
+// As an op of ours; false: no such op computes it.
+bool Interpolated(OnnxNode& node, const std::string& x,
+                  const std::vector<Stretch>& axes, const Manner& manner) {
+  const int spatial = static_cast<int>(axes.size()) - 2;
+  if (spatial < 1 || spatial > 3 || manner.mode == "cubic" ||
+      manner.antialias || manner.excludes) {
+    return false;
+  }
+  bool sized = true, changes = false;  // whether sizes say as much as scales
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Stretch& s = axes[i];
+    const bool stays = s.to == s.from && s.scale == 1;
+    changes = changes || !stays;
+    if (i < 2 ? !stays : s.from == 0 || !IsOurs(s, manner)) return false;
+    sized = sized &&
+            s.scale == static_cast<double>(s.to) / static_cast<double>(s.from);
+  }
+  if (!changes) return false;
+  constexpr const char* kLinear[] = {"linear", "bilinear", "trilinear"};
+  const bool nearest = manner.mode == "nearest";
+  OnnxOp op = node.Op(
+      absl::StrCat(nearest ? "nearest" : kLinear[spatial - 1], "_interp_v2"));
+  op.In("X", x);
+  std::vector<double> scales;
+  for (int i = 0; i < spatial; ++i) {
+    const Stretch& s = axes[2 + i];
+    constexpr const char* kSizes[] = {"out_d", "out_h", "out_w"};
+    if (sized) op.Attr(kSizes[3 - spatial + i], s.to);
+    scales.push_back(Shortest(static_cast<float>(s.scale)));
+    // Ours multiplies in f32.
+    const float to = static_cast<float>(s.from) * static_cast<float>(s.scale);
+    if (!sized && static_cast<int64_t>(std::floor(to)) != s.to) return false;
+  }
+  if (!sized) op.Attr("scale", scales);
+  op.Attr("align_corners", manner.coordinates == "align_corners");
+  const bool at_corner = nearest || manner.coordinates == "asymmetric";
+  op.Attr("align_mode", int64_t{at_corner}).Out();
+  return true;
+}
+
 void Resize(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0);
   Manner manner;
@@ -266,6 +325,7 @@ void Resize(OnnxNode& node, const Rule&) {
   }
   if (node.failed()) return;
   const std::vector<Stretch> all = Stretches(node, node.TypeOf(x).dims, manner);
+  if (node.failed() || Interpolated(node, x, all, manner)) return;
   std::string made = x;
   for (size_t i = 0; i < all.size() && !node.failed(); ++i) {
     const Stretch& s = all[i];
