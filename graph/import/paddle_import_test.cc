@@ -295,6 +295,42 @@ TEST(PaddleImportTest, UpsamplingAndPoolingWithIndices) {
                     Not(HasSubstr("Mask"))));
 }
 
+TEST(PaddleImportTest, OpsThatAreSeveralOfOurs) {
+  const std::string text = Text(absl::StrCat(
+      Var("x", "-1, 4", "need_check_feed: true"),
+      Var("id", "-1, 4", "need_check_feed: true", "INT64"),
+      Var("ones", "-1, 4"), Var("sevens", "-1, 4", "", "INT64"),
+      Var("ls", "-1, 4"), Var("below", "-1, 4", "", "BOOL"),
+      Var("all", "-1", "", "BOOL"), Var("count", "", "", "INT64"),
+      Op("fill_any_like", {"X:x"}, {"Out:ones"},
+         "attrs { name: 'value' type: FLOAT f: 1.5 } "
+         "attrs { name: 'dtype' type: INT i: 5 } "),
+      Op("fill_any_like", {"X:id"}, {"Out:sevens"},
+         "attrs { name: 'value' type: FLOAT f: 7 } "
+         "attrs { name: 'dtype' type: INT i: -1 } "),
+      Op("logsigmoid", {"X:x"}, {"Out:ls"}),
+      Op("less_than", {"X:x", "Y:ones"}, {"Out:below"}),
+      Op("reduce_all", {"X:below"}, {"Out:all"},
+         "attrs { name: 'dim' type: INTS ints: 1 } "),
+      Op("assert", {"Cond:all"}, {}), Op("size", {"Input:x"}, {"Out:count"}),
+      Op("fetch", {"X:ones"}, {"Out:fetch"}),
+      Op("fetch", {"X:sevens"}, {"Out:fetch"}),
+      Op("fetch", {"X:ls"}, {"Out:fetch"}),
+      Op("fetch", {"X:all"}, {"Out:fetch"}),
+      Op("fetch", {"X:count"}, {"Out:fetch"})));
+  for (const char* part :
+       {"op { type: \"fill_zeros_like\" in { slot: \"X\" var: \"x\" }",
+        "out { slot: \"Out\" var: \"ones\" } attr { name: \"bias\" f: 1.5 }",
+        "out { slot: \"Out\" var: \"sevens\" } attr { name: \"to\" s: "
+        "\"i64\" }",
+        "op { type: \"softplus\"", "op { type: \"reduce_min\"",
+        "attr { name: \"dim\" ints: [1] }",
+        "out { slot: \"Out\" var: \"all\" } attr { name: \"to\" s: \"bool\" }",
+        "op { type: \"element_count\" in { slot: \"X\" var: \"x\" }"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+}
+
 TEST(PaddleImportTest, WhatIsInTheWayIsToldAtOnce) {
   const auto imported = Import(absl::StrCat(
       Var("x", "-1, -1, 4"), Op("qqqqqqqqq", {"X:x"}, {"Out:a"}),

@@ -9,26 +9,6 @@ namespace halftone {
 
 using paddle::OpDesc;
 
-namespace {
-
-void AddVar(const char* slot, const std::string& var, proto::SlotVars* vars) {
-  vars->set_slot(slot);
-  vars->add_var(var);
-}
-
-// Adds type(X = x, Y = y) -> Out = out; y may be empty.
-void AddOp(const char* type, const std::string& x, const std::string& y,
-           const std::string& out, ImportedOp* result) {
-  proto::OpNode node;
-  node.set_type(type);
-  AddVar("X", x, node.add_in());
-  if (!y.empty()) AddVar("Y", y, node.add_in());
-  AddVar("Out", out, node.add_out());
-  result->nodes.push_back(std::move(node));
-}
-
-}  // namespace
-
 // A sum is one of the rows' losses; a mean is divided by the sum of the rows'
 // weights, which are the losses of logarithms that are all -1: 0 where a label
 // is ignored.
@@ -50,7 +30,7 @@ void NegativeLogLikelihood(const OpDesc& op, const Rule& rule,
   *rows = unused(".rows");
   const std::string of_rows = *rows;
   if (reduction == "sum") {
-    AddOp("reduce_sum", of_rows, "", out, result);
+    AddNode("reduce_sum", of_rows, "", out, result);
     return;
   }
   proto::OpNode weights = loss;
@@ -63,17 +43,17 @@ void NegativeLogLikelihood(const OpDesc& op, const Rule& rule,
     return;
   }
   const std::string zeros = unused(".zeros"), minus = unused(".minus_one");
-  AddOp("fill_zeros_like", x->var(0), "", zeros, result);
-  AddOp("scale", zeros, "", minus, result);
+  AddNode("fill_zeros_like", x->var(0), "", zeros, result);
+  AddNode("scale", zeros, "", minus, result);
   SetLast("bias", -1.0, result);
   x->set_var(0, minus);
   const std::string of_weights = unused(".weights");
   weights.mutable_out(0)->set_var(0, of_weights);
   result->nodes.push_back(std::move(weights));
   const std::string sum = unused(".sum"), divisor = unused(".weight");
-  AddOp("reduce_sum", of_rows, "", sum, result);
-  AddOp("reduce_sum", of_weights, "", divisor, result);
-  AddOp("elementwise_div", sum, divisor, out, result);
+  AddNode("reduce_sum", of_rows, "", sum, result);
+  AddNode("reduce_sum", of_weights, "", divisor, result);
+  AddNode("elementwise_div", sum, divisor, out, result);
 }
 
 // Softmax, if it is read, is an op of its own.

@@ -3,6 +3,7 @@
 #ifndef HALFTONE_GRAPH_IMPORT_PADDLE_RULES_H_
 #define HALFTONE_GRAPH_IMPORT_PADDLE_RULES_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -45,6 +46,22 @@ void Filled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);
 void Recurrent(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
                ImportedOp* result);
+
+// paddle_parts.cc
+// Adds type(X = x, Y = y) -> Out = out; y may be empty.
+void AddNode(const char* type, const std::string& x, const std::string& y,
+             const std::string& out, ImportedOp* result);
+void CountElements(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void FillLike(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void LogSigmoid(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                ImportedOp* result);
+void Nothing(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+             ImportedOp* result);
+void ReduceLogical(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+
 // paddle_windows.cc
 void Pooled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);

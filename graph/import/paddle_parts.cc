@@ -1,0 +1,144 @@
+// Ops of Paddle's that are several of ours.
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "graph/import/paddle_rules.h"
+
+namespace halftone {
+
+using paddle::OpDesc;
+using paddle::VarType;
+
+namespace {
+
+bool IsFloat(int64_t dtype) {
+  return dtype == VarType::FP32 || dtype == VarType::FP16 ||
+         dtype == VarType::BF16 || dtype == VarType::FP64;
+}
+
+// The sole input of an op and its sole output, with values between them.
+class Chain {
+ public:
+  Chain(const OpDesc& op, const char* in, PaddleScope& scope,
+        ImportedOp* result)
+      : scope_(scope), result_(*result) {
+    const auto& inputs = InputsOf(op, in);
+    const auto& outputs = OutputsOf(op, "Out");
+    if (inputs.size() != 1 || outputs.size() != 1) {
+      result_.refusals.push_back({"expected one input and one output"});
+      return;
+    }
+    const paddle::VarDesc* const var = scope.Variable(inputs[0]);
+    if (var != nullptr && var->type().has_lod_tensor()) {
+      dtype_ = var->type().lod_tensor().tensor().data_type();
+    }
+    value_ = scope.Read(inputs[0]);
+    out_ = scope.Write(outputs[0]);
+  }
+  bool ok() const { return result_.refusals.empty(); }
+  int64_t dtype() const { return dtype_; }  // of the input, as Paddle has it
+
+  void Add(const char* type) {
+    const std::string made = scope_.Unused(absl::StrCat(out_, ".", type));
+    AddNode(type, value_, "", made, &result_);
+    value_ = made;
+  }
+  void Attr(absl::string_view name, AttrValue value) {
+    SetLast(name, std::move(value), &result_);
+  }
+  void Cast(int64_t to) {
+    Add("cast");
+    Attr("to", to);
+  }
+  // What was added last is the output.
+  void End() {
+    if (result_.nodes.empty()) return;
+    result_.nodes.back().mutable_out(0)->set_var(0, out_);
+  }
+
+ private:
+  PaddleScope& scope_;
+  ImportedOp& result_;
+  std::string value_, out_;
+  int64_t dtype_ = VarType::FP32;
+};
+
+}  // namespace
+
+void AddNode(const char* type, const std::string& x, const std::string& y,
+             const std::string& out, ImportedOp* result) {
+  proto::OpNode node;
+  node.set_type(type);
+  const auto add = [](const char* slot, const std::string& var,
+                      proto::SlotVars* vars) {
+    vars->set_slot(slot);
+    vars->add_var(var);
+  };
+  add("X", x, node.add_in());
+  if (!y.empty()) add("Y", y, node.add_in());
+  add("Out", out, node.add_out());
+  result->nodes.push_back(std::move(node));
+}
+
+// One number everywhere.
+void FillLike(const OpDesc& op, const Rule&, PaddleScope& scope,
+              ImportedOp* result) {
+  Chain chain(op, "X", scope, result);
+  if (!chain.ok()) return;
+  int64_t dtype = IntAttr(op, "dtype", -1);
+  if (dtype < 0) dtype = chain.dtype();
+  // Zeros and sums are of floats.
+  int64_t now = chain.dtype();
+  if (!IsFloat(now)) chain.Cast(now = VarType::FP32);
+  chain.Add("fill_zeros_like");
+  chain.Add("scale");
+  chain.Attr("bias", FloatAttr(op, "value", 0));
+  if (dtype != now) chain.Cast(dtype);
+  chain.End();
+}
+
+// -ln(1 + exp(-X)).
+void LogSigmoid(const OpDesc& op, const Rule&, PaddleScope& scope,
+                ImportedOp* result) {
+  Chain chain(op, "X", scope, result);
+  if (!chain.ok()) return;
+  chain.Add("scale");
+  chain.Attr("scale", -1.0);
+  chain.Add("softplus");
+  chain.Add("scale");
+  chain.Attr("scale", -1.0);
+  chain.End();
+}
+
+void CountElements(const OpDesc& op, const Rule&, PaddleScope& scope,
+                   ImportedOp* result) {
+  Chain chain(op, "Input", scope, result);
+  if (!chain.ok()) return;
+  chain.Add("element_count");
+  chain.Cast(VarType::INT64);
+  chain.End();
+}
+
+// The least or the greatest of what is 0 or 1.
+void ReduceLogical(const OpDesc& op, const Rule&, PaddleScope& scope,
+                   ImportedOp* result) {
+  Chain chain(op, "X", scope, result);
+  if (!chain.ok()) return;
+  chain.Cast(VarType::FP32);
+  chain.Add(op.type() == "reduce_all" ? "reduce_min" : "reduce_max");
+  const OpDesc::Attr* const dim = FindAttr(op, "dim");
+  if (dim != nullptr) {
+    chain.Attr("dim",
+               std::vector<int64_t>(dim->ints().begin(), dim->ints().end()));
+  }
+  chain.Attr("keep_dim", BoolAttr(op, "keep_dim", false));
+  chain.Attr("reduce_all", BoolAttr(op, "reduce_all", false));
+  chain.Cast(VarType::BOOL);
+  chain.End();
+}
+
+// What only checks is left out.
+void Nothing(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*) {}
+
+}  // namespace halftone
