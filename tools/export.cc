@@ -1,6 +1,6 @@
-// halftone export: a run's parameters as safetensors, or a rewritten program.
+// halftone export: parameters, a rewritten program, or both as others read
+// them.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "absl/strings/ascii.h"
@@ -8,17 +8,13 @@
 #include "graph/base/display.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
-#include "graph/base/file.h"
 #include "graph/base/output_file.h"
 #include "graph/base/text.h"
-#include "graph/io/compiled_model.h"
-#include "runtime/checkpoint/checkpoint.h"
-#include "runtime/train/run_directory.h"
-#include "runtime/train/source_weights.h"
-#include "runtime/train/state.h"
+#include "runtime/checkpoint/safetensors.h"
 #include "tools/common/command_line.h"
-#include "tools/common/model_path.h"
+#include "tools/common/onnx_model.h"
 #include "tools/common/rewritten_program.h"
+#include "tools/common/run_parameters.h"
 #include "tools/report/export_report.h"
 #include "tools/verb.h"
 
@@ -27,7 +23,7 @@ namespace tools {
 namespace {
 
 struct ExportFlags {
-  std::string path, out, dtype = "f32", names, format = "safetensors";
+  std::string path, out, dtype = "f32", names, format = "safetensors", init;
   bool json = false;
 };
 
@@ -56,55 +52,53 @@ absl::Status ExportProgram(const ExportFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status WriteOnnxModel(const ExportFlags& flags) {
+  if (!flags.names.empty()) {
+    return UsageError("--format onnx: a program; --names is of parameters");
+  }
+  HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
+  if (dtype == DType::kBF16) {
+    return UsageError("--format onnx --dtype bf16: convolutions and others of ",
+                      "ONNX's opset 17 do not take it; expected f32 or f16");
+  }
+  HT_ASSIGN_OR_RETURN(const WrittenOnnx written,
+                      WriteOnnx({flags.path, flags.init, flags.out, dtype}));
+  for (const std::string& line : written.said) {
+    ShowReport(absl::StrCat("note     ", line, "\n"), stderr);
+  }
+  Show(flags.json ? ExportJson(flags.out, written) : ExportText(written),
+       stdout);
+  return absl::OkStatus();
+}
+
 absl::Status ExportParameters(const ExportFlags& flags) {
   HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
-  const auto model_path = FindModel(flags.path);
-  if (!model_path.ok() || model_path->run.empty()) {
-    return CheckpointError(
-        flags.path,
-        !std::filesystem::exists(flags.path)        ? ": is not there"
-        : std::filesystem::is_directory(flags.path) ? ": holds no model.htc"
-                                                    : ": is a file",
-        "; expected a run directory (--out of a run) or a checkpoint in it "
-        "(ckpt/step-N)");
-  }
-  const std::string& file = model_path->file;
-  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(file));
-  HT_ASSIGN_OR_RETURN(const CompiledModel model,
-                      ParseCompiledModel(content, file, ""));
-  std::vector<std::string> said;
-  HT_ASSIGN_OR_RETURN(const runtime::Checkpoint checkpoint,
-                      runtime::ReadAnyState(flags.path, &said));
-  for (const std::string& line : said) {
+  HT_ASSIGN_OR_RETURN(const RunParameters made,
+                      ReadRunParameters(flags.path, flags.names, dtype));
+  for (const std::string& line : made.said) {
     ShowReport(absl::StrCat("warning  ", line, "\n"), stderr);
   }
-  std::vector<runtime::Tensor> tensors =
-      runtime::Parameters(*model.program, checkpoint.tensors);
-  if (!flags.names.empty()) {
-    HT_ASSIGN_OR_RETURN(tensors,
-                        runtime::ToSourceNames(flags.names, *model.program,
-                                               std::move(tensors)));
-  }
-  for (runtime::Tensor& tensor : tensors) {
-    HT_ASSIGN_OR_RETURN(tensor, runtime::ConvertTensor(tensor, dtype));
-  }
   HT_RETURN_IF_ERROR(
-      WriteOutput(flags.out, runtime::SerializeSafetensors(tensors)));
-  const ExportedParameters exported = {flags.out, checkpoint.manifest.step,
-                                       dtype,
-                                       model.strategy.amp().master_weights()};
-  Show(flags.json ? ExportJson(exported, tensors)
-                  : ExportText(exported, tensors),
+      WriteOutput(flags.out, runtime::SerializeSafetensors(made.tensors)));
+  const ExportedParameters exported = {flags.out, made.step, dtype,
+                                       made.from_copies};
+  Show(flags.json ? ExportJson(exported, made.tensors)
+                  : ExportText(exported, made.tensors),
        stdout);
   return absl::OkStatus();
 }
 
 absl::Status Export(const ExportFlags& flags) {
-  const std::vector<std::string> known = {"safetensors", "pdmodel"};
+  const std::vector<std::string> known = {"safetensors", "pdmodel", "onnx"};
+  if (flags.format == known[2]) return WriteOnnxModel(flags);
+  if (!flags.init.empty()) {
+    return UsageError("--init: of --format onnx, which holds parameters and a ",
+                      "program");
+  }
   if (flags.format == known[0]) return ExportParameters(flags);
   if (flags.format == known[1]) return ExportProgram(flags);
   return UsageError("--format ", flags.format,
-                    ": expected safetensors or pdmodel",
+                    ": expected safetensors, pdmodel or onnx",
                     NearestHint(flags.format, known));
 }
 
@@ -113,23 +107,35 @@ absl::Status Export(const ExportFlags& flags) {
 void AddExport(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<ExportFlags>();
   Verb verb = app.AddVerb(
-      "export", "a run's parameters as safetensors",
+      "export",
+      "a run's parameters as safetensors, or a model as others read it",
       "examples:\n"
       "  halftone export runs/mnist -o mnist.safetensors\n"
       "  halftone export runs/mnist --dtype f16 -o small.safetensors\n"
       "  halftone export runs/resnet18 --names torchvision -o tv.safetensors\n"
-      "  halftone export mnist.htc --format pdmodel -o mnist.pdmodel\n\n"
+      "  halftone export mnist.htc --format pdmodel -o mnist.pdmodel\n"
+      "  halftone export runs/mnist --format onnx -o mnist.onnx\n"
+      "  halftone export net.pbtxt --init net.safetensors --format onnx \\\n"
+      "      --dtype f16 -o net.onnx\n\n"
       "Parameters and running statistics of the newest good checkpoint, by\n"
       "name; `run --init` takes them back, under any of the names.\n"
       "Or the training program as the passes rewrite it, before it is lowered\n"
-      "to a target, as a Paddle program: Netron shows it, casts and all.");
+      "to a target, as a Paddle program: Netron shows it, casts and all.\n"
+      "Or what predict computes, parameters included, as an ONNX model (opset\n"
+      "17): FP32, or with --dtype f16 the casts of its level, O1 if that is\n"
+      "O0. Beyond 2 GB the weights go into a file beside it, FILE.data.");
   verb.AddOption("run", &flags->path,
                  "run directory or checkpoint; for a program also a model")
       .Required();
-  verb.AddOption("-o,--out", &flags->out, "the .safetensors file").Required();
-  verb.AddOption("--dtype", &flags->dtype, "f32 (default) | f16 | bf16");
+  verb.AddOption("-o,--out", &flags->out, "the .safetensors, .pdmodel or .onnx")
+      .Required();
+  verb.AddOption("--dtype", &flags->dtype,
+                 "f32 (default) | f16 | bf16 (of parameters)");
   verb.AddOption("--format", &flags->format,
-                 "safetensors (parameters, default) | pdmodel (program)");
+                 "safetensors (parameters, default) | pdmodel (program) | "
+                 "onnx (both)");
+  verb.AddOption("--init", &flags->init,
+                 "of onnx: parameters from a .safetensors or a run");
   verb.AddOption("--names", &flags->names,
                  "of a zoo model: names and orders of dims as in torchvision,\n"
                  "or hf (Hugging Face)");

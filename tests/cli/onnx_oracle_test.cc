@@ -1,5 +1,6 @@
 // halftone import against ONNX's own node tests and PyTorch's exports of
-// torchvision's nets. HT_TORCH_PYTHON names an interpreter that has the
+// torchvision's nets, halftone export against ONNX's checker and runtime.
+// HT_TORCH_PYTHON names an interpreter that has the
 // packages, else python3 is asked; where it lacks them a test is skipped.
 #include <cstdlib>
 #include <string>
@@ -24,11 +25,11 @@ bool Has(const std::string& packages) {
   return RunProgram({Python(), "-c", "import " + packages}).exit_code() == 0;
 }
 
-// At least 400 are taken, and all that are taken are right.
+// As many are taken as were, and all that are taken are right.
 TEST(OnnxOracle, NodeTests) {
   if (!Has("onnx, numpy")) GTEST_SKIP() << Python() << " has no onnx";
   const Result result = RunProgram({Python(), "tests/cli/onnx_nodes_oracle.py",
-                                    "tools/halftone", "--at-least", "400"});
+                                    "tools/halftone", "--at-least", "673"});
   EXPECT_EQ(result.exit_code(), 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr(" cases: "));
 }
@@ -39,7 +40,7 @@ void RunNets(const std::vector<std::string>& words) {
   }
   std::vector<std::string> command = {
       Python(), "tests/cli/onnx_torchvision_oracle.py", "tools/halftone",
-      "--only", "resnet18,squeezenet1_1,shufflenet_v2_x0_5"};
+      "--only", "resnet18,squeezenet1_1,shufflenet_v2_x1_0"};
   command.insert(command.end(), words.begin(), words.end());
   const Result result = RunProgram(command);
   EXPECT_EQ(result.exit_code(), 0) << result.out << result.err;
@@ -50,6 +51,32 @@ void RunNets(const std::vector<std::string>& words) {
 TEST(OnnxOracle, TorchvisionNetsPredictWhatTheyDoInPyTorch) { RunNets({}); }
 
 TEST(OnnxOracle, TorchvisionNetsTrainAsInPyTorch) { RunNets({"--train"}); }
+
+// What is exported, in ONNX Runtime.
+void RunExport(std::vector<std::string> words) {
+  if (!Has("onnx, onnxruntime")) {
+    GTEST_SKIP() << Python() << " has no onnx or onnxruntime";
+  }
+  words.insert(words.begin() + 1, "tools/halftone");
+  words.insert(words.begin(), Python());
+  const Result result = RunProgram(words);
+  EXPECT_EQ(result.exit_code(), 0) << result.out << result.err;
+}
+
+TEST(OnnxOracle, ExportedModelsComputeTheSameInOnnxRuntime) {
+  RunExport(
+      {"tests/cli/onnx_export_oracle.py", "--only",
+       "resnet18,mobilenet_v2,vit_s_16,unet2d group,unet3d,gpt2,*.pbtxt"});
+}
+
+TEST(OnnxOracle, ExportedModelsOf16BitsComputeTheSameInOnnxRuntime) {
+  RunExport({"tests/cli/onnx_export_oracle.py", "--dtype", "f16", "--only",
+             "resnet18,vit_s_16,*.pbtxt"});
+}
+
+TEST(OnnxOracle, ExportedOpsComputeTheSameInOnnxRuntime) {
+  RunExport({"tests/cli/onnx_export_ops_oracle.py", "--at-least", "900"});
+}
 
 }  // namespace
 }  // namespace halftone

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/text.h"
+#include "graph/export/onnx_export.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
@@ -38,6 +39,19 @@ std::string ExportText(const RewrittenProgram& program) {
                       " among them, as a Paddle program\n");
 }
 
+std::string ExportText(const WrittenOnnx& written) {
+  return absl::StrCat(
+      runtime::Count(written.nodes, "node"), ", ",
+      runtime::Count(written.initializers, "initialiser"), " of ",
+      WithCommas(written.bytes), " B",
+      written.data_file.empty() ? "" : " in " + written.data_file,
+      ", as an ONNX model, opset ", kOnnxOpset,
+      IsLow(written.dtype) ? absl::StrCat(", ", Name(written.dtype), " with ",
+                                          runtime::Count(written.casts, "cast"))
+                           : "",
+      "\n");
+}
+
 std::string ExportJson(const ExportedParameters& exported,
                        const std::vector<runtime::Tensor>& tensors) {
   Json json = {{"schema", 1},
@@ -59,6 +73,21 @@ std::string ExportJson(const std::string& path,
                        {"path", path},
                        {"ops", program.ops},
                        {"casts", program.casts}});
+}
+
+std::string ExportJson(const std::string& path, const WrittenOnnx& written) {
+  Json json = {{"schema", 1},
+               {"path", path},
+               {"opset", kOnnxOpset},
+               {"dtype", std::string(Name(written.dtype))},
+               {"nodes", written.nodes},
+               {"casts", written.casts},
+               {"initializers", written.initializers},
+               {"bytes", written.bytes},
+               {"inputs", written.inputs},
+               {"outputs", written.outputs}};
+  if (!written.data_file.empty()) json["data_file"] = written.data_file;
+  return JsonText(json);
 }
 
 }  // namespace tools

@@ -8,6 +8,7 @@
 
 #include "graph/base/dtype_fwd.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "tools/common/onnx_model.h"
 #include "tools/common/rewritten_program.h"
 
 namespace halftone {
@@ -24,11 +25,13 @@ struct ExportedParameters {
 std::string ExportText(const ExportedParameters& exported,
                        const std::vector<runtime::Tensor>& tensors);
 std::string ExportText(const RewrittenProgram& program);
+std::string ExportText(const WrittenOnnx& written);
 // One object.
 std::string ExportJson(const ExportedParameters& exported,
                        const std::vector<runtime::Tensor>& tensors);
 std::string ExportJson(const std::string& path,
                        const RewrittenProgram& program);
+std::string ExportJson(const std::string& path, const WrittenOnnx& written);
 
 }  // namespace tools
 }  // namespace halftone

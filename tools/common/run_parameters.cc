@@ -1,0 +1,53 @@
+#include "tools/common/run_parameters.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "graph/io/compiled_model.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/train/run_directory.h"
+#include "runtime/train/source_weights.h"
+#include "runtime/train/state.h"
+#include "tools/common/model_path.h"
+
+namespace halftone {
+namespace tools {
+
+absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,
+                                                const std::string& names,
+                                                DType dtype) {
+  const auto model_path = FindModel(path);
+  if (!model_path.ok() || model_path->run.empty()) {
+    return CheckpointError(path,
+                           !std::filesystem::exists(path) ? ": is not there"
+                           : std::filesystem::is_directory(path)
+                               ? ": holds no model.htc"
+                               : ": is a file",
+                           "; expected a run directory (--out of a run) or a "
+                           "checkpoint in it (ckpt/step-N)");
+  }
+  const std::string& file = model_path->file;
+  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(file));
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      ParseCompiledModel(content, file, ""));
+  RunParameters made;
+  HT_ASSIGN_OR_RETURN(const runtime::Checkpoint checkpoint,
+                      runtime::ReadAnyState(path, &made.said));
+  made.step = checkpoint.manifest.step;
+  made.from_copies = model.strategy.amp().master_weights();
+  made.tensors = runtime::Parameters(*model.program, checkpoint.tensors);
+  if (!names.empty()) {
+    HT_ASSIGN_OR_RETURN(
+        made.tensors,
+        runtime::ToSourceNames(names, *model.program, std::move(made.tensors)));
+  }
+  for (runtime::Tensor& tensor : made.tensors) {
+    HT_ASSIGN_OR_RETURN(tensor, runtime::ConvertTensor(tensor, dtype));
+  }
+  return made;
+}
+
+}  // namespace tools
+}  // namespace halftone

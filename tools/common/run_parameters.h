@@ -1,0 +1,34 @@
+// What a run has trained, as it is handed on.
+#ifndef HALFTONE_TOOLS_COMMON_RUN_PARAMETERS_H_
+#define HALFTONE_TOOLS_COMMON_RUN_PARAMETERS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/base/dtype_fwd.h"
+#include "runtime/checkpoint/safetensors.h"
+
+namespace halftone {
+namespace tools {
+
+struct RunParameters {
+  std::vector<runtime::Tensor> tensors;
+  int64_t step = 0;
+  bool from_copies = false;       // FP32 ones
+  std::vector<std::string> said;  // checkpoints that were passed over
+};
+
+// Of the newest good checkpoint of the run at `path`, or of the checkpoint that
+// it is: parameters and statistics in `dtype`, under a convention's names
+// (graph/zoo/source_names.h) if one is given. Errors (kCheckpoint): neither is
+// there; kUsage: names that the model does not have.
+absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,
+                                                const std::string& names,
+                                                DType dtype);
+
+}  // namespace tools
+}  // namespace halftone
+
+#endif  // HALFTONE_TOOLS_COMMON_RUN_PARAMETERS_H_
