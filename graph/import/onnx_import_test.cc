@@ -250,6 +250,14 @@ TEST(OnnxImport, ResizingIsAnInterpolationWhereOursIsTheSame) {
   EXPECT_THAT(linear, HasSubstr("op { type: \"linear_interp_v2\""));
   EXPECT_THAT(linear, HasSubstr("attr { name: \"align_corners\" b: false }"));
   EXPECT_THAT(linear, HasSubstr("attr { name: \"align_mode\" i: 0 }"));
+  // With an open batch, from scales.
+  const std::string open = Import(Graph(
+      "initializer { name: \"scales\" data_type: 1 dims: 3 float_data: [1, 1, "
+      "1.5] }\n" +
+      Node("Resize", {"x", "", "scales"}, "y",
+           "attribute { name: \"mode\" type: STRING s: \"linear\" }")));
+  EXPECT_THAT(open, HasSubstr("op { type: \"linear_interp_v2\""));
+  EXPECT_THAT(open, HasSubstr("attr { name: \"out_w\" i: 9 }"));
   // Others are products with their weights, or choices.
   EXPECT_THAT(Resized("cubic", "half_pixel"), HasSubstr("\"matmul\""));
   EXPECT_THAT(Resized("nearest", "half_pixel"), HasSubstr("\"gather\""));

@@ -120,6 +120,10 @@ std::string Along(OnnxNode& node, const std::string& x, int axis,
         .Attr("axis", static_cast<int64_t>(axis))
         .Made();
   }
+  if (s.to > (int64_t{1} << 22) / s.from) {
+    node.Refuse("a size", " beyond bounds");
+    return "";
+  }
   table.dtype = DType::kF32;
   table.dims = {s.to, s.from};
   for (const double weight : Weights(s, manner)) {
@@ -240,10 +244,6 @@ std::vector<Stretch> Stretches(OnnxNode& node, const Dims& dims,
       s.end = region[k + axes.size()];
     }
     if (s.to < 1 || s.to > 1 << 20) node.Refuse("a size", " beyond bounds");
-    // A matrix of its weights is made.
-    if (manner.mode != "nearest" && s.to > (int64_t{1} << 22) / s.from) {
-      node.Refuse("a size", " beyond bounds");
-    }
   }
   return all;
 }
@@ -279,6 +279,7 @@ bool Interpolated(OnnxNode& node, const std::string& x,
     const bool stays = s.to == s.from && s.scale == 1;
     changes = changes || !stays;
     if (i < 2 ? !stays : s.from == 0 || !IsOurs(s, manner)) return false;
+    if (i < 2) continue;
     sized = sized &&
             s.scale == static_cast<double>(s.to) / static_cast<double>(s.from);
   }
