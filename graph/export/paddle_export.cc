@@ -11,6 +11,7 @@
 #include "graph/base/dtype.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/paddle_dtypes.h"
 #include "proto/paddle.pb.h"
 
 namespace halftone {
@@ -24,26 +25,7 @@ constexpr char kRole[] = "op_role";
 constexpr int kLossRole = 256;
 
 VarType::Type TypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return VarType::FP32;
-    case DType::kF16:
-      return VarType::FP16;
-    case DType::kBF16:
-      return VarType::BF16;
-    case DType::kF64:
-      return VarType::FP64;
-    case DType::kI32:
-      return VarType::INT32;
-    case DType::kI64:
-      return VarType::INT64;
-    case DType::kU8:
-      return VarType::UINT8;
-    case DType::kBool:
-      return VarType::BOOL;
-    default:
-      HT_CHECK(false, "a value without a dtype");
-  }
+  return static_cast<VarType::Type>(PaddleNumberOf(dtype));
 }
 
 int RoleOf(Role role) {

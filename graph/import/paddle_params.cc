@@ -10,6 +10,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/schema/paddle_dtypes.h"
 
 namespace halftone {
 namespace {
@@ -44,29 +45,6 @@ class Reader {
  private:
   absl::string_view rest_;
 };
-
-std::optional<DType> DTypeOf(VarType::Type type) {
-  switch (type) {
-    case VarType::BOOL:
-      return DType::kBool;
-    case VarType::INT32:
-      return DType::kI32;
-    case VarType::INT64:
-      return DType::kI64;
-    case VarType::FP16:
-      return DType::kF16;
-    case VarType::FP32:
-      return DType::kF32;
-    case VarType::FP64:
-      return DType::kF64;
-    case VarType::UINT8:
-      return DType::kU8;
-    case VarType::BF16:
-      return DType::kBF16;
-    default:
-      return std::nullopt;
-  }
-}
 
 // In bytes; nullopt: a negative dim, or more than 2^62.
 std::optional<uint64_t> BytesOf(const std::vector<int64_t>& dims, DType dtype) {
@@ -112,7 +90,7 @@ std::string Read(Reader& reader, PaddleTensor* tensor) {
   if (!desc.ParseFromArray(text->data(), *length)) {
     return "its head cannot be read";
   }
-  const std::optional<DType> dtype = DTypeOf(desc.data_type());
+  const std::optional<DType> dtype = DTypeFromPaddle(desc.data_type());
   if (!dtype.has_value()) {
     return absl::StrCat("its dtype is ", NameOf(desc.data_type()));
   }

@@ -5,24 +5,13 @@
 #include <vector>
 
 #include "graph/base/dtype.h"
+#include "graph/schema/paddle_dtypes.h"
 
 namespace halftone {
 namespace {
 
 std::optional<AttrValue> FromBool(bool value, AttrKind kind) {
   if (kind == AttrKind::kInt) return AttrValue(int64_t{value});
-  return std::nullopt;
-}
-
-// Paddle's numbers of dtypes (VarType.Type of its framework.proto).
-std::optional<AttrValue> FromPaddleDType(int64_t number) {
-  constexpr std::pair<int64_t, DType> kNumbers[] = {
-      {0, DType::kBool}, {2, DType::kI32}, {3, DType::kI64}, {4, DType::kF16},
-      {5, DType::kF32},  {6, DType::kF64}, {20, DType::kU8}, {22, DType::kBF16},
-  };
-  for (const auto& [known, dtype] : kNumbers) {
-    if (known == number) return AttrValue(dtype);
-  }
   return std::nullopt;
 }
 
@@ -38,7 +27,8 @@ std::optional<AttrValue> FromInt(int64_t value, AttrKind kind) {
     case AttrKind::kFloats:
       return AttrValue(std::vector<double>{static_cast<double>(value)});
     case AttrKind::kDType:
-      return FromPaddleDType(value);
+      if (const auto dtype = DTypeFromPaddle(value)) return AttrValue(*dtype);
+      return std::nullopt;
     default:
       return std::nullopt;
   }
