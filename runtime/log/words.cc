@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "graph/base/text.h"
 
 namespace halftone {
@@ -28,6 +29,13 @@ std::string Duration(double seconds) {
   const auto minutes = static_cast<int64_t>(seconds / 60 + 0.5);
   if (minutes < 90) return absl::StrCat(minutes, " min");
   return absl::StrCat(minutes / 60, " h ", minutes % 60, " min");
+}
+
+std::string JoinFew(absl::Span<const std::string> words, size_t most,
+                    absl::string_view separator) {
+  const std::string first = absl::StrJoin(words.subspan(0, most), separator);
+  if (words.size() <= most) return first;
+  return absl::StrCat(first, separator, "and ", words.size() - most, " more");
 }
 
 // The method of largest remainders.

@@ -20,6 +20,9 @@ std::string Count(int64_t n, absl::string_view noun);
 std::string ThreeDigits(double value);
 // "5.7 s", "3 min", "2 h 10 min".
 std::string Duration(double seconds);
+// "a b c and 9 more": at most `most` of them.
+std::string JoinFew(absl::Span<const std::string> words, size_t most,
+                    absl::string_view separator = " ");
 // Whole numbers in the proportion of `parts` that sum to `whole`: each is
 // rounded up or down, so that what is shown sums to what it is a part of.
 // Negative parts count as 0; if all are 0, so are the shares.

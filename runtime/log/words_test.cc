@@ -17,6 +17,13 @@ TEST(Count, OneIsSingular) {
   EXPECT_EQ(Count(1438, "sample"), "1,438 samples");
 }
 
+TEST(JoinFew, SaysHowManyMore) {
+  EXPECT_EQ(JoinFew({}, 2), "");
+  EXPECT_EQ(JoinFew({"a", "b"}, 2), "a b");
+  EXPECT_EQ(JoinFew({"a", "b", "c", "d"}, 2), "a b and 2 more");
+  EXPECT_EQ(JoinFew({"a", "b", "c"}, 1, "; "), "a; and 2 more");
+}
+
 TEST(ThreeDigits, HasNoPowerOfTenWhereDigitsDo) {
   EXPECT_EQ(ThreeDigits(0), "0");
   EXPECT_EQ(ThreeDigits(0.11314), "0.113");

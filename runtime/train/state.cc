@@ -30,9 +30,7 @@ std::string Shape(const std::vector<int64_t>& dims) {
 std::string Few(const std::vector<std::string>& all,
                 absl::string_view separator) {
   constexpr size_t kFew = 5;
-  if (all.size() <= kFew) return absl::StrJoin(all, separator);
-  return absl::StrCat(absl::StrJoin(all.begin(), all.begin() + kFew, separator),
-                      separator, "and ", all.size() - kFew, " more");
+  return JoinFew(all, kFew, separator);
 }
 
 bool Wanted(const Cell& cell, const LoadOptions& options) {

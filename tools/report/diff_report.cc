@@ -16,11 +16,11 @@
 #include "graph/base/text.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"
+#include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/diff_lines.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {
@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kMostLines = 6, kMostNames = 8, kMostParts = 20;
 
 std::string Few(const std::vector<std::string>& names) {
-  return JoinFew(names, kMostNames);
+  return runtime::JoinFew(names, kMostNames);
 }
 
 // "train, eval": the entries in which the op, or what it makes, still is.

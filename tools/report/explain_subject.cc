@@ -13,7 +13,6 @@
 #include "graph/text/text.h"
 #include "kernels/bound_op.h"
 #include "runtime/log/words.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {
@@ -132,15 +131,15 @@ void AddReaders(const CompiledModel& model, const std::string& name,
   const auto direct = ForwardReaders(model, {name});
   subject->json["readers"] = direct;
   if (!direct.empty()) {
-    absl::StrAppend(&subject->text, "  read by ", JoinFew(direct, kMostReaders),
-                    "\n");
+    absl::StrAppend(&subject->text, "  read by ",
+                    runtime::JoinFew(direct, kMostReaders), "\n");
   }
   if (low_cell.empty()) return;
   const auto low = ForwardReaders(model, {low_cell});
   subject->json["low_cell"] = low_cell;
   subject->json["low_readers"] = low;
   absl::StrAppend(&subject->text, "  read through ", low_cell, " by ",
-                  JoinFew(low, kMostReaders), "\n");
+                  runtime::JoinFew(low, kMostReaders), "\n");
 }
 
 struct Made {
@@ -222,7 +221,7 @@ Subject FeedSubject(const CompiledModel& model, const std::string& name) {
       "\n",
       readers.empty()
           ? ""
-          : absl::StrCat("  read by ", JoinFew(readers, kMostReaders)),
+          : absl::StrCat("  read by ", runtime::JoinFew(readers, kMostReaders)),
       readers.empty() ? "" : "\n");
   return subject;
 }

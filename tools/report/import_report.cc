@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
+#include "runtime/log/words.h"
 #include "tools/common/json_text.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {
@@ -67,7 +67,7 @@ std::string FeedsText(const ImportedModel& imported) {
   std::string text = absl::StrJoin(feeds, ", ");
   if (!imported.unread_feeds.empty()) {
     absl::StrAppend(&text, "; left out, for no op reads it: ",
-                    JoinFew(imported.unread_feeds, kMostNames));
+                    runtime::JoinFew(imported.unread_feeds, kMostNames));
   }
   return text;
 }
@@ -85,7 +85,7 @@ std::string LossText(const ImportedModel& imported) {
                                   "; compiles for evaluation alone");
   if (!imported.loss_candidates.empty()) {
     absl::StrAppend(&text, "; may be meant: --loss ",
-                    JoinFew(imported.loss_candidates, 3));
+                    runtime::JoinFew(imported.loss_candidates, 3));
   }
   return text;
 }
@@ -132,7 +132,8 @@ std::string ImportText(const ImportedModel& imported,
   if (!metrics.empty()) text += Line("metrics", absl::StrJoin(metrics, ", "));
   const std::vector<std::string> outputs(model.output().begin(),
                                          model.output().end());
-  if (!outputs.empty()) text += Line("outputs", JoinFew(outputs, kMostNames));
+  if (!outputs.empty())
+    text += Line("outputs", runtime::JoinFew(outputs, kMostNames));
   text +=
       Line("weights",
            files.weights.empty()

@@ -9,12 +9,6 @@
 namespace halftone {
 namespace tools {
 
-std::string JoinFew(absl::Span<const std::string> words, size_t most) {
-  const std::string first = absl::StrJoin(words.subspan(0, most), " ");
-  if (words.size() <= most) return first;
-  return absl::StrCat(first, " and ", words.size() - most, " more");
-}
-
 namespace {
 
 bool BeginsCharacter(char c) { return (c & 0xc0) != 0x80; }

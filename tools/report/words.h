@@ -6,13 +6,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 
 namespace halftone {
 namespace tools {
-
-// "a b c and 9 more": at most `most` of them.
-std::string JoinFew(absl::Span<const std::string> words, size_t most);
 
 // Columns that UTF-8 text takes: its characters.
 int WidthOf(absl::string_view text);

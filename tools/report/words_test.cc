@@ -6,12 +6,6 @@ namespace halftone {
 namespace tools {
 namespace {
 
-TEST(JoinFewTest, SaysHowManyMore) {
-  EXPECT_EQ(JoinFew({}, 2), "");
-  EXPECT_EQ(JoinFew({"a", "b"}, 2), "a b");
-  EXPECT_EQ(JoinFew({"a", "b", "c", "d"}, 2), "a b and 2 more");
-}
-
 TEST(Wrapped, AtBlanksAndInsideLongWords) {
   using Lines = std::vector<std::string>;
   EXPECT_EQ(Wrapped("", 5), Lines{""});
