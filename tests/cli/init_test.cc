@@ -1,12 +1,9 @@
 // --init with a part of the parameters, other shapes, and a zoo model's weights
 // under the names of where it was published; --freeze.
-#include <unistd.h>
-
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/dtype.h"
 #include "graph/base/file.h"
@@ -14,6 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/checkpoint/safetensors.h"
 #include "tests/support/child.h"
+#include "tests/support/run_files.h"
 
 namespace halftone {
 namespace {
@@ -21,11 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string Temp(const std::string& name) {
-  static int names = 0;
-  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-", names++, name);
-}
 
 Result Halftone(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "tools/halftone");
@@ -49,7 +42,7 @@ std::string Zeros(const std::vector<std::pair<std::string, int64_t>>& sizes) {
   for (const auto& [name, n] : sizes) {
     tensors.push_back({name, DType::kF32, {n}, std::string(4 * n, '\0')});
   }
-  const std::string path = Temp(".safetensors");
+  const std::string path = NewPath(".safetensors");
   EXPECT_TRUE(
       WriteFileAtomically(path, runtime::SerializeSafetensors(tensors)).ok());
   return path;
@@ -62,7 +55,7 @@ struct Made {
 
 std::string Compile(const std::string& classes,
                     const std::vector<std::string>& flags = {}) {
-  const std::string model = Temp(".pbtxt"), compiled = Temp(".htc");
+  const std::string model = NewPath(".pbtxt"), compiled = NewPath(".htc");
   EXPECT_EQ(Halftone({"zoo", "resnet18", "--image-size", "32", "--width", "4",
                       "--classes", classes, "-o", model})
                 .exit_code(),
@@ -85,9 +78,9 @@ const Made& All() {
     Made all;
     all.model = Compile("10");
     all.of_seven = Compile("7");
-    all.run = Temp("-run");
-    all.tensors = Temp(".safetensors");
-    all.torchvision = Temp(".safetensors");
+    all.run = NewPath("-run");
+    all.tensors = NewPath(".safetensors");
+    all.torchvision = NewPath(".safetensors");
     EXPECT_EQ(Halftone({"run", all.model, "--data", "synthetic:16", "--epochs",
                         "1", "--out", all.run})
                   .exit_code(),
@@ -129,7 +122,7 @@ TEST(Init, TakesTheNamesOfTorchvision) {
 
 TEST(Init, NamesThatAModelDoesNotHave) {
   const Result hf = Halftone(
-      {"export", All().run, "--names", "hf", "-o", Temp(".safetensors")});
+      {"export", All().run, "--names", "hf", "-o", NewPath(".safetensors")});
   EXPECT_EQ(hf.exit_code(), 2);
   EXPECT_THAT(hf.err, HasSubstr("it has those of torchvision"));
 }
@@ -174,7 +167,7 @@ TEST(Init, NothingOfTheModel) {
 TEST(Freeze, FrozenParametersStay) {
   const std::string model =
       Compile("10", {"--freeze", "conv1.*", "--freeze", "layer?/*"});
-  const std::string run = Temp("-run"), after = Temp(".safetensors");
+  const std::string run = NewPath("-run"), after = NewPath(".safetensors");
   const Result trained = Train(model, {"--init", All().tensors, "--out", run});
   EXPECT_EQ(trained.exit_code(), 0) << trained.err;
   ASSERT_EQ(Halftone({"export", run, "-o", after}).exit_code(), 0);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "tests/support/child.h"
 #include "tests/support/run_files.h"
@@ -24,7 +25,7 @@ class ZooOracle : public testing::TestWithParam<Compared> {};
 TEST_P(ZooOracle, IsTheSame) {
   const char* python = std::getenv("HT_TORCH_PYTHON");
   const std::string work = NewPath("zoo");
-  ASSERT_EQ(RunProgram({"/bin/mkdir", "-p", work}).exit_code(), 0);
+  ASSERT_TRUE(MakeDirectories(work).ok());
   const Result result =
       RunProgram({python == nullptr ? "/usr/bin/python3" : python,
                   "tests/numerics/zoo_oracle.py", "tools/halftone", work,
