@@ -8,7 +8,7 @@ Exit code 1 if that is above --most.
 
 import sys
 
-from compare_windows import compare
+from ratios import compare
 
 
 def cases(torch, dtype):

@@ -6,12 +6,9 @@ line per op: our microseconds, PyTorch's, the ratio; the worst one last. Exit
 code 1 if that is above --most.
 """
 
-import argparse
-import json
-import re
-import subprocess
 import sys
-import time
+
+from ratios import compare
 
 
 def cases(torch):
@@ -166,72 +163,25 @@ def cases(torch):
   }
 
 
-def microseconds(function, x, y, rounds):
-  """The least of several rounds of calls that take 20 ms or more together."""
-  start = time.perf_counter()
-  function(x, y)
-  calls = max(1, int(0.02 / max(time.perf_counter() - start, 1e-6)))
-  best = float('inf')
-  for _ in range(rounds):
-    start = time.perf_counter()
-    for _ in range(calls):
-      function(x, y)
-    best = min(best, (time.perf_counter() - start) / calls)
-  return best * 1e6
-
-
-def ours(binary, flags):
-  """Microseconds by case, the least of the rounds."""
-  done = subprocess.run(
-      [binary, '--benchmark_format=json',
-       '--benchmark_min_time=0.02', f'--benchmark_repetitions={flags.rounds}',
-       f'--benchmark_filter=^({flags.filter})/{flags.dtype}$'],
-      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-  best = {}
-  for run in json.loads(done.stdout)['benchmarks']:
-    if run.get('run_type') == 'aggregate':
-      continue
-    name = run['name'].split('/')[0]
-    best[name] = min(best.get(name, float('inf')), run['real_time'])
-  return best
-
-
-def main():
-  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument('--dtype', default='f32', choices=('f32', 'bf16', 'f16'))
-  parser.add_argument('--filter', default='.*', help='a regular expression')
-  parser.add_argument('--rounds', type=int, default=7)
-  parser.add_argument('--most', type=float, default=1.5)
-  parser.add_argument('--elementwise-benchmark',
-                      default='bazel-bin/tests/benchmarks/'
-                      'elementwise_benchmark')
-  flags = parser.parse_args()
-  import torch
-  torch.set_num_threads(1)
-  dtype = {'f32': torch.float32, 'bf16': torch.bfloat16,
-           'f16': torch.float16}[flags.dtype]
-  torch.manual_seed(1)
+def drawn_cases(torch, dtype):
+  """The cases with their tensors, as elementwise_benchmark draws them."""
   shape = (64, 16, 28, 28)
-  # As elementwise_benchmark draws them: both signs, or above 0 alone.
+  # Both signs, or above 0 alone.
   above = torch.empty(shape).uniform_(0.05, 3)
   signs = torch.ones(above.numel())
   signs[::2] = -1
   signed = (above * signs.reshape(shape)).to(dtype)
   above = above.to(dtype)
-  mine = ours(flags.elementwise_benchmark, flags)
-  worst = ('', 0.0)
-  for name, function in cases(torch).items():
-    if name not in mine or not re.fullmatch(flags.filter, name):
-      continue
-    x = above if name in ('log', 'sqrt', 'rsqrt', 'pow_2.5', 'power') else signed
-    theirs = microseconds(function, x, above.flip(0), flags.rounds)
-    ratio = mine[name] / theirs
-    worst = max(worst, (name, ratio), key=lambda pair: pair[1])
-    print(f'{name:20} {mine[name]:8.0f} us  torch {theirs:8.0f} us  '
-          f'ratio {ratio:5.2f}', flush=True)
-  print(f'worst    {worst[0]} {worst[1]:.2f}')
-  return 1 if worst[1] > flags.most else 0
+  other = above.flip(0)
+  positive = ('log', 'sqrt', 'rsqrt', 'pow_2.5', 'power')
+
+  def bound(name, function):
+    x = above if name in positive else signed
+    return lambda: function(x, other)
+
+  return {name: bound(name, function)
+          for name, function in cases(torch).items()}
 
 
 if __name__ == '__main__':
-  sys.exit(main())
+  sys.exit(compare(__doc__, 'elementwise_benchmark', drawn_cases))

@@ -6,11 +6,9 @@ microseconds, PyTorch's, the ratio; the worst one last. Exit code 1 if that is
 above --most.
 """
 
-import argparse
-import re
 import sys
 
-from compare_elementwise import microseconds, ours
+from ratios import compare
 
 
 def cases(torch, dtype):
@@ -68,42 +66,6 @@ def cases(torch, dtype):
       'pixel_shuffle': lambda: f.pixel_shuffle(image, 2),
       'pixel_unshuffle': lambda: f.pixel_unshuffle(shuffled, 2),
   }
-
-
-def compare(doc, benchmark, cases_of):
-  """Parses the command line, prints the ratios; the exit code.
-
-  cases_of(torch, dtype): what PyTorch does for each case of the benchmark.
-  """
-  parser = argparse.ArgumentParser(description=doc.splitlines()[0])
-  parser.add_argument('--dtype', default='f32', choices=('f32', 'bf16', 'f16'))
-  parser.add_argument('--filter', default='.*', help='a regular expression')
-  parser.add_argument('--rounds', type=int, default=7)
-  parser.add_argument('--most', type=float, default=1.5)
-  parser.add_argument('--' + benchmark.replace('_', '-'), dest='binary',
-                      default='bazel-bin/tests/benchmarks/' + benchmark)
-  flags = parser.parse_args()
-  import torch
-  torch.set_num_threads(1)
-  torch.manual_seed(1)
-  dtype = {'f32': torch.float32, 'bf16': torch.bfloat16,
-           'f16': torch.float16}[flags.dtype]
-  mine = ours(flags.binary, flags)
-  worst = ('', 0.0)
-  for name, function in cases_of(torch, dtype).items():
-    if name not in mine or not re.fullmatch(flags.filter, name):
-      continue
-    try:
-      theirs = microseconds(lambda x, y: function(), None, None, flags.rounds)
-    except NotImplementedError:
-      print(f'{name:27} {mine[name]:8.0f} us  torch has none')
-      continue
-    ratio = mine[name] / theirs
-    worst = max(worst, (name, ratio), key=lambda pair: pair[1])
-    print(f'{name:27} {mine[name]:8.0f} us  torch {theirs:8.0f} us  '
-          f'ratio {ratio:5.2f}', flush=True)
-  print(f'worst    {worst[0]} {worst[1]:.2f}')
-  return 1 if worst[1] > flags.most else 0
 
 
 if __name__ == '__main__':
