@@ -12,8 +12,10 @@
 namespace halftone {
 namespace kernels {
 
-inline constexpr int kVector = 16;
+inline constexpr int kVector = 8;
 
+// No wider: of wider vectors than an instruction set has, compilers compare and
+// choose elements one by one.
 using Vector =
     float __attribute__((vector_size(4 * kVector), aligned(4), may_alias));
 using VectorMask = int32_t __attribute__((vector_size(4 * kVector)));
@@ -25,60 +27,76 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline Vector& VectorAt(float* x) {
   return *reinterpret_cast<Vector*>(x);
 }
 
-// These eight elements of a vector, twice.
+// These four elements of a vector, twice.
 #define HT_LANES(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__, __VA_ARGS__)
+
+// Takes the elements from `first` on from `other`.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TakeFrom(int64_t first,
+                                                  const Vector& other,
+                                                  Vector* v) {
+  const VectorMask lanes = {0, 1, 2, 3, 4, 5, 6, 7};
+  *v = lanes < static_cast<int32_t>(first) ? *v : other;
+}
 
 // Sets the elements from `first` on to `value`.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SetFrom(int64_t first, float value,
                                                  Vector* v) {
-  const VectorMask lanes = {0, 1, 2,  3,  4,  5,  6,  7,
-                            8, 9, 10, 11, 12, 13, 14, 15};
-  const Vector other = value - Vector{};
-  *v = lanes < static_cast<int32_t>(first) ? *v : other;
+  TakeFrom(first, value - Vector{}, v);
 }
 
-// The sum of x[0, n), in the order of SumOf.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfRow(const float* x, int64_t n) {
-  Vector even = {}, odd = {};
+// The sum of n elements, of which `at`(i, &v) gives those from i on, in the
+// order of SumOf (sums.h).
+template <typename At>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfVectors(int64_t n,
+                                                       const At& at) {
+  constexpr int kSums = 4;
+  Vector sums[kSums] = {}, v;
   int64_t i = 0;
-  for (; i + 2 * kVector <= n; i += 2 * kVector) {
-    even += VectorAt(x + i);
-    odd += VectorAt(x + i + kVector);
-  }
-  if (i + kVector <= n) {
-    even += VectorAt(x + i);
-    i += kVector;
-    if (i < n) {
-      Vector rest = VectorAt(x + i);
-      SetFrom(n - i, 0.0f, &rest);
-      odd += rest;
+  for (; i + kSums * kVector <= n; i += kSums * kVector) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kSums; ++k) {
+      at(i + k * kVector, &v);
+      sums[k] += v;
     }
-  } else if (i < n) {
-    Vector rest = VectorAt(x + i);
-    SetFrom(n - i, 0.0f, &rest);
-    even += rest;
   }
-  Vector sum = even + odd;
-  sum += HT_LANES(sum, 8, 9, 10, 11, 12, 13, 14, 15);
-  sum += HT_LANES(sum, 4, 5, 6, 7, 4, 5, 6, 7);
-  sum += HT_LANES(sum, 2, 3, 2, 3, 2, 3, 2, 3);
+#pragma GCC unroll 4
+  for (int k = 0; k < kSums; ++k) {
+    if (i >= n) break;
+    at(i, &v);
+    if (i + kVector > n) SetFrom(n - i, 0.0f, &v);
+    sums[k] += v;
+    i += kVector;
+  }
+  Vector sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
+  sum += HT_LANES(sum, 4, 5, 6, 7);
+  sum += HT_LANES(sum, 2, 3, 2, 3);
   return sum[0] + sum[1];
+}
+
+// The sum of x[0, n).
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfRow(const float* x, int64_t n) {
+  return SumOfVectors(n, [=](int64_t i, Vector* v) { *v = VectorAt(x + i); });
 }
 
 // The largest of x[0, n), NaNs left out.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOfRow(const float* x, int64_t n) {
   const Vector lowest = -__builtin_inff() - Vector{};
-  Vector most = lowest;
-  for (int64_t i = 0; i < n; i += kVector) {
+  Vector most = lowest, odd = lowest;
+  int64_t i = 0;
+  for (; i + 2 * kVector <= n; i += 2 * kVector) {
+    const Vector a = VectorAt(x + i), b = VectorAt(x + i + kVector);
+    most = a > most ? a : most;
+    odd = b > odd ? b : odd;
+  }
+  most = odd > most ? odd : most;
+  for (; i < n; i += kVector) {
     Vector v = VectorAt(x + i);
     if (i + kVector > n) SetFrom(n - i, -__builtin_inff(), &v);
     most = v > most ? v : most;
   }
-  Vector other = HT_LANES(most, 8, 9, 10, 11, 12, 13, 14, 15);
+  Vector other = HT_LANES(most, 4, 5, 6, 7);
   most = other > most ? other : most;
-  other = HT_LANES(most, 4, 5, 6, 7, 4, 5, 6, 7);
-  most = other > most ? other : most;
-  other = HT_LANES(most, 2, 3, 2, 3, 2, 3, 2, 3);
+  other = HT_LANES(most, 2, 3, 2, 3);
   most = other > most ? other : most;
   return most[1] > most[0] ? most[1] : most[0];
 }

@@ -5,6 +5,7 @@
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/sums.h"
@@ -45,15 +46,12 @@ void AddTo(const float* x, float* sums, int64_t n) {
 
 void SumRows(const float* x, int64_t rows, int64_t n, float* results) {
   ForIsa([=] {
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* row = x + r * n;
-      results[r] = SumOf(n, [=](int64_t i) { return row[i]; });
-    }
+    for (int64_t r = 0; r < rows; ++r) results[r] = SumOfRow(x + r * n, n);
   });
 }
 float SumOfRun(const float* x, int64_t n) {
   float sum;
-  SumRows(x, 1, n, &sum);
+  ForIsa([=, to = &sum] { *to = SumOf(n, [=](int64_t i) { return x[i]; }); });
   return sum;
 }
 
@@ -230,11 +228,14 @@ void Reduction::RunRows(const void* x, void* out, int threads) const {
   const int64_t most = kConvertBlock / inner_;
   const int64_t grain = (kMapGrain / (most * inner_) + 1) * most;
   ParallelFor(threads, kept_count_, grain, [&](int64_t begin, int64_t end) {
-    alignas(64) float buffer[kConvertBlock];
+    alignas(64) float buffer[kConvertBlock + kVector];
     float results[kConvertBlock];
     for (int64_t row = begin; row < end; row += most) {
       const int64_t n = std::min(most, end - row);
       const float* from = Load(x, row * inner_, n * inner_, buffer);
+      if (row + n == kept_count_ && from != buffer) {  // x may end there
+        from = std::copy_n(from, n * inner_, buffer) - n * inner_;
+      }
       folding_.rows(from, n, inner_, results);
       Finish(results, out, row, n);
     }

@@ -18,7 +18,8 @@ struct Folding {
   float none;                                           // of no elements
   float (*run)(const float* x, int64_t n);              // neighbours
   void (*add)(const float* x, float* into, int64_t n);  // one below the other
-  // Each of `rows` rows of n neighbours as `run` folds it.
+  // Each of `rows` rows of n neighbours as `run` folds it; up to a vector
+  // (lanes.h) behind the last may be read.
   void (*rows)(const float* x, int64_t rows, int64_t n, float* results);
   // What is folded of what is read, and what becomes of the result; null: as it
   // is. `parameter` is theirs.

@@ -11,7 +11,6 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/rows.h"
-#include "kernels/cpu/sums.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/loss.h"
 #include "kernels/functors/math.h"
@@ -113,23 +112,23 @@ struct SoftmaxGradKernel {
  private:
   // In y's place.
   void Gradient(float* y, const float* grad, int64_t n) const {
-    float sums[kConvertBlock];
-    ForIsa([=, to = &sums[0], length = rows.length] {
-      for (int64_t r = 0; r < n; ++r) {
-        const float* out = y + r * length;
-        const float* g = grad + r * length;
-        to[r] =
-            SumOf(length, [=](int64_t i) { return Rule::Term(out[i], g[i]); });
-      }
-    });
-    ForIsa([=, from = &sums[0], length = rows.length] {
-      for (int64_t r = 0; r < n; ++r) {
-        float* out = y + r * length;
-        const float* g = grad + r * length;
-        const float sum = from[r];
+    ForIsa([=, length = rows.length] {
+      const int64_t elements = n * length;
 #pragma GCC ivdep
-        for (int64_t i = 0; i < length; ++i) {
-          out[i] = Rule::Of(out[i], g[i], sum);
+      for (int64_t i = 0; i < elements; ++i) y[i] = Rule::Probability(y[i]);
+      for (int64_t r = 0; r < n; ++r) {
+        float* p = y + r * length;
+        const float* g = grad + r * length;
+        const float sum = SumOfVectors(length, [=](int64_t i, Vector* v) {
+          Rule::Term(VectorAt(p + i), VectorAt(g + i), v);
+        });
+        for (int64_t i = 0; i < length; i += kVector) {
+          Vector made;
+          Rule::Of(VectorAt(p + i), VectorAt(g + i), sum, &made);
+          // The next row is still to be read.
+          if (i + kVector > length)
+            TakeFrom(length - i, VectorAt(p + i), &made);
+          VectorAt(p + i) = made;
         }
       }
     });

@@ -50,13 +50,19 @@ __global__ void __launch_bounds__(kThreads)
   row.ForEach<V>([&](int64_t i, const float(&v)[V]) {
     float g[V];
     row_grad.Load(i, g);
-    for (int k = 0; k < V; ++k) sum += Rule::Term(v[k], g[k]);
+    for (int k = 0; k < V; ++k) {
+      float term;
+      Rule::Term(Rule::Probability(v[k]), g[k], &term);
+      sum += term;
+    }
   });
   sum = CombineBlock(sum, 0.0f, Plus());
   row.ForEach<V>([&](int64_t i, float(&v)[V]) {
     float g[V];
     row_grad.Load(i, g);
-    for (int k = 0; k < V; ++k) v[k] = Rule::Of(v[k], g[k], sum);
+    for (int k = 0; k < V; ++k) {
+      Rule::Of(Rule::Probability(v[k]), g[k], sum, &v[k]);
+    }
     row.Store(out, out_data, i, v);
   });
 }

@@ -46,20 +46,32 @@ HT_HOST_DEVICE inline float ProbabilityGrad(float p, float label,
   return label == 0.0f ? 0.0f : -(label / p) * loss_grad;
 }
 
-// The gradients of softmax and of its logarithm: what is summed over a row, and
-// what the sum makes of an element.
+// The gradients of softmax and of its logarithm: the probability that an output
+// stands for, what is summed over a row, and what the sum makes of an element.
+// `V`: float, or a vector of them (in results' places: a compiler says of a
+// vector that is returned that not all instruction sets do it alike).
 struct SoftmaxGrad {
-  static HT_HOST_DEVICE float Term(float out, float out_grad) {
-    return out * out_grad;
+  static HT_HOST_DEVICE float Probability(float out) { return out; }
+  template <typename V>
+  static HT_HOST_DEVICE void Term(const V& p, const V& out_grad, V* term) {
+    *term = p * out_grad;
   }
-  static HT_HOST_DEVICE float Of(float out, float out_grad, float sum) {
-    return out * (out_grad - sum);
+  template <typename V>
+  static HT_HOST_DEVICE void Of(const V& p, const V& out_grad, float sum,
+                                V* grad) {
+    *grad = p * (out_grad - sum);
   }
 };
 struct LogSoftmaxGrad {
-  static HT_HOST_DEVICE float Term(float, float out_grad) { return out_grad; }
-  static HT_HOST_DEVICE float Of(float out, float out_grad, float sum) {
-    return out_grad - Exp(out) * sum;
+  static HT_HOST_DEVICE float Probability(float out) { return Exp(out); }
+  template <typename V>
+  static HT_HOST_DEVICE void Term(const V&, const V& out_grad, V* term) {
+    *term = out_grad;
+  }
+  template <typename V>
+  static HT_HOST_DEVICE void Of(const V& p, const V& out_grad, float sum,
+                                V* grad) {
+    *grad = out_grad - p * sum;
   }
 };
 
