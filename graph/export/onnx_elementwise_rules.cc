@@ -120,8 +120,9 @@ void Clip(SourceOp& op, const Rule& rule) {
   if (rule.ours == "relu6") {
     high = op.Float("threshold");
   } else {
-    low = op.Float(rule.ours == "brelu" ? "t_min" : "min");
-    high = op.Float(rule.ours == "brelu" ? "t_max" : "max");
+    const bool clip = rule.ours == "clip";
+    low = op.Float(clip ? "min" : "t_min");
+    high = op.Float(clip ? "max" : "t_max");
   }
   op.Node("Clip").In(op.In("X")).In(Number(op, low)).In(Number(op, high)).Out();
 }
@@ -248,6 +249,7 @@ const std::vector<Rule>& ElementwiseRules() {
         {"elementwise_pow", Binary, "Pow"},
         {"gelu", Gelu},
         {"hard_swish", HardSwish},
+        {"hard_tanh", Clip},
         {"label_smooth", LabelSmooth},
         {"logical_and", Logical, "And"},
         {"logical_not", Logical, "Not"},

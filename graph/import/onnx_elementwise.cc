@@ -32,10 +32,6 @@ void SameUnary(OnnxNode& node, const Rule& rule) {
 
 void Identity(OnnxNode& node, const Rule&) { node.Same(0, node.In(0)); }
 
-void Negate(OnnxNode& node, const Rule&) {
-  node.Op("scale").In("X", node.In(0)).Attr("scale", -1.0).Out();
-}
-
 void Round(OnnxNode& node, const Rule&) {
   node.Op("round").In("X", node.In(0)).Attr("ties", std::string("even")).Out();
 }
@@ -412,7 +408,6 @@ const std::vector<OnnxRule>& OnnxElementwiseRules() {
         {"Min", Fold, "elementwise_min"},
         {"Mish", Unary, "mish"},
         {"Mod", Modulo},
-        {"Neg", Negate},
         {"Not", Unary, "logical_not"},
         {"Or", Binary, "logical_or"},
         {"PRelu", PRelu},

@@ -25,6 +25,7 @@ const std::vector<OnnxSame>& OnnxSameOps() {
       {"LessOrEqual", "less_equal", 2},
       {"Log", "log"},
       {"Mul", "elementwise_mul", 2},
+      {"Neg", "neg"},
       {"Reciprocal", "reciprocal"},
       {"Relu", "relu"},
       {"Sigmoid", "sigmoid"},

@@ -63,7 +63,7 @@ absl::Status ExpectOrder(const InferContext& c, absl::string_view low,
 absl::Status CheckClip(const InferContext& c) {
   return ExpectOrder(c, "min", "max");
 }
-absl::Status CheckBrelu(const InferContext& c) {
+absl::Status CheckHardTanh(const InferContext& c) {
   return ExpectOrder(c, "t_min", "t_max");
 }
 absl::Status CheckGelu(const InferContext& c) {
@@ -127,7 +127,15 @@ void RegisterLines(OpRegistry& registry) {
        "X",
        kClassOfAutocast,
        {{"t_min", 0.0, "least value"}, {"t_max", 24.0, "greatest value"}},
-       CheckBrelu});
+       CheckHardTanh});
+  Add(registry,
+      {"hard_tanh",
+       "Out = X kept within [t_min, t_max]: brelu with other defaults.",
+       "OutGrad where t_min < X < t_max, else 0",
+       "X",
+       kClassOfAutocast,
+       {{"t_min", -1.0, "least value"}, {"t_max", 1.0, "greatest value"}},
+       CheckHardTanh});
   Add(registry,
       {"hard_sigmoid",
        "Out = slope * X + offset, kept within [0, 1].",

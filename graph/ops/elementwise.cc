@@ -148,6 +148,8 @@ void RegisterBinary(OpRegistry& registry) {
       "1 where X > Y, else 0", "1 where X <= Y, else 0");
   add("elementwise_min", "the lesser of X and Y, a NaN if one is",
       "1 where X < Y, else 0", "1 where X >= Y, else 0");
+  registry.AddAlias("maximum", "elementwise_max");
+  registry.AddAlias("minimum", "elementwise_min");
   add("elementwise_pow", "X to the power of Y",
       "Y * X ^ (Y - 1), 0 where Y is 0",
       "X ^ Y * ln(X), 0 where X is 0 and Y at least 0");

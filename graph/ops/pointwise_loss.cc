@@ -21,6 +21,7 @@ namespace {
 struct Pair {
   const char *name, *prediction, *target, *out;
 };
+constexpr Pair kSquareError = {"square_error_cost", "X", "Y", "Out"};
 constexpr Pair kHuber = {"huber_loss", "X", "Y", "Out"};
 constexpr Pair kBce = {"bce_loss", "X", "Label", "Out"};
 constexpr Pair kKldiv = {"kldiv_loss", "X", "Target", "Loss"};
@@ -82,6 +83,11 @@ absl::Status InferKldiv(InferContext& c) {
 }
 
 void RegisterPairs(OpRegistry& registry) {
+  RegisterPairOf(registry, kSquareError,
+                 PairSchema(kSquareError, "", "(X - Y)^2",
+                            " FP32 as square, of which Paddle makes it."),
+                 PairSchema(kSquareError, "_by_x", "2 * (X - Y)"),
+                 /*of_difference=*/true);
   OpSchema huber = PairSchema(
       kHuber, "",
       "(Y - X)^2 / 2 where |Y - X| is at most delta, else delta * (|Y - X| - "
@@ -94,6 +100,8 @@ void RegisterPairs(OpRegistry& registry) {
   }
   RegisterPairOf(registry, kHuber, std::move(huber), std::move(huber_slope),
                  true);
+  registry.AddAlias("smooth_l1", "huber_loss");
+  registry.AddAlias("smooth_l1_loss", "huber_loss");
   RegisterPairOf(
       registry, kBce,
       PairSchema(kBce, "",

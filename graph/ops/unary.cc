@@ -52,6 +52,9 @@ absl::Status GradRsqrt(GradContext& g) {
           g, g.Emit("elementwise_div").In("X", product).In("Y", g.Input("X"))));
   return g.SetGrad("X", g.Emit("scale").In("X", quotient).Attr("scale", -0.5));
 }
+absl::Status GradNeg(GradContext& g) {
+  return g.SetGrad("X", g.Emit("neg").In("X", g.OutGrad("Out")));
+}
 absl::Status GradSin(GradContext& g) {
   HT_ASSIGN_OR_RETURN(const ValueId cosine,
                       BuildValue(g, g.Emit("cos").In("X", g.Input("X"))));
@@ -144,6 +147,7 @@ void RegisterGray(OpRegistry& registry) {
                    .Grad(UnaryGrad("abs_grad", "X", false)));
   registry.Add(
       UnaryGradSchema("abs", "OutGrad * sign(X), 0 where X is 0", "X"));
+  registry.Add(UnarySchema("neg", doc("Out = -X."), gray).Grad(GradNeg));
   registry.Add(UnarySchema("sin", doc("Out = sine of X, in radians."), gray)
                    .Grad(GradSin));
   registry.Add(UnarySchema("cos", doc("Out = cosine of X, in radians."), gray)

@@ -93,8 +93,8 @@ inline constexpr auto kUnaryFunctors = std::make_tuple(
     Unary<functors::LogOp>{"log"}, Unary<functors::SquareOp>{"square"},
     Unary<functors::SqrtOp>{"sqrt"}, Unary<functors::RsqrtOp>{"rsqrt"},
     Unary<functors::ReciprocalOp>{"reciprocal"}, Unary<functors::AbsOp>{"abs"},
-    Unary<functors::SignOp>{"sign"}, Unary<functors::FloorOp>{"floor"},
-    Unary<functors::CeilOp>{"ceil"},
+    Unary<functors::NegOp>{"neg"}, Unary<functors::SignOp>{"sign"},
+    Unary<functors::FloorOp>{"floor"}, Unary<functors::CeilOp>{"ceil"},
     Unary<functors::RoundOp>{"round", nullptr, RoundsAway},
     Unary<functors::RoundEvenOp>{"round", nullptr, RoundsToEven},
     Unary<functors::SinOp>{"sin"}, Unary<functors::CosOp>{"cos"},
@@ -112,6 +112,8 @@ inline constexpr auto kUnaryFunctors = std::make_tuple(
         "clip", From<functors::ClipOp, setting::kMin, setting::kMax>},
     Unary<functors::ClipOp>{
         "brelu", From<functors::ClipOp, setting::kTMin, setting::kTMax>},
+    Unary<functors::ClipOp>{
+        "hard_tanh", From<functors::ClipOp, setting::kTMin, setting::kTMax>},
     Unary<functors::ClipOp>{"relu6", MakeRelu6},
     Unary<functors::LeakyReluOp>{"leaky_relu",
                                  From<functors::LeakyReluOp, setting::kAlpha>},
@@ -162,6 +164,9 @@ inline constexpr auto kGradientFunctors = std::make_tuple(
     Gradient<functors::ClipGradOp>{
         "brelu_grad",
         From<functors::ClipGradOp, setting::kTMin, setting::kTMax>},
+    Gradient<functors::ClipGradOp>{
+        "hard_tanh_grad",
+        From<functors::ClipGradOp, setting::kTMin, setting::kTMax>},
     Gradient<functors::ClipGradOp>{"relu6_grad", MakeRelu6Grad},
     Gradient<functors::LeakyReluGradOp>{
         "leaky_relu_grad", From<functors::LeakyReluGradOp, setting::kAlpha>},
@@ -189,6 +194,8 @@ inline constexpr auto kLossFunctors = std::make_tuple(
                             From<functors::HuberOp, setting::kDelta>},
     Loss<functors::HuberByXOp>{"huber_loss_by_x",
                                From<functors::HuberByXOp, setting::kDelta>},
+    Loss<functors::SquareErrorOp>{"square_error_cost"},
+    Loss<functors::SquareErrorByXOp>{"square_error_cost_by_x"},
     Loss<functors::BceOp>{"bce_loss"},
     Loss<functors::BceByXOp>{"bce_loss_by_x"},
     Loss<functors::KldivOp>{"kldiv_loss"},

@@ -87,6 +87,9 @@ struct ExpOp {
 struct LogOp {
   HT_HOST_DEVICE float operator()(float x) const { return Log(x); }
 };
+struct NegOp {
+  HT_HOST_DEVICE float operator()(float x) const { return -x; }
+};
 struct SquareOp {
   HT_HOST_DEVICE float operator()(float x) const { return x * x; }
 };

@@ -8,6 +8,17 @@
 namespace halftone {
 namespace functors {
 
+struct SquareErrorOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return (x - y) * (x - y);
+  }
+};
+struct SquareErrorByXOp {
+  HT_HOST_DEVICE float operator()(float x, float y) const {
+    return 2.0f * (x - y);
+  }
+};
+
 // r * r / 2 up to delta, then a straight line; r = y - x.
 struct HuberOp {
   float delta;
