@@ -55,6 +55,12 @@ constexpr NoteDoc kNoteDocs[] = {
      "casts are left that no kernel takes and that run on their own. Another "
      "rule leaves far fewer of them for this model. Results differ by "
      "rounding."},
+    {"P8",
+     "Attributes of Paddle's that say where or how fast an op runs, or have "
+     "the "
+     "value at which they do nothing, and outputs that Paddle keeps for its "
+     "gradients (XShape, Mask, SavedMean) are taken where our op has none of "
+     "that name. They can be deleted from the model."},
 };
 
 }  // namespace

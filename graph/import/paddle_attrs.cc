@@ -1,13 +1,11 @@
 #include "graph/import/paddle_attrs.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
-#include "graph/base/text.h"
+#include "graph/import/neutral.h"
 #include "graph/io/model_values.h"
 #include "graph/schema/attr_coercion.h"
 
@@ -15,109 +13,6 @@ namespace halftone {
 namespace {
 
 using paddle::OpDesc;
-
-// Whatever their value: who made the op, where and how fast it runs, whether
-// for training or not (our compiler makes both), random numbers' seeds (ours
-// come from the run's).
-constexpr absl::string_view kSilent[] = {
-    "deterministic",
-    "epmap",
-    "exhaustive_search",
-    "fix_seed",
-    "force_cpu",
-    "height_sections",
-    "infer_flags",
-    "is_distributed",
-    "is_sparse",
-    "is_test",
-    "mkldnn_data_type",
-    "name",
-    "numeric_stable_mode",
-    "op_callstack",
-    "op_device",
-    "op_namescope",
-    "op_role",
-    "op_role_var",
-    "place_type",
-    "remote_prefetch",
-    "seed",
-    "slot",
-    "sorted",
-    "table_names",
-    "trainer_id",
-    "use_addto",
-    "use_cudnn",
-    "use_mkldnn",
-    "use_onednn",
-    "use_quantizer",
-    "with_quant_attr",
-    "workspace_size_MB",
-};
-
-// With these values, as TextOf writes them.
-struct Neutral {
-  absl::string_view name, value;
-};
-constexpr Neutral kNeutral[] = {
-    {"Scale_in", "1"},
-    {"Scale_in_eltwise", "1"},
-    {"Scale_out", "1"},
-    {"Scale_weights", "[1]"},
-    {"Scale_x", "1"},
-    {"Scale_y", "1"},
-    {"alpha", "1"},
-    {"axis", "-1"},
-    {"data_format", "\"AnyLayout\""},
-    {"data_format", "\"NCHW\""},
-    {"data_format", "\"NCDHW\""},
-    {"data_format", "\"NCL\""},
-    {"data_layout", "\"NCHW\""},
-    {"data_layout", "\"NCDHW\""},
-    {"force_fp32_output", "false"},
-    {"fuse_activation", "\"\""},
-    {"fuse_alpha", "0"},
-    {"fuse_beta", "0"},
-    {"fuse_relu", "false"},
-    {"fuse_relu_before_depthwise_conv", "false"},
-    {"fuse_residual_connection", "false"},
-    {"fuse_with_relu", "false"},
-    {"in_dtype", "-1"},
-    {"largest", "true"},
-    {"out_dtype", "-1"},
-    {"padding_algorithm", "\"EXPLICIT\""},
-    {"scale_out", "1"},
-    {"scale_x", "1"},
-    {"scale_y", "[1]"},
-    {"soft_label", "false"},
-    {"threshold", "6"},
-    {"trainable_statistics", "false"},
-    {"use_global_stats", "false"},
-    {"use_softmax", "true"},
-};
-
-std::string Text(const AttrValue& value) {
-  const auto join = [](const auto& list) {
-    return absl::StrCat("[", absl::StrJoin(list, ", "), "]");
-  };
-  if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
-  if (const auto* i = std::get_if<int64_t>(&value)) return absl::StrCat(*i);
-  if (const auto* f = std::get_if<double>(&value)) return ExactDouble(*f);
-  if (const auto* s = std::get_if<std::string>(&value)) {
-    return absl::StrCat("\"", *s, "\"");
-  }
-  if (const auto* ints = std::get_if<std::vector<int64_t>>(&value)) {
-    return join(*ints);
-  }
-  if (const auto* floats = std::get_if<std::vector<double>>(&value)) {
-    std::vector<std::string> words;
-    for (const double number : *floats) words.push_back(ExactDouble(number));
-    return join(words);
-  }
-  if (const auto* words = std::get_if<std::vector<std::string>>(&value)) {
-    return join(*words);
-  }
-  return std::string(Name(std::get<DType>(value)));
-}
 
 template <typename Numbers>
 std::vector<int64_t> Integers(const Numbers& numbers) {
@@ -219,20 +114,13 @@ std::optional<AttrValue> ValueOf(const OpDesc::Attr& attr) {
 }
 
 bool ChangesNothing(const OpDesc::Attr& attr) {
-  const auto silent = std::end(kSilent);
-  if (std::find(std::begin(kSilent), silent, attr.name()) != silent) {
-    return true;
-  }
-  const std::string value = TextOf(attr);
-  return std::any_of(std::begin(kNeutral), std::end(kNeutral),
-                     [&](const Neutral& one) {
-                       return one.name == attr.name() && one.value == value;
-                     });
+  const std::optional<AttrValue> value = ValueOf(attr);
+  return ChangesNothing(attr.name(), value.has_value() ? &*value : nullptr);
 }
 
 std::string TextOf(const OpDesc::Attr& attr) {
   const std::optional<AttrValue> value = ValueOf(attr);
-  if (value.has_value()) return Text(*value);
+  if (value.has_value()) return TextOf(*value);
   return absl::StrCat("of kind ", OpDesc::AttrType_Name(attr.type()));
 }
 
@@ -240,11 +128,11 @@ std::string SetAttrOf(const OpSchema& schema, absl::string_view name,
                       AttrValue value, proto::OpNode* node) {
   const int index = schema.FindAttr(AttrName(schema, name));
   if (index < 0) {
-    return absl::StrCat(" = ", Text(value), " is not taken");
+    return absl::StrCat(" = ", TextOf(value), " is not taken");
   }
   const AttrSpec& spec = schema.attrs()[index];
   const AttrKind kind = KindOf(spec.default_value);
-  std::string text = Text(value);
+  std::string text = TextOf(value);
   const std::optional<AttrValue> coerced = CoerceAttr(std::move(value), kind);
   if (!coerced.has_value()) {
     return absl::StrCat(": expected ", Name(kind), ", found ", text);

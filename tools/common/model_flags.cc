@@ -9,6 +9,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
+#include "graph/import/neutral.h"
 #include "graph/strategy/fields.h"
 #include "graph/targets/target.h"
 #include "runtime/gpu/targets.h"
@@ -270,11 +271,20 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& named,
     return FromCompiled(content, flags, may_recompile);
   }
   HT_ASSIGN_OR_RETURN(ModelFile source, ParseModel(content, flags.path));
+  const std::vector<std::string> neutral = DropNeutral(&source.model);
   passes::StrategyFile strategy;
   if (!flags.strategy.empty()) {
     HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));
   }
-  return CompileFrom(std::move(source), strategy, flags);
+  HT_ASSIGN_OR_RETURN(CompiledModel model,
+                      CompileFrom(std::move(source), strategy, flags));
+  if (!neutral.empty()) {
+    proto::Note& note = *model.report.add_note();
+    note.set_code("P8");
+    note.set_text(absl::StrCat("left out, as it changes nothing here: ",
+                               absl::StrJoin(neutral, ", ")));
+  }
+  return model;
 }
 
 }  // namespace tools

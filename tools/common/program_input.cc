@@ -7,6 +7,7 @@
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
+#include "graph/import/neutral.h"
 #include "graph/text/text.h"
 #include "passes/compile.h"
 #include "tools/common/model_path.h"
@@ -52,6 +53,7 @@ absl::StatusOr<Source> Read(const std::string& content,
     model = compiled.WholeSource();
   } else {
     HT_ASSIGN_OR_RETURN(model, ParseModel(content, path));
+    DropNeutral(&model.model);
   }
   HT_ASSIGN_OR_RETURN(source.program, BuildProgram(model));
   return source;
