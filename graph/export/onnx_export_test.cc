@@ -223,6 +223,42 @@ TEST(OnnxExportTest, ManyWeightsLieInAFileBesideIt) {
 }
 
 // Beside these every op of models has its nodes.
+// Scores, their softmax and a product; what a row may not look at has no
+// weight.
+TEST(OnnxExportTest, AttentionIsSeveralNodes) {
+  const onnx::ModelProto model = ModelOf(R"(program "p" dim B
+output y
+entry eval {
+  feed q : f32[B,3,4,2]
+  feed k : f32[B,3,2,2]
+  y: scaled_dot_product_attention_infer(Q=q, K=k, V=k) -> (Out=y : f32[B,3,4,2]) {causal=true}   forward f32 LEVEL
+  result y = y
+}
+)");
+  EXPECT_THAT(TypesOf(model),
+              ElementsAre("Transpose", "Gather", "Transpose", "Gather",
+                          "Transpose", "MatMul", "Mul", "Where", "Softmax",
+                          "Where", "MatMul", "Transpose", "Identity"));
+}
+
+// A node for each layer; gates in ONNX's order.
+TEST(OnnxExportTest, ARecurrentLayerIsANode) {
+  const onnx::ModelProto model = ModelOf(R"(program "p" dim B
+output y
+cell wi : f32[8,3] parameter trainable applied init=constant(0)
+cell wh : f32[8,2] parameter trainable applied init=constant(0)
+entry eval {
+  feed x : f32[4,B,3]
+  y: rnn_eval(Input=x, WeightList=[wi, wh]) -> (Out=y : f32[4,B,2], State=[h : f32[1,B,2], c : f32[1,B,2]]) {mode="LSTM", hidden_size=2}   forward f32 LEVEL
+  result y = y
+}
+)");
+  EXPECT_THAT(
+      TypesOf(model),
+      ElementsAre("Gather", "Unsqueeze", "Gather", "Unsqueeze", "LSTM",
+                  "Transpose", "Reshape", "Identity", "Concat", "Concat"));
+}
+
 TEST(OnnxExportTest, OpsThatAreLeftOut) {
   std::vector<std::string> left_out;
   for (const std::string& name : Ops().Names()) {
@@ -231,14 +267,14 @@ TEST(OnnxExportTest, OpsThatAreLeftOut) {
     if (onnx_export::FindRule(name) == nullptr) left_out.push_back(name);
   }
   EXPECT_THAT(left_out, UnorderedElementsAre(
-                            // Nothing of a test.
-                            "dropout",
+                            // Others stand for them at test time.
+                            "dropout", "rnn", "scaled_dot_product_attention",
                             // Gradients' own.
                             "broadcast_like", "pad_like",
                             // Losses, which no output is made of.
                             "bce_loss", "huber_loss", "kldiv_loss", "log_loss",
                             "nll_loss", "sigmoid_cross_entropy_with_logits",
-                            "softmax_with_cross_entropy"));
+                            "softmax_with_cross_entropy", "square_error_cost"));
 }
 
 TEST(OnnxExportTest, TheSharedTableNamesOpsAndAttributesOfOurs) {

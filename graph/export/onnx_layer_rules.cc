@@ -1,5 +1,4 @@
-// Products and convolutions. What is a layer of its own here and several nodes
-// there (attention, recurrent nets) belongs here, too.
+// Products and convolutions.
 #include <algorithm>
 #include <numeric>
 #include <string>

@@ -10,7 +10,7 @@ const Rule* FindRule(absl::string_view ours) {
     auto* rules = new std::map<absl::string_view, const Rule*>();
     for (const auto* family :
          {&ElementwiseRules(), &MoveRules(), &LayerRules(), &NormRules(),
-          &ReductionRules(), &WindowRules()}) {
+          &ReductionRules(), &SequenceRules(), &WindowRules()}) {
       for (const Rule& rule : *family) (*rules)[rule.ours] = &rule;
     }
     return rules;

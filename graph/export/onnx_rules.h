@@ -23,6 +23,7 @@ const std::vector<Rule>& MoveRules();
 const std::vector<Rule>& LayerRules();
 const std::vector<Rule>& NormRules();
 const std::vector<Rule>& ReductionRules();
+const std::vector<Rule>& SequenceRules();
 const std::vector<Rule>& WindowRules();
 
 // Null: ONNX has nothing like it.

@@ -47,6 +47,8 @@ SMALL = {
     "bert_large": ["--layers", "2", "--sequence", "16"],
     "gpt2": ["--layers", "2", "--sequence", "16"],
     "gpt2_medium": ["--layers", "2", "--sequence", "16"],
+    "lstm_lm": ["--width", "32", "--sequence", "8"],
+    "lstm_classifier": ["--width", "32", "--sequence", "50"],
 }
 BATCH = 3
 
@@ -75,7 +77,8 @@ def feeds_of(model):
             feeds[value.name] = random.randint(0, 256, dims).astype(dtype)
         else:
             most = 2 if "type" in value.name or "mask" in value.name else 50
-            feeds[value.name] = random.randint(0, most, dims).astype(dtype)
+            least = 1 if "length" in value.name else 0
+            feeds[value.name] = random.randint(least, most, dims).astype(dtype)
     return feeds
 
 
