@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "graph/base/check.h"
 #include "graph/base/file.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_schema.h"
@@ -153,6 +154,9 @@ void Interpreter::Run(const CudnnNode& node) {
     case Kind::kChannelSums:
     case Kind::kNormGradSums:
       return SumChannels(node);
+    case Kind::kAttention:
+    case Kind::kAttentionGrad:
+      HT_CHECK(false, "no part of a norm's fusion");
   }
 }
 
