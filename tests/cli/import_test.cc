@@ -202,6 +202,20 @@ TEST(ImportVerb, LossAndDimsAreTaken) {
   EXPECT_EQ(Halftone({"import", kNet, "--dims", "x=a"}).exit_code(), 2);
 }
 
+// What an import leaves out in silence, a model written by hand may have, too.
+TEST(CompileVerb, SaysWhatOfPaddlesChangesNothing) {
+  const std::string model = Temp(".pbtxt"), compiled = Temp(".htc");
+  const std::string net = absl::StrReplaceAll(
+      ReadAll("models/mlp.pbtxt"),
+      {{"\"relu1\" } }",
+        "\"relu1\" } attr { name: \"use_cudnn\" b: true } }"}});
+  ASSERT_TRUE(WriteFileAtomically(model, net).ok());
+  const Result made = Halftone({"compile", model, "-o", compiled});
+  EXPECT_EQ(made.exit_code(), 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("note P8"));
+  EXPECT_THAT(made.out, HasSubstr("use_cudnn (1 op)"));
+}
+
 void ExpectModelError(const Words& words, const std::string& part) {
   const Result result = Halftone(words);
   EXPECT_EQ(result.exit_code(), 1) << result.err;
