@@ -270,15 +270,11 @@ void AttentionHead::DropoutFactors(int64_t row, int64_t first, int64_t n,
   };
   // Of the sample's weights [heads, rows, columns].
   const int64_t element = op.shape.RowOf(0, head, row) * op.shape.columns;
-  alignas(64) uint32_t words[kConvertBlock + 8];
-  const uint32_t* bits =
-      DrawBits(PhiloxKey(scalar(op.seed), op.stream), scalar(op.step),
+  std::fill_n(to, n, 1.0f);
+  ApplyDropout(op.dropout, PhiloxKey(scalar(op.seed), op.stream),
+               scalar(op.step),
                scalar(op.first_sample) + static_cast<uint64_t>(sample),
-               element + first, n, words);
-  ForIsa([=, f = op.dropout] {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) to[i] = f(1.0f, bits[i]);
-  });
+               element + first, n, to, to);
 }
 
 void RegisterCpuAttention(KernelRegistry& registry) {

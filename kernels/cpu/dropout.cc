@@ -44,21 +44,11 @@ struct DropoutKernel {
       const int64_t element = (at + done) % sample_elements;
       const int64_t run = std::min(n - done, sample_elements - element);
       const uint64_t sample = first_sample + (at + done) / sample_elements;
-      Apply(key, step, sample, element, run, x + done, y + done);
+      ApplyDropout(dropout, key, step, sample, element, run, x + done,
+                   y + done);
       done += run;
     }
     StoreBlock(dtype, y, buffers.outputs[0], at, n);
-  }
-
-  // Elements [element, element + n) of one sample.
-  void Apply(uint64_t key, uint64_t step, uint64_t sample, int64_t element,
-             int64_t n, const float* x, float* y) const {
-    alignas(64) uint32_t words[kConvertBlock + 8];
-    const uint32_t* bits = DrawBits(key, step, sample, element, n, words);
-    ForIsa([=, f = dropout] {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) y[i] = f(x[i], bits[i]);
-    });
   }
 };
 

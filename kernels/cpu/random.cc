@@ -2,6 +2,7 @@
 
 #include "graph/base/philox.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/map.h"
 
 namespace halftone {
 namespace kernels {
@@ -19,6 +20,20 @@ const uint32_t* DrawBits(uint64_t key, uint64_t step, uint64_t sample,
     }
   });
   return buffer + skip;
+}
+
+void ApplyDropout(const functors::DropoutOp& dropout, uint64_t key,
+                  uint64_t step, uint64_t sample, int64_t first, int64_t n,
+                  const float* x, float* y) {
+  alignas(64) uint32_t words[kConvertBlock + 8];
+  ForBlocks(0, n, [&](int64_t at, int64_t count) {
+    const uint32_t* bits =
+        DrawBits(key, step, sample, first + at, count, words);
+    ForIsa([=, f = dropout, from = x + at, to = y + at] {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) to[i] = f(from[i], bits[i]);
+    });
+  });
 }
 
 }  // namespace kernels

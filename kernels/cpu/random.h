@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/functors/dropout.h"
 
 namespace halftone {
 namespace kernels {
@@ -14,6 +15,12 @@ namespace kernels {
 // kConvertBlock + 8 words; the result points into it.
 const uint32_t* DrawBits(uint64_t key, uint64_t step, uint64_t sample,
                          int64_t first, int64_t n, uint32_t* buffer);
+
+// y[i] = x[i] dropped or scaled by the draws of elements [first, first + n) of
+// one sample of one step. y may be x.
+void ApplyDropout(const functors::DropoutOp& dropout, uint64_t key,
+                  uint64_t step, uint64_t sample, int64_t first, int64_t n,
+                  const float* x, float* y);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -176,9 +176,10 @@ class CpuRecurrence {
     const int64_t columns = s_.out_columns();
     ParallelFor(threads_, s_.rows(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        DropRow(key, step, first_sample + row % s_.batch,
-                (layer * s_.steps + row / s_.batch) * columns,
-                x + row * columns);
+        float* y = x + row * columns;
+        ApplyDropout(draws_.dropout, key, step, first_sample + row % s_.batch,
+                     (layer * s_.steps + row / s_.batch) * columns, columns, y,
+                     y);
       }
     });
     if (s_.dtype == DType::kF32) return;
@@ -198,18 +199,6 @@ class CpuRecurrence {
   template <typename Block>
   void Each(int64_t n, const Block& block) {
     ParallelFor(threads_, n, kMapGrain, block);
-  }
-
-  void DropRow(uint64_t key, uint64_t step, uint64_t sample, int64_t first,
-               float* x) const {
-    alignas(64) uint32_t words[kConvertBlock + 8];
-    ForBlocks(0, s_.out_columns(), [&](int64_t at, int64_t n) {
-      const uint32_t* bits = DrawBits(key, step, sample, first + at, n, words);
-      ForIsa([=, f = draws_.dropout, y = x + at] {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) y[i] = f(y[i], bits[i]);
-      });
-    });
   }
 
   const RecurrentShape& s_;
