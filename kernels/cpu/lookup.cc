@@ -46,10 +46,16 @@ struct GatherKernel {
         1, kCopyGrain / (shape.inner * int64_t{sizeof(T)} + 1));
     ParallelFor(stream.threads(), shape.outer * shape.count, grain,
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    const int64_t slice = shape.SliceOf(index[i % shape.count]);
-                    const int64_t row = i / shape.count * shape.size + slice;
-                    Slice(x + row * shape.inner, slice, out + i * shape.inner);
+                  for (int64_t i = begin; i < end;) {
+                    const int64_t outer = i / shape.count;
+                    const int64_t last =
+                        std::min(end, (outer + 1) * shape.count);
+                    const T* from = x + outer * shape.size * shape.inner;
+                    const Index* at = index + i % shape.count;
+                    for (; i < last; ++i, ++at) {
+                      const int64_t slice = shape.SliceOf(*at);
+                      Slice(from, slice, out + i * shape.inner);
+                    }
                   }
                 });
   }
@@ -60,8 +66,11 @@ struct GatherKernel {
       std::fill_n(to, shape.inner, Nothing<T>());
     } else if (slice == shape.padding) {
       memset(static_cast<void*>(to), 0, shape.inner * sizeof(T));
+    } else if (shape.inner == 1) {
+      *to = from[slice];
     } else {
-      memcpy(static_cast<void*>(to), from, shape.inner * sizeof(T));
+      memcpy(static_cast<void*>(to), from + slice * shape.inner,
+             shape.inner * sizeof(T));
     }
   }
 };
