@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
 #include "graph/base/text.h"
+#include "graph/import/unneeded.h"
 #include "graph/io/model_values.h"
 #include "graph/schema/op_registry.h"
 
@@ -115,13 +117,7 @@ void DropIf(Members* members, const Drop& drop) {
 // Values that something of the model names; what is a statistic is no value of
 // an op, which updates it by itself.
 absl::flat_hash_set<std::string> ReadValues(const proto::Model& model) {
-  absl::flat_hash_set<std::string> read(model.output().begin(),
-                                        model.output().end());
-  read.insert(
-      {model.loss().var(), model.loss().mean_over(), model.loss().mask()});
-  for (const proto::Metric& metric : model.metric()) {
-    read.insert({metric.var(), metric.over()});
-  }
+  absl::flat_hash_set<std::string> read = WantedValues(model);
   for (const proto::OpNode& op : model.op()) {
     for (const proto::SlotVars& in : op.in()) {
       read.insert(in.var().begin(), in.var().end());
@@ -168,7 +164,8 @@ std::string TextOf(const AttrValue& value) {
 }
 
 std::vector<std::string> DropNeutral(proto::Model* const model) {
-  const absl::flat_hash_set<std::string> read = ReadValues(*model);
+  // Found when it is first asked for: most models have no such outputs.
+  std::optional<absl::flat_hash_set<std::string>> read;
   std::map<std::string, int> ops;
   for (proto::OpNode& op : *model->mutable_op()) {
     const OpSchema* schema = Ops().Find(op.type());
@@ -182,10 +179,13 @@ std::vector<std::string> DropNeutral(proto::Model* const model) {
     });
     DropIf(op.mutable_out(), [&](const proto::SlotVars& out) {
       if (schema->FindOutput(out.slot()) >= 0) return false;
-      const bool unread =
-          std::none_of(out.var().begin(), out.var().end(),
-                       [&](const std::string& v) { return read.contains(v); });
-      if (!unread || !Contains(kOutputs, out.slot())) return false;
+      if (!Contains(kOutputs, out.slot())) return false;
+      if (!read.has_value()) read = ReadValues(*model);
+      if (std::any_of(
+              out.var().begin(), out.var().end(),
+              [&](const std::string& v) { return read->contains(v); })) {
+        return false;
+      }
       ++ops[out.slot()];
       return true;
     });

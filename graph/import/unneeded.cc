@@ -1,21 +1,23 @@
 #include "graph/import/unneeded.h"
 
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
-
 namespace halftone {
 
-void DropUnneeded(proto::Model* const model) {
-  absl::flat_hash_set<std::string> needed(model->output().begin(),
-                                          model->output().end());
-  needed.insert(
-      {model->loss().var(), model->loss().mean_over(), model->loss().mask()});
-  for (const proto::Metric& metric : model->metric()) {
-    needed.insert({metric.var(), metric.over()});
+absl::flat_hash_set<std::string> WantedValues(const proto::Model& model) {
+  absl::flat_hash_set<std::string> wanted(model.output().begin(),
+                                          model.output().end());
+  wanted.insert(
+      {model.loss().var(), model.loss().mean_over(), model.loss().mask()});
+  for (const proto::Metric& metric : model.metric()) {
+    wanted.insert({metric.var(), metric.over()});
   }
+  return wanted;
+}
+
+void DropUnneeded(proto::Model* const model) {
+  absl::flat_hash_set<std::string> needed = WantedValues(*model);
   std::vector<proto::OpNode> kept;
   for (int i = model->op_size() - 1; i >= 0; --i) {
     proto::OpNode& op = *model->mutable_op(i);
