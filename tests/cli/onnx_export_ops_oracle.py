@@ -13,7 +13,6 @@ import fnmatch
 import glob
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -21,6 +20,8 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import checker
+
+from oracle_calls import run
 
 DTYPES = {
     "f32": np.float32,
@@ -41,14 +42,6 @@ ELSEWHERE = {
     ("arange", "quarters"),
 }
 MARKS = {"int": "i", "float": "f", "bool": "b", "string": "s", "dtype": "s"}
-
-
-def run(words):
-    made = subprocess.run(words,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT,
-                          text=True)
-    return made.returncode, made.stdout
 
 
 def read_cases(path):

@@ -13,7 +13,6 @@ import glob
 import json
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,8 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import checker
+
+from oracle_calls import call
 
 SMALL = {
     "resnet18": ["--image-size", "64", "--classes", "10"],
@@ -51,16 +52,6 @@ SMALL = {
     "lstm_classifier": ["--width", "32", "--sequence", "50"],
 }
 BATCH = 3
-
-
-def call(words):
-    made = subprocess.run(words,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT,
-                          text=True)
-    if made.returncode != 0:
-        raise RuntimeError(" ".join(words[:3]) + ": " + made.stdout.strip())
-    return made.stdout
 
 
 def feeds_of(model):

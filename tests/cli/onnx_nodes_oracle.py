@@ -14,7 +14,6 @@ import concurrent.futures
 import fnmatch
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -23,6 +22,8 @@ import numpy as np
 import onnx
 from onnx import checker, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
+
+from oracle_calls import run
 
 DTYPES = {
     onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
@@ -98,15 +99,6 @@ def bind(model, inputs):
     return feeds
 
 
-def run(halftone, *words):
-    made = subprocess.run([halftone, *words],
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT,
-                          text=True,
-                          timeout=120)
-    return made.returncode, made.stdout
-
-
 def ask(halftone, case):
     """("right" | "refused" | "wrong", why)."""
     model = onnx.ModelProto()
@@ -117,7 +109,7 @@ def ask(halftone, case):
         path = os.path.join(folder, "net.onnx")
         onnx.save(model, path)
         ours = os.path.join(folder, "net.pbtxt")
-        code, said = run(halftone, "import", path, "-o", ours)
+        code, said = run([halftone, "import", path, "-o", ours], 120)
         if code != 0:
             lines = said.strip().splitlines()
             kind = "refused" if code in (1, 2) else "wrong"
@@ -132,7 +124,7 @@ def ask(halftone, case):
         weights = ours.replace(".pbtxt", ".safetensors")
         if os.path.exists(weights):
             words += ["--init", weights]
-        code, said = run(halftone, *words)
+        code, said = run([halftone] + words, 120)
         if code != 0:
             return "unrun", said.strip().splitlines()[-1] if said else code
         found = np.load(out)
