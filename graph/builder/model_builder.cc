@@ -321,6 +321,11 @@ std::string ModelBuilder::Dropout(const std::string& name, const Value& x,
   return p == 0 ? x : Unary("dropout", name, x, {{"p", p}});
 }
 
+std::string ModelBuilder::DropSamples(const std::string& name, const Value& x,
+                                      double p) {
+  return p == 0 ? x : Unary("dropout_nd", name, x, {{"p", p}});
+}
+
 std::string ModelBuilder::Add(const std::string& name, const Value& x,
                               const Value& y) {
   return Op("elementwise_add", name, {{"X", {x}}, {"Y", {y}}});

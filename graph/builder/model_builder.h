@@ -121,6 +121,8 @@ class ModelBuilder {
   Value Flatten(const std::string& name, const Value& x);
   // p = 0 is no op.
   Value Dropout(const std::string& name, const Value& x, double p);
+  // Stochastic depth: whole samples of x are dropped.
+  Value DropSamples(const std::string& name, const Value& x, double p);
   Value Add(const std::string& name, const Value& x, const Value& y);
   // x * w + b; the op is called `name`, its result `result` if that is given.
   Value Linear(const std::string& name, const Value& x, int64_t in, int64_t out,

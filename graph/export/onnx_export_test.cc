@@ -268,7 +268,8 @@ TEST(OnnxExportTest, OpsThatAreLeftOut) {
   }
   EXPECT_THAT(left_out, UnorderedElementsAre(
                             // Others stand for them at test time.
-                            "dropout", "rnn", "scaled_dot_product_attention",
+                            "dropout", "dropout_nd", "rnn",
+                            "scaled_dot_product_attention",
                             // Gradients' own.
                             "broadcast_like", "pad_like",
                             // Losses, which no output is made of.

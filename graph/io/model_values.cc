@@ -135,6 +135,7 @@ absl::string_view AttrName(const OpSchema& schema, absl::string_view name) {
   };
   static constexpr Alias kAliases[] = {
       {"dropout", "dropout_prob", "p"},
+      {"dropout_nd", "dropout_prob", "p"},
       // As slices and their gradients were written before they had Paddle's
       // form.
       {"slice", "axis", "axes"},

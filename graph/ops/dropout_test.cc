@@ -41,6 +41,26 @@ TEST(Dropout, Gradient) {
 
 TEST(Dropout, IsTheIdentityAtTestTime) {
   EXPECT_EQ(Ops().Find("dropout")->to_test(), "identity");
+  EXPECT_EQ(Ops().Find("dropout_nd")->to_test(), "identity");
+}
+
+TEST(DropoutNd, DropsSamplesOrChannels) {
+  const auto dropped = [](const std::string& x, std::vector<int64_t> axis) {
+    return Call{"dropout_nd", {{"X", x}}, {{"p", 0.1}, {"axis", axis}}};
+  };
+  EXPECT_EQ(Infer(dropped("T[B,4]", {0})), "Out=f32[B,4]");
+  EXPECT_EQ(Infer(dropped("T[B,4,2,2]", {0, 1})), "Out=f32[B,4,2,2]");
+  EXPECT_EQ(GradientInAllTypes(dropped("T[B,4]", {0, 1})),
+            "dropout_nd_grad(OutGrad=dOut, Seed=@seed, Step=@attempted, "
+            "FirstSample=@first_sample) {p=0.1 axis=[0,1]} -> X.grad : "
+            "f16[B,4]\nX <- X.grad\n");
+  const std::string expected =
+      "op (dropout_nd): attribute axis: expected [0] (samples), or [0, 1] "
+      "(their channels), found ";
+  EXPECT_THAT(Infer(dropped("T[B,4,2,2]", {1})), HasSubstr(expected + "[1]"));
+  EXPECT_THAT(Infer(dropped("T[B,4,2,2]", {})), HasSubstr(expected + "[]"));
+  EXPECT_THAT(Infer(dropped("T[B,4,2,2]", {0, 1, 2})), HasSubstr(expected));
+  EXPECT_THAT(Infer(dropped("T[B]", {0, 1})), HasSubstr(expected));
 }
 
 }  // namespace

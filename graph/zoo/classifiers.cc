@@ -117,6 +117,7 @@ Value SqueezeExcite(ModelBuilder& b, const std::string& name, const Value& x,
 
 struct MbConv {
   int64_t expand, kernel, stride, in, out;
+  double drop;  // probability with which a sample passes a residual block by
 };
 
 Value MbConvBlock(ModelBuilder& b, const std::string& name, const Value& x,
@@ -140,7 +141,9 @@ Value MbConvBlock(ModelBuilder& b, const std::string& name, const Value& x,
   y = SqueezeExcite(b, absl::StrCat(name, ".block.", next++), y, hidden,
                     std::max<int64_t>(1, block.in / 4));
   y = part(hidden, block.out, {}).second;
-  return block.stride == 1 && block.in == block.out ? b.Add(name, x, y) : y;
+  if (block.stride != 1 || block.in != block.out) return y;
+  y = b.DropSamples(name + ".stochastic_depth", y, block.drop);
+  return b.Add(name, x, y);
 }
 
 }  // namespace
@@ -282,18 +285,19 @@ proto::Model EfficientNetB0(const ZooOptions& options) {
       {1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2}, {6, 3, 2, 80, 3},
       {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
   constexpr int64_t kLast = 1280;
+  constexpr int kBlocks = 16;
   const int64_t classes = options.classes.value_or(kClasses);
   ModelBuilder b("efficientnet_b0");
   Value x = ImageNet(b, options.image_size.value_or(kImageSize));
   int64_t in = 32;
   x = ConvNorm(b, "features.0.0", "features.0.1", x, 3, in, {3, 2, 1});
   x = Silu(b, "features.0.2", x);
-  int stage_index = 1;
+  int stage_index = 1, block = 0;
   for (const Stage& stage : kStages) {
     for (int64_t i = 0; i < stage.blocks; ++i) {
       x = MbConvBlock(b, absl::StrCat("features.", stage_index, ".", i), x,
                       {stage.expand, stage.kernel, i == 0 ? stage.stride : 1,
-                       in, stage.out});
+                       in, stage.out, 0.2 * block++ / kBlocks});
       in = stage.out;
     }
     ++stage_index;

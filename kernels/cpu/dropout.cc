@@ -5,6 +5,7 @@
 
 #include "graph/base/philox.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/common/dropout_shape.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/random.h"
 #include "kernels/register_all.h"
@@ -17,7 +18,8 @@ struct DropoutKernel {
   functors::DropoutOp dropout;
   uint32_t stream_id;
   DType dtype;
-  int64_t elements, sample_elements;
+  int64_t elements;
+  DropoutShape shape;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const auto scalar = [&](int i) {
@@ -41,11 +43,21 @@ struct DropoutKernel {
     const float* x = LoadBlock(dtype, buffers.inputs[0], at, n, in);
     float* y = OutputBlock(dtype, buffers.outputs[0], at, out);
     for (int64_t done = 0; done < n;) {
-      const int64_t element = (at + done) % sample_elements;
-      const int64_t run = std::min(n - done, sample_elements - element);
-      const uint64_t sample = first_sample + (at + done) / sample_elements;
-      ApplyDropout(dropout, key, step, sample, element, run, x + done,
-                   y + done);
+      const int64_t element = (at + done) % shape.sample;
+      const uint64_t sample = first_sample + (at + done) / shape.sample;
+      const int64_t draw = element / shape.run % shape.draws;
+      const bool own = shape.run == 1;
+      const int64_t run = std::min(
+          n - done, own ? shape.draws - draw : shape.run - element % shape.run);
+      const float* from = x + done;
+      if (own) {
+        ApplyDropout(dropout, key, step, sample, draw, run, from, y + done);
+      } else {
+        uint32_t words[8];
+        const uint32_t bits = *DrawBits(key, step, sample, draw, 1, words);
+        std::transform(from, from + run, y + done,
+                       [=, f = dropout](float v) { return f(v, bits); });
+      }
       done += run;
     }
     StoreBlock(dtype, y, buffers.outputs[0], at, n);
@@ -54,17 +66,18 @@ struct DropoutKernel {
 
 DropoutKernel MakeDropout(const BoundOp& op) {
   const TensorDesc& x = op.inputs()[0];
-  const int64_t samples = std::max<int64_t>(1, x.dims[0]);
   return {functors::DropoutOp::Of(op.Float("p")),
           static_cast<uint32_t>(op.Int("stream")), x.dtype, x.elements(),
-          x.elements() / samples};
+          DropoutShape::Of(op)};
 }
 
 }  // namespace
 
 void RegisterCpuDropout(KernelRegistry& registry) {
-  AddForSchema(registry, "dropout", MakeCandidate("blocks", MakeDropout));
-  AddForSchema(registry, "dropout_grad", MakeCandidate("blocks", MakeDropout));
+  for (const char* op :
+       {"dropout", "dropout_grad", "dropout_nd", "dropout_nd_grad"}) {
+    AddForSchema(registry, op, MakeCandidate("blocks", MakeDropout));
+  }
 }
 
 }  // namespace kernels

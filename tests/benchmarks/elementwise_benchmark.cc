@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "kernels/testing/kernel_run.h"
@@ -235,6 +236,7 @@ const Case kCases[] = {
      {{"Scale", {16}}, {"Bias", {16}}}},
     {"channel_stats", "channel_stats", {"X"}},
     {"dropout", "dropout", {"X"}},
+    {"dropout_nd", "dropout_nd", {"X"}},
 };
 
 void RunCase(benchmark::State& state, const Case& c, DType dtype) {
@@ -252,7 +254,7 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
     run.In(slot, kernels::F32(dims, std::vector<double>(n, 1)));
   }
   for (const char* slot : c.outputs) run.Out(slot);
-  if (c.op == absl::string_view("dropout")) {
+  if (absl::StartsWith(c.op, "dropout")) {
     for (const char* slot : {"Seed", "Step", "FirstSample"}) {
       run.In(slot, kernels::I64({}, {1}));
     }

@@ -402,6 +402,28 @@ TEST(LargeTest, Dropout) {
   }
 }
 
+TEST(LargeTest, DropoutOfSamplesAndChannels) {
+  for (DType dtype : Floats()) {
+    for (Layout layout : {Layout::kRowMajor, Layout::kChannelsLast}) {
+      for (int64_t side : {8, 5}) {
+        for (const auto& axis : {std::vector<int64_t>{0}, {0, 1}}) {
+          Large("dropout_nd")
+              .Layouts(layout)
+              .In("X", dtype, {9, 24, side, side})
+              .In("Seed", DType::kI64, {}, {12345})
+              .In("Step", DType::kI64, {}, {7})
+              .In("FirstSample", DType::kI64, {}, {1000})
+              .Attr("p", 0.3)
+              .Attr("stream", int64_t{3})
+              .Attr("axis", axis)
+              .Out("Out")
+              .Expect(kSame);
+        }
+      }
+    }
+  }
+}
+
 TEST(LargeTest, InitialValues) {
   for (const char* op :
        {"init_uniform", "init_normal", "init_truncated_normal"}) {
