@@ -244,6 +244,42 @@ absl::Status InferTopK(InferContext& c) {
   return absl::OkStatus();
 }
 
+// OutGrad in the places that Indices name, zeros elsewhere.
+absl::Status GradTopK(GradContext& g) {
+  if (!g.OutGrad("Out").valid()) return absl::OkStatus();
+  const Dim& classes = g.type(g.Input("X")).dims.back();
+  if (!classes.is_constant()) {
+    return ModelError(g.block().name(g.op()), " (top_k): slot X: expected a ",
+                      "last dim that is a number, for the gradient; found one ",
+                      "that is known at run time");
+  }
+  const auto column = [&g](ValueId value) {
+    return BuildValue(g, g.Emit("unsqueeze")
+                             .In("X", value)
+                             .Attr("axes", std::vector<int64_t>{-1}));
+  };
+  HT_ASSIGN_OR_RETURN(
+      const ValueId places,
+      BuildValue(g, g.Emit("arange").Attr(
+                        "end", static_cast<double>(classes.coefficient()))));
+  HT_ASSIGN_OR_RETURN(const ValueId indices, column(g.Output("Indices")));
+  HT_ASSIGN_OR_RETURN(
+      const ValueId is_place,
+      BuildValue(g, g.Emit("equal").In("X", indices).In("Y", places)));
+  HT_ASSIGN_OR_RETURN(const ValueId grad, column(g.OutGrad("Out")));
+  HT_ASSIGN_OR_RETURN(
+      const ValueId zero,
+      BuildValue(g, g.Emit("fill_constant").Attr("dtype", g.type(grad).dtype)));
+  HT_ASSIGN_OR_RETURN(const ValueId placed,
+                      BuildValue(g, g.Emit("where")
+                                        .In("Condition", is_place)
+                                        .In("X", grad)
+                                        .In("Y", zero)));
+  return g.SetGrad("X", g.Emit("reduce_sum")
+                            .In("X", placed)
+                            .Attr("dim", std::vector<int64_t>{-2}));
+}
+
 absl::Status InferCorrectCount(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectTopK(c));
   HT_RETURN_IF_ERROR(ExpectLabels(c, "X", c.Input("X").rank() - 1));
@@ -276,7 +312,7 @@ void RegisterCounts(OpRegistry& registry) {
                          "the alias that the model has: lists of ops tell "
                          "top_k_v2 apart")
                    .Infer(InferTopK)
-                   .NoGrad()
+                   .Grad(GradTopK)
                    .Amp(AmpClass::kGray));
   registry.AddAlias("top_k_v2", "top_k");
 }
