@@ -210,15 +210,16 @@ void Assigner::FollowAnyLow(const Op& op) {
   bool any_wide = false;
   int slot = 0;
   for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
-    if (KindAt(slots, op, i, &slot) != SlotKind::kEither) continue;
+    const bool own = KindAt(slots, op, i, &slot) == SlotKind::kEither;
     const ValueId input = op.inputs.all()[i];
     const State state = states_[input.index()];
-    any_wide |= state == State::kF32;
+    any_wide |= own && state == State::kF32;
     const OpId producer = block_.value(input).op();
-    if (!producer.valid() || state == State::kOther) continue;
+    if (!producer.valid()) continue;
+    // Paddle asks for the op, not for the dtype of what it makes.
     if (is_black_[producer.index()]) {
       black.push_back(block_.op(producer).name);
-    } else if (state == State::kLow) {
+    } else if (own && state == State::kLow) {
       low.push_back(block_.op(producer).name);
     }
   }
