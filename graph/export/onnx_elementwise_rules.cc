@@ -241,6 +241,7 @@ const std::vector<Rule>& ElementwiseRules() {
   static const auto& rules = *[] {
     auto* all = new std::vector<Rule>{
         {"assign", Identity},
+        {"share_data", Identity},
         {"brelu", Clip},
         {"cast", Cast},
         {"clip", Clip},

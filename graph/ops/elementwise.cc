@@ -226,7 +226,7 @@ void RegisterPrelu(OpRegistry& registry) {
                    .Internal());
 }
 
-// ---- scale, fill_zeros_like, assign, cast, sum.
+// ---- scale, fill_zeros_like, assign, share_data, cast, sum.
 
 absl::Status GradScale(GradContext& g) {
   return g.SetGrad(
@@ -264,6 +264,19 @@ absl::Status InferSum(InferContext& c) {
 
 absl::Status GradSum(GradContext& g) { return PassThroughGrad(g, "Out", "X"); }
 
+OpSchema CopySchema(absl::string_view name, absl::string_view doc) {
+  return OpSchema(name)
+      .Doc(doc)
+      .TypeVar("T", kAnyTypes)
+      .In("X", "T", "any dims")
+      .Out("Out", "T", "dims of X")
+      .Infer(SameDims({"X"}, "Out"))
+      .Amp(AmpClass::kClear)
+      .Layout(LayoutRule::kAny)
+      .ElementWise()
+      .View();
+}
+
 void RegisterSimple(OpRegistry& registry) {
   registry.Add(UnarySchema("scale",
                            "Out = scale * X + bias, or scale * (X + bias).",
@@ -275,17 +288,10 @@ void RegisterSimple(OpRegistry& registry) {
   registry.Add(
       UnarySchema("fill_zeros_like", "Out = 0 everywhere.", AmpClass::kGray)
           .Grad(ZeroGrad));
-  registry.Add(OpSchema("assign")
-                   .Doc("Out = X.")
-                   .TypeVar("T", kAnyTypes)
-                   .In("X", "T", "any dims")
-                   .Out("Out", "T", "dims of X")
-                   .Infer(SameDims({"X"}, "Out"))
-                   .Grad(GradAssign)
-                   .Amp(AmpClass::kClear)
-                   .Layout(LayoutRule::kAny)
-                   .ElementWise()
-                   .View());
+  registry.Add(CopySchema("assign", "Out = X.").Grad(GradAssign));
+  registry.Add(
+      CopySchema("share_data", "Out = X, through which no gradient goes.")
+          .NoGrad());
   registry.Add(OpSchema("cast")
                    .Doc("Out = X in another dtype, rounded to nearest even.")
                    .TypeVar("TIn", kAnyTypes)

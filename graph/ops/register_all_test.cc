@@ -89,10 +89,10 @@ TEST(RegistryTest, Traits) {
                            "init_truncated_normal", "init_uniform", "rnn",
                            "rnn_grad", "scaled_dot_product_attention",
                            "scaled_dot_product_attention_grad", "shape"));
-  EXPECT_THAT(
-      OpsWith(&OpSchema::view),
-      testing::ElementsAre("assign", "convert_layout", "flatten", "reshape",
-                           "reshape_like", "squeeze", "unsqueeze"));
+  EXPECT_THAT(OpsWith(&OpSchema::view),
+              testing::ElementsAre("assign", "convert_layout", "flatten",
+                                   "reshape", "reshape_like", "share_data",
+                                   "squeeze", "unsqueeze"));
 }
 
 // Outputs of guarded ops take the storage of the old values.

@@ -89,7 +89,9 @@ auto MakeAssign(const BoundOp& op) {
 
 void RegisterCpuCast(KernelRegistry& registry) {
   AddForSchema(registry, "cast", MakeCandidate("blocks", MakeCast));
-  AddForSchema(registry, "assign", MakeCandidate("copy", MakeAssign));
+  for (const char* const op : {"assign", "share_data"}) {
+    AddForSchema(registry, op, MakeCandidate("copy", MakeAssign));
+  }
 }
 
 }  // namespace kernels

@@ -80,7 +80,9 @@ void RegisterCudaCast(KernelRegistry& registry) {
   Candidate cast = CudaCandidate("vector", MakeCast);
   cast.supports = HasOneLayout;
   AddForSchema(registry, "cast", cast);
-  AddForSchema(registry, "assign", CudaCandidate("copy", MakeAssign));
+  for (const char* const op : {"assign", "share_data"}) {
+    AddForSchema(registry, op, CudaCandidate("copy", MakeAssign));
+  }
 }
 
 }  // namespace cuda
