@@ -14,9 +14,11 @@
 #include "graph/import/loss_count.h"
 #include "graph/import/paddle_init.h"
 #include "graph/import/paddle_ops.h"
+#include "graph/import/paddle_rules.h"
 #include "graph/import/paddle_steps.h"
 #include "graph/import/refusals.h"
 #include "graph/import/unneeded.h"
+#include "graph/schema/op_registry.h"
 
 namespace halftone {
 namespace {
@@ -28,7 +30,10 @@ class Importer : public PaddleScope {
  public:
   Importer(const paddle::ProgramDesc& program, const std::string& file,
            const PaddleOptions& options)
-      : program_(program), options_(options), steps_(StepsOf(program)) {
+      : program_(program),
+        options_(options),
+        steps_(StepsOf(program)),
+        has_loss_(!options.loss.empty() || !steps_.loss.empty()) {
     result_.model.file = file;
     result_.ops = program.blocks(0).ops_size();
     const std::string version = PaddleVersion(program);
@@ -42,7 +47,10 @@ class Importer : public PaddleScope {
 
   absl::StatusOr<PaddleModel> Run();
 
-  std::string Read(const std::string& variable) override;
+  std::string Read(const std::string& variable) override {
+    const auto stopped = stopped_.find(variable);
+    return stopped == stopped_.end() ? ValueOf(variable) : stopped->second;
+  }
   std::string Write(const std::string& variable) override;
   bool IsRead(const std::string& variable) override {
     return read_.contains(variable);
@@ -61,9 +69,14 @@ class Importer : public PaddleScope {
 
  private:
   proto::Model& model() { return result_.model.model; }
+  // The value that the variable holds now, with its gradient.
+  std::string ValueOf(const std::string& variable) const;
   void FindReads();
   void ImportOps();
   void ImportStep(const PaddleStep& step);
+  // The op's values that gradients of parameters go through, and what stops
+  // them where Paddle's variable says so.
+  void FollowGradients(const OpDesc& op, const ImportedOp& imported);
   // Why a branch's op may not run where the branch is not taken.
   void CheckBranch(const PaddleStep& step, ImportedOp* imported);
   // Of variables that no op has written: feeds and parameters.
@@ -79,12 +92,16 @@ class Importer : public PaddleScope {
   const paddle::ProgramDesc& program_;
   const PaddleOptions& options_;
   const PaddleSteps steps_;
+  const bool has_loss_;
   PaddleModel result_;
   Refusals refusals_;
   absl::flat_hash_map<std::string, const OpDesc*> writers_;
   // By variable: the value that it holds now.
   absl::flat_hash_map<std::string, std::string> values_;
   absl::flat_hash_set<std::string> names_;  // of values
+  // By variable whose gradient is stopped: the value that has none.
+  absl::flat_hash_map<std::string, std::string> stopped_;
+  absl::flat_hash_set<std::string> trained_;  // values that have a gradient
   absl::flat_hash_set<std::string> read_, taken_;
   std::vector<std::string> kept_;     // persistables that the op at hand writes
   std::vector<std::string> fetched_;  // in their order
@@ -100,7 +117,7 @@ std::string Importer::Unused(const std::string& wish) {
   return name;
 }
 
-std::string Importer::Read(const std::string& variable) {
+std::string Importer::ValueOf(const std::string& variable) const {
   const auto found = values_.find(variable);
   return found == values_.end() ? variable : found->second;
 }
@@ -110,6 +127,7 @@ std::string Importer::Write(const std::string& variable) {
   if (var != nullptr && var->persistable()) kept_.push_back(variable);
   const std::string name = Unused(variable);
   values_[variable] = name;
+  stopped_.erase(variable);
   return name;
 }
 
@@ -186,6 +204,7 @@ void Importer::AddParameter(const VarDesc& var, const OpDesc* op,
   if (!statistic && (whole || !var.is_parameter() || var.stop_gradient())) {
     param.set_trainable(false);
   }
+  if (!statistic && param.trainable()) trained_.insert(var.name());
   const auto init = inits_.find(var.name());
   *param.mutable_init() =
       init != inits_.end() ? init->second : DefaultInit(param, op, slot);
@@ -226,6 +245,35 @@ void Importer::CheckBranch(const PaddleStep& step, ImportedOp* imported) {
   }
 }
 
+void Importer::FollowGradients(const OpDesc& op, const ImportedOp& imported) {
+  for (const proto::OpNode& node : imported.nodes) {
+    const OpSchema* const schema = Ops().Find(node.type());
+    bool reached = false;
+    for (const proto::SlotVars& in : node.in()) {
+      for (const std::string& name : in.var()) {
+        reached = reached || trained_.contains(name);
+      }
+    }
+    if (!reached || schema == nullptr || !schema->has_grad()) continue;
+    for (const proto::SlotVars& out : node.out()) {
+      trained_.insert(out.var().begin(), out.var().end());
+    }
+  }
+  for (const OpDesc::Var& out : op.outputs()) {
+    for (const std::string& name : out.arguments()) {
+      const VarDesc* const var = Variable(name);
+      const std::string value = ValueOf(name);
+      const bool stops = var != nullptr && var->stop_gradient() && has_loss_ &&
+                         trained_.contains(value);
+      if (!stops) continue;
+      ImportedOp stop;
+      stopped_[name] = Unused(absl::StrCat(value, ".stopped"));
+      AddNode("share_data", value, "", stopped_[name], &stop);
+      *model().add_op() = stop.nodes[0];
+    }
+  }
+}
+
 void Importer::ImportStep(const PaddleStep& step) {
   const OpDesc& op = *step.op;
   const std::string place = PlaceOf(step);
@@ -252,9 +300,8 @@ void Importer::ImportStep(const PaddleStep& step) {
     }
     refusals_.Add(op.type(), kind, why, place);
   }
-  for (proto::OpNode& node : imported.nodes) {
-    *model().add_op() = std::move(node);
-  }
+  for (const proto::OpNode& node : imported.nodes) *model().add_op() = node;
+  FollowGradients(op, imported);
   for (proto::Metric& metric : imported.metrics) {
     const int others = counts_[absl::StrCat("metric ", metric.name())]++;
     if (others > 0) absl::StrAppend(metric.mutable_name(), "_", others);
@@ -287,7 +334,7 @@ absl::Status Importer::SetLoss() {
   const bool asked = !options_.loss.empty();
   const std::string& variable = asked ? options_.loss : steps_.loss;
   if (variable.empty()) return absl::OkStatus();
-  const std::string value = Read(variable);
+  const std::string value = ValueOf(variable);
   if (!names_.contains(value)) {
     std::vector<std::string> names;
     for (const proto::OpNode& op : model().op()) {
@@ -305,7 +352,7 @@ absl::Status Importer::SetLoss() {
 void Importer::SetOutputs() {
   absl::flat_hash_set<std::string> seen = {model().loss().var()};
   for (const std::string& variable : steps_.fetched) {
-    const std::string value = Read(variable);
+    const std::string value = ValueOf(variable);
     if (taken_.contains(variable) || !seen.insert(value).second) continue;
     model().add_output(value);
   }

@@ -433,7 +433,7 @@ TEST(PaddleImportTest, MaskedMeansAndSumsOfLosses) {
       Var("x", "-1, 3") + Var("w", "-1, 3") + Op("square", {"X:x"}, {"Out:s"});
   PaddleOptions options;
   options.loss = "l";
-  EXPECT_THAT(Text(rows + Op("elementwise_mul", {"X:s", "Y:w"}, {"Out:m"}) +
+  EXPECT_THAT(Text(rows + Op("elementwise_mul", {"X:s", "Y:v"}, {"Out:m"}) +
                        Op("reduce_sum", {"X:m"}, {"Out:a"}) +
                        Op("reduce_sum", {"X:w"}, {"Out:b"}) +
                        Op("elementwise_div", {"X:a", "Y:b"}, {"Out:l"}),
@@ -500,6 +500,79 @@ TEST(PaddleImportTest, RecurrentLayersBeginAtZeros) {
 TEST(PaddleImportTest, StatesOfAShapeAtRunTimeThatAreNotZeroAreRefused) {
   EXPECT_THAT(Text(Lstm("1")),
               AllOf(HasSubstr("fill_constant"), HasSubstr("ShapeTensor")));
+}
+
+TEST(PaddleImportTest, GradientsStopWhereTheVariableSaysSo) {
+  const auto net = [](const std::string& flags) {
+    return absl::StrCat(Var("x", "-1, 4"), Param("w", "4, 4"), Param("v", "4"),
+                        Var("h", "-1, 4", flags), Var("fixed", "-1, 4", flags),
+                        Op("matmul_v2", {"X:x", "Y:w"}, {"Out:h"}),
+                        Op("tanh", {"X:x"}, {"Out:fixed"}),
+                        Op("elementwise_add", {"X:h", "Y:fixed"}, {"Out:s"}),
+                        Op("elementwise_mul", {"X:s", "Y:w"}, {"Out:y"}));
+  };
+  PaddleOptions options;
+  options.loss = "y";
+  // No parameter is behind `fixed`.
+  EXPECT_THAT(Text(net("stop_gradient: true"), options),
+              AllOf(HasSubstr(R"(type: "share_data" in { slot: "X" var: "h" } )"
+                              R"(out { slot: "Out" var: "h.stopped" })"),
+                    HasSubstr(R"(in { slot: "X" var: "h.stopped" } )"
+                              R"(in { slot: "Y" var: "fixed" })")));
+  EXPECT_THAT(Text(net(""), options), Not(HasSubstr("share_data")));
+  EXPECT_THAT(Text(net("stop_gradient: true")), Not(HasSubstr("share_data")));
+}
+
+std::string Assigned(const std::string& shape, const std::string& values) {
+  return Text(absl::StrCat(
+      Var("a", "4"),
+      Op("assign_value", {}, {"Out:a"},
+         absl::StrCat("attrs { name: 'shape' type: INTS ints: [", shape,
+                      "] } attrs { name: 'dtype' type: INT i: 5 } attrs { ",
+                      values, " } ")),
+      Op("square", {"X:a"}, {"Out:y"})));
+}
+
+TEST(PaddleImportTest, AssignedValues) {
+  EXPECT_THAT(Assigned("4", "name: 'fp32_values' floats: [2.5, 2.5, 2.5, 2.5]"),
+              HasSubstr(R"(op { type: "fill_constant" out { slot: "Out" var: )"
+                        R"("a" } attr { name: "shape" ints: [4] } )"
+                        R"(attr { name: "value" f: 2.5 } })"));
+  EXPECT_THAT(Assigned("2, 2", "name: 'int32_values' ints: [7, 5, 3, 1]"),
+              AllOf(HasSubstr(R"(attr { name: "start" f: 7 })"),
+                    HasSubstr(R"(attr { name: "end" f: -1 })"),
+                    HasSubstr(R"(attr { name: "step" f: -2 })"),
+                    HasSubstr(R"(attr { name: "shape" ints: [2, 2] })")));
+  EXPECT_THAT(
+      Assigned("4", "name: 'int64_values' longs: [9007199254740993, 1, 1, 0]"),
+      AllOf(HasSubstr(R"(name: "str_value" s: "9007199254740993")"),
+            HasSubstr(R"(in { slot: "X" var: "a.part" var: "a.part.1" var: )"
+                      R"("a.part.2" } out { slot: "Out" var: "a" })")));
+  EXPECT_THAT(Assigned("3", "name: 'bool_values' ints: [1, 0, 1, 1]"),
+              HasSubstr("assign_value x1: expected an output and as many "
+                        "values as its shape has elements"));
+  EXPECT_THAT(Assigned("-1, -4", "name: 'bool_values' ints: [1, 0, 1, 1]"),
+              HasSubstr("as many values as its shape"));
+  std::string many = "name: 'fp32_values' floats: [0";
+  for (int i = 1; i < 65; ++i) absl::StrAppend(&many, ", ", i * i);
+  EXPECT_THAT(Assigned("65", many + "]"),
+              HasSubstr("too many different values: 65 where 64 are taken"));
+}
+
+TEST(PaddleImportTest, SequenceMask) {
+  const auto masked = [](const std::string& maxlen) {
+    return Text(absl::StrCat(
+        Var("n", "-1", "", "INT64"), Var("m", "-1, 5"),
+        Op("sequence_mask", {"X:n"}, {"Y:m"},
+           absl::StrCat("attrs { name: 'maxlen' type: INT i: ", maxlen,
+                        " } attrs { name: 'out_dtype' type: INT i: 5 } "))));
+  };
+  EXPECT_THAT(
+      masked("5"),
+      HasSubstr(R"(op { type: "greater_than" in { slot: "X" var: "m.ends" } )"
+                R"(in { slot: "Y" var: "m.places" } )"
+                R"(out { slot: "Out" var: "m.mask" } })"));
+  EXPECT_THAT(masked("-1"), HasSubstr("expected a maxlen that is a number"));
 }
 
 }  // namespace

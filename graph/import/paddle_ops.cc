@@ -28,6 +28,7 @@ const std::vector<Rule>& Rules() {
   static const auto& rules = *new std::vector<Rule>{
       {"accuracy", CountCorrect},
       {"assert", Nothing},
+      {"assign_value", AssignValue},
       {"bilinear_interp_v2", ByName, {{"interp_method", ""}}},
       {"cast", ByName, {{"out_dtype", "to"}, {"in_dtype", ""}}},
       {"conditional_block",
@@ -65,6 +66,7 @@ const std::vector<Rule>& Rules() {
       {"reduce_any", ReduceLogical},
       {"rnn", Recurrent},
       {"select_input", Select},
+      {"sequence_mask", SequenceMask},
       {"size", CountElements},
       {"softmax_with_cross_entropy", CrossEntropy},
       {"trilinear_interp_v2", ByName, {{"interp_method", ""}}},

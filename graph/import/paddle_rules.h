@@ -47,6 +47,12 @@ void Filled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
 void Recurrent(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
                ImportedOp* result);
 
+// paddle_constants.cc
+void AssignValue(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                 ImportedOp* result);
+void SequenceMask(const paddle::OpDesc& op, const Rule& rule,
+                  PaddleScope& scope, ImportedOp* result);
+
 // paddle_parts.cc
 // Adds type(X = x, Y = y) -> Out = out; y may be empty.
 void AddNode(const char* type, const std::string& x, const std::string& y,
