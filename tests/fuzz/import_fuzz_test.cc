@@ -1,7 +1,10 @@
 // Programs and parameters of other systems, damaged.
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/import/onnx_import.h"
@@ -104,6 +107,24 @@ TEST(ImportFuzzTest, PaddleParameters) {
   }
 }
 
+// Cut off at every byte.
+TEST(ImportFuzzTest, BeginningsOfPaddlesFiles) {
+  const std::string model = Source("small.pdmodel");
+  const auto good = ParsePaddleProgram(model, "good").value();
+  for (size_t size = 0; size < model.size(); ++size) {
+    const auto program = ParsePaddleProgram(model.substr(0, size), "fuzz");
+    ExpectModelError(program.status(), size);
+    if (program.ok()) Import(*program, size);
+  }
+  const std::string params = Source("small.pdiparams");
+  for (size_t size = 0; size < params.size(); ++size) {
+    const auto tensors =
+        ParsePaddleParams(params.substr(0, size), "fuzz", good);
+    ASSERT_FALSE(tensors.ok()) << size;
+    ExpectModelError(tensors.status(), size);
+  }
+}
+
 // ---- ONNX.
 
 std::string OnnxSource() {
@@ -191,6 +212,65 @@ TEST(ImportFuzzTest, OnnxGraphs) {
       }
     }
     ImportOnnxModel(file, seed);
+  }
+}
+
+TEST(ImportFuzzTest, BeginningsOfOnnxModels) {
+  const std::string model = OnnxSource();
+  for (size_t size = 0; size < model.size(); ++size) {
+    const std::string content = model.substr(0, size);
+    const auto file = ParseOnnx(content, "fuzz.onnx");
+    ExpectModelError(file.status(), size);
+    if (file.ok()) ImportOnnxModel(*file, size);
+  }
+}
+
+// Tensors in files beside the model, some of which are links that lead out.
+TEST(ImportFuzzTest, OnnxExternalData) {
+  const std::string content = OnnxSource();
+  const auto good = ParseOnnx(content, "fuzz.onnx");
+  ASSERT_TRUE(good.ok()) << good.status();
+  const std::string outer =
+      absl::StrCat(::testing::TempDir(), "/fuzz-external");
+  const std::string folder = outer + "/model";
+  ASSERT_TRUE(MakeDirectories(folder).ok());
+  const std::string secret = outer + "/secret";
+  std::string data(good->raw[0]);
+  ASSERT_TRUE(WriteFileAtomically(folder + "/data", data).ok());
+  ASSERT_TRUE(WriteFileAtomically(secret, data).ok());
+  unlink((folder + "/link").c_str());
+  ASSERT_EQ(symlink("../secret", (folder + "/link").c_str()), 0);
+  const std::string size = absl::StrCat(data.size());
+  const std::vector<std::string> inside = {"data", "./data", "x/../data"};
+  const std::vector<std::string> outside = {
+      "link", "../secret", secret, "", ".", "..", "/dev/zero", "data/"};
+  const std::vector<std::string> numbers = {
+      "0", size,  "1",    "-1", "9223372036854775807", "18446744073709551616",
+      "",  "4e1", "0x10", " 0"};
+  for (int seed = 0; seed < kMutations; ++seed) {
+    std::mt19937_64 random(seed);
+    OnnxFile file = *good;
+    file.path = folder + "/fuzz.onnx";
+    file.raw[0] = absl::string_view();
+    onnx::TensorProto& tensor =
+        *file.model.mutable_graph()->mutable_initializer(0);
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    const auto set = [&tensor](const std::string& key,
+                               const std::string& value) {
+      auto& entry = *tensor.add_external_data();
+      entry.set_key(key);
+      entry.set_value(value);
+    };
+    const bool out = random() % 2 == 0;
+    const auto& places = out ? outside : inside;
+    set("location", places[random() % places.size()]);
+    if (random() % 2 == 0) set("offset", numbers[random() % numbers.size()]);
+    if (random() % 2 == 0) set("length", numbers[random() % numbers.size()]);
+    OnnxOptions options;
+    options.name = "fuzz";
+    const auto model = ImportOnnx(file, options);
+    ExpectModelError(model.status(), seed);
+    EXPECT_FALSE(out && model.ok()) << seed;
   }
 }
 
