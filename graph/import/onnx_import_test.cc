@@ -424,9 +424,20 @@ TEST(OnnxImportTest, GatesAreCutIntoOurOrder) {
   EXPECT_THAT(text, HasSubstr("type: \"concat\""));
 }
 
+// The reset gate comes before the product: ops for each of 7 steps.
+TEST(OnnxImportTest, GruThatResetsFirstIsUnrolled) {
+  const std::string text = Import(Recurrent("GRU", 3));
+  EXPECT_EQ(text.find("\"rnn\""), std::string::npos);
+  int steps = 0;
+  for (size_t at = 0; (at = text.find("\"tanh\"", at + 1)) != text.npos;) {
+    ++steps;
+  }
+  EXPECT_EQ(steps, 7);
+  EXPECT_THAT(Import(absl::StrReplaceAll(Recurrent("GRU", 3), {{"7", "513"}})),
+              HasSubstr("linear_before_reset = 0 is taken for 1 to 512 steps"));
+}
+
 TEST(OnnxImportTest, RecurrenceOfOtherKindsIsRefused) {
-  EXPECT_THAT(Import(Recurrent("GRU", 3)),
-              HasSubstr("linear_before_reset = 0 is not taken"));
   EXPECT_THAT(Import(Recurrent("LSTM", 4,
                                "attribute { name: \"clip\" type: FLOAT "
                                "f: 1 }")),

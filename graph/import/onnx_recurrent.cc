@@ -19,6 +19,9 @@ using IntList = std::vector<int64_t>;
 // Inputs by number.
 enum { kX, kW, kR, kB, kLengths, kHidden, kCell, kPeepholes };
 
+// Unrolled ones are ops for every step.
+constexpr int64_t kMostSteps = 512;
+
 struct Layer {
   std::string mode;
   // Which of ONNX's gates each of ours is.
@@ -26,16 +29,23 @@ struct Layer {
   int64_t hidden = 0, directions = 1;
   bool backwards = false;  // one direction that reads from the end
   bool samples_first = false;
+  bool unrolled = false;  // `rnn` has none like it
 };
+
+// [first, last) of a dim.
+std::string Part(OnnxNode& node, const std::string& x, int64_t axis,
+                 int64_t first, int64_t last, bool drop) {
+  OnnxOp op = node.Op("slice");
+  op.In("Input", x).Attr("axes", IntList{axis});
+  op.Attr("starts", IntList{first}).Attr("ends", IntList{last});
+  if (drop) op.Attr("decrease_axis", IntList{axis});
+  return op.Made();
+}
 
 // [first, last) of dim 0; without that dim if `drop`.
 std::string Rows(OnnxNode& node, const std::string& x, int64_t first,
                  int64_t last, bool drop) {
-  OnnxOp op = node.Op("slice");
-  op.In("Input", x).Attr("axes", IntList{0});
-  op.Attr("starts", IntList{first}).Attr("ends", IntList{last});
-  if (drop) op.Attr("decrease_axis", IntList{0});
-  return op.Made();
+  return Part(node, x, 0, first, last, drop);
 }
 
 // `x`, the gates of which begin at row `first`, with gates in our order.
@@ -147,6 +157,137 @@ std::vector<std::string> Run(OnnxNode& node, const Layer& layer) {
   return made;
 }
 
+// ---- A GRU whose reset gate multiplies the state before its product, step by
+// step: that product waits for the gate, so that `rnn` cannot have it.
+
+std::string Of(OnnxNode& node, const char* type, const std::string& x) {
+  return node.Op(type).In("X", x).Made();
+}
+std::string Of(OnnxNode& node, const char* type, const std::string& x,
+               const std::string& y) {
+  return node.Op(type).In("X", x).In("Y", y).Made();
+}
+std::string Times(OnnxNode& node, const std::string& x, const std::string& w) {
+  return node.Op("matmul").In("X", x).In("Y", w).Attr("trans_y", true).Made();
+}
+
+class ResetFirst {
+ public:
+  // `x` [T, B, I]; `there` [B, T], where a sample has steps; empty: it has all.
+  ResetFirst(OnnxNode& node, const Layer& layer, int64_t direction,
+             const std::string& x, const std::string& there)
+      : node_(node), hidden_(layer.hidden), there_(there) {
+    sums_ = Times(node, x, Direction(node, node.In(kW), direction));
+    const std::string r = Direction(node, node.In(kR), direction);
+    gates_ = Rows(node, r, 0, 2 * hidden_, /*drop=*/false);
+    candidate_ = Rows(node, r, 2 * hidden_, 3 * hidden_, /*drop=*/false);
+    if (!node.Has(kB)) return;
+    const std::string b = Direction(node, node.In(kB), direction);
+    const std::string both =
+        Of(node, "elementwise_add", Rows(node, b, 0, 3 * hidden_, false),
+           Rows(node, b, 3 * hidden_, 6 * hidden_, false));
+    sums_ = Of(node, "elementwise_add", sums_, both);
+  }
+
+  // [B, H] of zeros.
+  std::string Zeros() {
+    return Of(node_, "fill_zeros_like",
+              Columns(Rows(node_, sums_, 0, 1, /*drop=*/true), 0, 1));
+  }
+
+  // Steps `state` on; returns the step's output.
+  std::string Step(int64_t t, const std::string& zeros, std::string* state) {
+    const std::string row = Rows(node_, sums_, t, t + 1, /*drop=*/true);
+    const std::string gates =
+        Of(node_, "sigmoid",
+           Of(node_, "elementwise_add", Columns(row, 0, 2),
+              Times(node_, *state, gates_)));
+    const std::string kept =
+        Of(node_, "elementwise_mul", Columns(gates, 1, 2), *state);
+    const std::string fresh =
+        Of(node_, "tanh",
+           Of(node_, "elementwise_add", Columns(row, 2, 3),
+              Times(node_, kept, candidate_)));
+    const std::string old = Of(node_, "elementwise_mul", Columns(gates, 0, 1),
+                               Of(node_, "elementwise_sub", *state, fresh));
+    const std::string next = Of(node_, "elementwise_add", fresh, old);
+    if (there_.empty()) return *state = next;
+    const std::string is_there =
+        Part(node_, there_, /*axis=*/1, t, t + 1, /*drop=*/false);
+    *state = Where(is_there, next, *state);
+    return Where(is_there, next, zeros);
+  }
+
+ private:
+  // Of [B, n x H].
+  std::string Columns(const std::string& x, int64_t first, int64_t last) {
+    return Part(node_, x, 1, first * hidden_, last * hidden_, /*drop=*/false);
+  }
+  std::string Where(const std::string& condition, const std::string& x,
+                    const std::string& y) {
+    return node_.Op("where")
+        .In("Condition", condition)
+        .In("X", x)
+        .In("Y", y)
+        .Made();
+  }
+
+  OnnxNode& node_;
+  const int64_t hidden_;
+  const std::string there_;
+  std::string sums_;               // of inputs and biases, [T, B, 3 H]
+  std::string gates_, candidate_;  // weights [2 H, H] and [H, H]
+};
+
+// [B, T]: whether step t is one of the sample's.
+std::string There(OnnxNode& node, int64_t steps) {
+  if (!node.Has(kLengths)) return "";
+  const std::string lengths = node.In(kLengths);
+  const std::string ends =
+      node.Op("unsqueeze").In("X", lengths).Attr("axes", IntList{-1}).Made();
+  const std::string places = node.Op("arange")
+                                 .Attr("end", static_cast<double>(steps))
+                                 .Attr("dtype", node.TypeOf(lengths).dtype)
+                                 .Made();
+  return Of(node, "greater_than", ends, places);
+}
+
+void Unroll(OnnxNode& node, const Layer& layer, const Dim& count) {
+  const int64_t steps = count.is_constant() ? count.coefficient() : 0;
+  if (steps < 1 || steps > kMostSteps) {
+    node.Refuse("attribute linear_before_reset",
+                absl::StrCat(" = 0 is taken for 1 to ", kMostSteps, " steps"));
+    return;
+  }
+  const std::string x = Swapped(node, layer, node.In(kX));
+  const std::string there = There(node, steps);
+  const bool given = node.Has(kHidden) && !IsZero(node, kHidden);
+  const std::string first = given ? Swapped(node, layer, node.In(kHidden)) : "";
+  OnnxOp outputs = node.Op("stack"), states = node.Op("stack");
+  for (int64_t d = 0; d < layer.directions && !node.failed(); ++d) {
+    ResetFirst gru(node, layer, d, x, there);
+    const std::string zeros = gru.Zeros();
+    std::string state = given ? Direction(node, first, d) : zeros;
+    std::vector<std::string> made(steps);
+    for (int64_t i = 0; i < steps; ++i) {
+      const int64_t t = d == 1 || layer.backwards ? steps - 1 - i : i;
+      made[t] = gru.Step(t, zeros, &state);
+    }
+    OnnxOp join = node.Op("stack");
+    for (const std::string& one : made) join.In("X", one);
+    outputs.In("X", join.Attr("axis", int64_t{0}).Made("Y"));
+    states.In("X", state);
+  }
+  std::string y = outputs.Attr("axis", int64_t{1}).Made("Y");
+  if (layer.samples_first) {
+    const IntList axes = {2, 0, 1, 3};
+    y = node.Op("transpose").In("X", y).Attr("axis", axes).Made();
+  }
+  node.Same(0, y);
+  const std::string last = states.Attr("axis", int64_t{0}).Made("Y");
+  node.Same(1, Swapped(node, layer, last));
+}
+
 void Convert(OnnxNode& node, Layer layer,
              const std::vector<std::string>& usual) {
   layer.hidden = node.Int("hidden_size", 0);
@@ -160,6 +301,10 @@ void Convert(OnnxNode& node, Layer layer,
   const Dims x = node.Type(kX).dims;
   if (x.size() != 3) node.Refuse("input 0", ": expected [T, B, I]");
   if (node.failed()) return;
+  if (layer.unrolled) {
+    Unroll(node, layer, x[layer.samples_first ? 1 : 0]);
+    return;
+  }
   const std::vector<std::string> made = Run(node, layer);
   if (node.failed()) return;
   // [T, B, directions x H] as [T, directions, B, H], or [B, T, directions, H].
@@ -184,11 +329,9 @@ void Lstm(OnnxNode& node, const Rule&) {
 }
 
 void Gru(OnnxNode& node, const Rule&) {
-  if (node.Int("linear_before_reset", 0) == 0) {
-    node.Refuse("attribute linear_before_reset",
-                " = 0 is not taken; ours, as PyTorch's, is 1");
-  }
-  Convert(node, {"GRU", {1, 0, 2}}, {"sigmoid", "tanh"});
+  Layer layer = {"GRU", {1, 0, 2}};
+  layer.unrolled = node.Int("linear_before_reset", 0) == 0;
+  Convert(node, layer, {"sigmoid", "tanh"});
 }
 
 void Rnn(OnnxNode& node, const Rule&) {
