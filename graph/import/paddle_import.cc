@@ -263,9 +263,9 @@ void Importer::FollowGradients(const OpDesc& op, const ImportedOp& imported) {
     for (const std::string& name : out.arguments()) {
       const VarDesc* const var = Variable(name);
       const std::string value = ValueOf(name);
-      const bool stops = var != nullptr && var->stop_gradient() && has_loss_ &&
-                         trained_.contains(value);
-      if (!stops) continue;
+      if (var == nullptr || !var->stop_gradient() || !has_loss_) continue;
+      const auto dtype = var->type().lod_tensor().tensor().data_type();
+      if (!trained_.contains(value) || !IsPaddleFloat(dtype)) continue;
       ImportedOp stop;
       stopped_[name] = Unused(absl::StrCat(value, ".stopped"));
       AddNode("share_data", value, "", stopped_[name], &stop);

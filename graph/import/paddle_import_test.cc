@@ -433,7 +433,7 @@ TEST(PaddleImportTest, MaskedMeansAndSumsOfLosses) {
       Var("x", "-1, 3") + Var("w", "-1, 3") + Op("square", {"X:x"}, {"Out:s"});
   PaddleOptions options;
   options.loss = "l";
-  EXPECT_THAT(Text(rows + Op("elementwise_mul", {"X:s", "Y:v"}, {"Out:m"}) +
+  EXPECT_THAT(Text(rows + Op("elementwise_mul", {"X:s", "Y:w"}, {"Out:m"}) +
                        Op("reduce_sum", {"X:m"}, {"Out:a"}) +
                        Op("reduce_sum", {"X:w"}, {"Out:b"}) +
                        Op("elementwise_div", {"X:a", "Y:b"}, {"Out:l"}),
@@ -509,7 +509,8 @@ TEST(PaddleImportTest, GradientsStopWhereTheVariableSaysSo) {
                         Op("matmul_v2", {"X:x", "Y:w"}, {"Out:h"}),
                         Op("tanh", {"X:x"}, {"Out:fixed"}),
                         Op("elementwise_add", {"X:h", "Y:fixed"}, {"Out:s"}),
-                        Op("elementwise_mul", {"X:s", "Y:w"}, {"Out:y"}));
+                        Op("elementwise_mul", {"X:s", "Y:v"}, {"Out:m"}),
+                        Op("mean", {"X:m"}, {"Out:y"}));
   };
   PaddleOptions options;
   options.loss = "y";

@@ -12,11 +12,6 @@ using paddle::VarType;
 
 namespace {
 
-bool IsFloat(int64_t dtype) {
-  return dtype == VarType::FP32 || dtype == VarType::FP16 ||
-         dtype == VarType::BF16 || dtype == VarType::FP64;
-}
-
 // The sole input of an op and its sole output, with values between them.
 class Chain {
  public:
@@ -90,7 +85,7 @@ void FillLike(const OpDesc& op, const Rule&, PaddleScope& scope,
   if (dtype < 0) dtype = chain.dtype();
   // Zeros and sums are of floats.
   int64_t now = chain.dtype();
-  if (!IsFloat(now)) chain.Cast(now = VarType::FP32);
+  if (!IsPaddleFloat(now)) chain.Cast(now = VarType::FP32);
   chain.Add("fill_zeros_like");
   chain.Add("scale");
   chain.Attr("bias", FloatAttr(op, "value", 0));

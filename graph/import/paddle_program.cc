@@ -169,6 +169,12 @@ proto::DataType FromPaddle(paddle::VarType::Type type) {
   }
 }
 
+bool IsPaddleFloat(int64_t type) {
+  using paddle::VarType;
+  return type == VarType::FP32 || type == VarType::FP16 ||
+         type == VarType::BF16 || type == VarType::FP64;
+}
+
 std::string NameOf(paddle::VarType::Type type) {
   const std::string& name = paddle::VarType::Type_Name(type);
   return name.empty() ? absl::StrCat("type ", static_cast<int>(type)) : name;

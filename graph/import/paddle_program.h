@@ -46,6 +46,7 @@ const google::protobuf::RepeatedPtrField<std::string>& OutputsOf(
 
 // INVALID: ours have none like it.
 proto::DataType FromPaddle(paddle::VarType::Type type);
+bool IsPaddleFloat(int64_t type);
 // "INT8", or the number of a type that has no name.
 std::string NameOf(paddle::VarType::Type type);
 

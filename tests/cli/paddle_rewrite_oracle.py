@@ -4,8 +4,8 @@ paddle_rewrite_oracle.py HALFTONE [--only NET,NET]: builds the nets of
 paddle_nets.py, rewrites each by Paddle and compiles what `halftone import`
 makes of it with Paddle's lists. any_low has to equal the classic rewrite (a
 black producer wins, else one low producer is enough, else left alone).
-all_low has to equal DESIGN's rule, evaluated here; 2.6's default is another
-(the last input that an op made decides), evaluated here, too: what the two
+all_low has to equal the rule of docs/design.md, evaluated here; 2.6's default is
+another (the last input that an op made decides), evaluated here, too: what the two
 evaluations say of an op is all in which ours may differ from Paddle's.
 """
 import argparse
@@ -195,7 +195,7 @@ def by_last_input_of(source):
 
 
 def by_widest_input_of(source):
-    """Whether an op is low, by name: DESIGN's all_low."""
+    """Whether an op is low, by name: all_low."""
     low, free, states = {}, [], {}
     for op in source.ops:
         name, color, state = op["name"], source.color(op), None
