@@ -30,6 +30,15 @@ def cases(torch):
       made[dims, dtype] = torch.ones(dims, dtype=dtype)
     return made[dims, dtype]
 
+  def classes(n):
+    if n not in made:
+      made[n] = torch.arange(n) * 11 % 28
+    return made[n]
+
+  def less_one(p):
+    p[torch.arange(1024), classes(1024)] -= 1
+    return p
+
   rows = lambda x: x.reshape(1024, 784)
   half = lambda x: torch.full([1], 0.25, dtype=x.dtype)
   return {
@@ -52,7 +61,18 @@ def cases(torch):
       'scale': lambda x, y: x * 1.5,
       'clip': lambda x, y: torch.clamp(x, -1, 1),
       'clip_grad': lambda x, y: aten.hardtanh_backward(y, x, -1, 1),
+      'neg': lambda x, y: torch.neg(x),
+      'swish': lambda x, y: f.silu(x),
+      'hard_tanh': lambda x, y: f.hardtanh(x),
+      'relu_grad': lambda x, y: aten.threshold_backward(y, x, 0),
+      'abs_grad': lambda x, y: y * torch.sign(x),
+      'swish_grad': lambda x, y: aten.silu_backward(y, x),
+      'hard_tanh_grad': lambda x, y: aten.hardtanh_backward(y, x, -1, 1),
       'add': lambda x, y: x + y,
+      'sub': lambda x, y: x - y,
+      'mul': lambda x, y: x * y,
+      'sum': lambda x, y: x + y,
+      'square_error_cost': lambda x, y: f.mse_loss(x, y, reduction='none'),
       'div': lambda x, y: x / y,
       'max': lambda x, y: torch.maximum(x, y),
       'min': lambda x, y: torch.minimum(x, y),
@@ -97,10 +117,17 @@ def cases(torch):
       'reduce_max': lambda x, y: torch.amax(x),
       'reduce_max_rows': lambda x, y: torch.amax(x, -1),
       'reduce_max_images': lambda x, y: torch.amax(x, 0),
+      'reduce_min': lambda x, y: torch.amin(x),
+      'reduce_sum': lambda x, y: torch.sum(x),
+      'reduce_sum_rows': lambda x, y: torch.sum(x, -1),
+      'reduce_sum_images': lambda x, y: torch.sum(x, 0),
+      'reduce_mean_planes': lambda x, y: torch.mean(x, (2, 3)),
       'reduce_prod_rows': lambda x, y: torch.prod(x, -1),
       'arg_max_rows': lambda x, y: torch.argmax(x, -1),
       'arg_max_images': lambda x, y: torch.argmax(x, 0),
       'arg_max_all': lambda x, y: torch.argmax(x),
+      'arg_min_rows': lambda x, y: torch.argmin(x, -1),
+      'top_k': lambda x, y: torch.topk(rows(x), 5),
       'p_norm_rows': lambda x, y: torch.linalg.vector_norm(x, 2, -1),
       'p_norm_all': lambda x, y: torch.linalg.vector_norm(x, 2),
       'p_norm_3': lambda x, y: torch.linalg.vector_norm(x, 3, -1),
@@ -116,6 +143,11 @@ def cases(torch):
       'flip_columns': lambda x, y: torch.flip(x, (-1,)),
       'flip_images': lambda x, y: torch.flip(x, (0,)),
       'pad': lambda x, y: f.pad(x, (1, 1, 1, 1)),
+      'pad3d_reflect': lambda x, y: f.pad(x, (1, 1, 1, 1), mode='reflect'),
+      'expand': lambda x, y: x.expand(2, *x.shape).clone(memory_format=copy),
+      'transpose': lambda x, y: x.permute(0, 2, 3, 1).clone(
+          memory_format=copy),
+      'assign': lambda x, y: x.clone(),
       'tile': lambda x, y: torch.tile(x, (2,)),
       'concat_channels': lambda x, y: torch.cat((x, y), 1),
       'concat_columns': lambda x, y: torch.cat((x, y), 3),
@@ -132,6 +164,9 @@ def cases(torch):
       'label_smooth': lambda x, y: x * 0.9 + 0.1 / 28,
       'soft_cross_entropy': lambda x, y: f.cross_entropy(
           rows(x), rows(y), reduction='none'),
+      'cross_entropy': lambda x, y: f.cross_entropy(
+          rows(x), classes(1024), reduction='none'),
+      'cross_entropy_grad': lambda x, y: less_one(torch.softmax(rows(x), -1)),
       'softmax_rows': lambda x, y: torch.softmax(rows(x), -1),
       'softmax_grad': lambda x, y: aten._softmax_backward_data(y, x, -1,
                                                                x.dtype),

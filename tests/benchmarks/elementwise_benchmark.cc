@@ -32,6 +32,8 @@ struct Case {
   std::vector<std::pair<const char*, Dims>> ones{};
   Dims dims = kImages;
   std::vector<const char*> outputs{};  // optional ones that are made, too
+  // Further inputs, i64 of numbers from 0 to 27.
+  std::vector<std::pair<const char*, Dims>> classes{};
 };
 
 const Case kCases[] = {
@@ -90,7 +92,18 @@ const Case kCases[] = {
      {"X", "OutGrad"},
      {{"t_min", -1.0}, {"t_max", 1.0}}},
     {"clip_grad", "clip_grad", {"X", "OutGrad"}, {{"min", -1.0}, {"max", 1.0}}},
+    {"neg", "neg", {"X"}},
+    {"swish", "swish", {"X"}},
+    {"hard_tanh", "hard_tanh", {"X"}},
+    {"relu_grad", "relu_grad", {"Out", "OutGrad"}},
+    {"abs_grad", "abs_grad", {"X", "OutGrad"}},
+    {"swish_grad", "swish_grad", {"X", "OutGrad"}},
+    {"hard_tanh_grad", "hard_tanh_grad", {"X", "OutGrad"}},
     {"add", "elementwise_add", {"X", "Y"}},
+    {"sub", "elementwise_sub", {"X", "Y"}},
+    {"mul", "elementwise_mul", {"X", "Y"}},
+    {"sum", "sum", {"X", "X"}},
+    {"square_error_cost", "square_error_cost", {"X", "Y"}},
     {"div", "elementwise_div", {"X", "Y"}},
     {"max", "elementwise_max", {"X", "Y"}},
     {"min", "elementwise_min", {"X", "Y"}},
@@ -103,10 +116,17 @@ const Case kCases[] = {
     {"reduce_max", "reduce_max", {"X"}},
     {"reduce_max_rows", "reduce_max", {"X"}, {{"dim", kLast}}},
     {"reduce_max_images", "reduce_max", {"X"}, {{"dim", kFirst}}},
+    {"reduce_min", "reduce_min", {"X"}},
+    {"reduce_sum", "reduce_sum", {"X"}},
+    {"reduce_sum_rows", "reduce_sum", {"X"}, {{"dim", kLast}}},
+    {"reduce_sum_images", "reduce_sum", {"X"}, {{"dim", kFirst}}},
+    {"reduce_mean_planes", "reduce_mean", {"X"}, {{"dim", Dims{2, 3}}}},
     {"reduce_prod_rows", "reduce_prod", {"X"}, {{"dim", kLast}}},
     {"arg_max_rows", "arg_max", {"X"}},
     {"arg_max_images", "arg_max", {"X"}, {{"axis", 0}}},
     {"arg_max_all", "arg_max", {"X"}, {{"flatten", true}}},
+    {"arg_min_rows", "arg_min", {"X"}},
+    {"top_k", "top_k", {"X"}, {{"k", 5}}, false, {}, kRows},
     {"p_norm_rows", "p_norm", {"X"}},
     {"p_norm_all", "p_norm", {"X"}, {{"asvector", true}}},
     {"p_norm_3", "p_norm", {"X"}, {{"porder", 3.0}}},
@@ -133,6 +153,16 @@ const Case kCases[] = {
     {"flip_columns", "flip", {"X"}, {{"axis", kLast}}},
     {"flip_images", "flip", {"X"}, {{"axis", kFirst}}},
     {"pad", "pad", {"X"}, {{"paddings", Dims{0, 0, 0, 0, 1, 1, 1, 1}}}},
+    {"pad3d_reflect",
+     "pad3d",
+     {"X"},
+     {{"paddings", Dims{1, 1, 1, 1, 0, 0}}, {"mode", "reflect"}},
+     false,
+     {},
+     {64, 16, 1, 28, 28}},
+    {"expand", "expand_v2", {"X"}, {{"shape", Dims{2, 64, 16, 28, 28}}}},
+    {"transpose", "transpose", {"X"}, {{"axis", Dims{0, 2, 3, 1}}}},
+    {"assign", "assign", {"X"}},
     {"tile", "tile", {"X"}, {{"repeat_times", Dims{2}}}},
     {"concat_channels", "concat", {"X", "X"}, {{"axis", 1}}},
     {"concat_columns", "concat", {"X", "X"}, {{"axis", 3}}},
@@ -155,6 +185,24 @@ const Case kCases[] = {
      false,
      {},
      kRows},
+    {"cross_entropy",
+     "softmax_with_cross_entropy",
+     {"Logits"},
+     {},
+     false,
+     {},
+     kRows,
+     {},
+     {{"Label", {1024}}}},
+    {"cross_entropy_grad",
+     "softmax_with_cross_entropy_grad",
+     {"Logits"},
+     {},
+     false,
+     {{"LossGrad", {1024}}},
+     kRows,
+     {},
+     {{"Label", {1024}}}},
     {"softmax_rows", "softmax", {"X"}, {}, false, {}, kRows},
     {"softmax_grad", "softmax_grad", {"Out", "OutGrad"}},
     {"softmax_grad_rows",
@@ -252,6 +300,11 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
     int64_t n = 1;
     for (const int64_t dim : dims) n *= dim;
     run.In(slot, kernels::F32(dims, std::vector<double>(n, 1)));
+  }
+  for (const auto& [slot, dims] : c.classes) {
+    std::vector<double> classes(dims[0]);
+    for (int64_t i = 0; i < dims[0]; ++i) classes[i] = i * 11 % 28;
+    run.In(slot, kernels::I64(dims, classes));
   }
   for (const char* slot : c.outputs) run.Out(slot);
   if (absl::StartsWith(c.op, "dropout")) {
