@@ -20,15 +20,14 @@ struct MulOp {
 struct DivOp {
   HT_HOST_DEVICE float operator()(float x, float y) const { return x / y; }
 };
-// A NaN of either stays.
 struct MaxOp {
   HT_HOST_DEVICE float operator()(float x, float y) const {
-    return x > y ? x : (x <= y ? y : x + y);
+    return Greater(x, y);
   }
 };
 struct MinOp {
   HT_HOST_DEVICE float operator()(float x, float y) const {
-    return x < y ? x : (x >= y ? y : x + y);
+    return Lesser(x, y);
   }
 };
 struct PreluOp {
@@ -89,6 +88,7 @@ struct LogOp {
 };
 struct NegOp {
   HT_HOST_DEVICE float operator()(float x) const { return -x; }
+  static uint16_t OfBits(uint16_t x) { return x ^ 0x8000u; }
 };
 struct SquareOp {
   HT_HOST_DEVICE float operator()(float x) const { return x * x; }
@@ -104,11 +104,12 @@ struct ReciprocalOp {
 };
 struct AbsOp {
   HT_HOST_DEVICE float operator()(float x) const { return Abs(x); }
+  static uint16_t OfBits(uint16_t x) { return x & 0x7fffu; }
 };
 struct SignOp {
   HT_HOST_DEVICE float operator()(float x) const {
-    const float at_zero = x == 0.0f ? 0.0f : x;  // 0, or x's NaN
-    return x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : at_zero);
+    const float one = FromBits((Bits(x) & 0x80000000u) | 0x3f800000u);
+    return Abs(x) > 0.0f ? one : x + 0.0f;  // 0, never -0, or x's NaN
   }
 };
 // 0 even for a NaN.

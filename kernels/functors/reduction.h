@@ -18,7 +18,7 @@ struct GreaterOf {
     if constexpr (std::is_integral<T>::value) {
       return x > y ? x : y;
     } else {
-      return x > y ? x : (x <= y ? y : x + y);
+      return Greater(x, y);
     }
   }
   template <typename T>
@@ -36,7 +36,7 @@ struct LesserOf {
     if constexpr (std::is_integral<T>::value) {
       return x < y ? x : y;
     } else {
-      return x < y ? x : (x >= y ? y : x + y);
+      return Lesser(x, y);
     }
   }
   template <typename T>
