@@ -18,12 +18,13 @@ namespace {
 
 HT_TARGET_AVX2 void HalfToFloatAvx2(const half* from, float* to, int64_t n) {
   int64_t i = 0;
+#pragma GCC unroll 8
   for (; i + 8 <= n; i += 8) {
     const __m128i h =
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
     _mm256_storeu_ps(to + i, _mm256_cvtph_ps(h));
   }
-  for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
+  for (; i < n; ++i) to[i] = _cvtsh_ss(from[i].bits);
 }
 
 // The zero-masked forms: GCC 12 takes the plain ones' undefined pass-through
@@ -46,12 +47,15 @@ HT_TARGET_AVX512 void HalfToFloatAvx512(const half* from, float* to,
 
 HT_TARGET_AVX2 void FloatToHalfAvx2(const float* from, half* to, int64_t n) {
   int64_t i = 0;
+#pragma GCC unroll 8
   for (; i + 8 <= n; i += 8) {
     const __m128i h =
         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), h);
   }
-  for (; i < n; ++i) to[i] = half(from[i]);
+  for (; i < n; ++i) {
+    to[i].bits = _cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT);
+  }
 }
 
 HT_TARGET_AVX512 void FloatToHalfAvx512(const float* from, half* to,
@@ -75,6 +79,7 @@ HT_TARGET_AVX512 void FloatToHalfAvx512(const float* from, half* to,
 template <typename From, typename To>
 void ConvertEach(const From* from, To* to, int64_t n, Isa isa) {
   ForIsa(isa, [=] {
+#pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i) {
       to[i] = static_cast<To>(from[i]);
     }

@@ -34,6 +34,13 @@ struct HasNear : std::false_type {};
 template <typename F>
 struct HasNear<F, std::void_t<typename F::Near>> : std::true_type {};
 
+// Whether F has a form for the bits of f16 and bf16 alike.
+template <typename F, typename = void>
+struct HasOfBits : std::false_type {};
+template <typename F>
+struct HasOfBits<F, std::void_t<decltype(F::OfBits(uint16_t()))>>
+    : std::true_type {};
+
 // out[i] = f(x[i]) of a block. `out` may be x.
 template <typename F>
 void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
@@ -44,11 +51,13 @@ void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
       if (far == 0) {
         const typename F::Near near;
 #pragma GCC ivdep
+#pragma GCC unroll 4
         for (int64_t i = 0; i < n; ++i) out[i] = near(x[i]);
         return;
       }
     }
 #pragma GCC ivdep
+#pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
   });
 }
@@ -57,6 +66,21 @@ void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
 template <typename F>
 void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
               int64_t elements, int threads, const F& f) {
+  if constexpr (HasOfBits<F>::value) {
+    if (out != DType::kF32 && x.IsWhole(out)) {
+      const auto* from = static_cast<const uint16_t*>(x_data);
+      auto* to = static_cast<uint16_t*>(out_data);
+      return ParallelFor(threads, elements, kMapGrain,
+                         [=](int64_t begin, int64_t end) {
+                           ForIsa([=] {
+#pragma GCC ivdep
+                             for (int64_t i = begin; i < end; ++i) {
+                               to[i] = F::OfBits(from[i]);
+                             }
+                           });
+                         });
+    }
+  }
   ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
     OperandReader reader(x, x_data, end - begin);
     alignas(64) float buffer[kConvertBlock];
@@ -84,6 +108,7 @@ void MapBinary(const Operand& x, const void* x_data, const Operand& y,
       float* to = OutputBlock(out, out_data, at, buffer);
       ForIsa([=] {
 #pragma GCC ivdep
+#pragma GCC unroll 4
         for (int64_t i = 0; i < n; ++i) to[i] = f(a[i], b[i]);
       });
       StoreBlock(out, to, out_data, at, n);

@@ -21,6 +21,11 @@ class Operand {
   // `strides` per logical dim of `out`.
   Operand(DType dtype, const TensorDesc& out, const Extents& strides);
 
+  // Whether element i is element i of the output, and of `dtype`.
+  bool IsWhole(DType dtype) const {
+    return kind_ == Kind::kFull && dtype_ == dtype;
+  }
+
  private:
   friend class OperandReader;
   enum class Kind {
