@@ -44,6 +44,14 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SetFrom(int64_t first, float value,
   TakeFrom(first, value - Vector{}, v);
 }
 
+// The sum of four vectors' elements, as a tree.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfLanes(const Vector* sums) {
+  Vector sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
+  sum += HT_LANES(sum, 4, 5, 6, 7);
+  sum += HT_LANES(sum, 2, 3, 2, 3);
+  return sum[0] + sum[1];
+}
+
 // The sum of n elements, of which `at`(i, &v) gives those from i on, in the
 // order of SumOf (sums.h).
 template <typename At>
@@ -67,10 +75,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfVectors(int64_t n,
     sums[k] += v;
     i += kVector;
   }
-  Vector sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
-  sum += HT_LANES(sum, 4, 5, 6, 7);
-  sum += HT_LANES(sum, 2, 3, 2, 3);
-  return sum[0] + sum[1];
+  return SumOfLanes(sums);
 }
 
 // The sum of x[0, n).

@@ -74,12 +74,14 @@ void FoldRows(const float* x, int64_t rows, int64_t n, float* results) {
         for (int j = 0; j < kLanes; ++j) lanes[j] = f(lanes[j], row[i + j]);
       }
       for (int j = 0; i + j < n; ++j) lanes[j] = f(lanes[j], row[i + j]);
-      for (int width = kLanes / 2; width >= 1; width /= 2) {
-        for (int j = 0; j < width; ++j) {
-          lanes[j] = f(lanes[j], lanes[j + width]);
-        }
-      }
-      results[r] = lanes[0];
+        // Loops of their own, not unrolled: they become vectors.
+#pragma GCC unroll 1
+      for (int j = 0; j < 16; ++j) lanes[j] = f(lanes[j], lanes[j + 16]);
+#pragma GCC unroll 1
+      for (int j = 0; j < 8; ++j) lanes[j] = f(lanes[j], lanes[j + 8]);
+#pragma GCC unroll 1
+      for (int j = 0; j < 4; ++j) lanes[j] = f(lanes[j], lanes[j + 4]);
+      results[r] = f(f(lanes[0], lanes[2]), f(lanes[1], lanes[3]));
     }
   });
 }

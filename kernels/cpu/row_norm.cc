@@ -66,9 +66,10 @@ struct RowNormKernel {
                  BlockReader& x) const {
     const int64_t length = norm.shape.length();
     const RowTiles tiles = {norm.shape};
-    float mean[kConvertBlock] = {};
-    float variance[kConvertBlock];
-    double sums[kConvertBlock] = {};
+    float mean[kConvertBlock], variance[kConvertBlock];
+    double sums[kConvertBlock];
+    std::fill_n(mean, rows, 0.0f);
+    std::fill_n(sums, rows, 0.0);
     if (norm.centered) {
       tiles.ForEach([&](int64_t i, int64_t n) {
         AddSums(x.Block(row * length + i, rows * n), rows, n, sums);

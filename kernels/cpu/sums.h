@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/base/attributes.h"
+#include "kernels/cpu/lanes.h"
 
 namespace halftone {
 namespace kernels {
@@ -15,7 +16,10 @@ inline constexpr int kLanes = 32;
 // f(0) + ... + f(n - 1): f(i) is added in lane i % 32.
 template <typename F>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOf(int64_t n, const F& f) {
-  float lanes[kLanes] = {};
+  alignas(4 * kVector) float lanes[kLanes];
+  Vector* sums = reinterpret_cast<Vector*>(lanes);
+#pragma GCC unroll 4
+  for (int k = 0; k < kLanes / kVector; ++k) sums[k] = Vector{};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int j = 0; j < kLanes; ++j) lanes[j] += f(i + j);
@@ -25,10 +29,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOf(int64_t n, const F& f) {
   if (rest > 0) {
     for (int j = 0; j < kLanes; ++j) lanes[j] += j < rest ? f(i + j) : 0.0f;
   }
-  for (int width = kLanes / 2; width >= 1; width /= 2) {
-    for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-  }
-  return lanes[0];
+  return SumOfLanes(sums);
 }
 
 // The largest of x[0, n), NaNs left out; -infinity if there is none.
