@@ -2,6 +2,7 @@
 #include "kernels/cpu/softmax.h"
 
 #include <optional>
+#include <type_traits>
 
 #include "graph/base/dtype.h"
 #include "graph/base/layout.h"
@@ -101,34 +102,55 @@ struct SoftmaxGradKernel {
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     groups.Run(stream.threads(), buffers.workspace,
-               [&](int64_t first, int64_t n, float* y, float* grad) {
-                 rows.Load(in, buffers.inputs[0], first, n, y);
-                 rows.Load(in, buffers.inputs[1], first, n, grad);
-                 Gradient(y, grad, n);
-                 rows.Store(out, y, buffers.outputs[0], first, n);
+               [&](int64_t first, int64_t n, float* p, float* grad) {
+                 float* to = p;
+                 if (rows.InPlace(out)) {
+                   to = static_cast<float*>(buffers.outputs[0]) +
+                        first * rows.length;
+                 }
+                 Gradient(Read(buffers.inputs[0], first, n, p), p,
+                          Read(buffers.inputs[1], first, n, grad), n, to);
+                 if (to == p) rows.Store(out, p, buffers.outputs[0], first, n);
                });
   }
 
  private:
-  // In y's place.
-  void Gradient(float* y, const float* grad, int64_t n) const {
+  // Where they are, or in `buffer`.
+  const float* Read(const void* tensor, int64_t first, int64_t n,
+                    float* buffer) const {
+    if (rows.InPlace(in)) {
+      return static_cast<const float*>(tensor) + first * rows.length;
+    }
+    rows.Load(in, tensor, first, n, buffer);
+    return buffer;
+  }
+
+  // `p`: room for probabilities, or y's place; `to`: p, or the output.
+  void Gradient(const float* y, float* p, const float* grad, int64_t n,
+                float* to) const {
     ForIsa([=, length = rows.length] {
-      const int64_t elements = n * length;
+      const float* probabilities = y;
+      if constexpr (!std::is_same<Rule, functors::SoftmaxGrad>::value) {
+        const int64_t elements = n * length;
 #pragma GCC ivdep
-      for (int64_t i = 0; i < elements; ++i) y[i] = Rule::Probability(y[i]);
+        for (int64_t i = 0; i < elements; ++i) p[i] = Rule::Probability(y[i]);
+        probabilities = p;
+      }
       for (int64_t r = 0; r < n; ++r) {
-        float* p = y + r * length;
+        const float* row = probabilities + r * length;
         const float* g = grad + r * length;
         const float sum = SumOfVectors(length, [=](int64_t i, Vector* v) {
-          Rule::Term(VectorAt(p + i), VectorAt(g + i), v);
+          Rule::Term(VectorAt(row + i), VectorAt(g + i), v);
         });
+        float* made = to + r * length;
         for (int64_t i = 0; i < length; i += kVector) {
-          Vector made;
-          Rule::Of(VectorAt(p + i), VectorAt(g + i), sum, &made);
+          Vector v;
+          Rule::Of(VectorAt(row + i), VectorAt(g + i), sum, &v);
           // The next row is still to be read.
-          if (i + kVector > length)
-            TakeFrom(length - i, VectorAt(p + i), &made);
-          VectorAt(p + i) = made;
+          if (i + kVector > length) {
+            TakeFrom(length - i, VectorAt(made + i), &v);
+          }
+          VectorAt(made + i) = v;
         }
       }
     });
