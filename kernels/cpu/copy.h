@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/base/attributes.h"
 #include "kernels/cpu/parallel_for.h"
 
 namespace halftone {
@@ -21,6 +22,30 @@ inline void CopyBytes(const void* from, void* to, int64_t bytes, int threads) {
     memcpy(static_cast<char*>(to) + begin,
            static_cast<const char*>(from) + begin, end - begin);
   });
+}
+
+// For bodies of ForIsa (isa.h): few bytes, without a call.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyShort(const char* from, char* to,
+                                                   int64_t bytes) {
+  constexpr int64_t kMost = 1024, kVectorBytes = 32, kWordBytes = 8;
+  if (bytes > kMost) {
+    memcpy(to, from, bytes);
+    return;
+  }
+  int64_t i = 0;
+  if (bytes >= kVectorBytes) {
+    for (; i + kVectorBytes <= bytes; i += kVectorBytes) {
+      memcpy(to + i, from + i, kVectorBytes);
+    }
+    if (i == bytes) return;
+    i = bytes - kVectorBytes;  // some once more
+    memcpy(to + i, from + i, kVectorBytes);
+    return;
+  }
+  for (; i + kWordBytes <= bytes; i += kWordBytes) {
+    memcpy(to + i, from + i, kWordBytes);
+  }
+  for (; i < bytes; ++i) to[i] = from[i];
 }
 
 // Row r of [0, rows) goes from `from` + r * from_stride to `to` + r *

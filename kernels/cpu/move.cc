@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "absl/base/attributes.h"
+#include "absl/types/span.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/common/moves.h"
 #include "kernels/cpu/convert.h"
@@ -45,25 +47,20 @@ std::vector<RowRun> RunsOf(const AxisRead& axis) {
   return runs;
 }
 
-// Typed by a unit's size.
+// Of units of one size, typed by it.
 template <typename T>
-void CopyStrided(const T* from, int64_t stride, T* to, int64_t n) {
-  if (stride == 0) {
-    std::fill_n(to, n, *from);
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyStrided(const T* from,
+                                                     int64_t stride, T* to,
+                                                     int64_t n) {
+  if (stride == 1) {
+    CopyShort(reinterpret_cast<const char*>(from), reinterpret_cast<char*>(to),
+              n * int64_t{sizeof(T)});
+  } else if (stride == 2) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
   } else if (stride == -1) {
-    ForIsa([=] {
-      for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
-    });
+    for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
   } else {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
-  }
-}
-
-// Units of any number of bytes.
-void CopyUnits(const char* from, int64_t stride, char* to, int64_t n,
-               int64_t unit) {
-  for (int64_t i = 0; i < n; ++i) {
-    memcpy(to + i * unit, from + i * stride, unit);
   }
 }
 
@@ -94,6 +91,7 @@ class MoveKernel {
       }
       offsets_.push_back(std::move(offsets));
     }
+    if (offsets_.empty()) offsets_.push_back({0});
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -107,67 +105,103 @@ class MoveKernel {
   }
 
  private:
-  // Rows [begin, end): an odometer of the outer axes.
+  // Rows [begin, end): an odometer of the outer axes, and a loop over the last
+  // of them.
   void Rows(const char* from, char* to, int64_t begin, int64_t end) const {
-    const int outer = static_cast<int>(offsets_.size());
+    const int last = static_cast<int>(offsets_.size()) - 1;
     std::array<int64_t, kMaxAxes> index = {};
     int64_t rest = begin;
-    for (int k = outer - 1; k >= 0; --k) {
+    for (int k = last; k >= 0; --k) {
       const int64_t extent = static_cast<int64_t>(offsets_[k].size());
       index[k] = rest % extent;
       rest /= extent;
     }
-    for (int64_t row = begin; row < end; ++row) {
+    for (int64_t row = begin; row < end;) {
       int64_t offset = 0;
       bool filled = false;
-      for (int k = 0; k < outer; ++k) {
+      for (int k = 0; k < last; ++k) {
         const int64_t at = offsets_[k][index[k]];
         filled = filled || at < 0;
         offset += at;
       }
-      Row(filled ? nullptr : from + offset, to + row * row_);
-      for (int k = outer - 1; k >= 0; --k) {
+      const std::vector<int64_t>& offsets = offsets_[last];
+      const int64_t n = std::min(
+          end - row, static_cast<int64_t>(offsets.size()) - index[last]);
+      if (filled) {
+        Fill(to + row * row_, n * row_);
+      } else {
+        RowsFrom(from + offset, &offsets[index[last]], n, to + row * row_);
+      }
+      row += n;
+      index[last] = 0;
+      for (int k = last - 1; k >= 0; --k) {
         if (++index[k] < static_cast<int64_t>(offsets_[k].size())) break;
         index[k] = 0;
       }
     }
   }
 
-  // `from` is null: all of it is filled.
-  void Row(const char* from, char* to) const {
-    if (from == nullptr) return Fill(to, row_);
-    for (const RowRun& run : runs_) {
-      char* target = to + run.to * unit_;
-      if (run.from < 0) {
-        Fill(target, run.n * unit_);
-      } else {
-        const char* source = from + run.from * stride_;
-        Copy(source, run.step * stride_, target, run.n);
-      }
+  // n rows, each from its offset.
+  void RowsFrom(const char* from, const int64_t* offsets, int64_t n,
+                char* to) const {
+    if (unit_ != move_.size) return UnitRows(from, offsets, n, to);
+    switch (unit_) {
+      case 1:
+        return TypedRows<uint8_t>(from, offsets, n, to);
+      case 2:
+        return TypedRows<uint16_t>(from, offsets, n, to);
+      case 4:
+        return TypedRows<uint32_t>(from, offsets, n, to);
+      default:
+        return TypedRows<uint64_t>(from, offsets, n, to);
     }
   }
 
-  void Copy(const char* from, int64_t step, char* to, int64_t n) const {
-    if (step == unit_ || n == 1) {
+  template <typename T>
+  void TypedRows(const char* from, const int64_t* offsets, int64_t n,
+                 char* to) const {
+    constexpr int64_t kSize = sizeof(T);
+    ForIsa([=, runs = absl::MakeConstSpan(runs_), row = row_ / kSize,
+            stride = stride_ / kSize, fill = static_cast<T>(move_.fill)] {
+      T* out = reinterpret_cast<T*>(to);
+      for (int64_t r = 0; r < n; ++r, out += row) {
+        const T* x = reinterpret_cast<const T*>(from + offsets[r]);
+        for (const RowRun& run : runs) {
+          T* target = out + run.to;
+          if (run.from < 0 || offsets[r] < 0) {
+            for (int64_t i = 0; i < run.n; ++i) target[i] = fill;
+          } else {
+            CopyStrided(x + run.from * stride, run.step * stride, target,
+                        run.n);
+          }
+        }
+      }
+    });
+  }
+
+  // Units of any number of bytes.
+  void UnitRows(const char* from, const int64_t* offsets, int64_t n,
+                char* to) const {
+    for (int64_t r = 0; r < n; ++r, to += row_) {
+      for (const RowRun& run : runs_) {
+        char* target = to + run.to * unit_;
+        if (run.from < 0 || offsets[r] < 0) {
+          Fill(target, run.n * unit_);
+        } else {
+          CopyUnits(from + offsets[r] + run.from * stride_, run.step * stride_,
+                    target, run.n);
+        }
+      }
+    }
+  }
+  void CopyUnits(const char* from, int64_t step, char* to, int64_t n) const {
+    if (step == unit_) {
       memcpy(to, from, n * unit_);
       return;
     }
-    if (unit_ != move_.size) return CopyUnits(from, step, to, n, unit_);
-    switch (unit_) {
-      case 1:
-        return Typed<uint8_t>(from, step, to, n);
-      case 2:
-        return Typed<uint16_t>(from, step, to, n);
-      case 4:
-        return Typed<uint32_t>(from, step, to, n);
-      default:
-        return Typed<uint64_t>(from, step, to, n);
+    for (int64_t i = 0; i < n; ++i) {
+      memcpy(to + i * unit_, from + i * step, unit_);
     }
-  }
-  template <typename T>
-  static void Typed(const char* from, int64_t step, char* to, int64_t n) {
-    CopyStrided(reinterpret_cast<const T*>(from), step / int64_t{sizeof(T)},
-                reinterpret_cast<T*>(to), n);
   }
 
   void Fill(char* to, int64_t bytes) const {
