@@ -42,6 +42,9 @@ struct GatherKernel {
     const T* x = static_cast<const T*>(buffers.inputs[0]);
     const Index* index = static_cast<const Index*>(buffers.inputs[1]);
     T* out = static_cast<T*>(buffers.outputs[0]);
+    if (shape.inner == 1 && shape.outer > 1) {
+      return Elements(x, index, out, stream.threads());
+    }
     const int64_t grain = std::max<int64_t>(
         1, kCopyGrain / (shape.inner * int64_t{sizeof(T)} + 1));
     ParallelFor(stream.threads(), shape.outer * shape.count, grain,
@@ -61,6 +64,30 @@ struct GatherKernel {
   }
 
  private:
+  // Slices of one element: where each lies is found once for all rows.
+  void Elements(const T* x, const Index* index, T* out, int threads) const {
+    const int64_t grain = std::max<int64_t>(1, kMapGrain / (shape.count + 1));
+    ParallelFor(threads, shape.outer, grain, [&](int64_t begin, int64_t end) {
+      int64_t slices[kConvertBlock];
+      ForBlocks(0, shape.count, [&](int64_t at, int64_t n) {
+        bool plain = true;
+        for (int64_t k = 0; k < n; ++k) {
+          slices[k] = shape.SliceOf(index[at + k]);
+          plain = plain && slices[k] >= 0 && slices[k] != shape.padding;
+        }
+        for (int64_t row = begin; row < end; ++row) {
+          const T* from = x + row * shape.size;
+          T* to = out + row * shape.count + at;
+          if (plain) {
+            for (int64_t k = 0; k < n; ++k) to[k] = from[slices[k]];
+          } else {
+            for (int64_t k = 0; k < n; ++k) Slice(from, slices[k], to + k);
+          }
+        }
+      });
+    });
+  }
+
   void Slice(const T* from, int64_t slice, T* to) const {
     if (slice < 0) {
       std::fill_n(to, shape.inner, Nothing<T>());
