@@ -33,50 +33,67 @@ struct ScanKernel {
         std::max<int64_t>(1, kMapGrain / (along.length * width));
     ParallelFor(stream.threads(), along.outer * tasks, grain,
                 [&](int64_t begin, int64_t end) {
+                  if (along.inner == 1) {
+                    return Rows(x + begin * along.length,
+                                out + begin * along.length, end - begin);
+                  }
                   for (int64_t task = begin; task < end; ++task) {
                     const int64_t column = task % tasks * width;
                     const int64_t at =
                         task / tasks * along.length * along.inner + column;
-                    if (along.inner == 1) {
-                      Row(x + at, out + at);
-                    } else {
-                      Columns(x + at, out + at,
-                              std::min(width, along.inner - column));
-                    }
+                    Columns(x + at, out + at,
+                            std::min(width, along.inner - column));
                   }
                 });
   }
 
  private:
-  void Row(const T* x, T* out) const {
+  void Rows(const T* x, T* out, int64_t rows) const {
+    const int64_t length = along.length;
     if constexpr (functors::IsStorageFloat<T>::value) {
-      LowRow(x, out);
+      if (length > kConvertBlock) {
+        for (int64_t r = 0; r < rows; ++r) {
+          LongLowRow(x + r * length, out + r * length);
+        }
+        return;
+      }
+      // Whole rows as f32, a block at a time.
+      alignas(64) float block[kConvertBlock];
+      const int64_t group = kConvertBlock / length;
+      for (int64_t row = 0; row < rows; row += group) {
+        const int64_t n = std::min(group, rows - row);
+        ToFloat(x + row * length, block, n * length);
+        for (int64_t r = 0; r < n; ++r) {
+          Scan(block + r * length, length, 0, block + r * length);
+        }
+        FromFloat(block, out + row * length, n * length);
+      }
     } else {
-      Sum sum = 0;
-      for (int64_t k = 0; k < along.length; ++k) {
-        const int64_t i = reverse ? along.length - 1 - k : k;
-        const Sum next = Add(sum, x[i]);
-        out[i] = exclusive ? sum : next;
-        sum = next;
+      for (int64_t r = 0; r < rows; ++r) {
+        Scan(x + r * length, length, 0, out + r * length);
       }
     }
   }
-  // A block at a time as f32.
-  void LowRow(const T* x, T* out) const {
+  void LongLowRow(const T* x, T* out) const {
     alignas(64) float block[kConvertBlock];
     float sum = 0;
     for (int64_t done = 0; done < along.length; done += kConvertBlock) {
       const int64_t n = std::min(kConvertBlock, along.length - done);
       const int64_t at = reverse ? along.length - done - n : done;
       ToFloat(x + at, block, n);
-      for (int64_t k = 0; k < n; ++k) {
-        const int64_t i = reverse ? n - 1 - k : k;
-        const float next = sum + block[i];
-        block[i] = exclusive ? sum : next;
-        sum = next;
-      }
+      sum = Scan(block, n, sum, block);
       FromFloat(block, out + at, n);
     }
+  }
+  // `out` may be x. What it all adds up to, `sum` first.
+  Sum Scan(const Sum* x, int64_t n, Sum sum, Sum* out) const {
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t i = reverse ? n - 1 - k : k;
+      const Sum next = Add(sum, x[i]);
+      out[i] = exclusive ? sum : next;
+      sum = next;
+    }
+    return sum;
   }
   void Columns(const T* x, T* out, int64_t columns) const {
     alignas(64) Sum sums[kColumns] = {};
