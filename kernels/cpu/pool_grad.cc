@@ -153,17 +153,33 @@ struct PoolGradKernel {
   PlaneLayout layout;
   DType dtype;
   std::vector<Range> columns;  // of adaptive windows
+  // Of adaptive windows and one channel: a column's k-th window, the last
+  // first, or -1: it has no more.
+  std::vector<std::vector<int32_t>> windows_of;
 
   PoolGradKernel(const PoolShape& pool, DType type)
       : shape(pool), layout(pool), dtype(type) {
-    if (shape.w.adaptive) columns = shape.w.Windows();
+    if (!shape.w.adaptive) return;
+    columns = shape.w.Windows();
+    if (shape.max || shape.channels != 1) return;
+    std::vector<size_t> found(shape.w.in);
+    for (int64_t ow = shape.w.out - 1; ow >= 0; --ow) {
+      for (int64_t c = columns[ow].begin; c < columns[ow].end; ++c) {
+        if (found[c] == windows_of.size()) {
+          windows_of.emplace_back(shape.w.in, -1);
+        }
+        windows_of[found[c]++][c] = static_cast<int32_t>(ow);
+      }
+    }
   }
 
   // Planes of the gradient and, for a maximum, of x; rows of the result: its
-  // gradient and, for a maximum, itself and what is open.
+  // gradient and, for a maximum, itself and what is open. Rows of the image, a
+  // share of each column's.
   int64_t ScratchFloats() const {
     return (shape.max ? 2 : 1) * layout.floats() +
-           (shape.max ? 3 : 1) * shape.OutRow();
+           (shape.max ? 3 : 1) * shape.OutRow() +
+           static_cast<int64_t>(windows_of.size()) * shape.w.in;
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -202,7 +218,7 @@ struct PoolGradKernel {
         MaximumRow(line, x, o, g, open, x_grad);
       } else {
         Divide(line, g, out_grad);
-        MeanRow(line, out_grad, x_grad);
+        MeanRow(line, out_grad, out_grad + row, x_grad);
       }
     }
     layout.Store(dtype, x_grad, buffers.outputs[0], p * layout.elements());
@@ -222,13 +238,9 @@ struct PoolGradKernel {
     });
   }
 
-  void MeanRow(int64_t line, const float* grad, float* x_grad) const {
-    if (shape.w.adaptive && shape.channels == 1) {
-      ForRows(line, [&](int64_t i) {
-        AdaptiveMeans(grad, x_grad + i * layout.row_floats());
-      });
-      return;
-    }
+  void MeanRow(int64_t line, const float* grad, float* shares,
+               float* x_grad) const {
+    if (!windows_of.empty()) return AdaptiveMeans(line, grad, shares, x_grad);
     ForRuns(line, [&](int64_t to, int64_t from, int64_t windows) {
       if (shape.channels == 1) {
         Spread(x_grad + to, 0, grad + from, 1, windows);
@@ -258,13 +270,26 @@ struct PoolGradKernel {
     }
   }
 
-  // ForAdaptiveColumns of one channel: too little for calls.
-  void AdaptiveMeans(const float* grad, float* x_grad) const {
-    for (int64_t ow = shape.w.out - 1; ow >= 0; --ow) {
-      const Range window = columns[ow];
-      const float g = grad[ow];
-      for (int64_t c = window.begin; c < window.end; ++c) x_grad[c] += g;
+  // ForAdaptiveColumns of one channel: what each column gets is found once for
+  // all rows. (A 0 more changes no sum that began with 0.)
+  void AdaptiveMeans(int64_t line, const float* grad, float* shares,
+                     float* x_grad) const {
+    const int64_t n = shape.w.in;
+    const int64_t most = static_cast<int64_t>(windows_of.size());
+    for (int64_t k = 0; k < most; ++k) {
+      for (int64_t c = 0; c < n; ++c) {
+        const int32_t window = windows_of[k][c];
+        shares[k * n + c] = window < 0 ? 0.0f : grad[window];
+      }
     }
+    ForRows(line, [&](int64_t i) {
+      ForIsa([=, to = x_grad + i * layout.row_floats()] {
+        for (int64_t k = 0; k < most; ++k) {
+#pragma GCC ivdep
+          for (int64_t c = 0; c < n; ++c) to[c] += shares[k * n + c];
+        }
+      });
+    });
   }
 
   template <typename Body>

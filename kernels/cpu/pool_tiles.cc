@@ -8,6 +8,7 @@
 
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/copy.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"
@@ -73,13 +74,13 @@ void SplitRows(Image* image, Split* split, int64_t rows, int64_t kernel_rows,
       for (int64_t i = 0; i < kernel_rows; ++i) {
         Image* a = image + (r * kernel_rows + i) * width;
         Split* b = split + (i * rows + r) * width;
-#pragma GCC ivdep
-        for (int64_t c = 0; c < width; ++c) {
-          if constexpr (std::is_const_v<Split>) {
-            a[c] = b[c];
-          } else {
-            b[c] = a[c];
-          }
+        const int64_t bytes = width * int64_t{sizeof(float)};
+        if constexpr (std::is_const_v<Split>) {
+          CopyShort(reinterpret_cast<const char*>(b),
+                    reinterpret_cast<char*>(a), bytes);
+        } else {
+          CopyShort(reinterpret_cast<const char*>(a),
+                    reinterpret_cast<char*>(b), bytes);
         }
       }
     }

@@ -25,6 +25,7 @@ struct Weights {
   int64_t taps = 1;
   std::vector<int32_t> begin;  // [to]
   std::vector<float> of;       // [taps][to]
+  int32_t step = 0;            // from each of `begin` to the next; 0: differs
 
   float At(int64_t tap, int64_t i) const { return of[tap * to + i]; }
 };
@@ -50,6 +51,12 @@ Weights WeightsOf(const ResizeDim& dim, bool gradient) {
           gradient ? dim.Share(begin + k, i) : dim.Share(i, begin + k);
     }
   }
+  if (weights.to > 1) weights.step = weights.begin[1] - weights.begin[0];
+  for (int64_t i = 1; i < weights.to; ++i) {
+    if (weights.begin[i] - weights.begin[i - 1] != weights.step) {
+      weights.step = 0;
+    }
+  }
   return weights;
 }
 
@@ -69,16 +76,17 @@ void AddScaled(const float* from, float w, bool first, float* to, int64_t n) {
 // What has no weight is not looked at: it may be infinite.
 inline float Weighted(float w, float x) { return w != 0.0f ? w * x : 0.0f; }
 
-// A tap of a row of single elements: to[i] += of[i] * from[begin[i]].
-void AddTap(const float* from, const int32_t* begin, const float* of,
-            bool first, float* to, int64_t n) {
+// A tap of a row of single elements: to[i] += of[i] * from[place(i)].
+template <typename Place>
+void AddTap(const float* from, const Place& place, const float* of, bool first,
+            float* to, int64_t n) {
   ForIsa([=] {
     if (first) {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) to[i] = Weighted(of[i], from[begin[i]]);
+      for (int64_t i = 0; i < n; ++i) to[i] = Weighted(of[i], from[place(i)]);
     } else {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) to[i] += Weighted(of[i], from[begin[i]]);
+      for (int64_t i = 0; i < n; ++i) to[i] += Weighted(of[i], from[place(i)]);
     }
   });
 }
@@ -170,9 +178,16 @@ struct ResizeKernel {
   }
 
   void Columns(const float* row, float* out) const {
+    const int32_t* begin = w.begin.data();
     for (int64_t k = 0; k < w.taps; ++k) {
-      AddTap(row + k, w.begin.data(), w.of.data() + k * w.to, k == 0, out,
-             w.to);
+      const float* of = w.of.data() + k * w.to;
+      if (w.step == 2) {  // as it is for the gradient of twice the size
+        const auto place = [](int64_t i) { return 2 * i; };
+        AddTap(row + begin[0] + k, place, of, k == 0, out, w.to);
+      } else {
+        const auto place = [=](int64_t i) { return begin[i]; };
+        AddTap(row + k, place, of, k == 0, out, w.to);
+      }
     }
   }
 
