@@ -10,10 +10,11 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-void AddInPlace(const float* x, float* sum, int64_t n) {
+// `to` may be x or y.
+void Add(const float* x, const float* y, float* to, int64_t n) {
   ForIsa([=] {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
+    for (int64_t i = 0; i < n; ++i) to[i] = x[i] + y[i];
   });
 }
 
@@ -32,18 +33,19 @@ struct SumKernel {
 
  private:
   void SumBlock(const Buffers& buffers, int64_t at, int64_t n) const {
-    alignas(64) float sum[kConvertBlock];
-    for (size_t i = 0; i < operands.size(); ++i) {
+    void* tensor = buffers.outputs[0];
+    alignas(64) float buffer[kConvertBlock];
+    OperandReader first(operands[0], buffers.inputs[0], n);
+    const float* sum = first.Block(at, n);
+    for (size_t i = 1; i < operands.size(); ++i) {
       OperandReader reader(operands[i], buffers.inputs[i], n);
-      const float* x = reader.Block(at, n);
-      if (i == 0) {
-        ToFloat(x, sum, n);
-      } else {
-        AddInPlace(x, sum, n);
-      }
+      // The output may be an operand that is still to be read.
+      const bool last = i + 1 == operands.size();
+      float* to = last ? OutputBlock(out, tensor, at, buffer) : buffer;
+      Add(sum, reader.Block(at, n), to, n);
+      sum = to;
     }
-    char* to = static_cast<char*>(buffers.outputs[0]) + at * SizeOf(out);
-    FromFloat(out, sum, to, n);
+    FromFloat(out, sum, static_cast<char*>(tensor) + at * SizeOf(out), n);
   }
 };
 
