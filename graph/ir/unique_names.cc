@@ -37,11 +37,11 @@ void UniqueNames::Release(NameId id, const NameTable& names) {
   int32_t n = 0;
   // Only what StrCat writes: "x.01" is not a name of ours.
   if (digits.empty() || digits[0] < '1' || digits[0] > '9' ||
-      !absl::SimpleAtoi(digits, &n)) {
+      !absl::SimpleAtoi(digits, &n) || n <= kTried) {
     return;
   }
   const auto it = suffixes_.find(names.Find(name.substr(0, dot)));
-  if (it != suffixes_.end() && n > kTried && n < it->second.next) {
+  if (it != suffixes_.end() && n < it->second.next) {
     it->second.released.push(n);
   }
 }
