@@ -140,10 +140,8 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
   op.attrs = attrs;
   op.inputs = std::move(inputs);
   const int num_inputs = static_cast<int>(op.inputs.all().size());
-  for (int i = 0; i < num_inputs; ++i) {
-    op.use_indices.push_back(0);
-    AddUse(op.inputs.all()[i], op.id, i);
-  }
+  op.use_indices.resize(num_inputs);
+  for (int i = 0; i < num_inputs; ++i) AddUse(op.inputs.all()[i], op.id, i);
   int result = 0;
   for (int s = 0; s < outputs.slots(); ++s) {
     for (const OutputSpec& output : outputs.slot(s)) {
@@ -168,11 +166,8 @@ OpId Block::AddOp(const OpSchema* schema, NameId name, SlotValues inputs,
 
 OpId Block::AddCopy(const Op& op, const Block& from,
                     absl::FunctionRef<ValueId(ValueId)> input) {
-  SlotValues inputs;
-  for (int s = 0; s < op.inputs.slots(); ++s) {
-    for (ValueId value : op.inputs.slot(s)) inputs.Add(input(value));
-    inputs.EndSlot();
-  }
+  SlotValues inputs = op.inputs;
+  for (ValueId& value : inputs.values_) value = input(value);
   Outputs outputs;
   for (int s = 0; s < op.outputs.slots(); ++s) {
     for (ValueId value : op.outputs.slot(s)) {
