@@ -47,6 +47,7 @@ KernelSet::KernelSet(absl::string_view target,
   HT_CHECK(target_ != nullptr, "a target that there is");
   for (const std::string& key : keys) {
     keys_.insert(key);
+    ops_.insert(key.substr(0, key.find('(')));
     precisions_.insert(std::string(UpToLead(key)));
   }
 }

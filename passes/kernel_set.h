@@ -32,6 +32,8 @@ class KernelSet {
   bool Has(absl::string_view op, absl::Span<const DType> binding,
            Layout layout) const;
   bool HasPattern(absl::string_view pattern, const TensorType& key) const;
+  // Whether there is any key of the op.
+  bool HasAny(absl::string_view op) const { return ops_.contains(op); }
   // Whether any key of the op has the dtype for its lead type variable.
   bool HasPrecision(absl::string_view op, DType lead) const;
   // Keys of the op, sorted: for error messages.
@@ -43,6 +45,7 @@ class KernelSet {
  private:
   const Target* target_;
   absl::flat_hash_set<std::string> keys_;
+  absl::flat_hash_set<std::string> ops_;         // of which there are keys
   absl::flat_hash_set<std::string> precisions_;  // "op(f16"
 };
 

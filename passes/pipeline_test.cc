@@ -367,6 +367,8 @@ TEST(KernelSetTest, KnowsKeysPatternsAndPrecisions) {
   EXPECT_FALSE(kernels.HasPattern("matmul", key));
   key.dtype = DType::kBF16;
   EXPECT_FALSE(kernels.HasPattern("matmul_bias_relu", key));
+  EXPECT_TRUE(kernels.HasAny("pattern:matmul_bias_relu"));
+  EXPECT_FALSE(kernels.HasAny("matmul_bias_relu"));
   EXPECT_TRUE(kernels.HasPrecision("matmul", DType::kF16));
   EXPECT_FALSE(kernels.HasPrecision("matmul", DType::kF32));
   EXPECT_TRUE(kernels.HasPrecision("relu", DType::kF32));

@@ -6,6 +6,21 @@
 
 namespace halftone {
 namespace passes {
+namespace {
+
+// More dtypes than that do not fit.
+constexpr size_t kMostPacked = 15;
+
+uint64_t Packed(Layout layout, absl::Span<const DType> dtypes) {
+  static_assert(static_cast<int>(DType::kBool) < 16, "a dtype has 4 bits");
+  uint64_t packed = static_cast<uint64_t>(layout);
+  for (DType dtype : dtypes) {
+    packed = packed << 4 | static_cast<uint64_t>(dtype);
+  }
+  return packed;
+}
+
+}  // namespace
 
 bool IsCollective(const Op& op) {
   return op.schema->name() == "all_reduce" || op.schema->name() == "broadcast";
@@ -24,18 +39,22 @@ bool KernelLookup::Has(const Block& block, const Op& op) {
 
 bool KernelLookup::Has(const Block& block, const Op& op,
                        absl::Span<const DType> binding) {
-  constexpr size_t kMostPacked = 15;
-  static_assert(static_cast<int>(DType::kBool) < 16, "a dtype has 4 bits");
   const Layout layout = LeadLayout(block, op);
   const auto ask = [&] {
     return IsCollective(op) || kernels_.Has(op.schema->name(), binding, layout);
   };
   if (binding.size() > kMostPacked) return ask();
-  uint64_t packed = static_cast<uint64_t>(layout);
-  for (DType dtype : binding)
-    packed = packed << 4 | static_cast<uint64_t>(dtype);
-  const auto [it, fresh] = known_.try_emplace({op.schema, packed}, false);
+  const auto [it, fresh] =
+      known_.try_emplace({op.schema, Packed(layout, binding)}, false);
   if (fresh) it->second = ask();
+  return it->second;
+}
+
+bool KernelLookup::HasPattern(const FusionPattern& pattern,
+                              const TensorType& key) {
+  const auto [it, fresh] =
+      known_.try_emplace({&pattern, Packed(key.layout, {key.dtype})}, false);
+  if (fresh) it->second = kernels_.HasPattern(pattern.name(), key);
   return it->second;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "graph/fusions/fusion_pattern.h"
 #include "graph/ir/program.h"
 #include "passes/kernel_set.h"
 
@@ -29,11 +30,13 @@ class KernelLookup {
   bool Has(const Block& block, const Op& op);
   // ... if its type variables were these.
   bool Has(const Block& block, const Op& op, absl::Span<const DType> binding);
+  // Whether it has one for the pattern, keyed by a value of that type.
+  bool HasPattern(const FusionPattern& pattern, const TensorType& key);
 
  private:
   const KernelSet& kernels_;
-  // By schema, and layout and dtypes in 4 bits each.
-  absl::flat_hash_map<std::pair<const OpSchema*, uint64_t>, bool> known_;
+  // By schema or pattern, and layout and dtypes in 4 bits each.
+  absl::flat_hash_map<std::pair<const void*, uint64_t>, bool> known_;
 };
 
 // "matmul(f16,f16)@row_major".

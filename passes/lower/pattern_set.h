@@ -7,6 +7,7 @@
 #include "graph/base/check.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "passes/kernel_set.h"
+#include "passes/lower/kernel_key.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -17,17 +18,19 @@ class PatternSet {
   // `kernels` is borrowed. Strict: none that rounds the value of a KeepF32
   // slot.
   PatternSet(const KernelSet& kernels, bool strict_f32_slots)
-      : kernels_(kernels), strict_f32_slots_(strict_f32_slots) {}
+      : kernels_(kernels),
+        lookup_(kernels),
+        strict_f32_slots_(strict_f32_slots) {}
 
   // Whether it can be used at all: without looking at types.
   bool Has(const FusionPattern& pattern) const {
     return !(strict_f32_slots_ && !pattern.rounds().empty()) &&
-           !kernels_.KeysOf(absl::StrCat("pattern:", pattern.name())).empty();
+           kernels_.HasAny(absl::StrCat("pattern:", pattern.name()));
   }
   // `key`: the type of the value that the pattern is keyed by.
   bool Has(const FusionPattern& pattern, const TensorType& key) const {
     return !(strict_f32_slots_ && !pattern.rounds().empty()) &&
-           kernels_.HasPattern(pattern.name(), key);
+           lookup_.HasPattern(pattern, key);
   }
   // By the name of a pattern that there is.
   bool Has(absl::string_view name, const TensorType& key) const {
@@ -51,6 +54,7 @@ class PatternSet {
   }
 
   const KernelSet& kernels_;
+  mutable KernelLookup lookup_;  // remembers
   bool strict_f32_slots_;
 };
 
