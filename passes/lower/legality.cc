@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
@@ -34,6 +35,7 @@ class Checker {
  private:
   void Report(const Entry& entry, const Block& block, const Op& op, bool bug,
               absl::string_view problem);
+  void CheckOp(const Entry& entry, const Block& block, const Op& op);
   void CheckKernel(const Entry& entry, const Block& block, const Op& op);
   // Of a fusion that the verifier has seen.
   void CheckPattern(const Entry& entry, const Block& block, const Op& op);
@@ -43,6 +45,7 @@ class Checker {
   const Program& program_;
   const KernelSet& kernels_;
   KernelLookup lookup_;
+  absl::flat_hash_set<TypeMemo::Key> legal_;  // kinds of ops
   std::vector<std::string> problems_;
   bool bug_ = false;
 };
@@ -93,16 +96,24 @@ void Checker::CheckPattern(const Entry& entry, const Block& block,
                    "@", Name(key.layout), " on ", kernels_.target().name));
 }
 
+void Checker::CheckOp(const Entry& entry, const Block& block, const Op& op) {
+  if (op.body == nullptr) {
+    CheckKernel(entry, block, op);
+    return;
+  }
+  CheckPattern(entry, block, op);
+  // The planner may inline it.
+  CheckOps(entry, *op.body);
+}
+
 void Checker::CheckOps(const Entry& entry, const Block& block) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (op.body == nullptr) {
-      CheckKernel(entry, block, op);
-      continue;
-    }
-    CheckPattern(entry, block, op);
-    // The planner may inline it.
-    CheckOps(entry, *op.body);
+    const TypeMemo::Key kind = KindOf(block, op);
+    if (legal_.contains(kind)) continue;
+    const size_t before = problems_.size();
+    CheckOp(entry, block, op);
+    if (problems_.size() == before) legal_.insert(kind);
   }
 }
 

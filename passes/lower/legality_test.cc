@@ -81,6 +81,34 @@ entry eval {
               HasSubstr("a (tanh): no kernel"));
 }
 
+// Ops that look the same from outside, and bodies of the same ops, may differ.
+TEST(LegalityTest, LooksIntoEachKindOfBody) {
+  const auto fusion = [](const std::string& name, const std::string& first,
+                         const std::string& second) {
+    return absl::StrCat(
+        "  ", name, ": fusion(X=[x]) -> (Out=[", name,
+        " : f16[B,4]]) {pattern=\"elementwise_chain\"}   forward f16 "
+        "GRAY_ALL_LOW body {\n    feed x : f16[B,4]\n    ",
+        name, ".1: ", first, "(X=x) -> (Out=", name,
+        ".1 : f16[B,4])   forward f16 GRAY_ALL_LOW\n    ", name, ": ", second,
+        "(X=", name, ".1) -> (Out=", name,
+        " : f16[B,4])   forward f16 GRAY_ALL_LOW\n    return ", name,
+        "\n  }\n");
+  };
+  const std::string text = absl::StrCat(
+      "program \"p\" dim B\nentry eval {\n  feed x : f16[B,4]\n",
+      fusion("a", "tanh", "relu"), fusion("b", "tanh", "sigmoid"),
+      fusion("c", "tanh", "relu"), fusion("d", "tanh", "sigmoid"), "}\n");
+  TestTarget target;
+  target.patterns = {"elementwise_chain"};
+  EXPECT_TRUE(Check(text, target).ok()) << Check(text, target);
+  target.without = {"sigmoid(f16"};
+  const std::string message(Check(text, target).message());
+  EXPECT_THAT(message, HasSubstr("2 ops cannot run"));
+  EXPECT_THAT(message, HasSubstr("b (sigmoid): no kernel"));
+  EXPECT_THAT(message, HasSubstr("d (sigmoid): no kernel"));
+}
+
 }  // namespace
 }  // namespace passes
 }  // namespace halftone
