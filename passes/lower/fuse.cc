@@ -168,9 +168,7 @@ Plan PlanFusion(const Block& block, absl::Span<const OpId> group,
 
 // `group` in program order.
 absl::StatusOr<OpId> Replace(Block& block, const FusionPattern& pattern,
-                             absl::Span<const OpId> group, const Plan& plan,
-                             HeldValues& held) {
-  const Values& results = plan.results;
+                             absl::Span<const OpId> group, const Plan& plan) {
   const Op& last = block.op(group.back());
   OpBuilder builder(&block, "fusion");
   builder.Name(block.program().names().Append(last.name, ".fused"))
@@ -178,38 +176,30 @@ absl::StatusOr<OpId> Replace(Block& block, const FusionPattern& pattern,
       .Role(last.role)
       .Why(last.decision)
       .Line(last.line)
-      .Attr("pattern", pattern.name())
-      .Unique();
+      .Attr("pattern", pattern.name());
   if (!pattern.rounds().empty()) builder.Attr("rounds", pattern.rounds());
-  absl::InlinedVector<NameId, 4> result_names;
-  for (ValueId result : results) {
-    result_names.push_back(block.value(result).name);
-    builder.Out("Out", result_names.back(), block.type_id(result));
-  }
   std::vector<NameId> names;
+  names.reserve(2 * group.size());
   for (OpId id : group) AppendNames(block.op(id), &names);
   BodyMaker maker(block, group);
-  std::unique_ptr<Block> body = maker.Make(results);
+  std::unique_ptr<Block> body = maker.Make(plan.results);
   builder.In("X", maker.arguments());
   HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
   Op& fusion = block.mutable_op(made);
   fusion.body = std::move(body);
   AddOrigins(fusion, names);
 
-  for (size_t i = 0; i < results.size(); ++i) {
-    ReplaceValue(block, results[i], fusion.outputs.all()[i], held);
-  }
+  // Readers go on reading the values that they read.
+  for (ValueId result : plan.results) block.MoveOutput(result, made, 0);
   for (auto id = group.rbegin(); id != group.rend(); ++id) block.EraseOp(*id);
-  for (size_t i = 0; i < results.size(); ++i) {
-    block.RenameValue(fusion.outputs.all()[i], result_names[i]);
-  }
   return made;
 }
 
 // Fuses every group of one pattern, from the last op up, so that a chain is
 // met at its end.
 absl::StatusOr<bool> FuseAll(Block& block, const FusionPattern& pattern,
-                             const PatternSet& patterns, HeldValues& held) {
+                             const PatternSet& patterns,
+                             const HeldValues& held) {
   Order order(block);
   bool changed = false;
   OpId next;
@@ -227,8 +217,7 @@ absl::StatusOr<bool> FuseAll(Block& block, const FusionPattern& pattern,
     if (!plan.before.valid()) continue;
     while (absl::c_linear_search(group, next)) next = block.previous(next);
     const int32_t number = order[plan.before];
-    HT_ASSIGN_OR_RETURN(const OpId made,
-                        Replace(block, pattern, group, plan, held));
+    HT_ASSIGN_OR_RETURN(const OpId made, Replace(block, pattern, group, plan));
     order.Add(made, number);
     changed = true;
   }
@@ -240,7 +229,7 @@ absl::StatusOr<bool> FuseAll(Block& block, const FusionPattern& pattern,
 absl::StatusOr<bool> Fuse::Run(Program& program) {
   bool changed = false;
   for (const auto& entry : program.entries()) {
-    HeldValues held(*entry);
+    const HeldValues held(*entry);
     for (const FusionPattern& pattern : FusionPatterns()) {
       if (!patterns_.Has(pattern) || !pattern.CanEndIn(entry->block())) {
         continue;
