@@ -101,6 +101,16 @@ void CheckPiecewise(const proto::Piecewise& p, Checker& check) {
   }
 }
 
+void CheckCrop(const proto::RandomResizedCrop& crop, Checker& check) {
+  const std::string at = "train.augment.random_resized_crop.";
+  check.Number(
+      at + "scale_max", crop.scale_max(), crop.scale_max() >= crop.scale_min(),
+      absl::StrCat("at least scale_min, ", ExactDouble(crop.scale_min())));
+  check.Number(
+      at + "ratio_max", crop.ratio_max(), crop.ratio_max() >= crop.ratio_min(),
+      absl::StrCat("at least ratio_min, ", ExactDouble(crop.ratio_min())));
+}
+
 }  // namespace
 
 void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
@@ -122,6 +132,9 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   if (train.has_batch_size() && train.has_batch_size_per_rank()) {
     check.Refuse("train.batch_size_per_rank",
                  "batch_size is set, too: choose one");
+  }
+  if (train.augment().has_random_resized_crop()) {
+    CheckCrop(train.augment().random_resized_crop(), check);
   }
 }
 

@@ -48,7 +48,7 @@ TELL_THE_TIME = (
 )
 
 # Fields of strategies are read from the message that declares them.
-STRATEGY = 'proto/strategy.proto'
+STRATEGY = ('proto/strategy.proto', 'proto/train.proto')
 STRATEGY_FIELD = re.compile(
     r'^\s*(?:(?:optional|repeated) )?(?:bool|string|double|int64) (\w+) = \d',
     re.M)
@@ -150,8 +150,9 @@ class Checker:
     self.tops = {folder.split('/')[0] for folder in layers}
     self.violations = []
     self.strategy_fields = set()
-    if os.path.exists(os.path.join(root, STRATEGY)):
-      self.strategy_fields = set(STRATEGY_FIELD.findall(self.read(STRATEGY)))
+    for path in STRATEGY:
+      if os.path.exists(os.path.join(root, path)):
+        self.strategy_fields.update(STRATEGY_FIELD.findall(self.read(path)))
 
   def report(self, path, line, message):
     self.violations.append(f'{path}:{line}: {message}')
@@ -240,7 +241,7 @@ class Checker:
     names = sorted({member.group(1) for member in found})
     if len(names) > MAX_FIELDS_OF_STRATEGY:
       self.report(path, line_of(code, found[0].start()),
-                  f'{", ".join(names)}: fields of {STRATEGY}; read them from '
+                  f'{", ".join(names)}: fields of {STRATEGY[0]}; read them from '
                   'proto::Strategy')
 
   def check_code(self, path, code):
