@@ -27,7 +27,7 @@ LAYERS = {
         "runtime/device",
         "runtime/rendezvous",
     ],
-    "runtime/data": ["graph/base"],
+    "runtime/data": ["graph/base", "proto", "runtime/data"],
     "runtime/log": ["graph/base"],
     "runtime/report": [
         "graph/base",

@@ -1,0 +1,234 @@
+#include "runtime/data/image/transform.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "graph/base/error.h"
+#include "graph/base/philox.h"
+#include "runtime/data/image/resample.h"
+
+namespace halftone {
+namespace runtime {
+
+SampleDraws::SampleDraws(int64_t seed, int64_t epoch, int64_t sample)
+    : key_(PhiloxKey(static_cast<uint64_t>(seed), 0xa0670000u)),
+      epoch_(static_cast<uint64_t>(epoch)),
+      sample_(static_cast<uint64_t>(sample)) {}
+
+double SampleDraws::Uniform() {
+  const uint32_t at = next_++;
+  return ToUniform(PhiloxDraw(key_, epoch_, sample_, at / 4).x[at % 4]);
+}
+
+int64_t SampleDraws::Below(int64_t n) {
+  const auto draw = static_cast<int64_t>(Uniform() * 0x1p24) << 24 |
+                    static_cast<int64_t>(Uniform() * 0x1p24);
+  return static_cast<int64_t>((static_cast<unsigned __int128>(draw) * n) >> 48);
+}
+
+double SampleDraws::SymmetricBeta(double a) {
+  while (true) {
+    const double u = Uniform(), v = Uniform();
+    if (a > 1) {
+      // Against its density's maximum, at a half.
+      if (v <= std::pow(4 * u * (1 - u), a - 1)) return u;
+      continue;
+    }
+    const double x = std::pow(u, 1 / a), y = std::pow(v, 1 / a);
+    if (x + y > 0 && x + y <= 1) return x / (x + y);
+  }
+}
+
+namespace {
+
+absl::Status DecodeTo(ImageDecoder& decoder, const Box& box,
+                      const FeedImage& feed, Image* out) {
+  Image decoded;
+  RealBox at;
+  HT_RETURN_IF_ERROR(decoder.Decode(
+      {box, feed.channels, feed.width, feed.height}, &decoded, &at));
+  Resample(decoded, at, feed.width, feed.height, out);
+  return absl::OkStatus();
+}
+
+// The part of the picture that the centre of the resized one is made of.
+Box CentreBox(const ImageDecoder& decoder, int64_t eval_resize,
+              const FeedImage& feed) {
+  const int64_t shorter = std::min(decoder.width(), decoder.height());
+  const int64_t resized =
+      eval_resize > 0 ? eval_resize : std::max(feed.width, feed.height);
+  const auto side = [&](int64_t wanted, int64_t there) {
+    const double part = static_cast<double>(wanted) *
+                        static_cast<double>(shorter) /
+                        static_cast<double>(resized);
+    return std::clamp<int64_t>(std::llround(part), 1, there);
+  };
+  Box box;
+  box.width = side(feed.width, decoder.width());
+  box.height = side(feed.height, decoder.height());
+  box.x = (decoder.width() - box.width) / 2;
+  box.y = (decoder.height() - box.height) / 2;
+  return box;
+}
+
+// Szegedy et al., "Going deeper with convolutions" (2015), as torchvision's
+// RandomResizedCrop has it: ten tries, then the centre within the ratios.
+Box RandomBox(const ImageDecoder& decoder, const proto::RandomResizedCrop& crop,
+              SampleDraws& draws) {
+  constexpr int kTries = 10;
+  const auto width = static_cast<double>(decoder.width());
+  const auto height = static_cast<double>(decoder.height());
+  const double low = crop.ratio_min(), high = crop.ratio_max();
+  Box box;
+  for (int i = 0; i < kTries; ++i) {
+    const double area =
+        width * height * draws.Uniform(crop.scale_min(), crop.scale_max());
+    const double ratio = std::exp(draws.Uniform(std::log(low), std::log(high)));
+    box.width = std::llround(std::sqrt(area * ratio));
+    box.height = std::llround(std::sqrt(area / ratio));
+    if (box.width < 1 || box.width > decoder.width() || box.height < 1 ||
+        box.height > decoder.height()) {
+      continue;
+    }
+    box.x = draws.Below(decoder.width() - box.width + 1);
+    box.y = draws.Below(decoder.height() - box.height + 1);
+    return box;
+  }
+  box.width =
+      std::clamp<int64_t>(std::llround(height * high), 1, decoder.width());
+  box.height =
+      std::clamp<int64_t>(std::llround(width / low), 1, decoder.height());
+  box.x = (decoder.width() - box.width) / 2;
+  box.y = (decoder.height() - box.height) / 2;
+  return box;
+}
+
+void Mirror(Image* image) {
+  for (int64_t y = 0; y < image->height; ++y) {
+    uint8_t* left = image->row(y);
+    uint8_t* right = left + (image->width - 1) * image->channels;
+    for (; left < right; left += image->channels, right -= image->channels) {
+      std::swap_ranges(left, left + image->channels, right);
+    }
+  }
+}
+
+uint8_t Pixel(double value) {
+  return static_cast<uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
+}
+
+// image = factor * image + (1 - factor) * what stands for none of the property.
+void Brighten(double factor, Image* image) {
+  std::array<uint8_t, 256> table;
+  for (int i = 0; i < 256; ++i) table[i] = Pixel(factor * i);
+  for (uint8_t& p : image->pixels) p = table[p];
+}
+
+uint8_t Gray(const Image& image, size_t at) {
+  return image.channels == 1 ? image.pixels[at]
+                             : LumaOf(image.pixels[at], image.pixels[at + 1],
+                                      image.pixels[at + 2]);
+}
+
+void SetContrast(double factor, Image* image) {
+  int64_t sum = 0;
+  const auto channels = static_cast<size_t>(image->channels);
+  for (size_t i = 0; i < image->pixels.size(); i += channels) {
+    sum += Gray(*image, i);
+  }
+  const double mean =
+      std::round(static_cast<double>(sum) /
+                 static_cast<double>(image->width * image->height));
+  std::array<uint8_t, 256> table;
+  for (int i = 0; i < 256; ++i) {
+    table[i] = Pixel(factor * i + (1 - factor) * mean);
+  }
+  for (uint8_t& p : image->pixels) p = table[p];
+}
+
+void Saturate(double factor, Image* image) {
+  if (image->channels == 1) return;
+  const auto own = static_cast<float>(factor), gray = 1 - own;
+  for (size_t i = 0; i < image->pixels.size(); i += 3) {
+    const float rest = gray * static_cast<float>(Gray(*image, i)) + 0.5f;
+    for (size_t c = i; c < i + 3; ++c) {
+      const float value = own * static_cast<float>(image->pixels[c]) + rest;
+      image->pixels[c] = static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f));
+    }
+  }
+}
+
+void Jitter(const proto::ColorJitter& jitter, SampleDraws& draws,
+            Image* image) {
+  using Change = void (*)(double, Image*);
+  std::array<std::pair<Change, double>, 3> changes = {{
+      {Brighten, jitter.brightness()},
+      {SetContrast, jitter.contrast()},
+      {Saturate, jitter.saturation()},
+  }};
+  for (size_t i = changes.size() - 1; i > 0; --i) {
+    std::swap(changes[i], changes[draws.Below(static_cast<int64_t>(i) + 1)]);
+  }
+  for (const auto& [change, most] : changes) {
+    if (most == 0) continue;
+    change(draws.Uniform(std::max(0.0, 1 - most), 1 + most), image);
+  }
+}
+
+// DeVries and Taylor, "Improved regularization of convolutional neural networks
+// with cutout" (2017): a square about any pixel, cut off at the border, gray.
+void CutOut(int64_t side, SampleDraws& draws, Image* image) {
+  constexpr int kGray = 128;
+  const int64_t x = draws.Below(image->width), y = draws.Below(image->height);
+  const auto part = [side](int64_t centre, int64_t end) {
+    return std::pair(std::clamp<int64_t>(centre - side / 2, 0, end),
+                     std::clamp<int64_t>(centre - side / 2 + side, 0, end));
+  };
+  const auto [left, right] = part(x, image->width);
+  const auto [top, bottom] = part(y, image->height);
+  for (int64_t row = top; row < bottom; ++row) {
+    std::fill(image->row(row) + left * image->channels,
+              image->row(row) + right * image->channels, kGray);
+  }
+}
+
+}  // namespace
+
+absl::Status CentreCrop(ImageDecoder& decoder, int64_t eval_resize,
+                        const FeedImage& feed, Image* out) {
+  return DecodeTo(decoder, CentreBox(decoder, eval_resize, feed), feed, out);
+}
+
+absl::Status Augmented(ImageDecoder& decoder, const proto::Augment& augment,
+                       const FeedImage& feed, SampleDraws& draws, Image* out) {
+  const Box box = augment.has_random_resized_crop()
+                      ? RandomBox(decoder, augment.random_resized_crop(), draws)
+                      : CentreBox(decoder, augment.eval_resize(), feed);
+  HT_RETURN_IF_ERROR(DecodeTo(decoder, box, feed, out));
+  if (augment.horizontal_flip() > 0 &&
+      draws.Uniform() < augment.horizontal_flip()) {
+    Mirror(out);
+  }
+  if (augment.has_color_jitter()) Jitter(augment.color_jitter(), draws, out);
+  if (augment.cutout() > 0) CutOut(augment.cutout(), draws, out);
+  return absl::OkStatus();
+}
+
+void ToPlanes(const Image& image, uint8_t* out) {
+  const int64_t n = image.width * image.height;
+  const uint8_t* from = image.pixels.data();
+  if (image.channels == 1) {
+    std::copy_n(from, n, out);
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i, from += 3) {
+    out[i] = from[0];
+    out[n + i] = from[1];
+    out[2 * n + i] = from[2];
+  }
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,224 @@
+#include "runtime/data/image/transform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "runtime/data/image/image_testing.h"
+#include "runtime/data/image/resample.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using Pixels = std::vector<uint8_t>;
+
+Image Gray(int64_t width, int64_t height, Pixels pixels) {
+  Image image;
+  image.Resize(width, height, 1);
+  image.pixels = std::move(pixels);
+  return image;
+}
+
+Pixels Resampled(const Image& in, const RealBox& box, int64_t width,
+                 int64_t height) {
+  Image out;
+  Resample(in, box, width, height, &out);
+  return out.pixels;
+}
+
+// Image.resize((w, h), Image.BILINEAR, box=...) of Pillow 13.
+TEST(ResampleTest, AsPillow) {
+  const Image in = Gray(5, 2, {0, 50, 100, 150, 200, 255, 205, 155, 105, 55});
+  EXPECT_EQ(Resampled(in, {0, 0, 5, 2}, 5, 2), in.pixels);
+  EXPECT_EQ(Resampled(in, {0, 0, 5, 2}, 10, 2),
+            (Pixels{0,   13,  38,  63,  88,  113, 138, 163, 188, 200,
+                    255, 243, 218, 193, 168, 143, 118, 93,  68,  55}));
+  EXPECT_EQ(Resampled(in, {0, 0, 5, 2}, 2, 1), (Pixels{128, 128}));
+  EXPECT_EQ(Resampled(in, {1, 0, 3, 1}, 2, 1), (Pixels{61, 139}));
+  EXPECT_EQ(Resampled(Gray(1, 1, {7}), {0, 0, 1, 1}, 3, 2), Pixels(6, 7));
+}
+
+struct Opened {
+  std::string bytes;
+  std::unique_ptr<ImageDecoder> decoder;
+};
+
+Opened Open(const Image& image) {
+  Opened opened;
+  opened.bytes = EncodePng(image);
+  auto decoder = OpenImage(opened.bytes, "picture", 100);
+  EXPECT_TRUE(decoder.ok()) << decoder.status();
+  opened.decoder = *std::move(decoder);
+  return opened;
+}
+
+Image Cropped(const Image& image, int64_t eval_resize, const FeedImage& feed) {
+  const Opened opened = Open(image);
+  Image out;
+  const absl::Status status =
+      CentreCrop(*opened.decoder, eval_resize, feed, &out);
+  EXPECT_TRUE(status.ok()) << status;
+  return out;
+}
+
+TEST(CentreCropTest, TheShortSideIsResizedAndTheCentreCut) {
+  const Image image = TestImage(80, 40);
+  // 40 x 40 of the middle.
+  Image middle = Cropped(image, 0, {3, 40, 40});
+  ASSERT_EQ(middle.pixels.size(), 40u * 40 * 3);
+  for (int64_t y = 0; y < 40; ++y) {
+    EXPECT_TRUE(
+        std::equal(middle.row(y), middle.row(y) + 120, image.row(y) + 20 * 3));
+  }
+  // 40 to 80, and 40 x 40 of that: 20 x 20 pixels of the picture.
+  const Image large = Cropped(image, 80, {3, 40, 40});
+  EXPECT_NEAR(large.row(20)[0], image.row(20)[3 * 30], 3);
+  EXPECT_NEAR(large.row(0)[1], image.row(10)[1], 3);
+  EXPECT_EQ(Cropped(image, 0, {1, 20, 10}).channels, 1);
+  EXPECT_EQ(Cropped(TestImage(1, 1), 0, {3, 8, 8}).pixels.size(), 192u);
+}
+
+Image Changed(const Image& image, const proto::Augment& augment, int64_t sample,
+              const FeedImage& feed = {3, 32, 32}, int64_t epoch = 0) {
+  const Opened opened = Open(image);
+  SampleDraws draws(/*seed=*/5, epoch, sample);
+  Image out;
+  const absl::Status status =
+      Augmented(*opened.decoder, augment, feed, draws, &out);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(out.width, feed.width);
+  EXPECT_EQ(out.height, feed.height);
+  return out;
+}
+
+TEST(AugmentedTest, NothingIsTheCentre) {
+  const Image image = TestImage(48, 32);
+  EXPECT_EQ(Changed(image, {}, 1).pixels,
+            Cropped(image, 0, {3, 32, 32}).pixels);
+}
+
+TEST(AugmentedTest, FlipsAShareOfThePictures) {
+  const Image image = TestImage(32, 32);
+  proto::Augment augment;
+  augment.set_horizontal_flip(0.25);
+  int flipped = 0;
+  constexpr int kPictures = 400;
+  for (int i = 0; i < kPictures; ++i) {
+    const Image out = Changed(image, augment, i);
+    if (out.pixels == image.pixels) continue;
+    ++flipped;
+    for (int64_t x = 0; x < 32; ++x) {
+      ASSERT_EQ(out.row(3)[3 * x + 1], image.row(3)[3 * (31 - x) + 1]);
+    }
+  }
+  EXPECT_NEAR(flipped, kPictures / 4, 30);
+}
+
+// The parts' areas and ratios are those asked for: in a picture whose pixels
+// tell where they come from, a part's corners are known.
+TEST(AugmentedTest, CropsWithinScaleAndRatio) {
+  const Image image = TestImage(200, 200);
+  proto::Augment augment;
+  proto::RandomResizedCrop& crop = *augment.mutable_random_resized_crop();
+  crop.set_scale_min(0.2);
+  crop.set_scale_max(0.5);
+  double least = 1, most = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Image out = Changed(image, augment, i, {3, 64, 64});
+    const double width = (out.row(32)[3 * 60] - out.row(32)[3 * 4]) / 56.0 * 64;
+    const double height = (out.row(60)[1] - out.row(4)[1]) / 56.0 * 64;
+    const double area = width * height / (200.0 * 200), ratio = width / height;
+    least = std::min(least, area);
+    most = std::max(most, area);
+    EXPECT_GT(ratio, 0.68);
+    EXPECT_LT(ratio, 1.47);
+  }
+  EXPECT_NEAR(least, 0.2, 0.03);
+  EXPECT_NEAR(most, 0.5, 0.05);
+}
+
+TEST(AugmentedTest, ColoursAndCutout) {
+  const Image image = TestImage(32, 32);
+  proto::Augment augment;
+  augment.mutable_color_jitter()->set_brightness(0.5);
+  double least = 9, most = 0;
+  for (int i = 0; i < 100; ++i) {
+    const double factor = Changed(image, augment, i).row(16)[0] / 120.0;
+    least = std::min(least, factor * 120 / image.row(16)[0]);
+    most = std::max(most, factor * 120 / image.row(16)[0]);
+  }
+  EXPECT_NEAR(least, 0.5, 0.06);
+  EXPECT_NEAR(most, 1.5, 0.06);
+  augment.mutable_color_jitter()->set_contrast(0.5);
+  augment.mutable_color_jitter()->set_saturation(1);
+  EXPECT_NE(Changed(image, augment, 1).pixels,
+            Changed(image, augment, 2).pixels);
+  augment.clear_color_jitter();
+  augment.set_cutout(8);
+  for (int i = 0; i < 20; ++i) {
+    const Image out = Changed(image, augment, i);
+    int64_t gray = 0;
+    for (size_t p = 0; p < out.pixels.size(); p += 3) {
+      const bool cut = out.pixels[p] == 128 && out.pixels[p + 1] == 128 &&
+                       out.pixels[p + 2] == 128;
+      gray += cut;
+      if (!cut) {
+        ASSERT_EQ(out.pixels[p], image.pixels[p]);
+      }
+    }
+    EXPECT_GE(gray, 16);
+    EXPECT_LE(gray, 65);  // and one that the picture has
+  }
+}
+
+TEST(AugmentedTest, IsAFunctionOfSeedEpochAndSample) {
+  const Image image = TestImage(60, 50);
+  proto::Augment augment;
+  augment.mutable_random_resized_crop();
+  augment.mutable_color_jitter()->set_saturation(0.3);
+  EXPECT_EQ(Changed(image, augment, 3).pixels,
+            Changed(image, augment, 3).pixels);
+  EXPECT_NE(Changed(image, augment, 3).pixels,
+            Changed(image, augment, 4).pixels);
+  EXPECT_NE(Changed(image, augment, 3, {3, 32, 32}, 1).pixels,
+            Changed(image, augment, 3, {3, 32, 32}, 2).pixels);
+}
+
+// Mean and variance of Beta(a, a): 1/2 and 1 / (4 (2a + 1)).
+TEST(SampleDrawsTest, Beta) {
+  for (const double a : {0.2, 1.0, 3.0}) {
+    double sum = 0, squares = 0;
+    constexpr int kDraws = 20000;
+    for (int i = 0; i < kDraws; ++i) {
+      SampleDraws draws(1, 0, i);
+      const double x = draws.SymmetricBeta(a);
+      sum += x;
+      squares += (x - 0.5) * (x - 0.5);
+    }
+    EXPECT_NEAR(sum / kDraws, 0.5, 0.01);
+    EXPECT_NEAR(squares / kDraws, 1 / (4 * (2 * a + 1)), 0.005);
+  }
+  SampleDraws draws(1, 0, 0);
+  for (int i = 0; i < 1000; ++i) {
+    const int64_t n = draws.Below(7);
+    EXPECT_TRUE(n >= 0 && n < 7);
+  }
+}
+
+TEST(TransformTest, Planes) {
+  Image image;
+  image.Resize(2, 1, 3);
+  image.pixels = {1, 2, 3, 4, 5, 6};
+  Pixels out(6);
+  ToPlanes(image, out.data());
+  EXPECT_EQ(out, (Pixels{1, 4, 2, 5, 3, 6}));
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone
