@@ -1,3 +1,5 @@
+#include "runtime/data/batch_reader.h"
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -5,20 +7,12 @@
 #include <thread>
 #include <utility>
 
-#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
-#include "runtime/data/dataset.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
-
-int64_t SampleBytes(const FeedSpec& feed) {
-  int64_t bytes = SizeOf(feed.dtype);
-  for (int64_t d : feed.dims) bytes *= d;
-  return bytes;
-}
 
 // A ring of slots: slot k holds the batch of tick k, k + slots, ... Workers
 // take the next tick in order and fill its slot once the consumer is done
@@ -39,8 +33,9 @@ class Reader : public BatchReader {
         // One slot for the batch in use, one for the one before it.
         slots_(std::max(options.prefetch, 1) + 2) {
     Reserve();
-    for (int w = 0; w < std::max(options.workers, 1); ++w) {
-      workers_.emplace_back([this] { Work(); });
+    work_.workers = std::max(options.workers, 1);
+    for (int w = 0; w < work_.workers; ++w) {
+      workers_.emplace_back([this] { Fill(); });
     }
   }
 
@@ -71,6 +66,10 @@ class Reader : public BatchReader {
   }
 
   double waited_seconds() const override { return waited_; }
+  Work work() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return work_;
+  }
 
  private:
   struct Slot {
@@ -87,7 +86,7 @@ class Reader : public BatchReader {
       slot.batch.feeds.resize(feeds_.size());
       for (size_t f = 0; f < feeds_.size(); ++f) {
         const int64_t samples = feeds_[f].whole ? 1 : most;
-        slot.batch.feeds[f].reserve(SampleBytes(feeds_[f]) * samples);
+        slot.batch.feeds[f].reserve(feeds_[f].bytes() * samples);
       }
     }
   }
@@ -99,7 +98,7 @@ class Reader : public BatchReader {
     return tick - next_to_take_ + 2 < static_cast<int64_t>(slots_.size());
   }
 
-  void Work() {
+  void Fill() {
     const Doing doing("reading the data");
     const Sampler sampler(sampler_options_);
     while (true) {
@@ -113,9 +112,14 @@ class Reader : public BatchReader {
         tick = next_to_fill_++;
       }
       Slot& slot = SlotOf(tick);
-      absl::Status status = Fill(sampler, tick, slot.batch);
+      const auto since = std::chrono::steady_clock::now();
+      absl::Status status = FillBatch(sampler, tick, slot.batch);
+      const std::chrono::duration<double> took =
+          std::chrono::steady_clock::now() - since;
       {
         std::lock_guard<std::mutex> lock(mutex_);
+        work_.seconds += took.count();
+        work_.samples += static_cast<int64_t>(slot.batch.share.indices.size());
         slot.filled = tick;
         slot.status = std::move(status);
       }
@@ -123,25 +127,25 @@ class Reader : public BatchReader {
     }
   }
 
-  absl::Status Fill(const Sampler& sampler, int64_t tick, Batch& batch) {
+  absl::Status FillBatch(const Sampler& sampler, int64_t tick, Batch& batch) {
     batch.epoch = tick / steps_;
     batch.step = tick % steps_;
     batch.share = sampler.At(batch.epoch, batch.step, std::move(batch.share));
     for (size_t f = 0; f < feeds_.size(); ++f) {
-      const int64_t bytes = SampleBytes(feeds_[f]);
+      const int64_t bytes = feeds_[f].bytes();
       std::vector<uint8_t>& feed = batch.feeds[f];
       if (feeds_[f].whole) {
         if (!feed.empty()) continue;  // as the slot's last batch had it
         feed.resize(bytes);
-        HT_RETURN_IF_ERROR(
-            data_->Read(0, static_cast<int>(f), absl::MakeSpan(feed)));
+        HT_RETURN_IF_ERROR(data_->Read({0, batch.epoch}, static_cast<int>(f),
+                                       absl::MakeSpan(feed)));
         continue;
       }
       feed.resize(bytes * batch.share.indices.size());
       for (size_t i = 0; i < batch.share.indices.size(); ++i) {
-        HT_RETURN_IF_ERROR(
-            data_->Read(batch.share.indices[i], static_cast<int>(f),
-                        absl::MakeSpan(&feed[bytes * i], bytes)));
+        HT_RETURN_IF_ERROR(data_->Read(
+            {batch.share.indices[i], batch.epoch}, static_cast<int>(f),
+            absl::MakeSpan(&feed[bytes * i], bytes)));
       }
     }
     return absl::OkStatus();
@@ -153,12 +157,13 @@ class Reader : public BatchReader {
   const ReaderOptions options_;
   const int64_t steps_, first_, end_;  // ticks count steps from epoch 0
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   int64_t next_to_fill_, next_to_take_;
   std::vector<Slot> slots_;
   bool stop_ = false;
   double waited_ = 0;
+  Work work_;
   std::vector<std::thread> workers_;  // last: they use all of the above
 };
 

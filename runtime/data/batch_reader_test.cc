@@ -1,3 +1,5 @@
+#include "runtime/data/batch_reader.h"
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -5,7 +7,6 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
-#include "runtime/data/dataset.h"
 
 namespace halftone {
 namespace runtime {
@@ -16,8 +17,9 @@ class Bytes : public Dataset {
  public:
   explicit Bytes(int64_t size, int64_t bad = -1) : size_(size), bad_(bad) {}
   int64_t size() const override { return size_; }
-  absl::Status Read(int64_t index, int,
+  absl::Status Read(const SampleId& sample, int,
                     absl::Span<uint8_t> out) const override {
+    const int64_t index = sample.index;
     if (index == bad_) return ModelError("sample ", index, " is damaged");
     out[0] = static_cast<uint8_t>(index);
     return absl::OkStatus();

@@ -105,7 +105,7 @@ class IdxDirectory : public ::testing::Test {
   absl::StatusOr<OpenedData> Open() {
     FeedSpec image{"image", DType::kU8, {1, 1, 2}, 0};
     FeedSpec label{"label", DType::kI64, {}, classes_};
-    return OpenData("idx:" + path_, {image, label}, feed_map_, 1);
+    return OpenData("idx:" + path_, {image, label}, {feed_map_});
   }
   void ExpectError(const std::string& part, ExitCode code = ExitCode::kModel) {
     const auto data = Open();
@@ -125,10 +125,10 @@ TEST_F(IdxDirectory, ReadsImagesAndLabels) {
   EXPECT_EQ(data->train->size(), 2);
   uint8_t image[2];
   int64_t label = -1;
-  ASSERT_TRUE(data->train->Read(1, 0, absl::MakeSpan(image)).ok());
+  ASSERT_TRUE(data->train->Read({1}, 0, absl::MakeSpan(image)).ok());
   ASSERT_TRUE(
       data->train
-          ->Read(1, 1, absl::MakeSpan(reinterpret_cast<uint8_t*>(&label), 8))
+          ->Read({1}, 1, absl::MakeSpan(reinterpret_cast<uint8_t*>(&label), 8))
           .ok());
   EXPECT_THAT(image, ElementsAre(3, 4));
   EXPECT_EQ(label, 1);
@@ -173,28 +173,28 @@ TEST_F(IdxDirectory, FeedsAreMapped) {
 }
 
 TEST(OpenData, KnowsItsKinds) {
-  const auto data = OpenData("indx:x", {}, {}, 1);
+  const auto data = OpenData("indx:x", {}, {});
   EXPECT_EQ(ExitCodeOf(data.status()), ExitCode::kUsage);
   EXPECT_THAT(std::string(data.status().message()), HasSubstr("nearest: idx"));
-  EXPECT_FALSE(OpenData("synthetic:0", {}, {}, 1).ok());
+  EXPECT_FALSE(OpenData("synthetic:0", {}, {}).ok());
 }
 
 TEST(OpenData, SyntheticIsAFunctionOfItsSeed) {
   const std::vector<FeedSpec> feeds = {{"x", DType::kF32, {3}, 0},
                                        {"y", DType::kI64, {}, 10}};
   const auto read = [&feeds](int64_t seed, int64_t index) {
-    auto data = OpenData("synthetic:8", feeds, {}, seed);
+    auto data = OpenData("synthetic:8", feeds, {{}, seed});
     std::vector<float> x(3);
     EXPECT_TRUE(
         data->train
-            ->Read(index, 0,
+            ->Read({index}, 0,
                    absl::MakeSpan(reinterpret_cast<uint8_t*>(x.data()), 12))
             .ok());
     int64_t y = -1;
-    EXPECT_TRUE(
-        data->train
-            ->Read(index, 1, absl::MakeSpan(reinterpret_cast<uint8_t*>(&y), 8))
-            .ok());
+    EXPECT_TRUE(data->train
+                    ->Read({index}, 1,
+                           absl::MakeSpan(reinterpret_cast<uint8_t*>(&y), 8))
+                    .ok());
     EXPECT_TRUE(y >= 0 && y < 10) << y;
     return x;
   };

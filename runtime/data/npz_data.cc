@@ -1,5 +1,3 @@
-#include "runtime/data/npz_data.h"
-
 #include <cstring>
 #include <limits>
 #include <map>
@@ -14,6 +12,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/text.h"
+#include "runtime/data/data_format.h"
 #include "runtime/data/npy_file.h"
 #include "runtime/data/zip_archive.h"
 
@@ -41,10 +40,10 @@ class NpzDataset : public Dataset {
         size_(size) {}
 
   int64_t size() const override { return size_; }
-  absl::Status Read(int64_t index, int feed,
+  absl::Status Read(const SampleId& sample, int feed,
                     absl::Span<uint8_t> out) const override {
     const Column& column = columns_[feed];
-    const size_t at = column.whole ? 0 : index * out.size();
+    const size_t at = column.whole ? 0 : sample.index * out.size();
     if (!out.empty()) std::memcpy(out.data(), &column.bytes[at], out.size());
     return absl::OkStatus();
   }
@@ -229,12 +228,10 @@ absl::StatusOr<OpenedData> Opener::Open() {
 
 }  // namespace
 
-absl::StatusOr<OpenedData> OpenNpz(const std::string& path,
-                                   absl::Span<const FeedSpec> feeds,
-                                   absl::Span<const std::string> feed_map,
-                                   int64_t max_unpack) {
-  Opener opener(path, feeds, max_unpack);
-  HT_RETURN_IF_ERROR(opener.MapNames(feed_map));
+absl::StatusOr<OpenedData> OpenNpz(const std::string& place, Feeds feeds,
+                                   const DataOptions& options) {
+  Opener opener(place, feeds, options.max_unpack);
+  HT_RETURN_IF_ERROR(opener.MapNames(options.feed_map));
   return opener.Open();
 }
 

@@ -1,6 +1,4 @@
 // Arrays of NumPy's, good and bad, and the data set over them.
-#include "runtime/data/npz_data.h"
-
 #include <unistd.h>
 
 #include <cstring>
@@ -16,6 +14,7 @@
 #include "graph/base/file.h"
 #include "graph/base/half.h"
 #include "gtest/gtest.h"
+#include "runtime/data/dataset.h"
 #include "runtime/data/npy_file.h"
 #include "runtime/data/npz_testing.h"
 
@@ -75,7 +74,7 @@ class NpzDataTest : public ::testing::Test {
 
   absl::StatusOr<OpenedData> Open(const std::string& bytes) {
     EXPECT_TRUE(WriteFileAtomically(path_, bytes).ok());
-    return OpenData("npz:" + path_, feeds_, feed_map_, 1, max_unpack_);
+    return OpenData("npz:" + path_, feeds_, {feed_map_, 1, max_unpack_});
   }
   absl::StatusOr<OpenedData> Open(std::vector<ZipFile::Member> members) {
     return Open(ZipFile{std::move(members)}.Serialize());
@@ -100,7 +99,7 @@ class NpzDataTest : public ::testing::Test {
     std::vector<T> values(n);
     EXPECT_TRUE(
         data.train
-            ->Read(index, feed,
+            ->Read({index}, feed,
                    absl::MakeSpan(reinterpret_cast<uint8_t*>(values.data()),
                                   n * sizeof(T)))
             .ok());

@@ -1,9 +1,10 @@
+#include "runtime/data/sampler.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "graph/base/philox.h"
-#include "runtime/data/dataset.h"
 
 namespace halftone {
 namespace runtime {

@@ -1,3 +1,5 @@
+#include "runtime/data/sampler.h"
+
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -5,7 +7,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/data/dataset.h"
 
 namespace halftone {
 namespace runtime {

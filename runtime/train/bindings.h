@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/sampler.h"
 #include "runtime/exec/executor.h"
 
 namespace halftone {

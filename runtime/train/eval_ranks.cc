@@ -58,7 +58,7 @@ absl::Status RunEvalRanks(const char* what, const Program& program,
   const RunInputs inputs{&program, &kernels, &config,
                          &data,    &console, &activity};
   const auto open = [&] {
-    data = OpenRunData(program, config);
+    data = OpenRunData(program, config, /*augmented=*/false);
     // A source without splits is what to evaluate on.
     if (data.ok() && data->test == nullptr) data->test = data->train;
   };

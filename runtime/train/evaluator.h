@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/batch_reader.h"
 #include "runtime/exec/executor.h"
 #include "runtime/log/pulse.h"
 #include "runtime/train/bindings.h"

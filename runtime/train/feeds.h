@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/ir/program.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/batch_reader.h"
 #include "runtime/exec/executor.h"
 
 namespace halftone {

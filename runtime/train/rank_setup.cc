@@ -251,19 +251,25 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
 }  // namespace
 
 absl::StatusOr<RunData> OpenRunData(const Program& program,
-                                    const TrainConfig& config) {
+                                    const TrainConfig& config, bool augmented) {
   RunData data;
-  const int64_t seed = config.strategy.train().seed();
+  const proto::Train& train = config.strategy.train();
+  DataOptions options;
+  options.feed_map = config.feed_map;
+  options.seed = train.seed();
+  options.max_unpack = config.max_unpack;
+  options.augment = train.augment();
+  options.augmented = augmented;
+  options.skip_broken = train.broken_samples() == "skip";
+  options.workers = config.readers;
   data.specs = FeedSpecsOf(program);
-  HT_ASSIGN_OR_RETURN(data.opened,
-                      OpenData(config.data, data.specs, config.feed_map, seed,
-                               config.max_unpack));
+  HT_ASSIGN_OR_RETURN(data.opened, OpenData(config.data, data.specs, options));
   data.train = data.opened.train.get();
   data.test = data.opened.test.get();
   if (!config.eval_data.empty()) {
+    options.augmented = false;
     HT_ASSIGN_OR_RETURN(data.opened_for_eval,
-                        OpenData(config.eval_data, data.specs, config.feed_map,
-                                 seed, config.max_unpack));
+                        OpenData(config.eval_data, data.specs, options));
     data.test = data.opened_for_eval.test != nullptr
                     ? data.opened_for_eval.test.get()
                     : data.opened_for_eval.train.get();

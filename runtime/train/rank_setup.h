@@ -29,8 +29,9 @@ struct RunData {
   const Dataset* train = nullptr;
   const Dataset* test = nullptr;  // null: there is nothing to evaluate on
 };
+// `augmented`: to be trained on, with the strategy's random changes.
 absl::StatusOr<RunData> OpenRunData(const Program& program,
-                                    const TrainConfig& config);
+                                    const TrainConfig& config, bool augmented);
 
 // Samples per step of all ranks. Errors (kModel): none given, or more than
 // the data holds (`samples`).

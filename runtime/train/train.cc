@@ -162,7 +162,9 @@ absl::Status Train(const Program& program,
   absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
   const RunInputs inputs{&program, &kernels, &config,
                          &data,    &console, &activity};
-  const auto open = [&] { data = OpenRunData(program, config); };
+  const auto open = [&] {
+    data = OpenRunData(program, config, /*augmented=*/true);
+  };
   std::vector<std::unique_ptr<RankRun>> runs;
   for (const RankResources& resources : ranks) {
     runs.push_back(std::make_unique<RankRun>(

@@ -84,8 +84,8 @@ absl::Status TrainedModel::Compile(const TrainedModelSpec& spec,
 absl::Status TrainedModel::MakeBatch(int64_t batch) {
   specs_ = runtime::FeedSpecsOf(*model_.program);
   HT_ASSIGN_OR_RETURN(
-      data_, runtime::OpenData(absl::StrCat("synthetic:", batch), specs_, {},
-                               /*seed=*/1));
+      data_, runtime::OpenData(absl::StrCat("synthetic:", batch), specs_,
+                               {{}, /*seed=*/1}));
   runtime::SamplerOptions sampler;
   sampler.size = sampler.batch = batch;
   sampler.world_size = 1;

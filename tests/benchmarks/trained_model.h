@@ -12,7 +12,7 @@
 #include "graph/io/compiled_model.h"
 #include "kernels/kernel_registry.h"
 #include "runtime/collective/communicator.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/batch_reader.h"
 #include "runtime/exec/executor.h"
 #include "runtime/train/feeds.h"
 

@@ -150,13 +150,13 @@ TEST(RunFilesFuzzTest, Arrays) {
     Fuzz(file.Serialize(), /*text=*/false, ExitCode::kModel, 1000,
          [&](const std::string& content) -> absl::Status {
            WriteTo(path, content);
-           const auto data = runtime::OpenData("npz:" + path, {x, y}, {}, 1);
+           const auto data = runtime::OpenData("npz:" + path, {x, y}, {});
            if (!data.ok()) return data.status();
            std::vector<uint8_t> sample(8);
            const int64_t last = data->train->size() - 1;
            HT_RETURN_IF_ERROR(
-               data->train->Read(last, 0, absl::MakeSpan(sample)));
-           return data->train->Read(last, 1, absl::MakeSpan(sample));
+               data->train->Read({last}, 0, absl::MakeSpan(sample)));
+           return data->train->Read({last}, 1, absl::MakeSpan(sample));
          });
   }
 }

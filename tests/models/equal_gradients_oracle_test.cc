@@ -86,7 +86,7 @@ std::string Line(const std::string& name, const std::vector<int64_t>& dims,
 // What the feeds hold, all samples.
 std::string FeedLines(const Program& program) {
   const std::vector<FeedSpec> specs = FeedSpecsOf(program);
-  const auto data = OpenData(kData, specs, {}, /*seed=*/1);
+  const auto data = OpenData(kData, specs, {});
   EXPECT_TRUE(data.ok()) << data.status();
   std::string lines;
   for (size_t f = 0; f < specs.size(); ++f) {
@@ -98,7 +98,7 @@ std::string FeedLines(const Program& program) {
     for (int64_t i = 0; i < kSamples; ++i) {
       std::string sample(elements * SizeOf(specs[f].dtype), '\0');
       const absl::Status read = data->train->Read(
-          i, static_cast<int>(f),
+          {i}, static_cast<int>(f),
           absl::MakeSpan(reinterpret_cast<uint8_t*>(&sample[0]),
                          sample.size()));
       EXPECT_TRUE(read.ok()) << read;

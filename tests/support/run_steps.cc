@@ -10,7 +10,7 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "kernels/register_all.h"
-#include "runtime/data/dataset.h"
+#include "runtime/data/batch_reader.h"
 #include "runtime/exec/executor.h"
 #include "runtime/train/bindings.h"
 #include "runtime/train/feeds.h"
@@ -59,8 +59,8 @@ class Rank {
  private:
   absl::Status Open() {
     specs_ = runtime::FeedSpecsOf(program_);
-    HT_ASSIGN_OR_RETURN(data_,
-                        runtime::OpenData(spec_.data, specs_, {}, spec_.seed));
+    HT_ASSIGN_OR_RETURN(
+        data_, runtime::OpenData(spec_.data, specs_, {{}, spec_.seed}));
     sampler_.size = data_.train->size();
     sampler_.batch = spec_.batch;
     sampler_.world_size = spec_.ranks;

@@ -12,6 +12,7 @@
 #include "graph/io/model_reader.h"
 #include "graph/targets/target.h"
 #include "runtime/collective/connect.h"
+#include "runtime/data/data_format.h"
 #include "runtime/device/host_info.h"
 #include "runtime/gpu/targets.h"
 #include "runtime/rendezvous/environment.h"
@@ -109,19 +110,21 @@ void AddRankFlags(Verb verb, RankFlags* flags) {
                  "seconds to wait for a peer in a collective");
 }
 
+void AddMaxUnpackFlag(Verb verb, runtime::TrainConfig* config) {
+  verb.AddOption("--max-unpack", &config->max_unpack,
+                 "packed data that claims more than so many times its size "
+                 "is refused (default 100)")
+      .InRange(1, int64_t{1} << 40);
+}
+
 void AddDataFlags(Verb verb, runtime::TrainConfig* config) {
-  verb.AddOption("--data", &config->data,
-                 "idx:DIR (MNIST names, plain or .gz) | npz:FILE (an array "
-                 "per feed) | synthetic[:N]")
+  verb.AddOption("--data", &config->data, "one of " + runtime::DataUsage())
       .Required();
   verb.AddOption("--eval-data", &config->eval_data,
                  "where --data has no test split");
   verb.AddOption("--feed", &config->feed_map,
                  "image=x: the data's name of a feed, and the model's");
-  verb.AddOption("--max-unpack", &config->max_unpack,
-                 "packed data that claims more than so many times its size "
-                 "is refused (default 100)")
-      .InRange(1, int64_t{1} << 40);
+  AddMaxUnpackFlag(verb, config);
   verb.AddOption("--workers", &config->readers, "reader threads per rank")
       .InRange(1, 64);
   verb.AddSwitch("!--no-deterministic", &config->deterministic,

@@ -28,6 +28,8 @@ void AddRankFlags(Verb verb, RankFlags* flags);
 // --threads, else OMP_NUM_THREADS (which our launcher sets), else an equal
 // share of the cores for each of `ranks_here` ranks of this machine.
 int ThreadsPerRank(const RankFlags& flags, int ranks_here);
+// --max-unpack.
+void AddMaxUnpackFlag(Verb verb, runtime::TrainConfig* config);
 void AddDataFlags(Verb verb, runtime::TrainConfig* config);
 // --init, --best.
 void AddParameterFlags(Verb verb, bool* best, runtime::TrainConfig* config);

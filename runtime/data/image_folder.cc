@@ -1,0 +1,122 @@
+// A folder of classes, as torchvision's ImageFolder has it.
+#include <dirent.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/text.h"
+#include "runtime/data/image_source.h"
+#include "runtime/data/listed_images.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Listing {
+  std::vector<std::string> folders, images;  // in order of their names
+};
+
+// With readdir: a million std::filesystem::path take seconds.
+absl::StatusOr<Listing> List(const std::string& folder) {
+  Listing listing;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()),
+                                                closedir);
+  if (dir != nullptr) {
+    errno = 0;
+    while (const dirent* entry = readdir(dir.get())) {
+      const absl::string_view name = entry->d_name;
+      if (name[0] == '.') continue;
+      std::error_code unknown;
+      if (IsImageName(name)) {
+        listing.images.emplace_back(name);
+      } else if (entry->d_type == DT_DIR ||
+                 (entry->d_type != DT_REG &&
+                  fs::is_directory(absl::StrCat(folder, "/", name), unknown))) {
+        listing.folders.emplace_back(name);
+      }
+      errno = 0;
+    }
+  }
+  if (errno != 0) {
+    return ModelError(
+        folder, ": expected a folder that can be read: ", std::strerror(errno));
+  }
+  std::sort(listing.folders.begin(), listing.folders.end());
+  std::sort(listing.images.begin(), listing.images.end());
+  return listing;
+}
+
+// `classes`: of the split that was read before, whose labels hold; empty if
+// this is the first one, which fills it.
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenSplit(
+    const std::string& folder, std::vector<std::string>* classes) {
+  HT_ASSIGN_OR_RETURN(const Listing split, List(folder));
+  const bool first = classes->empty();
+  if (split.folders.empty()) {
+    return ModelError(folder, ": expected a folder for each class, found none",
+                      split.images.empty() ? "" : " (but pictures)",
+                      "; put pictures into ", folder, "/CLASS/");
+  }
+  if (first) *classes = split.folders;
+  auto images = std::make_unique<ListedImages>(folder);
+  for (const std::string& name : split.folders) {
+    const auto at = std::lower_bound(classes->begin(), classes->end(), name);
+    if (at == classes->end() || *at != name) {
+      return ModelError(folder, "/", name, ": a class that train lacks",
+                        NearestHint(name, *classes),
+                        "; take it out, or add it to train");
+    }
+    HT_ASSIGN_OR_RETURN(const Listing files,
+                        List(absl::StrCat(folder, "/", name)));
+    if (first && files.images.empty()) {
+      return ModelError(folder, "/", name,
+                        ": expected pictures (.jpg, .jpeg, .png), found ",
+                        "none; take the folder out if it is no class");
+    }
+    for (const std::string& file : files.images) {
+      images->Add(absl::StrCat(name, "/", file), at - classes->begin());
+    }
+  }
+  if (images->size() == 0) {
+    return ModelError(folder, ": expected pictures, found none");
+  }
+  return images;
+}
+
+}  // namespace
+
+absl::StatusOr<ImageSplits> OpenImageFolder(const std::string& place) {
+  ImageSplits splits;
+  std::error_code error;
+  if (!fs::is_directory(place + "/train", error)) {
+    if (fs::is_directory(place + "/val", error)) {
+      return ModelError(place, ": expected train/ beside val/, found none");
+    }
+    HT_ASSIGN_OR_RETURN(splits.train, OpenSplit(place, &splits.classes));
+    return splits;
+  }
+  HT_ASSIGN_OR_RETURN(splits.train,
+                      OpenSplit(place + "/train", &splits.classes));
+  if (fs::is_directory(place + "/val", error)) {
+    HT_ASSIGN_OR_RETURN(splits.test,
+                        OpenSplit(place + "/val", &splits.classes));
+  } else {
+    splits.notes.push_back(
+        absl::StrCat(place, " has no val/: nothing to evaluate on"));
+  }
+  return splits;
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,117 @@
+#include "runtime/data/image_scan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "graph/base/error.h"
+#include "graph/base/out_of_memory.h"
+#include "runtime/data/image/decoder.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+absl::Status DecodeAll(const ImageSource& source, int64_t index,
+                       int64_t max_unpack, std::string* storage, Image* image) {
+  HT_ASSIGN_OR_RETURN(const absl::string_view bytes,
+                      source.Read(index, storage));
+  HT_ASSIGN_OR_RETURN(const auto decoder,
+                      OpenImage(bytes, source.Name(index), max_unpack));
+  RealBox box;
+  const int64_t width = decoder->width(), height = decoder->height();
+  return decoder->Decode({{0, 0, width, height}, 3, width, height}, image,
+                         &box);
+}
+
+// What one thread has seen; sums are whole numbers, so that their order does
+// not matter.
+struct Seen {
+  ImageScan scan;
+  std::array<uint64_t, 3> sums = {};
+  uint64_t pixels = 0;
+
+  void Add(int64_t label, const Image& image) {
+    ++scan.readable[label];
+    Widen(image.width, image.height, image.width, image.height);
+    pixels += image.pixels.size() / 3;
+    for (size_t i = 0; i < image.pixels.size(); i += 3) {
+      for (int c = 0; c < 3; ++c) sums[c] += image.pixels[i + c];
+    }
+  }
+
+  void Widen(int64_t least_width, int64_t least_height, int64_t most_width,
+             int64_t most_height) {
+    const bool first = pixels == 0;
+    const auto least = [first](int64_t& of, int64_t n) {
+      of = first ? n : std::min(of, n);
+    };
+    least(scan.least_width, least_width);
+    least(scan.least_height, least_height);
+    scan.most_width = std::max(scan.most_width, most_width);
+    scan.most_height = std::max(scan.most_height, most_height);
+  }
+
+  void Add(Seen other) {
+    if (other.pixels > 0) {
+      Widen(other.scan.least_width, other.scan.least_height,
+            other.scan.most_width, other.scan.most_height);
+    }
+    pixels += other.pixels;
+    for (int c = 0; c < 3; ++c) sums[c] += other.sums[c];
+    for (const auto& [label, n] : other.scan.readable) {
+      scan.readable[label] += n;
+    }
+    for (BrokenImage& image : other.scan.broken) {
+      scan.broken.push_back(std::move(image));
+    }
+  }
+};
+
+}  // namespace
+
+int64_t ImageScan::count() const {
+  int64_t n = 0;
+  for (const auto& [label, images] : readable) n += images;
+  return n;
+}
+
+ImageScan ScanImages(const ImageSource& source, int workers,
+                     int64_t max_unpack) {
+  Seen all;
+  std::mutex mutex;
+  std::atomic<int64_t> next{0};
+  const auto work = [&] {
+    const Doing doing("decoding all pictures");
+    Seen seen;
+    std::string storage;
+    Image image;
+    for (int64_t i; (i = next++) < source.size();) {
+      const absl::Status status =
+          DecodeAll(source, i, max_unpack, &storage, &image);
+      if (status.ok()) {
+        seen.Add(source.Label(i), image);
+      } else {
+        seen.scan.broken.push_back({i, std::string(status.message())});
+      }
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    all.Add(std::move(seen));
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < workers; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  std::sort(all.scan.broken.begin(), all.scan.broken.end(),
+            [](const auto& a, const auto& b) { return a.index < b.index; });
+  for (int c = 0; c < 3 && all.pixels > 0; ++c) {
+    all.scan.mean[c] =
+        static_cast<double>(all.sums[c]) / static_cast<double>(all.pixels);
+  }
+  return all.scan;
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,39 @@
+// Every picture of a source, decoded.
+#ifndef HALFTONE_RUNTIME_DATA_IMAGE_SCAN_H_
+#define HALFTONE_RUNTIME_DATA_IMAGE_SCAN_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/data/image_source.h"
+
+namespace halftone {
+namespace runtime {
+
+// A picture that cannot be decoded.
+struct BrokenImage {
+  int64_t index = 0;
+  std::string why;  // names it
+};
+
+struct ImageScan {
+  std::map<int64_t, int64_t> readable;  // pictures by label
+  std::vector<BrokenImage> broken;      // in order
+  // Of what can be read; 0 if nothing can.
+  int64_t least_width = 0, least_height = 0, most_width = 0, most_height = 0;
+  std::array<double, 3> mean = {};  // of all pixels' red, green, blue: 0 to 255
+
+  int64_t count() const;
+};
+
+// Reads and decodes all of them in `workers` threads.
+ImageScan ScanImages(const ImageSource& source, int workers,
+                     int64_t max_unpack);
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_DATA_IMAGE_SCAN_H_

@@ -1,0 +1,42 @@
+#include "runtime/data/listed_images.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+
+namespace halftone {
+namespace runtime {
+
+// Larger ones are no pictures that decode to kMostPixels.
+constexpr int64_t kMostFileBytes = int64_t{1} << 30;
+
+void ListedImages::Add(absl::string_view path, int64_t label) {
+  absl::StrAppend(&paths_, path);
+  ends_.push_back(static_cast<int64_t>(paths_.size()));
+  labels_.push_back(static_cast<int32_t>(label));
+}
+
+std::string ListedImages::Name(int64_t index) const {
+  const int64_t begin = index == 0 ? 0 : ends_[index - 1];
+  const absl::string_view path =
+      absl::string_view(paths_).substr(begin, ends_[index] - begin);
+  return absl::StartsWith(path, "/") ? std::string(path)
+                                     : absl::StrCat(folder_, "/", path);
+}
+
+absl::StatusOr<absl::string_view> ListedImages::Read(
+    int64_t index, std::string* storage) const {
+  HT_ASSIGN_OR_RETURN(*storage, ReadFile(Name(index), kMostFileBytes));
+  return absl::string_view(*storage);
+}
+
+bool IsImageName(absl::string_view name) {
+  for (const char* suffix : {".jpg", ".jpeg", ".png"}) {
+    if (absl::EndsWithIgnoreCase(name, suffix)) return true;
+  }
+  return false;
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,51 @@
+#include "runtime/data/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "graph/base/error.h"
+
+namespace halftone {
+namespace runtime {
+
+MappedFile::MappedFile(std::string path, absl::string_view bytes)
+    : path_(std::move(path)), bytes_(bytes) {}
+
+MappedFile::~MappedFile() {
+  munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+}
+
+absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(
+    const std::string& path) {
+  // A FIFO would wait for somebody to write.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    return ModelError(path, ": cannot be read: ", std::strerror(errno));
+  }
+  struct stat facts;
+  void* at = MAP_FAILED;
+  std::string problem;
+  if (fstat(fd, &facts) != 0) {
+    problem = std::strerror(errno);
+  } else if (!S_ISREG(facts.st_mode)) {
+    problem = "expected a regular file";
+  } else if (facts.st_size == 0) {
+    problem = "expected content, the file is empty";
+  } else {
+    at = mmap(nullptr, facts.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) problem = std::strerror(errno);
+  }
+  close(fd);
+  if (!problem.empty()) return ModelError(path, ": ", problem);
+  return std::unique_ptr<MappedFile>(new MappedFile(
+      path, absl::string_view(static_cast<const char*>(at), facts.st_size)));
+}
+
+}  // namespace runtime
+}  // namespace halftone

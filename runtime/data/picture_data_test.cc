@@ -1,0 +1,276 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/dtype.h"
+#include "graph/base/error.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+#include "runtime/data/data_format.h"
+#include "runtime/data/image/image_testing.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+class PictureDataTest : public testing::Test {
+ protected:
+  PictureDataTest()
+      : root_(absl::StrCat(testing::TempDir(), "/pictures.", getpid())) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~PictureDataTest() override { fs::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& bytes) {
+    fs::create_directories(fs::path(root_ + "/" + path).parent_path());
+    ASSERT_TRUE(WriteFileAtomically(root_ + "/" + path, bytes).ok());
+  }
+  // A picture whose red says its number.
+  static std::string Numbered(int number, bool png = true) {
+    Image image;
+    image.Resize(8, 8, 3);
+    for (size_t i = 0; i < image.pixels.size(); i += 3) {
+      image.pixels[i] = static_cast<uint8_t>(10 * number);
+    }
+    return png ? EncodePng(image) : EncodeJpeg(image);
+  }
+  void WriteFolder() {
+    Write("train/cat/a.png", Numbered(1));
+    Write("train/cat/b.JPG", Numbered(2, false));
+    Write("train/dog/c.jpeg", Numbered(3, false));
+    Write("val/dog/d.png", Numbered(4));
+    Write("train/dog/notes.txt", "not a picture");
+    Write("train/dog/.hidden.png", "not seen");
+  }
+  absl::StatusOr<OpenedData> Open(const std::string& source,
+                                  const DataOptions& options = {}) {
+    return OpenData(source, {image_, label_}, options);
+  }
+  absl::StatusOr<OpenedData> OpenFolder(const DataOptions& options = {}) {
+    return Open("imagefolder:" + root_, options);
+  }
+  static std::vector<int> Numbers(const Dataset& data) {
+    std::vector<int> numbers;
+    std::vector<uint8_t> out(3 * 4 * 4);
+    for (int64_t i = 0; i < data.size(); ++i) {
+      const absl::Status status = data.Read({i}, 0, absl::MakeSpan(out));
+      EXPECT_TRUE(status.ok()) << status;
+      numbers.push_back((out[5] + 5) / 10);
+    }
+    return numbers;
+  }
+  static std::vector<int64_t> Labels(const Dataset& data) {
+    std::vector<int64_t> labels(data.size());
+    for (int64_t i = 0; i < data.size(); ++i) {
+      const auto out =
+          absl::MakeSpan(reinterpret_cast<uint8_t*>(&labels[i]), 8);
+      EXPECT_TRUE(data.Read({i}, 1, out).ok());
+    }
+    return labels;
+  }
+  static void ExpectError(const absl::Status& status, const std::string& what,
+                          ExitCode code = ExitCode::kModel) {
+    EXPECT_EQ(ExitCodeOf(status), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+  }
+
+  const std::string root_;
+  FeedSpec image_{"image", DType::kU8, {3, 4, 4}};
+  FeedSpec label_{"label", DType::kI64, {}, 2};
+};
+
+TEST_F(PictureDataTest, ImageFolder) {
+  WriteFolder();
+  const auto data = OpenFolder();
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(Numbers(*data->train), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Labels(*data->train), ElementsAre(0, 0, 1));
+  EXPECT_THAT(Numbers(*data->test), ElementsAre(4));
+  EXPECT_THAT(Labels(*data->test), ElementsAre(1));
+  EXPECT_EQ(data->train->Description(), "3 pictures -> 4x4");
+  // One split of classes.
+  const auto train = Open("imagefolder:" + root_ + "/train");
+  ASSERT_TRUE(train.ok()) << train.status();
+  EXPECT_EQ(train->test, nullptr);
+  EXPECT_THAT(Labels(*train->train), ElementsAre(0, 0, 1));
+}
+
+TEST_F(PictureDataTest, WrongFolders) {
+  ExpectError(OpenFolder().status(), "expected a folder for each class");
+  ExpectError(Open("imagefolder:/nowhere/at/all").status(), "/nowhere/at/all");
+  ExpectError(Open("imagefolder:").status(), "expected imagefolder:DIR",
+              ExitCode::kUsage);
+  WriteFolder();
+  fs::create_directories(root_ + "/train/bird");
+  ExpectError(OpenFolder().status(), "train/bird: expected pictures");
+  fs::remove_all(root_ + "/train/bird");
+  Write("val/dig/e.png", Numbered(5));
+  ExpectError(OpenFolder().status(),
+              "val/dig: a class that train lacks; nearest: dog");
+  fs::remove_all(root_ + "/val/dig");
+  label_.classes = 1;
+  ExpectError(OpenFolder().status(), "c.jpeg: label 1: expected 0 to 0");
+  label_ = {"label", DType::kF32, {3, 3}};
+  ExpectError(OpenFolder().status(), "labels are i64[B]");
+  image_.dims = {4, 4, 4};
+  ExpectError(OpenFolder().status(), "u8[B,3,H,W]");
+}
+
+TEST_F(PictureDataTest, FileList) {
+  Write("deep/x y.png", Numbered(1));
+  Write("z.png", Numbered(2));
+  Write("deep/list.txt", absl::StrCat("# all\nx y.png 1\n\n../z.png\t0\r\n",
+                                      root_, "/z.png 1\n"));
+  const auto data = Open("filelist:" + root_ + "/deep/list.txt");
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(Numbers(*data->train), ElementsAre(1, 2, 2));
+  EXPECT_THAT(Labels(*data->train), ElementsAre(1, 0, 1));
+  Write("bad.txt", "a.png 1\nb.png\n");
+  ExpectError(Open("filelist:" + root_ + "/bad.txt").status(),
+              "bad.txt:2: expected a path and a label");
+  Write("none.txt", "#\n");
+  ExpectError(Open("filelist:" + root_ + "/none.txt").status(), "found none");
+  Write("gone.txt", "not/there.png 1\n");
+  const auto gone = Open("filelist:" + root_ + "/gone.txt");
+  ASSERT_TRUE(gone.ok()) << gone.status();
+  std::vector<uint8_t> out(48);
+  ExpectError(gone->train->Read({0}, 0, absl::MakeSpan(out)), "not/there.png");
+}
+
+TEST_F(PictureDataTest, BrokenPicturesEndTheRunOrAreLeftOut) {
+  WriteFolder();
+  Write("train/cat/aa.png", "no picture");
+  Write("train/dog/cut.png", Numbered(7).substr(0, 60));
+  auto data = OpenFolder();
+  ASSERT_TRUE(data.ok()) << data.status();
+  std::vector<uint8_t> out(48);
+  ExpectError(data->train->Read({1}, 0, absl::MakeSpan(out)), "cat/aa.png");
+  DataOptions options;
+  options.skip_broken = true;
+  options.workers = 2;
+  data = OpenFolder(options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(Numbers(*data->train), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Labels(*data->train), ElementsAre(0, 0, 1));
+  EXPECT_THAT(data->notes,
+              ElementsAre(HasSubstr("aa.png"), HasSubstr("cut.png"),
+                          "2 broken of 5 in train left out"));
+}
+
+TEST_F(PictureDataTest, MixupNeedsSharesAndMixesTwo) {
+  WriteFolder();
+  DataOptions options;
+  options.augmented = true;
+  options.augment.set_mixup(1);
+  ExpectError(OpenFolder(options).status(), "expected a label f32[B,classes]");
+  label_ = {"label", DType::kF32, {2}};
+  const auto data = OpenFolder(options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  int mixed = 0;
+  for (int64_t epoch = 0; epoch < 20; ++epoch) {
+    float shares[2];
+    std::vector<uint8_t> out(48);
+    ASSERT_TRUE(data->train->Read({2, epoch}, 0, absl::MakeSpan(out)).ok());
+    ASSERT_TRUE(
+        data->train
+            ->Read({2, epoch}, 1,
+                   absl::MakeSpan(reinterpret_cast<uint8_t*>(shares), 8))
+            .ok());
+    EXPECT_NEAR(shares[0] + shares[1], 1, 1e-6);
+    EXPECT_GE(shares[1], 0.5f);
+    mixed += shares[0] > 0;
+    // 30 times its share and 10 or 20 times the other's.
+    EXPECT_LE(out[5], 31);
+    EXPECT_GE(out[5], 30 * shares[1] + 10 * shares[0] - 2);
+  }
+  EXPECT_GT(mixed, 5);
+  // Evaluation mixes nothing.
+  float shares[2];
+  ASSERT_TRUE(
+      data->test
+          ->Read({0}, 1, absl::MakeSpan(reinterpret_cast<uint8_t*>(shares), 8))
+          .ok());
+  EXPECT_EQ(shares[1], 1);
+}
+
+// POSIX ustar, one member.
+std::string Member(const std::string& name, const std::string& content,
+                   char type = '0') {
+  std::string header(512, '\0');
+  header.replace(0, name.size(), name);
+  header.replace(100, 7, "0000644");
+  char size[12];
+  snprintf(size, sizeof(size), "%011zo", content.size());
+  header.replace(124, 11, size);
+  header.replace(136, 11, "00000000000");
+  header.replace(148, 8, "        ");
+  header[156] = type;
+  header.replace(257, 5, "ustar");
+  header.replace(263, 2, "00");
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<uint8_t>(c);
+  char check[8];
+  snprintf(check, sizeof(check), "%06o", sum);
+  header.replace(148, 7, std::string(check, 7));
+  std::string padded = content;
+  padded.resize((content.size() + 511) / 512 * 512);
+  return header + padded;
+}
+
+const std::string& End() {
+  static const auto& end = *new std::string(1024, '\0');
+  return end;
+}
+
+TEST_F(PictureDataTest, TarShards) {
+  Write("s-00.tar", Member("a/", "", '5') + Member("a/1.png", Numbered(1)) +
+                        Member("a/1.cls", "1\n") + Member("a/1.json", "{}") +
+                        Member("../../2.x.cls", "0") + End());
+  Write("s-01.tar", Member("3.cls", "0") + Member("3.jpg", Numbered(3, false)) +
+                        Member("4.jpg", Numbered(4, false)) +
+                        Member("4.cls", "1") + End());
+  for (const char* pattern : {"/s-*.tar", "/s-{00..01}.tar"}) {
+    const auto data = Open(absl::StrCat("tar:", root_, pattern));
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_THAT(Numbers(*data->train), ElementsAre(1, 3, 4));
+    EXPECT_THAT(Labels(*data->train), ElementsAre(1, 0, 1));
+  }
+}
+
+TEST_F(PictureDataTest, WrongShards) {
+  const auto expect = [&](const std::string& bytes, const std::string& what) {
+    Write("s.tar", bytes);
+    ExpectError(Open("tar:" + root_ + "/s.tar").status(), what);
+  };
+  const std::string good = Member("1.png", Numbered(1)) + Member("1.cls", "1");
+  expect(Member("1.png", Numbered(1)) + Member("2.cls", "1") + End(),
+         "member 1.png: expected its label beside it");
+  expect(Member("1.png", Numbered(1)) + Member("1.cls", "cat") + End(),
+         "expected a label (a number from 0), found \"cat\"");
+  expect(Member("readme", "text") + End(), "found none");
+  expect(good.substr(0, 600), "s.tar: ");
+  expect("\x1f\x8b\x08 packed", "expected a tar file that is not packed");
+  expect(std::string(3000, 'x'), "expected a tar file");
+  ExpectError(Open("tar:" + root_ + "/none-*.tar").status(), "found none");
+  ExpectError(Open("tar:" + root_ + "/{3..1}.tar").status(),
+              "two rising numbers", ExitCode::kUsage);
+  Write("s.tar", good.substr(0, 512 + 20));
+  const auto data = Open("tar:" + root_ + "/s.tar");
+  EXPECT_FALSE(data.ok());
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone
