@@ -36,6 +36,7 @@ void AddImport(Verb app, Outcome* outcome);
 void AddPlan(Verb app, Outcome* outcome);
 void AddTune(Verb app, Outcome* outcome);
 void AddCkpt(Verb app, Outcome* outcome);
+void AddData(Verb app, Outcome* outcome);
 void AddOps(Verb app, Outcome* outcome);
 void AddZoo(Verb app, Outcome* outcome);
 void AddOpt(Verb app, Outcome* outcome);

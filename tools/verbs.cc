@@ -26,7 +26,7 @@ void AddVerbs(Verb app, Outcome* outcome) {
   for (auto add :
        {AddCompile, AddRun, AddLaunch, AddEval, AddPredict, AddInspect,
         AddExplain, AddDiff, AddExport, AddImport, AddPlan, AddTune, AddCkpt,
-        AddOps, AddZoo, AddOpt, AddVersion}) {
+        AddData, AddOps, AddZoo, AddOpt, AddVersion}) {
     add(app, outcome);
   }
 }

@@ -59,6 +59,8 @@ void ConsoleReport::On(const RunEnded& end) {
   if (end.exit_code != 0 && end.signal == 0) return;
   console_.Report(DoneLine(run_, end));
   console_.Report(SpeedLine(run_, end));
+  const std::string reading = ReadingLine(run_, end);
+  if (!reading.empty()) console_.Report(reading);
   console_.Report(MemoryLine(run_, end, checkpoint_));
   if (!end.profile.has_value()) return;
   for (const std::string& line : ProfileLines(*end.profile)) {

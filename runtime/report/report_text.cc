@@ -246,6 +246,14 @@ std::string SpeedLine(const RunStarted& run, const RunEnded& end) {
   return line;
 }
 
+std::string ReadingLine(const RunStarted& run, const RunEnded& end) {
+  if (!(end.reading_seconds > 0.01 * end.seconds)) return "";
+  const double rate =
+      static_cast<double>(end.samples_read) / end.reading_seconds;
+  return absl::StrCat("data     read at ", SamplesRate(run, rate),
+                      " per worker, ", Count(end.reading_workers, "worker"));
+}
+
 std::string MemoryLine(const RunStarted& run, const RunEnded& end,
                        int64_t checkpoint) {
   std::string line =

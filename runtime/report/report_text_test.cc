@@ -295,6 +295,17 @@ TEST_F(ReportText, Speed) {
   EXPECT_THAT(SpeedLine(run_, end_), Not(HasSubstr("compute")));
 }
 
+TEST_F(ReportText, Reading) {
+  end_.seconds = 10;
+  end_.reading_workers = 2;
+  end_.samples_read = 900;
+  end_.reading_seconds = 2;
+  EXPECT_EQ(ReadingLine(run_, end_),
+            "data     read at 450 img/s per worker, 2 workers");
+  end_.reading_seconds = 0.09;
+  EXPECT_EQ(ReadingLine(run_, end_), "");
+}
+
 TEST_F(ReportText, Memory) {
   end_.peak_bytes = 3 << 20;
   end_.planned_bytes = 2 << 20;

@@ -81,6 +81,10 @@ struct RunEnded {
   std::optional<StepSpeed> speed;  // there was more than one step
   StepTimes spent;                 // by all steps
   double seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
+  // By this rank's reader threads, in so many seconds of theirs.
+  int reading_workers = 0;
+  int64_t samples_read = 0;
+  double reading_seconds = 0;
   int64_t peak_bytes = 0, planned_bytes = 0;  // of this rank
   std::optional<ProfileTable> profile;        // it was asked for
 };

@@ -94,6 +94,7 @@ absl::Status RankLoop::Train() {
     if (batch == nullptr) break;
     HT_RETURN_IF_ERROR(OneStep(*batch));
   }
+  times_.reading = reader_->work();
   reader_.reset();
   return absl::OkStatus();
 }

@@ -140,6 +140,9 @@ RunEnded EndOf(const Rank& rank, const RunTimes& times,
   }
   end.spent = steps.sum();
   end.seconds = times.run.seconds();
+  end.reading_workers = times.reading.workers;
+  end.reading_seconds = times.reading.seconds;
+  end.samples_read = times.reading.samples;
   end.eval_seconds = times.eval_seconds;
   end.checkpoint_seconds = times.checkpoint_seconds;
   end.peak_bytes = rank.executor->allocated_bytes();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/data/batch_reader.h"
 #include "runtime/report/step_events.h"
 
 namespace halftone {
@@ -68,6 +69,7 @@ class RunTimes {
 
   StepClock steps;
   double eval_seconds = 0, checkpoint_seconds = 0;
+  BatchReader::Work reading;
   Stopwatch run;
 
  private:

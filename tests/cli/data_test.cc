@@ -1,0 +1,182 @@
+// Pictures and tokens from files: trained on by any number of ranks and
+// workers, evaluated, resumed; halftone data.
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "runtime/data/image/image_testing.h"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+using Words = std::vector<std::string>;
+
+Result Halftone(Words arguments, const Words& more = {}) {
+  arguments.insert(arguments.begin(), "tools/halftone");
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return RunProgram(arguments);
+}
+
+// A net for pictures of 16 x 16.
+constexpr char kModel[] = R"(
+  format: 1
+  name: "two"
+  feed { name: "image" dtype: U8 dims: [-1, 3, 16, 16] }
+  feed { name: "label" dtype: I64 dims: [-1] }
+  param { name: "w" dtype: F32 dims: [768, 2] init { normal { std: 0.01 } } }
+  op { type: "image_normalize" in { slot: "X" var: "image" }
+       out { slot: "Out" var: "x" }
+       attr { name: "mean" floats: [128, 128, 128] }
+       attr { name: "std" floats: [64, 64, 64] } }
+  op { type: "flatten" in { slot: "X" var: "x" } out { slot: "Out" var: "f" } }
+  op { type: "matmul" in { slot: "X" var: "f" } in { slot: "Y" var: "w" }
+       out { slot: "Out" var: "logits" } }
+  op { type: "softmax_with_cross_entropy" in { slot: "Logits" var: "logits" }
+       in { slot: "Label" var: "label" } out { slot: "Loss" var: "ce" } }
+  op { type: "mean" in { slot: "X" var: "ce" } out { slot: "Out" var: "loss" } }
+  loss { var: "loss" mean_over: "ce" }
+  output: "logits"
+)";
+
+constexpr char kStrategy[] = R"(
+  optimizer { sgd {} }
+  lr { base: 0.05 }
+  train { batch_size: 8 epochs: 3 seed: 3
+          augment { random_resized_crop { scale_min: 0.3 } horizontal_flip: 0.5
+                    color_jitter { brightness: 0.2 saturation: 0.2 } } }
+)";
+
+class DataTest : public ::testing::Test {
+ protected:
+  DataTest() : root_(absl::StrCat(::testing::TempDir(), "/data.", getpid())) {
+    fs::remove_all(root_);
+    Write("model.pbtxt", kModel);
+    Write("strategy.pbtxt", kStrategy);
+    // Bright and dark.
+    for (int i = 0; i < 12; ++i) {
+      const runtime::Image bright = Shade(200 + i), dark = Shade(60 - i);
+      Write(absl::StrCat("p/train/bright/", i, ".jpg"),
+            runtime::EncodeJpeg(bright));
+      Write(absl::StrCat("p/train/dark/", i, ".png"), runtime::EncodePng(dark));
+      if (i >= 3) continue;
+      Write(absl::StrCat("p/val/bright/", i, ".png"),
+            runtime::EncodePng(bright));
+      Write(absl::StrCat("p/val/dark/", i, ".jpg"), runtime::EncodeJpeg(dark));
+    }
+  }
+  ~DataTest() override { fs::remove_all(root_); }
+
+  static runtime::Image Shade(int level) {
+    runtime::Image image = runtime::TestImage(40, 28);
+    for (uint8_t& pixel : image.pixels) {
+      pixel = static_cast<uint8_t>((pixel + 3 * level) / 4);
+    }
+    return image;
+  }
+  void Write(const std::string& name, const std::string& content) {
+    const std::string path = root_ + "/" + name;
+    fs::create_directories(fs::path(path).parent_path());
+    ASSERT_TRUE(WriteFileAtomically(path, content).ok());
+  }
+  Words Training(const std::string& out) {
+    return {"run",        root_ + "/model.pbtxt",
+            "--strategy", root_ + "/strategy.pbtxt",
+            "--data",     "imagefolder:" + root_ + "/p",
+            "--out",      root_ + "/" + out};
+  }
+  std::string Parameters(const std::string& out) {
+    const std::string file = root_ + "/" + out + ".safetensors";
+    const Result result = Halftone({"export", root_ + "/" + out, "-o", file});
+    EXPECT_EQ(result.exit_code(), 0) << result.err;
+    const auto content = ReadFile(file);
+    EXPECT_TRUE(content.ok()) << content.status();
+    return content.ok() ? *content : "";
+  }
+
+  const std::string root_;
+};
+
+TEST_F(DataTest, TrainsOnAFolder) {
+  const Result run = Halftone(Training("run"));
+  ASSERT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.out + run.err, HasSubstr("24 train, 6 test; batch 8"));
+  const Result eval = Halftone({"eval", root_ + "/run", "--data",
+                                "imagefolder:" + root_ + "/p", "--json"});
+  ASSERT_EQ(eval.exit_code(), 0) << eval.err;
+  EXPECT_LT(json::parse(eval.out)["loss"], 0.2);
+}
+
+// Every pixel is a function of (seed, epoch, sample).
+TEST_F(DataTest, WorkersAndResumedRunsSeeTheSamePixels) {
+  ASSERT_EQ(Halftone(Training("one")).exit_code(), 0);
+  ASSERT_EQ(Halftone(Training("four"), {"--workers", "4"}).exit_code(), 0);
+  EXPECT_EQ(Parameters("four"), Parameters("one"));
+  // As if it had been killed in the second epoch.
+  ASSERT_EQ(
+      Halftone(Training("cut"), {"--checkpoint-every", "4", "--keep", "9"})
+          .exit_code(),
+      0);
+  for (const auto& entry : fs::directory_iterator(root_ + "/cut/ckpt")) {
+    if (entry.path().filename() != "step-4") fs::remove_all(entry.path());
+  }
+  ASSERT_TRUE(fs::exists(root_ + "/cut/ckpt/step-4"));
+  const Result resumed =
+      Halftone(Training("cut"), {"--resume", "--workers", "2"});
+  ASSERT_EQ(resumed.exit_code(), 0) << resumed.err;
+  EXPECT_THAT(resumed.out + resumed.err, HasSubstr("bit for bit"));
+  EXPECT_EQ(Parameters("cut"), Parameters("one"));
+}
+
+TEST_F(DataTest, VerifyNamesBrokenPictures) {
+  const std::string source = "imagefolder:" + root_ + "/p";
+  const Result good = Halftone({"data", "verify", source});
+  EXPECT_EQ(good.exit_code(), 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("train    24 pictures in 2 classes, 40x28"));
+  EXPECT_THAT(good.out, HasSubstr("  bright  12\n"));
+  Write("p/train/dark/zz.jpg", "not a picture");
+  const Result bad = Halftone({"data", "verify", source, "--json"});
+  EXPECT_EQ(bad.exit_code(), 3);
+  const json said = json::parse(bad.out);
+  EXPECT_EQ(said["train"]["classes"]["dark"], 12);
+  EXPECT_EQ(said["train"]["broken"].size(), 1u);
+  EXPECT_EQ(said["val"]["broken"].size(), 0u);
+  // A run ends with it, or leaves it out.
+  const Result run = Halftone(Training("run"));
+  EXPECT_EQ(run.exit_code(), 1);
+  EXPECT_THAT(run.err, HasSubstr("dark/zz.jpg: expected a JPEG or PNG"));
+  const Result skip =
+      Halftone(Training("skip"), {"--set", "train.broken_samples=skip"});
+  EXPECT_EQ(skip.exit_code(), 0) << skip.err;
+  EXPECT_THAT(skip.out + skip.err, HasSubstr("24 train, 6 test"));
+  EXPECT_THAT(skip.out + skip.err, HasSubstr("1 broken of 25 in train"));
+}
+
+TEST_F(DataTest, Bench) {
+  const Result bench =
+      Halftone({"data", "bench", "imagefolder:" + root_ + "/p",
+                root_ + "/model.pbtxt", "--strategy", root_ + "/strategy.pbtxt",
+                "--seconds", "0.1", "--workers", "2", "--json"});
+  ASSERT_EQ(bench.exit_code(), 0) << bench.err;
+  const json said = json::parse(bench.out);
+  ASSERT_EQ(said["read"].size(), 2u);
+  EXPECT_GT(said["read"][1]["samples"], 0);
+  const Result wrong = Halftone({"data", "verify", "idx:models/digits"});
+  EXPECT_EQ(wrong.exit_code(), 2);
+}
+
+}  // namespace
+}  // namespace halftone
