@@ -10,6 +10,7 @@ for benchmark in tests/benchmarks/*_benchmark; do
     */collective_benchmark) smallest='/16/.*/2' ;;
     */elementwise_benchmark | */pool_benchmark | */recurrent_benchmark | */window_benchmark) smallest='/f32' ;;
     */attention_benchmark) smallest='_128/f32' ;;
+    */data_benchmark) smallest=Jpegs ;;
     */linear_benchmark) smallest=$("$benchmark" --benchmark_list_tests | head -n 1) ;;
   esac
   "$benchmark" --benchmark_filter="$smallest" --benchmark_min_time=0.001
