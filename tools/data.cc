@@ -32,8 +32,7 @@ absl::Status Verify(const DataFlags& flags, Outcome* outcome) {
                       runtime::FindDataFormat(flags.source, &place));
   if (format->open_images == nullptr) {
     return UsageError("data verify ", flags.source, ": ", format->kind,
-                      " holds no pictures to decode; it is checked whole when ",
-                      "a run opens it");
+                      " holds no pictures to decode; a run checks it");
   }
   HT_ASSIGN_OR_RETURN(const runtime::ImageSplits splits,
                       format->open_images(place));
@@ -41,8 +40,10 @@ absl::Status Verify(const DataFlags& flags, Outcome* outcome) {
   for (const auto& [name, source] : {std::pair("train", splits.train.get()),
                                      std::pair("val", splits.test.get())}) {
     if (source == nullptr) continue;
-    scanned.push_back({name, runtime::ScanImages(*source, flags.config.readers,
-                                                 flags.config.max_unpack)});
+    HT_ASSIGN_OR_RETURN(runtime::ImageScan scan,
+                        runtime::ScanImages(*source, flags.config.readers,
+                                            flags.config.max_unpack));
+    scanned.push_back({name, std::move(scan)});
     if (!scanned.back().scan.broken.empty()) {
       outcome->exit_code = static_cast<int>(ExitCode::kDiffer);
     }
@@ -56,6 +57,10 @@ absl::Status Verify(const DataFlags& flags, Outcome* outcome) {
 }
 
 absl::Status Bench(DataFlags& flags) {
+  if (!(flags.seconds > 0 && flags.seconds <= 3600)) {
+    return UsageError("--seconds ", flags.seconds,
+                      ": expected more than 0, up to 3600");
+  }
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   HT_RETURN_IF_ERROR(FillConfig(model, &flags.config));

@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 struct Listing {
   std::vector<std::string> folders, images;  // in order of their names
+  int64_t others = 0;
 };
 
 // With readdir: a million std::filesystem::path take seconds.
@@ -44,6 +45,8 @@ absl::StatusOr<Listing> List(const std::string& folder) {
                  (entry->d_type != DT_REG &&
                   fs::is_directory(absl::StrCat(folder, "/", name), unknown))) {
         listing.folders.emplace_back(name);
+      } else {
+        ++listing.others;
       }
       errno = 0;
     }
@@ -57,12 +60,14 @@ absl::StatusOr<Listing> List(const std::string& folder) {
   return listing;
 }
 
-// `classes`: of the split that was read before, whose labels hold; empty if
-// this is the first one, which fills it.
+// `splits->classes`: of the split that was read before, whose labels hold;
+// empty if this is the first one, which fills it.
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenSplit(
-    const std::string& folder, std::vector<std::string>* classes) {
+    const std::string& folder, ImageSplits* splits) {
   HT_ASSIGN_OR_RETURN(const Listing split, List(folder));
+  std::vector<std::string>* const classes = &splits->classes;
   const bool first = classes->empty();
+  int64_t others = 0;
   if (split.folders.empty()) {
     return ModelError(folder, ": expected a folder for each class, found none",
                       split.images.empty() ? "" : " (but pictures)",
@@ -84,12 +89,23 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenSplit(
                         ": expected pictures (.jpg, .jpeg, .png), found ",
                         "none; take the folder out if it is no class");
     }
+    if (!files.folders.empty()) {
+      return ModelError(folder, "/", name, ": expected pictures alone, found ",
+                        "the folder ", files.folders[0],
+                        "; move its pictures up");
+    }
+    others += files.others;
     for (const std::string& file : files.images) {
       images->Add(absl::StrCat(name, "/", file), at - classes->begin());
     }
   }
   if (images->size() == 0) {
     return ModelError(folder, ": expected pictures, found none");
+  }
+  if (others > 0) {
+    splits->notes.push_back(absl::StrCat(
+        folder, ": files that are no .jpg, .jpeg or .png, left out: ",
+        WithCommas(others)));
   }
   return images;
 }
@@ -103,14 +119,12 @@ absl::StatusOr<ImageSplits> OpenImageFolder(const std::string& place) {
     if (fs::is_directory(place + "/val", error)) {
       return ModelError(place, ": expected train/ beside val/, found none");
     }
-    HT_ASSIGN_OR_RETURN(splits.train, OpenSplit(place, &splits.classes));
+    HT_ASSIGN_OR_RETURN(splits.train, OpenSplit(place, &splits));
     return splits;
   }
-  HT_ASSIGN_OR_RETURN(splits.train,
-                      OpenSplit(place + "/train", &splits.classes));
+  HT_ASSIGN_OR_RETURN(splits.train, OpenSplit(place + "/train", &splits));
   if (fs::is_directory(place + "/val", error)) {
-    HT_ASSIGN_OR_RETURN(splits.test,
-                        OpenSplit(place + "/val", &splits.classes));
+    HT_ASSIGN_OR_RETURN(splits.test, OpenSplit(place + "/val", &splits));
   } else {
     splits.notes.push_back(
         absl::StrCat(place, " has no val/: nothing to evaluate on"));

@@ -14,12 +14,9 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-absl::Status DecodeAll(const ImageSource& source, int64_t index,
-                       int64_t max_unpack, std::string* storage, Image* image) {
-  HT_ASSIGN_OR_RETURN(const absl::string_view bytes,
-                      source.Read(index, storage));
-  HT_ASSIGN_OR_RETURN(const auto decoder,
-                      OpenImage(bytes, source.Name(index), max_unpack));
+absl::Status DecodeAll(absl::string_view bytes, const std::string& name,
+                       int64_t max_unpack, Image* image) {
+  HT_ASSIGN_OR_RETURN(const auto decoder, OpenImage(bytes, name, max_unpack));
   RealBox box;
   const int64_t width = decoder->width(), height = decoder->height();
   return decoder->Decode({{0, 0, width, height}, 3, width, height}, image,
@@ -78,32 +75,44 @@ int64_t ImageScan::count() const {
   return n;
 }
 
-ImageScan ScanImages(const ImageSource& source, int workers,
-                     int64_t max_unpack) {
+absl::StatusOr<ImageScan> ScanImages(const ImageSource& source, int workers,
+                                     int64_t max_unpack) {
   Seen all;
+  absl::Status failed;
   std::mutex mutex;
   std::atomic<int64_t> next{0};
-  const auto work = [&] {
-    const Doing doing("decoding all pictures");
-    Seen seen;
+  const auto scan = [&](Seen& seen) -> absl::Status {
     std::string storage;
     Image image;
     for (int64_t i; (i = next++) < source.size();) {
+      HT_ASSIGN_OR_RETURN(const absl::string_view bytes,
+                          source.Read(i, &storage));
       const absl::Status status =
-          DecodeAll(source, i, max_unpack, &storage, &image);
+          DecodeAll(bytes, source.Name(i), max_unpack, &image);
       if (status.ok()) {
         seen.Add(source.Label(i), image);
-      } else {
+      } else if (ExitCodeOf(status) == ExitCode::kModel) {
         seen.scan.broken.push_back({i, std::string(status.message())});
+      } else {
+        return status;
       }
     }
+    return absl::OkStatus();
+  };
+  const auto work = [&] {
+    const Doing doing("decoding all pictures");
+    Seen seen;
+    const absl::Status status = scan(seen);
+    if (!status.ok()) next = source.size();
     const std::lock_guard<std::mutex> lock(mutex);
     all.Add(std::move(seen));
+    failed.Update(status);
   };
   std::vector<std::thread> threads;
   for (int i = 1; i < workers; ++i) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
+  HT_RETURN_IF_ERROR(failed);
   std::sort(all.scan.broken.begin(), all.scan.broken.end(),
             [](const auto& a, const auto& b) { return a.index < b.index; });
   for (int c = 0; c < 3 && all.pixels > 0; ++c) {

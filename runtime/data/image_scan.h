@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "runtime/data/image_source.h"
 
 namespace halftone {
@@ -29,9 +30,10 @@ struct ImageScan {
   int64_t count() const;
 };
 
-// Reads and decodes all of them in `workers` threads.
-ImageScan ScanImages(const ImageSource& source, int workers,
-                     int64_t max_unpack);
+// Reads and decodes all of them in `workers` threads. Errors: those of reading,
+// and of too little memory, which say nothing of the pictures.
+absl::StatusOr<ImageScan> ScanImages(const ImageSource& source, int workers,
+                                     int64_t max_unpack);
 
 }  // namespace runtime
 }  // namespace halftone

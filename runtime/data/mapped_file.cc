@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 
 namespace halftone {
@@ -34,7 +35,9 @@ absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(
   if (fstat(fd, &facts) != 0) {
     problem = std::strerror(errno);
   } else if (!S_ISREG(facts.st_mode)) {
-    problem = "expected a regular file";
+    problem = absl::StrCat(
+        "expected a file, found ",
+        S_ISDIR(facts.st_mode) ? "a directory" : "a device or a pipe");
   } else if (facts.st_size == 0) {
     problem = "expected content, the file is empty";
   } else {

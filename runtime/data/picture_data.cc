@@ -134,6 +134,13 @@ absl::Status CheckFeeds(absl::string_view kind, Feeds feeds,
                       "u8[B,3,H,W] or u8[B,1,H,W], the model expects ",
                       Describe(x));
   }
+  const int64_t resize = options.augment.eval_resize();
+  const int64_t side = std::max(x.dims[1], x.dims[2]);
+  if (resize > 0 && resize < side) {
+    return ModelError("train.augment.eval_resize: expected 0, or ", side,
+                      " or more, the side of feed ", x.name, ", found ",
+                      resize);
+  }
   const bool mixed = options.augment.mixup() > 0;
   if (match.label < 0) return absl::OkStatus();
   const FeedSpec& y = feeds[match.label];
@@ -164,12 +171,16 @@ absl::Status CheckLabels(const ImageSource& source, const FeedSpec& y) {
 }
 
 // Those to be read, in order.
-std::vector<int64_t> Keep(const ImageSource& source, absl::string_view split,
-                          const DataOptions& options,
-                          std::vector<std::string>* notes) {
+absl::StatusOr<std::vector<int64_t>> Keep(const ImageSource& source,
+                                          absl::string_view split,
+                                          const DataOptions& options,
+                                          std::vector<std::string>* notes) {
   std::vector<BrokenImage> broken;
   if (options.skip_broken) {
-    broken = ScanImages(source, options.workers, options.max_unpack).broken;
+    HT_ASSIGN_OR_RETURN(
+        const ImageScan scan,
+        ScanImages(source, options.workers, options.max_unpack));
+    broken = scan.broken;
   }
   std::vector<int64_t> kept;
   kept.reserve(source.size() - broken.size());
@@ -209,10 +220,12 @@ absl::StatusOr<OpenedData> OpenPictures(absl::string_view kind,
     if (match.label >= 0) {
       HT_RETURN_IF_ERROR(CheckLabels(*source, feeds[match.label]));
     }
-    std::vector<int64_t> kept = Keep(*source, split, options, &data.notes);
+    const size_t noted = data.notes.size();
+    HT_ASSIGN_OR_RETURN(std::vector<int64_t> kept,
+                        Keep(*source, split, options, &data.notes));
     if (kept.empty()) {
       return ModelError(kind, ": all ", source->size(), " pictures of ", split,
-                        " are broken: ", data.notes.front());
+                        " are broken; ", data.notes[noted]);
     }
     return std::make_unique<PictureDataset>(
         std::move(source), std::move(kept), feeds, match,

@@ -115,6 +115,9 @@ TEST_F(PictureDataTest, WrongFolders) {
   WriteFolder();
   fs::create_directories(root_ + "/train/bird");
   ExpectError(OpenFolder().status(), "train/bird: expected pictures");
+  Write("train/bird/more/x.png", Numbered(1));
+  Write("train/bird/y.png", Numbered(1));
+  ExpectError(OpenFolder().status(), "pictures alone, found the folder more");
   fs::remove_all(root_ + "/train/bird");
   Write("val/dig/e.png", Numbered(5));
   ExpectError(OpenFolder().status(),
@@ -164,9 +167,22 @@ TEST_F(PictureDataTest, BrokenPicturesEndTheRunOrAreLeftOut) {
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(Numbers(*data->train), ElementsAre(1, 2, 3));
   EXPECT_THAT(Labels(*data->train), ElementsAre(0, 0, 1));
-  EXPECT_THAT(data->notes,
-              ElementsAre(HasSubstr("aa.png"), HasSubstr("cut.png"),
-                          "2 broken of 5 in train left out"));
+  EXPECT_THAT(
+      data->notes,
+      ElementsAre(HasSubstr("or .png, left out: 1"), HasSubstr("aa.png"),
+                  HasSubstr("cut.png"), "2 broken of 5 in train left out"));
+}
+
+TEST_F(PictureDataTest, WhatCannotBeReadIsNotBroken) {
+  WriteFolder();
+  fs::create_symlink(root_ + "/gone.png", root_ + "/train/cat/link.png");
+  DataOptions options;
+  options.skip_broken = true;
+  ExpectError(OpenFolder(options).status(), "cat/link.png: cannot open");
+  fs::remove(root_ + "/train/cat/link.png");
+  options.augment.set_eval_resize(3);
+  ExpectError(OpenFolder(options).status(),
+              "eval_resize: expected 0, or 4 or more");
 }
 
 TEST_F(PictureDataTest, MixupNeedsSharesAndMixesTwo) {
@@ -260,6 +276,22 @@ TEST_F(PictureDataTest, WrongShards) {
   expect(Member("1.png", Numbered(1)) + Member("1.cls", "cat") + End(),
          "expected a label (a number from 0), found \"cat\"");
   expect(Member("readme", "text") + End(), "found none");
+  expect(Member("1.png", Numbered(1)) + Member("1.cls", "1") +
+             Member("1.jpg", Numbered(2, false)) + End(),
+         "expected one picture of a key, found 1.png");
+  expect(Member("1.png", "", '1') + Member("1.cls", "1") + End(), "s.tar: ");
+  // Not the mask; and a picture without content is a broken one.
+  Write("s.tar", Member("1.png", Numbered(1)) + Member("1.cls", "1") +
+                     Member("1.mask.png", Numbered(2)) +
+                     Member("Z\xc3\xbcrich.png", "") +
+                     Member("Z\xc3\xbcrich.cls", "0") + End());
+  const auto two = Open("tar:" + root_ + "/s.tar");
+  ASSERT_TRUE(two.ok()) << two.status();
+  ASSERT_EQ(two->train->size(), 2);
+  std::vector<uint8_t> out(48);
+  EXPECT_TRUE(two->train->Read({0}, 0, absl::MakeSpan(out)).ok());
+  EXPECT_EQ(out[0], 10);
+  ExpectError(two->train->Read({1}, 0, absl::MakeSpan(out)), "an empty file");
   expect(good.substr(0, 600), "s.tar: ");
   expect("\x1f\x8b\x08 packed", "expected a tar file that is not packed");
   expect(std::string(3000, 'x'), "expected a tar file");

@@ -118,15 +118,22 @@ absl::StatusOr<bool> ShardReader::Next(std::string* name,
     archive_entry* entry = nullptr;
     const int code = archive_read_next_header(archive_, &entry);
     if (code == ARCHIVE_EOF) return false;
-    if (code != ARCHIVE_OK) return Failed();
+    // A warning is of a name that this locale cannot spell.
+    if (code < ARCHIVE_WARN) return Failed();
     const char* path = archive_entry_pathname(entry);
-    const int64_t size = archive_entry_size(entry);
-    if (path == nullptr || size <= 0 ||
-        archive_entry_filetype(entry) != AE_IFREG) {
-      continue;
-    }
+    if (path == nullptr) continue;
     *name = path;
-    HT_ASSIGN_OR_RETURN(*bytes, Content(size, *name));
+    if (archive_entry_hardlink(entry) != nullptr) {
+      return ModelError(shard_.path(), ": member ", absl::CHexEscape(*name),
+                        ": expected content, found a link; pack it with ",
+                        "tar --hard-dereference");
+    }
+    if (archive_entry_filetype(entry) != AE_IFREG) continue;
+    const int64_t size = archive_entry_size(entry);
+    *bytes = {};
+    if (size > 0) {
+      HT_ASSIGN_OR_RETURN(*bytes, Content(size, *name));
+    }
     return true;
   }
 }
@@ -139,12 +146,12 @@ absl::Status TarImages::AddShard(const std::string& path) {
   HT_RETURN_IF_ERROR(reader.Open());
   Sample sample;
   const auto finish = [&]() -> absl::Status {
-    if (sample.picture.empty()) return absl::OkStatus();
+    if (sample.picture_name.empty()) return absl::OkStatus();
     if (sample.label < 0) {
-      return ModelError(path, ": member ",
-                        absl::CHexEscape(sample.picture_name),
-                        ": expected its label beside it, in a member ",
-                        absl::CHexEscape(sample.key), ".cls, found none");
+      return ModelError(
+          path, ": member ", absl::CHexEscape(sample.picture_name),
+          ": expected its label beside it, in a member ",
+          absl::CHexEscape(sample.key), ".cls, found none; pack both");
     }
     members_.push_back(
         {shard, static_cast<int32_t>(sample.label), sample.picture});
@@ -164,10 +171,18 @@ absl::Status TarImages::AddShard(const std::string& path) {
       sample = {};
       sample.key = key;
     }
-    if (IsImageName(name)) {
+    const absl::string_view ending = absl::string_view(name).substr(key.size());
+    // KEY.mask.png is none.
+    if (ending.rfind('.') == 0 && IsImageName(ending)) {
+      if (!sample.picture_name.empty()) {
+        return ModelError(path, ": member ", absl::CHexEscape(name),
+                          ": expected one picture of a key, found ",
+                          absl::CHexEscape(sample.picture_name),
+                          " beside it; take one out");
+      }
       sample.picture = bytes;
       sample.picture_name = name;
-    } else if (absl::string_view(name).substr(key.size()) == ".cls") {
+    } else if (ending == ".cls") {
       if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(bytes), &sample.label) ||
           sample.label < 0 ||
           sample.label > std::numeric_limits<int32_t>::max()) {

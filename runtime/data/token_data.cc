@@ -185,6 +185,15 @@ absl::StatusOr<TokenFeeds> MatchTokenFeeds(
     match.words = std::max(match.words, feed.classes);
     match.columns.push_back(columns[at - names.begin()]);
   }
+  if (match.length == 0) {
+    return ModelError("tokens feed ", absl::StrJoin(names, ", "),
+                      "; the model has no feeds");
+  }
+  if (masked && match.words > 0 && match.words <= kMaskToken) {
+    return ModelError("tokens: hidden ones become ", kMaskToken,
+                      ": expected a model of more words, found ", match.words,
+                      "; take one with BERT's vocabulary");
+  }
   return match;
 }
 
@@ -207,7 +216,8 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> OpenFile(
   if (file->bytes().size() % width != 0) {
     return ModelError(path, ": ", file->bytes().size(),
                       " bytes: expected a multiple of ", width, ", u",
-                      8 * width, " numbers");
+                      8 * width, " numbers; take a file of those",
+                      width == 2 ? ", or one of u32 numbers called .u32" : "");
   }
   return file;
 }

@@ -133,7 +133,7 @@ TEST_F(TokenDataTest, Errors) {
   ExpectError(Open("t.bin", Counting<uint16_t>(4)).status(),
               "4 tokens: expected 5 or more");
   ExpectError(OpenData("tokens:" + root_, feeds_, {}).status(),
-              "expected a regular file");
+              "expected a file, found a directory");
   const auto data = Open("t.bin", Counting<uint16_t>(1100));
   ASSERT_TRUE(data.ok()) << data.status();
   std::vector<uint8_t> out(8 * kBlock);
@@ -146,6 +146,8 @@ TEST_F(TokenDataTest, Errors) {
   feeds_[0].dims = {5};
   ExpectError(Open("t.bin", Counting<uint16_t>(99)).status(),
               "feed label: tokens are i64[B,5]");
+  feeds_ = {};
+  ExpectError(Open("t.bin", Counting<uint16_t>(99)).status(), "no feeds");
   feeds_ = {{"image", DType::kU8, {3, 4, 4}}};
   ExpectError(Open("t.bin", Counting<uint16_t>(99)).status(),
               "the model's feed image is none of them");

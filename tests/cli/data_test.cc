@@ -125,6 +125,16 @@ TEST_F(DataTest, WorkersAndResumedRunsSeeTheSamePixels) {
   ASSERT_EQ(Halftone(Training("one")).exit_code(), 0);
   ASSERT_EQ(Halftone(Training("four"), {"--workers", "4"}).exit_code(), 0);
   EXPECT_EQ(Parameters("four"), Parameters("one"));
+  // Two ranks see them too: the sums are of other parts.
+  const Result two = Halftone(Training("two"), {"--ranks", "2", "--json"});
+  ASSERT_EQ(two.exit_code(), 0) << two.err;
+  const Result again =
+      Halftone(Training("again"), {"--ranks", "2", "--workers", "3", "--json"});
+  ASSERT_EQ(again.exit_code(), 0) << again.err;
+  EXPECT_EQ(Parameters("again"), Parameters("two"));
+  const Result one = Halftone(Training("one-json"), {"--json"});
+  EXPECT_NEAR(json::parse(two.out)["loss_last"],
+              json::parse(one.out)["loss_last"], 1e-5);
   // As if it had been killed in the second epoch.
   ASSERT_EQ(
       Halftone(Training("cut"), {"--checkpoint-every", "4", "--keep", "9"})

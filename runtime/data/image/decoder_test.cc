@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
@@ -82,11 +85,28 @@ TEST(DecoderTest, Png) {
   ExpectNear(Decode(EncodePng(TestImage(1, 1))), TestImage(1, 1), 0);
 }
 
+JpegFile Progressive() {
+  JpegFile file;
+  file.progressive = true;
+  return file;
+}
+JpegFile Inks() {
+  JpegFile file;
+  file.inks = true;
+  return file;
+}
+JpegFile Turned(int orientation) {
+  JpegFile file;
+  file.quality = 98;
+  file.orientation = orientation;
+  return file;
+}
+
 TEST(DecoderTest, Jpeg) {
   const Image image = TestImage(61, 43), gray = TestImage(61, 43, 1);
   ExpectNear(Decode(EncodeJpeg(image)), image, 8);
-  ExpectNear(Decode(EncodeJpeg(image, {95, /*progressive=*/true})), image, 8);
-  ExpectNear(Decode(EncodeJpeg(image, {95, false, /*inks=*/true})), image, 8);
+  ExpectNear(Decode(EncodeJpeg(image, Progressive())), image, 8);
+  ExpectNear(Decode(EncodeJpeg(image, Inks())), image, 8);
   ExpectNear(Decode(EncodeJpeg(gray)), ColouredOf(gray), 4);
   ExpectNear(Decode(EncodeJpeg(gray), 1), gray, 4);
   ExpectNear(Decode(EncodeJpeg(image), 1), GrayOf(image), 8);
@@ -112,17 +132,38 @@ TEST(DecoderTest, PicturesStandUpright) {
       }
     }
     SCOPED_TRACE(orientation);
-    ExpectNear(Decode(EncodeJpeg(stored, {98, false, false, orientation})),
-               upright, 8);
+    ExpectNear(Decode(EncodeJpeg(stored, Turned(orientation))), upright, 8);
   }
 }
 
 // A part, and one that is scaled down, are what the whole picture has there.
 TEST(DecoderTest, Parts) {
-  const Image image = TestImage(640, 480);
-  for (const std::string& bytes :
-       {EncodeJpeg(image), EncodeJpeg(image, {90, true}), EncodePng(image),
-        EncodeJpeg(image, {95, false, false, 6})}) {
+  // A pixel's colour says where it is, to within 64.
+  Image image;
+  image.Resize(640, 480, 3);
+  for (int64_t y = 0; y < 480; ++y) {
+    for (int64_t x = 0; x < 640; ++x) {
+      uint8_t* const to = image.row(y) + 3 * x;
+      const auto wave = [](int64_t at) {
+        return static_cast<uint8_t>(40 + 4 * std::abs(at % 64 - 32));
+      };
+      to[0] = wave(x);
+      to[1] = wave(y);
+      to[2] = wave(x + y);
+    }
+  }
+  JpegFile upright;
+  std::vector<std::string> files = {
+      EncodePng(image), EncodePng(image, {8, false, false, true}),
+      EncodeJpeg(image, Progressive()), EncodeJpeg(image, Turned(6))};
+  for (const auto& [across, down] :
+       {std::pair(1, 1), std::pair(2, 1), std::pair(1, 2), std::pair(4, 1),
+        std::pair(4, 2), std::pair(2, 4)}) {
+    upright.across = across;
+    upright.down = down;
+    files.push_back(EncodeJpeg(image, upright));
+  }
+  for (const std::string& bytes : files) {
     const auto whole = Decode(bytes);
     ASSERT_TRUE(whole.ok()) << whole.status();
     for (const Box box : {Box{0, 0, 640, 480}, Box{100, 37, 200, 150},
@@ -147,7 +188,7 @@ TEST(DecoderTest, Parts) {
                   static_cast<double>(inside.width),
                   static_cast<double>(inside.height)},
                  size, size, &expected);
-        EXPECT_LE(Distance(found, expected), 6);
+        EXPECT_LE(Distance(found, expected), 12) << size;
       }
     }
   }
@@ -185,9 +226,6 @@ TEST(DecoderTest, BrokenPictures) {
 
 // Headers that claim more than there can be.
 TEST(DecoderTest, ClaimsAreChecked) {
-  std::string png = EncodePng(TestImage(8, 8));
-  // 50,000 x 8 pixels of 100 bytes would be all right; 50,000 squared not. The
-  // checksum of the header is not reached if the size is refused before it.
   std::string jpeg = EncodeJpeg(TestImage(8, 8));
   const size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, jpeg.npos);

@@ -57,6 +57,8 @@ std::string EncodeJpeg(const Image& image, const JpegFile& file) {
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, file.quality, TRUE);
   if (file.progressive) jpeg_simple_progression(&info);
+  info.comp_info[0].h_samp_factor = image.channels == 1 ? 1 : file.across;
+  info.comp_info[0].v_samp_factor = image.channels == 1 ? 1 : file.down;
   if (file.inks) info.write_Adobe_marker = TRUE;
   jpeg_start_compress(&info, TRUE);
   if (file.orientation != 0) {

@@ -16,8 +16,9 @@ Image TestImage(int64_t width, int64_t height, int channels = 3);
 struct JpegFile {
   int quality = 95;
   bool progressive = false;
-  bool inks = false;    // CMYK as Adobe stores it
-  int orientation = 0;  // 0: no EXIF
+  bool inks = false;         // CMYK as Adobe stores it
+  int across = 2, down = 2;  // luma's samples for one of the others
+  int orientation = 0;       // 0: no EXIF
 };
 std::string EncodeJpeg(const Image& image, const JpegFile& file = {});
 

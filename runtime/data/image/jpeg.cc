@@ -56,12 +56,34 @@ void LimitScans(j_common_ptr info) {
   auto* picture = reinterpret_cast<j_decompress_ptr>(info);
   if (picture->input_scan_number <= kMostScans) return;
   Library& library = LibraryOf(info);
+  info->err->msg_code = 0;
   std::snprintf(library.message, sizeof(library.message),
                 "it has more than %d scans", kMostScans);
   std::longjmp(library.failed, 1);
 }
 
 void Quiet(j_common_ptr) {}
+
+// What the first EXIF marker before the pixels says. The library would keep
+// all markers of its kind in a list that it walks for each.
+int OrientationInFile(absl::string_view bytes) {
+  constexpr absl::string_view kExif("Exif\0\0", 6);
+  constexpr char kScan = '\xda', kExifMarker = '\xe1';
+  const auto byte = [bytes](size_t i) {
+    return static_cast<size_t>(static_cast<uint8_t>(bytes[i]));
+  };
+  for (size_t i = 2; i + 4 <= bytes.size() && bytes[i] == '\xff';) {
+    const char marker = bytes[i + 1];
+    const size_t length = byte(i + 2) << 8 | byte(i + 3);
+    if (marker == kScan || length < 2 || i + 2 + length > bytes.size()) break;
+    const absl::string_view data = bytes.substr(i + 4, length - 2);
+    if (marker == kExifMarker && absl::StartsWith(data, kExif)) {
+      return OrientationOf(data.substr(kExif.size()));
+    }
+    i += 2 + length;
+  }
+  return 1;
+}
 
 class JpegDecoder : public ImageDecoder {
  public:
@@ -88,10 +110,12 @@ class JpegDecoder : public ImageDecoder {
   bool TryRows(Image* out);
 
   absl::Status Broken() const {
+    if (library_.errors.msg_code == JERR_OUT_OF_MEMORY) {
+      return OutOfMemoryError(name_, ": ", library_.message);
+    }
     return ModelError(name_, ": a broken JPEG picture: ", library_.message,
                       "; take it out, or set train.broken_samples: \"skip\"");
   }
-  int OrientationInMarkers() const;
 
   absl::string_view bytes_;
   std::string name_;
@@ -109,28 +133,15 @@ bool JpegDecoder::TryHeader() {
   info.client_data = &library_;
   library_.progress.progress_monitor = LimitScans;
   info.progress = &library_.progress;
-  jpeg_save_markers(&info, JPEG_APP0 + 1, 0xFFFF);
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes_.data()),
                bytes_.size());
   jpeg_read_header(&info, TRUE);
   return true;
 }
 
-int JpegDecoder::OrientationInMarkers() const {
-  constexpr absl::string_view kExif("Exif\0\0", 6);
-  for (auto* m = library_.info.marker_list; m != nullptr; m = m->next) {
-    const absl::string_view data(reinterpret_cast<const char*>(m->data),
-                                 m->data_length);
-    if (absl::StartsWith(data, kExif)) {
-      return OrientationOf(data.substr(kExif.size()));
-    }
-  }
-  return 1;
-}
-
 absl::Status JpegDecoder::ReadHeader() {
   if (!TryHeader()) return Broken();
-  orientation_ = OrientationInMarkers();
+  orientation_ = OrientationInFile(bytes_);
   width_ = library_.info.image_width;
   height_ = library_.info.image_height;
   if (orientation_ >= 5) std::swap(width_, height_);
@@ -151,7 +162,10 @@ bool JpegDecoder::TryStart(const Wanted& wanted) {
   if (setjmp(library_.failed) != 0) return false;
   jpeg_decompress_struct& info = library_.info;
   const bool upright = orientation_ == 1;
-  const int scale = upright ? ScaleOf(wanted) : 1;
+  // With four samples of luma for one of colour the library's scaled pixels
+  // next to a crop are not those of the whole picture (2.1.5).
+  const bool usual = info.max_h_samp_factor <= 2 && info.max_v_samp_factor <= 2;
+  const int scale = upright && usual ? ScaleOf(wanted) : 1;
   info.scale_num = 1;
   info.scale_denom = scale;
   const bool inks =

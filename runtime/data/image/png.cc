@@ -34,6 +34,9 @@ class PngDecoder : public ImageDecoder {
   bool TryRows(int64_t rows);
 
   absl::Status Broken() const {
+    if (info_ == nullptr || absl::StrContains(message_, "emory")) {
+      return OutOfMemoryError(name_, ": no memory to decode it");
+    }
     return ModelError(name_, ": a broken PNG picture: ", message_,
                       "; take it out, or set train.broken_samples: \"skip\"");
   }
@@ -72,7 +75,8 @@ bool PngDecoder::TryHeader() {
   if (info_ == nullptr) return false;
   png_set_read_fn(png_, nullptr, Take);
   // Texts and profiles are not for us: they unpack to any size.
-  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, 0);
+  static constexpr png_byte kLeft[] = "iCCP\0iTXt\0sPLT\0tEXt\0zTXt";
+  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kLeft, 5);
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_chunk_malloc_max(png_, 1 << 20);
   png_read_info(png_, info_);

@@ -29,12 +29,16 @@ Taps TapsOf(double begin, double length, int64_t in, int64_t out) {
   taps.count.resize(out);
   taps.weight.assign(out * taps.most, 0);
   std::vector<double> exact(taps.most);
+  // What lies outside the box is not looked at, as if it had been cut out.
+  const auto first = std::max<int64_t>(0, std::llround(std::floor(begin)));
+  const auto end =
+      std::min<int64_t>(in, std::llround(std::ceil(begin + length)));
   for (int64_t i = 0; i < out; ++i) {
     const double centre = begin + (static_cast<double>(i) + 0.5) * step;
-    const int64_t low =
-        std::max<int64_t>(0, std::llround(std::floor(centre - support + 0.5)));
-    const int64_t high =
-        std::min<int64_t>(in, std::llround(std::floor(centre + support + 0.5)));
+    const int64_t low = std::max<int64_t>(
+        first, std::llround(std::floor(centre - support + 0.5)));
+    const int64_t high = std::min<int64_t>(
+        end, std::llround(std::floor(centre + support + 0.5)));
     double sum = 0;
     for (int64_t k = low; k < high; ++k) {
       const double away = std::abs(static_cast<double>(k) + 0.5 - centre);

@@ -9,7 +9,8 @@
 namespace halftone {
 namespace runtime {
 
-// `box` of `in` (within it) in width x height pixels: bilinear, and where it
+// `box` of `in` (within it), and nothing around it, in width x height pixels:
+// bilinear, and where it
 // shrinks a triangle as wide as the step, as Pillow's resize and torchvision's
 // with antialias. Rounded to the nearest integer after each of the directions.
 void Resample(const Image& in, const RealBox& box, int64_t width,

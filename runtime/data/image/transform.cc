@@ -36,8 +36,12 @@ double SampleDraws::SymmetricBeta(double a) {
       if (v <= std::pow(4 * u * (1 - u), a - 1)) return u;
       continue;
     }
-    const double x = std::pow(u, 1 / a), y = std::pow(v, 1 / a);
-    if (x + y > 0 && x + y <= 1) return x / (x + y);
+    // u^(1/a) and v^(1/a) are 0 for small a: their logarithms are not.
+    const double x = std::log(u) / a, y = std::log(v) / a;
+    const double larger = std::max(x, y);
+    if (!std::isfinite(larger)) continue;
+    const double sum = std::exp(x - larger) + std::exp(y - larger);
+    if (larger + std::log(sum) <= 0) return std::exp(x - larger) / sum;
   }
 }
 
@@ -96,10 +100,8 @@ Box RandomBox(const ImageDecoder& decoder, const proto::RandomResizedCrop& crop,
     box.y = draws.Below(decoder.height() - box.height + 1);
     return box;
   }
-  box.width =
-      std::clamp<int64_t>(std::llround(height * high), 1, decoder.width());
-  box.height =
-      std::clamp<int64_t>(std::llround(width / low), 1, decoder.height());
+  box.width = std::llround(std::clamp(height * high, 1.0, width));
+  box.height = std::llround(std::clamp(width / low, 1.0, height));
   box.x = (decoder.width() - box.width) / 2;
   box.y = (decoder.height() - box.height) / 2;
   return box;

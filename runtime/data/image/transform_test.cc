@@ -31,7 +31,7 @@ Pixels Resampled(const Image& in, const RealBox& box, int64_t width,
   return out.pixels;
 }
 
-// Image.resize((w, h), Image.BILINEAR, box=...) of Pillow 13.
+// Image.crop(box).resize((w, h), Image.BILINEAR) of Pillow 13.
 TEST(ResampleTest, AsPillow) {
   const Image in = Gray(5, 2, {0, 50, 100, 150, 200, 255, 205, 155, 105, 55});
   EXPECT_EQ(Resampled(in, {0, 0, 5, 2}, 5, 2), in.pixels);
@@ -39,7 +39,7 @@ TEST(ResampleTest, AsPillow) {
             (Pixels{0,   13,  38,  63,  88,  113, 138, 163, 188, 200,
                     255, 243, 218, 193, 168, 143, 118, 93,  68,  55}));
   EXPECT_EQ(Resampled(in, {0, 0, 5, 2}, 2, 1), (Pixels{128, 128}));
-  EXPECT_EQ(Resampled(in, {1, 0, 3, 1}, 2, 1), (Pixels{61, 139}));
+  EXPECT_EQ(Resampled(in, {1, 0, 3, 1}, 2, 1), (Pixels{69, 131}));
   EXPECT_EQ(Resampled(Gray(1, 1, {7}), {0, 0, 1, 1}, 3, 2), Pixels(6, 7));
 }
 
@@ -154,10 +154,32 @@ TEST(AugmentedTest, ColoursAndCutout) {
   }
   EXPECT_NEAR(least, 0.5, 0.06);
   EXPECT_NEAR(most, 1.5, 0.06);
-  augment.mutable_color_jitter()->set_contrast(0.5);
-  augment.mutable_color_jitter()->set_saturation(1);
-  EXPECT_NE(Changed(image, augment, 1).pixels,
-            Changed(image, augment, 2).pixels);
+  // Contrast moves pixels about the mean gray, saturation about their own.
+  const uint8_t* const p = image.row(16) + 3 * 4;
+  const double gray = LumaOf(p[0], p[1], p[2]);
+  augment.mutable_color_jitter()->set_brightness(0);
+  augment.mutable_color_jitter()->set_saturation(0.5);
+  bool moved = false;
+  for (int i = 0; i < 20; ++i) {
+    const Image out = Changed(image, augment, i);
+    const uint8_t* const q = out.row(16) + 3 * 4;
+    const double factor = (q[1] - gray) / (p[1] - gray);
+    EXPECT_NEAR(q[0], gray + factor * (p[0] - gray), 3);
+    EXPECT_NEAR(q[2], gray + factor * (p[2] - gray), 3);
+    EXPECT_TRUE(factor > 0.45 && factor < 1.55) << factor;
+    moved = moved || std::abs(factor - 1) > 0.1;
+  }
+  EXPECT_TRUE(moved);
+  augment.mutable_color_jitter()->set_saturation(0);
+  augment.mutable_color_jitter()->set_contrast(0.2);
+  const Image bright = Changed(image, augment, 1);
+  const double factor = (bright.row(30)[1] - bright.row(2)[1]) /
+                        static_cast<double>(image.row(30)[1] - image.row(2)[1]);
+  EXPECT_TRUE(factor > 0.79 && factor < 1.21) << factor;
+  EXPECT_NE(bright.pixels, image.pixels);
+  EXPECT_NEAR((bright.row(20)[15] - bright.row(20)[75]) /
+                  static_cast<double>(image.row(20)[15] - image.row(20)[75]),
+              factor, 0.03);
   augment.clear_color_jitter();
   augment.set_cutout(8);
   for (int i = 0; i < 20; ++i) {
@@ -191,7 +213,7 @@ TEST(AugmentedTest, IsAFunctionOfSeedEpochAndSample) {
 
 // Mean and variance of Beta(a, a): 1/2 and 1 / (4 (2a + 1)).
 TEST(SampleDrawsTest, Beta) {
-  for (const double a : {0.2, 1.0, 3.0}) {
+  for (const double a : {1e-12, 0.2, 1.0, 3.0}) {
     double sum = 0, squares = 0;
     constexpr int kDraws = 20000;
     for (int i = 0; i < kDraws; ++i) {
