@@ -17,8 +17,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
+#include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "runtime/data/image/image_testing.h"
 #include "tests/support/child.h"
 
 namespace halftone {
@@ -55,6 +57,12 @@ const std::string& Directory() {
     EXPECT_EQ(RunProgram({"/bin/mkdir", directory}).exit_code(), 0);
     EXPECT_EQ(RunProgram({"/bin/cp", kMlp, directory + "/m.pbtxt"}).exit_code(),
               0);
+    EXPECT_TRUE(
+        WriteFileAtomically(directory + "/p.png",
+                            runtime::EncodePng(runtime::TestImage(4, 4)))
+            .ok());
+    EXPECT_TRUE(
+        WriteFileAtomically(directory + "/pictures.txt", "p.png 0\n").ok());
     const Result run =
         Shell(absl::StrCat("run ", Quoted(directory + "/m.pbtxt"), kRun,
                            " --out ", Quoted(directory + "/run")),
@@ -94,6 +102,10 @@ std::vector<Verb> Verbs() {
       {"tune", absl::StrCat(model, " --runs 1 --batch 4 -o ", out, ".json")},
       {"ckpt ls", run},
       {"ckpt verify", absl::StrCat(run, "/ckpt")},
+      {"data verify",
+       absl::StrCat("filelist:", Quoted(Directory() + "/pictures.txt"))},
+      {"data bench", absl::StrCat("idx:models/digits ", model,
+                                  " --batch-size 8 --seconds 0.01")},
       {"ops", "relu"},
       {"opt", absl::StrCat(model, strategy, " --passes all")},
       {"zoo", ""},
@@ -102,7 +114,7 @@ std::vector<Verb> Verbs() {
 }
 
 TEST(EveryVerb, HelpBeginsWithExamples) {
-  std::vector<std::string> names = {"", "ckpt"};
+  std::vector<std::string> names = {"", "ckpt", "data"};
   for (const Verb& verb : Verbs()) names.push_back(verb.name);
   for (const std::string& name : names) {
     const Result help = Shell(name + " --help", "");
