@@ -1,6 +1,7 @@
 // Collectives among the ranks of a run: in_process (threads), gloo (CPU
-// processes), nccl (GPUs, beside one of the others). Device-free: buffers are
-// pointers of the kind of memory that the implementation serves.
+// processes; those of one machine by way of shared memory), nccl (GPUs, beside
+// one of the others). Device-free: buffers are pointers of the kind of memory
+// that the implementation serves.
 #ifndef HALFTONE_RUNTIME_COLLECTIVE_COMMUNICATOR_H_
 #define HALFTONE_RUNTIME_COLLECTIVE_COMMUNICATOR_H_
 
@@ -28,7 +29,8 @@ enum class ReduceOp : uint8_t { kSum, kMax, kMin };
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual absl::string_view kind() const = 0;  // "in_process", "gloo", "nccl"
+  // "in_process", "gloo", "shared_memory", "nccl"
+  virtual absl::string_view kind() const = 0;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
   // Whether AllReduce, Broadcast and GatherParts are enqueued on the stream and

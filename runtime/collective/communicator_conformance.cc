@@ -1,5 +1,6 @@
 #include "runtime/collective/communicator_conformance.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -208,6 +209,49 @@ TEST_P(CommunicatorConformance, ManyCallsInARow) {
       if (i % 50 == 0) {
         ASSERT_TRUE(comm.Barrier().ok());
       }
+    }
+  });
+}
+
+// Ranks that are ahead, each at its own time, overwrite nothing that another
+// still reads. Sums of whole numbers are exact.
+TEST_P(CommunicatorConformance, CallsOfAllKindsAndSizesInARow) {
+  Connect();
+  const int64_t sizes[] = {0, 1, 1000, 20000, 100000, 700001};
+  ForEachRank([&](Communicator& comm) {
+    std::mt19937 calls(17);  // alike on all ranks
+    std::mt19937 naps(comm.rank());
+    std::vector<float> data;
+    for (int i = 0; i < 80; ++i) {
+      const int64_t count = sizes[calls() % 6];
+      const int root = static_cast<int>(calls() % world_size());
+      if (naps() % 16 == 0) absl::SleepFor(absl::Microseconds(naps() % 2000));
+      absl::Status status;
+      float sum = 0;  // what each element, or each part's, has to be
+      switch (calls() % 3) {
+        case 0:
+          data.assign(count, static_cast<float>(i + comm.rank()));
+          status = comm.AllReduce(data.data(), count, DType::kF32,
+                                  ReduceOp::kSum, 1, *stream_);
+          for (int r = 0; r < world_size(); ++r) sum += i + r;
+          break;
+        case 1:
+          sum = i + root;
+          data.assign(count, comm.rank() == root ? sum : -1);
+          status = comm.Broadcast(data.data(), count * sizeof(float), root,
+                                  *stream_);
+          break;
+        default:
+          sum = i;
+          data.assign(count * world_size(), -1);
+          std::fill_n(data.begin() + comm.rank() * count, count, sum);
+          status =
+              comm.GatherParts(data.data(), count * sizeof(float), *stream_);
+      }
+      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(std::count(data.begin(), data.end(), sum),
+                static_cast<int64_t>(data.size()))
+          << "call " << i << " of " << count;
     }
   });
 }

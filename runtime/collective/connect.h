@@ -20,6 +20,7 @@ struct ConnectOptions {
   std::string own_address;  // of this rank for its peers; empty: found
   absl::Duration connect_timeout = absl::Seconds(60);
   absl::Duration timeout = absl::Seconds(60);  // of one collective
+  bool shared_memory = true;  // where all ranks can share some; alike on all
 };
 // Meets the other ranks and connects over Gloo; a world of one rank needs
 // neither. Errors (kCommunication) name the ranks that are missing.

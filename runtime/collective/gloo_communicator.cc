@@ -15,6 +15,7 @@
 #include "runtime/collective/collective_status.h"
 #include "runtime/collective/connect.h"
 #include "runtime/collective/reduce.h"
+#include "runtime/collective/shared_transfers.h"
 
 namespace halftone {
 namespace runtime {
@@ -56,7 +57,7 @@ GlooCommunicator::GlooCommunicator(std::unique_ptr<Meeting> meeting,
       timeout_(timeout),
       meeting_(std::move(meeting)),
       mesh_(std::move(mesh)),
-      transfers_(absl::make_unique<GlooTransfers>(*mesh_, rank, world_size)) {
+      sockets_(absl::make_unique<GlooTransfers>(*mesh_, rank, world_size)) {
   watch_ = absl::make_unique<RunWatch>(
       std::move(watcher), rank, meeting_->store_keeper(),
       RunWatch::Callbacks{
@@ -68,14 +69,33 @@ GlooCommunicator::~GlooCommunicator() {
   watch_.reset();
   // Peers that still wait for this rank find out that it left for good.
   (void)meeting_->store().Bye();
-  mesh_->Close();
-  transfers_.reset();
+  CloseTransfers();
+  sockets_.reset();
   mesh_.reset();
 }
 
+absl::Status GlooCommunicator::ShareMemory() {
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<Transfers> shared,
+                      SharedTransfers::Connect(rank_, world_size_,
+                                               [this](absl::string_view mine) {
+                                                 return AllGather(mine);
+                                               }));
+  std::lock_guard<std::mutex> lock(mutex_);
+  // Whoever failed meanwhile fails on.
+  if (shared && !reason_.empty()) shared->Interrupt();
+  shared_ = std::move(shared);
+  return absl::OkStatus();
+}
+
+void GlooCommunicator::CloseTransfers() {
+  sockets_->Close();
+  if (shared_) shared_->Close();
+}
+
 template <typename Transfer>
-absl::Status GlooCommunicator::Run(const Call& call, const Transfer& transfer) {
-  TransferCall how;
+absl::Status GlooCommunicator::Run(const Call& call, const Transfers& how,
+                                   const Transfer& transfer) {
+  TransferCall what;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!failed_.ok()) return failed_;
@@ -83,17 +103,18 @@ absl::Status GlooCommunicator::Run(const Call& call, const Transfer& transfer) {
     inside_ = true;
     begun_ = MonotonicTime::Now();
     limit_ = timeout_;
-    how.tag = TagOf(call, ++calls_);
-    how.deadline = begun_ + timeout_;
+    what.number = ++calls_;
+    what.tag = TagOf(call, what.number);
+    what.deadline = begun_ + timeout_;
   }
   try {
-    transfer(how);
+    transfer(what);
     std::lock_guard<std::mutex> lock(mutex_);
     inside_ = false;
     return absl::OkStatus();
   } catch (const std::exception& error) {
     return IsOutOfMemory(error) ? OutOfMemory()
-                                : Failed(error.what(), mesh_->awaited_peer());
+                                : Failed(error.what(), how.awaited_peer());
   }
 }
 
@@ -106,8 +127,8 @@ absl::Status GlooCommunicator::AllReduce(void* data, int64_t count, DType dtype,
   how.pre_scale = pre_scale;
   how.element_bytes = SizeOf(dtype);
   return Run({Collective::kAllReduce, dtype, op, 0, count, pre_scale},
-             [&](const TransferCall& call) {
-               transfers_->AllReduce(call, data, count, how);
+             transfers(), [&](const TransferCall& call) {
+               transfers().AllReduce(call, data, count, how);
              });
 }
 
@@ -119,16 +140,16 @@ absl::Status GlooCommunicator::Broadcast(void* data, int64_t bytes, int root,
   Call what{Collective::kBroadcast};
   what.root = root;
   what.count = bytes;
-  return Run(what, [&](const TransferCall& call) {
-    transfers_->Broadcast(call, data, bytes, root);
+  return Run(what, transfers(), [&](const TransferCall& call) {
+    transfers().Broadcast(call, data, bytes, root);
   });
 }
 
 absl::Status GlooCommunicator::GatherParts(void* data, int64_t bytes, Stream&) {
   Call what{Collective::kGatherParts};
   what.count = bytes;
-  return Run(what, [&](const TransferCall& call) {
-    transfers_->GatherParts(call, data, bytes);
+  return Run(what, transfers(), [&](const TransferCall& call) {
+    transfers().GatherParts(call, data, bytes);
   });
 }
 
@@ -136,15 +157,15 @@ absl::StatusOr<std::vector<std::string>> GlooCommunicator::AllGather(
     absl::string_view mine) {
   std::vector<std::string> all;
   HT_RETURN_IF_ERROR(
-      Run({Collective::kAllGather}, [&](const TransferCall& call) {
-        all = transfers_->AllGather(call, mine);
+      Run({Collective::kAllGather}, *sockets_, [&](const TransferCall& call) {
+        all = sockets_->AllGather(call, mine);
       }));
   return all;
 }
 
 absl::Status GlooCommunicator::Barrier() {
-  return Run({Collective::kBarrier},
-             [&](const TransferCall& call) { transfers_->Barrier(call); });
+  return Run({Collective::kBarrier}, *sockets_,
+             [&](const TransferCall& call) { sockets_->Barrier(call); });
 }
 
 absl::Status GlooCommunicator::Await(
@@ -193,8 +214,9 @@ void GlooCommunicator::OnFailure(const RunFailure& failure) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (reason_.empty()) reason_ = failure.text;
     changed_.notify_all();
+    if (shared_) shared_->Interrupt();
   }
-  mesh_->Interrupt();
+  sockets_->Interrupt();
 }
 
 std::string GlooCommunicator::AwaitReason(absl::Duration timeout) {
@@ -210,8 +232,8 @@ std::string GlooCommunicator::Doing() const {
 
 absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
   const MonotonicTime now = MonotonicTime::Now();
-  mesh_->Close();
-  transfers_->Abandon();
+  CloseTransfers();
+  sockets_->Abandon();
   std::string reason;
   bool late;
   {
@@ -237,8 +259,8 @@ absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
 }
 
 absl::Status GlooCommunicator::OutOfMemory() {
-  mesh_->Close();
-  transfers_->Abandon();
+  CloseTransfers();
+  sockets_->Abandon();
   absl::Status status;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -315,9 +337,13 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectRank(
         "rank ", rank, " of ", world_size,
         " cannot connect to its peers: ", RunFailureFromText(**failure).text);
   }
-  return {absl::make_unique<GlooCommunicator>(
+  auto communicator = absl::make_unique<GlooCommunicator>(
       std::move(meeting), *std::move(mesh), std::move(watcher), rank,
-      world_size, options.timeout)};
+      world_size, options.timeout);
+  if (options.shared_memory) {
+    HT_RETURN_IF_ERROR(communicator->ShareMemory());
+  }
+  return {std::move(communicator)};
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectGloo(

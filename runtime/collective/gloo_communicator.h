@@ -1,4 +1,4 @@
-// Ranks that are processes, over TCP.
+// Ranks that are processes, over TCP; on one machine through memory.
 #ifndef HALFTONE_RUNTIME_COLLECTIVE_GLOO_COMMUNICATOR_H_
 #define HALFTONE_RUNTIME_COLLECTIVE_GLOO_COMMUNICATOR_H_
 
@@ -14,6 +14,7 @@
 #include "runtime/collective/call.h"
 #include "runtime/collective/gloo_mesh.h"
 #include "runtime/collective/gloo_transfers.h"
+#include "runtime/collective/transfers.h"
 #include "runtime/rendezvous/meeting.h"
 #include "runtime/rendezvous/run_watch.h"
 
@@ -30,8 +31,13 @@ class GlooCommunicator : public Communicator {
                    std::unique_ptr<StoreClient> watcher, int rank,
                    int world_size, absl::Duration timeout);
   ~GlooCommunicator() override;
+  // From now on the data of reductions, broadcasts and parts goes through
+  // memory, if all ranks can share some. To be called by all ranks.
+  absl::Status ShareMemory();
 
-  absl::string_view kind() const override { return "gloo"; }
+  absl::string_view kind() const override {
+    return shared_ ? "shared_memory" : "gloo";
+  }
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
 
@@ -49,9 +55,15 @@ class GlooCommunicator : public Communicator {
   void Abort(const absl::Status& reason) override;
 
  private:
-  // Runs `transfer(TransferCall)` and turns its exceptions into a Status.
+  // Runs `transfer(TransferCall)`, which waits by `how`, and turns its
+  // exceptions into a Status.
   template <typename Transfer>
-  absl::Status Run(const Call& call, const Transfer& transfer);
+  absl::Status Run(const Call& call, const Transfers& how,
+                   const Transfer& transfer);
+  // What moves much data.
+  Transfers& transfers() { return shared_ ? *shared_ : *sockets_; }
+  // Ends this rank's part in all transfers.
+  void CloseTransfers();
   // `peer`: with whom it happened; -1 if with nobody in particular.
   absl::Status Failed(const std::string& cause, int peer);
   absl::Status OutOfMemory();  // within a call
@@ -69,9 +81,10 @@ class GlooCommunicator : public Communicator {
   const absl::Duration timeout_;
   std::unique_ptr<Meeting> meeting_;
   std::unique_ptr<GlooMesh> mesh_;
-  std::unique_ptr<GlooTransfers> transfers_;
+  std::unique_ptr<GlooTransfers> sockets_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;                   // guards what follows
+  std::unique_ptr<Transfers> shared_;  // null: over sockets; set once
   std::condition_variable changed_;
   Call call_;             // under way, or the last one
   int64_t calls_ = 0;     // begun

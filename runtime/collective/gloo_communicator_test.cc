@@ -17,9 +17,10 @@ using ::testing::HasSubstr;
 
 // Ranks as threads, which find each other by a job of their own.
 std::vector<std::unique_ptr<Communicator>> ConnectThreads(
-    int world_size, absl::Duration timeout) {
+    int world_size, absl::Duration timeout, bool shared_memory = true) {
   static int jobs = 0;
   ConnectOptions options;
+  options.shared_memory = shared_memory;
   options.place.world_size = options.place.local_world_size = world_size;
   options.place.job_id = absl::StrCat("job ", jobs++);
   options.tmp_dir = ::testing::TempDir();
@@ -38,13 +39,26 @@ std::vector<std::unique_ptr<Communicator>> ConnectThreads(
   return ranks;
 }
 
-CommunicatorCase Case(int world_size) {
-  return {absl::StrCat("of_", world_size), world_size, ConnectThreads};
+CommunicatorCase Case(int world_size, bool shared_memory) {
+  return {absl::StrCat("of_", world_size), world_size,
+          [shared_memory](int ranks, absl::Duration timeout) {
+            return ConnectThreads(ranks, timeout, shared_memory);
+          }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Gloo, CommunicatorConformance,
-                         ::testing::Values(Case(1), Case(2), Case(3), Case(5)),
+INSTANTIATE_TEST_SUITE_P(Sockets, CommunicatorConformance,
+                         ::testing::Values(Case(1, false), Case(2, false),
+                                           Case(3, false), Case(5, false)),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(SharedMemory, CommunicatorConformance,
+                         ::testing::Values(Case(2, true), Case(3, true),
+                                           Case(5, true)),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(GlooCommunicator, RanksOfOneMachineShareMemory) {
+  EXPECT_EQ(ConnectThreads(2, absl::Seconds(20))[1]->kind(), "shared_memory");
+  EXPECT_EQ(ConnectThreads(2, absl::Seconds(20), false)[1]->kind(), "gloo");
+}
 
 // What a library throws for want of memory is no failure of a connection.
 TEST(GlooCommunicator, WantOfMemoryIsNoFailureOfCommunication) {

@@ -43,7 +43,7 @@ class GlooMesh::Waiting {
  public:
   Waiting(GlooMesh& mesh, GlooBuffer& buffer) : mesh_(mesh) {
     std::lock_guard<std::mutex> lock(mesh_.mutex_);
-    if (mesh_.interrupted_) throw MeshInterrupted();
+    if (mesh_.interrupted_) throw TransferInterrupted();
     mesh_.waiting_ = &buffer;
   }
   ~Waiting() {
@@ -97,13 +97,13 @@ void GlooMesh::AwaitReceived(GlooBuffer& buffer, int peer,
                              MonotonicTime deadline) {
   awaited_peer_ = peer;
   Waiting waiting(*this, buffer);
-  if (!buffer.waitRecv(Remaining(deadline))) throw MeshInterrupted();
+  if (!buffer.waitRecv(Remaining(deadline))) throw TransferInterrupted();
 }
 
 void GlooMesh::AwaitSent(GlooBuffer& buffer, MonotonicTime deadline) {
   awaited_peer_ = -1;
   Waiting waiting(*this, buffer);
-  if (!buffer.waitSend(Remaining(deadline))) throw MeshInterrupted();
+  if (!buffer.waitSend(Remaining(deadline))) throw TransferInterrupted();
 }
 
 void GlooMesh::Interrupt() {
@@ -112,11 +112,6 @@ void GlooMesh::Interrupt() {
   if (waiting_ == nullptr) return;
   waiting_->abortWaitRecv();
   waiting_->abortWaitSend();
-}
-
-bool GlooMesh::interrupted() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return interrupted_;
 }
 
 }  // namespace runtime

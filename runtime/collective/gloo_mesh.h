@@ -4,7 +4,6 @@
 #define HALFTONE_RUNTIME_COLLECTIVE_GLOO_MESH_H_
 
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <mutex>
 
@@ -13,6 +12,7 @@
 #include "gloo/context.h"
 #include "gloo/transport/unbound_buffer.h"
 #include "graph/base/time/monotonic_time.h"
+#include "runtime/collective/transfers.h"
 #include "runtime/rendezvous/meeting.h"
 
 namespace halftone {
@@ -20,13 +20,9 @@ namespace runtime {
 
 using GlooBuffer = gloo::transport::UnboundBuffer;
 
-struct MeshInterrupted : std::exception {
-  const char* what() const noexcept override { return "interrupted"; }
-};
-
 // Send and Receive only start a transfer; buffers must live until it is waited
 // for, or until an error. Between two ranks, transfers with the same tag
-// arrive in order. Errors are exceptions (Gloo's, or MeshInterrupted): the
+// arrive in order. Errors are exceptions (Gloo's, or TransferInterrupted): the
 // communicator turns them into a Status.
 class GlooMesh {
  public:
@@ -50,7 +46,6 @@ class GlooMesh {
   void Close();
   // Ends the wait under way and all later ones; from any thread.
   void Interrupt();
-  bool interrupted() const;
   // Whom the last transfer or wait was for; -1 if for nobody in particular.
   int awaited_peer() const { return awaited_peer_; }
 
@@ -62,7 +57,7 @@ class GlooMesh {
 
   std::shared_ptr<gloo::Context> context_;
   int awaited_peer_ = -1;
-  mutable std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards what follows
   bool interrupted_ = false;
   GlooBuffer* waiting_ = nullptr;
 };

@@ -13,8 +13,6 @@ constexpr int64_t kSmallBytes = 8 << 10;
 // Large enough to hide a message's cost, small enough that two from each peer
 // are little memory, and that a reduction overlaps with the next segment.
 constexpr int64_t kSegmentBytes = 1 << 20;
-// Parts begin at multiples of this many elements: whole cache lines.
-constexpr int64_t kPartElements = 64;
 
 // Tags within a call.
 constexpr uint64_t kContribution = 0;
@@ -98,19 +96,10 @@ void GlooTransfers::ReduceSmall(const TransferCall& call, char* data,
   if (sum != data) std::memcpy(data, sum, count * how.element_bytes);
 }
 
-GlooTransfers::Range GlooTransfers::Segment(int rank, int64_t index,
-                                            int64_t count,
-                                            int64_t element_bytes) const {
-  const int64_t blocks = (count + kPartElements - 1) / kPartElements;
-  const int64_t begin =
-      std::min(count, blocks * rank / world_size_ * kPartElements);
-  const int64_t end =
-      std::min(count, blocks * (rank + 1) / world_size_ * kPartElements);
-  const int64_t size = kSegmentBytes / element_bytes;
-  Range range;
-  range.start = std::min(end, begin + index * size);
-  range.count = std::min(size, end - range.start);
-  return range;
+ElementRange GlooTransfers::Segment(int rank, int64_t index, int64_t count,
+                                    int64_t element_bytes) const {
+  return PieceOfPart(rank, world_size_, index, kSegmentBytes / element_bytes,
+                     count);
 }
 
 void GlooTransfers::ReduceLarge(const TransferCall& call, char* data,
@@ -140,14 +129,14 @@ void GlooTransfers::ReduceLarge(const TransferCall& call, char* data,
 void GlooTransfers::StartSegment(const TransferCall& call, int64_t index,
                                  int64_t count, int64_t element_bytes) {
   const uint64_t tag = call.tag + kContribution;
-  const Range own = Segment(rank_, index, count, element_bytes);
+  const ElementRange own = Segment(rank_, index, count, element_bytes);
   for (int peer = 0; peer < world_size_ && own.count > 0; ++peer) {
     if (peer == rank_) continue;
     mesh_.Receive(*segments_[index & 1][peer].gloo, peer, tag, 0,
                   own.count * element_bytes);
   }
   for (int peer = 0; peer < world_size_; ++peer) {
-    const Range theirs = Segment(peer, index, count, element_bytes);
+    const ElementRange theirs = Segment(peer, index, count, element_bytes);
     if (peer == rank_ || theirs.count == 0) continue;
     mesh_.Send(*outgoing_, peer, tag, theirs.start * element_bytes,
                theirs.count * element_bytes);
@@ -159,7 +148,7 @@ void GlooTransfers::StartSegment(const TransferCall& call, int64_t index,
 void GlooTransfers::ReduceSegment(const TransferCall& call, int64_t index,
                                   char* data, int64_t count,
                                   const ReduceArithmetic& how) {
-  const Range own = Segment(rank_, index, count, how.element_bytes);
+  const ElementRange own = Segment(rank_, index, count, how.element_bytes);
   if (own.count == 0) return;
   char* mine = data + own.start * how.element_bytes;
   char* sum = nullptr;
@@ -186,10 +175,10 @@ void GlooTransfers::ReduceSegment(const TransferCall& call, int64_t index,
 void GlooTransfers::ShareSegment(const TransferCall& call, int64_t index,
                                  int64_t count, int64_t element_bytes) {
   const uint64_t tag = call.tag + kResult;
-  const Range own = Segment(rank_, index, count, element_bytes);
+  const ElementRange own = Segment(rank_, index, count, element_bytes);
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    const Range theirs = Segment(peer, index, count, element_bytes);
+    const ElementRange theirs = Segment(peer, index, count, element_bytes);
     if (theirs.count > 0) {
       mesh_.Receive(*incoming_[peer], peer, tag, theirs.start * element_bytes,
                     theirs.count * element_bytes);

@@ -15,37 +15,26 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/gloo_mesh.h"
-#include "runtime/collective/reduce.h"
+#include "runtime/collective/transfers.h"
 
 namespace halftone {
 namespace runtime {
 
-// How an all_reduce computes.
-struct ReduceArithmetic {
-  ReduceFunction reduce = nullptr;
-  ScaleFunction scale = nullptr;  // null: nothing to scale
-  float pre_scale = 1;
-  int64_t element_bytes = 0;
-};
-
-// One call of a collective: its tags and its time.
-struct TransferCall {
-  uint64_t tag = 0;  // 256 tags from here on belong to the call
-  MonotonicTime deadline;
-};
-
-// Errors are exceptions, as GlooMesh says.
-class GlooTransfers {
+class GlooTransfers : public Transfers {
  public:
   GlooTransfers(GlooMesh& mesh, int rank, int world_size);
 
   void AllReduce(const TransferCall& call, void* data, int64_t count,
-                 const ReduceArithmetic& how);
-  void Broadcast(const TransferCall& call, void* data, int64_t bytes, int root);
-  void GatherParts(const TransferCall& call, void* data, int64_t bytes);
+                 const ReduceArithmetic& how) override;
+  void Broadcast(const TransferCall& call, void* data, int64_t bytes,
+                 int root) override;
+  void GatherParts(const TransferCall& call, void* data,
+                   int64_t bytes) override;
+  void Interrupt() override { mesh_.Interrupt(); }
+  void Close() override { mesh_.Close(); }
+  int awaited_peer() const override { return mesh_.awaited_peer(); }
+
   std::vector<std::string> AllGather(const TransferCall& call,
                                      absl::string_view mine);
   void Barrier(const TransferCall& call);
@@ -58,10 +47,6 @@ class GlooTransfers {
     std::vector<char> data;
     std::unique_ptr<GlooBuffer> gloo;
   };
-  struct Range {
-    int64_t start = 0;  // elements
-    int64_t count = 0;
-  };
 
   Registered Register(int64_t bytes);
   // `mine`, at most kSmallBytes, to all, and theirs to theirs_[peer].
@@ -71,8 +56,8 @@ class GlooTransfers {
   void ReduceLarge(const TransferCall& call, char* data, int64_t count,
                    const ReduceArithmetic& how);
   // Segment `index` of the part of the elements that `rank` reduces.
-  Range Segment(int rank, int64_t index, int64_t count,
-                int64_t element_bytes) const;
+  ElementRange Segment(int rank, int64_t index, int64_t count,
+                       int64_t element_bytes) const;
   void StartSegment(const TransferCall& call, int64_t index, int64_t count,
                     int64_t element_bytes);
   void ReduceSegment(const TransferCall& call, int64_t index, char* data,

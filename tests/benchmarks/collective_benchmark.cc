@@ -1,4 +1,5 @@
-// All-reduce over threads and over Gloo, per byte and per call.
+// All-reduce between threads, through shared memory and over sockets, per byte
+// and per call.
 #include <memory>
 #include <thread>
 #include <vector>
@@ -13,9 +14,16 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-std::vector<std::unique_ptr<Communicator>> ConnectThreads(int world_size) {
+enum By { kThreads, kSharedMemory, kSockets };
+
+std::vector<std::unique_ptr<Communicator>> ConnectThreads(int world_size,
+                                                          By by) {
+  if (by == kThreads) {
+    return MakeInProcessCommunicators(world_size, absl::Minutes(5));
+  }
   static int jobs = 0;
   ConnectOptions options;
+  options.shared_memory = by == kSharedMemory;
   options.place.world_size = options.place.local_world_size = world_size;
   options.place.job_id = absl::StrCat("benchmark ", jobs++);
   std::vector<std::unique_ptr<Communicator>> ranks(world_size);
@@ -31,12 +39,11 @@ std::vector<std::unique_ptr<Communicator>> ConnectThreads(int world_size) {
 }
 
 // Rank 0 is timed; the others follow until it sends 0 to go on.
-void AllReduce(benchmark::State& state, bool gloo) {
+void AllReduce(benchmark::State& state, By by) {
   const int64_t bytes = state.range(0);
   const DType dtype = static_cast<DType>(state.range(1));
   const int world_size = static_cast<int>(state.range(2));
-  auto ranks = gloo ? ConnectThreads(world_size)
-                    : MakeInProcessCommunicators(world_size, absl::Minutes(5));
+  auto ranks = ConnectThreads(world_size, by);
   std::unique_ptr<Device> device = MakeCpuDevice(0, 1);
   std::unique_ptr<Stream> stream = *device->CreateStream("communicate");
   std::vector<std::vector<char>> data(world_size, std::vector<char>(bytes));
@@ -64,8 +71,9 @@ void AllReduce(benchmark::State& state, bool gloo) {
   state.SetLabel(absl::StrCat(Name(dtype), " x", world_size));
 }
 
-void Threads(benchmark::State& state) { AllReduce(state, false); }
-void Gloo(benchmark::State& state) { AllReduce(state, true); }
+void Threads(benchmark::State& state) { AllReduce(state, kThreads); }
+void Sockets(benchmark::State& state) { AllReduce(state, kSockets); }
+void SharedMemory(benchmark::State& state) { AllReduce(state, kSharedMemory); }
 
 void Sizes(benchmark::internal::Benchmark* benchmark) {
   for (int world_size : {2, 4}) {
@@ -78,7 +86,8 @@ void Sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime();
 }
 BENCHMARK(Threads)->Apply(Sizes);
-BENCHMARK(Gloo)->Apply(Sizes);
+BENCHMARK(SharedMemory)->Apply(Sizes);
+BENCHMARK(Sockets)->Apply(Sizes);
 
 void Reduce(benchmark::State& state) {
   const DType dtype = static_cast<DType>(state.range(0));

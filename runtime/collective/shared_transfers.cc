@@ -1,0 +1,363 @@
+#include "runtime/collective/shared_transfers.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "graph/base/error.h"
+#include "runtime/device/host_info.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// What a rank offers at a time: it and what the others offer stay in a
+// second-level cache, and is large enough to hide what a signal costs.
+constexpr int64_t kBufferBytes = 256 << 10;
+// Three are needed: one that is read, one that is complete, and one that a rank
+// writes before it waits. Four, so that they go on in turn where counters wrap.
+constexpr int kBuffers = 4;
+// Up to here one exchange among all beats two rounds.
+constexpr int64_t kSmallBytes = 32 << 10;
+// Elements that are reduced over all ranks before the next ones: they stay in
+// the first-level cache.
+constexpr int64_t kBlock = 4096;
+// Their lines and parts of buffers must be of use.
+constexpr int kMaxRanks = 512;
+// Ranks mostly arrive within microseconds of each other, and a look at a
+// counter is cheaper than being woken. About 40 microseconds.
+constexpr int kSpins = 1000;
+// Between two looks at what no signal tells.
+constexpr int64_t kLookNanoseconds = 5'000'000;
+// A rank may be two calls ahead of one that it need not wait for.
+constexpr int kTags = 4;
+
+constexpr int kCounters = 2;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+using Counter = std::atomic<uint32_t>;
+static_assert(sizeof(Counter) == 4 && Counter::is_always_lock_free,
+              "the kernel and other processes look at it");
+
+// Sleeps if `counter` still is `value`, at most kLookNanoseconds.
+void SleepWhile(const Counter& counter, uint32_t value) {
+  const timespec time = {0, kLookNanoseconds};
+  syscall(SYS_futex, &counter, FUTEX_WAIT, value, &time, nullptr, 0);
+}
+
+void WakeAll(const Counter& counter) {
+  syscall(SYS_futex, &counter, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+struct SharedTransfers::Line {
+  struct alignas(64) OfALine {
+    Counter value;
+  };
+  OfALine counters[kCounters];
+  alignas(64) std::atomic<uint64_t> tags[kTags];  // of the last calls
+  alignas(64) std::atomic<uint32_t> sleeps;       // on another's counter
+  std::atomic<uint32_t> gone;
+};
+
+absl::StatusOr<std::unique_ptr<Transfers>> SharedTransfers::Connect(
+    int rank, int world_size, const AllGather& all_gather) {
+  const int64_t bytes =
+      sizeof(Line) + int64_t{kCounters} * kBuffers * kBufferBytes;
+  std::vector<SharedSegment> segments(world_size);
+  absl::StatusOr<SharedSegment> own = CommunicationError("too many ranks");
+  if (world_size <= kMaxRanks) own = SharedSegment::Create(bytes);
+  if (own.ok()) segments[rank] = std::move(*own);
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
+                      all_gather(segments[rank].address()));
+  bool reached = own.ok();
+  for (int peer = 0; peer < world_size && reached; ++peer) {
+    if (peer == rank) continue;
+    absl::StatusOr<SharedSegment> theirs =
+        SharedSegment::Open(addresses[peer], bytes);
+    reached = theirs.ok();
+    if (reached) segments[peer] = std::move(*theirs);
+  }
+  // All of them, or none: one that cannot read is waited for in vain.
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts,
+                      all_gather(reached ? "yes" : "no"));
+  for (const std::string& verdict : verdicts) {
+    if (verdict != "yes") return nullptr;
+  }
+  segments[rank].Unpublish();
+  return absl::WrapUnique(new SharedTransfers(rank, std::move(segments)));
+}
+
+SharedTransfers::SharedTransfers(int rank, std::vector<SharedSegment> segments)
+    : rank_(rank),
+      world_size_(static_cast<int>(segments.size())),
+      spins_(world_size_ <= UsableCores()),
+      segments_(std::move(segments)),
+      scratch_(kBlock * sizeof(double)) {
+  posted_.seen.resize(world_size_);
+  reduced_.counter = 1;
+  reduced_.seen.resize(world_size_);
+  posted_.buffers = sizeof(Line);
+  reduced_.buffers = posted_.buffers + kBuffers * kBufferBytes;
+}
+
+SharedTransfers::~SharedTransfers() { Close(); }
+
+void SharedTransfers::Close() {
+  Line& own = OwnLine();
+  own.gone.store(1);
+  for (const Line::OfALine& counter : own.counters) WakeAll(counter.value);
+}
+
+SharedTransfers::Line& SharedTransfers::OwnLine() {
+  return *reinterpret_cast<Line*>(segments_[rank_].data());
+}
+
+const SharedTransfers::Line& SharedTransfers::LineOf(int rank) const {
+  return *reinterpret_cast<const Line*>(segments_[rank].data());
+}
+
+char* SharedTransfers::Buffer(const Events& events, int rank,
+                              int64_t index) const {
+  const uint32_t event = events.seen[rank] + static_cast<uint32_t>(index);
+  return segments_[rank].data() + events.buffers +
+         event % kBuffers * kBufferBytes;
+}
+
+void SharedTransfers::Begin(const TransferCall& call) {
+  OwnLine().tags[call.number % kTags].store(call.tag,
+                                            std::memory_order_release);
+}
+
+void SharedTransfers::Signal(const Events& events) {
+  Counter& counter = OwnLine().counters[events.counter].value;
+  counter.fetch_add(1);  // before the look at who sleeps
+  for (int peer = 0; peer < world_size_; ++peer) {
+    if (LineOf(peer).sleeps.load() == 0 || peer == rank_) continue;
+    WakeAll(counter);
+    return;
+  }
+}
+
+void SharedTransfers::Await(const Events& events, int peer, int64_t index,
+                            const TransferCall& call) {
+  const Line& theirs = LineOf(peer);
+  const Counter& counter = theirs.counters[events.counter].value;
+  const uint32_t event = events.seen[peer] + static_cast<uint32_t>(index) + 1;
+  // A peer that makes another call never gets there.
+  const auto reached = [&] {
+    return static_cast<int32_t>(counter.load() - event) >= 0 &&
+           theirs.tags[call.number % kTags].load() == call.tag;
+  };
+  if (reached()) return;
+  awaited_peer_ = peer;
+  for (int i = 0; i < kSpins && spins_; ++i) {
+    Pause();
+    if (reached()) return;
+  }
+  Line& own = OwnLine();
+  own.sleeps.store(1);  // before the look at the counter
+  while (true) {
+    const uint32_t value = counter.load();
+    const bool gone = theirs.gone.load() != 0;  // what it did came before
+    if (reached()) break;
+    if (interrupted_ || MonotonicTime::Now() >= call.deadline) {
+      throw TransferInterrupted();
+    }
+    if (gone) throw std::runtime_error("it left");
+    SleepWhile(counter, value);
+  }
+  own.sleeps.store(0);
+}
+
+void SharedTransfers::AwaitAll(const Events& events, int64_t index,
+                               const TransferCall& call) {
+  for (int peer = 0; peer < world_size_; ++peer) {
+    if (peer != rank_) Await(events, peer, index, call);
+  }
+}
+
+void SharedTransfers::AllReduce(const TransferCall& call, void* data,
+                                int64_t count, const ReduceArithmetic& how) {
+  Begin(call);
+  const int64_t piece = kBufferBytes / world_size_ / how.element_bytes;
+  const Reduction what = {call, static_cast<char*>(data), count, how,
+                          piece / 64 * 64};
+  if (count * how.element_bytes <= kSmallBytes) {
+    ReduceSmall(what);
+  } else {
+    ReduceLarge(what);
+  }
+}
+
+// Each rank reduces all of it, its own as it offered it.
+void SharedTransfers::ReduceSmall(const Reduction& what) {
+  const ReduceArithmetic& how = what.how;
+  if (how.scale) how.scale(what.data, how.pre_scale, what.count);
+  if (what.count > 0) {  // else `data` may be null
+    std::memcpy(Buffer(posted_, rank_, 0), what.data,
+                what.count * how.element_bytes);
+  }
+  Signal(posted_);
+  AwaitAll(posted_, 0, what.call);
+  const void* sum = Buffer(posted_, 0, 0);
+  for (int r = 1; r < world_size_ && what.count > 0; ++r) {
+    how.reduce(what.data, sum, Buffer(posted_, r, 0), what.count);
+    sum = what.data;
+  }
+  for (uint32_t& seen : posted_.seen) ++seen;
+}
+
+void SharedTransfers::ReduceLarge(const Reduction& what) {
+  int64_t chunks = 0;
+  for (int r = 0; r < world_size_; ++r) {
+    while (PieceOfPart(r, world_size_, chunks, what.chunk, what.count).count >
+           0) {
+      ++chunks;
+    }
+  }
+  // A rank offers the next chunk before it waits for others with this one.
+  // What it overwrites was offered four chunks before, and all have read it:
+  // their results of that chunk have been collected.
+  Post(what, 0);
+  for (int64_t i = 0; i <= chunks; ++i) {
+    if (i + 1 < chunks) Post(what, i + 1);
+    if (i < chunks) ReduceOwn(what, i);
+    if (i > 0) Collect(what, i - 1);
+  }
+  for (int r = 0; r < world_size_; ++r) {
+    posted_.seen[r] += static_cast<uint32_t>(chunks);
+    reduced_.seen[r] += static_cast<uint32_t>(chunks);
+  }
+}
+
+// To every peer its own place in the buffer.
+void SharedTransfers::Post(const Reduction& what, int64_t index) {
+  const int64_t bytes = what.how.element_bytes;
+  char* const buffer = Buffer(posted_, rank_, index);
+  for (int peer = 0; peer < world_size_; ++peer) {
+    if (peer == rank_) continue;
+    const ElementRange part =
+        PieceOfPart(peer, world_size_, index, what.chunk, what.count);
+    char* const to = buffer + peer * what.chunk * bytes;
+    for (int64_t at = 0; at < part.count; at += kBlock) {
+      const int64_t count = std::min(kBlock, part.count - at);
+      std::memcpy(to + at * bytes, what.data + (part.start + at) * bytes,
+                  count * bytes);
+      if (what.how.scale) {
+        what.how.scale(to + at * bytes, what.how.pre_scale, count);
+      }
+    }
+  }
+  Signal(posted_);
+}
+
+void SharedTransfers::ReduceOwn(const Reduction& what, int64_t index) {
+  const ReduceArithmetic& how = what.how;
+  const int64_t bytes = how.element_bytes;
+  AwaitAll(posted_, index, what.call);
+  const ElementRange part =
+      PieceOfPart(rank_, world_size_, index, what.chunk, what.count);
+  char* const result = Buffer(reduced_, rank_, index);
+  for (int64_t at = 0; at < part.count; at += kBlock) {
+    const int64_t count = std::min(kBlock, part.count - at);
+    char* const own = what.data + (part.start + at) * bytes;
+    if (how.scale) how.scale(own, how.pre_scale, count);
+    const void* sum = nullptr;
+    for (int r = 0; r < world_size_; ++r) {
+      const void* term = r == rank_ ? own
+                                    : Buffer(posted_, r, index) +
+                                          (rank_ * what.chunk + at) * bytes;
+      if (sum == nullptr) {
+        sum = term;
+        continue;
+      }
+      // `own` is needed until it is this rank's turn.
+      void* const next = r < rank_ ? scratch_.data() : own;
+      how.reduce(next, sum, term, count);
+      sum = next;
+    }
+    std::memcpy(result + at * bytes, own, count * bytes);
+  }
+  Signal(reduced_);
+}
+
+void SharedTransfers::Collect(const Reduction& what, int64_t index) {
+  const int64_t bytes = what.how.element_bytes;
+  for (int peer = 0; peer < world_size_; ++peer) {
+    if (peer == rank_) continue;
+    Await(reduced_, peer, index, what.call);
+    const ElementRange part =
+        PieceOfPart(peer, world_size_, index, what.chunk, what.count);
+    std::memcpy(what.data + part.start * bytes, Buffer(reduced_, peer, index),
+                part.count * bytes);
+  }
+}
+
+// Whoever has taken a buffer says so, and the root goes on.
+void SharedTransfers::Broadcast(const TransferCall& call, void* data,
+                                int64_t bytes, int root) {
+  Begin(call);
+  char* const all = static_cast<char*>(data);
+  // One at least: nobody leaves before all have come.
+  const int64_t chunks =
+      std::max<int64_t>(1, (bytes + kBufferBytes - 1) / kBufferBytes);
+  for (int64_t i = 0; i < chunks; ++i) {
+    const int64_t at = i * kBufferBytes;
+    const int64_t size = std::min(kBufferBytes, bytes - at);
+    char* const buffer = Buffer(posted_, root, i);
+    if (rank_ == root) {
+      if (i >= 2) AwaitAll(reduced_, i - 2, call);
+      if (size > 0) std::memcpy(buffer, all + at, size);
+      Signal(posted_);
+    } else {
+      Await(posted_, root, i, call);
+      if (size > 0) std::memcpy(all + at, buffer, size);
+      Signal(reduced_);
+    }
+  }
+  if (rank_ == root) AwaitAll(reduced_, chunks - 1, call);
+  for (int r = 0; r < world_size_; ++r) {
+    (r == root ? posted_ : reduced_).seen[r] += static_cast<uint32_t>(chunks);
+  }
+}
+
+void SharedTransfers::GatherParts(const TransferCall& call, void* data,
+                                  int64_t bytes) {
+  Begin(call);
+  char* const all = static_cast<char*>(data);
+  const int64_t chunks =
+      std::max<int64_t>(1, (bytes + kBufferBytes - 1) / kBufferBytes);
+  for (int64_t i = 0; i < chunks; ++i) {
+    const int64_t at = i * kBufferBytes;
+    const int64_t size = std::min(kBufferBytes, bytes - at);
+    if (size > 0) {
+      std::memcpy(Buffer(posted_, rank_, i), all + rank_ * bytes + at, size);
+    }
+    Signal(posted_);
+    for (int peer = 0; peer < world_size_; ++peer) {
+      if (peer == rank_) continue;
+      Await(posted_, peer, i, call);
+      if (size > 0) {
+        std::memcpy(all + peer * bytes + at, Buffer(posted_, peer, i), size);
+      }
+    }
+  }
+  for (uint32_t& seen : posted_.seen) seen += static_cast<uint32_t>(chunks);
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,70 @@
+// How the collectives of ranks that are processes move their data: over
+// sockets (gloo_transfers.h) or through memory (shared_transfers.h).
+#ifndef HALFTONE_RUNTIME_COLLECTIVE_TRANSFERS_H_
+#define HALFTONE_RUNTIME_COLLECTIVE_TRANSFERS_H_
+
+#include <cstdint>
+#include <exception>
+
+#include "graph/base/time/monotonic_time.h"
+#include "runtime/collective/reduce.h"
+
+namespace halftone {
+namespace runtime {
+
+// How an all_reduce computes.
+struct ReduceArithmetic {
+  ReduceFunction reduce = nullptr;
+  ScaleFunction scale = nullptr;  // null: nothing to scale
+  float pre_scale = 1;
+  int64_t element_bytes = 0;
+};
+
+// One call of a collective, the same on all its ranks.
+struct TransferCall {
+  uint64_t tag = 0;    // unlike that of any other call; its low 8 bits are 0
+  int64_t number = 0;  // of the call, from 1
+  MonotonicTime deadline;
+};
+
+// Elements of a buffer.
+struct ElementRange {
+  int64_t start = 0;
+  int64_t count = 0;
+};
+
+// An all_reduce gives each rank a part of `count` elements to reduce, which
+// begins at a multiple of 64: piece `index` of `piece` elements of that part,
+// empty behind its end.
+ElementRange PieceOfPart(int rank, int world_size, int64_t index, int64_t piece,
+                         int64_t count);
+
+// A wait was ended from outside.
+struct TransferInterrupted : std::exception {
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+// All ranks call the same in the same order. Errors are exceptions
+// (TransferInterrupted also at the deadline): the communicator turns them into
+// a Status. After one, no call is made any more.
+class Transfers {
+ public:
+  virtual ~Transfers() = default;
+  virtual void AllReduce(const TransferCall& call, void* data, int64_t count,
+                         const ReduceArithmetic& how) = 0;
+  virtual void Broadcast(const TransferCall& call, void* data, int64_t bytes,
+                         int root) = 0;
+  virtual void GatherParts(const TransferCall& call, void* data,
+                           int64_t bytes) = 0;
+  // Ends the wait under way and all later ones; from any thread.
+  virtual void Interrupt() = 0;
+  // Peers that wait for this rank find out that it is gone for good.
+  virtual void Close() = 0;
+  // Whom the last wait was for; -1 if for nobody in particular.
+  virtual int awaited_peer() const = 0;
+};
+
+}  // namespace runtime
+}  // namespace halftone
+
+#endif  // HALFTONE_RUNTIME_COLLECTIVE_TRANSFERS_H_
