@@ -58,6 +58,12 @@ class Communicator {
   virtual absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) = 0;
   virtual absl::Status Barrier() = 0;
+  // Host memory in which an AllReduce is faster than in other; null: any is as
+  // good. Not a collective: each rank for itself, when it likes.
+  virtual std::unique_ptr<Memory> Allocate(int64_t bytes) {
+    (void)bytes;
+    return nullptr;
+  }
   // For an implementation that works beside this one on the same ranks: waits
   // until `done`, which never blocks, says true. Its errors are handed on,
   // those of class kCommunication with what is known of the peers. Fails as a

@@ -222,6 +222,9 @@ TEST_P(CommunicatorConformance, CallsOfAllKindsAndSizesInARow) {
     std::mt19937 calls(17);  // alike on all ranks
     std::mt19937 naps(comm.rank());
     std::vector<float> data;
+    // Each rank for itself has its data there or elsewhere.
+    const int64_t block_bytes = 700001 * sizeof(float);
+    std::unique_ptr<Memory> block = comm.Allocate(block_bytes);
     for (int i = 0; i < 80; ++i) {
       const int64_t count = sizes[calls() % 6];
       const int root = static_cast<int>(calls() % world_size());
@@ -231,9 +234,18 @@ TEST_P(CommunicatorConformance, CallsOfAllKindsAndSizesInARow) {
       switch (calls() % 3) {
         case 0:
           data.assign(count, static_cast<float>(i + comm.rank()));
-          status = comm.AllReduce(data.data(), count, DType::kF32,
-                                  ReduceOp::kSum, 1, *stream_);
-          for (int r = 0; r < world_size(); ++r) sum += i + r;
+          if (block != nullptr && naps() % 2 == 0) {
+            float* const there = static_cast<float*>(block->data());
+            std::copy(data.begin(), data.end(), there);
+            status = comm.AllReduce(there, count, DType::kF32, ReduceOp::kSum,
+                                    0.5, *stream_);
+            data.assign(there, there + count);
+            std::fill_n(there, count, -1);  // others have read it
+          } else {
+            status = comm.AllReduce(data.data(), count, DType::kF32,
+                                    ReduceOp::kSum, 0.5, *stream_);
+          }
+          for (int r = 0; r < world_size(); ++r) sum += 0.5f * (i + r);
           break;
         case 1:
           sum = i + root;

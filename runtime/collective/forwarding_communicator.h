@@ -39,6 +39,9 @@ class ForwardingCommunicator : public Communicator {
     return inner_->AllGather(mine);
   }
   absl::Status Barrier() override { return inner_->Barrier(); }
+  std::unique_ptr<Memory> Allocate(int64_t bytes) override {
+    return inner_->Allocate(bytes);
+  }
   absl::Status Await(
       absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override {

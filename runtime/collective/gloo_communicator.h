@@ -49,6 +49,9 @@ class GlooCommunicator : public Communicator {
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override;
   absl::Status Barrier() override;
+  std::unique_ptr<Memory> Allocate(int64_t bytes) override {
+    return transfers().Allocate(bytes);
+  }
   absl::Status Await(
       absl::string_view what, absl::Duration timeout,
       const std::function<absl::StatusOr<bool>()>& done) override;

@@ -17,14 +17,15 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/system/system_error.h"
+#include "runtime/device/device.h"
 #include "runtime/rendezvous/token.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
-// Before the data: what tells this segment from all others.
-constexpr int64_t kHeader = 64;
+// Before the data, which it aligns: what tells this segment from all others.
+constexpr int64_t kHeader = kAlignment;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // One per start of a machine.

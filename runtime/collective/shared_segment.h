@@ -28,7 +28,7 @@ class SharedSegment {
   SharedSegment& operator=(SharedSegment&& other) noexcept;
   ~SharedSegment();
 
-  // At a multiple of 64 bytes.
+  // Aligned to kAlignment.
   char* data() const { return data_; }
   // Where other processes find it; good until Unpublish.
   const std::string& address() const { return address_; }

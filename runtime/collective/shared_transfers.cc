@@ -39,7 +39,12 @@ constexpr int64_t kLookNanoseconds = 5'000'000;
 // A rank may be two calls ahead of one that it need not wait for.
 constexpr int kTags = 4;
 
-constexpr int kCounters = 2;
+constexpr int kCounters = 3;
+constexpr int kBuffered = 2;  // of them
+// Of Allocate, in a rank's life: a program's entries have one each.
+constexpr int kMaxBlocks = 16;
+constexpr int64_t kAddressBytes = 128;
+constexpr int kOffsetBits = 48;  // of a place; the rest is the block's number
 
 void Pause() {
 #if defined(__x86_64__)
@@ -68,15 +73,38 @@ struct SharedTransfers::Line {
     Counter value;
   };
   OfALine counters[kCounters];
-  alignas(64) std::atomic<uint64_t> tags[kTags];  // of the last calls
-  alignas(64) std::atomic<uint32_t> sleeps;       // on another's counter
+  struct OfABlock {
+    char address[kAddressBytes];  // ends with a 0
+    int64_t bytes;
+  };
+  // Of the last calls, in turn.
+  alignas(64) std::atomic<uint64_t> tags[kTags];
+  std::atomic<uint64_t> places[kTags];
+  alignas(64) std::atomic<uint32_t> sleeps;  // on another's counter
   std::atomic<uint32_t> gone;
+  OfABlock blocks[kMaxBlocks];  // there before a place names them
+};
+
+struct SharedTransfers::Block {
+  SharedSegment segment;
+  int64_t bytes;
+};
+
+class SharedTransfers::BlockMemory : public Memory {
+ public:
+  explicit BlockMemory(std::shared_ptr<Block> block)
+      : block_(std::move(block)) {}
+  void* data() const override { return block_->segment.data(); }
+  int64_t bytes() const override { return block_->bytes; }
+
+ private:
+  std::shared_ptr<Block> block_;
 };
 
 absl::StatusOr<std::unique_ptr<Transfers>> SharedTransfers::Connect(
     int rank, int world_size, const AllGather& all_gather) {
   const int64_t bytes =
-      sizeof(Line) + int64_t{kCounters} * kBuffers * kBufferBytes;
+      sizeof(Line) + int64_t{kBuffered} * kBuffers * kBufferBytes;
   std::vector<SharedSegment> segments(world_size);
   absl::StatusOr<SharedSegment> own = CommunicationError("too many ranks");
   if (world_size <= kMaxRanks) own = SharedSegment::Create(bytes);
@@ -107,9 +135,13 @@ SharedTransfers::SharedTransfers(int rank, std::vector<SharedSegment> segments)
       spins_(world_size_ <= UsableCores()),
       segments_(std::move(segments)),
       scratch_(kBlock * sizeof(double)) {
-  posted_.seen.resize(world_size_);
+  for (Events* events : {&posted_, &reduced_, &ended_}) {
+    events->seen.resize(world_size_);
+  }
   reduced_.counter = 1;
-  reduced_.seen.resize(world_size_);
+  ended_.counter = 2;
+  their_blocks_.resize(world_size_);
+  in_place_.resize(world_size_);
   posted_.buffers = sizeof(Line);
   reduced_.buffers = posted_.buffers + kBuffers * kBufferBytes;
 }
@@ -137,9 +169,57 @@ char* SharedTransfers::Buffer(const Events& events, int rank,
          event % kBuffers * kBufferBytes;
 }
 
-void SharedTransfers::Begin(const TransferCall& call) {
-  OwnLine().tags[call.number % kTags].store(call.tag,
-                                            std::memory_order_release);
+std::unique_ptr<Memory> SharedTransfers::Allocate(int64_t bytes) {
+  const size_t number = blocks_.size();
+  if (number == kMaxBlocks) return nullptr;
+  absl::StatusOr<SharedSegment> segment = SharedSegment::Create(bytes);
+  if (!segment.ok() || segment->address().size() >= kAddressBytes) {
+    return nullptr;
+  }
+  Line::OfABlock& line = OwnLine().blocks[number];
+  segment->address().copy(line.address, kAddressBytes - 1);
+  line.bytes = bytes;
+  auto block = std::make_shared<Block>(Block{*std::move(segment), bytes});
+  blocks_.push_back(block);
+  return absl::make_unique<BlockMemory>(std::move(block));
+}
+
+uint64_t SharedTransfers::PlaceOf(const char* data, int64_t bytes) const {
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const std::shared_ptr<Block> block = blocks_[i].lock();
+    if (block == nullptr) continue;
+    const int64_t offset = data - block->segment.data();
+    if (offset < 0 || offset + bytes > block->bytes) continue;
+    return (uint64_t{i} + 1) << kOffsetBits | static_cast<uint64_t>(offset);
+  }
+  return 0;
+}
+
+const char* SharedTransfers::DataOf(const TransferCall& call, int peer) {
+  const Line& line = LineOf(peer);
+  const uint64_t place = line.places[call.number % kTags].load();
+  if (place == 0) return nullptr;
+  const uint64_t number = (place >> kOffsetBits) - 1;
+  const uint64_t offset = place & ((uint64_t{1} << kOffsetBits) - 1);
+  std::vector<SharedSegment>& mapped = their_blocks_[peer];
+  if (mapped.size() <= number) mapped.resize(number + 1);
+  SharedSegment& segment = mapped[number];
+  if (segment.data() == nullptr) {
+    absl::StatusOr<SharedSegment> opened = SharedSegment::Open(
+        line.blocks[number].address, line.blocks[number].bytes);
+    if (!opened.ok()) {
+      awaited_peer_ = peer;
+      throw std::runtime_error(std::string(opened.status().message()));
+    }
+    segment = *std::move(opened);
+  }
+  return segment.data() + offset;
+}
+
+void SharedTransfers::Begin(const TransferCall& call, uint64_t place) {
+  Line& own = OwnLine();
+  own.places[call.number % kTags].store(place);
+  own.tags[call.number % kTags].store(call.tag);
 }
 
 void SharedTransfers::Signal(const Events& events) {
@@ -192,11 +272,14 @@ void SharedTransfers::AwaitAll(const Events& events, int64_t index,
 
 void SharedTransfers::AllReduce(const TransferCall& call, void* data,
                                 int64_t count, const ReduceArithmetic& how) {
-  Begin(call);
+  const int64_t bytes = count * how.element_bytes;
+  const bool small = bytes <= kSmallBytes;
+  char* const own = static_cast<char*>(data);
+  const uint64_t place = small ? 0 : PlaceOf(own, bytes);
+  Begin(call, place);
   const int64_t piece = kBufferBytes / world_size_ / how.element_bytes;
-  const Reduction what = {call, static_cast<char*>(data), count, how,
-                          piece / 64 * 64};
-  if (count * how.element_bytes <= kSmallBytes) {
+  const Reduction what = {call, own, count, how, piece / 64 * 64, place != 0};
+  if (small) {
     ReduceSmall(what);
   } else {
     ReduceLarge(what);
@@ -235,16 +318,26 @@ void SharedTransfers::ReduceLarge(const Reduction& what) {
   Post(what, 0);
   for (int64_t i = 0; i <= chunks; ++i) {
     if (i + 1 < chunks) Post(what, i + 1);
+    if (i == 0) {
+      AwaitAll(posted_, 0, what.call);
+      for (int r = 0; r < world_size_; ++r) {
+        in_place_[r] = r == rank_ ? nullptr : DataOf(what.call, r);
+      }
+    }
     if (i < chunks) ReduceOwn(what, i);
     if (i > 0) Collect(what, i - 1);
   }
+  // What others read where it is must stay until they have.
+  Signal(ended_);
+  if (what.in_block) AwaitAll(ended_, 0, what.call);
   for (int r = 0; r < world_size_; ++r) {
     posted_.seen[r] += static_cast<uint32_t>(chunks);
     reduced_.seen[r] += static_cast<uint32_t>(chunks);
+    ended_.seen[r] += 1;
   }
 }
 
-// To every peer its own place in the buffer.
+// To every peer its own place in the buffer, if it cannot read it elsewhere.
 void SharedTransfers::Post(const Reduction& what, int64_t index) {
   const int64_t bytes = what.how.element_bytes;
   char* const buffer = Buffer(posted_, rank_, index);
@@ -252,11 +345,13 @@ void SharedTransfers::Post(const Reduction& what, int64_t index) {
     if (peer == rank_) continue;
     const ElementRange part =
         PieceOfPart(peer, world_size_, index, what.chunk, what.count);
-    char* const to = buffer + peer * what.chunk * bytes;
+    char* const data = what.data + part.start * bytes;
+    char* const to = what.in_block ? data : buffer + peer * what.chunk * bytes;
     for (int64_t at = 0; at < part.count; at += kBlock) {
       const int64_t count = std::min(kBlock, part.count - at);
-      std::memcpy(to + at * bytes, what.data + (part.start + at) * bytes,
-                  count * bytes);
+      if (to != data) {
+        std::memcpy(to + at * bytes, data + at * bytes, count * bytes);
+      }
       if (what.how.scale) {
         what.how.scale(to + at * bytes, what.how.pre_scale, count);
       }
@@ -278,9 +373,13 @@ void SharedTransfers::ReduceOwn(const Reduction& what, int64_t index) {
     if (how.scale) how.scale(own, how.pre_scale, count);
     const void* sum = nullptr;
     for (int r = 0; r < world_size_; ++r) {
-      const void* term = r == rank_ ? own
-                                    : Buffer(posted_, r, index) +
-                                          (rank_ * what.chunk + at) * bytes;
+      const char* term = own;
+      if (r != rank_) {
+        term =
+            in_place_[r] != nullptr
+                ? in_place_[r] + (part.start + at) * bytes
+                : Buffer(posted_, r, index) + (rank_ * what.chunk + at) * bytes;
+      }
       if (sum == nullptr) {
         sum = term;
         continue;
@@ -290,7 +389,7 @@ void SharedTransfers::ReduceOwn(const Reduction& what, int64_t index) {
       how.reduce(next, sum, term, count);
       sum = next;
     }
-    std::memcpy(result + at * bytes, own, count * bytes);
+    if (!what.in_block) std::memcpy(result + at * bytes, own, count * bytes);
   }
   Signal(reduced_);
 }
@@ -302,8 +401,10 @@ void SharedTransfers::Collect(const Reduction& what, int64_t index) {
     Await(reduced_, peer, index, what.call);
     const ElementRange part =
         PieceOfPart(peer, world_size_, index, what.chunk, what.count);
-    std::memcpy(what.data + part.start * bytes, Buffer(reduced_, peer, index),
-                part.count * bytes);
+    const char* from = in_place_[peer] != nullptr
+                           ? in_place_[peer] + part.start * bytes
+                           : Buffer(reduced_, peer, index);
+    std::memcpy(what.data + part.start * bytes, from, part.count * bytes);
   }
 }
 

@@ -3,8 +3,9 @@
 // Every rank has a segment that it alone writes: counters, by which the others
 // see how far it is, and buffers, from which they read. An all_reduce gives
 // each rank a part of the elements, chunk by chunk: it reads that chunk from
-// everybody, reduces it in rank order, and everybody reads the result. The
-// bits are those of GlooTransfers and of ranks that are threads.
+// everybody, reduces it in rank order, and everybody reads the result. Data
+// that lies in memory of Allocate is read where it is, other by way of the
+// buffers. The bits are those of GlooTransfers and of ranks that are threads.
 #ifndef HALFTONE_RUNTIME_COLLECTIVE_SHARED_TRANSFERS_H_
 #define HALFTONE_RUNTIME_COLLECTIVE_SHARED_TRANSFERS_H_
 
@@ -41,12 +42,15 @@ class SharedTransfers : public Transfers {
                  int root) override;
   void GatherParts(const TransferCall& call, void* data,
                    int64_t bytes) override;
+  std::unique_ptr<Memory> Allocate(int64_t bytes) override;
   void Interrupt() override { interrupted_ = true; }
   void Close() override;
   int awaited_peer() const override { return awaited_peer_; }
 
  private:
-  struct Line;  // a rank's counters
+  struct Line;   // what a rank tells the others
+  struct Block;  // what Allocate made
+  class BlockMemory;
   // One kind of events, counted by the rank that has them.
   struct Events {
     int counter = 0;             // of a Line
@@ -60,6 +64,7 @@ class SharedTransfers : public Transfers {
     int64_t count;
     const ReduceArithmetic& how;
     int64_t chunk;  // elements of a rank's part at a time
+    bool in_block;  // of Allocate: the others read `data`
   };
 
   SharedTransfers(int rank, std::vector<SharedSegment> segments);
@@ -68,7 +73,13 @@ class SharedTransfers : public Transfers {
   const Line& LineOf(int rank) const;
   // Where `rank` keeps what belongs to its event `index` of this call.
   char* Buffer(const Events& events, int rank, int64_t index) const;
-  void Begin(const TransferCall& call);
+  // `place`: where the others find this rank's data, as PlaceOf says.
+  void Begin(const TransferCall& call, uint64_t place = 0);
+  // 0: in none of this rank's blocks.
+  uint64_t PlaceOf(const char* data, int64_t bytes) const;
+  // Where `peer`'s data of the call lies; null: what is read is in its buffers.
+  // Known when its first event of the call has been awaited.
+  const char* DataOf(const TransferCall& call, int peer);
   // This rank's next event: what it wrote is there to be read.
   void Signal(const Events& events);
   // Until event `index` of this call has happened on `peer`, or on all peers.
@@ -88,7 +99,12 @@ class SharedTransfers : public Transfers {
   std::vector<SharedSegment> segments_;  // by rank
   Events posted_;                        // contributions and payloads
   Events reduced_;                       // results; payloads that were taken
-  std::vector<char> scratch_;            // a block of a sum
+  Events ended_;                         // all_reduces of much data
+  std::vector<std::weak_ptr<Block>> blocks_;
+  // By rank, the blocks that were needed so far.
+  std::vector<std::vector<SharedSegment>> their_blocks_;
+  std::vector<const char*> in_place_;  // DataOf, by rank; in an all_reduce
+  std::vector<char> scratch_;          // a block of a sum
   std::atomic<bool> interrupted_{false};
   int awaited_peer_ = -1;
 };

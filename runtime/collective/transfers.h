@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 
 #include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/reduce.h"
+#include "runtime/device/device.h"
 
 namespace halftone {
 namespace runtime {
@@ -56,6 +58,11 @@ class Transfers {
                          int root) = 0;
   virtual void GatherParts(const TransferCall& call, void* data,
                            int64_t bytes) = 0;
+  // Memory from which AllReduce is faster; null: any is as good.
+  virtual std::unique_ptr<Memory> Allocate(int64_t bytes) {
+    (void)bytes;
+    return nullptr;
+  }
   // Ends the wait under way and all later ones; from any thread.
   virtual void Interrupt() = 0;
   // Peers that wait for this rank find out that it is gone for good.

@@ -41,19 +41,31 @@ int64_t Arenas::allocated_bytes() const {
   return bytes;
 }
 
+absl::StatusOr<std::unique_ptr<Memory>> Arenas::Take(ArenaKind kind,
+                                                     int64_t bytes) {
+  if (kind == ArenaKind::kCommunication && !device_->asynchronous()) {
+    std::unique_ptr<Memory> memory = communicator_->Allocate(bytes);
+    if (memory != nullptr) return memory;
+  }
+  return device_->Allocate(bytes);
+}
+
 absl::StatusOr<bool> Arenas::Allocate(Stream& stream) {
   bool changed = false;
-  auto grow = [&](Arena& arena) -> absl::Status {
+  auto grow = [&](Arena& arena, int kind) -> absl::Status {
     const int64_t now = arena.memory ? arena.memory->bytes() : 0;
     if (arena.reserved <= now) return absl::OkStatus();
     arena.memory.reset();  // before the new one: the peak stays the plan's
-    HT_ASSIGN_OR_RETURN(arena.memory, device_->Allocate(arena.reserved));
+    HT_ASSIGN_OR_RETURN(arena.memory,
+                        Take(static_cast<ArenaKind>(kind), arena.reserved));
     changed = true;
     return stream.Fill(arena.memory->data(), 0, arena.reserved);
   };
-  for (Arena& arena : shared_) HT_RETURN_IF_ERROR(grow(arena));
-  for (auto& [entry, arenas] : per_entry_) {
-    for (Arena& arena : arenas) HT_RETURN_IF_ERROR(grow(arena));
+  for (int k = 0; k < kArenas; ++k) {
+    HT_RETURN_IF_ERROR(grow(shared_[k], k));
+    for (auto& [entry, arenas] : per_entry_) {
+      HT_RETURN_IF_ERROR(grow(arenas[k], k));
+    }
   }
   return changed;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "runtime/collective/communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/plan/plan.h"
 
@@ -16,7 +17,9 @@ namespace runtime {
 
 class Arenas {
  public:
-  explicit Arenas(Device* device) : device_(device) {}
+  // What is reduced lies in the communicator's memory if it has some for it.
+  Arenas(Device* device, Communicator* communicator)
+      : device_(device), communicator_(communicator) {}
 
   // Notes a plan's sizes; memory is taken by Allocate.
   void Reserve(const Plan& plan);
@@ -43,8 +46,10 @@ class Arenas {
   Arena& Of(const std::string& entry, ArenaKind kind);
   template <typename Visit>
   void ForEach(Visit visit) const;
+  absl::StatusOr<std::unique_ptr<Memory>> Take(ArenaKind kind, int64_t bytes);
 
   Device* device_;
+  Communicator* communicator_;
   std::array<Arena, kArenas> shared_;
   std::map<std::string, std::array<Arena, kArenas>> per_entry_;
 };

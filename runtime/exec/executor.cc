@@ -50,7 +50,7 @@ ExecutorImpl::ExecutorImpl(const Program* program,
       tuning_(std::move(tuning)),
       options_(options),
       state_(LayOutState(*program)),
-      arenas_(device),
+      arenas_(device, communicator),
       staging_(device, &streams_) {}
 
 // Libraries end what they made on the thread's device, and after its work: the

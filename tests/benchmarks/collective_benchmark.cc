@@ -1,5 +1,6 @@
 // All-reduce between threads, through shared memory and over sockets, per byte
 // and per call.
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -14,7 +15,7 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-enum By { kThreads, kSharedMemory, kSockets };
+enum By { kThreads, kInPlace, kSharedMemory, kSockets };
 
 std::vector<std::unique_ptr<Communicator>> ConnectThreads(int world_size,
                                                           By by) {
@@ -23,7 +24,7 @@ std::vector<std::unique_ptr<Communicator>> ConnectThreads(int world_size,
   }
   static int jobs = 0;
   ConnectOptions options;
-  options.shared_memory = by == kSharedMemory;
+  options.shared_memory = by != kSockets;
   options.place.world_size = options.place.local_world_size = world_size;
   options.place.job_id = absl::StrCat("benchmark ", jobs++);
   std::vector<std::unique_ptr<Communicator>> ranks(world_size);
@@ -46,11 +47,17 @@ void AllReduce(benchmark::State& state, By by) {
   auto ranks = ConnectThreads(world_size, by);
   std::unique_ptr<Device> device = MakeCpuDevice(0, 1);
   std::unique_ptr<Stream> stream = *device->CreateStream("communicate");
-  std::vector<std::vector<char>> data(world_size, std::vector<char>(bytes));
+  std::vector<std::unique_ptr<Memory>> data(world_size);
+  for (int r = 0; r < world_size; ++r) {
+    if (by == kInPlace) data[r] = ranks[r]->Allocate(bytes);
+    if (by != kInPlace) data[r] = *device->Allocate(bytes);
+    std::memset(data[r]->data(), 0, bytes);
+  }
   const auto reduce = [&](int rank) {
     const int64_t count = bytes / SizeOf(dtype);
     return ranks[rank]
-        ->AllReduce(data[rank].data(), count, dtype, ReduceOp::kSum, 1, *stream)
+        ->AllReduce(data[rank]->data(), count, dtype, ReduceOp::kSum, 1,
+                    *stream)
         .ok();
   };
   std::vector<std::thread> followers;
@@ -73,6 +80,7 @@ void AllReduce(benchmark::State& state, By by) {
 
 void Threads(benchmark::State& state) { AllReduce(state, kThreads); }
 void Sockets(benchmark::State& state) { AllReduce(state, kSockets); }
+void InPlace(benchmark::State& state) { AllReduce(state, kInPlace); }
 void SharedMemory(benchmark::State& state) { AllReduce(state, kSharedMemory); }
 
 void Sizes(benchmark::internal::Benchmark* benchmark) {
@@ -86,6 +94,7 @@ void Sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime();
 }
 BENCHMARK(Threads)->Apply(Sizes);
+BENCHMARK(InPlace)->Apply(Sizes);
 BENCHMARK(SharedMemory)->Apply(Sizes);
 BENCHMARK(Sockets)->Apply(Sizes);
 
