@@ -139,6 +139,73 @@ void RegisterGathers(OpRegistry& registry) {
           .Accumulate(DType::kF32));
 }
 
+// ---- take_along_axis and its gradient.
+
+absl::Status InferTakeAlong(InferContext& c) {
+  const Dims& x = c.Input("Input").dims;
+  const Dims& index = c.Input("Index").dims;
+  HT_ASSIGN_OR_RETURN(const int axis, Axis(c, "Axis", x.size()));
+  Dims expected = x;
+  if (index.size() == x.size()) expected[axis] = index[axis];
+  if (index != expected) {
+    return SlotMismatch(
+        c, "Index",
+        absl::StrCat("the dims of Input, ", c.Print(c.Input("Input")),
+                     ", any number along axis ", axis),
+        "expand it to the others");
+  }
+  c.SetOutput("Result", index);
+  return absl::OkStatus();
+}
+
+absl::Status GradTakeAlong(GradContext& g) {
+  return g.SetGrad("Input", g.Emit("take_along_axis_grad")
+                                .AttrsOf(g.op())
+                                .In("Input", g.Input("Input"))
+                                .In("Index", g.Input("Index"))
+                                .In("ResultGrad", g.OutGrad("Result")));
+}
+
+void RegisterTakeAlong(OpRegistry& registry) {
+  registry.Add(
+      OpSchema("take_along_axis")
+          .Doc("Result[.., i, ..] = Input[.., Index[.., i, ..], ..]: along an "
+               "axis each row takes its own elements; negative numbers count "
+               "from the end. An element that Input does not have is NaN, of "
+               "integers 0.")
+          .TypeVar("T", kAnyTypes)
+          .TypeVar("TIndex", Indices())
+          .In("Input", "T", "rank 1 or more")
+          .In("Index", "TIndex", "dims of Input but along the axis")
+          .Out("Result", "T", "dims of Index")
+          .Attr("Axis", int64_t{0}, "along which is chosen")
+          .Infer(InferTakeAlong)
+          .Grad(GradTakeAlong)
+          .Amp(AmpClass::kClear));
+  registry.Add(
+      OpSchema("take_along_axis_grad")
+          .Doc("The gradient of take_along_axis: InputGrad = for each element "
+               "of Input the sum of ResultGrad wherever it was taken, added in "
+               "f32 in the order of Index and rounded once.")
+          .TypeVar("T", kFloatTypes)
+          .TypeVar("TIndex", Indices())
+          .In("Input", "T", "any dims, any dtype", kShapeOnly)
+          .In("Index", "TIndex", "of the forward op")
+          .In("ResultGrad", "T", "dims of Index")
+          .Out("InputGrad", "T", "dims of Input")
+          .Attr("Axis", int64_t{0}, "along which was chosen")
+          .Infer([](InferContext& c) {
+            const int rank = c.Input("Input").rank();
+            HT_RETURN_IF_ERROR(Axis(c, "Axis", rank).status());
+            c.SetOutput("InputGrad", c.Input("Input").dims);
+            return absl::OkStatus();
+          })
+          .NoGrad()
+          .Internal()
+          .Amp(AmpClass::kClear)
+          .Accumulate(DType::kF32));
+}
+
 // ---- one_hot_v2.
 
 absl::Status InferOneHot(InferContext& c) {
@@ -156,6 +223,7 @@ absl::Status InferOneHot(InferContext& c) {
 void RegisterLookups(OpRegistry& registry) {
   RegisterLookup(registry);
   RegisterGathers(registry);
+  RegisterTakeAlong(registry);
   registry.Add(
       OpSchema("one_hot_v2")
           .Doc("Out = 1 at the class that X names, else 0; zeros for a class "

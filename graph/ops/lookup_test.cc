@@ -44,6 +44,24 @@ TEST(Gather, GivesSlices) {
             "f16[B,4]\nX <- X.grad\n");
 }
 
+TEST(TakeAlongAxis, GivesElements) {
+  const auto take = [](std::string x, std::string index, int64_t axis) {
+    return Infer({"take_along_axis",
+                  {{"Input", x}, {"Index", index}},
+                  {{"Axis", axis}}});
+  };
+  EXPECT_EQ(take("u8[B,4]", "i64[B,7]", 1), "Result=u8[B,7]");
+  EXPECT_EQ(take("f16[5,4]", "i32[2,4]", -2), "Result=f16[2,4]");
+  EXPECT_THAT(take("f16[B,4]", "i64[4]", 1), HasSubstr("slot Index"));
+  EXPECT_THAT(take("f16[B,4]", "i64[B,3]", 0), HasSubstr("slot Index"));
+  EXPECT_THAT(take("f16[B,4]", "i64[B,2]", 2), HasSubstr("attribute Axis"));
+  EXPECT_EQ(GradientInAllTypes({"take_along_axis",
+                                {{"Input", "T[B,4]"}, {"Index", "i64[B,3]"}},
+                                {{"Axis", 1}}}),
+            "take_along_axis_grad(Input=Input, Index=Index, ResultGrad=dResult)"
+            " {Axis=1} -> Input.grad : f16[B,4]\nInput <- Input.grad\n");
+}
+
 TEST(OneHot, AddsTheClasses) {
   EXPECT_EQ(Infer({"one_hot_v2", {{"X", "i64[B]"}}, {{"depth", 10}}}),
             "Out=f32[B,10]");

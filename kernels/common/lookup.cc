@@ -5,8 +5,11 @@ namespace kernels {
 
 LookupShape LookupShapeOf(const BoundOp& op) {
   const bool table = op.type() == "lookup_table_v2";
-  const TensorDesc& x = op.Input(table ? "W" : "X");
-  int64_t axis = 0;
+  // Of take_along_axis, whose columns have numbers of their own, and of its
+  // gradient: `count` of each.
+  const bool along = op.KnowsAttr("Axis");
+  const TensorDesc& x = op.Input(table ? "W" : along ? "Input" : "X");
+  int64_t axis = along ? op.Int("Axis") : 0;
   if (op.KnowsAttr("axis")) axis = op.Int("axis");
   if (op.KnowsAttr("dim")) axis = op.Int("dim");
   if (axis < 0) axis += x.rank();
@@ -16,7 +19,8 @@ LookupShape LookupShapeOf(const BoundOp& op) {
     if (i > axis) shape.inner *= x.dims[i];
   }
   shape.size = x.dims[axis];
-  shape.count = op.Input(table ? "Ids" : "Index").elements();
+  const TensorDesc& index = op.Input(table ? "Ids" : "Index");
+  shape.count = along ? index.dims[axis] : index.elements();
   if (op.KnowsAttr("padding_idx")) shape.padding = op.Int("padding_idx");
   shape.from_end = !table;
   return shape;

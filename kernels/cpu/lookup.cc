@@ -195,6 +195,99 @@ Candidate MakeGatherGrad() {
   return candidate;
 }
 
+// ---- take_along_axis and its gradient.
+
+template <typename T, typename Index>
+struct TakeKernel {
+  LookupShape shape;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const T* x = static_cast<const T*>(buffers.inputs[0]);
+    const Index* index = static_cast<const Index*>(buffers.inputs[1]);
+    T* out = static_cast<T*>(buffers.outputs[0]);
+    const int64_t inner = shape.inner, rows = shape.outer * shape.count;
+    const int64_t grain = std::max<int64_t>(1, kMapGrain / (inner + 1));
+    ParallelFor(stream.threads(), rows, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* from = x + row / shape.count * shape.size * inner;
+        for (int64_t i = row * inner; i < (row + 1) * inner; ++i) {
+          const int64_t slice = shape.SliceOf(index[i]);
+          out[i] =
+              slice < 0 ? Nothing<T>() : from[slice * inner + i - row * inner];
+        }
+      }
+    });
+  }
+};
+
+Candidate MakeTake() {
+  return MakeCandidate("columns", [](const BoundOp& op) {
+    Run run;
+    DispatchType(AnyTypes(), op.Input("Input").dtype, [&](auto tag) {
+      DispatchType(IndexTypes(), op.Input("Index").dtype, [&](auto index) {
+        run = TakeKernel<typename decltype(tag)::type,
+                         typename decltype(index)::type>{LookupShapeOf(op)};
+      });
+    });
+    return run;
+  });
+}
+
+// Workspace: sums in f32, each thread's outer slices by itself.
+template <typename Index>
+struct TakeGradKernel {
+  LookupShape shape;
+  DType dtype;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const Index* index = static_cast<const Index*>(buffers.inputs[1]);
+    float* sums = static_cast<float*>(buffers.workspace);
+    char* out = static_cast<char*>(buffers.outputs[0]);
+    const int64_t to = shape.size * shape.inner;
+    const int64_t from = shape.count * shape.inner;
+    const int64_t grain = std::max<int64_t>(1, kMapGrain / (to + from + 1));
+    ParallelFor(
+        stream.threads(), shape.outer, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; ++o) {
+            std::fill_n(sums + o * to, to, 0.0f);
+            Add(index + o * from, buffers.inputs[2], o * from, sums + o * to);
+            ForBlocks(o * to, (o + 1) * to, [&](int64_t at, int64_t n) {
+              FromFloat(dtype, sums + at, out + at * SizeOf(dtype), n);
+            });
+          }
+        });
+  }
+
+ private:
+  void Add(const Index* index, const void* grad, int64_t first,
+           float* sums) const {
+    alignas(64) float buffer[kConvertBlock];
+    ForBlocks(0, shape.count * shape.inner, [&](int64_t at, int64_t n) {
+      const float* x = LoadBlock(dtype, grad, first + at, n, buffer);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t slice = shape.SliceOf(index[at + i]);
+        if (slice < 0) continue;
+        sums[slice * shape.inner + (at + i) % shape.inner] += x[i];
+      }
+    });
+  }
+};
+
+Candidate MakeTakeGrad() {
+  Candidate candidate = MakeCandidate("columns", [](const BoundOp& op) {
+    Run run;
+    DispatchType(IndexTypes(), op.Input("Index").dtype, [&](auto tag) {
+      run = TakeGradKernel<typename decltype(tag)::type>{
+          LookupShapeOf(op), op.Output("InputGrad").dtype};
+    });
+    return run;
+  });
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return op.Output("InputGrad").elements() * int64_t{sizeof(float)};
+  };
+  return candidate;
+}
+
 // ---- one_hot_v2.
 
 using OneHotTypes = TypeList<float, half, bfloat16, int32_t, int64_t>;
@@ -233,6 +326,8 @@ void RegisterCpuLookups(KernelRegistry& registry) {
     AddForSchema(registry, op, MakeGather());
   }
   AddForSchema(registry, "gather_grad", MakeGatherGrad());
+  AddForSchema(registry, "take_along_axis", MakeTake());
+  AddForSchema(registry, "take_along_axis_grad", MakeTakeGrad());
   AddForSchema(registry, "one_hot_v2", MakeOneHot());
 }
 

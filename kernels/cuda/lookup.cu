@@ -235,6 +235,100 @@ Candidate MakeGatherGrad() {
   return candidate;
 }
 
+// ---- take_along_axis and its gradient.
+
+template <typename T, typename Index>
+__global__ void __launch_bounds__(kThreads)
+    TakeKernel(LookupShape shape, Divider inner, Divider count, const T* x,
+               const Index* index, T* out, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= n) return;
+  const int64_t row = inner.Divide(i);
+  const int64_t slice = shape.SliceOf(index[i]);
+  const int64_t at = count.Divide(row) * shape.size + slice;
+  out[i] =
+      slice < 0 ? Nothing<T>() : x[at * shape.inner + i - row * shape.inner];
+}
+
+Candidate MakeTake() {
+  return CudaCandidate("elements", [](const BoundOp& op) {
+    const LookupShape shape = LookupShapeOf(op);
+    const int64_t n = op.Output("Result").elements();
+    const Divider inner(n > 0 ? shape.inner : 1);
+    const Divider count(n > 0 ? shape.count : 1);
+    Run run;
+    DispatchType(AnyTypes(), op.Input("Input").dtype, [&](auto tag) {
+      DispatchType(IndexTypes(), op.Input("Index").dtype, [&](auto index_tag) {
+        using T = typename decltype(tag)::type;
+        using Index = typename decltype(index_tag)::type;
+        run = [=](const Buffers& b, Launcher& launch) {
+          launch(TakeKernel<T, Index>, CeilDiv(n, kThreads), kThreads, shape,
+                 inner, count, static_cast<const T*>(b.inputs[0]),
+                 static_cast<const Index*>(b.inputs[1]),
+                 static_cast<T*>(b.outputs[0]), n);
+        };
+      });
+    });
+    return run;
+  });
+}
+
+// A thread adds up a column, in its order.
+template <typename Index>
+__global__ void __launch_bounds__(kThreads)
+    AddColumnsKernel(LookupShape shape, Divider inner, DType dtype,
+                     const Index* index, const void* grad, float* sums) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= shape.outer * shape.inner) return;
+  const int64_t outer = inner.Divide(i);
+  const int64_t column = i - outer * shape.inner;
+  for (int64_t k = 0; k < shape.count; ++k) {
+    const int64_t at = (outer * shape.count + k) * shape.inner + column;
+    const int64_t slice = shape.SliceOf(index[at]);
+    if (slice < 0) continue;
+    sums[(outer * shape.size + slice) * shape.inner + column] +=
+        LoadOne(dtype, grad, at);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    RoundKernel(DType dtype, const float* sums, void* out, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < n) StoreOne(dtype, out, i, sums[i]);
+}
+
+// Workspace: sums in f32, where the gradient is not.
+Candidate MakeTakeGrad() {
+  Candidate candidate = CudaCandidate("columns", [](const BoundOp& op) {
+    const LookupShape shape = LookupShapeOf(op);
+    const int64_t columns = shape.outer * shape.inner;
+    const int64_t n = op.Output("InputGrad").elements();
+    const Divider inner(columns > 0 ? shape.inner : 1);
+    const DType dtype = op.Output("InputGrad").dtype;
+    Run run;
+    DispatchType(IndexTypes(), op.Input("Index").dtype, [&](auto tag) {
+      using Index = typename decltype(tag)::type;
+      run = [=](const Buffers& b, Launcher& launch) {
+        void* const sums = dtype == DType::kF32 ? b.outputs[0] : b.workspace;
+        launch.Zero(sums, n * int64_t{sizeof(float)});
+        launch(AddColumnsKernel<Index>, CeilDiv(columns, kThreads), kThreads,
+               shape, inner, dtype, static_cast<const Index*>(b.inputs[1]),
+               b.inputs[2], static_cast<float*>(sums));
+        if (dtype == DType::kF32) return;
+        launch(RoundKernel, CeilDiv(n, kThreads), kThreads, dtype,
+               static_cast<const float*>(sums), b.outputs[0], n);
+      };
+    });
+    return run;
+  });
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    const TensorDesc& out = op.Output("InputGrad");
+    const bool own = out.dtype != DType::kF32;
+    return own ? out.elements() * int64_t{sizeof(float)} : 0;
+  };
+  return candidate;
+}
+
 // ---- one_hot_v2.
 
 template <typename T, typename Index>
@@ -275,6 +369,8 @@ void RegisterCudaLookups(KernelRegistry& registry) {
     AddForSchema(registry, op, MakeGather());
   }
   AddForSchema(registry, "gather_grad", MakeGatherGrad());
+  AddForSchema(registry, "take_along_axis", MakeTake());
+  AddForSchema(registry, "take_along_axis_grad", MakeTakeGrad());
   AddForSchema(registry, "one_hot_v2", MakeOneHot());
 }
 
