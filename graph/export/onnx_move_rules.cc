@@ -138,6 +138,14 @@ void Gather(SourceOp& op, const Rule& rule) {
       .Out();
 }
 
+void TakeAlong(SourceOp& op, const Rule&) {
+  op.Node("GatherElements")
+      .In(op.In("Input"))
+      .In(op.In("Index"))
+      .Attr("axis", op.Axis(op.Int("Axis"), op.Rank("Input")))
+      .Out("Result");
+}
+
 void LookupTable(SourceOp& op, const Rule&) {
   const int64_t padding = op.Int("padding_idx");
   NodeMaker rows = op.Node("Gather");
@@ -328,6 +336,7 @@ const std::vector<Rule>& MoveRules() {
       {"squeeze", Reshape},
       {"stack", Stack},
       {"strided_slice", Slice},
+      {"take_along_axis", TakeAlong},
       {"tile", Tile},
       {"transpose", Transpose},
       {"unsqueeze", Reshape},

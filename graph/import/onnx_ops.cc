@@ -31,11 +31,10 @@ struct Near {
 };
 constexpr Near kNear[] = {
     {"ConvInteger", "Conv"},      {"DynamicQuantizeLinear", "Cast"},
-    {"GatherElements", "Gather"}, {"GatherND", "Gather"},
-    {"MatMulInteger", "MatMul"},  {"MaxRoiPool", "MaxPool"},
-    {"QLinearConv", "Conv"},      {"QLinearMatMul", "MatMul"},
-    {"RoiAlign", "Resize"},       {"ScatterElements", "Where"},
-    {"ScatterND", "Where"},
+    {"GatherND", "Gather"},       {"MatMulInteger", "MatMul"},
+    {"MaxRoiPool", "MaxPool"},    {"QLinearConv", "Conv"},
+    {"QLinearMatMul", "MatMul"},  {"RoiAlign", "Resize"},
+    {"ScatterElements", "Where"}, {"ScatterND", "Where"},
 };
 // Those that run a graph of their own.
 constexpr absl::string_view kControlFlow[] = {"If", "Loop", "Scan",

@@ -254,6 +254,35 @@ void Gather(OnnxNode& node, const Rule&) {
   node.Same(0, node.Reshaped(picked, into));
 }
 
+// Of what the indices have no place for, the first are taken.
+void GatherElements(OnnxNode& node, const Rule&) {
+  std::string x = node.In(0);
+  const std::string index = node.In(1);
+  if (node.failed()) return;
+  const Dims from = node.TypeOf(x).dims, into = node.TypeOf(index).dims;
+  const int rank = static_cast<int>(from.size());
+  const int64_t axis = node.Axis(node.Int("axis", 0), rank);
+  if (node.failed()) return;
+  if (into.size() != from.size()) return node.Refuse("indices of another rank");
+  for (int i = 0; i < rank; ++i) {
+    if (i == axis || into[i] == from[i]) continue;
+    if (!into[i].is_constant() || !from[i].is_constant()) {
+      return node.Refuse("a slice of the batch");
+    }
+    x = node.Op("slice")
+            .In("Input", x)
+            .Attr("axes", IntList{i})
+            .Attr("starts", IntList{0})
+            .Attr("ends", IntList{into[i].coefficient()})
+            .Made();
+  }
+  node.Op("take_along_axis")
+      .In("Input", x)
+      .In("Index", index)
+      .Attr("Axis", axis)
+      .Out("Result");
+}
+
 // ---- Repetition and borders.
 
 void Expand(OnnxNode& node, const Rule&) {
@@ -361,10 +390,11 @@ const std::vector<OnnxRule>& OnnxShapeRules() {
   static const auto& rules = *new std::vector<OnnxRule>{
       {"Concat", Concat},       {"ConstantOfShape", ConstantOfShape},
       {"Expand", Expand},       {"Flatten", Flatten},
-      {"Gather", Gather},       {"Reshape", Reshape},
-      {"Slice", Slice},         {"Split", Split},
-      {"Squeeze", Squeeze},     {"Tile", Tile},
-      {"Transpose", Transpose}, {"Unsqueeze", Unsqueeze},
+      {"Gather", Gather},       {"GatherElements", GatherElements},
+      {"Reshape", Reshape},     {"Slice", Slice},
+      {"Split", Split},         {"Squeeze", Squeeze},
+      {"Tile", Tile},           {"Transpose", Transpose},
+      {"Unsqueeze", Unsqueeze},
   };
   return rules;
 }

@@ -36,6 +36,7 @@ ELSEWHERE = {
     ("dropout*", "*"),
     ("gather", "no_such_integer"),
     ("index_select", "no_such_integer"),
+    ("take_along_axis", "no_such_*"),
     ("arg_*", "nan_*"),
     ("pool?d", "all_minus_inf"),
     ("scaled_dot_product_attention", "dropout*"),
