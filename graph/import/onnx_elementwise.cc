@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/import/onnx_ops.h"
@@ -260,9 +261,32 @@ bool AsScale(OnnxNode& node, absl::string_view ours) {
   return true;
 }
 
+// Arithmetic of ours is of floats: whole numbers go through f32, exact up to
+// 2^24. The cast back rounds towards 0, as a division of whole numbers does.
+std::string OfFloats(OnnxNode& node, absl::string_view ours,
+                     const std::string& x, const std::string& y) {
+  if (node.failed()) return "";
+  const DType dtype = node.TypeOf(x).dtype;
+  const std::string made = OnnxBinary(node, ours, node.Cast(x, DType::kF32),
+                                      node.Cast(y, DType::kF32));
+  return node.Cast(made, dtype);
+}
+
+bool IsWhole(DType dtype) {
+  return dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kU8;
+}
+
 void Power(OnnxNode& node, const Rule& rule) {
   double exponent = 0;
-  if (!node.IsFloat(0)) return node.Refuse("powers of integers");
+  if (!node.IsFloat(0)) {
+    // What a power lacks by rounding is not to be cut off.
+    const std::string x = node.In(0), y = node.In(1);
+    if (node.failed()) return;
+    const std::string power = OnnxBinary(
+        node, rule.ours, node.Cast(x, DType::kF32), node.Cast(y, DType::kF32));
+    const std::string whole = node.Op("round").In("X", power).Made();
+    return node.Same(0, node.Cast(whole, node.TypeOf(x).dtype));
+  }
   if (node.IsFloat(1) && OneNumber(node, 1, &exponent) != nullptr) {
     const std::string x = node.In(0);
     if (exponent == 2) return node.Op("square").In("X", x).Out();
@@ -305,26 +329,40 @@ void Fold(OnnxNode& node, const Rule& rule) {
   node.Same(0, all);
 }
 
-// X less Y times their quotient, rounded towards 0, as C's fmod.
+// X less Y times their quotient, rounded towards 0, as C's fmod, or down, as
+// Python's %.
 void Modulo(OnnxNode& node, const Rule&) {
   const bool towards_zero = node.Int("fmod", 0) != 0;
-  if (!node.IsFloat(0) || !towards_zero) {
-    return node.Refuse("a form", ": expected floats and fmod = 1");
+  if (node.IsFloat(0) && !towards_zero) {
+    return node.Refuse("a form", ": expected fmod = 1 for floats");
   }
-  const std::string x = node.In(0), y = node.In(1);
-  const std::string quotient = OnnxBinary(node, "elementwise_div", x, y);
-  const std::string sign = node.Op("sign").In("X", quotient).Made();
-  const std::string size = node.Op("abs").In("X", quotient).Made();
-  const std::string whole = OnnxBinary(
-      node, "elementwise_mul", node.Op("floor").In("X", size).Made(), sign);
+  const std::string given = node.In(0);
+  if (node.failed()) return;
+  const DType dtype = node.TypeOf(given).dtype;
+  const std::string x = node.Cast(given, DType::kF32);
+  const std::string y = node.Cast(node.In(1), DType::kF32);
+  std::string whole = OnnxBinary(node, "elementwise_div", x, y);
+  if (towards_zero) {
+    const std::string sign = node.Op("sign").In("X", whole).Made();
+    const std::string size = node.Op("abs").In("X", whole).Made();
+    whole = OnnxBinary(node, "elementwise_mul",
+                       node.Op("floor").In("X", size).Made(), sign);
+  } else {
+    whole = node.Op("floor").In("X", whole).Made();
+  }
   const std::string multiple = OnnxBinary(node, "elementwise_mul", whole, y);
-  node.Same(0, OnnxBinary(node, "elementwise_sub", x, multiple));
+  const std::string rest = OnnxBinary(node, "elementwise_sub", x, multiple);
+  node.Same(0, node.Cast(rest, dtype));
 }
 
 void Binary(OnnxNode& node, const Rule& rule) {
   if (AsScale(node, rule.ours)) return;
   const std::string x = node.In(0), y = node.In(1);
   if (node.failed()) return;
+  if (IsWhole(node.TypeOf(x).dtype) &&
+      absl::StartsWith(rule.ours, "elementwise_")) {
+    return node.Same(0, OfFloats(node, rule.ours, x, y));
+  }
   node.Op(rule.ours)
       .In("X", OnnxToRank(node, x, node.TypeOf(y).rank()))
       .In("Y", y)

@@ -18,6 +18,7 @@
 namespace halftone {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -278,6 +279,40 @@ TEST(OnnxImport, LossesBringLabels) {
                         "slot: \"X\" var: \"x\" }"));
 }
 
+// ---- Ops that ours make together.
+
+TEST(OnnxImport, ElementsAreGatheredWhereThereAreIndices) {
+  const auto gathered = [](const std::string& dims, int axis) {
+    return Import(
+        Graph(absl::StrCat("initializer { name: \"i\" data_type: 7 ", dims,
+                           " int64_data: [0, 1, 0, 1] }\n") +
+              Node("GatherElements", {"x", "i"}, "y", IntAttr("axis", axis))));
+  };
+  // Of the batch there is no part.
+  EXPECT_THAT(gathered("dims: 1 dims: 2 dims: 2", 2),
+              HasSubstr("a slice of the batch"));
+  EXPECT_THAT(gathered("dims: 1 dims: 2 dims: 2", 0),
+              AllOf(HasSubstr("\"slice\""), HasSubstr("\"take_along_axis\"")));
+  EXPECT_THAT(gathered("dims: 4", 1), HasSubstr("indices of another rank"));
+}
+
+TEST(OnnxImport, ArithmeticOfWholeNumbersGoesThroughFloats) {
+  const std::string text = Import(Graph(
+      Ints("two", {2, 3, 2, 3, 2, 3}) +
+      Node("Cast", {"x"}, "whole", IntAttr("to", 7)) +
+      Node("Div", {"whole", "two"}, "a") + Node("Mod", {"a", "two"}, "y")));
+  EXPECT_THAT(text, AllOf(HasSubstr("\"elementwise_div\""),
+                          HasSubstr("\"floor\""), HasSubstr("s: \"i64\"")));
+}
+
+TEST(OnnxImport, LocalResponsesArePoolsOverChannels) {
+  EXPECT_THAT(Import(Graph(Node("LRN", {"x"}, "y", IntAttr("size", 3)))),
+              AllOf(HasSubstr("name: \"ksize\" ints: [3, 1]"),
+                    HasSubstr("name: \"paddings\" ints: [1, 1, 0, 0]")));
+  EXPECT_THAT(Import(Graph(Node("LRN", {"x"}, "y", IntAttr("size", 5)))),
+              HasSubstr("a size of 1 to C"));
+}
+
 // ---- What cannot be taken.
 
 TEST(OnnxImport, AllThatStandsInTheWayIsToldAtOnce) {
@@ -396,9 +431,10 @@ TEST(OnnxImport, ExternalDataLiesInTheModelsFolder) {
               HasSubstr("expected 8 bytes for [2], found 9"));
 }
 
-// Of 2 units over x [N, 7, 3].
+// Of 2 units over x [N, 7, 3]; `more`: inputs behind the weights.
 std::string Recurrent(const std::string& type, int gates,
-                      const std::string& rest = "") {
+                      const std::string& rest = "",
+                      const std::vector<std::string>& more = {}) {
   const auto zeros = [](const std::string& name, int rows, int columns) {
     return absl::StrCat(
         "initializer { name: \"", name, "\" data_type: 1 dims: 1 dims: ", rows,
@@ -407,10 +443,12 @@ std::string Recurrent(const std::string& type, int gates,
                             {{"0", "\\000"}}),
         "\" }\n");
   };
+  std::vector<std::string> inputs = {"x", "w", "r"};
+  inputs.insert(inputs.end(), more.begin(), more.end());
   return absl::StrCat(
       "input ", Info("x", {"N", "7", "3"}), " output ", Info("y", {}), "\n",
       zeros("w", 2 * gates, 3), zeros("r", 2 * gates, 2),
-      Node(type, {"x", "w", "r"}, "y",
+      Node(type, inputs, "y",
            IntAttr("hidden_size", 2) + IntAttr("layout", 1) + rest));
 }
 
@@ -434,7 +472,24 @@ TEST(OnnxImportTest, GruThatResetsFirstIsUnrolled) {
   }
   EXPECT_EQ(steps, 7);
   EXPECT_THAT(Import(absl::StrReplaceAll(Recurrent("GRU", 3), {{"7", "513"}})),
-              HasSubstr("linear_before_reset = 0 is taken for 1 to 512 steps"));
+              HasSubstr("linear_before_reset = 0: taken for 1 to 512 steps"));
+}
+
+// Gates see the cell: ops for each of 7 steps. Peepholes of zeros are none.
+TEST(OnnxImportTest, LstmWithPeepholesIsUnrolled) {
+  const auto holes = [](float value) {
+    std::string values = absl::StrCat(value);
+    for (int i = 1; i < 6; ++i) absl::StrAppend(&values, ", ", value);
+    return absl::StrCat(
+        "initializer { name: \"p\" data_type: 1 dims: 1 dims: 6 "
+        "float_data: [",
+        values, "] }\n");
+  };
+  const std::string lstm = Recurrent("LSTM", 4, "", {"", "", "", "", "p"});
+  const std::string text = Import(holes(0.5) + lstm);
+  EXPECT_THAT(text, Not(HasSubstr("\"rnn\"")));
+  EXPECT_THAT(text, HasSubstr("param { name: \"p\" dims: [1, 6]"));
+  EXPECT_THAT(Import(holes(0) + lstm), HasSubstr("\"rnn\""));
 }
 
 TEST(OnnxImportTest, RecurrenceOfOtherKindsIsRefused) {

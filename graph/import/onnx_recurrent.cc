@@ -2,6 +2,7 @@
 // its gates in another order than PyTorch and Paddle: parameters stay as they
 // are in the file, and ops of the program cut them into what `rnn` takes.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -157,8 +158,8 @@ std::vector<std::string> Run(OnnxNode& node, const Layer& layer) {
   return made;
 }
 
-// ---- A GRU whose reset gate multiplies the state before its product, step by
-// step: that product waits for the gate, so that `rnn` cannot have it.
+// ---- Step by step: what `rnn` cannot have, since a gate multiplies the state
+// before its product, or the cell.
 
 std::string Of(OnnxNode& node, const char* type, const std::string& x) {
   return node.Op(type).In("X", x).Made();
@@ -171,23 +172,27 @@ std::string Times(OnnxNode& node, const std::string& x, const std::string& w) {
   return node.Op("matmul").In("X", x).In("Y", w).Attr("trans_y", true).Made();
 }
 
-class ResetFirst {
+struct State {
+  std::string hidden, cell;  // [B, H]; only LSTMs have the other
+};
+
+// One direction of a layer.
+class Steps {
  public:
   // `x` [T, B, I]; `there` [B, T], where a sample has steps; empty: it has all.
-  ResetFirst(OnnxNode& node, const Layer& layer, int64_t direction,
-             const std::string& x, const std::string& there)
+  Steps(OnnxNode& node, const Layer& layer, int64_t direction,
+        const std::string& x, const std::string& there)
       : node_(node), hidden_(layer.hidden), there_(there) {
+    const int64_t rows = static_cast<int64_t>(layer.gates.size()) * hidden_;
     sums_ = Times(node, x, Direction(node, node.In(kW), direction));
-    const std::string r = Direction(node, node.In(kR), direction);
-    gates_ = Rows(node, r, 0, 2 * hidden_, /*drop=*/false);
-    candidate_ = Rows(node, r, 2 * hidden_, 3 * hidden_, /*drop=*/false);
     if (!node.Has(kB)) return;
     const std::string b = Direction(node, node.In(kB), direction);
     const std::string both =
-        Of(node, "elementwise_add", Rows(node, b, 0, 3 * hidden_, false),
-           Rows(node, b, 3 * hidden_, 6 * hidden_, false));
+        Of(node, "elementwise_add", Rows(node, b, 0, rows, false),
+           Rows(node, b, rows, 2 * rows, false));
     sums_ = Of(node, "elementwise_add", sums_, both);
   }
+  virtual ~Steps() = default;
 
   // [B, H] of zeros.
   std::string Zeros() {
@@ -196,33 +201,40 @@ class ResetFirst {
   }
 
   // Steps `state` on; returns the step's output.
-  std::string Step(int64_t t, const std::string& zeros, std::string* state) {
+  std::string Step(int64_t t, const std::string& zeros, State* state) {
     const std::string row = Rows(node_, sums_, t, t + 1, /*drop=*/true);
-    const std::string gates =
-        Of(node_, "sigmoid",
-           Of(node_, "elementwise_add", Columns(row, 0, 2),
-              Times(node_, *state, gates_)));
-    const std::string kept =
-        Of(node_, "elementwise_mul", Columns(gates, 1, 2), *state);
-    const std::string fresh =
-        Of(node_, "tanh",
-           Of(node_, "elementwise_add", Columns(row, 2, 3),
-              Times(node_, kept, candidate_)));
-    const std::string old = Of(node_, "elementwise_mul", Columns(gates, 0, 1),
-                               Of(node_, "elementwise_sub", *state, fresh));
-    const std::string next = Of(node_, "elementwise_add", fresh, old);
-    if (there_.empty()) return *state = next;
+    const State next = Next(row, *state);
+    if (there_.empty()) return (*state = next).hidden;
     const std::string is_there =
         Part(node_, there_, /*axis=*/1, t, t + 1, /*drop=*/false);
-    *state = Where(is_there, next, *state);
-    return Where(is_there, next, zeros);
+    state->hidden = Where(is_there, next.hidden, state->hidden);
+    if (!next.cell.empty()) {
+      state->cell = Where(is_there, next.cell, state->cell);
+    }
+    return Where(is_there, next.hidden, zeros);
   }
 
- private:
+ protected:
+  // `row`: the step's sums of inputs and biases, [B, gates x H].
+  virtual State Next(const std::string& row, const State& state) = 0;
+
   // Of [B, n x H].
   std::string Columns(const std::string& x, int64_t first, int64_t last) {
     return Part(node_, x, 1, first * hidden_, last * hidden_, /*drop=*/false);
   }
+  std::string Add(const std::string& x, const std::string& y) {
+    return Of(node_, "elementwise_add", x, y);
+  }
+  std::string Mul(const std::string& x, const std::string& y) {
+    return Of(node_, "elementwise_mul", x, y);
+  }
+  std::string Sigmoid(const std::string& x) { return Of(node_, "sigmoid", x); }
+  std::string Tanh(const std::string& x) { return Of(node_, "tanh", x); }
+
+  OnnxNode& node_;
+  const int64_t hidden_;
+
+ private:
   std::string Where(const std::string& condition, const std::string& x,
                     const std::string& y) {
     return node_.Op("where")
@@ -232,11 +244,63 @@ class ResetFirst {
         .Made();
   }
 
-  OnnxNode& node_;
-  const int64_t hidden_;
   const std::string there_;
-  std::string sums_;               // of inputs and biases, [T, B, 3 H]
+  std::string sums_;  // of inputs and biases, [T, B, gates x H]
+};
+
+// A GRU whose reset gate multiplies the state before its product.
+class ResetFirst : public Steps {
+ public:
+  ResetFirst(OnnxNode& node, const Layer& layer, int64_t direction,
+             const std::string& x, const std::string& there)
+      : Steps(node, layer, direction, x, there) {
+    const std::string r = Direction(node, node.In(kR), direction);
+    gates_ = Rows(node, r, 0, 2 * hidden_, /*drop=*/false);
+    candidate_ = Rows(node, r, 2 * hidden_, 3 * hidden_, /*drop=*/false);
+  }
+
+ private:
+  State Next(const std::string& row, const State& state) override {
+    const std::string gates =
+        Sigmoid(Add(Columns(row, 0, 2), Times(node_, state.hidden, gates_)));
+    const std::string kept = Mul(Columns(gates, 1, 2), state.hidden);
+    const std::string fresh =
+        Tanh(Add(Columns(row, 2, 3), Times(node_, kept, candidate_)));
+    const std::string old =
+        Mul(Columns(gates, 0, 1),
+            Of(node_, "elementwise_sub", state.hidden, fresh));
+    return {Add(fresh, old), ""};
+  }
+
   std::string gates_, candidate_;  // weights [2 H, H] and [H, H]
+};
+
+// An LSTM whose gates see the cell: those of input and forgetting the one
+// before, that of the output the new one.
+class Peepholes : public Steps {
+ public:
+  Peepholes(OnnxNode& node, const Layer& layer, int64_t direction,
+            const std::string& x, const std::string& there)
+      : Steps(node, layer, direction, x, there),
+        weights_(Direction(node, node.In(kR), direction)),
+        holes_(Direction(node, node.In(kPeepholes), direction)) {}
+
+ private:
+  // Gates lie as input, output, forget, cell.
+  State Next(const std::string& row, const State& state) override {
+    const std::string sums = Add(row, Times(node_, state.hidden, weights_));
+    const auto gate = [&](int64_t i, const std::string& cell) {
+      const std::string hole =
+          Rows(node_, holes_, i * hidden_, (i + 1) * hidden_, /*drop=*/false);
+      return Sigmoid(Add(Columns(sums, i, i + 1), Mul(cell, hole)));
+    };
+    const std::string in = gate(0, state.cell), kept = gate(2, state.cell);
+    const std::string fresh = Mul(in, Tanh(Columns(sums, 3, 4)));
+    const std::string cell = Add(Mul(kept, state.cell), fresh);
+    return {Mul(gate(1, cell), Tanh(cell)), cell};
+  }
+
+  const std::string weights_, holes_;  // [4 H, H] and [3 H]
 };
 
 // [B, T]: whether step t is one of the sample's.
@@ -252,31 +316,48 @@ std::string There(OnnxNode& node, int64_t steps) {
   return Of(node, "greater_than", ends, places);
 }
 
+std::unique_ptr<Steps> StepsOf(OnnxNode& node, const Layer& layer, int64_t d,
+                               const std::string& x, const std::string& there) {
+  if (layer.mode == "GRU") {
+    return std::make_unique<ResetFirst>(node, layer, d, x, there);
+  }
+  return std::make_unique<Peepholes>(node, layer, d, x, there);
+}
+
 void Unroll(OnnxNode& node, const Layer& layer, const Dim& count) {
   const int64_t steps = count.is_constant() ? count.coefficient() : 0;
+  const bool lstm = layer.mode == "LSTM";
   if (steps < 1 || steps > kMostSteps) {
-    node.Refuse("attribute linear_before_reset",
-                absl::StrCat(" = 0 is taken for 1 to ", kMostSteps, " steps"));
+    node.Refuse(lstm ? "peepholes" : "attribute linear_before_reset = 0",
+                absl::StrCat(": taken for 1 to ", kMostSteps, " steps"));
     return;
   }
   const std::string x = Swapped(node, layer, node.In(kX));
   const std::string there = There(node, steps);
-  const bool given = node.Has(kHidden) && !IsZero(node, kHidden);
-  const std::string first = given ? Swapped(node, layer, node.In(kHidden)) : "";
+  const auto first = [&](int input) {
+    const bool given = node.Has(input) && !IsZero(node, input);
+    return given ? Swapped(node, layer, node.In(input)) : "";
+  };
+  const std::string hidden = first(kHidden), cell = lstm ? first(kCell) : "";
   OnnxOp outputs = node.Op("stack"), states = node.Op("stack");
+  OnnxOp cells = node.Op("stack");
   for (int64_t d = 0; d < layer.directions && !node.failed(); ++d) {
-    ResetFirst gru(node, layer, d, x, there);
-    const std::string zeros = gru.Zeros();
-    std::string state = given ? Direction(node, first, d) : zeros;
+    const std::unique_ptr<Steps> direction = StepsOf(node, layer, d, x, there);
+    const std::string zeros = direction->Zeros();
+    const auto from = [&](const std::string& given) {
+      return given.empty() ? zeros : Direction(node, given, d);
+    };
+    State state = {from(hidden), lstm ? from(cell) : ""};
     std::vector<std::string> made(steps);
     for (int64_t i = 0; i < steps; ++i) {
       const int64_t t = d == 1 || layer.backwards ? steps - 1 - i : i;
-      made[t] = gru.Step(t, zeros, &state);
+      made[t] = direction->Step(t, zeros, &state);
     }
     OnnxOp join = node.Op("stack");
     for (const std::string& one : made) join.In("X", one);
     outputs.In("X", join.Attr("axis", int64_t{0}).Made("Y"));
-    states.In("X", state);
+    states.In("X", state.hidden);
+    if (lstm) cells.In("X", state.cell);
   }
   std::string y = outputs.Attr("axis", int64_t{1}).Made("Y");
   if (layer.samples_first) {
@@ -284,8 +365,11 @@ void Unroll(OnnxNode& node, const Layer& layer, const Dim& count) {
     y = node.Op("transpose").In("X", y).Attr("axis", axes).Made();
   }
   node.Same(0, y);
-  const std::string last = states.Attr("axis", int64_t{0}).Made("Y");
-  node.Same(1, Swapped(node, layer, last));
+  const auto last = [&](OnnxOp& op) {
+    return Swapped(node, layer, op.Attr("axis", int64_t{0}).Made("Y"));
+  };
+  node.Same(1, last(states));
+  if (lstm) node.Same(2, last(cells));
 }
 
 void Convert(OnnxNode& node, Layer layer,
@@ -296,7 +380,7 @@ void Convert(OnnxNode& node, Layer layer,
   ReadDirection(node, &layer);
   CheckActivations(node, usual, &layer);
   if (node.Has(kPeepholes) && !IsZero(node, kPeepholes)) {
-    node.Refuse("peepholes", " are not taken");
+    layer.unrolled = true;
   }
   const Dims x = node.Type(kX).dims;
   if (x.size() != 3) node.Refuse("input 0", ": expected [T, B, I]");

@@ -148,11 +148,15 @@ void TopK(OnnxNode& node, const Rule&) {
     if (!moves) return value;
     return node.Op("transpose").In("X", value).Attr("axis", order).Made();
   };
-  x = moved(x);
+  // Ours is of floats: whole numbers are exact up to 2^24.
+  const DType dtype = node.TypeOf(x).dtype;
+  x = moved(node.Cast(x, DType::kF32));
   if (!largest) x = OnnxScale(node, x, -1, 0);
   const std::vector<std::string> made =
       node.Op("top_k").In("X", x).Attr("k", k).MadeAll({"Out", "Indices"});
-  node.Same(0, moved(largest ? made[0] : OnnxScale(node, made[0], -1, 0)));
+  const std::string values =
+      largest ? made[0] : OnnxScale(node, made[0], -1, 0);
+  node.Same(0, node.Cast(moved(values), dtype));
   node.Same(1, moved(made[1]));
 }
 

@@ -312,6 +312,39 @@ void LpPool(OnnxNode& node, const Rule&) {
       .Out();
 }
 
+// X / (bias + alpha * the mean of the squares of so many channels)^beta:
+// windows of [channels, pixels] that slide over channels.
+void LocalResponse(OnnxNode& node, const Rule&) {
+  const int64_t size = node.Int("size", 0);
+  const double alpha = node.Float("alpha", 0.0001);
+  const double beta = node.Float("beta", 0.75), bias = node.Float("bias", 1);
+  const std::string x = node.In(0);
+  if (node.failed()) return;
+  const Dims dims = node.TypeOf(x).dims;
+  if (dims.size() < 3 || !dims[1].is_constant() || size < 1 ||
+      size > dims[1].coefficient()) {
+    return node.Refuse("expected [N, C, ...] and a size of 1 to C");
+  }
+  Dim pixels(1);
+  for (size_t i = 2; i < dims.size(); ++i) pixels = pixels * dims[i];
+  const std::string squares = node.Reshaped(node.Op("square").In("X", x).Made(),
+                                            {dims[0], Dim(1), dims[1], pixels});
+  const std::string mean =
+      node.Op("pool2d")
+          .In("X", squares)
+          .Attr("pooling_type", std::string("avg"))
+          .Attr("ksize", IntList{size, 1})
+          .Attr("paddings", IntList{(size - 1) / 2, size / 2, 0, 0})
+          .Attr("exclusive", false)
+          .Made();
+  const std::string power = node.Op("pow")
+                                .In("X", OnnxScale(node, mean, alpha, bias))
+                                .Attr("factor", -beta)
+                                .Made();
+  node.Same(0,
+            OnnxBinary(node, "elementwise_mul", x, node.Reshaped(power, dims)));
+}
+
 }  // namespace
 
 const std::vector<OnnxRule>& OnnxWindowRules() {
@@ -321,6 +354,7 @@ const std::vector<OnnxRule>& OnnxWindowRules() {
       {"ConvTranspose", ConvTranspose},
       {"GlobalAveragePool", GlobalPool, "avg"},
       {"GlobalMaxPool", GlobalPool, "max"},
+      {"LRN", LocalResponse},
       {"LpPool", LpPool},
       {"MaxPool", Pool, "max"},
   };

@@ -29,7 +29,7 @@ bool Has(const std::string& packages) {
 TEST(OnnxOracle, NodeTests) {
   if (!Has("onnx, numpy")) GTEST_SKIP() << Python() << " has no onnx";
   const Result result = RunProgram({Python(), "tests/cli/onnx_nodes_oracle.py",
-                                    "tools/halftone", "--at-least", "690"});
+                                    "tools/halftone", "--at-least", "722"});
   EXPECT_EQ(result.exit_code(), 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr(" cases: "));
 }
