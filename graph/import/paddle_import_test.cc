@@ -4,78 +4,25 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
+#include "graph/import/paddle_import_testing.h"
 #include "graph/io/model_printer.h"
 #include "gtest/gtest.h"
 
 namespace halftone {
 namespace {
 
+using paddle_testing::Import;
+using paddle_testing::Op;
+using paddle_testing::Param;
+using paddle_testing::ProgramOf;
+using paddle_testing::Text;
+using paddle_testing::Var;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// A variable; `flags`: more of VarDesc.
-std::string Var(const std::string& name, const std::string& dims,
-                const std::string& flags = "",
-                const std::string& type = "FP32") {
-  return absl::StrCat("vars { name: '", name,
-                      "' type { type: LOD_TENSOR lod_tensor { tensor { "
-                      "data_type: ",
-                      type, " dims: [", dims, "] } } } ", flags, " }\n");
-}
-std::string Param(const std::string& name, const std::string& dims) {
-  return Var(name, dims, "persistable: true is_parameter: true");
-}
-
-// "relu" "X:x" "Out:y": an op; what follows `attrs` is text of OpDesc.
-std::string Op(const std::string& type, const std::vector<std::string>& in,
-               const std::vector<std::string>& out,
-               const std::string& attrs = "", int role = 0) {
-  std::string text = absl::StrCat("ops { type: '", type, "' ");
-  const auto slots = [&text](const char* field,
-                             const std::vector<std::string>& all) {
-    for (const std::string& one : all) {
-      const size_t colon = one.find(':');
-      absl::StrAppend(
-          &text, field, " { parameter: '", one.substr(0, colon),
-          "' arguments: ['",
-          absl::StrReplaceAll(one.substr(colon + 1), {{",", "', '"}}), "'] } ");
-    }
-  };
-  slots("inputs", in);
-  slots("outputs", out);
-  return absl::StrCat(text, attrs,
-                      " attrs { name: 'op_role' type: INT i: ", role, " } }\n");
-}
-
-paddle::ProgramDesc Program(const std::string& block) {
-  paddle::ProgramDesc program;
-  const std::string text =
-      absl::StrCat("blocks { idx: 0 parent_idx: -1 ", block,
-                   " } version { version: 2006002 }");
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &program))
-      << text;
-  return program;
-}
-
-absl::StatusOr<PaddleModel> Import(const std::string& block,
-                                   PaddleOptions options = {}) {
-  options.name = "net";
-  return ImportPaddle(Program(block), "net.pdmodel", options);
-}
-
-// As text, less the model's name.
-std::string Text(const std::string& block, const PaddleOptions& options = {}) {
-  const auto imported = Import(block, options);
-  if (!imported.ok()) return std::string(imported.status().message());
-  std::string text = PrintModel(imported->model.model);
-  return text.substr(text.find('\n') + 1);
-}
 
 const std::string& Mlp() {
   static const std::string& text = *new std::string(absl::StrCat(
@@ -193,9 +140,9 @@ TEST(PaddleImportTest, NormsHaveStatistics) {
 
 TEST(PaddleImportTest, StartupProgramGivesInitialisers) {
   const paddle::ProgramDesc startup =
-      Program(Op("gaussian_random", {}, {"Out:w"},
-                 "attrs { name: 'mean' type: FLOAT f: 0 } "
-                 "attrs { name: 'std' type: FLOAT f: 0.1 }"));
+      ProgramOf(Op("gaussian_random", {}, {"Out:w"},
+                   "attrs { name: 'mean' type: FLOAT f: 0 } "
+                   "attrs { name: 'std' type: FLOAT f: 0.1 }"));
   PaddleOptions options;
   options.startup = &startup;
   EXPECT_THAT(Text(Mlp(), options), HasSubstr("normal { mean: 0 std: 0.1 }"));
@@ -453,7 +400,7 @@ TEST(PaddleProgramTest, OtherFilesAreNamed) {
   const auto error = [](const std::string& content) {
     return std::string(ParsePaddleProgram(content, "f").status().message());
   };
-  const std::string good = Program(Mlp()).SerializeAsString();
+  const std::string good = ProgramOf(Mlp()).SerializeAsString();
   EXPECT_TRUE(ParsePaddleProgram(good, "f").ok());
   EXPECT_THAT(error(""), HasSubstr("found an empty file"));
   EXPECT_THAT(error("\x1f\x8b\x08"), HasSubstr("gunzip"));
