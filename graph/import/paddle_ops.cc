@@ -21,6 +21,7 @@ void FlashAttention(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Gelu(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Range(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Refuse(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
+void RefuseDims(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Select(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 
 // Paddle's ops that are not ours by name, slots and attributes.
@@ -30,7 +31,9 @@ const std::vector<Rule>& Rules() {
       {"assert", Nothing},
       {"assign_value", AssignValue},
       {"bilinear_interp_v2", ByName, {{"interp_method", ""}}},
+      {"bmm", BatchProduct},
       {"cast", ByName, {{"out_dtype", "to"}, {"in_dtype", ""}}},
+      {"channel_shuffle", ChannelShuffle},
       {"conditional_block",
        Refuse,
        {},
@@ -42,6 +45,7 @@ const std::vector<Rule>& Rules() {
       {"depthwise_conv2d", Windowed},
       {"depthwise_conv2d_transpose", Windowed},
       {"dropout", Dropout, {{"dropout_implementation", ""}}},
+      {"expand_as_v2", ExpandAs},
       {"fill_any_like", FillLike},
       {"fill_constant", Filled},
       {"flash_attn",
@@ -50,12 +54,18 @@ const std::vector<Rule>& Rules() {
         {"is_test", ""},
         {"return_softmax", ""},
         {"rng_name", ""}}},
+      {"fused_softmax_mask", MaskedSoftmax},
+      {"fused_softmax_mask_upper_triangle", MaskedSoftmax},
       {"gelu", Gelu, {{"approximate", ""}}},
       {"linear_interp_v2", ByName, {{"interp_method", ""}}},
       {"logsigmoid", LogSigmoid},
+      {"logsumexp", LogSumExp},
+      {"masked_select", RefuseDims},
       {"matmul",
-       ByName,
+       Product,
        {{"transpose_X", "trans_x"}, {"transpose_Y", "trans_y"}}},
+      {"matmul_v2", Product},
+      {"meshgrid", MeshGrid},
       {"nearest_interp_v2", ByName, {{"interp_method", ""}}},
       {"nll_loss", NegativeLogLikelihood},
       {"pool2d", Pooled},
@@ -65,11 +75,17 @@ const std::vector<Rule>& Rules() {
       {"reduce_all", ReduceLogical},
       {"reduce_any", ReduceLogical},
       {"rnn", Recurrent},
+      {"roll", Roll},
+      {"scale", Scaled},
       {"select_input", Select},
       {"sequence_mask", SequenceMask},
       {"size", CountElements},
       {"softmax_with_cross_entropy", CrossEntropy},
+      {"tril_triu", TrilTriu},
       {"trilinear_interp_v2", ByName, {{"interp_method", ""}}},
+      {"unique", RefuseDims},
+      {"unique_consecutive", RefuseDims},
+      {"where_index", RefuseDims},
       {"while", Refuse, {}, "its body is a block of its own"},
   };
   return rules;
@@ -92,7 +108,6 @@ constexpr Near kNear[] = {
     {"fused_bn_add_activation", "batch_norm"},
     {"fused_feedforward", "matmul"},
     {"fused_gemm_epilogue", "matmul"},
-    {"fused_softmax_mask_upper_triangle", "scaled_dot_product_attention"},
     {"hsigmoid_loss", "softmax_with_cross_entropy"},
     {"inplace_abn", "batch_norm"},
     {"lookup_table", "lookup_table_v2"},
@@ -190,6 +205,12 @@ void AddAttrs(const OpDesc& op, const OpSchema& schema, const Rule& rule,
 
 void Refuse(const OpDesc&, const Rule& rule, PaddleScope&, ImportedOp* result) {
   result->refusals.push_back({absl::StrCat("control flow: ", rule.why)});
+}
+
+void RefuseDims(const OpDesc&, const Rule&, PaddleScope&, ImportedOp* result) {
+  result->refusals.push_back(
+      {"how many elements it makes is the data's to say, where ours have dims "
+       "that are known; nearest: where"});
 }
 
 // downgrade_in_infer leaves out the division by 1 - p in training and

@@ -1,4 +1,5 @@
 // Ops of Paddle's that are several of ours.
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -112,6 +113,29 @@ void CountElements(const OpDesc& op, const Rule&, PaddleScope& scope,
   if (!chain.ok()) return;
   chain.Add("element_count");
   chain.Cast(VarType::INT64);
+  chain.End();
+}
+
+// Ours is of floats: whole numbers go through f32, exact up to 2^24. Paddle
+// cuts off what its factors have behind the point.
+void Scaled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result) {
+  const auto& inputs = InputsOf(op, "X");
+  const paddle::VarDesc* const var =
+      inputs.empty() ? nullptr : scope.Variable(inputs[0]);
+  if (var == nullptr || !InputsOf(op, "ScaleTensor").empty() ||
+      IsPaddleFloat(var->type().lod_tensor().tensor().data_type())) {
+    ByName(op, rule, scope, result);
+    return;
+  }
+  Chain chain(op, "X", scope, result);
+  if (!chain.ok()) return;
+  chain.Cast(VarType::FP32);
+  chain.Add("scale");
+  chain.Attr("scale", std::trunc(FloatAttr(op, "scale", 1)));
+  chain.Attr("bias", std::trunc(FloatAttr(op, "bias", 0)));
+  chain.Attr("bias_after_scale", BoolAttr(op, "bias_after_scale", true));
+  chain.Cast(chain.dtype());
   chain.End();
 }
 

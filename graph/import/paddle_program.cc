@@ -121,6 +121,16 @@ double FloatAttr(const OpDesc& op, absl::string_view name, double otherwise) {
   return otherwise;
 }
 
+std::vector<int64_t> IntsAttr(const OpDesc& op, absl::string_view name) {
+  const OpDesc::Attr* const attr = FindAttr(op, name);
+  if (attr == nullptr) return {};
+  if (attr->type() == OpDesc::INTS) {
+    return {attr->ints().begin(), attr->ints().end()};
+  }
+  if (attr->type() != OpDesc::LONGS) return {};
+  return {attr->longs().begin(), attr->longs().end()};
+}
+
 std::string StringAttr(const OpDesc& op, absl::string_view name,
                        absl::string_view otherwise) {
   const OpDesc::Attr* const attr = FindAttr(op, name);

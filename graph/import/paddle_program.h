@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -31,6 +32,8 @@ int64_t IntAttr(const paddle::OpDesc& op, absl::string_view name,
 bool BoolAttr(const paddle::OpDesc& op, absl::string_view name, bool otherwise);
 double FloatAttr(const paddle::OpDesc& op, absl::string_view name,
                  double otherwise);
+// Empty where there is none of that name and kind.
+std::vector<int64_t> IntsAttr(const paddle::OpDesc& op, absl::string_view name);
 std::string StringAttr(const paddle::OpDesc& op, absl::string_view name,
                        absl::string_view otherwise);
 

@@ -53,6 +53,26 @@ void AssignValue(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
 void SequenceMask(const paddle::OpDesc& op, const Rule& rule,
                   PaddleScope& scope, ImportedOp* result);
 
+// paddle_moves.cc
+void BatchProduct(const paddle::OpDesc& op, const Rule& rule,
+                  PaddleScope& scope, ImportedOp* result);
+void ChannelShuffle(const paddle::OpDesc& op, const Rule& rule,
+                    PaddleScope& scope, ImportedOp* result);
+void ExpandAs(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void LogSumExp(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+               ImportedOp* result);
+void MaskedSoftmax(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void MeshGrid(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void Product(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+             ImportedOp* result);
+void Roll(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+          ImportedOp* result);
+void TrilTriu(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+
 // paddle_parts.cc
 // Adds type(X = x, Y = y) -> Out = out; y may be empty.
 void AddNode(const char* type, const std::string& x, const std::string& y,
@@ -67,6 +87,8 @@ void Nothing(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
              ImportedOp* result);
 void ReduceLogical(const paddle::OpDesc& op, const Rule& rule,
                    PaddleScope& scope, ImportedOp* result);
+void Scaled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result);
 
 // paddle_windows.cc
 void Pooled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,

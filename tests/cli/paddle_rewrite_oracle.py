@@ -320,7 +320,9 @@ def compare(halftone, name, work):
 def run():
     parser = argparse.ArgumentParser()
     parser.add_argument("halftone")
-    parser.add_argument("--only", default=",".join(paddle_nets.NETS))
+    parser.add_argument("--only", default=",".join(
+        name for name in paddle_nets.NETS
+        if name not in paddle_nets.IN_PARTS))
     flags = parser.parse_args()
     paddle.enable_static()
     with tempfile.TemporaryDirectory() as work:
