@@ -138,7 +138,7 @@ void AddExport(Verb app, Outcome* outcome) {
                  "of onnx: parameters from a .safetensors or a run");
   verb.AddOption("--names", &flags->names,
                  "of a zoo model: names and orders of dims as in torchvision,\n"
-                 "or hf (Hugging Face)");
+                 "hf (Hugging Face) or pytorch-unet (milesial/Pytorch-UNet)");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Export(*flags); });
 }

@@ -20,6 +20,8 @@ namespace {
 
 constexpr absl::string_view kTorchvision = "torchvision";
 constexpr absl::string_view kHuggingFace = "hf";
+// github.com/milesial/Pytorch-UNet, with its transposed convolutions.
+constexpr absl::string_view kPytorchUnet = "pytorch-unet";
 
 using Pairs = std::vector<std::pair<absl::string_view, absl::string_view>>;
 
@@ -65,6 +67,7 @@ const std::vector<Family>& Families() {
       {"bert_", kHuggingFace, {}},
       // Its products are "Conv1D"s, whose weights lie as ours.
       {"gpt2", kHuggingFace, {}, {}, /*transposes=*/false},
+      {"unet2d", kPytorchUnet, {}},
   };
   return all;
 }
@@ -79,14 +82,20 @@ const Pairs& Suffixes() {
   return all;
 }
 
+// Layers that a pattern does not name: ours -> theirs.
+using LayerNames = std::map<std::string, std::string>;
+
 // vgg's features are counted through: a convolution, its norm and its
-// rectifier, and a pool at the end of each stage. Layer -> its place.
-std::map<std::string, int> VggFeatures(absl::Span<const NamedTensor> tensors) {
+// rectifier, and a pool at the end of each stage.
+LayerNames VggFeatures(absl::Span<const NamedTensor> tensors) {
   const bool batch_norm =
       absl::c_any_of(tensors, [](const NamedTensor& tensor) {
         return absl::StartsWith(tensor.name, "bn");
       });
-  std::map<std::string, int> features;
+  LayerNames features;
+  const auto feature = [](int place) {
+    return absl::StrCat("features.", place);
+  };
   int next = 0;
   absl::string_view stage = "1";
   for (const NamedTensor& tensor : tensors) {
@@ -98,11 +107,38 @@ std::map<std::string, int> VggFeatures(absl::Span<const NamedTensor> tensors) {
     const absl::string_view at = layer.substr(0, layer.find('_'));
     if (at != stage) ++next;  // the pool
     stage = at;
-    features[absl::StrCat("conv", layer)] = next++;
-    if (batch_norm) features[absl::StrCat("bn", layer)] = next++;
+    features[absl::StrCat("conv", layer)] = feature(next++);
+    if (batch_norm) features[absl::StrCat("bn", layer)] = feature(next++);
     ++next;
   }
   return features;
+}
+
+// Levels are counted downwards on either side, the first and the last apart.
+LayerNames UnetLevels(absl::Span<const NamedTensor> tensors) {
+  LayerNames names = {{"head", "outc.conv"}};
+  const int depth =
+      static_cast<int>(absl::c_count_if(tensors, [](const NamedTensor& tensor) {
+        return absl::EndsWith(tensor.name, "/up.w");
+      }));
+  const auto twice = [&names](const std::string& ours, absl::string_view in) {
+    const std::string theirs = absl::StrCat(in, "double_conv.");
+    names[ours + "/1_conv"] = theirs + "0";
+    names[ours + "/1_norm"] = theirs + "1";
+    names[ours + "/2_conv"] = theirs + "3";
+    names[ours + "/2_norm"] = theirs + "4";
+  };
+  for (int level = 0; level <= depth; ++level) {
+    const std::string down =
+        level == 0 ? "inc." : absl::StrCat("down", level, ".maxpool_conv.1.");
+    twice(level == depth ? "bottom" : absl::StrCat("down", level), down);
+    if (level == depth) break;
+    const std::string ours = absl::StrCat("up", level);
+    const std::string theirs = absl::StrCat("up", depth - level);
+    names[ours + "/up"] = theirs + ".up";
+    twice(ours, theirs + ".conv.");
+  }
+  return names;
 }
 
 const Family* FamilyOf(absl::string_view model, absl::string_view convention) {
@@ -117,14 +153,14 @@ const Family* FamilyOf(absl::string_view model, absl::string_view convention) {
 }
 
 SourceName Rename(const Family& family, const NamedTensor& tensor,
-                  const std::map<std::string, int>& features) {
+                  const LayerNames& layers) {
   const size_t dot = tensor.name.rfind('.');
   if (dot == std::string::npos) return {tensor.name, false};
   std::string layer = tensor.name.substr(0, dot);
   std::string suffix = tensor.name.substr(dot);
-  const auto feature = features.find(layer);
-  if (feature != features.end()) {
-    layer = absl::StrCat("features.", feature->second);
+  const auto named = layers.find(layer);
+  if (named != layers.end()) {
+    layer = named->second;
   } else {
     layer = absl::StrReplaceAll(layer, family.layers);
   }
@@ -141,7 +177,8 @@ SourceName Rename(const Family& family, const NamedTensor& tensor,
 }  // namespace
 
 std::vector<std::string> NamingConventions() {
-  return {std::string(kTorchvision), std::string(kHuggingFace)};
+  return {std::string(kTorchvision), std::string(kHuggingFace),
+          std::string(kPytorchUnet)};
 }
 
 std::vector<std::string> ConventionsOf(absl::string_view model) {
@@ -173,12 +210,13 @@ absl::StatusOr<std::vector<SourceName>> SourceNames(
               "source's already"
             : absl::StrCat("; it has those of ", absl::StrJoin(has, " ")));
   }
-  std::map<std::string, int> features;
-  if (family->prefix == "vgg") features = VggFeatures(tensors);
+  LayerNames layers;
+  if (family->prefix == "vgg") layers = VggFeatures(tensors);
+  if (family->prefix == "unet2d") layers = UnetLevels(tensors);
   std::vector<SourceName> names;
   names.reserve(tensors.size());
   for (const NamedTensor& tensor : tensors) {
-    names.push_back(Rename(*family, tensor, features));
+    names.push_back(Rename(*family, tensor, layers));
   }
   return names;
 }

@@ -83,6 +83,25 @@ TEST(SourceNamesTest, Torchvision) {
   }
 }
 
+// From the keys of github.com/milesial/Pytorch-UNet's state_dict.
+TEST(SourceNamesTest, PytorchUnet) {
+  const struct {
+    const char *ours, *theirs;
+  } cases[] = {
+      {"down0/1_conv.w", "inc.double_conv.0.weight"},
+      {"down0/2_norm.mean", "inc.double_conv.4.running_mean"},
+      {"down1/2_conv.w", "down1.maxpool_conv.1.double_conv.3.weight"},
+      {"bottom/1_norm.scale", "down4.maxpool_conv.1.double_conv.1.weight"},
+      {"up3/up.b", "up1.up.bias"},
+      {"up3/1_conv.w", "up1.conv.double_conv.0.weight"},
+      {"up0/2_norm.var", "up4.conv.double_conv.4.running_var"},
+      {"head.b", "outc.conv.bias"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(NameIn("pytorch-unet", "unet2d", c.ours), c.theirs) << c.ours;
+  }
+}
+
 TEST(SourceNamesTest, NoTwoTensorsShareAName) {
   for (const std::string& model : ZooNames()) {
     for (const std::string& convention : ConventionsOf(model)) {
