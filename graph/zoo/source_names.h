@@ -24,7 +24,8 @@ struct SourceName {
   bool transposed = false;
 };
 
-// "torchvision" and "hf" (Hugging Face).
+// "torchvision", "hf" (Hugging Face) and "pytorch-unet"
+// (milesial/Pytorch-UNet).
 std::vector<std::string> NamingConventions();
 // Those that a model of this name has; none if it is not of the zoo.
 std::vector<std::string> ConventionsOf(absl::string_view model);
