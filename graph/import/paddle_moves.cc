@@ -203,8 +203,10 @@ void Multiply(Parts& parts, const Matrices& m, std::string x, std::string y,
 void Product(const OpDesc& op, const Rule& rule, PaddleScope& scope,
              ImportedOp* result) {
   Matrices m;
-  if (!Find(op, "X", scope, &m.x, result) ||
-      !Find(op, "Y", scope, &m.y, result)) {
+  ImportedOp unknown;
+  if (!Find(op, "X", scope, &m.x, &unknown) ||
+      !Find(op, "Y", scope, &m.y, &unknown)) {
+    ByName(op, rule, scope, result);  // dims are found out later
     return;
   }
   m.trans_x = BoolAttr(op, "trans_x", BoolAttr(op, "transpose_X", false));

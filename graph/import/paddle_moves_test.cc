@@ -82,6 +82,16 @@ TEST(PaddleMovesTest, MovesThatAreSeveralOfOurs) {
               HasSubstr("repeated as the batch is"));
   EXPECT_THAT(Moved("fused_softmax_mask_upper_triangle", "-1, 2, 4, 4", ""),
               AllOf(HasSubstr("less_equal"), HasSubstr(R"(type: "softmax")")));
+  EXPECT_THAT(Moved("logsumexp", "-1, 3", ""),
+              AllOf(HasSubstr(R"(type: "reduce_max")"),
+                    HasSubstr(R"(type: "squeeze2")")));
+  const std::string groups = "attrs { name: 'groups' type: INT i: 2 } ";
+  EXPECT_THAT(Moved("channel_shuffle", "-1, 6, 4, 4", groups),
+              HasSubstr("ints: [-1, 2, 3, 4, 4]"));
+  EXPECT_THAT(Moved("channel_shuffle", "-1, 5, 4, 4", groups),
+              HasSubstr("C in whole groups, found [-1, 5, 4, 4]"));
+  EXPECT_THAT(Moved("bmm", "-1, 2, 3", "", "-1, 3, 4"),
+              HasSubstr(R"(type: "matmul_v2")"));
   EXPECT_THAT(Moved("masked_select", "-1, 3", "", "-1, 3"),
               HasSubstr("the data's to say"));
 }
