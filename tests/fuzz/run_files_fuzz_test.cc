@@ -1,12 +1,8 @@
 // What a run reads beside its model, damaged: strategies, op lists, IDX and
 // .npz files, tensors, manifests of checkpoints, tuning tables, metrics.
-#include <unistd.h>
 #include <zlib.h>
 
-#include <chrono>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -27,57 +23,10 @@
 #include "runtime/plan/tuning_table.h"
 #include "runtime/report/metrics_log.h"
 #include "runtime/train/progress.h"
-#include "tests/fuzz/json_mutator.h"
-#include "tests/fuzz/mutator.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace halftone {
 namespace {
-
-// Far above what any takes, sanitizers included: a reader that hangs fails.
-constexpr std::chrono::seconds kMost(20);
-
-std::string Scratch() {
-  const std::string path =
-      absl::StrCat(::testing::TempDir(), "/run-files-", getpid());
-  std::filesystem::create_directories(path);
-  return path;
-}
-
-void WriteTo(const std::string& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
-
-// `read(mutate(seed))` gives a Status: OK, or of class `code`.
-template <typename Mutate, typename Read>
-void FuzzBy(const Mutate& mutate, ExitCode code, int mutations,
-            const Read& read) {
-  for (int seed = 0; seed < mutations; ++seed) {
-    const auto start = std::chrono::steady_clock::now();
-    const absl::Status status = read(mutate(seed));
-    if (!status.ok()) {
-      EXPECT_EQ(ExitCodeOf(status), code) << seed << ": " << status;
-      EXPECT_NE(status.message(), "") << seed;
-    }
-    ASSERT_LT(std::chrono::steady_clock::now() - start, kMost) << seed;
-  }
-}
-
-template <typename Read>
-void Fuzz(const std::string& source, bool text, ExitCode code, int mutations,
-          const Read& read) {
-  ASSERT_TRUE(read(source).ok()) << read(source);
-  FuzzBy([&](int seed) { return Mutator(seed).Mutate(source, text); }, code,
-         mutations, read);
-}
-
-// Values of a JSON text that its reader does not expect.
-template <typename Read>
-void FuzzValues(const std::string& source, ExitCode code, int mutations,
-                const Read& read) {
-  ASSERT_TRUE(read(source).ok()) << read(source);
-  FuzzBy([&](int seed) { return MutateJson(seed, source); }, code, mutations,
-         read);
-}
 
 TEST(RunFilesFuzzTest, Strategies) {
   const std::string source = *ReadFile("models/mnist_o1.pbtxt");

@@ -1,9 +1,12 @@
 #include "runtime/data/image/image_testing.h"
 
+// libjpeg's headers take the first one for granted.
+// clang-format off
+#include <cstdio>
 #include <jpeglib.h>
 #include <png.h>
+// clang-format on
 
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <vector>

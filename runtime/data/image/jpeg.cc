@@ -1,10 +1,13 @@
 // JPEG through libjpeg(-turbo).
+// libjpeg's headers take the first one for granted.
+// clang-format off
+#include <cstdio>
 #include <jerror.h>
 #include <jpeglib.h>
+// clang-format on
 
 #include <algorithm>
 #include <csetjmp>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
