@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,6 +19,13 @@ namespace runtime {
 
 using Feeds = absl::Span<const FeedSpec>;
 
+// What `data verify` says of a split or an array.
+struct DataFacts {
+  std::string name;
+  std::string what;  // "100 images 28x28"
+  std::vector<std::pair<std::string, int64_t>> numbers;
+};
+
 struct DataFormat {
   absl::string_view kind;
   absl::string_view place;  // what follows the colon, in usage texts
@@ -24,8 +33,12 @@ struct DataFormat {
   // One of the two: any feeds, or labelled pictures.
   absl::StatusOr<OpenedData> (*open)(const std::string& place, Feeds feeds,
                                      const DataOptions& options) = nullptr;
-  absl::StatusOr<ImageSplits> (*open_images)(const std::string& place) =
-      nullptr;
+  absl::StatusOr<ImageSplits> (*open_images)(
+      const std::string& place,
+      const std::vector<std::string>& classes) = nullptr;
+  // Of data that is no pictures: all of it, read. Null: it holds none.
+  absl::StatusOr<std::vector<DataFacts>> (*look_over)(
+      const std::string& place, int64_t max_unpack) = nullptr;
 };
 absl::Span<const DataFormat> DataFormats();
 
@@ -50,6 +63,11 @@ absl::StatusOr<OpenedData> OpenIdx(const std::string& place, Feeds feeds,
 absl::StatusOr<OpenedData> OpenNpz(const std::string& place, Feeds feeds,
                                    const DataOptions& options);
 
+absl::StatusOr<std::vector<DataFacts>> LookOverIdx(const std::string& place,
+                                                   int64_t max_unpack);
+absl::StatusOr<std::vector<DataFacts>> LookOverNpz(const std::string& place,
+                                                   int64_t max_unpack);
+
 // Noise, and labels drawn from the same numbers: for benchmarks.
 absl::StatusOr<OpenedData> OpenSynthetic(const std::string& place, Feeds feeds,
                                          const DataOptions& options);
@@ -57,6 +75,9 @@ absl::StatusOr<OpenedData> OpenSynthetic(const std::string& place, Feeds feeds,
 // Token ids, cut into blocks: see token_data.cc.
 absl::StatusOr<OpenedData> OpenTokens(const std::string& place, Feeds feeds,
                                       const DataOptions& options);
+
+absl::StatusOr<std::vector<DataFacts>> LookOverTokens(const std::string& place,
+                                                      int64_t max_unpack);
 
 // ---- Shared by formats of pictures with labels.
 
@@ -71,8 +92,9 @@ absl::StatusOr<ImageFeeds> MatchImageFeeds(
     absl::Span<const std::string> feed_map);
 
 // Decoded, cropped and augmented as `options` say: u8[B,1 or 3,H,W] with labels
-// i64[B], or f32[B,classes] of ones (mixup needs those). What is broken is
-// found here if it is to be left out.
+// i64[B], or f32[B,classes]. Of a picture that is a mix of two, those have the
+// shares of both, numbers are one of the two, drawn by the shares: the mean
+// loss is the same. What is broken is found here if it is to be left out.
 absl::StatusOr<OpenedData> OpenPictures(absl::string_view kind,
                                         ImageSplits splits, Feeds feeds,
                                         const DataOptions& options);

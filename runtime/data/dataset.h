@@ -11,36 +11,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "graph/base/dtype_fwd.h"
 #include "proto/train.pb.h"
+#include "runtime/data/feed_spec.h"
 
 namespace halftone {
 namespace runtime {
-
-// A feed as the model declares it: dims without the sample dim.
-struct FeedSpec {
-  std::string name;
-  DType dtype{};
-  std::vector<int64_t> dims;
-  // Labels are checked against [0, classes) and `ignored` if classes > 0.
-  int64_t classes = 0;
-  int64_t ignored = -100;
-  // It has no sample dim: every step takes all of it.
-  bool whole = false;
-
-  int64_t elements() const;
-  int64_t bytes() const;
-};
-// "u8[B,3,224,224]".
-std::string Describe(const FeedSpec& feed);
-
-// Whether any feed comes in samples; else a step takes the same as any other.
-inline bool HasSamples(absl::Span<const FeedSpec> feeds) {
-  for (const FeedSpec& feed : feeds) {
-    if (!feed.whole) return true;
-  }
-  return false;
-}
 
 // Which sample, and in which pass over the data: random changes to it are
 // others in each.
@@ -60,13 +35,37 @@ class Dataset {
   virtual absl::Status Read(const SampleId& sample, int feed,
                             absl::Span<uint8_t> out) const = 0;
   virtual std::string Description() const = 0;
+  // What tells these samples from others (sample_marks.h), and whether they are
+  // those that were marked. Data that has a number of samples and no more to
+  // say has no marks.
+  virtual std::string Marks() const { return ""; }
+  virtual absl::Status CheckMarks(absl::string_view) const {
+    return absl::OkStatus();
+  }
+  // Before the first Read: the others move up. Positions in rising order.
+  virtual void LeaveOut(absl::Span<const int64_t>) {}
+};
+
+// A sample that cannot be decoded, of the train or the test split.
+struct BrokenSample {
+  bool test = false;
+  int64_t index = 0;
+  std::string why;  // names it
 };
 
 struct OpenedData {
   std::unique_ptr<Dataset> train;
-  std::unique_ptr<Dataset> test;   // null if the source has no test split
-  std::vector<std::string> notes;  // what a user should know of it
+  std::unique_ptr<Dataset> test;     // null if the source has no test split
+  std::vector<std::string> notes;    // what a user should know of it
+  std::vector<std::string> classes;  // by label; empty: they have no names
+  // Found, and not left out yet: LeaveOut does that.
+  std::vector<BrokenSample> broken;
+  int64_t left_out = 0;  // samples of both splits
 };
+
+// Leaves `data->broken` out, of both splits and in any order, and notes it.
+// Errors (kModel): nothing is left.
+absl::Status LeaveOut(OpenedData* data);
 
 inline constexpr int64_t kMaxUnpack = 100;
 
@@ -79,7 +78,12 @@ struct DataOptions {
   // trained on; all else is cropped alone.
   proto::Augment augment;
   bool augmented = false;
+  // Broken samples are looked for, by this process among those whose position
+  // divided by `processes` leaves `process`.
   bool skip_broken = false;
+  int process = 0, processes = 1;
+  // Labels by name are those of other data; empty: those that are found.
+  std::vector<std::string> classes;
   // Threads for what has to be read on opening.
   int workers = 1;
 };

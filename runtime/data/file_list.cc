@@ -17,7 +17,8 @@
 namespace halftone {
 namespace runtime {
 
-absl::StatusOr<ImageSplits> OpenFileList(const std::string& place) {
+absl::StatusOr<ImageSplits> OpenFileList(const std::string& place,
+                                         const std::vector<std::string>&) {
   HT_ASSIGN_OR_RETURN(const std::string text, ReadFile(place));
   std::string folder = std::filesystem::path(place).parent_path().string();
   if (folder.empty()) folder = ".";

@@ -1,4 +1,5 @@
 // MNIST-shaped data: an image feed and a label feed over two IDX arrays.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -123,17 +124,30 @@ absl::Status CheckSplit(const IdxArray& images, const IdxArray& labels) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxSplit(
-    const std::string& directory, absl::string_view split,
-    absl::Span<const FeedSpec> feeds, const ImageFeeds& match,
-    int64_t max_unpack) {
+struct IdxSplit {
+  IdxArray images, labels;
+};
+absl::StatusOr<IdxSplit> ReadSplit(const std::string& directory,
+                                   absl::string_view split,
+                                   int64_t max_unpack) {
   const std::string images_path =
       absl::StrCat(directory, "/", split, "-images-idx3-ubyte");
   const std::string labels_path =
       absl::StrCat(directory, "/", split, "-labels-idx1-ubyte");
-  HT_ASSIGN_OR_RETURN(IdxArray images, ReadIdx(images_path, max_unpack));
-  HT_ASSIGN_OR_RETURN(IdxArray labels, ReadIdx(labels_path, max_unpack));
-  HT_RETURN_IF_ERROR(CheckSplit(images, labels));
+  IdxSplit read;
+  HT_ASSIGN_OR_RETURN(read.images, ReadIdx(images_path, max_unpack));
+  HT_ASSIGN_OR_RETURN(read.labels, ReadIdx(labels_path, max_unpack));
+  HT_RETURN_IF_ERROR(CheckSplit(read.images, read.labels));
+  return read;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxSplit(
+    const std::string& directory, absl::string_view split,
+    absl::Span<const FeedSpec> feeds, const ImageFeeds& match,
+    int64_t max_unpack) {
+  HT_ASSIGN_OR_RETURN(IdxSplit read, ReadSplit(directory, split, max_unpack));
+  IdxArray& images = read.images;
+  const IdxArray& labels = read.labels;
   const FeedSpec& x = feeds[match.image];
   const int64_t classes = match.label < 0 ? 0 : feeds[match.label].classes;
   std::vector<uint8_t> values(labels.bytes.begin(), labels.bytes.end());
@@ -166,6 +180,25 @@ absl::StatusOr<OpenedData> OpenIdx(const std::string& place, Feeds feeds,
   HT_ASSIGN_OR_RETURN(
       data.test, OpenIdxSplit(place, "t10k", feeds, match, options.max_unpack));
   return data;
+}
+
+absl::StatusOr<std::vector<DataFacts>> LookOverIdx(const std::string& place,
+                                                   int64_t max_unpack) {
+  std::vector<DataFacts> facts;
+  for (const char* split : {"train", "t10k"}) {
+    HT_ASSIGN_OR_RETURN(const IdxSplit read,
+                        ReadSplit(place, split, max_unpack));
+    const std::vector<int64_t>& dims = read.images.dims;
+    const auto [least, most] =
+        std::minmax_element(read.labels.bytes.begin(), read.labels.bytes.end(),
+                            [](uint8_t a, uint8_t b) { return a < b; });
+    facts.push_back({split,
+                     absl::StrCat("images ", dims[1], "x", dims[2]),
+                     {{"images", dims[0]},
+                      {"least_label", static_cast<uint8_t>(*least)},
+                      {"largest_label", static_cast<uint8_t>(*most)}}});
+  }
+  return facts;
 }
 
 }  // namespace runtime

@@ -78,9 +78,9 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenSplit(
   for (const std::string& name : split.folders) {
     const auto at = std::lower_bound(classes->begin(), classes->end(), name);
     if (at == classes->end() || *at != name) {
-      return ModelError(folder, "/", name, ": a class that train lacks",
-                        NearestHint(name, *classes),
-                        "; take it out, or add it to train");
+      return ModelError(
+          folder, "/", name, ": a class that the training data lacks",
+          NearestHint(name, *classes), "; take it out, or add it there");
     }
     HT_ASSIGN_OR_RETURN(const Listing files,
                         List(absl::StrCat(folder, "/", name)));
@@ -112,8 +112,10 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenSplit(
 
 }  // namespace
 
-absl::StatusOr<ImageSplits> OpenImageFolder(const std::string& place) {
+absl::StatusOr<ImageSplits> OpenImageFolder(
+    const std::string& place, const std::vector<std::string>& classes) {
   ImageSplits splits;
+  splits.classes = classes;
   std::error_code error;
   if (!fs::is_directory(place + "/train", error)) {
     if (fs::is_directory(place + "/val", error)) {

@@ -76,15 +76,16 @@ int64_t ImageScan::count() const {
 }
 
 absl::StatusOr<ImageScan> ScanImages(const ImageSource& source, int workers,
-                                     int64_t max_unpack) {
+                                     int64_t max_unpack, int process,
+                                     int processes) {
   Seen all;
   absl::Status failed;
   std::mutex mutex;
-  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> next{process};
   const auto scan = [&](Seen& seen) -> absl::Status {
     std::string storage;
     Image image;
-    for (int64_t i; (i = next++) < source.size();) {
+    for (int64_t i; (i = next.fetch_add(processes)) < source.size();) {
       HT_ASSIGN_OR_RETURN(const absl::string_view bytes,
                           source.Read(i, &storage));
       const absl::Status status =

@@ -30,10 +30,12 @@ struct ImageScan {
   int64_t count() const;
 };
 
-// Reads and decodes all of them in `workers` threads. Errors: those of reading,
+// Reads and decodes those whose position divided by `processes` leaves
+// `process`, in `workers` threads. Errors: those of reading,
 // and of too little memory, which say nothing of the pictures.
 absl::StatusOr<ImageScan> ScanImages(const ImageSource& source, int workers,
-                                     int64_t max_unpack);
+                                     int64_t max_unpack, int process = 0,
+                                     int processes = 1);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -235,5 +235,25 @@ absl::StatusOr<OpenedData> OpenNpz(const std::string& place, Feeds feeds,
   return opener.Open();
 }
 
+absl::StatusOr<std::vector<DataFacts>> LookOverNpz(const std::string& place,
+                                                   int64_t max_unpack) {
+  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(place, kMostBytes));
+  HT_ASSIGN_OR_RETURN(const ZipArchive archive,
+                      ZipArchive::Parse(content, place));
+  std::vector<DataFacts> facts;
+  for (const ZipArchive::Member& member : archive.members()) {
+    std::string unpacked;
+    HT_ASSIGN_OR_RETURN(const absl::string_view npy,
+                        archive.Read(member, max_unpack, &unpacked));
+    const std::string name(absl::StripSuffix(member.name, ".npy"));
+    HT_ASSIGN_OR_RETURN(const NpyArray array,
+                        ParseNpy(npy, absl::StrCat(place, ": ", name)));
+    facts.push_back({name,
+                     Describe(array),
+                     {{"bytes", static_cast<int64_t>(array.data.size())}}});
+  }
+  return facts;
+}
+
 }  // namespace runtime
 }  // namespace halftone

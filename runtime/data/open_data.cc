@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -38,12 +40,12 @@ std::string Describe(const FeedSpec& feed) {
 
 absl::Span<const DataFormat> DataFormats() {
   static constexpr DataFormat kFormats[] = {
-      {"idx", "DIR", true, OpenIdx},
-      {"npz", "FILE", true, OpenNpz},
+      {"idx", "DIR", true, OpenIdx, nullptr, LookOverIdx},
+      {"npz", "FILE", true, OpenNpz, nullptr, LookOverNpz},
       {"imagefolder", "DIR", true, nullptr, OpenImageFolder},
       {"filelist", "FILE", true, nullptr, OpenFileList},
       {"tar", "PATTERN", true, nullptr, OpenTarShards},
-      {"tokens", "FILE", true, OpenTokens},
+      {"tokens", "FILE", true, OpenTokens, nullptr, LookOverTokens},
       {"synthetic", "SAMPLES", false, OpenSynthetic},
   };
   return kFormats;
@@ -84,8 +86,50 @@ absl::StatusOr<OpenedData> OpenData(absl::string_view source, Feeds feeds,
   HT_ASSIGN_OR_RETURN(const DataFormat* const format,
                       FindDataFormat(source, &place));
   if (format->open != nullptr) return format->open(place, feeds, options);
-  HT_ASSIGN_OR_RETURN(ImageSplits splits, format->open_images(place));
-  return OpenPictures(format->kind, std::move(splits), feeds, options);
+  HT_ASSIGN_OR_RETURN(ImageSplits splits,
+                      format->open_images(place, options.classes));
+  std::vector<std::string> classes = splits.classes;
+  HT_ASSIGN_OR_RETURN(
+      OpenedData data,
+      OpenPictures(format->kind, std::move(splits), feeds, options));
+  data.classes = std::move(classes);
+  return data;
+}
+
+absl::Status LeaveOut(OpenedData* data) {
+  constexpr size_t kShown = 5;
+  std::sort(data->broken.begin(), data->broken.end(),
+            [](const BrokenSample& a, const BrokenSample& b) {
+              return std::pair(a.test, a.index) < std::pair(b.test, b.index);
+            });
+  for (Dataset* const split : {data->train.get(), data->test.get()}) {
+    if (split == nullptr) continue;
+    const bool test = split == data->test.get();
+    std::vector<int64_t> samples;
+    std::string first;
+    for (const BrokenSample& sample : data->broken) {
+      if (sample.test != test) continue;
+      if (samples.empty()) first = sample.why;
+      if (samples.size() < kShown) {
+        data->notes.push_back(absl::StrCat("broken, left out: ", sample.why));
+      }
+      samples.push_back(sample.index);
+    }
+    if (samples.empty()) continue;
+    const int64_t all = split->size();
+    split->LeaveOut(samples);
+    data->left_out += static_cast<int64_t>(samples.size());
+    const char* const name = test ? "val" : "train";
+    data->notes.push_back(absl::StrCat(
+        WithCommas(static_cast<int64_t>(samples.size())), " broken of ",
+        WithCommas(all), " in ", name, " left out"));
+    if (split->size() == 0) {
+      return ModelError("all ", all, " pictures of ", name, " are broken; ",
+                        first);
+    }
+  }
+  data->broken.clear();
+  return absl::OkStatus();
 }
 
 // The reader's names are "image" and "label"; --feed maps them.

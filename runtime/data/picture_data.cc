@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/data/data_format.h"
 #include "runtime/data/image/transform.h"
 #include "runtime/data/image_scan.h"
+#include "runtime/data/sample_marks.h"
 
 namespace halftone {
 namespace runtime {
@@ -30,16 +32,18 @@ struct PictureOptions {
 struct Mix {
   double weight = 1;
   int64_t other = 0;
+  bool as_other = false;  // a label that can be one alone
 };
 
 class PictureDataset : public Dataset {
  public:
-  PictureDataset(std::unique_ptr<ImageSource> source, std::vector<int64_t> kept,
-                 Feeds feeds, const ImageFeeds& match, PictureOptions options)
+  PictureDataset(std::unique_ptr<ImageSource> source, Feeds feeds,
+                 const ImageFeeds& match, PictureOptions options)
       : source_(std::move(source)),
-        kept_(std::move(kept)),
+        kept_(source_->size()),
         match_(match),
         options_(std::move(options)) {
+    std::iota(kept_.begin(), kept_.end(), 0);
     const std::vector<int64_t>& dims = feeds[match.image].dims;
     feed_ = {static_cast<int>(dims[0]), dims[1], dims[2]};
     if (match.label >= 0 && feeds[match.label].dtype == DType::kF32) {
@@ -79,14 +83,39 @@ class PictureDataset : public Dataset {
                         size() == 1 ? " picture" : " pictures", " -> ",
                         feed_.height, "x", feed_.width);
   }
+  std::string Marks() const override {
+    return MarkSamples(size(), [this](int64_t i) { return KeyOf(i); });
+  }
+  absl::Status CheckMarks(absl::string_view marks) const override {
+    return runtime::CheckMarks(
+        marks, size(), [this](int64_t i) { return KeyOf(i); },
+        [this](int64_t i) { return source_->Name(kept_[i]); });
+  }
+  void LeaveOut(absl::Span<const int64_t> samples) override {
+    auto next = samples.begin();
+    size_t to = 0;
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      if (next != samples.end() && *next == static_cast<int64_t>(i)) {
+        ++next;
+      } else {
+        kept_[to++] = kept_[i];
+      }
+    }
+    kept_.resize(to);
+  }
 
  private:
+  uint64_t KeyOf(int64_t index) const { return source_->Key(kept_[index]); }
   Mix DrawMix(SampleDraws& draws) const {
     const double alpha = options_.augment.mixup();
     if (!options_.augmented || alpha <= 0) return {};
     const double weight = draws.SymmetricBeta(alpha);
     // The rest comes from any, so that the larger share may be its own.
-    return {std::max(weight, 1 - weight), draws.Below(size())};
+    Mix mix;
+    mix.weight = std::max(weight, 1 - weight);
+    mix.other = draws.Below(size());
+    mix.as_other = draws.Uniform() >= mix.weight;
+    return mix;
   }
 
   absl::Status Make(int64_t index, SampleDraws& draws, Image* image) const {
@@ -103,7 +132,8 @@ class PictureDataset : public Dataset {
   }
 
   void WriteLabel(int64_t index, const Mix& mix, uint8_t* out) const {
-    const int64_t label = source_->Label(kept_[index]);
+    const int64_t one = mix.as_other && shares_ == 0 ? mix.other : index;
+    const int64_t label = source_->Label(kept_[one]);
     if (shares_ == 0) {
       std::memcpy(out, &label, sizeof(label));
       return;
@@ -141,7 +171,6 @@ absl::Status CheckFeeds(absl::string_view kind, Feeds feeds,
                       " or more, the side of feed ", x.name, ", found ",
                       resize);
   }
-  const bool mixed = options.augment.mixup() > 0;
   if (match.label < 0) return absl::OkStatus();
   const FeedSpec& y = feeds[match.label];
   const bool shares = y.dtype == DType::kF32 && y.dims.size() == 1;
@@ -150,11 +179,6 @@ absl::Status CheckFeeds(absl::string_view kind, Feeds feeds,
         "feed ", y.name, ": ", kind, " labels are i64[B], or ",
         "f32[B,classes] with a share for each; the model expects ",
         Describe(y));
-  }
-  if (mixed && !shares) {
-    return ModelError("train.augment.mixup: expected a label f32[B,classes], ",
-                      "with a share for each class, found ", Describe(y),
-                      "; take a model with soft labels, or leave mixup out");
   }
   return absl::OkStatus();
 }
@@ -170,38 +194,16 @@ absl::Status CheckLabels(const ImageSource& source, const FeedSpec& y) {
   return absl::OkStatus();
 }
 
-// Those to be read, in order.
-absl::StatusOr<std::vector<int64_t>> Keep(const ImageSource& source,
-                                          absl::string_view split,
-                                          const DataOptions& options,
-                                          std::vector<std::string>* notes) {
-  std::vector<BrokenImage> broken;
-  if (options.skip_broken) {
-    HT_ASSIGN_OR_RETURN(
-        const ImageScan scan,
-        ScanImages(source, options.workers, options.max_unpack));
-    broken = scan.broken;
+absl::Status FindBroken(const ImageSource& source, bool test,
+                        const DataOptions& options,
+                        std::vector<BrokenSample>* found) {
+  HT_ASSIGN_OR_RETURN(ImageScan scan,
+                      ScanImages(source, options.workers, options.max_unpack,
+                                 options.process, options.processes));
+  for (BrokenImage& image : scan.broken) {
+    found->push_back({test, image.index, std::move(image.why)});
   }
-  std::vector<int64_t> kept;
-  kept.reserve(source.size() - broken.size());
-  auto next = broken.begin();
-  for (int64_t i = 0; i < source.size(); ++i) {
-    if (next != broken.end() && next->index == i) {
-      ++next;
-    } else {
-      kept.push_back(i);
-    }
-  }
-  constexpr size_t kShown = 5;
-  for (size_t i = 0; i < std::min(kShown, broken.size()); ++i) {
-    notes->push_back(absl::StrCat("broken, left out: ", broken[i].why));
-  }
-  if (!broken.empty()) {
-    notes->push_back(absl::StrCat(WithCommas(broken.size()), " broken of ",
-                                  WithCommas(source.size()), " in ", split,
-                                  " left out"));
-  }
-  return kept;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -214,29 +216,32 @@ absl::StatusOr<OpenedData> OpenPictures(absl::string_view kind,
   HT_RETURN_IF_ERROR(CheckFeeds(kind, feeds, match, options));
   OpenedData data;
   data.notes = std::move(splits.notes);
-  const auto open =
-      [&](std::unique_ptr<ImageSource> source, absl::string_view split,
-          bool augmented) -> absl::StatusOr<std::unique_ptr<Dataset>> {
+  const bool numbers =
+      match.label >= 0 && feeds[match.label].dtype != DType::kF32;
+  if (options.augmented && options.augment.mixup() > 0 && numbers) {
+    data.notes.push_back(absl::StrCat(
+        "train.augment.mixup: labels are classes, so that a mix has one of its "
+        "two, drawn by their shares; labels f32[B,classes] have both"));
+  }
+  const auto open = [&](std::unique_ptr<ImageSource> source,
+                        bool test) -> absl::StatusOr<std::unique_ptr<Dataset>> {
     if (match.label >= 0) {
       HT_RETURN_IF_ERROR(CheckLabels(*source, feeds[match.label]));
     }
-    const size_t noted = data.notes.size();
-    HT_ASSIGN_OR_RETURN(std::vector<int64_t> kept,
-                        Keep(*source, split, options, &data.notes));
-    if (kept.empty()) {
-      return ModelError(kind, ": all ", source->size(), " pictures of ", split,
-                        " are broken; ", data.notes[noted]);
+    if (options.skip_broken) {
+      HT_RETURN_IF_ERROR(FindBroken(*source, test, options, &data.broken));
     }
     return std::make_unique<PictureDataset>(
-        std::move(source), std::move(kept), feeds, match,
-        PictureOptions{options.augment, augmented, options.seed,
-                       options.max_unpack});
+        std::move(source), feeds, match,
+        PictureOptions{options.augment, options.augmented && !test,
+                       options.seed, options.max_unpack});
   };
-  HT_ASSIGN_OR_RETURN(
-      data.train, open(std::move(splits.train), "train", options.augmented));
+  HT_ASSIGN_OR_RETURN(data.train, open(std::move(splits.train), false));
   if (splits.test != nullptr) {
-    HT_ASSIGN_OR_RETURN(data.test, open(std::move(splits.test), "val", false));
+    HT_ASSIGN_OR_RETURN(data.test, open(std::move(splits.test), true));
   }
+  // Else after what the others have found is known.
+  if (options.processes == 1) HT_RETURN_IF_ERROR(LeaveOut(&data));
   return data;
 }
 

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "runtime/data/data_format.h"
 #include "runtime/data/image/image_testing.h"
+#include "runtime/data/tar_testing.h"
 
 namespace halftone {
 namespace runtime {
@@ -121,7 +122,7 @@ TEST_F(PictureDataTest, WrongFolders) {
   fs::remove_all(root_ + "/train/bird");
   Write("val/dig/e.png", Numbered(5));
   ExpectError(OpenFolder().status(),
-              "val/dig: a class that train lacks; nearest: dog");
+              "val/dig: a class that the training data lacks; nearest: dog");
   fs::remove_all(root_ + "/val/dig");
   label_.classes = 1;
   ExpectError(OpenFolder().status(), "c.jpeg: label 1: expected 0 to 0");
@@ -185,12 +186,121 @@ TEST_F(PictureDataTest, WhatCannotBeReadIsNotBroken) {
               "eval_resize: expected 0, or 4 or more");
 }
 
-TEST_F(PictureDataTest, MixupNeedsSharesAndMixesTwo) {
+TEST_F(PictureDataTest, ClassesOfOtherData) {
+  WriteFolder();
+  DataOptions options;
+  options.classes = {"bird", "cat", "dog"};
+  label_.classes = 3;
+  const auto data = OpenFolder(options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(Labels(*data->train), ElementsAre(1, 1, 2));
+  EXPECT_THAT(data->classes, ElementsAre("bird", "cat", "dog"));
+  options.classes = {"bird", "dog"};
+  ExpectError(OpenFolder(options).status(),
+              "train/cat: a class that the training data lacks");
+}
+
+// Of two processes each finds its own; both leave out what both have found.
+TEST_F(PictureDataTest, BrokenPicturesByShares) {
+  WriteFolder();
+  for (const char* name : {"cat/aa.png", "cat/ab.png", "dog/d.png"}) {
+    Write(absl::StrCat("train/", name), "no picture");
+  }
+  Write("val/dog/e.png", "no picture");
+  std::vector<BrokenSample> found;
+  DataOptions options;
+  options.skip_broken = true;
+  options.processes = 2;
+  for (options.process = 0; options.process < 2; ++options.process) {
+    const auto data = OpenFolder(options);
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_EQ(data->train->size(), 6);
+    EXPECT_EQ(data->broken.size(), options.process == 0 ? 1u : 3u);
+    found.insert(found.end(), data->broken.begin(), data->broken.end());
+  }
+  auto data = OpenFolder(options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  data->broken = found;
+  const absl::Status left = LeaveOut(&*data);
+  ASSERT_TRUE(left.ok()) << left;
+  EXPECT_THAT(Numbers(*data->train), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Labels(*data->train), ElementsAre(0, 0, 1));
+  EXPECT_THAT(Numbers(*data->test), ElementsAre(4));
+  EXPECT_EQ(data->left_out, 4);
+  EXPECT_EQ(data->notes.back(), "1 broken of 2 in val left out");
+  // Nothing is left.
+  for (int64_t i = 0; i < 3; ++i) data->broken.push_back({false, i, "why"});
+  ExpectError(LeaveOut(&*data), "all 3 pictures of train are broken; why");
+}
+
+TEST_F(PictureDataTest, MarksTellOtherPictures) {
+  WriteFolder();
+  Write("train/cat/aa.png", "no picture");
+  DataOptions options;
+  options.skip_broken = true;
+  const std::string marks = OpenFolder(options)->train->Marks();
+  const auto check = [&] {
+    const auto data = OpenFolder(options);
+    EXPECT_TRUE(data.ok()) << data.status();
+    return data->train->CheckMarks(marks);
+  };
+  EXPECT_TRUE(check().ok()) << check();
+  // One that is broken is none, and is one when it is mended.
+  fs::remove(root_ + "/train/cat/aa.png");
+  EXPECT_TRUE(check().ok()) << check();
+  Write("train/cat/aa.png", Numbered(5));
+  ExpectError(check(), "now there are 4: the first that differs is " + root_ +
+                           "/train/cat/aa.png");
+  fs::remove(root_ + "/train/cat/aa.png");
+  fs::rename(root_ + "/train/cat/b.JPG", root_ + "/train/dog/b.JPG");
+  ExpectError(check(), "train/dog/b.JPG");
+}
+
+// Of two labels one is taken, as often as its share says.
+TEST_F(PictureDataTest, MixupOfClasses) {
   WriteFolder();
   DataOptions options;
   options.augmented = true;
   options.augment.set_mixup(1);
-  ExpectError(OpenFolder(options).status(), "expected a label f32[B,classes]");
+  const auto classes = OpenFolder(options);
+  ASSERT_TRUE(classes.ok()) << classes.status();
+  EXPECT_THAT(classes->notes,
+              ElementsAre(HasSubstr("no .jpg"), HasSubstr("one of its two")));
+  label_ = {"label", DType::kF32, {2}};
+  const auto both = OpenFolder(options);
+  ASSERT_TRUE(both.ok()) << both.status();
+  constexpr int64_t kEpochs = 4000;
+  double shares = 0, labels = 0;
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    float share[2];
+    int64_t label = 0;
+    ASSERT_TRUE(both->train
+                    ->Read({2, epoch}, 1,
+                           absl::MakeSpan(reinterpret_cast<uint8_t*>(share), 8))
+                    .ok());
+    ASSERT_TRUE(
+        classes->train
+            ->Read({2, epoch}, 1,
+                   absl::MakeSpan(reinterpret_cast<uint8_t*>(&label), 8))
+            .ok());
+    shares += share[1];
+    labels += static_cast<double>(label);
+    // What is not mixed has its own.
+    if (share[1] == 1) {
+      EXPECT_EQ(label, 1);
+    }
+  }
+  // A share of 3/4 on average, with a third of the others its own class: 5/6.
+  EXPECT_NEAR(shares / kEpochs, 5.0 / 6, 0.02);
+  // Three standard deviations of as many draws: 0.018.
+  EXPECT_NEAR(labels / kEpochs, shares / kEpochs, 0.018);
+}
+
+TEST_F(PictureDataTest, MixupMixesTwo) {
+  WriteFolder();
+  DataOptions options;
+  options.augmented = true;
+  options.augment.set_mixup(1);
   label_ = {"label", DType::kF32, {2}};
   const auto data = OpenFolder(options);
   ASSERT_TRUE(data.ok()) << data.status();
@@ -221,42 +331,15 @@ TEST_F(PictureDataTest, MixupNeedsSharesAndMixesTwo) {
   EXPECT_EQ(shares[1], 1);
 }
 
-// POSIX ustar, one member.
-std::string Member(const std::string& name, const std::string& content,
-                   char type = '0') {
-  std::string header(512, '\0');
-  header.replace(0, name.size(), name);
-  header.replace(100, 7, "0000644");
-  char size[12];
-  snprintf(size, sizeof(size), "%011zo", content.size());
-  header.replace(124, 11, size);
-  header.replace(136, 11, "00000000000");
-  header.replace(148, 8, "        ");
-  header[156] = type;
-  header.replace(257, 5, "ustar");
-  header.replace(263, 2, "00");
-  unsigned sum = 0;
-  for (const char c : header) sum += static_cast<uint8_t>(c);
-  char check[8];
-  snprintf(check, sizeof(check), "%06o", sum);
-  header.replace(148, 7, std::string(check, 7));
-  std::string padded = content;
-  padded.resize((content.size() + 511) / 512 * 512);
-  return header + padded;
-}
-
-const std::string& End() {
-  static const auto& end = *new std::string(1024, '\0');
-  return end;
-}
-
 TEST_F(PictureDataTest, TarShards) {
-  Write("s-00.tar", Member("a/", "", '5') + Member("a/1.png", Numbered(1)) +
-                        Member("a/1.cls", "1\n") + Member("a/1.json", "{}") +
-                        Member("../../2.x.cls", "0") + End());
-  Write("s-01.tar", Member("3.cls", "0") + Member("3.jpg", Numbered(3, false)) +
-                        Member("4.jpg", Numbered(4, false)) +
-                        Member("4.cls", "1") + End());
+  Write("s-00.tar",
+        TarMember("a/", "", '5') + TarMember("a/1.png", Numbered(1)) +
+            TarMember("a/1.cls", "1\n") + TarMember("a/1.json", "{}") +
+            TarMember("../../2.x.cls", "0") + TarEnd());
+  Write("s-01.tar", TarMember("3.cls", "0") +
+                        TarMember("3.jpg", Numbered(3, false)) +
+                        TarMember("4.jpg", Numbered(4, false)) +
+                        TarMember("4.cls", "1") + TarEnd());
   for (const char* pattern : {"/s-*.tar", "/s-{00..01}.tar"}) {
     const auto data = Open(absl::StrCat("tar:", root_, pattern));
     ASSERT_TRUE(data.ok()) << data.status();
@@ -270,21 +353,23 @@ TEST_F(PictureDataTest, WrongShards) {
     Write("s.tar", bytes);
     ExpectError(Open("tar:" + root_ + "/s.tar").status(), what);
   };
-  const std::string good = Member("1.png", Numbered(1)) + Member("1.cls", "1");
-  expect(Member("1.png", Numbered(1)) + Member("2.cls", "1") + End(),
+  const std::string good =
+      TarMember("1.png", Numbered(1)) + TarMember("1.cls", "1");
+  expect(TarMember("1.png", Numbered(1)) + TarMember("2.cls", "1") + TarEnd(),
          "member 1.png: expected its label beside it");
-  expect(Member("1.png", Numbered(1)) + Member("1.cls", "cat") + End(),
+  expect(TarMember("1.png", Numbered(1)) + TarMember("1.cls", "cat") + TarEnd(),
          "expected a label (a number from 0), found \"cat\"");
-  expect(Member("readme", "text") + End(), "found none");
-  expect(Member("1.png", Numbered(1)) + Member("1.cls", "1") +
-             Member("1.jpg", Numbered(2, false)) + End(),
+  expect(TarMember("readme", "text") + TarEnd(), "found none");
+  expect(TarMember("1.png", Numbered(1)) + TarMember("1.cls", "1") +
+             TarMember("1.jpg", Numbered(2, false)) + TarEnd(),
          "expected one picture of a key, found 1.png");
-  expect(Member("1.png", "", '1') + Member("1.cls", "1") + End(), "s.tar: ");
+  expect(TarMember("1.png", "", '1') + TarMember("1.cls", "1") + TarEnd(),
+         "s.tar: ");
   // Not the mask; and a picture without content is a broken one.
-  Write("s.tar", Member("1.png", Numbered(1)) + Member("1.cls", "1") +
-                     Member("1.mask.png", Numbered(2)) +
-                     Member("Z\xc3\xbcrich.png", "") +
-                     Member("Z\xc3\xbcrich.cls", "0") + End());
+  Write("s.tar", TarMember("1.png", Numbered(1)) + TarMember("1.cls", "1") +
+                     TarMember("1.mask.png", Numbered(2)) +
+                     TarMember("Z\xc3\xbcrich.png", "") +
+                     TarMember("Z\xc3\xbcrich.cls", "0") + TarEnd());
   const auto two = Open("tar:" + root_ + "/s.tar");
   ASSERT_TRUE(two.ok()) << two.status();
   ASSERT_EQ(two->train->size(), 2);
@@ -294,6 +379,8 @@ TEST_F(PictureDataTest, WrongShards) {
   ExpectError(two->train->Read({1}, 0, absl::MakeSpan(out)), "an empty file");
   expect(good.substr(0, 600), "s.tar: ");
   expect("\x1f\x8b\x08 packed", "expected a tar file that is not packed");
+  // Cut off between two members, it lacks nothing but its end.
+  expect(good, "expected the empty blocks that end a tar file");
   expect(std::string(3000, 'x'), "expected a tar file");
   ExpectError(Open("tar:" + root_ + "/none-*.tar").status(), "found none");
   ExpectError(Open("tar:" + root_ + "/{3..1}.tar").status(),
@@ -301,6 +388,20 @@ TEST_F(PictureDataTest, WrongShards) {
   Write("s.tar", good.substr(0, 512 + 20));
   const auto data = Open("tar:" + root_ + "/s.tar");
   EXPECT_FALSE(data.ok());
+}
+
+TEST_F(PictureDataTest, ShardsCutOffUnderWay) {
+  const std::string shard =
+      TarMember("1.png", Numbered(1)) + TarMember("1.cls", "1") +
+      TarMember("2.png", Numbered(2)) + TarMember("2.cls", "0") + TarEnd();
+  Write("s.tar", shard);
+  const auto data = Open("tar:" + root_ + "/s.tar");
+  ASSERT_TRUE(data.ok()) << data.status();
+  fs::resize_file(root_ + "/s.tar", shard.size() / 2);
+  std::vector<uint8_t> out(48);
+  EXPECT_TRUE(data->train->Read({0}, 0, absl::MakeSpan(out)).ok());
+  ExpectError(data->train->Read({1}, 0, absl::MakeSpan(out)),
+              "leave files as they are while a run reads them");
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <archive_entry.h>
 #include <glob.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -11,23 +13,28 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "graph/base/error.h"
+#include "runtime/data/data_file.h"
 #include "runtime/data/image_source.h"
 #include "runtime/data/listed_images.h"
-#include "runtime/data/mapped_file.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
+// Bytes of a label that are looked at.
+constexpr int64_t kMostLabel = 40;
+
 // Where a picture lies; its name is that of a member, never a path of ours.
 struct Member {
   int32_t shard = 0;
   int32_t label = 0;
-  absl::string_view bytes;
+  int64_t offset = 0, size = 0;
+  uint64_t key = 0;
 };
 
 class TarImages : public ImageSource {
@@ -39,85 +46,102 @@ class TarImages : public ImageSource {
   }
   int64_t Label(int64_t index) const override { return members_[index].label; }
   std::string Name(int64_t index) const override {
-    const MappedFile& shard = *shards_[members_[index].shard];
-    return absl::StrCat(shard.path(), ": member at byte ",
-                        members_[index].bytes.data() - shard.bytes().data());
+    const Member& member = members_[index];
+    return absl::StrCat(shards_[member.shard]->path(), ": member at byte ",
+                        member.offset);
   }
+  uint64_t Key(int64_t index) const override { return members_[index].key; }
   absl::StatusOr<absl::string_view> Read(int64_t index,
-                                         std::string*) const override {
-    return members_[index].bytes;
+                                         std::string* storage) const override {
+    const Member& member = members_[index];
+    storage->resize(member.size);
+    HT_RETURN_IF_ERROR(
+        shards_[member.shard]->ReadAt(member.offset, absl::MakeSpan(*storage)));
+    return *storage;
   }
 
  private:
-  std::vector<std::unique_ptr<MappedFile>> shards_;
+  std::vector<std::unique_ptr<DataFile>> shards_;
   std::vector<Member> members_;
 };
 
 // What has one key so far.
 struct Sample {
   std::string key, picture_name;
-  absl::string_view picture;
+  Member picture;
   int64_t label = -1;
 };
 
+// The members of a shard that are files.
 class ShardReader {
  public:
-  explicit ShardReader(const MappedFile& shard)
+  explicit ShardReader(const DataFile& shard)
       : shard_(shard), archive_(archive_read_new()) {}
   ~ShardReader() { archive_read_free(archive_); }
 
   absl::Status Open();
-  // False at the end. Only members that are files come.
-  absl::StatusOr<bool> Next(std::string* name, absl::string_view* bytes);
+  // False at the end.
+  absl::StatusOr<bool> Next(std::string* name, int64_t* offset, int64_t* size);
 
  private:
-  absl::Status Damaged(absl::string_view what) const {
-    return ModelError(shard_.path(), ": ", what,
-                      "; expected a tar file that is not packed, whole");
-  }
   absl::Status Failed() const {
     const char* text = archive_error_string(archive_);
-    return Damaged(text != nullptr ? text : "cannot be read");
+    return ModelError(shard_.path(), ": ",
+                      text != nullptr ? text : "cannot be read",
+                      "; expected a tar file, whole");
   }
-  // The member's content as it lies in the file.
-  absl::StatusOr<absl::string_view> Content(int64_t size,
-                                            const std::string& name);
+  absl::Status CheckEnd() const;
 
-  const MappedFile& shard_;
+  const DataFile& shard_;
   archive* archive_;
 };
 
 absl::Status ShardReader::Open() {
+  constexpr size_t kRead = 1 << 16;
+  char magic[6] = "";
+  HT_RETURN_IF_ERROR(shard_.ReadAt(
+      0, absl::MakeSpan(magic, std::min<int64_t>(shard_.size(), 6))));
+  const absl::string_view begin(magic, sizeof(magic));
+  // A picture in it could only be reached through all before it.
+  for (const absl::string_view packed : {"\x1f\x8b", "\x28\xb5\x2f\xfd",
+                                         "\xfd"
+                                         "7zXZ",
+                                         "BZh"}) {
+    if (!absl::StartsWith(begin, packed)) continue;
+    return ModelError(shard_.path(), ": expected a tar file that is not ",
+                      "packed, found one that is; unpack it (gunzip, unzstd, ",
+                      "unxz, bunzip2): pictures are packed already");
+  }
   archive_read_support_format_tar(archive_);
-  const absl::string_view bytes = shard_.bytes();
-  const int code =
-      archive_read_open_memory(archive_, bytes.data(), bytes.size());
+  const int code = archive_read_open_fd(archive_, shard_.descriptor(), kRead);
   return code == ARCHIVE_OK ? absl::OkStatus() : Failed();
 }
 
-absl::StatusOr<absl::string_view> ShardReader::Content(
-    int64_t size, const std::string& name) {
-  const void* at = nullptr;
-  size_t there = 0;
-  la_int64_t offset = 0;
-  const int code = archive_read_data_block(archive_, &at, &there, &offset);
-  if (code != ARCHIVE_OK && code != ARCHIVE_EOF) return Failed();
-  const absl::string_view bytes = shard_.bytes();
-  const auto* begin = static_cast<const char*>(at);
-  if (there < static_cast<size_t>(size) || offset != 0 ||
-      begin < bytes.data() || begin + size > bytes.data() + bytes.size()) {
-    return Damaged(absl::StrCat("member ", absl::CHexEscape(name),
-                                " is cut off or has holes"));
+// Empty blocks end an archive; one that was cut off between two members lacks
+// nothing else.
+absl::Status ShardReader::CheckEnd() const {
+  char block[512] = "";
+  const int64_t at = shard_.size() - static_cast<int64_t>(sizeof(block));
+  if (at >= 0) HT_RETURN_IF_ERROR(shard_.ReadAt(at, absl::MakeSpan(block)));
+  if (at >= 0 &&
+      std::all_of(block, std::end(block), [](char c) { return c == 0; })) {
+    return absl::OkStatus();
   }
-  return absl::string_view(begin, size);
+  return ModelError(shard_.path(),
+                    ": expected the empty blocks that end a tar ",
+                    "file, found none: it is cut off or not written to its ",
+                    "end; pack it again");
 }
 
-absl::StatusOr<bool> ShardReader::Next(std::string* name,
-                                       absl::string_view* bytes) {
+absl::StatusOr<bool> ShardReader::Next(std::string* name, int64_t* offset,
+                                       int64_t* size) {
   while (true) {
     archive_entry* entry = nullptr;
     const int code = archive_read_next_header(archive_, &entry);
-    if (code == ARCHIVE_EOF) return false;
+    if (code == ARCHIVE_EOF) {
+      HT_RETURN_IF_ERROR(CheckEnd());
+      return false;
+    }
     // A warning is of a name that this locale cannot spell.
     if (code < ARCHIVE_WARN) return Failed();
     const char* path = archive_entry_pathname(entry);
@@ -129,17 +153,20 @@ absl::StatusOr<bool> ShardReader::Next(std::string* name,
                         "tar --hard-dereference");
     }
     if (archive_entry_filetype(entry) != AE_IFREG) continue;
-    const int64_t size = archive_entry_size(entry);
-    *bytes = {};
-    if (size > 0) {
-      HT_ASSIGN_OR_RETURN(*bytes, Content(size, *name));
+    // What was read up to here is its header, the last.
+    *offset = archive_filter_bytes(archive_, 0);
+    *size = archive_entry_size(entry);
+    if (archive_entry_sparse_count(entry) == 0 && *size >= 0 && *offset >= 0 &&
+        *size <= shard_.size() - *offset) {
+      return true;
     }
-    return true;
+    return ModelError(shard_.path(), ": member ", absl::CHexEscape(*name),
+                      " is cut off or has holes; expected a tar file, whole");
   }
 }
 
 absl::Status TarImages::AddShard(const std::string& path) {
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<MappedFile> file, MappedFile::Open(path));
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<DataFile> file, DataFile::Open(path));
   const auto shard = static_cast<int32_t>(shards_.size());
   shards_.push_back(std::move(file));
   ShardReader reader(*shards_.back());
@@ -153,14 +180,18 @@ absl::Status TarImages::AddShard(const std::string& path) {
           ": expected its label beside it, in a member ",
           absl::CHexEscape(sample.key), ".cls, found none; pack both");
     }
-    members_.push_back(
-        {shard, static_cast<int32_t>(sample.label), sample.picture});
+    sample.picture.label = static_cast<int32_t>(sample.label);
+    sample.picture.key =
+        KeyOfImage(absl::StrCat(sample.picture_name, " ", sample.picture.size),
+                   sample.label);
+    members_.push_back(sample.picture);
     return absl::OkStatus();
   };
   while (true) {
     std::string name;
-    absl::string_view bytes;
-    HT_ASSIGN_OR_RETURN(const bool more, reader.Next(&name, &bytes));
+    Member member = {shard, 0};
+    HT_ASSIGN_OR_RETURN(const bool more,
+                        reader.Next(&name, &member.offset, &member.size));
     if (!more) break;
     // The key ends at the first dot of the last part.
     const size_t slash = name.rfind('/');
@@ -180,15 +211,18 @@ absl::Status TarImages::AddShard(const std::string& path) {
                           absl::CHexEscape(sample.picture_name),
                           " beside it; take one out");
       }
-      sample.picture = bytes;
+      sample.picture = member;
       sample.picture_name = name;
     } else if (ending == ".cls") {
-      if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(bytes), &sample.label) ||
+      std::string text(std::min(member.size, kMostLabel), '\0');
+      HT_RETURN_IF_ERROR(
+          shards_.back()->ReadAt(member.offset, absl::MakeSpan(text)));
+      if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &sample.label) ||
           sample.label < 0 ||
           sample.label > std::numeric_limits<int32_t>::max()) {
         return ModelError(path, ": member ", absl::CHexEscape(name),
                           ": expected a label (a number from 0), found \"",
-                          absl::CHexEscape(bytes.substr(0, 40)), "\"");
+                          absl::CHexEscape(text), "\"");
       }
     }
   }
@@ -231,7 +265,8 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
 
 }  // namespace
 
-absl::StatusOr<ImageSplits> OpenTarShards(const std::string& place) {
+absl::StatusOr<ImageSplits> OpenTarShards(const std::string& place,
+                                          const std::vector<std::string>&) {
   HT_ASSIGN_OR_RETURN(const std::vector<std::string> paths, Expand(place));
   auto images = std::make_unique<TarImages>();
   for (const std::string& path : paths) {

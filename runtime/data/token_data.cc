@@ -27,8 +27,8 @@
 #include "graph/base/error.h"
 #include "graph/base/philox.h"
 #include "graph/base/text.h"
+#include "runtime/data/data_file.h"
 #include "runtime/data/data_format.h"
-#include "runtime/data/mapped_file.h"
 
 namespace halftone {
 namespace runtime {
@@ -39,19 +39,19 @@ constexpr int64_t kMaskToken = 103;
 
 enum class Column { kIds, kNext, kHidden, kOnes, kZeros };
 
+// A part of a file.
 struct Blocks {
-  absl::string_view bytes;
-  int64_t length = 0;  // T
-  int width = 2;       // bytes of a token
+  int64_t first = 0, tokens = 0;  // in tokens
+  int64_t length = 0;             // T
+  int width = 2;                  // bytes of a token
 
-  int64_t tokens() const { return static_cast<int64_t>(bytes.size()) / width; }
   // The last block's last token has one that follows it.
-  int64_t count() const { return (tokens() - 1) / length; }
+  int64_t count() const { return (tokens - 1) / length; }
 };
 
 class TokenDataset : public Dataset {
  public:
-  TokenDataset(std::shared_ptr<const MappedFile> file, Blocks blocks,
+  TokenDataset(std::shared_ptr<const DataFile> file, Blocks blocks,
                std::vector<Column> columns, int64_t words, int64_t seed)
       : file_(std::move(file)),
         blocks_(blocks),
@@ -65,7 +65,7 @@ class TokenDataset : public Dataset {
   absl::Status Read(const SampleId& sample, int feed,
                     absl::Span<uint8_t> out) const override;
   std::string Description() const override {
-    return absl::StrCat("tokens, ", WithCommas(blocks_.tokens()),
+    return absl::StrCat("tokens, ", WithCommas(blocks_.tokens),
                         " in blocks of ", WithCommas(blocks_.length));
   }
 
@@ -75,8 +75,9 @@ class TokenDataset : public Dataset {
     int64_t becomes = 0;
   };
   Hidden Hide(const SampleId& sample, int64_t i, int64_t id) const;
+  absl::Status ReadIds(int64_t first, absl::Span<int64_t> ids) const;
 
-  std::shared_ptr<const MappedFile> file_;
+  std::shared_ptr<const DataFile> file_;
   Blocks blocks_;
   std::vector<Column> columns_;
   int64_t words_, seed_;
@@ -96,17 +97,57 @@ TokenDataset::Hidden TokenDataset::Hide(const SampleId& sample, int64_t i,
   return {true, static_cast<int64_t>((uint64_t{draw.x[2]} * words_) >> 32)};
 }
 
-// Ids as they lie in the file to i64; the largest of them.
+// Ids as they lie in the file to i64; the largest of them. In pieces of one
+// size, of which compilers make vectors: half the time.
 template <typename Id>
 int64_t Widen(const char* from, int64_t n, int64_t* out) {
-  Id largest = 0;
-  for (int64_t i = 0; i < n; ++i) {
+  constexpr int64_t kPiece = 16;
+  Id most[kPiece] = {};
+  int64_t i = 0;
+  for (; i + kPiece <= n; i += kPiece) {
+    Id piece[kPiece];
+    std::memcpy(piece, from + i * sizeof(Id), sizeof(piece));
+    for (int64_t k = 0; k < kPiece; ++k) {
+      out[i + k] = piece[k];
+      most[k] = std::max(most[k], piece[k]);
+    }
+  }
+  for (; i < n; ++i) {
     Id id;
     std::memcpy(&id, from + i * sizeof(id), sizeof(id));
     out[i] = id;
-    largest = std::max(largest, id);
+    most[0] = std::max(most[0], id);
   }
-  return largest;
+  return *std::max_element(most, most + kPiece);
+}
+
+absl::Status CheckToken(const DataFile& file, int64_t at, int64_t id,
+                        int64_t words) {
+  if (words == 0 || id < words) return absl::OkStatus();
+  return ModelError(file.path(), ": token ", at, " is ", id, ": expected 0 to ",
+                    words - 1, ", the words of the model; ",
+                    "take a file of its tokenizer");
+}
+
+absl::Status TokenDataset::ReadIds(int64_t first,
+                                   absl::Span<int64_t> ids) const {
+  constexpr int64_t kPiece = 4096;  // tokens
+  char piece[kPiece * sizeof(uint32_t)];
+  for (size_t done = 0; done < ids.size();) {
+    const auto n = std::min<int64_t>(kPiece, ids.size() - done);
+    const int64_t at = blocks_.first + first + static_cast<int64_t>(done);
+    HT_RETURN_IF_ERROR(file_->ReadAt(at * blocks_.width,
+                                     absl::MakeSpan(piece, n * blocks_.width)));
+    int64_t* const out = &ids[done];
+    const int64_t largest = blocks_.width == 2 ? Widen<uint16_t>(piece, n, out)
+                                               : Widen<uint32_t>(piece, n, out);
+    if (words_ > 0 && largest >= words_) {
+      return CheckToken(*file_, at + (std::find(out, out + n, largest) - out),
+                        largest, words_);
+    }
+    done += n;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TokenDataset::Read(const SampleId& sample, int feed,
@@ -119,17 +160,7 @@ absl::Status TokenDataset::Read(const SampleId& sample, int feed,
     return absl::OkStatus();
   }
   const int64_t first = sample.index * n + (column == Column::kNext ? 1 : 0);
-  const char* from = &blocks_.bytes[first * blocks_.width];
-  const int64_t largest = blocks_.width == 2 ? Widen<uint16_t>(from, n, ids)
-                                             : Widen<uint32_t>(from, n, ids);
-  if (words_ > 0 && largest >= words_) {
-    const int64_t at = std::find(ids, ids + n, largest) - ids;
-    const int64_t begin =
-        (blocks_.bytes.data() - file_->bytes().data()) / blocks_.width;
-    return ModelError(file_->path(), ": token ", begin + first + at, " is ",
-                      largest, ": expected 0 to ", words_ - 1,
-                      ", the words of the model; take a file of its tokenizer");
-  }
+  HT_RETURN_IF_ERROR(ReadIds(first, absl::MakeSpan(ids, n)));
   if (!hides_) return absl::OkStatus();
   for (int64_t i = 0; i < n; ++i) {
     const Hidden hidden = Hide(sample, i, ids[i]);
@@ -137,6 +168,32 @@ absl::Status TokenDataset::Read(const SampleId& sample, int feed,
     if (column == Column::kIds && hidden.is) ids[i] = hidden.becomes;
   }
   return absl::OkStatus();
+}
+
+struct Largest {
+  int64_t id = -1, at = 0;
+};
+absl::StatusOr<Largest> FindLargest(const DataFile& file,
+                                    const Blocks& blocks) {
+  constexpr int64_t kPiece = 1 << 16;  // tokens
+  std::string piece(kPiece * blocks.width, '\0');
+  std::vector<int64_t> ids(kPiece);
+  Largest largest;
+  for (int64_t done = 0; done < blocks.tokens;) {
+    const int64_t n = std::min(kPiece, blocks.tokens - done);
+    const int64_t at = blocks.first + done;
+    HT_RETURN_IF_ERROR(file.ReadAt(
+        at * blocks.width, absl::MakeSpan(&piece[0], n * blocks.width)));
+    const int64_t most = blocks.width == 2
+                             ? Widen<uint16_t>(piece.data(), n, ids.data())
+                             : Widen<uint32_t>(piece.data(), n, ids.data());
+    if (most > largest.id) {
+      const auto found = std::find(ids.begin(), ids.begin() + n, most);
+      largest = {most, at + (found - ids.begin())};
+    }
+    done += n;
+  }
+  return largest;
 }
 
 struct TokenFeeds {
@@ -198,28 +255,50 @@ absl::StatusOr<TokenFeeds> MatchTokenFeeds(
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> MakeDataset(
-    std::shared_ptr<const MappedFile> file, absl::string_view bytes, int width,
+    std::shared_ptr<const DataFile> file, const Blocks& blocks,
     const TokenFeeds& match, int64_t seed) {
-  const Blocks blocks = {bytes, match.length, width};
   if (blocks.count() < 1) {
-    return ModelError(file->path(), ": ", blocks.tokens(), " tokens: expected ",
+    return ModelError(file->path(), ": ", blocks.tokens, " tokens: expected ",
                       match.length + 1, " or more, a block and the one after");
+  }
+  // What takes no time is said before the first step, the rest as it is read.
+  constexpr int64_t kSoon = int64_t{1} << 26;
+  if (match.words > 0) {
+    Blocks soon = blocks;
+    soon.tokens = std::min(soon.tokens, kSoon);
+    HT_ASSIGN_OR_RETURN(const Largest largest, FindLargest(*file, soon));
+    HT_RETURN_IF_ERROR(CheckToken(*file, largest.at, largest.id, match.words));
   }
   return std::make_unique<TokenDataset>(std::move(file), blocks, match.columns,
                                         match.words, seed);
 }
 
-absl::StatusOr<std::shared_ptr<const MappedFile>> OpenFile(
+absl::StatusOr<std::shared_ptr<const DataFile>> OpenFile(
     const std::string& path, int width) {
-  HT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
-                      MappedFile::Open(path));
-  if (file->bytes().size() % width != 0) {
-    return ModelError(path, ": ", file->bytes().size(),
+  HT_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file,
+                      DataFile::Open(path));
+  if (file->size() % width != 0) {
+    return ModelError(path, ": ", file->size(),
                       " bytes: expected a multiple of ", width, ", u",
                       8 * width, " numbers; take a file of those",
                       width == 2 ? ", or one of u32 numbers called .u32" : "");
   }
   return file;
+}
+
+int WidthOf(absl::string_view path) {
+  return absl::EndsWith(path, ".u32") ? 4 : 2;
+}
+
+// val.bin beside train.bin; empty: there is none.
+std::string TestFileOf(const std::string& place) {
+  const std::filesystem::path path(place);
+  const std::filesystem::path beside =
+      path.parent_path() / absl::StrCat("val", path.extension().string());
+  std::error_code error;
+  const bool there =
+      path.stem() == "train" && std::filesystem::exists(beside, error);
+  return there ? beside.string() : "";
 }
 
 }  // namespace
@@ -228,35 +307,60 @@ absl::StatusOr<OpenedData> OpenTokens(const std::string& place, Feeds feeds,
                                       const DataOptions& options) {
   HT_ASSIGN_OR_RETURN(const TokenFeeds match,
                       MatchTokenFeeds(feeds, options.feed_map));
-  const int width = absl::EndsWith(place, ".u32") ? 4 : 2;
-  HT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
+  const int width = WidthOf(place);
+  HT_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file,
                       OpenFile(place, width));
-  absl::string_view train = file->bytes();
-  const std::filesystem::path path(place);
-  const std::filesystem::path beside =
-      path.parent_path() / absl::StrCat("val", path.extension().string());
+  const auto whole = [&](const DataFile& of) {
+    return Blocks{0, of.size() / width, match.length, width};
+  };
+  Blocks train = whole(*file);
+  const std::string beside = TestFileOf(place);
   OpenedData data;
-  std::error_code error;
-  if (path.stem() == "train" && std::filesystem::exists(beside, error)) {
-    HT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> val,
-                        OpenFile(beside.string(), width));
-    HT_ASSIGN_OR_RETURN(
-        data.test, MakeDataset(val, val->bytes(), width, match, options.seed));
+  if (!beside.empty()) {
+    HT_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> val,
+                        OpenFile(beside, width));
+    HT_ASSIGN_OR_RETURN(data.test,
+                        MakeDataset(val, whole(*val), match, options.seed));
   } else {
     constexpr int64_t kTestShare = 20;
-    const int64_t all = Blocks{train, match.length, width}.count();
+    const int64_t all = train.count();
     if (all >= 2) {
-      const int64_t kept = all - std::max<int64_t>(1, all / kTestShare);
-      const int64_t split = kept * match.length * width;
-      HT_ASSIGN_OR_RETURN(data.test, MakeDataset(file, train.substr(split),
-                                                 width, match, options.seed));
+      Blocks test = train;
+      test.first =
+          (all - std::max<int64_t>(1, all / kTestShare)) * train.length;
+      test.tokens -= test.first;
+      HT_ASSIGN_OR_RETURN(data.test,
+                          MakeDataset(file, test, match, options.seed));
       // With the token that follows its last one.
-      train = train.substr(0, split + width);
+      train.tokens = test.first + 1;
     }
   }
-  HT_ASSIGN_OR_RETURN(data.train, MakeDataset(std::move(file), train, width,
-                                              match, options.seed));
+  HT_ASSIGN_OR_RETURN(data.train,
+                      MakeDataset(std::move(file), train, match, options.seed));
   return data;
+}
+
+absl::StatusOr<std::vector<DataFacts>> LookOverTokens(const std::string& place,
+                                                      int64_t) {
+  const int width = WidthOf(place);
+  std::vector<std::pair<std::string, std::string>> splits = {{"train", place}};
+  const std::string beside = TestFileOf(place);
+  if (!beside.empty()) splits.emplace_back("val", beside);
+  std::vector<DataFacts> facts;
+  for (const auto& [name, path] : splits) {
+    HT_ASSIGN_OR_RETURN(const std::shared_ptr<const DataFile> file,
+                        OpenFile(path, width));
+    Blocks all;
+    all.tokens = file->size() / width;
+    all.width = width;
+    HT_ASSIGN_OR_RETURN(const Largest largest, FindLargest(*file, all));
+    facts.push_back({name,
+                     absl::StrCat("u", 8 * width, " tokens"),
+                     {{"tokens", all.tokens},
+                      {"largest", largest.id},
+                      {"largest_at", largest.at}}});
+  }
+  return facts;
 }
 
 }  // namespace runtime

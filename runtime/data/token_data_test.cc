@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -134,11 +135,8 @@ TEST_F(TokenDataTest, Errors) {
               "4 tokens: expected 5 or more");
   ExpectError(OpenData("tokens:" + root_, feeds_, {}).status(),
               "expected a file, found a directory");
-  const auto data = Open("t.bin", Counting<uint16_t>(1100));
-  ASSERT_TRUE(data.ok()) << data.status();
-  std::vector<uint8_t> out(8 * kBlock);
-  ExpectError(data->train->Read({249}, 1, absl::MakeSpan(out)),
-              "token 1000 is 1000: expected 0 to 999");
+  ExpectError(Open("t.bin", Counting<uint16_t>(1100)).status(),
+              "token 1099 is 1099: expected 0 to 999");
   feed_map_ = {"inputs=x"};
   ExpectError(Open("t.bin", Counting<uint16_t>(99)).status(),
               "expected NAME=FEED", ExitCode::kUsage);
@@ -151,6 +149,35 @@ TEST_F(TokenDataTest, Errors) {
   feeds_ = {{"image", DType::kU8, {3, 4, 4}}};
   ExpectError(Open("t.bin", Counting<uint16_t>(99)).status(),
               "the model's feed image is none of them");
+}
+
+TEST_F(TokenDataTest, FilesCutOffUnderWay) {
+  feeds_ = {{"input_ids", DType::kI64, {kBlock}}};
+  const auto data = Open("x.bin", Counting<uint16_t>(41));
+  ASSERT_TRUE(data.ok()) << data.status();
+  std::filesystem::resize_file(root_ + "/x.bin", 20);
+  EXPECT_THAT(Read(*data->train, 0, 0), ElementsAre(0, 1, 2, 3));
+  std::vector<uint8_t> out(8 * kBlock);
+  ExpectError(data->train->Read({5}, 0, absl::MakeSpan(out)),
+              "it had 82 bytes when it was opened");
+}
+
+// Of a large file the first part is looked through before the first step.
+TEST_F(TokenDataTest, WordsThatTheModelLacks) {
+  constexpr int64_t kSoon = int64_t{1} << 26;
+  const std::string path = root_ + "/train.bin";
+  ASSERT_TRUE(Open("val.bin", Counting<uint16_t>(9)).ok());
+  ASSERT_TRUE(WriteFileAtomically(path, "").ok());
+  std::filesystem::resize_file(path, 2 * kSoon);
+  std::ofstream(path, std::ios::app | std::ios::binary)
+      << Counting<uint16_t>(1100);
+  const auto data = OpenData("tokens:" + path, feeds_, {});
+  ASSERT_TRUE(data.ok()) << data.status();
+  std::vector<uint8_t> out(8 * kBlock);
+  EXPECT_TRUE(data->train->Read({0}, 0, absl::MakeSpan(out)).ok());
+  ExpectError(
+      data->train->Read({kSoon / kBlock + 250}, 0, absl::MakeSpan(out)),
+      absl::StrCat("token ", kSoon + 1003, " is 1003: expected 0 to 999"));
 }
 
 }  // namespace

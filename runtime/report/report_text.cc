@@ -247,11 +247,20 @@ std::string SpeedLine(const RunStarted& run, const RunEnded& end) {
 }
 
 std::string ReadingLine(const RunStarted& run, const RunEnded& end) {
-  if (!(end.reading_seconds > 0.01 * end.seconds)) return "";
-  const double rate =
-      static_cast<double>(end.samples_read) / end.reading_seconds;
-  return absl::StrCat("data     read at ", SamplesRate(run, rate),
-                      " per worker, ", Count(end.reading_workers, "worker"));
+  std::vector<std::string> facts;
+  if (end.reading_seconds > 0.01 * end.seconds) {
+    const double rate =
+        static_cast<double>(end.samples_read) / end.reading_seconds;
+    facts.push_back(absl::StrCat("read at ", SamplesRate(run, rate),
+                                 " per worker, ",
+                                 Count(end.reading_workers, "worker")));
+  }
+  if (run.left_out > 0) {
+    facts.push_back(
+        absl::StrCat(Count(run.left_out, "broken sample"), " left out"));
+  }
+  return facts.empty() ? ""
+                       : absl::StrCat("data     ", absl::StrJoin(facts, "; "));
 }
 
 std::string MemoryLine(const RunStarted& run, const RunEnded& end,

@@ -37,8 +37,9 @@ std::string MetricsText(const std::vector<std::string>& order,
 std::string DoneLine(const RunStarted& run, const RunEnded& end);
 // "speed    11.2k img/s, step median 5.7 ms ...".
 std::string SpeedLine(const RunStarted& run, const RunEnded& end);
-// "data     read at 450 img/s per worker, 2 workers"; empty where reading takes
-// less than a hundredth of the time.
+// "data     read at 450 img/s per worker, 2 workers; 3 broken samples left
+// out"; without the first where reading takes less than a hundredth of the
+// time.
 std::string ReadingLine(const RunStarted& run, const RunEnded& end);
 // "memory   peak 3.6 MiB per rank, ...". `checkpoint`: step of the last one;
 // -1: none was written.

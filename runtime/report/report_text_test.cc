@@ -302,7 +302,13 @@ TEST_F(ReportText, Reading) {
   end_.reading_seconds = 2;
   EXPECT_EQ(ReadingLine(run_, end_),
             "data     read at 450 img/s per worker, 2 workers");
+  run_.left_out = 1;
+  EXPECT_EQ(ReadingLine(run_, end_),
+            "data     read at 450 img/s per worker, 2 workers; 1 broken sample "
+            "left out");
   end_.reading_seconds = 0.09;
+  EXPECT_EQ(ReadingLine(run_, end_), "data     1 broken sample left out");
+  run_.left_out = 0;
   EXPECT_EQ(ReadingLine(run_, end_), "");
 }
 

@@ -36,6 +36,7 @@ struct RunStarted {
   int world_size = 1, threads = 1;  // of each rank
   int64_t train_samples = 0;
   std::optional<int64_t> test_samples;  // none: there is no test split
+  int64_t left_out = 0;                 // broken samples, of both
   int64_t batch = 0;                    // samples of all ranks that were asked
   // Those of a step, and behind them those of an epoch's last if it has fewer.
   std::vector<int64_t> step_samples;

@@ -82,6 +82,7 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
       {"shuffle", run.shuffle},
       {"deterministic", run.deterministic},
       {"data", run.data},
+      {"samples_left_out", run.left_out},
       {"batch_size", run.batch},
       {"level", strategy.amp().level()},
       {"dtype", strategy.amp().dtype()},

@@ -15,13 +15,15 @@ namespace {
 
 absl::Status RunRank(const char* what, const RunInputs& inputs,
                      const RankResources& resources, size_t r,
-                     const std::function<void()>& open_data,
+                     int ranks_of_process, absl::StatusOr<RunData>* data,
                      const EvalWork& work) {
   Rank rank;
   rank.inputs = inputs;
   rank.resources = resources;
   bool agreed = false;
-  absl::Status status = OpenDataTogether(rank.communicator(), open_data);
+  absl::Status status =
+      OpenDataTogether(*inputs.program, *inputs.config, /*trained_on=*/false,
+                       ranks_of_process, rank.communicator(), data);
   if (status.ok()) status = SetUpRank(rank, /*train=*/false, &agreed);
   if (status.ok()) {
     // Of a run directory, the checkpoints that were passed over.
@@ -57,19 +59,15 @@ absl::Status RunEvalRanks(const char* what, const Program& program,
   absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
   const RunInputs inputs{&program, &kernels, &config,
                          &data,    &console, &activity};
-  const auto open = [&] {
-    data = OpenRunData(program, config, /*augmented=*/false);
-    // A source without splits is what to evaluate on.
-    if (data.ok() && data->test == nullptr) data->test = data->train;
-  };
+  const auto here = static_cast<int>(ranks.size());
   std::vector<absl::Status> results(ranks.size());
   std::vector<std::thread> threads;
   for (size_t r = 1; r < ranks.size(); ++r) {
     threads.emplace_back([&, r] {
-      results[r] = RunRank(what, inputs, ranks[r], r, nullptr, work);
+      results[r] = RunRank(what, inputs, ranks[r], r, here, nullptr, work);
     });
   }
-  results[0] = RunRank(what, inputs, ranks[0], 0, open, work);
+  results[0] = RunRank(what, inputs, ranks[0], 0, here, &data, work);
   for (std::thread& thread : threads) thread.join();
   return Culprit(results);
 }

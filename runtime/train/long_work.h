@@ -19,16 +19,6 @@ namespace runtime {
 absl::Status DoLongWork(Communicator& communicator,
                         const std::function<absl::Status()>& work);
 
-// What a process's first rank opens for all of them; the others give none.
-inline absl::Status OpenDataTogether(Communicator& communicator,
-                                     const std::function<void()>& open) {
-  if (open == nullptr) return DoLongWork(communicator, nullptr);
-  return DoLongWork(communicator, [&open] {
-    open();
-    return absl::OkStatus();
-  });
-}
-
 }  // namespace runtime
 }  // namespace halftone
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
@@ -72,6 +73,10 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   manifest.numbers[kDynamicScaling] =
       config_.strategy.amp().loss_scaling().use_dynamic_loss_scaling() ? 1 : 0;
   manifest.numbers[kThreads] = rank_.threads;
+  const std::string& marks = rank_.data().marks;
+  if (!marks.empty()) manifest.texts[kDataMarks] = marks;
+  const std::vector<std::string>& classes = rank_.data().opened.classes;
+  if (!classes.empty()) manifest.texts[kClasses] = absl::StrJoin(classes, "/");
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
   absl::Status written;

@@ -1,10 +1,13 @@
 #include "runtime/train/rank_setup.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
@@ -77,9 +80,37 @@ absl::Status CheckPosition(const Manifest& manifest,
                     "parameters into another with --init");
 }
 
+absl::Status CheckData(const Manifest& manifest, const Dataset& train) {
+  const auto marks = manifest.texts.find(kDataMarks);
+  return marks == manifest.texts.end() ? absl::OkStatus()
+                                       : train.CheckMarks(marks->second);
+}
+
+// Of an eval: labels mean what they meant in training.
+absl::Status CheckClasses(const Manifest& manifest, const RunData& data) {
+  const auto text = manifest.texts.find(kClasses);
+  const std::vector<std::string>& now = data.opened.classes;
+  const bool labelled = data.specs.size() > 1;
+  if (text == manifest.texts.end() || now.empty() || !labelled) {
+    return absl::OkStatus();
+  }
+  const std::vector<std::string> was = absl::StrSplit(text->second, '/');
+  const size_t same =
+      std::mismatch(was.begin(), was.end(), now.begin(), now.end()).first -
+      was.begin();
+  if (same == was.size() && same == now.size()) return absl::OkStatus();
+  const auto name = [same](const std::vector<std::string>& names) {
+    return same < names.size() ? PrintableName(names[same]) : "none";
+  };
+  return ModelError("--data: class ", same, " is ", name(now),
+                    ", where the parameters were trained it was ", name(was),
+                    "; give the folder that holds train/ beside val/, or one "
+                    "with a folder for each of its classes");
+}
+
 // Rank 0: the newest good checkpoint of the run, if it has one.
 absl::Status FindCheckpoint(const RunDirectory& directory,
-                            const SamplerOptions& sampler,
+                            const SamplerOptions& sampler, const Dataset& train,
                             StartingPoint* start) {
   HT_ASSIGN_OR_RETURN(start->tuning, directory.ReadTuning());
   if (ListCheckpoints(directory.checkpoints()).empty()) {
@@ -91,7 +122,8 @@ absl::Status FindCheckpoint(const RunDirectory& directory,
   HT_ASSIGN_OR_RETURN(start->state,
                       ReadLatestCheckpoint(directory.checkpoints(), &skipped));
   const Manifest& manifest = start->state->manifest;
-  const absl::Status fits = CheckPosition(manifest, sampler);
+  absl::Status fits = CheckData(manifest, train);
+  fits.Update(CheckPosition(manifest, sampler));
   if (!fits.ok()) {
     return CheckpointError(directory.checkpoints(), "/step-", manifest.step,
                            "/manifest.json: ", fits.message());
@@ -145,7 +177,8 @@ absl::Status CheckRank(Rank& rank, bool train) {
   if (directory.exists()) {
     HT_ASSIGN_OR_RETURN(rank.lock, directory.Take(config.resume));
     if (config.resume) {
-      HT_RETURN_IF_ERROR(FindCheckpoint(directory, rank.sampler, &rank.start));
+      HT_RETURN_IF_ERROR(
+          FindCheckpoint(directory, rank.sampler, *data.train, &rank.start));
     }
   }
   const std::string& source = train                 ? config.init
@@ -155,7 +188,8 @@ absl::Status CheckRank(Rank& rank, bool train) {
   std::vector<std::string> skipped;
   HT_ASSIGN_OR_RETURN(rank.start.state, ReadAnyState(source, &skipped));
   SayPassedOver(skipped, &rank.start);
-  return absl::OkStatus();
+  return train ? absl::OkStatus()
+               : CheckClasses(rank.start.state->manifest, data);
 }
 
 // What a device does not do that was asked of it.
@@ -249,33 +283,6 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
 }
 
 }  // namespace
-
-absl::StatusOr<RunData> OpenRunData(const Program& program,
-                                    const TrainConfig& config, bool augmented) {
-  RunData data;
-  const proto::Train& train = config.strategy.train();
-  DataOptions options;
-  options.feed_map = config.feed_map;
-  options.seed = train.seed();
-  options.max_unpack = config.max_unpack;
-  options.augment = train.augment();
-  options.augmented = augmented;
-  options.skip_broken = train.broken_samples() == "skip";
-  options.workers = config.readers;
-  data.specs = FeedSpecsOf(program);
-  HT_ASSIGN_OR_RETURN(data.opened, OpenData(config.data, data.specs, options));
-  data.train = data.opened.train.get();
-  data.test = data.opened.test.get();
-  if (!config.eval_data.empty()) {
-    options.augmented = false;
-    HT_ASSIGN_OR_RETURN(data.opened_for_eval,
-                        OpenData(config.eval_data, data.specs, options));
-    data.test = data.opened_for_eval.test != nullptr
-                    ? data.opened_for_eval.test.get()
-                    : data.opened_for_eval.train.get();
-  }
-  return data;
-}
 
 absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                                     int64_t samples) {

@@ -16,22 +16,12 @@
 #include "runtime/log/pulse.h"
 #include "runtime/train/bindings.h"
 #include "runtime/train/evaluator.h"
+#include "runtime/train/open_run_data.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/trainer.h"
 
 namespace halftone {
 namespace runtime {
-
-// The data of a run, shared by the ranks of a process.
-struct RunData {
-  std::vector<FeedSpec> specs;
-  OpenedData opened, opened_for_eval;
-  const Dataset* train = nullptr;
-  const Dataset* test = nullptr;  // null: there is nothing to evaluate on
-};
-// `augmented`: to be trained on, with the strategy's random changes.
-absl::StatusOr<RunData> OpenRunData(const Program& program,
-                                    const TrainConfig& config, bool augmented);
 
 // Samples per step of all ranks. Errors (kModel): none given, or more than
 // the data holds (`samples`).
@@ -40,7 +30,12 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
 
 // A number of the manifest: 1 where the loss scale was dynamic.
 inline constexpr char kDynamicScaling[] = "dynamic_scaling";
-// Another one: compute threads per rank, on which the bits depend.
+// One of its texts: Dataset::Marks of what was trained on; not there if the
+// data has none.
+inline constexpr char kDataMarks[] = "data";
+// Another: its classes by label, joined by slashes.
+inline constexpr char kClasses[] = "classes";
+// Another number: compute threads per rank, on which the bits depend.
 inline constexpr char kThreads[] = "threads";
 
 // What all ranks of a process share.

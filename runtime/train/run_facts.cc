@@ -52,6 +52,8 @@ RunStarted StartOf(const Rank& rank) {
   if (rank.data().test != nullptr) {
     run.test_samples = rank.data().test->size();
   }
+  run.left_out =
+      rank.data().opened.left_out + rank.data().opened_for_eval.left_out;
   run.batch = rank.sampler.batch;
   run.step_samples = GlobalCounts(rank.sampler);
   run.steps_per_epoch = Sampler(rank.sampler).steps_per_epoch();

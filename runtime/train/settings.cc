@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
+#include "graph/base/text.h"
 #include "graph/strategy/fields.h"
 #include "runtime/log/words.h"
 
@@ -72,6 +73,7 @@ Settings SettingsOf(const Rank& rank, bool train) {
   if (!train) return settings;
   const Settings more = {
       {"the data's train split:", Samples(rank.data().train)},
+      {"the training samples' hash:", Hex64(StableHash(rank.data().marks))},
       {"--no-shuffle", c.shuffle ? "false" : "true"},
       {"--no-deterministic", c.deterministic ? "false" : "true"},
       {"--log-every", absl::StrCat(c.log_every)},

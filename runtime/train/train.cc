@@ -1,5 +1,4 @@
 // Train: a thread per rank of this process.
-#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,13 +25,13 @@ namespace {
 
 class RankRun {
  public:
-  // `open_data` is the first rank's of a process, for all of them.
+  // `data`: to be opened by the first of a process's ranks; null: by another.
   RankRun(const RunInputs& inputs, const RankResources& resources,
-          std::function<void()> open_data)
-      : open_data_(std::move(open_data)) {
+          int ranks_of_process, absl::StatusOr<RunData>* data)
+      : ranks_of_process_(ranks_of_process), data_(data) {
     rank_.inputs = inputs;
     rank_.resources = resources;
-    rank_.leads_process = open_data_ != nullptr;
+    rank_.leads_process = data_ != nullptr;
   }
 
   // An error of this rank alone ends the others too.
@@ -53,7 +52,9 @@ class RankRun {
 
  private:
   absl::Status Train() {
-    HT_RETURN_IF_ERROR(OpenDataTogether(rank_.communicator(), open_data_));
+    HT_RETURN_IF_ERROR(OpenDataTogether(*rank_.inputs.program, rank_.config(),
+                                        /*trained_on=*/true, ranks_of_process_,
+                                        rank_.communicator(), data_));
     HT_RETURN_IF_ERROR(SetUpRank(rank_, /*train=*/true, &agreed_));
     HT_RETURN_IF_ERROR(OpenReports());
     loop_ = std::make_unique<RankLoop>(&rank_, reporter_.get());
@@ -107,7 +108,8 @@ class RankRun {
     return absl::OkStatus();
   }
 
-  const std::function<void()> open_data_;
+  const int ranks_of_process_;
+  absl::StatusOr<RunData>* const data_;
   Rank rank_;
   bool agreed_ = false;
   int signal_ = 0;
@@ -162,13 +164,11 @@ absl::Status Train(const Program& program,
   absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
   const RunInputs inputs{&program, &kernels, &config,
                          &data,    &console, &activity};
-  const auto open = [&] {
-    data = OpenRunData(program, config, /*augmented=*/true);
-  };
   std::vector<std::unique_ptr<RankRun>> runs;
   for (const RankResources& resources : ranks) {
-    runs.push_back(std::make_unique<RankRun>(
-        inputs, resources, runs.empty() ? open : std::function<void()>()));
+    runs.push_back(std::make_unique<RankRun>(inputs, resources,
+                                             static_cast<int>(ranks.size()),
+                                             runs.empty() ? &data : nullptr));
   }
   std::vector<absl::Status> results(runs.size());
   std::vector<std::thread> threads;
