@@ -7,6 +7,7 @@
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "runtime/data/data_format.h"
+#include "runtime/train/open_run_data.h"
 #include "runtime/train/rank_setup.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
@@ -26,16 +27,27 @@ struct DataFlags {
   bool json = false;
 };
 
+void Print(const DataFlags& flags, const std::string& text) {
+  (flags.json ? Show : ShowReport)(text, stdout);
+}
+
 absl::Status Verify(const DataFlags& flags, Outcome* outcome) {
   std::string place;
   HT_ASSIGN_OR_RETURN(const runtime::DataFormat* const format,
                       runtime::FindDataFormat(flags.source, &place));
+  if (format->look_over != nullptr) {
+    HT_ASSIGN_OR_RETURN(const std::vector<runtime::DataFacts> facts,
+                        format->look_over(place, flags.config.max_unpack));
+    Print(flags, flags.json ? FactsJson(flags.source, facts)
+                            : FactsText(flags.source, facts));
+    return absl::OkStatus();
+  }
   if (format->open_images == nullptr) {
     return UsageError("data verify ", flags.source, ": ", format->kind,
-                      " holds no pictures to decode; a run checks it");
+                      " data is made, not read: there is nothing to verify");
   }
   HT_ASSIGN_OR_RETURN(const runtime::ImageSplits splits,
-                      format->open_images(place));
+                      format->open_images(place, {}));
   std::vector<ScannedSplit> scanned;
   for (const auto& [name, source] : {std::pair("train", splits.train.get()),
                                      std::pair("val", splits.test.get())}) {
@@ -48,11 +60,8 @@ absl::Status Verify(const DataFlags& flags, Outcome* outcome) {
       outcome->exit_code = static_cast<int>(ExitCode::kDiffer);
     }
   }
-  if (flags.json) {
-    Show(ScanJson(flags.source, scanned, splits.classes), stdout);
-  } else {
-    ShowReport(ScanText(flags.source, scanned, splits.classes), stdout);
-  }
+  Print(flags, flags.json ? ScanJson(flags.source, scanned, splits.classes)
+                          : ScanText(flags.source, scanned, splits.classes));
   return absl::OkStatus();
 }
 
@@ -67,7 +76,7 @@ absl::Status Bench(DataFlags& flags) {
   flags.config.data = flags.source;
   HT_ASSIGN_OR_RETURN(const runtime::RunData data,
                       runtime::OpenRunData(*model.program, flags.config,
-                                           /*augmented=*/true));
+                                           /*trained_on=*/true));
   runtime::SamplerOptions sampler;
   sampler.size = data.train->size();
   HT_ASSIGN_OR_RETURN(sampler.batch,
@@ -83,11 +92,7 @@ absl::Status Bench(DataFlags& flags) {
   }
   const std::string what =
       absl::StrCat(flags.source, ": ", data.train->Description());
-  if (flags.json) {
-    Show(SpeedJson(what, speeds), stdout);
-  } else {
-    ShowReport(SpeedText(what, speeds), stdout);
-  }
+  Print(flags, flags.json ? SpeedJson(what, speeds) : SpeedText(what, speeds));
   return absl::OkStatus();
 }
 
@@ -110,12 +115,14 @@ void AddData(Verb app, Outcome* outcome) {
     sub.AddSwitch("--json", &flags->json, "one JSON object");
   };
   Verb verify = verb.AddVerb(
-      "verify", "decode every picture",
+      "verify", "read all of it, decode every picture",
       "examples:\n"
       "  halftone data verify imagefolder:photos\n"
-      "  halftone data verify 'tar:shards/{000..031}.tar' --json\n\n"
+      "  halftone data verify 'tar:shards/{000..031}.tar' --json\n"
+      "  halftone data verify tokens:train.bin\n\n"
       "Pictures of each class, their sizes, their channels' means, and those\n"
-      "that are broken, by name: exit 3 if there are any.");
+      "that are broken, by name: exit 3 if there are any. Of tokens how many "
+      "there\nare and the largest, of arrays what they are.");
   add_shared(verify);
   verify.SetRun(
       [flags, outcome] { outcome->status = Verify(*flags, outcome); });

@@ -184,8 +184,92 @@ TEST_F(DataTest, Bench) {
   const json said = json::parse(bench.out);
   ASSERT_EQ(said["read"].size(), 2u);
   EXPECT_GT(said["read"][1]["samples"], 0);
-  const Result wrong = Halftone({"data", "verify", "idx:models/digits"});
+}
+
+TEST_F(DataTest, VerifyOfWhatIsNoPicture) {
+  const Result idx = Halftone({"data", "verify", "idx:models/digits"});
+  EXPECT_EQ(idx.exit_code(), 0) << idx.err;
+  EXPECT_THAT(idx.out, HasSubstr("t10k     images 8x8, images 359, least label "
+                                 "0, largest label 9\n"));
+  Write("t/train.bin", std::string("\1\0\7\1\2\0", 6));
+  Write("t/val.bin", std::string("\3\0", 2));
+  const Result tokens = Halftone(
+      {"data", "verify", "tokens:" + root_ + "/t/train.bin", "--json"});
+  EXPECT_EQ(tokens.exit_code(), 0) << tokens.err;
+  const json said = json::parse(tokens.out);
+  EXPECT_EQ(said["train"]["tokens"], 3);
+  EXPECT_EQ(said["train"]["largest"], 263);
+  EXPECT_EQ(said["train"]["largest_at"], 1);
+  EXPECT_EQ(said["val"]["largest"], 3);
+  const Result wrong = Halftone({"data", "verify", "synthetic:3"});
   EXPECT_EQ(wrong.exit_code(), 2);
+  EXPECT_THAT(wrong.err, HasSubstr("nothing to verify"));
+}
+
+// Labels mean what they meant in training, or there is an error.
+TEST_F(DataTest, EvalOnOtherClasses) {
+  ASSERT_EQ(Halftone(Training("run")).exit_code(), 0);
+  const auto eval = [&](const std::string& place) {
+    return Halftone(
+        {"eval", root_ + "/run", "--data", "imagefolder:" + root_ + place});
+  };
+  const Result whole = eval("/p"), alone = eval("/p/val");
+  EXPECT_EQ(whole.exit_code(), 0) << whole.err;
+  EXPECT_EQ(alone.out, whole.out);
+  fs::remove_all(root_ + "/p/val/bright");
+  EXPECT_EQ(eval("/p").exit_code(), 0);
+  const Result less = eval("/p/val");
+  EXPECT_EQ(less.exit_code(), 1);
+  EXPECT_THAT(less.err,
+              HasSubstr("class 0 is dark, where the parameters were trained "
+                        "it was bright"));
+}
+
+// Every process reads a part and hears of the rest.
+TEST_F(DataTest, BrokenPicturesOfLaunchedRanks) {
+  for (const char* name : {"bright/a.jpg", "bright/b.jpg", "dark/0a.png"}) {
+    Write(absl::StrCat("p/train/", name), "not a picture");
+  }
+  const Words skip = {"--set", "train.broken_samples=skip"};
+  const Result one = Halftone(Training("one"), skip);
+  ASSERT_EQ(one.exit_code(), 0) << one.err;
+  Words launched = {"launch", "--ranks", "2"};
+  const Words training = Training("two");
+  launched.insert(launched.end(), training.begin(), training.end());
+  const Result two = Halftone(launched, skip);
+  ASSERT_EQ(two.exit_code(), 0) << two.err;
+  for (const Result* const result : {&one, &two}) {
+    const std::string all = result->out + result->err;
+    EXPECT_THAT(all, HasSubstr("24 train, 6 test"));
+    EXPECT_THAT(all, HasSubstr("3 broken of 27 in train left out"));
+    EXPECT_THAT(all, HasSubstr("3 broken samples left out\n"));
+  }
+  const json summary = json::parse(*ReadFile(root_ + "/two/summary.json"));
+  EXPECT_EQ(summary["samples_left_out"], 3);
+}
+
+// Between two parts of a run, and within one.
+TEST_F(DataTest, FoldersThatChange) {
+  Words training = Training("run");
+  training.insert(training.end(), {"--checkpoint-every", "4", "--keep", "9"});
+  ASSERT_EQ(Halftone(training).exit_code(), 0);
+  fs::remove_all(root_ + "/run/ckpt/step-9");
+  fs::rename(root_ + "/p/train/dark/3.png", root_ + "/p/train/dark/y.png");
+  const Result renamed = Halftone(Training("run"), {"--resume"});
+  EXPECT_EQ(renamed.exit_code(), 8) << renamed.err;
+  EXPECT_THAT(renamed.err, HasSubstr("trained on 24 samples, now there are 24: "
+                                     "the first that differs is"));
+  EXPECT_THAT(renamed.err, HasSubstr("p/train/dark/4.png"));
+  fs::rename(root_ + "/p/train/dark/y.png", root_ + "/p/train/dark/3.png");
+  Write("p/train/bright/new.jpg", runtime::EncodeJpeg(Shade(200)));
+  const Result more = Halftone(Training("run"), {"--resume"});
+  EXPECT_EQ(more.exit_code(), 8) << more.err;
+  EXPECT_THAT(more.err,
+              HasSubstr("now there are 25: the first that differs is "));
+  EXPECT_THAT(more.err, HasSubstr("bright/new.jpg"));
+  fs::remove(root_ + "/p/train/bright/new.jpg");
+  const Result same = Halftone(Training("run"), {"--resume"});
+  EXPECT_EQ(same.exit_code(), 0) << same.err;
 }
 
 }  // namespace

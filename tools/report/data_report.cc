@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -107,6 +108,32 @@ std::string ScanJson(const std::string& source,
                           {"most_height", scan.most_height},
                           {"mean", scan.mean},
                           {"broken", broken}};
+  }
+  return JsonText(object);
+}
+
+std::string FactsText(const std::string& source,
+                      const std::vector<runtime::DataFacts>& facts) {
+  std::string text = absl::StrCat("data     ", PrintableName(source), "\n");
+  for (const runtime::DataFacts& part : facts) {
+    absl::StrAppend(&text, absl::StrFormat("%-8s ", PrintableName(part.name)),
+                    part.what);
+    for (const auto& [name, number] : part.numbers) {
+      absl::StrAppend(&text, ", ", absl::StrReplaceAll(name, {{"_", " "}}), " ",
+                      WithCommas(number));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string FactsJson(const std::string& source,
+                      const std::vector<runtime::DataFacts>& facts) {
+  Json object = {{"data", source}};
+  for (const runtime::DataFacts& part : facts) {
+    Json& to = object[part.name];
+    to["what"] = part.what;
+    for (const auto& [name, number] : part.numbers) to[name] = number;
   }
   return JsonText(object);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/data/batch_reader.h"
+#include "runtime/data/data_format.h"
 #include "runtime/data/image_scan.h"
 
 namespace halftone {
@@ -23,6 +24,12 @@ std::string ScanText(const std::string& source,
 std::string ScanJson(const std::string& source,
                      const std::vector<ScannedSplit>& splits,
                      const std::vector<std::string>& classes);
+
+// Of data that is no pictures.
+std::string FactsText(const std::string& source,
+                      const std::vector<runtime::DataFacts>& facts);
+std::string FactsJson(const std::string& source,
+                      const std::vector<runtime::DataFacts>& facts);
 
 // Samples read by so many threads in so much time.
 struct ReadSpeed {
