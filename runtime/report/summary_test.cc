@@ -24,6 +24,7 @@ RunStarted TwoRanks() {
   run.strategy.mutable_amp()->set_level("O1");
   run.strategy.mutable_amp()->set_dtype("fp16");
   run.fingerprint = "3f9a1c77";
+  run.left_out = 3;
   run.data = "idx:models/digits";
   run.world_size = 2;
   run.batch = 64;
@@ -69,6 +70,7 @@ TEST(Summary, HoldsTheRun) {
       {"shuffle", true},
       {"deterministic", true},
       {"data", "idx:models/digits"},
+      {"samples_left_out", 3},
       {"batch_size", 64},
       {"level", "O1"},
       {"dtype", "fp16"},
