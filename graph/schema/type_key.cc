@@ -4,6 +4,34 @@
 
 namespace halftone {
 
+TypeKey::TypeKey(const Block& block, const Op& op) : TypeKey(op.schema) {
+  AddTypes(block, op.inputs);
+  AddTypes(block, op.outputs);
+  AddAttrs(op.attrs);
+  if (op.body != nullptr) AddBody(*op.body);
+}
+
+// Values first: equal ids of equal bodies have one type.
+void TypeKey::AddBody(const Block& body) {
+  Add2(body.value_limit(), body.num_ops());
+  for (int i = 0; i < body.value_limit(); ++i) {
+    const Value& value = body.value(ValueId(i));
+    Add2(value.type.index(),
+         static_cast<int>(value.definition) << 1 | (value.erased ? 1 : 0));
+  }
+  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
+    const Op& op = body.op(id);
+    AddAddress(op.schema);
+    AddAttrs(op.attrs);
+    AddCounts(op.inputs);
+    AddIds(op.inputs.all());
+    AddCounts(op.outputs);
+    AddIds(op.outputs.all());
+    if (op.body != nullptr) AddBody(*op.body);
+  }
+  AddIds(body.body_results());
+}
+
 void TypeKey::AddBinding(absl::string_view type_var, DType dtype) {
   Add(type_var.size());
   for (size_t i = 0; i < type_var.size(); i += sizeof(uint64_t)) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "graph/ir/attr.h"
 #include "graph/ir/block.h"
 #include "graph/ir/type_memo.h"
@@ -18,51 +19,54 @@ namespace halftone {
 // collide.
 class TypeKey {
  public:
-  explicit TypeKey(const OpSchema* schema) { AddSchema(schema); }
-  void AddSchema(const OpSchema* schema) {
-    Add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(schema)));
-  }
+  explicit TypeKey(const OpSchema* schema) { AddAddress(schema); }
+  // All that there is to tell ops apart but names, reasons and which values
+  // they have; in a fusion's body, too, which values.
+  TypeKey(const Block& block, const Op& op);
 
   // The types of an op's values by slot.
   void AddTypes(const Block& block, const SlotValues& values) {
     AddCounts(values);
-    const absl::Span<const ValueId> all = values.all();
-    size_t i = 0;
-    for (; i + 1 < all.size(); i += 2) {
-      Add2(block.value(all[i]).type.index(),
-           block.value(all[i + 1]).type.index());
-    }
-    if (i < all.size()) Add(block.value(all[i]).type.index());
+    AddInts(values.all(),
+            [&](ValueId value) { return block.type_id(value).index(); });
   }
   void AddType(TypeId type) { Add(type.index()); }
   // How many items each slot has.
   template <typename T>
   void AddCounts(const Slots<T>& slots) {
     // A schema's slots are as many in every op.
-    for (const int32_t end : slots.ends()) Add(static_cast<uint64_t>(end));
+    AddInts(slots.ends(), [](int32_t end) { return end; });
   }
-  void AddAttrs(Attrs attrs) {
-    Add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(attrs.identity())));
-  }
-  // Which values they are, of a block as of another.
-  void AddValues(const SlotValues& values) {
-    for (const ValueId value : values.all()) AddValue(value);
-  }
-  void AddValue(ValueId value) { Add(value.index()); }
+  void AddAttrs(Attrs attrs) { AddAddress(attrs.identity()); }
   void AddBinding(absl::string_view type_var, DType dtype);
 
   TypeMemo::Key value() const { return state_; }
 
  private:
+  void AddBody(const Block& body);
+  void AddIds(absl::Span<const ValueId> values) {
+    AddInts(values, [](ValueId value) { return value.index(); });
+  }
+  template <typename T, typename ToInt>
+  void AddInts(absl::Span<const T> items, ToInt to_int) {
+    size_t i = 0;
+    for (; i + 1 < items.size(); i += 2) {
+      Add2(to_int(items[i]), to_int(items[i + 1]));
+    }
+    if (i < items.size()) Add(to_int(items[i]));
+  }
+  void AddAddress(const void* address) {
+    Add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address)));
+  }
+  void Add2(int32_t first, int32_t second) {
+    Add(static_cast<uint64_t>(first) << 32 | static_cast<uint32_t>(second));
+  }
   // The two halves of a 128-bit product, folded (as wyhash does).
   void Add(uint64_t word) {
     const auto product =
         static_cast<unsigned __int128>(state_ ^ word) * kOdd + kOdd;
     state_ =
         static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product);
-  }
-  void Add2(int32_t first, int32_t second) {
-    Add(static_cast<uint64_t>(first) << 32 | static_cast<uint32_t>(second));
   }
 
   static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;

@@ -3,7 +3,6 @@
 #include "graph/base/dtype.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"
-#include "graph/schema/type_key.h"
 
 namespace halftone {
 namespace passes {
@@ -19,22 +18,6 @@ uint64_t Packed(Layout layout, absl::Span<const DType> dtypes) {
     packed = packed << 4 | static_cast<uint64_t>(dtype);
   }
   return packed;
-}
-
-void AddTypes(const Block& block, const Op& op, TypeKey* key) {
-  key->AddTypes(block, op.inputs);
-  key->AddTypes(block, op.outputs);
-  if (op.body == nullptr) return;
-  key->AddAttrs(op.attrs);  // its pattern
-  const Block& body = *op.body;
-  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
-    const Op& part = body.op(id);
-    key->AddSchema(part.schema);
-    key->AddValues(part.inputs);
-    key->AddValues(part.outputs);
-    AddTypes(body, part, key);
-  }
-  for (ValueId result : body.body_results()) key->AddValue(result);
 }
 
 }  // namespace
@@ -73,12 +56,6 @@ bool KernelLookup::HasPattern(const FusionPattern& pattern,
       known_.try_emplace({&pattern, Packed(key.layout, {key.dtype})}, false);
   if (fresh) it->second = kernels_.HasPattern(pattern.name(), key);
   return it->second;
-}
-
-TypeMemo::Key KindOf(const Block& block, const Op& op) {
-  TypeKey key(op.schema);
-  AddTypes(block, op, &key);
-  return key.value();
 }
 
 std::string KernelKey(const Block& block, const Op& op) {

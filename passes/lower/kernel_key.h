@@ -10,7 +10,6 @@
 #include "absl/types/span.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/ir/program.h"
-#include "graph/ir/type_memo.h"
 #include "passes/kernel_set.h"
 
 namespace halftone {
@@ -39,10 +38,6 @@ class KernelLookup {
   // By schema or pattern, and layout and dtypes in 4 bits each.
   absl::flat_hash_map<std::pair<const void*, uint64_t>, bool> known_;
 };
-
-// Equal for ops of a program of which a target has kernels for all or for none,
-// for the ops of their bodies, too.
-TypeMemo::Key KindOf(const Block& block, const Op& op);
 
 // "matmul(f16,f16)@row_major".
 std::string KernelKey(const Block& block, const Op& op);

@@ -13,6 +13,7 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/type_key.h"
 #include "passes/lower/kernel_key.h"
 #include "passes/rewrite/rewrite.h"
 
@@ -45,7 +46,7 @@ class Checker {
   const Program& program_;
   const KernelSet& kernels_;
   KernelLookup lookup_;
-  absl::flat_hash_set<TypeMemo::Key> legal_;  // kinds of ops
+  absl::flat_hash_set<TypeMemo::Key> legal_;  // by TypeKey
   std::vector<std::string> problems_;
   bool bug_ = false;
 };
@@ -109,7 +110,7 @@ void Checker::CheckOp(const Entry& entry, const Block& block, const Op& op) {
 void Checker::CheckOps(const Entry& entry, const Block& block) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    const TypeMemo::Key kind = KindOf(block, op);
+    const TypeMemo::Key kind = TypeKey(block, op).value();
     if (legal_.contains(kind)) continue;
     const size_t before = problems_.size();
     CheckOp(entry, block, op);

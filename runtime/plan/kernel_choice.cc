@@ -9,40 +9,19 @@
 
 namespace halftone {
 namespace runtime {
-namespace {
 
 using kernels::BoundOp;
 using kernels::Candidate;
 
-// Equal for ops that kernels cannot tell apart.
-void AddAlike(const Block& block, const Op& op, TypeKey* key) {
-  key->AddTypes(block, op.inputs);
-  key->AddTypes(block, op.outputs);
-  key->AddAttrs(op.attrs);
-  if (op.body == nullptr) return;
-  const Block& body = *op.body;
-  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
-    const Op& part = body.op(id);
-    key->AddSchema(part.schema);
-    key->AddValues(part.inputs);
-    key->AddValues(part.outputs);
-    AddAlike(body, part, key);
-  }
-  for (const ValueId result : body.body_results()) key->AddValue(result);
-}
-
-}  // namespace
-
 absl::StatusOr<KernelChoice> KernelChooser::ChoiceFor(const Block& block,
                                                       const Op& op) {
-  TypeKey key(op.schema);
-  AddAlike(block, op, &key);
-  const auto known = known_.find(key.value());
+  const TypeMemo::Key kind = TypeKey(block, op).value();
+  const auto known = known_.find(kind);
   if (known != known_.end()) return known->second;
   HT_ASSIGN_OR_RETURN(
       KernelChoice choice,
       Choose(BoundOp(block, op, request_.symbols, request_.bind)));
-  return known_.emplace(key.value(), std::move(choice)).first->second;
+  return known_.emplace(kind, std::move(choice)).first->second;
 }
 
 absl::StatusOr<KernelChoice> KernelChooser::Choose(const BoundOp& bound) const {
