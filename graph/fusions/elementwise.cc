@@ -23,9 +23,8 @@ bool AddsTwo(const Context& sum) {
          sum.block.type_id(sum.op.in(1)) == type;
 }
 
-// All of one type.
-bool IsLink(const Block& block, const Op& op, TypeId type) {
-  if (!JoinsChains(*op.schema)) return false;
+// All of one type, of an op that makes one value.
+bool IsOfType(const Block& block, const Op& op, TypeId type) {
   const auto has_type = [&](ValueId v) { return block.type_id(v) == type; };
   return has_type(op.out(0)) &&
          std::all_of(op.inputs.all().begin(), op.inputs.all().end(), has_type);
@@ -35,7 +34,7 @@ bool IsEnd(const Context& last) {
   if (!JoinsChains(*last.op.schema)) return false;
   const TypeId type = last.block.type_id(last.op.out(0));
   return IsFloat(last.block.program().type(type).dtype) &&
-         IsLink(last.block, last.op, type);
+         IsOfType(last.block, last.op, type);
 }
 
 void CollectLinks(const Block& block, IsHeld held, FusionGroup* group) {
@@ -46,7 +45,8 @@ void CollectLinks(const Block& block, IsHeld held, FusionGroup* group) {
       const OpId producer = OnlyFor(block, reader, input, held);
       if (!producer.valid() || group->ops().size() == kMostOps ||
           group->Contains(producer) ||
-          !IsLink(block, block.op(producer), type)) {
+          !IsOfType(block, block.op(producer), type) ||
+          !JoinsChains(*block.op(producer).schema)) {
         continue;
       }
       group->Add(producer);

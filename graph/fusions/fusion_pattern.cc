@@ -176,7 +176,6 @@ FusionGroup FusionPattern::Match(const Block& block, OpId last,
 
 FusionGroup FusionPattern::MatchFrom(const Block& block, OpId last,
                                      IsHeld held) const {
-  const FusionGroup none(*this);
   FusionGroup group(*this);
   for (const Role& role : roles_) {
     OpId found;
@@ -185,12 +184,13 @@ FusionGroup FusionPattern::MatchFrom(const Block& block, OpId last,
     } else if (Fits(block, role, last, group, held)) {
       found = last;
     }
-    if (!found.valid() && !role.optional) return none;
+    if (!found.valid() && !role.optional) return FusionGroup(*this);
     group.by_role_.push_back(found);
     if (found.valid()) group.ops_.push_back(found);
   }
   if (collect_ && !group.ops_.empty()) collect_(block, held, &group);
-  return group.ops_.size() < 2 ? none : group;
+  if (group.ops_.size() < 2) return FusionGroup(*this);
+  return group;
 }
 
 FusionGroup FusionPattern::MatchBody(const Block& body) const {
@@ -198,11 +198,9 @@ FusionGroup FusionPattern::MatchBody(const Block& body) const {
   const auto is_result = [&](ValueId value) {
     return absl::c_linear_search(results, value);
   };
-  int ops = 0;
-  for (OpId id = body.first(); id.valid(); id = body.next(id)) ++ops;
   for (OpId id = body.last(); id.valid(); id = body.previous(id)) {
     FusionGroup group = MatchFrom(body, id, is_result);
-    if (static_cast<int>(group.ops().size()) == ops) return group;
+    if (static_cast<int>(group.ops().size()) == body.num_ops()) return group;
   }
   return FusionGroup(*this);
 }

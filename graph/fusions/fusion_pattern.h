@@ -13,6 +13,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "graph/ir/block.h"
 #include "graph/schema/op_schema.h"
 
@@ -32,7 +33,7 @@ class FusionGroup {
   OpId Of(absl::string_view role) const;
   bool Has(absl::string_view role) const { return Of(role).valid(); }
   // All ops, those without a role, too; the one that stands last is first.
-  const std::vector<OpId>& ops() const { return ops_; }
+  absl::Span<const OpId> ops() const { return ops_; }
   bool Contains(OpId op) const;
   // Adds an op without a role.
   void Add(OpId op) { ops_.push_back(op); }
@@ -42,7 +43,7 @@ class FusionGroup {
 
   const FusionPattern* pattern_;
   absl::InlinedVector<OpId, 8> by_role_;
-  std::vector<OpId> ops_;
+  absl::InlinedVector<OpId, 8> ops_;
 };
 
 class FusionPattern {

@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/str_cat.h"
-#include "graph/base/error.h"
 #include "graph/fusions/fusion_pattern.h"
-#include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
+#include "graph/schema/op_schema.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -166,59 +163,104 @@ Plan PlanFusion(const Block& block, absl::Span<const OpId> group,
   return plan;
 }
 
-// `group` in program order.
-absl::StatusOr<OpId> Replace(Block& block, const FusionPattern& pattern,
-                             absl::Span<const OpId> group, const Plan& plan) {
-  const Op& last = block.op(group.back());
-  OpBuilder builder(&block, "fusion");
-  builder.Name(block.program().names().Append(last.name, ".fused"))
-      .At(Block::Before(plan.before))
-      .Role(last.role)
-      .Why(last.decision)
-      .Line(last.line)
-      .Attr("pattern", pattern.name());
-  if (!pattern.rounds().empty()) builder.Attr("rounds", pattern.rounds());
-  std::vector<NameId> names;
-  names.reserve(2 * group.size());
-  for (OpId id : group) AppendNames(block.op(id), &names);
-  BodyMaker maker(block, group);
-  std::unique_ptr<Block> body = maker.Make(plan.results);
-  builder.In("X", maker.arguments());
-  HT_ASSIGN_OR_RETURN(const OpId made, builder.Build());
-  Op& fusion = block.mutable_op(made);
-  fusion.body = std::move(body);
-  AddOrigins(fusion, names);
-
-  // Readers go on reading the values that they read.
-  for (ValueId result : plan.results) block.MoveOutput(result, made, 0);
-  for (auto id = group.rbegin(); id != group.rend(); ++id) block.EraseOp(*id);
-  return made;
+// What a fusion of the pattern says of itself.
+Attrs AttrsOf(Program& program, const OpSchema& fusion,
+              const FusionPattern& pattern) {
+  AttrList attrs;
+  SetAttr(fusion, "pattern", pattern.name(), &attrs);
+  if (!pattern.rounds().empty()) {
+    SetAttr(fusion, "rounds", pattern.rounds(), &attrs);
+  }
+  return program.Intern(std::move(attrs));
 }
 
-// Fuses every group of one pattern, from the last op up, so that a chain is
-// met at its end.
-absl::StatusOr<bool> FuseAll(Block& block, const FusionPattern& pattern,
-                             const PatternSet& patterns,
-                             const HeldValues& held) {
-  Order order(block);
+// Fuses the groups of one pattern in a block.
+class Fuser {
+ public:
+  Fuser(Block& block, const FusionPattern& pattern, const PatternSet& patterns,
+        const HeldValues& held)
+      : block_(block),
+        pattern_(pattern),
+        patterns_(patterns),
+        held_(held),
+        order_(block),
+        schema_(Ops().Find("fusion")),
+        attrs_(AttrsOf(block.program(), *schema_, pattern)) {}
+
+  bool Run();
+
+ private:
+  // In program order.
+  using Group = absl::InlinedVector<OpId, 8>;
+
+  // Empty: none of which the op stands last.
+  Group FindGroup(OpId last) const;
+  void Replace(const Group& group, const Plan& plan);
+
+  Block& block_;
+  const FusionPattern& pattern_;
+  const PatternSet& patterns_;
+  const HeldValues& held_;
+  Order order_;
+  const OpSchema* const schema_;
+  const Attrs attrs_;
+};
+
+Fuser::Group Fuser::FindGroup(OpId last) const {
+  const FusionGroup match = pattern_.Match(block_, last, held_.function());
+  if (match.ops().empty() ||
+      !patterns_.Has(pattern_, pattern_.KeyType(block_, match))) {
+    return {};
+  }
+  Group group(match.ops().begin(), match.ops().end());
+  std::sort(group.begin(), group.end(),
+            [this](OpId a, OpId b) { return order_.IsBefore(a, b); });
+  return group;
+}
+
+// A fusion makes no value, but takes over those that there are: OpBuilder,
+// which names them and infers their types, would have nothing to do.
+void Fuser::Replace(const Group& group, const Plan& plan) {
+  const Op& last = block_.op(group.back());
+  const NameId name = block_.program().names().Append(last.name, ".fused");
+  Decision decision = last.decision;
+  std::vector<NameId> names;
+  names.reserve(2 * group.size());
+  for (OpId id : group) AppendNames(block_.op(id), &names);
+  BodyMaker maker(block_, group);
+  std::unique_ptr<Block> body = maker.Make(plan.results);
+
+  SlotValues inputs;
+  inputs.AddSlot(maker.arguments());
+  Block::Outputs outputs;
+  outputs.EndSlot();
+  const OpId made = block_.AddOp(schema_, name, std::move(inputs), outputs,
+                                 attrs_, Block::Before(plan.before));
+  Op& fusion = block_.mutable_op(made);
+  fusion.role = last.role;
+  fusion.line = last.line;
+  fusion.decision = std::move(decision);
+  fusion.body = std::move(body);
+  AddOrigins(fusion, names);
+  order_.Add(made, order_[plan.before]);
+
+  // Readers go on reading the values that they read.
+  for (ValueId result : plan.results) block_.MoveOutput(result, made, 0);
+  for (auto id = group.rbegin(); id != group.rend(); ++id) block_.EraseOp(*id);
+}
+
+// From the last op up, so that a chain is met at its end.
+bool Fuser::Run() {
   bool changed = false;
   OpId next;
-  for (OpId id = block.last(); id.valid(); id = next) {
-    next = block.previous(id);
-    const FusionGroup match = pattern.Match(block, id, held.function());
-    if (match.ops().empty() ||
-        !patterns.Has(pattern, pattern.KeyType(block, match))) {
-      continue;
-    }
-    std::vector<OpId> group = match.ops();
-    std::sort(group.begin(), group.end(),
-              [&](OpId a, OpId b) { return order.IsBefore(a, b); });
-    const Plan plan = PlanFusion(block, group, held, order);
+  for (OpId id = block_.last(); id.valid(); id = next) {
+    next = block_.previous(id);
+    const Group group = FindGroup(id);
+    if (group.empty()) continue;
+    const Plan plan = PlanFusion(block_, group, held_, order_);
     if (!plan.before.valid()) continue;
-    while (absl::c_linear_search(group, next)) next = block.previous(next);
-    const int32_t number = order[plan.before];
-    HT_ASSIGN_OR_RETURN(const OpId made, Replace(block, pattern, group, plan));
-    order.Add(made, number);
+    while (absl::c_linear_search(group, next)) next = block_.previous(next);
+    Replace(group, plan);
     changed = true;
   }
   return changed;
@@ -234,9 +276,7 @@ absl::StatusOr<bool> Fuse::Run(Program& program) {
       if (!patterns_.Has(pattern) || !pattern.CanEndIn(entry->block())) {
         continue;
       }
-      HT_ASSIGN_OR_RETURN(const bool fused,
-                          FuseAll(entry->block(), pattern, patterns_, held));
-      changed |= fused;
+      changed |= Fuser(entry->block(), pattern, patterns_, held).Run();
     }
   }
   return changed;
