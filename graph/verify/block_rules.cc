@@ -38,20 +38,7 @@ void CheckShadows(BlockScope& scope) {
   }
 }
 
-void CheckValueName(BlockScope& scope, const Value& value) {
-  const auto name = [&] { return scope.block.name(value.id); };
-  if (!scope.memo.IsGood(value.name)) {
-    const std::string wrong = BadName(name());
-    if (!wrong.empty()) scope.report.At(0, "a value's name ", wrong);
-    if (wrong.empty()) scope.memo.SetGood(value.name);
-  }
-  if (scope.block.FindValue(value.name) != value.id) {
-    scope.report.At(0, "two values are called ", name());
-  }
-}
-
-void CheckValueType(BlockScope& scope, const Value& value) {
-  if (scope.memo.IsGood(value.type)) return;
+void CheckNewType(BlockScope& scope, const Value& value) {
   const TensorType& type = scope.program.type(value.type);
   const std::string wrong = BadDims(type);
   if (type.dtype != DType::kInvalid && wrong.empty()) {
@@ -137,6 +124,16 @@ void CheckUses(BlockScope& scope, const Value& value) {
 
 }  // namespace
 
+void CheckNewName(BlockScope& scope, NameId name, absl::string_view whose,
+                  int line) {
+  const std::string wrong = BadName(scope.program.name_of(name));
+  if (wrong.empty()) {
+    scope.memo.SetGood(name);
+  } else {
+    scope.report.At(line, whose, " name ", wrong);
+  }
+}
+
 void ReportUses(BlockScope& scope) {
   for (int i = 0; i < scope.block.value_limit(); ++i) {
     const Value& value = scope.block.value(ValueId(i));
@@ -149,9 +146,16 @@ void CheckStructure(BlockScope& scope) {
   CheckShadows(scope);
 }
 
+void CheckNameAndType(BlockScope& scope, const Value& value) {
+  CheckName(scope, value.name, "a value's", 0);
+  if (scope.block.FindValue(value.name) != value.id) {
+    scope.report.At(0, "two values are called ", scope.block.name(value.id));
+  }
+  if (!scope.memo.IsGood(value.type)) CheckNewType(scope, value);
+}
+
 void CheckValue(BlockScope& scope, const Value& value) {
-  CheckValueName(scope, value);
-  CheckValueType(scope, value);
+  CheckNameAndType(scope, value);
   CheckDefinition(scope, value);
   scope.uses += static_cast<int64_t>(value.uses.size());
 }

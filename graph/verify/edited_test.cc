@@ -30,6 +30,9 @@ struct Case {
   const char* says;  // empty: nothing
 };
 
+// The body of the good program's fusion, which is edited by that.
+Block& BodyOf(Block& b) { return *b.mutable_op(b.FindOp("fused")).body; }
+
 class EditedTest : public ::testing::TestWithParam<Case> {};
 
 std::string MessageOf(const Program& program, Phase phase, VerifyMemo* memo) {
@@ -76,10 +79,40 @@ INSTANTIATE_TEST_SUITE_P(
                b.mutable_op(b.FindOp("ce")).decision.reason = Reason::kNone;
              },
              "ce (softmax_with_cross_entropy): expected a precision"},
+        Case{[](Program&, Block& b) { BodyOf(b).body_results().clear(); },
+             "fused (fusion): body: expected 1 results, found 0"},
+        // A body of another kind than the one that was right.
         Case{[](Program&, Block& b) {
-               b.mutable_op(b.FindOp("fused")).body->body_results().clear();
+               BodyOf(b).AddFeed("e", TensorType{DType::kF32});
              },
-             "fused (fusion): body: expected 1 results, found 0"}));
+             "fused (fusion): body: expected 2 arguments, found 3"},
+        Case{[](Program&, Block& b) {
+               Block& body = BodyOf(b);
+               body.SetType(body.FindValue("b"), TensorType{DType::kF16});
+             },
+             "fused (fusion): body: arguments: expected"},
+        Case{[](Program&, Block& b) {
+               Block& body = BodyOf(b);
+               body.MoveOp(body.FindOp("c"), Block::End());
+             },
+             "it reads c before its definition"},
+        Case{[](Program&, Block& b) {
+               Block& body = BodyOf(b);
+               body.SetInput(body.FindOp("d"), 0, body.FindValue("b"));
+             },
+             "fused (fusion): body: expected that of elementwise_chain"},
+        Case{[](Program& p, Block& b) {
+               const CellId cell = p.FindCell("@loss_scaling");
+               BodyOf(b).CellValue(cell);
+             },
+             "expected arguments alone, found the cell or constant"},
+        // Of the same kind.
+        Case{[](Program&, Block& b) {
+               Block& body = BodyOf(b);
+               body.RenameValue(body.FindValue("c"), "a\nb");
+             },
+             "a value's name has control characters"},
+        Case{[](Program&, Block& b) { BodyOf(b); }, ""}));
 
 TEST(VerifyMemo, SparesWhatWasNotEdited) {
   const auto program = Parse(kGoodProgram, "g.ht").value();
@@ -90,6 +123,18 @@ TEST(VerifyMemo, SparesWhatWasNotEdited) {
   EXPECT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
   EXPECT_THAT(MessageOf(*program, Phase::kLowered, nullptr),
               HasSubstr("expected a precision"));
+}
+
+// Of an edited fusion's body the ids and use lists, which edits keep.
+TEST(VerifyMemo, SparesBodiesOfAKindThatWasRight) {
+  const auto program = Parse(kGoodProgram, "g.ht").value();
+  VerifyMemo memo;
+  ASSERT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
+  Block& body = BodyOf(program->FindEntry(kTrainEntry)->block());
+  BlockDamage::OpOf(body, "d").use_indices[0] = 7;
+  EXPECT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
+  EXPECT_THAT(MessageOf(*program, Phase::kLowered, nullptr),
+              HasSubstr("the uses of c leave it out"));
 }
 
 // What a later phase asks is asked of every op.

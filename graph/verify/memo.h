@@ -10,10 +10,10 @@
 
 namespace halftone {
 
-// Names and types are interned and never change, and whether an op's types
-// agree with its schema depends on its TypeKey alone: what was right about
-// them once is right for good, in whatever op, entry and phase. Ops that were
-// right stay so until they are edited.
+// Names and types are interned and never change; whether an op's types agree
+// with its schema, and a body with its fusion, depends on its TypeKey alone:
+// what was right about them once is right for good, in whatever op, entry and
+// phase. Ops that were right stay so until they are edited.
 class VerifyMemo {
  public:
   // The program's edit() at the last verification that found nothing; 0: none.

@@ -7,53 +7,15 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/ir/program.h"
 #include "graph/schema/op_registry.h"
+#include "graph/verify/reporter.h"
 #include "graph/verify/verify.h"
 
 namespace halftone {
 namespace verify {
-
-// Collects violations; text is made only when there is one.
-class Reporter {
- public:
-  static constexpr int kMost = 20;
-
-  Reporter(const Program& program, Phase phase)
-      : program_(program), phase_(phase) {}
-
-  // Of the entry whose violations follow; null: the program's own.
-  void SetEntry(const Entry* entry) { entry_ = entry; }
-  // "file:line: <parts>".
-  template <typename... Parts>
-  void At(int line, const Parts&... parts) {
-    if (Counts()) Add(line, absl::StrCat(parts...));
-  }
-  // "file:line: conv1 (conv2d): <parts>".
-  template <typename... Parts>
-  void AtOp(const Block& block, const Op& op, const Parts&... parts) {
-    if (Counts()) Add(op.line, absl::StrCat(Label(block, op), ": ", parts...));
-  }
-  // A message that names its place itself.
-  void Message(absl::string_view message);
-
-  int count() const { return count_; }
-  absl::Status ToStatus() const;
-
- private:
-  bool Counts() { return ++count_ <= kMost; }
-  void Add(int line, const std::string& message);
-  static std::string Label(const Block& block, const Op& op);
-
-  const Program& program_;
-  const Phase phase_;
-  const Entry* entry_ = nullptr;
-  int count_ = 0;
-  std::vector<std::string> messages_;
-};
 
 // The block of an entry, or the body of a fusion.
 struct BlockScope {
@@ -90,11 +52,20 @@ struct EntryRule {
 absl::Span<const ProgramRule> ProgramRules();  // program_rules.cc
 absl::Span<const EntryRule> EntryRules();      // entry_rules.cc
 
+// "an op's name is empty" and the like.
+void CheckNewName(BlockScope& scope, NameId name, absl::string_view whose,
+                  int line);  // block_rules.cc
+inline void CheckName(BlockScope& scope, NameId name, absl::string_view whose,
+                      int line) {
+  if (!scope.memo.IsGood(name)) CheckNewName(scope, name, whose, line);
+}
 // The rules of blocks, values and ops, called for each of a million: in
 // functions rather than in tables.
-void CheckStructure(BlockScope& scope);                  // block_rules.cc
-void CheckValue(BlockScope& scope, const Value& value);  // block_rules.cc
-void CheckOp(BlockScope& scope, const Op& op);           // op_rules.cc
+void CheckStructure(BlockScope& scope);  // block_rules.cc
+// All rules of values, and those that CheckOp leaves out (block_rules.cc).
+void CheckValue(BlockScope& scope, const Value& value);
+void CheckNameAndType(BlockScope& scope, const Value& value);
+void CheckOp(BlockScope& scope, const Op& op);  // op_rules.cc
 // Whether a phase asks more of an op than the one before did, and what it asks
 // (op_rules.cc).
 bool AsksMore(int before, Phase phase);

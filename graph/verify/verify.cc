@@ -75,8 +75,8 @@ void CheckAllValues(BlockScope& scope) {
   }
 }
 
-// Those that no op defines and those of edited ops.
-void CheckEditedValues(BlockScope& scope) {
+// Those that no op defines, without a walk over all values.
+void CheckOtherValues(BlockScope& scope) {
   const Block& block = scope.block;
   const Program& program = scope.program;
   const auto check = [&](ValueId id) {
@@ -89,10 +89,17 @@ void CheckEditedValues(BlockScope& scope) {
   for (int i = 0; i < program.num_constants(); ++i) {
     check(block.FindValue(program.constant_name(ConstantId(i))));
   }
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    if (block.edit(id) <= scope.since) continue;
-    for (ValueId output : block.op(id).outputs.all()) check(output);
+}
+
+// Whether the values that an edited op makes are sound: inference is for those
+// alone.
+bool CheckOutputValues(BlockScope& scope, const Op& op) {
+  const int before = scope.report.count();
+  for (ValueId output : op.outputs.all()) {
+    if (!IsLive(scope.block, output)) continue;
+    CheckNameAndType(scope, scope.block.value(output));
   }
+  return scope.report.count() == before;
 }
 
 // Each in its place in the list: both directions agree, so that it has no
@@ -113,6 +120,8 @@ void CheckOps(BlockScope& scope) {
       break;
     }
     if (edited) {
+      // Without a verification before, all values were looked at.
+      if (scope.since > 0 && !CheckOutputValues(scope, block.op(id))) return;
       CheckOp(scope, block.op(id));
     } else if (asks_more) {
       CheckPhase(scope, block.op(id));
@@ -143,7 +152,7 @@ void CheckBlock(const Program& program, const Block& block, const Entry* entry,
   if (since == 0) {
     CheckAllValues(scope);
   } else {
-    CheckEditedValues(scope);
+    CheckOtherValues(scope);
   }
   // Inference is for values within limits.
   if (report.count() > before) return;
