@@ -1,13 +1,14 @@
 // transpose: any permutation; convert_layout and pixel_shuffle are such, too.
-// Rows are copied where the innermost dim stays; elsewhere tiles of the two
-// dims that are innermost before and after, so that both sides are read and
-// written by cache lines.
+// Rows are copied where the innermost dim stays; elsewhere blocks of the two
+// dims that are innermost before and after are turned in registers.
 #include <algorithm>
 #include <cstring>
 
+#include "absl/base/attributes.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/shape.h"
 
@@ -15,9 +16,10 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-constexpr int64_t kTile = 32;
-// Of so few rows or columns a tile is not worth its way.
-constexpr int64_t kThin = 8;
+// Rows that are taken at once: what is read of a column is whole cache lines.
+constexpr int64_t kStrip = 32;
+// Rows and columns of a block.
+constexpr int64_t kBlock = 8;
 
 // The nest without two of its dims (b may be a) and their extents.
 struct Loops {
@@ -54,41 +56,92 @@ struct Matrix {
   int64_t rows, columns, in_stride, out_stride;
 };
 
-// Rows [begin, end), at most kTile of them, by way of a tile that stays in
-// the first-level cache: lines of a matrix whose stride is a power of two
-// would drive each other out of it.
+// For bodies of ForIsa (isa.h): kBlock rows and columns from `in` to `out`.
 template <typename T>
-void TransposeStrip(const T* in, T* out, const Matrix& m, int64_t begin,
-                    int64_t end) {
-  T tile[kTile][kTile + 1];
-  for (int64_t c0 = 0; c0 < m.columns; c0 += kTile) {
-    const int64_t columns = std::min(kTile, m.columns - c0);
-    for (int64_t c = 0; c < columns; ++c) {
-      const T* from = in + (c0 + c) * m.in_stride;
-      for (int64_t r = begin; r < end; ++r) tile[r - begin][c] = from[r];
-    }
-    for (int64_t r = begin; r < end; ++r) {
-      memcpy(out + r * m.out_stride + c0, tile[r - begin], columns * sizeof(T));
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeBlock(const T* in,
+                                                        int64_t in_stride,
+                                                        T* out,
+                                                        int64_t out_stride) {
+  typedef T Values __attribute__((vector_size(kBlock * sizeof(T))));
+  typedef T Stored __attribute__((vector_size(kBlock * sizeof(T)),
+                                  aligned(sizeof(T)), may_alias));
+  Values a[kBlock], b[kBlock];
+#pragma GCC unroll 8
+  for (int i = 0; i < kBlock; ++i) {
+    a[i] = *reinterpret_cast<const Stored*>(in + i * in_stride);
+  }
+  // What lies 1, 2 and 4 off the diagonal changes places.
+#pragma GCC unroll 4
+  for (int i = 0; i < kBlock; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    b[i + 1] =
+        __builtin_shufflevector(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < kBlock / 2; ++k) {
+    const int i = k / 2 * 4 + k % 2;
+    a[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    a[i + 2] =
+        __builtin_shufflevector(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kBlock / 2; ++i) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    b[i + 4] =
+        __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kBlock; ++i) {
+    *reinterpret_cast<Stored*>(out + i * out_stride) = b[i];
+  }
+}
+// A row of 64 bytes is two registers: more than there are.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeBlock(const uint64_t* in,
+                                                        int64_t in_stride,
+                                                        uint64_t* out,
+                                                        int64_t out_stride) {
+#pragma GCC unroll 1
+  for (int r = 0; r < kBlock; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kBlock; ++c) {
+      out[r * out_stride + c] = in[c * in_stride + r];
     }
   }
 }
 
-// The same of a thin matrix.
+// `rows` rows of a matrix with fewer rows or columns than a block.
 template <typename T>
-void TransposeThin(const T* in, T* out, const Matrix& m, int64_t begin,
-                   int64_t end) {
-  const int64_t in_stride = m.in_stride, out_stride = m.out_stride;
-  if (m.columns <= kThin) {
+void TransposeThin(const T* in, T* out, const Matrix& m, int64_t rows) {
+  if (m.columns <= kBlock) {
     for (int64_t c = 0; c < m.columns; ++c) {
-      const T* from = in + c * in_stride;
-      for (int64_t r = begin; r < end; ++r) out[r * out_stride + c] = from[r];
+      const T* from = in + c * m.in_stride;
+      for (int64_t r = 0; r < rows; ++r) out[r * m.out_stride + c] = from[r];
     }
     return;
   }
-  for (int64_t r = begin; r < end; ++r) {
-    T* to = out + r * out_stride;
-    for (int64_t c = 0; c < m.columns; ++c) to[c] = in[c * in_stride + r];
+  for (int64_t r = 0; r < rows; ++r) {
+    T* to = out + r * m.out_stride;
+    for (int64_t c = 0; c < m.columns; ++c) to[c] = in[c * m.in_stride + r];
   }
+}
+
+// `rows` rows, at most kStrip of them; some elements of the last blocks once
+// more.
+template <typename T>
+void TransposeStrip(const T* in, T* out, const Matrix& m, int64_t rows) {
+  if (std::min(rows, m.columns) < kBlock) {
+    return TransposeThin(in, out, m, rows);
+  }
+  ForIsa([=] {
+    for (int64_t c = 0; c < m.columns; c += kBlock) {
+      const int64_t column = std::min(c, m.columns - kBlock);
+      for (int64_t r = 0; r < rows; r += kBlock) {
+        const int64_t row = std::min(r, rows - kBlock);
+        TransposeBlock(in + column * m.in_stride + row, m.in_stride,
+                       out + row * m.out_stride + column, m.out_stride);
+      }
+    }
+  });
 }
 
 struct TransposeKernel {
@@ -123,7 +176,7 @@ struct TransposeKernel {
   void Run(const void* in_data, void* out_data, int threads) const {
     const T* in = static_cast<const T*>(in_data);
     T* out = static_cast<T*>(out_data);
-    const int64_t strips = (matrix.rows + kTile - 1) / kTile;
+    const int64_t strips = (matrix.rows + kStrip - 1) / kStrip;
     const int64_t tasks = loops.count * strips;
     const int64_t bytes = elements * size / tasks + 1;
     const int64_t grain = std::max<int64_t>(1, kCopyGrain / bytes);
@@ -135,13 +188,9 @@ struct TransposeKernel {
           memcpy(out + to, in + from, matrix.columns * sizeof(T));
           continue;
         }
-        const int64_t row = task % strips * kTile;
-        const int64_t end_row = std::min(row + kTile, matrix.rows);
-        if (std::min(matrix.rows, matrix.columns) <= kThin) {
-          TransposeThin(in + from, out + to, matrix, row, end_row);
-        } else {
-          TransposeStrip(in + from, out + to, matrix, row, end_row);
-        }
+        const int64_t row = task % strips * kStrip;
+        TransposeStrip(in + from + row, out + to + row * matrix.out_stride,
+                       matrix, std::min(kStrip, matrix.rows - row));
       }
     });
   }
