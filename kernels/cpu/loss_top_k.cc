@@ -5,6 +5,7 @@
 
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/loss.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/functors/loss.h"
@@ -52,21 +53,48 @@ struct CorrectCountKernel {
   }
 };
 
+// The first of x[begin, n) that is no number up to `most`; n if there is none.
+int64_t FirstAbove(const float* x, int64_t begin, int64_t n, float most) {
+  int64_t found;
+  ForIsa([=, to = &found] {
+    constexpr int kStep = 4 * kVector;
+    int64_t i = begin;
+    for (; i + kStep <= n; i += kStep) {
+      VectorMask above = {};
+#pragma GCC unroll 4
+      for (int j = 0; j < kStep; j += kVector) {
+        above |= ~(VectorAt(x + i + j) <= most);
+      }
+      above |= HT_LANES(above, 4, 5, 6, 7);
+      above |= HT_LANES(above, 2, 3, 2, 3);
+      if ((above[0] | above[1]) != 0) break;
+    }
+    while (i < n && x[i] <= most) ++i;
+    *to = i;
+  });
+  return found;
+}
+
 // The places of the k largest of x[0, n) in descending order, NaNs first,
-// the lower index first among equals.
+// the lower index first among equals. A heap of the best so far, the last of
+// them on top: most others are skipped at sight.
 void SelectLargest(const float* x, int64_t n, int64_t k, int64_t* places) {
   const auto before = [x](int64_t a, int64_t b) {
-    if (x[a] != x[a]) return x[b] == x[b];
-    return x[a] > x[b];
+    if (x[a] != x[a]) return x[b] == x[b] || a < b;
+    return x[a] > x[b] || (x[a] == x[b] && a < b);
   };
-  int64_t found = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    if (found == k && !before(i, places[k - 1])) continue;
-    int64_t* at = std::upper_bound(places, places + found, i, before);
-    if (found < k) ++found;
-    std::move_backward(at, places + found - 1, places + found);
-    *at = i;
+  for (int64_t i = 0; i < k; ++i) places[i] = i;
+  std::make_heap(places, places + k, before);
+  for (int64_t i = k; i < n; ++i) {
+    const float least = x[places[0]];
+    if (least != least) break;
+    i = FirstAbove(x, i, n, least);
+    if (i == n) break;
+    std::pop_heap(places, places + k, before);
+    places[k - 1] = i;
+    std::push_heap(places, places + k, before);
   }
+  std::sort_heap(places, places + k, before);
 }
 
 struct TopKKernel {
