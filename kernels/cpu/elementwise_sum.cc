@@ -5,6 +5,7 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/map.h"
+#include "kernels/functors/elementwise.h"
 
 namespace halftone {
 namespace kernels {
@@ -24,6 +25,11 @@ struct SumKernel {
   int64_t elements;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    if (operands.size() == 2) {
+      return MapBinary(operands[0], buffers.inputs[0], operands[1],
+                       buffers.inputs[1], out, buffers.outputs[0], elements,
+                       stream.threads(), functors::AddOp());
+    }
     ParallelFor(
         stream.threads(), elements, kMapGrain, [&](int64_t begin, int64_t end) {
           ForBlocks(begin, end,

@@ -4,11 +4,14 @@
 //   ForIsa([=] { for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]); });
 //
 // The body and everything it calls inline is compiled for each instruction
-// set, so it must be small: a loop or two over one block. -ffp-contract=off
+// set, so it must be small: a loop or two over one block. One that takes an
+// argument is told which: a std::integral_constant<Isa, ...>. -ffp-contract=off
 // holds for all code, so the bits do not depend on the instruction set as
 // long as the body fixes its order of additions.
 #ifndef HALFTONE_KERNELS_CPU_ISA_H_
 #define HALFTONE_KERNELS_CPU_ISA_H_
+
+#include <type_traits>
 
 #include "absl/base/attributes.h"
 
@@ -46,20 +49,29 @@ inline Isa HostIsa() {
 }
 
 namespace isa_internal {
+template <Isa kIsa, typename Body>
+inline void Call(const Body& body) {
+  using Tag = std::integral_constant<Isa, kIsa>;
+  if constexpr (std::is_invocable<const Body&, Tag>::value) {
+    body(Tag());
+  } else {
+    body();
+  }
+}
 template <typename Body>
 HT_TARGET_AVX512 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE void
 RunAvx512(const Body& body) {
-  body();
+  Call<Isa::kAvx512>(body);
 }
 template <typename Body>
 HT_TARGET_AVX2 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE void RunAvx2(
     const Body& body) {
-  body();
+  Call<Isa::kAvx2>(body);
 }
 template <typename Body>
 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE void RunBaseline(
     const Body& body) {
-  body();
+  Call<Isa::kBaseline>(body);
 }
 }  // namespace isa_internal
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/operand.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/kernel.h"
@@ -41,14 +43,27 @@ template <typename F>
 struct HasOfBits<F, std::void_t<decltype(F::OfBits(uint16_t()))>>
     : std::true_type {};
 
+// Whether F computes in f64 (kernels/functors/power.h).
+template <typename F, typename = void>
+struct IsInDouble : std::false_type {};
+template <typename F>
+struct IsInDouble<F, std::enable_if_t<F::kInDouble>> : std::true_type {};
+
+// For bodies of ForIsa (isa.h).
+template <typename F>
+inline bool AllNear(const float* x, int64_t n) {
+  int far = 0;
+#pragma GCC unroll 1
+  for (int64_t i = 0; i < n; ++i) far |= F::IsNear(x[i]) ? 0 : 1;
+  return far == 0;
+}
+
 // out[i] = f(x[i]) of a block. `out` may be x.
 template <typename F>
 void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
   ForIsa([=] {
     if constexpr (HasNear<F>::value) {
-      int far = 0;
-      for (int64_t i = 0; i < n; ++i) far |= F::IsNear(x[i]) ? 0 : 1;
-      if (far == 0) {
+      if (AllNear<F>(x, n)) {
         const typename F::Near near;
 #pragma GCC ivdep
 #pragma GCC unroll 4
@@ -60,6 +75,64 @@ void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
 #pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
   });
+}
+
+namespace map_internal {
+// A vector of 16-bit elements, converted in registers.
+template <typename Low, typename T, typename F, typename... X>
+inline void MapVector(const F& f, T* out, const X*... x) {
+  constexpr int kSize = Low::kSize;
+  float in[sizeof...(X)][kSize], made[kSize];
+  int k = 0;
+  (Low::Load(x, in[k++]), ...);
+  const auto apply = [&](const auto& g) {
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+    for (int i = 0; i < kSize; ++i) {
+      if constexpr (sizeof...(X) == 1) {
+        made[i] = g(in[0][i]);
+      } else {
+        made[i] = g(in[0][i], in[1][i]);
+      }
+    }
+  };
+  if constexpr (HasNear<F>::value) {
+    AllNear<F>(in[0], kSize) ? apply(typename F::Near()) : apply(f);
+  } else {
+    apply(f);
+  }
+  Low::Store(made, out);
+}
+template <typename Low, typename T, typename F, typename... X>
+inline void MapVectors(const F f, int64_t n, T* out, const X*... x) {
+  for (int64_t i = 0; i < n; i += Low::kSize) {
+    MapVector<Low>(f, out + i, (x + i)...);
+  }
+}
+}  // namespace map_internal
+
+// out[i] = f(x[i], ...) of tensors of a 16-bit dtype from `begin` on, in whole
+// vectors where that is worth it; where the rest of [begin, end) begins. `out`
+// may be an x.
+template <typename F, typename... X>
+int64_t MapLow(DType dtype, const F& f, int64_t begin, int64_t end, void* out,
+               const X*... x) {
+  if (IsInDouble<F>::value || HostIsa() == Isa::kBaseline) return begin;
+  constexpr int64_t kMost = LowVector<Isa::kAvx512>::kSize;
+  const int64_t n = (end - begin) / kMost * kMost;
+  const auto map = [=](auto zero) {
+    using T = decltype(zero);
+    T* to = static_cast<T*>(out) + begin;
+    ForIsa([=](auto isa) {
+      if constexpr (isa != Isa::kBaseline && !IsInDouble<F>::value) {
+        using Low = LowVector<decltype(isa)::value>;
+        map_internal::MapVectors<Low>(f, n, to,
+                                      (static_cast<const T*>(x) + begin)...);
+      }
+    });
+  };
+  dtype == DType::kF16 ? map(half()) : map(bfloat16());
+  return begin + n;
 }
 
 // out = f(x). `out` may be x.
@@ -74,6 +147,7 @@ void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
                          [=](int64_t begin, int64_t end) {
                            ForIsa([=] {
 #pragma GCC ivdep
+#pragma GCC unroll 4
                              for (int64_t i = begin; i < end; ++i) {
                                to[i] = F::OfBits(from[i]);
                              }
@@ -82,6 +156,9 @@ void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
     }
   }
   ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
+    if (IsLow(out) && x.IsWhole(out)) {
+      begin = MapLow(out, f, begin, end, out_data, x_data);
+    }
     OperandReader reader(x, x_data, end - begin);
     alignas(64) float buffer[kConvertBlock];
     ForBlocks(begin, end, [&](int64_t at, int64_t n) {
@@ -99,6 +176,9 @@ void MapBinary(const Operand& x, const void* x_data, const Operand& y,
                const void* y_data, DType out, void* out_data, int64_t elements,
                int threads, const F& f) {
   ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
+    if (IsLow(out) && x.IsWhole(out) && y.IsWhole(out)) {
+      begin = MapLow(out, f, begin, end, out_data, x_data, y_data);
+    }
     OperandReader x_reader(x, x_data, end - begin);
     OperandReader y_reader(y, y_data, end - begin);
     alignas(64) float buffer[kConvertBlock];

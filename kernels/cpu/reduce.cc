@@ -6,6 +6,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/sums.h"
@@ -42,6 +43,32 @@ void AddTo(const float* x, float* sums, int64_t n) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) sums[i] += x[i];
   });
+}
+
+template <typename Low, typename T>
+inline void AddVectorsTo(const T* x, float* sums, int64_t n) {
+  constexpr int kSize = Low::kSize;
+  int64_t i = 0;
+  for (; i + kSize <= n; i += kSize) {
+    float values[kSize];
+    Low::Load(x + i, values);
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+    for (int j = 0; j < kSize; ++j) sums[i + j] += values[j];
+  }
+#pragma GCC unroll 1
+  for (; i < n; ++i) sums[i] += static_cast<float>(x[i]);
+}
+// AddTo of 16-bit elements, converted in registers.
+void AddLowTo(DType dtype, const void* x, int64_t at, float* sums, int64_t n) {
+  const auto add = [=](auto zero) {
+    using T = decltype(zero);
+    ForIsa([=](auto isa) {
+      AddVectorsTo<LowVector<decltype(isa)::value>>(
+          static_cast<const T*>(x) + at, sums, n);
+    });
+  };
+  dtype == DType::kF16 ? add(half()) : add(bfloat16());
 }
 
 void SumRows(const float* x, int64_t rows, int64_t n, float* results) {
@@ -116,7 +143,7 @@ void PowerOfEach(const float* x, float* to, int64_t n, float order) {
 
 }  // namespace
 
-Folding Sums() { return {0.0f, SumOfRun, AddTo, SumRows}; }
+Folding Sums() { return {0.0f, SumOfRun, AddTo, SumRows, AddLowTo}; }
 Folding Greatest() { return FoldingOf<functors::GreaterOf>(); }
 Folding Least() { return FoldingOf<functors::LesserOf>(); }
 Folding Products() { return FoldingOf<functors::ProductOf>(); }
@@ -284,7 +311,11 @@ void Reduction::SumRows(const void* x, int64_t kept, int64_t chunk,
   const int64_t last = std::min(first + kRowsPerChunk, reduced_count_);
   for (int64_t r = first; r < last; ++r) {
     const int64_t offset = base + OffsetOf(reduced_, r);
-    folding_.add(Load(x, offset, columns, buffer), sums, columns);
+    if (folding_.add_low != nullptr && folding_.map == nullptr && IsLow(in_)) {
+      folding_.add_low(in_, x, offset, sums, columns);
+    } else {
+      folding_.add(Load(x, offset, columns, buffer), sums, columns);
+    }
   }
 }
 

@@ -21,6 +21,10 @@ struct Folding {
   // Each of `rows` rows of n neighbours as `run` folds it; up to a vector
   // (lanes.h) behind the last may be read.
   void (*rows)(const float* x, int64_t rows, int64_t n, float* results);
+  // `add` of elements of a 16-bit dtype from `at` on; null: they are converted
+  // first.
+  void (*add_low)(DType dtype, const void* x, int64_t at, float* into,
+                  int64_t n) = nullptr;
   // What is folded of what is read, and what becomes of the result; null: as it
   // is. `parameter` is theirs.
   void (*map)(const float* x, float* to, int64_t n, float parameter) = nullptr;

@@ -74,18 +74,23 @@ HT_HOST_DEVICE inline float Pow(float x, float y) {
   return undefined || y_is_nan ? QuietNaN() : result;
 }
 
+// kInDouble: loops over few elements become no vectors.
+
 // x^y and its slopes, which are 0 where PyTorch's are though the formula gives
 // none: along x at y = 0, along y at x = 0.
 struct PowerOp {
+  static constexpr bool kInDouble = true;
   HT_HOST_DEVICE float operator()(float x, float y) const { return Pow(x, y); }
 };
 struct PowerByXOp {
+  static constexpr bool kInDouble = true;
   HT_HOST_DEVICE float operator()(float x, float y) const {
     const float slope = y * Pow(x, y - 1.0f);
     return y == 0.0f ? 0.0f : slope;
   }
 };
 struct PowerByYOp {
+  static constexpr bool kInDouble = true;
   HT_HOST_DEVICE float operator()(float x, float y) const {
     const float slope = Pow(x, y) * Log(x);
     return x == 0.0f && y >= 0.0f ? 0.0f : slope;
@@ -94,6 +99,7 @@ struct PowerByYOp {
 
 // x to a constant power.
 struct PowOp {
+  static constexpr bool kInDouble = true;
   float factor;
   HT_HOST_DEVICE float operator()(float x) const { return Pow(x, factor); }
 };

@@ -1,0 +1,122 @@
+// Vectors of f16 and bf16 to and from f32, by instruction set: LowVector<isa>.
+// For bodies of ForIsa (isa.h) that are told theirs. All give the bits of
+// graph/base/half.h.
+#ifndef HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
+#define HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
+
+#include <cstdint>
+
+#include "graph/base/half.h"
+#include "kernels/cpu/isa.h"
+
+#ifdef HT_ISA_X86
+#include <immintrin.h>
+#endif
+
+namespace halftone {
+namespace kernels {
+
+// Functions of pointers: vectors of one instruction set are no arguments in
+// code for another. The compiler keeps what they point to in registers.
+template <Isa kIsa>
+struct LowVector {
+  static constexpr int kSize = 8;
+  template <typename T>
+  static void Load(const T* from, float* to) {
+    for (int i = 0; i < kSize; ++i) to[i] = static_cast<float>(from[i]);
+  }
+  template <typename T>
+  static void Store(const float* from, T* to) {
+    for (int i = 0; i < kSize; ++i) to[i] = static_cast<T>(from[i]);
+  }
+};
+
+#ifdef HT_ISA_X86
+
+template <>
+struct LowVector<Isa::kAvx2> {
+  static constexpr int kSize = 8;
+  HT_TARGET_AVX2 static void Load(const half* from, float* to) {
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(Bits(from)));
+  }
+  HT_TARGET_AVX2 static void Load(const bfloat16* from, float* to) {
+    const __m256i wide = _mm256_cvtepu16_epi32(Bits(from));
+    _mm256_storeu_ps(to, _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+  }
+  HT_TARGET_AVX2 static void Store(const float* from, half* to) {
+    const __m128i bits =
+        _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bits);
+  }
+  HT_TARGET_AVX2 static void Store(const float* from, bfloat16* to) {
+    const __m256 x = _mm256_loadu_ps(from);
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i half_place = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+    const __m256i rounded =
+        _mm256_srli_epi32(_mm256_add_epi32(bits, half_place), 16);
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    const __m256i chosen =
+        _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(nan));
+    const __m128i packed = _mm_packus_epi32(
+        _mm256_castsi256_si128(chosen), _mm256_extracti128_si256(chosen, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+  }
+
+ private:
+  template <typename T>
+  HT_TARGET_AVX2 static __m128i Bits(const T* from) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  }
+};
+
+template <>
+struct LowVector<Isa::kAvx512> {
+  static constexpr int kSize = 16;
+  // The zero-masked forms: GCC 12 takes the plain ones' undefined pass-through
+  // operand for an uninitialised variable.
+  static constexpr __mmask16 kAll = 0xffff;
+
+  HT_TARGET_AVX512 static void Load(const half* from, float* to) {
+    _mm512_storeu_ps(to, _mm512_maskz_cvtph_ps(kAll, Bits(from)));
+  }
+  HT_TARGET_AVX512 static void Load(const bfloat16* from, float* to) {
+    const __m512i wide = _mm512_maskz_cvtepu16_epi32(kAll, Bits(from));
+    _mm512_storeu_ps(
+        to, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, wide, 16)));
+  }
+  HT_TARGET_AVX512 static void Store(const float* from, half* to) {
+    const __m256i bits = _mm512_maskz_cvtps_ph(kAll, _mm512_loadu_ps(from),
+                                               _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bits);
+  }
+  HT_TARGET_AVX512 static void Store(const float* from, bfloat16* to) {
+    const __m512 x = _mm512_loadu_ps(from);
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i high = _mm512_maskz_srli_epi32(kAll, bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i half_place = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+    const __m512i rounded =
+        _mm512_maskz_srli_epi32(kAll, _mm512_add_epi32(bits, half_place), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i chosen =
+        _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm512_maskz_cvtepi32_epi16(kAll, chosen));
+  }
+
+ private:
+  template <typename T>
+  HT_TARGET_AVX512 static __m256i Bits(const T* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  }
+};
+
+#endif  // HT_ISA_X86
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
