@@ -1,0 +1,249 @@
+// What a training step has beside convolutions, products and element-wise ops
+// of one shape: lookups and their gradients, losses by label, biases, casts,
+// pooling of images, gradients of padding and norms, updates. On one thread: to
+// be held against PyTorch's on the same tensors (compare_training.py).
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "benchmark/benchmark.h"
+#include "kernels/testing/kernel_run.h"
+
+namespace halftone {
+namespace {
+
+using kernels::KernelRun;
+using Dims = std::vector<int64_t>;
+
+enum class Kind {
+  kData,     // of the case's dtype, between -1 and 1
+  kShare,    // likewise, between 0 and 1
+  kFloat,    // ones in f32
+  kNumbers,  // i64 between 0 and 99
+  kCount,    // i64, ones
+  kFlag,     // bool, false
+};
+
+struct Input {
+  const char* slot;
+  Kind kind;
+  Dims dims;
+};
+
+struct Case {
+  const char* name;
+  const char* op;
+  std::vector<Input> inputs;
+  std::vector<std::pair<const char*, AttrValue>> attrs{};
+  std::vector<const char*> outputs{};  // optional ones and lists
+  bool makes_dtype = false;            // has an attribute for its output's
+};
+
+const Dims kImages = {64, 16, 28, 28}, kRows = {1024, 784}, kLabels = {1024};
+const Dims kTable = {8192, 256}, kTaken = {2048, 256}, kFew = {2048};
+const Dims kPooled = {8, 64, 56, 56}, kHalves = {8, 64, 28, 28};
+const Dims kFlat = {64, 16, 1, 28, 28}, kPadded = {64, 16, 1, 30, 30};
+const Dims kParameters = {802816}, kOne = {1}, kChannels = {16};
+
+using Attrs = std::vector<std::pair<const char*, AttrValue>>;
+const Attrs kTiles = {{"ksize", Dims{2, 2}}, {"strides", Dims{2, 2}}};
+const Attrs kOverlapping = {
+    {"ksize", Dims{3, 3}}, {"strides", Dims{2, 2}}, {"paddings", Dims{1, 1}}};
+const Attrs kMeans = {
+    {"ksize", Dims{2, 2}}, {"strides", Dims{2, 2}}, {"pooling_type", "avg"}};
+
+const std::vector<Input> kPoolGrad = {{"X", Kind::kData, kPooled},
+                                      {"Out", Kind::kData, kHalves},
+                                      {"OutGrad", Kind::kData, kHalves}};
+const std::vector<Input> kPadGrad = {{"X", Kind::kData, kFlat},
+                                     {"OutGrad", Kind::kData, kPadded}};
+Attrs Padded(const char* mode) {
+  return {{"paddings", Dims{1, 1, 1, 1, 0, 0}}, {"mode", mode}};
+}
+
+// The inputs of an optimizer: `states` of them.
+std::vector<Input> Update(const std::vector<const char*>& states, bool counts) {
+  std::vector<Input> inputs = {{"Param", Kind::kFloat, kParameters},
+                               {"Grad", Kind::kFloat, kParameters}};
+  for (const char* state : states) {
+    inputs.push_back({state, Kind::kFloat, kParameters});
+  }
+  inputs.push_back({"LearningRate", Kind::kFloat, {}});
+  if (counts) inputs.push_back({"Applied", Kind::kCount, {}});
+  inputs.push_back({"FoundInf", Kind::kFlag, {}});
+  return inputs;
+}
+
+const std::vector<const char*> kAdamOuts = {"ParamOut", "Moment1Out",
+                                            "Moment2Out"};
+
+const Case kCases[] = {
+    {"embedding",
+     "lookup_table_v2",
+     {{"W", Kind::kData, kTable}, {"Ids", Kind::kNumbers, kFew}}},
+    {"embedding_grad",
+     "gather_grad",
+     {{"X", Kind::kData, kTable},
+      {"Index", Kind::kNumbers, kFew},
+      {"OutGrad", Kind::kData, kTaken}}},
+    {"index_select_columns",
+     "index_select",
+     {{"X", Kind::kData, kRows}, {"Index", Kind::kNumbers, {64}}},
+     {{"dim", 1}}},
+    {"one_hot",
+     "one_hot_v2",
+     {{"X", Kind::kNumbers, {8192}}},
+     {{"depth", 100}},
+     {},
+     true},
+    {"nll_loss",
+     "nll_loss",
+     {{"X", Kind::kData, kRows}, {"Label", Kind::kNumbers, kLabels}}},
+    {"nll_loss_grad",
+     "nll_loss_grad",
+     {{"X", Kind::kData, kRows},
+      {"Label", Kind::kNumbers, kLabels},
+      {"OutGrad", Kind::kFloat, kLabels}}},
+    {"bce_loss",
+     "bce_loss",
+     {{"X", Kind::kShare, kImages}, {"Label", Kind::kShare, kImages}}},
+    {"sigmoid_cross_entropy_grad",
+     "sigmoid_cross_entropy_with_logits_grad",
+     {{"X", Kind::kData, kImages},
+      {"Label", Kind::kShare, kImages},
+      {"OutGrad", Kind::kData, kImages}}},
+    {"prelu_channels",
+     "prelu",
+     {{"X", Kind::kData, kImages}, {"Alpha", Kind::kData, kChannels}},
+     {{"mode", "channel"}}},
+    {"prelu_by_x",
+     "prelu_by_x",
+     {{"X", Kind::kData, kImages}, {"Alpha", Kind::kData, kOne}}},
+    {"bias_of_rows",
+     "elementwise_add",
+     {{"X", Kind::kData, kRows}, {"Y", Kind::kData, {784}}}},
+    {"bias_of_channels",
+     "elementwise_add",
+     {{"X", Kind::kData, kImages}, {"Y", Kind::kData, kChannels}},
+     {{"axis", 1}}},
+    {"column_times_rows",
+     "elementwise_mul",
+     {{"X", Kind::kData, kRows}, {"Y", Kind::kData, {1024, 1}}}},
+    {"times_number",
+     "elementwise_mul",
+     {{"X", Kind::kData, kRows}, {"Y", Kind::kData, kOne}}},
+    {"sum_of_rows",
+     "reduce_sum",
+     {{"X", Kind::kData, kRows}},
+     {{"dim", Dims{0}}}},
+    {"sum_of_channels",
+     "reduce_sum",
+     {{"X", Kind::kData, kImages}},
+     {{"dim", Dims{0, 2, 3}}}},
+    {"cast_to_f32",
+     "cast",
+     {{"X", Kind::kData, kImages}},
+     {{"to", DType::kF32}}},
+    {"cast_to_f16",
+     "cast",
+     {{"X", Kind::kData, kImages}},
+     {{"to", DType::kF16}}},
+    {"cast_to_bf16",
+     "cast",
+     {{"X", Kind::kData, kImages}},
+     {{"to", DType::kBF16}}},
+    {"scale_bias",
+     "scale_bias",
+     {{"X", Kind::kData, kImages},
+      {"Scale", Kind::kFloat, kChannels},
+      {"Bias", Kind::kFloat, kChannels},
+      {"Mean", Kind::kFloat, kChannels},
+      {"Variance", Kind::kFloat, kChannels}}},
+    {"instance_norm_grad",
+     "instance_norm_grad",
+     {{"X", Kind::kData, kImages},
+      {"YGrad", Kind::kData, kImages},
+      {"Scale", Kind::kFloat, kChannels},
+      {"SavedMean", Kind::kFloat, {1024}},
+      {"SavedVariance", Kind::kFloat, {1024}}},
+     {},
+     {"ScaleGrad", "BiasGrad"}},
+    {"reflect_grad", "pad3d_grad", kPadGrad, Padded("reflect")},
+    {"replicate_grad", "pad3d_grad", kPadGrad, Padded("replicate")},
+    {"max_pool2d", "pool2d", {{"X", Kind::kData, kPooled}}, kTiles},
+    {"max_pool2d_grad", "pool2d_grad", kPoolGrad, kTiles},
+    {"max_pool2d_overlapping",
+     "pool2d",
+     {{"X", Kind::kData, kPooled}},
+     kOverlapping},
+    {"max_pool2d_overlapping_grad", "pool2d_grad", kPoolGrad, kOverlapping},
+    {"avg_pool2d", "pool2d", {{"X", Kind::kData, kPooled}}, kMeans},
+    {"avg_pool2d_grad", "pool2d_grad", kPoolGrad, kMeans},
+    {"fill_constant",
+     "fill_constant",
+     {},
+     {{"shape", kImages}, {"value", 0.5}},
+     {},
+     true},
+    {"sgd", "sgd", Update({}, false), {}, {"ParamOut"}},
+    {"momentum",
+     "momentum",
+     Update({"Velocity"}, false),
+     {{"mu", 0.9}},
+     {"ParamOut", "VelocityOut"}},
+    {"adam", "adam", Update({"Moment1", "Moment2"}, true), {}, kAdamOuts},
+    {"adamw", "adamw", Update({"Moment1", "Moment2"}, true), {}, kAdamOuts},
+};
+
+kernels::Tensor Drawn(const Input& input, DType dtype, int64_t salt) {
+  const int64_t n = std::accumulate(input.dims.begin(), input.dims.end(),
+                                    int64_t{1}, std::multiplies<int64_t>());
+  std::vector<double> values(n, input.kind == Kind::kFlag ? 0 : 1);
+  if (input.kind == Kind::kNumbers) {
+    for (int64_t i = 0; i < n; ++i)
+      values[i] = static_cast<double>(i * 37 % 100);
+  }
+  switch (input.kind) {
+    case Kind::kData:
+      return {dtype, input.dims, kernels::Eighths(n, salt)};
+    case Kind::kShare:
+      return {dtype, input.dims, kernels::Draws(n, 0.1, 0.9)};
+    case Kind::kFloat:
+      return {DType::kF32, input.dims, values};
+    case Kind::kFlag:
+      return {DType::kBool, input.dims, values};
+    default:
+      return {DType::kI64, input.dims, values};
+  }
+}
+
+void RunCase(benchmark::State& state, const Case& c, DType dtype) {
+  KernelRun run(c.op);
+  int64_t salt = 0;
+  for (const Input& input : c.inputs) {
+    run.In(input.slot, Drawn(input, dtype, salt++));
+  }
+  for (const auto& [name, value] : c.attrs) run.Attr(name, value);
+  if (c.makes_dtype) run.Attr("dtype", dtype);
+  for (const char* slot : c.outputs) run.Out(slot);
+  run.Run();
+  for (auto step : state) run.Enqueue();
+}
+
+void RegisterAll() {
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (const Case& c : kCases) {
+      benchmark::RegisterBenchmark(
+          absl::StrCat(c.name, "/", Name(dtype)).c_str(),
+          [&c, dtype](benchmark::State& state) { RunCase(state, c, dtype); })
+          ->Unit(benchmark::kMicrosecond);
+    }
+  }
+}
+
+const bool kRegistered = (RegisterAll(), true);
+
+}  // namespace
+}  // namespace halftone
