@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "benchmark/benchmark.h"
 #include "kernels/testing/kernel_run.h"
 
@@ -227,7 +228,12 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
   }
   for (const auto& [name, value] : c.attrs) run.Attr(name, value);
   if (c.makes_dtype) run.Attr("dtype", dtype);
-  for (const char* slot : c.outputs) run.Out(slot);
+  for (absl::string_view slot : c.outputs) {
+    run.Out(slot);
+    // Parameters and states are updated where they are.
+    absl::string_view state = slot;
+    if (absl::ConsumeSuffix(&state, "Out")) run.Alias(slot, state);
+  }
   run.Run();
   for (auto step : state) run.Enqueue();
 }
