@@ -1,6 +1,8 @@
 // Initial values by logical row-major element, and counts of elements.
 #include <algorithm>
+#include <cstring>
 #include <functional>
+#include <type_traits>
 
 #include "graph/base/philox.h"
 #include "kernels/common/dispatch.h"
@@ -115,8 +117,13 @@ auto MakeConstant(const BoundOp& op) {
   std::function<void(void*)> fill;
   DispatchType(AnyTypes(), out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    fill = [n = out.elements(), value = FillValue<T>(op)](void* to) {
-      std::fill_n(static_cast<T*>(to), n, value);
+    // A class is not filled in vectors.
+    using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, T>;
+    const T value = FillValue<T>(op);
+    Bits bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    fill = [n = out.elements(), bits](void* to) {
+      std::fill_n(static_cast<Bits*>(to), n, bits);
     };
   });
   return [fill](const Buffers& buffers, runtime::Stream&) {
