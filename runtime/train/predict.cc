@@ -32,6 +32,9 @@ absl::StatusOr<Predictions> Predict(const Program& program,
     if (r == 0) {
       predictions.samples = samples;
       predictions.values = std::move(gatherer).Take();
+      predictions.classes = rank.start.classes.empty()
+                                ? rank.data().opened.classes
+                                : rank.start.classes;
     }
     return absl::OkStatus();
   };

@@ -3,6 +3,7 @@
 #define HALFTONE_RUNTIME_TRAIN_PREDICT_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,9 @@ namespace runtime {
 struct Predictions {
   int64_t samples = 0;
   std::vector<PredictedValue> values;  // none but in the process of rank 0
+  // By label: those that the parameters were trained on, else the data's;
+  // empty: they have no names.
+  std::vector<std::string> classes;
 };
 
 // The results of a program that was compiled for some outputs alone, of every

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
@@ -76,7 +75,7 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   const std::string& marks = rank_.data().marks;
   if (!marks.empty()) manifest.texts[kDataMarks] = marks;
   const std::vector<std::string>& classes = rank_.data().opened.classes;
-  if (!classes.empty()) manifest.texts[kClasses] = absl::StrJoin(classes, "/");
+  if (!classes.empty()) manifest.texts[kClasses] = ClassesToText(classes);
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
   absl::Status written;

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
@@ -87,14 +89,11 @@ absl::Status CheckData(const Manifest& manifest, const Dataset& train) {
 }
 
 // Of an eval: labels mean what they meant in training.
-absl::Status CheckClasses(const Manifest& manifest, const RunData& data) {
-  const auto text = manifest.texts.find(kClasses);
+absl::Status CheckClasses(const std::vector<std::string>& was,
+                          const RunData& data) {
   const std::vector<std::string>& now = data.opened.classes;
   const bool labelled = data.specs.size() > 1;
-  if (text == manifest.texts.end() || now.empty() || !labelled) {
-    return absl::OkStatus();
-  }
-  const std::vector<std::string> was = absl::StrSplit(text->second, '/');
+  if (was.empty() || now.empty() || !labelled) return absl::OkStatus();
   const size_t same =
       std::mismatch(was.begin(), was.end(), now.begin(), now.end()).first -
       was.begin();
@@ -188,8 +187,12 @@ absl::Status CheckRank(Rank& rank, bool train) {
   std::vector<std::string> skipped;
   HT_ASSIGN_OR_RETURN(rank.start.state, ReadAnyState(source, &skipped));
   SayPassedOver(skipped, &rank.start);
-  return train ? absl::OkStatus()
-               : CheckClasses(rank.start.state->manifest, data);
+  const auto& texts = rank.start.state->manifest.texts;
+  const auto classes = texts.find(kClasses);
+  if (classes != texts.end()) {
+    rank.start.classes = ClassesFromText(classes->second);
+  }
+  return train ? absl::OkStatus() : CheckClasses(rank.start.classes, data);
 }
 
 // What a device does not do that was asked of it.
@@ -306,6 +309,22 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                       "the strategy or with --batch-size");
   }
   return batch;
+}
+
+std::string ClassesToText(const std::vector<std::string>& classes) {
+  return absl::StrJoin(classes, "/",
+                       [](std::string* to, const std::string& name) {
+                         *to += absl::CHexEscape(name);
+                       });
+}
+
+std::vector<std::string> ClassesFromText(absl::string_view text) {
+  std::vector<std::string> classes = absl::StrSplit(text, '/');
+  for (std::string& name : classes) {
+    std::string plain;
+    if (absl::CUnescape(name, &plain)) name = std::move(plain);
+  }
+  return classes;
 }
 
 absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {

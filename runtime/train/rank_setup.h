@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "graph/base/disk/directory_lock.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/log/pulse.h"
@@ -33,8 +34,11 @@ inline constexpr char kDynamicScaling[] = "dynamic_scaling";
 // One of its texts: Dataset::Marks of what was trained on; not there if the
 // data has none.
 inline constexpr char kDataMarks[] = "data";
-// Another: its classes by label, joined by slashes.
+// Another: its classes by label, a string literal's content each (names of
+// folders need not be UTF-8), joined by slashes.
 inline constexpr char kClasses[] = "classes";
+std::string ClassesToText(const std::vector<std::string>& classes);
+std::vector<std::string> ClassesFromText(absl::string_view text);
 // Another number: compute threads per rank, on which the bits depend.
 inline constexpr char kThreads[] = "threads";
 
@@ -57,6 +61,8 @@ struct StartingPoint {
   // Rank 0 only: the state to load (resume or --init), and what to say.
   std::optional<Checkpoint> state;
   std::vector<std::string> said;
+  // By label, where the parameters were trained; rank 0's, empty if not known.
+  std::vector<std::string> classes;
 };
 
 struct Rank {

@@ -118,6 +118,31 @@ TEST_F(DataTest, TrainsOnAFolder) {
                                 "imagefolder:" + root_ + "/p", "--json"});
   ASSERT_EQ(eval.exit_code(), 0) << eval.err;
   EXPECT_LT(json::parse(eval.out)["loss"], 0.2);
+  // What is bright is called so.
+  const Words predict = {"predict", root_ + "/run", "--data",
+                         "imagefolder:" + root_ + "/p"};
+  const Result text = Halftone(predict, {"--top", "1"});
+  ASSERT_EQ(text.exit_code(), 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("class and probability, the best 1\n"));
+  EXPECT_THAT(text.out, HasSubstr("\n0  bright 0."));
+  EXPECT_THAT(text.out, HasSubstr("\n5  dark 0."));
+  const Result lines = Halftone(predict, {"--json"});
+  ASSERT_EQ(lines.exit_code(), 0) << lines.err;
+  EXPECT_EQ(json::parse(lines.out)["outputs"][0]["best"][5]["names"],
+            json({"dark", "bright"}));
+}
+
+TEST_F(DataTest, ClassesWhoseNamesAreNotUtf8) {
+  fs::rename(root_ + "/p/train/dark", root_ + "/p/train/d\xe9");
+  fs::rename(root_ + "/p/val/dark", root_ + "/p/val/d\xe9");
+  const Result run = Halftone(Training("run"));
+  ASSERT_EQ(run.exit_code(), 0) << run.err;
+  const Words predict = {"predict", root_ + "/run", "--data",
+                         "imagefolder:" + root_ + "/p"};
+  EXPECT_THAT(Halftone(predict).out, HasSubstr("d\\xe9 0."));
+  const Result lines = Halftone(predict, {"--json"});
+  ASSERT_EQ(lines.exit_code(), 0) << lines.err;
+  EXPECT_TRUE(json::accept(lines.out));
 }
 
 // Every pixel is a function of (seed, epoch, sample).

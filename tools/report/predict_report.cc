@@ -162,8 +162,16 @@ const char* ScoreName(ScoreKind kind) {
   return kind == ScoreKind::kScores ? "score" : "probability";
 }
 
-void AppendClasses(const PredictedValue& value, const PredictQuestion& question,
-                   std::string* text) {
+// As many names as a row has columns; else none belong to it.
+const std::vector<std::string>* NamesFor(
+    const PredictedValue& value, const runtime::Predictions& predictions) {
+  const std::vector<std::string>& names = predictions.classes;
+  return static_cast<int64_t>(names.size()) == value.dims[1] ? &names : nullptr;
+}
+
+void AppendClasses(const PredictedValue& value,
+                   const std::vector<std::string>* names,
+                   const PredictQuestion& question, std::string* text) {
   const ScoreKind kind = KindOf(value, question);
   absl::StrAppend(text, TypeText(value), ": class and ", ScoreName(kind), ", ",
                   "the best ", std::min(question.top, value.dims[1]), "\n");
@@ -171,8 +179,11 @@ void AppendClasses(const PredictedValue& value, const PredictQuestion& question,
   for (int64_t row = 0; row < value.dims[0]; ++row) {
     absl::StrAppendFormat(text, "%*d ", width, row);
     for (const Class& one : Best(value, row, kind, question.top)) {
-      absl::StrAppend(text, " ", one.index, " ",
-                      runtime::ThreeDigits(one.score), " ");
+      const std::string label = names != nullptr
+                                    ? PrintableName((*names)[one.index])
+                                    : absl::StrCat(one.index);
+      absl::StrAppend(text, " ", label, " ", runtime::ThreeDigits(one.score),
+                      " ");
     }
     text->pop_back();
     *text += '\n';
@@ -204,19 +215,24 @@ void AppendValues(const PredictedValue& value, std::string* text) {
   }
 }
 
-Json BestJson(const PredictedValue& value, const PredictQuestion& question) {
+Json BestJson(const PredictedValue& value,
+              const std::vector<std::string>* names,
+              const PredictQuestion& question) {
   const ScoreKind kind = KindOf(value, question);
   Json rows = Json::array();
   for (int64_t row = 0; row < value.dims[0]; ++row) {
     Json one = {{"classes", Json::array()},
                 {kind == ScoreKind::kScores ? "scores" : "probabilities",
                  Json::array()}};
+    Json named = Json::array();
     for (const Class& best : Best(value, row, kind, question.top)) {
       one.front().push_back(best.index);
+      if (names != nullptr) named.push_back((*names)[best.index]);
       one.back().push_back(std::isfinite(best.score)
                                ? Json(best.score)
                                : Json(ExactDouble(best.score)));
     }
+    if (names != nullptr) one["names"] = std::move(named);
     rows.push_back(std::move(one));
   }
   return rows;
@@ -287,7 +303,7 @@ std::string PredictText(const runtime::Predictions& predictions,
   }
   for (const PredictedValue& value : predictions.values) {
     if (IsClasses(value)) {
-      AppendClasses(value, question, &text);
+      AppendClasses(value, NamesFor(value, predictions), question, &text);
     } else {
       AppendValues(value, &text);
     }
@@ -306,7 +322,7 @@ std::string PredictJson(const runtime::Predictions& predictions,
                    {"dtype", std::string(Name(value.dtype))},
                    {"shape", value.dims}};
     if (question.out.empty() && IsClasses(value)) {
-      output["best"] = BestJson(value, question);
+      output["best"] = BestJson(value, NamesFor(value, predictions), question);
     }
     json["outputs"].push_back(std::move(output));
   }
