@@ -199,14 +199,16 @@ const char* SharedTransfers::DataOf(const TransferCall& call, int peer) {
   const Line& line = LineOf(peer);
   const uint64_t place = line.places[call.number % kTags].load();
   if (place == 0) return nullptr;
-  const uint64_t number = (place >> kOffsetBits) - 1;
+  const uint64_t number = ((place >> kOffsetBits) - 1) % kMaxBlocks;
   const uint64_t offset = place & ((uint64_t{1} << kOffsetBits) - 1);
   std::vector<SharedSegment>& mapped = their_blocks_[peer];
   if (mapped.size() <= number) mapped.resize(number + 1);
   SharedSegment& segment = mapped[number];
   if (segment.data() == nullptr) {
+    const Line::OfABlock& block = line.blocks[number];
     absl::StatusOr<SharedSegment> opened = SharedSegment::Open(
-        line.blocks[number].address, line.blocks[number].bytes);
+        absl::string_view(block.address, strnlen(block.address, kAddressBytes)),
+        block.bytes);
     if (!opened.ok()) {
       awaited_peer_ = peer;
       throw std::runtime_error(std::string(opened.status().message()));
