@@ -16,7 +16,7 @@
 #include "graph/import/paddle_params.h"
 #include "graph/io/model_printer.h"
 #include "runtime/checkpoint/safetensors.h"
-#include "runtime/data/mapped_file.h"
+#include "tools/common/mapped_file.h"
 
 namespace halftone {
 namespace tools {
@@ -76,8 +76,7 @@ absl::StatusOr<paddle::ProgramDesc> ReadPaddle(const std::string& path) {
 
 absl::Status WritePaddleWeights(const paddle::ProgramDesc& program,
                                 const proto::Model& model, ImportFiles* files) {
-  HT_ASSIGN_OR_RETURN(const auto content,
-                      runtime::MappedFile::Open(files->params));
+  HT_ASSIGN_OR_RETURN(const auto content, MappedFile::Open(files->params));
   HT_ASSIGN_OR_RETURN(
       const std::vector<PaddleTensor> all,
       ParsePaddleParams(content->bytes(), files->params, program));
