@@ -58,8 +58,8 @@ class Transfers {
                          int root) = 0;
   virtual void GatherParts(const TransferCall& call, void* data,
                            int64_t bytes) = 0;
-  // Memory from which AllReduce is faster; null: any is as good. Peers let go of
-  // it when their transfers end.
+  // Memory from which AllReduce is faster; null: any is as good. Peers let go
+  // of it when their transfers end.
   virtual std::unique_ptr<Memory> Allocate(int64_t bytes) {
     (void)bytes;
     return nullptr;
