@@ -124,8 +124,8 @@ TEST_F(DataTest, TrainsOnAFolder) {
   const Result text = Halftone(predict, {"--top", "1"});
   ASSERT_EQ(text.exit_code(), 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("class and probability, the best 1\n"));
-  EXPECT_THAT(text.out, HasSubstr("\n0  bright 0."));
-  EXPECT_THAT(text.out, HasSubstr("\n5  dark 0."));
+  EXPECT_THAT(text.out, HasSubstr("\n0  bright 1\n"));
+  EXPECT_THAT(text.out, HasSubstr("\n5  dark 1\n"));
   const Result lines = Halftone(predict, {"--json"});
   ASSERT_EQ(lines.exit_code(), 0) << lines.err;
   EXPECT_EQ(json::parse(lines.out)["outputs"][0]["best"][5]["names"],
@@ -139,7 +139,7 @@ TEST_F(DataTest, ClassesWhoseNamesAreNotUtf8) {
   ASSERT_EQ(run.exit_code(), 0) << run.err;
   const Words predict = {"predict", root_ + "/run", "--data",
                          "imagefolder:" + root_ + "/p"};
-  EXPECT_THAT(Halftone(predict).out, HasSubstr("d\\xe9 0."));
+  EXPECT_THAT(Halftone(predict).out, HasSubstr("3  d\\xe9 1  bright "));
   const Result lines = Halftone(predict, {"--json"});
   ASSERT_EQ(lines.exit_code(), 0) << lines.err;
   EXPECT_TRUE(json::accept(lines.out));
