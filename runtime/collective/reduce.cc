@@ -51,12 +51,19 @@ inline __attribute__((always_inline)) void Loop(void* out, const void* a,
   T* to = static_cast<T*>(out);
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
-  // Element-wise, so that `out` being `a` or `b` is no dependence.
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) {
+  const auto apply = [=](int64_t i) __attribute__((always_inline)) {
     to[i] = static_cast<T>(
         Op::Apply(static_cast<Wide<T>>(x[i]), static_cast<Wide<T>>(y[i])));
+  };
+  // Compilers make vectors of loops of a known length at -O2, too.
+  constexpr int64_t kPiece = 64;
+  int64_t i = 0;
+  for (; i + kPiece <= count; i += kPiece) {
+    // Element-wise, so that `out` being `a` or `b` is no dependence.
+#pragma GCC ivdep
+    for (int64_t k = 0; k < kPiece; ++k) apply(i + k);
   }
+  for (; i < count; ++i) apply(i);
 }
 
 template <typename T>
