@@ -241,7 +241,11 @@ absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
     reason = reason_;
     late = now - begun_ + kEarly >= limit_;
   }
-  if (reason.empty() && !late) reason = AwaitReason(kNews);
+  // If a peer that has left had failed, it told why before. The others, whose
+  // connections to this rank end now, wait for what it will say.
+  if (reason.empty() && !late) {
+    reason = AwaitReason(WhyLeft(peer) ? kNews / 4 : kNews);
+  }
   if (reason.empty()) {
     const RunFailure failure =
         late ? InquireAboutLate() : ExplainBroken(cause, peer);
@@ -275,14 +279,19 @@ absl::Status GlooCommunicator::OutOfMemory() {
   return status;
 }
 
-RunFailure GlooCommunicator::ExplainBroken(const std::string& cause, int peer) {
-  if (peer < 0) return {{}, absl::StrCat("connection lost: ", cause)};
+std::optional<std::string> GlooCommunicator::WhyLeft(int peer) {
+  if (peer < 0) return std::nullopt;
   absl::StatusOr<WaitResult> left =
       meeting_->store().Wait({LeftKey(peer)}, absl::ZeroDuration());
-  if (left.ok() && left->missing.empty()) {
-    return {
-        {peer},
-        absl::StrCat("rank ", peer, " (", left->values[0], ") left before it")};
+  if (!left.ok() || !left->missing.empty()) return std::nullopt;
+  return left->values[0];
+}
+
+RunFailure GlooCommunicator::ExplainBroken(const std::string& cause, int peer) {
+  if (peer < 0) return {{}, absl::StrCat("connection lost: ", cause)};
+  if (const auto left = WhyLeft(peer)) {
+    return {{peer},
+            absl::StrCat("rank ", peer, " (", *left, ") left before it")};
   }
   // Without the store, whose end may be the very news, this is all there is.
   return {{peer}, absl::StrCat("connection to rank ", peer, " lost: ", cause)};

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,8 @@ class GlooCommunicator : public Communicator {
   // Asks where the others are; what it is that this rank waits for in vain.
   RunFailure InquireAboutLate();
   RunFailure ExplainBroken(const std::string& cause, int peer);
+  // What the store keeps of a peer that has left; nothing: it has not.
+  std::optional<std::string> WhyLeft(int peer);
   void OnFailure(const RunFailure& failure);
   std::string StatusText();
 
