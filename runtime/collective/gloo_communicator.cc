@@ -121,11 +121,8 @@ absl::Status GlooCommunicator::Run(const Call& call, const Transfers& how,
 absl::Status GlooCommunicator::AllReduce(void* data, int64_t count, DType dtype,
                                          ReduceOp op, float pre_scale,
                                          Stream&) {
-  ReduceArithmetic how;
-  HT_ASSIGN_OR_RETURN(how.reduce, FindReduceFunction(dtype, op));
-  if (pre_scale != 1) how.scale = FindScaleFunction(dtype, op);
-  how.pre_scale = pre_scale;
-  how.element_bytes = SizeOf(dtype);
+  HT_ASSIGN_OR_RETURN(const ReduceArithmetic how,
+                      FindReduceArithmetic(dtype, op, pre_scale));
   return Run({Collective::kAllReduce, dtype, op, 0, count, pre_scale},
              transfers(), [&](const TransferCall& call) {
                transfers().AllReduce(call, data, count, how);

@@ -15,10 +15,6 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-// Elements that are reduced over all ranks before the next ones: they stay in
-// the first-level cache. Parts start at multiples of it.
-constexpr int64_t kBlock = 4096;
-
 class InProcessCommunicator : public Communicator {
  public:
   InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank)
@@ -31,19 +27,16 @@ class InProcessCommunicator : public Communicator {
 
   absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
                          float pre_scale, Stream&) override {
-    Arithmetic how;
-    HT_ASSIGN_OR_RETURN(how.reduce, FindReduceFunction(dtype, op));
-    if (pre_scale != 1) how.scale = FindScaleFunction(dtype, op);
-    how.pre_scale = pre_scale;
-    how.element_bytes = SizeOf(dtype);
+    HT_ASSIGN_OR_RETURN(const ReduceArithmetic how,
+                        FindReduceArithmetic(dtype, op, pre_scale));
     const Call call{Collective::kAllReduce, dtype, op, 0, count, pre_scale};
     HT_RETURN_IF_ERROR(group_->Enter(rank_, call, data));
-    const int64_t blocks = (count + kBlock - 1) / kBlock;
+    const int64_t blocks = (count + kReduceBlock - 1) / kReduceBlock;
     const int64_t first = blocks * rank_ / world_size();
     const int64_t end = blocks * (rank_ + 1) / world_size();
     for (int64_t block = first; block < end; ++block) {
-      const int64_t start = block * kBlock;
-      ReduceBlock(how, start, std::min(kBlock, count - start));
+      const int64_t start = block * kReduceBlock;
+      ReduceBlock(how, start, std::min(kReduceBlock, count - start));
     }
     return group_->Leave(rank_);
   }
@@ -103,15 +96,8 @@ class InProcessCommunicator : public Communicator {
   }
 
  private:
-  struct Arithmetic {
-    ReduceFunction reduce = nullptr;
-    ScaleFunction scale = nullptr;  // null: nothing to scale
-    float pre_scale = 1;
-    int64_t element_bytes = 0;
-  };
-
   // Rank 0's buffer is the accumulator; nobody else touches this block.
-  void ReduceBlock(const Arithmetic& how, int64_t start, int64_t count) {
+  void ReduceBlock(const ReduceArithmetic& how, int64_t start, int64_t count) {
     const auto at = [&](int rank) {
       return static_cast<char*>(group_->buffer(rank)) +
              start * how.element_bytes;

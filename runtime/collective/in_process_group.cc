@@ -5,23 +5,15 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/time/monotonic_time.h"
+#include "runtime/collective/spin.h"
 #include "runtime/device/host_info.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
-// Ranks mostly arrive within microseconds of each other; a look at a counter
-// is cheaper than being woken. About 20 microseconds.
-constexpr int kSpins = 400;
 // Between two looks at what only a question can tell.
 constexpr std::chrono::milliseconds kLook(1);
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 
@@ -54,10 +46,7 @@ absl::Status InProcessGroup::Meet(int rank, bool entering) {
   }
   if (spins_) {
     lock.unlock();
-    for (int i = 0; i < kSpins; ++i) {
-      if (meeting_.load(std::memory_order_acquire) != meeting) break;
-      Pause();
-    }
+    Spin([&] { return meeting_.load(std::memory_order_acquire) != meeting; });
     lock.lock();
   }
   const MonotonicTime start = MonotonicTime::Now();

@@ -288,6 +288,16 @@ ScaleFunction FindScaleFunction(DType dtype, ReduceOp op) {
   }
 }
 
+absl::StatusOr<ReduceArithmetic> FindReduceArithmetic(DType dtype, ReduceOp op,
+                                                      float pre_scale) {
+  ReduceArithmetic how;
+  HT_ASSIGN_OR_RETURN(how.reduce, FindReduceFunction(dtype, op));
+  if (pre_scale != 1) how.scale = FindScaleFunction(dtype, op);
+  how.pre_scale = pre_scale;
+  how.element_bytes = SizeOf(dtype);
+  return how;
+}
+
 absl::string_view Name(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:

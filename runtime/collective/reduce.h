@@ -31,6 +31,19 @@ absl::StatusOr<ReduceFunction> FindPortableReduceFunction(DType dtype,
 using ScaleFunction = void (*)(void* data, float scale, int64_t count);
 ScaleFunction FindScaleFunction(DType dtype, ReduceOp op);
 
+// How an all_reduce of a dtype computes.
+struct ReduceArithmetic {
+  ReduceFunction reduce = nullptr;
+  ScaleFunction scale = nullptr;  // null: nothing to scale
+  float pre_scale = 1;
+  int64_t element_bytes = 0;
+};
+absl::StatusOr<ReduceArithmetic> FindReduceArithmetic(DType dtype, ReduceOp op,
+                                                      float pre_scale);
+// Elements that are reduced over all ranks before the next ones: they stay in
+// the first-level cache.
+inline constexpr int64_t kReduceBlock = 4096;
+
 absl::string_view Name(ReduceOp op);  // "sum", "max", "min"
 
 }  // namespace runtime

@@ -12,6 +12,7 @@
 
 #include "absl/memory/memory.h"
 #include "graph/base/error.h"
+#include "runtime/collective/spin.h"
 #include "runtime/device/host_info.h"
 
 namespace halftone {
@@ -26,14 +27,8 @@ constexpr int64_t kBufferBytes = 256 << 10;
 constexpr int kBuffers = 4;
 // Up to here one exchange among all beats two rounds.
 constexpr int64_t kSmallBytes = 32 << 10;
-// Elements that are reduced over all ranks before the next ones: they stay in
-// the first-level cache.
-constexpr int64_t kBlock = 4096;
 // Their lines and parts of buffers must be of use.
 constexpr int kMaxRanks = 512;
-// Ranks mostly arrive within microseconds of each other, and a look at a
-// counter is cheaper than being woken. About 40 microseconds.
-constexpr int kSpins = 1000;
 // Between two looks at what no signal tells.
 constexpr int64_t kLookNanoseconds = 5'000'000;
 // A rank may be two calls ahead of one that it need not wait for.
@@ -46,10 +41,9 @@ constexpr int kMaxBlocks = 16;
 constexpr int64_t kAddressBytes = 128;
 constexpr int kOffsetBits = 48;  // of a place; the rest is the block's number
 
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
+// One at least: nobody leaves a call before all have come.
+int64_t BuffersFor(int64_t bytes) {
+  return std::max<int64_t>(1, (bytes + kBufferBytes - 1) / kBufferBytes);
 }
 
 using Counter = std::atomic<uint32_t>;
@@ -134,7 +128,7 @@ SharedTransfers::SharedTransfers(int rank, std::vector<SharedSegment> segments)
       world_size_(static_cast<int>(segments.size())),
       spins_(world_size_ <= UsableCores()),
       segments_(std::move(segments)),
-      scratch_(kBlock * sizeof(double)) {
+      scratch_(kReduceBlock * sizeof(double)) {
   for (Events* events : {&posted_, &reduced_, &ended_}) {
     events->seen.resize(world_size_);
   }
@@ -246,10 +240,7 @@ void SharedTransfers::Await(const Events& events, int peer, int64_t index,
   };
   if (reached()) return;
   awaited_peer_ = peer;
-  for (int i = 0; i < kSpins && spins_; ++i) {
-    Pause();
-    if (reached()) return;
-  }
+  if (spins_ && Spin(reached)) return;
   Line& own = OwnLine();
   own.sleeps.store(1);  // before the look at the counter
   while (true) {
@@ -349,8 +340,8 @@ void SharedTransfers::Post(const Reduction& what, int64_t index) {
         PieceOfPart(peer, world_size_, index, what.chunk, what.count);
     char* const data = what.data + part.start * bytes;
     char* const to = what.in_block ? data : buffer + peer * what.chunk * bytes;
-    for (int64_t at = 0; at < part.count; at += kBlock) {
-      const int64_t count = std::min(kBlock, part.count - at);
+    for (int64_t at = 0; at < part.count; at += kReduceBlock) {
+      const int64_t count = std::min(kReduceBlock, part.count - at);
       if (to != data) {
         std::memcpy(to + at * bytes, data + at * bytes, count * bytes);
       }
@@ -369,8 +360,8 @@ void SharedTransfers::ReduceOwn(const Reduction& what, int64_t index) {
   const ElementRange part =
       PieceOfPart(rank_, world_size_, index, what.chunk, what.count);
   char* const result = Buffer(reduced_, rank_, index);
-  for (int64_t at = 0; at < part.count; at += kBlock) {
-    const int64_t count = std::min(kBlock, part.count - at);
+  for (int64_t at = 0; at < part.count; at += kReduceBlock) {
+    const int64_t count = std::min(kReduceBlock, part.count - at);
     char* const own = what.data + (part.start + at) * bytes;
     if (how.scale) how.scale(own, how.pre_scale, count);
     const void* sum = nullptr;
@@ -415,9 +406,7 @@ void SharedTransfers::Broadcast(const TransferCall& call, void* data,
                                 int64_t bytes, int root) {
   Begin(call);
   char* const all = static_cast<char*>(data);
-  // One at least: nobody leaves before all have come.
-  const int64_t chunks =
-      std::max<int64_t>(1, (bytes + kBufferBytes - 1) / kBufferBytes);
+  const int64_t chunks = BuffersFor(bytes);
   for (int64_t i = 0; i < chunks; ++i) {
     const int64_t at = i * kBufferBytes;
     const int64_t size = std::min(kBufferBytes, bytes - at);
@@ -442,8 +431,7 @@ void SharedTransfers::GatherParts(const TransferCall& call, void* data,
                                   int64_t bytes) {
   Begin(call);
   char* const all = static_cast<char*>(data);
-  const int64_t chunks =
-      std::max<int64_t>(1, (bytes + kBufferBytes - 1) / kBufferBytes);
+  const int64_t chunks = BuffersFor(bytes);
   for (int64_t i = 0; i < chunks; ++i) {
     const int64_t at = i * kBufferBytes;
     const int64_t size = std::min(kBufferBytes, bytes - at);

@@ -14,14 +14,6 @@
 namespace halftone {
 namespace runtime {
 
-// How an all_reduce computes.
-struct ReduceArithmetic {
-  ReduceFunction reduce = nullptr;
-  ScaleFunction scale = nullptr;  // null: nothing to scale
-  float pre_scale = 1;
-  int64_t element_bytes = 0;
-};
-
 // One call of a collective, the same on all its ranks.
 struct TransferCall {
   uint64_t tag = 0;    // unlike that of any other call; its low 8 bits are 0

@@ -13,6 +13,7 @@
 // Devlin et al., "BERT" (2019): 15 % of the tokens are hidden, of which 80 %
 // become [MASK] (id 103), 10 % any token, 10 % stay.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -75,8 +76,12 @@ class TokenDataset : public Dataset {
     int64_t becomes = 0;
   };
   Hidden Hide(const SampleId& sample, int64_t i, int64_t id) const;
-  absl::Status ReadIds(int64_t first, absl::Span<int64_t> ids) const;
+  // A block and the token after it, as they lie in the file. Good until this
+  // thread asks for another.
+  absl::StatusOr<const char*> BlockOf(int64_t index) const;
 
+  static std::atomic<uint64_t> made_;  // datasets, by all threads
+  const uint64_t number_ = ++made_;
   std::shared_ptr<const DataFile> file_;
   Blocks blocks_;
   std::vector<Column> columns_;
@@ -129,25 +134,26 @@ absl::Status CheckToken(const DataFile& file, int64_t at, int64_t id,
                     "take a file of its tokenizer");
 }
 
-absl::Status TokenDataset::ReadIds(int64_t first,
-                                   absl::Span<int64_t> ids) const {
-  constexpr int64_t kPiece = 4096;  // tokens
-  char piece[kPiece * sizeof(uint32_t)];
-  for (size_t done = 0; done < ids.size();) {
-    const auto n = std::min<int64_t>(kPiece, ids.size() - done);
-    const int64_t at = blocks_.first + first + static_cast<int64_t>(done);
-    HT_RETURN_IF_ERROR(file_->ReadAt(at * blocks_.width,
-                                     absl::MakeSpan(piece, n * blocks_.width)));
-    int64_t* const out = &ids[done];
-    const int64_t largest = blocks_.width == 2 ? Widen<uint16_t>(piece, n, out)
-                                               : Widen<uint32_t>(piece, n, out);
-    if (words_ > 0 && largest >= words_) {
-      return CheckToken(*file_, at + (std::find(out, out + n, largest) - out),
-                        largest, words_);
-    }
-    done += n;
+std::atomic<uint64_t> TokenDataset::made_{0};
+
+// A thread reads the feeds of a sample one after the other: its block is kept
+// for the next feed.
+absl::StatusOr<const char*> TokenDataset::BlockOf(int64_t index) const {
+  thread_local struct {
+    uint64_t dataset = 0;
+    int64_t index = 0;
+    std::string bytes;
+  } kept;
+  if (kept.dataset != number_ || kept.index != index) {
+    kept.dataset = 0;  // until all of it is there
+    kept.bytes.resize((blocks_.length + 1) * blocks_.width);
+    const int64_t first = blocks_.first + index * blocks_.length;
+    HT_RETURN_IF_ERROR(
+        file_->ReadAt(first * blocks_.width, absl::MakeSpan(kept.bytes)));
+    kept.dataset = number_;
+    kept.index = index;
   }
-  return absl::OkStatus();
+  return kept.bytes.data();
 }
 
 absl::Status TokenDataset::Read(const SampleId& sample, int feed,
@@ -159,8 +165,16 @@ absl::Status TokenDataset::Read(const SampleId& sample, int feed,
     std::fill_n(ids, n, column == Column::kOnes ? 1 : 0);
     return absl::OkStatus();
   }
-  const int64_t first = sample.index * n + (column == Column::kNext ? 1 : 0);
-  HT_RETURN_IF_ERROR(ReadIds(first, absl::MakeSpan(ids, n)));
+  HT_ASSIGN_OR_RETURN(const char* const block, BlockOf(sample.index));
+  const int64_t skipped = column == Column::kNext ? 1 : 0;
+  const char* const from = block + skipped * blocks_.width;
+  const int64_t largest = blocks_.width == 2 ? Widen<uint16_t>(from, n, ids)
+                                             : Widen<uint32_t>(from, n, ids);
+  if (words_ > 0 && largest >= words_) {
+    const int64_t at = blocks_.first + sample.index * n + skipped +
+                       (std::find(ids, ids + n, largest) - ids);
+    return CheckToken(*file_, at, largest, words_);
+  }
   if (!hides_) return absl::OkStatus();
   for (int64_t i = 0; i < n; ++i) {
     const Hidden hidden = Hide(sample, i, ids[i]);

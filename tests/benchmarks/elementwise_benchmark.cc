@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "kernels/testing/kernel_run.h"
+#include "tests/benchmarks/register_cases.h"
 
 namespace halftone {
 namespace {
@@ -329,18 +329,7 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
   for (auto step : state) run.Enqueue();
 }
 
-void RegisterAll() {
-  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-    for (const Case& c : kCases) {
-      benchmark::RegisterBenchmark(
-          absl::StrCat(c.name, "/", Name(dtype)).c_str(),
-          [&c, dtype](benchmark::State& state) { RunCase(state, c, dtype); })
-          ->Unit(benchmark::kMicrosecond);
-    }
-  }
-}
-
-const bool kRegistered = (RegisterAll(), true);
+const bool kRegistered = RegisterCases(kCases, RunCase);
 
 }  // namespace
 }  // namespace halftone

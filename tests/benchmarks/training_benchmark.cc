@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "benchmark/benchmark.h"
 #include "kernels/testing/kernel_run.h"
+#include "tests/benchmarks/register_cases.h"
 
 namespace halftone {
 namespace {
@@ -238,18 +238,7 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
   for (auto step : state) run.Enqueue();
 }
 
-void RegisterAll() {
-  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-    for (const Case& c : kCases) {
-      benchmark::RegisterBenchmark(
-          absl::StrCat(c.name, "/", Name(dtype)).c_str(),
-          [&c, dtype](benchmark::State& state) { RunCase(state, c, dtype); })
-          ->Unit(benchmark::kMicrosecond);
-    }
-  }
-}
-
-const bool kRegistered = (RegisterAll(), true);
+const bool kRegistered = RegisterCases(kCases, RunCase);
 
 }  // namespace
 }  // namespace halftone
