@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
+#include "graph/base/layout.h"
 #include "graph/ops/grad_helpers.h"
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
@@ -43,8 +44,22 @@ absl::StatusOr<Dims> JoinedDims(const InferContext& c) {
 
 absl::Status InferConcat(InferContext& c) {
   HT_ASSIGN_OR_RETURN(Dims out, JoinedDims(c));
+  const auto x = c.InputList("X");
+  for (size_t i = 1; i < x.size(); ++i) {
+    if (x[i].layout == x[0].layout) continue;
+    return MemberMismatch(
+        c, "X", i, absl::StrCat(Name(x[0].layout), " as X[0], ", c.Print(x[0])),
+        "what is joined lies in one order");
+  }
   c.SetOutput("Out", std::move(out));
+  c.SetOutputLayout("Out", x[0].layout);
   return absl::OkStatus();
+}
+
+// The parts lie as the whole.
+void LayOutParts(InferContext& c, absl::string_view slot, int count,
+                 Layout layout) {
+  for (int i = 0; i < count; ++i) c.SetOutputLayout(slot, layout, i);
 }
 
 // Where the parts begin is not known before the symbols are: one op for all.
@@ -99,6 +114,7 @@ absl::Status InferConcatGrad(InferContext& c) {
                    c.OutputCount("XGrad"), "; name each output");
   }
   for (size_t i = 0; i < x.size(); ++i) c.SetOutput("XGrad", x[i].dims, i);
+  LayOutParts(c, "XGrad", c.OutputCount("XGrad"), c.Input("OutGrad").layout);
   return absl::OkStatus();
 }
 
@@ -163,6 +179,7 @@ absl::Status InferSplit(InferContext& c) {
     out[axis] = parts[i];
     c.SetOutput("Out", std::move(out), i);
   }
+  LayOutParts(c, "Out", count, c.Input("X").layout);
   return absl::OkStatus();
 }
 
@@ -243,6 +260,7 @@ absl::Status GradUnstack(GradContext& g) {
 void RegisterConcat(OpRegistry& registry) {
   registry.Add(ShapeSchema("concat", "Out = all X, one after the other.", kList)
                    .Attr("axis", int64_t{0}, "along which they are joined")
+                   .Layout(LayoutRule::kChannelsLastOk)
                    .Infer(InferConcat)
                    .Grad(GradConcat));
   registry.Add(OpSchema("concat_grad")
@@ -253,6 +271,7 @@ void RegisterConcat(OpRegistry& registry) {
                    .In("X", "T", "any dtype", kList | kShapeOnly)
                    .Out("XGrad", "T", "one per member of X, its dims", kList)
                    .Attr("axis", int64_t{0}, "along which they are joined")
+                   .Layout(LayoutRule::kChannelsLastOk)
                    .Infer(InferConcatGrad)
                    .NoGrad()
                    .Internal()
@@ -266,6 +285,7 @@ void RegisterParts(OpRegistry& registry) {
           .Attr("axis", int64_t{0}, "along which X is cut")
           .Attr("num", int64_t{0}, "so many equal parts; 0: one per output")
           .Attr("sections", Axes(), "extents of the parts; []: equal ones")
+          .Layout(LayoutRule::kChannelsLastOk)
           .Infer(InferSplit)
           .Grad(GradSplit));
   registry.Add(

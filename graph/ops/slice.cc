@@ -150,6 +150,7 @@ void RegisterSlices(OpRegistry& registry) {
         .Attr("infer_flags", std::vector<int64_t>(),
               "Paddle's; bounds are always known here")
         .Version(2)
+        .Layout(LayoutRule::kChannelsLastOk)
         .Infer(InferSlice)
         .Grad(GradSlice);
     registry.Add(std::move(schema));
@@ -159,7 +160,11 @@ void RegisterSlices(OpRegistry& registry) {
                              "slice with these attributes takes its elements: "
                              "the gradient of slice and strided_slice.");
   pad.In("Like", "T", "any dtype", kShapeOnly);
-  AddBounds(pad, true).Version(2).Infer(InferPadLike).Grad(GradPadLike);
+  AddBounds(pad, true)
+      .Version(2)
+      .Layout(LayoutRule::kChannelsLastOk)
+      .Infer(InferPadLike)
+      .Grad(GradPadLike);
   registry.Add(std::move(pad));
 }
 

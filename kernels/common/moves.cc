@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "graph/base/layout.h"
 #include "graph/ops/slice_ranges.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/common/strides.h"
@@ -53,8 +54,11 @@ std::vector<AxisRead> ReadPadLike(const BoundOp& op) {
   const TensorDesc& out = op.Output("Out");
   const auto ranges = RangesOf(op, out);
   std::vector<AxisRead> axes(out.rank());
+  // X lies as Out; the axes that it lacks have one element.
+  const Extents order = MemoryOrder(out);
   int64_t stride = 1;
-  for (int i = out.rank() - 1; i >= 0; --i) {
+  for (int k = out.rank() - 1; k >= 0; --k) {
+    const int64_t i = order[k];
     const SliceRange& range = ranges[i];
     AxisRead& axis = axes[i];
     axis.extent = out.dims[i];
@@ -207,6 +211,11 @@ Move MoveOf(const BoundOp& op) {
     move.fill = FillBits(out.dtype, op.Float("value"));
   } else {
     move.axes = ReadRepeated(op);
+  }
+  if (out.layout == Layout::kChannelsLast) {  // a slice, or its gradient
+    const std::vector<AxisRead> axes = move.axes;
+    const Extents order = MemoryOrder(out);
+    for (size_t k = 0; k < axes.size(); ++k) move.axes[k] = axes[order[k]];
   }
   move.axes = Joined(move.axes);
   return move;

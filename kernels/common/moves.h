@@ -42,9 +42,9 @@ struct AxisRead {
   }
 };
 
-// Out, row-major, from a row-major input of one dtype.
+// Out from an input of one dtype.
 struct Move {
-  std::vector<AxisRead> axes;  // outermost first, at least one
+  std::vector<AxisRead> axes;  // of Out, outermost first, at least one
   int size = 0;                // of an element, in bytes
   uint64_t fill = 0;           // the bits of what is filled
 

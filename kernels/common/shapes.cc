@@ -59,10 +59,14 @@ Around AroundAxis(const TensorDesc& desc, int64_t axis) {
   if (axis < 0) axis += desc.rank();
   Around around;
   around.slice = SizeOf(desc.dtype);
-  for (int i = 0; i < desc.rank(); ++i) {
-    if (i < axis) around.outer *= desc.dims[i];
-    if (i == axis) around.extent = desc.dims[i];
-    if (i > axis) around.slice *= desc.dims[i];
+  bool met = false;
+  for (const int64_t i : MemoryOrder(desc)) {
+    if (i == axis) {
+      around.extent = desc.dims[i];
+      met = true;
+    } else {
+      (met ? around.slice : around.outer) *= desc.dims[i];
+    }
   }
   return around;
 }
