@@ -46,7 +46,8 @@ Channels::Channels(const TensorDesc& x)
 
 void Channels::Moments(DType dtype, const void* x, float* mean, float* variance,
                        float* workspace, int threads) const {
-  Reduce<Deviations>(dtype, x, nullptr, nullptr, workspace, threads);
+  const Summed summed[] = {{x, /*shift=*/nullptr, workspace}};
+  Reduce<Deviations>(dtype, summed, Loaded{dtype, nullptr}, threads);
   CombineMoments(workspace, mean, variance);
 }
 
@@ -65,8 +66,12 @@ void Channels::CombineSums(const float* partial, float* first,
         b[c] += static_cast<double>(q[c]);
       }
     }
-    for (int64_t c = 0; c < n; ++c) first[c0 + c] = static_cast<float>(a[c]);
-    for (int64_t c = 0; c < n; ++c) second[c0 + c] = static_cast<float>(b[c]);
+    for (int64_t c = 0; c < n && first != nullptr; ++c) {
+      first[c0 + c] = static_cast<float>(a[c]);
+    }
+    for (int64_t c = 0; c < n && second != nullptr; ++c) {
+      second[c0 + c] = static_cast<float>(b[c]);
+    }
   }
 }
 
@@ -104,6 +109,10 @@ void Channels::CombineMoments(const float* partial, float* mean,
 namespace channels_internal {
 
 void FirstRow(const float* x, int64_t channels, int64_t inner, float* shift) {
+  if (inner == 1) {
+    std::copy_n(x, channels, shift);
+    return;
+  }
   ForIsa([=] {
     for (int64_t c = 0; c < channels; ++c) {
       const float* xc = x + c * inner;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "kernels/bound_op.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
@@ -31,19 +32,47 @@ class Channels {
   // What Sum and Moments need.
   int64_t workspace_floats() const { return 3 * chunks_ * channels_; }
 
+  // What is summed about `shift` ([channels]; null: a shift of each chunk) into
+  // `partial`, of workspace_floats.
+  struct Summed {
+    const void* x;
+    const float* shift;
+    float* partial;
+  };
+
   // first[c], second[c] = the sums over channel c's elements of F::First(x,
   // y, shift[c]) and F::Second(...). `y` has x's dtype and layout, or is null.
   template <typename F>
   void Sum(DType dtype, const void* x, const void* y, const float* shift,
            float* first, float* second, float* workspace, int threads) const {
-    Reduce<F>(dtype, x, y, shift, workspace, threads);
+    const Summed summed[] = {{x, shift, workspace}};
+    Reduce<F>(dtype, summed, Loaded{dtype, y}, threads);
     CombineSums(workspace, first, second);
   }
+
+  // The partial sums of several x of one dtype and layout with one y, of which
+  // `y`(at, n, buffer, x) gives elements [at, at + n), in `buffer` or
+  // elsewhere; each is asked for once. CombineSums makes results of them.
+  template <typename F, typename Y>
+  void Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
+              int threads) const;
+  // Of a null: the channel's result is not wanted.
+  void CombineSums(const float* partial, float* first, float* second) const;
 
   // The mean and the biased variance of each channel; 0 of nothing. Chunks
   // are summed about a mean of their first elements, so that little cancels.
   void Moments(DType dtype, const void* x, float* mean, float* variance,
                float* workspace, int threads) const;
+
+  // A part of the tensor that lies in one piece: [rows][channels][inner] from
+  // element `at` and from `channel` on, at most a block of elements.
+  struct Tile {
+    int64_t at, rows, channel, channels, inner;
+    int64_t elements() const { return rows * channels * inner; }
+  };
+  // body(tile) for disjoint tiles that make up the tensor, on many threads.
+  template <typename Body>
+  void ForTiles(int threads, const Body& body) const;
 
   // out = f.At(c)(x, y); `y` as in Sum.
   template <typename F>
@@ -51,18 +80,23 @@ class Channels {
            const F& f) const;
 
  private:
+  // A y for Reduce: what lies in memory, or x.
+  struct Loaded {
+    DType dtype;
+    const void* y;
+    const float* operator()(int64_t at, int64_t n, float* buffer,
+                            const float* x) const {
+      return y == nullptr ? x : LoadBlock(dtype, y, at, n, buffer);
+    }
+  };
+
   // Partial sums of each chunk: `partial` is [2][chunks][channels]. Without a
   // shift each chunk has its own, which comes third, and the sums become means
   // less that shift and sums of squared deviations: a mean far from 0 is kept
   // in more than f32.
-  template <typename F>
-  void Reduce(DType dtype, const void* x, const void* y, const float* shift,
-              float* partial, int threads) const;
-  template <typename F>
-  void ReduceChunk(DType dtype, const void* x, const void* y,
-                   const float* shift, int64_t chunk, int64_t channel,
-                   float* first, float* second) const;
-  void CombineSums(const float* partial, float* first, float* second) const;
+  template <typename F, typename Y>
+  void ReduceChunk(DType dtype, absl::Span<const Summed> summed, const Y& y,
+                   int64_t chunk, int64_t channel) const;
   void CombineMoments(const float* partial, float* mean, float* variance) const;
   int64_t ChunkRows(int64_t chunk) const {
     return std::min(rows_per_chunk_, rows_ - chunk * rows_per_chunk_);
@@ -151,91 +185,102 @@ void ToMoments(int64_t channels, int64_t count, float* first, float* second);
 
 }  // namespace channels_internal
 
-template <typename F>
-void Channels::ReduceChunk(DType dtype, const void* x, const void* y,
-                           const float* shift, int64_t chunk, int64_t channel,
-                           float* first, float* second) const {
+template <typename F, typename Y>
+void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
+                           const Y& y, int64_t chunk, int64_t channel) const {
   alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
   const int64_t n = std::min(tile_channels_, channels_ - channel);
   const int64_t first_row = chunk * rows_per_chunk_;
   const int64_t end_row = first_row + ChunkRows(chunk);
-  std::fill_n(first, n, 0.0f);
-  std::fill_n(second, n, 0.0f);
-  float* own_shift = second + chunks_ * channels_;
-  const float* about = shift == nullptr ? own_shift : shift + channel;
+  const int64_t plane = chunks_ * channels_;
+  for (const Summed& of : summed) {
+    float* const first = of.partial + chunk * channels_ + channel;
+    std::fill_n(first, n, 0.0f);
+    std::fill_n(first + plane, n, 0.0f);
+  }
   for (int64_t row = first_row; row < end_row; row += tile_rows_) {
     const int64_t rows = std::min(tile_rows_, end_row - row);
     for (int64_t i = 0; i < inner_; i += tile_inner_) {
       const int64_t inner = std::min(tile_inner_, inner_ - i);
       const int64_t at = (row * channels_ + channel) * inner_ + i;
       const int64_t elements = rows * n * inner;
-      const float* xs = LoadBlock(dtype, x, at, elements, x_buffer);
-      const float* ys =
-          y == nullptr ? xs : LoadBlock(dtype, y, at, elements, y_buffer);
-      if (shift == nullptr && row == first_row && i == 0) {
-        channels_internal::FirstRow(xs, n, inner, own_shift);
+      const float* ys = nullptr;
+      for (const Summed& of : summed) {
+        float* const first = of.partial + chunk * channels_ + channel;
+        float* const own_shift = first + 2 * plane;
+        const float* xs = LoadBlock(dtype, of.x, at, elements, x_buffer);
+        if (ys == nullptr) ys = y(at, elements, y_buffer, xs);
+        if (of.shift == nullptr && row == first_row && i == 0) {
+          channels_internal::FirstRow(xs, n, inner, own_shift);
+        }
+        channels_internal::AddTile<F>(
+            xs, ys, of.shift == nullptr ? own_shift : of.shift + channel, rows,
+            n, inner, first, first + plane);
       }
-      channels_internal::AddTile<F>(xs, ys, about, rows, n, inner, first,
-                                    second);
     }
   }
-  if (shift == nullptr) {
+  for (const Summed& of : summed) {
+    if (of.shift != nullptr) continue;
+    float* const first = of.partial + chunk * channels_ + channel;
     channels_internal::ToMoments(n, (end_row - first_row) * inner_, first,
-                                 second);
+                                 first + plane);
   }
 }
 
-template <typename F>
-void Channels::Reduce(DType dtype, const void* x, const void* y,
-                      const float* shift, float* partial, int threads) const {
+template <typename F, typename Y>
+void Channels::Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
+                      int threads) const {
   const int64_t blocks = ChannelBlocks();
   const int64_t task_elements = rows_per_chunk_ * tile_channels_ * inner_;
   const int64_t grain =
       std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, task_elements));
-  ParallelFor(
-      threads, chunks_ * blocks, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t task = begin; task < end; ++task) {
-          const int64_t chunk = task / blocks;
-          const int64_t channel = task % blocks * tile_channels_;
-          float* first = partial + chunk * channels_ + channel;
-          float* second = first + chunks_ * channels_;
-          ReduceChunk<F>(dtype, x, y, shift, chunk, channel, first, second);
-        }
-      });
+  ParallelFor(threads, chunks_ * blocks, grain,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t task = begin; task < end; ++task) {
+                  ReduceChunk<F>(dtype, summed, y, task / blocks,
+                                 task % blocks * tile_channels_);
+                }
+              });
 }
 
-template <typename F>
-void Channels::Map(DType dtype, const void* x, const void* y, void* out,
-                   int threads, const F& f) const {
+template <typename Body>
+void Channels::ForTiles(int threads, const Body& body) const {
   if (count() == 0) return;
   const int64_t blocks = ChannelBlocks();
   const int64_t inner_blocks = (inner_ + tile_inner_ - 1) / tile_inner_;
   const int64_t row_blocks = (rows_ + tile_rows_ - 1) / tile_rows_;
   const int64_t grain = std::max<int64_t>(
       1, kMapGrain / (tile_rows_ * tile_channels_ * tile_inner_));
-  ParallelFor(
-      threads, row_blocks * blocks * inner_blocks, grain,
-      [&](int64_t begin, int64_t end) {
-        alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
-        alignas(64) float out_buffer[kConvertBlock];
-        for (int64_t task = begin; task < end; ++task) {
-          const int64_t i = task % inner_blocks * tile_inner_;
-          const int64_t block = task / inner_blocks;
-          const int64_t channel = block % blocks * tile_channels_;
-          const int64_t row = block / blocks * tile_rows_;
-          const int64_t rows = std::min(tile_rows_, rows_ - row);
-          const int64_t n = std::min(tile_channels_, channels_ - channel);
-          const int64_t inner = std::min(tile_inner_, inner_ - i);
-          const int64_t at = (row * channels_ + channel) * inner_ + i;
-          const int64_t elements = rows * n * inner;
-          const float* xs = LoadBlock(dtype, x, at, elements, x_buffer);
-          const float* ys =
-              y == nullptr ? xs : LoadBlock(dtype, y, at, elements, y_buffer);
-          float* to = OutputBlock(dtype, out, at, out_buffer);
-          channels_internal::MapTile(xs, ys, to, rows, channel, n, inner, f);
-          StoreBlock(dtype, to, out, at, elements);
-        }
-      });
+  ParallelFor(threads, row_blocks * blocks * inner_blocks, grain,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t task = begin; task < end; ++task) {
+                  const int64_t i = task % inner_blocks * tile_inner_;
+                  const int64_t block = task / inner_blocks;
+                  const int64_t channel = block % blocks * tile_channels_;
+                  const int64_t row = block / blocks * tile_rows_;
+                  body(Tile{(row * channels_ + channel) * inner_ + i,
+                            std::min(tile_rows_, rows_ - row), channel,
+                            std::min(tile_channels_, channels_ - channel),
+                            std::min(tile_inner_, inner_ - i)});
+                }
+              });
+}
+
+template <typename F>
+void Channels::Map(DType dtype, const void* x, const void* y, void* out,
+                   int threads, const F& f) const {
+  ForTiles(threads, [&](const Tile& tile) {
+    alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
+    alignas(64) float out_buffer[kConvertBlock];
+    const int64_t n = tile.elements();
+    const float* xs = LoadBlock(dtype, x, tile.at, n, x_buffer);
+    const float* ys =
+        y == nullptr ? xs : LoadBlock(dtype, y, tile.at, n, y_buffer);
+    float* to = OutputBlock(dtype, out, tile.at, out_buffer);
+    channels_internal::MapTile(xs, ys, to, tile.rows, tile.channel,
+                               tile.channels, tile.inner, f);
+    StoreBlock(dtype, to, out, tile.at, n);
+  });
 }
 
 }  // namespace kernels

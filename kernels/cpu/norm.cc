@@ -36,27 +36,12 @@ struct BatchNormKernel {
   }
 };
 
-// a * y_grad + b * (x - mean) + c.
-struct NormGradMap {
-  const float* mean;
-  const functors::NormGrad* grads;
-
-  struct Channel {
-    float mean;
-    functors::NormGrad grad;
-    float operator()(float x, float y_grad) const {
-      return grad.a * y_grad + grad.b * (x - mean) + grad.c;
-    }
-  };
-  Channel At(int64_t c) const { return {mean[c], grads[c]}; }
-};
-
 struct BatchNormGradKernel {
   Channels channels;
   DType dtype;
   float epsilon;
 
-  // The partial sums and a NormGrad per channel.
+  // The partial sums and a, b and c per channel.
   static int64_t WorkspaceFloats(const Channels& channels) {
     return channels.workspace_floats() + 3 * channels.channels();
   }
@@ -73,16 +58,20 @@ struct BatchNormGradKernel {
                                stream.threads());
     DivideByDeviation(In(buffers, kBatchVariance), epsilon, channels.channels(),
                       Out(buffers, kScaleGrad));
-    auto* grads = reinterpret_cast<functors::NormGrad*>(
-        workspace + channels.workspace_floats());
-    for (int64_t c = 0; c < channels.channels(); ++c) {
-      grads[c] = functors::NormGradOf(
-          In(buffers, kScale)[c], In(buffers, kBatchVariance)[c], epsilon,
-          Out(buffers, kScaleGrad)[c], Out(buffers, kBiasGrad)[c],
+    const int64_t n = channels.channels();
+    float* const a = workspace + channels.workspace_floats();
+    float *const b = a + n, *const c = b + n;
+    for (int64_t i = 0; i < n; ++i) {
+      const functors::NormGrad grad = functors::NormGradOf(
+          In(buffers, kScale)[i], In(buffers, kBatchVariance)[i], epsilon,
+          Out(buffers, kScaleGrad)[i], Out(buffers, kBiasGrad)[i],
           static_cast<float>(channels.count()));
+      a[i] = grad.a;
+      b[i] = grad.b;
+      c[i] = grad.c;
     }
     channels.Map(dtype, x, y_grad, buffers.outputs[kXGrad], stream.threads(),
-                 NormGradMap{mean, grads});
+                 GradApplyMap{mean, a, b, c});
   }
 };
 
@@ -106,6 +95,7 @@ void RegisterCpuNorm(KernelRegistry& registry) {
   AddForSchema(registry, "batch_norm", MakeNorm<BatchNormKernel>());
   AddForSchema(registry, "batch_norm_grad", MakeNorm<BatchNormGradKernel>());
   RegisterCpuNormParts(registry);
+  RegisterCpuNormFusions(registry);
 }
 
 }  // namespace kernels

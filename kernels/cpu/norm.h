@@ -40,6 +40,19 @@ struct NormGradSums {
   static float Second(float, float y_grad, float) { return y_grad; }
 };
 
+// For Channels::Map: a * y_grad + b * (x - mean) + c.
+struct GradApplyMap {
+  const float *mean, *a, *b, *c;
+
+  struct Channel {
+    float mean, a, b, c;
+    float operator()(float x, float y_grad) const {
+      return a * y_grad + b * (x - mean) + c;
+    }
+  };
+  Channel At(int64_t i) const { return {mean[i], a[i], b[i], c[i]}; }
+};
+
 // factor[c] = scale[c] / sqrt(variance[c] + epsilon).
 inline void NormFactors(const float* scale, const float* variance,
                         float epsilon, int64_t channels, float* factor) {
@@ -56,7 +69,8 @@ inline void DivideByDeviation(const float* variance, float epsilon,
   }
 }
 
-void RegisterCpuNormParts(KernelRegistry& registry);  // norm_parts.cc
+void RegisterCpuNormParts(KernelRegistry& registry);    // norm_parts.cc
+void RegisterCpuNormFusions(KernelRegistry& registry);  // norm_fusions.cc
 
 }  // namespace kernels
 }  // namespace halftone

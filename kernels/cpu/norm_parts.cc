@@ -59,19 +59,6 @@ struct GradReduceKernel : ImageKernel {
   }
 };
 
-// a * y_grad + b * (x - mean) + c.
-struct GradApplyMap {
-  const float *mean, *a, *b, *c;
-
-  struct Channel {
-    float mean, a, b, c;
-    float operator()(float x, float y_grad) const {
-      return a * y_grad + b * (x - mean) + c;
-    }
-  };
-  Channel At(int64_t i) const { return {mean[i], a[i], b[i], c[i]}; }
-};
-
 struct GradApplyKernel : ImageKernel {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     enum { kX, kYGrad, kMean, kA, kB, kC0 };

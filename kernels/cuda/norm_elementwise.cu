@@ -1,11 +1,9 @@
 // The pattern norm_elementwise: relu(norm(x) + y) in one pass, where y may be
 // a norm, too, and sum and relu may be missing. Each op's result is rounded to
 // the tensors' dtype, as if it had been stored: the bits are the body's.
-#include <vector>
-
+#include "kernels/common/norm_fusions.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/functors/elementwise.h"
-#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -83,62 +81,35 @@ struct NormBody {
   }
 };
 
-// Where a scale_bias of the body finds its inputs among the fusion's.
-struct NormAt {
-  int x, scale, bias, mean, variance;
-  float epsilon;
-
-  explicit NormAt(const BoundOp& op)
-      : x(ArgumentPosition(op, "X")),
-        scale(ArgumentPosition(op, "Scale")),
-        bias(ArgumentPosition(op, "Bias")),
-        mean(ArgumentPosition(op, "Mean")),
-        variance(ArgumentPosition(op, "Variance")),
-        epsilon(static_cast<float>(op.Float("epsilon"))) {}
-};
-
 class NormElementwise {
  public:
   explicit NormElementwise(const BoundOp& fusion)
-      : channels_(fusion.outputs()[0]) {
-    const FusedOp fused(fusion);
-    relu_ = fused.Has("relu");
-    add_ = fused.Has("add");
-    const BoundOp norm = fused.Of("norm");
-    norms_.emplace_back(norm);
-    if (fused.Has("other_norm")) {
-      norms_.emplace_back(fused.Of("other_norm"));
-      y_ = norms_[1].x;
-    } else if (add_) {
-      const BoundOp add = fused.Of("add");
-      y_ = ArgumentPosition(add, Reads(add, "X", norm) ? "Y" : "X");
-    }
-  }
+      : at_(fusion), channels_(fusion.outputs()[0]) {}
 
   // A factor per channel and norm.
   int64_t workspace_floats() const {
-    return static_cast<int64_t>(norms_.size()) * padded();
+    return static_cast<int64_t>(at_.norms.size()) * padded();
   }
 
   void operator()(const Buffers& buffers, Launcher& launch) const {
     NormBody body = {};
     body.dtype = channels_.dtype;
-    body.add = add_;
-    body.relu = relu_;
+    body.add = at_.add;
+    body.relu = at_.relu;
     body.neighbours = channels_.inner == 1;
     body.inner = Divider(channels_.inner);
     body.channels = Divider(channels_.channels > 0 ? channels_.channels : 1);
-    body.x = buffers.inputs[norms_[0].x];
-    if (add_) body.y = buffers.inputs[y_];
+    body.x = buffers.inputs[at_.norms[0].x];
+    if (at_.add) body.y = buffers.inputs[at_.y];
     body.out = buffers.outputs[0];
     bool aligned = Aligned({body.x, body.y, body.out});
-    for (size_t i = 0; i < norms_.size(); ++i) {
-      const NormAt& at = norms_[i];
+    for (size_t i = 0; i < at_.norms.size(); ++i) {
+      const NormAt& norm = at_.norms[i];
       float* factor = static_cast<float*>(buffers.workspace) +
                       static_cast<int64_t>(i) * padded();
-      MakeFactors(launch, In(buffers, at.scale), In(buffers, at.variance),
-                  at.epsilon, channels_.channels, factor);
-      body.norm[i] = {In(buffers, at.mean), factor, In(buffers, at.bias)};
+      MakeFactors(launch, In(buffers, norm.scale), In(buffers, norm.variance),
+                  norm.epsilon, channels_.channels, factor);
+      body.norm[i] = {In(buffers, norm.mean), factor, In(buffers, norm.bias)};
       aligned = aligned && Aligned({body.norm[i].mean, body.norm[i].factor,
                                     body.norm[i].bias});
     }
@@ -148,28 +119,16 @@ class NormElementwise {
  private:
   int64_t padded() const { return CeilDiv(channels_.channels, 64) * 64; }
 
+  NormElementwiseAt at_;
   Channels channels_;
-  bool add_, relu_;
-  std::vector<NormAt> norms_;
-  int y_ = -1;
 };
-
-// Channels are the second dim, and what is read comes from outside.
-bool Supports(const BoundOp& fusion) {
-  const FusedOp fused(fusion);
-  if (fusion.outputs()[0].rank() < 2) return false;
-  for (const char* role : {"norm", "other_norm"}) {
-    if (fused.Has(role) && NormAt(fused.Of(role)).x < 0) return false;
-  }
-  return true;
-}
 
 }  // namespace
 
 void RegisterCudaNormElementwise(KernelRegistry& registry) {
   Candidate candidate = CudaCandidate(
       "channels", [](const BoundOp& op) { return NormElementwise(op); });
-  candidate.supports = Supports;
+  candidate.supports = SupportsNormElementwise;
   candidate.workspace_bytes = [](const BoundOp& op) {
     return NormElementwise(op).workspace_floats() *
            static_cast<int64_t>(sizeof(float));

@@ -4,12 +4,10 @@
 // rounded to the tensors' dtype, as if it had been stored, and sums are added
 // in the order of bn_grad_reduce and reduce_sum: the bits are the body's (but
 // for a single channel). Channels are innermost.
-#include <vector>
-
+#include "kernels/common/norm_fusions.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/functors/elementwise.h"
-#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -159,62 +157,34 @@ __global__ void __launch_bounds__(kThreads)
   if (place.ty == 0 && place.active) sums.Store(shape, place, partial);
 }
 
-// Where a bn_grad_reduce of the body finds its inputs among the fusion's, and
-// its results; -1: nobody reads it.
-struct SumsAt {
-  int x, mean, variance, scale_grad, bias_grad;
-  float epsilon;
-
-  explicit SumsAt(const BoundOp& op)
-      : x(ArgumentPosition(op, "X")),
-        mean(ArgumentPosition(op, "BatchMean")),
-        variance(ArgumentPosition(op, "BatchVariance")),
-        scale_grad(ResultPosition(op, "ScaleGrad")),
-        bias_grad(ResultPosition(op, "BiasGrad")),
-        epsilon(static_cast<float>(op.Float("epsilon"))) {}
-};
-
-// Likewise for the relu_grad and the sum before it, if there is one.
-struct ReluGradAt {
-  int relu, a, b = -1, g;
-
-  explicit ReluGradAt(const FusedOp& fused) {
-    const BoundOp mask = fused.Of("mask");
-    relu = ArgumentPosition(mask, "Out");
-    g = ResultPosition(mask, "XGrad");
-    a = ArgumentPosition(mask, "OutGrad");
-    if (!fused.Has("parts")) return;
-    const BoundOp sum = fused.Of("parts");
-    a = ArgumentPosition(sum, "X", 0);
-    b = ArgumentPosition(sum, "X", 1);
-  }
-};
-
 class ReluGradSums {
  public:
   explicit ReluGradSums(const BoundOp& fusion)
-      : ReluGradSums(FusedOp(fusion), fusion) {}
+      : at_(fusion), channels_(fusion.inputs()[at_.relu]) {
+    if (at_.bias >= 0) bias_dtype_ = fusion.outputs()[at_.bias].dtype;
+  }
 
   int64_t workspace_floats() const {
-    const int sums = norms_.empty() ? 1 : 2 * static_cast<int>(norms_.size());
+    const int sums =
+        at_.norms.empty() ? 1 : 2 * static_cast<int>(at_.norms.size());
     return channels_.sums.workspace_floats(sums);
   }
 
   void operator()(const Buffers& buffers, Launcher& launch) const {
     const GradData data = DataOf(buffers);
     float* partial = static_cast<float*>(buffers.workspace);
-    if (norms_.empty()) {
+    if (at_.norms.empty()) {
       LaunchVector<0>(launch, data, partial);
-    } else if (norms_.size() == 1) {
+    } else if (at_.norms.size() == 1) {
       LaunchVector<1>(launch, data, partial);
     } else {
       LaunchVector<2>(launch, data, partial);
     }
-    if (bias_ >= 0) {
+    if (at_.bias >= 0) {
       CombineSums<TwoSums, 1>(launch, channels_.sums, partial,
-                              StoreSum{bias_dtype_, buffers.outputs[bias_]});
+                              StoreSum{bias_dtype_, buffers.outputs[at_.bias]});
     }
-    for (const SumsAt& at : norms_) {
+    for (const NormSumsAt& at : at_.norms) {
       const FinishGradSums finish{In(buffers, at.variance), at.epsilon,
                                   OutOrNull(buffers, at.scale_grad),
                                   OutOrNull(buffers, at.bias_grad)};
@@ -224,18 +194,6 @@ class ReluGradSums {
   }
 
  private:
-  ReluGradSums(const FusedOp& fused, const BoundOp& fusion)
-      : mask_(fused), channels_(fusion.inputs()[mask_.relu]) {
-    if (fused.pattern() == "relu_grad_bias") {
-      const BoundOp bias = fused.Of("bias");
-      bias_ = ResultPosition(bias, "Out");
-      bias_dtype_ = bias.Output("Out").dtype;
-      return;
-    }
-    norms_.emplace_back(fused.Of("sums"));
-    if (fused.Has("other_sums")) norms_.emplace_back(fused.Of("other_sums"));
-  }
-
   static float* OutOrNull(const Buffers& buffers, int i) {
     return i < 0 ? nullptr : Out(buffers, i);
   }
@@ -243,13 +201,13 @@ class ReluGradSums {
   GradData DataOf(const Buffers& buffers) const {
     GradData data = {};
     data.dtype = channels_.dtype;
-    data.a = buffers.inputs[mask_.a];
-    if (mask_.b >= 0) data.b = buffers.inputs[mask_.b];
-    data.relu = buffers.inputs[mask_.relu];
-    if (mask_.g >= 0) data.g = buffers.outputs[mask_.g];
-    for (size_t j = 0; j < norms_.size(); ++j) {
-      data.x[j] = buffers.inputs[norms_[j].x];
-      data.mean[j] = In(buffers, norms_[j].mean);
+    data.a = buffers.inputs[at_.a];
+    if (at_.b >= 0) data.b = buffers.inputs[at_.b];
+    data.relu = buffers.inputs[at_.relu];
+    if (at_.g >= 0) data.g = buffers.outputs[at_.g];
+    for (size_t j = 0; j < at_.norms.size(); ++j) {
+      data.x[j] = buffers.inputs[at_.norms[j].x];
+      data.mean[j] = In(buffers, at_.norms[j].mean);
     }
     return data;
   }
@@ -276,36 +234,17 @@ class ReluGradSums {
            channels_.sums, data, partial);
   }
 
-  ReluGradAt mask_;
+  ReluGradSumsAt at_;
   Channels channels_;
-  std::vector<SumsAt> norms_;
-  int bias_ = -1;  // a result
   DType bias_dtype_ = DType::kF32;
 };
-
-// The gradients and images that are read come from outside, those and the
-// vectors in the order and dtype that the pattern asks for.
-bool Supports(const BoundOp& fusion) {
-  const FusedOp fused(fusion);
-  const ReluGradAt mask(fused);
-  if (mask.relu < 0 || mask.a < 0 || (fused.Has("parts") && mask.b < 0)) {
-    return false;
-  }
-  if (fused.pattern() == "relu_grad_bias") return true;
-  for (const char* role : {"sums", "other_sums"}) {
-    if (!fused.Has(role)) continue;
-    const SumsAt at(fused.Of(role));
-    if (at.x < 0 || at.mean < 0 || at.variance < 0) return false;
-  }
-  return true;
-}
 
 }  // namespace
 
 void RegisterCudaReluGradNorm(KernelRegistry& registry) {
   Candidate candidate = CudaCandidate(
       "channels", [](const BoundOp& op) { return ReluGradSums(op); });
-  candidate.supports = Supports;
+  candidate.supports = SupportsReluGradSums;
   candidate.workspace_bytes = [](const BoundOp& op) {
     return ReluGradSums(op).workspace_floats() *
            static_cast<int64_t>(sizeof(float));

@@ -235,31 +235,32 @@ TEST_F(PlanTest, ABodyTakesTheFusionsPlaceWhereNoKernelDoes) {
   const Plan plan = Planned(R"(
 entry train {
   feed x : f32[4,3]
-  feed v : f32[3]
-  f: fusion(X=[x, v]) -> (Out=[y : f32[4,3]]) {pattern="norm_elementwise"}   forward body {
+  feed v : f32[4,3]
+  f: fusion(X=[x, v]) -> (Out=[g : f32[4,3], y : f32[3]]) {pattern="relu_grad_bias"}   backward body {
     feed a : f32[4,3]
-    feed b : f32[3]
-    s: scale_bias(X=a, Scale=b, Bias=b, Mean=b, Variance=b) -> (Y=s : f32[4,3])   forward
-    r: relu(X=s) -> (Out=r : f32[4,3])   forward
-    return r
+    feed b : f32[4,3]
+    s: relu_grad(Out=a, OutGrad=b) -> (XGrad=s : f32[4,3])   backward
+    r: reduce_sum(X=s) -> (Out=r : f32[3]) {dim=[0]}   backward
+    return s, r
   }
+  result g = g
   result y = y
 })");
   EXPECT_THAT(Names(plan), ElementsAre("s", "r"));
   ASSERT_EQ(plan.inlined.size(), 1u);
   EXPECT_EQ(plan.inlined[0].name, "f");
-  EXPECT_EQ(plan.inlined[0].pattern, "norm_elementwise");
+  EXPECT_EQ(plan.inlined[0].pattern, "relu_grad_bias");
   EXPECT_EQ(plan.inlined[0].refusal, "");
   // A kernel that could say why.
   kernels::KernelRegistry kernels = kernels::Kernels();
   kernels::Candidate picky;
   picky.supports = [](const kernels::BoundOp&) { return false; };
-  kernels.AddPattern("norm_elementwise", {DType::kF32}, {Layout::kRowMajor},
+  kernels.AddPattern("relu_grad_bias", {DType::kF32}, {Layout::kRowMajor},
                      picky);
   picky.refusal = [](const kernels::BoundOp& fusion) {
     return absl::StrCat("no ", fusion.inputs()[0].dims[0], " of anything");
   };
-  kernels.AddPattern("norm_elementwise", {DType::kF32}, {Layout::kRowMajor},
+  kernels.AddPattern("relu_grad_bias", {DType::kF32}, {Layout::kRowMajor},
                      picky);
   const auto refused = MakePlan(request_, kernels, state_, tuning_);
   ASSERT_TRUE(refused.ok()) << refused.status();

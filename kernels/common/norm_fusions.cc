@@ -1,0 +1,78 @@
+#include "kernels/common/norm_fusions.h"
+
+#include <algorithm>
+
+#include "kernels/fused_op.h"
+
+namespace halftone {
+namespace kernels {
+
+NormAt::NormAt(const BoundOp& op)
+    : x(ArgumentPosition(op, "X")),
+      scale(ArgumentPosition(op, "Scale")),
+      bias(ArgumentPosition(op, "Bias")),
+      mean(ArgumentPosition(op, "Mean")),
+      variance(ArgumentPosition(op, "Variance")),
+      epsilon(static_cast<float>(op.Float("epsilon"))) {}
+
+NormElementwiseAt::NormElementwiseAt(const BoundOp& fusion) {
+  const FusedOp fused(fusion);
+  relu = fused.Has("relu");
+  add = fused.Has("add");
+  const BoundOp norm = fused.Of("norm");
+  norms.emplace_back(norm);
+  if (fused.Has("other_norm")) {
+    norms.emplace_back(fused.Of("other_norm"));
+    y = norms[1].x;
+  } else if (add) {
+    const BoundOp sum = fused.Of("add");
+    y = ArgumentPosition(sum, Reads(sum, "X", norm) ? "Y" : "X");
+  }
+}
+
+NormSumsAt::NormSumsAt(const BoundOp& op)
+    : x(ArgumentPosition(op, "X")),
+      mean(ArgumentPosition(op, "BatchMean")),
+      variance(ArgumentPosition(op, "BatchVariance")),
+      scale_grad(ResultPosition(op, "ScaleGrad")),
+      bias_grad(ResultPosition(op, "BiasGrad")),
+      epsilon(static_cast<float>(op.Float("epsilon"))) {}
+
+ReluGradSumsAt::ReluGradSumsAt(const BoundOp& fusion) {
+  const FusedOp fused(fusion);
+  const BoundOp mask = fused.Of("mask");
+  relu = ArgumentPosition(mask, "Out");
+  g = ResultPosition(mask, "XGrad");
+  a = ArgumentPosition(mask, "OutGrad");
+  if (fused.Has("parts")) {
+    const BoundOp sum = fused.Of("parts");
+    a = ArgumentPosition(sum, "X", 0);
+    b = ArgumentPosition(sum, "X", 1);
+  }
+  if (fused.pattern() == "relu_grad_bias") {
+    bias = ResultPosition(fused.Of("bias"), "Out");
+    return;
+  }
+  norms.emplace_back(fused.Of("sums"));
+  if (fused.Has("other_sums")) norms.emplace_back(fused.Of("other_sums"));
+}
+
+bool SupportsNormElementwise(const BoundOp& fusion) {
+  const NormElementwiseAt at(fusion);
+  return fusion.outputs()[0].rank() >= 2 &&
+         std::all_of(at.norms.begin(), at.norms.end(),
+                     [](const NormAt& norm) { return norm.x >= 0; });
+}
+
+bool SupportsReluGradSums(const BoundOp& fusion) {
+  const ReluGradSumsAt at(fusion);
+  return at.relu >= 0 && at.a >= 0 &&
+         (at.b >= 0 || !FusedOp(fusion).Has("parts")) &&
+         std::all_of(
+             at.norms.begin(), at.norms.end(), [](const NormSumsAt& sums) {
+               return sums.x >= 0 && sums.mean >= 0 && sums.variance >= 0;
+             });
+}
+
+}  // namespace kernels
+}  // namespace halftone

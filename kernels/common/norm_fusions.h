@@ -1,0 +1,57 @@
+// Where fusions about batch norms (graph/fusions/elementwise.cc,
+// relu_grad_sums.cc) find what they read among their inputs, and what they make
+// among their outputs, by flat position; -1: it is made inside, or nobody reads
+// it.
+#ifndef HALFTONE_KERNELS_COMMON_NORM_FUSIONS_H_
+#define HALFTONE_KERNELS_COMMON_NORM_FUSIONS_H_
+
+#include <vector>
+
+#include "kernels/bound_op.h"
+
+namespace halftone {
+namespace kernels {
+
+// Of a scale_bias.
+struct NormAt {
+  int x, scale, bias, mean, variance;
+  float epsilon;
+
+  explicit NormAt(const BoundOp& op);
+};
+
+// Of norm_elementwise: relu(norms[0] + y).
+struct NormElementwiseAt {
+  bool add, relu;
+  int y = -1;                 // as it is, or what norms[1] is of
+  std::vector<NormAt> norms;  // one or two
+
+  explicit NormElementwiseAt(const BoundOp& fusion);
+};
+
+// Of a bn_grad_reduce.
+struct NormSumsAt {
+  int x, mean, variance, scale_grad, bias_grad;
+  float epsilon;
+
+  explicit NormSumsAt(const BoundOp& op);
+};
+
+// Of relu_grad_norm and relu_grad_bias: g = relu_grad(relu, a + b).
+struct ReluGradSumsAt {
+  int relu, a, b = -1, g;
+  std::vector<NormSumsAt> norms;  // one or two; of relu_grad_bias none
+  int bias = -1;
+
+  explicit ReluGradSumsAt(const BoundOp& fusion);
+};
+
+// Candidates' `supports`: channels are the second dim, and what is read comes
+// from outside.
+bool SupportsNormElementwise(const BoundOp& fusion);
+bool SupportsReluGradSums(const BoundOp& fusion);
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_COMMON_NORM_FUSIONS_H_

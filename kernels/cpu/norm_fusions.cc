@@ -1,0 +1,191 @@
+// Batch norms fused with what is element-wise beside them, tile by tile, so
+// that what is between two ops stays in the first-level cache. Each op's result
+// is rounded to the tensors' dtype, as if it had been stored: the bits are the
+// body's.
+#include "kernels/common/norm_fusions.h"
+
+#include "absl/types/span.h"
+#include "kernels/common/dispatch.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/functors/elementwise.h"
+#include "kernels/register_all.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// to = f(x, y) of a tile; `to` may be either.
+template <typename F>
+void Combine(const float* x, const float* y, float* to, int64_t n, const F& f) {
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = f(x[i], y[i]);
+  });
+}
+
+struct ReluOfFirst {
+  float operator()(float x, float) const { return functors::ReluOp()(x); }
+};
+
+// norm_elementwise: relu(norm(x) + y).
+struct NormElementwiseKernel {
+  NormElementwiseAt at;
+  Channels channels;
+  DType dtype;
+
+  explicit NormElementwiseKernel(const BoundOp& fusion)
+      : at(fusion),
+        channels(fusion.outputs()[0]),
+        dtype(fusion.outputs()[0].dtype) {}
+
+  // A factor per channel and norm.
+  static int64_t WorkspaceFloats(const BoundOp& fusion) {
+    const NormElementwiseKernel kernel(fusion);
+    return static_cast<int64_t>(kernel.at.norms.size()) *
+           kernel.channels.channels();
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    NormalizeMap maps[2] = {};
+    float* factor = static_cast<float*>(buffers.workspace);
+    for (size_t i = 0; i < at.norms.size(); ++i) {
+      const NormAt& norm = at.norms[i];
+      NormFactors(In(buffers, norm.scale), In(buffers, norm.variance),
+                  norm.epsilon, channels.channels(), factor);
+      maps[i] = {In(buffers, norm.mean), factor, In(buffers, norm.bias)};
+      factor += channels.channels();
+    }
+    channels.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
+      RunTile(buffers, maps, tile);
+    });
+  }
+
+ private:
+  void RunTile(const Buffers& buffers, const NormalizeMap (&maps)[2],
+               const Channels::Tile& tile) const {
+    alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
+    alignas(64) float out_buffer[kConvertBlock];
+    const int64_t n = tile.elements();
+    const float* x =
+        LoadBlock(dtype, buffers.inputs[at.norms[0].x], tile.at, n, x_buffer);
+    const float* y = nullptr;
+    if (at.add) {
+      y = LoadBlock(dtype, buffers.inputs[at.y], tile.at, n, y_buffer);
+      if (at.norms.size() > 1) {
+        Normalize(maps[1], y, y_buffer, tile);
+        y = y_buffer;
+      }
+    }
+    float* const out =
+        OutputBlock(dtype, buffers.outputs[0], tile.at, out_buffer);
+    Normalize(maps[0], x, out, tile);
+    if (at.add) {
+      Combine(out, y, out, n, functors::AddOp());
+      RoundTo(dtype, out, n);
+    }
+    if (at.relu) Combine(out, out, out, n, ReluOfFirst());
+    StoreBlock(dtype, out, buffers.outputs[0], tile.at, n);
+  }
+
+  void Normalize(const NormalizeMap& map, const float* from, float* to,
+                 const Channels::Tile& tile) const {
+    channels_internal::MapTile(from, from, to, tile.rows, tile.channel,
+                               tile.channels, tile.inner, map);
+    RoundTo(dtype, to, tile.elements());
+  }
+};
+
+// relu_grad_norm: g = relu_grad(relu, a + b) and the sums over it.
+struct ReluGradNormKernel {
+  ReluGradSumsAt at;
+  Channels channels;
+  DType dtype;
+
+  explicit ReluGradNormKernel(const BoundOp& fusion)
+      : at(fusion),
+        channels(fusion.inputs()[at.relu]),
+        dtype(fusion.inputs()[at.relu].dtype) {}
+
+  static int64_t WorkspaceFloats(const BoundOp& fusion) {
+    const ReluGradNormKernel kernel(fusion);
+    return static_cast<int64_t>(kernel.at.norms.size()) *
+           kernel.channels.workspace_floats();
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    Channels::Summed summed[2];
+    float* partial = static_cast<float*>(buffers.workspace);
+    for (size_t i = 0; i < at.norms.size(); ++i) {
+      summed[i] = {buffers.inputs[at.norms[i].x], In(buffers, at.norms[i].mean),
+                   partial};
+      partial += channels.workspace_floats();
+    }
+    channels.Reduce<NormGradSums>(
+        dtype, absl::MakeConstSpan(summed, at.norms.size()),
+        [&](int64_t begin, int64_t n, float* buffer, const float*) {
+          return MakeGrad(buffers, begin, n, buffer);
+        },
+        stream.threads());
+    for (size_t i = 0; i < at.norms.size(); ++i) {
+      const NormSumsAt& norm = at.norms[i];
+      float* const scale_grad = OutOrNull(buffers, norm.scale_grad);
+      channels.CombineSums(summed[i].partial, scale_grad,
+                           OutOrNull(buffers, norm.bias_grad));
+      if (scale_grad == nullptr) continue;
+      DivideByDeviation(In(buffers, norm.variance), norm.epsilon,
+                        channels.channels(), scale_grad);
+    }
+  }
+
+ private:
+  static float* OutOrNull(const Buffers& buffers, int i) {
+    return i < 0 ? nullptr : Out(buffers, i);
+  }
+
+  // Elements [begin, begin + n) of g, as they were stored.
+  const float* MakeGrad(const Buffers& buffers, int64_t begin, int64_t n,
+                        float* buffer) const {
+    alignas(64) float other[kConvertBlock];
+    float* const g =
+        at.g < 0 ? buffer
+                 : OutputBlock(dtype, buffers.outputs[at.g], begin, buffer);
+    const float* grad =
+        LoadBlock(dtype, buffers.inputs[at.a], begin, n, buffer);
+    if (at.b >= 0) {
+      Combine(grad, LoadBlock(dtype, buffers.inputs[at.b], begin, n, other), g,
+              n, functors::AddOp());
+      RoundTo(dtype, g, n);
+      grad = g;
+    }
+    Combine(LoadBlock(dtype, buffers.inputs[at.relu], begin, n, other), grad, g,
+            n, functors::ReluGradOp());
+    if (at.g >= 0) StoreBlock(dtype, g, buffers.outputs[at.g], begin, n);
+    return g;
+  }
+};
+
+template <typename Kernel>
+Candidate MakeFused(bool (*supports)(const BoundOp&)) {
+  Candidate candidate =
+      MakeCandidate("channels", [](const BoundOp& op) { return Kernel(op); });
+  candidate.supports = supports;
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return Kernel::WorkspaceFloats(op) * static_cast<int64_t>(sizeof(float));
+  };
+  return candidate;
+}
+
+}  // namespace
+
+void RegisterCpuNormFusions(KernelRegistry& registry) {
+  const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+  const Layout layouts[] = {Layout::kRowMajor, Layout::kChannelsLast};
+  registry.AddPattern(
+      "norm_elementwise", dtypes, layouts,
+      MakeFused<NormElementwiseKernel>(SupportsNormElementwise));
+  registry.AddPattern("relu_grad_norm", dtypes, layouts,
+                      MakeFused<ReluGradNormKernel>(SupportsReluGradSums));
+}
+
+}  // namespace kernels
+}  // namespace halftone
