@@ -9,6 +9,7 @@ namespace {
 Target Cpu() {
   Target target;
   target.name = "cpu";
+  target.image_layout = Layout::kChannelsLast;
   return target;
 }
 

@@ -1,6 +1,7 @@
 // Convolutions and their gradients through oneDNN.
 #include "kernels/cpu/conv.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -57,10 +58,9 @@ dnnl::convolution_forward::primitive_desc ForwardHint(
 }
 
 // Of the gradient of Input, and of what is transposed without a bias.
-OnednnSpec GradInput(const BoundOp& op, bool any_format) {
+OnednnSpec GradInput(const BoundOp& op) {
   const ConvOp conv = ConvOp::Of(op);
   OnednnSpec spec;
-  spec.any_format = any_format;
   spec.operands = {
       MakeOperand(DNNL_ARG_DIFF_DST, conv.result, false, conv.result_desc),
       Filter(conv.filter, false, conv.filter_desc, DNNL_ARG_WEIGHTS,
@@ -85,11 +85,10 @@ OnednnOperand Swapped(OnednnOperand filter, bool grouped) {
   return filter;
 }
 
-OnednnSpec Transpose(const BoundOp& op, bool any_format) {
+OnednnSpec Transpose(const BoundOp& op) {
   const ConvOp conv = ConvOp::Of(op);
-  if (conv.bias < 0) return GradInput(op, any_format);
+  if (conv.bias < 0) return GradInput(op);
   OnednnSpec spec;
-  spec.any_format = any_format;
   spec.operands = {
       MakeOperand(DNNL_ARG_SRC, conv.result, false, conv.result_desc),
       Swapped(Filter(conv.filter, false, conv.filter_desc, DNNL_ARG_WEIGHTS,
@@ -109,10 +108,9 @@ OnednnSpec Transpose(const BoundOp& op, bool any_format) {
   return spec;
 }
 
-OnednnSpec GradFilter(const BoundOp& op, bool any_format) {
+OnednnSpec GradFilter(const BoundOp& op) {
   const ConvOp conv = ConvOp::Of(op);
   OnednnSpec spec;
-  spec.any_format = any_format;
   spec.operands = {
       MakeOperand(DNNL_ARG_SRC, conv.image, false, conv.image_desc),
       MakeOperand(DNNL_ARG_DIFF_DST, conv.result, false, conv.result_desc),
@@ -133,32 +131,91 @@ OnednnSpec GradFilter(const BoundOp& op, bool any_format) {
   return spec;
 }
 
-OnednnSpec Forward(const BoundOp& op, bool any_format) {
-  return ConvForward(
-      op,
-      {op.InputIndex("Input"), op.InputIndex("Filter"), op.InputIndex("Bias")},
-      any_format);
+OnednnSpec Forward(const BoundOp& op) {
+  return ConvForward(op, {op.InputIndex("Input"), op.InputIndex("Filter"),
+                          op.InputIndex("Bias")});
+}
+
+bool IsFilter(const OnednnOperand& operand) {
+  return operand.arg == DNNL_ARG_WEIGHTS ||
+         operand.arg == DNNL_ARG_DIFF_WEIGHTS;
+}
+
+bool IsImage(const OnednnOperand& operand) {
+  switch (operand.arg) {
+    case DNNL_ARG_SRC:
+    case DNNL_ARG_DST:
+    case DNNL_ARG_DIFF_SRC:
+    case DNNL_ARG_DIFF_DST:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether filters are of one element for each pair of channels, or for one
+// channel each.
+bool IsPointwiseOrDepthwise(const OnednnSpec& spec) {
+  return std::all_of(
+      spec.operands.begin(), spec.operands.end(), [](const auto& operand) {
+        const auto& dims = operand.dims;
+        const size_t n = dims.size();
+        return !IsFilter(operand) || dims[n - 1] * dims[n - 2] == 1 ||
+               (n == 5 && dims[1] * dims[2] == 1);
+      });
+}
+
+bool IsChannelsLast(const OnednnOperand& image) {
+  return image.dims.size() == 4 && image.strides[1] == 1;
+}
+
+// Filters are never channels-last for the library, so they go where it likes
+// them; `stay`: channels-last images do not.
+void ChooseFormats(OnednnSpec* spec, bool stay) {
+  for (OnednnOperand& operand : spec->operands) {
+    operand.format = stay && IsImage(operand) && IsChannelsLast(operand)
+                         ? OnednnFormat::kBestAsItLies
+                         : OnednnFormat::kAny;
+  }
+}
+
+OnednnSpec Best(OnednnSpec spec) {
+  ChooseFormats(&spec, OnednnHasAvx512() || IsPointwiseOrDepthwise(spec));
+  return spec;
+}
+
+// Of row-major images there is code for row-major filters, too; of others only
+// loops that take a thousand times as long.
+OnednnSpec Plain(OnednnSpec spec) {
+  const auto& operands = spec.operands;
+  if (std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
+        return IsImage(operand) && IsChannelsLast(operand);
+      })) {
+    ChooseFormats(&spec, /*stay=*/true);
+  }
+  return spec;
 }
 
 void AddConv(KernelRegistry& registry, const std::string& op,
-             OnednnSpec (*make)(const BoundOp&, bool any_format)) {
-  AddForSchema(registry, op,
-               OnednnCandidate("onednn", [make](const BoundOp& b) {
-                 return make(b, /*any_format=*/true);
-               }));
-  AddForSchema(registry, op,
-               OnednnCandidate("onednn_plain", [make](const BoundOp& b) {
-                 return make(b, /*any_format=*/false);
-               }));
+             OnednnSpec (*make)(const BoundOp&)) {
+  for (const Candidate& candidate : ConvCandidates(make)) {
+    AddForSchema(registry, op, candidate);
+  }
 }
 
 }  // namespace
 
-OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at,
-                       bool any_format) {
+std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make) {
+  return {OnednnCandidate("onednn",
+                          [make](const BoundOp& op) { return Best(make(op)); }),
+          OnednnCandidate("onednn_plain", [make](const BoundOp& op) {
+            return Plain(make(op));
+          })};
+}
+
+OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at) {
   const ConvShape shape = ConvOp::Of(op).shape;
   OnednnSpec spec;
-  spec.any_format = any_format;
   spec.operands = {
       MakeOperand(DNNL_ARG_SRC, at.input, false, op.Input("Input")),
       Filter(at.filter, false, op.Input("Filter"), DNNL_ARG_WEIGHTS,

@@ -14,8 +14,15 @@ struct ConvPositions {
   int input = 0, filter = 1, bias = -1;
 };
 // `op` is the conv2d itself or that of a fusion's body.
-OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at,
-                       bool any_format);
+OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at);
+
+// Candidates that run what `make` describes: one may bring operands into
+// formats of the library's, the other takes images as they lie, and filters
+// where there is code for that. Channels-last images stay with the first, too,
+// where the library is fast with them, as their reorders would cost more than
+// it gains: with AVX-512; with AVX2 it takes up to twice the time of its own
+// formats for filters of more than one element that are not depthwise.
+std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 
 // Preferred where they support an op.
 void RegisterCpuConvTiles(KernelRegistry& registry);  // conv_tiles.cc

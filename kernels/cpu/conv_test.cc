@@ -197,11 +197,13 @@ INSTANTIATE_TEST_SUITE_P(
         ::testing::ValuesIn(kShapes),
         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16),
         ::testing::Values(Layout::kRowMajor, Layout::kChannelsLast),
-        ::testing::Values("onednn", "onednn_plain", "reference")),
+        ::testing::Values("", "onednn", "onednn_plain", "reference")),
     [](const auto& info) {
-      return absl::StrCat(
-          std::get<0>(info.param).name, "_", Name(std::get<1>(info.param)), "_",
-          Name(std::get<2>(info.param)), "_", std::get<3>(info.param));
+      const std::string candidate = std::get<3>(info.param);
+      return absl::StrCat(std::get<0>(info.param).name, "_",
+                          Name(std::get<1>(info.param)), "_",
+                          Name(std::get<2>(info.param)), "_",
+                          candidate.empty() ? "preferred" : candidate);
     });
 
 TEST(EmptyConvolution, NoImages) {

@@ -44,6 +44,7 @@ OnednnSpec Products(const BoundOp& op) {
   OnednnSpec spec;
   OnednnOperand src =
       MakeOperand(DNNL_ARG_SRC, conv.result, false, conv.result_desc);
+  src.format = OnednnFormat::kAny;
   OnednnOperand weights = src, dst = src;
   weights.arg = DNNL_ARG_WEIGHTS;
   weights.position = conv.filter;

@@ -12,13 +12,11 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-OnednnSpec ConvBiasRelu(const BoundOp& fusion, bool any_format) {
+OnednnSpec ConvBiasRelu(const BoundOp& fusion) {
   const BoundOp conv = FusedOp(fusion).Of("conv");
   OnednnSpec spec = ConvForward(
-      conv,
-      {ArgumentPosition(conv, "Input"), ArgumentPosition(conv, "Filter"),
-       ArgumentPosition(conv, "Bias")},
-      any_format);
+      conv, {ArgumentPosition(conv, "Input"), ArgumentPosition(conv, "Filter"),
+             ArgumentPosition(conv, "Bias")});
   spec.relu = true;
   return spec;
 }
@@ -37,14 +35,9 @@ OnednnSpec MatmulBiasRelu(const BoundOp& fusion) {
 void RegisterCpuFusion(KernelRegistry& registry) {
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   const Layout images[] = {Layout::kRowMajor, Layout::kChannelsLast};
-  registry.AddPattern("conv_bias_relu", dtypes, images,
-                      OnednnCandidate("onednn", [](const BoundOp& op) {
-                        return ConvBiasRelu(op, /*any_format=*/true);
-                      }));
-  registry.AddPattern("conv_bias_relu", dtypes, images,
-                      OnednnCandidate("onednn_plain", [](const BoundOp& op) {
-                        return ConvBiasRelu(op, /*any_format=*/false);
-                      }));
+  for (const Candidate& candidate : ConvCandidates(ConvBiasRelu)) {
+    registry.AddPattern("conv_bias_relu", dtypes, images, candidate);
+  }
   registry.AddPattern("matmul_bias_relu", dtypes, {Layout::kRowMajor},
                       OnednnCandidate("onednn", MatmulBiasRelu));
   RegisterCpuElementwiseChain(registry);

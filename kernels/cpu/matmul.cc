@@ -32,7 +32,7 @@ OnednnSpec SpecOf(const BoundOp& op, const Product& p,
                   const MatmulPositions& at) {
   const bool batched = p.y.batch > 1;
   OnednnSpec spec;
-  spec.any_format = false;  // what a reorder costs, a product rarely saves
+  // As they lie: what a reorder costs, a product rarely saves.
   spec.operands = {
       Operand(DNNL_ARG_SRC, at.x, false, op.Input("X").dtype, p.x, batched),
       Operand(DNNL_ARG_WEIGHTS, at.y, false, op.Input("Y").dtype, p.y, batched),

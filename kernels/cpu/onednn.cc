@@ -8,6 +8,8 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "graph/base/error.h"
 #include "kernels/common/strides.h"
 #include "kernels/cpu/convert.h"
@@ -90,14 +92,22 @@ Route MakeRoute(const OnednnOperand& operand, bool bf16) {
   return route;
 }
 
+// By what the library calls the implementation: "jit:avx2", "brgconv:...".
+bool IsOwnCode(const dnnl::primitive_desc& primitive) {
+  const absl::string_view name = primitive.impl_info_str();
+  return absl::StartsWith(name, "jit") || absl::StartsWith(name, "brg");
+}
+
+// Operands whose format is `as_it_lies` or stricter are taken so.
 // Throws dnnl::error.
-Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16) {
+Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16,
+                    OnednnFormat as_it_lies) {
   Layout layout;
   std::vector<memory::desc> descs;
   for (const OnednnOperand& operand : spec.operands) {
     layout.routes.push_back(MakeRoute(operand, bf16));
     const Route& route = layout.routes.back();
-    descs.push_back(spec.any_format
+    descs.push_back(operand.format > as_it_lies
                         ? memory::desc(operand.dims, route.plain.data_type(),
                                        memory::format_tag::any)
                         : route.plain);
@@ -135,6 +145,22 @@ Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16) {
 // Want of memory is no reason to choose another kernel.
 void RethrowOutOfMemory(const dnnl::error& error) {
   if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+}
+
+// Throws dnnl::error.
+Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16) {
+  const auto& operands = spec.operands;
+  if (std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
+        return operand.format == OnednnFormat::kBestAsItLies;
+      })) {
+    try {
+      Layout layout = MakeLayoutIn(spec, bf16, OnednnFormat::kBestAsItLies);
+      if (IsOwnCode(layout.primitive)) return layout;
+    } catch (const dnnl::error& error) {
+      RethrowOutOfMemory(error);
+    }
+  }
+  return MakeLayoutIn(spec, bf16, OnednnFormat::kAsItLies);
 }
 
 // In bf16 where the processor and the library have it, else in f32. Throws
@@ -347,11 +373,17 @@ class OnednnKernel : public KernelInstance {
 
 }  // namespace
 
-bool OnednnHasBf16() {
+namespace {
+
+bool Has(dnnl_cpu_isa_t wanted) {
   const unsigned isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  constexpr unsigned kBf16 = dnnl_cpu_isa_avx512_core_bf16;
-  return (isa & kBf16) == kBf16;
+  return (isa & wanted) == static_cast<unsigned>(wanted);
 }
+
+}  // namespace
+
+bool OnednnHasAvx512() { return Has(dnnl_cpu_isa_avx512_core); }
+bool OnednnHasBf16() { return Has(dnnl_cpu_isa_avx512_core_bf16); }
 
 OnednnOperand MakeOperand(int arg, int position, bool output,
                           const TensorDesc& desc) {

@@ -18,12 +18,23 @@
 namespace halftone {
 namespace kernels {
 
+// How the primitive takes an operand.
+enum class OnednnFormat {
+  kAsItLies,
+  // As it lies if the library has code of its own for that (not products of
+  // unrolled images, not plain loops), else as kAny.
+  kBestAsItLies,
+  // As the library likes it best; it is brought there.
+  kAny,
+};
+
 // An argument of a primitive: where it comes from and how it lies there.
 struct OnednnOperand {
   int arg = 0;       // DNNL_ARG_SRC, ...
   int position = 0;  // in Buffers::inputs, or outputs
   bool output = false;
   DType dtype = DType::kInvalid;
+  OnednnFormat format = OnednnFormat::kAsItLies;
   dnnl::memory::dims dims, strides;  // as the primitive sees it
 };
 
@@ -35,8 +46,6 @@ struct OnednnSpec {
                                      const std::vector<dnnl::memory::desc>&,
                                      const dnnl::primitive_attr&)>
       describe;
-  // The library may choose formats; otherwise operands are taken as they lie.
-  bool any_format = true;
   // The outputs' negative elements become 0. Not as a post-op of the
   // library's, which would make zeros of NaNs as well.
   bool relu = false;
@@ -58,7 +67,9 @@ OnednnOperand MakeOperand(int arg, int position, bool output,
 const dnnl::engine& OnednnEngine();
 void OnednnUseThreads(int threads);
 
-// Whether this processor has bf16 instructions that oneDNN uses.
+// Whether this processor has instructions that oneDNN uses: AVX-512, and those
+// on bf16.
+bool OnednnHasAvx512();
 bool OnednnHasBf16();
 
 }  // namespace kernels

@@ -19,19 +19,28 @@ using Dims = std::vector<int64_t>;
 
 struct Conv {
   const char* name;
-  int64_t c, size, o, kernel, stride;
+  int64_t n, c, size, o, kernel, stride;
 };
 constexpr Conv kConvs[] = {
-    {"mnist_first", 1, 28, 16, 5, 1},
-    {"mnist_second", 16, 14, 32, 5, 1},
-    {"resnet_3x3", 32, 16, 32, 3, 1},
-    {"resnet_down", 16, 32, 32, 3, 2},
+    {"mnist_first", 64, 1, 28, 16, 5, 1},
+    {"mnist_second", 64, 16, 14, 32, 5, 1},
+    {"small_3x3", 64, 32, 16, 32, 3, 1},
+    {"small_down", 64, 16, 32, 32, 3, 2},
+    {"resnet50_first", 4, 3, 224, 64, 7, 2},
+    {"resnet50_3x3_56", 4, 64, 56, 64, 3, 1},
+    {"resnet50_3x3_14", 4, 256, 14, 256, 3, 1},
+    {"resnet50_3x3_7", 4, 512, 7, 512, 3, 1},
+    {"resnet50_down_28", 4, 128, 56, 128, 3, 2},
+    {"resnet50_up_56", 4, 64, 56, 256, 1, 1},
+    {"resnet50_wide_14", 4, 1024, 14, 256, 1, 1},
+    {"resnet50_side_28", 4, 256, 56, 512, 1, 2},
 };
 
-Tensor Filled(DType dtype, const Dims& dims) {
+Tensor Filled(DType dtype, const Dims& dims,
+              Layout layout = Layout::kRowMajor) {
   int64_t n = 1;
   for (int64_t dim : dims) n *= dim;
-  return {dtype, dims, kernels::Eighths(n), Layout::kRowMajor};
+  return {dtype, dims, kernels::Eighths(n), layout};
 }
 
 void Time(benchmark::State& state, KernelRun& run) {
@@ -40,13 +49,13 @@ void Time(benchmark::State& state, KernelRun& run) {
 }
 
 void RunConv(benchmark::State& state, const Conv& conv, const std::string& op,
-             DType dtype, const std::string& candidate) {
-  const int64_t n = state.range(0), padding = conv.kernel / 2;
+             DType dtype, Layout layout, const std::string& candidate) {
+  const int64_t n = conv.n, padding = conv.kernel / 2;
   const int64_t out = (conv.size - 1) / conv.stride + 1;
-  const Tensor input = Filled(dtype, {n, conv.c, conv.size, conv.size});
+  const Tensor input = Filled(dtype, {n, conv.c, conv.size, conv.size}, layout);
   const Tensor filter =
-      Filled(dtype, {conv.o, conv.c, conv.kernel, conv.kernel});
-  const Tensor grad = Filled(dtype, {n, conv.o, out, out});
+      Filled(dtype, {conv.o, conv.c, conv.kernel, conv.kernel}, layout);
+  const Tensor grad = Filled(dtype, {n, conv.o, out, out}, layout);
   KernelRun run(op);
   run.Attr("strides", Dims{conv.stride, conv.stride})
       .Attr("paddings", Dims{padding, padding})
@@ -85,20 +94,28 @@ void RunProduct(benchmark::State& state, const Product& product, DType dtype) {
   Time(state, run);
 }
 
+constexpr std::pair<Layout, const char*> kCandidates[] = {
+    {Layout::kRowMajor, "onednn"},
+    {Layout::kRowMajor, "onednn_plain"},
+    {Layout::kChannelsLast, ""},
+    {Layout::kChannelsLast, "onednn"},
+};
+
 void RegisterAll() {
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     for (const Conv& conv : kConvs) {
       for (std::string op :
            {"conv2d", "conv2d_grad_input", "conv2d_grad_filter"}) {
-        for (std::string candidate : {"onednn", "onednn_plain"}) {
+        for (const auto& [layout, candidate] : kCandidates) {
           benchmark::RegisterBenchmark(
-              absl::StrCat(conv.name, "/", op, "/", Name(dtype), "/", candidate)
+              absl::StrCat(conv.name, "/", op, "/", Name(dtype), "/",
+                           Name(layout), "/",
+                           *candidate == 0 ? "preferred" : candidate)
                   .c_str(),
-              [&conv, op, dtype, candidate](benchmark::State& state) {
-                RunConv(state, conv, op, dtype, candidate);
+              [&conv, op, dtype, layout = layout,
+               candidate = candidate](benchmark::State& state) {
+                RunConv(state, conv, op, dtype, layout, candidate);
               })
-              ->Arg(32)
-              ->Arg(64)
               ->Unit(benchmark::kMicrosecond);
         }
       }
