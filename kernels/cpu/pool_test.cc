@@ -253,6 +253,41 @@ TEST(PoolTest, TilesHaveTheBitsOfAnyWindows) {
   }
 }
 
+// The same of windows of at most 16 rows and columns, however they lie.
+TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
+  const std::pair<Pool, Dims> pools[] = {
+      {{{5, 3, 28, 28}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {5, 3, 14, 14}},
+      {{{1, 5, 9, 17}, {2, 5}, {1, 3}, {1, 0, 2, 1}}, {1, 5, 9, 6}},
+      {{{2, 7, 7, 8}, {3, 2}, {3, 1}, {0, 1, 0, 1}, true}, {2, 7, 3, 8}},
+      {{{2, 2, 6, 5}, {1, 4}, {2, 5}, {0, 0, 1, 3}}, {2, 2, 3, 2}},
+      {{{0, 3, 4, 4}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {0, 3, 2, 2}}};
+  for (const auto& [p, out] : pools) {
+    const std::vector<double> some = {
+        0, -0.0, 1, 1, -2, std::nan(""), INFINITY, -INFINITY, -INFINITY};
+    Values x(p.x[0] * p.x[1] * p.x[2] * p.x[3]);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = some[i * i % 31 % some.size()];
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (bool last : {false, true}) {
+        SCOPED_TRACE(absl::StrCat(Text(p), " ", Name(dtype), " ", last));
+        KernelRun run("pool2d");
+        run.In("X", Image(dtype, p.x, x, last));
+        const Values maxima = Set(run, p, "max").Get("Out");
+        std::string x_grads[2];
+        for (const bool places : {true, false}) {
+          KernelRun grad("pool2d_grad");
+          grad.In("X", Image(dtype, p.x, x, last)).Threads(last ? 3 : 1);
+          grad.In("Out", Image(dtype, out, maxima, last));
+          grad.In("OutGrad", Image(dtype, out, Draws(maxima.size()), last));
+          Set(grad, p, "max").Use(places ? "places" : "planes");
+          grad.SpoilWorkspace();
+          x_grads[places] = grad.Bytes("XGrad");
+        }
+        EXPECT_EQ(x_grads[true], x_grads[false]);
+      }
+    }
+  }
+}
+
 TEST(PoolTest, BitsDoNotDependOnThreads) {
   for (const char* type : {"max", "avg"}) {
     std::string bytes[2];
