@@ -9,6 +9,40 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+// f of elements and a number that goes with all of them.
+template <typename F, bool kFirst>
+struct WithNumber {
+  static constexpr bool kInDouble = IsInDouble<F>::value;
+  F f;
+  float number;
+  float operator()(float x) const {
+    return kFirst ? f(number, x) : f(x, number);
+  }
+};
+
+// The number is f's first operand, or its second. `out` may be x.
+template <bool kFirst, typename F>
+void MapRuns(const Operand& numbers, const void* numbers_data,
+             const void* x_data, DType dtype, void* out_data, int64_t elements,
+             int threads, const F& f) {
+  ParallelFor(threads, elements, kMapGrain, [&](int64_t begin, int64_t end) {
+    alignas(64) float buffer[kConvertBlock];
+    numbers.ForRuns(
+        numbers_data, begin, end, [&](int64_t at, int64_t n, float number) {
+          const WithNumber<F, kFirst> g{f, number};
+          const int64_t done =
+              IsLow(dtype) ? MapLow(dtype, g, at, at + n, out_data, x_data)
+                           : at;
+          ForBlocks(done, at + n, [&](int64_t i, int64_t rest) {
+            const float* x = LoadBlock(dtype, x_data, i, rest, buffer);
+            float* to = OutputBlock(dtype, out_data, i, buffer);
+            ApplyUnary(g, x, to, rest);
+            StoreBlock(dtype, to, out_data, i, rest);
+          });
+        });
+  });
+}
+
 template <typename F>
 struct BinaryKernel {
   Operand x, y;
@@ -17,8 +51,16 @@ struct BinaryKernel {
   F functor;
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    MapBinary(x, buffers.inputs[0], y, buffers.inputs[1], out,
-              buffers.outputs[0], elements, stream.threads(), functor);
+    const void *a = buffers.inputs[0], *b = buffers.inputs[1];
+    void* to = buffers.outputs[0];
+    const int threads = stream.threads();
+    if (x.IsWhole(out) && y.IsOfRuns()) {
+      MapRuns<false>(y, b, a, out, to, elements, threads, functor);
+    } else if (y.IsWhole(out) && x.IsOfRuns()) {
+      MapRuns<true>(x, a, b, out, to, elements, threads, functor);
+    } else {
+      MapBinary(x, a, y, b, out, to, elements, threads, functor);
+    }
   }
 };
 

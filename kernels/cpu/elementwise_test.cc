@@ -110,6 +110,22 @@ TEST(BroadcastTest, FirstOperandRepeats) {
   KernelRun run("elementwise_sub");
   run.In("X", F32({1, 3}, {1, 2, 3})).In("Y", F32({2, 1}, {10, 20}));
   EXPECT_THAT(run.Get("Out"), ElementsAre(-9, -8, -7, -19, -18, -17));
+  // Runs of one number, of either operand, have loops of their own.
+  const std::vector<double> numbers = Integers(500, 3),
+                            elements = Integers(500 * 77, 5);
+  for (DType dtype : {DType::kF32, DType::kF16}) {
+    for (bool first : {false, true}) {
+      KernelRun sub("elementwise_sub");
+      const Tensor column = {dtype, {500, 1}, numbers};
+      const Tensor rows = {dtype, {500, 77}, elements};
+      sub.In("X", first ? column : rows).In("Y", first ? rows : column);
+      std::vector<double> expected(elements);
+      for (size_t i = 0; i < elements.size(); ++i) {
+        expected[i] = (elements[i] - numbers[i / 77]) * (first ? -1 : 1);
+      }
+      EXPECT_EQ(sub.Threads(3).Get("Out"), expected);
+    }
+  }
 }
 
 TEST(ElementwiseTest, RoundsOnce) {

@@ -3,6 +3,7 @@
 #ifndef HALFTONE_KERNELS_CPU_OPERAND_H_
 #define HALFTONE_KERNELS_CPU_OPERAND_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "graph/base/dtype_fwd.h"
@@ -21,9 +22,30 @@ class Operand {
   // `strides` per logical dim of `out`.
   Operand(DType dtype, const TensorDesc& out, const Extents& strides);
 
+  // Shorter runs of one element are not worth a loop of their own.
+  static constexpr int64_t kLeastRun = 64;
+
   // Whether element i is element i of the output, and of `dtype`.
   bool IsWhole(DType dtype) const {
     return kind_ == Kind::kFull && dtype_ == dtype;
+  }
+  // Whether it is a number for each of the output's rows, or one for all.
+  bool IsOfRuns() const {
+    return nest_.rank() > 0 && nest_.strides.back() == 0 &&
+           nest_.dims.back() >= kLeastRun;
+  }
+  // Then: body(begin, n, number) for the runs that [begin, end) is cut into.
+  template <typename Body>
+  void ForRuns(const void* tensor, int64_t begin, int64_t end,
+               const Body& body) const {
+    NestWalk walk(nest_, begin);
+    while (begin < end) {
+      float buffer;
+      const int64_t n = std::min(end - begin, walk.row_left());
+      body(begin, n, *LoadBlock(dtype_, tensor, walk.offset(), 1, &buffer));
+      walk.Advance(n);
+      begin += n;
+    }
   }
 
  private:
