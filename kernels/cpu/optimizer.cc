@@ -31,9 +31,9 @@ struct BlockPointers {
   int64_t n;
 };
 
-template <typename Method>
+template <typename Method, typename Transform>
 void StepBlock(const BlockPointers& b, const Method& method,
-               const GradientTransform& transform) {
+               const Transform& transform) {
   ForIsa([=] {
   // An output is its input or does not overlap it.
 #pragma GCC ivdep
@@ -106,7 +106,11 @@ class UpdateKernel {
       b.s_in[s] = static_cast<const float*>(In(buffers, 2 + s, member)) + at;
       b.s_out[s] = static_cast<float*>(Out(buffers, 1 + s, member)) + at;
     }
-    StepBlock(b, method, transform);
+    if (transform.KeepsAll()) {
+      StepBlock(b, method, [](float g) { return g; });
+    } else {
+      StepBlock(b, method, transform);
+    }
     StoreBlock(layout_.param, b.p_out, out, at, n);
     StoreLow(buffers, member, at, n);
   }

@@ -19,6 +19,10 @@ struct GradientTransform {
   float clip_factor = 1.0f;
   float limit = 0.0f;  // infinity: no clamp
 
+  // Whether each gradient stays as it is.
+  bool KeepsAll() const {
+    return inv_scale == 1.0f && clip_factor == 1.0f && std::isinf(limit);
+  }
   HT_HOST_DEVICE float operator()(float g) const {
     g = g * inv_scale * clip_factor;
     g = g > limit ? limit : g;
