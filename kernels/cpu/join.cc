@@ -1,10 +1,12 @@
 // Joins of tensors and cuts into several: copies of rows.
 #include "kernels/common/join.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -35,10 +37,45 @@ void CopyParts(const char* from, int64_t from_stride, char* to,
   CopyRows(from, from_stride, to, to_stride, rows, bytes, threads);
 }
 
+// Whole rows of the joined tensor one after the other, where its parts are too
+// short for passes of their own.
+bool HasShortRows(const Join& join) {
+  constexpr int64_t kMostBytes = 4096, kElementBytes = 8;
+  return join.row <= kMostBytes &&
+         std::all_of(join.parts.begin(), join.parts.end(),
+                     [](int64_t bytes) { return bytes > kElementBytes; });
+}
+
+// `joined` to the parts if kCut, else the parts to it.
+template <bool kCut, typename Parts, typename Joined>
+void CopyShortRows(const Join& join, Parts parts, Joined joined, int threads) {
+  const int64_t grain = std::max<int64_t>(1, kCopyGrain / join.row);
+  ParallelFor(threads, join.outer, grain, [&](int64_t begin, int64_t end) {
+    ForIsa([&] {
+      for (int64_t r = begin; r < end; ++r) {
+        auto* whole = joined + r * join.row;
+        for (size_t i = 0; i < join.parts.size(); ++i) {
+          const int64_t bytes = join.parts[i];
+          if constexpr (kCut) {
+            CopyShort(whole, static_cast<char*>(parts[i]) + r * bytes, bytes);
+          } else {
+            CopyShort(static_cast<const char*>(parts[i]) + r * bytes, whole,
+                      bytes);
+          }
+          whole += bytes;
+        }
+      }
+    });
+  });
+}
+
 auto MakeJoin(const BoundOp& op) {
   return [join = JoinOf(op, false)](const Buffers& buffers,
                                     runtime::Stream& stream) {
     char* to = static_cast<char*>(buffers.outputs[0]);
+    if (HasShortRows(join)) {
+      return CopyShortRows<false>(join, buffers.inputs, to, stream.threads());
+    }
     for (size_t i = 0; i < join.parts.size(); ++i) {
       CopyParts(static_cast<const char*>(buffers.inputs[i]), join.parts[i], to,
                 join.row, join.outer, join.parts[i], stream.threads());
@@ -51,6 +88,9 @@ auto MakeCut(const BoundOp& op) {
   return [join = JoinOf(op, true)](const Buffers& buffers,
                                    runtime::Stream& stream) {
     const char* from = static_cast<const char*>(buffers.inputs[0]);
+    if (HasShortRows(join)) {
+      return CopyShortRows<true>(join, buffers.outputs, from, stream.threads());
+    }
     for (size_t i = 0; i < join.parts.size(); ++i) {
       CopyParts(from, join.row, static_cast<char*>(buffers.outputs[i]),
                 join.parts[i], join.outer, join.parts[i], stream.threads());

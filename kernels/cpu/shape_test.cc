@@ -83,6 +83,25 @@ TEST(ConcatTest, AlongAnyAxis) {
   EXPECT_THAT(columns.Get("Out"), ElementsAre(1, 3, 4, 2, 5, 6));
 }
 
+// Rows of more than an element lie in one pass.
+TEST(ConcatTest, ShortRowsThereAndBack) {
+  const int64_t rows = 3000, left = 5, right = 14, all = left + right;
+  const Values x = Iota(rows * all);
+  Values parts[2];
+  for (int64_t i = 0; i < rows * all; ++i) {
+    parts[i % all < left ? 0 : 1].push_back(x[i]);
+  }
+  KernelRun join("concat");
+  join.In("X", F32({rows, left}, parts[0]));
+  join.In("X", F32({rows, right}, parts[1])).Attr("axis", int64_t{1});
+  EXPECT_EQ(join.Threads(3).Get("Out"), x);
+  KernelRun cut("split");
+  cut.In("X", F32({rows, all}, x)).Attr("axis", int64_t{1}).Out("Out", 2);
+  cut.Attr("sections", Ints{left, right}).Threads(3);
+  EXPECT_EQ(cut.Get("Out", 0), parts[0]);
+  EXPECT_EQ(cut.Get("Out", 1), parts[1]);
+}
+
 TEST(SliceTest, StartAndEndFromEitherSide) {
   KernelRun run("slice");
   run.In("Input", I64({2, 4}, Iota(8))).Attr("axes", Ints{1});
