@@ -91,6 +91,17 @@ void AddTap(const float* from, const Place& place, const float* of, bool first,
   });
 }
 
+// Two taps of neighbours, of[0, n) and of[n, 2 * n), in one pass.
+void AddPairs(const float* from, const float* of, float* to, int64_t n) {
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      to[i] =
+          Weighted(of[i], from[2 * i]) + Weighted(of[n + i], from[2 * i + 1]);
+    }
+  });
+}
+
 struct ResizeKernel {
   Weights d, h, w;
   int64_t planes, channels;
@@ -108,8 +119,12 @@ struct ResizeKernel {
 
   int64_t InRow() const { return w.from * channels; }
   int64_t OutRow() const { return w.to * channels; }
-  // A row of either side.
-  int64_t ScratchFloats() const { return InRow() + OutRow(); }
+  // Rows of the result that are rounded at once.
+  int64_t Group() const {
+    return std::max<int64_t>(1, kConvertBlock / std::max<int64_t>(1, OutRow()));
+  }
+  // A row of one side and a group of the other.
+  int64_t ScratchFloats() const { return InRow() + Group() * OutRow(); }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const int64_t tasks = planes * d.to * h.to;
@@ -119,38 +134,54 @@ struct ResizeKernel {
     ForTasksWithScratch(
         stream.threads(), tasks, grain, buffers.workspace, ScratchFloats(),
         [&](int64_t begin, int64_t end, float* scratch) {
-          for (int64_t task = begin; task < end; ++task) {
-            const float* row = Rows(buffers.inputs[0], task, scratch);
-            const int64_t at = task * OutRow();
-            float* out = dtype == DType::kF32
-                             ? static_cast<float*>(buffers.outputs[0]) + at
-                             : scratch + InRow();
-            channels == 1 ? Columns(row, out) : ColumnsOfChannels(row, out);
-            StoreBlock(dtype, out, buffers.outputs[0], at, OutRow());
+          for (int64_t task = begin; task < end; task += Group()) {
+            RunGroup(buffers, task, std::min(Group(), end - task), scratch);
           }
         });
   }
 
  private:
+  void RunGroup(const Buffers& buffers, int64_t task, int64_t n,
+                float* scratch) const {
+    const int64_t at = task * OutRow();
+    float* out = OutputBlock(dtype, buffers.outputs[0], at, scratch + InRow());
+    for (int64_t i = 0; i < n; ++i) {
+      const float* row = Rows(buffers.inputs[0], task + i, scratch);
+      float* to = out + i * OutRow();
+      channels == 1 ? Columns(row, to) : ColumnsOfChannels(row, to);
+    }
+    StoreBlock(dtype, out, buffers.outputs[0], at, n * OutRow());
+  }
+
   // The rows that a row of the result is made of, as one.
   const float* Rows(const void* x, int64_t task, float* row) const {
     const int64_t y = task % h.to, z = task / h.to % d.to;
     const int64_t plane = task / h.to / d.to;
+    // The lines of a slice lie side by side: short ones are converted at once.
+    const int64_t lines = h.taps * InRow();
+    const bool at_once = dtype == DType::kF32 || lines <= kConvertBlock;
+    alignas(64) float buffer[kConvertBlock];
     bool first = true;
     for (int64_t k = 0; k < d.taps; ++k) {
+      if (d.At(k, z) == 0) continue;
+      const int64_t begin =
+          (plane * d.from + d.begin[z] + k) * h.from + h.begin[y];
+      const float* from =
+          at_once ? LoadBlock(dtype, x, begin * InRow(), lines, buffer)
+                  : nullptr;
       for (int64_t i = 0; i < h.taps; ++i) {
         const float weight = d.At(k, z) * h.At(i, y);
         if (weight == 0) continue;
-        const int64_t line =
-            (plane * d.from + d.begin[z] + k) * h.from + h.begin[y] + i;
-        if (weight == 1 && dtype == DType::kF32) {
+        if (!at_once) {
+          AddRow(x, begin + i, weight, first, row);
+        } else if (weight == 1 && first && dtype == DType::kF32 &&
+                   IsLast(z, y, k, i)) {
           // All there is: the weights of a row have the sum 1, but those of
           // gradients.
-          if (first && IsLast(z, y, k, i)) {
-            return static_cast<const float*>(x) + line * InRow();
-          }
+          return static_cast<const float*>(x) + (begin + i) * InRow();
+        } else {
+          AddScaled(from + i * InRow(), weight, first, row, InRow());
         }
-        AddRow(x, line, weight, first, row);
         first = false;
       }
     }
@@ -179,6 +210,9 @@ struct ResizeKernel {
 
   void Columns(const float* row, float* out) const {
     const int32_t* begin = w.begin.data();
+    if (w.step == 2 && w.taps == 2) {
+      return AddPairs(row + begin[0], w.of.data(), out, w.to);
+    }
     for (int64_t k = 0; k < w.taps; ++k) {
       const float* of = w.of.data() + k * w.to;
       if (w.step == 2) {  // as it is for the gradient of twice the size
