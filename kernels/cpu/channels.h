@@ -142,10 +142,11 @@ void AddTile(const float* x, const float* y, const float* shift, int64_t rows,
         const float* xc = xr + c * inner;
         const float* yc = yr + c * inner;
         const float s = shift[c];
-        first[c] +=
-            SumOf(inner, [=](int64_t i) { return F::First(xc[i], yc[i], s); });
-        second[c] +=
-            SumOf(inner, [=](int64_t i) { return F::Second(xc[i], yc[i], s); });
+        const TwoSums sums = SumsOf(
+            inner, [=](int64_t i) { return F::First(xc[i], yc[i], s); },
+            [=](int64_t i) { return F::Second(xc[i], yc[i], s); });
+        first[c] += sums.first;
+        second[c] += sums.second;
       }
     }
   });
@@ -174,6 +175,16 @@ void MapTile(const float* x, const float* y, float* out, int64_t rows,
       }
     }
   });
+}
+
+// Rows of one channel in 16 bits, in registers where they are whole vectors;
+// how much was done.
+template <typename F>
+int64_t MapLowRow(DType dtype, const void* x, const void* y, void* out,
+                  int64_t begin, int64_t end, const F& f) {
+  if (y != nullptr) return MapLow(dtype, f, begin, end, out, x, y);
+  return MapLow(
+      dtype, [f](float v) { return f(v, v); }, begin, end, out, x);
 }
 
 // A shift for each channel: the mean of its part of a tile's first row.
@@ -269,7 +280,13 @@ void Channels::ForTiles(int threads, const Body& body) const {
 template <typename F>
 void Channels::Map(DType dtype, const void* x, const void* y, void* out,
                    int threads, const F& f) const {
-  ForTiles(threads, [&](const Tile& tile) {
+  ForTiles(threads, [&](Tile tile) {
+    if (tile.rows * tile.channels == 1 && IsLow(dtype)) {
+      const int64_t done = channels_internal::MapLowRow(
+          dtype, x, y, out, tile.at, tile.at + tile.inner, f.At(tile.channel));
+      tile.inner -= done - tile.at;
+      tile.at = done;
+    }
     alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
     alignas(64) float out_buffer[kConvertBlock];
     const int64_t n = tile.elements();

@@ -70,6 +70,7 @@ struct RowNormKernel {
     double sums[kConvertBlock];
     std::fill_n(mean, rows, 0.0f);
     std::fill_n(sums, rows, 0.0);
+    x.Hold(row * length, rows * length);
     if (norm.centered) {
       tiles.ForEach([&](int64_t i, int64_t n) {
         AddSums(x.Block(row * length + i, rows * n), rows, n, sums);

@@ -38,26 +38,38 @@ struct RowTiles {
   }
 };
 
-// Elements as f32. A block that is asked for again is not converted again.
+// Elements as f32. A block that is asked for again is not converted again, nor
+// is what is held.
 class BlockReader {
  public:
+  // A group's elements that are held at most.
+  static constexpr int64_t kHeld = 8 * kConvertBlock;
+
   BlockReader(DType dtype, const void* data) : dtype_(dtype), data_(data) {}
   BlockReader(const BlockReader&) = delete;
 
+  // Elements that will be asked for by blocks, more than once.
+  void Hold(int64_t at, int64_t n) {
+    if (n <= kHeld) Load(at, n);
+  }
+  // At most kConvertBlock of them.
   const float* Block(int64_t at, int64_t n) {
-    if (at == at_ && n == n_) return block_;
-    at_ = at;
-    n_ = n;
-    block_ = LoadBlock(dtype_, data_, at, n, buffer_);
-    return block_;
+    if (at < at_ || at + n > at_ + n_) Load(at, n);
+    return block_ + (at - at_);
   }
 
  private:
+  void Load(int64_t at, int64_t n) {
+    at_ = at;
+    n_ = n;
+    block_ = LoadBlock(dtype_, data_, at, n, buffer_);
+  }
+
   DType dtype_;
   const void* data_;
-  int64_t at_ = -1, n_ = 0;
+  int64_t at_ = 0, n_ = 0;
   const float* block_ = nullptr;
-  alignas(64) float buffer_[kConvertBlock];
+  alignas(64) float buffer_[kHeld];
 };
 
 void RegisterCpuRowNormGrad(KernelRegistry& registry);  // row_norm_grad.cc

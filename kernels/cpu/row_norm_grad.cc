@@ -126,6 +126,8 @@ struct RowNormGradKernel {
     for (int64_t row = begin; row < end; row += tiles.group()) {
       const int64_t rows = std::min(tiles.group(), end - row);
       Begin(buffers, row, rows, state);
+      readers.x.Hold(row * length, rows * length);
+      readers.y_grad.Hold(row * length, rows * length);
       tiles.ForEach([&](int64_t i, int64_t n) {
         const int64_t at = row * length + i;
         AddByElement(readers.x.Block(at, rows * n),
@@ -241,6 +243,8 @@ struct RowNormGradKernel {
     const float* scale = Scale(buffers);
     GroupState state;
     Begin(buffers, row, rows, state);
+    readers.x.Hold(row * length, rows * length);
+    readers.y_grad.Hold(row * length, rows * length);
     by_scale += row * channels;
     by_bias += row * channels;
     std::fill_n(by_scale, rows * channels, 0.0);
@@ -282,10 +286,11 @@ struct RowNormGradKernel {
         const float m = state->mean[r];
         shape.ForChannels(i, n, [&](int64_t c, int64_t begin, int64_t end) {
           const float *xs = xr + begin, *g = gr + begin;
-          by_bias[r * shape.channels + c] += static_cast<double>(
-              SumOf(end - begin, [=](int64_t k) { return g[k]; }));
-          by_scale[r * shape.channels + c] += static_cast<double>(SumOf(
-              end - begin, [=](int64_t k) { return g[k] * (xs[k] - m); }));
+          const TwoSums sums = SumsOf(
+              end - begin, [=](int64_t k) { return g[k]; },
+              [=](int64_t k) { return g[k] * (xs[k] - m); });
+          by_bias[r * shape.channels + c] += static_cast<double>(sums.first);
+          by_scale[r * shape.channels + c] += static_cast<double>(sums.second);
         });
       }
     });

@@ -32,6 +32,35 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOf(int64_t n, const F& f) {
   return SumOfLanes(sums);
 }
 
+// SumOf of f and of g in one pass.
+struct TwoSums {
+  float first, second;
+};
+template <typename F, typename G>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline TwoSums SumsOf(int64_t n, const F& f,
+                                                   const G& g) {
+  alignas(4 * kVector) float lanes[2 * kLanes];
+  Vector* sums = reinterpret_cast<Vector*>(lanes);
+#pragma GCC unroll 8
+  for (int k = 0; k < 2 * kLanes / kVector; ++k) sums[k] = Vector{};
+  float* more = lanes + kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      lanes[j] += f(i + j);
+      more[j] += g(i + j);
+    }
+  }
+  const int rest = static_cast<int>(n - i);
+  if (rest > 0) {
+    for (int j = 0; j < kLanes; ++j) {
+      lanes[j] += j < rest ? f(i + j) : 0.0f;
+      more[j] += j < rest ? g(i + j) : 0.0f;
+    }
+  }
+  return {SumOfLanes(sums), SumOfLanes(sums + kLanes / kVector)};
+}
+
 // The largest of x[0, n), NaNs left out; -infinity if there is none.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOf(const float* x, int64_t n) {
   const float lowest = -__builtin_inff();
