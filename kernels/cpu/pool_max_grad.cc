@@ -1,13 +1,11 @@
-// The gradient of maximum pooling, plane by plane: first each window's place of
-// its maximum, the number of an element of a window; then what the windows over
-// an element that have their place there add up to.
+// The gradient of maximum pooling, a line of windows at a time: first each
+// window's place of its maximum, then each gradient goes to its place.
 //
 // Element (z, i, j) of neighbouring windows lies a stride apart along each dim.
 // So a padded image is kept in phases, of each dim: positions 0, stride,
-// 2 * stride ..., then 1, stride + 1 .... In a phase windows are neighbours,
-// and what goes by windows lies likewise: loops run over whole planes of
-// windows, beyond their edges as well. Padding is NaN there, which equals
-// nothing.
+// 2 * stride ..., then 1, stride + 1 .... In a phase windows are neighbours:
+// one run compares an element of all windows of a line. Padding is NaN there,
+// which equals nothing.
 #include <limits>
 
 #include "kernels/common/dispatch.h"
@@ -22,18 +20,10 @@ namespace kernels {
 namespace {
 
 constexpr int64_t kMostPositions = 16;  // of a window, and between two, by dim
-constexpr int64_t kVectors = 4, kStep = kVectors * kVector;
+constexpr int64_t kStep = 4 * kVector;
 
 using PlaceVector =
     int32_t __attribute__((vector_size(4 * kVector), aligned(4), may_alias));
-
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline const PlaceVector& PlaceAt(
-    const int32_t* places) {
-  return *reinterpret_cast<const PlaceVector*>(places);
-}
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline PlaceVector& PlaceAt(int32_t* places) {
-  return *reinterpret_cast<PlaceVector*>(places);
-}
 
 // Positions of a phase along a dim.
 int64_t PhaseLength(const PoolDim& dim) {
@@ -46,32 +36,34 @@ struct Phase {
   int64_t at, columns;
 };
 
-// A row of the image to phases, or back.
-template <bool kBack>
-void SplitRow(float* image, float* row, absl::Span<const Phase> phases,
+// Pairs of columns, eight or more, to the first ones and the second ones.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SplitPairs(const float* x, int64_t n,
+                                                    float* first,
+                                                    float* second) {
+  for (int64_t t = 0; t < n; t += kVector) {
+    t = std::min(t, n - kVector);  // some once more
+    const Vector a = VectorAt(x + 2 * t), b = VectorAt(x + 2 * t + kVector);
+    VectorAt(first + t) =
+        __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+    VectorAt(second + t) =
+        __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+  }
+}
+
+// A row of the image to phases.
+void SplitRow(const float* image, float* row, absl::Span<const Phase> phases,
               int64_t channels) {
   const int64_t stride = static_cast<int64_t>(phases.size());
   int64_t done = 0;  // columns of each phase
-  if (stride == 2 && channels == 1) {
-    float *even = row + phases[0].at, *odd = row + phases[1].at;
+  if (stride == 2 && channels == 1 && phases[1].columns >= kVector) {
     done = phases[1].columns;
-#pragma GCC ivdep
-    for (int64_t t = 0; t < done; ++t) {
-      if (kBack) {
-        image[2 * t] = even[t];
-        image[2 * t + 1] = odd[t];
-      } else {
-        even[t] = image[2 * t];
-        odd[t] = image[2 * t + 1];
-      }
-    }
+    SplitPairs(image, done, row + phases[0].at, row + phases[1].at);
   }
   for (int64_t p = 0; p < stride; ++p) {
     for (int64_t t = done; t < phases[p].columns; ++t) {
-      float* a = image + (t * stride + p) * channels;
-      float* b = row + phases[p].at + t * channels;
-#pragma GCC ivdep
-      for (int64_t c = 0; c < channels; ++c) kBack ? a[c] = b[c] : b[c] = a[c];
+      const float* from = image + (t * stride + p) * channels;
+      float* to = row + phases[p].at + t * channels;
+      for (int64_t c = 0; c < channels; ++c) to[c] = from[c];
     }
   }
 }
@@ -83,10 +75,9 @@ class MaxGradKernel {
         dtype_(dtype),
         row_(PhaseLength(shape.w) * shape.channels),
         slice_(PhaseLength(shape.h) * row_),
-        phase_(PhaseLength(shape.d) * slice_),
-        phases_(shape.d.stride * shape.h.stride * shape.w.stride),
-        taps_of_(phases_) {
+        phase_(PhaseLength(shape.d) * slice_) {
     FillRows();
+    FillLines();
     FillTaps();
   }
 
@@ -96,12 +87,16 @@ class MaxGradKernel {
              dim.stride <= kMostPositions;
     };
     return shape.max && supports(shape.d) && supports(shape.h) &&
-           supports(shape.w);
+           supports(shape.w) &&
+           // Places are i32.
+           (shape.d.in + kMostPositions) * (shape.h.in + kMostPositions) <
+               (int64_t{1} << 31) / std::max<int64_t>(1, shape.InRow());
   }
 
   int64_t ScratchFloats() const {
-    return phases_ * phase_ + 3 * phase_ + 4 * kStep + SumsFloats() + reach_ +
-           (dtype_ == DType::kF32 ? 0 : std::max(Elements(), Windows()));
+    const int64_t converted =
+        dtype_ == DType::kF32 ? 0 : 2 * Elements() + Windows();
+    return XFloats() + LineFloats() + OutFloats() + converted;
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -118,33 +113,40 @@ class MaxGradKernel {
   }
 
  private:
-  // An element of windows: where it is in the phases of x for the first one,
-  // and how far behind its window it lies in its phase. As a list they are in
-  // row-major order, and their places are their numbers.
+  // An element of windows: where the first window of a phase has it in the
+  // phases of x, and how far it lies in an image behind its window's begin.
   struct Tap {
-    int64_t x, behind;
-    int32_t number;
+    int64_t x;
+    int32_t place;
+    int64_t z, i, j;
   };
-  // Scratch: x in phases; a phase each of what goes by windows; an image row of
-  // sums in phases.
+  // A line of windows: where it begins in a phase and, in an image, its first
+  // window; the rows of an image up to its last one.
+  struct Line {
+    int64_t at, image;
+    size_t rows;
+    int64_t od, oh;
+  };
+  // Scratch: x in phases; of a line; a copy, as more is read than there is;
+  // what is converted.
   struct Plane {
-    float *x, *out, *grad, *sums;
+    float* x;
     int32_t* places;
-    float* elements;  // converted
+    float *out, *grad, *elements, *sums;
   };
 
   int64_t Elements() const {
     return shape_.d.in * shape_.h.in * shape_.InRow();
   }
-  int64_t Lines() const { return shape_.d.out * shape_.h.out; }
-  int64_t Windows() const { return Lines() * shape_.OutRow(); }
-
-  // A row of the image: the first of its phases, and where it begins in them.
-  struct Row {
-    int64_t phase, at;
-  };
-  int64_t SumsRow() const { return row_ + kStep; }
-  int64_t SumsFloats() const { return shape_.w.stride * SumsRow(); }
+  int64_t Windows() const {
+    return shape_.d.out * shape_.h.out * shape_.OutRow();
+  }
+  int64_t XFloats() const {
+    const int64_t phases = shape_.d.stride * shape_.h.stride * shape_.w.stride;
+    return phases * phase_ + kStep;
+  }
+  int64_t LineFloats() const { return shape_.OutRow() + kStep; }
+  int64_t OutFloats() const { return Windows() + kStep; }
 
   // Where padded position (z, y, x) is in phases.
   int64_t At(int64_t z, int64_t y, int64_t x) const {
@@ -154,166 +156,162 @@ class MaxGradKernel {
     return phase * phase_ + z / d.stride * slice_ + y / h.stride * row_ +
            x / w.stride * shape_.channels;
   }
+  // Where a position is in an image.
+  int64_t InImage(int64_t z, int64_t y, int64_t x) const {
+    return (z * shape_.h.in + y) * shape_.InRow() + x * shape_.channels;
+  }
 
   void FillRows() {
-    for (int64_t z = 0; z < shape_.d.in; ++z) {
-      for (int64_t y = 0; y < shape_.h.in; ++y) {
-        const int64_t at = At(z + shape_.d.before, y + shape_.h.before, 0);
-        rows_.push_back({at / phase_, at % phase_});
+    const PoolDim &d = shape_.d, &h = shape_.h, &w = shape_.w;
+    for (int64_t z = 0; z < d.in; ++z) {
+      for (int64_t y = 0; y < h.in; ++y) {
+        rows_.push_back(At(z + d.before, y + h.before, 0));
       }
     }
-    const PoolDim& w = shape_.w;
     for (int64_t p = 0; p < w.stride; ++p) {
       const int64_t columns = (w.in - p + w.stride - 1) / w.stride;
-      const int64_t at = At(0, 0, p + w.before);
-      columns_.push_back({at, std::max<int64_t>(0, columns)});
-      columns_of_sums_.push_back(
-          {at / phase_ * SumsRow() + at % phase_, columns_.back().columns});
+      columns_.push_back(
+          {At(0, 0, p + w.before), std::max<int64_t>(0, columns)});
     }
-    for (int64_t od = 0; od < shape_.d.out; ++od) {
-      for (int64_t oh = 0; oh < shape_.h.out; ++oh) {
-        lines_.push_back(od * slice_ + oh * row_);
+  }
+
+  void FillLines() {
+    const PoolDim &d = shape_.d, &h = shape_.h, &w = shape_.w;
+    for (int64_t od = 0; od < d.out; ++od) {
+      for (int64_t oh = 0; oh < h.out; ++oh) {
+        const Range slices = d.Window(od), rows = h.Window(oh);
+        const bool some = slices.size() > 0 && rows.size() > 0;
+        lines_.push_back(
+            {od * slice_ + oh * row_,
+             InImage(od * d.stride - d.before, oh * h.stride - h.before,
+                     -w.before),
+             some ? static_cast<size_t>((slices.end - 1) * h.in + rows.end)
+                  : size_t{0},
+             od, oh});
       }
     }
   }
 
+  // The last first: what is found later comes before.
   void FillTaps() {
-    const PoolDim &d = shape_.d, &h = shape_.h, &w = shape_.w;
-    for (int64_t z = 0; z < d.kernel; ++z) {
-      for (int64_t i = 0; i < h.kernel; ++i) {
-        for (int64_t j = 0; j < w.kernel; ++j) {
-          const int64_t x = At(z, i, j);
-          taps_.push_back({x, x % phase_, static_cast<int32_t>(taps_.size())});
+    for (int64_t z = shape_.d.kernel - 1; z >= 0; --z) {
+      for (int64_t i = shape_.h.kernel - 1; i >= 0; --i) {
+        for (int64_t j = shape_.w.kernel - 1; j >= 0; --j) {
+          const auto place = static_cast<int32_t>(InImage(z, i, j));
+          taps_.push_back({At(z, i, j), place, z, i, j});
         }
-      }
-    }
-    reach_ = taps_.back().behind;
-    // An element has its windows in the order of pool_grad.cc: by lines, then
-    // by the element's column in them.
-    for (int64_t row = d.kernel * h.kernel - 1; row >= 0; --row) {
-      for (int64_t j = 0; j < w.kernel; ++j) {
-        const Tap& tap = taps_[row * w.kernel + j];
-        taps_of_[tap.x / phase_].push_back(tap);
       }
     }
   }
 
   // What all planes share in it is filled.
   Plane Carve(float* scratch) const {
-    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     Plane plane;
     plane.x = scratch;
-    plane.out = plane.x + phases_ * phase_ + kStep;
-    plane.grad = plane.out + phase_ + kStep;
-    int32_t* places = reinterpret_cast<int32_t*>(plane.grad + phase_ + kStep);
-    plane.places = places + reach_;
-    plane.sums = plane.grad + 2 * (phase_ + kStep) + reach_;
-    plane.elements = plane.sums + SumsFloats();
-    std::fill_n(plane.x, phases_ * phase_ + kStep, kNan);
-    std::fill_n(plane.out, phase_ + kStep, kNan);
-    std::fill_n(places, reach_, -1);
+    plane.places = reinterpret_cast<int32_t*>(plane.x + XFloats());
+    plane.out = plane.x + XFloats() + LineFloats();
+    plane.grad = plane.out + OutFloats();
+    plane.elements = plane.grad + Windows();
+    plane.sums = plane.elements + Elements();
+    std::fill_n(plane.x, XFloats(), std::numeric_limits<float>::quiet_NaN());
+    std::fill_n(plane.out + Windows(), kStep, 0.0f);
     return plane;
   }
 
   void RunPlane(const Buffers& buffers, int64_t p, const Plane& plane) const {
     enum { kX, kOut, kOutGrad };
-    const int64_t windows = p * Windows();
-    LoadLines(buffers.inputs[kOutGrad], windows, plane.elements, plane.grad);
-    const bool nans =
-        LoadLines(buffers.inputs[kOut], windows, plane.elements, plane.out);
-    const float* x = LoadBlock(dtype_, buffers.inputs[kX], p * Elements(),
-                               Elements(), plane.elements);
-    Split(const_cast<float*>(x), plane.x);
-    FindPlaces(plane);
-    if (nans) FindNans(plane);
-    float* x_grad =
-        OutputBlock(dtype_, buffers.outputs[0], p * Elements(), plane.elements);
-    AddUp(plane, x_grad);
-    StoreBlock(dtype_, x_grad, buffers.outputs[0], p * Elements(), Elements());
+    const int64_t windows = p * Windows(), image = p * Elements();
+    const float* out =
+        LoadBlock(dtype_, buffers.inputs[kOut], windows, Windows(), plane.out);
+    if (out != plane.out) std::copy_n(out, Windows(), plane.out);
+    const float* grad = LoadBlock(dtype_, buffers.inputs[kOutGrad], windows,
+                                  Windows(), plane.grad);
+    const float* x = LoadBlock(dtype_, buffers.inputs[kX], image, Elements(),
+                               plane.elements);
+    float* x_grad = OutputBlock(dtype_, buffers.outputs[0], image, plane.sums);
+    std::fill_n(x_grad, Elements(), 0.0f);
+    ForIsa([this, plane, x, grad, x_grad] { Lines(plane, x, grad, x_grad); });
+    StoreBlock(dtype_, x_grad, buffers.outputs[0], image, Elements());
   }
 
-  void Split(float* image, float* split) const {
-    ForIsa([=] {
-      float* row = image;
-      for (const Row& to : rows_) {
-        SplitRow<false>(row, split + to.phase * phase_ + to.at, columns_,
-                        shape_.channels);
-        row += shape_.InRow();
+  // ---- For bodies of ForIsa.
+
+  // All lines, each behind the rows of x that it needs. An element has its
+  // windows in the order of pool_grad.cc: by lines, the last of a line first.
+  void Lines(const Plane& plane, const float* x, const float* grad,
+             float* x_grad) const {
+    const int64_t n = shape_.OutRow();
+    const float* out = plane.out;
+    size_t split = 0;
+    for (const Line& line : lines_) {
+      for (; split < line.rows; ++split) {
+        SplitRow(x, plane.x + rows_[split], columns_, shape_.channels);
+        x += shape_.InRow();
       }
-    });
+      const float* elements = plane.x + line.at;
+      bool nans = false;
+      int64_t i = 0;
+      for (; i + kVector < n; i += kStep) {
+        nans |= FindPlaces<4>(elements + i, out + i, plane.places + i);
+      }
+      for (; i < n; i += kVector) {
+        nans |= FindPlaces<1>(elements + i, out + i, plane.places + i);
+      }
+      if (nans) FindNans(line, elements, out, plane.places);
+      if (shape_.channels == 1) {
+        AddUp(plane.places, grad, line.image, int64_t{1}, x_grad);
+      } else {
+        AddUp(plane.places, grad, line.image, shape_.channels, x_grad);
+      }
+      out += n;
+      grad += n;
+    }
   }
 
-  // Lines of windows to their places in a phase. Whether there is a NaN.
-  bool LoadLines(const void* tensor, int64_t begin, float* elements,
-                 float* to) const {
-    const float* from = LoadBlock(dtype_, tensor, begin, Windows(), elements);
-    int nans = 0;
-    ForIsa([=, &nans, n = shape_.OutRow()] {
-      int found = 0;
-      const float* line = from;
-      for (const int64_t at : lines_) {
-        for (int64_t i = 0; i < n; ++i) {
-          to[at + i] = line[i];
-          found |= line[i] != line[i] ? 1 : 0;
-        }
-        line += n;
+  // The first place where x equals `out`; -1 if there is none. Whether `out`
+  // has a NaN.
+  template <int kVectors>
+  bool FindPlaces(const float* x, const float* out, int32_t* places) const {
+    Vector most[kVectors];
+    VectorMask found[kVectors], nans = {};
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      most[k] = VectorAt(out + k * kVector);
+      nans |= most[k] != most[k];
+      found[k] = ~VectorMask{};
+    }
+    for (const Tap& tap : taps_) {
+      const VectorMask here = tap.place - VectorMask{};
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        const VectorMask same = VectorAt(x + tap.x + k * kVector) == most[k];
+        found[k] = same ? here : found[k];
       }
-      nans = found;
-    });
-    return nans != 0;
-  }
-
-  // The first place where x equals `out`; -1 if there is none.
-  void FindPlaces(const Plane& plane) const {
-    ForIsa([this, plane] {
-      const Tap* taps = taps_.data();
-      const int64_t n = static_cast<int64_t>(taps_.size());
-      for (int64_t i = 0; i < phase_; i += kStep) {
-        Vector most[kVectors];
-        VectorMask found[kVectors];
+    }
 #pragma GCC unroll 4
-        for (int k = 0; k < kVectors; ++k) {
-          most[k] = VectorAt(plane.out + i + k * kVector);
-          found[k] = ~VectorMask{};
-        }
-        // The last first: what is found later comes before.
-        for (int64_t t = n - 1; t >= 0; --t) {
-          const float* x = plane.x + taps[t].x + i;
-          const VectorMask here = static_cast<int32_t>(t) - VectorMask{};
-#pragma GCC unroll 4
-          for (int k = 0; k < kVectors; ++k) {
-            const VectorMask same = VectorAt(x + k * kVector) == most[k];
-            found[k] = same ? here : found[k];
-          }
-        }
-#pragma GCC unroll 4
-        for (int k = 0; k < kVectors; ++k) {
-          PlaceAt(plane.places + i + k * kVector) = found[k];
-        }
-      }
-    });
+    for (int k = 0; k < kVectors; ++k) {
+      *reinterpret_cast<PlaceVector*>(places + k * kVector) = found[k];
+    }
+    int any = 0;
+    for (int i = 0; i < kVector; ++i) any |= nans[i];
+    return any != 0;
   }
 
   // Where `out` is a NaN the first NaN of x in the image has it.
-  void FindNans(const Plane& plane) const {
+  void FindNans(const Line& line, const float* x, const float* out,
+                int32_t* places) const {
     const PoolDim &d = shape_.d, &h = shape_.h, &w = shape_.w;
-    for (size_t line = 0; line < lines_.size(); ++line) {
-      for (int64_t c = 0; c < shape_.OutRow(); ++c) {
-        const int64_t at = lines_[line] + c;
-        if (plane.out[at] == plane.out[at]) continue;
-        const Range slices = d.Window(line / h.out);
-        const Range rows = h.Window(line % h.out);
-        const Range columns = w.Window(c / shape_.channels);
-        for (int64_t t = taps_.size() - 1; t >= 0; --t) {
-          const int64_t z = t / (h.kernel * w.kernel);
-          const int64_t i = t / w.kernel % h.kernel, j = t % w.kernel;
-          const bool inside =
-              Holds(slices, line / h.out * d.stride - d.before + z) &&
-              Holds(rows, line % h.out * h.stride - h.before + i) &&
-              Holds(columns, c / shape_.channels * w.stride - w.before + j);
-          const float x = plane.x[taps_[t].x + at];
-          if (inside && x != x) plane.places[at] = static_cast<int32_t>(t);
-        }
+    const Range slices = d.Window(line.od), rows = h.Window(line.oh);
+    for (int64_t at = 0; at < shape_.OutRow(); ++at) {
+      if (out[at] == out[at]) continue;
+      const int64_t ow = at / shape_.channels;
+      const Range columns = w.Window(ow);
+      for (const Tap& tap : taps_) {
+        const bool inside =
+            Holds(slices, line.od * d.stride - d.before + tap.z) &&
+            Holds(rows, line.oh * h.stride - h.before + tap.i) &&
+            Holds(columns, ow * w.stride - w.before + tap.j);
+        if (inside && x[tap.x + at] != x[tap.x + at]) places[at] = tap.place;
       }
     }
   }
@@ -321,49 +319,25 @@ class MaxGradKernel {
     return range.begin <= i && i < range.end;
   }
 
-  void AddUp(const Plane& plane, float* x_grad) const {
-    ForIsa([this, plane, x_grad] {
-      float* image = x_grad;
-      for (const Row& row : rows_) {
-        for (int64_t p = 0; p < shape_.w.stride; ++p) {
-          float* sums = plane.sums + p * SumsRow();
-          for (int64_t i = 0; i < row_; i += kStep) {
-            AddStep(taps_of_[row.phase + p], plane.places + row.at + i,
-                    plane.grad + row.at + i, sums + i);
-          }
-        }
-        SplitRow<true>(image, plane.sums, columns_of_sums_, shape_.channels);
-        image += shape_.InRow();
-      }
-    });
-  }
-
-  static void AddStep(const std::vector<Tap>& taps, const int32_t* places,
-                      const float* grad, float* sums) {
-    Vector sum[kVectors] = {};
-    for (const Tap& tap : taps) {
-      const VectorMask here = tap.number - VectorMask{};
-#pragma GCC unroll 4
-      for (int k = 0; k < kVectors; ++k) {
-        const int64_t at = k * kVector - tap.behind;
-        const VectorMask same = PlaceAt(places + at) == here;
-        sum[k] += same ? VectorAt(grad + at) : Vector{};
+  void AddUp(const int32_t* places, const float* grad, int64_t image,
+             int64_t channels, float* x_grad) const {
+    const int64_t step = shape_.w.stride * channels;
+    for (int64_t ow = shape_.w.out - 1; ow >= 0; --ow) {
+      const int64_t window = image + ow * step;
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t i = ow * channels + c;
+        if (places[i] >= 0) x_grad[window + c + places[i]] += grad[i];
       }
     }
-#pragma GCC unroll 4
-    for (int k = 0; k < kVectors; ++k) VectorAt(sums + k * kVector) = sum[k];
   }
 
   PoolShape shape_;
   DType dtype_;
   int64_t row_, slice_, phase_;  // floats of a phase's row, slice, and of all
-  int64_t phases_;
-  int64_t reach_ = 0;  // of taps behind their windows
+  std::vector<int64_t> rows_;    // of the image: where they begin in phases
+  std::vector<Phase> columns_;   // of a row
+  std::vector<Line> lines_;
   std::vector<Tap> taps_;
-  std::vector<std::vector<Tap>> taps_of_;  // of each phase
-  std::vector<Row> rows_;
-  std::vector<int64_t> lines_;  // of windows: where they begin in a phase
-  std::vector<Phase> columns_, columns_of_sums_;  // of a row
 };
 
 }  // namespace

@@ -21,6 +21,8 @@ using Dims = std::vector<int64_t>;
 enum class Kind {
   kData,     // of the case's dtype, between -1 and 1
   kShare,    // likewise, between 0 and 1
+  kForward,  // of the case's dtype: what the op that this is the gradient of
+             // has
   kFloat,    // ones in f32
   kNumbers,  // i64 between 0 and 99
   kCount,    // i64, ones
@@ -56,7 +58,7 @@ const Attrs kMeans = {
     {"ksize", Dims{2, 2}}, {"strides", Dims{2, 2}}, {"pooling_type", "avg"}};
 
 const std::vector<Input> kPoolGrad = {{"X", Kind::kData, kPooled},
-                                      {"Out", Kind::kData, kHalves},
+                                      {"Out", Kind::kForward, kHalves},
                                       {"OutGrad", Kind::kData, kHalves}};
 const std::vector<Input> kPadGrad = {{"X", Kind::kData, kFlat},
                                      {"OutGrad", Kind::kData, kPadded}};
@@ -220,11 +222,22 @@ kernels::Tensor Drawn(const Input& input, DType dtype, int64_t salt) {
   }
 }
 
+// The output of that name of the op that `c` is the gradient of.
+kernels::Tensor Forward(const Case& c, const Input& output, DType dtype) {
+  KernelRun forward(absl::StripSuffix(c.op, "_grad"));
+  forward.In("X", Drawn(c.inputs[0], dtype, 0));
+  for (const auto& [name, value] : c.attrs) forward.Attr(name, value);
+  return {dtype, output.dims, forward.Get(output.slot)};
+}
+
 void RunCase(benchmark::State& state, const Case& c, DType dtype) {
   KernelRun run(c.op);
   int64_t salt = 0;
   for (const Input& input : c.inputs) {
-    run.In(input.slot, Drawn(input, dtype, salt++));
+    run.In(input.slot, input.kind == Kind::kForward
+                           ? Forward(c, input, dtype)
+                           : Drawn(input, dtype, salt));
+    ++salt;
   }
   for (const auto& [name, value] : c.attrs) run.Attr(name, value);
   if (c.makes_dtype) run.Attr("dtype", dtype);
