@@ -1,6 +1,7 @@
 #include "kernels/cpu/reduce.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
@@ -38,34 +39,71 @@ void Prepend(Nest& nest, int64_t extent, int64_t stride) {
   nest.strides.insert(nest.strides.begin(), stride);
 }
 
-void AddTo(const float* x, float* sums, int64_t n) {
+// Rows that are added in one pass over their sums.
+constexpr int64_t kRowsAtOnce = 4;
+
+// into[i] = f(into[i], x[i]) for each row, in their order.
+template <typename F>
+void FoldInto(const float* x, int64_t stride, int64_t rows, float* into,
+              int64_t n) {
   ForIsa([=] {
+    const F f;
+    int64_t r = 0;
+    for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
+      const float *a = x + r * stride, *b = a + stride;
+      const float *c = b + stride, *d = c + stride;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) sums[i] += x[i];
+      for (int64_t i = 0; i < n; ++i) {
+        into[i] = f(f(f(f(into[i], a[i]), b[i]), c[i]), d[i]);
+      }
+    }
+    for (; r < rows; ++r) {
+      const float* row = x + r * stride;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) into[i] = f(into[i], row[i]);
+    }
   });
 }
 
-template <typename Low, typename T>
-inline void AddVectorsTo(const T* x, float* sums, int64_t n) {
+// FoldInto of sums of 16-bit elements, converted in registers.
+template <typename Low, int kRows, typename T>
+inline void AddVectorsTo(const T* x, int64_t stride, float* sums, int64_t n) {
   constexpr int kSize = Low::kSize;
   int64_t i = 0;
   for (; i + kSize <= n; i += kSize) {
-    float values[kSize];
-    Low::Load(x + i, values);
+    float rows[kRows][kSize];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) Low::Load(x + r * stride + i, rows[r]);
 #pragma GCC ivdep
 #pragma GCC unroll 1  // else it becomes no vector
-    for (int j = 0; j < kSize; ++j) sums[i + j] += values[j];
+    for (int j = 0; j < kSize; ++j) {
+      float sum = sums[i + j];
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sum += rows[r][j];
+      sums[i + j] = sum;
+    }
   }
 #pragma GCC unroll 1
-  for (; i < n; ++i) sums[i] += static_cast<float>(x[i]);
+  for (; i < n; ++i) {
+    for (int r = 0; r < kRows; ++r) {
+      sums[i] += static_cast<float>(x[r * stride + i]);
+    }
+  }
 }
-// AddTo of 16-bit elements, converted in registers.
-void AddLowTo(DType dtype, const void* x, int64_t at, float* sums, int64_t n) {
+void AddLowTo(DType dtype, const void* x, int64_t at, int64_t stride,
+              int64_t rows, float* sums, int64_t n) {
   const auto add = [=](auto zero) {
     using T = decltype(zero);
     ForIsa([=](auto isa) {
-      AddVectorsTo<LowVector<decltype(isa)::value>>(
-          static_cast<const T*>(x) + at, sums, n);
+      using Low = LowVector<decltype(isa)::value>;
+      const T* from = static_cast<const T*>(x) + at;
+      int64_t r = 0;
+      for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) {
+        AddVectorsTo<Low, kRowsAtOnce>(from + r * stride, stride, sums, n);
+      }
+      for (; r < rows; ++r) {
+        AddVectorsTo<Low, 1>(from + r * stride, stride, sums, n);
+      }
     });
   };
   dtype == DType::kF16 ? add(half()) : add(bfloat16());
@@ -120,15 +158,6 @@ float FoldRun(const float* x, int64_t n) {
 }
 
 template <typename F>
-void FoldInto(const float* x, float* into, int64_t n) {
-  ForIsa([=] {
-    const F f;
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) into[i] = f(into[i], x[i]);
-  });
-}
-
-template <typename F>
 Folding FoldingOf() {
   return {F::template None<float>(), FoldRun<F>, FoldInto<F>, FoldRows<F>};
 }
@@ -143,7 +172,9 @@ void PowerOfEach(const float* x, float* to, int64_t n, float order) {
 
 }  // namespace
 
-Folding Sums() { return {0.0f, SumOfRun, AddTo, SumRows, AddLowTo}; }
+Folding Sums() {
+  return {0.0f, SumOfRun, FoldInto<functors::AddOp>, SumRows, AddLowTo};
+}
 Folding Greatest() { return FoldingOf<functors::GreaterOf>(); }
 Folding Least() { return FoldingOf<functors::LesserOf>(); }
 Folding Products() { return FoldingOf<functors::ProductOf>(); }
@@ -194,6 +225,8 @@ Reduction::Reduction(const TensorDesc& x, const TensorDesc& out,
       AddDim(x.dims[i], strides[i], reduced[i]);
     }
   }
+  kept_inside_ = kept_.rank() > 0 && reduced_.rank() > 0 &&
+                 kept_.strides.back() < reduced_.strides.back();
   if (mean) divisor_ = static_cast<float>(summands);
   pieces_ = inner_is_reduced_ ? reduced_count_ * CeilDiv(inner_, kRun)
                               : CeilDiv(reduced_count_, kRowsPerChunk);
@@ -236,13 +269,17 @@ float Reduction::SumRun(const void* x, int64_t offset, int64_t n) const {
   alignas(64) float buffer[kConvertBlock];
   ForBlocks(offset, offset + n, [&](int64_t at, int64_t count) {
     const float block = folding_.run(Load(x, at, count, buffer), count);
-    folding_.add(&block, &sum, 1);
+    if (at == offset) {
+      sum = block;
+    } else {
+      folding_.add(&block, 0, 1, &sum, 1);
+    }
   });
   return sum;
 }
 
 bool Reduction::HasShortRows() const {
-  if (inner_ == 0 || 2 * inner_ > kConvertBlock || reduced_count_ != 1) {
+  if (inner_ == 0 || inner_ > kConvertBlock || reduced_count_ != 1) {
     return false;
   }
   int64_t stride = inner_;
@@ -254,19 +291,23 @@ bool Reduction::HasShortRows() const {
 }
 
 void Reduction::RunRows(const void* x, void* out, int threads) const {
-  const int64_t most = kConvertBlock / inner_;
+  const bool in_place = in_ == DType::kF32 && folding_.map == nullptr;
+  const int64_t most = in_place ? kConvertBlock : kConvertBlock / inner_;
   const int64_t grain = (kMapGrain / (most * inner_) + 1) * most;
   ParallelFor(threads, kept_count_, grain, [&](int64_t begin, int64_t end) {
     alignas(64) float buffer[kConvertBlock + kVector];
     float results[kConvertBlock];
-    for (int64_t row = begin; row < end; row += most) {
-      const int64_t n = std::min(most, end - row);
+    for (int64_t row = begin; row < end;) {
+      int64_t n = std::min(most, end - row);
+      // The last row apart: x may end with it.
+      if (in_place && n > 1 && row + n == kept_count_) --n;
       const float* from = Load(x, row * inner_, n * inner_, buffer);
-      if (row + n == kept_count_ && from != buffer) {  // x may end there
-        from = std::copy_n(from, n * inner_, buffer) - n * inner_;
+      if (in_place && row + n == kept_count_) {
+        from = std::copy_n(from, inner_, buffer) - inner_;
       }
       folding_.rows(from, n, inner_, results);
       Finish(results, out, row, n);
+      row += n;
     }
   });
 }
@@ -286,15 +327,17 @@ void Reduction::RunInner(const void* x, void* out, float* partial,
         Finish(&none, out, task, 1);
         continue;
       }
-      const int64_t piece = task % pieces_;
+      // In the order of memory where what is kept lies inside.
+      const int64_t kept = kept_inside_ ? task % kept_count_ : task / pieces_;
+      const int64_t piece = kept_inside_ ? task / kept_count_ : task % pieces_;
       const int64_t at = piece % runs * kRun;
-      const int64_t offset = OffsetOf(kept_, task / pieces_) +
-                             OffsetOf(reduced_, piece / runs) + at;
+      const int64_t offset =
+          OffsetOf(kept_, kept) + OffsetOf(reduced_, piece / runs) + at;
       float sum = SumRun(x, offset, std::min(kRun, inner_ - at));
       if (pieces_ == 1) {
-        Finish(&sum, out, task, 1);
+        Finish(&sum, out, kept, 1);
       } else {
-        partial[task] = sum;
+        partial[kept * pieces_ + piece] = sum;
       }
     }
   });
@@ -309,13 +352,28 @@ void Reduction::SumRows(const void* x, int64_t kept, int64_t chunk,
   const int64_t base = OffsetOf(kept_, kept) + column;
   const int64_t first = chunk * kRowsPerChunk;
   const int64_t last = std::min(first + kRowsPerChunk, reduced_count_);
-  for (int64_t r = first; r < last; ++r) {
+  const bool as_stored = folding_.map == nullptr && in_ == DType::kF32;
+  const bool low =
+      folding_.map == nullptr && IsLow(in_) && folding_.add_low != nullptr;
+  for (int64_t r = first; r < last;) {
     const int64_t offset = base + OffsetOf(reduced_, r);
-    if (folding_.add_low != nullptr && folding_.map == nullptr && IsLow(in_)) {
-      folding_.add_low(in_, x, offset, sums, columns);
+    // Those that lie a stride apart.
+    const bool one = reduced_.rank() == 0;
+    const int64_t extent = one ? 1 : reduced_.dims.back();
+    const int64_t stride = one ? 0 : reduced_.strides.back();
+    const int64_t rows = std::min(last - r, extent - r % extent);
+    if (as_stored) {
+      folding_.add(static_cast<const float*>(x) + offset, stride, rows, sums,
+                   columns);
+    } else if (low) {
+      folding_.add_low(in_, x, offset, stride, rows, sums, columns);
     } else {
-      folding_.add(Load(x, offset, columns, buffer), sums, columns);
+      for (int64_t k = 0; k < rows; ++k) {
+        folding_.add(Load(x, offset + k * stride, columns, buffer), 0, 1, sums,
+                     columns);
+      }
     }
+    r += rows;
   }
 }
 
@@ -358,9 +416,7 @@ void Reduction::Combine(const float* partial, void* out, int threads) const {
           const int64_t kept = task / blocks;
           const float* from = partial + kept * pieces_ * width + column;
           std::copy_n(from, columns, sums);
-          for (int64_t p = 1; p < pieces_; ++p) {
-            folding_.add(from + p * width, sums, columns);
-          }
+          folding_.add(from + width, width, pieces_ - 1, sums, columns);
           Finish(sums, out, kept * width + column, columns);
         }
       });

@@ -15,16 +15,18 @@ namespace kernels {
 
 // What is done to elements. In f32, a block at a time.
 struct Folding {
-  float none;                                           // of no elements
-  float (*run)(const float* x, int64_t n);              // neighbours
-  void (*add)(const float* x, float* into, int64_t n);  // one below the other
+  float none;                               // of no elements
+  float (*run)(const float* x, int64_t n);  // neighbours
+  // Rows `stride` elements apart, one after the other.
+  void (*add)(const float* x, int64_t stride, int64_t rows, float* into,
+              int64_t n);
   // Each of `rows` rows of n neighbours as `run` folds it; up to a vector
   // (lanes.h) behind the last may be read.
   void (*rows)(const float* x, int64_t rows, int64_t n, float* results);
-  // `add` of elements of a 16-bit dtype from `at` on; null: they are converted
-  // first.
-  void (*add_low)(DType dtype, const void* x, int64_t at, float* into,
-                  int64_t n) = nullptr;
+  // `add` of rows of a 16-bit dtype, the first from `at` on; null: they are
+  // converted first.
+  void (*add_low)(DType dtype, const void* x, int64_t at, int64_t stride,
+                  int64_t rows, float* into, int64_t n) = nullptr;
   // What is folded of what is read, and what becomes of the result; null: as it
   // is. `parameter` is theirs.
   void (*map)(const float* x, float* to, int64_t n, float parameter) = nullptr;
@@ -53,7 +55,7 @@ class Reduction {
   void RunInner(const void* x, void* out, float* partial, int threads) const;
   void RunOuter(const void* x, void* out, float* partial, int threads) const;
   float SumRun(const void* x, int64_t offset, int64_t n) const;
-  // Short runs that follow each other, blocks of them at a time.
+  // Runs of a block at most that follow each other.
   bool HasShortRows() const;
   void RunRows(const void* x, void* out, int threads) const;
   void SumRows(const void* x, int64_t kept, int64_t chunk, int64_t column,
@@ -70,6 +72,7 @@ class Reduction {
   // The innermost run of axes of one kind that lie side by side, and the loops
   // around it.
   bool inner_is_reduced_ = true;
+  bool kept_inside_ = false;  // of the loops
   int64_t inner_ = 1;
   Nest kept_, reduced_;  // outer loops only
   int64_t kept_count_ = 1, reduced_count_ = 1;
