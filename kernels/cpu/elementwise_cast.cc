@@ -65,10 +65,9 @@ struct CastKernel {
                    int64_t end) const {
     alignas(64) float buffer[kConvertBlock];
     ForBlocks(begin, end, [&](int64_t at, int64_t n) {
-      const char* source = static_cast<const char*>(in) + at * SizeOf(from);
-      float* computed = OutputBlock(to, out, at, buffer);
-      ToFloat(from, source, computed, n);
-      StoreBlock(to, computed, out, at, n);
+      const float* values =
+          LoadBlock(from, in, at, n, OutputBlock(to, out, at, buffer));
+      StoreBlock(to, values, out, at, n);
     });
   }
 };
