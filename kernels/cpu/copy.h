@@ -24,22 +24,25 @@ inline void CopyBytes(const void* from, void* to, int64_t bytes, int threads) {
   });
 }
 
+// Moved as a whole, which memcpy is not always.
+using CopyVector = char __attribute__((vector_size(32), aligned(1), may_alias));
+
 // For bodies of ForIsa (isa.h): few bytes, without a call.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyShort(const char* from, char* to,
                                                    int64_t bytes) {
   constexpr int64_t kMost = 1024, kVectorBytes = 32, kWordBytes = 8;
+  const auto copy = [=](int64_t at) {
+    *reinterpret_cast<CopyVector*>(to + at) =
+        *reinterpret_cast<const CopyVector*>(from + at);
+  };
   if (bytes > kMost) {
     memcpy(to, from, bytes);
     return;
   }
   int64_t i = 0;
   if (bytes >= kVectorBytes) {
-    for (; i + kVectorBytes <= bytes; i += kVectorBytes) {
-      memcpy(to + i, from + i, kVectorBytes);
-    }
-    if (i == bytes) return;
-    i = bytes - kVectorBytes;  // some once more
-    memcpy(to + i, from + i, kVectorBytes);
+    for (; i + kVectorBytes <= bytes; i += kVectorBytes) copy(i);
+    if (i < bytes) copy(bytes - kVectorBytes);  // some once more
     return;
   }
   for (; i + kWordBytes <= bytes; i += kWordBytes) {

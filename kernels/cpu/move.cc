@@ -64,6 +64,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyStrided(const T* from,
   }
 }
 
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void FillShort(T value, T* to, int64_t n) {
+#pragma GCC unroll 1
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+
 class MoveKernel {
  public:
   explicit MoveKernel(const BoundOp& op) : move_(MoveOf(op)) {
@@ -165,11 +171,15 @@ class MoveKernel {
             stride = stride_ / kSize, fill = static_cast<T>(move_.fill)] {
       T* out = reinterpret_cast<T*>(to);
       for (int64_t r = 0; r < n; ++r, out += row) {
+        if (offsets[r] < 0) {
+          FillShort(fill, out, row);
+          continue;
+        }
         const T* x = reinterpret_cast<const T*>(from + offsets[r]);
         for (const RowRun& run : runs) {
           T* target = out + run.to;
-          if (run.from < 0 || offsets[r] < 0) {
-            for (int64_t i = 0; i < run.n; ++i) target[i] = fill;
+          if (run.from < 0) {
+            FillShort(fill, target, run.n);
           } else {
             CopyStrided(x + run.from * stride, run.step * stride, target,
                         run.n);
