@@ -35,16 +35,20 @@ template <typename Method, typename Transform>
 void StepBlock(const BlockPointers& b, const Method& method,
                const Transform& transform) {
   ForIsa([=] {
-  // An output is its input or does not overlap it.
+    // Copies, so that stores are known not to change them.
+    const Method step = method;
+    const Transform change = transform;
+    const BlockPointers at = b;
+    // An output is its input or does not overlap it.
 #pragma GCC ivdep
-    for (int64_t i = 0; i < b.n; ++i) {
-      float p = b.p_in[i];
-      float s0 = Method::kStates > 0 ? b.s_in[0][i] : 0.0f;
-      float s1 = Method::kStates > 1 ? b.s_in[1][i] : 0.0f;
-      method.Step(p, transform(b.g[i]), s0, s1);
-      b.p_out[i] = p;
-      if (Method::kStates > 0) b.s_out[0][i] = s0;
-      if (Method::kStates > 1) b.s_out[1][i] = s1;
+    for (int64_t i = 0; i < at.n; ++i) {
+      float p = at.p_in[i];
+      float s0 = Method::kStates > 0 ? at.s_in[0][i] : 0.0f;
+      float s1 = Method::kStates > 1 ? at.s_in[1][i] : 0.0f;
+      step.Step(p, change(at.g[i]), s0, s1);
+      at.p_out[i] = p;
+      if (Method::kStates > 0) at.s_out[0][i] = s0;
+      if (Method::kStates > 1) at.s_out[1][i] = s1;
     }
   });
 }
