@@ -21,8 +21,7 @@ using Dims = std::vector<int64_t>;
 enum class Kind {
   kData,     // of the case's dtype, between -1 and 1
   kShare,    // likewise, between 0 and 1
-  kForward,  // of the case's dtype: what the op that this is the gradient of
-             // has
+  kForward,  // of the case's dtype: an output of the op whose gradient this is
   kFloat,    // ones in f32
   kNumbers,  // i64 between 0 and 99
   kCount,    // i64, ones
