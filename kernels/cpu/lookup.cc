@@ -162,6 +162,10 @@ struct GatherGradKernel {
 
   void Row(const void* grad, int64_t outer, const int64_t* places, int64_t n,
            char* to) const {
+    if (n == 0) {
+      memset(to, 0, shape.inner * SizeOf(dtype));
+      return;
+    }
     alignas(64) float sums[kConvertBlock];
     alignas(64) float buffer[kConvertBlock];
     ForBlocks(0, shape.inner, [&](int64_t column, int64_t columns) {
