@@ -292,7 +292,8 @@ bool Reduction::HasShortRows() const {
 
 void Reduction::RunRows(const void* x, void* out, int threads) const {
   const bool in_place = in_ == DType::kF32 && folding_.map == nullptr;
-  const int64_t most = in_place ? kConvertBlock : kConvertBlock / inner_;
+  const int64_t most = in_place ? std::min(kConvertBlock, kRun / inner_)
+                                : kConvertBlock / inner_;
   const int64_t grain = (kMapGrain / (most * inner_) + 1) * most;
   ParallelFor(threads, kept_count_, grain, [&](int64_t begin, int64_t end) {
     alignas(64) float buffer[kConvertBlock + kVector];
