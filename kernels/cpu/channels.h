@@ -56,7 +56,7 @@ class Channels {
   template <typename F, typename Y>
   void Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
               int threads) const;
-  // Of a null: the channel's result is not wanted.
+  // Either result may be null: nobody wants it.
   void CombineSums(const float* partial, float* first, float* second) const;
 
   // The mean and the biased variance of each channel; 0 of nothing. Chunks

@@ -40,12 +40,7 @@ void RunUnary(const ChainOp& op, float* const* values, float* out, int64_t n) {
 
 template <typename F>
 void RunBinary(const ChainOp& op, float* const* values, float* out, int64_t n) {
-  const float* x = values[op.in[0]];
-  const float* y = values[op.in[1]];
-  ForIsa([=, f = op.settings.As<F>()] {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
-  });
+  ApplyBinary(op.settings.As<F>(), values[op.in[0]], values[op.in[1]], out, n);
 }
 
 void RunSum(const ChainOp& op, float* const* values, float* out, int64_t n) {

@@ -77,6 +77,16 @@ void ApplyUnary(const F& f, const float* x, float* out, int64_t n) {
   });
 }
 
+// out[i] = f(x[i], y[i]) of a block. `out` may be either.
+template <typename F>
+void ApplyBinary(const F& f, const float* x, const float* y, float* out,
+                 int64_t n) {
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
+  });
+}
+
 namespace map_internal {
 // A vector of 16-bit elements, converted in registers.
 template <typename Low, typename T, typename F, typename... X>

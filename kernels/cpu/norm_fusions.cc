@@ -14,19 +14,6 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// to = f(x, y) of a tile; `to` may be either.
-template <typename F>
-void Combine(const float* x, const float* y, float* to, int64_t n, const F& f) {
-  ForIsa([=] {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) to[i] = f(x[i], y[i]);
-  });
-}
-
-struct ReluOfFirst {
-  float operator()(float x, float) const { return functors::ReluOp()(x); }
-};
-
 // norm_elementwise: relu(norm(x) + y).
 struct NormElementwiseKernel {
   NormElementwiseAt at;
@@ -80,10 +67,10 @@ struct NormElementwiseKernel {
         OutputBlock(dtype, buffers.outputs[0], tile.at, out_buffer);
     Normalize(maps[0], x, out, tile);
     if (at.add) {
-      Combine(out, y, out, n, functors::AddOp());
+      ApplyBinary(functors::AddOp(), out, y, out, n);
       RoundTo(dtype, out, n);
     }
-    if (at.relu) Combine(out, out, out, n, ReluOfFirst());
+    if (at.relu) ApplyUnary(functors::ReluOp(), out, out, n);
     StoreBlock(dtype, out, buffers.outputs[0], tile.at, n);
   }
 
@@ -152,13 +139,15 @@ struct ReluGradNormKernel {
     const float* grad =
         LoadBlock(dtype, buffers.inputs[at.a], begin, n, buffer);
     if (at.b >= 0) {
-      Combine(grad, LoadBlock(dtype, buffers.inputs[at.b], begin, n, other), g,
-              n, functors::AddOp());
+      ApplyBinary(functors::AddOp(), grad,
+                  LoadBlock(dtype, buffers.inputs[at.b], begin, n, other), g,
+                  n);
       RoundTo(dtype, g, n);
       grad = g;
     }
-    Combine(LoadBlock(dtype, buffers.inputs[at.relu], begin, n, other), grad, g,
-            n, functors::ReluGradOp());
+    ApplyBinary(functors::ReluGradOp(),
+                LoadBlock(dtype, buffers.inputs[at.relu], begin, n, other),
+                grad, g, n);
     if (at.g >= 0) StoreBlock(dtype, g, buffers.outputs[at.g], begin, n);
     return g;
   }
