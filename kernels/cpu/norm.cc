@@ -61,15 +61,10 @@ struct BatchNormGradKernel {
     const int64_t n = channels.channels();
     float* const a = workspace + channels.workspace_floats();
     float *const b = a + n, *const c = b + n;
-    for (int64_t i = 0; i < n; ++i) {
-      const functors::NormGrad grad = functors::NormGradOf(
-          In(buffers, kScale)[i], In(buffers, kBatchVariance)[i], epsilon,
-          Out(buffers, kScaleGrad)[i], Out(buffers, kBiasGrad)[i],
-          static_cast<float>(channels.count()));
-      a[i] = grad.a;
-      b[i] = grad.b;
-      c[i] = grad.c;
-    }
+    NormGradCoefficients({In(buffers, kScale), In(buffers, kBatchVariance),
+                          Out(buffers, kScaleGrad), Out(buffers, kBiasGrad),
+                          static_cast<float>(channels.count()), epsilon},
+                         n, a, b, c);
     channels.Map(dtype, x, y_grad, buffers.outputs[kXGrad], stream.threads(),
                  GradApplyMap{mean, a, b, c});
   }

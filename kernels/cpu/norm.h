@@ -53,6 +53,24 @@ struct GradApplyMap {
   Channel At(int64_t i) const { return {mean[i], a[i], b[i], c[i]}; }
 };
 
+// What GradApplyMap takes of each channel, from the sums of `count` elements
+// over all that were normalised together.
+struct NormGradInputs {
+  const float *scale, *variance, *scale_grad_sum, *bias_grad_sum;
+  float count, epsilon;
+};
+inline void NormGradCoefficients(const NormGradInputs& in, int64_t channels,
+                                 float* a, float* b, float* c) {
+  for (int64_t i = 0; i < channels; ++i) {
+    const functors::NormGrad grad = functors::NormGradOf(
+        in.scale[i], in.variance[i], in.epsilon, in.scale_grad_sum[i],
+        in.bias_grad_sum[i], in.count);
+    a[i] = grad.a;
+    b[i] = grad.b;
+    c[i] = grad.c;
+  }
+}
+
 // factor[c] = scale[c] / sqrt(variance[c] + epsilon).
 inline void NormFactors(const float* scale, const float* variance,
                         float epsilon, int64_t channels, float* factor) {

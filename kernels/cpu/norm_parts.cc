@@ -126,15 +126,11 @@ struct GradCoefficients {
 
   void operator()(const Buffers& buffers, runtime::Stream&) const {
     enum { kScale, kVariance, kScaleGradSum, kBiasGradSum, kCount };
-    const float count = Scalar(buffers, kCount);
-    for (int64_t c = 0; c < channels; ++c) {
-      const functors::NormGrad grad = functors::NormGradOf(
-          In(buffers, kScale)[c], In(buffers, kVariance)[c], epsilon,
-          In(buffers, kScaleGradSum)[c], In(buffers, kBiasGradSum)[c], count);
-      Out(buffers, 0)[c] = grad.a;
-      Out(buffers, 1)[c] = grad.b;
-      Out(buffers, 2)[c] = grad.c;
-    }
+    NormGradCoefficients({In(buffers, kScale), In(buffers, kVariance),
+                          In(buffers, kScaleGradSum), In(buffers, kBiasGradSum),
+                          Scalar(buffers, kCount), epsilon},
+                         channels, Out(buffers, 0), Out(buffers, 1),
+                         Out(buffers, 2));
   }
 };
 
