@@ -20,6 +20,10 @@ TEST(Concat, AddsUpTheAxis) {
   EXPECT_THAT(concat("f32[B,4] f32[B,4,1]", 1), HasSubstr("slot X[1]"));
   EXPECT_THAT(concat("f32[B,4] f32[S,4]", 1), HasSubstr("slot X[1]"));
   EXPECT_THAT(concat("f32[B,4]", 2), HasSubstr("attribute axis"));
+  EXPECT_EQ(concat("f32[B,4,2,2]@channels_last f32[B,3,2,2]@channels_last", 1),
+            "Out=f32[B,7,2,2] @channels_last");
+  EXPECT_THAT(concat("f32[B,4,2,2]@channels_last f32[B,3,2,2]", 1),
+              HasSubstr("slot X[1]: expected channels_last as X[0]"));
 }
 
 TEST(Concat, GradientsAreSlices) {
