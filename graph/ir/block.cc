@@ -79,7 +79,11 @@ ValueId Block::FindValue(absl::string_view name) const {
   return FindValue(program_->FindName(name));
 }
 
-void Block::Touch(OpId id) { links_[id.index()].edit = program_->CountEdit(); }
+void Block::Touch(OpId id) {
+  Link& link = links_[id.index()];
+  link.edit = program_->CountEdit();
+  link.kind = 0;
+}
 
 void Block::TouchReaders(const Value& value) {
   for (const Use& use : value.uses) Touch(use.op);

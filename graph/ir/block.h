@@ -110,6 +110,10 @@ class Block {
   // The program's edit() when the op was last edited: made, moved, or anything
   // about it, its outputs or its inputs' types and definitions changed.
   uint64_t edit(OpId id) const { return links_[id.index()].edit; }
+  // What KindOf (graph/schema/type_key.h) made of the op, kept until it is
+  // edited; 0: nothing yet.
+  uint64_t kind(OpId id) const { return links_[id.index()].kind; }
+  void SetKind(OpId id, uint64_t kind) const { links_[id.index()].kind = kind; }
   absl::string_view name(const Op& op) const;
   OpId FindOp(absl::string_view name) const;
   OpId FindOp(NameId name) const { return op_by_name_.Find(name); }
@@ -201,11 +205,13 @@ class Block {
   // A body has two or three, and an op's record is large.
   ChunkedVector<Op, 1> ops_;
   ChunkedVector<Value> values_;
-  // The order of the ops by op id, and when each was edited: apart from their
-  // records, so that a walk need not wait for one record to find the next.
+  // The order of the ops by op id, when each was edited and its kind: apart
+  // from their records, so that a walk need not wait for one record to find the
+  // next, nor read those that it has no business with.
   struct Link {
     OpId previous, next;
     uint64_t edit = 0;
+    mutable uint64_t kind = 0;
   };
   ChunkedVector<Link, 1> links_;
   OpId first_, last_;

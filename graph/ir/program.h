@@ -163,6 +163,7 @@ class Program {
   NameId FindName(absl::string_view name) const { return names_.Find(name); }
   absl::string_view name_of(NameId id) const { return names_.name(id); }
   NameTable& names() { return names_; }
+  const NameTable& names() const { return names_; }
 
   // ---- Edits of ops, counted over all blocks (Block::edit).
   uint64_t edit() const { return edit_; }

@@ -43,4 +43,11 @@ void TypeKey::AddBinding(absl::string_view type_var, DType dtype) {
   Add(static_cast<uint64_t>(dtype));
 }
 
+TypeMemo::Key KindOf(const Block& block, OpId op) {
+  if (block.kind(op) == 0) {
+    block.SetKind(op, TypeKey(block, block.op(op)).value());
+  }
+  return block.kind(op);
+}
+
 }  // namespace halftone

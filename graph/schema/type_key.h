@@ -73,6 +73,10 @@ class TypeKey {
   uint64_t state_ = 0xd1b54a32d192ed03u;
 };
 
+// The key of an op of the block, which keeps it until the op is edited: not for
+// several threads at once.
+TypeMemo::Key KindOf(const Block& block, OpId op);
+
 }  // namespace halftone
 
 #endif  // HALFTONE_GRAPH_SCHEMA_TYPE_KEY_H_

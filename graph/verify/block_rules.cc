@@ -127,11 +127,7 @@ void CheckUses(BlockScope& scope, const Value& value) {
 void CheckNewName(BlockScope& scope, NameId name, absl::string_view whose,
                   int line) {
   const std::string wrong = BadName(scope.program.name_of(name));
-  if (wrong.empty()) {
-    scope.memo.SetGood(name);
-  } else {
-    scope.report.At(line, whose, " name ", wrong);
-  }
+  if (!wrong.empty()) scope.report.At(line, whose, " name ", wrong);
 }
 
 void ReportUses(BlockScope& scope) {
@@ -146,9 +142,20 @@ void CheckStructure(BlockScope& scope) {
   CheckShadows(scope);
 }
 
+void CheckSplit(BlockScope& scope) {
+  if (scope.phase < Phase::kLowered) return;
+  for (const auto& [schema, count] : scope.block.counts()) {
+    if (count == 0 || !schema->split_only()) continue;
+    for (OpId id : scope.block.OpsOf(schema)) {
+      scope.report.AtOp(scope.block, scope.block.op(id),
+                        "it has no kernel: expected it to be split by now");
+    }
+  }
+}
+
 void CheckNameAndType(BlockScope& scope, const Value& value) {
   CheckName(scope, value.name, "a value's", 0);
-  if (scope.block.FindValue(value.name) != value.id) {
+  if (scope.since == 0 && scope.block.FindValue(value.name) != value.id) {
     scope.report.At(0, "two values are called ", scope.block.name(value.id));
   }
   if (!scope.memo.IsGood(value.type)) CheckNewType(scope, value);

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "graph/base/dtype.h"
 #include "graph/ir/well_known.h"
+#include "graph/schema/op_registry.h"
 #include "graph/text/text.h"
 #include "graph/verify/test_program.h"
 #include "graph/verify/verify.h"
@@ -135,6 +136,22 @@ TEST(VerifyMemo, SparesBodiesOfAKindThatWasRight) {
   EXPECT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
   EXPECT_THAT(MessageOf(*program, Phase::kLowered, nullptr),
               HasSubstr("the uses of c leave it out"));
+}
+
+// A kind that was kept, where all is looked at.
+TEST(VerifyMemo, HoldsKindsToTheirOps) {
+  const auto program = Parse(kGoodProgram, "g.ht").value();
+  VerifyMemo memo;
+  ASSERT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
+  Block& block = program->FindEntry(kTrainEntry)->block();
+  Op& doubled = block.mutable_op(block.FindOp("doubled"));
+  ASSERT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
+  EXPECT_EQ(MessageOf(*program, Phase::kLowered, nullptr), "");
+  doubled.schema = Ops().Find("elementwise_add");
+  EXPECT_EQ(MessageOf(*program, Phase::kLowered, &memo), "");
+  EXPECT_THAT(MessageOf(*program, Phase::kLowered, nullptr),
+              HasSubstr("doubled (elementwise_add): it was changed without an "
+                        "edit"));
 }
 
 // What a later phase asks is asked of every op.

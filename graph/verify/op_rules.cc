@@ -8,6 +8,7 @@
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/type_key.h"
 #include "graph/verify/rules.h"
 
 namespace halftone {
@@ -16,7 +17,7 @@ namespace {
 
 void CheckOpName(BlockScope& scope, const Op& op) {
   CheckName(scope, op.name, "an op's", op.line);
-  if (scope.block.FindOp(op.name) != op.id) {
+  if (scope.since == 0 && scope.block.FindOp(op.name) != op.id) {
     scope.report.At(op.line, "two ops are called ", scope.block.name(op));
   }
 }
@@ -88,6 +89,7 @@ bool CheckOrder(BlockScope& scope, const Op& op) {
       scope.report.AtOp(scope.block, op, "slot ", slot(), ": it reads ",
                         scope.block.name(value.id), " before its definition");
     }
+    if (scope.since > 0) continue;
     const int use =
         i < static_cast<int>(op.use_indices.size()) ? op.use_indices[i] : -1;
     if (use < 0 || use >= static_cast<int>(value.uses.size()) ||
@@ -97,22 +99,6 @@ bool CheckOrder(BlockScope& scope, const Op& op) {
     }
   }
   return scope.report.count() == before;
-}
-
-bool CheckOpTypes(BlockScope& scope, const Op& op) {
-  TypeKey key(op.schema);
-  key.AddTypes(scope.block, op.inputs);
-  key.AddTypes(scope.block, op.outputs);
-  key.AddAttrs(op.attrs);
-  if (scope.memo.HasPassed(key)) return true;
-  const absl::Status status = CheckTypes(scope.block, op);
-  if (status.ok()) {
-    scope.memo.SetPassed(key);
-    return true;
-  }
-  // The message names file, line and op.
-  scope.report.Message(status.message());
-  return false;
 }
 
 // The members of a contiguous slot lie side by side, so each lies once.
@@ -171,17 +157,6 @@ void CheckPattern(BlockScope& scope, const Op& op) {
   }
 }
 
-void CheckBodyNames(BlockScope& scope, const Block& body) {
-  for (int i = 0; i < body.value_limit(); ++i) {
-    const Value& value = body.value(ValueId(i));
-    if (!value.erased) CheckName(scope, value.name, "a value's", 0);
-  }
-  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
-    const Op& op = body.op(id);
-    CheckName(scope, op.name, "an op's", op.line);
-  }
-}
-
 void CheckBody(BlockScope& scope, const Op& op) {
   static const OpSchema* const kFusion = Ops().Find("fusion");
   const bool fusion = op.schema == kFusion;
@@ -196,12 +171,6 @@ void CheckBody(BlockScope& scope, const Op& op) {
     return;
   }
   const Block& body = *op.body;
-  // A pass makes bodies by edits, which keep ids and use lists: what is left to
-  // check is names and what the key has.
-  if (scope.since > 0 && scope.memo.HasPassed(TypeKey(scope.block, op))) {
-    return CheckBodyNames(scope, body);
-  }
-  const int before = scope.report.count();
   for (int i = 0; i < body.value_limit(); ++i) {
     const Value& value = body.value(ValueId(i));
     if (!value.erased && (value.definition == Definition::kCell ||
@@ -217,27 +186,48 @@ void CheckBody(BlockScope& scope, const Op& op) {
   CheckBodyTypes(scope, op, "arguments", body.Feeds(), op.inputs.all());
   CheckBodyTypes(scope, op, "results", body.body_results(), op.outputs.all());
   CheckPattern(scope, op);
-  if (scope.report.count() == before) {
-    scope.memo.SetPassed(TypeKey(scope.block, op));
+}
+
+void CheckBodyNames(BlockScope& scope, const Block& body) {
+  if (scope.memo.good_names() == scope.program.names().size()) return;
+  for (int i = 0; i < body.value_limit(); ++i) {
+    const Value& value = body.value(ValueId(i));
+    if (!value.erased) CheckName(scope, value.name, "a value's", 0);
+  }
+  for (OpId id = body.first(); id.valid(); id = body.next(id)) {
+    const Op& op = body.op(id);
+    CheckName(scope, op.name, "an op's", op.line);
   }
 }
 
-// After precision every forward op has a reason, after backward every op.
-void CheckReason(BlockScope& scope, const Op& op) {
-  if (scope.entry == nullptr) return;
-  if (scope.phase < Phase::kBackward && op.role != Role::kForward) return;
-  if (op.decision.reason == Reason::kNone ||
-      op.decision.precision == DType::kInvalid) {
-    scope.report.AtOp(scope.block, op,
-                      "expected a precision and a reason for it");
+// What all ops of a kind have in common: types that agree with the schema, a
+// body that is its pattern's.
+bool CheckKind(BlockScope& scope, const Op& op) {
+  // Passes make bodies by edits, which keep ids and use lists. Of any other
+  // nothing is known until it was looked at, not even that its list ends.
+  if (scope.since > 0 && scope.memo.HasPassed(KindOf(scope.block, op.id))) {
+    if (op.body != nullptr) CheckBodyNames(scope, *op.body);
+    return true;
   }
-}
-
-void CheckSplit(BlockScope& scope, const Op& op) {
-  if (op.schema->split_only()) {
-    scope.report.AtOp(scope.block, op,
-                      "it has no kernel: expected it to be split by now");
+  const int before = scope.report.count();
+  CheckBody(scope, op);
+  if (scope.report.count() > before) return false;
+  // Made anew, and what was kept is held to it.
+  const TypeMemo::Key kind = TypeKey(scope.block, op).value();
+  const TypeMemo::Key kept = scope.block.kind(op.id);
+  if (kept != 0 && kept != kind) {
+    scope.report.AtOp(scope.block, op, "it was changed without an edit");
+    return false;
   }
+  if (scope.memo.HasPassed(kind)) return true;
+  const absl::Status status = CheckTypes(scope.block, op);
+  if (status.ok()) {
+    scope.memo.SetPassed(kind);
+    return true;
+  }
+  // The message names file, line and op.
+  scope.report.Message(status.message());
+  return false;
 }
 
 }  // namespace
@@ -247,25 +237,20 @@ void CheckOp(BlockScope& scope, const Op& op) {
   CheckOpName(scope, op);
   if (!CheckSchema(scope, op) || !CheckAttrs(scope, op) ||
       !CheckOutputs(scope, op) || !CheckOrder(scope, op) ||
-      !CheckOpTypes(scope, op)) {
+      !CheckKind(scope, op)) {
     return;
   }
   CheckContiguous(scope, op);
-  CheckBody(scope, op);
-  CheckPhase(scope, op);
+  CheckReason(scope, op);
 }
 
-bool AsksMore(int before, Phase phase) {
-  for (const Phase from :
-       {Phase::kPrecision, Phase::kBackward, Phase::kLowered}) {
-    if (before < static_cast<int>(from) && phase >= from) return true;
+void CheckReason(BlockScope& scope, const Op& op) {
+  if (scope.entry == nullptr || scope.phase < ReasonFrom(op)) return;
+  if (op.decision.reason == Reason::kNone ||
+      op.decision.precision == DType::kInvalid) {
+    scope.report.AtOp(scope.block, op,
+                      "expected a precision and a reason for it");
   }
-  return false;
-}
-
-void CheckPhase(BlockScope& scope, const Op& op) {
-  if (scope.phase >= Phase::kPrecision) CheckReason(scope, op);
-  if (scope.phase >= Phase::kLowered) CheckSplit(scope, op);
 }
 
 }  // namespace verify

@@ -66,10 +66,12 @@ void CheckStructure(BlockScope& scope);  // block_rules.cc
 void CheckValue(BlockScope& scope, const Value& value);
 void CheckNameAndType(BlockScope& scope, const Value& value);
 void CheckOp(BlockScope& scope, const Op& op);  // op_rules.cc
-// Whether a phase asks more of an op than the one before did, and what it asks
-// (op_rules.cc).
-bool AsksMore(int before, Phase phase);
-void CheckPhase(BlockScope& scope, const Op& op);
+// The phase from which an op has a reason: forward ops are decided first.
+inline Phase ReasonFrom(const Op& op) {
+  return op.role == Role::kForward ? Phase::kPrecision : Phase::kBackward;
+}
+void CheckReason(BlockScope& scope, const Op& op);  // op_rules.cc
+void CheckSplit(BlockScope& scope);                 // block_rules.cc
 // Runs them all (verify.cc).
 void CheckBlock(const Program& program, const Block& block, const Entry* entry,
                 Phase phase, uint64_t since, Reporter& report,

@@ -5,6 +5,7 @@
 #include "graph/base/error.h"
 #include "graph/schema/op_schema.h"
 #include "graph/schema/place.h"
+#include "graph/verify/limits.h"
 #include "graph/verify/rules.h"
 
 namespace halftone {
@@ -108,7 +109,8 @@ void CheckOps(BlockScope& scope) {
   const Block& block = scope.block;
   Reporter& report = scope.report;
   const int before = report.count();
-  const bool asks_more = AsksMore(scope.memo.phase(), scope.phase);
+  // Later all were asked: those that were not edited need no look.
+  const bool ask_reasons = scope.memo.phase() < Phase::kBackward;
   SchemaCounts counts(block);
   OpId previous;
   int count = 0;
@@ -123,8 +125,8 @@ void CheckOps(BlockScope& scope) {
       // Without a verification before, all values were looked at.
       if (scope.since > 0 && !CheckOutputValues(scope, block.op(id))) return;
       CheckOp(scope, block.op(id));
-    } else if (asks_more) {
-      CheckPhase(scope, block.op(id));
+    } else if (ask_reasons && scope.memo.phase() < ReasonFrom(block.op(id))) {
+      CheckReason(scope, block.op(id));
     }
     if (scope.since == 0) counts.Add(block.op(id).schema);
     scope.defined[id.index()] = true;
@@ -138,6 +140,17 @@ void CheckOps(BlockScope& scope) {
   } else if (scope.since == 0) {
     counts.Check(report);
   }
+  if (report.count() == before) CheckSplit(scope);
+}
+
+// In the order in which they lie: ops and values have them in another one.
+void LookAtNames(const Program& program, VerifyMemo& memo) {
+  int32_t good = memo.good_names();
+  while (good < program.names().size() &&
+         BadName(program.name_of(NameId(good))).empty()) {
+    ++good;
+  }
+  memo.SetGoodNames(good);
 }
 
 }  // namespace
@@ -177,6 +190,7 @@ absl::Status Verify(const Program& program, const VerifyOptions& options) {
   if (report.count() > 0) return report.ToStatus();
   VerifyMemo own;
   VerifyMemo& memo = options.memo != nullptr ? *options.memo : own;
+  verify::LookAtNames(program, memo);
   for (const auto& entry : program.entries()) {
     report.SetEntry(entry.get());
     const int before = report.count();
@@ -190,7 +204,7 @@ absl::Status Verify(const Program& program, const VerifyOptions& options) {
     }
   }
   if (report.count() == 0) {
-    memo.SetVerified(program.edit(), static_cast<int>(options.phase));
+    memo.SetVerified(program.edit(), options.phase);
   }
   return report.ToStatus();
 }

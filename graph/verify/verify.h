@@ -30,9 +30,9 @@ struct VerifyOptions {
 
 // With a memo, only the ops that were edited since (Block::edit) are looked at
 // again, and what hangs on them: their outputs, the readers of what changed.
-// The use lists and the counts by schema, which blocks keep themselves, are
-// compared without one, and of the bodies of a kind one is looked at. A
-// fusion's body is part of its op.
+// The use lists, the tables of names and the counts by schema, which blocks
+// keep themselves, are compared without one, and of the ops and bodies of a
+// kind one is looked at. A fusion's body is part of its op.
 //
 // Rules of every phase: definitions before uses, use lists and names agree,
 // slots' arity, dtypes and inferred types hold, at most one commit per cell

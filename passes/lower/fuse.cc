@@ -10,6 +10,7 @@
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
+#include "graph/schema/type_key.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -247,6 +248,9 @@ void Fuser::Replace(const Group& group, const Plan& plan) {
   // Readers go on reading the values that they read.
   for (ValueId result : plan.results) block_.MoveOutput(result, made, 0);
   for (auto id = group.rbegin(); id != group.rend(); ++id) block_.EraseOp(*id);
+  // Legality and the verifier ask for it, when the body is in no cache any
+  // more.
+  KindOf(block_, made);
 }
 
 // From the last op up, so that a chain is met at its end.

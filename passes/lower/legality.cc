@@ -109,11 +109,10 @@ void Checker::CheckOp(const Entry& entry, const Block& block, const Op& op) {
 
 void Checker::CheckOps(const Entry& entry, const Block& block) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    const TypeMemo::Key kind = TypeKey(block, op).value();
+    const TypeMemo::Key kind = KindOf(block, id);
     if (legal_.contains(kind)) continue;
     const size_t before = problems_.size();
-    CheckOp(entry, block, op);
+    CheckOp(entry, block, block.op(id));
     if (problems_.size() == before) legal_.insert(kind);
   }
 }
