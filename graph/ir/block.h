@@ -204,7 +204,7 @@ class Block {
   class Entry* entry_ = nullptr;
   // A body has two or three, and an op's record is large.
   ChunkedVector<Op, 1> ops_;
-  ChunkedVector<Value> values_;
+  ChunkedVector<Value, 2> values_;
   // The order of the ops by op id, when each was edited and its kind: apart
   // from their records, so that a walk need not wait for one record to find the
   // next, nor read those that it has no business with.
@@ -217,7 +217,7 @@ class Block {
   OpId first_, last_;
   int live_ops_ = 0;
   absl::InlinedVector<SchemaCount, 2> counts_;  // of live ops
-  std::vector<ValueId> feeds_;
+  absl::InlinedVector<ValueId, 4> feeds_;
   NameMap<ValueId> value_by_name_;
   NameMap<OpId> op_by_name_;
   mutable UniqueNames unique_values_, unique_ops_;
