@@ -153,15 +153,15 @@ bool IsImage(const OnednnOperand& operand) {
   }
 }
 
-// Whether filters are of one element for each pair of channels, or for one
-// channel each.
-bool IsPointwiseOrDepthwise(const OnednnSpec& spec) {
+// Whether filters are of one element for each pair of channels, or of one
+// channel: that of an image, or each of its own.
+bool IsPointwiseOrOfOneChannel(const OnednnSpec& spec) {
   return std::all_of(
       spec.operands.begin(), spec.operands.end(), [](const auto& operand) {
         const auto& dims = operand.dims;
         const size_t n = dims.size();
         return !IsFilter(operand) || dims[n - 1] * dims[n - 2] == 1 ||
-               (n == 5 && dims[1] * dims[2] == 1);
+               (n == 5 ? dims[1] * dims[2] : dims[1]) == 1;
       });
 }
 
@@ -180,7 +180,7 @@ void ChooseFormats(OnednnSpec* spec, bool stay) {
 }
 
 OnednnSpec Best(OnednnSpec spec) {
-  ChooseFormats(&spec, OnednnHasAvx512() || IsPointwiseOrDepthwise(spec));
+  ChooseFormats(&spec, OnednnHasAvx512() || IsPointwiseOrOfOneChannel(spec));
   return spec;
 }
 

@@ -21,7 +21,7 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at);
 // where there is code for that. Channels-last images stay with the first, too,
 // where the library is fast with them, as their reorders would cost more than
 // it gains: with AVX-512; with AVX2 it takes up to twice the time of its own
-// formats for filters of more than one element that are not depthwise.
+// formats for filters of more than one element and more than one channel.
 std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 
 // Preferred where they support an op.
