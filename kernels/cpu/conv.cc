@@ -251,6 +251,7 @@ void RegisterCpuConv(KernelRegistry& registry) {
   }
   AddConv(registry, "depthwise_conv2d", Forward);
   AddConv(registry, "depthwise_conv2d_transpose", Transpose);
+  RegisterCpuConvProduct(registry);
   RegisterCpuConvReference(registry);
 }
 

@@ -26,6 +26,8 @@ std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 
 // Preferred where they support an op.
 void RegisterCpuConvTiles(KernelRegistry& registry);  // conv_tiles.cc
+// Those of one tap as matrix products.
+void RegisterCpuConvProduct(KernelRegistry& registry);  // conv_product.cc
 
 }  // namespace kernels
 }  // namespace halftone

@@ -12,13 +12,13 @@ namespace {
 
 using dnnl::memory;
 
-OnednnOperand Operand(int arg, int position, bool output, DType dtype,
+OnednnOperand Operand(int arg, bool output, const ProductOperand& at,
                       const Matrix& m, bool batched) {
   OnednnOperand operand;
   operand.arg = arg;
-  operand.position = position;
+  operand.position = at.position;
   operand.output = output;
-  operand.dtype = dtype;
+  operand.dtype = at.dtype;
   operand.dims = {m.rows, m.columns};
   operand.strides = {m.row_stride, m.column_stride};
   if (batched) {
@@ -30,27 +30,11 @@ OnednnOperand Operand(int arg, int position, bool output, DType dtype,
 
 OnednnSpec SpecOf(const BoundOp& op, const Product& p,
                   const MatmulPositions& at) {
-  const bool batched = p.y.batch > 1;
-  OnednnSpec spec;
-  // As they lie: what a reorder costs, a product rarely saves.
-  spec.operands = {
-      Operand(DNNL_ARG_SRC, at.x, false, op.Input("X").dtype, p.x, batched),
-      Operand(DNNL_ARG_WEIGHTS, at.y, false, op.Input("Y").dtype, p.y, batched),
-      Operand(DNNL_ARG_DST, 0, true, op.Output("Out").dtype, p.out, batched)};
-  if (at.bias >= 0) {
-    const Matrix bias = {1, 1, p.out.columns, 0, p.out.columns, 1};
-    spec.operands.push_back(Operand(DNNL_ARG_BIAS, at.bias, false,
-                                    op.Input("Bias").dtype, bias, batched));
-  }
-  spec.describe = [bias = at.bias >= 0](const dnnl::engine& engine,
-                                        const std::vector<memory::desc>& d,
-                                        const dnnl::primitive_attr& attr) {
-    return dnnl::matmul::primitive_desc(
-        bias ? dnnl::matmul::desc(d[0], d[1], d[3], d[2])
-             : dnnl::matmul::desc(d[0], d[1], d[2]),
-        attr, engine);
-  };
-  return spec;
+  ProductOperand bias;
+  if (at.bias >= 0) bias = {at.bias, op.Input("Bias").dtype};
+  return ProductSpec(p, {at.x, op.Input("X").dtype},
+                     {at.y, op.Input("Y").dtype}, {0, op.Output("Out").dtype},
+                     bias);
 }
 
 ReferenceBody Loops(const BoundOp& op, const Product& p, int bias) {
@@ -77,6 +61,30 @@ ReferenceBody Loops(const BoundOp& op, const Product& p, int bias) {
 }
 
 }  // namespace
+
+OnednnSpec ProductSpec(const Product& product, const ProductOperand& x,
+                       const ProductOperand& y, const ProductOperand& out,
+                       const ProductOperand& bias) {
+  const bool batched = product.y.batch > 1, biased = bias.position >= 0;
+  OnednnSpec spec;
+  spec.operands = {Operand(DNNL_ARG_SRC, false, x, product.x, batched),
+                   Operand(DNNL_ARG_WEIGHTS, false, y, product.y, batched),
+                   Operand(DNNL_ARG_DST, true, out, product.out, batched)};
+  if (biased) {
+    const int64_t columns = product.out.columns;
+    spec.operands.push_back(Operand(DNNL_ARG_BIAS, false, bias,
+                                    {1, 1, columns, 0, columns, 1}, batched));
+  }
+  spec.describe = [biased](const dnnl::engine& engine,
+                           const std::vector<memory::desc>& d,
+                           const dnnl::primitive_attr& attr) {
+    return dnnl::matmul::primitive_desc(
+        biased ? dnnl::matmul::desc(d[0], d[1], d[3], d[2])
+               : dnnl::matmul::desc(d[0], d[1], d[2]),
+        attr, engine);
+  };
+  return spec;
+}
 
 OnednnSpec MatmulForward(const BoundOp& op, const MatmulPositions& at) {
   return SpecOf(op, MatmulOf(op), at);
