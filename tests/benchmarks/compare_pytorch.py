@@ -36,6 +36,8 @@ def main():
   parser.add_argument('--steps', type=int, default=50)
   parser.add_argument('--warmup', type=int, default=10)
   parser.add_argument('--rounds', type=int, default=3)
+  parser.add_argument('--sequence', type=int, default=0)
+  parser.add_argument('--threads', type=int, default=0)
   parser.add_argument('--cpu', action='store_true')
   parser.add_argument('--compile', default='max-autotune')
   parser.add_argument('--train-benchmark',
@@ -43,6 +45,8 @@ def main():
   flags = parser.parse_args()
   common = [f'--{name}={getattr(flags, name)}'
             for name in ('model', 'level', 'dtype', 'batch', 'steps', 'warmup')]
+  common += [f'--{name}={getattr(flags, name)}'
+             for name in ('sequence', 'threads') if getattr(flags, name)]
   ours = [flags.train_benchmark] + common
   theirs = [sys.executable, os.path.join(HERE, 'pytorch_benchmark.py'),
             f'--compile={flags.compile}'] + common
@@ -52,10 +56,14 @@ def main():
     ours.append('--gpu=0')
     os.environ.setdefault('CUDA_VISIBLE_DEVICES', '0')
   speeds = {'halftone': [], 'torch': []}
+  firsts = {'halftone': [], 'torch': []}
+  memory = {}
   for number in range(flags.rounds):
     for system, command in (('halftone', ours), ('torch', theirs)):
       result = last_line(command)
       speeds[system].append(result['samples_per_second'])
+      firsts[system].append(result['first_step_ms'] / result['step_ms'])
+      memory[system] = result['rss_growth_bytes']
       print(f'round {number + 1}  {result["system"]:14}  '
             f'{result["samples_per_second"]:10.1f} samples/s  '
             f'{result["step_ms"]:9.3f} ms', flush=True)
@@ -66,6 +74,9 @@ def main():
       'halftone_samples_per_second': medians['halftone'],
       'torch_samples_per_second': medians['torch'],
       'ratio': medians['halftone'] / medians['torch'],
+      'first_step_in_steps': {
+          name: statistics.median(values) for name, values in firsts.items()},
+      'memory_ratio': memory['halftone'] / memory['torch'],
       'spread': {name: (max(values) - min(values)) / medians[name]
                  for name, values in speeds.items()}}))
   return 0

@@ -2,14 +2,14 @@
 """Whole training steps in PyTorch, the other side of train_benchmark.
 
 channels_last, autocast with GradScaler (O1) or FP32 (O0, TF32 off unless
---tf32), torch.compile with mode=max-autotune, SGD with momentum, random images
-that lie on the device as bytes and are normalised in the step. Prints one line
-of JSON with the median of --steps steps.
+--tf32), torch.compile with mode=max-autotune, SGD with momentum, random data
+that lie on the device. Prints one line of JSON with the median of --steps steps.
 """
 
 import argparse
 import json
 import os
+import resource
 import statistics
 import sys
 import time
@@ -23,6 +23,8 @@ def parse():
   parser.add_argument('--batch', type=int, default=256)
   parser.add_argument('--steps', type=int, default=50)
   parser.add_argument('--warmup', type=int, default=10)
+  parser.add_argument('--sequence', type=int, default=0, help='tokens')
+  parser.add_argument('--threads', type=int, default=0, help='on the CPU')
   parser.add_argument('--cpu', action='store_true')
   parser.add_argument('--tf32', action='store_true')
   parser.add_argument('--compile', default='max-autotune',
@@ -32,10 +34,9 @@ def parse():
 
 def make_step(torch, flags, device):
   """A function that does one step and returns its loss, on the device."""
-  from torch import nn
   sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
   import pytorch_models
-  make, channels, size, classes, count = pytorch_models.MODELS[flags.model]
+  make, task, count = pytorch_models.MODELS[flags.model]
   torch.manual_seed(1)
   network = make().to(device).to(memory_format=torch.channels_last)
   assert sum(p.numel() for p in network.parameters()) == count
@@ -46,15 +47,10 @@ def make_step(torch, flags, device):
       device, enabled=amp and low == torch.float16, init_scale=32768.0)
   optimizer = torch.optim.SGD(
       network.parameters(), lr=1e-3, momentum=0.9, fused=device == 'cuda')
-  criterion = nn.CrossEntropyLoss()
-  images = torch.randint(
-      0, 256, (flags.batch, channels, size, size), dtype=torch.uint8,
-      device=device).to(memory_format=torch.channels_last)
-  labels = torch.randint(0, classes, (flags.batch,), device=device)
+  batch = task.batch(flags.batch, device, flags.sequence)
 
-  def forward(images, labels):
-    pixels = images.float().sub(127.5).div(127.5)
-    return criterion(network(pixels), labels)
+  def forward(*batch):
+    return task.loss(network, *batch)
 
   if flags.compile != 'none':
     forward = torch.compile(forward, mode=flags.compile)
@@ -62,13 +58,18 @@ def make_step(torch, flags, device):
   def step():
     optimizer.zero_grad(set_to_none=True)
     with torch.autocast(device, dtype=low, enabled=amp):
-      loss = forward(images, labels)
+      loss = forward(*batch)
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
     return loss.detach()
 
   return step
+
+
+def peak_rss():
+  """The most memory that this process has held, in bytes."""
+  return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def measure(torch, flags, device, step):
@@ -117,6 +118,9 @@ def main():
   torch.backends.cuda.matmul.allow_tf32 = flags.tf32
   torch.backends.cudnn.allow_tf32 = flags.tf32
   torch.backends.cudnn.benchmark = True
+  if flags.threads > 0:
+    torch.set_num_threads(flags.threads)
+  before = peak_rss()
   step = make_step(torch, flags, device)
   times, first, loss = measure(torch, flags, device, step)
   median = statistics.median(times)
@@ -127,7 +131,8 @@ def main():
       'batch': flags.batch, 'device': name, 'compile': flags.compile,
       'steps': flags.steps, 'warmup': flags.warmup,
       'samples_per_second': 1000 * flags.batch / median, 'step_ms': median,
-      'first_step_ms': first, 'loss': loss}))
+      'first_step_ms': first, 'rss_growth_bytes': peak_rss() - before,
+      'loss': loss}))
   return 0
 
 

@@ -1,5 +1,10 @@
-"""The zoo's models in PyTorch, parameter for parameter, without torchvision."""
+"""The zoo's models in PyTorch, parameter for parameter.
 
+mobilenet_v2 is torchvision's, bert_base and gpt2 are those of transformers,
+where these are installed.
+"""
+
+import torch
 from torch import nn
 
 
@@ -70,9 +75,75 @@ def mnist_convnet():
       nn.Linear(32 * 7 * 7, 10))
 
 
-# name: (model, channels, height and width, classes, parameters)
+def mlp():
+  return nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(),
+                       nn.Linear(256, 10))
+
+
+def mobilenet_v2():
+  import torchvision
+  return torchvision.models.mobilenet_v2()
+
+
+def bert_base():
+  import transformers
+  return transformers.BertForSequenceClassification(
+      transformers.BertConfig(num_labels=2))
+
+
+def gpt2():
+  import transformers
+  return transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
+
+
+class Images:
+  """Pixels as bytes, normalised in the step, and a class for each image."""
+
+  def __init__(self, channels, size, classes):
+    self.channels, self.size, self.classes = channels, size, classes
+    self.criterion = nn.CrossEntropyLoss()
+
+  def batch(self, count, device, sequence):
+    del sequence
+    shape = (count, self.channels, self.size, self.size)
+    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, device=device)
+    return (pixels.to(memory_format=torch.channels_last),
+            torch.randint(0, self.classes, (count,), device=device))
+
+  def loss(self, network, images, labels):
+    return self.criterion(
+        network(images.float().sub(127.5).div(127.5)), labels)
+
+
+class Tokens:
+  """Rows of tokens, and a class for each row or the token behind each."""
+
+  def __init__(self, vocabulary, sequence, classes=0):
+    self.vocabulary, self.sequence = vocabulary, sequence
+    self.classes = classes
+
+  def batch(self, count, device, sequence):
+    shape = (count, sequence or self.sequence)
+    tokens = torch.randint(0, self.vocabulary, shape, device=device)
+    if self.classes == 0:
+      return tokens, torch.randint(0, self.vocabulary, shape, device=device)
+    return (tokens, torch.randint(0, self.classes, (count,), device=device),
+            torch.randint(0, 2, shape, device=device),
+            torch.ones(shape, dtype=torch.int64, device=device))
+
+  def loss(self, network, tokens, labels, kinds=None, mask=None):
+    extra = {} if kinds is None else {
+        'token_type_ids': kinds, 'attention_mask': mask}
+    return network(input_ids=tokens, labels=labels, **extra).loss
+
+
+# name: (model, what it is trained on, parameters)
 MODELS = {
-    'resnet50': (resnet50, 3, 224, 1000, 25557032),
-    'vgg16': (vgg16, 3, 224, 1000, 138357544),
-    'mnist_convnet': (mnist_convnet, 1, 28, 10, 29034),
+    'resnet50': (resnet50, Images(3, 224, 1000), 25557032),
+    'vgg16': (vgg16, Images(3, 224, 1000), 138357544),
+    'mobilenet_v2': (mobilenet_v2, Images(3, 224, 1000), 3504872),
+    'bert_base': (bert_base, Tokens(30522, 512, classes=2), 109483778),
+    'gpt2': (gpt2, Tokens(50257, 1024), 124439808),
+    'mnist_convnet': (mnist_convnet, Images(1, 28, 10), 29034),
+    'mlp': (mlp, Images(1, 28, 10), 203530),
 }

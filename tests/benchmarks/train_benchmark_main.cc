@@ -3,6 +3,8 @@
 //
 //   train_benchmark --model resnet50 --level O1 --batch 256 --gpu 0
 //   train_benchmark --model mnist_convnet --batch 64 --scaling-cost
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -32,6 +34,13 @@ double Quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) +
                                     0.5)];
+}
+
+// The most memory that this process has held, in bytes.
+int64_t PeakRss() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
 }
 
 struct Measured {
@@ -91,6 +100,7 @@ absl::StatusOr<nlohmann::ordered_json> Run(Flags& flags) {
   HT_ASSIGN_OR_RETURN(const BenchmarkDevice device,
                       OpenBenchmarkDevice(flags.gpu, threads, flags.library));
   flags.spec.dynamic_scaling = !flags.constant_scaling;
+  const int64_t rss_before = PeakRss();
   HT_ASSIGN_OR_RETURN(const auto model,
                       TrainedModel::Create(flags.spec, device));
   HT_ASSIGN_OR_RETURN(const double first_ms, WarmUp(*model, flags.warmup));
@@ -119,6 +129,7 @@ absl::StatusOr<nlohmann::ordered_json> Run(Flags& flags) {
       {"step_ms_p95", Quantile(measured.step_ms, 0.95)},
       {"first_step_ms", first_ms},
       {"peak_bytes", model->peak_bytes()},
+      {"rss_growth_bytes", PeakRss() - rss_before},
       {"planned_steps", model->planned_steps()},
       {"standalone_casts", model->standalone_casts()},
       {"loss", model->loss()},
@@ -148,6 +159,9 @@ int Main(int argc, char** argv) {
   app.AddOption("--level", &flags.spec.level, "O0 | O1 | O2 | O3");
   app.AddOption("--dtype", &flags.spec.dtype, "fp16 | bf16");
   app.AddOption("--batch", &flags.spec.batch, "samples (default 256)");
+  app.AddOption("--sequence", &flags.spec.sequence,
+                "tokens, of models of the zoo that read them")
+      .InRange(1, 1 << 20);
   app.AddOption("--steps", &flags.steps, "measured (default 50)")
       .InRange(1, 1000000);
   app.AddOption("--warmup", &flags.warmup, "before them (default 10)")

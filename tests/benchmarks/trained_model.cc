@@ -24,13 +24,15 @@ double NowMs() {
       .count();
 }
 
-absl::StatusOr<ModelFile> Source(const std::string& model) {
+absl::StatusOr<ModelFile> Source(const TrainedModelSpec& spec) {
   const std::vector<std::string> names = ZooNames();
-  if (std::find(names.begin(), names.end(), model) == names.end()) {
-    return ReadModel(model);
+  if (std::find(names.begin(), names.end(), spec.model) == names.end()) {
+    return ReadModel(spec.model);
   }
-  HT_ASSIGN_OR_RETURN(const proto::Model graph, ZooModel(model));
-  return ParseModel(PrintModel(graph), absl::StrCat(model, ".pbtxt"));
+  ZooOptions options;
+  if (spec.sequence > 0) options.sequence = spec.sequence;
+  HT_ASSIGN_OR_RETURN(const proto::Model graph, ZooModel(spec.model, options));
+  return ParseModel(PrintModel(graph), absl::StrCat(spec.model, ".pbtxt"));
 }
 
 // SGD with momentum at a rate that moves every weight and ends nothing.
@@ -69,7 +71,7 @@ absl::StatusOr<BenchmarkDevice> OpenBenchmarkDevice(
 
 absl::Status TrainedModel::Compile(const TrainedModelSpec& spec,
                                    const BenchmarkDevice& device) {
-  HT_ASSIGN_OR_RETURN(const ModelFile source, Source(spec.model));
+  HT_ASSIGN_OR_RETURN(const ModelFile source, Source(spec));
   HT_ASSIGN_OR_RETURN(const passes::Options options,
                       passes::ResolveOptions(Strategy(spec), {}));
   HT_ASSIGN_OR_RETURN(

@@ -33,6 +33,7 @@ struct TrainedModelSpec {
   std::string model = "resnet50";  // a name of the zoo, or a file
   std::string level = "O1", dtype = "fp16";
   int64_t batch = 256;
+  int64_t sequence = 0;         // tokens; 0: the zoo's
   bool dynamic_scaling = true;  // else constant, from the same value
   bool use_graphs = true;
   bool deterministic = true;  // else also kernels whose bits vary
