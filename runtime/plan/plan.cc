@@ -63,24 +63,6 @@ void FillValues(Draft& draft, Plan& plan) {
   plan.inlined = std::move(draft.inlined);
 }
 
-absl::string_view KindName(Step::Kind kind) {
-  switch (kind) {
-    case Step::Kind::kKernel:
-      return "kernel";
-    case Step::Kind::kAllReduce:
-      return "all_reduce";
-    case Step::Kind::kBroadcast:
-      return "broadcast";
-    case Step::Kind::kAllGather:
-      return "all_gather";
-    case Step::Kind::kCopy:
-      return "copy";
-    case Step::Kind::kZero:
-      return "zero";
-  }
-  return "?";
-}
-
 std::string PrintSlices(const std::vector<Slice>& slices) {
   return absl::StrJoin(slices, " ", [](std::string* out, const Slice& s) {
     if (s.bytes == 0) {
@@ -113,6 +95,24 @@ ArenaBytes Place(const PlanRequest& request, const StateLayout& state,
 
 absl::string_view Name(ArenaKind kind) {
   return kArenaNames[static_cast<int>(kind)];
+}
+
+absl::string_view Name(Step::Kind kind) {
+  switch (kind) {
+    case Step::Kind::kKernel:
+      return "kernel";
+    case Step::Kind::kAllReduce:
+      return "all_reduce";
+    case Step::Kind::kBroadcast:
+      return "broadcast";
+    case Step::Kind::kAllGather:
+      return "all_gather";
+    case Step::Kind::kCopy:
+      return "copy";
+    case Step::Kind::kZero:
+      return "zero";
+  }
+  return "?";
 }
 
 int64_t Plan::peak_bytes() const { return Sum(arena_bytes); }
@@ -152,7 +152,7 @@ std::string Print(const Plan& plan) {
   for (const Step& step : plan.steps) {
     absl::StrAppend(&text,
                     step.stream == StreamKind::kCompute ? "compute " : "comm ",
-                    KindName(step.kind), " ", step.name);
+                    Name(step.kind), " ", step.name);
     if (step.candidate != nullptr) {
       absl::StrAppend(&text, " [", step.candidate->name, "]");
     }
@@ -195,7 +195,7 @@ uint64_t CollectiveHash(const Plan& plan) {
         step.kind != Step::Kind::kAllGather) {
       continue;
     }
-    absl::StrAppend(&text, KindName(step.kind), " ", step.outputs[0].bytes, " ",
+    absl::StrAppend(&text, Name(step.kind), " ", step.outputs[0].bytes, " ",
                     Name(step.dtype), " ", step.root, "\n");
   }
   return StableHash(text);

@@ -79,6 +79,8 @@ struct Step {
   int records = -1;
 };
 
+absl::string_view Name(Step::Kind kind);  // "kernel", "all_reduce", ...
+
 // Where a value lies and how long: for dumps, memory reports and tests.
 struct PlannedValue {
   std::string name;

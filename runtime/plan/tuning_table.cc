@@ -45,6 +45,14 @@ std::string AttrText(const kernels::BoundOp& op) {
   return text;
 }
 
+absl::Status ReadRates(const Json& row, TuningTable::Rates* rates) {
+  JsonFields fields(row, "expected whole rates");
+  fields.Integer("memory", 1, kMaxExactInteger, &rates->memory);
+  fields.Integer("low", 0, kMaxExactInteger, &rates->low);
+  fields.Integer("f32", 0, kMaxExactInteger, &rates->f32);
+  return fields.status();
+}
+
 }  // namespace
 
 std::string TuningTable::KeyOf(const kernels::BoundOp& op) {
@@ -71,7 +79,13 @@ void TuningTable::Set(const std::string& key, TuningEntry entry) {
 
 std::string TuningTable::Serialize() const {
   std::string text = "{\"schema\":1,\"device\":";
-  absl::StrAppend(&text, Json(device_description).dump(), ",\"entries\":[");
+  absl::StrAppend(&text, Json(device_description).dump());
+  if (rates.memory > 0) {
+    const Json row = {
+        {"memory", rates.memory}, {"low", rates.low}, {"f32", rates.f32}};
+    absl::StrAppend(&text, ",\"rates\":", row.dump());
+  }
+  text += ",\"entries\":[";
   const char* separator = "\n";
   for (const auto& [key, entry] : entries_) {
     const Json row = {{"op", key},
@@ -101,6 +115,10 @@ absl::StatusOr<TuningTable> TuningTable::Parse(absl::string_view content,
   if (json->contains("device")) {
     fields.Text("device", &table.device_description);
   }
+  if (json->contains("rates")) {  // tables of before have none
+    const absl::Status status = ReadRates((*json)["rates"], &table.rates);
+    if (!status.ok()) return malformed(status.message());
+  }
   for (const Json& row : fields.List("entries")) {
     JsonFields entry(row, "expected whole entries");
     std::string key;
@@ -120,6 +138,7 @@ absl::StatusOr<TuningTable> TuningTable::Parse(absl::string_view content,
 std::string TuningTable::Hash() const {
   TuningTable anonymous = *this;
   anonymous.device_description.clear();
+  anonymous.rates = {};
   return Hex64(StableHash(anonymous.Serialize()));
 }
 

@@ -1,5 +1,6 @@
 // What was timed or asked of a library, as data: the chosen candidate per
-// bound op. A file beside the .htc; the checkpoint holds its hash.
+// bound op, and what the device reaches. A file beside the .htc; the checkpoint
+// holds its hash.
 #ifndef HALFTONE_RUNTIME_PLAN_TUNING_TABLE_H_
 #define HALFTONE_RUNTIME_PLAN_TUNING_TABLE_H_
 
@@ -28,9 +29,18 @@ class TuningTable {
 
   const TuningEntry* Find(const std::string& key) const;
   void Set(const std::string& key, TuningEntry entry);
-  bool empty() const { return entries_.empty(); }
+  bool empty() const { return entries_.empty() && rates.memory == 0; }
   const std::map<std::string, TuningEntry>& entries() const { return entries_; }
   std::string device_description;  // what it was tuned on
+
+  // What kernels reached there, per second: bytes read and written, operations
+  // of 16-bit and of f32 products. `memory` is 0 where nothing was measured,
+  // another where there is no such product. For predictions alone: no choice
+  // depends on it.
+  struct Rates {
+    int64_t memory = 0, low = 0, f32 = 0;
+  };
+  Rates rates;
 
   std::string Serialize() const;  // JSON, sorted, one entry per line
   static absl::StatusOr<TuningTable> Parse(absl::string_view content,

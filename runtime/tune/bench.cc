@@ -107,8 +107,8 @@ absl::Status Bench::Take(const kernels::BoundOp& op, int64_t workspace_bytes) {
   return stream_->Synchronize();
 }
 
-absl::StatusOr<double> Bench::Median(kernels::KernelInstance& kernel,
-                                     int runs) {
+absl::StatusOr<std::vector<double>> Bench::Times(
+    kernels::KernelInstance& kernel, int runs) {
   const kernels::Buffers buffers = {inputs_, outputs_, workspace_};
   // The first call loads code and makes what a library keeps.
   for (int i = 0; i < 2; ++i) {
@@ -124,8 +124,8 @@ absl::StatusOr<double> Bench::Median(kernels::KernelInstance& kernel,
     HT_ASSIGN_OR_RETURN(const double passed, timer_->Microseconds());
     times.push_back(passed);
   }
-  std::nth_element(times.begin(), times.begin() + runs / 2, times.end());
-  return times[runs / 2];
+  std::sort(times.begin(), times.end());
+  return times;
 }
 
 }  // namespace runtime

@@ -13,6 +13,10 @@
 namespace halftone {
 namespace runtime {
 
+// Plain loops, which other kernels are compared with: a thousand times slower,
+// so that timing them would take hours.
+inline constexpr char kReference[] = "reference";
+
 class Bench {
  public:
   static absl::StatusOr<std::unique_ptr<Bench>> Create(Device& device,
@@ -21,8 +25,9 @@ class Bench {
   // Buffers for an op; floats are in [0.25, 1), all else is zero, which is a
   // valid label, count and verdict.
   absl::Status Take(const kernels::BoundOp& op, int64_t workspace_bytes);
-  // The median of `runs` runs on them, in microseconds.
-  absl::StatusOr<double> Median(kernels::KernelInstance& kernel, int runs);
+  // What `runs` runs on them took, in microseconds, the fastest first.
+  absl::StatusOr<std::vector<double>> Times(kernels::KernelInstance& kernel,
+                                            int runs);
 
   int threads() const { return stream_->threads(); }
 

@@ -15,6 +15,7 @@
 #include "graph/schema/op_schema.h"
 #include "runtime/plan/plan.h"
 #include "runtime/tune/bench.h"
+#include "runtime/tune/rates.h"
 
 namespace halftone {
 namespace runtime {
@@ -29,10 +30,7 @@ int64_t WorkspaceOf(const kernels::Candidate& candidate,
   return candidate.workspace_bytes ? candidate.workspace_bytes(op) : 0;
 }
 
-// Plain loops, which other kernels are compared with: a thousand times slower,
-// so that timing them would take hours. They stay where there is nothing else.
-constexpr char kReference[] = "reference";
-
+// It stays where there is nothing else.
 void DropReference(Candidates& candidates) {
   const auto slow = std::remove_if(
       candidates.begin() + 1, candidates.end(),
@@ -59,6 +57,10 @@ class Tuner {
       of_ += static_cast<int64_t>(plans.back().steps.size());
     }
     for (const Plan& plan : plans) HT_RETURN_IF_ERROR(TuneSteps(plan));
+    HT_ASSIGN_OR_RETURN(
+        tuned_.table.rates,
+        MeasureRates(kernels_, Bind(), RateSizesOf(device_),
+                     LowProductsOf(program_), options_.runs, *bench_, device_));
     return std::move(tuned_);
   }
 
@@ -139,12 +141,12 @@ class Tuner {
       timed.failure = std::string(kernel.status().message());
       return timed;
     }
-    const auto median = bench_->Median(**kernel, options_.runs);
-    if (!median.ok()) {
-      return Annotate(median.status(),
+    const auto times = bench_->Times(**kernel, options_.runs);
+    if (!times.ok()) {
+      return Annotate(times.status(),
                       absl::StrCat(name, " (", candidate.name, " kernel)"));
     }
-    timed.microseconds = *median;
+    timed.microseconds = (*times)[options_.runs / 2];  // the median
     return timed;
   }
 

@@ -56,7 +56,8 @@ struct Tuned {
   std::vector<TunedOp> ops;  // in the order of the bindings' steps
 };
 
-// Times what has several candidates beside the reference. A candidate that
+// Times what has several candidates beside the reference, and what the device
+// reaches in products and copies. A candidate that
 // cannot be made on this device is left out; one that fails while it runs is an
 // error that names it. A later one is preferred only where it is 3 % faster:
 // less than that is not told apart by seven runs.
