@@ -1,12 +1,16 @@
-// halftone plan: memory and buckets of a model split over ranks.
+// halftone plan: memory, buckets and predicted time of a model split over
+// ranks.
 #include <cstdio>
 #include <memory>
 
 #include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "runtime/tune/tune.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/model_path.h"
 #include "tools/report/plan_report.h"
+#include "tools/report/roofline_report.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -17,7 +21,7 @@ struct PlanFlags {
   ModelFlags model;
   PlanQuestion question;
   std::string memory;
-  bool max_batch = false, steps = false, json = false;
+  bool max_batch = false, steps = false, roofline = false, json = false;
 };
 
 absl::Status PrintPlan(PlanFlags& flags) {
@@ -27,6 +31,12 @@ absl::Status PrintPlan(PlanFlags& flags) {
   if (flags.max_batch) {
     HT_ASSIGN_OR_RETURN(
         text, MaxBatchText(model, flags.question, flags.memory, flags.json));
+  } else if (flags.roofline) {
+    HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
+    HT_ASSIGN_OR_RETURN(const runtime::TuningTable tuning,
+                        runtime::ReadTuningBeside(path.file));
+    HT_ASSIGN_OR_RETURN(
+        text, RooflineText(model, flags.question, tuning, flags.json));
   } else if (flags.steps) {
     HT_ASSIGN_OR_RETURN(text, StepsText(model, flags.question, flags.json));
   } else {
@@ -41,11 +51,12 @@ absl::Status PrintPlan(PlanFlags& flags) {
 void AddPlan(Verb app, Outcome* outcome) {
   auto flags = std::make_shared<PlanFlags>();
   Verb verb =
-      app.AddVerb("plan", "memory and all-reduce buckets",
+      app.AddVerb("plan", "memory, all-reduce buckets, predicted time",
                   "examples:\n"
                   "  halftone plan mnist.htc --ranks 4 --batch 256\n"
                   "  halftone plan mnist.htc --max-batch --memory 8GiB\n"
-                  "  halftone plan mnist.htc --steps\n\n"
+                  "  halftone plan mnist.htc --steps\n"
+                  "  halftone plan mnist.htc --roofline\n\n"
                   "What each rank needs, before anything runs.");
   AddModelFlags(verb, &flags->model);
   verb.AddOption("--ranks", &flags->question.ranks, "default 1")
@@ -57,7 +68,12 @@ void AddPlan(Verb app, Outcome* outcome) {
       verb.AddSwitch("--steps", &flags->steps, "every step of the plan");
   Flag max_batch = verb.AddSwitch("--max-batch", &flags->max_batch,
                                   "the largest batch that fits --memory");
-  max_batch.Excludes(batch).Excludes(steps);
+  Flag roofline = verb.AddSwitch(
+      "--roofline", &flags->roofline,
+      "the time of a step, predicted from what each op must compute and\n"
+      "move and the target's rates (a CPU's: as halftone tune measured)");
+  max_batch.Excludes(batch).Excludes(steps).Excludes(roofline);
+  roofline.Excludes(steps);
   verb.AddOption("--memory", &flags->memory,
                  "of one rank (8GiB); default: what this machine has")
       .Needs(max_batch);

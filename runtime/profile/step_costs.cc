@@ -67,16 +67,40 @@ double Sent(const Step& collective, int world_size) {
   return (collective.kind == Step::Kind::kAllReduce ? 2 : 1) * others * bytes;
 }
 
+bool Same(const Slice& a, const Slice& b) {
+  return a.arena == b.arena && a.offset == b.offset && a.bytes == b.bytes;
+}
+
+// What is read twice by one kernel stays in its caches.
+double BytesOf(const Step& step) {
+  double bytes = 0;
+  for (auto slice = step.inputs.begin(); slice != step.inputs.end(); ++slice) {
+    const bool known =
+        std::any_of(step.inputs.begin(), slice,
+                    [&](const Slice& other) { return Same(*slice, other); });
+    if (!known) bytes += static_cast<double>(slice->bytes);
+  }
+  for (const Slice& slice : step.outputs) {
+    bytes += static_cast<double>(slice.bytes);
+  }
+  return bytes;
+}
+
+bool IsCollective(const Step& step) {
+  return step.kind == Step::Kind::kAllReduce ||
+         step.kind == Step::Kind::kBroadcast ||
+         step.kind == Step::Kind::kAllGather;
+}
+
 StepCost CostOf(const Plan& plan, const Step& step) {
   StepCost cost;
-  for (const auto* slices : {&step.inputs, &step.outputs}) {
-    for (const Slice& slice : *slices) {
-      cost.bytes += static_cast<double>(slice.bytes);
-    }
+  // A sum over one rank is there already.
+  if (IsCollective(step) && plan.world_size == 1) {
+    cost.launches = 0;
+  } else {
+    cost.bytes = BytesOf(step);
   }
-  if (step.kind == Step::Kind::kAllReduce ||
-      step.kind == Step::Kind::kBroadcast ||
-      step.kind == Step::Kind::kAllGather) {
+  if (IsCollective(step)) {
     cost.cost_class = CostClass::kCollective;
     cost.sent = Sent(step, plan.world_size);
     return cost;
@@ -117,9 +141,12 @@ std::vector<StepCost> CostsOf(const Plan& plan) {
   return costs;
 }
 
+double Over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
+
 double LeastSeconds(const StepCost& cost, const DeviceRates& device) {
-  return std::max({cost.bytes / device.memory, cost.sent / device.link,
-                   cost.flops / (cost.low ? device.low : device.f32)});
+  return std::max(
+      {Over(cost.bytes, device.memory), Over(cost.sent, device.link),
+       Over(cost.flops, cost.low && device.low > 0 ? device.low : device.f32)});
 }
 
 }  // namespace runtime

@@ -36,10 +36,15 @@ struct StepCost {
   double flops = 0;  // of convolutions and products, bodies of fusions included
   bool low = false;  // these are of a low precision
   double sent = 0;   // bytes from each rank to another one, of collectives
+  int launches = 1;  // 0: nothing is done, in a sum over one rank
 };
 
 // By the plan's steps.
 std::vector<StepCost> CostsOf(const Plan& plan);
+
+// Seconds for so much at so much per second; a rate of 0 is not known and
+// bounds nothing.
+double Over(double amount, double rate);
 
 // Seconds below which no kernel of such a device does it.
 double LeastSeconds(const StepCost& cost, const DeviceRates& device);

@@ -90,6 +90,8 @@ TEST(Usage, FlagsThatExcludeEachOther) {
               {"--steps", "--max-batch"});
   ExpectError({"plan", kConvnet, "--max-batch", "--batch", "8"}, 2,
               {"--batch", "--max-batch"});
+  ExpectError({"plan", kConvnet, "--roofline", "--steps"}, 2,
+              {"--steps", "--roofline"});
   ExpectError({"plan", kConvnet, "--memory", "1GiB"}, 2,
               {"--memory", "--max-batch"});
   ExpectError({"inspect", kConvnet, "--json", "--html"}, 2,

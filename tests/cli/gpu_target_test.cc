@@ -123,6 +123,15 @@ TEST(GpuImages, ArePaddedForTensorCores) {
   EXPECT_THAT(plan.out, HasSubstr("x.cast_fp16.padded [pixels]"));
 }
 
+// By a data sheet: nothing has to be measured.
+TEST(GpuTargets, ArePredicted) {
+  const Result shown = Halftone(
+      {"plan", Compiled("mnist_convnet", "sm_90", "O1", "fp16"), "--roofline"});
+  EXPECT_EQ(shown.exit_code(), 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("H100, data sheet: 3350 GB/s"));
+  EXPECT_THAT(shown.out, HasSubstr(" launch "));
+}
+
 // A plan does not depend on the machine: memory is that of the target's
 // engines.
 TEST(GpuPlan, IsThatOfTheTarget) {

@@ -273,6 +273,7 @@ TEST_F(Formats, Summary) {
 TEST_F(Formats, TuningTable) {
   runtime::TuningTable table;
   table.Set("conv2d", {"onednn", 1, true});
+  table.rates.memory = 1;
   ExpectShown("tuning", table.Serialize());
   // What the page shows can be read, too.
   EXPECT_TRUE(runtime::TuningTable::Parse(Block("tuning"), kPage).ok());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -43,11 +44,6 @@ absl::StatusOr<int64_t> BatchFor(const CompiledModel& model,
   return UsageError("plan: the strategy names no batch; say one with --batch");
 }
 
-absl::StatusOr<Plan> PlanOfLargest(const CompiledModel& model, int64_t batch,
-                                   int ranks) {
-  return PlanFor(model, MainEntry(model), (batch + ranks - 1) / ranks, ranks);
-}
-
 // What is odd about the split; empty: nothing.
 std::string Remark(int64_t batch, int ranks) {
   if (batch >= ranks) return "";
@@ -63,26 +59,8 @@ Json ToJson(const runtime::Slice& slice) {
           {"bytes", slice.bytes}};
 }
 
-const char* Name(runtime::Step::Kind kind) {
-  switch (kind) {
-    case runtime::Step::Kind::kKernel:
-      return "kernel";
-    case runtime::Step::Kind::kAllReduce:
-      return "all_reduce";
-    case runtime::Step::Kind::kAllGather:
-      return "all_gather";
-    case runtime::Step::Kind::kBroadcast:
-      return "broadcast";
-    case runtime::Step::Kind::kCopy:
-      return "copy";
-    case runtime::Step::Kind::kZero:
-      return "zero";
-  }
-  return "";
-}
-
 Json ToJson(const runtime::Step& step) {
-  Json json = {{"name", step.name}, {"kind", Name(step.kind)}};
+  Json json = {{"name", step.name}, {"kind", std::string(Name(step.kind))}};
   if (step.candidate != nullptr) json["kernel"] = step.candidate->name;
   for (const auto& [key, slices] : {std::pair("inputs", &step.inputs),
                                     std::pair("outputs", &step.outputs)}) {
@@ -214,15 +192,23 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& flag,
   return static_cast<int64_t>(value * factor->second);
 }
 
+absl::StatusOr<AskedPlan> PlanAsked(const CompiledModel& model,
+                                    const PlanQuestion& question) {
+  const int ranks = question.ranks;
+  HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
+  HT_ASSIGN_OR_RETURN(Plan plan, PlanFor(model, MainEntry(model),
+                                         (batch + ranks - 1) / ranks, ranks));
+  return AskedPlan{batch, std::move(plan)};
+}
+
 absl::StatusOr<std::string> PlanText(const CompiledModel& model,
                                      const PlanQuestion& question, bool json) {
-  HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
-  HT_ASSIGN_OR_RETURN(const Plan plan,
-                      PlanOfLargest(model, batch, question.ranks));
-  if (json) return JsonText(ToJson(model, plan, batch, question.ranks));
+  HT_ASSIGN_OR_RETURN(const AskedPlan asked, PlanAsked(model, question));
+  const Plan& plan = asked.plan;
+  if (json) return JsonText(ToJson(model, plan, asked.batch, question.ranks));
   std::string text = absl::StrCat(
       "ranks        ", question.ranks, " on ", model.target, ", batch ",
-      runtime::SplitText(batch, question.ranks), "\n", "peak         ",
+      runtime::SplitText(asked.batch, question.ranks), "\n", "peak         ",
       HumanBytes(plan.peak_bytes()), " on rank 0");
   for (int a = 0; a < runtime::kArenas; ++a) {
     const bool staging = static_cast<ArenaKind>(a) == ArenaKind::kStaging;
@@ -241,18 +227,17 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   if (!plan.inlined.empty()) {
     absl::StrAppend(&text, "inlined      ", InlinedText(model, plan), "\n");
   }
-  const std::string remark = Remark(batch, question.ranks);
+  const std::string remark = Remark(asked.batch, question.ranks);
   if (!remark.empty()) absl::StrAppend(&text, "note         ", remark, "\n");
   return text;
 }
 
 absl::StatusOr<std::string> StepsText(const CompiledModel& model,
                                       const PlanQuestion& question, bool json) {
-  HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
-  HT_ASSIGN_OR_RETURN(const Plan plan,
-                      PlanOfLargest(model, batch, question.ranks));
+  HT_ASSIGN_OR_RETURN(const AskedPlan asked, PlanAsked(model, question));
+  const Plan& plan = asked.plan;
   if (!json) return runtime::Print(plan);
-  Json object = ToJson(model, plan, batch, question.ranks);
+  Json object = ToJson(model, plan, asked.batch, question.ranks);
   object["step_list"] = Json::array();
   for (const runtime::Step& step : plan.steps) {
     object["step_list"].push_back(ToJson(step));

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "graph/io/compiled_model.h"
+#include "runtime/plan/plan.h"
 
 namespace halftone {
 namespace tools {
@@ -15,6 +16,15 @@ struct PlanQuestion {
   int ranks = 1;
   int64_t batch = 0;  // of all ranks; 0: the strategy's
 };
+// The plan of the rank with most samples. Errors: kUsage, if nobody names a
+// batch, and MakePlan's.
+struct AskedPlan {
+  int64_t batch = 0;  // of all ranks
+  runtime::Plan plan;
+};
+absl::StatusOr<AskedPlan> PlanAsked(const CompiledModel& model,
+                                    const PlanQuestion& question);
+
 // Peak and arenas of the rank with most samples, buckets, all-reduces, and a
 // note where ranks stay without samples.
 absl::StatusOr<std::string> PlanText(const CompiledModel& model,

@@ -53,7 +53,7 @@ std::string Table::Text(int columns) const {
       for (size_t c = 0; c < row.size(); ++c) {
         const std::string cell = l < cells[c].size() ? cells[c][l] : "";
         const std::string blanks(widths[c] - WidthOf(cell), ' ');
-        const bool right = static_cast<int>(c) == right_aligned_;
+        const bool right = right_aligned_.count(static_cast<int>(c)) > 0;
         absl::StrAppend(&line, c > 0 ? "  " : "", right ? blanks : "", cell,
                         right ? "" : blanks);
       }

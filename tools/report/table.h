@@ -4,6 +4,7 @@
 #define HALFTONE_TOOLS_REPORT_TABLE_H_
 
 #include <cstdio>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@ class Table {
 
   // Names in a cell lose what a terminal would obey.
   void Add(std::vector<std::string> row);
-  void RightAlign(int column) { right_aligned_ = column; }
+  void RightAlign(int column) { right_aligned_.insert(column); }
   int rows() const { return static_cast<int>(rows_.size()) - 1; }
   // Lines without blanks at their ends. 0 columns: as wide as it gets.
   std::string Text(int columns = ColumnsOf(stdout)) const;
@@ -28,7 +29,7 @@ class Table {
   std::vector<int> Widths(int columns) const;
 
   std::vector<std::vector<std::string>> rows_;  // the head first
-  int right_aligned_ = -1;
+  std::set<int> right_aligned_;
 };
 
 }  // namespace tools

@@ -12,6 +12,7 @@
 #include "runtime/train/bindings.h"
 #include "tools/common/json_text.h"
 #include "tools/report/model_facts.h"
+#include "tools/report/roofline_report.h"
 #include "tools/report/table.h"
 
 namespace halftone {
@@ -83,6 +84,15 @@ std::string TuneText(const runtime::Tuned& tuned, int runs,
                op.candidates[op.chosen].name});
   }
   const Sums sums = SumsOf(tuned);
+  const runtime::TuningTable::Rates& rates = tuned.table.rates;
+  const std::string reached =
+      rates.memory > 0
+          ? absl::StrCat("reached  ",
+                         RatesText(static_cast<double>(rates.memory),
+                                   static_cast<double>(rates.f32),
+                                   static_cast<double>(rates.low)),
+                         "; plan --roofline predicts by it\n")
+          : "";
   return absl::StrCat(
       tuned.ops.empty() ? "" : table.Text(), "timed    ",
       Count(tuned.ops.size(), "shape"),
@@ -90,7 +100,7 @@ std::string TuneText(const runtime::Tuned& tuned, int runs,
       ", caches flushed before each; ", tuned.table.device_description,
       "\nchosen   ", sums.changed, " other than the default; all uses ",
       ThreeDigits(sums.by_default), " -> ", ThreeDigits(sums.chosen), " us\n",
-      path, "  ", tuned.table.Hash(), "\n");
+      reached, path, "  ", tuned.table.Hash(), "\n");
 }
 
 std::string TuneJson(const runtime::Tuned& tuned, int runs,
@@ -115,14 +125,18 @@ std::string TuneJson(const runtime::Tuned& tuned, int runs,
                    {"candidates", std::move(candidates)}});
   }
   const Sums sums = SumsOf(tuned);
-  const Json json = {{"schema", 1},
-                     {"device", tuned.table.device_description},
-                     {"runs", runs},
-                     {"table", path},
-                     {"hash", tuned.table.Hash()},
-                     {"default_microseconds", sums.by_default},
-                     {"chosen_microseconds", sums.chosen},
-                     {"ops", std::move(ops)}};
+  const runtime::TuningTable::Rates& rates = tuned.table.rates;
+  const Json json = {
+      {"schema", 1},
+      {"device", tuned.table.device_description},
+      {"runs", runs},
+      {"table", path},
+      {"hash", tuned.table.Hash()},
+      {"default_microseconds", sums.by_default},
+      {"chosen_microseconds", sums.chosen},
+      {"rates",
+       {{"memory", rates.memory}, {"low", rates.low}, {"f32", rates.f32}}},
+      {"ops", std::move(ops)}};
   return JsonText(json);
 }
 

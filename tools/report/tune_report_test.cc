@@ -31,6 +31,7 @@ runtime::Tuned Example() {
   runtime::Tuned tuned;
   tuned.table.device_description = "a device";
   tuned.table.Set("conv2d|x", {"fast", 0, true});
+  tuned.table.rates = {20'000'000'000, 0, 400'000'000'000};
   runtime::TunedOp op;
   op.key = "conv2d|x";
   op.first = "conv1";
@@ -46,8 +47,11 @@ TEST(TuneReport, SaysWhatWasTimedAndChosen) {
   const std::string text = TuneText(Example(), 7, "m.tuning.json");
   EXPECT_THAT(text,
               HasSubstr("conv1  conv2d  3     slow 812, fast 50.2, none -"));
-  EXPECT_THAT(text, HasSubstr("chosen   1 other than the default; all uses "
-                              "2437 -> 151 us\nm.tuning.json  "));
+  EXPECT_THAT(text,
+              HasSubstr("chosen   1 other than the default; all uses "
+                        "2437 -> 151 us\nreached  20 GB/s, 400 GFLOP/s in "
+                        "f32; plan --roofline predicts by it\n"
+                        "m.tuning.json  "));
   EXPECT_THAT(text, HasSubstr("timed    1 shape of ops with several kernels, "
                               "median of 7 runs, caches flushed"));
   EXPECT_THAT(TuneText(Example(), 1, "p"), HasSubstr("median of 1 run, "));
@@ -59,6 +63,7 @@ TEST(TuneReport, AsJson) {
       nlohmann::json::parse(TuneJson(Example(), 7, "m.tuning.json"));
   EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["table"], "m.tuning.json");
+  EXPECT_EQ(json["rates"]["memory"], 20e9);
   EXPECT_EQ(json["ops"][0]["chosen"], "fast");
   EXPECT_EQ(json["ops"][0]["candidates"][2]["failure"], "no");
 }

@@ -1,0 +1,30 @@
+// What kernels reach of the rates that a device has on paper: for times that
+// are predicted. Apart from target.h, which kernels are compiled with.
+#ifndef HALFTONE_GRAPH_TARGETS_REACH_H_
+#define HALFTONE_GRAPH_TARGETS_REACH_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "graph/targets/target.h"
+
+namespace halftone {
+
+// Shares of DeviceRates. Our own kernels multiply in f32.
+struct Reach {
+  // Whose kernels' names (kernels::Candidate) begin so: "cudnn".
+  std::vector<std::string> libraries;
+  double flops = 1;           // of everybody's products
+  double library_memory = 1;  // of what libraries move
+  double own_memory = 1;      // of what all others move
+  double launch = 0;          // seconds from one kernel to the next
+  bool OfLibrary(absl::string_view kernel) const;
+};
+
+// `target` is one of Targets().
+const Reach& ReachOn(const Target& target);
+
+}  // namespace halftone
+
+#endif  // HALFTONE_GRAPH_TARGETS_REACH_H_
