@@ -1,9 +1,11 @@
 #include "runtime/profile/profile.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/profile/hints.h"
 
 namespace halftone {
 namespace runtime {
@@ -23,19 +25,21 @@ double Exposed(const Executor::Span& span,
   return Length(span) - covered;
 }
 
-Profile::Profile(const Plan& plan, std::string device)
-    : device_(std::move(device)),
-      rates_(FindDeviceRates(device_)),
-      costs_(CostsOf(plan)) {
+Profile::Profile(const Plan& plan, std::string device, const Target* target,
+                 const TuningTable& tuning)
+    : plan_(plan),
+      device_(std::move(device)),
+      target_(target),
+      costs_(CostsOf(plan)),
+      step_sums_(costs_.size(), 0) {
+  if (target != nullptr) roofline_ = RooflineOf(*target, device_, tuning);
   for (size_t i = 0; i < costs_.size(); ++i) {
-    names_.push_back(plan.steps[i].name);
-    streams_.push_back(plan.steps[i].stream);
     Sum& sum = of(costs_[i].cost_class);
     ++sum.kernels;
     sum.bytes += costs_[i].bytes;
     sum.flops += costs_[i].flops;
-    if (rates_ != nullptr) {
-      sum.roofline_ms += 1000 * LeastSeconds(costs_[i], *rates_);
+    if (roofline_.has_value()) {
+      sum.roofline_ms += 1000 * LeastSeconds(costs_[i], roofline_->device);
     }
   }
 }
@@ -59,6 +63,7 @@ void Profile::Add(absl::Span<const Executor::Span> spans,
                           ? Exposed(spans[i], computed)
                           : Length(spans[i]);
     of(costs_[i].cost_class).ms += ms;
+    step_sums_[i] += Length(spans[i]);
     busy += ms;
   }
   // The feeds are copied before the first kernel begins.
@@ -76,9 +81,46 @@ double Profile::step_ms() const {
   return steps_ == 0 ? 0 : total_ms_ / static_cast<double>(steps_);
 }
 
+std::vector<ProfileTable::Op> Profile::Dearest() const {
+  std::vector<size_t> order(costs_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const size_t count = std::min(kDearest, order.size());
+  std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                    [this](size_t a, size_t b) {
+                      return std::make_pair(-step_sums_[a], a) <
+                             std::make_pair(-step_sums_[b], b);
+                    });
+  order.resize(count);
+  std::optional<Hints> hints;
+  if (target_ != nullptr) hints.emplace(plan_, *target_);
+  std::vector<ProfileTable::Op> ops;
+  for (size_t i : order) {
+    const Step& step = plan_.steps[i];
+    ProfileTable::Op op;
+    op.name = step.name;
+    op.kernel = KernelOf(step);
+    op.shape = ShapeOf(plan_, step);
+    op.ms = step_sums_[i] / static_cast<double>(steps_);
+    op.bytes = costs_[i].bytes;
+    op.flops = costs_[i].flops;
+    std::optional<Bound> bound;
+    if (roofline_.has_value()) {
+      const Predicted predicted = Predict(step, costs_[i], *roofline_);
+      bound = predicted.bound;
+      op.bound = std::string(Name(predicted.bound));
+      op.predicted_ms = 1000 * predicted.seconds;
+      op.roofline_ms = 1000 * LeastSeconds(costs_[i], roofline_->device);
+    }
+    if (hints.has_value()) op.hint = hints->For(step, bound);
+    ops.push_back(std::move(op));
+  }
+  return ops;
+}
+
 ProfileTable Profile::Table() const {
   ProfileTable table;
   table.device = device_;
+  table.measured = roofline_.has_value() && roofline_->measured;
   table.steps = steps_;
   table.step_ms = step_ms();
   for (int c = 0; c < kCostClasses; ++c) {
@@ -90,9 +132,10 @@ ProfileTable Profile::Table() const {
     row.kernels = sum.kernels;
     row.bytes = sum.bytes;
     row.flops = sum.flops;
-    if (rates_ != nullptr) row.roofline_ms = sum.roofline_ms;
+    if (roofline_.has_value()) row.roofline_ms = sum.roofline_ms;
     table.rows.push_back(std::move(row));
   }
+  if (steps_ > 0) table.dearest = Dearest();
   return table;
 }
 
@@ -103,10 +146,11 @@ std::vector<TraceEvent> Profile::Trace() const {
     const TracedStep& step = traced_[s % kTracedSteps];
     for (size_t i = 0; i < step.spans.size(); ++i) {
       TraceEvent event;
-      event.name = names_[i];
+      event.name = plan_.steps[i].name;
       event.category = std::string(Name(costs_[i].cost_class));
-      event.track =
-          streams_[i] == StreamKind::kCompute ? "compute" : "communicate";
+      event.track = plan_.steps[i].stream == StreamKind::kCompute
+                        ? "compute"
+                        : "communicate";
       event.begin_ms = step.host.begin + step.spans[i].begin;
       event.ms = Length(step.spans[i]);
       events.push_back(std::move(event));

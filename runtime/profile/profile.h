@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/exec/executor.h"
 #include "runtime/log/trace_file.h"
+#include "runtime/profile/roofline.h"
 #include "runtime/profile/step_costs.h"
 #include "runtime/report/run_events.h"
 
@@ -23,10 +25,13 @@ struct HostTimes {
   double waited = 0;  // for the reader, of that
 };
 
-// Of one plan: sums over steps of what each class took.
+// Of one plan: sums over steps of what each class and each of its steps took.
 class Profile {
  public:
-  Profile(const Plan& plan, std::string device);
+  // The plan outlives it. `target`: what the plan is for; null: of a device
+  // that nothing is known of. `tuning`: what was measured there.
+  Profile(const Plan& plan, std::string device, const Target* target,
+          const TuningTable& tuning);
 
   // A step of the plan. The first ones do not count: libraries are loaded.
   void Add(absl::Span<const Executor::Span> spans, const HostTimes& host);
@@ -37,7 +42,9 @@ class Profile {
   double ms(CostClass cost_class) const;
   double step_ms() const;
 
-  ProfileTable Table() const;  // a row for each class
+  // A row for each class, and for each of the steps that take longest.
+  ProfileTable Table() const;
+  static constexpr size_t kDearest = 10;
 
   // The latest steps as a trace, a line for each stream.
   std::vector<TraceEvent> Trace() const;
@@ -55,12 +62,14 @@ class Profile {
   };
   const Sum& of(CostClass c) const { return sums_[static_cast<int>(c)]; }
   Sum& of(CostClass c) { return sums_[static_cast<int>(c)]; }
+  std::vector<ProfileTable::Op> Dearest() const;
 
+  const Plan& plan_;
   std::string device_;
-  const DeviceRates* rates_;  // null: not known
+  const Target* target_;
+  std::optional<Roofline> roofline_;  // none: its rates are not known
   std::vector<StepCost> costs_;
-  std::vector<std::string> names_;
-  std::vector<StreamKind> streams_;
+  std::vector<double> step_sums_;  // milliseconds, by the plan's steps
   std::array<Sum, kCostClasses> sums_;
   int64_t seen_ = 0, steps_ = 0;
   double total_ms_ = 0;

@@ -110,7 +110,7 @@ std::vector<Executor::Span> Spans(size_t steps) {
 }
 
 TEST_F(ProfileTest, ClassesSumToTheStep) {
-  Profile profile(plan_, "device");
+  Profile profile(plan_, "device", nullptr, TuningTable());
   const auto spans = Spans(plan_.steps.size());
   const double total = static_cast<double>(spans.size()) + 7;
   for (int step = 0; step < Profile::kWarmUp + 3; ++step) {
@@ -128,8 +128,25 @@ TEST_F(ProfileTest, ClassesSumToTheStep) {
   EXPECT_DOUBLE_EQ(profile.ms(CostClass::kIdle), 4);
 }
 
+// By what it took, not by where it stands; nothing is known of the device.
+TEST_F(ProfileTest, TheDearestComeFirst) {
+  Profile profile(plan_, "device", nullptr, TuningTable());
+  auto spans = Spans(plan_.steps.size());
+  spans.back().end += 2;
+  for (int step = 0; step < Profile::kWarmUp + 2; ++step) {
+    profile.Add(spans, {0, 100, 0});
+  }
+  const ProfileTable table = profile.Table();
+  EXPECT_EQ(table.dearest[0].name, plan_.steps.back().name);
+  EXPECT_EQ(table.dearest[0].ms, 3);
+  EXPECT_EQ(table.dearest[1].name, plan_.steps[0].name);
+  EXPECT_FALSE(table.dearest[0].predicted_ms.has_value());
+  EXPECT_EQ(table.dearest[0].bound, "");
+  EXPECT_EQ(table.dearest[0].hint, "");
+}
+
 TEST_F(ProfileTest, CollectivesCountWhereNothingElseRuns) {
-  Profile profile(plan_, "device");
+  Profile profile(plan_, "device", nullptr, TuningTable());
   auto spans = Spans(plan_.steps.size());
   for (size_t i = 0; i < spans.size(); ++i) {
     // Beside half of the step before it and all of the one before that.
@@ -142,7 +159,8 @@ TEST_F(ProfileTest, CollectivesCountWhereNothingElseRuns) {
 }
 
 TEST_F(ProfileTest, ReportsAreComplete) {
-  Profile profile(plan_, "NVIDIA H100 80GB HBM3");
+  Profile profile(plan_, "NVIDIA H100 80GB HBM3", FindTarget("sm_90"),
+                  TuningTable());
   EXPECT_EQ(profile.Table().steps, 0);
   for (int step = 0; step < 9; ++step) {
     profile.Add(Spans(plan_.steps.size()), {100.0 * step, 50, 1});
@@ -156,6 +174,20 @@ TEST_F(ProfileTest, ReportsAreComplete) {
   EXPECT_EQ(table.rows[0].ms, 2);
   EXPECT_EQ(table.rows[0].kernels, 2);
   EXPECT_GT(table.rows[0].roofline_ms.value(), 0);
+  EXPECT_FALSE(table.measured);
+  // All take a millisecond: the first ones stay first.
+  ASSERT_EQ(table.dearest.size(), Profile::kDearest);
+  const ProfileTable::Op& first = table.dearest[0];
+  EXPECT_EQ(first.name, "conv");
+  EXPECT_THAT(first.kernel, ::testing::StartsWith("conv2d "));
+  EXPECT_EQ(first.shape, "f32[2,4,8,8]");
+  EXPECT_EQ(first.ms, 1);
+  EXPECT_EQ(first.bytes, 4 * (384 + 108 + 512));
+  EXPECT_EQ(first.bound, "launch");
+  EXPECT_NEAR(*first.predicted_ms, 2e-3, 1e-4);
+  EXPECT_LT(*first.roofline_ms, *first.predicted_ms);
+  EXPECT_TRUE(
+      Profile(plan_, "device", nullptr, TuningTable()).Table().dearest.empty());
 
   const auto trace = nlohmann::json::parse(TraceJson(profile.Trace(), 3));
   int complete = 0;

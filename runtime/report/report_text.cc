@@ -28,6 +28,35 @@ std::string PerSecond(double amount, double ms, double unit) {
   return absl::StrFormat("%.1f", amount / ms * 1000 / unit);
 }
 
+// Two lines for each op, and what would help.
+void AddDearest(const ProfileTable& table, std::vector<std::string>* lines) {
+  const bool known = table.dearest[0].predicted_ms.has_value();
+  lines->push_back(absl::StrCat(
+      "dearest  ", Count(table.dearest.size(), "op"), "; predicted by ",
+      known
+          ? (table.measured ? "rates that halftone tune measured"
+                            : "the device's data sheet")
+          : "nothing: halftone tune MODEL measures what this machine reaches"));
+  lines->push_back(absl::StrFormat("         %9s %6s %9s %8s %9s%s", "ms",
+                                   "share", "predicted", "GB/s", "GFLOP/s",
+                                   known ? "  of roofline, bound" : ""));
+  for (const ProfileTable::Op& op : table.dearest) {
+    lines->push_back(
+        absl::StrCat("         ", op.name, ": ", op.kernel, " ", op.shape));
+    std::string line = absl::StrFormat(
+        "         %9.3f %4.1f %% %9s %8s %9s", op.ms,
+        100 * op.ms / table.step_ms,
+        known ? absl::StrFormat("%.3f", *op.predicted_ms) : "-",
+        PerSecond(op.bytes, op.ms, 1e9), PerSecond(op.flops, op.ms, 1e9));
+    if (known && op.ms > 0) {
+      absl::StrAppendFormat(&line, "  %9.0f %%, %s",
+                            100 * *op.roofline_ms / op.ms, op.bound);
+    }
+    lines->push_back(std::move(line));
+    if (!op.hint.empty()) lines->push_back("             -> " + op.hint);
+  }
+}
+
 // What is not as it was before: why the bits may differ.
 std::vector<std::string> Differences(const RunStarted& run,
                                      const Resumed& was) {
@@ -297,6 +326,7 @@ std::vector<std::string> ProfileLines(const ProfileTable& table) {
     }
     lines.push_back(std::move(line));
   }
+  if (!table.dearest.empty()) AddDearest(table, &lines);
   return lines;
 }
 

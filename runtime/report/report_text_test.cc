@@ -352,6 +352,44 @@ TEST(ProfileLines, ARowForEachClass) {
   EXPECT_THAT(ProfileLines(table)[2], EndsWith("2.0"));
 }
 
+ProfileTable::Op OpRow() {
+  ProfileTable::Op op;
+  op.name = "conv1";
+  op.kernel = "conv2d direct";
+  op.shape = "f32[2,4,8,8]";
+  op.ms = 2;
+  op.bytes = 1e6;
+  op.flops = 4e6;
+  return op;
+}
+
+TEST(ProfileLines, TheDearestOpsAndWhatWouldHelp) {
+  ProfileTable table;
+  table.steps = 7;
+  table.step_ms = 50;
+  table.rows = {{"idle", 48, 0, 0, 0, 0}};
+  table.dearest = {OpRow()};
+  std::vector<std::string> lines = ProfileLines(table);
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_THAT(lines[3], EndsWith("nothing: halftone tune MODEL measures what "
+                                 "this machine reaches"));
+  EXPECT_EQ(lines[5], "         conv1: conv2d direct f32[2,4,8,8]");
+  EXPECT_EQ(lines[6], "             2.000  4.0 %         -      0.5       2.0");
+  table.measured = true;
+  table.dearest[0].predicted_ms = 1.25;
+  table.dearest[0].roofline_ms = 1;
+  table.dearest[0].bound = "flops";
+  table.dearest[0].hint = "in f32 by BLACK_LIST: --white conv2d";
+  lines = ProfileLines(table);
+  ASSERT_EQ(lines.size(), 8u);
+  EXPECT_EQ(lines[3],
+            "dearest  1 op; predicted by rates that halftone tune measured");
+  EXPECT_EQ(lines[6],
+            "             2.000  4.0 %     1.250      0.5       2.0         "
+            "50 %, flops");
+  EXPECT_EQ(lines[7], "             -> in f32 by BLACK_LIST: --white conv2d");
+}
+
 }  // namespace
 }  // namespace runtime
 }  // namespace halftone

@@ -53,7 +53,8 @@ struct StepSpeed {
   double samples_per_second = 0, median_ms = 0, p95_ms = 0;
   double first_ms = 0;  // of the one left out
 };
-// run --profile: what each class of work took of the steps that count.
+// run --profile: what each class of work took of the steps that count, and the
+// ops that took most.
 struct ProfileTable {
   struct Row {
     std::string name;  // "conv forward"
@@ -62,10 +63,23 @@ struct ProfileTable {
     double bytes = 0, flops = 0;
     std::optional<double> roofline_ms;  // the device's rates are known
   };
+  struct Op {
+    std::string name;    // "conv1"
+    std::string kernel;  // "conv2d onednn"
+    std::string shape;   // of its largest output: "f16[64,16,28,28]"
+    double ms = 0;       // per step
+    double bytes = 0, flops = 0;
+    // The device's rates are known.
+    std::optional<double> roofline_ms, predicted_ms;
+    std::string bound;  // "flops", "bytes", "link", "launch"
+    std::string hint;   // what would help; empty: nothing known
+  };
   std::string device;
+  bool measured = false;  // the device's rates are, by tune
   int64_t steps = 0;
   double step_ms = 0;
   std::vector<Row> rows;
+  std::vector<Op> dearest;
 };
 // `exit_code` is the process's; one that a signal stopped (0: none) has it in
 // the code.

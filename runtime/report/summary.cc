@@ -45,6 +45,19 @@ Json ProfileJson(const ProfileTable& table) {
     if (row.roofline_ms.has_value()) one["roofline_ms"] = *row.roofline_ms;
     json["classes"].push_back(std::move(one));
   }
+  json["measured"] = table.measured;
+  json["dearest"] = Json::array();
+  for (const ProfileTable::Op& op : table.dearest) {
+    Json one = {{"name", op.name}, {"kernel", op.kernel}, {"shape", op.shape},
+                {"ms", op.ms},     {"bytes", op.bytes},   {"flops", op.flops}};
+    if (op.predicted_ms.has_value()) {
+      one["predicted_ms"] = *op.predicted_ms;
+      one["roofline_ms"] = *op.roofline_ms;
+      one["bound"] = op.bound;
+    }
+    if (!op.hint.empty()) one["hint"] = op.hint;
+    json["dearest"].push_back(std::move(one));
+  }
   return json;
 }
 

@@ -63,8 +63,10 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
   if (rank->start.resumed) stop_rule_.Restore(rank->start.numbers);
   if (!config_.profile) return;
   profiled_binding_ = rank_.bindings.Of(rank_.sampler.batch);
-  profile_ = std::make_unique<Profile>(executor_.plan(profiled_binding_),
-                                       rank->resources.device->Description());
+  const Device& device = *rank->resources.device;
+  profile_ = std::make_unique<Profile>(
+      executor_.plan(profiled_binding_), device.Description(),
+      FindTarget(device.target()), executor_.tuning());
 }
 
 absl::Status RankLoop::Run(bool* agreed) {

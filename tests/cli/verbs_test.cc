@@ -1,6 +1,7 @@
 // What each verb prints, on which stream, and what it leaves behind.
 #include <unistd.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -280,6 +281,37 @@ TEST(PlanVerb, AnswersForAnySplit) {
             6);
 }
 
+// By what `tune` measured, which is not known before.
+TEST(PlanVerb, PredictsTheStep) {
+  const std::string name = Temp("-roofline");
+  const std::string model = name + ".htc";
+  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+                      "models/mnist_o1.pbtxt", "-o", model})
+                .exit_code(),
+            0);
+  const Result unknown = Halftone({"plan", model, "--roofline"});
+  EXPECT_EQ(unknown.exit_code(), 2);
+  EXPECT_THAT(unknown.err, HasSubstr("halftone tune MODEL"));
+  std::ofstream(name + ".tuning.json")
+      << R"({"schema":1,"device":"a CPU","rates":{"f32":400000000000,)"
+      << R"("low":0,"memory":20000000000},"entries":[]})";
+  const Result shown = Halftone({"plan", model, "--roofline"});
+  EXPECT_THAT(shown.out,
+              AllOf(HasSubstr("\nrates        a CPU, measured: 20 GB/s, 400 "
+                              "GFLOP/s in f32\n"),
+                    HasSubstr("\n share "), HasSubstr(" conv2: conv2d onednn"),
+                    HasSubstr("\npredicted    "), HasSubstr(" img/s\n")));
+  const json object =
+      MustParse(Halftone({"plan", model, "--roofline", "--json"}));
+  EXPECT_EQ(object["batch"], 64);
+  EXPECT_GT(object["samples_per_second"], 0);
+  for (const char* key :
+       {"name", "kernel", "library", "shape", "class", "flops", "bytes", "sent",
+        "workspace_bytes", "bound", "ms"}) {
+    EXPECT_TRUE(object["steps"][0].contains(key)) << key;
+  }
+}
+
 TEST(TuneVerb, WritesATableThatRunsTake) {
   const std::string name = Temp("-tuned");
   ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
@@ -292,6 +324,9 @@ TEST(TuneVerb, WritesATableThatRunsTake) {
   ASSERT_FALSE(report["ops"].empty());
   for (const json& op : report["ops"]) {
     EXPECT_GE(op["candidates"].size(), 2u) << op;
+  }
+  for (const char* rate : {"memory", "low", "f32"}) {
+    EXPECT_GT(report["rates"][rate], 0) << rate;
   }
   const std::string out = Temp("run");
   const Result run =
@@ -462,6 +497,8 @@ TEST(RunVerbs, ProfileSumsToTheStep) {
     EXPECT_GT(ms[busy], 0) << busy;
   }
   EXPECT_EQ(ms["cast"], 0);
+  EXPECT_EQ(profile["dearest"].size(), 10u);
+  EXPECT_GT(profile["dearest"][0]["ms"], 0);
   EXPECT_GT(ms["idle"], -0.01 * double{profile["step_ms"]});
   const json events = json::parse(ReadAll(trace))["traceEvents"];
   EXPECT_GT(events.size(), 100u);
