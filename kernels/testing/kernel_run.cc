@@ -309,6 +309,18 @@ std::vector<double> KernelRun::Get(absl::string_view slot, int member) {
   return LoadTensor(state_->bound->outputs()[index], state_->outputs[index]);
 }
 
+int64_t KernelRun::TensorBytes() {
+  Run();
+  if (state_->kernel == nullptr) return 0;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < state_->inputs.size(); ++i) {
+    if (state_->inputs[i] == nullptr) continue;
+    bytes += state_->bound->inputs()[i].bytes();
+  }
+  for (const TensorDesc& desc : state_->bound->outputs()) bytes += desc.bytes();
+  return bytes;
+}
+
 std::string KernelRun::Bytes(absl::string_view slot, int member) {
   Run();
   if (state_->kernel == nullptr) return "";

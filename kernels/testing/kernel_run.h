@@ -80,6 +80,8 @@ class KernelRun {
   // Elements of an output in logical row-major order. Runs if need be.
   std::vector<double> Get(absl::string_view slot, int member = 0);
   double Value(absl::string_view slot) { return Get(slot)[0]; }
+  // Of all inputs that are read and all outputs.
+  int64_t TensorBytes();
   // The stored bytes.
   std::string Bytes(absl::string_view slot, int member = 0);
 

@@ -31,14 +31,16 @@ def cases(torch, dtype):
   chosen = numbers(8192)[:, None]
   rest = [1, 1], False
 
-  def pool(kernel, padding):
+  def pool(kernel, padding, pooled, halves):
     places = f.max_pool2d(pooled, kernel, 2, padding, return_indices=True)[1]
     return (lambda: f.max_pool2d(pooled, kernel, 2, padding),
             lambda: aten.max_pool2d_with_indices_backward(
                 halves, pooled, [kernel] * 2, [2, 2], [padding] * 2, *rest,
                 places))
 
-  tiles, overlapping = pool(2, 0), pool(3, 1)
+  tiles, overlapping = pool(2, 0, pooled, halves), pool(3, 1, pooled, halves)
+  last = pool(3, 1, *(x.to(memory_format=torch.channels_last)
+                      for x in (pooled, halves)))
   p, g, m, v = (torch.ones(802816) for _ in range(4))
   step = torch.ones(())
   adam = dict(lr=1.0, beta1=0.9, beta2=0.999, weight_decay=0.0, eps=1e-8,
@@ -79,6 +81,8 @@ def cases(torch, dtype):
       'max_pool2d_grad': tiles[1],
       'max_pool2d_overlapping': overlapping[0],
       'max_pool2d_overlapping_grad': overlapping[1],
+      'max_pool2d_channels_last': last[0],
+      'max_pool2d_channels_last_grad': last[1],
       'avg_pool2d': lambda: f.avg_pool2d(pooled, 2),
       'avg_pool2d_grad': lambda: aten.avg_pool2d_backward(
           halves, pooled, [2, 2], [2, 2], [0, 0], False, True, None),

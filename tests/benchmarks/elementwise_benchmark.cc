@@ -1,6 +1,7 @@
 // Element-wise ops, dropout, softmax and norms on 64 images of 16 x 28 x 28 (or
 // as many elements in other dims), on one thread: to be held against PyTorch's
-// on the same tensor.
+// on the same tensor, and, on kLarge times as many, against a copy.
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -160,7 +161,7 @@ const Case kCases[] = {
      false,
      {},
      {64, 16, 1, 28, 28}},
-    {"expand", "expand_v2", {"X"}, {{"shape", Dims{2, 64, 16, 28, 28}}}},
+    {"expand", "expand_v2", {"X"}, {{"shape", Dims{2, -1, -1, -1, -1}}}},
     {"transpose", "transpose", {"X"}, {{"axis", Dims{0, 2, 3, 1}}}},
     {"assign", "assign", {"X"}},
     {"tile", "tile", {"X"}, {{"repeat_times", Dims{2}}}},
@@ -287,24 +288,49 @@ const Case kCases[] = {
     {"dropout_nd", "dropout_nd", {"X"}},
 };
 
-void RunCase(benchmark::State& state, const Case& c, DType dtype) {
+// `dims` of so many times the samples, if their first one is of samples.
+Dims Scaled(const Case& c, Dims dims, int64_t scale) {
+  if (dims[0] == c.dims[0]) dims[0] *= scale;
+  return dims;
+}
+
+int64_t Elements(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1},
+                         std::multiplies<int64_t>());
+}
+
+// The i-th input of images.
+kernels::Tensor Image(const Case& c, size_t i, DType dtype, int64_t scale) {
+  std::vector<double> values = kernels::Draws(kElements, 0.05, 3);
+  for (size_t j = i; j < values.size(); j += 2) {
+    if (!c.positive) values[j] = -values[j];
+  }
+  values.resize(kElements * scale);
+  for (size_t j = kElements; j < values.size(); ++j) {
+    values[j] = values[j - kElements];
+  }
+  return {dtype, Scaled(c, c.dims, scale), std::move(values),
+          Layout::kRowMajor};
+}
+
+void RunScaled(benchmark::State& state, const Case& c, DType dtype,
+               int64_t scale) {
   KernelRun run(c.op);
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    std::vector<double> values = kernels::Draws(kElements, 0.05, 3);
-    for (size_t j = i; j < values.size(); j += 2) {
-      if (!c.positive) values[j] = -values[j];
-    }
-    run.In(c.inputs[i], {dtype, c.dims, values, Layout::kRowMajor});
+    run.In(c.inputs[i], Image(c, i, dtype, scale));
   }
   for (const auto& [slot, dims] : c.ones) {
-    int64_t n = 1;
-    for (const int64_t dim : dims) n *= dim;
-    run.In(slot, kernels::F32(dims, std::vector<double>(n, 1)));
+    const Dims scaled = Scaled(c, dims, scale);
+    run.In(slot,
+           kernels::F32(scaled, std::vector<double>(Elements(scaled), 1)));
   }
   for (const auto& [slot, dims] : c.classes) {
-    std::vector<double> classes(dims[0]);
-    for (int64_t i = 0; i < dims[0]; ++i) classes[i] = i * 11 % 28;
-    run.In(slot, kernels::I64(dims, classes));
+    const Dims scaled = Scaled(c, dims, scale);
+    std::vector<double> classes(scaled[0]);
+    for (size_t i = 0; i < classes.size(); ++i) {
+      classes[i] = static_cast<double>(i * 11 % 28);
+    }
+    run.In(slot, kernels::I64(scaled, classes));
   }
   for (const char* slot : c.outputs) run.Out(slot);
   if (absl::StartsWith(c.op, "dropout")) {
@@ -316,9 +342,9 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
     run.In("Alpha", {dtype, {1}, {0.25}, Layout::kRowMajor});
   }
   if (c.op == absl::string_view("where")) {
-    std::vector<double> condition(kElements);
-    for (int64_t i = 0; i < kElements; i += 3) condition[i] = 1;
-    run.In("Condition", {DType::kBool, kImages, condition});
+    std::vector<double> condition(kElements * scale);
+    for (size_t i = 0; i < condition.size(); i += 3) condition[i] = 1;
+    run.In("Condition", {DType::kBool, Scaled(c, kImages, scale), condition});
   }
   if (c.op == absl::string_view("split")) run.Out("Out", 2);
   if (c.op == absl::string_view("gather")) {
@@ -327,9 +353,18 @@ void RunCase(benchmark::State& state, const Case& c, DType dtype) {
   for (const auto& attr : c.attrs) run.Attr(attr.first, attr.second);
   run.Run();
   for (auto step : state) run.Enqueue();
+  ReportBytes(state, run.TensorBytes());
 }
 
-const bool kRegistered = RegisterCases(kCases, RunCase);
+void RunCase(benchmark::State& state, const Case& c, DType dtype) {
+  RunScaled(state, c, dtype, 1);
+}
+void RunLarge(benchmark::State& state, const Case& c, DType dtype) {
+  RunScaled(state, c, dtype, kLarge);
+}
+
+const bool kRegistered =
+    RegisterCases(kCases, RunCase) && RegisterCases(kCases, RunLarge, "/large");
 
 }  // namespace
 }  // namespace halftone

@@ -8,7 +8,8 @@ for benchmark in tests/benchmarks/*_benchmark; do
     */train_benchmark) continue ;;
     */passes_benchmark) smallest='/10000$' ;;
     */collective_benchmark) smallest='/16/.*/2' ;;
-    */elementwise_benchmark | */pool_benchmark | */recurrent_benchmark | */training_benchmark | */window_benchmark) smallest='/f32' ;;
+    */elementwise_benchmark | */recurrent_benchmark | */training_benchmark | */window_benchmark) smallest='/f32$' ;;
+    */pool_benchmark) smallest='/f32' ;;
     */attention_benchmark) smallest='_128/f32' ;;
     */data_benchmark) smallest=Jpegs ;;
     */linear_benchmark) smallest=$("$benchmark" --benchmark_list_tests | head -n 1) ;;

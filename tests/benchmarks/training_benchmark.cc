@@ -41,6 +41,7 @@ struct Case {
   std::vector<std::pair<const char*, AttrValue>> attrs{};
   std::vector<const char*> outputs{};  // optional ones and lists
   bool makes_dtype = false;            // has an attribute for its output's
+  Layout layout = Layout::kRowMajor;   // of what is of the case's dtype
 };
 
 const Dims kImages = {64, 16, 28, 28}, kRows = {1024, 784}, kLabels = {1024};
@@ -181,6 +182,20 @@ const Case kCases[] = {
      {{"X", Kind::kData, kPooled}},
      kOverlapping},
     {"max_pool2d_overlapping_grad", "pool2d_grad", kPoolGrad, kOverlapping},
+    {"max_pool2d_channels_last",
+     "pool2d",
+     {{"X", Kind::kData, kPooled}},
+     kOverlapping,
+     {},
+     false,
+     Layout::kChannelsLast},
+    {"max_pool2d_channels_last_grad",
+     "pool2d_grad",
+     kPoolGrad,
+     kOverlapping,
+     {},
+     false,
+     Layout::kChannelsLast},
     {"avg_pool2d", "pool2d", {{"X", Kind::kData, kPooled}}, kMeans},
     {"avg_pool2d_grad", "pool2d_grad", kPoolGrad, kMeans},
     {"fill_constant",
@@ -199,58 +214,91 @@ const Case kCases[] = {
     {"adamw", "adamw", Update({"Moment1", "Moment2"}, true), {}, kAdamOuts},
 };
 
-kernels::Tensor Drawn(const Input& input, DType dtype, int64_t salt) {
-  const int64_t n = std::accumulate(input.dims.begin(), input.dims.end(),
-                                    int64_t{1}, std::multiplies<int64_t>());
-  std::vector<double> values(n, input.kind == Kind::kFlag ? 0 : 1);
-  if (input.kind == Kind::kNumbers) {
-    for (int64_t i = 0; i < n; ++i)
-      values[i] = static_cast<double>(i * 37 % 100);
-  }
-  switch (input.kind) {
-    case Kind::kData:
-      return {dtype, input.dims, kernels::Eighths(n, salt)};
-    case Kind::kShare:
-      return {dtype, input.dims, kernels::Draws(n, 0.1, 0.9)};
-    case Kind::kFloat:
-      return {DType::kF32, input.dims, values};
-    case Kind::kFlag:
-      return {DType::kBool, input.dims, values};
-    default:
-      return {DType::kI64, input.dims, values};
-  }
+int64_t Elements(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1},
+                         std::multiplies<int64_t>());
 }
 
-// The output of that name of the op that `c` is the gradient of.
-kernels::Tensor Forward(const Case& c, const Input& output, DType dtype) {
-  KernelRun forward(absl::StripSuffix(c.op, "_grad"));
-  forward.In("X", Drawn(c.inputs[0], dtype, 0));
-  for (const auto& [name, value] : c.attrs) forward.Attr(name, value);
-  return {dtype, output.dims, forward.Get(output.slot)};
-}
+// What an op is run on: the case's tensors with so many times the samples.
+struct Setting {
+  const Case& c;
+  DType dtype;
+  int64_t scale;
 
-void RunCase(benchmark::State& state, const Case& c, DType dtype) {
+  // `dims` of so many times the samples, if their first one is of samples or
+  // of their channels.
+  Dims Scaled(Dims dims) const {
+    if (dims.empty() || c.inputs.empty()) return dims;
+    const Dims& x = c.inputs[0].dims;
+    const bool planes = x.size() > 1 && dims == Dims{x[0] * x[1]};
+    if (dims[0] == x[0] || planes) dims[0] *= scale;
+    return dims;
+  }
+
+  kernels::Tensor Drawn(const Input& input, int64_t salt) const {
+    const Dims dims = Scaled(input.dims);
+    const int64_t n = Elements(dims);
+    std::vector<double> values(n, input.kind == Kind::kFlag ? 0 : 1);
+    if (input.kind == Kind::kNumbers) {
+      for (int64_t i = 0; i < n; ++i) {
+        values[i] = static_cast<double>(i * 37 % 100);
+      }
+    }
+    switch (input.kind) {
+      case Kind::kData:
+        return {dtype, dims, kernels::Eighths(n, salt), c.layout};
+      case Kind::kShare:
+        return {dtype, dims, kernels::Draws(n, 0.1, 0.9)};
+      case Kind::kFloat:
+        return {DType::kF32, dims, values};
+      case Kind::kFlag:
+        return {DType::kBool, dims, values};
+      default:
+        return {DType::kI64, dims, values};
+    }
+  }
+
+  // The output of that name of the op that `c` is the gradient of.
+  kernels::Tensor Forward(const Input& output) const {
+    KernelRun forward(absl::StripSuffix(c.op, "_grad"));
+    forward.In("X", Drawn(c.inputs[0], 0));
+    for (const auto& [name, value] : c.attrs) forward.Attr(name, value);
+    return {dtype, Scaled(output.dims), forward.Get(output.slot), c.layout};
+  }
+};
+
+void RunScaled(benchmark::State& state, const Setting& setting) {
+  const Case& c = setting.c;
   KernelRun run(c.op);
   int64_t salt = 0;
   for (const Input& input : c.inputs) {
     run.In(input.slot, input.kind == Kind::kForward
-                           ? Forward(c, input, dtype)
-                           : Drawn(input, dtype, salt));
+                           ? setting.Forward(input)
+                           : setting.Drawn(input, salt));
     ++salt;
   }
   for (const auto& [name, value] : c.attrs) run.Attr(name, value);
-  if (c.makes_dtype) run.Attr("dtype", dtype);
+  if (c.makes_dtype) run.Attr("dtype", setting.dtype);
   for (absl::string_view slot : c.outputs) {
     run.Out(slot);
     // Parameters and states are updated where they are.
-    absl::string_view state = slot;
-    if (absl::ConsumeSuffix(&state, "Out")) run.Alias(slot, state);
+    absl::string_view state_slot = slot;
+    if (absl::ConsumeSuffix(&state_slot, "Out")) run.Alias(slot, state_slot);
   }
   run.Run();
   for (auto step : state) run.Enqueue();
+  ReportBytes(state, run.TensorBytes());
 }
 
-const bool kRegistered = RegisterCases(kCases, RunCase);
+void RunCase(benchmark::State& state, const Case& c, DType dtype) {
+  RunScaled(state, {c, dtype, 1});
+}
+void RunLarge(benchmark::State& state, const Case& c, DType dtype) {
+  RunScaled(state, {c, dtype, kLarge});
+}
+
+const bool kRegistered =
+    RegisterCases(kCases, RunCase) && RegisterCases(kCases, RunLarge, "/large");
 
 }  // namespace
 }  // namespace halftone
