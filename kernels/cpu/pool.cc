@@ -224,6 +224,7 @@ void RegisterCpuPool(KernelRegistry& registry) {
   for (const char* op : kPools) {
     AddForSchema(registry, op, OverImages(rows, floats));
   }
+  RegisterCpuPoolMaxGradLast(registry);
   RegisterCpuPoolMaxGrad(registry);
   RegisterCpuPoolGrad(registry);
 }

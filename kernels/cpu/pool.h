@@ -61,7 +61,9 @@ inline void ForTasksWithScratch(int threads, int64_t tasks, int64_t grain,
 // The order is that of preference.
 void RegisterCpuPoolTiles(KernelRegistry& registry);    // pool_tiles.cc
 void RegisterCpuPoolMaxGrad(KernelRegistry& registry);  // pool_max_grad.cc
-void RegisterCpuPoolGrad(KernelRegistry& registry);     // pool_grad.cc
+// pool_max_grad_last.cc
+void RegisterCpuPoolMaxGradLast(KernelRegistry& registry);
+void RegisterCpuPoolGrad(KernelRegistry& registry);  // pool_grad.cc
 
 }  // namespace kernels
 }  // namespace halftone

@@ -253,13 +253,16 @@ TEST(PoolTest, TilesHaveTheBitsOfAnyWindows) {
   }
 }
 
-// The same of windows of at most 16 rows and columns, however they lie.
+// The same of windows of at most 16 rows and columns, however they lie, and of
+// channels side by side, in vectors and what is left.
 TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
   const std::pair<Pool, Dims> pools[] = {
       {{{5, 3, 28, 28}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {5, 3, 14, 14}},
       {{{1, 5, 9, 17}, {2, 5}, {1, 3}, {1, 0, 2, 1}}, {1, 5, 9, 6}},
       {{{2, 7, 7, 8}, {3, 2}, {3, 1}, {0, 1, 0, 1}, true}, {2, 7, 3, 8}},
       {{{2, 2, 6, 5}, {1, 4}, {2, 5}, {0, 0, 1, 3}}, {2, 2, 3, 2}},
+      {{{3, 43, 9, 8}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {3, 43, 5, 4}},
+      {{{2, 8, 7, 9}, {2, 3}, {3, 4}, {0, 0, 0, 0}}, {2, 8, 2, 2}},
       {{{0, 3, 4, 4}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {0, 3, 2, 2}}};
   for (const auto& [p, out] : pools) {
     const std::vector<double> some = {
@@ -278,7 +281,11 @@ TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
           grad.In("X", Image(dtype, p.x, x, last)).Threads(last ? 3 : 1);
           grad.In("Out", Image(dtype, out, maxima, last));
           grad.In("OutGrad", Image(dtype, out, Draws(maxima.size()), last));
-          Set(grad, p, "max").Use(places ? "places" : "planes");
+          const bool channels = last && p.x[1] >= 8;
+          Set(grad, p, "max")
+              .Use(!places    ? "planes"
+                   : channels ? "channels"
+                              : "places");
           grad.SpoilWorkspace();
           x_grads[places] = grad.Bytes("XGrad");
         }
