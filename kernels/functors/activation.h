@@ -157,9 +157,9 @@ struct ErfOp {
     q = q * t + 0.892641783f;
     q = q * t + 3.50880122f;
     q = q * t + 3.38449216f;
-    const float tail = 1.0f - Exp(-q);
+    const float tail = 1.0f - NearExp(-q);  // q up to 18
     const float far = x < 0.0f ? -tail : tail;
-    return a < 1.0f ? near : far;
+    return a >= 1.0f ? far : near;  // a NaN is near
   }
 };
 struct ErfGradOp {
