@@ -114,7 +114,7 @@ void AddRandom(KernelRegistry& registry, absl::string_view op) {
 
 auto MakeConstant(const BoundOp& op) {
   const TensorDesc& out = op.outputs()[0];
-  std::function<void(void*)> fill;
+  std::function<void(void*, int64_t, int64_t)> fill;
   DispatchType(AnyTypes(), out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     // A class is not filled in vectors.
@@ -122,12 +122,18 @@ auto MakeConstant(const BoundOp& op) {
     const T value = FillValue<T>(op);
     Bits bits;
     std::memcpy(&bits, &value, sizeof(bits));
-    fill = [n = out.elements(), bits](void* to) {
-      std::fill_n(static_cast<Bits*>(to), n, bits);
+    fill = [bits](void* to, int64_t begin, int64_t end) {
+      ForIsa([first = static_cast<Bits*>(to) + begin, n = end - begin, bits] {
+        std::fill_n(first, n, bits);
+      });
     };
   });
-  return [fill](const Buffers& buffers, runtime::Stream&) {
-    fill(buffers.outputs[0]);
+  return [fill, n = out.elements()](const Buffers& buffers,
+                                    runtime::Stream& stream) {
+    ParallelFor(stream.threads(), n, kMapGrain,
+                [&](int64_t begin, int64_t end) {
+                  fill(buffers.outputs[0], begin, end);
+                });
   };
 }
 
