@@ -41,8 +41,8 @@ void AddDearest(const ProfileTable& table, std::vector<std::string>* lines) {
                                    "share", "predicted", "GB/s", "GFLOP/s",
                                    known ? "  of roofline, bound" : ""));
   for (const ProfileTable::Op& op : table.dearest) {
-    lines->push_back(
-        absl::StrCat("         ", op.name, ": ", op.kernel, " ", op.shape));
+    lines->push_back(absl::StrCat("         ", op.name, ": ", op.kernel,
+                                  op.shape.empty() ? "" : " ", op.shape));
     std::string line = absl::StrFormat(
         "         %9.3f %4.1f %% %9s %8s %9s", op.ms,
         100 * op.ms / table.step_ms,

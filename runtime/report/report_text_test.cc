@@ -375,6 +375,8 @@ TEST(ProfileLines, TheDearestOpsAndWhatWouldHelp) {
                                  "this machine reaches"));
   EXPECT_EQ(lines[5], "         conv1: conv2d direct f32[2,4,8,8]");
   EXPECT_EQ(lines[6], "             2.000  4.0 %         -      0.5       2.0");
+  table.dearest[0].shape.clear();
+  EXPECT_EQ(ProfileLines(table)[5], "         conv1: conv2d direct");
   table.measured = true;
   table.dearest[0].predicted_ms = 1.25;
   table.dearest[0].roofline_ms = 1;
