@@ -219,7 +219,7 @@ class Drafter {
       if (op.body != nullptr) {
         draft_.inlined.push_back({draft.step.name,
                                   AttrAs<std::string>(op, "pattern"),
-                                  choice.refusal});
+                                  choice.refusal, op.body.get()});
         return InlineBody(draft, op);
       }
       return DeviceError(draft.step.name, " (", op.schema->name(), "): every ",

@@ -104,6 +104,7 @@ struct PlannedResult {
 struct InlinedFusion {
   std::string name, pattern;
   std::string refusal;  // why no kernel takes it; empty: none says so
+  const Block* body = nullptr;
 };
 
 // Offsets of all cells and constants in the state arena: the same for every

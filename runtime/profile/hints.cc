@@ -45,7 +45,7 @@ std::string WhyF32(const Op& product) {
   }
 }
 
-// "3 channels are not a multiple of 8"; empty: they are.
+// "3 channels: no multiple of 8"; empty: they are one.
 std::string Ragged(const Product& product, int multiple,
                    const SymbolValues& symbols) {
   for (ValueId value : {product.op->in(0), product.op->out(0)}) {
@@ -64,14 +64,8 @@ std::string Ragged(const Product& product, int multiple,
 
 Hints::Hints(const Plan& plan, const Target& target)
     : plan_(plan), target_(target) {
-  for (const Step& step : plan.steps) {
-    if (step.kind != Step::Kind::kKernel) continue;
-    for (const InlinedFusion& fusion : plan.inlined) {
-      const OpId id = step.block->FindOp(fusion.name);
-      if (!id.valid()) continue;
-      const Block* body = step.block->op(id).body.get();
-      if (body != nullptr) inlined_[body] = &fusion;
-    }
+  for (const InlinedFusion& fusion : plan.inlined) {
+    inlined_[fusion.body] = &fusion;
   }
 }
 

@@ -33,7 +33,7 @@ entry eval {
 )";
 
 DType LowProductsOf(const Block& block) {
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+  for (OpId id : block.ops()) {
     const Op& op = block.op(id);
     if (op.body != nullptr) {
       const DType inside = LowProductsOf(*op.body);

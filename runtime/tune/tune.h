@@ -57,10 +57,10 @@ struct Tuned {
 };
 
 // Times what has several candidates beside the reference, and what the device
-// reaches in products and copies. A candidate that
-// cannot be made on this device is left out; one that fails while it runs is an
-// error that names it. A later one is preferred only where it is 3 % faster:
-// less than that is not told apart by seven runs.
+// reaches in products and copies. A candidate that cannot be made on this
+// device is left out; one that fails while it runs is an error that names it. A
+// later one is preferred only where it is 3 % faster: less than that is not
+// told apart by seven runs.
 absl::StatusOr<Tuned> Tune(const Program& program,
                            const kernels::KernelRegistry& kernels,
                            absl::Span<const TuneBinding> bindings,
