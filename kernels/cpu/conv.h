@@ -24,9 +24,9 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at);
 // formats for filters of more than one element and more than one channel.
 std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 
-// Preferred where they support an op.
-void RegisterCpuConvTiles(KernelRegistry& registry);  // conv_tiles.cc
-// Those of one tap as matrix products.
+// Before those where it supports an op; and one of filters of one tap for tune
+// to choose.
+void RegisterCpuConvTiles(KernelRegistry& registry);    // conv_tiles.cc
 void RegisterCpuConvProduct(KernelRegistry& registry);  // conv_product.cc
 
 }  // namespace kernels

@@ -1,5 +1,8 @@
 // Convolutions of one tap with channels-last images, which are matrix products:
 // a row for each pixel, a column for each channel, and nothing needs to move.
+#include <algorithm>
+#include <iterator>
+
 #include "graph/base/dtype.h"
 #include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
@@ -16,10 +19,9 @@ bool IsOneTap(const ConvDim& dim) {
 }
 
 bool IsProduct(const ConvOp& conv) {
-  for (const ConvDim& dim : conv.shape.volume) {
-    if (!IsOneTap(dim)) return false;
-  }
-  return conv.shape.groups == 1 &&
+  const ConvDim(&volume)[3] = conv.shape.volume;
+  return std::all_of(std::begin(volume), std::end(volume), IsOneTap) &&
+         conv.shape.groups == 1 &&
          conv.image_desc.layout == Layout::kChannelsLast &&
          conv.result_desc.layout == Layout::kChannelsLast;
 }

@@ -58,28 +58,22 @@ struct PoolKernel {
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const int64_t tasks = shape.planes * shape.d.out * shape.h.out;
-    const int64_t grain = std::max<int64_t>(
-        1, kMapGrain / std::max<int64_t>(
-                           1, shape.d.kernel * shape.h.kernel * shape.InRow()));
-    ForTasksWithScratch(
-        stream.threads(), tasks, grain, buffers.workspace, ScratchFloats(shape),
-        [&](int64_t begin, int64_t end, float* scratch) {
-          for (int64_t task = begin; task < end; ++task) {
-            const int64_t row_begin = task * shape.OutRow();
-            float* row = scratch;
-            float* out =
-                dtype == DType::kF32
-                    ? static_cast<float*>(buffers.outputs[0]) + row_begin
-                    : scratch + shape.InRow();
-            if (shape.max) {
-              PoolRow<Larger>(buffers.inputs[0], task, row, out);
-            } else {
-              PoolRow<Add>(buffers.inputs[0], task, row, out);
-              Divide(task, out);
-            }
-            StoreBlock(dtype, out, buffers.outputs[0], row_begin,
-                       shape.OutRow());
+    ForEachWithScratch(
+        stream.threads(), tasks,
+        shape.d.kernel * shape.h.kernel * shape.InRow(), buffers.workspace,
+        ScratchFloats(shape), [&](int64_t task, float* scratch) {
+          const int64_t row_begin = task * shape.OutRow();
+          float* row = scratch;
+          float* out = dtype == DType::kF32
+                           ? static_cast<float*>(buffers.outputs[0]) + row_begin
+                           : scratch + shape.InRow();
+          if (shape.max) {
+            PoolRow<Larger>(buffers.inputs[0], task, row, out);
+          } else {
+            PoolRow<Add>(buffers.inputs[0], task, row, out);
+            Divide(task, out);
           }
+          StoreBlock(dtype, out, buffers.outputs[0], row_begin, shape.OutRow());
         });
   }
 

@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/common/pool_shape.h"
+#include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/kernel_registry.h"
 
@@ -56,6 +59,36 @@ inline void ForTasksWithScratch(int threads, int64_t tasks, int64_t grain,
   ParallelFor(threads, tasks, each, [&](int64_t begin, int64_t end) {
     body(begin, end, static_cast<float*>(workspace) + begin / each * floats);
   });
+}
+
+// The same one by one: body(task, scratch); `elements`: of a task.
+template <typename Body>
+inline void ForEachWithScratch(int threads, int64_t tasks, int64_t elements,
+                               void* workspace, int64_t floats,
+                               const Body& body) {
+  const int64_t grain =
+      std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, elements));
+  ForTasksWithScratch(threads, tasks, grain, workspace, floats,
+                      [&](int64_t begin, int64_t end, float* scratch) {
+                        for (int64_t t = begin; t < end; ++t) body(t, scratch);
+                      });
+}
+
+// Of a gradient's Kernel(shape, dtype), with its ScratchFloats() for each
+// thread, where it Supports(shape).
+template <typename Kernel>
+Candidate PoolGradCandidate(absl::string_view name) {
+  const auto make = [](const BoundOp& op) {
+    return Kernel(PoolShape::Of(op), op.inputs()[0].dtype);
+  };
+  Candidate candidate =
+      OverImages(MakeCandidate(name, make), [make](const BoundOp& op) {
+        return std::max(1, op.context().threads) * make(op).ScratchFloats();
+      });
+  candidate.supports = [one_layout = candidate.supports](const BoundOp& op) {
+    return one_layout(op) && Kernel::Supports(PoolShape::Of(op));
+  };
+  return candidate;
 }
 
 // The order is that of preference.

@@ -173,6 +173,8 @@ struct PoolGradKernel {
     }
   }
 
+  static bool Supports(const PoolShape&) { return true; }
+
   // Planes of the gradient and, for a maximum, of x; rows of the result: its
   // gradient and, for a maximum, itself and what is open. Rows of the image, a
   // share of each column's.
@@ -183,15 +185,10 @@ struct PoolGradKernel {
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    const int64_t grain = std::max<int64_t>(
-        1, kMapGrain / std::max<int64_t>(1, layout.elements()));
-    ForTasksWithScratch(stream.threads(), shape.planes, grain,
-                        buffers.workspace, ScratchFloats(),
-                        [&](int64_t begin, int64_t end, float* scratch) {
-                          for (int64_t p = begin; p < end; ++p) {
-                            RunPlane(buffers, p, scratch);
-                          }
-                        });
+    ForEachWithScratch(
+        stream.threads(), shape.planes, layout.elements(), buffers.workspace,
+        ScratchFloats(),
+        [&](int64_t p, float* scratch) { RunPlane(buffers, p, scratch); });
   }
 
  private:
@@ -336,16 +333,8 @@ struct PoolGradKernel {
 }  // namespace
 
 void RegisterCpuPoolGrad(KernelRegistry& registry) {
-  const Candidate planes = MakeCandidate("planes", [](const BoundOp& op) {
-    return PoolGradKernel(PoolShape::Of(op), op.inputs()[0].dtype);
-  });
-  const auto floats = [](const BoundOp& op) {
-    const PoolGradKernel kernel(PoolShape::Of(op), op.inputs()[0].dtype);
-    return std::max(1, op.context().threads) * kernel.ScratchFloats();
-  };
-  for (const char* op : kPoolGrads) {
-    AddForSchema(registry, op, OverImages(planes, floats));
-  }
+  const Candidate planes = PoolGradCandidate<PoolGradKernel>("planes");
+  for (const char* op : kPoolGrads) AddForSchema(registry, op, planes);
 }
 
 }  // namespace kernels

@@ -343,16 +343,7 @@ class MaxGradKernel {
 }  // namespace
 
 void RegisterCpuPoolMaxGrad(KernelRegistry& registry) {
-  const auto make = [](const BoundOp& op) {
-    return MaxGradKernel(PoolShape::Of(op), op.inputs()[0].dtype);
-  };
-  Candidate places =
-      OverImages(MakeCandidate("places", make), [make](const BoundOp& op) {
-        return std::max(1, op.context().threads) * make(op).ScratchFloats();
-      });
-  places.supports = [one_layout = places.supports](const BoundOp& op) {
-    return one_layout(op) && MaxGradKernel::Supports(PoolShape::Of(op));
-  };
+  const Candidate places = PoolGradCandidate<MaxGradKernel>("places");
   for (const char* op : kPoolGrads) AddForSchema(registry, op, places);
 }
 

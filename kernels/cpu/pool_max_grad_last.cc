@@ -48,15 +48,10 @@ class ChannelsMaxGrad {
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const int64_t plane = shape_.d.in * shape_.h.in * shape_.InRow();
-    const int64_t grain =
-        std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, plane));
-    ForTasksWithScratch(stream.threads(), shape_.planes, grain,
-                        buffers.workspace, ScratchFloats(),
-                        [&](int64_t begin, int64_t end, float* scratch) {
-                          for (int64_t p = begin; p < end; ++p) {
-                            RunPlane(buffers, p, scratch);
-                          }
-                        });
+    ForEachWithScratch(
+        stream.threads(), shape_.planes, plane, buffers.workspace,
+        ScratchFloats(),
+        [&](int64_t p, float* scratch) { RunPlane(buffers, p, scratch); });
   }
 
  private:
@@ -229,16 +224,7 @@ class ChannelsMaxGrad {
 }  // namespace
 
 void RegisterCpuPoolMaxGradLast(KernelRegistry& registry) {
-  const auto make = [](const BoundOp& op) {
-    return ChannelsMaxGrad(PoolShape::Of(op), op.inputs()[0].dtype);
-  };
-  Candidate channels =
-      OverImages(MakeCandidate("channels", make), [make](const BoundOp& op) {
-        return std::max(1, op.context().threads) * make(op).ScratchFloats();
-      });
-  channels.supports = [one_layout = channels.supports](const BoundOp& op) {
-    return one_layout(op) && ChannelsMaxGrad::Supports(PoolShape::Of(op));
-  };
+  const Candidate channels = PoolGradCandidate<ChannelsMaxGrad>("channels");
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     registry.Add("pool2d_grad", {dtype}, Layout::kChannelsLast, channels);
   }
