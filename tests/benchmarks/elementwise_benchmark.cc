@@ -1,7 +1,6 @@
 // Element-wise ops, dropout, softmax and norms on 64 images of 16 x 28 x 28 (or
 // as many elements in other dims), on one thread: to be held against PyTorch's
 // on the same tensor, and, on kLarge times as many, against a copy.
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -292,11 +291,6 @@ const Case kCases[] = {
 Dims Scaled(const Case& c, Dims dims, int64_t scale) {
   if (dims[0] == c.dims[0]) dims[0] *= scale;
   return dims;
-}
-
-int64_t Elements(const Dims& dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t{1},
-                         std::multiplies<int64_t>());
 }
 
 // The i-th input of images.

@@ -10,7 +10,6 @@
 // run each size in a process of its own for it:
 //   passes_benchmark --benchmark_filter=unfused/1000000
 #include <malloc.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <limits>
@@ -29,6 +28,7 @@
 #include "passes/pipeline.h"
 #include "passes/pipelines.h"
 #include "passes/testing/kernels.h"
+#include "tests/benchmarks/peak_rss.h"
 
 namespace halftone {
 namespace passes {
@@ -112,11 +112,7 @@ int Compile(Program& program, PassPipeline& pipeline) {
   return TrainOps(program);
 }
 
-double PeakMegabytes() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
+double PeakMebibytes() { return static_cast<double>(PeakRss()) / (1 << 20); }
 
 // Compiles a new model; says how long it took.
 double CompileNew(int ops, bool fused) {
@@ -163,7 +159,7 @@ void Passes(benchmark::State& state, bool fused) {
   }
   state.counters["first_ms"] = first_ms;
   state.counters["train_ops"] = train_ops;
-  state.counters["peak_MB"] = PeakMegabytes();
+  state.counters["peak_MB"] = PeakMebibytes();
 }
 void Sizes(benchmark::internal::Benchmark* benchmark) {
   for (const int ops : {10000, 100000, 1000000}) benchmark->Arg(ops);

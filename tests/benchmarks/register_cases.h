@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,11 @@ namespace halftone {
 
 // How many times more samples "/large" cases have: more than caches hold.
 inline constexpr int64_t kLarge = 16;
+
+inline int64_t Elements(const std::vector<int64_t>& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1},
+                         std::multiplies<int64_t>());
+}
 
 // Bytes read and written per second of CPU time by a copy of such a size.
 inline double CopyRate() {

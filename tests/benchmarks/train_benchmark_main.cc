@@ -3,8 +3,6 @@
 //
 //   train_benchmark --model resnet50 --level O1 --batch 256 --gpu 0
 //   train_benchmark --model mnist_convnet --batch 64 --scaling-cost
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +13,7 @@
 #include "graph/base/error.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
+#include "tests/benchmarks/peak_rss.h"
 #include "tests/benchmarks/trained_model.h"
 #include "tools/common/command_line.h"
 
@@ -34,13 +33,6 @@ double Quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) +
                                     0.5)];
-}
-
-// The most memory that this process has held, in bytes.
-int64_t PeakRss() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
 }
 
 struct Measured {

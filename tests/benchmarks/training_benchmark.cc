@@ -2,7 +2,6 @@
 // of one shape: lookups and their gradients, losses by label, biases, casts,
 // pooling of images, gradients of padding and norms, updates. On one thread: to
 // be held against PyTorch's on the same tensors (compare_training.py).
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -213,11 +212,6 @@ const Case kCases[] = {
     {"adam", "adam", Update({"Moment1", "Moment2"}, true), {}, kAdamOuts},
     {"adamw", "adamw", Update({"Moment1", "Moment2"}, true), {}, kAdamOuts},
 };
-
-int64_t Elements(const Dims& dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t{1},
-                         std::multiplies<int64_t>());
-}
 
 // What an op is run on: the case's tensors with so many times the samples.
 struct Setting {
