@@ -48,8 +48,8 @@ std::string Rate(double per_second) {
 
 }  // namespace
 
-std::string SamplesRate(const RunStarted& run, double per_second) {
-  return Rate(per_second) + (run.images ? " img/s" : " samples/s");
+std::string SamplesRate(bool images, double per_second) {
+  return Rate(per_second) + (images ? " img/s" : " samples/s");
 }
 
 std::string StepTimesText(const StepTimes& ms, bool parts_known) {
@@ -94,7 +94,7 @@ std::string EpochLine(const RunStarted& run, const StepEvent& event, int room) {
       {5, absl::StrCat(scale, " good ", event.good_steps)},
       {skipped > 0 ? 3 : 6, absl::StrCat("skipped ", skipped)},
       {8, absl::StrCat("|g| ", ThreeDigits(event.grad_norm))},
-      {0, SamplesRate(run, event.times.samples_per_second)},
+      {0, SamplesRate(run.images, event.times.samples_per_second)},
       {7, parts},
       {0, absl::StrCat("eta ", left < 0.5 ? "0 s" : Duration(left))},
   };

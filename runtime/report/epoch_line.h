@@ -17,8 +17,8 @@ std::string EpochLine(const RunStarted& run, const StepEvent& event, int room);
 // parts sum to the whole. `parts_known`: the device says what took how long.
 std::string StepTimesText(const StepTimes& ms, bool parts_known);
 
-// "11.2k img/s", "930 samples/s", "2.31 samples/s".
-std::string SamplesRate(const RunStarted& run, double per_second);
+// "11.2k img/s", "930 samples/s", "2.31 samples/s". `images`: which they are.
+std::string SamplesRate(bool images, double per_second);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -251,7 +251,7 @@ std::string SpeedLine(const RunStarted& run, const RunEnded& end) {
   std::string line = "speed    ";
   if (end.speed.has_value()) {
     const StepSpeed& speed = *end.speed;
-    absl::StrAppend(&line, SamplesRate(run, speed.samples_per_second),
+    absl::StrAppend(&line, SamplesRate(run.images, speed.samples_per_second),
                     ", step median ", ThreeDigits(speed.median_ms), " ms p95 ",
                     ThreeDigits(speed.p95_ms), ", first ",
                     ThreeDigits(speed.first_ms), " ms left out; ");
@@ -280,7 +280,7 @@ std::string ReadingLine(const RunStarted& run, const RunEnded& end) {
   if (end.reading_seconds > 0.01 * end.seconds) {
     const double rate =
         static_cast<double>(end.samples_read) / end.reading_seconds;
-    facts.push_back(absl::StrCat("read at ", SamplesRate(run, rate),
+    facts.push_back(absl::StrCat("read at ", SamplesRate(run.images, rate),
                                  " per worker, ",
                                  Count(end.reading_workers, "worker")));
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -11,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "graph/base/error.h"
-#include "graph/base/text.h"
 #include "graph/targets/target.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
 #include "runtime/profile/roofline.h"
+#include "runtime/report/epoch_line.h"
 #include "runtime/report/report_text.h"
 #include "tools/common/json_text.h"
 #include "tools/report/table.h"
@@ -132,12 +131,10 @@ std::string RooflineWords(const Roofline& roofline) {
   return text;
 }
 
-// Of images, if the entry is fed any.
-const char* SamplesUnit(const Plan& plan) {
-  const bool images = std::any_of(
+bool IsFedImages(const Plan& plan) {
+  return std::any_of(
       plan.feeds.begin(), plan.feeds.end(),
       [](const runtime::PlannedFeed& feed) { return feed.desc.rank() == 4; });
-  return images ? " img/s" : " samples/s";
 }
 
 std::string LargestText(const Prediction& prediction, int columns) {
@@ -253,15 +250,13 @@ absl::StatusOr<std::string> RooflineText(const CompiledModel& model,
       Hanging("rates", RooflineWords(prediction.roofline), kLabel, columns),
       "\n", LargestText(prediction, columns), "\n",
       ClassesText(prediction, columns), "\n");
-  const double per_second = prediction.samples_per_second();
   absl::StrAppend(
       &text,
       Hanging("predicted",
               absl::StrCat(
                   ThreeDigits(1000 * prediction.of.seconds), " ms a step, ",
-                  per_second < 1000 ? ThreeDigits(per_second)
-                                    : WithCommas(std::llround(per_second)),
-                  SamplesUnit(plan)),
+                  runtime::SamplesRate(IsFedImages(plan),
+                                       prediction.samples_per_second())),
               kLabel, columns));
   if (question.ranks > 1 && prediction.roofline.device.link == 0) {
     absl::StrAppend(
