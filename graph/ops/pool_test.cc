@@ -116,6 +116,47 @@ TEST(Pool, Gradient) {
                         "pooled), found f32[B,8,2,2]"));
 }
 
+Call Argmax(std::string x, Attrs attrs) {
+  Call call = Pool(std::move(x), std::move(attrs));
+  call.lists = {{"Argmax", 1}};
+  return call;
+}
+
+TEST(Pool, Argmax) {
+  EXPECT_EQ(Infer(Argmax("f16[B,64,112,112]@channels_last",
+                         {{"ksize", Ints{3, 3}},
+                          {"strides", Ints{2, 2}},
+                          {"paddings", Ints{1, 1}}})),
+            "Out=f16[B,64,56,56] @channels_last; "
+            "Argmax=u8[B,64,56,56] @channels_last");
+  EXPECT_THAT(Infer(Argmax("f32[B,2,20,20]", {{"ksize", Ints{16, 16}}})),
+              HasSubstr("attribute ksize: expected windows of at most 255 "
+                        "elements, found [16, 16]"));
+  for (const char* attr : {"global_pooling", "adaptive"}) {
+    EXPECT_THAT(Infer(Argmax("f32[B,2,20,20]", {{attr, true}})),
+                HasSubstr("expected false, found true; Argmax is of windows of "
+                          "ksize"));
+  }
+  EXPECT_THAT(Infer(Argmax("f32[B,2,4,4]", {{"pooling_type", "avg"}})),
+              HasSubstr("expected max, found \"avg\"; a mean has no Argmax"));
+}
+
+TEST(Pool, GradientOfArgmax) {
+  EXPECT_EQ(
+      GradientInAllTypes(Argmax("T[B,8,S,9]", {{"ksize", Ints{3, 3}},
+                                               {"strides", Ints{1, 2}},
+                                               {"paddings", Ints{1, 0}}})),
+      "max_pool2d_grad(OutGrad=dOut, Argmax=op.Argmax.0) {ksize=[3,3] "
+      "strides=[1,2] paddings=[1,0] input_hw=[-1,9]} -> X.grad : "
+      "f16[B,8,S,9]\n"
+      "X <- X.grad\n");
+  EXPECT_THAT(Infer({"max_pool2d_grad",
+                     {{"OutGrad", "f32[B,8,3,3]"}, {"Argmax", "u8[B,8,3,3]"}},
+                     {{"input_hw", Ints{5, 4}}}}),
+              HasSubstr("slot OutGrad: expected the dims of input_hw, pooled "
+                        "with these attributes, found f32[B,8,3,3]"));
+}
+
 TEST(Pool, MeansAreGrayMaximaClear) {
   Program program;
   Block& block = program.AddEntry("train").block();

@@ -33,6 +33,12 @@ std::optional<Dim> WindowOutput(const Dim& in, const Window& window);
 // not 1 or more, or if `positions` is symbolic and the window does not keep it.
 std::optional<Dim> WindowInput(const Dim& positions, const Window& window);
 
+// Of maximum pooling: an Argmax that says that a window has no element. Others
+// are below it: the first maximum's place, in row-major order, among the
+// elements of a window of ksize, of which there are at most so many; those in
+// the padding count.
+inline constexpr uint8_t kNoArgmax = 255;
+
 // Attributes with a number for each spatial dim, checked for range.
 struct WindowAttrs {
   std::vector<int64_t> strides, dilations;

@@ -31,16 +31,15 @@ void MakeAdaptive(int64_t out, PoolDim& dim) {
 }  // namespace
 
 PoolShape PoolShape::Of(const BoundOp& op) {
-  const TensorDesc& x = op.inputs()[0];
-  const TensorDesc& out =
-      op.schema().FindInput("Out") >= 0 ? op.Input("Out") : op.outputs()[0];
+  const bool grad = op.schema().FindInput("OutGrad") >= 0;
+  const TensorDesc& x =
+      op.schema().FindInput("X") >= 0 ? op.Input("X") : op.outputs()[0];
+  const TensorDesc& out = grad ? op.Input("OutGrad") : op.outputs()[0];
   const int spatial = x.rank() - 2;
   PoolShape shape;
-  // Those with indices are of maxima.
-  shape.max = op.schema().FindAttr("pooling_type") < 0 ||
-              op.Str("pooling_type") == "max";
-  shape.exclusive =
-      op.schema().FindAttr("exclusive") < 0 || op.Bool("exclusive");
+  // Ops without it are of maxima.
+  shape.max = !op.KnowsAttr("pooling_type") || op.Str("pooling_type") == "max";
+  shape.exclusive = !op.KnowsAttr("exclusive") || op.Bool("exclusive");
   const bool last = x.layout == Layout::kChannelsLast;
   shape.planes = last ? x.dims[0] : x.dims[0] * x.dims[1];
   shape.channels = last ? x.dims[1] : 1;
@@ -52,8 +51,11 @@ PoolShape PoolShape::Of(const BoundOp& op) {
     dims[i]->in = x.dims[2 + i];
     one_window &= out.dims[2 + i] == 1;
   }
-  const bool adaptive = op.Bool("adaptive");
-  if (op.Bool("global_pooling") || (adaptive && one_window)) {
+  const auto is = [&](const char* attr) {
+    return op.KnowsAttr(attr) && op.Bool(attr);
+  };
+  const bool adaptive = is("adaptive");
+  if (is("global_pooling") || (adaptive && one_window)) {
     MakeGlobal(shape);
     return shape;
   }
@@ -76,6 +78,27 @@ PoolShape PoolShape::Of(const BoundOp& op) {
   }
   return shape;
 }
+
+std::vector<std::vector<LineOver>> LinesOver(const PoolShape& shape) {
+  const PoolDim &d = shape.d, &h = shape.h;
+  std::vector<std::vector<LineOver>> over(d.in * h.in);
+  for (int64_t row = 0; row < d.in * h.in; ++row) {
+    const int64_t z = row / h.in, y = row % h.in;
+    const Range slices = d.WindowsOver(z), lines = h.WindowsOver(y);
+    for (int64_t od = slices.begin; od < slices.end; ++od) {
+      const int64_t slice = z - od * d.stride + d.before;
+      for (int64_t oh = lines.begin; oh < lines.end; ++oh) {
+        const int64_t i = y - oh * h.stride + h.before;
+        over[row].push_back(
+            {od * h.out + oh, (slice * h.kernel + i) * shape.w.kernel});
+      }
+    }
+  }
+  return over;
+}
+
+static_assert(kNoArgmax == ops::kNoArgmax, "one byte, two names");
+bool HasArgmax(const BoundOp& op) { return op.OutputCount("Argmax") > 0; }
 
 }  // namespace kernels
 }  // namespace halftone

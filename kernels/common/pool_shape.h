@@ -74,7 +74,7 @@ struct PoolShape {
   bool all_windows = false;
   float of_nothing = 0;
 
-  // Of any op of the family pool.
+  // Of any op of kPools, kPoolGrads and kMaxPoolGrads.
   static PoolShape Of(const BoundOp& op);
 
   HT_HOST_DEVICE int64_t InRow() const { return w.in * channels; }
@@ -90,12 +90,28 @@ struct PoolShape {
   }
 };
 
+// A line of windows over a row of an image, and the place in its windows of the
+// row's elements in their first column.
+struct LineOver {
+  int64_t line, place;
+};
+// Those over each row, in order.
+std::vector<std::vector<LineOver>> LinesOver(const PoolShape& shape);
+
 // The ops of the family, and their gradients.
 inline constexpr const char* kPools[] = {"pool1d", "pool2d", "pool3d",
                                          "max_pool2d_with_index",
                                          "max_pool3d_with_index"};
 inline constexpr const char* kPoolGrads[] = {"pool1d_grad", "pool2d_grad",
                                              "pool3d_grad"};
+// Of maxima whose places are known.
+inline constexpr const char* kMaxPoolGrads[] = {
+    "max_pool1d_grad", "max_pool2d_grad", "max_pool3d_grad"};
+
+// ops::kNoArgmax, for device code.
+inline constexpr uint8_t kNoArgmax = 255;
+// Whether an op of kPools is to say where its maxima lie, too.
+bool HasArgmax(const BoundOp& op);
 
 }  // namespace kernels
 }  // namespace halftone

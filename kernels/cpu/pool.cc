@@ -216,8 +216,10 @@ void RegisterCpuPool(KernelRegistry& registry) {
   };
   RegisterCpuPoolTiles(registry);
   for (const char* op : kPools) {
-    AddForSchema(registry, op, OverImages(rows, floats));
+    AddForSchema(registry, op, WithArgmax(OverImages(rows, floats), false));
   }
+  RegisterCpuPoolArgmaxLast(registry);
+  RegisterCpuPoolArgmax(registry);
   RegisterCpuPoolMaxGradLast(registry);
   RegisterCpuPoolMaxGrad(registry);
   RegisterCpuPoolGrad(registry);

@@ -74,10 +74,10 @@ inline void ForEachWithScratch(int threads, int64_t tasks, int64_t elements,
                       });
 }
 
-// Of a gradient's Kernel(shape, dtype), with its ScratchFloats() for each
+// Of a Kernel(shape, dtype), with its ScratchFloats() for each
 // thread, where it Supports(shape).
 template <typename Kernel>
-Candidate PoolGradCandidate(absl::string_view name) {
+Candidate PoolCandidate(absl::string_view name) {
   const auto make = [](const BoundOp& op) {
     return Kernel(PoolShape::Of(op), op.inputs()[0].dtype);
   };
@@ -91,12 +91,24 @@ Candidate PoolGradCandidate(absl::string_view name) {
   return candidate;
 }
 
+// `candidate`, of kPools, where an op says where its maxima lie, or does not.
+inline Candidate WithArgmax(Candidate candidate, bool argmax) {
+  candidate.supports = [others = candidate.supports,
+                        argmax](const BoundOp& op) {
+    return others(op) && HasArgmax(op) == argmax;
+  };
+  return candidate;
+}
+
 // The order is that of preference.
 void RegisterCpuPoolTiles(KernelRegistry& registry);    // pool_tiles.cc
 void RegisterCpuPoolMaxGrad(KernelRegistry& registry);  // pool_max_grad.cc
 // pool_max_grad_last.cc
 void RegisterCpuPoolMaxGradLast(KernelRegistry& registry);
-void RegisterCpuPoolGrad(KernelRegistry& registry);  // pool_grad.cc
+void RegisterCpuPoolGrad(KernelRegistry& registry);    // pool_grad.cc
+void RegisterCpuPoolArgmax(KernelRegistry& registry);  // pool_argmax.cc
+// pool_argmax_last.cc
+void RegisterCpuPoolArgmaxLast(KernelRegistry& registry);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -333,7 +333,7 @@ struct PoolGradKernel {
 }  // namespace
 
 void RegisterCpuPoolGrad(KernelRegistry& registry) {
-  const Candidate planes = PoolGradCandidate<PoolGradKernel>("planes");
+  const Candidate planes = PoolCandidate<PoolGradKernel>("planes");
   for (const char* op : kPoolGrads) AddForSchema(registry, op, planes);
 }
 

@@ -343,7 +343,7 @@ class MaxGradKernel {
 }  // namespace
 
 void RegisterCpuPoolMaxGrad(KernelRegistry& registry) {
-  const Candidate places = PoolGradCandidate<MaxGradKernel>("places");
+  const Candidate places = PoolCandidate<MaxGradKernel>("places");
   for (const char* op : kPoolGrads) AddForSchema(registry, op, places);
 }
 

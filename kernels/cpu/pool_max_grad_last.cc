@@ -224,7 +224,7 @@ class ChannelsMaxGrad {
 }  // namespace
 
 void RegisterCpuPoolMaxGradLast(KernelRegistry& registry) {
-  const Candidate channels = PoolGradCandidate<ChannelsMaxGrad>("channels");
+  const Candidate channels = PoolCandidate<ChannelsMaxGrad>("channels");
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     registry.Add("pool2d_grad", {dtype}, Layout::kChannelsLast, channels);
   }

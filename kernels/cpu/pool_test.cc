@@ -253,8 +253,22 @@ TEST(PoolTest, TilesHaveTheBitsOfAnyWindows) {
   }
 }
 
+// The gradient by where the maxima lie.
+KernelRun& FromArgmax(KernelRun& run, const Pool& p, Tensor argmax,
+                      Tensor out_grad) {
+  argmax.dtype = DType::kU8;
+  return run.In("OutGrad", std::move(out_grad))
+      .In("Argmax", std::move(argmax))
+      .Attr("ksize", p.ksize)
+      .Attr("strides", p.strides)
+      .Attr("paddings", p.paddings)
+      .Attr("ceil_mode", p.ceil_mode)
+      .Attr("input_hw", Ints{p.x[2], p.x[3]});
+}
+
 // The same of windows of at most 16 rows and columns, however they lie, and of
-// channels side by side, in vectors and what is left.
+// channels side by side, in vectors and what is left, and of windows that say
+// where their maxima lie.
 TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
   const std::pair<Pool, Dims> pools[] = {
       {{{5, 3, 28, 28}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {5, 3, 14, 14}},
@@ -263,10 +277,13 @@ TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
       {{{2, 2, 6, 5}, {1, 4}, {2, 5}, {0, 0, 1, 3}}, {2, 2, 3, 2}},
       {{{3, 43, 9, 8}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {3, 43, 5, 4}},
       {{{2, 8, 7, 9}, {2, 3}, {3, 4}, {0, 0, 0, 0}}, {2, 8, 2, 2}},
+      {{{1, 1, 4, 5000}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {1, 1, 2, 2500}},
+      {{{1, 150, 3, 60}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {1, 150, 2, 30}},
       {{{0, 3, 4, 4}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {0, 3, 2, 2}}};
   for (const auto& [p, out] : pools) {
     const std::vector<double> some = {
-        0, -0.0, 1, 1, -2, std::nan(""), INFINITY, -INFINITY, -INFINITY};
+        0,         -0.0,         1, 1, -2, std::nan(""), INFINITY, -INFINITY,
+        -INFINITY, -std::nan("")};
     Values x(p.x[0] * p.x[1] * p.x[2] * p.x[3]);
     for (size_t i = 0; i < x.size(); ++i) x[i] = some[i * i % 31 % some.size()];
     for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
@@ -290,9 +307,37 @@ TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
           x_grads[places] = grad.Bytes("XGrad");
         }
         EXPECT_EQ(x_grads[true], x_grads[false]);
+        KernelRun argmax("pool2d");
+        argmax.In("X", Image(dtype, p.x, x, last)).Threads(last ? 3 : 1);
+        Set(argmax, p, "max").Out("Argmax").SpoilWorkspace();
+        EXPECT_EQ(argmax.Bytes("Out"), run.Bytes("Out"));
+        KernelRun grad("max_pool2d_grad");
+        FromArgmax(grad, p, Image(dtype, out, argmax.Get("Argmax"), last),
+                   Image(dtype, out, Draws(maxima.size()), last))
+            .Threads(last ? 3 : 1)
+            .SpoilWorkspace();
+        EXPECT_EQ(grad.Bytes("XGrad"), x_grads[false]);
       }
     }
   }
+}
+
+TEST(PoolTest, ArgmaxOfWindowsFarApart) {
+  const Pool far = {{2, 1, 2, 9000}, {1, 3}, {5, 4000}, {0, 0, 1, 0}};
+  const Values x = Draws(2 * 2 * 9000);
+  const Dims out = {2, 1, 1, 3};
+  KernelRun argmax("pool2d");
+  argmax.In("X", Image(DType::kF32, far.x, x, false));
+  Set(argmax, far, "max").Out("Argmax").SpoilWorkspace();
+  const Values maxima = argmax.Get("Out");
+  KernelRun exact("pool2d_grad"), grad("max_pool2d_grad");
+  exact.In("X", Image(DType::kF32, far.x, x, false));
+  exact.In("Out", Image(DType::kF32, out, maxima, false));
+  exact.In("OutGrad", Image(DType::kF32, out, Draws(6), false));
+  FromArgmax(grad, far, Image(DType::kU8, out, argmax.Get("Argmax"), false),
+             Image(DType::kF32, out, Draws(6), false));
+  EXPECT_EQ(grad.Bytes("XGrad"),
+            Set(exact, far, "max").Use("planes").Bytes("XGrad"));
 }
 
 TEST(PoolTest, BitsDoNotDependOnThreads) {

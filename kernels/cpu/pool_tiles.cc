@@ -407,7 +407,7 @@ Candidate MaxTilesGradCandidate() {
 
 void RegisterCpuPoolTiles(KernelRegistry& registry) {
   for (const char* op : kPools) {
-    AddForSchema(registry, op, MaxTilesCandidate());
+    AddForSchema(registry, op, WithArgmax(MaxTilesCandidate(), false));
   }
   for (const char* op : kPoolGrads) {
     AddForSchema(registry, op, MaxTilesGradCandidate());

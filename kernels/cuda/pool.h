@@ -58,6 +58,45 @@ HT_DEVICE int64_t PoolPlace(int64_t plane, int64_t slice, int64_t row,
          channel;
 }
 
+// Bytes [i, i + V); i is a multiple of V, p aligned for vectors of others.
+template <int V>
+HT_DEVICE void LoadBytes(const void* p, int64_t i, uint8_t (&to)[V]) {
+  uint32_t words[2] = {0, 0};
+  if constexpr (V == 8) {
+    const uint2 v = LoadAs<uint2>(p, i);
+    words[0] = v.x;
+    words[1] = v.y;
+  } else if constexpr (V == 4) {
+    words[0] = LoadAs<uint32_t>(p, i);
+  } else {
+    words[0] = LoadAs<uint8_t>(p, i);
+  }
+#pragma unroll
+  for (int k = 0; k < V; ++k) {
+    to[k] = static_cast<uint8_t>(words[k / 4] >> (k % 4 * 8));
+  }
+}
+template <int V>
+HT_DEVICE void StoreBytes(void* p, int64_t i, const uint8_t (&from)[V]) {
+  uint32_t words[2] = {0, 0};
+#pragma unroll
+  for (int k = 0; k < V; ++k) {
+    words[k / 4] |= uint32_t{from[k]} << (k % 4 * 8);
+  }
+  if constexpr (V == 8) {
+    StoreAs(p, i, uint2{words[0], words[1]});
+  } else if constexpr (V == 4) {
+    StoreAs(p, i, words[0]);
+  } else {
+    StoreAs(p, i, from[0]);
+  }
+}
+
+// Place of an element at `i` in window `o` along one dim.
+HT_DEVICE int64_t PlaceIn(const PoolDim& dim, int64_t o, int64_t i) {
+  return i - o * dim.stride + dim.before;
+}
+
 void RegisterCudaPoolGrad(KernelRegistry& registry);  // pool_grad.cu
 
 }  // namespace cuda

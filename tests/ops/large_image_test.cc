@@ -194,5 +194,34 @@ TEST(LargeTest, PoolingGradients) {
   }
 }
 
+TEST(LargeTest, PoolingByArgmax) {
+  using Dims = std::vector<int64_t>;
+  for (DType dtype : Floats()) {
+    for (Layout layout : BothLayouts()) {
+      for (int64_t channels : {16, 12, 3}) {
+        const Dims dims = {2, channels, 23, 17}, out = {2, channels, 12, 9};
+        const int64_t windows = 2 * channels * 12 * 9;
+        const auto attrs = [](Large& op) -> Large& {
+          return op.Attr("ksize", Dims{3, 3})
+              .Attr("strides", Dims{2, 2})
+              .Attr("paddings", Dims{1, 1});
+        };
+        Large forward("pool2d");
+        forward.Layouts(layout);
+        attrs(forward.In("X", dtype, dims, Whole(2 * channels * 23 * 17, 6)))
+            .Out("Out")
+            .Out("Argmax")
+            .Expect(kSame);
+        Large gradient("max_pool2d_grad");
+        gradient.Layouts(layout).In("OutGrad", dtype, out);
+        attrs(gradient.In("Argmax", DType::kU8, out, Whole(windows, 9)))
+            .Attr("input_hw", Dims{23, 17})
+            .Out("XGrad")
+            .Expect(kSame);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace halftone

@@ -1,0 +1,494 @@
+// Maximum pooling that also says where the maxima lie, and its gradient, of
+// images of one channel side by side.
+//
+// Of equal maxima the place is the first one, in row-major order, but the value
+// that of pool.cc, which goes through a window column by column: zeros of both
+// signs are equal.
+
+#include <limits>
+#include <type_traits>
+
+#include "kernels/common/dispatch.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/pool.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+using PlaceVector =
+    int32_t __attribute__((vector_size(4 * kVector), aligned(4), may_alias));
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline PlaceVector& At(int32_t* places) {
+  return *reinterpret_cast<PlaceVector*>(places);
+}
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline const PlaceVector& At(
+    const int32_t* places) {
+  return *reinterpret_cast<const PlaceVector*>(places);
+}
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline const Vector& At(const float* x) {
+  return VectorAt(x);
+}
+
+using One = std::integral_constant<int64_t, 1>;
+using Two = std::integral_constant<int64_t, 2>;
+
+// body(stride): known to the compiler for the usual ones.
+template <typename Body>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline auto WithStride(int64_t stride,
+                                                    const Body& body) {
+  return stride == 1 ? body(One()) : stride == 2 ? body(Two()) : body(stride);
+}
+
+// x[0], x[stride], x[2 * stride] ...; of stride 2 one more is read.
+template <typename V, typename T, typename Stride>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Strided(const T* x, Stride stride,
+                                                 V* v) {
+  if constexpr (std::is_same_v<Stride, One>) {
+    *v = At(x);
+  } else if constexpr (std::is_same_v<Stride, Two>) {
+    const V a = At(x), b = At(x + kVector);
+    *v = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+  } else {
+    T some[kVector];
+    for (int k = 0; k < kVector; ++k) some[k] = x[k * stride];
+    *v = At(some);
+  }
+}
+
+// ---- The rows of a window first, which lie side by side in memory, then the
+// columns of their result, a vector of windows at a time.
+
+// Floats of a row that are merged at once: with their places they stay in the
+// first-level cache.
+constexpr int64_t kChunk = 2 * kConvertBlock;
+// The place of padding, which is no one's maximum: above all others.
+constexpr int32_t kPadding = 1 << 20;
+
+// Windows [first, first + windows) of a line: the columns of the image and its
+// padding that they hold, and of these those inside the image.
+struct Chunk {
+  int64_t first, windows;
+  int64_t begin, columns;
+  Range inside;
+};
+
+// Rows of the image inside a line's windows, from a chunk's first column
+// inside the image on, and the place of each one's first column in a window.
+struct Rows {
+  const float* x[kNoArgmax];
+  int32_t place[kNoArgmax];
+  int count = 0;
+};
+
+class RowsArgmax {
+ public:
+  RowsArgmax(const PoolShape& shape, DType dtype)
+      : shape_(shape), dtype_(dtype) {
+    const PoolDim& w = shape_.w;
+    windows_ = std::max<int64_t>(1, std::min(w.out, kChunk / w.stride));
+    stride_ = windows_ == 1 ? 1 : w.stride;
+    columns_ = (windows_ - 1) * stride_ + w.kernel;
+    padded_ = columns_ + kVector * stride_;  // the last vector reads more
+    for (int64_t o = 0; o < w.out; ++o) holes_ |= w.Window(o).size() <= 0;
+  }
+
+  static bool Supports(const PoolShape& shape) { return shape.channels == 1; }
+
+  int64_t ScratchFloats() const {
+    const int64_t rows = shape_.d.kernel * shape_.h.kernel;
+    return 2 * padded_ + 2 * (windows_ + kVector) +
+           (dtype_ == DType::kF32 ? 0 : rows * columns_);
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const int64_t lines = shape_.planes * shape_.d.out * shape_.h.out;
+    ForEachWithScratch(stream.threads(), lines,
+                       shape_.d.kernel * shape_.h.kernel * shape_.w.in,
+                       buffers.workspace, ScratchFloats(),
+                       [&](int64_t line, float* scratch) {
+                         for (int64_t o = 0; o < shape_.w.out; o += windows_) {
+                           RunChunk(buffers, line, o, Carve(scratch));
+                         }
+                       });
+  }
+
+ private:
+  // Of rows that were merged; of windows; of the image.
+  struct Scratch {
+    float* most;
+    int32_t* places;
+    float* out;
+    int32_t* argmax;
+    float* converted;
+  };
+  Scratch Carve(float* floats) const {
+    Scratch scratch;
+    scratch.most = floats;
+    scratch.places = reinterpret_cast<int32_t*>(floats + padded_);
+    scratch.out = floats + 2 * padded_;
+    scratch.argmax =
+        reinterpret_cast<int32_t*>(scratch.out + windows_ + kVector);
+    scratch.converted = scratch.out + 2 * (windows_ + kVector);
+    return scratch;
+  }
+
+  void RunChunk(const Buffers& buffers, int64_t line, int64_t first,
+                const Scratch& scratch) const {
+    const PoolDim& w = shape_.w;
+    Chunk chunk;
+    chunk.first = first;
+    chunk.windows = std::min(windows_, w.out - first);
+    chunk.begin = first * w.stride - w.before;
+    chunk.columns = (chunk.windows - 1) * w.stride + w.kernel;
+    chunk.inside = {std::max<int64_t>(0, chunk.begin),
+                    std::min(w.in, chunk.begin + chunk.columns)};
+    const int64_t at = line * w.out + first, n = chunk.windows;
+    auto* argmax = static_cast<uint8_t*>(buffers.outputs[1]) + at;
+    const Rows rows = RowsOf(buffers.inputs[0], line, chunk, scratch.converted);
+    if (rows.count == 0) {
+      std::fill_n(scratch.out, n, shape_.of_nothing);
+      std::fill_n(argmax, n, kNoArgmax);
+    } else {
+      ForIsa([&, argmax] { RunRows(rows, chunk, scratch, argmax); });
+    }
+    char* out = static_cast<char*>(buffers.outputs[0]);
+    FromFloat(dtype_, scratch.out, out + at * SizeOf(dtype_), n);
+  }
+
+  Rows RowsOf(const void* x, int64_t line, const Chunk& chunk,
+              float* converted) const {
+    const PoolDim &d = shape_.d, &h = shape_.h;
+    const int64_t oh = line % h.out, od = line / h.out % d.out;
+    const int64_t plane = line / h.out / d.out;
+    const Range slices = d.Window(od), window = h.Window(oh);
+    const int64_t n = chunk.inside.size();
+    Rows rows;
+    for (int64_t z = slices.begin; n > 0 && z < slices.end; ++z) {
+      const int64_t slice = z - od * d.stride + d.before;
+      for (int64_t y = window.begin; y < window.end; ++y) {
+        const int64_t row = slice * h.kernel + y - oh * h.stride + h.before;
+        const int64_t at = ((plane * d.in + z) * h.in + y) * shape_.w.in;
+        rows.x[rows.count] = LoadBlock(dtype_, x, at + chunk.inside.begin, n,
+                                       converted + rows.count * n);
+        rows.place[rows.count++] = static_cast<int32_t>(row * shape_.w.kernel);
+      }
+    }
+    return rows;
+  }
+
+  // ---- For bodies of ForIsa.
+
+  void RunRows(const Rows& rows, const Chunk& chunk, const Scratch& scratch,
+               uint8_t* argmax) const {
+    const int64_t before = chunk.inside.begin - chunk.begin;
+    const int64_t n = chunk.inside.size();
+    Pad(scratch, 0, before);
+    Pad(scratch, before + n, padded_);
+    MergeRows(rows, n, scratch.most + before, scratch.places + before);
+    const int nans = WithStride(stride_, [&](auto stride) {
+      return MergeColumns(scratch, chunk.windows, stride);
+    });
+    if (nans != 0) FindNans(rows, chunk, scratch.out, scratch.argmax);
+    for (int64_t i = 0; i < chunk.windows; ++i) {
+      const int32_t place = scratch.argmax[i];
+      if (holes_ && place >= kPadding) scratch.out[i] = shape_.of_nothing;
+      argmax[i] = static_cast<uint8_t>(std::min(place, int32_t{kNoArgmax}));
+    }
+  }
+
+  static void Pad(const Scratch& scratch, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      scratch.most[i] = -std::numeric_limits<float>::infinity();
+      scratch.places[i] = kPadding;
+    }
+  }
+
+  // Later rows have later places.
+  static void MergeRows(const Rows& rows, int64_t n, float* most,
+                        int32_t* places) {
+    for (int64_t i = 0; n >= kVector && i < n; i += kVector) {
+      // Some once more.
+      MergeRowVector(rows, std::min(i, n - kVector), most, places);
+    }
+    for (int64_t i = 0; n < kVector && i < n; ++i) {
+      most[i] = rows.x[0][i];
+      places[i] = rows.place[0];
+      for (int r = 1; r < rows.count; ++r) {
+        if (rows.x[r][i] > most[i]) places[i] = rows.place[r];
+        most[i] = Larger()(most[i], rows.x[r][i]);
+      }
+    }
+  }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void MergeRowVector(const Rows& rows,
+                                                          int64_t i,
+                                                          float* most,
+                                                          int32_t* places) {
+    Vector larger = VectorAt(rows.x[0] + i);
+    VectorMask place = rows.place[0] - VectorMask{};
+    for (int r = 1; r < rows.count; ++r) {
+      const Vector x = VectorAt(rows.x[r] + i);
+      const VectorMask take = x > larger;
+      place = take ? rows.place[r] - VectorMask{} : place;
+      larger = take ? x : larger;
+      larger = x != x ? x : larger;  // as Larger
+    }
+    VectorAt(most + i) = larger;
+    At(places + i) = place;
+  }
+
+  // Whether there is a NaN among the results, of which places are not found.
+  template <typename Stride>
+  int MergeColumns(const Scratch& scratch, int64_t windows,
+                   Stride stride) const {
+    VectorMask nans = {};
+    for (int64_t o = 0; o < windows; o += kVector) {
+      const float* most = scratch.most + o * stride;
+      const int32_t* places = scratch.places + o * stride;
+      Vector larger, x;
+      VectorMask argmax, place;
+      Strided(most, stride, &larger);
+      Strided(places, stride, &argmax);
+      for (int32_t j = 1; j < shape_.w.kernel; ++j) {
+        Strided(most + j, stride, &x);
+        Strided(places + j, stride, &place);
+        place += j;
+        const VectorMask take = x > larger;
+        const VectorMask before = (x == larger) & (place < argmax);
+        argmax = (take | before) ? place : argmax;
+        larger = take ? x : larger;
+        larger = x != x ? x : larger;
+      }
+      if (o + kVector <= windows) nans |= larger != larger;
+      for (int64_t i = o; o + kVector > windows && i < windows; ++i) {
+        nans[0] |= larger[i - o] != larger[i - o];
+      }
+      VectorAt(scratch.out + o) = larger;
+      At(scratch.argmax + o) = argmax;
+    }
+    int any = 0;
+    for (int k = 0; k < kVector; ++k) any |= nans[k];
+    return any;
+  }
+
+  // A NaN is the maximum wherever there is one: the first.
+  void FindNans(const Rows& rows, const Chunk& chunk, const float* out,
+                int32_t* argmax) const {
+    for (int64_t i = 0; i < chunk.windows; ++i) {
+      if (out[i] == out[i]) continue;
+      const int64_t o = chunk.first + i;
+      const int64_t begin = o * shape_.w.stride - shape_.w.before;
+      const Range columns = shape_.w.Window(o);
+      for (int r = rows.count - 1; r >= 0; --r) {
+        for (int64_t c = columns.end - 1; c >= columns.begin; --c) {
+          const float x = rows.x[r][c - chunk.inside.begin];
+          if (x == x) continue;
+          argmax[i] = rows.place[r] + static_cast<int32_t>(c - begin);
+        }
+      }
+    }
+  }
+
+  PoolShape shape_;
+  DType dtype_;
+  int64_t windows_, columns_;  // of a chunk, at most
+  int64_t stride_, padded_;    // of a chunk's windows; floats of a row
+  bool holes_ = false;         // some windows hold no column
+};
+
+// ---- The gradient: an element of the image gathers from the windows that hold
+// it, in the order of pool_grad.cc. Element j of neighbouring windows lies
+// `stride` columns apart, so that the columns 0, stride, 2 * stride ... of a
+// row, a phase, get theirs from neighbours.
+class RowsGrad {
+ public:
+  RowsGrad(const PoolShape& shape, DType dtype)
+      : shape_(shape),
+        dtype_(dtype),
+        lines_(shape.d.out * shape.h.out),
+        // Windows further apart than the row is long have no neighbours.
+        stride_(std::max<int64_t>(
+            1, std::min(shape.w.stride, shape.w.before + shape.w.in))),
+        phase_((shape.w.in + stride_ * kStep - 1) / (stride_ * kStep) * kStep),
+        front_((shape.w.kernel - 1) / stride_),
+        line_(front_ +
+              std::max(phase_ + shape.w.before / stride_ + 1, shape.w.out)) {
+    FillTaps();
+  }
+
+  static bool Supports(const PoolShape& shape) { return shape.channels == 1; }
+
+  // Gradients and places of a plane's lines; a row in phases, and as it is;
+  // what is converted.
+  int64_t ScratchFloats() const {
+    return 2 * lines_ * line_ + 2 * stride_ * phase_ +
+           (dtype_ == DType::kF32 ? 0 : Windows() + Elements());
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const int64_t grain =
+        std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, Elements()));
+    ForTasksWithScratch(stream.threads(), shape_.planes, grain,
+                        buffers.workspace, ScratchFloats(),
+                        [&](int64_t begin, int64_t end, float* scratch) {
+                          const Plane plane = Carve(scratch);
+                          for (int64_t p = begin; p < end; ++p) {
+                            RunPlane(buffers, p, plane);
+                          }
+                        });
+  }
+
+ private:
+  static constexpr int64_t kStep = 2 * kVector;
+
+  // Lines have windows that there are not, of no gradient, on both sides.
+  struct Plane {
+    float* grad;
+    int32_t* places;
+    float *phases, *row, *windows, *elements;
+  };
+  // Windows that hold, each at the same place, the columns of a phase: where
+  // the first column's lies in a plane's lines.
+  struct Tap {
+    int64_t at;
+    int32_t place;
+  };
+
+  // Of the phases of all rows: line by line, the last window first.
+  void FillTaps() {
+    for (const std::vector<LineOver>& lines : LinesOver(shape_)) {
+      for (int64_t p = 0; p < stride_; ++p) {
+        const int64_t column = p + shape_.w.before;  // of the padded row
+        std::vector<Tap>& taps = taps_.emplace_back();
+        for (const LineOver& over : lines) {
+          const int64_t line = over.line * line_ + front_;
+          for (int64_t j = column % stride_; j < shape_.w.kernel;
+               j += stride_) {
+            taps.push_back({line + (column - j) / stride_,
+                            static_cast<int32_t>(over.place + j)});
+          }
+        }
+      }
+    }
+  }
+
+  int64_t Windows() const { return lines_ * shape_.w.out; }
+  int64_t Elements() const { return shape_.d.in * shape_.h.in * shape_.w.in; }
+
+  Plane Carve(float* scratch) const {
+    Plane plane;
+    plane.grad = scratch;
+    plane.places = reinterpret_cast<int32_t*>(scratch + lines_ * line_);
+    plane.phases = scratch + 2 * lines_ * line_;
+    plane.row = plane.phases + stride_ * phase_;
+    plane.windows = plane.row + stride_ * phase_;
+    plane.elements = plane.windows + Windows();
+    std::fill_n(plane.grad, lines_ * line_, 0.0f);
+    std::fill_n(plane.places, lines_ * line_, int32_t{kNoArgmax});
+    return plane;
+  }
+
+  void RunPlane(const Buffers& buffers, int64_t p, const Plane& plane) const {
+    enum { kOutGrad, kArgmax };
+    const float* grad = LoadBlock(dtype_, buffers.inputs[kOutGrad],
+                                  p * Windows(), Windows(), plane.windows);
+    const auto* argmax =
+        static_cast<const uint8_t*>(buffers.inputs[kArgmax]) + p * Windows();
+    float* x_grad =
+        OutputBlock(dtype_, buffers.outputs[0], p * Elements(), plane.elements);
+    ForIsa([=] {
+      Spread(plane, grad, argmax);
+      WithStride(stride_, [&](auto stride) { Gather(plane, stride, x_grad); });
+    });
+    StoreBlock(dtype_, x_grad, buffers.outputs[0], p * Elements(), Elements());
+  }
+
+  // ---- For bodies of ForIsa.
+
+  void Spread(const Plane& plane, const float* grad,
+              const uint8_t* argmax) const {
+    const int64_t n = shape_.w.out;
+    for (int64_t l = 0; l < lines_; ++l) {
+      float* to = plane.grad + l * line_ + front_;
+      int32_t* places = plane.places + l * line_ + front_;
+#pragma GCC ivdep
+      for (int64_t o = 0; o < n; ++o) to[o] = grad[l * n + o];
+#pragma GCC ivdep
+      for (int64_t o = 0; o < n; ++o) places[o] = argmax[l * n + o];
+    }
+  }
+
+  template <typename Stride>
+  void Gather(const Plane& plane, Stride stride, float* x_grad) const {
+    const int64_t n = shape_.w.in, written = stride_ * phase_;
+    int64_t left = Elements();
+    for (size_t row = 0; row < taps_.size(); row += stride) {
+      for (int64_t p = 0; p < stride; ++p) {
+        GatherPhase(plane, taps_[row + p], plane.phases + p * phase_);
+      }
+      // What goes beyond a row is written again, but for the last ones.
+      Interleave(plane.phases, stride, written <= left ? x_grad : plane.row);
+      if (written > left) std::copy_n(plane.row, n, x_grad);
+      x_grad += n;
+      left -= n;
+    }
+  }
+
+  void GatherPhase(const Plane& plane, const std::vector<Tap>& taps,
+                   float* to) const {
+    for (int64_t t = 0; t < phase_; t += kStep) {
+      Vector a = {}, b = {};
+      for (const Tap& tap : taps) {
+        const int32_t* places = plane.places + tap.at + t;
+        const float* grad = plane.grad + tap.at + t;
+        const VectorMask first = At(places) == tap.place;
+        const VectorMask second = At(places + kVector) == tap.place;
+        a += Vector(first & VectorMask(At(grad)));
+        b += Vector(second & VectorMask(At(grad + kVector)));
+      }
+      VectorAt(to + t) = a;
+      VectorAt(to + t + kVector) = b;
+    }
+  }
+
+  template <typename Stride>
+  void Interleave(const float* phases, Stride stride, float* row) const {
+    if constexpr (std::is_same_v<Stride, Two>) {
+      for (int64_t t = 0; t < phase_; t += kVector) {
+        const Vector a = At(phases + t), b = At(phases + phase_ + t);
+        VectorAt(row + 2 * t) =
+            __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+        VectorAt(row + 2 * t + kVector) =
+            __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+      }
+    } else {
+      for (int64_t p = 0; p < stride; ++p) {
+        for (int64_t t = 0; t < phase_; ++t) {
+          row[t * stride + p] = phases[p * phase_ + t];
+        }
+      }
+    }
+  }
+
+  PoolShape shape_;
+  DType dtype_;
+  int64_t lines_, stride_;
+  int64_t phase_, front_, line_;  // floats of a phase, before a line, of a line
+  std::vector<std::vector<Tap>> taps_;  // of each phase of each row
+};
+
+}  // namespace
+
+void RegisterCpuPoolArgmax(KernelRegistry& registry) {
+  const Candidate argmax =
+      WithArgmax(PoolCandidate<RowsArgmax>("rows_argmax"), true);
+  for (const char* op : kPools) AddForSchema(registry, op, argmax);
+  const Candidate gather = PoolCandidate<RowsGrad>("rows");
+  for (const char* op : kMaxPoolGrads) AddForSchema(registry, op, gather);
+}
+
+}  // namespace kernels
+}  // namespace halftone
