@@ -4,6 +4,7 @@
 
 #include "passes/differentiate/append_backward.h"
 #include "passes/differentiate/freeze.h"
+#include "passes/differentiate/keep_argmax.h"
 #include "passes/differentiate/scale_loss.h"
 #include "passes/differentiate/sync_batch_norm.h"
 #include "passes/lower/convert_regions.h"
@@ -135,6 +136,9 @@ std::vector<PassStep>* MakeSteps() {
       // Before backward, which needs the synchronised norm's own gradient.
       {kBackward, "sync-batch-norm", "batch norms take all ranks' statistics",
        Plain<SyncBatchNorm>, SyncsNorms},
+      // Before backward, whose gradients of maxima then read where they lie.
+      {kBackward, "keep-argmax", "where maxima of pooling lie",
+       FromKernels<KeepArgmax>, Training},
       // The seed that backward starts from.
       {kBackward, "scale-loss", "the scaled gradient of the loss", MakeScale,
        Training},

@@ -13,6 +13,7 @@
 #include "graph/schema/place.h"
 #include "passes/differentiate/local_count.h"
 #include "passes/differentiate/mask_totals.h"
+#include "passes/differentiate/reached.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -26,7 +27,6 @@ class Differentiator {
         train_(train),
         block_(train.block()),
         limit_(block_.value_limit()),
-        needed_(limit_),
         contributions_(limit_),
         gradients_(program.num_cells()) {}
 
@@ -38,8 +38,7 @@ class Differentiator {
     ValueId parameter;
   };
 
-  bool IsTrainable(ValueId value) const;
-  // Marks the values that a parameter reaches, in program order.
+  // Marks the values that a parameter reaches, and finds its first reader.
   absl::Status MarkNeeded();
   absl::Status CheckNames(ValueId parameter) const;
   absl::Status Differentiate(OpId id);
@@ -67,14 +66,6 @@ class Differentiator {
   std::vector<ValueId> gradients_;      // of parameters, by cell id
 };
 
-bool Differentiator::IsTrainable(ValueId value) const {
-  const Value& v = block_.value(value);
-  if (v.definition != Definition::kCell) return false;
-  const Cell& cell = program_.cell(v.cell());
-  return cell.kind == CellKind::kParameter && cell.trainable &&
-         IsFloat(cell.type.dtype);
-}
-
 // Whoever asks for the gradient by its name means this one.
 absl::Status Differentiator::CheckNames(ValueId parameter) const {
   const std::string name = GradientName(block_.name(parameter));
@@ -87,21 +78,16 @@ absl::Status Differentiator::CheckNames(ValueId parameter) const {
 }
 
 absl::Status Differentiator::MarkNeeded() {
+  needed_ = ReachedByParameters(block_);
+  std::vector<bool> met(limit_);
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     const Op& op = block_.op(id);
     if (op.role != Role::kForward || !op.schema->has_grad()) continue;
-    bool reached = false;
     for (ValueId input : op.inputs.all()) {
-      if (!needed_[input.index()] && IsTrainable(input)) {
-        needed_[input.index()] = true;
-        first_reads_.push_back({id, input});
-        HT_RETURN_IF_ERROR(CheckNames(input));
-      }
-      reached = reached || needed_[input.index()];
-    }
-    if (!reached) continue;
-    for (ValueId output : op.outputs.all()) {
-      if (IsFloat(block_.dtype(output))) needed_[output.index()] = true;
+      if (met[input.index()] || !IsTrainable(block_, input)) continue;
+      met[input.index()] = true;
+      first_reads_.push_back({id, input});
+      HT_RETURN_IF_ERROR(CheckNames(input));
     }
   }
   return absl::OkStatus();
