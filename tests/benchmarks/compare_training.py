@@ -83,6 +83,11 @@ def cases(torch, dtype):
       'max_pool2d_overlapping_grad': overlapping[1],
       'max_pool2d_channels_last': last[0],
       'max_pool2d_channels_last_grad': last[1],
+      # PyTorch has but those that keep places.
+      'max_pool2d_argmax': overlapping[0],
+      'max_pool2d_argmax_grad': overlapping[1],
+      'max_pool2d_argmax_channels_last': last[0],
+      'max_pool2d_argmax_channels_last_grad': last[1],
       'avg_pool2d': lambda: f.avg_pool2d(pooled, 2),
       'avg_pool2d_grad': lambda: aten.avg_pool2d_backward(
           halves, pooled, [2, 2], [2, 2], [0, 0], False, True, None),

@@ -23,6 +23,7 @@ enum class Kind {
   kForward,  // of the case's dtype: an output of the op whose gradient this is
   kFloat,    // ones in f32
   kNumbers,  // i64 between 0 and 99
+  kPlaces,   // u8 between 0 and 8: of maxima in windows of 3 x 3
   kCount,    // i64, ones
   kFlag,     // bool, false
 };
@@ -53,12 +54,19 @@ using Attrs = std::vector<std::pair<const char*, AttrValue>>;
 const Attrs kTiles = {{"ksize", Dims{2, 2}}, {"strides", Dims{2, 2}}};
 const Attrs kOverlapping = {
     {"ksize", Dims{3, 3}}, {"strides", Dims{2, 2}}, {"paddings", Dims{1, 1}}};
+const Attrs kOverlappingGrad = {{"ksize", Dims{3, 3}},
+                                {"strides", Dims{2, 2}},
+                                {"paddings", Dims{1, 1}},
+                                {"input_hw", Dims{56, 56}}};
 const Attrs kMeans = {
     {"ksize", Dims{2, 2}}, {"strides", Dims{2, 2}}, {"pooling_type", "avg"}};
 
 const std::vector<Input> kPoolGrad = {{"X", Kind::kData, kPooled},
                                       {"Out", Kind::kForward, kHalves},
                                       {"OutGrad", Kind::kData, kHalves}};
+const std::vector<Input> kPooling = {{"X", Kind::kData, kPooled}};
+const std::vector<Input> kArgmaxGrad = {{"OutGrad", Kind::kData, kHalves},
+                                        {"Argmax", Kind::kPlaces, kHalves}};
 const std::vector<Input> kPadGrad = {{"X", Kind::kData, kFlat},
                                      {"OutGrad", Kind::kData, kPadded}};
 Attrs Padded(const char* mode) {
@@ -174,16 +182,13 @@ const Case kCases[] = {
      {"ScaleGrad", "BiasGrad"}},
     {"reflect_grad", "pad3d_grad", kPadGrad, Padded("reflect")},
     {"replicate_grad", "pad3d_grad", kPadGrad, Padded("replicate")},
-    {"max_pool2d", "pool2d", {{"X", Kind::kData, kPooled}}, kTiles},
+    {"max_pool2d", "pool2d", kPooling, kTiles},
     {"max_pool2d_grad", "pool2d_grad", kPoolGrad, kTiles},
-    {"max_pool2d_overlapping",
-     "pool2d",
-     {{"X", Kind::kData, kPooled}},
-     kOverlapping},
+    {"max_pool2d_overlapping", "pool2d", kPooling, kOverlapping},
     {"max_pool2d_overlapping_grad", "pool2d_grad", kPoolGrad, kOverlapping},
     {"max_pool2d_channels_last",
      "pool2d",
-     {{"X", Kind::kData, kPooled}},
+     kPooling,
      kOverlapping,
      {},
      false,
@@ -195,7 +200,24 @@ const Case kCases[] = {
      {},
      false,
      Layout::kChannelsLast},
-    {"avg_pool2d", "pool2d", {{"X", Kind::kData, kPooled}}, kMeans},
+    {"max_pool2d_argmax", "pool2d", kPooling, kOverlapping, {"Argmax"}},
+    {"max_pool2d_argmax_grad", "max_pool2d_grad", kArgmaxGrad,
+     kOverlappingGrad},
+    {"max_pool2d_argmax_channels_last",
+     "pool2d",
+     kPooling,
+     kOverlapping,
+     {"Argmax"},
+     false,
+     Layout::kChannelsLast},
+    {"max_pool2d_argmax_channels_last_grad",
+     "max_pool2d_grad",
+     kArgmaxGrad,
+     kOverlappingGrad,
+     {},
+     false,
+     Layout::kChannelsLast},
+    {"avg_pool2d", "pool2d", kPooling, kMeans},
     {"avg_pool2d_grad", "pool2d_grad", kPoolGrad, kMeans},
     {"fill_constant",
      "fill_constant",
@@ -233,10 +255,11 @@ struct Setting {
     const Dims dims = Scaled(input.dims);
     const int64_t n = Elements(dims);
     std::vector<double> values(n, input.kind == Kind::kFlag ? 0 : 1);
-    if (input.kind == Kind::kNumbers) {
-      for (int64_t i = 0; i < n; ++i) {
-        values[i] = static_cast<double>(i * 37 % 100);
-      }
+    const int64_t numbers = input.kind == Kind::kNumbers  ? 100
+                            : input.kind == Kind::kPlaces ? 9
+                                                          : 0;
+    for (int64_t i = 0; numbers > 0 && i < n; ++i) {
+      values[i] = static_cast<double>(i * 37 % numbers);
     }
     switch (input.kind) {
       case Kind::kData:
@@ -245,6 +268,8 @@ struct Setting {
         return {dtype, dims, kernels::Draws(n, 0.1, 0.9)};
       case Kind::kFloat:
         return {DType::kF32, dims, values};
+      case Kind::kPlaces:
+        return {DType::kU8, dims, values, c.layout};
       case Kind::kFlag:
         return {DType::kBool, dims, values};
       default:
