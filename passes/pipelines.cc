@@ -13,6 +13,7 @@
 #include "passes/lower/fold_updates.h"
 #include "passes/lower/fuse.h"
 #include "passes/lower/generate_startup.h"
+#include "passes/lower/keep_relu_bits.h"
 #include "passes/lower/keep_taps.h"
 #include "passes/lower/lay_out_filters.h"
 #include "passes/lower/legality.h"
@@ -188,6 +189,10 @@ std::vector<PassStep>* MakeSteps() {
       // reads is hidden in a body.
       {kLowered, "fuse", "patterns become one op with the body it replaces",
        MakeFuse, Always},
+      // After fuse: by themselves bits would cost a pass over memory.
+      {kLowered, "keep-relu-bits",
+       "one bit per element for a relu's gradient, within fusions",
+       FromKernels<KeepReluBits>, Training},
       // After fuse, which would rather match casts and clones as they were.
       // Updates first: what they no longer read need not be looked at.
       {kLowered, "clean-up.fold-updates",

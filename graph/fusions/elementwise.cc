@@ -1,5 +1,6 @@
 // Element-wise ops in one pass over memory.
 #include <algorithm>
+#include <utility>
 
 #include "graph/base/dtype.h"
 #include "graph/fusions/families.h"
@@ -54,6 +55,18 @@ void CollectLinks(const Block& block, IsHeld held, FusionGroup* group) {
   }
 }
 
+// What stands before the relu of a pattern.
+FusionPattern WithNorms(FusionPattern pattern) {
+  return std::move(
+      pattern.Hidden("add", "elementwise_add", {"relu.X"})
+          .Optional()
+          .If(AddsTwo)
+          .Hidden("norm", "scale_bias", {"add.X", "add.Y", "relu.X"})
+          .Hidden("other_norm", "scale_bias", {"add.Y"})
+          .Optional()
+          .KeyedBy("norm.X"));
+}
+
 }  // namespace
 
 bool JoinsChains(const OpSchema& op) {
@@ -70,18 +83,19 @@ bool JoinsChains(const OpSchema& op) {
 }
 
 FusionPattern NormElementwise() {
-  return FusionPattern("norm_elementwise",
-                       "scale_bias(X), + Y or + scale_bias(Y) or neither, and "
-                       "relu or not")
-      .Last("relu", "relu")
-      .Optional()
-      .Hidden("add", "elementwise_add", {"relu.X"})
-      .Optional()
-      .If(AddsTwo)
-      .Hidden("norm", "scale_bias", {"add.X", "add.Y", "relu.X"})
-      .Hidden("other_norm", "scale_bias", {"add.Y"})
-      .Optional()
-      .KeyedBy("norm.X");
+  return WithNorms(FusionPattern("norm_elementwise",
+                                 "scale_bias(X), + Y or + scale_bias(Y) or "
+                                 "neither, and relu or not")
+                       .Last("relu", "relu")
+                       .Optional());
+}
+
+FusionPattern NormElementwiseBits() {
+  return WithNorms(FusionPattern("norm_elementwise_bits",
+                                 "Out = relu(scale_bias(X), + Y or + "
+                                 "scale_bias(Y) or neither), relu_bits(Out)")
+                       .Last("bits", "relu_bits")
+                       .Producer("relu", "relu", {"bits.Out"}));
 }
 
 FusionPattern ElementwiseChain() {

@@ -18,6 +18,7 @@ FusionPattern ConvGradNorm();
 
 // relu_grad_sums.cc
 FusionPattern ReluGradNorm();
+FusionPattern ReluGradNormBits();
 FusionPattern ReluGradBias();
 
 // products.cc
@@ -33,6 +34,7 @@ FusionPattern ScaleSoftmax();
 
 // elementwise.cc
 FusionPattern NormElementwise();
+FusionPattern NormElementwiseBits();
 FusionPattern ElementwiseChain();
 // Whether chains take the op: element-wise on tensors of one dtype, and no
 // copy. kernels/common/elementwise_functors.h computes each of them.
@@ -42,10 +44,11 @@ bool JoinsChains(const OpSchema& op);
 // what makes a value with its sums before the sums alone, and those before the
 // products that read it.
 inline constexpr FusionPattern (*kPatterns[])() = {
-    NormConvStats,  ConvStats,       NormConvGradFilter, ConvGradNorm,
-    ReluGradNorm,   ConvBiasRelu,    MatmulBiasRelu,     MatmulGelu,
-    MatmulGeluGrad, MatmulReluGrad,  ReluGradBias,       MatmulBiasGrad,
-    ScaleSoftmax,   NormElementwise, ElementwiseChain,
+    NormConvStats,    ConvStats,        NormConvGradFilter, ConvGradNorm,
+    ReluGradNorm,     ReluGradNormBits, ConvBiasRelu,       MatmulBiasRelu,
+    MatmulGelu,       MatmulGeluGrad,   MatmulReluGrad,     ReluGradBias,
+    MatmulBiasGrad,   ScaleSoftmax,     NormElementwise,    NormElementwiseBits,
+    ElementwiseChain,
 };
 
 }  // namespace fusions

@@ -64,6 +64,26 @@ TEST(FusionPattern, NormElementwiseBroadcastsNothing) {
   EXPECT_FALSE(matches("f32[5]"));
 }
 
+TEST(FusionPattern, NormElementwiseBitsAreOfItsRelu) {
+  const auto matches = [](const std::string& pattern, const std::string& of) {
+    const std::string image = "f32[2,8,4,5] @channels_last";
+    return Matches(
+        pattern,
+        absl::StrCat("x : ", image, "\ns : f32[8]\nb : f32[8]\nm : f32[8]\n",
+                     "v : f32[8]\n"),
+        absl::StrCat("y : ", image, ", z : u8[2,1,4,5] @channels_last"),
+        absl::StrCat("n: scale_bias(X=x, Scale=s, Bias=b, Mean=m, Variance=v) "
+                     "-> (Y=n : ",
+                     image, ")   backward\ny: relu(X=n) -> (Out=y : ", image,
+                     ")   backward\nz: relu_bits(Out=", of,
+                     ") -> (Bits=z : u8[2,1,4,5] @channels_last)   backward\n",
+                     "return y, z\n"));
+  };
+  EXPECT_TRUE(matches("norm_elementwise_bits", "y"));
+  EXPECT_FALSE(matches("norm_elementwise_bits", "n"));
+  EXPECT_FALSE(matches("norm_elementwise", "y"));
+}
+
 TEST(FusionPattern, ReluGradBiasSumsOverAllButChannels) {
   const auto matches = [](const std::string& axes) {
     const std::string image = "f32[2,3,3,3] @channels_last";

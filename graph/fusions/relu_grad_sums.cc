@@ -1,7 +1,10 @@
 // Sums over a relu's gradient, taken while that, which others read, too, is on
 // its way to memory. In channels_last.
 #include <algorithm>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/fusions/families.h"
 #include "graph/schema/op_schema.h"
@@ -50,13 +53,17 @@ bool AddsTwo(const Context& sum) {
          AllAre(sum.block, parts, sum.block.type_id(sum.op.out(0)));
 }
 
-// One type, [N, C] or [N, C, H, W] in channels_last. False, too, where other
+// [N, C] or [N, C, H, W] in channels_last; the gradients and what relu made
+// (bits of it have their own) are of one type. False, too, where other
 // element-wise ops make OutGrad for it alone: they are better off in a chain
 // with it, as what they make is then neither written nor read.
 bool IsWorthSums(const Context& mask) {
   const ValueId gradient = mask.op.out(0);
+  const TypeId type = mask.block.type_id(gradient);
+  const ValueId out = mask.In("Out");
   if (!HasInnerChannels(mask.block.type(gradient)) ||
-      !AllAre(mask.block, mask.op.inputs.all(), mask.block.type_id(gradient))) {
+      mask.block.type_id(mask.In("OutGrad")) != type ||
+      (out.valid() && mask.block.type_id(out) != type)) {
     return false;
   }
   const OpId before =
@@ -68,16 +75,17 @@ bool IsWorthSums(const Context& mask) {
          AddsTwo({mask.block, op, mask.group, mask.held});
 }
 
-}  // namespace
-
-FusionPattern ReluGradNorm() {
+// `mask`: relu_grad, of `of` and OutGrad.
+FusionPattern MaskAndSums(std::string name, std::string mask,
+                          absl::string_view of) {
   return FusionPattern(
-             "relu_grad_norm",
-             "bn_grad_reduce(X, relu_grad(Out, OutGrad)), for one norm "
-             "or two; OutGrad may be the sum of two")
+             std::move(name),
+             absl::StrCat("bn_grad_reduce(X, ", mask, "(", of,
+                          ", OutGrad)), for one norm or two; OutGrad may be "
+                          "the sum of two"))
       .Last("sums", "bn_grad_reduce")
       .If(ReadsAnImageLikeItsGradient)
-      .Producer("mask", "relu_grad", {"sums.YGrad"})
+      .Producer("mask", std::move(mask), {"sums.YGrad"})
       .If(IsWorthSums)
       .Hidden("parts", "sum", {"mask.OutGrad"})
       .Optional()
@@ -88,7 +96,17 @@ FusionPattern ReluGradNorm() {
         return other.In("YGrad") == other.Of("mask").out(0) &&
                ReadsAnImageLikeItsGradient(other);
       })
-      .KeyedBy("mask.Out");
+      .KeyedBy("mask.XGrad");
+}
+
+}  // namespace
+
+FusionPattern ReluGradNorm() {
+  return MaskAndSums("relu_grad_norm", "relu_grad", "Out");
+}
+
+FusionPattern ReluGradNormBits() {
+  return MaskAndSums("relu_grad_norm_bits", "relu_grad_bits", "Bits");
 }
 
 FusionPattern ReluGradBias() {

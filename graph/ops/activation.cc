@@ -1,6 +1,7 @@
 // Activations: functions of one tensor, element by element, each with a
 // gradient op of its own.
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -158,6 +159,65 @@ void RegisterLines(OpRegistry& registry) {
       });
 }
 
+// Dims of the bits of a relu: a byte for eight channels. nullopt: 8 does not
+// divide them.
+std::optional<Dims> BitsDims(const TensorType& image) {
+  Dims dims = image.dims;
+  if (dims.size() < 2 || !dims[1].DivideBy(Dim(8), &dims[1])) {
+    return std::nullopt;
+  }
+  return dims;
+}
+
+absl::Status InferReluBits(InferContext& c) {
+  const std::optional<Dims> dims = BitsDims(c.Input("Out"));
+  if (!dims) {
+    return SlotMismatch(c, "Out", "[N, C, ...] with a C that 8 divides");
+  }
+  c.SetOutput("Bits", *dims);
+  return absl::OkStatus();
+}
+
+absl::Status InferReluGradBits(InferContext& c) {
+  const TensorType& grad = c.Input("OutGrad");
+  const std::optional<Dims> dims = BitsDims(grad);
+  if (!dims) {
+    return SlotMismatch(c, "OutGrad", "[N, C, ...] with a C that 8 divides");
+  }
+  HT_RETURN_IF_ERROR(ExpectDims(c, "Bits", *dims, "those of relu_bits"));
+  c.SetOutput("XGrad", grad.dims);
+  return absl::OkStatus();
+}
+
+// What relu_grad reads of Out, in one bit per element: keep-relu-bits. With
+// channels innermost the bits lie as the elements do.
+void RegisterReluBits(OpRegistry& registry) {
+  registry.Add(OpSchema("relu_bits")
+                   .Doc("Where a gradient gets through a relu: bit k of "
+                        "Bits[n, c, ...] is set unless Out[n, 8 c + k, ...] "
+                        "<= 0.")
+                   .TypeVar("T", kFloatTypes)
+                   .In("Out", "T", "of relu, [N, C, ...]; 8 divides C")
+                   .Out("Bits", "u8", "[N, C / 8, ...]")
+                   .Infer(InferReluBits)
+                   .NoGrad()
+                   .Internal()
+                   .Amp(AmpClass::kGray)
+                   .Layout(LayoutRule::kAny));
+  registry.Add(OpSchema("relu_grad_bits")
+                   .Doc("The gradient of relu: XGrad = OutGrad where the bit "
+                        "of relu_bits is set, else 0.")
+                   .TypeVar("T", kFloatTypes)
+                   .In("Bits", "u8", "of relu_bits, [N, C / 8, ...]")
+                   .In("OutGrad", "T", "[N, C, ...]; 8 divides C")
+                   .Out("XGrad", "T", "the same dims")
+                   .Infer(InferReluGradBits)
+                   .NoGrad()
+                   .Internal()
+                   .Amp(AmpClass::kGray)
+                   .Layout(LayoutRule::kAny));
+}
+
 void RegisterCurves(OpRegistry& registry) {
   Add(registry, {"tanh", "Out = tanh(X).", "OutGrad * (1 - Out * Out)", "Out"});
   Add(registry, {"sigmoid", "Out = 1 / (1 + exp(-X)).",
@@ -233,6 +293,7 @@ void RegisterGates(OpRegistry& registry) {
 
 void RegisterActivation(OpRegistry& registry) {
   RegisterLines(registry);
+  RegisterReluBits(registry);
   RegisterCurves(registry);
   RegisterGates(registry);
 }

@@ -26,6 +26,23 @@ TEST(Activation, GradientsHaveTheSettings) {
             "X <- X.grad\n");
 }
 
+TEST(ReluBits, AByteIsOfEightChannels) {
+  EXPECT_EQ(Infer({"relu_bits", {{"Out", "f16[B,16,5,3]"}}}),
+            "Bits=u8[B,2,5,3]");
+  for (const char* image : {"f16[B,12]", "f16[16]"}) {
+    EXPECT_THAT(Infer({"relu_bits", {{"Out", image}}}),
+                HasSubstr("slot Out: expected [N, C, ...] with a C that 8 "
+                          "divides"));
+  }
+  const auto infer = [](const char* bits, const char* grad) {
+    return Infer({"relu_grad_bits", {{"Bits", bits}, {"OutGrad", grad}}});
+  };
+  EXPECT_EQ(infer("u8[B,2,5]", "f16[B,16,5]"), "XGrad=f16[B,16,5]");
+  EXPECT_THAT(infer("u8[B,16,5]", "f16[B,16,5]"),
+              HasSubstr("slot Bits: expected dims [B,2,5]"));
+  EXPECT_THAT(infer("u8[B,2,5]", "f16[B,20,5]"), HasSubstr("slot OutGrad"));
+}
+
 TEST(Activation, SettingsAreChecked) {
   const auto infer = [](const char* op, const char* attr, double value) {
     return Infer({op, {{"X", "f32[B,4]"}}, {{attr, value}}});

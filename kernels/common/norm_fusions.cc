@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/layout.h"
 #include "kernels/fused_op.h"
 
 namespace halftone {
@@ -28,6 +29,10 @@ NormElementwiseAt::NormElementwiseAt(const BoundOp& fusion) {
     const BoundOp sum = fused.Of("add");
     y = ArgumentPosition(sum, Reads(sum, "X", norm) ? "Y" : "X");
   }
+  if (fused.pattern() == "norm_elementwise_bits") {
+    out = ResultPosition(fused.Of("relu"), "Out");
+    bits = ResultPosition(fused.Of("bits"), "Bits");
+  }
 }
 
 NormSumsAt::NormSumsAt(const BoundOp& op)
@@ -41,7 +46,8 @@ NormSumsAt::NormSumsAt(const BoundOp& op)
 ReluGradSumsAt::ReluGradSumsAt(const BoundOp& fusion) {
   const FusedOp fused(fusion);
   const BoundOp mask = fused.Of("mask");
-  relu = ArgumentPosition(mask, "Out");
+  bits = fused.pattern() == "relu_grad_norm_bits";
+  relu = ArgumentPosition(mask, bits ? "Bits" : "Out");
   g = ResultPosition(mask, "XGrad");
   a = ArgumentPosition(mask, "OutGrad");
   if (fused.Has("parts")) {
@@ -59,7 +65,11 @@ ReluGradSumsAt::ReluGradSumsAt(const BoundOp& fusion) {
 
 bool SupportsNormElementwise(const BoundOp& fusion) {
   const NormElementwiseAt at(fusion);
-  return fusion.outputs()[0].rank() >= 2 &&
+  if (at.out < 0) return false;
+  const TensorDesc& out = fusion.outputs()[at.out];
+  const bool inner_channels =
+      out.rank() == 2 || out.layout == Layout::kChannelsLast;
+  return out.rank() >= 2 && (at.bits < 0 || inner_channels) &&
          std::all_of(at.norms.begin(), at.norms.end(),
                      [](const NormAt& norm) { return norm.x >= 0; });
 }

@@ -20,10 +20,11 @@ struct NormAt {
   explicit NormAt(const BoundOp& op);
 };
 
-// Of norm_elementwise: relu(norms[0] + y).
+// Of norm_elementwise and norm_elementwise_bits: relu(norms[0] + y).
 struct NormElementwiseAt {
   bool add, relu;
-  int y = -1;                 // as it is, or what norms[1] is of
+  int y = -1;  // as it is, or what norms[1] is of
+  int out = 0, bits = -1;
   std::vector<NormAt> norms;  // one or two
 
   explicit NormElementwiseAt(const BoundOp& fusion);
@@ -37,8 +38,10 @@ struct NormSumsAt {
   explicit NormSumsAt(const BoundOp& op);
 };
 
-// Of relu_grad_norm and relu_grad_bias: g = relu_grad(relu, a + b).
+// Of relu_grad_norm, relu_grad_norm_bits and relu_grad_bias: g =
+// relu_grad(relu, a + b).
 struct ReluGradSumsAt {
+  bool bits;  // `relu` is those of what it made
   int relu, a, b = -1, g;
   std::vector<NormSumsAt> norms;  // one or two; of relu_grad_bias none
   int bias = -1;
@@ -46,8 +49,8 @@ struct ReluGradSumsAt {
   explicit ReluGradSumsAt(const BoundOp& fusion);
 };
 
-// Candidates' `supports`: channels are the second dim, and what is read comes
-// from outside.
+// Candidates' `supports`: channels are the second dim, innermost where there
+// are bits, and what is read comes from outside.
 bool SupportsNormElementwise(const BoundOp& fusion);
 bool SupportsReluGradSums(const BoundOp& fusion);
 

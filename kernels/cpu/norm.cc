@@ -91,6 +91,7 @@ void RegisterCpuNorm(KernelRegistry& registry) {
   AddForSchema(registry, "batch_norm_grad", MakeNorm<BatchNormGradKernel>());
   RegisterCpuNormParts(registry);
   RegisterCpuNormFusions(registry);
+  RegisterCpuReluBits(registry);
 }
 
 }  // namespace kernels

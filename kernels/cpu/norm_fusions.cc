@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/relu_bits.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/register_all.h"
 
@@ -14,7 +15,7 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// norm_elementwise: relu(norm(x) + y).
+// norm_elementwise: relu(norm(x) + y), and its bits.
 struct NormElementwiseKernel {
   NormElementwiseAt at;
   Channels channels;
@@ -22,8 +23,8 @@ struct NormElementwiseKernel {
 
   explicit NormElementwiseKernel(const BoundOp& fusion)
       : at(fusion),
-        channels(fusion.outputs()[0]),
-        dtype(fusion.outputs()[0].dtype) {}
+        channels(fusion.outputs()[at.out]),
+        dtype(fusion.outputs()[at.out].dtype) {}
 
   // A factor per channel and norm.
   static int64_t WorkspaceFloats(const BoundOp& fusion) {
@@ -64,14 +65,18 @@ struct NormElementwiseKernel {
       }
     }
     float* const out =
-        OutputBlock(dtype, buffers.outputs[0], tile.at, out_buffer);
+        OutputBlock(dtype, buffers.outputs[at.out], tile.at, out_buffer);
     Normalize(maps[0], x, out, tile);
     if (at.add) {
       ApplyBinary(functors::AddOp(), out, y, out, n);
       RoundTo(dtype, out, n);
     }
     if (at.relu) ApplyUnary(functors::ReluOp(), out, out, n);
-    StoreBlock(dtype, out, buffers.outputs[0], tile.at, n);
+    if (at.bits >= 0) {
+      uint8_t* const bits = static_cast<uint8_t*>(buffers.outputs[at.bits]);
+      PackReluBits(out, n, bits + tile.at / 8);
+    }
+    StoreBlock(dtype, out, buffers.outputs[at.out], tile.at, n);
   }
 
   void Normalize(const NormalizeMap& map, const float* from, float* to,
@@ -82,7 +87,8 @@ struct NormElementwiseKernel {
   }
 };
 
-// relu_grad_norm: g = relu_grad(relu, a + b) and the sums over it.
+// relu_grad_norm: g = relu_grad(relu, a + b) and the sums over it, by what the
+// relu made or by its bits.
 struct ReluGradNormKernel {
   ReluGradSumsAt at;
   Channels channels;
@@ -90,8 +96,8 @@ struct ReluGradNormKernel {
 
   explicit ReluGradNormKernel(const BoundOp& fusion)
       : at(fusion),
-        channels(fusion.inputs()[at.relu]),
-        dtype(fusion.inputs()[at.relu].dtype) {}
+        channels(fusion.inputs()[at.a]),
+        dtype(fusion.inputs()[at.a].dtype) {}
 
   static int64_t WorkspaceFloats(const BoundOp& fusion) {
     const ReluGradNormKernel kernel(fusion);
@@ -145,9 +151,13 @@ struct ReluGradNormKernel {
       RoundTo(dtype, g, n);
       grad = g;
     }
-    ApplyBinary(functors::ReluGradOp(),
-                LoadBlock(dtype, buffers.inputs[at.relu], begin, n, other),
-                grad, g, n);
+    const void* const relu = buffers.inputs[at.relu];
+    if (at.bits) {
+      ApplyReluBits(static_cast<const uint8_t*>(relu) + begin / 8, grad, g, n);
+    } else {
+      ApplyBinary(functors::ReluGradOp(),
+                  LoadBlock(dtype, relu, begin, n, other), grad, g, n);
+    }
     if (at.g >= 0) StoreBlock(dtype, g, buffers.outputs[at.g], begin, n);
     return g;
   }
@@ -169,11 +179,15 @@ Candidate MakeFused(bool (*supports)(const BoundOp&)) {
 void RegisterCpuNormFusions(KernelRegistry& registry) {
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   const Layout layouts[] = {Layout::kRowMajor, Layout::kChannelsLast};
-  registry.AddPattern(
-      "norm_elementwise", dtypes, layouts,
-      MakeFused<NormElementwiseKernel>(SupportsNormElementwise));
-  registry.AddPattern("relu_grad_norm", dtypes, layouts,
-                      MakeFused<ReluGradNormKernel>(SupportsReluGradSums));
+  for (const char* pattern : {"norm_elementwise", "norm_elementwise_bits"}) {
+    registry.AddPattern(
+        pattern, dtypes, layouts,
+        MakeFused<NormElementwiseKernel>(SupportsNormElementwise));
+  }
+  for (const char* pattern : {"relu_grad_norm", "relu_grad_norm_bits"}) {
+    registry.AddPattern(pattern, dtypes, layouts,
+                        MakeFused<ReluGradNormKernel>(SupportsReluGradSums));
+  }
 }
 
 }  // namespace kernels

@@ -105,6 +105,7 @@ void RegisterCudaNormParts(KernelRegistry& registry);  // norm_parts.cu
 void RegisterCudaNormElementwise(KernelRegistry& registry);
 // relu_grad_norm.cu
 void RegisterCudaReluGradNorm(KernelRegistry& registry);
+void RegisterCudaReluBits(KernelRegistry& registry);  // relu_bits.cu
 
 }  // namespace cuda
 }  // namespace kernels

@@ -1,9 +1,11 @@
 // The pattern norm_elementwise: relu(norm(x) + y) in one pass, where y may be
-// a norm, too, and sum and relu may be missing. Each op's result is rounded to
-// the tensors' dtype, as if it had been stored: the bits are the body's.
+// a norm, too, and sum and relu may be missing; and with one bit per element
+// beside it. Each op's result is rounded to the tensors' dtype, as if it had
+// been stored: the bits are the body's.
 #include "kernels/common/norm_fusions.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/functors/elementwise.h"
+#include "kernels/functors/relu_bits.h"
 
 namespace halftone {
 namespace kernels {
@@ -33,8 +35,9 @@ struct NormBody {
     loaded.x = LoadRaw<V>(dtype, x, i);
     if (add) loaded.y = LoadRaw<V>(dtype, y, i);
   }
+  // Returns the bits of relu_bits.
   template <int V>
-  HT_DEVICE void Finish(int64_t i, const Loaded<V>& loaded) const {
+  HT_DEVICE unsigned Finish(int64_t i, const Loaded<V>& loaded) const {
     const int64_t channel = channels.Remainder(inner.Divide(i));
     float a[V];
     Unpack(dtype, loaded.x, a);
@@ -52,6 +55,12 @@ struct NormBody {
       for (int k = 0; k < V; ++k) a[k] = functors::ReluOp()(a[k]);
     }
     StoreVector(dtype, out, i, a);
+    unsigned bits = 0;
+#pragma unroll
+    for (int k = 0; k < V; ++k) {
+      bits |= unsigned{functors::PassesRelu(a[k])} << k;
+    }
+    return bits;
   }
 
  private:
@@ -81,10 +90,39 @@ struct NormBody {
   }
 };
 
+// Eight elements a thread, in vectors of kVector, and their byte.
+template <int kVector>
+struct NormBitsBody {
+  NormBody norm;
+  uint8_t* bits;
+
+  // There are no tails of fewer than eight: V of 1 is never run.
+  template <int V>
+  struct Loaded {
+    typename NormBody::template Loaded<kVector> parts[8 / kVector];
+  };
+  template <int V>
+  HT_DEVICE void Load(int64_t i, Loaded<V>& loaded) const {
+#pragma unroll
+    for (int k = 0; k < 8; k += kVector) {
+      norm.Load<kVector>(i + k, loaded.parts[k / kVector]);
+    }
+  }
+  template <int V>
+  HT_DEVICE void Finish(int64_t i, const Loaded<V>& loaded) const {
+    unsigned byte = 0;
+#pragma unroll
+    for (int k = 0; k < 8; k += kVector) {
+      byte |= norm.Finish<kVector>(i + k, loaded.parts[k / kVector]) << k;
+    }
+    bits[i / 8] = static_cast<uint8_t>(byte);
+  }
+};
+
 class NormElementwise {
  public:
   explicit NormElementwise(const BoundOp& fusion)
-      : at_(fusion), channels_(fusion.outputs()[0]) {}
+      : at_(fusion), channels_(fusion.outputs()[at_.out]) {}
 
   // A factor per channel and norm.
   int64_t workspace_floats() const {
@@ -101,7 +139,7 @@ class NormElementwise {
     body.channels = Divider(channels_.channels > 0 ? channels_.channels : 1);
     body.x = buffers.inputs[at_.norms[0].x];
     if (at_.add) body.y = buffers.inputs[at_.y];
-    body.out = buffers.outputs[0];
+    body.out = buffers.outputs[at_.out];
     bool aligned = Aligned({body.x, body.y, body.out});
     for (size_t i = 0; i < at_.norms.size(); ++i) {
       const NormAt& norm = at_.norms[i];
@@ -113,10 +151,26 @@ class NormElementwise {
       aligned = aligned && Aligned({body.norm[i].mean, body.norm[i].factor,
                                     body.norm[i].bias});
     }
-    Map<2>(launch, body, channels_.elements(), channels_.VectorFor(aligned));
+    const int vector = channels_.VectorFor(aligned);
+    if (at_.bits < 0) {
+      Map<2>(launch, body, channels_.elements(), vector);
+    } else if (vector == 8) {
+      WithBits<8>(buffers, launch, body);
+    } else if (vector == 4) {
+      WithBits<4>(buffers, launch, body);
+    } else {
+      WithBits<1>(buffers, launch, body);
+    }
   }
 
  private:
+  template <int kVector>
+  void WithBits(const Buffers& buffers, Launcher& launch,
+                const NormBody& norm) const {
+    const NormBitsBody<kVector> body{
+        norm, static_cast<uint8_t*>(buffers.outputs[at_.bits])};
+    LaunchMap<8, kVector == 8 ? 2 : 1>(launch, body, channels_.elements());
+  }
   int64_t padded() const { return CeilDiv(channels_.channels, 64) * 64; }
 
   NormElementwiseAt at_;
@@ -133,9 +187,10 @@ void RegisterCudaNormElementwise(KernelRegistry& registry) {
     return NormElementwise(op).workspace_floats() *
            static_cast<int64_t>(sizeof(float));
   };
-  registry.AddPattern("norm_elementwise",
-                      {DType::kF32, DType::kF16, DType::kBF16},
-                      {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
+  for (const char* pattern : {"norm_elementwise", "norm_elementwise_bits"}) {
+    registry.AddPattern(pattern, {DType::kF32, DType::kF16, DType::kBF16},
+                        {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
+  }
 }
 
 }  // namespace cuda

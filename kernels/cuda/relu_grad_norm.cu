@@ -1,13 +1,14 @@
-// The patterns relu_grad_norm and relu_grad_bias in one pass over memory: g =
-// relu_grad(relu, a + b), where b may be missing, and the sums over g for one
-// norm or two that it is the gradient of, or for a bias. Each op's result is
-// rounded to the tensors' dtype, as if it had been stored, and sums are added
-// in the order of bn_grad_reduce and reduce_sum: the bits are the body's (but
-// for a single channel). Channels are innermost.
+// The patterns relu_grad_norm, relu_grad_norm_bits and relu_grad_bias in one
+// pass over memory: g = relu_grad(relu, a + b), where b may be missing, and the
+// sums over g for one norm or two that it is the gradient of, or for a bias.
+// Each op's result is rounded to the tensors' dtype, as if it had been stored,
+// and sums are added in the order of bn_grad_reduce and reduce_sum: the bits
+// are the body's (but for a single channel). Channels are innermost.
 #include "kernels/common/norm_fusions.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/functors/elementwise.h"
+#include "kernels/functors/relu_bits.h"
 
 namespace halftone {
 namespace kernels {
@@ -23,21 +24,54 @@ constexpr int AtLeastOne(int norms) { return norms > 0 ? norms : 1; }
 
 struct GradData {
   DType dtype;
-  const void *a, *b, *relu;  // `b` is null if nothing is added
-  void* g;                   // null if nobody reads it
+  const void *a, *b;  // `b` is null if nothing is added
+  const void* relu;   // what it made, or its bits
+  void* g;            // null if nobody reads it
   const void* x[kMostNorms];
   const float* mean[kMostNorms];
 };
 
+// What V channels of one row let through a relu: by what it made,
+template <int V>
+struct ReluResult {
+  Raw out;
+
+  HT_DEVICE void Load(const GradData& data, int64_t at) {
+    out = LoadRaw<V>(data.dtype, data.relu, at);
+  }
+  HT_DEVICE void Mask(DType dtype, float (&g)[V]) const {
+    float made[V];
+    Unpack(dtype, out, made);
+#pragma unroll
+    for (int k = 0; k < V; ++k) g[k] = functors::ReluGradOp()(made[k], g[k]);
+  }
+};
+// or by the bits of that.
+template <int V>
+struct ReluBits {
+  unsigned bits;
+
+  HT_DEVICE void Load(const GradData& data, int64_t at) {
+    bits = unsigned{LoadAs<uint8_t>(data.relu, at / 8)} >> (at % 8);
+  }
+  HT_DEVICE void Mask(DType, float (&g)[V]) const {
+#pragma unroll
+    for (int k = 0; k < V; ++k) {
+      g[k] = functors::ReluGradOfBit((bits >> k & 1) != 0, g[k]);
+    }
+  }
+};
+
 // V channels of one row.
-template <int V, int kNorms>
+template <int V, int kNorms, typename Relu>
 struct GradRow {
-  Raw a, b, relu, x[AtLeastOne(kNorms)];
+  Raw a, b, x[AtLeastOne(kNorms)];
+  Relu relu;
 
   HT_DEVICE void Load(const GradData& data, int64_t at) {
     a = LoadRaw<V>(data.dtype, data.a, at);
     if (data.b != nullptr) b = LoadRaw<V>(data.dtype, data.b, at);
-    relu = LoadRaw<V>(data.dtype, data.relu, at);
+    relu.Load(data, at);
 #pragma unroll
     for (int j = 0; j < kNorms; ++j) {
       x[j] = LoadRaw<V>(data.dtype, data.x[j], at);
@@ -54,10 +88,7 @@ struct GradRow {
 #pragma unroll
       for (int k = 0; k < V; ++k) g[k] += more[k];
     }
-    float out[V];
-    Unpack(data.dtype, relu, out);
-#pragma unroll
-    for (int k = 0; k < V; ++k) g[k] = functors::ReluGradOp()(out[k], g[k]);
+    relu.Mask(data.dtype, g);
     const Raw rounded = Pack(data.dtype, g);
     if (data.g != nullptr) StoreRaw<V>(data.dtype, data.g, at, rounded);
     Unpack(data.dtype, rounded, g);
@@ -80,8 +111,8 @@ struct GradSums {
     }
   }
 
-  HT_DEVICE void Add(DType dtype, const GradRow<V, kNorms>& row,
-                     const float (&g)[V]) {
+  template <typename Row>
+  HT_DEVICE void Add(DType dtype, const Row& row, const float (&g)[V]) {
 #pragma unroll
     for (int k = 0; k < V; ++k) second[k] += NormGradSums::Second(0, g[k], 0);
 #pragma unroll
@@ -128,7 +159,7 @@ struct GradSums {
 };
 
 // One block: a piece of the rows and as many channels as its threads take.
-template <int V, int kNorms>
+template <int V, int kNorms, typename Relu>
 __global__ void __launch_bounds__(kThreads)
     ReluGradKernel(const __grid_constant__ SumShape shape,
                    const __grid_constant__ GradData data, float* partial) {
@@ -138,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t end = place.active ? place.end : place.begin;
   for (int64_t row = place.begin + place.ty; row < end;
        row += kLoads * place.down) {
-    GradRow<V, kNorms> rows[kLoads];
+    GradRow<V, kNorms, Relu> rows[kLoads];
 #pragma unroll
     for (int u = 0; u < kLoads; ++u) {
       const int64_t own = row + u * place.down;
@@ -160,7 +191,7 @@ __global__ void __launch_bounds__(kThreads)
 class ReluGradSums {
  public:
   explicit ReluGradSums(const BoundOp& fusion)
-      : at_(fusion), channels_(fusion.inputs()[at_.relu]) {
+      : at_(fusion), channels_(fusion.inputs()[at_.a]) {
     if (at_.bias >= 0) bias_dtype_ = fusion.outputs()[at_.bias].dtype;
   }
 
@@ -174,11 +205,11 @@ class ReluGradSums {
     const GradData data = DataOf(buffers);
     float* partial = static_cast<float*>(buffers.workspace);
     if (at_.norms.empty()) {
-      LaunchVector<0>(launch, data, partial);
+      LaunchVector<0, ReluResult>(launch, data, partial);
     } else if (at_.norms.size() == 1) {
-      LaunchVector<1>(launch, data, partial);
+      LaunchRelu<1>(launch, data, partial);
     } else {
-      LaunchVector<2>(launch, data, partial);
+      LaunchRelu<2>(launch, data, partial);
     }
     if (at_.bias >= 0) {
       CombineSums<TwoSums, 1>(launch, channels_.sums, partial,
@@ -213,25 +244,35 @@ class ReluGradSums {
   }
 
   template <int kNorms>
+  void LaunchRelu(Launcher& launch, const GradData& data,
+                  float* partial) const {
+    if (at_.bits) {
+      LaunchVector<kNorms, ReluBits>(launch, data, partial);
+    } else {
+      LaunchVector<kNorms, ReluResult>(launch, data, partial);
+    }
+  }
+
+  template <int kNorms, template <int> class Relu>
   void LaunchVector(Launcher& launch, const GradData& data,
                     float* partial) const {
     const bool aligned = Aligned({data.a, data.b, data.relu, data.g, data.x[0],
                                   data.x[1], data.mean[0], data.mean[1]});
     const int vector = channels_.VectorFor(aligned);
     if (vector == 8) {
-      LaunchRows<8, kNorms>(launch, data, partial);
+      LaunchRows<8, kNorms, Relu<8>>(launch, data, partial);
     } else if (vector == 4) {
-      LaunchRows<4, kNorms>(launch, data, partial);
+      LaunchRows<4, kNorms, Relu<4>>(launch, data, partial);
     } else {
-      LaunchRows<1, kNorms>(launch, data, partial);
+      LaunchRows<1, kNorms, Relu<1>>(launch, data, partial);
     }
   }
 
-  template <int V, int kNorms>
+  template <int V, int kNorms, typename Relu>
   void LaunchRows(Launcher& launch, const GradData& data,
                   float* partial) const {
-    launch(ReluGradKernel<V, kNorms>, ColumnBlocks(channels_.sums, V), kThreads,
-           channels_.sums, data, partial);
+    launch(ReluGradKernel<V, kNorms, Relu>, ColumnBlocks(channels_.sums, V),
+           kThreads, channels_.sums, data, partial);
   }
 
   ReluGradSumsAt at_;
@@ -249,7 +290,8 @@ void RegisterCudaReluGradNorm(KernelRegistry& registry) {
     return ReluGradSums(op).workspace_floats() *
            static_cast<int64_t>(sizeof(float));
   };
-  for (const char* pattern : {"relu_grad_norm", "relu_grad_bias"}) {
+  for (const char* pattern :
+       {"relu_grad_norm", "relu_grad_norm_bits", "relu_grad_bias"}) {
     registry.AddPattern(pattern, {DType::kF32, DType::kF16, DType::kBF16},
                         {Layout::kRowMajor, Layout::kChannelsLast}, candidate);
   }

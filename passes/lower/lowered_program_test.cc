@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "passes/lower/fuse.h"
 #include "passes/lower/generate_startup.h"
+#include "passes/lower/keep_relu_bits.h"
 #include "passes/lower/split_batch_norm.h"
 #include "passes/named_passes.h"
 #include "passes/options/options.h"
@@ -153,12 +154,16 @@ TEST(LoweredProgramTest, NormsOfAGpuAreInFusions) {
     EXPECT_EQ(fusions["norm_conv_grad_filter"], rounds ? 3 : 0);
     EXPECT_EQ(fusions["conv_grad_norm"], rounds ? 3 : 0);
     EXPECT_EQ(fusions["conv_stats"], rounds ? 6 : 0);
-    EXPECT_EQ(fusions["norm_elementwise"], rounds ? 4 : 7);
-    EXPECT_EQ(fusions["relu_grad_norm"], rounds ? 4 : 7);
+    EXPECT_EQ(fusions["norm_elementwise_bits"], rounds ? 4 : 7);
+    EXPECT_EQ(fusions["norm_elementwise"], 0);
+    EXPECT_EQ(fusions["relu_grad_norm_bits"], rounds ? 4 : 7);
+    EXPECT_EQ(fusions["relu_grad_norm"], 0);
     EXPECT_EQ(train["bn_grad_reduce"], 0);
     EXPECT_GT(CountFusions(*program, "eval")["norm_elementwise"], 0);
+    EXPECT_EQ(CountFusions(*program, "eval")["norm_elementwise_bits"], 0);
     EXPECT_FALSE(*SplitBatchNorm(kernels, !rounds).Run(*program));
     EXPECT_FALSE(*Fuse(kernels, !rounds).Run(*program));
+    EXPECT_FALSE(*KeepReluBits(kernels).Run(*program));
     EXPECT_FALSE(Changes("clean-up", kernels, *program));
   }
 }
