@@ -179,15 +179,16 @@ Candidate MakeFused(bool (*supports)(const BoundOp&)) {
 void RegisterCpuNormFusions(KernelRegistry& registry) {
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   const Layout layouts[] = {Layout::kRowMajor, Layout::kChannelsLast};
-  for (const char* pattern : {"norm_elementwise", "norm_elementwise_bits"}) {
-    registry.AddPattern(
-        pattern, dtypes, layouts,
-        MakeFused<NormElementwiseKernel>(SupportsNormElementwise));
-  }
-  for (const char* pattern : {"relu_grad_norm", "relu_grad_norm_bits"}) {
-    registry.AddPattern(pattern, dtypes, layouts,
-                        MakeFused<ReluGradNormKernel>(SupportsReluGradSums));
-  }
+  const Candidate elementwise =
+      MakeFused<NormElementwiseKernel>(SupportsNormElementwise);
+  const Candidate relu_grad =
+      MakeFused<ReluGradNormKernel>(SupportsReluGradSums);
+  registry.AddPattern("norm_elementwise", dtypes, layouts, elementwise);
+  registry.AddPattern("relu_grad_norm", dtypes, layouts, relu_grad);
+  // Of f32 making bits takes as long as reading them saves.
+  const DType low[] = {DType::kF16, DType::kBF16};
+  registry.AddPattern("norm_elementwise_bits", low, layouts, elementwise);
+  registry.AddPattern("relu_grad_norm_bits", low, layouts, relu_grad);
 }
 
 }  // namespace kernels
