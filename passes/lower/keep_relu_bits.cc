@@ -6,7 +6,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/fusions/fusion_pattern.h"
 #include "graph/schema/op_builder.h"
@@ -43,12 +42,12 @@ class BitKeeper {
   }
   // The body's op of a role; invalid if it has none.
   OpId RoleOf(OpId fusion, absl::string_view role) const;
-  // The value that `reader` reads as its relu's and nothing else; invalid if
-  // there is none.
-  ValueId ReluOf(OpId reader, OpId mask) const;
+  // Which argument of `reader` is what its relu made and nothing else; -1:
+  // none.
+  int ReluArgument(OpId reader, OpId mask) const;
   bool CanKeepBits(OpId maker, ValueId relu) const;
   absl::StatusOr<ValueId> MakeBits(OpId maker);
-  void ReadBits(OpId reader, OpId mask, ValueId relu, ValueId bits);
+  void ReadBits(OpId reader, OpId mask, int argument, ValueId bits);
   void SetPattern(OpId fusion, absl::string_view pattern);
 
   Block& block_;
@@ -63,15 +62,15 @@ OpId BitKeeper::RoleOf(OpId fusion, absl::string_view role) const {
       .Of(role);
 }
 
-ValueId BitKeeper::ReluOf(OpId reader, OpId mask) const {
-  const Op& fusion = block_.op(reader);
-  const ValueId out = InputOf(fusion.body->op(mask), "Out");
-  const Value& inside = fusion.body->value(out);
+int BitKeeper::ReluArgument(OpId reader, OpId mask) const {
+  const Block& body = *block_.op(reader).body;
+  const ValueId out = InputOf(body.op(mask), "Out");
+  const Value& inside = body.value(out);
   if (inside.definition != Definition::kFeed || inside.uses.size() != 1) {
-    return ValueId();
+    return -1;
   }
-  const std::vector<ValueId> feeds = fusion.body->Feeds();
-  return fusion.inputs.all()[absl::c_find(feeds, out) - feeds.begin()];
+  const std::vector<ValueId> feeds = body.Feeds();
+  return static_cast<int>(absl::c_find(feeds, out) - feeds.begin());
 }
 
 // Both kernels see the relu's type in their keys: the patterns take nothing
@@ -108,11 +107,10 @@ absl::StatusOr<ValueId> BitKeeper::MakeBits(OpId maker) {
       body.type(inside));
 }
 
-void BitKeeper::ReadBits(OpId reader, OpId mask, ValueId relu, ValueId bits) {
-  std::vector<ValueId> arguments;
-  for (ValueId argument : block_.op(reader).inputs.all()) {
-    if (argument != relu) arguments.push_back(argument);
-  }
+void BitKeeper::ReadBits(OpId reader, OpId mask, int argument, ValueId bits) {
+  const auto before = block_.op(reader).inputs.all();
+  std::vector<ValueId> arguments(before.begin(), before.end());
+  arguments.erase(arguments.begin() + argument);
   arguments.push_back(bits);
   Block& body = *block_.mutable_op(reader).body;
   const ValueId out = InputOf(body.op(mask), "Out");
@@ -138,12 +136,13 @@ absl::StatusOr<bool> BitKeeper::Run() {
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     if (!IsOf(id, kReader)) continue;
     const OpId mask = RoleOf(id, "mask");
-    const ValueId relu = ReluOf(id, mask);
-    if (!relu.valid()) continue;
+    const int argument = ReluArgument(id, mask);
+    if (argument < 0) continue;
+    const ValueId relu = block_.op(id).inputs.all()[argument];
     const OpId maker = block_.value(relu).op();
     if (!CanKeepBits(maker, relu)) continue;
     HT_ASSIGN_OR_RETURN(const ValueId bits, MakeBits(maker));
-    ReadBits(id, mask, relu, bits);
+    ReadBits(id, mask, argument, bits);
     changed = true;
   }
   return changed;
