@@ -9,7 +9,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/small_product.h"
 #include "kernels/testing/kernel_run.h"
 
 namespace halftone {
@@ -174,31 +173,6 @@ TEST(AttentionTest, DropsTheShareItSays) {
   // 21,000 draws: a deviation of 0.004.
   EXPECT_NEAR(sum / kRows, 1.0, 0.016);
   EXPECT_NE(out[0], out[1]);
-}
-
-TEST(SmallProductTest, EveryNumberOfRows) {
-  constexpr int64_t kDepth = 3, kColumns = 21;
-  for (int64_t rows = 1; rows <= 26; ++rows) {
-    const auto floats = [](const Values& x) {
-      return std::vector<float>(x.begin(), x.end());
-    };
-    const std::vector<float> x = floats(Eighths(rows * kDepth));
-    const std::vector<float> y = floats(Eighths(kDepth * kColumns, 1));
-    std::vector<float> panels(kDepth * Padded(kColumns));
-    std::vector<float> out(rows * Padded(kColumns), 1.0f);
-    Multiply(rows, PanelsOf(kColumns), kDepth, {x.data(), kDepth},
-             ToPanels({y.data(), kColumns}, kDepth, kColumns, panels.data()),
-             /*add=*/true, out.data(), Padded(kColumns));
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < kColumns; ++c) {
-        float sum = 1;
-        for (int64_t k = 0; k < kDepth; ++k) {
-          sum += x[r * kDepth + k] * y[k * kColumns + c];
-        }
-        ASSERT_EQ(out[r * Padded(kColumns) + c], sum) << rows << " " << r;
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kernels/cpu/small_product.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/base/attributes.h"
 #include "kernels/cpu/isa.h"
@@ -14,13 +15,19 @@ using Vector4 = float __attribute__((vector_size(16), aligned(4), may_alias));
 using Vector8 = float __attribute__((vector_size(32), aligned(4), may_alias));
 using Vector16 = float __attribute__((vector_size(64), aligned(4), may_alias));
 
-struct Tile {
-  int64_t depth;
-  Matrix32 left;
-  const float* right;
+// From a row of a left factor to the next, and from a column to the next.
+struct Steps {
+  int64_t row, column;
+};
+template <int kRows>
+struct TileSteps {
+  static constexpr int64_t row = 1, column = kRows;
+};
+
+struct Result {
+  float* data;
+  int64_t stride;
   bool add;
-  float* out;
-  int64_t out_stride;
 };
 
 // sum += x * y, rounded once where there are instructions for that (kFused).
@@ -40,8 +47,14 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProduct(const Vector& x,
 }
 
 // `kRows` rows of one panel, all in registers, as such vectors.
-template <typename Vector, int kRows, bool kFused>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const Tile& t) {
+template <typename Vector, int kRows, bool kFused, typename LeftSteps>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const PartsProduct& p,
+                                                      const float* left_at,
+                                                      LeftSteps steps,
+                                                      const float* right_at,
+                                                      const Result& to) {
+  const absl::Span<const DepthPart> parts = p.parts;
+  const int64_t depth = p.depth, right_step = p.right.row_step;
   constexpr int kLanes = sizeof(Vector) / sizeof(float);
   constexpr int kVectors = kPanel / kLanes;
   Vector sums[kRows][kVectors];
@@ -49,117 +62,186 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const Tile& t) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      const float* from = t.out + r * t.out_stride + v * kLanes;
-      sums[r][v] = t.add ? *reinterpret_cast<const Vector*>(from) : Vector{};
+      const float* from = to.data + r * to.stride + v * kLanes;
+      sums[r][v] = to.add ? *reinterpret_cast<const Vector*>(from) : Vector{};
     }
   }
-  const float *left = t.left.data, *right = t.right;
-  for (int64_t k = 0; k < t.depth; ++k) {
-    Vector y[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      y[v] = *reinterpret_cast<const Vector*>(right + v * kLanes);
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const Vector x = left[r * t.left.stride] * (Vector{} + 1.0f);
+  for (const DepthPart& part : parts) {
+    const float* left = left_at + part.left;
+    const float* right = right_at + part.right;
+    for (int64_t k = 0; k < depth; ++k) {
+      Vector y[kVectors];
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        AddProduct<Vector, kFused>(x, y[v], &sums[r][v]);
+        y[v] = *reinterpret_cast<const Vector*>(right + v * kLanes);
       }
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const Vector x = left[r * steps.row] * (Vector{} + 1.0f);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          AddProduct<Vector, kFused>(x, y[v], &sums[r][v]);
+        }
+      }
+      left += steps.column;
+      right += right_step;
     }
-    left += t.left.column_stride;
-    right += kPanel;
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      float* to = t.out + r * t.out_stride + v * kLanes;
-      *reinterpret_cast<Vector*>(to) = sums[r][v];
+      float* out = to.data + r * to.stride + v * kLanes;
+      *reinterpret_cast<Vector*>(out) = sums[r][v];
     }
   }
 }
 
-// At most kRows rows.
-template <typename Vector, int kRows, bool kFused>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRest(int64_t rows,
-                                                      const Tile& t) {
-  if (rows == kRows) {
-    MultiplyRows<Vector, kRows, kFused>(t);
-  } else if constexpr (kRows > 1) {
-    MultiplyRest<Vector, kRows - 1, kFused>(rows, t);
+// The instruction sets: as many rows as there are registers for. A function for
+// each number of rows, as compilers keep sums in registers only in small ones.
+struct Avx512 {
+  static constexpr int kRows = 12;
+  template <int kRowsOf, typename LeftSteps>
+  HT_TARGET_AVX512 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
+  Rows(const PartsProduct& p, const float* left, LeftSteps steps,
+       const float* right, const Result& to) {
+    MultiplyRows<Vector16, kRowsOf, true>(p, left, steps, right, to);
   }
-}
-
-struct Product {
-  int64_t rows, panels, depth;
-  Matrix32 left;
-  Panels right;
-  bool add;
-  float* out;
-  int64_t out_stride;
+};
+struct Avx2 {
+  static constexpr int kRows = 6;
+  template <int kRowsOf, typename LeftSteps>
+  HT_TARGET_AVX2 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
+  Rows(const PartsProduct& p, const float* left, LeftSteps steps,
+       const float* right, const Result& to) {
+    MultiplyRows<Vector8, kRowsOf, true>(p, left, steps, right, to);
+  }
+};
+struct Baseline {
+  static constexpr int kRows = 3;
+  template <int kRowsOf, typename LeftSteps>
+  __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void Rows(
+      const PartsProduct& p, const float* left, LeftSteps steps,
+      const float* right, const Result& to) {
+    MultiplyRows<Vector4, kRowsOf, false>(p, left, steps, right, to);
+  }
 };
 
-template <typename Vector, int kRows, bool kFused>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyPanels(const Product& p) {
-  for (int64_t panel = 0; panel < p.panels; ++panel) {
-    Tile t = {p.depth,
-              p.left,
-              p.right.data + panel * p.right.stride,
-              p.add,
-              p.out + panel * kPanel,
-              p.out_stride};
-    int64_t left = p.rows;
-    for (; left > kRows; left -= kRows) {
-      MultiplyRows<Vector, kRows, kFused>(t);
-      t.left.data += kRows * p.left.stride;
-      t.out += kRows * p.out_stride;
-    }
-    MultiplyRest<Vector, kRows, kFused>(left, t);
+// At most kRows rows.
+template <typename Set, int kRows, typename LeftSteps>
+void MultiplyRest(int64_t rows, const PartsProduct& p, const float* left,
+                  LeftSteps steps, const float* right, const Result& to) {
+  if (rows == kRows) {
+    Set::template Rows<kRows>(p, left, steps, right, to);
+  } else if constexpr (kRows > 1) {
+    MultiplyRest<Set, kRows - 1>(rows, p, left, steps, right, to);
   }
 }
 
-// As many rows as there are registers for.
-HT_TARGET_AVX512 __attribute__((flatten)) void MultiplyAvx512(
-    const Product& p) {
-  MultiplyPanels<Vector16, 12, true>(p);
+// The rows as tiles of nearly one size, as a few rows take as long as some more
+// do; packed ones are cut already.
+template <typename Set>
+void MultiplyAll(const PartsProduct& p, const Result& result) {
+  constexpr int kRows = Set::kRows;
+  for (int64_t panel = 0; panel < p.panels; ++panel) {
+    Result to = result;
+    to.data += panel * kPanel;
+    const float* right = p.right.data + panel * p.right.stride;
+    const float* left = p.left.data;
+    int64_t tiles = (p.rows + kRows - 1) / kRows;
+    for (int64_t rest = p.rows; rest > 0; --tiles) {
+      int64_t rows = std::min<int64_t>(rest, kRows);
+      if (p.tile_stride > 0) {
+        MultiplyRest<Set, kRows>(rows, p, left, TileSteps<kRows>(), right, to);
+        left += p.tile_stride;
+      } else {
+        rows = (rest + tiles - 1) / tiles;
+        const Steps steps = {p.left.stride, p.left.column_stride};
+        MultiplyRest<Set, kRows>(rows, p, left, steps, right, to);
+        left += rows * p.left.stride;
+      }
+      to.data += rows * to.stride;
+      rest -= rows;
+    }
+  }
 }
-HT_TARGET_AVX2 __attribute__((flatten)) void MultiplyAvx2(const Product& p) {
-  MultiplyPanels<Vector8, 6, true>(p);
+
+// Calls body(set) with this machine's.
+template <typename Body>
+auto ForSet(const Body& body) {
+  switch (HostIsa()) {
+    case Isa::kAvx512:
+      return body(Avx512());
+    case Isa::kAvx2:
+      return body(Avx2());
+    case Isa::kBaseline:
+      break;
+  }
+  return body(Baseline());
 }
-__attribute__((flatten)) void MultiplyBaseline(const Product& p) {
-  MultiplyPanels<Vector4, 3, false>(p);
+
+template <int kRows>
+void FillTilesOf(const Matrix32& x, int64_t rows, int64_t columns,
+                 int64_t stride, float* to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* from = x.data + r * x.stride;
+    float* tile = to + r * kRows;
+    int64_t c = 0;
+    for (; c + kRows <= columns; c += kRows, tile += stride) {
+      std::memcpy(tile, from + c, kRows * sizeof(float));
+    }
+    std::copy(from + c, from + columns, tile);
+  }
 }
 
 }  // namespace
 
-Panels ToPanels(const Matrix32& x, int64_t rows, int64_t columns, float* to) {
-  const int64_t stride = rows * kPanel;
+int64_t TileRows() {
+  return ForSet([](auto set) { return set.kRows; });
+}
+
+void FillTiles(const Matrix32& x, int64_t rows, int64_t columns, int64_t stride,
+               float* to) {
+  ForSet([&](auto set) {
+    FillTilesOf<decltype(set)::kRows>(x, rows, columns, stride, to);
+  });
+}
+
+void FillPanels(const Matrix32& x, int64_t rows, int64_t columns,
+                int64_t stride, float* to) {
   for (int64_t r = 0; r < rows; ++r) {
     const float* from = x.data + r * x.stride;
     float* row = to + r * kPanel;
     int64_t c = 0;
     for (; c + kPanel <= columns; c += kPanel, row += stride) {
-      std::copy_n(from + c, kPanel, row);
+      std::memcpy(row, from + c, kPanel * sizeof(float));
     }
     if (c == columns) continue;
     std::copy(from + c, from + columns, row);
     std::fill(row + (columns - c), row + kPanel, 0.0f);
   }
+}
+
+Panels ToPanels(const Matrix32& x, int64_t rows, int64_t columns, float* to) {
+  const int64_t stride = rows * kPanel;
+  FillPanels(x, rows, columns, stride, to);
   return {to, stride};
 }
 
 Panels ToPanelsTransposed(const Matrix32& x, int64_t rows, int64_t columns,
                           float* to) {
+  constexpr int64_t kBlock = 16;  // columns whose panel rows stay in a cache
   const int64_t stride = columns * kPanel;
   for (int64_t first = 0; first < rows; first += kPanel) {
     float* panel = to + first / kPanel * stride;
     const int64_t n = std::min(kPanel, rows - first);
     if (n < kPanel) std::fill_n(panel, stride, 0.0f);
-    for (int64_t r = 0; r < n; ++r) {
-      const float* from = x.data + (first + r) * x.stride;
-      for (int64_t c = 0; c < columns; ++c) panel[c * kPanel + r] = from[c];
+    for (int64_t block = 0; block < columns; block += kBlock) {
+      const int64_t end = std::min(columns, block + kBlock);
+      for (int64_t r = 0; r < n; ++r) {
+        const float* from = x.data + (first + r) * x.stride;
+        for (int64_t c = block; c < end; ++c) panel[c * kPanel + r] = from[c];
+      }
     }
   }
   return {to, stride};
@@ -167,16 +249,21 @@ Panels ToPanelsTransposed(const Matrix32& x, int64_t rows, int64_t columns,
 
 void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,
               const Panels& right, bool add, float* out, int64_t out_stride) {
-  const Product product = {rows,  panels, depth, left,
-                           right, add,    out,   out_stride};
-  switch (HostIsa()) {
-    case Isa::kAvx512:
-      return MultiplyAvx512(product);
-    case Isa::kAvx2:
-      return MultiplyAvx2(product);
-    case Isa::kBaseline:
-      return MultiplyBaseline(product);
-  }
+  const DepthPart whole;
+  PartsProduct product;
+  product.rows = rows;
+  product.panels = panels;
+  product.parts = absl::MakeConstSpan(&whole, 1);
+  product.depth = depth;
+  product.left = left;
+  product.right = right;
+  Multiply(product, add, out, out_stride);
+}
+
+void Multiply(const PartsProduct& product, bool add, float* out,
+              int64_t out_stride) {
+  const Result result = {out, out_stride, add};
+  ForSet([&](auto set) { MultiplyAll<decltype(set)>(product, result); });
 }
 
 }  // namespace kernels

@@ -1,9 +1,11 @@
-// Products of small f32 matrices, for kernels that make their factors tile by
-// tile: on the calling thread, with no memory of its own.
+// Products of f32 matrices, for kernels that make their factors tile by tile:
+// on the calling thread, with no memory of its own.
 #ifndef HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
 #define HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
 
 #include <cstdint>
+
+#include "absl/types/span.h"
 
 namespace halftone {
 namespace kernels {
@@ -29,8 +31,13 @@ struct Matrix32 {
 // up with zeros.
 struct Panels {
   const float* data = nullptr;
-  int64_t stride = 0;  // between panels
+  int64_t stride = 0;         // between panels
+  int64_t row_step = kPanel;  // between rows of a panel
 };
+
+// Rows of a left factor that are multiplied together on this machine; packed as
+// tiles, their numbers of one column are neighbours.
+int64_t TileRows();
 
 // x [rows, columns] as panels of its columns, at `to` (rows * Padded(columns)
 // floats), and x' as panels of x's rows (columns * Padded(rows)).
@@ -38,10 +45,34 @@ Panels ToPanels(const Matrix32& x, int64_t rows, int64_t columns, float* to);
 Panels ToPanelsTransposed(const Matrix32& x, int64_t rows, int64_t columns,
                           float* to);
 
+// The same into panels that are there, `stride` floats apart.
+void FillPanels(const Matrix32& x, int64_t rows, int64_t columns,
+                int64_t stride, float* to);
+// x' as tiles, `stride` floats apart: columns are rows of a left factor.
+void FillTiles(const Matrix32& x, int64_t rows, int64_t columns, int64_t stride,
+               float* to);
+
 // out [rows, panels * 16] = left [rows, depth] * right, or out + that. Sums go
 // over the depth in order, one after the other.
 void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,
               const Panels& right, bool add, float* out, int64_t out_stride);
+
+// A part of the depth: where it begins in both factors.
+struct DepthPart {
+  int64_t left = 0, right = 0;
+};
+
+// The same, where the depth is parts of one length.
+struct PartsProduct {
+  int64_t rows = 0, panels = 1;
+  absl::Span<const DepthPart> parts;  // none: zeros
+  int64_t depth = 0;                  // of each
+  Matrix32 left;
+  int64_t tile_stride = 0;  // > 0: `left` is tiles that far apart
+  Panels right;
+};
+void Multiply(const PartsProduct& product, bool add, float* out,
+              int64_t out_stride);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -1,0 +1,89 @@
+#include "kernels/cpu/small_product.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/testing/kernel_run.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+std::vector<float> Floats(int64_t n, int64_t salt = 0) {
+  const std::vector<double> x = Eighths(n, salt);
+  return std::vector<float>(x.begin(), x.end());
+}
+
+TEST(SmallProduct, EveryNumberOfRows) {
+  constexpr int64_t kDepth = 3, kColumns = 21;
+  for (int64_t rows = 1; rows <= 26; ++rows) {
+    const std::vector<float> x = Floats(rows * kDepth);
+    const std::vector<float> y = Floats(kDepth * kColumns, 1);
+    std::vector<float> panels(kDepth * Padded(kColumns));
+    std::vector<float> out(rows * Padded(kColumns), 1.0f);
+    Multiply(rows, PanelsOf(kColumns), kDepth, {x.data(), kDepth},
+             ToPanels({y.data(), kColumns}, kDepth, kColumns, panels.data()),
+             /*add=*/true, out.data(), Padded(kColumns));
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < kColumns; ++c) {
+        float sum = 1;
+        for (int64_t k = 0; k < kDepth; ++k) {
+          sum += x[r * kDepth + k] * y[k * kColumns + c];
+        }
+        ASSERT_EQ(out[r * Padded(kColumns) + c], sum) << rows << " " << r;
+      }
+    }
+  }
+}
+
+// Lines of a left factor [depth, rows] in tiles, and of every second row of a
+// panel: each in a place of its own.
+TEST(SmallProduct, TilesAndPartsOfTheDepth) {
+  constexpr int64_t kLines = 3, kDepth = 2, kColumns = 16;
+  const std::vector<DepthPart> places = {{4, 32}, {0, 160}, {8, 64}};
+  for (int64_t rows = 1; rows <= 26; ++rows) {
+    const int64_t tile = TileRows(), stride = kLines * 4 * tile;
+    const std::vector<float> x = Floats(kLines * kDepth * rows);
+    const std::vector<float> panel = Floats(16 * kColumns, 1);
+    std::vector<float> tiles((rows + tile - 1) / tile * stride);
+    std::vector<DepthPart> parts;
+    for (int64_t i = 0; i < kLines; ++i) {
+      const int64_t at = places[i].left / 4 * kDepth * tile;
+      FillTiles({x.data() + i * kDepth * rows, rows}, kDepth, rows, stride,
+                tiles.data() + at);
+      parts.push_back({at, places[i].right});
+    }
+    PartsProduct product;
+    product.rows = rows;
+    product.parts = parts;
+    product.depth = kDepth;
+    product.left.data = tiles.data();
+    product.tile_stride = stride;
+    product.right = {panel.data(), 0, 2 * kPanel};
+    std::vector<float> out(rows * kColumns);
+    Multiply(product, /*add=*/false, out.data(), kColumns);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < kColumns; ++c) {
+        float sum = 0;
+        for (int64_t i = 0; i < kLines * kDepth; ++i) {
+          sum += x[i * rows + r] *
+                 panel[places[i / kDepth].right + i % kDepth * 2 * kPanel + c];
+        }
+        ASSERT_EQ(out[r * kColumns + c], sum) << rows << " " << r;
+      }
+    }
+  }
+}
+
+TEST(SmallProduct, NoDepthIsZeros) {
+  std::vector<float> out(2 * kPanel, 1);
+  PartsProduct product;
+  product.rows = 2;
+  Multiply(product, /*add=*/false, out.data(), kPanel);
+  EXPECT_EQ(out, std::vector<float>(2 * kPanel, 0));
+}
+
+}  // namespace
+}  // namespace kernels
+}  // namespace halftone
