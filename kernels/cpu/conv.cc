@@ -7,6 +7,7 @@
 
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/conv_reference.h"
 #include "kernels/register_all.h"
 
@@ -243,6 +244,7 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at) {
 
 void RegisterCpuConv(KernelRegistry& registry) {
   RegisterCpuConvTiles(registry);
+  RegisterCpuConvPacked(registry, /*before_onednn=*/true);
   for (const std::string conv : {"conv1d", "conv2d", "conv3d"}) {
     AddConv(registry, conv, Forward);
     AddConv(registry, conv + "_transpose", Transpose);
@@ -251,6 +253,7 @@ void RegisterCpuConv(KernelRegistry& registry) {
   }
   AddConv(registry, "depthwise_conv2d", Forward);
   AddConv(registry, "depthwise_conv2d_transpose", Transpose);
+  RegisterCpuConvPacked(registry, /*before_onednn=*/false);
   RegisterCpuConvProduct(registry);
   RegisterCpuConvReference(registry);
 }

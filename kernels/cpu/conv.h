@@ -24,10 +24,12 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at);
 // formats for filters of more than one element and more than one channel.
 std::vector<Candidate> ConvCandidates(const MakeOnednnSpec& make);
 
-// Before those where it supports an op; and one of filters of one tap for tune
+// Before those where they support an op; and one of filters of one tap for tune
 // to choose.
 void RegisterCpuConvTiles(KernelRegistry& registry);    // conv_tiles.cc
 void RegisterCpuConvProduct(KernelRegistry& registry);  // conv_product.cc
+// conv_grad_filter.cc: of the types with which oneDNN is slower, or the others.
+void RegisterCpuConvGradFilter(KernelRegistry& registry, bool before_onednn);
 
 }  // namespace kernels
 }  // namespace halftone

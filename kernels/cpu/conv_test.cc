@@ -65,6 +65,23 @@ const Shape kShapes[] = {
     {"all_padding_rows", 1, 2, 2, 2, 3, 1, 1, {1, 1}, {2, 1}, {1, 1}, 1},
 };
 
+// Of channels enough for packed panels.
+const Shape kPackedShapes[] = {
+    {"lines", 2, 16, 9, 14, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"odd_channels", 3, 29, 6, 7, 47, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"strided", 2, 24, 13, 12, 13, 3, 3, {2, 2}, {1, 1}, {1, 1}, 1},
+    {"stride_skips", 1, 12, 17, 19, 14, 2, 3, {3, 4}, {0, 1}, {1, 1}, 1},
+    {"spread_taps", 1, 16, 15, 14, 16, 3, 3, {1, 1}, {2, 3}, {2, 3}, 1},
+    {"spread_strided", 2, 16, 17, 16, 30, 3, 2, {3, 2}, {1, 0}, {2, 4}, 1},
+    {"uneven_sides", 2, 15, 9, 12, 12, 3, 2, {2, 1}, {0, 2, 1, 0}, {1, 1}, 1},
+    {"first", 1, 13, 23, 19, 16, 7, 7, {2, 2}, {3, 3}, {1, 1}, 1},
+    {"pointwise", 4, 32, 8, 6, 61, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1},
+    {"pointwise_prime", 1, 32, 1, 211, 14, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1},
+    {"pointwise_strided", 2, 64, 9, 13, 16, 1, 1, {2, 3}, {0, 0}, {1, 1}, 1},
+    {"many_lines", 1, 16, 70, 20, 16, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"wide_filters", 1, 128, 5, 6, 128, 6, 6, {1, 1}, {3, 3}, {1, 1}, 1},
+};
+
 // visit(input, filter, output) with the flat positions of what meets.
 template <typename Visit>
 void ForEachProduct(const Shape& s, const Visit& visit) {
@@ -89,8 +106,14 @@ class Convolution : public ::testing::TestWithParam<
  protected:
   const Shape& shape() const { return std::get<0>(GetParam()); }
   DType dtype() const { return std::get<1>(GetParam()); }
+  // Filters lie as images do.
   Tensor Image(const Pair& dims, const Values& values) const {
     return {dtype(), dims, values, std::get<2>(GetParam())};
+  }
+  // Forward convolutions of one tap are not packed in f32.
+  bool PacksForward() const {
+    return std::get<3>(GetParam()) != std::string("packed") ||
+           dtype() != DType::kF32 || shape().kh * shape().kw > 1;
   }
   Tensor Plain(const Pair& dims, const Values& values) const {
     return {dtype(), dims, values, Layout::kRowMajor};
@@ -126,6 +149,7 @@ class Convolution : public ::testing::TestWithParam<
 };
 
 TEST_P(Convolution, Forward) {
+  if (!PacksForward()) return;
   const Shape& s = shape();
   Values expected(grad_.size());
   ForEachProduct(s, [&](int64_t i, int64_t f, int64_t o) {
@@ -136,12 +160,13 @@ TEST_P(Convolution, Forward) {
     if (!depthwise && op[0] == 'd') continue;
     Expect(op, expected, "Output", dtype(), [&](KernelRun& run) {
       run.In("Input", Image(s.input_dims(), input_))
-          .In("Filter", Plain(s.filter_dims(), filter_));
+          .In("Filter", Image(s.filter_dims(), filter_));
     });
   }
 }
 
 TEST_P(Convolution, ForwardWithBias) {
+  if (!PacksForward()) return;
   const Shape& s = shape();
   const Values bias = Eighths(s.o, 3);
   Values expected(grad_.size());
@@ -154,7 +179,7 @@ TEST_P(Convolution, ForwardWithBias) {
   });
   Expect("conv2d", expected, "Output", dtype(), [&](KernelRun& run) {
     run.In("Input", Image(s.input_dims(), input_))
-        .In("Filter", Plain(s.filter_dims(), filter_))
+        .In("Filter", Image(s.filter_dims(), filter_))
         .In("Bias", Plain({s.o}, bias));
   });
 }
@@ -168,7 +193,7 @@ TEST_P(Convolution, GradInput) {
   Expect("conv2d_grad_input", expected, "InputGrad", dtype(),
          [&](KernelRun& run) {
            run.In("OutputGrad", Image(s.output_dims(), grad_))
-               .In("Filter", Plain(s.filter_dims(), filter_))
+               .In("Filter", Image(s.filter_dims(), filter_))
                .Attr("input_hw", Pair{s.h, s.w});
          });
 }
@@ -191,6 +216,15 @@ TEST_P(Convolution, GradFilterInEachType) {
   }
 }
 
+std::string NameOf(const ::testing::TestParamInfo<
+                   std::tuple<Shape, DType, Layout, const char*>>& info) {
+  const std::string candidate = std::get<3>(info.param);
+  return absl::StrCat(std::get<0>(info.param).name, "_",
+                      Name(std::get<1>(info.param)), "_",
+                      Name(std::get<2>(info.param)), "_",
+                      candidate.empty() ? "preferred" : candidate);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Convolution,
     ::testing::Combine(
@@ -198,13 +232,16 @@ INSTANTIATE_TEST_SUITE_P(
         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16),
         ::testing::Values(Layout::kRowMajor, Layout::kChannelsLast),
         ::testing::Values("", "onednn", "onednn_plain", "reference")),
-    [](const auto& info) {
-      const std::string candidate = std::get<3>(info.param);
-      return absl::StrCat(std::get<0>(info.param).name, "_",
-                          Name(std::get<1>(info.param)), "_",
-                          Name(std::get<2>(info.param)), "_",
-                          candidate.empty() ? "preferred" : candidate);
-    });
+    NameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Packed, Convolution,
+    ::testing::Combine(::testing::ValuesIn(kPackedShapes),
+                       ::testing::Values(DType::kF32, DType::kF16,
+                                         DType::kBF16),
+                       ::testing::Values(Layout::kChannelsLast),
+                       ::testing::Values("packed")),
+    NameOf);
 
 TEST(EmptyConvolution, NoImages) {
   KernelRun forward("conv2d");

@@ -299,7 +299,7 @@ TEST(PlanVerb, PredictsTheStep) {
   EXPECT_THAT(shown.out,
               AllOf(HasSubstr("\nrates        a CPU, measured: 20 GB/s, 400 "
                               "GFLOP/s in f32\n"),
-                    HasSubstr("\n share "), HasSubstr(" conv2: conv2d onednn"),
+                    HasSubstr("\n share "), HasSubstr(" conv2: conv2d packed"),
                     HasSubstr("\npredicted    "), HasSubstr(" img/s\n")));
   const json object =
       MustParse(Halftone({"plan", model, "--roofline", "--json"}));

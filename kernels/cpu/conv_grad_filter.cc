@@ -1,0 +1,293 @@
+// The gradient of a convolution's filter for channels-last images, as products
+// of matrices: for each tap, OutputGrad' [filters, pixels] times what the tap
+// sees of Input [pixels, channels]. Lines of pixels are packed a few at a time,
+// so that what the products read lies in caches: Input with its padding as
+// panels of channels, OutputGrad as tiles of filters; all taps read the same
+// panels. A sum over pixels goes through them in order, whoever makes it.
+#include <algorithm>
+#include <cstdint>
+
+#include "graph/base/dtype.h"
+#include "graph/base/layout.h"
+#include "kernels/common/conv_shape.h"
+#include "kernels/common/dispatch.h"
+#include "kernels/cpu/conv_packed.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/map.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/cpu/small_product.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// What of a dim of the image is packed: a filter of one tap reads but one
+// position for each window.
+struct PackedDim {
+  explicit PackedDim(const ConvDim& dim)
+      : dim(dim),
+        step(dim.filter == 1 ? 1 : dim.stride),
+        from_step(dim.filter == 1 ? dim.stride : 1) {}
+
+  // Positions that `windows` neighbours see.
+  int64_t Seen(int64_t windows) const {
+    return (windows - 1) * step + (dim.filter - 1) * dim.dilation + 1;
+  }
+  // Where the i-th of those of window `first` on lies in the image; outside:
+  // padding.
+  int64_t At(int64_t first, int64_t i) const {
+    return first * dim.stride - dim.before + i * from_step;
+  }
+
+  ConvDim dim;
+  int64_t step;       // packed positions from a window to the next
+  int64_t from_step;  // positions from one that is packed to the next
+};
+
+// Lines [begin, end) of OutputGrad: rows of all samples. Those of one sample
+// are packed together: `lines` of the first one from its line `first` on, then
+// whole samples and a rest.
+struct Chunk {
+  int64_t begin, end;
+  int64_t sample, first, lines;
+};
+
+class GradFilterKernel {
+ public:
+  explicit GradFilterKernel(const BoundOp& op)
+      : conv_(ConvOp::Of(op)),
+        height_(conv_.shape.volume[1]),
+        width_(conv_.shape.volume[2]),
+        tile_rows_(TileRows()) {
+    const int64_t width = width_.dim.result, height = height_.dim.result;
+    lines_ = conv_.shape.samples * height;
+    chunk_ = std::clamp<int64_t>(ChunkPixels() / width, 1, lines_);
+    // What the windows of a sample's lines share with each other is packed
+    // once, so that samples are what makes rows.
+    const int64_t samples = (chunk_ + height - 2) / height + 1;
+    const int64_t rows =
+        chunk_ * height_.step +
+        samples * std::max<int64_t>(0, height_.Seen(1) - height_.step);
+    // Caches have few places for what lies a power of two apart.
+    panel_stride_ = rows * row_floats() + kPanel;
+    tile_stride_ = chunk_ * width * tile_rows_ + kPanel;
+  }
+
+  int64_t WorkspaceFloats(int threads) const {
+    return PartFloats() + panels() * panel_stride_ + tiles() * tile_stride_ +
+           SumFloats() + std::max(1, threads) * ScratchFloats();
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    auto* const parts = static_cast<DepthPart*>(buffers.workspace);
+    float* const panels_at =
+        static_cast<float*>(buffers.workspace) + PartFloats();
+    float* const tiles_at = panels_at + panels() * panel_stride_;
+    float* const sums_at = tiles_at + tiles() * tile_stride_;
+    float* const scratch = sums_at + SumFloats();
+    float* const sums =
+        SumFloats() > 0 ? sums_at : static_cast<float*>(buffers.outputs[0]);
+    const int64_t height = height_.dim.result;
+    for (int64_t begin = 0; begin < lines_; begin += chunk_) {
+      const int64_t end = std::min(lines_, begin + chunk_);
+      const int64_t first = begin % height;
+      const Chunk chunk = {begin, end, begin / height, first,
+                           std::min(height - first, end - begin)};
+      for (int64_t i = 0; i < end - begin; ++i) {
+        parts[i] = {i * width_.dim.result * tile_rows_,
+                    PackedRow(chunk, i) * row_floats()};
+      }
+      Pack(buffers, chunk, stream.threads(), scratch, panels_at, tiles_at);
+      Multiply(chunk, stream.threads(), parts, panels_at, tiles_at, sums);
+    }
+    if (SumFloats() > 0) Store(sums, stream.threads(), buffers.outputs[0]);
+  }
+
+ private:
+  int64_t channels() const { return conv_.shape.channels; }
+  int64_t filters() const { return conv_.shape.filters; }
+  int64_t panels() const { return PanelsOf(channels()); }
+  int64_t tiles() const { return CeilDiv(filters(), tile_rows_); }
+  int64_t taps() const { return height_.dim.filter * width_.dim.filter; }
+  // Of the packed image.
+  int64_t row_floats() const { return width_.Seen(width_.dim.result) * kPanel; }
+  int64_t filter_floats() const { return taps() * Padded(channels()); }
+  // Zero: the output is where sums are made.
+  int64_t SumFloats() const {
+    return conv_.filter_desc.dtype == DType::kF32 && channels() % kPanel == 0
+               ? 0
+               : filters() * filter_floats();
+  }
+  // A line of either operand as f32.
+  int64_t ScratchFloats() const {
+    if (conv_.image_desc.dtype == DType::kF32) return 0;
+    return std::max(width_.dim.image * channels(),
+                    width_.dim.result * filters());
+  }
+
+  // Pixels of a chunk: the longer, the fewer times sums are read and written;
+  // the shorter, the nearer lies what is packed.
+  int64_t ChunkPixels() const {
+    constexpr int64_t kNearSums = 512 << 10;
+    return filters() * filter_floats() <= kNearSums ? 256 : 1024;
+  }
+
+  // Where each line of a chunk lies, packed.
+  int64_t PartFloats() const {
+    return chunk_ * static_cast<int64_t>(sizeof(DepthPart) / sizeof(float));
+  }
+  // The first row of Input, packed, that the i-th line of a chunk sees.
+  int64_t PackedRow(const Chunk& chunk, int64_t i) const {
+    if (i < chunk.lines) return i * height_.step;
+    const int64_t height = height_.dim.result, rest = i - chunk.lines;
+    return height_.Seen(chunk.lines) + rest / height * height_.Seen(height) +
+           rest % height * height_.step;
+  }
+
+  void Pack(const Buffers& buffers, const Chunk& chunk, int threads,
+            float* scratch, float* panels_at, float* tiles_at) const {
+    // Rows of the image, then lines of the gradient.
+    const int64_t lines = chunk.end - chunk.begin;
+    const int64_t rows = PackedRow(chunk, lines - 1) + height_.Seen(1);
+    ForTasksWithScratch(threads, rows + lines, 1, scratch, ScratchFloats(),
+                        [&](int64_t begin, int64_t end, float* own) {
+                          for (int64_t task = begin; task < end; ++task) {
+                            if (task < rows) {
+                              PackRow(buffers.inputs[conv_.image], chunk, task,
+                                      own, panels_at);
+                            } else {
+                              PackLine(buffers.inputs[conv_.result], chunk,
+                                       task - rows, own, tiles_at);
+                            }
+                          }
+                        });
+  }
+
+  void PackRow(const void* image, const Chunk& chunk, int64_t row, float* own,
+               float* to) const {
+    int64_t sample = chunk.sample, line = chunk.first, i = row;
+    if (row >= height_.Seen(chunk.lines)) {
+      const int64_t each = height_.Seen(height_.dim.result);
+      i -= height_.Seen(chunk.lines);
+      sample += 1 + i / each;
+      line = 0;
+      i %= each;
+    }
+    const int64_t y = height_.At(line, i);
+    const int64_t seen = width_.Seen(width_.dim.result), c = channels();
+    to += row * row_floats();
+    int64_t first = 0, end = 0;  // those that are no padding
+    if (0 <= y && y < height_.dim.image) {
+      const ConvDim& w = width_.dim;
+      first = std::min(
+          seen, CeilDiv(std::max<int64_t>(0, w.before), width_.from_step));
+      end = std::clamp(CeilDiv(w.image + w.before, width_.from_step), first,
+                       seen);
+    }
+    for (int64_t p = 0; p < panels(); ++p) {
+      float* const panel = to + p * panel_stride_;
+      std::fill(panel, panel + first * kPanel, 0.0f);
+      std::fill(panel + end * kPanel, panel + seen * kPanel, 0.0f);
+    }
+    if (first == end) return;
+    const int64_t x = width_.At(0, first);
+    const int64_t at =
+        ((sample * height_.dim.image + y) * width_.dim.image + x) * c;
+    const int64_t floats = ((end - first - 1) * width_.from_step + 1) * c;
+    const float* from =
+        LoadBlock(conv_.image_desc.dtype, image, at, floats, own);
+    FillPanels({from, width_.from_step * c}, end - first, c, panel_stride_,
+               to + first * kPanel);
+  }
+
+  void PackLine(const void* gradient, const Chunk& chunk, int64_t line,
+                float* own, float* to) const {
+    const int64_t width = width_.dim.result, floats = width * filters();
+    const float* from = LoadBlock(conv_.result_desc.dtype, gradient,
+                                  (chunk.begin + line) * floats, floats, own);
+    FillTiles({from, filters()}, width, filters(), tile_stride_,
+              to + line * width * tile_rows_);
+  }
+
+  // One panel, tap and block of filters after the other: the panel stays in the
+  // first-level cache for all filters.
+  void Multiply(const Chunk& chunk, int threads, const DepthPart* parts,
+                const float* panels_at, const float* tiles_at,
+                float* sums) const {
+    const int64_t block = kBlockTiles * tile_rows_;
+    const int64_t blocks = CeilDiv(filters(), block);
+    ParallelFor(threads, panels() * taps() * blocks, 1,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    MultiplyBlock(chunk, parts, i / blocks / taps(),
+                                  i / blocks % taps(), i % blocks * block,
+                                  panels_at, tiles_at, sums);
+                  }
+                });
+  }
+
+  void MultiplyBlock(const Chunk& chunk, const DepthPart* parts, int64_t panel,
+                     int64_t tap, int64_t filter, const float* panels_at,
+                     const float* tiles_at, float* sums) const {
+    const ConvDim &h = height_.dim, &w = width_.dim;
+    const int64_t seen = (tap / w.filter * h.dilation) * row_floats() +
+                         (tap % w.filter * w.dilation) * kPanel;
+    PartsProduct product;
+    product.rows = std::min(kBlockTiles * tile_rows_, filters() - filter);
+    // Lines of one tap follow each other: one long line.
+    const int64_t lines = chunk.end - chunk.begin;
+    product.parts = absl::MakeConstSpan(parts, taps() == 1 ? 1 : lines);
+    product.depth = w.result * (taps() == 1 ? lines : 1);
+    product.left.data = tiles_at + filter / tile_rows_ * tile_stride_;
+    product.tile_stride = tile_stride_;
+    product.right = {panels_at + panel * panel_stride_ + seen, panel_stride_,
+                     width_.step * kPanel};
+    kernels::Multiply(product, /*add=*/chunk.begin > 0,
+                      sums + filter * filter_floats() +
+                          tap * Padded(channels()) + panel * kPanel,
+                      filter_floats());
+  }
+
+  void Store(const float* sums, int threads, void* to) const {
+    const DType dtype = conv_.filter_desc.dtype;
+    ParallelFor(threads, filters() * taps(),
+                std::max<int64_t>(1, kMapGrain / channels()),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    FromFloat(
+                        dtype, sums + i * Padded(channels()),
+                        static_cast<char*>(to) + i * channels() * SizeOf(dtype),
+                        channels());
+                  }
+                });
+  }
+
+  // Tiles of filters that a thread takes at a time.
+  static constexpr int64_t kBlockTiles = 8;
+
+  ConvOp conv_;
+  PackedDim height_, width_;
+  int64_t tile_rows_;
+  int64_t lines_ = 0, chunk_ = 0;  // of OutputGrad; of a chunk, at most
+  int64_t panel_stride_ = 0, tile_stride_ = 0;
+};
+
+}  // namespace
+
+Candidate ConvGradFilterCandidate() {
+  Candidate candidate = MakeCandidate(
+      "packed", [](const BoundOp& op) { return GradFilterKernel(op); });
+  candidate.supports = [](const BoundOp& op) {
+    const ConvOp conv = ConvOp::Of(op);
+    return IsPackable(conv, conv.shape.channels);
+  };
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return GradFilterKernel(op).WorkspaceFloats(op.context().threads) *
+           static_cast<int64_t>(sizeof(float));
+  };
+  return candidate;
+}
+
+}  // namespace kernels
+}  // namespace halftone

@@ -1,0 +1,484 @@
+// Convolutions and the gradients of their inputs for channels-last images, as
+// products of matrices, without unrolled images: a line of windows is rows of
+// the left factor, whose columns, the channels that the taps see, lie one after
+// the other in the image; the filter is packed as panels of what is made.
+//
+// Both are of one form. Of a position of the result along a dim and a tap there
+// is at most one position of the source, and positions of the result that are
+// a stride apart see the same taps: a gradient with strides is a few such
+// parts, each with taps of its own, a forward convolution one with all.
+#include "kernels/cpu/conv_packed.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "graph/base/dtype.h"
+#include "graph/base/layout.h"
+#include "kernels/common/conv_shape.h"
+#include "kernels/common/dispatch.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/cpu/small_product.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// Positions first, first + step ... of the result along a dim; the i-th sees
+// with `taps`[t] position i * source_step + at[t] of the source.
+struct Phase {
+  int64_t first = 0, step = 1, count = 0;
+  int64_t source_step = 1;
+  std::vector<int64_t> taps, at;  // in the order of `at`
+
+  int64_t SourceEnd() const {
+    return (count - 1) * source_step + at.back() + 1;
+  }
+  // Whether a line of taps is a line of the source.
+  bool IsDense() const {
+    return at.empty() ||
+           at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
+  }
+};
+
+std::vector<Phase> PhasesOf(const ConvDim& dim, bool forward) {
+  std::vector<Phase> phases;
+  if (forward) {
+    Phase all;
+    all.count = dim.result;
+    all.source_step = dim.stride;
+    for (int64_t tap = 0; tap < dim.filter; ++tap) {
+      all.taps.push_back(tap);
+      all.at.push_back(dim.At(0, tap));
+    }
+    return {all};
+  }
+  for (int64_t first = 0; first < std::min(dim.stride, dim.image); ++first) {
+    Phase phase;
+    phase.first = first;
+    phase.step = dim.stride;
+    phase.count = CeilDiv(dim.image - first, dim.stride);
+    for (int64_t tap = dim.filter - 1; tap >= 0; --tap) {
+      const int64_t shifted = first + dim.before - tap * dim.dilation;
+      if (shifted % dim.stride != 0) continue;
+      phase.taps.push_back(tap);
+      phase.at.push_back(shifted / dim.stride);
+    }
+    phases.push_back(std::move(phase));
+  }
+  return phases;
+}
+
+// One phase of both dims.
+struct Part {
+  Phase h, w;
+  int64_t filter_at = 0;  // of its packed filter, from a panel's begin on
+
+  bool empty() const { return h.taps.empty() || w.taps.empty(); }
+  int64_t taps() const {
+    return static_cast<int64_t>(h.taps.size() * w.taps.size());
+  }
+  // Packed positions of a line of the source: with its padding.
+  int64_t seen() const { return w.SourceEnd() - w.at.front(); }
+};
+
+class PackedConv {
+ public:
+  explicit PackedConv(const BoundOp& op)
+      : conv_(ConvOp::Of(op)),
+        forward_(conv_.computed == ConvResult::kResult),
+        source_(forward_ ? conv_.image_desc : conv_.result_desc),
+        result_(forward_ ? conv_.result_desc : conv_.image_desc),
+        depth_(forward_ ? conv_.shape.channels : conv_.shape.filters),
+        columns_(forward_ ? conv_.shape.filters : conv_.shape.channels) {
+    if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
+    JoinLines();
+    int64_t taps = 0;
+    for (const Phase& h : PhasesOf(conv_.shape.volume[1], forward_)) {
+      for (const Phase& w : PhasesOf(conv_.shape.volume[2], forward_)) {
+        parts_.push_back({h, w, taps * depth_ * kPanel});
+        taps += parts_.back().taps();
+        MeasureChunk(parts_.back());
+      }
+    }
+    // Caches have few places for what lies a power of two apart.
+    panel_stride_ = taps * depth_ * kPanel + kPanel;
+  }
+
+  // Not where a line of few windows leaves most of a tile's rows for nothing,
+  // nor f32 of one tap, with which the library keeps up.
+  static bool Supports(const BoundOp& op) {
+    const ConvOp conv = ConvOp::Of(op);
+    const ConvShape& shape = conv.shape;
+    const bool forward = conv.computed == ConvResult::kResult;
+    if (!IsPackable(conv, forward ? shape.filters : shape.channels) ||
+        (forward && conv.image_desc.dtype == DType::kF32 &&
+         shape.volume[1].filter * shape.volume[2].filter == 1)) {
+      return false;
+    }
+    const PackedConv kernel(op);
+    return std::all_of(
+        kernel.parts_.begin(), kernel.parts_.end(),
+        [](const Part& part) { return part.w.count >= kLeastWindows; });
+  }
+
+  int64_t WorkspaceFloats(int threads) const {
+    return FilterFloats() + panels() * panel_stride_ + Padded(columns_) +
+           std::max(1, threads) * ScratchFloats();
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    float* const filter = static_cast<float*>(buffers.workspace);
+    Run run;
+    run.source = static_cast<const char*>(
+        buffers.inputs[forward_ ? conv_.image : conv_.result]);
+    run.result = static_cast<char*>(buffers.outputs[0]);
+    run.threads = stream.threads();
+    run.panels = filter + FilterFloats();
+    run.bias = run.panels + panels() * panel_stride_;
+    run.scratch = run.bias + Padded(columns_);
+    PackFilter(buffers.inputs[conv_.filter], filter, run);
+    if (conv_.bias >= 0) {
+      ToFloat(bias_dtype_, buffers.inputs[conv_.bias], run.bias, columns_);
+      std::fill(run.bias + columns_, run.bias + Padded(columns_), 0.0f);
+    }
+    for (const Part& part : parts_) RunPart(part, run);
+  }
+
+ private:
+  struct Run {
+    const char* source;
+    char* result;
+    int threads;
+    float *panels, *bias, *scratch;
+  };
+  // Lines [begin, end) of a sample's part of the result, and what they see.
+  struct Chunk {
+    const Part* part;
+    int64_t sample, begin, end;
+    const float* source;  // of the line and position that `row` is
+    int64_t row, line_stride;
+    float* result;  // of line `begin`
+    int64_t result_line, result_step;
+  };
+  // What a line of windows sees.
+  using Depths = absl::InlinedVector<DepthPart, 32>;
+
+  int64_t panels() const { return PanelsOf(columns_); }
+  int64_t SourceSize(int i) const {
+    const ConvDim& dim = conv_.shape.volume[i];
+    return forward_ ? dim.image : dim.result;
+  }
+  int64_t ResultSize(int i) const {
+    const ConvDim& dim = conv_.shape.volume[i];
+    return forward_ ? dim.result : dim.image;
+  }
+  // Of the filter as f32, before it is packed.
+  int64_t FilterFloats() const {
+    const TensorDesc& filter = conv_.filter_desc;
+    return filter.dtype == DType::kF32 ? 0 : filter.elements();
+  }
+
+  // Where each window is one position, lines follow each other: they are cut
+  // anew, as long as a chunk.
+  void JoinLines() {
+    ConvDim *h = &conv_.shape.volume[1], *w = &conv_.shape.volume[2];
+    for (const ConvDim* dim : {h, w}) {
+      if (dim->filter != 1 || dim->stride != 1 || dim->before != 0 ||
+          dim->image != dim->result) {
+        return;
+      }
+    }
+    const int64_t pixels = conv_.shape.samples * h->image * w->image;
+    int64_t line = std::min(pixels, ChunkPixels());
+    while (pixels % line != 0) --line;
+    if (line < w->image) return;
+    conv_.shape.samples = 1;
+    h->image = h->result = pixels / line;
+    w->image = w->result = line;
+  }
+
+  // Whether windows are read where they lie.
+  bool ReadsInPlace(const Part& part) const {
+    return part.empty() ||
+           (source_.dtype == DType::kF32 && part.w.at.front() >= 0 &&
+            part.w.SourceEnd() <= SourceSize(2));
+  }
+  bool StoresInPlace() const {
+    return result_.dtype == DType::kF32 && columns_ % kPanel == 0;
+  }
+  // What is made together: what it reads lies in the second-level cache, beside
+  // a panel.
+  int64_t ChunkPixels() const { return depth_ <= 512 ? 192 : 96; }
+  int64_t ChunkLines(const Part& part) const {
+    return std::clamp<int64_t>(ChunkPixels() / part.w.count, 1, part.h.count);
+  }
+  static int64_t SourceLines(const Part& part, int64_t lines) {
+    return (lines - 1) * part.h.source_step + part.h.at.back() -
+           part.h.at.front() + 1;
+  }
+  int64_t ScratchFloats() const { return source_floats_ + result_floats_; }
+  void MeasureChunk(const Part& part) {
+    const int64_t lines = ChunkLines(part);
+    if (!ReadsInPlace(part)) {
+      source_floats_ = std::max(
+          source_floats_, SourceLines(part, lines) * part.seen() * depth_);
+    }
+    if (!StoresInPlace()) {
+      result_floats_ =
+          std::max(result_floats_, lines * part.w.count * Padded(columns_));
+    }
+  }
+
+  // Panels of the result's channels: the taps of a part after each other, of
+  // each a row for each channel of the source.
+  void PackFilter(const void* from, float* own, const Run& run) const {
+    const int64_t h_taps = conv_.shape.volume[1].filter;
+    const int64_t w_taps = conv_.shape.volume[2].filter;
+    const int64_t channels = conv_.shape.channels;
+    const int64_t taps = h_taps * w_taps;
+    const float* filter = static_cast<const float*>(from);
+    if (FilterFloats() > 0) {
+      ToFloat(conv_.filter_desc.dtype, from, own, FilterFloats());
+      filter = own;
+    }
+    for (const Part& part : parts_) {
+      const int64_t lines = static_cast<int64_t>(part.h.taps.size());
+      const int64_t each = static_cast<int64_t>(part.w.taps.size());
+      ParallelFor(
+          run.threads, panels() * part.taps(), 1,
+          [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+              const int64_t panel = i / (lines * each);
+              const int64_t tap = i % (lines * each);
+              const int64_t at =
+                  part.h.taps[tap / each] * w_taps + part.w.taps[tap % each];
+              const int64_t column = panel * kPanel;
+              const int64_t n = std::min(kPanel, columns_ - column);
+              float* to = run.panels + panel * panel_stride_ + part.filter_at +
+                          tap * depth_ * kPanel;
+              if (forward_) {
+                ToPanelsTransposed(
+                    {filter + (column * taps + at) * channels, taps * channels},
+                    n, depth_, to);
+              } else {
+                FillPanels({filter + at * channels + column, taps * channels},
+                           depth_, n, /*stride=*/0, to);
+              }
+            }
+          });
+    }
+  }
+
+  // Chunks of all samples; where these are few, blocks of panels of each.
+  void RunPart(const Part& part, const Run& run) const {
+    const int64_t lines = ChunkLines(part);
+    const int64_t chunks = CeilDiv(part.h.count, lines);
+    const int64_t all = conv_.shape.samples * chunks;
+    const int64_t blocks = std::clamp<int64_t>(
+        CeilDiv(kTasksPerThread * run.threads, all), 1, panels());
+    ForTasksWithScratch(
+        run.threads, all * blocks, 1, run.scratch, ScratchFloats(),
+        [&](int64_t begin, int64_t end, float* scratch) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t chunk = i / blocks, block = i % blocks;
+            const int64_t first = chunk % chunks * lines;
+            RunChunk(part, chunk / chunks, first,
+                     std::min(part.h.count, first + lines),
+                     panels() * block / blocks, panels() * (block + 1) / blocks,
+                     scratch, run);
+          }
+        });
+  }
+
+  void RunChunk(const Part& part, int64_t sample, int64_t begin, int64_t end,
+                int64_t first_panel, int64_t end_panel, float* scratch,
+                const Run& run) const {
+    Chunk chunk = {&part, sample, begin, end};
+    FindSource(run, scratch, &chunk);
+    FindResult(run, scratch + source_floats_, &chunk);
+    for (int64_t panel = first_panel; panel < end_panel; ++panel) {
+      for (int64_t line = 0; line < end - begin; ++line) {
+        RunLine(chunk, panel, line, run);
+      }
+    }
+    if (!StoresInPlace()) {
+      Store(chunk, first_panel * kPanel, std::min(columns_, end_panel * kPanel),
+            run);
+    }
+  }
+
+  // Where it lies, or packed with its padding.
+  void FindSource(const Run& run, float* scratch, Chunk* chunk) const {
+    const Part& part = *chunk->part;
+    if (part.empty()) return;
+    const int64_t height = SourceSize(1), width = SourceSize(2);
+    const int64_t sample = chunk->sample * height * width;
+    if (ReadsInPlace(part)) {
+      chunk->source = reinterpret_cast<const float*>(run.source) +
+                      (sample + part.w.at.front()) * depth_;
+      chunk->row = 0;
+      chunk->line_stride = width * depth_;
+      return;
+    }
+    const int64_t seen = part.seen();
+    const int64_t first =
+        std::min(seen, std::max<int64_t>(0, -part.w.at.front()));
+    const int64_t end = std::clamp(width - part.w.at.front(), first, seen);
+    chunk->source = scratch;
+    chunk->row = chunk->begin * part.h.source_step + part.h.at.front();
+    chunk->line_stride = seen * depth_;
+    const int64_t rows = SourceLines(part, chunk->end - chunk->begin);
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t row = chunk->row + i;
+      if (row < 0 || row >= height) continue;  // no tap looks there
+      float* const to = scratch + i * chunk->line_stride;
+      const int64_t at =
+          (sample + row * width + part.w.at.front() + first) * depth_;
+      std::fill(to, to + first * depth_, 0.0f);
+      ToFloat(source_.dtype, run.source + at * SizeOf(source_.dtype),
+              to + first * depth_, (end - first) * depth_);
+      std::fill(to + end * depth_, to + seen * depth_, 0.0f);
+    }
+  }
+
+  // Of the i-th line: a line of taps, or a tap, of those that lie in the image.
+  Depths DepthsOf(const Chunk& chunk, int64_t i) const {
+    const Part& part = *chunk.part;
+    const int64_t each = static_cast<int64_t>(part.w.taps.size());
+    const int64_t first = (chunk.begin + i) * part.h.source_step;
+    Depths depths;
+    if (part.empty()) return depths;
+    for (size_t t = 0; t < part.h.taps.size(); ++t) {
+      const int64_t row = first + part.h.at[t];
+      if (row < 0 || row >= SourceSize(1)) continue;
+      const int64_t left = (row - chunk.row) * chunk.line_stride;
+      const int64_t right =
+          part.filter_at + static_cast<int64_t>(t) * each * depth_ * kPanel;
+      for (int64_t u = 0; u < (part.w.IsDense() ? 1 : each); ++u) {
+        depths.push_back({left + (part.w.at[u] - part.w.at[0]) * depth_,
+                          right + u * depth_ * kPanel});
+      }
+    }
+    return depths;
+  }
+
+  void FindResult(const Run& run, float* scratch, Chunk* chunk) const {
+    const Part& part = *chunk->part;
+    if (!StoresInPlace()) {
+      chunk->result = scratch;
+      chunk->result_step = Padded(columns_);
+      chunk->result_line = part.w.count * Padded(columns_);
+      return;
+    }
+    chunk->result = reinterpret_cast<float*>(run.result) +
+                    ResultAt(*chunk, chunk->begin, 0) * columns_;
+    chunk->result_step = part.w.step * columns_;
+    chunk->result_line = part.h.step * ResultSize(2) * columns_;
+  }
+  // The position of the i-th result of a line.
+  int64_t ResultAt(const Chunk& chunk, int64_t line, int64_t i) const {
+    const Part& part = *chunk.part;
+    const int64_t row =
+        chunk.sample * ResultSize(1) + part.h.first + line * part.h.step;
+    return row * ResultSize(2) + part.w.first + i * part.w.step;
+  }
+
+  void RunLine(const Chunk& chunk, int64_t panel, int64_t line,
+               const Run& run) const {
+    const Part& part = *chunk.part;
+    const Depths depths = DepthsOf(chunk, line);
+    float* const to = chunk.result + line * chunk.result_line + panel * kPanel;
+    const bool has_bias = conv_.bias >= 0;
+    for (int64_t i = 0; i < part.w.count && has_bias; ++i) {
+      std::copy_n(run.bias + panel * kPanel, kPanel,
+                  to + i * chunk.result_step);
+    }
+    PartsProduct product;
+    product.rows = part.w.count;
+    product.parts = depths;
+    product.depth =
+        depth_ *
+        (part.w.IsDense() ? static_cast<int64_t>(part.w.taps.size()) : 1);
+    product.left = {chunk.source, part.w.source_step * depth_};
+    product.right.data = run.panels + panel * panel_stride_;
+    Multiply(product, /*add=*/has_bias, to, chunk.result_step);
+  }
+
+  void Store(const Chunk& chunk, int64_t begin, int64_t end,
+             const Run& run) const {
+    const Part& part = *chunk.part;
+    const DType dtype = result_.dtype;
+    for (int64_t line = chunk.begin; line < chunk.end; ++line) {
+      const float* from =
+          chunk.result + (line - chunk.begin) * chunk.result_line + begin;
+      for (int64_t i = 0; i < part.w.count; ++i) {
+        const int64_t at = ResultAt(chunk, line, i) * columns_ + begin;
+        FromFloat(dtype, from + i * chunk.result_step,
+                  run.result + at * SizeOf(dtype), end - begin);
+      }
+    }
+  }
+
+  static constexpr int64_t kLeastWindows = 4;  // of a line
+  static constexpr int64_t kTasksPerThread = 4;
+
+  ConvOp conv_;
+  bool forward_;
+  TensorDesc source_, result_;
+  int64_t depth_, columns_;  // channels of the source, of the result
+  DType bias_dtype_ = DType::kF32;
+  std::vector<Part> parts_;
+  int64_t panel_stride_ = 0;
+  int64_t source_floats_ = 0, result_floats_ = 0;
+};
+
+}  // namespace
+
+bool IsPackable(const ConvOp& conv, int64_t columns) {
+  constexpr int64_t kMostTaps = 32;  // along a dim: they are listed
+  for (const TensorDesc* desc :
+       {&conv.image_desc, &conv.filter_desc, &conv.result_desc}) {
+    if (desc->layout != Layout::kChannelsLast || desc->rank() != 4 ||
+        desc->elements() == 0) {
+      return false;
+    }
+  }
+  for (const ConvDim& dim : conv.shape.volume) {
+    if (dim.filter > kMostTaps || dim.stride > kMostTaps) return false;
+  }
+  return conv.shape.groups == 1 && 4 * columns >= 3 * Padded(columns);
+}
+
+void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
+  Candidate conv =
+      MakeCandidate("packed", [](const BoundOp& op) { return PackedConv(op); });
+  conv.supports = PackedConv::Supports;
+  conv.workspace_bytes = [](const BoundOp& op) {
+    return PackedConv(op).WorkspaceFloats(op.context().threads) *
+           static_cast<int64_t>(sizeof(float));
+  };
+  const Candidate grad_filter = ConvGradFilterCandidate();
+  const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+  for (const DType t : dtypes) {
+    const bool has_instructions = t == DType::kBF16 && OnednnHasBf16();
+    // In f32 the library keeps up with gradients of images.
+    if (before_onednn != (has_instructions || t == DType::kF32)) {
+      registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, conv);
+    }
+    if (before_onednn == has_instructions) continue;
+    registry.Add("conv2d", {t}, Layout::kChannelsLast, conv);
+    for (const DType made : dtypes) {
+      registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
+                   grad_filter);
+    }
+  }
+}
+
+}  // namespace kernels
+}  // namespace halftone
