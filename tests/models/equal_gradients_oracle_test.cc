@@ -86,7 +86,9 @@ std::string Line(const std::string& name, const std::vector<int64_t>& dims,
 // What the feeds hold, all samples.
 std::string FeedLines(const Program& program) {
   const std::vector<FeedSpec> specs = FeedSpecsOf(program);
-  const auto data = OpenData(kData, specs, {});
+  DataOptions options;
+  options.seed = 1;  // as the run's
+  const auto data = OpenData(kData, specs, options);
   EXPECT_TRUE(data.ok()) << data.status();
   std::string lines;
   for (size_t f = 0; f < specs.size(); ++f) {
