@@ -467,12 +467,9 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   for (const DType t : dtypes) {
     const bool has_instructions = t == DType::kBF16 && OnednnHasBf16();
-    // In f32 the library keeps up with gradients of images.
-    if (before_onednn != (has_instructions || t == DType::kF32)) {
-      registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, conv);
-    }
     if (before_onednn == has_instructions) continue;
     registry.Add("conv2d", {t}, Layout::kChannelsLast, conv);
+    registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, conv);
     for (const DType made : dtypes) {
       registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
                    grad_filter);
