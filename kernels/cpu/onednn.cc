@@ -30,16 +30,16 @@ void OnednnUseThreads(int threads) {
   if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
+void OnednnExpectRoom() {
+  // For code 16 MiB were not enough; meanwhile another thread's first
+  // allocation may take the 128 MiB that glibc cuts a heap of 64 MiB from.
+  constexpr size_t kBytes = size_t{192} << 20;
+  ::operator delete(::operator new(kBytes));
+}
+
 namespace {
 
 using dnnl::memory;
-
-// oneDNN writes its code through what an allocation gave it without looking
-// (2.6.3), so there has to be room before it is asked. Throws std::bad_alloc.
-void ExpectRoom() {
-  constexpr size_t kBytes = size_t{64} << 20;  // 16 MiB were not enough
-  ::operator delete(::operator new(kBytes));
-}
 
 int64_t Align(int64_t bytes) {
   return (bytes + runtime::kAlignment - 1) / runtime::kAlignment *
@@ -223,7 +223,7 @@ class OnednnKernel : public KernelInstance {
   // Throws dnnl::error.
   OnednnKernel(const std::string& name, Layout layout)
       : name_(name), layout_(std::move(layout)), stream_(OnednnEngine()) {
-    ExpectRoom();
+    OnednnExpectRoom();
     scratchpad_ = memory(layout_.primitive.scratchpad_desc(), OnednnEngine(),
                          DNNL_MEMORY_NONE);
     std::vector<std::pair<int, memory>> arguments = {
@@ -249,6 +249,8 @@ class OnednnKernel : public KernelInstance {
   absl::Status Enqueue(const Buffers& buffers,
                        runtime::Stream& stream) override {
     OnednnUseThreads(stream.threads());
+    if (!ran_) OnednnExpectRoom();
+    ran_ = true;
     if (Moved(buffers)) Point(buffers);
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (layout_.routes[i].operand.output) continue;
@@ -368,6 +370,7 @@ class OnednnKernel : public KernelInstance {
   std::vector<Operand> operands_;
   memory scratchpad_;
   Call call_;
+  bool ran_ = false;
   const void* workspace_ = nullptr;
 };
 

@@ -67,6 +67,12 @@ OnednnOperand MakeOperand(int arg, int position, bool output,
 const dnnl::engine& OnednnEngine();
 void OnednnUseThreads(int threads);
 
+// The library writes its code through what an allocation gave it without
+// looking (2.6.3), so there has to be room before it is asked: where a
+// primitive is made, and where it first runs, which is when products write
+// theirs. Throws std::bad_alloc.
+void OnednnExpectRoom();
+
 // Whether this processor has instructions that oneDNN uses: AVX-512, and those
 // on bf16.
 bool OnednnHasAvx512();

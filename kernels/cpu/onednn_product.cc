@@ -28,6 +28,7 @@ int64_t Align(int64_t bytes) {
 OnednnProduct::OnednnProduct(const Product& product, bool repeated, int threads)
     : repeated_(repeated), stream_(OnednnEngine()) {
   OnednnUseThreads(threads);
+  OnednnExpectRoom();
   const memory::desc x = Describe(product.x), plain_y = Describe(product.y);
   const memory::desc out = Describe(product.out);
   const memory::desc y =
@@ -64,6 +65,8 @@ absl::Status OnednnProduct::Pack(const float* y, void* workspace) {
 
 absl::Status OnednnProduct::Run(const float* x, const float* y, float* out,
                                 void* workspace) {
+  if (!ran_) OnednnExpectRoom();
+  ran_ = true;
   x_.set_data_handle(const_cast<float*>(x));
   out_.set_data_handle(out);
   if (!repeated_) y_.set_data_handle(const_cast<float*>(y));

@@ -34,6 +34,7 @@ class OnednnProduct {
   dnnl::matmul product_;
   dnnl::reorder pack_;
   bool repeated_;
+  bool ran_ = false;
   dnnl::memory x_, y_, plain_y_, out_, scratch_;
   dnnl::stream stream_;
 };

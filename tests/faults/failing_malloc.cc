@@ -4,7 +4,7 @@
 //   HT_COUNT_ALLOCATIONS=F  none; their number goes to the file F at the end
 // What oneDNN itself asks for does not fail: it writes its code through what it
 // got without looking (2.6.3). That there is room is made sure of before it is
-// asked (ExpectRoom in kernels/cpu/onednn.cc).
+// asked (OnednnExpectRoom in kernels/cpu/onednn.cc).
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
