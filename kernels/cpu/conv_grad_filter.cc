@@ -1,9 +1,11 @@
 // The gradient of a convolution's filter for channels-last images, as products
 // of matrices: for each tap, OutputGrad' [filters, pixels] times what the tap
-// sees of Input [pixels, channels]. Lines of pixels are packed a few at a time,
-// so that what the products read lies in caches: Input with its padding as
-// panels of channels, OutputGrad as tiles of filters; all taps read the same
-// panels. A sum over pixels goes through them in order, whoever makes it.
+// sees of Input [pixels, channels]. A thread makes the sums of a part of the
+// pixels, or of some of the channels, or both. It packs a few lines of pixels
+// at a time, so that what its products read lies in its caches: Input with its
+// padding as panels of channels, OutputGrad as tiles of filters; all taps read
+// the same panels. The parts of the pixels are cut by the shape alone, and
+// their sums are added in order.
 #include <algorithm>
 #include <cstdint>
 
@@ -13,6 +15,7 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
@@ -51,6 +54,15 @@ struct PackedDim {
 struct Chunk {
   int64_t begin, end;
   int64_t sample, first, lines;
+  bool is_first;  // of a part: sums begin
+};
+
+// What a thread makes, and the memory that it packs into.
+struct Task {
+  int64_t part, first_panel, end_panel;
+  DepthPart* depths;  // a line each
+  float *panels, *tiles, *line;
+  float* sums;  // of the part, all of it
 };
 
 class GradFilterKernel {
@@ -62,7 +74,9 @@ class GradFilterKernel {
         tile_rows_(TileRows()) {
     const int64_t width = width_.dim.result, height = height_.dim.result;
     lines_ = conv_.shape.samples * height;
-    chunk_ = std::clamp<int64_t>(ChunkPixels() / width, 1, lines_);
+    parts_ = PartsOf(lines_ * width);
+    chunk_ =
+        std::clamp<int64_t>(ChunkPixels() / width, 1, CeilDiv(lines_, parts_));
     // What the windows of a sample's lines share with each other is packed
     // once, so that samples are what makes rows.
     const int64_t samples = (chunk_ + height - 2) / height + 1;
@@ -75,33 +89,23 @@ class GradFilterKernel {
   }
 
   int64_t WorkspaceFloats(int threads) const {
-    return PartFloats() + panels() * panel_stride_ + tiles() * tile_stride_ +
-           SumFloats() + std::max(1, threads) * ScratchFloats();
+    return SumFloats() + std::max(1, threads) * TaskFloats(Blocks(threads));
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    auto* const parts = static_cast<DepthPart*>(buffers.workspace);
-    float* const panels_at =
-        static_cast<float*>(buffers.workspace) + PartFloats();
-    float* const tiles_at = panels_at + panels() * panel_stride_;
-    float* const sums_at = tiles_at + tiles() * tile_stride_;
-    float* const scratch = sums_at + SumFloats();
+    const int threads = stream.threads();
+    float* const own = static_cast<float*>(buffers.workspace);
     float* const sums =
-        SumFloats() > 0 ? sums_at : static_cast<float*>(buffers.outputs[0]);
-    const int64_t height = height_.dim.result;
-    for (int64_t begin = 0; begin < lines_; begin += chunk_) {
-      const int64_t end = std::min(lines_, begin + chunk_);
-      const int64_t first = begin % height;
-      const Chunk chunk = {begin, end, begin / height, first,
-                           std::min(height - first, end - begin)};
-      for (int64_t i = 0; i < end - begin; ++i) {
-        parts[i] = {i * width_.dim.result * tile_rows_,
-                    PackedRow(chunk, i) * row_floats()};
-      }
-      Pack(buffers, chunk, stream.threads(), scratch, panels_at, tiles_at);
-      Multiply(chunk, stream.threads(), parts, panels_at, tiles_at, sums);
-    }
-    if (SumFloats() > 0) Store(sums, stream.threads(), buffers.outputs[0]);
+        SumFloats() > 0 ? own : static_cast<float*>(buffers.outputs[0]);
+    const int64_t blocks = Blocks(threads);
+    ForTasksWithScratch(threads, parts_ * blocks, 1, own + SumFloats(),
+                        TaskFloats(blocks),
+                        [&](int64_t begin, int64_t end, float* scratch) {
+                          for (int64_t i = begin; i < end; ++i) {
+                            RunTask(buffers, TaskAt(i, blocks, sums, scratch));
+                          }
+                        });
+    if (SumFloats() > 0) Store(sums, threads, buffers.outputs[0]);
   }
 
  private:
@@ -113,30 +117,98 @@ class GradFilterKernel {
   // Of the packed image.
   int64_t row_floats() const { return width_.Seen(width_.dim.result) * kPanel; }
   int64_t filter_floats() const { return taps() * Padded(channels()); }
+  int64_t PartSums() const { return filters() * filter_floats(); }
   // Zero: the output is where sums are made.
   int64_t SumFloats() const {
-    return conv_.filter_desc.dtype == DType::kF32 && channels() % kPanel == 0
+    return conv_.filter_desc.dtype == DType::kF32 && parts_ == 1 &&
+                   channels() % kPanel == 0
                ? 0
-               : filters() * filter_floats();
+               : parts_ * PartSums();
   }
   // A line of either operand as f32.
-  int64_t ScratchFloats() const {
+  int64_t LineFloats() const {
     if (conv_.image_desc.dtype == DType::kF32) return 0;
-    return std::max(width_.dim.image * channels(),
-                    width_.dim.result * filters());
+    return Padded(
+        std::max(width_.dim.image * channels(), width_.dim.result * filters()));
+  }
+
+  // Of the pixels: as many as threads that many machines have, while what they
+  // sum lies in caches and they are long.
+  int64_t PartsOf(int64_t pixels) const {
+    constexpr int64_t kMostParts = 16, kMostSums = 512 << 10;
+    constexpr int64_t kLeastPixels = 512;
+    int64_t parts = kMostParts;
+    while (parts > 1 && (parts * PartSums() > kMostSums ||
+                         parts * kLeastPixels > pixels || parts > lines_)) {
+      parts /= 2;
+    }
+    return parts;
+  }
+  // Of the channels, each with all of OutputGrad: as few as leave no thread
+  // waiting for long.
+  int64_t Blocks(int threads) const {
+    const int64_t t = std::max(1, threads);
+    int64_t blocks = 1;
+    const auto is_even = [&] {
+      const int64_t tasks = parts_ * blocks;
+      return 7 * CeilDiv(tasks, t) * t <= 8 * tasks;
+    };
+    while (blocks < panels() && !is_even()) ++blocks;
+    return blocks;
   }
 
   // Pixels of a chunk: the longer, the fewer times sums are read and written;
   // the shorter, the nearer lies what is packed.
   int64_t ChunkPixels() const {
     constexpr int64_t kNearSums = 512 << 10;
-    return filters() * filter_floats() <= kNearSums ? 256 : 1024;
+    return PartSums() <= kNearSums ? 256 : 1024;
   }
 
   // Where each line of a chunk lies, packed.
-  int64_t PartFloats() const {
-    return chunk_ * static_cast<int64_t>(sizeof(DepthPart) / sizeof(float));
+  int64_t DepthFloats() const {
+    return Padded(chunk_ *
+                  static_cast<int64_t>(sizeof(DepthPart) / sizeof(float)));
   }
+  int64_t TaskFloats(int64_t blocks) const {
+    return DepthFloats() + CeilDiv(panels(), blocks) * panel_stride_ +
+           Padded(tiles() * tile_stride_) + LineFloats();
+  }
+  Task TaskAt(int64_t i, int64_t blocks, float* sums, float* scratch) const {
+    Task task;
+    task.part = i / blocks;
+    const int64_t block = i % blocks;
+    task.first_panel = panels() * block / blocks;
+    task.end_panel = panels() * (block + 1) / blocks;
+    task.depths = reinterpret_cast<DepthPart*>(scratch);
+    task.panels = scratch + DepthFloats();
+    task.tiles = task.panels + CeilDiv(panels(), blocks) * panel_stride_;
+    task.line = task.tiles + Padded(tiles() * tile_stride_);
+    task.sums = sums + task.part * PartSums();
+    return task;
+  }
+
+  void RunTask(const Buffers& buffers, const Task& task) const {
+    const int64_t height = height_.dim.result;
+    const int64_t first_line = lines_ * task.part / parts_;
+    const int64_t end_line = lines_ * (task.part + 1) / parts_;
+    for (int64_t begin = first_line; begin < end_line; begin += chunk_) {
+      const int64_t end = std::min(end_line, begin + chunk_);
+      const int64_t first = begin % height;
+      const Chunk chunk = {begin,
+                           end,
+                           begin / height,
+                           first,
+                           std::min(height - first, end - begin),
+                           begin == first_line};
+      for (int64_t i = 0; i < end - begin; ++i) {
+        task.depths[i] = {i * width_.dim.result * tile_rows_,
+                          PackedRow(chunk, i) * row_floats()};
+      }
+      Pack(buffers, chunk, task);
+      Multiply(chunk, task);
+    }
+  }
+
   // The first row of Input, packed, that the i-th line of a chunk sees.
   int64_t PackedRow(const Chunk& chunk, int64_t i) const {
     if (i < chunk.lines) return i * height_.step;
@@ -145,27 +217,20 @@ class GradFilterKernel {
            rest % height * height_.step;
   }
 
-  void Pack(const Buffers& buffers, const Chunk& chunk, int threads,
-            float* scratch, float* panels_at, float* tiles_at) const {
-    // Rows of the image, then lines of the gradient.
+  void Pack(const Buffers& buffers, const Chunk& chunk,
+            const Task& task) const {
     const int64_t lines = chunk.end - chunk.begin;
     const int64_t rows = PackedRow(chunk, lines - 1) + height_.Seen(1);
-    ForTasksWithScratch(threads, rows + lines, 1, scratch, ScratchFloats(),
-                        [&](int64_t begin, int64_t end, float* own) {
-                          for (int64_t task = begin; task < end; ++task) {
-                            if (task < rows) {
-                              PackRow(buffers.inputs[conv_.image], chunk, task,
-                                      own, panels_at);
-                            } else {
-                              PackLine(buffers.inputs[conv_.result], chunk,
-                                       task - rows, own, tiles_at);
-                            }
-                          }
-                        });
+    for (int64_t row = 0; row < rows; ++row) {
+      PackRow(buffers.inputs[conv_.image], chunk, row, task);
+    }
+    for (int64_t line = 0; line < lines; ++line) {
+      PackLine(buffers.inputs[conv_.result], chunk, line, task);
+    }
   }
 
-  void PackRow(const void* image, const Chunk& chunk, int64_t row, float* own,
-               float* to) const {
+  void PackRow(const void* image, const Chunk& chunk, int64_t row,
+               const Task& task) const {
     int64_t sample = chunk.sample, line = chunk.first, i = row;
     if (row >= height_.Seen(chunk.lines)) {
       const int64_t each = height_.Seen(height_.dim.result);
@@ -176,7 +241,7 @@ class GradFilterKernel {
     }
     const int64_t y = height_.At(line, i);
     const int64_t seen = width_.Seen(width_.dim.result), c = channels();
-    to += row * row_floats();
+    float* const to = task.panels + row * row_floats();
     int64_t first = 0, end = 0;  // those that are no padding
     if (0 <= y && y < height_.dim.image) {
       const ConvDim& w = width_.dim;
@@ -185,7 +250,7 @@ class GradFilterKernel {
       end = std::clamp(CeilDiv(w.image + w.before, width_.from_step), first,
                        seen);
     }
-    for (int64_t p = 0; p < panels(); ++p) {
+    for (int64_t p = 0; p < task.end_panel - task.first_panel; ++p) {
       float* const panel = to + p * panel_stride_;
       std::fill(panel, panel + first * kPanel, 0.0f);
       std::fill(panel + end * kPanel, panel + seen * kPanel, 0.0f);
@@ -196,40 +261,38 @@ class GradFilterKernel {
         ((sample * height_.dim.image + y) * width_.dim.image + x) * c;
     const int64_t floats = ((end - first - 1) * width_.from_step + 1) * c;
     const float* from =
-        LoadBlock(conv_.image_desc.dtype, image, at, floats, own);
-    FillPanels({from, width_.from_step * c}, end - first, c, panel_stride_,
+        LoadBlock(conv_.image_desc.dtype, image, at, floats, task.line);
+    const int64_t channel = task.first_panel * kPanel;
+    FillPanels({from + channel, width_.from_step * c}, end - first,
+               std::min(c, task.end_panel * kPanel) - channel, panel_stride_,
                to + first * kPanel);
   }
 
   void PackLine(const void* gradient, const Chunk& chunk, int64_t line,
-                float* own, float* to) const {
+                const Task& task) const {
     const int64_t width = width_.dim.result, floats = width * filters();
-    const float* from = LoadBlock(conv_.result_desc.dtype, gradient,
-                                  (chunk.begin + line) * floats, floats, own);
+    const float* from =
+        LoadBlock(conv_.result_desc.dtype, gradient,
+                  (chunk.begin + line) * floats, floats, task.line);
     FillTiles({from, filters()}, width, filters(), tile_stride_,
-              to + line * width * tile_rows_);
+              task.tiles + line * width * tile_rows_);
   }
 
   // One panel, tap and block of filters after the other: the panel stays in the
   // first-level cache for all filters.
-  void Multiply(const Chunk& chunk, int threads, const DepthPart* parts,
-                const float* panels_at, const float* tiles_at,
-                float* sums) const {
+  void Multiply(const Chunk& chunk, const Task& task) const {
     const int64_t block = kBlockTiles * tile_rows_;
-    const int64_t blocks = CeilDiv(filters(), block);
-    ParallelFor(threads, panels() * taps() * blocks, 1,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) {
-                    MultiplyBlock(chunk, parts, i / blocks / taps(),
-                                  i / blocks % taps(), i % blocks * block,
-                                  panels_at, tiles_at, sums);
-                  }
-                });
+    for (int64_t p = task.first_panel; p < task.end_panel; ++p) {
+      for (int64_t tap = 0; tap < taps(); ++tap) {
+        for (int64_t f = 0; f < filters(); f += block) {
+          MultiplyBlock(chunk, task, p, tap, f);
+        }
+      }
+    }
   }
 
-  void MultiplyBlock(const Chunk& chunk, const DepthPart* parts, int64_t panel,
-                     int64_t tap, int64_t filter, const float* panels_at,
-                     const float* tiles_at, float* sums) const {
+  void MultiplyBlock(const Chunk& chunk, const Task& task, int64_t panel,
+                     int64_t tap, int64_t filter) const {
     const ConvDim &h = height_.dim, &w = width_.dim;
     const int64_t seen = (tap / w.filter * h.dilation) * row_floats() +
                          (tap % w.filter * w.dilation) * kPanel;
@@ -237,26 +300,37 @@ class GradFilterKernel {
     product.rows = std::min(kBlockTiles * tile_rows_, filters() - filter);
     // Lines of one tap follow each other: one long line.
     const int64_t lines = chunk.end - chunk.begin;
-    product.parts = absl::MakeConstSpan(parts, taps() == 1 ? 1 : lines);
+    product.parts = absl::MakeConstSpan(task.depths, taps() == 1 ? 1 : lines);
     product.depth = w.result * (taps() == 1 ? lines : 1);
-    product.left.data = tiles_at + filter / tile_rows_ * tile_stride_;
+    product.left.data = task.tiles + filter / tile_rows_ * tile_stride_;
     product.tile_stride = tile_stride_;
-    product.right = {panels_at + panel * panel_stride_ + seen, panel_stride_,
-                     width_.step * kPanel};
-    kernels::Multiply(product, /*add=*/chunk.begin > 0,
-                      sums + filter * filter_floats() +
+    product.right = {
+        task.panels + (panel - task.first_panel) * panel_stride_ + seen,
+        panel_stride_, width_.step * kPanel};
+    kernels::Multiply(product, /*add=*/!chunk.is_first,
+                      task.sums + filter * filter_floats() +
                           tap * Padded(channels()) + panel * kPanel,
                       filter_floats());
   }
 
-  void Store(const float* sums, int threads, void* to) const {
+  // The sums of the parts, in order; those of the first become the result.
+  void Store(float* sums, int threads, void* to) const {
     const DType dtype = conv_.filter_desc.dtype;
+    const int64_t row = Padded(channels()), part = PartSums();
     ParallelFor(threads, filters() * taps(),
-                std::max<int64_t>(1, kMapGrain / channels()),
+                std::max<int64_t>(1, kMapGrain / (channels() * parts_)),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) {
+                    float* const all = sums + i * row;
+                    ForIsa([=] {
+                      for (int64_t p = 1; p < parts_; ++p) {
+                        const float* const next = all + p * part;
+#pragma GCC ivdep
+                        for (int64_t c = 0; c < row; ++c) all[c] += next[c];
+                      }
+                    });
                     FromFloat(
-                        dtype, sums + i * Padded(channels()),
+                        dtype, all,
                         static_cast<char*>(to) + i * channels() * SizeOf(dtype),
                         channels());
                   }
@@ -269,7 +343,8 @@ class GradFilterKernel {
   ConvOp conv_;
   PackedDim height_, width_;
   int64_t tile_rows_;
-  int64_t lines_ = 0, chunk_ = 0;  // of OutputGrad; of a chunk, at most
+  int64_t lines_ = 0, parts_ = 1;  // of OutputGrad
+  int64_t chunk_ = 0;              // lines of a chunk, at most
   int64_t panel_stride_ = 0, tile_stride_ = 0;
 };
 
