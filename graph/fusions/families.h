@@ -14,9 +14,13 @@ namespace fusions {
 FusionPattern NormConvStats();
 FusionPattern ConvStats();
 FusionPattern NormConvGradFilter();
+FusionPattern RecomputeConvGradFilter();
 FusionPattern ConvGradNorm();
+// Of a norm that is made again: it is the one whose gradient "sums" is of.
+bool IsThatOfSums(const FusionPattern::Context& norm);
 
 // relu_grad_sums.cc
+FusionPattern RecomputeReluGradNorm();
 FusionPattern ReluGradNorm();
 FusionPattern ReluGradNormBits();
 FusionPattern ReluGradBias();
@@ -44,10 +48,15 @@ bool JoinsChains(const OpSchema& op);
 // what makes a value with its sums before the sums alone, and those before the
 // products that read it.
 inline constexpr FusionPattern (*kPatterns[])() = {
-    NormConvStats,    ConvStats,        NormConvGradFilter, ConvGradNorm,
-    ReluGradNorm,     ReluGradNormBits, ConvBiasRelu,       MatmulBiasRelu,
-    MatmulGelu,       MatmulGeluGrad,   MatmulReluGrad,     ReluGradBias,
-    MatmulBiasGrad,   ScaleSoftmax,     NormElementwise,    NormElementwiseBits,
+    NormConvStats,      ConvStats,
+    NormConvGradFilter, RecomputeConvGradFilter,
+    ConvGradNorm,       RecomputeReluGradNorm,
+    ReluGradNorm,       ReluGradNormBits,
+    ConvBiasRelu,       MatmulBiasRelu,
+    MatmulGelu,         MatmulGeluGrad,
+    MatmulReluGrad,     ReluGradBias,
+    MatmulBiasGrad,     ScaleSoftmax,
+    NormElementwise,    NormElementwiseBits,
     ElementwiseChain,
 };
 

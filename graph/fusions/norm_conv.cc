@@ -1,6 +1,9 @@
 // Convolutions with batch norm around them: a tile is in registers while a norm
 // takes its sums, and what a norm and its relu make before the next convolution
 // is never in memory.
+#include <string>
+#include <utility>
+
 #include "graph/fusions/families.h"
 #include "graph/schema/op_schema.h"
 
@@ -35,15 +38,24 @@ bool IsPlain(const Context& conv) {
   return true;
 }
 
-// The norm that is made again is the one whose gradient this is.
+FusionPattern GradFilterOfNorm(std::string name) {
+  return FusionPattern(std::move(name),
+                       "conv2d_grad_filter(relu(scale_bias(X)), OutputGrad)")
+      .Last("conv", "conv2d_grad_filter")
+      .If(IsPlain)
+      .Hidden("relu", "relu", {"conv.Input"})
+      .Hidden("norm", "scale_bias", {"relu.X"})
+      .KeyedBy("conv.Input");
+}
+
+}  // namespace
+
 bool IsThatOfSums(const Context& norm) {
   const Context sums = {norm.block, norm.Of("sums"), norm.group, norm.held};
   return norm.In("X") == sums.In("X") &&
          norm.In("Mean") == sums.In("BatchMean") &&
          norm.In("Variance") == sums.In("BatchVariance");
 }
-
-}  // namespace
 
 FusionPattern NormConvStats() {
   return FusionPattern("norm_conv_stats",
@@ -67,14 +79,11 @@ FusionPattern ConvStats() {
 }
 
 FusionPattern NormConvGradFilter() {
-  return FusionPattern("norm_conv_grad_filter",
-                       "conv2d_grad_filter(relu(scale_bias(X)), OutputGrad)")
-      .Last("conv", "conv2d_grad_filter")
-      .If(IsPlain)
-      .Hidden("relu", "relu", {"conv.Input"})
-      .Hidden("norm", "scale_bias", {"relu.X"})
-      .KeyedBy("conv.Input")
-      .Rounds(kPrologue);
+  return GradFilterOfNorm("norm_conv_grad_filter").Rounds(kPrologue);
+}
+
+FusionPattern RecomputeConvGradFilter() {
+  return GradFilterOfNorm("recompute_conv_grad_filter");
 }
 
 // The sign is that of the norm, made again from X.

@@ -101,6 +101,14 @@ FusionPattern MaskAndSums(std::string name, std::string mask,
 
 }  // namespace
 
+FusionPattern RecomputeReluGradNorm() {
+  return MaskAndSums("recompute_relu_grad_norm", "relu_grad",
+                     "relu(scale_bias(X))")
+      .Hidden("relu", "relu", {"mask.Out"})
+      .Hidden("norm", "scale_bias", {"relu.X"})
+      .If(IsThatOfSums);
+}
+
 FusionPattern ReluGradNorm() {
   return MaskAndSums("relu_grad_norm", "relu_grad", "Out");
 }

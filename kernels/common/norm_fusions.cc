@@ -48,6 +48,9 @@ ReluGradSumsAt::ReluGradSumsAt(const BoundOp& fusion) {
   const BoundOp mask = fused.Of("mask");
   bits = fused.pattern() == "relu_grad_norm_bits";
   relu = ArgumentPosition(mask, bits ? "Bits" : "Out");
+  if (fused.pattern() == "recompute_relu_grad_norm") {
+    recomputed.emplace(fused.Of("norm"));
+  }
   g = ResultPosition(mask, "XGrad");
   a = ArgumentPosition(mask, "OutGrad");
   if (fused.Has("parts")) {
@@ -76,7 +79,7 @@ bool SupportsNormElementwise(const BoundOp& fusion) {
 
 bool SupportsReluGradSums(const BoundOp& fusion) {
   const ReluGradSumsAt at(fusion);
-  return at.relu >= 0 && at.a >= 0 &&
+  return (at.relu >= 0 || at.recomputed.has_value()) && at.a >= 0 &&
          (at.b >= 0 || !FusedOp(fusion).Has("parts")) &&
          std::all_of(
              at.norms.begin(), at.norms.end(), [](const NormSumsAt& sums) {

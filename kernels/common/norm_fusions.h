@@ -5,6 +5,7 @@
 #ifndef HALFTONE_KERNELS_COMMON_NORM_FUSIONS_H_
 #define HALFTONE_KERNELS_COMMON_NORM_FUSIONS_H_
 
+#include <optional>
 #include <vector>
 
 #include "kernels/bound_op.h"
@@ -38,12 +39,13 @@ struct NormSumsAt {
   explicit NormSumsAt(const BoundOp& op);
 };
 
-// Of relu_grad_norm, relu_grad_norm_bits and relu_grad_bias: g =
-// relu_grad(relu, a + b).
+// Of relu_grad_norm, relu_grad_norm_bits, recompute_relu_grad_norm and
+// relu_grad_bias: g = relu_grad(relu, a + b).
 struct ReluGradSumsAt {
   bool bits;  // `relu` is those of what it made
   int relu, a, b = -1, g;
-  std::vector<NormSumsAt> norms;  // one or two; of relu_grad_bias none
+  std::optional<NormAt> recomputed;  // what relu read, of norms[0].x
+  std::vector<NormSumsAt> norms;     // one or two; of relu_grad_bias none
   int bias = -1;
 
   explicit ReluGradSumsAt(const BoundOp& fusion);

@@ -4,10 +4,12 @@
 // pixels, or of some of the channels, or both. It packs a few lines of pixels
 // at a time, so that what its products read lies in its caches: Input with its
 // padding as panels of channels, OutputGrad as tiles of filters; all taps read
-// the same panels. The parts of the pixels are cut by the shape alone, and
-// their sums are added in order.
+// the same panels. Where Input is relu(norm(X)), that is made while it is
+// packed. The parts of the pixels are cut by the shape alone, and their sums
+// are added in order.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "graph/base/dtype.h"
 #include "graph/base/layout.h"
@@ -17,9 +19,11 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
+#include "kernels/cpu/norm.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/small_product.h"
+#include "kernels/fused_op.h"
 
 namespace halftone {
 namespace kernels {
@@ -61,18 +65,20 @@ struct Chunk {
 struct Task {
   int64_t part, first_panel, end_panel;
   DepthPart* depths;  // a line each
-  float *panels, *tiles, *line;
+  float *panels, *tiles, *line, *normal;
   float* sums;  // of the part, all of it
+  NormalizeMap norm;
 };
 
 class GradFilterKernel {
  public:
   explicit GradFilterKernel(const BoundOp& op)
-      : conv_(ConvOp::Of(op)),
+      : conv_(ConvOf(op)),
         height_(conv_.shape.volume[1]),
         width_(conv_.shape.volume[2]),
         tile_rows_(TileRows()) {
     const int64_t width = width_.dim.result, height = height_.dim.result;
+    if (op.type() == "fusion") norm_.emplace(FusedOp(op).Of("norm"));
     lines_ = conv_.shape.samples * height;
     parts_ = PartsOf(lines_ * width);
     chunk_ =
@@ -88,8 +94,20 @@ class GradFilterKernel {
     tile_stride_ = chunk_ * width * tile_rows_ + kPanel;
   }
 
+  // Of the op, or of a fusion's, whose operands lie where the fusion's do.
+  static ConvOp ConvOf(const BoundOp& op) {
+    if (op.type() != "fusion") return ConvOp::Of(op);
+    const FusedOp fused(op);
+    const BoundOp conv_op = fused.Of("conv");
+    ConvOp conv = ConvOp::Of(conv_op);
+    conv.image = ArgumentPosition(fused.Of("norm"), "X");
+    conv.result = ArgumentPosition(conv_op, "OutputGrad");
+    return conv;
+  }
+
   int64_t WorkspaceFloats(int threads) const {
-    return SumFloats() + std::max(1, threads) * TaskFloats(Blocks(threads));
+    return SumFloats() + FactorFloats() +
+           std::max(1, threads) * TaskFloats(Blocks(threads));
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -97,12 +115,17 @@ class GradFilterKernel {
     float* const own = static_cast<float*>(buffers.workspace);
     float* const sums =
         SumFloats() > 0 ? own : static_cast<float*>(buffers.outputs[0]);
+    float* const factor = own + SumFloats();
+    NormalizeMap norm = {};
+    if (norm_) norm = MakeNormalizeMap(buffers, *norm_, channels(), factor);
     const int64_t blocks = Blocks(threads);
-    ForTasksWithScratch(threads, parts_ * blocks, 1, own + SumFloats(),
+    ForTasksWithScratch(threads, parts_ * blocks, 1, factor + FactorFloats(),
                         TaskFloats(blocks),
                         [&](int64_t begin, int64_t end, float* scratch) {
                           for (int64_t i = begin; i < end; ++i) {
-                            RunTask(buffers, TaskAt(i, blocks, sums, scratch));
+                            Task task = TaskAt(i, blocks, sums, scratch);
+                            task.norm = norm;
+                            RunTask(buffers, task);
                           }
                         });
     if (SumFloats() > 0) Store(sums, threads, buffers.outputs[0]);
@@ -130,6 +153,12 @@ class GradFilterKernel {
     if (conv_.image_desc.dtype == DType::kF32) return 0;
     return Padded(
         std::max(width_.dim.image * channels(), width_.dim.result * filters()));
+  }
+
+  int64_t FactorFloats() const { return norm_ ? Padded(channels()) : 0; }
+  // What a line of the image becomes by norm and relu.
+  int64_t NormalFloats() const {
+    return norm_ ? Padded(width_.dim.image * channels()) : 0;
   }
 
   // Of the pixels: as many as threads that many machines have, while what they
@@ -171,7 +200,7 @@ class GradFilterKernel {
   }
   int64_t TaskFloats(int64_t blocks) const {
     return DepthFloats() + CeilDiv(panels(), blocks) * panel_stride_ +
-           Padded(tiles() * tile_stride_) + LineFloats();
+           Padded(tiles() * tile_stride_) + LineFloats() + NormalFloats();
   }
   Task TaskAt(int64_t i, int64_t blocks, float* sums, float* scratch) const {
     Task task;
@@ -183,6 +212,7 @@ class GradFilterKernel {
     task.panels = scratch + DepthFloats();
     task.tiles = task.panels + CeilDiv(panels(), blocks) * panel_stride_;
     task.line = task.tiles + Padded(tiles() * tile_stride_);
+    task.normal = task.line + LineFloats();
     task.sums = sums + task.part * PartSums();
     return task;
   }
@@ -263,9 +293,14 @@ class GradFilterKernel {
     const float* from =
         LoadBlock(conv_.image_desc.dtype, image, at, floats, task.line);
     const int64_t channel = task.first_panel * kPanel;
-    FillPanels({from + channel, width_.from_step * c}, end - first,
-               std::min(c, task.end_panel * kPanel) - channel, panel_stride_,
-               to + first * kPanel);
+    const int64_t n = std::min(c, task.end_panel * kPanel) - channel;
+    Matrix32 wanted = {from + channel, width_.from_step * c};
+    if (norm_) {
+      NormRelu(task.norm, conv_.image_desc.dtype, wanted.data, wanted.stride,
+               end - first, channel, n, task.normal);
+      wanted = {task.normal, n};
+    }
+    FillPanels(wanted, end - first, n, panel_stride_, to + first * kPanel);
   }
 
   void PackLine(const void* gradient, const Chunk& chunk, int64_t line,
@@ -341,6 +376,7 @@ class GradFilterKernel {
   static constexpr int64_t kBlockTiles = 8;
 
   ConvOp conv_;
+  std::optional<NormAt> norm_;
   PackedDim height_, width_;
   int64_t tile_rows_;
   int64_t lines_ = 0, parts_ = 1;  // of OutputGrad
@@ -354,8 +390,9 @@ Candidate ConvGradFilterCandidate() {
   Candidate candidate = MakeCandidate(
       "packed", [](const BoundOp& op) { return GradFilterKernel(op); });
   candidate.supports = [](const BoundOp& op) {
-    const ConvOp conv = ConvOp::Of(op);
-    return IsPackable(conv, conv.shape.channels);
+    const ConvOp conv = GradFilterKernel::ConvOf(op);
+    return conv.image >= 0 && conv.result >= 0 &&
+           IsPackable(conv, conv.shape.channels);
   };
   candidate.workspace_bytes = [](const BoundOp& op) {
     return GradFilterKernel(op).WorkspaceFloats(op.context().threads) *

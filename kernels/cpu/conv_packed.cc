@@ -474,6 +474,10 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
       registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
                    grad_filter);
     }
+    if (!has_instructions) {
+      registry.AddPattern("recompute_conv_grad_filter", {t},
+                          {Layout::kChannelsLast}, grad_filter);
+    }
   }
 }
 

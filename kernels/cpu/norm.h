@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/norm_fusions.h"
 #include "kernels/cpu/channels.h"
 #include "kernels/functors/norm.h"
 #include "kernels/kernel_registry.h"
@@ -78,6 +79,20 @@ inline void NormFactors(const float* scale, const float* variance,
     factor[c] = scale[c] * functors::InverseDeviation(variance[c], epsilon);
   }
 }
+
+// Of a norm in a fusion; `factor` is memory for one of each channel.
+inline NormalizeMap MakeNormalizeMap(const Buffers& buffers, const NormAt& norm,
+                                     int64_t channels, float* factor) {
+  NormFactors(In(buffers, norm.scale), In(buffers, norm.variance), norm.epsilon,
+              channels, factor);
+  return {In(buffers, norm.mean), factor, In(buffers, norm.bias)};
+}
+
+// out [rows][n] = relu(norm(x)), each rounded to `dtype` as if it had been
+// stored, for channels [first, first + n); `x`: rows `stride` apart, in f32.
+void NormRelu(const NormalizeMap& norm, DType dtype, const float* x,
+              int64_t stride, int64_t rows, int64_t first, int64_t n,
+              float* out);  // norm_fusions.cc
 
 // sums[c] /= sqrt(variance[c] + epsilon).
 inline void DivideByDeviation(const float* variance, float epsilon,

@@ -37,10 +37,8 @@ struct NormElementwiseKernel {
     NormalizeMap maps[2] = {};
     float* factor = static_cast<float*>(buffers.workspace);
     for (size_t i = 0; i < at.norms.size(); ++i) {
-      const NormAt& norm = at.norms[i];
-      NormFactors(In(buffers, norm.scale), In(buffers, norm.variance),
-                  norm.epsilon, channels.channels(), factor);
-      maps[i] = {In(buffers, norm.mean), factor, In(buffers, norm.bias)};
+      maps[i] =
+          MakeNormalizeMap(buffers, at.norms[i], channels.channels(), factor);
       factor += channels.channels();
     }
     channels.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
@@ -88,7 +86,8 @@ struct NormElementwiseKernel {
 };
 
 // relu_grad_norm: g = relu_grad(relu, a + b) and the sums over it, by what the
-// relu made or by its bits.
+// relu made, by its bits, or by what it makes again of the norm's X, which is
+// read for the sums.
 struct ReluGradNormKernel {
   ReluGradSumsAt at;
   Channels channels;
@@ -102,12 +101,19 @@ struct ReluGradNormKernel {
   static int64_t WorkspaceFloats(const BoundOp& fusion) {
     const ReluGradNormKernel kernel(fusion);
     return static_cast<int64_t>(kernel.at.norms.size()) *
-           kernel.channels.workspace_floats();
+               kernel.channels.workspace_floats() +
+           (kernel.at.recomputed ? kernel.channels.channels() : 0);
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     Channels::Summed summed[2];
     float* partial = static_cast<float*>(buffers.workspace);
+    NormalizeMap again = {};
+    if (at.recomputed) {
+      again = MakeNormalizeMap(buffers, *at.recomputed, channels.channels(),
+                               partial);
+      partial += channels.channels();
+    }
     for (size_t i = 0; i < at.norms.size(); ++i) {
       summed[i] = {buffers.inputs[at.norms[i].x], In(buffers, at.norms[i].mean),
                    partial};
@@ -115,8 +121,8 @@ struct ReluGradNormKernel {
     }
     channels.Reduce<NormGradSums>(
         dtype, absl::MakeConstSpan(summed, at.norms.size()),
-        [&](int64_t begin, int64_t n, float* buffer, const float*) {
-          return MakeGrad(buffers, begin, n, buffer);
+        [&](int64_t begin, int64_t n, float* buffer, const float* x) {
+          return MakeGrad(buffers, again, x, begin, n, buffer);
         },
         stream.threads());
     for (size_t i = 0; i < at.norms.size(); ++i) {
@@ -135,8 +141,10 @@ struct ReluGradNormKernel {
     return i < 0 ? nullptr : Out(buffers, i);
   }
 
-  // Elements [begin, begin + n) of g, as they were stored.
-  const float* MakeGrad(const Buffers& buffers, int64_t begin, int64_t n,
+  // Elements [begin, begin + n) of g, as they were stored; `x`: those of
+  // norms[0].
+  const float* MakeGrad(const Buffers& buffers, const NormalizeMap& again,
+                        const float* x, int64_t begin, int64_t n,
                         float* buffer) const {
     alignas(64) float other[kConvertBlock];
     float* const g =
@@ -150,6 +158,15 @@ struct ReluGradNormKernel {
                   n);
       RoundTo(dtype, g, n);
       grad = g;
+    }
+    if (at.recomputed) {
+      // Channels are innermost: rows of all of them, or of some.
+      const int64_t c = std::min(n, channels.channels());
+      NormRelu(again, dtype, x, /*stride=*/c, n / c,
+               begin % channels.channels(), c, other);
+      ApplyBinary(functors::ReluGradOp(), other, grad, g, n);
+      if (at.g >= 0) StoreBlock(dtype, g, buffers.outputs[at.g], begin, n);
+      return g;
     }
     const void* const relu = buffers.inputs[at.relu];
     if (at.bits) {
@@ -176,6 +193,19 @@ Candidate MakeFused(bool (*supports)(const BoundOp&)) {
 
 }  // namespace
 
+void NormRelu(const NormalizeMap& norm, DType dtype, const float* x,
+              int64_t stride, int64_t rows, int64_t first, int64_t n,
+              float* out) {
+  const int64_t calls = stride == n ? 1 : rows;
+  for (int64_t i = 0; i < calls; ++i) {
+    const float* const from = x + i * stride;
+    channels_internal::MapTile(from, from, out + i * n, rows / calls, first, n,
+                               /*inner=*/1, norm);
+  }
+  RoundTo(dtype, out, rows * n);
+  ApplyUnary(functors::ReluOp(), out, out, rows * n);
+}
+
 void RegisterCpuNormFusions(KernelRegistry& registry) {
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   const Layout layouts[] = {Layout::kRowMajor, Layout::kChannelsLast};
@@ -185,6 +215,7 @@ void RegisterCpuNormFusions(KernelRegistry& registry) {
       MakeFused<ReluGradNormKernel>(SupportsReluGradSums);
   registry.AddPattern("norm_elementwise", dtypes, layouts, elementwise);
   registry.AddPattern("relu_grad_norm", dtypes, layouts, relu_grad);
+  registry.AddPattern("recompute_relu_grad_norm", dtypes, layouts, relu_grad);
   // Of f32 making bits takes as long as reading them saves.
   const DType low[] = {DType::kF16, DType::kBF16};
   registry.AddPattern("norm_elementwise_bits", low, layouts, elementwise);

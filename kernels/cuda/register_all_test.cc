@@ -12,7 +12,8 @@ namespace kernels {
 namespace {
 
 // What the libraries lack: sums of products in one type that are rounded to
-// another, and a ReLU that is known to keep NaNs (matmul.cu).
+// another, and a ReLU that is known to keep NaNs (matmul.cu). What GPUs fuse
+// into convolutions needs not be made again for their gradients alone.
 bool LibrariesLack(const std::string& key) {
   for (const std::string conv : {"conv1d", "conv2d", "conv3d"}) {
     const std::string filter = conv + "_grad_filter(";
@@ -25,7 +26,7 @@ bool LibrariesLack(const std::string& key) {
   for (const char* lacking :
        {"matmul(f32,f16)", "matmul(f32,bf16)", "matmul(f16,bf16)",
         "matmul(bf16,f16)", "mul(f32,f16)", "mul(f32,bf16)", "mul(f16,bf16)",
-        "mul(bf16,f16)", "pattern:matmul_bias_relu"}) {
+        "mul(bf16,f16)", "pattern:matmul_bias_relu", "pattern:recompute_"}) {
     if (absl::StartsWith(key, lacking)) return true;
   }
   return false;

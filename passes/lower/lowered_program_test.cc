@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/io/model_reader.h"
 #include "graph/schema/op_schema.h"
@@ -29,11 +30,13 @@ KernelSet Kernels() {
   return AllKernels(target);
 }
 
-// A GPU's: every pattern, images in channels_last.
+// A GPU's: every pattern but those that only CPUs have; images in
+// channels_last.
 KernelSet GpuKernels() {
   TestTarget target;
   target.name = "sm_90";
   for (const FusionPattern& pattern : FusionPatterns()) {
+    if (absl::StartsWith(pattern.name(), "recompute_")) continue;
     const bool half_alone =
         pattern.name() == "conv_grad_norm" || !pattern.rounds().empty();
     target.patterns.push_back(
@@ -166,6 +169,44 @@ TEST(LoweredProgramTest, NormsOfAGpuAreInFusions) {
     EXPECT_FALSE(*KeepReluBits(kernels).Run(*program));
     EXPECT_FALSE(Changes("clean-up", kernels, *program));
   }
+}
+
+// The same nine on a target whose convolutions take no norm in front: what relu
+// made for the forward part is made again where its gradients are.
+TEST(LoweredProgramTest, BackwardMakesNormsAgain) {
+  TestTarget target;
+  for (const char* pattern :
+       {"recompute_conv_grad_filter", "recompute_relu_grad_norm",
+        "relu_grad_norm", "norm_elementwise"}) {
+    target.patterns.push_back(pattern);
+  }
+  const KernelSet kernels = AllKernels(target);
+  const auto program =
+      Lower("small_resnet", {{"dist.sync_batch_norm", "false", ""}}, kernels);
+  std::map<std::string, int> fusions = CountFusions(*program, "train");
+  EXPECT_EQ(fusions["recompute_conv_grad_filter"], 4);
+  EXPECT_EQ(fusions["recompute_relu_grad_norm"], 4);
+  EXPECT_EQ(fusions["relu_grad_norm"], 3);
+  EXPECT_EQ(fusions["norm_elementwise"], 7);
+  EXPECT_EQ(CountOps(*program, "train")["scale_bias"], 0);
+  // Nothing in between: a value is in memory for the forward part alone.
+  const Block& block = program->FindEntry("train")->block();
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    if (op.body == nullptr ||
+        AttrAs<std::string>(op, "pattern") != "recompute_relu_grad_norm") {
+      continue;
+    }
+    for (const ValueId input : op.inputs.all()) {
+      const OpId maker = block.value(input).op();
+      if (!maker.valid() || block.op(maker).body == nullptr) continue;
+      EXPECT_NE(AttrAs<std::string>(block.op(maker), "pattern"),
+                "norm_elementwise");
+    }
+  }
+  EXPECT_FALSE(*SplitBatchNorm(kernels).Run(*program));
+  EXPECT_FALSE(*Fuse(kernels).Run(*program));
+  EXPECT_FALSE(Changes("clean-up", kernels, *program));
 }
 
 using Config = std::tuple<const char*, const char*, const char*, const char*>;

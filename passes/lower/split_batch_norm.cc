@@ -197,15 +197,15 @@ absl::StatusOr<ValueId> MakeAgain(Block& block, const Op& op, OpId reader,
   return BuildValue(block, builder);
 }
 
-// Every reader of the relu but one of its own role gets norm and relu for
-// itself.
-absl::Status MakeForReaders(Block& block, OpId relu_id) {
+// Every reader of the relu but one of its own role, or but all of those, gets
+// norm and relu for itself.
+absl::Status MakeForReaders(Block& block, OpId relu_id, bool but_all) {
   const Op& relu = block.op(relu_id);
   const Op& norm = block.op(block.value(relu.in(0)).op());
   const auto uses = block.value(relu.out(0)).uses;
   bool kept = false;
   for (const Use& use : uses) {
-    if (!kept && block.op(use.op).role == relu.role) {
+    if ((!kept || but_all) && block.op(use.op).role == relu.role) {
       kept = true;
       continue;
     }
@@ -229,7 +229,8 @@ absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
           Splitter(block, norm.grad, held, norm.sync).SplitGradient());
     }
     if (norm.relu.valid()) {
-      HT_RETURN_IF_ERROR(MakeForReaders(block, norm.relu));
+      HT_RETURN_IF_ERROR(
+          MakeForReaders(block, norm.relu, norm.kept_for_forward));
     }
   }
   return !norms.empty();

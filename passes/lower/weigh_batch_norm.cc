@@ -46,7 +46,12 @@ class Weigher {
   // The op that alone reads the value.
   OpId OnlyReader(ValueId value) const;
   bool TakesNorm(const Use& use, OpId grad) const;
+  // Whether all readers in the backward part, if there are any, are fusions
+  // that make norm and relu again from X, which they read anyway.
+  bool IsRecomputed(const Op& relu, OpId grad) const;
   bool IsFollowedBySplitNorm(ValueId image) const;
+  // Whether the norm's gradient is made of that of the relu.
+  bool IsMadeOf(OpId grad, OpId relu_grad) const;
   // The relu's gradient, at the end of a convolution's, of the norm's gradient.
   bool IsConvGradNorm(OpId relu_grad, OpId grad) const;
   bool IsElementwise(ValueId y) const;
@@ -81,14 +86,18 @@ bool Weigher::IsFollowedBySplitNorm(ValueId image) const {
   return false;
 }
 
+bool Weigher::IsMadeOf(OpId grad, OpId relu_grad) const {
+  return grad.valid() && IsOp(block_, relu_grad, "relu_grad") &&
+         InputOf(block_.op(grad), "YGrad") == block_.op(relu_grad).out(0);
+}
+
 bool Weigher::IsConvGradNorm(OpId relu_grad, OpId grad) const {
-  if (!grad.valid() || !IsOp(block_, relu_grad, "relu_grad")) return false;
+  if (!IsMadeOf(grad, relu_grad)) return false;
   const Op& op = block_.op(relu_grad);
-  return InputOf(block_.op(grad), "YGrad") == op.out(0) &&
-         patterns_.HasFor("conv_grad_norm", "conv", "OutputGrad", block_,
-                          OnlyFor(block_, relu_grad, InputOf(op, "OutGrad"),
-                                  held_.function()),
-                          held_);
+  return patterns_.HasFor(
+      "conv_grad_norm", "conv", "OutputGrad", block_,
+      OnlyFor(block_, relu_grad, InputOf(op, "OutGrad"), held_.function()),
+      held_);
 }
 
 bool Weigher::TakesNorm(const Use& use, OpId grad) const {
@@ -105,6 +114,27 @@ bool Weigher::TakesNorm(const Use& use, OpId grad) const {
     return reads("Input");
   }
   return IsConvGradNorm(use.op, grad) && reads("Out");
+}
+
+bool Weigher::IsRecomputed(const Op& relu, OpId grad) const {
+  bool any = false;
+  for (const Use& use : block_.value(relu.out(0)).uses) {
+    const Op& op = block_.op(use.op);
+    if (op.role == relu.role) continue;
+    any = true;
+    const auto reads = [&](absl::string_view slot) {
+      return op.inputs.SlotOf(use.position) == op.schema->FindInput(slot);
+    };
+    if (patterns_.HasFor("recompute_conv_grad_filter", "conv", "Input", block_,
+                         use.op, held_)) {
+      if (!reads("Input")) return false;
+    } else if (!IsMadeOf(grad, use.op) || !reads("Out") ||
+               !patterns_.HasFor("recompute_relu_grad_norm", "mask", "Out",
+                                 block_, use.op, held_)) {
+      return false;
+    }
+  }
+  return any;
 }
 
 // As norm_elementwise matches it.
@@ -156,6 +186,12 @@ WeighedNorm Weigher::Weigh(OpId id) {
   } else {
     if (IsElementwise(y)) passes += 2;
     if (norm.grad.valid() && IsBehindReluGrad(block_.op(norm.grad))) {
+      passes += 1;
+    }
+    if (IsOp(block_, relu, "relu") && !held_.Has(block_.op(relu).out(0)) &&
+        IsRecomputed(block_.op(relu), norm.grad)) {
+      norm.relu = relu;
+      norm.kept_for_forward = true;
       passes += 1;
     }
   }

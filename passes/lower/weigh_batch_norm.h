@@ -19,9 +19,11 @@ struct WeighedNorm {
   // Bytes, with every symbol of the dims 1 (one sample), that are not moved
   // once it is split and fused, less what its vectors cost. Worth it above 0.
   int64_t saved = 0;
-  // The relu that alone reads the norm and whose readers can all make it again
-  // for themselves; else invalid.
+  // The relu that alone reads the norm and whose readers can make it again for
+  // themselves: all of them, or those of the step's backward part; else
+  // invalid.
   OpId relu;
+  bool kept_for_forward = false;
 };
 
 // The batch norms of the block that are worth it and all synchronised ones,
@@ -33,6 +35,8 @@ struct WeighedNorm {
 //   norm + relu in all readers 4: X for the norm, its result twice, relu's once
 //                              (the readers read X instead)
 //   relu_grad_norm             1: the image's gradient, read for the sums
+//   recompute_relu_grad_norm   2: that, and relu's result; nor is that kept
+//                              until then
 //   conv_grad_norm             4: image's gradient twice, relu's result, X and
 //                              its gradient for the sums, less X for the sign
 // and what stays is the same for both. A convolution can take a norm in front
