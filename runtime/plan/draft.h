@@ -53,6 +53,7 @@ struct DraftStep {
 };
 
 struct Draft {
+  int world_size = 1;
   std::vector<Node> nodes;
   std::vector<DraftStep> steps;
   std::vector<int> feeds;  // nodes, in the entry's order

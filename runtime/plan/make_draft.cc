@@ -35,7 +35,9 @@ class Drafter {
  public:
   Drafter(const PlanRequest& request, const kernels::KernelRegistry& kernels,
           const TuningTable& tuning)
-      : request_(request), chooser_(request, kernels, tuning) {}
+      : request_(request), chooser_(request, kernels, tuning) {
+    draft_.world_size = request.bind.world_size;
+  }
 
   absl::StatusOr<Draft> Run() {
     const Entry* entry = request_.program->FindEntry(request_.entry);
@@ -156,7 +158,8 @@ class Drafter {
     step.role = op.role;
     if (op.schema->name() == "all_reduce") {
       step.kind = Step::Kind::kAllReduce;
-      step.stream = AttrAs<std::string>(op, "of") == "gradient"
+      step.stream = AttrAs<std::string>(op, "of") == "gradient" &&
+                            request_.bind.world_size > 1
                         ? StreamKind::kCommunicate
                         : StreamKind::kCompute;
       if (AttrAs<std::string>(op, "gradient_scale") == "pre") {
@@ -234,7 +237,7 @@ class Drafter {
     draft.step.candidate = choice.candidate;
     draft.view = choice.view;
     if (choice.candidate->workspace_bytes) {
-      draft.step.workspace = {ArenaKind::kWorkspace, 0, choice.workspace_bytes};
+      draft.step.workspace = {ArenaKind::kTemporary, 0, choice.workspace_bytes};
     }
     draft_.steps.push_back(std::move(draft));
     return absl::OkStatus();

@@ -90,37 +90,52 @@ std::vector<Interval> RootIntervals(const Draft& draft) {
   return intervals;
 }
 
+// What needs storage from one step to another.
+struct Lifetime {
+  Interval steps;
+  Slice* slice;
+};
+
+// Nothing but the compute stream touches what is placed here: between the
+// streams there are events for nodes, not for their places.
+bool IsTemporary(const Draft& draft, const Node& node) {
+  return node.kind == Node::Kind::kTemporary ||
+         (node.kind == Node::Kind::kGroup && draft.world_size == 1);
+}
+
 void PlaceTemporaries(Draft& draft, int64_t* bytes) {
   const std::vector<Interval> intervals = RootIntervals(draft);
-  // Nodes by the step that first and last touches them.
-  std::vector<int> starts;
+  std::vector<Lifetime> starts;
   for (size_t n = 0; n < draft.nodes.size(); ++n) {
-    const Node& node = draft.nodes[n];
-    if (node.root == static_cast<int>(n) &&
-        node.kind == Node::Kind::kTemporary && intervals[n].first >= 0) {
-      starts.push_back(static_cast<int>(n));
+    Node& node = draft.nodes[n];
+    if (node.root != static_cast<int>(n) || !IsTemporary(draft, node) ||
+        intervals[n].first < 0) {
+      continue;
     }
+    node.slice = {ArenaKind::kTemporary, 0, node.bytes};
+    starts.push_back({intervals[n], &node.slice});
   }
-  std::vector<int> ends = starts;
-  std::stable_sort(starts.begin(), starts.end(), [&](int a, int b) {
-    return intervals[a].first < intervals[b].first;
-  });
-  std::stable_sort(ends.begin(), ends.end(), [&](int a, int b) {
-    return intervals[a].last < intervals[b].last;
-  });
+  for (size_t s = 0; s < draft.steps.size(); ++s) {
+    Slice& workspace = draft.steps[s].step.workspace;
+    const int step = static_cast<int>(s);
+    if (workspace.bytes > 0) starts.push_back({{step, step}, &workspace});
+  }
+  std::vector<Lifetime> ends = starts;
+  std::stable_sort(starts.begin(), starts.end(),
+                   [](const Lifetime& a, const Lifetime& b) {
+                     return a.steps.first < b.steps.first;
+                   });
+  std::stable_sort(ends.begin(), ends.end(),
+                   [](const Lifetime& a, const Lifetime& b) {
+                     return a.steps.last < b.steps.last;
+                   });
   Gaps gaps;
   auto end = ends.begin();
-  const auto give_until = [&](int step) {
-    for (; end != ends.end() && intervals[*end].last < step; ++end) {
-      const Node& node = draft.nodes[*end];
-      gaps.Give(node.slice.offset, Align(node.bytes));
+  for (const Lifetime& start : starts) {
+    for (; end != ends.end() && end->steps.last < start.steps.first; ++end) {
+      gaps.Give(end->slice->offset, Align(end->slice->bytes));
     }
-  };
-  for (int n : starts) {
-    give_until(intervals[n].first);
-    Node& node = draft.nodes[n];
-    node.slice = {ArenaKind::kTemporary, gaps.Take(Align(node.bytes)),
-                  node.bytes};
+    start.slice->offset = gaps.Take(Align(start.slice->bytes));
   }
   *bytes = gaps.end();
 }
@@ -177,7 +192,7 @@ std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
         append(node, ArenaKind::kResult);
         break;
       case Node::Kind::kGroup:
-        append(node, ArenaKind::kCommunication);
+        if (!IsTemporary(draft, node)) append(node, ArenaKind::kCommunication);
         break;
     }
   }
@@ -187,10 +202,6 @@ std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
     if (node.root == static_cast<int>(n)) continue;
     const Slice& root = draft.nodes[node.root].slice;
     node.slice = {root.arena, root.offset + node.root_offset, node.bytes};
-  }
-  int64_t& workspace = arenas[static_cast<int>(ArenaKind::kWorkspace)];
-  for (const DraftStep& step : draft.steps) {
-    workspace = std::max(workspace, Align(step.step.workspace.bytes));
   }
   return arenas;
 }

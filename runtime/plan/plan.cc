@@ -17,8 +17,7 @@ namespace runtime {
 namespace {
 
 constexpr absl::string_view kArenaNames[kArenas] = {
-    "state",     "feed",   "temporary", "communication",
-    "workspace", "result", "staging"};
+    "state", "feed", "temporary", "communication", "result", "staging"};
 
 Slice SliceOf(const Draft& draft, int node) {
   return node < 0 ? Slice{} : draft.nodes[node].slice;

@@ -22,13 +22,14 @@ namespace halftone {
 namespace runtime {
 
 enum class ArenaKind : uint8_t {
-  kState,      // cells; shared by all plans of a program
-  kFeed,       // fixed slots of the feeds
-  kTemporary,  // values, by liveness
+  kState,  // cells; shared by all plans of a program
+  kFeed,   // fixed slots of the feeds
+  // Values and kernels' scratch, by liveness; of one rank the groups of
+  // collectives, too.
+  kTemporary,
   // Contiguous groups of collectives, one of its own per entry: it is zeroed
   // once, so that the padding between members stays zero.
   kCommunication,
-  kWorkspace,  // kernels' scratch: the largest one
   // Results of the entry, side by side (one copy to the host); one arena per
   // entry, zeroed once, because totals are reduced where they are read.
   kResult,
@@ -36,7 +37,7 @@ enum class ArenaKind : uint8_t {
   // where the device's memory is the host's.
   kStaging,
 };
-inline constexpr int kArenas = 7;
+inline constexpr int kArenas = 6;
 absl::string_view Name(ArenaKind kind);
 
 struct Slice {

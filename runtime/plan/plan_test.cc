@@ -85,6 +85,7 @@ entry train {
 }
 
 TEST_F(PlanTest, MembersOfACollectiveAreProducedSideBySide) {
+  request_.bind.world_size = 2;
   const Plan plan = Planned(R"(
 entry train {
   feed x : f16[3]
@@ -109,6 +110,56 @@ entry train {
   EXPECT_THAT(plan.steps[2].waits, ElementsAre(plan.steps[1].records));
   EXPECT_THAT(plan.steps[3].waits, ElementsAre(plan.steps[2].records));
   EXPECT_THAT(plan.steps[4].waits, IsEmpty()) << "waited for once";
+}
+
+// Nobody else reads them.
+TEST_F(PlanTest, GroupsOfOneRankLieAmongTheTemporaries) {
+  const std::string text = R"(
+entry train {
+  feed x : f32[64]
+  a: exp(X=x) -> (Out=a : f32[64])   forward
+  b: exp(X=a) -> (Out=b : f32[64])   forward
+  c: exp(X=b) -> (Out=c : f32[64])   backward
+  sum: all_reduce(X=[c]) -> (Out=[c2 : f32[64]]) {of="gradient", gradient_scale="pre"}   communicate
+  d: square(X=c2) -> (Out=d : f32[64])   optimize
+  result d = d
+})";
+  const Plan one = Planned(text);
+  EXPECT_EQ(Value(one, "c").slice.arena, ArenaKind::kTemporary);
+  EXPECT_EQ(Value(one, "c").slice.offset, Value(one, "a").slice.offset);
+  EXPECT_EQ(Bytes(one, ArenaKind::kCommunication), 0);
+  // On one stream, as places have no events of their own.
+  EXPECT_EQ(one.steps[3].stream, StreamKind::kCompute);
+  request_.bind.world_size = 2;
+  EXPECT_EQ(Bytes(Planned(text), ArenaKind::kCommunication), 256);
+}
+
+// Scratch lies where nothing is alive in its step.
+TEST_F(PlanTest, ScratchTakesThePlaceOfWhatIsDone) {
+  request_.bind.threads = 2;
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f32[4,16,16,16] @channels_last
+  a: exp(X=x) -> (Out=a : f32[4,16,16,16] @channels_last)   forward
+  b: exp(X=a) -> (Out=b : f32[4,16,16,16] @channels_last)   forward
+  c: exp(X=b) -> (Out=c : f32[4,16,16,16] @channels_last)   forward
+  w: conv2d_grad_filter(Input=b, OutputGrad=c) -> (FilterGrad=w : f32[16,16,3,3] @channels_last) {paddings=[1,1], filter_hw=[3,3]}   backward
+  v: square(X=w) -> (Out=v : f32[16,16,3,3] @channels_last)   backward
+  result v = v
+})");
+  const Step& step = plan.steps[3];
+  ASSERT_GT(step.workspace.bytes, 0) << Print(plan);
+  EXPECT_EQ(step.workspace.arena, ArenaKind::kTemporary);
+  std::vector<Slice> alive = step.inputs;
+  alive.insert(alive.end(), step.outputs.begin(), step.outputs.end());
+  int64_t sum = step.workspace.bytes;
+  for (const Slice& slice : alive) {
+    EXPECT_TRUE(slice.offset + slice.bytes <= step.workspace.offset ||
+                step.workspace.offset + step.workspace.bytes <= slice.offset);
+    sum += slice.bytes;
+  }
+  // `a` is done by then.
+  EXPECT_LT(Bytes(plan, ArenaKind::kTemporary), sum + 4 * 16 * 16 * 16 * 4);
 }
 
 TEST_F(PlanTest, PreScaleIsTheNextPowerOfTwo) {
