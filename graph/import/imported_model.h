@@ -24,6 +24,9 @@ struct ImportedModel {
   // and from the source's defaults.
   std::map<std::string, int64_t> startup_inits, default_inits;
   std::vector<std::string> unread_feeds;  // left out
+  // Tensors that are not trained and that no initialiser makes: nothing but
+  // the file of weights has them.
+  int64_t constants_of_file = 0;
   // Values that may be the loss, where there is none.
   std::vector<std::string> loss_candidates;
 };

@@ -23,12 +23,19 @@ void Unary(OnnxNode& node, const Rule& rule) {
 
 // Of the table that both directions read.
 void SameUnary(OnnxNode& node, const Rule& rule) {
-  OnnxOp op = node.Op(rule.ours);
-  op.In("X", node.In(0));
-  for (const OnnxSame::Attr& attr : FindOnnxSame(rule.type)->attrs) {
-    op.Attr(attr.ours, node.Float(attr.onnx, attr.otherwise));
-  }
-  op.Out();
+  const auto over = [&](const std::string& x) {
+    OnnxOp op = node.Op(rule.ours);
+    op.In("X", x);
+    for (const OnnxSame::Attr& attr : FindOnnxSame(rule.type)->attrs) {
+      op.Attr(attr.ours, node.Float(attr.onnx, attr.otherwise));
+    }
+    return op;
+  };
+  if (node.IsFloat(0)) return over(node.In(0)).Out();
+  // Abs, Neg, Sign and the like have forms for whole numbers.
+  node.Same(0, OnnxOfFloats(node, node.In(0), [&](const std::string& x) {
+              return over(x).Made();
+            }));
 }
 
 void Identity(OnnxNode& node, const Rule&) { node.Same(0, node.In(0)); }
@@ -389,6 +396,16 @@ void Clip(OnnxNode& node, const Rule&) {
   }
   if (!(low >= -kMost)) low = -kMost;
   if (!(high <= kMost)) high = kMost;
+  if (!node.IsFloat(0)) {
+    return node.Same(0,
+                     OnnxOfFloats(node, node.In(0), [&](const std::string& x) {
+                       return node.Op("clip")
+                           .In("X", x)
+                           .Attr("min", std::min(low, high))
+                           .Attr("max", high)
+                           .Made();
+                     }));
+  }
   if (low == 0 && high == 6) return node.Op("relu6").In("X", node.In(0)).Out();
   if (low <= high) {
     node.Op("clip")

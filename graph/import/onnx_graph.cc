@@ -1,8 +1,11 @@
 #include "graph/import/onnx_graph.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
@@ -37,6 +40,27 @@ proto::Init InitOf(const OnnxConstant* known, const proto::Parameter& param) {
     init.set_constant(0);
   }
   return init;
+}
+
+// Learned numbers are called as attributes of a module are, "logit_scale" or
+// "head.0.t"; constants that exporters and optimisers made initialisers of, as
+// values of a graph: "onnx::Mul_3", "/Constant_output_0", "const_fold_opt__7",
+// "12".
+bool IsCalledAsAConstant(absl::string_view name) {
+  const bool has_letter =
+      std::any_of(name.begin(), name.end(), absl::ascii_isalpha);
+  return !has_letter || absl::StrContains(name, ':') ||
+         absl::StrContains(name, '/') ||
+         absl::StrContains(absl::AsciiStrToLower(name), "const");
+}
+
+// Whether training changes it: an initialiser of floats. One number may be a
+// constant, too, if it is of rank 0; a slope or a bias of one channel is not.
+bool IsTrained(const OnnxValue& value) {
+  return value.initializer && value.tensor != nullptr &&
+         IsFloat(FromOnnx(value.tensor->data_type())) &&
+         (value.tensor->dims_size() > 0 ||
+          !IsCalledAsAConstant(value.tensor->name()));
 }
 
 }  // namespace
@@ -83,9 +107,7 @@ const OnnxConstant* OnnxGraph::Known(OnnxValue* value) {
 }
 
 bool OnnxGraph::Folds(OnnxValue* value) {
-  const OnnxConstant* const known = Known(value);
-  if (known == nullptr) return false;
-  return !value->initializer || !known->is_float() || known->elements() == 1;
+  return Known(value) != nullptr && !IsTrained(*value);
 }
 
 absl::StatusOr<TensorType> OnnxGraph::TypeOf(OnnxValue* value) {
@@ -125,10 +147,8 @@ absl::StatusOr<std::string> OnnxGraph::Materialize(const std::string& wish,
   } else {
     return ModelError("it has no value");
   }
-  const bool trainable =
-      value->initializer && IsFloat(tensor.dtype) && tensor.elements() > 1;
-  HT_ASSIGN_OR_RETURN(value->name,
-                      AddParameter(wish, std::move(tensor), trainable, known));
+  HT_ASSIGN_OR_RETURN(value->name, AddParameter(wish, std::move(tensor),
+                                                IsTrained(*value), known));
   return value->name;
 }
 

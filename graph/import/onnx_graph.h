@@ -28,7 +28,7 @@ struct OnnxValue {
   // Where its elements lie in the file; null: nowhere.
   const onnx::TensorProto* tensor = nullptr;
   absl::string_view raw;
-  bool initializer = false;  // a tensor that may be trained
+  bool initializer = false;  // a tensor of the file
   bool lost = false;         // what would make it has been refused
 };
 
@@ -48,7 +48,8 @@ class OnnxGraph {
 
   // Its elements, if they are known and not too many; null: they are not.
   const OnnxConstant* Known(OnnxValue* value);
-  // Whether ops on it are to be computed at import: it is no parameter.
+  // Whether ops on it are to be computed at import: it is known, and not what
+  // training changes.
   bool Folds(OnnxValue* value);
   // Dims and dtype; floats that are not ours are f32.
   absl::StatusOr<TensorType> TypeOf(OnnxValue* value);

@@ -24,6 +24,21 @@ using onnx::ValueInfoProto;
 
 constexpr absl::string_view kConstant = "Constant";
 
+// How many are not trained and have no initialiser that makes them.
+int64_t ConstantsOfFile(const proto::Model& model,
+                        const std::vector<OnnxWeight>& weights) {
+  absl::flat_hash_set<std::string> constants;
+  for (const proto::Parameter& param : model.param()) {
+    if (!param.trainable()) constants.insert(param.name());
+  }
+  return std::count_if(
+      weights.begin(), weights.end(), [&](const OnnxWeight& weight) {
+        if (!constants.contains(weight.name)) return false;
+        const auto known = ConstantOf(weight.tensor);
+        return !known.has_value() || !known->Uniform().has_value();
+      });
+}
+
 class Importer {
  public:
   Importer(const OnnxFile& file, const OnnxOptions& options)
@@ -161,6 +176,11 @@ void Importer::AddFeeds() {
     const OnnxValue* const there = graph_.Find(input.name());
     if (there != nullptr && there->initializer) continue;
     AddFeed(input);
+  }
+  for (const auto& [name, dims] : options_.dims) {
+    if (feeds_.count(name) > 0 || graph_.Find(name) != nullptr) continue;
+    refusals_.Add(absl::StrCat("--dims ", name), "the graph has no such input",
+                  "the graph's inputs");
   }
 }
 
@@ -441,6 +461,8 @@ absl::StatusOr<OnnxModel> Importer::Run() {
   Count();
   result_.weights = graph_.Finish();
   imported.model.model = std::move(graph_.model());
+  imported.constants_of_file =
+      ConstantsOfFile(imported.model.model, result_.weights);
   HT_RETURN_IF_ERROR(BuildProgram(imported.model).status());
   return std::move(result_);
 }

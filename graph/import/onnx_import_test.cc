@@ -161,19 +161,51 @@ TEST(OnnxImport, WeightsAreTheFilesOwnBytes) {
 }
 
 TEST(OnnxImport, NumbersAreScalesAndConstantsAreNotTrained) {
-  const std::string text = Import(
-      Graph("initializer { name: \"half\" data_type: 1 float_data: 0.5 }\n"
-            "initializer { name: \"table\" data_type: 1 dims: 6 "
-            "float_data: [1, 2, 3, 4, 5, 6] }\n" +
-            Node("Constant", {}, "ones",
-                 "attribute { name: \"value_floats\" type: FLOATS "
-                 "floats: [1, 2, 3, 4, 5, 7] }") +
-            Node("Mul", {"x", "half"}, "a") + Node("Add", {"a", "table"}, "b") +
-            Node("Add", {"b", "ones"}, "y")));
+  const std::string text = Import(Graph(
+      "initializer { name: \"onnx::Mul_3\" data_type: 1 float_data: 0.5 "
+      "}\n"
+      "initializer { name: \"table\" data_type: 1 dims: 6 "
+      "float_data: [1, 2, 3, 4, 5, 6] }\n" +
+      Node("Constant", {}, "ones",
+           "attribute { name: \"value_floats\" type: FLOATS "
+           "floats: [1, 2, 3, 4, 5, 7] }") +
+      Node("Mul", {"x", "onnx::Mul_3"}, "a") +
+      Node("Add", {"a", "table"}, "b") + Node("Add", {"b", "ones"}, "y")));
   EXPECT_THAT(text, HasSubstr("type: \"scale\""));
   EXPECT_THAT(text, HasSubstr("param { name: \"table\" dims: [6] init"));
   EXPECT_THAT(text, HasSubstr("param { name: \"ones\" dims: [6] init { "
                               "constant: 0 } trainable: false"));
+}
+
+// A slope or a bias of one channel is no constant, nor is a learned number.
+TEST(OnnxImport, ParametersOfOneElementAreTrained) {
+  const std::string text = Import(Graph(
+      "initializer { name: \"block.0.t\" data_type: 1 float_data: 0.5 }\n"
+      "initializer { name: \"onnx::PRelu_7\" data_type: 1 dims: 1 dims: 1 "
+      "float_data: 0.25 }\n"
+      "initializer { name: \"head.bias\" data_type: 1 dims: 1 "
+      "float_data: 0.125 }\n" +
+      Node("Mul", {"x", "block.0.t"}, "a") +
+      Node("PRelu", {"a", "onnx::PRelu_7"}, "b") +
+      Node("Add", {"b", "head.bias"}, "y")));
+  EXPECT_THAT(text, HasSubstr("param { name: \"block.0.t\" init { "
+                              "constant: 0.5 }"));
+  EXPECT_THAT(text, HasSubstr("constant: 0.25 }"));
+  EXPECT_THAT(text, HasSubstr("param { name: \"head.bias\" dims: [1] init { "
+                              "constant: 0.125 }"));
+  EXPECT_THAT(text, Not(HasSubstr("trainable: false")));
+  EXPECT_THAT(text, Not(HasSubstr("\"scale\"")));
+}
+
+TEST(OnnxImport, WholeNumbersAreReducedAndBounded) {
+  const std::string text = Import(
+      Graph(Node("Cast", {"x"}, "whole", IntAttr("to", 7)) +
+            Node("Neg", {"whole"}, "a") + Node("Abs", {"a"}, "b") +
+            Node("ReduceL1", {"b"}, "c") + Node("ReduceMax", {"c"}, "d") +
+            "initializer { name: \"most\" data_type: 7 int64_data: 4 }\n" +
+            Node("Clip", {"d", "", "most"}, "y")));
+  EXPECT_THAT(text, AllOf(HasSubstr("\"reduce_sum\""), HasSubstr("\"clip\""),
+                          HasSubstr("s: \"i64\"")));
 }
 
 // ---- Losses.
@@ -347,6 +379,9 @@ TEST(OnnxImport, DimsOfFeedsThatAreNotKnownAreNamed) {
   OnnxOptions options;
   options.dims["x"] = {-1, 7};
   EXPECT_THAT(Import(body, options), HasSubstr("dims: [-1, 7]"));
+  options.dims["z"] = {1};
+  EXPECT_THAT(Import(body, options),
+              HasSubstr("--dims z x1: the graph has no such input"));
 }
 
 std::string ParseError(const std::string& bytes) {

@@ -96,4 +96,14 @@ std::string OnnxScale(OnnxNode& node, const std::string& x, double scale,
       .Made();
 }
 
+std::string OnnxOfFloats(
+    OnnxNode& node, const std::string& x,
+    absl::FunctionRef<std::string(const std::string&)> body) {
+  if (node.failed()) return "";
+  const DType dtype = node.TypeOf(x).dtype;
+  if (IsFloat(dtype)) return body(x);
+  const std::string made = body(node.Cast(x, DType::kF32));
+  return node.failed() ? "" : node.Cast(made, dtype);
+}
+
 }  // namespace halftone

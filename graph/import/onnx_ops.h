@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "graph/import/onnx_node.h"
 
@@ -44,6 +45,11 @@ std::string OnnxReduce(OnnxNode& node, absl::string_view ours,
 // scale * X + bias.
 std::string OnnxScale(OnnxNode& node, const std::string& x, double scale,
                       double bias);
+// What `body` makes of X, whose ops are of floats; of whole numbers in f32 and
+// back again, exact up to 2^24.
+std::string OnnxOfFloats(
+    OnnxNode& node, const std::string& x,
+    absl::FunctionRef<std::string(const std::string&)> body);
 // The value's dims with those of 1 in front that bring it to `rank`.
 std::string OnnxToRank(OnnxNode& node, const std::string& x, int rank);
 // With its dims of 1 repeated to those of `dims`, of which one may be the

@@ -42,16 +42,21 @@ std::string Reduced(OnnxNode& node, absl::string_view ours,
 
 void Reduce(OnnxNode& node, const Rule& rule) {
   const Reduction reduction = ReductionOf(node);
-  node.Same(0, Reduced(node, rule.ours, node.In(0), reduction));
+  node.Same(0, OnnxOfFloats(node, node.In(0), [&](const std::string& x) {
+              return Reduced(node, rule.ours, x, reduction);
+            }));
 }
 
 // The sum of what `rule.ours` makes of each element.
 void SumOf(OnnxNode& node, const Rule& rule) {
   const Reduction reduction = ReductionOf(node);
-  const std::string each = node.Op(rule.ours).In("X", node.In(0)).Made();
-  std::string sum = Reduced(node, "reduce_sum", each, reduction);
-  if (rule.type == "ReduceL2") sum = node.Op("sqrt").In("X", sum).Made();
-  node.Same(0, sum);
+  node.Same(0, OnnxOfFloats(node, node.In(0), [&](const std::string& x) {
+              const std::string each = node.Op(rule.ours).In("X", x).Made();
+              const std::string sum =
+                  Reduced(node, "reduce_sum", each, reduction);
+              if (rule.type != "ReduceL2") return sum;
+              return node.Op("sqrt").In("X", sum).Made();
+            }));
 }
 
 void LogSum(OnnxNode& node, const Rule&) {

@@ -141,6 +141,12 @@ std::string ImportText(const ImportedModel& imported,
                : absl::StrCat(files.weights, ": ", WithCommas(files.tensors),
                               " tensors, ", WithCommas(files.weight_bytes),
                               " B of data  halftone run --init"));
+  if (imported.constants_of_file > 0) {
+    text += Line("constants",
+                 absl::StrCat(WithCommas(imported.constants_of_file),
+                              " tensors of the graph are among the weights "
+                              "alone; without --init they are 0"));
+  }
   return absl::StrCat(text, files.out, ": ", HumanBytes(files.bytes),
                       "  halftone compile ", files.out, "\n");
 }
