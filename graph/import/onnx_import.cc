@@ -139,8 +139,15 @@ void Importer::AddFeed(const ValueInfoProto& input) {
   proto::Feed feed;
   feed.set_dtype(ProtoOf(dtype));
   const auto given = options_.dims.find(input.name());
+  const std::string first =
+      "; the batch (-1) has to be the first dim, in PyTorch batch_first=True";
   if (given != options_.dims.end()) {
-    feed.mutable_dims()->Add(given->second.begin(), given->second.end());
+    const std::vector<int64_t>& dims = given->second;
+    if (dims.size() > 1 &&
+        std::find(dims.begin() + 1, dims.end(), -1) != dims.end()) {
+      return lose(absl::StrCat("--dims ", absl::StrJoin(dims, ","), first));
+    }
+    feed.mutable_dims()->Add(dims.begin(), dims.end());
   } else {
     const std::string advice =
         absl::StrCat("; give them with --dims ", input.name(), "=-1,...");
@@ -153,10 +160,10 @@ void Importer::AddFeed(const ValueInfoProto& input) {
         return lose("it has no elements");
       }
       if (!known && feed.dims_size() > 0) {
-        return lose(
-            absl::StrCat("dim ", feed.dims_size(), " (",
-                         dim.dim_param().empty() ? "?" : dim.dim_param(),
-                         ") is not known", advice));
+        return lose(absl::StrCat(
+            "dim ", feed.dims_size(), " (",
+            dim.dim_param().empty() ? "?" : dim.dim_param(), ") is not known",
+            feed.dims(0) == -1 ? advice : first));
       }
       feed.add_dims(known ? dim.dim_value() : -1);
     }

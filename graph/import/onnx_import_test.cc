@@ -379,6 +379,15 @@ TEST(OnnxImport, DimsOfFeedsThatAreNotKnownAreNamed) {
   OnnxOptions options;
   options.dims["x"] = {-1, 7};
   EXPECT_THAT(Import(body, options), HasSubstr("dims: [-1, 7]"));
+  options.dims["x"] = {7, -1};
+  EXPECT_THAT(Import(body, options),
+              HasSubstr("--dims 7,-1; the batch (-1) has to be the first dim"));
+  options.dims["x"] = {-1, 7};
+  const std::string second =
+      absl::StrCat("input ", Info("x", {"7", "N"}), " output ", Info("y", {}),
+                   "\n", Node("Relu", {"x"}, "y"));
+  EXPECT_THAT(Import(second),
+              HasSubstr("dim 1 (N) is not known; the batch (-1) has to be"));
   options.dims["z"] = {1};
   EXPECT_THAT(Import(body, options),
               HasSubstr("--dims z x1: the graph has no such input"));
