@@ -81,8 +81,8 @@ class GradFilterKernel {
     if (op.type() == "fusion") norm_.emplace(FusedOp(op).Of("norm"));
     lines_ = conv_.shape.samples * height;
     parts_ = PartsOf(lines_ * width);
-    chunk_ =
-        std::clamp<int64_t>(ChunkPixels() / width, 1, CeilDiv(lines_, parts_));
+    chunk_ = std::clamp<int64_t>(ChunkPixels(op.context().threads) / width, 1,
+                                 CeilDiv(lines_, parts_));
     // What the windows of a sample's lines share with each other is packed
     // once, so that samples are what makes rows.
     const int64_t samples = (chunk_ + height - 2) / height + 1;
@@ -186,11 +186,13 @@ class GradFilterKernel {
     return blocks;
   }
 
-  // Pixels of a chunk: the longer, the fewer times sums are read and written;
-  // the shorter, the nearer lies what is packed.
-  int64_t ChunkPixels() const {
+  // Pixels of a chunk, of which each thread has its own: the longer, the fewer
+  // times sums are read and written; the shorter, the nearer lies what is
+  // packed. Sums are the same.
+  int64_t ChunkPixels(int threads) const {
     constexpr int64_t kNearSums = 512 << 10;
-    return PartSums() <= kNearSums ? 256 : 1024;
+    if (PartSums() <= kNearSums) return 256;
+    return std::clamp(4096 / std::max(1, threads), 256, 1024);
   }
 
   // Where each line of a chunk lies, packed.
