@@ -129,9 +129,7 @@ void AssignValue(const OpDesc& op, const Rule&, PaddleScope& scope,
                  ImportedOp* result) {
   const auto& outputs = OutputsOf(op, "Out");
   const std::vector<Run> runs = RunsOf(op);
-  const OpDesc::Attr* const shape = FindAttr(op, "shape");
-  std::vector<int64_t> dims;
-  if (shape != nullptr) dims.assign(shape->ints().begin(), shape->ints().end());
+  const std::vector<int64_t> dims = IntsAttr(op, "shape");
   int64_t left = 0;
   for (const Run& run : runs) left += run.count;
   bool fits = left > 0;

@@ -59,6 +59,18 @@ TEST(PaddleMovesTest, WholeNumbersAreScaledAsFloats) {
                     HasSubstr(R"(name: "to" s: "i64")")));
 }
 
+// Paddle writes axes as LONGS, or as INTS, as it likes.
+TEST(PaddleMovesTest, LogicalReductionsHaveAxes) {
+  for (const char* const type : {"reduce_any", "reduce_all"}) {
+    for (const char* const dim : {"LONGS longs", "INTS ints"}) {
+      const std::string attrs =
+          absl::StrCat("attrs { name: 'dim' type: ", dim, ": 1 } ");
+      EXPECT_THAT(Moved(type, "-1, 3", attrs, "", "BOOL"),
+                  HasSubstr(R"(name: "dim" ints: [1])"));
+    }
+  }
+}
+
 TEST(PaddleMovesTest, MovesThatAreSeveralOfOurs) {
   const std::string lower = Moved("tril_triu", "-1, 3, 4", Flag("lower"));
   EXPECT_THAT(lower, AllOf(HasSubstr(R"(type: "less_equal")"),

@@ -146,11 +146,7 @@ void ReduceLogical(const OpDesc& op, const Rule&, PaddleScope& scope,
   if (!chain.ok()) return;
   chain.Cast(VarType::FP32);
   chain.Add(op.type() == "reduce_all" ? "reduce_min" : "reduce_max");
-  const OpDesc::Attr* const dim = FindAttr(op, "dim");
-  if (dim != nullptr) {
-    chain.Attr("dim",
-               std::vector<int64_t>(dim->ints().begin(), dim->ints().end()));
-  }
+  chain.Attr("dim", IntsAttr(op, "dim"));
   chain.Attr("keep_dim", BoolAttr(op, "keep_dim", false));
   chain.Attr("reduce_all", BoolAttr(op, "reduce_all", false));
   chain.Cast(VarType::BOOL);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "graph/import/paddle_attrs.h"
 #include "graph/import/paddle_rules.h"
 
 namespace halftone {
@@ -26,15 +25,6 @@ void SetInts(absl::string_view name, const std::vector<int64_t>& values,
   attr->set_name(std::string(name));
   attr->set_type(OpDesc::LONGS);
   for (const int64_t value : values) attr->add_longs(value);
-}
-
-std::vector<int64_t> Ints(const OpDesc& op, absl::string_view name) {
-  const OpDesc::Attr* const attr = FindAttr(op, name);
-  if (attr == nullptr) return {};
-  const std::optional<AttrValue> value = ValueOf(*attr);
-  const auto* ints =
-      value.has_value() ? std::get_if<std::vector<int64_t>>(&*value) : nullptr;
-  return ints == nullptr ? std::vector<int64_t>() : *ints;
 }
 
 // The last `count` dims of a variable, all known; empty: they are not.
@@ -60,7 +50,7 @@ std::string ExplicitPaddings(const std::string& input,
   std::vector<int64_t> paddings(2 * window.size(), 0);
   if (how == "SAME") {
     const std::vector<int64_t> sizes = Sizes(input, window.size(), scope);
-    const std::vector<int64_t> strides = Ints(*op, "strides");
+    const std::vector<int64_t> strides = IntsAttr(*op, "strides");
     if (window.empty() || sizes.size() != window.size() ||
         strides.size() != window.size()) {
       return "padding_algorithm SAME needs constant sizes";
@@ -101,7 +91,7 @@ void Windowed(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   const auto& input = InputsOf(op, "Input");
   const auto& filter = InputsOf(op, "Filter");
   if (!input.empty() && !filter.empty() && ChannelsFirst(op)) {
-    const size_t rank = Ints(op, "strides").size();
+    const size_t rank = IntsAttr(op, "strides").size();
     const std::string wrong =
         ExplicitPaddings(input[0], Sizes(filter[0], rank, scope), scope, &copy);
     if (!wrong.empty()) result->refusals.push_back({wrong});
@@ -115,7 +105,7 @@ void Pooled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   const auto& input = InputsOf(op, "X");
   if (!input.empty() && ChannelsFirst(op)) {
     const std::string wrong =
-        ExplicitPaddings(input[0], Ints(op, "ksize"), scope, &copy);
+        ExplicitPaddings(input[0], IntsAttr(op, "ksize"), scope, &copy);
     if (!wrong.empty()) result->refusals.push_back({wrong});
   }
   ByName(copy, rule, scope, result);

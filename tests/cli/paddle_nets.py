@@ -476,6 +476,16 @@ def gpt():
 
 
 @in_parts
+def masked_by_any():
+    f = Feeds()
+    x = f.floats("x", 4, 6)
+    some = paddle.cast(paddle.any(x > 1.0, axis=1), "float32")
+    every = paddle.cast(paddle.all(x < 1.5, axis=[2], keepdim=True), "float32")
+    x = nn.Linear(6, 3)((x * every).mean(1) * some)
+    return F.cross_entropy(x, f.classes("label", 3, 1)), f
+
+
+@in_parts
 def coordinates():
     """Channels that say where a pixel lies, and a matrix for all images."""
     f = Feeds()
