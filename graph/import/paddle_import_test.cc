@@ -118,6 +118,26 @@ TEST(PaddleImportTest, FetchedValuesAreTheOutputs) {
   EXPECT_THAT(text, Not(HasSubstr("dead")));
 }
 
+// Saved in a test's form they use the statistics that were counted before, and
+// ours that trains counts anew; fixed in training is what ours does not have.
+TEST(PaddleImportTest, NormsOfATestTrain) {
+  const auto norm = [](const char* is_test) {
+    return Text(absl::StrCat(
+        Var("x", "-1, 2, 4, 4"), Var("y", "-1, 2, 4, 4"), Param("s", "2"),
+        Param("b", "2"), Var("m", "2", "persistable: true"),
+        Var("v", "2", "persistable: true"),
+        Op("batch_norm", {"X:x", "Scale:s", "Bias:b", "Mean:m", "Variance:v"},
+           {"Y:y", "MeanOut:m", "VarianceOut:v"},
+           absl::StrCat(
+               "attrs { name: 'use_global_stats' type: BOOLEAN b: true } "
+               "attrs { name: 'is_test' type: BOOLEAN b: ",
+               is_test, " }"))));
+  };
+  EXPECT_THAT(norm("true"), HasSubstr(R"(out { slot: "Y" var: "y" } })"));
+  EXPECT_THAT(norm("false"),
+              HasSubstr("attribute use_global_stats = true is not taken"));
+}
+
 TEST(PaddleImportTest, NormsHaveStatistics) {
   const std::string text = Text(absl::StrCat(
       Var("x", "-1, 2, 4, 4"), Param("s", "2"), Param("b", "2"),

@@ -16,6 +16,7 @@ namespace {
 
 using paddle::OpDesc;
 
+void BatchNorm(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Dropout(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void FlashAttention(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Gelu(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
@@ -30,6 +31,7 @@ const std::vector<Rule>& Rules() {
       {"accuracy", CountCorrect},
       {"assert", Nothing},
       {"assign_value", AssignValue},
+      {"batch_norm", BatchNorm},
       {"bilinear_interp_v2", ByName, {{"interp_method", ""}}},
       {"bmm", BatchProduct},
       {"cast", ByName, {{"out_dtype", "to"}, {"in_dtype", ""}}},
@@ -211,6 +213,17 @@ void RefuseDims(const OpDesc&, const Rule&, PaddleScope&, ImportedOp* result) {
   result->refusals.push_back(
       {"how many elements it makes is the data's to say, where ours have dims "
        "that are known; nearest: where"});
+}
+
+// Layers that are saved in a test's form say that they use what was counted
+// before, as is_test does; training, which our compiler makes, too, counts.
+void BatchNorm(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+               ImportedOp* result) {
+  Rule norm = rule;
+  if (BoolAttr(op, "is_test", false)) {
+    norm.attrs.push_back({"use_global_stats", ""});
+  }
+  ByName(op, norm, scope, result);
 }
 
 // downgrade_in_infer leaves out the division by 1 - p in training and

@@ -121,7 +121,8 @@ std::string ImportText(const ImportedModel& imported,
                         model.stat_size() == 0
                             ? ""
                             : absl::StrCat("; ", WithCommas(model.stat_size()),
-                                           " running statistics"))));
+                                           " running statistics, which "
+                                           "training updates"))));
   const std::string inits = InitText(imported, files);
   if (!inits.empty()) text += Line("initial", inits);
   text += Line("loss", LossText(imported));
