@@ -164,6 +164,43 @@ TEST(Init, NothingOfTheModel) {
   EXPECT_THAT(run.err, HasSubstr("none of its 1 tensor is the model's"));
 }
 
+// Constants that an import took over, say.
+TEST(Export, WhatAreNoFloatsStayAsTheyAre) {
+  const std::string model = NewPath(".pbtxt"), run = NewPath("-run"),
+                    out = NewPath(".safetensors");
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          model,
+          "feed { name: 'x' dims: [-1, 3] }\n"
+          "param { name: 'w' dims: [3, 3] init { constant: 0.5 } }\n"
+          "param { name: 'kept' dims: [3] dtype: I64 trainable: false "
+          "init { constant: 2 } }\n"
+          "op { type: 'cast' in { slot: 'X' var: 'kept' } "
+          "out { slot: 'Out' var: 'two' } attr { name: 'to' s: 'f32' } }\n"
+          "op { type: 'elementwise_mul' in { slot: 'X' var: 'x' } "
+          "in { slot: 'Y' var: 'two' } out { slot: 'Out' var: 'y' } }\n"
+          "op { type: 'matmul' in { slot: 'X' var: 'y' } "
+          "in { slot: 'Y' var: 'w' } out { slot: 'Out' var: 'z' } }\n"
+          "op { type: 'mean' in { slot: 'X' var: 'z' } "
+          "out { slot: 'Out' var: 'm' } }\n"
+          "loss { var: 'm' mean_over: 'z' }\n")
+          .ok());
+  const Result trained = Train(
+      model, {"--set", "optimizer.sgd=", "--batch-size", "8", "--out", run});
+  ASSERT_EQ(trained.exit_code(), 0) << trained.err;
+  const Result exported =
+      Halftone({"export", run, "--dtype", "f16", "-o", out});
+  ASSERT_EQ(exported.exit_code(), 0) << exported.err;
+  const auto tensors = runtime::ParseSafetensors(ReadAll(out), out);
+  ASSERT_TRUE(tensors.ok()) << tensors.status();
+  std::map<std::string, DType> dtypes;
+  for (const runtime::Tensor& tensor : *tensors) {
+    dtypes[tensor.name] = tensor.dtype;
+  }
+  EXPECT_EQ(dtypes.at("w"), DType::kF16);
+  EXPECT_EQ(dtypes.at("kept"), DType::kI64);
+}
+
 TEST(Freeze, FrozenParametersStay) {
   const std::string model =
       Compile("10", {"--freeze", "conv1.*", "--freeze", "layer?/*"});

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/io/compiled_model.h"
@@ -44,6 +45,7 @@ absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,
         runtime::ToSourceNames(names, *model.program, std::move(made.tensors)));
   }
   for (runtime::Tensor& tensor : made.tensors) {
+    if (!IsFloat(tensor.dtype)) continue;
     HT_ASSIGN_OR_RETURN(tensor, runtime::ConvertTensor(tensor, dtype));
   }
   return made;

@@ -21,9 +21,9 @@ struct RunParameters {
 };
 
 // Of the newest good checkpoint of the run at `path`, or of the checkpoint that
-// it is: parameters and statistics in `dtype`, under a convention's names
-// (graph/zoo/source_names.h) if one is given. Errors (kCheckpoint): neither is
-// there; kUsage: names that the model does not have.
+// it is: parameters and statistics, floats in `dtype`, under a convention's
+// names (graph/zoo/source_names.h) if one is given. Errors (kCheckpoint):
+// neither is there; kUsage: names that the model does not have.
 absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,
                                                 const std::string& names,
                                                 DType dtype);
