@@ -34,6 +34,8 @@ struct Family {
   // So do these tensors.
   Pairs tensors = {};
   bool transposes = true;
+  // What the model without its head has not before its names.
+  absl::string_view base = "";
 };
 
 const std::vector<Family>& Families() {
@@ -64,9 +66,9 @@ const std::vector<Family>& Families() {
         {"in_proj.bias", "in_proj_bias"}}},
       // PyTorch's own layers.
       {"lstm_", kTorchvision, {}},
-      {"bert_", kHuggingFace, {}},
+      {"bert_", kHuggingFace, {}, {}, /*transposes=*/true, "bert."},
       // Its products are "Conv1D"s, whose weights lie as ours.
-      {"gpt2", kHuggingFace, {}, {}, /*transposes=*/false},
+      {"gpt2", kHuggingFace, {}, {}, /*transposes=*/false, "transformer."},
       {"unet2d", kPytorchUnet, {}},
   };
   return all;
@@ -152,10 +154,28 @@ const Family* FamilyOf(absl::string_view model, absl::string_view convention) {
   return nullptr;
 }
 
+// Without the base's name, and norms as the first BERTs, which TensorFlow
+// wrote, have them.
+std::vector<std::string> OtherSpellings(const Family& family,
+                                        const std::string& name) {
+  std::vector<std::string> others;
+  absl::string_view bare = name;
+  if (!family.base.empty() && absl::ConsumePrefix(&bare, family.base)) {
+    others.emplace_back(bare);
+  }
+  for (const absl::string_view one : {absl::string_view(name), bare}) {
+    std::string old =
+        absl::StrReplaceAll(one, {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                  {"LayerNorm.bias", "LayerNorm.beta"}});
+    if (old != one) others.push_back(std::move(old));
+  }
+  return others;
+}
+
 SourceName Rename(const Family& family, const NamedTensor& tensor,
                   const LayerNames& layers) {
   const size_t dot = tensor.name.rfind('.');
-  if (dot == std::string::npos) return {tensor.name, false};
+  if (dot == std::string::npos) return {tensor.name};
   std::string layer = tensor.name.substr(0, dot);
   std::string suffix = tensor.name.substr(dot);
   const auto named = layers.find(layer);
@@ -171,7 +191,9 @@ SourceName Rename(const Family& family, const NamedTensor& tensor,
     suffix = std::string(theirs);
     break;
   }
-  return {absl::StrReplaceAll(layer + suffix, family.tensors), transposed};
+  std::string name = absl::StrReplaceAll(layer + suffix, family.tensors);
+  std::vector<std::string> others = OtherSpellings(family, name);
+  return {std::move(name), std::move(others), transposed};
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ struct NamedTensor {
 
 struct SourceName {
   std::string name;
+  // Other spellings of it that files have.
+  std::vector<std::string> others = {};
   // The two dims of a matrix product's weight are the other way round there.
   bool transposed = false;
 };

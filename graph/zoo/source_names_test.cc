@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "graph/zoo/zoo.h"
@@ -13,7 +14,11 @@
 namespace halftone {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 std::vector<NamedTensor> TensorsOf(const std::string& model) {
   std::vector<NamedTensor> tensors;
@@ -100,6 +105,28 @@ TEST(SourceNamesTest, PytorchUnet) {
   for (const auto& c : cases) {
     EXPECT_EQ(NameIn("pytorch-unet", "unet2d", c.ours), c.theirs) << c.ours;
   }
+}
+
+// From the keys of files that BertModel and GPT2Model save, and of those of
+// huggingface.co/bert-base-uncased and gpt2.
+TEST(SourceNamesTest, HuggingFaceHasSeveralSpellings) {
+  const auto others = [](const std::string& model, const char* tensor) {
+    return SourceNames("hf", model, {{tensor, 1}})->at(0).others;
+  };
+  const char* const norm = "encoder.layer.0.output.LayerNorm.";
+  EXPECT_THAT(
+      others("bert_base", "bert.encoder.layer.0.output.LayerNorm.scale"),
+      UnorderedElementsAre(absl::StrCat(norm, "weight"),
+                           absl::StrCat(norm, "gamma"),
+                           absl::StrCat("bert.", norm, "gamma")));
+  EXPECT_THAT(others("bert_base", "bert.encoder.layer.0.output.LayerNorm.bias"),
+              Contains(absl::StrCat("bert.", norm, "beta")));
+  EXPECT_THAT(others("bert_base", "classifier.w"), IsEmpty());
+  EXPECT_THAT(others("gpt2", "transformer.ln_f.scale"),
+              ElementsAre("ln_f.weight"));
+  EXPECT_THAT(
+      SourceNames("torchvision", "resnet18", {{"bn1.scale", 1}})->at(0).others,
+      IsEmpty());
 }
 
 TEST(SourceNamesTest, NoTwoTensorsShareAName) {

@@ -43,6 +43,18 @@ std::vector<NamedTensor> NamesOf(const Program& program) {
   return names;
 }
 
+// Null: it is not there.
+Tensor* FindIn(const std::map<std::string, Tensor*>& by_name,
+               const SourceName& source) {
+  const auto found = by_name.find(source.name);
+  if (found != by_name.end()) return found->second;
+  for (const std::string& other : source.others) {
+    const auto spelled = by_name.find(other);
+    if (spelled != by_name.end()) return spelled->second;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Tensor>> ToSourceNames(absl::string_view convention,
@@ -77,20 +89,21 @@ std::string TakeSourceNames(const Program& program,
     auto theirs = SourceNames(convention, program.name, ours);
     if (!theirs.ok()) continue;
     size_t there = 0;
-    for (const SourceName& name : *theirs) there += by_name.count(name.name);
+    for (const SourceName& name : *theirs) {
+      if (FindIn(by_name, name) != nullptr) ++there;
+    }
     if (there <= most) continue;
     most = there;
     found = convention;
     names = *std::move(theirs);
   }
   for (size_t i = 0; i < names.size(); ++i) {
-    const auto it = by_name.find(names[i].name);
-    if (it == by_name.end()) continue;
-    Tensor& tensor = *it->second;
-    if (names[i].transposed && tensor.dims.size() == 2) {
-      tensor = Transposed(std::move(tensor));
+    Tensor* const tensor = FindIn(by_name, names[i]);
+    if (tensor == nullptr) continue;
+    if (names[i].transposed && tensor->dims.size() == 2) {
+      *tensor = Transposed(std::move(*tensor));
     }
-    tensor.name = ours[i].name;
+    tensor->name = ours[i].name;
   }
   return found;
 }

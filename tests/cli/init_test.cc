@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "graph/base/dtype.h"
 #include "graph/base/file.h"
@@ -118,6 +119,49 @@ TEST(Init, TakesTheNamesOfTorchvision) {
   EXPECT_THAT(run.out + run.err,
               AllOf(HasSubstr("init     names are those of torchvision"),
                     Not(HasSubstr("left as initialised"))));
+}
+
+// As GPT2Model saves them: without the name of what it is within models with a
+// head, and one that nothing here has.
+TEST(Init, TakesTheNamesOfAModelWithoutItsHead) {
+  const std::string model = NewPath(".pbtxt"), run = NewPath("-run"),
+                    named = NewPath(".safetensors"),
+                    bare = NewPath(".safetensors");
+  const auto halftone = [](const std::vector<std::string>& words) {
+    const Result result = Halftone(words);
+    EXPECT_EQ(result.exit_code(), 0) << result.err;
+    return result.out + result.err;
+  };
+  halftone({"zoo", "gpt2", "--layers", "1", "--width", "64", "--sequence", "4",
+            "-o", model});
+  const std::vector<std::string> train = {
+      "run", model,      "--data", "synthetic:8", "--batch-size",
+      "4",   "--epochs", "1",      "--set",       "optimizer.sgd="};
+  std::vector<std::string> words = train;
+  words.insert(words.end(), {"--out", run});
+  halftone(words);
+  halftone({"export", run, "--names", "hf", "-o", named});
+  auto tensors = runtime::ParseSafetensors(ReadAll(named), named);
+  ASSERT_TRUE(tensors.ok()) << tensors.status();
+  for (runtime::Tensor& tensor : *tensors) {
+    tensor.name = absl::StrReplaceAll(tensor.name, {{"transformer.", ""}});
+  }
+  tensors->push_back({"h.0.attn.other", DType::kF32, {1}, std::string(4, 0)});
+  ASSERT_TRUE(
+      WriteFileAtomically(bare, runtime::SerializeSafetensors(*tensors)).ok());
+  words = train;
+  words.insert(words.end(), {"--init", bare});
+  EXPECT_THAT(halftone(words),
+              AllOf(HasSubstr("init     names are those of hf"),
+                    HasSubstr("1 not of this model: h.0.attn.other"),
+                    Not(HasSubstr("left as initialised"))));
+  const auto loss = [&](const std::string& weights) {
+    return nlohmann::json::parse(
+        Halftone({"eval", model, "--init", weights, "--data", "synthetic:8",
+                  "--batch-size", "4", "--json"})
+            .out)["loss"];
+  };
+  EXPECT_EQ(loss(bare), loss(named));
 }
 
 TEST(Init, NamesThatAModelDoesNotHave) {
