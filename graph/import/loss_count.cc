@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -34,34 +35,56 @@ bool ReducesAll(const OpNode& op) {
   return true;
 }
 
-class Search {
- public:
-  explicit Search(const proto::Model& model) {
-    for (const OpNode& op : model.op()) {
-      for (const proto::SlotVars& out : op.out()) {
-        for (const std::string& var : out.var()) writers_[var] = &op;
-      }
+using Writers = std::map<std::string, const OpNode*>;
+
+Writers WritersOf(const proto::Model& model) {
+  Writers writers;
+  for (const OpNode& op : model.op()) {
+    for (const proto::SlotVars& out : op.out()) {
+      for (const std::string& var : out.var()) writers[var] = &op;
     }
   }
+  return writers;
+}
+
+// Where to go from an op.
+enum class Walk { kToInputs, kPast, kEnd };
+
+// Goes back from a value through the ops that make it, the first input first,
+// each once.
+template <typename Visit>
+void WalkBack(const Writers& writers, const std::string& from,
+              const Visit& visit) {
+  std::set<const OpNode*> seen;
+  std::vector<std::string> next = {from};
+  while (!next.empty()) {
+    const auto found = writers.find(next.back());
+    next.pop_back();
+    if (found == writers.end() || !seen.insert(found->second).second) continue;
+    const OpNode& op = *found->second;
+    const Walk walk = visit(op);
+    if (walk == Walk::kEnd) return;
+    if (walk == Walk::kPast) continue;
+    for (int i = op.in_size() - 1; i >= 0; --i) {
+      const auto& vars = op.in(i).var();
+      next.insert(next.end(), vars.rbegin(), vars.rend());
+    }
+  }
+}
+
+class Search {
+ public:
+  explicit Search(const proto::Model& model) : writers_(WritersOf(model)) {}
 
   // Fills in mean_over and mask; false: no mean makes `var`.
   bool Find(const std::string& var, proto::Loss* loss) {
-    std::vector<std::string> next = {var};
-    while (!next.empty()) {
-      // A value is looked at once, whatever the graph is like.
-      const auto found = writers_.find(next.back());
-      next.pop_back();
-      if (found == writers_.end()) continue;
-      const OpNode& op = *found->second;
-      writers_.erase(found);
-      if (IsMean(op, loss)) return true;
-      if (!PassesOn(op.type())) continue;
-      for (int i = op.in_size() - 1; i >= 0; --i) {
-        const auto& vars = op.in(i).var();
-        next.insert(next.end(), vars.rbegin(), vars.rend());
-      }
-    }
-    return false;
+    bool found = false;
+    WalkBack(writers_, var, [&](const OpNode& op) {
+      found = IsMean(op, loss);
+      if (found) return Walk::kEnd;
+      return PassesOn(op.type()) ? Walk::kToInputs : Walk::kPast;
+    });
+    return found;
   }
 
  private:
@@ -103,10 +126,88 @@ class Search {
     return First(*found->second, "X");
   }
 
-  std::map<std::string, const OpNode*> writers_;
+  const Writers writers_;
+};
+
+// Ops that compare; a slot of what is predicted.
+struct Comparison {
+  absl::string_view op, slot;
+};
+constexpr Comparison kComparisons[] = {
+    {"bce_loss", "X"},
+    {"huber_loss", "X"},
+    {"kldiv_loss", "X"},
+    {"log_loss", "Predicted"},
+    {"nll_loss", "X"},
+    {"sigmoid_cross_entropy_with_logits", "X"},
+    {"softmax_with_cross_entropy", "Logits"},
+};
+
+class Prediction {
+ public:
+  explicit Prediction(const proto::Model& model)
+      : loss_(model.loss().var()), writers_(WritersOf(model)) {
+    for (const proto::Parameter& param : model.param()) {
+      if (param.trainable()) made_.insert(param.name());
+    }
+    for (const OpNode& op : model.op()) {
+      bool made = false;
+      for (const proto::SlotVars& in : op.in()) {
+        made = made || std::any_of(in.var().begin(), in.var().end(),
+                                   [&](const auto& v) { return IsMade(v); });
+      }
+      if (!made) continue;
+      for (const proto::SlotVars& out : op.out()) {
+        made_.insert(out.var().begin(), out.var().end());
+      }
+    }
+  }
+
+  std::string Find() const {
+    const std::string* compared = nullptr;
+    WalkBack(writers_, loss_, [&](const OpNode& op) {
+      compared = ComparedBy(op);
+      return compared == nullptr ? Walk::kToInputs : Walk::kEnd;
+    });
+    return compared == nullptr ? "" : *compared;
+  }
+
+ private:
+  bool IsMade(const std::string& var) const { return made_.count(var) > 0; }
+
+  // Null: nothing.
+  const std::string* ComparedBy(const OpNode& op) const {
+    for (const Comparison& one : kComparisons) {
+      if (one.op != op.type()) continue;
+      const std::string* const var = First(op, one.slot);
+      return var != nullptr && IsMade(*var) ? var : nullptr;
+    }
+    // Squared and absolute errors are those of a difference.
+    if (op.type() != "square" && op.type() != "abs") return nullptr;
+    const std::string* const error = First(op, "X");
+    if (error == nullptr) return nullptr;
+    const auto found = writers_.find(*error);
+    if (found == writers_.end() || found->second->type() != "elementwise_sub") {
+      return nullptr;
+    }
+    const std::string* const x = First(*found->second, "X");
+    const std::string* const y = First(*found->second, "Y");
+    if (x == nullptr || y == nullptr || IsMade(*x) == IsMade(*y)) {
+      return nullptr;
+    }
+    return IsMade(*x) ? x : y;
+  }
+
+  const std::string loss_;
+  const Writers writers_;
+  std::set<std::string> made_;  // of parameters
 };
 
 }  // namespace
+
+std::string PredictionOf(const proto::Model& model) {
+  return Prediction(model).Find();
+}
 
 proto::Loss LossOf(const std::string& var, const proto::Model& model) {
   proto::Loss loss;

@@ -14,6 +14,11 @@ namespace halftone {
 // each rank's counts as one.
 proto::Loss LossOf(const std::string& var, const proto::Model& model);
 
+// What the model's loss compares with labels: goes back from it to an op that
+// compares (of losses that are added, the first), and says which of the op's
+// values is made of parameters. Empty: no such op.
+std::string PredictionOf(const proto::Model& model);
+
 }  // namespace halftone
 
 #endif  // HALFTONE_GRAPH_IMPORT_LOSS_COUNT_H_

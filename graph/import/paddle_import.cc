@@ -348,7 +348,8 @@ absl::Status Importer::SetLoss() {
   return absl::OkStatus();
 }
 
-// What the program fetches, else what nobody reads.
+// What the program fetches, else what nobody reads, else what the loss compares
+// with labels.
 void Importer::SetOutputs() {
   absl::flat_hash_set<std::string> seen = {model().loss().var()};
   for (const std::string& variable : steps_.fetched) {
@@ -377,6 +378,9 @@ void Importer::SetOutputs() {
     const std::string& name = op.out(0).var(0);
     if (!read && seen.insert(name).second) model().add_output(name);
   }
+  if (model().output_size() > 0 || !model().has_loss()) return;
+  const std::string predicted = PredictionOf(model());
+  if (!predicted.empty()) model().add_output(predicted);
 }
 
 // What is said of the model that came out.

@@ -118,6 +118,35 @@ TEST(PaddleImportTest, FetchedValuesAreTheOutputs) {
   EXPECT_THAT(text, Not(HasSubstr("dead")));
 }
 
+// With nothing that is fetched and nothing unread: what a loss has of its two
+// sides that parameters made.
+TEST(PaddleImportTest, WhatALossComparesIsTheOutput) {
+  const auto net = [](const std::string& loss) {
+    return Text(absl::StrCat(Var("x", "-1, 4"), Var("l", "-1, 1", "", "INT64"),
+                             Var("t", "-1, 3"), Param("w", "4, 3"),
+                             Var("h", "-1, 3"), Var("e", "-1, 3"),
+                             Var("r", "-1, 1"), Var("loss", ""),
+                             Op("matmul_v2", {"X:x", "Y:w"}, {"Out:h"}), loss));
+  };
+  const std::string output = "output: \"h\"\n";
+  EXPECT_THAT(net(Op("softmax_with_cross_entropy", {"Logits:h", "Label:l"},
+                     {"Loss:r", "Softmax:s"}) +
+                  Op("mean", {"X:r"}, {"Out:loss"}, "", 256)),
+              HasSubstr(output));
+  for (const auto& [x, y] : {std::pair("h", "t"), std::pair("t", "h")}) {
+    EXPECT_THAT(
+        net(Op("elementwise_sub",
+               {absl::StrCat("X:", x), absl::StrCat("Y:", y)}, {"Out:e"}) +
+            Op("square", {"X:e"}, {"Out:r"}) +
+            Op("mean", {"X:r"}, {"Out:loss"}, "", 256)),
+        HasSubstr(output));
+  }
+  // Of an op that compares nothing with labels it is not said.
+  EXPECT_THAT(net(Op("square", {"X:h"}, {"Out:r"}) +
+                  Op("mean", {"X:r"}, {"Out:loss"}, "", 256)),
+              AllOf(HasSubstr("loss {"), Not(HasSubstr("output:"))));
+}
+
 // Saved in a test's form they use the statistics that were counted before, and
 // ours that trains counts anew; fixed in training is what ours does not have.
 TEST(PaddleImportTest, NormsOfATestTrain) {
