@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "graph/base/error.h"
 #include "graph/io/compiled_model.h"
@@ -167,6 +168,11 @@ absl::StatusOr<FileKind> DetectKind(absl::string_view content,
   const absl::string_view other = OtherBytes(content);
   if (!other.empty()) return NotAModel(file, other);
   if (IsText(content)) return DetectText(content, file);
+  for (const absl::string_view end : {".onnx", ".pdmodel"}) {
+    if (!absl::EndsWith(file, end)) continue;
+    return NotAModel(file, absl::StrCat("a ", end, "; halftone import ", file,
+                                        " makes a .pbtxt of it"));
+  }
   if (MayBeModel(content)) return FileKind::kModelBinary;
   return NotAModel(file, "bytes of no kind that Halftone knows");
 }

@@ -204,5 +204,20 @@ TEST(DetectKindTest, NamesWhatAFileSeemsToBe) {
   EXPECT_THAT(message(std::string("\0\0\x08\x03", 4)), HasSubstr("no kind"));
 }
 
+// Their first bytes tell little: an ONNX model begins with its version, a
+// program of Paddle's with a tag that our own models have.
+TEST(DetectKindTest, ModelsToImportAreKnownByTheirNames) {
+  for (const std::string file : {"net.onnx", "net.pdmodel"}) {
+    for (const char* const bytes : {"\x08\x07", "\n\x02\x08"}) {
+      const auto kind = DetectKind(bytes, file);
+      EXPECT_EQ(ExitCodeOf(kind.status()), ExitCode::kModel);
+      EXPECT_THAT(std::string(kind.status().message()),
+                  HasSubstr("; halftone import " + file));
+    }
+    // Ours, if somebody calls it so.
+    EXPECT_EQ(DetectKind("name: 'm'", file).value(), FileKind::kModelText);
+  }
+}
+
 }  // namespace
 }  // namespace halftone
