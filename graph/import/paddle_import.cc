@@ -1,6 +1,7 @@
 #include "graph/import/paddle_import.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -86,6 +87,7 @@ class Importer : public PaddleScope {
   void AddParameter(const VarDesc& var, const OpDesc* op,
                     absl::string_view slot, const std::string& place);
   absl::Status SetLoss();
+  absl::Status CheckBatches();
   void SetOutputs();
   void Count();
 
@@ -107,6 +109,8 @@ class Importer : public PaddleScope {
   std::vector<std::string> fetched_;  // in their order
   std::map<std::string, int> counts_;  // of names that are wished for again
   std::map<std::string, proto::Init> inits_;
+  // What asks for it.
+  std::map<std::pair<std::string, std::string>, std::string> equal_batches_;
 };
 
 std::string Importer::Unused(const std::string& wish) {
@@ -308,6 +312,9 @@ void Importer::ImportStep(const PaddleStep& step) {
     *model().add_metric() = std::move(metric);
   }
   taken_.insert(imported.taken.begin(), imported.taken.end());
+  for (const auto& pair : imported.equal_batches) {
+    equal_batches_[pair] = absl::StrCat(op.type(), " at ", place);
+  }
   for (const OpDesc::Var& out : op.outputs()) {
     for (const std::string& name : out.arguments()) {
       writers_[name] = &op;
@@ -345,6 +352,31 @@ absl::Status Importer::SetLoss() {
   }
   result_.loss_from = asked ? "--loss" : "op role 256";
   *model().mutable_loss() = LossOf(value, model());
+  return absl::OkStatus();
+}
+
+// Of a program that makes just these values: dims are known once it is built.
+absl::Status Importer::CheckBatches() {
+  if (equal_batches_.empty()) return absl::OkStatus();
+  ModelFile copy = result_.model;
+  std::set<std::string> values;
+  for (const auto& pair : equal_batches_) {
+    values.insert({pair.first.first, pair.first.second});
+  }
+  *copy.model.mutable_output() = {values.begin(), values.end()};
+  DropUnneeded(&copy.model);
+  HT_ASSIGN_OR_RETURN(const auto program, BuildProgram(copy));
+  const Block& block = program->entries()[0]->block();
+  for (const auto& [pair, place] : equal_batches_) {
+    const ValueId x = block.FindValue(pair.first);
+    const ValueId y = block.FindValue(pair.second);
+    const bool equal = x.valid() && y.valid() &&
+                       block.type(x).dims[0] == block.type(y).dims[0];
+    if (equal) continue;
+    return ModelError(result_.model.file, ": ", place, ": expected ",
+                      pair.first, " to have the first dim of ", pair.second,
+                      "; give a size in place of -1");
+  }
   return absl::OkStatus();
 }
 
@@ -420,6 +452,7 @@ absl::StatusOr<PaddleModel> Importer::Run() {
   model().set_format(kModelFormat);
   HT_RETURN_IF_ERROR(SetLoss());
   SetOutputs();
+  HT_RETURN_IF_ERROR(CheckBatches());
   DropUnneeded(&model());
   Count();
   HT_RETURN_IF_ERROR(BuildProgram(result_.model).status());

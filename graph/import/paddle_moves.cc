@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/import/paddle_parts.h"
 #include "graph/import/paddle_rules.h"
 
 namespace halftone {
@@ -17,49 +18,6 @@ namespace {
 using IntList = std::vector<int64_t>;
 using paddle::OpDesc;
 using paddle::VarType;
-
-// Ops of ours that are one of Paddle's together: their results are named after
-// its output, and the last one is it.
-class Parts {
- public:
-  using Slots = std::initializer_list<std::pair<const char*, std::string>>;
-  using Attrs = std::initializer_list<std::pair<const char*, AttrValue>>;
-
-  Parts(std::string out, PaddleScope& scope, ImportedOp* result)
-      : out_(std::move(out)), scope_(scope), result_(*result) {}
-
-  std::string Add(const char* type, Slots in, Attrs attrs = {}) {
-    proto::OpNode node;
-    node.set_type(type);
-    for (const auto& [slot, value] : in) {
-      const int last = node.in_size() - 1;
-      const bool more = last >= 0 && node.in(last).slot() == slot;
-      proto::SlotVars& vars = more ? *node.mutable_in(last) : *node.add_in();
-      vars.set_slot(slot);
-      vars.add_var(value);
-    }
-    proto::SlotVars& out = *node.add_out();
-    out.set_slot("Out");
-    out.add_var(scope_.Unused(absl::StrCat(out_, ".", type)));
-    std::string made = out.var(0);
-    result_.nodes.push_back(std::move(node));
-    for (const auto& [name, value] : attrs) SetLast(name, value, &result_);
-    return made;
-  }
-  void End() { result_.nodes.back().mutable_out(0)->set_var(0, out_); }
-
- private:
-  const std::string out_;
-  PaddleScope& scope_;
-  ImportedOp& result_;
-};
-
-const VarType::TensorDesc* TensorOf(const std::string& name,
-                                    PaddleScope& scope) {
-  const paddle::VarDesc* const var = scope.Variable(name);
-  const bool dense = var != nullptr && var->type().has_lod_tensor();
-  return dense ? &var->type().lod_tensor().tensor() : nullptr;
-}
 
 // The sole variable of a slot, with its dims as Paddle has them: -1 where it
 // does not know.

@@ -3,6 +3,7 @@
 #define HALFTONE_GRAPH_IMPORT_PADDLE_OPS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -44,6 +45,8 @@ struct ImportedOp {
   std::vector<proto::Metric> metrics;
   // Values that the op had for those alone: nobody misses them.
   std::vector<std::string> taken;
+  // Pairs of values whose first dims have to be equal.
+  std::vector<std::pair<std::string, std::string>> equal_batches;
   // Why it cannot be taken; empty: it is.
   std::vector<Refusal> refusals;
 };

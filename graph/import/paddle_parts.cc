@@ -1,4 +1,5 @@
 // Ops of Paddle's that are several of ours.
+#include "graph/import/paddle_parts.h"
 #include <cmath>
 #include <string>
 #include <utility>
@@ -61,6 +62,34 @@ class Chain {
 };
 
 }  // namespace
+
+std::string Parts::Add(const char* type, Slots in, Attrs attrs) {
+  proto::OpNode node;
+  node.set_type(type);
+  for (const auto& [slot, value] : in) {
+    const int last = node.in_size() - 1;
+    const bool more = last >= 0 && node.in(last).slot() == slot;
+    proto::SlotVars& vars = more ? *node.mutable_in(last) : *node.add_in();
+    vars.set_slot(slot);
+    vars.add_var(value);
+  }
+  proto::SlotVars& out = *node.add_out();
+  out.set_slot("Out");
+  out.add_var(scope_.Unused(absl::StrCat(out_, ".", type)));
+  std::string made = out.var(0);
+  result_.nodes.push_back(std::move(node));
+  for (const auto& [name, value] : attrs) SetLast(name, value, &result_);
+  return made;
+}
+
+void Parts::End() { result_.nodes.back().mutable_out(0)->set_var(0, out_); }
+
+const VarType::TensorDesc* TensorOf(const std::string& name,
+                                    PaddleScope& scope) {
+  const paddle::VarDesc* const var = scope.Variable(name);
+  const bool dense = var != nullptr && var->type().has_lod_tensor();
+  return dense ? &var->type().lod_tensor().tensor() : nullptr;
+}
 
 void AddNode(const char* type, const std::string& x, const std::string& y,
              const std::string& out, ImportedOp* result) {

@@ -131,6 +131,19 @@ std::vector<int64_t> IntsAttr(const OpDesc& op, absl::string_view name) {
   return {attr->longs().begin(), attr->longs().end()};
 }
 
+void SetInts(absl::string_view name, const std::vector<int64_t>& values,
+             OpDesc* op) {
+  OpDesc::Attr* attr = nullptr;
+  for (OpDesc::Attr& one : *op->mutable_attrs()) {
+    if (one.name() == name) attr = &one;
+  }
+  if (attr == nullptr) attr = op->add_attrs();
+  attr->Clear();
+  attr->set_name(std::string(name));
+  attr->set_type(OpDesc::LONGS);
+  for (const int64_t value : values) attr->add_longs(value);
+}
+
 std::string StringAttr(const OpDesc& op, absl::string_view name,
                        absl::string_view otherwise) {
   const OpDesc::Attr* const attr = FindAttr(op, name);

@@ -34,6 +34,8 @@ double FloatAttr(const paddle::OpDesc& op, absl::string_view name,
                  double otherwise);
 // Empty where there is none of that name and kind.
 std::vector<int64_t> IntsAttr(const paddle::OpDesc& op, absl::string_view name);
+void SetInts(absl::string_view name, const std::vector<int64_t>& values,
+             paddle::OpDesc* op);
 std::string StringAttr(const paddle::OpDesc& op, absl::string_view name,
                        absl::string_view otherwise);
 

@@ -31,7 +31,8 @@ void Filled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
     scope.Write(out[0]);  // Recurrent leaves it out
     return;
   }
-  ByName(op, rule, scope, result);
+  const bool by_shape = !InputsOf(op, "ShapeTensorList").empty();
+  (by_shape ? FilledByShape : ByName)(op, rule, scope, result);
 }
 
 // Without states they begin at 0.

@@ -90,6 +90,16 @@ void ReduceLogical(const paddle::OpDesc& op, const Rule& rule,
 void Scaled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);
 
+// paddle_shapes.cc
+void Expanded(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void FilledAsBatch(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void FilledByShape(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void Reshaped(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+
 // paddle_windows.cc
 void Pooled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);

@@ -14,19 +14,6 @@ namespace {
 
 using paddle::OpDesc;
 
-void SetInts(absl::string_view name, const std::vector<int64_t>& values,
-             OpDesc* op) {
-  OpDesc::Attr* attr = nullptr;
-  for (OpDesc::Attr& one : *op->mutable_attrs()) {
-    if (one.name() == name) attr = &one;
-  }
-  if (attr == nullptr) attr = op->add_attrs();
-  attr->Clear();
-  attr->set_name(std::string(name));
-  attr->set_type(OpDesc::LONGS);
-  for (const int64_t value : values) attr->add_longs(value);
-}
-
 // The last `count` dims of a variable, all known; empty: they are not.
 std::vector<int64_t> Sizes(const std::string& name, size_t count,
                            PaddleScope& scope) {

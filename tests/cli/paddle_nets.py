@@ -486,6 +486,18 @@ def masked_by_any():
 
 
 @in_parts
+def shapes_of_values():
+    f = Feeds()
+    x = f.floats("x", 6, 4)
+    batch = paddle.shape(x)[0]
+    first = paddle.create_parameter([1, 1, 8], "float32")
+    x = paddle.concat([first.expand([batch, -1, -1]), nn.Linear(4, 8)(x)], 1)
+    x = x.reshape([batch, 7, 2, -1]).mean(1) * paddle.full([batch, 2, 1], 0.5)
+    x = 1 / (x.reshape([batch, -1]).abs() + 1)
+    return F.cross_entropy(nn.Linear(8, 3)(x), f.classes("label", 3, 1)), f
+
+
+@in_parts
 def coordinates():
     """Channels that say where a pixel lies, and a matrix for all images."""
     f = Feeds()

@@ -1,0 +1,106 @@
+// (That they compute what Paddle does: tests/cli/paddle_oracle_test.)
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/import/paddle_import_testing.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+using paddle_testing::Op;
+using paddle_testing::Param;
+using paddle_testing::Text;
+using paddle_testing::Var;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Number(const char* name, const char* value) {
+  return Op("fill_constant", {}, {absl::StrCat("Out:", name)},
+            absl::StrCat("attrs { name: 'str_value' type: STRING s: '", value,
+                         "' } attrs { name: 'shape' type: LONGS longs: 1 } "));
+}
+// The dim of `x` in a place.
+std::string DimOf(const std::string& x, const char* name, int place) {
+  return Op("shape", {absl::StrCat("Input:", x)},
+            {absl::StrCat("Out:", name, ".s")}) +
+         Op("slice", {absl::StrCat("Input:", name, ".s")},
+            {absl::StrCat("Out:", name)},
+            absl::StrCat("attrs { name: 'axes' type: INTS ints: 0 } "
+                         "attrs { name: 'starts' type: INTS ints: ",
+                         place, " } attrs { name: 'ends' type: INTS ints: ",
+                         place + 1, " } "));
+}
+
+// An op on x, [B, 6, 4], on y, [6 B, 4], on w, [1, 1, 4], or on nothing. Its
+// shape is of b, x's first dim, of six, its second, rows, their
+// product, and of n, a number.
+std::string Shaped(const char* type, const char* x, const char* slot,
+                   const std::string& sizes, const char* n = "-1") {
+  return Text(absl::StrCat(
+      Var("x", "-1, 6, 4"), Param("w", "1, 1, 4"), Var("out", "-1, -1"),
+      Var("y", "-1, 4"), Var("b", "", "", "INT32"), Var("n", "1", "", "INT32"),
+      Var("rows", "", "", "INT32"), Var("six", "", "", "INT32"),
+      DimOf("x", "b", 0), DimOf("x", "six", 1), Number("n", n),
+      Op("elementwise_mul", {"X:b", "Y:six"}, {"Out:rows"}),
+      Op("reshape2", {"X:x"}, {"Out:y"},
+         "attrs { name: 'shape' type: INTS ints: [-1, 4] } "),
+      Op(type,
+         x == nullptr
+             ? std::vector<std::string>{absl::StrCat(slot, ":", sizes)}
+             : std::vector<std::string>{absl::StrCat("X:", x),
+                                        absl::StrCat(slot, ":", sizes)},
+         {"Out:out"},
+         x == nullptr ? "attrs { name: 'value' type: FLOAT f: 2 } " : ""),
+      Op("fetch", {"X:out"}, {"Out:fetch"})));
+}
+
+TEST(PaddleShapesTest, ReshapesByDimsOfValues) {
+  EXPECT_THAT(Shaped("reshape2", "x", "ShapeTensor", "b,n", "24"),
+              AllOf(HasSubstr("ints: [-1, 24]"), Not(HasSubstr("slice"))));
+  EXPECT_THAT(Shaped("reshape2", "x", "ShapeTensor", "b,n"),
+              HasSubstr("ints: [0, -1]"));
+  EXPECT_THAT(Shaped("reshape2", "y", "ShapeTensor", "b,six,n", "4"),
+              HasSubstr("ints: [-1, 6, 4]"));
+  EXPECT_THAT(Shaped("reshape2", "x", "ShapeTensor", "rows,n", "4"),
+              HasSubstr("ints: [-1, 4]"));
+  EXPECT_THAT(Shaped("reshape2", "x", "ShapeTensor", "rows,n"),
+              HasSubstr("the batch stands in such a place"));
+  // y has six times as many rows as x, which -1 beside 0 would hide.
+  EXPECT_THAT(Shaped("reshape2", "y", "ShapeTensor", "b,n"),
+              HasSubstr("expected y to have the first dim of x"));
+  EXPECT_THAT(Shaped("reshape2", "x", "ShapeTensor", "b,b"),
+              HasSubstr("the batch stands in such a place"));
+  EXPECT_THAT(Shaped("reshape2", "x", "ShapeTensor", "b,x"),
+              HasSubstr("constants and dims of values, found x"));
+}
+
+TEST(PaddleShapesTest, WhatIsRepeatedAsTheBatchTakesZeros) {
+  EXPECT_THAT(
+      Shaped("expand_v2", "w", "expand_shapes_tensor", "b,n,n"),
+      AllOf(HasSubstr("ints: [1, -1, -1]"), HasSubstr("fill_zeros_like"),
+            HasSubstr(R"(type: "elementwise_add")")));
+  EXPECT_THAT(
+      Shaped("expand_v2", "x", "expand_shapes_tensor", "b,six,n"),
+      AllOf(HasSubstr("ints: [-1, 6, -1]"), Not(HasSubstr("elementwise_add"))));
+}
+
+TEST(PaddleShapesTest, Fills) {
+  EXPECT_THAT(Shaped("fill_constant", nullptr, "ShapeTensorList", "six,six"),
+              HasSubstr("ints: [6, 6]"));
+  EXPECT_THAT(Shaped("fill_constant", nullptr, "ShapeTensorList", "b,six"),
+              AllOf(HasSubstr("fill_zeros_like"), HasSubstr("ints: [-1, 6]")));
+  EXPECT_THAT(
+      Text(Var("x", "-1, 6, 4") + Var("out", "-1, 6, 4") +
+           Op("fill_constant_batch_size_like", {"Input:x"}, {"Out:out"},
+              "attrs { name: 'shape' type: INTS ints: [-1, 6, 4] } "
+              "attrs { name: 'value' type: FLOAT f: 2 } ")),
+      AllOf(HasSubstr("fill_zeros_like"), HasSubstr(R"(name: "bias" f: 2)"),
+            HasSubstr("ints: [-1, 6, 4]")));
+}
+
+}  // namespace
+}  // namespace halftone
