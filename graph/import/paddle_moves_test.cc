@@ -59,6 +59,14 @@ TEST(PaddleMovesTest, WholeNumbersAreScaledAsFloats) {
                     HasSubstr(R"(name: "to" s: "i64")")));
 }
 
+TEST(PaddleMovesTest, WholeNumbersAreSummedAsFloats) {
+  const std::string dim = "attrs { name: 'dim' type: LONGS longs: 1 } ";
+  EXPECT_THAT(Moved("reduce_sum", "-1, 3", dim), Not(HasSubstr("cast")));
+  EXPECT_THAT(Moved("reduce_sum", "-1, 3", dim, "", "INT64"),
+              AllOf(HasSubstr(R"(name: "to" s: "f32")"),
+                    HasSubstr(R"(name: "dim" ints: [1])")));
+}
+
 // Paddle writes axes as LONGS, or as INTS, as it likes.
 TEST(PaddleMovesTest, LogicalReductionsHaveAxes) {
   for (const char* const type : {"reduce_any", "reduce_all"}) {

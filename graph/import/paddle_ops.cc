@@ -78,6 +78,7 @@ const std::vector<Rule>& Rules() {
       {"recurrent", Refuse, {}, "its body is a block of its own"},
       {"reduce_all", ReduceLogical},
       {"reduce_any", ReduceLogical},
+      {"reduce_sum", Summed},
       {"reshape2", Reshaped},
       {"rnn", Recurrent},
       {"roll", Roll},

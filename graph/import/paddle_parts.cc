@@ -1,5 +1,6 @@
 // Ops of Paddle's that are several of ours.
 #include "graph/import/paddle_parts.h"
+
 #include <cmath>
 #include <string>
 #include <utility>
@@ -60,6 +61,24 @@ class Chain {
   std::string value_, out_;
   int64_t dtype_ = VarType::FP32;
 };
+
+// Through f32, exact up to 2^24.
+void ReduceAsFloats(const char* type, const OpDesc& op, PaddleScope& scope,
+                    ImportedOp* result) {
+  Chain chain(op, "X", scope, result);
+  if (!chain.ok()) return;
+  const VarType::TensorDesc* const out =
+      TensorOf(OutputsOf(op, "Out")[0], scope);
+  const int64_t dtype =
+      out == nullptr ? chain.dtype() : int64_t{out->data_type()};
+  chain.Cast(VarType::FP32);
+  chain.Add(type);
+  chain.Attr("dim", IntsAttr(op, "dim"));
+  chain.Attr("keep_dim", BoolAttr(op, "keep_dim", false));
+  chain.Attr("reduce_all", BoolAttr(op, "reduce_all", false));
+  chain.Cast(dtype);
+  chain.End();
+}
 
 }  // namespace
 
@@ -171,15 +190,20 @@ void Scaled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
 // The least or the greatest of what is 0 or 1.
 void ReduceLogical(const OpDesc& op, const Rule&, PaddleScope& scope,
                    ImportedOp* result) {
-  Chain chain(op, "X", scope, result);
-  if (!chain.ok()) return;
-  chain.Cast(VarType::FP32);
-  chain.Add(op.type() == "reduce_all" ? "reduce_min" : "reduce_max");
-  chain.Attr("dim", IntsAttr(op, "dim"));
-  chain.Attr("keep_dim", BoolAttr(op, "keep_dim", false));
-  chain.Attr("reduce_all", BoolAttr(op, "reduce_all", false));
-  chain.Cast(VarType::BOOL);
-  chain.End();
+  ReduceAsFloats(op.type() == "reduce_all" ? "reduce_min" : "reduce_max", op,
+                 scope, result);
+}
+
+// Of whole numbers, too.
+void Summed(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result) {
+  const auto& inputs = InputsOf(op, "X");
+  const VarType::TensorDesc* const x =
+      inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
+  if (x == nullptr || IsPaddleFloat(x->data_type())) {
+    return ByName(op, rule, scope, result);
+  }
+  ReduceAsFloats("reduce_sum", op, scope, result);
 }
 
 // What only checks is left out.

@@ -89,6 +89,8 @@ void ReduceLogical(const paddle::OpDesc& op, const Rule& rule,
                    PaddleScope& scope, ImportedOp* result);
 void Scaled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);
+void Summed(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result);
 
 // paddle_shapes.cc
 void Expanded(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
