@@ -1,5 +1,7 @@
 // Loops over tensors of channels ([N, C, ...] in either layout): sums per
 // channel in one fixed order, and element-wise work with numbers per channel.
+// Where channels are innermost and whole vectors, all that is done with a
+// vector of them is done in registers; elsewhere in blocks, step by step.
 #ifndef HALFTONE_KERNELS_CPU_CHANNELS_H_
 #define HALFTONE_KERNELS_CPU_CHANNELS_H_
 
@@ -8,9 +10,11 @@
 
 #include "absl/types/span.h"
 #include "kernels/bound_op.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/sums.h"
@@ -52,7 +56,9 @@ class Channels {
 
   // The partial sums of several x of one dtype and layout with one y, of which
   // `y`(at, n, buffer, x) gives elements [at, at + n), in `buffer` or
-  // elsewhere; each is asked for once. CombineSums makes results of them.
+  // elsewhere, or y.Lanes<T>().At<Isa>(at, channel, x, to) a vector; each is
+  // asked for once. `x`: those of the first of `summed`, of which there are at
+  // most two. CombineSums makes results of them.
   template <typename F, typename Y>
   void Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
               int threads) const;
@@ -69,6 +75,10 @@ class Channels {
   struct Tile {
     int64_t at, rows, channel, channels, inner;
     int64_t elements() const { return rows * channels * inner; }
+    // Whether it is rows of whole vectors of channels.
+    bool IsLanes() const {
+      return inner == 1 && channels % LowVector<Isa::kAvx512>::kSize == 0;
+    }
   };
   // body(tile) for disjoint tiles that make up the tensor, on many threads.
   template <typename Body>
@@ -88,6 +98,19 @@ class Channels {
                             const float* x) const {
       return y == nullptr ? x : LoadBlock(dtype, y, at, n, buffer);
     }
+    template <typename T>
+    struct LoadedLanes {
+      const T* y;
+      template <Isa kIsa>
+      void At(int64_t at, int64_t, const float* x, float* to) const {
+        using Low = LowVector<kIsa>;
+        y == nullptr ? Low::Store(x, to) : Low::Load(y + at, to);
+      }
+    };
+    template <typename T>
+    LoadedLanes<T> Lanes() const {
+      return {static_cast<const T*>(y)};
+    }
   };
 
   // Partial sums of each chunk: `partial` is [2][chunks][channels]. Without a
@@ -97,6 +120,12 @@ class Channels {
   template <typename F, typename Y>
   void ReduceChunk(DType dtype, absl::Span<const Summed> summed, const Y& y,
                    int64_t chunk, int64_t channel) const;
+  template <typename F, typename Y>
+  void ReduceTile(DType dtype, absl::Span<const Summed> summed, const Y& y,
+                  const Tile& tile, int64_t chunk) const;
+  template <typename F, typename T, typename Y>
+  void ReduceLanes(absl::Span<const Summed> summed, const Y& y,
+                   const Tile& tile, int64_t chunk) const;
   void CombineMoments(const float* partial, float* mean, float* variance) const;
   int64_t ChunkRows(int64_t chunk) const {
     return std::min(rows_per_chunk_, rows_ - chunk * rows_per_chunk_);
@@ -152,6 +181,44 @@ void AddTile(const float* x, const float* y, const float* shift, int64_t rows,
   });
 }
 
+// Sums of whole vectors of channels of a tensor.
+template <typename F, typename T>
+struct LaneSums {
+  const T* x;
+  const float* shift;
+  float *first, *second;
+
+  template <typename Low>
+  void Add(int64_t c, const float* x_lanes, const float* y_lanes) const {
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+    for (int k = 0; k < Low::kSize; ++k) {
+      const float s = shift[c + k];
+      first[c + k] += F::First(x_lanes[k], y_lanes[k], s);
+      second[c + k] += F::Second(x_lanes[k], y_lanes[k], s);
+    }
+  }
+};
+
+// A vector's worth of them, near.
+template <typename Low, typename F, typename T>
+struct NearSums {
+  const LaneSums<F, T>& of;
+  int64_t c;
+  float shift[Low::kSize], first[Low::kSize], second[Low::kSize];
+
+  NearSums(const LaneSums<F, T>& of, int64_t c) : of(of), c(c) {
+    Low::Load(of.shift + c, shift);
+    Low::Load(of.first + c, first);
+    Low::Load(of.second + c, second);
+  }
+  LaneSums<F, T> Sums() { return {of.x, shift, first, second}; }
+  void Store() const {
+    Low::Store(first, of.first + c);
+    Low::Store(second, of.second + c);
+  }
+};
+
 template <typename F>
 void MapTile(const float* x, const float* y, float* out, int64_t rows,
              int64_t channel, int64_t channels, int64_t inner, const F& f) {
@@ -172,6 +239,30 @@ void MapTile(const float* x, const float* y, float* out, int64_t rows,
         for (int64_t i = 0; i < inner; ++i) {
           out[begin + i] = g(x[begin + i], y[begin + i]);
         }
+      }
+    }
+  });
+}
+
+// The same of whole vectors of channels, in registers.
+template <typename T, typename F>
+void MapLanes(const T* x, const T* y, T* out, int64_t rows, int64_t channel,
+              int64_t channels, const F& f) {
+  ForIsa([=](auto isa) {
+    using Low = LowVector<decltype(isa)::value>;
+    constexpr int kSize = Low::kSize;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < channels; c += kSize) {
+        const int64_t at = r * channels + c;
+        float a[kSize], b[kSize], made[kSize];
+        Low::Load(x + at, a);
+        if (y != nullptr) Low::Load(y + at, b);
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+        for (int k = 0; k < kSize; ++k) {
+          made[k] = f.At(channel + c + k)(a[k], b[k]);
+        }
+        Low::Store(made, out + at);
       }
     }
   });
@@ -199,7 +290,6 @@ void ToMoments(int64_t channels, int64_t count, float* first, float* second);
 template <typename F, typename Y>
 void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
                            const Y& y, int64_t chunk, int64_t channel) const {
-  alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
   const int64_t n = std::min(tile_channels_, channels_ - channel);
   const int64_t first_row = chunk * rows_per_chunk_;
   const int64_t end_row = first_row + ChunkRows(chunk);
@@ -208,25 +298,25 @@ void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
     float* const first = of.partial + chunk * channels_ + channel;
     std::fill_n(first, n, 0.0f);
     std::fill_n(first + plane, n, 0.0f);
+    if (of.shift != nullptr) continue;
+    alignas(64) float buffer[kConvertBlock];
+    const int64_t inner = std::min(tile_inner_, inner_);
+    const int64_t at = (first_row * channels_ + channel) * inner_;
+    channels_internal::FirstRow(LoadBlock(dtype, of.x, at, n * inner, buffer),
+                                n, inner, first + 2 * plane);
   }
   for (int64_t row = first_row; row < end_row; row += tile_rows_) {
-    const int64_t rows = std::min(tile_rows_, end_row - row);
     for (int64_t i = 0; i < inner_; i += tile_inner_) {
-      const int64_t inner = std::min(tile_inner_, inner_ - i);
-      const int64_t at = (row * channels_ + channel) * inner_ + i;
-      const int64_t elements = rows * n * inner;
-      const float* ys = nullptr;
-      for (const Summed& of : summed) {
-        float* const first = of.partial + chunk * channels_ + channel;
-        float* const own_shift = first + 2 * plane;
-        const float* xs = LoadBlock(dtype, of.x, at, elements, x_buffer);
-        if (ys == nullptr) ys = y(at, elements, y_buffer, xs);
-        if (of.shift == nullptr && row == first_row && i == 0) {
-          channels_internal::FirstRow(xs, n, inner, own_shift);
-        }
-        channels_internal::AddTile<F>(
-            xs, ys, of.shift == nullptr ? own_shift : of.shift + channel, rows,
-            n, inner, first, first + plane);
+      const Tile tile = {(row * channels_ + channel) * inner_ + i,
+                         std::min(tile_rows_, end_row - row), channel, n,
+                         std::min(tile_inner_, inner_ - i)};
+      if (tile.IsLanes()) {
+        DispatchType(FloatTypes(), dtype, [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          ReduceLanes<F, T>(summed, y, tile, chunk);
+        });
+      } else {
+        ReduceTile<F>(dtype, summed, y, tile, chunk);
       }
     }
   }
@@ -236,6 +326,74 @@ void Channels::ReduceChunk(DType dtype, absl::Span<const Summed> summed,
     channels_internal::ToMoments(n, (end_row - first_row) * inner_, first,
                                  first + plane);
   }
+}
+
+template <typename F, typename Y>
+void Channels::ReduceTile(DType dtype, absl::Span<const Summed> summed,
+                          const Y& y, const Tile& tile, int64_t chunk) const {
+  alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
+  const int64_t plane = chunks_ * channels_;
+  const float* ys = nullptr;
+  for (const Summed& of : summed) {
+    float* const first = of.partial + chunk * channels_ + tile.channel;
+    const float* xs =
+        LoadBlock(dtype, of.x, tile.at, tile.elements(), x_buffer);
+    if (ys == nullptr) ys = y(tile.at, tile.elements(), y_buffer, xs);
+    channels_internal::AddTile<F>(
+        xs, ys,
+        of.shift == nullptr ? first + 2 * plane : of.shift + tile.channel,
+        tile.rows, tile.channels, tile.inner, first, first + plane);
+  }
+}
+
+template <typename F, typename T, typename Y>
+void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
+                           const Tile& tile, int64_t chunk) const {
+  constexpr int64_t kFewChannels = 32;
+  using Sums = channels_internal::LaneSums<F, T>;
+  const auto sums_of = [&](const Summed& of) {
+    float* const first = of.partial + chunk * channels_ + tile.channel;
+    float* const second = first + chunks_ * channels_;
+    return Sums{static_cast<const T*>(of.x) + tile.at,
+                of.shift == nullptr ? second + chunks_ * channels_
+                                    : of.shift + tile.channel,
+                first, second};
+  };
+  const Sums sums = sums_of(summed.front()), more = sums_of(summed.back());
+  const bool has_more = summed.size() > 1;
+  ForIsa([=, lanes = y.template Lanes<T>()](auto isa) {
+    constexpr Isa kIsa = decltype(isa)::value;
+    using Low = LowVector<kIsa>;
+    const auto add = [&](int64_t r, int64_t c, const Sums& to,
+                         const Sums& more_to, int64_t to_c) {
+      const int64_t i = r * tile.channels + c;
+      float x[Low::kSize], made[Low::kSize];
+      Low::Load(to.x + i, x);
+      lanes.template At<kIsa>(tile.at + i, tile.channel + c, x, made);
+      to.template Add<Low>(to_c, x, made);
+      if (!has_more) return;
+      Low::Load(more_to.x + i, x);
+      more_to.template Add<Low>(to_c, x, made);
+    };
+    // Sums of few channels wait for each other from row to row unless they stay
+    // in registers; of many, memory is read in order.
+    if (tile.channels > kFewChannels) {
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        for (int64_t c = 0; c < tile.channels; c += Low::kSize) {
+          add(r, c, sums, more, c);
+        }
+      }
+      return;
+    }
+    for (int64_t c = 0; c < tile.channels; c += Low::kSize) {
+      channels_internal::NearSums<Low, F, T> near(sums, c), near_more(more, c);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        add(r, c, near.Sums(), near_more.Sums(), 0);
+      }
+      near.Store();
+      if (has_more) near_more.Store();
+    }
+  });
 }
 
 template <typename F, typename Y>
@@ -281,6 +439,16 @@ template <typename F>
 void Channels::Map(DType dtype, const void* x, const void* y, void* out,
                    int threads, const F& f) const {
   ForTiles(threads, [&](Tile tile) {
+    if (tile.IsLanes()) {
+      return DispatchType(FloatTypes(), dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        const T* const ys = static_cast<const T*>(y);
+        channels_internal::MapLanes(static_cast<const T*>(x) + tile.at,
+                                    y == nullptr ? ys : ys + tile.at,
+                                    static_cast<T*>(out) + tile.at, tile.rows,
+                                    tile.channel, tile.channels, f);
+      });
+    }
     if (tile.rows * tile.channels == 1 && IsLow(dtype)) {
       const int64_t done = channels_internal::MapLowRow(
           dtype, x, y, out, tile.at, tile.at + tile.inner, f.At(tile.channel));

@@ -1,10 +1,12 @@
-// Vectors of f16 and bf16 to and from f32, by instruction set: LowVector<isa>.
-// For bodies of ForIsa (isa.h) that are told theirs. All give the bits of
+// Vectors of f16 and bf16 to and from f32, by instruction set: LowVector<isa>;
+// of f32 as they are. Round: to what they would be had they been stored. For
+// bodies of ForIsa (isa.h) that are told theirs. All give the bits of
 // graph/base/half.h.
 #ifndef HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
 #define HALFTONE_KERNELS_CPU_LOW_VECTOR_H_
 
 #include <cstdint>
+#include <cstring>
 
 #include "graph/base/half.h"
 #include "kernels/cpu/isa.h"
@@ -18,9 +20,23 @@ namespace kernels {
 
 // Functions of pointers: vectors of one instruction set are no arguments in
 // code for another. The compiler keeps what they point to in registers.
+template <int kLanes>
+struct FloatVector {
+  static constexpr int kSize = kLanes;
+  static void Load(const float* from, float* to) {
+    std::memcpy(to, from, kSize * sizeof(float));
+  }
+  static void Store(const float* from, float* to) {
+    std::memcpy(to, from, kSize * sizeof(float));
+  }
+  static void Round(float*, float) {}
+};
+
 template <Isa kIsa>
-struct LowVector {
-  static constexpr int kSize = 8;
+struct LowVector : FloatVector<8> {
+  using FloatVector::Load;
+  using FloatVector::Round;
+  using FloatVector::Store;
   template <typename T>
   static void Load(const T* from, float* to) {
     for (int i = 0; i < kSize; ++i) to[i] = static_cast<float>(from[i]);
@@ -29,13 +45,19 @@ struct LowVector {
   static void Store(const float* from, T* to) {
     for (int i = 0; i < kSize; ++i) to[i] = static_cast<T>(from[i]);
   }
+  template <typename T>
+  static void Round(float* x, T) {
+    for (int i = 0; i < kSize; ++i) x[i] = static_cast<float>(T(x[i]));
+  }
 };
 
 #ifdef HT_ISA_X86
 
 template <>
-struct LowVector<Isa::kAvx2> {
-  static constexpr int kSize = 8;
+struct LowVector<Isa::kAvx2> : FloatVector<8> {
+  using FloatVector::Load;
+  using FloatVector::Round;
+  using FloatVector::Store;
   HT_TARGET_AVX2 static void Load(const half* from, float* to) {
     _mm256_storeu_ps(to, _mm256_cvtph_ps(Bits(from)));
   }
@@ -49,6 +71,26 @@ struct LowVector<Isa::kAvx2> {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bits);
   }
   HT_TARGET_AVX2 static void Store(const float* from, bfloat16* to) {
+    __m256i rounded;
+    ToHighBits(from, &rounded);
+    const __m128i packed = _mm_packus_epi32(
+        _mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+  }
+  HT_TARGET_AVX2 static void Round(float* x, half) {
+    const __m128i bits =
+        _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_ps(x, _mm256_cvtph_ps(bits));
+  }
+  HT_TARGET_AVX2 static void Round(float* x, bfloat16) {
+    __m256i rounded;
+    ToHighBits(x, &rounded);
+    _mm256_storeu_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(rounded, 16)));
+  }
+
+ private:
+  // The upper 16 bits of numbers rounded to bf16.
+  HT_TARGET_AVX2 static void ToHighBits(const float* from, __m256i* to) {
     const __m256 x = _mm256_loadu_ps(from);
     const __m256i bits = _mm256_castps_si256(x);
     const __m256i high = _mm256_srli_epi32(bits, 16);
@@ -58,14 +100,8 @@ struct LowVector<Isa::kAvx2> {
         _mm256_srli_epi32(_mm256_add_epi32(bits, half_place), 16);
     const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
     const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-    const __m256i chosen =
-        _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(nan));
-    const __m128i packed = _mm_packus_epi32(
-        _mm256_castsi256_si128(chosen), _mm256_extracti128_si256(chosen, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), packed);
+    *to = _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(nan));
   }
-
- private:
   template <typename T>
   HT_TARGET_AVX2 static __m128i Bits(const T* from) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -73,8 +109,10 @@ struct LowVector<Isa::kAvx2> {
 };
 
 template <>
-struct LowVector<Isa::kAvx512> {
-  static constexpr int kSize = 16;
+struct LowVector<Isa::kAvx512> : FloatVector<16> {
+  using FloatVector::Load;
+  using FloatVector::Round;
+  using FloatVector::Store;
   // The zero-masked forms: GCC 12 takes the plain ones' undefined pass-through
   // operand for an uninitialised variable.
   static constexpr __mmask16 kAll = 0xffff;
@@ -93,6 +131,26 @@ struct LowVector<Isa::kAvx512> {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bits);
   }
   HT_TARGET_AVX512 static void Store(const float* from, bfloat16* to) {
+    __m512i rounded;
+    ToHighBits(from, &rounded);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm512_maskz_cvtepi32_epi16(kAll, rounded));
+  }
+  HT_TARGET_AVX512 static void Round(float* x, half) {
+    const __m256i bits = _mm512_maskz_cvtps_ph(kAll, _mm512_loadu_ps(x),
+                                               _MM_FROUND_TO_NEAREST_INT);
+    _mm512_storeu_ps(x, _mm512_maskz_cvtph_ps(kAll, bits));
+  }
+  HT_TARGET_AVX512 static void Round(float* x, bfloat16) {
+    __m512i rounded;
+    ToHighBits(x, &rounded);
+    _mm512_storeu_ps(
+        x, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, rounded, 16)));
+  }
+
+ private:
+  // The upper 16 bits of numbers rounded to bf16.
+  HT_TARGET_AVX512 static void ToHighBits(const float* from, __m512i* to) {
     const __m512 x = _mm512_loadu_ps(from);
     const __m512i bits = _mm512_castps_si512(x);
     const __m512i high = _mm512_maskz_srli_epi32(kAll, bits, 16);
@@ -101,13 +159,8 @@ struct LowVector<Isa::kAvx512> {
     const __m512i rounded =
         _mm512_maskz_srli_epi32(kAll, _mm512_add_epi32(bits, half_place), 16);
     const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    const __m512i chosen =
-        _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                        _mm512_maskz_cvtepi32_epi16(kAll, chosen));
+    *to = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
   }
-
- private:
   template <typename T>
   HT_TARGET_AVX512 static __m256i Bits(const T* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));

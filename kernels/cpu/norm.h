@@ -31,6 +31,10 @@ struct NormalizeMap {
     }
   };
   Channel At(int64_t c) const { return {mean[c], factor[c], bias[c]}; }
+  // That of the channels from `c` on.
+  NormalizeMap From(int64_t c) const {
+    return {mean + c, factor + c, bias + c};
+  }
 };
 
 // For Channels::Sum about the mean: sums of y_grad * (x - mean) and y_grad.

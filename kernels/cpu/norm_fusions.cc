@@ -1,8 +1,10 @@
-// Batch norms fused with what is element-wise beside them, tile by tile, so
-// that what is between two ops stays in the first-level cache. Each op's result
-// is rounded to the tensors' dtype, as if it had been stored: the bits are the
-// body's.
+// Batch norms fused with what is element-wise beside them: what is between two
+// ops stays in registers where channels are innermost, else, tile by tile, in
+// the first-level cache. Each op's result is rounded to the tensors' dtype, as
+// if it had been stored: the bits are the body's.
 #include "kernels/common/norm_fusions.h"
+
+#include <cstring>
 
 #include "absl/types/span.h"
 #include "kernels/common/dispatch.h"
@@ -14,6 +16,34 @@
 namespace halftone {
 namespace kernels {
 namespace {
+
+// In place, and rounded as if it had been stored as T.
+template <typename Low, typename T>
+void NormalizeLanes(const NormalizeMap& map, int64_t channel, float* x) {
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+  for (int k = 0; k < Low::kSize; ++k) x[k] = map.At(channel + k)(x[k], x[k]);
+  Low::Round(x, T());
+}
+// sum += x, rounded.
+template <typename Low, typename T>
+void AddLanes(const float* x, float* sum) {
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+  for (int k = 0; k < Low::kSize; ++k) sum[k] += x[k];
+  Low::Round(sum, T());
+}
+template <typename Low>
+void ReluOfLanes(float* x) {
+  const functors::ReluOp relu;
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+  for (int k = 0; k < Low::kSize; ++k) x[k] = relu(x[k]);
+}
+
+void* OutOrNull(const Buffers& buffers, int i) {
+  return i < 0 ? nullptr : buffers.outputs[i];
+}
 
 // norm_elementwise: relu(norm(x) + y), and its bits.
 struct NormElementwiseKernel {
@@ -42,11 +72,56 @@ struct NormElementwiseKernel {
       factor += channels.channels();
     }
     channels.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
-      RunTile(buffers, maps, tile);
+      if (!tile.IsLanes()) return RunTile(buffers, maps, tile);
+      DispatchType(FloatTypes(), dtype, [&](auto tag) {
+        RunLanes<typename decltype(tag)::type>(buffers, maps, tile);
+      });
     });
   }
 
  private:
+  template <typename T>
+  void RunLanes(const Buffers& buffers, const NormalizeMap (&maps)[2],
+                const Channels::Tile& tile) const {
+    const T* const x =
+        static_cast<const T*>(buffers.inputs[at.norms[0].x]) + tile.at;
+    const T* const y =
+        at.add ? static_cast<const T*>(buffers.inputs[at.y]) + tile.at
+               : nullptr;
+    T* const out = static_cast<T*>(buffers.outputs[at.out]) + tile.at;
+    uint8_t* const bits =
+        at.bits < 0
+            ? nullptr
+            : static_cast<uint8_t*>(buffers.outputs[at.bits]) + tile.at / 8;
+    const bool adds_norm = at.norms.size() > 1, relu = at.relu;
+    const NormalizeMap norm = maps[0].From(tile.channel);
+    const NormalizeMap y_norm = adds_norm ? maps[1].From(tile.channel) : norm;
+    ForIsa([=](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      using Relu = ReluLanes<decltype(isa)::value>;
+      constexpr int kSize = Low::kSize;
+      int64_t c = 0;
+      for (int64_t i = 0; i < tile.elements(); i += kSize) {
+        float sum[kSize];
+        Low::Load(x + i, sum);
+        NormalizeLanes<Low, T>(norm, c, sum);
+        if (y != nullptr) {
+          float other[kSize];
+          Low::Load(y + i, other);
+          if (adds_norm) NormalizeLanes<Low, T>(y_norm, c, other);
+          AddLanes<Low, T>(other, sum);
+        }
+        if (relu) ReluOfLanes<Low>(sum);
+        if (bits != nullptr) {
+          const typename Relu::Bits made = Relu::Make(sum);
+          std::memcpy(bits + i / 8, &made, sizeof(made));
+        }
+        Low::Store(sum, out + i);
+        c = c + kSize == tile.channels ? 0 : c + kSize;
+      }
+    });
+  }
+
   void RunTile(const Buffers& buffers, const NormalizeMap (&maps)[2],
                const Channels::Tile& tile) const {
     alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
@@ -119,17 +194,17 @@ struct ReluGradNormKernel {
                    partial};
       partial += channels.workspace_floats();
     }
-    channels.Reduce<NormGradSums>(
-        dtype, absl::MakeConstSpan(summed, at.norms.size()),
-        [&](int64_t begin, int64_t n, float* buffer, const float* x) {
-          return MakeGrad(buffers, again, x, begin, n, buffer);
-        },
-        stream.threads());
+    const Grad grad = {*this, buffers, again};
+    channels.Reduce<NormGradSums>(dtype,
+                                  absl::MakeConstSpan(summed, at.norms.size()),
+                                  grad, stream.threads());
     for (size_t i = 0; i < at.norms.size(); ++i) {
       const NormSumsAt& norm = at.norms[i];
-      float* const scale_grad = OutOrNull(buffers, norm.scale_grad);
-      channels.CombineSums(summed[i].partial, scale_grad,
-                           OutOrNull(buffers, norm.bias_grad));
+      float* const scale_grad =
+          static_cast<float*>(OutOrNull(buffers, norm.scale_grad));
+      channels.CombineSums(
+          summed[i].partial, scale_grad,
+          static_cast<float*>(OutOrNull(buffers, norm.bias_grad)));
       if (scale_grad == nullptr) continue;
       DivideByDeviation(In(buffers, norm.variance), norm.epsilon,
                         channels.channels(), scale_grad);
@@ -137,9 +212,68 @@ struct ReluGradNormKernel {
   }
 
  private:
-  static float* OutOrNull(const Buffers& buffers, int i) {
-    return i < 0 ? nullptr : Out(buffers, i);
-  }
+  // The g that is made, for Channels::Reduce.
+  struct Grad {
+    const ReluGradNormKernel& kernel;
+    const Buffers& buffers;
+    NormalizeMap again;
+
+    const float* operator()(int64_t begin, int64_t n, float* buffer,
+                            const float* x) const {
+      return kernel.MakeGrad(buffers, again, x, begin, n, buffer);
+    }
+
+    template <typename T>
+    struct GradLanes {
+      const T *a, *b;  // b null: nothing is added
+      // What the relu made, or its bits; neither: it is made again.
+      const T* relu = nullptr;
+      const uint8_t* bits = nullptr;
+      T* g = nullptr;
+      NormalizeMap again = {};
+
+      template <Isa kIsa>
+      void At(int64_t at, int64_t channel, const float* x, float* to) const {
+        using Low = LowVector<kIsa>;
+        using Relu = ReluLanes<kIsa>;
+        float other[Low::kSize];
+        Low::Load(a + at, to);
+        if (b != nullptr) {
+          Low::Load(b + at, other);
+          AddLanes<Low, T>(other, to);
+        }
+        typename Relu::Bits passes;
+        if (bits != nullptr) {
+          std::memcpy(&passes, bits + at / 8, sizeof(passes));
+        } else if (relu != nullptr) {
+          Low::Load(relu + at, other);
+          passes = Relu::Make(other);
+        } else {
+          Low::Store(x, other);
+          NormalizeLanes<Low, T>(again, channel, other);
+          passes = Relu::Make(other);
+        }
+        Relu::Apply(passes, to);
+        if (g != nullptr) Low::Store(to, g + at);
+      }
+    };
+    template <typename T>
+    GradLanes<T> Lanes() const {
+      const ReluGradSumsAt& at = kernel.at;
+      const auto input = [&](int i) {
+        return i < 0 ? nullptr : static_cast<const T*>(buffers.inputs[i]);
+      };
+      GradLanes<T> lanes = {input(at.a), input(at.b)};
+      if (at.bits) {
+        lanes.bits = static_cast<const uint8_t*>(buffers.inputs[at.relu]);
+      } else if (!at.recomputed) {
+        lanes.relu = input(at.relu);
+      }
+      lanes.g = static_cast<T*>(OutOrNull(buffers, at.g));
+      lanes.again = again;
+      return lanes;
+    }
+  };
 
   // Elements [begin, begin + n) of g, as they were stored; `x`: those of
   // norms[0].

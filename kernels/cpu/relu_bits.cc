@@ -6,45 +6,13 @@
 
 #include "kernels/common/dispatch.h"
 #include "kernels/common/relu_bits_shape.h"
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/functors/relu_bits.h"
 
-#ifdef HT_ISA_X86
-#include <immintrin.h>
-#endif
-
 namespace halftone {
 namespace kernels {
 namespace {
-
-// The bits of eight elements. For bodies of ForIsa.
-template <Isa kIsa>
-struct ByteOf {
-  static uint8_t From(const float* out) {
-    unsigned byte = 0;
-    for (int k = 0; k < 8; ++k) {
-      byte |= unsigned{functors::PassesRelu(out[k])} << k;
-    }
-    return static_cast<uint8_t>(byte);
-  }
-};
-
-#ifdef HT_ISA_X86
-struct ByteOfVector {
-  HT_TARGET_AVX2 static uint8_t From(const float* out) {
-    // Not less than or equal, or unordered.
-    const __m256 passes =
-        _mm256_cmp_ps(_mm256_loadu_ps(out), _mm256_setzero_ps(), _CMP_NLE_UQ);
-    return static_cast<uint8_t>(_mm256_movemask_ps(passes));
-  }
-};
-template <>
-struct ByteOf<Isa::kAvx2> : ByteOfVector {};
-template <>
-struct ByteOf<Isa::kAvx512> : ByteOfVector {};
-#endif
 
 struct ReluBits {
   ReluBitsShape shape;
@@ -121,30 +89,36 @@ Candidate MakeBits() {
 
 void PackReluBits(const float* out, int64_t n, uint8_t* bits) {
   ForIsa([=](auto isa) {
-    using Byte = ByteOf<decltype(isa)::value>;
+    using Lanes = ReluLanes<decltype(isa)::value>;
+    constexpr int64_t kSize = 8 * sizeof(typename Lanes::Bits);
     int64_t i = 0;
-    // Four bytes at once, of which the lowest is the first: single ones take
-    // 1.7 times as long.
-    for (; i + 32 <= n; i += 32) {
-      uint32_t word = 0;
-      for (int k = 0; k < 4; ++k) {
-        word |= uint32_t{Byte::From(out + i + 8 * k)} << (8 * k);
-      }
-      std::memcpy(bits + i / 8, &word, sizeof(word));
+    for (; i + kSize <= n; i += kSize) {
+      const typename Lanes::Bits made = Lanes::Make(out + i);
+      std::memcpy(bits + i / 8, &made, sizeof(made));
     }
-    for (; i < n; i += 8) bits[i / 8] = Byte::From(out + i);
+    if (i < n) bits[i / 8] = ReluLanes<Isa::kBaseline>::Make(out + i);
   });
 }
 
 void ApplyReluBits(const uint8_t* bits, const float* grad, float* x_grad,
                    int64_t n) {
-  static_assert(kVector == 8, "a byte for a vector");
-  ForIsa([=] {
-    const VectorMask lanes = {1, 2, 4, 8, 16, 32, 64, 128};
-    for (int64_t i = 0; i < n; i += kVector) {
-      const VectorMask passes = (lanes & int32_t{bits[i / 8]}) != 0;
-      VectorAt(x_grad + i) = passes ? VectorAt(grad + i) : Vector{};
+  ForIsa([=](auto isa) {
+    using Lanes = ReluLanes<decltype(isa)::value>;
+    constexpr int64_t kSize = 8 * sizeof(typename Lanes::Bits);
+    int64_t i = 0;
+    for (; i + kSize <= n; i += kSize) {
+      typename Lanes::Bits passes;
+      std::memcpy(&passes, bits + i / 8, sizeof(passes));
+      float made[kSize];
+      std::memcpy(made, grad + i, sizeof(made));
+      Lanes::Apply(passes, made);
+      std::memcpy(x_grad + i, made, sizeof(made));
     }
+    if (i == n) return;
+    float made[8];
+    std::memcpy(made, grad + i, sizeof(made));
+    ReluLanes<Isa::kBaseline>::Apply(bits[i / 8], made);
+    std::memcpy(x_grad + i, made, sizeof(made));
   });
 }
 
