@@ -120,7 +120,7 @@ class Meter {
 
 RateSizes RateSizesOf(const Device& device) {
   if (device.asynchronous()) return {8192, int64_t{1} << 26};
-  return {1024, int64_t{1} << 24};
+  return {1024, int64_t{1} << 25};
 }
 
 DType LowProductsOf(const Program& program) {
