@@ -6,7 +6,9 @@
 // padding as panels of channels, OutputGrad as tiles of filters; all taps read
 // the same panels. Where Input is relu(norm(X)), that is made while it is
 // packed. The parts of the pixels are cut by the shape alone, and their sums
-// are added in order.
+// are added in order. Where there are instructions for pairs of bf16, two
+// samples are packed as one: a pair is of the same place in both, so that all
+// taps see pairs.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -52,9 +54,9 @@ struct PackedDim {
   int64_t from_step;  // positions from one that is packed to the next
 };
 
-// Lines [begin, end) of OutputGrad: rows of all samples. Those of one sample
-// are packed together: `lines` of the first one from its line `first` on, then
-// whole samples and a rest.
+// Lines [begin, end) of OutputGrad: rows of all samples, or pairs of them.
+// Those of one sample are packed together: `lines` of the first one from its
+// line `first` on, then whole samples and a rest.
 struct Chunk {
   int64_t begin, end;
   int64_t sample, first, lines;
@@ -76,10 +78,11 @@ class GradFilterKernel {
       : conv_(ConvOf(op)),
         height_(conv_.shape.volume[1]),
         width_(conv_.shape.volume[2]),
-        tile_rows_(TileRows()) {
+        tile_rows_(TileRows()),
+        pairs_(MakesPairs(conv_)) {
     const int64_t width = width_.dim.result, height = height_.dim.result;
     if (op.type() == "fusion") norm_.emplace(FusedOp(op).Of("norm"));
-    lines_ = conv_.shape.samples * height;
+    lines_ = CeilDiv(conv_.shape.samples, each()) * height;
     parts_ = PartsOf(lines_ * width);
     chunk_ = std::clamp<int64_t>(ChunkPixels(op.context().threads) / width, 1,
                                  CeilDiv(lines_, parts_));
@@ -92,6 +95,11 @@ class GradFilterKernel {
     // Caches have few places for what lies a power of two apart.
     panel_stride_ = rows * row_floats() + kPanel;
     tile_stride_ = chunk_ * width * tile_rows_ + kPanel;
+  }
+
+  static bool MakesPairs(const ConvOp& conv) {
+    return conv.image_desc.dtype == DType::kBF16 &&
+           conv.result_desc.dtype == DType::kBF16 && HasPairs();
   }
 
   // Of the op, or of a fusion's, whose operands lie where the fusion's do.
@@ -140,6 +148,8 @@ class GradFilterKernel {
   // Of the packed image.
   int64_t row_floats() const { return width_.Seen(width_.dim.result) * kPanel; }
   int64_t filter_floats() const { return taps() * Padded(channels()); }
+  // Samples that are packed as one.
+  int64_t each() const { return pairs_ ? 2 : 1; }
   int64_t PartSums() const { return filters() * filter_floats(); }
   // Zero: the output is where sums are made.
   int64_t SumFloats() const {
@@ -158,7 +168,7 @@ class GradFilterKernel {
   int64_t FactorFloats() const { return norm_ ? Padded(channels()) : 0; }
   // What a line of the image becomes by norm and relu.
   int64_t NormalFloats() const {
-    return norm_ ? Padded(width_.dim.image * channels()) : 0;
+    return norm_ ? each() * Padded(width_.dim.image * channels()) : 0;
   }
 
   // Of the pixels: as many as threads that many machines have, while what they
@@ -289,52 +299,143 @@ class GradFilterKernel {
     }
     if (first == end) return;
     const int64_t x = width_.At(0, first);
-    const int64_t at =
-        ((sample * height_.dim.image + y) * width_.dim.image + x) * c;
-    const int64_t floats = ((end - first - 1) * width_.from_step + 1) * c;
-    const float* from =
-        LoadBlock(conv_.image_desc.dtype, image, at, floats, task.line);
+    const int64_t image_size = height_.dim.image * width_.dim.image;
+    const int64_t at = (y * width_.dim.image + x) * c;
     const int64_t channel = task.first_panel * kPanel;
-    const int64_t n = std::min(c, task.end_panel * kPanel) - channel;
-    Matrix32 wanted = {from + channel, width_.from_step * c};
-    if (norm_) {
-      NormRelu(task.norm, conv_.image_desc.dtype, wanted.data, wanted.stride,
-               end - first, channel, n, task.normal);
-      wanted = {task.normal, n};
+    const Rows wanted = {end - first, width_.from_step * c, channel,
+                         std::min(c, task.end_panel * kPanel) - channel};
+    float* const panel = to + first * kPanel;
+    if (pairs_ && !norm_) {
+      PairRows rows = PairsOf(image, sample, image_size * c, at + channel);
+      rows.stride = wanted.stride;
+      FillPanels(rows, wanted.count, wanted.channels, panel_stride_, panel);
+      return;
     }
-    FillPanels(wanted, end - first, n, panel_stride_, to + first * kPanel);
+    const float* const from =
+        norm_ ? NormRows(image, sample, at, wanted, task)
+              : LoadBlock(conv_.image_desc.dtype, image,
+                          sample * image_size * c + at + channel,
+                          wanted.elements(), task.line);
+    FillPanels({from, norm_ ? wanted.channels : wanted.stride}, wanted.count,
+               wanted.channels, panel_stride_, panel);
   }
 
   void PackLine(const void* gradient, const Chunk& chunk, int64_t line,
                 const Task& task) const {
-    const int64_t width = width_.dim.result, floats = width * filters();
-    const float* from =
-        LoadBlock(conv_.result_desc.dtype, gradient,
-                  (chunk.begin + line) * floats, floats, task.line);
+    const int64_t width = width_.dim.result, height = height_.dim.result;
+    const int64_t n = width * filters(), at = chunk.begin + line;
+    const float* from = task.line;
+    if (pairs_) {
+      const PairRows rows =
+          PairsOf(gradient, at / height, height * n, at % height * n);
+      MakePairs(rows, n, reinterpret_cast<uint32_t*>(task.line));
+    } else {
+      from = LoadBlock(conv_.result_desc.dtype, gradient, at * n, n, task.line);
+    }
     FillTiles({from, filters()}, width, filters(), tile_stride_,
               task.tiles + line * width * tile_rows_);
   }
 
-  // One panel, tap and block of filters after the other: the panel stays in the
+  // Pixels `stride` elements apart, of which some channels are wanted.
+  struct Rows {
+    int64_t count, stride, first_channel, channels;
+
+    // From the first one that is wanted.
+    int64_t elements() const { return (count - 1) * stride + channels; }
+  };
+
+  // A pair of samples, of `size` elements each, from their element `at` on.
+  PairRows PairsOf(const void* tensor, int64_t pair, int64_t size,
+                   int64_t at) const {
+    PairRows rows;
+    rows.first = static_cast<const uint16_t*>(tensor) + 2 * pair * size + at;
+    if (HasSecond(pair)) rows.second = rows.first + size;
+    return rows;
+  }
+  bool HasSecond(int64_t pair) const {
+    return 2 * pair + 1 < conv_.shape.samples;
+  }
+
+  static void MakePairs(const PairRows& rows, int64_t n, uint32_t* to) {
+    ForIsa([=] {
+      if (rows.second == nullptr) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) to[i] = rows.first[i];
+        return;
+      }
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) {
+        to[i] = rows.first[i] | uint32_t{rows.second[i]} << 16;
+      }
+    });
+  }
+
+  // What norm and relu make of the norm's X, [count][channels], as pairs where
+  // samples are.
+  const float* NormRows(const void* image, int64_t sample, int64_t at,
+                        const Rows& rows, const Task& task) const {
+    const DType dtype = conv_.image_desc.dtype;
+    const int64_t size = height_.dim.image * width_.dim.image * channels();
+    const int64_t n = rows.count * rows.channels;
+    const auto make = [&](int64_t i, float* to) {
+      const float* const x =
+          LoadBlock(dtype, image, i * size + at + rows.first_channel,
+                    rows.elements(), task.line);
+      NormRelu(task.norm, dtype, x, rows.stride, rows.count, rows.first_channel,
+               rows.channels, to);
+    };
+    float* const made = task.normal;
+    make(sample * each(), made);
+    if (pairs_) {
+      float* const second = made + NormalFloats() / 2;
+      if (HasSecond(sample)) {
+        make(2 * sample + 1, second);
+      } else {
+        std::fill_n(second, n, 0.0f);
+      }
+      JoinPairs(made, second, n);
+    }
+    return made;
+  }
+
+  // Numbers that are bf16 already; the pairs take the place of `first`.
+  static void JoinPairs(float* first, const float* second, int64_t n) {
+    ForIsa([=] {
+      uint32_t* const to = reinterpret_cast<uint32_t*>(first);
+      const uint32_t* const high = reinterpret_cast<const uint32_t*>(second);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) {
+        to[i] = to[i] >> 16 | (high[i] & 0xffff0000u);
+      }
+    });
+  }
+
+  // Panels, tap and block of filters after each other: panels stay in the
   // first-level cache for all filters.
   void Multiply(const Chunk& chunk, const Task& task) const {
-    const int64_t block = kBlockTiles * tile_rows_;
-    for (int64_t p = task.first_panel; p < task.end_panel; ++p) {
+    const int64_t block = kBlockTiles * tile_rows_, together = PanelsAtOnce();
+    for (int64_t p = task.first_panel; p < task.end_panel; p += together) {
+      const int64_t n = std::min(together, task.end_panel - p);
       for (int64_t tap = 0; tap < taps(); ++tap) {
         for (int64_t f = 0; f < filters(); f += block) {
-          MultiplyBlock(chunk, task, p, tap, f);
+          MultiplyBlock(chunk, task, {p, n}, tap, f);
         }
       }
     }
   }
 
-  void MultiplyBlock(const Chunk& chunk, const Task& task, int64_t panel,
+  struct PanelRange {
+    int64_t first, count;
+  };
+  void MultiplyBlock(const Chunk& chunk, const Task& task, PanelRange panels,
                      int64_t tap, int64_t filter) const {
     const ConvDim &h = height_.dim, &w = width_.dim;
     const int64_t seen = (tap / w.filter * h.dilation) * row_floats() +
                          (tap % w.filter * w.dilation) * kPanel;
     PartsProduct product;
     product.rows = std::min(kBlockTiles * tile_rows_, filters() - filter);
+    product.panels = panels.count;
+    product.pairs = pairs_;
     // Lines of one tap follow each other: one long line.
     const int64_t lines = chunk.end - chunk.begin;
     product.parts = absl::MakeConstSpan(task.depths, taps() == 1 ? 1 : lines);
@@ -342,11 +443,11 @@ class GradFilterKernel {
     product.left.data = task.tiles + filter / tile_rows_ * tile_stride_;
     product.tile_stride = tile_stride_;
     product.right = {
-        task.panels + (panel - task.first_panel) * panel_stride_ + seen,
+        task.panels + (panels.first - task.first_panel) * panel_stride_ + seen,
         panel_stride_, width_.step * kPanel};
     kernels::Multiply(product, /*add=*/!chunk.is_first,
                       task.sums + filter * filter_floats() +
-                          tap * Padded(channels()) + panel * kPanel,
+                          tap * Padded(channels()) + panels.first * kPanel,
                       filter_floats());
   }
 
@@ -381,6 +482,7 @@ class GradFilterKernel {
   std::optional<NormAt> norm_;
   PackedDim height_, width_;
   int64_t tile_rows_;
+  bool pairs_;
   int64_t lines_ = 0, parts_ = 1;  // of OutputGrad
   int64_t chunk_ = 0;              // lines of a chunk, at most
   int64_t panel_stride_ = 0, tile_stride_ = 0;
@@ -393,7 +495,10 @@ Candidate ConvGradFilterCandidate() {
       "packed", [](const BoundOp& op) { return GradFilterKernel(op); });
   candidate.supports = [](const BoundOp& op) {
     const ConvOp conv = GradFilterKernel::ConvOf(op);
-    return conv.image >= 0 && conv.result >= 0 &&
+    // Half of the only pair would be for nothing.
+    const bool is_waste =
+        GradFilterKernel::MakesPairs(conv) && conv.shape.samples == 1;
+    return conv.image >= 0 && conv.result >= 0 && !is_waste &&
            IsPackable(conv, conv.shape.channels);
   };
   candidate.workspace_bytes = [](const BoundOp& op) {

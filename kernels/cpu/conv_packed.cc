@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,8 @@
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
@@ -94,7 +97,9 @@ class PackedConv {
         forward_(conv_.computed == ConvResult::kResult),
         source_(forward_ ? conv_.image_desc : conv_.result_desc),
         result_(forward_ ? conv_.result_desc : conv_.image_desc),
-        depth_(forward_ ? conv_.shape.channels : conv_.shape.filters),
+        pairs_(MakesPairs(conv_)),
+        depth_((forward_ ? conv_.shape.channels : conv_.shape.filters) /
+               (pairs_ ? 2 : 1)),
         columns_(forward_ ? conv_.shape.filters : conv_.shape.channels) {
     if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
     JoinLines();
@@ -110,15 +115,24 @@ class PackedConv {
     panel_stride_ = taps * depth_ * kPanel + kPanel;
   }
 
+  // Whether two channels of the source are multiplied together.
+  static bool MakesPairs(const ConvOp& conv) {
+    return conv.image_desc.dtype == DType::kBF16 &&
+           conv.filter_desc.dtype == DType::kBF16 &&
+           conv.result_desc.dtype == DType::kBF16 && HasPairs();
+  }
+
   // Not where a line of few windows leaves most of a tile's rows for nothing,
-  // nor f32 of one tap, with which the library keeps up.
+  // nor f32 of one tap, with which the library keeps up, nor odd ones of pairs.
   static bool Supports(const BoundOp& op) {
     const ConvOp conv = ConvOp::Of(op);
     const ConvShape& shape = conv.shape;
     const bool forward = conv.computed == ConvResult::kResult;
     if (!IsPackable(conv, forward ? shape.filters : shape.channels) ||
         (forward && conv.image_desc.dtype == DType::kF32 &&
-         shape.volume[1].filter * shape.volume[2].filter == 1)) {
+         shape.volume[1].filter * shape.volume[2].filter == 1) ||
+        (MakesPairs(conv) &&
+         (forward ? shape.channels : shape.filters) % 2 != 0)) {
       return false;
     }
     const PackedConv kernel(op);
@@ -181,7 +195,7 @@ class PackedConv {
   // Of the filter as f32, before it is packed.
   int64_t FilterFloats() const {
     const TensorDesc& filter = conv_.filter_desc;
-    return filter.dtype == DType::kF32 ? 0 : filter.elements();
+    return filter.dtype == DType::kF32 || pairs_ ? 0 : filter.elements();
   }
 
   // Where each window is one position, lines follow each other: they are cut
@@ -206,12 +220,14 @@ class PackedConv {
   // Whether windows are read where they lie.
   bool ReadsInPlace(const Part& part) const {
     return part.empty() ||
-           (source_.dtype == DType::kF32 && part.w.at.front() >= 0 &&
-            part.w.SourceEnd() <= SourceSize(2));
+           ((source_.dtype == DType::kF32 || pairs_) &&
+            part.w.at.front() >= 0 && part.w.SourceEnd() <= SourceSize(2));
   }
   bool StoresInPlace() const {
     return result_.dtype == DType::kF32 && columns_ % kPanel == 0;
   }
+  // Else: what is made at a time, and stored while it is near.
+  static int64_t StoredColumns() { return PanelsAtOnce() * kPanel; }
   // What is made together: what it reads lies in the second-level cache, beside
   // a panel.
   int64_t ChunkPixels() const { return depth_ <= 512 ? 192 : 96; }
@@ -231,7 +247,7 @@ class PackedConv {
     }
     if (!StoresInPlace()) {
       result_floats_ =
-          std::max(result_floats_, lines * part.w.count * Padded(columns_));
+          std::max(result_floats_, lines * part.w.count * StoredColumns());
     }
   }
 
@@ -264,8 +280,14 @@ class PackedConv {
                           tap * depth_ * kPanel;
               if (forward_) {
                 ToPanelsTransposed(
-                    {filter + (column * taps + at) * channels, taps * channels},
-                    n, depth_, to);
+                    {filter + (column * taps + at) * depth_, taps * depth_}, n,
+                    depth_, to);
+              } else if (pairs_) {
+                const uint16_t* const first =
+                    static_cast<const uint16_t*>(from) + at * channels + column;
+                const int64_t row = taps * channels;
+                FillPanels({first, first + row, 2 * row}, depth_, n,
+                           /*stride=*/0, to);
               } else {
                 FillPanels({filter + at * channels + column, taps * channels},
                            depth_, n, /*stride=*/0, to);
@@ -302,14 +324,16 @@ class PackedConv {
     Chunk chunk = {&part, sample, begin, end};
     FindSource(run, scratch, &chunk);
     FindResult(run, scratch + source_floats_, &chunk);
-    for (int64_t panel = first_panel; panel < end_panel; ++panel) {
+    const int64_t together = PanelsAtOnce();
+    for (int64_t panel = first_panel; panel < end_panel; panel += together) {
+      const int64_t n = std::min(together, end_panel - panel);
       for (int64_t line = 0; line < end - begin; ++line) {
-        RunLine(chunk, panel, line, run);
+        RunLine(chunk, panel, n, line, run);
       }
-    }
-    if (!StoresInPlace()) {
-      Store(chunk, first_panel * kPanel, std::min(columns_, end_panel * kPanel),
-            run);
+      if (!StoresInPlace()) {
+        Store(chunk, panel * kPanel, std::min(columns_, (panel + n) * kPanel),
+              run);
+      }
     }
   }
 
@@ -341,8 +365,13 @@ class PackedConv {
       const int64_t at =
           (sample + row * width + part.w.at.front() + first) * depth_;
       std::fill(to, to + first * depth_, 0.0f);
-      ToFloat(source_.dtype, run.source + at * SizeOf(source_.dtype),
-              to + first * depth_, (end - first) * depth_);
+      if (pairs_) {
+        std::memcpy(to + first * depth_, run.source + at * sizeof(float),
+                    (end - first) * depth_ * sizeof(float));
+      } else {
+        ToFloat(source_.dtype, run.source + at * SizeOf(source_.dtype),
+                to + first * depth_, (end - first) * depth_);
+      }
       std::fill(to + end * depth_, to + seen * depth_, 0.0f);
     }
   }
@@ -372,8 +401,8 @@ class PackedConv {
     const Part& part = *chunk->part;
     if (!StoresInPlace()) {
       chunk->result = scratch;
-      chunk->result_step = Padded(columns_);
-      chunk->result_line = part.w.count * Padded(columns_);
+      chunk->result_step = StoredColumns();
+      chunk->result_line = part.w.count * StoredColumns();
       return;
     }
     chunk->result = reinterpret_cast<float*>(run.result) +
@@ -389,40 +418,58 @@ class PackedConv {
     return row * ResultSize(2) + part.w.first + i * part.w.step;
   }
 
-  void RunLine(const Chunk& chunk, int64_t panel, int64_t line,
+  void RunLine(const Chunk& chunk, int64_t panel, int64_t panels, int64_t line,
                const Run& run) const {
     const Part& part = *chunk.part;
     const Depths depths = DepthsOf(chunk, line);
-    float* const to = chunk.result + line * chunk.result_line + panel * kPanel;
+    float* const to = chunk.result + line * chunk.result_line +
+                      (StoresInPlace() ? panel * kPanel : 0);
     const bool has_bias = conv_.bias >= 0;
     for (int64_t i = 0; i < part.w.count && has_bias; ++i) {
-      std::copy_n(run.bias + panel * kPanel, kPanel,
+      std::copy_n(run.bias + panel * kPanel, panels * kPanel,
                   to + i * chunk.result_step);
     }
     PartsProduct product;
     product.rows = part.w.count;
+    product.panels = panels;
     product.parts = depths;
     product.depth =
         depth_ *
         (part.w.IsDense() ? static_cast<int64_t>(part.w.taps.size()) : 1);
     product.left = {chunk.source, part.w.source_step * depth_};
-    product.right.data = run.panels + panel * panel_stride_;
+    product.right = {run.panels + panel * panel_stride_, panel_stride_};
+    product.pairs = pairs_;
     Multiply(product, /*add=*/has_bias, to, chunk.result_step);
   }
 
   void Store(const Chunk& chunk, int64_t begin, int64_t end,
              const Run& run) const {
     const Part& part = *chunk.part;
-    const DType dtype = result_.dtype;
     for (int64_t line = chunk.begin; line < chunk.end; ++line) {
       const float* from =
-          chunk.result + (line - chunk.begin) * chunk.result_line + begin;
-      for (int64_t i = 0; i < part.w.count; ++i) {
-        const int64_t at = ResultAt(chunk, line, i) * columns_ + begin;
-        FromFloat(dtype, from + i * chunk.result_step,
-                  run.result + at * SizeOf(dtype), end - begin);
-      }
+          chunk.result + (line - chunk.begin) * chunk.result_line;
+      const int64_t at = ResultAt(chunk, line, 0) * columns_ + begin;
+      DispatchType(FloatTypes(), result_.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        StoreRows(from, chunk.result_step, part.w.count, end - begin,
+                  reinterpret_cast<T*>(run.result) + at,
+                  part.w.step * columns_);
+      });
     }
+  }
+  template <typename T>
+  static void StoreRows(const float* from, int64_t from_stride, int64_t rows,
+                        int64_t n, T* to, int64_t to_stride) {
+    ForIsa([=](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* const x = from + r * from_stride;
+        T* const y = to + r * to_stride;
+        int64_t i = 0;
+        for (; i + Low::kSize <= n; i += Low::kSize) Low::Store(x + i, y + i);
+        for (; i < n; ++i) y[i] = static_cast<T>(x[i]);
+      }
+    });
   }
 
   static constexpr int64_t kLeastWindows = 4;  // of a line
@@ -431,7 +478,9 @@ class PackedConv {
   ConvOp conv_;
   bool forward_;
   TensorDesc source_, result_;
-  int64_t depth_, columns_;  // channels of the source, of the result
+  bool pairs_;
+  // Channels of the source, or pairs of them, and of the result.
+  int64_t depth_, columns_;
   DType bias_dtype_ = DType::kF32;
   std::vector<Part> parts_;
   int64_t panel_stride_ = 0;
@@ -452,7 +501,11 @@ bool IsPackable(const ConvOp& conv, int64_t columns) {
   for (const ConvDim& dim : conv.shape.volume) {
     if (dim.filter > kMostTaps || dim.stride > kMostTaps) return false;
   }
-  return conv.shape.groups == 1 && 4 * columns >= 3 * Padded(columns);
+  // A single panel leaves multipliers waiting, the library's f32 does not.
+  const bool is_enough = conv.image_desc.dtype != DType::kF32 ||
+                         PanelsOf(columns) >= PanelsAtOnce();
+  return conv.shape.groups == 1 && 4 * columns >= 3 * Padded(columns) &&
+         is_enough;
 }
 
 void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
@@ -466,18 +519,22 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
   const Candidate grad_filter = ConvGradFilterCandidate();
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   for (const DType t : dtypes) {
-    const bool has_instructions = t == DType::kBF16 && OnednnHasBf16();
-    if (before_onednn == has_instructions) continue;
-    registry.Add("conv2d", {t}, Layout::kChannelsLast, conv);
-    registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, conv);
+    // Where the library has instructions as wide as ours.
+    const bool is_level = (t == DType::kF32 && OnednnHasAvx512()) ||
+                          (t == DType::kBF16 && OnednnHasBf16());
+    if (before_onednn != is_level) {
+      registry.Add("conv2d", {t}, Layout::kChannelsLast, conv);
+    }
+    if (before_onednn != (is_level && t == DType::kBF16)) {
+      registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, conv);
+    }
+    if (!before_onednn) continue;
     for (const DType made : dtypes) {
       registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
                    grad_filter);
     }
-    if (!has_instructions) {
-      registry.AddPattern("recompute_conv_grad_filter", {t},
-                          {Layout::kChannelsLast}, grad_filter);
-    }
+    registry.AddPattern("recompute_conv_grad_filter", {t},
+                        {Layout::kChannelsLast}, grad_filter);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "absl/base/attributes.h"
 #include "kernels/cpu/isa.h"
@@ -14,6 +15,8 @@ namespace {
 using Vector4 = float __attribute__((vector_size(16), aligned(4), may_alias));
 using Vector8 = float __attribute__((vector_size(32), aligned(4), may_alias));
 using Vector16 = float __attribute__((vector_size(64), aligned(4), may_alias));
+
+using Pairs16 = int32_t __attribute__((vector_size(64), aligned(4), may_alias));
 
 // From a row of a left factor to the next, and from a column to the next.
 struct Steps {
@@ -30,24 +33,38 @@ struct Result {
   bool add;
 };
 
-// sum += x * y, rounded once where there are instructions for that (kFused).
-// They are written out: the compiler finds them only if it may join statements
-// to vectors (-ftree-slp-vectorize), and not always then.
-template <typename Vector, bool kFused>
+// What an instruction set multiplies: floats, rounded with their sum once where
+// there are instructions for that, or pairs of bf16.
+enum class Product { kFloats, kFusedFloats, kPairs };
+
+// sum += x * y. Instructions are written out: the compiler finds them only if
+// it may join statements to vectors (-ftree-slp-vectorize), and not always
+// then.
+template <Product kProduct, typename Vector>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void AddProduct(const Vector& x,
                                                     const Vector& y,
                                                     Vector* sum) {
 #ifdef HT_ISA_X86
-  if constexpr (kFused) {
+  if constexpr (kProduct == Product::kFusedFloats) {
     asm("vfmadd231ps %1, %2, %0" : "+v"(*sum) : "v"(x), "v"(y));
+    return;
+  } else if constexpr (kProduct == Product::kPairs) {
+    asm("vdpbf16ps %1, %2, %0" : "+v"(*sum) : "v"(x), "v"(y));
     return;
   }
 #endif
   *sum += x * y;
 }
 
-// `kRows` rows of one panel, all in registers, as such vectors.
-template <typename Vector, int kRows, bool kFused, typename LeftSteps>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline int32_t AsPair(const float& x) {
+  int32_t pair;
+  std::memcpy(&pair, &x, sizeof(pair));
+  return pair;
+}
+
+// `kRows` rows of `kPanels` panels, all in registers.
+template <typename Vector, Product kProduct, int kRows, int kPanels,
+          typename LeftSteps>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const PartsProduct& p,
                                                       const float* left_at,
                                                       LeftSteps steps,
@@ -55,8 +72,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const PartsProduct& p,
                                                       const Result& to) {
   const absl::Span<const DepthPart> parts = p.parts;
   const int64_t depth = p.depth, right_step = p.right.row_step;
+  const int64_t panel_stride = p.right.stride;
   constexpr int kLanes = sizeof(Vector) / sizeof(float);
-  constexpr int kVectors = kPanel / kLanes;
+  constexpr int kEach = kPanel / kLanes, kVectors = kPanels * kEach;
   Vector sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -73,14 +91,20 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const PartsProduct& p,
       Vector y[kVectors];
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        y[v] = *reinterpret_cast<const Vector*>(right + v * kLanes);
+        y[v] = *reinterpret_cast<const Vector*>(
+            right + v / kEach * panel_stride + v % kEach * kLanes);
       }
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const Vector x = left[r * steps.row] * (Vector{} + 1.0f);
+        Vector x;
+        if constexpr (kProduct == Product::kPairs) {
+          x = (Vector)(Pairs16{} + AsPair(left[r * steps.row]));
+        } else {
+          x = left[r * steps.row] * (Vector{} + 1.0f);
+        }
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) {
-          AddProduct<Vector, kFused>(x, y[v], &sums[r][v]);
+          AddProduct<kProduct>(x, y[v], &sums[r][v]);
         }
       }
       left += steps.column;
@@ -97,73 +121,96 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void MultiplyRows(const PartsProduct& p,
   }
 }
 
-// The instruction sets: as many rows as there are registers for. A function for
-// each number of rows, as compilers keep sums in registers only in small ones.
+// The instruction sets: as many rows and panels as there are registers for, two
+// panels where one leaves the multipliers waiting for the left factor. A
+// function for each number of rows, as compilers keep sums in registers only in
+// small ones.
 struct Avx512 {
-  static constexpr int kRows = 12;
-  template <int kRowsOf, typename LeftSteps>
+  static constexpr int kRows = 12, kPanels = 2;
+  static constexpr Product kFloats = Product::kFusedFloats;
+  template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
   HT_TARGET_AVX512 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
   Rows(const PartsProduct& p, const float* left, LeftSteps steps,
        const float* right, const Result& to) {
-    MultiplyRows<Vector16, kRowsOf, true>(p, left, steps, right, to);
+    MultiplyRows<Vector16, kProduct, kRowsOf, kPanelsOf>(p, left, steps, right,
+                                                         to);
   }
 };
 struct Avx2 {
-  static constexpr int kRows = 6;
-  template <int kRowsOf, typename LeftSteps>
+  static constexpr int kRows = 6, kPanels = 1;
+  static constexpr Product kFloats = Product::kFusedFloats;
+  template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
   HT_TARGET_AVX2 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
   Rows(const PartsProduct& p, const float* left, LeftSteps steps,
        const float* right, const Result& to) {
-    MultiplyRows<Vector8, kRowsOf, true>(p, left, steps, right, to);
+    MultiplyRows<Vector8, kProduct, kRowsOf, kPanelsOf>(p, left, steps, right,
+                                                        to);
   }
 };
 struct Baseline {
-  static constexpr int kRows = 3;
-  template <int kRowsOf, typename LeftSteps>
+  static constexpr int kRows = 3, kPanels = 1;
+  static constexpr Product kFloats = Product::kFloats;
+  template <Product kProduct, int kRowsOf, int kPanelsOf, typename LeftSteps>
   __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void Rows(
       const PartsProduct& p, const float* left, LeftSteps steps,
       const float* right, const Result& to) {
-    MultiplyRows<Vector4, kRowsOf, false>(p, left, steps, right, to);
+    MultiplyRows<Vector4, kProduct, kRowsOf, kPanelsOf>(p, left, steps, right,
+                                                        to);
   }
 };
 
 // At most kRows rows.
-template <typename Set, int kRows, typename LeftSteps>
+template <typename Set, Product kProduct, int kRows, int kPanels,
+          typename LeftSteps>
 void MultiplyRest(int64_t rows, const PartsProduct& p, const float* left,
                   LeftSteps steps, const float* right, const Result& to) {
   if (rows == kRows) {
-    Set::template Rows<kRows>(p, left, steps, right, to);
+    Set::template Rows<kProduct, kRows, kPanels>(p, left, steps, right, to);
   } else if constexpr (kRows > 1) {
-    MultiplyRest<Set, kRows - 1>(rows, p, left, steps, right, to);
+    MultiplyRest<Set, kProduct, kRows - 1, kPanels>(rows, p, left, steps, right,
+                                                    to);
   }
 }
 
-// The rows as tiles of nearly one size, as a few rows take as long as some more
-// do; packed ones are cut already.
-template <typename Set>
-void MultiplyAll(const PartsProduct& p, const Result& result) {
+// The rows of some panels as tiles of nearly one size, as a few rows take as
+// long as some more do; packed ones are cut already.
+template <typename Set, Product kProduct, int kPanels>
+void MultiplyPanels(const PartsProduct& p, const float* right, Result to) {
   constexpr int kRows = Set::kRows;
-  for (int64_t panel = 0; panel < p.panels; ++panel) {
-    Result to = result;
-    to.data += panel * kPanel;
-    const float* right = p.right.data + panel * p.right.stride;
-    const float* left = p.left.data;
-    int64_t tiles = (p.rows + kRows - 1) / kRows;
-    for (int64_t rest = p.rows; rest > 0; --tiles) {
-      int64_t rows = std::min<int64_t>(rest, kRows);
-      if (p.tile_stride > 0) {
-        MultiplyRest<Set, kRows>(rows, p, left, TileSteps<kRows>(), right, to);
-        left += p.tile_stride;
-      } else {
-        rows = (rest + tiles - 1) / tiles;
-        const Steps steps = {p.left.stride, p.left.column_stride};
-        MultiplyRest<Set, kRows>(rows, p, left, steps, right, to);
-        left += rows * p.left.stride;
-      }
-      to.data += rows * to.stride;
-      rest -= rows;
+  const float* left = p.left.data;
+  int64_t tiles = (p.rows + kRows - 1) / kRows;
+  for (int64_t rest = p.rows; rest > 0; --tiles) {
+    int64_t rows = std::min<int64_t>(rest, kRows);
+    if (p.tile_stride > 0) {
+      MultiplyRest<Set, kProduct, kRows, kPanels>(
+          rows, p, left, TileSteps<kRows>(), right, to);
+      left += p.tile_stride;
+    } else {
+      rows = (rest + tiles - 1) / tiles;
+      const Steps steps = {p.left.stride, p.left.column_stride};
+      MultiplyRest<Set, kProduct, kRows, kPanels>(rows, p, left, steps, right,
+                                                  to);
+      left += rows * p.left.stride;
     }
+    to.data += rows * to.stride;
+    rest -= rows;
   }
+}
+
+template <typename Set, Product kProduct>
+void MultiplyAll(const PartsProduct& p, const Result& result) {
+  int64_t panel = 0;
+  const auto run = [&](auto panels) {
+    constexpr int kPanels = decltype(panels)::value;
+    for (; panel + kPanels <= p.panels; panel += kPanels) {
+      Result to = result;
+      to.data += panel * kPanel;
+      MultiplyPanels<Set, kProduct, kPanels>(
+          p, p.right.data + panel * p.right.stride, to);
+    }
+  };
+  run(std::integral_constant<int, Set::kPanels>());
+  run(std::integral_constant<int, 1>());
 }
 
 // Calls body(set) with this machine's.
@@ -196,8 +243,20 @@ void FillTilesOf(const Matrix32& x, int64_t rows, int64_t columns,
 
 }  // namespace
 
+bool HasPairs() {
+#ifdef HT_ISA_X86
+  return HostIsa() == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 int64_t TileRows() {
   return ForSet([](auto set) { return set.kRows; });
+}
+
+int64_t PanelsAtOnce() {
+  return ForSet([](auto set) { return set.kPanels; });
 }
 
 void FillTiles(const Matrix32& x, int64_t rows, int64_t columns, int64_t stride,
@@ -220,6 +279,32 @@ void FillPanels(const Matrix32& x, int64_t rows, int64_t columns,
     std::copy(from + c, from + columns, row);
     std::fill(row + (columns - c), row + kPanel, 0.0f);
   }
+}
+
+void FillPanels(const PairRows& x, int64_t rows, int64_t columns,
+                int64_t stride, float* to) {
+  ForIsa([=] {
+    uint32_t* const panels = reinterpret_cast<uint32_t*>(to);
+    const uint16_t* const second = x.second == nullptr ? x.first : x.second;
+    const uint32_t mask = x.second == nullptr ? 0 : 0xffff;
+    for (int64_t r = 0; r < rows; ++r) {
+      const uint16_t* const low = x.first + r * x.stride;
+      const uint16_t* const high = second + r * x.stride;
+      uint32_t* row = panels + r * kPanel;
+      int64_t c = 0;
+      for (; c + kPanel <= columns; c += kPanel, row += stride) {
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+        for (int64_t i = 0; i < kPanel; ++i) {
+          row[i] = low[c + i] | (high[c + i] & mask) << 16;
+        }
+      }
+      if (c == columns) continue;
+      for (int64_t i = 0; i < kPanel; ++i) {
+        row[i] = c + i < columns ? low[c + i] | (high[c + i] & mask) << 16 : 0;
+      }
+    }
+  });
 }
 
 Panels ToPanels(const Matrix32& x, int64_t rows, int64_t columns, float* to) {
@@ -263,7 +348,12 @@ void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,
 void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride) {
   const Result result = {out, out_stride, add};
-  ForSet([&](auto set) { MultiplyAll<decltype(set)>(product, result); });
+  if (product.pairs) {
+    return MultiplyAll<Avx512, Product::kPairs>(product, result);
+  }
+  ForSet([&](auto set) {
+    MultiplyAll<decltype(set), decltype(set)::kFloats>(product, result);
+  });
 }
 
 }  // namespace kernels

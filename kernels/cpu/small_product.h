@@ -1,5 +1,5 @@
-// Products of f32 matrices, for kernels that make their factors tile by tile:
-// on the calling thread, with no memory of its own.
+// Products of f32 or bf16 matrices, summed in f32, for kernels that make their
+// factors tile by tile: on the calling thread, with no memory of its own.
 #ifndef HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
 #define HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
 
@@ -9,6 +9,10 @@
 
 namespace halftone {
 namespace kernels {
+
+// Whether this machine multiplies pairs of bf16 (AVX512_BF16): products are
+// exact, sums of f32 rounded to nearest, subnormal numbers count as zeros.
+bool HasPairs();
 
 // Columns of a panel.
 inline constexpr int64_t kPanel = 16;
@@ -48,6 +52,14 @@ Panels ToPanelsTransposed(const Matrix32& x, int64_t rows, int64_t columns,
 // The same into panels that are there, `stride` floats apart.
 void FillPanels(const Matrix32& x, int64_t rows, int64_t columns,
                 int64_t stride, float* to);
+// Rows of bf16 of which two make one of pairs; no second ones are zeros.
+struct PairRows {
+  const uint16_t* first = nullptr;
+  const uint16_t* second = nullptr;
+  int64_t stride = 0;
+};
+void FillPanels(const PairRows& x, int64_t rows, int64_t columns,
+                int64_t stride, float* to);
 // x' as tiles, `stride` floats apart: columns are rows of a left factor.
 void FillTiles(const Matrix32& x, int64_t rows, int64_t columns, int64_t stride,
                float* to);
@@ -57,12 +69,18 @@ void FillTiles(const Matrix32& x, int64_t rows, int64_t columns, int64_t stride,
 void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,
               const Panels& right, bool add, float* out, int64_t out_stride);
 
+// Panels that are worth multiplying together on this machine: those of a call
+// share what is loaded of the left factor.
+int64_t PanelsAtOnce();
+
 // A part of the depth: where it begins in both factors.
 struct DepthPart {
   int64_t left = 0, right = 0;
 };
 
-// The same, where the depth is parts of one length.
+// The same, where the depth is parts of one length. With `pairs`, what stands
+// in place of each float of both factors is two neighbours in depth, of bf16,
+// the first one in the low bits; only where HasPairs().
 struct PartsProduct {
   int64_t rows = 0, panels = 1;
   absl::Span<const DepthPart> parts;  // none: zeros
@@ -70,6 +88,7 @@ struct PartsProduct {
   Matrix32 left;
   int64_t tile_stride = 0;  // > 0: `left` is tiles that far apart
   Panels right;
+  bool pairs = false;
 };
 void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride);

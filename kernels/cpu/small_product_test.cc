@@ -1,6 +1,7 @@
 #include "kernels/cpu/small_product.h"
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -16,7 +17,7 @@ std::vector<float> Floats(int64_t n, int64_t salt = 0) {
 }
 
 TEST(SmallProduct, EveryNumberOfRows) {
-  constexpr int64_t kDepth = 3, kColumns = 21;
+  constexpr int64_t kDepth = 3, kColumns = 37;
   for (int64_t rows = 1; rows <= 26; ++rows) {
     const std::vector<float> x = Floats(rows * kDepth);
     const std::vector<float> y = Floats(kDepth * kColumns, 1);
@@ -33,6 +34,55 @@ TEST(SmallProduct, EveryNumberOfRows) {
         }
         ASSERT_EQ(out[r * Padded(kColumns) + c], sum) << rows << " " << r;
       }
+    }
+  }
+}
+
+// Two of bf16 in place of a float, the first one in the low bits.
+float PairOf(float first, float second) {
+  uint32_t low, high;
+  std::memcpy(&low, &first, sizeof(low));
+  std::memcpy(&high, &second, sizeof(high));
+  const uint32_t pair = low >> 16 | (high & 0xffff0000u);
+  float to;
+  std::memcpy(&to, &pair, sizeof(to));
+  return to;
+}
+
+TEST(SmallProduct, PairsOfBf16) {
+  if (!HasPairs()) return;
+  constexpr int64_t kPairs = 5, kDepth = 2 * kPairs, kColumns = 48;
+  for (int64_t rows = 1; rows <= 26; ++rows) {
+    const std::vector<float> x = Floats(rows * kDepth);
+    const std::vector<float> y = Floats(kDepth * kColumns, 1);
+    std::vector<float> left, right(kPairs * kColumns);
+    for (int64_t i = 0; i < rows * kPairs; ++i) {
+      left.push_back(PairOf(x[2 * i], x[2 * i + 1]));
+    }
+    for (int64_t k = 0; k < kPairs; ++k) {
+      for (int64_t c = 0; c < kColumns; ++c) {
+        const float* const at = y.data() + 2 * k * kColumns + c;
+        right[(c / kPanel * kPairs + k) * kPanel + c % kPanel] =
+            PairOf(*at, at[kColumns]);
+      }
+    }
+    const DepthPart whole;
+    PartsProduct product;
+    product.rows = rows;
+    product.panels = PanelsOf(kColumns);
+    product.parts = absl::MakeConstSpan(&whole, 1);
+    product.depth = kPairs;
+    product.left = {left.data(), kPairs};
+    product.right = {right.data(), kPairs * kPanel};
+    product.pairs = true;
+    std::vector<float> out(rows * kColumns, 1.0f);
+    Multiply(product, /*add=*/true, out.data(), kColumns);
+    for (int64_t i = 0; i < rows * kColumns; ++i) {
+      float sum = 1;
+      for (int64_t k = 0; k < kDepth; ++k) {
+        sum += x[i / kColumns * kDepth + k] * y[k * kColumns + i % kColumns];
+      }
+      ASSERT_EQ(out[i], sum) << rows << " " << i;
     }
   }
 }
