@@ -22,6 +22,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/pack_rows.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/small_product.h"
@@ -67,7 +68,7 @@ struct Chunk {
 struct Task {
   int64_t part, first_panel, end_panel;
   DepthPart* depths;  // a line each
-  float *panels, *tiles, *line, *normal;
+  float *panels, *tiles;
   float* sums;  // of the part, all of it
   NormalizeMap norm;
 };
@@ -158,18 +159,7 @@ class GradFilterKernel {
                ? 0
                : parts_ * PartSums();
   }
-  // A line of either operand as f32.
-  int64_t LineFloats() const {
-    if (conv_.image_desc.dtype == DType::kF32) return 0;
-    return Padded(
-        std::max(width_.dim.image * channels(), width_.dim.result * filters()));
-  }
-
   int64_t FactorFloats() const { return norm_ ? Padded(channels()) : 0; }
-  // What a line of the image becomes by norm and relu.
-  int64_t NormalFloats() const {
-    return norm_ ? each() * Padded(width_.dim.image * channels()) : 0;
-  }
 
   // Of the pixels: as many as threads that many machines have, while what they
   // sum lies in caches and they are long.
@@ -212,7 +202,7 @@ class GradFilterKernel {
   }
   int64_t TaskFloats(int64_t blocks) const {
     return DepthFloats() + CeilDiv(panels(), blocks) * panel_stride_ +
-           Padded(tiles() * tile_stride_) + LineFloats() + NormalFloats();
+           Padded(tiles() * tile_stride_);
   }
   Task TaskAt(int64_t i, int64_t blocks, float* sums, float* scratch) const {
     Task task;
@@ -223,8 +213,6 @@ class GradFilterKernel {
     task.depths = reinterpret_cast<DepthPart*>(scratch);
     task.panels = scratch + DepthFloats();
     task.tiles = task.panels + CeilDiv(panels(), blocks) * panel_stride_;
-    task.line = task.tiles + Padded(tiles() * tile_stride_);
-    task.normal = task.line + LineFloats();
     task.sums = sums + task.part * PartSums();
     return task;
   }
@@ -299,115 +287,39 @@ class GradFilterKernel {
     }
     if (first == end) return;
     const int64_t x = width_.At(0, first);
-    const int64_t image_size = height_.dim.image * width_.dim.image;
-    const int64_t at = (y * width_.dim.image + x) * c;
     const int64_t channel = task.first_panel * kPanel;
-    const Rows wanted = {end - first, width_.from_step * c, channel,
-                         std::min(c, task.end_panel * kPanel) - channel};
-    float* const panel = to + first * kPanel;
-    if (pairs_ && !norm_) {
-      PairRows rows = PairsOf(image, sample, image_size * c, at + channel);
-      rows.stride = wanted.stride;
-      FillPanels(rows, wanted.count, wanted.channels, panel_stride_, panel);
-      return;
-    }
-    const float* const from =
-        norm_ ? NormRows(image, sample, at, wanted, task)
-              : LoadBlock(conv_.image_desc.dtype, image,
-                          sample * image_size * c + at + channel,
-                          wanted.elements(), task.line);
-    FillPanels({from, norm_ ? wanted.channels : wanted.stride}, wanted.count,
-               wanted.channels, panel_stride_, panel);
+    PixelRows pixels =
+        RowsOf(conv_.image_desc.dtype, image, sample,
+               height_.dim.image * width_.dim.image * c,
+               (y * width_.dim.image + x) * c + channel, width_.from_step * c);
+    const NormalizeMap norm = task.norm.From(channel);
+    if (norm_) pixels.norm = &norm;
+    PackPanels(pixels, end - first,
+               std::min(c, task.end_panel * kPanel) - channel, panel_stride_,
+               to + first * kPanel);
   }
 
   void PackLine(const void* gradient, const Chunk& chunk, int64_t line,
                 const Task& task) const {
     const int64_t width = width_.dim.result, height = height_.dim.result;
     const int64_t n = width * filters(), at = chunk.begin + line;
-    const float* from = task.line;
-    if (pairs_) {
-      const PairRows rows =
-          PairsOf(gradient, at / height, height * n, at % height * n);
-      MakePairs(rows, n, reinterpret_cast<uint32_t*>(task.line));
-    } else {
-      from = LoadBlock(conv_.result_desc.dtype, gradient, at * n, n, task.line);
-    }
-    FillTiles({from, filters()}, width, filters(), tile_stride_,
+    PackTiles(RowsOf(conv_.result_desc.dtype, gradient, at / height, height * n,
+                     at % height * n, filters()),
+              width, filters(), tile_stride_,
               task.tiles + line * width * tile_rows_);
   }
 
-  // Pixels `stride` elements apart, of which some channels are wanted.
-  struct Rows {
-    int64_t count, stride, first_channel, channels;
-
-    // From the first one that is wanted.
-    int64_t elements() const { return (count - 1) * stride + channels; }
-  };
-
-  // A pair of samples, of `size` elements each, from their element `at` on.
-  PairRows PairsOf(const void* tensor, int64_t pair, int64_t size,
-                   int64_t at) const {
-    PairRows rows;
-    rows.first = static_cast<const uint16_t*>(tensor) + 2 * pair * size + at;
-    if (HasSecond(pair)) rows.second = rows.first + size;
+  // Of a sample or a pair of them, of `size` elements each, from their element
+  // `at` on.
+  PixelRows RowsOf(DType dtype, const void* tensor, int64_t sample,
+                   int64_t size, int64_t at, int64_t stride) const {
+    const int64_t n = SizeOf(dtype);
+    const char* const first =
+        static_cast<const char*>(tensor) + (sample * each() * size + at) * n;
+    PixelRows rows = {dtype, first, stride};
+    rows.pairs = pairs_;
+    if (2 * sample + 1 < conv_.shape.samples) rows.second = first + size * n;
     return rows;
-  }
-  bool HasSecond(int64_t pair) const {
-    return 2 * pair + 1 < conv_.shape.samples;
-  }
-
-  static void MakePairs(const PairRows& rows, int64_t n, uint32_t* to) {
-    ForIsa([=] {
-      if (rows.second == nullptr) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) to[i] = rows.first[i];
-        return;
-      }
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        to[i] = rows.first[i] | uint32_t{rows.second[i]} << 16;
-      }
-    });
-  }
-
-  // What norm and relu make of the norm's X, [count][channels], as pairs where
-  // samples are.
-  const float* NormRows(const void* image, int64_t sample, int64_t at,
-                        const Rows& rows, const Task& task) const {
-    const DType dtype = conv_.image_desc.dtype;
-    const int64_t size = height_.dim.image * width_.dim.image * channels();
-    const int64_t n = rows.count * rows.channels;
-    const auto make = [&](int64_t i, float* to) {
-      const float* const x =
-          LoadBlock(dtype, image, i * size + at + rows.first_channel,
-                    rows.elements(), task.line);
-      NormRelu(task.norm, dtype, x, rows.stride, rows.count, rows.first_channel,
-               rows.channels, to);
-    };
-    float* const made = task.normal;
-    make(sample * each(), made);
-    if (pairs_) {
-      float* const second = made + NormalFloats() / 2;
-      if (HasSecond(sample)) {
-        make(2 * sample + 1, second);
-      } else {
-        std::fill_n(second, n, 0.0f);
-      }
-      JoinPairs(made, second, n);
-    }
-    return made;
-  }
-
-  // Numbers that are bf16 already; the pairs take the place of `first`.
-  static void JoinPairs(float* first, const float* second, int64_t n) {
-    ForIsa([=] {
-      uint32_t* const to = reinterpret_cast<uint32_t*>(first);
-      const uint32_t* const high = reinterpret_cast<const uint32_t*>(second);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        to[i] = to[i] >> 16 | (high[i] & 0xffff0000u);
-      }
-    });
   }
 
   // Panels, tap and block of filters after each other: panels stay in the

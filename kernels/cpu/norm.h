@@ -6,6 +6,7 @@
 
 #include "kernels/common/norm_fusions.h"
 #include "kernels/cpu/channels.h"
+#include "kernels/functors/elementwise.h"
 #include "kernels/functors/norm.h"
 #include "kernels/kernel_registry.h"
 
@@ -92,11 +93,22 @@ inline NormalizeMap MakeNormalizeMap(const Buffers& buffers, const NormAt& norm,
   return {In(buffers, norm.mean), factor, In(buffers, norm.bias)};
 }
 
-// out [rows][n] = relu(norm(x)), each rounded to `dtype` as if it had been
-// stored, for channels [first, first + n); `x`: rows `stride` apart, in f32.
-void NormRelu(const NormalizeMap& norm, DType dtype, const float* x,
-              int64_t stride, int64_t rows, int64_t first, int64_t n,
-              float* out);  // norm_fusions.cc
+// In place, of a vector of channels (LowVector), and rounded as if it had been
+// stored as T; for bodies of ForIsa.
+template <typename Low, typename T>
+void NormalizeLanes(const NormalizeMap& map, int64_t channel, float* x) {
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+  for (int k = 0; k < Low::kSize; ++k) x[k] = map.At(channel + k)(x[k], x[k]);
+  Low::Round(x, T());
+}
+template <typename Low>
+void ReluOfLanes(float* x) {
+  const functors::ReluOp relu;
+#pragma GCC ivdep
+#pragma GCC unroll 1  // else it becomes no vector
+  for (int k = 0; k < Low::kSize; ++k) x[k] = relu(x[k]);
+}
 
 // sums[c] /= sqrt(variance[c] + epsilon).
 inline void DivideByDeviation(const float* variance, float epsilon,

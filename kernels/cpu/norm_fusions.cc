@@ -17,14 +17,6 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// In place, and rounded as if it had been stored as T.
-template <typename Low, typename T>
-void NormalizeLanes(const NormalizeMap& map, int64_t channel, float* x) {
-#pragma GCC ivdep
-#pragma GCC unroll 1  // else it becomes no vector
-  for (int k = 0; k < Low::kSize; ++k) x[k] = map.At(channel + k)(x[k], x[k]);
-  Low::Round(x, T());
-}
 // sum += x, rounded.
 template <typename Low, typename T>
 void AddLanes(const float* x, float* sum) {
@@ -33,14 +25,6 @@ void AddLanes(const float* x, float* sum) {
   for (int k = 0; k < Low::kSize; ++k) sum[k] += x[k];
   Low::Round(sum, T());
 }
-template <typename Low>
-void ReluOfLanes(float* x) {
-  const functors::ReluOp relu;
-#pragma GCC ivdep
-#pragma GCC unroll 1  // else it becomes no vector
-  for (int k = 0; k < Low::kSize; ++k) x[k] = relu(x[k]);
-}
-
 void* OutOrNull(const Buffers& buffers, int i) {
   return i < 0 ? nullptr : buffers.outputs[i];
 }
@@ -296,8 +280,11 @@ struct ReluGradNormKernel {
     if (at.recomputed) {
       // Channels are innermost: rows of all of them, or of some.
       const int64_t c = std::min(n, channels.channels());
-      NormRelu(again, dtype, x, /*stride=*/c, n / c,
-               begin % channels.channels(), c, other);
+      channels_internal::MapTile(x, x, other, n / c,
+                                 begin % channels.channels(), c, /*inner=*/1,
+                                 again);
+      RoundTo(dtype, other, n);
+      ApplyUnary(functors::ReluOp(), other, other, n);
       ApplyBinary(functors::ReluGradOp(), other, grad, g, n);
       if (at.g >= 0) StoreBlock(dtype, g, buffers.outputs[at.g], begin, n);
       return g;
@@ -326,19 +313,6 @@ Candidate MakeFused(bool (*supports)(const BoundOp&)) {
 }
 
 }  // namespace
-
-void NormRelu(const NormalizeMap& norm, DType dtype, const float* x,
-              int64_t stride, int64_t rows, int64_t first, int64_t n,
-              float* out) {
-  const int64_t calls = stride == n ? 1 : rows;
-  for (int64_t i = 0; i < calls; ++i) {
-    const float* const from = x + i * stride;
-    channels_internal::MapTile(from, from, out + i * n, rows / calls, first, n,
-                               /*inner=*/1, norm);
-  }
-  RoundTo(dtype, out, rows * n);
-  ApplyUnary(functors::ReluOp(), out, out, rows * n);
-}
 
 void RegisterCpuNormFusions(KernelRegistry& registry) {
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};

@@ -227,20 +227,6 @@ auto ForSet(const Body& body) {
   return body(Baseline());
 }
 
-template <int kRows>
-void FillTilesOf(const Matrix32& x, int64_t rows, int64_t columns,
-                 int64_t stride, float* to) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* from = x.data + r * x.stride;
-    float* tile = to + r * kRows;
-    int64_t c = 0;
-    for (; c + kRows <= columns; c += kRows, tile += stride) {
-      std::memcpy(tile, from + c, kRows * sizeof(float));
-    }
-    std::copy(from + c, from + columns, tile);
-  }
-}
-
 }  // namespace
 
 bool HasPairs() {
@@ -257,13 +243,6 @@ int64_t TileRows() {
 
 int64_t PanelsAtOnce() {
   return ForSet([](auto set) { return set.kPanels; });
-}
-
-void FillTiles(const Matrix32& x, int64_t rows, int64_t columns, int64_t stride,
-               float* to) {
-  ForSet([&](auto set) {
-    FillTilesOf<decltype(set)::kRows>(x, rows, columns, stride, to);
-  });
 }
 
 void FillPanels(const Matrix32& x, int64_t rows, int64_t columns,

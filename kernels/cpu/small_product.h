@@ -60,10 +60,6 @@ struct PairRows {
 };
 void FillPanels(const PairRows& x, int64_t rows, int64_t columns,
                 int64_t stride, float* to);
-// x' as tiles, `stride` floats apart: columns are rows of a left factor.
-void FillTiles(const Matrix32& x, int64_t rows, int64_t columns, int64_t stride,
-               float* to);
-
 // out [rows, panels * 16] = left [rows, depth] * right, or out + that. Sums go
 // over the depth in order, one after the other.
 void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/cpu/pack_rows.h"
 #include "kernels/testing/kernel_run.h"
 
 namespace halftone {
@@ -98,11 +99,14 @@ TEST(SmallProduct, TilesAndPartsOfTheDepth) {
     const std::vector<float> panel = Floats(16 * kColumns, 1);
     std::vector<float> tiles((rows + tile - 1) / tile * stride);
     std::vector<DepthPart> parts;
-    for (int64_t i = 0; i < kLines; ++i) {
-      const int64_t at = places[i].left / 4 * kDepth * tile;
-      FillTiles({x.data() + i * kDepth * rows, rows}, kDepth, rows, stride,
-                tiles.data() + at);
-      parts.push_back({at, places[i].right});
+    for (const DepthPart& place : places) {
+      parts.push_back({place.left / 4 * kDepth * tile, place.right});
+    }
+    for (int64_t i : {1, 0, 2}) {  // by place: what is behind is spoiled
+      PixelRows line;
+      line.data = x.data() + i * kDepth * rows;
+      line.stride = rows;
+      PackTiles(line, kDepth, rows, stride, tiles.data() + parts[i].left);
     }
     PartsProduct product;
     product.rows = rows;
