@@ -11,6 +11,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/shape.h"
+#include "kernels/cpu/transpose.h"
 
 namespace halftone {
 namespace kernels {
@@ -19,7 +20,7 @@ namespace {
 // Rows that are taken at once: what is read of a column is whole cache lines.
 constexpr int64_t kStrip = 32;
 // Rows and columns of a block.
-constexpr int64_t kBlock = 8;
+constexpr int64_t kBlock = kTransposed;
 
 // The nest without two of its dims (b may be a) and their extents.
 struct Loops {
@@ -55,59 +56,6 @@ Loops LoopsWithout(const Nest& nest, const Extents& out_strides, int a, int b) {
 struct Matrix {
   int64_t rows, columns, in_stride, out_stride;
 };
-
-// For bodies of ForIsa (isa.h): kBlock rows and columns from `in` to `out`.
-template <typename T>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeBlock(const T* in,
-                                                        int64_t in_stride,
-                                                        T* out,
-                                                        int64_t out_stride) {
-  typedef T Values __attribute__((vector_size(kBlock * sizeof(T))));
-  typedef T Stored __attribute__((vector_size(kBlock * sizeof(T)),
-                                  aligned(sizeof(T)), may_alias));
-  Values a[kBlock], b[kBlock];
-#pragma GCC unroll 8
-  for (int i = 0; i < kBlock; ++i) {
-    a[i] = *reinterpret_cast<const Stored*>(in + i * in_stride);
-  }
-  // What lies 1, 2 and 4 off the diagonal changes places.
-#pragma GCC unroll 4
-  for (int i = 0; i < kBlock; i += 2) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-    b[i + 1] =
-        __builtin_shufflevector(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-  }
-#pragma GCC unroll 4
-  for (int k = 0; k < kBlock / 2; ++k) {
-    const int i = k / 2 * 4 + k % 2;
-    a[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-    a[i + 2] =
-        __builtin_shufflevector(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < kBlock / 2; ++i) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    b[i + 4] =
-        __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kBlock; ++i) {
-    *reinterpret_cast<Stored*>(out + i * out_stride) = b[i];
-  }
-}
-// A row of 64 bytes is two registers: more than there are.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeBlock(const uint64_t* in,
-                                                        int64_t in_stride,
-                                                        uint64_t* out,
-                                                        int64_t out_stride) {
-#pragma GCC unroll 1
-  for (int r = 0; r < kBlock; ++r) {
-#pragma GCC unroll 8
-    for (int c = 0; c < kBlock; ++c) {
-      out[r * out_stride + c] = in[c * in_stride + r];
-    }
-  }
-}
 
 // `rows` rows of a matrix with fewer rows or columns than a block.
 template <typename T>

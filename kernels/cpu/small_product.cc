@@ -6,15 +6,12 @@
 
 #include "absl/base/attributes.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/wide_vector.h"
 
 namespace halftone {
 namespace kernels {
 namespace {
-
-// Registers of the instruction sets.
-using Vector4 = float __attribute__((vector_size(16), aligned(4), may_alias));
-using Vector8 = float __attribute__((vector_size(32), aligned(4), may_alias));
-using Vector16 = float __attribute__((vector_size(64), aligned(4), may_alias));
 
 using Pairs16 = int32_t __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -132,8 +129,8 @@ struct Avx512 {
   HT_TARGET_AVX512 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
   Rows(const PartsProduct& p, const float* left, LeftSteps steps,
        const float* right, const Result& to) {
-    MultiplyRows<Vector16, kProduct, kRowsOf, kPanelsOf>(p, left, steps, right,
-                                                         to);
+    MultiplyRows<WideVector<16>, kProduct, kRowsOf, kPanelsOf>(p, left, steps,
+                                                               right, to);
   }
 };
 struct Avx2 {
@@ -143,8 +140,8 @@ struct Avx2 {
   HT_TARGET_AVX2 __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void
   Rows(const PartsProduct& p, const float* left, LeftSteps steps,
        const float* right, const Result& to) {
-    MultiplyRows<Vector8, kProduct, kRowsOf, kPanelsOf>(p, left, steps, right,
-                                                        to);
+    MultiplyRows<WideVector<8>, kProduct, kRowsOf, kPanelsOf>(p, left, steps,
+                                                              right, to);
   }
 };
 struct Baseline {
@@ -154,8 +151,8 @@ struct Baseline {
   __attribute__((flatten)) ABSL_ATTRIBUTE_NOINLINE static void Rows(
       const PartsProduct& p, const float* left, LeftSteps steps,
       const float* right, const Result& to) {
-    MultiplyRows<Vector4, kProduct, kRowsOf, kPanelsOf>(p, left, steps, right,
-                                                        to);
+    MultiplyRows<WideVector<4>, kProduct, kRowsOf, kPanelsOf>(p, left, steps,
+                                                              right, to);
   }
 };
 
@@ -292,9 +289,26 @@ Panels ToPanels(const Matrix32& x, int64_t rows, int64_t columns, float* to) {
   return {to, stride};
 }
 
+namespace {
+
+// kPanel rows and columns.
+void TransposePanelBlock(const float* from, int64_t stride, float* to) {
+  ForIsa([=] {
+    for (int64_t r = 0; r < kPanel; r += kTransposed) {
+      for (int64_t c = 0; c < kPanel; c += kTransposed) {
+        TransposeBlock(from + r * stride + c, stride, to + c * kPanel + r,
+                       kPanel);
+      }
+    }
+  });
+}
+
+}  // namespace
+
 Panels ToPanelsTransposed(const Matrix32& x, int64_t rows, int64_t columns,
                           float* to) {
-  constexpr int64_t kBlock = 16;  // columns whose panel rows stay in a cache
+  constexpr int64_t kBlock =
+      kPanel;  // columns whose panel rows stay in a cache
   const int64_t stride = columns * kPanel;
   for (int64_t first = 0; first < rows; first += kPanel) {
     float* panel = to + first / kPanel * stride;
@@ -302,6 +316,11 @@ Panels ToPanelsTransposed(const Matrix32& x, int64_t rows, int64_t columns,
     if (n < kPanel) std::fill_n(panel, stride, 0.0f);
     for (int64_t block = 0; block < columns; block += kBlock) {
       const int64_t end = std::min(columns, block + kBlock);
+      if (n == kPanel && end - block == kBlock) {
+        TransposePanelBlock(x.data + first * x.stride + block, x.stride,
+                            panel + block * kPanel);
+        continue;
+      }
       for (int64_t r = 0; r < n; ++r) {
         const float* from = x.data + (first + r) * x.stride;
         for (int64_t c = block; c < end; ++c) panel[c * kPanel + r] = from[c];

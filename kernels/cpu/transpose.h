@@ -1,0 +1,71 @@
+// Square blocks of matrices, transposed in registers.
+#ifndef HALFTONE_KERNELS_CPU_TRANSPOSE_H_
+#define HALFTONE_KERNELS_CPU_TRANSPOSE_H_
+
+#include <cstdint>
+
+#include "absl/base/attributes.h"
+
+namespace halftone {
+namespace kernels {
+
+inline constexpr int kTransposed = 8;  // rows and columns
+
+// For bodies of ForIsa (isa.h): kTransposed rows and columns from `in` to
+// `out`.
+template <typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeBlock(const T* in,
+                                                        int64_t in_stride,
+                                                        T* out,
+                                                        int64_t out_stride) {
+  typedef T Values __attribute__((vector_size(kTransposed * sizeof(T))));
+  typedef T Stored __attribute__((vector_size(kTransposed * sizeof(T)),
+                                  aligned(sizeof(T)), may_alias));
+  Values a[kTransposed], b[kTransposed];
+#pragma GCC unroll 8
+  for (int i = 0; i < kTransposed; ++i) {
+    a[i] = *reinterpret_cast<const Stored*>(in + i * in_stride);
+  }
+  // What lies 1, 2 and 4 off the diagonal changes places.
+#pragma GCC unroll 4
+  for (int i = 0; i < kTransposed; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    b[i + 1] =
+        __builtin_shufflevector(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < kTransposed / 2; ++k) {
+    const int i = k / 2 * 4 + k % 2;
+    a[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    a[i + 2] =
+        __builtin_shufflevector(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kTransposed / 2; ++i) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    b[i + 4] =
+        __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kTransposed; ++i) {
+    *reinterpret_cast<Stored*>(out + i * out_stride) = b[i];
+  }
+}
+// A row of 64 bytes is two registers: more than there are.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeBlock(const uint64_t* in,
+                                                        int64_t in_stride,
+                                                        uint64_t* out,
+                                                        int64_t out_stride) {
+#pragma GCC unroll 1
+  for (int r = 0; r < kTransposed; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kTransposed; ++c) {
+      out[r * out_stride + c] = in[c * in_stride + r];
+    }
+  }
+}
+
+}  // namespace kernels
+}  // namespace halftone
+
+#endif  // HALFTONE_KERNELS_CPU_TRANSPOSE_H_
