@@ -9,6 +9,7 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/conv_reference.h"
+#include "kernels/cpu/conv_winograd.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -244,6 +245,7 @@ OnednnSpec ConvForward(const BoundOp& op, const ConvPositions& at) {
 
 void RegisterCpuConv(KernelRegistry& registry) {
   RegisterCpuConvTiles(registry);
+  RegisterCpuConvWinograd(registry);
   RegisterCpuConvPacked(registry, /*before_onednn=*/true);
   for (const std::string conv : {"conv1d", "conv2d", "conv3d"}) {
     AddConv(registry, conv, Forward);

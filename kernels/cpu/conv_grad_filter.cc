@@ -76,7 +76,7 @@ struct Task {
 class GradFilterKernel {
  public:
   explicit GradFilterKernel(const BoundOp& op)
-      : conv_(ConvOf(op)),
+      : conv_(GradFilterConvOf(op)),
         height_(conv_.shape.volume[1]),
         width_(conv_.shape.volume[2]),
         tile_rows_(TileRows()),
@@ -101,17 +101,6 @@ class GradFilterKernel {
   static bool MakesPairs(const ConvOp& conv) {
     return conv.image_desc.dtype == DType::kBF16 &&
            conv.result_desc.dtype == DType::kBF16 && HasPairs();
-  }
-
-  // Of the op, or of a fusion's, whose operands lie where the fusion's do.
-  static ConvOp ConvOf(const BoundOp& op) {
-    if (op.type() != "fusion") return ConvOp::Of(op);
-    const FusedOp fused(op);
-    const BoundOp conv_op = fused.Of("conv");
-    ConvOp conv = ConvOp::Of(conv_op);
-    conv.image = ArgumentPosition(fused.Of("norm"), "X");
-    conv.result = ArgumentPosition(conv_op, "OutputGrad");
-    return conv;
   }
 
   int64_t WorkspaceFloats(int threads) const {
@@ -173,17 +162,8 @@ class GradFilterKernel {
     }
     return parts;
   }
-  // Of the channels, each with all of OutputGrad: as few as leave no thread
-  // waiting for long.
   int64_t Blocks(int threads) const {
-    const int64_t t = std::max(1, threads);
-    int64_t blocks = 1;
-    const auto is_even = [&] {
-      const int64_t tasks = parts_ * blocks;
-      return 7 * CeilDiv(tasks, t) * t <= 8 * tasks;
-    };
-    while (blocks < panels() && !is_even()) ++blocks;
-    return blocks;
+    return EvenBlocks(parts_, panels(), threads);
   }
 
   // Pixels of a chunk, of which each thread has its own: the longer, the fewer
@@ -402,11 +382,32 @@ class GradFilterKernel {
 
 }  // namespace
 
+ConvOp GradFilterConvOf(const BoundOp& op) {
+  if (op.type() != "fusion") return ConvOp::Of(op);
+  const FusedOp fused(op);
+  const BoundOp conv_op = fused.Of("conv");
+  ConvOp conv = ConvOp::Of(conv_op);
+  conv.image = ArgumentPosition(fused.Of("norm"), "X");
+  conv.result = ArgumentPosition(conv_op, "OutputGrad");
+  return conv;
+}
+
+int64_t EvenBlocks(int64_t parts, int64_t panels, int threads) {
+  const int64_t t = std::max(1, threads);
+  int64_t blocks = 1;
+  const auto is_even = [&] {
+    const int64_t tasks = parts * blocks;
+    return 7 * CeilDiv(tasks, t) * t <= 8 * tasks;
+  };
+  while (blocks < panels && !is_even()) ++blocks;
+  return blocks;
+}
+
 Candidate ConvGradFilterCandidate() {
   Candidate candidate = MakeCandidate(
       "packed", [](const BoundOp& op) { return GradFilterKernel(op); });
   candidate.supports = [](const BoundOp& op) {
-    const ConvOp conv = GradFilterKernel::ConvOf(op);
+    const ConvOp conv = GradFilterConvOf(op);
     // Half of the only pair would be for nothing.
     const bool is_waste =
         GradFilterKernel::MakesPairs(conv) && conv.shape.samples == 1;

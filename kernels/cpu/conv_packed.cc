@@ -489,8 +489,7 @@ class PackedConv {
 
 }  // namespace
 
-bool IsPackable(const ConvOp& conv, int64_t columns) {
-  constexpr int64_t kMostTaps = 32;  // along a dim: they are listed
+bool LiesChannelsLast(const ConvOp& conv) {
   for (const TensorDesc* desc :
        {&conv.image_desc, &conv.filter_desc, &conv.result_desc}) {
     if (desc->layout != Layout::kChannelsLast || desc->rank() != 4 ||
@@ -498,14 +497,19 @@ bool IsPackable(const ConvOp& conv, int64_t columns) {
       return false;
     }
   }
+  return conv.shape.groups == 1;
+}
+
+bool IsPackable(const ConvOp& conv, int64_t columns) {
+  constexpr int64_t kMostTaps = 32;  // along a dim: they are listed
+  if (!LiesChannelsLast(conv)) return false;
   for (const ConvDim& dim : conv.shape.volume) {
     if (dim.filter > kMostTaps || dim.stride > kMostTaps) return false;
   }
   // A single panel leaves multipliers waiting, the library's f32 does not.
   const bool is_enough = conv.image_desc.dtype != DType::kF32 ||
                          PanelsOf(columns) >= PanelsAtOnce();
-  return conv.shape.groups == 1 && 4 * columns >= 3 * Padded(columns) &&
-         is_enough;
+  return 4 * columns >= 3 * Padded(columns) && is_enough;
 }
 
 void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {

@@ -13,11 +13,21 @@ namespace kernels {
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Whether they take it: all lies in channels_last, in one group, has elements,
-// and few columns of the panels of the `columns` that are made are for nothing.
+// Whether images and filter do, in one group, and have elements.
+bool LiesChannelsLast(const ConvOp& conv);
+// Whether they take it: it lies so, and few columns of the panels of the
+// `columns` that are made are for nothing.
 bool IsPackable(const ConvOp& conv, int64_t columns);
 
-Candidate ConvGradFilterCandidate();  // conv_grad_filter.cc
+// conv_grad_filter.cc:
+Candidate ConvGradFilterCandidate();
+// The convolution of an op, or of a fusion's, whose operands lie where the
+// fusion's do.
+ConvOp GradFilterConvOf(const BoundOp& op);
+// Of the channels of a filter's gradient, in panels, each block with all of
+// OutputGrad: as few as leave no thread waiting for long where the pixels are
+// cut to `parts`.
+int64_t EvenBlocks(int64_t parts, int64_t panels, int threads);
 
 // Adds them, "packed": where oneDNN is slower, or where it is not.
 void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn);

@@ -84,6 +84,17 @@ const Shape kPackedShapes[] = {
     {"wide_filters", 3, 128, 5, 6, 128, 6, 6, {1, 1}, {3, 3}, {1, 1}, 1},
 };
 
+// Of windows and channels that tiles of 2 x 2 take.
+const Shape kWinogradShapes[] = {
+    {"even", 2, 32, 8, 6, 48, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"odd", 3, 48, 7, 9, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"no_padding", 1, 32, 9, 8, 32, 3, 3, {1, 1}, {0, 0}, {1, 1}, 1},
+    {"wide_padding", 2, 32, 6, 5, 32, 3, 3, {1, 1}, {2, 3}, {1, 1}, 1},
+    {"uneven_sides", 2, 32, 9, 11, 32, 3, 3, {1, 1}, {0, 2, 1, 0}, {1, 1}, 1},
+    {"many_tiles", 5, 32, 23, 30, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+    {"many_channels", 2, 256, 7, 7, 272, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1},
+};
+
 // visit(input, filter, output) with the flat positions of what meets.
 template <typename Visit>
 void ForEachProduct(const Shape& s, const Visit& visit) {
@@ -116,6 +127,9 @@ class Convolution : public ::testing::TestWithParam<
   // of f32 make no single panel where two are made at once; where there are
   // pairs of bf16, they take no odd depth.
   bool Makes(int64_t columns, int64_t depth) const {
+    if (std::get<3>(GetParam()) == std::string("winograd")) {
+      return dtype() != DType::kBF16 || !HasPairs();
+    }
     if (std::get<3>(GetParam()) != std::string("packed")) return true;
     if (dtype() == DType::kF32) return PanelsOf(columns) >= PanelsAtOnce();
     return dtype() != DType::kBF16 || !HasPairs() || depth % 2 == 0;
@@ -256,6 +270,15 @@ INSTANTIATE_TEST_SUITE_P(
                                          DType::kBF16),
                        ::testing::Values(Layout::kChannelsLast),
                        ::testing::Values("packed")),
+    NameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Winograd, Convolution,
+    ::testing::Combine(::testing::ValuesIn(kWinogradShapes),
+                       ::testing::Values(DType::kF32, DType::kF16,
+                                         DType::kBF16),
+                       ::testing::Values(Layout::kChannelsLast),
+                       ::testing::Values("winograd")),
     NameOf);
 
 TEST(EmptyConvolution, NoImages) {

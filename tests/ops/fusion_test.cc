@@ -46,6 +46,13 @@ double LibraryTolerance(const std::string& pattern, DType dtype) {
       pattern == "matmul_relu_grad") {
     return dtype == DType::kBF16 ? 1.0 / 64 : 1.0 / 256;
   }
+  // Of candidates that add up thousands of products in orders of their own, two
+  // of which may round to neighbours.
+  if (pattern == "recompute_conv_grad_filter") {
+    return dtype == DType::kF32   ? 1.0 / (1 << 18)
+           : dtype == DType::kF16 ? 1.0 / (1 << 10)
+                                  : 1.0 / (1 << 7);
+  }
   const bool norm = absl::StartsWith(pattern, "norm_conv_") ||
                     pattern == "conv_stats" || pattern == "conv_grad_norm";
   return norm ? 1.0 / 256 : 0;
@@ -121,12 +128,13 @@ class Fusions
   }
 
   // What the body makes of the arguments, op by op.
-  absl::StatusOr<Values> Inlined(const Op& fusion, const Values& arguments) {
+  absl::StatusOr<Values> Inlined(const Op& fusion, const Values& arguments,
+                                 OpRunner::Choice choice) {
     const Block& body = *fusion.body;
     BlockValues values;
     const std::vector<ValueId> feeds = body.Feeds();
     for (size_t i = 0; i < feeds.size(); ++i) values[feeds[i]] = arguments[i];
-    HT_RETURN_IF_ERROR(runner_->RunBlock(body, &values));
+    HT_RETURN_IF_ERROR(runner_->RunBlock(body, &values, choice));
     Values results;
     for (ValueId result : body.body_results()) {
       results.push_back(values[result]);
@@ -134,17 +142,15 @@ class Fusions
     return results;
   }
 
-  // Hands `compare` the outputs of each candidate that supports the fusion;
-  // returns how many do.
+  // Hands `compare` the outputs of each candidate that supports the fusion.
   template <typename Compare>
-  int ForEachCandidate(const kernels::BoundOp& op, const Values& arguments,
-                       const Compare& compare) {
-    const auto expected = Inlined(op.op(), arguments);
+  void ForEachCandidate(const kernels::BoundOp& op, const Values& arguments,
+                        OpRunner::Choice choice, const Compare& compare) {
+    const auto expected = Inlined(op.op(), arguments, choice);
     EXPECT_TRUE(expected.ok()) << expected.status();
-    int supported = 0;
     for (const kernels::Candidate* candidate : candidates_.at(KeyOf(op.op()))) {
       if (candidate->supports && !candidate->supports(op)) continue;
-      ++supported;
+      tested_.insert(candidate);
       for (const auto place :
            {OpRunner::Place::kApart, OpRunner::Place::kShifted}) {
         const bool shifted = place == OpRunner::Place::kShifted;
@@ -153,21 +159,20 @@ class Fusions
                                   shifted ? ", shifted" : ""));
         const auto found = runner_->Run(op, *candidate, arguments, place);
         EXPECT_TRUE(found.ok()) << found.status();
-        if (!found.ok() || !expected.ok()) return supported;
+        if (!found.ok() || !expected.ok()) return;
         for (size_t i = 0; i < expected->size(); ++i) {
           compare(op.outputs()[i].dtype, (*expected)[i], found->values[i]);
         }
       }
     }
-    return supported;
   }
 
-  // A NaN must get through wherever the body hands it on. (A library may also
-  // meet one in padding, where the body's kernel does not look.)
+  // A NaN must get through wherever the body hands it on, made plainly. (A
+  // library may also meet one in padding, and tiles see what others need.)
   void CheckNaNs(const kernels::BoundOp& op, Values arguments, size_t which) {
     SCOPED_TRACE(absl::StrCat("a NaN in argument ", which));
     arguments[which][0] = std::numeric_limits<double>::quiet_NaN();
-    ForEachCandidate(op, arguments,
+    ForEachCandidate(op, arguments, OpRunner::Choice::kPlainest,
                      [](DType, const std::vector<double>& expected,
                         const std::vector<double>& found) {
                        for (size_t i = 0; i < expected.size(); ++i) {
@@ -190,12 +195,10 @@ class Fusions
                               : Bytes(desc.elements()));
     }
     MakeVariances(fusion, arguments);
-    const std::string key = KeyOf(fusion);
-    const auto candidates = candidates_.find(key);
-    if (candidates == candidates_.end()) return;  // the planner inlines it
-    tested_.insert(key);
-    const int supported = ForEachCandidate(
-        op, arguments,
+    if (candidates_.count(KeyOf(fusion)) == 0)
+      return;  // the planner inlines it
+    ForEachCandidate(
+        op, arguments, OpRunner::Choice::kFirst,
         [](DType dtype, const std::vector<double>& expected,
            const std::vector<double>& found) {
           const double tolerance =
@@ -205,8 +208,6 @@ class Fusions
                         : Difference(dtype, expected, found, kTolerance),
                     "");
         });
-    EXPECT_EQ(supported, static_cast<int>(candidates->second.size()))
-        << "a candidate that supports no case of its pattern is not tested";
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (arguments[i].empty() || !IsFloat(op.inputs()[i].dtype)) continue;
       CheckNaNs(op, arguments, i);
@@ -231,7 +232,7 @@ class Fusions
 
   std::string content_;
   std::map<std::string, std::vector<const kernels::Candidate*>> candidates_;
-  std::set<std::string> tested_;  // keys
+  std::set<const kernels::Candidate*> tested_;
   std::unique_ptr<OpRunner> runner_;
 };
 
@@ -248,7 +249,10 @@ TEST_P(Fusions, EqualTheirBodies) {
     }
   }
   for (const auto& [key, candidates] : candidates_) {
-    EXPECT_TRUE(tested_.count(key) > 0) << "no case reaches " << key;
+    for (const kernels::Candidate* candidate : candidates) {
+      EXPECT_TRUE(tested_.count(candidate) > 0)
+          << "no case reaches " << key << ", candidate " << candidate->name;
+    }
   }
 }
 

@@ -238,8 +238,9 @@ absl::StatusOr<RunResult> OpRunner::RunOnce(
   return ReadResult(op, packed, b, *stream_);
 }
 
-absl::Status OpRunner::RunBlock(
-    const Block& block, std::map<ValueId, std::vector<double>>* values) {
+absl::Status OpRunner::RunBlock(const Block& block,
+                                std::map<ValueId, std::vector<double>>* values,
+                                Choice choice) {
   for (OpId id : block.ops()) {
     const BoundOp op(block, block.op(id), SymbolValues(), context());
     HT_ASSIGN_OR_RETURN(const auto candidates, TestedKernels().Find(op));
@@ -250,7 +251,9 @@ absl::Status OpRunner::RunBlock(
     for (ValueId value : op.op().inputs.all()) {
       inputs.push_back((*values)[value]);
     }
-    HT_ASSIGN_OR_RETURN(RunResult result, Run(op, *candidates[0], inputs));
+    const kernels::Candidate& candidate =
+        *(choice == Choice::kFirst ? candidates.front() : candidates.back());
+    HT_ASSIGN_OR_RETURN(RunResult result, Run(op, candidate, inputs));
     for (size_t i = 0; i < result.values.size(); ++i) {
       (*values)[op.op().outputs.all()[i]] = std::move(result.values[i]);
     }

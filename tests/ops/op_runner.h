@@ -41,10 +41,13 @@ class OpRunner {
                                 const std::vector<std::vector<double>>& inputs,
                                 Place place = Place::kApart);
 
-  // Runs all ops of a block in order, each with its first candidate. `values`
-  // holds the feeds and takes the outputs.
+  // Runs all ops of a block in order, each with its first candidate, or its
+  // last, which is the plainest. `values` holds the feeds and takes the
+  // outputs.
+  enum class Choice { kFirst, kPlainest };
   absl::Status RunBlock(const Block& block,
-                        std::map<ValueId, std::vector<double>>* values);
+                        std::map<ValueId, std::vector<double>>* values,
+                        Choice choice = Choice::kFirst);
 
   const std::string& device() const { return kind_; }
   kernels::BindContext context(int world = 1) const;

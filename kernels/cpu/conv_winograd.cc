@@ -1,0 +1,321 @@
+// 3x3 convolutions and the gradients of their inputs for channels-last images,
+// by winograd.h. Some tiles at a time are transformed, multiplied and
+// transformed back while they are near: what they see lies in the second-level
+// cache, and the transformed filter passes by, a few panels for all points.
+#include "kernels/cpu/conv_winograd.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "graph/base/layout.h"
+#include "kernels/common/dispatch.h"
+#include "kernels/cpu/conv_packed.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_vector.h"
+#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/parallel_for.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/cpu/small_product.h"
+#include "kernels/cpu/wide_vector.h"
+#include "kernels/cpu/winograd.h"
+#include "kernels/functors/elementwise.h"
+#include "kernels/fused_op.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+class WinogradConv {
+ public:
+  explicit WinogradConv(const BoundOp& op)
+      : conv_(ConvOf(op)),
+        relu_(op.type() == "fusion"),
+        forward_(conv_.computed == ConvResult::kResult),
+        source_(forward_ ? conv_.image_desc : conv_.result_desc),
+        result_(forward_ ? conv_.result_desc : conv_.image_desc),
+        depth_(forward_ ? conv_.shape.channels : conv_.shape.filters),
+        columns_(forward_ ? conv_.shape.filters : conv_.shape.channels),
+        tiles_(conv_.shape.samples, DimOf(conv_.shape.volume[1]),
+               DimOf(conv_.shape.volume[2])) {
+    if (conv_.bias >= 0) {
+      bias_dtype_ = op.inputs()[conv_.bias].dtype;
+    }
+    // Tiles that are made together: their points take at most half of a
+    // second-level cache of a MiB, but for the deepest.
+    constexpr int64_t kNearFloats = 96 << 10;
+    chunk_ = std::clamp<int64_t>(
+        kNearFloats / (kWinogradPoints * depth_) / kTileRows * kTileRows,
+        2 * kTileRows, 8 * kTileRows);
+    // Caches have few places for what lies a power of two apart.
+    row_ = depth_ + kPanel;
+    panel_stride_ = kWinogradPoints * depth_ * kPanel + kPanel;
+  }
+
+  // Of the op, or of a fusion's, whose operands lie where the fusion's do.
+  static ConvOp ConvOf(const BoundOp& op) {
+    if (op.type() != "fusion") return ConvOp::Of(op);
+    const BoundOp body = FusedOp(op).Of("conv");
+    ConvOp conv = ConvOp::Of(body);
+    conv.image = ArgumentPosition(body, "Input");
+    conv.filter = ArgumentPosition(body, "Filter");
+    conv.bias = ArgumentPosition(body, "Bias");
+    return conv;
+  }
+
+  static bool Supports(const BoundOp& op) {
+    const ConvOp conv = ConvOf(op);
+    return IsWinograd(conv) && !WinogradConv(op).tiles_.IsWaste();
+  }
+
+  int64_t WorkspaceFloats(int threads) const {
+    return FilterFloats() + panels() * panel_stride_ + columns_ +
+           std::max(1, threads) * ScratchFloats();
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    float* const own = static_cast<float*>(buffers.workspace);
+    Run run;
+    run.source.dtype = source_.dtype;
+    run.source.data = buffers.inputs[forward_ ? conv_.image : conv_.result];
+    run.source.stride = depth_;
+    run.result = buffers.outputs[0];
+    run.threads = stream.threads();
+    run.panels = own + FilterFloats();
+    run.bias = run.panels + panels() * panel_stride_;
+    run.scratch = run.bias + columns_;
+    PackFilter(buffers.inputs[conv_.filter], own, run);
+    if (conv_.bias >= 0) {
+      ToFloat(bias_dtype_, buffers.inputs[conv_.bias], run.bias, columns_);
+    } else {
+      std::fill_n(run.bias, columns_, 0.0f);
+    }
+    RunChunks(run);
+  }
+
+ private:
+  struct Run {
+    PixelRows source;
+    void* result;
+    int threads;
+    float *panels, *bias, *scratch;
+  };
+
+  int64_t panels() const { return columns_ / kPanel; }
+  // Of the filter as f32, before it is transformed.
+  int64_t FilterFloats() const {
+    const TensorDesc& filter = conv_.filter_desc;
+    return filter.dtype == DType::kF32 ? 0 : filter.elements();
+  }
+  // Of a gradient, the flipped filter makes the image of the result.
+  WinogradTiles::Dim DimOf(const ConvDim& dim) const {
+    if (forward_) return {dim.result, dim.image, dim.before};
+    return {dim.image, dim.result, kWinogradTap - 1 - dim.before};
+  }
+  int64_t PointFloats() const { return chunk_ * row_; }
+  // What is made of a point at a time.
+  static int64_t MadeColumns() { return PanelsAtOnce() * kPanel; }
+  int64_t MadeFloats() const { return chunk_ * MadeColumns(); }
+  int64_t ScratchFloats() const {
+    return kWinogradPoints * (PointFloats() + MadeFloats());
+  }
+
+  // Panels of columns: of each the points after each other, of each of them a
+  // row for each channel of the source.
+  void PackFilter(const void* from, float* own, const Run& run) const {
+    const float* filter = static_cast<const float*>(from);
+    if (FilterFloats() > 0) {
+      ToFloat(conv_.filter_desc.dtype, from, own, FilterFloats());
+      filter = own;
+    }
+    const int64_t blocks = depth_ / kPanel;
+    ParallelFor(run.threads, panels() * blocks, 1,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    const int64_t panel = i / blocks, row = i % blocks * kPanel;
+                    PackBlock(filter, panel * kPanel, row,
+                              run.panels + panel * panel_stride_);
+                  }
+                });
+  }
+
+  // Of a panel, kPanel channels of the source from `row` on.
+  void PackBlock(const float* filter, int64_t column, int64_t row,
+                 float* panel) const {
+    const int64_t inner = conv_.shape.channels;
+    const bool forward = forward_;
+    const int64_t first = forward ? column : row;  // of the filters
+    const float* const from =
+        filter + first * kWinogradTaps * inner + (forward ? row : column);
+    // Channels are neighbours in what is made here: of a gradient rows of a
+    // panel, of a forward convolution its columns.
+    float made[kWinogradPoints * kPanel * kPanel];
+    float* const to = forward ? made : panel + row * kPanel;
+    const int64_t point = forward ? kPanel * kPanel : depth_ * kPanel;
+    ForIsa([=](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      using V = WideVector<Low::kSize>;
+      for (int64_t f = 0; f < kPanel; ++f) {
+        for (int64_t c = 0; c < kPanel; c += Low::kSize) {
+          V taps[kWinogradTaps], points[kWinogradPoints];
+#pragma GCC unroll 9
+          for (int i = 0; i < kWinogradTaps; ++i) {
+            const int tap = forward ? i : kWinogradTaps - 1 - i;
+            taps[i] = *reinterpret_cast<const V*>(
+                from + (f * kWinogradTaps + tap) * inner + c);
+          }
+          WinogradTransform<WinogradFilterLine>(taps, points);
+#pragma GCC unroll 16
+          for (int i = 0; i < kWinogradPoints; ++i) {
+            *reinterpret_cast<V*>(to + i * point + f * kPanel + c) = points[i];
+          }
+        }
+      }
+    });
+    if (!forward) return;
+    for (int64_t i = 0; i < kWinogradPoints; ++i) {
+      ToPanelsTransposed({made + i * kPanel * kPanel, kPanel}, kPanel, kPanel,
+                         panel + (i * depth_ + row) * kPanel);
+    }
+  }
+
+  // Chunks of tiles; where these are few, blocks of panels of each.
+  void RunChunks(const Run& run) const {
+    const int64_t chunks = CeilDiv(tiles_.count(), chunk_);
+    const int64_t blocks =
+        std::clamp<int64_t>(CeilDiv(kTasksPerThread * run.threads, chunks), 1,
+                            CeilDiv(panels(), PanelsAtOnce()));
+    ForTasksWithScratch(
+        run.threads, chunks * blocks, 1, run.scratch, ScratchFloats(),
+        [&](int64_t begin, int64_t end, float* scratch) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t chunk = i / blocks, block = i % blocks;
+            const WinogradRange tiles = {
+                chunk * chunk_, std::min(tiles_.count(), (chunk + 1) * chunk_)};
+            if (block == 0 || i == begin) {
+              TransformSeen(tiles_, run.source, tiles, {0, depth_},
+                            {scratch, PointFloats(), row_, kPanel});
+            }
+            Multiply(
+                tiles,
+                {panels() * block / blocks, panels() * (block + 1) / blocks},
+                scratch, run);
+          }
+        });
+  }
+
+  void Multiply(WinogradRange tiles, WinogradRange panels, float* scratch,
+                const Run& run) const {
+    float* const made = scratch + kWinogradPoints * PointFloats();
+    const int64_t together = PanelsAtOnce();
+    for (int64_t p = panels.begin; p < panels.end; p += together) {
+      const int64_t n = std::min(together, panels.end - p);
+      for (int64_t i = 0; i < kWinogradPoints; ++i) {
+        const float* const right =
+            run.panels + p * panel_stride_ + i * depth_ * kPanel;
+        kernels::Multiply(tiles.size(), n, depth_,
+                          {scratch + i * PointFloats(), row_},
+                          {right, panel_stride_}, /*add=*/false,
+                          made + i * MadeFloats(), MadeColumns());
+      }
+      DispatchType(FloatTypes(), result_.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        Store<T>(tiles, p * kPanel, n * kPanel, made, run);
+      });
+    }
+  }
+
+  template <typename T>
+  void Store(WinogradRange range, int64_t column, int64_t n, const float* made,
+             const Run& run) const {
+    T* const result = static_cast<T*>(run.result) + column;
+    const float* const bias = run.bias + column;
+    const int64_t columns = columns_, point = MadeFloats();
+    const int64_t row = MadeColumns();
+    const bool relu = relu_;
+    const WinogradTiles tiles = tiles_;
+    ForIsa([=](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      using V = WideVector<Low::kSize>;
+      for (int64_t t = range.begin; t < range.end; ++t) {
+        int64_t at[4];
+        tiles.Made(t, at);
+        for (int64_t c = 0; c < n; c += Low::kSize) {
+          const float* const from = made + (t - range.begin) * row + c;
+          V points[kWinogradPoints], pixels[4];
+#pragma GCC unroll 16
+          for (int i = 0; i < kWinogradPoints; ++i) {
+            points[i] = *reinterpret_cast<const V*>(from + i * point);
+          }
+          WinogradTransform<WinogradResultLine>(points, pixels);
+          const V added = *reinterpret_cast<const V*>(bias + c);
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i) {
+            if (at[i] < 0) continue;
+            V pixel = pixels[i] + added;
+            if (relu) pixel = pixel <= 0.0f ? V{} : pixel;
+            Low::Store(reinterpret_cast<const float*>(&pixel),
+                       result + at[i] * columns + c);
+          }
+        }
+      }
+    });
+  }
+
+  static constexpr int64_t kTileRows = 12;  // of no instruction set more
+  static constexpr int64_t kTasksPerThread = 8;
+
+  ConvOp conv_;
+  bool relu_, forward_;
+  TensorDesc source_, result_;
+  int64_t depth_, columns_;  // channels of the source and of the result
+  WinogradTiles tiles_;
+  DType bias_dtype_ = DType::kF32;
+  int64_t chunk_ = 0, row_ = 0, panel_stride_ = 0;
+};
+
+}  // namespace
+
+bool HasWinograd(DType dtype) {
+  return dtype != DType::kBF16 || !(HasPairs() || OnednnHasBf16());
+}
+
+bool IsWinograd(const ConvOp& conv) {
+  if (!HasWinograd(conv.image_desc.dtype) || !LiesChannelsLast(conv)) {
+    return false;
+  }
+  for (int i : {1, 2}) {
+    const ConvDim& dim = conv.shape.volume[i];
+    if (dim.filter != kWinogradTap || dim.stride != 1 || dim.dilation != 1) {
+      return false;
+    }
+  }
+  return conv.shape.channels % kPanel == 0 && conv.shape.filters % kPanel == 0;
+}
+
+void RegisterCpuConvWinograd(KernelRegistry& registry) {
+  Candidate conv = MakeCandidate(
+      "winograd", [](const BoundOp& op) { return WinogradConv(op); });
+  conv.supports = WinogradConv::Supports;
+  conv.workspace_bytes = [](const BoundOp& op) {
+    return WinogradConv(op).WorkspaceFloats(op.context().threads) *
+           static_cast<int64_t>(sizeof(float));
+  };
+  const Candidate grad_filter = WinogradGradFilterCandidate();
+  for (const DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (!HasWinograd(t)) continue;
+    for (const char* op : {"conv2d", "conv2d_grad_input"}) {
+      registry.Add(op, {t}, Layout::kChannelsLast, conv);
+    }
+    for (const DType made : {DType::kF32, DType::kF16, DType::kBF16}) {
+      registry.Add("conv2d_grad_filter", {t, made}, Layout::kChannelsLast,
+                   grad_filter);
+    }
+    registry.AddPattern("conv_bias_relu", {t}, {Layout::kChannelsLast}, conv);
+    registry.AddPattern("recompute_conv_grad_filter", {t},
+                        {Layout::kChannelsLast}, grad_filter);
+  }
+}
+
+}  // namespace kernels
+}  // namespace halftone
