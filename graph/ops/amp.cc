@@ -68,6 +68,23 @@ void RegisterScale(OpRegistry& registry) {
           .Infer(InferInvScale));
 }
 
+// What a loss divides by that is no part of its weight n_r: of the same share.
+void RegisterShare(OpRegistry& registry) {
+  registry.Add(
+      AmpSchema("count_share",
+                "Out = Total * Count / AllCounts, made in f64 and rounded "
+                "once: what this rank divides by, so that the mean of all "
+                "ranks' quotients, weighed by Count, is the sum over all ranks "
+                "divided by Total. 1 if Total or Count is 0, for nothing was "
+                "counted: then a mean over nothing is 0, and so is its "
+                "gradient.")
+          .In("Total", "f32", "any dims: of all ranks")
+          .In("Count", "f32", "[]: samples of this rank")
+          .In("AllCounts", "f32", "[]: samples of all ranks")
+          .Out("Out", "f32", "dims of Total")
+          .Infer(FromScalars({"Count", "AllCounts"}, "Out", "Total")));
+}
+
 // ---- The check.
 
 absl::Status InferCheckFinite(InferContext& c) {
@@ -232,6 +249,7 @@ void RegisterClocks(OpRegistry& registry) {
 
 void RegisterAmp(OpRegistry& registry) {
   RegisterScale(registry);
+  RegisterShare(registry);
   RegisterCheck(registry);
   RegisterScaled(registry, "unscale", "InvScale", "Out = X * InvScale in f32.");
   RegisterScaled(registry, "clip_by_factor", "Factor",

@@ -33,6 +33,18 @@ TEST(GradientInvScale, IsAScalar) {
                                      "of \"pre\", \"post\", found \"none\""));
 }
 
+TEST(CountShare, HasTheDimsOfTheTotal) {
+  const auto share = [](std::string total, std::string count) {
+    return Infer(
+        {"count_share",
+         {{"Total", total}, {"Count", count}, {"AllCounts", "f32[]"}}});
+  };
+  EXPECT_EQ(share("f32[]", "f32[]"), "Out=f32[]");
+  EXPECT_EQ(share("f32[1]", "f32[]"), "Out=f32[1]");
+  EXPECT_THAT(share("f32[]", "f32[1]"),
+              HasSubstr("slot Count: expected a scalar"));
+}
+
 TEST(CheckFinite, OneNormPerGradient) {
   EXPECT_EQ(Infer({"check_finite",
                    {{"Low", "f16[4,4] f16[4]"},

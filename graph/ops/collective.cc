@@ -27,7 +27,8 @@ absl::Status InferMembers(InferContext& c) {
 }
 
 absl::Status InferAllReduce(InferContext& c) {
-  HT_RETURN_IF_ERROR(ExpectWord(c, "of", {"gradient", "totals", "statistics"}));
+  HT_RETURN_IF_ERROR(
+      ExpectWord(c, "of", {"gradient", "totals", "statistics", "counts"}));
   HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"none", "pre"}));
   if (c.Int("bucket") < 0) return AttrMismatch(c, "bucket", "0 or more");
   return InferMembers(c);
@@ -60,7 +61,7 @@ void RegisterCollective(OpRegistry& registry) {
       CollectiveSchema("all_reduce", "Out = the sum of X over all ranks.",
                        kFloatTypes)
           .Attr("of", std::string("gradient"),
-                "gradient, totals or statistics: what is reduced")
+                "gradient, totals, statistics or counts: what is reduced")
           .Attr("gradient_scale", std::string("none"),
                 "pre: X is multiplied by p = 2^-ceil(log2 world) before the "
                 "sum; none: it is not")

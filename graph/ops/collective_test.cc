@@ -28,7 +28,8 @@ TEST(AllReduce, Errors) {
             "X, found 1; name each output");
   EXPECT_THAT(Infer(AllReduce(2, {{"of", "gradients"}})),
               HasSubstr("attribute of: expected one of \"gradient\", "
-                        "\"totals\", \"statistics\", found \"gradients\"; "
+                        "\"totals\", \"statistics\", \"counts\", found "
+                        "\"gradients\"; "
                         "nearest: gradient"));
   EXPECT_THAT(Infer(AllReduce(2, {{"gradient_scale", "post"}})),
               HasSubstr("attribute gradient_scale: expected one of \"none\", "

@@ -41,6 +41,15 @@ auto MakeInvScale(const BoundOp& op) {
   };
 }
 
+auto MakeCountShare(const BoundOp& op) {
+  return [n = op.Output("Out").elements()](const Buffers& b, runtime::Stream&) {
+    for (int64_t i = 0; i < n; ++i) {
+      (&Out<float>(b, 0))[i] = functors::CountShare(
+          (&In<float>(b, 0))[i], In<float>(b, 1), In<float>(b, 2));
+    }
+  };
+}
+
 // ---- Tensors and a scalar, in input 1.
 
 template <typename Functor>
@@ -112,6 +121,7 @@ void RegisterCpuAmp(KernelRegistry& registry) {
   };
   add("gradient_seed", MakeSeed);
   add("gradient_inv_scale", MakeInvScale);
+  add("count_share", MakeCountShare);
   add("global_norm", MakeGlobalNorm);
   add("clip_factor", MakeClipFactor);
   add("update_loss_scaling", MakeUpdate);

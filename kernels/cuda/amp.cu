@@ -51,6 +51,21 @@ auto MakeInvScale(const BoundOp& op) {
   };
 }
 
+__global__ void CountShareKernel(const float* total, const float* count,
+                                 const float* all_counts, float* out,
+                                 int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = functors::CountShare(total[i], *count, *all_counts);
+}
+
+auto MakeCountShare(const BoundOp& op) {
+  return [n = op.Output("Out").elements()](const Buffers& b, Launcher& launch) {
+    launch(CountShareKernel, CeilDiv(n, kThreads), n == 1 ? 1 : kThreads,
+           In<float>(b, 0), In<float>(b, 1), In<float>(b, 2), Out<float>(b, 0),
+           n);
+  };
+}
+
 // ---- Tensors and a scalar, in input 1.
 
 template <typename Functor>
@@ -198,6 +213,7 @@ void RegisterCudaAmp(KernelRegistry& registry) {
   };
   add("gradient_seed", MakeSeed);
   add("gradient_inv_scale", MakeInvScale);
+  add("count_share", MakeCountShare);
   add("clip_factor", MakeClipFactor);
   add("update_loss_scaling", MakeUpdate);
   add("tick", MakeTick);

@@ -76,6 +76,14 @@ HT_HOST_DEVICE inline float GradientInvScale(float loss_scaling, float p,
   return count == 0.0f ? 0.0f : largest / (loss_scaling * p * count);
 }
 
+// In double: the product of two counts is exact, and with one rank, or ranks
+// of equal counts, so is their share where f32 has it.
+HT_HOST_DEVICE inline float CountShare(float total, float count,
+                                       float all_counts) {
+  if (total == 0.0f || count == 0.0f) return 1.0f;
+  return static_cast<float>(static_cast<double>(total) * count / all_counts);
+}
+
 // 1 for a norm that is not finite: such a step is rejected anyway.
 HT_HOST_DEVICE inline float ClipFactor(float norm, float max_norm) {
   if (!IsFinite(norm)) return 1.0f;
