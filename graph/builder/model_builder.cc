@@ -193,6 +193,10 @@ void ModelBuilder::Loss(const Value& loss, const Value& mean_over,
   if (!mask.empty()) model_.mutable_loss()->set_mask(mask);
 }
 
+void ModelBuilder::Denominator(const Value& value) {
+  model_.mutable_loss()->add_denominator(value);
+}
+
 void ModelBuilder::Metric(const std::string& name, const Value& count,
                           const Value& over) {
   proto::Metric* metric = model_.add_metric();

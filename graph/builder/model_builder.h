@@ -92,6 +92,8 @@ class ModelBuilder {
   // What the step makes smaller: the mean over `mean_over`'s elements, or over
   // the sum of `mask`.
   void Loss(const Value& loss, const Value& mean_over, const Value& mask = "");
+  // Of the loss's further means: what they are divided by.
+  void Denominator(const Value& value);
   // A count and what it is a ratio of.
   void Metric(const std::string& name, const Value& count, const Value& over);
   void Output(const Value& value);

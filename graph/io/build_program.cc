@@ -15,6 +15,7 @@
 #include "graph/io/model_reader.h"
 #include "graph/io/model_values.h"
 #include "graph/ir/well_known.h"
+#include "graph/schema/denominators.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/place.h"
@@ -64,6 +65,7 @@ class ProgramBuilder {
   // That running statistics are declared as such.
   absl::Status CheckStatistics(const Op& op) const;
   absl::Status SetLoss();
+  absl::Status SetDenominators(int line, ValueId var);
   absl::Status SetMetric(const proto::Metric& metric, int line);
   void SetMetrics();
   void SetOutputs();
@@ -329,7 +331,37 @@ absl::Status ProgramBuilder::SetLoss() {
                    loss.mask(), " : ", Print(mask), "; cast it");
     }
   }
-  program_->loss = {loss.var(), loss.mean_over(), loss.mask()};
+  program_->loss = {loss.var(), loss.mean_over(), loss.mask(), {}};
+  return SetDenominators(line, var);
+}
+
+absl::Status ProgramBuilder::SetDenominators(int line, ValueId var) {
+  const proto::Loss& loss = model_.loss();
+  if (loss.denominator_size() == 0) return absl::OkStatus();
+  if (loss.has_mask()) {
+    return Error(line, "loss: expected mask or denominator, found both; leave ",
+                 "mask out and name what its mean is divided by among the ",
+                 "denominators");
+  }
+  const ValueId over = block_.FindValue(loss.mean_over());
+  if (!CountsSamples(block_, over)) {
+    return Error(line, "loss: mean_over: beside a denominator expected a ",
+                 "value with as many elements for each sample, found ",
+                 loss.mean_over(), " : ", Print(over));
+  }
+  absl::flat_hash_set<absl::string_view> seen;
+  for (const std::string& name : loss.denominator()) {
+    const absl::string_view what = "loss: denominator";
+    HT_ASSIGN_OR_RETURN(const ValueId value, Find(line, what, name));
+    if (!seen.insert(name).second) {
+      return Error(line, what, " ", name, " is given twice");
+    }
+    const auto found = FindDenominator(block_, var, value);
+    if (!found.ok()) {
+      return Error(line, what, " ", found.status().message());
+    }
+    program_->loss.denominators.push_back(name);
+  }
   return absl::OkStatus();
 }
 

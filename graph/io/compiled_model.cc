@@ -25,6 +25,9 @@ namespace {
 constexpr absl::string_view kChecksumTag = "\x89\x01";
 constexpr size_t kChecksumBytes = 10;
 
+// Compiled again without it, the source would give another loss on ranks.
+constexpr absl::string_view kDenominators = "loss_denominators";
+
 std::string Checksum(absl::string_view bytes) {
   std::string field(kChecksumTag);
   const uint64_t hash = StableHash(bytes);
@@ -171,11 +174,11 @@ absl::Status Reader::CheckVersion() const {
         ", found ", message_.format_version(), ", written by a newer version (",
         message_.producer(), ") than this ", kProducer));
   }
-  if (message_.required_features_size() > 0) {
-    return Damaged(
-        absl::StrCat("it needs the feature \"", message_.required_features(0),
-                     "\", which this ", kProducer,
-                     " does not have (written by ", message_.producer(), ")"));
+  for (const std::string& feature : message_.required_features()) {
+    if (feature == kDenominators) continue;
+    return Damaged(absl::StrCat(
+        "it needs the feature \"", feature, "\", which this ", kProducer,
+        " does not have (written by ", message_.producer(), ")"));
   }
   return absl::OkStatus();
 }
@@ -323,6 +326,9 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   proto::CompiledModel message;
   message.set_magic(kCompiledModelMagic);
   message.set_format_version(kCompiledModelFormat);
+  if (model.source.model.loss().denominator_size() > 0) {
+    message.add_required_features(std::string(kDenominators));
+  }
   message.set_producer(kProducer);
   message.set_target(model.target);
   message.set_source_file(model.source.file);

@@ -249,6 +249,27 @@ TEST(CompiledModelTest, AnUnknownFeature) {
               HasSubstr("it needs the feature \"sharding\""));
 }
 
+// Older readers, which would leave denominators out, are to refuse them.
+TEST(CompiledModelTest, DenominatorsAreAFeature) {
+  const std::string plain = Serialized(Example());
+  CompiledModel with = Example();
+  ModelFile source = with.WholeSource();
+  source.model.mutable_loss()->add_denominator("n");
+  with.SetSource(std::move(source));
+  const auto features = [](const std::string& bytes) {
+    proto::CompiledModel message;
+    EXPECT_TRUE(message.ParseFromString(bytes));
+    return std::vector<std::string>(message.required_features().begin(),
+                                    message.required_features().end());
+  };
+  EXPECT_THAT(features(plain), testing::IsEmpty());
+  EXPECT_THAT(features(Serialized(with)),
+              testing::ElementsAre("loss_denominators"));
+  const auto read = ParseCompiledModel(Serialized(with), "m.htc", "cpu");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->source.model.loss().denominator(0), "n");
+}
+
 TEST(CompiledModelTest, AnotherVersionOfAnOp) {
   EXPECT_THAT(MessageOf(Edited([](proto::CompiledModel& m) {
                           m.mutable_op_version(0)->set_version(7);

@@ -246,11 +246,14 @@ void ModelPrinter::PrintOps() {
 void ModelPrinter::PrintEnd() {
   if (model_.has_loss()) {
     const proto::Loss& loss = model_.loss();
-    Pack(absl::StrCat(
-             "loss {", Field(loss.has_var(), "var", Quote(loss.var())),
-             Field(loss.has_mean_over(), "mean_over", Quote(loss.mean_over())),
-             Field(loss.has_mask(), "mask", Quote(loss.mask())), " }"),
-         "loss");
+    std::string text = absl::StrCat(
+        "loss {", Field(loss.has_var(), "var", Quote(loss.var())),
+        Field(loss.has_mean_over(), "mean_over", Quote(loss.mean_over())),
+        Field(loss.has_mask(), "mask", Quote(loss.mask())));
+    for (const std::string& value : loss.denominator()) {
+      absl::StrAppend(&text, Field(true, "denominator", Quote(value)));
+    }
+    Pack(text + " }", "loss");
   }
   for (const proto::Metric& metric : model_.metric()) {
     Pack(absl::StrCat(

@@ -15,7 +15,7 @@ param { name: "w" dtype: I64 dims: [3] init { normal { mean: 1 std: 0.1 } } trai
 op { type: "sum" name: "s" in { slot: "X" var: "x" var: "y" } out { slot: "Out" } attr { name: "l" floats: [0.1, inf] }
      attr { name: "m" strings: "a" strings: "b" } attr { name: "e" } }
 param { name: "unused" }
-loss { mask: "m" }
+loss { mask: "m" denominator: "n" denominator: "o" }
 )";
   const auto file = ParseModel(text, "m");
   ASSERT_TRUE(file.ok()) << file.status();

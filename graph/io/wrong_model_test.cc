@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
@@ -342,6 +343,76 @@ TEST(WrongModelTest, EveryTruncationOfABinaryModelIsHandled) {
     } else {
       (void)BuildProgram(*file);
     }
+  }
+}
+
+// ---- Denominators.
+
+// A mean and a sum divided by DIVISOR.
+constexpr char kTwoMeans[] = R"(feed { name: "x" dims: [-1, 4] }
+feed { name: "m" dims: [-1, 4] }
+param { name: "w" dims: [4] init { constant: 0.5 } }
+op { type: "elementwise_mul" in { slot: "X" var: "x" } in { slot: "Y" var: "w" } out { slot: "Out" var: "y" } }
+op { type: "mean" in { slot: "X" var: "y" } out { slot: "Out" var: "a" } }
+op { type: "elementwise_mul" in { slot: "X" var: "y" } in { slot: "Y" var: "m" } out { slot: "Out" var: "kept" } }
+op { type: "reduce_sum" in { slot: "X" var: "kept" } out { slot: "Out" var: "total" } }
+op { type: "reduce_sum" in { slot: "X" var: "m" } out { slot: "Out" var: "n" } }
+op { type: "reduce_max" in { slot: "X" var: "m" } out { slot: "Out" var: "most" } }
+op { type: "reduce_sum" in { slot: "X" var: "w" } out { slot: "Out" var: "weights" } }
+op { type: "elementwise_div" in { slot: "X" var: "m" } in { slot: "Y" var: "most" } out { slot: "Out" var: "shares" } }
+op { type: "reduce_sum" in { slot: "X" var: "shares" } out { slot: "Out" var: "n2" } }
+op { type: "fill_constant" out { slot: "Out" var: "two" } attr { name: "shape" ints: [1] } attr { name: "value" f: 2 } }
+op { type: "elementwise_max" in { slot: "X" var: "n" } in { slot: "Y" var: "two" } out { slot: "Out" var: "some" } }
+op { type: "elementwise_div" in { slot: "X" var: "total" } in { slot: "Y" var: "DIVISOR" } out { slot: "Out" var: "b" } }
+op { type: "elementwise_add" in { slot: "X" var: "a" } in { slot: "Y" var: "b" } out { slot: "Out" var: "loss" } }
+loss { var: "loss" mean_over: "y" DENOMINATORS }
+)";
+
+struct WrongDenominator {
+  const char* divisor;
+  const char* denominators;
+  const char* says;
+};
+
+TEST(DenominatorTest, ErrorsSayWhatIsWrong) {
+  const auto build = [](absl::string_view divisor, absl::string_view text) {
+    return Build(absl::StrReplaceAll(
+        kTwoMeans, {{"DIVISOR", divisor}, {"DENOMINATORS", text}}));
+  };
+  for (const char* const good : {"n", "some"}) {
+    const auto program =
+        build(good, absl::StrCat("denominator: \"", good, "\""));
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_THAT((*program)->loss.denominators, testing::ElementsAre(good));
+  }
+  const WrongDenominator kWrong[] = {
+      {"n", "denominator: \"nn\"", "no value is called \"nn\"; nearest: n"},
+      {"n", "denominator: \"n\" denominator: \"n\"", "n is given twice"},
+      {"n", "denominator: \"n\" mask: \"m\"",
+       "expected mask or denominator, found both; leave mask out"},
+      {"n", "denominator: \"m\"",
+       "m: expected floats of one element, found f32[B,4]; name the sum"},
+      {"most", "denominator: \"most\"",
+       "most is made by most (reduce_max): what ranks have of it does not add "
+       "up to that of one device; expected reduce_sum"},
+      {"n2", "denominator: \"n2\"",
+       "n2 is made by most (reduce_max) and then a sum"},
+      {"weights", "denominator: \"weights\"",
+       "weights is made of w, a parameter; expected what is made of feeds"},
+      {"two", "denominator: \"two\"",
+       "two is made of no sum over samples, so it is the same on all ranks"},
+      {"some", "denominator: \"n\"",
+       "n is read by some (elementwise_max); expected divisions by it alone"},
+      {"two", "denominator: \"n\"",
+       "n is nothing that the loss divides by; leave it out"},
+  };
+  for (const WrongDenominator& wrong : kWrong) {
+    const auto program = build(wrong.divisor, wrong.denominators);
+    ASSERT_FALSE(program.ok()) << wrong.says;
+    EXPECT_EQ(ExitCodeOf(program.status()), ExitCode::kModel);
+    const std::string message(program.status().message());
+    EXPECT_THAT(message, testing::StartsWith("m.pbtxt:17: loss: "));
+    EXPECT_THAT(message, HasSubstr(wrong.says));
   }
 }
 

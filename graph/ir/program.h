@@ -129,6 +129,9 @@ struct LossInfo {
   std::string var;        // rank-0 or one-element value
   std::string mean_over;  // its elements are what n counts
   std::string mask;       // optional: n is the sum of this value
+  // Without a mask: values that further means are divided by
+  // (graph/schema/denominators.h).
+  std::vector<std::string> denominators;
 };
 struct MetricInfo {
   std::string name;

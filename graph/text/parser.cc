@@ -186,6 +186,9 @@ absl::Status Parser::ParseLoss() {
   if (TryTakeWord("mask")) {
     HT_RETURN_IF_ERROR(TakeName("a value", &loss.mask));
   }
+  while (TryTakeWord("denominator")) {
+    HT_RETURN_IF_ERROR(TakeName("a value", &loss.denominators.emplace_back()));
+  }
   return TakeEndOfLine();
 }
 

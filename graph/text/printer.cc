@@ -98,11 +98,15 @@ void Printer::PrintHeader() {
   List(program_.symbols().size(), [&](int i) { Name(program_.symbols()[i]); });
   out_ += '\n';
   const LossInfo& loss = program_.loss;
-  if (!loss.var.empty() || !loss.mean_over.empty() || !loss.mask.empty()) {
+  if (!loss.var.empty() || !loss.mean_over.empty() || !loss.mask.empty() ||
+      !loss.denominators.empty()) {
     out_ += "loss ";
     Name(loss.var);
     Clause("over", loss.mean_over);
     Clause("mask", loss.mask);
+    for (const std::string& value : loss.denominators) {
+      Clause("denominator", value);
+    }
     out_ += '\n';
   }
   for (const MetricInfo& metric : program_.metrics) {

@@ -132,6 +132,9 @@ void CheckNamedValues(const Program& program, Phase phase, Reporter& report) {
   check("loss", program.loss.var);
   check("loss: mean_over", program.loss.mean_over);
   check("loss: mask", program.loss.mask);
+  for (const std::string& value : program.loss.denominators) {
+    check("loss: denominator", value);
+  }
   for (const MetricInfo& metric : program.metrics) {
     check(absl::StrCat("metric ", metric.name), metric.var);
     check(absl::StrCat("metric ", metric.name, ": over"), metric.over);
