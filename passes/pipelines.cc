@@ -6,6 +6,7 @@
 #include "passes/differentiate/freeze.h"
 #include "passes/differentiate/keep_argmax.h"
 #include "passes/differentiate/scale_loss.h"
+#include "passes/differentiate/share_counts.h"
 #include "passes/differentiate/sync_batch_norm.h"
 #include "passes/lower/convert_regions.h"
 #include "passes/lower/drop_dead.h"
@@ -134,6 +135,11 @@ std::vector<PassStep>* MakeSteps() {
       // Before backward, which follows trainable parameters alone.
       {kBackward, "freeze", "parameters that are not to be trained", MakeFreeze,
        Freezes},
+      // Before backward, whose gradients divide by the shares, too; after
+      // eval was derived, which has samples of its own.
+      {kBackward, "share-counts",
+       "denominators of a loss are shares of all ranks' counts",
+       Plain<ShareCounts>, Always},
       // Before backward, which needs the synchronised norm's own gradient.
       {kBackward, "sync-batch-norm", "batch norms take all ranks' statistics",
        Plain<SyncBatchNorm>, SyncsNorms},

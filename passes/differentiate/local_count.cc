@@ -52,7 +52,8 @@ absl::StatusOr<OpId> SumOf(Block& block, ValueId mask) {
       .Build();
 }
 
-// The first feed that has the sample axis; invalid if there is none.
+}  // namespace
+
 ValueId SamplesFeed(const Block& block) {
   for (ValueId feed : block.Feeds()) {
     const TensorType& type = block.type(feed);
@@ -60,8 +61,6 @@ ValueId SamplesFeed(const Block& block) {
   }
   return ValueId();
 }
-
-}  // namespace
 
 absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block) {
   const ValueId known = block.FindValue(kLocalCount);

@@ -16,6 +16,9 @@ inline constexpr char kLocalCount[] = "@local_count";
 // demand, right behind what it counts.
 absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block);
 
+// The first feed that has the sample axis; invalid if there is none.
+ValueId SamplesFeed(const Block& block);
+
 }  // namespace passes
 }  // namespace halftone
 
