@@ -61,6 +61,12 @@ constexpr NoteDoc kNoteDocs[] = {
      "value at which they do nothing, and outputs that Paddle keeps for its "
      "gradients (XShape, Mask, SavedMean) are taken where our op has none of "
      "that name. They can be deleted from the model."},
+    {"P9",
+     "The loss adds means over different counts, and ranks are weighed by one "
+     "of them: with several ranks the other means are not those of one device "
+     "with the whole batch. Name what each is divided by: loss { ... "
+     "mean_over: a value with samples denominator: the divisor }, without "
+     "mask. Nothing changes on one rank."},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
+#include "passes/loss_notes.h"
 #include "passes/rewrite/rewrite.h"
 #include "passes/strategy_notes.h"
 
@@ -166,6 +167,8 @@ ReportBuilder::ReportBuilder(const Program& source, const Options& options)
   for (const proto::Note& note : StrategyNotes(source, options)) {
     *report_.add_note() = note;
   }
+  const LossNote means = NoteOnMeans(source);
+  if (!means.text.empty()) AddNote("P9", means.text, means.ops);
   const proto::Amp& amp = options.strategy.amp();
   if (LevelOf(amp) != Level::kO0) low_ = LowOf(amp);
 }
