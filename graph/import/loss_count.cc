@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -72,19 +73,28 @@ void WalkBack(const Writers& writers, const std::string& from,
   }
 }
 
+// A mean that the loss has in it.
+struct Mean {
+  std::string over;
+  std::string mask;         // of a quotient of two plain sums
+  std::string denominator;  // of a quotient
+};
+
 class Search {
  public:
   explicit Search(const proto::Model& model) : writers_(WritersOf(model)) {}
 
-  // Fills in mean_over and mask; false: no mean makes `var`.
-  bool Find(const std::string& var, proto::Loss* loss) {
-    bool found = false;
+  // The means that are added to make `var`, the first first.
+  std::vector<Mean> Find(const std::string& var) const {
+    std::vector<Mean> means;
     WalkBack(writers_, var, [&](const OpNode& op) {
-      found = IsMean(op, loss);
-      if (found) return Walk::kEnd;
+      if (Mean mean; IsMean(op, &mean)) {
+        means.push_back(std::move(mean));
+        return Walk::kPast;
+      }
       return PassesOn(op.type()) ? Walk::kToInputs : Walk::kPast;
     });
-    return found;
+    return means;
   }
 
  private:
@@ -99,21 +109,45 @@ class Search {
            std::end(kTypes);
   }
 
-  bool IsMean(const OpNode& op, proto::Loss* loss) const {
+  bool IsMean(const OpNode& op, Mean* mean) const {
     const std::string* const x = First(op, "X");
     if (x == nullptr) return false;
     if (op.type() == "mean" || op.type() == "reduce_mean") {
-      loss->set_mean_over(*x);
+      mean->over = *x;
       return true;
     }
     const std::string* const y = First(op, "Y");
     if (op.type() != "elementwise_div" || y == nullptr) return false;
     const std::string* const sum = SumOf(*x);
-    const std::string* const mask = SumOf(*y);
-    if (sum == nullptr || mask == nullptr) return false;
-    loss->set_mean_over(*sum);
-    loss->set_mask(*mask);
+    if (sum == nullptr || !IsCount(*y)) return false;
+    mean->over = *sum;
+    mean->denominator = *y;
+    if (const std::string* const mask = SumOf(*y)) mean->mask = *mask;
     return true;
+  }
+
+  // A sum, or what is made of sums and of nothing: max(sum, 1) or the like.
+  bool IsCount(const std::string& var) const {
+    bool sums = false, others = false;
+    WalkBack(writers_, var, [&](const OpNode& op) {
+      if (op.type() == "reduce_sum" && ReducesAll(op)) {
+        sums = true;
+        return Walk::kPast;
+      }
+      others = others || HasUnmadeInputs(op);
+      return others ? Walk::kEnd : Walk::kToInputs;
+    });
+    return sums && !others;
+  }
+
+  // Feeds, parameters.
+  bool HasUnmadeInputs(const OpNode& op) const {
+    for (const proto::SlotVars& in : op.in()) {
+      for (const std::string& name : in.var()) {
+        if (writers_.count(name) == 0) return true;
+      }
+    }
+    return false;
   }
 
   // What the value is the sum of; null: it is none.
@@ -203,6 +237,34 @@ class Prediction {
   std::set<std::string> made_;  // of parameters
 };
 
+// Means over different counts, or one over a count that is no plain sum: false
+// if that is not so, or the compiler would not take it.
+bool AddDenominators(const std::vector<Mean>& means, const proto::Model& model,
+                     proto::Loss* loss) {
+  const Mean& first = means[0];
+  const auto as_first = [&first](const Mean& mean) {
+    return mean.mask == first.mask &&
+           (!mean.mask.empty() || mean.denominator.empty());
+  };
+  if (std::all_of(means.begin(), means.end(), as_first)) return false;
+  proto::Loss wanted = *loss;
+  wanted.set_mean_over(first.over);
+  std::set<std::string> seen;
+  for (const Mean& mean : means) {
+    if (mean.denominator.empty()) {
+      if (seen.insert("").second) wanted.set_mean_over(mean.over);
+    } else if (seen.insert(mean.denominator).second) {
+      wanted.add_denominator(mean.denominator);
+    }
+  }
+  ModelFile file;
+  file.model = model;
+  *file.model.mutable_loss() = wanted;
+  if (!BuildProgram(file).ok()) return false;
+  *loss = std::move(wanted);
+  return true;
+}
+
 }  // namespace
 
 std::string PredictionOf(const proto::Model& model) {
@@ -212,7 +274,14 @@ std::string PredictionOf(const proto::Model& model) {
 proto::Loss LossOf(const std::string& var, const proto::Model& model) {
   proto::Loss loss;
   loss.set_var(var);
-  if (!Search(model).Find(var, &loss)) loss.set_mean_over(var);
+  const std::vector<Mean> means = Search(model).Find(var);
+  if (means.empty()) {
+    loss.set_mean_over(var);
+    return loss;
+  }
+  if (AddDenominators(means, model, &loss)) return loss;
+  loss.set_mean_over(means[0].over);
+  if (!means[0].mask.empty()) loss.set_mask(means[0].mask);
   return loss;
 }
 

@@ -8,9 +8,11 @@
 
 namespace halftone {
 
-// Goes back from the value to the mean that makes it: through sums, scalings
-// and casts (of losses that are added, the first), a quotient of two sums
-// being a mean under a mask. A value that no mean makes is one over itself:
+// Goes back from the value to the means that make it: through sums, scalings
+// and casts, a quotient of two sums being a mean under a mask. Where means
+// over different counts are added, or a sum is divided by what is made of one,
+// the counts are denominators, if the compiler takes them; if not, the first
+// mean says what is counted. A value that no mean makes is one over itself:
 // each rank's counts as one.
 proto::Loss LossOf(const std::string& var, const proto::Model& model);
 

@@ -441,6 +441,26 @@ TEST(PaddleImportTest, MaskedMeansAndSumsOfLosses) {
                        Op("elementwise_add", {"X:c", "Y:a"}, {"Out:l"}),
                    options),
               HasSubstr(R"(loss { var: "l" mean_over: "w" })"));
+  // Means over different counts, and over no less than one.
+  const std::string one =
+      "attrs { name: 'shape' type: LONGS longs: 1 } attrs { name: 'value' "
+      "type: FLOAT f: 1 } attrs { name: 'dtype' type: INT i: 5 }";
+  const std::string quotient =
+      Op("elementwise_mul", {"X:s", "Y:w"}, {"Out:m"}) +
+      Op("reduce_sum", {"X:m"}, {"Out:a"}) +
+      Op("reduce_sum", {"X:w"}, {"Out:b"}) +
+      Op("fill_constant", {}, {"Out:one"}, one) +
+      Op("elementwise_max", {"X:b", "Y:one"}, {"Out:c"});
+  EXPECT_THAT(
+      Text(rows + quotient + Op("elementwise_div", {"X:a", "Y:c"}, {"Out:l"}),
+           options),
+      HasSubstr(R"(loss { var: "l" mean_over: "m" denominator: "c" })"));
+  EXPECT_THAT(
+      Text(rows + quotient + Op("mean", {"X:s"}, {"Out:e"}) +
+               Op("elementwise_div", {"X:a", "Y:b"}, {"Out:d"}) +
+               Op("elementwise_add", {"X:d", "Y:e"}, {"Out:l"}),
+           options),
+      HasSubstr(R"(loss { var: "l" mean_over: "s" denominator: "b" })"));
   EXPECT_THAT(Text(rows + Op("reduce_sum", {"X:s"}, {"Out:l"}), options),
               HasSubstr(R"(loss { var: "l" mean_over: "l" })"));
 }

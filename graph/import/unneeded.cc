@@ -10,6 +10,8 @@ absl::flat_hash_set<std::string> WantedValues(const proto::Model& model) {
                                           model.output().end());
   wanted.insert(
       {model.loss().var(), model.loss().mean_over(), model.loss().mask()});
+  wanted.insert(model.loss().denominator().begin(),
+                model.loss().denominator().end());
   for (const proto::Metric& metric : model.metric()) {
     wanted.insert({metric.var(), metric.over()});
   }

@@ -79,6 +79,10 @@ std::string LossText(const ImportedModel& imported) {
     std::string over = absl::StrCat("a mean over ", loss.mean_over());
     if (loss.mean_over() == loss.var()) over = "taken as one sample per rank";
     if (loss.has_mask()) absl::StrAppend(&over, " under ", loss.mask());
+    if (loss.denominator_size() > 0) {
+      absl::StrAppend(&over, ", denominators ",
+                      absl::StrJoin(loss.denominator(), ", "));
+    }
     return absl::StrCat(loss.var(), " (", imported.loss_from, "), ", over);
   }
   std::string text = absl::StrCat("none: ", imported.no_loss,
@@ -174,6 +178,9 @@ std::string ImportJson(const ImportedModel& imported,
       {"loss", or_null(model.loss().var())},
       {"mean_over", or_null(model.loss().mean_over())},
       {"mask", or_null(model.loss().mask())},
+      {"denominators",
+       std::vector<std::string>(model.loss().denominator().begin(),
+                                model.loss().denominator().end())},
       {"metrics", Json::array()},
       {"outputs", Json::array()},
       {"inits", {{"startup", Json::object()}, {"defaults", Json::object()}}},
