@@ -184,7 +184,8 @@ void PretrainBert(ModelBuilder& b, const Value& x, const Value& pooled,
        {{"Logits", {next}}, {"Label", {"next_sentence_label"}}}, {}, "Loss");
   const Value next_loss =
       b.Unary("mean", "next_sentence_loss", "next_sentence_ce");
-  b.Loss(b.Add("loss", words_loss, next_loss), "ce", mask);
+  b.Loss(b.Add("loss", words_loss, next_loss), "next_sentence_ce");
+  b.Denominator(count);
   b.Output(logits);
   b.Output(next);
 }
