@@ -42,14 +42,18 @@ HT_HOST_DEVICE inline uint64_t PhiloxKey(uint64_t seed, uint32_t stream) {
   return (static_cast<uint64_t>(stream) << 32) | folded;
 }
 
+HT_HOST_DEVICE inline Philox4 PhiloxCounter(uint64_t step, uint64_t sample,
+                                            uint32_t block) {
+  return Philox4{
+      {static_cast<uint32_t>(step), static_cast<uint32_t>(sample),
+       static_cast<uint32_t>(sample >> 32) ^ static_cast<uint32_t>(step >> 32),
+       block}};
+}
+
 // The four draws 4 * block .. 4 * block + 3 of one sample of one step.
 HT_HOST_DEVICE inline Philox4 PhiloxDraw(uint64_t key, uint64_t step,
                                          uint64_t sample, uint32_t block) {
-  return Philox(
-      key, Philox4{{static_cast<uint32_t>(step), static_cast<uint32_t>(sample),
-                    static_cast<uint32_t>(sample >> 32) ^
-                        static_cast<uint32_t>(step >> 32),
-                    block}});
+  return Philox(key, PhiloxCounter(step, sample, block));
 }
 
 // Uniform in [0, 1) with 24 random bits.

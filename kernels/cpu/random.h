@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/functors/dropout.h"
 
 namespace halftone {
@@ -14,7 +15,8 @@ namespace kernels {
 // n <= kConvertBlock: element e is word e % 4 of block e / 4. `buffer` holds
 // kConvertBlock + 8 words; the result points into it.
 const uint32_t* DrawBits(uint64_t key, uint64_t step, uint64_t sample,
-                         int64_t first, int64_t n, uint32_t* buffer);
+                         int64_t first, int64_t n, uint32_t* buffer,
+                         Isa isa = HostIsa());
 
 // y[i] = x[i] dropped or scaled by the draws of elements [first, first + n) of
 // one sample of one step. y may be x.
