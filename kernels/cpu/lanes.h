@@ -83,6 +83,15 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float SumOfRow(const float* x, int64_t n) {
   return SumOfVectors(n, [=](int64_t i, Vector* v) { *v = VectorAt(x + i); });
 }
 
+// The largest of a vector's elements.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOfLanes(const Vector& v) {
+  const Vector upper = HT_LANES(v, 4, 5, 6, 7);
+  Vector most = upper > v ? upper : v;
+  const Vector other = HT_LANES(most, 2, 3, 2, 3);
+  most = other > most ? other : most;
+  return most[1] > most[0] ? most[1] : most[0];
+}
+
 // The largest of x[0, n), NaNs left out.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOfRow(const float* x, int64_t n) {
   const Vector lowest = -__builtin_inff() - Vector{};
@@ -99,11 +108,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline float MaxOfRow(const float* x, int64_t n) {
     if (i + kVector > n) SetFrom(n - i, -__builtin_inff(), &v);
     most = v > most ? v : most;
   }
-  Vector other = HT_LANES(most, 4, 5, 6, 7);
-  most = other > most ? other : most;
-  other = HT_LANES(most, 2, 3, 2, 3);
-  most = other > most ? other : most;
-  return most[1] > most[0] ? most[1] : most[0];
+  return MaxOfLanes(most);
 }
 
 }  // namespace kernels

@@ -121,9 +121,10 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
     _mm512_storeu_ps(to, _mm512_maskz_cvtph_ps(kAll, Bits(from)));
   }
   HT_TARGET_AVX512 static void Load(const bfloat16* from, float* to) {
-    const __m512i wide = _mm512_maskz_cvtepu16_epi32(kAll, Bits(from));
-    _mm512_storeu_ps(
-        to, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, wide, 16)));
+    // Each to the upper half of a lane.
+    const __m512i halves = _mm512_maskz_permutexvar_epi16(
+        0xaaaaaaaa, Spread(), _mm512_castsi256_si512(Bits(from)));
+    _mm512_storeu_ps(to, _mm512_castsi512_ps(halves));
   }
   HT_TARGET_AVX512 static void Store(const float* from, half* to) {
     const __m256i bits = _mm512_maskz_cvtps_ph(kAll, _mm512_loadu_ps(from),
@@ -132,9 +133,11 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
   }
   HT_TARGET_AVX512 static void Store(const float* from, bfloat16* to) {
     __m512i rounded;
-    ToHighBits(from, &rounded);
+    RoundHigh(from, &rounded);
+    const __m512i packed =
+        _mm512_maskz_permutexvar_epi16(0xffffffff, Upper(), rounded);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                        _mm512_maskz_cvtepi32_epi16(kAll, rounded));
+                        __builtin_shufflevector(packed, packed, 0, 1, 2, 3));
   }
   HT_TARGET_AVX512 static void Round(float* x, half) {
     const __m256i bits = _mm512_maskz_cvtps_ph(kAll, _mm512_loadu_ps(x),
@@ -143,23 +146,62 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
   }
   HT_TARGET_AVX512 static void Round(float* x, bfloat16) {
     __m512i rounded;
-    ToHighBits(x, &rounded);
-    _mm512_storeu_ps(
-        x, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, rounded, 16)));
+    RoundHigh(x, &rounded);
+    const __m512i high =
+        _mm512_and_si512(rounded, _mm512_set1_epi32(-65536));  // 0xffff0000
+    _mm512_storeu_ps(x, _mm512_castsi512_ps(high));
+  }
+
+  // Under a mask.
+  HT_TARGET_AVX512 static void LoadFirst(const float* from, int64_t n,
+                                         float* to) {
+    _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(First(n), from));
+  }
+  template <typename T>
+  HT_TARGET_AVX512 static void LoadFirst(const T* from, int64_t n, float* to) {
+    T whole[kSize];
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(whole),
+                        _mm256_maskz_loadu_epi16(First(n), from));
+    Load(whole, to);
+  }
+  HT_TARGET_AVX512 static void StoreFirst(const float* from, int64_t n,
+                                          float* to) {
+    _mm512_mask_storeu_ps(to, First(n), _mm512_loadu_ps(from));
+  }
+  template <typename T>
+  HT_TARGET_AVX512 static void StoreFirst(const float* from, int64_t n, T* to) {
+    T whole[kSize];
+    Store(from, whole);
+    _mm256_mask_storeu_epi16(to, First(n), Bits(whole));
   }
 
  private:
-  // The upper 16 bits of numbers rounded to bf16.
-  HT_TARGET_AVX512 static void ToHighBits(const float* from, __m512i* to) {
+  static __mmask16 First(int64_t n) {
+    return static_cast<__mmask16>((1u << n) - 1);
+  }
+  // Numbers whose upper 16 bits are rounded to bf16.
+  HT_TARGET_AVX512 static void RoundHigh(const float* from, __m512i* to) {
     const __m512 x = _mm512_loadu_ps(from);
     const __m512i bits = _mm512_castps_si512(x);
-    const __m512i high = _mm512_maskz_srli_epi32(kAll, bits, 16);
-    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-    const __m512i half_place = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
-    const __m512i rounded =
-        _mm512_maskz_srli_epi32(kAll, _mm512_add_epi32(bits, half_place), 16);
+    const __mmask16 odd =
+        _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
     const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    *to = _mm512_mask_or_epi32(rounded, nan, high, _mm512_set1_epi32(0x40));
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+    rounded =
+        _mm512_mask_add_epi32(rounded, odd, bits, _mm512_set1_epi32(0x8000));
+    *to = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+  }
+  // Of 16-bit places: the first 16 in both halves of lanes, or the upper
+  // halves.
+  HT_TARGET_AVX512 static __m512i Spread() {
+    return _mm512_set_epi32(0xf000f, 0xe000e, 0xd000d, 0xc000c, 0xb000b,
+                            0xa000a, 0x90009, 0x80008, 0x70007, 0x60006,
+                            0x50005, 0x40004, 0x30003, 0x20002, 0x10001, 0);
+  }
+  HT_TARGET_AVX512 static __m512i Upper() {
+    return _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0x1f001d, 0x1b0019,
+                            0x170015, 0x130011, 0xf000d, 0xb0009, 0x70005,
+                            0x30001);
   }
   template <typename T>
   HT_TARGET_AVX512 static __m256i Bits(const T* from) {
@@ -168,6 +210,32 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
 };
 
 #endif  // HT_ISA_X86
+
+// The first n elements of a vector, at most all; LoadFirst: then zeros.
+template <typename Low, typename T>
+inline void LoadFirst(const T* from, int64_t n, float* to) {
+  if (n >= Low::kSize) return Low::Load(from, to);
+  if constexpr (Low::kSize == 16) {
+    Low::LoadFirst(from, n, to);
+  } else {
+    T whole[Low::kSize] = {};
+#pragma GCC unroll 1
+    for (int64_t i = 0; i < n; ++i) whole[i] = from[i];
+    Low::Load(whole, to);
+  }
+}
+template <typename Low, typename T>
+inline void StoreFirst(const float* from, int64_t n, T* to) {
+  if (n >= Low::kSize) return Low::Store(from, to);
+  if constexpr (Low::kSize == 16) {
+    Low::StoreFirst(from, n, to);
+  } else {
+    T whole[Low::kSize];
+    Low::Store(from, whole);
+#pragma GCC unroll 1
+    for (int64_t i = 0; i < n; ++i) to[i] = whole[i];
+  }
+}
 
 }  // namespace kernels
 }  // namespace halftone
