@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/functors/accuracy.h"
+#include "kernels/functors/elementwise.h"
 
 namespace halftone {
 namespace functors {
@@ -85,6 +86,19 @@ TEST(MathTest, SpecialValues) {
   EXPECT_FALSE(IsFinite(nan));
   EXPECT_FALSE(IsFinite(-inf));
   EXPECT_TRUE(IsFinite(std::numeric_limits<float>::max()));
+}
+
+TEST(MathTest, NearFormsHaveTheSameBits) {
+  for (uint32_t bits = 0; bits <= Bits(87.0f); bits += 10007) {
+    for (const float x : {FromBits(bits), -FromBits(bits), 87.0f, -87.0f}) {
+      ASSERT_TRUE(ExpOp::IsNear(x) && SigmoidOp::IsNear(x));
+      ASSERT_EQ(Bits(ExpOp()(x)), Bits(ExpOp::Near()(x))) << x;
+      ASSERT_EQ(Bits(SigmoidOp()(x)), Bits(SigmoidOp::Near()(x))) << x;
+    }
+  }
+  for (const float x : {88.0f, -88.0f, Infinity(), QuietNaN()}) {
+    EXPECT_FALSE(ExpOp::IsNear(x) || SigmoidOp::IsNear(x));
+  }
 }
 
 }  // namespace
