@@ -152,33 +152,7 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
     _mm512_storeu_ps(x, _mm512_castsi512_ps(high));
   }
 
-  // Under a mask.
-  HT_TARGET_AVX512 static void LoadFirst(const float* from, int64_t n,
-                                         float* to) {
-    _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(First(n), from));
-  }
-  template <typename T>
-  HT_TARGET_AVX512 static void LoadFirst(const T* from, int64_t n, float* to) {
-    T whole[kSize];
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(whole),
-                        _mm256_maskz_loadu_epi16(First(n), from));
-    Load(whole, to);
-  }
-  HT_TARGET_AVX512 static void StoreFirst(const float* from, int64_t n,
-                                          float* to) {
-    _mm512_mask_storeu_ps(to, First(n), _mm512_loadu_ps(from));
-  }
-  template <typename T>
-  HT_TARGET_AVX512 static void StoreFirst(const float* from, int64_t n, T* to) {
-    T whole[kSize];
-    Store(from, whole);
-    _mm256_mask_storeu_epi16(to, First(n), Bits(whole));
-  }
-
  private:
-  static __mmask16 First(int64_t n) {
-    return static_cast<__mmask16>((1u << n) - 1);
-  }
   // Numbers whose upper 16 bits are rounded to bf16.
   HT_TARGET_AVX512 static void RoundHigh(const float* from, __m512i* to) {
     const __m512 x = _mm512_loadu_ps(from);
@@ -210,32 +184,6 @@ struct LowVector<Isa::kAvx512> : FloatVector<16> {
 };
 
 #endif  // HT_ISA_X86
-
-// The first n elements of a vector, at most all; LoadFirst: then zeros.
-template <typename Low, typename T>
-inline void LoadFirst(const T* from, int64_t n, float* to) {
-  if (n >= Low::kSize) return Low::Load(from, to);
-  if constexpr (Low::kSize == 16) {
-    Low::LoadFirst(from, n, to);
-  } else {
-    T whole[Low::kSize] = {};
-#pragma GCC unroll 1
-    for (int64_t i = 0; i < n; ++i) whole[i] = from[i];
-    Low::Load(whole, to);
-  }
-}
-template <typename Low, typename T>
-inline void StoreFirst(const float* from, int64_t n, T* to) {
-  if (n >= Low::kSize) return Low::Store(from, to);
-  if constexpr (Low::kSize == 16) {
-    Low::StoreFirst(from, n, to);
-  } else {
-    T whole[Low::kSize];
-    Low::Store(from, whole);
-#pragma GCC unroll 1
-    for (int64_t i = 0; i < n; ++i) to[i] = whole[i];
-  }
-}
 
 }  // namespace kernels
 }  // namespace halftone
