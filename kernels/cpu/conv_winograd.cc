@@ -7,19 +7,20 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "graph/base/dtype.h"
 #include "graph/base/layout.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/low_vector.h"
+#include "kernels/cpu/norm.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/small_product.h"
 #include "kernels/cpu/wide_vector.h"
 #include "kernels/cpu/winograd.h"
-#include "kernels/functors/elementwise.h"
 #include "kernels/fused_op.h"
 
 namespace halftone {
@@ -38,9 +39,7 @@ class WinogradConv {
         columns_(forward_ ? conv_.shape.filters : conv_.shape.channels),
         tiles_(conv_.shape.samples, DimOf(conv_.shape.volume[1]),
                DimOf(conv_.shape.volume[2])) {
-    if (conv_.bias >= 0) {
-      bias_dtype_ = op.inputs()[conv_.bias].dtype;
-    }
+    if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
     // Tiles that are made together: their points take at most half of a
     // second-level cache of a MiB, but for the deepest.
     constexpr int64_t kNearFloats = 96 << 10;
@@ -253,9 +252,9 @@ class WinogradConv {
           for (int i = 0; i < 4; ++i) {
             if (at[i] < 0) continue;
             V pixel = pixels[i] + added;
-            if (relu) pixel = pixel <= 0.0f ? V{} : pixel;
-            Low::Store(reinterpret_cast<const float*>(&pixel),
-                       result + at[i] * columns + c);
+            float* const lanes = reinterpret_cast<float*>(&pixel);
+            if (relu) ReluOfLanes<Low>(lanes);
+            Low::Store(lanes, result + at[i] * columns + c);
           }
         }
       }

@@ -109,6 +109,9 @@ std::string GradientsText(const ModelFacts& facts) {
                                       WithCommas(bucket.second), " B");
                     }));
   absl::StrAppend(&text, "; + ", facts.totals, " totals");
+  if (facts.counts > 0) {
+    absl::StrAppend(&text, ", + ", facts.counts, " of counts");
+  }
   if (facts.statistics_reductions > 0) {
     absl::StrAppend(&text, ", + ", facts.statistics_reductions,
                     " for sync_batch_norm");

@@ -101,6 +101,7 @@ void CountReductions(const CompiledModel& model, ModelFacts* facts) {
     }
     const std::string of = AttrAs<std::string>(op, "of");
     if (of == "totals") ++facts->totals;
+    if (of == "counts") ++facts->counts;
     if (of == "statistics") ++facts->statistics_reductions;
     if (of != "gradient") continue;
     for (ValueId value : op.inputs.all()) {

@@ -51,7 +51,7 @@ struct ModelFacts {
   int gradients = 0;
   int64_t gradient_values = 0;
   std::map<std::string, int64_t> bucket_bytes;  // by dtype
-  int totals = 0, statistics_reductions = 0;
+  int totals = 0, counts = 0, statistics_reductions = 0;
   StateBytes state;
   // For `samples` samples on one rank; -1: the target's kernels are not here.
   int64_t samples = 1;
