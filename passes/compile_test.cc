@@ -446,49 +446,6 @@ TEST(CompileTest, AGroupThatMatchesNothingIsAnError) {
   EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kModel);
 }
 
-// White ops with gray ones between them, each with an f32 feed: all_low leaves
-// those in f32, any_low takes them along.
-std::string AlternatingModel(int layers) {
-  std::string model =
-      "feed { name: 'x' dims: [-1, 8] } feed { name: 'z' dims: [-1, 8] }\n"
-      "param { name: 'w' dims: [8, 8] init { constant: 1 } }\n";
-  for (int i = 0; i < layers; ++i) {
-    absl::StrAppend(
-        &model, "op { type: 'matmul' in { slot: 'X' var: '",
-        i == 0 ? "x" : absl::StrCat("h", i - 1),
-        "' } in { slot: 'Y' var: 'w' } out { slot: 'Out' var: 'm", i,
-        "' } }\nop { type: 'elementwise_add' in { slot: 'X' var: 'm", i,
-        "' } in { slot: 'Y' var: 'z' } out { slot: 'Out' var: 'h", i,
-        "' } }\n");
-  }
-  absl::StrAppend(&model, "output: 'h", layers - 1, "'\n");
-  return model;
-}
-
-TEST(CompileTest, ComparesRulesWhereCastsStandAlone) {
-  const std::string model = AlternatingModel(100);
-  const auto all = CompileText(model, {{"amp.level", "O1", "--level"}});
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(NoteOf(all->report, "P7"),
-            "200 casts run on their own; precision_rule any_low would leave 3: "
-            "--set amp.precision_rule=any_low");
-  const auto any =
-      CompileText(model, {{"amp.level", "O1", "--level"},
-                          {"amp.precision_rule", "any_low", "--set"}});
-  ASSERT_TRUE(any.ok()) << any.status();
-  EXPECT_EQ(NoteOf(any->report, "P7"), "");
-}
-
-// A large model is not compiled again to say so.
-TEST(CompileTest, BoundsTheOtherRulesCastsInALargeModel) {
-  const auto all =
-      CompileText(AlternatingModel(600), {{"amp.level", "O1", "--level"}});
-  ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(NoteOf(all->report, "P7"),
-            "1,200 casts run on their own; precision_rule any_low would leave "
-            "at most 4: --set amp.precision_rule=any_low");
-}
-
 TEST(CompileTest, ErrorsNameTheStrategysLine) {
   const auto read = ParseStrategy(
       "amp { level: 'O1'\n custom_black_varnames: ['logit'] }", "s.pbtxt");

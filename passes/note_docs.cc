@@ -67,6 +67,12 @@ constexpr NoteDoc kNoteDocs[] = {
      "with the whole batch. Name what each is divided by: loss { ... "
      "mean_over: a value with samples denominator: the divisor }, without "
      "mask. Nothing changes on one rank."},
+    {"P10",
+     "precision_rule min_cost places gray and clear ops by a minimum cut over "
+     "the bytes of inserted casts, those of gradients among them. Where "
+     "kernels "
+     "take so many of another rule's casts that it leaves fewer bytes, ops are "
+     "placed as by that rule."},
 };
 
 }  // namespace

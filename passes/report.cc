@@ -155,6 +155,14 @@ void AddBuckets(const Block& block, proto::CompileReport* report) {
 
 }  // namespace
 
+int64_t BytesPerStep(const proto::CastRow& cast, int64_t samples) {
+  int64_t elements = cast.elements();
+  for (int i = 0; i < cast.batch_power(); ++i) elements *= samples;
+  const DType from = *DTypeFromName(cast.from());
+  const DType to = *DTypeFromName(cast.to());
+  return elements * (SizeOf(from) + SizeOf(to));
+}
+
 ReportBuilder::ReportBuilder(const Program& source, const Options& options)
     : classes_(options) {
   if (const Entry* entry = MainEntry(source)) {

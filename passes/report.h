@@ -25,6 +25,9 @@ struct NoteDoc {
 };
 absl::Span<const NoteDoc> NoteDocs();
 
+// What a cast reads and writes in a step.
+int64_t BytesPerStep(const proto::CastRow& cast, int64_t samples);
+
 // Collects the rows in two steps, since what an op or cast was at insertion
 // is gone at the end.
 class ReportBuilder {

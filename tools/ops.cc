@@ -15,10 +15,14 @@ namespace {
 
 struct OpsFlags {
   std::string name, target;
-  bool json = false;
+  bool lists = false, json = false;
 };
 
 absl::Status PrintOps(const OpsFlags& flags) {
+  if (flags.lists) {
+    ShowReport(OpListsText(), stdout);
+    return absl::OkStatus();
+  }
   const std::string target =
       flags.target.empty() ? ThisMachine() : flags.target;
   HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels, KernelSetFor(target));
@@ -42,11 +46,14 @@ void AddOps(Verb app, Outcome* outcome) {
       "ops", "the ops that models may use",
       "examples:\n"
       "  halftone ops\n"
-      "  halftone ops conv2d\n\n"
+      "  halftone ops conv2d\n"
+      "  halftone ops --lists\n\n"
       "Lists all ops with their AMP class and kernels, or one op with its\n"
       "slots and attributes.");
   verb.AddOption("name", &flags->name, "an op or alias; none: all");
   verb.AddOption("--target", &flags->target, "default: this machine");
+  verb.AddSwitch("--lists", &flags->lists,
+                 "each op's class under paddle, fleetx, torch and apex");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = PrintOps(*flags); });
 }

@@ -13,7 +13,7 @@
 #include "graph/schema/place.h"
 #include "passes/differentiate/local_count.h"
 #include "passes/differentiate/mask_totals.h"
-#include "passes/differentiate/reached.h"
+#include "passes/rewrite/reached.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {

@@ -8,7 +8,7 @@
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
-#include "passes/differentiate/reached.h"
+#include "passes/rewrite/reached.h"
 
 namespace halftone {
 namespace passes {

@@ -97,8 +97,10 @@ Level LevelOf(const proto::Amp& amp) { return *LevelFromName(amp.level()); }
 DType LowOf(const proto::Amp& amp) { return *LowDTypeFromName(amp.dtype()); }
 
 PrecisionRule RuleOf(const proto::Amp& amp) {
-  return amp.precision_rule() == "any_low" ? PrecisionRule::kAnyLow
-                                           : PrecisionRule::kAllLow;
+  const std::string& rule = amp.precision_rule();
+  return rule == "any_low"    ? PrecisionRule::kAnyLow
+         : rule == "min_cost" ? PrecisionRule::kMinCost
+                              : PrecisionRule::kAllLow;
 }
 
 void ApplyDefaults(Resolver& resolver, ErrorList* errors) {

@@ -64,9 +64,10 @@ TEST(StrategyChecks, NameLineFieldAndRange) {
               "\"O7\"");
   ExpectError("amp { dtype: 'f32' }",
               "amp.dtype: expected fp16 or bf16, found \"f32\"");
-  ExpectError("amp { precision_rule: 'all_lo' }",
-              "expected all_low or any_low, found \"all_lo\"; nearest: "
-              "all_low");
+  ExpectError(
+      "amp { precision_rule: 'all_lo' }",
+      "expected all_low, any_low or min_cost, found \"all_lo\"; nearest: "
+      "all_low");
   ExpectError("train { tail: 'pat' }",
               "train.tail: expected exact or pad or drop, found \"pat\"; "
               "nearest: pad");

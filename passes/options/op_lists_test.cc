@@ -1,5 +1,6 @@
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
@@ -75,10 +76,21 @@ TEST(OpListsTest, PaddleIsBuiltIn) {
             AmpClass::kGray);
 }
 
+TEST(OpListsTest, OthersHoldAtEveryLevel) {
+  for (const char* name : {"fleetx", "torch", "apex"}) {
+    const Options o1 =
+        MustResolve(absl::StrCat("amp { level: 'O1' op_lists: '", name, "' }"));
+    EXPECT_THAT(o1.op_lists.white(), Contains("conv2d")) << name;
+    EXPECT_THAT(o1.op_lists.black(), Contains("exp")) << name;
+    EXPECT_TRUE(o1.op_lists.has_unlisted()) << name;
+    EXPECT_EQ(UnlistedOf(o1), AmpClass::kGray) << name;
+  }
+}
+
 TEST(OpListsTest, ErrorsNameTheField) {
   ExpectError("amp {\n op_lists: 'missing.pbtxt' }",
-              "dir/s.pbtxt:2: amp.op_lists: expected \"paddle\" or a file that "
-              "can be read, found dir/missing.pbtxt");
+              "dir/s.pbtxt:2: amp.op_lists: expected paddle, fleetx, torch, "
+              "apex or a file that can be read, found dir/missing.pbtxt");
   const std::string dir = testing::TempDir();
   ASSERT_TRUE(
       WriteFileAtomically(dir + "/bad.pbtxt", "op_lists { unlisted: 'PINK' }")

@@ -22,7 +22,7 @@ namespace halftone {
 namespace passes {
 
 enum class Level : uint8_t { kO0, kO1, kO2, kO3 };
-enum class PrecisionRule : uint8_t { kAllLow, kAnyLow };
+enum class PrecisionRule : uint8_t { kAllLow, kAnyLow, kMinCost };
 
 struct Options {
   // Resolved: all that has a default is set. Passes read it as it is; below

@@ -7,6 +7,7 @@
 #include "absl/container/inlined_vector.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
+#include "passes/precision/place_by_cost.h"
 #include "passes/precision/policy.h"
 #include "passes/precision/slots.h"
 
@@ -74,6 +75,7 @@ class Assigner {
   absl::Status DecideFree(const Op& op);
   bool HasFloatInput(const Op& op) const;
   void Follow(const Op& op);
+  bool LeaveOpen(const Op& op);
   void FollowAllLow(const Op& op);
   void FollowAnyLow(const Op& op);
   void Decide(const Op& op, bool low, Reason reason);
@@ -100,6 +102,7 @@ class Assigner {
   std::vector<Decision> decisions_;
   std::vector<AmpClass> classes_;
   std::vector<OpId> free_;  // in program order
+  std::vector<OpId> open_;  // min_cost: a cut decides
 };
 
 void Assigner::InitStates() {
@@ -234,6 +237,17 @@ void Assigner::FollowAnyLow(const Op& op) {
   }
 }
 
+// Whether both precisions are possible, and which is better will be seen when
+// all others are decided.
+bool Assigner::LeaveOpen(const Op& op) {
+  Decide(op, true, Reason::kMinCut);
+  if (!ApplyExceptions(op).ok() || decision(op).reason != Reason::kMinCut) {
+    return false;
+  }
+  open_.push_back(op.id);
+  return true;
+}
+
 void Assigner::Follow(const Op& op) {
   if (policy_.rule() == PrecisionRule::kAnyLow) {
     FollowAnyLow(op);
@@ -276,7 +290,7 @@ absl::Status Assigner::DecideForward(const Op& op) {
   const DType out = op.outputs.all().empty()
                         ? DType::kInvalid
                         : block_.dtype(op.outputs.all()[0]);
-  if (slots_.IsCast(op) && has_float_input && IsFloat(out)) {
+  if (has_float_input && slots_.HasOwnDTypes(block_, op)) {
     // Its author chose the dtype.
     decision(op).precision = out;
     decision(op).reason = Reason::kSchema;
@@ -290,6 +304,10 @@ absl::Status Assigner::DecideForward(const Op& op) {
   classes_[op.id.index()] = decided.amp_class;
   const size_t free_before = free_.size();
   if (decided.kind == PolicyDecision::Kind::kFollows) {
+    if (policy_.rule() == PrecisionRule::kMinCost) {
+      SetOutputStates(op, LeaveOpen(op));
+      return absl::OkStatus();
+    }
     Follow(op);
   } else {
     Decide(op, decided.kind == PolicyDecision::Kind::kLow, decided.reason);
@@ -350,6 +368,7 @@ absl::StatusOr<std::vector<Decision>> Assigner::Run() {
   for (auto id = free_.rbegin(); id != free_.rend(); ++id) {
     HT_RETURN_IF_ERROR(DecideFree(block_.op(*id)));
   }
+  PlaceByCost(program_, policy_.low(), open_, &decisions_);
   return std::move(decisions_);
 }
 

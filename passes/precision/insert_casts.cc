@@ -20,11 +20,9 @@ DType Wanted(SlotKind kind, DType precision) {
   return kind == SlotKind::kKeepF32 ? DType::kF32 : precision;
 }
 
-// Casts of floats to floats keep the dtypes that their author gave them.
-bool HasOwnDTypes(const Block& block, const Op& op, const SlotTable& slots) {
-  return op.role != Role::kForward ||
-         (slots.IsCast(op) && !op.outputs.all().empty() &&
-          IsFloat(block.dtype(op.outputs.all()[0])));
+// What is not forward keeps its dtypes, too.
+bool KeepsDTypes(const Block& block, const Op& op, const SlotTable& slots) {
+  return op.role != Role::kForward || slots.HasOwnDTypes(block, op);
 }
 
 // One run over one block.
@@ -141,7 +139,7 @@ void Inserter::SetOutputs(OpId id, const SchemaSlots& slots) {
 
 absl::Status Inserter::Apply(OpId id) {
   const Op& op = block_.op(id);
-  if (HasOwnDTypes(block_, op, slots_)) return absl::OkStatus();
+  if (KeepsDTypes(block_, op, slots_)) return absl::OkStatus();
   if (!IsAmpFloat(op.decision.precision)) {
     return CompilerBug(block_.name(op), " (", op.schema->name(),
                        ") has no precision: assign-precision comes first");
@@ -178,7 +176,7 @@ int CountCasts(const Program& program, absl::Span<const Decision> decisions) {
   absl::flat_hash_set<std::pair<ValueId, DType>> casts;
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (HasOwnDTypes(block, op, slots)) continue;
+    if (KeepsDTypes(block, op, slots)) continue;
     const SchemaSlots& kinds = slots.Of(*op.schema);
     const DType precision = decisions[id.index()].precision;
     int slot = 0;

@@ -39,8 +39,15 @@ const std::string& ListedName(const Op& op) {
 OpClasses::OpClasses(const Options& options)
     : given_(!options.strategy.amp().op_lists().empty()),
       unlisted_(UnlistedOf(options)) {
-  if (!given_) return;
-  const proto::OpLists& lists = options.op_lists;
+  if (given_) AddAll(options.op_lists);
+}
+
+OpClasses::OpClasses(const proto::OpLists& lists)
+    : given_(true), unlisted_(AmpClass::kGray) {
+  AddAll(lists);
+}
+
+void OpClasses::AddAll(const proto::OpLists& lists) {
   Add(lists.black(), AmpClass::kBlack);
   Add(lists.white(), AmpClass::kWhite);
   Add(lists.gray(), AmpClass::kGray);
@@ -60,6 +67,12 @@ AmpClass OpClasses::Of(const Op& op) const {
   if (!given_) return op.schema->amp(op);
   const auto it = listed_.find(ListedName(op));
   return it == listed_.end() ? unlisted_ : it->second;
+}
+
+std::optional<AmpClass> OpClasses::Listed(const OpSchema& schema) const {
+  const auto it = listed_.find(schema.name());
+  if (it == listed_.end()) return std::nullopt;
+  return it->second;
 }
 
 bool OpClasses::Unlisted(const Op& op) const {

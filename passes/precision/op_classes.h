@@ -3,6 +3,7 @@
 #ifndef HALFTONE_PASSES_PRECISION_OP_CLASSES_H_
 #define HALFTONE_PASSES_PRECISION_OP_CLASSES_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,13 +20,18 @@ class OpClasses {
   // Lists (amp.op_lists) may name ops that we do not have; black is asked
   // first, then white, gray, clear.
   explicit OpClasses(const Options& options);
+  // Lists alone.
+  explicit OpClasses(const proto::OpLists& lists);
 
   AmpClass Of(const Op& op) const;
+  // What the lists say of an op under its own name; none: nothing.
+  std::optional<AmpClass> Listed(const OpSchema& schema) const;
   // Whether the op is in none of the lists; false where the schemas' classes
   // are in force.
   bool Unlisted(const Op& op) const;
 
  private:
+  void AddAll(const proto::OpLists& lists);
   void Add(const google::protobuf::RepeatedPtrField<std::string>& names,
            AmpClass amp_class);
 

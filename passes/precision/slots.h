@@ -37,6 +37,11 @@ class SlotTable {
   const SchemaSlots& Of(const OpSchema& schema);
   // `cast` ops have the dtypes that their author gave them.
   bool IsCast(const Op& op) const { return op.schema == cast_; }
+  // Of floats to floats, that is.
+  bool HasOwnDTypes(const Block& block, const Op& op) const {
+    return IsCast(op) && !op.outputs.all().empty() &&
+           IsFloat(block.dtype(op.outputs.all()[0]));
+  }
 
  private:
   const OpSchema* cast_;

@@ -67,9 +67,10 @@ TEST(OpListsFile, ThatIsNone) {
                                             "\"",
                                             lists, "\" }"));
   };
-  ExpectNoStrategy(strategy("/nowhere/lists"),
-                   {"s.pbtxt:3: amp.op_lists: expected \"paddle\" or a file "
-                    "that can be read, found /nowhere/lists: cannot open"});
+  ExpectNoStrategy(
+      strategy("/nowhere/lists"),
+      {"s.pbtxt:3: amp.op_lists: expected paddle, fleetx, torch, "
+       "apex or a file that can be read, found /nowhere/lists: cannot open"});
   for (const Damaged& damaged : DamagedTexts()) {
     const std::string lists = WriteNew("lists", damaged.content);
     ExpectNoStrategy(

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/text.h"
+#include "passes/report.h"
 #include "tools/common/model_flags.h"
 
 namespace halftone {
@@ -69,7 +70,7 @@ std::string CastTexts::EffectOf(const std::set<std::string>& types) const {
   for (const proto::CastRow& cast : other->report.cast()) {
     if (cast.role() != "forward" || names_.count(cast.name()) > 0) continue;
     values.push_back(cast.value());
-    bytes += BytesPerStep(cast, facts_.samples);
+    bytes += passes::BytesPerStep(cast, facts_.samples);
   }
   if (values.empty()) return absl::StrCat(flags, ": gone");
   const size_t more = values.size() > 3 ? values.size() - 2 : 0;

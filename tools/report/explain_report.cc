@@ -9,6 +9,7 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/decision.h"
+#include "passes/report.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/explain_subject.h"
@@ -183,7 +184,7 @@ std::string CastLine(const proto::CastRow& cast, int64_t samples) {
       cast.because_of_size() > 0
           ? absl::StrCat(" <- ", absl::StrJoin(cast.because_of(), " "))
           : "",
-      "; ", WithCommas(BytesPerStep(cast, samples)), " B/step at ",
+      "; ", WithCommas(passes::BytesPerStep(cast, samples)), " B/step at ",
       runtime::Count(samples, "sample"), "; ");
   if (cast.fate() == "cell") {
     return text +

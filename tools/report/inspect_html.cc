@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/text.h"
 #include "graph/ir/decision.h"
+#include "passes/report.h"
 #include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/compile_report.h"
@@ -152,8 +153,8 @@ std::string CastsHtml(const ModelFacts& facts) {
                                  : absl::StrJoin(cast.for_op(), " "),
          absl::StrCat(cast.reason(), cast.because_of_size() > 0 ? " <- " : "",
                       absl::StrJoin(cast.because_of(), " ")),
-         WithCommas(BytesPerStep(cast, facts.samples)), texts.Fate(cast),
-         texts.Without(cast)});
+         WithCommas(passes::BytesPerStep(cast, facts.samples)),
+         texts.Fate(cast), texts.Without(cast)});
     classes.push_back(ColourOf(cast.to()));
   }
   return TableHtml({"cast", "from", "to", "for", "reason", ">bytes/step",

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "passes/report.h"
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
 
@@ -52,7 +53,7 @@ Json CastJson(const proto::CastRow& cast, int64_t samples) {
           {"role", cast.role()},
           {"reason", cast.reason()},
           {"because_of", List(cast.because_of())},
-          {"bytes_per_step", BytesPerStep(cast, samples)},
+          {"bytes_per_step", passes::BytesPerStep(cast, samples)},
           {"fate", cast.fate()},
           {"into", List(cast.into())}};
 }

@@ -10,6 +10,7 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "passes/report.h"
 #include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/table.h"
@@ -127,7 +128,7 @@ void AddCellLine(const ModelFacts& facts, Table* table) {
   for (const proto::CastRow& cast : facts.model->report.cast()) {
     if (cast.fate() != "cell") continue;
     ++(cast.to() == "f32" ? gradients : weights);
-    bytes += BytesPerStep(cast, facts.samples);
+    bytes += passes::BytesPerStep(cast, facts.samples);
     for (const std::string& op : cast.for_op()) {
       if (cast.role() == "forward" &&
           std::find(readers.begin(), readers.end(), op) == readers.end()) {
@@ -164,8 +165,8 @@ std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
     }
     ++shown;
     table.Add({cast.name(), cast.from(), cast.to(), texts.For(cast),
-               WithCommas(BytesPerStep(cast, facts.samples)), texts.Fate(cast),
-               texts.Without(cast)});
+               WithCommas(passes::BytesPerStep(cast, facts.samples)),
+               texts.Fate(cast), texts.Without(cast)});
   }
   if (!options.all && options.scope.empty()) AddCellLine(facts, &table);
   table.RightAlign(4);

@@ -10,6 +10,7 @@
 #include "graph/schema/op_schema.h"
 #include "graph/targets/target.h"
 #include "kernels/bound_op.h"
+#include "passes/report.h"
 #include "runtime/gpu/targets.h"
 
 namespace halftone {
@@ -74,7 +75,7 @@ void CountOps(const CompiledModel& model, ModelFacts* facts) {
 void CountCasts(const proto::CompileReport& report, ModelFacts* facts) {
   for (const proto::CastRow& cast : report.cast()) {
     ++(cast.to() == "f32" ? facts->up : facts->down);
-    const int64_t bytes = BytesPerStep(cast, facts->samples);
+    const int64_t bytes = passes::BytesPerStep(cast, facts->samples);
     facts->cast_bytes += bytes;
     if (cast.fate() == "standalone") {
       ++facts->standalone;
@@ -151,14 +152,6 @@ int64_t BatchOf(const proto::Strategy& strategy, int ranks) {
   const proto::Train& train = strategy.train();
   return train.batch_size() > 0 ? train.batch_size()
                                 : train.batch_size_per_rank() * ranks;
-}
-
-int64_t BytesPerStep(const proto::CastRow& cast, int64_t samples) {
-  int64_t elements = cast.elements();
-  for (int i = 0; i < cast.batch_power(); ++i) elements *= samples;
-  const DType from = *DTypeFromName(cast.from());
-  const DType to = *DTypeFromName(cast.to());
-  return elements * (SizeOf(from) + SizeOf(to));
 }
 
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,

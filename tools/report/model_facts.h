@@ -68,8 +68,6 @@ std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model);
 
 // Global batch of a strategy on `ranks` ranks; 0: it names none.
 int64_t BatchOf(const proto::Strategy& strategy, int ranks);
-// What a cast reads and writes in a step.
-int64_t BytesPerStep(const proto::CastRow& cast, int64_t samples);
 // The plan of an entry for one of `ranks` ranks with that many samples.
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       const std::string& entry, int64_t samples,

@@ -10,6 +10,8 @@
 #include "graph/schema/op_registry.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"
+#include "passes/options/named_op_lists.h"
+#include "passes/precision/op_classes.h"
 #include "tools/common/json_text.h"
 #include "tools/report/table.h"
 #include "tools/report/words.h"
@@ -107,6 +109,35 @@ Json AttrsJson(const OpSchema& op) {
   return json;
 }
 
+struct KnownLists {
+  std::string name;
+  passes::OpClasses classes;
+};
+
+std::vector<KnownLists> AllLists() {
+  std::vector<KnownLists> all;
+  for (const std::string& name : passes::OpListNames()) {
+    all.push_back({name, passes::OpClasses(*passes::FindOpLists(name))});
+  }
+  return all;
+}
+
+// "white", "-" where the lists do not have the op.
+std::string ClassUnder(const KnownLists& lists, const OpSchema& op) {
+  const std::optional<AmpClass> listed = lists.classes.Listed(op);
+  return listed.has_value() ? std::string(Name(*listed)) : "-";
+}
+
+Json ListsJson(const OpSchema& op) {
+  Json json = Json::object();
+  for (const KnownLists& lists : AllLists()) {
+    const std::optional<AmpClass> listed = lists.classes.Listed(op);
+    json[lists.name] =
+        listed.has_value() ? Json(std::string(Name(*listed))) : Json();
+  }
+  return json;
+}
+
 Json OpJson(const OpSchema& op, const passes::KernelSet& kernels) {
   Json aliases = Json::array();
   for (const auto& [alias, name] : Ops().Aliases()) {
@@ -115,6 +146,7 @@ Json OpJson(const OpSchema& op, const passes::KernelSet& kernels) {
   return {{"name", op.name()},
           {"aliases", aliases},
           {"class", std::string(Name(op.amp()))},
+          {"lists", ListsJson(op)},
           {"gradient", op.has_grad()},
           {"inputs", SlotsJson(op.inputs())},
           {"outputs", SlotsJson(op.outputs())},
@@ -144,6 +176,23 @@ std::string OpsText(const passes::KernelSet& kernels) {
   const std::string aliases =
       absl::StrJoin(Ops().Aliases(), ", ", absl::PairFormatter(" = "));
   return text + Hanging("aliases: ", aliases, 9, ColumnsOf(stdout));
+}
+
+std::string OpListsText() {
+  const std::vector<KnownLists> all = AllLists();
+  std::vector<std::string> head = {"op", "ours"};
+  for (const KnownLists& lists : all) head.push_back(lists.name);
+  Table table(head);
+  for (const OpSchema* op : Ops().All()) {
+    std::vector<std::string> row = {op->name(), std::string(Name(op->amp()))};
+    for (const KnownLists& lists : all) row.push_back(ClassUnder(lists, *op));
+    table.Add(row);
+  }
+  return table.Text() +
+         Hanging("-: ",
+                 "in none of these lists: black at O1 and gray at O2 and O3 "
+                 "for paddle, gray at every level for the others",
+                 3, ColumnsOf(stdout));
 }
 
 absl::StatusOr<std::string> OpsJson(const std::string& name,

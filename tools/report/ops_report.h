@@ -12,6 +12,8 @@ namespace tools {
 
 // A line per op: class, dtypes with kernels, the first sentence of its doc.
 std::string OpsText(const passes::KernelSet& kernels);
+// A line per op: its class under each of the lists that amp.op_lists may name.
+std::string OpListsText();
 // Classes, slots, attributes and kernels; `name`: of that op alone, empty: of
 // all. Unknown: kUsage, nearest named.
 absl::StatusOr<std::string> OpsJson(const std::string& name,

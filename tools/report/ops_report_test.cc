@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
@@ -14,6 +15,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A target with two kernels.
@@ -40,6 +42,26 @@ TEST(OpsReport, AllOps) {
   const std::string text = OpsText(Kernels());
   EXPECT_THAT(text, HasSubstr("kernels (cpu)"));
   EXPECT_THAT(text, HasSubstr("\naliases: "));
+}
+
+TEST(OpsReport, ClassesUnderOthersLists) {
+  const std::string text = OpListsText();
+  EXPECT_THAT(text, HasSubstr("\n-: in none of these lists"));
+  auto classes = [&text](const std::string& op) {
+    const size_t begin = text.find("\n" + op + " ") + 1;
+    const std::string line = text.substr(begin, text.find('\n', begin) - begin);
+    return std::vector<std::string>(
+        absl::StrSplit(line, ' ', absl::SkipWhitespace()));
+  };
+  EXPECT_THAT(classes("op"),
+              ElementsAre("op", "ours", "paddle", "fleetx", "torch", "apex"));
+  EXPECT_THAT(classes("square"),
+              ElementsAre("square", "black", "black", "black", "black", "-"));
+  EXPECT_THAT(classes("prelu"),
+              ElementsAre("prelu", "white", "-", "-", "white", "white"));
+  const auto json = nlohmann::json::parse(*OpsJson("mean", Kernels()));
+  EXPECT_EQ(json["ops"][0]["lists"].dump(),
+            R"({"apex":null,"fleetx":"black","paddle":"black","torch":null})");
 }
 
 TEST(OpsReport, UnknownOps) {

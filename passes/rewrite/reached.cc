@@ -1,4 +1,4 @@
-#include "passes/differentiate/reached.h"
+#include "passes/rewrite/reached.h"
 
 #include "graph/base/dtype.h"
 #include "graph/schema/op_schema.h"

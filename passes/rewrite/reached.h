@@ -1,6 +1,6 @@
 // What gradients flow through, for the passes that ask before there are any.
-#ifndef HALFTONE_PASSES_DIFFERENTIATE_REACHED_H_
-#define HALFTONE_PASSES_DIFFERENTIATE_REACHED_H_
+#ifndef HALFTONE_PASSES_REWRITE_REACHED_H_
+#define HALFTONE_PASSES_REWRITE_REACHED_H_
 
 #include <vector>
 
@@ -19,4 +19,4 @@ std::vector<bool> ReachedByParameters(const Block& block);
 }  // namespace passes
 }  // namespace halftone
 
-#endif  // HALFTONE_PASSES_DIFFERENTIATE_REACHED_H_
+#endif  // HALFTONE_PASSES_REWRITE_REACHED_H_

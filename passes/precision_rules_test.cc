@@ -1,0 +1,119 @@
+// What a report says of precision rules: note P7, and P10 where a cut decides.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/base/error.h"
+#include "graph/io/model_printer.h"
+#include "graph/io/model_reader.h"
+#include "graph/zoo/zoo.h"
+#include "gtest/gtest.h"
+#include "passes/compile.h"
+#include "passes/testing/kernels.h"
+
+namespace halftone {
+namespace passes {
+namespace {
+
+absl::StatusOr<CompiledModel> CompileText(
+    const std::string& text, const std::vector<Override>& overrides) {
+  HT_ASSIGN_OR_RETURN(const ModelFile file, ParseModel(text, "m.pbtxt"));
+  HT_ASSIGN_OR_RETURN(const Options options,
+                      ResolveOptions(StrategyFile{}, overrides));
+  return Compile(file, options, AllKernels(), {.verify_each = true});
+}
+
+std::string NoteOf(const proto::CompileReport& report,
+                   const std::string& code) {
+  for (const proto::Note& note : report.note()) {
+    if (note.code() == code) return note.text();
+  }
+  return "";
+}
+
+std::string ReasonOf(const CompiledModel& model, const std::string& op) {
+  for (const proto::OpRow& row : model.ops.all()) {
+    if (row.name() == op) return row.reason();
+  }
+  return "";
+}
+
+// White ops with gray ones between them, each with an f32 feed: all_low leaves
+// those in f32, any_low takes them along.
+std::string AlternatingModel(int layers) {
+  std::string model =
+      "feed { name: 'x' dims: [-1, 8] } feed { name: 'z' dims: [-1, 8] }\n"
+      "param { name: 'w' dims: [8, 8] init { constant: 1 } }\n";
+  for (int i = 0; i < layers; ++i) {
+    absl::StrAppend(
+        &model, "op { type: 'matmul' in { slot: 'X' var: '",
+        i == 0 ? "x" : absl::StrCat("h", i - 1),
+        "' } in { slot: 'Y' var: 'w' } out { slot: 'Out' var: 'm", i,
+        "' } }\nop { type: 'elementwise_add' in { slot: 'X' var: 'm", i,
+        "' } in { slot: 'Y' var: 'z' } out { slot: 'Out' var: 'h", i,
+        "' } }\n");
+  }
+  absl::StrAppend(&model, "output: 'h", layers - 1, "'\n");
+  return model;
+}
+
+TEST(PrecisionRules, ComparesRulesWhereCastsStandAlone) {
+  const std::string model = AlternatingModel(100);
+  const auto all = CompileText(model, {{"amp.level", "O1", "--level"}});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(NoteOf(all->report, "P7"),
+            "200 casts run on their own; precision_rule any_low would leave 3: "
+            "--set amp.precision_rule=any_low");
+  const auto any =
+      CompileText(model, {{"amp.level", "O1", "--level"},
+                          {"amp.precision_rule", "any_low", "--set"}});
+  ASSERT_TRUE(any.ok()) << any.status();
+  EXPECT_EQ(NoteOf(any->report, "P7"), "");
+}
+
+// A large model is not compiled again to say so.
+TEST(PrecisionRules, BoundsTheOtherRulesCastsInALargeModel) {
+  const auto all =
+      CompileText(AlternatingModel(600), {{"amp.level", "O1", "--level"}});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(NoteOf(all->report, "P7"),
+            "1,200 casts run on their own; precision_rule any_low would leave "
+            "at most 4: --set amp.precision_rule=any_low");
+}
+
+TEST(PrecisionRules, ACutLeavesNoMoreCastsThanOtherRules) {
+  auto with = [](const std::string& rule) {
+    return CompileText(AlternatingModel(20),
+                       {{"amp.level", "O1", "--level"},
+                        {"amp.precision_rule", rule, "--set"}});
+  };
+  const auto cut = with("min_cost");
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(NoteOf(cut->report, "P10"),
+            "placed as by the cut; a step's casts of their own move, of a "
+            "sample: the cut 144 B, all_low 1,920 B, any_low 144 B");
+  EXPECT_EQ(cut->strategy.amp().precision_rule(), "min_cost");
+  EXPECT_EQ(ReasonOf(*cut, "h3"), "MIN_CUT");
+}
+
+// Norms take casts that are inserted before them, and sums none.
+TEST(PrecisionRules, ACutGivesWayToARuleWhoseCastsKernelsTake) {
+  ZooOptions small;
+  small.layers = 2;
+  small.image_size = 32;
+  const auto model = ZooModel("vit_s_16", small);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto compiled = CompileText(
+      PrintModel(*model), {{"amp.level", "O1", "--level"},
+                           {"amp.precision_rule", "min_cost", "--set"},
+                           {"optimizer.momentum.momentum", "0.9", "--set"}});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(NoteOf(compiled->report, "P10"),
+            "placed as by all_low; a step's casts of their own move, of a "
+            "sample: the cut 115,200 B, all_low 4,608 B, any_low 27,648 B");
+  EXPECT_NE(compiled->strategy.amp().precision_rule(), "all_low");
+}
+
+}  // namespace
+}  // namespace passes
+}  // namespace halftone
