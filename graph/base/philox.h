@@ -14,6 +14,14 @@
 
 namespace halftone {
 
+// The multipliers of a round, what the key's words grow by between two, and how
+// many there are.
+inline constexpr uint32_t kPhiloxTimes0 = 0xD2511F53u;
+inline constexpr uint32_t kPhiloxTimes1 = 0xCD9E8D57u;
+inline constexpr uint32_t kPhiloxKeyStep0 = 0x9E3779B9u;
+inline constexpr uint32_t kPhiloxKeyStep1 = 0xBB67AE85u;
+inline constexpr int kPhiloxRounds = 10;
+
 struct Philox4 {
   uint32_t x[4];
 };
@@ -22,15 +30,15 @@ HT_HOST_DEVICE inline Philox4 Philox(uint64_t key, Philox4 counter) {
   uint32_t k0 = static_cast<uint32_t>(key);
   uint32_t k1 = static_cast<uint32_t>(key >> 32);
   Philox4 c = counter;
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53u} * c.x[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57u} * c.x[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t p0 = uint64_t{kPhiloxTimes0} * c.x[0];
+    const uint64_t p1 = uint64_t{kPhiloxTimes1} * c.x[2];
     c = Philox4{{static_cast<uint32_t>(p1 >> 32) ^ c.x[1] ^ k0,
                  static_cast<uint32_t>(p1),
                  static_cast<uint32_t>(p0 >> 32) ^ c.x[3] ^ k1,
                  static_cast<uint32_t>(p0)}};
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+    k0 += kPhiloxKeyStep0;
+    k1 += kPhiloxKeyStep1;
   }
   return c;
 }

@@ -43,7 +43,8 @@ Values Labels(int64_t rows, int64_t c) {
 
 class RowLength : public ::testing::TestWithParam<int64_t> {};
 INSTANTIATE_TEST_SUITE_P(Lengths, RowLength,
-                         ::testing::Values(1, 10, 100, 1000, 1024, 1025, 5000));
+                         ::testing::Values(1, 10, 28, 100, 1000, 1024, 1025,
+                                           5000));
 
 // 1e-6: a few roundings of f32 at values up to 1.
 TEST_P(RowLength, Softmax) {
@@ -53,6 +54,42 @@ TEST_P(RowLength, Softmax) {
   KernelRun run("softmax");
   run.In("X", F32({rows, c}, x)).Threads(3);
   EXPECT_THAT(run.Get("Out"), Pointwise(DoubleNear(1e-6), ExactSoftmax(x, c)));
+}
+
+// 2e-5: roundings of f32 in a sum of up to 5000 products.
+TEST_P(RowLength, SoftmaxGrad) {
+  const int64_t c = GetParam(), rows = 37;
+  const Values y = ExactSoftmax(Draws(rows * c, -9, 9), c);
+  const Values grad = Draws(rows * c, -2, 2);
+  Values expected(y.size());
+  for (size_t r = 0; r < y.size(); r += c) {
+    double sum = 0;
+    for (int64_t i = 0; i < c; ++i) sum += y[r + i] * grad[r + i];
+    for (int64_t i = 0; i < c; ++i) {
+      expected[r + i] = y[r + i] * (grad[r + i] - sum);
+    }
+  }
+  KernelRun run("softmax_grad");
+  run.In("Out", F32({rows, c}, y)).In("OutGrad", F32({rows, c}, grad));
+  run.Threads(3);
+  EXPECT_THAT(run.Get("XGrad"), Pointwise(DoubleNear(2e-5), expected));
+}
+
+// Small numbers, of which all sums are exact.
+TEST(SumTest, OfSixteenBits) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    for (const int64_t n : {5, 32, 47, 1031, 9001}) {
+      Values x(n);
+      double sum = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        x[i] = static_cast<double>(i % 3 - 1 + (i == n - 1 ? 7 : 0));
+        sum += x[i];
+      }
+      KernelRun run("reduce_sum");
+      run.In("X", {dtype, {n}, x});
+      EXPECT_THAT(run.Get("Out"), ElementsAre(sum)) << n;
+    }
+  }
 }
 
 TEST_P(RowLength, CrossEntropyAndGradient) {

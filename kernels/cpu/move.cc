@@ -47,6 +47,31 @@ std::vector<RowRun> RunsOf(const AxisRead& axis) {
   return runs;
 }
 
+// CopyStrided of stride 2 or -1 of eight or more, as whole vectors: compilers
+// take rows that are not whole vectors of theirs one by one. Reads nothing
+// behind the last.
+template <int kStride, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyEights(const T* from, T* to,
+                                                    int64_t n) {
+  constexpr int64_t kEight = 8;
+  typedef T Eight
+      __attribute__((vector_size(8 * sizeof(T)), aligned(1), may_alias));
+  const auto at = [from](int64_t i) {
+    return reinterpret_cast<const Eight*>(from + i);
+  };
+  for (int64_t i = 0; i < n; i += kEight) {
+    i = std::min(i, n - kEight);  // some once more
+    Eight* out = reinterpret_cast<Eight*>(to + i);
+    if constexpr (kStride == 2) {
+      const Eight a = *at(2 * i), b = *at(2 * i + kEight - 1);
+      *out = __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
+    } else {
+      const Eight a = *at(1 - i - kEight);
+      *out = __builtin_shufflevector(a, a, 7, 6, 5, 4, 3, 2, 1, 0);
+    }
+  }
+}
+
 // Of units of one size, typed by it.
 template <typename T>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyStrided(const T* from,
@@ -55,6 +80,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CopyStrided(const T* from,
   if (stride == 1) {
     CopyShort(reinterpret_cast<const char*>(from), reinterpret_cast<char*>(to),
               n * int64_t{sizeof(T)});
+  } else if (sizeof(T) <= sizeof(float) && stride == 2 && n >= 8) {
+    CopyEights<2>(from, to, n);
+  } else if (sizeof(T) <= sizeof(float) && stride == -1 && n >= 8) {
+    CopyEights<-1>(from, to, n);
   } else if (stride == 2) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[2 * i];
   } else if (stride == -1) {

@@ -322,9 +322,9 @@ class RowsGrad {
   static bool Supports(const PoolShape& shape) { return shape.channels == 1; }
 
   // Gradients and places of a plane's lines; a row in phases, and as it is;
-  // what is converted.
+  // places, and what else is converted.
   int64_t ScratchFloats() const {
-    return 2 * lines_ * line_ + 2 * stride_ * phase_ +
+    return 2 * lines_ * line_ + 2 * stride_ * phase_ + Windows() +
            (dtype_ == DType::kF32 ? 0 : Windows() + Elements());
   }
 
@@ -348,7 +348,9 @@ class RowsGrad {
   struct Plane {
     float* grad;
     int32_t* places;
-    float *phases, *row, *windows, *elements;
+    float *phases, *row;
+    int32_t* argmax;
+    float *windows, *elements;
   };
   // Windows that hold, each at the same place, the columns of a phase: where
   // the first column's lies in a plane's lines.
@@ -384,7 +386,8 @@ class RowsGrad {
     plane.places = reinterpret_cast<int32_t*>(scratch + lines_ * line_);
     plane.phases = scratch + 2 * lines_ * line_;
     plane.row = plane.phases + stride_ * phase_;
-    plane.windows = plane.row + stride_ * phase_;
+    plane.argmax = reinterpret_cast<int32_t*>(plane.row + stride_ * phase_);
+    plane.windows = plane.row + stride_ * phase_ + Windows();
     plane.elements = plane.windows + Windows();
     std::fill_n(plane.grad, lines_ * line_, 0.0f);
     std::fill_n(plane.places, lines_ * line_, int32_t{kNoArgmax});
@@ -410,14 +413,17 @@ class RowsGrad {
 
   void Spread(const Plane& plane, const float* grad,
               const uint8_t* argmax) const {
-    const int64_t n = shape_.w.out;
+    const int64_t n = shape_.w.out, windows = Windows();
+    // All at once: of a short line compilers widen bytes one by one.
+#pragma GCC ivdep
+    for (int64_t i = 0; i < windows; ++i) plane.argmax[i] = argmax[i];
     for (int64_t l = 0; l < lines_; ++l) {
       float* to = plane.grad + l * line_ + front_;
       int32_t* places = plane.places + l * line_ + front_;
 #pragma GCC ivdep
       for (int64_t o = 0; o < n; ++o) to[o] = grad[l * n + o];
 #pragma GCC ivdep
-      for (int64_t o = 0; o < n; ++o) places[o] = argmax[l * n + o];
+      for (int64_t o = 0; o < n; ++o) places[o] = plane.argmax[l * n + o];
     }
   }
 
@@ -439,26 +445,37 @@ class RowsGrad {
 
   void GatherPhase(const Plane& plane, const std::vector<Tap>& taps,
                    float* to) const {
-    for (int64_t t = 0; t < phase_; t += kStep) {
-      Vector a = {}, b = {};
-      for (const Tap& tap : taps) {
-        const int32_t* places = plane.places + tap.at + t;
-        const float* grad = plane.grad + tap.at + t;
-        const VectorMask first = At(places) == tap.place;
-        const VectorMask second = At(places + kVector) == tap.place;
-        a += Vector(first & VectorMask(At(grad)));
-        b += Vector(second & VectorMask(At(grad + kVector)));
-      }
-      VectorAt(to + t) = a;
-      VectorAt(to + t + kVector) = b;
+    const int64_t n = phase_;
+    int64_t t = 0;
+    for (; t + 2 * kStep <= n; t += 2 * kStep) {
+      GatherVectors<4>(plane.places + t, plane.grad + t, taps, to + t);
     }
+    for (; t < n; t += kStep) {
+      GatherVectors<2>(plane.places + t, plane.grad + t, taps, to + t);
+    }
+  }
+  template <int kVectors>
+  static void GatherVectors(const int32_t* places, const float* grad,
+                            const std::vector<Tap>& taps, float* to) {
+    Vector sums[kVectors] = {};
+    for (const Tap& tap : taps) {
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        const int64_t at = tap.at + k * kVector;
+        const VectorMask same = At(places + at) == tap.place;
+        sums[k] += Vector(same & VectorMask(At(grad + at)));
+      }
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) VectorAt(to + k * kVector) = sums[k];
   }
 
   template <typename Stride>
   void Interleave(const float* phases, Stride stride, float* row) const {
     if constexpr (std::is_same_v<Stride, Two>) {
-      for (int64_t t = 0; t < phase_; t += kVector) {
-        const Vector a = At(phases + t), b = At(phases + phase_ + t);
+      const int64_t n = phase_;
+      for (int64_t t = 0; t < n; t += kVector) {
+        const Vector a = At(phases + t), b = At(phases + n + t);
         VectorAt(row + 2 * t) =
             __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
         VectorAt(row + 2 * t + kVector) =

@@ -36,12 +36,12 @@ struct PhiloxVector<Isa::kAvx2> {
     __m256i c1 = _mm256_set1_epi64x(counter.x[1]);
     __m256i c2 = _mm256_set1_epi64x(counter.x[2]);
     __m256i c3 = _mm256_add_epi32(_mm256_set1_epi64x(counter.x[3]), first);
-    const __m256i m0 = _mm256_set1_epi64x(0xD2511F53u);
-    const __m256i m1 = _mm256_set1_epi64x(0xCD9E8D57u);
+    const __m256i m0 = _mm256_set1_epi64x(kPhiloxTimes0);
+    const __m256i m1 = _mm256_set1_epi64x(kPhiloxTimes1);
     uint32_t k0 = static_cast<uint32_t>(key);
     uint32_t k1 = static_cast<uint32_t>(key >> 32);
 #pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < kPhiloxRounds; ++round) {
       const __m256i p0 = _mm256_mul_epu32(c0, m0);
       const __m256i p1 = _mm256_mul_epu32(c2, m1);
       c0 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), c1),
@@ -50,8 +50,8 @@ struct PhiloxVector<Isa::kAvx2> {
                             _mm256_set1_epi64x(k1));
       c1 = p1;
       c3 = p0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
+      k0 += kPhiloxKeyStep0;
+      k1 += kPhiloxKeyStep1;
     }
     const __m256i low = _mm256_blend_epi32(c0, _mm256_slli_epi64(c1, 32), 0xaa);
     const __m256i high =
@@ -74,12 +74,12 @@ struct PhiloxVector<Isa::kAvx512> {
     __m512i c1 = _mm512_set1_epi64(counter.x[1]);
     __m512i c2 = _mm512_set1_epi64(counter.x[2]);
     __m512i c3 = _mm512_add_epi32(_mm512_set1_epi64(counter.x[3]), first);
-    const __m512i m0 = _mm512_set1_epi64(0xD2511F53u);
-    const __m512i m1 = _mm512_set1_epi64(0xCD9E8D57u);
+    const __m512i m0 = _mm512_set1_epi64(kPhiloxTimes0);
+    const __m512i m1 = _mm512_set1_epi64(kPhiloxTimes1);
     uint32_t k0 = static_cast<uint32_t>(key);
     uint32_t k1 = static_cast<uint32_t>(key >> 32);
 #pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < kPhiloxRounds; ++round) {
       const __m512i p0 = _mm512_maskz_mul_epu32(kAll, c0, m0);
       const __m512i p1 = _mm512_maskz_mul_epu32(kAll, c2, m1);
       c0 = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(kAll, p1, 32), c1,
@@ -88,8 +88,8 @@ struct PhiloxVector<Isa::kAvx512> {
                                      _mm512_set1_epi64(k1), kXor);
       c1 = p1;
       c3 = p0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
+      k0 += kPhiloxKeyStep0;
+      k1 += kPhiloxKeyStep1;
     }
     constexpr __mmask16 kOdd = 0xaaaa;
     const __m512i low = _mm512_mask_blend_epi32(

@@ -120,6 +120,35 @@ float SumOfRun(const float* x, int64_t n) {
   ForIsa([=, to = &sum] { *to = SumOf(n, [=](int64_t i) { return x[i]; }); });
   return sum;
 }
+// SumOfRun of 16-bit elements, converted in registers: the same order.
+template <typename Low, typename T>
+inline float SumOfLow(const T* x, int64_t n) {
+  constexpr int kSize = Low::kSize;
+  alignas(4 * kVector) float lanes[kLanes] = {}, v[kSize];
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kLanes; k += kSize) {
+      Low::Load(x + i + k, v);
+#pragma GCC unroll 1  // else it becomes no vector
+      for (int j = 0; j < kSize; ++j) lanes[k + j] += v[j];
+    }
+  }
+  for (int j = 0; i + j < n; ++j) lanes[j] += static_cast<float>(x[i + j]);
+  return SumOfLanes(reinterpret_cast<const Vector*>(lanes));
+}
+float SumOfLowRun(DType dtype, const void* x, int64_t at, int64_t n) {
+  float sum;
+  const auto add = [=, to = &sum](auto zero) {
+    using T = decltype(zero);
+    ForIsa([=](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      *to = SumOfLow<Low>(static_cast<const T*>(x) + at, n);
+    });
+  };
+  dtype == DType::kF16 ? add(half()) : add(bfloat16());
+  return sum;
+}
 
 template <typename F>
 void FoldRows(const float* x, int64_t rows, int64_t n, float* results) {
@@ -182,7 +211,8 @@ void PowerOfEach(const float* x, float* to, int64_t n, float order) {
 }  // namespace
 
 Folding Sums() {
-  return {0.0f, SumOfRun, FoldInto<functors::AddOp>, SumRows, AddLowTo};
+  return {0.0f,    SumOfRun, FoldInto<functors::AddOp>,
+          SumRows, AddLowTo, SumOfLowRun};
 }
 Folding Greatest() { return FoldingOf<functors::GreaterOf>(); }
 Folding Least() { return FoldingOf<functors::LesserOf>(); }
@@ -276,8 +306,11 @@ const float* Reduction::Load(const void* x, int64_t at, int64_t n,
 float Reduction::SumRun(const void* x, int64_t offset, int64_t n) const {
   float sum = folding_.none;
   alignas(64) float buffer[kConvertBlock];
+  const bool low =
+      folding_.map == nullptr && IsLow(in_) && folding_.run_low != nullptr;
   ForBlocks(offset, offset + n, [&](int64_t at, int64_t count) {
-    const float block = folding_.run(Load(x, at, count, buffer), count);
+    const float block = low ? folding_.run_low(in_, x, at, count)
+                            : folding_.run(Load(x, at, count, buffer), count);
     if (at == offset) {
       sum = block;
     } else {

@@ -27,6 +27,8 @@ struct Folding {
   // converted first.
   void (*add_low)(DType dtype, const void* x, int64_t at, int64_t stride,
                   int64_t rows, float* into, int64_t n) = nullptr;
+  // `run` of n neighbours of a 16-bit dtype, the first at `at`; null: likewise.
+  float (*run_low)(DType dtype, const void* x, int64_t at, int64_t n) = nullptr;
   // What is folded of what is read, and what becomes of the result; null: as it
   // is. `parameter` is theirs.
   void (*map)(const float* x, float* to, int64_t n, float parameter) = nullptr;

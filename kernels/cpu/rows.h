@@ -26,10 +26,6 @@ struct Rows : RowShape {
             float* buffer) const;
   void Store(DType dtype, const float* buffer, void* tensor, int64_t first,
              int64_t n) const;
-  // Whether they lie as whole vectors of f32, to be worked on where they are.
-  bool InPlace(DType dtype) const {
-    return dtype == DType::kF32 && stride == 1 && length % kVector == 0;
-  }
 };
 
 // Visits all rows in groups, in parallel, with buffers for a group: of padded

@@ -119,6 +119,32 @@ TEST(PadLikeTest, ZerosAround) {
   EXPECT_THAT(run.Get("Out"), ElementsAre(0, 1, 2, 0, 0, 3, 4, 0));
 }
 
+// Of short rows, whole vectors and not; the last row is read to its end alone.
+TEST(MoveTest, EverySecondAndBackwards) {
+  for (const DType dtype : {DType::kBool, DType::kF16, DType::kF32}) {
+    for (int64_t columns = 7; columns < 40; ++columns) {
+      Values x(3 * columns), second, backwards;
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = dtype == DType::kBool ? i % 5 % 2 : static_cast<double>(i);
+      }
+      for (int64_t r = 0; r < 3; ++r) {
+        for (int64_t c = 0; c < columns; ++c) {
+          if (c % 2 == 0) second.push_back(x[r * columns + c]);
+          backwards.push_back(x[(r + 1) * columns - 1 - c]);
+        }
+      }
+      const Tensor rows{dtype, {3, columns}, x};
+      KernelRun slice("strided_slice");
+      slice.In("Input", rows).Attr("axes", Ints{1}).Attr("starts", Ints{0});
+      slice.Attr("ends", Ints{columns}).Attr("strides", Ints{2});
+      EXPECT_EQ(slice.Get("Out"), second) << columns;
+      KernelRun flip("flip");
+      flip.In("X", rows).Attr("axis", Ints{1});
+      EXPECT_EQ(flip.Get("Out"), backwards) << columns;
+    }
+  }
+}
+
 // Threads take rows of their own, of the workspace too.
 TEST(MoveTest, LongAndThreaded) {
   const int64_t rows = 300, columns = 700;

@@ -103,26 +103,36 @@ struct SoftmaxGradKernel {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     groups.Run(stream.threads(), buffers.workspace,
                [&](int64_t first, int64_t n, float* p, float* grad) {
-                 float* to = p;
-                 if (rows.InPlace(out)) {
-                   to = static_cast<float*>(buffers.outputs[0]) +
-                        first * rows.length;
-                 }
-                 Gradient(Read(buffers.inputs[0], first, n, p), p,
-                          Read(buffers.inputs[1], first, n, grad), n, to);
-                 if (to == p) rows.Store(out, p, buffers.outputs[0], first, n);
+                 const int64_t there = RowsInPlace(first, n);
+                 if (there > 0) InPlace(buffers, first, there, p);
+                 if (there == n) return;
+                 first += there;
+                 n -= there;
+                 rows.Load(in, buffers.inputs[0], first, n, p);
+                 rows.Load(in, buffers.inputs[1], first, n, grad);
+                 Gradient(p, p, grad, n, p);
+                 rows.Store(out, p, buffers.outputs[0], first, n);
                });
   }
 
  private:
-  // Where they are, or in `buffer`.
-  const float* Read(const void* tensor, int64_t first, int64_t n,
-                    float* buffer) const {
-    if (rows.InPlace(in)) {
-      return static_cast<const float*>(tensor) + first * rows.length;
+  // How many of n rows are worked on where they are: the tensor's last one may
+  // not be read beyond its end.
+  int64_t RowsInPlace(int64_t first, int64_t n) const {
+    if (in != DType::kF32 || out != DType::kF32 || rows.stride != 1 ||
+        rows.length < kVector) {
+      return 0;
     }
-    rows.Load(in, tensor, first, n, buffer);
-    return buffer;
+    const bool last = first + n == rows.count;
+    return last && rows.length % kVector != 0 ? n - 1 : n;
+  }
+
+  void InPlace(const Buffers& buffers, int64_t first, int64_t n,
+               float* p) const {
+    const int64_t at = first * rows.length;
+    Gradient(static_cast<const float*>(buffers.inputs[0]) + at, p,
+             static_cast<const float*>(buffers.inputs[1]) + at, n,
+             static_cast<float*>(buffers.outputs[0]) + at);
   }
 
   // `p`: room for probabilities, or y's place; `to`: p, or the output.
@@ -143,15 +153,23 @@ struct SoftmaxGradKernel {
           Rule::Term(VectorAt(row + i), VectorAt(g + i), v);
         });
         float* made = to + r * length;
-        for (int64_t i = 0; i < length; i += kVector) {
-          Vector v;
+        // The last vector first, and within the row: it overlaps another, of
+        // which `made` may be the place, and stays out of the next row.
+        const int64_t last = length - kVector;
+        Vector v, tail;
+        if (last >= 0)
+          Rule::Of(VectorAt(row + last), VectorAt(g + last), sum, &tail);
+        for (int64_t i = 0; i < last; i += kVector) {
           Rule::Of(VectorAt(row + i), VectorAt(g + i), sum, &v);
-          // The next row is still to be read.
-          if (i + kVector > length) {
-            TakeFrom(length - i, VectorAt(made + i), &v);
-          }
           VectorAt(made + i) = v;
         }
+        if (last >= 0) {
+          VectorAt(made + last) = tail;
+          continue;
+        }
+        Rule::Of(VectorAt(row), VectorAt(g), sum, &v);
+        TakeFrom(length, VectorAt(made), &v);  // the next row is still read
+        VectorAt(made) = v;
       }
     });
   }
