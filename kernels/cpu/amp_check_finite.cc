@@ -9,6 +9,7 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/amp.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/sums.h"
@@ -29,6 +30,44 @@ float SquaredSum(const float* x, int64_t n, float factor) {
     });
   });
   return sum;
+}
+
+// The same of 16-bit numbers that make up whole rows of lanes, bit for bit:
+// storing what they widen to would take as long as the sum.
+template <typename T>
+float SquaredSum(const T* x, int64_t n, float factor) {
+  float sum;
+  float* result = &sum;
+  ForIsa([=](auto tag) {
+    using Low = LowVector<decltype(tag)::value>;
+    alignas(64) float sums[kLanes] = {};
+    for (int64_t i = 0; i < n; i += kLanes) {
+      alignas(64) float v[kLanes];
+#pragma GCC unroll 4
+      for (int k = 0; k < kLanes; k += Low::kSize) Low::Load(x + i + k, v + k);
+      for (int j = 0; j < kLanes; ++j) {
+        const float scaled = v[j] * factor;
+        sums[j] += scaled * scaled;
+      }
+    }
+    *result = SumOfLanes(reinterpret_cast<Vector*>(sums));
+  });
+  return sum;
+}
+
+// Of elements [at, at + n) of `data`, if they can be summed as they are stored.
+bool SquaredSumAsStored(DType dtype, const void* data, int64_t at, int64_t n,
+                        float factor, float* sum) {
+  if (n % kLanes != 0) return false;
+  if (dtype == DType::kBF16) {
+    *sum = SquaredSum(static_cast<const bfloat16*>(data) + at, n, factor);
+    return true;
+  }
+  if (dtype == DType::kF16) {
+    *sum = SquaredSum(static_cast<const half*>(data) + at, n, factor);
+    return true;
+  }
+  return false;
 }
 
 bool AllFinite(const float* x, int64_t n, float factor) {
@@ -74,10 +113,17 @@ class CheckFiniteKernel {
     double sum = 0;
     bool bad = false;
     ForBlocks(piece.begin, piece.begin + piece.n, [&](int64_t at, int64_t n) {
+      const DType dtype = descs_[piece.member].dtype;
+      float squares = 0;
+      if (gradient &&
+          SquaredSumAsStored(dtype, data, at, n, factor, &squares) &&
+          functors::IsFinite(squares)) {
+        sum += squares;
+        return;
+      }
       alignas(64) float buffer[kConvertBlock];
-      const float* x =
-          LoadBlock(descs_[piece.member].dtype, data, at, n, buffer);
-      const float squares = gradient ? SquaredSum(x, n, factor) : 0.0f;
+      const float* x = LoadBlock(dtype, data, at, n, buffer);
+      squares = gradient ? SquaredSum(x, n, factor) : 0.0f;
       sum += squares;
       if (!gradient || !functors::IsFinite(squares)) {
         bad = bad || !AllFinite(x, n, factor);

@@ -87,6 +87,29 @@ TEST(CheckFiniteTest, CleanGradients) {
   EXPECT_THAT(v.norms, ElementsAre(6.25, 1, 0.5));
 }
 
+// 16-bit numbers are summed as they are stored, in whole rows of lanes: with
+// the bits of the sum of what they widen to.
+TEST(CheckFiniteTest, LowNumbersSumAsWideOnesDo) {
+  for (int64_t n : {32, 33, 1024, 1056, 3000, 20480}) {
+    Values values(n);
+    for (int64_t i = 0; i < n; ++i) {
+      values[i] = std::ldexp(1 + (i * 37 % 128) / 128.0, i % 11 - 5);
+    }
+    const Values wide = Check({}, {F32({n}, values)}, {}, 0.3).norms;
+    EXPECT_EQ(Check({BF16({n}, values)}, {}, {}, 0.3).norms, wide) << n;
+    EXPECT_EQ(Check({F16({n}, values)}, {}, {}, 0.3).norms, wide) << n;
+    for (double bad : {kInf, kNaN}) {
+      values[n / 2] = bad;
+      EXPECT_EQ(Check({BF16({n}, values)}, {}, {}, 1).first_bad, 0) << n;
+      EXPECT_EQ(Check({F16({n}, values)}, {}, {}, 1).first_bad, 0) << n;
+    }
+    // All finite, the sum is not.
+    const Verdict large = Check({BF16({n}, Values(n, 1e19))}, {}, {}, 1);
+    EXPECT_TRUE(large.found_inf) << n;
+    EXPECT_EQ(large.first_bad, 1) << n;
+  }
+}
+
 TEST(CheckFiniteTest, NamesTheFirstBadMember) {
   const Tensor good = F16({1}, {1}), fine = F32({1}, {1});
   EXPECT_EQ(Check({good, F16({2}, {1, kInf})}, {fine}, {}, 1).first_bad, 1);
