@@ -96,7 +96,6 @@ struct Rewritten {
   OpRows ops;
   proto::CompileReport report;
   google::protobuf::RepeatedPtrField<proto::PassRow> passes;
-  std::optional<CastsLeft> other_rule;  // of a large program
 };
 
 absl::StatusOr<Rewritten> Rewrite(std::unique_ptr<Program> program,
@@ -129,9 +128,6 @@ absl::StatusOr<Rewritten> Rewrite(std::unique_ptr<Program> program,
     });
   }
   Rewritten rewritten;
-  if (flags.outputs.empty()) {
-    rewritten.other_rule = MostCastsUnderOtherRule(*program, options, kernels);
-  }
   HT_RETURN_IF_ERROR(pipeline.Run(*program));
   report.AtEnd(*program, flags.report_entry);
   rewritten.program = std::move(program);
@@ -156,41 +152,33 @@ int64_t StandaloneBytes(const proto::CompileReport& report) {
   return bytes;
 }
 
-// A cut counts casts as they are inserted; which of them kernels take is known
-// at the end alone. So a rule that leaves less of them then is followed.
-absl::StatusOr<Rewritten> RewriteByCut(const CompiledModel& model,
-                                       Rewritten by_cut, const Options& options,
-                                       const KernelSet& kernels,
-                                       const CompileFlags& flags) {
-  const int64_t cut_bytes = StandaloneBytes(by_cut.report);
-  int64_t best_bytes = cut_bytes;
-  std::string best = "the cut", others;
-  CompileFlags quiet;
-  quiet.report_entry = flags.report_entry;
-  for (const char* rule : {"all_low", "any_low"}) {
-    HT_ASSIGN_OR_RETURN(auto program, BuildProgram(model.WholeSource()));
-    HT_ASSIGN_OR_RETURN(
-        const Rewritten other,
-        Rewrite(std::move(program), WithRule(options, rule), kernels, quiet));
-    const int64_t bytes = StandaloneBytes(other.report);
-    absl::StrAppend(&others, ", ", rule, " ", WithCommas(bytes), " B");
-    if (bytes >= best_bytes) continue;
-    best_bytes = bytes;
-    best = rule;
+// The options with the rule that ops are placed by: of a cut and the other two
+// the one that leaves the fewest bytes of casts. A cut counts casts as they are
+// inserted; which of them kernels take is known at the end alone. Nothing but
+// model and strategy decides: predict and a tap place ops as training does.
+// `note`: what was found; empty where nobody asked for a cut.
+absl::StatusOr<Options> WithFollowedRule(const Program& program,
+                                         const Options& options,
+                                         const KernelSet& kernels,
+                                         std::string* note) {
+  if (!IsCut(options.strategy.amp())) return options;
+  int64_t fewest = -1;
+  std::string followed, all;
+  for (const char* rule : {"min_cost", "all_low", "any_low"}) {
+    HT_ASSIGN_OR_RETURN(const Rewritten rewritten,
+                        Rewrite(Clone(program), WithRule(options, rule),
+                                kernels, CompileFlags()));
+    const int64_t bytes = StandaloneBytes(rewritten.report);
+    absl::StrAppend(&all, all.empty() ? "" : ", ", rule, " ", WithCommas(bytes),
+                    " B");
+    if (fewest >= 0 && bytes >= fewest) continue;
+    fewest = bytes;
+    followed = rule;
   }
-  if (best_bytes < cut_bytes) {
-    HT_ASSIGN_OR_RETURN(auto program, BuildProgram(model.WholeSource()));
-    HT_ASSIGN_OR_RETURN(
-        by_cut,
-        Rewrite(std::move(program), WithRule(options, best), kernels, flags));
-  }
-  proto::Note& note = *by_cut.report.add_note();
-  note.set_code("P10");
-  note.set_text(absl::StrCat("placed as by ", best,
-                             "; a step's casts of their own move, of a sample: "
-                             "the cut ",
-                             WithCommas(cut_bytes), " B", others));
-  return by_cut;
+  *note =
+      absl::StrCat("placed as by ", followed,
+                   "; a step's casts of their own move, of a sample: ", all);
+  return WithRule(options, followed);
 }
 
 // Where many casts run on their own, whether they are the rule's doing.
@@ -236,19 +224,24 @@ absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
                                       const CompileFlags& flags) {
   HT_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, BuildProgram(source));
   CompiledModel model = MakeModel(std::move(source), options);
+  const bool whole = flags.outputs.empty();
+  std::optional<CastsLeft> other_rule;
+  if (whole) other_rule = MostCastsUnderOtherRule(*program, options, kernels);
+  std::string placed_by;
+  HT_ASSIGN_OR_RETURN(const Options placed,
+                      WithFollowedRule(*program, options, kernels, &placed_by));
   HT_ASSIGN_OR_RETURN(Rewritten rewritten,
-                      Rewrite(std::move(program), options, kernels, flags));
-  if (IsCut(options.strategy.amp()) && flags.outputs.empty()) {
-    HT_ASSIGN_OR_RETURN(rewritten, RewriteByCut(model, std::move(rewritten),
-                                                options, kernels, flags));
-  }
+                      Rewrite(std::move(program), placed, kernels, flags));
   model.SetProgram(std::move(rewritten.program));
   model.target = kernels.target().name;
   model.ops = std::move(rewritten.ops);
   model.report = std::move(rewritten.report);
   model.passes = std::move(rewritten.passes);
-  if (flags.outputs.empty()) {
-    CompareRules(options, kernels, flags, rewritten.other_rule, &model);
+  if (whole) CompareRules(options, kernels, flags, other_rule, &model);
+  if (whole && !placed_by.empty()) {
+    proto::Note& note = *model.report.add_note();
+    note.set_code("P10");
+    note.set_text(placed_by);
   }
   return model;
 }

@@ -12,6 +12,7 @@
 #include "graph/text/text.h"
 #include "graph/zoo/zoo.h"
 #include "gtest/gtest.h"
+#include "passes/compile_testing.h"
 #include "passes/testing/kernels.h"
 
 namespace halftone {
@@ -48,22 +49,6 @@ const proto::CastRow* FindCast(const proto::CompileReport& report,
     if (row.name() == name) return &row;
   }
   return nullptr;
-}
-
-const proto::OpRow* FindOp(const CompiledModel& model,
-                           const std::string& name) {
-  for (const proto::OpRow& row : model.ops.all()) {
-    if (row.name() == name) return &row;
-  }
-  return nullptr;
-}
-
-std::string NoteOf(const proto::CompileReport& report,
-                   const std::string& code) {
-  for (const proto::Note& note : report.note()) {
-    if (note.code() == code) return note.text();
-  }
-  return "";
 }
 
 CompiledModel MustCompile(const std::string& strategy,
@@ -366,14 +351,6 @@ param { name: "w" dims: [8, 8] init { constant: 1 } }
 op { type: "matmul" in { slot: "X" var: "x" } in { slot: "Y" var: "w" } out { slot: "Out" var: "y" } }
 output: "y"
 )";
-
-absl::StatusOr<CompiledModel> CompileText(
-    const std::string& text, const std::vector<Override>& overrides) {
-  HT_ASSIGN_OR_RETURN(const ModelFile file, ParseModel(text, "m.pbtxt"));
-  HT_ASSIGN_OR_RETURN(const Options options,
-                      ResolveOptions(StrategyFile{}, overrides));
-  return Compile(file, options, AllKernels(), {.verify_each = true});
-}
 
 TEST(CompileTest, WithoutALossEvalAlone) {
   const auto model = CompileText(

@@ -69,10 +69,9 @@ constexpr NoteDoc kNoteDocs[] = {
      "mask. Nothing changes on one rank."},
     {"P10",
      "precision_rule min_cost places gray and clear ops by a minimum cut over "
-     "the bytes of inserted casts, those of gradients among them. Where "
-     "kernels "
-     "take so many of another rule's casts that it leaves fewer bytes, ops are "
-     "placed as by that rule."},
+     "the bytes of inserted casts, those of gradients among them. Kernels take "
+     "some casts: where all_low or any_low leaves fewer bytes in the end, ops "
+     "are placed as by that rule."},
 };
 
 }  // namespace

@@ -3,40 +3,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "graph/base/error.h"
 #include "graph/io/model_printer.h"
-#include "graph/io/model_reader.h"
 #include "graph/zoo/zoo.h"
 #include "gtest/gtest.h"
-#include "passes/compile.h"
-#include "passes/testing/kernels.h"
+#include "passes/compile_testing.h"
 
 namespace halftone {
 namespace passes {
 namespace {
-
-absl::StatusOr<CompiledModel> CompileText(
-    const std::string& text, const std::vector<Override>& overrides) {
-  HT_ASSIGN_OR_RETURN(const ModelFile file, ParseModel(text, "m.pbtxt"));
-  HT_ASSIGN_OR_RETURN(const Options options,
-                      ResolveOptions(StrategyFile{}, overrides));
-  return Compile(file, options, AllKernels(), {.verify_each = true});
-}
-
-std::string NoteOf(const proto::CompileReport& report,
-                   const std::string& code) {
-  for (const proto::Note& note : report.note()) {
-    if (note.code() == code) return note.text();
-  }
-  return "";
-}
-
-std::string ReasonOf(const CompiledModel& model, const std::string& op) {
-  for (const proto::OpRow& row : model.ops.all()) {
-    if (row.name() == op) return row.reason();
-  }
-  return "";
-}
 
 // White ops with gray ones between them, each with an f32 feed: all_low leaves
 // those in f32, any_low takes them along.
@@ -90,10 +64,10 @@ TEST(PrecisionRules, ACutLeavesNoMoreCastsThanOtherRules) {
   const auto cut = with("min_cost");
   ASSERT_TRUE(cut.ok()) << cut.status();
   EXPECT_EQ(NoteOf(cut->report, "P10"),
-            "placed as by the cut; a step's casts of their own move, of a "
-            "sample: the cut 144 B, all_low 1,920 B, any_low 144 B");
+            "placed as by min_cost; a step's casts of their own move, of a "
+            "sample: min_cost 144 B, all_low 1,920 B, any_low 144 B");
   EXPECT_EQ(cut->strategy.amp().precision_rule(), "min_cost");
-  EXPECT_EQ(ReasonOf(*cut, "h3"), "MIN_CUT");
+  EXPECT_EQ(FindOp(*cut, "h3")->reason(), "MIN_CUT");
 }
 
 // Norms take casts that are inserted before them, and sums none.
@@ -103,15 +77,31 @@ TEST(PrecisionRules, ACutGivesWayToARuleWhoseCastsKernelsTake) {
   small.image_size = 32;
   const auto model = ZooModel("vit_s_16", small);
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto compiled = CompileText(
-      PrintModel(*model), {{"amp.level", "O1", "--level"},
-                           {"amp.precision_rule", "min_cost", "--set"},
-                           {"optimizer.momentum.momentum", "0.9", "--set"}});
+  const std::vector<Override> overrides = {
+      {"amp.level", "O1", "--level"},
+      {"amp.precision_rule", "min_cost", "--set"},
+      {"optimizer.momentum.momentum", "0.9", "--set"}};
+  const auto compiled = CompileText(PrintModel(*model), overrides);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   EXPECT_EQ(NoteOf(compiled->report, "P10"),
             "placed as by all_low; a step's casts of their own move, of a "
-            "sample: the cut 115,200 B, all_low 4,608 B, any_low 27,648 B");
-  EXPECT_NE(compiled->strategy.amp().precision_rule(), "all_low");
+            "sample: min_cost 115,200 B, all_low 4,608 B, any_low 27,648 B");
+  EXPECT_EQ(compiled->strategy.amp().precision_rule(), "min_cost");
+  // A part of the program is placed as the whole, or predict would round
+  // otherwise than evaluation does.
+  CompileFlags part;
+  part.outputs = {model->output(0)};
+  part.report_entry = "eval";
+  const auto outputs = CompileText(PrintModel(*model), overrides, part);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  int ops = 0;
+  for (const proto::OpRow& row : outputs->ops.all()) {
+    const proto::OpRow* whole = FindOp(*compiled, row.name());
+    if (whole == nullptr || whole->role() != "forward") continue;
+    ++ops;
+    EXPECT_EQ(row.precision(), whole->precision()) << row.name();
+  }
+  EXPECT_GT(ops, 30);
 }
 
 }  // namespace

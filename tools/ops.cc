@@ -2,8 +2,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "passes/options/named_op_lists.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/ops_report.h"
@@ -50,11 +53,15 @@ void AddOps(Verb app, Outcome* outcome) {
       "  halftone ops --lists\n\n"
       "Lists all ops with their AMP class and kernels, or one op with its\n"
       "slots and attributes.");
-  verb.AddOption("name", &flags->name, "an op or alias; none: all");
-  verb.AddOption("--target", &flags->target, "default: this machine");
-  verb.AddSwitch("--lists", &flags->lists,
-                 "each op's class under paddle, fleetx, torch and apex");
-  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  Flag name = verb.AddOption("name", &flags->name, "an op or alias; none: all");
+  Flag target =
+      verb.AddOption("--target", &flags->target, "default: this machine");
+  Flag lists =
+      verb.AddSwitch("--lists", &flags->lists,
+                     absl::StrCat("each op's class under the lists of ",
+                                  absl::StrJoin(passes::OpListNames(), ", ")));
+  Flag json = verb.AddSwitch("--json", &flags->json, "one JSON object");
+  lists.Excludes(name).Excludes(target).Excludes(json);
   verb.SetRun([flags, outcome] { outcome->status = PrintOps(*flags); });
 }
 

@@ -157,8 +157,9 @@ struct SoftmaxGradKernel {
         // which `made` may be the place, and stays out of the next row.
         const int64_t last = length - kVector;
         Vector v, tail;
-        if (last >= 0)
+        if (last >= 0) {
           Rule::Of(VectorAt(row + last), VectorAt(g + last), sum, &tail);
+        }
         for (int64_t i = 0; i < last; i += kVector) {
           Rule::Of(VectorAt(row + i), VectorAt(g + i), sum, &v);
           VectorAt(made + i) = v;

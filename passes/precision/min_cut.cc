@@ -1,6 +1,7 @@
 #include "passes/precision/min_cut.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace halftone {
 namespace passes {

@@ -36,25 +36,14 @@ const std::string& ListedName(const Op& op) {
 
 }  // namespace
 
-OpClasses::OpClasses(const Options& options)
-    : given_(!options.strategy.amp().op_lists().empty()),
-      unlisted_(UnlistedOf(options)) {
-  if (given_) AddAll(options.op_lists);
-}
-
-OpClasses::OpClasses(const proto::OpLists& lists)
-    : given_(true), unlisted_(AmpClass::kGray) {
-  AddAll(lists);
-}
-
-void OpClasses::AddAll(const proto::OpLists& lists) {
+ListedClasses::ListedClasses(const proto::OpLists& lists) {
   Add(lists.black(), AmpClass::kBlack);
   Add(lists.white(), AmpClass::kWhite);
   Add(lists.gray(), AmpClass::kGray);
   Add(lists.clear(), AmpClass::kClear);
 }
 
-void OpClasses::Add(
+void ListedClasses::Add(
     const google::protobuf::RepeatedPtrField<std::string>& names,
     AmpClass amp_class) {
   for (const std::string& name : names) {
@@ -63,20 +52,31 @@ void OpClasses::Add(
   }
 }
 
-AmpClass OpClasses::Of(const Op& op) const {
-  if (!given_) return op.schema->amp(op);
-  const auto it = listed_.find(ListedName(op));
-  return it == listed_.end() ? unlisted_ : it->second;
-}
-
-std::optional<AmpClass> OpClasses::Listed(const OpSchema& schema) const {
-  const auto it = listed_.find(schema.name());
+std::optional<AmpClass> ListedClasses::Find(const std::string& name) const {
+  const auto it = listed_.find(name);
   if (it == listed_.end()) return std::nullopt;
   return it->second;
 }
 
+std::optional<AmpClass> ListedClasses::Of(const Op& op) const {
+  return Find(ListedName(op));
+}
+
+std::optional<AmpClass> ListedClasses::Of(const OpSchema& schema) const {
+  return Find(schema.name());
+}
+
+OpClasses::OpClasses(const Options& options)
+    : given_(!options.strategy.amp().op_lists().empty()),
+      unlisted_(UnlistedOf(options)),
+      listed_(options.op_lists) {}
+
+AmpClass OpClasses::Of(const Op& op) const {
+  return given_ ? listed_.Of(op).value_or(unlisted_) : op.schema->amp(op);
+}
+
 bool OpClasses::Unlisted(const Op& op) const {
-  return given_ && !listed_.contains(ListedName(op));
+  return given_ && !listed_.Of(op).has_value();
 }
 
 }  // namespace passes

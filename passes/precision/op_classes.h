@@ -15,29 +15,38 @@
 namespace halftone {
 namespace passes {
 
+// What lists say. They may name ops that we do not have; black is asked first,
+// then white, gray, clear.
+class ListedClasses {
+ public:
+  explicit ListedClasses(const proto::OpLists& lists);
+
+  // Under the name that lists have for the op; none: they do not have it.
+  std::optional<AmpClass> Of(const Op& op) const;
+  // Of an op under its own name.
+  std::optional<AmpClass> Of(const OpSchema& schema) const;
+
+ private:
+  void Add(const google::protobuf::RepeatedPtrField<std::string>& names,
+           AmpClass amp_class);
+  std::optional<AmpClass> Find(const std::string& name) const;
+
+  absl::flat_hash_map<std::string, AmpClass> listed_;
+};
+
 class OpClasses {
  public:
-  // Lists (amp.op_lists) may name ops that we do not have; black is asked
-  // first, then white, gray, clear.
   explicit OpClasses(const Options& options);
-  // Lists alone.
-  explicit OpClasses(const proto::OpLists& lists);
 
   AmpClass Of(const Op& op) const;
-  // What the lists say of an op under its own name; none: nothing.
-  std::optional<AmpClass> Listed(const OpSchema& schema) const;
   // Whether the op is in none of the lists; false where the schemas' classes
   // are in force.
   bool Unlisted(const Op& op) const;
 
  private:
-  void AddAll(const proto::OpLists& lists);
-  void Add(const google::protobuf::RepeatedPtrField<std::string>& names,
-           AmpClass amp_class);
-
   bool given_;
   AmpClass unlisted_;
-  absl::flat_hash_map<std::string, AmpClass> listed_;
+  ListedClasses listed_;
 };
 
 }  // namespace passes

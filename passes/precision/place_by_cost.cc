@@ -15,8 +15,8 @@ namespace halftone {
 namespace passes {
 namespace {
 
-// Bytes beyond any memory count as these: a million of them can be added.
-constexpr int64_t kMostBytes = int64_t{1} << 40;
+// More bytes count as these: millions of them add up to less than kNever.
+constexpr int64_t kMostBytes = int64_t{1} << 38;
 
 // Who makes or reads a value, and in what precision.
 struct Side {
@@ -24,13 +24,14 @@ struct Side {
   DType fixed = DType::kInvalid;  // else in this one
 };
 
+using Readers = absl::InlinedVector<Side, 4>;
+
 // A value that may be cast.
 struct Site {
   Side producer;
-  absl::InlinedVector<Side, 4> readers;
-  // Of these the ones that send a gradient back.
-  absl::InlinedVector<Side, 4> differentiable;
-  int64_t bytes = 0;  // that a cast reads and writes
+  Readers readers;
+  Readers differentiable;  // of these the ones that send a gradient back
+  int64_t bytes = 0;       // that a cast reads and writes
 };
 
 class Sites {
@@ -101,8 +102,8 @@ class Sites {
   void FindReaders(const Value& value, Site* site) {
     for (const Use& use : value.uses) {
       const Op& op = block_.op(use.op);
-      if (op.role != Role::kForward || slots_.HasOwnDTypes(block_, op))
-        continue;
+      if (op.role != Role::kForward) continue;
+      if (slots_.HasOwnDTypes(block_, op)) continue;
       const SlotKind kind =
           slots_.Of(*op.schema).inputs[op.inputs.SlotOf(use.position)];
       if (kind == SlotKind::kFixed) continue;
@@ -161,8 +162,6 @@ class Placement {
   }
 
  private:
-  using Readers = absl::InlinedVector<Side, 4>;
-
   // A side is a node, or one of these.
   static constexpr int kLow = -1, kF32 = -2;
 

@@ -1,5 +1,7 @@
 #include "tools/report/ops_report.h"
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -109,36 +111,27 @@ Json AttrsJson(const OpSchema& op) {
   return json;
 }
 
-struct KnownLists {
-  std::string name;
-  passes::OpClasses classes;
-};
-
-std::vector<KnownLists> AllLists() {
-  std::vector<KnownLists> all;
+// Each of the lists that have a name, and what it says.
+using NamedClasses = std::vector<std::pair<std::string, passes::ListedClasses>>;
+NamedClasses AllLists() {
+  NamedClasses all;
   for (const std::string& name : passes::OpListNames()) {
-    all.push_back({name, passes::OpClasses(*passes::FindOpLists(name))});
+    all.emplace_back(name, passes::ListedClasses(*passes::FindOpLists(name)));
   }
   return all;
 }
 
-// "white", "-" where the lists do not have the op.
-std::string ClassUnder(const KnownLists& lists, const OpSchema& op) {
-  const std::optional<AmpClass> listed = lists.classes.Listed(op);
-  return listed.has_value() ? std::string(Name(*listed)) : "-";
-}
-
-Json ListsJson(const OpSchema& op) {
+Json ListsJson(const OpSchema& op, const NamedClasses& all) {
   Json json = Json::object();
-  for (const KnownLists& lists : AllLists()) {
-    const std::optional<AmpClass> listed = lists.classes.Listed(op);
-    json[lists.name] =
-        listed.has_value() ? Json(std::string(Name(*listed))) : Json();
+  for (const auto& [name, classes] : all) {
+    const std::optional<AmpClass> listed = classes.Of(op);
+    json[name] = listed ? Json(std::string(Name(*listed))) : Json();
   }
   return json;
 }
 
-Json OpJson(const OpSchema& op, const passes::KernelSet& kernels) {
+Json OpJson(const OpSchema& op, const passes::KernelSet& kernels,
+            const NamedClasses& lists) {
   Json aliases = Json::array();
   for (const auto& [alias, name] : Ops().Aliases()) {
     if (name == op.name()) aliases.push_back(alias);
@@ -146,7 +139,7 @@ Json OpJson(const OpSchema& op, const passes::KernelSet& kernels) {
   return {{"name", op.name()},
           {"aliases", aliases},
           {"class", std::string(Name(op.amp()))},
-          {"lists", ListsJson(op)},
+          {"lists", ListsJson(op, lists)},
           {"gradient", op.has_grad()},
           {"inputs", SlotsJson(op.inputs())},
           {"outputs", SlotsJson(op.outputs())},
@@ -179,13 +172,16 @@ std::string OpsText(const passes::KernelSet& kernels) {
 }
 
 std::string OpListsText() {
-  const std::vector<KnownLists> all = AllLists();
+  const NamedClasses lists = AllLists();
   std::vector<std::string> head = {"op", "ours"};
-  for (const KnownLists& lists : all) head.push_back(lists.name);
+  for (const auto& [name, classes] : lists) head.push_back(name);
   Table table(head);
   for (const OpSchema* op : Ops().All()) {
     std::vector<std::string> row = {op->name(), std::string(Name(op->amp()))};
-    for (const KnownLists& lists : all) row.push_back(ClassUnder(lists, *op));
+    for (const auto& [name, classes] : lists) {
+      const std::optional<AmpClass> listed = classes.Of(*op);
+      row.push_back(listed ? std::string(Name(*listed)) : "-");
+    }
     table.Add(row);
   }
   return table.Text() +
@@ -204,8 +200,9 @@ absl::StatusOr<std::string> OpsJson(const std::string& name,
   }
   Json json = {
       {"schema", 1}, {"target", kernels.target().name}, {"ops", Json::array()}};
+  const NamedClasses lists = AllLists();
   for (const OpSchema* op : ops) {
-    json["ops"].push_back(OpJson(*op, kernels));
+    json["ops"].push_back(OpJson(*op, kernels, lists));
   }
   return JsonText(json);
 }
