@@ -36,6 +36,7 @@ class Drafter {
   Drafter(const PlanRequest& request, const kernels::KernelRegistry& kernels,
           const TuningTable& tuning)
       : request_(request), chooser_(request, kernels, tuning) {
+    draft_.rank = request.bind.rank;
     draft_.world_size = request.bind.world_size;
   }
 
@@ -106,18 +107,25 @@ class Drafter {
   }
 
   // What lies in the state arena has one node, whatever reads it.
-  int StateNode(Node::Kind kind, int32_t index, const std::string& name,
+  int StateNode(Node::Kind kind, int32_t index, absl::string_view name,
                 const TensorType& type) {
     const auto [it, fresh] = state_nodes_.try_emplace({kind, index}, -1);
     if (fresh) {
-      Node node;
-      node.kind = kind;
-      node.name = name;
-      node.desc = kernels::Bind(type, request_.symbols);
+      Node node = NewNode(kind, name, type);
       node.index = index;
-      it->second = draft_.AddNode(std::move(node));
+      it->second = draft_.AddNode(node);
     }
     return it->second;
+  }
+
+  Node NewNode(Node::Kind kind, absl::string_view name,
+               const TensorType& type) const {
+    Node node;
+    node.kind = kind;
+    node.name = name;
+    node.type = &type;
+    node.bytes = kernels::Bind(type, request_.symbols).bytes();
+    return node;
   }
 
   int NodeOf(Scope& scope, ValueId id) {
@@ -130,11 +138,11 @@ class Drafter {
     if (value.definition == Definition::kConstant) {
       return slot = ConstantNode(ConstantId(value.index));
     }
-    Node node;
-    if (value.definition == Definition::kFeed) node.kind = Node::Kind::kFeed;
-    node.name = std::string(scope.block->name(id));
-    node.desc = kernels::Bind(scope.block->type(id), request_.symbols);
-    return slot = draft_.AddNode(std::move(node));
+    const Node::Kind kind = value.definition == Definition::kFeed
+                                ? Node::Kind::kFeed
+                                : Node::Kind::kTemporary;
+    return slot = draft_.AddNode(
+               NewNode(kind, scope.block->name(id), scope.block->type(id)));
   }
 
   absl::Status DraftOps(Scope& scope) {
@@ -152,10 +160,7 @@ class Drafter {
   }
 
   void DraftCollective(Scope& scope, const Op& op) {
-    DraftStep draft;
-    Step& step = draft.step;
-    step.name = std::string(scope.block->name(op));
-    step.role = op.role;
+    DraftStep step = StepOf(scope, op);
     if (op.schema->name() == "all_reduce") {
       step.kind = Step::Kind::kAllReduce;
       step.stream = AttrAs<std::string>(op, "of") == "gradient" &&
@@ -169,49 +174,52 @@ class Drafter {
       step.kind = Step::Kind::kBroadcast;
       step.root = static_cast<int>(AttrAs<int64_t>(op, "root"));
     }
-    FillNodes(scope, op, draft);
-    if (draft.inputs.empty()) return;
-    step.dtype = draft_.nodes[draft.inputs[0]].desc.dtype;
-    draft_.steps.push_back(std::move(draft));
+    if (step.inputs.empty()) return;
+    step.dtype = DTypeOf(step.inputs[0]);
+    draft_.steps.push_back(std::move(step));
   }
+
+  DType DTypeOf(int node) const { return draft_.nodes[node].type->dtype; }
 
   // Puts the ranks' inputs of a kernel before it.
   void GatherInputs(DraftStep* kernel) {
     DraftStep gather;
-    gather.step.kind = Step::Kind::kAllGather;
-    gather.step.name = kernel->step.name;
-    gather.step.role = kernel->step.role;
-    gather.step.dtype = draft_.nodes[kernel->inputs[0]].desc.dtype;
-    gather.rank = request_.bind.rank;
-    gather.world_size = request_.bind.world_size;
+    gather.kind = Step::Kind::kAllGather;
+    gather.block = kernel->block;
+    gather.op = kernel->op;
+    gather.role = kernel->role;
+    gather.dtype = DTypeOf(kernel->inputs[0]);
     gather.inputs = kernel->inputs;
     for (int& input : kernel->inputs) {
-      Node first;
-      first.name = absl::StrCat(draft_.nodes[input].name, ".gathered");
-      first.desc = draft_.nodes[input].desc;
-      gather.outputs.push_back(input = draft_.AddNode(std::move(first)));
+      const Node& own = draft_.nodes[input];
+      draft_.made_names.push_back(absl::StrCat(own.name, ".gathered"));
+      gather.outputs.push_back(
+          input = draft_.AddNode(NewNode(Node::Kind::kTemporary,
+                                         draft_.made_names.back(), *own.type)));
     }
     draft_.steps.push_back(std::move(gather));
   }
 
-  void FillNodes(Scope& scope, const Op& op, DraftStep& draft) {
+  DraftStep StepOf(Scope& scope, const Op& op) {
+    DraftStep step;
+    step.block = scope.block;
+    step.op = op.id;
+    step.role = op.role;
     for (int s = 0; s < op.inputs.slots(); ++s) {
       const bool shape_only = op.schema->inputs()[s].shape_only();
       for (ValueId v : op.inputs.slot(s)) {
-        draft.inputs.push_back(shape_only ? -1 : NodeOf(scope, v));
+        step.inputs.push_back(shape_only ? -1 : NodeOf(scope, v));
       }
     }
     for (ValueId v : op.outputs.all()) {
-      draft.outputs.push_back(NodeOf(scope, v));
+      step.outputs.push_back(NodeOf(scope, v));
     }
+    return step;
   }
 
   absl::Status DraftKernel(Scope& scope, const Op& op) {
-    DraftStep draft;
-    FillNodes(scope, op, draft);
+    DraftStep draft = StepOf(scope, op);
     if (Empty(draft)) return absl::OkStatus();
-    draft.step.name = std::string(scope.block->name(op));
-    draft.step.role = op.role;
     if (ReadsEmpty(draft)) {
       ZeroOutputs(draft);
       return absl::OkStatus();
@@ -220,25 +228,20 @@ class Drafter {
                         chooser_.ChoiceFor(*scope.block, op));
     if (choice.candidate == nullptr) {
       if (op.body != nullptr) {
-        draft_.inlined.push_back({draft.step.name,
+        draft_.inlined.push_back({std::string(scope.block->name(op)),
                                   AttrAs<std::string>(op, "pattern"),
                                   choice.refusal, op.body.get()});
         return InlineBody(draft, op);
       }
-      return DeviceError(draft.step.name, " (", op.schema->name(), "): every ",
-                         request_.bind.target,
+      return DeviceError(scope.block->name(op), " (", op.schema->name(),
+                         "): every ", request_.bind.target,
                          " kernel of this op is not deterministic; allow "
                          "such kernels with --no-deterministic");
     }
     if (kernels::GathersRanks(*op.schema)) GatherInputs(&draft);
-    draft.step.kind = Step::Kind::kKernel;
-    draft.step.block = scope.block;
-    draft.step.op = op.id;
-    draft.step.candidate = choice.candidate;
+    draft.candidate = choice.candidate;
     draft.view = choice.view;
-    if (choice.candidate->workspace_bytes) {
-      draft.step.workspace = {ArenaKind::kTemporary, 0, choice.workspace_bytes};
-    }
+    draft.workspace_bytes = choice.workspace_bytes;
     draft_.steps.push_back(std::move(draft));
     return absl::OkStatus();
   }
@@ -258,9 +261,10 @@ class Drafter {
     for (int node : draft.outputs) {
       if (draft_.nodes[node].bytes == 0) continue;
       DraftStep zero;
-      zero.step.kind = Step::Kind::kZero;
-      zero.step.name = draft.step.name;
-      zero.step.role = draft.step.role;
+      zero.kind = Step::Kind::kZero;
+      zero.block = draft.block;
+      zero.op = draft.op;
+      zero.role = draft.role;
       zero.outputs = {node};
       draft_.steps.push_back(std::move(zero));
     }
@@ -313,9 +317,13 @@ class Drafter {
 int Draft::AddNode(Node node) {
   const int number = static_cast<int>(nodes.size());
   node.root = number;
-  node.bytes = node.desc.bytes();
-  nodes.push_back(std::move(node));
+  nodes.push_back(node);
   return number;
+}
+
+absl::string_view Draft::NameOf(const DraftStep& step) const {
+  if (step.block == nullptr) return nodes[step.outputs[0]].name;
+  return step.block->name(step.block->op(step.op));
 }
 
 void Draft::ComputeLiveness() {

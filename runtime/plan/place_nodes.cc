@@ -93,7 +93,8 @@ std::vector<Interval> RootIntervals(const Draft& draft) {
 // What needs storage from one step to another.
 struct Lifetime {
   Interval steps;
-  Slice* slice;
+  int64_t bytes;
+  int64_t* offset;
 };
 
 // Nothing but the compute stream touches what is placed here: between the
@@ -112,13 +113,15 @@ void PlaceTemporaries(Draft& draft, int64_t* bytes) {
         intervals[n].first < 0) {
       continue;
     }
-    node.slice = {ArenaKind::kTemporary, 0, node.bytes};
-    starts.push_back({intervals[n], &node.slice});
+    node.arena = ArenaKind::kTemporary;
+    starts.push_back({intervals[n], node.bytes, &node.offset});
   }
   for (size_t s = 0; s < draft.steps.size(); ++s) {
-    Slice& workspace = draft.steps[s].step.workspace;
-    const int step = static_cast<int>(s);
-    if (workspace.bytes > 0) starts.push_back({{step, step}, &workspace});
+    DraftStep& step = draft.steps[s];
+    if (step.workspace_bytes <= 0) continue;
+    const int number = static_cast<int>(s);
+    starts.push_back(
+        {{number, number}, step.workspace_bytes, &step.workspace_offset});
   }
   std::vector<Lifetime> ends = starts;
   std::stable_sort(starts.begin(), starts.end(),
@@ -133,9 +136,9 @@ void PlaceTemporaries(Draft& draft, int64_t* bytes) {
   auto end = ends.begin();
   for (const Lifetime& start : starts) {
     for (; end != ends.end() && end->steps.last < start.steps.first; ++end) {
-      gaps.Give(end->slice->offset, Align(end->slice->bytes));
+      gaps.Give(*end->offset, Align(end->bytes));
     }
-    start.slice->offset = gaps.Take(Align(start.slice->bytes));
+    *start.offset = gaps.Take(Align(start.bytes));
   }
   *bytes = gaps.end();
 }
@@ -169,8 +172,13 @@ std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
   std::array<int64_t, kArenas> arenas{};
   auto append = [&arenas](Node& node, ArenaKind kind) {
     int64_t& end = arenas[static_cast<int>(kind)];
-    node.slice = {kind, end, node.bytes};
+    node.arena = kind;
+    node.offset = end;
     end += Align(node.bytes);
+  };
+  auto put = [](Node& node, const Slice& place, int64_t offset) {
+    node.arena = place.arena;
+    node.offset = place.offset + offset;
   };
   arenas[static_cast<int>(ArenaKind::kState)] = state.bytes;
   for (size_t n = 0; n < draft.nodes.size(); ++n) {
@@ -183,10 +191,10 @@ std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
         append(node, ArenaKind::kFeed);
         break;
       case Node::Kind::kCell:
-        node.slice = state.cells[node.index];
+        put(node, state.cells[node.index], 0);
         break;
       case Node::Kind::kConstant:
-        node.slice = state.constants[node.index];
+        put(node, state.constants[node.index], 0);
         break;
       case Node::Kind::kResult:
         append(node, ArenaKind::kResult);
@@ -200,13 +208,12 @@ std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
   for (size_t n = 0; n < draft.nodes.size(); ++n) {
     Node& node = draft.nodes[n];
     if (node.root == static_cast<int>(n)) continue;
-    const Slice& root = draft.nodes[node.root].slice;
-    node.slice = {root.arena, root.offset + node.root_offset, node.bytes};
+    put(node, draft.nodes[node.root].slice(), node.root_offset);
   }
   return arenas;
 }
 
-void OrderStreams(Draft& draft) {
+void OrderStreams(const Draft& draft, std::vector<Step>& steps) {
   constexpr int kStreams = 2;
   // Per root: the last step on each stream that touched its storage. Per
   // pair of streams: the last step of the other one that was waited for.
@@ -214,8 +221,8 @@ void OrderStreams(Draft& draft) {
   int waited_for[kStreams] = {-1, -1};
   int events = 0;
   for (size_t s = 0; s < draft.steps.size(); ++s) {
-    DraftStep& step = draft.steps[s];
-    const int own = static_cast<int>(step.step.stream);
+    const DraftStep& step = draft.steps[s];
+    const int own = static_cast<int>(step.stream);
     const int other = 1 - own;
     int needed = -1;
     auto touch = [&](int node) {
@@ -228,9 +235,9 @@ void OrderStreams(Draft& draft) {
     for (int n : step.outputs) touch(n);
     if (needed <= waited_for[own]) continue;
     waited_for[own] = needed;
-    Step& producer = draft.steps[needed].step;
+    Step& producer = steps[needed];
     if (producer.records < 0) producer.records = events++;
-    step.step.waits.push_back(producer.records);
+    steps[s].waits.push_back(producer.records);
   }
 }
 

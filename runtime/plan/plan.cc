@@ -20,46 +20,64 @@ constexpr absl::string_view kArenaNames[kArenas] = {
     "state", "feed", "temporary", "communication", "result", "staging"};
 
 Slice SliceOf(const Draft& draft, int node) {
-  return node < 0 ? Slice{} : draft.nodes[node].slice;
+  return node < 0 ? Slice{} : draft.nodes[node].slice();
 }
 
-void FillSteps(Draft& draft, Plan& plan) {
-  plan.steps.reserve(draft.steps.size());
-  for (DraftStep& step : draft.steps) {
-    step.step.inputs.reserve(step.inputs.size());
-    for (int n : step.inputs) step.step.inputs.push_back(SliceOf(draft, n));
-    if (step.group >= 0) {
-      // The whole group, padding included, is one message.
-      step.step.inputs.clear();
-      step.step.outputs = {SliceOf(draft, step.group)};
-    } else {
-      for (int n : step.outputs) {
-        step.step.outputs.push_back(SliceOf(draft, n));
-      }
-    }
-    plan.steps.push_back(std::move(step.step));
+std::vector<Slice> SlicesOf(const Draft& draft, absl::Span<const int> nodes) {
+  std::vector<Slice> slices;
+  slices.reserve(nodes.size());
+  for (int n : nodes) slices.push_back(SliceOf(draft, n));
+  return slices;
+}
+
+Step StepOf(const Draft& draft, const DraftStep& draft_step) {
+  Step step;
+  step.kind = draft_step.kind;
+  step.stream = draft_step.stream;
+  step.name = std::string(draft.NameOf(draft_step));
+  step.role = draft_step.role;
+  if (step.kind == Step::Kind::kKernel) {
+    step.block = draft_step.block;
+    step.op = draft_step.op;
+    step.candidate = draft_step.candidate;
+    step.workspace = {ArenaKind::kTemporary, draft_step.workspace_offset,
+                      draft_step.workspace_bytes};
   }
+  if (draft_step.group >= 0) {
+    // The whole group, padding included, is one message.
+    step.outputs = {SliceOf(draft, draft_step.group)};
+  } else {
+    step.inputs = SlicesOf(draft, draft_step.inputs);
+    step.outputs = SlicesOf(draft, draft_step.outputs);
+  }
+  step.count = draft_step.count;
+  step.dtype = draft_step.dtype;
+  step.pre_scale = draft_step.pre_scale;
+  step.root = draft_step.root;
+  return step;
 }
 
-// The draft's names go with its values.
-void FillValues(Draft& draft, Plan& plan) {
+void FillValues(const Draft& draft, Plan& plan) {
+  auto desc_of = [&plan](const Node& node) {
+    return kernels::Bind(*node.type, plan.symbols);
+  };
   for (int feed : draft.feeds) {
     const Node& node = draft.nodes[feed];
-    plan.feeds.push_back({node.name, node.desc, node.slice});
+    plan.feeds.push_back({std::string(node.name), desc_of(node), node.slice()});
   }
   for (const Draft::Result& result : draft.results) {
     const Node& node = draft.nodes[result.value];
-    plan.results.push_back({result.name, node.desc, node.slice});
+    plan.results.push_back(
+        {std::string(result.name), desc_of(node), node.slice()});
   }
   plan.values.reserve(draft.nodes.size());
-  for (Node& node : draft.nodes) {
+  for (const Node& node : draft.nodes) {
     if (node.producer < 0 && node.last_use < 0) continue;
     if (node.kind == Node::Kind::kGroup) continue;
-    plan.values.push_back({std::move(node.name), node.desc, node.slice,
+    plan.values.push_back({std::string(node.name), desc_of(node), node.slice(),
                            std::max(node.producer, 0),
                            std::max(node.producer, node.last_use)});
   }
-  plan.inlined = std::move(draft.inlined);
 }
 
 std::string PrintSlices(const std::vector<Slice>& slices) {
@@ -134,9 +152,13 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
   plan.symbols = request.symbols;
   plan.world_size = request.bind.world_size;
   plan.arena_bytes = Place(request, state, draft);
-  OrderStreams(draft);
   FillValues(draft, plan);
-  FillSteps(draft, plan);
+  plan.steps.reserve(draft.steps.size());
+  for (const DraftStep& step : draft.steps) {
+    plan.steps.push_back(StepOf(draft, step));
+  }
+  OrderStreams(draft, plan.steps);
+  plan.inlined = std::move(draft.inlined);
   return plan;
 }
 

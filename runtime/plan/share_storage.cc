@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/schema/op_schema.h"
 #include "runtime/plan/draft.h"
@@ -16,11 +17,10 @@ int64_t Align(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-DraftStep CopyStep(const Draft& draft, int from, int to, Role role) {
+DraftStep CopyStep(int from, int to, Role role) {
   DraftStep copy;
-  copy.step.kind = Step::Kind::kCopy;
-  copy.step.name = draft.nodes[to].name;
-  copy.step.role = role;
+  copy.kind = Step::Kind::kCopy;
+  copy.role = role;
   copy.inputs = {from};
   copy.outputs = {to};
   return copy;
@@ -45,9 +45,9 @@ class GroupFormer {
   void Run() {
     for (size_t s = 0; s < draft_.steps.size(); ++s) {
       DraftStep& step = draft_.steps[s];
-      if (step.step.kind == Step::Kind::kAllReduce ||
-          step.step.kind == Step::Kind::kBroadcast ||
-          step.step.kind == Step::Kind::kAllGather) {
+      if (step.kind == Step::Kind::kAllReduce ||
+          step.kind == Step::Kind::kBroadcast ||
+          step.kind == Step::Kind::kAllGather) {
         Form(step, static_cast<int>(s));
       }
     }
@@ -75,23 +75,23 @@ class GroupFormer {
   void Form(DraftStep& step, int number) {
     Node group;
     group.kind = Node::Kind::kGroup;
-    group.name = step.step.name;
+    group.name = draft_.NameOf(step);
     group.pinned = true;
     const int g = draft_.AddNode(group);
-    const bool gathers = step.step.kind == Step::Kind::kAllGather;
+    const bool gathers = step.kind == Step::Kind::kAllGather;
     int64_t part = 0;
     for (int member : step.inputs) part += Align(draft_.nodes[member].bytes);
-    const int64_t own = gathers ? step.rank * part : 0;
+    const int64_t own = gathers ? draft_.rank * part : 0;
     int64_t offset = 0;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       int member = step.inputs[i];
       if (!ProducedInPlace(member, number, gathers)) {
         Node place = draft_.nodes[member];
         place.kind = Node::Kind::kTemporary;
-        place.name += ".member";
-        const int copy = draft_.AddNode(std::move(place));
-        copies_.push_back(
-            {number, CopyStep(draft_, member, copy, step.step.role)});
+        draft_.made_names.push_back(absl::StrCat(place.name, ".member"));
+        place.name = draft_.made_names.back();
+        const int copy = draft_.AddNode(place);
+        copies_.push_back({number, CopyStep(member, copy, step.role)});
         member = step.inputs[i] = copy;
       }
       Place(member, g, own + offset);
@@ -101,9 +101,9 @@ class GroupFormer {
         draft_.nodes[g].kind = Node::Kind::kResult;
       }
     }
-    draft_.nodes[g].bytes = step.world_size * part;
+    draft_.nodes[g].bytes = (gathers ? draft_.world_size : 1) * part;
     step.group = g;
-    step.step.count = part / SizeOf(step.step.dtype);
+    step.count = part / SizeOf(step.dtype);
   }
 
   // Whether the producer may write into the group: nobody reads the value
@@ -148,10 +148,11 @@ void PlaceResults(Draft& draft) {
     Node place;
     place.kind = Node::Kind::kResult;
     place.name = result.name;
-    place.desc = node.desc;
+    place.type = node.type;
+    place.bytes = node.bytes;
     place.pinned = true;
-    const int copy = draft.AddNode(std::move(place));
-    draft.steps.push_back(CopyStep(draft, result.value, copy, Role::kOptimize));
+    const int copy = draft.AddNode(place);
+    draft.steps.push_back(CopyStep(result.value, copy, Role::kOptimize));
     result.value = copy;
   }
 }
@@ -159,8 +160,8 @@ void PlaceResults(Draft& draft) {
 // Whether `step` may write the output at that position over the cell's old
 // value.
 bool MayOverwrite(const DraftStep& step, int output, int cell) {
-  if (step.step.kind != Step::Kind::kKernel) return false;
-  const Op& op = step.step.block->op(step.step.op);
+  if (step.kind != Step::Kind::kKernel) return false;
+  const Op& op = step.block->op(step.op);
   const int slot = op.outputs.SlotOf(output);
   const int alias = op.schema->outputs()[slot].may_alias - 1;
   if (alias < 0) return false;
@@ -199,13 +200,12 @@ void PlaceCommits(Draft& draft) {
     Node place = draft.nodes[commit.value];
     place.kind = Node::Kind::kTemporary;
     place.root_offset = 0;
-    const int copy = draft.AddNode(std::move(place));
-    draft.steps.push_back(CopyStep(draft, commit.value, copy, Role::kOptimize));
+    const int copy = draft.AddNode(place);
+    draft.steps.push_back(CopyStep(commit.value, copy, Role::kOptimize));
     commit.value = copy;
   }
   for (const Draft::Commit& commit : copies) {
-    draft.steps.push_back(
-        CopyStep(draft, commit.value, commit.cell, Role::kOptimize));
+    draft.steps.push_back(CopyStep(commit.value, commit.cell, Role::kOptimize));
   }
 }
 
@@ -226,7 +226,7 @@ void ShareViews(Draft& draft) {
 // A view's step does nothing where both sides are the same storage.
 void DropIdleSteps(Draft& draft) {
   auto idle = [&draft](const DraftStep& step) {
-    if (!step.view && step.step.kind != Step::Kind::kCopy) return false;
+    if (!step.view && step.kind != Step::Kind::kCopy) return false;
     const Node& in = draft.nodes[step.inputs[0]];
     const Node& out = draft.nodes[step.outputs[0]];
     return in.root == out.root && in.root_offset == out.root_offset;
