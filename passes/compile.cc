@@ -94,6 +94,7 @@ std::optional<CastsLeft> MostCastsUnderOtherRule(const Program& program,
 struct Rewritten {
   std::unique_ptr<Program> program;
   OpRows ops;
+  CastRows casts;
   proto::CompileReport report;
   google::protobuf::RepeatedPtrField<proto::PassRow> passes;
 };
@@ -132,15 +133,18 @@ absl::StatusOr<Rewritten> Rewrite(std::unique_ptr<Program> program,
   report.AtEnd(*program, flags.report_entry);
   rewritten.program = std::move(program);
   rewritten.ops = std::move(report.ops());
+  rewritten.casts = std::move(report.casts());
   rewritten.report = std::move(report.report());
   AddPassRows(pipeline.runs(), &rewritten.passes);
   return rewritten;
 }
 
-int Standalone(const proto::CompileReport& report) {
-  return static_cast<int>(std::count_if(
-      report.cast().begin(), report.cast().end(),
-      [](const proto::CastRow& cast) { return cast.fate() == "standalone"; }));
+int Standalone(const CastRows& casts) {
+  int standalone = 0;
+  casts.ForEach([&standalone](const proto::CastRow& cast) {
+    standalone += cast.fate() == "standalone" ? 1 : 0;
+  });
+  return standalone;
 }
 
 // The bytes that casts of their own move in a step of one sample.
@@ -186,7 +190,7 @@ void CompareRules(const Options& options, const KernelSet& kernels,
                   const CompileFlags& flags, std::optional<CastsLeft> left,
                   CompiledModel* model) {
   constexpr int kMany = 64, kOneIn = 20;
-  const int casts = Standalone(model->report);
+  const int casts = Standalone(model->casts);
   if (casts < kMany || casts < model->ops.size() / kOneIn) return;
   const std::optional<Options> other = WithOtherRule(options);
   if (!other) return;
@@ -197,7 +201,7 @@ void CompareRules(const Options& options, const KernelSet& kernels,
     if (!program.ok()) return;
     const auto rewritten = Rewrite(*std::move(program), *other, kernels, quiet);
     if (!rewritten.ok()) return;
-    left = CastsLeft{Standalone(rewritten->report)};
+    left = CastsLeft{Standalone(rewritten->casts)};
   }
   if (left->casts > casts / 4) return;
   const std::string& rule = other->strategy.amp().precision_rule();
@@ -235,6 +239,7 @@ absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
   model.SetProgram(std::move(rewritten.program));
   model.target = kernels.target().name;
   model.ops = std::move(rewritten.ops);
+  model.casts = std::move(rewritten.casts);
   model.report = std::move(rewritten.report);
   model.passes = std::move(rewritten.passes);
   if (whole) CompareRules(options, kernels, flags, other_rule, &model);

@@ -37,15 +37,14 @@ absl::StatusOr<CompiledModel> CompileFiles(
   return Compile(file, options, kernels, flags);
 }
 
-std::map<std::string, int> Fates(const proto::CompileReport& report) {
+std::map<std::string, int> Fates(const CastRows& casts) {
   std::map<std::string, int> fates;
-  for (const proto::CastRow& row : report.cast()) ++fates[row.fate()];
+  for (const proto::CastRow& row : casts.all()) ++fates[row.fate()];
   return fates;
 }
 
-const proto::CastRow* FindCast(const proto::CompileReport& report,
-                               const std::string& name) {
-  for (const proto::CastRow& row : report.cast()) {
+const proto::CastRow* FindCast(const CastRows& casts, const std::string& name) {
+  for (const proto::CastRow& row : casts.all()) {
     if (row.name() == name) return &row;
   }
   return nullptr;
@@ -78,9 +77,9 @@ TEST(CompileTest, MnistAtO1Casts) {
   SCOPED_TRACE(Print(*model.program));
   // Six weights and biases and their gradients live in cells.
   const std::map<std::string, int> expected = {{"cell", 12}, {"folded", 3}};
-  EXPECT_EQ(Fates(model.report), expected);
+  EXPECT_EQ(Fates(model.casts), expected);
 
-  const proto::CastRow* x = FindCast(model.report, "x.cast_fp16");
+  const proto::CastRow* x = FindCast(model.casts, "x.cast_fp16");
   ASSERT_NE(x, nullptr);
   EXPECT_EQ(x->value(), "x");
   EXPECT_EQ(x->from(), "f32");
@@ -92,12 +91,12 @@ TEST(CompileTest, MnistAtO1Casts) {
   EXPECT_THAT(x->for_op(), ElementsAre("conv1"));
   EXPECT_EQ(x->fate(), "folded");
   EXPECT_THAT(x->into(), ElementsAre("x"));
-  const proto::CastRow* back = FindCast(model.report, "logits.grad");
+  const proto::CastRow* back = FindCast(model.casts, "logits.grad");
   ASSERT_NE(back, nullptr);
   EXPECT_EQ(back->role(), "backward");
   EXPECT_EQ(back->fate(), "folded");
   EXPECT_THAT(back->into(), ElementsAre("ce.grad"));
-  const proto::CastRow* weight = FindCast(model.report, "fc.w.cast_fp16");
+  const proto::CastRow* weight = FindCast(model.casts, "fc.w.cast_fp16");
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(weight->fate(), "cell");
   EXPECT_EQ(weight->batch_power(), 0);
@@ -190,13 +189,13 @@ TEST(CompileTest, BlackListingTheProductMovesTwoCasts) {
   const CompiledModel model =
       MustCompile("models/mnist_o1.pbtxt",
                   {{"amp.custom_black_list", "matmul", "--black"}});
-  EXPECT_EQ(model.report.cast_size(), 11);
-  const proto::CastRow* up = FindCast(model.report, "flat.cast_fp32");
+  EXPECT_EQ(model.casts.size(), 11);
+  const proto::CastRow* up = FindCast(model.casts, "flat.cast_fp32");
   ASSERT_NE(up, nullptr);
   EXPECT_EQ(up->fate(), "standalone");
   EXPECT_EQ(up->into_size(), 0);
-  EXPECT_NE(FindCast(model.report, "flat.grad"), nullptr);
-  EXPECT_EQ(FindCast(model.report, "logits.cast_fp32"), nullptr);
+  EXPECT_NE(FindCast(model.casts, "flat.grad"), nullptr);
+  EXPECT_EQ(FindCast(model.casts, "logits.cast_fp32"), nullptr);
   EXPECT_EQ(FindOp(model, "fc")->reason(), "USER_BLACK");
   EXPECT_EQ(FindOp(model, "logits")->reason(), "GRAY_F32_INPUT");
   EXPECT_EQ(FindOp(model, "correct")->reason(), "CLEAR_FOLLOWS");
@@ -217,7 +216,7 @@ TEST(CompileTest, EveryLevelCompiles) {
                                  << compiled.status();
       // No weight is cast in a step, whatever the level.
       if (!compiled.ok()) continue;
-      for (const proto::CastRow& row : compiled->report.cast()) {
+      for (const proto::CastRow& row : compiled->casts.all()) {
         const bool weight = compiled->program->FindCell(row.value()).valid() &&
                             row.to() != "f32";
         EXPECT_FALSE(weight && row.fate() == "standalone") << row.name();
@@ -339,8 +338,8 @@ TEST(CompileTest, WithoutAnOptimizerEvalAlone) {
   EXPECT_TRUE(eval->FindResult("logits").valid());
   EXPECT_TRUE(eval->FindResult(kLossSum).valid());
   // The down-casts of the input and of six weights, the logits' up-cast.
-  EXPECT_EQ(model.report.cast_size(), 8);
-  EXPECT_EQ(Fates(model.report)["cell"], 6);
+  EXPECT_EQ(model.casts.size(), 8);
+  EXPECT_EQ(Fates(model.casts)["cell"], 6);
   EXPECT_EQ(FindOp(model, "bn1")->type(), "scale_bias");
   EXPECT_EQ(model.report.bucket_size(), 0);
 }
@@ -458,7 +457,7 @@ TEST(CompileTest, TapsAreResultsOfTrain) {
     ASSERT_TRUE(model.ok()) << name << ": " << model.status();
     const Entry& train = *model->program->FindEntry(kTrainEntry);
     EXPECT_TRUE(train.FindResult(name).valid()) << name;
-    EXPECT_EQ(model->report.cast_size(), plain->report.cast_size()) << name;
+    EXPECT_EQ(model->casts.size(), plain->casts.size()) << name;
   }
   EXPECT_GT(hidden, 0);
 }
@@ -501,7 +500,7 @@ TEST(CompileTest, EverythingBlackListedIsTheFp32Program) {
     const auto b = CompileFiles(file, "models/mnist_fp32.pbtxt", black);
     ASSERT_TRUE(a.ok()) << a.status();
     ASSERT_TRUE(b.ok()) << b.status();
-    EXPECT_EQ(a->report.cast_size(), 0);
+    EXPECT_EQ(a->casts.size(), 0);
     EXPECT_EQ(WithoutReasons(*a->program), WithoutReasons(*b->program));
   }
 }

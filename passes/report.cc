@@ -208,15 +208,16 @@ void ReportBuilder::AddOp(const Block& block, const Op& op) {
 
 void ReportBuilder::AddCast(const Block& block, const Op& op,
                             absl::Span<const int32_t> numbers) {
-  proto::CastRow& row = *report_.add_cast();
-  row.set_name(TextOf(block.name(op.out(0))));
+  proto::CastRow& row = cast_row_;
+  row.Clear();
+  Assign(block.name(op.out(0)), row.mutable_name());
   cast_ops_.push_back(TextOf(block.name(op)));
   if (cast_ops_.back() != row.name()) row.set_op(cast_ops_.back());
-  row.set_value(TextOf(block.name(op.in(0))));
-  row.set_from(TextOf(Name(block.dtype(op.in(0)))));
-  row.set_to(TextOf(Name(block.dtype(op.out(0)))));
-  row.set_role(TextOf(Name(op.role)));
-  row.set_reason(TextOf(Name(op.decision.reason)));
+  Assign(block.name(op.in(0)), row.mutable_value());
+  Assign(Name(block.dtype(op.in(0))), row.mutable_from());
+  Assign(Name(block.dtype(op.out(0))), row.mutable_to());
+  Assign(Name(op.role), row.mutable_role());
+  Assign(Name(op.decision.reason), row.mutable_reason());
   AddNames(block.program(), op.decision, row.mutable_because_of());
   const Dim elements = block.type(op.in(0)).Elements();
   row.set_elements(elements.coefficient());
@@ -230,8 +231,9 @@ void ReportBuilder::AddCast(const Block& block, const Op& op,
             [&](int32_t a, int32_t b) { return numbers[a] < numbers[b]; });
   readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
   for (int32_t reader : readers) {
-    row.add_for_op(TextOf(block.name(block.op(OpId(reader)))));
+    Assign(block.name(block.op(OpId(reader))), row.add_for_op());
   }
+  cast_writer_.Add(row);
 }
 
 void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
@@ -281,27 +283,39 @@ void ReportBuilder::AtInsertion(const Program& program,
     }
   }
   ops_ = writer_.Finish();
+  casts_ = cast_writer_.Finish();
   AddParameters(program, *entry);
   AddPrecisionNote();
   shapes_.AtInsertion(block);
+}
+
+// The rows are written a second time.
+void ReportBuilder::SetFates(const Program& program, const Block& block) {
+  std::vector<NameId> ops;
+  for (const std::string& op : cast_ops_) ops.push_back(program.FindName(op));
+  cast_ops_ = {};
+  const Takers takers = FindTakers(block, ops);
+  const LowCells low_cells = FindLowCells(program);
+  CastRowWriter writer;
+  int i = 0;
+  casts_.ForEach([&](const proto::CastRow& inserted) {
+    cast_row_ = inserted;
+    SetFate(block, low_cells, takers, ops[i], cast_parameters_[i], &cast_row_);
+    writer.Add(cast_row_);
+    ++i;
+  });
+  casts_ = writer.Finish();
+  for (proto::ParamRow& row : *report_.mutable_param()) {
+    const auto it = low_cells.find(program.FindCell(row.name()));
+    if (it != low_cells.end()) row.set_low_cell(it->second);
+  }
 }
 
 void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
   const Entry* entry = EntryOf(program, name);
   if (entry == nullptr) return;
   const Block& block = entry->block();
-  std::vector<NameId> casts;
-  for (const std::string& op : cast_ops_) casts.push_back(program.FindName(op));
-  const Takers takers = FindTakers(block, casts);
-  const LowCells low_cells = FindLowCells(program);
-  for (int i = 0; i < report_.cast_size(); ++i) {
-    SetFate(block, low_cells, takers, casts[i], cast_parameters_[i],
-            report_.mutable_cast(i));
-  }
-  for (proto::ParamRow& row : *report_.mutable_param()) {
-    const auto it = low_cells.find(program.FindCell(row.name()));
-    if (it != low_cells.end()) row.set_low_cell(it->second);
-  }
+  SetFates(program, block);
   AddBuckets(block, &report_);
   shapes_.AtEnd(block);
   for (const ShapeNote& note : shapes_.Notes()) {

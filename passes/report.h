@@ -42,14 +42,16 @@ class ReportBuilder {
   // Fates of casts, low cells and buckets of the finished program.
   void AtEnd(const Program& program, absl::string_view entry = "");
 
-  // But for the ops.
+  // But for ops and casts.
   proto::CompileReport& report() { return report_; }
   OpRows& ops() { return ops_; }
+  CastRows& casts() { return casts_; }
 
  private:
   void AddOp(const Block& block, const Op& op);
   void AddCast(const Block& block, const Op& op,
                absl::Span<const int32_t> numbers);
+  void SetFates(const Program& program, const Block& block);
   void AddParameters(const Program& program, const Entry& entry);
   // Trainable parameters without a gradient.
   void AddLeftOutNote(const std::vector<std::string>& parameters);
@@ -71,9 +73,12 @@ class ReportBuilder {
   std::vector<std::string> cast_ops_;
   // Of which a cast is, or of whose gradient; invalid: of none.
   std::vector<CellId> cast_parameters_;
-  proto::OpRow row_;  // of the op at hand
+  proto::OpRow row_;         // of the op at hand
+  proto::CastRow cast_row_;  // likewise
   OpRowWriter writer_;
+  CastRowWriter cast_writer_;
   OpRows ops_;
+  CastRows casts_;
   proto::CompileReport report_;
 };
 

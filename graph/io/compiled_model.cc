@@ -237,6 +237,7 @@ absl::Status Reader::TakeReport(CompiledModel* model) {
     model->ops = ops.Finish();
   }
   model->report.clear_op();
+  model->casts = CastRows::TakeFrom(&model->report);
   model->passes.Swap(model->report.mutable_pass());
   return absl::OkStatus();
 }
@@ -343,11 +344,12 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   *message.mutable_packed_program() = model.packed_program;
   *message.mutable_packed_source() = model.packed_source;
   *message.mutable_packed_ops() = model.ops.packed();
-  // Bytes of two messages of one type are those of both merged.
+  // Bytes of several messages of one type are those of all merged.
   proto::CompileReport passes;
   *passes.mutable_pass() = model.passes;
   ClearTimes(passes.mutable_pass());
   Packer report;
+  model.casts.AppendTo(&report);
   report.Append(model.report);
   report.Append(passes);
   *message.mutable_packed_report() = report.Finish();

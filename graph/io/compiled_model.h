@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/io/model_reader.h"
-#include "graph/io/op_rows.h"
+#include "graph/io/report_rows.h"
 #include "graph/ir/program.h"
 #include "proto/compiled_model.pb.h"
 
@@ -43,7 +43,8 @@ struct CompiledModel {
   proto::OpLists op_lists;
   std::vector<proto::FieldOrigin> origins;
   OpRows ops;                   // of the report
-  proto::CompileReport report;  // but for the ops and the passes
+  CastRows casts;               // likewise
+  proto::CompileReport report;  // but for ops, casts and passes
   // With their times, unless it was read: those differ from run to run.
   google::protobuf::RepeatedPtrField<proto::PassRow> passes;
   std::string target;       // "cpu"

@@ -161,7 +161,7 @@ absl::Status TrainedModel::Finish() {
 
 int64_t TrainedModel::standalone_casts() const {
   return std::count_if(
-      model_.report.cast().begin(), model_.report.cast().end(),
+      model_.casts.all().begin(), model_.casts.all().end(),
       [](const proto::CastRow& cast) { return cast.fate() == "standalone"; });
 }
 

@@ -61,7 +61,7 @@ PaddleDecisions Reported(const CompiledModel& model) {
     if (op.role() != "forward") continue;
     decisions.precisions[op.name()] = words.at(op.precision());
   }
-  for (const proto::CastRow& cast : model.report.cast()) {
+  for (const proto::CastRow& cast : model.casts.all()) {
     if (cast.role() != "forward") continue;
     for (const std::string& reader : cast.for_op()) {
       decisions.casts.insert({cast.value(), words.at(cast.to()), reader});
@@ -95,7 +95,7 @@ TEST_P(PaddleTest, SameDecisionsAndCasts) {
   EXPECT_EQ(found.precisions, expected.precisions);
   EXPECT_EQ(found.casts, expected.casts);
   if (c.training_casts > 0) {
-    EXPECT_EQ(model->report.cast_size(), c.training_casts);
+    EXPECT_EQ(model->casts.size(), c.training_casts);
   }
 }
 
@@ -241,7 +241,7 @@ void ExpectPublished(const std::string& rule, const std::string& lists,
                                      {.verify_each = true});
   ASSERT_TRUE(model.ok()) << model.status();
   std::map<std::string, int> casts;
-  for (const proto::CastRow& row : model->report.cast()) ++casts[row.from()];
+  for (const proto::CastRow& row : model->casts.all()) ++casts[row.from()];
   EXPECT_EQ(casts["f16"], 5);
   EXPECT_EQ(casts["f32"], 6);
   std::map<std::string, std::string> precisions;

@@ -34,7 +34,7 @@ absl::StatusOr<CompiledModel> CompileZoo(const std::string& name,
 
 int ForwardCasts(const CompiledModel& model) {
   int casts = 0;
-  for (const proto::CastRow& cast : model.report.cast()) {
+  for (const proto::CastRow& cast : model.casts.all()) {
     casts += cast.role() == "forward" ? 1 : 0;
   }
   return casts;
@@ -53,7 +53,7 @@ TEST(ZooTest, CastsAsPaddleHasThem) {
                             {"amp.precision_rule", rule, "--set"}});
       ASSERT_TRUE(model.ok()) << model.status();
       EXPECT_EQ(ForwardCasts(*model), forward) << name << " " << rule;
-      EXPECT_EQ(model->report.cast_size(), training) << name << " " << rule;
+      EXPECT_EQ(model->casts.size(), training) << name << " " << rule;
     }
   }
 }
@@ -66,8 +66,8 @@ TEST(ZooTest, NoCastRunsOnItsOwn) {
          {std::pair("resnet50", 113), std::pair("vgg16", 67)}) {
       const auto model = CompileZoo(name, {{"amp.level", level, "--set"}});
       ASSERT_TRUE(model.ok()) << model.status();
-      EXPECT_EQ(model->report.cast_size(), training) << name;
-      for (const proto::CastRow& cast : model->report.cast()) {
+      EXPECT_EQ(model->casts.size(), training) << name;
+      for (const proto::CastRow& cast : model->casts.all()) {
         EXPECT_NE(cast.fate(), "standalone") << name << " " << cast.name();
       }
     }

@@ -13,7 +13,7 @@ namespace tools {
 
 CastTexts::CastTexts(const ModelFacts& facts) : facts_(facts) {
   for (const proto::OpRow* op : OwnOps(*facts.model)) ops_[op->name()] = op;
-  for (const proto::CastRow& cast : facts.model->report.cast()) {
+  for (const proto::CastRow& cast : facts.model->casts.all()) {
     names_.insert(cast.name());
   }
 }
@@ -67,7 +67,7 @@ std::string CastTexts::EffectOf(const std::set<std::string>& types) const {
   if (!other.ok()) return "-";
   std::vector<std::string> values;
   int64_t bytes = 0;
-  for (const proto::CastRow& cast : other->report.cast()) {
+  for (const proto::CastRow& cast : other->casts.all()) {
     if (cast.role() != "forward" || names_.count(cast.name()) > 0) continue;
     values.push_back(cast.value());
     bytes += passes::BytesPerStep(cast, facts_.samples);

@@ -106,7 +106,7 @@ struct CastNames {
 
 CastNames NamesOf(const CompiledModel& model) {
   CastNames names;
-  for (const proto::CastRow& cast : model.report.cast()) {
+  for (const proto::CastRow& cast : model.casts.all()) {
     if (cast.fate() != "cell") names.casts.push_back(cast.name());
   }
   for (const proto::ParamRow& param : model.report.param()) {

@@ -125,7 +125,7 @@ std::vector<Change> ChangesOf(const CompiledModel& model,
 }
 
 void AddCasts(const CompiledModel& model, Explanation* explanation) {
-  for (const proto::CastRow& cast : model.report.cast()) {
+  for (const proto::CastRow& cast : model.casts.all()) {
     if (cast.name() == explanation->name ||
         (cast.has_op() && cast.op() == explanation->name)) {
       explanation->asked.push_back(&cast);
@@ -169,7 +169,7 @@ std::vector<std::string> AllNames(const CompiledModel& model) {
       names.insert(names.end(), slot.value().begin(), slot.value().end());
     }
   }
-  for (const proto::CastRow& cast : model.report.cast()) {
+  for (const proto::CastRow& cast : model.casts.all()) {
     names.push_back(cast.name());
   }
   return names;

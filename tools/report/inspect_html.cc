@@ -146,7 +146,7 @@ std::string CastsHtml(const ModelFacts& facts) {
   CastTexts texts(facts);
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> classes;
-  for (const proto::CastRow& cast : facts.model->report.cast()) {
+  for (const proto::CastRow& cast : facts.model->casts.all()) {
     rows.push_back(
         {cast.name(), cast.from(), cast.to(),
          cast.for_op_size() == 0 ? "the update"

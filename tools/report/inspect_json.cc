@@ -98,7 +98,7 @@ std::string InspectJson(const ModelFacts& facts) {
   for (const proto::OpRow& op : model.ops.all()) {
     json["ops"].push_back(OpJson(op));
   }
-  for (const proto::CastRow& cast : model.report.cast()) {
+  for (const proto::CastRow& cast : model.casts.all()) {
     json["casts"].push_back(CastJson(cast, facts.samples));
   }
   for (const proto::ParamRow& param : model.report.param()) {

@@ -125,7 +125,7 @@ void AddCellLine(const ModelFacts& facts, Table* table) {
   int weights = 0, gradients = 0;
   int64_t bytes = 0;
   std::vector<std::string> readers;
-  for (const proto::CastRow& cast : facts.model->report.cast()) {
+  for (const proto::CastRow& cast : facts.model->casts.all()) {
     if (cast.fate() != "cell") continue;
     ++(cast.to() == "f32" ? gradients : weights);
     bytes += passes::BytesPerStep(cast, facts.samples);
@@ -152,7 +152,7 @@ std::string CastsTable(const ModelFacts& facts, const InspectOptions& options) {
       {"cast", "from", "to", "for", "bytes/step", "fate", "without it"});
   CastTexts texts(facts);
   int left_out = 0, shown = 0;
-  for (const proto::CastRow& cast : facts.model->report.cast()) {
+  for (const proto::CastRow& cast : facts.model->casts.all()) {
     if (cast.fate() == "cell" && !options.all && options.scope.empty()) {
       continue;
     }
@@ -184,7 +184,7 @@ absl::Status CheckScope(const ModelFacts& facts, const std::string& scope) {
     if (GlobMatch(scope, op->name())) return absl::OkStatus();
     names.push_back(op->name());
   }
-  for (const proto::CastRow& cast : facts.model->report.cast()) {
+  for (const proto::CastRow& cast : facts.model->casts.all()) {
     if (GlobMatch(scope, cast.value())) return absl::OkStatus();
   }
   return UsageError("--scope ", scope, ": matches no op and no cast value",

@@ -106,7 +106,7 @@ TEST(InspectHtml, IsOnePageWithEveryOpAndCast) {
   for (const proto::OpRow* op : OwnOps(*facts.model)) {
     EXPECT_THAT(html, HasSubstr(" title=\"" + op->name() + "\""));
   }
-  for (const proto::CastRow& cast : Convnet().report.cast()) {
+  for (const proto::CastRow& cast : Convnet().casts.all()) {
     EXPECT_THAT(html, HasSubstr("<td>" + cast.name() + "</td>"));
   }
   EXPECT_THAT(html, HasSubstr("GRAY_ALL_LOW &lt;- conv1; 4 slots"));

@@ -72,8 +72,8 @@ void CountOps(const CompiledModel& model, ModelFacts* facts) {
   });
 }
 
-void CountCasts(const proto::CompileReport& report, ModelFacts* facts) {
-  for (const proto::CastRow& cast : report.cast()) {
+void CountCasts(const CastRows& casts, ModelFacts* facts) {
+  casts.ForEach([facts](const proto::CastRow& cast) {
     ++(cast.to() == "f32" ? facts->up : facts->down);
     const int64_t bytes = passes::BytesPerStep(cast, facts->samples);
     facts->cast_bytes += bytes;
@@ -83,7 +83,7 @@ void CountCasts(const proto::CompileReport& report, ModelFacts* facts) {
     } else {
       ++(cast.fate() == "cell" ? facts->cell : facts->folded);
     }
-  }
+  });
 }
 
 void CountReductions(const CompiledModel& model, ModelFacts* facts) {
@@ -175,7 +175,7 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
   facts.samples = samples > 0 ? samples : BatchOf(model.strategy, 1);
   if (facts.samples <= 0) facts.samples = 1;
   CountOps(model, &facts);
-  CountCasts(model.report, &facts);
+  CountCasts(model.casts, &facts);
   CountReductions(model, &facts);
   CountCells(*model.program, &facts.state);
   const absl::StatusOr<int64_t> peak =

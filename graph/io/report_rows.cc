@@ -1,0 +1,151 @@
+#include "graph/io/report_rows.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "graph/base/check.h"
+#include "graph/base/error.h"
+#include "graph/io/record_limits.h"
+
+namespace halftone {
+namespace {
+
+using google::protobuf::RepeatedPtrField;
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
+
+// The field of a report that has the rows.
+template <typename Row>
+struct Field;
+template <>
+struct Field<proto::OpRow> {
+  static constexpr int kNumber = proto::CompileReport::kOpFieldNumber;
+  static RepeatedPtrField<proto::OpRow>* Of(proto::CompileReport* report) {
+    return report->mutable_op();
+  }
+};
+template <>
+struct Field<proto::CastRow> {
+  static constexpr int kNumber = proto::CompileReport::kCastFieldNumber;
+  static RepeatedPtrField<proto::CastRow>* Of(proto::CompileReport* report) {
+    return report->mutable_cast();
+  }
+};
+
+template <typename Row>
+constexpr uint32_t Tag() {
+  constexpr uint32_t kTag = WireFormatLite::MakeTag(
+      Field<Row>::kNumber, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  static_assert(kTag < 0x80, "the tag is one byte");
+  return kTag;
+}
+
+// False: there is something else than rows.
+template <typename Row, typename Visit>
+bool VisitRows(absl::string_view bytes, const Visit& visit) {
+  CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                          static_cast<int>(bytes.size()));
+  Row row;  // kept, with the memory of its strings
+  while (stream.ReadTag() == Tag<Row>()) {
+    uint32_t size = 0;
+    if (!stream.ReadVarint32(&size) || size > bytes.size()) return false;
+    const auto limit = stream.PushLimit(static_cast<int>(size));
+    row.Clear();
+    if (!row.MergeFromCodedStream(&stream) || stream.BytesUntilLimit() > 0) {
+      return false;
+    }
+    stream.PopLimit(limit);
+    visit(row);
+  }
+  return stream.CurrentPosition() == static_cast<int>(bytes.size());
+}
+
+// Those that were packed here, or were checked when they were read.
+std::string Unpacked(const proto::Packed& packed) {
+  absl::StatusOr<std::string> bytes = Unpack(packed);
+  HT_CHECK(bytes.ok(), "rows of a report can be unpacked");
+  return *std::move(bytes);
+}
+
+}  // namespace
+
+template <typename Row>
+absl::StatusOr<ReportRows<Row>> ReportRows<Row>::Of(proto::Packed packed) {
+  ReportRows rows;
+  HT_ASSIGN_OR_RETURN(const std::string bytes, Unpack(packed));
+  HT_RETURN_IF_ERROR(
+      CheckBinaryRecords(bytes, "a part", *proto::CompileReport::descriptor()));
+  if (!VisitRows<Row>(bytes, [&rows](const Row&) { ++rows.size_; })) {
+    return ModelError("a part is none of its kind");
+  }
+  rows.packed_ = std::move(packed);
+  return rows;
+}
+
+template <typename Row>
+ReportRows<Row> ReportRows<Row>::TakeFrom(proto::CompileReport* report) {
+  ReportRows rows;
+  rows.messages_.reset(new proto::CompileReport);
+  Field<Row>::Of(rows.messages_.get())->Swap(Field<Row>::Of(report));
+  rows.size_ = rows.all().size();
+  return rows;
+}
+
+template <typename Row>
+void ReportRows<Row>::ForEach(absl::FunctionRef<void(const Row&)> visit) const {
+  if (messages_ != nullptr) {
+    for (const Row& row : all()) visit(row);
+    return;
+  }
+  HT_CHECK(VisitRows<Row>(Unpacked(packed_), visit),
+           "rows of a report are whole");
+}
+
+template <typename Row>
+const RepeatedPtrField<Row>& ReportRows<Row>::all() const {
+  if (messages_ == nullptr) {
+    messages_.reset(new proto::CompileReport);
+    HT_CHECK(messages_->ParseFromString(Unpacked(packed_)),
+             "rows of a report are messages");
+  }
+  return *Field<Row>::Of(messages_.get());
+}
+
+template <typename Row>
+void ReportRows<Row>::AppendTo(Packer* packer) const {
+  if (messages_ != nullptr) {
+    packer->Append(*messages_);
+  } else {
+    packer->Append(Unpacked(packed_));
+  }
+}
+
+template <typename Row>
+void ReportRowWriter<Row>::Add(const Row& row) {
+  const size_t size = row.ByteSizeLong();
+  bytes_.resize(1 + CodedOutputStream::VarintSize64(size) + size);
+  uint8_t* at = reinterpret_cast<uint8_t*>(&bytes_[0]);
+  *at++ = static_cast<uint8_t>(Tag<Row>());
+  at = CodedOutputStream::WriteVarint64ToArray(size, at);
+  row.SerializeWithCachedSizesToArray(at);
+  packer_.Append(bytes_);
+  ++size_;
+}
+
+template <typename Row>
+ReportRows<Row> ReportRowWriter<Row>::Finish() {
+  ReportRows<Row> rows;
+  rows.packed_ = packer_.Finish();
+  rows.size_ = size_;
+  return rows;
+}
+
+template class ReportRows<proto::OpRow>;
+template class ReportRowWriter<proto::OpRow>;
+template class ReportRows<proto::CastRow>;
+template class ReportRowWriter<proto::CastRow>;
+
+}  // namespace halftone
