@@ -148,11 +148,11 @@ int Standalone(const CastRows& casts) {
 }
 
 // The bytes that casts of their own move in a step of one sample.
-int64_t StandaloneBytes(const proto::CompileReport& report) {
+int64_t StandaloneBytes(const CastRows& casts) {
   int64_t bytes = 0;
-  for (const proto::CastRow& cast : report.cast()) {
+  casts.ForEach([&bytes](const proto::CastRow& cast) {
     if (cast.fate() == "standalone") bytes += BytesPerStep(cast, 1);
-  }
+  });
   return bytes;
 }
 
@@ -172,7 +172,7 @@ absl::StatusOr<Options> WithFollowedRule(const Program& program,
     HT_ASSIGN_OR_RETURN(const Rewritten rewritten,
                         Rewrite(Clone(program), WithRule(options, rule),
                                 kernels, CompileFlags()));
-    const int64_t bytes = StandaloneBytes(rewritten.report);
+    const int64_t bytes = StandaloneBytes(rewritten.casts);
     absl::StrAppend(&all, all.empty() ? "" : ", ", rule, " ", WithCommas(bytes),
                     " B");
     if (fewest >= 0 && bytes >= fewest) continue;

@@ -138,9 +138,9 @@ int64_t InsertedBytes(const ModelFile& model, const Options& options) {
   EXPECT_TRUE(compiled.ok()) << compiled.status();
   if (!compiled.ok()) return -1;
   int64_t bytes = 0;
-  for (const proto::CastRow& cast : compiled->report.cast()) {
+  compiled->casts.ForEach([&bytes](const proto::CastRow& cast) {
     if (cast.fate() != "cell") bytes += BytesPerStep(cast, 1);
-  }
+  });
   return bytes;
 }
 
