@@ -198,7 +198,7 @@ Candidate TilesCandidate() {
 void RegisterCpuConvTiles(KernelRegistry& registry) {
   for (const char* op :
        {"conv1d_transpose", "conv2d_transpose", "conv3d_transpose"}) {
-    for (const DType t : {DType::kF32, DType::kF16}) {
+    for (const DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
       registry.Add(op, {t}, Layout::kRowMajor, TilesCandidate());
     }
   }
