@@ -26,16 +26,21 @@ bool Tiles(const ConvDim& dim) {
          dim.after == 0 && dim.image == dim.result * dim.filter;
 }
 
+bool IsLast(const ConvOp& conv) {
+  return conv.image_desc.layout == Layout::kChannelsLast;
+}
+
 bool Tiles(const ConvOp& conv) {
   for (const ConvDim& dim : conv.shape.volume) {
     if (!Tiles(dim)) return false;
   }
   return conv.shape.groups == 1 &&
-         conv.result_desc.layout == Layout::kRowMajor &&
-         conv.filter_desc.layout == Layout::kRowMajor;
+         conv.filter_desc.layout == conv.result_desc.layout &&
+         conv.image_desc.layout == conv.result_desc.layout;
 }
 
-// The products: [N][channels of the result][taps][...], in f32.
+// The products, in f32: row-major [N][channels of the result][taps][...], which
+// are in channels-last order [N][...][taps][channels of the result].
 OnednnSpec Products(const BoundOp& op) {
   const ConvOp conv = ConvOp::Of(op);
   const int spatial = conv.shape.spatial;
@@ -44,8 +49,10 @@ OnednnSpec Products(const BoundOp& op) {
   OnednnSpec spec;
   OnednnOperand src =
       MakeOperand(DNNL_ARG_SRC, conv.result, false, conv.result_desc);
-  src.format = OnednnFormat::kAny;
+  const bool last = IsLast(conv);
+  src.format = last ? OnednnFormat::kBestAsItLies : OnednnFormat::kAny;
   OnednnOperand weights = src, dst = src;
+  weights.format = OnednnFormat::kAny;
   weights.arg = DNNL_ARG_WEIGHTS;
   weights.position = conv.filter;
   weights.dtype = conv.filter_desc.dtype;
@@ -59,7 +66,13 @@ OnednnSpec Products(const BoundOp& op) {
   dst.position = 0;
   dst.dtype = DType::kF32;
   dst.dims[1] = each;
-  dst.strides[0] = each * src.strides[1];
+  if (last) {
+    for (int i = 0; i < spatial + 2; ++i) {
+      if (i != 1) dst.strides[i] = src.strides[i] / src.dims[1] * each;
+    }
+  } else {
+    dst.strides[0] = each * src.strides[1];
+  }
   spec.operands = {src, weights, dst};
   spec.describe = [spatial](const dnnl::engine& engine,
                             const std::vector<memory::desc>& d,
@@ -94,6 +107,18 @@ void Interleave(const float* from, int64_t apart, int64_t taps, float bias,
   });
 }
 
+// `bias`: null for none.
+void AddBias(const float* from, const float* bias, float* to, int64_t n) {
+  if (bias == nullptr) {
+    std::copy_n(from, n, to);
+    return;
+  }
+  ForIsa([=] {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] + bias[i];
+  });
+}
+
 class TilesInstance final : public KernelInstance {
  public:
   TilesInstance(const BoundOp& op, std::unique_ptr<KernelInstance> products,
@@ -104,12 +129,14 @@ class TilesInstance final : public KernelInstance {
     if (conv_.bias >= 0) bias_dtype_ = op.inputs()[conv_.bias].dtype;
   }
 
-  // Floats of the products; a row of the result for each thread follows.
+  // Floats of the products; for each thread follow a row of the result and, of
+  // channels-last images, the bias.
   static int64_t ProductFloats(const ConvOp& conv) {
     return conv.image_desc.elements();
   }
   static int64_t RowFloats(const ConvOp& conv) {
-    return conv.shape.volume[2].image;
+    const int64_t pixels = conv.shape.volume[2].image;
+    return IsLast(conv) ? (pixels + 1) * conv.shape.channels : pixels;
   }
 
   absl::Status Enqueue(const Buffers& buffers,
@@ -126,17 +153,21 @@ class TilesInstance final : public KernelInstance {
  private:
   void Spread(const Buffers& buffers, const float* made,
               runtime::Stream& stream) const {
-    const ConvDim(&dims)[3] = conv_.shape.volume;
-    const int64_t rows =
-        conv_.image_desc.elements() / std::max<int64_t>(1, dims[2].image);
-    const int64_t grain =
-        std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, dims[2].image));
+    const bool last = IsLast(conv_);
+    const int64_t floats = std::max<int64_t>(
+        1, conv_.shape.volume[2].image * (last ? conv_.shape.channels : 1));
+    const int64_t rows = conv_.image_desc.elements() / floats;
+    const int64_t grain = std::max<int64_t>(1, kMapGrain / floats);
     void* const scratch = const_cast<float*>(made) + ProductFloats(conv_);
     ForTasksWithScratch(stream.threads(), rows, grain, scratch,
                         RowFloats(conv_),
                         [&](int64_t begin, int64_t end, float* buffer) {
                           for (int64_t row = begin; row < end; ++row) {
-                            SpreadRow(buffers, made, row, buffer);
+                            if (last) {
+                              SpreadPixels(buffers, made, row, buffer);
+                            } else {
+                              SpreadRow(buffers, made, row, buffer);
+                            }
                           }
                         });
   }
@@ -162,6 +193,34 @@ class TilesInstance final : public KernelInstance {
     float* out = OutputBlock(dtype, buffers.outputs[0], row * w.image, buffer);
     Interleave(from, pixels, w.filter, bias, out, w.result);
     StoreBlock(dtype, out, buffers.outputs[0], row * w.image, w.image);
+  }
+
+  // A row of channels-last pixels: those of a row of taps are neighbours in
+  // what was made, too.
+  void SpreadPixels(const Buffers& buffers, const float* made, int64_t row,
+                    float* buffer) const {
+    const ConvDim &h = conv_.shape.volume[1], &w = conv_.shape.volume[2];
+    const int64_t y = row % h.image, sample = row / h.image;
+    const int64_t channels = conv_.shape.channels;
+    const int64_t floats = w.filter * channels;
+    const float* from =
+        made + ((sample * h.result + y / h.filter) * w.result * h.filter +
+                y % h.filter) *
+                   floats;
+    const DType dtype = conv_.image_desc.dtype;
+    const int64_t begin = row * w.image * channels, n = w.image * channels;
+    float* const out = OutputBlock(dtype, buffers.outputs[0], begin, buffer);
+    const float* bias = nullptr;
+    if (conv_.bias >= 0) {
+      bias = LoadBlock(bias_dtype_, buffers.inputs[conv_.bias], 0, channels,
+                       buffer + n);
+    }
+    for (int64_t x = 0; x < w.image; ++x) {
+      const float* pixel =
+          from + (x / w.filter * h.filter * w.filter + x % w.filter) * channels;
+      AddBias(pixel, bias, out + x * channels, channels);
+    }
+    StoreBlock(dtype, out, buffers.outputs[0], begin, n);
   }
 
   ConvOp conv_;
@@ -201,6 +260,10 @@ void RegisterCpuConvTiles(KernelRegistry& registry) {
     for (const DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
       registry.Add(op, {t}, Layout::kRowMajor, TilesCandidate());
     }
+  }
+  for (const DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+    registry.Add("conv2d_transpose", {t}, Layout::kChannelsLast,
+                 TilesCandidate());
   }
 }
 
