@@ -25,8 +25,8 @@ void AddVerbs(Verb app, Outcome* outcome) {
   app.SetVersion(VersionText);
   for (auto add :
        {AddCompile, AddRun, AddLaunch, AddEval, AddPredict, AddInspect,
-        AddExplain, AddDiff, AddExport, AddImport, AddPlan, AddTune, AddCkpt,
-        AddData, AddOps, AddZoo, AddOpt, AddVersion}) {
+        AddExplain, AddDiff, AddExport, AddImport, AddPlan, AddTune, AddSearch,
+        AddCkpt, AddData, AddOps, AddZoo, AddOpt, AddVersion}) {
     add(app, outcome);
   }
 }

@@ -26,16 +26,6 @@ bool IsRankVerb(const std::string& word) {
   return word == "run" || word == "eval" || word == "predict";
 }
 
-// The path of this binary.
-absl::StatusOr<std::string> FindSelf() {
-  char self[PATH_MAX];
-  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
-  if (size < 0 || size == sizeof(self)) {
-    return UsageError("launch: cannot tell where this binary is");
-  }
-  return std::string(self, size);
-}
-
 bool IsSelf(const std::string& program, const std::string& self) {
   if (program == "halftone") return true;  // whichever comes first in PATH
   char full[PATH_MAX];
@@ -44,6 +34,15 @@ bool IsSelf(const std::string& program, const std::string& self) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FindSelf() {
+  char self[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof(self));
+  if (size < 0 || size == sizeof(self)) {
+    return UsageError("cannot tell where this binary is (/proc/self/exe)");
+  }
+  return std::string(self, size);
+}
 
 void MarkLaunchedCommand(std::vector<std::string>* words) {
   if (words->empty() || words->front() != "launch") return;

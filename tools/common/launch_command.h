@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/launch/launcher.h"
 #include "tools/common/command_line.h"
 
 namespace halftone {
 namespace tools {
+
+// The path of this binary.
+absl::StatusOr<std::string> FindSelf();
 
 // CLI11 hands what follows a verb's "--" to the program's own parser, which
 // knows nothing of commands. Makes the first one of `launch` a word like

@@ -1,0 +1,169 @@
+// halftone search: finds the op that cannot be low, goes on where it was
+// stopped, and what it prints trains.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "graph/base/file.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/child.h"
+
+namespace halftone {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Words = std::vector<std::string>;
+
+std::string Temp(const std::string& name) {
+  static int names = 0;
+  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-", names++, name);
+}
+
+// The convnet with values that f16 does not hold before its last product.
+const std::string& Overflowing() {
+  static const std::string& path = *new std::string([] {
+    constexpr char kProduct[] = "op { type: \"matmul\" in { slot: \"X\" var: ";
+    const std::string text = absl::StrReplaceAll(
+        ReadAll("models/mnist_convnet.pbtxt"),
+        {{absl::StrCat(kProduct, "\"flat\" }"),
+          absl::StrCat("op { type: \"scale\" in { slot: \"X\" var: \"flat\" } "
+                       "out { slot: \"Out\" var: \"big\" } "
+                       "attr { name: \"scale\" f: 1e6 } }\n"
+                       "op { type: \"scale\" in { slot: \"X\" var: \"big\" } "
+                       "out { slot: \"Out\" var: \"back\" } "
+                       "attr { name: \"scale\" f: 1e-6 } }\n",
+                       kProduct, "\"back\" }")}});
+    const std::string model = Temp("overflowing.pbtxt");
+    EXPECT_TRUE(WriteFileAtomically(model, text).ok());
+    return model;
+  }());
+  return path;
+}
+
+Result Halftone(const Words& words) {
+  Words all = {"tools/halftone"};
+  all.insert(all.end(), words.begin(), words.end());
+  return RunProgram(all);
+}
+
+Result Search(const std::string& model, const std::string& out,
+              const Words& more = {}) {
+  Words words = {"search",     model,
+                 "--strategy", "models/mnist_o1.pbtxt",
+                 "--data",     "idx:models/digits",
+                 "--epochs",   "1",
+                 "--out",      out};
+  words.insert(words.end(), more.begin(), more.end());
+  return Halftone(words);
+}
+
+json Found(const Result& result) {
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  return json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+}
+
+TEST(SearchTest, NamesTheOpThatOverflows) {
+  const std::string out = Temp("search"), found = Temp("found.pbtxt");
+  const Words asked = {"--tolerance", "top1:3", "--json"};
+  const json answer = Found(Search(Overflowing(), out, asked));
+  ASSERT_EQ(answer["must_stay_f32"].size(), 1) << answer.dump(1);
+  EXPECT_EQ(answer["must_stay_f32"][0]["name"], "big");
+  EXPECT_EQ(answer["may_go_low"][0]["name"], "ce");
+  EXPECT_GE(answer["value"].get<double>(),
+            answer["reference"].get<double>() - 3);
+  EXPECT_GT(answer["runs_made"], 3);
+  EXPECT_LE(answer["programs"], 10);
+
+  // Nothing is run again; a cut-off last line is that of a run that was lost.
+  const std::string results = absl::StrCat(out, "/results.jsonl");
+  const std::string kept = ReadAll(results);
+  EXPECT_EQ(Found(Search(Overflowing(), out, asked))["runs_made"], 0);
+  ASSERT_TRUE(
+      WriteFileAtomically(results, kept.substr(0, kept.size() - 9)).ok());
+  EXPECT_EQ(Found(Search(Overflowing(), out, asked))["runs_made"], 1);
+  EXPECT_EQ(ReadAll(results), kept);
+
+  // What it prints is a strategy that keeps the op, and trains.
+  const Result text =
+      Search(Overflowing(), out, {"--tolerance", "top1:3", "-o", found});
+  EXPECT_THAT(text.out, HasSubstr("must stay big (scale, gray)"));
+  EXPECT_EQ(text.out, ReadAll(found));
+  const Result inspected =
+      Halftone({"inspect", Overflowing(), "--strategy", found, "--json"});
+  ASSERT_EQ(inspected.exit_code(), 0) << inspected.err;
+  EXPECT_THAT(inspected.out, HasSubstr("USER_BLACK"));
+}
+
+TEST(SearchTest, BlackOpsStayUnasked) {
+  const json answer =
+      Found(Search("models/mnist_convnet.pbtxt", Temp("search"),
+                   {"--tolerance", "loss:5", "--within-lists", "--json"}));
+  EXPECT_EQ(answer["must_stay_f32"].size(), 0);
+  EXPECT_EQ(answer["may_go_low"].size(), 0);
+  EXPECT_EQ(answer["programs"], 2);
+}
+
+TEST(SearchTest, RefusesWhatItCannotAnswer) {
+  const struct {
+    Words more;
+    int code;
+    const char* part;
+  } kCases[] = {
+      {{"--tolerance", "top1"}, 2, "expected METRIC:NUMBER"},
+      {{"--tolerance", "top1:-1"}, 2, "expected METRIC:NUMBER"},
+      {{"--tolerance", "topl:1"}, 2, "has no metric \"topl\"; nearest: top1"},
+      {{"--tolerance", "top1:1", "--level", "O0"}, 2, "as --level O1"},
+      {{"--tolerance", "top1:1", "--runs", "0"}, 2, "--runs"},
+  };
+  for (const auto& c : kCases) {
+    const Result result =
+        Search("models/mnist_convnet.pbtxt", Temp("search"), c.more);
+    EXPECT_EQ(result.exit_code(), c.code) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(c.part));
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST(SearchTest, ResultsAreOfOneQuestion) {
+  const std::string out = Temp("search");
+  const Words asked = {"--tolerance", "loss:5", "--within-lists"};
+  EXPECT_EQ(Search("models/mnist_convnet.pbtxt", out, asked).exit_code(), 0);
+  Words other = asked;
+  other.insert(other.end(), {"--lr", "0.02"});
+  const Result refused = Search("models/mnist_convnet.pbtxt", out, other);
+  EXPECT_EQ(refused.exit_code(), 2);
+  EXPECT_THAT(refused.err, HasSubstr("of a search with another strategy"));
+
+  const std::string foreign = Temp("foreign");
+  ASSERT_EQ(mkdir(foreign.c_str(), 0755), 0);
+  ASSERT_TRUE(WriteFileAtomically(foreign + "/notes.txt", "mine").ok());
+  const Result full = Search("models/mnist_convnet.pbtxt", foreign, asked);
+  EXPECT_EQ(full.exit_code(), 2);
+  EXPECT_THAT(full.err, HasSubstr("notes.txt, which no search wrote"));
+  EXPECT_EQ(ReadAll(foreign + "/notes.txt"), "mine");
+}
+
+// All ops in f32 are not enough where the scale itself spoils training, which
+// f32 does without one.
+TEST(SearchTest, SaysWhenNoOpIsToBlame) {
+  const Result result =
+      Search("models/mnist_convnet.pbtxt", Temp("search"),
+             {"--tolerance", "top1:1", "--set",
+              "amp.loss_scaling.init_loss_scaling=1e38", "--set",
+              "amp.loss_scaling.use_dynamic_loss_scaling=false"});
+  EXPECT_EQ(result.exit_code(), 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("ops in f32 top1 is still not within 1"));
+  EXPECT_THAT(result.out, Not(HasSubstr("amp")));
+}
+
+}  // namespace
+}  // namespace halftone
