@@ -34,6 +34,7 @@ ImplicitFeeds Constant(const proto::Strategy& strategy, const Rank& rank) {
   feeds.schedule[2] = static_cast<float>(
       rate.warmup_steps() > 0 ? static_cast<double>(rate.warmup_steps())
                               : rate.warmup_epochs() * steps);
+  feeds.steps_per_epoch = static_cast<float>(steps);
   return feeds;
 }
 
