@@ -30,14 +30,15 @@ class Inserter {
  public:
   explicit Inserter(Block& block) : block_(block) {}
 
-  // The parameters' cells in `dtype`. With `keep`, not those that a KeepF32
-  // slot reads.
+  // The parameters' cells in `dtype`. Not those that FP32 scopes alone read;
+  // with `keep`, not those that a KeepF32 slot reads.
   void LowerCells(DType dtype, bool keep);
   absl::Status Apply(OpId id);
   bool changed() const { return changed_; }
 
  private:
   bool ReadByKeepF32Slot(const Value& value);
+  bool OnlyReadInScopes(const Value& value) const;
   absl::Status SetInputs(OpId id, const SchemaSlots& slots);
   void SetOutputs(OpId id, const SchemaSlots& slots);
   absl::StatusOr<ValueId> CastOf(ValueId value, DType to, Reason reason,
@@ -76,6 +77,14 @@ bool Inserter::ReadByKeepF32Slot(const Value& value) {
   return false;
 }
 
+bool Inserter::OnlyReadInScopes(const Value& value) const {
+  for (const Use& use : value.uses) {
+    const Decision& decision = block_.op(use.op).decision;
+    if (decision.reason != Reason::kFp32Scope) return false;
+  }
+  return !value.uses.empty();
+}
+
 void Inserter::LowerCells(DType dtype, bool keep) {
   Program& program = block_.program();
   for (int i = 0; i < block_.value_limit(); ++i) {
@@ -83,7 +92,7 @@ void Inserter::LowerCells(DType dtype, bool keep) {
     if (value.erased || value.definition != Definition::kCell) continue;
     Cell& cell = program.cell(value.cell());
     if (cell.kind != CellKind::kParameter || cell.type.dtype != DType::kF32 ||
-        (keep && ReadByKeepF32Slot(value))) {
+        (keep && ReadByKeepF32Slot(value)) || OnlyReadInScopes(value)) {
       continue;
     }
     cell.type.dtype = dtype;

@@ -21,7 +21,8 @@
 //
 // Without FP32 copies (O3, master_weights: false) the parameters' cells become
 // low here, before all casts; KeepF32 slots then read `<w>.cast_fp32`, unless
-// keep_batchnorm_fp32 keeps such cells f32.
+// keep_batchnorm_fp32 keeps such cells f32. Those that only ops of FP32 scopes
+// read stay f32, too.
 #ifndef HALFTONE_PASSES_PRECISION_INSERT_CASTS_H_
 #define HALFTONE_PASSES_PRECISION_INSERT_CASTS_H_
 

@@ -241,6 +241,7 @@ std::string ReasonText(const std::string& code) {
       {"USER_WHITE", "your white list"},
       {"USER_BLACK", "your black list"},
       {"BLACK_VARNAME", "your black variable"},
+      {"FP32_SCOPE", "your FP32 scope"},
       {"NO_KERNEL", "no low-precision kernel"},
       {"LOSS", "the loss"},
       {"LEVEL", "the level"},
