@@ -66,9 +66,9 @@ void AddEmptyScopes(const Program& source, const Options& options,
     }
     if (matched) continue;
     notes->push_back(Note(
-        "P11", absl::StrCat(OriginOf(options, "amp.fp32_scopes", i),
-                            ": no op's name matches \"", scopes[i],
-                            "\": no effect")));
+        "P11",
+        absl::StrCat(OriginOf(options, "amp.fp32_scopes", i),
+                     ": no op's name matches \"", scopes[i], "\": no effect")));
   }
 }
 

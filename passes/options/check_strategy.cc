@@ -4,8 +4,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "graph/base/text.h"
 #include "graph/strategy/fields.h"
+#include "passes/options/options.h"
 #include "passes/options/resolver.h"
 #include "passes/options/strategy_fields.h"
 
@@ -15,6 +17,19 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+
+// apex/amp/frontend.py, Properties.__setattr__: with O1 neither the model's
+// type, nor master_weights, nor keep_batchnorm_fp32 may be changed. What only
+// says again what O1 does is taken, so that a resolved strategy can be used
+// again.
+constexpr LevelRule kLevelRules[] = {
+    {"O1", "amp.master_weights", false,
+     "parameters stay FP32 at O1, which casts what ops read; take O2 or O3 for "
+     "low parameters"},
+    {"O1", "amp.keep_batchnorm_fp32", false,
+     "batch norms keep scale, bias and statistics in FP32 at O1; take O2 or O3 "
+     "for low ones"},
+};
 
 class Checker {
  public:
@@ -82,6 +97,18 @@ void CheckScaling(const Resolver& resolver, Checker& check) {
                !(s.max_loss_scaling() > 0) || init <= s.max_loss_scaling(),
                absl::StrCat("at most max_loss_scaling, ",
                             ExactDouble(s.max_loss_scaling())));
+}
+
+void CheckLevel(const proto::Amp& amp, Checker& check) {
+  for (const LevelRule& rule : kLevelRules) {
+    const std::string refused = rule.refused ? "true" : "false";
+    absl::string_view field = rule.path;
+    absl::ConsumePrefix(&field, "amp.");
+    if (amp.level() != rule.level || ValueAt(amp, field) != refused) continue;
+    check.Refuse(rule.path,
+                 absl::StrCat(refused, " does not go with amp.level ",
+                              rule.level, ": ", rule.why));
+  }
 }
 
 void CheckPiecewise(const proto::Piecewise& p, Checker& check) {
@@ -177,11 +204,14 @@ void CheckCrop(const proto::RandomResizedCrop& crop, Checker& check) {
 
 }  // namespace
 
+absl::Span<const LevelRule> LevelRules() { return kLevelRules; }
+
 void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   Checker check(resolver, errors);
   const proto::Strategy& strategy = resolver.strategy();
   CheckEachField(strategy, check);
   CheckScaling(resolver, check);
+  CheckLevel(strategy.amp(), check);
   if (strategy.has_optimizer() &&
       strategy.optimizer().method_case() == proto::Optimizer::METHOD_NOT_SET) {
     check.Refuse("optimizer",

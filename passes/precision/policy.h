@@ -35,8 +35,8 @@ class PrecisionPolicy {
   // op matched by both a white and a black one, or a white one and a scope.
   absl::Status MatchNames(const Block& block);
 
-  // The first that applies: FP32_SCOPE, BLACK_VARNAME, user op name, user op type,
-  // NO_FLOAT_INPUT, level or class.
+  // The first that applies: FP32_SCOPE, BLACK_VARNAME, user op name, user op
+  // type, NO_FLOAT_INPUT, level or class.
   PolicyDecision Of(const Op& op, bool has_float_input) const;
 
   // Whether the target has the op in low precision.
