@@ -72,6 +72,10 @@ constexpr NoteDoc kNoteDocs[] = {
      "the bytes of inserted casts, those of gradients among them. Kernels take "
      "some casts: where all_low or any_low leaves fewer bytes in the end, ops "
      "are placed as by that rule."},
+    {"P11",
+     "A glob of amp.fp32_scopes matches the name of no op of the model, so no "
+     "op is in that scope. Scopes are the same for models of several sizes, so "
+     "that this is no error; halftone inspect MODEL --all lists the names."},
 };
 
 }  // namespace

@@ -51,6 +51,27 @@ void AddUnmatched(const Options& options, absl::string_view path,
                          absl::StrJoin(missing, ", "), ": no effect")));
 }
 
+// A note for the FP32 scopes in which the model has no op.
+void AddEmptyScopes(const Program& source, const Options& options,
+                    std::vector<proto::Note>* notes) {
+  const auto& scopes = options.strategy.amp().fp32_scopes();
+  for (int i = 0; i < scopes.size(); ++i) {
+    bool matched = false;
+    for (const auto& entry : source.entries()) {
+      const Block& block = entry->block();
+      for (OpId id = block.first(); id.valid() && !matched;
+           id = block.next(id)) {
+        matched = GlobMatch(scopes[i], block.name(block.op(id)));
+      }
+    }
+    if (matched) continue;
+    notes->push_back(Note(
+        "P11",
+        absl::StrCat(OriginOf(options, "amp.fp32_scopes", i),
+                     ": no op's name matches \"", scopes[i], "\": no effect")));
+  }
+}
+
 // The fields of the scaler that are not the preset's.
 void AddScaler(const Options& options, std::vector<proto::Note>* notes) {
   constexpr absl::string_view kScaling = "amp.loss_scaling.";
@@ -116,6 +137,7 @@ std::vector<proto::Note> StrategyNotes(const Program& source,
                OpTypesOf(amp.custom_white_list()), types, &notes);
   AddUnmatched(options, "amp.custom_black_list",
                OpTypesOf(amp.custom_black_list()), types, &notes);
+  AddEmptyScopes(source, options, &notes);
   AddScaler(options, &notes);
   return notes;
 }

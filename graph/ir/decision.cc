@@ -42,6 +42,10 @@ constexpr ReasonDoc kReasons[] = {
     {"USER_BLACK", "A black list of the strategy or a flag names it."},
     {"BLACK_VARNAME",
      "It reads or writes a value that custom_black_varnames names."},
+    {"FP32_SCOPE",
+     "It is in a scope of amp.fp32_scopes: all in it runs in f32, and what "
+     "only "
+     "it reads of the parameters stays f32."},
     {"NO_KERNEL",
      "It would be low, but the target has no low-precision kernel for it."},
     {"KEEP_F32_SLOT",

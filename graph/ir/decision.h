@@ -29,6 +29,7 @@ enum class Reason : uint8_t {
   kUserWhite,
   kUserBlack,
   kBlackVarname,
+  kFp32Scope,
   kNoKernel,
   kKeepF32Slot,
   kMinCut,

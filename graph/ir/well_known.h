@@ -13,6 +13,8 @@ inline constexpr char kStop[] = "@stop";                   // f32[], 0 or 1
 inline constexpr char kSeed[] = "@seed";                   // i64[]
 // f32[3]: base lr after batch scaling, total steps, warm-up steps.
 inline constexpr char kSchedule[] = "@schedule";
+// f32[]: fed where the schedule counts epochs.
+inline constexpr char kStepsPerEpoch[] = "@steps_per_epoch";
 
 // Cells.
 inline constexpr char kLossScaling[] = "@loss_scaling";  // f32[]

@@ -25,64 +25,156 @@ constexpr double kLargestBeta = 1 - 1e-7;
 
 // ---- The learning rate.
 
-absl::Status InferPiecewise(const InferContext& c) {
+// Ascending from 0 up.
+absl::Status ExpectBoundaries(const InferContext& c) {
   const auto& boundaries = std::get<std::vector<double>>(c.Attr("boundaries"));
-  const auto& values = std::get<std::vector<double>>(c.Attr("values"));
   const bool finite =
       std::all_of(boundaries.begin(), boundaries.end(),
                   [](double b) { return std::isfinite(b) && b >= 0; });
-  if (!finite || !std::is_sorted(boundaries.begin(), boundaries.end())) {
-    return AttrMismatch(c, "boundaries", "numbers from 0 up, ascending");
+  if (finite && std::is_sorted(boundaries.begin(), boundaries.end())) {
+    return absl::OkStatus();
   }
-  if (values.size() != boundaries.size() + 1) {
+  return AttrMismatch(c, "boundaries", "numbers from 0 up, ascending");
+}
+
+absl::Status InferPiecewise(const InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectBoundaries(c));
+  const size_t boundaries =
+      std::get<std::vector<double>>(c.Attr("boundaries")).size();
+  const auto& values = std::get<std::vector<double>>(c.Attr("values"));
+  if (values.size() != boundaries + 1) {
     return AttrMismatch(c, "values",
-                        absl::StrCat(boundaries.size() + 1,
+                        absl::StrCat(boundaries + 1,
                                      " numbers, one more than "
                                      "boundaries"));
   }
   return absl::OkStatus();
 }
 
+// What a policy divides by is above 0.
+absl::Status InferPolicy(const InferContext& c) {
+  constexpr double kLeast = std::numeric_limits<double>::min();
+  const std::string& policy = c.Str("policy");
+  if (policy == "piecewise") return InferPiecewise(c);
+  if (policy == "multi_step") return ExpectBoundaries(c);
+  if (policy == "step" || policy == "noam" || policy == "cyclic" ||
+      policy == "cosine_restarts") {
+    HT_RETURN_IF_ERROR(ExpectRange(c, "length", kLeast, kMaxDouble));
+  }
+  if (policy == "cyclic") {
+    return ExpectRange(c, "length_down", kLeast, kMaxDouble);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status InferLearningRate(InferContext& c) {
-  HT_RETURN_IF_ERROR(ExpectWord(
-      c, "policy",
-      {"constant", "cosine", "linear", "piecewise", "poly", "exponential"}));
-  if (c.Str("policy") == "piecewise") HT_RETURN_IF_ERROR(InferPiecewise(c));
-  HT_RETURN_IF_ERROR(ExpectRange(c, "gamma", 0, kMaxDouble));
-  HT_RETURN_IF_ERROR(ExpectRange(c, "power", 0, kMaxDouble));
-  HT_RETURN_IF_ERROR(ExpectRange(c, "min_ratio", 0, 1));
+  constexpr double kLeast = std::numeric_limits<double>::min();
+  HT_RETURN_IF_ERROR(
+      ExpectWord(c, "policy",
+                 {"constant", "cosine", "linear", "piecewise", "poly",
+                  "exponential", "step", "multi_step", "one_cycle", "noam",
+                  "cyclic", "cosine_restarts"}));
+  HT_RETURN_IF_ERROR(
+      ExpectWord(c, "every", {"steps", "epochs", "epoch_parts"}));
+  HT_RETURN_IF_ERROR(
+      ExpectWord(c, "mode", {"triangular", "triangular2", "exp_range"}));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "anneal", {"cos", "linear"}));
+  HT_RETURN_IF_ERROR(InferPolicy(c));
+  for (const char* attr :
+       {"gamma", "power", "length", "length_down", "end_lr", "factor"}) {
+    HT_RETURN_IF_ERROR(ExpectRange(c, attr, 0, kMaxDouble));
+  }
+  for (const char* attr : {"min_ratio", "pct_start"}) {
+    HT_RETURN_IF_ERROR(ExpectRange(c, attr, 0, 1));
+  }
+  for (const char* attr : {"div_factor", "final_div_factor", "d_model"}) {
+    HT_RETURN_IF_ERROR(ExpectRange(c, attr, kLeast, kMaxDouble));
+  }
+  HT_RETURN_IF_ERROR(ExpectRange(c, "growth", 1, kMaxDouble));
   HT_RETURN_IF_ERROR(ExpectScalars(c, {"Applied"}));
   HT_RETURN_IF_ERROR(
       ExpectDims(c, "Schedule", {Dim(3)}, "base, total steps, warm-up steps"));
+  if (c.HasInput("StepsPerEpoch")) {
+    HT_RETURN_IF_ERROR(ExpectScalars(c, {"StepsPerEpoch"}));
+  } else if (c.Str("every") != "steps") {
+    return c.Error("slot StepsPerEpoch: expected ", kStepsPerEpoch,
+                   " where every is ", c.Str("every"), ", found nothing");
+  }
   c.SetOutput("Out", {});
   return absl::OkStatus();
 }
 
-OpSchema LearningRateSchema() {
-  return OpSchema("learning_rate")
-      .Doc(
-          "With s = Applied and base, total, warm = Schedule, warm rounded up "
-          "to whole steps: while s < warm, Out = base * (s + 1) / warm. Then, "
-          "with t = (s - warm) / max(1, "
-          "total - warm) kept within [0, 1]: constant: base; cosine: base * "
-          "(min_ratio + (1 - min_ratio) * (1 + cos(pi * t)) / 2); linear: base "
-          "* (1 - (1 - min_ratio) * t); poly: base * (min_ratio + (1 - "
-          "min_ratio) * (1 - t)^power); exponential: base * gamma^(s - warm); "
-          "piecewise: base * values[how many boundaries are passed], one up to "
-          "1 at that fraction of total, one above 1 at that step.")
-      .In("Applied", "i64", "[]: steps applied before this one")
-      .ImplicitIn("Schedule", "f32", kSchedule)
-      .Out("Out", "f32", "[]")
+OpSchema& WithRateAttrs(OpSchema& schema) {
+  return schema
       .Attr("policy", std::string("constant"),
-            "constant, cosine, linear, piecewise, poly or exponential")
+            "constant, cosine, linear, piecewise, poly, exponential, step, "
+            "multi_step, one_cycle, noam, cyclic or cosine_restarts")
       .Attr("boundaries", std::vector<double>(),
             "piecewise: where the factor changes, as fractions of the run up "
-            "to 1, as steps above")
+            "to 1, as steps above; multi_step: where n gets to")
       .Attr("values", std::vector<double>(),
             "piecewise: factors, one more than boundaries")
-      .Attr("gamma", 1.0, "exponential: factor per step")
+      .Attr("gamma", 1.0, "exponential, step, multi_step, cyclic: a factor")
       .Attr("power", 1.0, "poly: exponent")
-      .Attr("min_ratio", 0.0, "cosine, linear, poly: last factor")
+      .Attr("min_ratio", 0.0,
+            "cosine, linear, poly, cosine_restarts: last "
+            "factor")
+      .Attr("every", std::string("steps"),
+            "steps, epochs or epoch_parts: what n counts")
+      .Attr("length", 0.0,
+            "step, poly (0: the rest of the run), noam (of its warm-up), "
+            "cyclic (of the way up), cosine_restarts (of the first cycle)")
+      .Attr("length_down", 0.0, "cyclic: of the way down")
+      .Attr("growth", 1.0, "cosine_restarts: of a cycle's length to the next")
+      .Attr("cycle", false, "poly: begins again, each time longer")
+      .Attr("end_lr", 0.0, "poly: last rate")
+      .Attr("low_lr", -1.0, "cyclic: lowest rate; below 0: base")
+      .Attr("max_lr", -1.0,
+            "one_cycle, cyclic: highest rate; below 0: base * factor")
+      .Attr("factor", 1.0, "one_cycle, cyclic: of the highest rate to base")
+      .Attr("pct_start", 0.3, "one_cycle: share of the way up")
+      .Attr("div_factor", 25.0, "one_cycle: of the highest rate to the first")
+      .Attr("final_div_factor", 1e4, "one_cycle: of the first to the last")
+      .Attr("three_phase", false, "one_cycle: back to the first, then on")
+      .Attr("anneal", std::string("cos"), "one_cycle: cos or linear")
+      .Attr("d_model", 1.0, "noam")
+      .Attr("mode", std::string("triangular"),
+            "cyclic: triangular, triangular2 or exp_range");
+}
+
+OpSchema LearningRateSchema() {
+  OpSchema schema("learning_rate");
+  schema
+      .Doc(
+          "With s = Applied and base, total, warm = Schedule, warm rounded up "
+          "to whole steps: while s < warm, Out = (s + 1) / warm of what the "
+          "policy begins with. Then, with n = s - warm, under every = epochs "
+          "(s - warm) / StepsPerEpoch rounded down, under epoch_parts not "
+          "rounded, rest = total - warm in that unit and t = n / max(1, rest), "
+          "at most 1: constant: base; cosine: base * "
+          "(min_ratio + (1 - min_ratio) * (1 + cos(pi * t)) / 2); linear: base "
+          "* (1 - (1 - min_ratio) * t); poly: end_lr + (base - end_lr) * "
+          "(min_ratio + (1 - min_ratio) * (1 - t)^power), t = min(1, n / "
+          "length) where there is one, with cycle of length * ceil(n / "
+          "length); exponential: base * gamma^n; "
+          "piecewise: base * values[how many boundaries are passed], one up to "
+          "1 at that fraction of total, one above 1 at that step of the run; "
+          "step: base * gamma^floor(n / length); multi_step: base * gamma^(how "
+          "many boundaries n has got to); one_cycle: with max = max_lr, from "
+          "max / div_factor at 0 to max at pct_start * rest - 1, and to max / "
+          "div_factor / final_div_factor at rest - 1, or (three_phase) first "
+          "to max / div_factor at 2 * pct_start * rest - 2; noam: base / "
+          "sqrt(d_model) * min((n + 1)^-0.5, (n + 1) * length^-1.5); cyclic: "
+          "from low_lr up to max_lr in length, down in length_down, again, the "
+          "height times 1, 2^-cycles (triangular2) or gamma^n (exp_range); "
+          "cosine_restarts: base * (min_ratio + (1 - min_ratio) * (1 + cos(pi "
+          "* n / length)) / 2), n from 0 again after length, which is growth "
+          "times longer then.")
+      .In("Applied", "i64", "[]: steps applied before this one")
+      .ImplicitIn("Schedule", "f32", kSchedule)
+      .In("StepsPerEpoch", "f32", "[]: where every is not steps", kOptional)
+      .Out("Out", "f32", "[]");
+  return WithRateAttrs(schema)
       .Infer(InferLearningRate)
       .NoGrad()
       .Internal()

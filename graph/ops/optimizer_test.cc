@@ -24,6 +24,27 @@ TEST(LearningRate, IsAScalar) {
             "Out=f32[]");
 }
 
+TEST(LearningRate, PoliciesThatDivide) {
+  EXPECT_THAT(Rate({{"policy", "step"}}),
+              HasSubstr("attribute length: expected"));
+  EXPECT_EQ(Rate({{"policy", "step"}, {"length", 3.0}}), "Out=f32[]");
+  EXPECT_THAT(Rate({{"policy", "cyclic"}, {"length", 3.0}}),
+              HasSubstr("attribute length_down: expected"));
+  EXPECT_THAT(Rate({{"policy", "multi_step"}, {"boundaries", Floats{5, 2}}}),
+              HasSubstr("attribute boundaries: expected numbers from 0 up"));
+  EXPECT_THAT(Rate({{"growth", 0.5}}), HasSubstr("attribute growth"));
+}
+
+TEST(LearningRate, EpochsNeedTheirLength) {
+  EXPECT_EQ(Rate({{"every", "epochs"}}),
+            "op (learning_rate): slot StepsPerEpoch: expected "
+            "@steps_per_epoch where every is epochs, found nothing");
+  EXPECT_EQ(Infer({"learning_rate",
+                   {{"Applied", "i64[]"}, {"StepsPerEpoch", "f32[]"}},
+                   {{"every", "epochs"}}}),
+            "Out=f32[]");
+}
+
 TEST(LearningRate, Errors) {
   EXPECT_THAT(Rate({{"policy", "cosin"}}),
               HasSubstr("found \"cosin\"; nearest: cosine"));

@@ -20,7 +20,7 @@ struct WellKnownFeed {
 constexpr WellKnownFeed kFeeds[] = {
     {kLargestCount, DType::kF32, 0}, {kFirstSample, DType::kI64, 0},
     {kStop, DType::kF32, 0},         {kSeed, DType::kI64, 0},
-    {kSchedule, DType::kF32, 3},
+    {kSchedule, DType::kF32, 3},     {kStepsPerEpoch, DType::kF32, 0},
 };
 
 struct WellKnownCell {

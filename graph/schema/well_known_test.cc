@@ -17,7 +17,7 @@ using WellKnownTest = SchemaTest;
 
 TEST_F(WellKnownTest, Feeds) {
   for (const char* name :
-       {kLargestCount, kFirstSample, kStop, kSeed, kSchedule}) {
+       {kLargestCount, kFirstSample, kStop, kSeed, kSchedule, kStepsPerEpoch}) {
     const ValueId value = *WellKnownValue(&block_, name);
     EXPECT_EQ(*WellKnownValue(&block_, name), value);
     EXPECT_EQ(block_.value(value).definition, Definition::kFeed);
@@ -28,7 +28,8 @@ TEST_F(WellKnownTest, Feeds) {
   EXPECT_EQ(Text("@stop"), "f32[]");
   EXPECT_EQ(Text("@seed"), "i64[]");
   EXPECT_EQ(Text("@schedule"), "f32[3]");
-  EXPECT_EQ(block_.Feeds().size(), 5);
+  EXPECT_EQ(Text("@steps_per_epoch"), "f32[]");
+  EXPECT_EQ(block_.Feeds().size(), 6);
 }
 
 TEST_F(WellKnownTest, Cells) {

@@ -106,7 +106,7 @@ class Generator {
   void Decorate(Block& block, Op& op) {
     op.role = Any<Role>(5);
     op.decision.precision = Any<DType>(9);
-    op.decision.reason = Any<Reason>(21);
+    op.decision.reason = Any<Reason>(22);
     for (int i = Below(3); i > 0; --i) {
       op.origins.push_back(block.program().InternName(Word()));
       op.decision.because_of.push_back(block.program().InternName(Word()));

@@ -22,6 +22,12 @@ functors::RatePolicy PolicyOf(const std::string& name) {
   if (name == "poly") return RatePolicy::kPoly;
   if (name == "exponential") return RatePolicy::kExponential;
   if (name == "piecewise") return RatePolicy::kPiecewise;
+  if (name == "step") return RatePolicy::kStep;
+  if (name == "multi_step") return RatePolicy::kMultiStep;
+  if (name == "one_cycle") return RatePolicy::kOneCycle;
+  if (name == "noam") return RatePolicy::kNoam;
+  if (name == "cyclic") return RatePolicy::kCyclic;
+  if (name == "cosine_restarts") return RatePolicy::kCosineRestarts;
   return RatePolicy::kConstant;
 }
 
@@ -97,8 +103,34 @@ UpdateSlots::UpdateSlots(const BoundOp& op)
 }
 
 functors::RateSettings RateSettingsOf(const BoundOp& op) {
-  return {PolicyOf(op.Str("policy")), op.Float("gamma"), op.Float("power"),
-          op.Float("min_ratio")};
+  const std::string& every = op.Str("every");
+  const std::string& mode = op.Str("mode");
+  functors::RateSettings s;
+  s.policy = PolicyOf(op.Str("policy"));
+  s.every = every == "epochs"        ? functors::RateClock::kEpochs
+            : every == "epoch_parts" ? functors::RateClock::kEpochParts
+                                     : functors::RateClock::kSteps;
+  s.mode = mode == "triangular2" ? functors::CyclicMode::kTriangular2
+           : mode == "exp_range" ? functors::CyclicMode::kExpRange
+                                 : functors::CyclicMode::kTriangular;
+  s.begins_again = op.Bool("cycle");
+  s.three_phase = op.Bool("three_phase");
+  s.anneals_linearly = op.Str("anneal") == "linear";
+  s.gamma = op.Float("gamma");
+  s.power = op.Float("power");
+  s.min_ratio = op.Float("min_ratio");
+  s.length = op.Float("length");
+  s.length_down = op.Float("length_down");
+  s.growth = op.Float("growth");
+  s.last_rate = op.Float("end_lr");
+  s.low_lr = op.Float("low_lr");
+  s.max_lr = op.Float("max_lr");
+  s.factor = op.Float("factor");
+  s.rise = op.Float("pct_start");
+  s.div_factor = op.Float("div_factor");
+  s.final_div_factor = op.Float("final_div_factor");
+  s.d_model = op.Float("d_model");
+  return s;
 }
 
 std::vector<float> PerChannel(const std::vector<double>& values,

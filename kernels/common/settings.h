@@ -8,6 +8,7 @@
 #include "graph/base/dtype_fwd.h"
 #include "kernels/bound_op.h"
 #include "kernels/functors/amp.h"
+#include "kernels/functors/learning_rate.h"
 #include "kernels/functors/optimizer.h"
 
 namespace halftone {

@@ -4,14 +4,14 @@
 #include "kernels/common/settings.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/optimizer.h"
-#include "kernels/functors/optimizer.h"
+#include "kernels/functors/learning_rate.h"
 
 namespace halftone {
 namespace kernels {
 namespace cuda {
 namespace {
 
-constexpr int kMost = 1024;  // boundaries of a piecewise policy
+constexpr int kMost = 1024;  // boundaries
 
 struct Settings {
   functors::RateSettings rate;
@@ -21,10 +21,11 @@ struct Settings {
 
 __global__ void LearningRateKernel(const __grid_constant__ Settings settings,
                                    const int64_t* applied,
-                                   const float* schedule, float* out) {
-  *out = functors::LearningRate(settings.rate, settings.boundaries,
-                                settings.values, settings.count, *applied,
-                                schedule);
+                                   const float* schedule, const float* epoch,
+                                   float* out) {
+  *out = functors::LearningRate(
+      settings.rate, {settings.boundaries, settings.values, settings.count},
+      *applied, schedule, epoch);
 }
 
 auto MakeLearningRate(const BoundOp& op) {
@@ -35,10 +36,13 @@ auto MakeLearningRate(const BoundOp& op) {
   settings.count = static_cast<int32_t>(boundaries.size());
   std::copy(boundaries.begin(), boundaries.end(), settings.boundaries);
   std::copy(values.begin(), values.end(), settings.values);
-  return [settings](const Buffers& buffers, Launcher& launch) {
+  const int epoch = op.InputIndex("StepsPerEpoch");
+  return [settings, epoch](const Buffers& buffers, Launcher& launch) {
     launch(LearningRateKernel, 1, 1, settings,
            static_cast<const int64_t*>(buffers.inputs[0]),
            static_cast<const float*>(buffers.inputs[1]),
+           epoch < 0 ? static_cast<const float*>(nullptr)
+                     : static_cast<const float*>(buffers.inputs[epoch]),
            static_cast<float*>(buffers.outputs[0]));
   };
 }

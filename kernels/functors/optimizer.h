@@ -1,4 +1,4 @@
-// Parameter updates of one element, and the learning rate. f32 throughout.
+// Parameter updates of one element. f32 throughout.
 // Formulas: the docs of graph/ops/optimizer.cc.
 #ifndef HALFTONE_KERNELS_FUNCTORS_OPTIMIZER_H_
 #define HALFTONE_KERNELS_FUNCTORS_OPTIMIZER_H_
@@ -114,80 +114,6 @@ struct AdamRule {
     return method;
   }
 };
-
-// ---- The learning rate.
-
-enum class RatePolicy {
-  kConstant,
-  kCosine,
-  kLinear,
-  kPoly,
-  kExponential,
-  kPiecewise
-};
-
-struct RateSettings {
-  RatePolicy policy = RatePolicy::kConstant;
-  double gamma = 1, power = 1, min_ratio = 0;
-};
-
-// The factor on the base rate after the warm-up; `step` counts applied steps.
-// Computed in double: it is one number a step. Not for kPiecewise.
-HT_HOST_DEVICE inline double RateFactor(const RateSettings& s, double step,
-                                        double total, double warm) {
-  const double length = total - warm > 1 ? total - warm : 1;
-  double t = (step - warm) / length;
-  t = t < 0 ? 0 : (t > 1 ? 1 : t);
-  const double rest = 1 - s.min_ratio;
-  switch (s.policy) {
-    case RatePolicy::kCosine:
-      return s.min_ratio + rest * (1 + cos(3.14159265358979323846 * t)) / 2;
-    case RatePolicy::kLinear:
-      return 1 - rest * t;
-    case RatePolicy::kPoly:
-      return s.min_ratio + rest * pow(1 - t, s.power);
-    case RatePolicy::kExponential:
-      return pow(s.gamma, step - warm);
-    default:
-      return 1;
-  }
-}
-
-// values[number of boundaries passed]; a boundary up to 1 is a fraction of
-// the run, one above 1 a step. `boundaries` ascend.
-HT_HOST_DEVICE inline double PiecewiseFactor(const double* boundaries,
-                                             const double* values, int count,
-                                             double step, double total) {
-  int passed = 0;
-  while (passed < count) {
-    const double b = boundaries[passed];
-    const double at = b <= 1 ? step / (total > 1 ? total : 1) : step;
-    if (b > at) break;
-    ++passed;
-  }
-  return values[passed];
-}
-
-// `schedule`: base rate, total steps, warm-up steps; `count` boundaries. A
-// warm-up of a fraction of an epoch may end within a step: it takes that whole
-// step, so that the last one has the base rate and none has more.
-HT_HOST_DEVICE inline float LearningRate(const RateSettings& settings,
-                                         const double* boundaries,
-                                         const double* values, int count,
-                                         int64_t applied,
-                                         const float* schedule) {
-  const double step = static_cast<double>(applied);
-  const double total = schedule[1], warm = ceil(schedule[2]);
-  double factor;
-  if (step < warm) {
-    factor = (step + 1) / warm;
-  } else if (settings.policy == RatePolicy::kPiecewise) {
-    factor = PiecewiseFactor(boundaries, values, count, step, total);
-  } else {
-    factor = RateFactor(settings, step, total, warm);
-  }
-  return static_cast<float>(schedule[0] * factor);
-}
 
 }  // namespace functors
 }  // namespace halftone

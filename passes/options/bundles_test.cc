@@ -73,6 +73,26 @@ TEST(LevelBundles, EachPropertyIsOverridableAlone) {
   EXPECT_EQ(scaled.strategy.amp().loss_scaling().init_loss_scaling(), 8);
 }
 
+TEST(LevelBundles, WhatDoesNotGoTogetherIsRefused) {
+  ExpectError("amp { level: 'O1'\n master_weights: false }",
+              "dir/s.pbtxt:2: amp.master_weights: false does not go with "
+              "amp.level O1: parameters stay FP32 at O1");
+  ExpectError("amp { level: 'O1' keep_batchnorm_fp32: false }",
+              "amp.keep_batchnorm_fp32: false does not go with amp.level O1: "
+              "batch norms keep scale, bias and statistics in FP32 at O1");
+  // What says again what the level does, and every pair of the other levels.
+  MustResolve("amp { level: 'O1' keep_batchnorm_fp32: true }");
+  MustResolve("amp { level: 'O1' master_weights: true }");
+  for (const char* level : {"O0", "O2", "O3"}) {
+    for (const char* properties :
+         {"master_weights: false", "master_weights: true",
+          "keep_batchnorm_fp32: false", "keep_batchnorm_fp32: true"}) {
+      MustResolve(std::string("amp { level: '") + level + "' " + properties +
+                  " }");
+    }
+  }
+}
+
 TEST(LevelBundles, WordsAreRecognised) {
   for (const char* word : {"O1", "o1", "01"}) {
     const Options options =

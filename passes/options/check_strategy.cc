@@ -4,8 +4,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "graph/base/text.h"
 #include "graph/strategy/fields.h"
+#include "passes/options/options.h"
 #include "passes/options/resolver.h"
 #include "passes/options/strategy_fields.h"
 
@@ -15,6 +17,19 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+
+// apex/amp/frontend.py, Properties.__setattr__: with O1 neither the model's
+// type, nor master_weights, nor keep_batchnorm_fp32 may be changed. What only
+// says again what O1 does is taken, so that a resolved strategy can be used
+// again.
+constexpr LevelRule kLevelRules[] = {
+    {"O1", "amp.master_weights", false,
+     "parameters stay FP32 at O1, which casts what ops read; take O2 or O3 for "
+     "low parameters"},
+    {"O1", "amp.keep_batchnorm_fp32", false,
+     "batch norms keep scale, bias and statistics in FP32 at O1; take O2 or O3 "
+     "for low ones"},
+};
 
 class Checker {
  public:
@@ -84,6 +99,18 @@ void CheckScaling(const Resolver& resolver, Checker& check) {
                             ExactDouble(s.max_loss_scaling())));
 }
 
+void CheckLevel(const proto::Amp& amp, Checker& check) {
+  for (const LevelRule& rule : kLevelRules) {
+    const std::string refused = rule.refused ? "true" : "false";
+    absl::string_view field = rule.path;
+    absl::ConsumePrefix(&field, "amp.");
+    if (amp.level() != rule.level || ValueAt(amp, field) != refused) continue;
+    check.Refuse(rule.path,
+                 absl::StrCat(refused, " does not go with amp.level ",
+                              rule.level, ": ", rule.why));
+  }
+}
+
 void CheckPiecewise(const proto::Piecewise& p, Checker& check) {
   if (p.factor_size() != p.boundary_size() + 1) {
     check.Refuse(
@@ -101,6 +128,70 @@ void CheckPiecewise(const proto::Piecewise& p, Checker& check) {
   }
 }
 
+void CheckMilestones(const proto::MultiStep& s, Checker& check) {
+  const std::string at = "lr.multi_step.milestones";
+  if (s.milestones_size() == 0) {
+    check.Refuse(at,
+                 absl::StrCat("milestones are missing: ",
+                              TakesText(*FindStrategyField(at)->descriptor)));
+  }
+  for (int i = 1; i < s.milestones_size(); ++i) {
+    check.Number(at, static_cast<double>(s.milestones(i)),
+                 s.milestones(i) > s.milestones(i - 1),
+                 TakesText(*FindStrategyField(at)->descriptor), i);
+  }
+}
+
+void CheckOneCycle(const proto::OneCycle& s, Checker& check) {
+  if (s.has_max_lr() && s.has_factor()) {
+    check.Refuse("lr.one_cycle.factor", "max_lr is set, too: choose one");
+  }
+  if (s.three_phase()) {
+    check.Number("lr.one_cycle.pct_start", s.pct_start(), s.pct_start() <= 0.5,
+                 "at most 0.5 with three_phase: the second phase is as long "
+                 "as the first");
+  }
+}
+
+void CheckCyclic(const proto::Cyclic& s, Checker& check) {
+  if (s.has_base_lr()) {
+    check.Number("lr.cyclic.max_lr", s.max_lr(), s.max_lr() >= s.base_lr(),
+                 absl::StrCat("at least base_lr, ", ExactDouble(s.base_lr())));
+  }
+  if (s.gamma() != 1 && s.mode() != "exp_range") {
+    check.Refuse("lr.cyclic.gamma",
+                 absl::StrCat("is of mode exp_range alone, and mode is ",
+                              s.mode(), ": set one of them otherwise"));
+  }
+}
+
+void CheckRate(const proto::LearningRate& lr, Checker& check) {
+  if (lr.warmup_epochs() > 0 && lr.warmup_steps() > 0) {
+    check.Refuse("lr.warmup_steps", "warmup_epochs is set, too: choose one");
+  }
+  if (lr.has_noam() && (lr.warmup_epochs() > 0 || lr.warmup_steps() > 0)) {
+    check.Refuse(lr.warmup_steps() > 0 ? "lr.warmup_steps" : "lr.warmup_epochs",
+                 "lr.noam warms up by itself: set lr.noam.warmup_steps alone");
+  }
+  if (lr.has_polynomial() && lr.polynomial().cycle() &&
+      !lr.polynomial().has_decay_steps()) {
+    check.Refuse("lr.polynomial.cycle",
+                 "begins again after decay_steps, which is not set: the run "
+                 "is over before");
+  }
+  // 0 is a factor, but not one that is meant by saying nothing.
+  if (lr.has_exponential() && !lr.exponential().has_gamma()) {
+    const char* const at = "lr.exponential.gamma";
+    check.Refuse(at,
+                 absl::StrCat("gamma is missing: ",
+                              TakesText(*FindStrategyField(at)->descriptor)));
+  }
+  if (lr.has_piecewise()) CheckPiecewise(lr.piecewise(), check);
+  if (lr.has_multi_step()) CheckMilestones(lr.multi_step(), check);
+  if (lr.has_one_cycle()) CheckOneCycle(lr.one_cycle(), check);
+  if (lr.has_cyclic()) CheckCyclic(lr.cyclic(), check);
+}
+
 void CheckCrop(const proto::RandomResizedCrop& crop, Checker& check) {
   const std::string at = "train.augment.random_resized_crop.";
   check.Number(
@@ -113,21 +204,20 @@ void CheckCrop(const proto::RandomResizedCrop& crop, Checker& check) {
 
 }  // namespace
 
+absl::Span<const LevelRule> LevelRules() { return kLevelRules; }
+
 void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   Checker check(resolver, errors);
   const proto::Strategy& strategy = resolver.strategy();
   CheckEachField(strategy, check);
   CheckScaling(resolver, check);
+  CheckLevel(strategy.amp(), check);
   if (strategy.has_optimizer() &&
       strategy.optimizer().method_case() == proto::Optimizer::METHOD_NOT_SET) {
     check.Refuse("optimizer",
                  "names no method; one of: sgd momentum adam adamw");
   }
-  const proto::LearningRate& lr = strategy.lr();
-  if (lr.warmup_epochs() > 0 && lr.warmup_steps() > 0) {
-    check.Refuse("lr.warmup_steps", "warmup_epochs is set, too: choose one");
-  }
-  if (lr.has_piecewise()) CheckPiecewise(lr.piecewise(), check);
+  CheckRate(strategy.lr(), check);
   const proto::Train& train = strategy.train();
   if (train.has_batch_size() && train.has_batch_size_per_rank()) {
     check.Refuse("train.batch_size_per_rank",

@@ -110,6 +110,42 @@ TEST(StrategyChecks, Optimizers) {
   EXPECT_EQ(options.strategy.optimizer().adam().beta2(), 0.999);
 }
 
+TEST(Schedules, RefuseWhatDoesNotGoTogether) {
+  ExpectError("lr { step { } }",
+              "lr.step.step_size: expected a whole number above 0, found 0");
+  ExpectError("lr { step { step_size: 0 } }",
+              "lr.step.step_size: expected a whole number above 0, found 0");
+  ExpectError("lr { step { step_size: 3 every: 'epoch' } }",
+              "expected steps or epochs, found \"epoch\"; nearest: epochs");
+  ExpectError("lr { multi_step { } }",
+              "lr.multi_step.milestones: milestones are missing: rising whole "
+              "numbers above 0");
+  ExpectError("lr { multi_step { milestones: 9\n milestones: 4 } }",
+              "dir/s.pbtxt:2: lr.multi_step.milestones: expected rising whole "
+              "numbers above 0, found 4");
+  ExpectError("lr { exponential { } }",
+              "lr.exponential.gamma: gamma is missing: ");
+  ExpectError("lr { polynomial { cycle: true } }",
+              "lr.polynomial.cycle: begins again after decay_steps, which is "
+              "not set: the run is over before");
+  ExpectError("lr { one_cycle { max_lr: 1 factor: 2 } }",
+              "lr.one_cycle.factor: max_lr is set, too: choose one");
+  ExpectError("lr { one_cycle { pct_start: 0.6 three_phase: true } }",
+              "lr.one_cycle.pct_start: expected at most 0.5 with three_phase");
+  ExpectError("lr { one_cycle { anneal_strategy: 'cosine' } }",
+              "expected cos or linear, found \"cosine\"");
+  ExpectError("lr { warmup_epochs: 2 noam { d_model: 8 } }",
+              "lr.warmup_epochs: lr.noam warms up by itself: set "
+              "lr.noam.warmup_steps alone");
+  ExpectError("lr { cyclic { base_lr: 1 max_lr: 0.5 } }",
+              "lr.cyclic.max_lr: expected at least base_lr, 1, found 0.5");
+  ExpectError("lr { cyclic { max_lr: 0.5 gamma: 0.9 } }",
+              "lr.cyclic.gamma: is of mode exp_range alone, and mode is "
+              "triangular");
+  ExpectError("lr { cosine_restarts { T_0: 4 T_mult: 0 } }",
+              "lr.cosine_restarts.T_mult: expected a whole number, 1 or above");
+}
+
 }  // namespace
 }  // namespace passes
 }  // namespace halftone

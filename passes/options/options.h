@@ -104,6 +104,16 @@ std::vector<std::string> StrategyPaths();
 // member of a list if one is given.
 std::string OriginOf(const Options& options, absl::string_view path,
                      int member = -1);
+// What a level cannot be combined with: Apex's rules, for the properties that
+// this compiler has. Any other property of a bundle may be set alone.
+struct LevelRule {
+  absl::string_view level;  // "O1"
+  absl::string_view path;   // of a field that is true or false
+  bool refused;
+  absl::string_view why;
+};
+absl::Span<const LevelRule> LevelRules();
+
 // An error about a field: class kUsage if a flag set it, else kModel.
 absl::Status FieldError(const Options& options, absl::string_view path,
                         absl::string_view message, int member = -1);

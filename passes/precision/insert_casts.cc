@@ -28,16 +28,20 @@ bool KeepsDTypes(const Block& block, const Op& op, const SlotTable& slots) {
 // One run over one block.
 class Inserter {
  public:
-  explicit Inserter(Block& block) : block_(block) {}
+  // `rounded`: the dtype through which KeepF32 slots of low ops read
+  // parameters; kF32: as they are.
+  Inserter(Block& block, DType rounded) : block_(block), rounded_(rounded) {}
 
-  // The parameters' cells in `dtype`. With `keep`, not those that a KeepF32
-  // slot reads.
+  // The parameters' cells in `dtype`. Not those that FP32 scopes alone read;
+  // with `keep`, not those that a KeepF32 slot reads.
   void LowerCells(DType dtype, bool keep);
   absl::Status Apply(OpId id);
   bool changed() const { return changed_; }
 
  private:
   bool ReadByKeepF32Slot(const Value& value);
+  bool OnlyReadInScopes(const Value& value) const;
+  bool ReadsRounded(const Op& op, SlotKind kind, ValueId input) const;
   absl::Status SetInputs(OpId id, const SchemaSlots& slots);
   void SetOutputs(OpId id, const SchemaSlots& slots);
   absl::StatusOr<ValueId> CastOf(ValueId value, DType to, Reason reason,
@@ -45,6 +49,7 @@ class Inserter {
   void SetDType(ValueId value, DType dtype);
 
   Block& block_;
+  const DType rounded_;
   SlotTable slots_;
   // By value and dtype; casts are few next to values.
   absl::flat_hash_map<std::pair<ValueId, DType>, ValueId> casts_;
@@ -76,6 +81,14 @@ bool Inserter::ReadByKeepF32Slot(const Value& value) {
   return false;
 }
 
+bool Inserter::OnlyReadInScopes(const Value& value) const {
+  for (const Use& use : value.uses) {
+    const Decision& decision = block_.op(use.op).decision;
+    if (decision.reason != Reason::kFp32Scope) return false;
+  }
+  return !value.uses.empty();
+}
+
 void Inserter::LowerCells(DType dtype, bool keep) {
   Program& program = block_.program();
   for (int i = 0; i < block_.value_limit(); ++i) {
@@ -83,7 +96,7 @@ void Inserter::LowerCells(DType dtype, bool keep) {
     if (value.erased || value.definition != Definition::kCell) continue;
     Cell& cell = program.cell(value.cell());
     if (cell.kind != CellKind::kParameter || cell.type.dtype != DType::kF32 ||
-        (keep && ReadByKeepF32Slot(value))) {
+        (keep && ReadByKeepF32Slot(value)) || OnlyReadInScopes(value)) {
       continue;
     }
     cell.type.dtype = dtype;
@@ -102,6 +115,16 @@ absl::StatusOr<ValueId> Inserter::CastOf(ValueId value, DType to, Reason reason,
   return cast;
 }
 
+bool Inserter::ReadsRounded(const Op& op, SlotKind kind, ValueId input) const {
+  if (rounded_ == DType::kF32 || kind != SlotKind::kKeepF32 ||
+      !IsLow(op.decision.precision) || block_.dtype(input) != DType::kF32) {
+    return false;
+  }
+  const CellId cell = block_.value(input).cell();
+  return cell.valid() &&
+         block_.program().cell(cell).kind == CellKind::kParameter;
+}
+
 absl::Status Inserter::SetInputs(OpId id, const SchemaSlots& slots) {
   const Op& op = block_.op(id);
   const DType precision = op.decision.precision;
@@ -109,11 +132,13 @@ absl::Status Inserter::SetInputs(OpId id, const SchemaSlots& slots) {
   for (int i = 0; i < static_cast<int>(op.inputs.all().size()); ++i) {
     const SlotKind kind = KindAt(slots, op, i, &slot);
     if (kind == SlotKind::kFixed) continue;
-    const ValueId input = op.inputs.all()[i];
-    const DType dtype = block_.dtype(input);
-    if (!IsAmpFloat(dtype)) continue;
+    ValueId input = op.inputs.all()[i];
+    if (!IsAmpFloat(block_.dtype(input))) continue;
+    if (ReadsRounded(op, kind, input)) {
+      HT_ASSIGN_OR_RETURN(input, CastOf(input, rounded_, Reason::kLevel, op));
+    }
     const DType wanted = Wanted(kind, precision);
-    if (dtype == wanted) continue;
+    if (block_.dtype(input) == wanted) continue;
     HT_ASSIGN_OR_RETURN(const ValueId cast,
                         CastOf(input, wanted,
                                kind == SlotKind::kKeepF32 ? Reason::kKeepF32Slot
@@ -156,7 +181,7 @@ absl::StatusOr<bool> InsertCasts::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
   if (train == nullptr) return false;
   Block& block = train->block();
-  Inserter inserter(block);
+  Inserter inserter(block, round_f32_slots_ ? low_ : DType::kF32);
   if (low_cells_) inserter.LowerCells(low_, keep_f32_slot_cells_);
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     HT_RETURN_IF_ERROR(inserter.Apply(id));

@@ -19,9 +19,14 @@
 // asked first (KEEP_F32_SLOT where a slot did). Feeds, statistics and integers
 // never change; a `cast` of the model's own keeps the dtypes it was given.
 //
+// With copies and keep_batchnorm_fp32: false (at O2, and O3 with
+// master_weights: true) KeepF32 slots of low ops read parameters through their
+// low copies: `<w>.cast_fp16`, cast up again.
+//
 // Without FP32 copies (O3, master_weights: false) the parameters' cells become
 // low here, before all casts; KeepF32 slots then read `<w>.cast_fp32`, unless
-// keep_batchnorm_fp32 keeps such cells f32.
+// keep_batchnorm_fp32 keeps such cells f32. Those that only ops of FP32 scopes
+// read stay f32, too.
 #ifndef HALFTONE_PASSES_PRECISION_INSERT_CASTS_H_
 #define HALFTONE_PASSES_PRECISION_INSERT_CASTS_H_
 
@@ -37,7 +42,9 @@ class InsertCasts : public Pass {
   explicit InsertCasts(const proto::Amp& amp)
       : low_(LowOf(amp)),
         low_cells_(LevelOf(amp) != Level::kO0 && !amp.master_weights()),
-        keep_f32_slot_cells_(amp.keep_batchnorm_fp32()) {}
+        keep_f32_slot_cells_(amp.keep_batchnorm_fp32()),
+        round_f32_slots_(amp.master_weights() && !amp.keep_batchnorm_fp32() &&
+                         LevelOf(amp) >= Level::kO2) {}
 
   absl::string_view name() const override { return "insert-casts"; }
   absl::StatusOr<bool> Run(Program& program) override;
@@ -46,6 +53,7 @@ class InsertCasts : public Pass {
   DType low_;
   bool low_cells_;
   bool keep_f32_slot_cells_;
+  bool round_f32_slots_;
 };
 
 // How many casts of values that are no cells' the pass inserts where these are

@@ -15,6 +15,7 @@ namespace {
 constexpr absl::string_view kBlackVars = "amp.custom_black_varnames";
 constexpr absl::string_view kWhiteNames = "amp.custom_white_opnames";
 constexpr absl::string_view kBlackNames = "amp.custom_black_opnames";
+constexpr absl::string_view kScopes = "amp.fp32_scopes";
 constexpr absl::string_view kWhiteOps = "amp.custom_white_list";
 
 absl::Status NoMatch(const Options& options, absl::string_view path, int member,
@@ -60,6 +61,8 @@ absl::Status PrecisionPolicy::MatchNames(const Block& block) {
            &errors);
   MatchOps(block, kBlackNames, amp.custom_black_opnames(), Choice::kBlack,
            &errors);
+  // Last: what a black name matches, too, is in the scope.
+  MatchOps(block, kScopes, amp.fp32_scopes(), Choice::kScope, &errors);
   return errors.ToStatus();
 }
 
@@ -100,7 +103,7 @@ void PrecisionPolicy::MatchOps(
       const absl::string_view name = block.name(block.op(id));
       if (!GlobMatch(glob, name)) continue;
       Choice& known = names_[id.index()];
-      if (known != Choice::kNone && known != choice) {
+      if (known == Choice::kWhite && choice != Choice::kWhite) {
         errors->Add(
             FieldError(options_, path,
                        absl::StrCat("\"", glob, "\" matches ", name,
@@ -112,7 +115,7 @@ void PrecisionPolicy::MatchOps(
       known = choice;
       matched = true;
     }
-    if (matched) continue;
+    if (matched || choice == Choice::kScope) continue;  // a note says so
     std::vector<std::string> names;
     for (OpId id : ops) names.emplace_back(block.name(block.op(id)));
     errors->Add(NoMatch(options_, path, member, "op", glob, names));
@@ -132,6 +135,11 @@ PolicyDecision PrecisionPolicy::Of(const Op& op, bool has_float_input) const {
   PolicyDecision decided;
   decided.kind = PolicyDecision::Kind::kF32;
   decided.amp_class = classes_.Of(op);
+  const Choice choice = UserChoice(op);
+  if (choice == Choice::kScope) {
+    decided.reason = Reason::kFp32Scope;
+    return decided;
+  }
   if (!black_variables_.empty()) {
     for (const absl::Span<const ValueId> values :
          {op.inputs.all(), op.outputs.all()}) {
@@ -142,7 +150,6 @@ PolicyDecision PrecisionPolicy::Of(const Op& op, bool has_float_input) const {
       }
     }
   }
-  const Choice choice = UserChoice(op);
   if (choice == Choice::kBlack) {
     decided.reason = Reason::kUserBlack;
   } else if (choice == Choice::kWhite && level_ != Level::kO0) {

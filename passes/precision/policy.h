@@ -31,12 +31,12 @@ class PrecisionPolicy {
   PrecisionPolicy(const Options& options, const KernelSet& kernels);
 
   // Matches the globs of the user's lists against the names in `block`.
-  // Errors, as FieldError: a glob that matches nothing, an op matched by both
-  // a white and a black one.
+  // Errors, as FieldError: a glob that matches nothing (but for a scope's), an
+  // op matched by both a white and a black one, or a white one and a scope.
   absl::Status MatchNames(const Block& block);
 
-  // The first that applies: BLACK_VARNAME, user op name, user op type,
-  // NO_FLOAT_INPUT, level or class.
+  // The first that applies: FP32_SCOPE, BLACK_VARNAME, user op name, user op
+  // type, NO_FLOAT_INPUT, level or class.
   PolicyDecision Of(const Op& op, bool has_float_input) const;
 
   // Whether the target has the op in low precision.
@@ -49,7 +49,7 @@ class PrecisionPolicy {
   PrecisionRule rule() const;
 
  private:
-  enum class Choice : uint8_t { kNone, kWhite, kBlack };
+  enum class Choice : uint8_t { kNone, kWhite, kBlack, kScope };
   void MatchVariables(const Block& block, ErrorList* errors);
   void MatchOps(const Block& block, absl::string_view path,
                 const google::protobuf::RepeatedPtrField<std::string>& globs,

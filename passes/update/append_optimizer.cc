@@ -15,6 +15,7 @@
 #include "passes/parallel/gradients.h"
 #include "passes/rewrite/rewrite.h"
 #include "passes/update/norm_statistics.h"
+#include "passes/update/rate_policy.h"
 #include "passes/update/update_groups.h"
 
 namespace halftone {
@@ -58,22 +59,13 @@ absl::Status Appender::LearningRate(const proto::LearningRate& lr) {
                       WellKnownValue(&block_, kSchedule));
   OpBuilder op = MakeOp(block_, "learning_rate", Role::kOptimize);
   op.In("Applied", applied).In("Schedule", schedule).Out("Out", kLearningRate);
-  std::string policy = "constant";
-  if (lr.has_cosine()) {
-    policy = "cosine";
-    op.Attr("min_ratio", lr.cosine().min_ratio());
-  } else if (lr.has_linear()) {
-    policy = "linear";
-    op.Attr("min_ratio", lr.linear().min_ratio());
-  } else if (lr.has_piecewise()) {
-    policy = "piecewise";
-    const proto::Piecewise& p = lr.piecewise();
-    op.Attr("boundaries",
-            std::vector<double>(p.boundary().begin(), p.boundary().end()))
-        .Attr("values",
-              std::vector<double>(p.factor().begin(), p.factor().end()));
+  const RateAttrs attrs = RatePolicyOf(lr);
+  if (CountsEpochs(attrs)) {
+    HT_ASSIGN_OR_RETURN(const ValueId epoch,
+                        WellKnownValue(&block_, kStepsPerEpoch));
+    op.In("StepsPerEpoch", epoch);
   }
-  op.Attr("policy", policy);
+  for (const auto& [name, value] : attrs) op.Attr(name, value);
   HT_ASSIGN_OR_RETURN(lr_, BuildValue(block_, op));
   train_.results().push_back({kLearningRate, lr_});
   return absl::OkStatus();

@@ -65,6 +65,13 @@ constexpr char kSummary = 5 << 3 | 2;      // message
 constexpr char kValue = 1 << 3 | 2;        // of Summary, message
 constexpr char kTag = 1 << 3 | 2;          // of Value, string
 constexpr char kSimpleValue = 2 << 3 | 5;  // of Value, float
+constexpr char kTensor = 8 << 3 | 2;       // of Value, message
+constexpr char kMetadata = 9 << 3 | 2;     // of Value, message
+constexpr char kDtype = 1 << 3 | 0;        // of Tensor, varint
+constexpr char kStringVal = 8 << 3 | 2;    // of Tensor, bytes
+constexpr char kPlugin = 1 << 3 | 2;       // of Metadata, message
+constexpr char kPluginName = 1 << 3 | 2;   // of Plugin, string
+constexpr char kDtString = 7;
 
 void AppendField(std::string* out, char key, absl::string_view bytes) {
   out->push_back(key);
@@ -128,8 +135,28 @@ void EventFile::AddScalar(absl::string_view tag, int64_t step, float value) {
   AppendField(&summary_value, kTag, tag);
   summary_value.push_back(kSimpleValue);
   AppendRaw(&summary_value, value);
+  Add(step, summary_value);
+}
+
+// As its text plugin reads it: a tensor of one string, of no dims.
+void EventFile::AddText(absl::string_view tag, int64_t step,
+                        absl::string_view text) {
+  if (buffer_.size() > kMaxPending) return;
+  std::string plugin, metadata, tensor, value;
+  AppendField(&plugin, kPluginName, "text");
+  AppendField(&metadata, kPlugin, plugin);
+  tensor.push_back(kDtype);
+  tensor.push_back(kDtString);
+  AppendField(&tensor, kStringVal, text);
+  AppendField(&value, kTag, tag);
+  AppendField(&value, kTensor, tensor);
+  AppendField(&value, kMetadata, metadata);
+  Add(step, value);
+}
+
+void EventFile::Add(int64_t step, absl::string_view value) {
   std::string summary;
-  AppendField(&summary, kValue, summary_value);
+  AppendField(&summary, kValue, value);
   std::string event = EventAt(step);
   AppendField(&event, kSummary, summary);
   AppendRecord(&buffer_, event);

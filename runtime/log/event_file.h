@@ -1,5 +1,5 @@
-// events.out.tfevents.*: scalars for TensorBoard, in its record format
-// (length, masked CRC-32C, Event message, masked CRC-32C).
+// events.out.tfevents.*: scalars and texts for TensorBoard, in its record
+// format (length, masked CRC-32C, Event message, masked CRC-32C).
 #ifndef HALFTONE_RUNTIME_LOG_EVENT_FILE_H_
 #define HALFTONE_RUNTIME_LOG_EVENT_FILE_H_
 
@@ -22,10 +22,13 @@ class EventFile {
   ~EventFile();
   // Buffered, up to 16 MiB; Flush writes, and keeps what cannot be written.
   void AddScalar(absl::string_view tag, int64_t step, float value);
+  void AddText(absl::string_view tag, int64_t step, absl::string_view text);
   absl::Status Flush();
 
  private:
   EventFile(std::string path, int fd);
+  // A Summary.Value.
+  void Add(int64_t step, absl::string_view value);
 
   std::string path_, buffer_;
   int fd_;

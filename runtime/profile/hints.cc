@@ -36,6 +36,7 @@ std::string WhyF32(const Op& product) {
       return absl::StrCat("in f32 by ", Name(reason), ": --white ", type);
     case Reason::kUserBlack:
     case Reason::kBlackVarname:
+    case Reason::kFp32Scope:
       return absl::StrCat("in f32 by ", Name(reason),
                           ": the strategy's choice");
     case Reason::kGrayF32Input:

@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/disk/directory.h"
@@ -22,6 +24,8 @@ namespace runtime {
 namespace {
 
 constexpr size_t kMaxPending = 16 << 20;
+constexpr absl::string_view kSkipLine = "{\"event\":\"skip\",";
+constexpr absl::string_view kScaleLine = "{\"event\":\"scale\",";
 
 std::string Quoted(absl::string_view text) {
   return nlohmann::json(std::string(text))
@@ -89,12 +93,44 @@ bool IsEventUntil(absl::string_view line, int64_t step) {
          visitor.step() <= step;
 }
 
+// What a line of ours says of the loss scale; none where it is of another
+// event, or of a version that did not say so much.
+std::optional<ScaleEvent> ScaleEventOf(absl::string_view line) {
+  const bool skipped = absl::StartsWith(line, kSkipLine);
+  if (!skipped && !absl::StartsWith(line, kScaleLine)) return std::nullopt;
+  const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr,
+                                          /*allow_exceptions=*/false);
+  ScaleEvent event;
+  event.skipped = skipped;
+  for (const auto& [name, to] : {std::make_pair("step", &event.step),
+                                 std::make_pair("epoch", &event.epoch)}) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_number()) return std::nullopt;
+    *to = found->get<int64_t>();
+  }
+  for (const auto& [name, to] :
+       {std::make_pair("scale_before", &event.scale_before),
+        std::make_pair("loss_scaling", &event.loss_scaling)}) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_number()) return std::nullopt;
+    *to = found->get<float>();
+  }
+  const auto first_bad = json.find("first_bad");
+  if (first_bad != json.end() && first_bad->is_string()) {
+    event.first_bad = first_bad->get<std::string>();
+  }
+  return event;
+}
+
 // Copies the lines of steps up to `step`, one at a time. A last line without an
 // end was being written when the run died.
 class Cutter {
  public:
-  Cutter(int64_t step, int to, std::string to_path)
-      : step_(step), to_(to), to_path_(std::move(to_path)) {}
+  Cutter(int64_t step, int to, std::string to_path, ScaleRecorder* scale_events)
+      : step_(step),
+        to_(to),
+        to_path_(std::move(to_path)),
+        scale_events_(*scale_events) {}
 
   absl::Status Take(absl::string_view bytes) {
     while (!bytes.empty()) {
@@ -106,7 +142,7 @@ class Cutter {
       too_long_ |= line_.size() + part.size() > kMaxPending;
       if (!too_long_) absl::StrAppend(&line_, part);
       if (end == absl::string_view::npos) break;
-      if (!too_long_ && IsEventUntil(line_, step_)) kept_ += line_;
+      if (!too_long_ && IsEventUntil(line_, step_)) Keep();
       line_.clear();
       too_long_ = false;
       if (kept_.size() > kMaxPending) HT_RETURN_IF_ERROR(Flush());
@@ -120,18 +156,25 @@ class Cutter {
   }
 
  private:
+  void Keep() {
+    kept_ += line_;
+    std::optional<ScaleEvent> event = ScaleEventOf(line_);
+    if (event.has_value()) scale_events_.Add(*std::move(event));
+  }
+
   int64_t step_;
   int to_;
   std::string to_path_, line_, kept_;
+  ScaleRecorder& scale_events_;
   bool too_long_ = false;
 };
 
 absl::Status CutBack(const Directory& directory, const std::string& name,
-                     int64_t step) {
+                     int64_t step, ScaleRecorder* scale_events) {
   const std::string temporary = name + ".tmp", path = directory.PathOf(name);
   HT_ASSIGN_OR_RETURN(const Descriptor from, directory.OpenToRead(name));
   HT_ASSIGN_OR_RETURN(const Descriptor to, directory.OpenNew(temporary));
-  Cutter cutter(step, to.get(), path);
+  Cutter cutter(step, to.get(), path, scale_events);
   std::string buffer(1 << 20, '\0');
   while (true) {
     const ssize_t n = read(from.get(), &buffer[0], buffer.size());
@@ -161,10 +204,13 @@ absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(
                       Directory::OpenParent(path, &name));
   const bool goes_on =
       keep_until >= 0 && directory.KindOf(name) != Directory::Kind::kNothing;
-  HT_RETURN_IF_ERROR(goes_on ? CutBack(directory, name, keep_until)
+  ScaleRecorder kept;
+  HT_RETURN_IF_ERROR(goes_on ? CutBack(directory, name, keep_until, &kept)
                              : directory.Write(name, ""));
   HT_ASSIGN_OR_RETURN(Descriptor file, directory.OpenToAppend(name));
-  return absl::WrapUnique(new MetricsLog(path, file.Release()));
+  auto log = absl::WrapUnique(new MetricsLog(path, file.Release()));
+  log->kept_ = std::move(kept);
+  return log;
 }
 
 void MetricsLog::Append(const std::string& line) {
@@ -219,9 +265,17 @@ void MetricsLog::On(const StepEvent& event) {
 
 void MetricsLog::On(const SkipEvent& event) {
   Append(absl::StrCat(
-      "{\"event\":\"skip\",\"step\":", event.step, ",\"epoch\":", event.epoch,
-      ",\"first_bad\":", Quoted(event.first_bad),
-      ",\"bad_steps\":", event.bad_steps,
+      kSkipLine, "\"step\":", event.step, ",\"epoch\":", event.epoch,
+      ",\"first_bad\":", Quoted(event.first_bad), ",\"bad_steps\":",
+      event.bad_steps, ",\"scale_before\":", JsonNumber(event.scale_before),
+      ",\"loss_scaling\":", JsonNumber(event.loss_scaling), "}\n"));
+}
+
+void MetricsLog::On(const ScaleEvent& event) {
+  if (event.skipped) return;
+  Append(absl::StrCat(
+      kScaleLine, "\"step\":", event.step, ",\"epoch\":", event.epoch,
+      ",\"scale_before\":", JsonNumber(event.scale_before),
       ",\"loss_scaling\":", JsonNumber(event.loss_scaling), "}\n"));
 }
 

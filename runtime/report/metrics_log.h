@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/report/run_observer.h"
+#include "runtime/report/scale_recorder.h"
 
 namespace halftone {
 namespace runtime {
@@ -25,6 +26,8 @@ class MetricsLog : public RunObserver {
   void On(const RunStarted& run) override { parts_known_ = run.parts_known; }
   void On(const StepEvent& event) override;
   void On(const SkipEvent& event) override;
+  // Of steps that were not skipped: a skip's line says it, too.
+  void On(const ScaleEvent& event) override;
   void On(const NotFiniteEvent& event) override;
   void On(const EvalEvent& event) override;
   // What could not be written (a full disk) is kept, up to 16 MiB, and written
@@ -32,11 +35,15 @@ class MetricsLog : public RunObserver {
   // beyond that.
   absl::Status Flush() override;
 
+  // What the lines that were kept say of the loss scale.
+  const ScaleRecorder& kept_scale_events() const { return kept_; }
+
  private:
   MetricsLog(std::string path, int fd);
   void Append(const std::string& line);
 
   std::string path_, pending_;
+  ScaleRecorder kept_;
   int fd_;
   bool parts_known_ = true;
 };

@@ -92,6 +92,57 @@ TEST(MetricsLog, SaysWhatTheMeanLossIsOf) {
                            {"in_a_row", 2}}));
 }
 
+TEST(MetricsLog, ResumeReadsTheScaleEventsBack) {
+  const std::string path = NewPath();
+  {
+    auto log = *MetricsLog::Open(path, -1);
+    SkipEvent skip;
+    skip.step = 7;
+    skip.epoch = 1;
+    skip.first_bad = "a \"b\".w.grad has inf";
+    skip.scale_before = 1638.4f;
+    skip.loss_scaling = 819.2f;
+    log->On(skip);
+    // A skip has a line of its own.
+    log->On(ScaleEvent{7, 1, true, skip.first_bad, 1638.4f, 819.2f});
+    log->On(ScaleEvent{9, 2, false, "", 819.2f, 1638.4f});
+    log->On(ScaleEvent{21, 3, false, "", 1638.4f, 3276.8f});
+    ASSERT_TRUE(log->Flush().ok());
+  }
+  EXPECT_EQ(JsonLines(path).size(), 3u);
+  // As an earlier version wrote it.
+  ASSERT_TRUE(WriteFileAtomically(path,
+                                  "{\"event\":\"skip\",\"step\":2,\"epoch\":1,"
+                                  "\"first_bad\":\"x\",\"bad_steps\":1,"
+                                  "\"loss_scaling\":2048}\n" +
+                                      *ReadFile(path))
+                  .ok());
+  auto log = MetricsLog::Open(path, 20);
+  ASSERT_TRUE(log.ok()) << log.status();
+  const std::vector<ScaleEvent> kept = (*log)->kept_scale_events().Events();
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[0].step, 7);
+  EXPECT_EQ(kept[0].epoch, 1);
+  EXPECT_TRUE(kept[0].skipped);
+  EXPECT_EQ(kept[0].first_bad, "a \"b\".w.grad has inf");
+  EXPECT_EQ(kept[0].scale_before, 1638.4f);
+  EXPECT_EQ(kept[0].loss_scaling, 819.2f);
+  EXPECT_EQ(kept[1].step, 9);
+  EXPECT_FALSE(kept[1].skipped);
+  EXPECT_EQ(kept[1].loss_scaling, 1638.4f);
+}
+
+TEST(ScaleRecorder, KeepsTheLast) {
+  ScaleRecorder recorder;
+  for (int64_t step = 1; step <= 1003; ++step) {
+    recorder.Add({step, 1, false, "", 1, 2});
+  }
+  const std::vector<ScaleEvent> events = recorder.Events();
+  ASSERT_EQ(events.size(), 1000u);
+  EXPECT_EQ(events.front().step, 4);
+  EXPECT_EQ(events.back().step, 1003);
+}
+
 TEST(MetricsLog, ResumeCutsBackToTheStep) {
   const std::string path = NewPath();
   {

@@ -91,7 +91,8 @@ struct RunEnded {
   double first_loss = std::numeric_limits<double>::quiet_NaN();
   double last_loss = std::numeric_limits<double>::quiet_NaN();
   float loss_scaling = 1;
-  std::optional<EvalEvent> eval;  // the run's last
+  std::vector<ScaleEvent> scale_events;  // the last ones
+  std::optional<EvalEvent> eval;         // the run's last
   std::optional<int64_t> best_epoch;
   std::optional<StepSpeed> speed;  // there was more than one step
   StepTimes spent;                 // by all steps

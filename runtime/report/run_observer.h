@@ -17,6 +17,7 @@ class RunObserver {
   virtual void On(const StepEvent&) {}
   virtual void On(const ProgressEvent&) {}
   virtual void On(const SkipEvent&) {}
+  virtual void On(const ScaleEvent&) {}
   virtual void On(const NotFiniteEvent&) {}
   virtual void On(const EvalEvent&) {}
   virtual void On(const CheckpointEvent&) {}

@@ -66,6 +66,13 @@ struct SkipEvent {
   int64_t bad_steps = 0;
   float scale_before = 1, loss_scaling = 1;
 };
+// A step that was skipped, or after which the loss scale is another one.
+struct ScaleEvent {
+  int64_t step = 0, epoch = 0;
+  bool skipped = false;
+  std::string first_bad;  // of a skipped step: "conv2.w.grad has inf"
+  float scale_before = 1, loss_scaling = 1;
+};
 // A loss that is not finite in a step that was applied, since its gradients
 // are.
 struct NotFiniteEvent {

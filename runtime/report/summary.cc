@@ -31,6 +31,20 @@ Json Metrics(const EvalEvent& eval) {
   return metrics;
 }
 
+Json ScaleEvents(const std::vector<ScaleEvent>& events) {
+  Json json = Json::array();
+  for (const ScaleEvent& event : events) {
+    json.push_back(
+        {{"step", event.step},
+         {"epoch", event.epoch},
+         {"skipped", event.skipped},
+         {"scale_before", Number(event.scale_before)},
+         {"loss_scaling", Number(event.loss_scaling)},
+         {"first_bad", event.skipped ? Json(event.first_bad) : Json()}});
+  }
+  return json;
+}
+
 Json ProfileJson(const ProfileTable& table) {
   Json json = {{"steps", table.steps},
                {"step_ms", table.step_ms},
@@ -80,6 +94,7 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
       {"loss_first", Number(end.first_loss)},
       {"loss_last", Number(end.last_loss)},
       {"loss_scaling", Number(end.loss_scaling)},
+      {"scale_events", ScaleEvents(end.scale_events)},
       {"metrics", has_eval ? Metrics(*end.eval) : Json::object()},
       {"eval_loss", has_eval ? Number(end.eval->loss) : Json(nullptr)},
       {"best_epoch",

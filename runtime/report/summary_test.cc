@@ -39,6 +39,8 @@ TEST(Summary, HoldsTheRun) {
   end.first_loss = 2.5;
   end.last_loss = std::numeric_limits<double>::infinity();
   end.loss_scaling = 32768;
+  end.scale_events = {{3, 1, true, "fc.w.grad has inf", 65536, 32768},
+                      {9, 2, false, "", 32768, 65536}};
   end.eval = EvalEvent();
   end.eval->loss = 0.1;
   end.eval->metrics = {{"top1", 0.75, 3, 4}};
@@ -57,6 +59,19 @@ TEST(Summary, HoldsTheRun) {
       {"loss_first", 2.5},
       {"loss_last", "inf"},
       {"loss_scaling", 32768.0},
+      {"scale_events",
+       {{{"step", 3},
+         {"epoch", 1},
+         {"skipped", true},
+         {"scale_before", 65536.0},
+         {"loss_scaling", 32768.0},
+         {"first_bad", "fc.w.grad has inf"}},
+        {{"step", 9},
+         {"epoch", 2},
+         {"skipped", false},
+         {"scale_before", 32768.0},
+         {"loss_scaling", 65536.0},
+         {"first_bad", nullptr}}}},
       {"metrics", {{"top1", {{"value", 0.75}, {"correct", 3}, {"total", 4}}}}},
       {"eval_loss", 0.1},
       {"best_epoch", 4},

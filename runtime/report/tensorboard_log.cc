@@ -25,6 +25,12 @@ void TensorBoardLog::On(const StepEvent& event) {
   }
 }
 
+void TensorBoardLog::On(const ScaleEvent& event) {
+  file_->AddScalar("scale_events/loss_scaling", event.step, event.loss_scaling);
+  if (!event.skipped) return;
+  file_->AddText("scale_events/first_bad", event.step, event.first_bad);
+}
+
 void TensorBoardLog::On(const EvalEvent& event) {
   file_->AddScalar("eval/loss", event.step, static_cast<float>(event.loss));
   for (const MetricValue& metric : event.metrics) {

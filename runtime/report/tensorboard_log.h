@@ -20,6 +20,7 @@ class TensorBoardLog : public RunObserver {
       const std::string& directory);
 
   void On(const StepEvent& event) override;
+  void On(const ScaleEvent& event) override;
   void On(const EvalEvent& event) override;
   absl::Status Flush() override { return file_->Flush(); }
 

@@ -13,6 +13,7 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -69,6 +70,20 @@ TEST(TensorBoardLog, LeavesTheRestToOthers) {
   EXPECT_EQ(
       Written(RunStarted(), SkipEvent(), ProgressEvent(), RunEnded()).size(),
       Written().size());
+}
+
+// The bytes of TensorBoard's text summary: a string tensor of its plugin.
+TEST(TensorBoardLog, HoldsScaleEvents) {
+  const ScaleEvent skip = {7, 1, true, "w.grad has inf", 1024, 512};
+  const std::string text =
+      std::string("\x0a\x16scale_events/first_bad\x42\x12\x08\x07\x42\x0e") +
+      "w.grad has inf" + "\x4a\x08\x0a\x06\x0a\x04text";
+  const std::string scalar = Scalar("scale_events/loss_scaling", 512);
+  EXPECT_THAT(Written(skip), AllOf(HasSubstr(text), HasSubstr(scalar)));
+  ScaleEvent raised = skip;
+  raised.skipped = false;
+  EXPECT_THAT(Written(raised),
+              AllOf(Not(HasSubstr("first_bad")), HasSubstr(scalar)));
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ absl::Span<const uint8_t> ImplicitBytes(absl::string_view name,
   if (name == kStop) return BytesOf(f.stop);
   if (name == kSeed) return BytesOf(f.seed);
   if (name == kSchedule) return BytesOf(f.schedule);
+  if (name == kStepsPerEpoch) return BytesOf(f.steps_per_epoch);
   HT_CHECK(false, "an implicit feed that the trainer does not know");
   return {};
 }

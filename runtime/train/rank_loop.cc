@@ -34,6 +34,7 @@ ImplicitFeeds Constant(const proto::Strategy& strategy, const Rank& rank) {
   feeds.schedule[2] = static_cast<float>(
       rate.warmup_steps() > 0 ? static_cast<double>(rate.warmup_steps())
                               : rate.warmup_epochs() * steps);
+  feeds.steps_per_epoch = static_cast<float>(steps);
   return feeds;
 }
 
@@ -188,8 +189,13 @@ absl::Status RankLoop::ReadOldest() {
   }
   if (reporter_ != nullptr && record.found_inf) {
     reporter_->Skipped(record, view);
-  } else if (reporter_ != nullptr && !record.loss_is_finite()) {
-    reporter_->LossNotFinite(record, stop_rule_.not_finite());
+  } else if (reporter_ != nullptr) {
+    if (record.loss_scaling != record.scale_before) {
+      reporter_->ScaleChanged(record);
+    }
+    if (!record.loss_is_finite()) {
+      reporter_->LossNotFinite(record, stop_rule_.not_finite());
+    }
   }
   if (record.step % config_.log_every == 0 || pending.epoch_end) {
     LogStep(record, view);

@@ -44,6 +44,7 @@ absl::Status Reporter::Open() {
         auto metrics,
         MetricsLog::Open(directory.metrics(),
                          rank_.start.resumed ? rank_.progress.step : -1));
+    scale_events_ = metrics->kept_scale_events();
     report_.Add(std::move(metrics));
     HT_ASSIGN_OR_RETURN(auto tensorboard,
                         TensorBoardLog::Create(directory.path()));
@@ -79,7 +80,19 @@ void Reporter::Skipped(const StepRecord& record, const StepView& view) {
   event.scale_before = record.scale_before;
   event.loss_scaling = record.loss_scaling;
   report_.Emit(event);
+  Record({record.step, record.epoch, /*skipped=*/true, event.first_bad,
+          record.scale_before, record.loss_scaling});
+}
+
+void Reporter::ScaleChanged(const StepRecord& record) {
+  Record({record.step, record.epoch, /*skipped=*/false, "", record.scale_before,
+          record.loss_scaling});
+}
+
+void Reporter::Record(ScaleEvent event) {
+  report_.Emit(event);
   report_.Flush();
+  scale_events_.Add(std::move(event));
 }
 
 void Reporter::LossNotFinite(const StepRecord& record, int64_t in_a_row) {
@@ -118,6 +131,7 @@ absl::Status Reporter::Finish(const RunTimes& times, const Profile* profile,
     traced = WriteTrace(config_.trace, profile->Trace(), rank_.sampler.rank);
   }
   RunEnded end = EndOf(rank_, times, profile);
+  end.scale_events = scale_events_.Events();
   end.signal = signal;
   end.exit_code = exit_code;
   return report_.Finish(std::move(end), traced);

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/profile/profile.h"
 #include "runtime/report/run_report.h"
+#include "runtime/report/scale_recorder.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/rank_setup.h"
@@ -35,6 +36,8 @@ class Reporter {
   void ShowProgress(const StepRecord& record, const RunningLoss& since,
                     const EventTimes& times);
   void Skipped(const StepRecord& record, const StepView& view);
+  // Another loss scale after a step that was applied.
+  void ScaleChanged(const StepRecord& record);
   // A step was applied whose loss is not finite, the `in_a_row`th.
   void LossNotFinite(const StepRecord& record, int64_t in_a_row);
   // `progress.eval` is new.
@@ -50,6 +53,7 @@ class Reporter {
  private:
   explicit Reporter(const Rank& rank);
   absl::Status Open();
+  void Record(ScaleEvent event);
   // Arrays of --fetch that cannot be written are lost: said when it begins and
   // when it ends.
   void ArraysWritten(const absl::Status& written);
@@ -59,6 +63,7 @@ class Reporter {
   RunReport report_;
   std::vector<Fetch> fetches_;
   SkipNames skip_names_;
+  ScaleRecorder scale_events_;
   bool arrays_lost_ = false;
 };
 

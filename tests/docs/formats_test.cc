@@ -196,13 +196,15 @@ TEST_F(Formats, MetricsOfStepsThatGoWrong) {
   const auto log = runtime::MetricsLog::Open(path, -1);
   ASSERT_TRUE(log.ok()) << log.status();
   (*log)->On(runtime::SkipEvent());
+  (*log)->On(runtime::ScaleEvent());
   (*log)->On(runtime::NotFiniteEvent());
   ASSERT_TRUE((*log)->Flush().ok());
   const std::string metrics = ReadAll(path);
   const Lines lines = absl::StrSplit(metrics, '\n');
-  ASSERT_EQ(lines.size(), 3u);
+  ASSERT_EQ(lines.size(), 4u);
   ExpectShown("metrics-skip", lines[0]);
-  ExpectShown("metrics-not_finite", lines[1]);
+  ExpectShown("metrics-scale", lines[1]);
+  ExpectShown("metrics-not_finite", lines[2]);
 }
 
 TEST_F(Formats, Manifest) {

@@ -109,6 +109,32 @@ std::string AloneSection() {
   return text;
 }
 
+// What goes together, and what does not, as the check has it.
+std::string CombinationsSection() {
+  std::string text =
+      "\n## Combinations\n\nA level is a bundle of properties, each of which "
+      "may be set alone, by Apex's rules of what\ngoes together. O3 with "
+      "`keep_batchnorm_fp32: true` is `half()` with FP32 batch norm.\n\n"
+      "| properties | parameters | batch norm's slots |\n|---|---|---|\n"
+      "| `master_weights: true`, `keep_batchnorm_fp32: true` | FP32, with low "
+      "copies for the ops that read them low | FP32 |\n"
+      "| `master_weights: true`, `keep_batchnorm_fp32: false` | the same | "
+      "read the low copies |\n"
+      "| `master_weights: false`, `keep_batchnorm_fp32: true` | low, but for "
+      "those of these slots and of `fp32_scopes` | FP32 |\n"
+      "| `master_weights: false`, `keep_batchnorm_fp32: false` | low, but for "
+      "those of `fp32_scopes` | low, read in FP32 |\n\n"
+      "At O0 everything is FP32 whatever these two say. Refused are:\n\n"
+      "| level | with | why |\n|---|---|---|\n";
+  for (const passes::LevelRule& rule : passes::LevelRules()) {
+    absl::StrAppend(
+        &text, "| ", rule.level, " | ",
+        Code(absl::StrCat(rule.path, ": ", rule.refused ? "true" : "false")),
+        " | ", rule.why, " |\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string StrategyPage() {
@@ -123,7 +149,7 @@ std::string StrategyPage() {
       Sections(), OpListsSection(),
       "\n## Levels\n\nWhat a level and a dtype "
       "stand for, where nothing else is set.\n\n",
-      BundleTable(tools::LevelBundles()),
+      BundleTable(tools::LevelBundles()), CombinationsSection(),
       "\n## Scalers\n\nWhat `amp.scaler` stands for, at O1.\n\n",
       BundleTable(tools::ScalerBundles()), AloneSection());
 }

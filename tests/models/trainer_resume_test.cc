@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
@@ -51,7 +53,7 @@ class Resume : public ::testing::TestWithParam<Case> {
   // The whole of `run` is that of the run "/whole", which is never stopped.
   void ExpectAsWhole(const std::string& run) {
     const std::string whole = out_ + "/whole", other = out_ + run;
-    for (const char* kind : {"step", "eval", "skip"}) {
+    for (const char* kind : {"step", "eval", "skip", "scale"}) {
       const std::vector<Json> a = Events(whole, kind), b = Events(other, kind);
       ASSERT_EQ(a.size(), b.size()) << kind;
       for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], b[i]);
@@ -65,8 +67,9 @@ class Resume : public ::testing::TestWithParam<Case> {
       EXPECT_TRUE(a.tensors[i].bytes == b.tensors[i].bytes)
           << a.tensors[i].name;
     }
-    for (const char* key : {"steps_applied", "loss_first", "loss_last",
-                            "metrics", "best_epoch", "loss_scaling"}) {
+    for (const char* key :
+         {"steps_applied", "loss_first", "loss_last", "metrics", "best_epoch",
+          "loss_scaling", "scale_events"}) {
       EXPECT_EQ(Summary(whole)[key], Summary(other)[key]) << key;
     }
   }
@@ -238,6 +241,49 @@ TEST(ResumeOfOne, ThatIsDoneDoesNothing) {
   config.resume = true;
   ASSERT_TRUE(TrainOn(*model, config, 1).status.ok());
   EXPECT_EQ(*ReadFile(config.out + "/metrics.jsonl"), before);
+}
+
+// A scale that begins too high and grows soon: events of both kinds, before and
+// after the checkpoint.
+TEST(ResumeOfOne, KeepsTheScaleEvents) {
+  const auto model =
+      CompileFile(kConvNet, "models/mnist_o1.pbtxt",
+                  {"amp.loss_scaling.init_loss_scaling=16777216",
+                   "amp.loss_scaling.decr_every_n_nan_or_inf=1",
+                   "amp.loss_scaling.incr_every_n_steps=2", "train.epochs=3"});
+  ASSERT_TRUE(model.ok()) << model.status();
+  TrainConfig config = ConfigOf(*model, "synthetic:460", FreshDirectory());
+  config.checkpoint_every = {Cadence::Unit::kSteps, 5};
+  config.keep_checkpoints = 1000;
+  ASSERT_TRUE(TrainOn(*model, config, 1).status.ok());
+  const Json events = Summary(config.out)["scale_events"];
+  int skipped = 0, raised = 0;
+  float scale = 16777216;
+  for (const Json& event : events) {
+    EXPECT_EQ(event["scale_before"], scale) << event;
+    scale = event["loss_scaling"];
+    const bool was_skipped = event["skipped"];
+    skipped += was_skipped;
+    raised += !was_skipped;
+    EXPECT_EQ(scale,
+              event["scale_before"].get<float>() * (was_skipped ? 0.5f : 2.0f));
+    EXPECT_EQ(event["first_bad"].is_null(), !was_skipped);
+    if (was_skipped) {
+      EXPECT_THAT(event["first_bad"].get<std::string>(), HasSubstr(".grad "));
+    }
+  }
+  EXPECT_EQ(Summary(config.out)["loss_scaling"], scale);
+  EXPECT_GT(skipped, 3);
+  EXPECT_GT(raised, 3);
+  EXPECT_EQ(static_cast<int>(Events(config.out, "skip").size()), skipped);
+  EXPECT_EQ(static_cast<int>(Events(config.out, "scale").size()), raised);
+
+  for (const CheckpointInfo& info : ListCheckpoints(config.out + "/ckpt")) {
+    if (info.step > 10) std::filesystem::remove_all(info.path);
+  }
+  config.resume = true;
+  ASSERT_TRUE(TrainOn(*model, config, 1).status.ok());
+  EXPECT_EQ(Summary(config.out)["scale_events"], events);
 }
 
 // What is promised is said, and only then.

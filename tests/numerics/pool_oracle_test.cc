@@ -3,59 +3,19 @@
 // them are named by HT_TORCH_PYTHON and HT_PADDLE_PYTHON, else python3 is
 // asked; where it has no such package the test is skipped.
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "kernels/testing/kernel_run.h"
+#include "tests/support/oracle.h"
 
 namespace halftone {
 namespace {
 
 using Ints = std::vector<int64_t>;
 using Values = std::vector<double>;
-
-std::string Python(const char* variable) {
-  const char* path = std::getenv(variable);
-  return path == nullptr ? "/usr/bin/python3" : path;
-}
-
-// What a command prints; *status is its own.
-std::string Output(const std::string& command, int* status) {
-  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
-  std::string output;
-  char buffer[4096];
-  while (const size_t n = fread(buffer, 1, sizeof(buffer), pipe)) {
-    output.append(buffer, n);
-  }
-  *status = pclose(pipe);
-  return output;
-}
-
-std::map<std::string, Values> Ask(const std::string& python,
-                                  const std::string& whom) {
-  std::map<std::string, Values> answers;
-  int status = 0;
-  const std::string output =
-      Output(python + " tests/numerics/pool_oracle.py " + whom, &status);
-  EXPECT_EQ(status, 0);
-  for (absl::string_view line : absl::StrSplit(output, '\n')) {
-    const std::vector<std::string> parts = absl::StrSplit(line, '=');
-    if (parts.size() != 2) continue;
-    for (absl::string_view word : absl::StrSplit(parts[1], ' ')) {
-      double value = 0;
-      EXPECT_TRUE(absl::SimpleAtod(word, &value)) << line;
-      answers[parts[0]].push_back(value);
-    }
-  }
-  return answers;
-}
 
 Values Image(int64_t n) {
   Values image;
@@ -84,12 +44,8 @@ Values Pooled(const std::string& name, const std::string& ceil_windows) {
 
 void Compare(const std::string& python, const std::string& whom,
              const std::string& ceil_windows) {
-  int status = 0;
-  Output(absl::StrCat(python, " -c 'import ", whom, "'"), &status);
-  if (status != 0) {
-    GTEST_SKIP() << python << " has no " << whom;
-  }
-  const auto answers = Ask(python, whom);
+  if (!HasModule(python, whom)) GTEST_SKIP() << python << " has no " << whom;
+  const auto answers = AskOracle(python, "tests/numerics/pool_oracle.py", whom);
   EXPECT_EQ(answers.size(), 96u * 3);
   for (const auto& [name, expected] : answers) {
     const Values found = Pooled(name, ceil_windows);
@@ -108,11 +64,11 @@ void Compare(const std::string& python, const std::string& whom,
 }
 
 TEST(PoolOracle, InsideIsPyTorchs) {
-  Compare(Python("HT_TORCH_PYTHON"), "torch", "inside");
+  Compare(OraclePython("HT_TORCH_PYTHON"), "torch", "inside");
 }
 
 TEST(PoolOracle, AllIsPaddles) {
-  Compare(Python("HT_PADDLE_PYTHON"), "paddle", "all");
+  Compare(OraclePython("HT_PADDLE_PYTHON"), "paddle", "all");
 }
 
 }  // namespace

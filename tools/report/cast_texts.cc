@@ -45,6 +45,7 @@ std::string CastTexts::Without(const proto::CastRow& cast) {
     if (op == ops_.end()) continue;
     const std::string& reason = op->second->reason();
     if (reason == "BLACK_LIST") types.insert(op->second->type());
+    if (reason == "FP32_SCOPE") return "leave it out of amp.fp32_scopes";
     if (reason == "USER_BLACK") return "leave it off your black list";
   }
   if (types.empty()) return "-";

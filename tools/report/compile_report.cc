@@ -149,6 +149,59 @@ double WeightDecay(const proto::Optimizer& optimizer) {
   return optimizer.sgd().weight_decay();
 }
 
+// "epochs" or "steps": what a schedule counts.
+std::string Counted(const std::string& every) {
+  return every == "steps" ? "steps" : "epochs";
+}
+
+std::string PeakText(const proto::OneCycle& s) {
+  return s.has_max_lr()
+             ? Number(s.max_lr())
+             : absl::StrCat("base x ", Number(s.has_factor() ? s.factor() : 1));
+}
+
+// With the numbers by which it changes.
+std::string ScheduleText(const proto::LearningRate& lr) {
+  switch (lr.schedule_case()) {
+    case proto::LearningRate::kStep:
+      return absl::StrCat("step x", Number(lr.step().gamma()), " every ",
+                          lr.step().step_size(), " ",
+                          Counted(lr.step().every()));
+    case proto::LearningRate::kMultiStep:
+      return absl::StrCat("multi_step x", Number(lr.multi_step().gamma()),
+                          " at ",
+                          absl::StrJoin(lr.multi_step().milestones(), ", "),
+                          " ", Counted(lr.multi_step().every()));
+    case proto::LearningRate::kPolynomial:
+      return absl::StrCat("polynomial, power ", Number(lr.polynomial().power()),
+                          ", to ", Number(lr.polynomial().end_lr()));
+    case proto::LearningRate::kExponential:
+      return absl::StrCat(
+          "exponential x", Number(lr.exponential().gamma()), " every ",
+          lr.exponential().every() == "steps" ? "step" : "epoch");
+    case proto::LearningRate::kOneCycle:
+      return absl::StrCat("one_cycle to ", PeakText(lr.one_cycle()));
+    case proto::LearningRate::kNoam:
+      return absl::StrCat("noam, width ", lr.noam().d_model(),
+                          ", highest at step ", lr.noam().warmup_steps());
+    case proto::LearningRate::kCyclic:
+      return absl::StrCat("cyclic to ", Number(lr.cyclic().max_lr()), " in ",
+                          lr.cyclic().step_size_up(), " ",
+                          Counted(lr.cyclic().every()));
+    case proto::LearningRate::kCosineRestarts:
+      return absl::StrCat("cosine_restarts after ", lr.cosine_restarts().t_0(),
+                          " ", Counted(lr.cosine_restarts().every()));
+    case proto::LearningRate::kCosine:
+      return "cosine";
+    case proto::LearningRate::kLinear:
+      return "linear";
+    case proto::LearningRate::kPiecewise:
+      return "piecewise";
+    default:
+      return "constant";
+  }
+}
+
 std::string LearningRateText(const proto::Strategy& strategy) {
   const proto::LearningRate& lr = strategy.lr();
   std::string text = absl::StrCat("lr ", Number(lr.base()));
@@ -158,10 +211,7 @@ std::string LearningRateText(const proto::Strategy& strategy) {
                     Number(lr.base() * static_cast<double>(batch) /
                            static_cast<double>(lr.base_batch())));
   }
-  absl::StrAppend(&text, lr.has_cosine()      ? " cosine"
-                         : lr.has_linear()    ? " linear"
-                         : lr.has_piecewise() ? " piecewise"
-                                              : " constant");
+  absl::StrAppend(&text, " ", ScheduleText(lr));
   if (lr.warmup_steps() > 0) {
     absl::StrAppend(&text, " after ", Count(lr.warmup_steps(), "warm-up step"));
   } else if (lr.warmup_epochs() > 0) {
@@ -191,6 +241,7 @@ std::string ReasonText(const std::string& code) {
       {"USER_WHITE", "your white list"},
       {"USER_BLACK", "your black list"},
       {"BLACK_VARNAME", "your black variable"},
+      {"FP32_SCOPE", "your FP32 scope"},
       {"NO_KERNEL", "no low-precision kernel"},
       {"LOSS", "the loss"},
       {"LEVEL", "the level"},

@@ -94,6 +94,15 @@ TEST(UpdateText, NamesMethodRateDecayAndClip) {
   EXPECT_EQ(UpdateText(strategy),
             "sgd, lr 0.5 x 64/32 = 1 cosine after 1,000 warm-up steps; lr x "
             "10 on head/*; gradients clipped to norm 1");
+  proto::Strategy step = StrategyWith("sgd");
+  step.mutable_lr()->mutable_step()->set_step_size(30);
+  EXPECT_EQ(UpdateText(step), "sgd, lr 0.5 step x0.1 every 30 epochs");
+  step.mutable_lr()->mutable_multi_step()->add_milestones(30);
+  step.mutable_lr()->mutable_multi_step()->add_milestones(60);
+  step.mutable_lr()->mutable_multi_step()->set_every("steps");
+  EXPECT_EQ(UpdateText(step), "sgd, lr 0.5 multi_step x0.1 at 30, 60 steps");
+  step.mutable_lr()->mutable_one_cycle()->set_factor(4);
+  EXPECT_EQ(UpdateText(step), "sgd, lr 0.5 one_cycle to base x 4");
   proto::Strategy warm = StrategyWith("sgd");
   warm.mutable_lr()->set_warmup_epochs(1);
   EXPECT_EQ(UpdateText(warm), "sgd, lr 0.5 constant after 1 warm-up epoch");

@@ -111,6 +111,9 @@ std::vector<Change> ChangesOf(const CompiledModel& model,
       reason == "BLACK_VARNAME") {
     return {{"", "leave it off that list"}};
   }
+  if (reason == "FP32_SCOPE") {
+    return {{"", "leave it out of amp.fp32_scopes"}};
+  }
   if (op.precision() == "f32") {
     return {{"--white-op " + op.name(), "this op low"},
             {"--white " + op.type(), "all such ops low"}};
