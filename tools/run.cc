@@ -18,7 +18,7 @@ struct RunFlags {
   ModelFlags model;
   RankFlags ranks;
   runtime::TrainConfig config;
-  std::string checkpoint_every = "1e", eval_every = "1e";
+  std::string checkpoint_every = "1e", eval_every = "1e", compare_every = "1e";
   std::string profile;  // "true": no file
 };
 
@@ -34,6 +34,14 @@ absl::Status Run(RunFlags& flags, int* signal) {
       runtime::ParseCadence("--checkpoint-every", flags.checkpoint_every));
   HT_ASSIGN_OR_RETURN(config.eval_every,
                       runtime::ParseCadence("--eval-every", flags.eval_every));
+  HT_ASSIGN_OR_RETURN(
+      config.compare_every,
+      runtime::ParseCadence("--compare-every", flags.compare_every));
+  if (config.compare_every.unit == runtime::Cadence::Unit::kMinutes) {
+    return UsageError("--compare-every \"", flags.compare_every,
+                      "\": expected steps (500), epochs (1e) or never, which "
+                      "all ranks come to together");
+  }
   if (flags.model.target.empty()) {
     HT_ASSIGN_OR_RETURN(flags.model.target, TargetOfRun(flags.ranks));
   }
@@ -76,6 +84,10 @@ void AddReportFlags(Verb verb, RunFlags* flags) {
   verb.AddOption("--checkpoint-every", &flags->checkpoint_every,
                  "500 (steps) | 10m | 1e (epochs, default) | never");
   verb.AddOption("--eval-every", &flags->eval_every, "likewise");
+  verb.AddOption("--compare-every", &flags->compare_every,
+                 "likewise, but for minutes: whether all ranks hold the same\n"
+                 "state, as before each checkpoint; the first rank and cell\n"
+                 "that differ end the run");
   verb.AddOption("--keep", &config->keep_checkpoints,
                  "newest checkpoints that stay, beside the best (default 3)")
       .InRange(1, 1000000);

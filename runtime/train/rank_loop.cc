@@ -59,6 +59,7 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
       eval_clock_(config_.eval_every, std::chrono::steady_clock::now()),
       checkpoint_clock_(config_.checkpoint_every,
                         std::chrono::steady_clock::now()),
+      compare_clock_(config_.compare_every, std::chrono::steady_clock::now()),
       checkpoint_step_(rank->start.resumed ? progress_.step : -1),
       times_(steps_per_epoch_ * std::max<int64_t>(epochs(), 1)) {
   if (rank->start.resumed) stop_rule_.Restore(rank->start.numbers);
@@ -71,7 +72,11 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
 }
 
 absl::Status RankLoop::Run(bool* agreed) {
-  HT_RETURN_IF_ERROR(Train());
+  const absl::Status trained = Train();
+  if (!trained.ok()) {
+    *agreed = ranks_differ_;
+    return trained;
+  }
   if (!finished_ && !diverged_) diverged_ = stop_rule_.AtEnd();
   if (diverged_) {
     *agreed = true;  // all ranks have come to it by themselves
@@ -112,7 +117,8 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
   if (enqueued_ - read_ == 3) HT_RETURN_IF_ERROR(ReadOldest());
   const bool pauses = epoch_end || asked_.any() || diverged_ ||
                       eval_clock_.DueAtStep(enqueued.step) ||
-                      checkpoint_clock_.DueAtStep(enqueued.step);
+                      checkpoint_clock_.DueAtStep(enqueued.step) ||
+                      compare_clock_.DueAtStep(enqueued.step);
   // What the device still has to do is part of the steps' time.
   if (pauses) HT_RETURN_IF_ERROR(executor_.Read(enqueued.ticket).status());
 
@@ -228,18 +234,26 @@ absl::Status RankLoop::AtBoundary(bool epoch_end) {
   finished_ = asked.stop;
   if (finished_ || at_end()) return absl::OkStatus();  // AtEnd does the rest
   const int64_t epochs = progress_.epoch;
+  const bool checkpoint = asked.checkpoint ||
+                          checkpoint_clock_.DueAtStep(progress_.step) ||
+                          (epoch_end && checkpoint_clock_.DueAtEpoch(epochs));
+  // Ranks that differ leave no checkpoint.
+  if (checkpoint || compare_clock_.DueAtStep(progress_.step) ||
+      (epoch_end && compare_clock_.DueAtEpoch(epochs))) {
+    HT_RETURN_IF_ERROR(Compare());
+  }
   if (asked.eval || eval_clock_.DueAtStep(progress_.step) ||
       (epoch_end && eval_clock_.DueAtEpoch(epochs))) {
     HT_RETURN_IF_ERROR(Evaluate());
   }
-  if (asked.checkpoint || checkpoint_clock_.DueAtStep(progress_.step) ||
-      (epoch_end && checkpoint_clock_.DueAtEpoch(epochs))) {
-    HT_RETURN_IF_ERROR(WriteCheckpoint(/*last=*/false));
-  }
+  if (checkpoint) HT_RETURN_IF_ERROR(WriteCheckpoint(/*last=*/false));
   return absl::OkStatus();
 }
 
 absl::Status RankLoop::AtEnd(bool* agreed) {
+  const absl::Status same = Compare();
+  *agreed = ranks_differ_;
+  HT_RETURN_IF_ERROR(same);
   if (!finished_ && !eval_clock_.Never() &&
       progress_.eval_step != progress_.step) {
     HT_RETURN_IF_ERROR(Evaluate());

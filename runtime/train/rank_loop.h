@@ -59,6 +59,7 @@ class RankLoop {
   absl::Status AtEnd(bool* agreed);
   absl::Status Evaluate();
   absl::Status WriteCheckpoint(bool last);
+  absl::Status Compare();  // the ranks' states
   absl::Status Diverged();
   absl::StatusOr<NonFinite> FirstNonFiniteOp();
   float Requests();
@@ -82,9 +83,10 @@ class RankLoop {
   int64_t attempted_ = 0;            // steps enqueued since the run began
 
   StopRuleWatch stop_rule_;
+  bool ranks_differ_ = false;
   bool diverged_ = false, rejected_since_ = true, finished_ = false;
   Asked asked_;
-  CadenceClock eval_clock_, checkpoint_clock_;
+  CadenceClock eval_clock_, checkpoint_clock_, compare_clock_;
   int64_t checkpoint_step_ = -1;
   SoundCheckpoints sound_checkpoints_;  // rank 0
   absl::Status last_checkpoint_;

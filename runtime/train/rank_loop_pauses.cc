@@ -8,6 +8,7 @@
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/train/compare_ranks.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/non_finite.h"
 #include "runtime/train/rank_loop.h"
@@ -47,6 +48,15 @@ absl::Status RankLoop::Evaluate() {
   times_.eval_seconds += watch.seconds();
   if (reporter_ != nullptr) reporter_->Evaluated(progress_);
   return absl::OkStatus();
+}
+
+absl::Status RankLoop::Compare() {
+  const Doing doing("comparing the ranks");
+  const absl::Status same =
+      CompareRanks(executor_, rank_.communicator(),
+                   absl::StrCat("after step ", progress_.step));
+  ranks_differ_ = ExitCodeOf(same) == ExitCode::kDiffer;
+  return same;
 }
 
 absl::Status RankLoop::WriteCheckpoint(bool last) {

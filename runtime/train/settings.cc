@@ -79,6 +79,7 @@ Settings SettingsOf(const Rank& rank, bool train) {
       {"--log-every", absl::StrCat(c.log_every)},
       {"--eval-every", Text(c.eval_every)},
       {"--checkpoint-every", Text(c.checkpoint_every)},
+      {"--compare-every", Text(c.compare_every)},
   };
   settings.insert(settings.end(), more.begin(), more.end());
   return settings;

@@ -203,17 +203,5 @@ absl::Status WriteState(const std::vector<Tensor>& tensors,
   return Loader(tensors, options, executor).Run(said);
 }
 
-absl::StatusOr<uint64_t> HashState(Executor& executor) {
-  const Program& program = executor.program();
-  std::string hashes;
-  for (int i = 0; i < program.num_cells(); ++i) {
-    if (program.cell(CellId(i)).spread != Spread::kReplicated) continue;
-    std::string bytes;
-    HT_RETURN_IF_ERROR(executor.ReadCell(CellId(i), &bytes));
-    absl::StrAppend(&hashes, Hex64(StableHash(bytes)));
-  }
-  return StableHash(hashes);
-}
-
 }  // namespace runtime
 }  // namespace halftone

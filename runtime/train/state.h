@@ -38,8 +38,6 @@ absl::Status WriteState(const std::vector<Tensor>& tensors,
                         const LoadOptions& options, Executor& executor,
                         std::vector<std::string>* said);
 
-// Hash of the bytes of all replicated cells.
-absl::StatusOr<uint64_t> HashState(Executor& executor);
 
 }  // namespace runtime
 }  // namespace halftone

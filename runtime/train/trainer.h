@@ -49,7 +49,7 @@ struct TrainConfig {
   bool shuffle = true;
   int readers = 1;
   int64_t log_every = 10;
-  Cadence checkpoint_every, eval_every;
+  Cadence checkpoint_every, eval_every, compare_every;
   int keep_checkpoints = 3;
   std::vector<std::string> fetches;  // VALUE[:norm|hist|npz]
   bool deterministic = true, use_graphs = true;
