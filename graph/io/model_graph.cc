@@ -82,7 +82,8 @@ absl::Status Orderer::CheckOp(int index) {
     }
     for (const auto& alias : Ops().Aliases()) names.push_back(alias.first);
     return Error(index, "unknown op ", node.type(),
-                 NearestHint(node.type(), names), " (all: halftone ops)");
+                 NearestHint(node.type(), names),
+                 " (all: halftone ops; one of your own: --op-library)");
   }
   if (schema->internal()) {
     return Error(index, "expected an op of a forward program, found ",
