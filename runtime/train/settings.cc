@@ -57,7 +57,7 @@ Settings SettingsOf(const Rank& rank, bool train) {
   Settings settings = {
       {"the data's test split:", Samples(rank.data().test)},
   };
-  for (const OpLibrary* library : LibrariesOf(*rank.program)) {
+  for (const OpLibrary* library : LibrariesOf(*rank.inputs.program)) {
     settings.emplace_back(absl::StrCat("--op-library:", library->name),
                           library->hash);
   }
