@@ -5,6 +5,7 @@ work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
 cd "$work"
 mkdir -p include/kernels
 cp -RL "$root/kernels/plugin" include/kernels/plugin
+chmod -R u+w include
 halftone=$root/tools/halftone
 data=idx:$root/models/digits
 

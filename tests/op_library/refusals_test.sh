@@ -63,17 +63,21 @@ op "$good $run throw ho::Error(\"not on Mondays\");" |
   wrong declares 1 'throws while it declares its ops: not on Mondays'
 
 # ---- Versions and sizes.
-op "$good $run" >newer.cc
-sed 's/#define HALFTONE_OP_ABI 1 /#define HALFTONE_OP_ABI 2 /' -i.kept \
-  include/kernels/plugin/halftone_op_abi.h
-build newer
-mv include/kernels/plugin/halftone_op_abi.h.kept \
-  include/kernels/plugin/halftone_op_abi.h
+# other NAME SED: a library made with another header.
+header=include/kernels/plugin/halftone_op_abi.h
+other() {
+  op "$good $run" >"$1.cc"
+  cp $header kept.h
+  sed -i "$2" $header
+  ! cmp -s $header kept.h || fail "$1: no other header"
+  build "$1"
+  cp -f kept.h $header
+}
+other newer 's/#define HALFTONE_OP_ABI 1 /#define HALFTONE_OP_ABI 2 /'
 refused 1 'made for version 2 of halftone_op.h, this program has version 1' \
   "$halftone" ops --op-library ./libnewer.so
-op "$good $run" >packed.cc
-build packed -fpack-struct -w
-refused 1 'structs have other sizes' "$halftone" ops --op-library ./libpacked.so
+other longer 's/  int32_t deterministic;/  int32_t more[9], deterministic;/'
+refused 1 'structs have other sizes' "$halftone" ops --op-library ./liblonger.so
 cat >empty.cc <<'END'
 extern "C" const void* HalftoneOpLibraryEntry(unsigned) { return nullptr; }
 END
