@@ -1,9 +1,6 @@
-// halftone export: parameters, a rewritten program, or both as others read
-// them.
+// halftone export: parameters, a rewritten program, or both, for others.
 #include <cstdio>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"

@@ -219,8 +219,8 @@ absl::Status Emitter::AddInput(const HalftoneGradInput& input,
 
 void Emitter::NameOutput(const HalftoneGradOutput& output, OpBuilder* builder) {
   if (output.gradient_of == nullptr) {
-    builder->Out(output.slot, absl::StrCat(g_.block().name(g_.op()), ".grad.",
-                                           output.temporary));
+    builder->Out(output.slot,
+                 absl::StrCat(g_.block().name(g_.op()), ".", output.temporary));
     return;
   }
   if (!IsWanted(output)) return;
