@@ -16,7 +16,7 @@ fail() {
 build() {
   local name=$1
   shift
-  g++ -std=c++17 -O2 -fPIC -shared -I include "$@" "$name.cc" -o "lib$name.so"
+  g++ -std=c++17 "${level:--O2}" -fPIC -shared -I include "$@" "$name.cc" -o "lib$name.so"
 }
 page() {
   sed -n '/^```cpp$/,/^```$/p' "$root/docs/op_library.md" | sed '1d;$d'

@@ -3,6 +3,7 @@
 # text that says what and where, and nothing else breaks.
 set -eu
 . tests/op_library/library.sh
+level=-O0
 
 # wrong NAME CODE TEXT: `halftone ops` with NAME.cc, made of stdin.
 wrong() {
