@@ -114,6 +114,27 @@ chmod +x rank.sh
 refused 7 '--op-library:primer' "$halftone" launch --ranks 2 -- ./rank.sh $lib \
   "$halftone" run own.htc --data "$data"
 
+# Lists, temporaries, a workspace: wide.cc, against built-in ops.
+cp "$root/tests/op_library/wide.cc" .
+build wide -Wall -Wextra -Werror
+two='op { type: "relu" in { slot: "X" var: "fc1" } out { slot: "Out" var: "r" } }\
+op { type: "tanh" in { slot: "X" var: "fc1" } out { slot: "Out" var: "t" } }\
+'
+out='out { slot: "Out" var: "relu1" } }'
+sed "s|^op { type: \"relu\".*|${two}op { type: \"add_list\" in { slot: \"X\" var: \"r\" var: \"t\" } $out|" \
+  "$root/models/mlp.pbtxt" >wide.pbtxt
+sed "s|^op { type: \"relu\".*|${two}op { type: \"elementwise_add\" in { slot: \"X\" var: \"r\" } in { slot: \"Y\" var: \"t\" } $out|" \
+  "$root/models/mlp.pbtxt" >sum.pbtxt
+for net in wide sum; do
+  "$halftone" run $net.pbtxt --strategy fp32.pbtxt --target cpu --data "$data" \
+    --op-library ./libwide.so --out runs/$net >$net.txt 2>&1 || {
+    cat $net.txt
+    fail $net
+  }
+  losses runs/$net/metrics.jsonl >$net.losses
+done
+diff wide.losses sum.losses || fail 'other numbers than with built-in ops'
+
 # Where nvcc is, the same file has kernels for GPUs; the compiler takes them.
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 if [ -x "$nvcc" ]; then
