@@ -3,8 +3,11 @@
 namespace halftone {
 namespace kernels {
 
-const KernelRegistry& Kernels() {
-  static const KernelRegistry* const registry = [] {
+// Behind Kernels(), for libraries of ops (kernels/plugin).
+KernelRegistry& GrowingKernels();
+
+KernelRegistry& GrowingKernels() {
+  static KernelRegistry* const registry = [] {
     auto* filled = new KernelRegistry;
     RegisterCpuConv(*filled);
     RegisterCpuMatmul(*filled);
@@ -34,6 +37,8 @@ const KernelRegistry& Kernels() {
   }();
   return *registry;
 }
+
+const KernelRegistry& Kernels() { return GrowingKernels(); }
 
 }  // namespace kernels
 }  // namespace halftone

@@ -1,5 +1,4 @@
-// halftone export: parameters, a rewritten program, or both as others read
-// them.
+// halftone export: parameters, a rewritten program, or both, for others.
 #include <cstdio>
 #include <memory>
 
@@ -12,6 +11,7 @@
 #include "graph/base/text.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "tools/common/command_line.h"
+#include "tools/common/model_flags.h"
 #include "tools/common/onnx_model.h"
 #include "tools/common/rewritten_program.h"
 #include "tools/common/run_parameters.h"
@@ -24,6 +24,7 @@ namespace {
 
 struct ExportFlags {
   std::string path, out, dtype = "f32", names, format = "safetensors", init;
+  std::vector<std::string> op_libraries;
   bool json = false;
 };
 
@@ -89,6 +90,7 @@ absl::Status ExportParameters(const ExportFlags& flags) {
 }
 
 absl::Status Export(const ExportFlags& flags) {
+  HT_RETURN_IF_ERROR(LoadOpLibraries(flags.op_libraries));
   const std::vector<std::string> known = {"safetensors", "pdmodel", "onnx"};
   if (flags.format == known[2]) return WriteOnnxModel(flags);
   if (!flags.init.empty()) {
@@ -139,6 +141,7 @@ void AddExport(Verb app, Outcome* outcome) {
   verb.AddOption("--names", &flags->names,
                  "of a zoo model: names and orders of dims as in torchvision,\n"
                  "hf (Hugging Face) or pytorch-unet (milesial/Pytorch-UNet)");
+  AddOpLibraryFlag(verb, &flags->op_libraries);
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Export(*flags); });
 }

@@ -12,6 +12,7 @@
 #include "runtime/launch/launcher.h"
 #include "tools/common/command_line.h"
 #include "tools/common/launch_command.h"
+#include "tools/common/model_flags.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -21,7 +22,7 @@ namespace {
 struct LaunchFlags {
   runtime::LaunchOptions options;
   std::string gpus, tee, ips, master_port, nnodes;
-  std::vector<std::string> ignored;
+  std::vector<std::string> ignored, op_libraries;
 };
 
 // A number, or torchrun's MIN:MAX where both are the same.
@@ -65,6 +66,13 @@ absl::StatusOr<int> Run(Verb verb, LaunchFlags& flags) {
                stderr);
   }
   HT_RETURN_IF_ERROR(TakeLaunchedCommand(verb, &options));
+  if (!flags.op_libraries.empty() && !options.own_verb) {
+    return UsageError("launch: --op-library goes with run, eval or predict");
+  }
+  // To all ranks, behind the words "halftone run".
+  for (const std::string& path : flags.op_libraries) {
+    options.command.insert(options.command.begin() + 2, {"--op-library", path});
+  }
   return runtime::Launch(options);
 }
 
@@ -93,6 +101,7 @@ void AddFlags(Verb verb, LaunchFlags* flags) {
       "--explain", &options->explain,
       "print where rank, world and address come from; start nothing");
   verb.AddSwitch("--json", &options->json, "with --explain: one JSON object");
+  AddOpLibraryFlag(verb, &flags->op_libraries);
   AddIgnoredLaunchFlags(verb, &flags->ignored);
 }
 

@@ -1,6 +1,8 @@
 // halftone ops: the ops that models may use.
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,10 +20,12 @@ namespace {
 
 struct OpsFlags {
   std::string name, target;
+  std::vector<std::string> op_libraries;
   bool lists = false, json = false;
 };
 
 absl::Status PrintOps(const OpsFlags& flags) {
+  HT_RETURN_IF_ERROR(LoadOpLibraries(flags.op_libraries));
   if (flags.lists) {
     ShowReport(OpListsText(), stdout);
     return absl::OkStatus();
@@ -61,6 +65,7 @@ void AddOps(Verb app, Outcome* outcome) {
                      absl::StrCat("each op's class under the lists of ",
                                   absl::StrJoin(passes::OpListNames(), ", ")));
   Flag json = verb.AddSwitch("--json", &flags->json, "one JSON object");
+  AddOpLibraryFlag(verb, &flags->op_libraries);
   lists.Excludes(name).Excludes(target).Excludes(json);
   verb.SetRun([flags, outcome] { outcome->status = PrintOps(*flags); });
 }

@@ -27,6 +27,8 @@ constexpr size_t kChecksumBytes = 10;
 
 // Compiled again without it, the source would give another loss on ranks.
 constexpr absl::string_view kDenominators = "loss_denominators";
+// Ops of libraries that a reader has to have.
+constexpr absl::string_view kOpLibraries = "op_libraries";
 
 std::string Checksum(absl::string_view bytes) {
   std::string field(kChecksumTag);
@@ -84,19 +86,10 @@ absl::Status CheckBytes(uint64_t bytes) {
                     "; split the model");
 }
 
-void AddSchemas(const Block& block, std::set<const OpSchema*>* schemas) {
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    schemas->insert(block.op(id).schema);
-    if (block.op(id).body != nullptr) {
-      AddSchemas(*block.op(id).body, schemas);
-    }
-  }
-}
-
 void PutOpVersions(const Program& program, proto::CompiledModel* message) {
   std::set<const OpSchema*> schemas;
   for (const auto& entry : program.entries()) {
-    AddSchemas(entry->block(), &schemas);
+    AddSchemasOf(entry->block(), &schemas);
   }
   std::vector<const OpSchema*> sorted(schemas.begin(), schemas.end());
   std::sort(sorted.begin(), sorted.end(),
@@ -107,6 +100,19 @@ void PutOpVersions(const Program& program, proto::CompiledModel* message) {
     proto::OpVersion* version = message->add_op_version();
     version->set_op(schema->name());
     version->set_version(schema->version());
+  }
+}
+
+void PutLibraries(const Program& program, proto::CompiledModel* message) {
+  const std::vector<const OpLibrary*> libraries = LibrariesOf(program);
+  if (libraries.empty()) return;
+  message->add_required_features(std::string(kOpLibraries));
+  for (const OpLibrary* library : libraries) {
+    proto::OpLibrary* const needed = message->add_op_library();
+    needed->set_name(library->name);
+    needed->set_version(library->version);
+    needed->set_file(library->file);
+    needed->set_hash(library->hash);
   }
 }
 
@@ -121,6 +127,7 @@ class Reader {
  private:
   absl::Status ParseMessage();
   absl::Status CheckVersion() const;
+  absl::Status CheckLibraries() const;
   absl::Status CheckOps() const;
   absl::Status CheckTarget(absl::string_view target) const;
   absl::StatusOr<std::unique_ptr<Program>> ParseProgram() const;
@@ -175,10 +182,28 @@ absl::Status Reader::CheckVersion() const {
         message_.producer(), ") than this ", kProducer));
   }
   for (const std::string& feature : message_.required_features()) {
-    if (feature == kDenominators) continue;
+    if (feature == kDenominators || feature == kOpLibraries) continue;
     return Damaged(absl::StrCat(
         "it needs the feature \"", feature, "\", which this ", kProducer,
         " does not have (written by ", message_.producer(), ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Reader::CheckLibraries() const {
+  for (const proto::OpLibrary& needed : message_.op_library()) {
+    const std::string what = absl::StrCat(needed.name(), " ", needed.version());
+    const OpLibrary* const found = FindOpLibrary(needed.name());
+    if (found == nullptr) {
+      return DeviceError(file_, ": it has ops of the library ", what,
+                         ", which is not loaded; add --op-library ",
+                         needed.file(), " (file ", needed.hash(), ")");
+    }
+    if (found->version != needed.version()) {
+      return Damaged(absl::StrCat("it was compiled with the op library ", what,
+                                  ", found ", found->version, " in ",
+                                  found->file));
+    }
   }
   return absl::OkStatus();
 }
@@ -253,6 +278,7 @@ void Reader::TakeSource(CompiledModel* model) {
 
 absl::StatusOr<CompiledModel> Reader::Run(absl::string_view target) {
   HT_RETURN_IF_ERROR(ParseMessage());
+  HT_RETURN_IF_ERROR(CheckLibraries());
   HT_RETURN_IF_ERROR(CheckOps());
   HT_RETURN_IF_ERROR(CheckTarget(target));
   CompiledModel model;
@@ -341,6 +367,7 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   *message.mutable_op_lists() = model.op_lists;
   message.set_state_signature(StateSignature(*model.program));
   PutOpVersions(*model.program, &message);
+  PutLibraries(*model.program, &message);
   *message.mutable_packed_program() = model.packed_program;
   *message.mutable_packed_source() = model.packed_source;
   *message.mutable_packed_ops() = model.ops.packed();

@@ -81,8 +81,9 @@ absl::Status Orderer::CheckOp(int index) {
       if (!known->internal()) names.push_back(known->name());
     }
     for (const auto& alias : Ops().Aliases()) names.push_back(alias.first);
-    return Error(index, "unknown op ", node.type(),
-                 NearestHint(node.type(), names), " (all: halftone ops)");
+    return Error(
+        index, "unknown op ", node.type(), NearestHint(node.type(), names),
+        " (all: halftone ops); one of your own comes with --op-library");
   }
   if (schema->internal()) {
     return Error(index, "expected an op of a forward program, found ",

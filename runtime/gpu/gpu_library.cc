@@ -130,6 +130,16 @@ GpuLibrary::GpuLibrary(const GpuInterface* interface)
   interface_->register_kernels(*kernels_);
 }
 
+void GpuLibrary::AddMoreKernels() {
+  added_ = MoreGpuKernels()(added_, kernels_.get());
+}
+
+MoreKernels& MoreGpuKernels() {
+  static auto* const more = new MoreKernels(
+      [](size_t known, kernels::KernelRegistry*) { return known; });
+  return *more;
+}
+
 absl::StatusOr<const GpuLibrary*> GpuLibrary::Open() {
   HT_ASSIGN_OR_RETURN(const std::string folder, BinaryFolder());
   return OpenAt(absl::StrCat(folder, "/", kGpuLibraryName));
@@ -141,7 +151,10 @@ absl::StatusOr<const GpuLibrary*> GpuLibrary::OpenAt(const std::string& path) {
       new std::map<std::string, std::unique_ptr<GpuLibrary>>;
   std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<GpuLibrary>& library = (*opened)[path];
-  if (library != nullptr) return library.get();
+  if (library != nullptr) {
+    library->AddMoreKernels();
+    return library.get();
+  }
   // All symbols at once: what does not fit is found here, not in a step.
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return ExplainOpenFailure(path, dlerror());
@@ -153,6 +166,7 @@ absl::StatusOr<const GpuLibrary*> GpuLibrary::OpenAt(const std::string& path) {
                        "); build both: bazel build //tools:all");
   }
   library.reset(new GpuLibrary(interface));
+  library->AddMoreKernels();
   return library.get();
 }
 

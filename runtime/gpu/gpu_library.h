@@ -3,6 +3,7 @@
 #ifndef HALFTONE_RUNTIME_GPU_GPU_LIBRARY_H_
 #define HALFTONE_RUNTIME_GPU_GPU_LIBRARY_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,15 +24,24 @@ class GpuLibrary {
   static absl::StatusOr<const GpuLibrary*> OpenAt(const std::string& path);
 
   const GpuInterface* operator->() const { return interface_; }
-  // The library's, which run on GPUs.
+  // The library's, which run on GPUs, and those of op libraries.
   const kernels::KernelRegistry& kernels() const { return *kernels_; }
 
  private:
   explicit GpuLibrary(const GpuInterface* interface);
+  void AddMoreKernels();
 
   const GpuInterface* interface_;
   std::unique_ptr<kernels::KernelRegistry> kernels_;
+  size_t added_ = 0;  // as MoreKernels counts
 };
+
+// Kernels for GPUs from elsewhere (libraries of ops): adds to a registry what
+// came since there were `known` sources, and returns how many there are.
+using MoreKernels =
+    std::function<size_t(size_t known, kernels::KernelRegistry* registry)>;
+// In force; to be set while nobody has kernels. By default there are none.
+MoreKernels& MoreGpuKernels();
 
 // What dlerror() says about the library at `path`, as an error (kDevice) with
 // what to do.

@@ -1,5 +1,7 @@
 #include "runtime/gpu/targets.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -48,7 +50,14 @@ absl::StatusOr<std::vector<std::string>> KernelKeysOf(
                        "toolkit is; known here: ",
                        CpuTarget().name);
   }
-  return ParseKernelList(*text, path);
+  HT_ASSIGN_OR_RETURN(std::vector<std::string> keys,
+                      ParseKernelList(*text, path));
+  kernels::KernelRegistry more;
+  MoreGpuKernels()(0, &more);
+  for (std::string& key : more.Keys()) {
+    keys.push_back(std::move(key));
+  }
+  return keys;
 }
 
 std::string KernelListText(const std::vector<std::string>& keys) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/schema/op_registry.h"
 #include "graph/strategy/fields.h"
 #include "runtime/log/words.h"
 
@@ -56,6 +57,10 @@ Settings SettingsOf(const Rank& rank, bool train) {
   Settings settings = {
       {"the data's test split:", Samples(rank.data().test)},
   };
+  for (const OpLibrary* library : LibrariesOf(*rank.inputs.program)) {
+    settings.emplace_back(absl::StrCat("--op-library:", library->name),
+                          library->hash);
+  }
   // However it was said.
   proto::Strategy strategy = c.strategy;
   strategy.mutable_train()->set_batch_size(rank.sampler.batch);

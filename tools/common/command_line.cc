@@ -200,6 +200,7 @@ Flag Verb::AddOption(const std::string& names,
       app_->add_option_function<std::vector<std::string>>(names, take_all, help)
           ->type_size(1)
           ->expected(1)
+          ->allow_extra_args(false)  // the next word is the verb's
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
 }
 

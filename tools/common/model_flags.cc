@@ -12,6 +12,8 @@
 #include "graph/import/neutral.h"
 #include "graph/strategy/fields.h"
 #include "graph/targets/target.h"
+#include "kernels/plugin/op_library.h"
+#include "runtime/gpu/gpu_library.h"
 #include "runtime/gpu/targets.h"
 #include "runtime/log/pulse.h"
 #include "tools/common/model_path.h"
@@ -197,6 +199,25 @@ absl::StatusOr<CompiledModel> RecompileWith(
   return Recompile(model, flags);
 }
 
+void AddOpLibraryFlag(Verb verb, std::vector<std::string>* paths) {
+  verb.AddOption(
+      "--op-library",
+      [paths](const std::string& path) {
+        paths->push_back(path);
+        return absl::OkStatus();
+      },
+      "a shared library with ops of your own (docs/op_library.md);\n"
+      "may be repeated");
+}
+
+absl::Status LoadOpLibraries(const std::vector<std::string>& paths) {
+  if (!paths.empty()) runtime::MoreGpuKernels() = kernels::AddGpuKernels;
+  for (const std::string& path : paths) {
+    HT_RETURN_IF_ERROR(kernels::LoadOpLibrary(path));
+  }
+  return absl::OkStatus();
+}
+
 Flag AddModelFlags(Verb verb, ModelFlags* flags) {
   Flag model = verb.AddOption("model", &flags->path,
                               "model, program, compiled model, run directory "
@@ -229,6 +250,7 @@ void AddStrategyFlags(Verb verb, ModelFlags* flags) {
   for (const StrategyField& field : StrategyFields()) {
     AddFlag(verb, field, flags);
   }
+  AddOpLibraryFlag(verb, &flags->op_libraries);
   verb.AddSwitch("--verify-each", &flags->compile.verify_each,
                  "verify after every pass");
   const Flag dump_dir =
@@ -257,6 +279,7 @@ absl::StatusOr<FileKind> KindOf(const ModelFlags& flags) {
 absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& named,
                                             bool may_recompile) {
   ModelFlags flags = named;
+  HT_RETURN_IF_ERROR(LoadOpLibraries(flags.op_libraries));
   HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.path));
   flags.path = path.file;
   const Doing doing("reading the model", flags.path);

@@ -28,7 +28,12 @@ struct ModelFlags {
   bool runs_here = false;                   // a .htc must be for this machine
   std::vector<passes::Override> overrides;  // in the order typed
   passes::CompileFlags compile;
+  std::vector<std::string> op_libraries;
 };
+// --op-library, of every verb that reads models.
+void AddOpLibraryFlag(Verb verb, std::vector<std::string>* paths);
+// Before anything reads a model or asks which ops or kernels there are.
+absl::Status LoadOpLibraries(const std::vector<std::string>& paths);
 // Returns the positional argument.
 Flag AddModelFlags(Verb verb, ModelFlags* flags);
 // The same without the positional argument.

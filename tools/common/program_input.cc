@@ -62,6 +62,7 @@ absl::StatusOr<Source> Read(const std::string& content,
 }  // namespace
 
 absl::StatusOr<ProgramInput> ReadProgram(const ModelFlags& flags) {
+  HT_RETURN_IF_ERROR(LoadOpLibraries(flags.op_libraries));
   std::string path = flags.path, content;
   const Doing doing("reading the program", path);
   if (path == "-") {

@@ -141,11 +141,22 @@ Json OpJson(const OpSchema& op, const passes::KernelSet& kernels,
           {"class", std::string(Name(op.amp()))},
           {"lists", ListsJson(op, lists)},
           {"gradient", op.has_grad()},
+          {"library",
+           LibraryOf(op) == nullptr ? Json() : Json(LibraryOf(op)->name)},
           {"inputs", SlotsJson(op.inputs())},
           {"outputs", SlotsJson(op.outputs())},
           {"attributes", AttrsJson(op)},
           {"kernels", kernels.KeysOf(op.name())},
           {"doc", op.doc()}};
+}
+
+// "from mish 1.0, libmish.so, 0123456789abcdef"; empty for our own.
+std::string FromLibrary(const OpSchema& op) {
+  const OpLibrary* const library = LibraryOf(op);
+  if (library == nullptr) return "";
+  return absl::StrCat("from the op library ", library->name, " ",
+                      library->version, ", ", library->file, ", ",
+                      library->hash, "\n");
 }
 
 absl::StatusOr<const OpSchema*> FindNamed(const std::string& name) {
@@ -168,7 +179,17 @@ std::string OpsText(const passes::KernelSet& kernels) {
   std::string text = table.Text();
   const std::string aliases =
       absl::StrJoin(Ops().Aliases(), ", ", absl::PairFormatter(" = "));
-  return text + Hanging("aliases: ", aliases, 9, ColumnsOf(stdout));
+  text += Hanging("aliases: ", aliases, 9, ColumnsOf(stdout));
+  for (const OpLibrary* library : OpLibraries()) {
+    std::vector<std::string> names;
+    for (const OpSchema* op : Ops().All()) {
+      if (LibraryOf(*op) == library) names.push_back(op->name());
+    }
+    const std::string label = absl::StrCat(library->name, " ", library->version,
+                                           ", ", library->file, ": ");
+    text += Hanging(label, absl::StrJoin(names, ", "), 2, ColumnsOf(stdout));
+  }
+  return text;
 }
 
 std::string OpListsText() {
@@ -212,7 +233,7 @@ absl::StatusOr<std::string> OpText(const std::string& name,
   HT_ASSIGN_OR_RETURN(const OpSchema* op, FindNamed(name));
   std::string text = absl::StrCat(
       op->name(), op->name() == name ? "" : absl::StrCat(" (alias ", name, ")"),
-      ", ", Name(op->amp()), "\n", op->doc(), "\n\n");
+      ", ", Name(op->amp()), "\n", op->doc(), "\n", FromLibrary(*op), "\n");
   Table slots({"slot", "", "type", "shape and meaning"});
   for (const Slot& slot : op->inputs()) {
     slots.Add({slot.name, "in", Kind(slot), slot.doc});
