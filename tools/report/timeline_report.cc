@@ -78,6 +78,7 @@ std::string Beside(const Communication& communication) {
 std::string LinkText(const Link& link) {
   return absl::StrCat(link.name, " (", link.text,
                       "): ", ThreeDigits(link.bandwidth / 1e9), " GB/s, ",
+                      ThreeDigits(1e6 * link.start), " us a call + ",
                       ThreeDigits(1e6 * link.latency), " us a hop");
 }
 

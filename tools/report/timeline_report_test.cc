@@ -1,6 +1,8 @@
 #include "tools/report/timeline_report.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -72,6 +74,32 @@ TEST(TimelineReport, AsJson) {
   EXPECT_EQ(json["scaling"][0]["efficiency"], 1);
   EXPECT_EQ(json["scaling"][1]["step_ms"], json["step_ms"]);
   EXPECT_LT(json["scaling"][10]["efficiency"], 1);
+}
+
+// Streams beside each other, as on a GPU: a bucket waits for the last of its
+// gradients and for the collectives before it, and for nothing else.
+TEST(TimelineReport, BucketsStartWhenTheirLastGradientIsThere) {
+  const CompiledModel many =
+      CompileConvnet({{"dist.fuse_grad_size_in_MB", "0.001", "--set"},
+                      {"dist.first_bucket_size_in_MB", "0.001", "--set"}});
+  auto asked = TimelineAsked(many, Ranks(2), Measured());
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  asked->request.overlap = true;
+  const runtime::Timeline timeline =
+      runtime::TimelineOf(asked->asked.plan, asked->request);
+  double wire = 0;
+  int buckets = 0, hidden = 0;
+  for (const runtime::Communication& c : timeline.communications) {
+    if (c.gradients) {
+      EXPECT_GT(c.ready_ms, 0);
+      EXPECT_DOUBLE_EQ(c.begin_ms, std::max(c.ready_ms, wire));
+      hidden += c.exposed_ms < c.end_ms - c.begin_ms;
+      ++buckets;
+    }
+    wire = std::max(wire, c.end_ms);
+  }
+  EXPECT_GT(buckets, 3);
+  EXPECT_GT(hidden, 1);
 }
 
 // With latency alone one bucket is best; with streams beside each other and a
