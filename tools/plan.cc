@@ -86,8 +86,9 @@ void AddTimelineFlags(Verb verb, PlanFlags* flags, Flag timeline) {
                  "and compute that much longer; default 1")
       .Needs(timeline);
   verb.AddOption("--profile", &along->profile,
-                 "what ops take: a trace that run --profile=FILE wrote;\n"
-                 "default: as --roofline predicts")
+                 "what ops take: a trace that run --profile=FILE wrote, of\n"
+                 "one rank with as many samples; default: as --roofline\n"
+                 "predicts")
       .Needs(timeline);
   verb.AddSwitch("--best-buckets", &along->best_buckets,
                  "the sizes of buckets with which the step is shortest")

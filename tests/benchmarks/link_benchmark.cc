@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
+#include "graph/base/error.h"
 #include "runtime/collective/connect.h"
 #include "runtime/device/device.h"
 #include "runtime/profile/link_times.h"

@@ -123,7 +123,7 @@ std::string BucketsText(const AskedTimeline& asked, int columns) {
   }
   if (others > 0) {
     table.Add({absl::StrCat(others, " others"), WithCommas(bytes), "", "", "",
-               "", Ms(exposed), "sums and gathers that ops wait for"});
+               "", Ms(exposed), "-"});
   }
   return table.Text(columns);
 }
