@@ -24,7 +24,6 @@
 #include "runtime/launch/failure_report.h"
 #include "runtime/log/trace_file.h"
 #include "runtime/plan/tuning_table.h"
-#include "runtime/profile/link_times.h"
 #include "runtime/rendezvous/token.h"
 #include "runtime/report/metrics_log.h"
 #include "tests/support/child.h"
@@ -278,12 +277,6 @@ TEST_F(Formats, TuningTable) {
   ExpectShown("tuning", table.Serialize());
   // What the page shows can be read, too.
   EXPECT_TRUE(runtime::TuningTable::Parse(Block("tuning"), kPage).ok());
-}
-
-TEST_F(Formats, Link) {
-  const auto link = runtime::ParseLink(Block("link"), kPage);
-  ASSERT_TRUE(link.ok()) << link.status();
-  ExpectShown("link", runtime::PrintLink(*link));
 }
 
 TEST_F(Formats, Failure) {
