@@ -355,7 +355,7 @@ TEST(PlanVerb, SimulatesTheStep) {
   EXPECT_THAT(shown.out,
               AllOf(HasSubstr("\ngradients.f16.1 "), HasSubstr("times 2"),
                     HasSubstr("\nlimit        communication, "),
-                    HasSubstr("by the bandwidth of wire")));
+                    HasSubstr("bandwidth of wire")));
   // A trace of another model.
   const Result other = Halftone({"plan", "models/mlp.pbtxt", "--batch", "8",
                                  "--timeline", "--profile", name + ".json"});
