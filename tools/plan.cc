@@ -11,6 +11,7 @@
 #include "tools/common/model_path.h"
 #include "tools/report/plan_report.h"
 #include "tools/report/roofline_report.h"
+#include "tools/report/timeline_report.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -22,7 +23,26 @@ struct PlanFlags {
   PlanQuestion question;
   std::string memory;
   bool max_batch = false, steps = false, roofline = false, json = false;
+  bool timeline = false;
+  TimelineQuestion along;
+  std::string trace;
 };
+
+absl::StatusOr<runtime::TuningTable> TuningOf(const PlanFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
+  return runtime::ReadTuningBeside(path.file);
+}
+
+absl::StatusOr<std::string> Timeline(PlanFlags& flags,
+                                     const CompiledModel& model) {
+  flags.along.plan = flags.question;
+  HT_ASSIGN_OR_RETURN(const runtime::TuningTable tuning, TuningOf(flags));
+  if (!flags.trace.empty()) {
+    HT_RETURN_IF_ERROR(
+        WriteTimelineTrace(model, flags.along, tuning, flags.trace));
+  }
+  return TimelineText(model, flags.along, tuning, flags.json);
+}
 
 absl::Status PrintPlan(PlanFlags& flags) {
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
@@ -32,11 +52,11 @@ absl::Status PrintPlan(PlanFlags& flags) {
     HT_ASSIGN_OR_RETURN(
         text, MaxBatchText(model, flags.question, flags.memory, flags.json));
   } else if (flags.roofline) {
-    HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
-    HT_ASSIGN_OR_RETURN(const runtime::TuningTable tuning,
-                        runtime::ReadTuningBeside(path.file));
+    HT_ASSIGN_OR_RETURN(const runtime::TuningTable tuning, TuningOf(flags));
     HT_ASSIGN_OR_RETURN(
         text, RooflineText(model, flags.question, tuning, flags.json));
+  } else if (flags.timeline) {
+    HT_ASSIGN_OR_RETURN(text, Timeline(flags, model));
   } else if (flags.steps) {
     HT_ASSIGN_OR_RETURN(text, StepsText(model, flags.question, flags.json));
   } else {
@@ -44,6 +64,38 @@ absl::Status PrintPlan(PlanFlags& flags) {
   }
   (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
+}
+
+void AddTimelineFlags(Verb verb, PlanFlags* flags, Flag timeline) {
+  TimelineQuestion* along = &flags->along;
+  verb.AddOption("--ranks-per-node", &along->ranks_per_node,
+                 "of the timeline; default 8")
+      .InRange(1, 1 << 20)
+      .Needs(timeline);
+  verb.AddOption("--link", &along->link,
+                 "between ranks of a machine: nvlink3, nvlink4, pcie4, pcie5,\n"
+                 "memory, loopback ..., or a file of tests/benchmarks/\n"
+                 "link_benchmark; default: the target's")
+      .Needs(timeline);
+  verb.AddOption("--between", &along->between,
+                 "between machines: 25gbe, 100gbe, 400gbe, hdr, ndr, 8xhdr ...;"
+                 "\ndefault 100gbe")
+      .Needs(timeline);
+  verb.AddOption("--cores-per-rank", &along->cores_per_rank,
+                 "of CPU ranks with one thread each; below 1 they share cores\n"
+                 "and compute that much longer; default 1")
+      .Needs(timeline);
+  verb.AddOption("--profile", &along->profile,
+                 "what ops take: a trace that run --profile=FILE wrote, of\n"
+                 "one rank with as many samples; default: as --roofline\n"
+                 "predicts")
+      .Needs(timeline);
+  verb.AddSwitch("--best-buckets", &along->best_buckets,
+                 "the sizes of buckets with which the step is shortest")
+      .Needs(timeline);
+  verb.AddOption("--trace", &flags->trace,
+                 "writes the step for ui.perfetto.dev")
+      .Needs(timeline);
 }
 
 }  // namespace
@@ -56,7 +108,9 @@ void AddPlan(Verb app, Outcome* outcome) {
                   "  halftone plan mnist.htc --ranks 4 --batch 256\n"
                   "  halftone plan mnist.htc --max-batch --memory 8GiB\n"
                   "  halftone plan mnist.htc --steps\n"
-                  "  halftone plan mnist.htc --roofline\n\n"
+                  "  halftone plan mnist.htc --roofline\n"
+                  "  halftone plan mnist.htc --timeline --ranks 64 "
+                  "--between 8xhdr\n\n"
                   "What each rank needs, before anything runs.");
   AddModelFlags(verb, &flags->model);
   verb.AddOption("--ranks", &flags->question.ranks, "default 1")
@@ -72,6 +126,12 @@ void AddPlan(Verb app, Outcome* outcome) {
       "--roofline", &flags->roofline,
       "the time of a step, predicted from what each op must compute and\n"
       "move and the target's rates (a CPU's: as halftone tune measured)");
+  Flag timeline = verb.AddSwitch(
+      "--timeline", &flags->timeline,
+      "a simulated step: what of each bucket's all-reduce is exposed, and\n"
+      "what a step takes on 1 to 1,024 ranks");
+  timeline.Excludes(steps).Excludes(max_batch).Excludes(roofline);
+  AddTimelineFlags(verb, flags.get(), timeline);
   max_batch.Excludes(batch).Excludes(steps).Excludes(roofline);
   roofline.Excludes(steps);
   verb.AddOption("--memory", &flags->memory,

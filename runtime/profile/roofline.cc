@@ -8,6 +8,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/layout.h"
 #include "graph/schema/op_schema.h"
+#include "runtime/profile/timeline.h"
 
 namespace halftone {
 namespace runtime {
@@ -19,22 +20,6 @@ bool IsOf(const Target& target, const DeviceRates* device) {
   return std::any_of(
       target.devices.begin(), target.devices.end(),
       [device](const DeviceRates& d) { return d.name == device->name; });
-}
-
-// When the last step of either stream is over.
-double SecondsOf(const Plan& plan, const std::vector<Predicted>& predicted) {
-  std::array<double, 2> now = {0, 0};  // by stream
-  std::vector<double> events;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    double& clock = now[static_cast<int>(step.stream)];
-    for (int event : step.waits) clock = std::max(clock, events[event]);
-    clock += predicted[i].seconds;
-    if (step.records < 0) continue;
-    events.resize(std::max<size_t>(events.size(), step.records + 1), 0);
-    events[step.records] = clock;
-  }
-  return std::max(now[0], now[1]);
 }
 
 }  // namespace
@@ -96,7 +81,13 @@ PlanPrediction PredictPlan(const Plan& plan, const Roofline& roofline) {
     prediction.steps.push_back(
         Predict(plan.steps[i], prediction.costs[i], roofline));
   }
-  prediction.seconds = SecondsOf(plan, prediction.steps);
+  std::vector<double> ms;
+  for (const Predicted& step : prediction.steps) {
+    ms.push_back(1000 * step.seconds);
+  }
+  for (const Executor::Span& span : ScheduleOf(plan, ms, /*overlap=*/true)) {
+    prediction.seconds = std::max(prediction.seconds, span.end / 1000);
+  }
   return prediction;
 }
 

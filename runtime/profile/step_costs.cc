@@ -86,12 +86,6 @@ double BytesOf(const Step& step) {
   return bytes;
 }
 
-bool IsCollective(const Step& step) {
-  return step.kind == Step::Kind::kAllReduce ||
-         step.kind == Step::Kind::kBroadcast ||
-         step.kind == Step::Kind::kAllGather;
-}
-
 StepCost CostOf(const Plan& plan, const Step& step) {
   StepCost cost;
   // A sum over one rank is there already.
@@ -132,6 +126,12 @@ absl::string_view Name(CostClass cost_class) {
       "input wait",
       "idle"};
   return kNames[static_cast<int>(cost_class)];
+}
+
+bool IsCollective(const Step& step) {
+  return step.kind == Step::Kind::kAllReduce ||
+         step.kind == Step::Kind::kBroadcast ||
+         step.kind == Step::Kind::kAllGather;
 }
 
 std::vector<StepCost> CostsOf(const Plan& plan) {

@@ -39,6 +39,8 @@ struct StepCost {
   int launches = 1;  // 0: nothing is done, in a sum over one rank
 };
 
+bool IsCollective(const Step& step);
+
 // By the plan's steps.
 std::vector<StepCost> CostsOf(const Plan& plan);
 

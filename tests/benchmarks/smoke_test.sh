@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 for benchmark in tests/benchmarks/*_benchmark; do
   smallest=.
   case $benchmark in
-    */train_benchmark) continue ;;
+    */train_benchmark | */link_benchmark) continue ;;
     */passes_benchmark) smallest='/10000$' ;;
     */collective_benchmark) smallest='/16/.*/2' ;;
     */elementwise_benchmark | */recurrent_benchmark | */training_benchmark | */window_benchmark) smallest='/f32$' ;;
@@ -25,6 +25,11 @@ line = json.load(sys.stdin)
 assert line["samples_per_second"] * line["step_ms"] - 4000 < 1, line
 assert line["loss"] > 0 and line["rejected"] == 0 and line["scale"] == 32768, line
 assert "scaling_cost_percent" in line, line'
+
+# A prediction and a measurement: only that there are both counts.
+tests/benchmarks/compare_timeline.py --binary tools/halftone \
+  --link-benchmark tests/benchmarks/link_benchmark --only mnist_convnet \
+  --ranks 2 --rounds 1 --steps 4 | grep -E '^mnist_convnet +2 ranks .* ratio [0-9]'
 
 # The other side of the comparison says what it lacks, and is counted as lost.
 if ! python3 -c 'import torch' 2>/dev/null; then

@@ -92,10 +92,26 @@ TEST(Usage, FlagsThatExcludeEachOther) {
               {"--batch", "--max-batch"});
   ExpectError({"plan", kConvnet, "--roofline", "--steps"}, 2,
               {"--steps", "--roofline"});
+  ExpectError({"plan", kConvnet, "--timeline", "--roofline"}, 2,
+              {"--roofline", "--timeline"});
+  ExpectError({"plan", kConvnet, "--link", "nvlink4"}, 2,
+              {"--link", "--timeline"});
   ExpectError({"plan", kConvnet, "--memory", "1GiB"}, 2,
               {"--memory", "--max-batch"});
   ExpectError({"inspect", kConvnet, "--json", "--html"}, 2,
               {"--json", "--html"});
+}
+
+TEST(Usage, LinksAndSharesThatAreNone) {
+  ExpectError(
+      {"plan", kConvnet, "--strategy", kO1, "--timeline", "--link", "nvlink5"},
+      2, {"--link nvlink5", "nearest: nvlink", "100gbe"});
+  ExpectError({"plan", kConvnet, "--strategy", kO1, "--timeline", "--between",
+               "no/such.json"},
+              1, {"no/such.json"});
+  ExpectError({"plan", kConvnet, "--strategy", kO1, "--timeline",
+               "--cores-per-rank", "0"},
+              2, {"--cores-per-rank 0", "above 0"});
 }
 
 TEST(Usage, AModelWithoutWhatToExplain) {

@@ -312,6 +312,57 @@ TEST(PlanVerb, PredictsTheStep) {
   }
 }
 
+// From a trace of one rank, of the buckets of four.
+TEST(PlanVerb, SimulatesTheStep) {
+  const std::string name = Temp("-timeline");
+  const std::string model = name + ".htc";
+  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+                      "models/mnist_o1.pbtxt", "-o", model})
+                .exit_code(),
+            0);
+  ASSERT_EQ(Halftone({"run", model, "--data", "synthetic:640", "--epochs", "1",
+                      "--threads", "1", "--profile=" + name + ".json"})
+                .exit_code(),
+            0);
+  std::ofstream(name + ".link.json")
+      << R"({"schema":1,"name":"wire","bandwidth":1000000,)"
+      << R"("start_ns":1000000,"latency_ns":0})";
+  const std::vector<std::string> plan = {"plan",
+                                         model,
+                                         "--timeline",
+                                         "--ranks",
+                                         "4",
+                                         "--profile",
+                                         name + ".json",
+                                         "--link",
+                                         name + ".link.json",
+                                         "--cores-per-rank",
+                                         "0.5"};
+  std::vector<std::string> as_json = plan;
+  as_json.insert(as_json.end(),
+                 {"--json", "--best-buckets", "--trace", name + ".trace.json"});
+  const json object = MustParse(Halftone(as_json));
+  EXPECT_EQ(object["link"]["name"], "wire");
+  EXPECT_EQ(object["slower"], 2);
+  // Seven collectives that begin with a millisecond each, and one and a half
+  // times the 58,880 bytes of a bucket at a kilobyte a millisecond.
+  EXPECT_GT(object["exposed_ms"], 95);
+  EXPECT_GT(object["compute_ms"], 0);
+  EXPECT_LE(object["best_buckets"]["step_ms"], object["step_ms"]);
+  std::ifstream trace(name + ".trace.json");
+  EXPECT_GT(json::parse(trace)["traceEvents"].size(), 60u);
+  const Result shown = Halftone(plan);
+  EXPECT_THAT(shown.out,
+              AllOf(HasSubstr("\ngradients.f16.1 "), HasSubstr("times 2"),
+                    HasSubstr("\nlimit        communication, "),
+                    HasSubstr("bandwidth of wire")));
+  // A trace of another model.
+  const Result other = Halftone({"plan", "models/mlp.pbtxt", "--batch", "8",
+                                 "--timeline", "--profile", name + ".json"});
+  EXPECT_EQ(other.exit_code(), 1);
+  EXPECT_THAT(other.err, HasSubstr("expected a trace of this model"));
+}
+
 TEST(TuneVerb, WritesATableThatRunsTake) {
   const std::string name = Temp("-tuned");
   ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",

@@ -1,0 +1,221 @@
+#include "runtime/profile/timeline.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr int64_t kMegabyte = 1'000'000;
+
+// A millisecond per megabyte that is sent, and 0.1 ms a step of a ring.
+Link Slow() {
+  Link link;
+  link.name = "slow";
+  link.bandwidth = 1e9;
+  link.latency = 1e-4;
+  return link;
+}
+Topology Ranks(int ranks, int per_machine) {
+  return {ranks, per_machine, Slow(), Slow()};
+}
+
+TEST(CollectiveSeconds, OfARing) {
+  const Topology four = Ranks(4, 4);
+  const auto of = [&](Step::Kind kind) {
+    return CollectiveSeconds(kind, kMegabyte, four);
+  };
+  // 2 * 3 / 4 of a megabyte and six steps; half of both.
+  EXPECT_NEAR(of(Step::Kind::kAllReduce), 1.5e-3 + 6e-4, 1e-12);
+  EXPECT_NEAR(of(Step::Kind::kAllGather), 0.75e-3 + 3e-4, 1e-12);
+  EXPECT_EQ(CollectiveSeconds(Step::Kind::kAllReduce, 1e6, Ranks(1, 1)), 0);
+}
+
+TEST(CollectiveSeconds, TheSlowestLinkCounts) {
+  Topology topology = Ranks(16, 8);
+  topology.inside.bandwidth = 1e12;
+  topology.inside.latency = 0;
+  const double ring = 2 * 15.0 / 16 * 1e-3 + 2 * 1e-4;
+  EXPECT_NEAR(CollectiveSeconds(Step::Kind::kAllReduce, 1e6, topology), ring,
+              1e-12);
+  // On one machine nobody sees the network.
+  topology.per_machine = 16;
+  EXPECT_LT(CollectiveSeconds(Step::Kind::kAllReduce, 1e6, topology), 2e-6);
+}
+
+// A ring of many machines waits for its latencies, a tree for few.
+TEST(CollectiveSeconds, ATreeWhereThereAreManyMachines) {
+  const double seconds =
+      CollectiveSeconds(Step::Kind::kAllReduce, 1000, Ranks(1024, 1));
+  EXPECT_NEAR(seconds, 2 * (10 * 1e-4 + 1e-6), 1e-12);
+}
+
+TEST(CollectiveSeconds, SmallOnesByTheQuickWay) {
+  Topology topology = Ranks(2, 2);
+  topology.inside.quick_latency = 1e-6;
+  topology.inside.quick_share = 0.25;
+  EXPECT_NEAR(CollectiveSeconds(Step::Kind::kAllReduce, 1000, topology),
+              2 * 1e-6 + 4e-6, 1e-12);
+  EXPECT_NEAR(CollectiveSeconds(Step::Kind::kAllReduce, 1e6, topology),
+              1e-3 + 2e-4, 1e-12);
+}
+
+TEST(ParseLink, ReadsWhatIsPrinted) {
+  Link link = Slow();
+  link.start = 5e-6;
+  const auto read = ParseLink(PrintLink(link), "link.json");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->name, "slow");
+  EXPECT_EQ(read->bandwidth, 1e9);
+  EXPECT_NEAR(read->start, 5e-6, 1e-12);
+  EXPECT_NEAR(read->latency, 1e-4, 1e-12);
+  const auto bad = ParseLink(
+      R"({"schema":1,"name":"x","bandwidth":0,"start_ns":1,"latency_ns":1})",
+      "link.json");
+  EXPECT_EQ(ExitCodeOf(bad.status()), ExitCode::kModel);
+  EXPECT_THAT(std::string(bad.status().message()),
+              HasSubstr("link.json: bandwidth"));
+  EXPECT_FALSE(ParseLink("[]", "link.json").ok());
+}
+
+// forward, backward of the last layer, its bucket, backward of the first
+// layer, its bucket, the update.
+class TimelineTest : public ::testing::Test {
+ protected:
+  TimelineTest() {
+    plan_.world_size = 2;
+    Add("forward", Step::Kind::kZero, 0);
+    Add("last.grad", Step::Kind::kZero, 0).records = 0;
+    Step& first = Add("bucket.0", Step::Kind::kAllReduce, 0);
+    first.stream = StreamKind::kCommunicate;
+    first.waits = {0};
+    Add("first.grad", Step::Kind::kZero, 4 * kMegabyte).records = 1;
+    Step& second = Add("bucket.1", Step::Kind::kAllReduce, 4 * kMegabyte);
+    second.stream = StreamKind::kCommunicate;
+    second.waits = {1};
+    second.records = 2;
+    Add("update", Step::Kind::kZero, 8 * kMegabyte).waits = {2};
+    for (Step& step : plan_.steps) {
+      if (step.name == "forward" || step.name == "update") {
+        step.outputs[0].arena = ArenaKind::kTemporary;
+      }
+    }
+    // 2.1 ms a bucket.
+    request_.topology = Ranks(2, 2);
+    request_.topology.inside.latency = 5e-5;
+    request_.measured.emplace();
+    for (const auto& [name, ms] :
+         {std::pair("forward", 1.0), std::pair("last.grad", 1.0),
+          std::pair("first.grad", 3.0), std::pair("update", 0.5)}) {
+      request_.measured->ms[{name, false}] = {ms};
+    }
+    request_.measured->host_ms = 0.25;
+  }
+  Step& Add(const char* name, Step::Kind kind, int64_t offset) {
+    Step step;
+    step.name = name;
+    step.kind = kind;
+    step.outputs = {{ArenaKind::kCommunication, offset, 2 * kMegabyte}};
+    plan_.steps.push_back(step);
+    return plan_.steps.back();
+  }
+
+  Plan plan_;
+  TimelineRequest request_;
+};
+
+TEST_F(TimelineTest, NamesWhatIsExposed) {
+  const Timeline timeline = TimelineOf(plan_, request_);
+  EXPECT_THAT(timeline.unknown, IsEmpty());
+  ASSERT_THAT(timeline.communications, SizeIs(2));
+  // The first one runs beside the backward of the first layer, all of it.
+  const Communication& first = timeline.communications[0];
+  EXPECT_NEAR(first.ready_ms, 2, 1e-9);
+  EXPECT_NEAR(first.begin_ms, 2, 1e-9);
+  EXPECT_NEAR(first.end_ms, 4.1, 1e-9);
+  EXPECT_NEAR(first.exposed_ms, 0, 1e-9);
+  EXPECT_EQ(first.first, "first.grad");
+  EXPECT_EQ(first.last, "first.grad");
+  EXPECT_TRUE(first.gradients);
+  EXPECT_EQ(first.bytes, 2 * kMegabyte);
+  // Nothing is left to be computed beside the second.
+  const Communication& second = timeline.communications[1];
+  EXPECT_NEAR(second.ready_ms, 5, 1e-9);
+  EXPECT_NEAR(second.exposed_ms, 2.1, 1e-9);
+  EXPECT_EQ(second.first, "");
+  EXPECT_NEAR(timeline.compute_ms, 5.5, 1e-9);
+  EXPECT_NEAR(timeline.exposed_ms, 2.1, 1e-9);
+  EXPECT_NEAR(timeline.communication_ms, 4.2, 1e-9);
+  EXPECT_NEAR(timeline.ms, 5.5 + 2.1 + 0.25, 1e-9);
+}
+
+TEST_F(TimelineTest, OneByOneWithoutOverlap) {
+  request_.overlap = false;
+  const Timeline timeline = TimelineOf(plan_, request_);
+  EXPECT_NEAR(timeline.exposed_ms, 4.2, 1e-9);
+  EXPECT_NEAR(timeline.communications[0].exposed_ms, 2.1, 1e-9);
+  EXPECT_NEAR(timeline.spans[5].end, 9.7, 1e-9);
+}
+
+TEST_F(TimelineTest, FewerCoresMakeComputingLonger) {
+  request_.slower = 2;
+  const Timeline timeline = TimelineOf(plan_, request_);
+  EXPECT_NEAR(timeline.compute_ms, 11, 1e-9);
+  EXPECT_NEAR(timeline.host_ms, 0.5, 1e-9);
+  EXPECT_NEAR(timeline.communication_ms, 4.2, 1e-9);
+}
+
+TEST_F(TimelineTest, CollectivesAreMadeOneByOne) {
+  request_.topology.inside.bandwidth = 0.5e9;  // 4.1 ms a bucket
+  const Timeline timeline = TimelineOf(plan_, request_);
+  EXPECT_NEAR(timeline.communications[1].ready_ms, 5, 1e-9);
+  EXPECT_NEAR(timeline.communications[1].begin_ms, 6.1, 1e-9);
+  EXPECT_NEAR(timeline.communications[0].exposed_ms, 1.1, 1e-9);
+}
+
+TEST_F(TimelineTest, SaysWhatNobodyHasMeasured) {
+  request_.measured->ms.erase({"update", false});
+  const Timeline timeline = TimelineOf(plan_, request_);
+  EXPECT_THAT(timeline.unknown, ElementsAre("update"));
+}
+
+TEST_F(TimelineTest, IsReadBackFromItsTrace) {
+  const Timeline timeline = TimelineOf(plan_, request_);
+  const auto measured =
+      ParseTrace(TraceJson(TraceOf(plan_, timeline), 0), "trace.json");
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_NEAR(MeasuredMs(plan_, *measured)[3], 3, 1e-9);
+  EXPECT_NEAR(MeasuredMs(plan_, *measured)[2], 2.1, 1e-9);
+}
+
+TEST(ParseTrace, TakesMediansOverSteps) {
+  std::vector<TraceEvent> events;
+  for (double ms : {1.0, 9.0, 2.0}) {
+    events.push_back({"a", "norm", "compute", 0, ms});
+    events.push_back({"a", "norm", "compute", 0, 10 * ms});
+    events.push_back({"step", "step", "steps", 0, 11 * ms + 0.5});
+  }
+  const auto measured = ParseTrace(TraceJson(events, 0), "trace.json");
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_THAT(measured->ms.at({"a", false}),
+              ElementsAre(::testing::DoubleNear(2, 1e-9),
+                          ::testing::DoubleNear(20, 1e-9)));
+  EXPECT_NEAR(measured->host_ms, 0.5, 1e-9);
+  for (const char* bad : {"{}", "[]", R"({"traceEvents":[]})"}) {
+    EXPECT_EQ(ExitCodeOf(ParseTrace(bad, "trace.json").status()),
+              ExitCode::kModel);
+  }
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone
