@@ -12,6 +12,7 @@
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "passes/named_passes.h"
+#include "passes/options/byte_text.h"
 #include "passes/pipeline.h"
 #include "passes/pipelines.h"
 #include "passes/precision/assign_precision.h"
@@ -185,6 +186,112 @@ absl::StatusOr<Options> WithFollowedRule(const Program& program,
   return WithRule(options, followed);
 }
 
+Options WithRecompute(const Options& options, int64_t within) {
+  Options other = options;
+  other.strategy.mutable_memory()->mutable_recompute()->set_within(
+      absl::StrCat(within));
+  return other;
+}
+
+// Looks for the largest memory.recompute.within whose plan is within a budget.
+// The pass estimates what values take; the plan has what lies between them and
+// kernels' workspaces, too: what one was off by is taken off the next estimate.
+class BudgetSearch {
+ public:
+  using Peak = std::function<absl::StatusOr<int64_t>(const Options&)>;
+  BudgetSearch(const Options& options, int64_t budget, const Peak& peak)
+      : options_(options), budget_(budget), peak_(peak) {}
+
+  // Nothing: no such plan was found; the least is least().
+  absl::StatusOr<std::optional<Options>> Run(int64_t unlimited) {
+    constexpr int kMostTries = 16;
+    least_ = unlimited;
+    int64_t too_small_from = 0, too_large_from = unlimited;
+    int64_t within = budget_;
+    std::optional<Options> found;
+    for (int i = 0; i < kMostTries && within > too_small_from; ++i) {
+      const Options tried = WithRecompute(options_, within);
+      HT_ASSIGN_OR_RETURN(const int64_t peak, peak_(tried));
+      least_ = std::min(least_, peak);
+      int64_t next = within - (peak - budget_);
+      if (peak <= budget_) {
+        found = tried;
+        peak_found_ = peak;
+        too_small_from = within;
+        if (budget_ - peak <= budget_ / 32) break;
+      } else {
+        too_large_from = within;
+      }
+      // Parameters may be most of a budget: nothing is made again before
+      // `within` is of the size of what a step makes.
+      const bool idle = peak == unlimited;
+      if (idle || next <= too_small_from || next >= too_large_from) {
+        next = too_small_from + (too_large_from - too_small_from) / 2;
+      }
+      within = next;
+    }
+    return found;
+  }
+  int64_t least() const { return least_; }
+  int64_t peak() const { return peak_found_; }
+
+ private:
+  const Options& options_;
+  const int64_t budget_;
+  const Peak& peak_;
+  int64_t least_ = 0, peak_found_ = 0;
+};
+
+// The options with the memory.recompute.within that train.memory_budget asks
+// for, if it is set and that is needed. `note`: what was found.
+absl::StatusOr<Options> WithinBudget(const Program& program,
+                                     const Options& options,
+                                     const KernelSet& kernels,
+                                     const CompileFlags& flags,
+                                     std::string* note) {
+  const proto::Train& train = options.strategy.train();
+  const auto budget = BytesFromText(train.memory_budget());
+  if (!budget || !options.strategy.has_optimizer() ||
+      program.loss.var.empty() || !flags.outputs.empty()) {
+    return options;
+  }
+  if (flags.planned_peak == nullptr) {
+    return CompilerBug("train.memory_budget: nobody plans");
+  }
+  const int64_t samples =
+      train.batch_size() > 0 ? train.batch_size() : train.batch_size_per_rank();
+  const auto peak = [&](const Options& tried) -> absl::StatusOr<int64_t> {
+    CompileFlags quiet;
+    quiet.taps = flags.taps;
+    HT_ASSIGN_OR_RETURN(const Rewritten rewritten,
+                        Rewrite(Clone(program), tried, kernels, quiet));
+    return flags.planned_peak(*rewritten.program, samples);
+  };
+  HT_ASSIGN_OR_RETURN(const int64_t unlimited, peak(options));
+  const std::string at = absl::StrCat(" at ", samples, " samples on one rank");
+  if (unlimited <= *budget) {
+    *note = absl::StrCat(HumanBytes(unlimited), " of ", HumanBytes(*budget), at,
+                         ": nothing is made again");
+    return options;
+  }
+  const BudgetSearch::Peak ask = peak;
+  BudgetSearch search(options, *budget, ask);
+  HT_ASSIGN_OR_RETURN(const auto found, search.Run(unlimited));
+  if (!found) {
+    return FieldError(
+        options, "train.memory_budget",
+        absl::StrCat(HumanBytes(*budget), " cannot be met", at, ": it needs ",
+                     HumanBytes(unlimited), ", with recompute ",
+                     HumanBytes(search.least()),
+                     " at least; raise it or lower train.batch_size"));
+  }
+  *note = absl::StrCat(HumanBytes(search.peak()), " of ", HumanBytes(*budget),
+                       at, " instead of ", HumanBytes(unlimited),
+                       ": memory.recompute.within ",
+                       found->strategy.memory().recompute().within());
+  return *found;
+}
+
 // Where many casts run on their own, whether they are the rule's doing.
 void CompareRules(const Options& options, const KernelSet& kernels,
                   const CompileFlags& flags, std::optional<CastsLeft> left,
@@ -218,6 +325,7 @@ void CompareRules(const Options& options, const KernelSet& kernels,
 absl::StatusOr<Options> OptionsFor(const Program& program,
                                    const Options& options) {
   HT_RETURN_IF_ERROR(CheckGroups(program, options));
+  HT_RETURN_IF_ERROR(CheckCheckpoints(program, options));
   Options effective = options;
   if (program.loss.var.empty()) effective.strategy.clear_optimizer();
   return effective;
@@ -234,8 +342,12 @@ absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
   std::string placed_by;
   HT_ASSIGN_OR_RETURN(const Options placed,
                       WithFollowedRule(*program, options, kernels, &placed_by));
+  std::string budget_note;
+  HT_ASSIGN_OR_RETURN(
+      const Options fitted,
+      WithinBudget(*program, placed, kernels, flags, &budget_note));
   HT_ASSIGN_OR_RETURN(Rewritten rewritten,
-                      Rewrite(std::move(program), placed, kernels, flags));
+                      Rewrite(std::move(program), fitted, kernels, flags));
   model.SetProgram(std::move(rewritten.program));
   model.target = kernels.target().name;
   model.ops = std::move(rewritten.ops);
@@ -247,6 +359,11 @@ absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
     proto::Note& note = *model.report.add_note();
     note.set_code("P10");
     note.set_text(placed_by);
+  }
+  if (whole && !budget_note.empty()) {
+    proto::Note& note = *model.report.add_note();
+    note.set_code("M2");
+    note.set_text(budget_note);
   }
   return model;
 }

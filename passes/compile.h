@@ -2,6 +2,8 @@
 #ifndef HALFTONE_PASSES_COMPILE_H_
 #define HALFTONE_PASSES_COMPILE_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,11 @@
 
 namespace halftone {
 namespace passes {
+
+// What train of a compiled program needs in all on one rank with so many
+// samples. Plans are made elsewhere: who compiles brings what asks for one.
+using PlannedPeak = std::function<absl::StatusOr<int64_t>(
+    const Program& program, int64_t samples)>;
 
 struct CompileFlags {
   bool verify_each = false;
@@ -26,6 +33,7 @@ struct CompileFlags {
   // Nothing but an eval entry that makes these (see keep_outputs.h); empty:
   // all that the model and its strategy ask for.
   std::vector<std::string> outputs;
+  PlannedPeak planned_peak;  // needed where train.memory_budget is set
 };
 
 // The options as they are for this program: without a loss there is nothing

@@ -28,6 +28,17 @@ constexpr NoteDoc kNoteDocs[] = {
      "from plain sums of x and x * x, of which nothing is left where the mean "
      "is more than about 1,000 deviations from 0. --strict-f32-slots "
      "(amp.strict_f32_slots) leaves these fusions out."},
+    {"M1",
+     "memory.recompute, or train.memory_budget, has backward make values of "
+     "the forward part again that it would else have to keep. Each of these "
+     "ops, or the fusion that took it, has a copy, NAME.again, before the "
+     "first op of backward that reads what it makes; halftone inspect --dump "
+     "shows it, with the reason RECOMPUTED. The bits are the same; the step "
+     "takes longer by what the copies take."},
+    {"M2",
+     "train.memory_budget is what a rank may need in all. memory.recompute."
+     "within was chosen so that the planned peak fits; write it into the "
+     "strategy in place of the budget to keep the choice for other batches."},
     {"P1",
      "The loss does not depend on these parameters: they get no gradient, no "
      "update, and stay as they were initialised. Mark them trainable: false "

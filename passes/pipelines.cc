@@ -19,6 +19,7 @@
 #include "passes/lower/lay_out_filters.h"
 #include "passes/lower/legality.h"
 #include "passes/lower/pad_channels.h"
+#include "passes/lower/recompute.h"
 #include "passes/lower/share_equal.h"
 #include "passes/lower/split_batch_norm.h"
 #include "passes/parallel/bucket_allreduce.h"
@@ -97,6 +98,10 @@ Made MakeFuse(const PassInputs& in) {
                                 in.options.strategy.amp().strict_f32_slots());
 }
 
+Made MakeRecompute(const PassInputs& in) {
+  return std::make_unique<Recompute>(in.options.strategy, in.kernels.target());
+}
+
 bool Always(const PassInputs&) { return true; }
 bool Training(const PassInputs& in) {
   return in.options.strategy.has_optimizer();
@@ -109,6 +114,11 @@ bool SyncsNorms(const PassInputs& in) {
 }
 bool Clips(const PassInputs& in) {
   return Training(in) && in.options.strategy.optimizer().has_clip();
+}
+bool Recomputes(const PassInputs& in) {
+  const proto::Recompute& recompute = in.options.strategy.memory().recompute();
+  return Training(in) &&
+         (recompute.checkpoints_size() > 0 || !recompute.within().empty());
 }
 bool Taps(const PassInputs& in) { return !in.taps.empty(); }
 bool WantsOutputs(const PassInputs& in) { return !in.outputs.empty(); }
@@ -210,6 +220,10 @@ std::vector<PassStep>* MakeSteps() {
        Plain<ShareEqual>, Always},
       {kLowered, "clean-up.fold-casts", "ops take the casts beside them",
        FromKernels<FoldCasts>, Always},
+      // After whatever changes ops: copies of what is run run alike, to the
+      // bit, and what would share or fuse them is over.
+      {kLowered, "recompute", "backward makes again what is not kept",
+       MakeRecompute, Recomputes},
       // Nothing after it changes an op of train or eval.
       {kLowered, "legality", "refuses what the target has no kernel for",
        FromKernels<Legality>, Always},

@@ -322,6 +322,7 @@ void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
     AddNote(note.code, note.text, note.ops);
   }
   AddFusionNotes(block);
+  AddRecomputeNote(block);
 }
 
 }  // namespace passes

@@ -57,6 +57,8 @@ class ReportBuilder {
   void AddLeftOutNote(const std::vector<std::string>& parameters);
   // Norms that were split, and values that fusions round.
   void AddFusionNotes(const Block& block);
+  // What backward makes again.
+  void AddRecomputeNote(const Block& block);
   // A level at which nothing runs low.
   void AddPrecisionNote();
   void AddNote(absl::string_view code, const std::string& text,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
+#include "passes/lower/recompute.h"
 #include "passes/report.h"
 
 namespace halftone {
@@ -73,6 +74,7 @@ void ReportBuilder::AddFusionNotes(const Block& block) {
   int64_t saved = 0;
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
+    if (op.decision.reason == kRecomputed) continue;
     const Op* stats = StatsOf(op);
     if (stats != nullptr && AttrAs<int64_t>(*stats, "saves") > 0) {
       saved += AttrAs<int64_t>(*stats, "saves");
@@ -102,6 +104,21 @@ void ReportBuilder::AddFusionNotes(const Block& block) {
                      "; --strict-f32-slots forbids it"),
         fusions);
   }
+}
+
+void ReportBuilder::AddRecomputeNote(const Block& block) {
+  std::vector<std::string> ops;
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    if (op.decision.reason != kRecomputed) continue;
+    ops.push_back(FirstOrigin(block.program(), op));
+  }
+  if (ops.empty()) return;
+  AddNote("M1",
+          absl::StrCat(
+              ops.size(), ops.size() == 1 ? " op" : " ops",
+              " of the forward part run again in backward: ", FewNames(ops)),
+          ops);
 }
 
 }  // namespace passes

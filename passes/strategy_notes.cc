@@ -120,6 +120,34 @@ absl::Status CheckGroups(const Program& source, const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckCheckpoints(const Program& source, const Options& options) {
+  const auto& globs = options.strategy.memory().recompute().checkpoints();
+  const Entry* const train = source.FindEntry(kTrainEntry);
+  if (globs.empty() || train == nullptr) return absl::OkStatus();
+  const Block& block = train->block();
+  std::vector<std::string> names;
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    names.emplace_back(block.name(op));
+    for (ValueId out : op.outputs.all()) names.emplace_back(block.name(out));
+  }
+  for (int i = 0; i < globs.size(); ++i) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+          return GlobMatch(globs[i], name);
+        })) {
+      continue;
+    }
+    const std::string hint = NearestHint(globs[i], names);
+    return FieldError(
+        options, "memory.recompute.checkpoints",
+        absl::StrCat(
+            "no op and no value that one makes matches \"", globs[i], "\"",
+            hint.empty() ? "; halftone inspect MODEL --all lists them" : hint),
+        i);
+  }
+  return absl::OkStatus();
+}
+
 std::vector<proto::Note> StrategyNotes(const Program& source,
                                        const Options& options) {
   std::vector<proto::Note> notes;

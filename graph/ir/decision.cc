@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+
 namespace halftone {
 namespace {
 
@@ -58,8 +59,11 @@ constexpr ReasonDoc kReasons[] = {
     {"SCHEMA",
      "Ops that communicate, scale the loss or update are fixed by their "
      "schema or their inputs."},
+    {"RECOMPUTED",
+     "A copy of a forward op, in its precision: backward makes again what "
+     "memory.recompute does not keep, with the same bits."},
 };
-static_assert(std::size(kReasons) == static_cast<size_t>(Reason::kSchema) + 1);
+static_assert(std::size(kReasons) == static_cast<size_t>(Reason::kSchema) + 2);
 
 constexpr absl::string_view kRoles[] = {"forward", "backward", "loss-scale",
                                         "communicate", "optimize"};

@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/text.h"
 #include "graph/strategy/fields.h"
+#include "passes/options/byte_text.h"
 #include "passes/options/options.h"
 #include "passes/options/resolver.h"
 #include "passes/options/strategy_fields.h"
@@ -202,6 +203,40 @@ void CheckCrop(const proto::RandomResizedCrop& crop, Checker& check) {
       absl::StrCat("at least ratio_min, ", ExactDouble(crop.ratio_min())));
 }
 
+// What is to be made again is chosen in one way.
+void CheckMemory(const proto::Strategy& strategy, Checker& check) {
+  const proto::Recompute& recompute = strategy.memory().recompute();
+  const std::string& budget = strategy.train().memory_budget();
+  const auto bytes = [&](absl::string_view path, const std::string& text) {
+    if (text.empty() || BytesFromText(text)) return;
+    check.Refuse(path, absl::StrCat("expected bytes such as 8GiB or 512MB, "
+                                    "found \"",
+                                    text, "\""));
+  };
+  bytes("memory.recompute.within", recompute.within());
+  bytes("train.memory_budget", budget);
+  if (recompute.checkpoints_size() > 0 && !recompute.within().empty()) {
+    check.Refuse("memory.recompute.within",
+                 "memory.recompute.checkpoints is set, too: either names what "
+                 "is kept; choose one");
+  }
+  if (budget.empty()) return;
+  if (recompute.checkpoints_size() > 0 || !recompute.within().empty()) {
+    check.Refuse(
+        "train.memory_budget",
+        absl::StrCat("memory.recompute.",
+                     recompute.within().empty() ? "checkpoints" : "within",
+                     " is set, too: the budget chooses what is kept; "
+                     "choose one"));
+  }
+  if (strategy.train().batch_size() <= 0 &&
+      strategy.train().batch_size_per_rank() <= 0) {
+    check.Refuse("train.memory_budget",
+                 "needs train.batch_size or train.batch_size_per_rank: what a "
+                 "step needs grows with its samples");
+  }
+}
+
 }  // namespace
 
 absl::Span<const LevelRule> LevelRules() { return kLevelRules; }
@@ -223,6 +258,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
     check.Refuse("train.batch_size_per_rank",
                  "batch_size is set, too: choose one");
   }
+  CheckMemory(strategy, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

@@ -37,6 +37,29 @@ TEST(LossScaling, RefusesWhatNoScaleCanBe) {
               "at most max_loss_scaling, 8, found 16");
 }
 
+TEST(Memory, IsChosenInOneWay) {
+  ExpectError("memory { recompute {\n within: '3 bananas' } }",
+              "dir/s.pbtxt:2: memory.recompute.within: expected bytes such as "
+              "8GiB or 512MB, found \"3 bananas\"");
+  ExpectError("train { batch_size: 4\n memory_budget: '0' }",
+              "dir/s.pbtxt:2: train.memory_budget: expected bytes such as 8GiB "
+              "or 512MB, found \"0\"");
+  ExpectError("memory { recompute { checkpoints: 'a' within: '1GiB' } }",
+              "memory.recompute.within: memory.recompute.checkpoints is set, "
+              "too");
+  ExpectError(
+      "memory { recompute { checkpoints: 'a' } }\n"
+      "train { batch_size: 4 memory_budget: '1GiB' }",
+      "train.memory_budget: memory.recompute.checkpoints is set, too");
+  ExpectError(
+      "memory { recompute { within: '1GiB' } }\n"
+      "train { batch_size: 4 memory_budget: '1GiB' }",
+      "train.memory_budget: memory.recompute.within is set, too");
+  ExpectError("train { memory_budget: '1GiB' }",
+              "train.memory_budget: needs train.batch_size or "
+              "train.batch_size_per_rank");
+}
+
 TEST(StrategyChecks, TellIndependentErrorsTogether) {
   ExpectError(
       "amp { level: 'O7'\n dtype: 'f31'\n custom_black_list: ['sofmax',\n "

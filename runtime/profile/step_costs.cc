@@ -105,9 +105,12 @@ StepCost CostOf(const Plan& plan, const Step& step) {
   }
   if (step.kind != Step::Kind::kKernel) return cost;
   const Op& op = step.block->op(step.op);
-  cost.cost_class = op.body == nullptr ? ClassOf(*step.block, op, step.role)
+  // What backward makes again is work of the forward part.
+  const Role role =
+      Name(op.decision.reason) == "RECOMPUTED" ? Role::kForward : step.role;
+  cost.cost_class = op.body == nullptr ? ClassOf(*step.block, op, role)
                                        : CostClass::kElementwise;
-  AddOp(*step.block, op, plan.symbols, step.role, &cost);
+  AddOp(*step.block, op, plan.symbols, role, &cost);
   return cost;
 }
 

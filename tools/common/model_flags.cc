@@ -10,6 +10,7 @@
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/import/neutral.h"
+#include "graph/ir/well_known.h"
 #include "graph/strategy/fields.h"
 #include "graph/targets/target.h"
 #include "kernels/plugin/op_library.h"
@@ -17,6 +18,7 @@
 #include "runtime/gpu/targets.h"
 #include "runtime/log/pulse.h"
 #include "tools/common/model_path.h"
+#include "tools/common/planned_peak.h"
 
 namespace halftone {
 namespace tools {
@@ -80,7 +82,11 @@ absl::StatusOr<CompiledModel> CompileFrom(ModelFile source,
                       passes::ResolveOptions(strategy, flags.overrides));
   HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels,
                       KernelSetFor(TargetOf(flags)));
-  return passes::Compile(std::move(source), options, kernels, flags.compile);
+  passes::CompileFlags compile = flags.compile;
+  compile.planned_peak = [&](const Program& program, int64_t samples) {
+    return PeakOf(program, kernels.target().name, kTrainEntry, samples);
+  };
+  return passes::Compile(std::move(source), options, kernels, compile);
 }
 
 // A model for the CPU runs on every machine.

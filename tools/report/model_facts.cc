@@ -12,6 +12,7 @@
 #include "kernels/bound_op.h"
 #include "passes/report.h"
 #include "runtime/gpu/targets.h"
+#include "tools/common/planned_peak.h"
 
 namespace halftone {
 namespace tools {
@@ -116,28 +117,6 @@ bool RunsOnGpus(const std::string& target) {
   return known != nullptr && known->is_gpu();
 }
 
-runtime::PlanRequest RequestFor(const CompiledModel& model,
-                                const std::string& entry, int64_t samples,
-                                int ranks) {
-  runtime::PlanRequest request;
-  request.program = model.program.get();
-  request.entry = entry;
-  request.symbols[0] = samples;
-  request.bind.world_size = ranks;
-  request.bind.target = model.target;
-  request.stage_feeds = RunsOnGpus(model.target);
-  return request;
-}
-
-// On one rank.
-absl::StatusOr<int64_t> PeakOf(const CompiledModel& model,
-                               const std::string& entry, int64_t samples) {
-  HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
-  return runtime::PeakBytes(RequestFor(model, entry, samples, /*ranks=*/1),
-                            *kernels, runtime::LayOutState(*model.program),
-                            runtime::TuningTable());
-}
-
 }  // namespace
 
 std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model) {
@@ -158,9 +137,9 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       const std::string& entry, int64_t samples,
                                       int ranks) {
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
-  return runtime::MakePlan(RequestFor(model, entry, samples, ranks), *kernels,
-                           runtime::LayOutState(*model.program),
-                           runtime::TuningTable());
+  return runtime::MakePlan(
+      RequestFor(*model.program, model.target, entry, samples, ranks), *kernels,
+      runtime::LayOutState(*model.program), runtime::TuningTable());
 }
 
 absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
@@ -179,7 +158,8 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
   CountReductions(model, &facts);
   CountCells(*model.program, &facts.state);
   const absl::StatusOr<int64_t> peak =
-      PeakOf(model, facts.trains ? facts.entry : kEvalEntry, facts.samples);
+      PeakOf(*model.program, model.target,
+             facts.trains ? facts.entry : kEvalEntry, facts.samples);
   if (peak.ok()) {
     facts.peak_bytes = *peak;
   } else if (!RunsOnGpus(model.target)) {

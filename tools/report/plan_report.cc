@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
@@ -14,10 +13,12 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "nlohmann/json.hpp"
+#include "passes/options/byte_text.h"
 #include "runtime/device/host_info.h"
 #include "runtime/log/words.h"
 #include "runtime/report/report_text.h"
 #include "tools/common/json_text.h"
+#include "tools/common/model_flags.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
 #include "tools/report/table.h"
@@ -167,29 +168,25 @@ std::string Collectives(const Plan& plan) {
   });
 }
 
+// Compiled again so that so many samples of a rank fit; an error where they
+// cannot.
+absl::StatusOr<CompiledModel> FittedTo(const CompiledModel& model,
+                                       int64_t samples, int64_t limit) {
+  const char* batch = model.strategy.train().batch_size() > 0
+                          ? "train.batch_size"
+                          : "train.batch_size_per_rank";
+  return RecompileWith(
+      model, {{batch, absl::StrCat(samples), "--max-batch"},
+              {"train.memory_budget", absl::StrCat(limit), "--max-batch"}});
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> ParseBytes(const std::string& flag,
                                    const std::string& text) {
-  size_t digits = 0;
-  while (digits < text.size() &&
-         (absl::ascii_isdigit(text[digits]) || text[digits] == '.')) {
-    ++digits;
-  }
-  double value = 0;
-  const std::string unit = absl::AsciiStrToLower(
-      absl::StripAsciiWhitespace(absl::string_view(text).substr(digits)));
-  static const auto& units = *new std::map<std::string, double>{
-      {"", 1},     {"b", 1},         {"kb", 1e3},      {"kib", 1024},
-      {"k", 1024}, {"mb", 1e6},      {"mib", 1 << 20}, {"m", 1 << 20},
-      {"gb", 1e9}, {"gib", 1 << 30}, {"g", 1 << 30}};
-  const auto factor = units.find(unit);
-  if (!absl::SimpleAtod(text.substr(0, digits), &value) ||
-      factor == units.end() || value <= 0) {
-    return UsageError(flag, " ", text,
-                      ": expected bytes such as 8GiB or 512MB");
-  }
-  return static_cast<int64_t>(value * factor->second);
+  const std::optional<int64_t> bytes = passes::BytesFromText(text);
+  if (bytes) return *bytes;
+  return UsageError(flag, " ", text, ": expected bytes such as 8GiB or 512MB");
 }
 
 absl::StatusOr<AskedPlan> PlanAsked(const CompiledModel& model,
@@ -249,15 +246,25 @@ absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
                                          const PlanQuestion& question,
                                          const std::string& memory, bool json) {
   const int ranks = question.ranks;
+  const std::string& budget = model.strategy.train().memory_budget();
   int64_t limit = runtime::FreeHostBytes() / ranks;
   if (!memory.empty()) {
     HT_ASSIGN_OR_RETURN(limit, ParseBytes("--memory", memory));
+  } else if (!budget.empty()) {
+    HT_ASSIGN_OR_RETURN(limit, ParseBytes("train.memory_budget", budget));
   }
   // Samples per rank: the largest that fits lies in [fits, too_many).
   int64_t fits = 0, too_many = 1, peak = 0;
   const auto try_samples = [&](int64_t samples) -> absl::StatusOr<bool> {
+    absl::StatusOr<CompiledModel> fitted;
+    if (!budget.empty()) {
+      fitted = FittedTo(model, samples, limit);
+      if (!fitted.ok() && samples > 1) return false;
+      HT_RETURN_IF_ERROR(fitted.status());
+    }
+    const CompiledModel& planned = budget.empty() ? model : *fitted;
     HT_ASSIGN_OR_RETURN(const Plan plan,
-                        PlanFor(model, MainEntry(model), samples, ranks));
+                        PlanFor(planned, MainEntry(planned), samples, ranks));
     if (plan.peak_bytes() > limit) return false;
     fits = samples;
     peak = plan.peak_bytes();
