@@ -9,6 +9,9 @@
 #include "kernels/bound_op.h"
 #include "kernels/functors/amp.h"
 #include "kernels/functors/optimizer.h"
+#include "kernels/functors/optimizer_adaptive.h"
+#include "kernels/functors/optimizer_norms.h"
+#include "kernels/kernel.h"
 
 namespace halftone {
 namespace kernels {
@@ -28,6 +31,24 @@ std::vector<int64_t> NormOrder(const BoundOp& op);
 void ReadRule(const BoundOp& op, functors::SgdRule* rule);
 void ReadRule(const BoundOp& op, functors::MomentumRule* rule);
 void ReadRule(const BoundOp& op, functors::AdamRule* rule);  // adamw too
+void ReadRule(const BoundOp& op, functors::AdagradRule* rule);
+void ReadRule(const BoundOp& op, functors::AdadeltaRule* rule);
+void ReadRule(const BoundOp& op, functors::AdamaxRule* rule);
+void ReadRule(const BoundOp& op, functors::LarsRule* rule);
+void ReadRule(const BoundOp& op, functors::LambRule* rule);
+void ReadRule(const BoundOp& op, functors::LionRule* rule);
+
+template <bool kCentered, bool kMomentum>
+void ReadRule(const BoundOp& op,
+              functors::RmspropRule<kCentered, kMomentum>* rule) {
+  rule->decay_of_means = op.Float("alpha");
+  rule->weight_decay = static_cast<float>(op.Float("weight_decay"));
+  rule->epsilon = static_cast<float>(op.Float("epsilon"));
+  rule->momentum = static_cast<float>(op.Float("momentum"));
+}
+// The candidate of the rule that has an op's states: neither, momentum alone,
+// the mean alone, both. Else they are alike.
+Candidate ByRmspropForm(std::vector<Candidate> forms);
 
 // Where everything of an update stands among the buffers: slots are lists of
 // one value per parameter.

@@ -30,13 +30,15 @@ struct GradientTransform {
   }
 };
 
-// Each method: Step(parameter, gradient, first state, second state) updates
-// in place; kStates of the states are used.
+// Each method: Step(parameter, gradient, states) updates in place; there are
+// kStates states, kMostStates at most.
+inline constexpr int kMostStates = 3;
+
 struct SgdStep {
   static constexpr int kStates = 0;
   float learning_rate, weight_decay;
 
-  HT_HOST_DEVICE void Step(float& p, float g, float&, float&) const {
+  HT_HOST_DEVICE void Step(float& p, float g, float*) const {
     g = weight_decay != 0.0f ? g + weight_decay * p : g;
     p = p - learning_rate * g;
   }
@@ -47,9 +49,9 @@ struct MomentumStep {
   float learning_rate, weight_decay, mu;
   bool nesterov;
 
-  HT_HOST_DEVICE void Step(float& p, float g, float& v, float&) const {
+  HT_HOST_DEVICE void Step(float& p, float g, float* s) const {
     g = weight_decay != 0.0f ? g + weight_decay * p : g;
-    v = mu * v + g;
+    const float v = s[0] = mu * s[0] + g;
     p = p - learning_rate * (nesterov ? g + mu * v : v);
   }
 };
@@ -63,11 +65,11 @@ struct AdamStep {
   float beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
   float correction1, correction2;  // 1 - beta^t
 
-  HT_HOST_DEVICE void Step(float& p, float g, float& m, float& v) const {
+  HT_HOST_DEVICE void Step(float& p, float g, float* s) const {
     g = l2 != 0.0f ? g + l2 * p : g;
     p = p * shrink;
-    m = beta1 * m + one_minus_beta1 * g;
-    v = beta2 * v + one_minus_beta2 * (g * g);
+    const float m = s[0] = beta1 * s[0] + one_minus_beta1 * g;
+    const float v = s[1] = beta2 * s[1] + one_minus_beta2 * (g * g);
     const float m_hat = m / correction1;
     const float v_hat = v / correction2;
     p = p - learning_rate * m_hat / (Sqrt(v_hat) + epsilon);
