@@ -1,11 +1,13 @@
 // What a strategy may say: each field what its entry in proto/strategy.proto
 // says, and here what fields have to do with each other.
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/text.h"
 #include "graph/strategy/fields.h"
+#include "graph/strategy/optimizer_method.h"
 #include "passes/options/resolver.h"
 #include "passes/options/strategy_fields.h"
 
@@ -111,6 +113,37 @@ void CheckCrop(const proto::RandomResizedCrop& crop, Checker& check) {
       absl::StrCat("at least ratio_min, ", ExactDouble(crop.ratio_min())));
 }
 
+// A group may say in place of the method what the method has.
+void CheckGroup(const proto::Group& group, const FieldDescriptor& method,
+                int member, Checker& check) {
+  std::vector<const FieldDescriptor*> set;
+  group.GetReflection()->ListFields(group, &set);
+  for (const FieldDescriptor* field : set) {
+    if (!OverridesMethod(*field) ||
+        FieldOfMethod(*method.message_type(), field->name()) != nullptr) {
+      continue;
+    }
+    check.Refuse(
+        "optimizer.group",
+        absl::StrCat("sets ", field->name(), ", and optimizer.", method.name(),
+                     " has no such field; leave it "
+                     "out or choose another method"),
+        member);
+  }
+}
+
+void CheckOptimizer(const proto::Optimizer& optimizer, Checker& check) {
+  const FieldDescriptor* method = MethodFieldOf(optimizer);
+  if (method == nullptr) {
+    check.Refuse("optimizer",
+                 absl::StrCat("names no method; one of: ", MethodNames()));
+    return;
+  }
+  for (int i = 0; i < optimizer.group_size(); ++i) {
+    CheckGroup(optimizer.group(i), *method, i, check);
+  }
+}
+
 }  // namespace
 
 void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
@@ -118,11 +151,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   const proto::Strategy& strategy = resolver.strategy();
   CheckEachField(strategy, check);
   CheckScaling(resolver, check);
-  if (strategy.has_optimizer() &&
-      strategy.optimizer().method_case() == proto::Optimizer::METHOD_NOT_SET) {
-    check.Refuse("optimizer",
-                 "names no method; one of: sgd momentum adam adamw");
-  }
+  if (strategy.has_optimizer()) CheckOptimizer(strategy.optimizer(), check);
   const proto::LearningRate& lr = strategy.lr();
   if (lr.warmup_epochs() > 0 && lr.warmup_steps() > 0) {
     check.Refuse("lr.warmup_steps", "warmup_epochs is set, too: choose one");

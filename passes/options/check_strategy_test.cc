@@ -94,6 +94,13 @@ TEST(StrategyChecks, NameLineFieldAndRange) {
 
 TEST(StrategyChecks, Optimizers) {
   ExpectError("optimizer {\n}", "dir/s.pbtxt");
+  ExpectError("optimizer { sgd {} group { match: '*' beta1: 0.5 } }",
+              "sets beta1, and optimizer.sgd has no such field");
+  ExpectError("optimizer { adam {} group { match: '*' trust_ratio: false } }",
+              "sets trust_ratio, and optimizer.adam has no such field");
+  ExpectError("optimizer { lamb {} group { match: '*' beta2: 1 } }",
+              "optimizer.group: expected a number from 0 to below 1");
+  ExpectError("optimizer { rmsprop { alpha: 1 } }", "optimizer.rmsprop.alpha");
   ExpectError("optimizer { }", "names no method; one of: sgd momentum adam");
   ExpectError("optimizer { momentum { momentum: 1 } }",
               "optimizer.momentum.momentum");

@@ -30,8 +30,7 @@ class Appender {
         found_inf_(found_inf) {}
 
   absl::Status LearningRate(const proto::LearningRate& lr);
-  absl::Status Update(const UpdateMethod& method, const UpdateGroup& group,
-                      int index);
+  absl::Status Update(const UpdateGroup& group, int index);
   absl::Status RunningStatistics();
   absl::Status Clocks();
 
@@ -41,7 +40,8 @@ class Appender {
   }
   absl::StatusOr<ValueId> ScaledLearningRate(double scale);
   absl::StatusOr<ValueId> ValueOf(const ParameterGradient& gradient) const;
-  absl::StatusOr<CellId> SlotCell(CellId parameter, absl::string_view suffix);
+  absl::StatusOr<CellId> SlotCell(CellId parameter,
+                                  const UpdateMethod::Slot& state);
   absl::Status Clock(absl::string_view cell, absl::string_view op_type);
 
   Program& program_;
@@ -100,7 +100,8 @@ absl::StatusOr<ValueId> Appender::ValueOf(
 }
 
 absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
-                                          absl::string_view suffix) {
+                                          const UpdateMethod::Slot& state) {
+  const std::string& suffix = state.suffix;
   const Cell& p = program_.cell(parameter);
   Cell slot;
   slot.name = absl::StrCat(p.name, ".", suffix);
@@ -114,19 +115,20 @@ absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
   slot.type.dtype = DType::kF32;
   slot.kind = CellKind::kSlot;
   slot.init.kind = Initializer::Kind::kConstant;
+  slot.init.a = state.initial;
   slot.commit = Commit::kApplied;
   slot.of = parameter;
   return program_.AddCell(std::move(slot)).id;
 }
 
-absl::Status Appender::Update(const UpdateMethod& method,
-                              const UpdateGroup& group, int index) {
+absl::Status Appender::Update(const UpdateGroup& group, int index) {
+  const UpdateMethod& method = group.method;
   HT_ASSIGN_OR_RETURN(const ValueId lr, ScaledLearningRate(group.lr_scale));
   OpBuilder op = MakeOp(block_, method.op, Role::kOptimize);
   op.Name(absl::StrCat(method.op, ".", index))
       .In("LearningRate", lr)
       .In("FoundInf", found_inf_)
-      .Attr("weight_decay", group.weight_decay);
+      .Attr("weight_decay", method.weight_decay);
   for (const auto& [name, value] : method.attrs) op.Attr(name, value);
   if (method.reads_applied) {
     HT_ASSIGN_OR_RETURN(const ValueId applied,
@@ -144,8 +146,7 @@ absl::Status Appender::Update(const UpdateMethod& method,
   }
   for (const UpdateMethod::Slot& slot : method.slots) {
     for (const ParameterGradient& member : group.members) {
-      HT_ASSIGN_OR_RETURN(const CellId cell,
-                          SlotCell(member.parameter, slot.suffix));
+      HT_ASSIGN_OR_RETURN(const CellId cell, SlotCell(member.parameter, slot));
       op.In(slot.slot, block_.CellValue(cell));
       op.Out(absl::StrCat(slot.slot, "Out"),
              absl::StrCat(program_.cell(cell).name, kNextSuffix));
@@ -219,7 +220,8 @@ absl::StatusOr<bool> AppendOptimizer::Run(Program& program) {
   Block& block = train->block();
   const std::vector<ParameterGradient> gradients = FindGradients(*train);
   if (gradients.empty()) return false;
-  HT_ASSIGN_OR_RETURN(const UpdateMethod method, MethodOf(optimizer_));
+  HT_ASSIGN_OR_RETURN(const std::vector<UpdateGroup> groups,
+                      GroupUpdates(program, block, optimizer_, gradients));
   const ValueId found_inf = train->FindResult(kFoundInf);
   if (!found_inf.valid()) {
     return CompilerBug("train has gradients and no result ", kFoundInf,
@@ -228,9 +230,8 @@ absl::StatusOr<bool> AppendOptimizer::Run(Program& program) {
   Appender appender(program, *train, found_inf);
   HT_RETURN_IF_ERROR(appender.LearningRate(lr_));
   int index = 0;
-  for (const UpdateGroup& group :
-       GroupUpdates(program, block, optimizer_, method, gradients)) {
-    HT_RETURN_IF_ERROR(appender.Update(method, group, index++));
+  for (const UpdateGroup& group : groups) {
+    HT_RETURN_IF_ERROR(appender.Update(group, index++));
   }
   HT_RETURN_IF_ERROR(appender.RunningStatistics());
   HT_RETURN_IF_ERROR(appender.Clocks());
