@@ -29,6 +29,7 @@
 #include "passes/precision/insert_casts.h"
 #include "passes/precision/keep_outputs.h"
 #include "passes/update/append_optimizer.h"
+#include "passes/update/average_parameters.h"
 #include "passes/update/check_and_unscale.h"
 #include "passes/update/clip.h"
 #include "passes/update/master_weights.h"
@@ -86,6 +87,10 @@ Made MakeOptimizer(const PassInputs& in) {
   return std::make_unique<AppendOptimizer>(in.options.strategy.optimizer(),
                                            in.options.strategy.lr());
 }
+Made MakeAverages(const PassInputs& in) {
+  return std::make_unique<AverageParameters>(
+      in.options.strategy.optimizer().ema());
+}
 Made MakeTaps(const PassInputs& in) {
   return std::make_unique<KeepTaps>(in.taps);
 }
@@ -113,7 +118,11 @@ bool SyncsNorms(const PassInputs& in) {
   return Training(in) && in.options.strategy.dist().sync_batch_norm();
 }
 bool Clips(const PassInputs& in) {
-  return Training(in) && in.options.strategy.optimizer().has_clip();
+  return Training(in) &&
+         in.options.strategy.optimizer().clip().has_global_norm();
+}
+bool Averages(const PassInputs& in) {
+  return Training(in) && in.options.strategy.optimizer().has_ema();
 }
 bool Recomputes(const PassInputs& in) {
   const proto::Recompute& recompute = in.options.strategy.memory().recompute();
@@ -183,6 +192,10 @@ std::vector<PassStep>* MakeSteps() {
       {kUpdate, "append-optimizer",
        "updates of parameters and running statistics, clocks, learning rate",
        MakeOptimizer, Training},
+      // Of what updates make; before master-weights, which looks at what eval
+      // reads.
+      {kUpdate, "average-parameters",
+       "means of the parameters, which eval reads", MakeAverages, Averages},
       // Needs the update that is to write the low cells.
       {kUpdate, "master-weights",
        "low cells beside the FP32 copies instead of casts",

@@ -1,8 +1,8 @@
 // Learning rate and multi-tensor parameter updates.
 //
 // All updates work on g = Grad * InvScale * ClipFactor (each where present) in
-// f32, clamped to +-clip_value where that is not 0, and give select(FoundInf,
-// old, new).
+// f32, clamped to +-clip_value where that is not 0, scaled down where its norm
+// is above clip_norm and that is not 0, and give select(FoundInf, old, new).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -202,16 +202,23 @@ absl::Status ExpectMembers(const InferContext& c, absl::string_view slot) {
   return absl::OkStatus();
 }
 
-// Every list output has one value per parameter; LowOut may have none.
-absl::Status SetMembers(InferContext& c, absl::string_view slot) {
+// Every list output has one value per parameter; LowOut may have none, and the
+// new values of a state that is left out have to be.
+absl::Status SetMembers(InferContext& c, const Slot& output) {
+  const std::string& slot = output.name;
   const auto params = c.InputList("Param");
   const int count = c.OutputCount(slot);
-  if (slot == "LowOut" && count == 0) return absl::OkStatus();
-  if (count != static_cast<int>(params.size())) {
-    return c.Error("slot ", slot, ": expected ", params.size(),
-                   " values, one per member of Param",
-                   slot == "LowOut" ? ", or none" : "", ", found ", count,
-                   "; name each output");
+  const bool low = slot == "LowOut";
+  if (low && count == 0) return absl::OkStatus();
+  const bool left_out =
+      output.optional() && !low &&
+      c.InputList(c.schema().inputs()[output.may_alias - 1].name).empty();
+  const int expected = left_out ? 0 : static_cast<int>(params.size());
+  if (count != expected) {
+    return c.Error(
+        "slot ", slot, ": expected ", expected, " values, ",
+        left_out ? "as the state is left out" : "one per member of Param",
+        low ? ", or none" : "", ", found ", count, "; name each output");
   }
   for (int i = 0; i < count; ++i) {
     c.SetOutput(slot, params[i].dims, i);
@@ -220,31 +227,67 @@ absl::Status SetMembers(InferContext& c, absl::string_view slot) {
   return absl::OkStatus();
 }
 
+// Of clip_norm: which of SquaredNorm is whose.
+absl::Status InferNorms(const InferContext& c) {
+  const bool clips = std::get<double>(c.Attr("clip_norm")) > 0;
+  if (clips != c.HasInput("SquaredNorm")) {
+    return c.Error("slot SquaredNorm: expected ", clips ? "f32[n]" : "nothing",
+                   " with clip_norm ", clips ? "above 0" : "0", ", found ",
+                   clips ? "nothing" : "a value");
+  }
+  if (!clips) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(ExpectRank(c, "SquaredNorm", 1, "[n]"));
+  const int64_t n = c.Input("SquaredNorm").dims[0].coefficient();
+  const auto& places = std::get<std::vector<int64_t>>(c.Attr("norm_of"));
+  const bool within = std::all_of(places.begin(), places.end(),
+                                  [n](int64_t i) { return i >= 0 && i < n; });
+  if (within && places.size() == c.InputList("Param").size()) {
+    return absl::OkStatus();
+  }
+  return AttrMismatch(
+      c, "norm_of",
+      absl::StrCat("a place from 0 to ", n - 1, " for each member of Param"));
+}
+
+double LargestOf(absl::string_view attr) {
+  if (attr == "beta1" || attr == "beta2") return kLargestBeta;
+  return attr == "alpha" || attr == "rho" ? 1 : kMaxDouble;
+}
+
 absl::Status InferUpdate(InferContext& c) {
   if (c.InputList("Param").empty()) {
     return SlotMismatch(c, "Param", "one value or more");
   }
   for (const Slot& slot : c.schema().inputs()) {
+    if (slot.list() && slot.optional() && c.InputList(slot.name).empty()) {
+      continue;
+    }
+    if (slot.name == "SquaredNorm") continue;
     HT_RETURN_IF_ERROR(slot.list() ? ExpectMembers(c, slot.name)
                                    : ExpectScalars(c, {slot.name}));
   }
   for (const Slot& slot : c.schema().outputs()) {
-    HT_RETURN_IF_ERROR(SetMembers(c, slot.name));
+    HT_RETURN_IF_ERROR(SetMembers(c, slot));
   }
+  HT_RETURN_IF_ERROR(InferNorms(c));
   for (const AttrSpec& attr : c.schema().attrs()) {
     if (KindOf(attr.default_value) != AttrKind::kFloat) continue;
-    const bool beta = attr.name == "beta1" || attr.name == "beta2";
-    HT_RETURN_IF_ERROR(
-        ExpectRange(c, attr.name, 0, beta ? kLargestBeta : kMaxDouble));
+    HT_RETURN_IF_ERROR(ExpectRange(c, attr.name, 0, LargestOf(attr.name)));
   }
   return absl::OkStatus();
 }
 
 // Slots, whose order is part of file formats: Param, Grad, state...,
-// LearningRate, (Applied,) FoundInf, InvScale, ClipFactor -> ParamOut, state
-// outs, LowOut.
+// LearningRate, (Applied,) FoundInf, InvScale, ClipFactor, SquaredNorm ->
+// ParamOut, state outs, LowOut.
+struct State {
+  const char* slot;
+  uint32_t flags = kList;
+};
+constexpr uint32_t kMaybe = kList | kOptional;
+
 OpSchema UpdateSchema(absl::string_view name, absl::string_view doc,
-                      const std::vector<std::string>& state, bool applied) {
+                      const std::vector<State>& states, bool applied) {
   OpSchema schema(name);
   schema.Doc(doc)
       .TypeVar("P", kFloatTypes)
@@ -252,26 +295,32 @@ OpSchema UpdateSchema(absl::string_view name, absl::string_view doc,
       .TypeVar("L", kLowTypes)
       .In("Param", "P", "parameters", kList)
       .In("Grad", "G", "their gradients, reduced", kList);
-  for (const std::string& slot : state) {
-    schema.In(slot, "f32", "dims of Param", kList);
+  for (const State& state : states) {
+    schema.In(state.slot, "f32", "dims of Param", state.flags);
   }
   schema.In("LearningRate", "f32", "[]");
   if (applied) schema.In("Applied", "i64", "[]: steps applied before this one");
   schema.In("FoundInf", "bool", "[]: the step is rejected")
       .In("InvScale", "f32", "[]", kOptional)
       .In("ClipFactor", "f32", "[]", kOptional)
+      .In("SquaredNorm", "f32", "[n]: of unscaled gradients, for clip_norm",
+          kOptional)
       .Out("ParamOut", "P", "new parameters", kList)
       .MayAlias("ParamOut", "Param");
-  for (const std::string& slot : state) {
-    const std::string out = absl::StrCat(slot, "Out");
-    schema.Out(out, "f32", absl::StrCat("new ", slot), kList)
-        .MayAlias(out, slot);
+  for (const State& state : states) {
+    const std::string out = absl::StrCat(state.slot, "Out");
+    schema.Out(out, "f32", absl::StrCat("new ", state.slot), state.flags)
+        .MayAlias(out, state.slot);
   }
   schema
       .Out("LowOut", "L", "ParamOut rounded to 16 bits; all or none",
            kList | kOptional)
       .Attr("weight_decay", 0.0, "see above; 0: none")
       .Attr("clip_value", 0.0, "g is clamped to +-clip_value; 0: it is not")
+      .Attr("clip_norm", 0.0,
+            "g *= min(1, clip_norm / (|g| + 1e-6)), of each parameter; 0: not")
+      .Attr("norm_of", std::vector<int64_t>(),
+            "with clip_norm: the place of each member in SquaredNorm")
       .Infer(InferUpdate)
       .NoGrad()
       .Internal()
@@ -289,11 +338,123 @@ OpSchema AdamSchema(absl::string_view name, absl::string_view decay) {
                    "- beta2) * g^2 and, with t = Applied + 1, p -= "
                    "LearningRate * m / (1 - beta1^t) / (sqrt(v / (1 - "
                    "beta2^t)) + epsilon)."),
-      {"Moment1", "Moment2"}, /*applied=*/true);
+      {{"Moment1"}, {"Moment2"}}, /*applied=*/true);
   schema.Attr("beta1", 0.9, "decay of the first moment")
       .Attr("beta2", 0.999, "decay of the second moment")
       .Attr("epsilon", 1e-8, "added to the root");
   return schema;
+}
+
+// As torch.optim has them.
+void RegisterAdaptive(OpRegistry& registry) {
+  registry.Add(
+      UpdateSchema("adagrad",
+                   "torch.optim's: g += weight_decay * p; s += g^2; p -= "
+                   "LearningRate / (1 + Applied * lr_decay) * g / (sqrt(s) + "
+                   "epsilon).",
+                   {{"SquareSum"}}, true)
+          .Attr("lr_decay", 0.0, "how the rate falls with the steps applied")
+          .Attr("epsilon", 1e-10, "added to the root"));
+  registry.Add(
+      UpdateSchema("rmsprop",
+                   "torch.optim's: g += weight_decay * p; s = alpha * s + (1 - "
+                   "alpha) * g^2; d = g / (sqrt(s) + epsilon), where MeanGrad "
+                   "is there of s - m^2 in place of s, not below 0, with m = "
+                   "alpha * m + (1 - alpha) * g; p -= LearningRate * d or, "
+                   "where Momentum is there, v = momentum * v + d; p -= "
+                   "LearningRate * v.",
+                   {{"MeanSquare"}, {"MeanGrad", kMaybe}, {"Momentum", kMaybe}},
+                   false)
+          .Attr("alpha", 0.99, "decay of the means")
+          .Attr("epsilon", 1e-8, "added to the root")
+          .Attr("momentum", 0.0, "how much of Momentum stays"));
+  registry.Add(
+      UpdateSchema("adadelta",
+                   "torch.optim's: g += weight_decay * p; s = rho * s + (1 - "
+                   "rho) * g^2; d = sqrt(a + epsilon) / sqrt(s + epsilon) * g; "
+                   "a = rho * a + (1 - rho) * d^2; p -= LearningRate * d.",
+                   {{"MeanSquare"}, {"MeanDelta"}}, false)
+          .Attr("rho", 0.9, "decay of both means")
+          .Attr("epsilon", 1e-6, "added below the roots"));
+  registry.Add(
+      UpdateSchema("adamax",
+                   "torch.optim's: g += weight_decay * p; m = beta1 * m + (1 - "
+                   "beta1) * g; u = max(beta2 * u, |g| + epsilon) and, with t "
+                   "= Applied + 1, p -= LearningRate / (1 - beta1^t) * m / u.",
+                   {{"Moment"}, {"InfNorm"}}, true)
+          .Attr("beta1", 0.9, "decay of the moment")
+          .Attr("beta2", 0.999, "decay of the largest gradient")
+          .Attr("epsilon", 1e-8, "added to the gradient's magnitude"));
+  registry.Add(
+      UpdateSchema("lion",
+                   "Chen et al. 2023: p *= 1 - LearningRate * weight_decay; p "
+                   "-= LearningRate * sign(beta1 * m + (1 - beta1) * g); m = "
+                   "beta2 * m + (1 - beta2) * g.",
+                   {{"Moment"}}, false)
+          .Attr("beta1", 0.9, "weight of the moment in the direction")
+          .Attr("beta2", 0.99, "decay of the moment"));
+}
+
+constexpr char kTrustRatioDoc[] = "false: the ratio is 1";
+
+// |x|: the square root of the sum of all squares of one parameter.
+void RegisterByNorms(OpRegistry& registry) {
+  registry.Add(
+      UpdateSchema("lars",
+                   "You et al. 2017, as Paddle's LarsMomentum: v = mu * v + "
+                   "LearningRate * ratio * (g + weight_decay * p); p -= v. "
+                   "ratio = lars_coeff * |p| / (|g| + weight_decay * |p| + "
+                   "epsilon), of each parameter; 1 where weight_decay or a "
+                   "norm is 0.",
+                   {{"Velocity"}}, false)
+          .Attr("mu", 0.9, "decay of the velocity")
+          .Attr("lars_coeff", 0.001, "trust in a layer's direction")
+          .Attr("epsilon", 0.0, "added to the norms below the line")
+          .Attr("trust_ratio", true, kTrustRatioDoc));
+  registry.Add(
+      UpdateSchema("lamb",
+                   "You et al. 2019, version 3: m = beta1 * m + (1 - beta1) * "
+                   "g, v = beta2 * v + (1 - beta2) * g^2 and, with t = Applied "
+                   "+ 1, r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + "
+                   "epsilon) + weight_decay * p; p -= LearningRate * |p| / |r| "
+                   "* r, of each parameter; without the ratio where a norm is "
+                   "0.",
+                   {{"Moment1"}, {"Moment2"}}, true)
+          .Attr("beta1", 0.9, "decay of the first moment")
+          .Attr("beta2", 0.999, "decay of the second moment")
+          .Attr("epsilon", 1e-6, "added to the root")
+          .Attr("trust_ratio", true, kTrustRatioDoc));
+}
+
+absl::Status InferAverage(InferContext& c) {
+  const auto params = c.InputList("Param");
+  if (params.empty()) return SlotMismatch(c, "Param", "one value or more");
+  HT_RETURN_IF_ERROR(ExpectMembers(c, "Average"));
+  HT_RETURN_IF_ERROR(ExpectScalars(c, {"Applied", "FoundInf"}));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "decay", 0, 1));
+  return SetMembers(c, c.schema().outputs()[0]);
+}
+
+OpSchema AverageSchema() {
+  return OpSchema("ema")
+      .Doc(
+          "select(FoundInf, a, d * a + (1 - d) * p), with d = decay or, with "
+          "warmup and t = Applied + 1, min(decay, (1 + t) / (10 + t)).")
+      .TypeVar("P", kFloatTypes)
+      .In("Average", "f32", "dims of Param", kList)
+      .In("Param", "P", "new parameters", kList)
+      .In("Applied", "i64", "[]: steps applied before this one")
+      .In("FoundInf", "bool", "[]: the step is rejected")
+      .Out("AverageOut", "f32", "new averages", kList)
+      .MayAlias("AverageOut", "Average")
+      .Attr("decay", 0.999, "what stays of the average")
+      .Attr("warmup", false, "a smaller decay at first")
+      .Infer(InferAverage)
+      .NoGrad()
+      .Internal()
+      .Amp(AmpClass::kBlack)
+      .Layout(LayoutRule::kAny)
+      .Guarded();
 }
 
 }  // namespace
@@ -306,11 +467,14 @@ void RegisterOptimizer(OpRegistry& registry) {
       UpdateSchema("momentum",
                    "g += weight_decay * p; v = mu * v + g; p -= LearningRate "
                    "* v, or LearningRate * (g + mu * v) with use_nesterov.",
-                   {"Velocity"}, false)
+                   {{"Velocity"}}, false)
           .Attr("mu", 0.9, "decay of the velocity")
           .Attr("use_nesterov", false, "look ahead along the velocity"));
   registry.Add(AdamSchema("adam", "g += weight_decay * p."));
   registry.Add(AdamSchema("adamw", "p *= 1 - LearningRate * weight_decay."));
+  RegisterAdaptive(registry);
+  RegisterByNorms(registry);
+  registry.Add(AverageSchema());
 }
 
 }  // namespace ops

@@ -92,6 +92,22 @@ TEST(Update, EveryMethod) {
   }
 }
 
+TEST(Update, StatesThatMayBeLeftOut) {
+  EXPECT_EQ(Infer(Update("rmsprop", {"MeanSquare"})),
+            "ParamOut=f32[4,4] f32[4]; MeanSquareOut=f32[4,4] f32[4]");
+  EXPECT_EQ(Infer(Update("rmsprop", {"MeanSquare", "Momentum"})),
+            "ParamOut=f32[4,4] f32[4]; MeanSquareOut=f32[4,4] f32[4]; "
+            "MomentumOut=f32[4,4] f32[4]");
+  Call only_out = Update("rmsprop", {"MeanSquare"});
+  only_out.lists.emplace_back("MeanGradOut", 2);
+  EXPECT_EQ(Infer(only_out),
+            "op (rmsprop): slot MeanGradOut: expected 0 values, as the state "
+            "is left out, found 2; name each output");
+  Call half = Update("rmsprop", {"MeanSquare", "MeanGrad"});
+  half.in[3].second = "f32[4,4]";
+  EXPECT_THAT(Infer(half), HasSubstr("slot MeanGrad: expected 2 values"));
+}
+
 TEST(Update, LowCopies) {
   Call call = Update("momentum", {"Velocity"});
   call.lists.emplace_back("LowOut", 2);

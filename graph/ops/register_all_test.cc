@@ -77,9 +77,11 @@ std::vector<std::string> OpsWith(bool (OpSchema::*trait)() const) {
 }
 
 TEST(RegistryTest, Traits) {
-  EXPECT_THAT(OpsWith(&OpSchema::guarded),
-              testing::ElementsAre("adam", "adamw", "momentum", "running_stats",
-                                   "sgd", "tick_applied"));
+  EXPECT_THAT(
+      OpsWith(&OpSchema::guarded),
+      testing::ElementsAre("adadelta", "adagrad", "adam", "adamax", "adamw",
+                           "ema", "lamb", "lars", "lion", "momentum", "rmsprop",
+                           "running_stats", "sgd", "tick_applied"));
   EXPECT_THAT(OpsWith(&OpSchema::split_only),
               testing::ElementsAre("sync_batch_norm", "sync_batch_norm_grad"));
   EXPECT_THAT(OpsWith(&OpSchema::no_merge),
@@ -98,13 +100,40 @@ TEST(RegistryTest, Traits) {
 // Outputs of guarded ops take the storage of the old values.
 TEST(RegistryTest, MayAlias) {
   const std::vector<std::string> expected = {
-      "adam.ParamOut<-Param",        "adam.Moment1Out<-Moment1",
-      "adam.Moment2Out<-Moment2",    "adamw.ParamOut<-Param",
-      "adamw.Moment1Out<-Moment1",   "adamw.Moment2Out<-Moment2",
-      "all_reduce.Out<-X",           "broadcast.Out<-X",
-      "momentum.ParamOut<-Param",    "momentum.VelocityOut<-Velocity",
-      "running_stats.Mean<-OldMean", "running_stats.Variance<-OldVariance",
-      "sgd.ParamOut<-Param",         "tick_applied.Out<-X"};
+      "adadelta.ParamOut<-Param",
+      "adadelta.MeanSquareOut<-MeanSquare",
+      "adadelta.MeanDeltaOut<-MeanDelta",
+      "adagrad.ParamOut<-Param",
+      "adagrad.SquareSumOut<-SquareSum",
+      "adam.ParamOut<-Param",
+      "adam.Moment1Out<-Moment1",
+      "adam.Moment2Out<-Moment2",
+      "adamax.ParamOut<-Param",
+      "adamax.MomentOut<-Moment",
+      "adamax.InfNormOut<-InfNorm",
+      "adamw.ParamOut<-Param",
+      "adamw.Moment1Out<-Moment1",
+      "adamw.Moment2Out<-Moment2",
+      "all_reduce.Out<-X",
+      "broadcast.Out<-X",
+      "ema.AverageOut<-Average",
+      "lamb.ParamOut<-Param",
+      "lamb.Moment1Out<-Moment1",
+      "lamb.Moment2Out<-Moment2",
+      "lars.ParamOut<-Param",
+      "lars.VelocityOut<-Velocity",
+      "lion.ParamOut<-Param",
+      "lion.MomentOut<-Moment",
+      "momentum.ParamOut<-Param",
+      "momentum.VelocityOut<-Velocity",
+      "rmsprop.ParamOut<-Param",
+      "rmsprop.MeanSquareOut<-MeanSquare",
+      "rmsprop.MeanGradOut<-MeanGrad",
+      "rmsprop.MomentumOut<-Momentum",
+      "running_stats.Mean<-OldMean",
+      "running_stats.Variance<-OldVariance",
+      "sgd.ParamOut<-Param",
+      "tick_applied.Out<-X"};
   std::vector<std::string> found;
   for (const OpSchema* schema : Ops().All()) {
     for (const Slot& slot : schema->outputs()) {

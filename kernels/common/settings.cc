@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "graph/schema/op_schema.h"
 
@@ -31,9 +32,10 @@ functors::RatePolicy PolicyOf(const std::string& name) {
   return RatePolicy::kConstant;
 }
 
-float Decay(const BoundOp& op) {
-  return static_cast<float>(op.Float("weight_decay"));
+float F32(const BoundOp& op, absl::string_view name) {
+  return static_cast<float>(op.Float(name));
 }
+float Decay(const BoundOp& op) { return F32(op, "weight_decay"); }
 
 }  // namespace
 
@@ -86,6 +88,43 @@ void ReadRule(const BoundOp& op, functors::AdamRule* rule) {
   rule->decoupled = op.type() == "adamw";
 }
 
+void ReadRule(const BoundOp& op, functors::AdagradRule* rule) {
+  *rule = {op.Float("lr_decay"), Decay(op), F32(op, "epsilon")};
+}
+
+void ReadRule(const BoundOp& op, functors::AdadeltaRule* rule) {
+  *rule = {op.Float("rho"), Decay(op), F32(op, "epsilon")};
+}
+
+void ReadRule(const BoundOp& op, functors::AdamaxRule* rule) {
+  *rule = {op.Float("beta1"), op.Float("beta2"), Decay(op), F32(op, "epsilon")};
+}
+
+void ReadRule(const BoundOp& op, functors::LarsRule* rule) {
+  *rule = {F32(op, "mu"), F32(op, "lars_coeff"), Decay(op), F32(op, "epsilon"),
+           op.Bool("trust_ratio")};
+}
+
+void ReadRule(const BoundOp& op, functors::LambRule* rule) {
+  *rule = {op.Float("beta1"), op.Float("beta2"), Decay(op), F32(op, "epsilon"),
+           op.Bool("trust_ratio")};
+}
+
+void ReadRule(const BoundOp& op, functors::LionRule* rule) {
+  *rule = {op.Float("beta1"), op.Float("beta2"), Decay(op)};
+}
+
+Candidate ByRmspropForm(std::vector<Candidate> forms) {
+  Candidate candidate = forms[0];
+  candidate.prepare = [forms = std::move(forms)](const BoundOp& op,
+                                                 runtime::Device& device) {
+    const int form =
+        2 * (op.InputCount("MeanGrad") > 0) + (op.InputCount("Momentum") > 0);
+    return forms[form].prepare(op, device);
+  };
+  return candidate;
+}
+
 UpdateSlots::UpdateSlots(const BoundOp& op)
     : members(op.InputCount("Param")),
       has_low(op.OutputCount("LowOut") > 0),
@@ -95,11 +134,18 @@ UpdateSlots::UpdateSlots(const BoundOp& op)
       found_inf(op.InputIndex("FoundInf")),
       inv_scale(op.InputIndex("InvScale")),
       clip_factor(op.InputIndex("ClipFactor")),
+      squared_norm(op.InputIndex("SquaredNorm")),
       param(op.inputs()[0].dtype),
-      grad(op.inputs()[members].dtype) {
+      grad(op.inputs()[members].dtype),
+      clip_norm(F32(op, "clip_norm")),
+      norm_of(op.Ints("norm_of")) {
   if (has_low) low = op.Output("LowOut").dtype;
   const float clip = static_cast<float>(op.Float("clip_value"));
   clip_value = clip > 0 ? clip : functors::Infinity();
+}
+
+functors::AverageRule AverageRuleOf(const BoundOp& op) {
+  return {op.Float("decay"), op.Bool("warmup")};
 }
 
 functors::RateSettings RateSettingsOf(const BoundOp& op) {

@@ -10,6 +10,9 @@
 #include "kernels/functors/amp.h"
 #include "kernels/functors/learning_rate.h"
 #include "kernels/functors/optimizer.h"
+#include "kernels/functors/optimizer_adaptive.h"
+#include "kernels/functors/optimizer_norms.h"
+#include "kernels/kernel.h"
 
 namespace halftone {
 namespace kernels {
@@ -29,6 +32,24 @@ std::vector<int64_t> NormOrder(const BoundOp& op);
 void ReadRule(const BoundOp& op, functors::SgdRule* rule);
 void ReadRule(const BoundOp& op, functors::MomentumRule* rule);
 void ReadRule(const BoundOp& op, functors::AdamRule* rule);  // adamw too
+void ReadRule(const BoundOp& op, functors::AdagradRule* rule);
+void ReadRule(const BoundOp& op, functors::AdadeltaRule* rule);
+void ReadRule(const BoundOp& op, functors::AdamaxRule* rule);
+void ReadRule(const BoundOp& op, functors::LarsRule* rule);
+void ReadRule(const BoundOp& op, functors::LambRule* rule);
+void ReadRule(const BoundOp& op, functors::LionRule* rule);
+
+template <bool kCentered, bool kMomentum>
+void ReadRule(const BoundOp& op,
+              functors::RmspropRule<kCentered, kMomentum>* rule) {
+  rule->decay_of_means = op.Float("alpha");
+  rule->weight_decay = static_cast<float>(op.Float("weight_decay"));
+  rule->epsilon = static_cast<float>(op.Float("epsilon"));
+  rule->momentum = static_cast<float>(op.Float("momentum"));
+}
+// The candidate of the rule that has an op's states: neither, momentum alone,
+// the mean alone, both. Else they are alike.
+Candidate ByRmspropForm(std::vector<Candidate> forms);
 
 // Where everything of an update stands among the buffers: slots are lists of
 // one value per parameter.
@@ -38,11 +59,15 @@ struct UpdateSlots {
   int members;
   bool has_low;
   // Flat positions; -1: not there.
-  int learning_rate, applied, found_inf, inv_scale, clip_factor;
+  int learning_rate, applied, found_inf, inv_scale, clip_factor, squared_norm;
   DType param, grad, low{};
   float clip_value;  // infinity: none
+  float clip_norm;   // 0: none
+  // With clip_norm: each member's place in SquaredNorm.
+  std::vector<int64_t> norm_of;
 };
 
+functors::AverageRule AverageRuleOf(const BoundOp& op);
 functors::RateSettings RateSettingsOf(const BoundOp& op);
 
 // ---- Images: one number, or one per channel, as one per channel.

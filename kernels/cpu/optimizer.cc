@@ -2,15 +2,12 @@
 // planner aliases outputs to inputs.
 #include "kernels/cpu/optimizer.h"
 
-#include <cstring>
-
 #include "kernels/common/dispatch.h"
-#include "kernels/common/settings.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pieces.h"
-#include "kernels/functors/optimizer.h"
+#include "kernels/functors/optimizer_adaptive.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -19,36 +16,39 @@ namespace {
 
 using functors::GradientTransform;
 
-float Scalar(const Buffers& buffers, int index, float absent) {
-  return index < 0 ? absent : *static_cast<const float*>(buffers.inputs[index]);
-}
-
-// One block of one parameter: pointers of what is computed in f32.
-struct BlockPointers {
-  const float* g;
-  const float *p_in, *s_in[2];
-  float *p_out, *s_out[2];
-  int64_t n;
-};
-
 template <typename Method, typename Transform>
-void StepBlock(const BlockPointers& b, const Method& method,
+void StepBlock(const UpdateBlock<Method::kStates>& b, const Method& method,
                const Transform& transform) {
+  constexpr int kStates = Method::kStates;
+  const float *g = b.g, *p_in = b.p_in;
+  float* p_out = b.p_out;
+  const int64_t n = b.n;
+  struct {
+    const float* in[functors::kMostStates];
+    float* out[functors::kMostStates];
+  } states;
+  for (int s = 0; s < kStates; ++s) {
+    states.in[s] = b.s_in[s];
+    states.out[s] = b.s_out[s];
+  }
   ForIsa([=] {
     // Copies, so that stores are known not to change them.
     const Method step = method;
     const Transform change = transform;
-    const BlockPointers at = b;
+    const auto at = states;
     // An output is its input or does not overlap it.
 #pragma GCC ivdep
-    for (int64_t i = 0; i < at.n; ++i) {
-      float p = at.p_in[i];
-      float s0 = Method::kStates > 0 ? at.s_in[0][i] : 0.0f;
-      float s1 = Method::kStates > 1 ? at.s_in[1][i] : 0.0f;
-      step.Step(p, change(at.g[i]), s0, s1);
-      at.p_out[i] = p;
-      if (Method::kStates > 0) at.s_out[0][i] = s0;
-      if (Method::kStates > 1) at.s_out[1][i] = s1;
+    for (int64_t i = 0; i < n; ++i) {
+      float p = p_in[i];
+      float s[functors::kMostStates] = {};
+      if (kStates > 0) s[0] = at.in[0][i];
+      if (kStates > 1) s[1] = at.in[1][i];
+      if (kStates > 2) s[2] = at.in[2][i];
+      step.Step(p, change(g[i]), s);
+      p_out[i] = p;
+      if (kStates > 0) at.out[0][i] = s[0];
+      if (kStates > 1) at.out[1][i] = s[1];
+      if (kStates > 2) at.out[2][i] = s[2];
     }
   });
 }
@@ -60,27 +60,21 @@ class UpdateKernel {
   static constexpr int kStates = Method::kStates;
 
   explicit UpdateKernel(const BoundOp& op)
-      : layout_(op), pieces_(op.inputs().subspan(0, layout_.members)) {
+      : members_(UpdateSlots(op)),
+        pieces_(op.inputs().subspan(0, members_.slots().members)) {
     ReadRule(op, &rule_);
-    transform_.limit = layout_.clip_value;
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const UpdateSlots& slots = members_.slots();
     const bool reject =
-        *static_cast<const bool*>(buffers.inputs[layout_.found_inf]);
-    GradientTransform transform = transform_;
-    transform.inv_scale = Scalar(buffers, layout_.inv_scale, 1.0f);
-    transform.clip_factor = Scalar(buffers, layout_.clip_factor, 1.0f);
-    const int64_t applied =
-        layout_.applied < 0
-            ? 0
-            : *static_cast<const int64_t*>(buffers.inputs[layout_.applied]);
-    const Method method =
-        rule_.At(Scalar(buffers, layout_.learning_rate, 0.0f), applied);
+        *static_cast<const bool*>(buffers.inputs[slots.found_inf]);
+    const GradientTransform transform = TransformOfStep(slots, buffers);
+    const Method method = MethodOfStep(rule_, slots, buffers);
     pieces_.ForEach(stream.threads(), [&](int64_t, const Piece& piece) {
       ForBlocks(piece.begin, piece.begin + piece.n, [&](int64_t at, int64_t n) {
         if (reject) {
-          Keep(buffers, piece.member, at, n);
+          members_.Keep(buffers, piece.member, at, n);
         } else {
           Update(buffers, piece.member, at, n, method, transform);
         }
@@ -89,77 +83,37 @@ class UpdateKernel {
   }
 
  private:
-  // Buffers of one parameter in slot `slot` of inputs or outputs.
-  const void* In(const Buffers& buffers, int slot, int member) const {
-    return buffers.inputs[slot * layout_.members + member];
-  }
-  void* Out(const Buffers& buffers, int slot, int member) const {
-    return buffers.outputs[slot * layout_.members + member];
-  }
-
   void Update(const Buffers& buffers, int member, int64_t at, int64_t n,
-              const Method& method, const GradientTransform& transform) const {
-    alignas(64) float p_buffer[kConvertBlock], g_buffer[kConvertBlock];
-    BlockPointers b;
-    b.n = n;
-    b.g = LoadBlock(layout_.grad, In(buffers, 1, member), at, n, g_buffer);
-    b.p_in = LoadBlock(layout_.param, In(buffers, 0, member), at, n, p_buffer);
-    void* out = Out(buffers, 0, member);
-    b.p_out = OutputBlock(layout_.param, out, at, p_buffer);
-    for (int s = 0; s < kStates; ++s) {
-      b.s_in[s] = static_cast<const float*>(In(buffers, 2 + s, member)) + at;
-      b.s_out[s] = static_cast<float*>(Out(buffers, 1 + s, member)) + at;
-    }
+              const Method& method, const GradientTransform& of_step) const {
+    const GradientTransform transform =
+        TransformOfMember(of_step, members_.slots(), buffers, member);
+    UpdateBlock<kStates> b;
+    members_.Load(buffers, member, at, n, &b);
     if (transform.KeepsAll()) {
       StepBlock(b, method, [](float g) { return g; });
     } else {
       StepBlock(b, method, transform);
     }
-    StoreBlock(layout_.param, b.p_out, out, at, n);
-    StoreLow(buffers, member, at, n);
+    members_.Store(buffers, member, at, b);
   }
 
-  // outputs = inputs.
-  void Keep(const Buffers& buffers, int member, int64_t at, int64_t n) const {
-    KeepOne(In(buffers, 0, member), Out(buffers, 0, member),
-            SizeOf(layout_.param), at, n);
-    for (int s = 0; s < kStates; ++s) {
-      KeepOne(In(buffers, 2 + s, member), Out(buffers, 1 + s, member),
-              sizeof(float), at, n);
-    }
-    StoreLow(buffers, member, at, n);
-  }
-
-  static void KeepOne(const void* in, void* out, int64_t size, int64_t at,
-                      int64_t n) {
-    if (in == out) return;
-    memcpy(static_cast<char*>(out) + at * size,
-           static_cast<const char*>(in) + at * size, n * size);
-  }
-
-  // LowOut = ParamOut as it is stored, rounded.
-  void StoreLow(const Buffers& buffers, int member, int64_t at,
-                int64_t n) const {
-    if (!layout_.has_low) return;
-    alignas(64) float buffer[kConvertBlock];
-    const float* p =
-        LoadBlock(layout_.param, Out(buffers, 0, member), at, n, buffer);
-    StoreBlock(layout_.low, p, Out(buffers, 1 + kStates, member), at, n);
-  }
-
-  UpdateSlots layout_;
+  UpdateMembers<kStates> members_;
   Rule rule_;
-  GradientTransform transform_;
   Pieces pieces_;
 };
 
 template <typename Rule>
-void AddUpdate(KernelRegistry& registry, absl::string_view op) {
+Candidate UpdateCandidate() {
   Candidate candidate = MakeCandidate("one_pass", [](const BoundOp& bound) {
     return UpdateKernel<Rule>(bound);
   });
   candidate.supports = MembersShareLayout;
-  AddForSchema(registry, op, candidate, {"L"});
+  return candidate;
+}
+
+template <typename Rule>
+void AddUpdate(KernelRegistry& registry, absl::string_view op) {
+  AddForSchema(registry, op, UpdateCandidate<Rule>(), {"L"});
 }
 
 }  // namespace
@@ -169,6 +123,19 @@ void RegisterCpuOptimizer(KernelRegistry& registry) {
   AddUpdate<functors::MomentumRule>(registry, "momentum");
   AddUpdate<functors::AdamRule>(registry, "adam");
   AddUpdate<functors::AdamRule>(registry, "adamw");
+  AddUpdate<functors::AdagradRule>(registry, "adagrad");
+  AddUpdate<functors::AdadeltaRule>(registry, "adadelta");
+  AddUpdate<functors::AdamaxRule>(registry, "adamax");
+  AddUpdate<functors::LionRule>(registry, "lion");
+  using functors::RmspropRule;
+  AddForSchema(registry, "rmsprop",
+               ByRmspropForm({UpdateCandidate<RmspropRule<false, false>>(),
+                              UpdateCandidate<RmspropRule<false, true>>(),
+                              UpdateCandidate<RmspropRule<true, false>>(),
+                              UpdateCandidate<RmspropRule<true, true>>()}),
+               {"L"});
+  RegisterCpuNormOptimizer(registry);
+  RegisterCpuAverage(registry);
   RegisterCpuLearningRate(registry);
 }
 

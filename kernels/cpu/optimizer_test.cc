@@ -194,6 +194,38 @@ TEST(SgdTest, ClampsTheGradient) {
   EXPECT_THAT(run.Get("ParamOut"), ElementsAre(-0.5, 0.5, -0.25));
 }
 
+// Norms are sums over pieces, which any number of threads shares: the same
+// bits.
+TEST(NormUpdateTest, ThreadsDoNotChangeBits) {
+  const auto run = [](const std::string& op, int threads) {
+    KernelRun run(op);
+    const bool lamb = op == "lamb";
+    const int64_t kMembers[] = {70001, 3, 33000};
+    for (int64_t n : kMembers) {
+      run.In("Param", F32({n}, Draws(n))).In("Grad", F16({n}, Draws(n, -4, 4)));
+      run.In(lamb ? "Moment1" : "Velocity", F32({n}, Draws(n)));
+      if (lamb) run.In("Moment2", F32({n}, Draws(n, 0, 1)));
+      run.Out("ParamOut").Out("LowOut");
+      run.Out(lamb ? "Moment1Out" : "VelocityOut");
+      if (lamb) run.Out("Moment2Out");
+    }
+    run.In("LearningRate", Scalar(0.1)).In("FoundInf", Scalar(0, DType::kBool));
+    if (lamb) run.In("Applied", I64({}, {kApplied}));
+    run.Attr("weight_decay", 0.01).Bind("L", DType::kF16).Threads(threads);
+    std::string bytes;
+    for (int member = 0; member < 3; ++member) {
+      bytes += run.Bytes("ParamOut", member);
+      bytes += run.Bytes("LowOut", member);
+    }
+    return bytes;
+  };
+  for (const char* op : {"lars", "lamb"}) {
+    const std::string one = run(op, 1);
+    EXPECT_EQ(run(op, 2), one) << op;
+    EXPECT_EQ(run(op, 5), one) << op;
+  }
+}
+
 // ---- The learning rate.
 
 struct Schedule {

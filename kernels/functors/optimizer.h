@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/functors/amp.h"
 #include "kernels/functors/math.h"
 
 namespace halftone {
@@ -19,6 +20,11 @@ struct GradientTransform {
   float clip_factor = 1.0f;
   float limit = 0.0f;  // infinity: no clamp
 
+  // For a gradient of that norm: also no longer than max_norm.
+  HT_HOST_DEVICE void LimitNorm(float squared_norm, float max_norm) {
+    clip_factor *= ClipFactor(Sqrt(squared_norm), max_norm);
+  }
+
   // Whether each gradient stays as it is.
   bool KeepsAll() const {
     return inv_scale == 1.0f && clip_factor == 1.0f && std::isinf(limit);
@@ -30,13 +36,15 @@ struct GradientTransform {
   }
 };
 
-// Each method: Step(parameter, gradient, first state, second state) updates
-// in place; kStates of the states are used.
+// Each method: Step(parameter, gradient, states) updates in place; there are
+// kStates states, kMostStates at most.
+inline constexpr int kMostStates = 3;
+
 struct SgdStep {
   static constexpr int kStates = 0;
   float learning_rate, weight_decay;
 
-  HT_HOST_DEVICE void Step(float& p, float g, float&, float&) const {
+  HT_HOST_DEVICE void Step(float& p, float g, float*) const {
     g = weight_decay != 0.0f ? g + weight_decay * p : g;
     p = p - learning_rate * g;
   }
@@ -47,9 +55,9 @@ struct MomentumStep {
   float learning_rate, weight_decay, mu;
   bool nesterov;
 
-  HT_HOST_DEVICE void Step(float& p, float g, float& v, float&) const {
+  HT_HOST_DEVICE void Step(float& p, float g, float* s) const {
     g = weight_decay != 0.0f ? g + weight_decay * p : g;
-    v = mu * v + g;
+    const float v = s[0] = mu * s[0] + g;
     p = p - learning_rate * (nesterov ? g + mu * v : v);
   }
 };
@@ -63,11 +71,11 @@ struct AdamStep {
   float beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
   float correction1, correction2;  // 1 - beta^t
 
-  HT_HOST_DEVICE void Step(float& p, float g, float& m, float& v) const {
+  HT_HOST_DEVICE void Step(float& p, float g, float* s) const {
     g = l2 != 0.0f ? g + l2 * p : g;
     p = p * shrink;
-    m = beta1 * m + one_minus_beta1 * g;
-    v = beta2 * v + one_minus_beta2 * (g * g);
+    const float m = s[0] = beta1 * s[0] + one_minus_beta1 * g;
+    const float v = s[1] = beta2 * s[1] + one_minus_beta2 * (g * g);
     const float m_hat = m / correction1;
     const float v_hat = v / correction2;
     p = p - learning_rate * m_hat / (Sqrt(v_hat) + epsilon);
@@ -112,6 +120,25 @@ struct AdamRule {
     method.correction1 = static_cast<float>(1 - pow(beta1, t));
     method.correction2 = static_cast<float>(1 - pow(beta2, t));
     return method;
+  }
+};
+
+// Averages of parameters over the steps.
+struct AverageStep {
+  float decay, rest;
+  HT_HOST_DEVICE float operator()(float average, float p) const {
+    return decay * average + rest * p;
+  }
+};
+
+struct AverageRule {
+  double most;    // of the decay
+  bool warms_up;  // it is less at first
+  HT_HOST_DEVICE AverageStep At(int64_t applied) const {
+    const double t = static_cast<double>(applied) + 1;
+    const double first = (1 + t) / (10 + t);
+    const double d = warms_up && first < most ? first : most;
+    return {static_cast<float>(d), static_cast<float>(1 - d)};
   }
 };
 

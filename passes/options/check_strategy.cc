@@ -1,12 +1,14 @@
 // What a strategy may say: each field what its entry in proto/strategy.proto
 // says, and here what fields have to do with each other.
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "graph/base/text.h"
 #include "graph/strategy/fields.h"
+#include "graph/strategy/optimizer_method.h"
 #include "passes/options/byte_text.h"
 #include "passes/options/options.h"
 #include "passes/options/resolver.h"
@@ -237,6 +239,55 @@ void CheckMemory(const proto::Strategy& strategy, Checker& check) {
   }
 }
 
+// A group may say in place of the method what the method has.
+void CheckGroup(const proto::Group& group, const FieldDescriptor& method,
+                int member, Checker& check) {
+  std::vector<const FieldDescriptor*> set;
+  group.GetReflection()->ListFields(group, &set);
+  for (const FieldDescriptor* field : set) {
+    if (!OverridesMethod(*field) ||
+        FieldOfMethod(*method.message_type(), field->name()) != nullptr) {
+      continue;
+    }
+    check.Refuse(
+        "optimizer.group",
+        absl::StrCat("sets ", field->name(), ", and optimizer.", method.name(),
+                     " has no such field; leave it "
+                     "out or choose another method"),
+        member);
+  }
+}
+
+// One kind of clipping at a time: what two of them mean together depends on
+// their order.
+void CheckClip(const proto::Clip& clip, Checker& check) {
+  std::vector<const FieldDescriptor*> set;
+  clip.GetReflection()->ListFields(clip, &set);
+  if (set.empty()) {
+    check.Refuse("optimizer.clip",
+                 "says nothing; expected one of global_norm, value and norm");
+  }
+  for (size_t i = 1; i < set.size(); ++i) {
+    check.Refuse(absl::StrCat("optimizer.clip.", set[i]->name()),
+                 absl::StrCat(set[0]->name(),
+                              " is set, too: gradients are clipped in "
+                              "one way; choose one"));
+  }
+}
+
+void CheckOptimizer(const proto::Optimizer& optimizer, Checker& check) {
+  const FieldDescriptor* method = MethodFieldOf(optimizer);
+  if (method == nullptr) {
+    check.Refuse("optimizer",
+                 absl::StrCat("names no method; one of: ", MethodNames()));
+    return;
+  }
+  if (optimizer.has_clip()) CheckClip(optimizer.clip(), check);
+  for (int i = 0; i < optimizer.group_size(); ++i) {
+    CheckGroup(optimizer.group(i), *method, i, check);
+  }
+}
+
 }  // namespace
 
 absl::Span<const LevelRule> LevelRules() { return kLevelRules; }
@@ -247,11 +298,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   CheckEachField(strategy, check);
   CheckScaling(resolver, check);
   CheckLevel(strategy.amp(), check);
-  if (strategy.has_optimizer() &&
-      strategy.optimizer().method_case() == proto::Optimizer::METHOD_NOT_SET) {
-    check.Refuse("optimizer",
-                 "names no method; one of: sgd momentum adam adamw");
-  }
+  if (strategy.has_optimizer()) CheckOptimizer(strategy.optimizer(), check);
   CheckRate(strategy.lr(), check);
   const proto::Train& train = strategy.train();
   if (train.has_batch_size() && train.has_batch_size_per_rank()) {

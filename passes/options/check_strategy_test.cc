@@ -117,6 +117,13 @@ TEST(StrategyChecks, NameLineFieldAndRange) {
 
 TEST(StrategyChecks, Optimizers) {
   ExpectError("optimizer {\n}", "dir/s.pbtxt");
+  ExpectError("optimizer { sgd {} group { match: '*' beta1: 0.5 } }",
+              "sets beta1, and optimizer.sgd has no such field");
+  ExpectError("optimizer { adam {} group { match: '*' trust_ratio: false } }",
+              "sets trust_ratio, and optimizer.adam has no such field");
+  ExpectError("optimizer { lamb {} group { match: '*' beta2: 1 } }",
+              "optimizer.group: expected a number from 0 to below 1");
+  ExpectError("optimizer { rmsprop { alpha: 1 } }", "optimizer.rmsprop.alpha");
   ExpectError("optimizer { }", "names no method; one of: sgd momentum adam");
   ExpectError("optimizer { momentum { momentum: 1 } }",
               "optimizer.momentum.momentum");
@@ -124,6 +131,14 @@ TEST(StrategyChecks, Optimizers) {
   ExpectError("optimizer { adam { epsilon: 0 } }", "optimizer.adam.epsilon");
   ExpectError("optimizer { sgd { weight_decay: -1 } }",
               "optimizer.sgd.weight_decay");
+  ExpectError("optimizer { sgd {} clip { } }",
+              "expected one of global_norm, value and norm");
+  ExpectError("optimizer { sgd {} clip { global_norm: 1 norm: 1 } }",
+              "optimizer.clip.norm: global_norm is set, too");
+  ExpectError("optimizer { sgd {} clip { norm: 1 value: 1 } }",
+              "optimizer.clip.norm: value is set, too");
+  ExpectError("optimizer { sgd {} clip { value: -1 } }",
+              "optimizer.clip.value");
   ExpectError("optimizer { sgd {} clip { global_norm: 0 } }",
               "optimizer.clip.global_norm");
   ExpectError("optimizer { sgd {}\n group { weight_decay: 0 } }",

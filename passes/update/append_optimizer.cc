@@ -1,5 +1,6 @@
 #include "passes/update/append_optimizer.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,15 +25,16 @@ namespace {
 
 class Appender {
  public:
-  Appender(Program& program, Entry& train, ValueId found_inf)
-      : program_(program),
+  Appender(Program& program, Entry& train, const proto::Clip& clip,
+           ValueId found_inf)
+      : clip_(clip),
+        program_(program),
         train_(train),
         block_(train.block()),
         found_inf_(found_inf) {}
 
   absl::Status LearningRate(const proto::LearningRate& lr);
-  absl::Status Update(const UpdateMethod& method, const UpdateGroup& group,
-                      int index);
+  absl::Status Update(const UpdateGroup& group, int index);
   absl::Status RunningStatistics();
   absl::Status Clocks();
 
@@ -42,9 +44,12 @@ class Appender {
   }
   absl::StatusOr<ValueId> ScaledLearningRate(double scale);
   absl::StatusOr<ValueId> ValueOf(const ParameterGradient& gradient) const;
-  absl::StatusOr<CellId> SlotCell(CellId parameter, absl::string_view suffix);
+  absl::StatusOr<CellId> SlotCell(CellId parameter,
+                                  const UpdateMethod::Slot& state);
   absl::Status Clock(absl::string_view cell, absl::string_view op_type);
+  void ClipEach(const UpdateGroup& group, OpBuilder& op) const;
 
+  const proto::Clip& clip_;
   Program& program_;
   Entry& train_;
   Block& block_;
@@ -92,7 +97,8 @@ absl::StatusOr<ValueId> Appender::ValueOf(
 }
 
 absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
-                                          absl::string_view suffix) {
+                                          const UpdateMethod::Slot& state) {
+  const std::string& suffix = state.suffix;
   const Cell& p = program_.cell(parameter);
   Cell slot;
   slot.name = absl::StrCat(p.name, ".", suffix);
@@ -106,20 +112,44 @@ absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
   slot.type.dtype = DType::kF32;
   slot.kind = CellKind::kSlot;
   slot.init.kind = Initializer::Kind::kConstant;
+  slot.init.a = state.initial;
   slot.commit = Commit::kApplied;
   slot.of = parameter;
   return program_.AddCell(std::move(slot)).id;
 }
 
-absl::Status Appender::Update(const UpdateMethod& method,
-                              const UpdateGroup& group, int index) {
+// By value, or by norm: the squares of all gradients' norms are check_finite's,
+// those of Low before those of F32.
+void Appender::ClipEach(const UpdateGroup& group, OpBuilder& op) const {
+  if (clip_.has_value()) op.Attr("clip_value", clip_.value());
+  if (!clip_.has_norm()) return;
+  const Op& check = block_.op(block_.value(found_inf_).op());
+  std::vector<ValueId> checked;
+  for (const char* slot : {"Low", "F32"}) {
+    const auto values = check.inputs.slot(check.schema->FindInput(slot));
+    checked.insert(checked.end(), values.begin(), values.end());
+  }
+  std::vector<int64_t> places;
+  for (const ParameterGradient& member : group.members) {
+    places.push_back(std::find(checked.begin(), checked.end(), member.reduced) -
+                     checked.begin());
+  }
+  op.In("SquaredNorm",
+        check.outputs.slot(check.schema->FindOutput("SquaredNorm"))[0])
+      .Attr("clip_norm", clip_.norm())
+      .Attr("norm_of", places);
+}
+
+absl::Status Appender::Update(const UpdateGroup& group, int index) {
+  const UpdateMethod& method = group.method;
   HT_ASSIGN_OR_RETURN(const ValueId lr, ScaledLearningRate(group.lr_scale));
   OpBuilder op = MakeOp(block_, method.op, Role::kOptimize);
   op.Name(absl::StrCat(method.op, ".", index))
       .In("LearningRate", lr)
       .In("FoundInf", found_inf_)
-      .Attr("weight_decay", group.weight_decay);
+      .Attr("weight_decay", method.weight_decay);
   for (const auto& [name, value] : method.attrs) op.Attr(name, value);
+  ClipEach(group, op);
   if (method.reads_applied) {
     HT_ASSIGN_OR_RETURN(const ValueId applied,
                         WellKnownValue(&block_, kApplied));
@@ -136,8 +166,7 @@ absl::Status Appender::Update(const UpdateMethod& method,
   }
   for (const UpdateMethod::Slot& slot : method.slots) {
     for (const ParameterGradient& member : group.members) {
-      HT_ASSIGN_OR_RETURN(const CellId cell,
-                          SlotCell(member.parameter, slot.suffix));
+      HT_ASSIGN_OR_RETURN(const CellId cell, SlotCell(member.parameter, slot));
       op.In(slot.slot, block_.CellValue(cell));
       op.Out(absl::StrCat(slot.slot, "Out"),
              absl::StrCat(program_.cell(cell).name, kNextSuffix));
@@ -211,18 +240,18 @@ absl::StatusOr<bool> AppendOptimizer::Run(Program& program) {
   Block& block = train->block();
   const std::vector<ParameterGradient> gradients = FindGradients(*train);
   if (gradients.empty()) return false;
-  HT_ASSIGN_OR_RETURN(const UpdateMethod method, MethodOf(optimizer_));
+  HT_ASSIGN_OR_RETURN(const std::vector<UpdateGroup> groups,
+                      GroupUpdates(program, block, optimizer_, gradients));
   const ValueId found_inf = train->FindResult(kFoundInf);
   if (!found_inf.valid()) {
     return CompilerBug("train has gradients and no result ", kFoundInf,
                        ": check-and-unscale must run before");
   }
-  Appender appender(program, *train, found_inf);
+  Appender appender(program, *train, optimizer_.clip(), found_inf);
   HT_RETURN_IF_ERROR(appender.LearningRate(lr_));
   int index = 0;
-  for (const UpdateGroup& group :
-       GroupUpdates(program, block, optimizer_, method, gradients)) {
-    HT_RETURN_IF_ERROR(appender.Update(method, group, index++));
+  for (const UpdateGroup& group : groups) {
+    HT_RETURN_IF_ERROR(appender.Update(group, index++));
   }
   HT_RETURN_IF_ERROR(appender.RunningStatistics());
   HT_RETURN_IF_ERROR(appender.Clocks());

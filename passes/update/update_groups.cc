@@ -5,13 +5,32 @@
 #include <tuple>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/strategy/optimizer_method.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
 namespace {
+
+UpdateMethod Sgd(const proto::Sgd& sgd) {
+  UpdateMethod method;
+  method.op = "sgd";
+  method.weight_decay = sgd.weight_decay();
+  return method;
+}
+
+UpdateMethod Momentum(const proto::Momentum& momentum) {
+  UpdateMethod method;
+  method.op = "momentum";
+  method.slots = {{"Velocity", "velocity"}};
+  method.attrs = {{"mu", momentum.momentum()},
+                  {"use_nesterov", momentum.use_nesterov()}};
+  method.weight_decay = momentum.weight_decay();
+  return method;
+}
 
 UpdateMethod Adam(const proto::Adam& adam, absl::string_view op) {
   UpdateMethod method;
@@ -22,6 +41,87 @@ UpdateMethod Adam(const proto::Adam& adam, absl::string_view op) {
                   {"epsilon", adam.epsilon()}};
   method.weight_decay = adam.weight_decay();
   method.reads_applied = true;
+  return method;
+}
+
+UpdateMethod Adagrad(const proto::Adagrad& adagrad) {
+  UpdateMethod method;
+  method.op = "adagrad";
+  method.slots = {
+      {"SquareSum", "square_sum", adagrad.initial_accumulator_value()}};
+  method.attrs = {{"lr_decay", adagrad.lr_decay()},
+                  {"epsilon", adagrad.epsilon()}};
+  method.weight_decay = adagrad.weight_decay();
+  method.reads_applied = true;
+  return method;
+}
+
+UpdateMethod Rmsprop(const proto::Rmsprop& rmsprop) {
+  UpdateMethod method;
+  method.op = "rmsprop";
+  method.slots = {{"MeanSquare", "mean_square"}};
+  if (rmsprop.centered()) method.slots.push_back({"MeanGrad", "mean_grad"});
+  if (rmsprop.momentum() > 0) method.slots.push_back({"Momentum", "momentum"});
+  method.attrs = {{"alpha", rmsprop.alpha()}, {"epsilon", rmsprop.epsilon()}};
+  if (rmsprop.momentum() > 0) {
+    method.attrs.emplace_back("momentum", rmsprop.momentum());
+  }
+  method.weight_decay = rmsprop.weight_decay();
+  return method;
+}
+
+UpdateMethod Adadelta(const proto::Adadelta& adadelta) {
+  UpdateMethod method;
+  method.op = "adadelta";
+  method.slots = {{"MeanSquare", "mean_square"}, {"MeanDelta", "mean_delta"}};
+  method.attrs = {{"rho", adadelta.rho()}, {"epsilon", adadelta.epsilon()}};
+  method.weight_decay = adadelta.weight_decay();
+  return method;
+}
+
+UpdateMethod Adamax(const proto::Adamax& adamax) {
+  UpdateMethod method;
+  method.op = "adamax";
+  method.slots = {{"Moment", "moment"}, {"InfNorm", "inf_norm"}};
+  method.attrs = {{"beta1", adamax.beta1()},
+                  {"beta2", adamax.beta2()},
+                  {"epsilon", adamax.epsilon()}};
+  method.weight_decay = adamax.weight_decay();
+  method.reads_applied = true;
+  return method;
+}
+
+UpdateMethod Lars(const proto::Lars& lars) {
+  UpdateMethod method;
+  method.op = "lars";
+  method.slots = {{"Velocity", "velocity"}};
+  method.attrs = {{"mu", lars.momentum()},
+                  {"lars_coeff", lars.lars_coeff()},
+                  {"epsilon", lars.epsilon()},
+                  {"trust_ratio", lars.trust_ratio()}};
+  method.weight_decay = lars.lars_weight_decay();
+  return method;
+}
+
+UpdateMethod Lamb(const proto::Lamb& lamb) {
+  UpdateMethod method;
+  method.op = "lamb";
+  method.slots = {{"Moment1", "moment1"}, {"Moment2", "moment2"}};
+  method.attrs = {{"beta1", lamb.beta1()},
+                  {"beta2", lamb.beta2()},
+                  {"epsilon", lamb.epsilon()},
+                  {"trust_ratio", lamb.trust_ratio()}};
+  method.weight_decay = lamb.weight_decay();
+  method.reads_applied = true;
+  return method;
+}
+
+UpdateMethod Lion(const proto::Lion& lion) {
+  UpdateMethod method;
+  method.op = "lion";
+  method.slots = {{"Moment", "moment"}};
+  method.attrs = {{"beta1", lion.beta1()}, {"beta2", lion.beta2()}};
+  method.weight_decay = lion.weight_decay();
   return method;
 }
 
@@ -50,34 +150,40 @@ absl::flat_hash_set<CellId> ReadLow(const Program& program) {
 }  // namespace
 
 absl::StatusOr<UpdateMethod> MethodOf(const proto::Optimizer& optimizer) {
-  UpdateMethod method;
   switch (optimizer.method_case()) {
     case proto::Optimizer::kSgd:
-      method.op = "sgd";
-      method.weight_decay = optimizer.sgd().weight_decay();
-      return method;
+      return Sgd(optimizer.sgd());
     case proto::Optimizer::kMomentum:
-      method.op = "momentum";
-      method.slots = {{"Velocity", "velocity"}};
-      method.attrs = {{"mu", optimizer.momentum().momentum()},
-                      {"use_nesterov", optimizer.momentum().use_nesterov()}};
-      method.weight_decay = optimizer.momentum().weight_decay();
-      return method;
+      return Momentum(optimizer.momentum());
     case proto::Optimizer::kAdam:
       return Adam(optimizer.adam(), "adam");
     case proto::Optimizer::kAdamw:
       return Adam(optimizer.adamw(), "adamw");
+    case proto::Optimizer::kAdagrad:
+      return Adagrad(optimizer.adagrad());
+    case proto::Optimizer::kRmsprop:
+      return Rmsprop(optimizer.rmsprop());
+    case proto::Optimizer::kAdadelta:
+      return Adadelta(optimizer.adadelta());
+    case proto::Optimizer::kAdamax:
+      return Adamax(optimizer.adamax());
+    case proto::Optimizer::kLars:
+      return Lars(optimizer.lars());
+    case proto::Optimizer::kLamb:
+      return Lamb(optimizer.lamb());
+    case proto::Optimizer::kLion:
+      return Lion(optimizer.lion());
     case proto::Optimizer::METHOD_NOT_SET:
       break;
   }
-  return ModelError(
-      "the strategy's optimizer has no method; write one of sgd {} momentum {} "
-      "adam {} adamw {} in it");
+  return ModelError("the strategy's optimizer has no method; write one of ",
+                    absl::StrReplaceAll(MethodNames(), {{" ", " {} "}}),
+                    " {} in it");
 }
 
-std::vector<UpdateGroup> GroupUpdates(
+absl::StatusOr<std::vector<UpdateGroup>> GroupUpdates(
     const Program& program, const Block& train,
-    const proto::Optimizer& optimizer, const UpdateMethod& method,
+    const proto::Optimizer& optimizer,
     absl::Span<const ParameterGradient> gradients) {
   const absl::flat_hash_set<CellId> read_low = ReadLow(program);
   std::vector<UpdateGroup> groups;
@@ -90,13 +196,11 @@ std::vector<UpdateGroup> GroupUpdates(
          read_low.contains(cell.id)},
         static_cast<int>(groups.size()));
     if (fresh) {
+      const proto::Group g =
+          strategy_group < 0 ? proto::Group() : optimizer.group(strategy_group);
       UpdateGroup group;
-      group.weight_decay = method.weight_decay;
-      if (strategy_group >= 0) {
-        const proto::Group& g = optimizer.group(strategy_group);
-        if (g.has_weight_decay()) group.weight_decay = g.weight_decay();
-        if (g.has_lr_scale()) group.lr_scale = g.lr_scale();
-      }
+      HT_ASSIGN_OR_RETURN(group.method, MethodOf(WithGroup(optimizer, g)));
+      if (g.has_lr_scale()) group.lr_scale = g.lr_scale();
       groups.push_back(std::move(group));
     }
     groups[it->second].members.push_back(gradient);

@@ -21,11 +21,12 @@ struct UpdateMethod {
   struct Slot {
     std::string slot;    // "Velocity"; the new value's slot is "VelocityOut"
     std::string suffix;  // cell "<parameter>.velocity"
+    double initial = 0;
   };
   std::vector<Slot> slots;
   std::vector<std::pair<std::string, AttrValue>> attrs;
   double weight_decay = 0;
-  bool reads_applied = false;  // bias correction
+  bool reads_applied = false;  // bias correction, decay of the rate
 };
 
 // Errors (kModel): no method is set.
@@ -33,7 +34,7 @@ absl::StatusOr<UpdateMethod> MethodOf(const proto::Optimizer& optimizer);
 
 // The parameters of one update op, in the cells' order.
 struct UpdateGroup {
-  double weight_decay = 0;
+  UpdateMethod method;  // with the strategy group's fields
   double lr_scale = 1;
   std::vector<ParameterGradient> members;
 };
@@ -41,9 +42,10 @@ struct UpdateGroup {
 // One group per (strategy group, the parameter's dtype, the dtype in which its
 // gradient was reduced, whether it is also read in low precision), in the
 // order of their first parameters.
-std::vector<UpdateGroup> GroupUpdates(
+// Errors as MethodOf.
+absl::StatusOr<std::vector<UpdateGroup>> GroupUpdates(
     const Program& program, const Block& train,
-    const proto::Optimizer& optimizer, const UpdateMethod& method,
+    const proto::Optimizer& optimizer,
     absl::Span<const ParameterGradient> gradients);
 
 }  // namespace passes

@@ -48,8 +48,7 @@ std::vector<std::vector<std::string>> Groups(const std::string& text,
     gradients[i].reduced = train.FindValue(i == 0 ? "low" : "full");
   }
   const proto::Optimizer optimizer = Parsed(text);
-  *groups = GroupUpdates(**program, train, optimizer, *MethodOf(optimizer),
-                         gradients);
+  *groups = *GroupUpdates(**program, train, optimizer, gradients);
   std::vector<std::vector<std::string>> names;
   for (const UpdateGroup& group : *groups) {
     names.emplace_back();
@@ -65,7 +64,7 @@ TEST(UpdateGroupsTest, ByReducedDTypeAndLowRead) {
   EXPECT_THAT(
       Groups("sgd { weight_decay: 0.5 }", &groups),
       ElementsAre(ElementsAre("a"), ElementsAre("b"), ElementsAre("c", "d")));
-  EXPECT_EQ(groups[0].weight_decay, 0.5);
+  EXPECT_EQ(groups[0].method.weight_decay, 0.5);
   EXPECT_EQ(groups[0].lr_scale, 1);
 }
 
@@ -77,9 +76,25 @@ TEST(UpdateGroupsTest, TheLastGroupThatMatchesWins) {
                      &groups),
               ElementsAre(ElementsAre("a"), ElementsAre("b"), ElementsAre("c"),
                           ElementsAre("d")));
-  EXPECT_EQ(groups[2].weight_decay, 0.1);
-  EXPECT_EQ(groups[3].weight_decay, 0.5) << "the group says nothing of it";
+  EXPECT_EQ(groups[2].method.weight_decay, 0.1);
+  EXPECT_EQ(groups[3].method.weight_decay, 0.5)
+      << "the group says nothing of it";
   EXPECT_EQ(groups[3].lr_scale, 2);
+}
+
+// What a group says in place of its method, whatever the method calls it.
+TEST(UpdateGroupsTest, AGroupOverridesItsMethod) {
+  std::vector<UpdateGroup> groups;
+  Groups(R"(lars {} group { match: "d" weight_decay: 0.25 momentum: 0.5
+                            trust_ratio: false })",
+         &groups);
+  ASSERT_EQ(groups.size(), 4u);
+  EXPECT_EQ(groups[2].method.weight_decay, 0.0005);
+  EXPECT_EQ(groups[3].method.weight_decay, 0.25);
+  EXPECT_EQ(groups[3].method.attrs[0],
+            std::make_pair(std::string("mu"), AttrValue(0.5)));
+  EXPECT_EQ(groups[3].method.attrs[3],
+            std::make_pair(std::string("trust_ratio"), AttrValue(false)));
 }
 
 TEST(UpdateGroupsTest, Methods) {
@@ -87,6 +102,12 @@ TEST(UpdateGroupsTest, Methods) {
   EXPECT_EQ(MethodOf(Parsed("momentum {}"))->slots[0].suffix, "velocity");
   EXPECT_EQ(MethodOf(Parsed("adam {}"))->slots[1].suffix, "moment2");
   EXPECT_TRUE(MethodOf(Parsed("adamw {}"))->reads_applied);
+  EXPECT_EQ(MethodOf(Parsed("rmsprop {}"))->slots.size(), 1u);
+  EXPECT_EQ(MethodOf(Parsed("rmsprop { momentum: 0.5 }"))->slots[1].suffix,
+            "momentum");
+  EXPECT_EQ(MethodOf(Parsed("rmsprop { momentum: 0.5 centered: true }"))
+                ->slots.size(),
+            3u);
   const auto none = MethodOf(proto::Optimizer());
   EXPECT_EQ(ExitCodeOf(none.status()), ExitCode::kModel);
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("no method"));

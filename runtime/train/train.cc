@@ -117,8 +117,8 @@ absl::Status Train(const Program& program,
                ? UsageError(
                      "nothing trains the model: the strategy has no optimizer; "
                      "name a strategy that has one with --strategy FILE, or "
-                     "choose it with --set optimizer.sgd= (or momentum, adam, "
-                     "adamw)")
+                     "choose it with --set optimizer.sgd= (or another method: "
+                     "halftone explain strategy)")
                : UsageError(
                      config.compiled_path,
                      " was compiled without an optimizer: it has no train "

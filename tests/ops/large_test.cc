@@ -128,48 +128,84 @@ TEST(LargeTest, CheckFinite) {
   CheckFinite(1500, kInf, 1400);
 }
 
-void Update(const char* op, DType param, DType grad, DType low, bool reject,
-            int members) {
+struct Method {
+  const char* op;
+  std::vector<const char*> states;
+  bool applied = false;
+  Tolerance tolerance = kSame;
+};
+
+void Update(const Method& method, DType param, DType grad, DType low,
+            bool reject, int members, double clip_norm = 0) {
   const int64_t kSizes[] = {32775, 5, 16384, 1001};
-  const bool adam = op[0] == 'a';
-  const int states = adam ? 2 : (op[0] == 'm' ? 1 : 0);
   const auto size = [&](int i) {
     return members > 4 ? int64_t{3} + i % 9 : kSizes[i % 4];
   };
-  Large update(op);
+  Large update(method.op);
   for (int i = 0; i < members; ++i) update.In("Param", param, {size(i)});
   for (int i = 0; i < members; ++i) update.In("Grad", grad, {size(i)});
-  const char* kStates[] = {adam ? "Moment1" : "Velocity", "Moment2"};
-  for (int s = 0; s < states; ++s) {
+  for (const char* state : method.states) {
     for (int i = 0; i < members; ++i) {
-      update.In(kStates[s], kF32, {size(i)}, Positive(size(i)));
+      update.In(state, kF32, {size(i)}, Positive(size(i)));
     }
   }
   update.In("LearningRate", kF32, {}, {0.125});
-  if (adam) update.In("Applied", DType::kI64, {}, {3});
+  if (method.applied) update.In("Applied", DType::kI64, {}, {3});
   update.In("FoundInf", DType::kBool, {}, {reject ? 1.0 : 0.0})
       .In("InvScale", kF32, {}, {0.5})
       .In("ClipFactor", kF32, {}, {0.75})
       .Attr("weight_decay", 0.0625)
-      .Attr("clip_value", 0.25)
       .Out("ParamOut", members);
-  for (int s = 0; s < states; ++s) {
-    update.Out(absl::StrCat(kStates[s], "Out"), members);
+  // The second half of the norms, backwards.
+  std::vector<int64_t> norm_of;
+  for (int i = 0; i < members; ++i) norm_of.push_back(2 * members - 1 - i);
+  if (clip_norm > 0) {
+    update.In("SquaredNorm", kF32, {2 * members}, Positive(2 * members))
+        .Attr("clip_norm", clip_norm)
+        .Attr("norm_of", norm_of);
+  } else {
+    update.Attr("clip_value", 0.25);
+  }
+  for (const char* state : method.states) {
+    update.Out(absl::StrCat(state, "Out"), members);
   }
   if (low != DType::kInvalid) update.Out("LowOut", members).Bind("L", low);
-  update.Expect(kSame);
+  update.Expect(reject ? kSame : method.tolerance);
 }
 
 TEST(LargeTest, Updates) {
-  for (const char* op : {"sgd", "momentum", "adam", "adamw"}) {
+  const Method kMethods[] = {
+      {"sgd", {}},
+      {"momentum", {"Velocity"}},
+      {"adam", {"Moment1", "Moment2"}, true},
+      {"adamw", {"Moment1", "Moment2"}, true},
+      {"adagrad", {"SquareSum"}, true},
+      {"rmsprop", {"MeanSquare"}},
+      {"rmsprop", {"MeanSquare", "Momentum"}},
+      {"rmsprop", {"MeanSquare", "MeanGrad"}},
+      {"rmsprop", {"MeanSquare", "MeanGrad", "Momentum"}},
+      {"adadelta", {"MeanSquare", "MeanDelta"}},
+      {"adamax", {"Moment", "InfNorm"}, true},
+      {"lion", {"Moment"}},
+      // Norms of 32,775 elements are added up in another order.
+      {"lars", {"Velocity"}, false, kSums},
+      {"lamb", {"Moment1", "Moment2"}, true, kSums},
+  };
+  for (const Method& method : kMethods) {
     for (bool reject : {false, true}) {
-      Update(op, kF32, kF16, kF16, reject, 4);
-      Update(op, kF32, kF32, DType::kInvalid, reject, 4);
-      Update(op, kBF16, kBF16, kBF16, reject, 4);
-      Update(op, kF32, kBF16, kBF16, reject, 40);
+      Update(method, kF32, kF16, kF16, reject, 4);
+      Update(method, kF32, kF32, DType::kInvalid, reject, 4);
+      Update(method, kBF16, kBF16, kBF16, reject, 4);
+      Update(method, kF32, kBF16, kBF16, reject, 40);
     }
   }
-  Update("momentum", kF32, kF16, kF16, false, 400);
+  // More than a launch takes.
+  Update(kMethods[1], kF32, kF16, kF16, false, 400);
+  Update(kMethods[13], kF32, kF16, kF16, false, 400);
+  // Each gradient's own norm.
+  Update(kMethods[2], kF32, kBF16, kBF16, false, 4, 0.75);
+  Update(kMethods[1], kF32, kF16, kF16, false, 400, 0.75);
+  Update(kMethods[13], kF32, kF16, kF16, false, 4, 0.75);
 }
 
 TEST(LargeTest, GlobalNorm) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/display.h"
 #include "graph/base/text.h"
+#include "graph/strategy/optimizer_method.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
@@ -126,6 +127,27 @@ std::string MemoryText(const ModelFacts& facts) {
                       " of it state; other splits: halftone plan");
 }
 
+// "rmsprop alpha 0.99 epsilon 1e-08 centered": its numbers, and what is on.
+// Weight decay has a place of its own.
+std::string FieldsText(std::string text,
+                       const google::protobuf::Message& method) {
+  const google::protobuf::Reflection& get = *method.GetReflection();
+  const google::protobuf::Descriptor& fields = *method.GetDescriptor();
+  const auto* decay = FieldOfMethod(fields, "weight_decay");
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const auto* field = fields.field(i);
+    if (field == decay) continue;
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_BOOL) {
+      absl::StrAppend(&text, " ", field->name(), " ",
+                      Number(get.GetDouble(method, field)));
+    } else if (get.GetBool(method, field) != field->default_value_bool()) {
+      absl::StrAppend(&text, get.GetBool(method, field) ? " " : " no ",
+                      field->name());
+    }
+  }
+  return text;
+}
+
 std::string MethodText(const proto::Optimizer& optimizer) {
   const auto adam = [](const char* name, const proto::Adam& adam) {
     return absl::StrCat(name, " betas ", Number(adam.beta1()), " ",
@@ -139,14 +161,29 @@ std::string MethodText(const proto::Optimizer& optimizer) {
   }
   if (optimizer.has_adam()) return adam("adam", optimizer.adam());
   if (optimizer.has_adamw()) return adam("adamw", optimizer.adamw());
-  return "sgd";
+  const auto* method = MethodFieldOf(optimizer);
+  return method == nullptr
+             ? "sgd"
+             : FieldsText(method->name(), optimizer.GetReflection()->GetMessage(
+                                              optimizer, method));
 }
 
-double WeightDecay(const proto::Optimizer& optimizer) {
-  if (optimizer.has_momentum()) return optimizer.momentum().weight_decay();
-  if (optimizer.has_adam()) return optimizer.adam().weight_decay();
-  if (optimizer.has_adamw()) return optimizer.adamw().weight_decay();
-  return optimizer.sgd().weight_decay();
+// "no trust_ratio, beta1 0.5": of a group, beside its decay and rate.
+std::string OverridesText(const proto::Group& group) {
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  group.GetReflection()->ListFields(group, &set);
+  std::vector<std::string> parts;
+  for (const auto* field : set) {
+    if (!OverridesMethod(*field) || field->name() == "weight_decay") continue;
+    const google::protobuf::Reflection& get = *group.GetReflection();
+    parts.push_back(field->cpp_type() ==
+                            google::protobuf::FieldDescriptor::CPPTYPE_BOOL
+                        ? absl::StrCat(get.GetBool(group, field) ? "" : "no ",
+                                       field->name())
+                        : absl::StrCat(field->name(), " ",
+                                       Number(get.GetDouble(group, field))));
+  }
+  return absl::StrJoin(parts, ", ");
 }
 
 // "epochs" or "steps": what a schedule counts.
@@ -254,9 +291,9 @@ std::string UpdateText(const proto::Strategy& strategy) {
   const proto::Optimizer& optimizer = strategy.optimizer();
   std::vector<std::string> parts = {
       absl::StrCat(MethodText(optimizer), ", ", LearningRateText(strategy))};
-  if (WeightDecay(optimizer) != 0) {
+  if (WeightDecayOf(optimizer) != 0) {
     parts.push_back(
-        absl::StrCat("weight decay ", Number(WeightDecay(optimizer))));
+        absl::StrCat("weight decay ", Number(WeightDecayOf(optimizer))));
   }
   for (const proto::Group& group : optimizer.group()) {
     if (group.has_weight_decay()) {
@@ -270,10 +307,28 @@ std::string UpdateText(const proto::Strategy& strategy) {
       parts.push_back(absl::StrCat("lr x ", Number(group.lr_scale()), " on ",
                                    group.match()));
     }
+    const std::string others = OverridesText(group);
+    if (!others.empty()) {
+      parts.push_back(absl::StrCat(others, " on ", group.match()));
+    }
   }
-  if (optimizer.clip().has_global_norm()) {
-    parts.push_back(absl::StrCat("gradients clipped to norm ",
-                                 Number(optimizer.clip().global_norm())));
+  const proto::Clip& clip = optimizer.clip();
+  if (clip.has_global_norm()) {
+    parts.push_back(
+        absl::StrCat("gradients clipped to norm ", Number(clip.global_norm())));
+  }
+  if (clip.has_norm()) {
+    parts.push_back(
+        absl::StrCat("each gradient clipped to norm ", Number(clip.norm())));
+  }
+  if (clip.has_value()) {
+    parts.push_back(
+        absl::StrCat("gradients clipped to +-", Number(clip.value())));
+  }
+  if (optimizer.has_ema()) {
+    parts.push_back(absl::StrCat(
+        "evaluated by averages, decay ", Number(optimizer.ema().decay()),
+        optimizer.ema().warmup() ? " after warm-up" : ""));
   }
   return absl::StrJoin(parts, "; ");
 }

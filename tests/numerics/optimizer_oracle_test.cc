@@ -1,0 +1,86 @@
+// 50 steps of each method that torch.optim has against torch.optim itself. The
+// Python interpreter that has it is named by HT_TORCH_PYTHON, else python3 is
+// asked; where it has no such package the test is skipped.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+#include "tests/numerics/optimizer_steps.h"
+
+namespace halftone {
+namespace {
+
+std::string Output(const std::string& command, int* status) {
+  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  std::string output;
+  char buffer[4096];
+  while (const size_t n = fread(buffer, 1, sizeof(buffer), pipe)) {
+    output.append(buffer, n);
+  }
+  *status = pclose(pipe);
+  return output;
+}
+
+std::map<std::string, Values> Answers(const std::string& output) {
+  std::map<std::string, Values> answers;
+  for (absl::string_view line : absl::StrSplit(output, '\n')) {
+    const std::vector<std::string> parts = absl::StrSplit(line, '=');
+    if (parts.size() != 2) continue;
+    for (absl::string_view word : absl::StrSplit(parts[1], ' ')) {
+      double value = 0;
+      EXPECT_TRUE(absl::SimpleAtod(word, &value)) << line;
+      answers[parts[0]].push_back(value);
+    }
+  }
+  return answers;
+}
+
+constexpr int kElements = 257;
+
+// As the script has them; what is stored is 64 times the gradient.
+Values Gradient(int step) {
+  Values g;
+  for (int i = 0; i < kElements; ++i) {
+    g.push_back((i * 37 + step * 101 + i * step) % 257 - 128);
+  }
+  return g;
+}
+
+TEST(OptimizerOracle, FiftyStepsOfTorchOptim) {
+  const char* named = std::getenv("HT_TORCH_PYTHON");
+  const std::string python = named == nullptr ? "/usr/bin/python3" : named;
+  int status = 0;
+  Output(absl::StrCat(python, " -c 'import torch'"), &status);
+  if (status != 0) GTEST_SKIP() << python << " has no torch";
+  const auto answers =
+      Answers(Output(python + " tests/numerics/optimizer_oracle.py", &status));
+  ASSERT_EQ(status, 0);
+  EXPECT_EQ(answers.size(), 13u);
+  for (const OptimizerCase& method : OptimizerCases()) {
+    const auto answer = answers.find(method.name);
+    if (answer == answers.end()) continue;
+    Values start;
+    for (int i = 0; i < kElements; ++i) {
+      start.push_back(((i * 53 + 7) % 129 - 64) / 32.0);
+    }
+    OptimizerSteps steps(method, {start}, DType::kF16, 1);
+    for (int step = 0; step < 50; ++step) steps.Step({Gradient(step)});
+    ASSERT_EQ(answer->second.size(), start.size());
+    for (int i = 0; i < kElements; ++i) {
+      // Both round in f32, each in its own order: 50 steps of three roundings
+      // of a parameter of at most 4, twice, are 4e-5; a variance of gradients
+      // that hardly change is a small difference of rounded means.
+      EXPECT_NEAR(steps.parameters()[0][i], answer->second[i], 1e-4)
+          << method.name << " element " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace halftone
