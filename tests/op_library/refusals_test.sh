@@ -150,21 +150,19 @@ infers 'call.Output(0).rank = 1; call.Output(0).dims[0].coefficient = 1;
 infers 'call.Input(3);' 'its shape rule says: no such value in slot 3'
 infers 'call.Int("n");' 'no such attribute of this kind: n'
 op "$good" | called nokernel 1 'no kernel' compile net.pbtxt --target cpu
-op "$good $run" | called nograd 1 'my_copy' compile net.pbtxt --target cpu \
-  --set optimizer.sgd.weight_decay=0
 gradient='op.Gradient(ho::GradientOp("assign").In("X", ho::OutGrad("Out"))
     .Out("Out", "X"));'
 op "$good $gradient op.Kernel(ho::kCpu, {ho::kF32}, [](ho::Call&) {
       throw ho::Error(\"out of ink\");
     });" | called kernel 1 'its kernel says: out of ink' run net.pbtxt --target \
-  cpu --set optimizer.sgd.weight_decay=0 --data synthetic --epochs 1
+  cpu --set optimizer.sgd.weight_decay=0 --batch-size 64 --data synthetic --epochs 1
 op "$good $gradient op.Kernel(ho::kCpu, {ho::kF32}, Copy,
     [](ho::Call&) { return int64_t{-8}; });" |
   called workspace 1 'wants -8 bytes of workspace' run net.pbtxt --target cpu \
-    --set optimizer.sgd.weight_decay=0 --data synthetic --epochs 1
+    --set optimizer.sgd.weight_decay=0 --batch-size 64 --data synthetic --epochs 1
 op "$good $gradient $run" >fine.cc
 build fine
-"$halftone" run net.pbtxt --target cpu --set optimizer.sgd.weight_decay=0 \
+"$halftone" run net.pbtxt --target cpu --set optimizer.sgd.weight_decay=0 --batch-size 64 \
   --data synthetic --epochs 1 --op-library ./libfine.so >fine.txt 2>&1 || {
   cat fine.txt
   fail 'what is right does not run'
