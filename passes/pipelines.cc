@@ -108,7 +108,8 @@ bool SyncsNorms(const PassInputs& in) {
   return Training(in) && in.options.strategy.dist().sync_batch_norm();
 }
 bool Clips(const PassInputs& in) {
-  return Training(in) && in.options.strategy.optimizer().has_clip();
+  return Training(in) &&
+         in.options.strategy.optimizer().clip().has_global_norm();
 }
 bool Taps(const PassInputs& in) { return !in.taps.empty(); }
 bool WantsOutputs(const PassInputs& in) { return !in.outputs.empty(); }

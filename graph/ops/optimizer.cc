@@ -1,8 +1,8 @@
 // Learning rate and multi-tensor parameter updates.
 //
 // All updates work on g = Grad * InvScale * ClipFactor (each where present) in
-// f32, clamped to +-clip_value where that is not 0, and give select(FoundInf,
-// old, new).
+// f32, clamped to +-clip_value where that is not 0, scaled down where its norm
+// is above clip_norm and that is not 0, and give select(FoundInf, old, new).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -135,6 +135,28 @@ absl::Status SetMembers(InferContext& c, const Slot& output) {
   return absl::OkStatus();
 }
 
+// Of clip_norm: which of SquaredNorm is whose.
+absl::Status InferNorms(const InferContext& c) {
+  const bool clips = std::get<double>(c.Attr("clip_norm")) > 0;
+  if (clips != c.HasInput("SquaredNorm")) {
+    return c.Error("slot SquaredNorm: expected ", clips ? "f32[n]" : "nothing",
+                   " with clip_norm ", clips ? "above 0" : "0", ", found ",
+                   clips ? "nothing" : "a value");
+  }
+  if (!clips) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(ExpectRank(c, "SquaredNorm", 1, "[n]"));
+  const int64_t n = c.Input("SquaredNorm").dims[0].coefficient();
+  const auto& places = std::get<std::vector<int64_t>>(c.Attr("norm_of"));
+  const bool within = std::all_of(places.begin(), places.end(),
+                                  [n](int64_t i) { return i >= 0 && i < n; });
+  if (within && places.size() == c.InputList("Param").size()) {
+    return absl::OkStatus();
+  }
+  return AttrMismatch(
+      c, "norm_of",
+      absl::StrCat("a place from 0 to ", n - 1, " for each member of Param"));
+}
+
 double LargestOf(absl::string_view attr) {
   if (attr == "beta1" || attr == "beta2") return kLargestBeta;
   return attr == "alpha" || attr == "rho" ? 1 : kMaxDouble;
@@ -148,12 +170,14 @@ absl::Status InferUpdate(InferContext& c) {
     if (slot.list() && slot.optional() && c.InputList(slot.name).empty()) {
       continue;
     }
+    if (slot.name == "SquaredNorm") continue;
     HT_RETURN_IF_ERROR(slot.list() ? ExpectMembers(c, slot.name)
                                    : ExpectScalars(c, {slot.name}));
   }
   for (const Slot& slot : c.schema().outputs()) {
     HT_RETURN_IF_ERROR(SetMembers(c, slot));
   }
+  HT_RETURN_IF_ERROR(InferNorms(c));
   for (const AttrSpec& attr : c.schema().attrs()) {
     if (KindOf(attr.default_value) != AttrKind::kFloat) continue;
     HT_RETURN_IF_ERROR(ExpectRange(c, attr.name, 0, LargestOf(attr.name)));
@@ -162,8 +186,8 @@ absl::Status InferUpdate(InferContext& c) {
 }
 
 // Slots, whose order is part of file formats: Param, Grad, state...,
-// LearningRate, (Applied,) FoundInf, InvScale, ClipFactor -> ParamOut, state
-// outs, LowOut.
+// LearningRate, (Applied,) FoundInf, InvScale, ClipFactor, SquaredNorm ->
+// ParamOut, state outs, LowOut.
 struct State {
   const char* slot;
   uint32_t flags = kList;
@@ -187,6 +211,8 @@ OpSchema UpdateSchema(absl::string_view name, absl::string_view doc,
   schema.In("FoundInf", "bool", "[]: the step is rejected")
       .In("InvScale", "f32", "[]", kOptional)
       .In("ClipFactor", "f32", "[]", kOptional)
+      .In("SquaredNorm", "f32", "[n]: of unscaled gradients, for clip_norm",
+          kOptional)
       .Out("ParamOut", "P", "new parameters", kList)
       .MayAlias("ParamOut", "Param");
   for (const State& state : states) {
@@ -199,6 +225,10 @@ OpSchema UpdateSchema(absl::string_view name, absl::string_view doc,
            kList | kOptional)
       .Attr("weight_decay", 0.0, "see above; 0: none")
       .Attr("clip_value", 0.0, "g is clamped to +-clip_value; 0: it is not")
+      .Attr("clip_norm", 0.0,
+            "g *= min(1, clip_norm / (|g| + 1e-6)), of each parameter; 0: not")
+      .Attr("norm_of", std::vector<int64_t>(),
+            "with clip_norm: the place of each member in SquaredNorm")
       .Infer(InferUpdate)
       .NoGrad()
       .Internal()

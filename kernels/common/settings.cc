@@ -128,8 +128,11 @@ UpdateSlots::UpdateSlots(const BoundOp& op)
       found_inf(op.InputIndex("FoundInf")),
       inv_scale(op.InputIndex("InvScale")),
       clip_factor(op.InputIndex("ClipFactor")),
+      squared_norm(op.InputIndex("SquaredNorm")),
       param(op.inputs()[0].dtype),
-      grad(op.inputs()[members].dtype) {
+      grad(op.inputs()[members].dtype),
+      clip_norm(F32(op, "clip_norm")),
+      norm_of(op.Ints("norm_of")) {
   if (has_low) low = op.Output("LowOut").dtype;
   const float clip = static_cast<float>(op.Float("clip_value"));
   clip_value = clip > 0 ? clip : functors::Infinity();

@@ -58,9 +58,12 @@ struct UpdateSlots {
   int members;
   bool has_low;
   // Flat positions; -1: not there.
-  int learning_rate, applied, found_inf, inv_scale, clip_factor;
+  int learning_rate, applied, found_inf, inv_scale, clip_factor, squared_norm;
   DType param, grad, low{};
   float clip_value;  // infinity: none
+  float clip_norm;   // 0: none
+  // With clip_norm: each member's place in SquaredNorm.
+  std::vector<int64_t> norm_of;
 };
 
 functors::RateSettings RateSettingsOf(const BoundOp& op);

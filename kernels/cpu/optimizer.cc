@@ -84,7 +84,9 @@ class UpdateKernel {
 
  private:
   void Update(const Buffers& buffers, int member, int64_t at, int64_t n,
-              const Method& method, const GradientTransform& transform) const {
+              const Method& method, const GradientTransform& of_step) const {
+    const GradientTransform transform =
+        TransformOfMember(of_step, members_.slots(), buffers, member);
     UpdateBlock<kStates> b;
     members_.Load(buffers, member, at, n, &b);
     if (transform.KeepsAll()) {

@@ -38,6 +38,18 @@ inline functors::GradientTransform TransformOfStep(const UpdateSlots& slots,
   return transform;
 }
 
+// Of one member.
+inline functors::GradientTransform TransformOfMember(
+    functors::GradientTransform transform, const UpdateSlots& slots,
+    const Buffers& buffers, int member) {
+  if (slots.clip_norm > 0) {
+    const float* squares =
+        static_cast<const float*>(buffers.inputs[slots.squared_norm]);
+    transform.LimitNorm(squares[slots.norm_of[member]], slots.clip_norm);
+  }
+  return transform;
+}
+
 // One block of one parameter: pointers of what is computed in f32.
 template <int kStates>
 struct UpdateBlock {

@@ -121,7 +121,8 @@ class NormUpdateKernel {
       UpdateBlock<kStates> b;
       members_.Load(buffers, member, at, n, &b);
       alignas(64) float values[kConvertBlock];
-      FirstPass(b, method, transform, values);
+      FirstPass(b, method, TransformOfMember(transform, slots, buffers, member),
+                values);
       sums_[piece].p += SquaredSum(b.p_in, n);
       sums_[piece].other += SquaredSum(values, n);
     });
@@ -129,7 +130,9 @@ class NormUpdateKernel {
     ForAll(stream, [&](int64_t, int member, int64_t at, int64_t n) {
       UpdateBlock<kStates> b;
       members_.Load(buffers, member, at, n, &b);
-      SecondPass(b, method, transform, ratios_[member]);
+      SecondPass(b, method,
+                 TransformOfMember(transform, slots, buffers, member),
+                 ratios_[member]);
       members_.Store(buffers, member, at, b);
     });
   }

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   const Piece piece = table.At(static_cast<int32_t>(blockIdx.x));
   void* const* data = table.data[piece.member];
-  const GradientTransform transform = TransformOf(shared);
+  const GradientTransform transform = TransformOf(shared, data);
   const bool reject = *shared.found_inf;
   const Method own = method;
   const int64_t vectors = shared.aligned ? piece.n / 4 : 0;

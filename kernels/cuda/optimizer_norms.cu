@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   const Piece piece = table.At(static_cast<int32_t>(blockIdx.x));
   void* const* data = table.data[piece.member];
-  const GradientTransform transform = TransformOf(shared);
+  const GradientTransform transform = TransformOf(shared, data);
   const Method own = method;
   float p = 0, other = 0;
   const int64_t vectors = shared.aligned ? piece.n / 4 : 0;
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     return;
   }
-  const GradientTransform transform = TransformOf(shared);
+  const GradientTransform transform = TransformOf(shared, data);
   const Method own = method;
   const float ratio = ratios[piece.member];
   SecondPass<4>(shared, data, piece.begin, vectors, own, transform, ratio);

@@ -20,7 +20,7 @@ using functors::kMostStates;
 
 inline constexpr int32_t kPieceElements = 16384;
 // A launch's members: of small models, of others (29 KiB of parameters).
-inline constexpr int kFew = 32, kMany = 320;
+inline constexpr int kFew = 32, kMany = 300;
 
 // The pointers of a member.
 enum {
@@ -30,6 +30,8 @@ enum {
   kParamOut = kState + kMostStates,
   kStateOut,
   kLow = kStateOut + kMostStates,
+  kTensors,
+  kSquaredNorm = kTensors,  // null: no clip_norm
   kPointers
 };
 
@@ -40,7 +42,7 @@ using Table = PieceTable<kPointers, kMembers>;
 struct Shared {
   DType param, grad, low;
   bool has_low, aligned;
-  float clip_value;
+  float clip_value, clip_norm;
   // Null: not there.
   const float *learning_rate, *inv_scale, *clip_factor;
   const int64_t* applied;
@@ -54,12 +56,18 @@ HT_DEVICE typename Rule::Method MethodOf(const Rule& rule,
   return rule.At(shared.learning_rate == nullptr ? 0.0f : *shared.learning_rate,
                  shared.applied == nullptr ? 0 : *shared.applied);
 }
-HT_DEVICE GradientTransform TransformOf(const Shared& shared) {
+// Of a member.
+HT_DEVICE GradientTransform TransformOf(const Shared& shared,
+                                        void* const* data) {
   GradientTransform transform;
   transform.inv_scale = shared.inv_scale == nullptr ? 1.0f : *shared.inv_scale;
   transform.clip_factor =
       shared.clip_factor == nullptr ? 1.0f : *shared.clip_factor;
   transform.limit = shared.clip_value;
+  if (data[kSquaredNorm] != nullptr) {
+    transform.LimitNorm(*static_cast<const float*>(data[kSquaredNorm]),
+                        shared.clip_norm);
+  }
   return transform;
 }
 
@@ -134,8 +142,12 @@ bool FillPointers(const UpdateSlots& slots, const Buffers& buffers, int member,
     data[kStateOut + s] = out(1 + s);
   }
   if (slots.has_low) data[kLow] = out(1 + kStates);
+  if (slots.squared_norm >= 0) {
+    data[kSquaredNorm] = const_cast<float*>(
+        ScalarAt<float>(buffers, slots.squared_norm) + slots.norm_of[member]);
+  }
   bool aligned = true;
-  for (int p = 0; p < kPointers; ++p) aligned = aligned && Aligned({data[p]});
+  for (int p = 0; p < kTensors; ++p) aligned = aligned && Aligned({data[p]});
   return aligned;
 }
 
@@ -147,6 +159,7 @@ inline Shared SharedOf(const UpdateSlots& slots, const Buffers& buffers) {
   shared.has_low = slots.has_low;
   shared.aligned = true;
   shared.clip_value = slots.clip_value;
+  shared.clip_norm = slots.clip_norm;
   shared.learning_rate = ScalarAt<float>(buffers, slots.learning_rate);
   shared.inv_scale = ScalarAt<float>(buffers, slots.inv_scale);
   shared.clip_factor = ScalarAt<float>(buffers, slots.clip_factor);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/functors/amp.h"
 #include "kernels/functors/math.h"
 
 namespace halftone {
@@ -18,6 +19,11 @@ struct GradientTransform {
   float inv_scale = 1.0f;
   float clip_factor = 1.0f;
   float limit = 0.0f;  // infinity: no clamp
+
+  // For a gradient of that norm: also no longer than max_norm.
+  HT_HOST_DEVICE void LimitNorm(float squared_norm, float max_norm) {
+    clip_factor *= ClipFactor(Sqrt(squared_norm), max_norm);
+  }
 
   // Whether each gradient stays as it is.
   bool KeepsAll() const {

@@ -132,6 +132,23 @@ void CheckGroup(const proto::Group& group, const FieldDescriptor& method,
   }
 }
 
+// One kind of clipping at a time: what two of them mean together depends on
+// their order.
+void CheckClip(const proto::Clip& clip, Checker& check) {
+  std::vector<const FieldDescriptor*> set;
+  clip.GetReflection()->ListFields(clip, &set);
+  if (set.empty()) {
+    check.Refuse("optimizer.clip",
+                 "says nothing; expected one of global_norm, value and norm");
+  }
+  for (size_t i = 1; i < set.size(); ++i) {
+    check.Refuse(absl::StrCat("optimizer.clip.", set[i]->name()),
+                 absl::StrCat(set[0]->name(),
+                              " is set, too: gradients are clipped in "
+                              "one way; choose one"));
+  }
+}
+
 void CheckOptimizer(const proto::Optimizer& optimizer, Checker& check) {
   const FieldDescriptor* method = MethodFieldOf(optimizer);
   if (method == nullptr) {
@@ -139,6 +156,7 @@ void CheckOptimizer(const proto::Optimizer& optimizer, Checker& check) {
                  absl::StrCat("names no method; one of: ", MethodNames()));
     return;
   }
+  if (optimizer.has_clip()) CheckClip(optimizer.clip(), check);
   for (int i = 0; i < optimizer.group_size(); ++i) {
     CheckGroup(optimizer.group(i), *method, i, check);
   }

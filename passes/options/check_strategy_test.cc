@@ -108,6 +108,14 @@ TEST(StrategyChecks, Optimizers) {
   ExpectError("optimizer { adam { epsilon: 0 } }", "optimizer.adam.epsilon");
   ExpectError("optimizer { sgd { weight_decay: -1 } }",
               "optimizer.sgd.weight_decay");
+  ExpectError("optimizer { sgd {} clip { } }",
+              "expected one of global_norm, value and norm");
+  ExpectError("optimizer { sgd {} clip { global_norm: 1 norm: 1 } }",
+              "optimizer.clip.norm: global_norm is set, too");
+  ExpectError("optimizer { sgd {} clip { norm: 1 value: 1 } }",
+              "optimizer.clip.norm: value is set, too");
+  ExpectError("optimizer { sgd {} clip { value: -1 } }",
+              "optimizer.clip.value");
   ExpectError("optimizer { sgd {} clip { global_norm: 0 } }",
               "optimizer.clip.global_norm");
   ExpectError("optimizer { sgd {}\n group { weight_decay: 0 } }",

@@ -1,5 +1,6 @@
 #include "passes/update/append_optimizer.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -23,8 +24,10 @@ namespace {
 
 class Appender {
  public:
-  Appender(Program& program, Entry& train, ValueId found_inf)
-      : program_(program),
+  Appender(Program& program, Entry& train, const proto::Clip& clip,
+           ValueId found_inf)
+      : clip_(clip),
+        program_(program),
         train_(train),
         block_(train.block()),
         found_inf_(found_inf) {}
@@ -43,7 +46,9 @@ class Appender {
   absl::StatusOr<CellId> SlotCell(CellId parameter,
                                   const UpdateMethod::Slot& state);
   absl::Status Clock(absl::string_view cell, absl::string_view op_type);
+  void ClipEach(const UpdateGroup& group, OpBuilder& op) const;
 
+  const proto::Clip& clip_;
   Program& program_;
   Entry& train_;
   Block& block_;
@@ -121,6 +126,28 @@ absl::StatusOr<CellId> Appender::SlotCell(CellId parameter,
   return program_.AddCell(std::move(slot)).id;
 }
 
+// By value, or by norm: the squares of all gradients' norms are check_finite's,
+// those of Low before those of F32.
+void Appender::ClipEach(const UpdateGroup& group, OpBuilder& op) const {
+  if (clip_.has_value()) op.Attr("clip_value", clip_.value());
+  if (!clip_.has_norm()) return;
+  const Op& check = block_.op(block_.value(found_inf_).op());
+  std::vector<ValueId> checked;
+  for (const char* slot : {"Low", "F32"}) {
+    const auto values = check.inputs.slot(check.schema->FindInput(slot));
+    checked.insert(checked.end(), values.begin(), values.end());
+  }
+  std::vector<int64_t> places;
+  for (const ParameterGradient& member : group.members) {
+    places.push_back(std::find(checked.begin(), checked.end(), member.reduced) -
+                     checked.begin());
+  }
+  op.In("SquaredNorm",
+        check.outputs.slot(check.schema->FindOutput("SquaredNorm"))[0])
+      .Attr("clip_norm", clip_.norm())
+      .Attr("norm_of", places);
+}
+
 absl::Status Appender::Update(const UpdateGroup& group, int index) {
   const UpdateMethod& method = group.method;
   HT_ASSIGN_OR_RETURN(const ValueId lr, ScaledLearningRate(group.lr_scale));
@@ -130,6 +157,7 @@ absl::Status Appender::Update(const UpdateGroup& group, int index) {
       .In("FoundInf", found_inf_)
       .Attr("weight_decay", method.weight_decay);
   for (const auto& [name, value] : method.attrs) op.Attr(name, value);
+  ClipEach(group, op);
   if (method.reads_applied) {
     HT_ASSIGN_OR_RETURN(const ValueId applied,
                         WellKnownValue(&block_, kApplied));
@@ -227,7 +255,7 @@ absl::StatusOr<bool> AppendOptimizer::Run(Program& program) {
     return CompilerBug("train has gradients and no result ", kFoundInf,
                        ": check-and-unscale must run before");
   }
-  Appender appender(program, *train, found_inf);
+  Appender appender(program, *train, optimizer_.clip(), found_inf);
   HT_RETURN_IF_ERROR(appender.LearningRate(lr_));
   int index = 0;
   for (const UpdateGroup& group : groups) {

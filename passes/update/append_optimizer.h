@@ -20,8 +20,9 @@
 // One multi-tensor op holds all parameters that share the strategy's group,
 // their dtype, the dtype in which their gradients were reduced and whether
 // they have a low-precision copy: one launch each. Slots are new cells,
-// f32 at every level. A norm that is applied several times chains its updates
-// in program order and commits once.
+// f32 at every level. Clips by value or by each gradient's own norm are
+// attributes of the updates; such norms check_finite has made. A norm that is
+// applied several times chains its updates in program order and commits once.
 #ifndef HALFTONE_PASSES_UPDATE_APPEND_OPTIMIZER_H_
 #define HALFTONE_PASSES_UPDATE_APPEND_OPTIMIZER_H_
 

@@ -136,7 +136,7 @@ struct Method {
 };
 
 void Update(const Method& method, DType param, DType grad, DType low,
-            bool reject, int members) {
+            bool reject, int members, double clip_norm = 0) {
   const int64_t kSizes[] = {32775, 5, 16384, 1001};
   const auto size = [&](int i) {
     return members > 4 ? int64_t{3} + i % 9 : kSizes[i % 4];
@@ -155,8 +155,17 @@ void Update(const Method& method, DType param, DType grad, DType low,
       .In("InvScale", kF32, {}, {0.5})
       .In("ClipFactor", kF32, {}, {0.75})
       .Attr("weight_decay", 0.0625)
-      .Attr("clip_value", 0.25)
       .Out("ParamOut", members);
+  // The second half of the norms, backwards.
+  std::vector<int64_t> norm_of;
+  for (int i = 0; i < members; ++i) norm_of.push_back(2 * members - 1 - i);
+  if (clip_norm > 0) {
+    update.In("SquaredNorm", kF32, {2 * members}, Positive(2 * members))
+        .Attr("clip_norm", clip_norm)
+        .Attr("norm_of", norm_of);
+  } else {
+    update.Attr("clip_value", 0.25);
+  }
   for (const char* state : method.states) {
     update.Out(absl::StrCat(state, "Out"), members);
   }
@@ -193,6 +202,10 @@ TEST(LargeTest, Updates) {
   // More than a launch takes.
   Update(kMethods[1], kF32, kF16, kF16, false, 400);
   Update(kMethods[13], kF32, kF16, kF16, false, 400);
+  // Each gradient's own norm.
+  Update(kMethods[2], kF32, kBF16, kBF16, false, 4, 0.75);
+  Update(kMethods[1], kF32, kF16, kF16, false, 400, 0.75);
+  Update(kMethods[13], kF32, kF16, kF16, false, 4, 0.75);
 }
 
 TEST(LargeTest, GlobalNorm) {

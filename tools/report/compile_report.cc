@@ -261,9 +261,18 @@ std::string UpdateText(const proto::Strategy& strategy) {
       parts.push_back(absl::StrCat(others, " on ", group.match()));
     }
   }
-  if (optimizer.clip().has_global_norm()) {
-    parts.push_back(absl::StrCat("gradients clipped to norm ",
-                                 Number(optimizer.clip().global_norm())));
+  const proto::Clip& clip = optimizer.clip();
+  if (clip.has_global_norm()) {
+    parts.push_back(
+        absl::StrCat("gradients clipped to norm ", Number(clip.global_norm())));
+  }
+  if (clip.has_norm()) {
+    parts.push_back(
+        absl::StrCat("each gradient clipped to norm ", Number(clip.norm())));
+  }
+  if (clip.has_value()) {
+    parts.push_back(
+        absl::StrCat("gradients clipped to +-", Number(clip.value())));
   }
   return absl::StrJoin(parts, "; ");
 }
