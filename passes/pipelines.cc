@@ -28,6 +28,7 @@
 #include "passes/precision/insert_casts.h"
 #include "passes/precision/keep_outputs.h"
 #include "passes/update/append_optimizer.h"
+#include "passes/update/average_parameters.h"
 #include "passes/update/check_and_unscale.h"
 #include "passes/update/clip.h"
 #include "passes/update/master_weights.h"
@@ -85,6 +86,10 @@ Made MakeOptimizer(const PassInputs& in) {
   return std::make_unique<AppendOptimizer>(in.options.strategy.optimizer(),
                                            in.options.strategy.lr());
 }
+Made MakeAverages(const PassInputs& in) {
+  return std::make_unique<AverageParameters>(
+      in.options.strategy.optimizer().ema());
+}
 Made MakeTaps(const PassInputs& in) {
   return std::make_unique<KeepTaps>(in.taps);
 }
@@ -110,6 +115,9 @@ bool SyncsNorms(const PassInputs& in) {
 bool Clips(const PassInputs& in) {
   return Training(in) &&
          in.options.strategy.optimizer().clip().has_global_norm();
+}
+bool Averages(const PassInputs& in) {
+  return Training(in) && in.options.strategy.optimizer().has_ema();
 }
 bool Taps(const PassInputs& in) { return !in.taps.empty(); }
 bool WantsOutputs(const PassInputs& in) { return !in.outputs.empty(); }
@@ -174,6 +182,10 @@ std::vector<PassStep>* MakeSteps() {
       {kUpdate, "append-optimizer",
        "updates of parameters and running statistics, clocks, learning rate",
        MakeOptimizer, Training},
+      // Of what updates make; before master-weights, which looks at what eval
+      // reads.
+      {kUpdate, "average-parameters",
+       "means of the parameters, which eval reads", MakeAverages, Averages},
       // Needs the update that is to write the low cells.
       {kUpdate, "master-weights",
        "low cells beside the FP32 copies instead of casts",

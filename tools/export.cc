@@ -24,7 +24,7 @@ namespace {
 
 struct ExportFlags {
   std::string path, out, dtype = "f32", names, format = "safetensors", init;
-  bool json = false;
+  bool ema = false, json = false;
 };
 
 absl::StatusOr<DType> ParseDType(const std::string& text) {
@@ -39,10 +39,9 @@ absl::StatusOr<DType> ParseDType(const std::string& text) {
 }
 
 absl::Status ExportProgram(const ExportFlags& flags) {
-  if (!flags.names.empty() || flags.dtype != ExportFlags().dtype) {
+  if (!flags.names.empty() || flags.ema || flags.dtype != ExportFlags().dtype) {
     return UsageError(
-        "--format pdmodel: a program; --names and --dtype are of "
-        "parameters");
+        "--format pdmodel: of parameters are --names, --dtype and --ema");
   }
   HT_ASSIGN_OR_RETURN(const RewrittenProgram program,
                       RewrittenForPaddle(flags.path));
@@ -61,8 +60,9 @@ absl::Status WriteOnnxModel(const ExportFlags& flags) {
     return UsageError("--format onnx --dtype bf16: convolutions and others of ",
                       "ONNX's opset 17 do not take it; expected f32 or f16");
   }
-  HT_ASSIGN_OR_RETURN(const WrittenOnnx written,
-                      WriteOnnx({flags.path, flags.init, flags.out, dtype}));
+  HT_ASSIGN_OR_RETURN(
+      const WrittenOnnx written,
+      WriteOnnx({flags.path, flags.init, flags.out, dtype, flags.ema}));
   for (const std::string& line : written.said) {
     ShowReport(absl::StrCat("note     ", line, "\n"), stderr);
   }
@@ -73,8 +73,9 @@ absl::Status WriteOnnxModel(const ExportFlags& flags) {
 
 absl::Status ExportParameters(const ExportFlags& flags) {
   HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
-  HT_ASSIGN_OR_RETURN(const RunParameters made,
-                      ReadRunParameters(flags.path, flags.names, dtype));
+  HT_ASSIGN_OR_RETURN(
+      const RunParameters made,
+      ReadRunParameters(flags.path, flags.names, dtype, flags.ema));
   for (const std::string& line : made.said) {
     ShowReport(absl::StrCat("warning  ", line, "\n"), stderr);
   }
@@ -139,6 +140,8 @@ void AddExport(Verb app, Outcome* outcome) {
   verb.AddOption("--names", &flags->names,
                  "of a zoo model: names and orders of dims as in torchvision,\n"
                  "hf (Hugging Face) or pytorch-unet (milesial/Pytorch-UNet)");
+  verb.AddSwitch("--ema", &flags->ema,
+                 "parameters as eval reads them: averages (optimizer.ema)");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Export(*flags); });
 }

@@ -392,7 +392,8 @@ std::string StateSignature(const Program& program) {
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
     if (cell.kind != CellKind::kParameter &&
-        cell.kind != CellKind::kStatistic && cell.kind != CellKind::kSlot) {
+        cell.kind != CellKind::kStatistic && cell.kind != CellKind::kSlot &&
+        cell.kind != CellKind::kAverage) {
       continue;
     }
     std::string line = absl::StrCat(cell.name.size(), " ", cell.name);

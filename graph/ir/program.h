@@ -53,6 +53,7 @@ enum class CellKind : uint8_t {
   kScaler,     // loss scale and its counters
   kClock,      // attempted, applied
   kDerived,    // low-precision copy of `of`
+  kAverage,    // mean of the parameter `of` over the steps, for evaluation
 };
 
 struct Cell {
@@ -64,7 +65,8 @@ struct Cell {
   bool trainable = false;
   Commit commit = Commit::kApplied;
   Spread spread = Spread::kReplicated;
-  CellId of;  // kDerived: derived_from; kSlot: its parameter
+  // kDerived: derived_from; kSlot, kAverage: its parameter
+  CellId of;
   int32_t line = 0;
 };
 

@@ -38,6 +38,8 @@ inline constexpr char kLearningRate[] = "@lr";     // f32[]
 // ".next": "@loss_scaling.next", "@good_steps.next", "@bad_steps.next",
 // "@applied.next", "@attempted.next".
 inline constexpr char kNextSuffix[] = ".next";
+// A parameter's average over the steps.
+inline constexpr char kAverageSuffix[] = ".ema";
 
 // Entries.
 inline constexpr char kTrainEntry[] = "train";

@@ -334,6 +334,37 @@ void RegisterByNorms(OpRegistry& registry) {
           .Attr("trust_ratio", true, kTrustRatioDoc));
 }
 
+absl::Status InferAverage(InferContext& c) {
+  const auto params = c.InputList("Param");
+  if (params.empty()) return SlotMismatch(c, "Param", "one value or more");
+  HT_RETURN_IF_ERROR(ExpectMembers(c, "Average"));
+  HT_RETURN_IF_ERROR(ExpectScalars(c, {"Applied", "FoundInf"}));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "decay", 0, 1));
+  return SetMembers(c, c.schema().outputs()[0]);
+}
+
+OpSchema AverageSchema() {
+  return OpSchema("ema")
+      .Doc(
+          "select(FoundInf, a, d * a + (1 - d) * p), with d = decay or, with "
+          "warmup and t = Applied + 1, min(decay, (1 + t) / (10 + t)).")
+      .TypeVar("P", kFloatTypes)
+      .In("Average", "f32", "dims of Param", kList)
+      .In("Param", "P", "new parameters", kList)
+      .In("Applied", "i64", "[]: steps applied before this one")
+      .In("FoundInf", "bool", "[]: the step is rejected")
+      .Out("AverageOut", "f32", "new averages", kList)
+      .MayAlias("AverageOut", "Average")
+      .Attr("decay", 0.999, "what stays of the average")
+      .Attr("warmup", false, "a smaller decay at first")
+      .Infer(InferAverage)
+      .NoGrad()
+      .Internal()
+      .Amp(AmpClass::kBlack)
+      .Layout(LayoutRule::kAny)
+      .Guarded();
+}
+
 }  // namespace
 
 void RegisterOptimizer(OpRegistry& registry) {
@@ -351,6 +382,7 @@ void RegisterOptimizer(OpRegistry& registry) {
   registry.Add(AdamSchema("adamw", "p *= 1 - LearningRate * weight_decay."));
   RegisterAdaptive(registry);
   RegisterByNorms(registry);
+  registry.Add(AverageSchema());
 }
 
 }  // namespace ops

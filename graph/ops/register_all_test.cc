@@ -80,7 +80,7 @@ TEST(RegistryTest, Traits) {
   EXPECT_THAT(
       OpsWith(&OpSchema::guarded),
       testing::ElementsAre("adadelta", "adagrad", "adam", "adamax", "adamw",
-                           "lamb", "lars", "lion", "momentum", "rmsprop",
+                           "ema", "lamb", "lars", "lion", "momentum", "rmsprop",
                            "running_stats", "sgd", "tick_applied"));
   EXPECT_THAT(OpsWith(&OpSchema::split_only),
               testing::ElementsAre("sync_batch_norm", "sync_batch_norm_grad"));
@@ -116,6 +116,7 @@ TEST(RegistryTest, MayAlias) {
       "adamw.Moment2Out<-Moment2",
       "all_reduce.Out<-X",
       "broadcast.Out<-X",
+      "ema.AverageOut<-Average",
       "lamb.ParamOut<-Param",
       "lamb.Moment1Out<-Moment1",
       "lamb.Moment2Out<-Moment2",

@@ -78,13 +78,14 @@ void CheckCellTypes(const Program& program, Phase, Reporter& report) {
   }
 }
 
-// Slots and derived cells belong to a parameter; derived ones are computed
-// from it and have no initialiser.
+// Slots, averages and derived cells belong to a parameter; derived ones are
+// computed from it and have no initialiser.
 void CheckCellOwners(const Program& program, Phase, Reporter& report) {
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
     const bool derived = cell.kind == CellKind::kDerived;
-    const bool owned = derived || cell.kind == CellKind::kSlot;
+    const bool average = cell.kind == CellKind::kAverage;
+    const bool owned = derived || average || cell.kind == CellKind::kSlot;
     const bool has_owner = cell.of.valid() &&
                            cell.of.index() < program.num_cells() &&
                            program.cell(cell.of).kind == CellKind::kParameter;
@@ -97,7 +98,8 @@ void CheckCellOwners(const Program& program, Phase, Reporter& report) {
       report.At(cell.line, "cell ", cell.name, ": expected ",
                 derived ? "no initialiser: it is computed" : "an initialiser");
     }
-    if (derived && cell.type.dims != program.cell(cell.of).type.dims) {
+    if ((derived || average) &&
+        cell.type.dims != program.cell(cell.of).type.dims) {
       report.At(cell.line, "cell ", cell.name, ": expected the dims of ",
                 program.cell(cell.of).name);
     }

@@ -138,6 +138,10 @@ UpdateSlots::UpdateSlots(const BoundOp& op)
   clip_value = clip > 0 ? clip : functors::Infinity();
 }
 
+functors::AverageRule AverageRuleOf(const BoundOp& op) {
+  return {op.Float("decay"), op.Bool("warmup")};
+}
+
 functors::RateSettings RateSettingsOf(const BoundOp& op) {
   return {PolicyOf(op.Str("policy")), op.Float("gamma"), op.Float("power"),
           op.Float("min_ratio")};

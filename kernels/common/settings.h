@@ -66,6 +66,7 @@ struct UpdateSlots {
   std::vector<int64_t> norm_of;
 };
 
+functors::AverageRule AverageRuleOf(const BoundOp& op);
 functors::RateSettings RateSettingsOf(const BoundOp& op);
 
 // ---- Images: one number, or one per channel, as one per channel.

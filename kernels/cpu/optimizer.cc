@@ -135,6 +135,7 @@ void RegisterCpuOptimizer(KernelRegistry& registry) {
                               UpdateCandidate<RmspropRule<true, true>>()}),
                {"L"});
   RegisterCpuNormOptimizer(registry);
+  RegisterCpuAverage(registry);
   RegisterCpuLearningRate(registry);
 }
 

@@ -130,6 +130,8 @@ class UpdateMembers {
 
 // optimizer_norms.cc
 void RegisterCpuNormOptimizer(KernelRegistry& registry);
+// optimizer_average.cc
+void RegisterCpuAverage(KernelRegistry& registry);
 // optimizer_learning_rate.cc
 void RegisterCpuLearningRate(KernelRegistry& registry);
 

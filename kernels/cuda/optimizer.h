@@ -8,6 +8,8 @@ namespace halftone {
 namespace kernels {
 namespace cuda {
 
+// optimizer_average.cu
+void RegisterCudaAverage(KernelRegistry& registry);
 // optimizer_norms.cu
 void RegisterCudaNormOptimizer(KernelRegistry& registry);
 // optimizer_learning_rate.cu

@@ -123,6 +123,25 @@ struct AdamRule {
   }
 };
 
+// Averages of parameters over the steps.
+struct AverageStep {
+  float decay, rest;
+  HT_HOST_DEVICE float operator()(float average, float p) const {
+    return decay * average + rest * p;
+  }
+};
+
+struct AverageRule {
+  double most;    // of the decay
+  bool warms_up;  // it is less at first
+  HT_HOST_DEVICE AverageStep At(int64_t applied) const {
+    const double t = static_cast<double>(applied) + 1;
+    const double first = (1 + t) / (10 + t);
+    const double d = warms_up && first < most ? first : most;
+    return {static_cast<float>(d), static_cast<float>(1 - d)};
+  }
+};
+
 // ---- The learning rate.
 
 enum class RatePolicy {

@@ -102,6 +102,8 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
     }
     shape.push_back(dim.coefficient());
   }
+  // It begins as its parameter does.
+  const bool average = cell.kind == CellKind::kAverage;
   // Low cells are drawn in f32 and rounded once.
   const bool low = IsLow(cell.type.dtype);
   const std::string name = absl::StrCat(cell.name, ".init");
@@ -111,7 +113,8 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
       .Out("Out", low ? absl::StrCat(name, ".f32") : name)
       .Line(cell.line);
   if (cell.init.kind != Initializer::Kind::kConstant) {
-    init.Attr("stream", StreamOf(cell.name));
+    init.Attr("stream", StreamOf(average ? block.program().cell(cell.of).name
+                                         : cell.name));
   }
   HT_ASSIGN_OR_RETURN(ValueId value, BuildValue(block, init));
   TensorType type = block.type(value);

@@ -269,6 +269,7 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
       if (!names.empty()) said.push_back("names are those of " + names);
       options.partial = train;
     }
+    options.averages = !train;
     options.ignore_mismatched = train && rank.config().ignore_mismatched;
     status =
         WriteState(rank.start.state->tensors, options, *rank.executor, &said);

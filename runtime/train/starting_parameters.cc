@@ -1,6 +1,7 @@
 #include "runtime/train/starting_parameters.h"
 
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
@@ -14,7 +15,7 @@ namespace runtime {
 
 absl::StatusOr<std::vector<Tensor>> StartingParameters(
     const Program& program, const kernels::KernelRegistry& kernels,
-    const TrainConfig& config, const RankResources& rank,
+    const TrainConfig& config, const RankResources& rank, bool averages,
     std::vector<std::string>* said) {
   HT_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                       Executor::Create(&program, &kernels, rank.device,
@@ -31,10 +32,12 @@ absl::StatusOr<std::vector<Tensor>> StartingParameters(
   }
   LoadOptions options;
   options.parameters_only = true;
+  options.averages = averages;
   std::vector<std::string> conversions;
   HT_RETURN_IF_ERROR(
       WriteState(checkpoint.tensors, options, *executor, &conversions));
-  return ReadState(*executor);
+  HT_ASSIGN_OR_RETURN(std::vector<Tensor> state, ReadState(*executor));
+  return averages ? Averages(program, std::move(state)) : state;
 }
 
 }  // namespace runtime

@@ -16,10 +16,11 @@ namespace runtime {
 // else of the newest checkpoint of `config.out`, else as initialised with the
 // strategy's seed. What is to be said of where they come from (damaged
 // checkpoints, whose names they have) goes into `*said`. Errors (kCheckpoint):
-// those of ReadAnyState and WriteState.
+// those of ReadAnyState and WriteState. `averages`: those of the steps, where
+// there are any, in place of the parameters.
 absl::StatusOr<std::vector<Tensor>> StartingParameters(
     const Program& program, const kernels::KernelRegistry& kernels,
-    const TrainConfig& config, const RankResources& rank,
+    const TrainConfig& config, const RankResources& rank, bool averages,
     std::vector<std::string>* said);
 
 }  // namespace runtime

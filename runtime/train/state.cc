@@ -10,6 +10,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/well_known.h"
 #include "runtime/log/words.h"
 
 namespace halftone {
@@ -37,6 +38,7 @@ bool Wanted(const Cell& cell, const LoadOptions& options) {
   switch (cell.kind) {
     case CellKind::kParameter:
     case CellKind::kStatistic:
+    case CellKind::kAverage:
       return true;
     case CellKind::kScaler:
       return !options.parameters_only && options.take_scaler;
@@ -80,8 +82,25 @@ class Loader {
   }
 
  private:
+  // An average begins as its parameter where it does not go on; a program
+  // without averages evaluates those of a training that has them.
+  std::string SourceOf(const Cell& cell) const {
+    const Program& program = executor_.program();
+    if (cell.kind == CellKind::kAverage) {
+      const bool goes_on = options_.averages || !options_.parameters_only;
+      return goes_on && by_name_.count(cell.name) > 0
+                 ? cell.name
+                 : program.cell(cell.of).name;
+    }
+    const std::string average = absl::StrCat(cell.name, kAverageSuffix);
+    const bool takes_average =
+        options_.averages && cell.kind == CellKind::kParameter &&
+        !program.FindCell(average).valid() && by_name_.count(average) > 0;
+    return takes_average ? average : cell.name;
+  }
+
   absl::Status LoadCell(const Cell& cell) {
-    const auto found = by_name_.find(cell.name);
+    const auto found = by_name_.find(SourceOf(cell));
     if (!Wanted(cell, options_)) {
       fresh_scaler_ |=
           cell.kind == CellKind::kScaler && !options_.parameters_only;
@@ -180,6 +199,22 @@ absl::StatusOr<std::vector<Tensor>> ReadState(Executor& executor) {
     tensor.dims = DimsOf(cell);
     HT_RETURN_IF_ERROR(executor.ReadCell(cell.id, &tensor.bytes));
     tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+std::vector<Tensor> Averages(const Program& program,
+                             std::vector<Tensor> tensors) {
+  std::map<std::string, Tensor*> by_name;
+  for (Tensor& tensor : tensors) by_name[tensor.name] = &tensor;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind != CellKind::kAverage) continue;
+    const auto from = by_name.find(cell.name);
+    const auto to = by_name.find(program.cell(cell.of).name);
+    if (from == by_name.end() || to == by_name.end()) continue;
+    to->second->dtype = from->second->dtype;
+    to->second->bytes = from->second->bytes;
   }
   return tensors;
 }

@@ -20,6 +20,11 @@ absl::StatusOr<std::vector<Tensor>> ReadState(Executor& executor);
 std::vector<Tensor> Parameters(const Program& program,
                                const std::vector<Tensor>& tensors);
 
+// The tensors with the averages in place of their parameters, where there are
+// any.
+std::vector<Tensor> Averages(const Program& program,
+                             std::vector<Tensor> tensors);
+
 struct LoadOptions {
   // Only parameters and statistics, by name; all else stays initial (--init).
   bool parameters_only = false;
@@ -30,6 +35,9 @@ struct LoadOptions {
   bool partial = false;
   // So does what has another shape.
   bool ignore_mismatched = false;
+  // Parameters of a program that keeps no averages are those averages where
+  // the tensors have them: what evaluation reads.
+  bool averages = false;
 };
 // Writes tensors into the cells; dtypes are converted, which is said in
 // `*said` ("33 tensors f16 -> f32"), like a scaler that is missing or left

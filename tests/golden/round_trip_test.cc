@@ -71,6 +71,13 @@ std::vector<Setting> Settings() {
       {"O3",
        {set("amp.level", "O3"), momentum, set("optimizer.freeze", "*1.b*"),
         set("dist.fuse_all_reduce_ops", "false")}},
+      {"O3_averages",
+       {set("amp.level", "O3"), set("optimizer.lamb.beta2", "0.99"),
+        set("optimizer.clip.norm", "1"), set("optimizer.ema.decay", "0.9")}},
+      {"O1_averages",
+       {set("amp.level", "O1"), set("optimizer.rmsprop.centered", "true"),
+        set("optimizer.clip.value", "1"), set("optimizer.ema.warmup", "true"),
+        set("optimizer.freeze", "*1.b*")}},
       {"outputs_O1", {set("amp.level", "O1")}, /*outputs_alone=*/true},
   };
 }

@@ -17,6 +17,7 @@
 #include "tools/common/model_flags.h"
 #include "tools/common/program_input.h"
 #include "tools/common/run_flags.h"
+#include "tools/common/run_parameters.h"
 
 namespace halftone {
 namespace tools {
@@ -27,7 +28,8 @@ constexpr char kFlag[] = "--dtype";  // by which they are asked for
 
 // Parameters in FP32, by name.
 absl::StatusOr<std::vector<runtime::Tensor>> Parameters(
-    ModelFlags flags, runtime::TrainConfig config, WrittenOnnx* written) {
+    ModelFlags flags, runtime::TrainConfig config, bool averages,
+    WrittenOnnx* written) {
   flags.overrides = {{kLevel, "O0", kFlag}};
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags, /*may_recompile=*/true));
@@ -40,7 +42,8 @@ absl::StatusOr<std::vector<runtime::Tensor>> Parameters(
         "parameters are as initialised; --init takes others");
   }
   return runtime::StartingParameters(*model.program, *ranks.kernels, config,
-                                     ranks.resources[0], &written->said);
+                                     ranks.resources[0], averages,
+                                     &written->said);
 }
 
 // The forward program with casts as `dtype` asks for them.
@@ -89,6 +92,9 @@ absl::StatusOr<WrittenOnnx> WriteOnnx(const OnnxWish& wish) {
       FindParameters("export", wish.path, /*best=*/false, &config));
   HT_ASSIGN_OR_RETURN(const ProgramInput source, ReadProgram(flags));
   flags.compile.outputs = source.program->outputs;
+  if (wish.averages) {
+    HT_RETURN_IF_ERROR(ExpectAverages(wish.path, source.options.strategy));
+  }
   if (flags.compile.outputs.empty()) {
     return UsageError("export ", wish.path, ": the model names no output");
   }
@@ -100,8 +106,9 @@ absl::StatusOr<WrittenOnnx> WriteOnnx(const OnnxWish& wish) {
   const Program& program = *input.program;
   const Entry* const entry = program.FindEntry(kEvalEntry);
   if (entry == nullptr) return CompilerBug(wish.path, ": no eval entry");
-  HT_ASSIGN_OR_RETURN(std::vector<runtime::Tensor> tensors,
-                      Parameters(flags, std::move(config), &written));
+  HT_ASSIGN_OR_RETURN(
+      std::vector<runtime::Tensor> tensors,
+      Parameters(flags, std::move(config), wish.averages, &written));
   HT_RETURN_IF_ERROR(ToCellsDTypes(program, &tensors));
   std::map<std::string, absl::string_view> cells;
   for (const runtime::Tensor& tensor : tensors) {

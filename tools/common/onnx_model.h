@@ -16,7 +16,8 @@ struct OnnxWish {
   std::string path;  // a model, a compiled one, a run or a checkpoint
   std::string init;  // parameters from elsewhere; empty: see StartingParameters
   std::string out;
-  DType dtype{};  // f32 or f16
+  DType dtype{};          // f32 or f16
+  bool averages = false;  // of the parameters over the steps
 };
 
 struct WrittenOnnx {

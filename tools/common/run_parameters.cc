@@ -16,9 +16,17 @@
 namespace halftone {
 namespace tools {
 
+absl::Status ExpectAverages(const std::string& path,
+                            const proto::Strategy& strategy) {
+  if (strategy.optimizer().has_ema()) return absl::OkStatus();
+  return UsageError("--ema: ", path,
+                    " has no averages of its parameters: its strategy has no "
+                    "optimizer.ema; leave --ema out");
+}
+
 absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,
                                                 const std::string& names,
-                                                DType dtype) {
+                                                DType dtype, bool averages) {
   const auto model_path = FindModel(path);
   if (!model_path.ok() || model_path->run.empty()) {
     return CheckpointError(path,
@@ -33,11 +41,16 @@ absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,
   HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(file));
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       ParseCompiledModel(content, file, ""));
+  if (averages) HT_RETURN_IF_ERROR(ExpectAverages(path, model.strategy));
   RunParameters made;
-  HT_ASSIGN_OR_RETURN(const runtime::Checkpoint checkpoint,
+  HT_ASSIGN_OR_RETURN(runtime::Checkpoint checkpoint,
                       runtime::ReadAnyState(path, &made.said));
   made.step = checkpoint.manifest.step;
   made.from_copies = model.strategy.amp().master_weights();
+  if (averages) {
+    checkpoint.tensors =
+        runtime::Averages(*model.program, std::move(checkpoint.tensors));
+  }
   made.tensors = runtime::Parameters(*model.program, checkpoint.tensors);
   if (!names.empty()) {
     HT_ASSIGN_OR_RETURN(

@@ -8,10 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "graph/base/dtype_fwd.h"
+#include "proto/strategy.pb.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace halftone {
 namespace tools {
+
+// Errors (kUsage): what is at `path` is trained without averages.
+absl::Status ExpectAverages(const std::string& path,
+                            const proto::Strategy& strategy);
 
 struct RunParameters {
   std::vector<runtime::Tensor> tensors;
@@ -23,10 +28,11 @@ struct RunParameters {
 // Of the newest good checkpoint of the run at `path`, or of the checkpoint that
 // it is: parameters and statistics, floats in `dtype`, under a convention's
 // names (graph/zoo/source_names.h) if one is given. Errors (kCheckpoint):
-// neither is there; kUsage: names that the model does not have.
+// neither is there; kUsage: names, or averages, that the model does not have.
+// `averages`: of the parameters over the steps, in their place.
 absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,
                                                 const std::string& names,
-                                                DType dtype);
+                                                DType dtype, bool averages);
 
 }  // namespace tools
 }  // namespace halftone

@@ -274,6 +274,11 @@ std::string UpdateText(const proto::Strategy& strategy) {
     parts.push_back(
         absl::StrCat("gradients clipped to +-", Number(clip.value())));
   }
+  if (optimizer.has_ema()) {
+    parts.push_back(absl::StrCat(
+        "evaluated by averages, decay ", Number(optimizer.ema().decay()),
+        optimizer.ema().warmup() ? " after warm-up" : ""));
+  }
   return absl::StrJoin(parts, "; ");
 }
 

@@ -102,6 +102,31 @@ TEST(UpdateText, NamesMethodRateDecayAndClip) {
             "sgd, lr 0.5 constant after 0.3 warm-up epochs (whole steps)");
 }
 
+TEST(UpdateText, MethodsClipsAndAverages) {
+  proto::Strategy strategy = StrategyWith("sgd");
+  proto::Optimizer& optimizer = *strategy.mutable_optimizer();
+  optimizer.mutable_rmsprop()->set_centered(true);
+  optimizer.mutable_clip()->set_norm(0.5);
+  optimizer.mutable_ema()->set_decay(0.99);
+  EXPECT_EQ(UpdateText(strategy),
+            "rmsprop alpha 0.99 epsilon 1e-08 momentum 0 centered, lr 0.5 "
+            "constant; each gradient clipped to norm 0.5; evaluated by "
+            "averages, decay 0.99");
+  optimizer.mutable_lamb()->set_trust_ratio(false);
+  optimizer.mutable_clip()->clear_norm();
+  optimizer.mutable_clip()->set_value(2);
+  optimizer.mutable_ema()->set_warmup(true);
+  proto::Group& group = *optimizer.add_group();
+  group.set_match("bn*");
+  group.set_trust_ratio(false);
+  group.set_beta1(0.5);
+  EXPECT_EQ(UpdateText(strategy),
+            "lamb beta1 0.9 beta2 0.999 epsilon 1e-06 no trust_ratio, lr 0.5 "
+            "constant; weight decay 0.01; no trust_ratio, beta1 0.5 on bn*; "
+            "gradients clipped to +-2; evaluated by averages, decay 0.99 "
+            "after warm-up");
+}
+
 TEST(CompileJson, HasTotalsPassesAndNotes) {
   const ModelFacts facts = FixedFacts(Convnet());
   const auto json =

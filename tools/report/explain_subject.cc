@@ -158,6 +158,8 @@ absl::string_view RuleOfCell(const Cell& cell, bool has_low_cell) {
       return "Running statistics stay f32 at every level.";
     case CellKind::kSlot:
       return "Optimizer state stays f32 at every level.";
+    case CellKind::kAverage:
+      return "Follows the parameter; what evaluation reads.";
     case CellKind::kDerived:
       return "Never saved: made again after every load.";
     case CellKind::kScaler:

@@ -33,6 +33,7 @@ void CountCells(const Program& program, StateBytes* state) {
       case CellKind::kStatistic:
         state->statistics += bytes;
         break;
+      case CellKind::kAverage:
       case CellKind::kSlot: {
         state->slots += bytes;
         const std::string name = cell.name.substr(cell.name.rfind('.') + 1);
