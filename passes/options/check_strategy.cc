@@ -133,6 +133,14 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
     check.Refuse("train.batch_size_per_rank",
                  "batch_size is set, too: choose one");
   }
+  const int64_t merged = MergedSteps(strategy.dist());
+  if (train.has_batch_size() && train.batch_size() > 0 &&
+      train.batch_size() < merged) {
+    check.Refuse(
+        "dist.gradient_merge.k_steps",
+        absl::StrCat("expected at most train.batch_size, ", train.batch_size(),
+                     ", found ", merged, ": each micro-batch has a sample"));
+  }
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

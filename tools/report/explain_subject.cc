@@ -160,6 +160,8 @@ absl::string_view RuleOfCell(const Cell& cell, bool has_low_cell) {
       return "Optimizer state stays f32 at every level.";
     case CellKind::kDerived:
       return "Never saved: made again after every load.";
+    case CellKind::kAccumulator:
+      return "What the micro-batches of a step add up; never saved.";
     case CellKind::kScaler:
       return "State of the loss scaling.";
     case CellKind::kClock:

@@ -47,6 +47,7 @@ void CountCells(const Program& program, StateBytes* state) {
         break;
       case CellKind::kScaler:
       case CellKind::kClock:
+      case CellKind::kAccumulator:
         state->others += bytes;
         break;
     }
