@@ -12,6 +12,7 @@
 #include "kernels/bound_op.h"
 #include "passes/report.h"
 #include "runtime/gpu/targets.h"
+#include "runtime/train/bindings.h"
 
 namespace halftone {
 namespace tools {
@@ -124,6 +125,14 @@ runtime::PlanRequest RequestFor(const CompiledModel& model,
   request.program = model.program.get();
   request.entry = entry;
   request.symbols[0] = samples;
+  if (entry == kTrainEntry &&
+      model.program->FindEntry(kAccumulateEntry) != nullptr) {
+    // A step is as large as its largest micro-batch.
+    const int64_t parts = runtime::MicroBatchesOf(
+        samples, /*world_size=*/1,
+        model.strategy.dist().gradient_merge().k_steps());
+    request.symbols[0] = runtime::MicroBatchAt(samples, parts, 0).count;
+  }
   request.bind.world_size = ranks;
   request.bind.target = model.target;
   request.stage_feeds = RunsOnGpus(model.target);
