@@ -32,6 +32,7 @@
 #include "passes/update/average_parameters.h"
 #include "passes/update/check_and_unscale.h"
 #include "passes/update/clip.h"
+#include "passes/update/gradient_merge.h"
 #include "passes/update/master_weights.h"
 
 namespace halftone {
@@ -75,6 +76,10 @@ Made MakeReduce(const PassInputs& in) {
 }
 Made MakeBuckets(const PassInputs& in) {
   return std::make_unique<BucketAllreduce>(in.options.strategy.dist());
+}
+Made MakeMerge(const PassInputs& in) {
+  return std::make_unique<GradientMerge>(
+      MergedSteps(in.options.strategy.dist()));
 }
 Made MakeCheck(const PassInputs& in) {
   return std::make_unique<CheckAndUnscale>(in.options.strategy);
@@ -129,6 +134,9 @@ bool Recomputes(const PassInputs& in) {
   return Training(in) &&
          (recompute.checkpoints_size() > 0 || !recompute.within().empty());
 }
+bool Merges(const PassInputs& in) {
+  return Training(in) && MergedSteps(in.options.strategy.dist()) > 1;
+}
 bool Taps(const PassInputs& in) { return !in.taps.empty(); }
 bool WantsOutputs(const PassInputs& in) { return !in.outputs.empty(); }
 
@@ -181,6 +189,11 @@ std::vector<PassStep>* MakeSteps() {
       // until something moves ops.
       {kParallel, "bucket-allreduce", "joins reductions by dtype and bytes",
        MakeBuckets, Training},
+      // On whole buckets, whose members it adds up before they are reduced;
+      // before anything reads their sum.
+      {kUpdate, "gradient-merge",
+       "micro-batches that share a reduction, a verdict and an update",
+       MakeMerge, Merges},
       // Reads what was reduced; everything after it is guarded by FoundInf.
       {kUpdate, "check-and-unscale",
        "the verdict on a step, unscaled gradients, the next loss scale",

@@ -54,6 +54,9 @@ enum class CellKind : uint8_t {
   kClock,      // attempted, applied
   kDerived,    // low-precision copy of `of`
   kAverage,    // mean of the parameter `of` over the steps, for evaluation
+  // What the micro-batches of a step have added up so far: 0 between steps, or
+  // the statistic `of` as they leave it.
+  kAccumulator,
 };
 
 struct Cell {
@@ -68,6 +71,17 @@ struct Cell {
   // kDerived: derived_from; kSlot, kAverage: its parameter
   CellId of;
   int32_t line = 0;
+
+  // Whether it is a function of cells between two steps, so that it is made
+  // again (entry `derive`) and has no initialiser.
+  bool IsMadeAgain() const {
+    return kind == CellKind::kDerived ||
+           (kind == CellKind::kAccumulator && of.valid());
+  }
+  // Whether it says nothing between two steps that other cells do not say.
+  bool IsSaved() const {
+    return kind != CellKind::kDerived && kind != CellKind::kAccumulator;
+  }
 };
 
 struct Constant {

@@ -46,6 +46,8 @@ inline constexpr char kAverageSuffix[] = ".ema";
 // Entries.
 inline constexpr char kTrainEntry[] = "train";
 inline constexpr char kEvalEntry[] = "eval";
+// What a micro-batch does that is not the last of its step; train is the last.
+inline constexpr char kAccumulateEntry[] = "accumulate";
 inline constexpr char kInitEntry[] = "init";      // cells from initialisers
 inline constexpr char kDeriveEntry[] = "derive";  // derived cells from cells
 

@@ -174,6 +174,25 @@ void RegisterScaled(OpRegistry& registry, absl::string_view name,
                    .ElementWise());
 }
 
+// Of micro-batches that have one reduction together. In place: a step has one
+// sum of each gradient, however many micro-batches.
+void RegisterAccumulate(OpRegistry& registry) {
+  registry.Add(AmpSchema("accumulate",
+                         "Out = scale * (Sum + X), added in f32 and rounded "
+                         "once.")
+                   .TypeVar("T", kFloatTypes)
+                   .TypeVar("TOut", kFloatTypes, "f32")
+                   .In("X", "T", "any dims")
+                   .In("Sum", "f32", "dims of X")
+                   .Out("Out", "TOut", "dims of X")
+                   .Attr("scale", 1.0, "factor")
+                   .Infer(SameDims({"X", "Sum"}, "Out"))
+                   .MayAlias("Out", "Sum")
+                   .Accumulate(DType::kF32)
+                   .Layout(LayoutRule::kAny)
+                   .ElementWise());
+}
+
 // Made by backward, too: it computes in the dtype of what it is given.
 void RegisterKeepCounted(OpRegistry& registry) {
   registry.Add(AmpSchema("keep_counted",
@@ -255,6 +274,7 @@ void RegisterAmp(OpRegistry& registry) {
   RegisterScaled(registry, "clip_by_factor", "Factor",
                  "Out = X * Factor in f32.");
   RegisterKeepCounted(registry);
+  RegisterAccumulate(registry);
   registry.Add(UpdateSchema());
   RegisterClocks(registry);
 }

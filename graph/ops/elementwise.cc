@@ -287,7 +287,8 @@ void RegisterSimple(OpRegistry& registry) {
                    .Grad(GradScale));
   registry.Add(
       UnarySchema("fill_zeros_like", "Out = 0 everywhere.", AmpClass::kGray)
-          .Grad(ZeroGrad));
+          .Grad(ZeroGrad)
+          .MayAlias("Out", "X"));
   registry.Add(CopySchema("assign", "Out = X.").Grad(GradAssign));
   registry.Add(
       CopySchema("share_data", "Out = X, through which no gradient goes.")

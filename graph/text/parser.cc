@@ -256,8 +256,8 @@ absl::Status Parser::ParseCell() {
 absl::Status Parser::ParseCellKind(Cell* cell, Token* of) {
   const std::optional<CellKind> kind = CellKindFromName(next_.text);
   if (next_.kind != TokenKind::kWord || !kind.has_value()) {
-    return Expected(absl::StrCat("parameter, statistic, slot, scaler, clock or "
-                                 "derived",
+    return Expected(absl::StrCat("parameter, statistic, slot, scaler, clock, "
+                                 "derived or accumulator",
                                  NearestHint(next_.text, CellKindNames())),
                     next_);
   }

@@ -51,7 +51,7 @@ class Generator {
     Cell cell;
     cell.name = absl::StrCat("cell", program.num_cells(), Word());
     cell.type = Image();
-    cell.kind = Any<CellKind>(6);
+    cell.kind = Any<CellKind>(7);
     cell.init = {Any<Initializer::Kind>(9), Double(), Double()};
     cell.trainable = Chance(2);
     cell.commit = Any<Commit>(2);

@@ -8,9 +8,10 @@ namespace {
 
 // All tables are by the enumerators' values.
 constexpr absl::string_view kCellKinds[] = {
-    "parameter", "statistic", "slot", "scaler", "clock", "derived", "average"};
+    "parameter", "statistic", "slot",    "scaler",
+    "clock",     "derived",   "average", "accumulator"};
 static_assert(std::size(kCellKinds) ==
-              static_cast<size_t>(CellKind::kAverage) + 1);
+              static_cast<size_t>(CellKind::kAccumulator) + 1);
 constexpr absl::string_view kCommits[] = {"applied", "always"};
 constexpr absl::string_view kSpreads[] = {"replicated", "sharded", "per_rank"};
 constexpr InitSpelling kInits[] = {

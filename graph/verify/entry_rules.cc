@@ -36,6 +36,21 @@ void CheckCommits(const Entry& entry, Phase, Reporter& report) {
   }
 }
 
+// Before a step's verdict nothing changes but what its micro-batches add up.
+void CheckAccumulate(const Entry& entry, Phase, Reporter& report) {
+  if (entry.name() != kAccumulateEntry) return;
+  const Program& program = entry.block().program();
+  for (const CommitStatement& commit : entry.commits()) {
+    if (!commit.cell.valid() || commit.cell.index() >= program.num_cells()) {
+      continue;  // reported above
+    }
+    const Cell& cell = program.cell(commit.cell);
+    if (cell.kind == CellKind::kAccumulator) continue;
+    report.At(cell.line, "commit ", cell.name,
+              ": expected none but of accumulators before a step's verdict");
+  }
+}
+
 void CheckResults(const Entry& entry, Phase, Reporter& report) {
   absl::flat_hash_set<absl::string_view> names;
   for (const Result& result : entry.results()) {
@@ -48,7 +63,7 @@ void CheckResults(const Entry& entry, Phase, Reporter& report) {
   }
 }
 
-// `init` makes every cell that is not derived, `derive` every one that is.
+// `derive` makes what is a function of other cells, `init` all else.
 void CheckStartup(const Entry& entry, Phase, Reporter& report) {
   const bool derive = entry.name() == kDeriveEntry;
   if (!derive && entry.name() != kInitEntry) return;
@@ -61,7 +76,7 @@ void CheckStartup(const Entry& entry, Phase, Reporter& report) {
   }
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
-    const bool expected = (cell.kind == CellKind::kDerived) == derive;
+    const bool expected = cell.IsMadeAgain() == derive;
     if (made[i] != expected) {
       report.At(cell.line, "cell ", cell.name, ": expected ",
                 expected ? "a commit" : "no commit");
@@ -70,10 +85,10 @@ void CheckStartup(const Entry& entry, Phase, Reporter& report) {
 }
 
 constexpr EntryRule kRules[] = {
-    {Phase::kSource, CheckCommits},      {Phase::kSource, CheckResults},
-    {Phase::kSource, CheckGuards},       {Phase::kSource, CheckGradients},
-    {Phase::kParallel, CheckReductions}, {Phase::kUpdate, CheckUpdates},
-    {Phase::kLowered, CheckStartup},
+    {Phase::kSource, CheckCommits},    {Phase::kSource, CheckResults},
+    {Phase::kSource, CheckGuards},     {Phase::kSource, CheckGradients},
+    {Phase::kSource, CheckAccumulate}, {Phase::kParallel, CheckReductions},
+    {Phase::kUpdate, CheckUpdates},    {Phase::kLowered, CheckStartup},
 };
 
 }  // namespace

@@ -67,9 +67,15 @@ void CheckCellTypes(const Program& program, Phase, Reporter& report) {
     }
     const bool own =
         cell.kind == CellKind::kScaler || cell.kind == CellKind::kClock;
-    if (!own && cell.commit != Commit::kApplied) {
+    const bool adds = cell.kind == CellKind::kAccumulator;
+    if (!own && !adds && cell.commit != Commit::kApplied) {
       report.At(cell.line, "cell ", cell.name,
-                ": expected only scaler and clocks to be committed always");
+                ": expected only scaler, clocks and accumulators to be "
+                "committed always");
+    }
+    if (adds && cell.commit != Commit::kAlways) {
+      report.At(cell.line, "cell ", cell.name,
+                ": expected an accumulator to be committed always");
     }
     if (!std::isfinite(cell.init.a) || !std::isfinite(cell.init.b)) {
       report.At(cell.line, "cell ", cell.name,
@@ -78,20 +84,24 @@ void CheckCellTypes(const Program& program, Phase, Reporter& report) {
   }
 }
 
-// Slots, averages and derived cells belong to a parameter; derived ones are
-// computed from it and have no initialiser.
+// Slots, averages and derived cells belong to a parameter, an accumulator may
+// belong to a statistic. What is computed from its owner has no initialiser.
 void CheckCellOwners(const Program& program, Phase, Reporter& report) {
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
-    const bool derived = cell.kind == CellKind::kDerived;
+    const bool adds = cell.kind == CellKind::kAccumulator && cell.of.valid();
+    const bool derived = cell.IsMadeAgain();
     const bool average = cell.kind == CellKind::kAverage;
     const bool owned = derived || average || cell.kind == CellKind::kSlot;
+    const CellKind owner = adds ? CellKind::kStatistic : CellKind::kParameter;
     const bool has_owner = cell.of.valid() &&
                            cell.of.index() < program.num_cells() &&
-                           program.cell(cell.of).kind == CellKind::kParameter;
+                           program.cell(cell.of).kind == owner;
     if (owned != cell.of.valid() || owned != has_owner) {
       report.At(cell.line, "cell ", cell.name, ": expected ",
-                owned ? "the parameter that it belongs to" : "no owner");
+                adds    ? "the statistic that it belongs to"
+                : owned ? "the parameter that it belongs to"
+                        : "no owner");
       continue;
     }
     if (derived != (cell.init.kind == Initializer::Kind::kNone)) {

@@ -70,6 +70,17 @@ ScalarKernel<Functor> MakeScalar(const BoundOp& op) {
   return {Operand(op.Input("X"), out), out.dtype, out.elements()};
 }
 
+auto MakeAccumulate(const BoundOp& op) {
+  const TensorDesc& out = op.Output("Out");
+  return [x = Operand(op.Input("X"), out), sum = Operand(op.Input("Sum"), out),
+          dtype = out.dtype, n = out.elements(),
+          f = functors::AccumulateOp{static_cast<float>(op.Float("scale"))}](
+             const Buffers& b, runtime::Stream& stream) {
+    MapBinary(x, b.inputs[0], sum, b.inputs[1], dtype, b.outputs[0], n,
+              stream.threads(), f);
+  };
+}
+
 // ---- Norm and clip factor.
 
 auto MakeGlobalNorm(const BoundOp& op) {
@@ -133,6 +144,7 @@ void RegisterCpuAmp(KernelRegistry& registry) {
   }
   AddForSchema(registry, "keep_counted",
                MakeCandidate("blocks", MakeScalar<functors::KeepCountedOp>));
+  AddForSchema(registry, "accumulate", MakeCandidate("blocks", MakeAccumulate));
   RegisterCpuCheckFinite(registry);
 }
 

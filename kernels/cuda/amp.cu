@@ -105,6 +105,16 @@ auto MakeScalar(const BoundOp& op) {
   };
 }
 
+auto MakeAccumulate(const BoundOp& op) {
+  return [x = op.Input("X").dtype, out = op.Output("Out").dtype,
+          n = op.Output("Out").elements(),
+          f = functors::AccumulateOp{static_cast<float>(op.Float("scale"))}](
+             const Buffers& b, Launcher& launch) {
+    MapBinary(launch, x, b.inputs[0], DType::kF32, b.inputs[1], out,
+              b.outputs[0], n, f);
+  };
+}
+
 // ---- Norm and clip factor.
 
 constexpr int kOrdered = 4096;
@@ -227,6 +237,7 @@ void RegisterCudaAmp(KernelRegistry& registry) {
   add_vector("unscale", MakeScalar<functors::TimesOp>);
   add_vector("clip_by_factor", MakeScalar<functors::TimesOp>);
   add_vector("keep_counted", MakeScalar<functors::KeepCountedOp>);
+  add_vector("accumulate", MakeAccumulate);
   RegisterCudaCheckFinite(registry);
 }
 

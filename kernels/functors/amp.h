@@ -9,6 +9,14 @@
 namespace halftone {
 namespace functors {
 
+// A gradient onto the sum of those before it.
+struct AccumulateOp {
+  float scale;
+  HT_HOST_DEVICE float operator()(float x, float sum) const {
+    return scale * (sum + x);
+  }
+};
+
 struct LossScaleState {
   float scale;
   int32_t good, bad;

@@ -148,9 +148,8 @@ absl::StatusOr<bool> GenerateStartup::Run(Program& program) {
   Entry& derive = program.AddEntry(kDeriveEntry);
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
-    HT_RETURN_IF_ERROR(cell.kind == CellKind::kDerived
-                           ? DeriveCell(derive, cell)
-                           : InitCell(init, cell));
+    HT_RETURN_IF_ERROR(cell.IsMadeAgain() ? DeriveCell(derive, cell)
+                                          : InitCell(init, cell));
   }
   return true;
 }

@@ -134,5 +134,9 @@ bool ScalesBefore(const proto::Dist& dist) {
   return dist.gradient_scale() == "pre";
 }
 
+int64_t MergedSteps(const proto::Dist& dist) {
+  return dist.gradient_merge().k_steps();
+}
+
 }  // namespace passes
 }  // namespace halftone

@@ -288,6 +288,18 @@ void CheckOptimizer(const proto::Optimizer& optimizer, Checker& check) {
   }
 }
 
+void CheckMerge(const proto::Strategy& strategy, Checker& check) {
+  const int64_t merged = MergedSteps(strategy.dist());
+  const proto::Train& train = strategy.train();
+  if (train.has_batch_size() && train.batch_size() > 0 &&
+      train.batch_size() < merged) {
+    check.Refuse(
+        "dist.gradient_merge.k_steps",
+        absl::StrCat("expected at most train.batch_size, ", train.batch_size(),
+                     ", found ", merged, ": each micro-batch has a sample"));
+  }
+}
+
 }  // namespace
 
 absl::Span<const LevelRule> LevelRules() { return kLevelRules; }
@@ -306,6 +318,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
                  "batch_size is set, too: choose one");
   }
   CheckMemory(strategy, check);
+  CheckMerge(strategy, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
@@ -15,8 +14,8 @@
 #include "graph/schema/place.h"
 #include "passes/parallel/gradients.h"
 #include "passes/rewrite/rewrite.h"
-#include "passes/update/norm_statistics.h"
 #include "passes/update/rate_policy.h"
+#include "passes/update/running_statistics.h"
 #include "passes/update/update_groups.h"
 
 namespace halftone {
@@ -35,7 +34,6 @@ class Appender {
 
   absl::Status LearningRate(const proto::LearningRate& lr);
   absl::Status Update(const UpdateGroup& group, int index);
-  absl::Status RunningStatistics();
   absl::Status Clocks();
 
  private:
@@ -180,38 +178,6 @@ absl::Status Appender::Update(const UpdateGroup& group, int index) {
   return absl::OkStatus();
 }
 
-absl::Status Appender::RunningStatistics() {
-  // A norm that is applied several times updates its cells several times.
-  absl::flat_hash_map<CellId, ValueId> latest;
-  std::vector<CellId> cells;
-  const auto current = [&](CellId cell) {
-    const auto [it, fresh] = latest.try_emplace(cell, block_.CellValue(cell));
-    if (fresh) cells.push_back(cell);
-    return it->second;
-  };
-  for (const NormStatistics& norm : FindNormStatistics(block_)) {
-    const Op& op = block_.op(norm.norm);
-    OpBuilder update = MakeOp(block_, "running_stats", Role::kOptimize);
-    update.Name(absl::StrCat(block_.name(op), ".running"))
-        .In("OldMean", current(norm.mean))
-        .In("OldVariance", current(norm.variance))
-        .In("BatchMean", norm.batch_mean)
-        .In("BatchVariance", norm.batch_variance)
-        .In("FoundInf", found_inf_)
-        .Attr("momentum", GetAttr(op, "momentum"));
-    HT_ASSIGN_OR_RETURN(const OpId made, update.Build());
-    latest[norm.mean] = block_.op(made).out(0);
-    latest[norm.variance] = block_.op(made).out(1);
-  }
-  for (CellId cell : cells) {
-    const ValueId next = latest[cell];
-    block_.RenameValue(next, block_.UniqueValueName(absl::StrCat(
-                                 program_.cell(cell).name, kNextSuffix)));
-    Commit(cell, next);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Appender::Clock(absl::string_view cell,
                              absl::string_view op_type) {
   HT_ASSIGN_OR_RETURN(const ValueId now, WellKnownValue(&block_, cell));
@@ -253,7 +219,7 @@ absl::StatusOr<bool> AppendOptimizer::Run(Program& program) {
   for (const UpdateGroup& group : groups) {
     HT_RETURN_IF_ERROR(appender.Update(group, index++));
   }
-  HT_RETURN_IF_ERROR(appender.RunningStatistics());
+  HT_RETURN_IF_ERROR(UpdateRunningStatistics(*train, found_inf));
   HT_RETURN_IF_ERROR(appender.Clocks());
   // From here on the updates' slots say so.
   train->gradients().clear();

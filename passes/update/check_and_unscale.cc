@@ -12,13 +12,18 @@
 #include "graph/schema/op_builder.h"
 #include "passes/parallel/gradients.h"
 #include "passes/rewrite/rewrite.h"
+#include "passes/update/gradient_merge.h"
 #include "passes/update/norm_statistics.h"
+#include "passes/update/running_statistics.h"
 
 namespace halftone {
 namespace passes {
 namespace {
 
-absl::StatusOr<ValueId> InverseScale(Entry& train, bool pre) {
+// `merged_steps`: gradients are sums over so many micro-batches, made smaller
+// as gradient-merge does.
+absl::StatusOr<ValueId> InverseScale(Entry& train, bool pre,
+                                     int64_t merged_steps) {
   Block& block = train.block();
   const ValueId count = train.FindResult(kCount);
   if (!count.valid()) {
@@ -33,9 +38,18 @@ absl::StatusOr<ValueId> InverseScale(Entry& train, bool pre) {
   op.In("LossScaling", scale)
       .In("Count", count)
       .In("LargestCount", largest)
-      .Attr("gradient_scale", std::string(pre ? "pre" : "post"))
-      .Out("InvScale", "@inv_scale");
-  return BuildValue(block, op);
+      .Attr("gradient_scale", std::string(pre ? "pre" : "post"));
+  if (merged_steps == 1) {
+    op.Out("InvScale", "@inv_scale");
+    return BuildValue(block, op);
+  }
+  op.Out("InvScale", "@inv_scale.unmerged");
+  HT_ASSIGN_OR_RETURN(const ValueId unmerged, BuildValue(block, op));
+  OpBuilder merged = MakeOp(block, "scale", Role::kLossScale);
+  merged.In("X", unmerged)
+      .Attr("scale", 1 / MergeScale(merged_steps))
+      .Out("Out", "@inv_scale");
+  return BuildValue(block, merged);
 }
 
 // check_finite and global_norm; returns FoundInf.
@@ -59,6 +73,9 @@ absl::StatusOr<ValueId> Check(Entry& train,
     stats.push_back(norm.batch_mean);
     stats.push_back(norm.batch_variance);
   }
+  // What earlier micro-batches have made of running statistics.
+  const PendingStatistics pending(block.program());
+  for (CellId cell : pending.all()) stats.push_back(block.CellValue(cell));
   OpBuilder check = MakeOp(block, "check_finite", Role::kLossScale);
   check.In("Low", low)
       .In("F32", f32)
@@ -150,8 +167,9 @@ absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
     return CompilerBug("gradient ", block.name(gradient.local),
                        " is not reduced: insert-allreduce must run before");
   }
-  HT_ASSIGN_OR_RETURN(const ValueId inv_scale,
-                      InverseScale(*train, scale_gradients_before_));
+  HT_ASSIGN_OR_RETURN(
+      const ValueId inv_scale,
+      InverseScale(*train, scale_gradients_before_, merged_steps_));
   HT_ASSIGN_OR_RETURN(const ValueId found_inf,
                       Check(*train, gradients, inv_scale));
   std::vector<ValueId> unscaled;

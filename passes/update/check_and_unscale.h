@@ -41,7 +41,8 @@ class CheckAndUnscale : public Pass {
   // value is scale-loss's matter.
   explicit CheckAndUnscale(const proto::Strategy& strategy)
       : amp_(strategy.amp()),
-        scale_gradients_before_(ScalesBefore(strategy.dist())) {}
+        scale_gradients_before_(ScalesBefore(strategy.dist())),
+        merged_steps_(MergedSteps(strategy.dist())) {}
 
   absl::string_view name() const override { return "check-and-unscale"; }
   absl::StatusOr<bool> Run(Program& program) override;
@@ -49,6 +50,7 @@ class CheckAndUnscale : public Pass {
  private:
   proto::Amp amp_;
   bool scale_gradients_before_;
+  int64_t merged_steps_;
 };
 
 }  // namespace passes

@@ -27,7 +27,7 @@ struct LowRead {
 std::vector<LowRead> FindLowReads(Program& program) {
   std::vector<LowRead> reads;
   for (const auto& entry : program.entries()) {
-    if (entry->name() != kTrainEntry && entry->name() != kEvalEntry) continue;
+    if (entry->name() == kInitEntry || entry->name() == kDeriveEntry) continue;
     const Block& block = entry->block();
     for (OpId id : LowCastsOfCells(block)) {
       const CellId cell = block.value(block.op(id).in(0)).cell();

@@ -22,6 +22,11 @@ int64_t BytesOf(const Plan& plan, ArenaKind kind) {
   return plan.arena_bytes[static_cast<int>(kind)];
 }
 
+Executor::Times Sum(const Executor::Times& a, const Executor::Times& b) {
+  return {a.forward_backward + b.forward_backward,
+          a.communicate + b.communicate, a.update + b.update};
+}
+
 // The cells alone, as a plan of no steps.
 Plan StatePlan(const Program& program, const StateLayout& layout) {
   Plan plan;
@@ -145,7 +150,10 @@ absl::Status ExecutorImpl::Materialize() {
     plan->Resolve(arenas_);
     staged = std::max(staged, BytesOf(plan->plan(), ArenaKind::kStaging));
   }
-  if (staged > 0) HT_RETURN_IF_ERROR(staging_.Allocate(staged));
+  if (staged > 0) {
+    const bool merges = program_->FindEntry(kAccumulateEntry) != nullptr;
+    HT_RETURN_IF_ERROR(staging_.Allocate(staged, merges));
+  }
   resolved_ = true;
   return absl::OkStatus();
 }
@@ -190,7 +198,7 @@ absl::Status ExecutorImpl::TakeFeeds(PreparedPlan& prepared,
   const bool staged = BytesOf(plan, ArenaKind::kStaging) > 0;
   // Whatever fails on the way, bytes that were overwritten are not there.
   const PreparedPlan* const before = fed_;
-  if (staged) staging_.Begin(slot);
+  if (staged) HT_RETURN_IF_ERROR(staging_.Begin(slot));
   for (size_t i = 0; i < plan.feeds.size(); ++i) {
     const Slice& slice = plan.feeds[i].slice;
     if (slice.bytes == 0) continue;
@@ -253,10 +261,22 @@ absl::StatusOr<int64_t> ExecutorImpl::Execute(
   }
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
   HT_RETURN_IF_ERROR(RunStep(plan));
-  times_ = plan.times();
+  times_ = Sum(std::exchange(times_before_, Times()), plan.times());
   HT_RETURN_IF_ERROR(plan.EnqueueResults(slot));
   ticket_binding_[slot] = last_binding_ = binding;
   return tickets_++;
+}
+
+absl::Status ExecutorImpl::Accumulate(int binding,
+                                      absl::Span<const FeedData> feeds) {
+  HT_RETURN_IF_ERROR(Use());
+  HT_RETURN_IF_ERROR(Materialize());
+  PreparedPlan& plan = *plans_[binding];
+  const int slot = FeedStaging::MicroBatchSlot(accumulated_++);
+  HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
+  HT_RETURN_IF_ERROR(RunStep(plan));
+  times_before_ = Sum(times_before_, plan.times());
+  return absl::OkStatus();
 }
 
 absl::Status ExecutorImpl::Await(int64_t ticket) {

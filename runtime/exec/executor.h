@@ -97,6 +97,10 @@ class Executor {
   // Enqueues a step of a prepared binding and returns its ticket: 0, 1, ...
   virtual absl::StatusOr<int64_t> Execute(int binding,
                                           absl::Span<const FeedData> feeds) = 0;
+  // Enqueues a micro-batch that is not the last of its step: a binding of the
+  // entry accumulate, which has no results.
+  virtual absl::Status Accumulate(int binding,
+                                  absl::Span<const FeedData> feeds) = 0;
   // Waits for the ticket's results. At most two steps may be unread.
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
   // Names the op in which what the finite check refuses, or else the loss,
@@ -115,7 +119,8 @@ class Executor {
   // Bytes allocated on the device by now, and the plans' largest prediction.
   virtual int64_t allocated_bytes() const = 0;
   virtual int64_t planned_bytes() const = 0;
-  // Milliseconds of the last executed step by role, by the host's clock; 0 on a
+  // Milliseconds of the last executed step, with all of its micro-batches, by
+  // role, by the host's clock; 0 on a
   // device that works asynchronously.
   struct Times {
     double forward_backward = 0, communicate = 0, update = 0;

@@ -37,6 +37,8 @@ class ExecutorImpl : public Executor {
   absl::Status BroadcastState() override;
   absl::StatusOr<int64_t> Execute(int binding,
                                   absl::Span<const FeedData> feeds) override;
+  absl::Status Accumulate(int binding,
+                          absl::Span<const FeedData> feeds) override;
   absl::StatusOr<StepView> Read(int64_t ticket) override;
   absl::StatusOr<NonFinite> FirstNonFinite() override;
   absl::Status ReadCell(CellId cell, std::string* bytes) override;
@@ -96,7 +98,8 @@ class ExecutorImpl : public Executor {
   int64_t tickets_ = 0;
   int64_t done_ = 0;  // steps that are known to be done
   int ticket_binding_[PreparedPlan::kRing] = {-1, -1, -1};
-  Times times_;
+  int64_t accumulated_ = 0;     // micro-batches
+  Times times_, times_before_;  // of the last step; of micro-batches since
   absl::Span<const Span> spans_;
 };
 

@@ -8,7 +8,7 @@
 namespace halftone {
 namespace runtime {
 
-absl::Status FeedStaging::Allocate(int64_t bytes) {
+absl::Status FeedStaging::Allocate(int64_t bytes, bool micro_batches) {
   if (arrived_ == nullptr) {
     HT_ASSIGN_OR_RETURN(arrived_, device_->CreateEvent());
     HT_ASSIGN_OR_RETURN(taken_, device_->CreateEvent());
@@ -18,16 +18,26 @@ absl::Status FeedStaging::Allocate(int64_t bytes) {
   if (bytes <= bytes_) return absl::OkStatus();
   // Slots move: what reads them must be done.
   HT_RETURN_IF_ERROR(streams_->copy_in->Synchronize());
-  HT_ASSIGN_OR_RETURN(pinned_,
-                      device_->AllocatePinned(PreparedPlan::kRing * bytes));
+  const int slots = PreparedPlan::kRing + (micro_batches ? kMicroBatches : 0);
+  HT_ASSIGN_OR_RETURN(pinned_, device_->AllocatePinned(slots * bytes));
+  for (int i = PreparedPlan::kRing; i < slots; ++i) {
+    std::unique_ptr<Event>& left = left_[i - PreparedPlan::kRing];
+    if (left != nullptr) continue;
+    HT_ASSIGN_OR_RETURN(left, device_->CreateEvent());
+  }
   bytes_ = bytes;
   return absl::OkStatus();
 }
 
-void FeedStaging::Begin(int slot) {
+absl::Status FeedStaging::Begin(int slot) {
+  micro_ = slot - PreparedPlan::kRing;
+  if (micro_ >= 0 && recorded_[micro_]) {
+    HT_RETURN_IF_ERROR(left_[micro_]->Synchronize());
+  }
   slot_ = static_cast<char*>(pinned_->data()) + slot * bytes_;
   runs_.clear();  // keeps its memory: a step allocates nothing
   open_ = false;
+  return absl::OkStatus();
 }
 
 void FeedStaging::Put(int64_t offset, absl::Span<const uint8_t> bytes) {
@@ -48,6 +58,10 @@ absl::Status FeedStaging::Enqueue(char* staging, char* feeds) {
                                     run.end - run.begin));
   }
   HT_RETURN_IF_ERROR(copy_in.Record(*arrived_));
+  if (micro_ >= 0) {
+    HT_RETURN_IF_ERROR(copy_in.Record(*left_[micro_]));
+    recorded_[micro_] = true;
+  }
   HT_RETURN_IF_ERROR(compute.Wait(*arrived_));
   for (const Run& run : runs_) {
     HT_RETURN_IF_ERROR(compute.Copy(feeds + run.begin, staging + run.begin,

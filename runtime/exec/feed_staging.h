@@ -37,18 +37,26 @@ class FeedStaging {
       : device_(device), streams_(streams) {}
 
   // Makes room for feed arenas of `bytes`; keeps what is large enough. After
-  // the arenas were allocated on the compute stream.
-  absl::Status Allocate(int64_t bytes);
+  // the arenas were allocated on the compute stream. `micro_batches`: their
+  // slots, too.
+  absl::Status Allocate(int64_t bytes, bool micro_batches);
+  // Those of micro-batches, whose end nobody waits for: Begin waits until the
+  // bytes that lay in such a slot have left it.
+  static int MicroBatchSlot(int64_t number) {
+    return PreparedPlan::kRing + static_cast<int>(number % kMicroBatches);
+  }
   // A step's feeds in the order in which they lie: Begin, then Put or Keep of
   // each, then Enqueue. The caller sees to it that the step that used the
-  // pinned slot before is done.
-  void Begin(int slot);
+  // pinned slot of a step before is done.
+  absl::Status Begin(int slot);
   void Put(int64_t offset, absl::Span<const uint8_t> bytes);
   void Keep() { open_ = false; }
   // Enqueues the copies; `staging` and `feeds` begin the arenas.
   absl::Status Enqueue(char* staging, char* feeds);
 
  private:
+  static constexpr int kMicroBatches = 2;
+
   Device* device_;
   ExecutorStreams* streams_;
   int64_t bytes_ = 0;
@@ -60,6 +68,10 @@ class FeedStaging {
   std::vector<Run> runs_;  // of feeds that are copied
   bool open_ = false;      // the last run goes on
   std::unique_ptr<Event> arrived_, taken_;
+  // By slot of micro-batches: when its bytes have left it; the one in use.
+  std::unique_ptr<Event> left_[kMicroBatches];
+  bool recorded_[kMicroBatches] = {};
+  int micro_ = -1;
 };
 
 }  // namespace runtime

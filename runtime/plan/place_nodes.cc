@@ -154,12 +154,17 @@ StateLayout LayOutState(const Program& program) {
     return slice;
   };
   layout.cells.resize(program.num_cells());
-  for (Commit commit : {Commit::kAlways, Commit::kApplied}) {
+  // Sums over micro-batches are of class always, and no replay needs them: it
+  // finds them cleared.
+  const auto saved = [](const Cell& cell) {
+    return cell.commit == Commit::kAlways && cell.spread != Spread::kPerRank;
+  };
+  for (const bool always : {true, false}) {
     for (int i = 0; i < program.num_cells(); ++i) {
       const Cell& cell = program.cell(CellId(i));
-      if (cell.commit == commit) layout.cells[i] = take(cell.type);
+      if (saved(cell) == always) layout.cells[i] = take(cell.type);
     }
-    if (commit == Commit::kAlways) layout.always_bytes = layout.bytes;
+    if (always) layout.always_bytes = layout.bytes;
   }
   for (int i = 0; i < program.num_constants(); ++i) {
     layout.constants.push_back(take(program.constant(ConstantId(i)).type));

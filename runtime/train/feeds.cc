@@ -105,12 +105,27 @@ FeedList::FeedList(const Entry& entry, const std::vector<FeedSpec>& specs,
     feeds_.push_back({name, spec < 0 ? ImplicitBytes(name, *implicit)
                                      : absl::Span<const uint8_t>()});
     spec_of_.push_back(spec);
+    whole_.push_back(spec < 0 || specs[spec].whole);
   }
 }
 
 absl::Span<const FeedData> FeedList::Point(const Batch& batch) {
   for (size_t i = 0; i < feeds_.size(); ++i) {
     if (spec_of_[i] >= 0) feeds_[i].bytes = batch.feeds[spec_of_[i]];
+  }
+  return feeds_;
+}
+
+absl::Span<const FeedData> FeedList::Point(const Batch& batch, int64_t begin,
+                                           int64_t count) {
+  Point(batch);
+  const auto samples = static_cast<int64_t>(batch.share.indices.size());
+  if (samples == 0) return feeds_;
+  for (size_t i = 0; i < feeds_.size(); ++i) {
+    if (whole_[i]) continue;
+    const int64_t bytes =
+        static_cast<int64_t>(feeds_[i].bytes.size()) / samples;
+    feeds_[i].bytes = feeds_[i].bytes.subspan(begin * bytes, count * bytes);
   }
   return feeds_;
 }

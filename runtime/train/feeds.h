@@ -37,10 +37,14 @@ class FeedList {
   FeedList(const Entry& entry, const std::vector<FeedSpec>& specs,
            const ImplicitFeeds* implicit);
   absl::Span<const FeedData> Point(const Batch& batch);
+  // Of the batch's samples `count` from `begin` on.
+  absl::Span<const FeedData> Point(const Batch& batch, int64_t begin,
+                                   int64_t count);
 
  private:
   std::vector<FeedData> feeds_;
   std::vector<int> spec_of_;  // position in the batch; -1: implicit
+  std::vector<bool> whole_;   // not of samples
 };
 
 }  // namespace runtime

@@ -74,6 +74,22 @@ TEST_F(FeedsTest, PointsAtTheBatchAndTheImplicitValues) {
   EXPECT_EQ(*reinterpret_cast<const int64_t*>(feeds[3].bytes.data()), 77);
 }
 
+TEST_F(FeedsTest, PointsAtPartsOfABatch) {
+  ASSERT_NE(program_, nullptr);
+  ImplicitFeeds implicit;
+  FeedList list(*program_->FindEntry(kTrainEntry), FeedSpecsOf(*program_),
+                &implicit);
+  Batch batch;
+  batch.share.indices = {4, 5, 6};
+  batch.feeds = {{1, 1, 2, 2, 3, 3}, {4, 5, 6}};
+  const auto part = list.Point(batch, 1, 2);
+  EXPECT_EQ(part[0].bytes.data(), batch.feeds[0].data() + 2);
+  EXPECT_EQ(part[0].bytes.size(), 4u);
+  EXPECT_EQ(part[1].bytes[0], 5);
+  EXPECT_EQ(part[2].bytes.size(), sizeof(float));
+  EXPECT_EQ(list.Point(batch, 3, 0)[1].bytes.size(), 0u);
+}
+
 SamplerOptions Options(int64_t size, int64_t batch, int world_size,
                        Tail tail = Tail::kExact) {
   SamplerOptions options;
@@ -105,6 +121,32 @@ TEST(RankCountTest, AgreesWithTheSampler) {
           const Share share = sampler.At(0, s);
           EXPECT_EQ(static_cast<int64_t>(share.indices.size()),
                     RankCount(share.global_count, world_size, rank));
+        }
+      }
+    }
+  }
+}
+
+// All samples, in order, and no micro-batch without one on the fullest rank.
+TEST(MicroBatchesTest, SplitEveryRanksSamples) {
+  for (const int64_t global : {1, 3, 8, 31, 64}) {
+    for (const int ranks : {1, 2, 3, 8}) {
+      for (const int64_t k : {1, 2, 3, 8}) {
+        const int64_t parts = MicroBatchesOf(global, ranks, k);
+        EXPECT_GE(parts, 1);
+        EXPECT_LE(parts, k);
+        EXPECT_GE(
+            MicroBatchAt(RankCount(global, ranks, 0), parts, parts - 1).count,
+            1);
+        for (int rank = 0; rank < ranks; ++rank) {
+          int64_t end = 0;
+          for (int64_t i = 0; i < parts; ++i) {
+            const MicroBatch part =
+                MicroBatchAt(RankCount(global, ranks, rank), parts, i);
+            EXPECT_EQ(part.begin, end);
+            end += part.count;
+          }
+          EXPECT_EQ(end, RankCount(global, ranks, rank));
         }
       }
     }

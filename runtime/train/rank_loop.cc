@@ -63,6 +63,9 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
       checkpoint_step_(rank->start.resumed ? progress_.step : -1),
       times_(steps_per_epoch_ * std::max<int64_t>(epochs(), 1)) {
   if (rank->start.resumed) stop_rule_.Restore(rank->start.numbers);
+  if (const Entry* entry = rank->inputs.program->FindEntry(kAccumulateEntry)) {
+    accumulate_feeds_.emplace(*entry, rank->data().specs, &implicit_);
+  }
   if (!config_.profile) return;
   profiled_binding_ = rank_.bindings.Of(rank_.sampler.batch);
   const Device& device = *rank->resources.device;
@@ -153,17 +156,34 @@ float RankLoop::Requests() {
   return requests;
 }
 
-absl::Status RankLoop::Enqueue(const Batch& batch) {
+absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch) {
+  const Share& share = batch.share;
+  const int64_t parts = MicroBatchesOf(
+      share.global_count, rank_.sampler.world_size, rank_.merged_steps());
+  // The most samples of any rank and micro-batch.
   implicit_.largest_count = static_cast<float>(
       LossElements(*rank_.inputs.program->FindEntry(kTrainEntry),
-                   batch.share.largest_count));
-  implicit_.first_sample = batch.share.first_sample;
+                   MicroBatchAt(share.largest_count, parts, 0).count));
+  for (int64_t i = 0;; ++i) {
+    const auto samples = static_cast<int64_t>(share.indices.size());
+    const MicroBatch part = MicroBatchAt(samples, parts, i);
+    implicit_.first_sample = share.first_sample + part.begin;
+    if (i + 1 == parts) {
+      return executor_.Execute(rank_.bindings.Of(share.global_count),
+                               feeds_.Point(batch, part.begin, part.count));
+    }
+    HT_RETURN_IF_ERROR(executor_.Accumulate(
+        rank_.bindings.Accumulating(share.global_count, i),
+        accumulate_feeds_->Point(batch, part.begin, part.count)));
+  }
+}
+
+absl::Status RankLoop::Enqueue(const Batch& batch) {
   implicit_.stop = Requests();
   Pending& pending = pending_[enqueued_ % 3];
   pending.binding = rank_.bindings.Of(batch.share.global_count);
   pending.host.begin = times_.run.seconds() * 1000;
-  HT_ASSIGN_OR_RETURN(pending.ticket,
-                      executor_.Execute(pending.binding, feeds_.Point(batch)));
+  HT_ASSIGN_OR_RETURN(pending.ticket, ExecuteParts(batch));
   pending.step = ++attempted_;
   pending.epoch = batch.epoch + 1;
   pending.epoch_end = batch.step + 1 == steps_per_epoch_;

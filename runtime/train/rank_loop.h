@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -51,6 +52,8 @@ class RankLoop {
   absl::Status Train();
   absl::Status OneStep(const Batch& batch);
   absl::Status Enqueue(const Batch& batch);
+  // All micro-batches of the step, and the last one's ticket.
+  absl::StatusOr<int64_t> ExecuteParts(const Batch& batch);
   absl::Status ReadOldest();
   absl::Status Drain();
   void LogStep(const StepRecord& record, const StepView& view);
@@ -77,6 +80,7 @@ class RankLoop {
 
   ImplicitFeeds implicit_;
   FeedList feeds_;
+  std::optional<FeedList> accumulate_feeds_;  // none: no micro-batches
   std::unique_ptr<BatchReader> reader_;
   std::array<Pending, 3> pending_;
   int64_t enqueued_ = 0, read_ = 0;  // steps of this loop

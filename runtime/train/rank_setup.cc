@@ -225,14 +225,17 @@ absl::Status Build(Rank& rank, bool train) {
                        rank.resources.device, rank.resources.communicator,
                        rank.start.tuning, options));
   if (train) {
-    HT_RETURN_IF_ERROR(
-        rank.bindings.Prepare(kTrainEntry, rank.sampler, *rank.executor));
+    HT_RETURN_IF_ERROR(rank.bindings.PrepareSteps(
+        rank.sampler, rank.merged_steps(), *rank.executor));
   }
   if (rank.data().test != nullptr &&
       rank.inputs.program->FindEntry(kEvalEntry) != nullptr) {
+    // In the memory of a micro-batch.
+    SamplerOptions sampler = rank.sampler;
+    sampler.batch = MicroBatchAt(sampler.batch, rank.merged_steps(), 0).count;
     HT_ASSIGN_OR_RETURN(
         rank.evaluator,
-        Evaluator::Create(rank.data().test, rank.data().specs, rank.sampler,
+        Evaluator::Create(rank.data().test, rank.data().specs, sampler,
                           config.readers, rank.executor.get()));
   }
   return rank.executor->Initialize(config.strategy.train().seed());
@@ -302,6 +305,13 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
     return ModelError(
         "train.batch_size: expected at least 1 sample per step, found ", batch,
         "; set it in the strategy or with --batch-size");
+  }
+  const int64_t merged = config.strategy.dist().gradient_merge().k_steps();
+  if (batch < merged) {
+    return ModelError("dist.gradient_merge.k_steps ", merged,
+                      ": expected at most train.batch_size, ", batch,
+                      ": each micro-batch has a sample; make the batch larger "
+                      "or compile with fewer micro-batches");
   }
   if (batch > samples) {
     return ModelError("train.batch_size ", WithCommas(batch), ": the data has ",

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/base/disk/directory_lock.h"
+#include "graph/ir/well_known.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/log/pulse.h"
 #include "runtime/train/bindings.h"
@@ -82,6 +83,12 @@ struct Rank {
   const RunData& data() const { return **inputs.data; }
   Communicator& communicator() const { return *resources.communicator; }
   bool is_zero() const { return sampler.rank == 0; }
+  // How many micro-batches a step has at most.
+  int64_t merged_steps() const {
+    return inputs.program->FindEntry(kAccumulateEntry) == nullptr
+               ? 1
+               : config().strategy.dist().gradient_merge().k_steps();
+  }
 };
 
 // A collective. Opens, checks and reads what a run needs; on an error of any

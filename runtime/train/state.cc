@@ -46,6 +46,7 @@ bool Wanted(const Cell& cell, const LoadOptions& options) {
     case CellKind::kClock:
       return !options.parameters_only;
     case CellKind::kDerived:
+    case CellKind::kAccumulator:
       return false;
   }
   return false;
@@ -192,7 +193,7 @@ absl::StatusOr<std::vector<Tensor>> ReadState(Executor& executor) {
   std::vector<Tensor> tensors;
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
-    if (cell.kind == CellKind::kDerived) continue;
+    if (!cell.IsSaved()) continue;
     Tensor tensor;
     tensor.name = cell.name;
     tensor.dtype = cell.type.dtype;

@@ -98,6 +98,27 @@ TEST_P(OnDevices, AWholeRunHasTheCpusBits) {
   EXPECT_EQ(single.Launches(0), 0);
 }
 
+// Micro-batches come between a step's results, and their feeds by slots of
+// their own: here from 6 samples on, and of a tail of 14 from 5 on.
+TEST_P(OnDevices, ARunOfMicroBatchesHasTheCpusBits) {
+  const auto model = CompileText(
+      kScaleModel, kScaleStrategy,
+      {"amp.level=O1", "train.epochs=3", "dist.gradient_merge.k_steps=3"});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string out = FreshDirectory();
+  TrainConfig config = ConfigOf(*model, "synthetic:158", out + ".cpu");
+  config.log_every = 1;
+  const int ranks = GetParam();
+  ASSERT_TRUE(TrainOn(*model, config, ranks).status.ok());
+
+  config.out = out + ".graphs";
+  const FakeRanks fake(ranks);
+  const absl::Status trained = TrainOnFake(*model, config, fake);
+  ASSERT_TRUE(trained.ok()) << trained;
+  ExpectSameRun(out + ".cpu", config.out);
+  EXPECT_EQ(fake.Launches(0) > 0, ranks == 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, OnDevices, ::testing::Values(1, 2));
 
 }  // namespace

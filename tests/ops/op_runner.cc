@@ -80,14 +80,18 @@ std::string Packed(const TensorDesc& desc, const std::vector<double>& values) {
   return bytes;
 }
 
-// The input in whose storage each output may lie; -1: none.
+// The input in whose storage each output may lie; -1: none, or one of another
+// size.
 std::vector<int> AliasedInputs(const BoundOp& op) {
   std::vector<int> aliased(op.outputs().size(), -1);
   for (const Slot& slot : op.schema().outputs()) {
     if (slot.may_alias == 0) continue;
     const std::string& input = op.schema().inputs()[slot.may_alias - 1].name;
     for (int i = 0; i < op.OutputCount(slot.name); ++i) {
-      aliased[op.OutputIndex(slot.name) + i] = op.InputIndex(input) + i;
+      const int output = op.OutputIndex(slot.name) + i;
+      const int in = op.InputIndex(input) + i;
+      if (op.inputs()[in].bytes() != op.outputs()[output].bytes()) continue;
+      aliased[output] = in;
     }
   }
   if (op.schema().view() &&

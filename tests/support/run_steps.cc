@@ -49,7 +49,7 @@ class Rank {
     HT_RETURN_IF_ERROR(Steps(result));
     for (int i = 0; i < program_.num_cells(); ++i) {
       const Cell& cell = program_.cell(CellId(i));
-      if (cell.kind == CellKind::kDerived) continue;
+      if (!cell.IsSaved()) continue;
       HT_RETURN_IF_ERROR(executor_->ReadCell(
           CellId(i), &result->cells[rank_][std::string(cell.name)]));
     }

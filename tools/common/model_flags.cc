@@ -84,7 +84,9 @@ absl::StatusOr<CompiledModel> CompileFrom(ModelFile source,
                       KernelSetFor(TargetOf(flags)));
   passes::CompileFlags compile = flags.compile;
   compile.planned_peak = [&](const Program& program, int64_t samples) {
-    return PeakOf(program, kernels.target().name, kTrainEntry, samples);
+    return PeakOf(
+        program, kernels.target().name, kTrainEntry,
+        LargestMicroBatch(options.strategy.dist(), kTrainEntry, samples));
   };
   return passes::Compile(std::move(source), options, kernels, compile);
 }

@@ -1,11 +1,21 @@
 #include "tools/common/planned_peak.h"
 
 #include "graph/base/error.h"
+#include "graph/ir/well_known.h"
 #include "graph/targets/target.h"
 #include "runtime/gpu/targets.h"
+#include "runtime/train/bindings.h"
 
 namespace halftone {
 namespace tools {
+
+int64_t LargestMicroBatch(const proto::Dist& dist, absl::string_view entry,
+                          int64_t samples) {
+  if (entry != kTrainEntry || !dist.has_gradient_merge()) return samples;
+  const int64_t parts = runtime::MicroBatchesOf(
+      samples, /*world_size=*/1, dist.gradient_merge().k_steps());
+  return runtime::MicroBatchAt(samples, parts, 0).count;
+}
 
 runtime::PlanRequest RequestFor(const Program& program,
                                 const std::string& target,

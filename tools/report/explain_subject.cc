@@ -162,6 +162,8 @@ absl::string_view RuleOfCell(const Cell& cell, bool has_low_cell) {
       return "Follows the parameter; what evaluation reads.";
     case CellKind::kDerived:
       return "Never saved: made again after every load.";
+    case CellKind::kAccumulator:
+      return "What the micro-batches of a step add up; never saved.";
     case CellKind::kScaler:
       return "State of the loss scaling.";
     case CellKind::kClock:

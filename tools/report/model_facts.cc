@@ -49,6 +49,7 @@ void CountCells(const Program& program, StateBytes* state) {
         break;
       case CellKind::kScaler:
       case CellKind::kClock:
+      case CellKind::kAccumulator:
         state->others += bytes;
         break;
     }
@@ -139,8 +140,10 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       int ranks) {
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
   return runtime::MakePlan(
-      RequestFor(*model.program, model.target, entry, samples, ranks), *kernels,
-      runtime::LayOutState(*model.program), runtime::TuningTable());
+      RequestFor(*model.program, model.target, entry,
+                 LargestMicroBatch(model.strategy.dist(), entry, samples),
+                 ranks),
+      *kernels, runtime::LayOutState(*model.program), runtime::TuningTable());
 }
 
 absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
@@ -158,9 +161,9 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
   CountCasts(model.casts, &facts);
   CountReductions(model, &facts);
   CountCells(*model.program, &facts.state);
-  const absl::StatusOr<int64_t> peak =
-      PeakOf(*model.program, model.target,
-             facts.trains ? facts.entry : kEvalEntry, facts.samples);
+  const absl::StatusOr<int64_t> peak = PeakOf(
+      *model.program, model.target, facts.trains ? facts.entry : kEvalEntry,
+      LargestMicroBatch(model.strategy.dist(), facts.entry, facts.samples));
   if (peak.ok()) {
     facts.peak_bytes = *peak;
   } else if (!RunsOnGpus(model.target)) {
