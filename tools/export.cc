@@ -114,10 +114,8 @@ void AddExport(Verb app, Outcome* outcome) {
       "a run's parameters as safetensors, or a model as others read it",
       "examples:\n"
       "  halftone export runs/mnist -o mnist.safetensors\n"
-      "  halftone export runs/mnist --dtype f16 -o small.safetensors\n"
       "  halftone export runs/resnet18 --names torchvision -o tv.safetensors\n"
       "  halftone export mnist.htc --format pdmodel -o mnist.pdmodel\n"
-      "  halftone export runs/mnist --format onnx -o mnist.onnx\n"
       "  halftone export net.pbtxt --init net.safetensors --format onnx \\\n"
       "      --dtype f16 -o net.onnx\n\n"
       "Parameters and running statistics of the newest good checkpoint, by\n"
@@ -135,8 +133,7 @@ void AddExport(Verb app, Outcome* outcome) {
   verb.AddOption("--dtype", &flags->dtype,
                  "f32 (default) | f16 | bf16 (of parameters)");
   verb.AddOption("--format", &flags->format,
-                 "safetensors (parameters, default) | pdmodel (program) | "
-                 "onnx (both)");
+                 "safetensors (parameters, default) | pdmodel | onnx");
   verb.AddOption("--init", &flags->init,
                  "of onnx: parameters from a .safetensors or a run");
   verb.AddOption("--names", &flags->names,

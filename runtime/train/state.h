@@ -46,7 +46,6 @@ absl::Status WriteState(const std::vector<Tensor>& tensors,
                         const LoadOptions& options, Executor& executor,
                         std::vector<std::string>* said);
 
-
 }  // namespace runtime
 }  // namespace halftone
 

@@ -20,7 +20,7 @@ Result Halftone(Words arguments, const Words& more = {}) {
   return RunProgram(arguments);
 }
 
-Words Run(const std::string& out) {
+Words Training(const std::string& out) {
   return {"run",        "models/mnist_convnet.pbtxt",
           "--data",     "idx:models/digits",
           "--strategy", "models/mnist_o1.pbtxt",
@@ -38,7 +38,7 @@ const Trained& Made() {
   static const Trained made = [] {
     Trained t;
     const Result run =
-        Halftone(Run(t.run), {"--set", "optimizer.ema.decay=0.9"});
+        Halftone(Training(t.run), {"--set", "optimizer.ema.decay=0.9"});
     EXPECT_EQ(run.exit_code(), 0) << run.err;
     EXPECT_EQ(Halftone({"export", t.run, "-o", t.raw}).exit_code(), 0);
     const Result averaged =
@@ -82,7 +82,7 @@ TEST(Average, PredictReadsIt) {
 
 TEST(Average, ExportWithoutAveragesIsRefused) {
   const std::string out = NewPath("-run");
-  ASSERT_EQ(Halftone(Run(out)).exit_code(), 0);
+  ASSERT_EQ(Halftone(Training(out)).exit_code(), 0);
   const Result result =
       Halftone({"export", out, "--ema", "-o", NewPath(".safetensors")});
   EXPECT_EQ(result.exit_code(), 2) << result.err;

@@ -100,6 +100,11 @@ std::vector<Verb> Verbs() {
       {"import", absl::StrCat("tests/cli/paddle/small.pdmodel -o ", out)},
       {"plan", absl::StrCat(run, "/ckpt")},
       {"tune", absl::StrCat(model, " --runs 1 --batch 4 -o ", out, ".json")},
+      {"search",
+       absl::StrCat(model, strategy,
+                    " --data idx:models/digits --epochs 1 --tolerance loss:9 "
+                    "--within-lists --out ",
+                    out, ".search")},
       {"ckpt ls", run},
       {"ckpt verify", absl::StrCat(run, "/ckpt")},
       {"data verify",

@@ -245,7 +245,7 @@ TEST(StrategyFlags, SetTheFieldThatNamesThem) {
     const std::string flag = std::string(field["flag"]);
     EXPECT_THAT(help, HasSubstr("  " + flag.substr(0, flag.find(' ')))) << flag;
   }
-  EXPECT_EQ(flags, 14);
+  EXPECT_EQ(flags, 15);
   const auto compiled = [](std::vector<std::string> more) {
     const std::string path = Temp(".htc");
     more.insert(more.begin(), {"compile", "models/mlp.pbtxt", "-o", path});

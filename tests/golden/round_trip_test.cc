@@ -78,6 +78,9 @@ std::vector<Setting> Settings() {
        {set("amp.level", "O1"), set("optimizer.rmsprop.centered", "true"),
         set("optimizer.clip.value", "1"), set("optimizer.ema.warmup", "true"),
         set("optimizer.freeze", "*1.b*")}},
+      {"O2_recompute",
+       {set("amp.level", "O2"), momentum,
+        set("memory.recompute.within", "100KiB")}},
       {"outputs_O1", {set("amp.level", "O1")}, /*outputs_alone=*/true},
   };
 }

@@ -120,7 +120,8 @@ TEST(AverageTest, LeavesTheTrainingAlone) {
   const auto with = Compiled(With({})), without = Compiled({});
   ASSERT_TRUE(with.ok() && without.ok());
   const Cells averaged = After(*with, 3).cells[0];
-  for (const auto& [name, bytes] : After(*without, 3).cells[0]) {
+  const Cells plain = After(*without, 3).cells[0];
+  for (const auto& [name, bytes] : plain) {
     EXPECT_EQ(averaged.at(name), bytes) << name;
   }
 }
