@@ -1,45 +1,14 @@
 // 50 steps of each method that torch.optim has against torch.optim itself. The
 // Python interpreter that has it is named by HT_TORCH_PYTHON, else python3 is
 // asked; where it has no such package the test is skipped.
-#include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <string>
-#include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/optimizer_steps.h"
+#include "tests/support/oracle.h"
 
 namespace halftone {
 namespace {
-
-std::string Output(const std::string& command, int* status) {
-  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
-  std::string output;
-  char buffer[4096];
-  while (const size_t n = fread(buffer, 1, sizeof(buffer), pipe)) {
-    output.append(buffer, n);
-  }
-  *status = pclose(pipe);
-  return output;
-}
-
-std::map<std::string, Values> Answers(const std::string& output) {
-  std::map<std::string, Values> answers;
-  for (absl::string_view line : absl::StrSplit(output, '\n')) {
-    const std::vector<std::string> parts = absl::StrSplit(line, '=');
-    if (parts.size() != 2) continue;
-    for (absl::string_view word : absl::StrSplit(parts[1], ' ')) {
-      double value = 0;
-      EXPECT_TRUE(absl::SimpleAtod(word, &value)) << line;
-      answers[parts[0]].push_back(value);
-    }
-  }
-  return answers;
-}
 
 constexpr int kElements = 257;
 
@@ -53,14 +22,10 @@ Values Gradient(int step) {
 }
 
 TEST(OptimizerOracle, FiftyStepsOfTorchOptim) {
-  const char* named = std::getenv("HT_TORCH_PYTHON");
-  const std::string python = named == nullptr ? "/usr/bin/python3" : named;
-  int status = 0;
-  Output(absl::StrCat(python, " -c 'import torch'"), &status);
-  if (status != 0) GTEST_SKIP() << python << " has no torch";
+  const std::string python = OraclePython("HT_TORCH_PYTHON");
+  if (!HasModule(python, "torch")) GTEST_SKIP() << python << " has no torch";
   const auto answers =
-      Answers(Output(python + " tests/numerics/optimizer_oracle.py", &status));
-  ASSERT_EQ(status, 0);
+      AskOracle(python, "tests/numerics/optimizer_oracle.py", "");
   EXPECT_EQ(answers.size(), 13u);
   for (const OptimizerCase& method : OptimizerCases()) {
     const auto answer = answers.find(method.name);
