@@ -11,8 +11,8 @@
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
+#include "passes/memory_budget.h"
 #include "passes/named_passes.h"
-#include "passes/options/byte_text.h"
 #include "passes/pipeline.h"
 #include "passes/pipelines.h"
 #include "passes/precision/assign_precision.h"
@@ -186,110 +186,30 @@ absl::StatusOr<Options> WithFollowedRule(const Program& program,
   return WithRule(options, followed);
 }
 
-Options WithRecompute(const Options& options, int64_t within) {
-  Options other = options;
-  other.strategy.mutable_memory()->mutable_recompute()->set_within(
-      absl::StrCat(within));
-  return other;
-}
-
-// Looks for the largest memory.recompute.within whose plan is within a budget.
-// The pass estimates what values take; the plan has what lies between them and
-// kernels' workspaces, too: what one was off by is taken off the next estimate.
-class BudgetSearch {
- public:
-  using Peak = std::function<absl::StatusOr<int64_t>(const Options&)>;
-  BudgetSearch(const Options& options, int64_t budget, const Peak& peak)
-      : options_(options), budget_(budget), peak_(peak) {}
-
-  // Nothing: no such plan was found; the least is least().
-  absl::StatusOr<std::optional<Options>> Run(int64_t unlimited) {
-    constexpr int kMostTries = 16;
-    least_ = unlimited;
-    int64_t too_small_from = 0, too_large_from = unlimited;
-    int64_t within = budget_;
-    std::optional<Options> found;
-    for (int i = 0; i < kMostTries && within > too_small_from; ++i) {
-      const Options tried = WithRecompute(options_, within);
-      HT_ASSIGN_OR_RETURN(const int64_t peak, peak_(tried));
-      least_ = std::min(least_, peak);
-      int64_t next = within - (peak - budget_);
-      if (peak <= budget_) {
-        found = tried;
-        peak_found_ = peak;
-        too_small_from = within;
-        if (budget_ - peak <= budget_ / 32) break;
-      } else {
-        too_large_from = within;
-      }
-      // Parameters may be most of a budget: nothing is made again before
-      // `within` is of the size of what a step makes.
-      const bool idle = peak == unlimited;
-      if (idle || next <= too_small_from || next >= too_large_from) {
-        next = too_small_from + (too_large_from - too_small_from) / 2;
-      }
-      within = next;
-    }
-    return found;
-  }
-  int64_t least() const { return least_; }
-  int64_t peak() const { return peak_found_; }
-
- private:
-  const Options& options_;
-  const int64_t budget_;
-  const Peak& peak_;
-  int64_t least_ = 0, peak_found_ = 0;
-};
-
-// The options with the memory.recompute.within that train.memory_budget asks
-// for, if it is set and that is needed. `note`: what was found.
+// The options with what train.memory_budget asks for, if it is set and that is
+// needed. `note`: what was found.
 absl::StatusOr<Options> WithinBudget(const Program& program,
                                      const Options& options,
                                      const KernelSet& kernels,
                                      const CompileFlags& flags,
                                      std::string* note) {
-  const proto::Train& train = options.strategy.train();
-  const auto budget = BytesFromText(train.memory_budget());
-  if (!budget || !options.strategy.has_optimizer() ||
-      program.loss.var.empty() || !flags.outputs.empty()) {
+  if (options.strategy.train().memory_budget().empty() ||
+      !options.strategy.has_optimizer() || program.loss.var.empty() ||
+      !flags.outputs.empty()) {
     return options;
   }
   if (flags.planned_peak == nullptr) {
     return CompilerBug("train.memory_budget: nobody plans");
   }
-  const int64_t samples =
-      train.batch_size() > 0 ? train.batch_size() : train.batch_size_per_rank();
-  const auto peak = [&](const Options& tried) -> absl::StatusOr<int64_t> {
+  const auto peak = [&](const Options& tried,
+                        int64_t samples) -> absl::StatusOr<int64_t> {
     CompileFlags quiet;
     quiet.taps = flags.taps;
     HT_ASSIGN_OR_RETURN(const Rewritten rewritten,
                         Rewrite(Clone(program), tried, kernels, quiet));
     return flags.planned_peak(*rewritten.program, samples);
   };
-  HT_ASSIGN_OR_RETURN(const int64_t unlimited, peak(options));
-  const std::string at = absl::StrCat(" at ", samples, " samples on one rank");
-  if (unlimited <= *budget) {
-    *note = absl::StrCat(HumanBytes(unlimited), " of ", HumanBytes(*budget), at,
-                         ": nothing is made again");
-    return options;
-  }
-  const BudgetSearch::Peak ask = peak;
-  BudgetSearch search(options, *budget, ask);
-  HT_ASSIGN_OR_RETURN(const auto found, search.Run(unlimited));
-  if (!found) {
-    return FieldError(
-        options, "train.memory_budget",
-        absl::StrCat(HumanBytes(*budget), " cannot be met", at, ": it needs ",
-                     HumanBytes(unlimited), ", with recompute ",
-                     HumanBytes(search.least()),
-                     " at least; raise it or lower train.batch_size"));
-  }
-  *note = absl::StrCat(HumanBytes(search.peak()), " of ", HumanBytes(*budget),
-                       at, " instead of ", HumanBytes(unlimited),
-                       ": memory.recompute.within ",
-                       found->strategy.memory().recompute().within());
-  return *found;
+  return FitToBudget(options, peak, note);
 }
 
 // Where many casts run on their own, whether they are the rule's doing.

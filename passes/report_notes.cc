@@ -74,7 +74,7 @@ void ReportBuilder::AddFusionNotes(const Block& block) {
   int64_t saved = 0;
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (op.decision.reason == kRecomputed) continue;
+    if (op.decision.reason == Reason::kRecomputed) continue;
     const Op* stats = StatsOf(op);
     if (stats != nullptr && AttrAs<int64_t>(*stats, "saves") > 0) {
       saved += AttrAs<int64_t>(*stats, "saves");
@@ -110,7 +110,7 @@ void ReportBuilder::AddRecomputeNote(const Block& block) {
   std::vector<std::string> ops;
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
-    if (op.decision.reason != kRecomputed) continue;
+    if (op.decision.reason != Reason::kRecomputed) continue;
     ops.push_back(FirstOrigin(block.program(), op));
   }
   if (ops.empty()) return;

@@ -13,6 +13,7 @@
 #include "graph/base/text.h"
 #include "graph/io/packed_parts.h"
 #include "graph/io/record_limits.h"
+#include "graph/schema/op_library.h"
 #include "graph/schema/op_registry.h"
 #include "graph/targets/target.h"
 #include "graph/text/text.h"

@@ -43,9 +43,8 @@ constexpr ReasonDoc kReasons[] = {
     {"BLACK_VARNAME",
      "It reads or writes a value that custom_black_varnames names."},
     {"FP32_SCOPE",
-     "It is in a scope of amp.fp32_scopes: all in it runs in f32, and what "
-     "only "
-     "it reads of the parameters stays f32."},
+     "It is in a scope of amp.fp32_scopes: all in it runs in f32, and "
+     "parameters that only it reads stay f32."},
     {"NO_KERNEL",
      "It would be low, but the target has no low-precision kernel for it."},
     {"KEEP_F32_SLOT",
@@ -62,7 +61,8 @@ constexpr ReasonDoc kReasons[] = {
      "A copy of a forward op, in its precision: backward makes again what "
      "memory.recompute does not keep, with the same bits."},
 };
-static_assert(std::size(kReasons) == static_cast<size_t>(Reason::kSchema) + 2);
+static_assert(std::size(kReasons) ==
+              static_cast<size_t>(Reason::kRecomputed) + 1);
 
 constexpr absl::string_view kRoles[] = {"forward", "backward", "loss-scale",
                                         "communicate", "optimize"};

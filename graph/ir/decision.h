@@ -37,6 +37,7 @@ enum class Reason : uint8_t {
   kLevel,
   kGradientOf,
   kSchema,
+  kRecomputed,  // a copy of a forward op in backward
 };
 // "WHITE_LIST", "KEEP_F32_SLOT", ...; "" for kNone.
 absl::string_view Name(Reason reason);

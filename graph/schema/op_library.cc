@@ -1,4 +1,5 @@
-// Libraries of ops, as op_registry.h has them.
+#include "graph/schema/op_library.h"
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -6,12 +7,9 @@
 
 #include "graph/base/error.h"
 #include "graph/ir/program.h"
-#include "graph/schema/op_registry.h"
+#include "graph/schema/growing_ops.h"
 
 namespace halftone {
-
-// The registry behind Ops(): op_registry.cc.
-OpRegistry& GrowingOps();
 
 namespace {
 

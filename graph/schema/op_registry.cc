@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "graph/base/check.h"
+#include "graph/schema/growing_ops.h"
 
 namespace halftone {
 
@@ -52,8 +53,6 @@ std::vector<std::pair<std::string, std::string>> OpRegistry::Aliases() const {
   std::sort(aliases.begin(), aliases.end());
   return aliases;
 }
-
-OpRegistry& GrowingOps();  // for op_library.cc as well
 
 OpRegistry& GrowingOps() {
   static OpRegistry* const registry = [] {

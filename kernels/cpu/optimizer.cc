@@ -23,19 +23,12 @@ void StepBlock(const UpdateBlock<Method::kStates>& b, const Method& method,
   const float *g = b.g, *p_in = b.p_in;
   float* p_out = b.p_out;
   const int64_t n = b.n;
-  struct {
-    const float* in[functors::kMostStates];
-    float* out[functors::kMostStates];
-  } states;
-  for (int s = 0; s < kStates; ++s) {
-    states.in[s] = b.s_in[s];
-    states.out[s] = b.s_out[s];
-  }
+  const StatePointers states = StatesOf(b);
   ForIsa([=] {
     // Copies, so that stores are known not to change them.
     const Method step = method;
     const Transform change = transform;
-    const auto at = states;
+    const StatePointers at = states;
     // An output is its input or does not overlap it.
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {

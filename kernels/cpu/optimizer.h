@@ -60,6 +60,21 @@ struct UpdateBlock {
   int64_t n;
 };
 
+// The states of a block: copied into a loop they are known not to change.
+struct StatePointers {
+  const float* in[functors::kMostStates];
+  float* out[functors::kMostStates];
+};
+template <int kStates>
+StatePointers StatesOf(const UpdateBlock<kStates>& b) {
+  StatePointers states;
+  for (int s = 0; s < kStates; ++s) {
+    states.in[s] = b.s_in[s];
+    states.out[s] = b.s_out[s];
+  }
+  return states;
+}
+
 // The members of an update op with so many states, block by block.
 template <int kStates>
 class UpdateMembers {

@@ -26,20 +26,6 @@ double SquaredSum(const float* x, int64_t n) {
   return sum;
 }
 
-struct StatePointers {
-  const float* in[functors::kMostStates];
-  float* out[functors::kMostStates];
-};
-template <int kStates>
-StatePointers StatesOf(const UpdateBlock<kStates>& b) {
-  StatePointers states;
-  for (int s = 0; s < kStates; ++s) {
-    states.in[s] = b.s_in[s];
-    states.out[s] = b.s_out[s];
-  }
-  return states;
-}
-
 // What the second norm is of goes to `values`.
 template <typename Method>
 void FirstPass(const UpdateBlock<Method::kStates>& b, const Method& method,

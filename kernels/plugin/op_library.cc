@@ -6,7 +6,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/text.h"
-#include "graph/schema/op_registry.h"
+#include "graph/schema/op_library.h"
 #include "kernels/plugin/declared_kernels.h"
 #include "kernels/plugin/declared_ops.h"
 #include "kernels/plugin/library_file.h"

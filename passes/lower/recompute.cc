@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/text.h"
+#include "graph/ir/decision.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/forward_part.h"
@@ -188,7 +189,7 @@ OpId Repeater::Copy(OpId id, OpId reader) {
   copy.role = Role::kBackward;
   copy.line = op.line;
   copy.decision.precision = op.decision.precision;
-  copy.decision.reason = kRecomputed;
+  copy.decision.reason = Reason::kRecomputed;
   copy.decision.because_of.push_back(op.name);
   copy.origins.push_back(op.name);
   if (op.body != nullptr) copy.body = CopyBody(*block_.op(id).body);
@@ -197,7 +198,7 @@ OpId Repeater::Copy(OpId id, OpId reader) {
 
 bool HasCopies(const Block& block) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    if (block.op(id).decision.reason == kRecomputed) return true;
+    if (block.op(id).decision.reason == Reason::kRecomputed) return true;
   }
   return false;
 }

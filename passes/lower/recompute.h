@@ -25,17 +25,12 @@
 #ifndef HALFTONE_PASSES_LOWER_RECOMPUTE_H_
 #define HALFTONE_PASSES_LOWER_RECOMPUTE_H_
 
-#include "graph/ir/decision.h"
 #include "graph/targets/target.h"
 #include "passes/options/options.h"
 #include "passes/pass.h"
 
 namespace halftone {
 namespace passes {
-
-// Of an op that is a copy of another.
-inline constexpr Reason kRecomputed =
-    static_cast<Reason>(static_cast<int>(Reason::kSchema) + 1);
 
 class Recompute : public Pass {
  public:

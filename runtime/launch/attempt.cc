@@ -47,11 +47,6 @@ bool IsHopeless(int code) {
   }
 }
 
-int ExitCodeOfWait(int wait_status) {
-  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status)
-                                : 128 + WTERMSIG(wait_status);
-}
-
 constexpr int kCommunicationCode = static_cast<int>(ExitCode::kCommunication);
 
 }  // namespace

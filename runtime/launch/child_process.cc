@@ -140,5 +140,10 @@ absl::StatusOr<ChildProcess> StartChild(const ChildOptions& options) {
                      absl::StrCat("cannot start ", prepared.path));
 }
 
+int ExitCodeOfWait(int wait_status) {
+  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status)
+                                : 128 + WTERMSIG(wait_status);
+}
+
 }  // namespace runtime
 }  // namespace halftone

@@ -33,6 +33,9 @@ struct ChildProcess {
 // An error (kUsage) if the command is not there or cannot be executed.
 absl::StatusOr<ChildProcess> StartChild(const ChildOptions& options);
 
+// Of what waitpid says of an ended child: 128 + n for signal n.
+int ExitCodeOfWait(int wait_status);
+
 }  // namespace runtime
 }  // namespace halftone
 

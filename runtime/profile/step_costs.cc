@@ -107,7 +107,7 @@ StepCost CostOf(const Plan& plan, const Step& step) {
   const Op& op = step.block->op(step.op);
   // What backward makes again is work of the forward part.
   const Role role =
-      Name(op.decision.reason) == "RECOMPUTED" ? Role::kForward : step.role;
+      op.decision.reason == Reason::kRecomputed ? Role::kForward : step.role;
   cost.cost_class = op.body == nullptr ? ClassOf(*step.block, op, role)
                                        : CostClass::kElementwise;
   AddOp(*step.block, op, plan.symbols, role, &cost);

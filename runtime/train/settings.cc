@@ -5,7 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
-#include "graph/schema/op_registry.h"
+#include "graph/schema/op_library.h"
 #include "graph/strategy/fields.h"
 #include "runtime/log/words.h"
 

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child.h"
+#include "tests/support/run_files.h"
 
 namespace halftone {
 namespace {
@@ -22,11 +23,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 using Words = std::vector<std::string>;
-
-std::string Temp(const std::string& name) {
-  static int names = 0;
-  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-", names++, name);
-}
 
 // The convnet with values that f16 does not hold before its last product.
 const std::string& Overflowing() {
@@ -42,7 +38,7 @@ const std::string& Overflowing() {
                        "out { slot: \"Out\" var: \"back\" } "
                        "attr { name: \"scale\" f: 1e-6 } }\n",
                        kProduct, "\"back\" }")}});
-    const std::string model = Temp("overflowing.pbtxt");
+    const std::string model = NewPath("overflowing") + ".pbtxt";
     EXPECT_TRUE(WriteFileAtomically(model, text).ok());
     return model;
   }());
@@ -72,7 +68,7 @@ json Found(const Result& result) {
 }
 
 TEST(SearchTest, NamesTheOpThatOverflows) {
-  const std::string out = Temp("search"), found = Temp("found.pbtxt");
+  const std::string out = NewPath("search"), found = NewPath("found");
   const Words asked = {"--tolerance", "top1:3", "--json"};
   const json answer = Found(Search(Overflowing(), out, asked));
   ASSERT_EQ(answer["must_stay_f32"].size(), 1) << answer.dump(1);
@@ -105,7 +101,7 @@ TEST(SearchTest, NamesTheOpThatOverflows) {
 
 TEST(SearchTest, BlackOpsStayUnasked) {
   const json answer =
-      Found(Search("models/mnist_convnet.pbtxt", Temp("search"),
+      Found(Search("models/mnist_convnet.pbtxt", NewPath("search"),
                    {"--tolerance", "loss:5", "--within-lists", "--json"}));
   EXPECT_EQ(answer["must_stay_f32"].size(), 0);
   EXPECT_EQ(answer["may_go_low"].size(), 0);
@@ -126,7 +122,7 @@ TEST(SearchTest, RefusesWhatItCannotAnswer) {
   };
   for (const auto& c : kCases) {
     const Result result =
-        Search("models/mnist_convnet.pbtxt", Temp("search"), c.more);
+        Search("models/mnist_convnet.pbtxt", NewPath("search"), c.more);
     EXPECT_EQ(result.exit_code(), c.code) << result.err;
     EXPECT_THAT(result.err, HasSubstr(c.part));
     EXPECT_EQ(result.out, "");
@@ -134,7 +130,7 @@ TEST(SearchTest, RefusesWhatItCannotAnswer) {
 }
 
 TEST(SearchTest, ResultsAreOfOneQuestion) {
-  const std::string out = Temp("search");
+  const std::string out = NewPath("search");
   const Words asked = {"--tolerance", "loss:5", "--within-lists"};
   EXPECT_EQ(Search("models/mnist_convnet.pbtxt", out, asked).exit_code(), 0);
   Words other = asked;
@@ -143,7 +139,7 @@ TEST(SearchTest, ResultsAreOfOneQuestion) {
   EXPECT_EQ(refused.exit_code(), 2);
   EXPECT_THAT(refused.err, HasSubstr("of a search with another strategy"));
 
-  const std::string foreign = Temp("foreign");
+  const std::string foreign = NewPath("foreign");
   ASSERT_EQ(mkdir(foreign.c_str(), 0755), 0);
   ASSERT_TRUE(WriteFileAtomically(foreign + "/notes.txt", "mine").ok());
   const Result full = Search("models/mnist_convnet.pbtxt", foreign, asked);
@@ -156,7 +152,7 @@ TEST(SearchTest, ResultsAreOfOneQuestion) {
 // f32 does without one.
 TEST(SearchTest, SaysWhenNoOpIsToBlame) {
   const Result result =
-      Search("models/mnist_convnet.pbtxt", Temp("search"),
+      Search("models/mnist_convnet.pbtxt", NewPath("search"),
              {"--tolerance", "top1:1", "--set",
               "amp.loss_scaling.init_loss_scaling=1e38", "--set",
               "amp.loss_scaling.use_dynamic_loss_scaling=false"});

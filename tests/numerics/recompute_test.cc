@@ -67,7 +67,7 @@ int Copies(const CompiledModel& model) {
   const Block& block = model.program->FindEntry("train")->block();
   int copies = 0;
   for (OpId id : block.ops()) {
-    copies += Name(block.op(id).decision.reason) == "RECOMPUTED";
+    copies += block.op(id).decision.reason == Reason::kRecomputed;
   }
   return copies;
 }

@@ -9,6 +9,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/schema/op_library.h"
 #include "graph/schema/op_registry.h"
 #include "graph/text/text.h"
 #include "nlohmann/json.hpp"

@@ -18,13 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-runtime::TuningTable Measured() {
-  runtime::TuningTable table;
-  table.device_description = "a CPU";
-  table.rates = {20'000'000'000, 500'000'000'000, 400'000'000'000};
-  return table;
-}
-
 TEST(RooflineReport, NeedsRates) {
   const auto text =
       RooflineText(Convnet(), {1, 0}, runtime::TuningTable(), false);
@@ -34,7 +27,7 @@ TEST(RooflineReport, NeedsRates) {
 }
 
 TEST(RooflineReport, FitsIntoEightyColumns) {
-  const auto text = RooflineText(Convnet(), {1, 0}, Measured(), false);
+  const auto text = RooflineText(Convnet(), {1, 0}, MeasuredRates(), false);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, StartsWith("ranks        1 on cpu, batch 64\n"
                                 "rates        a CPU, measured: 20 GB/s, 400 "
@@ -45,13 +38,13 @@ TEST(RooflineReport, FitsIntoEightyColumns) {
   for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
     EXPECT_LE(line.size(), 80u) << line;
   }
-  EXPECT_THAT(*RooflineText(Convnet(), {2, 0}, Measured(), false),
+  EXPECT_THAT(*RooflineText(Convnet(), {2, 0}, MeasuredRates(), false),
               HasSubstr("\nnote         what ranks send each other is not "
                         "counted"));
 }
 
 TEST(RooflineReport, AsJson) {
-  const auto text = RooflineText(Convnet(), {1, 0}, Measured(), true);
+  const auto text = RooflineText(Convnet(), {1, 0}, MeasuredRates(), true);
   ASSERT_TRUE(text.ok()) << text.status();
   const auto json = nlohmann::json::parse(*text);
   EXPECT_EQ(json["schema"], 1);

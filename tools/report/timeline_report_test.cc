@@ -19,13 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-runtime::TuningTable Measured() {
-  runtime::TuningTable table;
-  table.device_description = "a CPU";
-  table.rates = {20'000'000'000, 500'000'000'000, 400'000'000'000};
-  return table;
-}
-
 TimelineQuestion Ranks(int ranks) {
   TimelineQuestion question;
   question.plan.ranks = ranks;
@@ -42,7 +35,7 @@ TEST(TimelineReport, NeedsTimes) {
 }
 
 TEST(TimelineReport, NamesEachBucketOnOneScreen) {
-  const auto text = TimelineText(Convnet(), Ranks(16), Measured(), false);
+  const auto text = TimelineText(Convnet(), Ranks(16), MeasuredRates(), false);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(
       *text,
@@ -57,7 +50,7 @@ TEST(TimelineReport, NamesEachBucketOnOneScreen) {
 }
 
 TEST(TimelineReport, AsJson) {
-  const auto text = TimelineText(Convnet(), Ranks(2), Measured(), true);
+  const auto text = TimelineText(Convnet(), Ranks(2), MeasuredRates(), true);
   ASSERT_TRUE(text.ok()) << text.status();
   const auto json = nlohmann::json::parse(*text);
   EXPECT_EQ(json["schema"], 1);
@@ -82,7 +75,7 @@ TEST(TimelineReport, BucketsStartWhenTheirLastGradientIsThere) {
   const CompiledModel many =
       CompileConvnet({{"dist.fuse_grad_size_in_MB", "0.001", "--set"},
                       {"dist.first_bucket_size_in_MB", "0.001", "--set"}});
-  auto asked = TimelineAsked(many, Ranks(2), Measured());
+  auto asked = TimelineAsked(many, Ranks(2), MeasuredRates());
   ASSERT_TRUE(asked.ok()) << asked.status();
   asked->request.overlap = true;
   const runtime::Timeline timeline =
@@ -108,20 +101,20 @@ TEST(TimelineReport, FindsTheBestBuckets) {
   const CompiledModel many =
       CompileConvnet({{"dist.fuse_grad_size_in_MB", "0.001", "--set"},
                       {"dist.first_bucket_size_in_MB", "0.001", "--set"}});
-  const auto found = FindBestBuckets(many, Ranks(2), Measured());
+  const auto found = FindBestBuckets(many, Ranks(2), MeasuredRates());
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_GE(found->tried, 3);
   EXPECT_LT(found->best.ms, found->now.ms);
   // All gradients in one bucket of each dtype.
   EXPECT_EQ(found->best.fuse, 0.0625);
-  const auto again = FindBestBuckets(many, Ranks(2), Measured());
+  const auto again = FindBestBuckets(many, Ranks(2), MeasuredRates());
   EXPECT_EQ(again->best.first, found->best.first);
 }
 
 TEST(TimelineReport, NoBucketsToChoose) {
   const CompiledModel alone =
       CompileConvnet({{"dist.fuse_all_reduce_ops", "false", "--set"}});
-  const auto found = FindBestBuckets(alone, Ranks(2), Measured());
+  const auto found = FindBestBuckets(alone, Ranks(2), MeasuredRates());
   EXPECT_EQ(ExitCodeOf(found.status()), ExitCode::kUsage);
   EXPECT_THAT(std::string(found.status().message()),
               AllOf(HasSubstr("dist.fuse_all_reduce_ops"),

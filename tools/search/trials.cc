@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
+#include "graph/base/retry.h"
 #include "nlohmann/json.hpp"
 #include "runtime/launch/child_process.h"
 
@@ -74,13 +75,6 @@ void KeepOutput(const runtime::ChildProcess& child, int file) {
       }
     }
   }
-}
-
-int ExitCodeOf(pid_t pid) {
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace
@@ -198,7 +192,9 @@ absl::StatusOr<Trials::Value> Trials::Run(const CompiledModel& model,
   HT_ASSIGN_OR_RETURN(const runtime::ChildProcess child,
                       runtime::StartChild(options));
   KeepOutput(child, log.get());
-  const int code = ExitCodeOf(child.pid);
+  int status = 0;
+  Retried([&] { return waitpid(child.pid, &status, 0); });
+  const int code = runtime::ExitCodeOfWait(status);
   if (code == static_cast<int>(ExitCode::kDiverged)) return Value();
   if (code != 0) {
     return MakeError(code < 10 ? static_cast<ExitCode>(code) : ExitCode::kModel,

@@ -51,5 +51,12 @@ ModelFacts FixedFacts(const CompiledModel& model) {
   return *facts;
 }
 
+runtime::TuningTable MeasuredRates() {
+  runtime::TuningTable table;
+  table.device_description = "a CPU";
+  table.rates = {20'000'000'000, 500'000'000'000, 400'000'000'000};
+  return table;
+}
+
 }  // namespace tools
 }  // namespace halftone

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/plan/tuning_table.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/model_facts.h"
 
@@ -21,6 +22,9 @@ CompiledModel CompileText(const std::string& pbtxt);
 
 // Its facts with what kernels and machine decide fixed: peak 5,000,000 bytes.
 ModelFacts FixedFacts(const CompiledModel& model);
+
+// A tuning table with rates of no machine: 20 GB/s, 500 and 400 GFLOP/s.
+runtime::TuningTable MeasuredRates();
 
 }  // namespace tools
 }  // namespace halftone
