@@ -100,6 +100,7 @@ TEST(RegistryTest, Traits) {
 // Outputs of guarded ops take the storage of the old values.
 TEST(RegistryTest, MayAlias) {
   const std::vector<std::string> expected = {
+      "accumulate.Out<-Sum",
       "adadelta.ParamOut<-Param",
       "adadelta.MeanSquareOut<-MeanSquare",
       "adadelta.MeanDeltaOut<-MeanDelta",
