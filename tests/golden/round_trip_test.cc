@@ -81,6 +81,9 @@ std::vector<Setting> Settings() {
       {"O2_recompute",
        {set("amp.level", "O2"), momentum,
         set("memory.recompute.within", "100KiB")}},
+      {"O2_merge",
+       {set("amp.level", "O2"), momentum,
+        set("dist.gradient_merge.k_steps", "3")}},
       {"outputs_O1", {set("amp.level", "O1")}, /*outputs_alone=*/true},
   };
 }
