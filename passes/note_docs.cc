@@ -87,6 +87,11 @@ constexpr NoteDoc kNoteDocs[] = {
      "A glob of amp.fp32_scopes matches the name of no op of the model, so no "
      "op is in that scope. Scopes are the same for models of several sizes, so "
      "that this is no error; halftone inspect MODEL --all lists the names."},
+    {"P12",
+     "amp.loss_scaling.per_loss gives each part of the model's loss a scaler, "
+     "and the loss has no two parts: loss { var: \"loss\" mean_over: \"ce\" "
+     "part { var: \"main\" } part { var: \"aux\" weight: 0.4 } }. One scaler "
+     "is what it has."},
 };
 
 }  // namespace

@@ -68,8 +68,9 @@ Made MakeFreeze(const PassInputs& in) {
       std::vector<std::string>(globs.begin(), globs.end()));
 }
 Made MakeScale(const PassInputs& in) {
-  return std::make_unique<ScaleLoss>(
-      in.options.strategy.amp().loss_scaling().init_loss_scaling());
+  const proto::LossScaling& scaling = in.options.strategy.amp().loss_scaling();
+  return std::make_unique<ScaleLoss>(scaling.init_loss_scaling(),
+                                     scaling.per_loss());
 }
 Made MakeReduce(const PassInputs& in) {
   return std::make_unique<InsertAllreduce>(in.options.strategy.dist());

@@ -167,6 +167,13 @@ std::vector<proto::Note> StrategyNotes(const Program& source,
                OpTypesOf(amp.custom_black_list()), types, &notes);
   AddEmptyScopes(source, options, &notes);
   AddScaler(options, &notes);
+  if (amp.loss_scaling().per_loss() && source.loss.parts.size() < 2) {
+    notes.push_back(Note(
+        "P12", absl::StrCat(OriginOf(options, "amp.loss_scaling.per_loss"),
+                            ": the model's loss has ",
+                            source.loss.parts.empty() ? "no parts" : "one part",
+                            ": one scaler")));
+  }
   return notes;
 }
 

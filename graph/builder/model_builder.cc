@@ -193,6 +193,12 @@ void ModelBuilder::Loss(const Value& loss, const Value& mean_over,
   if (!mask.empty()) model_.mutable_loss()->set_mask(mask);
 }
 
+void ModelBuilder::LossPart(const Value& loss, double weight) {
+  proto::LossPart* part = model_.mutable_loss()->add_part();
+  part->set_var(loss);
+  if (weight != 1) part->set_weight(weight);
+}
+
 void ModelBuilder::Denominator(const Value& value) {
   model_.mutable_loss()->add_denominator(value);
 }

@@ -92,6 +92,9 @@ class ModelBuilder {
   // What the step makes smaller: the mean over `mean_over`'s elements, or over
   // the sum of `mask`.
   void Loss(const Value& loss, const Value& mean_over, const Value& mask = "");
+  // Before or after Loss, whose `loss` is then the name of the weighted sum of
+  // all parts, each a mean over the same count.
+  void LossPart(const Value& loss, double weight = 1);
   // Of the loss's further means: what they are divided by.
   void Denominator(const Value& value);
   // A count and what it is a ratio of.

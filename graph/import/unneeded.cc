@@ -12,6 +12,9 @@ absl::flat_hash_set<std::string> WantedValues(const proto::Model& model) {
       {model.loss().var(), model.loss().mean_over(), model.loss().mask()});
   wanted.insert(model.loss().denominator().begin(),
                 model.loss().denominator().end());
+  for (const proto::LossPart& part : model.loss().part()) {
+    wanted.insert(part.var());
+  }
   for (const proto::Metric& metric : model.metric()) {
     wanted.insert({metric.var(), metric.over()});
   }

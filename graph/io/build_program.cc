@@ -1,4 +1,5 @@
 // BuildProgram of model_reader.h.
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +66,12 @@ class ProgramBuilder {
   // That running statistics are declared as such.
   absl::Status CheckStatistics(const Op& op) const;
   absl::Status SetLoss();
+  absl::Status CheckLossValue(int line, absl::string_view what,
+                              const std::string& name) const;
+  // The loss's value as the weighted sum of its parts.
+  absl::Status AddLossParts(int line);
+  absl::Status AddLossPart(int line, const proto::LossPart& part,
+                           std::vector<ValueId>* terms);
   absl::Status SetDenominators(int line, ValueId var);
   absl::Status SetMetric(const proto::Metric& metric, int line);
   void SetMetrics();
@@ -307,16 +314,74 @@ absl::Status ProgramBuilder::ExpectScalar(int line, absl::string_view what,
                "; reduce it, for example with mean or reduce_sum");
 }
 
+absl::Status ProgramBuilder::CheckLossValue(int line, absl::string_view what,
+                                            const std::string& name) const {
+  HT_ASSIGN_OR_RETURN(const ValueId var, Find(line, what, name));
+  if (!block_.value(var).op().valid() || !IsFloat(block_.dtype(var))) {
+    return Error(line, what, ": expected a float result of an op, found ", name,
+                 " : ", Print(var));
+  }
+  return ExpectScalar(line, what, var);
+}
+
+absl::Status ProgramBuilder::AddLossPart(int line, const proto::LossPart& part,
+                                         std::vector<ValueId>* terms) {
+  const std::string what = absl::StrCat("loss: part ", part.var());
+  HT_RETURN_IF_ERROR(CheckLossValue(line, what, part.var()));
+  if (!std::isfinite(part.weight()) || part.weight() == 0) {
+    return Error(line, what, ": weight: expected a finite number other than 0",
+                 ", found ", part.weight(), "; leave the part out, or name it ",
+                 "in an output");
+  }
+  for (const LossPart& other : program_->loss.parts) {
+    if (other.name == part.var()) return Error(line, what, " is given twice");
+  }
+  const std::string term = absl::StrCat(part.var(), ".weighted");
+  HT_RETURN_IF_ERROR(CheckNew("loss: the weighted part", term, line));
+  HT_ASSIGN_OR_RETURN(const OpId scaled,
+                      OpBuilder(&block_, "scale")
+                          .Line(line)
+                          .In("X", block_.FindValue(part.var()))
+                          .Attr("scale", part.weight())
+                          .Out("Out", term)
+                          .Build());
+  terms->push_back(block_.op(scaled).out(0));
+  if (block_.type(terms->back()).rank() > 0) {
+    HT_ASSIGN_OR_RETURN(const OpId scalar,
+                        OpBuilder(&block_, "reshape")
+                            .Line(line)
+                            .In("X", terms->back())
+                            .Attr("shape", std::vector<int64_t>{})
+                            .Out("Out", absl::StrCat(term, ".scalar"))
+                            .Build());
+    terms->back() = block_.op(scalar).out(0);
+  }
+  program_->loss.parts.push_back({part.var(), term});
+  return absl::OkStatus();
+}
+
+absl::Status ProgramBuilder::AddLossParts(int line) {
+  const proto::Loss& loss = model_.loss();
+  HT_RETURN_IF_ERROR(CheckNew("loss: the sum of its parts", loss.var(), line));
+  std::vector<ValueId> terms;
+  for (const proto::LossPart& part : loss.part()) {
+    HT_RETURN_IF_ERROR(AddLossPart(line, part, &terms));
+  }
+  return OpBuilder(&block_, "sum")
+      .Line(line)
+      .In("X", terms)
+      .Out("Out", loss.var())
+      .Build()
+      .status();
+}
+
 absl::Status ProgramBuilder::SetLoss() {
   if (!model_.has_loss()) return absl::OkStatus();
   const proto::Loss& loss = model_.loss();
   const int line = LineOf(file_.loss_lines, 0);
-  HT_ASSIGN_OR_RETURN(const ValueId var, Find(line, "loss", loss.var()));
-  if (!block_.value(var).op().valid() || !IsFloat(block_.dtype(var))) {
-    return Error(line, "loss: expected a float result of an op, found ",
-                 loss.var(), " : ", Print(var));
-  }
-  HT_RETURN_IF_ERROR(ExpectScalar(line, "loss", var));
+  if (loss.part_size() > 0) HT_RETURN_IF_ERROR(AddLossParts(line));
+  HT_RETURN_IF_ERROR(CheckLossValue(line, "loss", loss.var()));
+  const ValueId var = block_.FindValue(loss.var());
   if (loss.mean_over().empty()) {
     return Error(line, "loss: expected mean_over, the value over whose ",
                  "elements ", loss.var(), " is a mean, found nothing; add ",
@@ -331,7 +396,9 @@ absl::Status ProgramBuilder::SetLoss() {
                    loss.mask(), " : ", Print(mask), "; cast it");
     }
   }
-  program_->loss = {loss.var(), loss.mean_over(), loss.mask(), {}};
+  program_->loss.var = loss.var();
+  program_->loss.mean_over = loss.mean_over();
+  program_->loss.mask = loss.mask();
   return SetDenominators(line, var);
 }
 

@@ -28,6 +28,8 @@ constexpr size_t kChecksumBytes = 10;
 
 // Compiled again without it, the source would give another loss on ranks.
 constexpr absl::string_view kDenominators = "loss_denominators";
+// A sum that no op of the source makes.
+constexpr absl::string_view kLossParts = "loss_parts";
 // Ops of libraries that a reader has to have.
 constexpr absl::string_view kOpLibraries = "op_libraries";
 
@@ -183,7 +185,10 @@ absl::Status Reader::CheckVersion() const {
         message_.producer(), ") than this ", kProducer));
   }
   for (const std::string& feature : message_.required_features()) {
-    if (feature == kDenominators || feature == kOpLibraries) continue;
+    if (feature == kDenominators || feature == kOpLibraries ||
+        feature == kLossParts) {
+      continue;
+    }
     return Damaged(absl::StrCat(
         "it needs the feature \"", feature, "\", which this ", kProducer,
         " does not have (written by ", message_.producer(), ")"));
@@ -356,6 +361,9 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   message.set_format_version(kCompiledModelFormat);
   if (model.source.model.loss().denominator_size() > 0) {
     message.add_required_features(std::string(kDenominators));
+  }
+  if (model.source.model.loss().part_size() > 0) {
+    message.add_required_features(std::string(kLossParts));
   }
   message.set_producer(kProducer);
   message.set_target(model.target);

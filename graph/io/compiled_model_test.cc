@@ -249,12 +249,14 @@ TEST(CompiledModelTest, AnUnknownFeature) {
               HasSubstr("it needs the feature \"sharding\""));
 }
 
-// Older readers, which would leave denominators out, are to refuse them.
-TEST(CompiledModelTest, DenominatorsAreAFeature) {
+// Older readers, which would leave denominators and parts out, are to refuse
+// them.
+TEST(CompiledModelTest, WhatALossHasIsAFeature) {
   const std::string plain = Serialized(Example());
   CompiledModel with = Example();
   ModelFile source = with.WholeSource();
   source.model.mutable_loss()->add_denominator("n");
+  source.model.mutable_loss()->add_part()->set_var("aux");
   with.SetSource(std::move(source));
   const auto features = [](const std::string& bytes) {
     proto::CompiledModel message;
@@ -264,7 +266,7 @@ TEST(CompiledModelTest, DenominatorsAreAFeature) {
   };
   EXPECT_THAT(features(plain), testing::IsEmpty());
   EXPECT_THAT(features(Serialized(with)),
-              testing::ElementsAre("loss_denominators"));
+              testing::ElementsAre("loss_denominators", "loss_parts"));
   const auto read = ParseCompiledModel(Serialized(with), "m.htc", "cpu");
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->source.model.loss().denominator(0), "n");

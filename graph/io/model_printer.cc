@@ -253,6 +253,11 @@ void ModelPrinter::PrintEnd() {
     for (const std::string& value : loss.denominator()) {
       absl::StrAppend(&text, Field(true, "denominator", Quote(value)));
     }
+    for (const proto::LossPart& part : loss.part()) {
+      absl::StrAppend(
+          &text, " part {", Field(part.has_var(), "var", Quote(part.var())),
+          Field(part.has_weight(), "weight", Number(part.weight())), " }");
+    }
     Pack(text + " }", "loss");
   }
   for (const proto::Metric& metric : model_.metric()) {

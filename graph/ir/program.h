@@ -141,6 +141,10 @@ class Entry {
 };
 
 // What the loss is a mean over (see DESIGN, samples and ranks).
+struct LossPart {
+  std::string name;      // of the mean that is reported
+  std::string weighted;  // of what the loss adds up
+};
 struct LossInfo {
   std::string var;        // rank-0 or one-element value
   std::string mean_over;  // its elements are what n counts
@@ -148,6 +152,8 @@ struct LossInfo {
   // Without a mask: values that further means are divided by
   // (graph/schema/denominators.h).
   std::vector<std::string> denominators;
+  // Of a loss that adds up several; empty: it is one.
+  std::vector<LossPart> parts;
 };
 struct MetricInfo {
   std::string name;

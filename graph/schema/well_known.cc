@@ -3,8 +3,11 @@
 #include "graph/ir/well_known.h"
 
 #include <iterator>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/schema/op_builder.h"
@@ -64,24 +67,25 @@ absl::StatusOr<ValueId> FeedValue(Block& block, const WellKnownFeed& feed) {
   return known;
 }
 
-absl::StatusOr<ValueId> CellValue(Block& block, const WellKnownCell& known) {
+absl::StatusOr<ValueId> CellValue(Block& block, const WellKnownCell& known,
+                                  const std::string& name) {
   Program& program = block.program();
   const TensorType type = TypeOf(known.dtype, 0);
-  CellId id = program.FindCell(known.name);
+  CellId id = program.FindCell(name);
   if (!id.valid()) {
     Cell cell;
-    cell.name = std::string(known.name);
+    cell.name = name;
     cell.type = type;
     cell.kind = known.kind;
     cell.commit = known.commit;
     id = program.AddCell(std::move(cell)).id;
   }
   if (program.cell(id).type != type) {
-    return Taken(block, known.name, type, program.cell(id).type);
+    return Taken(block, name, type, program.cell(id).type);
   }
-  const ValueId value = block.FindValue(known.name);
+  const ValueId value = block.FindValue(name);
   if (value.valid() && block.value(value).cell() != id) {
-    return Taken(block, known.name, type, block.type(value));
+    return Taken(block, name, type, block.type(value));
   }
   return block.CellValue(id);
 }
@@ -93,7 +97,11 @@ absl::StatusOr<ValueId> WellKnownValue(Block* block, absl::string_view name) {
     if (feed.name == name) return FeedValue(*block, feed);
   }
   for (const WellKnownCell& cell : kCells) {
-    if (cell.name == name) return CellValue(*block, cell);
+    if (cell.name == name) return CellValue(*block, cell, std::string(name));
+    if (cell.kind == CellKind::kScaler &&
+        absl::StartsWith(name, absl::StrCat(cell.name, "."))) {
+      return CellValue(*block, cell, std::string(name));
+    }
   }
   return CompilerBug(name, " is not a well-known feed or cell");
 }

@@ -189,6 +189,12 @@ absl::Status Parser::ParseLoss() {
   while (TryTakeWord("denominator")) {
     HT_RETURN_IF_ERROR(TakeName("a value", &loss.denominators.emplace_back()));
   }
+  while (TryTakeWord("part")) {
+    LossPart& part = loss.parts.emplace_back();
+    HT_RETURN_IF_ERROR(TakeName("a value", &part.name));
+    if (!TryTakeWord("as")) return Expected("as", Take());
+    HT_RETURN_IF_ERROR(TakeName("a value", &part.weighted));
+  }
   return TakeEndOfLine();
 }
 

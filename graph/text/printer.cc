@@ -107,6 +107,10 @@ void Printer::PrintHeader() {
     for (const std::string& value : loss.denominators) {
       Clause("denominator", value);
     }
+    for (const LossPart& part : loss.parts) {
+      Clause("part", part.name);
+      Clause("as", part.weighted);
+    }
     out_ += '\n';
   }
   for (const MetricInfo& metric : program_.metrics) {

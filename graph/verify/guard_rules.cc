@@ -23,7 +23,8 @@ class GuardChecker {
   void Run();
 
  private:
-  // The FoundInf of the one check_finite; false if there is not just one.
+  // The FoundInf of the check_finite that is the step's verdict; false if it
+  // is not clear which that is.
   bool FindVerdict();
   void CheckCommit(const Cell& cell, ValueId value);
   // The output's old value: the input that it may alias; invalid if none.
@@ -45,7 +46,7 @@ class GuardChecker {
 bool GuardChecker::FindVerdict() {
   const OpSchema* check_finite = Ops().Find("check_finite");
   const int count = block_.CountOf(check_finite);
-  // It stands near the end.
+  // It stands near the end, behind those of parts of the loss.
   for (OpId id = block_.last(); id.valid() && count > 0;
        id = block_.previous(id)) {
     const Op& op = block_.op(id);
@@ -53,13 +54,15 @@ bool GuardChecker::FindVerdict() {
     found_inf_ = op.out(op.schema->FindOutput("FoundInf"));
     break;
   }
-  if (count != 1) {
+  const ValueId verdict = entry_.FindResult(kFoundInf);
+  const bool known = count == 1 || (count > 1 && verdict == found_inf_);
+  if (!known) {
     report_.At(0,
                "cells of class applied are committed: expected one "
                "check_finite, found ",
                count);
   }
-  return count == 1;
+  return known;
 }
 
 ValueId GuardChecker::OldOf(const Op& op, int slot, int member) const {

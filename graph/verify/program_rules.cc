@@ -147,6 +147,10 @@ void CheckNamedValues(const Program& program, Phase phase, Reporter& report) {
   for (const std::string& value : program.loss.denominators) {
     check("loss: denominator", value);
   }
+  for (const LossPart& part : program.loss.parts) {
+    check("loss: part", part.name);
+    check("loss: part", part.weighted);
+  }
   for (const MetricInfo& metric : program.metrics) {
     check(absl::StrCat("metric ", metric.name), metric.var);
     check(absl::StrCat("metric ", metric.name, ": over"), metric.over);

@@ -11,6 +11,7 @@
 #include "graph/schema/grad_context.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/place.h"
+#include "passes/differentiate/combine_losses.h"
 #include "passes/differentiate/local_count.h"
 #include "passes/differentiate/mask_totals.h"
 #include "passes/rewrite/reached.h"
@@ -22,15 +23,19 @@ namespace {
 
 class Differentiator {
  public:
-  Differentiator(const Program& program, Entry& train)
+  Differentiator(const Program& program, Block& block)
       : program_(program),
-        train_(train),
-        block_(train.block()),
+        block_(block),
         limit_(block_.value_limit()),
         contributions_(limit_),
         gradients_(program.num_cells()) {}
 
   absl::Status Run(ValueId loss, ValueId seed);
+  // Of parameters, by cell id; invalid where there is none.
+  std::vector<ValueId>& gradients() { return gradients_; }
+  // Gives all that backward has made another name: they are of a part of the
+  // loss, and the next part's are to be called so.
+  void RenameAs(const LossPart& part);
 
  private:
   struct FirstRead {
@@ -54,7 +59,6 @@ class Differentiator {
   }
 
   const Program& program_;
-  Entry& train_;
   Block& block_;
   const int limit_;           // ids of backward values are above it
   std::vector<bool> needed_;  // by value id
@@ -227,11 +231,34 @@ absl::Status Differentiator::Run(ValueId loss, ValueId seed) {
       first_reads_.pop_back();
     }
   }
-  for (int i = 0; i < program_.num_cells(); ++i) {
-    if (!gradients_[i].valid()) continue;
-    train_.gradients().push_back({CellId(i), gradients_[i]});
-  }
   return absl::OkStatus();
+}
+
+void Differentiator::RenameAs(const LossPart& part) {
+  for (int i = limit_; i < block_.value_limit(); ++i) {
+    const Value& value = block_.value(ValueId(i));
+    if (value.erased || !value.op().valid()) continue;
+    block_.RenameValue(
+        value.id, block_.UniqueValueName(
+                      absl::StrCat(block_.name(value.id), ".of.", part.name)));
+  }
+}
+
+// A backward for each part, one after the other, from the seeds in their order.
+absl::Status DifferentiateParts(const Program& program, Entry& train,
+                                absl::Span<const OpId> seeds) {
+  Block& block = train.block();
+  std::vector<PartGradients> gradients;
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    const LossPart& part = program.loss.parts[i];
+    Differentiator backward(program, block);
+    HT_RETURN_IF_ERROR(backward.Run(block.FindValue(part.weighted),
+                                    block.op(seeds[i]).out(0)));
+    backward.RenameAs(part);
+    HT_RETURN_IF_ERROR(CheckPart(program, block, part, backward.gradients()));
+    gradients.push_back(std::move(backward.gradients()));
+  }
+  return CombineParts(program, train, gradients);
 }
 
 }  // namespace
@@ -245,11 +272,19 @@ absl::StatusOr<bool> AppendBackward::Run(Program& program) {
   }
   const ValueId loss = block.FindValue(program.loss.var);
   const std::vector<OpId> seeds = OpsOfType(block, "gradient_seed");
-  if (!loss.valid() || seeds.size() != 1) {
+  if (!loss.valid() || seeds.empty()) {
     return CompilerBug("there is no gradient seed: scale-loss comes first");
   }
-  HT_RETURN_IF_ERROR(
-      Differentiator(program, *train).Run(loss, block.op(seeds[0]).out(0)));
+  if (HasScalers(block)) {
+    HT_RETURN_IF_ERROR(DifferentiateParts(program, *train, seeds));
+    return true;
+  }
+  Differentiator backward(program, block);
+  HT_RETURN_IF_ERROR(backward.Run(loss, block.op(seeds[0]).out(0)));
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const ValueId gradient = backward.gradients()[i];
+    if (gradient.valid()) train->gradients().push_back({CellId(i), gradient});
+  }
   return true;
 }
 

@@ -1,13 +1,16 @@
 #include "passes/differentiate/scale_loss.h"
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/place.h"
+#include "passes/differentiate/combine_losses.h"
 #include "passes/differentiate/local_count.h"
 #include "passes/rewrite/rewrite.h"
 
@@ -16,15 +19,30 @@ namespace passes {
 
 absl::StatusOr<bool> ScaleLoss::Run(Program& program) {
   Entry* train = program.FindEntry(kTrainEntry);
-  if (train == nullptr) return false;
-  Block& block = train->block();
-  const ValueId loss = block.FindValue(program.loss.var);
+  if (train == nullptr || !OpsOfType(train->block(), "gradient_seed").empty()) {
+    return false;
+  }
+  const std::vector<LossPart>& parts = program.loss.parts;
+  if (!per_loss_ || parts.size() < 2) {
+    HT_RETURN_IF_ERROR(Seed(program, train->block(), program.loss.var, ""));
+    return true;
+  }
+  for (const LossPart& part : parts) {
+    HT_RETURN_IF_ERROR(Seed(program, train->block(), part.weighted,
+                            ScalerSuffix(program, part)));
+  }
+  return true;
+}
+
+absl::Status ScaleLoss::Seed(Program& program, Block& block,
+                             const std::string& of,
+                             const std::string& scaler) const {
+  const ValueId loss = block.FindValue(of);
   if (!loss.valid() || block.dtype(loss) != DType::kF32) {
     return ModelError(program.file, ": loss: expected an f32 value, found ",
-                      program.loss.var.empty() ? "none" : program.loss.var);
+                      of.empty() ? "none" : of);
   }
-  if (!OpsOfType(block, "gradient_seed").empty()) return false;
-  const std::string name = GradientName(program.loss.var);
+  const std::string name = GradientName(of);
   if (const ValueId known = block.FindValue(name); known.valid()) {
     const OpId op = block.value(known).op();
     return ModelError(PlaceOf(program, op.valid() ? block.op(op).line : 0),
@@ -32,8 +50,9 @@ absl::StatusOr<bool> ScaleLoss::Run(Program& program) {
                       "model's value");
   }
 
-  HT_ASSIGN_OR_RETURN(const ValueId scaling,
-                      WellKnownValue(&block, kLossScaling));
+  HT_ASSIGN_OR_RETURN(
+      const ValueId scaling,
+      WellKnownValue(&block, absl::StrCat(kLossScaling, scaler)));
   Initializer& init = program.cell(block.value(scaling).cell()).init;
   init.kind = Initializer::Kind::kConstant;
   init.a = init_loss_scaling_;
@@ -43,17 +62,16 @@ absl::StatusOr<bool> ScaleLoss::Run(Program& program) {
   Decision decision;
   decision.precision = DType::kF32;
   decision.reason = Reason::kSchema;
-  HT_RETURN_IF_ERROR(OpBuilder(&block, "gradient_seed")
-                         .In("LossScaling", scaling)
-                         .In("Count", count)
-                         .In("LargestCount", largest)
-                         .In("Loss", loss)
-                         .Out("Out", name)
-                         .Role(Role::kLossScale)
-                         .Why(decision)
-                         .Build()
-                         .status());
-  return true;
+  return OpBuilder(&block, "gradient_seed")
+      .In("LossScaling", scaling)
+      .In("Count", count)
+      .In("LargestCount", largest)
+      .In("Loss", loss)
+      .Out("Out", name)
+      .Role(Role::kLossScale)
+      .Why(decision)
+      .Build()
+      .status();
 }
 
 }  // namespace passes

@@ -17,8 +17,14 @@
 // from its gradients. Where no rank counts anything the step is one whose
 // gradients are 0: it is applied, so momentum and weight decay go on, and it
 // has no loss.
+//
+// Where each part of the loss has a scaler there is a seed for each:
+//     ce.weighted.grad: gradient_seed(LossScaling=@loss_scaling, ...)
+//     aux.weighted.grad: gradient_seed(LossScaling=@loss_scaling.aux, ...)
 #ifndef HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_
 #define HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_
+
+#include <string>
 
 #include "passes/pass.h"
 
@@ -27,16 +33,22 @@ namespace passes {
 
 class ScaleLoss : public Pass {
  public:
-  // What the cell `@loss_scaling` starts with.
-  explicit ScaleLoss(double init_loss_scaling)
-      : init_loss_scaling_(init_loss_scaling) {}
+  // What the cell `@loss_scaling` starts with, and whether each part of the
+  // loss has one.
+  ScaleLoss(double init_loss_scaling, bool per_loss)
+      : init_loss_scaling_(init_loss_scaling), per_loss_(per_loss) {}
 
   absl::string_view name() const override { return "scale-loss"; }
   // Errors (kModel): the loss is missing or is not an f32 value.
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
+  // `of`: the value that backward starts from.
+  absl::Status Seed(Program& program, Block& block, const std::string& of,
+                    const std::string& scaler) const;
+
   double init_loss_scaling_;
+  bool per_loss_;
 };
 
 }  // namespace passes

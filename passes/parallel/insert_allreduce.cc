@@ -7,6 +7,7 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
+#include "passes/differentiate/combine_losses.h"
 #include "passes/parallel/gradients.h"
 #include "passes/parallel/totals.h"
 #include "passes/rewrite/rewrite.h"
@@ -30,6 +31,27 @@ absl::StatusOr<ValueId> Reduce(Block& block, ValueId local, bool pre_scale) {
       .Attr("gradient_scale", std::string(pre_scale ? "pre" : "none"))
       .Out("Out", absl::StrCat(block.name(local), ".reduced"));
   return BuildValue(block, reduction);
+}
+
+// Of parts of the loss that have a scaler each: on how many ranks a part sent
+// something back that is not finite.
+absl::StatusOr<bool> ReduceVerdicts(const Program& program, Entry& train) {
+  Block& block = train.block();
+  OpBuilder reduction = MakeOp(block, "all_reduce", Role::kCommunicate);
+  std::vector<std::string> names;
+  for (const LossPart& part : program.loss.parts) {
+    const ValueId local = NotFiniteOf(block, part);
+    names.push_back(NotFiniteResult(part));
+    if (!local.valid() || train.FindResult(names.back()).valid()) return false;
+    reduction.In("X", {local}).Out("Out", names.back());
+  }
+  if (names.empty()) return false;
+  reduction.Name("totals.parts").Attr("of", std::string("totals"));
+  HT_ASSIGN_OR_RETURN(const OpId made, reduction.Build());
+  for (size_t i = 0; i < names.size(); ++i) {
+    train.results().push_back({names[i], block.op(made).outputs.all()[i]});
+  }
+  return true;
 }
 
 }  // namespace
@@ -62,6 +84,10 @@ absl::StatusOr<bool> InsertAllreduce::Run(Program& program) {
   for (const auto& entry : program.entries()) {
     if (entry->name() != kTrainEntry && entry->name() != kEvalEntry) continue;
     HT_ASSIGN_OR_RETURN(const bool added, InsertTotals(program, *entry));
+    changed |= added;
+  }
+  if (Entry* train = program.FindEntry(kTrainEntry)) {
+    HT_ASSIGN_OR_RETURN(const bool added, ReduceVerdicts(program, *train));
     changed |= added;
   }
   return changed;

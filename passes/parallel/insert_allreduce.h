@@ -30,6 +30,11 @@
 //         {of="totals"}   communicate f32 SCHEMA
 //     result @loss_sum = @loss_sum
 //
+// Where parts of the loss have a scaler each, a second one counts on how many
+// ranks a part sent back what is not finite:
+//     totals.parts: all_reduce(X=[@not_finite.of.ce, @not_finite.of.aux]) ->
+//         (Out=[@not_finite.ce, @not_finite.aux])
+//
 // A second run finds the reductions in place and changes nothing.
 #ifndef HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
 #define HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_

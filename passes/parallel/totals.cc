@@ -28,6 +28,9 @@ class Totals {
         position_(position) {}
 
   absl::Status AddLoss();
+  // `name`: a mean over the loss's count; its sum becomes the result `result`.
+  absl::Status AddMean(const std::string& name, ValueId count,
+                       const std::string& result, absl::string_view local);
   absl::Status AddMetrics();
   absl::Status AddStop();
   absl::Status AddBatchNorms();
@@ -99,26 +102,39 @@ absl::StatusOr<ValueId> Totals::Find(absl::string_view name) const {
                      "\" for the totals");
 }
 
-absl::Status Totals::AddLoss() {
-  if (program_.loss.var.empty()) return absl::OkStatus();
-  HT_ASSIGN_OR_RETURN(const ValueId count, LocalCount(program_, block_));
-  HT_ASSIGN_OR_RETURN(ValueId loss, Find(program_.loss.var));
-  const bool is_mean = program_.loss.mask.empty() && IsMean(loss);
-  HT_ASSIGN_OR_RETURN(loss, AsScalar(loss, "@loss.local"));
+absl::Status Totals::AddMean(const std::string& name, ValueId count,
+                             const std::string& result,
+                             absl::string_view local) {
+  HT_ASSIGN_OR_RETURN(ValueId mean, Find(name));
+  const bool is_mean = program_.loss.mask.empty() && IsMean(mean);
+  HT_ASSIGN_OR_RETURN(mean, AsScalar(mean, absl::StrCat(local, ".local")));
   if (!is_mean) {
     // The sum of nothing is 0, though a model that divides by what it counts
     // has a NaN for its mean.
     OpBuilder kept = Make("keep_counted");
-    kept.In("X", loss).In("Count", count).Out("Out", "@loss.counted");
-    HT_ASSIGN_OR_RETURN(loss, BuildValue(block_, kept));
+    kept.In("X", mean)
+        .In("Count", count)
+        .Out("Out", absl::StrCat(local, ".counted"));
+    HT_ASSIGN_OR_RETURN(mean, BuildValue(block_, kept));
   }
   OpBuilder product = Make("elementwise_mul");
-  product.In("X", loss)
+  product.In("X", mean)
       .In("Y", count)
-      .Out("Out", absl::StrCat(kLossSum, ".local"));
+      .Out("Out", absl::StrCat(result, ".local"));
   HT_ASSIGN_OR_RETURN(const ValueId sum, BuildValue(block_, product));
-  AddResult(kLossSum, AddMember(sum, kLossSum));
+  AddResult(result, AddMember(sum, result));
+  return absl::OkStatus();
+}
+
+absl::Status Totals::AddLoss() {
+  if (program_.loss.var.empty()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const ValueId count, LocalCount(program_, block_));
+  HT_RETURN_IF_ERROR(AddMean(program_.loss.var, count, kLossSum, "@loss"));
   AddResult(kCount, AddMember(count, kCount));
+  for (const LossPart& part : program_.loss.parts) {
+    const std::string result = absl::StrCat(kLossPartPrefix, part.name);
+    HT_RETURN_IF_ERROR(AddMean(part.name, count, result, result));
+  }
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
@@ -52,13 +53,17 @@ class Assigner {
       : program_(program),
         block_(block),
         policy_(policy),
-        loss_(block.FindValue(program.loss.var)),
         states_(block.value_limit(), State::kOther),
         is_output_(block.value_limit()),
         is_black_(block.op_limit()),
         makes_constant_(block.op_limit()),
         decisions_(block.op_limit()),
-        classes_(block.op_limit(), AmpClass::kGray) {}
+        classes_(block.op_limit(), AmpClass::kGray) {
+    losses_.insert(block.FindValue(program.loss.var));
+    for (const LossPart& part : program.loss.parts) {
+      losses_.insert(block.FindValue(part.weighted));
+    }
+  }
 
   absl::StatusOr<std::vector<Decision>> Run();
 
@@ -93,7 +98,8 @@ class Assigner {
   const Program& program_;
   const Block& block_;
   PrecisionPolicy& policy_;
-  const ValueId loss_;
+  // From which backward may start.
+  absl::flat_hash_set<ValueId> losses_;
   SlotTable slots_;
   std::vector<State> states_;         // by value id
   std::vector<bool> is_output_;       // by value id: one of the model's outputs
@@ -264,7 +270,7 @@ absl::Status Assigner::ApplyExceptions(const Op& op) {
       return policy_.NoKernelError(block_, op);
     }
     Decide(op, false, Reason::kNoKernel);
-  } else if (loss_.valid() && block_.value(loss_).op() == op.id) {
+  } else if (losses_.contains(op.out(0))) {
     Decide(op, false, Reason::kLoss);
   }
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
+#include "passes/differentiate/combine_losses.h"
 #include "passes/parallel/gradients.h"
 #include "passes/rewrite/rewrite.h"
 #include "passes/update/gradient_merge.h"
@@ -19,6 +21,16 @@
 namespace halftone {
 namespace passes {
 namespace {
+
+// The scale of what is reduced: 1 where parts of the loss have their own.
+absl::StatusOr<ValueId> ScaleOf(Block& block) {
+  if (!HasScalers(block)) return WellKnownValue(&block, kLossScaling);
+  Constant one;
+  one.name = "@unscaled";
+  one.type.dtype = DType::kF32;
+  one.values = {1};
+  return block.ConstantValue(block.program().AddConstant(std::move(one)).id);
+}
 
 // `merged_steps`: gradients are sums over so many micro-batches, made smaller
 // as gradient-merge does.
@@ -30,8 +42,7 @@ absl::StatusOr<ValueId> InverseScale(Entry& train, bool pre,
     return CompilerBug("train has gradients and no result ", kCount,
                        ": insert-allreduce must run before");
   }
-  HT_ASSIGN_OR_RETURN(const ValueId scale,
-                      WellKnownValue(&block, kLossScaling));
+  HT_ASSIGN_OR_RETURN(const ValueId scale, ScaleOf(block));
   HT_ASSIGN_OR_RETURN(const ValueId largest,
                       WellKnownValue(&block, kLargestCount));
   OpBuilder op = MakeOp(block, "gradient_inv_scale", Role::kLossScale);
@@ -117,14 +128,18 @@ double Ratio(const proto::Amp& amp, double ratio) {
 }
 bool Clamps(const proto::Amp& amp) { return amp.scaler() == "apex"; }
 
+// `scaler`: what the names of its cells end in.
 absl::Status UpdateLossScaling(Entry& train, const proto::Amp& amp,
-                               ValueId found_inf) {
+                               ValueId found_inf, const std::string& scaler) {
   const proto::LossScaling& scaling = amp.loss_scaling();
   Block& block = train.block();
-  HT_ASSIGN_OR_RETURN(const ValueId scale,
-                      WellKnownValue(&block, kLossScaling));
-  HT_ASSIGN_OR_RETURN(const ValueId good, WellKnownValue(&block, kGoodSteps));
-  HT_ASSIGN_OR_RETURN(const ValueId bad, WellKnownValue(&block, kBadSteps));
+  HT_ASSIGN_OR_RETURN(
+      const ValueId scale,
+      WellKnownValue(&block, absl::StrCat(kLossScaling, scaler)));
+  HT_ASSIGN_OR_RETURN(const ValueId good,
+                      WellKnownValue(&block, absl::StrCat(kGoodSteps, scaler)));
+  HT_ASSIGN_OR_RETURN(const ValueId bad,
+                      WellKnownValue(&block, absl::StrCat(kBadSteps, scaler)));
   OpBuilder update = MakeOp(block, "update_loss_scaling", Role::kLossScale);
   update.In("LossScaling", scale)
       .In("GoodSteps", good)
@@ -154,6 +169,27 @@ absl::Status UpdateLossScaling(Entry& train, const proto::Amp& amp,
   return absl::OkStatus();
 }
 
+// Each part's scale by the part's own gradients.
+absl::Status UpdatePartScalings(const Program& program, Entry& train,
+                                const proto::Amp& amp) {
+  Block& block = train.block();
+  for (const LossPart& part : program.loss.parts) {
+    const ValueId ranks = train.FindResult(NotFiniteResult(part));
+    if (!ranks.valid()) {
+      return CompilerBug("part ", part.name, " of the loss has a scaler and ",
+                         "no result ", NotFiniteResult(part));
+    }
+    OpBuilder any = MakeOp(block, "logical_or", Role::kLossScale);
+    any.In("X", ranks)
+        .In("Y", ranks)
+        .Out("Out", absl::StrCat(kFoundInf, ".", part.name));
+    HT_ASSIGN_OR_RETURN(const ValueId found_inf, BuildValue(block, any));
+    HT_RETURN_IF_ERROR(
+        UpdateLossScaling(train, amp, found_inf, ScalerSuffix(program, part)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
@@ -178,7 +214,11 @@ absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
                         Unscale(block, gradient, inv_scale));
   }
   SetGradients(unscaled, train);
-  HT_RETURN_IF_ERROR(UpdateLossScaling(*train, amp_, found_inf));
+  if (HasScalers(block)) {
+    HT_RETURN_IF_ERROR(UpdatePartScalings(program, *train, amp_));
+  } else {
+    HT_RETURN_IF_ERROR(UpdateLossScaling(*train, amp_, found_inf, ""));
+  }
   return true;
 }
 

@@ -26,6 +26,9 @@
 // step is all or nothing with a constant scale, too. Within Low and within F32
 // gradients stand in parameter order; global_norm's `order` restores the
 // parameter order over both, so that sums do not depend on precisions.
+//
+// Where parts of the loss have a scaler each, what is reduced is unscaled
+// already, and each part's update_loss_scaling reads its own verdict.
 #ifndef HALFTONE_PASSES_UPDATE_CHECK_AND_UNSCALE_H_
 #define HALFTONE_PASSES_UPDATE_CHECK_AND_UNSCALE_H_
 

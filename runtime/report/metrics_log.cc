@@ -232,6 +232,27 @@ absl::Status MetricsLog::Flush() {
                      absl::StrCat(path_, ": cannot be written"));
 }
 
+namespace {
+
+// ,"losses":{"ce":{"loss":0.1,"loss_scaling":1024}}; nothing without parts.
+std::string PartsJson(const std::vector<PartLoss>& parts) {
+  if (parts.empty()) return "";
+  std::string text = ",\"losses\":{";
+  for (size_t i = 0; i < parts.size(); ++i) {
+    absl::StrAppend(
+        &text, i > 0 ? "," : "", Quoted(parts[i].name),
+        ":{\"loss\":", JsonNumber(static_cast<float>(parts[i].loss)));
+    if (parts[i].loss_scaling.has_value()) {
+      absl::StrAppend(&text,
+                      ",\"loss_scaling\":", JsonNumber(*parts[i].loss_scaling));
+    }
+    text += "}";
+  }
+  return text + "}";
+}
+
+}  // namespace
+
 void MetricsLog::On(const StepEvent& event) {
   std::string line = absl::StrCat(
       "{\"event\":\"step\",\"step\":", event.step,
@@ -258,6 +279,7 @@ void MetricsLog::On(const StepEvent& event) {
             : absl::StrCat("[", absl::StrJoin(values, ",", number), "]"));
   }
   if (!event.fetches.empty()) line += "}";
+  line += PartsJson(event.parts);
   Append(absl::StrCat(
       line, ",\"ms\":", MillisecondsJson(event.times.per_step, parts_known_),
       "}\n"));
@@ -299,7 +321,7 @@ void MetricsLog::On(const EvalEvent& event) {
                     ",\"correct\":", metric.correct,
                     ",\"total\":", metric.total, "}");
   }
-  Append(line + "}}\n");
+  Append(absl::StrCat(line, "}", PartsJson(event.parts), "}\n"));
 }
 
 }  // namespace runtime

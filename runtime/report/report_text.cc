@@ -206,8 +206,14 @@ std::string EvalLine(const EvalEvent& event) {
   for (const MetricValue& metric : event.metrics) {
     absl::StrAppend(&line, MetricText(metric), "  ");
   }
-  return absl::StrCat(line, "loss ",
-                      ThreeDigits(static_cast<float>(event.loss)));
+  absl::StrAppend(&line, "loss ", ThreeDigits(static_cast<float>(event.loss)));
+  if (event.parts.empty()) return line;
+  std::vector<std::string> parts;
+  for (const PartLoss& part : event.parts) {
+    parts.push_back(absl::StrCat(part.name, " ",
+                                 ThreeDigits(static_cast<float>(part.loss))));
+  }
+  return absl::StrCat(line, " (", absl::StrJoin(parts, ", "), ")");
 }
 
 std::string MetricsText(const std::vector<std::string>& order,

@@ -3,6 +3,7 @@
 #define HALFTONE_RUNTIME_REPORT_STEP_EVENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,13 @@ struct FetchedValue {
   std::vector<float> values;
   bool histogram = false;
 };
+// One part of a loss that adds up several: its mean, and the scale that it has
+// where each has a scaler.
+struct PartLoss {
+  std::string name;
+  double loss = 0;
+  std::optional<float> loss_scaling;
+};
 // The state after step `step` and what was seen since the last event.
 struct StepEvent {
   int64_t step = 0;     // attempted steps so far
@@ -55,6 +63,7 @@ struct StepEvent {
   float grad_norm = 0;
   EventTimes times;
   std::vector<FetchedValue> fetches;
+  std::vector<PartLoss> parts;  // of this step
 };
 // What a step event would say now, after a step that has none.
 struct ProgressEvent {
@@ -90,6 +99,7 @@ struct EvalEvent {
   int64_t step = 0, epoch = 0;
   double loss = 0;
   std::vector<MetricValue> metrics;  // by name
+  std::vector<PartLoss> parts;
 };
 struct CheckpointEvent {
   int64_t step = 0;

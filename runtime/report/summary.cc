@@ -117,6 +117,12 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
       {"fingerprint", run.fingerprint},
       {"strategy", StrategyText(strategy)},
   };
+  if (has_eval && !end.eval->parts.empty()) {
+    Json& losses = summary["eval_losses"] = Json::object();
+    for (const PartLoss& part : end.eval->parts) {
+      losses[part.name] = Number(part.loss);
+    }
+  }
   if (end.profile.has_value()) summary["profile"] = ProfileJson(*end.profile);
   return summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

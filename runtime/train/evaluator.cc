@@ -41,6 +41,10 @@ absl::Status Evaluator::ReadOne(int64_t ticket, const OnStep& on_step,
   if (on_step != nullptr) HT_RETURN_IF_ERROR(on_step(view));
   report->loss += view.Scalar(kLossSum);  // a sum until the end
   report->samples += view.Scalar(kCount);
+  for (const LossPart& part : executor_->program().loss.parts) {
+    report->parts[part.name] +=
+        view.Scalar(absl::StrCat(kLossPartPrefix, part.name));
+  }
   for (const MetricInfo& info : executor_->program().metrics) {
     Metric& metric = report->metrics[info.name];
     metric.correct += view.Scalar(absl::StrCat(kMetricPrefix, info.name));
@@ -78,8 +82,12 @@ absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity,
   while (unread > 0) {
     HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &report));
   }
-  report.loss = report.samples > 0 ? report.loss / report.samples
-                                   : std::numeric_limits<double>::quiet_NaN();
+  const auto mean = [&report](double sum) {
+    return report.samples > 0 ? sum / report.samples
+                              : std::numeric_limits<double>::quiet_NaN();
+  };
+  report.loss = mean(report.loss);
+  for (auto& [name, sum] : report.parts) sum = mean(sum);
   return report;
 }
 

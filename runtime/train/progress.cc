@@ -14,6 +14,7 @@ namespace runtime {
 namespace {
 
 constexpr char kMetric[] = "eval.metric.";
+constexpr char kPart[] = "eval.part.";
 constexpr char kCorrect[] = ".correct";
 constexpr char kTotal[] = ".total";
 
@@ -99,6 +100,9 @@ std::map<std::string, double> ToNumbers(const Progress& progress) {
     numbers[absl::StrCat(kMetric, name, kCorrect)] = metric.correct;
     numbers[absl::StrCat(kMetric, name, kTotal)] = metric.total;
   }
+  for (const auto& [name, loss] : progress.eval.parts) {
+    numbers[absl::StrCat(kPart, name)] = loss;
+  }
   return numbers;
 }
 
@@ -118,6 +122,9 @@ absl::StatusOr<Progress> FromNumbers(
     field = static_cast<Field>(found->second);
   });
   for (const auto& [key, value] : numbers) {
+    if (absl::StartsWith(key, kPart)) {
+      progress.eval.parts[key.substr(sizeof(kPart) - 1)] = value;
+    }
     if (!absl::StartsWith(key, kMetric)) continue;
     // A model's own metric may be negative or nan; it is shown as an integer.
     if (std::isfinite(value) && std::abs(value) > kMostCount) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -289,6 +290,24 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
   return rank.executor->Derive();
 }
 
+// As StepRecord has it.
+absl::Status ReadLossScaling(Rank& rank) {
+  const Program& program = *rank.inputs.program;
+  bool first = true;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (!absl::StartsWith(cell.name, kLossScaling)) continue;
+    std::string bytes;
+    HT_RETURN_IF_ERROR(rank.executor->ReadCell(cell.id, &bytes));
+    float scale = 1;
+    std::memcpy(&scale, bytes.data(), sizeof(float));
+    float& smallest = rank.progress.loss_scaling;
+    smallest = first ? scale : std::min(smallest, scale);
+    first = false;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
@@ -372,12 +391,7 @@ absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
   if (rank.start.resumed) {
     HT_ASSIGN_OR_RETURN(rank.progress, FromNumbers(rank.start.numbers));
   }
-  const CellId scale = rank.inputs.program->FindCell(kLossScaling);
-  if (!scale.valid()) return absl::OkStatus();
-  std::string bytes;
-  HT_RETURN_IF_ERROR(rank.executor->ReadCell(scale, &bytes));
-  std::memcpy(&rank.progress.loss_scaling, bytes.data(), sizeof(float));
-  return absl::OkStatus();
+  return ReadLossScaling(rank);
 }
 
 }  // namespace runtime

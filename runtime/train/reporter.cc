@@ -62,6 +62,7 @@ void Reporter::Step(const StepRecord& record, const RunningLoss& since,
   event.fetches = TakeFetches(fetches_, view, record.step,
                               RunDirectory(config_.out).fetches(), &arrays);
   ArraysWritten(arrays);
+  event.parts = PartsOf(*rank_.inputs.program, record, view);
   report_.Emit(event);
   report_.Flush();
 }

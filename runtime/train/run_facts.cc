@@ -90,6 +90,9 @@ StepEvent StateOf(const StepRecord& record, const RunningLoss& since,
 EvalEvent EvalOf(const EvalReport& report) {
   EvalEvent event;
   event.loss = report.loss;
+  for (const auto& [name, loss] : report.parts) {
+    event.parts.push_back({name, loss, std::nullopt});
+  }
   for (const auto& [name, metric] : report.metrics) {
     event.metrics.push_back(
         {name, metric.total > 0 ? metric.correct / metric.total : 0,

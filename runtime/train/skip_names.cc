@@ -39,6 +39,9 @@ SkipNames::SkipNames(const Program& program) {
   for (const OpId id : block.ops()) {
     const Op& op = block.op(id);
     if (op.schema->name() != "check_finite") continue;
+    const ValueId found = op.out(op.schema->FindOutput("FoundInf"));
+    const ValueId verdict = train->FindResult(kFoundInf);
+    if (verdict.valid() && found != verdict) continue;  // of a part of the loss
     const int stats = op.schema->FindInput("Stats");
     gradients_ = op.inputs.begin(stats);
     for (int i = 0; i < op.inputs.end(stats); ++i) {

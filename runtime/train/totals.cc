@@ -1,7 +1,11 @@
 #include "runtime/train/totals.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "graph/ir/well_known.h"
 
 namespace halftone {
@@ -10,9 +14,7 @@ namespace {
 
 // "@applied.next" without a string per step.
 struct NextNames {
-  std::string scale = std::string(kLossScaling) + kNextSuffix;
   std::string good = std::string(kGoodSteps) + kNextSuffix;
-  std::string bad = std::string(kBadSteps) + kNextSuffix;
   std::string applied = std::string(kApplied) + kNextSuffix;
 };
 const NextNames& Next() {
@@ -35,14 +37,44 @@ StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
   record.lr = static_cast<float>(view.Scalar(kLearningRate));
   record.scale_before = scale_before;
   record.grad_norm = static_cast<float>(view.Scalar(kGradNorm));
-  record.loss_scaling = view.Has(Next().scale)
-                            ? static_cast<float>(view.Scalar(Next().scale))
-                            : scale_before;
+  record.loss_scaling = scale_before;
+  bool first = true;
+  for (const StepView::Item& item : view.items()) {
+    if (!absl::EndsWith(item.name, kNextSuffix)) continue;
+    const double value = view.Scalar(item.name);
+    if (absl::StartsWith(item.name, kLossScaling)) {
+      const float scale = static_cast<float>(value);
+      record.loss_scaling =
+          first ? scale : std::min(record.loss_scaling, scale);
+      first = false;
+    } else if (absl::StartsWith(item.name, kBadSteps)) {
+      record.bad_steps =
+          std::max(record.bad_steps, static_cast<int64_t>(value));
+    }
+  }
   record.good_steps = static_cast<int64_t>(view.Scalar(Next().good));
-  record.bad_steps = static_cast<int64_t>(view.Scalar(Next().bad));
   record.applied = static_cast<int64_t>(view.Scalar(Next().applied));
   record.stopped = view.Scalar(kStopped);
   return record;
+}
+
+std::vector<PartLoss> PartsOf(const Program& program, const StepRecord& record,
+                              const StepView& view) {
+  std::vector<PartLoss> parts;
+  for (const LossPart& part : program.loss.parts) {
+    PartLoss& said = parts.emplace_back();
+    said.name = part.name;
+    said.loss = record.count > 0
+                    ? view.Scalar(absl::StrCat(kLossPartPrefix, part.name)) /
+                          record.count
+                    : std::numeric_limits<double>::quiet_NaN();
+    const std::string scale = absl::StrCat(
+        kLossScaling, parts.size() > 1 ? "." + part.name : "", kNextSuffix);
+    if (view.Has(absl::StrCat(kNotFinitePrefix, part.name))) {
+      said.loss_scaling = static_cast<float>(view.Scalar(scale));
+    }
+  }
+  return parts;
 }
 
 Asked WhatIsAsked(double stopped) {

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
+#include "graph/ir/program.h"
 #include "runtime/exec/executor.h"
+#include "runtime/report/step_events.h"
 
 namespace halftone {
 namespace runtime {
@@ -21,7 +24,8 @@ struct StepRecord {
   // With what the step ran.
   float lr = 0, scale_before = 1;
   // After it.
-  float grad_norm = 0, loss_scaling = 1;
+  float grad_norm = 0;
+  float loss_scaling = 1;  // the smallest, where parts of the loss have scalers
   int64_t good_steps = 0, bad_steps = 0, applied = 0;
   double stopped = 0;  // sum of all ranks' @stop
 
@@ -39,6 +43,9 @@ struct StepRecord {
 // Reads a train step's results; `scale_before` is the loss scale it ran with.
 StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
                     float scale_before);
+// The parts of the loss of that step, if it has any, in the model's order.
+std::vector<PartLoss> PartsOf(const Program& program, const StepRecord& record,
+                              const StepView& view);
 
 // The mean loss over the samples of all steps whose loss is finite, in f64: a
 // step that was skipped has one, too, as a rule.

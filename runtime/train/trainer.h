@@ -107,6 +107,7 @@ struct EvalReport {
   double loss = 0;
   double samples = 0;
   std::map<std::string, Metric> metrics;
+  std::map<std::string, double> parts;  // means of the loss's parts
 };
 // Evaluates a checkpoint (the newest good one of run directory `config.out`,
 // or `config.init`) on the test split.

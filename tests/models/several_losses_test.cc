@@ -1,0 +1,204 @@
+// A loss of several parts is their weighted sum, each part is reported by its
+// name, and with a scaler of its own one part's overflows are its own.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/base/error.h"
+#include "gtest/gtest.h"
+#include "tests/models/model_text.h"
+#include "tests/models/training.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kStrategy[] = R"(
+amp { level: "O0" loss_scaling { decr_every_n_nan_or_inf: 1 } }
+optimizer { momentum { momentum: 0.9 } clip { global_norm: 0.5 } }
+lr { base: 0.1 constant: true }
+train { batch_size: 8 epochs: 3 seed: 3 }
+)";
+constexpr char kParts[] =
+    "loss { var: \"loss\" mean_over: \"ce\" part { var: \"main\" } "
+    "part { var: \"aux\" weight: 0.5 } }\n";
+
+// Two heads on one trunk.
+std::string Heads() {
+  return absl::StrCat(
+      R"(name: "heads"  format: 1
+feed { name: "x" dtype: F32 dims: [-1, 6] }
+feed { name: "label" dtype: I64 dims: [-1] }
+)",
+      Param("w1", "6, 12"), Param("b1", "12"), Param("w2", "12, 4"),
+      Param("w3", "12, 2"), Matmul("x", "w1", "b1", "h"),
+      Unary("tanh", "h", "t"), Matmul("t", "w2", "", "logits"),
+      Op("softmax_with_cross_entropy",
+         {{"Logits", "logits"}, {"Label", "label"}}, "Loss", "ce"),
+      Unary("mean", "ce", "main"), Matmul("t", "w3", "", "r"),
+      Unary("square", "r", "r2"), Unary("mean", "r2", "aux"));
+}
+
+std::string ByHand() {
+  return absl::StrCat(Heads(),
+                      Op("scale", {{"X", "aux"}}, "Out", "half",
+                         "attr { name: \"scale\" f: 0.5 }"),
+                      Binary("elementwise_add", "main", "half", "loss"),
+                      "loss { var: \"loss\" mean_over: \"ce\" }\n");
+}
+
+struct Outcome {
+  absl::Status status;
+  Json summary;
+  std::vector<Json> steps, evals;
+  Checkpoint state;
+};
+
+Outcome TrainText(const std::string& model,
+                  const std::vector<std::string>& overrides, int ranks) {
+  Outcome run;
+  const auto compiled = CompileText(model, kStrategy, overrides);
+  run.status = compiled.status();
+  if (!compiled.ok()) return run;
+  static int runs = 0;
+  TrainConfig config = ConfigOf(*compiled, "synthetic:27",
+                                absl::StrCat(FreshDirectory(), ".", runs++));
+  config.log_every = 1;
+  run.status = TrainOn(*compiled, config, ranks).status;
+  if (!run.status.ok()) return run;
+  run.summary = Summary(config.out);
+  run.steps = Events(config.out, "step");
+  run.evals = Events(config.out, "eval");
+  run.state = Newest(config.out);
+  return run;
+}
+
+// `tolerance`: relative to 1 + |value|.
+void ExpectSame(const Outcome& a, const Outcome& b, double tolerance) {
+  ASSERT_TRUE(a.status.ok()) << a.status;
+  ASSERT_TRUE(b.status.ok()) << b.status;
+  ASSERT_EQ(a.steps.size(), b.steps.size());
+  for (size_t i = 0; i < a.steps.size(); ++i) {
+    const double x = a.steps[i]["loss"], y = b.steps[i]["loss"];
+    EXPECT_NEAR(x, y, tolerance * (1 + std::abs(x))) << "step " << i;
+  }
+  for (const char* name : {"w1", "b1", "w2", "w3"}) {
+    const std::vector<float> x = Values(a.state, name);
+    const std::vector<float> y = Values(b.state, name);
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(x[i], y[i], tolerance * (1 + std::abs(x[i])))
+          << name << " " << i;
+    }
+  }
+}
+
+class SeveralLosses : public ::testing::TestWithParam<int> {};
+
+TEST_P(SeveralLosses, AreTheirWeightedSum) {
+  const Outcome hand = TrainText(ByHand(), {}, GetParam());
+  const Outcome parts =
+      TrainText(absl::StrCat(Heads(), kParts), {}, GetParam());
+  ExpectSame(hand, parts, 0);
+  ASSERT_EQ(parts.steps.size(), 12u);
+  for (const Json& event : parts.steps) {
+    const double main = event["losses"]["main"]["loss"];
+    const double aux = event["losses"]["aux"]["loss"];
+    const double loss = event["loss"];
+    EXPECT_GT(aux, 0);
+    EXPECT_NEAR(loss, main + 0.5 * aux, 1e-5);
+    EXPECT_FALSE(event["losses"]["aux"].contains("loss_scaling"));
+  }
+  ASSERT_FALSE(parts.evals.empty());
+  const Json& last = parts.evals.back()["losses"];
+  EXPECT_NEAR(parts.summary["eval_loss"],
+              last["main"]["loss"].get<double>() +
+                  0.5 * last["aux"]["loss"].get<double>(),
+              1e-5);
+  EXPECT_NEAR(parts.summary["eval_losses"]["aux"], last["aux"]["loss"], 1e-6);
+  EXPECT_FALSE(hand.steps[0].contains("losses"));
+}
+
+TEST_P(SeveralLosses, ScalersOfTheirOwnChangeNoNumber) {
+  const std::string model = absl::StrCat(Heads(), kParts);
+  const Outcome one = TrainText(model, {}, 1);
+  const std::string per_loss = "amp.loss_scaling.per_loss=true";
+  ExpectSame(one, TrainText(model, {per_loss}, GetParam()), 3e-5);
+  ExpectSame(
+      one,
+      TrainText(model, {per_loss, "dist.gradient_merge.k_steps=2"}, GetParam()),
+      3e-5);
+  const Outcome low = TrainText(
+      model,
+      {per_loss, "amp.level=O1", "amp.loss_scaling.init_loss_scaling=1024"},
+      GetParam());
+  ExpectSame(one, low, 2e-2);
+  EXPECT_EQ(low.summary["steps_skipped"], 0);
+}
+
+// The second part's gradients overflow f16 at the first scales: its scale
+// shrinks, the other one's does not, and no step is applied meanwhile.
+TEST_P(SeveralLosses, OverflowsShrinkTheirOwnScale) {
+  std::string model = absl::StrCat(Heads(), kParts);
+  model.replace(model.find("weight: 0.5"), 11, "weight: 1000");
+  for (const char* merge : {"1", "2"}) {
+    const Outcome run =
+        TrainText(model,
+                  {"amp.loss_scaling.per_loss=true", "amp.level=O1",
+                   absl::StrCat("dist.gradient_merge.k_steps=", merge)},
+                  GetParam());
+    ASSERT_TRUE(run.status.ok()) << run.status;
+    EXPECT_EQ(Values(run.state, "@loss_scaling")[0], 32768);
+    const double skipped = run.summary["steps_skipped"];
+    EXPECT_GT(skipped, 0);
+    EXPECT_LT(skipped, 12);
+    EXPECT_EQ(Values(run.state, "@loss_scaling.aux")[0],
+              std::ldexp(32768, -static_cast<int>(skipped)));
+    const Json& last = run.steps.back();
+    EXPECT_EQ(last["losses"]["main"]["loss_scaling"], 32768);
+    EXPECT_EQ(last["losses"]["aux"]["loss_scaling"], last["loss_scaling"]);
+    EXPECT_EQ(last["loss_scaling"], Values(run.state, "@loss_scaling.aux")[0]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SeveralLosses, ::testing::Values(1, 2));
+
+struct Wrong {
+  const char* loss;
+  const char* says;
+};
+
+TEST(WrongParts, AreRefused) {
+  const Wrong kWrong[] = {
+      {"part { var: \"aux\" } part { var: \"aux\" }",
+       "loss: part aux is given twice"},
+      {"part { var: \"main\" } part { var: \"auks\" }",
+       "loss: part auks: no value is called \"auks\"; nearest: aux"},
+      {"part { var: \"r2\" }", "loss: part r2: expected one element, found"},
+      {"part { var: \"aux\" weight: 0 }",
+       "loss: part aux: weight: expected a finite number other than 0"},
+      {"part { var: \"w1\" }", "loss: part w1"}};
+  for (const Wrong& wrong : kWrong) {
+    const auto compiled = CompileText(
+        absl::StrCat(Heads(), "loss { var: \"loss\" mean_over: \"ce\" ",
+                     wrong.loss, " }\n"),
+        kStrategy);
+    EXPECT_EQ(ExitCodeOf(compiled.status()), ExitCode::kModel);
+    EXPECT_THAT(std::string(compiled.status().message()),
+                HasSubstr(wrong.says));
+  }
+  const auto taken =
+      CompileText(absl::StrCat(Heads(), "loss { var: \"t\" mean_over: \"ce\" ",
+                               "part { var: \"aux\" } }\n"),
+                  kStrategy);
+  EXPECT_THAT(std::string(taken.status().message()),
+              HasSubstr("loss: the sum of its parts"));
+}
+
+}  // namespace
+}  // namespace runtime
+}  // namespace halftone
