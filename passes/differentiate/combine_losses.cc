@@ -24,8 +24,12 @@ absl::StatusOr<ValueId> InverseScale(const Program& program, Block& block,
       const ValueId scale,
       WellKnownValue(&block,
                      absl::StrCat(kLossScaling, ScalerSuffix(program, part))));
+  const ValueId seed = block.FindValue(GradientName(part.weighted));
+  if (!seed.valid()) {
+    return CompilerBug("part ", part.name, " of the loss has no gradient seed");
+  }
   OpBuilder op = MakeOp(block, "reciprocal", Role::kLossScale);
-  op.In("X", scale).Out("Out", name);
+  op.In("X", scale).Out("Out", name).At(block.After(block.value(seed).op()));
   return BuildValue(block, op);
 }
 

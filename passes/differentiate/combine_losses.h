@@ -21,7 +21,7 @@ bool HasScalers(const Block& train);
 // where it has none. By cell id.
 using PartGradients = std::vector<ValueId>;
 
-// Behind the last op of the part's backward:
+// Behind the part's seed, and behind the last op of its backward:
 //     @inv_scale.of.aux: reciprocal(X=@loss_scaling.aux)
 //     @found_inf.of.aux: check_finite(Low=[...], F32=[...],
 //         InvScale=@inv_scale.of.aux)
