@@ -72,7 +72,8 @@ Made MakeScale(const PassInputs& in) {
       in.options.strategy.amp().loss_scaling().init_loss_scaling());
 }
 Made MakeReduce(const PassInputs& in) {
-  return std::make_unique<InsertAllreduce>(in.options.strategy.dist());
+  return std::make_unique<InsertAllreduce>(in.options.strategy.dist(),
+                                           LowOf(in.options.strategy.amp()));
 }
 Made MakeBuckets(const PassInputs& in) {
   return std::make_unique<BucketAllreduce>(in.options.strategy.dist());

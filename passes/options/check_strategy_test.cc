@@ -60,6 +60,27 @@ TEST(Memory, IsChosenInOneWay) {
               "train.batch_size_per_rank");
 }
 
+TEST(Dist, OptionsThatExcludeEachOther) {
+  ExpectError("dist { gradient_scale: 'post'\n gradient_predivide_factor: 2 }",
+              "dir/s.pbtxt:2: dist.gradient_predivide_factor: "
+              "dist.gradient_scale: \"post\" is set, too: one divides before");
+  ExpectError("dist { gradient_predivide_factor: 0 }",
+              "expected a number from 1e-30 to 1e30, found 0");
+  ExpectError("dist { gradient_predivide_factor: nan }", "found nan");
+  ExpectError("dist { allreduce_always_fp32: true\n fp16_allreduce: true }",
+              "dir/s.pbtxt:2: dist.fp16_allreduce: dist.allreduce_always_fp32 "
+              "is set, too");
+  ExpectError("dist { fuse_grad_size_in_MB: 32\n message_size: 100 }",
+              "dir/s.pbtxt:2: dist.message_size: dist.fuse_grad_size_in_MB is "
+              "set, too: buckets are measured in elements or in MiB");
+  ExpectError("dist { first_bucket_size_in_MB: 1\n message_size: 100 }",
+              "dist.message_size: dist.first_bucket_size_in_MB is set, too");
+  ExpectError("dist { fuse_all_reduce_ops: false\n message_size: 100 }",
+              "dist.message_size: dist.fuse_all_reduce_ops: false is set, too");
+  ExpectError("dist { message_size: 0 }",
+              "expected a whole number, 1 or above, found 0");
+}
+
 TEST(StrategyChecks, TellIndependentErrorsTogether) {
   ExpectError(
       "amp { level: 'O7'\n dtype: 'f31'\n custom_black_list: ['sofmax',\n "

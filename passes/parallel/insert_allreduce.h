@@ -34,6 +34,7 @@
 #ifndef HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
 #define HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
 
+#include "graph/base/dtype.h"
 #include "passes/options/options.h"
 #include "passes/pass.h"
 
@@ -43,15 +44,17 @@ namespace passes {
 class InsertAllreduce : public Pass {
  public:
   // With `gradient_scale: pre` each rank multiplies by 2^-ceil(log2 N) before
-  // the sum, so that f16 sums of many ranks do not overflow.
-  explicit InsertAllreduce(const proto::Dist& dist)
-      : scale_gradients_before_(ScalesBefore(dist)) {}
+  // the sum, so that f16 sums of many ranks do not overflow. `low`: the dtype
+  // of fp16_allreduce.
+  explicit InsertAllreduce(const proto::Dist& dist, DType low = DType::kF16)
+      : dist_(dist), low_(low) {}
 
   absl::string_view name() const override { return "insert-allreduce"; }
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
-  bool scale_gradients_before_;
+  proto::Dist dist_;
+  DType low_;
 };
 
 }  // namespace passes

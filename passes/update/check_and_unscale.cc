@@ -20,10 +20,8 @@ namespace halftone {
 namespace passes {
 namespace {
 
-// `merged_steps`: gradients are sums over so many micro-batches, made smaller
-// as gradient-merge does.
-absl::StatusOr<ValueId> InverseScale(Entry& train, bool pre,
-                                     int64_t merged_steps) {
+// Gradients are sums over micro-batches, made smaller as gradient-merge does.
+absl::StatusOr<ValueId> InverseScale(Entry& train, const proto::Dist& dist) {
   Block& block = train.block();
   const ValueId count = train.FindResult(kCount);
   if (!count.valid()) {
@@ -38,7 +36,11 @@ absl::StatusOr<ValueId> InverseScale(Entry& train, bool pre,
   op.In("LossScaling", scale)
       .In("Count", count)
       .In("LargestCount", largest)
-      .Attr("gradient_scale", std::string(pre ? "pre" : "post"));
+      .Attr("gradient_scale", std::string(ScalesBefore(dist) ? "pre" : "post"));
+  if (dist.has_gradient_predivide_factor()) {
+    op.Attr("predivide", dist.gradient_predivide_factor());
+  }
+  const int64_t merged_steps = MergedSteps(dist);
   if (merged_steps == 1) {
     op.Out("InvScale", "@inv_scale");
     return BuildValue(block, op);
@@ -167,9 +169,7 @@ absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
     return CompilerBug("gradient ", block.name(gradient.local),
                        " is not reduced: insert-allreduce must run before");
   }
-  HT_ASSIGN_OR_RETURN(
-      const ValueId inv_scale,
-      InverseScale(*train, scale_gradients_before_, merged_steps_));
+  HT_ASSIGN_OR_RETURN(const ValueId inv_scale, InverseScale(*train, dist_));
   HT_ASSIGN_OR_RETURN(const ValueId found_inf,
                       Check(*train, gradients, inv_scale));
   std::vector<ValueId> unscaled;

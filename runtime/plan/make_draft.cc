@@ -8,20 +8,13 @@
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
 #include "kernels/common/gather.h"
+#include "kernels/common/settings.h"
 #include "runtime/plan/draft.h"
 #include "runtime/plan/kernel_choice.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
-
-// p = 2^-ceil(log2 N): the largest power of two that keeps a sum of N equal
-// terms no larger than one of them.
-float PreScale(int world_size) {
-  float p = 1;
-  for (int n = 1; n < world_size; n *= 2) p /= 2;
-  return p;
-}
 
 size_t LiveValues(const Block& block) {
   size_t live = 0;
@@ -164,11 +157,13 @@ class Drafter {
     if (op.schema->name() == "all_reduce") {
       step.kind = Step::Kind::kAllReduce;
       step.stream = AttrAs<std::string>(op, "of") == "gradient" &&
+                            !AttrAs<bool>(op, "delayed") &&
                             request_.bind.world_size > 1
                         ? StreamKind::kCommunicate
                         : StreamKind::kCompute;
       if (AttrAs<std::string>(op, "gradient_scale") == "pre") {
-        step.pre_scale = PreScale(request_.bind.world_size);
+        step.pre_scale = kernels::ReductionScale(
+            AttrAs<double>(op, "predivide"), request_.bind.world_size);
       }
     } else {
       step.kind = Step::Kind::kBroadcast;
