@@ -69,7 +69,12 @@ Made MakeFreeze(const PassInputs& in) {
 }
 Made MakeScale(const PassInputs& in) {
   return std::make_unique<ScaleLoss>(
-      in.options.strategy.amp().loss_scaling().init_loss_scaling());
+      in.options.strategy.amp().loss_scaling().init_loss_scaling(),
+      MeansOverRanks(in.options.strategy.dist()));
+}
+Made MakeBackward(const PassInputs& in) {
+  return std::make_unique<AppendBackward>(
+      /*refuse_unused=*/!in.options.strategy.dist().find_unused_parameters());
 }
 Made MakeReduce(const PassInputs& in) {
   return std::make_unique<InsertAllreduce>(in.options.strategy.dist(),
@@ -179,7 +184,7 @@ std::vector<PassStep>* MakeSteps() {
        Training},
       // Whatever follows reads gradients.
       {kBackward, "append-backward", "the gradients of all parameters",
-       Plain<AppendBackward>, Training},
+       MakeBackward, Training},
       // On the scaled gradient in the dtype in which it was made, before the
       // finite check: half the bytes, and one verdict on all ranks. Eval's
       // totals are made here, too.

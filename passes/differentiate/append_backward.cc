@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/gradient_names.h"
@@ -234,6 +235,29 @@ absl::Status Differentiator::Run(ValueId loss, ValueId seed) {
   return absl::OkStatus();
 }
 
+// All of them at once.
+absl::Status RefuseUnused(const Program& program, const Entry& train) {
+  std::vector<bool> used(program.num_cells());
+  for (const GradientStatement& gradient : train.gradients()) {
+    used[gradient.parameter.index()] = true;
+  }
+  std::vector<std::string> unused;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind != CellKind::kParameter || !cell.trainable || used[i]) {
+      continue;
+    }
+    unused.push_back(cell.name);
+  }
+  if (unused.empty()) return absl::OkStatus();
+  return ModelError(program.file,
+                    ": dist.find_unused_parameters: false: the loss does not "
+                    "depend on ",
+                    absl::StrJoin(unused, ", "),
+                    ": mark them trainable: false, or leave "
+                    "find_unused_parameters out");
+}
+
 }  // namespace
 
 absl::StatusOr<bool> AppendBackward::Run(Program& program) {
@@ -250,6 +274,7 @@ absl::StatusOr<bool> AppendBackward::Run(Program& program) {
   }
   HT_RETURN_IF_ERROR(
       Differentiator(program, *train).Run(loss, block.op(seeds[0]).out(0)));
+  if (refuse_unused_) HT_RETURN_IF_ERROR(RefuseUnused(program, *train));
   return true;
 }
 

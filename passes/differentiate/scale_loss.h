@@ -27,16 +27,20 @@ namespace passes {
 
 class ScaleLoss : public Pass {
  public:
-  // What the cell `@loss_scaling` starts with.
-  explicit ScaleLoss(double init_loss_scaling)
-      : init_loss_scaling_(init_loss_scaling) {}
+  // What the cell `@loss_scaling` starts with; whether ranks count alike.
+  explicit ScaleLoss(double init_loss_scaling, bool mean_over_ranks = false)
+      : init_loss_scaling_(init_loss_scaling),
+        mean_over_ranks_(mean_over_ranks) {}
 
   absl::string_view name() const override { return "scale-loss"; }
-  // Errors (kModel): the loss is missing or is not an f32 value.
+  // Errors (kModel): the loss is missing or is not an f32 value; it has
+  // denominators, which are shares of all ranks' samples, and ranks count
+  // alike.
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
   double init_loss_scaling_;
+  bool mean_over_ranks_;
 };
 
 }  // namespace passes

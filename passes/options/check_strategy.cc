@@ -317,6 +317,21 @@ void CheckDist(const Resolver& resolver, Checker& check) {
     both("dist.fp16_allreduce", "dist.allreduce_always_fp32",
          "gradients are reduced in one dtype; choose one");
   }
+  const char* const merge = "dist.gradient_merge.k_steps";
+  const bool merges = MergedSteps(dist) > 1;
+  if (merges && MeansOverRanks(dist)) {
+    both("dist.gradient_mean", merge,
+         "micro-batches are weighed by their samples; choose one");
+  }
+  const bool of_rank0 = dist.batch_norm_statistics() == "rank0";
+  if (of_rank0 && dist.sync_batch_norm()) {
+    both("dist.batch_norm_statistics", "dist.sync_batch_norm",
+         "synchronised norms have all ranks' statistics; choose one");
+  }
+  if (of_rank0 && merges) {
+    both("dist.batch_norm_statistics", merge,
+         "rank 0 may have no sample of a micro-batch; choose one");
+  }
   if (!dist.has_message_size()) return;
   for (const char* path :
        {"dist.fuse_grad_size_in_MB", "dist.first_bucket_size_in_MB"}) {

@@ -77,6 +77,16 @@ TEST(Dist, OptionsThatExcludeEachOther) {
               "dist.message_size: dist.first_bucket_size_in_MB is set, too");
   ExpectError("dist { fuse_all_reduce_ops: false\n message_size: 100 }",
               "dist.message_size: dist.fuse_all_reduce_ops: false is set, too");
+  ExpectError("dist { gradient_merge { k_steps: 2 }\n gradient_mean: 'ranks' }",
+              "dir/s.pbtxt:2: dist.gradient_mean: dist.gradient_merge.k_steps "
+              "is set, too");
+  ExpectError("dist { gradient_mean: 'rank' }", "nearest: ranks");
+  ExpectError(
+      "dist { sync_batch_norm: true\n batch_norm_statistics: 'rank0' }",
+      "dir/s.pbtxt:2: dist.batch_norm_statistics: dist.sync_batch_norm is set");
+  ExpectError(
+      "dist { gradient_merge { k_steps: 2 }\n batch_norm_statistics: 'rank0' }",
+      "dist.batch_norm_statistics: dist.gradient_merge.k_steps is set, too");
   ExpectError("dist { message_size: 0 }",
               "expected a whole number, 1 or above, found 0");
 }

@@ -143,7 +143,7 @@ absl::StatusOr<bool> InsertAllreduce::Run(Program& program) {
   }
   for (const auto& entry : program.entries()) {
     if (entry->name() != kTrainEntry && entry->name() != kEvalEntry) continue;
-    HT_ASSIGN_OR_RETURN(const bool added, InsertTotals(program, *entry));
+    HT_ASSIGN_OR_RETURN(const bool added, InsertTotals(program, *entry, dist_));
     changed |= added;
   }
   return changed;

@@ -30,6 +30,10 @@
 //         {of="totals"}   communicate f32 SCHEMA
 //     result @loss_sum = @loss_sum
 //
+// allreduce_always_fp32 has the up-cast stand before the reduction,
+// fp16_allreduce casts f32 gradients down before and up after; delay_allreduce
+// moves all reductions behind backward.
+//
 // A second run finds the reductions in place and changes nothing.
 #ifndef HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
 #define HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_

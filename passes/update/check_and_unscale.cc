@@ -10,7 +10,9 @@
 #include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
+#include "passes/differentiate/local_count.h"
 #include "passes/parallel/gradients.h"
+#include "passes/parallel/totals.h"
 #include "passes/rewrite/rewrite.h"
 #include "passes/update/gradient_merge.h"
 #include "passes/update/norm_statistics.h"
@@ -23,15 +25,18 @@ namespace {
 // Gradients are sums over micro-batches, made smaller as gradient-merge does.
 absl::StatusOr<ValueId> InverseScale(Entry& train, const proto::Dist& dist) {
   Block& block = train.block();
-  const ValueId count = train.FindResult(kCount);
+  const bool over_ranks = MeansOverRanks(dist);
+  const ValueId count =
+      over_ranks ? block.FindValue(kRanks) : train.FindResult(kCount);
   if (!count.valid()) {
     return CompilerBug("train has gradients and no result ", kCount,
                        ": insert-allreduce must run before");
   }
   HT_ASSIGN_OR_RETURN(const ValueId scale,
                       WellKnownValue(&block, kLossScaling));
-  HT_ASSIGN_OR_RETURN(const ValueId largest,
-                      WellKnownValue(&block, kLargestCount));
+  HT_ASSIGN_OR_RETURN(
+      const ValueId largest,
+      over_ranks ? RankWeight(block) : WellKnownValue(&block, kLargestCount));
   OpBuilder op = MakeOp(block, "gradient_inv_scale", Role::kLossScale);
   op.In("LossScaling", scale)
       .In("Count", count)

@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/file.h"
 #include "gtest/gtest.h"
+#include "runtime/data/npz_testing.h"
 #include "tests/models/model_text.h"
 #include "tests/models/training.h"
 
@@ -185,6 +187,101 @@ TEST(SharedParameter, IsReducedOnce) {
                  tolerance);
     }
   }
+}
+
+// Three samples, of 1, 2 and 6, of which rank 0 has two and rank 1 the third.
+std::string Uneven() {
+  ZipFile file;
+  file.members = {
+      {"x.npy", NpyFile{"<f4", "3, 1", BytesOf(std::vector<float>{1, 2, 6})}
+                    .Serialize()}};
+  const std::string path = FreshDirectory() + ".npz";
+  EXPECT_TRUE(WriteFileAtomically(path, file.Serialize()).ok());
+  return "npz:" + path;
+}
+
+// One step of gradient descent by 1; what became of the values of that name.
+float AfterOneStep(const std::string& ops, const std::string& name,
+                   const std::vector<std::string>& overrides, int ranks) {
+  const std::string model = absl::StrCat(
+      "name: \"uneven\"  format: 1\n"
+      "feed { name: \"x\" dtype: F32 dims: [-1, 1] }\n",
+      ops, Unary("mean", "y", "loss"),
+      "loss { var: \"loss\" mean_over: \"y\" }\n");
+  const auto compiled = CompileText(model,
+                                    "amp { level: 'O0' } optimizer { sgd {} } "
+                                    "lr { base: 1 constant: true } "
+                                    "train { batch_size: 3 epochs: 1 }",
+                                    overrides);
+  EXPECT_TRUE(compiled.ok()) << compiled.status();
+  if (!compiled.ok()) return 0;
+  static int runs = 0;
+  const TrainConfig config =
+      ConfigOf(*compiled, Uneven(), absl::StrCat(FreshDirectory(), runs++));
+  const Trained trained = TrainOn(*compiled, config, ranks);
+  EXPECT_TRUE(trained.status.ok()) << trained.status;
+  return trained.status.ok() ? Values(Newest(config.out), name)[0] : 0;
+}
+
+// Whose sample is alone depends on how they were shuffled.
+TEST(GradientMean, OverSamplesOrRanks) {
+  const std::string ops = absl::StrCat(Param("w", "1, 1", "constant: 10"),
+                                       Matmul("x", "w", "", "y"));
+  const std::string by_ranks = "dist.gradient_mean=ranks";
+  using ::testing::AnyOf;
+  using ::testing::FloatNear;
+  EXPECT_NEAR(AfterOneStep(ops, "w", {}, 1), 10 - 3, 1e-5);
+  EXPECT_NEAR(AfterOneStep(ops, "w", {}, 2), 10 - 3, 1e-5);
+  EXPECT_NEAR(AfterOneStep(ops, "w", {by_ranks}, 1), 10 - 3, 1e-5);
+  EXPECT_THAT(AfterOneStep(ops, "w", {by_ranks}, 2),
+              AnyOf(FloatNear(10 - (1.5 + 6) / 2, 1e-5),
+                    FloatNear(10 - (3.5 + 2) / 2, 1e-5),
+                    FloatNear(10 - (4 + 1) / 2.0, 1e-5)));
+}
+
+TEST(BatchNormStatistics, CombinedOrOfRank0) {
+  const std::string ops = absl::StrCat(
+      Param("s", "1", "constant: 1"), Param("b", "1", "constant: 0"),
+      "stat { name: \"m\" dims: [1] init { constant: 0 } }\n"
+      "stat { name: \"v\" dims: [1] init { constant: 1 } }\n",
+      Op("batch_norm",
+         {{"X", "x"},
+          {"Scale", "s"},
+          {"Bias", "b"},
+          {"Mean", "m"},
+          {"Variance", "v"}},
+         "Y", "y"));
+  const std::string of_rank0 = "dist.batch_norm_statistics=rank0";
+  using ::testing::AnyOf;
+  using ::testing::FloatNear;
+  EXPECT_NEAR(AfterOneStep(ops, "m", {}, 2), 0.3, 1e-5);
+  EXPECT_NEAR(AfterOneStep(ops, "m", {of_rank0}, 1), 0.3, 1e-5);
+  EXPECT_THAT(AfterOneStep(ops, "m", {of_rank0}, 2),
+              AnyOf(FloatNear(0.15, 1e-5), FloatNear(0.35, 1e-5),
+                    FloatNear(0.4, 1e-5)));
+  EXPECT_THAT(
+      AfterOneStep(ops, "v", {of_rank0}, 2),
+      AnyOf(FloatNear(0.9 + 0.1 * 0.25, 1e-5),
+            FloatNear(0.9 + 0.1 * 6.25, 1e-5), FloatNear(0.9 + 0.1 * 4, 1e-5)));
+}
+
+TEST(UnusedParameters, AreNamedOrRefused) {
+  const std::string model =
+      absl::StrCat(Perceptron(), Param("aside", "3"), Param("apart", "2"));
+  const auto noted = CompileText(model, kStrategy);
+  ASSERT_TRUE(noted.ok()) << noted.status();
+  std::string notes;
+  for (const auto& note : noted->report.note()) notes += note.text() + "\n";
+  EXPECT_THAT(notes, ::testing::HasSubstr("does not depend on aside, apart"));
+  const auto refused =
+      CompileText(model, kStrategy, {"dist.find_unused_parameters=false"});
+  EXPECT_THAT(std::string(refused.status().message()),
+              ::testing::AllOf(
+                  ::testing::HasSubstr("dist.find_unused_parameters: false"),
+                  ::testing::HasSubstr("aside, apart")));
+  EXPECT_TRUE(CompileText(Perceptron(), kStrategy,
+                          {"dist.find_unused_parameters=false"})
+                  .ok());
 }
 
 }  // namespace
