@@ -31,6 +31,7 @@ absl::Status InferAllReduce(InferContext& c) {
       ExpectWord(c, "of", {"gradient", "totals", "statistics", "counts"}));
   HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"none", "pre"}));
   HT_RETURN_IF_ERROR(ExpectRange(c, "predivide", 0, 1e30));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"any", "ranks"}));
   if (c.Int("bucket") < 0) return AttrMismatch(c, "bucket", "0 or more");
   return InferMembers(c);
 }
@@ -68,6 +69,9 @@ void RegisterCollective(OpRegistry& registry) {
                 "sum; none: it is not")
           .Attr("predivide", 0.0,
                 "above 0, with pre: p = 1 / predivide instead")
+          .Attr("order", std::string("any"),
+                "ranks: X of all ranks is gathered and added in their order, "
+                "in f32, rounded once; any: as the communicator adds")
           .Attr("delayed", false,
                 "after the whole backward, not beside it: on the stream that "
                 "computes")

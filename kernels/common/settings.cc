@@ -46,6 +46,11 @@ float ReductionScale(double predivide, int world_size) {
   return p;
 }
 
+float SumScale(const BoundOp& op) {
+  if (op.Str("gradient_scale") == "none") return 1;
+  return ReductionScale(op.Float("predivide"), op.context().world_size);
+}
+
 float ReductionScale(const BoundOp& op) {
   if (op.Str("gradient_scale") == "post") return 1;
   return ReductionScale(op.Float("predivide"), op.context().world_size);

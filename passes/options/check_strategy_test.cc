@@ -87,6 +87,8 @@ TEST(Dist, OptionsThatExcludeEachOther) {
   ExpectError(
       "dist { gradient_merge { k_steps: 2 }\n batch_norm_statistics: 'rank0' }",
       "dist.batch_norm_statistics: dist.gradient_merge.k_steps is set, too");
+  ExpectError("dist { reduce: 'exact' }",
+              "expected any_order or exact_order, found \"exact\"");
   ExpectError("dist { message_size: 0 }",
               "expected a whole number, 1 or above, found 0");
 }

@@ -57,6 +57,9 @@ absl::StatusOr<ValueId> Inserter::Reduce(ValueId local) {
   if (dist_.has_gradient_predivide_factor()) {
     reduction.Attr("predivide", dist_.gradient_predivide_factor());
   }
+  if (dist_.reduce() == "exact_order") {
+    reduction.Attr("order", std::string("ranks"));
+  }
   if (dist_.delay_allreduce()) reduction.Attr("delayed", true);
   return BuildValue(block_, reduction);
 }
