@@ -81,6 +81,18 @@ std::vector<Setting> Settings() {
       {"O2_recompute",
        {set("amp.level", "O2"), momentum,
         set("memory.recompute.within", "100KiB")}},
+      {"O1_merged",
+       {set("amp.level", "O1"), momentum,
+        set("dist.gradient_merge.k_steps", "2")}},
+      {"O1_low_sums",
+       {set("amp.level", "O1"), momentum, set("dist.fp16_allreduce", "true"),
+        set("dist.delay_allreduce", "true"), set("dist.message_size", "5000"),
+        set("dist.gradient_predivide_factor", "3")}},
+      {"O3_wide_sums",
+       {set("amp.level", "O3"), momentum,
+        set("dist.allreduce_always_fp32", "true"),
+        set("dist.reduce", "exact_order"), set("dist.gradient_mean", "ranks"),
+        set("dist.batch_norm_statistics", "rank0")}},
       {"outputs_O1", {set("amp.level", "O1")}, /*outputs_alone=*/true},
   };
 }
