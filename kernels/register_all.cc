@@ -31,6 +31,7 @@ KernelRegistry& GrowingKernels() {
     RegisterCpuImage(*filled);
     RegisterCpuCreation(*filled);
     RegisterCpuAmp(*filled);
+    RegisterCpuCollective(*filled);
     RegisterCpuOptimizer(*filled);
     RegisterCpuFusion(*filled);
     return filled;

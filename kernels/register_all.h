@@ -30,6 +30,7 @@ void RegisterCpuShape(KernelRegistry& registry);
 void RegisterCpuImage(KernelRegistry& registry);
 void RegisterCpuCreation(KernelRegistry& registry);
 void RegisterCpuAmp(KernelRegistry& registry);
+void RegisterCpuCollective(KernelRegistry& registry);
 void RegisterCpuOptimizer(KernelRegistry& registry);
 void RegisterCpuFusion(KernelRegistry& registry);  // patterns
 

@@ -69,11 +69,17 @@ Made MakeFreeze(const PassInputs& in) {
 }
 Made MakeScale(const PassInputs& in) {
   const proto::LossScaling& scaling = in.options.strategy.amp().loss_scaling();
-  return std::make_unique<ScaleLoss>(scaling.init_loss_scaling(),
-                                     scaling.per_loss());
+  return std::make_unique<ScaleLoss>(
+      scaling.init_loss_scaling(), scaling.per_loss(),
+      MeansOverRanks(in.options.strategy.dist()));
+}
+Made MakeBackward(const PassInputs& in) {
+  return std::make_unique<AppendBackward>(
+      /*refuse_unused=*/!in.options.strategy.dist().find_unused_parameters());
 }
 Made MakeReduce(const PassInputs& in) {
-  return std::make_unique<InsertAllreduce>(in.options.strategy.dist());
+  return std::make_unique<InsertAllreduce>(in.options.strategy.dist(),
+                                           LowOf(in.options.strategy.amp()));
 }
 Made MakeBuckets(const PassInputs& in) {
   return std::make_unique<BucketAllreduce>(in.options.strategy.dist());
@@ -179,7 +185,7 @@ std::vector<PassStep>* MakeSteps() {
        Training},
       // Whatever follows reads gradients.
       {kBackward, "append-backward", "the gradients of all parameters",
-       Plain<AppendBackward>, Training},
+       MakeBackward, Training},
       // On the scaled gradient in the dtype in which it was made, before the
       // finite check: half the bytes, and one verdict on all ranks. Eval's
       // totals are made here, too.

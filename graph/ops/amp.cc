@@ -37,6 +37,7 @@ InferFunction FromScalars(std::vector<std::string> scalars, std::string output,
 
 absl::Status InferInvScale(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"pre", "post"}));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "predivide", 0, 1e30));
   return FromScalars({"LossScaling", "Count", "LargestCount"}, "InvScale")(c);
 }
 
@@ -65,6 +66,8 @@ void RegisterScale(OpRegistry& registry) {
           .Attr("gradient_scale", std::string("pre"),
                 "pre: the reduction multiplied gradients by p; post: it did "
                 "not")
+          .Attr("predivide", 0.0,
+                "above 0, with pre: p = 1 / predivide instead")
           .Infer(InferInvScale));
 }
 

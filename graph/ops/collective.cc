@@ -30,6 +30,8 @@ absl::Status InferAllReduce(InferContext& c) {
   HT_RETURN_IF_ERROR(
       ExpectWord(c, "of", {"gradient", "totals", "statistics", "counts"}));
   HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"none", "pre"}));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "predivide", 0, 1e30));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"any", "ranks"}));
   if (c.Int("bucket") < 0) return AttrMismatch(c, "bucket", "0 or more");
   return InferMembers(c);
 }
@@ -65,6 +67,14 @@ void RegisterCollective(OpRegistry& registry) {
           .Attr("gradient_scale", std::string("none"),
                 "pre: X is multiplied by p = 2^-ceil(log2 world) before the "
                 "sum; none: it is not")
+          .Attr("predivide", 0.0,
+                "above 0, with pre: p = 1 / predivide instead")
+          .Attr("order", std::string("any"),
+                "ranks: X of all ranks is gathered and added in their order, "
+                "in f32, rounded once; any: as the communicator adds")
+          .Attr("delayed", false,
+                "after the whole backward, not beside it: on the stream that "
+                "computes")
           .Attr("bucket", int64_t{0}, "index of the bucket, in order")
           .Infer(InferAllReduce));
   registry.Add(CollectiveSchema("broadcast", "Out = X of rank root.", kAnyTypes)

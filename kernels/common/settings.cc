@@ -39,11 +39,21 @@ float Decay(const BoundOp& op) { return F32(op, "weight_decay"); }
 
 }  // namespace
 
-float ReductionScale(const BoundOp& op) {
+float ReductionScale(double predivide, int world_size) {
+  if (predivide > 0) return static_cast<float>(1 / predivide);
   float p = 1.0f;
-  if (op.Str("gradient_scale") == "post") return p;
-  for (int64_t n = 1; n < op.context().world_size; n *= 2) p *= 0.5f;
+  for (int64_t n = 1; n < world_size; n *= 2) p *= 0.5f;
   return p;
+}
+
+float SumScale(const BoundOp& op) {
+  if (op.Str("gradient_scale") == "none") return 1;
+  return ReductionScale(op.Float("predivide"), op.context().world_size);
+}
+
+float ReductionScale(const BoundOp& op) {
+  if (op.Str("gradient_scale") == "post") return 1;
+  return ReductionScale(op.Float("predivide"), op.context().world_size);
 }
 
 int64_t ElementCount(const BoundOp& op) {

@@ -19,7 +19,13 @@ namespace kernels {
 
 // ---- Loss scaling.
 
-// What a reduction multiplies by: 2^-ceil(log2 world) for `pre`, 1 for `post`.
+// What a reduction with gradient_scale `pre` multiplies by: 1 / predivide, or,
+// where that is 0, 2^-ceil(log2 world), the largest power of two that keeps a
+// sum of equal terms no larger than one of them.
+float ReductionScale(double predivide, int world_size);
+// What an all_reduce multiplies by.
+float SumScale(const BoundOp& op);
+// What turns it back; 1 for `post`.
 float ReductionScale(const BoundOp& op);
 // What element_count gives.
 int64_t ElementCount(const BoundOp& op);

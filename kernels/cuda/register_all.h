@@ -37,6 +37,7 @@ void RegisterCudaShape(KernelRegistry& registry);
 void RegisterCudaImage(KernelRegistry& registry);
 void RegisterCudaCreation(KernelRegistry& registry);
 void RegisterCudaAmp(KernelRegistry& registry);
+void RegisterCudaCollective(KernelRegistry& registry);
 void RegisterCudaOptimizer(KernelRegistry& registry);
 // Calls of libraries.
 void RegisterCudaMatmul(KernelRegistry& registry);

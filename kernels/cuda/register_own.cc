@@ -25,6 +25,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaImage(registry);
   cuda::RegisterCudaCreation(registry);
   cuda::RegisterCudaAmp(registry);
+  cuda::RegisterCudaCollective(registry);
   cuda::RegisterCudaOptimizer(registry);
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/gradient_names.h"
@@ -244,6 +245,17 @@ void Differentiator::RenameAs(const LossPart& part) {
   }
 }
 
+absl::Status DifferentiateLoss(const Program& program, Entry& train,
+                               ValueId loss, OpId seed) {
+  Differentiator backward(program, train.block());
+  HT_RETURN_IF_ERROR(backward.Run(loss, train.block().op(seed).out(0)));
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const ValueId gradient = backward.gradients()[i];
+    if (gradient.valid()) train.gradients().push_back({CellId(i), gradient});
+  }
+  return absl::OkStatus();
+}
+
 // A backward for each part, one after the other, from the seeds in their order.
 absl::Status DifferentiateParts(const Program& program, Entry& train,
                                 absl::Span<const OpId> seeds) {
@@ -259,6 +271,29 @@ absl::Status DifferentiateParts(const Program& program, Entry& train,
     gradients.push_back(std::move(backward.gradients()));
   }
   return CombineParts(program, train, gradients);
+}
+
+// All of them at once.
+absl::Status RefuseUnused(const Program& program, const Entry& train) {
+  std::vector<bool> used(program.num_cells());
+  for (const GradientStatement& gradient : train.gradients()) {
+    used[gradient.parameter.index()] = true;
+  }
+  std::vector<std::string> unused;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind != CellKind::kParameter || !cell.trainable || used[i]) {
+      continue;
+    }
+    unused.push_back(cell.name);
+  }
+  if (unused.empty()) return absl::OkStatus();
+  return ModelError(program.file,
+                    ": dist.find_unused_parameters: false: the loss does not "
+                    "depend on ",
+                    absl::StrJoin(unused, ", "),
+                    ": mark them trainable: false, or leave "
+                    "find_unused_parameters out");
 }
 
 }  // namespace
@@ -277,14 +312,10 @@ absl::StatusOr<bool> AppendBackward::Run(Program& program) {
   }
   if (HasScalers(block)) {
     HT_RETURN_IF_ERROR(DifferentiateParts(program, *train, seeds));
-    return true;
+  } else {
+    HT_RETURN_IF_ERROR(DifferentiateLoss(program, *train, loss, seeds[0]));
   }
-  Differentiator backward(program, block);
-  HT_RETURN_IF_ERROR(backward.Run(loss, block.op(seeds[0]).out(0)));
-  for (int i = 0; i < program.num_cells(); ++i) {
-    const ValueId gradient = backward.gradients()[i];
-    if (gradient.valid()) train->gradients().push_back({CellId(i), gradient});
-  }
+  if (refuse_unused_) HT_RETURN_IF_ERROR(RefuseUnused(program, *train));
   return true;
 }
 

@@ -38,10 +38,17 @@ namespace passes {
 
 class AppendBackward : public Pass {
  public:
+  explicit AppendBackward(bool refuse_unused = false)
+      : refuse_unused_(refuse_unused) {}
+
   absl::string_view name() const override { return "append-backward"; }
-  // Errors (kModel): no trainable parameter reaches the loss; a model's value
+  // Errors (kModel): no trainable parameter reaches the loss, or, where unused
+  // ones are refused, one of them does not; a model's value
   // has the name of a parameter's gradient. kCompilerBug: no gradient seed.
   absl::StatusOr<bool> Run(Program& program) override;
+
+ private:
+  bool refuse_unused_;
 };
 
 }  // namespace passes

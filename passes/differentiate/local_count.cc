@@ -62,6 +62,19 @@ ValueId SamplesFeed(const Block& block) {
   return ValueId();
 }
 
+absl::StatusOr<ValueId> RankWeight(Block& block) {
+  static constexpr char kName[] = "@rank_weight";
+  const ValueId known = block.FindValue(kName);
+  if (known.valid()) return known;
+  HT_ASSIGN_OR_RETURN(const OpId made, Counter(block, "fill_constant")
+                                           .Attr("dtype", DType::kF32)
+                                           .Attr("value", 1.0)
+                                           .Out("Out", kName)
+                                           .At(Block::Before(block.first()))
+                                           .Build());
+  return block.op(made).out(0);
+}
+
 absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block) {
   const ValueId known = block.FindValue(kLocalCount);
   if (known.valid()) return known;

@@ -16,6 +16,10 @@ inline constexpr char kLocalCount[] = "@local_count";
 // demand, right behind what it counts.
 absl::StatusOr<ValueId> LocalCount(const Program& program, Block& block);
 
+// The value `@rank_weight` : f32[] of `block`, 1: what a rank counts for where
+// gradients are means over ranks (gradient_mean: "ranks").
+absl::StatusOr<ValueId> RankWeight(Block& block);
+
 // The first feed that has the sample axis; invalid if there is none.
 ValueId SamplesFeed(const Block& block);
 

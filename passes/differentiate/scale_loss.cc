@@ -56,9 +56,22 @@ absl::Status ScaleLoss::Seed(Program& program, Block& block,
   Initializer& init = program.cell(block.value(scaling).cell()).init;
   init.kind = Initializer::Kind::kConstant;
   init.a = init_loss_scaling_;
-  HT_ASSIGN_OR_RETURN(const ValueId largest,
-                      WellKnownValue(&block, kLargestCount));
-  HT_ASSIGN_OR_RETURN(const ValueId count, LocalCount(program, block));
+  if (mean_over_ranks_ && !program.loss.denominators.empty()) {
+    return ModelError(program.file,
+                      ": dist.gradient_mean \"ranks\": the loss has the "
+                      "denominator ",
+                      program.loss.denominators[0],
+                      ", of which each rank takes its samples' share; leave "
+                      "gradient_mean or the loss's denominators out");
+  }
+  ValueId count, largest;
+  if (mean_over_ranks_) {
+    HT_ASSIGN_OR_RETURN(count, RankWeight(block));
+    largest = count;
+  } else {
+    HT_ASSIGN_OR_RETURN(largest, WellKnownValue(&block, kLargestCount));
+    HT_ASSIGN_OR_RETURN(count, LocalCount(program, block));
+  }
   Decision decision;
   decision.precision = DType::kF32;
   decision.reason = Reason::kSchema;

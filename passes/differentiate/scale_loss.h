@@ -33,13 +33,17 @@ namespace passes {
 
 class ScaleLoss : public Pass {
  public:
-  // What the cell `@loss_scaling` starts with, and whether each part of the
-  // loss has one.
-  ScaleLoss(double init_loss_scaling, bool per_loss)
-      : init_loss_scaling_(init_loss_scaling), per_loss_(per_loss) {}
+  // What the cell `@loss_scaling` starts with; whether each part of the loss
+  // has one, and whether ranks count alike.
+  ScaleLoss(double init_loss_scaling, bool per_loss, bool mean_over_ranks)
+      : init_loss_scaling_(init_loss_scaling),
+        per_loss_(per_loss),
+        mean_over_ranks_(mean_over_ranks) {}
 
   absl::string_view name() const override { return "scale-loss"; }
-  // Errors (kModel): the loss is missing or is not an f32 value.
+  // Errors (kModel): the loss is missing or is not an f32 value; it has
+  // denominators, which are shares of all ranks' samples, and ranks count
+  // alike.
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
@@ -49,6 +53,7 @@ class ScaleLoss : public Pass {
 
   double init_loss_scaling_;
   bool per_loss_;
+  bool mean_over_ranks_;
 };
 
 }  // namespace passes

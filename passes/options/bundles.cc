@@ -134,6 +134,10 @@ bool ScalesBefore(const proto::Dist& dist) {
   return dist.gradient_scale() == "pre";
 }
 
+bool MeansOverRanks(const proto::Dist& dist) {
+  return dist.gradient_mean() == "ranks";
+}
+
 int64_t MergedSteps(const proto::Dist& dist) {
   return dist.gradient_merge().k_steps();
 }

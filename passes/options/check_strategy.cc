@@ -300,6 +300,52 @@ void CheckMerge(const proto::Strategy& strategy, Checker& check) {
   }
 }
 
+void CheckDist(const Resolver& resolver, Checker& check) {
+  const proto::Dist& dist = resolver.strategy().dist();
+  const auto given = [&resolver](absl::string_view path) {
+    return resolver.Origin(path) != kDefaultOrigin;
+  };
+  const auto both = [&check](absl::string_view path, absl::string_view other,
+                             absl::string_view rule) {
+    check.Refuse(path, absl::StrCat(other, " is set, too: ", rule));
+  };
+  if (dist.has_gradient_predivide_factor() && dist.gradient_scale() == "post") {
+    both("dist.gradient_predivide_factor", "dist.gradient_scale: \"post\"",
+         "one divides before the sum, the other after; choose one");
+  }
+  if (dist.allreduce_always_fp32() && dist.fp16_allreduce()) {
+    both("dist.fp16_allreduce", "dist.allreduce_always_fp32",
+         "gradients are reduced in one dtype; choose one");
+  }
+  const char* const merge = "dist.gradient_merge.k_steps";
+  const bool merges = MergedSteps(dist) > 1;
+  if (merges && MeansOverRanks(dist)) {
+    both("dist.gradient_mean", merge,
+         "micro-batches are weighed by their samples; choose one");
+  }
+  const bool of_rank0 = dist.batch_norm_statistics() == "rank0";
+  if (of_rank0 && dist.sync_batch_norm()) {
+    both("dist.batch_norm_statistics", "dist.sync_batch_norm",
+         "synchronised norms have all ranks' statistics; choose one");
+  }
+  if (of_rank0 && merges) {
+    both("dist.batch_norm_statistics", merge,
+         "rank 0 may have no sample of a micro-batch; choose one");
+  }
+  if (!dist.has_message_size()) return;
+  for (const char* path :
+       {"dist.fuse_grad_size_in_MB", "dist.first_bucket_size_in_MB"}) {
+    if (given(path)) {
+      both("dist.message_size", path,
+           "buckets are measured in elements or in MiB; choose one");
+    }
+  }
+  if (!dist.fuse_all_reduce_ops()) {
+    both("dist.message_size", "dist.fuse_all_reduce_ops: false",
+         "then there are no buckets; choose one");
+  }
+}
+
 }  // namespace
 
 absl::Span<const LevelRule> LevelRules() { return kLevelRules; }
@@ -319,6 +365,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   }
   CheckMemory(strategy, check);
   CheckMerge(strategy, check);
+  CheckDist(resolver, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

@@ -60,6 +60,39 @@ TEST(Memory, IsChosenInOneWay) {
               "train.batch_size_per_rank");
 }
 
+TEST(Dist, OptionsThatExcludeEachOther) {
+  ExpectError("dist { gradient_scale: 'post'\n gradient_predivide_factor: 2 }",
+              "dir/s.pbtxt:2: dist.gradient_predivide_factor: "
+              "dist.gradient_scale: \"post\" is set, too: one divides before");
+  ExpectError("dist { gradient_predivide_factor: 0 }",
+              "expected a number from 1e-30 to 1e30, found 0");
+  ExpectError("dist { gradient_predivide_factor: nan }", "found nan");
+  ExpectError("dist { allreduce_always_fp32: true\n fp16_allreduce: true }",
+              "dir/s.pbtxt:2: dist.fp16_allreduce: dist.allreduce_always_fp32 "
+              "is set, too");
+  ExpectError("dist { fuse_grad_size_in_MB: 32\n message_size: 100 }",
+              "dir/s.pbtxt:2: dist.message_size: dist.fuse_grad_size_in_MB is "
+              "set, too: buckets are measured in elements or in MiB");
+  ExpectError("dist { first_bucket_size_in_MB: 1\n message_size: 100 }",
+              "dist.message_size: dist.first_bucket_size_in_MB is set, too");
+  ExpectError("dist { fuse_all_reduce_ops: false\n message_size: 100 }",
+              "dist.message_size: dist.fuse_all_reduce_ops: false is set, too");
+  ExpectError("dist { gradient_merge { k_steps: 2 }\n gradient_mean: 'ranks' }",
+              "dir/s.pbtxt:2: dist.gradient_mean: dist.gradient_merge.k_steps "
+              "is set, too");
+  ExpectError("dist { gradient_mean: 'rank' }", "nearest: ranks");
+  ExpectError(
+      "dist { sync_batch_norm: true\n batch_norm_statistics: 'rank0' }",
+      "dir/s.pbtxt:2: dist.batch_norm_statistics: dist.sync_batch_norm is set");
+  ExpectError(
+      "dist { gradient_merge { k_steps: 2 }\n batch_norm_statistics: 'rank0' }",
+      "dist.batch_norm_statistics: dist.gradient_merge.k_steps is set, too");
+  ExpectError("dist { reduce: 'exact' }",
+              "expected any_order or exact_order, found \"exact\"");
+  ExpectError("dist { message_size: 0 }",
+              "expected a whole number, 1 or above, found 0");
+}
+
 TEST(StrategyChecks, TellIndependentErrorsTogether) {
   ExpectError(
       "amp { level: 'O7'\n dtype: 'f31'\n custom_black_list: ['sofmax',\n "

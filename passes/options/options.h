@@ -43,6 +43,8 @@ DType LowOf(const proto::Amp& amp);
 PrecisionRule RuleOf(const proto::Amp& amp);
 // gradient_scale: pre.
 bool ScalesBefore(const proto::Dist& dist);
+// gradient_mean: ranks.
+bool MeansOverRanks(const proto::Dist& dist);
 // Micro-batches of a step; 1: it has none.
 int64_t MergedSteps(const proto::Dist& dist);
 // A user's list as names of ours (it may have aliases).

@@ -10,6 +10,7 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/parallel/buckets.h"
+#include "passes/parallel/move_behind.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -50,8 +51,7 @@ absl::Status Join(Block& block, absl::Span<const OpId> reductions, DType dtype,
       .At(Block::Before(reductions.back()))
       .Why(FixedBySchema(dtype))
       .In("X", members)
-      .Attr("of", GetAttr(last, "of"))
-      .Attr("gradient_scale", GetAttr(last, "gradient_scale"))
+      .AttrsOf(last)
       .Attr("bucket", int64_t{index});
   for (ValueId out : reduced) joined.Out("Out", block.name(out));
   HT_ASSIGN_OR_RETURN(const OpId made, joined.Build());
@@ -84,32 +84,6 @@ void HoldJoined(const Joined& joined, Entry& entry) {
   for (GradientStatement& gradient : entry.gradients()) replace(gradient.value);
   for (CommitStatement& commit : entry.commits()) replace(commit.value);
   for (Result& result : entry.results()) replace(result.value);
-}
-
-// Moves everything that depends on a reduced gradient behind all other ops,
-// in its old order: a bucket stands where its last member is ready, and what
-// reads an earlier member must not stand before it.
-void MoveReadersBehind(Block& block, absl::Span<const OpId> reductions) {
-  if (reductions.empty()) return;
-  std::vector<bool> late(block.op_limit(), false);
-  for (OpId id : reductions) late[id.index()] = true;
-  std::vector<OpId> readers;
-  bool ordered = true;  // nothing else stands behind a reader
-  for (OpId id = reductions[0]; id.valid(); id = block.next(id)) {
-    bool reads = false;
-    for (ValueId in : block.op(id).inputs.all()) {
-      const OpId producer = block.value(in).op();
-      reads |= producer.valid() && late[producer.index()];
-    }
-    if (reads) {
-      late[id.index()] = true;
-      readers.push_back(id);
-    } else if (!readers.empty()) {
-      ordered = false;
-    }
-  }
-  if (ordered) return;
-  for (OpId id : readers) block.MoveOp(id, Block::End());
 }
 
 }  // namespace

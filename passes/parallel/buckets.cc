@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "graph/base/dtype.h"
+
 namespace halftone {
 namespace passes {
 namespace {
@@ -37,6 +39,8 @@ void JoinStranded(std::vector<Bucket>& buckets, int64_t first_bytes) {
 
 std::vector<Bucket> AssignBuckets(absl::Span<const BucketItem> items,
                                   const proto::Dist& dist, bool join_stranded) {
+  // Elements, where the strategy says so.
+  const bool counts = dist.has_message_size();
   const int64_t first_bytes = Bytes(dist.first_bucket_size_in_mb());
   const int64_t bytes = Bytes(dist.fuse_grad_size_in_mb());
   const bool fuse = dist.fuse_all_reduce_ops();
@@ -47,12 +51,16 @@ std::vector<Bucket> AssignBuckets(absl::Span<const BucketItem> items,
     line.open.bytes += items[i].bytes;
     line.open.items.push_back(i);
     const int64_t limit = line.closed.empty() ? first_bytes : bytes;
-    if (!fuse || line.open.bytes >= limit) Close(line);
+    const bool full =
+        counts ? line.open.bytes / SizeOf(items[i].dtype) >= dist.message_size()
+               : line.open.bytes >= limit;
+    if (!fuse || full) Close(line);
   }
   std::vector<Bucket> buckets;
   for (auto& [dtype, line] : lines) {
     Close(line);
-    if (fuse && join_stranded) JoinStranded(line.closed, first_bytes);
+    if (fuse && join_stranded && !counts)
+      JoinStranded(line.closed, first_bytes);
     for (Bucket& bucket : line.closed) buckets.push_back(std::move(bucket));
   }
   std::sort(buckets.begin(), buckets.end(),

@@ -30,6 +30,10 @@
 //         {of="totals"}   communicate f32 SCHEMA
 //     result @loss_sum = @loss_sum
 //
+// allreduce_always_fp32 has the up-cast stand before the reduction,
+// fp16_allreduce casts f32 gradients down before and up after; delay_allreduce
+// moves all reductions behind backward.
+//
 // Where parts of the loss have a scaler each, a second one counts on how many
 // ranks a part sent back what is not finite:
 //     totals.parts: all_reduce(X=[@not_finite.of.ce, @not_finite.of.aux]) ->
@@ -39,6 +43,7 @@
 #ifndef HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
 #define HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_
 
+#include "graph/base/dtype.h"
 #include "passes/options/options.h"
 #include "passes/pass.h"
 
@@ -48,15 +53,17 @@ namespace passes {
 class InsertAllreduce : public Pass {
  public:
   // With `gradient_scale: pre` each rank multiplies by 2^-ceil(log2 N) before
-  // the sum, so that f16 sums of many ranks do not overflow.
-  explicit InsertAllreduce(const proto::Dist& dist)
-      : scale_gradients_before_(ScalesBefore(dist)) {}
+  // the sum, so that f16 sums of many ranks do not overflow. `low`: the dtype
+  // of fp16_allreduce.
+  explicit InsertAllreduce(const proto::Dist& dist, DType low = DType::kF16)
+      : dist_(dist), low_(low) {}
 
   absl::string_view name() const override { return "insert-allreduce"; }
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
-  bool scale_gradients_before_;
+  proto::Dist dist_;
+  DType low_;
 };
 
 }  // namespace passes

@@ -33,7 +33,8 @@ class Totals {
                        const std::string& result, absl::string_view local);
   absl::Status AddMetrics();
   absl::Status AddStop();
-  absl::Status AddBatchNorms();
+  absl::Status AddRanks();
+  absl::Status AddBatchNorms(bool of_rank0);
   bool empty() const { return members_.empty(); }
   // Makes the reduction and its results.
   absl::Status Reduce();
@@ -166,8 +167,15 @@ absl::Status Totals::AddStop() {
   return absl::OkStatus();
 }
 
-// One message for all norms: each rank's statistics, gathered and combined.
-absl::Status Totals::AddBatchNorms() {
+absl::Status Totals::AddRanks() {
+  HT_ASSIGN_OR_RETURN(const ValueId weight, RankWeight(block_));
+  AddMember(weight, kRanks);
+  return absl::OkStatus();
+}
+
+// One message for all norms: each rank's statistics, gathered and combined, or
+// those of rank 0.
+absl::Status Totals::AddBatchNorms(bool of_rank0) {
   std::vector<ValueId> locals[3];
   std::vector<std::string> names[3];
   static constexpr const char* kLocals[] = {"BatchMean", "BatchVariance",
@@ -183,6 +191,15 @@ absl::Status Totals::AddBatchNorms() {
     }
   }
   if (locals[0].empty()) return absl::OkStatus();
+  if (of_rank0) {
+    OpBuilder broadcast = Make("broadcast");
+    broadcast.Name("totals.norms");
+    for (int i = 0; i < 2; ++i) {
+      broadcast.In("X", locals[i]);
+      for (const std::string& name : names[i]) broadcast.Out("Out", name);
+    }
+    return broadcast.Build().status();
+  }
   OpBuilder combine = Make("combine_stats");
   combine.Name("totals.norms").Attr("of", std::string("totals"));
   static constexpr const char* kSlots[] = {"Mean", "Variance", "Count"};
@@ -207,7 +224,8 @@ absl::Status Totals::Reduce() {
 
 }  // namespace
 
-absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry) {
+absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry,
+                                  const proto::Dist& dist) {
   Block& block = entry.block();
   for (OpId id : OpsOfType(block, "all_reduce")) {
     if (IsReduction(block.op(id), "totals")) return false;
@@ -220,12 +238,15 @@ absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry) {
   Totals totals(program, entry, position);
   HT_RETURN_IF_ERROR(totals.AddLoss());
   HT_RETURN_IF_ERROR(totals.AddMetrics());
-  if (entry.name() == kTrainEntry) {
-    HT_RETURN_IF_ERROR(totals.AddStop());
-  }
+  const bool train = entry.name() == kTrainEntry;
+  if (train) HT_RETURN_IF_ERROR(totals.AddStop());
+  if (train && MeansOverRanks(dist)) HT_RETURN_IF_ERROR(totals.AddRanks());
   if (totals.empty()) return false;
   HT_RETURN_IF_ERROR(totals.Reduce());
-  if (entry.name() == kTrainEntry) HT_RETURN_IF_ERROR(totals.AddBatchNorms());
+  if (train) {
+    HT_RETURN_IF_ERROR(
+        totals.AddBatchNorms(dist.batch_norm_statistics() == "rank0"));
+  }
   return true;
 }
 

@@ -12,7 +12,9 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/differentiate/combine_losses.h"
+#include "passes/differentiate/local_count.h"
 #include "passes/parallel/gradients.h"
+#include "passes/parallel/totals.h"
 #include "passes/rewrite/rewrite.h"
 #include "passes/update/gradient_merge.h"
 #include "passes/update/norm_statistics.h"
@@ -32,24 +34,29 @@ absl::StatusOr<ValueId> ScaleOf(Block& block) {
   return block.ConstantValue(block.program().AddConstant(std::move(one)).id);
 }
 
-// `merged_steps`: gradients are sums over so many micro-batches, made smaller
-// as gradient-merge does.
-absl::StatusOr<ValueId> InverseScale(Entry& train, bool pre,
-                                     int64_t merged_steps) {
+// Gradients are sums over micro-batches, made smaller as gradient-merge does.
+absl::StatusOr<ValueId> InverseScale(Entry& train, const proto::Dist& dist) {
   Block& block = train.block();
-  const ValueId count = train.FindResult(kCount);
+  const bool over_ranks = MeansOverRanks(dist);
+  const ValueId count =
+      over_ranks ? block.FindValue(kRanks) : train.FindResult(kCount);
   if (!count.valid()) {
     return CompilerBug("train has gradients and no result ", kCount,
                        ": insert-allreduce must run before");
   }
   HT_ASSIGN_OR_RETURN(const ValueId scale, ScaleOf(block));
-  HT_ASSIGN_OR_RETURN(const ValueId largest,
-                      WellKnownValue(&block, kLargestCount));
+  HT_ASSIGN_OR_RETURN(
+      const ValueId largest,
+      over_ranks ? RankWeight(block) : WellKnownValue(&block, kLargestCount));
   OpBuilder op = MakeOp(block, "gradient_inv_scale", Role::kLossScale);
   op.In("LossScaling", scale)
       .In("Count", count)
       .In("LargestCount", largest)
-      .Attr("gradient_scale", std::string(pre ? "pre" : "post"));
+      .Attr("gradient_scale", std::string(ScalesBefore(dist) ? "pre" : "post"));
+  if (dist.has_gradient_predivide_factor()) {
+    op.Attr("predivide", dist.gradient_predivide_factor());
+  }
+  const int64_t merged_steps = MergedSteps(dist);
   if (merged_steps == 1) {
     op.Out("InvScale", "@inv_scale");
     return BuildValue(block, op);
@@ -203,9 +210,7 @@ absl::StatusOr<bool> CheckAndUnscale::Run(Program& program) {
     return CompilerBug("gradient ", block.name(gradient.local),
                        " is not reduced: insert-allreduce must run before");
   }
-  HT_ASSIGN_OR_RETURN(
-      const ValueId inv_scale,
-      InverseScale(*train, scale_gradients_before_, merged_steps_));
+  HT_ASSIGN_OR_RETURN(const ValueId inv_scale, InverseScale(*train, dist_));
   HT_ASSIGN_OR_RETURN(const ValueId found_inf,
                       Check(*train, gradients, inv_scale));
   std::vector<ValueId> unscaled;

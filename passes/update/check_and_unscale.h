@@ -43,17 +43,14 @@ class CheckAndUnscale : public Pass {
   // Constant scaling is the same op with both ratios 1. The scale cell's first
   // value is scale-loss's matter.
   explicit CheckAndUnscale(const proto::Strategy& strategy)
-      : amp_(strategy.amp()),
-        scale_gradients_before_(ScalesBefore(strategy.dist())),
-        merged_steps_(MergedSteps(strategy.dist())) {}
+      : amp_(strategy.amp()), dist_(strategy.dist()) {}
 
   absl::string_view name() const override { return "check-and-unscale"; }
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
   proto::Amp amp_;
-  bool scale_gradients_before_;
-  int64_t merged_steps_;
+  proto::Dist dist_;
 };
 
 }  // namespace passes

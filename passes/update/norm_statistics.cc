@@ -31,7 +31,13 @@ Combined CombinedOf(const Block& block, const Op& norm) {
   int position = 0;
   const Op* combine =
       ReaderOf(block, Out(norm, "BatchMean"), "combine_stats", &position);
-  if (combine == nullptr) return {};
+  if (combine == nullptr) {  // rank 0's, of all norms: means, then variances
+    const auto of_rank0 = [&](absl::string_view slot) {
+      const Op* op = ReaderOf(block, Out(norm, slot), "broadcast", &position);
+      return op == nullptr ? ValueId() : op->outputs.all()[position];
+    };
+    return {of_rank0("BatchMean"), of_rank0("BatchVariance")};
+  }
   const auto member = [&](absl::string_view slot) {
     const int s = combine->schema->FindOutput(slot);
     return combine->outputs.slot(s)[position];

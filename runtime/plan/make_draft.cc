@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/check.h"
@@ -8,20 +9,13 @@
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
 #include "kernels/common/gather.h"
+#include "kernels/common/settings.h"
 #include "runtime/plan/draft.h"
 #include "runtime/plan/kernel_choice.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
-
-// p = 2^-ceil(log2 N): the largest power of two that keeps a sum of N equal
-// terms no larger than one of them.
-float PreScale(int world_size) {
-  float p = 1;
-  for (int n = 1; n < world_size; n *= 2) p /= 2;
-  return p;
-}
 
 size_t LiveValues(const Block& block) {
   size_t live = 0;
@@ -55,6 +49,7 @@ class Drafter {
     draft_.steps.reserve(block.num_ops() + copies);
     draft_.nodes.reserve(LiveValues(block) + 2 * copies);
     HT_RETURN_IF_ERROR(DraftOps(scope));
+    FlushSums();
     for (const CommitStatement& commit : entry->commits()) {
       draft_.commits.push_back(
           {CellNode(commit.cell), NodeOf(scope, commit.value)});
@@ -150,7 +145,11 @@ class Drafter {
     for (OpId id = block.first(); id.valid(); id = block.next(id)) {
       const Op& op = block.op(id);
       const std::string& type = op.schema->name();
-      if (type == "all_reduce" || type == "broadcast") {
+      if (ReadsSum(scope, op)) FlushSums();
+      if (type == "all_reduce" && request_.bind.world_size > 1 &&
+          AttrAs<std::string>(op, "order") == "ranks") {
+        HT_RETURN_IF_ERROR(DraftOrderedSum(scope, op));
+      } else if (type == "all_reduce" || type == "broadcast") {
         DraftCollective(scope, op);
       } else {
         HT_RETURN_IF_ERROR(DraftKernel(scope, op));
@@ -164,11 +163,13 @@ class Drafter {
     if (op.schema->name() == "all_reduce") {
       step.kind = Step::Kind::kAllReduce;
       step.stream = AttrAs<std::string>(op, "of") == "gradient" &&
+                            !AttrAs<bool>(op, "delayed") &&
                             request_.bind.world_size > 1
                         ? StreamKind::kCommunicate
                         : StreamKind::kCompute;
       if (AttrAs<std::string>(op, "gradient_scale") == "pre") {
-        step.pre_scale = PreScale(request_.bind.world_size);
+        step.pre_scale = kernels::ReductionScale(
+            AttrAs<double>(op, "predivide"), request_.bind.world_size);
       }
     } else {
       step.kind = Step::Kind::kBroadcast;
@@ -177,6 +178,39 @@ class Drafter {
     if (step.inputs.empty()) return;
     step.dtype = DTypeOf(step.inputs[0]);
     draft_.steps.push_back(std::move(step));
+  }
+
+  // Gathers at once, beside what is computed; adds when somebody reads it, so
+  // that computing does not wait for what comes from the other ranks.
+  absl::Status DraftOrderedSum(Scope& scope, const Op& op) {
+    DraftStep sum = StepOf(scope, op);
+    HT_ASSIGN_OR_RETURN(const KernelChoice choice,
+                        chooser_.ChoiceFor(*scope.block, op));
+    HT_CHECK(choice.candidate != nullptr, "the sum's kernel is deterministic");
+    GatherInputs(&sum);
+    if (!AttrAs<bool>(op, "delayed")) {
+      draft_.steps.back().stream = StreamKind::kCommunicate;
+    }
+    sum.candidate = choice.candidate;
+    sum.workspace_bytes = choice.workspace_bytes;
+    summed_.insert(sum.outputs.begin(), sum.outputs.end());
+    sums_.push_back(std::move(sum));
+    return absl::OkStatus();
+  }
+
+  bool ReadsSum(const Scope& scope, const Op& op) const {
+    if (sums_.empty()) return false;
+    const auto inputs = op.inputs.all();
+    return std::any_of(inputs.begin(), inputs.end(), [&](ValueId value) {
+      const int node = scope.nodes[value.index()];
+      return node >= 0 && summed_.contains(node);
+    });
+  }
+
+  void FlushSums() {
+    for (DraftStep& sum : sums_) draft_.steps.push_back(std::move(sum));
+    sums_.clear();
+    summed_.clear();
   }
 
   DType DTypeOf(int node) const { return draft_.nodes[node].type->dtype; }
@@ -310,6 +344,9 @@ class Drafter {
   KernelChooser chooser_;
   Draft draft_;
   absl::flat_hash_map<std::pair<Node::Kind, int32_t>, int> state_nodes_;
+  // Sums of what is being gathered, and the nodes that they make.
+  std::vector<DraftStep> sums_;
+  absl::flat_hash_set<int> summed_;
 };
 
 }  // namespace

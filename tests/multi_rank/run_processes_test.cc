@@ -87,12 +87,14 @@ std::vector<pid_t> RankPids(const std::string& out) {
 struct Case {
   const char* level;
   int ranks;
+  const char* reduce = "any_order";
 };
 class KilledRun : public ::testing::TestWithParam<Case> {};
 
 TEST_P(KilledRun, ResumesBitForBit) {
-  const auto [level, ranks] = GetParam();
-  const std::string model = Compile(level);
+  const auto [level, ranks, reduce] = GetParam();
+  const std::string model =
+      Compile(level, {"--set", absl::StrCat("dist.reduce=", reduce)});
   const std::vector<std::string> flags = {"--checkpoint-every", "7", "--epochs",
                                           "2"};
   const std::string whole = NewPath("whole"), cut = NewPath("cut");
@@ -122,11 +124,35 @@ TEST_P(KilledRun, ResumesBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(Levels, KilledRun,
                          ::testing::Values(Case{"O1", 1}, Case{"O1", 2},
-                                           Case{"O2", 1}, Case{"O2", 2}),
+                                           Case{"O2", 1}, Case{"O2", 2},
+                                           Case{"O1", 4, "exact_order"}),
                          [](const auto& info) {
                            return absl::StrCat(info.param.level, "_ranks_",
-                                               info.param.ranks);
+                                               info.param.ranks, "_",
+                                               info.param.reduce);
                          });
+
+// Neither how ranks talk to each other nor buckets change a bit.
+TEST(ExactOrder, IsThatOfThreadsAndOfProcesses) {
+  const std::vector<std::string> flags = {"--epochs", "1"};
+  const std::string exact = "dist.reduce=exact_order";
+  const std::string model = Compile("O1", {"--set", exact});
+  const std::string small = Compile(
+      "O1", {"--set", exact, "--set", "dist.first_bucket_size_in_MB=0.001"});
+  const std::string threads = NewPath("threads"), shared = NewPath("shared");
+  std::vector<std::string> command = {kHalftone, "run", model,   "--ranks", "2",
+                                      "--data",  kData, "--out", threads};
+  command.insert(command.end(), flags.begin(), flags.end());
+  const Result in_process = RunProgram(command);
+  ASSERT_EQ(in_process.exit_code(), 0) << in_process.err;
+  const Result processes = RunProgram(Launch(2, small, shared, flags));
+  ASSERT_EQ(processes.exit_code(), 0) << processes.err;
+  const auto state = [](const std::string& out) {
+    return ReadAll(out + "/ckpt/step-23/state.safetensors");
+  };
+  ASSERT_FALSE(state(threads).empty());
+  EXPECT_TRUE(state(threads) == state(shared));
+}
 
 TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
   const std::string model = Compile("O1");
