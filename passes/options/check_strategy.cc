@@ -317,6 +317,12 @@ void CheckDist(const Resolver& resolver, Checker& check) {
     both("dist.fp16_allreduce", "dist.allreduce_always_fp32",
          "gradients are reduced in one dtype; choose one");
   }
+  if (dist.fp16_allreduce() &&
+      resolver.strategy().amp().loss_scaling().per_loss()) {
+    both("dist.fp16_allreduce", "amp.loss_scaling.per_loss",
+         "gradients of several losses are added unscaled, which 16 bits may "
+         "not hold; choose one");
+  }
   const char* const merge = "dist.gradient_merge.k_steps";
   const bool merges = MergedSteps(dist) > 1;
   if (merges && MeansOverRanks(dist)) {

@@ -191,6 +191,12 @@ TEST(WrongParts, AreRefused) {
     EXPECT_THAT(std::string(compiled.status().message()),
                 HasSubstr(wrong.says));
   }
+  EXPECT_THAT(std::string(CompileText(absl::StrCat(Heads(), kParts), kStrategy,
+                                      {"amp.loss_scaling.per_loss=true",
+                                       "dist.fp16_allreduce=true"})
+                              .status()
+                              .message()),
+              HasSubstr("amp.loss_scaling.per_loss is set, too"));
   const auto taken =
       CompileText(absl::StrCat(Heads(), "loss { var: \"t\" mean_over: \"ce\" ",
                                "part { var: \"aux\" } }\n"),
