@@ -101,10 +101,12 @@ constexpr absl::Duration kClocks = absl::Seconds(2);
 // Whether a file is of a failure of this same attempt, by the node whose rank
 // it was.
 bool KnowsBetter(const std::string& path, const FailureReport& report,
-                 absl::Time started) {
+                 MonotonicTime started) {
+  // A file's time is one of day, whatever that is.
+  const absl::Time since = absl::Now() - (MonotonicTime::Now() - started);
   struct stat info;
   if (stat(path.c_str(), &info) != 0 ||
-      absl::TimeFromTimespec(info.st_mtim) + kClocks < started) {
+      absl::TimeFromTimespec(info.st_mtim) + kClocks < since) {
     return false;
   }
   const auto json = nlohmann::json::parse(ReadAll(path), nullptr, false);
@@ -117,7 +119,7 @@ bool KnowsBetter(const std::string& path, const FailureReport& report,
 absl::StatusOr<bool> WriteUnlessKnownBetter(const std::string& path,
                                             const std::string& text,
                                             const FailureReport& report,
-                                            absl::Time started) {
+                                            MonotonicTime started) {
   const std::string draft = absl::StrCat(path, ".", getpid(), ".draft");
   const std::string before = absl::StrCat(path, ".", getpid(), ".before");
   if (rename(path.c_str(), before.c_str()) == 0) {
@@ -133,7 +135,7 @@ absl::StatusOr<bool> WriteUnlessKnownBetter(const std::string& path,
   unlink(draft.c_str());
   if (linked || error == EEXIST) return linked;
   return SystemError(ExitCode::kModel, error,
-                     absl::StrCat("cannot write ", path), "");
+                     absl::StrCat("cannot write ", path));
 }
 
 }  // namespace
@@ -211,7 +213,7 @@ std::vector<std::string> ToLines(const FailureReport& report) {
 
 absl::StatusOr<bool> WriteFailureFile(const std::string& path,
                                       const FailureReport& report,
-                                      absl::Time started) {
+                                      MonotonicTime started) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", 1},
                {"time", absl::FormatTime(absl::RFC3339_sec, absl::Now(),

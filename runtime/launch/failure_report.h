@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/launch/status_page.h"
 
 namespace halftone {
@@ -56,7 +56,7 @@ std::vector<std::string> ToLines(const FailureReport& report);
 // node whose rank failed has written, since `started`, what it knows better.
 absl::StatusOr<bool> WriteFailureFile(const std::string& path,
                                       const FailureReport& report,
-                                      absl::Time started);
+                                      MonotonicTime started);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -13,11 +13,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/system/system_error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "runtime/launch/attempt.h"
@@ -203,7 +202,7 @@ std::vector<std::string> ResumeCommand(const LaunchOptions& options) {
 }
 
 void TellFailure(const LaunchPlan& plan, const FailureReport& report,
-                 absl::Time started, LaunchConsole& console) {
+                 MonotonicTime started, LaunchConsole& console) {
   const std::vector<std::string> lines = ToLines(report);
   console.Say(true, absl::StrCat("error    ", lines[0]));
   for (size_t i = 1; i < lines.size(); ++i) {
@@ -262,7 +261,7 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
     attempt_options.signal_fd = signals.fd();
     attempt_options.console = &console;
     attempt_options.keeper = &keeper;
-    const absl::Time started = absl::Now();
+    const MonotonicTime started = MonotonicTime::Now();
     Attempt attempt(attempt_options);
     HT_RETURN_IF_ERROR(attempt.Open());
     Announce(plan, attempt, console);
