@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <cstdlib>
 #include <fstream>
 
 #include "absl/strings/ascii.h"
@@ -13,7 +14,6 @@
 #include "absl/strings/str_replace.h"
 #include "runtime/rendezvous/socket.h"
 #include "tests/support/programs.h"
-#include "tests/support/run_files.h"
 
 namespace halftone {
 namespace {
@@ -65,6 +65,7 @@ SlurmCluster::~SlurmCluster() {
     kill(daemon->pid, SIGTERM);
     Wait(*daemon);
   }
+  if (!folder_.empty()) RunProgram({"/bin/rm", "-rf", folder_});
 }
 
 std::map<std::string, std::string> SlurmCluster::Variables() const {
@@ -79,11 +80,13 @@ std::string SlurmCluster::Start() {
   if (controller.empty() || node.empty()) return "no slurmctld or slurmd";
   const passwd* user = getpwuid(geteuid());
   if (user == nullptr) return "this user has no name";
-  const std::string folder = NewPath("slurm");
-  RunProgram({"/bin/mkdir", folder});
+  // Sockets lie there, whose paths are short.
+  char folder[] = "/tmp/halftone-slurm-XXXXXX";
+  if (mkdtemp(folder) == nullptr) return "no room in /tmp";
+  folder_ = folder;
   char host[HOST_NAME_MAX + 1] = {};
   gethostname(host, HOST_NAME_MAX);
-  config_ = absl::StrCat(folder, "/slurm.conf");
+  config_ = absl::StrCat(folder_, "/slurm.conf");
   std::ofstream(config_) << absl::StrReplaceAll(
       kConfig, {{"HOST(", absl::StrCat(std::string(host), "(")},
                 {"=HOST ", absl::StrCat("=", std::string(host), " ")},
@@ -91,7 +94,7 @@ std::string SlurmCluster::Start() {
                 {"PORT1", FreePort()},
                 {"PORT2", FreePort()},
                 {"USER", user->pw_name},
-                {"DIR", folder}});
+                {"DIR", folder_}});
   const auto start = [&](const std::string& name,
                          const std::vector<std::string>& words) {
     daemons_.push_back(halftone::Start(name, words, Variables()));

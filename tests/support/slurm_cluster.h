@@ -1,5 +1,5 @@
 // For tests under Slurm: a cluster of two nodes, both this machine, with
-// Debian's slurmctld and slurmd in the test's own folder.
+// Debian's slurmctld and slurmd in a folder of their own.
 #ifndef HALFTONE_TESTS_SUPPORT_SLURM_CLUSTER_H_
 #define HALFTONE_TESTS_SUPPORT_SLURM_CLUSTER_H_
 
@@ -26,7 +26,7 @@ class SlurmCluster {
  private:
   std::map<std::string, std::string> Variables() const;
 
-  std::string config_;
+  std::string folder_, config_;
   std::vector<Child> daemons_;
 };
 
