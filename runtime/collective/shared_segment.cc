@@ -28,12 +28,19 @@ namespace {
 constexpr int64_t kHeader = kAlignment;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// One per start of a machine.
-std::string BootId() {
+// One per start of a machine and network of it: ranks in two network
+// namespaces are two machines to each other, whatever else they share, and
+// find out about a cut between them as such. Empty: not known.
+std::string MachineId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
   std::getline(file, id);
-  return id;
+  char network[64] = {};
+  if (id.empty() ||
+      readlink("/proc/self/ns/net", network, sizeof(network) - 1) < 0) {
+    return "";
+  }
+  return absl::StrCat(id, "/", network);
 }
 
 absl::Status Refused(int error, absl::string_view what) {
@@ -73,7 +80,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(int64_t bytes) {
   HT_CHECK(token.size() <= kHeader, "a token fits");
   std::memcpy(mapped, token.data(), token.size());
   segment.address_ =
-      absl::StrCat(BootId(), " ", getpid(), " ", segment.file_, " ", token);
+      absl::StrCat(MachineId(), " ", getpid(), " ", segment.file_, " ", token);
   return segment;
 }
 
@@ -88,7 +95,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Open(absl::string_view address,
       !absl::SimpleAtoi(parts[2], &number)) {
     return CommunicationError("\"", address, "\" is no shared memory");
   }
-  if (parts[0] != BootId()) return CommunicationError("on another machine");
+  if (parts[0] != MachineId()) return CommunicationError("on another machine");
   const std::string path = absl::StrCat("/proc/", process, "/fd/", number);
   // What has that number in this container may be anything.
   const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

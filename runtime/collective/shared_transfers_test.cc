@@ -38,7 +38,13 @@ TEST(SharedSegment, NothingElseIsTakenForIt) {
   EXPECT_FALSE(opens(address, 1001));
   EXPECT_FALSE(opens("", 1000));
   EXPECT_FALSE(opens("no address", 1000));
-  // Another machine, another process, another file, another segment.
+  // Another machine, another network of this one (a node that is a namespace),
+  // another process, another file, another segment.
+  const std::vector<std::string> machine = absl::StrSplit(parts[0], '/');
+  ASSERT_EQ(machine.size(), 2u) << parts[0];
+  EXPECT_FALSE(opens(absl::StrCat(machine[0], "/net:[1] ", parts[1], " ",
+                                  parts[2], " ", parts[3]),
+                     1000));
   EXPECT_FALSE(opens(absl::StrCat("00000000-0000-0000-0000-000000000000 ",
                                   parts[1], " ", parts[2], " ", parts[3]),
                      1000));

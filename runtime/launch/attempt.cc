@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
@@ -26,6 +27,10 @@ namespace {
 // within the two seconds that are promised.
 constexpr absl::Duration kSettle = absl::Milliseconds(400);
 constexpr absl::Duration kTerminate = absl::Milliseconds(900);
+// Between looks at what the run's store says, where there are other nodes.
+constexpr absl::Duration kNews = absl::Milliseconds(100);
+// For a rank here that others blame: it may be about to say why itself.
+constexpr absl::Duration kOwnEnd = absl::Seconds(2);
 // For what is still in the pipes when the ranks are gone.
 constexpr absl::Duration kDrain = absl::Milliseconds(300);
 // For ranks of other nodes that still talk to the store.
@@ -90,6 +95,10 @@ absl::Status Attempt::MeetNodes() {
 absl::Status Attempt::StartRanks() {
   HT_RETURN_IF_ERROR(MeetNodes());
   if (user_signal_ != 0) return absl::OkStatus();
+  if (store_ == nullptr) {
+    watch_ =
+        absl::make_unique<NodeWatch>(*options_.plan, master_, options_.attempt);
+  }
   oom_kills_at_start_ = CountOomKills();
   for (int r = 0; r < options_.plan->ranks; ++r) {
     HT_RETURN_IF_ERROR(StartRank(r));
@@ -180,9 +189,16 @@ bool Attempt::Running() const {
 AttemptResult Attempt::Supervise() {
   while (Running()) {
     PollOnce();
+    HearOfOtherNodes(MonotonicTime::Now());
     PassDeadlines(MonotonicTime::Now());
   }
   Drain(kDrain);
+  TellOtherNodes();
+  // What is said reaches this launcher no sooner than the ranks.
+  const bool failed = failed_at_ != MonotonicTime::InfiniteFuture();
+  if (watch_ != nullptr && (failed || told_)) {
+    (void)watch_->AwaitFailure(3 * kNews);
+  }
   AttemptResult result;
   result.user_signal = user_signal_;
   for (const Rank& rank : ranks_) {
@@ -198,7 +214,11 @@ AttemptResult Attempt::Supervise() {
 }
 
 MonotonicTime Attempt::NextDeadline() const {
-  return ending_ ? kill_at_ : std::min(terminate_at_, kill_at_);
+  if (ending_) return kill_at_;
+  const MonotonicTime next = std::min(terminate_at_, kill_at_);
+  return options_.plan->nodes == 1 || next != MonotonicTime::InfiniteFuture()
+             ? next
+             : MonotonicTime::Now() + kNews;
 }
 
 void Attempt::PollOnce() {
@@ -282,8 +302,50 @@ void Attempt::OnFailure(MonotonicTime now) {
   }
 }
 
+std::optional<RunFailure> Attempt::RunFailed() const {
+  if (store_ != nullptr) return store_->failure();
+  return watch_ == nullptr ? std::nullopt : watch_->failure();
+}
+
+// Ranks here may be stuck, and say nothing, when one of another node is lost,
+// or be those that all others wait for.
+void Attempt::HearOfOtherNodes(MonotonicTime now) {
+  if (options_.plan->nodes == 1 ||
+      failed_at_ != MonotonicTime::InfiniteFuture() || !RunFailed()) {
+    return;
+  }
+  if (heard_at_ == MonotonicTime::InfiniteFuture()) heard_at_ = now;
+  if (FailedElsewhere() || now >= heard_at_ + kOwnEnd) OnFailure(now);
+}
+
+// The ranks' own word comes first. They may be programs that have none.
+void Attempt::TellOtherNodes() {
+  if (options_.plan->nodes == 1 || told_) return;
+  const Rank* culprit = FindCulprit();
+  RunFailure failure;
+  if (culprit != nullptr) {
+    failure.suspects = {culprit->rank};
+    failure.text =
+        absl::StrCat("rank ", culprit->rank, " (pid ", culprit->process.pid,
+                     " on node ", options_.plan->node_rank, ") failed: ",
+                     DescribeEnd(culprit->wait_status,
+                                 CountOomKills() - oom_kills_at_start_));
+  } else if (user_signal_ != 0 && !options_.launch->own_verb) {
+    for (const Rank& rank : ranks_) failure.suspects.push_back(rank.rank);
+    failure.text =
+        absl::StrCat("node ", options_.plan->node_rank, " was ended by SIG",
+                     sigabbrev_np(user_signal_));
+  } else {
+    return;
+  }
+  told_ = true;
+  if (store_ != nullptr) store_->Fail(failure);
+  if (watch_ != nullptr) watch_->Tell(failure);
+}
+
 void Attempt::PassDeadlines(MonotonicTime now) {
   if (now >= terminate_at_ && !ending_) {
+    TellOtherNodes();
     ending_ = true;
     SignalAll(SIGTERM);
   }
@@ -344,8 +406,7 @@ const Attempt::Rank* Attempt::FindCulprit() const {
 
 // Ranks that all waited in vain name the one they waited for.
 const Attempt::Rank* Attempt::FindHungRank() const {
-  const std::optional<RunFailure> failure =
-      store_ == nullptr ? std::nullopt : store_->failure();
+  const std::optional<RunFailure> failure = RunFailed();
   if (!failure) return nullptr;
   for (int suspect : failure->suspects) {
     for (const Rank& rank : ranks_) {
@@ -355,10 +416,18 @@ const Attempt::Rank* Attempt::FindHungRank() const {
   return nullptr;
 }
 
+// One that said nothing until it was ended, as all here did.
+const Attempt::Rank* Attempt::FindStuckRank() const {
+  if (user_signal_ != 0) return nullptr;
+  for (const Rank& rank : ranks_) {
+    if (rank.ended_by_us) return &rank;
+  }
+  return nullptr;
+}
+
 // The store names suspects, and none of them is on this node.
 bool Attempt::FailedElsewhere() const {
-  const std::optional<RunFailure> failure =
-      store_ == nullptr ? std::nullopt : store_->failure();
+  const std::optional<RunFailure> failure = RunFailed();
   if (!failure || failure->suspects.empty()) return false;
   const int first = options_.plan->rank(0);
   return std::none_of(
@@ -390,8 +459,7 @@ FailureReport Attempt::Report(const Rank& culprit) const {
       report.waiting.push_back({rank.rank, rank.last.step, rank.last.activity});
     }
   }
-  const std::optional<RunFailure> said =
-      store_ == nullptr ? std::nullopt : store_->failure();
+  const std::optional<RunFailure> said = RunFailed();
   if (said) report.run_failure = said->text;
   const RankOutput& log =
       culprit.err->tail().empty() ? *culprit.out : *culprit.err;
@@ -402,16 +470,21 @@ FailureReport Attempt::Report(const Rank& culprit) const {
 
 void Attempt::Conclude(AttemptResult& result) const {
   const Rank* culprit = FindCulprit();
+  if (culprit == nullptr) culprit = FindStuckRank();
   if (culprit == nullptr) {
     if (user_signal_ != 0) result.exit_code = 128 + user_signal_;
     return;
   }
-  const int code = ExitCodeOfWait(culprit->wait_status);
+  const int code = culprit->ended_by_us ? kCommunicationCode
+                                        : ExitCodeOfWait(culprit->wait_status);
   const Rank* hung = code == kCommunicationCode ? FindHungRank() : nullptr;
   FailureReport report = Report(hung != nullptr ? *hung : *culprit);
   if (hung != nullptr) {
     report.cause = "it hung: the others waited for it in vain";
     report.exit_code = kCommunicationCode;
+  } else if (culprit->ended_by_us) {
+    report.cause = "the ranks here were stuck, and were ended";
+    report.exit_code = code;
   } else {
     report.cause = DescribeEnd(culprit->wait_status,
                                CountOomKills() - oom_kills_at_start_);
@@ -423,7 +496,10 @@ void Attempt::Conclude(AttemptResult& result) const {
                       WIFEXITED(culprit->wait_status) && IsHopeless(code);
   }
   if (hung == nullptr && code == kCommunicationCode && FailedElsewhere()) {
+    report.cause =
+        absl::StrCat("rank ", culprit->rank, " here: ", report.cause);
     report.rank = -1;
+    report.elsewhere = RunFailed()->suspects;
   }
   result.exit_code = report.exit_code;
   result.failure = std::move(report);

@@ -15,6 +15,7 @@
 #include "runtime/launch/failure_report.h"
 #include "runtime/launch/group_keeper.h"
 #include "runtime/launch/launch_plan.h"
+#include "runtime/launch/node_watch.h"
 #include "runtime/launch/program_places.h"
 #include "runtime/launch/rank_output.h"
 #include "runtime/launch/status_page.h"
@@ -86,6 +87,8 @@ class Attempt {
   void OnUserSignal(int number);
   void Reap();
   void OnFailure(MonotonicTime now);
+  void HearOfOtherNodes(MonotonicTime now);
+  void TellOtherNodes();
   void PassDeadlines(MonotonicTime now);
   void SignalAll(int number);
   Environment EnvironmentOf(int local_rank, const StatusPage& status) const;
@@ -94,18 +97,23 @@ class Attempt {
   bool EndedBadly(const Rank& rank) const;
   const Rank* FindCulprit() const;
   const Rank* FindHungRank() const;
+  const Rank* FindStuckRank() const;
+  std::optional<RunFailure> RunFailed() const;
   bool FailedElsewhere() const;
   FailureReport Report(const Rank& culprit) const;
   void Conclude(AttemptResult& result) const;
 
   const AttemptOptions options_;
-  std::unique_ptr<StoreServer> store_;
+  std::unique_ptr<StoreServer> store_;  // on node 0
+  std::unique_ptr<NodeWatch> watch_;    // on others
   HostPort master_;
   ProgramPlaces places_;  // where the command is not ours
   std::vector<Rank> ranks_;
   int user_signal_ = 0;
   bool ending_ = false;  // we have told the ranks to end
   int64_t oom_kills_at_start_ = 0;
+  bool told_ = false;  // other nodes, of a failure here
+  MonotonicTime heard_at_ = MonotonicTime::InfiniteFuture();  // of a failure
   MonotonicTime failed_at_ = MonotonicTime::InfiniteFuture();
   MonotonicTime terminate_at_ = MonotonicTime::InfiniteFuture();
   MonotonicTime kill_at_ = MonotonicTime::InfiniteFuture();

@@ -1,9 +1,13 @@
 #include "runtime/launch/failure_report.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -16,6 +20,8 @@
 #include "absl/time/clock.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/retry.h"
+#include "graph/base/system/system_error.h"
 #include "nlohmann/json.hpp"
 
 namespace halftone {
@@ -89,6 +95,49 @@ std::string StepText(int64_t step) {
   return step < 0 ? "before its first step" : absl::StrCat("step ", step);
 }
 
+// Clocks of nodes and of their file system may differ by this much.
+constexpr absl::Duration kClocks = absl::Seconds(2);
+
+// Whether a file is of a failure of this same attempt, by the node whose rank
+// it was.
+bool KnowsBetter(const std::string& path, const FailureReport& report,
+                 MonotonicTime started) {
+  // A file's time is one of day, whatever that is.
+  const absl::Time since = absl::Now() - (MonotonicTime::Now() - started);
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 ||
+      absl::TimeFromTimespec(info.st_mtim) + kClocks < since) {
+    return false;
+  }
+  const auto json = nlohmann::json::parse(ReadAll(path), nullptr, false);
+  return json.is_object() && json.value("attempt", -1) == report.attempt &&
+         json.value("rank", -1) >= 0;
+}
+
+// Of a node whose ranks are not to blame. All steps are such that what the
+// other node writes meanwhile stays. False: it has written.
+absl::StatusOr<bool> WriteUnlessKnownBetter(const std::string& path,
+                                            const std::string& text,
+                                            const FailureReport& report,
+                                            MonotonicTime started) {
+  const std::string draft = absl::StrCat(path, ".", getpid(), ".draft");
+  const std::string before = absl::StrCat(path, ".", getpid(), ".before");
+  if (rename(path.c_str(), before.c_str()) == 0) {
+    const bool better = KnowsBetter(before, report, started);
+    if (better) Retried([&] { return link(before.c_str(), path.c_str()); });
+    unlink(before.c_str());
+    if (better) return false;
+  }
+  HT_RETURN_IF_ERROR(WriteFileAtomically(draft, text));
+  const bool linked =
+      Retried([&] { return link(draft.c_str(), path.c_str()); }) == 0;
+  const int error = errno;
+  unlink(draft.c_str());
+  if (linked || error == EEXIST) return linked;
+  return SystemError(ExitCode::kModel, error,
+                     absl::StrCat("cannot write ", path));
+}
+
 }  // namespace
 
 int64_t CountOomKills() {
@@ -128,10 +177,14 @@ std::string DescribeEnd(int wait_status, int64_t oom_kills) {
 
 std::vector<std::string> ToLines(const FailureReport& report) {
   std::vector<std::string> lines;
-  std::string head = report.rank < 0
-                         ? std::string("the run failed on another node")
-                         : absl::StrCat("rank ", report.rank, " failed: pid ",
-                                        report.pid, ", ", report.device);
+  std::string head =
+      report.rank < 0
+          ? absl::StrCat(report.elsewhere.size() == 1
+                             ? absl::StrCat("rank ", report.elsewhere.front())
+                             : std::string("the run"),
+                         " failed on another node")
+          : absl::StrCat("rank ", report.rank, " failed: pid ", report.pid,
+                         ", ", report.device);
   if (report.reports_steps) {
     absl::StrAppend(&head, ", ", StepText(report.step));
   }
@@ -158,8 +211,9 @@ std::vector<std::string> ToLines(const FailureReport& report) {
   return lines;
 }
 
-absl::Status WriteFailureFile(const std::string& path,
-                              const FailureReport& report) {
+absl::StatusOr<bool> WriteFailureFile(const std::string& path,
+                                      const FailureReport& report,
+                                      MonotonicTime started) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", 1},
                {"time", absl::FormatTime(absl::RFC3339_sec, absl::Now(),
@@ -184,8 +238,13 @@ absl::Status WriteFailureFile(const std::string& path,
   }
   json["waiting"] = waiting;
   // Logs may hold anything: what is not UTF-8 is replaced.
-  return WriteFileAtomically(
-      path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  const std::string text =
+      json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (report.rank < 0) {
+    return WriteUnlessKnownBetter(path, text, report, started);
+  }
+  HT_RETURN_IF_ERROR(WriteFileAtomically(path, text));
+  return true;
 }
 
 }  // namespace runtime

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/launch/status_page.h"
 
 namespace halftone {
@@ -23,7 +25,8 @@ struct WaitingRank {
 
 struct FailureReport {
   int attempt = 0;
-  int rank = -1;  // -1: a rank of another node
+  int rank = -1;               // -1: a rank of another node
+  std::vector<int> elsewhere;  // then: those who are to blame, where known
   pid_t pid = -1;
   std::string device;
   int64_t step = -1;  // -1: before the first
@@ -49,9 +52,11 @@ int64_t CountOomKills();
 
 // Lines for the console, which they reach through LaunchConsole::Say.
 std::vector<std::string> ToLines(const FailureReport& report);
-// Written atomically.
-absl::Status WriteFailureFile(const std::string& path,
-                              const FailureReport& report);
+// Written atomically. False: not written, as nodes share the folder and the
+// node whose rank failed has written, since `started`, what it knows better.
+absl::StatusOr<bool> WriteFailureFile(const std::string& path,
+                                      const FailureReport& report,
+                                      MonotonicTime started);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -16,6 +16,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/system/system_error.h"
+#include "graph/base/time/monotonic_time.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/host_info.h"
 #include "runtime/launch/attempt.h"
@@ -201,16 +202,19 @@ std::vector<std::string> ResumeCommand(const LaunchOptions& options) {
 }
 
 void TellFailure(const LaunchPlan& plan, const FailureReport& report,
-                 LaunchConsole& console) {
+                 MonotonicTime started, LaunchConsole& console) {
   const std::vector<std::string> lines = ToLines(report);
   console.Say(true, absl::StrCat("error    ", lines[0]));
   for (size_t i = 1; i < lines.size(); ++i) {
     console.Say(true, absl::StrCat("         ", lines[i]));
   }
-  absl::Status written = WriteFailureFile(plan.failure_file, report);
-  console.Say(true, written.ok()
-                        ? absl::StrCat("         report: ", plan.failure_file)
-                        : absl::StrCat("warning  ", written.message()));
+  const absl::StatusOr<bool> written =
+      WriteFailureFile(plan.failure_file, report, started);
+  console.Say(true,
+              written.ok()
+                  ? absl::StrCat("         report: ", plan.failure_file,
+                                 *written ? "" : " (by the other node)")
+                  : absl::StrCat("warning  ", written.status().message()));
 }
 
 // Why no further attempt is made; empty if one is.
@@ -257,6 +261,7 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
     attempt_options.signal_fd = signals.fd();
     attempt_options.console = &console;
     attempt_options.keeper = &keeper;
+    const MonotonicTime started = MonotonicTime::Now();
     Attempt attempt(attempt_options);
     HT_RETURN_IF_ERROR(attempt.Open());
     Announce(plan, attempt, console);
@@ -264,7 +269,7 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
     HT_RETURN_IF_ERROR(attempt.StartRanks());
     const AttemptResult result = attempt.Supervise();
     if (!result.failure) return result.exit_code;
-    TellFailure(plan, *result.failure, console);
+    TellFailure(plan, *result.failure, started, console);
     const std::string stop = WhyStop(options, result, number, failures);
     if (!stop.empty()) {
       if (options.max_restarts > 0) console.Message(stop);

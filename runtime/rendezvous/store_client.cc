@@ -129,7 +129,15 @@ absl::StatusOr<std::string> StoreClient::Call(const MessageWriter& request,
   absl::Status sent = socket_.Send(request.Frame(), deadline);
   absl::StatusOr<std::string> reply =
       sent.ok() ? ReceiveFrame(deadline) : absl::StatusOr<std::string>(sent);
-  if (reply.ok()) return reply;
+  if (reply.ok()) {
+    if (*reply == std::string(1, static_cast<char>(StoreReply::kClosed))) {
+      store_has_closed_ = true;
+    }
+    return reply;
+  }
+  // What would answer the next request may be this one's answer, late; and a
+  // machine that is gone is not waited for again.
+  Shutdown();
   return CommunicationError("rank ", options_.rank, ": the rendezvous at ",
                             ToString(options_.address), " is gone (",
                             reply.status().message(), ")");

@@ -2,6 +2,7 @@
 #ifndef HALFTONE_RUNTIME_RENDEZVOUS_STORE_CLIENT_H_
 #define HALFTONE_RUNTIME_RENDEZVOUS_STORE_CLIENT_H_
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,9 @@ class StoreClient {
   absl::Status Bye();
   // Ends the connection; a request under way fails.
   void Shutdown();
+  // Whether the store has said that it ends, as it does when all ranks have
+  // left. (One that is killed says nothing.)
+  bool store_has_closed() const { return store_has_closed_; }
 
   // This machine's address on the way to the store.
   const std::string& local_host() const { return local_host_; }
@@ -77,6 +81,7 @@ class StoreClient {
   std::mutex mutex_;
   Socket socket_;
   std::string local_host_;
+  std::atomic<bool> store_has_closed_{false};
 };
 
 }  // namespace runtime

@@ -132,6 +132,7 @@ void StoreServerImpl::Serve() {
   while (Tick()) {
   }
   std::lock_guard<std::mutex> lock(mutex_);
+  Sweep();  // who waits for a failure that has just come hears of it first
   for (auto& connection : connections_) {
     if (connection->client.deadline != MonotonicTime::InfiniteFuture()) {
       connection->output += ClosedReply();

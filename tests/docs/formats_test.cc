@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "google/protobuf/text_format.h"
 #include "graph/base/file.h"
+#include "graph/base/time/monotonic_time.h"
 #include "nlohmann/json.hpp"
 #include "proto/compiled_model.pb.h"
 #include "runtime/checkpoint/checkpoint.h"
@@ -284,7 +285,9 @@ TEST_F(Formats, TuningTable) {
 TEST_F(Formats, Failure) {
   runtime::FailureReport report;
   report.waiting.emplace_back();
-  ASSERT_TRUE(runtime::WriteFailureFile(At("failure.json"), report).ok());
+  ASSERT_TRUE(runtime::WriteFailureFile(At("failure.json"), report,
+                                        MonotonicTime::Now())
+                  .ok());
   ExpectShown("failure", ReadAll(At("failure.json")));
 }
 
