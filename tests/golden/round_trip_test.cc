@@ -81,6 +81,9 @@ std::vector<Setting> Settings() {
       {"O2_recompute",
        {set("amp.level", "O2"), momentum,
         set("memory.recompute.within", "100KiB")}},
+      {"O0_compress",
+       {momentum, set("memory.compress.bits", "4"),
+        set("memory.recompute.within", "100KiB")}},
       {"outputs_O1", {set("amp.level", "O1")}, /*outputs_alone=*/true},
   };
 }
