@@ -49,20 +49,35 @@ GroupRange RangeOf(const float* x, int64_t n) {
           std::all_of(odd, odd + kVector, [](int32_t m) { return m != 0; })};
 }
 
+// Bodies of ForIsa as functions of values: what a closure holds could be what
+// bytes are stored to, and would be loaded again for each.
+inline void Encode(functors::GroupEncoder encode, const float* x,
+                   const uint16_t* random, int64_t n, uint8_t* codes) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) codes[i] = encode(x[i], random[i]);
+}
+template <int kBits>
+inline void PackBytes(const uint8_t* codes, int64_t bytes, uint8_t* packed) {
+#pragma GCC ivdep
+  for (int64_t j = 0; j < bytes; ++j) {
+    unsigned byte = codes[j];
+    for (int k = 1; k < 8 / kBits; ++k) {
+      byte |= unsigned{codes[j + k * bytes]} << (k * kBits);
+    }
+    packed[j] = static_cast<uint8_t>(byte);
+  }
+}
+inline void Decode(functors::GroupDecoder decode, const uint8_t* packed,
+                   int shift, int mask, int64_t n, float* out) {
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) out[j] = decode(packed[j] >> shift & mask);
+}
+
 // Codes of 8 / kBits stretches of `bytes` elements, each stretch's in bits of
 // its own. `codes` has zeros behind what was made.
 template <int kBits>
 void Pack(const uint8_t* codes, int64_t bytes, uint8_t* packed) {
-  ForIsa([=] {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < bytes; ++j) {
-      unsigned byte = codes[j];
-      for (int k = 1; k < 8 / kBits; ++k) {
-        byte |= unsigned{codes[j + k * bytes]} << (k * kBits);
-      }
-      packed[j] = static_cast<uint8_t>(byte);
-    }
-  });
+  ForIsa([=] { PackBytes<kBits>(codes, bytes, packed); });
 }
 
 template <int kBits>
@@ -72,11 +87,7 @@ void Unpack(const functors::GroupDecoder& decoder, const uint8_t* packed,
     for (int k = 0; k < 8 / kBits; ++k) {
       const int64_t first = k * bytes;
       const int64_t count = n - first < bytes ? n - first : bytes;
-#pragma GCC ivdep
-      for (int64_t j = 0; j < count; ++j) {
-        const int code = packed[j] >> (k * kBits) & ((1 << kBits) - 1);
-        out[first + j] = decoder(code);
-      }
+      Decode(decoder, packed, k * kBits, (1 << kBits) - 1, count, out + first);
     }
   });
 }
@@ -143,8 +154,7 @@ struct QuantizeKernel {
     uint8_t codes[kMostGroup + 4];
     ForIsa([=, to = +codes, random = +halves,
             encode = functors::GroupEncoder::Of(scale, shape.bits)] {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) to[i] = encode(x[i], random[i]);
+      Encode(encode, x, random, n, to);
     });
     std::memset(codes + n, 0, 4);
     uint8_t* const packed = static_cast<uint8_t*>(buffers.outputs[0]) +
