@@ -13,6 +13,7 @@ KernelRegistry& GrowingKernels() {
     RegisterCpuMatmul(*filled);
     RegisterCpuElementwise(*filled);
     RegisterCpuDropout(*filled);
+    RegisterCpuGroupCodes(*filled);
     RegisterCpuRecurrent(*filled);
     RegisterCpuSoftmax(*filled);
     RegisterCpuAttention(*filled);

@@ -12,6 +12,7 @@ void RegisterCpuConv(KernelRegistry& registry);
 void RegisterCpuMatmul(KernelRegistry& registry);
 void RegisterCpuElementwise(KernelRegistry& registry);
 void RegisterCpuDropout(KernelRegistry& registry);
+void RegisterCpuGroupCodes(KernelRegistry& registry);
 void RegisterCpuRecurrent(KernelRegistry& registry);
 void RegisterCpuSoftmax(KernelRegistry& registry);
 void RegisterCpuAttention(KernelRegistry& registry);

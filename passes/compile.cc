@@ -245,7 +245,7 @@ void CompareRules(const Options& options, const KernelSet& kernels,
 absl::StatusOr<Options> OptionsFor(const Program& program,
                                    const Options& options) {
   HT_RETURN_IF_ERROR(CheckGroups(program, options));
-  HT_RETURN_IF_ERROR(CheckCheckpoints(program, options));
+  HT_RETURN_IF_ERROR(CheckMemoryGlobs(program, options));
   Options effective = options;
   if (program.loss.var.empty()) effective.strategy.clear_optimizer();
   return effective;

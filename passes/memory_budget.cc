@@ -19,6 +19,15 @@ Options WithRecompute(const Options& options, int64_t within) {
   return other;
 }
 
+Options WithoutCompress(const Options& options) {
+  Options other = options;
+  proto::Compress* compress =
+      other.strategy.mutable_memory()->mutable_compress();
+  compress->set_bits(0);
+  compress->clear_values();
+  return other;
+}
+
 // Looks for the largest memory.recompute.within whose plan is within a budget.
 // The pass estimates what values take; the plan has what lies between them and
 // kernels' workspaces, too: what one was off by is taken off the next estimate.
@@ -74,27 +83,41 @@ absl::StatusOr<Options> FitToBudget(const Options& options, PeakUnder peak,
                                     std::string* note) {
   const proto::Train& train = options.strategy.train();
   const int64_t budget = *BytesFromText(train.memory_budget());
-  const int64_t samples =
-      train.batch_size() > 0 ? train.batch_size() : train.batch_size_per_rank();
+  const int64_t samples = SamplesOfRank(train);
   const std::string at = absl::StrCat(" at ", samples, " samples on one rank");
-  HT_ASSIGN_OR_RETURN(const int64_t unlimited, peak(options, samples));
-  if (unlimited <= budget) {
-    *note = absl::StrCat(HumanBytes(unlimited), " of ", HumanBytes(budget), at,
-                         ": nothing is made again");
-    return options;
+  // What fits as it is loses no digits.
+  const Options kept = WithoutCompress(options);
+  HT_ASSIGN_OR_RETURN(const int64_t needed, peak(kept, samples));
+  const bool compresses = options.strategy.memory().compress().bits() > 0;
+  if (needed <= budget) {
+    *note = absl::StrCat(HumanBytes(needed), " of ", HumanBytes(budget), at,
+                         ": nothing is made again",
+                         compresses ? " or compressed" : "");
+    return kept;
+  }
+  int64_t unlimited = needed;
+  if (compresses) {
+    HT_ASSIGN_OR_RETURN(unlimited,
+                        peak(WithRecompute(options, needed * 2), samples));
   }
   BudgetSearch search(options, samples, budget, peak);
   HT_ASSIGN_OR_RETURN(const auto found, search.Run(unlimited));
+  const std::string with = absl::StrCat(
+      "recompute",
+      compresses
+          ? absl::StrCat(" and ", options.strategy.memory().compress().bits(),
+                         " bits")
+          : "");
   if (!found) {
     return FieldError(
         options, "train.memory_budget",
         absl::StrCat(HumanBytes(budget), " cannot be met", at, ": it needs ",
-                     HumanBytes(unlimited), ", with recompute ",
+                     HumanBytes(needed), ", with ", with, " ",
                      HumanBytes(search.least()),
                      " at least; raise it or lower train.batch_size"));
   }
   *note = absl::StrCat(HumanBytes(search.peak()), " of ", HumanBytes(budget),
-                       at, " instead of ", HumanBytes(unlimited),
+                       at, " instead of ", HumanBytes(needed),
                        ": memory.recompute.within ",
                        found->strategy.memory().recompute().within());
   return *found;

@@ -1,4 +1,4 @@
-// What a step makes again so that it fits a budget of bytes.
+// What a step makes again, or compresses, so that it fits a budget of bytes.
 #ifndef HALFTONE_PASSES_MEMORY_BUDGET_H_
 #define HALFTONE_PASSES_MEMORY_BUDGET_H_
 
@@ -17,9 +17,10 @@ using PeakUnder = absl::FunctionRef<absl::StatusOr<int64_t>(
     const Options& options, int64_t samples)>;
 
 // The options with the memory.recompute.within that train.memory_budget, which
-// is set, asks for, or as they are where a step needs no more anyway. At most
-// 17 questions. `note`: what was found. Errors (kModel): the budget cannot be
-// met, with the least that was found; those of `peak`.
+// is set, asks for, or without memory.compress where a step needs no more
+// anyway: what is compressed is chosen with it. At most 18 questions. `note`:
+// what was found. Errors (kModel): the budget cannot be met, with the least
+// that was found; those of `peak`.
 absl::StatusOr<Options> FitToBudget(const Options& options, PeakUnder peak,
                                     std::string* note);
 

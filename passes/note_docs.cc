@@ -39,6 +39,14 @@ constexpr NoteDoc kNoteDocs[] = {
      "train.memory_budget is what a rank may need in all. memory.recompute."
      "within was chosen so that the planned peak fits; write it into the "
      "strategy in place of the budget to keep the choice for other batches."},
+    {"M3",
+     "memory.compress has backward read these values in few bits per element "
+     "(ActNN). Each is packed behind its last reader in the forward part, "
+     "NAME.packed, and unpacked before its first in backward, NAME.unpacked; "
+     "halftone inspect --dump shows both, with the reason COMPRESSED. Forward "
+     "is as it was. What a relu let through stays the same to the bit; "
+     "gradients of parameters have noise of mean zero. Names under memory."
+     "compress.values choose other values, more bits make less noise."},
     {"P1",
      "The loss does not depend on these parameters: they get no gradient, no "
      "update, and stay as they were initialised. Mark them trainable: false "

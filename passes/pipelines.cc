@@ -8,6 +8,7 @@
 #include "passes/differentiate/scale_loss.h"
 #include "passes/differentiate/share_counts.h"
 #include "passes/differentiate/sync_batch_norm.h"
+#include "passes/lower/compress.h"
 #include "passes/lower/convert_regions.h"
 #include "passes/lower/drop_dead.h"
 #include "passes/lower/fold_casts.h"
@@ -108,13 +109,16 @@ Made MakeTaps(const PassInputs& in) {
 }
 Made MakeSplit(const PassInputs& in) {
   return std::make_unique<SplitBatchNorm>(
-      in.kernels, in.options.strategy.amp().strict_f32_slots());
+      in.kernels, in.options.strategy.amp().strict_f32_slots(),
+      in.options.strategy.memory().compress());
 }
 Made MakeFuse(const PassInputs& in) {
   return std::make_unique<Fuse>(in.kernels,
                                 in.options.strategy.amp().strict_f32_slots());
 }
-
+Made MakeCompress(const PassInputs& in) {
+  return std::make_unique<Compress>(in.options.strategy, in.kernels.target());
+}
 Made MakeRecompute(const PassInputs& in) {
   return std::make_unique<Recompute>(in.options.strategy, in.kernels.target());
 }
@@ -140,6 +144,9 @@ bool Recomputes(const PassInputs& in) {
   const proto::Recompute& recompute = in.options.strategy.memory().recompute();
   return Training(in) &&
          (recompute.checkpoints_size() > 0 || !recompute.within().empty());
+}
+bool Compresses(const PassInputs& in) {
+  return Training(in) && in.options.strategy.memory().compress().bits() > 0;
 }
 bool Merges(const PassInputs& in) {
   return Training(in) && MergedSteps(in.options.strategy.dist()) > 1;
@@ -253,6 +260,9 @@ std::vector<PassStep>* MakeSteps() {
        Plain<ShareEqual>, Always},
       {kLowered, "clean-up.fold-casts", "ops take the casts beside them",
        FromKernels<FoldCasts>, Always},
+      // As recompute, and before it, which has its choice of the rest.
+      {kLowered, "compress", "backward reads values in few bits", MakeCompress,
+       Compresses},
       // After whatever changes ops: copies of what is run run alike, to the
       // bit, and what would share or fuse them is over.
       {kLowered, "recompute", "backward makes again what is not kept",

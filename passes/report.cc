@@ -323,6 +323,7 @@ void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
   }
   AddFusionNotes(block);
   AddRecomputeNote(block);
+  AddCompressNote(block);
 }
 
 }  // namespace passes

@@ -59,6 +59,7 @@ class ReportBuilder {
   void AddFusionNotes(const Block& block);
   // What backward makes again.
   void AddRecomputeNote(const Block& block);
+  void AddCompressNote(const Block& block);
   // A level at which nothing runs low.
   void AddPrecisionNote();
   void AddNote(absl::string_view code, const std::string& text,

@@ -6,10 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "graph/base/dtype.h"
 #include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
 #include "passes/lower/recompute.h"
 #include "passes/report.h"
+#include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
@@ -27,6 +29,11 @@ std::string FewNames(const std::vector<std::string>& names) {
 std::string FirstOrigin(const Program& program, const Op& op) {
   return std::string(
       program.name_of(op.origins.empty() ? op.name : op.origins[0]));
+}
+
+// What grows with the samples, of one.
+int64_t BytesOfSample(const TensorType& type) {
+  return type.Elements().coefficient() * SizeOf(type.dtype);
 }
 
 // The op, or the one in its body, that takes a norm's statistics.
@@ -119,6 +126,30 @@ void ReportBuilder::AddRecomputeNote(const Block& block) {
               ops.size(), ops.size() == 1 ? " op" : " ops",
               " of the forward part run again in backward: ", FewNames(ops)),
           ops);
+}
+
+void ReportBuilder::AddCompressNote(const Block& block) {
+  std::vector<std::string> values;
+  int64_t before = 0, after = 0, bits = 0;
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    if (!IsOp(block, id, "quantize_groups")) continue;
+    const ValueId x = op.in(0);
+    bits = AttrAs<int64_t>(op, "bits");
+    values.push_back(std::string(block.name(x)));
+    before += BytesOfSample(block.type(x));
+    for (ValueId out : op.outputs.all()) {
+      after += BytesOfSample(block.type(out));
+    }
+  }
+  if (values.empty()) return;
+  AddNote(
+      "M3",
+      absl::StrCat(values.size(), values.size() == 1 ? " value" : " values",
+                   " in ", bits, " bits for backward: ", HumanBytes(after),
+                   " per sample instead of ", HumanBytes(before), ", ",
+                   HumanBytes(before - after), " saved: ", FewNames(values)),
+      values);
 }
 
 }  // namespace passes

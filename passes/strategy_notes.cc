@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
@@ -15,6 +16,8 @@
 namespace halftone {
 namespace passes {
 namespace {
+
+using google::protobuf::RepeatedPtrField;
 
 proto::Note Note(const char* code, const std::string& text) {
   proto::Note note;
@@ -92,6 +95,17 @@ void AddScaler(const Options& options, std::vector<proto::Note>* notes) {
                               ": explicit fields win over the preset's")));
 }
 
+// Of ops and what they make.
+std::vector<std::string> NamesIn(const Block& block) {
+  std::vector<std::string> names;
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    names.emplace_back(block.name(op));
+    for (ValueId out : op.outputs.all()) names.emplace_back(block.name(out));
+  }
+  return names;
+}
+
 }  // namespace
 
 absl::Status CheckGroups(const Program& source, const Options& options) {
@@ -120,32 +134,34 @@ absl::Status CheckGroups(const Program& source, const Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status CheckCheckpoints(const Program& source, const Options& options) {
-  const auto& globs = options.strategy.memory().recompute().checkpoints();
+absl::Status CheckMemoryGlobs(const Program& source, const Options& options) {
+  const proto::Memory& memory = options.strategy.memory();
   const Entry* const train = source.FindEntry(kTrainEntry);
-  if (globs.empty() || train == nullptr) return absl::OkStatus();
-  const Block& block = train->block();
+  if (train == nullptr) return absl::OkStatus();
   std::vector<std::string> names;
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    names.emplace_back(block.name(op));
-    for (ValueId out : op.outputs.all()) names.emplace_back(block.name(out));
-  }
-  for (int i = 0; i < globs.size(); ++i) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-          return GlobMatch(globs[i], name);
-        })) {
-      continue;
+  const auto check = [&](absl::string_view path,
+                         const RepeatedPtrField<std::string>& globs) {
+    if (!globs.empty() && names.empty()) names = NamesIn(train->block());
+    for (int i = 0; i < globs.size(); ++i) {
+      if (std::any_of(names.begin(), names.end(), [&](const auto& name) {
+            return GlobMatch(globs[i], name);
+          })) {
+        continue;
+      }
+      const std::string hint = NearestHint(globs[i], names);
+      return FieldError(
+          options, path,
+          absl::StrCat(
+              "no op and no value that one makes matches \"", globs[i], "\"",
+              hint.empty() ? "; halftone inspect MODEL --all lists them"
+                           : hint),
+          i);
     }
-    const std::string hint = NearestHint(globs[i], names);
-    return FieldError(
-        options, "memory.recompute.checkpoints",
-        absl::StrCat(
-            "no op and no value that one makes matches \"", globs[i], "\"",
-            hint.empty() ? "; halftone inspect MODEL --all lists them" : hint),
-        i);
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  };
+  HT_RETURN_IF_ERROR(
+      check("memory.recompute.checkpoints", memory.recompute().checkpoints()));
+  return check("memory.compress.values", memory.compress().values());
 }
 
 std::vector<proto::Note> StrategyNotes(const Program& source,

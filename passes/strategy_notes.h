@@ -15,8 +15,9 @@ namespace passes {
 // An optimizer group whose glob matches no parameter, as FieldError.
 absl::Status CheckGroups(const Program& source, const Options& options);
 
-// A glob of memory.recompute.checkpoints that names nothing in train.
-absl::Status CheckCheckpoints(const Program& source, const Options& options);
+// A glob of memory.recompute.checkpoints or memory.compress.values that names
+// nothing in train.
+absl::Status CheckMemoryGlobs(const Program& source, const Options& options);
 
 // P2, P3, P4 and P5: settings without effect, and a preset that explicit
 // fields change.

@@ -60,9 +60,12 @@ constexpr ReasonDoc kReasons[] = {
     {"RECOMPUTED",
      "A copy of a forward op, in its precision: backward makes again what "
      "memory.recompute does not keep, with the same bits."},
+    {"COMPRESSED",
+     "memory.compress has backward read a value in few bits: the op packs it "
+     "behind its last reader in forward, or unpacks it."},
 };
 static_assert(std::size(kReasons) ==
-              static_cast<size_t>(Reason::kRecomputed) + 1);
+              static_cast<size_t>(Reason::kCompressed) + 1);
 
 constexpr absl::string_view kRoles[] = {"forward", "backward", "loss-scale",
                                         "communicate", "optimize"};

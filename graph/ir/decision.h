@@ -38,6 +38,7 @@ enum class Reason : uint8_t {
   kGradientOf,
   kSchema,
   kRecomputed,  // a copy of a forward op in backward
+  kCompressed,  // packs what backward reads, or unpacks it
 };
 // "WHITE_LIST", "KEEP_F32_SLOT", ...; "" for kNone.
 absl::string_view Name(Reason reason);

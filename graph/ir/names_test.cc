@@ -18,7 +18,7 @@ namespace halftone {
 namespace {
 
 TEST(EnumsTest, NamesReadBack) {
-  for (int i = 1; i <= static_cast<int>(Reason::kRecomputed); ++i) {
+  for (int i = 1; i <= static_cast<int>(Reason::kCompressed); ++i) {
     const Reason reason = static_cast<Reason>(i);
     EXPECT_EQ(ReasonFromName(Name(reason)), reason);
   }

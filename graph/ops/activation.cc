@@ -104,9 +104,16 @@ void Add(OpRegistry& registry, const Activation& a) {
   Add(registry, a, [](OpSchema&) {});
 }
 
+// Of functions whose slope has no jumps, and of relu, whose jump is at 0.
+void MarkLossy(OpSchema& schema) {
+  const bool gradient = schema.inputs().size() == 2;
+  if (gradient) schema.Lossy(schema.inputs()[0].name);
+}
+
 void RegisterLines(OpRegistry& registry) {
   Add(registry,
-      {"relu", "Out = max(X, 0).", "OutGrad where Out > 0, else 0", "Out"});
+      {"relu", "Out = max(X, 0).", "OutGrad where Out > 0, else 0", "Out"},
+      MarkLossy);
   Add(registry, {"relu6",
                  "Out = min(max(X, 0), threshold).",
                  "OutGrad where 0 < Out < threshold, else 0",
@@ -219,9 +226,12 @@ void RegisterReluBits(OpRegistry& registry) {
 }
 
 void RegisterCurves(OpRegistry& registry) {
-  Add(registry, {"tanh", "Out = tanh(X).", "OutGrad * (1 - Out * Out)", "Out"});
-  Add(registry, {"sigmoid", "Out = 1 / (1 + exp(-X)).",
-                 "OutGrad * Out * (1 - Out)", "Out"});
+  Add(registry, {"tanh", "Out = tanh(X).", "OutGrad * (1 - Out * Out)", "Out"},
+      MarkLossy);
+  Add(registry,
+      {"sigmoid", "Out = 1 / (1 + exp(-X)).", "OutGrad * Out * (1 - Out)",
+       "Out"},
+      MarkLossy);
   Add(registry, {"elu",
                  "Out = X where X > 0, else alpha * (exp(X) - 1).",
                  "OutGrad where X > 0, else OutGrad * alpha * exp(X)",
@@ -243,9 +253,11 @@ void RegisterCurves(OpRegistry& registry) {
 
 // X times something between 0 and 1.
 void RegisterGates(OpRegistry& registry) {
-  Add(registry, {"silu", "Out = X / (1 + exp(-X)).",
-                 "OutGrad * s * (1 + X * (1 - s)), s = 1 / (1 + exp(-X))", "X",
-                 kClassOfAutocast});
+  Add(registry,
+      {"silu", "Out = X / (1 + exp(-X)).",
+       "OutGrad * s * (1 + X * (1 - s)), s = 1 / (1 + exp(-X))", "X",
+       kClassOfAutocast},
+      MarkLossy);
   Add(registry,
       {"swish",
        "Out = X / (1 + exp(-beta * X)).",
@@ -253,7 +265,8 @@ void RegisterGates(OpRegistry& registry) {
        "X",
        kClassOfAutocast,
        {{"beta", 1.0, "factor of the exponent"}},
-       ExpectFinite});
+       ExpectFinite},
+      MarkLossy);
   Add(registry,
       {"hard_swish",
        "Out = X * min(max(X + offset, 0), threshold) / scale.",
@@ -282,6 +295,7 @@ void RegisterGates(OpRegistry& registry) {
        {},
        CheckGelu},
       [](OpSchema& schema) {
+        MarkLossy(schema);
         schema.Attr("approximate", "none",
                     "none: Phi is the normal distribution's function; tanh: "
                     "Phi(X) = (1 + tanh(sqrt(2 / pi) * (X + 0.044715 X^3))) "

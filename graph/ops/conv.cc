@@ -215,6 +215,7 @@ OpSchema GradFilterSchema(int spatial) {
       .In("Input", "T", ImageText(spatial))
       .In("OutputGrad", "T", ImageText(spatial, "O", "O"))
       .Out("FilterGrad", "TW", FilterText(spatial, "O, C"))
+      .Lossy("Input")
       .RequiredAttr(SizeAttr("filter", spatial), AttrKind::kInts,
                     absl::AsciiStrToLower(SpatialLetters(spatial, "k")))
       .Infer([spatial](InferContext& c) {

@@ -133,7 +133,10 @@ OpSchema BinarySchema(absl::string_view name, absl::string_view formula,
 void RegisterBinary(OpRegistry& registry) {
   registry.Add(BinarySchema("elementwise_add", "X + Y").Grad(GradAdd));
   registry.Add(BinarySchema("elementwise_sub", "X - Y").Grad(GradSub));
-  registry.Add(BinarySchema("elementwise_mul", "X * Y").Grad(GradMul));
+  registry.Add(BinarySchema("elementwise_mul", "X * Y")
+                   .Lossy("X")
+                   .Lossy("Y")
+                   .Grad(GradMul));
   registry.Add(BinarySchema("elementwise_div", "X / Y").Grad(GradDiv));
   const auto add = [&](absl::string_view name, absl::string_view formula,
                        absl::string_view by_x, absl::string_view by_y) {

@@ -163,6 +163,7 @@ OpSchema BatchNormGradSchema(absl::string_view name, absl::string_view doc,
       .Out("XGrad", "T", "dims of X")
       .Out("ScaleGrad", "f32", "[C]: of this rank")
       .Out("BiasGrad", "f32", "[C]: of this rank")
+      .Lossy("X")
       .Infer(InferBatchNormGrad)
       .NoGrad()
       .Internal();
@@ -253,6 +254,7 @@ void RegisterImageParts(OpRegistry& registry) {
       .In("BatchVariance", "f32", "[C]")
       .Out("ScaleGrad", "f32", "[C]")
       .Out("BiasGrad", "f32", "[C]")
+      .Lossy("X")
       .Infer(InferGradReduce)
       .NoGrad()
       .Internal();
@@ -265,6 +267,7 @@ void RegisterImageParts(OpRegistry& registry) {
           .In("B", "f32", "[C]")
           .In("C0", "f32", "[C]")
           .Out("XGrad", "T", "dims of X")
+          .Lossy("X")
           .Infer(InferGradApply)
           .Version(2)
           .NoGrad()

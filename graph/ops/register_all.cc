@@ -9,6 +9,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterUnary(registry);
   ops::RegisterActivation(registry);
   ops::RegisterDropout(registry);
+  ops::RegisterGroupCodes(registry);
   ops::RegisterRecurrent(registry);
   ops::RegisterSoftmax(registry);
   ops::RegisterAttention(registry);

@@ -14,6 +14,7 @@ void RegisterElementwise(OpRegistry& registry);
 void RegisterUnary(OpRegistry& registry);
 void RegisterActivation(OpRegistry& registry);
 void RegisterDropout(OpRegistry& registry);
+void RegisterGroupCodes(OpRegistry& registry);
 void RegisterRecurrent(OpRegistry& registry);
 void RegisterSoftmax(OpRegistry& registry);
 void RegisterAttention(OpRegistry& registry);

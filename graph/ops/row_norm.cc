@@ -202,6 +202,7 @@ OpSchema GradSchemaOf(const Member& member, AmpClass amp) {
   schema
       .Attr("epsilon", member.epsilon,
             absl::StrCat("added to ", member.variance))
+      .Lossy("X")
       .Infer(InferNormGrad(member))
       .NoGrad()
       .Internal()

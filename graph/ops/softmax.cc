@@ -54,6 +54,7 @@ void RegisterPair(OpRegistry& registry, const std::string& name,
           .In("OutGrad", "T", "the same dims")
           .Out("XGrad", "TX", "the same dims")
           .Attr("axis", int64_t{-1}, absl::StrCat("that of ", name))
+          .Lossy("Out")
           .Infer(InferSoftmaxGrad)
           .NoGrad()
           .Internal()

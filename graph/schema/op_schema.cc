@@ -121,6 +121,13 @@ OpSchema& OpSchema::MayAlias(absl::string_view output,
   return *this;
 }
 
+OpSchema& OpSchema::Lossy(absl::string_view input) {
+  const int slot = FindInput(input);
+  HT_CHECK(slot >= 0, (name_ + ": Lossy of no slot").c_str());
+  inputs_[slot].flags |= kLossy;
+  return *this;
+}
+
 OpSchema& OpSchema::Attr(absl::string_view name, AttrValue default_value,
                          absl::string_view doc) {
   attrs_.push_back(

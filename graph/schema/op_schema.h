@@ -61,6 +61,7 @@ enum SlotFlags : uint32_t {
   kShapeOnly = 1u << 3,   // only dims are read: no storage, no liveness
   kContiguous = 1u << 4,  // members of the list lie side by side in memory
   kMixed = 1u << 5,       // list members may differ in dtype (fusion only)
+  kLossy = 1u << 6,       // see OpSchema::Lossy
 };
 
 struct Slot {
@@ -84,6 +85,7 @@ struct Slot {
   bool shape_only() const { return flags & kShapeOnly; }
   bool contiguous() const { return flags & kContiguous; }
   bool mixed() const { return flags & kMixed; }
+  bool lossy() const { return flags & kLossy; }
 };
 
 struct AttrSpec {
@@ -130,6 +132,10 @@ class OpSchema {
                 absl::string_view doc, uint32_t flags = kRequired);
   // The named output may reuse the named input's storage.
   OpSchema& MayAlias(absl::string_view output, absl::string_view input);
+  // Where backward reads the named input, noise of mean zero in it makes noise
+  // in gradients and nothing worse: products are added up with it, or nothing
+  // but its sign is read, which compressed groups keep of what has zeros.
+  OpSchema& Lossy(absl::string_view input);
   // The default's alternative gives the kind: bool, int64_t (ints), double,
   // std::string, vectors, DType.
   OpSchema& Attr(absl::string_view name, AttrValue default_value,

@@ -17,6 +17,7 @@ namespace cuda {
 
 void RegisterCudaElementwise(KernelRegistry& registry);
 void RegisterCudaDropout(KernelRegistry& registry);
+void RegisterCudaGroupCodes(KernelRegistry& registry);
 void RegisterCudaRecurrent(KernelRegistry& registry);
 void RegisterCudaSoftmax(KernelRegistry& registry);
 void RegisterCudaAttention(KernelRegistry& registry);

@@ -6,6 +6,7 @@ namespace kernels {
 void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaElementwise(registry);
   cuda::RegisterCudaDropout(registry);
+  cuda::RegisterCudaGroupCodes(registry);
   cuda::RegisterCudaRecurrent(registry);
   cuda::RegisterCudaSoftmax(registry);
   cuda::RegisterCudaAttention(registry);

@@ -2,11 +2,37 @@
 
 #include <algorithm>
 
+#include "graph/base/text.h"
 #include "graph/schema/op_schema.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
+namespace {
+
+template <typename Visit>
+void VisitNames(const Block& block, const Op& op, const Visit& visit) {
+  visit(op.name);
+  for (NameId origin : op.origins) visit(origin);
+  for (ValueId out : op.outputs.all()) visit(block.value(out).name);
+  if (op.body == nullptr) return;
+  for (OpId id = op.body->first(); id.valid(); id = op.body->next(id)) {
+    VisitNames(*op.body, op.body->op(id), visit);
+  }
+}
+
+}  // namespace
+
+bool IsNamedBy(const google::protobuf::RepeatedPtrField<std::string>& globs,
+               const Block& block, const Op& op) {
+  bool matches = false;
+  VisitNames(block, op, [&](NameId name) {
+    for (const std::string& glob : globs) {
+      matches = matches || GlobMatch(glob, block.program().name_of(name));
+    }
+  });
+  return matches;
+}
 
 bool ReadsContent(const Op& op, int input) {
   return !op.schema->inputs()[op.inputs.SlotOf(input)].shape_only();
@@ -39,7 +65,11 @@ ForwardPart::ForwardPart(const Entry& train)
   }
   for (int place = 0; place < backward_; ++place) {
     const Op& op = block_.op(ops_[place]);
-    if (op.role != Role::kForward || op.schema->guarded()) continue;
+    // What was packed would have to be there again.
+    if (op.role != Role::kForward || op.schema->guarded() ||
+        op.schema->name() == "quantize_groups") {
+      continue;
+    }
     bool grows = false, is_held = false;
     for (ValueId out : op.outputs.all()) {
       grows |= IsReplaceable(out);

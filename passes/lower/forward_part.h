@@ -3,8 +3,10 @@
 #ifndef HALFTONE_PASSES_LOWER_FORWARD_PART_H_
 #define HALFTONE_PASSES_LOWER_FORWARD_PART_H_
 
+#include <string>
 #include <vector>
 
+#include "google/protobuf/repeated_field.h"
 #include "graph/ir/program.h"
 
 namespace halftone {
@@ -43,6 +45,11 @@ class ForwardPart {
 
 // Whether the op reads more of its input at that position than its dims.
 bool ReadsContent(const Op& op, int input);
+
+// Whether one of the globs matches what the op, or one of its body, is or was
+// called, or what it makes.
+bool IsNamedBy(const google::protobuf::RepeatedPtrField<std::string>& globs,
+               const Block& block, const Op& op);
 
 // Whether its output lies in its input's storage.
 bool IsPlainView(const Block& block, const Op& op);

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "graph/base/text.h"
 #include "graph/ir/decision.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
@@ -17,29 +16,6 @@ namespace halftone {
 namespace passes {
 namespace {
 
-// What an op, or one of its body, is or was called, and what it makes.
-template <typename Visit>
-void VisitNames(const Block& block, const Op& op, const Visit& visit) {
-  visit(op.name);
-  for (NameId origin : op.origins) visit(origin);
-  for (ValueId out : op.outputs.all()) visit(block.value(out).name);
-  if (op.body == nullptr) return;
-  for (OpId id = op.body->first(); id.valid(); id = op.body->next(id)) {
-    VisitNames(*op.body, op.body->op(id), visit);
-  }
-}
-
-bool Matches(const Block& block, const Op& op,
-             const google::protobuf::RepeatedPtrField<std::string>& globs) {
-  bool matches = false;
-  VisitNames(block, op, [&](NameId name) {
-    for (const std::string& glob : globs) {
-      matches = matches || GlobMatch(glob, block.program().name_of(name));
-    }
-  });
-  return matches;
-}
-
 // By op id: what is made before the last checkpoint and is none itself.
 std::vector<bool> BetweenCheckpoints(
     const ForwardPart& forward,
@@ -50,7 +26,7 @@ std::vector<bool> BetweenCheckpoints(
   int last = 0;
   for (int place = 0; place < forward.backward(); ++place) {
     const Op& op = block.op(forward.ops()[place]);
-    if (op.role != Role::kForward || !Matches(block, op, globs)) continue;
+    if (op.role != Role::kForward || !IsNamedBy(globs, block, op)) continue;
     last = place;
     for (ValueId out : op.outputs.all()) {
       const OpId owner = forward.OwnerOf(out);
@@ -214,12 +190,8 @@ absl::StatusOr<bool> Recompute::Run(Program& program) {
   if (settings.checkpoints_size() > 0) {
     repeated = BetweenCheckpoints(forward, settings.checkpoints());
   } else if (const auto within = BytesFromText(settings.within())) {
-    const proto::Train& batch = strategy_.train();
-    repeated =
-        ChooseRepeated(forward, target_,
-                       batch.batch_size() > 0 ? batch.batch_size()
-                                              : batch.batch_size_per_rank(),
-                       *within);
+    repeated = ChooseRepeated(forward, target_,
+                              SamplesOfRank(strategy_.train()), *within);
   } else {
     return false;
   }

@@ -35,8 +35,10 @@ struct Unit {
   int first = kNever;       // where backward first reads them
   int last = -1;            // and last
   double seconds = 0;
+  int64_t unpacked = 0,
+          packed = 0;  // what compressing is about, and makes of it
   // ---- What was chosen so far.
-  bool repeated = false;
+  bool repeated = false, compressed = false;
   int again = kNever;   // where its copy stands
   int until = -1;       // where what it makes, or its copy, is read last
   int needed = kNever;  // where the first copy reads it
@@ -58,11 +60,35 @@ class Chooser {
     symbols_[0] = std::max<int64_t>(samples, 1);
     most_steps_ = std::clamp<int64_t>(
         3'000'000 / (static_cast<int64_t>(forward.ops().size()) + 1), 64, 4096);
+    MakeUnits();
+    FillLine();
   }
 
-  std::vector<bool> Run(int64_t within);
+  // Before Run.
+  void MayCompress(const std::vector<Compressible>& found,
+                   const proto::Compress& compress);
+  void Run(int64_t within);
+  // By op id.
+  std::vector<bool> Repeated() const {
+    return Chosen([](const Unit& unit) { return unit.repeated; });
+  }
+  std::vector<bool> Compressed() const {
+    return Chosen([](const Unit& unit) { return unit.compressed; });
+  }
 
  private:
+  struct Candidate {
+    int unit;
+    bool pack;  // or made again
+    double seconds;
+    int64_t bytes;  // that are free then
+  };
+  template <typename Is>
+  std::vector<bool> Chosen(const Is& is) const {
+    std::vector<bool> chosen(block_.op_limit());
+    for (const Unit& unit : units_) chosen[unit.op.index()] = is(unit);
+    return chosen;
+  }
   int64_t BytesOf(ValueId value) const {
     constexpr int64_t kAlignment = 256;  // that of the planner
     const TensorType& type = block_.type(value);
@@ -76,7 +102,7 @@ class Chooser {
   // Fills the line with what is there if nothing is repeated.
   void FillLine();
   // The candidates, the cheapest first.
-  std::vector<int> Order() const;
+  std::vector<Candidate> Order() const;
 
   // Changes that can be undone.
   void Add(int first, int last, int64_t bytes) {
@@ -96,6 +122,7 @@ class Chooser {
   // Whether it was repeated and stays so. The copies that it needs may take
   // memory up to `room`.
   bool Try(int unit, int64_t room);
+  bool TryToPack(int unit);
   void Move(int unit, int place);
   void Need(int unit, int place);
 
@@ -217,21 +244,28 @@ void Chooser::FillLine() {
   }
 }
 
-std::vector<int> Chooser::Order() const {
+std::vector<Chooser::Candidate> Chooser::Order() const {
   std::vector<double> price(units_.size());
-  std::vector<int> order;
+  std::vector<Candidate> order;
   for (size_t i = 0; i < units_.size(); ++i) {
     const Unit& unit = units_[i];
+    const int number = static_cast<int>(i);
     price[i] = unit.seconds;
     for (int input : unit.inputs) {
       if (units_[input].is_passing()) price[i] += price[input];
     }
-    if (!unit.is_passing()) order.push_back(static_cast<int>(i));
+    if (unit.is_passing()) continue;
+    order.push_back({number, false, price[i], unit.kept});
+    if (unit.unpacked == 0) continue;
+    const auto moved = static_cast<double>(2 * (unit.unpacked + unit.packed));
+    order.push_back(
+        {number, true, moved / rates_.memory, unit.unpacked - unit.packed});
   }
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return price[a] * static_cast<double>(units_[b].kept) <
-           price[b] * static_cast<double>(units_[a].kept);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Candidate& a, const Candidate& b) {
+                     return a.seconds * static_cast<double>(b.bytes) <
+                            b.seconds * static_cast<double>(a.bytes);
+                   });
   return order;
 }
 
@@ -292,6 +326,7 @@ bool Chooser::Try(int number, int64_t room) {
   while (!moves_.empty() && steps <= most_steps_) {
     const auto [input, at] = moves_.back();
     moves_.pop_back();
+    if (units_[input].compressed) steps = most_steps_;
     Need(input, at);
     ++steps;
   }
@@ -303,32 +338,50 @@ bool Chooser::Try(int number, int64_t room) {
   return false;
 }
 
-std::vector<bool> Chooser::Run(int64_t within) {
-  MakeUnits();
-  FillLine();
-  const std::vector<int> order = Order();
+// A copy that is there already reads it as it was.
+bool Chooser::TryToPack(int number) {
+  Unit& unit = units_[number];
+  if (unit.needed != kNever) return false;
+  unit.compressed = true;
+  line_.Add(unit.last_forward + 1, unit.first - 1, unit.packed - unit.unpacked);
+  return true;
+}
+
+void Chooser::MayCompress(const std::vector<Compressible>& found,
+                          const proto::Compress& compress) {
+  for (const Compressible& kept : found) {
+    const int number = unit_of_[kept.op.index()];
+    if (number < 0) continue;
+    for (const Compressible::Value& value : kept.values) {
+      const PackedBytes bytes = PackedBytesOf(block_, value, compress);
+      units_[number].unpacked += bytes.before * symbols_[0];
+      units_[number].packed += bytes.after * symbols_[0];
+    }
+  }
+}
+
+void Chooser::Run(int64_t within) {
+  const std::vector<Candidate> order = Order();
   constexpr int kSweeps = 6;
   for (int sweep = 0; sweep < kSweeps && line_.Most() > within; ++sweep) {
     bool changed = false;
-    for (int number : order) {
-      const Unit& unit = units_[number];
+    for (const Candidate& candidate : order) {
+      const Unit& unit = units_[candidate.unit];
       const int64_t most = line_.Most();
       if (most <= within) break;
       const int place = std::min(unit.first, unit.needed);
-      if (unit.repeated ||
+      if (unit.repeated || unit.compressed ||
           line_.Most(unit.last_forward + 1, place - 1) <= within) {
         continue;
       }
       // Later, what helps here may do no good elsewhere, but no harm.
-      changed |= Try(number, sweep == 0 ? within : std::max(within, most - 1));
+      changed |= candidate.pack
+                     ? TryToPack(candidate.unit)
+                     : Try(candidate.unit,
+                           sweep == 0 ? within : std::max(within, most - 1));
     }
     if (!changed && sweep > 0) break;
   }
-  std::vector<bool> repeated(block_.op_limit());
-  for (const Unit& unit : units_) {
-    repeated[unit.op.index()] = unit.repeated;
-  }
-  return repeated;
 }
 
 }  // namespace
@@ -336,7 +389,24 @@ std::vector<bool> Chooser::Run(int64_t within) {
 std::vector<bool> ChooseRepeated(const ForwardPart& forward,
                                  const Target& target, int64_t samples,
                                  int64_t within) {
-  return Chooser(forward, target, samples).Run(within);
+  Chooser chooser(forward, target, samples);
+  chooser.Run(within);
+  return chooser.Repeated();
+}
+
+std::vector<Compressible> ChoosePacked(
+    const ForwardPart& forward, const Target& target,
+    const std::vector<Compressible>& compressible,
+    const proto::Compress& compress, int64_t samples, int64_t within) {
+  Chooser chooser(forward, target, samples);
+  chooser.MayCompress(compressible, compress);
+  chooser.Run(within);
+  const std::vector<bool> compressed = chooser.Compressed();
+  std::vector<Compressible> packed;
+  for (const Compressible& kept : compressible) {
+    if (compressed[kept.op.index()]) packed.push_back(kept);
+  }
+  return packed;
 }
 
 }  // namespace passes

@@ -219,8 +219,10 @@ absl::Status MakeForReaders(Block& block, OpId relu_id, bool but_all) {
 }
 
 absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
-                                const PatternSet& patterns) {
-  const std::vector<WeighedNorm> norms = WeighBatchNorms(block, held, patterns);
+                                const PatternSet& patterns,
+                                const proto::Compress& compress) {
+  const std::vector<WeighedNorm> norms =
+      WeighBatchNorms(block, held, patterns, compress);
   for (const WeighedNorm& norm : norms) {
     HT_RETURN_IF_ERROR(Splitter(block, norm.norm, held, norm.sync)
                            .SplitForward(norm.sync ? 0 : norm.saved));
@@ -243,7 +245,7 @@ absl::StatusOr<bool> SplitBatchNorm::Run(Program& program) {
   for (const auto& entry : program.entries()) {
     HeldValues held(*entry);
     HT_ASSIGN_OR_RETURN(const bool split,
-                        SplitNorms(entry->block(), held, patterns_));
+                        SplitNorms(entry->block(), held, patterns_, compress_));
     changed |= split;
   }
   return changed;

@@ -50,7 +50,10 @@
 #ifndef HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_
 #define HALFTONE_PASSES_LOWER_SPLIT_BATCH_NORM_H_
 
+#include <utility>
+
 #include "passes/lower/pattern_set.h"
+#include "passes/options/options.h"
 #include "passes/pass.h"
 
 namespace halftone {
@@ -58,16 +61,18 @@ namespace passes {
 
 class SplitBatchNorm : public Pass {
  public:
-  // `kernels` is borrowed.
+  // `kernels` is borrowed. For `compress` see weigh_batch_norm.h.
   explicit SplitBatchNorm(const KernelSet& kernels,
-                          bool strict_f32_slots = false)
-      : patterns_(kernels, strict_f32_slots) {}
+                          bool strict_f32_slots = false,
+                          proto::Compress compress = {})
+      : patterns_(kernels, strict_f32_slots), compress_(std::move(compress)) {}
 
   absl::string_view name() const override { return "split-batch-norm"; }
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
   PatternSet patterns_;
+  const proto::Compress compress_;
 };
 
 }  // namespace passes

@@ -6,6 +6,7 @@
 #include "graph/base/dtype.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
+#include "passes/lower/forward_part.h"
 
 namespace halftone {
 namespace passes {
@@ -18,8 +19,8 @@ constexpr int64_t kVectors = 24;
 class Weigher {
  public:
   Weigher(const Block& block, const HeldValues& held,
-          const PatternSet& patterns)
-      : block_(block), held_(held), patterns_(patterns) {}
+          const PatternSet& patterns, const proto::Compress& compress)
+      : block_(block), held_(held), patterns_(patterns), compress_(compress) {}
 
   std::vector<WeighedNorm> Run() {
     std::vector<WeighedNorm> split;
@@ -56,10 +57,17 @@ class Weigher {
   bool IsConvGradNorm(OpId relu_grad, OpId grad) const;
   bool IsElementwise(ValueId y) const;
   bool IsBehindReluGrad(const Op& norm_grad) const;
+  // Whether memory.compress names what the op makes.
+  bool MayBeCompressed(OpId op) const {
+    return op.valid() && compress_.bits() > 0 &&
+           (compress_.values().empty() ||
+            IsNamedBy(compress_.values(), block_, block_.op(op)));
+  }
 
   const Block& block_;
   const HeldValues& held_;
   const PatternSet& patterns_;
+  const proto::Compress& compress_;
   absl::flat_hash_set<OpId> split_;
 };
 
@@ -170,7 +178,10 @@ WeighedNorm Weigher::Weigh(OpId id) {
     passes += 1;
   }
   const OpId relu = OnlyReader(y);
-  bool all = IsOp(block_, relu, "relu") && !held_.Has(block_.op(relu).out(0)) &&
+  const bool kept =
+      MayBeCompressed(block_.value(x).op()) || MayBeCompressed(relu);
+  bool all = !kept && IsOp(block_, relu, "relu") &&
+             !held_.Has(block_.op(relu).out(0)) &&
              !block_.value(block_.op(relu).out(0)).uses.empty();
   if (all) {
     for (const Use& use : block_.value(block_.op(relu).out(0)).uses) {
@@ -188,7 +199,8 @@ WeighedNorm Weigher::Weigh(OpId id) {
     if (norm.grad.valid() && IsBehindReluGrad(block_.op(norm.grad))) {
       passes += 1;
     }
-    if (IsOp(block_, relu, "relu") && !held_.Has(block_.op(relu).out(0)) &&
+    if (!kept && IsOp(block_, relu, "relu") &&
+        !held_.Has(block_.op(relu).out(0)) &&
         IsRecomputed(block_.op(relu), norm.grad)) {
       norm.relu = relu;
       norm.kept_for_forward = true;
@@ -207,8 +219,9 @@ WeighedNorm Weigher::Weigh(OpId id) {
 
 std::vector<WeighedNorm> WeighBatchNorms(const Block& block,
                                          const HeldValues& held,
-                                         const PatternSet& patterns) {
-  return Weigher(block, held, patterns).Run();
+                                         const PatternSet& patterns,
+                                         const proto::Compress& compress) {
+  return Weigher(block, held, patterns, compress).Run();
 }
 
 }  // namespace passes

@@ -8,6 +8,7 @@
 
 #include "graph/ir/program.h"
 #include "passes/lower/pattern_set.h"
+#include "passes/options/options.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -42,9 +43,13 @@ struct WeighedNorm {
 // and what stays is the same for both. A convolution can take a norm in front
 // only if the norm behind it is split, too: there is no such fusion without
 // statistics.
+//
+// What `compress` names, X or the relu's result, keeps its relu: made again
+// from an X of few bits it would let other gradients through.
 std::vector<WeighedNorm> WeighBatchNorms(const Block& block,
                                          const HeldValues& held,
-                                         const PatternSet& patterns);
+                                         const PatternSet& patterns,
+                                         const proto::Compress& compress);
 
 }  // namespace passes
 }  // namespace halftone

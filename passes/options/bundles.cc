@@ -142,5 +142,10 @@ int64_t MergedSteps(const proto::Dist& dist) {
   return dist.gradient_merge().k_steps();
 }
 
+int64_t SamplesOfRank(const proto::Train& train) {
+  return train.batch_size() > 0 ? train.batch_size()
+                                : train.batch_size_per_rank();
+}
+
 }  // namespace passes
 }  // namespace halftone

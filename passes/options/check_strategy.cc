@@ -205,6 +205,37 @@ void CheckCrop(const proto::RandomResizedCrop& crop, Checker& check) {
       absl::StrCat("at least ratio_min, ", ExactDouble(crop.ratio_min())));
 }
 
+// Values that are in few bits cannot give the bits that a copy promises.
+void CheckCompress(const proto::Memory& memory, Checker& check) {
+  const proto::Compress& compress = memory.compress();
+  const int64_t bits = compress.bits();
+  const auto takes = [](absl::string_view path) {
+    return TakesText(*FindStrategyField(path)->descriptor);
+  };
+  const char* const at = "memory.compress.bits";
+  check.Number(at, static_cast<double>(bits),
+               bits == 0 || bits == 2 || bits == 4 || bits == 8, takes(at));
+  const char* const size_at = "memory.compress.group_size";
+  const int64_t size = compress.group_size();
+  check.Number(size_at, static_cast<double>(size),
+               size % 32 == 0 || size < 32 || size > 1024, takes(size_at));
+  if (bits == 0) {
+    if (compress.values_size() > 0) {
+      check.Refuse("memory.compress.values",
+                   "names what is compressed, and memory.compress.bits is 0: "
+                   "set that to 8, 4 or 2");
+    }
+    return;
+  }
+  if (memory.recompute().checkpoints_size() > 0) {
+    check.Refuse(at,
+                 "memory.recompute.checkpoints is set, too: what is made again "
+                 "has the bits of what it is made from. Set "
+                 "memory.recompute.within, which chooses between both, or one "
+                 "of them alone");
+  }
+}
+
 // What is to be made again is chosen in one way.
 void CheckMemory(const proto::Strategy& strategy, Checker& check) {
   const proto::Recompute& recompute = strategy.memory().recompute();
@@ -370,6 +401,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
                  "batch_size is set, too: choose one");
   }
   CheckMemory(strategy, check);
+  CheckCompress(strategy.memory(), check);
   CheckMerge(strategy, check);
   CheckDist(resolver, check);
   if (train.augment().has_random_resized_crop()) {

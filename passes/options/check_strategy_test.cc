@@ -93,6 +93,25 @@ TEST(Dist, OptionsThatExcludeEachOther) {
               "expected a whole number, 1 or above, found 0");
 }
 
+TEST(Memory, IsCompressedToWholePartsOfBytes) {
+  ExpectError("memory { compress {\n bits: 3 } }",
+              "dir/s.pbtxt:2: memory.compress.bits: expected 8, 4, 2 or 0, "
+              "found 3");
+  ExpectError("memory { compress { bits: 9 } }",
+              "memory.compress.bits: expected 8, 4, 2 or 0, found 9");
+  ExpectError("memory { compress { bits: 2 group_size: 100 } }",
+              "memory.compress.group_size: expected a multiple of 32 from 32 "
+              "to 1024, found 100");
+  ExpectError("memory { compress { bits: 2 group_size: 16 } }",
+              "memory.compress.group_size: expected a multiple of 32 from 32 "
+              "to 1024, found 16");
+  ExpectError("memory { compress { values: 'a' } }",
+              "memory.compress.values: names what is compressed, and "
+              "memory.compress.bits is 0");
+  ExpectError("memory { compress { bits: 4 } recompute { checkpoints: 'a' } }",
+              "memory.compress.bits: memory.recompute.checkpoints is set, too");
+}
+
 TEST(StrategyChecks, TellIndependentErrorsTogether) {
   ExpectError(
       "amp { level: 'O7'\n dtype: 'f31'\n custom_black_list: ['sofmax',\n "

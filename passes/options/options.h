@@ -47,6 +47,8 @@ bool ScalesBefore(const proto::Dist& dist);
 bool MeansOverRanks(const proto::Dist& dist);
 // Micro-batches of a step; 1: it has none.
 int64_t MergedSteps(const proto::Dist& dist);
+// Of a rank, as memory is counted: batch_size is all on one rank.
+int64_t SamplesOfRank(const proto::Train& train);
 // A user's list as names of ours (it may have aliases).
 std::vector<std::string> OpTypesOf(
     const google::protobuf::RepeatedPtrField<std::string>& names);

@@ -93,6 +93,9 @@ std::vector<Setting> Settings() {
         set("dist.allreduce_always_fp32", "true"),
         set("dist.reduce", "exact_order"), set("dist.gradient_mean", "ranks"),
         set("dist.batch_norm_statistics", "rank0")}},
+      {"O0_compress",
+       {momentum, set("memory.compress.bits", "4"),
+        set("memory.recompute.within", "100KiB")}},
       {"outputs_O1", {set("amp.level", "O1")}, /*outputs_alone=*/true},
   };
 }
