@@ -118,6 +118,7 @@ TEST(RegistryTest, MayAlias) {
       "all_reduce.Out<-X",
       "broadcast.Out<-X",
       "ema.AverageOut<-Average",
+      "fill_zeros_like.Out<-X",
       "lamb.ParamOut<-Param",
       "lamb.Moment1Out<-Moment1",
       "lamb.Moment2Out<-Moment2",
