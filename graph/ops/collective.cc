@@ -34,24 +34,79 @@ absl::Status InferAllReduce(InferContext& c) {
   return InferMembers(c);
 }
 
+// Out[i] is X[i] by rank, or the other way round.
+absl::Status ExpectSharded(const InferContext& c, bool sharded) {
+  for (const TensorType& x : c.InputList("X")) {
+    if (x.sharded == sharded) continue;
+    return c.Error("slot X: expected ", sharded ? "shards" : "whole tensors",
+                   ", found ", c.Print(x));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferShards(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectSharded(c, false));
+  HT_RETURN_IF_ERROR(InferMembers(c));
+  for (TensorType& out : c.outputs()[0]) out.sharded = true;
+  return absl::OkStatus();
+}
+
+absl::Status InferReduceScatter(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(c, "of", {"gradient"}));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"none", "pre"}));
+  if (c.Int("bucket") < 0) return AttrMismatch(c, "bucket", "0 or more");
+  return InferShards(c);
+}
+
+absl::Status InferAllGather(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectSharded(c, true));
+  return InferMembers(c);
+}
+
 absl::Status InferBroadcast(InferContext& c) {
   if (c.Int("root") < 0) return AttrMismatch(c, "root", "a rank, 0 or more");
   return InferMembers(c);
 }
 
+// `in_place`: a result lies where its operand did.
 OpSchema CollectiveSchema(absl::string_view name, absl::string_view doc,
-                          const DTypeSet& dtypes) {
+                          const DTypeSet& dtypes, bool in_place = true) {
   OpSchema schema(name);
   schema.Doc(doc)
       .TypeVar("T", dtypes)
       .In("X", "T", "one or more values, any dims", kList | kContiguous)
       .Out("Out", "T", "one per member of X, its dims", kList | kContiguous)
-      .MayAlias("Out", "X")
       .NoGrad()
       .Internal()
       .Amp(AmpClass::kGray)
       .Layout(LayoutRule::kAny);
+  if (in_place) schema.MayAlias("Out", "X");
   return schema;
+}
+
+// Between whole tensors and what each rank has of them.
+void RegisterSharding(OpRegistry& registry) {
+  registry.Add(
+      CollectiveSchema("reduce_scatter",
+                       "Out = this rank's shard of the sum of X over all "
+                       "ranks.",
+                       kFloatTypes, /*in_place=*/false)
+          .Attr("of", std::string("gradient"), "gradient: what is reduced")
+          .Attr("gradient_scale", std::string("none"),
+                "pre: X is multiplied by p = 2^-ceil(log2 world) before the "
+                "sum; none: it is not")
+          .Attr("bucket", int64_t{0}, "index of the bucket, in order")
+          .Infer(InferReduceScatter));
+  registry.Add(CollectiveSchema("all_gather",
+                                "Out = the tensors of which X is each rank's "
+                                "shard.",
+                                kFloatTypes, /*in_place=*/false)
+                   .Infer(InferAllGather));
+  registry.Add(CollectiveSchema("take_shard",
+                                "Out = this rank's shard of X, zeros behind "
+                                "its end.",
+                                kFloatTypes, /*in_place=*/false)
+                   .Infer(InferShards));
 }
 
 }  // namespace
@@ -67,6 +122,7 @@ void RegisterCollective(OpRegistry& registry) {
                 "sum; none: it is not")
           .Attr("bucket", int64_t{0}, "index of the bucket, in order")
           .Infer(InferAllReduce));
+  RegisterSharding(registry);
   registry.Add(CollectiveSchema("broadcast", "Out = X of rank root.", kAnyTypes)
                    .Attr("root", int64_t{0}, "the rank whose values count")
                    .Infer(InferBroadcast));

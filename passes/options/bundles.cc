@@ -138,5 +138,9 @@ int64_t MergedSteps(const proto::Dist& dist) {
   return dist.gradient_merge().k_steps();
 }
 
+bool ShardsOptimizer(const proto::Dist& dist) {
+  return dist.has_sharding() && dist.sharding().stage() > 0;
+}
+
 }  // namespace passes
 }  // namespace halftone

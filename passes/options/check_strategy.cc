@@ -300,6 +300,19 @@ void CheckMerge(const proto::Strategy& strategy, Checker& check) {
   }
 }
 
+// What needs a whole parameter on one rank.
+void CheckSharding(const proto::Strategy& strategy, Checker& check) {
+  if (!ShardsOptimizer(strategy.dist())) return;
+  const proto::Optimizer& optimizer = strategy.optimizer();
+  if (!optimizer.has_lars() && !optimizer.has_lamb()) return;
+  check.Refuse(
+      "dist.sharding",
+      absl::StrCat("optimizer.", optimizer.has_lars() ? "lars" : "lamb",
+                   " is set, too: it takes norms of whole parameters, "
+                   "of which each rank would have a shard; leave "
+                   "dist.sharding out or choose another method"));
+}
+
 }  // namespace
 
 absl::Span<const LevelRule> LevelRules() { return kLevelRules; }
@@ -319,6 +332,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   }
   CheckMemory(strategy, check);
   CheckMerge(strategy, check);
+  CheckSharding(strategy, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

@@ -45,6 +45,8 @@ PrecisionRule RuleOf(const proto::Amp& amp);
 bool ScalesBefore(const proto::Dist& dist);
 // Micro-batches of a step; 1: it has none.
 int64_t MergedSteps(const proto::Dist& dist);
+// Whether ranks share the optimizer's state among them.
+bool ShardsOptimizer(const proto::Dist& dist);
 // A user's list as names of ours (it may have aliases).
 std::vector<std::string> OpTypesOf(
     const google::protobuf::RepeatedPtrField<std::string>& names);

@@ -249,7 +249,8 @@ INSTANTIATE_TEST_SUITE_P(
 // communicator, fusions have patterns.
 const std::set<std::string>& WithoutKernels() {
   static const auto* const ops =
-      new std::set<std::string>{"all_reduce", "broadcast", "fusion"};
+      new std::set<std::string>{"all_reduce",     "all_gather", "broadcast",
+                                "reduce_scatter", "take_shard", "fusion"};
   return *ops;
 }
 
