@@ -31,6 +31,11 @@ std::string ToString(const TensorDesc& desc) {
 TensorDesc Bind(const TensorType& type, const SymbolValues& symbols) {
   TensorDesc desc;
   desc.dtype = type.dtype;
+  if (type.sharded) {
+    desc.dims = {
+        ShardElements(type.Elements().Evaluate(symbols), symbols.shards)};
+    return desc;
+  }
   desc.layout = type.layout;
   for (const Dim& dim : type.dims) desc.dims.push_back(dim.Evaluate(symbols));
   return desc;

@@ -40,6 +40,7 @@ struct TensorDesc {
   }
 };
 std::string ToString(const TensorDesc& desc);  // "f16[32,16,28,28]"
+// Of a sharded tensor this rank's part, of rank 1.
 TensorDesc Bind(const TensorType& type, const SymbolValues& symbols);
 
 // What a plan binds besides shapes; a plan, not an op, depends on it.

@@ -25,6 +25,7 @@
 #include "passes/lower/split_batch_norm.h"
 #include "passes/parallel/bucket_allreduce.h"
 #include "passes/parallel/insert_allreduce.h"
+#include "passes/parallel/shard_optimizer.h"
 #include "passes/precision/assign_precision.h"
 #include "passes/precision/derive_eval.h"
 #include "passes/precision/insert_casts.h"
@@ -151,6 +152,9 @@ bool Compresses(const PassInputs& in) {
 bool Merges(const PassInputs& in) {
   return Training(in) && MergedSteps(in.options.strategy.dist()) > 1;
 }
+bool Shards(const PassInputs& in) {
+  return Training(in) && ShardsOptimizer(in.options.strategy.dist());
+}
 bool Taps(const PassInputs& in) { return !in.taps.empty(); }
 bool WantsOutputs(const PassInputs& in) { return !in.outputs.empty(); }
 
@@ -267,6 +271,11 @@ std::vector<PassStep>* MakeSteps() {
       // bit, and what would share or fuse them is over.
       {kLowered, "recompute", "backward makes again what is not kept",
        MakeRecompute, Recomputes},
+      // After whatever knows optimizers, layouts or folds: those look at whole
+      // tensors. After recompute, which then chooses the same without it.
+      {kLowered, "shard-optimizer",
+       "each rank updates its shard of the parameters", Plain<ShardOptimizer>,
+       Shards},
       // Nothing after it changes an op of train or eval.
       {kLowered, "legality", "refuses what the target has no kernel for",
        FromKernels<Legality>, Always},

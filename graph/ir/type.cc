@@ -90,10 +90,11 @@ std::string ToString(const TensorType& type,
   const auto append = [symbols](std::string* out, const Dim& dim) {
     out->append(ToString(dim, symbols));
   };
-  return absl::StrCat(
-      Name(type.dtype), "[", absl::StrJoin(type.dims, ",", append), "]",
-      type.layout == Layout::kRowMajor ? "" : " @",
-      type.layout == Layout::kRowMajor ? "" : Name(type.layout));
+  return absl::StrCat(Name(type.dtype), "[",
+                      absl::StrJoin(type.dims, ",", append), "]",
+                      type.layout == Layout::kRowMajor ? "" : " @",
+                      type.layout == Layout::kRowMajor ? "" : Name(type.layout),
+                      type.sharded ? " @shard" : "");
 }
 
 }  // namespace halftone

@@ -61,24 +61,29 @@ struct TensorType {
   DType dtype{};
   Layout layout = Layout::kRowMajor;
   Dims dims;
+  // Each rank holds a part of the elements (ShardElements); dims are those of
+  // the whole.
+  bool sharded = false;
 
   int rank() const { return static_cast<int>(dims.size()); }
   // Product of the dims; Dim(1) for a scalar.
   Dim Elements() const;
 
   friend bool operator==(const TensorType& a, const TensorType& b) {
-    return a.dtype == b.dtype && a.layout == b.layout && a.dims == b.dims;
+    return a.dtype == b.dtype && a.layout == b.layout && a.dims == b.dims &&
+           a.sharded == b.sharded;
   }
   friend bool operator!=(const TensorType& a, const TensorType& b) {
     return !(a == b);
   }
   template <typename H>
   friend H AbslHashValue(H h, const TensorType& t) {
-    return H::combine(std::move(h), t.dtype, t.layout, t.dims);
+    return H::combine(std::move(h), t.dtype, t.layout, t.dims, t.sharded);
   }
 };
 
-// "f16[B*128,768]", " @channels_last" appended unless row-major;
+// "f16[B*128,768]", " @channels_last" appended unless row-major,
+// " @shard" if it is sharded;
 // `symbols[i]` is the name of symbol i.
 std::string ToString(const TensorType& type,
                      absl::Span<const std::string> symbols);

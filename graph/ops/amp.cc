@@ -100,6 +100,19 @@ absl::Status InferCheckFinite(InferContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status InferCombineChecks(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectScalars(c, {"FirstBad"}));
+  HT_RETURN_IF_ERROR(ExpectRank(c, "SquaredNorm", 1, "[n]"));
+  const Dims& norms = c.Input("SquaredNorm").dims;
+  if (c.Int("members") < norms[0].coefficient()) {
+    return AttrMismatch(c, "members", "at least n");
+  }
+  c.SetOutput("FoundInf", {});
+  c.SetOutput("FirstBad", {});
+  c.SetOutput("SquaredNorm", norms);
+  return absl::OkStatus();
+}
+
 absl::Status InferGlobalNorm(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectRank(c, "SquaredNorm", 1, "[n]"));
   const Dim& n = c.Input("SquaredNorm").dims[0];
@@ -145,6 +158,23 @@ void RegisterCheck(OpRegistry& registry) {
           .Infer(InferCheckFinite)
           .Accumulate(DType::kF32)
           .Layout(LayoutRule::kAny));
+  registry.Add(
+      AmpSchema("combine_checks",
+                "What check_finite would say of whole gradients, from what it "
+                "says of each rank's shards: squares are summed in the order "
+                "of the ranks.")
+          .In("FirstBad", "i32", "[]: this rank's; -1 if all is finite")
+          .In("SquaredNorm", "f32", "[n]: of this rank's shards")
+          .Out("FoundInf", "bool", "[]: reject")
+          .Out("FirstBad", "i32",
+               "[]: the least place of any rank; if there is none, but the sum "
+               "of all squares is not finite, members + the place of the first "
+               "such norm or else of the largest; -1 if all is finite")
+          .Out("SquaredNorm", "f32", "[n]")
+          .Attr("members", int64_t{0},
+                "of the check: |Low| + |F32| + |Stats|; at least n")
+          .Infer(InferCombineChecks)
+          .Accumulate(DType::kF32));
   registry.Add(AmpSchema("global_norm", "Norm = sqrt(sum of SquaredNorm).")
                    .In("SquaredNorm", "f32", "[n]")
                    .Out("Norm", "f32", "[]")

@@ -26,13 +26,47 @@ absl::Status InferMembers(InferContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status ExpectReduction(const InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"none", "pre"}));
+  HT_RETURN_IF_ERROR(ExpectRange(c, "predivide", 0, 1e30));
+  if (c.Int("bucket") < 0) return AttrMismatch(c, "bucket", "0 or more");
+  return absl::OkStatus();
+}
+
 absl::Status InferAllReduce(InferContext& c) {
   HT_RETURN_IF_ERROR(
       ExpectWord(c, "of", {"gradient", "totals", "statistics", "counts"}));
-  HT_RETURN_IF_ERROR(ExpectWord(c, "gradient_scale", {"none", "pre"}));
-  HT_RETURN_IF_ERROR(ExpectRange(c, "predivide", 0, 1e30));
   HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"any", "ranks"}));
-  if (c.Int("bucket") < 0) return AttrMismatch(c, "bucket", "0 or more");
+  HT_RETURN_IF_ERROR(ExpectReduction(c));
+  return InferMembers(c);
+}
+
+// Out[i] is X[i] by rank, or the other way round.
+absl::Status ExpectSharded(const InferContext& c, bool sharded) {
+  for (const TensorType& x : c.InputList("X")) {
+    if (x.sharded == sharded) continue;
+    return c.Error("slot X: expected ", sharded ? "shards" : "whole tensors",
+                   ", found ", c.Print(x));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferShards(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectSharded(c, false));
+  HT_RETURN_IF_ERROR(InferMembers(c));
+  for (TensorType& out : c.outputs()[0]) out.sharded = true;
+  return absl::OkStatus();
+}
+
+absl::Status InferReduceScatter(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectWord(c, "of", {"gradient"}));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"any"}));
+  HT_RETURN_IF_ERROR(ExpectReduction(c));
+  return InferShards(c);
+}
+
+absl::Status InferAllGather(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectSharded(c, true));
   return InferMembers(c);
 }
 
@@ -41,27 +75,26 @@ absl::Status InferBroadcast(InferContext& c) {
   return InferMembers(c);
 }
 
+// `in_place`: a result lies where its operand did.
 OpSchema CollectiveSchema(absl::string_view name, absl::string_view doc,
-                          const DTypeSet& dtypes) {
+                          const DTypeSet& dtypes, bool in_place = true) {
   OpSchema schema(name);
   schema.Doc(doc)
       .TypeVar("T", dtypes)
       .In("X", "T", "one or more values, any dims", kList | kContiguous)
       .Out("Out", "T", "one per member of X, its dims", kList | kContiguous)
-      .MayAlias("Out", "X")
       .NoGrad()
       .Internal()
       .Amp(AmpClass::kGray)
       .Layout(LayoutRule::kAny);
+  if (in_place) schema.MayAlias("Out", "X");
   return schema;
 }
 
-}  // namespace
-
-void RegisterCollective(OpRegistry& registry) {
-  registry.Add(
-      CollectiveSchema("all_reduce", "Out = the sum of X over all ranks.",
-                       kFloatTypes)
+// The same for all reductions: one becomes another where it stands.
+OpSchema WithReductionAttrs(OpSchema schema) {
+  return std::move(
+      schema
           .Attr("of", std::string("gradient"),
                 "gradient, totals, statistics or counts: what is reduced")
           .Attr("gradient_scale", std::string("none"),
@@ -75,8 +108,39 @@ void RegisterCollective(OpRegistry& registry) {
           .Attr("delayed", false,
                 "after the whole backward, not beside it: on the stream that "
                 "computes")
-          .Attr("bucket", int64_t{0}, "index of the bucket, in order")
+          .Attr("bucket", int64_t{0}, "index of the bucket, in order"));
+}
+
+// Between whole tensors and what each rank has of them.
+void RegisterSharding(OpRegistry& registry) {
+  registry.Add(
+      WithReductionAttrs(
+          CollectiveSchema("reduce_scatter",
+                           "Out = this rank's shard of the sum of X over all "
+                           "ranks: of=gradient, order=any.",
+                           kFloatTypes, /*in_place=*/false))
+          .Infer(InferReduceScatter));
+  registry.Add(CollectiveSchema("all_gather",
+                                "Out = the tensors of which X is each rank's "
+                                "shard.",
+                                kFloatTypes, /*in_place=*/false)
+                   .Infer(InferAllGather));
+  registry.Add(CollectiveSchema("take_shard",
+                                "Out = this rank's shard of X, zeros behind "
+                                "its end.",
+                                kFloatTypes, /*in_place=*/false)
+                   .Infer(InferShards));
+}
+
+}  // namespace
+
+void RegisterCollective(OpRegistry& registry) {
+  registry.Add(
+      WithReductionAttrs(CollectiveSchema("all_reduce",
+                                          "Out = the sum of X over all ranks.",
+                                          kFloatTypes))
           .Infer(InferAllReduce));
+  RegisterSharding(registry);
   registry.Add(CollectiveSchema("broadcast", "Out = X of rank root.", kAnyTypes)
                    .Attr("root", int64_t{0}, "the rank whose values count")
                    .Infer(InferBroadcast));

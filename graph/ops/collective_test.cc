@@ -42,6 +42,34 @@ TEST(AllReduce, Errors) {
               HasSubstr("attribute root: expected a rank, 0 or more"));
 }
 
+Call OfMembers(const char* op, const char* x, int outputs) {
+  Call call = {op, {{"X", x}}};
+  call.lists = {{"Out", outputs}};
+  return call;
+}
+
+TEST(Shards, HaveTheDimsOfTheWhole) {
+  EXPECT_EQ(Infer(OfMembers("reduce_scatter",
+                            "f16[8,3,3,3]@channels_last f16[8]", 2)),
+            "Out=f16[8,3,3,3] @channels_last @shard f16[8] @shard");
+  EXPECT_EQ(Infer(OfMembers("take_shard", "f32[8,3] f32[]", 2)),
+            "Out=f32[8,3] @shard f32[] @shard");
+  EXPECT_EQ(
+      Infer(OfMembers("all_gather",
+                      "f16[8,3,3,3]@channels_last@shard f16[8]@shard", 2)),
+      "Out=f16[8,3,3,3] @channels_last f16[8]");
+}
+
+TEST(Shards, Errors) {
+  EXPECT_EQ(Infer(OfMembers("all_gather", "f32[8]", 1)),
+            "op (all_gather): slot X: expected shards, found f32[8]");
+  EXPECT_EQ(Infer(OfMembers("take_shard", "f32[8]@shard", 1)),
+            "op (take_shard): slot X: expected whole tensors, found f32[8] "
+            "@shard");
+  EXPECT_THAT(Infer(OfMembers("reduce_scatter", "f32[8] f32[4]", 1)),
+              HasSubstr("slot Out: expected 2 values"));
+}
+
 }  // namespace
 }  // namespace ops
 }  // namespace halftone

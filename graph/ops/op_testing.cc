@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -126,9 +127,10 @@ class Harness {
     TensorType type;
     type.dtype = Parse(text.substr(0, bracket));
     const size_t end = text.find(']');
-    if (text.substr(end + 1) == "@channels_last") {
+    if (absl::StrContains(text.substr(end + 1), "@channels_last")) {
       type.layout = Layout::kChannelsLast;
     }
+    type.sharded = absl::StrContains(text.substr(end + 1), "@shard");
     const std::string dims = text.substr(bracket + 1, end - bracket - 1);
     for (absl::string_view d : absl::StrSplit(dims, ',', absl::SkipEmpty())) {
       Dim dim(1);

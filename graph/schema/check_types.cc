@@ -65,7 +65,9 @@ absl::Status CheckStored(const Block& block, const Op& op) {
   HT_RETURN_IF_ERROR(binder.SetOutputDTypes(context));
   HT_RETURN_IF_ERROR(schema.RunInfer(context));
   HT_RETURN_IF_ERROR(CheckSizes(context));
+  FollowShards(inputs, context);
   HT_RETURN_IF_ERROR(Compare(context, outputs));
+  HT_RETURN_IF_ERROR(CheckShards(context, inputs));
   return CheckLayouts(context, inputs, outputs);
 }
 

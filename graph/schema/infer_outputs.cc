@@ -64,6 +64,7 @@ absl::Status OpBuilder::InferOutputTypes(Draft& draft) const {
   HT_RETURN_IF_ERROR(schema_->RunInfer(context));
   HT_RETURN_IF_ERROR(CheckSizes(context));
   FollowLayouts(inputs, context);
+  FollowShards(inputs, context);
   for (const std::vector<TensorType>& slot : context.outputs()) {
     for (const TensorType& type : slot) {
       draft.output_types.push_back(program.Intern(type));

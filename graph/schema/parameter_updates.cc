@@ -21,7 +21,21 @@ bool HandsOn(const Op& op) {
 
 bool IsReduction(const Op& op, absl::string_view of) {
   static const OpSchema* const kAllReduce = Ops().Find("all_reduce");
-  return op.schema == kAllReduce && AttrAs<std::string>(op, "of") == of;
+  static const OpSchema* const kReduceScatter = Ops().Find("reduce_scatter");
+  return (op.schema == kAllReduce || op.schema == kReduceScatter) &&
+         AttrAs<std::string>(op, "of") == of;
+}
+
+ValueId WholeOrShard(const Block& block, ValueId value) {
+  static const OpSchema* const kOps[] = {Ops().Find("all_gather"),
+                                         Ops().Find("take_shard")};
+  for (OpId id = block.value(value).op(); id.valid();
+       id = block.value(value).op()) {
+    const Op& op = block.op(id);
+    if (op.schema != kOps[0] && op.schema != kOps[1]) break;
+    value = op.inputs.all()[block.value(value).result];
+  }
+  return value;
 }
 
 GradientOrigin OriginOf(const Block& block, ValueId value) {
@@ -72,7 +86,8 @@ std::vector<ParameterUpdate> ParameterUpdates(const Block& block) {
     const bool unscales = inv_scale >= 0 && op.inputs.has(inv_scale);
     const auto params = op.inputs.slot(param), grads = op.inputs.slot(grad);
     for (size_t i = 0; i < std::min(params.size(), grads.size()); ++i) {
-      updates.push_back({block.value(params[i]).cell(), id, grads[i], unscales,
+      const ValueId param = WholeOrShard(block, params[i]);
+      updates.push_back({block.value(param).cell(), id, grads[i], unscales,
                          OriginOf(block, grads[i])});
     }
   }

@@ -11,8 +11,13 @@
 
 namespace halftone {
 
-// Whether the op is an all_reduce with that `of` ("gradient", "totals").
+// Whether the op is an all_reduce with that `of` ("gradient", "totals"), or a
+// reduce_scatter.
 bool IsReduction(const Op& op, absl::string_view of);
+
+// What the value is the whole or the shard of: itself, or what all_gather and
+// take_shard made it of.
+ValueId WholeOrShard(const Block& block, ValueId value);
 
 // The ops whose schema is Guarded, which all updates are, in program order.
 // They stand at the end: found without a walk over the program.
@@ -21,7 +26,7 @@ std::vector<OpId> GuardedOps(const Block& block);
 // Where a gradient comes from that ops handed on under another dtype, scale or
 // shape.
 struct GradientOrigin {
-  int reductions = 0;  // all_reduces of=gradient on the way
+  int reductions = 0;  // reductions of=gradient on the way
   // The last of them on the way back and its member and result; invalid
   // without one.
   OpId reduction;

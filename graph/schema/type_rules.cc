@@ -284,6 +284,66 @@ absl::Status CheckLayouts(const InferContext& context, const SlotTypes& inputs,
   return absl::OkStatus();
 }
 
+namespace {
+
+bool AnySharded(const SlotTypes& inputs) {
+  for (const std::vector<TensorType>& slot : inputs) {
+    for (const TensorType& type : slot) {
+      if (type.sharded) return true;
+    }
+  }
+  return false;
+}
+
+// The input slot whose members outputs of the slot are made of; -1: none.
+int SourceSlot(const OpSchema& schema, const Slot& output) {
+  if (output.may_alias > 0) return output.may_alias - 1;
+  if (output.list()) return schema.FindInput("Param");
+  return !schema.inputs().empty() && !schema.inputs()[0].list() ? 0 : -1;
+}
+
+}  // namespace
+
+void FollowShards(const SlotTypes& inputs, InferContext& context) {
+  const OpSchema& schema = context.schema();
+  if (!AnySharded(inputs)) return;
+  for (size_t s = 0; s < context.outputs().size(); ++s) {
+    const int source = SourceSlot(schema, schema.outputs()[s]);
+    std::vector<TensorType>& types = context.outputs()[s];
+    for (size_t i = 0; source >= 0 && i < types.size(); ++i) {
+      if (i >= inputs[source].size()) break;
+      const TensorType& from = inputs[source][i];
+      types[i].sharded = from.sharded && from.dims == types[i].dims;
+    }
+  }
+}
+
+absl::Status CheckShards(const InferContext& context, const SlotTypes& inputs) {
+  if (!AnySharded(inputs)) return absl::OkStatus();
+  const OpSchema& schema = context.schema();
+  if (schema.name() == "check_finite" || schema.name() == "all_gather") {
+    return absl::OkStatus();
+  }
+  const bool by_element = schema.guarded() || schema.element_wise();
+  const std::vector<TensorType>& lead = inputs[0];
+  for (size_t s = 0; s < inputs.size(); ++s) {
+    for (size_t i = 0; i < inputs[s].size(); ++i) {
+      const TensorType& type = inputs[s][i];
+      // What all elements share, a rate or a scale.
+      if (!schema.inputs()[s].list() && !type.sharded && type.rank() == 0) {
+        continue;
+      }
+      if (schema.inputs()[s].name == "SquaredNorm") continue;
+      const bool alike = i < lead.size() && lead[i].sharded == type.sharded;
+      if (by_element && alike) continue;
+      return context.Error("slot ", schema.inputs()[s].name, ": expected ",
+                           type.sharded ? "a whole tensor" : "a shard",
+                           ", found ", context.Print(type));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSizes(const InferContext& context) {
   for (size_t s = 0; s < context.outputs().size(); ++s) {
     for (const TensorType& type : context.outputs()[s]) {

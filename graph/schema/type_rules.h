@@ -76,6 +76,14 @@ void FollowLayouts(const SlotTypes& inputs, InferContext& context);
 absl::Status CheckLayouts(const InferContext& context, const SlotTypes& inputs,
                           const SlotTypes& outputs);
 
+// An output is sharded like the input member whose storage it may share, a low
+// copy like its parameter, what an op makes of one tensor like that.
+void FollowShards(const SlotTypes& inputs, InferContext& context);
+
+// Whether the op may read the shards among its inputs: element by element,
+// all operands alike, or as a collective or the check.
+absl::Status CheckShards(const InferContext& context, const SlotTypes& inputs);
+
 // Refuses inferred dims below zero and element counts beyond 64 bits.
 absl::Status CheckSizes(const InferContext& context);
 

@@ -356,6 +356,7 @@ absl::Status Parser::ParseType(TensorType* type) {
     return ParseDim(&type->dims.back());
   }));
   if (TryTakeWord("@channels_last")) type->layout = Layout::kChannelsLast;
+  type->sharded = TryTakeWord("@shard");
   return absl::OkStatus();
 }
 

@@ -65,6 +65,7 @@ class Generator {
     TensorType type;
     type.dtype = DType::kF32;
     type.layout = Any<Layout>(2);
+    type.sharded = Chance(2);
     for (int i = 0; i < 4; ++i) type.dims.emplace_back(1 + Below(9));
     return type;
   }

@@ -111,13 +111,15 @@ void CheckUpdates(const Entry& entry, Phase, Reporter& report) {
                 ": it is updated, expected a commit");
     }
   }
-  for (OpId id : block.OpsOf(Ops().Find("all_reduce"))) {
-    const Op& op = block.op(id);
-    if (!IsReduction(op, "gradient")) continue;
-    for (ValueId reduced : op.outputs.all()) {
-      if (read[reduced.index()]) continue;
-      report.AtOp(block, op, "gradient ", block.name(reduced),
-                  ": expected an update that reads it");
+  for (const char* type : {"all_reduce", "reduce_scatter"}) {
+    for (OpId id : block.OpsOf(Ops().Find(type))) {
+      const Op& op = block.op(id);
+      if (!IsReduction(op, "gradient")) continue;
+      for (ValueId reduced : op.outputs.all()) {
+        if (read[reduced.index()]) continue;
+        report.AtOp(block, op, "gradient ", block.name(reduced),
+                    ": expected an update that reads it");
+      }
     }
   }
 }

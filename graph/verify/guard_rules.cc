@@ -6,9 +6,12 @@
 // inputs back from the committed value leads to the cell itself, through
 // guarded ops alone that all read the FoundInf of the entry's one
 // check_finite. A derived cell is computed from its parameter's new value by
-// the same guarded op: where that is the old one, so is the derived.
+// the same guarded op: where that is the old one, so is the derived. Shards
+// count as what they are of: where each rank keeps its own, the whole is the
+// old one. Where ranks check shards, the verdict is that of combine_checks.
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
+#include "graph/schema/parameter_updates.h"
 #include "graph/verify/rules.h"
 
 namespace halftone {
@@ -52,6 +55,12 @@ bool GuardChecker::FindVerdict() {
     const Op& op = block_.op(id);
     if (op.schema != check_finite) continue;
     found_inf_ = op.out(op.schema->FindOutput("FoundInf"));
+    const ValueId first_bad = op.out(op.schema->FindOutput("FirstBad"));
+    for (const Use& use : block_.value(first_bad).uses) {
+      const Op& combined = block_.op(use.op);
+      if (combined.schema->name() != "combine_checks") continue;
+      found_inf_ = combined.out(combined.schema->FindOutput("FoundInf"));
+    }
     break;
   }
   const ValueId verdict = entry_.FindResult(kFoundInf);
@@ -74,7 +83,8 @@ ValueId GuardChecker::OldOf(const Op& op, int slot, int member) const {
 
 bool GuardChecker::UpdatesOwner(const Cell& derived, const Op& op,
                                 int member) const {
-  const ValueId owner = committed_[derived.of.index()];
+  ValueId owner = committed_[derived.of.index()];
+  if (owner.valid()) owner = WholeOrShard(block_, owner);
   if (!owner.valid() || block_.value(owner).op() != op.id) return false;
   const int position = block_.value(owner).result;
   return position - op.outputs.begin(op.outputs.SlotOf(position)) == member;
@@ -82,7 +92,7 @@ bool GuardChecker::UpdatesOwner(const Cell& derived, const Op& op,
 
 void GuardChecker::CheckCommit(const Cell& cell, ValueId value) {
   // Definitions come before uses, so this ends.
-  while (block_.value(value).cell() != cell.id) {
+  while (block_.value(value = WholeOrShard(block_, value)).cell() != cell.id) {
     const OpId id = block_.value(value).op();
     if (!id.valid() || !block_.op(id).schema->guarded()) {
       Refuse(cell, "expected the result of a guarded op, found ",

@@ -65,6 +65,10 @@ void CheckCellTypes(const Program& program, Phase, Reporter& report) {
       report.At(cell.line, "cell ", cell.name,
                 ": expected only parameters of a float dtype to be trainable");
     }
+    if (cell.type.sharded != (cell.spread == Spread::kSharded)) {
+      report.At(cell.line, "cell ", cell.name,
+                ": expected shards in a sharded cell, and only there");
+    }
     const bool own =
         cell.kind == CellKind::kScaler || cell.kind == CellKind::kClock;
     const bool adds = cell.kind == CellKind::kAccumulator;

@@ -7,7 +7,7 @@ namespace halftone {
 namespace kernels {
 
 bool GathersRanks(const OpSchema& schema) {
-  return schema.name() == "combine_stats";
+  return schema.name() == "combine_stats" || schema.name() == "combine_checks";
 }
 
 GatherShape GatherShapeOf(const BoundOp& op) {

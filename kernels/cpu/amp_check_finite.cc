@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "kernels/common/dispatch.h"
+#include "kernels/common/gather.h"
 #include "kernels/cpu/amp.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/sums.h"
+#include "kernels/functors/amp.h"
 #include "kernels/functors/math.h"
 
 namespace halftone {
@@ -151,20 +153,10 @@ class CheckFiniteKernel {
     }
     const bool norm_is_finite = functors::IsFinite(static_cast<float>(total));
     if (first_bad < 0 && !norm_is_finite) {
-      first_bad = members + LargestNorm(norms);
+      first_bad = members + functors::LargestNorm(norms, gradients_);
     }
     *static_cast<bool*>(buffers.outputs[0]) = first_bad >= 0 || !norm_is_finite;
     *static_cast<int32_t*>(buffers.outputs[1]) = first_bad;
-  }
-
-  // The first that is not finite, else the largest.
-  int32_t LargestNorm(const float* norms) const {
-    int32_t largest = 0;
-    for (int32_t i = 0; i < gradients_; ++i) {
-      if (!functors::IsFinite(norms[i])) return i;
-      if (norms[i] > norms[largest]) largest = i;
-    }
-    return largest;
   }
 
   std::vector<TensorDesc> descs_;  // Low, F32, Stats
@@ -175,9 +167,47 @@ class CheckFiniteKernel {
   std::vector<uint8_t> bad_;
 };
 
+// A place beyond `members` is of a norm that overflowed on one rank: that of
+// all ranks does, too.
+struct CombineChecks {
+  GatherShape gathered;
+  int64_t norms;
+  int32_t members;
+
+  void operator()(const Buffers& buffers, runtime::Stream&) const {
+    const int64_t stride = gathered.stride_bytes / int64_t{sizeof(float)};
+    float* const squares = static_cast<float*>(buffers.outputs[2]);
+    double total = 0;
+    for (int64_t i = 0; i < norms; ++i) {
+      const double sum =
+          functors::SquaresOfRanks(static_cast<const float*>(buffers.inputs[1]),
+                                   stride, gathered.ranks, i);
+      squares[i] = static_cast<float>(sum);
+      total += sum;
+    }
+    int32_t first = functors::FirstBadOfRanks(
+        static_cast<const int32_t*>(buffers.inputs[0]), stride, gathered.ranks,
+        members);
+    const bool finite = functors::IsFinite(static_cast<float>(total));
+    if (first == members) {
+      first = finite ? -1
+                     : members + functors::LargestNorm(
+                                     squares, static_cast<int32_t>(norms));
+    }
+    *static_cast<bool*>(buffers.outputs[0]) = first >= 0;
+    *static_cast<int32_t*>(buffers.outputs[1]) = first;
+  }
+};
+
 }  // namespace
 
 void RegisterCpuCheckFinite(KernelRegistry& registry) {
+  AddForSchema(registry, "combine_checks",
+               MakeCandidate("loop", [](const BoundOp& op) {
+                 return CombineChecks{GatherShapeOf(op),
+                                      op.Input("SquaredNorm").elements(),
+                                      static_cast<int32_t>(op.Int("members"))};
+               }));
   AddForSchema(
       registry, "check_finite",
       MakeCandidate("one_pass",

@@ -3,10 +3,12 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/common/gather.h"
 #include "kernels/cuda/amp.h"
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/pieces.h"
 #include "kernels/cuda/vector.h"
+#include "kernels/functors/amp.h"
 #include "kernels/functors/math.h"
 
 namespace halftone {
@@ -108,16 +110,6 @@ struct FirstPieces {
   int32_t first[kAll + 1];
 };
 
-// The first norm that is not finite, else the largest.
-HT_DEVICE int32_t LargestNorm(const float* norms, int32_t gradients) {
-  int32_t largest = 0;
-  for (int32_t i = 0; i < gradients; ++i) {
-    if (!functors::IsFinite(norms[i])) return i;
-    if (norms[i] > norms[largest]) largest = i;
-  }
-  return largest;
-}
-
 // One block, a warp for a member at a time.
 constexpr int kConcludeThreads = 1024;
 
@@ -151,7 +143,7 @@ __global__ void __launch_bounds__(kConcludeThreads)
   const bool finite = functors::IsFinite(static_cast<float>(total));
   int32_t first = bad_member < pieces.members ? bad_member : -1;
   if (first < 0 && !finite) {
-    first = pieces.members + LargestNorm(norms, kinds.gradients);
+    first = pieces.members + functors::LargestNorm(norms, kinds.gradients);
   }
   *found_inf = first >= 0 || !finite;
   *first_bad = first;
@@ -217,9 +209,68 @@ class CheckFiniteKernel {
   FirstPieces pieces_;
 };
 
+// One block.
+struct RankChecks {
+  const int32_t* first_bad;
+  const float* squares;
+  int64_t stride;
+  int ranks;
+  int32_t norms, members;
+};
+
+__global__ void __launch_bounds__(kConcludeThreads)
+    CombineChecksKernel(const RankChecks checks, bool* found_inf,
+                        int32_t* first_bad, float* norms) {
+  double total = 0;
+  for (int32_t i = threadIdx.x; i < checks.norms; i += kConcludeThreads) {
+    const double sum = functors::SquaresOfRanks(checks.squares, checks.stride,
+                                                checks.ranks, i);
+    norms[i] = static_cast<float>(sum);
+    total += sum;
+  }
+  total = CombineBlock(total, 0.0, Plus());
+  if (threadIdx.x != 0) return;
+  int32_t first = functors::FirstBadOfRanks(checks.first_bad, checks.stride,
+                                            checks.ranks, checks.members);
+  const bool finite = functors::IsFinite(static_cast<float>(total));
+  if (first == checks.members) {
+    first = finite
+                ? -1
+                : checks.members + functors::LargestNorm(norms, checks.norms);
+  }
+  *found_inf = first >= 0;
+  *first_bad = first;
+}
+
+struct CombineChecks {
+  GatherShape gathered;
+  int32_t norms, members;
+
+  void operator()(const Buffers& buffers, Launcher& launch) const {
+    const RankChecks checks = {
+        static_cast<const int32_t*>(buffers.inputs[0]),
+        static_cast<const float*>(buffers.inputs[1]),
+        gathered.stride_bytes / static_cast<int64_t>(sizeof(float)),
+        gathered.ranks,
+        norms,
+        members};
+    launch(CombineChecksKernel, 1, kConcludeThreads, checks,
+           static_cast<bool*>(buffers.outputs[0]),
+           static_cast<int32_t*>(buffers.outputs[1]),
+           static_cast<float*>(buffers.outputs[2]));
+  }
+};
+
 }  // namespace
 
 void RegisterCudaCheckFinite(KernelRegistry& registry) {
+  AddForSchema(registry, "combine_checks",
+               CudaCandidate("block", [](const BoundOp& op) {
+                 return CombineChecks{
+                     GatherShapeOf(op),
+                     static_cast<int32_t>(op.Input("SquaredNorm").elements()),
+                     static_cast<int32_t>(op.Int("members"))};
+               }));
   Candidate candidate = CudaCandidate(
       "pieces", [](const BoundOp& op) { return CheckFiniteKernel(op); });
   candidate.supports = [](const BoundOp& op) {

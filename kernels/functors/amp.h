@@ -17,6 +17,37 @@ struct AccumulateOp {
   }
 };
 
+// Of member `i`, whose sums of squares lie `stride` elements apart.
+HT_HOST_DEVICE inline double SquaresOfRanks(const float* squares,
+                                            int64_t stride, int ranks,
+                                            int64_t i) {
+  double sum = 0;
+  for (int r = 0; r < ranks; ++r) sum += squares[r * stride + i];
+  return sum;
+}
+
+// The least place that a rank found to be bad; `members`: none.
+HT_HOST_DEVICE inline int32_t FirstBadOfRanks(const int32_t* places,
+                                              int64_t stride, int ranks,
+                                              int32_t members) {
+  int32_t first = members;
+  for (int r = 0; r < ranks; ++r) {
+    const int32_t place = places[r * stride];
+    if (place >= 0 && place < first) first = place;
+  }
+  return first;
+}
+
+// The first norm that is not finite, else the largest.
+HT_HOST_DEVICE inline int32_t LargestNorm(const float* norms, int32_t count) {
+  int32_t largest = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    if (!IsFinite(norms[i])) return i;
+    if (norms[i] > norms[largest]) largest = i;
+  }
+  return largest;
+}
+
 struct LossScaleState {
   float scale;
   int32_t good, bad;

@@ -93,6 +93,14 @@ int64_t StreamOf(absl::string_view name) {
   return static_cast<int64_t>(StableHash(name) & 0x7fffffffu) | 1;
 }
 
+// This rank's part, of a cell that is sharded.
+absl::StatusOr<ValueId> PartFor(Block& block, const Cell& cell, ValueId value) {
+  if (!cell.type.sharded) return value;
+  OpBuilder take = MakeOp(block, "take_shard", Role::kForward);
+  take.In("X", {value}).Out("Out", absl::StrCat(cell.name, ".init.shard"));
+  return BuildValue(block, take);
+}
+
 absl::Status InitCell(Entry& entry, const Cell& cell) {
   Block& block = entry.block();
   std::vector<int64_t> shape;
@@ -125,14 +133,22 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
     cast.In("X", value).Attr("to", cell.type.dtype).Out("Out", name);
     HT_ASSIGN_OR_RETURN(value, BuildValue(block, cast));
   }
+  HT_ASSIGN_OR_RETURN(value, PartFor(block, cell, value));
   entry.commits().push_back({cell.id, value});
   return absl::OkStatus();
 }
 
 absl::Status DeriveCell(Entry& entry, const Cell& cell) {
   Block& block = entry.block();
+  ValueId owner = block.CellValue(cell.of);
+  if (block.type(owner).sharded) {
+    OpBuilder gather = MakeOp(block, "all_gather", Role::kForward);
+    gather.In("X", {owner})
+        .Out("Out", absl::StrCat(block.name(owner), ".gathered"));
+    HT_ASSIGN_OR_RETURN(owner, BuildValue(block, gather));
+  }
   OpBuilder cast = MakeOp(block, "cast", Role::kForward);
-  cast.In("X", block.CellValue(cell.of))
+  cast.In("X", owner)
       .Attr("to", cell.type.dtype)
       .Out("Out", absl::StrCat(cell.name, ".init"));
   HT_ASSIGN_OR_RETURN(const ValueId value, BuildValue(block, cast));

@@ -1,5 +1,8 @@
 #include "passes/lower/kernel_key.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "graph/base/dtype.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"
@@ -23,7 +26,10 @@ uint64_t Packed(Layout layout, absl::Span<const DType> dtypes) {
 }  // namespace
 
 bool IsCollective(const Op& op) {
-  return op.schema->name() == "all_reduce" || op.schema->name() == "broadcast";
+  constexpr absl::string_view kCollectives[] = {
+      "all_reduce", "broadcast", "reduce_scatter", "all_gather", "take_shard"};
+  return std::find(std::begin(kCollectives), std::end(kCollectives),
+                   op.schema->name()) != std::end(kCollectives);
 }
 
 Layout LeadLayout(const Block& block, const Op& op) {

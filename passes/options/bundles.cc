@@ -147,5 +147,9 @@ int64_t SamplesOfRank(const proto::Train& train) {
                                 : train.batch_size_per_rank();
 }
 
+bool ShardsOptimizer(const proto::Dist& dist) {
+  return dist.has_sharding() && dist.sharding().stage() > 0;
+}
+
 }  // namespace passes
 }  // namespace halftone

@@ -383,6 +383,24 @@ void CheckDist(const Resolver& resolver, Checker& check) {
   }
 }
 
+// What needs a whole parameter on one rank.
+void CheckSharding(const proto::Strategy& strategy, Checker& check) {
+  if (!ShardsOptimizer(strategy.dist())) return;
+  if (strategy.dist().reduce() == "exact_order") {
+    check.Refuse("dist.sharding",
+                 "dist.reduce: \"exact_order\" is set, too: there every rank "
+                 "adds whole gradients; choose one");
+  }
+  const proto::Optimizer& optimizer = strategy.optimizer();
+  if (!optimizer.has_lars() && !optimizer.has_lamb()) return;
+  check.Refuse(
+      "dist.sharding",
+      absl::StrCat("optimizer.", optimizer.has_lars() ? "lars" : "lamb",
+                   " is set, too: it takes norms of whole parameters, "
+                   "of which each rank would have a shard; leave "
+                   "dist.sharding out or choose another method"));
+}
+
 }  // namespace
 
 absl::Span<const LevelRule> LevelRules() { return kLevelRules; }
@@ -404,6 +422,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   CheckCompress(strategy.memory(), check);
   CheckMerge(strategy, check);
   CheckDist(resolver, check);
+  CheckSharding(strategy, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

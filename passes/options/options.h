@@ -49,6 +49,8 @@ bool MeansOverRanks(const proto::Dist& dist);
 int64_t MergedSteps(const proto::Dist& dist);
 // Of a rank, as memory is counted: batch_size is all on one rank.
 int64_t SamplesOfRank(const proto::Train& train);
+// Whether ranks share the optimizer's state among them.
+bool ShardsOptimizer(const proto::Dist& dist);
 // A user's list as names of ours (it may have aliases).
 std::vector<std::string> OpTypesOf(
     const google::protobuf::RepeatedPtrField<std::string>& names);

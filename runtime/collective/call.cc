@@ -22,6 +22,8 @@ absl::string_view Name(Collective collective) {
       return "gather_parts";
     case Collective::kBarrier:
       return "barrier";
+    case Collective::kReduceScatter:
+      return "reduce_scatter";
   }
   return "?";
 }
@@ -29,7 +31,8 @@ absl::string_view Name(Collective collective) {
 std::string Describe(const Call& call) {
   switch (call.collective) {
     case Collective::kAllReduce:
-      return absl::StrCat("all_reduce (", Name(call.op), " of ",
+    case Collective::kReduceScatter:
+      return absl::StrCat(Name(call.collective), " (", Name(call.op), " of ",
                           WithCommas(call.count), " ", Name(call.dtype),
                           call.pre_scale == 1
                               ? std::string()

@@ -19,17 +19,20 @@ enum class Collective : uint8_t {
   kBroadcast,
   kAllGather,
   kGatherParts,
-  kBarrier
+  kBarrier,
+  kReduceScatter
 };
 
 absl::string_view Name(Collective collective);  // "all_reduce", ...
 
 struct Call {
   Collective collective = Collective::kBarrier;
-  DType dtype{};  // of an all_reduce
+  DType dtype{};  // of a reduction
   ReduceOp op = ReduceOp::kSum;
-  int root = 0;       // of a broadcast
-  int64_t count = 0;  // elements of an all_reduce, bytes of a broadcast or part
+  int root = 0;  // of a broadcast
+  // Elements of an all_reduce or of a reduce_scatter's part, bytes of a
+  // broadcast or part.
+  int64_t count = 0;
   float pre_scale = 1;
 
   friend bool operator==(const Call& a, const Call& b) {

@@ -33,8 +33,8 @@ class Communicator {
   virtual absl::string_view kind() const = 0;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  // Whether AllReduce, Broadcast and GatherParts are enqueued on the stream and
-  // may be captured; else they are done on return.
+  // Whether AllReduce, Broadcast, GatherParts and ReduceScatter are enqueued on
+  // the stream and may be captured; else they are done on return.
   virtual bool enqueues() const { return false; }
 
   // In-place reduction of `count` elements (f32 f16 bf16 f64 i32 i64 u8; max
@@ -54,6 +54,14 @@ class Communicator {
   // the others' come from them. All ranks get the same bytes.
   virtual absl::Status GatherParts(void* data, int64_t bytes,
                                    Stream& stream) = 0;
+  // `data` is a part of `count` elements for every rank, by rank: this rank's
+  // becomes the sum of all ranks', with AllReduce's bits where that adds in
+  // rank order (NCCL's does not); what the others hold afterwards is undefined.
+  virtual absl::Status ReduceScatter(void* data, int64_t count, DType dtype,
+                                     float pre_scale, Stream& stream) {
+    return AllReduce(data, count * world_size(), dtype, ReduceOp::kSum,
+                     pre_scale, stream);
+  }
   // Host bytes of every rank, by rank. Sizes may differ. For set-up only.
   virtual absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) = 0;

@@ -188,6 +188,38 @@ TEST_P(CommunicatorConformance, GathersParts) {
   }
 }
 
+// Each rank's part has the bits of an all_reduce that adds in rank order, of
+// small messages and large ones, and of parts that begin anywhere.
+TEST_P(CommunicatorConformance, ReducesParts) {
+  Connect();
+  for (int64_t count : {0, 1, 64, 1000, 4096, 64000, 300007, 1280000}) {
+    SCOPED_TRACE(absl::StrCat(count, " elements"));
+    const int64_t all = count * world_size();
+    std::vector<std::vector<half>> reduced(world_size());
+    for (int r = 0; r < world_size(); ++r) {
+      reduced[r] = RandomData<half>(r, all);
+    }
+    std::vector<std::vector<half>> parts = reduced;
+    ForEachRank([&](Communicator& comm) {
+      absl::Status status =
+          comm.AllReduce(reduced[comm.rank()].data(), all, DType::kF16,
+                         ReduceOp::kSum, 0.25, *stream_);
+      EXPECT_TRUE(status.ok()) << status;
+      status = comm.ReduceScatter(parts[comm.rank()].data(), count, DType::kF16,
+                                  0.25, *stream_);
+      EXPECT_TRUE(status.ok()) << status;
+    });
+    for (int r = 0; r < world_size(); ++r) {
+      const auto part = [&](const std::vector<half>& data) {
+        return std::vector<half>(data.begin() + r * count,
+                                 data.begin() + (r + 1) * count);
+      };
+      if (!GetParam().rank_order) continue;  // then neither has a fixed one
+      EXPECT_TRUE(SameBytes(part(parts[r]), part(reduced[r]))) << "rank " << r;
+    }
+  }
+}
+
 // As a step does it: many calls of different kinds without anything between.
 TEST_P(CommunicatorConformance, ManyCallsInARow) {
   Connect();
@@ -231,7 +263,7 @@ TEST_P(CommunicatorConformance, CallsOfAllKindsAndSizesInARow) {
       if (naps() % 16 == 0) absl::SleepFor(absl::Microseconds(naps() % 2000));
       absl::Status status;
       float sum = 0;  // what each element, or each part's, has to be
-      switch (calls() % 3) {
+      switch (calls() % 4) {
         case 0:
           data.assign(count, static_cast<float>(i + comm.rank()));
           if (block != nullptr && naps() % 2 == 0) {
@@ -253,6 +285,16 @@ TEST_P(CommunicatorConformance, CallsOfAllKindsAndSizesInARow) {
           status = comm.Broadcast(data.data(), count * sizeof(float), root,
                                   *stream_);
           break;
+        case 2: {  // this rank's part, of whole cache lines
+          const int64_t part = count / 64 * 64;
+          data.assign(part * world_size(), static_cast<float>(i + comm.rank()));
+          status =
+              comm.ReduceScatter(data.data(), part, DType::kF32, 0.5, *stream_);
+          data.erase(data.begin() + (comm.rank() + 1) * part, data.end());
+          data.erase(data.begin(), data.begin() + comm.rank() * part);
+          for (int r = 0; r < world_size(); ++r) sum += 0.5f * (i + r);
+          break;
+        }
         default:
           sum = i;
           data.assign(count * world_size(), -1);

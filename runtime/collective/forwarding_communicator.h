@@ -27,6 +27,10 @@ class ForwardingCommunicator : public Communicator {
                          float pre_scale, Stream& stream) override {
     return inner_->AllReduce(data, count, dtype, op, pre_scale, stream);
   }
+  absl::Status ReduceScatter(void* data, int64_t count, DType dtype,
+                             float pre_scale, Stream& stream) override {
+    return inner_->ReduceScatter(data, count, dtype, pre_scale, stream);
+  }
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream& stream) override {
     return inner_->Broadcast(data, bytes, root, stream);

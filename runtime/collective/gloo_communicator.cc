@@ -129,6 +129,21 @@ absl::Status GlooCommunicator::AllReduce(void* data, int64_t count, DType dtype,
              });
 }
 
+absl::Status GlooCommunicator::ReduceScatter(void* data, int64_t count,
+                                             DType dtype, float pre_scale,
+                                             Stream& stream) {
+  if (count % kPartElements != 0) {  // parts are cut elsewhere
+    return Communicator::ReduceScatter(data, count, dtype, pre_scale, stream);
+  }
+  const ReduceOp op = ReduceOp::kSum;
+  HT_ASSIGN_OR_RETURN(const ReduceArithmetic how,
+                      FindReduceArithmetic(dtype, op, pre_scale));
+  return Run({Collective::kReduceScatter, dtype, op, 0, count, pre_scale},
+             transfers(), [&](const TransferCall& call) {
+               transfers().ReduceScatter(call, data, count * world_size_, how);
+             });
+}
+
 absl::Status GlooCommunicator::Broadcast(void* data, int64_t bytes, int root,
                                          Stream&) {
   if (root < 0 || root >= world_size_) {

@@ -44,6 +44,8 @@ class GlooCommunicator : public Communicator {
 
   absl::Status AllReduce(void* data, int64_t count, DType dtype, ReduceOp op,
                          float pre_scale, Stream& stream) override;
+  absl::Status ReduceScatter(void* data, int64_t count, DType dtype,
+                             float pre_scale, Stream& stream) override;
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream& stream) override;
   absl::Status GatherParts(void* data, int64_t bytes, Stream& stream) override;

@@ -78,7 +78,17 @@ void GlooTransfers::AllReduce(const TransferCall& call, void* data,
   if (count * how.element_bytes <= kSmallBytes) {
     ReduceSmall(call, bytes, count, how);
   } else {
-    ReduceLarge(call, bytes, count, how);
+    ReduceLarge(call, bytes, count, how, /*shares=*/true);
+  }
+}
+
+void GlooTransfers::ReduceScatter(const TransferCall& call, void* data,
+                                  int64_t count, const ReduceArithmetic& how) {
+  char* bytes = static_cast<char*>(data);
+  if (count * how.element_bytes <= kSmallBytes) {
+    ReduceSmall(call, bytes, count, how);
+  } else {
+    ReduceLarge(call, bytes, count, how, /*shares=*/false);
   }
 }
 
@@ -103,11 +113,12 @@ ElementRange GlooTransfers::Segment(int rank, int64_t index, int64_t count,
 }
 
 void GlooTransfers::ReduceLarge(const TransferCall& call, char* data,
-                                int64_t count, const ReduceArithmetic& how) {
+                                int64_t count, const ReduceArithmetic& how,
+                                bool shares) {
   const int64_t bytes = how.element_bytes;
   outgoing_ = mesh_.MakeBuffer(data, count * bytes);
   for (int peer = 0; peer < world_size_; ++peer) {
-    if (peer != rank_) {
+    if (peer != rank_ && shares) {
       incoming_[peer] = mesh_.MakeBuffer(data, count * bytes);
     }
   }
@@ -121,9 +132,9 @@ void GlooTransfers::ReduceLarge(const TransferCall& call, char* data,
     if (i < segments) StartSegment(call, i, count, bytes);
     if (i == 0) continue;
     ReduceSegment(call, i - 1, data, count, how);
-    ShareSegment(call, i - 1, count, bytes);
+    if (shares) ShareSegment(call, i - 1, count, bytes);
   }
-  Finish(call, segments, count, bytes);
+  Finish(call, shares ? segments : 0, count, bytes);
 }
 
 void GlooTransfers::StartSegment(const TransferCall& call, int64_t index,

@@ -27,6 +27,8 @@ class GlooTransfers : public Transfers {
 
   void AllReduce(const TransferCall& call, void* data, int64_t count,
                  const ReduceArithmetic& how) override;
+  void ReduceScatter(const TransferCall& call, void* data, int64_t count,
+                     const ReduceArithmetic& how) override;
   void Broadcast(const TransferCall& call, void* data, int64_t bytes,
                  int root) override;
   void GatherParts(const TransferCall& call, void* data,
@@ -54,7 +56,7 @@ class GlooTransfers : public Transfers {
   void ReduceSmall(const TransferCall& call, char* data, int64_t count,
                    const ReduceArithmetic& how);
   void ReduceLarge(const TransferCall& call, char* data, int64_t count,
-                   const ReduceArithmetic& how);
+                   const ReduceArithmetic& how, bool shares);
   // Segment `index` of the part of the elements that `rank` reduces.
   ElementRange Segment(int rank, int64_t index, int64_t count,
                        int64_t element_bytes) const;

@@ -41,6 +41,22 @@ class InProcessCommunicator : public Communicator {
     return group_->Leave(rank_);
   }
 
+  absl::Status ReduceScatter(void* data, int64_t count, DType dtype,
+                             float pre_scale, Stream&) override {
+    const ReduceOp op = ReduceOp::kSum;
+    HT_ASSIGN_OR_RETURN(const ReduceArithmetic how,
+                        FindReduceArithmetic(dtype, op, pre_scale));
+    const Call call{Collective::kReduceScatter, dtype, op, 0, count, pre_scale};
+    HT_RETURN_IF_ERROR(group_->Enter(rank_, call, data));
+    for (int64_t at = 0; at < count; at += kReduceBlock) {
+      const int64_t start = rank_ * count + at;
+      const int64_t elements = std::min(kReduceBlock, count - at);
+      SumBlock(how, start, elements);
+      if (rank_ != 0) Copy(how, start, elements, rank_);
+    }
+    return group_->Leave(rank_);
+  }
+
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream&) override {
     if (root < 0 || root >= world_size()) {
@@ -96,23 +112,31 @@ class InProcessCommunicator : public Communicator {
   }
 
  private:
+  char* At(const ReduceArithmetic& how, int64_t start, int rank) const {
+    return static_cast<char*>(group_->buffer(rank)) + start * how.element_bytes;
+  }
+
   // Rank 0's buffer is the accumulator; nobody else touches this block.
-  void ReduceBlock(const ReduceArithmetic& how, int64_t start, int64_t count) {
-    const auto at = [&](int rank) {
-      return static_cast<char*>(group_->buffer(rank)) +
-             start * how.element_bytes;
-    };
+  void SumBlock(const ReduceArithmetic& how, int64_t start, int64_t count) {
     if (how.scale) {
       for (int r = 0; r < world_size(); ++r) {
-        how.scale(at(r), how.pre_scale, count);
+        how.scale(At(how, start, r), how.pre_scale, count);
       }
     }
+    char* const sum = At(how, start, 0);
     for (int r = 1; r < world_size(); ++r) {
-      how.reduce(at(0), at(0), at(r), count);
+      how.reduce(sum, sum, At(how, start, r), count);
     }
-    for (int r = 1; r < world_size(); ++r) {
-      std::memcpy(at(r), at(0), count * how.element_bytes);
-    }
+  }
+
+  void Copy(const ReduceArithmetic& how, int64_t start, int64_t count, int to) {
+    std::memcpy(At(how, start, to), At(how, start, 0),
+                count * how.element_bytes);
+  }
+
+  void ReduceBlock(const ReduceArithmetic& how, int64_t start, int64_t count) {
+    SumBlock(how, start, count);
+    for (int r = 1; r < world_size(); ++r) Copy(how, start, count, r);
   }
 
   std::shared_ptr<InProcessGroup> group_;

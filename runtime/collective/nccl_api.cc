@@ -26,7 +26,8 @@ const NcclApi& LinkedNccl() {
                                   ::ncclRedOpDestroy,
                                   ::ncclAllReduce,
                                   ::ncclBroadcast,
-                                  ::ncclAllGather};
+                                  ::ncclAllGather,
+                                  ::ncclReduceScatter};
   return api;
 }
 

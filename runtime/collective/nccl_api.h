@@ -22,6 +22,7 @@ struct NcclApi {
   decltype(&::ncclAllReduce) ncclAllReduce;
   decltype(&::ncclBroadcast) ncclBroadcast;
   decltype(&::ncclAllGather) ncclAllGather;
+  decltype(&::ncclReduceScatter) ncclReduceScatter;
 };
 
 // The library's own.

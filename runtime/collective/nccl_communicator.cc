@@ -214,6 +214,20 @@ absl::Status NcclCommunicator::AllReduce(void* data, int64_t count, DType dtype,
   });
 }
 
+absl::Status NcclCommunicator::ReduceScatter(void* data, int64_t count,
+                                             DType dtype, float pre_scale,
+                                             Stream& stream) {
+  const ReduceOp op = ReduceOp::kSum;
+  HT_ASSIGN_OR_RETURN(const ncclRedOp_t how, OperatorOf(dtype, op, pre_scale));
+  if (count == 0) return absl::OkStatus();
+  const Call call{Collective::kReduceScatter, dtype, op, 0, count, pre_scale};
+  char* const mine = static_cast<char*>(data) + rank() * count * SizeOf(dtype);
+  return Enqueue("ncclReduceScatter", Describe(call), [&] {
+    return api_.ncclReduceScatter(data, mine, count, NcclTypeOf(dtype), how,
+                                  comm_, CudaStreamOf(stream));
+  });
+}
+
 absl::Status NcclCommunicator::Broadcast(void* data, int64_t bytes, int root,
                                          Stream& stream) {
   if (root < 0 || root >= world_size()) {

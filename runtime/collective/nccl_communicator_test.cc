@@ -106,6 +106,8 @@ TEST_F(NcclTest, EnqueuesWhatItIsAskedFor) {
     EXPECT_TRUE(comm.Broadcast(data, 0, 1, *stream_).ok());
     EXPECT_TRUE(comm.GatherParts(data, 16, *stream_).ok());
     EXPECT_TRUE(comm.GatherParts(data, 0, *stream_).ok());
+    EXPECT_TRUE(comm.ReduceScatter(data, 4, DType::kF32, 1, *stream_).ok());
+    EXPECT_TRUE(comm.ReduceScatter(data, 0, DType::kF32, 1, *stream_).ok());
   });
   const auto line = [](ncclDataType_t type, ncclRedOp_t op) {
     return absl::StrCat("all_reduce 5 ", type, " ", op);
@@ -113,10 +115,12 @@ TEST_F(NcclTest, EnqueuesWhatItIsAskedFor) {
   for (int r = 0; r < 2; ++r) {
     EXPECT_THAT(
         comm(r).log,
-        ElementsAre(line(ncclFloat32, ncclSum), line(ncclFloat16, ncclMax),
-                    line(ncclInt64, ncclSum), line(ncclUint8, ncclMin),
-                    absl::StrCat("broadcast 33 ", ncclUint8, " 1"),
-                    absl::StrCat("all_gather 16 ", ncclUint8)));
+        ElementsAre(
+            line(ncclFloat32, ncclSum), line(ncclFloat16, ncclMax),
+            line(ncclInt64, ncclSum), line(ncclUint8, ncclMin),
+            absl::StrCat("broadcast 33 ", ncclUint8, " 1"),
+            absl::StrCat("all_gather 16 ", ncclUint8),
+            absl::StrCat("reduce_scatter 4 ", ncclFloat32, " ", ncclSum)));
   }
 }
 

@@ -125,6 +125,18 @@ ncclResult_t AllGather(const void* in, void* out, size_t count,
                         how.enqueue);
 }
 
+ncclResult_t ReduceScatter(const void* in, void* out, size_t count,
+                           ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream) {
+  const int bytes = type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : 2;
+  const auto before =
+      static_cast<const char*>(out) - static_cast<const char*>(in);
+  EXPECT_EQ(before, (&Of(comm) - comms) * static_cast<int64_t>(count) * bytes);
+  EnqueueOn(stream, "reduce_scatter", Of(comm));
+  return Of(comm).Begin(
+      absl::StrCat("reduce_scatter ", count, " ", type, " ", op), how.enqueue);
+}
+
 }  // namespace
 
 ncclResult_t FakeNcclComm::Begin(const std::string& what, ncclResult_t result) {
@@ -134,9 +146,10 @@ ncclResult_t FakeNcclComm::Begin(const std::string& what, ncclResult_t result) {
 }
 
 const NcclApi& FakeNccl() {
-  static constexpr NcclApi api = {
-      GetUniqueId,     Init,      GetAsyncError, Finalize,  Destroy,  Abort,
-      CreatePreMulSum, DestroyOp, AllReduce,     Broadcast, AllGather};
+  static constexpr NcclApi api = {GetUniqueId,     Init,      GetAsyncError,
+                                  Finalize,        Destroy,   Abort,
+                                  CreatePreMulSum, DestroyOp, AllReduce,
+                                  Broadcast,       AllGather, ReduceScatter};
   return api;
 }
 

@@ -29,6 +29,14 @@ class OnDevice : public ForwardingCommunicator {
                                                pre_scale, *stream_);
     });
   }
+  absl::Status ReduceScatter(void* data, int64_t count, DType dtype,
+                             float pre_scale, Stream&) override {
+    const int64_t bytes = count * world_size() * SizeOf(dtype);
+    return There(data, bytes, [&](void* there) {
+      return ForwardingCommunicator::ReduceScatter(there, count, dtype,
+                                                   pre_scale, *stream_);
+    });
+  }
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream&) override {
     return There(data, bytes, [&](void* there) {

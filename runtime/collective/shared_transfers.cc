@@ -265,13 +265,26 @@ void SharedTransfers::AwaitAll(const Events& events, int64_t index,
 
 void SharedTransfers::AllReduce(const TransferCall& call, void* data,
                                 int64_t count, const ReduceArithmetic& how) {
+  Reduce(call, data, count, how, /*shares=*/true);
+}
+
+void SharedTransfers::ReduceScatter(const TransferCall& call, void* data,
+                                    int64_t count,
+                                    const ReduceArithmetic& how) {
+  Reduce(call, data, count, how, /*shares=*/false);
+}
+
+void SharedTransfers::Reduce(const TransferCall& call, void* data,
+                             int64_t count, const ReduceArithmetic& how,
+                             bool shares) {
   const int64_t bytes = count * how.element_bytes;
   const bool small = bytes <= kSmallBytes;
   char* const own = static_cast<char*>(data);
   const uint64_t place = small ? 0 : PlaceOf(own, bytes);
   Begin(call, place);
   const int64_t piece = kBufferBytes / world_size_ / how.element_bytes;
-  const Reduction what = {call, own, count, how, piece / 64 * 64, place != 0};
+  const Reduction what = {call,       own,   count, how, piece / 64 * 64,
+                          place != 0, shares};
   if (small) {
     ReduceSmall(what);
   } else {
@@ -382,7 +395,9 @@ void SharedTransfers::ReduceOwn(const Reduction& what, int64_t index) {
       how.reduce(next, sum, term, count);
       sum = next;
     }
-    if (!what.in_block) std::memcpy(result + at * bytes, own, count * bytes);
+    if (what.shares && !what.in_block) {
+      std::memcpy(result + at * bytes, own, count * bytes);
+    }
   }
   Signal(reduced_);
 }
@@ -392,6 +407,7 @@ void SharedTransfers::Collect(const Reduction& what, int64_t index) {
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
     Await(reduced_, peer, index, what.call);
+    if (!what.shares) continue;  // it has read what was posted
     const ElementRange part =
         PieceOfPart(peer, world_size_, index, what.chunk, what.count);
     const char* from = in_place_[peer] != nullptr

@@ -38,6 +38,8 @@ class SharedTransfers : public Transfers {
 
   void AllReduce(const TransferCall& call, void* data, int64_t count,
                  const ReduceArithmetic& how) override;
+  void ReduceScatter(const TransferCall& call, void* data, int64_t count,
+                     const ReduceArithmetic& how) override;
   void Broadcast(const TransferCall& call, void* data, int64_t bytes,
                  int root) override;
   void GatherParts(const TransferCall& call, void* data,
@@ -65,7 +67,10 @@ class SharedTransfers : public Transfers {
     const ReduceArithmetic& how;
     int64_t chunk;  // elements of a rank's part at a time
     bool in_block;  // of Allocate: the others read `data`
+    bool shares;    // all ranks get all of it
   };
+  void Reduce(const TransferCall& call, void* data, int64_t count,
+              const ReduceArithmetic& how, bool shares);
 
   SharedTransfers(int rank, std::vector<SharedSegment> segments);
 

@@ -34,6 +34,11 @@ class StagedCommunicator : public ForwardingCommunicator {
                           piece, bytes / size, dtype, op, pre_scale, stream);
                     });
   }
+  // By way of the AllReduce above, piece by piece.
+  absl::Status ReduceScatter(void* data, int64_t count, DType dtype,
+                             float pre_scale, Stream& stream) override {
+    return Communicator::ReduceScatter(data, count, dtype, pre_scale, stream);
+  }
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream& stream) override {
     return InPieces(data, bytes, /*reads=*/root == rank(), stream,

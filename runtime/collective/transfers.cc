@@ -4,12 +4,6 @@
 
 namespace halftone {
 namespace runtime {
-namespace {
-
-// Whole cache lines.
-constexpr int64_t kPartElements = 64;
-
-}  // namespace
 
 ElementRange PieceOfPart(int rank, int world_size, int64_t index, int64_t piece,
                          int64_t count) {

@@ -30,6 +30,7 @@ struct ElementRange {
 // An all_reduce gives each rank a part of `count` elements to reduce, which
 // begins at a multiple of 64: piece `index` of `piece` elements of that part,
 // empty behind its end.
+inline constexpr int64_t kPartElements = 64;  // whole cache lines
 ElementRange PieceOfPart(int rank, int world_size, int64_t index, int64_t piece,
                          int64_t count);
 
@@ -46,6 +47,9 @@ class Transfers {
   virtual ~Transfers() = default;
   virtual void AllReduce(const TransferCall& call, void* data, int64_t count,
                          const ReduceArithmetic& how) = 0;
+  // An all_reduce of which each rank needs its own part alone.
+  virtual void ReduceScatter(const TransferCall& call, void* data,
+                             int64_t count, const ReduceArithmetic& how) = 0;
   virtual void Broadcast(const TransferCall& call, void* data, int64_t bytes,
                          int root) = 0;
   virtual void GatherParts(const TransferCall& call, void* data,

@@ -31,11 +31,13 @@ Executor::Times Sum(const Executor::Times& a, const Executor::Times& b) {
 Plan StatePlan(const Program& program, const StateLayout& layout) {
   Plan plan;
   plan.arena_bytes[static_cast<int>(ArenaKind::kState)] = layout.bytes;
+  SymbolValues symbols{};
+  symbols.shards = layout.shards;
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
     PlannedValue value;
     value.name = cell.name;
-    value.desc = kernels::Bind(cell.type, SymbolValues{});
+    value.desc = kernels::Bind(cell.type, symbols);
     value.slice = layout.cells[i];
     plan.values.push_back(std::move(value));
   }
@@ -54,7 +56,7 @@ ExecutorImpl::ExecutorImpl(const Program* program,
       communicator_(communicator),
       tuning_(std::move(tuning)),
       options_(options),
-      state_(LayOutState(*program)),
+      state_(LayOutState(*program, communicator->world_size())),
       arenas_(device, communicator),
       staging_(device, &streams_) {}
 

@@ -109,7 +109,9 @@ class Executor {
   // together.
   virtual absl::StatusOr<NonFinite> FirstNonFinite() = 0;
 
-  // Cells in logical row-major order; they synchronise with the device.
+  // Cells in logical row-major order; they synchronise with the device. Of a
+  // sharded cell all ranks call ReadCell together, and each gets the whole;
+  // what rank 0 writes is there after BroadcastState.
   virtual absl::Status ReadCell(CellId cell, std::string* bytes) = 0;
   virtual absl::Status WriteCell(CellId cell, absl::string_view bytes) = 0;
 

@@ -3,6 +3,7 @@
 #ifndef HALFTONE_RUNTIME_EXEC_EXECUTOR_IMPL_H_
 #define HALFTONE_RUNTIME_EXEC_EXECUTOR_IMPL_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -53,6 +54,8 @@ class ExecutorImpl : public Executor {
   absl::Span<const Span> spans() const override { return spans_; }
 
  private:
+  absl::Status WriteSlice(const Slice& slice, absl::string_view physical);
+  absl::Status SpreadWritten();
   // An error unless the device has room for what is reserved so far; `what`
   // was reserved last, for `plan`.
   absl::Status CheckFits(const std::string& what, const Plan& plan);
@@ -85,6 +88,8 @@ class ExecutorImpl : public Executor {
   TuningTable tuning_;
   ExecutorOptions options_;
   StateLayout state_;
+  // Sharded cells that were written, by cell, until ranks take their parts.
+  std::map<int, std::string> unspread_;
   ExecutorStreams streams_;
   Arenas arenas_;
   FeedStaging staging_;

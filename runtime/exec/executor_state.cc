@@ -1,7 +1,14 @@
 // Cells, the startup that computes them, and the replay of a rejected step:
 // what waits for the device.
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
@@ -11,6 +18,16 @@
 
 namespace halftone {
 namespace runtime {
+namespace {
+
+// The cell as all ranks' shards make it up.
+kernels::TensorDesc WholeOf(const Cell& cell) {
+  TensorType type = cell.type;
+  type.sharded = false;
+  return kernels::Bind(type, SymbolValues{});
+}
+
+}  // namespace
 
 absl::Status ExecutorImpl::WriteConstants() {
   for (int i = 0; i < program_->num_constants(); ++i) {
@@ -60,9 +77,11 @@ absl::Status ExecutorImpl::BroadcastState() {
     return absl::OkStatus();
   }
   HT_RETURN_IF_ERROR(Use());
-  HT_RETURN_IF_ERROR(communicator_->Broadcast(arenas_.State(0), state_.bytes,
-                                              /*root=*/0, *streams_.compute));
-  return streams_.compute->Synchronize();
+  HT_RETURN_IF_ERROR(communicator_->Broadcast(
+      arenas_.State(0), state_.common_bytes, /*root=*/0, *streams_.compute));
+  HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
+  return state_.bytes > state_.common_bytes ? SpreadWritten()
+                                            : absl::OkStatus();
 }
 
 absl::StatusOr<NonFinite> ExecutorImpl::FirstNonFinite() {
@@ -83,28 +102,77 @@ absl::StatusOr<NonFinite> ExecutorImpl::FirstNonFinite() {
   return search.first();
 }
 
-absl::Status ExecutorImpl::ReadCell(CellId cell, std::string* bytes) {
+absl::Status ExecutorImpl::ReadCell(CellId id, std::string* bytes) {
   HT_RETURN_IF_ERROR(Use());
-  const Slice& slice = state_.cells[cell.index()];
+  const Cell& cell = program_->cell(id);
+  const Slice& slice = state_.cells[id.index()];
   std::string physical(slice.bytes, '\0');
   HT_RETURN_IF_ERROR(streams_.compute->Copy(
       &physical[0], arenas_.State(slice.offset), slice.bytes));
   HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
-  *bytes = ToRowMajor(kernels::Bind(program_->cell(cell).type, SymbolValues{}),
-                      physical);
+  const kernels::TensorDesc whole = WholeOf(cell);
+  if (cell.type.sharded) {
+    HT_ASSIGN_OR_RETURN(const std::vector<std::string> shards,
+                        communicator_->AllGather(physical));
+    physical = absl::StrJoin(shards, "");
+    physical.resize(whole.bytes());
+  }
+  *bytes = ToRowMajor(whole, physical);
   return absl::OkStatus();
 }
 
-absl::Status ExecutorImpl::WriteCell(CellId cell, absl::string_view bytes) {
+absl::Status ExecutorImpl::WriteCell(CellId id, absl::string_view bytes) {
   HT_RETURN_IF_ERROR(Use());
-  const Slice& slice = state_.cells[cell.index()];
-  HT_CHECK(static_cast<int64_t>(bytes.size()) == slice.bytes,
+  const Cell& cell = program_->cell(id);
+  const kernels::TensorDesc whole = WholeOf(cell);
+  HT_CHECK(static_cast<int64_t>(bytes.size()) == whole.bytes(),
            "a cell is written whole");
-  const std::string physical = FromRowMajor(
-      kernels::Bind(program_->cell(cell).type, SymbolValues{}), bytes);
-  HT_RETURN_IF_ERROR(streams_.compute->Copy(arenas_.State(slice.offset),
-                                            physical.data(), slice.bytes));
+  const std::string physical = FromRowMajor(whole, bytes);
+  if (cell.type.sharded && communicator_->world_size() > 1) {
+    unspread_[id.index()] = physical;
+    return absl::OkStatus();
+  }
+  return WriteSlice(state_.cells[id.index()], physical);
+}
+
+absl::Status ExecutorImpl::WriteSlice(const Slice& slice,
+                                      absl::string_view physical) {
+  HT_RETURN_IF_ERROR(
+      streams_.compute->Copy(arenas_.State(slice.offset), physical.data(),
+                             std::min<int64_t>(slice.bytes, physical.size())));
   return streams_.compute->Synchronize();
+}
+
+// Each rank takes its part of what was written on rank 0.
+absl::Status ExecutorImpl::SpreadWritten() {
+  const bool is_zero = communicator_->rank() == 0;
+  std::string mine;
+  for (const auto& [cell, physical] : unspread_) {
+    absl::StrAppend(&mine, cell, " ");
+  }
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> written,
+                      communicator_->AllGather(is_zero ? mine : ""));
+  for (absl::string_view word :
+       absl::StrSplit(written[0], ' ', absl::SkipEmpty())) {
+    int cell = 0;
+    if (!absl::SimpleAtoi(word, &cell) || cell < 0 ||
+        cell >= program_->num_cells()) {
+      return CommunicationError("rank 0 spreads a cell \"", word,
+                                "\" that there is not");
+    }
+    HT_ASSIGN_OR_RETURN(
+        const std::vector<std::string> whole,
+        communicator_->AllGather(is_zero ? unspread_[cell] : ""));
+    const Slice& slice = state_.cells[cell];
+    const size_t begin = communicator_->rank() * slice.bytes;
+    // What lies behind the tensor's end is zero.
+    std::string part =
+        whole[0].substr(std::min(begin, whole[0].size()), slice.bytes);
+    part.resize(slice.bytes, '\0');
+    HT_RETURN_IF_ERROR(WriteSlice(slice, part));
+  }
+  unspread_.clear();
+  return absl::OkStatus();
 }
 
 }  // namespace runtime

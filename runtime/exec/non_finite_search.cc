@@ -87,10 +87,10 @@ int NonFiniteSearch::LabelOf(Pointers inputs) const {
   return label;
 }
 
-int NonFiniteSearch::LabelInside(const Step& step, const void* data) const {
+int NonFiniteSearch::LabelInside(const Slice& slice, const void* data) const {
   int lowest = -1;
   const char* const begin = static_cast<const char*>(data);
-  const char* const end = begin + step.outputs[0].bytes;
+  const char* const end = begin + slice.bytes;
   for (const auto& [address, label] : labels_) {
     if (address >= begin && address < end) Lower(label, &lowest);
   }
@@ -99,16 +99,19 @@ int NonFiniteSearch::LabelInside(const Step& step, const void* data) const {
 
 absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
                                     absl::Span<void* const> outputs) {
-  if (step.kind == Step::Kind::kAllReduce) {
-    Lower(LabelInside(step, outputs[0]), &reduced_);
+  if (step.kind == Step::Kind::kAllReduce ||
+      step.kind == Step::Kind::kReduceScatter) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Lower(LabelInside(step.outputs[i], outputs[i]), &reduced_);
+    }
     return absl::OkStatus();
   }
   if (step.kind == Step::Kind::kAllGather) {  // read as one from now on
-    const int own = LabelInside(step, outputs[0]);
+    const int own = LabelInside(step.outputs[0], outputs[0]);
     if (own >= 0) labels_[outputs[0]] = own;
     return absl::OkStatus();
   }
-  if (step.kind == Step::Kind::kBroadcast) return absl::OkStatus();
+  if (IsCollective(step.kind)) return absl::OkStatus();
   int label = LabelOf(inputs);
   const bool kernel = step.kind == Step::Kind::kKernel;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -58,7 +58,7 @@ class NonFiniteSearch : public StepWatcher {
       const absl::flat_hash_map<int, void*>& values);
   absl::StatusOr<void*> Allocate(int64_t bytes);
   // The lowest number on what lies where the collective works.
-  int LabelInside(const Step& step, const void* data) const;
+  int LabelInside(const Slice& slice, const void* data) const;
 
   Where where_;
   std::vector<NonFinite> origins_;

@@ -135,11 +135,30 @@ absl::Status PreparedPlan::EnqueueStep(const Ready& ready,
     case Step::Kind::kAllGather:
       return communicator.GatherParts(
           ready.outputs[0], step.count * SizeOf(step.dtype), *ready.stream);
+    case Step::Kind::kReduceScatter:
+    case Step::Kind::kGatherShards:
+      return EnqueueShards(ready, communicator);
     case Step::Kind::kCopy:
       return ready.stream->Copy(ready.outputs[0], ready.inputs[0],
-                                step.outputs[0].bytes);
+                                step.inputs[0].bytes);
     case Step::Kind::kZero:
       return ready.stream->Fill(ready.outputs[0], 0, step.outputs[0].bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedPlan::EnqueueShards(const Ready& ready,
+                                         Communicator& communicator) {
+  const Step& step = *ready.step;
+  const bool gathers = step.kind == Step::Kind::kGatherShards;
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    const int64_t bytes = step.outputs[i].bytes / plan_.world_size;
+    HT_RETURN_IF_ERROR(
+        gathers
+            ? communicator.GatherParts(ready.outputs[i], bytes, *ready.stream)
+            : communicator.ReduceScatter(ready.outputs[i],
+                                         bytes / SizeOf(step.dtype), step.dtype,
+                                         step.pre_scale, *ready.stream));
   }
   return absl::OkStatus();
 }

@@ -105,6 +105,7 @@ class PreparedPlan {
   absl::Status Capture(Communicator& communicator, const Prologue& prologue);
   absl::Status EnqueueAll(Communicator& communicator, const Prologue& prologue);
   absl::Status EnqueueStep(const Ready& ready, Communicator& communicator);
+  absl::Status EnqueueShards(const Ready& ready, Communicator& communicator);
   absl::Status EnqueueTimed(const Ready& ready, Communicator& communicator);
   absl::Status EnqueueSteps(Communicator& communicator, StepWatcher* watcher);
   absl::Status Follow(Stream& stream, Stream& leader, Event& event);

@@ -27,6 +27,8 @@ struct Node {
     kResult,  // lies in the result arena
     kGroup,   // a collective's members, side by side
   };
+  // A group that only the compute stream touches.
+  bool by_liveness = false;
   Kind kind = Kind::kTemporary;
   // Already promised a place (group member, result, committed in place).
   bool pinned = false;
@@ -63,11 +65,12 @@ struct DraftStep {
   // and the group holds the parts of all ranks.
   NodeNumbers inputs, outputs;
   int64_t workspace_bytes = 0, workspace_offset = 0;
-  // kAllReduce, kBroadcast, kAllGather: the group's node once it is formed.
+  // Of a collective: the group's node once it is formed.
   int group = -1;
   int root = 0;
   int64_t count = 0;
   float pre_scale = 1;
+  bool takes_shard = false;  // a copy of this rank's part of inputs[0]
 };
 
 struct Draft {

@@ -149,8 +149,11 @@ class Drafter {
       if (type == "all_reduce" && request_.bind.world_size > 1 &&
           AttrAs<std::string>(op, "order") == "ranks") {
         HT_RETURN_IF_ERROR(DraftOrderedSum(scope, op));
-      } else if (type == "all_reduce" || type == "broadcast") {
+      } else if (type == "all_reduce" || type == "broadcast" ||
+                 type == "reduce_scatter" || type == "all_gather") {
         DraftCollective(scope, op);
+      } else if (type == "take_shard") {
+        DraftTake(scope, op);
       } else {
         HT_RETURN_IF_ERROR(DraftKernel(scope, op));
       }
@@ -160,8 +163,12 @@ class Drafter {
 
   void DraftCollective(Scope& scope, const Op& op) {
     DraftStep step = StepOf(scope, op);
-    if (op.schema->name() == "all_reduce") {
-      step.kind = Step::Kind::kAllReduce;
+    const std::string& type = op.schema->name();
+    if (type == "all_gather") {
+      step.kind = Step::Kind::kGatherShards;
+    } else if (type != "broadcast") {
+      step.kind = type == "all_reduce" ? Step::Kind::kAllReduce
+                                       : Step::Kind::kReduceScatter;
       step.stream = AttrAs<std::string>(op, "of") == "gradient" &&
                             !AttrAs<bool>(op, "delayed") &&
                             request_.bind.world_size > 1
@@ -211,6 +218,24 @@ class Drafter {
     for (DraftStep& sum : sums_) draft_.steps.push_back(std::move(sum));
     sums_.clear();
     summed_.clear();
+  }
+
+  // Where the last shard is not full, the rest of it is 0.
+  void DraftTake(Scope& scope, const Op& op) {
+    const DraftStep members = StepOf(scope, op);
+    for (size_t i = 0; i < members.inputs.size(); ++i) {
+      DraftStep take = members;
+      take.inputs = {members.inputs[i]};
+      take.outputs = {members.outputs[i]};
+      const int64_t bytes = draft_.nodes[take.outputs[0]].bytes;
+      const int64_t left =
+          draft_.nodes[take.inputs[0]].bytes - draft_.rank * bytes;
+      if (left < bytes) ZeroOutputs(take);
+      if (left <= 0) continue;
+      take.kind = Step::Kind::kCopy;
+      take.takes_shard = true;
+      draft_.steps.push_back(std::move(take));
+    }
   }
 
   DType DTypeOf(int node) const { return draft_.nodes[node].type->dtype; }
@@ -323,6 +348,11 @@ class Drafter {
   absl::Status AddFetches(Scope& scope) {
     for (const std::string& name : request_.fetches) {
       const ValueId value = scope.block->FindValue(name);
+      if (value.valid() && scope.block->type(value).sharded) {
+        return UsageError("--fetch ", name,
+                          ": each rank has a shard of it; "
+                          "leave dist.sharding out, or fetch another value");
+      }
       if (value.valid()) {
         draft_.results.push_back({name, NodeOf(scope, value)});
         continue;

@@ -101,7 +101,8 @@ struct Lifetime {
 // streams there are events for nodes, not for their places.
 bool IsTemporary(const Draft& draft, const Node& node) {
   return node.kind == Node::Kind::kTemporary ||
-         (node.kind == Node::Kind::kGroup && draft.world_size == 1);
+         (node.kind == Node::Kind::kGroup &&
+          (draft.world_size == 1 || node.by_liveness));
 }
 
 void PlaceTemporaries(Draft& draft, int64_t* bytes) {
@@ -145,10 +146,13 @@ void PlaceTemporaries(Draft& draft, int64_t* bytes) {
 
 }  // namespace
 
-StateLayout LayOutState(const Program& program) {
+StateLayout LayOutState(const Program& program, int64_t shards) {
   StateLayout layout;
-  auto take = [&layout](const TensorType& type) {
-    const int64_t bytes = kernels::Bind(type, SymbolValues{}).bytes();
+  layout.shards = shards;
+  SymbolValues symbols{};
+  symbols.shards = shards;
+  auto take = [&layout, &symbols](const TensorType& type) {
+    const int64_t bytes = kernels::Bind(type, symbols).bytes();
     const Slice slice{ArenaKind::kState, layout.bytes, bytes};
     layout.bytes += Align(bytes);
     return slice;
@@ -159,17 +163,40 @@ StateLayout LayOutState(const Program& program) {
   const auto saved = [](const Cell& cell) {
     return cell.commit == Commit::kAlways && cell.spread != Spread::kPerRank;
   };
-  for (const bool always : {true, false}) {
+  const auto take_cells = [&](bool always, bool sharded) {
     for (int i = 0; i < program.num_cells(); ++i) {
       const Cell& cell = program.cell(CellId(i));
-      if (saved(cell) == always) layout.cells[i] = take(cell.type);
+      if (saved(cell) == always && cell.type.sharded == sharded) {
+        layout.cells[i] = take(cell.type);
+      }
     }
-    if (always) layout.always_bytes = layout.bytes;
-  }
+  };
+  take_cells(true, false);
+  layout.always_bytes = layout.bytes;
+  take_cells(false, false);
   for (int i = 0; i < program.num_constants(); ++i) {
     layout.constants.push_back(take(program.constant(ConstantId(i)).type));
   }
+  layout.common_bytes = layout.bytes;
+  take_cells(false, true);
   return layout;
+}
+
+int64_t OptimizerBytes(const Program& program, const StateLayout& layout) {
+  std::vector<bool> copied(program.num_cells());
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (cell.kind == CellKind::kDerived) copied[cell.of.index()] = true;
+  }
+  int64_t bytes = 0;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    const bool counts =
+        cell.kind == CellKind::kSlot || cell.kind == CellKind::kAverage ||
+        (cell.kind == CellKind::kParameter && cell.trainable && copied[i]);
+    if (counts) bytes += layout.cells[i].bytes;
+  }
+  return bytes;
 }
 
 std::array<int64_t, kArenas> PlaceNodes(Draft& draft,

@@ -43,7 +43,23 @@ Step StepOf(const Draft& draft, const DraftStep& draft_step) {
     step.workspace = {ArenaKind::kTemporary, draft_step.workspace_offset,
                       draft_step.workspace_bytes};
   }
-  if (draft_step.group >= 0) {
+  if (step.kind == Step::Kind::kReduceScatter ||
+      step.kind == Step::Kind::kGatherShards) {
+    const bool gathers = step.kind == Step::Kind::kGatherShards;
+    for (int shard : gathers ? draft_step.inputs : draft_step.outputs) {
+      Slice all = SliceOf(draft, shard);
+      all.offset -= draft.rank * all.bytes;
+      all.bytes *= draft.world_size;
+      step.outputs.push_back(all);
+    }
+  } else if (draft_step.takes_shard) {
+    step.outputs = SlicesOf(draft, draft_step.outputs);
+    Slice part = SliceOf(draft, draft_step.inputs[0]);
+    const int64_t begin = draft.rank * step.outputs[0].bytes;
+    part.offset += begin;
+    part.bytes = std::min(step.outputs[0].bytes, part.bytes - begin);
+    step.inputs = {part};
+  } else if (draft_step.group >= 0) {
     // The whole group, padding included, is one message.
     step.outputs = {SliceOf(draft, draft_step.group)};
   } else {
@@ -90,6 +106,11 @@ std::string PrintSlices(const std::vector<Slice>& slices) {
   });
 }
 
+PlanRequest OverRanks(PlanRequest request) {
+  request.symbols.shards = request.bind.world_size;
+  return request;
+}
+
 using ArenaBytes = std::array<int64_t, kArenas>;
 
 int64_t Sum(const ArenaBytes& bytes) {
@@ -124,6 +145,10 @@ absl::string_view Name(Step::Kind kind) {
       return "broadcast";
     case Step::Kind::kAllGather:
       return "all_gather";
+    case Step::Kind::kReduceScatter:
+      return "reduce_scatter";
+    case Step::Kind::kGatherShards:
+      return "gather_shards";
     case Step::Kind::kCopy:
       return "copy";
     case Step::Kind::kZero:
@@ -132,26 +157,34 @@ absl::string_view Name(Step::Kind kind) {
   return "?";
 }
 
+bool IsCollective(Step::Kind kind) {
+  return kind == Step::Kind::kAllReduce || kind == Step::Kind::kBroadcast ||
+         kind == Step::Kind::kAllGather || kind == Step::Kind::kReduceScatter ||
+         kind == Step::Kind::kGatherShards;
+}
+
 int64_t Plan::peak_bytes() const { return Sum(arena_bytes); }
 
 absl::StatusOr<int64_t> PeakBytes(const PlanRequest& request,
                                   const kernels::KernelRegistry& kernels,
                                   const StateLayout& state,
                                   const TuningTable& tuning) {
-  HT_ASSIGN_OR_RETURN(Draft draft, MakeDraft(request, kernels, tuning));
-  return Sum(Place(request, state, draft));
+  const PlanRequest bound = OverRanks(request);
+  HT_ASSIGN_OR_RETURN(Draft draft, MakeDraft(bound, kernels, tuning));
+  return Sum(Place(bound, state, draft));
 }
 
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
                               const kernels::KernelRegistry& kernels,
                               const StateLayout& state,
                               const TuningTable& tuning) {
-  HT_ASSIGN_OR_RETURN(Draft draft, MakeDraft(request, kernels, tuning));
+  const PlanRequest bound = OverRanks(request);
+  HT_ASSIGN_OR_RETURN(Draft draft, MakeDraft(bound, kernels, tuning));
   Plan plan;
-  plan.entry = request.entry;
-  plan.symbols = request.symbols;
-  plan.world_size = request.bind.world_size;
-  plan.arena_bytes = Place(request, state, draft);
+  plan.entry = bound.entry;
+  plan.symbols = bound.symbols;
+  plan.world_size = bound.bind.world_size;
+  plan.arena_bytes = Place(bound, state, draft);
   FillValues(draft, plan);
   plan.steps.reserve(draft.steps.size());
   for (const DraftStep& step : draft.steps) {
@@ -211,13 +244,11 @@ std::vector<std::string> LargestBuffers(const Plan& plan, int n) {
 uint64_t CollectiveHash(const Plan& plan) {
   std::string text;
   for (const Step& step : plan.steps) {
-    if (step.kind != Step::Kind::kAllReduce &&
-        step.kind != Step::Kind::kBroadcast &&
-        step.kind != Step::Kind::kAllGather) {
-      continue;
+    if (!IsCollective(step.kind)) continue;
+    for (const Slice& member : step.outputs) {
+      absl::StrAppend(&text, Name(step.kind), " ", member.bytes, " ",
+                      Name(step.dtype), " ", step.root, "\n");
     }
-    absl::StrAppend(&text, Name(step.kind), " ", step.outputs[0].bytes, " ",
-                    Name(step.dtype), " ", step.root, "\n");
   }
   return StableHash(text);
 }

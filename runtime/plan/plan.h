@@ -55,8 +55,12 @@ struct Step {
     kAllReduce,  // in place over `outputs[0]`, padding included
     kBroadcast,  // likewise
     kAllGather,  // likewise: `count` elements of each rank, by rank
-    kCopy,       // inputs[0] -> outputs[0]
-    kZero,       // fills outputs[0]
+    // Of each of `outputs`, a tensor of one shard per rank, by rank: all ranks'
+    // summed, this rank's shard is there afterwards.
+    kReduceScatter,
+    kGatherShards,  // likewise: all shards are there afterwards
+    kCopy,          // inputs[0] -> outputs[0]
+    kZero,          // fills outputs[0]
   };
   Kind kind = Kind::kKernel;
   StreamKind stream = StreamKind::kCompute;
@@ -81,6 +85,7 @@ struct Step {
 };
 
 absl::string_view Name(Step::Kind kind);  // "kernel", "all_reduce", ...
+bool IsCollective(Step::Kind kind);       // handed to the communicator
 
 // Where a value lies and how long: for dumps, memory reports and tests.
 struct PlannedValue {
@@ -115,9 +120,16 @@ struct StateLayout {
   std::vector<Slice> constants;  // by ConstantId
   // Cells of class `always` come first: what a rejected step changes.
   int64_t always_bytes = 0;
+  // Then those that are the same on all ranks; sharded ones come last.
+  int64_t common_bytes = 0;
   int64_t bytes = 0;
+  int64_t shards = 1;
 };
-StateLayout LayOutState(const Program& program);
+// `shards`: ranks that sharded cells are spread over.
+StateLayout LayOutState(const Program& program, int64_t shards = 1);
+// Of them what only updates need: slots, averages, and parameters beside low
+// cells that forward and backward read.
+int64_t OptimizerBytes(const Program& program, const StateLayout& layout);
 
 struct PlanRequest {
   const Program* program = nullptr;

@@ -1,7 +1,9 @@
 #include "runtime/plan/plan.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -27,7 +29,7 @@ class PlanTest : public ::testing::Test {
     auto parsed = Parse("program \"p\" dim B\n" + text, "test.ht");
     if (!parsed.ok()) return parsed.status();
     program_ = std::move(*parsed);
-    state_ = LayOutState(*program_);
+    state_ = LayOutState(*program_, request_.bind.world_size);
     request_.program = program_.get();
     if (request_.entry.empty()) request_.entry = "train";
     auto plan = MakePlan(request_, kernels::Kernels(), state_, tuning_);
@@ -280,6 +282,82 @@ entry train {
   ASSERT_THAT(Names(plan), ElementsAre("w.grad", "sum", "n"));
   EXPECT_EQ(plan.steps[0].kind, Step::Kind::kZero);
   EXPECT_EQ(plan.steps[1].kind, Step::Kind::kAllReduce);
+}
+
+constexpr char kSharded[] = R"(
+cell w : f32[50,5] parameter trainable applied init=constant(0)
+cell w.velocity : f32[50,5] @shard slot(w) applied sharded init=constant(0)
+entry train {
+  feed g : f32[50,5]
+  feed lr : f32[]
+  feed reject : bool[]
+  made: exp(X=g) -> (Out=made : f32[50,5])   backward
+  sum: reduce_scatter(X=[made]) -> (Out=[r : f32[50,5] @shard]) {gradient_scale="pre"}   communicate
+  part: take_shard(X=[w]) -> (Out=[w.shard : f32[50,5] @shard])   communicate
+  m: momentum(Param=[w.shard], Grad=[r], Velocity=[w.velocity], LearningRate=lr, FoundInf=reject) -> (ParamOut=[w.next.shard : f32[50,5] @shard], VelocityOut=[w.velocity.next : f32[50,5] @shard])   optimize
+  all: all_gather(X=[w.next.shard]) -> (Out=[w.next : f32[50,5]])   communicate
+  commit w <- w.next
+  commit w.velocity <- w.velocity.next
+})";
+
+// 250 elements on three ranks: 128 each, of which the second has 122 and the
+// third none.
+TEST_F(PlanTest, ShardsAreOfTheSameSizeOnAllRanks) {
+  request_.bind.world_size = 3;
+  std::vector<uint64_t> hashes;
+  for (int rank = 0; rank < 3; ++rank) {
+    SCOPED_TRACE(rank);
+    request_.bind.rank = rank;
+    const auto planned = Make(kSharded);
+    ASSERT_TRUE(planned.ok()) << planned.status();
+    const Plan& plan = *planned;
+    hashes.push_back(CollectiveHash(plan));
+    EXPECT_EQ(Value(plan, "made").slice.bytes, 1000);
+    EXPECT_EQ(Value(plan, "r").slice.bytes, 512);
+    // Where it is made, and this rank's sum in it.
+    EXPECT_EQ(Value(plan, "r").slice.offset,
+              Value(plan, "made").slice.offset + rank * 512);
+    EXPECT_EQ(Value(plan, "w.next.shard").slice.offset,
+              Value(plan, "w.next").slice.offset + rank * 512);
+    EXPECT_EQ(Value(plan, "w.next").slice.arena, ArenaKind::kTemporary);
+    for (const Step& step : plan.steps) {
+      if (step.kind == Step::Kind::kReduceScatter) {
+        EXPECT_EQ(step.stream, StreamKind::kCommunicate);
+        EXPECT_EQ(step.pre_scale, 0.25);
+      }
+      if (step.kind == Step::Kind::kReduceScatter ||
+          step.kind == Step::Kind::kGatherShards) {
+        ASSERT_EQ(step.outputs.size(), 1);
+        EXPECT_EQ(step.outputs[0].bytes, 3 * 512);
+      }
+      if (step.name != "part" || step.kind != Step::Kind::kCopy) continue;
+      EXPECT_EQ(step.inputs[0].offset,
+                Value(plan, "w").slice.offset + rank * 512);
+      EXPECT_EQ(step.inputs[0].bytes, rank == 0 ? 512 : 488);
+    }
+    const std::vector<std::string> names = Names(plan);
+    // A copy, rank 1's behind zeros, rank 2 has zeros alone.
+    EXPECT_EQ(std::count(names.begin(), names.end(), "part"),
+              rank == 1 ? 2 : 1);
+  }
+  EXPECT_EQ(hashes, std::vector<uint64_t>(3, hashes[0]));
+}
+
+TEST_F(PlanTest, ShardsOfOneRankAreTheWhole) {
+  const Plan plan = Planned(kSharded);
+  EXPECT_EQ(Value(plan, "r").slice.bytes, 1000);
+  EXPECT_EQ(Value(plan, "w.velocity").slice.bytes, 1000);
+}
+
+TEST_F(PlanTest, ShardedStateComesLast) {
+  ASSERT_TRUE(Make(kSharded).ok());
+  const StateLayout whole = LayOutState(*program_);
+  const StateLayout shared = LayOutState(*program_, 4);
+  EXPECT_EQ(OptimizerBytes(*program_, whole), 1000);
+  EXPECT_EQ(OptimizerBytes(*program_, shared), 256);
+  EXPECT_EQ(whole.common_bytes, shared.common_bytes);
+  EXPECT_EQ(shared.cells[1].offset, shared.common_bytes);
+  EXPECT_EQ(shared.bytes, shared.common_bytes + 256);
 }
 
 TEST_F(PlanTest, ABodyTakesTheFusionsPlaceWhereNoKernelDoes) {

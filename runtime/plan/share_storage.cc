@@ -45,9 +45,12 @@ class GroupFormer {
   void Run() {
     for (size_t s = 0; s < draft_.steps.size(); ++s) {
       DraftStep& step = draft_.steps[s];
-      if (step.kind == Step::Kind::kAllReduce ||
-          step.kind == Step::Kind::kBroadcast ||
-          step.kind == Step::Kind::kAllGather) {
+      if (step.kind == Step::Kind::kReduceScatter ||
+          step.kind == Step::Kind::kGatherShards) {
+        FormOfShards(step, static_cast<int>(s));
+      } else if (step.kind == Step::Kind::kAllReduce ||
+                 step.kind == Step::Kind::kBroadcast ||
+                 step.kind == Step::Kind::kAllGather) {
         Form(step, static_cast<int>(s));
       }
     }
@@ -86,13 +89,7 @@ class GroupFormer {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       int member = step.inputs[i];
       if (!ProducedInPlace(member, number, gathers)) {
-        Node place = draft_.nodes[member];
-        place.kind = Node::Kind::kTemporary;
-        draft_.made_names.push_back(absl::StrCat(place.name, ".member"));
-        place.name = draft_.made_names.back();
-        const int copy = draft_.AddNode(place);
-        copies_.push_back({number, CopyStep(member, copy, step.role)});
-        member = step.inputs[i] = copy;
+        member = step.inputs[i] = CopyOf(member, number, step.role);
       }
       Place(member, g, own + offset);
       Place(step.outputs[i], g, offset);
@@ -104,6 +101,47 @@ class GroupFormer {
     draft_.nodes[g].bytes = (gathers ? draft_.world_size : 1) * part;
     step.group = g;
     step.count = part / SizeOf(step.dtype);
+  }
+
+  // Members as large as one shard per rank, so that each is a tensor of its
+  // own for the communicator; this rank's shard lies inside of its member.
+  void FormOfShards(DraftStep& step, int number) {
+    const bool gathers = step.kind == Step::Kind::kGatherShards;
+    Node group;
+    group.kind = Node::Kind::kGroup;
+    group.name = draft_.NameOf(step);
+    group.pinned = true;
+    group.by_liveness = gathers;
+    const int g = draft_.AddNode(group);
+    int64_t offset = 0;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      if (!ProducedInPlace(step.inputs[i], number, gathers)) {
+        step.inputs[i] = CopyOf(step.inputs[i], number, step.role);
+      }
+      const int shard = gathers ? step.inputs[i] : step.outputs[i];
+      const int whole = gathers ? step.outputs[i] : step.inputs[i];
+      const int64_t bytes = draft_.nodes[shard].bytes;
+      Place(whole, g, offset);
+      Place(shard, g, offset + draft_.rank * bytes);
+      offset += Align(draft_.world_size * bytes);
+      if (result_values_.contains(whole)) {
+        draft_.nodes[g].kind = Node::Kind::kResult;
+      }
+    }
+    draft_.nodes[g].bytes = offset;
+    step.group = g;
+    step.count = offset / SizeOf(step.dtype);
+  }
+
+  // What is copied into a group before the collective.
+  int CopyOf(int member, int before, Role role) {
+    Node place = draft_.nodes[member];
+    place.kind = Node::Kind::kTemporary;
+    draft_.made_names.push_back(absl::StrCat(place.name, ".member"));
+    place.name = draft_.made_names.back();
+    const int copy = draft_.AddNode(place);
+    copies_.push_back({before, CopyStep(member, copy, role)});
+    return copy;
   }
 
   // Whether the producer may write into the group: nobody reads the value

@@ -131,11 +131,7 @@ absl::string_view Name(CostClass cost_class) {
   return kNames[static_cast<int>(cost_class)];
 }
 
-bool IsCollective(const Step& step) {
-  return step.kind == Step::Kind::kAllReduce ||
-         step.kind == Step::Kind::kBroadcast ||
-         step.kind == Step::Kind::kAllGather;
-}
+bool IsCollective(const Step& step) { return IsCollective(step.kind); }
 
 std::vector<StepCost> CostsOf(const Plan& plan) {
   std::vector<StepCost> costs;

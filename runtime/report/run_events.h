@@ -102,7 +102,8 @@ struct RunEnded {
   int64_t samples_read = 0;
   double reading_seconds = 0;
   int64_t peak_bytes = 0, planned_bytes = 0;  // of this rank
-  std::optional<ProfileTable> profile;        // it was asked for
+  int64_t optimizer_bytes = 0;          // likewise: what only updates need
+  std::optional<ProfileTable> profile;  // it was asked for
 };
 
 }  // namespace runtime

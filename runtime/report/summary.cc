@@ -105,6 +105,7 @@ std::string SummaryJson(const RunStarted& run, const RunEnded& end) {
       {"step_ms_p95", timed(&StepSpeed::p95_ms)},
       {"peak_bytes", end.peak_bytes},
       {"planned_bytes", end.planned_bytes},
+      {"optimizer_bytes", end.optimizer_bytes},
       {"ranks", run.world_size},
       {"seed", strategy.train().seed()},
       {"shuffle", run.shuffle},

@@ -48,6 +48,7 @@ TEST(Summary, HoldsTheRun) {
   end.speed = {11200, 5.5, 6.5, 38};
   end.peak_bytes = 1 << 20;
   end.planned_bytes = 1 << 19;
+  end.optimizer_bytes = 1 << 18;
   const json read = json::parse(SummaryJson(TwoRanks(), end));
   json expected = {
       {"schema", 1},
@@ -80,6 +81,7 @@ TEST(Summary, HoldsTheRun) {
       {"step_ms_p95", 6.5},
       {"peak_bytes", 1 << 20},
       {"planned_bytes", 1 << 19},
+      {"optimizer_bytes", 1 << 18},
       {"ranks", 2},
       {"seed", 7},
       {"shuffle", true},

@@ -65,7 +65,10 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   Begin("checkpoint");
   const Doing doing("writing a checkpoint");
   checkpoint_step_ = progress_.step;
-  if (!rank_.is_zero()) return DoLongWork(rank_.communicator(), nullptr);
+  if (!rank_.is_zero()) {
+    HT_RETURN_IF_ERROR(GiveShards(executor_));
+    return DoLongWork(rank_.communicator(), nullptr);
+  }
   const Stopwatch watch;
   Checkpoint checkpoint;
   Manifest& manifest = checkpoint.manifest;

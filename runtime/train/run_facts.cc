@@ -152,6 +152,9 @@ RunEnded EndOf(const Rank& rank, const RunTimes& times,
   end.checkpoint_seconds = times.checkpoint_seconds;
   end.peak_bytes = rank.executor->allocated_bytes();
   end.planned_bytes = rank.executor->planned_bytes();
+  const Program& program = rank.executor->program();
+  end.optimizer_bytes = OptimizerBytes(
+      program, LayOutState(program, rank.communicator().world_size()));
   if (profile != nullptr) end.profile = profile->Table();
   return end;
 }

@@ -39,9 +39,7 @@ SkipNames::SkipNames(const Program& program) {
   for (const OpId id : block.ops()) {
     const Op& op = block.op(id);
     if (op.schema->name() != "check_finite") continue;
-    const ValueId found = op.out(op.schema->FindOutput("FoundInf"));
-    const ValueId verdict = train->FindResult(kFoundInf);
-    if (verdict.valid() && found != verdict) continue;  // of a part of the loss
+    names_.clear();  // before the step's own check are those of a loss's parts
     const int stats = op.schema->FindInput("Stats");
     gradients_ = op.inputs.begin(stats);
     for (int i = 0; i < op.inputs.end(stats); ++i) {

@@ -204,6 +204,17 @@ absl::StatusOr<std::vector<Tensor>> ReadState(Executor& executor) {
   return tensors;
 }
 
+absl::Status GiveShards(Executor& executor) {
+  const Program& program = executor.program();
+  std::string bytes;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    const Cell& cell = program.cell(CellId(i));
+    if (!cell.IsSaved() || !cell.type.sharded) continue;
+    HT_RETURN_IF_ERROR(executor.ReadCell(cell.id, &bytes));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<Tensor> Averages(const Program& program,
                              std::vector<Tensor> tensors) {
   std::map<std::string, Tensor*> by_name;

@@ -13,8 +13,10 @@
 namespace halftone {
 namespace runtime {
 
-// All cells that are not derived, in logical row-major order.
+// All cells that are not derived, in logical row-major order. If ranks have
+// shards of some, the others call GiveShards meanwhile.
 absl::StatusOr<std::vector<Tensor>> ReadState(Executor& executor);
+absl::Status GiveShards(Executor& executor);
 
 // Parameters alone, widened to f32: what an export holds.
 std::vector<Tensor> Parameters(const Program& program,

@@ -248,8 +248,8 @@ INSTANTIATE_TEST_SUITE_P(
 // Ops without a kernel anywhere: a broadcast is the executor's call to the
 // communicator, fusions have patterns.
 const std::set<std::string>& WithoutKernels() {
-  static const auto* const ops =
-      new std::set<std::string>{"broadcast", "fusion"};
+  static const auto* const ops = new std::set<std::string>{
+      "all_gather", "broadcast", "reduce_scatter", "take_shard", "fusion"};
   return *ops;
 }
 

@@ -100,6 +100,7 @@ void CountReductions(const CompiledModel& model, ModelFacts* facts) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.schema->name() != "all_reduce" &&
+        op.schema->name() != "reduce_scatter" &&
         op.schema->name() != "combine_stats") {
       continue;
     }
@@ -143,7 +144,8 @@ absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
       RequestFor(*model.program, model.target, entry,
                  LargestMicroBatch(model.strategy.dist(), entry, samples),
                  ranks),
-      *kernels, runtime::LayOutState(*model.program), runtime::TuningTable());
+      *kernels, runtime::LayOutState(*model.program, ranks),
+      runtime::TuningTable());
 }
 
 absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,

@@ -14,6 +14,7 @@
 #include "graph/schema/op_schema.h"
 #include "nlohmann/json.hpp"
 #include "passes/options/byte_text.h"
+#include "passes/options/options.h"
 #include "runtime/device/host_info.h"
 #include "runtime/log/words.h"
 #include "runtime/report/report_text.h"
@@ -128,6 +129,9 @@ Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
           {"samples_of_rank_0", plan.symbols[0]},
           {"peak_bytes", plan.peak_bytes()},
           {"arenas", arenas},
+          {"optimizer_bytes",
+           OptimizerBytes(*model.program,
+                          runtime::LayOutState(*model.program, ranks))},
           {"buckets", BucketsJson(model.report)},
           {"all_reduces", all_reduces},
           {"steps", plan.steps.size()},
@@ -152,15 +156,41 @@ std::string Buckets(const CompiledModel& model) {
                     }));
 }
 
+absl::string_view HowOf(runtime::Step::Kind kind) {
+  switch (kind) {
+    case runtime::Step::Kind::kAllReduce:
+      return "";
+    case runtime::Step::Kind::kReduceScatter:
+      return " scattered";
+    case runtime::Step::Kind::kAllGather:
+    case runtime::Step::Kind::kGatherShards:
+      return " gathered";
+    default:
+      return "?";
+  }
+}
+
+// What ranks share of it; empty: it is not sharded.
+std::string OptimizerText(const CompiledModel& model, int ranks) {
+  const Program& program = *model.program;
+  if (!passes::ShardsOptimizer(model.strategy.dist())) return "";
+  const int64_t own =
+      OptimizerBytes(program, runtime::LayOutState(program, ranks));
+  return absl::StrCat(
+      "optimizer    ", HumanBytes(own), " on each rank, of ",
+      HumanBytes(OptimizerBytes(program, runtime::LayOutState(program))),
+      " without dist.sharding\n");
+}
+
 // A line per collective, equal ones together.
 std::string Collectives(const Plan& plan) {
   std::map<std::string, int> counts;
   for (const runtime::Step& step : plan.steps) {
-    const bool gathers = step.kind == runtime::Step::Kind::kAllGather;
-    if (!gathers && step.kind != runtime::Step::Kind::kAllReduce) continue;
+    const absl::string_view what = HowOf(step.kind);
+    if (what == "?") continue;
     ++counts[absl::StrCat(Name(step.dtype), " ",
                           WithCommas(step.count * SizeOf(step.dtype)), " B",
-                          gathers ? " gathered" : "")];
+                          what)];
   }
   return absl::StrJoin(counts, ", ", [](std::string* out, const auto& c) {
     absl::StrAppend(out, c.second > 1 ? absl::StrCat(c.second, " x ") : "",
@@ -216,6 +246,7 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   }
   absl::StrAppend(&text, "\nlargest      ",
                   absl::StrJoin(runtime::LargestBuffers(plan, 4), ", "), "\n");
+  text += OptimizerText(model, question.ranks);
   if (model.report.bucket_size() > 0) {
     absl::StrAppend(&text, "gradients    ", Buckets(model), "\n");
   }

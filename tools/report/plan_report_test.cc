@@ -54,6 +54,21 @@ TEST(PlanReport, NamesTheBuckets) {
   EXPECT_EQ(json["peak_bytes"], arenas);
 }
 
+TEST(PlanReport, SaysWhatOfTheOptimizerARankHolds) {
+  EXPECT_THAT(Text({4, 0}), Not(HasSubstr("optimizer ")));
+  const CompiledModel sharded =
+      CompileConvnet({{"dist.sharding.stage", "1", "--set"}});
+  const auto text = PlanText(sharded, {4, 0}, /*json=*/false);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("\noptimizer    "));
+  EXPECT_THAT(*text, HasSubstr(" without dist.sharding\n"));
+  const auto bytes = [](const CompiledModel& model) {
+    return Parsed(PlanText(model, {4, 0}, /*json=*/true))["optimizer_bytes"]
+        .get<double>();
+  };
+  EXPECT_LE(bytes(sharded), 0.3 * bytes(Convnet()));
+}
+
 TEST(PlanReport, StepsAsTextAndJson) {
   const auto text = StepsText(Convnet(), {1, 8}, /*json=*/false);
   ASSERT_TRUE(text.ok());
