@@ -87,30 +87,10 @@ std::string Merge(int k) {
   return absl::StrCat("dist.gradient_merge.k_steps=", k);
 }
 
-// What a run has left.
-struct Outcome {
-  absl::Status status;
-  Json summary;
-  std::vector<Json> steps;
-  Checkpoint state;
-};
-
-Outcome TrainText(const std::string& model, std::vector<std::string> overrides,
-                  const std::string& data, int ranks) {
-  Outcome run;
-  const auto compiled = CompileText(model, kStrategy, overrides);
-  run.status = compiled.status();
-  if (!compiled.ok()) return run;
-  static int runs = 0;
-  TrainConfig config =
-      ConfigOf(*compiled, data, absl::StrCat(FreshDirectory(), ".", runs++));
-  config.log_every = 1;
-  run.status = TrainOn(*compiled, config, ranks).status;
-  if (!run.status.ok()) return run;
-  run.summary = Summary(config.out);
-  run.steps = Events(config.out, "step");
-  run.state = Newest(config.out);
-  return run;
+Outcome Train(const std::string& model,
+              const std::vector<std::string>& overrides,
+              const std::string& data, int ranks) {
+  return TrainText(model, kStrategy, overrides, data, ranks);
 }
 
 // `tolerance`: relative to 1 + |value|.
@@ -154,11 +134,11 @@ class GradientMerge : public ::testing::TestWithParam<int> {};
 TEST_P(GradientMerge, IsTheWholeBatch) {
   const int ranks = GetParam();
   for (const std::string& model : {Perceptron(), Dropout(), Masked()}) {
-    const Outcome whole = TrainText(model, {}, "synthetic:27", 1);
+    const Outcome whole = Train(model, {}, "synthetic:27", 1);
     EXPECT_EQ(whole.summary["steps_applied"], 12);
     for (const int k : {2, 3, 8}) {
       SCOPED_TRACE(absl::StrCat(model.substr(0, 400), "\nk ", k));
-      ExpectNear(whole, TrainText(model, {Merge(k)}, "synthetic:27", ranks),
+      ExpectNear(whole, Train(model, {Merge(k)}, "synthetic:27", ranks),
                  kRounding);
     }
   }
@@ -176,9 +156,9 @@ TEST_P(GradientMerge, InLowPrecision) {
           "amp.loss_scaling.init_loss_scaling=1024"};
       std::vector<std::string> merged = amp;
       merged.push_back(Merge(4));
-      const Outcome whole = TrainText(Perceptron(), amp, "synthetic:27", ranks);
+      const Outcome whole = Train(Perceptron(), amp, "synthetic:27", ranks);
       EXPECT_EQ(whole.summary["steps_skipped"], 0);
-      ExpectNear(whole, TrainText(Perceptron(), merged, "synthetic:27", ranks),
+      ExpectNear(whole, Train(Perceptron(), merged, "synthetic:27", ranks),
                  2e-2);
     }
   }
@@ -214,11 +194,11 @@ TEST(RejectedMicroBatch, RejectsItsStep) {
   x[6 * 5 + 2] = std::numeric_limits<float>::infinity();
   const std::string data = Data(x);
   for (const int ranks : {1, 2}) {
-    const Outcome whole = TrainText(Perceptron(), {}, data, ranks);
+    const Outcome whole = Train(Perceptron(), {}, data, ranks);
     ASSERT_TRUE(whole.status.ok()) << whole.status;
     EXPECT_EQ(whole.summary["steps_skipped"], 3);
     for (const int k : {2, 4}) {
-      ExpectNear(whole, TrainText(Perceptron(), {Merge(k)}, data, ranks),
+      ExpectNear(whole, Train(Perceptron(), {Merge(k)}, data, ranks),
                  kRounding);
     }
   }
@@ -227,12 +207,11 @@ TEST(RejectedMicroBatch, RejectsItsStep) {
 // Nor does a running statistic change, though earlier micro-batches have gone
 // on from those of the step's begin: gradients overflow f16 in every step.
 TEST(RejectedMicroBatch, ChangesNoStatistic) {
-  const Outcome run =
-      TrainText(Normed(),
-                {Merge(4), "amp.level=O1",
-                 "amp.loss_scaling.use_dynamic_loss_scaling=false",
-                 "amp.loss_scaling.init_loss_scaling=1e30"},
-                "synthetic:8", 1);
+  const Outcome run = Train(Normed(),
+                            {Merge(4), "amp.level=O1",
+                             "amp.loss_scaling.use_dynamic_loss_scaling=false",
+                             "amp.loss_scaling.init_loss_scaling=1e30"},
+                            "synthetic:8", 1);
   ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_EQ(run.summary["steps_skipped"], 3);
   EXPECT_EQ(Values(run.state, "m"), std::vector<float>(5, 0));
@@ -246,12 +225,12 @@ TEST(RunningStatistics, AreChained) {
     for (const char* sync : {"true", "false"}) {
       const std::string synced = absl::StrCat("dist.sync_batch_norm=", sync);
       const Outcome merged =
-          TrainText(Normed(), {Merge(2), synced, "lr.base=0", "train.epochs=1"},
-                    "synthetic:16", ranks);
-      const Outcome two = TrainText(
-          Normed(),
-          {"train.batch_size=4", synced, "lr.base=0", "train.epochs=1"},
-          "synthetic:16", 1);
+          Train(Normed(), {Merge(2), synced, "lr.base=0", "train.epochs=1"},
+                "synthetic:16", ranks);
+      const Outcome two =
+          Train(Normed(),
+                {"train.batch_size=4", synced, "lr.base=0", "train.epochs=1"},
+                "synthetic:16", 1);
       ASSERT_TRUE(merged.status.ok()) << merged.status;
       ASSERT_TRUE(two.status.ok()) << two.status;
       EXPECT_EQ(merged.summary["steps_applied"], 2);
@@ -280,11 +259,11 @@ feed { name: "x" dtype: F32 dims: [-1, 6] }
   ASSERT_TRUE(WriteFileAtomically(path, file.Serialize()).ok());
   for (const int k : {1, 4, 5}) {
     const Outcome run =
-        TrainText(model,
-                  {Merge(k), "amp.level=O1", "train.epochs=1",
-                   "amp.loss_scaling.use_dynamic_loss_scaling=false",
-                   "amp.loss_scaling.init_loss_scaling=40000"},
-                  "npz:" + path, 1);
+        Train(model,
+              {Merge(k), "amp.level=O1", "train.epochs=1",
+               "amp.loss_scaling.use_dynamic_loss_scaling=false",
+               "amp.loss_scaling.init_loss_scaling=40000"},
+              "npz:" + path, 1);
     ASSERT_TRUE(run.status.ok()) << run.status;
     EXPECT_EQ(run.summary["steps_applied"], 1) << k;
     EXPECT_EQ(run.summary["steps_skipped"], 0) << k;
@@ -318,7 +297,7 @@ TEST(Resume, GoesOnBitForBit) {
 
 TEST(Refused, NamesBothFields) {
   const auto message = [](const std::vector<std::string>& overrides) {
-    const Outcome run = TrainText(Perceptron(), overrides, "synthetic:27", 1);
+    const Outcome run = Train(Perceptron(), overrides, "synthetic:27", 1);
     EXPECT_FALSE(run.status.ok());
     return std::string(run.status.message());
   };

@@ -42,28 +42,10 @@ std::string Shared() {
                       CrossEntropy());
 }
 
-struct Outcome {
-  absl::Status status;
-  std::vector<Json> steps;
-  Checkpoint state;
-};
-
 Outcome Train(const std::string& model,
               const std::vector<std::string>& overrides, int ranks) {
-  Outcome run;
-  const auto compiled = CompileText(model, kStrategy, overrides);
-  run.status = compiled.status();
+  Outcome run = TrainText(model, kStrategy, overrides, "synthetic:27", ranks);
   EXPECT_TRUE(run.status.ok()) << run.status;
-  if (!run.status.ok()) return run;
-  static int runs = 0;
-  TrainConfig config = ConfigOf(*compiled, "synthetic:27",
-                                absl::StrCat(FreshDirectory(), ".", runs++));
-  config.log_every = 1;
-  run.status = TrainOn(*compiled, config, ranks).status;
-  EXPECT_TRUE(run.status.ok()) << run.status;
-  if (!run.status.ok()) return run;
-  run.steps = Events(config.out, "step");
-  run.state = Newest(config.out);
   EXPECT_EQ(run.state.manifest.step, 12);
   return run;
 }

@@ -51,30 +51,9 @@ std::string ByHand() {
                       "loss { var: \"loss\" mean_over: \"ce\" }\n");
 }
 
-struct Outcome {
-  absl::Status status;
-  Json summary;
-  std::vector<Json> steps, evals;
-  Checkpoint state;
-};
-
-Outcome TrainText(const std::string& model,
-                  const std::vector<std::string>& overrides, int ranks) {
-  Outcome run;
-  const auto compiled = CompileText(model, kStrategy, overrides);
-  run.status = compiled.status();
-  if (!compiled.ok()) return run;
-  static int runs = 0;
-  TrainConfig config = ConfigOf(*compiled, "synthetic:27",
-                                absl::StrCat(FreshDirectory(), ".", runs++));
-  config.log_every = 1;
-  run.status = TrainOn(*compiled, config, ranks).status;
-  if (!run.status.ok()) return run;
-  run.summary = Summary(config.out);
-  run.steps = Events(config.out, "step");
-  run.evals = Events(config.out, "eval");
-  run.state = Newest(config.out);
-  return run;
+Outcome Train(const std::string& model,
+              const std::vector<std::string>& overrides, int ranks) {
+  return TrainText(model, kStrategy, overrides, "synthetic:27", ranks);
 }
 
 // `tolerance`: relative to 1 + |value|.
@@ -100,9 +79,8 @@ void ExpectSame(const Outcome& a, const Outcome& b, double tolerance) {
 class SeveralLosses : public ::testing::TestWithParam<int> {};
 
 TEST_P(SeveralLosses, AreTheirWeightedSum) {
-  const Outcome hand = TrainText(ByHand(), {}, GetParam());
-  const Outcome parts =
-      TrainText(absl::StrCat(Heads(), kParts), {}, GetParam());
+  const Outcome hand = Train(ByHand(), {}, GetParam());
+  const Outcome parts = Train(absl::StrCat(Heads(), kParts), {}, GetParam());
   ExpectSame(hand, parts, 0);
   ASSERT_EQ(parts.steps.size(), 12u);
   for (const Json& event : parts.steps) {
@@ -125,14 +103,14 @@ TEST_P(SeveralLosses, AreTheirWeightedSum) {
 
 TEST_P(SeveralLosses, ScalersOfTheirOwnChangeNoNumber) {
   const std::string model = absl::StrCat(Heads(), kParts);
-  const Outcome one = TrainText(model, {}, 1);
+  const Outcome one = Train(model, {}, 1);
   const std::string per_loss = "amp.loss_scaling.per_loss=true";
-  ExpectSame(one, TrainText(model, {per_loss}, GetParam()), 3e-5);
+  ExpectSame(one, Train(model, {per_loss}, GetParam()), 3e-5);
   ExpectSame(
       one,
-      TrainText(model, {per_loss, "dist.gradient_merge.k_steps=2"}, GetParam()),
+      Train(model, {per_loss, "dist.gradient_merge.k_steps=2"}, GetParam()),
       3e-5);
-  const Outcome low = TrainText(
+  const Outcome low = Train(
       model,
       {per_loss, "amp.level=O1", "amp.loss_scaling.init_loss_scaling=1024"},
       GetParam());
@@ -147,10 +125,10 @@ TEST_P(SeveralLosses, OverflowsShrinkTheirOwnScale) {
   model.replace(model.find("weight: 0.5"), 11, "weight: 1000");
   for (const char* merge : {"1", "2"}) {
     const Outcome run =
-        TrainText(model,
-                  {"amp.loss_scaling.per_loss=true", "amp.level=O1",
-                   absl::StrCat("dist.gradient_merge.k_steps=", merge)},
-                  GetParam());
+        Train(model,
+              {"amp.loss_scaling.per_loss=true", "amp.level=O1",
+               absl::StrCat("dist.gradient_merge.k_steps=", merge)},
+              GetParam());
     ASSERT_TRUE(run.status.ok()) << run.status;
     EXPECT_EQ(Values(run.state, "@loss_scaling")[0], 32768);
     const double skipped = run.summary["steps_skipped"];

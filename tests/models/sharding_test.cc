@@ -55,38 +55,9 @@ std::string Model() {
                       Matmul("t", "w2", "b2", "logits"), CrossEntropy());
 }
 
-struct Outcome {
-  absl::Status status;
-  std::string out;
-  Json summary;
-  std::vector<Json> steps, evals;
-  Checkpoint state;
-};
-
-Outcome Look(const TrainConfig& config, const absl::Status& status) {
-  Outcome run;
-  run.status = status;
-  if (!status.ok()) return run;
-  run.out = config.out;
-  run.summary = Summary(config.out);
-  run.steps = Events(config.out, "step");
-  run.evals = Events(config.out, "eval");
-  run.state = Newest(config.out);
-  return run;
-}
-
-std::string NewDirectory() {
-  static int runs = 0;
-  return absl::StrCat(FreshDirectory(), ".", runs++);
-}
-
 Outcome Train(const std::vector<std::string>& overrides, int ranks,
               const std::string& data = "synthetic:40") {
-  const auto compiled = CompileText(Model(), kStrategy, overrides);
-  if (!compiled.ok()) return {compiled.status()};
-  TrainConfig config = ConfigOf(*compiled, data, NewDirectory());
-  config.log_every = 1;
-  return Look(config, TrainOn(*compiled, config, ranks).status);
+  return TrainText(Model(), kStrategy, overrides, data, ranks);
 }
 
 std::vector<std::string> With(std::vector<std::string> overrides,
@@ -268,7 +239,7 @@ Outcome StoppedAndResumed(const std::vector<std::string>& first, int ranks,
   TrainConfig resumed = ConfigOf(*after, data, config.out);
   resumed.log_every = 1;
   resumed.resume = true;
-  return Look(resumed, TrainOn(*after, resumed, ranks_then).status);
+  return LookAt(resumed, TrainOn(*after, resumed, ranks_then).status);
 }
 
 // With and without sharding is the same run, to the bit.

@@ -155,6 +155,37 @@ Checkpoint Newest(const std::string& out) {
   return checkpoint.ok() ? *std::move(checkpoint) : Checkpoint();
 }
 
+Outcome LookAt(const TrainConfig& config, const absl::Status& status) {
+  Outcome run;
+  run.status = status;
+  if (!status.ok()) return run;
+  run.out = config.out;
+  run.summary = Summary(config.out);
+  run.steps = Events(config.out, "step");
+  run.evals = Events(config.out, "eval");
+  run.state = Newest(config.out);
+  return run;
+}
+
+std::string NewDirectory() {
+  static int runs = 0;
+  return absl::StrCat(FreshDirectory(), ".", runs++);
+}
+
+Outcome TrainText(const std::string& model, const std::string& strategy,
+                  const std::vector<std::string>& overrides,
+                  const std::string& data, int ranks) {
+  const auto compiled = CompileText(model, strategy, overrides);
+  if (!compiled.ok()) {
+    Outcome run;
+    run.status = compiled.status();
+    return run;
+  }
+  TrainConfig config = ConfigOf(*compiled, data, NewDirectory());
+  config.log_every = 1;
+  return LookAt(config, TrainOn(*compiled, config, ranks).status);
+}
+
 std::vector<float> Values(const Checkpoint& checkpoint,
                           const std::string& name) {
   for (const Tensor& tensor : checkpoint.tensors) {

@@ -55,11 +55,25 @@ absl::StatusOr<EvalReport> EvaluateOn(const CompiledModel& model,
 
 // ---- What a run left behind.
 std::string FreshDirectory();  // named after the test
+std::string NewDirectory();    // another one at each call
 using Json = nlohmann::json;
 // The events of metrics.jsonl of a kind, without times.
 std::vector<Json> Events(const std::string& out, const std::string& kind);
 Json Summary(const std::string& out);
 Checkpoint Newest(const std::string& out);
+// All of it, of a run that went well; else its status alone.
+struct Outcome {
+  absl::Status status;
+  std::string out;
+  Json summary;
+  std::vector<Json> steps, evals;
+  Checkpoint state;
+};
+Outcome LookAt(const TrainConfig& config, const absl::Status& status);
+// Compiles and trains in a directory of its own, a step event per step.
+Outcome TrainText(const std::string& model, const std::string& strategy,
+                  const std::vector<std::string>& overrides,
+                  const std::string& data, int ranks);
 // A tensor of a checkpoint as f32.
 std::vector<float> Values(const Checkpoint& checkpoint,
                           const std::string& name);

@@ -43,27 +43,10 @@ feed { name: "label" dtype: I64 dims: [-1] }
       CrossEntropy());
 }
 
-struct Outcome {
-  absl::Status status;
-  Json summary;
-  std::vector<Json> steps, evals;
-};
-
 Outcome Train(const std::vector<std::string>& overrides, int samples,
               int ranks) {
-  const auto compiled = CompileText(Model(), kStrategy, overrides);
-  if (!compiled.ok()) return {compiled.status()};
-  static int runs = 0;
-  TrainConfig config = ConfigOf(*compiled, absl::StrCat("synthetic:", samples),
-                                absl::StrCat(FreshDirectory(), ".", runs++));
-  config.log_every = 1;
-  Outcome run;
-  run.status = TrainOn(*compiled, config, ranks).status;
-  if (!run.status.ok()) return run;
-  run.summary = Summary(config.out);
-  run.steps = Events(config.out, "step");
-  run.evals = Events(config.out, "eval");
-  return run;
+  return TrainText(Model(), kStrategy, overrides,
+                   absl::StrCat("synthetic:", samples), ranks);
 }
 
 // Sums of f32 in another order, over up to 36 steps.
