@@ -110,6 +110,8 @@ TEST_P(SeveralLosses, ScalersOfTheirOwnChangeNoNumber) {
       one,
       Train(model, {per_loss, "dist.gradient_merge.k_steps=2"}, GetParam()),
       3e-5);
+  ExpectSame(one, Train(model, {per_loss, "dist.sharding.stage=1"}, GetParam()),
+             3e-5);
   const Outcome low = Train(
       model,
       {per_loss, "amp.level=O1", "amp.loss_scaling.init_loss_scaling=1024"},
