@@ -84,13 +84,14 @@ TEST(RegistryTest, Traits) {
                            "running_stats", "sgd", "tick_applied"));
   EXPECT_THAT(OpsWith(&OpSchema::split_only),
               testing::ElementsAre("sync_batch_norm", "sync_batch_norm_grad"));
-  EXPECT_THAT(OpsWith(&OpSchema::no_merge),
-              testing::ElementsAre(
-                  "arange", "dropout", "dropout_grad", "dropout_nd",
-                  "dropout_nd_grad", "element_count", "fill_constant",
-                  "init_normal", "init_truncated_normal", "init_uniform", "rnn",
-                  "rnn_grad", "scaled_dot_product_attention",
-                  "scaled_dot_product_attention_grad", "shape"));
+  EXPECT_THAT(
+      OpsWith(&OpSchema::no_merge),
+      testing::ElementsAre(
+          "arange", "dequantize_groups", "dropout", "dropout_grad",
+          "dropout_nd", "dropout_nd_grad", "element_count", "fill_constant",
+          "init_normal", "init_truncated_normal", "init_uniform",
+          "quantize_groups", "rnn", "rnn_grad", "scaled_dot_product_attention",
+          "scaled_dot_product_attention_grad", "shape"));
   EXPECT_THAT(OpsWith(&OpSchema::view),
               testing::ElementsAre("assign", "convert_layout", "flatten",
                                    "reshape", "reshape_like", "share_data",
