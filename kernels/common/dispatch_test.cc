@@ -55,7 +55,7 @@ TEST(AddForSchemaTest, KernelsThatTakeCastsOver) {
                   "momentum(f32,f16,f16)@channels_last",
                   "adam(bf16,bf16,invalid)@row_major",
               }));
-  EXPECT_THAT(keys, Not(Contains("all_reduce(f16)@row_major")));
+  EXPECT_THAT(keys, Not(Contains("broadcast(f16)@row_major")));
 }
 
 }  // namespace
