@@ -336,16 +336,19 @@ absl::Status ProgramBuilder::AddLossPart(int line, const proto::LossPart& part,
   for (const LossPart& other : program_->loss.parts) {
     if (other.name == part.var()) return Error(line, what, " is given twice");
   }
-  const std::string term = absl::StrCat(part.var(), ".weighted");
-  HT_RETURN_IF_ERROR(CheckNew("loss: the weighted part", term, line));
-  HT_ASSIGN_OR_RETURN(const OpId scaled,
-                      OpBuilder(&block_, "scale")
-                          .Line(line)
-                          .In("X", block_.FindValue(part.var()))
-                          .Attr("scale", part.weight())
-                          .Out("Out", term)
-                          .Build());
-  terms->push_back(block_.op(scaled).out(0));
+  std::string term = part.var();
+  if (part.weight() != 1) {
+    absl::StrAppend(&term, ".weighted");
+    HT_RETURN_IF_ERROR(CheckNew("loss: the weighted part", term, line));
+    HT_RETURN_IF_ERROR(OpBuilder(&block_, "scale")
+                           .Line(line)
+                           .In("X", block_.FindValue(part.var()))
+                           .Attr("scale", part.weight())
+                           .Out("Out", term)
+                           .Build()
+                           .status());
+  }
+  terms->push_back(block_.FindValue(term));
   if (block_.type(terms->back()).rank() > 0) {
     HT_ASSIGN_OR_RETURN(const OpId scalar,
                         OpBuilder(&block_, "reshape")

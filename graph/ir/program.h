@@ -143,7 +143,7 @@ class Entry {
 // What the loss is a mean over (see DESIGN, samples and ranks).
 struct LossPart {
   std::string name;      // of the mean that is reported
-  std::string weighted;  // of what the loss adds up
+  std::string weighted;  // of what the loss adds up: it, times its weight
 };
 struct LossInfo {
   std::string var;        // rank-0 or one-element value

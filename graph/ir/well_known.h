@@ -21,21 +21,21 @@ inline constexpr char kLossScaling[] = "@loss_scaling";  // f32[]
 inline constexpr char kGoodSteps[] = "@good_steps";      // i32[]
 inline constexpr char kBadSteps[] = "@bad_steps";        // i32[]
 // Where each part of the loss has a scaler, the first part's are these; the
-// others' have its name behind a dot: "@loss_scaling.aux".
+// others' have their number behind a dot: "@loss_scaling.1".
 inline constexpr char kAttempted[] = "@attempted";  // i64[]
 inline constexpr char kApplied[] = "@applied";      // i64[]
 
 // Results of `train`; `eval` has those marked (e) and the model's outputs.
 // All are of the whole world, equal on all ranks, except the outputs.
 inline constexpr char kLossSum[] = "@loss_sum";  // f32[]: sum n_r*loss (e)
-// + name of a part; f32[]: its sum n_r*mean (e)
+// + number of a part, from 0; f32[]: its sum n_r*mean (e)
 inline constexpr char kLossPartPrefix[] = "@loss_part.";
 inline constexpr char kCount[] = "@count";           // f32[]: sum of n_r (e)
 inline constexpr char kStopped[] = "@stopped";       // f32[]: > 0: a rank stops
 inline constexpr char kMetricPrefix[] = "@metric.";  // + name; f32[] sum (e)
 inline constexpr char kOverPrefix[] = "@over.";      // + name; f32[] sum (e)
-// + name of a part that has a scaler; f32[]: on how many ranks a gradient of
-// it is not finite.
+// + number of a part that has a scaler; f32[]: on how many ranks a gradient
+// of it is not finite.
 inline constexpr char kNotFinitePrefix[] = "@not_finite.";
 inline constexpr char kFoundInf[] = "@found_inf";  // bool[]
 // i32[]: which gradient is the first bad one: its position in check_finite's

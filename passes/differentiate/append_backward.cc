@@ -267,7 +267,8 @@ absl::Status DifferentiateParts(const Program& program, Entry& train,
     HT_RETURN_IF_ERROR(backward.Run(block.FindValue(part.weighted),
                                     block.op(seeds[i]).out(0)));
     backward.RenameAs(part);
-    HT_RETURN_IF_ERROR(CheckPart(program, block, part, backward.gradients()));
+    HT_RETURN_IF_ERROR(
+        CheckPart(program, block, static_cast<int>(i), backward.gradients()));
     gradients.push_back(std::move(backward.gradients()));
   }
   return CombineParts(program, train, gradients);

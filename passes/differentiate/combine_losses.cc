@@ -12,21 +12,22 @@ namespace halftone {
 namespace passes {
 namespace {
 
-std::string Of(absl::string_view what, const LossPart& part) {
-  return absl::StrCat(what, ".of.", part.name);
+// By number: whatever parts are called, no two names are one.
+std::string Of(absl::string_view what, int part) {
+  return absl::StrCat(what, ".", part);
 }
 
 absl::StatusOr<ValueId> InverseScale(const Program& program, Block& block,
-                                     const LossPart& part) {
-  const std::string name = Of("@inv_scale", part);
+                                     int part) {
+  const std::string name = Of("@local_inv_scale", part);
   if (const ValueId known = block.FindValue(name); known.valid()) return known;
   HT_ASSIGN_OR_RETURN(
       const ValueId scale,
-      WellKnownValue(&block,
-                     absl::StrCat(kLossScaling, ScalerSuffix(program, part))));
-  const ValueId seed = block.FindValue(GradientName(part.weighted));
+      WellKnownValue(&block, absl::StrCat(kLossScaling, ScalerSuffix(part))));
+  const LossPart& loss = program.loss.parts[part];
+  const ValueId seed = block.FindValue(GradientName(loss.weighted));
   if (!seed.valid()) {
-    return CompilerBug("part ", part.name, " of the loss has no gradient seed");
+    return CompilerBug("part ", loss.name, " of the loss has no gradient seed");
   }
   OpBuilder op = MakeOp(block, "reciprocal", Role::kLossScale);
   op.In("X", scale).Out("Out", name).At(block.After(block.value(seed).op()));
@@ -38,49 +39,44 @@ absl::StatusOr<ValueId> Combine(const Program& program, Block& block,
                                 CellId parameter,
                                 absl::Span<const ValueId> terms) {
   std::vector<ValueId> unscaled;
-  Block::Position position;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!terms[i].valid()) continue;
-    // Parts go backward one after the other: the last one's is there last.
-    position = block.After(block.value(terms[i]).op());
     HT_ASSIGN_OR_RETURN(const ValueId inverse,
-                        InverseScale(program, block, program.loss.parts[i]));
+                        InverseScale(program, block, static_cast<int>(i)));
     OpBuilder op = MakeOp(block, "unscale", Role::kLossScale);
     op.In("X", terms[i])
         .In("InvScale", inverse)
         .Bind("TOut", DType::kF32)
         .Out("Out", absl::StrCat(block.name(terms[i]), ".unscaled"))
-        .At(position);
+        .At(block.After(block.value(terms[i]).op()));
     HT_ASSIGN_OR_RETURN(unscaled.emplace_back(), BuildValue(block, op));
   }
   OpBuilder sum = MakeOp(block, "sum", Role::kLossScale);
   sum.In("X", unscaled)
       .Out("Out", GradientName(program.cell(parameter).name))
+      // Parts go backward one after the other: the last one's is there last.
       .At(block.After(block.value(unscaled.back()).op()));
   return BuildValue(block, sum);
 }
 
 }  // namespace
 
-std::string ScalerSuffix(const Program& program, const LossPart& part) {
-  return part.name == program.loss.parts[0].name ? ""
-                                                 : absl::StrCat(".", part.name);
-}
+std::string ScalerSuffix(int part) { return part == 0 ? "" : Of("", part); }
 
 bool HasScalers(const Block& train) {
   return OpsOfType(train, "gradient_seed").size() > 1;
 }
 
-ValueId NotFiniteOf(const Block& train, const LossPart& part) {
-  return train.FindValue(Of("@not_finite", part));
+ValueId NotFiniteOf(const Block& train, int part) {
+  return train.FindValue(Of("@local_not_finite", part));
 }
 
-std::string NotFiniteResult(const LossPart& part) {
-  return absl::StrCat(kNotFinitePrefix, part.name);
+std::string NotFiniteResult(int part) {
+  return absl::StrCat(kNotFinitePrefix, part);
 }
 
-absl::Status CheckPart(const Program& program, Block& block,
-                       const LossPart& part, const PartGradients& gradients) {
+absl::Status CheckPart(const Program& program, Block& block, int part,
+                       const PartGradients& gradients) {
   HT_ASSIGN_OR_RETURN(const ValueId inverse,
                       InverseScale(program, block, part));
   std::vector<ValueId> low, f32;
@@ -92,14 +88,14 @@ absl::Status CheckPart(const Program& program, Block& block,
   check.In("Low", low)
       .In("F32", f32)
       .In("InvScale", inverse)
-      .Out("FoundInf", Of(kFoundInf, part))
-      .Out("FirstBad", Of(kFirstBad, part))
-      .Out("SquaredNorm", Of("@squared_norm", part));
+      .Out("FoundInf", Of("@local_found_inf", part))
+      .Out("FirstBad", Of("@local_first_bad", part))
+      .Out("SquaredNorm", Of("@local_squared_norm", part));
   HT_ASSIGN_OR_RETURN(const ValueId found_inf, BuildValue(block, check));
   OpBuilder flag = MakeOp(block, "cast", Role::kLossScale);
   flag.In("X", found_inf)
       .Attr("to", DType::kF32)
-      .Out("Out", Of("@not_finite", part));
+      .Out("Out", Of("@local_not_finite", part));
   return flag.Build().status();
 }
 

@@ -12,8 +12,8 @@
 namespace halftone {
 namespace passes {
 
-// What the names of a part's scaler end in: "" for the first one, ".aux".
-std::string ScalerSuffix(const Program& program, const LossPart& part);
+// What the names of a scaler's cells end in: "" for part 0, ".1" for part 1.
+std::string ScalerSuffix(int part);
 // Whether train has such parts: as many seeds.
 bool HasScalers(const Block& train);
 
@@ -22,26 +22,26 @@ bool HasScalers(const Block& train);
 using PartGradients = std::vector<ValueId>;
 
 // Behind the part's seed, and behind the last op of its backward:
-//     @inv_scale.of.aux: reciprocal(X=@loss_scaling.aux)
-//     @found_inf.of.aux: check_finite(Low=[...], F32=[...],
-//         InvScale=@inv_scale.of.aux)
-//     @not_finite.of.aux: cast(X=@found_inf.of.aux) {to=f32}
+//     @local_inv_scale.1: reciprocal(X=@loss_scaling.1)
+//     @local_found_inf.1: check_finite(Low=[...], F32=[...],
+//         InvScale=@local_inv_scale.1)
+//     @local_not_finite.1: cast(X=@local_found_inf.1) {to=f32}
 // insert-allreduce adds those up over the ranks.
-absl::Status CheckPart(const Program& program, Block& block,
-                       const LossPart& part, const PartGradients& gradients);
+absl::Status CheckPart(const Program& program, Block& block, int part,
+                       const PartGradients& gradients);
 
 // By part; what train's gradients are from then on, for each parameter:
 //     w.grad.of.aux.unscaled: unscale(X=w.grad.of.aux,
-//         InvScale=@inv_scale.of.aux)
+//         InvScale=@local_inv_scale.1)
 //     w.grad: sum(X=[w.grad.of.ce.unscaled, w.grad.of.aux.unscaled])
 // in f32 and at the losses' true scale.
 absl::Status CombineParts(const Program& program, Entry& train,
                           absl::Span<const PartGradients> gradients);
 
 // That flag of the part; invalid: there are no scalers of parts.
-ValueId NotFiniteOf(const Block& train, const LossPart& part);
+ValueId NotFiniteOf(const Block& train, int part);
 // The result that counts over the ranks.
-std::string NotFiniteResult(const LossPart& part);
+std::string NotFiniteResult(int part);
 
 }  // namespace passes
 }  // namespace halftone

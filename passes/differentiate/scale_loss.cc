@@ -27,9 +27,9 @@ absl::StatusOr<bool> ScaleLoss::Run(Program& program) {
     HT_RETURN_IF_ERROR(Seed(program, train->block(), program.loss.var, ""));
     return true;
   }
-  for (const LossPart& part : parts) {
-    HT_RETURN_IF_ERROR(Seed(program, train->block(), part.weighted,
-                            ScalerSuffix(program, part)));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    HT_RETURN_IF_ERROR(Seed(program, train->block(), parts[i].weighted,
+                            ScalerSuffix(static_cast<int>(i))));
   }
   return true;
 }

@@ -20,7 +20,7 @@
 //
 // Where each part of the loss has a scaler there is a seed for each:
 //     ce.weighted.grad: gradient_seed(LossScaling=@loss_scaling, ...)
-//     aux.weighted.grad: gradient_seed(LossScaling=@loss_scaling.aux, ...)
+//     aux.weighted.grad: gradient_seed(LossScaling=@loss_scaling.1, ...)
 #ifndef HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_
 #define HALFTONE_PASSES_DIFFERENTIATE_SCALE_LOSS_H_
 

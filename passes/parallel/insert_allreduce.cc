@@ -134,9 +134,10 @@ absl::StatusOr<bool> ReduceVerdicts(const Program& program, Entry& train) {
   Block& block = train.block();
   OpBuilder reduction = MakeOp(block, "all_reduce", Role::kCommunicate);
   std::vector<std::string> names;
-  for (const LossPart& part : program.loss.parts) {
-    const ValueId local = NotFiniteOf(block, part);
-    names.push_back(NotFiniteResult(part));
+  const int parts = static_cast<int>(program.loss.parts.size());
+  for (int i = 0; i < parts; ++i) {
+    const ValueId local = NotFiniteOf(block, i);
+    names.push_back(NotFiniteResult(i));
     if (!local.valid() || train.FindResult(names.back()).valid()) return false;
     reduction.In("X", {local}).Out("Out", names.back());
   }

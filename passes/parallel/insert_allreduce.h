@@ -36,8 +36,8 @@
 //
 // Where parts of the loss have a scaler each, a second one counts on how many
 // ranks a part sent back what is not finite:
-//     totals.parts: all_reduce(X=[@not_finite.of.ce, @not_finite.of.aux]) ->
-//         (Out=[@not_finite.ce, @not_finite.aux])
+//     totals.parts: all_reduce(X=[@local_not_finite.0,
+//         @local_not_finite.1]) -> (Out=[@not_finite.0, @not_finite.1])
 //
 // A second run finds the reductions in place and changes nothing.
 #ifndef HALFTONE_PASSES_PARALLEL_INSERT_ALLREDUCE_H_

@@ -132,9 +132,10 @@ absl::Status Totals::AddLoss() {
   HT_ASSIGN_OR_RETURN(const ValueId count, LocalCount(program_, block_));
   HT_RETURN_IF_ERROR(AddMean(program_.loss.var, count, kLossSum, "@loss"));
   AddResult(kCount, AddMember(count, kCount));
-  for (const LossPart& part : program_.loss.parts) {
-    const std::string result = absl::StrCat(kLossPartPrefix, part.name);
-    HT_RETURN_IF_ERROR(AddMean(part.name, count, result, result));
+  const std::vector<LossPart>& parts = program_.loss.parts;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string result = absl::StrCat(kLossPartPrefix, i);
+    HT_RETURN_IF_ERROR(AddMean(parts[i].name, count, result, result));
   }
   return absl::OkStatus();
 }

@@ -180,19 +180,21 @@ absl::Status UpdateLossScaling(Entry& train, const proto::Amp& amp,
 absl::Status UpdatePartScalings(const Program& program, Entry& train,
                                 const proto::Amp& amp) {
   Block& block = train.block();
-  for (const LossPart& part : program.loss.parts) {
-    const ValueId ranks = train.FindResult(NotFiniteResult(part));
+  const int parts = static_cast<int>(program.loss.parts.size());
+  for (int i = 0; i < parts; ++i) {
+    const ValueId ranks = train.FindResult(NotFiniteResult(i));
     if (!ranks.valid()) {
-      return CompilerBug("part ", part.name, " of the loss has a scaler and ",
-                         "no result ", NotFiniteResult(part));
+      return CompilerBug("part ", program.loss.parts[i].name,
+                         " of the loss has a scaler and no result ",
+                         NotFiniteResult(i));
     }
     OpBuilder any = MakeOp(block, "logical_or", Role::kLossScale);
     any.In("X", ranks)
         .In("Y", ranks)
-        .Out("Out", absl::StrCat(kFoundInf, ".", part.name));
+        .Out("Out", absl::StrCat(kFoundInf, ".", i));
     HT_ASSIGN_OR_RETURN(const ValueId found_inf, BuildValue(block, any));
     HT_RETURN_IF_ERROR(
-        UpdateLossScaling(train, amp, found_inf, ScalerSuffix(program, part)));
+        UpdateLossScaling(train, amp, found_inf, ScalerSuffix(i)));
   }
   return absl::OkStatus();
 }

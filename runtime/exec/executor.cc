@@ -317,9 +317,13 @@ bool StepView::Has(absl::string_view name) const {
 
 double StepView::Scalar(absl::string_view name) const {
   for (const Item& item : items_) {
-    if (item.name == name) return FirstElement(item.desc->dtype, item.data);
+    if (item.name == name) return Scalar(item);
   }
   return 0;
+}
+
+double StepView::Scalar(const Item& item) {
+  return FirstElement(item.desc->dtype, item.data);
 }
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(

@@ -50,6 +50,7 @@ class StepView {
   bool Has(absl::string_view name) const;
   // A scalar result as double, whatever its dtype; 0 if there is none.
   double Scalar(absl::string_view name) const;
+  static double Scalar(const Item& item);
 
  private:
   absl::Span<const Item> items_;
@@ -122,8 +123,7 @@ class Executor {
   virtual int64_t allocated_bytes() const = 0;
   virtual int64_t planned_bytes() const = 0;
   // Milliseconds of the last executed step, with all of its micro-batches, by
-  // role, by the host's clock; 0 on a
-  // device that works asynchronously.
+  // role, by the host's clock; 0 on a device that works asynchronously.
   struct Times {
     double forward_backward = 0, communicate = 0, update = 0;
   };

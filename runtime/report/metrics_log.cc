@@ -190,6 +190,23 @@ absl::Status CutBack(const Directory& directory, const std::string& name,
   return directory.Rename(temporary, name);
 }
 
+// ,"losses":{"ce":{"loss":0.1,"loss_scaling":1024}}; nothing without parts.
+std::string PartsJson(const std::vector<PartLoss>& parts) {
+  if (parts.empty()) return "";
+  std::string text = ",\"losses\":{";
+  for (size_t i = 0; i < parts.size(); ++i) {
+    absl::StrAppend(
+        &text, i > 0 ? "," : "", Quoted(parts[i].name),
+        ":{\"loss\":", JsonNumber(static_cast<float>(parts[i].loss)));
+    if (parts[i].loss_scaling.has_value()) {
+      absl::StrAppend(&text,
+                      ",\"loss_scaling\":", JsonNumber(*parts[i].loss_scaling));
+    }
+    text += "}";
+  }
+  return text + "}";
+}
+
 }  // namespace
 
 MetricsLog::MetricsLog(std::string path, int fd)
@@ -231,27 +248,6 @@ absl::Status MetricsLog::Flush() {
   return SystemError(ExitCode::kModel, errno,
                      absl::StrCat(path_, ": cannot be written"));
 }
-
-namespace {
-
-// ,"losses":{"ce":{"loss":0.1,"loss_scaling":1024}}; nothing without parts.
-std::string PartsJson(const std::vector<PartLoss>& parts) {
-  if (parts.empty()) return "";
-  std::string text = ",\"losses\":{";
-  for (size_t i = 0; i < parts.size(); ++i) {
-    absl::StrAppend(
-        &text, i > 0 ? "," : "", Quoted(parts[i].name),
-        ":{\"loss\":", JsonNumber(static_cast<float>(parts[i].loss)));
-    if (parts[i].loss_scaling.has_value()) {
-      absl::StrAppend(&text,
-                      ",\"loss_scaling\":", JsonNumber(*parts[i].loss_scaling));
-    }
-    text += "}";
-  }
-  return text + "}";
-}
-
-}  // namespace
 
 void MetricsLog::On(const StepEvent& event) {
   std::string line = absl::StrCat(

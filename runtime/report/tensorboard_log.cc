@@ -19,6 +19,13 @@ void TensorBoardLog::On(const StepEvent& event) {
   file_->AddScalar("lr", event.step, event.lr);
   file_->AddScalar("loss_scaling", event.step, event.loss_scaling);
   file_->AddScalar("grad_norm", event.step, event.grad_norm);
+  for (const PartLoss& part : event.parts) {
+    file_->AddScalar(absl::StrCat("losses/", part.name), event.step,
+                     static_cast<float>(part.loss));
+    if (!part.loss_scaling.has_value()) continue;
+    file_->AddScalar(absl::StrCat("loss_scaling/", part.name), event.step,
+                     *part.loss_scaling);
+  }
   for (const FetchedValue& fetch : event.fetches) {
     if (fetch.values.size() != 1) continue;
     file_->AddScalar(fetch.name, event.step, fetch.values[0]);
@@ -33,6 +40,10 @@ void TensorBoardLog::On(const ScaleEvent& event) {
 
 void TensorBoardLog::On(const EvalEvent& event) {
   file_->AddScalar("eval/loss", event.step, static_cast<float>(event.loss));
+  for (const PartLoss& part : event.parts) {
+    file_->AddScalar(absl::StrCat("eval/losses/", part.name), event.step,
+                     static_cast<float>(part.loss));
+  }
   for (const MetricValue& metric : event.metrics) {
     file_->AddScalar(absl::StrCat("eval/", metric.name), event.step,
                      static_cast<float>(metric.value));

@@ -41,9 +41,10 @@ absl::Status Evaluator::ReadOne(int64_t ticket, const OnStep& on_step,
   if (on_step != nullptr) HT_RETURN_IF_ERROR(on_step(view));
   report->loss += view.Scalar(kLossSum);  // a sum until the end
   report->samples += view.Scalar(kCount);
-  for (const LossPart& part : executor_->program().loss.parts) {
-    report->parts[part.name] +=
-        view.Scalar(absl::StrCat(kLossPartPrefix, part.name));
+  const std::vector<LossPart>& parts = executor_->program().loss.parts;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    report->parts[parts[i].name] +=
+        view.Scalar(absl::StrCat(kLossPartPrefix, i));
   }
   for (const MetricInfo& info : executor_->program().metrics) {
     Metric& metric = report->metrics[info.name];

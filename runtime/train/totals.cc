@@ -41,7 +41,7 @@ StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
   bool first = true;
   for (const StepView::Item& item : view.items()) {
     if (!absl::EndsWith(item.name, kNextSuffix)) continue;
-    const double value = view.Scalar(item.name);
+    const double value = StepView::Scalar(item);
     if (absl::StartsWith(item.name, kLossScaling)) {
       const float scale = static_cast<float>(value);
       record.loss_scaling =
@@ -61,18 +61,18 @@ StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
 std::vector<PartLoss> PartsOf(const Program& program, const StepRecord& record,
                               const StepView& view) {
   std::vector<PartLoss> parts;
-  for (const LossPart& part : program.loss.parts) {
+  const std::vector<LossPart>& losses = program.loss.parts;
+  for (size_t i = 0; i < losses.size(); ++i) {
     PartLoss& said = parts.emplace_back();
-    said.name = part.name;
-    said.loss = record.count > 0
-                    ? view.Scalar(absl::StrCat(kLossPartPrefix, part.name)) /
-                          record.count
-                    : std::numeric_limits<double>::quiet_NaN();
-    const std::string scale = absl::StrCat(
-        kLossScaling, parts.size() > 1 ? "." + part.name : "", kNextSuffix);
-    if (view.Has(absl::StrCat(kNotFinitePrefix, part.name))) {
-      said.loss_scaling = static_cast<float>(view.Scalar(scale));
-    }
+    said.name = losses[i].name;
+    said.loss =
+        record.count > 0
+            ? view.Scalar(absl::StrCat(kLossPartPrefix, i)) / record.count
+            : std::numeric_limits<double>::quiet_NaN();
+    if (!view.Has(absl::StrCat(kNotFinitePrefix, i))) continue;
+    const std::string number = i > 0 ? absl::StrCat(".", i) : "";
+    said.loss_scaling = static_cast<float>(
+        view.Scalar(absl::StrCat(kLossScaling, number, kNextSuffix)));
   }
   return parts;
 }

@@ -23,10 +23,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kHead[] = R"(name: "merged"  format: 1
-feed { name: "x" dtype: F32 dims: [-1, 6] }
-feed { name: "label" dtype: I64 dims: [-1] }
-)";
 constexpr char kStrategy[] = R"(
 amp { level: "O0" }
 optimizer { momentum { momentum: 0.9 } clip { global_norm: 0.5 } }
@@ -34,17 +30,10 @@ lr { base: 0.1 constant: true }
 train { batch_size: 8 epochs: 3 seed: 3 }
 )";
 
-std::string Perceptron() {
-  return absl::StrCat(kHead, Param("w1", "6, 12"), Param("b1", "12"),
-                      Param("w2", "12, 4"), Param("b2", "4"),
-                      Matmul("x", "w1", "b1", "h"), Unary("tanh", "h", "t"),
-                      Matmul("t", "w2", "b2", "logits"), CrossEntropy());
-}
-
 // Its random numbers are those of samples, whatever batch they are in.
 std::string Dropout() {
   return absl::StrCat(
-      kHead, Param("w1", "6, 12"), Param("w2", "12, 4"),
+      kSixFeatures, Param("w1", "6, 12"), Param("w2", "12, 4"),
       Matmul("x", "w1", "", "h"),
       Op("dropout", {{"X", "h"}}, "Out", "d", "attr { name: \"p\" f: 0.3 }"),
       Matmul("d", "w2", "", "logits"), CrossEntropy());
@@ -53,7 +42,7 @@ std::string Dropout() {
 // Of a mask of which some micro-batches have no 1.
 std::string Masked() {
   return absl::StrCat(
-      kHead, "feed { name: \"keep\" dtype: BOOL dims: [-1] }\n",
+      kSixFeatures, "feed { name: \"keep\" dtype: BOOL dims: [-1] }\n",
       Param("w", "6, 4"), Param("b", "4"),
       Op("cast", {{"X", "keep"}}, "Out", "mask",
          "attr { name: \"to\" s: \"f32\" }"),
@@ -67,7 +56,7 @@ std::string Masked() {
 }
 
 std::string Normed() {
-  return absl::StrCat(kHead, Param("w1", "6, 5"),
+  return absl::StrCat(kSixFeatures, Param("w1", "6, 5"),
                       Param("s", "5", "constant: 1"),
                       Param("b", "5", "constant: 0"), Param("w2", "5, 4"),
                       "stat { name: \"m\" dims: [5] init { constant: 0 } }\n"

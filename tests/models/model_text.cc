@@ -62,5 +62,17 @@ std::string CrossEntropy() {
       "metric { name: \"top1\" var: \"correct\" over: \"ce\" }\n");
 }
 
+const char kSixFeatures[] = R"(name: "features"  format: 1
+feed { name: "x" dtype: F32 dims: [-1, 6] }
+feed { name: "label" dtype: I64 dims: [-1] }
+)";
+
+std::string Perceptron() {
+  return absl::StrCat(kSixFeatures, Param("w1", "6, 12"), Param("b1", "12"),
+                      Param("w2", "12, 4"), Param("b2", "4"),
+                      Matmul("x", "w1", "b1", "h"), Unary("tanh", "h", "t"),
+                      Matmul("t", "w2", "b2", "logits"), CrossEntropy());
+}
+
 }  // namespace runtime
 }  // namespace halftone

@@ -35,6 +35,11 @@ std::string Add(const std::string& x, const std::string& y,
 // `correct`.
 std::string CrossEntropy();
 
+// What models of `x` : f32[B,6] and `label` begin with.
+extern const char kSixFeatures[];
+// 6, 12 and 4 wide.
+std::string Perceptron();
+
 }  // namespace runtime
 }  // namespace halftone
 

@@ -16,10 +16,6 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-constexpr char kHead[] = R"(name: "reduced"  format: 1
-feed { name: "x" dtype: F32 dims: [-1, 6] }
-feed { name: "label" dtype: I64 dims: [-1] }
-)";
 constexpr char kStrategy[] = R"(
 amp { level: "O1" loss_scaling { init_loss_scaling: 1024 } }
 optimizer { momentum { momentum: 0.9 } }
@@ -27,16 +23,9 @@ lr { base: 0.1 constant: true }
 train { batch_size: 8 epochs: 3 seed: 3 }
 )";
 
-std::string Perceptron() {
-  return absl::StrCat(kHead, Param("w1", "6, 12"), Param("b1", "12"),
-                      Param("w2", "12, 4"), Param("b2", "4"),
-                      Matmul("x", "w1", "b1", "h"), Unary("tanh", "h", "t"),
-                      Matmul("t", "w2", "b2", "logits"), CrossEntropy());
-}
-
 // `w` is read by two products.
 std::string Shared() {
-  return absl::StrCat(kHead, Param("w", "6, 6"), Param("v", "6, 4"),
+  return absl::StrCat(kSixFeatures, Param("w", "6, 6"), Param("v", "6, 4"),
                       Matmul("x", "w", "", "h"), Unary("tanh", "h", "t"),
                       Matmul("t", "w", "", "g"), Matmul("g", "v", "", "logits"),
                       CrossEntropy());

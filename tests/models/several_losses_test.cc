@@ -30,12 +30,8 @@ constexpr char kParts[] =
 // Two heads on one trunk.
 std::string Heads() {
   return absl::StrCat(
-      R"(name: "heads"  format: 1
-feed { name: "x" dtype: F32 dims: [-1, 6] }
-feed { name: "label" dtype: I64 dims: [-1] }
-)",
-      Param("w1", "6, 12"), Param("b1", "12"), Param("w2", "12, 4"),
-      Param("w3", "12, 2"), Matmul("x", "w1", "b1", "h"),
+      kSixFeatures, Param("w1", "6, 12"), Param("b1", "12"),
+      Param("w2", "12, 4"), Param("w3", "12, 2"), Matmul("x", "w1", "b1", "h"),
       Unary("tanh", "h", "t"), Matmul("t", "w2", "", "logits"),
       Op("softmax_with_cross_entropy",
          {{"Logits", "logits"}, {"Label", "label"}}, "Loss", "ce"),
@@ -136,16 +132,31 @@ TEST_P(SeveralLosses, OverflowsShrinkTheirOwnScale) {
     const double skipped = run.summary["steps_skipped"];
     EXPECT_GT(skipped, 0);
     EXPECT_LT(skipped, 12);
-    EXPECT_EQ(Values(run.state, "@loss_scaling.aux")[0],
+    EXPECT_EQ(Values(run.state, "@loss_scaling.1")[0],
               std::ldexp(32768, -static_cast<int>(skipped)));
     const Json& last = run.steps.back();
     EXPECT_EQ(last["losses"]["main"]["loss_scaling"], 32768);
     EXPECT_EQ(last["losses"]["aux"]["loss_scaling"], last["loss_scaling"]);
-    EXPECT_EQ(last["loss_scaling"], Values(run.state, "@loss_scaling.aux")[0]);
+    EXPECT_EQ(last["loss_scaling"], Values(run.state, "@loss_scaling.1")[0]);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SeveralLosses, ::testing::Values(1, 2));
+
+// Whatever parts are called: what is made for them are names of its own.
+TEST(NamesOfParts, DoNotMeetThoseOfTheirScalers) {
+  std::string model = absl::StrCat(Heads(), kParts);
+  for (size_t at; (at = model.find("\"aux\"")) != std::string::npos;) {
+    model.replace(at, 5, "\"next\"");
+  }
+  for (size_t at; (at = model.find("\"main\"")) != std::string::npos;) {
+    model.replace(at, 6, "\"next.next\"");
+  }
+  const Outcome run = Train(model, {"amp.loss_scaling.per_loss=true"}, 1);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.steps.back()["losses"]["next"]["loss_scaling"], 1);
+  EXPECT_EQ(run.steps.back()["losses"]["next.next"]["loss_scaling"], 1);
+}
 
 struct Wrong {
   const char* loss;

@@ -69,54 +69,45 @@ class OnDevices : public ::testing::TestWithParam<int> {
       EXPECT_EQ(Events(a, kind), Events(b, kind)) << kind;
     }
   }
+  static void ExpectTheCpusBits(const absl::StatusOr<CompiledModel>& model,
+                                int ranks) {
+    ASSERT_TRUE(model.ok()) << model.status();
+    const std::string out = FreshDirectory();
+    TrainConfig config = ConfigOf(*model, "synthetic:158", out + ".cpu");
+    config.log_every = 1;
+    ASSERT_TRUE(TrainOn(*model, config, ranks).status.ok());
+
+    config.out = out + ".graphs";
+    const FakeRanks fake(ranks);
+    const absl::Status trained = TrainOnFake(*model, config, fake);
+    ASSERT_TRUE(trained.ok()) << trained;
+    ExpectSameRun(out + ".cpu", config.out);
+    // All but the first step of each size, and of each size in evals.
+    EXPECT_EQ(fake.Launches(0) > 0, ranks == 1);
+
+    config.out = out + ".no_graphs";
+    config.use_graphs = false;
+    const FakeRanks single(ranks);
+    ASSERT_TRUE(TrainOnFake(*model, config, single).ok());
+    ExpectSameRun(out + ".cpu", config.out);
+    EXPECT_EQ(single.Launches(0), 0);
+  }
 };
 
 TEST_P(OnDevices, AWholeRunHasTheCpusBits) {
   // Batches of 16 and a tail of 14; evals between them.
-  const auto model = CompileText(kScaleModel, kScaleStrategy,
-                                 {"amp.level=O1", "train.epochs=3"});
-  ASSERT_TRUE(model.ok()) << model.status();
-  const std::string out = FreshDirectory();
-  TrainConfig config = ConfigOf(*model, "synthetic:158", out + ".cpu");
-  config.log_every = 1;
-  const int ranks = GetParam();
-  ASSERT_TRUE(TrainOn(*model, config, ranks).status.ok());
-
-  config.out = out + ".graphs";
-  const FakeRanks fake(ranks);
-  const absl::Status trained = TrainOnFake(*model, config, fake);
-  ASSERT_TRUE(trained.ok()) << trained;
-  ExpectSameRun(out + ".cpu", config.out);
-  // All but the first step of each size, and of each size in evals.
-  EXPECT_EQ(fake.Launches(0) > 0, ranks == 1);
-
-  config.out = out + ".no_graphs";
-  config.use_graphs = false;
-  const FakeRanks single(ranks);
-  ASSERT_TRUE(TrainOnFake(*model, config, single).ok());
-  ExpectSameRun(out + ".cpu", config.out);
-  EXPECT_EQ(single.Launches(0), 0);
+  ExpectTheCpusBits(CompileText(kScaleModel, kScaleStrategy,
+                                {"amp.level=O1", "train.epochs=3"}),
+                    GetParam());
 }
 
 // Micro-batches come between a step's results, and their feeds by slots of
 // their own: here from 6 samples on, and of a tail of 14 from 5 on.
 TEST_P(OnDevices, ARunOfMicroBatchesHasTheCpusBits) {
-  const auto model = CompileText(
-      kScaleModel, kScaleStrategy,
-      {"amp.level=O1", "train.epochs=3", "dist.gradient_merge.k_steps=3"});
-  ASSERT_TRUE(model.ok()) << model.status();
-  const std::string out = FreshDirectory();
-  TrainConfig config = ConfigOf(*model, "synthetic:158", out + ".cpu");
-  config.log_every = 1;
-  const int ranks = GetParam();
-  ASSERT_TRUE(TrainOn(*model, config, ranks).status.ok());
-
-  config.out = out + ".graphs";
-  const FakeRanks fake(ranks);
-  const absl::Status trained = TrainOnFake(*model, config, fake);
-  ASSERT_TRUE(trained.ok()) << trained;
-  ExpectSameRun(out + ".cpu", config.out);
-  EXPECT_EQ(fake.Launches(0) > 0, ranks == 1);
+  ExpectTheCpusBits(CompileText(kScaleModel, kScaleStrategy,
+                                {"amp.level=O1", "train.epochs=3",
+                                 "dist.gradient_merge.k_steps=3"}),
+                    GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, OnDevices, ::testing::Values(1, 2));

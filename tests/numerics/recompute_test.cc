@@ -14,9 +14,9 @@
 #include "gtest/gtest.h"
 #include "kernels/register_all.h"
 #include "passes/compile.h"
-#include "runtime/plan/plan.h"
 #include "tests/support/compile_model.h"
 #include "tests/support/run_steps.h"
+#include "tools/common/planned_peak.h"
 
 namespace halftone {
 namespace {
@@ -73,14 +73,7 @@ int Copies(const CompiledModel& model) {
 }
 
 absl::StatusOr<int64_t> PeakOf(const Program& program, int64_t samples) {
-  runtime::PlanRequest request;
-  request.program = &program;
-  request.entry = "train";
-  request.symbols[0] = samples;
-  request.bind.target = "cpu";
-  return runtime::PeakBytes(request, kernels::Kernels(),
-                            runtime::LayOutState(program),
-                            runtime::TuningTable());
+  return tools::PeakOf(program, "cpu", "train", samples);
 }
 
 int64_t Peak(const CompiledModel& model, int64_t samples) {
