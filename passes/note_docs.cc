@@ -5,6 +5,11 @@ namespace passes {
 namespace {
 
 constexpr NoteDoc kNoteDocs[] = {
+    {"C1",
+     "Low ops that no product of matrices is among save bytes, not "
+     "arithmetic, and the casts around these, which no kernel takes, move more "
+     "bytes than they save. In f32 (amp.custom_black_opnames, --black-op) the "
+     "step moves less, and is more exact."},
     {"D8",
      "Tensor cores multiply tiles whose sides are multiples of 8. A "
      "convolution whose channels, or a matrix product whose K or N, are not "
@@ -47,6 +52,22 @@ constexpr NoteDoc kNoteDocs[] = {
      "is as it was. What a relu let through stays the same to the bit; "
      "gradients of parameters have noise of mean zero. Names under memory."
      "compress.values choose other values, more bits make less noise."},
+    {"N1",
+     "f16 holds numbers up to 65,504 and none but 0 below 3e-8. These ops "
+     "write a finite number beyond that into f16: it becomes infinite or 0 in "
+     "every step. Large negative summands of masks do no harm where a softmax "
+     "follows and no row is all masked; -1e4 is enough for those. bf16 holds "
+     "them all; --black-op keeps an op in f32."},
+    {"N2",
+     "These sums are written in f16, and of many values of a sample: the sum "
+     "is infinite where their mean is above 65,504 divided by their number. "
+     "They are added in f32 and rounded once. Black-list the op, or take "
+     "reduce_mean."},
+    {"N3",
+     "The logarithm of a sigmoid or softmax is infinite where that rounds to 0 "
+     "(in f16 below 3e-8), though it is a small number: the op named instead "
+     "computes both from the logits. A softmax of a softmax flattens its "
+     "classes, which is seldom meant."},
     {"P1",
      "The loss does not depend on these parameters: they get no gradient, no "
      "update, and stay as they were initialised. Mark them trainable: false "
@@ -100,6 +121,12 @@ constexpr NoteDoc kNoteDocs[] = {
      "and the loss has no two parts: loss { var: \"loss\" mean_over: \"ce\" "
      "part { var: \"main\" } part { var: \"aux\" weight: 0.4 } }. One scaler "
      "is what it has."},
+    {"T1",
+     "The target has no instructions for products in this dtype: it computes "
+     "them in f32 and rounds once. The level saves memory and moved bytes, not "
+     "arithmetic, and shows what a GPU would compute. On CPUs with avx512_bf16 "
+     "or AMX, --dtype bf16 has such instructions. halftone lint alone says "
+     "it."},
 };
 
 }  // namespace

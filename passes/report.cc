@@ -283,7 +283,9 @@ void ReportBuilder::AtInsertion(const Program& program,
   casts_ = cast_writer_.Finish();
   AddParameters(program, *entry);
   AddPrecisionNote();
+  for (const NumberNote& note : NumberNotes(block)) AddNumberNote(note);
   shapes_.AtInsertion(block);
+  islands_.AtInsertion(block);
 }
 
 // The rows are written a second time.
@@ -318,6 +320,7 @@ void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
   for (const ShapeNote& note : shapes_.Notes()) {
     AddNote(note.code, note.text, note.ops);
   }
+  AddNumberNote(islands_.AtEnd(block));
   AddFusionNotes(block);
   AddRecomputeNote(block);
   AddCompressNote(block);

@@ -11,6 +11,7 @@
 #include "graph/base/dtype.h"
 #include "graph/io/compiled_model.h"
 #include "graph/ir/program.h"
+#include "passes/number_notes.h"
 #include "passes/options/options.h"
 #include "passes/precision/op_classes.h"
 #include "passes/shape_notes.h"
@@ -62,6 +63,7 @@ class ReportBuilder {
   void AddCompressNote(const Block& block);
   // A level at which nothing runs low.
   void AddPrecisionNote();
+  void AddNumberNote(const NumberNote& note);
   void AddNote(absl::string_view code, const std::string& text,
                const std::vector<std::string>& ops);
 
@@ -69,6 +71,7 @@ class ReportBuilder {
   DType low_ = DType::kF32;  // the dtype that the level asks for
   bool runs_low_ = false;    // some op on that one
   ShapeNotes shapes_;
+  IslandNotes islands_;
   // The model's own ops, with the classes in force.
   absl::flat_hash_map<std::string, AmpClass> source_ops_;
   // A cast is called by the value that it makes; its op may be called by the

@@ -75,6 +75,11 @@ void ReportBuilder::AddPrecisionNote() {
       {});
 }
 
+void ReportBuilder::AddNumberNote(const NumberNote& note) {
+  if (note.ops.empty()) return;
+  AddNote(note.code, absl::StrCat(FewNames(note.labels), note.rest), note.ops);
+}
+
 void ReportBuilder::AddFusionNotes(const Block& block) {
   std::vector<std::string> norms;
   std::map<std::string, std::vector<std::string>> rounded;  // by how

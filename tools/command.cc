@@ -1,17 +1,36 @@
 #include "tools/command.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "nlohmann/json.hpp"
 #include "tools/common/command_line.h"
+#include "tools/common/json_text.h"
 #include "tools/common/launch_command.h"
 #include "tools/verb.h"
 
 namespace halftone {
 namespace {
+
+// For a program that waits for JSON: what it gets instead.
+std::string ErrorJson(const absl::Status& status) {
+  return tools::JsonText(
+      nlohmann::ordered_json{{"schema", 1},
+                             {"error",
+                              {{"exit", static_cast<int>(ExitCodeOf(status))},
+                               {"message", std::string(status.message())}}}});
+}
+
+// Whether stdout is to have one JSON object. That of a launched command is the
+// command's.
+bool WantsJson(const std::vector<std::string>& words) {
+  return !words.empty() && words[0] != "launch" &&
+         std::find(words.begin(), words.end(), "--json") != words.end();
+}
 
 int Fail(const absl::Status& status) {
   // What goes on in another line stands below, not at the margin.
@@ -37,9 +56,15 @@ int RunCommand(std::vector<std::string> words) {
   tools::AddVerbs(line.program(), &outcome);
   tools::MarkLaunchedCommand(&words);
   const absl::StatusOr<std::string> help = line.Parse(words);
-  if (!help.ok()) return Fail(help.status());
+  if (!help.ok()) outcome.status = help.status();
+  if (!outcome.status.ok()) {
+    // A report that came before it is the object.
+    if (WantsJson(words) && !HasShownOnStdout()) {
+      Show(ErrorJson(outcome.status), stdout);
+    }
+    return Fail(outcome.status);
+  }
   Show(*help, stdout);
-  if (!outcome.status.ok()) return Fail(outcome.status);
   return Finish(outcome.exit_code);
 }
 

@@ -9,6 +9,7 @@
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/compile_report.h"
+#include "tools/report/fail_on.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -18,6 +19,7 @@ namespace {
 struct CompileFlags {
   ModelFlags model;
   std::string out;
+  FailOn fail_on;
   bool json = false;
 };
 
@@ -29,7 +31,7 @@ absl::StatusOr<int64_t> Write(const CompiledModel& model,
   return static_cast<int64_t>(bytes.size());
 }
 
-absl::Status Compile(const CompileFlags& flags) {
+absl::Status Compile(const CompileFlags& flags, int* exit_code) {
   HT_ASSIGN_OR_RETURN(CompiledModel compiled,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   // The process ends with the verb, sooner if a large model is not taken apart.
@@ -40,6 +42,7 @@ absl::Status Compile(const CompileFlags& flags) {
   const std::string text = flags.json ? CompileJson(facts, flags.out, size)
                                       : CompileText(facts, flags.out, size);
   (flags.json ? Show : ShowReport)(text, stdout);
+  *exit_code = ShowFailures(flags.fail_on, facts);
   return absl::OkStatus();
 }
 
@@ -57,8 +60,11 @@ void AddCompile(Verb app, Outcome* outcome) {
       "update, and reports them. A .htc is compiled again from its source.");
   AddModelFlags(verb, &flags->model);
   verb.AddOption("-o,--out", &flags->out, "where the compiled model goes");
+  AddFailOnFlag(verb, &flags->fail_on);
   verb.AddSwitch("--json", &flags->json, "the report as JSON");
-  verb.SetRun([flags, outcome] { outcome->status = Compile(*flags); });
+  verb.SetRun([flags, outcome] {
+    outcome->status = Compile(*flags, &outcome->exit_code);
+  });
 }
 
 }  // namespace tools

@@ -9,6 +9,7 @@
 #include "graph/text/text.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/report/fail_on.h"
 #include "tools/report/inspect_html.h"
 #include "tools/report/inspect_report.h"
 #include "tools/verb.h"
@@ -20,10 +21,11 @@ namespace {
 struct InspectFlags {
   ModelFlags model;
   InspectOptions options;
+  FailOn fail_on;
   bool json = false, dump = false, html = false;
 };
 
-absl::Status Inspect(const InspectFlags& flags) {
+absl::Status Inspect(const InspectFlags& flags, int* exit_code) {
   const std::string& entry = flags.model.compile.report_entry;
   if (!entry.empty() && entry != kTrainEntry && entry != kEvalEntry) {
     return UsageError("--entry ", entry, ": expected train or eval",
@@ -31,20 +33,19 @@ absl::Status Inspect(const InspectFlags& flags) {
   }
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
+  HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model, 0, entry));
   std::string text;
   if (flags.dump) {
     text = Print(*model.program);
+  } else if (flags.json) {
+    text = InspectJson(facts);
+  } else if (flags.html) {
+    text = InspectHtml(facts);
   } else {
-    HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model, 0, entry));
-    if (flags.json) {
-      text = InspectJson(facts);
-    } else if (flags.html) {
-      text = InspectHtml(facts);
-    } else {
-      HT_ASSIGN_OR_RETURN(text, InspectText(facts, flags.options));
-    }
+    HT_ASSIGN_OR_RETURN(text, InspectText(facts, flags.options));
   }
   (flags.json || flags.html || flags.dump ? Show : ShowReport)(text, stdout);
+  *exit_code = ShowFailures(flags.fail_on, facts);
   return absl::OkStatus();
 }
 
@@ -69,6 +70,7 @@ void AddInspect(Verb app, Outcome* outcome) {
   verb.AddOption("--entry", &flags->model.compile.report_entry,
                  "train | eval; default: train, or eval where the strategy\n"
                  "has no optimizer");
+  AddFailOnFlag(verb, &flags->fail_on);
   Flag dump = verb.AddSwitch("--dump", &flags->dump,
                              "the compiled program in text form");
   Flag html =
@@ -76,7 +78,9 @@ void AddInspect(Verb app, Outcome* outcome) {
   Flag json = verb.AddSwitch("--json", &flags->json, "one JSON object");
   json.Excludes(dump).Excludes(html);
   dump.Excludes(html);
-  verb.SetRun([flags, outcome] { outcome->status = Inspect(*flags); });
+  verb.SetRun([flags, outcome] {
+    outcome->status = Inspect(*flags, &outcome->exit_code);
+  });
 }
 
 }  // namespace tools

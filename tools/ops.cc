@@ -21,7 +21,7 @@ namespace {
 struct OpsFlags {
   std::string name, target;
   std::vector<std::string> op_libraries;
-  bool lists = false, json = false;
+  bool lists = false, of_models = false, json = false;
 };
 
 absl::Status PrintOps(const OpsFlags& flags) {
@@ -33,11 +33,12 @@ absl::Status PrintOps(const OpsFlags& flags) {
   const std::string target =
       flags.target.empty() ? ThisMachine() : flags.target;
   HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels, KernelSetFor(target));
+  const WhichOps which = flags.of_models ? WhichOps::kOfModels : WhichOps::kAll;
   std::string text;
   if (flags.json) {
-    HT_ASSIGN_OR_RETURN(text, OpsJson(flags.name, kernels));
+    HT_ASSIGN_OR_RETURN(text, OpsJson(flags.name, kernels, which));
   } else if (flags.name.empty()) {
-    text = OpsText(kernels);
+    text = OpsText(kernels, which);
   } else {
     HT_ASSIGN_OR_RETURN(text, OpText(flags.name, kernels));
   }
@@ -53,6 +54,7 @@ void AddOps(Verb app, Outcome* outcome) {
       "ops", "the ops that models may use",
       "examples:\n"
       "  halftone ops\n"
+      "  halftone ops --model\n"
       "  halftone ops conv2d\n"
       "  halftone ops --lists\n\n"
       "Lists all ops with their AMP class and kernels, or one op with its\n"
@@ -64,9 +66,12 @@ void AddOps(Verb app, Outcome* outcome) {
       verb.AddSwitch("--lists", &flags->lists,
                      absl::StrCat("each op's class under the lists of ",
                                   absl::StrJoin(passes::OpListNames(), ", ")));
+  Flag of_models = verb.AddSwitch("--model", &flags->of_models,
+                                  "without those that passes alone make");
   Flag json = verb.AddSwitch("--json", &flags->json, "one JSON object");
   AddOpLibraryFlag(verb, &flags->op_libraries);
-  lists.Excludes(name).Excludes(target).Excludes(json);
+  lists.Excludes(name).Excludes(target).Excludes(json).Excludes(of_models);
+  of_models.Excludes(name);
   verb.SetRun([flags, outcome] { outcome->status = PrintOps(*flags); });
 }
 

@@ -31,6 +31,8 @@ void AddPredict(Verb app, Outcome* outcome);
 void AddInspect(Verb app, Outcome* outcome);
 void AddExplain(Verb app, Outcome* outcome);
 void AddDiff(Verb app, Outcome* outcome);
+void AddLint(Verb app, Outcome* outcome);
+void AddReport(Verb app, Outcome* outcome);
 void AddExport(Verb app, Outcome* outcome);
 void AddImport(Verb app, Outcome* outcome);
 void AddPlan(Verb app, Outcome* outcome);
@@ -41,6 +43,8 @@ void AddData(Verb app, Outcome* outcome);
 void AddOps(Verb app, Outcome* outcome);
 void AddZoo(Verb app, Outcome* outcome);
 void AddOpt(Verb app, Outcome* outcome);
+void AddDoctor(Verb app, Outcome* outcome);
+void AddCompletion(Verb app, Outcome* outcome);
 void AddVersion(Verb app, Outcome* outcome);
 
 // What `version` and --version print, without the last line's end.

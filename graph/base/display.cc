@@ -29,6 +29,7 @@ constexpr char kPlain[] = "\033[0m";
 
 // Of the last write to stdout that failed.
 std::atomic<int> stdout_errno{0};
+std::atomic<bool> shown_on_stdout = false;
 
 // Bytes of the character that `text` begins with, and its code point; 0: it
 // begins with no UTF-8 (overlong and surrogates included).
@@ -133,6 +134,7 @@ void OpenOnNull(int fd) {
 }
 
 void Write(absl::string_view shown, std::FILE* stream) {
+  if (stream == stdout && !shown.empty()) shown_on_stdout = true;
   if (std::fwrite(shown.data(), 1, shown.size(), stream) < shown.size() &&
       stream == stdout) {
     stdout_errno = errno;
@@ -140,6 +142,8 @@ void Write(absl::string_view shown, std::FILE* stream) {
 }
 
 }  // namespace
+
+bool HasShownOnStdout() { return shown_on_stdout; }
 
 std::string Printable(absl::string_view text) { return Escape(text, "\n\t"); }
 std::string PrintableName(absl::string_view name) { return Escape(name, ""); }

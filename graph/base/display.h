@@ -39,6 +39,9 @@ void Show(absl::string_view text, std::FILE* stream);
 // The same for people: highlighted where the stream may have colour.
 void ShowReport(absl::string_view text, std::FILE* stream);
 
+// Whether either has written to stdout.
+bool HasShownOnStdout();
+
 // Opens 0, 1 and 2 where they are closed, so that no file of ours gets the
 // number of a console. Writing to what was closed stays an error.
 void OpenStandardStreams();

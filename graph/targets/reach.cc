@@ -12,6 +12,7 @@ namespace {
 Reach OnCpus() {
   Reach reach;
   reach.libraries = {"onednn"};
+  reach.fast_products = {DType::kBF16};  // avx512_bf16, AMX
   return reach;
 }
 
@@ -20,6 +21,7 @@ Reach OnCpus() {
 Reach OnGpus() {
   Reach reach;
   reach.libraries = {"cublaslt", "cudnn"};
+  reach.fast_products = {DType::kF16, DType::kBF16};
   reach.flops = 0.8;
   reach.library_memory = 0.8;
   reach.own_memory = 2.7 / 3.35;

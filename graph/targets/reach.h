@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "graph/base/dtype.h"
 #include "graph/targets/target.h"
 
 namespace halftone {
@@ -19,6 +20,9 @@ struct Reach {
   double library_memory = 1;  // of what libraries move
   double own_memory = 1;      // of what all others move
   double launch = 0;          // seconds from one kernel to the next
+  // 16-bit dtypes that some devices of the target have instructions to multiply
+  // in; others are computed in f32.
+  std::vector<DType> fast_products;
   bool OfLibrary(absl::string_view kernel) const;
 };
 

@@ -96,6 +96,8 @@ std::vector<Verb> Verbs() {
       {"inspect", absl::StrCat(model, strategy)},
       {"explain", absl::StrCat(run, " logits")},
       {"diff", absl::StrCat(run, " ", run)},
+      {"lint", absl::StrCat(model, strategy)},
+      {"report", run},
       {"export", absl::StrCat(run, "/ckpt/step-23 -o ", out, ".st")},
       {"import", absl::StrCat("tests/cli/paddle/small.pdmodel -o ", out)},
       {"plan", absl::StrCat(run, "/ckpt")},
@@ -114,6 +116,8 @@ std::vector<Verb> Verbs() {
       {"ops", "relu"},
       {"opt", absl::StrCat(model, strategy, " --passes all")},
       {"zoo", ""},
+      {"doctor", ""},
+      {"completion", "bash", false},
       {"version", ""},
   };
 }
@@ -142,8 +146,10 @@ TEST(EveryVerb, HelpBeginsWithExamples) {
 TEST(EveryVerb, MistypedFlagsGetTheNearest) {
   for (const Verb& verb : Verbs()) {
     const std::string name = verb.name;
-    const std::string flag = name == "launch" ? "--rnks" : "--jsn";
-    const std::string nearest = name == "launch" ? "--ranks" : "--json";
+    const auto [flag, nearest] =
+        name == "launch"       ? std::make_pair("--rnks", "--ranks")
+        : name == "completion" ? std::make_pair("--wrds", "--words")
+                               : std::make_pair("--jsn", "--json");
     for (const char* help : {"", " --help"}) {
       if (name == "launch" && *help != '\0') continue;  // the command's
       const Result result =

@@ -45,6 +45,20 @@ std::vector<std::string> FlagNames(const CLI::App& verb) {
   return flags;
 }
 
+FlagDoc DocOf(const CLI::Option& option) {
+  FlagDoc doc;
+  for (const std::string& name : option.get_snames()) {
+    doc.names.push_back("-" + name);
+  }
+  for (const std::string& name : option.get_lnames()) {
+    doc.names.push_back("--" + name);
+  }
+  if (doc.names.empty()) doc.word = option.get_name(true);
+  doc.help = option.get_description();
+  doc.takes_value = option.get_expected_max() > 0;
+  return doc;
+}
+
 bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -231,6 +245,20 @@ std::vector<Verb> Verb::verbs() const {
   std::vector<Verb> verbs;
   for (CLI::App* verb : app_->get_subcommands({})) verbs.emplace_back(verb);
   return verbs;
+}
+
+VerbDoc Verb::Doc() const {
+  VerbDoc doc;
+  doc.name = app_->get_name();
+  doc.summary = app_->get_description();
+  const std::string page = app_->help();
+  doc.help = page.substr(0, page.find("\nUsage: "));
+  doc.takes_command = app_->get_prefix_command();
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    doc.flags.push_back(DocOf(*option));
+  }
+  for (const Verb& verb : verbs()) doc.verbs.push_back(verb.Doc());
+  return doc;
 }
 
 std::string Verb::HelpPage(const std::string& before) const {

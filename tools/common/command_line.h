@@ -21,6 +21,24 @@ class Option;
 namespace halftone {
 namespace tools {
 
+// What the help page of a verb says, as data: for completion and the manual.
+struct FlagDoc {
+  std::vector<std::string> names;  // "-o", "--out"; none: a word without name
+  std::string word;                // its name on the page, where it has none
+  std::string help;
+  bool takes_value = true;
+  // "--out", "-o", or the word.
+  const std::string& shown() const {
+    return names.empty() ? word : names.back();
+  }
+};
+struct VerbDoc {
+  std::string name, summary;
+  std::string help;  // examples first
+  bool takes_command = false;
+  std::vector<FlagDoc> flags;  // in the page's order
+  std::vector<VerbDoc> verbs;  // below it
+};
 // A flag of a verb, or one of its words without a name: a handle, to be copied.
 class Flag {
  public:
@@ -87,6 +105,7 @@ class Verb {
 
   std::string name() const;
   std::vector<Verb> verbs() const;  // below it
+  VerbDoc Doc() const;              // and of those
   // Its page; `before`: the names above its own.
   std::string HelpPage(const std::string& before) const;
   // An error (kUsage) that says so and names the nearest flag.

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/text.h"
 #include "graph/ir/decision.h"
@@ -14,6 +13,7 @@
 #include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/compile_report.h"
+#include "tools/report/html.h"
 #include "tools/report/inspect_report.h"
 
 namespace halftone {
@@ -21,20 +21,11 @@ namespace tools {
 namespace {
 
 constexpr char kStyle[] = R"(
-body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1200px;
- padding:0 1em;color:#1a1a1a;background:#fff}
-pre,.n{font-family:ui-monospace,monospace;font-size:13px}
-pre{background:#f4f4f4;padding:.8em;overflow-x:auto}
-table{border-collapse:collapse;width:100%}
-th,td{text-align:left;padding:2px 10px 2px 4px;vertical-align:top}
-th{border-bottom:1px solid #999}td.r,th.r{text-align:right}
-details{margin-left:1em}summary{cursor:pointer}
 .op{display:grid;grid-template-columns:2fr 1.6fr .4fr 2.6fr .5fr .4fr;
  gap:8px;padding:1px 4px;margin:1px 0}
 .f16,.bf16{background:#dcefdc}.f32{background:#f6e3cf}
 .other{background:#e8e8e8}
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}
- pre{background:#222}.f16,.bf16{background:#1d3a1d}.f32{background:#45311a}
+@media(prefers-color-scheme:dark){.f16,.bf16{background:#1d3a1d}.f32{background:#45311a}
  .other{background:#333}}
 )";
 
@@ -47,11 +38,6 @@ box.addEventListener('input',()=>{const text=box.value.toLowerCase();
   row.style.display=row.hidden?'none':'';
  if(text)for(const d of document.querySelectorAll('details'))d.open=true;});
 )";
-
-std::string Escaped(absl::string_view text) {
-  return absl::StrReplaceAll(
-      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
-}
 
 std::string Span(absl::string_view text, absl::string_view attributes = "") {
   return absl::StrCat("<span", attributes, ">", Escaped(text), "</span>");
@@ -117,31 +103,6 @@ std::string Tree(const std::vector<const proto::OpRow*>& ops) {
   return html;
 }
 
-// A table; columns whose head begins with '>' are right-aligned.
-std::string TableHtml(std::vector<std::string> head,
-                      const std::vector<std::vector<std::string>>& rows,
-                      const std::vector<std::string>& classes = {}) {
-  std::string html = "<table><thead><tr>";
-  std::vector<const char*> align;
-  for (std::string& cell : head) {
-    align.push_back(cell[0] == '>' ? " class=\"r\"" : "");
-    if (cell[0] == '>') cell.erase(0, 1);
-    absl::StrAppend(&html, "<th", align.back(), ">", Escaped(cell), "</th>");
-  }
-  html += "</tr></thead><tbody>\n";
-  for (size_t r = 0; r < rows.size(); ++r) {
-    absl::StrAppend(&html, "<tr",
-                    classes.empty() ? "" : " class=\"" + classes[r] + "\"",
-                    ">");
-    for (size_t c = 0; c < rows[r].size(); ++c) {
-      absl::StrAppend(&html, "<td", align[c], ">", Escaped(rows[r][c]),
-                      "</td>");
-    }
-    html += "</tr>\n";
-  }
-  return html + "</tbody></table>\n";
-}
-
 std::string CastsHtml(const ModelFacts& facts) {
   CastTexts texts(facts);
   std::vector<std::vector<std::string>> rows;
@@ -184,16 +145,11 @@ std::string BucketsHtml(const ModelFacts& facts) {
   return TableHtml({"all-reduce", "dtype", ">bytes", "gradients"}, rows);
 }
 
-std::string Section(const char* title, bool open, const std::string& content) {
-  return absl::StrCat("<details", open ? " open" : "", "><summary><b>", title,
-                      "</b></summary>\n", content, "</details>\n");
-}
-
 }  // namespace
 
 std::string InspectHtml(const ModelFacts& facts) {
   const CompiledModel& model = *facts.model;
-  const std::string name = Escaped(model.source.model.name());
+  const std::string& name = model.source.model.name();
   std::vector<const proto::OpRow*> others;
   for (const proto::OpRow& op : model.ops.all()) {
     if (op.role() != "forward") others.push_back(&op);
@@ -202,9 +158,7 @@ std::string InspectHtml(const ModelFacts& facts) {
       "<div class=\"op head\">", Span("op"), Span("type"), Span("runs in"),
       Span("why"), Span("list"), Span("line"), "</div>\n");
   std::string html = absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
-      "<title>", name, "</title><style>", kStyle, "</style></head><body>\n",
-      "<h1>", name, "</h1>\n<p>", Escaped(model.source.file), ", ",
+      "<h1>", Escaped(name), "</h1>\n<p>", Escaped(model.source.file), ", ",
       Escaped(model.fingerprint), "; bytes at ",
       runtime::Count(facts.samples, "sample"), " on one rank</p>\n<pre>",
       Escaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n",
@@ -217,7 +171,7 @@ std::string InspectHtml(const ModelFacts& facts) {
   html +=
       Section("all-reduces of gradients", /*open=*/false, BucketsHtml(facts));
   html += Section("backward ops", /*open=*/false, head + Tree(others));
-  return absl::StrCat(html, "<script>", kScript, "</script></body></html>\n");
+  return Page(name, kStyle, html, kScript);
 }
 
 }  // namespace tools

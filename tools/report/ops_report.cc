@@ -1,5 +1,6 @@
 #include "tools/report/ops_report.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -167,13 +168,24 @@ absl::StatusOr<const OpSchema*> FindNamed(const std::string& name) {
                     NearestHint(name, Ops().Names()), " (all: halftone ops)");
 }
 
+// Sorted by name.
+std::vector<const OpSchema*> OpsOf(WhichOps which) {
+  std::vector<const OpSchema*> ops = Ops().All();
+  if (which == WhichOps::kOfModels) {
+    ops.erase(std::remove_if(ops.begin(), ops.end(),
+                             [](const OpSchema* op) { return op->internal(); }),
+              ops.end());
+  }
+  return ops;
+}
+
 }  // namespace
 
-std::string OpsText(const passes::KernelSet& kernels) {
+std::string OpsText(const passes::KernelSet& kernels, WhichOps which) {
   Table table({"op", "class",
                absl::StrCat("kernels (", kernels.target().name, ")"),
                "gradient", "what it does"});
-  for (const OpSchema* op : Ops().All()) {
+  for (const OpSchema* op : OpsOf(which)) {
     table.Add({op->name(), std::string(Name(op->amp())), Dtypes(*op, kernels),
                op->has_grad() ? "yes" : "-", FirstSentence(op->doc())});
   }
@@ -214,8 +226,9 @@ std::string OpListsText() {
 }
 
 absl::StatusOr<std::string> OpsJson(const std::string& name,
-                                    const passes::KernelSet& kernels) {
-  std::vector<const OpSchema*> ops = Ops().All();
+                                    const passes::KernelSet& kernels,
+                                    WhichOps which) {
+  std::vector<const OpSchema*> ops = OpsOf(which);
   if (!name.empty()) {
     HT_ASSIGN_OR_RETURN(const OpSchema* op, FindNamed(name));
     ops = {op};

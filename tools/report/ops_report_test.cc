@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A target with two kernels.
 passes::KernelSet Kernels() {
@@ -107,6 +108,18 @@ TEST(OpsJson, SlotsAndAttributesOfEveryKind) {
   EXPECT_EQ(op("cast")["attributes"][0]["required"], true);
   EXPECT_TRUE(op("cast")["attributes"][0]["default"].is_null());
   EXPECT_EQ(op("matmul")["aliases"], (std::vector<std::string>{"matmul_v2"}));
+}
+
+TEST(OpsReport, OfModelsWithoutWhatPassesMake) {
+  const auto kernels = KernelSetFor("cpu");
+  ASSERT_TRUE(kernels.ok());
+  EXPECT_THAT(OpsText(*kernels), HasSubstr("\ncheck_finite "));
+  const std::string models = OpsText(*kernels, WhichOps::kOfModels);
+  EXPECT_THAT(models, HasSubstr("\nconv2d "));
+  EXPECT_THAT(models, Not(HasSubstr("\ncheck_finite ")));
+  const auto json = OpsJson("", *kernels, WhichOps::kOfModels);
+  ASSERT_TRUE(json.ok());
+  EXPECT_THAT(*json, Not(HasSubstr("\"check_finite\"")));
 }
 
 }  // namespace

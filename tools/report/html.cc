@@ -1,0 +1,70 @@
+#include "tools/report/html.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+constexpr char kBaseStyle[] = R"(
+body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1200px;
+ padding:0 1em;color:#1a1a1a;background:#fff}
+pre,.n{font-family:ui-monospace,monospace;font-size:13px}
+pre{background:#f4f4f4;padding:.8em;overflow-x:auto}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:left;padding:2px 10px 2px 4px;vertical-align:top}
+th{border-bottom:1px solid #999}td.r,th.r{text-align:right}
+details{margin-left:1em}summary{cursor:pointer}
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}
+ pre{background:#222}}
+)";
+
+}  // namespace
+
+std::string Escaped(absl::string_view text) {
+  return absl::StrReplaceAll(
+      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+}
+
+std::string TableHtml(std::vector<std::string> head,
+                      const std::vector<std::vector<std::string>>& rows,
+                      const std::vector<std::string>& classes) {
+  std::string html = "<table><thead><tr>";
+  std::vector<const char*> align;
+  for (std::string& cell : head) {
+    align.push_back(cell[0] == '>' ? " class=\"r\"" : "");
+    if (cell[0] == '>') cell.erase(0, 1);
+    absl::StrAppend(&html, "<th", align.back(), ">", Escaped(cell), "</th>");
+  }
+  html += "</tr></thead><tbody>\n";
+  for (size_t r = 0; r < rows.size(); ++r) {
+    absl::StrAppend(&html, "<tr",
+                    classes.empty() ? "" : " class=\"" + classes[r] + "\"",
+                    ">");
+    for (size_t c = 0; c < rows[r].size(); ++c) {
+      absl::StrAppend(&html, "<td", align[c], ">", Escaped(rows[r][c]),
+                      "</td>");
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table>\n";
+}
+
+std::string Section(absl::string_view title, bool open,
+                    const std::string& content) {
+  return absl::StrCat("<details", open ? " open" : "", "><summary><b>", title,
+                      "</b></summary>\n", content, "</details>\n");
+}
+
+std::string Page(absl::string_view title, absl::string_view style,
+                 absl::string_view body, absl::string_view script) {
+  return absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
+      "<title>", Escaped(title), "</title><style>", kBaseStyle, style,
+      "</style></head><body>\n", body, "<script>", script,
+      "</script></body></html>\n");
+}
+
+}  // namespace tools
+}  // namespace halftone
