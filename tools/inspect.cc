@@ -10,6 +10,7 @@
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/fail_on.h"
+#include "tools/report/graph_data.h"
 #include "tools/report/inspect_html.h"
 #include "tools/report/inspect_report.h"
 #include "tools/verb.h"
@@ -22,7 +23,7 @@ struct InspectFlags {
   ModelFlags model;
   InspectOptions options;
   FailOn fail_on;
-  bool json = false, dump = false, html = false;
+  bool json = false, dump = false, html = false, dot = false;
 };
 
 absl::Status Inspect(const InspectFlags& flags, int* exit_code) {
@@ -41,10 +42,14 @@ absl::Status Inspect(const InspectFlags& flags, int* exit_code) {
     text = InspectJson(facts);
   } else if (flags.html) {
     text = InspectHtml(facts);
+  } else if (flags.dot) {
+    HT_ASSIGN_OR_RETURN(text, GraphDot(facts, flags.options.scope));
   } else {
     HT_ASSIGN_OR_RETURN(text, InspectText(facts, flags.options));
   }
-  (flags.json || flags.html || flags.dump ? Show : ShowReport)(text, stdout);
+  const bool for_people =
+      !flags.json && !flags.html && !flags.dump && !flags.dot;
+  (for_people ? ShowReport : Show)(text, stdout);
   *exit_code = ShowFailures(flags.fail_on, facts);
   return absl::OkStatus();
 }
@@ -60,10 +65,11 @@ void AddInspect(Verb app, Outcome* outcome) {
       "  halftone inspect resnet50.pbtxt --strategy s.pbtxt --all\n"
       "  halftone inspect resnet50.htc --scope 'layer3/*'\n"
       "  halftone inspect bert.pbtxt --level O1 --entry train\n"
-      "  halftone inspect mnist.htc --html > mnist.html\n\n"
+      "  halftone inspect mnist.htc --html > mnist.html\n"
+      "  halftone inspect mnist.htc --dot | dot -Tsvg > mnist.svg\n\n"
       "What every op runs in and why, every inserted cast with its cost and\n"
-      "fate, and the state. One screen; --all, --scope, --dump and --html\n"
-      "widen it.");
+      "fate, and the state. One screen; --all, --scope, --dump, --html and\n"
+      "--dot widen it.");
   AddModelFlags(verb, &flags->model);
   verb.AddSwitch("--all", &flags->options.all, "every op and cast on a line");
   verb.AddOption("--scope", &flags->options.scope, "only names that match");
@@ -75,9 +81,11 @@ void AddInspect(Verb app, Outcome* outcome) {
                              "the compiled program in text form");
   Flag html =
       verb.AddSwitch("--html", &flags->html, "one page, self-contained");
+  Flag dot = verb.AddSwitch("--dot", &flags->dot, "the graph for Graphviz");
   Flag json = verb.AddSwitch("--json", &flags->json, "one JSON object");
-  json.Excludes(dump).Excludes(html);
-  dump.Excludes(html);
+  json.Excludes(dump).Excludes(html).Excludes(dot);
+  dump.Excludes(html).Excludes(dot);
+  html.Excludes(dot);
   verb.SetRun([flags, outcome] {
     outcome->status = Inspect(*flags, &outcome->exit_code);
   });

@@ -13,6 +13,7 @@
 #include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/compile_report.h"
+#include "tools/report/graph_page.h"
 #include "tools/report/html.h"
 #include "tools/report/inspect_report.h"
 
@@ -21,86 +22,20 @@ namespace tools {
 namespace {
 
 constexpr char kStyle[] = R"(
-.op{display:grid;grid-template-columns:2fr 1.6fr .4fr 2.6fr .5fr .4fr;
- gap:8px;padding:1px 4px;margin:1px 0}
 .f16,.bf16{background:#dcefdc}.f32{background:#f6e3cf}
 .other{background:#e8e8e8}
 @media(prefers-color-scheme:dark){.f16,.bf16{background:#1d3a1d}.f32{background:#45311a}
  .other{background:#333}}
 )";
 
-// Hides the ops and rows that do not contain what was typed.
-constexpr char kScript[] = R"(
-const box=document.getElementById('filter');
-box.addEventListener('input',()=>{const text=box.value.toLowerCase();
- for(const row of document.querySelectorAll('.op:not(.head),tbody tr'))
-  row.hidden=text!==''&&!row.textContent.toLowerCase().includes(text),
-  row.style.display=row.hidden?'none':'';
- if(text)for(const d of document.querySelectorAll('details'))d.open=true;});
-)";
-
-std::string Span(absl::string_view text, absl::string_view attributes = "") {
-  return absl::StrCat("<span", attributes, ">", Escaped(text), "</span>");
-}
+// A table of more rows takes a browser seconds.
+constexpr int kMostTableRows = 2000;
 
 const char* ColourOf(const std::string& precision) {
   for (const char* known : {"f16", "bf16", "f32"}) {
     if (precision == known) return known;
   }
   return "other";
-}
-
-// The rest of a name behind its scope.
-std::string LeafOf(const std::string& name) {
-  return name.substr(name.rfind('/') + 1);
-}
-
-std::string OpRowHtml(const proto::OpRow& op) {
-  return absl::StrCat(
-      "<div class=\"op ", ColourOf(op.precision()), "\">",
-      Span(LeafOf(op.name()),
-           absl::StrCat(" class=\"n\" title=\"", Escaped(op.name()), "\"")),
-      Span(op.type()), Span(op.precision()),
-      Span(WhyText(op),
-           absl::StrCat(" title=\"", Escaped(RuleOf(op.reason())), "\"")),
-      Span(op.op_class()),
-      Span(op.has_line() ? absl::StrCat(":", op.line()) : ""), "</div>\n");
-}
-
-// "12 ops, 11 low": what a folded scope holds.
-std::string ScopeText(const std::string& scope, int ops, int low) {
-  return absl::StrCat("<summary>", Span(scope, " class=\"n\""), " ",
-                      runtime::Count(ops, "op"), ", ", low, " low</summary>\n");
-}
-
-// Ops as a tree: a <details> for each run of ops in a scope.
-std::string Tree(const std::vector<const proto::OpRow*>& ops) {
-  std::string html;
-  std::vector<std::string> open;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    std::vector<std::string> scopes = absl::StrSplit(ops[i]->name(), '/');
-    scopes.pop_back();
-    size_t same = 0;
-    while (same < open.size() && same < scopes.size() &&
-           open[same] == scopes[same]) {
-      ++same;
-    }
-    for (; open.size() > same; open.pop_back()) html += "</details>\n";
-    for (; open.size() < scopes.size();) {
-      open.push_back(scopes[open.size()]);
-      const std::string prefix = absl::StrJoin(open, "/") + "/";
-      int count = 0, low = 0;
-      for (size_t k = i; k < ops.size() && ops[k]->name().rfind(prefix, 0) == 0;
-           ++k) {
-        ++count;
-        if (ops[k]->precision() != "f32") ++low;
-      }
-      html += "<details open>" + ScopeText(open.back(), count, low);
-    }
-    html += OpRowHtml(*ops[i]);
-  }
-  for (size_t i = 0; i < open.size(); ++i) html += "</details>\n";
-  return html;
 }
 
 std::string CastsHtml(const ModelFacts& facts) {
@@ -150,28 +85,22 @@ std::string BucketsHtml(const ModelFacts& facts) {
 std::string InspectHtml(const ModelFacts& facts) {
   const CompiledModel& model = *facts.model;
   const std::string& name = model.source.model.name();
-  std::vector<const proto::OpRow*> others;
-  for (const proto::OpRow& op : model.ops.all()) {
-    if (op.role() != "forward") others.push_back(&op);
-  }
-  const std::string head = absl::StrCat(
-      "<div class=\"op head\">", Span("op"), Span("type"), Span("runs in"),
-      Span("why"), Span("list"), Span("line"), "</div>\n");
   std::string html = absl::StrCat(
       "<h1>", Escaped(name), "</h1>\n<p>", Escaped(model.source.file), ", ",
       Escaped(model.fingerprint), "; bytes at ",
       runtime::Count(facts.samples, "sample"), " on one rank</p>\n<pre>",
-      Escaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n",
-      "<p><input id=\"filter\" placeholder=\"filter\"> ",
-      Span(facts.low, absl::StrCat(" class=\"", facts.low, "\"")), " ",
-      Span("f32", " class=\"f32\""), "</p>\n");
-  html += Section("ops", /*open=*/true, head + Tree(OwnOps(model)));
-  html += Section("casts", /*open=*/true, CastsHtml(facts));
+      Escaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n");
+  html += GraphHtml(facts);
+  const int casts = model.casts.size();
+  html += casts > kMostTableRows
+              ? absl::StrCat("<p>", WithCommas(casts),
+                             " casts: as marks above, and by halftone inspect "
+                             "--all</p>\n")
+              : Section("casts", /*open=*/true, CastsHtml(facts));
   html += Section("parameters", /*open=*/false, ParamsHtml(facts));
   html +=
       Section("all-reduces of gradients", /*open=*/false, BucketsHtml(facts));
-  html += Section("backward ops", /*open=*/false, head + Tree(others));
-  return Page(name, kStyle, html, kScript);
+  return Page(name, absl::StrCat(kStyle, kGraphStyle), html, kGraphScript);
 }
 
 }  // namespace tools

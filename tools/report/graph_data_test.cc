@@ -1,0 +1,73 @@
+#include "tools/report/graph_data.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/report/testing/test_models.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+int IndexOf(const GraphData& graph, const std::string& name) {
+  for (size_t i = 0; i < graph.ops.size(); ++i) {
+    if (graph.ops[i].row->name() == name) return static_cast<int>(i);
+  }
+  ADD_FAILURE() << "no op " << name;
+  return 0;
+}
+
+TEST(GraphData, EdgesLookThroughCasts) {
+  const ModelFacts facts = FixedFacts(Convnet());
+  const GraphData graph = GraphOf(facts);
+  const GraphOp& conv = graph.ops[IndexOf(graph, "conv1")];
+  ASSERT_EQ(conv.inputs.size(), 3);
+  EXPECT_EQ(conv.inputs[0].from, IndexOf(graph, "x"));
+  EXPECT_EQ(graph.casts[conv.inputs[0].cast]->name(), "x.cast_fp16");
+  EXPECT_EQ(conv.inputs[1].from, -1);
+  EXPECT_EQ(conv.inputs[1].value, "conv1.w");
+  const GraphOp& norm = graph.ops[IndexOf(graph, "bn1")];
+  EXPECT_EQ(norm.inputs[0].from, IndexOf(graph, "conv1"));
+  EXPECT_EQ(norm.inputs[0].cast, -1);
+  // Backward ops stand beside what they are the gradients of.
+  int of_conv = 0;
+  for (const GraphOp& op : graph.ops) {
+    if (op.of == IndexOf(graph, "conv1")) ++of_conv;
+  }
+  EXPECT_GE(of_conv, 1);
+}
+
+TEST(GraphDot, OpsScopesAndCasts) {
+  const CompiledModel model = CompileText(R"(
+    name: "a \"b\""
+    feed { name: "x" dtype: F32 dims: [-1, 8] }
+    param { name: "w" dims: [8, 8] init { constant: 1 } }
+    op { name: "net/one" type: "matmul" in { slot: "X" var: "x" }
+         in { slot: "Y" var: "w" } out { slot: "Out" var: "a" } }
+    op { name: "net/two" type: "softmax" in { slot: "X" var: "a" }
+         out { slot: "Out" var: "b" } }
+    output: "b")");
+  const ModelFacts facts = FixedFacts(model);
+  const auto dot = GraphDot(facts, "");
+  ASSERT_TRUE(dot.ok()) << dot.status();
+  EXPECT_THAT(*dot,
+              AllOf(HasSubstr("digraph \"a \\\"b\\\"\" {\n"),
+                    HasSubstr("subgraph cluster0 { label=\"net\"\n"),
+                    HasSubstr("n0 [label=\"net/one\\nmatmul, f16\\nWHITE_LIST"
+                              "\" fillcolor=\"#dcefdc\"]\n"),
+                    HasSubstr("n0 -> n1 [color=\"#c02a2a\" label=\"f16 to f32"
+                              "\\n48 B, "),
+                    HasSubstr("\"value x\" -> n0 [color=")));
+  const auto part = GraphDot(facts, "*/two");
+  ASSERT_TRUE(part.ok());
+  EXPECT_THAT(*part, Not(HasSubstr("n0")));
+  EXPECT_THAT(std::string(GraphDot(facts, "nte/*").status().message()),
+              HasSubstr("--scope nte/*: no op has such a name"));
+}
+
+}  // namespace
+}  // namespace tools
+}  // namespace halftone

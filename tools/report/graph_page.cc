@@ -1,0 +1,196 @@
+#include "tools/report/graph_page.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tools/report/graph_data.h"
+
+namespace halftone {
+namespace tools {
+
+const char kGraphStyle[] = R"(
+#view{position:relative;height:70vh;overflow:auto;border:1px solid #9996}
+#rows{position:relative}#rows svg{position:absolute;left:0;width:100%;
+ pointer-events:none}#rows svg .mark{pointer-events:all}
+.row{position:absolute;left:0;right:0;height:24px;display:grid;
+ grid-template-columns:150px 1fr 1fr 110px}
+.box{margin:2px 4px;padding:0 6px;overflow:hidden;white-space:nowrap;
+ text-overflow:ellipsis;border-radius:4px;cursor:pointer;
+ font:12px/20px ui-monospace,monospace;color:inherit;border:0;text-align:left}
+.fold{grid-column:2/4;background:#8882}.hit{outline:2px solid #d90}
+.chosen{outline:2px solid #1f6fb4}.half{display:flex;min-width:0}
+.half .box{flex:1 1 0;min-width:0}
+#detail{font-size:13px;min-height:8em;white-space:pre-wrap;
+ font-family:ui-monospace,monospace;border:1px solid #9996;padding:.5em}
+.edge{fill:none;stroke:#8889}.edge.to-low{stroke:#2b9a2b}
+.edge.to-f32{stroke:#e0750a}.edge.lit{stroke:#1f6fb4;stroke-width:2}
+.mark.low{fill:#2b9a2b}.mark.f32{fill:#e0750a}
+)";
+
+const char kGraphScript[] = R"(
+const G=JSON.parse(document.getElementById('graph').textContent),H=24;
+const text=i=>G.strings[i],$=id=>document.getElementById(id);
+const name=o=>o[0],precision=o=>text(o[2]);
+const make=(tag,cls,words)=>{const e=document.createElement(tag);
+ if(cls)e.className=cls;if(words!==undefined)e.textContent=words;return e;};
+const shape=c=>c==='f16'||c==='bf16'||c==='f32'?c:'other';
+const low=p=>p==='f16'||p==='bf16';
+const bytes=n=>{const u=['B','KiB','MiB','GiB','TiB'];let k=0;
+ while(n>=1024&&k<4){n/=1024;++k;}return (k?n.toFixed(1):n)+' '+u[k];};
+// Backward ops of each forward op; ops of neither have rows of their own.
+const gradients=G.ops.map(()=>[]);
+G.ops.forEach((o,i)=>{if(o[6]>=0)gradients[o[6]].push(i);});
+const main=G.ops.map((o,i)=>i).filter(i=>G.ops[i][6]<0);
+const readers=G.ops.map(()=>[]);
+G.ops.forEach((o,i)=>o[7].forEach(e=>{
+ if(typeof e[0]==='number')readers[e[0]].push(i);}));
+// Scopes as a tree; a folded one is a row.
+const root={path:'',kids:[],scopes:new Map(),count:0,low:0};
+for(const i of main){
+ const parts=name(G.ops[i]).split('/');parts.pop();
+ let at=root;at.count++;
+ for(const part of parts){
+  let next=at.scopes.get(part);
+  if(!next||at.kids[at.kids.length-1]!==next){
+   next={path:at.path+part+'/',label:part,kids:[],scopes:new Map(),count:0,low:0,
+    open:main.length<=60};
+   at.scopes.set(part,next);at.kids.push(next);}
+  at=next;at.count++;if(low(precision(G.ops[i])))at.low++;}
+ at.kids.push(i);}
+let rows=[],rowOf=new Map(),hits=[],hit=-1,chosen=-1;
+const spread=(node,depth)=>{for(const kid of node.kids){
+ if(typeof kid==='number'){rowOf.set(kid,rows.length);
+  for(const g of gradients[kid])rowOf.set(g,rows.length);
+  rows.push({op:kid,depth});continue;}
+ const row=rows.length;rows.push({scope:kid,depth});
+ if(kid.open)spread(kid,depth+1);else cover(kid,row);}};
+const cover=(node,row)=>{for(const kid of node.kids){
+ if(typeof kid!=='number'){cover(kid,row);continue;}
+ rowOf.set(kid,row);for(const g of gradients[kid])rowOf.set(g,row);}};
+const layOut=()=>{rows=[];rowOf=new Map();spread(root,0);
+ $('rows').style.height=rows.length*H+'px';draw();};
+const castText=k=>{const c=G.casts[k];return c[0]+': '+text(c[1])+' to '+
+ text(c[2])+', '+bytes(c[3])+' per step, '+text(c[4])+'; '+text(c[5]);};
+const boxOf=i=>{const o=G.ops[i];
+ const b=make('button','box '+shape(precision(o)),name(o)+'  '+text(o[1]));
+ b.title=name(o)+'\n'+text(o[1])+' in '+precision(o)+'\n'+text(o[5])+'\n'+
+  o[8].map(v=>v[0]+' '+text(v[1])).join('\n');
+ if(hits.includes(i))b.classList.add('hit');
+ if(i===chosen)b.classList.add('chosen');
+ b.onclick=()=>choose(i);return b;};
+const draw=()=>{
+ const view=$('view'),from=Math.max(0,Math.floor(view.scrollTop/H)-5);
+ const to=Math.min(rows.length,from+Math.ceil(view.clientHeight/H)+10);
+ const page=document.createDocumentFragment(),places=[];
+ for(let r=from;r<to;++r){
+  const row=rows[r],e=make('div','row');e.style.top=r*H+'px';
+  e.append(make('span'));
+  if(row.scope){const s=row.scope;
+   const b=make('button','box fold',(s.open?'\u25be ':'\u25b8 ')+s.label+'  '+
+    s.count+' ops, '+s.low+' low');
+   b.style.marginLeft=4+row.depth*12+'px';
+   b.onclick=()=>{s.open=!s.open;layOut();};e.append(b);
+  }else{
+   const b=boxOf(row.op);b.style.marginLeft=4+row.depth*12+'px';
+   const half=make('span','half');
+   for(const g of gradients[row.op])half.append(boxOf(g));
+   e.append(b,half);}
+  page.append(e);}
+ page.append(edges(from,to,view.clientWidth));
+ $('rows').replaceChildren(page);};
+// Those that touch a row in sight: forward ones left, backward ones right.
+const edges=(from,to,width)=>{
+ const ns=$('ns').namespaceURI;
+ const svg=document.createElementNS(ns,'svg');
+ svg.style.top=from*H+'px';svg.setAttribute('height',(to-from)*H);
+ const seen=new Set();
+ const line=(i,e)=>{
+  if(typeof e[0]!=='number')return;
+  const a=rowOf.get(e[0]),b=rowOf.get(i);
+  if(a===undefined||b===undefined||a===b)return;
+  const back=G.ops[i][6]>=0,key=e[0]+','+i+','+e[1];
+  if(seen.has(key))return;seen.add(key);
+  const y=r=>(r-from)*H+H/2,reach=Math.min(130,10+7*Math.sqrt(Math.abs(a-b)));
+  const x=back?width-112:150,side=back?1:-1;
+  const p=document.createElementNS(ns,'path');
+  p.setAttribute('d','M'+x+' '+y(a)+'C'+(x+side*reach)+' '+y(a)+' '+
+   (x+side*reach)+' '+y(b)+' '+x+' '+y(b));
+  let cls='edge';
+  if(e[1]!==undefined){const c=G.casts[e[1]];
+   cls+=low(text(c[2]))?' to-low':' to-f32';
+   p.setAttribute('stroke-width',1+Math.log10(1+c[3])/3);}
+  if(i===chosen||e[0]===chosen)cls+=' lit';
+  p.setAttribute('class',cls);svg.append(p);
+  if(e[1]===undefined)return;
+  const c=G.casts[e[1]],m=document.createElementNS(ns,'circle');
+  m.setAttribute('cx',x);m.setAttribute('cy',y(b));
+  m.setAttribute('r',2+Math.log10(1+c[3])/2);
+  m.setAttribute('class','mark '+(low(text(c[2]))?'low':'f32'));
+  const t=document.createElementNS(ns,'title');t.textContent=castText(e[1]);
+  m.append(t);svg.append(m);};
+ const around=i=>{for(const e of G.ops[i][7])line(i,e);
+  for(const r of readers[i])for(const e of G.ops[r][7])if(e[0]===i)line(r,e);};
+ for(let r=from;r<to;++r){
+  if(rows[r].scope)continue;
+  around(rows[r].op);for(const g of gradients[rows[r].op])around(g);}
+ return svg;};
+const choose=i=>{chosen=i;const o=G.ops[i],lines=[];
+ lines.push(name(o)+'   '+text(o[1])+', '+text(o[3])+', runs in '+precision(o));
+ const reason=text(o[5]).split(/[ ;]/)[0];
+ lines.push('why       '+text(o[5]),'rule      '+(G.rules[reason]||''));
+ if(o[4])lines.push('line      '+G.file+':'+o[4]);
+ for(const e of o[7]){
+  const n=typeof e[0]==='number'?name(G.ops[e[0]]):e[0];
+  lines.push('reads     '+n+(e[1]===undefined?'':'   through '+castText(e[1])));}
+ for(const v of o[8])lines.push('makes     '+v[0]+' '+text(v[1]));
+ if(readers[i].length)lines.push('read by   '+
+  readers[i].map(r=>name(G.ops[r])).join(' '));
+ lines.push('more      halftone explain MODEL '+name(o));
+ $('detail').textContent=lines.join('\n');draw();};
+const unfold=i=>{
+ const parts=name(G.ops[G.ops[i][6]>=0?G.ops[i][6]:i]).split('/');parts.pop();
+ let at=root,path='';
+ const open=node=>{for(const kid of node.kids)
+  if(typeof kid!=='number'&&(path+'').startsWith(kid.path)){kid.open=true;open(kid);}};
+ path=parts.map(p=>p+'/').join('');open(root);layOut();};
+const goTo=i=>{if(rows[rowOf.get(i)].scope)unfold(i);
+ $('view').scrollTop=Math.max(0,rowOf.get(i)*H-$('view').clientHeight/2);choose(i);};
+$('find').addEventListener('input',()=>{
+ const t=$('find').value.toLowerCase();hit=-1;
+ hits=t===''?[]:G.ops.map((o,i)=>i).filter(i=>(name(G.ops[i])+' '+
+  text(G.ops[i][1])+' '+precision(G.ops[i])+' '+text(G.ops[i][5]))
+  .toLowerCase().includes(t));
+ $('found').textContent=t===''?'':hits.length+' found; Enter: the next';draw();});
+$('find').addEventListener('keydown',e=>{
+ if(e.key!=='Enter'||hits.length===0)return;
+ hit=(hit+1)%hits.length;goTo(hits[hit]);});
+$('all').addEventListener('click',()=>{const set=node=>{for(const kid of node.kids)
+ if(typeof kid!=='number'){kid.open=!all;set(kid);}};
+ const all=rows.every(r=>!r.scope||r.scope.open);set(root);layOut();});
+$('view').addEventListener('scroll',()=>requestAnimationFrame(draw));
+addEventListener('resize',draw);
+layOut();
+)";
+
+std::string GraphHtml(const ModelFacts& facts) {
+  // In a script element nothing is an entity, and only "</" and "<!" end or
+  // change it.
+  const std::string json = absl::StrReplaceAll(
+      GraphJson(facts).dump(-1, ' ', /*ensure_ascii=*/false,
+                            nlohmann::json::error_handler_t::replace),
+      {{"<", "\\u003c"}});
+  return absl::StrCat(
+      "<p><input id=\"find\" placeholder=\"find an op, type, precision or "
+      "reason\" size=\"40\"> <button id=\"all\">fold or unfold all</button> "
+      "<span class=\"f16\">f16, bf16</span> <span class=\"f32\">f32</span> "
+      "<span id=\"found\"></span><svg id=\"ns\" width=\"0\" height=\"0\"></svg>"
+      "</p>\n",
+      "<div id=\"view\"><div id=\"rows\"></div></div>\n",
+      "<div id=\"detail\">forward ops left, their backward ops right; marks "
+      "are "
+      "casts, as large as they have bytes. Click an op for why it is as it "
+      "is.</div>\n",
+      "<script type=\"application/json\" id=\"graph\">", json, "</script>\n");
+}
+
+}  // namespace tools
+}  // namespace halftone
