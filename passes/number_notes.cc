@@ -1,7 +1,9 @@
 #include "passes/number_notes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -33,7 +35,7 @@ constexpr WrittenNumber kWrittenNumbers[] = {{"fill_constant", "value"},
 // "1e+09: inf": what f16 makes of a finite number that it does not hold, else
 // empty.
 std::string Misfit(double number) {
-  const float stored = HalfToFloat(FloatToHalf(static_cast<float>(number)));
+  const float stored = static_cast<float>(half(static_cast<float>(number)));
   if (!std::isfinite(number) || number == 0) return "";
   if (std::isfinite(stored) && stored != 0) return "";
   return absl::StrCat(absl::StrFormat("%g", number), ": ",

@@ -27,7 +27,8 @@ std::vector<std::string> TotalNames() {
   ModelFacts facts;
   facts.peak_bytes = 0;  // has its key
   std::vector<std::string> names;
-  for (const auto& item : TotalsJson(facts).items()) {
+  const nlohmann::ordered_json totals = TotalsJson(facts);
+  for (const auto& item : totals.items()) {
     names.push_back(item.key());
     absl::string_view stem = item.key();
     if (absl::ConsumeSuffix(&stem, kPerStep)) names.emplace_back(stem);
