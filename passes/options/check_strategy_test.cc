@@ -87,6 +87,9 @@ TEST(Dist, OptionsThatExcludeEachOther) {
   ExpectError(
       "dist { gradient_merge { k_steps: 2 }\n batch_norm_statistics: 'rank0' }",
       "dist.batch_norm_statistics: dist.gradient_merge.k_steps is set, too");
+  ExpectError("dist { sync_batch_norm_group_size: 2 }",
+              "dist.sync_batch_norm_group_size: dist.sync_batch_norm is not "
+              "true");
   ExpectError("dist { reduce: 'exact' }",
               "expected any_order or exact_order, found \"exact\"");
   ExpectError("dist { message_size: 0 }",

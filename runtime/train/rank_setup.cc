@@ -15,6 +15,7 @@
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/plan/rank_groups.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
@@ -163,6 +164,8 @@ absl::Status CheckRank(Rank& rank, bool train) {
         GlobalBatch(config, rank.sampler.world_size, data.train->size()));
   }
   if (train) {
+    HT_RETURN_IF_ERROR(CheckRankGroups(
+        *rank.inputs.program->FindEntry(kTrainEntry), rank.sampler.world_size));
     rank.sampler.size = data.train->size();
     HT_RETURN_IF_ERROR(ParseFetches(config.fetches).status());
   }
