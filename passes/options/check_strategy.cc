@@ -390,6 +390,20 @@ void CheckGroups(const proto::Dist& dist, Checker& check) {
                  "dist.sync_batch_norm is not true: norms share nothing then; "
                  "set it, too, or neither of them");
   }
+  const std::string hierarchy = "dist.use_hierarchical_allreduce";
+  if (dist.use_hierarchical_allreduce() && dist.reduce() == "exact_order") {
+    check.Refuse(hierarchy,
+                 "dist.reduce: \"exact_order\" is set, too: there every rank "
+                 "adds all ranks' gradients itself, in their order; choose "
+                 "one");
+  }
+  if (dist.hierarchical_allreduce_inter_nranks() > 0 &&
+      !dist.use_hierarchical_allreduce()) {
+    check.Refuse("dist.hierarchical_allreduce_inter_nranks",
+                 absl::StrCat(hierarchy,
+                              " is not true: ranks add at once then; set it, "
+                              "too, or neither of them"));
+  }
 }
 
 // What needs a whole parameter on one rank.

@@ -261,6 +261,7 @@ Json ToJson(const AskedTimeline& asked, const std::vector<Scaled>& scaled,
                {"samples_of_rank_0", asked.asked.plan.symbols[0]},
                {"link", ToJson(topology.inside)},
                {"between", ToJson(topology.between)},
+               {"by_nodes", topology.by_nodes},
                {"overlap", asked.request.overlap},
                {"slower", asked.request.slower},
                {"step_ms", timeline.ms},
@@ -290,6 +291,11 @@ std::string HeadText(const CompiledModel& model, const AskedTimeline& asked,
                   line("link", LinkText(topology.inside)));
   if (topology.machines() > 1) {
     absl::StrAppend(&text, line("between", LinkText(topology.between)));
+    if (topology.by_nodes) {
+      absl::StrAppend(&text, line("sums",
+                                  "inside each machine, then between "
+                                  "them, then shared inside"));
+    }
   }
   absl::StrAppend(&text, line("step", StepText(asked.timeline)));
   return text;
