@@ -69,6 +69,10 @@ Made MakeFreeze(const PassInputs& in) {
   return std::make_unique<Freeze>(
       std::vector<std::string>(globs.begin(), globs.end()));
 }
+Made MakeSync(const PassInputs& in) {
+  return std::make_unique<SyncBatchNorm>(
+      in.options.strategy.dist().sync_batch_norm_group_size());
+}
 Made MakeScale(const PassInputs& in) {
   const proto::LossScaling& scaling = in.options.strategy.amp().loss_scaling();
   return std::make_unique<ScaleLoss>(
@@ -187,7 +191,7 @@ std::vector<PassStep>* MakeSteps() {
        Plain<ShareCounts>, Always},
       // Before backward, which needs the synchronised norm's own gradient.
       {kBackward, "sync-batch-norm", "batch norms take all ranks' statistics",
-       Plain<SyncBatchNorm>, SyncsNorms},
+       MakeSync, SyncsNorms},
       // Before backward, whose gradients of maxima then read where they lie.
       {kBackward, "keep-argmax", "where maxima of pooling lie",
        FromKernels<KeepArgmax>, Training},

@@ -38,6 +38,12 @@ absl::Status InferAllReduce(InferContext& c) {
       ExpectWord(c, "of", {"gradient", "totals", "statistics", "counts"}));
   HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"any", "ranks"}));
   HT_RETURN_IF_ERROR(ExpectReduction(c));
+  const int64_t group = c.Int("group_size");
+  if (group < 0) return AttrMismatch(c, "group_size", "0 or more ranks");
+  if (group > 0 && (c.Str("of") != "statistics" || c.Str("order") != "ranks")) {
+    return AttrMismatch(c, "group_size",
+                        "0 but for of=statistics, order=ranks");
+  }
   return InferMembers(c);
 }
 
@@ -139,6 +145,9 @@ void RegisterCollective(OpRegistry& registry) {
       WithReductionAttrs(CollectiveSchema("all_reduce",
                                           "Out = the sum of X over all ranks.",
                                           kFloatTypes))
+          .Attr("group_size", int64_t{0},
+                "above 0: over so many consecutive ranks, each group by "
+                "itself; of=statistics, order=ranks")
           .Infer(InferAllReduce));
   RegisterSharding(registry);
   registry.Add(CollectiveSchema("broadcast", "Out = X of rank root.", kAnyTypes)

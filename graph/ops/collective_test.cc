@@ -36,6 +36,10 @@ TEST(AllReduce, Errors) {
                         "\"pre\""));
   EXPECT_THAT(Infer(AllReduce(2, {{"bucket", -1}})),
               HasSubstr("attribute bucket: expected 0 or more, found -1"));
+  EXPECT_THAT(Infer(AllReduce(2, {{"group_size", int64_t{2}},
+                                  {"order", std::string("ranks")}})),
+              HasSubstr("attribute group_size: expected 0 but for "
+                        "of=statistics, order=ranks, found 2"));
   Call broadcast = {"broadcast", {{"X", "f32[4]"}}, {{"root", -1}}};
   broadcast.lists = {{"Out", 1}};
   EXPECT_THAT(Infer(broadcast),

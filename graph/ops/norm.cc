@@ -54,7 +54,15 @@ absl::Status ExpectVectors(const InferContext& c,
 
 // ---- The whole norm.
 
+absl::Status ExpectGroupSize(const InferContext& c) {
+  if (c.schema().FindAttr("group_size") < 0 || c.Int("group_size") >= 0) {
+    return absl::OkStatus();
+  }
+  return AttrMismatch(c, "group_size", "0 or more ranks");
+}
+
 absl::Status InferBatchNorm(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectGroupSize(c));
   HT_RETURN_IF_ERROR(
       ExpectChannels(c, {"Scale", "Bias", "Mean", "Variance"}, {}));
   HT_RETURN_IF_ERROR(ExpectEpsilon(c));
@@ -68,6 +76,7 @@ absl::Status InferBatchNorm(InferContext& c) {
 }
 
 absl::Status InferBatchNormGrad(InferContext& c) {
+  HT_RETURN_IF_ERROR(ExpectGroupSize(c));
   HT_RETURN_IF_ERROR(
       ExpectChannels(c, {"Scale", "BatchMean", "BatchVariance"}, {"YGrad"}));
   if (c.schema().FindInput("BatchCount") >= 0) {
@@ -125,6 +134,12 @@ OpSchema& AddEpsilon(OpSchema& schema) {
   return schema.Attr("epsilon", 1e-5, "added to the variance");
 }
 
+OpSchema& AddGroupSize(OpSchema& schema) {
+  return schema.Attr("group_size", int64_t{0},
+                     "above 0: of so many consecutive ranks, each group by "
+                     "itself; 0: of all ranks");
+}
+
 OpSchema& AddAffine(OpSchema& schema) {
   return schema.In("Scale", "f32", "[C]", kKeepF32)
       .In("Bias", "f32", "[C]", kKeepF32)
@@ -147,7 +162,7 @@ OpSchema BatchNormSchema(absl::string_view name, absl::string_view doc,
       .Infer(InferBatchNorm)
       .Grad([sync](GradContext& g) { return GradBatchNorm(g, sync); })
       .ToTest("scale_bias");
-  if (sync) schema.SplitOnly();
+  if (sync) AddGroupSize(schema).SplitOnly();
   return schema;
 }
 
@@ -158,7 +173,7 @@ OpSchema BatchNormGradSchema(absl::string_view name, absl::string_view doc,
       .In("Scale", "f32", "[C]")
       .In("BatchMean", "f32", "[C]")
       .In("BatchVariance", "f32", "[C]");
-  if (sync) schema.In("BatchCount", "f32", "[]: rows of all ranks").SplitOnly();
+  if (sync) schema.In("BatchCount", "f32", "[]: rows of its ranks");
   AddEpsilon(schema)
       .Out("XGrad", "T", "dims of X")
       .Out("ScaleGrad", "f32", "[C]: of this rank")
@@ -167,6 +182,7 @@ OpSchema BatchNormGradSchema(absl::string_view name, absl::string_view doc,
       .Infer(InferBatchNormGrad)
       .NoGrad()
       .Internal();
+  if (sync) AddGroupSize(schema).SplitOnly();
   return schema;
 }
 
@@ -178,8 +194,8 @@ void RegisterWhole(OpRegistry& registry) {
       false));
   registry.Add(BatchNormSchema(
       "sync_batch_norm",
-      "batch_norm whose batch is that of all ranks: the statistics are "
-      "global.",
+      "batch_norm whose batch is that of all ranks, or of a group of them: the "
+      "statistics are theirs.",
       true));
   registry.Add(BatchNormGradSchema("batch_norm_grad",
                                    "The gradients of batch_norm.", false));
@@ -279,6 +295,10 @@ void RegisterImageParts(OpRegistry& registry) {
 // Lists of one length: [C] per norm, but scalars in Count; out as in.
 absl::Status InferCombine(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectWord(c, "of", {"totals", "statistics"}));
+  HT_RETURN_IF_ERROR(ExpectGroupSize(c));
+  if (c.Int("replicas") < 1) {
+    return AttrMismatch(c, "replicas", "1 rank or more");
+  }
   const auto means = c.InputList("Mean");
   if (means.empty()) return SlotMismatch(c, "Mean", "one value or more");
   for (const char* slot : {"Mean", "Variance", "Count"}) {
@@ -349,6 +369,9 @@ void RegisterVectorParts(OpRegistry& registry) {
       InferCombine);
   combine.Attr("of", std::string("statistics"),
                "totals or statistics: what the message is");
+  AddGroupSize(combine).Attr("replicas", int64_t{1},
+                             "so many consecutive ranks have the same "
+                             "statistics: one of them counts");
   const auto add_lists = [&combine](bool in) {
     const auto add = [&](absl::string_view slot, absl::string_view doc) {
       in ? combine.In(slot, "f32", doc, kList)

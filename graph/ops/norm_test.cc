@@ -57,14 +57,16 @@ TEST(BatchNorm, Gradient) {
       "BatchVariance=op.BatchVariance) {epsilon=0.001} -> X.grad : "
       "f16[B,8,4,4], Scale.grad : f32[8], Bias.grad : f32[8]\n"
       "X <- X.grad\nScale <- Scale.grad\nBias <- Bias.grad\n");
-  call = Norm("sync_batch_norm", "T[B,8]");
+  call =
+      Norm("sync_batch_norm", "T[B,8]", "f32[8]", {{"group_size", int64_t{2}}});
   call.wanted = {"Bias"};
-  EXPECT_EQ(GradientInAllTypes(call),
-            "sync_batch_norm_grad(X=X, YGrad=dY, Scale=Scale, "
-            "BatchMean=op.BatchMean, BatchVariance=op.BatchVariance, "
-            "BatchCount=op.BatchCount) -> op.grad.XGrad : f16[B,8], "
-            "op.grad.ScaleGrad : f32[8], Bias.grad : f32[8]\n"
-            "Bias <- Bias.grad\n");
+  EXPECT_EQ(
+      GradientInAllTypes(call),
+      "sync_batch_norm_grad(X=X, YGrad=dY, Scale=Scale, "
+      "BatchMean=op.BatchMean, BatchVariance=op.BatchVariance, "
+      "BatchCount=op.BatchCount) {group_size=2} -> op.grad.XGrad : f16[B,8], "
+      "op.grad.ScaleGrad : f32[8], Bias.grad : f32[8]\n"
+      "Bias <- Bias.grad\n");
 }
 
 // A loss that reads a batch statistic is refused.
@@ -146,6 +148,10 @@ TEST(BatchNormParts, VectorErrors) {
   call.in[2].second = "f32[]";
   call.attrs = {{"of", std::string("gradient")}};
   EXPECT_THAT(Infer(call), HasSubstr("attribute of: expected"));
+  call.attrs = {{"group_size", int64_t{-1}}};
+  EXPECT_THAT(Infer(call), HasSubstr("attribute group_size: expected 0 or "));
+  call.attrs = {{"replicas", int64_t{0}}};
+  EXPECT_THAT(Infer(call), HasSubstr("attribute replicas: expected 1 rank "));
 }
 
 TEST(RunningStats, Outputs) {

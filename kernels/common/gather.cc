@@ -1,5 +1,7 @@
 #include "kernels/common/gather.h"
 
+#include <algorithm>
+
 #include "graph/schema/op_schema.h"
 #include "runtime/device/device.h"
 
@@ -11,13 +13,22 @@ bool GathersRanks(const OpSchema& schema) {
 }
 
 GatherShape GatherShapeOf(const BoundOp& op) {
-  GatherShape shape;
-  shape.ranks = op.context().world_size;
+  const int64_t world = op.context().world_size, rank = op.context().rank;
+  int64_t part = 0;
   for (const TensorDesc& input : op.inputs()) {
-    shape.stride_bytes += (input.bytes() + runtime::kAlignment - 1) /
-                          runtime::kAlignment * runtime::kAlignment;
+    part += (input.bytes() + runtime::kAlignment - 1) / runtime::kAlignment *
+            runtime::kAlignment;
   }
-  return shape;
+  const auto attr = [&op](const char* name, int64_t unknown) {
+    return op.KnowsAttr(name) ? op.Int(name) : unknown;
+  };
+  const int64_t replicas = attr("replicas", 1);
+  int64_t group = attr("group_size", 0);
+  if (group == 0) group = world;
+  const int64_t first = rank / group * group;
+  const int64_t count = std::min(group, world - first);
+  return {first * part, replicas * part,
+          static_cast<int>((count + replicas - 1) / replicas)};
 }
 
 }  // namespace kernels

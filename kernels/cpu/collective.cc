@@ -16,7 +16,7 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// Inputs are rank 0's, those of the other ranks a stride behind.
+// Inputs are rank 0's, others' lie where GatherShape says.
 struct SumRanks {
   std::vector<int64_t> elements;  // of each member
   DType dtype;
@@ -33,7 +33,8 @@ struct SumRanks {
   }
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     for (size_t i = 0; i < elements.size(); ++i) {
-      const char* x = static_cast<const char*>(buffers.inputs[i]);
+      const char* x =
+          static_cast<const char*>(gathered.First(buffers.inputs[i]));
       void* out = buffers.outputs[i];
       ParallelFor(stream.threads(), elements[i], kConvertBlock,
                   [&](int64_t begin, int64_t end) {

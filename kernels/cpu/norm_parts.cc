@@ -93,7 +93,7 @@ void RegisterImageParts(KernelRegistry& registry) {
 
 // ---- On vectors.
 
-// Inputs are rank 0's, those of the other ranks a stride behind.
+// Inputs are rank 0's, others' lie where GatherShape says.
 struct CombineStats {
   std::vector<int64_t> channels;  // of each norm
   GatherShape gathered;
@@ -105,9 +105,12 @@ struct CombineStats {
   }
   void operator()(const Buffers& buffers, runtime::Stream&) const {
     const int norms = static_cast<int>(channels.size());
+    const auto first = [&](int i) {
+      return static_cast<const float*>(gathered.First(buffers.inputs[i]));
+    };
     for (int i = 0; i < norms; ++i) {
       const functors::RankStats stats{
-          In(buffers, i), In(buffers, norms + i), In(buffers, 2 * norms + i),
+          first(i), first(norms + i), first(2 * norms + i),
           gathered.stride_bytes / static_cast<int64_t>(sizeof(float)),
           gathered.ranks};
       for (int64_t c = 0; c < channels[i]; ++c) {

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Inputs are rank 0's, those of the other ranks a stride behind.
+// Inputs are rank 0's, others' lie where GatherShape says.
 struct SumRanks {
   std::vector<TensorDesc> members;
   GatherShape gathered;
@@ -53,7 +53,8 @@ struct SumRanks {
       FillTable(members, begin, kPieceElements, &table);
       for (int i = 0; i < table.count; ++i) {
         // What is read is not written: a table has one type of pointers.
-        table.data[i][0] = const_cast<void*>(buffers.inputs[begin + i]);
+        table.data[i][0] =
+            const_cast<void*>(gathered.First(buffers.inputs[begin + i]));
         table.data[i][1] = buffers.outputs[begin + i];
       }
       launch(SumRanksKernel, table.pieces(), kThreads, table, dtype, stride,

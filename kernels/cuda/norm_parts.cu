@@ -183,7 +183,7 @@ struct RunningStats {
 
 constexpr int32_t kCombinedChannels = kThreads;
 
-// Per norm: mean, variance and count in (rank 0's) and out.
+// Per norm: mean, variance and count in (the first rank's) and out.
 using CombineTable = PieceTable<6, 256>;
 
 __global__ void __launch_bounds__(kThreads)
@@ -221,7 +221,8 @@ struct CombineStats {
         for (int slot = 0; slot < 3; ++slot) {
           const int at = slot * norms + begin + i;
           // What is read is not written: a table has one type of pointers.
-          table.data[i][slot] = const_cast<void*>(buffers.inputs[at]);
+          table.data[i][slot] =
+              const_cast<void*>(gathered.First(buffers.inputs[at]));
           table.data[i][3 + slot] = buffers.outputs[at];
         }
       }

@@ -36,11 +36,16 @@ absl::StatusOr<bool> SyncBatchNorm::Run(Program& program) {
   bool changed = false;
   Block& block = train->block();
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    if (block.op(id).schema != plain) continue;
+    const Op& op = block.op(id);
+    const bool grouped =
+        group_size_ == 0 ||
+        (op.schema == sync && AttrAs<int64_t>(op, "group_size") == group_size_);
+    if (op.schema != plain && (op.schema != sync || grouped)) continue;
     AttrList attrs;
-    for (const auto& [index, value] : block.op(id).attrs) {
-      SetAttr(*sync, plain->attrs()[index].name, value, &attrs);
+    for (const auto& [index, value] : op.attrs) {
+      SetAttr(*sync, op.schema->attrs()[index].name, value, &attrs);
     }
+    if (group_size_ > 0) SetAttr(*sync, "group_size", group_size_, &attrs);
     block.SetSchema(id, sync);
     block.mutable_op(id).attrs = program.Intern(std::move(attrs));
     changed = true;

@@ -68,12 +68,16 @@ OpBuilder Splitter::Part(absl::string_view op_type, absl::string_view suffix) {
 absl::StatusOr<std::vector<ValueId>> Splitter::Reduced(
     absl::Span<const ValueId> values, absl::string_view suffix) {
   if (!reduce_) return std::vector<ValueId>(values.begin(), values.end());
+  const int64_t group = AttrAs<int64_t>(op_, "group_size");
   OpBuilder builder = MakeOp(block_, "all_reduce", Role::kCommunicate);
   builder.Name(absl::StrCat(block_.name(op_), suffix))
       .At(Block::Before(whole_))
       .Origin(op_.name)
       .In("X", values)
       .Attr("of", std::string("statistics"));
+  if (group > 0) {
+    builder.Attr("order", std::string("ranks")).Attr("group_size", group);
+  }
   for (ValueId value : values) {
     builder.Out("Out", absl::StrCat(block_.name(value), ".reduced"));
   }
@@ -99,7 +103,8 @@ absl::StatusOr<OpId> Splitter::Combined(OpId stats) {
   OpBuilder builder = MakeOp(block_, "combine_stats", Role::kCommunicate);
   builder.Name(absl::StrCat(block_.name(local), ".combined"))
       .At(Block::Before(whole_))
-      .Origin(op_.name);
+      .Origin(op_.name)
+      .AttrsOf(op_);
   static constexpr const char* kSlots[] = {"Mean", "Variance", "Count"};
   for (int i = 0; i < 3; ++i) {
     const ValueId value = local.out(i);

@@ -383,6 +383,29 @@ void CheckDist(const Resolver& resolver, Checker& check) {
   }
 }
 
+// Which ranks work together.
+void CheckGroups(const proto::Dist& dist, Checker& check) {
+  if (dist.sync_batch_norm_group_size() > 0 && !dist.sync_batch_norm()) {
+    check.Refuse("dist.sync_batch_norm_group_size",
+                 "dist.sync_batch_norm is not true: norms share nothing then; "
+                 "set it, too, or neither of them");
+  }
+  const std::string hierarchy = "dist.use_hierarchical_allreduce";
+  if (dist.use_hierarchical_allreduce() && dist.reduce() == "exact_order") {
+    check.Refuse(hierarchy,
+                 "dist.reduce: \"exact_order\" is set, too: there every rank "
+                 "adds all ranks' gradients itself, in their order; choose "
+                 "one");
+  }
+  if (dist.hierarchical_allreduce_inter_nranks() > 0 &&
+      !dist.use_hierarchical_allreduce()) {
+    check.Refuse("dist.hierarchical_allreduce_inter_nranks",
+                 absl::StrCat(hierarchy,
+                              " is not true: ranks add at once then; set it, "
+                              "too, or neither of them"));
+  }
+}
+
 // What needs a whole parameter on one rank.
 void CheckSharding(const proto::Strategy& strategy, Checker& check) {
   if (!ShardsOptimizer(strategy.dist())) return;
@@ -422,6 +445,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   CheckCompress(strategy.memory(), check);
   CheckMerge(strategy, check);
   CheckDist(resolver, check);
+  CheckGroups(strategy.dist(), check);
   CheckSharding(strategy, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);

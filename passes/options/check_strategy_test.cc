@@ -87,6 +87,17 @@ TEST(Dist, OptionsThatExcludeEachOther) {
   ExpectError(
       "dist { gradient_merge { k_steps: 2 }\n batch_norm_statistics: 'rank0' }",
       "dist.batch_norm_statistics: dist.gradient_merge.k_steps is set, too");
+  ExpectError("dist { sync_batch_norm_group_size: 2 }",
+              "dist.sync_batch_norm_group_size: dist.sync_batch_norm is not "
+              "true");
+  ExpectError(
+      "dist { reduce: 'exact_order'\n use_hierarchical_allreduce: true }",
+      "dir/s.pbtxt:2: dist.use_hierarchical_allreduce: dist.reduce: "
+      "\"exact_order\" is set, too");
+  ExpectError("dist { hierarchical_allreduce_inter_nranks: 2 }",
+              "dist.hierarchical_allreduce_inter_nranks: "
+              "dist.use_hierarchical_allreduce is not true");
+  ExpectError("dist { hierarchical_allreduce_inter_nranks: -1 }", "found -1");
   ExpectError("dist { reduce: 'exact' }",
               "expected any_order or exact_order, found \"exact\"");
   ExpectError("dist { message_size: 0 }",

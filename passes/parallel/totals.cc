@@ -1,5 +1,7 @@
 #include "passes/parallel/totals.h"
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +37,14 @@ class Totals {
   absl::Status AddStop();
   absl::Status AddRanks();
   absl::Status AddBatchNorms(bool of_rank0);
+  absl::Status TakeRank0(absl::Span<const OpId> norms);
+  // The statistics of all ranks, from what the norms of a rank have: its own,
+  // or, above 1, those of its group of so many ranks.
+  absl::Status Combine(absl::Span<const OpId> norms, int64_t group_size);
+  // One of mean, variance and count: the norms' into a slot, all ranks' out.
+  void AddStatistic(absl::Span<const OpId> norms, int which,
+                    absl::string_view in, absl::string_view out,
+                    OpBuilder* builder);
   bool empty() const { return members_.empty(); }
   // Makes the reduction and its results.
   absl::Status Reduce();
@@ -175,40 +185,60 @@ absl::Status Totals::AddRanks() {
 }
 
 // One message for all norms: each rank's statistics, gathered and combined, or
-// those of rank 0.
+// those of rank 0. Of norms that share them in groups another.
 absl::Status Totals::AddBatchNorms(bool of_rank0) {
-  std::vector<ValueId> locals[3];
-  std::vector<std::string> names[3];
+  std::map<int64_t, std::vector<OpId>> norms;  // by group size
+  for (OpId id : OpsOfType(block_, "batch_norm")) norms[1].push_back(id);
+  for (OpId id : OpsOfType(block_, "sync_batch_norm")) {
+    const int64_t group = AttrAs<int64_t>(block_.op(id), "group_size");
+    if (group > 0) norms[group].push_back(id);
+  }
+  for (auto& [group, members] : norms) {
+    members.erase(std::remove_if(members.begin(), members.end(),
+                                 [this](OpId id) {
+                                   const ValueId mean =
+                                       InputOf(block_.op(id), "Mean");
+                                   return !block_.value(mean).cell().valid();
+                                 }),
+                  members.end());
+    if (members.empty()) continue;
+    HT_RETURN_IF_ERROR(of_rank0 ? TakeRank0(members) : Combine(members, group));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Totals::TakeRank0(absl::Span<const OpId> norms) {
+  OpBuilder broadcast = Make("broadcast");
+  broadcast.Name("totals.norms");
+  for (int i = 0; i < 2; ++i) AddStatistic(norms, i, "X", "Out", &broadcast);
+  return broadcast.Build().status();
+}
+
+absl::Status Totals::Combine(absl::Span<const OpId> norms, int64_t group_size) {
+  OpBuilder combine = Make("combine_stats");
+  combine.Name("totals.norms").Unique().Attr("of", std::string("totals"));
+  if (group_size > 1) combine.Attr("replicas", group_size);
+  static constexpr const char* kSlots[] = {"Mean", "Variance", "Count"};
+  for (int i = 0; i < 3; ++i) {
+    AddStatistic(norms, i, kSlots[i], kSlots[i], &combine);
+  }
+  return combine.Build().status();
+}
+
+void Totals::AddStatistic(absl::Span<const OpId> norms, int which,
+                          absl::string_view in, absl::string_view out,
+                          OpBuilder* builder) {
   static constexpr const char* kLocals[] = {"BatchMean", "BatchVariance",
                                             "BatchCount"};
   static constexpr const char* kGlobals[] = {".global_mean", ".global_variance",
                                              ".global_count"};
-  for (OpId id : OpsOfType(block_, "batch_norm")) {
+  std::vector<ValueId> values;
+  for (OpId id : norms) {
     const Op& norm = block_.op(id);
-    if (!block_.value(InputOf(norm, "Mean")).cell().valid()) continue;
-    for (int i = 0; i < 3; ++i) {
-      locals[i].push_back(norm.out(norm.schema->FindOutput(kLocals[i])));
-      names[i].push_back(absl::StrCat(block_.name(norm), kGlobals[i]));
-    }
+    values.push_back(norm.out(norm.schema->FindOutput(kLocals[which])));
+    builder->Out(out, absl::StrCat(block_.name(norm), kGlobals[which]));
   }
-  if (locals[0].empty()) return absl::OkStatus();
-  if (of_rank0) {
-    OpBuilder broadcast = Make("broadcast");
-    broadcast.Name("totals.norms");
-    for (int i = 0; i < 2; ++i) {
-      broadcast.In("X", locals[i]);
-      for (const std::string& name : names[i]) broadcast.Out("Out", name);
-    }
-    return broadcast.Build().status();
-  }
-  OpBuilder combine = Make("combine_stats");
-  combine.Name("totals.norms").Attr("of", std::string("totals"));
-  static constexpr const char* kSlots[] = {"Mean", "Variance", "Count"};
-  for (int i = 0; i < 3; ++i) {
-    combine.In(kSlots[i], locals[i]);
-    for (const std::string& name : names[i]) combine.Out(kSlots[i], name);
-  }
-  return combine.Build().status();
+  builder->In(in, values);
 }
 
 absl::Status Totals::Reduce() {

@@ -55,10 +55,11 @@ std::vector<NormStatistics> FindNormStatistics(const Block& block) {
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (op.schema != local && op.schema != synchronised) continue;
+    const bool of_all =
+        op.schema == synchronised && AttrAs<int64_t>(op, "group_size") == 0;
     const Combined source =
-        op.schema == local
-            ? CombinedOf(block, op)
-            : Combined{Out(op, "BatchMean"), Out(op, "BatchVariance")};
+        of_all ? Combined{Out(op, "BatchMean"), Out(op, "BatchVariance")}
+               : CombinedOf(block, op);
     NormStatistics norm;
     norm.norm = id;
     norm.mean = block.value(InputOf(op, "Mean")).cell();

@@ -18,8 +18,8 @@ struct NormStatistics {
 };
 
 // One per batch norm of `train` whose running statistics are cells, in program
-// order. An unsynchronised norm's come from combine_stats behind the totals; it
-// is left out while there is none.
+// order. Those of a norm that is not synchronised over all ranks come from
+// combine_stats behind the totals; it is left out while there is none.
 std::vector<NormStatistics> FindNormStatistics(const Block& block);
 
 }  // namespace passes

@@ -89,6 +89,11 @@ class Communicator {
   // communicator fails, and who captures calls Abort when that has ended.
   // Called on the threads that make the rank's calls; null: nobody captures.
   virtual void OnAbort(std::function<bool()> drop) { (void)drop; }
+  // A collective, for set-up: from now on AllReduce and ReduceScatter add in
+  // two levels, inside each run of `ranks_per_node` consecutive ranks and then
+  // between these, which differs from adding at once by rounding. It divides
+  // the world size; 1 and the world size leave all as it is.
+  virtual absl::Status ReduceByNodes(int ranks_per_node) = 0;
 };
 
 // The communicators of `world_size` ranks that are threads of this process;

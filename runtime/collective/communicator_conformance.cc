@@ -23,6 +23,12 @@ using ::testing::HasSubstr;
 void CommunicatorConformance::Connect(absl::Duration timeout) {
   ranks_ = GetParam().make(world_size(), timeout);
   ASSERT_EQ(static_cast<int>(ranks_.size()), world_size());
+  const int per_node = GetParam().ranks_per_node;
+  if (per_node == 0) return;
+  ForEachRank([&](Communicator& comm) {
+    const absl::Status status = comm.ReduceByNodes(per_node);
+    EXPECT_TRUE(status.ok()) << status;
+  });
 }
 
 void CommunicatorConformance::TearDown() {
@@ -69,22 +75,46 @@ bool SameBytes(const std::vector<T>& a, const std::vector<T>& b) {
 }  // namespace
 
 template <typename T>
+std::vector<T> CommunicatorConformance::SumOf(
+    const std::vector<std::vector<T>>& data, DType dtype, ReduceOp op,
+    float pre_scale) const {
+  const auto add = [&](const std::vector<T>& term, std::vector<T>* sum) {
+    (*FindPortableReduceFunction(dtype, op))(sum->data(), sum->data(),
+                                             term.data(),
+                                             static_cast<int64_t>(term.size()));
+  };
+  const int per_node = GetParam().ranks_per_node;
+  std::vector<T> sum, node;
+  for (int r = 0; r < world_size(); ++r) {
+    std::vector<T> term = data[r];
+    const ScaleFunction scale = FindScaleFunction(dtype, op);
+    if (scale != nullptr) {
+      scale(term.data(), pre_scale, static_cast<int64_t>(term.size()));
+    }
+    const bool first = r == 0 || (per_node > 0 && r % per_node == 0);
+    if (first) {
+      node = term;
+    } else {
+      add(term, &node);
+    }
+    const bool last =
+        r + 1 == world_size() || (per_node > 0 && (r + 1) % per_node == 0);
+    if (!last) continue;
+    if (r < per_node || per_node == 0) {
+      sum = node;
+    } else {
+      add(node, &sum);
+    }
+  }
+  return sum;
+}
+
+template <typename T>
 void CommunicatorConformance::CheckAllReduce(DType dtype, ReduceOp op,
                                              int64_t count, float pre_scale) {
   std::vector<std::vector<T>> data(world_size());
   for (int r = 0; r < world_size(); ++r) data[r] = RandomData<T>(r, count);
-  std::vector<T> expected;
-  for (int r = 0; r < world_size(); ++r) {
-    std::vector<T> term = data[r];
-    ScaleFunction scale = FindScaleFunction(dtype, op);
-    if (scale != nullptr) scale(term.data(), pre_scale, count);
-    if (r == 0) {
-      expected = term;
-    } else {
-      (*FindPortableReduceFunction(dtype, op))(expected.data(), expected.data(),
-                                               term.data(), count);
-    }
-  }
+  const std::vector<T> expected = SumOf(data, dtype, op, pre_scale);
   ForEachRank([&](Communicator& comm) {
     absl::Status status = comm.AllReduce(data[comm.rank()].data(), count, dtype,
                                          op, pre_scale, *stream_);

@@ -29,6 +29,8 @@ struct CommunicatorCase {
   bool rank_order = true;
   // Calls that differ between ranks are noticed when they are made.
   bool compares_calls = true;
+  // Above 0: AllReduce adds by nodes of so many ranks.
+  int ranks_per_node = 0;
 
   friend void PrintTo(const CommunicatorCase& value, std::ostream* out) {
     *out << value.name;
@@ -45,7 +47,11 @@ class CommunicatorConformance
   // Runs `body` for every rank, each in a thread of its own.
   void ForEachRank(const std::function<void(Communicator&)>& body);
 
-  // Reduces random data of all ranks and compares with the sum in rank order.
+  // The sum of all ranks' data, in the order of a node's ranks, then of nodes.
+  template <typename T>
+  std::vector<T> SumOf(const std::vector<std::vector<T>>& data, DType dtype,
+                       ReduceOp op, float pre_scale) const;
+  // Reduces random data of all ranks and compares with SumOf.
   template <typename T>
   void CheckAllReduce(DType dtype, ReduceOp op, int64_t count, float pre_scale);
 

@@ -38,6 +38,9 @@ class ForwardingCommunicator : public Communicator {
   absl::Status GatherParts(void* data, int64_t bytes, Stream& stream) override {
     return inner_->GatherParts(data, bytes, stream);
   }
+  absl::Status ReduceByNodes(int ranks_per_node) override {
+    return inner_->ReduceByNodes(ranks_per_node);
+  }
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override {
     return inner_->AllGather(mine);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -14,6 +15,7 @@
 #include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/collective_status.h"
 #include "runtime/collective/connect.h"
+#include "runtime/collective/hierarchical_transfers.h"
 #include "runtime/collective/reduce.h"
 #include "runtime/collective/shared_transfers.h"
 
@@ -45,6 +47,12 @@ uint64_t TagOf(const Call& call, int64_t number) {
          << 8;
 }
 
+std::vector<int> AllRanks(int world_size) {
+  std::vector<int> ranks(world_size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 }  // namespace
 
 GlooCommunicator::GlooCommunicator(std::unique_ptr<Meeting> meeting,
@@ -57,7 +65,8 @@ GlooCommunicator::GlooCommunicator(std::unique_ptr<Meeting> meeting,
       timeout_(timeout),
       meeting_(std::move(meeting)),
       mesh_(std::move(mesh)),
-      sockets_(absl::make_unique<GlooTransfers>(*mesh_, rank, world_size)) {
+      sockets_(absl::make_unique<GlooTransfers>(*mesh_, rank,
+                                                AllRanks(world_size))) {
   watch_ = absl::make_unique<RunWatch>(
       std::move(watcher), rank, meeting_->store_keeper(),
       RunWatch::Callbacks{
@@ -70,26 +79,59 @@ GlooCommunicator::~GlooCommunicator() {
   // Peers that still wait for this rank find out that it left for good.
   (void)meeting_->store().Bye();
   CloseTransfers();
+  by_nodes_.reset();
   sockets_.reset();
   mesh_.reset();
 }
 
-absl::Status GlooCommunicator::ShareMemory() {
-  HT_ASSIGN_OR_RETURN(std::unique_ptr<Transfers> shared,
-                      SharedTransfers::Connect(rank_, world_size_,
-                                               [this](absl::string_view mine) {
-                                                 return AllGather(mine);
-                                               }));
+absl::StatusOr<std::unique_ptr<Transfers>> GlooCommunicator::ShareAmong(
+    std::vector<int> ranks) {
+  return SharedTransfers::Connect(
+      rank_, std::move(ranks),
+      [this](absl::string_view mine) { return AllGather(mine); });
+}
+
+// Whoever failed meanwhile fails on.
+void GlooCommunicator::Use(std::unique_ptr<Transfers> made,
+                           std::unique_ptr<Transfers>* as) {
   std::lock_guard<std::mutex> lock(mutex_);
-  // Whoever failed meanwhile fails on.
-  if (shared && !reason_.empty()) shared->Interrupt();
-  shared_ = std::move(shared);
+  if (made && !reason_.empty()) made->Interrupt();
+  *as = std::move(made);
+}
+
+absl::Status GlooCommunicator::ShareMemory() {
+  may_share_ = true;
+  HT_ASSIGN_OR_RETURN(std::unique_ptr<Transfers> shared,
+                      ShareAmong(AllRanks(world_size_)));
+  Use(std::move(shared), &shared_);
+  return absl::OkStatus();
+}
+
+absl::Status GlooCommunicator::ReduceByNodes(int ranks_per_node) {
+  if (ranks_per_node == 1 || ranks_per_node == world_size_) {
+    return absl::OkStatus();
+  }
+  const auto join = [this](std::vector<int> ranks)
+      -> absl::StatusOr<std::unique_ptr<Transfers>> {
+    std::unique_ptr<Transfers> shared;
+    if (may_share_) {
+      HT_ASSIGN_OR_RETURN(shared, ShareAmong(ranks));
+    }
+    if (shared) return shared;
+    return absl::make_unique<GlooTransfers>(*mesh_, rank_, std::move(ranks));
+  };
+  HT_ASSIGN_OR_RETURN(
+      std::unique_ptr<Transfers> by_nodes,
+      HierarchicalTransfers::Connect(rank_, world_size_, ranks_per_node,
+                                     transfers(), join));
+  Use(std::move(by_nodes), &by_nodes_);
   return absl::OkStatus();
 }
 
 void GlooCommunicator::CloseTransfers() {
   sockets_->Close();
   if (shared_) shared_->Close();
+  if (by_nodes_) by_nodes_->Close();
 }
 
 template <typename Transfer>
@@ -227,6 +269,7 @@ void GlooCommunicator::OnFailure(const RunFailure& failure) {
     if (reason_.empty()) reason_ = failure.text;
     changed_.notify_all();
     if (shared_) shared_->Interrupt();
+    if (by_nodes_) by_nodes_->Interrupt();
   }
   sockets_->Interrupt();
 }
@@ -245,7 +288,6 @@ std::string GlooCommunicator::Doing() const {
 absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
   const MonotonicTime now = MonotonicTime::Now();
   CloseTransfers();
-  sockets_->Abandon();
   std::string reason;
   bool late;
   {
@@ -276,7 +318,6 @@ absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
 
 absl::Status GlooCommunicator::OutOfMemory() {
   CloseTransfers();
-  sockets_->Abandon();
   absl::Status status;
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -49,6 +49,7 @@ class GlooCommunicator : public Communicator {
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream& stream) override;
   absl::Status GatherParts(void* data, int64_t bytes, Stream& stream) override;
+  absl::Status ReduceByNodes(int ranks_per_node) override;
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override;
   absl::Status Barrier() override;
@@ -66,8 +67,13 @@ class GlooCommunicator : public Communicator {
   template <typename Transfer>
   absl::Status Run(const Call& call, const Transfers& how,
                    const Transfer& transfer);
+  // Through memory among some ranks, each for its own; null: it cannot be.
+  absl::StatusOr<std::unique_ptr<Transfers>> ShareAmong(std::vector<int> ranks);
+  void Use(std::unique_ptr<Transfers> made, std::unique_ptr<Transfers>* as);
   // What moves much data.
-  Transfers& transfers() { return shared_ ? *shared_ : *sockets_; }
+  Transfers& transfers() {
+    return by_nodes_ ? *by_nodes_ : shared_ ? *shared_ : *sockets_;
+  }
   // Ends this rank's part in all transfers.
   void CloseTransfers();
   // `peer`: with whom it happened; -1 if with nobody in particular.
@@ -91,8 +97,10 @@ class GlooCommunicator : public Communicator {
   std::unique_ptr<GlooMesh> mesh_;
   std::unique_ptr<GlooTransfers> sockets_;
 
-  std::mutex mutex_;                   // guards what follows
-  std::unique_ptr<Transfers> shared_;  // null: over sockets; set once
+  std::mutex mutex_;                     // guards what follows
+  std::unique_ptr<Transfers> shared_;    // null: over sockets; set once
+  bool may_share_ = false;               // memory, where ranks can
+  std::unique_ptr<Transfers> by_nodes_;  // null: at once; set once
   std::condition_variable changed_;
   Call call_;             // under way, or the last one
   int64_t calls_ = 0;     // begun

@@ -46,13 +46,22 @@ CommunicatorCase Case(int world_size, bool shared_memory) {
           }};
 }
 
+CommunicatorCase ByNodes(int world_size, int ranks_per_node,
+                         bool shared_memory) {
+  CommunicatorCase made = Case(world_size, shared_memory);
+  absl::StrAppend(&made.name, "_in_nodes_of_", ranks_per_node);
+  made.ranks_per_node = ranks_per_node;
+  return made;
+}
+
 INSTANTIATE_TEST_SUITE_P(Sockets, CommunicatorConformance,
                          ::testing::Values(Case(1, false), Case(2, false),
-                                           Case(3, false), Case(5, false)),
+                                           Case(3, false), Case(5, false),
+                                           ByNodes(4, 2, false)),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(SharedMemory, CommunicatorConformance,
                          ::testing::Values(Case(2, true), Case(3, true),
-                                           Case(5, true)),
+                                           Case(5, true), ByNodes(6, 3, true)),
                          [](const auto& info) { return info.param.name; });
 
 TEST(GlooCommunicator, RanksOfOneMachineShareMemory) {

@@ -22,15 +22,16 @@ constexpr uint64_t kPayload = 3;
 
 }  // namespace
 
-GlooTransfers::GlooTransfers(GlooMesh& mesh, int rank, int world_size)
+GlooTransfers::GlooTransfers(GlooMesh& mesh, int rank, std::vector<int> ranks)
     : mesh_(mesh),
-      rank_(rank),
-      world_size_(world_size),
-      theirs_(world_size),
+      ranks_(std::move(ranks)),
+      rank_(PlaceIn(ranks_, rank)),
+      world_size_(static_cast<int>(ranks_.size())),
+      theirs_(world_size_),
       segments_(2),
-      incoming_(world_size) {
+      incoming_(world_size_) {
   mine_ = Register(kSmallBytes);
-  for (std::vector<Registered>& set : segments_) set.resize(world_size);
+  for (std::vector<Registered>& set : segments_) set.resize(world_size_);
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
     theirs_[peer] = Register(kSmallBytes);
@@ -40,7 +41,9 @@ GlooTransfers::GlooTransfers(GlooMesh& mesh, int rank, int world_size)
   }
 }
 
-void GlooTransfers::Abandon() {
+// Whatever still arrives does not touch the callers' data.
+void GlooTransfers::Close() {
+  mesh_.Close();
   outgoing_.reset();
   for (std::unique_ptr<GlooBuffer>& buffer : incoming_) buffer.reset();
 }
@@ -57,15 +60,16 @@ void GlooTransfers::ExchangeSmall(const TransferCall& call, const void* mine,
   if (bytes > 0) std::memcpy(mine_.data.data(), mine, bytes);
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    mesh_.Receive(*theirs_[peer].gloo, peer, call.tag + kSmall, 0, bytes);
+    mesh_.Receive(*theirs_[peer].gloo, ranks_[peer], call.tag + kSmall, 0,
+                  bytes);
   }
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    mesh_.Send(*mine_.gloo, peer, call.tag + kSmall, 0, bytes);
+    mesh_.Send(*mine_.gloo, ranks_[peer], call.tag + kSmall, 0, bytes);
   }
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    mesh_.AwaitReceived(*theirs_[peer].gloo, peer, call.deadline);
+    mesh_.AwaitReceived(*theirs_[peer].gloo, ranks_[peer], call.deadline);
   }
   for (int i = 1; i < world_size_; ++i) {
     mesh_.AwaitSent(*mine_.gloo, call.deadline);
@@ -143,13 +147,13 @@ void GlooTransfers::StartSegment(const TransferCall& call, int64_t index,
   const ElementRange own = Segment(rank_, index, count, element_bytes);
   for (int peer = 0; peer < world_size_ && own.count > 0; ++peer) {
     if (peer == rank_) continue;
-    mesh_.Receive(*segments_[index & 1][peer].gloo, peer, tag, 0,
+    mesh_.Receive(*segments_[index & 1][peer].gloo, ranks_[peer], tag, 0,
                   own.count * element_bytes);
   }
   for (int peer = 0; peer < world_size_; ++peer) {
     const ElementRange theirs = Segment(peer, index, count, element_bytes);
     if (peer == rank_ || theirs.count == 0) continue;
-    mesh_.Send(*outgoing_, peer, tag, theirs.start * element_bytes,
+    mesh_.Send(*outgoing_, ranks_[peer], tag, theirs.start * element_bytes,
                theirs.count * element_bytes);
     ++sends_;
   }
@@ -167,7 +171,7 @@ void GlooTransfers::ReduceSegment(const TransferCall& call, int64_t index,
     char* term = mine;
     if (r != rank_) {
       Registered& segment = segments_[index & 1][r];
-      mesh_.AwaitReceived(*segment.gloo, r, call.deadline);
+      mesh_.AwaitReceived(*segment.gloo, ranks_[r], call.deadline);
       term = segment.data.data();
     }
     if (how.scale) how.scale(term, how.pre_scale, own.count);
@@ -191,11 +195,11 @@ void GlooTransfers::ShareSegment(const TransferCall& call, int64_t index,
     if (peer == rank_) continue;
     const ElementRange theirs = Segment(peer, index, count, element_bytes);
     if (theirs.count > 0) {
-      mesh_.Receive(*incoming_[peer], peer, tag, theirs.start * element_bytes,
-                    theirs.count * element_bytes);
+      mesh_.Receive(*incoming_[peer], ranks_[peer], tag,
+                    theirs.start * element_bytes, theirs.count * element_bytes);
     }
     if (own.count > 0) {
-      mesh_.Send(*outgoing_, peer, tag, own.start * element_bytes,
+      mesh_.Send(*outgoing_, ranks_[peer], tag, own.start * element_bytes,
                  own.count * element_bytes);
       ++sends_;
     }
@@ -208,7 +212,7 @@ void GlooTransfers::Finish(const TransferCall& call, int64_t segments,
     if (peer == rank_) continue;
     for (int64_t i = 0; i < segments; ++i) {
       if (Segment(peer, i, count, element_bytes).count == 0) break;
-      mesh_.AwaitReceived(*incoming_[peer], peer, call.deadline);
+      mesh_.AwaitReceived(*incoming_[peer], ranks_[peer], call.deadline);
     }
   }
   for (; sends_ > 0; --sends_) mesh_.AwaitSent(*outgoing_, call.deadline);
@@ -227,16 +231,18 @@ void GlooTransfers::Broadcast(const TransferCall& call, void* data,
   outgoing_ = mesh_.MakeBuffer(data, bytes);
   sends_ = 0;
   for (int64_t at = 0; at < bytes && parent >= 0; at += kSegmentBytes) {
-    mesh_.Receive(*outgoing_, parent, call.tag + kPayload, at,
+    mesh_.Receive(*outgoing_, ranks_[parent], call.tag + kPayload, at,
                   std::min(kSegmentBytes, bytes - at));
   }
   for (int64_t at = 0; at < bytes; at += kSegmentBytes) {
     const int64_t size = std::min(kSegmentBytes, bytes - at);
-    if (parent >= 0) mesh_.AwaitReceived(*outgoing_, parent, call.deadline);
+    if (parent >= 0) {
+      mesh_.AwaitReceived(*outgoing_, ranks_[parent], call.deadline);
+    }
     for (int bit = parent_bit >> 1; bit > 0; bit >>= 1) {
       if (place + bit >= world_size_) continue;
-      mesh_.Send(*outgoing_, rank_at(place + bit), call.tag + kPayload, at,
-                 size);
+      mesh_.Send(*outgoing_, ranks_[rank_at(place + bit)], call.tag + kPayload,
+                 at, size);
       ++sends_;
     }
   }
@@ -260,15 +266,16 @@ void GlooTransfers::GatherParts(const TransferCall& call, void* data,
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
     incoming_[peer] = mesh_.MakeBuffer(all + peer * bytes, bytes);
-    mesh_.Receive(*incoming_[peer], peer, call.tag + kPayload, 0, bytes);
+    mesh_.Receive(*incoming_[peer], ranks_[peer], call.tag + kPayload, 0,
+                  bytes);
   }
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    mesh_.Send(*outgoing_, peer, call.tag + kPayload, 0, bytes);
+    mesh_.Send(*outgoing_, ranks_[peer], call.tag + kPayload, 0, bytes);
   }
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    mesh_.AwaitReceived(*incoming_[peer], peer, call.deadline);
+    mesh_.AwaitReceived(*incoming_[peer], ranks_[peer], call.deadline);
     mesh_.AwaitSent(*outgoing_, call.deadline);
   }
 }
@@ -287,15 +294,16 @@ std::vector<std::string> GlooTransfers::AllGather(const TransferCall& call,
     std::memcpy(&sizes[peer], theirs_[peer].data.data(), sizeof(int64_t));
     all[peer].resize(sizes[peer]);
     incoming_[peer] = mesh_.MakeBuffer(&all[peer][0], sizes[peer]);
-    mesh_.Receive(*incoming_[peer], peer, call.tag + kPayload, 0, sizes[peer]);
+    mesh_.Receive(*incoming_[peer], ranks_[peer], call.tag + kPayload, 0,
+                  sizes[peer]);
   }
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    mesh_.Send(*outgoing_, peer, call.tag + kPayload, 0, sizes[rank_]);
+    mesh_.Send(*outgoing_, ranks_[peer], call.tag + kPayload, 0, sizes[rank_]);
   }
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    mesh_.AwaitReceived(*incoming_[peer], peer, call.deadline);
+    mesh_.AwaitReceived(*incoming_[peer], ranks_[peer], call.deadline);
     mesh_.AwaitSent(*outgoing_, call.deadline);
   }
   return std::move(gathered_);

@@ -23,7 +23,8 @@ namespace runtime {
 
 class GlooTransfers : public Transfers {
  public:
-  GlooTransfers(GlooMesh& mesh, int rank, int world_size);
+  // Among `ranks` of the mesh, of which `rank`, this one, is one.
+  GlooTransfers(GlooMesh& mesh, int rank, std::vector<int> ranks);
 
   void AllReduce(const TransferCall& call, void* data, int64_t count,
                  const ReduceArithmetic& how) override;
@@ -34,14 +35,13 @@ class GlooTransfers : public Transfers {
   void GatherParts(const TransferCall& call, void* data,
                    int64_t bytes) override;
   void Interrupt() override { mesh_.Interrupt(); }
-  void Close() override { mesh_.Close(); }
+  // Of all that use the mesh.
+  void Close() override;
   int awaited_peer() const override { return mesh_.awaited_peer(); }
 
   std::vector<std::string> AllGather(const TransferCall& call,
                                      absl::string_view mine);
   void Barrier(const TransferCall& call);
-  // After an error: whatever still arrives does not touch the callers' data.
-  void Abandon();
 
  private:
   // A buffer of ours that Gloo knows.
@@ -70,6 +70,8 @@ class GlooTransfers : public Transfers {
               int64_t element_bytes);
 
   GlooMesh& mesh_;
+  const std::vector<int> ranks_;  // by place
+  // Places among them; a rank in what follows is one.
   const int rank_;
   const int world_size_;
   // Small messages: this rank's, and the peers'.

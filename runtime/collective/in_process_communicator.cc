@@ -1,6 +1,7 @@
 // Ranks that are threads of one process: they read and write each other's
-// buffers. An all_reduce adds in rank order, each rank a part of the elements,
-// so that the bits depend neither on the split nor on timing.
+// buffers. An all_reduce adds in rank order, or in that of ranks and then
+// nodes, each rank a part of the elements, so that the bits depend neither on
+// the split nor on timing.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +19,9 @@ namespace {
 class InProcessCommunicator : public Communicator {
  public:
   InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank)
-      : group_(std::move(group)), rank_(rank) {}
+      : group_(std::move(group)),
+        rank_(rank),
+        ranks_per_node_(group_->world_size()) {}
   ~InProcessCommunicator() override { group_->Retire(rank_); }
 
   absl::string_view kind() const override { return "in_process"; }
@@ -84,6 +87,11 @@ class InProcessCommunicator : public Communicator {
     return group_->Leave(rank_);
   }
 
+  absl::Status ReduceByNodes(int ranks_per_node) override {
+    ranks_per_node_ = ranks_per_node;
+    return Barrier();  // nobody adds for a rank that has not been told
+  }
+
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override {
     HT_RETURN_IF_ERROR(
@@ -116,7 +124,8 @@ class InProcessCommunicator : public Communicator {
     return static_cast<char*>(group_->buffer(rank)) + start * how.element_bytes;
   }
 
-  // Rank 0's buffer is the accumulator; nobody else touches this block.
+  // Rank 0's buffer is the accumulator, for its node's sum that of its first
+  // rank; nobody else touches this block.
   void SumBlock(const ReduceArithmetic& how, int64_t start, int64_t count) {
     if (how.scale) {
       for (int r = 0; r < world_size(); ++r) {
@@ -124,8 +133,12 @@ class InProcessCommunicator : public Communicator {
       }
     }
     char* const sum = At(how, start, 0);
-    for (int r = 1; r < world_size(); ++r) {
-      how.reduce(sum, sum, At(how, start, r), count);
+    for (int first = 0; first < world_size(); first += ranks_per_node_) {
+      char* const node = At(how, start, first);
+      for (int r = first + 1; r < first + ranks_per_node_; ++r) {
+        how.reduce(node, node, At(how, start, r), count);
+      }
+      if (first > 0) how.reduce(sum, sum, node, count);
     }
   }
 
@@ -140,7 +153,8 @@ class InProcessCommunicator : public Communicator {
   }
 
   std::shared_ptr<InProcessGroup> group_;
-  int rank_;
+  const int rank_;
+  int ranks_per_node_;
 };
 
 }  // namespace

@@ -14,12 +14,22 @@ CommunicatorCase Case(int world_size) {
           MakeInProcessCommunicators};
 }
 
+CommunicatorCase ByNodes(int world_size, int ranks_per_node) {
+  CommunicatorCase made = Case(world_size);
+  made.name += "_in_nodes_of_" + std::to_string(ranks_per_node);
+  made.ranks_per_node = ranks_per_node;
+  return made;
+}
+
 std::string CaseName(const ::testing::TestParamInfo<CommunicatorCase>& info) {
   return info.param.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(InProcess, CommunicatorConformance,
-                         ::testing::Values(Case(1), Case(2), Case(3), Case(8)),
+                         ::testing::Values(Case(1), Case(2), Case(3), Case(8),
+                                           ByNodes(3, 1), ByNodes(4, 2),
+                                           ByNodes(6, 2), ByNodes(6, 3),
+                                           ByNodes(4, 4)),
                          CaseName);
 
 INSTANTIATE_TEST_SUITE_P(Single, CommunicatorConformance,

@@ -16,18 +16,14 @@ const NcclApi& LinkedNccl() {
   // the first one after a resume, not. NCCL knows no other way to be told.
   static const int told = setenv("NCCL_GRAPH_REGISTER", "0", /*overwrite=*/0);
   (void)told;
-  static constexpr NcclApi api = {::ncclGetUniqueId,
-                                  ::ncclCommInitRankConfig,
-                                  ::ncclCommGetAsyncError,
-                                  ::ncclCommFinalize,
-                                  ::ncclCommDestroy,
-                                  ::ncclCommAbort,
-                                  ::ncclRedOpCreatePreMulSum,
-                                  ::ncclRedOpDestroy,
-                                  ::ncclAllReduce,
-                                  ::ncclBroadcast,
-                                  ::ncclAllGather,
-                                  ::ncclReduceScatter};
+  static constexpr NcclApi api = {
+      ::ncclGetUniqueId,  ::ncclCommInitRankConfig,
+      ::ncclCommSplit,    ::ncclCommGetAsyncError,
+      ::ncclCommFinalize, ::ncclCommDestroy,
+      ::ncclCommAbort,    ::ncclRedOpCreatePreMulSum,
+      ::ncclRedOpDestroy, ::ncclAllReduce,
+      ::ncclBroadcast,    ::ncclAllGather,
+      ::ncclReduceScatter};
   return api;
 }
 

@@ -13,6 +13,7 @@ namespace runtime {
 struct NcclApi {
   decltype(&::ncclGetUniqueId) ncclGetUniqueId;
   decltype(&::ncclCommInitRankConfig) ncclCommInitRankConfig;
+  decltype(&::ncclCommSplit) ncclCommSplit;
   decltype(&::ncclCommGetAsyncError) ncclCommGetAsyncError;
   decltype(&::ncclCommFinalize) ncclCommFinalize;
   decltype(&::ncclCommDestroy) ncclCommDestroy;

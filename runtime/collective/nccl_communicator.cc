@@ -6,12 +6,13 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "graph/base/check.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
 #include "graph/base/time/monotonic_time.h"
-#include "runtime/collective/call.h"
 #include "runtime/collective/reduce.h"
+#include "runtime/collective/transfers.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_error.h"
 #include "runtime/device/cuda/native.h"
@@ -144,12 +145,42 @@ absl::Status NcclCommunicator::Open(const ncclUniqueId& id) {
 absl::StatusOr<bool> NcclCommunicator::IsReady() {
   std::lock_guard<std::mutex> lock(mutex_);
   HT_RETURN_IF_ERROR(failed_);
-  ncclResult_t state = ncclSuccess;
   const std::string who = absl::StrCat("rank ", rank(), " of ", world_size());
-  HT_RETURN_IF_ERROR(HT_CUDA(api_.ncclCommGetAsyncError(comm_, &state), who));
-  if (state == ncclInProgress) return false;
-  if (state == ncclSuccess) return true;
-  return CudaCallStatus(state, "NCCL", who);
+  for (ncclComm_t comm : Comms()) {
+    ncclResult_t state = ncclSuccess;
+    HT_RETURN_IF_ERROR(HT_CUDA(api_.ncclCommGetAsyncError(comm, &state), who));
+    if (state == ncclInProgress) return false;
+    if (state != ncclSuccess) return CudaCallStatus(state, "NCCL", who);
+  }
+  return true;
+}
+
+std::vector<ncclComm_t> NcclCommunicator::Comms() const {
+  std::vector<ncclComm_t> all;
+  for (ncclComm_t comm : {between_, inside_, comm_}) {
+    if (comm != nullptr) all.push_back(comm);
+  }
+  return all;
+}
+
+absl::Status NcclCommunicator::ReduceByNodes(int ranks_per_node) {
+  if (ranks_per_node == 1 || ranks_per_node == world_size()) {
+    return absl::OkStatus();
+  }
+  HT_CHECK(pre_scaled_sums_.empty(), "the ranks have not added anything yet");
+  const auto split = [this](const char* what, int color, ncclComm_t* made) {
+    return Enqueue("ncclCommSplit", what, [this, color, made] {
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      return api_.ncclCommSplit(comm_, color, rank(), made, &config);
+    });
+  };
+  HT_RETURN_IF_ERROR(split("connecting the ranks of a node",
+                           rank() / ranks_per_node, &inside_));
+  HT_RETURN_IF_ERROR(
+      split("connecting the nodes", rank() % ranks_per_node, &between_));
+  ranks_per_node_ = ranks_per_node;
+  return absl::OkStatus();
 }
 
 absl::Status NcclCommunicator::Enqueue(
@@ -196,7 +227,7 @@ absl::StatusOr<ncclRedOp_t> NcclCommunicator::OperatorOf(DType dtype,
   ncclRedOp_t made = ncclSum;
   HT_RETURN_IF_ERROR(Enqueue("ncclRedOpCreatePreMulSum", "all_reduce", [&] {
     return api_.ncclRedOpCreatePreMulSum(&made, scalar.bytes, NcclTypeOf(dtype),
-                                         ncclScalarHostImmediate, comm_);
+                                         ncclScalarHostImmediate, adding());
   }));
   pre_scaled_sums_[{dtype, pre_scale}] = made;
   return made;
@@ -208,15 +239,61 @@ absl::Status NcclCommunicator::AllReduce(void* data, int64_t count, DType dtype,
   HT_ASSIGN_OR_RETURN(const ncclRedOp_t how, OperatorOf(dtype, op, pre_scale));
   if (count == 0) return absl::OkStatus();
   const Call call{Collective::kAllReduce, dtype, op, 0, count, pre_scale};
+  if (ranks_per_node_ > 0) {
+    return AllReduceByNodes(call, static_cast<char*>(data), how, stream);
+  }
   return Enqueue("ncclAllReduce", Describe(call), [&] {
     return api_.ncclAllReduce(data, data, count, NcclTypeOf(dtype), how, comm_,
                               CudaStreamOf(stream));
   });
 }
 
+// As HierarchicalTransfers does it. All ranks get the same bits, as each
+// element is added between the nodes once.
+absl::Status NcclCommunicator::AllReduceByNodes(const Call& call, char* data,
+                                                ncclRedOp_t how,
+                                                Stream& stream) {
+  const ncclDataType_t type = NcclTypeOf(call.dtype);
+  const cudaStream_t on = CudaStreamOf(stream);
+  const std::string what = Describe(call);
+  const int64_t size = SizeOf(call.dtype);
+  const int64_t part = NodePart(call.count, size, ranks_per_node_);
+  const int place = rank() % ranks_per_node_;
+  // Numbers are scaled where they are added first.
+  HT_ASSIGN_OR_RETURN(const ncclRedOp_t plain,
+                      OperatorOf(call.dtype, call.op, /*pre_scale=*/1));
+  const auto reduce = [&](ncclComm_t comm, char* at, int64_t count,
+                          ncclRedOp_t op) {
+    return Enqueue("ncclAllReduce", what, [&] {
+      return api_.ncclAllReduce(at, at, count, type, op, comm, on);
+    });
+  };
+  if (part > 0) {
+    char* const mine = data + place * part * size;
+    HT_RETURN_IF_ERROR(Enqueue("ncclReduceScatter", what, [&] {
+      return api_.ncclReduceScatter(data, mine, part, type, how, inside_, on);
+    }));
+    HT_RETURN_IF_ERROR(reduce(between_, mine, part, plain));
+    HT_RETURN_IF_ERROR(Enqueue("ncclAllGather", what, [&] {
+      return api_.ncclAllGather(mine, data, part, type, inside_, on);
+    }));
+  }
+  const int64_t left = call.count - part * ranks_per_node_;
+  if (left == 0) return absl::OkStatus();
+  char* const rest = data + part * ranks_per_node_ * size;
+  HT_RETURN_IF_ERROR(reduce(inside_, rest, left, how));
+  if (place == 0) HT_RETURN_IF_ERROR(reduce(between_, rest, left, plain));
+  return Enqueue("ncclBroadcast", what, [&] {
+    return api_.ncclBroadcast(rest, rest, left, type, /*root=*/0, inside_, on);
+  });
+}
+
 absl::Status NcclCommunicator::ReduceScatter(void* data, int64_t count,
                                              DType dtype, float pre_scale,
                                              Stream& stream) {
+  if (ranks_per_node_ > 0) {
+    return Communicator::ReduceScatter(data, count, dtype, pre_scale, stream);
+  }
   const ReduceOp op = ReduceOp::kSum;
   HT_ASSIGN_OR_RETURN(const ncclRedOp_t how, OperatorOf(dtype, op, pre_scale));
   if (count == 0) return absl::OkStatus();
@@ -332,31 +409,34 @@ void NcclCommunicator::AbortDevice() {
   }
   (void)device_.use();
   if (drop != nullptr && !drop()) return;
-  ncclComm_t comm = nullptr;
+  std::vector<ncclComm_t> comms;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    comm = std::exchange(comm_, nullptr);
+    comms = Comms();
+    comm_ = inside_ = between_ = nullptr;
   }
   // Kernels of NCCL that wait for a peer end with the communicator; without
   // that the device would never be done and its memory never free.
-  if (comm != nullptr) (void)api_.ncclCommAbort(comm);
+  for (ncclComm_t comm : comms) (void)api_.ncclCommAbort(comm);
 }
 
 // The peers are here too, or will be soon: NCCL frees what they share. One that
 // does not come shall not hold this one up.
 void NcclCommunicator::Leave() {
   for (const auto& [key, made] : pre_scaled_sums_) {
-    (void)api_.ncclRedOpDestroy(made, comm_);
+    (void)api_.ncclRedOpDestroy(made, adding());
   }
-  ncclResult_t state = api_.ncclCommFinalize(comm_);
   const MonotonicTime end = MonotonicTime::Now() + limits_.leave;
-  while (state == ncclInProgress && MonotonicTime::Now() < end) {
-    absl::SleepFor(absl::Milliseconds(1));
-    if (api_.ncclCommGetAsyncError(comm_, &state) != ncclSuccess) break;
+  for (ncclComm_t comm : Comms()) {
+    ncclResult_t state = api_.ncclCommFinalize(comm);
+    while (state == ncclInProgress && MonotonicTime::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(1));
+      if (api_.ncclCommGetAsyncError(comm, &state) != ncclSuccess) break;
+    }
+    (void)(state == ncclSuccess ? api_.ncclCommDestroy(comm)
+                                : api_.ncclCommAbort(comm));
   }
-  (void)(state == ncclSuccess ? api_.ncclCommDestroy(comm_)
-                              : api_.ncclCommAbort(comm_));
-  comm_ = nullptr;
+  comm_ = inside_ = between_ = nullptr;
 }
 
 NcclCommunicator::~NcclCommunicator() {
@@ -366,9 +446,9 @@ NcclCommunicator::~NcclCommunicator() {
   (void)device_.use();
   if (failed_.ok()) {
     Leave();
-  } else {
-    (void)api_.ncclCommAbort(comm_);
+    return;
   }
+  for (ncclComm_t comm : Comms()) (void)api_.ncclCommAbort(comm);
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(

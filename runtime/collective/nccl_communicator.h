@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/collective/call.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/collective/nccl_api.h"
 #include "runtime/device/cuda/cuda_stream.h"
@@ -63,6 +64,7 @@ class NcclCommunicator : public Communicator {
   absl::Status Broadcast(void* data, int64_t bytes, int root,
                          Stream& stream) override;
   absl::Status GatherParts(void* data, int64_t bytes, Stream& stream) override;
+  absl::Status ReduceByNodes(int ranks_per_node) override;
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override;
   absl::Status Barrier() override;
@@ -88,6 +90,12 @@ class NcclCommunicator : public Communicator {
   absl::Status AwaitDevice(const std::function<absl::StatusOr<bool>()>& done);
   absl::StatusOr<ncclRedOp_t> OperatorOf(DType dtype, ReduceOp op,
                                          float pre_scale);
+  // All there are; those that came of another before it. Holds mutex_.
+  std::vector<ncclComm_t> Comms() const;
+  // The one in which sums begin.
+  ncclComm_t adding() const { return inside_ != nullptr ? inside_ : comm_; }
+  absl::Status AllReduceByNodes(const Call& call, char* data, ncclRedOp_t how,
+                                Stream& stream);
   // Ends what is on the device and makes every later call fail.
   absl::Status Fail(const absl::Status& status);
   // `status` is what this rank's calls return, `reason` what the peers hear.
@@ -101,10 +109,13 @@ class NcclCommunicator : public Communicator {
   const NcclDevice device_;
   const std::unique_ptr<Communicator> host_;
   std::map<std::pair<DType, float>, ncclRedOp_t> pre_scaled_sums_;
+  int ranks_per_node_ = 0;  // 0: all ranks add at once
 
   std::mutex mutex_;           // guards what follows
   ncclComm_t comm_ = nullptr;  // null before Open and after an abort
-  absl::Status failed_;        // what every call returns from now on
+  // By nodes: of this rank's node, and of the ranks at its place in all nodes.
+  ncclComm_t inside_ = nullptr, between_ = nullptr;
+  absl::Status failed_;  // what every call returns from now on
   std::function<bool()> drop_graphs_;
 };
 

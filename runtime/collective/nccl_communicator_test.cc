@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 std::string Text(const absl::Status& status) {
@@ -152,6 +153,78 @@ TEST_F(NcclTest, RefusesWhatItCannotDo) {
   EXPECT_EQ(ExitCodeOf(ranks_[0]->Broadcast(&flag, 1, 2, *stream_)),
             ExitCode::kCompilerBug);
   EXPECT_TRUE(comm(0).log.empty());
+}
+
+std::string Line(const char* what, int64_t count, int type, int op) {
+  return absl::StrCat(what, " ", count, " ", type, " ", op);
+}
+
+// Four ranks on two nodes: parts of a node's sum are of whole cache lines, and
+// what is left goes by way of the first rank.
+TEST_F(NcclTest, AddsByNodes) {
+  world_size_ = 4;
+  behaviour().ranks_per_node = 2;
+  ConnectAll();
+  std::vector<char> data(2 * 100000);
+  ForEachRank([&](int rank) {
+    Communicator& c = *ranks_[rank];
+    EXPECT_TRUE(c.ReduceByNodes(2).ok());
+    const auto reduce = [&](int64_t count, DType dtype, ReduceOp op) {
+      const absl::Status status =
+          c.AllReduce(data.data(), count, dtype, op, 0.25f, *stream_);
+      EXPECT_TRUE(status.ok()) << status;
+    };
+    reduce(100000, DType::kF16, ReduceOp::kSum);
+    reduce(5, DType::kF32, ReduceOp::kMax);
+  });
+  const int scaled = ncclNumOps + ncclFloat16;
+  for (int r = 0; r < 4; ++r) {
+    std::vector<std::string> expected = {
+        absl::StrCat("split ", r / 2, " ", r),
+        absl::StrCat("split ", r % 2, " ", r),
+        absl::StrCat("inside create ", scaled),
+        Line("inside reduce_scatter", 49984, ncclFloat16, scaled),
+        Line("between all_reduce", 49984, ncclFloat16, ncclSum),
+        absl::StrCat("inside all_gather 49984 ", ncclFloat16),
+        Line("inside all_reduce", 32, ncclFloat16, scaled),
+        Line("between all_reduce", 32, ncclFloat16, ncclSum),
+        Line("inside broadcast", 32, ncclFloat16, 0),
+        Line("inside all_reduce", 5, ncclFloat32, ncclMax),
+        Line("between all_reduce", 5, ncclFloat32, ncclMax),
+        Line("inside broadcast", 5, ncclFloat32, 0)};
+    if (r % 2 != 0) {  // not the first of its node
+      expected.erase(expected.begin() + 10);
+      expected.erase(expected.begin() + 7);
+    }
+    EXPECT_THAT(comm(r).log, ElementsAreArray(expected)) << "rank " << r;
+  }
+}
+
+TEST_F(NcclTest, EndsWhatCameOfAnotherBeforeIt) {
+  world_size_ = 4;
+  behaviour().ranks_per_node = 2;
+  ConnectAll();
+  ForEachRank([&](int rank) {
+    char data[64];
+    EXPECT_TRUE(ranks_[rank]->ReduceByNodes(2).ok());
+    EXPECT_TRUE(
+        ranks_[rank]
+            ->AllReduce(data, 1, DType::kF16, ReduceOp::kSum, 0.5f, *stream_)
+            .ok());
+    comm(rank).log.clear();
+    if (rank < 2) {
+      ranks_[rank].reset();
+      EXPECT_THAT(
+          comm(rank).log,
+          ElementsAre(absl::StrCat("inside destroy ", ncclNumOps + ncclFloat16),
+                      "between finalize", "between destroy", "inside finalize",
+                      "inside destroy", "finalize", "destroy"));
+      return;
+    }
+    ranks_[rank]->Abort(ModelError("no data"));
+    EXPECT_THAT(comm(rank).log,
+                ElementsAre("between abort", "inside abort", "abort"));
+  });
 }
 
 template <typename T>

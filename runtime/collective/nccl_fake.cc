@@ -16,13 +16,35 @@ namespace {
 constexpr int kComms = 4;
 NcclBehaviour how;
 FakeNcclComm comms[kComms];
+FakeNcclComm parts[kComms][2];  // inside a node, between nodes
 // The rank whose device is the calling thread's.
 thread_local int current_rank = -1;
 
 FakeNcclComm& Of(ncclComm_t comm) {
   FakeNcclComm& mine = *reinterpret_cast<FakeNcclComm*>(comm);
-  EXPECT_EQ(current_rank, &mine - comms) << "another device is the thread's";
+  const FakeNcclComm* whole = mine.whole == nullptr ? &mine : mine.whole;
+  EXPECT_EQ(current_rank, whole - comms) << "another device is the thread's";
   return mine;
+}
+
+// Where the thread's rank is among those of the communicator.
+int64_t PlaceIn(const FakeNcclComm& comm) {
+  if (comm.whole == nullptr) return &comm - comms;
+  return &comm == parts[current_rank] ? current_rank % how.ranks_per_node
+                                      : current_rank / how.ranks_per_node;
+}
+
+int64_t BytesOf(ncclDataType_t type) {
+  switch (type) {
+    case ncclUint8:
+      return 1;
+    case ncclFloat32:
+      return 4;
+    case ncclFloat64:
+      return 8;
+    default:
+      return 2;
+  }
 }
 
 // A host that counts the waits.
@@ -50,6 +72,20 @@ ncclResult_t Init(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
   *comm = reinterpret_cast<ncclComm_t>(&mine);
   return mine.Begin(absl::StrCat("init ", rank, " of ", ranks), how.init);
 }
+ncclResult_t Split(ncclComm_t comm, int color, int key, ncclComm_t* made,
+                   ncclConfig_t* config) {
+  FakeNcclComm& whole = Of(comm);
+  EXPECT_EQ(whole.polls, 0) << "a call before NCCL took the one before";
+  FakeNcclComm* part = parts[current_rank];
+  if (part->whole != nullptr) ++part;
+  part->whole = &whole;
+  part->name = part == parts[current_rank] ? "inside " : "between ";
+  part->blocking = config->blocking;
+  part->held = whole.held;
+  part->polls = how.polls_until_ready;
+  *made = reinterpret_cast<ncclComm_t>(part);
+  return whole.Begin(absl::StrCat("split ", color, " ", key), how.init);
+}
 ncclResult_t GetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   // It asks the host alone, whatever the thread's device is.
   FakeNcclComm& mine = *reinterpret_cast<FakeNcclComm*>(comm);
@@ -76,8 +112,8 @@ ncclResult_t Abort(ncclComm_t comm) {
 ncclResult_t CreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type,
                              ncclScalarResidence_t where, ncclComm_t comm) {
   EXPECT_EQ(where, ncclScalarHostImmediate);
-  const int bytes = type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : 2;
-  Of(comm).scalar = std::string(static_cast<const char*>(scalar), bytes);
+  Of(comm).scalar =
+      std::string(static_cast<const char*>(scalar), BytesOf(type));
   *op = static_cast<ncclRedOp_t>(ncclNumOps + type);
   return Of(comm).Begin(absl::StrCat("create ", *op), ncclSuccess);
 }
@@ -119,7 +155,8 @@ ncclResult_t AllGather(const void* in, void* out, size_t count,
                        cudaStream_t stream) {
   const auto before =
       static_cast<const char*>(in) - static_cast<const char*>(out);
-  EXPECT_EQ(before, (&Of(comm) - comms) * static_cast<int64_t>(count));
+  EXPECT_EQ(before,
+            PlaceIn(Of(comm)) * static_cast<int64_t>(count) * BytesOf(type));
   EnqueueOn(stream, "all_gather", Of(comm));
   return Of(comm).Begin(absl::StrCat("all_gather ", count, " ", type),
                         how.enqueue);
@@ -128,10 +165,10 @@ ncclResult_t AllGather(const void* in, void* out, size_t count,
 ncclResult_t ReduceScatter(const void* in, void* out, size_t count,
                            ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                            cudaStream_t stream) {
-  const int bytes = type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : 2;
   const auto before =
       static_cast<const char*>(out) - static_cast<const char*>(in);
-  EXPECT_EQ(before, (&Of(comm) - comms) * static_cast<int64_t>(count) * bytes);
+  EXPECT_EQ(before,
+            PlaceIn(Of(comm)) * static_cast<int64_t>(count) * BytesOf(type));
   EnqueueOn(stream, "reduce_scatter", Of(comm));
   return Of(comm).Begin(
       absl::StrCat("reduce_scatter ", count, " ", type, " ", op), how.enqueue);
@@ -140,22 +177,25 @@ ncclResult_t ReduceScatter(const void* in, void* out, size_t count,
 }  // namespace
 
 ncclResult_t FakeNcclComm::Begin(const std::string& what, ncclResult_t result) {
-  log.push_back(what);
+  (whole == nullptr ? this : whole)->log.push_back(name + what);
   if (result == ncclInProgress) polls = how.polls_until_ready;
   return result;
 }
 
 const NcclApi& FakeNccl() {
-  static constexpr NcclApi api = {GetUniqueId,     Init,      GetAsyncError,
-                                  Finalize,        Destroy,   Abort,
-                                  CreatePreMulSum, DestroyOp, AllReduce,
-                                  Broadcast,       AllGather, ReduceScatter};
+  static constexpr NcclApi api = {
+      GetUniqueId, Init,      Split,           GetAsyncError, Finalize,
+      Destroy,     Abort,     CreatePreMulSum, DestroyOp,     AllReduce,
+      Broadcast,   AllGather, ReduceScatter};
   return api;
 }
 
 NcclTest::NcclTest() {
   static_assert(kMaxRanks <= kComms, "a rank has a communicator");
   how = {};
+  for (auto& of_rank : parts) {
+    for (FakeNcclComm& part : of_rank) part.whole = nullptr;
+  }
   for (FakeNcclComm& comm : comms) {
     comm.id.clear();
     comm.log.clear();

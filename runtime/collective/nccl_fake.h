@@ -21,7 +21,8 @@ struct NcclBehaviour {
   ncclResult_t init = ncclInProgress;
   int polls_until_ready = 3;  // after each call; negative: never ready
   ncclResult_t enqueue = ncclInProgress;
-  bool leaves = true;  // whether ncclCommFinalize comes to an end
+  bool leaves = true;      // whether ncclCommFinalize comes to an end
+  int ranks_per_node = 1;  // of what ncclCommSplit makes
 };
 
 // One rank's side of it.
@@ -36,6 +37,9 @@ struct FakeNcclComm {
   // Held by every collective that waits to run or is in a graph; ncclCommAbort
   // fails the test if there is one: the real one would not return.
   std::shared_ptr<int> held;
+  // What ncclCommSplit makes, in this order, is logged with the whole.
+  FakeNcclComm* whole = nullptr;
+  std::string name;  // "inside ", "between "; of the whole empty
 
   ncclResult_t Begin(const std::string& what, ncclResult_t result);
 };

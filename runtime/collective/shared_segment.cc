@@ -28,21 +28,6 @@ namespace {
 constexpr int64_t kHeader = kAlignment;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// One per start of a machine and network of it: ranks in two network
-// namespaces are two machines to each other, whatever else they share, and
-// find out about a cut between them as such. Empty: not known.
-std::string MachineId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  char network[64] = {};
-  if (id.empty() ||
-      readlink("/proc/self/ns/net", network, sizeof(network) - 1) < 0) {
-    return "";
-  }
-  return absl::StrCat(id, "/", network);
-}
-
 absl::Status Refused(int error, absl::string_view what) {
   return SystemError(ExitCode::kCommunication, error,
                      absl::StrCat("memory that ranks share: ", what));
@@ -58,6 +43,18 @@ struct File {
 };
 
 }  // namespace
+
+std::string MachineId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  char network[64] = {};
+  if (id.empty() ||
+      readlink("/proc/self/ns/net", network, sizeof(network) - 1) < 0) {
+    return "";
+  }
+  return absl::StrCat(id, "/", network);
+}
 
 absl::StatusOr<SharedSegment> SharedSegment::Create(int64_t bytes) {
   SharedSegment segment;

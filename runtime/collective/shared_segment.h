@@ -11,6 +11,11 @@
 namespace halftone {
 namespace runtime {
 
+// One per start of a machine and network of it: ranks in two network namespaces
+// are two machines to each other, whatever else they share, and find out about
+// a cut between them as such. Empty: not known.
+std::string MachineId();
+
 // Without a name in any file system: nothing stays behind when its processes
 // end, however they do, and only processes of the same user get at it.
 class SharedSegment {

@@ -96,35 +96,40 @@ class SharedTransfers::BlockMemory : public Memory {
 };
 
 absl::StatusOr<std::unique_ptr<Transfers>> SharedTransfers::Connect(
-    int rank, int world_size, const AllGather& all_gather) {
+    int rank, std::vector<int> ranks, const AllGather& all_gather) {
+  const int own_place = PlaceIn(ranks, rank);
+  const int world_size = static_cast<int>(ranks.size());
   const int64_t bytes =
       sizeof(Line) + int64_t{kBuffered} * kBuffers * kBufferBytes;
   std::vector<SharedSegment> segments(world_size);
   absl::StatusOr<SharedSegment> own = CommunicationError("too many ranks");
   if (world_size <= kMaxRanks) own = SharedSegment::Create(bytes);
-  if (own.ok()) segments[rank] = std::move(*own);
+  if (own.ok()) segments[own_place] = std::move(*own);
   HT_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
-                      all_gather(segments[rank].address()));
+                      all_gather(segments[own_place].address()));
   bool reached = own.ok();
   for (int peer = 0; peer < world_size && reached; ++peer) {
-    if (peer == rank) continue;
+    if (peer == own_place) continue;
     absl::StatusOr<SharedSegment> theirs =
-        SharedSegment::Open(addresses[peer], bytes);
+        SharedSegment::Open(addresses[ranks[peer]], bytes);
     reached = theirs.ok();
     if (reached) segments[peer] = std::move(*theirs);
   }
   // All of them, or none: one that cannot read is waited for in vain.
   HT_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts,
                       all_gather(reached ? "yes" : "no"));
-  for (const std::string& verdict : verdicts) {
-    if (verdict != "yes") return nullptr;
+  for (const int peer : ranks) {
+    if (verdicts[peer] != "yes") return nullptr;
   }
-  segments[rank].Unpublish();
-  return absl::WrapUnique(new SharedTransfers(rank, std::move(segments)));
+  segments[own_place].Unpublish();
+  return absl::WrapUnique(
+      new SharedTransfers(own_place, std::move(ranks), std::move(segments)));
 }
 
-SharedTransfers::SharedTransfers(int rank, std::vector<SharedSegment> segments)
-    : rank_(rank),
+SharedTransfers::SharedTransfers(int rank, std::vector<int> ranks,
+                                 std::vector<SharedSegment> segments)
+    : ranks_(std::move(ranks)),
+      rank_(rank),
       world_size_(static_cast<int>(segments.size())),
       spins_(world_size_ <= UsableCores()),
       segments_(std::move(segments)),
@@ -204,7 +209,7 @@ const char* SharedTransfers::DataOf(const TransferCall& call, int peer) {
         absl::string_view(block.address, strnlen(block.address, kAddressBytes)),
         block.bytes);
     if (!opened.ok()) {
-      awaited_peer_ = peer;
+      awaited_peer_ = ranks_[peer];
       throw std::runtime_error(std::string(opened.status().message()));
     }
     segment = *std::move(opened);
@@ -239,7 +244,7 @@ void SharedTransfers::Await(const Events& events, int peer, int64_t index,
            theirs.tags[call.number % kTags].load() == call.tag;
   };
   if (reached()) return;
-  awaited_peer_ = peer;
+  awaited_peer_ = ranks_[peer];
   if (spins_ && Spin(reached)) return;
   Line& own = OwnLine();
   own.sleeps.store(1);  // before the look at the counter

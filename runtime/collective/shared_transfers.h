@@ -30,10 +30,12 @@ class SharedTransfers : public Transfers {
   // A collective of all ranks, by other means: everybody's bytes, by rank.
   using AllGather = std::function<absl::StatusOr<std::vector<std::string>>(
       absl::string_view mine)>;
-  // Null on all ranks if one of them cannot read another's memory: they are on
-  // several machines or in containers. Errors are `all_gather`'s.
+  // Among `ranks`, of which `rank`, this one, is one; all ranks call it, for
+  // their own. Null on all of `ranks` if one of them cannot read another's
+  // memory: they are on several machines or in containers. Errors are
+  // `all_gather`'s.
   static absl::StatusOr<std::unique_ptr<Transfers>> Connect(
-      int rank, int world_size, const AllGather& all_gather);
+      int rank, std::vector<int> ranks, const AllGather& all_gather);
   ~SharedTransfers() override;
 
   void AllReduce(const TransferCall& call, void* data, int64_t count,
@@ -72,7 +74,8 @@ class SharedTransfers : public Transfers {
   void Reduce(const TransferCall& call, void* data, int64_t count,
               const ReduceArithmetic& how, bool shares);
 
-  SharedTransfers(int rank, std::vector<SharedSegment> segments);
+  SharedTransfers(int rank, std::vector<int> ranks,
+                  std::vector<SharedSegment> segments);
 
   Line& OwnLine();
   const Line& LineOf(int rank) const;
@@ -98,6 +101,8 @@ class SharedTransfers : public Transfers {
   void ReduceOwn(const Reduction& what, int64_t index);
   void Collect(const Reduction& what, int64_t index);
 
+  const std::vector<int> ranks_;  // by place
+  // Places among them; a rank in what follows is one.
   const int rank_;
   const int world_size_;
   const bool spins_;

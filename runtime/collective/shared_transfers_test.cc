@@ -81,7 +81,7 @@ TEST(SharedTransfers, AllOrNone) {
         if (!status.ok()) return status;
         return all;
       };
-      auto transfers = SharedTransfers::Connect(rank, 2, all_gather);
+      auto transfers = SharedTransfers::Connect(rank, {0, 1}, all_gather);
       ASSERT_TRUE(transfers.ok()) << transfers.status();
       made[rank] = *std::move(transfers);
     };

@@ -30,6 +30,7 @@ class SingleCommunicator : public Communicator {
     return absl::OkStatus();
   }
   absl::Status GatherParts(void*, int64_t, Stream&) override { return failed_; }
+  absl::Status ReduceByNodes(int) override { return failed_; }
   absl::StatusOr<std::vector<std::string>> AllGather(
       absl::string_view mine) override {
     HT_RETURN_IF_ERROR(failed_);

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 
+#include "absl/types/span.h"
 #include "graph/base/time/monotonic_time.h"
 #include "runtime/collective/reduce.h"
 #include "runtime/device/device.h"
@@ -16,10 +17,13 @@ namespace runtime {
 
 // One call of a collective, the same on all its ranks.
 struct TransferCall {
-  uint64_t tag = 0;    // unlike that of any other call; its low 8 bits are 0
+  uint64_t tag = 0;    // unlike that of any other call; its low 4 bits are 0
   int64_t number = 0;  // of the call, from 1
   MonotonicTime deadline;
 };
+
+// Where a rank stands among those that work together (CHECKed: it is there).
+int PlaceIn(absl::Span<const int> ranks, int rank);
 
 // Elements of a buffer.
 struct ElementRange {
@@ -33,6 +37,11 @@ struct ElementRange {
 inline constexpr int64_t kPartElements = 64;  // whole cache lines
 ElementRange PieceOfPart(int rank, int world_size, int64_t index, int64_t piece,
                          int64_t count);
+
+// Of an all_reduce in two levels, the elements that each rank of a node has the
+// sum of. What is left behind the last one's, of little data all, is reduced by
+// way of each node's first rank: there it is latency that counts.
+int64_t NodePart(int64_t count, int64_t element_bytes, int ranks_per_node);
 
 // A wait was ended from outside.
 struct TransferInterrupted : std::exception {

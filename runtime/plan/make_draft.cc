@@ -12,6 +12,7 @@
 #include "kernels/common/settings.h"
 #include "runtime/plan/draft.h"
 #include "runtime/plan/kernel_choice.h"
+#include "runtime/plan/rank_groups.h"
 
 namespace halftone {
 namespace runtime {
@@ -38,6 +39,10 @@ class Drafter {
     const Entry* entry = request_.program->FindEntry(request_.entry);
     HT_CHECK(entry != nullptr, "no such entry");
     const Block& block = entry->block();
+    // One rank stands for any number: what a model needs is first told so.
+    if (draft_.world_size > 1) {
+      HT_RETURN_IF_ERROR(CheckRankGroups(*entry, draft_.world_size));
+    }
     HT_RETURN_IF_ERROR(CheckSizes(block));
     Scope scope{&block, std::vector<int>(block.value_limit(), -1)};
     for (ValueId feed : block.Feeds()) {
@@ -169,11 +174,8 @@ class Drafter {
     } else if (type != "broadcast") {
       step.kind = type == "all_reduce" ? Step::Kind::kAllReduce
                                        : Step::Kind::kReduceScatter;
-      step.stream = AttrAs<std::string>(op, "of") == "gradient" &&
-                            !AttrAs<bool>(op, "delayed") &&
-                            request_.bind.world_size > 1
-                        ? StreamKind::kCommunicate
-                        : StreamKind::kCompute;
+      step.stream =
+          BesideComputing(op) ? StreamKind::kCommunicate : StreamKind::kCompute;
       if (AttrAs<std::string>(op, "gradient_scale") == "pre") {
         step.pre_scale = kernels::ReductionScale(
             AttrAs<double>(op, "predivide"), request_.bind.world_size);
@@ -187,6 +189,12 @@ class Drafter {
     draft_.steps.push_back(std::move(step));
   }
 
+  // Whether a reduction has the stream that communicates.
+  bool BesideComputing(const Op& op) const {
+    return AttrAs<std::string>(op, "of") == "gradient" &&
+           !AttrAs<bool>(op, "delayed") && request_.bind.world_size > 1;
+  }
+
   // Gathers at once, beside what is computed; adds when somebody reads it, so
   // that computing does not wait for what comes from the other ranks.
   absl::Status DraftOrderedSum(Scope& scope, const Op& op) {
@@ -195,7 +203,7 @@ class Drafter {
                         chooser_.ChoiceFor(*scope.block, op));
     HT_CHECK(choice.candidate != nullptr, "the sum's kernel is deterministic");
     GatherInputs(&sum);
-    if (!AttrAs<bool>(op, "delayed")) {
+    if (BesideComputing(op)) {
       draft_.steps.back().stream = StreamKind::kCommunicate;
     }
     sum.candidate = choice.candidate;

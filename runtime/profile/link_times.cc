@@ -47,6 +47,14 @@ double CollectiveSeconds(Step::Kind kind, double bytes,
   if (topology.ranks < 2) return 0;
   const bool sums = kind == Step::Kind::kAllReduce;
   const bool crosses = topology.machines() > 1;
+  if (sums && crosses && topology.by_nodes && topology.per_machine > 1) {
+    const Topology machine = {topology.per_machine, topology.per_machine,
+                              topology.inside, topology.inside};
+    const Topology machines = {topology.machines(), 1, topology.between,
+                               topology.between};
+    return 2 * CollectiveSeconds(Step::Kind::kAllGather, bytes, machine) +
+           CollectiveSeconds(kind, bytes, machines);
+  }
   const Link& inside = topology.inside;
   const Link& between = topology.between;
   double bandwidth = inside.bandwidth;

@@ -59,6 +59,28 @@ TEST(CollectiveSeconds, ATreeWhereThereAreManyMachines) {
   EXPECT_NEAR(seconds, 2 * (10 * 1e-4 + 1e-6), 1e-12);
 }
 
+// Sums that are parts on each machine cross the network once for all of them.
+TEST(CollectiveSeconds, ByNodes) {
+  Topology topology = Ranks(16, 8);
+  topology.between.bandwidth = 1e8;
+  topology.between.latency = 1e-3;
+  topology.by_nodes = true;
+  const double inside = 7.0 / 8 * 1e-3 + 7 * 1e-4;
+  const double between = 2 * (1.0 / 2 * 1e-2 + 1e-3);
+  const Step::Kind sum = Step::Kind::kAllReduce;
+  EXPECT_NEAR(CollectiveSeconds(sum, 1e6, topology), 2 * inside + between,
+              1e-12);
+  // What is gathered alone goes as ever, and so do sums of one machine.
+  Topology at_once = topology;
+  at_once.by_nodes = false;
+  const Step::Kind gather = Step::Kind::kAllGather;
+  EXPECT_EQ(CollectiveSeconds(gather, 1e6, topology),
+            CollectiveSeconds(gather, 1e6, at_once));
+  topology.per_machine = at_once.per_machine = 16;
+  EXPECT_EQ(CollectiveSeconds(sum, 1e6, topology),
+            CollectiveSeconds(sum, 1e6, at_once));
+}
+
 TEST(CollectiveSeconds, SmallOnesByTheQuickWay) {
   Topology topology = Ranks(2, 2);
   topology.inside.quick_latency = 1e-6;

@@ -15,6 +15,9 @@
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/collective/reduce_by_nodes.h"
+#include "runtime/log/words.h"
+#include "runtime/plan/rank_groups.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
@@ -163,6 +166,8 @@ absl::Status CheckRank(Rank& rank, bool train) {
         GlobalBatch(config, rank.sampler.world_size, data.train->size()));
   }
   if (train) {
+    HT_RETURN_IF_ERROR(CheckRankGroups(
+        *rank.inputs.program->FindEntry(kTrainEntry), rank.sampler.world_size));
     rank.sampler.size = data.train->size();
     HT_RETURN_IF_ERROR(ParseFetches(config.fetches).status());
   }
@@ -204,6 +209,24 @@ void NoteHostReduction(Rank& rank) {
       "note     ", rank.communicator().world_size(), " ranks share a ",
       device.kind(), " device: what they reduce goes by way of the host",
       rank.config().use_graphs ? ", and steps run without a graph" : ""));
+}
+
+// A collective, before anything is allocated for sums.
+absl::Status ReduceByNodesIfAsked(Rank& rank) {
+  const proto::Dist& dist = rank.config().strategy.dist();
+  if (!dist.use_hierarchical_allreduce()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(
+      const int ranks_per_node,
+      ReduceByNodes(rank.communicator(),
+                    dist.hierarchical_allreduce_inter_nranks()));
+  const int nodes = rank.sampler.world_size / ranks_per_node;
+  const bool two_levels = nodes > 1 && ranks_per_node > 1;
+  rank.start.said.push_back(absl::StrCat(
+      "note     all-reduce ",
+      two_levels ? "inside each node, then between them: "
+                 : "at once, as that is all there is: ",
+      Count(nodes, "node"), " of ", Count(ranks_per_node, "rank")));
+  return absl::OkStatus();
 }
 
 absl::Status Build(Rank& rank, bool train) {
@@ -386,6 +409,11 @@ absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
       CheckSameSettings(rank.communicator(), SettingsOf(rank, train));
   *agreed = !same.ok();
   HT_RETURN_IF_ERROR(same);
+  if (train) {
+    const absl::Status asked = ReduceByNodesIfAsked(rank);
+    *agreed = !asked.ok();
+    HT_RETURN_IF_ERROR(asked);
+  }
   HT_RETURN_IF_ERROR(Build(rank, train));
   HT_RETURN_IF_ERROR(Load(rank, train, agreed));
   if (rank.start.resumed) {

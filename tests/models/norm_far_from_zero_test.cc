@@ -110,8 +110,8 @@ const kernels::KernelRegistry& KernelsOf(bool emulated) {
     auto* const all = new kernels::KernelRegistry(kernels::Kernels());
     int taken = 0;
     all->ForEach([&](absl::string_view key, kernels::Candidate& to) {
-      for (const char* op :
-           {"combine_stats", "running_stats", "bn_grad_coefficients"}) {
+      for (const char* op : {"combine_stats", "running_stats",
+                             "bn_grad_coefficients", "all_reduce(f32)"}) {
         if (!absl::StartsWith(key, op)) continue;
         for (const auto& [other, from] : cuda.All()) {
           if (other != key) continue;
@@ -120,7 +120,7 @@ const kernels::KernelRegistry& KernelsOf(bool emulated) {
         }
       }
     });
-    EXPECT_EQ(taken, 3);
+    EXPECT_EQ(taken, 5);  // sums of values in either layout
     return all;
   }();
   return *registry;
@@ -258,6 +258,39 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(Shares{9}, Shares{5, 4},
                                          Shares{6, 1, 0, 2}),
                        ::testing::Bool(), ::testing::Bool()));
+
+// Statistics and sums of a rank's group alone, on the GPU's kernels as on the
+// CPU's: the same numbers in the same order.
+TEST(NormsOfGroups, OnTheKernelsOfEitherDevice) {
+  const auto model = CompileText(
+      kModel, kStrategy,
+      {"dist.sync_batch_norm=true", "dist.sync_batch_norm_group_size=2"});
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(9 * kChannels * kPixels), t(x.size());
+  for (float& v : x) v = 3 + normal(random);
+  for (float& v : t) v = normal(random);
+  const Shares shares = {4, 2, 0, 3};
+  const std::vector<Step> cpu =
+      RunStep(*model->program, /*emulated=*/false, shares, x, t);
+  const std::vector<Step> gpu =
+      RunStep(*model->program, /*emulated=*/true, shares, x, t);
+  for (size_t r = 0; r < shares.size(); ++r) {
+    ASSERT_TRUE(cpu[r].status.ok()) << cpu[r].status;
+    ASSERT_TRUE(gpu[r].status.ok()) << gpu[r].status;
+    EXPECT_EQ(gpu[r].cells, gpu[0].cells) << "all ranks have the same bits";
+    ASSERT_EQ(cpu[r].gradient.size(), gpu[r].gradient.size());
+    for (size_t i = 0; i < cpu[r].gradient.size(); ++i) {
+      EXPECT_NEAR(cpu[r].gradient[i], gpu[r].gradient[i], 1e-8);
+    }
+    for (const auto& [name, values] : cpu[r].cells) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        EXPECT_NEAR(values[i], gpu[r].cells.at(name)[i], 1e-6) << name;
+      }
+    }
+  }
+}
 
 // ---- Low inputs. What they lost when they were rounded is lost; of what they
 // are, the statistics are made in f32 with the same error as above. So that

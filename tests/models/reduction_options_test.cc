@@ -1,11 +1,11 @@
 // How gradients are reduced, as Apex, Paddle's Fleet and PyTorch let one
 // choose: what may change no bit changes none, the rest the last digits.
-#include <cmath>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "runtime/data/npz_testing.h"
@@ -39,25 +39,6 @@ Outcome Train(const std::string& model,
   return run;
 }
 
-// `tolerance` 0: the same bits.
-void ExpectNear(const Outcome& a, const Outcome& b, double tolerance) {
-  ASSERT_EQ(a.steps.size(), b.steps.size());
-  for (size_t i = 0; i < a.steps.size(); ++i) {
-    const double x = a.steps[i]["loss"], y = b.steps[i]["loss"];
-    EXPECT_NEAR(x, y, tolerance) << "step " << i;
-  }
-  ASSERT_EQ(a.state.tensors.size(), b.state.tensors.size());
-  for (const Tensor& tensor : a.state.tensors) {
-    if (tensor.name[0] == '@') continue;  // clocks and loss scale
-    const std::vector<float> x = Values(a.state, tensor.name);
-    const std::vector<float> y = Values(b.state, tensor.name);
-    ASSERT_EQ(x.size(), y.size());
-    for (size_t i = 0; i < x.size(); ++i) {
-      EXPECT_NEAR(x[i], y[i], tolerance) << tensor.name << " " << i;
-    }
-  }
-}
-
 TEST(ReductionOptions, ThatMoveNothingButTime) {
   for (const int ranks : {1, 2, 3}) {
     const Outcome plain = Train(Perceptron(), {}, ranks);
@@ -65,7 +46,7 @@ TEST(ReductionOptions, ThatMoveNothingButTime) {
          {"dist.delay_allreduce=true", "dist.message_size=10",
           "dist.fuse_all_reduce_ops=false"}) {
       SCOPED_TRACE(absl::StrCat(option, " on ", ranks));
-      ExpectNear(plain, Train(Perceptron(), {option}, ranks), 0);
+      ExpectClose(plain, Train(Perceptron(), {option}, ranks), 0);
     }
   }
 }
@@ -76,28 +57,29 @@ TEST(ReductionOptions, PredivideFactor) {
     const Outcome plain = Train(Perceptron(), {}, ranks);
     for (const char* factor : {"1", "2", "4", "0.5"}) {
       SCOPED_TRACE(absl::StrCat(factor, " on ", ranks));
-      ExpectNear(plain,
-                 Train(Perceptron(),
-                       {absl::StrCat("dist.gradient_predivide_factor=", factor),
-                        "amp.level=O0"},
-                       ranks),
-                 2e-2);
+      ExpectClose(
+          plain,
+          Train(Perceptron(),
+                {absl::StrCat("dist.gradient_predivide_factor=", factor),
+                 "amp.level=O0"},
+                ranks),
+          2e-2);
     }
   }
   const Outcome fp32 = Train(Perceptron(), {"amp.level=O0"}, 2);
   for (const char* factor : {"1", "2", "4", "0.5"}) {
-    ExpectNear(fp32,
-               Train(Perceptron(),
-                     {absl::StrCat("dist.gradient_predivide_factor=", factor),
-                      "amp.level=O0"},
-                     2),
-               0);
+    ExpectClose(fp32,
+                Train(Perceptron(),
+                      {absl::StrCat("dist.gradient_predivide_factor=", factor),
+                       "amp.level=O0"},
+                      2),
+                0);
   }
   // 1/3 is rounded, in f32.
-  ExpectNear(fp32,
-             Train(Perceptron(),
-                   {"dist.gradient_predivide_factor=3", "amp.level=O0"}, 2),
-             1e-5);
+  ExpectClose(fp32,
+              Train(Perceptron(),
+                    {"dist.gradient_predivide_factor=3", "amp.level=O0"}, 2),
+              1e-5);
 }
 
 // A gradient of f16 has a relative 1e-3, of which 12 steps make at most 1.
@@ -113,7 +95,7 @@ TEST(ReductionOptions, DtypeOfTheReduction) {
       SCOPED_TRACE(absl::StrCat(level, " ", option));
       std::vector<std::string> overrides = plain;
       overrides.push_back(option);
-      ExpectNear(as_made, Train(Perceptron(), overrides, 2), 2e-2);
+      ExpectClose(as_made, Train(Perceptron(), overrides, 2), 2e-2);
     }
   }
 }
@@ -154,9 +136,63 @@ TEST(SharedParameter, IsReducedOnce) {
     EXPECT_EQ(members, 2) << "w and v";
     const double tolerance = at == "amp.level=O0" ? 3e-5 : 2e-2;
     for (const int ranks : {2, 3}) {
-      ExpectNear(Train(Shared(), {at}, 1), Train(Shared(), {at}, ranks),
-                 tolerance);
+      ExpectClose(Train(Shared(), {at}, 1), Train(Shared(), {at}, ranks),
+                  tolerance);
     }
+  }
+}
+
+constexpr char kByNodes[] = "dist.use_hierarchical_allreduce=true";
+std::string NodesOf(int ranks) {
+  return absl::StrCat("dist.hierarchical_allreduce_inter_nranks=", ranks);
+}
+
+// Sums in another order, which is the same in every run.
+TEST(HierarchicalAllReduce, IsTheSumAtOnceToRounding) {
+  for (const char* level : {"amp.level=O0", "amp.level=O1"}) {
+    const double tolerance = level == std::string("amp.level=O0") ? 3e-5 : 2e-2;
+    for (const int ranks : {4, 6}) {
+      SCOPED_TRACE(absl::StrCat(level, " on ", ranks));
+      const std::vector<std::string> nodes = {level, kByNodes, NodesOf(2)};
+      const Outcome run = Train(Perceptron(), nodes, ranks);
+      ExpectClose(Train(Perceptron(), {level}, ranks), run, tolerance);
+      ExpectClose(Train(Perceptron(), nodes, ranks), run, 0);
+    }
+  }
+}
+
+// What is summed in shards, in micro-batches or late is summed by nodes.
+TEST(HierarchicalAllReduce, ChangesNoOtherOptionsBits) {
+  const Outcome run = Train(Perceptron(), {kByNodes, NodesOf(2)}, 4);
+  for (const char* option :
+       {"dist.sharding.stage=1", "dist.delay_allreduce=true",
+        "dist.fuse_all_reduce_ops=false"}) {
+    SCOPED_TRACE(option);
+    ExpectClose(run, Train(Perceptron(), {kByNodes, NodesOf(2), option}, 4), 0);
+  }
+  const std::string merge = "dist.gradient_merge.k_steps=2";
+  ExpectClose(Train(Perceptron(), {merge}, 4),
+              Train(Perceptron(), {merge, kByNodes, NodesOf(2)}, 4), 2e-2);
+}
+
+// Threads are on one machine.
+TEST(HierarchicalAllReduce, OfOneNodeIsAtOnce) {
+  const Outcome run = Train(Perceptron(), {}, 4);
+  ExpectClose(run, Train(Perceptron(), {kByNodes}, 4), 0);
+  ExpectClose(run, Train(Perceptron(), {kByNodes, NodesOf(4)}, 4), 0);
+  ExpectClose(run, Train(Perceptron(), {kByNodes, NodesOf(1)}, 4), 0);
+}
+
+TEST(HierarchicalAllReduce, RefusesRanksThatFormNoNodes) {
+  for (const int ranks : {1, 4}) {
+    const Outcome run = TrainText(
+        Perceptron(), kStrategy, {kByNodes, NodesOf(3)}, "synthetic:27", ranks);
+    EXPECT_EQ(ExitCodeOf(run.status), ExitCode::kUsage) << run.status;
+    EXPECT_THAT(
+        std::string(run.status.message()),
+        ::testing::AllOf(
+            ::testing::HasSubstr("dist.hierarchical_allreduce_inter_nranks 3"),
+            ::testing::HasSubstr(absl::StrCat("found ", ranks))));
   }
 }
 

@@ -186,6 +186,24 @@ Outcome TrainText(const std::string& model, const std::string& strategy,
   return LookAt(config, TrainOn(*compiled, config, ranks).status);
 }
 
+void ExpectClose(const Outcome& a, const Outcome& b, double tolerance) {
+  ASSERT_EQ(a.steps.size(), b.steps.size());
+  for (size_t i = 0; i < a.steps.size(); ++i) {
+    const double x = a.steps[i]["loss"], y = b.steps[i]["loss"];
+    EXPECT_NEAR(x, y, tolerance) << "step " << i;
+  }
+  ASSERT_EQ(a.state.tensors.size(), b.state.tensors.size());
+  for (const Tensor& tensor : a.state.tensors) {
+    if (tensor.name[0] == '@') continue;  // clocks and loss scale
+    const std::vector<float> x = Values(a.state, tensor.name);
+    const std::vector<float> y = Values(b.state, tensor.name);
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(x[i], y[i], tolerance) << tensor.name << " " << i;
+    }
+  }
+}
+
 std::vector<float> Values(const Checkpoint& checkpoint,
                           const std::string& name) {
   for (const Tensor& tensor : checkpoint.tensors) {

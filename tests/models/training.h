@@ -74,6 +74,8 @@ Outcome LookAt(const TrainConfig& config, const absl::Status& status);
 Outcome TrainText(const std::string& model, const std::string& strategy,
                   const std::vector<std::string>& overrides,
                   const std::string& data, int ranks);
+// Losses and state, but for clocks and scales. `tolerance` 0: the same bits.
+void ExpectClose(const Outcome& a, const Outcome& b, double tolerance);
 // A tensor of a checkpoint as f32.
 std::vector<float> Values(const Checkpoint& checkpoint,
                           const std::string& name);

@@ -33,14 +33,15 @@ int FreePort() {
 }
 
 // Our own launcher's variables with rank 0 serving the store.
-std::vector<Environment> Ours(int world_size) {
+std::vector<Environment> Ours(int world_size, int ranks_per_node = 1) {
   const std::string master = absl::StrCat("127.0.0.1:", FreePort());
   std::vector<Environment> all;
   for (int r = 0; r < world_size; ++r) {
     all.push_back({{"HALFTONE_RANK", absl::StrCat(r)},
                    {"HALFTONE_WORLD_SIZE", absl::StrCat(world_size)},
                    {"HALFTONE_MASTER", master},
-                   {"HALFTONE_TOKEN", "0123"}});
+                   {"HALFTONE_TOKEN", "0123"},
+                   {"TEST_RANKS_PER_NODE", absl::StrCat(ranks_per_node)}});
   }
   return all;
 }
@@ -69,7 +70,8 @@ std::vector<Result> RunRanks(const std::vector<Environment>& envs, int calls,
 }
 
 // What communicator_rank computes, by ranks as threads.
-std::string HashByThreads(int world_size, int calls, int64_t elements) {
+std::string HashByThreads(int world_size, int calls, int64_t elements,
+                          int ranks_per_node = 1) {
   auto ranks = MakeInProcessCommunicators(world_size, absl::Seconds(60));
   std::unique_ptr<Device> device = MakeCpuDevice(0, 1);
   std::unique_ptr<Stream> stream = *device->CreateStream("communicate");
@@ -77,6 +79,7 @@ std::string HashByThreads(int world_size, int calls, int64_t elements) {
   std::vector<std::thread> threads;
   for (int r = 0; r < world_size; ++r) {
     threads.emplace_back([&, r] {
+      ASSERT_TRUE(ranks[r]->ReduceByNodes(ranks_per_node).ok());
       std::vector<half> data(elements);
       for (int call = 0; call < calls; ++call) {
         for (int64_t i = 0; i < elements; ++i) {
@@ -114,6 +117,14 @@ TEST(Processes, GiveTheBitsOfThreads) {
   }
 }
 
+TEST(Processes, GiveTheBitsOfThreadsByNodesToo) {
+  for (int64_t elements : {1, 20000, 700001}) {
+    const std::string hash = HashByThreads(4, 5, elements, 2);
+    ExpectSameBits(RunRanks(Ours(4, 2), 5, elements), hash);
+    if (elements > 1) EXPECT_NE(hash, HashByThreads(4, 5, elements));
+  }
+}
+
 TEST(Processes, RunUnderTorchrunsVariables) {
   const std::string port = absl::StrCat(FreePort());
   std::vector<Environment> envs;
@@ -148,22 +159,29 @@ TEST(Processes, RunUnderMpisVariablesWithoutAnAddress) {
 
 // Rank 1 ends in the middle; the others name it at once.
 void ExpectNamed(const std::string& misbehaviour, const std::string& text,
-                 absl::Duration limit) {
+                 absl::Duration limit, int world_size = 3,
+                 int ranks_per_node = 1) {
   const absl::Time start = absl::Now();
-  const std::vector<Result> results =
-      RunRanks(Ours(3), 1000000, 700000, 1, misbehaviour);
+  const std::vector<Result> results = RunRanks(
+      Ours(world_size, ranks_per_node), 1000000, 700000, 1, misbehaviour);
   EXPECT_LT(absl::Now() - start, limit);
-  for (int r : {0, 2}) {
+  for (int r = 0; r < world_size; ++r) {
+    if (r == 1) continue;
     EXPECT_EQ(results[r].exit_code(), 7) << results[r].err;
     EXPECT_THAT(results[r].err, HasSubstr("rank 1"));
     EXPECT_THAT(results[r].err, HasSubstr(text));
     EXPECT_THAT(results[r].err,
-                HasSubstr(absl::StrCat("on rank ", r, " of 3")));
+                HasSubstr(absl::StrCat("on rank ", r, " of ", world_size)));
   }
 }
 
 TEST(Processes, NameARankThatIsKilled) {
   ExpectNamed("kill=20", "vanished", absl::Seconds(15));
+}
+
+// By nodes: its own waits for it, the other for that.
+TEST(Processes, NameARankThatIsKilledByNodesToo) {
+  ExpectNamed("kill=20", "vanished", absl::Seconds(15), 4, 2);
 }
 
 TEST(Processes, NameARankThatExits) {

@@ -75,6 +75,11 @@ absl::Status Main(const Arguments& arguments) {
   }
   options.timeout = absl::Seconds(3);
   HT_ASSIGN_OR_RETURN(auto communicator, ConnectRank(options));
+  auto nodes = env.find("TEST_RANKS_PER_NODE");
+  int ranks_per_node = 0;
+  if (nodes != env.end() && absl::SimpleAtoi(nodes->second, &ranks_per_node)) {
+    HT_RETURN_IF_ERROR(communicator->ReduceByNodes(ranks_per_node));
+  }
   return Reduce(arguments, *communicator);
 }
 

@@ -121,6 +121,16 @@ class NodesTest : public ::testing::TestWithParam<Net> {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
+  // What as many ranks on one machine log.
+  std::vector<json> OfOneMachine(const Words& more) {
+    Words alone = {kHalftone, "launch", "--ranks", absl::StrCat(2 * kRanks)};
+    for (const std::string& word : Train(more)) alone.push_back(word);
+    std::map<std::string, std::string> env = OwnVariables();
+    env["OMP_NUM_THREADS"] = "1";
+    const Result one = Wait(Start("alone", alone, env));
+    EXPECT_EQ(one.exit_code(), 0) << one.err;
+    return Metrics(mark_);
+  }
   void AwaitSteps(size_t steps) {
     for (int i = 0; i < 6000 && Metrics(mark_).size() < steps; ++i) {
       absl::SleepFor(absl::Milliseconds(10));
@@ -158,15 +168,29 @@ TEST_P(NodesTest, TrainAsOneMachineDoes) {
   ASSERT_EQ(results_[0].exit_code(), 0) << Say(0);
   ASSERT_EQ(results_[1].exit_code(), 0) << Say(1);
   const std::vector<json> found = Metrics(mark_);
-  Words alone = {kHalftone, "launch", "--ranks", absl::StrCat(2 * kRanks)};
-  for (const std::string& word : Train({"--epochs", "1"})) {
-    alone.push_back(word);
-  }
-  std::map<std::string, std::string> env = OwnVariables();
-  env["OMP_NUM_THREADS"] = "1";
-  const Result one = Wait(Start("alone", alone, env));
-  ASSERT_EQ(one.exit_code(), 0) << one.err;
-  EXPECT_EQ(found, Metrics(mark_));
+  EXPECT_EQ(found, OfOneMachine({"--epochs", "1"}));
+}
+
+// Nodes that are found, or, where both are this machine, told: the bits of as
+// many ranks of one machine in as large groups.
+TEST_P(NodesTest, AddInsideEachAndThenBetween) {
+  const Words by_nodes = {"--epochs", "1", "--set",
+                          "dist.use_hierarchical_allreduce=true"};
+  Words told = by_nodes;
+  told.insert(told.end(),
+              {"--set", absl::StrCat("dist.hierarchical_allreduce_inter_"
+                                     "nranks=",
+                                     kRanks)});
+  Launch(Train(GetParam() == Net::kNamespaces ? by_nodes : told));
+  AwaitBoth(absl::Minutes(3));
+  ASSERT_EQ(results_[0].exit_code(), 0) << Say(0);
+  ASSERT_EQ(results_[1].exit_code(), 0) << Say(1);
+  EXPECT_THAT(results_[0].out + results_[0].err,
+              HasSubstr("all-reduce inside each node, then between them: 2 "
+                        "nodes of 2 ranks"));
+  const std::vector<json> found = Metrics(mark_);
+  EXPECT_EQ(found, OfOneMachine(told));
+  EXPECT_NE(found, OfOneMachine({"--epochs", "1"}));
 }
 
 // Whose rank is killed says 137, the other 7; both name it.

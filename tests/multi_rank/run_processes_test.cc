@@ -132,26 +132,48 @@ INSTANTIATE_TEST_SUITE_P(Levels, KilledRun,
                                                info.param.reduce);
                          });
 
-// Neither how ranks talk to each other nor buckets change a bit.
-TEST(ExactOrder, IsThatOfThreadsAndOfProcesses) {
+// After an epoch on ranks that are threads, and on processes.
+void ExpectSameState(int ranks, const std::string& by_threads,
+                     const std::string& by_processes) {
   const std::vector<std::string> flags = {"--epochs", "1"};
-  const std::string exact = "dist.reduce=exact_order";
-  const std::string model = Compile("O1", {"--set", exact});
-  const std::string small = Compile(
-      "O1", {"--set", exact, "--set", "dist.first_bucket_size_in_MB=0.001"});
   const std::string threads = NewPath("threads"), shared = NewPath("shared");
-  std::vector<std::string> command = {kHalftone, "run", model,   "--ranks", "2",
-                                      "--data",  kData, "--out", threads};
+  std::vector<std::string> command = {
+      kHalftone, "run", by_threads, "--ranks", absl::StrCat(ranks),
+      "--data",  kData, "--out",    threads};
   command.insert(command.end(), flags.begin(), flags.end());
   const Result in_process = RunProgram(command);
   ASSERT_EQ(in_process.exit_code(), 0) << in_process.err;
-  const Result processes = RunProgram(Launch(2, small, shared, flags));
+  const Result processes =
+      RunProgram(Launch(ranks, by_processes, shared, flags));
   ASSERT_EQ(processes.exit_code(), 0) << processes.err;
   const auto state = [](const std::string& out) {
     return ReadAll(out + "/ckpt/step-23/state.safetensors");
   };
   ASSERT_FALSE(state(threads).empty());
   EXPECT_TRUE(state(threads) == state(shared));
+}
+
+// Neither how ranks talk to each other nor buckets change a bit.
+TEST(ExactOrder, IsThatOfThreadsAndOfProcesses) {
+  const std::string exact = "dist.reduce=exact_order";
+  ExpectSameState(2, Compile("O1", {"--set", exact}),
+                  Compile("O1", {"--set", exact, "--set",
+                                 "dist.first_bucket_size_in_MB=0.001"}));
+}
+
+TEST(SyncBatchNormGroups, AreThoseOfThreadsAndOfProcesses) {
+  const std::string model =
+      Compile("O1", {"--set", "dist.sync_batch_norm_group_size=2"});
+  ExpectSameState(4, model, model);
+  for (const std::vector<std::string>& command :
+       {Launch(3, model, NewPath("three")),
+        std::vector<std::string>{kHalftone, "plan", model, "--ranks", "3"}}) {
+    const Result refused = RunProgram(command);
+    EXPECT_EQ(refused.exit_code(), 2) << refused.err;
+    EXPECT_THAT(refused.err,
+                AllOf(HasSubstr("dist.sync_batch_norm_group_size 2"),
+                      HasSubstr("found 3")));
+  }
 }
 
 TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {

@@ -49,6 +49,8 @@ absl::StatusOr<runtime::TimelineRequest> RequestFor(
   }
   runtime::TimelineRequest request;
   HT_ASSIGN_OR_RETURN(request.topology, TopologyOf(question, *target));
+  request.topology.by_nodes =
+      model.strategy.dist().use_hierarchical_allreduce();
   // A CPU's calls return when their work is done.
   request.overlap = target->is_gpu();
   request.slower = std::max(1.0, 1 / question.cores_per_rank);

@@ -117,7 +117,12 @@ std::string GradientsText(const ModelFacts& facts) {
     absl::StrAppend(&text, ", + ", facts.statistics_reductions,
                     " for sync_batch_norm");
   }
-  return absl::StrCat(text, "; any number of ranks");
+  const int64_t group =
+      facts.model->strategy.dist().sync_batch_norm_group_size();
+  return absl::StrCat(
+      text, "; ",
+      group > 1 ? absl::StrCat("a multiple of ", group) : "any number of",
+      " ranks");
 }
 
 std::string MemoryText(const ModelFacts& facts) {

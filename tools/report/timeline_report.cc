@@ -11,6 +11,7 @@
 #include "graph/base/text.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
+#include "runtime/plan/rank_groups.h"
 #include "runtime/report/report_text.h"
 #include "tools/common/json_text.h"
 #include "tools/report/model_facts.h"
@@ -48,7 +49,9 @@ absl::StatusOr<std::vector<Scaled>> ScaledFor(const CompiledModel& model,
   for (int n = 1; n <= kMostRanks; n *= 2) worlds.insert(n);
   std::vector<Scaled> scaled;
   runtime::TimelineRequest request = asked.request;
+  const Entry& entry = *model.program->FindEntry(plan.entry);
   for (int ranks : worlds) {
+    if (ranks > 1 && !runtime::CheckRankGroups(entry, ranks).ok()) continue;
     request.topology.ranks = ranks;
     request.topology.per_machine = std::min(ranks, ranks_per_node);
     HT_ASSIGN_OR_RETURN(const runtime::Plan other,
@@ -258,6 +261,7 @@ Json ToJson(const AskedTimeline& asked, const std::vector<Scaled>& scaled,
                {"samples_of_rank_0", asked.asked.plan.symbols[0]},
                {"link", ToJson(topology.inside)},
                {"between", ToJson(topology.between)},
+               {"by_nodes", topology.by_nodes},
                {"overlap", asked.request.overlap},
                {"slower", asked.request.slower},
                {"step_ms", timeline.ms},
@@ -287,6 +291,11 @@ std::string HeadText(const CompiledModel& model, const AskedTimeline& asked,
                   line("link", LinkText(topology.inside)));
   if (topology.machines() > 1) {
     absl::StrAppend(&text, line("between", LinkText(topology.between)));
+    if (topology.by_nodes) {
+      absl::StrAppend(&text, line("sums",
+                                  "inside each machine, then between "
+                                  "them, then shared inside"));
+    }
   }
   absl::StrAppend(&text, line("step", StepText(asked.timeline)));
   return text;
