@@ -31,6 +31,8 @@ void AddPredict(Verb app, Outcome* outcome);
 void AddInspect(Verb app, Outcome* outcome);
 void AddExplain(Verb app, Outcome* outcome);
 void AddDiff(Verb app, Outcome* outcome);
+void AddCompare(Verb app, Outcome* outcome);
+void AddReplay(Verb app, Outcome* outcome);
 void AddExport(Verb app, Outcome* outcome);
 void AddImport(Verb app, Outcome* outcome);
 void AddPlan(Verb app, Outcome* outcome);

@@ -24,9 +24,10 @@ void AddVerbs(Verb app, Outcome* outcome) {
   app.RequireVerb();
   app.SetVersion(VersionText);
   for (auto add :
-       {AddCompile, AddRun, AddLaunch, AddEval, AddPredict, AddInspect,
-        AddExplain, AddDiff, AddExport, AddImport, AddPlan, AddTune, AddSearch,
-        AddCkpt, AddData, AddOps, AddZoo, AddOpt, AddVersion}) {
+       {AddCompile, AddRun,  AddLaunch,  AddEval,   AddPredict, AddInspect,
+        AddExplain, AddDiff, AddCompare, AddReplay, AddExport,  AddImport,
+        AddPlan,    AddTune, AddSearch,  AddCkpt,   AddData,    AddOps,
+        AddZoo,     AddOpt,  AddVersion}) {
     add(app, outcome);
   }
 }

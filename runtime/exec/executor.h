@@ -22,6 +22,7 @@
 #include "kernels/kernel_registry.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/step_watcher.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/tuning_table.h"
 
@@ -65,6 +66,19 @@ struct FeedData {
   bool kept = false;
 };
 
+// What a step has read, on the host.
+struct StepInputs {
+  std::string entry;
+  SymbolValues symbols{};
+  struct Feed {
+    std::string name;
+    kernels::TensorDesc desc;
+    std::string bytes;  // logical row-major
+  };
+  std::vector<Feed> feeds;         // in the plan's order
+  std::vector<std::string> cells;  // those asked for, logical row-major
+};
+
 // Where a step's numbers stopped being finite.
 struct NonFinite {
   std::string op;     // of a fusion the op in its body; "": all is finite
@@ -104,6 +118,16 @@ class Executor {
                                   absl::Span<const FeedData> feeds) = 0;
   // Waits for the ticket's results. At most two steps may be unread.
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
+  // Runs a step with these feeds, shows its work to `watcher` and puts the
+  // state back: it commits nothing and has no ticket. Waits for the device, as
+  // it allocates. All ranks call it together, between steps that are read.
+  virtual absl::Status Watch(int binding, absl::Span<const FeedData> feeds,
+                             StepWatcher* watcher) = 0;
+  // What the last executed step was fed, and these cells as it found them: of
+  // class `always`, or not changed since (the step was rejected). All ranks
+  // call it together.
+  virtual absl::StatusOr<StepInputs> LastInputs(
+      absl::Span<const CellId> cells) = 0;
   // Names the op in which what the finite check refuses, or else the loss,
   // stopped being finite: by running the last executed step again from its kept
   // feeds, clock and scale, and putting the state back. All ranks call it

@@ -57,6 +57,8 @@ struct TrainConfig {
   // a file for the latest of them (Perfetto); empty: none.
   bool profile = false;
   std::string trace;
+  // Of how many rejected steps all that a replay needs is kept, in `out`.
+  int64_t capsules = 0;
   bool json = false;  // the report at the end is summary.json's object
   // Called by rank 0 of this process with the attempted step and what it is
   // doing ("train", "eval", "checkpoint"): for a supervisor's status page.

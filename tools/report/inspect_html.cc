@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/text.h"
 #include "graph/ir/decision.h"
@@ -14,47 +13,15 @@
 #include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/compile_report.h"
+#include "tools/report/html.h"
 #include "tools/report/inspect_report.h"
 
 namespace halftone {
 namespace tools {
 namespace {
 
-constexpr char kStyle[] = R"(
-body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1200px;
- padding:0 1em;color:#1a1a1a;background:#fff}
-pre,.n{font-family:ui-monospace,monospace;font-size:13px}
-pre{background:#f4f4f4;padding:.8em;overflow-x:auto}
-table{border-collapse:collapse;width:100%}
-th,td{text-align:left;padding:2px 10px 2px 4px;vertical-align:top}
-th{border-bottom:1px solid #999}td.r,th.r{text-align:right}
-details{margin-left:1em}summary{cursor:pointer}
-.op{display:grid;grid-template-columns:2fr 1.6fr .4fr 2.6fr .5fr .4fr;
- gap:8px;padding:1px 4px;margin:1px 0}
-.f16,.bf16{background:#dcefdc}.f32{background:#f6e3cf}
-.other{background:#e8e8e8}
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}
- pre{background:#222}.f16,.bf16{background:#1d3a1d}.f32{background:#45311a}
- .other{background:#333}}
-)";
-
-// Hides the ops and rows that do not contain what was typed.
-constexpr char kScript[] = R"(
-const box=document.getElementById('filter');
-box.addEventListener('input',()=>{const text=box.value.toLowerCase();
- for(const row of document.querySelectorAll('.op:not(.head),tbody tr'))
-  row.hidden=text!==''&&!row.textContent.toLowerCase().includes(text),
-  row.style.display=row.hidden?'none':'';
- if(text)for(const d of document.querySelectorAll('details'))d.open=true;});
-)";
-
-std::string Escaped(absl::string_view text) {
-  return absl::StrReplaceAll(
-      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
-}
-
 std::string Span(absl::string_view text, absl::string_view attributes = "") {
-  return absl::StrCat("<span", attributes, ">", Escaped(text), "</span>");
+  return absl::StrCat("<span", attributes, ">", HtmlEscaped(text), "</span>");
 }
 
 const char* ColourOf(const std::string& precision) {
@@ -73,10 +40,10 @@ std::string OpRowHtml(const proto::OpRow& op) {
   return absl::StrCat(
       "<div class=\"op ", ColourOf(op.precision()), "\">",
       Span(LeafOf(op.name()),
-           absl::StrCat(" class=\"n\" title=\"", Escaped(op.name()), "\"")),
+           absl::StrCat(" class=\"n\" title=\"", HtmlEscaped(op.name()), "\"")),
       Span(op.type()), Span(op.precision()),
       Span(WhyText(op),
-           absl::StrCat(" title=\"", Escaped(RuleOf(op.reason())), "\"")),
+           absl::StrCat(" title=\"", HtmlEscaped(RuleOf(op.reason())), "\"")),
       Span(op.op_class()),
       Span(op.has_line() ? absl::StrCat(":", op.line()) : ""), "</div>\n");
 }
@@ -117,31 +84,6 @@ std::string Tree(const std::vector<const proto::OpRow*>& ops) {
   return html;
 }
 
-// A table; columns whose head begins with '>' are right-aligned.
-std::string TableHtml(std::vector<std::string> head,
-                      const std::vector<std::vector<std::string>>& rows,
-                      const std::vector<std::string>& classes = {}) {
-  std::string html = "<table><thead><tr>";
-  std::vector<const char*> align;
-  for (std::string& cell : head) {
-    align.push_back(cell[0] == '>' ? " class=\"r\"" : "");
-    if (cell[0] == '>') cell.erase(0, 1);
-    absl::StrAppend(&html, "<th", align.back(), ">", Escaped(cell), "</th>");
-  }
-  html += "</tr></thead><tbody>\n";
-  for (size_t r = 0; r < rows.size(); ++r) {
-    absl::StrAppend(&html, "<tr",
-                    classes.empty() ? "" : " class=\"" + classes[r] + "\"",
-                    ">");
-    for (size_t c = 0; c < rows[r].size(); ++c) {
-      absl::StrAppend(&html, "<td", align[c], ">", Escaped(rows[r][c]),
-                      "</td>");
-    }
-    html += "</tr>\n";
-  }
-  return html + "</tbody></table>\n";
-}
-
 std::string CastsHtml(const ModelFacts& facts) {
   CastTexts texts(facts);
   std::vector<std::vector<std::string>> rows;
@@ -157,7 +99,7 @@ std::string CastsHtml(const ModelFacts& facts) {
          texts.Fate(cast), texts.Without(cast)});
     classes.push_back(ColourOf(cast.to()));
   }
-  return TableHtml({"cast", "from", "to", "for", "reason", ">bytes/step",
+  return HtmlTable({"cast", "from", "to", "for", "reason", ">bytes/step",
                     "fate", "without it"},
                    rows, classes);
 }
@@ -171,7 +113,7 @@ std::string ParamsHtml(const ModelFacts& facts) {
                     param.has_low_cell() ? param.low_cell() : "-",
                     param.has_gradient_dtype() ? param.gradient_dtype() : "-"});
   }
-  return TableHtml({"parameter", "type", "low cell", "gradient"}, rows);
+  return HtmlTable({"parameter", "type", "low cell", "gradient"}, rows);
 }
 
 std::string BucketsHtml(const ModelFacts& facts) {
@@ -181,7 +123,7 @@ std::string BucketsHtml(const ModelFacts& facts) {
                     WithCommas(bucket.bytes()),
                     absl::StrJoin(bucket.member(), " ")});
   }
-  return TableHtml({"all-reduce", "dtype", ">bytes", "gradients"}, rows);
+  return HtmlTable({"all-reduce", "dtype", ">bytes", "gradients"}, rows);
 }
 
 std::string Section(const char* title, bool open, const std::string& content) {
@@ -193,7 +135,6 @@ std::string Section(const char* title, bool open, const std::string& content) {
 
 std::string InspectHtml(const ModelFacts& facts) {
   const CompiledModel& model = *facts.model;
-  const std::string name = Escaped(model.source.model.name());
   std::vector<const proto::OpRow*> others;
   for (const proto::OpRow& op : model.ops.all()) {
     if (op.role() != "forward") others.push_back(&op);
@@ -202,13 +143,11 @@ std::string InspectHtml(const ModelFacts& facts) {
       "<div class=\"op head\">", Span("op"), Span("type"), Span("runs in"),
       Span("why"), Span("list"), Span("line"), "</div>\n");
   std::string html = absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
-      "<title>", name, "</title><style>", kStyle, "</style></head><body>\n",
-      "<h1>", name, "</h1>\n<p>", Escaped(model.source.file), ", ",
-      Escaped(model.fingerprint), "; bytes at ",
+      "<p>", HtmlEscaped(model.source.file), ", ",
+      HtmlEscaped(model.fingerprint), "; bytes at ",
       runtime::Count(facts.samples, "sample"), " on one rank</p>\n<pre>",
-      Escaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n",
-      "<p><input id=\"filter\" placeholder=\"filter\"> ",
+      HtmlEscaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n",
+      "<p>", HtmlFilter(), " ",
       Span(facts.low, absl::StrCat(" class=\"", facts.low, "\"")), " ",
       Span("f32", " class=\"f32\""), "</p>\n");
   html += Section("ops", /*open=*/true, head + Tree(OwnOps(model)));
@@ -217,7 +156,7 @@ std::string InspectHtml(const ModelFacts& facts) {
   html +=
       Section("all-reduces of gradients", /*open=*/false, BucketsHtml(facts));
   html += Section("backward ops", /*open=*/false, head + Tree(others));
-  return absl::StrCat(html, "<script>", kScript, "</script></body></html>\n");
+  return HtmlPage(model.source.model.name(), html);
 }
 
 }  // namespace tools
