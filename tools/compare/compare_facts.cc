@@ -45,6 +45,8 @@ absl::Status CompareModels(ComparedModelsFlags flags, const RankFlags& ranks,
                                                local.resources[0], options));
   facts->compared = ShortName(models.compared);
   facts->reference = ShortName(models.reference);
+  facts->compared_fingerprint = models.compared.fingerprint;
+  facts->reference_fingerprint = models.reference.fingerprint;
   facts->order = WorstFirst(facts->comparison, facts->bound);
   facts->remedies.resize(facts->comparison.values.size());
   const Remedies remedies(facts->comparison, compared, config);

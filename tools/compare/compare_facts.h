@@ -17,7 +17,9 @@ namespace tools {
 struct CompareFacts {
   runtime::Comparison comparison;
   std::string compared, reference;  // what they are: "mnist_convnet O1 fp16"
-  runtime::ErrorBound bound;        // `most`: of --tolerance
+  // Of the programs, which are run as they are compiled; empty: of files.
+  std::string compared_fingerprint, reference_fingerprint;
+  runtime::ErrorBound bound;  // `most`: of --tolerance
   bool has_tolerance = false;
   bool all = false;  // show all values, not the worst alone
   // Positions of the values in the order in which they are shown, and by

@@ -194,6 +194,8 @@ std::string CompareJson(const CompareFacts& facts) {
                {"compared", facts.compared},
                {"reference", facts.reference}};
   if (OfPrograms(comparison)) {
+    json["fingerprints"] = {{"compared", facts.compared_fingerprint},
+                            {"reference", facts.reference_fingerprint}};
     json["entry"] = comparison.entry;
     json["batches"] = comparison.batches;
     json["batch"] = comparison.batch;
