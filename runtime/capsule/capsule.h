@@ -54,8 +54,10 @@ absl::Status WriteCapsule(const std::string& directory, const Capsule& capsule);
 // what a capsule has.
 absl::StatusOr<Capsule> ReadCapsule(const std::string& path);
 
-// The feeds of a rank, in a form that Execute takes; `arrays` outlives them.
-std::vector<FeedData> FeedsOf(const std::vector<NpzArray>& arrays);
+// What a rank was fed, in a form that Execute takes; `arrays` outlives it. A
+// feed of the entry that is not there is left out.
+std::vector<FeedData> FeedsOf(const Entry& entry,
+                              const std::vector<NpzArray>& arrays);
 SymbolValues SymbolsOf(const std::vector<NpzArray>& arrays);
 
 }  // namespace runtime

@@ -95,14 +95,19 @@ absl::StatusOr<Capsule> TakeCapsule(Executor& executor) {
   return capsule;
 }
 
-std::vector<FeedData> FeedsOf(const std::vector<NpzArray>& arrays) {
+std::vector<FeedData> FeedsOf(const Entry& entry,
+                              const std::vector<NpzArray>& arrays) {
   std::vector<FeedData> feeds;
-  for (const NpzArray& array : arrays) {
-    if (array.name == kSymbols) continue;
-    feeds.push_back(
-        {array.name, absl::MakeConstSpan(
-                         reinterpret_cast<const uint8_t*>(array.bytes.data()),
-                         array.bytes.size())});
+  const Block& block = entry.block();
+  for (const ValueId feed : block.Feeds()) {
+    const std::string name(block.name(feed));
+    for (const NpzArray& array : arrays) {
+      if (array.name != MemberName(name)) continue;
+      feeds.push_back(
+          {name, absl::MakeConstSpan(
+                     reinterpret_cast<const uint8_t*>(array.bytes.data()),
+                     array.bytes.size())});
+    }
   }
   return feeds;
 }

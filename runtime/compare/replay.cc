@@ -142,6 +142,9 @@ class Replayer {
   const std::vector<NpzArray>& arrays() const {
     return capsule_.ranks[rank_.communicator->rank()];
   }
+  std::vector<FeedData> feeds() const {
+    return FeedsOf(*program_.FindEntry(capsule_.facts.entry), arrays());
+  }
   absl::Status Load(float scale_by);
   absl::StatusOr<bool> Execute();  // whether it is rejected
   absl::Status Name(Replayed* replayed);
@@ -182,7 +185,7 @@ absl::Status Replayer::Load(float scale_by) {
 
 absl::StatusOr<bool> Replayer::Execute() {
   HT_ASSIGN_OR_RETURN(const int64_t ticket,
-                      executor_->Execute(binding_, FeedsOf(arrays())));
+                      executor_->Execute(binding_, feeds()));
   HT_ASSIGN_OR_RETURN(const StepView view, executor_->Read(ticket));
   return view.Scalar(kFoundInf) != 0;
 }
@@ -204,7 +207,7 @@ absl::Status Replayer::Name(Replayed* replayed) {
   if (first < 0) return absl::OkStatus();
   RangeWatcher ranges(program_, capsule_.facts.entry, ops[first]);
   HT_RETURN_IF_ERROR(Load(1));
-  HT_RETURN_IF_ERROR(executor_->Watch(binding_, FeedsOf(arrays()), &ranges));
+  HT_RETURN_IF_ERROR(executor_->Watch(binding_, feeds(), &ranges));
   if (communicator.rank() != first) return absl::OkStatus();
   replayed->rank = first;
   replayed->found = mine;
@@ -215,7 +218,9 @@ absl::Status Replayer::Name(Replayed* replayed) {
 
 absl::Status Replayer::FindScale(Replayed* replayed) {
   double clean = 0;
-  for (float by = 0.5f; clean == 0 && scale_ > 1; by /= 2) {
+  // From the next power of two down.
+  const float start = std::exp2(std::ceil(std::log2(scale_))) / scale_;
+  for (float by = start / 2; clean == 0 && scale_ > 1; by /= 2) {
     HT_RETURN_IF_ERROR(Load(by));
     if (scale_ < 1) break;
     HT_ASSIGN_OR_RETURN(const bool rejected, Execute());

@@ -31,8 +31,8 @@ struct Replayed {
   NonFinite found;
   std::vector<ValueRange> inputs, outputs;  // of that op
   float loss_scaling = 1;
-  // The largest of the scale's halves with which the step is not rejected; 0:
-  // none down to 1.
+  // The largest power of two below the scale with which the step is not
+  // rejected; 0: none down to 1.
   double clean_loss_scaling = 0;
 };
 

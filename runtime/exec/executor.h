@@ -118,16 +118,6 @@ class Executor {
                                   absl::Span<const FeedData> feeds) = 0;
   // Waits for the ticket's results. At most two steps may be unread.
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
-  // Runs a step with these feeds, shows its work to `watcher` and puts the
-  // state back: it commits nothing and has no ticket. Waits for the device, as
-  // it allocates. All ranks call it together, between steps that are read.
-  virtual absl::Status Watch(int binding, absl::Span<const FeedData> feeds,
-                             StepWatcher* watcher) = 0;
-  // What the last executed step was fed, and these cells as it found them: of
-  // class `always`, or not changed since (the step was rejected). All ranks
-  // call it together.
-  virtual absl::StatusOr<StepInputs> LastInputs(
-      absl::Span<const CellId> cells) = 0;
   // Names the op in which what the finite check refuses, or else the loss,
   // stopped being finite: by running the last executed step again from its kept
   // feeds, clock and scale, and putting the state back. All ranks call it
@@ -160,6 +150,17 @@ class Executor {
   // Of the last read step, in the plan's order; empty unless `profile` is set
   // and the entry is train.
   virtual absl::Span<const Span> spans() const = 0;
+
+  // Runs a step with these feeds, shows its work to `watcher` and puts the
+  // state back: it commits nothing and has no ticket. Waits for the device, as
+  // it allocates. All ranks call it together, between steps that are read.
+  virtual absl::Status Watch(int binding, absl::Span<const FeedData> feeds,
+                             StepWatcher* watcher) = 0;
+  // What the last executed step was fed, and these cells as it found them: of
+  // class `always`, or not changed since (the step was rejected). All ranks
+  // call it together.
+  virtual absl::StatusOr<StepInputs> LastInputs(
+      absl::Span<const CellId> cells) = 0;
 };
 
 }  // namespace runtime

@@ -57,8 +57,6 @@ struct TrainConfig {
   // a file for the latest of them (Perfetto); empty: none.
   bool profile = false;
   std::string trace;
-  // Of how many rejected steps all that a replay needs is kept, in `out`.
-  int64_t capsules = 0;
   bool json = false;  // the report at the end is summary.json's object
   // Called by rank 0 of this process with the attempted step and what it is
   // doing ("train", "eval", "checkpoint"): for a supervisor's status page.
@@ -83,6 +81,8 @@ struct TrainConfig {
   // device that it was made on takes it.
   TuningTable tuning;
   int64_t max_unpack = kMaxUnpack;  // of packed data: see OpenData
+  // Of how many rejected steps all that a replay needs is kept, in `out`.
+  int64_t capsules = 0;
 };
 
 // The ranks of this process; each needs a device and a communicator.
