@@ -48,7 +48,7 @@ TEST(Capsule, HoldsWhatTheStepHasRead) {
   std::vector<std::string> cells;
   for (const Tensor& tensor : capsule.cells) cells.push_back(tensor.name);
   EXPECT_EQ(capsule.facts.world_size, 1);
-  EXPECT_THAT(cells, Contains("w.low"));
+  EXPECT_THAT(cells, Contains("w"));
   ASSERT_EQ(capsule.ranks.size(), 1);
   EXPECT_EQ(SymbolsOf(capsule.ranks[0])[0], 2);
   const std::vector<FeedData> feeds =

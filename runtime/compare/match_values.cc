@@ -172,6 +172,7 @@ class Matcher {
   absl::Status Add(const Candidate& candidate, const Candidate& counterpart);
   int ReferenceOf(const Candidate& counterpart, const TensorType& type);
   void AddOutside(const Collector& collector, bool compared);
+  void AddInputs();
 
   Collector reference_, compared_;
   std::map<std::string, std::vector<const Candidate*>> by_original_;
@@ -256,6 +257,20 @@ void Matcher::AddOutside(const Collector& collector, bool compared) {
   }
 }
 
+void Matcher::AddInputs() {
+  for (const auto& [key, number] : match_.compared) {
+    const Block& block = *key.first;
+    const OpId op = block.value(ValueId(key.second)).op();
+    if (!op.valid()) continue;
+    std::vector<int>& inputs = match_.values[number].inputs;
+    for (const ValueId input : block.op(op).inputs.all()) {
+      const auto found = match_.compared.find({&block, input.index()});
+      if (found == match_.compared.end()) continue;
+      inputs.push_back(match_.values[found->second].reference);
+    }
+  }
+}
+
 absl::StatusOr<ValueMatch> Matcher::Run() {
   reference_.AddInputs();
   reference_.Run();
@@ -273,6 +288,7 @@ absl::StatusOr<ValueMatch> Matcher::Run() {
   }
   AddOutside(reference_, /*compared=*/false);
   AddOutside(compared_, /*compared=*/true);
+  AddInputs();
   if (match_.values.empty()) {
     return MakeError(ExitCode::kDiffer,
                      "the two programs have no value of the same name");

@@ -28,6 +28,8 @@ struct MatchedValue {
   int scaler = -1;  // that has scaled it: @loss_scaling.N; -1: none
   DType dtype{};
   int reference = 0;  // position in ValueMatch::references
+  // Those of what its op, or the fusion that it is of, reads.
+  std::vector<int> inputs;
 };
 
 // What is to be kept of the reference program, in the compared one's layout.

@@ -197,9 +197,12 @@ double ValueErrors::relative_error() const {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (non_finite > 0) return kInfinite;
   if (sum_squared_error == 0) return 0;
-  return sum_squared_reference == 0
-             ? kInfinite
-             : std::sqrt(sum_squared_error / sum_squared_reference);
+  double square = sum_squared_reference;
+  if (square < elements * rounding * rounding) {
+    const double summands = rounding / std::numeric_limits<float>::epsilon();
+    square = elements * summands * summands;
+  }
+  return square == 0 ? kInfinite : std::sqrt(sum_squared_error / square);
 }
 
 double ValueErrors::cosine() const {
@@ -227,6 +230,7 @@ void ValueErrors::Add(const ValueErrors& other) {
   sum_squared_value += other.sum_squared_value;
   sum_product += other.sum_product;
   max_reference = std::max(max_reference, other.max_reference);
+  rounding = std::max(rounding, other.rounding);
 }
 
 ValueErrors ErrorsOf(DType dtype, const void* value, const float* reference,

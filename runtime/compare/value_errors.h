@@ -27,10 +27,15 @@ struct ValueErrors {
   double sum_squared_error = 0, sum_squared_reference = 0;
   double sum_squared_value = 0, sum_product = 0;
   double max_reference = 0;  // its largest magnitude
+  // Up to this root mean square the reference is 0 but for what f32 rounds off
+  // where its summands cancel, as in the gradient of a bias before a norm.
+  double rounding = 0;
 
   double mean_abs_error() const;
-  // |value - reference| / |reference|, Euclidean norms; infinite with a value
-  // that is not finite, or where the reference is 0 and the value not.
+  // |value - reference| / |reference|, Euclidean norms; where the reference is
+  // 0 but for rounding, by what its summands sum to without their signs.
+  // Infinite with a value that is not finite, or where the reference is 0 and
+  // the value not.
   double relative_error() const;
   double cosine() const;  // 1 if both are 0
   double share(int64_t count) const;

@@ -75,6 +75,16 @@ TEST(ValueErrors, AreUnscaled) {
   EXPECT_EQ(OfHalves({3}, {1}, 2).max_abs_error, 0.5);
 }
 
+// A sum that is 0 but for rounding: 2^-24 of summands of 1.
+TEST(ValueErrors, OfWhatCancelsAreThoseOfItsSummands) {
+  ValueErrors errors = OfHalves({0x1p-11f}, {0x1p-24f});
+  EXPECT_GT(errors.relative_error(), 1000);
+  errors.rounding = 0x1p-23;
+  EXPECT_NEAR(errors.relative_error(), 0x1p-11, 1e-6);
+  errors.rounding = 0x1p-25;
+  EXPECT_GT(errors.relative_error(), 1000);
+}
+
 TEST(ValueErrors, DoNotDependOnThreads) {
   std::vector<float> reference(100001), values;
   for (size_t i = 0; i < reference.size(); ++i) {

@@ -1,6 +1,8 @@
 #include "runtime/compare/watch_values.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "graph/base/dtype.h"
@@ -212,6 +214,24 @@ absl::Status ErrorWatcher::OnInput(const Tap& tap) {
   HT_RETURN_IF_ERROR(
       place().stream->Copy(tap.data, written_.data(), written_.size()));
   return place().stream->Synchronize();
+}
+
+// Of what is much smaller than something that it is made of: a sum over that.
+double ErrorWatcher::RoundingOf(const MatchedValue& value,
+                                int64_t elements) const {
+  constexpr int64_t kSummands = 64;
+  double largest = 0;
+  for (const int input : value.inputs) {
+    const std::vector<float>& data = kept_[input].data;
+    if (!kept_[input].there ||
+        static_cast<int64_t>(data.size()) < kSummands * elements) {
+      continue;
+    }
+    double sum = 0;
+    for (const float x : data) sum += std::isfinite(x) ? std::fabs(x) : 0;
+    largest = std::max(largest, sum / elements);
+  }
+  return largest * std::numeric_limits<float>::epsilon();
 }
 
 absl::Status ErrorWatcher::OnOutput(const Tap& tap) {

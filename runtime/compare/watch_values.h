@@ -113,6 +113,8 @@ class ErrorWatcher : public ValueWatcher {
  private:
   // What is compared with the tap; null: nothing.
   const KeptValue* ReferenceOf(const Tap& tap, int* number, float* scale) const;
+  // ValueErrors::rounding of a value of so many elements.
+  double RoundingOf(const MatchedValue& value, int64_t elements) const;
 
   const ValueMatch& match_;
   const std::vector<KeptValue>& kept_;
