@@ -93,6 +93,11 @@ void AddReportFlags(Verb verb, RunFlags* flags) {
       .InRange(1, 1000000);
   verb.AddOption("--fetch", &config->fetches,
                  "VALUE[:norm|hist|npz], shown every --log-every steps");
+  verb.AddOption("--capsule", &config->capsules,
+                 "rejected steps that are kept in --out, from the first on,\n"
+                 "for halftone replay (default 0); a run that diverges keeps "
+                 "its last")
+      .InRange(0, 1000);
   verb.AddSwitch(
       "--profile", &flags->profile,
       "where the time of a step goes, by class; =FILE also writes the\n"

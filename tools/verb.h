@@ -33,6 +33,8 @@ void AddExplain(Verb app, Outcome* outcome);
 void AddDiff(Verb app, Outcome* outcome);
 void AddLint(Verb app, Outcome* outcome);
 void AddReport(Verb app, Outcome* outcome);
+void AddCompare(Verb app, Outcome* outcome);
+void AddReplay(Verb app, Outcome* outcome);
 void AddExport(Verb app, Outcome* outcome);
 void AddImport(Verb app, Outcome* outcome);
 void AddPlan(Verb app, Outcome* outcome);

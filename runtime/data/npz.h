@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/base/dtype_fwd.h"
@@ -33,6 +34,12 @@ std::string MemberName(absl::string_view name);
 // the first.
 inline constexpr int64_t kMostNpzBytes = (int64_t{1} << 32) - (1 << 26);
 std::string SerializeNpz(absl::Span<const NpzArray> arrays);
+
+// The other way: all arrays in their order, under the names of their members
+// without .npy; integers of other sizes than we have become i64. Errors
+// (kModel): those of ZipArchive, ParseNpy and ElementsAs.
+absl::StatusOr<std::vector<NpzArray>> ParseNpz(absl::string_view content,
+                                               absl::string_view file);
 
 }  // namespace runtime
 }  // namespace halftone

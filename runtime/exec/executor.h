@@ -22,6 +22,7 @@
 #include "kernels/kernel_registry.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/step_watcher.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/tuning_table.h"
 
@@ -63,6 +64,19 @@ struct FeedData {
   // The step before was of the same binding and has fed these bytes: they are
   // still on the device, and `bytes` is not read. An error if it was not.
   bool kept = false;
+};
+
+// What a step has read, on the host.
+struct StepInputs {
+  std::string entry;
+  SymbolValues symbols{};
+  struct Feed {
+    std::string name;
+    kernels::TensorDesc desc;
+    std::string bytes;  // logical row-major
+  };
+  std::vector<Feed> feeds;         // in the plan's order
+  std::vector<std::string> cells;  // those asked for, logical row-major
 };
 
 // Where a step's numbers stopped being finite.
@@ -136,6 +150,17 @@ class Executor {
   // Of the last read step, in the plan's order; empty unless `profile` is set
   // and the entry is train.
   virtual absl::Span<const Span> spans() const = 0;
+
+  // Runs a step with these feeds, shows its work to `watcher` and puts the
+  // state back: it commits nothing and has no ticket. Waits for the device, as
+  // it allocates. All ranks call it together, between steps that are read.
+  virtual absl::Status Watch(int binding, absl::Span<const FeedData> feeds,
+                             StepWatcher* watcher) = 0;
+  // What the last executed step was fed, and these cells as it found them: of
+  // class `always`, or not changed since (the step was rejected). All ranks
+  // call it together.
+  virtual absl::StatusOr<StepInputs> LastInputs(
+      absl::Span<const CellId> cells) = 0;
 };
 
 }  // namespace runtime

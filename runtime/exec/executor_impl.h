@@ -41,6 +41,10 @@ class ExecutorImpl : public Executor {
   absl::Status Accumulate(int binding,
                           absl::Span<const FeedData> feeds) override;
   absl::StatusOr<StepView> Read(int64_t ticket) override;
+  absl::Status Watch(int binding, absl::Span<const FeedData> feeds,
+                     StepWatcher* watcher) override;
+  absl::StatusOr<StepInputs> LastInputs(
+      absl::Span<const CellId> cells) override;
   absl::StatusOr<NonFinite> FirstNonFinite() override;
   absl::Status ReadCell(CellId cell, std::string* bytes) override;
   absl::Status WriteCell(CellId cell, absl::string_view bytes) override;
@@ -74,6 +78,9 @@ class ExecutorImpl : public Executor {
                                            absl::Span<const FeedData> feeds,
                                            size_t i) const;
   absl::Status RunStep(PreparedPlan& plan);
+  // With the feeds that are there, on the cells as they are or, if `again`, as
+  // the last step found them; puts them back.
+  absl::Status RunWatched(PreparedPlan& plan, bool again, StepWatcher* watcher);
   // For Communicator::OnAbort.
   bool DropGraphs();
   // Waits until the step of this ticket is done, and so all before it.

@@ -84,22 +84,75 @@ absl::Status ExecutorImpl::BroadcastState() {
                                             : absl::OkStatus();
 }
 
-absl::StatusOr<NonFinite> ExecutorImpl::FirstNonFinite() {
-  if (last_binding_ < 0) return NonFinite();
-  HT_RETURN_IF_ERROR(Use());
+absl::Status ExecutorImpl::RunWatched(PreparedPlan& plan, bool again,
+                                      StepWatcher* watcher) {
   Stream& stream = *streams_.compute;
   std::string state(state_.bytes, '\0');
   HT_RETURN_IF_ERROR(stream.Copy(&state[0], arenas_.State(0), state_.bytes));
   HT_RETURN_IF_ERROR(stream.Synchronize());
-  HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), always_before_->data(),
-                                 state_.always_bytes));
-  PreparedPlan& plan = *plans_[last_binding_];
-  NonFiniteSearch search(
-      {device_, &stream, kernels_, Bind(), plan.plan().symbols});
-  HT_RETURN_IF_ERROR(plan.Enqueue(*communicator_, &search));
+  if (again) {
+    HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), always_before_->data(),
+                                   state_.always_bytes));
+  }
+  HT_RETURN_IF_ERROR(watcher->Begin(
+      {device_, &stream, kernels_, Bind(), plan.plan().symbols}));
+  HT_RETURN_IF_ERROR(plan.Enqueue(*communicator_, watcher));
   HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), state.data(), state_.bytes));
-  HT_RETURN_IF_ERROR(stream.Synchronize());
+  return stream.Synchronize();
+}
+
+absl::Status ExecutorImpl::Watch(int binding, absl::Span<const FeedData> feeds,
+                                 StepWatcher* watcher) {
+  HT_RETURN_IF_ERROR(Use());
+  HT_RETURN_IF_ERROR(Materialize());
+  PreparedPlan& plan = *plans_[binding];
+  const int slot = static_cast<int>(tickets_ % PreparedPlan::kRing);
+  HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
+  return RunWatched(plan, /*again=*/false, watcher);
+}
+
+absl::StatusOr<NonFinite> ExecutorImpl::FirstNonFinite() {
+  if (last_binding_ < 0) return NonFinite();
+  HT_RETURN_IF_ERROR(Use());
+  NonFiniteSearch search;
+  HT_RETURN_IF_ERROR(
+      RunWatched(*plans_[last_binding_], /*again=*/true, &search));
   return search.first();
+}
+
+absl::StatusOr<StepInputs> ExecutorImpl::LastInputs(
+    absl::Span<const CellId> cells) {
+  HT_CHECK(last_binding_ >= 0, "a step was executed");
+  HT_RETURN_IF_ERROR(Use());
+  const PreparedPlan& plan = *plans_[last_binding_];
+  Stream& stream = *streams_.compute;
+  StepInputs read;
+  read.entry = plan.plan().entry;
+  read.symbols = plan.plan().symbols;
+  for (size_t i = 0; i < plan.plan().feeds.size(); ++i) {
+    const PlannedFeed& feed = plan.plan().feeds[i];
+    std::string bytes(feed.slice.bytes, '\0');
+    HT_RETURN_IF_ERROR(
+        stream.Copy(&bytes[0], plan.feeds()[i], feed.slice.bytes));
+    read.feeds.push_back({feed.name, feed.desc, std::move(bytes)});
+  }
+  HT_RETURN_IF_ERROR(stream.Synchronize());
+  for (const CellId id : cells) {
+    std::string& bytes = read.cells.emplace_back();
+    if (program_->cell(id).commit != Commit::kAlways) {
+      HT_RETURN_IF_ERROR(ReadCell(id, &bytes));
+      continue;
+    }
+    const Slice& slice = state_.cells[id.index()];
+    std::string physical(slice.bytes, '\0');
+    HT_RETURN_IF_ERROR(stream.Copy(
+        &physical[0],
+        static_cast<const char*>(always_before_->data()) + slice.offset,
+        slice.bytes));
+    HT_RETURN_IF_ERROR(stream.Synchronize());
+    bytes = ToRowMajor(WholeOf(program_->cell(id)), physical);
+  }
+  return read;
 }
 
 absl::Status ExecutorImpl::ReadCell(CellId id, std::string* bytes) {

@@ -30,16 +30,9 @@ absl::StatusOr<bool> NonFiniteSearch::IsFinite(DType dtype, const void* data,
                                                int64_t bytes) {
   if (bytes == 0 || !IsFloat(dtype)) return true;
   std::string host(bytes, '\0');
-  HT_RETURN_IF_ERROR(where_.stream->Copy(&host[0], data, bytes));
-  HT_RETURN_IF_ERROR(where_.stream->Synchronize());
+  HT_RETURN_IF_ERROR(place_.stream->Copy(&host[0], data, bytes));
+  HT_RETURN_IF_ERROR(place_.stream->Synchronize());
   return AllFinite(dtype, host.data(), bytes / SizeOf(dtype));
-}
-
-absl::StatusOr<void*> NonFiniteSearch::Allocate(int64_t bytes) {
-  HT_ASSIGN_OR_RETURN(auto memory,
-                      where_.device->Allocate(std::max<int64_t>(bytes, 1)));
-  memory_.push_back(std::move(memory));
-  return memory_.back()->data();
 }
 
 absl::Status NonFiniteSearch::LookAtInputs(const Step& step, Pointers inputs) {
@@ -62,18 +55,18 @@ absl::Status NonFiniteSearch::Before(const Step& step, Pointers inputs) {
   if (step.kind != Step::Kind::kKernel) return absl::OkStatus();
   HT_RETURN_IF_ERROR(LookAtInputs(step, inputs));
   if (step.block->op(step.op).body == nullptr) return absl::OkStatus();
-  memory_.clear();
+  bodies_.Clear();
   kept_.assign(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == nullptr) continue;
     const int64_t bytes = step.inputs[i].bytes;
-    const absl::StatusOr<void*> kept = Allocate(bytes);
+    const absl::StatusOr<void*> kept = bodies_.Allocate(bytes);
     if (!kept.ok()) {  // other ranks go on: so does this one
       kept_.clear();
       return absl::OkStatus();
     }
     kept_[i] = *kept;
-    HT_RETURN_IF_ERROR(where_.stream->Copy(kept_[i], inputs[i], bytes));
+    HT_RETURN_IF_ERROR(place_.stream->Copy(kept_[i], inputs[i], bytes));
   }
   return absl::OkStatus();
 }
@@ -154,53 +147,26 @@ int NonFiniteSearch::NewOrigin(const Step& step) {
 
 absl::StatusOr<std::string> NonFiniteSearch::SearchBody(const Block& body) {
   if (kept_.empty()) return std::string();
-  absl::flat_hash_map<int, void*> values;
+  BodyRunner::Values values;
   const std::vector<ValueId> feeds = body.Feeds();
   for (size_t i = 0; i < feeds.size(); ++i) {
     values[feeds[i].index()] = kept_[i];
   }
   for (OpId id = body.first(); id.valid(); id = body.next(id)) {
     const Op& op = body.op(id);
-    HT_ASSIGN_OR_RETURN(const std::vector<void*> made, RunOp(body, op, values));
+    HT_ASSIGN_OR_RETURN(const std::vector<void*> made,
+                        bodies_.Run(body, op, values));
     for (size_t i = 0; i < made.size(); ++i) {
       const ValueId value = op.outputs.all()[i];
       values[value.index()] = made[i];
       const int64_t bytes =
-          kernels::Bind(body.type(value), where_.symbols).bytes();
+          kernels::Bind(body.type(value), place_.symbols).bytes();
       HT_ASSIGN_OR_RETURN(const bool finite,
                           IsFinite(body.dtype(value), made[i], bytes));
       if (!finite) return std::string(body.name(op));
     }
   }
   return std::string();
-}
-
-absl::StatusOr<std::vector<void*>> NonFiniteSearch::RunOp(
-    const Block& body, const Op& op,
-    const absl::flat_hash_map<int, void*>& values) {
-  const kernels::BoundOp bound(body, op, where_.symbols, where_.bind);
-  HT_ASSIGN_OR_RETURN(auto candidates, where_.kernels->Find(bound));
-  if (candidates.empty()) {
-    return CompilerBug(body.name(op), ": a fusion inside of a fusion");
-  }
-  const kernels::Candidate& candidate = *candidates[0];
-  HT_ASSIGN_OR_RETURN(auto instance, candidate.prepare(bound, *where_.device));
-  std::vector<const void*> inputs;
-  for (ValueId value : op.inputs.all()) {
-    inputs.push_back(values.at(value.index()));
-  }
-  std::vector<void*> outputs;
-  for (const kernels::TensorDesc& desc : bound.outputs()) {
-    HT_ASSIGN_OR_RETURN(outputs.emplace_back(), Allocate(desc.bytes()));
-  }
-  void* workspace = nullptr;
-  if (candidate.workspace_bytes) {
-    HT_ASSIGN_OR_RETURN(workspace, Allocate(candidate.workspace_bytes(bound)));
-  }
-  HT_RETURN_IF_ERROR(
-      instance->Enqueue({inputs, outputs, workspace}, *where_.stream));
-  HT_RETURN_IF_ERROR(where_.stream->Synchronize());
-  return outputs;
 }
 
 }  // namespace runtime

@@ -3,7 +3,6 @@
 #ifndef HALFTONE_RUNTIME_EXEC_NON_FINITE_SEARCH_H_
 #define HALFTONE_RUNTIME_EXEC_NON_FINITE_SEARCH_H_
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,10 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "kernels/kernel_registry.h"
-#include "runtime/device/device.h"
+#include "runtime/exec/body_runner.h"
 #include "runtime/exec/executor.h"
-#include "runtime/exec/prepared_plan.h"
+#include "runtime/exec/step_watcher.h"
 
 namespace halftone {
 namespace runtime {
@@ -27,15 +25,11 @@ namespace runtime {
 // the finite check, or else the reduced totals.
 class NonFiniteSearch : public StepWatcher {
  public:
-  struct Where {
-    Device* device;
-    Stream* stream;
-    const kernels::KernelRegistry* kernels;
-    kernels::BindContext bind;
-    SymbolValues symbols;
-  };
-  explicit NonFiniteSearch(Where where) : where_(std::move(where)) {}
-
+  absl::Status Begin(const StepPlace& place) override {
+    place_ = place;
+    bodies_.Begin(place);
+    return absl::OkStatus();
+  }
   absl::Status Before(const Step& step, Pointers inputs) override;
   absl::Status After(const Step& step, Pointers inputs,
                      absl::Span<void* const> outputs) override;
@@ -53,21 +47,17 @@ class NonFiniteSearch : public StepWatcher {
   // The first op of a fusion's body that is not finite, for the inputs that
   // Before has kept; "" if there is none.
   absl::StatusOr<std::string> SearchBody(const Block& body);
-  absl::StatusOr<std::vector<void*>> RunOp(
-      const Block& body, const Op& op,
-      const absl::flat_hash_map<int, void*>& values);
-  absl::StatusOr<void*> Allocate(int64_t bytes);
   // The lowest number on what lies where the collective works.
   int LabelInside(const Slice& slice, const void* data) const;
 
-  Where where_;
+  StepPlace place_;
   std::vector<NonFinite> origins_;
   absl::flat_hash_map<const void*, int> labels_;  // by address
   absl::flat_hash_set<const void*> looked_at_;    // addresses
   std::string found_;                             // by LookAtInputs
   int checked_ = -1, reduced_ = -1;  // numbers that reached the two
   std::vector<void*> kept_;          // inputs of the fusion under way
-  std::vector<std::unique_ptr<Memory>> memory_;
+  BodyRunner bodies_;
 };
 
 }  // namespace runtime

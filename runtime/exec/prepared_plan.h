@@ -12,6 +12,7 @@
 #include "runtime/exec/arenas.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/step_timers.h"
+#include "runtime/exec/step_watcher.h"
 #include "runtime/plan/plan.h"
 
 namespace halftone {
@@ -19,17 +20,6 @@ namespace runtime {
 
 struct ExecutorStreams {
   std::unique_ptr<Stream> compute, communicate, copy_in, copy_out;
-};
-
-// Sees every step of a plan while it is run again, and fails the run if it
-// fails.
-class StepWatcher {
- public:
-  using Pointers = absl::Span<const void* const>;
-  virtual ~StepWatcher() = default;
-  virtual absl::Status Before(const Step& step, Pointers inputs) = 0;
-  virtual absl::Status After(const Step& step, Pointers inputs,
-                             absl::Span<void* const> outputs) = 0;
 };
 
 class PreparedPlan {
@@ -71,7 +61,7 @@ class PreparedPlan {
     may_capture_ = false;
   }
 
-  // Enqueues all steps; `watcher` is null but for the replay of a step.
+  // Enqueues all steps; `watcher` is null but for a step that is watched.
   absl::Status Enqueue(Communicator& communicator, StepWatcher* watcher);
 
   // Copies the results to ring slot `slot` behind the compute stream.

@@ -118,6 +118,7 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
   const bool epoch_end = enqueued.epoch_end;
   const Executor::Times parts = executor_.times();
   if (enqueued_ - read_ == 3) HT_RETURN_IF_ERROR(ReadOldest());
+  if (capsules_ < config_.capsules) HT_RETURN_IF_ERROR(KeepRejected());
   const bool pauses = epoch_end || asked_.any() || diverged_ ||
                       eval_clock_.DueAtStep(enqueued.step) ||
                       checkpoint_clock_.DueAtStep(enqueued.step) ||
@@ -208,6 +209,7 @@ absl::Status RankLoop::ReadOldest() {
   asked_.stop |= asked.stop;
   asked_.checkpoint |= asked.checkpoint;
   asked_.eval |= asked.eval;
+  last_rejected_ = record.found_inf;
   if (diverged_) {
     rejected_since_ &= record.found_inf;
   } else {

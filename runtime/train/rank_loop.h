@@ -65,6 +65,13 @@ class RankLoop {
   absl::Status Compare();  // the ranks' states
   absl::Status Diverged();
   absl::StatusOr<NonFinite> FirstNonFiniteOp();
+  // While capsules are wanted, each step's verdict is waited for.
+  absl::Status KeepRejected();
+  // All that the step that was executed last has read, which was rejected, goes
+  // into the run directory; `found`: what it was rejected for. A run goes on
+  // without. Rank 0 gets the capsule's path; empty: there is none.
+  absl::StatusOr<std::string> WriteCapsule(const std::string& why,
+                                           const NonFinite& found);
   float Requests();
   // Tells the supervisor and the console what comes now; `of`: of how much.
   void Begin(const char* stage, int64_t of = 0);
@@ -88,6 +95,9 @@ class RankLoop {
 
   StopRuleWatch stop_rule_;
   bool ranks_differ_ = false;
+  int64_t capsules_ = 0;        // that were written
+  int64_t capsule_step_ = -1;   // the last one's
+  bool last_rejected_ = false;  // the step that was read last
   bool diverged_ = false, rejected_since_ = true, finished_ = false;
   Asked asked_;
   CadenceClock eval_clock_, checkpoint_clock_, compare_clock_;

@@ -140,8 +140,12 @@ absl::Status RankLoop::Diverged() {
   // The replay runs the last step: exact if nothing was applied since. Where
   // the loss alone is not finite, steps are applied, and it is as a rule not
   // finite in the last one either.
+  std::string capsule;
   if (rejected_since_ || !record.found_inf) {
     HT_ASSIGN_OR_RETURN(const NonFinite found, FirstNonFiniteOp());
+    if (record.found_inf) {
+      HT_ASSIGN_OR_RETURN(capsule, WriteCapsule(stop_rule_.why(), found));
+    }
     if (!found.op.empty()) {
       op = DescribeNonFinite(
           executor_.program(), found,
@@ -159,11 +163,12 @@ absl::Status RankLoop::Diverged() {
                              : "first bad gradient: ",
                          names.NameOf(record.first_bad), "; ");
   }
-  return DivergedError("training diverged at step ", record.step, " (epoch ",
-                       record.epoch, "): ", stop_rule_.why(), "; loss ",
-                       ExactFloat(static_cast<float>(record.loss())), "; ",
-                       first, "loss scale ", stop_rule_.ScaleHistory(),
-                       WhatToTry(config_, record, op.low_op));
+  return DivergedError(
+      "training diverged at step ", record.step, " (epoch ", record.epoch,
+      "): ", stop_rule_.why(), "; loss ",
+      ExactFloat(static_cast<float>(record.loss())), "; ", first, "loss scale ",
+      stop_rule_.ScaleHistory(), WhatToTry(config_, record, op.low_op),
+      capsule.empty() ? "" : "; that step again: halftone replay ", capsule);
 }
 
 }  // namespace runtime

@@ -85,6 +85,7 @@ Settings SettingsOf(const Rank& rank, bool train) {
       {"--eval-every", Text(c.eval_every)},
       {"--checkpoint-every", Text(c.checkpoint_every)},
       {"--compare-every", Text(c.compare_every)},
+      {"--capsule", absl::StrCat(c.capsules)},
   };
   settings.insert(settings.end(), more.begin(), more.end());
   return settings;

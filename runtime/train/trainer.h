@@ -81,6 +81,8 @@ struct TrainConfig {
   // device that it was made on takes it.
   TuningTable tuning;
   int64_t max_unpack = kMaxUnpack;  // of packed data: see OpenData
+  // Of how many rejected steps all that a replay needs is kept, in `out`.
+  int64_t capsules = 0;
 };
 
 // The ranks of this process; each needs a device and a communicator.

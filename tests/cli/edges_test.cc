@@ -68,6 +68,12 @@ const std::string& Directory() {
                            " --out ", Quoted(directory + "/run")),
               "");
     EXPECT_EQ(run.exit_code(), 0) << run.err;
+    const Result rejected =
+        Shell(absl::StrCat("run ", Quoted(directory + "/m.pbtxt"), kRun,
+                           " --loss-scale 1e30 --capsule 1 --out ",
+                           Quoted(directory + "/rejected")),
+              "");
+    EXPECT_EQ(rejected.exit_code(), 0) << rejected.err;
     return directory;
   }());
   return path;
@@ -98,6 +104,10 @@ std::vector<Verb> Verbs() {
       {"diff", absl::StrCat(run, " ", run)},
       {"lint", absl::StrCat(model, strategy)},
       {"report", run},
+      {"compare", absl::StrCat(run,
+                               " --against O0 --batch 4 --data "
+                               "idx:models/digits")},
+      {"replay", Quoted(Directory() + "/rejected/capsules/step-1")},
       {"export", absl::StrCat(run, "/ckpt/step-23 -o ", out, ".st")},
       {"import", absl::StrCat("tests/cli/paddle/small.pdmodel -o ", out)},
       {"plan", absl::StrCat(run, "/ckpt")},

@@ -117,9 +117,10 @@ void AddMaxUnpackFlag(Verb verb, runtime::TrainConfig* config) {
       .InRange(1, int64_t{1} << 40);
 }
 
-void AddDataFlags(Verb verb, runtime::TrainConfig* config) {
-  verb.AddOption("--data", &config->data, "one of " + runtime::DataUsage())
-      .Required();
+Flag AddDataFlags(Verb verb, runtime::TrainConfig* config) {
+  const Flag data =
+      verb.AddOption("--data", &config->data, "one of " + runtime::DataUsage())
+          .Required();
   verb.AddOption("--eval-data", &config->eval_data,
                  "where --data has no test split");
   verb.AddOption("--feed", &config->feed_map,
@@ -131,6 +132,7 @@ void AddDataFlags(Verb verb, runtime::TrainConfig* config) {
                  "allow kernels whose bits vary from run to run");
   verb.AddSwitch("!--no-graph", &config->use_graphs,
                  "run steps one by one where a device would replay them");
+  return data;
 }
 
 void AddParameterFlags(Verb verb, bool* best, runtime::TrainConfig* config) {

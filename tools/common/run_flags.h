@@ -30,7 +30,8 @@ void AddRankFlags(Verb verb, RankFlags* flags);
 int ThreadsPerRank(const RankFlags& flags, int ranks_here);
 // --max-unpack.
 void AddMaxUnpackFlag(Verb verb, runtime::TrainConfig* config);
-void AddDataFlags(Verb verb, runtime::TrainConfig* config);
+// Returns --data, which is required.
+Flag AddDataFlags(Verb verb, runtime::TrainConfig* config);
 // --init, --best.
 void AddParameterFlags(Verb verb, bool* best, runtime::TrainConfig* config);
 

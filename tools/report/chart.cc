@@ -171,8 +171,8 @@ std::string CurveHtml(const Curve& curve, const Axes& axes) {
   }
   absl::StrAppend(&svg, "<path class=\"line c", colour,
                   curve.dashed ? " dashed" : "", "\" data-label=\"",
-                  Escaped(curve.label), "\" d=\"", LineOf(*curve.series, axes),
-                  "\"/>\n");
+                  HtmlEscaped(curve.label), "\" d=\"",
+                  LineOf(*curve.series, axes), "\"/>\n");
   return svg;
 }
 
@@ -232,12 +232,12 @@ std::string ChartHtml(const std::string& title,
                     "<span><svg style=\"width:1em;display:inline\" viewBox=\"0 "
                     "0 10 10\"><path class=\"c",
                     curve.colour % kColours, "\" d=\"M0 2H10V8H0Z\"/></svg> ",
-                    Escaped(curve.label), "</span>");
+                    HtmlEscaped(curve.label), "</span>");
     lines += CurveHtml(curve, axes);
   }
   if (marks != nullptr) lines += MarksHtml(*marks, axes);
   return absl::StrCat(
-      "<figure><figcaption><b>", Escaped(title), "</b> ",
+      "<figure><figcaption><b>", HtmlEscaped(title), "</b> ",
       "<span class=\"legend\">", legend, "</span><span class=\"at\"></span>",
       "</figcaption>\n<svg class=\"chart\" viewBox=\"0 0 ", kWidth, " ",
       kHeight, "\" data-first=\"", axes.first, "\" data-last=\"", axes.last,

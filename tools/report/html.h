@@ -1,5 +1,5 @@
-// What pages of HTML share: they are self-contained, and whatever comes from a
-// file is text in them.
+// What the pages of reports (--html) share. A page needs nothing else: no file,
+// no network.
 #ifndef HALFTONE_TOOLS_REPORT_HTML_H_
 #define HALFTONE_TOOLS_REPORT_HTML_H_
 
@@ -11,23 +11,29 @@
 namespace halftone {
 namespace tools {
 
-// The text as it stands in an element or between an attribute's double quotes.
-std::string Escaped(absl::string_view text);
+// Text as it stands between tags and in quoted attributes.
+std::string HtmlEscaped(absl::string_view text);
 
-// A table of plain text; columns whose head begins with '>' are right-aligned.
-// `classes`: of the rows, text of ours.
-std::string TableHtml(std::vector<std::string> head,
+// A table of texts, escaped here; columns whose head begins with '>' are
+// right-aligned. `classes`: of the rows, if given: f16, bf16, f32 and other
+// have colours.
+std::string HtmlTable(std::vector<std::string> head,
                       const std::vector<std::vector<std::string>>& rows,
                       const std::vector<std::string>& classes = {});
 
-// What a click on its title folds and unfolds. `content` is HTML.
-std::string Section(absl::string_view title, bool open,
-                    const std::string& content);
+// A field that hides the rows which do not contain what is typed.
+std::string HtmlFilter();
 
-// A whole page. `title` is plain text; the others are a style sheet, HTML and
-// a script.
-std::string Page(absl::string_view title, absl::string_view style,
-                 absl::string_view body, absl::string_view script);
+// What a click on its title folds and unfolds; `title` is escaped here,
+// `content` is not.
+std::string HtmlSection(absl::string_view title, bool open,
+                        absl::string_view content);
+
+// `title`, which is its heading, too, is escaped here, `body` is not. `style`
+// and `script`: what the page has beside what all have.
+std::string HtmlPage(absl::string_view title, absl::string_view body,
+                     absl::string_view style = "",
+                     absl::string_view script = "");
 
 }  // namespace tools
 }  // namespace halftone

@@ -21,13 +21,6 @@ namespace halftone {
 namespace tools {
 namespace {
 
-constexpr char kStyle[] = R"(
-.f16,.bf16{background:#dcefdc}.f32{background:#f6e3cf}
-.other{background:#e8e8e8}
-@media(prefers-color-scheme:dark){.f16,.bf16{background:#1d3a1d}.f32{background:#45311a}
- .other{background:#333}}
-)";
-
 // A table of more rows takes a browser seconds.
 constexpr int kMostTableRows = 2000;
 
@@ -53,7 +46,7 @@ std::string CastsHtml(const ModelFacts& facts) {
          texts.Fate(cast), texts.Without(cast)});
     classes.push_back(ColourOf(cast.to()));
   }
-  return TableHtml({"cast", "from", "to", "for", "reason", ">bytes/step",
+  return HtmlTable({"cast", "from", "to", "for", "reason", ">bytes/step",
                     "fate", "without it"},
                    rows, classes);
 }
@@ -67,7 +60,7 @@ std::string ParamsHtml(const ModelFacts& facts) {
                     param.has_low_cell() ? param.low_cell() : "-",
                     param.has_gradient_dtype() ? param.gradient_dtype() : "-"});
   }
-  return TableHtml({"parameter", "type", "low cell", "gradient"}, rows);
+  return HtmlTable({"parameter", "type", "low cell", "gradient"}, rows);
 }
 
 std::string BucketsHtml(const ModelFacts& facts) {
@@ -77,30 +70,29 @@ std::string BucketsHtml(const ModelFacts& facts) {
                     WithCommas(bucket.bytes()),
                     absl::StrJoin(bucket.member(), " ")});
   }
-  return TableHtml({"all-reduce", "dtype", ">bytes", "gradients"}, rows);
+  return HtmlTable({"all-reduce", "dtype", ">bytes", "gradients"}, rows);
 }
 
 }  // namespace
 
 std::string InspectHtml(const ModelFacts& facts) {
   const CompiledModel& model = *facts.model;
-  const std::string& name = model.source.model.name();
   std::string html = absl::StrCat(
-      "<h1>", Escaped(name), "</h1>\n<p>", Escaped(model.source.file), ", ",
-      Escaped(model.fingerprint), "; bytes at ",
+      "<p>", HtmlEscaped(model.source.file), ", ",
+      HtmlEscaped(model.fingerprint), "; bytes at ",
       runtime::Count(facts.samples, "sample"), " on one rank</p>\n<pre>",
-      Escaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n");
-  html += GraphHtml(facts);
+      HtmlEscaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n");
+  html += GraphHtml(facts) + "<p>" + HtmlFilter() + " rows below</p>\n";
   const int casts = model.casts.size();
   html += casts > kMostTableRows
               ? absl::StrCat("<p>", WithCommas(casts),
                              " casts: as marks above, and by halftone inspect "
                              "--all</p>\n")
-              : Section("casts", /*open=*/true, CastsHtml(facts));
-  html += Section("parameters", /*open=*/false, ParamsHtml(facts));
-  html +=
-      Section("all-reduces of gradients", /*open=*/false, BucketsHtml(facts));
-  return Page(name, absl::StrCat(kStyle, kGraphStyle), html, kGraphScript);
+              : HtmlSection("casts", /*open=*/true, CastsHtml(facts));
+  html += HtmlSection("parameters", /*open=*/false, ParamsHtml(facts));
+  html += HtmlSection("all-reduces of gradients", /*open=*/false,
+                      BucketsHtml(facts));
+  return HtmlPage(model.source.model.name(), html, kGraphStyle, kGraphScript);
 }
 
 }  // namespace tools

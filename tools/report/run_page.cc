@@ -113,7 +113,7 @@ std::string FactsHtml(absl::Span<const RunHistory> runs) {
     add(fact.name,
         [&fact](const RunHistory& run) { return FactOf(run, fact); });
   }
-  return TableHtml(std::move(head), rows);
+  return HtmlTable(std::move(head), rows);
 }
 
 // ---- The charts.
@@ -196,14 +196,13 @@ std::string ListHtml(const Json& list, const std::vector<std::string>& fields) {
     }
     rows.push_back(std::move(row));
   }
-  return rows.empty() ? "" : TableHtml(fields, rows);
+  return rows.empty() ? "" : HtmlTable(fields, rows);
 }
 
 std::string SectionOf(const RunHistory& run, absl::string_view what, bool open,
                       const std::string& content) {
   if (content.empty()) return "";
-  return Section(absl::StrCat(what, ": ", Escaped(run.directory)), open,
-                 content);
+  return HtmlSection(absl::StrCat(what, ": ", run.directory), open, content);
 }
 
 std::string PartsHtml(const RunHistory& run) {
@@ -213,8 +212,8 @@ std::string PartsHtml(const RunHistory& run) {
     html += SectionOf(
         run, "failure", /*open=*/true,
         absl::StrCat("<pre>",
-                     Escaped(run.failure.dump(1, ' ', false,
-                                              Json::error_handler_t::replace)),
+                     HtmlEscaped(run.failure.dump(
+                         1, ' ', false, Json::error_handler_t::replace)),
                      "</pre>\n"));
   }
   if (!summary.is_object()) return html;
@@ -239,7 +238,8 @@ std::string PartsHtml(const RunHistory& run) {
   if (summary.contains("strategy") && summary["strategy"].is_string()) {
     html += SectionOf(
         run, "strategy", /*open=*/false,
-        absl::StrCat("<pre>", Escaped(summary["strategy"].get<std::string>()),
+        absl::StrCat("<pre>",
+                     HtmlEscaped(summary["strategy"].get<std::string>()),
                      "</pre>\n"));
   }
   return html;
@@ -248,11 +248,10 @@ std::string PartsHtml(const RunHistory& run) {
 }  // namespace
 
 std::string RunPage(absl::Span<const RunHistory> runs) {
-  std::string html = absl::StrCat("<h1>", runs.size() == 1 ? "A run" : "Runs",
-                                  "</h1>\n", FactsHtml(runs), ChartsHtml(runs));
+  std::string html = absl::StrCat(FactsHtml(runs), ChartsHtml(runs));
   for (const RunHistory& run : runs) html += PartsHtml(run);
-  return Page(runtime::JoinFew(NamesOf(runs), 3, ", "), kChartStyle, html,
-              kChartScript);
+  return HtmlPage(runtime::JoinFew(NamesOf(runs), 3, ", "), html, kChartStyle,
+                  kChartScript);
 }
 
 std::string RunPageJson(absl::Span<const RunHistory> runs) {

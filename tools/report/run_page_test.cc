@@ -105,7 +105,7 @@ TEST(RunHistory, SaysWhatIsWrong) {
                       "{\"event\":\"step\",\"step\":1,\"loss\":[],\"ms\":3}\n",
                       "[1]"));
   EXPECT_TRUE(odd.series.empty());
-  EXPECT_THAT(RunPage({odd}), HasSubstr("<h1>A run</h1>"));
+  EXPECT_THAT(RunPage({odd}), HasSubstr("<h1>" + odd.directory));
 }
 
 TEST(RunPage, RunsSideBySide) {

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "graph/base/dtype.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "runtime/capsule/capsule.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+// NumPy has no bf16: its bytes.
+NpzArray ArrayOf(StepInputs::Feed feed) {
+  NpzArray array;
+  array.name = std::move(feed.name);
+  array.dtype = feed.desc.dtype;
+  array.dims.assign(feed.desc.dims.begin(), feed.desc.dims.end());
+  array.bytes = std::move(feed.bytes);
+  if (array.dtype == DType::kBF16) {
+    array.dtype = DType::kU8;
+    array.dims = {static_cast<int64_t>(array.bytes.size())};
+  }
+  return array;
+}
+
+NpzArray SymbolsArray(const SymbolValues& symbols) {
+  return {kSymbols,
+          DType::kI64,
+          {kMaxSymbols},
+          std::string(reinterpret_cast<const char*>(symbols.data()),
+                      kMaxSymbols * sizeof(int64_t))};
+}
+
+Tensor TensorOf(const Cell& cell, std::string bytes) {
+  Tensor tensor;
+  tensor.name = cell.name;
+  tensor.dtype = cell.type.dtype;
+  for (const Dim& dim : cell.type.dims) {
+    tensor.dims.push_back(dim.coefficient());
+  }
+  tensor.bytes = std::move(bytes);
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<CellId> CellsToReplay(const Program& program,
+                                  const std::string& entry) {
+  const Block& block = program.FindEntry(entry)->block();
+  std::vector<bool> read(program.num_cells());
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    if (op.role == Role::kOptimize) continue;
+    for (const ValueId input : op.inputs.all()) {
+      const CellId cell = block.value(input).cell();
+      if (cell.valid()) read[cell.index()] = true;
+    }
+  }
+  std::vector<CellId> cells;
+  for (int i = 0; i < program.num_cells(); ++i) {
+    if (read[i]) cells.push_back(CellId(i));
+  }
+  return cells;
+}
+
+absl::StatusOr<Capsule> TakeCapsule(Executor& executor) {
+  const Program& program = executor.program();
+  Communicator& communicator = executor.communicator();
+  Capsule capsule;
+  const std::vector<CellId> cells = CellsToReplay(program, kTrainEntry);
+  HT_ASSIGN_OR_RETURN(StepInputs inputs, executor.LastInputs(cells));
+  std::vector<NpzArray> mine = {SymbolsArray(inputs.symbols)};
+  for (StepInputs::Feed& feed : inputs.feeds) {
+    mine.push_back(ArrayOf(std::move(feed)));
+  }
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      communicator.AllGather(SerializeNpz(mine)));
+  if (communicator.rank() != 0) return capsule;
+  for (const std::string& npz : all) {
+    HT_ASSIGN_OR_RETURN(capsule.ranks.emplace_back(),
+                        ParseNpz(npz, "what a rank was fed"));
+  }
+  capsule.facts.entry = inputs.entry;
+  capsule.facts.world_size = communicator.world_size();
+  for (size_t i = 0; i < cells.size(); ++i) {
+    capsule.cells.push_back(
+        TensorOf(program.cell(cells[i]), std::move(inputs.cells[i])));
+  }
+  if (!executor.tuning().empty()) {
+    capsule.tuning = executor.tuning().Serialize();
+  }
+  return capsule;
+}
+
+std::vector<FeedData> FeedsOf(const Entry& entry,
+                              const std::vector<NpzArray>& arrays) {
+  std::vector<FeedData> feeds;
+  const Block& block = entry.block();
+  for (const ValueId feed : block.Feeds()) {
+    const std::string name(block.name(feed));
+    for (const NpzArray& array : arrays) {
+      if (array.name != MemberName(name)) continue;
+      feeds.push_back(
+          {name, absl::MakeConstSpan(
+                     reinterpret_cast<const uint8_t*>(array.bytes.data()),
+                     array.bytes.size())});
+    }
+  }
+  return feeds;
+}
+
+SymbolValues SymbolsOf(const std::vector<NpzArray>& arrays) {
+  SymbolValues symbols{};
+  for (const NpzArray& array : arrays) {
+    if (array.name != kSymbols) continue;
+    std::memcpy(
+        symbols.data(), array.bytes.data(),
+        std::min(array.bytes.size(), symbols.size() * sizeof(symbols[0])));
+  }
+  return symbols;
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,296 @@
+#include "runtime/compare/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "graph/base/dtype.h"
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "kernels/cpu/convert.h"
+#include "runtime/compare/watch_values.h"
+#include "runtime/train/non_finite.h"
+#include "runtime/train/peers.h"
+
+namespace halftone {
+namespace runtime {
+namespace {
+
+constexpr float kLargestF16 = 65504;
+
+// Notes the ranges of what one op, of a fusion's body too, reads and makes.
+class RangeWatcher : public ValueWatcher {
+ public:
+  RangeWatcher(const Program& program, const std::string& entry,
+               const std::string& op) {
+    const Block& block = program.FindEntry(entry)->block();
+    if (Find(block, op)) return;
+    for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+      const Op& fusion = block.op(id);
+      if (fusion.body != nullptr && Find(*fusion.body, op)) break;
+    }
+    if (block_ == nullptr || block_ == &block) return;
+    FindOutside(block);
+  }
+
+  std::vector<ValueRange> Inputs() const { return Of(inputs_); }
+  std::vector<ValueRange> Outputs() const { return Of(outputs_); }
+
+ protected:
+  bool Wants(const ValueKey& key) const override { return IsOfOp(key); }
+  absl::Status OnInput(const Tap& tap) override { return Note(tap); }
+  absl::Status OnOutput(const Tap& tap) override { return Note(tap); }
+
+ private:
+  bool Find(const Block& block, const std::string& op) {
+    const OpId id = block.FindOp(op);
+    if (!id.valid()) return false;
+    block_ = &block;
+    for (const ValueId value : block.op(id).inputs.all()) {
+      inputs_.push_back(value.index());
+    }
+    for (const ValueId value : block.op(id).outputs.all()) {
+      outputs_.push_back(value.index());
+    }
+    return true;
+  }
+  // What goes into the fusion and comes out is seen there.
+  void FindOutside(const Block& block) {
+    for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+      const Op& fusion = block.op(id);
+      if (fusion.body.get() != block_) continue;
+      const std::vector<ValueId> feeds = block_->Feeds();
+      for (size_t i = 0; i < feeds.size(); ++i) {
+        inside_[{&block, fusion.inputs.all()[i].index()}] = feeds[i].index();
+      }
+      for (size_t i = 0; i < block_->body_results().size(); ++i) {
+        inside_[{&block, fusion.outputs.all()[i].index()}] =
+            block_->body_results()[i].index();
+      }
+    }
+  }
+  int IdOf(const ValueKey& key) const {
+    if (key.first == block_) return key.second;
+    const auto found = inside_.find(key);
+    return found == inside_.end() ? -1 : found->second;
+  }
+  bool IsOfOp(const ValueKey& key) const {
+    const int id = IdOf(key);
+    return id >= 0 &&
+           (std::find(inputs_.begin(), inputs_.end(), id) != inputs_.end() ||
+            std::find(outputs_.begin(), outputs_.end(), id) != outputs_.end());
+  }
+  absl::Status Note(const Tap& tap);
+  std::vector<ValueRange> Of(const std::vector<int>& ids) const {
+    std::vector<ValueRange> ranges;
+    for (const int id : ids) {
+      const auto found = ranges_.find(id);
+      if (found != ranges_.end()) ranges.push_back(found->second);
+    }
+    return ranges;
+  }
+
+  const Block* block_ = nullptr;
+  std::vector<int> inputs_, outputs_;
+  absl::flat_hash_map<ValueKey, int> inside_;
+  absl::flat_hash_map<int, ValueRange> ranges_;
+};
+
+absl::Status RangeWatcher::Note(const Tap& tap) {
+  if (!IsOfOp(tap.key) || !IsFloat(tap.desc.dtype)) return absl::OkStatus();
+  const int id = IdOf(tap.key);
+  if (ranges_.count(id) > 0) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const void* const data, OnHost(tap));
+  ValueRange range;
+  range.name = std::string(block_->name(ValueId(id)));
+  range.dtype = tap.desc.dtype;
+  range.elements = tap.desc.elements();
+  std::vector<float> values(range.elements);
+  kernels::ToFloat(tap.desc.dtype, data, values.data(), range.elements);
+  range.min = std::numeric_limits<double>::infinity();
+  range.max = -range.min;
+  for (const float x : values) {
+    if (!std::isfinite(x)) {
+      ++range.non_finite;
+      continue;
+    }
+    range.min = std::min<double>(range.min, x);
+    range.max = std::max<double>(range.max, x);
+    range.above_f16 += std::fabs(x) > kLargestF16;
+  }
+  if (range.non_finite == range.elements) range.min = range.max = NAN;
+  ranges_[id] = range;
+  return absl::OkStatus();
+}
+
+// One of the capsule's ranks.
+class Replayer {
+ public:
+  Replayer(const Capsule& capsule, const Program& program,
+           const kernels::KernelRegistry& kernels, const RankResources& rank)
+      : capsule_(capsule), program_(program), kernels_(kernels), rank_(rank) {}
+
+  absl::Status Run(Replayed* replayed);
+
+ private:
+  const std::vector<NpzArray>& arrays() const {
+    return capsule_.ranks[rank_.communicator->rank()];
+  }
+  std::vector<FeedData> feeds() const {
+    return FeedsOf(*program_.FindEntry(capsule_.facts.entry), arrays());
+  }
+  absl::Status Load(float scale_by);
+  absl::StatusOr<bool> Execute();  // whether it is rejected
+  absl::Status Name(Replayed* replayed);
+  absl::Status FindScale(Replayed* replayed);
+
+  const Capsule& capsule_;
+  const Program& program_;
+  const kernels::KernelRegistry& kernels_;
+  const RankResources& rank_;
+  std::unique_ptr<Executor> executor_;
+  int binding_ = -1;
+  float scale_ = 1;  // the smallest of the scalers'
+};
+
+absl::Status Replayer::Load(float scale_by) {
+  scale_ = std::numeric_limits<float>::max();
+  for (const Tensor& tensor : capsule_.cells) {
+    const CellId cell = program_.FindCell(tensor.name);
+    std::string bytes = tensor.bytes;
+    const auto size = static_cast<int64_t>(bytes.size());
+    TensorType type = cell.valid() ? program_.cell(cell).type : TensorType();
+    type.sharded = false;
+    if (!cell.valid() || kernels::Bind(type, {}).bytes() != size) {
+      return CheckpointError("the capsule's cell ", tensor.name, " of ", size,
+                             " bytes is none of its program");
+    }
+    if (absl::StartsWith(tensor.name, kLossScaling)) {
+      float scale = 1;
+      std::memcpy(&scale, bytes.data(), sizeof(scale));
+      scale *= scale_by;
+      std::memcpy(&bytes[0], &scale, sizeof(scale));
+      scale_ = std::min(scale_, scale);
+    }
+    HT_RETURN_IF_ERROR(executor_->WriteCell(cell, bytes));
+  }
+  return executor_->BroadcastState();
+}
+
+absl::StatusOr<bool> Replayer::Execute() {
+  HT_ASSIGN_OR_RETURN(const int64_t ticket,
+                      executor_->Execute(binding_, feeds()));
+  HT_ASSIGN_OR_RETURN(const StepView view, executor_->Read(ticket));
+  return view.Scalar(kFoundInf) != 0;
+}
+
+// The op that comes first on whatever rank, and its numbers there.
+absl::Status Replayer::Name(Replayed* replayed) {
+  Communicator& communicator = *rank_.communicator;
+  HT_ASSIGN_OR_RETURN(const NonFinite mine, executor_->FirstNonFinite());
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> ops,
+                      communicator.AllGather(mine.op));
+  const Entry& entry = *program_.FindEntry(capsule_.facts.entry);
+  int64_t position = std::numeric_limits<int64_t>::max();
+  int first = -1;
+  for (size_t r = 0; r < ops.size(); ++r) {
+    if (ops[r].empty() || PositionOf(entry, ops[r]) >= position) continue;
+    position = PositionOf(entry, ops[r]);
+    first = static_cast<int>(r);
+  }
+  if (first < 0) return absl::OkStatus();
+  RangeWatcher ranges(program_, capsule_.facts.entry, ops[first]);
+  HT_RETURN_IF_ERROR(Load(1));
+  HT_RETURN_IF_ERROR(executor_->Watch(binding_, feeds(), &ranges));
+  if (communicator.rank() != first) return absl::OkStatus();
+  replayed->rank = first;
+  replayed->found = mine;
+  replayed->inputs = ranges.Inputs();
+  replayed->outputs = ranges.Outputs();
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::FindScale(Replayed* replayed) {
+  double clean = 0;
+  // From the next power of two down.
+  const float start = std::exp2(std::ceil(std::log2(scale_))) / scale_;
+  for (float by = start / 2; clean == 0 && scale_ > 1; by /= 2) {
+    HT_RETURN_IF_ERROR(Load(by));
+    if (scale_ < 1) break;
+    HT_ASSIGN_OR_RETURN(const bool rejected, Execute());
+    if (!rejected) clean = scale_;
+  }
+  if (rank_.communicator->rank() == 0) replayed->clean_loss_scaling = clean;
+  return absl::OkStatus();
+}
+
+absl::Status Replayer::Run(Replayed* replayed) {
+  TuningTable tuning;
+  if (!capsule_.tuning.empty()) {
+    HT_ASSIGN_OR_RETURN(
+        tuning, TuningTable::Parse(capsule_.tuning, "the capsule's tuning"));
+  }
+  ExecutorOptions options;
+  options.deterministic = capsule_.facts.deterministic;
+  options.use_graphs = false;
+  HT_ASSIGN_OR_RETURN(executor_,
+                      Executor::Create(&program_, &kernels_, rank_.device,
+                                       rank_.communicator, tuning, options));
+  HT_ASSIGN_OR_RETURN(
+      binding_, executor_->Prepare(capsule_.facts.entry, SymbolsOf(arrays())));
+  HT_RETURN_IF_ERROR(executor_->Initialize(/*seed=*/0));
+  HT_RETURN_IF_ERROR(Load(1));
+  const float scale = scale_;
+  HT_ASSIGN_OR_RETURN(const bool rejected, Execute());
+  if (rank_.communicator->rank() == 0) {
+    replayed->rejected = rejected;
+    replayed->loss_scaling = scale;
+  }
+  HT_RETURN_IF_ERROR(Name(replayed));
+  return rejected ? FindScale(replayed) : absl::OkStatus();
+}
+
+}  // namespace
+
+double ValueRange::largest() const {
+  return std::max(std::fabs(min), std::fabs(max));
+}
+
+absl::StatusOr<Replayed> Replay(const Capsule& capsule, const Program& program,
+                                const kernels::KernelRegistry& kernels,
+                                const std::vector<RankResources>& ranks) {
+  if (program.FindEntry(capsule.facts.entry) == nullptr ||
+      ranks.size() != capsule.ranks.size()) {
+    return CheckpointError("the capsule's program has no entry ",
+                           capsule.facts.entry, " for ", capsule.ranks.size(),
+                           " ranks");
+  }
+  Replayed replayed;
+  std::vector<absl::Status> results(ranks.size());
+  std::vector<Replayed> parts(ranks.size());
+  const auto run = [&](size_t r) {
+    results[r] = Replayer(capsule, program, kernels, ranks[r]).Run(&parts[r]);
+    if (!results[r].ok()) ranks[r].communicator->Abort(results[r]);
+  };
+  std::vector<std::thread> threads;
+  for (size_t r = 1; r < ranks.size(); ++r) threads.emplace_back(run, r);
+  run(0);
+  for (std::thread& thread : threads) thread.join();
+  HT_RETURN_IF_ERROR(Culprit(results));
+  for (const Replayed& part : parts) {
+    if (part.rank >= 0) replayed = part;
+  }
+  replayed.rejected = parts[0].rejected;
+  replayed.loss_scaling = parts[0].loss_scaling;
+  replayed.clean_loss_scaling = parts[0].clean_loss_scaling;
+  return replayed;
+}
+
+}  // namespace runtime
+}  // namespace halftone

@@ -1,0 +1,141 @@
+#include "tools/compare/replay_report.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "graph/base/dtype.h"
+#include "graph/base/text.h"
+#include "runtime/log/words.h"
+#include "runtime/train/non_finite.h"
+#include "tools/common/json_text.h"
+#include "tools/compare/compared_models.h"
+#include "tools/report/table.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using runtime::ThreeDigits;
+using runtime::ValueRange;
+
+runtime::NonFiniteOp Describe(const ReplayFacts& facts) {
+  return runtime::DescribeNonFinite(
+      *facts.model->program, facts.replayed->found, facts.config->model_ops());
+}
+
+// What would have kept the step, as flags.
+std::vector<std::string> Remedies(const ReplayFacts& facts) {
+  std::vector<std::string> remedies;
+  const double scale = facts.replayed->clean_loss_scaling;
+  if (scale > 0) {
+    remedies.push_back(absl::StrCat("--loss-scale ", ExactDouble(scale),
+                                    " (with it the step is finite)"));
+  }
+  const std::string low_op = Describe(facts).low_op;
+  const auto accepts = [&facts](const char* path, const std::string& value) {
+    return facts.config->accepts && facts.config->accepts(path, value);
+  };
+  if (!low_op.empty() && accepts("amp.custom_black_opnames", low_op)) {
+    remedies.push_back(absl::StrCat("--black-op ", low_op));
+  }
+  const proto::Amp& amp = facts.model->strategy.amp();
+  if (amp.level() != "O0" && amp.dtype() == "fp16" &&
+      accepts("amp.dtype", "bf16")) {
+    remedies.push_back("--dtype bf16");
+  }
+  return remedies;
+}
+
+std::string Percent(int64_t part, int64_t whole) {
+  if (part == 0) return "-";
+  return absl::StrCat(ThreeDigits(100.0 * part / whole), " %");
+}
+
+void AddRows(const char* what, const std::vector<ValueRange>& ranges,
+             Table* table) {
+  for (const ValueRange& range : ranges) {
+    table->Add({range.name, what, std::string(Name(range.dtype)),
+                ThreeDigits(range.min), ThreeDigits(range.max),
+                Percent(range.above_f16, range.elements),
+                Percent(range.non_finite, range.elements)});
+  }
+}
+
+Json RangesJson(const std::vector<ValueRange>& ranges) {
+  Json json = Json::array();
+  for (const ValueRange& range : ranges) {
+    json.push_back({{"name", range.name},
+                    {"dtype", Name(range.dtype)},
+                    {"elements", range.elements},
+                    {"min", range.min},
+                    {"max", range.max},
+                    {"above_f16", range.above_f16},
+                    {"non_finite", range.non_finite}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string ReplayText(const ReplayFacts& facts) {
+  const runtime::Replayed& replayed = *facts.replayed;
+  const runtime::CapsuleFacts& capsule = *facts.capsule;
+  std::string text =
+      absl::StrCat("replay    ", facts.path, ": step ", capsule.step, " of ",
+                   ShortName(*facts.model), ", ",
+                   runtime::Count(capsule.world_size, "rank"), ", loss scale ",
+                   ThreeDigits(replayed.loss_scaling), "; ", capsule.why, "\n");
+  if (replayed.found.op.empty()) {
+    return absl::StrCat(text, "result    ",
+                        replayed.rejected ? "rejected, but each op's result is "
+                                            "finite"
+                                          : "finite here",
+                        "\n");
+  }
+  const std::string described = Describe(facts).text;
+  absl::StrAppend(
+      &text, "first     ", described.empty() ? replayed.found.op : described,
+      capsule.world_size > 1 ? absl::StrCat(" on rank ", replayed.rank) : "",
+      replayed.found.op == capsule.found.op
+          ? ", as the run named"
+          : absl::StrCat("; the run named ",
+                         capsule.found.op.empty() ? "none" : capsule.found.op),
+      "\n");
+  Table table({"value", "of it", "in", "min", "max", "above f16's largest",
+               "not finite"});
+  for (int column = 3; column < 7; ++column) table.RightAlign(column);
+  AddRows("input", replayed.inputs, &table);
+  AddRows("output", replayed.outputs, &table);
+  absl::StrAppend(&text, table.Text());
+  const std::vector<std::string> remedies = Remedies(facts);
+  if (!remedies.empty()) {
+    absl::StrAppend(&text, "try       ", absl::StrJoin(remedies, ", or "),
+                    "\n");
+  }
+  return text;
+}
+
+std::string ReplayJson(const ReplayFacts& facts) {
+  const runtime::Replayed& replayed = *facts.replayed;
+  Json json = {{"schema", 1},
+               {"step", facts.capsule->step},
+               {"why", facts.capsule->why},
+               {"ranks", facts.capsule->world_size},
+               {"loss_scaling", replayed.loss_scaling},
+               {"rejected", replayed.rejected},
+               {"op", replayed.found.op},
+               {"run_named", facts.capsule->found.op},
+               {"rank", replayed.rank},
+               {"inputs", RangesJson(replayed.inputs)},
+               {"outputs", RangesJson(replayed.outputs)},
+               {"clean_loss_scaling", replayed.clean_loss_scaling}};
+  if (!replayed.found.input.empty()) json["input"] = replayed.found.input;
+  json["remedies"] =
+      replayed.found.op.empty() ? std::vector<std::string>() : Remedies(facts);
+  return JsonText(json);
+}
+
+}  // namespace tools
+}  // namespace halftone

@@ -1,0 +1,74 @@
+// halftone replay: a rejected step again, from its capsule.
+#include "runtime/compare/replay.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "graph/base/display.h"
+#include "graph/base/error.h"
+#include "graph/io/compiled_model.h"
+#include "tools/common/command_line.h"
+#include "tools/common/run_flags.h"
+#include "tools/compare/replay_report.h"
+#include "tools/verb.h"
+
+namespace halftone {
+namespace tools {
+namespace {
+
+struct ReplayFlags {
+  std::string path;
+  RankFlags ranks;
+  bool json = false;
+};
+
+absl::Status Replay(ReplayFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const runtime::Capsule capsule,
+                      runtime::ReadCapsule(flags.path));
+  HT_ASSIGN_OR_RETURN(
+      const CompiledModel model,
+      ParseCompiledModel(capsule.model, flags.path + "/model.htc",
+                         /*target=*/""));
+  // As many ranks as there were, with as many threads each: the same bits.
+  RankFlags& ranks = flags.ranks;
+  if (ranks.gpus.empty()) {
+    ranks.ranks = static_cast<int>(capsule.facts.world_size);
+  }
+  if (ranks.threads == 0) {
+    ranks.threads = static_cast<int>(capsule.facts.threads);
+  }
+  HT_ASSIGN_OR_RETURN(const LocalRanks local, MakeRanks(ranks, model.target));
+  HT_ASSIGN_OR_RETURN(const runtime::Replayed replayed,
+                      runtime::Replay(capsule, *model.program, *local.kernels,
+                                      local.resources));
+  runtime::TrainConfig config;
+  HT_RETURN_IF_ERROR(FillConfig(model, &config));
+  const ReplayFacts facts = {flags.path, &capsule.facts, &model, &config,
+                             &replayed};
+  (flags.json ? Show : ShowReport)(
+      flags.json ? ReplayJson(facts) : ReplayText(facts), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddReplay(Verb app, Outcome* outcome) {
+  auto flags = std::make_shared<ReplayFlags>();
+  Verb verb = app.AddVerb(
+      "replay", "a rejected step again, from its capsule",
+      "examples:\n"
+      "  halftone replay runs/mnist/capsules/step-70\n"
+      "  halftone replay runs/mnist/capsules/step-70 --json\n\n"
+      "Runs the step on as many ranks as there were, as threads of this\n"
+      "process, names the first op whose result is not finite, and shows the\n"
+      "ranges of what it read and made, and what would have helped. Capsules\n"
+      "are kept by halftone run --capsule N, and where a run diverges.");
+  verb.AddOption("capsule", &flags->path, "RUN/capsules/step-N").Required();
+  verb.AddSwitch("--json", &flags->json, "one JSON object");
+  verb.AddOption("--gpus", &flags->ranks.gpus,
+                 "of a model for GPUs: one for each rank (0,1)");
+  verb.SetRun([flags, outcome] { outcome->status = Replay(*flags); });
+}
+
+}  // namespace tools
+}  // namespace halftone
