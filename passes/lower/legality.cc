@@ -10,6 +10,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/fusions/fusion_pattern.h"
+#include "graph/ir/averaging.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -154,10 +155,12 @@ void Checker::CheckGradients(const Entry& train) {
                             block.name(block.op(it->second)), " updates"));
       }
       const int n = Reductions(block, op.inputs.slot(grad)[i]);
-      if (n == 1) continue;
+      const int expected = GradientReductions(program_);
+      if (n == expected) continue;
       Report(train, block, op, true,
              absl::StrCat("the gradient of ", name, " passes ", n,
-                          " reductions of=gradient; expected one"));
+                          " reductions of=gradient; expected ",
+                          expected == 0 ? "none" : "one"));
     }
   }
 }

@@ -151,5 +151,9 @@ bool ShardsOptimizer(const proto::Dist& dist) {
   return dist.has_sharding() && dist.sharding().stage() > 0;
 }
 
+bool AveragesParameters(const proto::Dist& dist) {
+  return dist.has_localsgd() || dist.has_adaptive_localsgd();
+}
+
 }  // namespace passes
 }  // namespace halftone

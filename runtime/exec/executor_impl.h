@@ -40,6 +40,7 @@ class ExecutorImpl : public Executor {
                                   absl::Span<const FeedData> feeds) override;
   absl::Status Accumulate(int binding,
                           absl::Span<const FeedData> feeds) override;
+  absl::Status Average(int binding) override;
   absl::StatusOr<StepView> Read(int64_t ticket) override;
   absl::StatusOr<NonFinite> FirstNonFinite() override;
   absl::Status ReadCell(CellId cell, std::string* bytes) override;
@@ -74,6 +75,7 @@ class ExecutorImpl : public Executor {
                                            absl::Span<const FeedData> feeds,
                                            size_t i) const;
   absl::Status RunStep(PreparedPlan& plan);
+  absl::Status Run(PreparedPlan& plan, const PreparedPlan::Prologue& prologue);
   // For Communicator::OnAbort.
   bool DropGraphs();
   // Waits until the step of this ticket is done, and so all before it.

@@ -14,10 +14,12 @@
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
+#include "graph/ir/averaging.h"
 #include "graph/ir/well_known.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
+#include "runtime/train/rank_cells.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/settings.h"
 #include "runtime/train/source_weights.h"
@@ -229,6 +231,12 @@ absl::Status Build(Rank& rank, bool train) {
     HT_RETURN_IF_ERROR(rank.bindings.PrepareSteps(
         rank.sampler, rank.merged_steps(), *rank.executor));
   }
+  // One rank has nobody to average with.
+  if (train && rank.sampler.world_size > 1 &&
+      rank.inputs.program->FindEntry(kAverageEntry) != nullptr) {
+    HT_ASSIGN_OR_RETURN(rank.average,
+                        rank.executor->Prepare(kAverageEntry, SymbolValues{}));
+  }
   if (rank.data().test != nullptr &&
       rank.inputs.program->FindEntry(kEvalEntry) != nullptr) {
     // In the memory of a micro-batch.
@@ -254,10 +262,13 @@ bool TakesScaler(const Rank& rank) {
           dynamic != was.numbers.end() && dynamic->second != 0);
 }
 
+// Of rank 0: each rank has cells of its own in what is loaded.
+constexpr char kLoadsOwn[] = "loads own";
+
 // Rank 0's state from the checkpoint or --init, then everybody's.
 absl::Status Load(Rank& rank, bool train, bool* agreed) {
   absl::Status status;
-  bool loads = false;
+  bool loads = false, own = false;
   if (rank.start.state.has_value()) {
     loads = true;
     LoadOptions options;
@@ -274,6 +285,9 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
       options.partial = train;
     }
     options.averages = !train;
+    own = CellsOfRanks(rank.start.state->tensors) == rank.sampler.world_size &&
+          HasCellsOfRanks(*rank.inputs.program);
+    if (!own) AverageCellsOfRanks(&rank.start.state->tensors, &said);
     options.ignore_mismatched = train && rank.config().ignore_mismatched;
     status =
         WriteState(rank.start.state->tensors, options, *rank.executor, &said);
@@ -282,11 +296,19 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
       if (train) rank.start.said.push_back(verb + line);
     }
   }
-  const auto all = Agree(rank.communicator(), status, loads ? "loads" : "");
+  const auto all = Agree(rank.communicator(), status,
+                         own     ? kLoadsOwn
+                         : loads ? "loads"
+                                 : "");
   *agreed = !all.ok();
   HT_RETURN_IF_ERROR(all.status());
   if ((*all)[0].empty()) return absl::OkStatus();
   HT_RETURN_IF_ERROR(rank.executor->BroadcastState());
+  if ((*all)[0] == kLoadsOwn) {
+    HT_RETURN_IF_ERROR(SpreadCellsOfRanks(
+        own ? rank.start.state->tensors : std::vector<Tensor>(),
+        *rank.executor));
+  }
   return rank.executor->Derive();
 }
 

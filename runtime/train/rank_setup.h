@@ -75,6 +75,7 @@ struct Rank {
   int threads = 1;             // compute threads of the device
   std::unique_ptr<Executor> executor;
   Bindings bindings;
+  int average = -1;  // the binding of that entry; -1: ranks are equal anyway
   std::unique_ptr<Evaluator> evaluator;  // null: nothing to evaluate
   Progress progress;
   StartingPoint start;
