@@ -24,6 +24,7 @@
 #include "passes/lower/share_equal.h"
 #include "passes/lower/split_batch_norm.h"
 #include "passes/parallel/bucket_allreduce.h"
+#include "passes/parallel/compress_gradients.h"
 #include "passes/parallel/insert_allreduce.h"
 #include "passes/parallel/local_sgd.h"
 #include "passes/parallel/shard_optimizer.h"
@@ -106,6 +107,9 @@ Made MakeAverages(const PassInputs& in) {
   return std::make_unique<AverageParameters>(
       in.options.strategy.optimizer().ema());
 }
+Made MakeCompressGradients(const PassInputs& in) {
+  return std::make_unique<CompressGradients>(in.options.strategy.dist());
+}
 Made MakeLocal(const PassInputs& in) {
   return std::make_unique<LocalSgd>(in.options.strategy.dist());
 }
@@ -158,6 +162,9 @@ bool Merges(const PassInputs& in) {
 }
 bool Shards(const PassInputs& in) {
   return Training(in) && ShardsOptimizer(in.options.strategy.dist());
+}
+bool CompressesSent(const PassInputs& in) {
+  return Training(in) && CompressesGradients(in.options.strategy.dist());
 }
 bool IsLocal(const PassInputs& in) {
   return Training(in) && AveragesParameters(in.options.strategy.dist());
@@ -287,6 +294,9 @@ std::vector<PassStep>* MakeSteps() {
       {kLowered, "local-sgd",
        "ranks update by their own gradients and average parameters", MakeLocal,
        IsLocal},
+      {kLowered, "compress-gradients",
+       "ranks exchange the largest elements of large gradients",
+       MakeCompressGradients, CompressesSent},
       // Nothing after it changes an op of train or eval.
       {kLowered, "legality", "refuses what the target has no kernel for",
        FromKernels<Legality>, Always},

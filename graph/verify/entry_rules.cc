@@ -1,6 +1,6 @@
 // Commits and results of entries.
 #include "absl/container/flat_hash_set.h"
-#include "graph/ir/averaging.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/verify/rules.h"
 

@@ -1,7 +1,7 @@
 // Every gradient of a trainable parameter is summed over the ranks exactly
 // once, or never where ranks average parameters instead, and every parameter
 // that has one is updated.
-#include "graph/ir/averaging.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -49,7 +49,7 @@ void CheckUpdateInputs(const Entry& entry, Reporter& report) {
 }  // namespace
 
 void CheckReductions(const Entry& entry, Phase phase, Reporter& report) {
-  if (entry.name() != kTrainEntry) return;
+  if (!IsTrainEntry(entry.name())) return;
   if (phase < Phase::kUpdate) {
     CheckBeforeUpdate(entry, report);
   } else {
@@ -91,7 +91,7 @@ void CheckGradients(const Entry& entry, Phase, Reporter& report) {
 // Every parameter that has a gradient has been updated, and every gradient
 // that was reduced is read by an update.
 void CheckUpdates(const Entry& entry, Phase, Reporter& report) {
-  if (entry.name() != kTrainEntry) return;
+  if (!IsTrainEntry(entry.name())) return;
   const Block& block = entry.block();
   const Program& program = block.program();
   for (const GradientStatement& gradient : entry.gradients()) {

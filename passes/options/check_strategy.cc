@@ -437,6 +437,38 @@ void CheckLocalSgd(const proto::Strategy& strategy, Checker& check) {
   }
 }
 
+// What a rank sends of a gradient is for one update, momentum, alone.
+void CheckDgc(const proto::Strategy& strategy, Checker& check) {
+  const proto::Dist& dist = strategy.dist();
+  if (!CompressesGradients(dist)) return;
+  const auto refuse = [&](absl::string_view other, absl::string_view why) {
+    check.Refuse("dist.dgc", absl::StrCat(other, " is set, too: ", why));
+  };
+  const FieldDescriptor* const method = MethodFieldOf(strategy.optimizer());
+  if (method != nullptr && method->name() != "momentum") {
+    refuse(absl::StrCat("optimizer.", method->name()),
+           "what is not sent is kept as optimizer.momentum would apply it; "
+           "choose that, or leave dist.dgc out");
+  }
+  if (strategy.optimizer().has_clip()) {
+    refuse("optimizer.clip",
+           "no rank has a gradient to clip; set "
+           "dist.dgc.local_grad_clip_norm instead");
+  }
+  if (AveragesParameters(dist)) {
+    refuse(dist.has_localsgd() ? "dist.localsgd" : "dist.adaptive_localsgd",
+           "there no gradients are exchanged; choose one");
+  }
+  if (ShardsOptimizer(dist)) {
+    refuse("dist.sharding",
+           "what is not sent is of whole parameters; choose one");
+  }
+  if (MergedSteps(dist) > 1) {
+    refuse("dist.gradient_merge.k_steps",
+           "both make what is exchanged rare; choose one");
+  }
+}
+
 // What needs a whole parameter on one rank.
 void CheckSharding(const proto::Strategy& strategy, Checker& check) {
   if (!ShardsOptimizer(strategy.dist())) return;
@@ -478,6 +510,7 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   CheckDist(resolver, check);
   CheckSharding(strategy, check);
   CheckLocalSgd(strategy, check);
+  CheckDgc(strategy, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

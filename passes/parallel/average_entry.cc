@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
-#include "graph/ir/averaging.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/place.h"

@@ -8,6 +8,7 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "runtime/collective/check_all_equal.h"
@@ -106,7 +107,7 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   request.symbols = symbols;
   request.bind = Bind();
   request.stage_feeds = device_->asynchronous();
-  if (entry == kTrainEntry) request.fetches = options_.fetches;
+  if (IsTrainEntry(entry)) request.fetches = options_.fetches;
   HT_ASSIGN_OR_RETURN(Plan plan, MakePlan(request, *kernels_, state_, tuning_));
   HT_RETURN_IF_ERROR(CheckAllEqual(*communicator_, "collective sequence",
                                    Hex64(CollectiveHash(plan))));

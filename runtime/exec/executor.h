@@ -102,9 +102,6 @@ class Executor {
   // entry accumulate, which has no results.
   virtual absl::Status Accumulate(int binding,
                                   absl::Span<const FeedData> feeds) = 0;
-  // Enqueues, behind the last step, a binding of the entry average, which has
-  // neither feeds nor results. All ranks call it together.
-  virtual absl::Status Average(int binding) = 0;
   // Waits for the ticket's results. At most two steps may be unread.
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
   // Names the op in which what the finite check refuses, or else the loss,
@@ -139,6 +136,10 @@ class Executor {
   // Of the last read step, in the plan's order; empty unless `profile` is set
   // and the entry is train.
   virtual absl::Span<const Span> spans() const = 0;
+
+  // Enqueues, behind the last step, a binding of the entry average, which has
+  // neither feeds nor results. All ranks call it together.
+  virtual absl::Status Average(int binding) = 0;
 };
 
 }  // namespace runtime

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "graph/base/error.h"
-#include "graph/ir/averaging.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 
 namespace halftone {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
-#include "graph/ir/averaging.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "runtime/report/signs_of_life.h"
 #include "runtime/train/peers.h"
@@ -172,8 +172,9 @@ absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch) {
     const MicroBatch part = MicroBatchAt(samples, parts, i);
     implicit_.first_sample = share.first_sample + part.begin;
     if (i + 1 == parts) {
-      return executor_.Execute(rank_.bindings.Of(share.global_count),
-                               feeds_.Point(batch, part.begin, part.count));
+      return executor_.Execute(
+          rank_.BindingsAt(attempted_ + 1).Of(share.global_count),
+          feeds_.Point(batch, part.begin, part.count));
     }
     HT_RETURN_IF_ERROR(executor_.Accumulate(
         rank_.bindings.Accumulating(share.global_count, i),
@@ -184,7 +185,8 @@ absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch) {
 absl::Status RankLoop::Enqueue(const Batch& batch) {
   implicit_.stop = Requests();
   Pending& pending = pending_[enqueued_ % 3];
-  pending.binding = rank_.bindings.Of(batch.share.global_count);
+  pending.binding =
+      rank_.BindingsAt(attempted_ + 1).Of(batch.share.global_count);
   pending.host.begin = times_.run.seconds() * 1000;
   HT_ASSIGN_OR_RETURN(pending.ticket, ExecuteParts(batch));
   pending.step = ++attempted_;

@@ -14,8 +14,9 @@
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
-#include "graph/ir/averaging.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
+#include "graph/strategy/dgc_stages.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
@@ -208,6 +209,34 @@ void NoteHostReduction(Rank& rank) {
       rank.config().use_graphs ? ", and steps run without a graph" : ""));
 }
 
+// The train entries of a run: the last stage's, those before it, and what ranks
+// do between steps.
+absl::Status PrepareTraining(Rank& rank) {
+  Executor& executor = *rank.executor;
+  HT_RETURN_IF_ERROR(
+      rank.bindings.PrepareSteps(rank.sampler, rank.merged_steps(), executor));
+  const Program& program = *rank.inputs.program;
+  const proto::Dist& dist = rank.config().strategy.dist();
+  const std::vector<DgcStage> stages =
+      dist.has_dgc() ? DgcStages(dist.dgc()) : std::vector<DgcStage>();
+  for (size_t i = 0; i + 1 < stages.size(); ++i) {
+    const std::string entry = TrainStageEntry(i, stages.size());
+    // Nothing is large enough to be compressed.
+    if (program.FindEntry(entry) == nullptr) break;
+    StepStage& stage = rank.stages.emplace_back();
+    stage.end = stages[i + 1].first_step;
+    HT_RETURN_IF_ERROR(stage.bindings.Prepare(entry, rank.sampler, executor));
+  }
+  // One rank has nobody to average with.
+  if (rank.sampler.world_size == 1 ||
+      program.FindEntry(kAverageEntry) == nullptr) {
+    return absl::OkStatus();
+  }
+  HT_ASSIGN_OR_RETURN(rank.average,
+                      executor.Prepare(kAverageEntry, SymbolValues{}));
+  return absl::OkStatus();
+}
+
 absl::Status Build(Rank& rank, bool train) {
   NoteHostReduction(rank);
   const TrainConfig& config = rank.config();
@@ -227,16 +256,7 @@ absl::Status Build(Rank& rank, bool train) {
       Executor::Create(rank.inputs.program, rank.inputs.kernels,
                        rank.resources.device, rank.resources.communicator,
                        rank.start.tuning, options));
-  if (train) {
-    HT_RETURN_IF_ERROR(rank.bindings.PrepareSteps(
-        rank.sampler, rank.merged_steps(), *rank.executor));
-  }
-  // One rank has nobody to average with.
-  if (train && rank.sampler.world_size > 1 &&
-      rank.inputs.program->FindEntry(kAverageEntry) != nullptr) {
-    HT_ASSIGN_OR_RETURN(rank.average,
-                        rank.executor->Prepare(kAverageEntry, SymbolValues{}));
-  }
+  if (train) HT_RETURN_IF_ERROR(PrepareTraining(rank));
   if (rank.data().test != nullptr &&
       rank.inputs.program->FindEntry(kEvalEntry) != nullptr) {
     // In the memory of a micro-batch.
