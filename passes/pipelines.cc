@@ -24,7 +24,9 @@
 #include "passes/lower/share_equal.h"
 #include "passes/lower/split_batch_norm.h"
 #include "passes/parallel/bucket_allreduce.h"
+#include "passes/parallel/compress_gradients.h"
 #include "passes/parallel/insert_allreduce.h"
+#include "passes/parallel/local_sgd.h"
 #include "passes/parallel/shard_optimizer.h"
 #include "passes/precision/assign_precision.h"
 #include "passes/precision/derive_eval.h"
@@ -109,6 +111,12 @@ Made MakeAverages(const PassInputs& in) {
   return std::make_unique<AverageParameters>(
       in.options.strategy.optimizer().ema());
 }
+Made MakeCompressGradients(const PassInputs& in) {
+  return std::make_unique<CompressGradients>(in.options.strategy.dist());
+}
+Made MakeLocal(const PassInputs& in) {
+  return std::make_unique<LocalSgd>(in.options.strategy.dist());
+}
 Made MakeTaps(const PassInputs& in) {
   return std::make_unique<KeepTaps>(in.taps);
 }
@@ -158,6 +166,12 @@ bool Merges(const PassInputs& in) {
 }
 bool Shards(const PassInputs& in) {
   return Training(in) && ShardsOptimizer(in.options.strategy.dist());
+}
+bool CompressesSent(const PassInputs& in) {
+  return Training(in) && CompressesGradients(in.options.strategy.dist());
+}
+bool IsLocal(const PassInputs& in) {
+  return Training(in) && AveragesParameters(in.options.strategy.dist());
 }
 bool Taps(const PassInputs& in) { return !in.taps.empty(); }
 bool WantsOutputs(const PassInputs& in) { return !in.outputs.empty(); }
@@ -280,6 +294,13 @@ std::vector<PassStep>* MakeSteps() {
       {kLowered, "shard-optimizer",
        "each rank updates its shard of the parameters", Plain<ShardOptimizer>,
        Shards},
+      // As shard-optimizer: passes before see the gradients of all ranks.
+      {kLowered, "local-sgd",
+       "ranks update by their own gradients and average parameters", MakeLocal,
+       IsLocal},
+      {kLowered, "compress-gradients",
+       "ranks exchange the largest elements of large gradients",
+       MakeCompressGradients, CompressesSent},
       // Nothing after it changes an op of train or eval.
       {kLowered, "legality", "refuses what the target has no kernel for",
        FromKernels<Legality>, Always},

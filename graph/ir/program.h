@@ -55,7 +55,7 @@ enum class CellKind : uint8_t {
   kDerived,    // low-precision copy of `of`
   kAverage,    // mean of the parameter `of` over the steps, for evaluation
   // What the micro-batches of a step have added up so far: 0 between steps, or
-  // the statistic `of` as they leave it.
+  // the statistic `of` as they leave it. Or `of` as ranks last averaged it.
   kAccumulator,
 };
 

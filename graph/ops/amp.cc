@@ -282,7 +282,47 @@ OpSchema UpdateSchema() {
       .Infer(InferUpdate);
 }
 
+absl::Status InferLocalSteps(InferContext& c) {
+  if (c.Int("init_k_steps") < 1) {
+    return AttrMismatch(c, "init_k_steps", "1 or more");
+  }
+  for (const Slot& slot : c.schema().inputs()) {
+    HT_RETURN_IF_ERROR(ExpectScalars(c, {slot.name}));
+  }
+  for (const Slot& slot : c.schema().outputs()) c.SetOutput(slot.name, {});
+  return absl::OkStatus();
+}
+
+// After Wang and Joshi, Adaptive Communication Strategies (2019), eq. 13, with
+// the bounds and the place of init_k_steps of Paddle's Fleet.
+OpSchema LocalStepsSchema() {
+  return AmpSchema(
+             "adapt_local_steps",
+             "With s = Attempted + 1 and loss = LossSum / Count: FirstLoss and "
+             "FirstRate are loss and LearningRate of the first step with a "
+             "finite loss, 0 before. Where s <= begin_step or s - AveragedAt "
+             ">= LocalSteps, AveragedAt = s and LocalSteps = ceil(sqrt("
+             "FirstRate * loss / (LearningRate * FirstLoss) * init_k_steps)), "
+             "at least 1 and at most 16, or what it was if that is no number.")
+      .In("Attempted", "i64", "[]: steps before this one")
+      .In("AveragedAt", "i64", "[]: the last step that ended a period")
+      .In("LocalSteps", "i64", "[]: steps of the period")
+      .In("FirstLoss", "f32", "[]")
+      .In("FirstRate", "f32", "[]")
+      .In("LossSum", "f32", "[]: of all ranks")
+      .In("Count", "f32", "[]: of all ranks")
+      .In("LearningRate", "f32", "[]")
+      .Out("AveragedAtOut", "i64", "[]")
+      .Out("LocalStepsOut", "i64", "[]")
+      .Out("FirstLossOut", "f32", "[]")
+      .Out("FirstRateOut", "f32", "[]")
+      .Attr("init_k_steps", int64_t{1}, "steps of the first period")
+      .Attr("begin_step", int64_t{1}, "up to it every period is one step")
+      .Infer(InferLocalSteps);
+}
+
 void RegisterClocks(OpRegistry& registry) {
+  registry.Add(LocalStepsSchema());
   registry.Add(AmpSchema("tick", "Out = X + 1.")
                    .In("X", "i64", "[]")
                    .Out("Out", "i64", "[]")

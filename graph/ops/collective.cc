@@ -34,8 +34,8 @@ absl::Status ExpectReduction(const InferContext& c) {
 }
 
 absl::Status InferAllReduce(InferContext& c) {
-  HT_RETURN_IF_ERROR(
-      ExpectWord(c, "of", {"gradient", "totals", "statistics", "counts"}));
+  HT_RETURN_IF_ERROR(ExpectWord(
+      c, "of", {"gradient", "totals", "statistics", "counts", "parameters"}));
   HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"any", "ranks"}));
   HT_RETURN_IF_ERROR(ExpectReduction(c));
   const int64_t group = c.Int("group_size");
@@ -102,7 +102,8 @@ OpSchema WithReductionAttrs(OpSchema schema) {
   return std::move(
       schema
           .Attr("of", std::string("gradient"),
-                "gradient, totals, statistics or counts: what is reduced")
+                "gradient, totals, statistics, counts or parameters: what is "
+                "reduced")
           .Attr("gradient_scale", std::string("none"),
                 "pre: X is multiplied by p = 2^-ceil(log2 world) before the "
                 "sum; none: it is not")

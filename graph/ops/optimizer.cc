@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/ir/well_known.h"
 #include "graph/ops/infer_helpers.h"
+#include "graph/ops/optimizer_dgc.h"
 #include "graph/ops/register_all.h"
 
 namespace halftone {
@@ -474,6 +475,7 @@ void RegisterOptimizer(OpRegistry& registry) {
   registry.Add(AdamSchema("adamw", "p *= 1 - LearningRate * weight_decay."));
   RegisterAdaptive(registry);
   RegisterByNorms(registry);
+  RegisterDgc(registry);
   registry.Add(AverageSchema());
 }
 

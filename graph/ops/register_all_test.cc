@@ -80,8 +80,8 @@ TEST(RegistryTest, Traits) {
   EXPECT_THAT(
       OpsWith(&OpSchema::guarded),
       testing::ElementsAre("adadelta", "adagrad", "adam", "adamax", "adamw",
-                           "ema", "lamb", "lars", "lion", "momentum", "rmsprop",
-                           "running_stats", "sgd", "tick_applied"));
+                           "dgc", "ema", "lamb", "lars", "lion", "momentum",
+                           "rmsprop", "running_stats", "sgd", "tick_applied"));
   EXPECT_THAT(OpsWith(&OpSchema::split_only),
               testing::ElementsAre("sync_batch_norm", "sync_batch_norm_grad"));
   EXPECT_THAT(
@@ -118,6 +118,8 @@ TEST(RegistryTest, MayAlias) {
       "adamw.Moment2Out<-Moment2",
       "all_reduce.Out<-X",
       "broadcast.Out<-X",
+      "dgc.VelocityOut<-Velocity",
+      "dgc.ResidualOut<-Residual",
       "ema.AverageOut<-Average",
       "fill_zeros_like.Out<-X",
       "lamb.ParamOut<-Param",

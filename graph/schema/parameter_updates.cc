@@ -49,6 +49,10 @@ GradientOrigin OriginOf(const Block& block, ValueId value) {
       origin.reduced = value;
       value = op.inputs.all()[block.value(value).result];
       origin.local = value;
+    } else if (op.schema->name() == "dgc_sum") {
+      // Of what ranks send of their gradients.
+      ++origin.reductions;
+      break;
     } else if (HandsOn(op)) {
       value = op.inputs.all()[0];
     } else {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/ir/train_entries.h"
 #include "graph/schema/op_builder.h"
 
 namespace halftone {
@@ -38,6 +39,10 @@ constexpr WellKnownCell kCells[] = {
     {kBadSteps, DType::kI32, CellKind::kScaler, Commit::kAlways},
     {kAttempted, DType::kI64, CellKind::kClock, Commit::kAlways},
     {kApplied, DType::kI64, CellKind::kClock, Commit::kApplied},
+    {kLocalSteps, DType::kI64, CellKind::kClock, Commit::kAlways},
+    {kAveragedAt, DType::kI64, CellKind::kClock, Commit::kAlways},
+    {kFirstLoss, DType::kF32, CellKind::kClock, Commit::kAlways},
+    {kFirstRate, DType::kF32, CellKind::kClock, Commit::kAlways},
 };
 
 TensorType TypeOf(DType dtype, int elements) {

@@ -1,5 +1,6 @@
 // Commits and results of entries.
 #include "absl/container/flat_hash_set.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/verify/rules.h"
 
@@ -51,6 +52,28 @@ void CheckAccumulate(const Entry& entry, Phase, Reporter& report) {
   }
 }
 
+// Ranks average what each has made of the model; how far a run is, and what an
+// update keeps for itself, they do not.
+void CheckAverage(const Entry& entry, Phase, Reporter& report) {
+  if (entry.name() != kAverageEntry) return;
+  const Program& program = entry.block().program();
+  for (const CommitStatement& commit : entry.commits()) {
+    if (!commit.cell.valid() || commit.cell.index() >= program.num_cells()) {
+      continue;  // reported above
+    }
+    const Cell& cell = program.cell(commit.cell);
+    if (cell.kind == CellKind::kParameter ||
+        cell.kind == CellKind::kStatistic || cell.kind == CellKind::kAverage ||
+        cell.kind == CellKind::kDerived ||
+        cell.kind == CellKind::kAccumulator) {
+      continue;
+    }
+    report.At(cell.line, "commit ", cell.name,
+              ": expected none but of parameters, statistics and what is made "
+              "of them where ranks average");
+  }
+}
+
 void CheckResults(const Entry& entry, Phase, Reporter& report) {
   absl::flat_hash_set<absl::string_view> names;
   for (const Result& result : entry.results()) {
@@ -85,10 +108,11 @@ void CheckStartup(const Entry& entry, Phase, Reporter& report) {
 }
 
 constexpr EntryRule kRules[] = {
-    {Phase::kSource, CheckCommits},    {Phase::kSource, CheckResults},
-    {Phase::kSource, CheckGuards},     {Phase::kSource, CheckGradients},
-    {Phase::kSource, CheckAccumulate}, {Phase::kParallel, CheckReductions},
-    {Phase::kUpdate, CheckUpdates},    {Phase::kLowered, CheckStartup},
+    {Phase::kSource, CheckCommits},      {Phase::kSource, CheckResults},
+    {Phase::kSource, CheckGuards},       {Phase::kSource, CheckGradients},
+    {Phase::kSource, CheckAccumulate},   {Phase::kSource, CheckAverage},
+    {Phase::kParallel, CheckReductions}, {Phase::kUpdate, CheckUpdates},
+    {Phase::kLowered, CheckStartup},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Every gradient of a trainable parameter is summed over the ranks exactly
-// once, and every parameter that has one is updated.
+// once, or never where ranks average parameters instead, and every parameter
+// that has one is updated.
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -34,19 +36,20 @@ void CheckBeforeUpdate(const Entry& entry, Reporter& report) {
 // What the updates read has been reduced once.
 void CheckUpdateInputs(const Entry& entry, Reporter& report) {
   const Block& block = entry.block();
+  const int expected = GradientReductions(block.program());
   for (const ParameterUpdate& update : ParameterUpdates(block)) {
-    if (update.origin.reductions == 1) continue;
-    report.AtOp(block, block.op(update.op),
-                "slot Grad: ", block.name(update.gradient),
-                ": expected one all_reduce of=gradient before it, found ",
-                update.origin.reductions);
+    if (update.origin.reductions == expected) continue;
+    report.AtOp(
+        block, block.op(update.op), "slot Grad: ", block.name(update.gradient),
+        ": expected ", expected == 0 ? "no" : "one",
+        " all_reduce of=gradient before it, found ", update.origin.reductions);
   }
 }
 
 }  // namespace
 
 void CheckReductions(const Entry& entry, Phase phase, Reporter& report) {
-  if (entry.name() != kTrainEntry) return;
+  if (!IsTrainEntry(entry.name())) return;
   if (phase < Phase::kUpdate) {
     CheckBeforeUpdate(entry, report);
   } else {
@@ -88,7 +91,7 @@ void CheckGradients(const Entry& entry, Phase, Reporter& report) {
 // Every parameter that has a gradient has been updated, and every gradient
 // that was reduced is read by an update.
 void CheckUpdates(const Entry& entry, Phase, Reporter& report) {
-  if (entry.name() != kTrainEntry) return;
+  if (!IsTrainEntry(entry.name())) return;
   const Block& block = entry.block();
   const Program& program = block.program();
   for (const GradientStatement& gradient : entry.gradients()) {

@@ -9,6 +9,7 @@
 // the same guarded op: where that is the old one, so is the derived. Shards
 // count as what they are of: where each rank keeps its own, the whole is the
 // old one. Where ranks check shards, the verdict is that of combine_checks.
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/parameter_updates.h"
@@ -143,7 +144,7 @@ void GuardChecker::Run() {
 }  // namespace
 
 void CheckGuards(const Entry& entry, Phase, Reporter& report) {
-  if (entry.name() == kTrainEntry) GuardChecker(entry, report).Run();
+  if (IsTrainEntry(entry.name())) GuardChecker(entry, report).Run();
 }
 
 }  // namespace verify

@@ -89,7 +89,8 @@ void CheckCellTypes(const Program& program, Phase, Reporter& report) {
 }
 
 // Slots, averages and derived cells belong to a parameter, an accumulator may
-// belong to a statistic. What is computed from its owner has no initialiser.
+// belong to what train changes besides. What is computed from its owner has no
+// initialiser.
 void CheckCellOwners(const Program& program, Phase, Reporter& report) {
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
@@ -97,13 +98,15 @@ void CheckCellOwners(const Program& program, Phase, Reporter& report) {
     const bool derived = cell.IsMadeAgain();
     const bool average = cell.kind == CellKind::kAverage;
     const bool owned = derived || average || cell.kind == CellKind::kSlot;
-    const CellKind owner = adds ? CellKind::kStatistic : CellKind::kParameter;
-    const bool has_owner = cell.of.valid() &&
-                           cell.of.index() < program.num_cells() &&
-                           program.cell(cell.of).kind == owner;
+    const bool exists =
+        cell.of.valid() && cell.of.index() < program.num_cells();
+    const CellKind owner = exists ? program.cell(cell.of).kind : cell.kind;
+    const bool has_owner = exists && (owner == CellKind::kParameter ||
+                                      (adds && (owner == CellKind::kStatistic ||
+                                                owner == CellKind::kAverage)));
     if (owned != cell.of.valid() || owned != has_owner) {
       report.At(cell.line, "cell ", cell.name, ": expected ",
-                adds    ? "the statistic that it belongs to"
+                adds ? "the parameter, statistic or average that it belongs to"
                 : owned ? "the parameter that it belongs to"
                         : "no owner");
       continue;

@@ -9,15 +9,20 @@ namespace halftone {
 namespace kernels {
 
 bool GathersRanks(const OpSchema& schema) {
-  return schema.name() == "combine_stats" || schema.name() == "combine_checks";
+  return schema.name() == "combine_stats" ||
+         schema.name() == "combine_checks" || schema.name() == "dgc_sum";
 }
 
 GatherShape GatherShapeOf(const BoundOp& op) {
   const int64_t world = op.context().world_size, rank = op.context().rank;
   int64_t part = 0;
-  for (const TensorDesc& input : op.inputs()) {
-    part += (input.bytes() + runtime::kAlignment - 1) / runtime::kAlignment *
-            runtime::kAlignment;
+  for (const Slot& slot : op.schema().inputs()) {
+    if (slot.shape_only()) continue;
+    const int first = op.InputIndex(slot.name);
+    for (int i = 0; i < op.InputCount(slot.name); ++i) {
+      part += (op.inputs()[first + i].bytes() + runtime::kAlignment - 1) /
+              runtime::kAlignment * runtime::kAlignment;
+    }
   }
   const auto attr = [&op](const char* name, int64_t unknown) {
     return op.KnowsAttr(name) ? op.Int(name) : unknown;

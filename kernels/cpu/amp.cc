@@ -8,6 +8,7 @@
 #include "kernels/common/settings.h"
 #include "kernels/cpu/map.h"
 #include "kernels/functors/amp.h"
+#include "kernels/functors/local_steps.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -112,6 +113,22 @@ auto MakeUpdate(const BoundOp& op) {
   };
 }
 
+auto MakeLocalSteps(const BoundOp& op) {
+  const functors::LocalStepsPolicy policy = {op.Int("init_k_steps"),
+                                             op.Int("begin_step")};
+  return [policy](const Buffers& b, runtime::Stream&) {
+    const functors::LocalStepsState state = functors::AdaptLocalSteps(
+        {In<int64_t>(b, 1), In<int64_t>(b, 2), In<float>(b, 3),
+         In<float>(b, 4)},
+        In<int64_t>(b, 0) + 1, In<float>(b, 5) / In<float>(b, 6),
+        In<float>(b, 7), policy);
+    Out<int64_t>(b, 0) = state.averaged_at;
+    Out<int64_t>(b, 1) = state.local_steps;
+    Out<float>(b, 2) = state.first_loss;
+    Out<float>(b, 3) = state.first_rate;
+  };
+}
+
 auto MakeTick(const BoundOp&) {
   return [](const Buffers& b, runtime::Stream&) {
     Out<int64_t>(b, 0) = In<int64_t>(b, 0) + 1;
@@ -136,6 +153,7 @@ void RegisterCpuAmp(KernelRegistry& registry) {
   add("global_norm", MakeGlobalNorm);
   add("clip_factor", MakeClipFactor);
   add("update_loss_scaling", MakeUpdate);
+  add("adapt_local_steps", MakeLocalSteps);
   add("tick", MakeTick);
   add("tick_applied", MakeTickApplied);
   for (const char* op : {"unscale", "clip_by_factor"}) {

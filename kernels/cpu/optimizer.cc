@@ -128,6 +128,7 @@ void RegisterCpuOptimizer(KernelRegistry& registry) {
                               UpdateCandidate<RmspropRule<true, true>>()}),
                {"L"});
   RegisterCpuNormOptimizer(registry);
+  RegisterCpuDgc(registry);
   RegisterCpuAverage(registry);
   RegisterCpuLearningRate(registry);
 }

@@ -147,6 +147,8 @@ class UpdateMembers {
 void RegisterCpuNormOptimizer(KernelRegistry& registry);
 // optimizer_average.cc
 void RegisterCpuAverage(KernelRegistry& registry);
+// optimizer_dgc.cc
+void RegisterCpuDgc(KernelRegistry& registry);
 // optimizer_learning_rate.cc
 void RegisterCpuLearningRate(KernelRegistry& registry);
 

@@ -8,6 +8,7 @@
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/register_all.h"
 #include "kernels/functors/amp.h"
+#include "kernels/functors/local_steps.h"
 
 namespace halftone {
 namespace kernels {
@@ -196,6 +197,33 @@ auto MakeUpdate(const BoundOp& op) {
   };
 }
 
+__global__ void LocalStepsKernel(
+    const int64_t* attempted, const int64_t* averaged_at,
+    const int64_t* local_steps, const float* first_loss,
+    const float* first_rate, const float* loss_sum, const float* count,
+    const float* rate, functors::LocalStepsPolicy policy,
+    int64_t* averaged_at_out, int64_t* local_steps_out, float* first_loss_out,
+    float* first_rate_out) {
+  const functors::LocalStepsState state = functors::AdaptLocalSteps(
+      {*averaged_at, *local_steps, *first_loss, *first_rate}, *attempted + 1,
+      *loss_sum / *count, *rate, policy);
+  *averaged_at_out = state.averaged_at;
+  *local_steps_out = state.local_steps;
+  *first_loss_out = state.first_loss;
+  *first_rate_out = state.first_rate;
+}
+
+auto MakeLocalSteps(const BoundOp& op) {
+  const functors::LocalStepsPolicy policy = {op.Int("init_k_steps"),
+                                             op.Int("begin_step")};
+  return [policy](const Buffers& b, Launcher& launch) {
+    launch(LocalStepsKernel, 1, 1, In<int64_t>(b, 0), In<int64_t>(b, 1),
+           In<int64_t>(b, 2), In<float>(b, 3), In<float>(b, 4), In<float>(b, 5),
+           In<float>(b, 6), In<float>(b, 7), policy, Out<int64_t>(b, 0),
+           Out<int64_t>(b, 1), Out<float>(b, 2), Out<float>(b, 3));
+  };
+}
+
 // `stop`: null, or whether the clock stands still.
 __global__ void TickKernel(const int64_t* clock, const bool* stop,
                            int64_t* out) {
@@ -226,6 +254,7 @@ void RegisterCudaAmp(KernelRegistry& registry) {
   add("count_share", MakeCountShare);
   add("clip_factor", MakeClipFactor);
   add("update_loss_scaling", MakeUpdate);
+  add("adapt_local_steps", MakeLocalSteps);
   add("tick", MakeTick);
   add("tick_applied", MakeTickApplied);
   AddForSchema(registry, "global_norm", MakeGlobalNorm());

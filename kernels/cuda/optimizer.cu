@@ -163,6 +163,7 @@ void RegisterCudaOptimizer(KernelRegistry& registry) {
                               UpdateCandidate<RmspropRule<true, true>>()}),
                {"L"});
   RegisterCudaNormOptimizer(registry);
+  RegisterCudaDgc(registry);
   RegisterCudaAverage(registry);
   RegisterCudaLearningRate(registry);
 }

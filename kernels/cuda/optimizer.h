@@ -10,6 +10,8 @@ namespace cuda {
 
 // optimizer_average.cu
 void RegisterCudaAverage(KernelRegistry& registry);
+// optimizer_dgc.cu
+void RegisterCudaDgc(KernelRegistry& registry);
 // optimizer_norms.cu
 void RegisterCudaNormOptimizer(KernelRegistry& registry);
 // optimizer_learning_rate.cu

@@ -10,6 +10,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/fusions/fusion_pattern.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
@@ -40,8 +41,6 @@ class Checker {
   void CheckKernel(const Entry& entry, const Block& block, const Op& op);
   // Of a fusion that the verifier has seen.
   void CheckPattern(const Entry& entry, const Block& block, const Op& op);
-  // How many gradient reductions the value went through after it was made.
-  int Reductions(const Block& block, ValueId value) const;
 
   const Program& program_;
   const KernelSet& kernels_;
@@ -117,24 +116,6 @@ void Checker::CheckOps(const Entry& entry, const Block& block) {
   }
 }
 
-int Checker::Reductions(const Block& block, ValueId value) const {
-  int reductions = 0;
-  for (;;) {
-    const OpId producer = block.value(value).op();
-    if (!producer.valid()) return reductions;
-    const Op& op = block.op(producer);
-    if (IsReduction(op, "gradient")) {
-      ++reductions;
-      value = op.inputs.all()[block.value(value).result];
-    } else if (op.schema->name() == "cast" || op.schema->name() == "unscale" ||
-               op.schema->name() == "clip_by_factor") {
-      value = op.in(0);
-    } else {
-      return reductions;
-    }
-  }
-}
-
 void Checker::CheckGradients(const Entry& train) {
   const Block& block = train.block();
   absl::flat_hash_map<CellId, OpId> updated;
@@ -153,11 +134,13 @@ void Checker::CheckGradients(const Entry& train) {
                absl::StrCat("updates ", name, ", which ",
                             block.name(block.op(it->second)), " updates"));
       }
-      const int n = Reductions(block, op.inputs.slot(grad)[i]);
-      if (n == 1) continue;
+      const int n = OriginOf(block, op.inputs.slot(grad)[i]).reductions;
+      const int expected = GradientReductions(program_);
+      if (n == expected) continue;
       Report(train, block, op, true,
              absl::StrCat("the gradient of ", name, " passes ", n,
-                          " reductions of=gradient; expected one"));
+                          " reductions of=gradient; expected ",
+                          expected == 0 ? "none" : "one"));
     }
   }
 }
@@ -183,7 +166,7 @@ absl::StatusOr<bool> Legality::Run(Program& program) {
   Checker checker(program, *kernels_);
   for (const auto& entry : program.entries()) {
     checker.CheckOps(*entry, entry->block());
-    if (entry->name() == kTrainEntry) checker.CheckGradients(*entry);
+    if (IsTrainEntry(entry->name())) checker.CheckGradients(*entry);
   }
   HT_RETURN_IF_ERROR(checker.Finish());
   return false;

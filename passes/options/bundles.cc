@@ -151,5 +151,11 @@ bool ShardsOptimizer(const proto::Dist& dist) {
   return dist.has_sharding() && dist.sharding().stage() > 0;
 }
 
+bool CompressesGradients(const proto::Dist& dist) { return dist.has_dgc(); }
+
+bool AveragesParameters(const proto::Dist& dist) {
+  return dist.has_localsgd() || dist.has_adaptive_localsgd();
+}
+
 }  // namespace passes
 }  // namespace halftone

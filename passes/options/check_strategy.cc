@@ -406,6 +406,92 @@ void CheckGroups(const proto::Dist& dist, Checker& check) {
   }
 }
 
+// Where ranks update by their own gradients, no gradient is reduced, and a
+// rank's parameters are its own.
+void CheckLocalSgd(const proto::Strategy& strategy, Checker& check) {
+  const proto::Dist& dist = strategy.dist();
+  if (!AveragesParameters(dist)) return;
+  const char* const at =
+      dist.has_localsgd() ? "dist.localsgd" : "dist.adaptive_localsgd";
+  const auto refuse = [&](absl::string_view other, absl::string_view why) {
+    check.Refuse(at, absl::StrCat(other, " is set, too: ", why));
+  };
+  if (dist.has_localsgd() && dist.has_adaptive_localsgd()) {
+    refuse("dist.adaptive_localsgd",
+           "the steps between two averages are fixed or follow from the loss; "
+           "choose one");
+  }
+  constexpr absl::string_view kNoneReduced =
+      "no gradients are reduced then; choose one";
+  if (MergedSteps(dist) > 1) {
+    refuse("dist.gradient_merge.k_steps",
+           "both make a reduction rare; choose one");
+  }
+  if (ShardsOptimizer(dist)) {
+    refuse("dist.sharding", "ranks that share state update alike; choose one");
+  }
+  if (dist.reduce() == "exact_order") {
+    refuse("dist.reduce: \"exact_order\"", kNoneReduced);
+  }
+  if (MeansOverRanks(dist)) {
+    refuse("dist.gradient_mean: \"ranks\"", kNoneReduced);
+  }
+  if (dist.allreduce_always_fp32()) {
+    refuse("dist.allreduce_always_fp32", kNoneReduced);
+  }
+  if (dist.fp16_allreduce()) refuse("dist.fp16_allreduce", kNoneReduced);
+  if (dist.delay_allreduce()) refuse("dist.delay_allreduce", kNoneReduced);
+  if (dist.has_gradient_predivide_factor()) {
+    refuse("dist.gradient_predivide_factor", kNoneReduced);
+  }
+  if (dist.sync_batch_norm()) {
+    refuse("dist.sync_batch_norm",
+           "its gradients are those of one model on all ranks; choose one");
+  }
+  if (dist.batch_norm_statistics() == "rank0") {
+    refuse("dist.batch_norm_statistics: \"rank0\"",
+           "running statistics are averaged like parameters; choose one");
+  }
+  const FieldDescriptor* const method = MethodFieldOf(strategy.optimizer());
+  if (method != nullptr && method->name() != "sgd" &&
+      method->name() != "momentum") {
+    refuse(absl::StrCat("optimizer.", method->name()),
+           "Fleet averages after sgd and momentum alone; choose one of these");
+  }
+}
+
+// What a rank sends of a gradient is for one update, momentum, alone.
+void CheckDgc(const proto::Strategy& strategy, Checker& check) {
+  const proto::Dist& dist = strategy.dist();
+  if (!CompressesGradients(dist)) return;
+  const auto refuse = [&](absl::string_view other, absl::string_view why) {
+    check.Refuse("dist.dgc", absl::StrCat(other, " is set, too: ", why));
+  };
+  const FieldDescriptor* const method = MethodFieldOf(strategy.optimizer());
+  if (method != nullptr && method->name() != "momentum") {
+    refuse(absl::StrCat("optimizer.", method->name()),
+           "what is not sent is kept as optimizer.momentum would apply it; "
+           "choose that, or leave dist.dgc out");
+  }
+  if (strategy.optimizer().has_clip()) {
+    refuse("optimizer.clip",
+           "no rank has a gradient to clip; set "
+           "dist.dgc.local_grad_clip_norm instead");
+  }
+  if (AveragesParameters(dist)) {
+    refuse(dist.has_localsgd() ? "dist.localsgd" : "dist.adaptive_localsgd",
+           "there no gradients are exchanged; choose one");
+  }
+  if (ShardsOptimizer(dist)) {
+    refuse("dist.sharding",
+           "what is not sent is of whole parameters; choose one");
+  }
+  if (MergedSteps(dist) > 1) {
+    refuse("dist.gradient_merge.k_steps",
+           "both make what is exchanged rare; choose one");
+  }
+}
+
 // What needs a whole parameter on one rank.
 void CheckSharding(const proto::Strategy& strategy, Checker& check) {
   if (!ShardsOptimizer(strategy.dist())) return;
@@ -447,6 +533,8 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   CheckDist(resolver, check);
   CheckGroups(strategy.dist(), check);
   CheckSharding(strategy, check);
+  CheckLocalSgd(strategy, check);
+  CheckDgc(strategy, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

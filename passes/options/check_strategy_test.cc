@@ -77,6 +77,12 @@ TEST(Dist, OptionsThatExcludeEachOther) {
               "dist.message_size: dist.first_bucket_size_in_MB is set, too");
   ExpectError("dist { fuse_all_reduce_ops: false\n message_size: 100 }",
               "dist.message_size: dist.fuse_all_reduce_ops: false is set, too");
+  ExpectError(
+      "dist { localsgd { k_steps: 4 }\n gradient_merge { k_steps: 2 } }",
+      "dir/s.pbtxt: dist.localsgd: dist.gradient_merge.k_steps is set, too");
+  ExpectError(
+      "optimizer { adam {} }\ndist { adaptive_localsgd { begin_step: 4 } }",
+      "dist.adaptive_localsgd: optimizer.adam is set, too");
   ExpectError("dist { gradient_merge { k_steps: 2 }\n gradient_mean: 'ranks' }",
               "dir/s.pbtxt:2: dist.gradient_mean: dist.gradient_merge.k_steps "
               "is set, too");

@@ -51,6 +51,10 @@ int64_t MergedSteps(const proto::Dist& dist);
 int64_t SamplesOfRank(const proto::Train& train);
 // Whether ranks share the optimizer's state among them.
 bool ShardsOptimizer(const proto::Dist& dist);
+// Whether ranks exchange the largest elements of gradients alone.
+bool CompressesGradients(const proto::Dist& dist);
+// Whether ranks update by their own gradients, and average parameters.
+bool AveragesParameters(const proto::Dist& dist);
 // A user's list as names of ours (it may have aliases).
 std::vector<std::string> OpTypesOf(
     const google::protobuf::RepeatedPtrField<std::string>& names);

@@ -9,6 +9,7 @@
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_registry.h"
+#include "passes/parallel/combine_verdicts.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -27,7 +28,6 @@ class Sharder {
   // sharded, too.
   void Scatter();
   void Follow(const Op& op);
-  absl::Status CombineChecks();
   absl::Status ShardUpdate(OpId update);
   // Has the update read shards; says which of its members are cells that stay
   // whole.
@@ -83,46 +83,6 @@ void Sharder::Follow(const Op& op) {
   const std::string& type = op.schema->name();
   if (type != "cast" && type != "unscale" && type != "clip_by_factor") return;
   if (block_.type(op.in(0)).sharded) ShardValue(block_, op.out(0));
-}
-
-absl::Status Sharder::CombineChecks() {
-  // Those of parts of the loss read what this rank has of them, whole.
-  const ValueId verdict = train_.FindResult(kFoundInf);
-  const Op* const found =
-      verdict.valid() ? DefinedBy(block_, verdict, "check_finite") : nullptr;
-  if (found == nullptr) {
-    return CompilerBug(
-        "train reduces gradients and has no check_finite: "
-        "check-and-unscale must run before");
-  }
-  const Op& check = *found;
-  const auto outputs = check.outputs.all();
-  const std::vector<ValueId> own(outputs.begin(), outputs.end());
-  int64_t members = 0;
-  for (const char* slot : {"Low", "F32", "Stats"}) {
-    members += check.inputs.slot(check.schema->FindInput(slot)).size();
-  }
-  OpBuilder combine = MakeOp(block_, "combine_checks", Role::kLossScale);
-  combine.Name(absl::StrCat(kFoundInf, ".combined"))
-      .At(block_.After(check.id))
-      .In("FirstBad", own[1])
-      .In("SquaredNorm", own[2])
-      .Attr("members", members);
-  std::vector<std::string> names;
-  for (ValueId value : own) {
-    names.emplace_back(block_.name(value));
-    block_.RenameValue(
-        value, block_.UniqueValueName(absl::StrCat(names.back(), ".shard")));
-  }
-  const char* const slots[] = {"FoundInf", "FirstBad", "SquaredNorm"};
-  for (int i = 0; i < 3; ++i) combine.Out(slots[i], names[i]);
-  HT_ASSIGN_OR_RETURN(const OpId made, combine.Build());
-  for (int i = 0; i < 3; ++i) {
-    ReplaceValue(block_, own[i], block_.op(made).outputs.all()[i], held_);
-  }
-  block_.SetInput(made, 0, own[1]);
-  block_.SetInput(made, 1, own[2]);
-  return absl::OkStatus();
 }
 
 bool Sharder::IsRead(CellId parameter) const {
@@ -267,7 +227,7 @@ absl::Status Sharder::GatherResults() {
 
 absl::Status Sharder::Run() {
   Scatter();
-  HT_RETURN_IF_ERROR(CombineChecks());
+  HT_RETURN_IF_ERROR(CombineChecks(train_, Norms::kOfShards, held_));
   for (OpId id : GuardedOps(block_)) {
     const OpSchema& schema = *block_.op(id).schema;
     if (schema.name() == "ema") {

@@ -8,6 +8,7 @@
 #include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "runtime/collective/check_all_equal.h"
@@ -106,7 +107,7 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   request.symbols = symbols;
   request.bind = Bind();
   request.stage_feeds = device_->asynchronous();
-  if (entry == kTrainEntry) request.fetches = options_.fetches;
+  if (IsTrainEntry(entry)) request.fetches = options_.fetches;
   HT_ASSIGN_OR_RETURN(Plan plan, MakePlan(request, *kernels_, state_, tuning_));
   HT_RETURN_IF_ERROR(CheckAllEqual(*communicator_, "collective sequence",
                                    Hex64(CollectiveHash(plan))));
@@ -228,11 +229,15 @@ absl::Status ExecutorImpl::TakeFeeds(PreparedPlan& prepared,
 }
 
 absl::Status ExecutorImpl::RunStep(PreparedPlan& plan) {
-  const PreparedPlan::Prologue save = {always_before_->data(), arenas_.State(0),
-                                       state_.always_bytes};
+  return Run(plan,
+             {always_before_->data(), arenas_.State(0), state_.always_bytes});
+}
+
+absl::Status ExecutorImpl::Run(PreparedPlan& plan,
+                               const PreparedPlan::Prologue& prologue) {
   const bool use_graph = options_.use_graphs && communicator_->enqueues() &&
                          plan.timers() == nullptr;
-  const absl::Status status = plan.Run(*communicator_, save, use_graph);
+  const absl::Status status = plan.Run(*communicator_, prologue, use_graph);
   // If a collective failed while capturing, its communicator has waited for
   // the capture to end.
   if (!status.ok()) communicator_->Abort(status);
@@ -278,6 +283,15 @@ absl::Status ExecutorImpl::Accumulate(int binding,
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
   HT_RETURN_IF_ERROR(RunStep(plan));
   times_before_ = Sum(times_before_, plan.times());
+  return absl::OkStatus();
+}
+
+absl::Status ExecutorImpl::Average(int binding) {
+  HT_RETURN_IF_ERROR(Use());
+  HT_RETURN_IF_ERROR(Materialize());
+  // What a replay of the step wants to find stays.
+  HT_RETURN_IF_ERROR(Run(*plans_[binding], {}));
+  times_ = Sum(times_, plans_[binding]->times());
   return absl::OkStatus();
 }
 

@@ -161,6 +161,9 @@ class Executor {
   // call it together.
   virtual absl::StatusOr<StepInputs> LastInputs(
       absl::Span<const CellId> cells) = 0;
+  // Enqueues, behind the last step, a binding of the entry average, which has
+  // neither feeds nor results. All ranks call it together.
+  virtual absl::Status Average(int binding) = 0;
 };
 
 }  // namespace runtime

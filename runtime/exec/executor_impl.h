@@ -40,6 +40,7 @@ class ExecutorImpl : public Executor {
                                   absl::Span<const FeedData> feeds) override;
   absl::Status Accumulate(int binding,
                           absl::Span<const FeedData> feeds) override;
+  absl::Status Average(int binding) override;
   absl::StatusOr<StepView> Read(int64_t ticket) override;
   absl::Status Watch(int binding, absl::Span<const FeedData> feeds,
                      StepWatcher* watcher) override;
@@ -81,6 +82,7 @@ class ExecutorImpl : public Executor {
   // With the feeds that are there, on the cells as they are or, if `again`, as
   // the last step found them; puts them back.
   absl::Status RunWatched(PreparedPlan& plan, bool again, StepWatcher* watcher);
+  absl::Status Run(PreparedPlan& plan, const PreparedPlan::Prologue& prologue);
   // For Communicator::OnAbort.
   bool DropGraphs();
   // Waits until the step of this ticket is done, and so all before it.

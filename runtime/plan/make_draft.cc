@@ -255,15 +255,16 @@ class Drafter {
     gather.block = kernel->block;
     gather.op = kernel->op;
     gather.role = kernel->role;
-    gather.dtype = DTypeOf(kernel->inputs[0]);
-    gather.inputs = kernel->inputs;
     for (int& input : kernel->inputs) {
+      if (input < 0) continue;  // its dims alone are read
+      gather.inputs.push_back(input);
       const Node& own = draft_.nodes[input];
       draft_.made_names.push_back(absl::StrCat(own.name, ".gathered"));
       gather.outputs.push_back(
           input = draft_.AddNode(NewNode(Node::Kind::kTemporary,
                                          draft_.made_names.back(), *own.type)));
     }
+    gather.dtype = DTypeOf(gather.inputs[0]);
     draft_.steps.push_back(std::move(gather));
   }
 

@@ -159,7 +159,7 @@ StateLayout LayOutState(const Program& program, int64_t shards) {
   };
   layout.cells.resize(program.num_cells());
   // Sums over micro-batches are of class always, and no replay needs them: it
-  // finds them cleared.
+  // finds them cleared. Nor what ranks last averaged, which no step reads.
   const auto saved = [](const Cell& cell) {
     return cell.commit == Commit::kAlways && cell.spread != Spread::kPerRank;
   };

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "runtime/report/signs_of_life.h"
 #include "runtime/train/peers.h"
@@ -51,6 +53,7 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
       implicit_(Constant(config_.strategy, *rank)),
       feeds_(*rank->inputs.program->FindEntry(kTrainEntry), rank->data().specs,
              &implicit_),
+      local_steps_(config_.strategy.dist()),
       attempted_(progress_.step),
       stop_rule_(
           config_.strategy.train().stop_rule(),
@@ -90,6 +93,7 @@ absl::Status RankLoop::Run(bool* agreed) {
 
 absl::Status RankLoop::Train() {
   if (at_end()) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(local_steps_.Restore(executor_));
   ReaderOptions options;
   options.workers = config_.readers;
   options.first_epoch = progress_.epoch;
@@ -115,14 +119,13 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
   const Doing doing("training");
   HT_RETURN_IF_ERROR(Enqueue(batch));
   Pending& enqueued = pending_[(enqueued_ - 1) % 3];
-  const bool epoch_end = enqueued.epoch_end;
   const Executor::Times parts = executor_.times();
   if (enqueued_ - read_ == 3) HT_RETURN_IF_ERROR(ReadOldest());
   if (capsules_ < config_.capsules) HT_RETURN_IF_ERROR(KeepRejected());
-  const bool pauses = epoch_end || asked_.any() || diverged_ ||
-                      eval_clock_.DueAtStep(enqueued.step) ||
-                      checkpoint_clock_.DueAtStep(enqueued.step) ||
-                      compare_clock_.DueAtStep(enqueued.step);
+  NoteDue(enqueued);
+  // Ranks that differ have no state to save or to evaluate: that waits.
+  const bool pauses =
+      diverged_ || (enqueued.equal && (due_.any() || asked_.any()));
   // What the device still has to do is part of the steps' time.
   if (pauses) HT_RETURN_IF_ERROR(executor_.Read(enqueued.ticket).status());
 
@@ -140,7 +143,7 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
 
   if (pauses) {
     HT_RETURN_IF_ERROR(Drain());
-    if (!diverged_) HT_RETURN_IF_ERROR(AtBoundary(epoch_end));
+    if (!diverged_) HT_RETURN_IF_ERROR(AtBoundary());
     step_watch_.Restart();
   }
   return absl::OkStatus();
@@ -170,8 +173,9 @@ absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch) {
     const MicroBatch part = MicroBatchAt(samples, parts, i);
     implicit_.first_sample = share.first_sample + part.begin;
     if (i + 1 == parts) {
-      return executor_.Execute(rank_.bindings.Of(share.global_count),
-                               feeds_.Point(batch, part.begin, part.count));
+      return executor_.Execute(
+          rank_.BindingsAt(attempted_ + 1).Of(share.global_count),
+          feeds_.Point(batch, part.begin, part.count));
     }
     HT_RETURN_IF_ERROR(executor_.Accumulate(
         rank_.bindings.Accumulating(share.global_count, i),
@@ -182,7 +186,8 @@ absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch) {
 absl::Status RankLoop::Enqueue(const Batch& batch) {
   implicit_.stop = Requests();
   Pending& pending = pending_[enqueued_ % 3];
-  pending.binding = rank_.bindings.Of(batch.share.global_count);
+  pending.binding =
+      rank_.BindingsAt(attempted_ + 1).Of(batch.share.global_count);
   pending.host.begin = times_.run.seconds() * 1000;
   HT_ASSIGN_OR_RETURN(pending.ticket, ExecuteParts(batch));
   pending.step = ++attempted_;
@@ -192,6 +197,20 @@ absl::Status RankLoop::Enqueue(const Batch& batch) {
   pending.next_sample =
       pending.epoch_end ? 0 : (batch.step + 1) * rank_.sampler.batch;
   ++enqueued_;
+  return Average(pending);
+}
+
+absl::Status RankLoop::Average(Pending& pending) {
+  if (rank_.average < 0) return absl::OkStatus();
+  const bool ends = local_steps_.EndsAt(pending.step);
+  // What a run leaves behind is what all ranks have made.
+  pending.equal = ends || pending.next_epoch >= epochs();
+  if (!pending.equal) return absl::OkStatus();
+  HT_RETURN_IF_ERROR(executor_.Average(rank_.average));
+  if (!ends || !local_steps_.adapts()) return absl::OkStatus();
+  HT_ASSIGN_OR_RETURN(const StepView view, executor_.Read(pending.ticket));
+  const double steps = view.Scalar(absl::StrCat(kLocalSteps, kNextSuffix));
+  local_steps_.Begin(pending.step, static_cast<int64_t>(steps));
   return absl::OkStatus();
 }
 
@@ -251,23 +270,26 @@ absl::Status RankLoop::Drain() {
   return absl::OkStatus();
 }
 
-absl::Status RankLoop::AtBoundary(bool epoch_end) {
+void RankLoop::NoteDue(const Pending& enqueued) {
+  const auto is_due = [&enqueued](const CadenceClock& clock) {
+    return clock.DueAtStep(enqueued.step) ||
+           (enqueued.epoch_end && clock.DueAtEpoch(enqueued.epoch));
+  };
+  due_.epoch_end |= enqueued.epoch_end;
+  due_.eval |= is_due(eval_clock_);
+  due_.checkpoint |= is_due(checkpoint_clock_);
+  due_.compare |= is_due(compare_clock_);
+}
+
+absl::Status RankLoop::AtBoundary() {
   const Asked asked = std::exchange(asked_, Asked());
+  const Due due = std::exchange(due_, Due());
   finished_ = asked.stop;
   if (finished_ || at_end()) return absl::OkStatus();  // AtEnd does the rest
-  const int64_t epochs = progress_.epoch;
-  const bool checkpoint = asked.checkpoint ||
-                          checkpoint_clock_.DueAtStep(progress_.step) ||
-                          (epoch_end && checkpoint_clock_.DueAtEpoch(epochs));
+  const bool checkpoint = asked.checkpoint || due.checkpoint;
   // Ranks that differ leave no checkpoint.
-  if (checkpoint || compare_clock_.DueAtStep(progress_.step) ||
-      (epoch_end && compare_clock_.DueAtEpoch(epochs))) {
-    HT_RETURN_IF_ERROR(Compare());
-  }
-  if (asked.eval || eval_clock_.DueAtStep(progress_.step) ||
-      (epoch_end && eval_clock_.DueAtEpoch(epochs))) {
-    HT_RETURN_IF_ERROR(Evaluate());
-  }
+  if (checkpoint || due.compare) HT_RETURN_IF_ERROR(Compare());
+  if (asked.eval || due.eval) HT_RETURN_IF_ERROR(Evaluate());
   if (checkpoint) HT_RETURN_IF_ERROR(WriteCheckpoint(/*last=*/false));
   return absl::OkStatus();
 }

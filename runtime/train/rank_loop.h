@@ -14,6 +14,7 @@
 #include "runtime/profile/profile.h"
 #include "runtime/train/cadence.h"
 #include "runtime/train/feeds.h"
+#include "runtime/train/local_steps.h"
 #include "runtime/train/rank_setup.h"
 #include "runtime/train/reporter.h"
 #include "runtime/train/stop_rule.h"
@@ -46,7 +47,13 @@ class RankLoop {
     int64_t next_epoch = 0, next_sample = 0;  // the cursor after it
     bool epoch_end = false;
     int binding = -1;
+    bool equal = true;  // all ranks have the same parameters after it
     HostTimes host;
+  };
+  // What has come due since ranks last paused.
+  struct Due {
+    bool epoch_end = false, eval = false, checkpoint = false, compare = false;
+    bool any() const { return epoch_end || eval || checkpoint || compare; }
   };
 
   absl::Status Train();
@@ -54,11 +61,14 @@ class RankLoop {
   absl::Status Enqueue(const Batch& batch);
   // All micro-batches of the step, and the last one's ticket.
   absl::StatusOr<int64_t> ExecuteParts(const Batch& batch);
+  // Behind the step, if ranks have gone on by themselves for long enough.
+  absl::Status Average(Pending& pending);
   absl::Status ReadOldest();
   absl::Status Drain();
   void LogStep(const StepRecord& record, const StepView& view);
   // After the last step enqueued has been read.
-  absl::Status AtBoundary(bool epoch_end);
+  absl::Status AtBoundary();
+  void NoteDue(const Pending& enqueued);
   absl::Status AtEnd(bool* agreed);
   absl::Status Evaluate();
   absl::Status WriteCheckpoint(bool last);
@@ -88,6 +98,7 @@ class RankLoop {
   ImplicitFeeds implicit_;
   FeedList feeds_;
   std::optional<FeedList> accumulate_feeds_;  // none: no micro-batches
+  LocalSteps local_steps_;
   std::unique_ptr<BatchReader> reader_;
   std::array<Pending, 3> pending_;
   int64_t enqueued_ = 0, read_ = 0;  // steps of this loop
@@ -100,6 +111,7 @@ class RankLoop {
   bool last_rejected_ = false;  // the step that was read last
   bool diverged_ = false, rejected_since_ = true, finished_ = false;
   Asked asked_;
+  Due due_;
   CadenceClock eval_clock_, checkpoint_clock_, compare_clock_;
   int64_t checkpoint_step_ = -1;
   SoundCheckpoints sound_checkpoints_;  // rank 0

@@ -11,6 +11,7 @@
 #include "runtime/train/compare_ranks.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/non_finite.h"
+#include "runtime/train/rank_cells.h"
 #include "runtime/train/rank_loop.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/state.h"
@@ -67,6 +68,7 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   checkpoint_step_ = progress_.step;
   if (!rank_.is_zero()) {
     HT_RETURN_IF_ERROR(GiveShards(executor_));
+    HT_RETURN_IF_ERROR(GatherCellsOfRanks(executor_, nullptr));
     return DoLongWork(rank_.communicator(), nullptr);
   }
   const Stopwatch watch;
@@ -91,6 +93,7 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   if (!classes.empty()) manifest.texts[kClasses] = ClassesToText(classes);
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
+  HT_RETURN_IF_ERROR(GatherCellsOfRanks(executor_, &checkpoint.tensors));
   absl::Status written;
   HT_RETURN_IF_ERROR(DoLongWork(rank_.communicator(), [&] {
     const Doing doing("writing a checkpoint");

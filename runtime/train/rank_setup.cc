@@ -14,13 +14,16 @@
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
+#include "graph/strategy/dgc_stages.h"
 #include "runtime/collective/reduce_by_nodes.h"
 #include "runtime/log/words.h"
 #include "runtime/plan/rank_groups.h"
 #include "runtime/train/fetches.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
+#include "runtime/train/rank_cells.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/settings.h"
 #include "runtime/train/source_weights.h"
@@ -229,6 +232,34 @@ absl::Status ReduceByNodesIfAsked(Rank& rank) {
   return absl::OkStatus();
 }
 
+// The train entries of a run: the last stage's, those before it, and what ranks
+// do between steps.
+absl::Status PrepareTraining(Rank& rank) {
+  Executor& executor = *rank.executor;
+  HT_RETURN_IF_ERROR(
+      rank.bindings.PrepareSteps(rank.sampler, rank.merged_steps(), executor));
+  const Program& program = *rank.inputs.program;
+  const proto::Dist& dist = rank.config().strategy.dist();
+  const std::vector<DgcStage> stages =
+      dist.has_dgc() ? DgcStages(dist.dgc()) : std::vector<DgcStage>();
+  for (size_t i = 0; i + 1 < stages.size(); ++i) {
+    const std::string entry = TrainStageEntry(i, stages.size());
+    // Nothing is large enough to be compressed.
+    if (program.FindEntry(entry) == nullptr) break;
+    StepStage& stage = rank.stages.emplace_back();
+    stage.end = stages[i + 1].first_step;
+    HT_RETURN_IF_ERROR(stage.bindings.Prepare(entry, rank.sampler, executor));
+  }
+  // One rank has nobody to average with.
+  if (rank.sampler.world_size == 1 ||
+      program.FindEntry(kAverageEntry) == nullptr) {
+    return absl::OkStatus();
+  }
+  HT_ASSIGN_OR_RETURN(rank.average,
+                      executor.Prepare(kAverageEntry, SymbolValues{}));
+  return absl::OkStatus();
+}
+
 absl::Status Build(Rank& rank, bool train) {
   NoteHostReduction(rank);
   const TrainConfig& config = rank.config();
@@ -248,10 +279,7 @@ absl::Status Build(Rank& rank, bool train) {
       Executor::Create(rank.inputs.program, rank.inputs.kernels,
                        rank.resources.device, rank.resources.communicator,
                        rank.start.tuning, options));
-  if (train) {
-    HT_RETURN_IF_ERROR(rank.bindings.PrepareSteps(
-        rank.sampler, rank.merged_steps(), *rank.executor));
-  }
+  if (train) HT_RETURN_IF_ERROR(PrepareTraining(rank));
   if (rank.data().test != nullptr &&
       rank.inputs.program->FindEntry(kEvalEntry) != nullptr) {
     // In the memory of a micro-batch.
@@ -277,10 +305,13 @@ bool TakesScaler(const Rank& rank) {
           dynamic != was.numbers.end() && dynamic->second != 0);
 }
 
+// Of rank 0: each rank has cells of its own in what is loaded.
+constexpr char kLoadsOwn[] = "loads own";
+
 // Rank 0's state from the checkpoint or --init, then everybody's.
 absl::Status Load(Rank& rank, bool train, bool* agreed) {
   absl::Status status;
-  bool loads = false;
+  bool loads = false, own = false;
   if (rank.start.state.has_value()) {
     loads = true;
     LoadOptions options;
@@ -297,6 +328,9 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
       options.partial = train;
     }
     options.averages = !train;
+    own = CellsOfRanks(rank.start.state->tensors) == rank.sampler.world_size &&
+          HasCellsOfRanks(*rank.inputs.program);
+    if (!own) AverageCellsOfRanks(&rank.start.state->tensors, &said);
     options.ignore_mismatched = train && rank.config().ignore_mismatched;
     status =
         WriteState(rank.start.state->tensors, options, *rank.executor, &said);
@@ -305,11 +339,19 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
       if (train) rank.start.said.push_back(verb + line);
     }
   }
-  const auto all = Agree(rank.communicator(), status, loads ? "loads" : "");
+  const auto all = Agree(rank.communicator(), status,
+                         own     ? kLoadsOwn
+                         : loads ? "loads"
+                                 : "");
   *agreed = !all.ok();
   HT_RETURN_IF_ERROR(all.status());
   if ((*all)[0].empty()) return absl::OkStatus();
   HT_RETURN_IF_ERROR(rank.executor->BroadcastState());
+  if ((*all)[0] == kLoadsOwn) {
+    HT_RETURN_IF_ERROR(SpreadCellsOfRanks(
+        own ? rank.start.state->tensors : std::vector<Tensor>(),
+        *rank.executor));
+  }
   return rank.executor->Derive();
 }
 

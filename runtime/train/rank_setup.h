@@ -66,6 +66,12 @@ struct StartingPoint {
   std::vector<std::string> classes;
 };
 
+// Of the steps before `end`, counted 1, 2, ...
+struct StepStage {
+  int64_t end = 1;
+  Bindings bindings;
+};
+
 struct Rank {
   DirectoryLock lock;  // on the run directory (rank 0); its end is the last
   RunInputs inputs;
@@ -74,7 +80,9 @@ struct Rank {
   SamplerOptions sampler;      // of the training data
   int threads = 1;             // compute threads of the device
   std::unique_ptr<Executor> executor;
+  std::vector<StepStage> stages;  // before those that `bindings` are for
   Bindings bindings;
+  int average = -1;  // the binding of that entry; -1: ranks are equal anyway
   std::unique_ptr<Evaluator> evaluator;  // null: nothing to evaluate
   Progress progress;
   StartingPoint start;
@@ -82,6 +90,12 @@ struct Rank {
   const TrainConfig& config() const { return *inputs.config; }
   const RunData& data() const { return **inputs.data; }
   Communicator& communicator() const { return *resources.communicator; }
+  const Bindings& BindingsAt(int64_t step) const {
+    for (const StepStage& stage : stages) {
+      if (step < stage.end) return stage.bindings;
+    }
+    return bindings;
+  }
   bool is_zero() const { return sampler.rank == 0; }
   // How many micro-batches a step has at most.
   int64_t merged_steps() const {

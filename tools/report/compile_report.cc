@@ -12,6 +12,7 @@
 #include "graph/base/text.h"
 #include "graph/strategy/optimizer_method.h"
 #include "nlohmann/json.hpp"
+#include "passes/options/options.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
@@ -101,14 +102,23 @@ std::string ScalingText(const proto::LossScaling& scaling) {
 
 std::string GradientsText(const ModelFacts& facts) {
   const size_t buckets = facts.model->report.bucket_size();
+  const proto::Dist& dist = facts.model->strategy.dist();
   std::string text = absl::StrCat(
-      facts.gradients, " (", WithCommas(facts.gradient_values), " values) in ",
-      Count(buckets, "all-reduce"), ": ",
-      absl::StrJoin(facts.bucket_bytes, ", ",
-                    [](std::string* out, const auto& bucket) {
-                      absl::StrAppend(out, bucket.first, " ",
-                                      WithCommas(bucket.second), " B");
-                    }));
+      facts.gradients, " (", WithCommas(facts.gradient_values), " values)");
+  if (passes::AveragesParameters(dist)) {
+    absl::StrAppend(&text, ", each rank's own; parameters are averaged");
+  } else {
+    absl::StrAppend(&text, " in ", Count(buckets, "all-reduce"), ": ",
+                    absl::StrJoin(facts.bucket_bytes, ", ",
+                                  [](std::string* out, const auto& bucket) {
+                                    absl::StrAppend(out, bucket.first, " ",
+                                                    WithCommas(bucket.second),
+                                                    " B");
+                                  }));
+  }
+  if (passes::CompressesGradients(dist)) {
+    absl::StrAppend(&text, "; of large ones the largest elements");
+  }
   absl::StrAppend(&text, "; + ", facts.totals, " totals");
   if (facts.counts > 0) {
     absl::StrAppend(&text, ", + ", facts.counts, " of counts");

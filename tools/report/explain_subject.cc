@@ -163,7 +163,8 @@ absl::string_view RuleOfCell(const Cell& cell, bool has_low_cell) {
     case CellKind::kDerived:
       return "Never saved: made again after every load.";
     case CellKind::kAccumulator:
-      return "What the micro-batches of a step add up; never saved.";
+      return "What the micro-batches of a step add up, or what ranks last "
+             "averaged; never saved.";
     case CellKind::kScaler:
       return "State of the loss scaling.";
     case CellKind::kClock:
