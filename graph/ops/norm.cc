@@ -279,6 +279,7 @@ void RegisterImageParts(OpRegistry& registry) {
 // Lists of one length: [C] per norm, but scalars in Count; out as in.
 absl::Status InferCombine(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectWord(c, "of", {"totals", "statistics"}));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"ranks", "tree"}));
   const auto means = c.InputList("Mean");
   if (means.empty()) return SlotMismatch(c, "Mean", "one value or more");
   for (const char* slot : {"Mean", "Variance", "Count"}) {
@@ -347,8 +348,11 @@ void RegisterVectorParts(OpRegistry& registry) {
       "and M2 = n * Variance, M2 of two is the sum of both + d * d * n1 * n2 / "
       "(n1 + n2). A list, so that many norms are one message.",
       InferCombine);
-  combine.Attr("of", std::string("statistics"),
-               "totals or statistics: what the message is");
+  combine
+      .Attr("of", std::string("statistics"),
+            "totals or statistics: what the message is")
+      .Attr("order", std::string("ranks"),
+            "tree: as all_reduce in that order, each pair rounded to f32");
   const auto add_lists = [&combine](bool in) {
     const auto add = [&](absl::string_view slot, absl::string_view doc) {
       in ? combine.In(slot, "f32", doc, kList)
