@@ -38,6 +38,7 @@
 #include "passes/update/clip.h"
 #include "passes/update/gradient_merge.h"
 #include "passes/update/master_weights.h"
+#include "passes/update/virtual_shards.h"
 
 namespace halftone {
 namespace passes {
@@ -96,6 +97,10 @@ Made MakeMerge(const PassInputs& in) {
   return std::make_unique<GradientMerge>(
       MergedSteps(in.options.strategy.dist()));
 }
+Made MakeShards(const PassInputs& in) {
+  return std::make_unique<VirtualShards>(
+      in.options.strategy.dist().virtual_shards());
+}
 Made MakeCheck(const PassInputs& in) {
   return std::make_unique<CheckAndUnscale>(in.options.strategy);
 }
@@ -139,6 +144,9 @@ Made MakeRecompute(const PassInputs& in) {
 bool Always(const PassInputs&) { return true; }
 bool Training(const PassInputs& in) {
   return in.options.strategy.has_optimizer();
+}
+bool HasShards(const PassInputs& in) {
+  return Training(in) && HasVirtualShards(in.options.strategy.dist());
 }
 bool Freezes(const PassInputs& in) {
   return Training(in) && in.options.strategy.optimizer().freeze_size() > 0;
@@ -230,6 +238,10 @@ std::vector<PassStep>* MakeSteps() {
       {kUpdate, "gradient-merge",
        "micro-batches that share a reduction, a verdict and an update",
        MakeMerge, Merges},
+      // In the same place.
+      {kUpdate, "virtual-shards",
+       "shards of a batch, whose sums do not depend on the ranks", MakeShards,
+       HasShards},
       // Reads what was reduced; everything after it is guarded by FoundInf.
       {kUpdate, "check-and-unscale",
        "the verdict on a step, unscaled gradients, the next loss scale",

@@ -5,6 +5,7 @@
 
 #include "graph/ops/infer_helpers.h"
 #include "graph/ops/register_all.h"
+#include "graph/ops/tree_sum.h"
 
 namespace halftone {
 namespace ops {
@@ -36,7 +37,7 @@ absl::Status ExpectReduction(const InferContext& c) {
 absl::Status InferAllReduce(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectWord(
       c, "of", {"gradient", "totals", "statistics", "counts", "parameters"}));
-  HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"any", "ranks"}));
+  HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"any", "ranks", "tree"}));
   HT_RETURN_IF_ERROR(ExpectReduction(c));
   const int64_t group = c.Int("group_size");
   if (group < 0) return AttrMismatch(c, "group_size", "0 or more ranks");
@@ -111,7 +112,8 @@ OpSchema WithReductionAttrs(OpSchema schema) {
                 "above 0, with pre: p = 1 / predivide instead")
           .Attr("order", std::string("any"),
                 "ranks: X of all ranks is gathered and added in their order, "
-                "in f32, rounded once; any: as the communicator adds")
+                "in f32, rounded once; tree: likewise, in a binary tree, "
+                "neighbours first; any: as the communicator adds")
           .Attr("delayed", false,
                 "after the whole backward, not beside it: on the stream that "
                 "computes")
@@ -151,6 +153,7 @@ void RegisterCollective(OpRegistry& registry) {
                 "itself; of=statistics, order=ranks")
           .Infer(InferAllReduce));
   RegisterSharding(registry);
+  RegisterTreeSum(registry);
   registry.Add(CollectiveSchema("broadcast", "Out = X of rank root.", kAnyTypes)
                    .Attr("root", int64_t{0}, "the rank whose values count")
                    .Infer(InferBroadcast));

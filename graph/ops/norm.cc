@@ -299,6 +299,7 @@ absl::Status InferCombine(InferContext& c) {
   if (c.Int("replicas") < 1) {
     return AttrMismatch(c, "replicas", "1 rank or more");
   }
+  HT_RETURN_IF_ERROR(ExpectWord(c, "order", {"ranks", "tree"}));
   const auto means = c.InputList("Mean");
   if (means.empty()) return SlotMismatch(c, "Mean", "one value or more");
   for (const char* slot : {"Mean", "Variance", "Count"}) {
@@ -367,8 +368,11 @@ void RegisterVectorParts(OpRegistry& registry) {
       "and M2 = n * Variance, M2 of two is the sum of both + d * d * n1 * n2 / "
       "(n1 + n2). A list, so that many norms are one message.",
       InferCombine);
-  combine.Attr("of", std::string("statistics"),
-               "totals or statistics: what the message is");
+  combine
+      .Attr("of", std::string("statistics"),
+            "totals or statistics: what the message is")
+      .Attr("order", std::string("ranks"),
+            "tree: as all_reduce in that order, each pair rounded to f32");
   AddGroupSize(combine).Attr("replicas", int64_t{1},
                              "so many consecutive ranks have the same "
                              "statistics: one of them counts");

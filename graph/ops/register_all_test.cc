@@ -138,7 +138,12 @@ TEST(RegistryTest, MayAlias) {
       "running_stats.Mean<-OldMean",
       "running_stats.Variance<-OldVariance",
       "sgd.ParamOut<-Param",
-      "tick_applied.Out<-X"};
+      "tick_applied.Out<-X",
+      "tree_accumulate.Out<-Partials",
+      "tree_accumulate_stats.Means<-Means",
+      "tree_accumulate_stats.Variances<-Variances",
+      "tree_accumulate_stats.Counts<-Counts",
+      "tree_sum.Out<-X"};
   std::vector<std::string> found;
   for (const OpSchema* schema : Ops().All()) {
     for (const Slot& slot : schema->outputs()) {

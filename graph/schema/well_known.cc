@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/ir/shard_feed.h"
 #include "graph/ir/train_entries.h"
 #include "graph/schema/op_builder.h"
 
@@ -25,6 +26,7 @@ constexpr WellKnownFeed kFeeds[] = {
     {kLargestCount, DType::kF32, 0}, {kFirstSample, DType::kI64, 0},
     {kStop, DType::kF32, 0},         {kSeed, DType::kI64, 0},
     {kSchedule, DType::kF32, 3},     {kStepsPerEpoch, DType::kF32, 0},
+    {kShard, DType::kI64, 0},
 };
 
 struct WellKnownCell {

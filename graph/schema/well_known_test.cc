@@ -1,3 +1,4 @@
+#include "graph/ir/shard_feed.h"
 #include "graph/ir/well_known.h"
 
 #include <string>
@@ -16,8 +17,8 @@ using ::testing::HasSubstr;
 using WellKnownTest = SchemaTest;
 
 TEST_F(WellKnownTest, Feeds) {
-  for (const char* name :
-       {kLargestCount, kFirstSample, kStop, kSeed, kSchedule, kStepsPerEpoch}) {
+  for (const char* name : {kLargestCount, kFirstSample, kStop, kSeed, kSchedule,
+                           kStepsPerEpoch, kShard}) {
     const ValueId value = *WellKnownValue(&block_, name);
     EXPECT_EQ(*WellKnownValue(&block_, name), value);
     EXPECT_EQ(block_.value(value).definition, Definition::kFeed);
@@ -29,7 +30,8 @@ TEST_F(WellKnownTest, Feeds) {
   EXPECT_EQ(Text("@seed"), "i64[]");
   EXPECT_EQ(Text("@schedule"), "f32[3]");
   EXPECT_EQ(Text("@steps_per_epoch"), "f32[]");
-  EXPECT_EQ(block_.Feeds().size(), 6);
+  EXPECT_EQ(Text("@shard"), "i64[]");
+  EXPECT_EQ(block_.Feeds().size(), 7);
 }
 
 TEST_F(WellKnownTest, Cells) {

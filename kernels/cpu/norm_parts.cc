@@ -6,6 +6,7 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/common/gather.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/functors/tree_sum.h"
 
 namespace halftone {
 namespace kernels {
@@ -97,8 +98,10 @@ void RegisterImageParts(KernelRegistry& registry) {
 struct CombineStats {
   std::vector<int64_t> channels;  // of each norm
   GatherShape gathered;
+  bool in_tree;
 
-  explicit CombineStats(const BoundOp& op) : gathered(GatherShapeOf(op)) {
+  explicit CombineStats(const BoundOp& op)
+      : gathered(GatherShapeOf(op)), in_tree(op.Str("order") == "tree") {
     for (int i = 0; i < op.InputCount("Mean"); ++i) {
       channels.push_back(op.inputs()[i].elements());
     }
@@ -114,7 +117,8 @@ struct CombineStats {
           gathered.stride_bytes / static_cast<int64_t>(sizeof(float)),
           gathered.ranks};
       for (int64_t c = 0; c < channels[i]; ++c) {
-        const functors::MeanVariance all = functors::CombineRanks(stats, c);
+        const functors::MeanVariance all =
+            functors::CombineRanks(stats, c, in_tree);
         Out(buffers, i)[c] = all.mean;
         Out(buffers, norms + i)[c] = all.variance;
       }

@@ -6,8 +6,10 @@
 #include "kernels/cuda/map.h"
 #include "kernels/cuda/pieces.h"
 #include "kernels/cuda/register_all.h"
+#include "kernels/cuda/tree_sum.h"
 #include "kernels/cuda/vector.h"
 #include "kernels/functors/collective.h"
+#include "kernels/functors/tree_sum.h"
 
 namespace halftone {
 namespace kernels {
@@ -18,6 +20,19 @@ namespace {
 constexpr int32_t kPieceElements = 4096;
 using SumTable = PieceTable<2, 256>;
 
+// An element of all ranks.
+struct RankTree {
+  DType dtype;
+  const void* x;
+  int64_t stride, at;
+  float scale;
+
+  HT_DEVICE float At(int rank) const {
+    return scale * LoadOne(dtype, x, rank * stride + at);
+  }
+  HT_DEVICE float Add(float a, float b) const { return a + b; }
+};
+
 __global__ void __launch_bounds__(kThreads)
     SumRanksKernel(const __grid_constant__ SumTable table, DType dtype,
                    int64_t stride, int ranks, functors::RankSum sum) {
@@ -26,6 +41,11 @@ __global__ void __launch_bounds__(kThreads)
   void* out = table.data[piece.member][1];
   for (int64_t i = threadIdx.x; i < piece.n; i += kThreads) {
     const int64_t at = piece.begin + i;
+    if (sum.in_tree) {
+      const RankTree tree{dtype, x, stride, at, sum.scale};
+      StoreOne(dtype, out, at, functors::SumInTree<float>(tree, ranks));
+      continue;
+    }
     float total = sum.First(LoadOne(dtype, x, at));
     for (int r = 1; r < ranks; ++r) {
       total = sum.Next(total, LoadOne(dtype, x, r * stride + at));
@@ -43,7 +63,7 @@ struct SumRanks {
   explicit SumRanks(const BoundOp& op)
       : members(op.inputs().begin(), op.inputs().end()),
         gathered(GatherShapeOf(op)),
-        sum{SumScale(op)} {}
+        sum{SumScale(op), op.Str("order") == "tree"} {}
   void operator()(const Buffers& buffers, Launcher& launch) const {
     const DType dtype = members[0].dtype;
     const int64_t stride = gathered.stride_bytes / SizeOf(dtype);
@@ -69,6 +89,7 @@ void RegisterCudaCollective(KernelRegistry& registry) {
   AddForSchema(registry, "all_reduce",
                CudaCandidate("gathered",
                              [](const BoundOp& op) { return SumRanks(op); }));
+  RegisterCudaTreeSum(registry);
 }
 
 }  // namespace cuda

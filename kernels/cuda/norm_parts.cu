@@ -7,6 +7,7 @@
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pieces.h"
+#include "kernels/functors/tree_sum.h"
 
 namespace halftone {
 namespace kernels {
@@ -188,7 +189,7 @@ using CombineTable = PieceTable<6, 256>;
 
 __global__ void __launch_bounds__(kThreads)
     CombineStatsKernel(const __grid_constant__ CombineTable table,
-                       int64_t stride, int ranks) {
+                       int64_t stride, int ranks, bool in_tree) {
   const Piece piece = table.At(static_cast<int32_t>(blockIdx.x));
   if (threadIdx.x >= piece.n) return;
   const int64_t c = piece.begin + threadIdx.x;
@@ -196,7 +197,7 @@ __global__ void __launch_bounds__(kThreads)
   const functors::RankStats stats{
       static_cast<const float*>(data[0]), static_cast<const float*>(data[1]),
       static_cast<const float*>(data[2]), stride, ranks};
-  const functors::MeanVariance all = functors::CombineRanks(stats, c);
+  const functors::MeanVariance all = functors::CombineRanks(stats, c, in_tree);
   static_cast<float*>(data[3])[c] = all.mean;
   static_cast<float*>(data[4])[c] = all.variance;
   if (c == 0) *static_cast<float*>(data[5]) = functors::CombinedCount(stats);
@@ -205,8 +206,10 @@ __global__ void __launch_bounds__(kThreads)
 struct CombineStats {
   std::vector<TensorDesc> means;
   GatherShape gathered;
+  bool in_tree;
 
-  explicit CombineStats(const BoundOp& op) : gathered(GatherShapeOf(op)) {
+  explicit CombineStats(const BoundOp& op)
+      : gathered(GatherShapeOf(op)), in_tree(op.Str("order") == "tree") {
     const auto inputs = op.inputs().subspan(0, op.InputCount("Mean"));
     means.assign(inputs.begin(), inputs.end());
   }
@@ -227,7 +230,7 @@ struct CombineStats {
         }
       }
       launch(CombineStatsKernel, table.pieces(), kThreads, table, stride,
-             gathered.ranks);
+             gathered.ranks, in_tree);
     }
   }
 };

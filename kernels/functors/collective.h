@@ -14,6 +14,7 @@ struct RankSum {
   HT_HOST_DEVICE float Next(float sum, float x) const {
     return sum + scale * x;
   }
+  bool in_tree = false;  // instead, as SumInTree adds
 };
 
 }  // namespace functors

@@ -166,13 +166,12 @@ bool FilterChooser::VisitOp(int entry, const Op& op, bool output, int i) {
   }
   // Numbers about its elements, in whatever order they lie.
   if (!makes_images && !output) return slot.list();
-  if (makes_lists) {
-    AddMembers(entry, op, i - values.begin(s));
+  if (op.schema->element_wise()) {
+    AddImages(entry, op);
     return true;
   }
-  if (!op.schema->element_wise()) return false;
-  AddImages(entry, op);
-  return true;
+  if (makes_lists) AddMembers(entry, op, i - values.begin(s));
+  return makes_lists;
 }
 
 bool FilterChooser::Collect(Place seed) {

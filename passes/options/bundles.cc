@@ -130,8 +130,10 @@ void ApplyDefaults(Resolver& resolver, ErrorList* errors) {
   ApplyScaling(resolver, preset, bundles);
 }
 
+// Sums of virtual shards are f32, and their bits the same on any number of
+// ranks: none of them scales.
 bool ScalesBefore(const proto::Dist& dist) {
-  return dist.gradient_scale() == "pre";
+  return dist.gradient_scale() == "pre" && !HasVirtualShards(dist);
 }
 
 bool MeansOverRanks(const proto::Dist& dist) {
@@ -140,6 +142,10 @@ bool MeansOverRanks(const proto::Dist& dist) {
 
 int64_t MergedSteps(const proto::Dist& dist) {
   return dist.gradient_merge().k_steps();
+}
+
+bool HasVirtualShards(const proto::Dist& dist) {
+  return dist.has_virtual_shards();
 }
 
 int64_t SamplesOfRank(const proto::Train& train) {

@@ -319,16 +319,64 @@ void CheckOptimizer(const proto::Optimizer& optimizer, Checker& check) {
   }
 }
 
-void CheckMerge(const proto::Strategy& strategy, Checker& check) {
-  const int64_t merged = MergedSteps(strategy.dist());
+// Each part of a step's batch has a sample.
+void CheckParts(const proto::Strategy& strategy, Checker& check) {
   const proto::Train& train = strategy.train();
-  if (train.has_batch_size() && train.batch_size() > 0 &&
-      train.batch_size() < merged) {
-    check.Refuse(
-        "dist.gradient_merge.k_steps",
-        absl::StrCat("expected at most train.batch_size, ", train.batch_size(),
-                     ", found ", merged, ": each micro-batch has a sample"));
+  if (!train.has_batch_size() || train.batch_size() <= 0) return;
+  const auto expect = [&](absl::string_view path, int64_t parts,
+                          absl::string_view part) {
+    if (train.batch_size() >= parts) return;
+    check.Refuse(path, absl::StrCat("expected at most train.batch_size, ",
+                                    train.batch_size(), ", found ", parts,
+                                    ": each ", part, " has a sample"));
+  };
+  const proto::Dist& dist = strategy.dist();
+  expect("dist.gradient_merge.k_steps", MergedSteps(dist), "micro-batch");
+  expect("dist.virtual_shards", dist.virtual_shards(), "shard");
+}
+
+// What makes a step's bits depend on the ranks there are, or wants all shards
+// at once.
+void CheckVirtualShards(const proto::Strategy& strategy, Checker& check) {
+  const proto::Dist& dist = strategy.dist();
+  if (!HasVirtualShards(dist)) return;
+  const char* const path = "dist.virtual_shards";
+  const int64_t shards = dist.virtual_shards();
+  if (shards > 0 && (shards & (shards - 1)) != 0) {
+    check.Refuse(path, absl::StrCat("expected a power of two, found ", shards));
   }
+  const auto refuse = [&](bool set, absl::string_view other,
+                          absl::string_view rule) {
+    if (!set) return;
+    check.Refuse(path,
+                 absl::StrCat(other, " is set, too: ", rule, "; choose one"));
+  };
+  refuse(MergedSteps(dist) > 1, "dist.gradient_merge.k_steps",
+         "shards are the micro-batches of a step");
+  refuse(dist.sync_batch_norm(), "dist.sync_batch_norm",
+         "each shard is run alone, by its own statistics");
+  refuse(dist.batch_norm_statistics() == "rank0", "dist.batch_norm_statistics",
+         "running statistics take those of all shards");
+  refuse(MeansOverRanks(dist), "dist.gradient_mean",
+         "such means change with the number of ranks");
+  refuse(dist.reduce() == "exact_order", "dist.reduce",
+         "shards are summed in a tree, not in the order of the ranks");
+  refuse(dist.fp16_allreduce(), "dist.fp16_allreduce",
+         "shards are summed in FP32");
+  refuse(dist.has_gradient_predivide_factor(), "dist.gradient_predivide_factor",
+         "sums of shards are FP32 and not scaled");
+  refuse(ShardsOptimizer(dist), "dist.sharding",
+         "ranks would add their shards of gradients in any order");
+  refuse(dist.use_hierarchical_allreduce(), "dist.use_hierarchical_allreduce",
+         "the tree is over shards, not nodes");
+  refuse(AveragesParameters(dist),
+         dist.has_localsgd() ? "dist.localsgd" : "dist.adaptive_localsgd",
+         "there ranks update by their own gradients");
+  refuse(CompressesGradients(dist), "dist.dgc",
+         "there ranks send parts of their gradients");
+  refuse(strategy.train().has_batch_size_per_rank(),
+         "train.batch_size_per_rank",
+         "a step's batch would change with the number of ranks");
 }
 
 void CheckDist(const Resolver& resolver, Checker& check) {
@@ -529,12 +577,13 @@ void CheckStrategy(const Resolver& resolver, ErrorList* errors) {
   }
   CheckMemory(strategy, check);
   CheckCompress(strategy.memory(), check);
-  CheckMerge(strategy, check);
+  CheckParts(strategy, check);
   CheckDist(resolver, check);
   CheckGroups(strategy.dist(), check);
   CheckSharding(strategy, check);
   CheckLocalSgd(strategy, check);
   CheckDgc(strategy, check);
+  CheckVirtualShards(strategy, check);
   if (train.augment().has_random_resized_crop()) {
     CheckCrop(train.augment().random_resized_crop(), check);
   }

@@ -1,5 +1,8 @@
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 #include "passes/options/options.h"
@@ -108,6 +111,34 @@ TEST(Dist, OptionsThatExcludeEachOther) {
               "expected any_order or exact_order, found \"exact\"");
   ExpectError("dist { message_size: 0 }",
               "expected a whole number, 1 or above, found 0");
+}
+
+TEST(Dist, WhatVirtualShardsExclude) {
+  ExpectError("dist { virtual_shards: 12 }",
+              "dir/s.pbtxt:1: dist.virtual_shards: expected a power of two, "
+              "found 12");
+  ExpectError("dist { virtual_shards: 0 }",
+              "expected a power of two from 1 to 1024, found 0");
+  ExpectError("dist { virtual_shards: 2048 }", "from 1 to 1024, found 2048");
+  ExpectError("dist { virtual_shards: 16 }\ntrain { batch_size: 8 }",
+              "dist.virtual_shards: expected at most train.batch_size, 8, "
+              "found 16: each shard has a sample");
+  for (const auto& [set, named] :
+       std::vector<std::pair<const char*, const char*>>{
+           {"gradient_merge { k_steps: 2 }", "dist.gradient_merge.k_steps"},
+           {"sync_batch_norm: true", "dist.sync_batch_norm"},
+           {"batch_norm_statistics: 'rank0'", "dist.batch_norm_statistics"},
+           {"gradient_mean: 'ranks'", "dist.gradient_mean"},
+           {"reduce: 'exact_order'", "dist.reduce"},
+           {"fp16_allreduce: true", "dist.fp16_allreduce"},
+           {"gradient_predivide_factor: 2", "dist.gradient_predivide_factor"},
+           {"sharding {}", "dist.sharding"}}) {
+    ExpectError(absl::StrCat("dist { virtual_shards: 8\n", set, " }"),
+                absl::StrCat("dir/s.pbtxt:1: dist.virtual_shards: ", named,
+                             " is set, too: "));
+  }
+  ExpectError("dist { virtual_shards: 8 }\ntrain { batch_size_per_rank: 8 }",
+              "dist.virtual_shards: train.batch_size_per_rank is set, too");
 }
 
 TEST(Memory, IsCompressedToWholePartsOfBytes) {

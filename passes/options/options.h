@@ -47,6 +47,8 @@ bool ScalesBefore(const proto::Dist& dist);
 bool MeansOverRanks(const proto::Dist& dist);
 // Micro-batches of a step; 1: it has none.
 int64_t MergedSteps(const proto::Dist& dist);
+// Whether a step's sums are those of virtual shards.
+bool HasVirtualShards(const proto::Dist& dist);
 // Of a rank, as memory is counted: batch_size is all on one rank.
 int64_t SamplesOfRank(const proto::Train& train);
 // Whether ranks share the optimizer's state among them.

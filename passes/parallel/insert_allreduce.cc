@@ -61,6 +61,7 @@ absl::StatusOr<ValueId> Inserter::Reduce(ValueId local) {
   if (dist_.reduce() == "exact_order") {
     reduction.Attr("order", std::string("ranks"));
   }
+  if (HasVirtualShards(dist_)) reduction.Attr("order", std::string("tree"));
   if (dist_.delay_allreduce()) reduction.Attr("delayed", true);
   return BuildValue(block_, reduction);
 }
@@ -97,7 +98,10 @@ absl::StatusOr<ValueId> Inserter::ReduceWide(
 
 absl::StatusOr<ValueId> Inserter::Insert(const ParameterGradient& gradient) {
   const bool is_low = IsLow(block_.dtype(gradient.local));
-  if (is_low && dist_.allreduce_always_fp32()) return ReduceWide(gradient);
+  // Shards are summed in f32, on whichever rank.
+  if (is_low && (dist_.allreduce_always_fp32() || HasVirtualShards(dist_))) {
+    return ReduceWide(gradient);
+  }
   if (!is_low && dist_.fp16_allreduce()) {
     ValueId& known = wide_[gradient.local];
     if (!known.valid()) {
@@ -130,7 +134,8 @@ void Delay(Block& block) {
 
 // Of parts of the loss that have a scaler each: on how many ranks a part sent
 // something back that is not finite.
-absl::StatusOr<bool> ReduceVerdicts(const Program& program, Entry& train) {
+absl::StatusOr<bool> ReduceVerdicts(const Program& program, Entry& train,
+                                    const proto::Dist& dist) {
   Block& block = train.block();
   OpBuilder reduction = MakeOp(block, "all_reduce", Role::kCommunicate);
   std::vector<std::string> names;
@@ -143,6 +148,7 @@ absl::StatusOr<bool> ReduceVerdicts(const Program& program, Entry& train) {
   }
   if (names.empty()) return false;
   reduction.Name("totals.parts").Attr("of", std::string("totals"));
+  if (HasVirtualShards(dist)) reduction.Attr("order", std::string("tree"));
   HT_ASSIGN_OR_RETURN(const OpId made, reduction.Build());
   for (size_t i = 0; i < names.size(); ++i) {
     train.results().push_back({names[i], block.op(made).outputs.all()[i]});
@@ -173,7 +179,8 @@ absl::StatusOr<bool> InsertAllreduce::Run(Program& program) {
     changed |= added;
   }
   if (Entry* train = program.FindEntry(kTrainEntry)) {
-    HT_ASSIGN_OR_RETURN(const bool added, ReduceVerdicts(program, *train));
+    HT_ASSIGN_OR_RETURN(const bool added,
+                        ReduceVerdicts(program, *train, dist_));
     changed |= added;
   }
   return changed;

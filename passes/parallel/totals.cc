@@ -23,11 +23,13 @@ namespace {
 // Collects members of the reduction, each local value once.
 class Totals {
  public:
-  Totals(Program& program, Entry& entry, Block::Position position)
+  // `in_tree`: sums and statistics over the ranks are made in a binary tree.
+  Totals(Program& program, Entry& entry, Block::Position position, bool in_tree)
       : program_(program),
         entry_(entry),
         block_(entry.block()),
-        position_(position) {}
+        position_(position),
+        in_tree_(in_tree) {}
 
   absl::Status AddLoss();
   // `name`: a mean over the loss's count; its sum becomes the result `result`.
@@ -73,6 +75,7 @@ class Totals {
   Entry& entry_;
   Block& block_;
   Block::Position position_;
+  bool in_tree_;
   std::vector<ValueId> members_;
   std::vector<std::string> names_;
   absl::flat_hash_map<ValueId, int> member_of_;
@@ -218,6 +221,7 @@ absl::Status Totals::Combine(absl::Span<const OpId> norms, int64_t group_size) {
   OpBuilder combine = Make("combine_stats");
   combine.Name("totals.norms").Unique().Attr("of", std::string("totals"));
   if (group_size > 1) combine.Attr("replicas", group_size);
+  if (in_tree_) combine.Attr("order", std::string("tree"));
   static constexpr const char* kSlots[] = {"Mean", "Variance", "Count"};
   for (int i = 0; i < 3; ++i) {
     AddStatistic(norms, i, kSlots[i], kSlots[i], &combine);
@@ -244,6 +248,7 @@ void Totals::AddStatistic(absl::Span<const OpId> norms, int which,
 absl::Status Totals::Reduce() {
   OpBuilder reduction = Make("all_reduce");
   reduction.Name("totals").In("X", members_).Attr("of", std::string("totals"));
+  if (in_tree_) reduction.Attr("order", std::string("tree"));
   for (const std::string& name : names_) reduction.Out("Out", name);
   HT_ASSIGN_OR_RETURN(const OpId made, reduction.Build());
   const auto outputs = block_.op(made).outputs.all();
@@ -266,7 +271,7 @@ absl::StatusOr<bool> InsertTotals(Program& program, Entry& entry,
     backward = block.next(backward);
   }
   const Block::Position position{backward};
-  Totals totals(program, entry, position);
+  Totals totals(program, entry, position, HasVirtualShards(dist));
   HT_RETURN_IF_ERROR(totals.AddLoss());
   HT_RETURN_IF_ERROR(totals.AddMetrics());
   const bool train = entry.name() == kTrainEntry;

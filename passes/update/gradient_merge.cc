@@ -1,75 +1,21 @@
 #include "passes/update/gradient_merge.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/rewrite/rewrite.h"
+#include "passes/update/micro_batch_entry.h"
 #include "passes/update/running_statistics.h"
 
 namespace halftone {
 namespace passes {
 namespace {
-
-// What is added up over the micro-batches of a step.
-bool IsMerged(const Op& op) {
-  return IsReduction(op, "gradient") || IsReduction(op, "totals");
-}
-
-// Train's ops but for those reductions and what depends on them.
-class Copier {
- public:
-  Copier(const Block& from, Block& to)
-      : from_(from), to_(to), map_(from.value_limit()) {}
-
-  void Run() {
-    for (ValueId feed : from_.Feeds()) {
-      if (!absl::StartsWith(from_.name(feed), "@")) Map(feed);
-    }
-    for (OpId id : from_.ops()) {
-      const Op& op = from_.op(id);
-      if (!IsMerged(op)) CopyOp(op);
-    }
-  }
-  // Invalid: it depends on a reduction.
-  ValueId Map(ValueId value) {
-    ValueId& mapped = map_[value.index()];
-    if (mapped.valid()) return mapped;
-    const Value& v = from_.value(value);
-    if (v.definition == Definition::kFeed) {
-      mapped = to_.AddFeed(from_.name(value), from_.type(value));
-    } else if (v.definition == Definition::kConstant) {
-      mapped = to_.ConstantValue(ConstantId(v.index));
-    } else if (v.definition == Definition::kCell) {
-      mapped = to_.CellValue(v.cell());
-    }
-    return mapped;
-  }
-
- private:
-  void CopyOp(const Op& op) {
-    for (ValueId input : op.inputs.all()) {
-      if (!Map(input).valid()) return;
-    }
-    const OpId id = to_.CopyOp(
-        op, from_, [this](ValueId value) { return map_[value.index()]; });
-    const auto outputs = op.outputs.all();
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      map_[outputs[i].index()] = to_.op(id).outputs.all()[i];
-    }
-  }
-
-  const Block& from_;
-  Block& to_;
-  std::vector<ValueId> map_;  // by value id in `from`
-};
 
 class Merger {
  public:
@@ -165,26 +111,23 @@ absl::StatusOr<bool> GradientMerge::Run(Program& program) {
       program.FindEntry(kAccumulateEntry) != nullptr) {
     return false;
   }
-  if (!program.loss.denominators.empty()) {
-    return ModelError(
-        program.file, ": dist.gradient_merge.k_steps ", merged_steps_,
-        ": the loss has the denominator ", program.loss.denominators[0],
-        ", whose total over a step is needed before its first micro-batch; "
-        "leave gradient_merge or the loss's denominators out");
-  }
-  Entry& accumulate = program.AddEntry(kAccumulateEntry);
-  Copier copier(train->block(), accumulate.block());
-  copier.Run();
+  HT_ASSIGN_OR_RETURN(
+      MicroBatchEntry micro_batch,
+      MicroBatchEntry::Add(
+          program, train->block(),
+          absl::StrCat("dist.gradient_merge.k_steps ", merged_steps_),
+          IsSummed));
+  Entry& accumulate = micro_batch.entry();
   Merger merger(program, *train, accumulate, MergeScale(merged_steps_));
   for (OpId id : OpsOfType(train->block(), "all_reduce")) {
-    if (!IsMerged(train->block().op(id))) continue;
+    if (!IsSummed(train->block().op(id))) continue;
     const int members =
         static_cast<int>(train->block().op(id).inputs.all().size());
     for (int i = 0; i < members; ++i) {
       const ValueId member = train->block().op(id).inputs.all()[i];
       // The host asks for the end once a step.
       if (!train->block().value(member).op().valid()) continue;
-      HT_RETURN_IF_ERROR(merger.Merge(id, i, copier.Map(member)));
+      HT_RETURN_IF_ERROR(merger.Merge(id, i, micro_batch.Map(member)));
     }
   }
   HT_RETURN_IF_ERROR(AccumulateRunningStatistics(accumulate));

@@ -29,8 +29,12 @@ struct Combined {
 };
 Combined CombinedOf(const Block& block, const Op& norm) {
   int position = 0;
-  const Op* combine =
-      ReaderOf(block, Out(norm, "BatchMean"), "combine_stats", &position);
+  ValueId batch_mean = Out(norm, "BatchMean");
+  // Of virtual shards their own statistics are combined before.
+  const Op* of_shards =
+      ReaderOf(block, batch_mean, "tree_combine_stats", &position);
+  if (of_shards != nullptr) batch_mean = Out(*of_shards, "Mean");
+  const Op* combine = ReaderOf(block, batch_mean, "combine_stats", &position);
   if (combine == nullptr) {  // rank 0's, of all norms: means, then variances
     const auto of_rank0 = [&](absl::string_view slot) {
       const Op* op = ReaderOf(block, Out(norm, slot), "broadcast", &position);

@@ -27,17 +27,39 @@ void Shuffle(int64_t seed, int64_t epoch, std::vector<int64_t>& order) {
 
 }  // namespace
 
+SampleRange PartOf(int64_t samples, int64_t parts, int64_t number) {
+  const int64_t each = samples / parts, more = samples % parts;
+  return {number * each + std::min(number, more),
+          each + (number < more ? 1 : 0)};
+}
+
+SampleRange RankRange(const SamplerOptions& options, int64_t samples,
+                      int rank) {
+  if (options.unit > 0) {
+    const int64_t begin = std::min(samples, rank * options.unit);
+    return {begin, std::min(options.unit, samples - begin)};
+  }
+  if (options.shards == 0) return PartOf(samples, options.world_size, rank);
+  const int64_t own = options.shards / options.world_size;
+  const int64_t begin = PartOf(samples, options.shards, rank * own).begin;
+  const SampleRange last =
+      PartOf(samples, options.shards, rank * own + own - 1);
+  return {begin, last.begin + last.count - begin};
+}
+
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {}
 
 int64_t Sampler::samples_per_epoch() const {
-  const int64_t n = options_.size, ranks = options_.world_size;
+  const int64_t n = options_.size;
+  const int64_t parts =
+      options_.shards > 0 ? options_.shards : options_.world_size;
   switch (options_.tail) {
     case Tail::kExact:
       return n;
     case Tail::kPad:
-      return (n + ranks - 1) / ranks * ranks;
+      return (n + parts - 1) / parts * parts;
     case Tail::kDrop:
-      return n / ranks * ranks;
+      return n / parts * parts;
   }
   return n;
 }
@@ -60,19 +82,16 @@ Share Sampler::At(int64_t epoch, int64_t step, Share reuse) const {
   const std::vector<int64_t>& order = Order(epoch);
   const int64_t begin = step * options_.batch;
   const int64_t n = std::min(options_.batch, samples_per_epoch() - begin);
-  const int64_t ranks = options_.world_size, rank = options_.rank;
-  // Consecutive slices; the first n mod N ranks take one sample more.
-  const int64_t each = n / ranks, more = n % ranks;
-  const int64_t first = begin + rank * each + std::min(rank, more);
+  const SampleRange slice = RankRange(options_, n, options_.rank);
+  const int64_t first = begin + slice.begin;
   Share share = std::move(reuse);
   share.global_count = n;
-  share.largest_count = each + (more > 0 ? 1 : 0);
+  share.largest_count = RankRange(options_, n, 0).count;
   share.first_sample = epoch * samples_per_epoch() + first;
-  const int64_t count = each + (rank < more ? 1 : 0);
   share.indices.clear();
   const int64_t largest = std::min(options_.batch, samples_per_epoch());
-  share.indices.reserve((largest + ranks - 1) / ranks);
-  for (int64_t i = 0; i < count; ++i) {
+  share.indices.reserve(RankRange(options_, largest, 0).count);
+  for (int64_t i = 0; i < slice.count; ++i) {
     share.indices.push_back(order[(first + i) % options_.size]);
   }
   return share;
@@ -85,8 +104,7 @@ std::vector<int64_t> Sampler::Counts() const {
     if (step < 0) continue;
     const int64_t n =
         std::min(options_.batch, samples_per_epoch() - step * options_.batch);
-    const int64_t ranks = options_.world_size;
-    counts.push_back(n / ranks + (options_.rank < n % ranks ? 1 : 0));
+    counts.push_back(RankRange(options_, n, options_.rank).count);
   }
   std::sort(counts.rbegin(), counts.rend());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());

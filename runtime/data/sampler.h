@@ -11,6 +11,14 @@ namespace runtime {
 
 enum class Tail : uint8_t { kExact, kPad, kDrop };
 
+// Consecutive samples.
+struct SampleRange {
+  int64_t begin = 0, count = 0;
+};
+// Part `number` of samples cut into `parts`: the first (samples mod parts) of
+// them have one more than the others.
+SampleRange PartOf(int64_t samples, int64_t parts, int64_t number);
+
 // Which samples each rank takes in each step of an epoch.
 struct SamplerOptions {
   int64_t size = 0;
@@ -20,7 +28,14 @@ struct SamplerOptions {
   Tail tail = Tail::kExact;
   bool shuffle = true;
   int64_t seed = 0;
+  // Above 0: a batch is cut into so many parts, a multiple of world_size, of
+  // which each rank takes as many; else into one per rank.
+  int64_t shards = 0;
+  // Above 0: instead rank r has at most so many samples, from r * unit on.
+  int64_t unit = 0;
 };
+// What `rank` takes of a batch of `samples`; rank 0 has the most.
+SampleRange RankRange(const SamplerOptions& options, int64_t samples, int rank);
 
 // One rank's share of one step.
 struct Share {

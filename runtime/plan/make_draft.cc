@@ -152,7 +152,7 @@ class Drafter {
       const std::string& type = op.schema->name();
       if (ReadsSum(scope, op)) FlushSums();
       if (type == "all_reduce" && request_.bind.world_size > 1 &&
-          AttrAs<std::string>(op, "order") == "ranks") {
+          AttrAs<std::string>(op, "order") != "any") {
         HT_RETURN_IF_ERROR(DraftOrderedSum(scope, op));
       } else if (type == "all_reduce" || type == "broadcast" ||
                  type == "reduce_scatter" || type == "all_gather") {

@@ -111,7 +111,13 @@ std::string SplitText(int64_t samples, int world_size) {
 }
 
 std::string DataLine(const RunStarted& run) {
-  const int world = run.world_size;
+  const auto split = [&run](int64_t samples) {
+    const proto::Dist& dist = run.strategy.dist();
+    return dist.has_virtual_shards()
+               ? absl::StrCat(WithCommas(samples), " in ",
+                              Count(dist.virtual_shards(), "virtual shard"))
+               : SplitText(samples, run.world_size);
+  };
   const int64_t steps = run.steps_per_epoch;
   const int64_t epochs = run.strategy.train().epochs();
   std::string line =
@@ -121,10 +127,9 @@ std::string DataLine(const RunStarted& run) {
   } else {
     line += ", no test split: nothing is evaluated";
   }
-  absl::StrAppend(&line, "; batch ", SplitText(run.step_samples[0], world));
+  absl::StrAppend(&line, "; batch ", split(run.step_samples[0]));
   if (run.step_samples.size() > 1) {
-    absl::StrAppend(&line, ", last of an epoch ",
-                    SplitText(run.step_samples[1], world));
+    absl::StrAppend(&line, ", last of an epoch ", split(run.step_samples[1]));
   }
   absl::StrAppend(&line, "; ", Count(steps, "step"), " x ",
                   Count(epochs, "epoch"), " = ", WithCommas(steps * epochs));
@@ -138,6 +143,11 @@ std::string ResumeLine(const RunStarted& run, const Resumed& was) {
       was.sample, ", ", was.applied, " applied, scale ",
       ExactFloat(was.loss_scaling), " good ", was.good_steps, "; ");
   const std::vector<std::string> different = Differences(run, was);
+  const proto::Dist& dist = run.strategy.dist();
+  if (different.empty() && dist.has_virtual_shards()) {
+    return absl::StrCat(line, "same program, ", ranks, ": bit for bit, ",
+                        Count(dist.virtual_shards(), "virtual shard"));
+  }
   if (different.empty() && was.world_size == run.world_size) {
     return absl::StrCat(line, "same program and ", ranks, ": bit for bit");
   }

@@ -85,6 +85,10 @@ TEST_F(ReportText, Resume) {
   was.world_size = 4;
   EXPECT_EQ(ResumeLine(run_, was),
             line + "2 ranks: same samples, equal to rounding");
+  run_.strategy.mutable_dist()->set_virtual_shards(8);
+  EXPECT_EQ(ResumeLine(run_, was),
+            line + "same program, 2 ranks: bit for bit, 8 virtual shards");
+  run_.strategy.clear_dist();
   was.fingerprint = "other";
   was.level = "O1";
   was.seed = 3;

@@ -20,20 +20,21 @@ std::vector<int64_t> GlobalCounts(const SamplerOptions& options) {
   return counts;
 }
 
-int64_t RankCount(int64_t global, int world_size, int rank) {
-  return global / world_size + (rank < global % world_size ? 1 : 0);
+StepCut::StepCut(const SamplerOptions& sampler, int64_t global,
+                 int64_t merged_steps)
+    : sampler_(sampler), global_(global) {
+  const int64_t fullest = RankRange(sampler, global, 0).count;
+  parts_ = sampler.shards > 0
+               ? sampler.shards / sampler.world_size
+               : std::max<int64_t>(1, std::min(merged_steps, fullest));
 }
 
-int64_t MicroBatchesOf(int64_t global, int world_size, int64_t merged_steps) {
-  const int64_t fullest = RankCount(global, world_size, 0);
-  return std::max<int64_t>(1, std::min(merged_steps, fullest));
-}
-
-MicroBatch MicroBatchAt(int64_t samples, int64_t micro_batches,
-                        int64_t number) {
-  const int64_t each = samples / micro_batches, more = samples % micro_batches;
-  return {number * each + std::min(number, more),
-          each + (number < more ? 1 : 0)};
+SampleRange StepCut::At(int rank, int64_t number) const {
+  const SampleRange own = RankRange(sampler_, global_, rank);
+  if (sampler_.shards == 0) return PartOf(own.count, parts_, number);
+  SampleRange shard = PartOf(global_, sampler_.shards, rank * parts_ + number);
+  shard.begin -= own.begin;
+  return shard;
 }
 
 absl::Status Bindings::Prepare(const std::string& entry,
@@ -41,7 +42,7 @@ absl::Status Bindings::Prepare(const std::string& entry,
                                Executor& executor) {
   for (const int64_t global : GlobalCounts(sampler)) {
     SymbolValues symbols{};
-    symbols[0] = RankCount(global, sampler.world_size, sampler.rank);
+    symbols[0] = RankRange(sampler, global, sampler.rank).count;
     HT_ASSIGN_OR_RETURN(const int index, executor.Prepare(entry, symbols));
     bindings_.push_back({global, index});
   }
@@ -50,21 +51,23 @@ absl::Status Bindings::Prepare(const std::string& entry,
 
 absl::Status Bindings::PrepareSteps(const SamplerOptions& sampler,
                                     int64_t merged_steps, Executor& executor) {
-  const int ranks = sampler.world_size;
+  const int last = sampler.world_size - 1;
   SymbolValues symbols{};
   for (const int64_t global : GlobalCounts(sampler)) {
-    const int64_t samples = RankCount(global, ranks, sampler.rank);
-    const int64_t parts = MicroBatchesOf(global, ranks, merged_steps);
+    const StepCut cut(sampler, global, merged_steps);
+    const int64_t parts = cut.parts();
     Binding binding{global, -1};
-    binding.num_larger = samples % parts;
+    while (binding.num_larger < parts &&
+           cut.At(binding.num_larger).count > cut.At(parts - 1).count) {
+      ++binding.num_larger;
+    }
     const auto prepare = [&](const char* entry, int64_t part) {
-      symbols[0] = MicroBatchAt(samples, parts, part).count;
+      symbols[0] = cut.At(part).count;
       return executor.Prepare(entry, symbols);
     };
     HT_ASSIGN_OR_RETURN(binding.index, prepare(kTrainEntry, parts - 1));
     // By what all ranks hold, so that ranks prepare as many plans.
-    const bool uneven = RankCount(global, ranks, 0) % parts != 0 ||
-                        RankCount(global, ranks, ranks - 1) % parts != 0;
+    const bool uneven = cut.largest() != cut.At(last, parts - 1).count;
     if (parts > 1) {
       HT_ASSIGN_OR_RETURN(binding.smaller,
                           prepare(kAccumulateEntry, parts - 1));

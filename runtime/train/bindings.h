@@ -16,19 +16,24 @@ namespace runtime {
 // Samples of all ranks in the steps of an epoch: a whole batch, and the last
 // one where it is smaller.
 std::vector<int64_t> GlobalCounts(const SamplerOptions& sampler);
-// Of `global` samples, those that `rank` takes.
-int64_t RankCount(int64_t global, int world_size, int rank);
-
-// Of `samples` on a rank, a part of a step's micro-batches.
-struct MicroBatch {
-  int64_t begin = 0, count = 0;
-};
-// How many micro-batches a step of `global` samples has on every rank: at most
+// How the ranks' samples of a step are cut into micro-batches, as many on every
+// rank: virtual shards, where the sampler has some; else at most
 // `merged_steps`, and no more than samples on the fullest rank, so that each
 // has a sample somewhere.
-int64_t MicroBatchesOf(int64_t global, int world_size, int64_t merged_steps);
-// The first (samples mod micro_batches) of them have one more than the others.
-MicroBatch MicroBatchAt(int64_t samples, int64_t micro_batches, int64_t number);
+class StepCut {
+ public:
+  StepCut(const SamplerOptions& sampler, int64_t global, int64_t merged_steps);
+  int64_t parts() const { return parts_; }
+  // Of the rank's own samples.
+  SampleRange At(int64_t number) const { return At(sampler_.rank, number); }
+  SampleRange At(int rank, int64_t number) const;
+  // Samples of the largest one of any rank.
+  int64_t largest() const { return At(0, 0).count; }
+
+ private:
+  SamplerOptions sampler_;
+  int64_t global_, parts_;
+};
 
 class Bindings {
  public:

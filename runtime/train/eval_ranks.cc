@@ -6,6 +6,7 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "runtime/log/console.h"
+#include "runtime/train/fixed_threads.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
 
@@ -59,15 +60,17 @@ absl::Status RunEvalRanks(const char* what, const Program& program,
   absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
   const RunInputs inputs{&program, &kernels, &config,
                          &data,    &console, &activity};
+  const FixedThreads fixed(config, ranks);
   const auto here = static_cast<int>(ranks.size());
   std::vector<absl::Status> results(ranks.size());
   std::vector<std::thread> threads;
   for (size_t r = 1; r < ranks.size(); ++r) {
     threads.emplace_back([&, r] {
-      results[r] = RunRank(what, inputs, ranks[r], r, here, nullptr, work);
+      results[r] =
+          RunRank(what, inputs, fixed.ranks()[r], r, here, nullptr, work);
     });
   }
-  results[0] = RunRank(what, inputs, ranks[0], 0, here, &data, work);
+  results[0] = RunRank(what, inputs, fixed.ranks()[0], 0, here, &data, work);
   for (std::thread& thread : threads) thread.join();
   return Culprit(results);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,23 @@ Evaluator::Evaluator(const Dataset* data, const std::vector<FeedSpec>& specs,
   sampler_.size = data->size();
   sampler_.tail = Tail::kExact;
   sampler_.shuffle = false;
+  if (sampler_.shards > 0) {
+    if (sampler_.shards % sampler_.world_size == 0) {
+      steps_of_group_ = sampler_.shards / sampler_.world_size;
+    }
+    sampler_.unit = PartOf(sampler_.batch, sampler_.shards, 0).count;
+    sampler_.batch = sampler_.unit * sampler_.world_size;
+    sampler_.shards = 0;
+  }
+  const Program& program = executor->program();
+  summed_ = {kLossSum, kCount};
+  for (size_t i = 0; i < program.loss.parts.size(); ++i) {
+    summed_.push_back(absl::StrCat(kLossPartPrefix, i));
+  }
+  for (const MetricInfo& info : program.metrics) {
+    summed_.push_back(absl::StrCat(kMetricPrefix, info.name));
+    summed_.push_back(absl::StrCat(kOverPrefix, info.name));
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
@@ -36,22 +54,35 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
 }
 
 absl::Status Evaluator::ReadOne(int64_t ticket, const OnStep& on_step,
-                                EvalReport* report) {
+                                StepTotals* totals) {
   HT_ASSIGN_OR_RETURN(const StepView view, executor_->Read(ticket));
   if (on_step != nullptr) HT_RETURN_IF_ERROR(on_step(view));
-  report->loss += view.Scalar(kLossSum);  // a sum until the end
-  report->samples += view.Scalar(kCount);
-  const std::vector<LossPart>& parts = executor_->program().loss.parts;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    report->parts[parts[i].name] +=
-        view.Scalar(absl::StrCat(kLossPartPrefix, i));
+  std::vector<float> step;
+  for (const std::string& name : summed_) {
+    step.push_back(static_cast<float>(view.Scalar(name)));
+  }
+  totals->Add(std::move(step));
+  return absl::OkStatus();
+}
+
+EvalReport Evaluator::ReportOf(const std::vector<double>& totals) const {
+  EvalReport report;
+  report.samples = totals[1];
+  const auto mean = [&report](double sum) {
+    return report.samples > 0 ? sum / report.samples
+                              : std::numeric_limits<double>::quiet_NaN();
+  };
+  report.loss = mean(totals[0]);
+  size_t next = 2;
+  for (const LossPart& part : executor_->program().loss.parts) {
+    report.parts[part.name] = mean(totals[next++]);
   }
   for (const MetricInfo& info : executor_->program().metrics) {
-    Metric& metric = report->metrics[info.name];
-    metric.correct += view.Scalar(absl::StrCat(kMetricPrefix, info.name));
-    metric.total += view.Scalar(absl::StrCat(kOverPrefix, info.name));
+    Metric& metric = report.metrics[info.name];
+    metric.correct = totals[next++];
+    metric.total = totals[next++];
   }
-  return absl::OkStatus();
+  return report;
 }
 
 absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity,
@@ -61,7 +92,7 @@ absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity,
   const std::unique_ptr<BatchReader> reader =
       MakeBatchReader(data_, specs_, sampler_, options);
   const Entry& entry = *executor_->program().FindEntry(kEvalEntry);
-  EvalReport report;
+  StepTotals totals(steps_of_group_);
   int64_t unread = 0, ticket = -1, taken = 0;
   while (true) {
     HT_ASSIGN_OR_RETURN(const Batch* batch, reader->Next());
@@ -77,19 +108,14 @@ absl::StatusOr<EvalReport> Evaluator::Run(Activity* activity,
       activity->Did(taken);
     }
     if (++unread == 3) {
-      HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &report));
+      HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &totals));
     }
   }
   while (unread > 0) {
-    HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &report));
+    HT_RETURN_IF_ERROR(ReadOne(ticket - --unread, on_step, &totals));
   }
-  const auto mean = [&report](double sum) {
-    return report.samples > 0 ? sum / report.samples
-                              : std::numeric_limits<double>::quiet_NaN();
-  };
-  report.loss = mean(report.loss);
-  for (auto& [name, sum] : report.parts) sum = mean(sum);
-  return report;
+  const std::vector<double>& sums = totals.Totals();
+  return ReportOf(sums.empty() ? std::vector<double>(summed_.size()) : sums);
 }
 
 }  // namespace runtime

@@ -15,6 +15,7 @@
 #include "runtime/log/pulse.h"
 #include "runtime/train/bindings.h"
 #include "runtime/train/feeds.h"
+#include "runtime/train/step_totals.h"
 #include "runtime/train/trainer.h"
 
 namespace halftone {
@@ -23,7 +24,9 @@ namespace runtime {
 class Evaluator {
  public:
   // Prepares the entry. `data`, `specs` and `executor` outlive the evaluator.
-  // `sampler` gives batch, rank and world; order and tail are its own.
+  // `sampler` gives batch, rank and world, and the virtual shards of a batch;
+  // order and tail are its own. Of shards each rank runs one at a time, and the
+  // sums are the same bits on any number of ranks that divides their number.
   static absl::StatusOr<std::unique_ptr<Evaluator>> Create(
       const Dataset* data, const std::vector<FeedSpec>& specs,
       const SamplerOptions& sampler, int readers, Executor* executor);
@@ -41,7 +44,8 @@ class Evaluator {
   Evaluator(const Dataset* data, const std::vector<FeedSpec>& specs,
             const SamplerOptions& sampler, int readers, Executor* executor);
   absl::Status ReadOne(int64_t ticket, const OnStep& on_step,
-                       EvalReport* report);
+                       StepTotals* totals);
+  EvalReport ReportOf(const std::vector<double>& totals) const;
 
   const Dataset* data_;
   const std::vector<FeedSpec>& specs_;
@@ -51,6 +55,9 @@ class Evaluator {
   Bindings bindings_;
   ImplicitFeeds implicit_;
   FeedList feeds_;
+  // Results of the entry that are summed over its steps, in ReportOf's order.
+  std::vector<std::string> summed_;
+  int64_t steps_of_group_ = 1;  // see StepTotals
 };
 
 }  // namespace runtime

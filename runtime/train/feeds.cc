@@ -3,6 +3,7 @@
 #include <string>
 
 #include "graph/base/check.h"
+#include "graph/ir/shard_feed.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 
@@ -53,6 +54,7 @@ absl::Span<const uint8_t> ImplicitBytes(absl::string_view name,
   if (name == kSeed) return BytesOf(f.seed);
   if (name == kSchedule) return BytesOf(f.schedule);
   if (name == kStepsPerEpoch) return BytesOf(f.steps_per_epoch);
+  if (name == kShard) return BytesOf(f.shard);
   HT_CHECK(false, "an implicit feed that the trainer does not know");
   return {};
 }

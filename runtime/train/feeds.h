@@ -27,6 +27,7 @@ struct ImplicitFeeds {
   int64_t seed = 0;
   float schedule[3] = {0, 0, 0};
   float steps_per_epoch = 0;
+  int64_t shard = 0;
 };
 
 // The feeds of one (entry, rank), in a form that Execute takes: made once,

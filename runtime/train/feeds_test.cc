@@ -110,46 +110,62 @@ TEST(GlobalCountsTest, WholeBatchAndTail) {
 }
 
 // What is bound is what the sampler gives, for every rank and step.
-TEST(RankCountTest, AgreesWithTheSampler) {
+TEST(StepCutTest, AgreesWithTheSampler) {
   for (const int64_t size : {1, 7, 30, 31, 64}) {
-    for (const int world_size : {1, 2, 3, 8}) {
-      SamplerOptions options = Options(size, 16, world_size);
-      for (int rank = 0; rank < world_size; ++rank) {
-        options.rank = rank;
-        const Sampler sampler(options);
-        for (int64_t s = 0; s < sampler.steps_per_epoch(); ++s) {
-          const Share share = sampler.At(0, s);
-          EXPECT_EQ(static_cast<int64_t>(share.indices.size()),
-                    RankCount(share.global_count, world_size, rank));
+    for (const int world_size : {1, 2, 4, 8}) {
+      for (const int64_t shards : {0, 8}) {
+        SamplerOptions options = Options(size, 16, world_size);
+        options.shards = shards;
+        for (int rank = 0; rank < world_size; ++rank) {
+          options.rank = rank;
+          const Sampler sampler(options);
+          for (int64_t s = 0; s < sampler.steps_per_epoch(); ++s) {
+            const Share share = sampler.At(0, s);
+            const StepCut cut(options, share.global_count, 3);
+            int64_t end = 0;
+            for (int64_t i = 0; i < cut.parts(); ++i) {
+              EXPECT_EQ(cut.At(i).begin, end);
+              EXPECT_LE(cut.At(i).count, cut.largest());
+              end += cut.At(i).count;
+            }
+            EXPECT_EQ(static_cast<int64_t>(share.indices.size()), end);
+          }
         }
       }
     }
   }
 }
 
-// All samples, in order, and no micro-batch without one on the fullest rank.
-TEST(MicroBatchesTest, SplitEveryRanksSamples) {
+// No micro-batch without a sample on the fullest rank.
+TEST(StepCutTest, HasSamplesInEveryMicroBatch) {
   for (const int64_t global : {1, 3, 8, 31, 64}) {
     for (const int ranks : {1, 2, 3, 8}) {
       for (const int64_t k : {1, 2, 3, 8}) {
-        const int64_t parts = MicroBatchesOf(global, ranks, k);
-        EXPECT_GE(parts, 1);
-        EXPECT_LE(parts, k);
-        EXPECT_GE(
-            MicroBatchAt(RankCount(global, ranks, 0), parts, parts - 1).count,
-            1);
-        for (int rank = 0; rank < ranks; ++rank) {
-          int64_t end = 0;
-          for (int64_t i = 0; i < parts; ++i) {
-            const MicroBatch part =
-                MicroBatchAt(RankCount(global, ranks, rank), parts, i);
-            EXPECT_EQ(part.begin, end);
-            end += part.count;
-          }
-          EXPECT_EQ(end, RankCount(global, ranks, rank));
-        }
+        const StepCut cut(Options(global, global, ranks), global, k);
+        EXPECT_GE(cut.parts(), 1);
+        EXPECT_LE(cut.parts(), k);
+        EXPECT_GE(cut.At(0, cut.parts() - 1).count, 1);
       }
     }
+  }
+}
+
+// Shards are those of the batch, whoever has them: 10 samples are 2 2 1 1 1 1
+// 1 1, so that the first of two ranks has 6.
+TEST(StepCutTest, ShardsDoNotDependOnRanks) {
+  for (const int ranks : {1, 2, 4, 8}) {
+    SamplerOptions options = Options(10, 10, ranks);
+    options.shards = 8;
+    const StepCut cut(options, 10, 1);
+    std::vector<int64_t> begins;
+    for (int rank = 0; rank < ranks; ++rank) {
+      options.rank = rank;
+      for (int64_t i = 0; i < cut.parts(); ++i) {
+        begins.push_back(Sampler(options).At(0, 0).first_sample +
+                         cut.At(rank, i).begin);
+      }
+    }
+    EXPECT_EQ(begins, (std::vector<int64_t>{0, 2, 4, 5, 6, 7, 8, 9})) << ranks;
   }
 }
 

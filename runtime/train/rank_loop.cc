@@ -162,17 +162,15 @@ float RankLoop::Requests() {
 
 absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch) {
   const Share& share = batch.share;
-  const int64_t parts = MicroBatchesOf(
-      share.global_count, rank_.sampler.world_size, rank_.merged_steps());
+  const StepCut cut(rank_.sampler, share.global_count, rank_.merged_steps());
   // The most samples of any rank and micro-batch.
-  implicit_.largest_count = static_cast<float>(
-      LossElements(*rank_.inputs.program->FindEntry(kTrainEntry),
-                   MicroBatchAt(share.largest_count, parts, 0).count));
+  implicit_.largest_count = static_cast<float>(LossElements(
+      *rank_.inputs.program->FindEntry(kTrainEntry), cut.largest()));
   for (int64_t i = 0;; ++i) {
-    const auto samples = static_cast<int64_t>(share.indices.size());
-    const MicroBatch part = MicroBatchAt(samples, parts, i);
+    const SampleRange part = cut.At(i);
     implicit_.first_sample = share.first_sample + part.begin;
-    if (i + 1 == parts) {
+    implicit_.shard = i;
+    if (i + 1 == cut.parts()) {
       return executor_.Execute(
           rank_.BindingsAt(attempted_ + 1).Of(share.global_count),
           feeds_.Point(batch, part.begin, part.count));

@@ -284,7 +284,7 @@ absl::Status Build(Rank& rank, bool train) {
       rank.inputs.program->FindEntry(kEvalEntry) != nullptr) {
     // In the memory of a micro-batch.
     SamplerOptions sampler = rank.sampler;
-    sampler.batch = MicroBatchAt(sampler.batch, rank.merged_steps(), 0).count;
+    sampler.batch = PartOf(sampler.batch, rank.merged_steps(), 0).count;
     HT_ASSIGN_OR_RETURN(
         rank.evaluator,
         Evaluator::Create(rank.data().test, rank.data().specs, sampler,
@@ -390,12 +390,25 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
         "train.batch_size: expected at least 1 sample per step, found ", batch,
         "; set it in the strategy or with --batch-size");
   }
-  const int64_t merged = config.strategy.dist().gradient_merge().k_steps();
+  const proto::Dist& dist = config.strategy.dist();
+  const int64_t merged = dist.gradient_merge().k_steps();
   if (batch < merged) {
     return ModelError("dist.gradient_merge.k_steps ", merged,
                       ": expected at most train.batch_size, ", batch,
                       ": each micro-batch has a sample; make the batch larger "
                       "or compile with fewer micro-batches");
+  }
+  if (batch < dist.virtual_shards()) {
+    return ModelError("dist.virtual_shards ", dist.virtual_shards(),
+                      ": expected at most train.batch_size, ", batch,
+                      ": each shard has a sample; make the batch larger or "
+                      "compile with fewer shards");
+  }
+  if (dist.virtual_shards() % world_size != 0) {
+    return ModelError(
+        "dist.virtual_shards ", dist.virtual_shards(),
+        ": expected a number of ranks that divides it, found ", world_size,
+        "; run on 1, 2, 4 ... ranks or compile with other shards");
   }
   if (batch > samples) {
     return ModelError("train.batch_size ", WithCommas(batch), ": the data has ",
@@ -431,6 +444,7 @@ absl::Status SetUpRank(Rank& rank, bool train, bool* agreed) {
   rank.sampler.tail = TailOf(of_strategy.tail());
   rank.sampler.shuffle = config.shuffle;
   rank.sampler.seed = of_strategy.seed();
+  rank.sampler.shards = config.strategy.dist().virtual_shards();
   // For an eval alone any batch will do; it changes nothing but the speed.
   rank.sampler.batch =
       of_strategy.batch_size() > 0 ? of_strategy.batch_size() : 64;

@@ -9,6 +9,7 @@
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "runtime/report/signs_of_life.h"
+#include "runtime/train/fixed_threads.h"
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/rank_loop.h"
@@ -145,8 +146,9 @@ absl::Status Train(const Program& program,
   absl::StatusOr<RunData> data = absl::UnknownError("not opened yet");
   const RunInputs inputs{&program, &kernels, &config,
                          &data,    &console, &activity};
+  const FixedThreads fixed(config, ranks);
   std::vector<std::unique_ptr<RankRun>> runs;
-  for (const RankResources& resources : ranks) {
+  for (const RankResources& resources : fixed.ranks()) {
     runs.push_back(std::make_unique<RankRun>(inputs, resources,
                                              static_cast<int>(ranks.size()),
                                              runs.empty() ? &data : nullptr));

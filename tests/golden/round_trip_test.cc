@@ -87,6 +87,8 @@ std::vector<Setting> Settings() {
       {"O1_merged",
        {set("amp.level", "O1"), momentum,
         set("dist.gradient_merge.k_steps", "2")}},
+      {"O1_shards",
+       {set("amp.level", "O1"), momentum, set("dist.virtual_shards", "4")}},
       {"O1_low_sums",
        {set("amp.level", "O1"), momentum, set("dist.fp16_allreduce", "true"),
         set("dist.delay_allreduce", "true"), set("dist.message_size", "5000"),

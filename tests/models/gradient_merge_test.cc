@@ -39,22 +39,6 @@ std::string Dropout() {
       Matmul("d", "w2", "", "logits"), CrossEntropy());
 }
 
-// Of a mask of which some micro-batches have no 1.
-std::string Masked() {
-  return absl::StrCat(
-      kSixFeatures, "feed { name: \"keep\" dtype: BOOL dims: [-1] }\n",
-      Param("w", "6, 4"), Param("b", "4"),
-      Op("cast", {{"X", "keep"}}, "Out", "mask",
-         "attr { name: \"to\" s: \"f32\" }"),
-      Matmul("x", "w", "b", "logits"),
-      Op("softmax_with_cross_entropy",
-         {{"Logits", "logits"}, {"Label", "label"}}, "Loss", "ce"),
-      Binary("elementwise_mul", "ce", "mask", "kept"),
-      Unary("reduce_sum", "kept", "sum"), Unary("reduce_sum", "mask", "n"),
-      Binary("elementwise_div", "sum", "n", "loss"),
-      "loss { var: \"loss\" mean_over: \"ce\" mask: \"mask\" }\n");
-}
-
 std::string Normed() {
   return absl::StrCat(kSixFeatures, Param("w1", "6, 5"),
                       Param("s", "5", "constant: 1"),

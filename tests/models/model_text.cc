@@ -74,5 +74,20 @@ std::string Perceptron() {
                       Matmul("t", "w2", "b2", "logits"), CrossEntropy());
 }
 
+std::string Masked() {
+  return absl::StrCat(
+      kSixFeatures, "feed { name: \"keep\" dtype: BOOL dims: [-1] }\n",
+      Param("w", "6, 4"), Param("b", "4"),
+      Op("cast", {{"X", "keep"}}, "Out", "mask",
+         "attr { name: \"to\" s: \"f32\" }"),
+      Matmul("x", "w", "b", "logits"),
+      Op("softmax_with_cross_entropy",
+         {{"Logits", "logits"}, {"Label", "label"}}, "Loss", "ce"),
+      Binary("elementwise_mul", "ce", "mask", "kept"),
+      Unary("reduce_sum", "kept", "sum"), Unary("reduce_sum", "mask", "n"),
+      Binary("elementwise_div", "sum", "n", "loss"),
+      "loss { var: \"loss\" mean_over: \"ce\" mask: \"mask\" }\n");
+}
+
 }  // namespace runtime
 }  // namespace halftone

@@ -39,6 +39,8 @@ std::string CrossEntropy();
 extern const char kSixFeatures[];
 // 6, 12 and 4 wide.
 std::string Perceptron();
+// Linear, of a mean over the samples of a mask that is fed: `keep`.
+std::string Masked();
 
 }  // namespace runtime
 }  // namespace halftone

@@ -132,6 +132,42 @@ INSTANTIATE_TEST_SUITE_P(Levels, KilledRun,
                                                info.param.reduce);
                          });
 
+// One, two and four processes leave the same, each with other threads, and what
+// four have begun two end.
+TEST(VirtualShards, AreTheSameOnAnyNumberOfProcesses) {
+  const std::string model =
+      Compile("O1", {"--set", "dist.virtual_shards=8", "--set",
+                     "dist.sync_batch_norm=false"});
+  const std::vector<std::string> flags = {"--checkpoint-every", "7", "--epochs",
+                                          "2"};
+  const auto state = [](const std::string& out) {
+    return ReadAll(out + "/ckpt/step-46/state.safetensors");
+  };
+  const std::string one = NewPath("one");
+  const Result alone = RunProgram(Launch(1, model, one, flags));
+  ASSERT_EQ(alone.exit_code(), 0) << alone.err;
+  ASSERT_FALSE(state(one).empty());
+  const std::string two = NewPath("two");
+  EXPECT_EQ(RunProgram(Launch(2, model, two, flags)).exit_code(), 0);
+  EXPECT_TRUE(state(one) == state(two));
+  EXPECT_EQ(Metrics(one), Metrics(two));
+
+  const std::string cut = NewPath("cut");
+  const Child run =
+      Start("killed", Launch(4, model, cut, flags), OwnVariables());
+  WaitForStep(cut, 17);
+  kill(RankPids(cut).back(), SIGKILL);
+  ASSERT_EQ(Wait(run).exit_code(), 128 + SIGKILL);
+  std::vector<std::string> again = flags;
+  again.push_back("--resume");
+  const Result resumed = RunProgram(Launch(2, model, cut, again));
+  ASSERT_EQ(resumed.exit_code(), 0) << resumed.err;
+  EXPECT_THAT(resumed.out + resumed.err,
+              HasSubstr("2 ranks: bit for bit, 8 virtual shards"));
+  EXPECT_TRUE(state(one) == state(cut));
+  EXPECT_EQ(Metrics(one), Metrics(cut));
+}
+
 // After an epoch on ranks that are threads, and on processes.
 void ExpectSameState(int ranks, const std::string& by_threads,
                      const std::string& by_processes) {

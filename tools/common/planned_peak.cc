@@ -11,10 +11,11 @@ namespace tools {
 
 int64_t LargestMicroBatch(const proto::Dist& dist, absl::string_view entry,
                           int64_t samples) {
-  if (entry != kTrainEntry || !dist.has_gradient_merge()) return samples;
-  const int64_t parts = runtime::MicroBatchesOf(
-      samples, /*world_size=*/1, dist.gradient_merge().k_steps());
-  return runtime::MicroBatchAt(samples, parts, 0).count;
+  if (entry != kTrainEntry) return samples;
+  runtime::SamplerOptions one_rank;
+  one_rank.shards = dist.virtual_shards();
+  return runtime::StepCut(one_rank, samples, dist.gradient_merge().k_steps())
+      .largest();
 }
 
 runtime::PlanRequest RequestFor(const Program& program,

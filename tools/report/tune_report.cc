@@ -63,8 +63,8 @@ absl::StatusOr<std::vector<runtime::TuneBinding>> TuneBindings(
   for (const char* entry : {kTrainEntry, kEvalEntry}) {
     if (model.program->FindEntry(entry) == nullptr) continue;
     // The first ranks may have one sample more than the last ones.
-    const int64_t most = runtime::RankCount(batch, ranks, 0);
-    const int64_t least = runtime::RankCount(batch, ranks, ranks - 1);
+    const int64_t most = runtime::PartOf(batch, ranks, 0).count;
+    const int64_t least = runtime::PartOf(batch, ranks, ranks - 1).count;
     for (int64_t samples = most; samples >= std::max<int64_t>(least, 1);
          --samples) {
       runtime::TuneBinding binding;

@@ -1,0 +1,45 @@
+// What a micro-batch does that is not the last of its step.
+#ifndef HALFTONE_PASSES_UPDATE_MICRO_BATCH_ENTRY_H_
+#define HALFTONE_PASSES_UPDATE_MICRO_BATCH_ENTRY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/ir/program.h"
+
+namespace halftone {
+namespace passes {
+
+// Whether it reduces what is added up over the micro-batches of a step:
+// gradients and totals.
+bool IsSummed(const Op& op);
+
+// The entry `accumulate`: forward and backward, that is train's ops but for
+// those that `stops`, and what depends on them.
+class MicroBatchEntry {
+ public:
+  // Errors (kModel): the loss has denominators, whose totals would be needed
+  // before the first micro-batch; `why` names the setting.
+  static absl::StatusOr<MicroBatchEntry> Add(Program& program,
+                                             const Block& train,
+                                             const std::string& why,
+                                             bool (*stops)(const Op&));
+
+  Entry& entry() { return *entry_; }
+  // A value of train in it; invalid: it depends on what was left out.
+  ValueId Map(ValueId value);
+
+ private:
+  MicroBatchEntry(const Block& train, Entry& entry);
+  void CopyOp(const Op& op);
+
+  const Block* from_;
+  Entry* entry_;
+  std::vector<ValueId> map_;  // by value id of train
+};
+
+}  // namespace passes
+}  // namespace halftone
+
+#endif  // HALFTONE_PASSES_UPDATE_MICRO_BATCH_ENTRY_H_
