@@ -20,10 +20,14 @@ FakeNcclComm parts[kComms][2];  // inside a node, between nodes
 // The rank whose device is the calling thread's.
 thread_local int current_rank = -1;
 
+const FakeNcclComm& WholeOf(const FakeNcclComm& comm) {
+  return comm.whole == nullptr ? comm : *comm.whole;
+}
+
 FakeNcclComm& Of(ncclComm_t comm) {
   FakeNcclComm& mine = *reinterpret_cast<FakeNcclComm*>(comm);
-  const FakeNcclComm* whole = mine.whole == nullptr ? &mine : mine.whole;
-  EXPECT_EQ(current_rank, whole - comms) << "another device is the thread's";
+  EXPECT_EQ(current_rank, &WholeOf(mine) - comms)
+      << "another device is the thread's";
   return mine;
 }
 
@@ -81,7 +85,6 @@ ncclResult_t Split(ncclComm_t comm, int color, int key, ncclComm_t* made,
   part->whole = &whole;
   part->name = part == parts[current_rank] ? "inside " : "between ";
   part->blocking = config->blocking;
-  part->held = whole.held;
   part->polls = how.polls_until_ready;
   *made = reinterpret_cast<ncclComm_t>(part);
   return whole.Begin(absl::StrCat("split ", color, " ", key), how.init);
@@ -105,7 +108,7 @@ ncclResult_t Destroy(ncclComm_t comm) {
   return Of(comm).Begin("destroy", ncclSuccess);
 }
 ncclResult_t Abort(ncclComm_t comm) {
-  EXPECT_EQ(Of(comm).held.use_count(), 1)
+  EXPECT_EQ(WholeOf(Of(comm)).held.use_count(), 1)
       << "graphs hold collectives: the abort would wait for them";
   return Of(comm).Begin("abort", ncclSuccess);
 }
@@ -126,7 +129,7 @@ void EnqueueOn(cudaStream_t stream, const char* what,
                const FakeNcclComm& mine) {
   if (stream == nullptr) return;
   const absl::Status status = FakeDevice::EnqueueWork(
-      *reinterpret_cast<Stream*>(stream), what, [held = mine.held] {});
+      *reinterpret_cast<Stream*>(stream), what, [held = WholeOf(mine).held] {});
   EXPECT_TRUE(status.ok()) << status;
 }
 
