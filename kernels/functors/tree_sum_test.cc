@@ -7,7 +7,6 @@
 #include "gtest/gtest.h"
 
 namespace halftone {
-namespace kernels {
 namespace functors {
 namespace {
 
@@ -96,5 +95,4 @@ TEST(TreeSum, OfStatisticsIsThatOfItsGroups) {
 
 }  // namespace
 }  // namespace functors
-}  // namespace kernels
 }  // namespace halftone
