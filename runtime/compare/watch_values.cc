@@ -240,8 +240,11 @@ absl::Status ErrorWatcher::OnOutput(const Tap& tap) {
   const KeptValue* const kept = ReferenceOf(tap, &number, &scale);
   if (kept == nullptr) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(const void* const data, OnHost(tap));
-  errors_[number].Add(ErrorsOf(tap.desc.dtype, data, kept->data.data(), scale,
-                               tap.desc.elements(), place().stream->threads()));
+  const int64_t elements = tap.desc.elements();
+  ValueErrors errors = ErrorsOf(tap.desc.dtype, data, kept->data.data(), scale,
+                                elements, place().stream->threads());
+  errors.rounding = RoundingOf(match_.values[number], elements);
+  errors_[number].Add(errors);
   return absl::OkStatus();
 }
 

@@ -31,8 +31,7 @@ absl::StatusOr<CompiledModel> LoadReference(const ComparedModelsFlags& flags,
     }
     return LoadOrCompile(reference, /*may_recompile=*/true);
   }
-  HT_ASSIGN_OR_RETURN(const passes::StrategyFile strategy,
-                      passes::ReadStrategy(flags.against));
+  HT_RETURN_IF_ERROR(passes::ReadStrategy(flags.against).status());
   ModelFlags again = flags.compared;
   again.strategy = flags.against;
   again.overrides.clear();
