@@ -214,8 +214,11 @@ absl::StatusOr<Comparison> ComparePrograms(
     *ms /= std::max<int64_t>(comparison.batches, 1);
   }
   for (size_t i = 0; i < match.values.size(); ++i) {
-    comparison.values.push_back(
-        {match.values[i], isolated.errors()[i], chained.errors()[i]});
+    const ValueErrors& alone = isolated.errors()[i];
+    const ValueErrors& both = chained.errors()[i];
+    // Where an op only says how another value is read, nothing is made.
+    if (alone.elements == 0 && both.elements == 0) continue;
+    comparison.values.push_back({match.values[i], alone, both});
   }
   comparison.unmatched = match.unmatched;
   return comparison;

@@ -25,13 +25,14 @@ struct CompareOptions {
 
 struct ComparedValue {
   MatchedValue value;
-  // Over all batches; no elements: not measured.
+  // Over all batches; no elements: it was not asked for.
   ValueErrors isolated, chained;
 };
 
 struct Comparison {
   std::string entry;
-  std::vector<ComparedValue> values;   // in program order
+  // In program order, without those that are another value's elements (views).
+  std::vector<ComparedValue> values;
   std::vector<std::string> unmatched;  // of the compared program
   int64_t batches = 0, batch = 0;      // samples in each
   float loss_scaling = 1;              // the compared program's; the first one
