@@ -141,9 +141,11 @@ absl::StatusOr<int64_t> SamplesOf(const TrainConfig& config,
   if (!HasSamples(data.specs)) return 1;
   HT_ASSIGN_OR_RETURN(const int64_t batch, GlobalBatch(config, /*world_size=*/1,
                                                        data.train->size()));
-  return MicroBatchAt(batch, config.strategy.dist().gradient_merge().k_steps(),
-                      0)
-      .count;
+  const proto::Dist& dist = config.strategy.dist();
+  SamplerOptions sampler;
+  sampler.batch = batch;
+  sampler.shards = dist.virtual_shards();
+  return StepCut(sampler, batch, dist.gradient_merge().k_steps()).largest();
 }
 
 std::unique_ptr<BatchReader> ReaderOf(const TrainConfig& config,
