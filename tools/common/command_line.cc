@@ -251,7 +251,9 @@ VerbDoc Verb::Doc() const {
   VerbDoc doc;
   doc.name = app_->get_name();
   doc.summary = app_->get_description();
-  const std::string page = app_->help();
+  // Not help(), which is that of the verb that was typed.
+  const std::string page = app_->get_formatter()->make_help(
+      app_, app_->get_name(), CLI::AppFormatMode::Normal);
   doc.help = page.substr(0, page.find("\nUsage: "));
   doc.takes_command = app_->get_prefix_command();
   for (const CLI::Option* option : std::as_const(*app_).get_options()) {

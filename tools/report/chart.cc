@@ -232,7 +232,8 @@ std::string ChartHtml(const std::string& title,
                     "<span><svg style=\"width:1em;display:inline\" viewBox=\"0 "
                     "0 10 10\"><path class=\"c",
                     curve.colour % kColours, "\" d=\"M0 2H10V8H0Z\"/></svg> ",
-                    HtmlEscaped(curve.label), "</span>");
+                    HtmlEscaped(curve.label), curve.dashed ? " (dashed)" : "",
+                    "</span>");
     lines += CurveHtml(curve, axes);
   }
   if (marks != nullptr) lines += MarksHtml(*marks, axes);

@@ -8,7 +8,7 @@ namespace halftone {
 namespace tools {
 
 const char kGraphStyle[] = R"(
-#view{position:relative;height:70vh;overflow:auto;border:1px solid #9996}
+#view{position:relative;max-height:70vh;overflow:auto;border:1px solid #9996}
 #rows{position:relative}#rows svg{position:absolute;left:0;width:100%;
  pointer-events:none}#rows svg .mark{pointer-events:all}
 .row{position:absolute;left:0;right:0;height:24px;display:grid;
