@@ -11,8 +11,8 @@
 #include "graph/ir/well_known.h"
 #include "kernels/register_all.h"
 #include "runtime/data/batch_reader.h"
+#include "runtime/data/sampler.h"
 #include "runtime/exec/executor.h"
-#include "runtime/train/bindings.h"
 #include "runtime/train/feeds.h"
 #include "runtime/train/fetches.h"
 
@@ -41,7 +41,7 @@ class Rank {
     for (const int64_t global : {spec_.batch, sampler_.size % spec_.batch}) {
       if (global == 0) continue;
       SymbolValues symbols{};
-      symbols[0] = runtime::RankCount(global, spec_.ranks, rank_);
+      symbols[0] = runtime::RankRange(sampler_, global, rank_).count;
       HT_ASSIGN_OR_RETURN(bindings_[global],
                           executor_->Prepare(kTrainEntry, symbols));
     }
