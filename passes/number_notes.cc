@@ -27,7 +27,7 @@ struct WrittenNumber {
 };
 // Attributes that go into the result as they are, or as factor and summand.
 constexpr WrittenNumber kWrittenNumbers[] = {{"fill_constant", "value"},
-                                             {"pad", "value"},
+                                             {"pad", "pad_value"},
                                              {"pad3d", "value"},
                                              {"scale", "bias"},
                                              {"scale", "scale"}};

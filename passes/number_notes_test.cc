@@ -57,6 +57,14 @@ TEST(NumberNotes, ConstantsOutsideF16) {
       "");
 }
 
+TEST(NumberNotes, BordersOutsideF16) {
+  EXPECT_EQ(NoteOf(ReportOf(Op("pad", "h", "edge",
+                               "attr { name: 'paddings' ints: [0, 0, 1, 1] } "
+                               "attr { name: 'pad_value' f: 1e5 }")),
+                   "N1"),
+            "edge.pad_value (100000: inf): numbers that f16 does not hold");
+}
+
 TEST(NumberNotes, AFillThatIsCast) {
   EXPECT_EQ(
       NoteOf(

@@ -139,7 +139,7 @@ TEST(CompletionVerb, InBash) {
     return result.out;
   };
   EXPECT_EQ(offered("insp"), "inspect\n");
-  EXPECT_EQ(offered("compile --level ''"), "O0\nO1\nO2\nO3\n");
+  EXPECT_EQ(offered("compile --level ''"), "O0 O1 O2 O3\n");
   EXPECT_EQ(offered("launch --ranks 2 ru"), "run\n");
   EXPECT_EQ(offered("zoo resnet10"), "resnet101\n");
   EXPECT_EQ(offered("inspect models/"), "\n");
