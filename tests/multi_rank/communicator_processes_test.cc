@@ -121,7 +121,8 @@ TEST(Processes, GiveTheBitsOfThreadsByNodesToo) {
   for (int64_t elements : {1, 20000, 700001}) {
     const std::string hash = HashByThreads(4, 5, elements, 2);
     ExpectSameBits(RunRanks(Ours(4, 2), 5, elements), hash);
-    if (elements > 1) EXPECT_NE(hash, HashByThreads(4, 5, elements));
+    if (elements == 1) continue;  // it may happen to be the same
+    EXPECT_NE(hash, HashByThreads(4, 5, elements));
   }
 }
 
