@@ -1,10 +1,10 @@
-#include "graph/ir/shard_feed.h"
 #include "graph/ir/well_known.h"
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "graph/base/dtype.h"
+#include "graph/ir/shard_feed.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/test_ops.h"
 #include "gtest/gtest.h"

@@ -28,8 +28,8 @@ struct Topology {
 // latencies and twice the bytes. The model is that by which NCCL chooses.
 // Rings: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009;
 // trees: Sanders, Speck and Traff, "Two-tree algorithms for full bandwidth",
-// 2009. By nodes: a sum's parts on each machine, their sum between machines, and
-// the parts gathered on each.
+// 2009. By nodes: a sum's parts on each machine, their sum between machines,
+// and the parts gathered on each.
 double CollectiveSeconds(const Step& collective, const Topology& topology);
 double CollectiveSeconds(Step::Kind kind, double bytes,
                          const Topology& topology);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -65,7 +66,8 @@ TEST(ThinnedSeries, KeepsMeansAndExtremes) {
 
 TEST(ThinnedSeries, CountsWhatIsNotFinite) {
   ThinnedSeries series;
-  for (double value : {1.0, NAN, INFINITY}) series.Add(0, value);
+  for (double value : std::vector<double>{1, NAN, INFINITY})
+    series.Add(0, value);
   ASSERT_EQ(series.buckets().size(), 3);
   EXPECT_EQ(series.buckets()[1].not_finite, 1);
   EXPECT_EQ(series.buckets()[1].count, 0);
