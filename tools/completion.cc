@@ -44,10 +44,10 @@ void AddCompletion(Verb app, Outcome* outcome) {
   Verb verb = app.AddVerb(
       "completion", "for shells and man",
       "examples:\n"
-      "  source <(halftone completion bash)\n"
       "  halftone completion zsh > \"${fpath[1]}/_halftone\"\n"
       "  halftone completion fish | source\n"
-      "  halftone completion man > halftone.1\n\n"
+      "  halftone completion man > halftone.1\n"
+      "  source <(halftone completion bash)\n\n"
       "Writes the script with which a shell completes verbs, flags, and what\n"
       "they take; or the manual.");
   verb.AddOption("for", &flags->words, "bash | zsh | fish | man");
