@@ -26,11 +26,12 @@ TEST(AllReduce, Errors) {
   EXPECT_EQ(Infer(AllReduce(1)),
             "op (all_reduce): slot Out: expected 2 values, one per member of "
             "X, found 1; name each output");
-  EXPECT_THAT(Infer(AllReduce(2, {{"of", "gradients"}})),
-              HasSubstr("attribute of: expected one of \"gradient\", "
-                        "\"totals\", \"statistics\", \"counts\", found "
-                        "\"gradients\"; "
-                        "nearest: gradient"));
+  EXPECT_THAT(
+      Infer(AllReduce(2, {{"of", "gradients"}})),
+      HasSubstr("attribute of: expected one of \"gradient\", "
+                "\"totals\", \"statistics\", \"counts\", \"parameters\", found "
+                "\"gradients\"; "
+                "nearest: gradient"));
   EXPECT_THAT(Infer(AllReduce(2, {{"gradient_scale", "post"}})),
               HasSubstr("attribute gradient_scale: expected one of \"none\", "
                         "\"pre\""));
