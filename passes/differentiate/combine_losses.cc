@@ -4,6 +4,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/gradient_names.h"
+#include "graph/ir/scaler_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/rewrite/rewrite.h"
@@ -60,8 +61,6 @@ absl::StatusOr<ValueId> Combine(const Program& program, Block& block,
 }
 
 }  // namespace
-
-std::string ScalerSuffix(int part) { return part == 0 ? "" : Of("", part); }
 
 bool HasScalers(const Block& train) {
   return OpsOfType(train, "gradient_seed").size() > 1;

@@ -12,8 +12,6 @@
 namespace halftone {
 namespace passes {
 
-// What the names of a scaler's cells end in: "" for part 0, ".1" for part 1.
-std::string ScalerSuffix(int part);
 // Whether train has such parts: as many seeds.
 bool HasScalers(const Block& train);
 

@@ -7,6 +7,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/gradient_names.h"
+#include "graph/ir/scaler_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/place.h"

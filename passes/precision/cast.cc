@@ -5,28 +5,14 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/ir/cast_names.h"
 #include "graph/schema/op_builder.h"
 
 namespace halftone {
 namespace passes {
-namespace {
-
-std::string CastSuffix(DType to) {
-  switch (to) {
-    case DType::kF16:
-      return ".cast_fp16";
-    case DType::kF32:
-      return ".cast_fp32";
-    default:
-      return absl::StrCat(".cast_", Name(to));
-  }
-}
-
-}  // namespace
-
 NameId CastName(Block& block, ValueId value, DType to) {
   return block.program().names().Append(block.value(value).name,
-                                        CastSuffix(to));
+                                        absl::StrCat(".", CastSuffix(to)));
 }
 
 absl::StatusOr<ValueId> AddCast(Block& block, ValueId value, DType to,

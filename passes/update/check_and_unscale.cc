@@ -9,6 +9,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/ir/gradient_names.h"
+#include "graph/ir/scaler_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "passes/differentiate/combine_losses.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "graph/ir/scaler_names.h"
 #include "graph/ir/well_known.h"
 #include "runtime/compare/watch_values.h"
 #include "runtime/data/batch_reader.h"
@@ -105,8 +106,7 @@ class Side {
     const Program& program = executor_->program();
     for (int i = 0;; ++i) {
       const CellId cell =
-          program.FindCell(i == 0 ? std::string(kLossScaling)
-                                  : absl::StrCat(kLossScaling, ".", i));
+          program.FindCell(absl::StrCat(kLossScaling, ScalerSuffix(i)));
       if (!cell.valid()) break;
       std::string bytes;
       HT_RETURN_IF_ERROR(executor_->ReadCell(cell, &bytes));

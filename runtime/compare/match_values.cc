@@ -1,7 +1,9 @@
 #include "runtime/compare/match_values.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
@@ -12,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/ir/cast_names.h"
 #include "graph/ir/gradient_names.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
@@ -171,7 +174,6 @@ class Matcher {
   const Candidate* CounterpartOf(const Candidate& candidate) const;
   absl::Status Add(const Candidate& candidate, const Candidate& counterpart);
   int ReferenceOf(const Candidate& counterpart, const TensorType& type);
-  void AddOutside(const Collector& collector, bool compared);
   void AddInputs();
 
   Collector reference_, compared_;
@@ -236,25 +238,16 @@ absl::Status Matcher::Add(const Candidate& candidate,
 }
 
 // Arguments of bodies are values outside, as results are; both ways.
-void Matcher::AddOutside(const Collector& collector, bool compared) {
-  for (const auto& [inner, outer] : collector.outside) {
-    if (compared) {
-      auto& known = match_.compared;
-      if (known.count(inner) > 0) known[outer] = known[inner];
-    } else {
-      auto& known = match_.kept;
-      if (known.count(inner) > 0) known[outer] = known[inner];
-    }
-  }
-  for (const auto& [inner, outer] : collector.outside) {
-    if (compared) {
-      auto& known = match_.compared;
-      if (known.count(outer) > 0) known[inner] = known[outer];
-    } else {
-      auto& known = match_.kept;
-      if (known.count(outer) > 0) known[inner] = known[outer];
-    }
-  }
+template <typename Known>
+void ShareWithBodies(const Collector& collector, Known* known) {
+  const auto share = [known](const ValueKey& from, const ValueKey& to) {
+    const auto found = known->find(from);
+    if (found == known->end()) return;
+    auto shared = found->second;  // which an insertion may move
+    (*known)[to] = std::move(shared);
+  };
+  for (const auto& [inner, outer] : collector.outside) share(inner, outer);
+  for (const auto& [inner, outer] : collector.outside) share(outer, inner);
 }
 
 void Matcher::AddInputs() {
@@ -268,6 +261,12 @@ void Matcher::AddInputs() {
       if (found == match_.compared.end()) continue;
       inputs.push_back(match_.values[found->second].reference);
     }
+  }
+  // A fusion's result is made by it and in its body, in no order.
+  for (MatchedValue& value : match_.values) {
+    absl::c_sort(value.inputs);
+    value.inputs.erase(std::unique(value.inputs.begin(), value.inputs.end()),
+                       value.inputs.end());
   }
 }
 
@@ -286,8 +285,8 @@ absl::StatusOr<ValueMatch> Matcher::Run() {
     }
     HT_RETURN_IF_ERROR(Add(candidate, *counterpart));
   }
-  AddOutside(reference_, /*compared=*/false);
-  AddOutside(compared_, /*compared=*/true);
+  ShareWithBodies(reference_, &match_.kept);
+  ShareWithBodies(compared_, &match_.compared);
   AddInputs();
   if (match_.values.empty()) {
     return MakeError(ExitCode::kDiffer,
@@ -348,7 +347,9 @@ absl::Status CheckSame(const char* what,
 
 std::string OriginalName(absl::string_view name) {
   static const std::vector<std::string>& copies =
-      *new std::vector<std::string>{"cast_fp16", "cast_bf16", "cast_fp32",
+      *new std::vector<std::string>{std::string(CastSuffix(DType::kF16)),
+                                    std::string(CastSuffix(DType::kBF16)),
+                                    std::string(CastSuffix(DType::kF32)),
                                     std::string(Name(Layout::kRowMajor)),
                                     std::string(Name(Layout::kChannelsLast))};
   std::string original;

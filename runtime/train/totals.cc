@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "graph/ir/scaler_names.h"
 #include "graph/ir/well_known.h"
 
 namespace halftone {
@@ -70,9 +71,8 @@ std::vector<PartLoss> PartsOf(const Program& program, const StepRecord& record,
             ? view.Scalar(absl::StrCat(kLossPartPrefix, i)) / record.count
             : std::numeric_limits<double>::quiet_NaN();
     if (!view.Has(absl::StrCat(kNotFinitePrefix, i))) continue;
-    const std::string number = i > 0 ? absl::StrCat(".", i) : "";
-    said.loss_scaling = static_cast<float>(
-        view.Scalar(absl::StrCat(kLossScaling, number, kNextSuffix)));
+    said.loss_scaling = static_cast<float>(view.Scalar(absl::StrCat(
+        kLossScaling, ScalerSuffix(static_cast<int>(i)), kNextSuffix)));
   }
   return parts;
 }
