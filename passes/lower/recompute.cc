@@ -11,7 +11,7 @@
 #include "passes/lower/forward_part.h"
 #include "passes/lower/recompute_choice.h"
 #include "passes/options/byte_text.h"
-#include "passes/rewrite/copy_body.h"
+#include "passes/rewrite/copy_block.h"
 
 namespace halftone {
 namespace passes {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
@@ -56,6 +57,7 @@ class Averager {
   Entry& entry_;
   Block& block_;
   std::vector<Member> members_;
+  absl::flat_hash_map<CellId, std::vector<CellId>> low_cells_;  // by parameter
 };
 
 absl::StatusOr<ValueId> Averager::Cast(ValueId value, DType to,
@@ -145,9 +147,10 @@ absl::StatusOr<ValueId> Averager::Sum(ValueId value, absl::string_view name) {
 }
 
 absl::Status Averager::TakeOverLow(CellId parameter, ValueId averaged) {
-  for (int i = 0; i < program_.num_cells(); ++i) {
-    const Cell& cell = program_.cell(CellId(i));
-    if (cell.kind != CellKind::kDerived || cell.of != parameter) continue;
+  const auto found = low_cells_.find(parameter);
+  if (found == low_cells_.end()) return absl::OkStatus();
+  for (CellId id : found->second) {
+    const Cell& cell = program_.cell(id);
     HT_ASSIGN_OR_RETURN(
         const ValueId low,
         Cast(averaged, cell.type.dtype, absl::StrCat(cell.name, ".averaged")));
@@ -178,6 +181,10 @@ absl::Status Averager::TakeOver(const Member& member, ValueId ranks) {
 }
 
 absl::Status Averager::Run(const proto::Dist& dist) {
+  for (int i = 0; i < program_.num_cells(); ++i) {
+    const Cell& cell = program_.cell(CellId(i));
+    if (cell.kind == CellKind::kDerived) low_cells_[cell.of].push_back(cell.id);
+  }
   for (const CommitStatement& commit : train_.commits()) {
     if (!IsAveraged(program_.cell(commit.cell))) continue;
     HT_RETURN_IF_ERROR(AddChange(commit.cell));

@@ -16,7 +16,7 @@
 #include "graph/schema/place.h"
 #include "graph/strategy/dgc_stages.h"
 #include "passes/parallel/combine_verdicts.h"
-#include "passes/rewrite/copy_body.h"
+#include "passes/rewrite/copy_block.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace halftone {
@@ -264,37 +264,14 @@ absl::Status Compressor::Run() {
 // All of `from` in `to`, which is empty.
 void Copy(const Entry& from, Entry& to) {
   const Block& block = from.block();
-  std::vector<ValueId> copies(block.value_limit());
-  const auto copy_of = [&](ValueId value) {
-    ValueId& copy = copies[value.index()];
-    if (copy.valid()) return copy;
-    const Value& v = block.value(value);
-    if (v.definition == Definition::kConstant) {
-      copy = to.block().ConstantValue(ConstantId(v.index));
-    } else if (v.definition == Definition::kCell) {
-      copy = to.block().CellValue(v.cell());
-    }
-    return copy;
-  };
-  for (ValueId feed : block.Feeds()) {
-    copies[feed.index()] =
-        to.block().AddFeed(block.name(feed), block.type(feed));
-  }
-  for (OpId id : block.ops()) {
-    const OpId copy = to.block().CopyOp(block.op(id), block, copy_of);
-    if (block.op(id).body != nullptr) {
-      to.block().mutable_op(copy).body = CopyBody(*block.op(id).body);
-    }
-    const auto outputs = block.op(id).outputs.all();
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      copies[outputs[i].index()] = to.block().op(copy).outputs.all()[i];
-    }
-  }
+  BlockCopier copier(block, to.block());
+  for (ValueId feed : block.Feeds()) copier.Map(feed);
+  for (OpId id : block.ops()) copier.CopyOp(block.op(id));
   for (const CommitStatement& commit : from.commits()) {
-    to.commits().push_back({commit.cell, copy_of(commit.value)});
+    to.commits().push_back({commit.cell, copier.Map(commit.value)});
   }
   for (const Result& result : from.results()) {
-    to.results().push_back({result.name, copy_of(result.value)});
+    to.results().push_back({result.name, copier.Map(result.value)});
   }
 }
 

@@ -13,7 +13,7 @@ bool IsSummed(const Op& op) {
 }
 
 MicroBatchEntry::MicroBatchEntry(const Block& train, Entry& entry)
-    : from_(&train), entry_(&entry), map_(train.value_limit()) {}
+    : entry_(&entry), copier_(train, entry.block()) {}
 
 absl::StatusOr<MicroBatchEntry> MicroBatchEntry::Add(Program& program,
                                                      const Block& train,
@@ -32,37 +32,9 @@ absl::StatusOr<MicroBatchEntry> MicroBatchEntry::Add(Program& program,
   }
   for (OpId id : train.ops()) {
     const Op& op = train.op(id);
-    if (!stops(op)) made.CopyOp(op);
+    if (!stops(op)) made.copier_.CopyOp(op);
   }
   return made;
-}
-
-ValueId MicroBatchEntry::Map(ValueId value) {
-  ValueId& mapped = map_[value.index()];
-  if (mapped.valid()) return mapped;
-  Block& to = entry_->block();
-  const Value& v = from_->value(value);
-  if (v.definition == Definition::kFeed) {
-    mapped = to.AddFeed(from_->name(value), from_->type(value));
-  } else if (v.definition == Definition::kConstant) {
-    mapped = to.ConstantValue(ConstantId(v.index));
-  } else if (v.definition == Definition::kCell) {
-    mapped = to.CellValue(v.cell());
-  }
-  return mapped;
-}
-
-void MicroBatchEntry::CopyOp(const Op& op) {
-  for (ValueId input : op.inputs.all()) {
-    if (!Map(input).valid()) return;
-  }
-  Block& to = entry_->block();
-  const OpId id = to.CopyOp(
-      op, *from_, [this](ValueId value) { return map_[value.index()]; });
-  const auto outputs = op.outputs.all();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    map_[outputs[i].index()] = to.op(id).outputs.all()[i];
-  }
 }
 
 }  // namespace passes

@@ -3,10 +3,10 @@
 #define HALFTONE_PASSES_UPDATE_MICRO_BATCH_ENTRY_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/ir/program.h"
+#include "passes/rewrite/copy_block.h"
 
 namespace halftone {
 namespace passes {
@@ -28,15 +28,13 @@ class MicroBatchEntry {
 
   Entry& entry() { return *entry_; }
   // A value of train in it; invalid: it depends on what was left out.
-  ValueId Map(ValueId value);
+  ValueId Map(ValueId value) { return copier_.Map(value); }
 
  private:
   MicroBatchEntry(const Block& train, Entry& entry);
-  void CopyOp(const Op& op);
 
-  const Block* from_;
   Entry* entry_;
-  std::vector<ValueId> map_;  // by value id of train
+  BlockCopier copier_;
 };
 
 }  // namespace passes
