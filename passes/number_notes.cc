@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "graph/base/dtype.h"
@@ -44,32 +43,32 @@ std::string Misfit(double number) {
                                    : "-inf");
 }
 
-void AddMisfits(const Block& block, const Op& op, NumberNote* note) {
-  for (const WrittenNumber& written : kWrittenNumbers) {
-    if (op.schema->name() != written.type) continue;
-    const std::string misfit = Misfit(AttrAs<double>(op, written.attr));
-    if (misfit.empty()) continue;
-    note->ops.emplace_back(block.name(op));
-    note->labels.push_back(
-        absl::StrCat(note->ops.back(), ".", written.attr, " (", misfit, ")"));
-  }
+bool WritesF16(const Block& block, const Op& op) {
+  return op.role == Role::kForward && block.dtype(op.out(0)) == DType::kF16;
 }
 
-bool WritesF16(const Block& block, const Op& op) {
-  return !op.outputs.all().empty() && block.dtype(op.out(0)) == DType::kF16;
+// Whether it is f16 where it is read, behind a cast.
+bool IsCastToF16(const Block& block, ValueId value) {
+  return absl::c_any_of(block.value(value).uses, [&block](const Use& use) {
+    return IsOp(block, use.op, "cast") && WritesF16(block, block.op(use.op));
+  });
 }
 
 NumberNote ConstantsOutsideF16(const Block& block) {
   NumberNote note = {"N1", {}, {}, ": numbers that f16 does not hold"};
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    if (op.role != Role::kForward || !WritesF16(block, op)) continue;
-    if (op.schema->name() != "cast") {
-      AddMisfits(block, op, &note);
-      continue;
+  for (const WrittenNumber& written : kWrittenNumbers) {
+    for (OpId id : OpsOfType(block, written.type)) {
+      const Op& op = block.op(id);
+      if (!WritesF16(block, op) && !(op.schema->name() == "fill_constant" &&
+                                     IsCastToF16(block, op.out(0)))) {
+        continue;
+      }
+      const std::string misfit = Misfit(AttrAs<double>(op, written.attr));
+      if (misfit.empty()) continue;
+      note.ops.emplace_back(block.name(op));
+      note.labels.push_back(
+          absl::StrCat(note.ops.back(), ".", written.attr, " (", misfit, ")"));
     }
-    const Op* fill = DefinedBy(block, op.in(0), "fill_constant");
-    if (fill != nullptr) AddMisfits(block, *fill, &note);
   }
   return note;
 }
@@ -82,20 +81,20 @@ NumberNote LongSums(const Block& block) {
                      {},
                      ": sums in f16 are infinite above 65,504; "
                      "--black reduce_sum keeps them in f32"};
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    const std::string& type = op.schema->name();
-    if (op.role != Role::kForward || !WritesF16(block, op)) continue;
-    if (type != "reduce_sum" && type != "cumsum") continue;
-    int64_t count = block.type(op.in(0)).Elements().coefficient();
-    if (type == "reduce_sum") {
-      count /=
-          std::max<int64_t>(block.type(op.out(0)).Elements().coefficient(), 1);
+  for (const char* type : {"reduce_sum", "cumsum"}) {
+    for (OpId id : OpsOfType(block, type)) {
+      const Op& op = block.op(id);
+      if (!WritesF16(block, op)) continue;
+      int64_t count = block.type(op.in(0)).Elements().coefficient();
+      if (op.schema->name() == "reduce_sum") {
+        count /= std::max<int64_t>(
+            block.type(op.out(0)).Elements().coefficient(), 1);
+      }
+      if (count < kLongSum) continue;
+      note.ops.emplace_back(block.name(op));
+      note.labels.push_back(
+          absl::StrCat(note.ops.back(), " (", WithCommas(count), " summands)"));
     }
-    if (count < kLongSum) continue;
-    note.ops.emplace_back(block.name(op));
-    note.labels.push_back(
-        absl::StrCat(note.ops.back(), " (", WithCommas(count), " summands)"));
   }
   return note;
 }
@@ -133,16 +132,17 @@ const Op* MadeBy(const Block& block, ValueId value) {
 NumberNote LossyPairs(const Block& block) {
   NumberNote note = {
       "N3", {}, {}, ": rounding between the two loses what one op keeps"};
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    if (op.role != Role::kForward) continue;
-    for (const LossyPair& pair : kLossyPairs) {
-      if (op.schema->name() != pair.type) continue;
+  for (const LossyPair& pair : kLossyPairs) {
+    for (OpId id : OpsOfType(block, pair.type)) {
+      const Op& op = block.op(id);
+      if (op.role != Role::kForward) continue;
       const ValueId read = InputOf(op, pair.slot);
       const Op* made = read.valid() ? MadeBy(block, read) : nullptr;
       if (made == nullptr || made->schema->name() != pair.of) continue;
-      const int softmax = op.schema->FindAttr("use_softmax");
-      if (softmax >= 0 && !AttrAs<bool>(op, "use_softmax")) continue;
+      if (op.schema->FindAttr("use_softmax") >= 0 &&
+          !AttrAs<bool>(op, "use_softmax")) {
+        continue;
+      }
       note.ops.emplace_back(block.name(op));
       note.labels.push_back(absl::StrCat(note.ops.back(), " (", pair.type,
                                          " of ", block.name(*made),
@@ -198,58 +198,54 @@ std::vector<NumberNote> NumberNotes(const Block& block) {
 }
 
 void IslandNotes::AtInsertion(const Block& block) {
-  UnionFind islands(block.op_limit());
-  const auto for_low_values = [&](const Op& op, auto visit) {
-    for (ValueId value : op.inputs.all()) {
-      if (value.valid() && IsLow(block.dtype(value))) visit(value);
-    }
-    for (ValueId value : op.outputs.all()) {
-      if (value.valid() && IsLow(block.dtype(value))) visit(value);
+  const auto for_low_values = [&block](const Op& op, auto visit) {
+    for (const auto values : {op.inputs.all(), op.outputs.all()}) {
+      for (ValueId value : values) {
+        if (value.valid() && IsLow(block.dtype(value))) visit(value);
+      }
     }
   };
-  absl::flat_hash_map<ValueId, int> seen;  // low value: an op that touches it
+  UnionFind islands(block.op_limit());
+  std::vector<int> touched_by(block.value_limit(), -1);  // an op, by low value
+  std::vector<OpId> low;
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (!IsLowOp(op)) continue;
+    low.push_back(id);
     for_low_values(op, [&](ValueId value) {
-      const auto [it, fresh] = seen.try_emplace(value, id.index());
-      if (!fresh) islands.Join(it->second, id.index());
+      int& other = touched_by[value.index()];
+      if (other >= 0) islands.Join(other, id.index());
+      other = id.index();
     });
   }
-  absl::flat_hash_map<int, int> number;  // of an island, by its first op
-  std::vector<bool> has_product;
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    if (!IsLowOp(op)) continue;
-    const auto [it, fresh] =
-        number.try_emplace(islands.Find(id.index()), islands_.size());
-    if (fresh) {
+  std::vector<bool> has_product(block.op_limit());
+  for (OpId id : low) {
+    if (IsProduct(block.op(id))) has_product[islands.Find(id.index())] = true;
+  }
+  std::vector<int> number(block.op_limit(), -1);  // of an island, by first op
+  for (OpId id : low) {
+    const int first = islands.Find(id.index());
+    if (has_product[first]) continue;
+    if (number[first] < 0) {
+      number[first] = static_cast<int>(islands_.size());
       islands_.emplace_back();
-      has_product.push_back(false);
     }
-    Island& island = islands_[it->second];
-    if (IsProduct(op)) has_product[it->second] = true;
+    const Op& op = block.op(id);
+    Island& island = islands_[number[first]];
     if (op.role == Role::kForward) island.ops.emplace_back(block.name(op));
     // In f32 each would be twice as large.
     for_low_values(op,
                    [&](ValueId value) { island.saved += Bytes(block, value); });
   }
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    if (op.schema->name() != "cast") continue;
-    for (ValueId value : {op.in(0), op.out(0)}) {
-      const auto it = seen.find(value);
-      if (it == seen.end()) continue;
-      islands_[number.at(islands.Find(it->second))].casts.push_back(op.name);
+  if (islands_.empty()) return;
+  for (OpId id : OpsOfType(block, "cast")) {
+    const Op& cast = block.op(id);
+    for (ValueId value : {cast.in(0), cast.out(0)}) {
+      const int op = touched_by[value.index()];
+      const int island = op < 0 ? -1 : number[islands.Find(op)];
+      if (island >= 0) islands_[island].casts.push_back(cast.name);
     }
   }
-  size_t kept = 0;
-  for (size_t i = 0; i < islands_.size(); ++i) {
-    if (has_product[i] || islands_[i].ops.empty()) continue;
-    if (kept != i) islands_[kept] = std::move(islands_[i]);
-    ++kept;
-  }
-  islands_.resize(kept);
 }
 
 NumberNote IslandNotes::AtEnd(const Block& block) const {
@@ -264,7 +260,7 @@ NumberNote IslandNotes::AtEnd(const Block& block) const {
       const Op& cast = block.op(id);
       moved += Bytes(block, cast.in(0)) + Bytes(block, cast.out(0));
     }
-    if (moved <= island.saved) continue;
+    if (moved <= island.saved || island.ops.empty()) continue;
     cost += moved;
     saved += island.saved;
     absl::c_copy(island.ops, std::back_inserter(note.ops));
