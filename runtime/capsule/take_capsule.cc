@@ -7,6 +7,7 @@
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
 #include "runtime/capsule/capsule.h"
+#include "runtime/checkpoint/cell_tensor.h"
 
 namespace halftone {
 namespace runtime {
@@ -32,17 +33,6 @@ NpzArray SymbolsArray(const SymbolValues& symbols) {
           {kMaxSymbols},
           std::string(reinterpret_cast<const char*>(symbols.data()),
                       kMaxSymbols * sizeof(int64_t))};
-}
-
-Tensor TensorOf(const Cell& cell, std::string bytes) {
-  Tensor tensor;
-  tensor.name = cell.name;
-  tensor.dtype = cell.type.dtype;
-  for (const Dim& dim : cell.type.dims) {
-    tensor.dims.push_back(dim.coefficient());
-  }
-  tensor.bytes = std::move(bytes);
-  return tensor;
 }
 
 }  // namespace
@@ -86,8 +76,9 @@ absl::StatusOr<Capsule> TakeCapsule(Executor& executor) {
   capsule.facts.entry = inputs.entry;
   capsule.facts.world_size = communicator.world_size();
   for (size_t i = 0; i < cells.size(); ++i) {
-    capsule.cells.push_back(
-        TensorOf(program.cell(cells[i]), std::move(inputs.cells[i])));
+    capsule.cells.push_back(TensorOf(program.cell(cells[i]),
+                                     program.cell(cells[i]).name,
+                                     std::move(inputs.cells[i])));
   }
   if (!executor.tuning().empty()) {
     capsule.tuning = executor.tuning().Serialize();

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "runtime/checkpoint/cell_tensor.h"
 #include "runtime/log/words.h"
 
 namespace halftone {
@@ -17,6 +18,11 @@ namespace runtime {
 namespace {
 
 constexpr char kPrefix[] = "@rank.";
+
+// Of a cell's tensor in a checkpoint.
+std::string NameOf(const std::string& cell, int rank) {
+  return rank == 0 ? cell : absl::StrCat(kPrefix, rank, "/", cell);
+}
 
 // Rank 0: of no name of that form.
 struct OfRank {
@@ -50,8 +56,7 @@ std::vector<CellId> OwnCells(const Program& program) {
 // The rank's tensor of the cell; null if it is not there or of another size.
 const Tensor* Find(const std::map<std::string, const Tensor*>& tensors,
                    const std::string& cell, int rank, size_t bytes) {
-  const auto found =
-      tensors.find(rank == 0 ? cell : absl::StrCat(kPrefix, rank, "/", cell));
+  const auto found = tensors.find(NameOf(cell, rank));
   if (found == tensors.end() || found->second->bytes.size() != bytes) {
     return nullptr;
   }
@@ -85,15 +90,9 @@ absl::Status GatherCellsOfRanks(Executor& executor,
                         executor.communicator().AllGather(mine));
     if (tensors == nullptr) continue;
     const Cell& cell = program.cell(id);
-    for (size_t rank = 1; rank < all.size(); ++rank) {
-      Tensor tensor;
-      tensor.name = absl::StrCat(kPrefix, rank, "/", cell.name);
-      tensor.dtype = cell.type.dtype;
-      for (const Dim& dim : cell.type.dims) {
-        tensor.dims.push_back(dim.coefficient());
-      }
-      tensor.bytes = std::move(all[rank]);
-      tensors->push_back(std::move(tensor));
+    for (int rank = 1; rank < static_cast<int>(all.size()); ++rank) {
+      tensors->push_back(
+          TensorOf(cell, NameOf(cell.name, rank), std::move(all[rank])));
     }
   }
   return absl::OkStatus();

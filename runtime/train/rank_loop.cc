@@ -160,7 +160,7 @@ float RankLoop::Requests() {
   return requests;
 }
 
-absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch) {
+absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch, int last) {
   const Share& share = batch.share;
   const StepCut cut(rank_.sampler, share.global_count, rank_.merged_steps());
   // The most samples of any rank and micro-batch.
@@ -171,9 +171,8 @@ absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch) {
     implicit_.first_sample = share.first_sample + part.begin;
     implicit_.shard = i;
     if (i + 1 == cut.parts()) {
-      return executor_.Execute(
-          rank_.BindingsAt(attempted_ + 1).Of(share.global_count),
-          feeds_.Point(batch, part.begin, part.count));
+      return executor_.Execute(last,
+                               feeds_.Point(batch, part.begin, part.count));
     }
     HT_RETURN_IF_ERROR(executor_.Accumulate(
         rank_.bindings.Accumulating(share.global_count, i),
@@ -187,7 +186,7 @@ absl::Status RankLoop::Enqueue(const Batch& batch) {
   pending.binding =
       rank_.BindingsAt(attempted_ + 1).Of(batch.share.global_count);
   pending.host.begin = times_.run.seconds() * 1000;
-  HT_ASSIGN_OR_RETURN(pending.ticket, ExecuteParts(batch));
+  HT_ASSIGN_OR_RETURN(pending.ticket, ExecuteParts(batch, pending.binding));
   pending.step = ++attempted_;
   pending.epoch = batch.epoch + 1;
   pending.epoch_end = batch.step + 1 == steps_per_epoch_;

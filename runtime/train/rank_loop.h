@@ -59,8 +59,9 @@ class RankLoop {
   absl::Status Train();
   absl::Status OneStep(const Batch& batch);
   absl::Status Enqueue(const Batch& batch);
-  // All micro-batches of the step, and the last one's ticket.
-  absl::StatusOr<int64_t> ExecuteParts(const Batch& batch);
+  // All micro-batches of the step; the ticket of the last one, whose binding is
+  // `last`.
+  absl::StatusOr<int64_t> ExecuteParts(const Batch& batch, int last);
   // Behind the step, if ranks have gone on by themselves for long enough.
   absl::Status Average(Pending& pending);
   absl::Status ReadOldest();

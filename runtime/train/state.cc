@@ -11,17 +11,12 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
+#include "runtime/checkpoint/cell_tensor.h"
 #include "runtime/log/words.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
-
-std::vector<int64_t> DimsOf(const Cell& cell) {
-  std::vector<int64_t> dims;
-  for (const Dim& d : cell.type.dims) dims.push_back(d.coefficient());
-  return dims;
-}
 
 std::string Shape(const std::vector<int64_t>& dims) {
   return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
@@ -194,12 +189,9 @@ absl::StatusOr<std::vector<Tensor>> ReadState(Executor& executor) {
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
     if (!cell.IsSaved()) continue;
-    Tensor tensor;
-    tensor.name = cell.name;
-    tensor.dtype = cell.type.dtype;
-    tensor.dims = DimsOf(cell);
-    HT_RETURN_IF_ERROR(executor.ReadCell(cell.id, &tensor.bytes));
-    tensors.push_back(std::move(tensor));
+    std::string bytes;
+    HT_RETURN_IF_ERROR(executor.ReadCell(cell.id, &bytes));
+    tensors.push_back(TensorOf(cell, cell.name, std::move(bytes)));
   }
   return tensors;
 }

@@ -2,40 +2,40 @@
 
 #include <utility>
 
+#include "kernels/functors/tree_sum.h"
+
 namespace halftone {
 namespace runtime {
 namespace {
 
-void AddTo(const std::vector<float>& earlier, std::vector<float>* sum) {
-  for (size_t i = 0; i < sum->size(); ++i) {
-    (*sum)[i] = earlier[i] + (*sum)[i];
+struct Group {
+  const std::vector<std::vector<float>>& steps;
+
+  std::vector<float> At(int step) const { return steps[step]; }
+  std::vector<float> Add(const std::vector<float>& earlier,
+                         std::vector<float> later) const {
+    for (size_t i = 0; i < later.size(); ++i) later[i] = earlier[i] + later[i];
+    return later;
   }
-}
+};
 
 }  // namespace
 
 void StepTotals::Add(std::vector<float> step) {
-  size_t level = 0;
-  for (; steps_ >> level & 1; ++level) AddTo(partials_[level], &step);
-  if (level == partials_.size()) partials_.emplace_back();
-  partials_[level] = std::move(step);
-  if (++steps_ == steps_of_group_) EndGroup();
+  group_.push_back(std::move(step));
+  if (static_cast<int64_t>(group_.size()) == steps_of_group_) EndGroup();
 }
 
 // Steps that are missing count nothing: adding their zeros would change no bit.
 void StepTotals::EndGroup() {
-  if (steps_ == 0) return;
-  size_t level = 0;
-  while ((steps_ >> level & 1) == 0) ++level;
-  std::vector<float> sum = std::move(partials_[level]);
-  for (++level; steps_ >> level != 0; ++level) {
-    if (steps_ >> level & 1) AddTo(partials_[level], &sum);
-  }
+  if (group_.empty()) return;
+  const auto sum = functors::SumInTree<std::vector<float>>(
+      Group{group_}, static_cast<int>(group_.size()));
   totals_.resize(sum.size());
   for (size_t i = 0; i < sum.size(); ++i) {
     totals_[i] += static_cast<double>(sum[i]);
   }
-  steps_ = 0;
+  group_.clear();
 }
 
 const std::vector<double>& StepTotals::Totals() {

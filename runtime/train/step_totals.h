@@ -24,8 +24,7 @@ class StepTotals {
   void EndGroup();
 
   int64_t steps_of_group_;
-  int64_t steps_ = 0;                         // of the group by now
-  std::vector<std::vector<float>> partials_;  // by level: of 2^level steps
+  std::vector<std::vector<float>> group_;  // the steps of it by now
   std::vector<double> totals_;
 };
 
