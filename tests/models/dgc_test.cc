@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +14,8 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
-#include "runtime/data/npz_testing.h"
 #include "tests/models/model_text.h"
+#include "tests/models/samples.h"
 #include "tests/models/training.h"
 
 namespace halftone {
@@ -43,25 +42,7 @@ float Feature(int sample, int i) {
 int LabelOf(int sample) { return sample * 37 % kClasses; }
 
 std::string Data(int bad_sample = -1) {
-  std::vector<float> x;
-  std::vector<int64_t> label;
-  for (int s = 0; s < kSamples; ++s) {
-    for (int i = 0; i < kFeatures; ++i) x.push_back(Feature(s, i));
-    label.push_back(LabelOf(s));
-  }
-  if (bad_sample >= 0) {
-    x[kFeatures * bad_sample] = std::numeric_limits<float>::infinity();
-  }
-  ZipFile file;
-  file.members = {
-      {"x.npy",
-       NpyFile{"<f4", absl::StrCat(kSamples, ", ", kFeatures), BytesOf(x)}
-           .Serialize()},
-      {"label.npy", NpyFile{"<i8", absl::StrCat(kSamples, ","), BytesOf(label)}
-                        .Serialize()}};
-  const std::string path = NewDirectory() + ".npz";
-  EXPECT_TRUE(WriteFileAtomically(path, file.Serialize()).ok());
-  return "npz:" + path;
+  return WriteNpz({kSamples, kFeatures, Feature, LabelOf}, bad_sample);
 }
 
 // The bias is too small to be compressed.

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "graph/io/model_printer.h"
-#include "graph/zoo/zoo.h"
+#include "graph/base/error.h"
 #include "gtest/gtest.h"
+#include "tests/models/samples.h"
 #include "tests/models/training.h"
 
 namespace halftone {
@@ -36,13 +36,8 @@ absl::StatusOr<CompiledModel> Compile(const Subject& subject,
     return CompileFile("models/mnist_convnet.pbtxt", "models/mnist_o1.pbtxt",
                        overrides);
   }
-  ZooOptions options;
-  options.layers = 2;
-  options.width = 64;
-  options.sequence = 8;
-  const auto model = ZooModel("gpt2", options);
-  if (!model.ok()) return model.status();
-  return CompileText(PrintModel(*model), R"(
+  HT_ASSIGN_OR_RETURN(const std::string model, SmallGpt2());
+  return CompileText(model, R"(
 amp { level: "O1" loss_scaling { init_loss_scaling: 1024 } }
 optimizer { adam {} }
 lr { base: 0.001 constant: true }

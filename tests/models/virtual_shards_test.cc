@@ -10,10 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
-#include "graph/io/model_printer.h"
-#include "graph/zoo/zoo.h"
 #include "gtest/gtest.h"
 #include "tests/models/model_text.h"
+#include "tests/models/samples.h"
 #include "tests/models/training.h"
 
 namespace halftone {
@@ -73,13 +72,8 @@ absl::StatusOr<CompiledModel> ConvNet(const Settings& settings) {
 constexpr char kDigits[] = "idx:models/digits";
 
 absl::StatusOr<CompiledModel> Transformer(const Settings& settings) {
-  ZooOptions options;
-  options.layers = 2;
-  options.width = 64;
-  options.sequence = 8;
-  const auto model = ZooModel("gpt2", options);
-  if (!model.ok()) return model.status();
-  return CompileText(PrintModel(*model), R"(
+  HT_ASSIGN_OR_RETURN(const std::string model, SmallGpt2());
+  return CompileText(model, R"(
 amp { level: "O1" loss_scaling { init_loss_scaling: 1024 } }
 optimizer { adam {} }
 lr { base: 0.001 constant: true }
