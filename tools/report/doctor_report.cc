@@ -15,13 +15,12 @@
 #include "graph/base/system/system_error.h"
 #include "graph/base/text.h"
 #include "graph/io/compiled_model.h"
-#include "graph/targets/target.h"
-#include "runtime/device/device.h"
 #include "runtime/device/host_info.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/gpu/targets.h"
 #include "runtime/rendezvous/socket.h"
 #include "tools/common/json_text.h"
+#include "tools/report/machine.h"
 #include "tools/report/words.h"
 
 namespace halftone {
@@ -56,8 +55,7 @@ Finding Binary() {
 }
 
 Finding Cpu() {
-  const std::string cpu =
-      runtime::MakeCpuDevice(0, runtime::UsableCores())->Description();
+  const std::string cpu = ThisCpu();
   const auto has = [&cpu](const char* extension) {
     return cpu.find(extension) != std::string::npos;
   };
@@ -93,60 +91,50 @@ Finding FreeMemory() {
   return finding;
 }
 
-// The driver, the library with the GPU's code and what that needs, and the
-// devices: as far as it goes.
-std::vector<Finding> Gpus() {
+// The library with the GPU's code, and what that needs.
+Finding GpuCode() {
   const auto library = runtime::GpuLibrary::Open();
-  Finding code = {State::kOk, "gpu code", "libhalftone_cuda.so opens", ""};
-  if (!library.ok()) {
-    code = {runtime::MayHaveGpu() ? State::kNote : State::kAbsent, "gpu code",
-            "not usable", std::string(library.status().message())};
+  if (library.ok()) {
+    return {State::kOk, "gpu code", "libhalftone_cuda.so opens", ""};
   }
+  return {runtime::MayHaveGpu() ? State::kNote : State::kAbsent, "gpu code",
+          "not usable", std::string(library.status().message())};
+}
+
+// The driver and the devices.
+std::vector<Finding> Gpus() {
   if (!runtime::MayHaveGpu()) {
     return {{State::kAbsent, "gpu", "no NVIDIA driver",
-             "wanted to train on GPUs alone: install the vendor's driver"},
-            code};
+             "wanted to train on GPUs alone: install the vendor's driver"}};
   }
-  if (!library.ok()) {
-    return {
-        {State::kOk, "gpu",
-         absl::StrCat("NVIDIA driver, ", runtime::CountGpuNodes(), " devices"),
-         ""},
-        code};
+  const auto gpus = GpusHere();
+  if (!gpus.ok()) {
+    return {{State::kNote, "gpu",
+             absl::StrCat("NVIDIA driver, ", runtime::CountGpuNodes(),
+                          " devices, none of them usable"),
+             std::string(gpus.status().message())}};
   }
-  std::vector<Finding> findings = {code};
-  const auto count = (**library)->count_devices();
-  if (!count.ok()) {
-    findings.push_back({State::kNote, "gpu", "none can be used",
-                        std::string(count.status().message())});
-  }
-  for (int i = 0; count.ok() && i < *count; ++i) {
-    const auto device = (**library)->make_device(i);
-    findings.push_back(device.ok()
-                           ? Finding{State::kOk, absl::StrCat("gpu ", i),
-                                     (*device)->Description(), ""}
-                           : Finding{State::kNote, absl::StrCat("gpu ", i),
-                                     "cannot be used",
-                                     std::string(device.status().message())});
+  std::vector<Finding> findings;
+  for (const absl::StatusOr<std::string>& gpu : *gpus) {
+    const std::string what = absl::StrCat("gpu ", findings.size());
+    findings.push_back(gpu.ok() ? Finding{State::kOk, what, *gpu, ""}
+                                : Finding{State::kNote, what, "cannot be used",
+                                          std::string(gpu.status().message())});
   }
   return findings;
 }
 
 Finding CompilesFor() {
-  std::vector<std::string> targets, missing;
-  for (const Target& target : Targets()) {
-    (runtime::KernelKeysOf(target.name).ok() ? targets : missing)
-        .push_back(target.name);
-  }
+  const BuiltTargets targets = TargetsOfBuild();
   Finding finding = {
       State::kOk, "targets",
-      absl::StrCat("compiles for ", absl::StrJoin(targets, " "), "; runs on ",
-                   runtime::DefaultTarget(), " by default"),
+      absl::StrCat("compiles for ", absl::StrJoin(targets.built, " "),
+                   "; runs on ", runtime::DefaultTarget(), " by default"),
       ""};
-  if (!missing.empty()) {
+  if (!targets.missing.empty()) {
     finding.state = State::kAbsent;
     finding.advice =
-        absl::StrCat("for ", absl::StrJoin(missing, " "),
+        absl::StrCat("for ", absl::StrJoin(targets.missing, " "),
                      ": build with a CUDA toolkit (nvcc on PATH), which makes "
                      "libhalftone_cuda.so and its list of kernels");
   }
@@ -226,7 +214,8 @@ Finding Terminal() {
 }  // namespace
 
 std::vector<Finding> ExamineMachine() {
-  std::vector<Finding> findings = {Binary(), Cpu(), Cores(), FreeMemory()};
+  std::vector<Finding> findings = {Binary(), Cpu(), Cores(), FreeMemory(),
+                                   GpuCode()};
   for (Finding& gpu : Gpus()) findings.push_back(std::move(gpu));
   findings.push_back(CompilesFor());
   findings.push_back(Folder(kTemporary, TemporaryFolder()));

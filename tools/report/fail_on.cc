@@ -1,10 +1,9 @@
 #include "tools/report/fail_on.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -34,10 +33,6 @@ std::vector<std::string> TotalNames() {
     if (absl::ConsumeSuffix(&stem, kPerStep)) names.emplace_back(stem);
   }
   return names;
-}
-
-bool Has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 bool Holds(double found, const std::string& comparison, double number) {
@@ -85,18 +80,22 @@ absl::Status FailOn::AddOne(absl::string_view text) {
   condition.total =
       std::string(absl::StripAsciiWhitespace(text.substr(0, begin)));
   condition.comparison = std::string(text.substr(begin, end - begin));
-  if (!Has({"<", "<=", ">", ">=", "==", "!="}, condition.comparison)) {
+  constexpr absl::string_view kComparisons[] = {"<",  "<=", ">",
+                                                ">=", "==", "!="};
+  if (!absl::c_linear_search(kComparisons, condition.comparison)) {
     return UsageError("--fail-on ", text, ": expected one of < <= > >= == !=, ",
                       "found ", condition.comparison);
   }
   const std::vector<std::string> names = TotalNames();
-  if (!Has(names, condition.total)) {
+  if (!absl::c_linear_search(names, condition.total)) {
     return UsageError("--fail-on ", text, ": no total is called \"",
                       condition.total, "\"",
                       NearestHint(condition.total, names),
                       " (all: \"totals\" of halftone inspect --json)");
   }
-  if (Has(names, condition.total + kPerStep)) condition.total += kPerStep;
+  if (absl::c_linear_search(names, condition.total + kPerStep)) {
+    condition.total += kPerStep;
+  }
   if (!absl::SimpleAtod(text.substr(end), &condition.number) ||
       !std::isfinite(condition.number)) {
     return UsageError("--fail-on ", text, ": expected a number behind ",

@@ -80,7 +80,7 @@ const boxOf=i=>{const o=G.ops[i];
 const draw=()=>{
  const view=$('view'),from=Math.max(0,Math.floor(view.scrollTop/H)-5);
  const to=Math.min(rows.length,from+Math.ceil(view.clientHeight/H)+10);
- const page=document.createDocumentFragment(),places=[];
+ const page=document.createDocumentFragment();
  for(let r=from;r<to;++r){
   const row=rows[r],e=make('div','row');e.style.top=r*H+'px';
   e.append(make('span'));
@@ -147,11 +147,10 @@ const choose=i=>{chosen=i;const o=G.ops[i],lines=[];
  lines.push('more      halftone explain MODEL '+name(o));
  $('detail').textContent=lines.join('\n');draw();};
 const unfold=i=>{
- const parts=name(G.ops[G.ops[i][6]>=0?G.ops[i][6]:i]).split('/');parts.pop();
- let at=root,path='';
+ const path=name(G.ops[G.ops[i][6]>=0?G.ops[i][6]:i]);
  const open=node=>{for(const kid of node.kids)
-  if(typeof kid!=='number'&&(path+'').startsWith(kid.path)){kid.open=true;open(kid);}};
- path=parts.map(p=>p+'/').join('');open(root);layOut();};
+  if(typeof kid!=='number'&&path.startsWith(kid.path)){kid.open=true;open(kid);}};
+ open(root);layOut();};
 const goTo=i=>{if(rows[rowOf.get(i)].scope)unfold(i);
  $('view').scrollTop=Math.max(0,rowOf.get(i)*H-$('view').clientHeight/2);choose(i);};
 $('find').addEventListener('input',()=>{
