@@ -1,0 +1,9 @@
+#!/bin/bash
+# The short form of each campaign.
+set -eu
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+campaign() { tests/faults/campaign.py --binary tools/halftone --slack 20 "$@"; }
+campaign saves --trials 6
+campaign ranks --trials 3
+campaign runs --trials 1
+campaign soak --minutes 0.1
