@@ -118,6 +118,9 @@ void AddPlan(Verb app, Outcome* outcome) {
   Flag batch = verb.AddOption("--batch", &flags->question.batch,
                               "samples of all ranks; default: the strategy's");
   batch.InRange(1, 1 << 30);
+  Flag entry = verb.AddOption(
+      "--entry", &flags->question.entry,
+      "of the model: accumulate, average, eval ...; default train");
   Flag steps =
       verb.AddSwitch("--steps", &flags->steps, "every step of the plan");
   Flag max_batch = verb.AddSwitch("--max-batch", &flags->max_batch,
@@ -132,7 +135,7 @@ void AddPlan(Verb app, Outcome* outcome) {
       "what a step takes on 1 to 1,024 ranks");
   timeline.Excludes(steps).Excludes(max_batch).Excludes(roofline);
   AddTimelineFlags(verb, flags.get(), timeline);
-  max_batch.Excludes(batch).Excludes(steps).Excludes(roofline);
+  max_batch.Excludes(batch).Excludes(entry).Excludes(steps).Excludes(roofline);
   roofline.Excludes(steps);
   verb.AddOption("--memory", &flags->memory,
                  "of one rank (8GiB); default: what this machine has")

@@ -1,6 +1,7 @@
 // halftone run: trains a model on this process's ranks.
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "runtime/tune/tune.h"
 #include "tools/common/command_line.h"
@@ -51,6 +52,12 @@ absl::Status Run(RunFlags& flags, int* signal) {
   HT_ASSIGN_OR_RETURN(const FileKind kind, KindOf(flags.model));
   if (kind == FileKind::kCompiledModel) config.compiled_path = flags.model.path;
   HT_RETURN_IF_ERROR(FillConfig(model, &config));
+  if (flags.ranks.threads > 1 && config.strategy.dist().has_virtual_shards()) {
+    config.notes.push_back(absl::StrCat(
+        "--threads ", flags.ranks.threads,
+        ": a CPU rank computes with 1, as dist.virtual_shards asks for bits "
+        "that do not depend on threads"));
+  }
   HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
   HT_ASSIGN_OR_RETURN(config.tuning, runtime::ReadTuningBeside(path.file));
   HT_ASSIGN_OR_RETURN(const LocalRanks ranks,

@@ -28,6 +28,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::string Temp(const std::string& name) {
@@ -295,6 +296,18 @@ TEST(Terminal, ColoursPrecisionsAndWarningsUnlessTold) {
   }
   EXPECT_EQ(OnTerminal("NO_COLOR=1 " + inspect, 200).find('\033'),
             std::string::npos);
+}
+
+TEST(RunVerb, SaysThatVirtualShardsOverruleThreads) {
+  const std::string run = absl::StrCat(
+      "run ", kMlp,
+      " --strategy models/mnist_fp32.pbtxt --data synthetic:64 --epochs 1 "
+      "--set dist.sync_batch_norm=false --set dist.virtual_shards=2 "
+      "--threads ");
+  const Result two = Shell(run + "2", "");
+  EXPECT_EQ(two.exit_code(), 0);
+  EXPECT_THAT(two.err, HasSubstr("--threads 2: a CPU rank computes with 1"));
+  EXPECT_THAT(Shell(run + "1", "").err, Not(HasSubstr("computes with 1")));
 }
 
 // A run that goes on without evals does not show those of the run before.

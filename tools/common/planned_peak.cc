@@ -1,6 +1,7 @@
 #include "tools/common/planned_peak.h"
 
 #include "graph/base/error.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/targets/target.h"
 #include "runtime/gpu/targets.h"
@@ -11,7 +12,7 @@ namespace tools {
 
 int64_t LargestMicroBatch(const proto::Dist& dist, absl::string_view entry,
                           int64_t samples) {
-  if (entry != kTrainEntry) return samples;
+  if (!IsTrainEntry(entry) && entry != kAccumulateEntry) return samples;
   runtime::SamplerOptions one_rank;
   one_rank.shards = dist.virtual_shards();
   return runtime::StepCut(one_rank, samples, dist.gradient_merge().k_steps())

@@ -10,6 +10,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "nlohmann/json.hpp"
@@ -36,6 +37,19 @@ using Json = nlohmann::ordered_json;
 const char* MainEntry(const CompiledModel& model) {
   return model.program->FindEntry(kTrainEntry) != nullptr ? kTrainEntry
                                                           : kEvalEntry;
+}
+
+absl::StatusOr<std::string> EntryFor(const CompiledModel& model,
+                                     const PlanQuestion& question) {
+  if (question.entry.empty()) return std::string(MainEntry(model));
+  std::vector<std::string> names;
+  for (const auto& entry : model.program->entries()) {
+    if (entry->name() == question.entry) return question.entry;
+    names.push_back(entry->name());
+  }
+  return UsageError("--entry ", question.entry, ": the model has no such entry",
+                    NearestHint(question.entry, names), "; it has ",
+                    absl::StrJoin(names, ", "));
 }
 
 absl::StatusOr<int64_t> BatchFor(const CompiledModel& model,
@@ -124,6 +138,7 @@ Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
     notes.push_back(remark);
   }
   return {{"schema", 1},
+          {"entry", plan.entry},
           {"ranks", ranks},
           {"batch", batch},
           {"samples_of_rank_0", plan.symbols[0]},
@@ -182,6 +197,20 @@ std::string OptimizerText(const CompiledModel& model, int ranks) {
       " without dist.sharding\n");
 }
 
+// Entries of the training besides the one that is planned; empty: none.
+std::string Others(const CompiledModel& model, const Plan& plan) {
+  std::vector<std::string> others;
+  for (const auto& entry : model.program->entries()) {
+    const std::string& name = entry->name();
+    const bool trains =
+        IsTrainEntry(name) || name == kAccumulateEntry || name == kAverageEntry;
+    if (trains && name != plan.entry) others.push_back(name);
+  }
+  if (others.empty()) return "";
+  return absl::StrCat("entries      ", plan.entry, " is shown; ",
+                      absl::StrJoin(others, ", "), " with --entry\n");
+}
+
 // A line per collective, equal ones together.
 std::string Collectives(const Plan& plan) {
   std::map<std::string, int> counts;
@@ -223,8 +252,9 @@ absl::StatusOr<AskedPlan> PlanAsked(const CompiledModel& model,
                                     const PlanQuestion& question) {
   const int ranks = question.ranks;
   HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
-  HT_ASSIGN_OR_RETURN(Plan plan, PlanFor(model, MainEntry(model),
-                                         (batch + ranks - 1) / ranks, ranks));
+  HT_ASSIGN_OR_RETURN(const std::string entry, EntryFor(model, question));
+  HT_ASSIGN_OR_RETURN(
+      Plan plan, PlanFor(model, entry, (batch + ranks - 1) / ranks, ranks));
   return AskedPlan{batch, std::move(plan)};
 }
 
@@ -252,6 +282,7 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   }
   absl::StrAppend(&text, "all-reduces  ", Collectives(plan), "\nsteps        ",
                   plan.steps.size(), "; each: halftone plan --steps\n");
+  text += Others(model, plan);
   if (!plan.inlined.empty()) {
     absl::StrAppend(&text, "inlined      ", InlinedText(model, plan), "\n");
   }

@@ -15,9 +15,10 @@ namespace tools {
 struct PlanQuestion {
   int ranks = 1;
   int64_t batch = 0;  // of all ranks; 0: the strategy's
+  std::string entry;  // empty: train, or eval where nothing trains
 };
 // The plan of the rank with most samples. Errors: kUsage, if nobody names a
-// batch, and MakePlan's.
+// batch or the model has no such entry, and MakePlan's.
 struct AskedPlan {
   int64_t batch = 0;  // of all ranks
   runtime::Plan plan;

@@ -69,6 +69,27 @@ TEST(PlanReport, SaysWhatOfTheOptimizerARankHolds) {
   EXPECT_LE(bytes(sharded), 0.3 * bytes(Convnet()));
 }
 
+TEST(PlanReport, OtherEntriesOfTheTraining) {
+  EXPECT_THAT(Text({2, 0}), Not(HasSubstr("entries ")));
+  const CompiledModel local =
+      CompileConvnet({{"dist.localsgd.k_steps", "4", "--set"}});
+  const auto plan = [&](const std::string& entry) {
+    return PlanText(local, {2, 0, entry}, /*json=*/false);
+  };
+  EXPECT_THAT(*plan(""),
+              HasSubstr("entries      train is shown; average with --entry\n"));
+  // Parameters are averaged there, and gradients summed nowhere.
+  EXPECT_THAT(*plan("average"), HasSubstr("all-reduces  f32 "));
+  const auto json = Parsed(PlanText(local, {2, 0, "average"}, /*json=*/true));
+  EXPECT_EQ(json["entry"], "average");
+  EXPECT_GT(json["all_reduces"].size(), 0u);
+  const auto wrong = plan("averge");
+  EXPECT_EQ(ExitCodeOf(wrong.status()), ExitCode::kUsage);
+  EXPECT_THAT(std::string(wrong.status().message()),
+              HasSubstr("--entry averge: the model has no such entry; nearest: "
+                        "average; it has "));
+}
+
 TEST(PlanReport, StepsAsTextAndJson) {
   const auto text = StepsText(Convnet(), {1, 8}, /*json=*/false);
   ASSERT_TRUE(text.ok());

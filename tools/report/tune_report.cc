@@ -1,6 +1,7 @@
 #include "tools/report/tune_report.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -59,20 +60,34 @@ absl::StatusOr<std::vector<runtime::TuneBinding>> TuneBindings(
     return UsageError(
         "tune: the strategy names no batch; say one with --batch");
   }
+  runtime::SamplerOptions sampler;
+  sampler.world_size = ranks;
+  sampler.shards = model.strategy.dist().virtual_shards();
+  const runtime::StepCut cut(sampler, batch,
+                             model.strategy.dist().gradient_merge().k_steps());
   std::vector<runtime::TuneBinding> bindings;
-  for (const char* entry : {kTrainEntry, kEvalEntry}) {
-    if (model.program->FindEntry(entry) == nullptr) continue;
-    // The first ranks may have one sample more than the last ones.
-    const int64_t most = runtime::PartOf(batch, ranks, 0).count;
-    const int64_t least = runtime::PartOf(batch, ranks, ranks - 1).count;
-    for (int64_t samples = most; samples >= std::max<int64_t>(least, 1);
-         --samples) {
+  const auto add = [&](const char* entry, const std::set<int64_t>& samples) {
+    if (model.program->FindEntry(entry) == nullptr) return;
+    for (auto s = samples.rbegin(); s != samples.rend() && *s > 0; ++s) {
       runtime::TuneBinding binding;
       binding.entry = entry;
-      binding.symbols[0] = samples;
+      binding.symbols[0] = *s;
       bindings.push_back(std::move(binding));
     }
+  };
+  // The first ranks, and their first parts, may have one sample more than the
+  // last ones.
+  const int64_t last = cut.parts() - 1;
+  const auto part = [&](int rank, int64_t number) {
+    return cut.At(rank, number).count;
+  };
+  add(kTrainEntry, {part(0, last), part(ranks - 1, last)});
+  if (last > 0) {
+    add(kAccumulateEntry,
+        {part(0, 0), part(0, last), part(ranks - 1, 0), part(ranks - 1, last)});
   }
+  add(kEvalEntry, {runtime::PartOf(batch, ranks, 0).count,
+                   runtime::PartOf(batch, ranks, ranks - 1).count});
   return bindings;
 }
 

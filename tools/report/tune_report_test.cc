@@ -1,5 +1,9 @@
 #include "tools/report/tune_report.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
@@ -10,6 +14,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -25,6 +30,27 @@ TEST(TuneReport, BindsWhatEachRankGets) {
   EXPECT_EQ((*odd)[0].symbols[0], 16);
   EXPECT_EQ((*odd)[1].symbols[0], 15);
   EXPECT_EQ(TuneBindings(Convnet(), 1, 2)->size(), 2u);  // one has none
+}
+
+// What runs are micro-batches then.
+TEST(TuneReport, BindsMicroBatches) {
+  const auto bound = [](const char* path, const char* value, int64_t batch) {
+    std::vector<std::string> found;
+    const auto bindings = TuneBindings(
+        CompileConvnet({{path, value, "--set"},
+                        {"dist.sync_batch_norm", "false", "--set"}}),
+        batch, 2);
+    EXPECT_TRUE(bindings.ok()) << bindings.status();
+    for (const runtime::TuneBinding& binding : *bindings) {
+      found.push_back(absl::StrCat(binding.entry, " ", binding.symbols[0]));
+    }
+    return found;
+  };
+  EXPECT_THAT(bound("dist.virtual_shards", "8", 64),
+              ElementsAre("train 8", "accumulate 8", "eval 32"));
+  EXPECT_THAT(
+      bound("dist.gradient_merge.k_steps", "2", 30),
+      ElementsAre("train 7", "accumulate 8", "accumulate 7", "eval 15"));
 }
 
 runtime::Tuned Example() {
