@@ -72,7 +72,8 @@ TEST(PlanReport, SaysWhatOfTheOptimizerARankHolds) {
 TEST(PlanReport, OtherEntriesOfTheTraining) {
   EXPECT_THAT(Text({2, 0}), Not(HasSubstr("entries ")));
   const CompiledModel local =
-      CompileConvnet({{"dist.localsgd.k_steps", "4", "--set"}});
+      CompileConvnet({{"dist.localsgd.k_steps", "4", "--set"},
+                      {"dist.sync_batch_norm", "false", "--set"}});
   const auto plan = [&](const std::string& entry) {
     return PlanText(local, {2, 0, entry}, /*json=*/false);
   };
