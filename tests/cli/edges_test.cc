@@ -117,6 +117,10 @@ std::vector<Verb> Verbs() {
                     " --data idx:models/digits --epochs 1 --tolerance loss:9 "
                     "--within-lists --out ",
                     out, ".search")},
+      {"bisect", absl::StrCat(model, strategy,
+                              " --data idx:models/digits --batch-size 8 "
+                              "--tolerance max_abs:0 --values loss --out ",
+                              out, ".bisect")},
       {"ckpt ls", run},
       {"ckpt verify", absl::StrCat(run, "/ckpt")},
       {"data verify",
