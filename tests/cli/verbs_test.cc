@@ -167,6 +167,12 @@ TEST(DiffVerb, TellsEqualFromDifferent) {
                               "logits.grad; + flat.cast_fp32 flat.grad"),
                     HasSubstr("all-reduce f16 57,876 -> 26,496 B, f32 384 -> "
                               "63,144 B")));
+  const std::string page = Temp(".html");
+  EXPECT_EQ(Halftone({"diff", Convnet(), other, "--html", page}).out,
+            result.out);
+  EXPECT_THAT(ReadAll(page), AllOf(StartsWith("<!DOCTYPE html>"),
+                                   HasSubstr("~ another precision"),
+                                   ::testing::EndsWith("</html>\n")));
 }
 
 TEST(ExplainVerb, KnowsNamesAndCodes) {
