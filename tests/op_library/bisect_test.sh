@@ -18,7 +18,7 @@ void Copy(ho::Call& call) {
 }
 HALFTONE_OP_LIBRARY("mine", "1.0", library) {
   library.Op("my_copy", "Out = X.")
-      .TypeVar("T", {ho::kF32, ho::kF16})
+      .TypeVar("T", {ho::kF32, ho::kF16, ho::kBF16})
       .In("X", "T")
       .Out("Out", "T")
       .Amp(ho::kGray)
@@ -27,7 +27,8 @@ HALFTONE_OP_LIBRARY("mine", "1.0", library) {
                     .In("X", ho::OutGrad("Out"))
                     .Out("Out", "X"))
       .Kernel(ho::kCpu, {ho::kF32}, Copy<float>)
-      .Kernel(ho::kCpu, {ho::kF16}, Copy<ho::Half>);
+      .Kernel(ho::kCpu, {ho::kF16}, Copy<ho::Half>)
+      .Kernel(ho::kCpu, {ho::kBF16}, Copy<ho::BFloat16>);
 }
 END_OF_LIBRARY
 build mine -DOFF=1.01f -Wall -Wextra -Werror
@@ -71,8 +72,8 @@ ops=$(grep -c '^op {' deep.pbtxt)
 cat >low.pbtxt <<'END'
 amp { level: "O1" dtype: "fp16" }
 optimizer { momentum { momentum: 0.9 } }
-lr { base: 0.02 constant: true }
-train { batch_size: 64 epochs: 1 seed: 1 }
+lr { base: 0.005 constant: true }
+train { batch_size: 64 epochs: 2 seed: 1 }
 END
 
 # bisect NAME LIBRARY TOLERANCE [flags]: what it says, as NAME.json.
@@ -101,7 +102,8 @@ assert found['candidates'] >= 95 and found['runs'] <= 12, found['runs']
 assert found['cured']['missing'] == 0, found
 END
 }
-bisect values ./libmine.so error:5e-3 --values logits
+# f16 alone makes errors of 0.5 % in gradients.
+bisect values ./libmine.so error:8e-3
 guilty values
 "$halftone" inspect deep.pbtxt --strategy values.pbtxt --op-library ./libmine.so \
   --all | grep -q '^copied  *my_copy  *f32  *USER_BLACK' || fail 'no cure'
@@ -110,13 +112,13 @@ guilty values
 build mine -DOFF=1.0f
 again() { # CODE TEXT DIRECTORY
   refused "$1" "$2" "$halftone" bisect deep.pbtxt --strategy low.pbtxt --target \
-    cpu --data "$data" --op-library ./libmine.so --tolerance error:5e-3 \
-    --values logits --out "$3"
+    cpu --data "$data" --op-library ./libmine.so --tolerance error:8e-3 \
+    --out "$3"
 }
 again 2 'with another op libraries' values
 again 3 'holds the tolerance' mended
 
-# By training, where the error is large enough to be seen there.
-build mine -DOFF=4.0f
+# By training, where what is lost is seen: the net learns nothing.
+build mine -DOFF=0.0f
 bisect training ./libmine.so loss:0.1
 guilty training

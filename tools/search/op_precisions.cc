@@ -1,6 +1,7 @@
 #include "tools/search/op_precisions.h"
 
 #include <algorithm>
+#include <set>
 
 #include "graph/base/text.h"
 
@@ -25,9 +26,9 @@ void SetGlobs(const OpPrecisions& ops, bool low,
       if (ops.count(name) == 0 && GlobMatch(glob, name)) *set.Add() = name;
     }
   }
+  const std::set<std::string> there(set.begin(), set.end());
   for (const auto& [name, is_low] : ops) {
-    if (is_low != low) continue;
-    if (std::find(set.begin(), set.end(), name) == set.end()) *set.Add() = name;
+    if (is_low == low && there.count(name) == 0) *set.Add() = name;
   }
   globs->Swap(&set);
 }
