@@ -57,12 +57,13 @@ absl::Status BisectBy(const BisectFlags& flags, const ComparedModels& models,
   HT_ASSIGN_OR_RETURN(
       const BisectAnswer answer,
       Bisect(models.reference, models.compared, tolerance, trials));
-  const BisectFacts facts = {flags.model.path,
-                             models.compared.source.file,
-                             ShortName(models.reference),
-                             ShortName(models.compared),
-                             flags.strategy_out,
-                             tolerance};
+  const BisectFacts facts = {
+      flags.model.path,
+      models.compared.source.file,
+      absl::StrCat(ShortName(models.reference), " (", flags.good, ")"),
+      ShortName(models.compared),
+      flags.strategy_out,
+      tolerance};
   return ShowFound(flags, BisectText(answer, facts, *trials),
                    BisectJson(answer, facts, *trials));
 }
