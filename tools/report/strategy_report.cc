@@ -89,16 +89,19 @@ std::string Each(const Bundles& bundles, const std::string& path) {
   return absl::StrJoin(values, ", ");
 }
 
-// The value in force; "unset" where there is none, and why.
-std::string InForce(const StrategyField& field, const StrategyInForce& all) {
-  const std::string value = ValueAt(all.strategy, field.path);
-  if (!value.empty()) return value;
-  return field.descriptor->is_repeated() ? "empty" : "unset";
-}
-
+// Where the value in force came from; "": there is none, as of a schedule or
+// optimizer that was not chosen.
 std::string FromOf(const StrategyField& field, const StrategyInForce& all) {
   const auto origin = all.origins.find(field.path);
   return origin == all.origins.end() ? "" : origin->second;
+}
+
+std::string InForce(const StrategyField& field, const StrategyInForce& all) {
+  return FromOf(field, all).empty() ? "" : ValueAt(all.strategy, field.path);
+}
+
+std::string OrDash(const std::string& text) {
+  return text.empty() ? "-" : text;
 }
 
 std::string TableOf(const std::vector<const StrategyField*>& fields,
@@ -114,8 +117,9 @@ std::string TableOf(const std::vector<const StrategyField*>& fields,
   Table table({"field", "value", "from", "default", "flag"});
   for (const StrategyField* field : fields) {
     if (field->kind == Kind::kMember) continue;  // the list shows them
-    table.Add({field->path, InForce(*field, *in_force),
-               FromOf(*field, *in_force), DefaultOf(*field), FlagOf(*field)});
+    table.Add({field->path, OrDash(InForce(*field, *in_force)),
+               OrDash(FromOf(*field, *in_force)), DefaultOf(*field),
+               FlagOf(*field)});
   }
   return table.Text();
 }
@@ -131,8 +135,9 @@ std::string FieldText(const StrategyField& field,
   add("field", field.path);
   if (in_force != nullptr && field.kind == Kind::kField) {
     const std::string from = FromOf(field, *in_force);
-    add("value", absl::StrCat(InForce(field, *in_force),
-                              from.empty() ? "" : ", from ", from));
+    add("value", from.empty() ? "not set"
+                              : absl::StrCat(InForce(field, *in_force),
+                                             ", from ", from));
   }
   add("means", field.facts->doc());
   add("takes", TakesOf(field));
@@ -180,7 +185,7 @@ Json FieldJson(const StrategyField& field, const StrategyInForce* in_force) {
                {"leaves_graph_alone", field.leaves_graph_alone},
                {"agrees_on_all_ranks", field.agrees_on_all_ranks}};
   if (in_force != nullptr && field.kind == Kind::kField) {
-    const std::string is = ValueAt(in_force->strategy, field.path);
+    const std::string is = InForce(field, *in_force);
     const std::string from = FromOf(field, *in_force);
     json["value"] = is.empty() ? Json() : Json(is);
     json["from"] = from.empty() ? Json() : Json(from);
