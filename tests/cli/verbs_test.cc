@@ -167,12 +167,6 @@ TEST(DiffVerb, TellsEqualFromDifferent) {
                               "logits.grad; + flat.cast_fp32 flat.grad"),
                     HasSubstr("all-reduce f16 57,876 -> 26,496 B, f32 384 -> "
                               "63,144 B")));
-  const std::string page = Temp(".html");
-  EXPECT_EQ(Halftone({"diff", Convnet(), other, "--html", page}).out,
-            result.out);
-  EXPECT_THAT(ReadAll(page), AllOf(StartsWith("<!DOCTYPE html>"),
-                                   HasSubstr("~ another precision"),
-                                   ::testing::EndsWith("</html>\n")));
 }
 
 TEST(ExplainVerb, KnowsNamesAndCodes) {
@@ -235,25 +229,6 @@ TEST(ExplainVerb, KnowsTheStrategy) {
   EXPECT_THAT(part.out,
               AllOf(StartsWith("optimizer.adamw: Adam with decoupled"),
                     HasSubstr("optimizer.adamw.beta2")));
-
-  // In force: of flags, of a file, of a compiled model, each with its origin.
-  const Result flags = Halftone({"explain", "strategy", "amp", "--level", "O2",
-                                 "--set", "amp.dtype=bf16"});
-  EXPECT_THAT(flags.out, ContainsRegex("\namp.level +O2 +--level +O0 "));
-  EXPECT_THAT(flags.out, ContainsRegex("\namp.dtype +bf16 +--set +fp16 "));
-  EXPECT_THAT(flags.out,
-              ContainsRegex("\namp.master_weights +true +level O2 "));
-  const Result file = Halftone(
-      {"explain", "strategy", "lr", "--strategy", "models/mnist_o1.pbtxt"});
-  EXPECT_THAT(file.out,
-              ContainsRegex("\nlr.base +0.01 +models/mnist_o1.pbtxt:5 "));
-  const Result compiled = Halftone({"explain", Convnet(), "train.epochs"});
-  EXPECT_THAT(compiled.out,
-              HasSubstr("\nvalue      5, from models/mnist_o1.pbtxt:7\n"));
-  const json of_model =
-      MustParse(Halftone({"explain", Convnet(), "strategy", "--json"}));
-  EXPECT_EQ(of_model["fields"].size(), list["fields"].size());
-  EXPECT_EQ(of_model["fields"][0]["value"], "O1");
   const Result unknown = Halftone({"explain", "strategy", "amp.levl"});
   EXPECT_EQ(unknown.exit_code(), 2);
   EXPECT_THAT(unknown.err, HasSubstr("\"amp.levl\"; nearest: amp.level"));
