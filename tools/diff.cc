@@ -4,8 +4,10 @@
 
 #include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "graph/base/output_file.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/report/diff_html.h"
 #include "tools/report/diff_report.h"
 #include "tools/verb.h"
 
@@ -16,6 +18,7 @@ namespace {
 struct DiffFlags {
   std::string before, after;
   ModelFlags model;  // for both; its path is one of them
+  std::string html;
   bool json = false;
 };
 
@@ -28,6 +31,11 @@ absl::Status Diff(const DiffFlags& flags, int* exit_code) {
   HT_ASSIGN_OR_RETURN(const CompiledModel after,
                       LoadOrCompile(model_flags, /*may_recompile=*/true));
   HT_ASSIGN_OR_RETURN(const Difference difference, DifferenceOf(before, after));
+  if (!flags.html.empty()) {
+    HT_ASSIGN_OR_RETURN(const std::string page,
+                        DiffHtml(before, after, difference));
+    HT_RETURN_IF_ERROR(WriteOutput(flags.html, page));
+  }
   const std::string text =
       flags.json ? DiffJson(difference) : DiffText(difference);
   (flags.json ? Show : ShowReport)(text, stdout);
@@ -43,6 +51,7 @@ void AddDiff(Verb app, Outcome* outcome) {
       "diff", "what two models do differently",
       "examples:\n"
       "  halftone diff mnist.htc b.htc\n"
+      "  halftone diff mnist.htc b.htc --html diff.html\n"
       "  halftone diff runs/a runs/b --json\n"
       "  halftone diff a.pbtxt b.pbtxt --strategy models/mnist_o1.pbtxt\n\n"
       "Compares what programs compute, and settings field by field; not "
@@ -53,6 +62,9 @@ void AddDiff(Verb app, Outcome* outcome) {
       .Required();
   verb.AddOption("after", &flags->after, "another").Required();
   AddStrategyFlags(verb, &flags->model);
+  verb.AddOption("--html", &flags->html,
+                 "a page, too, that draws both programs as one, with what "
+                 "differs marked");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] {
     outcome->status = Diff(*flags, &outcome->exit_code);

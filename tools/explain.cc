@@ -5,6 +5,8 @@
 
 #include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "graph/strategy/fields.h"
+#include "passes/options/options.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/report/explain_report.h"
@@ -15,18 +17,51 @@ namespace halftone {
 namespace tools {
 namespace {
 
+constexpr char kStrategy[] = "strategy";
+
 struct ExplainFlags {
   ModelFlags model;
   std::string name;
   bool json = false;
 };
 
+// `explain strategy`: as it is declared, or, with a file or flags, as they make
+// it.
+absl::StatusOr<std::string> ExplainOwnStrategy(const ExplainFlags& flags) {
+  const ModelFlags& given = flags.model;
+  if (given.strategy.empty() && given.overrides.empty()) {
+    return ExplainStrategy(flags.name, flags.json, /*in_force=*/nullptr);
+  }
+  passes::StrategyFile file;
+  if (!given.strategy.empty()) {
+    HT_ASSIGN_OR_RETURN(file, passes::ReadStrategy(given.strategy));
+  }
+  HT_ASSIGN_OR_RETURN(const passes::Options options,
+                      passes::ResolveOptions(file, given.overrides));
+  const StrategyInForce in_force = {options.strategy, options.origins};
+  return ExplainStrategy(flags.name, flags.json, &in_force);
+}
+
+// An op, value or cast of the model; a field of the strategy that it was
+// compiled with, or `strategy`, all of them, where nothing of it has that name.
+absl::StatusOr<std::string> ExplainOfModel(const ExplainFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const CompiledModel model,
+                      LoadOrCompile(flags.model, /*may_recompile=*/true));
+  absl::StatusOr<std::string> text = ExplainName(model, flags.name, flags.json);
+  const bool all = flags.name == kStrategy;
+  if (text.ok() || !(all || FindStrategyField(flags.name) != nullptr)) {
+    return text;
+  }
+  const StrategyInForce in_force = InForceOf(model);
+  return ExplainStrategy(all ? "" : flags.name, flags.json, &in_force);
+}
+
 absl::Status Explain(const ExplainFlags& flags) {
   std::string text;
   if (flags.model.path.empty()) {
     text = ExplainCodes(flags.json);
-  } else if (flags.model.path == "strategy") {
-    HT_ASSIGN_OR_RETURN(text, ExplainStrategy(flags.name, flags.json));
+  } else if (flags.model.path == kStrategy) {
+    HT_ASSIGN_OR_RETURN(text, ExplainOwnStrategy(flags));
   } else if (flags.name.empty()) {
     if (std::filesystem::exists(flags.model.path)) {
       return UsageError("explain ", flags.model.path,
@@ -36,9 +71,7 @@ absl::Status Explain(const ExplainFlags& flags) {
     }
     HT_ASSIGN_OR_RETURN(text, ExplainCode(flags.model.path, flags.json));
   } else {
-    HT_ASSIGN_OR_RETURN(const CompiledModel model,
-                        LoadOrCompile(flags.model, /*may_recompile=*/true));
-    HT_ASSIGN_OR_RETURN(text, ExplainName(model, flags.name, flags.json));
+    HT_ASSIGN_OR_RETURN(text, ExplainOfModel(flags));
   }
   (flags.json ? Show : ShowReport)(text, stdout);
   return absl::OkStatus();
@@ -57,11 +90,14 @@ void AddExplain(Verb app, Outcome* outcome) {
       "  halftone explain GRAY_ALL_LOW\n"
       "  halftone explain E7\n"
       "  halftone explain strategy amp.loss_scaling\n"
+      "  halftone explain mnist.htc amp.loss_scaling\n"
       "  halftone explain\n\n"
       "Of a model: the whole chain, the rule, the line, and what would change\n"
       "it. Without a model: what a note, reason or exit code means, or all of\n"
-      "them. Of `strategy`: its fields, or one of them: default, range, flag.\n"
-      "(A model of that name is ./strategy.)");
+      "them. Of `strategy`: its fields, or one of them: default, range, flag;\n"
+      "of a model, or with --strategy and --set, the values in force and "
+      "where\n"
+      "each came from. (A model of that name is ./strategy.)");
   AddModelFlags(verb, &flags->model)
       .Help("model, a code, or `strategy`; none: all codes")
       .Required(false);

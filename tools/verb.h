@@ -40,6 +40,7 @@ void AddImport(Verb app, Outcome* outcome);
 void AddPlan(Verb app, Outcome* outcome);
 void AddTune(Verb app, Outcome* outcome);
 void AddSearch(Verb app, Outcome* outcome);
+void AddBisect(Verb app, Outcome* outcome);
 void AddCkpt(Verb app, Outcome* outcome);
 void AddData(Verb app, Outcome* outcome);
 void AddOps(Verb app, Outcome* outcome);

@@ -16,12 +16,19 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 Result Halftone(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "tools/halftone");
   return RunProgram(arguments);
+}
+
+std::string Temp(const std::string& ending) {
+  static int names = 0;
+  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-about-", names++,
+                      ending);
 }
 
 // Of compile, inspect and lint alike; what was asked for is written as ever.
@@ -114,6 +121,56 @@ TEST(DoctorVerb, SaysWhatIsHere) {
       json::parse(Halftone({"doctor", "--json"}).out, nullptr, false);
   ASSERT_TRUE(object.is_object());
   EXPECT_EQ(object["ok"], true);
+}
+
+// The convnet, compiled once.
+const std::string& Compiled() {
+  static const std::string& path = *new std::string([] {
+    const std::string file = Temp(".htc");
+    EXPECT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+                        "models/mnist_o1.pbtxt", "-o", file})
+                  .exit_code(),
+              0);
+    return file;
+  }());
+  return path;
+}
+
+// Of flags, of a file, of a compiled model, each with its origin.
+TEST(ExplainVerb, KnowsTheStrategyInForce) {
+  const Result flags = Halftone({"explain", "strategy", "amp", "--level", "O2",
+                                 "--set", "amp.dtype=bf16"});
+  EXPECT_THAT(flags.out, ContainsRegex("\namp.level +O2 +--level +O0 "));
+  EXPECT_THAT(flags.out, ContainsRegex("\namp.dtype +bf16 +--set +fp16 "));
+  EXPECT_THAT(flags.out,
+              ContainsRegex("\namp.master_weights +true +level O2 "));
+  const Result file = Halftone(
+      {"explain", "strategy", "lr", "--strategy", "models/mnist_o1.pbtxt"});
+  EXPECT_THAT(file.out,
+              ContainsRegex("\nlr.base +0.01 +models/mnist_o1.pbtxt:5 "));
+  // What was not chosen has no value.
+  EXPECT_THAT(file.out, ContainsRegex("\nlr.step.gamma +- +- +0.1"));
+  EXPECT_THAT(Halftone({"explain", Compiled(), "train.epochs"}).out,
+              HasSubstr("\nvalue      5, from models/mnist_o1.pbtxt:7\n"));
+  const auto of_model =
+      json::parse(Halftone({"explain", Compiled(), "strategy", "--json"}).out);
+  EXPECT_EQ(of_model["fields"][0]["path"], "amp.level");
+  EXPECT_EQ(of_model["fields"][0]["value"], "O1");
+  EXPECT_EQ(of_model["fields"][0]["from"], "models/mnist_o1.pbtxt:2");
+}
+
+TEST(DiffVerb, WritesAPage) {
+  const std::string other = Temp(".htc"), page = Temp(".html");
+  ASSERT_EQ(Halftone({"compile", Compiled(), "--black", "matmul", "-o", other})
+                .exit_code(),
+            0);
+  const Result text = Halftone({"diff", Compiled(), other});
+  const Result result = Halftone({"diff", Compiled(), other, "--html", page});
+  EXPECT_EQ(result.exit_code(), 3) << result.err;
+  EXPECT_EQ(result.out, text.out);
+  EXPECT_THAT(ReadAll(page), AllOf(StartsWith("<!DOCTYPE html>"),
+                                   HasSubstr("~ another precision"),
+                                   ::testing::EndsWith("</html>\n")));
 }
 
 }  // namespace

@@ -64,6 +64,11 @@ const std::string& Directory() {
             .ok());
     EXPECT_TRUE(
         WriteFileAtomically(directory + "/pictures.txt", "p.png 0\n").ok());
+    EXPECT_TRUE(WriteFileAtomically(directory + "/good.pbtxt",
+                                    "amp { level: \"O1\" "
+                                    "custom_black_opnames: \"fc\" }\n"
+                                    "train { batch_size: 8 }\n")
+                    .ok());
     const Result run =
         Shell(absl::StrCat("run ", Quoted(directory + "/m.pbtxt"), kRun,
                            " --out ", Quoted(directory + "/run")),
@@ -118,6 +123,11 @@ std::vector<Verb> Verbs() {
                     " --data idx:models/digits --epochs 1 --tolerance loss:9 "
                     "--within-lists --out ",
                     out, ".search")},
+      {"bisect",
+       absl::StrCat(
+           model, " --level O1 --batch-size 8 --data idx:models/digits",
+           " --good ", Quoted(Directory() + "/good.pbtxt"),
+           " --tolerance max_abs:0 --values logits --out ", out, ".bisect")},
       {"ckpt ls", run},
       {"ckpt verify", absl::StrCat(run, "/ckpt")},
       {"data verify",

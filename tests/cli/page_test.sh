@@ -1,6 +1,6 @@
 #!/bin/bash
-# Drives the pages of inspect --html and report in headless Chromium: they draw,
-# find, unfold and explain, and no script of theirs fails. Passes where there is
+# Drives the pages of inspect --html, diff --html and report in headless Chromium:
+# they draw, find, unfold and explain, and no script of theirs fails. Passes where there is
 # no Chromium, and says so.
 set -eu
 work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
@@ -77,6 +77,60 @@ after "$work/convnet.html" "
 " >"$work/convnet.dom"
 result=$(said <"$work/convnet.dom")
 [ "$result" = 'true|true|true' ] || fail "the drawing of the convnet: $result"
+
+# Two programs as one drawing: one of 10,000 ops, within bounds, and one that
+# trains, with casts of either.
+difference() { # PAGE BEFORE AFTER [flags]: they differ
+  local page=$1 code=0
+  shift
+  tools/halftone diff "$@" --html "$page" >"$work/diff.txt" || code=$?
+  [ $code = 3 ] || fail "diff $*: exit $code"
+}
+tools/halftone compile "$work/deep.pbtxt" --level O1 --black-op 'layer42/m4201' \
+  --target cpu -o "$work/black.htc" >"$work/compile.txt"
+tools/halftone compile "$work/deep.pbtxt" --level O1 --target cpu \
+  -o "$work/deep.htc" >"$work/compile.txt"
+begin=$(date +%s%N)
+difference "$work/both.html" "$work/deep.htc" "$work/black.htc"
+ms=$((($(date +%s%N) - begin) / 1000000))
+echo "diff --html of 10,000 ops: $ms ms"
+bytes=$(wc -c <"$work/both.html")
+[ "$bytes" -le 5000000 ] || fail "two programs of 10,000 ops take $bytes bytes"
+after "$work/both.html" "
+  document.getElementById('next').click();
+  document.body.dataset.said = [
+    document.querySelectorAll('.box.changed.chosen').length,
+    document.querySelectorAll('.row').length < 111,
+    document.getElementById('detail').textContent.split('\\n')
+      .filter((line, i) => i === 0 || line.startsWith('was')).join('; ')].join('|');
+" >"$work/both.dom"
+result=$(said <"$work/both.dom")
+[ "$result" = '1|true|layer42/m4201   matmul, forward, runs in f32, precision changed; was       matmul in f16, WHITE_LIST' ] ||
+  fail "the drawing of two programs of 10,000 ops: $result"
+tools/halftone compile models/mnist_convnet.pbtxt --strategy \
+  models/mnist_o1.pbtxt --target cpu -o "$work/a.htc" >"$work/compile.txt"
+tools/halftone compile "$work/a.htc" --black matmul -o "$work/b.htc" \
+  >"$work/compile.txt"
+difference "$work/two.html" "$work/a.htc" "$work/b.htc"
+after "$work/two.html" "
+  const found = document.getElementById('find');
+  found.value = 'precision changed';
+  found.dispatchEvent(new Event('input'));
+  const keys = [...document.querySelectorAll('.key')].map(k => k.textContent);
+  const fc = [...document.querySelectorAll('.box')]
+    .find(b => b.textContent.startsWith('~ fc '));
+  fc.click();
+  document.body.dataset.said = [parseInt(found.parentNode
+      .querySelector('#found').textContent) > 2,
+    document.querySelectorAll('.edge.come').length > 0,
+    document.querySelectorAll('.mark.gone').length > 0,
+    keys.some(k => /^casts only after .* [1-9]/.test(k)),
+    document.getElementById('detail').textContent
+      .includes('+ flat   through flat.cast_fp32: f16 to f32')].join('|');
+" >"$work/two.dom"
+result=$(said <"$work/two.dom")
+[ "$result" = 'true|true|true|true|true' ] ||
+  fail "the drawing of two programs: $result"
 
 # The curves of a run under the pointer.
 tools/halftone run models/mnist_convnet.pbtxt --strategy models/mnist_o1.pbtxt \

@@ -1,5 +1,5 @@
-// halftone search: finds the op that cannot be low, goes on where it was
-// stopped, and what it prints trains.
+// halftone search and bisect: find the op that cannot be low, go on where they
+// were stopped, and what they print trains.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,6 +159,147 @@ TEST(SearchTest, SaysWhenNoOpIsToBlame) {
   EXPECT_EQ(result.exit_code(), 3) << result.err;
   EXPECT_THAT(result.err, HasSubstr("ops in f32 top1 is still not within 1"));
   EXPECT_THAT(result.out, Not(HasSubstr("amp")));
+}
+
+// ---- bisect
+
+Result Bisect(const std::string& model, const std::string& out,
+              const Words& more) {
+  Words words = {"bisect", model, "--data", "idx:models/digits", "--out", out};
+  words.insert(words.end(), more.begin(), more.end());
+  return Halftone(words);
+}
+
+const Words kO1 = {"--strategy", "models/mnist_o1.pbtxt", "--epochs", "1"};
+
+Words With(const Words& first, const Words& more) {
+  Words words = first;
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::string Written(const std::string& name, const std::string& text) {
+  const std::string path = NewPath(name) + ".pbtxt";
+  EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+  return path;
+}
+
+// The only op of the only set that is guilty.
+json OnlyGuilty(const json& answer) {
+  EXPECT_EQ(answer["guilty"].size(), 1) << answer.dump(1);
+  EXPECT_EQ(answer["guilty"][0]["ops"].size(), 1) << answer.dump(1);
+  return answer["guilty"][0]["ops"][0];
+}
+
+TEST(BisectTest, NamesTheOpThatOverflows) {
+  const std::string out = NewPath("bisect"), cured = NewPath("cured");
+  const Words asked = With(kO1, {"--tolerance", "top1:3"});
+  const json answer =
+      Found(Bisect(Overflowing(), out, With(asked, {"--json"})));
+  const json guilty = OnlyGuilty(answer);
+  EXPECT_EQ(guilty["name"], "big");
+  EXPECT_EQ(guilty["type"], "scale");
+  EXPECT_EQ(guilty["bad"], "f16");
+  EXPECT_EQ(guilty["good"], "f32");
+  EXPECT_GT(guilty["line"], 20);
+  EXPECT_GE(answer["cured"]["value"].get<double>(),
+            answer["good"].get<double>() - 3);
+  EXPECT_EQ(answer["runs"], answer["runs_made"]);
+  EXPECT_LE(answer["runs"], 4 + 5);  // ops of which five or more bits tell one
+
+  // Nothing is run again.
+  const Result text = Bisect(Overflowing(), out, With(asked, {"-o", cured}));
+  EXPECT_EQ(text.exit_code(), 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("(0 made now)"));
+  EXPECT_THAT(text.out, HasSubstr("# guilty  big (scale, gray) f16, good f32"));
+  EXPECT_THAT(text.out, HasSubstr("--strategy " + cured));
+  EXPECT_EQ(text.out, ReadAll(cured));
+  const Result inspected =
+      Halftone({"inspect", Overflowing(), "--strategy", cured, "--json"});
+  ASSERT_EQ(inspected.exit_code(), 0) << inspected.err;
+  EXPECT_THAT(inspected.out, HasSubstr("USER_BLACK"));
+}
+
+// By values, and between two strategies of which each has a list: what the
+// cure takes from a glob leaves its other names there.
+TEST(BisectTest, NamesItByValuesOfTwoStrategies) {
+  const std::string good =
+      Written("good",
+              "amp { level: \"O1\" custom_black_opnames: \"big\" }\n"
+              "train { batch_size: 16 }\n");
+  const std::string bad =
+      Written("bad",
+              "amp { level: \"O1\" custom_white_opnames: \"b*\" }\n"
+              "train { batch_size: 16 }\n");
+  const json answer = Found(
+      Bisect(Overflowing(), NewPath("values"),
+             {"--strategy", bad, "--good", good, "--tolerance", "error:0.1",
+              "--values", "logits", "--batches", "2", "--json"}));
+  EXPECT_EQ(OnlyGuilty(answer)["name"], "big");
+  EXPECT_TRUE(answer["bad"]["value"].is_null()) << answer.dump(1);
+  EXPECT_LT(answer["cured"]["value"], 0.1);
+  const std::string strategy = answer["strategy"];
+  EXPECT_THAT(strategy, HasSubstr("custom_black_opnames: \"big\""));
+  EXPECT_THAT(strategy, HasSubstr("custom_white_opnames: \"back\""));
+  EXPECT_THAT(strategy, Not(HasSubstr("\"b*\"")));
+}
+
+TEST(BisectTest, SaysWhenThereIsNothingToFind) {
+  const std::string model = "models/mnist_convnet.pbtxt";
+  const std::string plain = Written(
+      "plain",
+      "amp { level: \"O0\" }\noptimizer { momentum { momentum: 0.9 } }\n"
+      "lr { base: 0.01 constant: true }\ntrain { batch_size: 64 epochs: 1 }\n");
+  const struct {
+    Words more;
+    int code;
+    const char* part;
+  } kCases[] = {
+      {{"--tolerance", "loss:50"}, 3, "holds the tolerance: loss"},
+      {{"--tolerance", "top1:1", "--level", "O0"},
+       2,
+       "no op of mnist_convnet O0 runs in another precision"},
+      {{"--tolerance", "top1:1", "--good", plain, "--set",
+        "amp.loss_scaling.init_loss_scaling=1e38", "--set",
+        "amp.loss_scaling.use_dynamic_loss_scaling=false"},
+       3,
+       "no op's precision is to blame; what else differs: "},
+      {{"--tolerance", "top1:1", "--good", Overflowing()},
+       3,
+       "not of one model"},
+      {{"--tolerance", "topl:1"}, 2, "nearest: top1"},
+      {{"--tolerance", "top1:1", "--batches", "2"},
+       2,
+       "--values and --batches"},
+      {{"--tolerance", "error:0", "--values", "lossy"},
+       2,
+       "no value that both programs have matches; nearest: loss"},
+      {{"--tolerance", "error:0", "--ranks", "2"}, 2, "on one rank"},
+  };
+  for (const auto& c : kCases) {
+    const Result result = Bisect(model, NewPath("bisect"), With(kO1, c.more));
+    EXPECT_EQ(result.exit_code(), c.code) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(c.part));
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+// A good program that a search of the same directory has not.
+TEST(BisectTest, ResultsAreOfOneQuestion) {
+  const std::string out = NewPath("bisect");
+  const Words asked = {"--strategy",   "models/mnist_o1.pbtxt",
+                       "--batch-size", "16",
+                       "--tolerance",  "error:1",
+                       "--values",     "loss"};
+  EXPECT_EQ(Bisect("models/mnist_convnet.pbtxt", out, asked).exit_code(), 3);
+  const Result refused = Bisect("models/mnist_convnet.pbtxt", out,
+                                With(asked, {"--batches", "2"}));
+  EXPECT_EQ(refused.exit_code(), 2);
+  EXPECT_THAT(refused.err, HasSubstr("of a bisect with another batches"));
+  const Result search =
+      Search("models/mnist_convnet.pbtxt", out, {"--tolerance", "top1:1"});
+  EXPECT_EQ(search.exit_code(), 2);
+  EXPECT_THAT(search.err, HasSubstr("which no search wrote"));
 }
 
 }  // namespace

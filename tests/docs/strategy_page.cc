@@ -144,8 +144,9 @@ std::string StrategyPage() {
       "protobuf's text\nform (`--strategy FILE`), any field of it on the "
       "command line (`--set\namp.level=O1`; for a list it adds a member), "
       "some by a flag of their own. `compile`\nkeeps the resolved strategy in "
-      "the `.htc` with each value's origin. `halftone\nexplain strategy FIELD` "
-      "says the same of one field. Examples: `models/mnist_*.pbtxt`.\n",
+      "the `.htc` with each value's origin, which\n`halftone explain X.htc "
+      "strategy` shows. `halftone explain strategy FIELD` says of one\nfield "
+      "what stands here. Examples: `models/mnist_*.pbtxt`.\n",
       Sections(), OpListsSection(),
       "\n## Levels\n\nWhat a level and a dtype "
       "stand for, where nothing else is set.\n\n",

@@ -207,6 +207,13 @@ absl::StatusOr<CompiledModel> RecompileWith(
   return Recompile(model, flags);
 }
 
+absl::StatusOr<CompiledModel> RecompileAs(
+    const CompiledModel& model, const passes::StrategyFile& strategy) {
+  ModelFlags flags;
+  flags.target = model.target;
+  return CompileFrom(model.WholeSource(), strategy, flags);
+}
+
 void AddOpLibraryFlag(Verb verb, std::vector<std::string>* paths) {
   verb.AddOption(
       "--op-library",

@@ -63,6 +63,9 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
 absl::StatusOr<CompiledModel> RecompileWith(
     const CompiledModel& model, const std::vector<passes::Override>& overrides,
     const std::vector<std::string>& taps = {});
+// The same with another strategy.
+absl::StatusOr<CompiledModel> RecompileAs(const CompiledModel& model,
+                                          const passes::StrategyFile& strategy);
 
 }  // namespace tools
 }  // namespace halftone

@@ -17,7 +17,7 @@ bool IsLevel(const std::string& word) {
 absl::StatusOr<CompiledModel> LoadReference(const ComparedModelsFlags& flags,
                                             const CompiledModel& compared) {
   if (IsLevel(flags.against)) {
-    return RecompileWith(compared, {{"amp.level", flags.against, "--against"}});
+    return RecompileWith(compared, {{"amp.level", flags.against, flags.flag}});
   }
   ModelFlags reference;
   reference.path = flags.against;

@@ -17,6 +17,7 @@ struct ComparedModelsFlags {
   // The reference: another model, compiled model or run, a level (O0) or a
   // strategy file, with which the compared model is compiled again.
   std::string against;
+  std::string flag = "--against";  // that names it
 };
 // The words of two paths, --against in place of the second, --batch and the
 // flags of a strategy.

@@ -24,17 +24,17 @@ using Json = nlohmann::json;
 
 // "f16[B,128]" by value, of those that the finished program still has, those
 // inside fusions among them.
-absl::flat_hash_map<std::string, std::string> TypesOf(const ModelFacts& facts) {
-  absl::flat_hash_map<std::string, std::string> types;
+using Types = absl::flat_hash_map<std::string, std::string>;
+void AddTypes(const ModelFacts& facts, Types* types) {
   const Program& program = *facts.model->program;
   const Entry* entry = program.FindEntry(facts.entry);
-  if (entry == nullptr) return types;
+  if (entry == nullptr) return;
   const auto add = [&](const Block& block) {
     for (OpId id = block.first(); id.valid(); id = block.next(id)) {
       for (ValueId out : block.op(id).outputs.all()) {
         if (!out.valid()) continue;
-        types.try_emplace(std::string(block.name(out)),
-                          ToString(block.type(out), program.symbols()));
+        types->try_emplace(std::string(block.name(out)),
+                           ToString(block.type(out), program.symbols()));
       }
     }
   };
@@ -43,7 +43,6 @@ absl::flat_hash_map<std::string, std::string> TypesOf(const ModelFacts& facts) {
     const Op& op = entry->block().op(id);
     if (op.body != nullptr) add(*op.body);
   }
-  return types;
 }
 
 // Each text once, and its number.
@@ -68,6 +67,10 @@ Json InputsJson(const GraphOp& op) {
     Json from = edge.from >= 0 ? Json(edge.from) : Json(edge.value);
     Json input = Json::array({std::move(from)});
     if (edge.cast >= 0) input.push_back(edge.cast);
+    if (edge.change != GraphChange::kNone) {
+      if (edge.cast < 0) input.push_back(nullptr);
+      input.push_back(static_cast<int>(edge.change));
+    }
     inputs.push_back(std::move(input));
   }
   return inputs;
@@ -110,7 +113,7 @@ std::string EdgeDot(const ModelFacts& facts, const GraphData& graph,
   const std::string from = edge.from >= 0 ? absl::StrCat("n", edge.from)
                                           : Quoted("value " + edge.value);
   if (edge.cast < 0) return absl::StrCat(from, " -> n", to, "\n");
-  const proto::CastRow& cast = *graph.casts[edge.cast];
+  const proto::CastRow& cast = *graph.casts[edge.cast].row;
   const int64_t bytes = passes::BytesPerStep(cast, facts.samples);
   return absl::StrCat(
       from, " -> n", to, " [color=\"#c02a2a\" label=",
@@ -120,6 +123,76 @@ std::string EdgeDot(const ModelFacts& facts, const GraphData& graph,
       "]\n");
 }
 
+// ---- JSON.
+
+Json OpJson(const GraphOp& op, const Types& types, bool is_diff, Texts* texts) {
+  const proto::OpRow& row = *op.row;
+  Json outputs = Json::array();
+  for (const proto::SlotNames& slot : row.output()) {
+    for (const std::string& value : slot.value()) {
+      const auto type = types.find(value);
+      outputs.push_back(Json::array(
+          {value, texts->Of(type == types.end() ? "" : type->second)}));
+    }
+  }
+  Json json = Json::array({row.name(), texts->Of(row.type()),
+                           texts->Of(row.precision()), texts->Of(row.role()),
+                           row.line(), texts->Of(WhyText(row)), op.of,
+                           InputsJson(op), std::move(outputs)});
+  if (is_diff) {
+    json.push_back(static_cast<int>(op.change));
+    json.push_back(texts->Of(op.was == nullptr
+                                 ? ""
+                                 : absl::StrCat(op.was->type(), " in ",
+                                                op.was->precision(), ", ",
+                                                WhyText(*op.was))));
+  }
+  return json;
+}
+
+Json CastJson(const GraphCast& cast, int64_t samples, bool is_diff,
+              Texts* texts) {
+  const proto::CastRow& row = *cast.row;
+  std::string why = row.reason();
+  if (row.because_of_size() > 0) {
+    absl::StrAppend(&why, " <- ", absl::StrJoin(row.because_of(), " "));
+  }
+  Json json = {row.name(),
+               texts->Of(row.from()),
+               texts->Of(row.to()),
+               passes::BytesPerStep(row, samples),
+               texts->Of(row.fate()),
+               texts->Of(why)};
+  if (is_diff) json.push_back(static_cast<int>(cast.change));
+  return json;
+}
+
+Json JsonOf(const GraphData& graph, const Types& types, const ModelFacts& facts,
+            bool is_diff) {
+  Texts texts;
+  std::map<std::string, std::string> rules;
+  Json ops = Json::array(), casts = Json::array(), buckets = Json::array();
+  for (const GraphOp& op : graph.ops) {
+    rules[op.row->reason()] = std::string(RuleOf(op.row->reason()));
+    ops.push_back(OpJson(op, types, is_diff, &texts));
+  }
+  for (const GraphCast& cast : graph.casts) {
+    casts.push_back(CastJson(cast, facts.samples, is_diff, &texts));
+  }
+  for (const proto::BucketRow& bucket : facts.model->report.bucket()) {
+    buckets.push_back({bucket.dtype(), bucket.bytes(),
+                       std::vector<std::string>(bucket.member().begin(),
+                                                bucket.member().end())});
+  }
+  return {{"model", facts.model->source.model.name()},
+          {"file", facts.model->source.file},
+          {"strings", texts.all()},
+          {"ops", std::move(ops)},
+          {"casts", std::move(casts)},
+          {"buckets", std::move(buckets)},
+          {"rules", rules}};
+}
+
 }  // namespace
 
 GraphData GraphOf(const ModelFacts& facts) {
@@ -127,7 +200,7 @@ GraphData GraphOf(const ModelFacts& facts) {
   absl::flat_hash_map<std::string, int> makers, casts, names;
   for (const proto::CastRow& cast : facts.model->casts.all()) {
     casts[cast.name()] = static_cast<int>(graph.casts.size());
-    graph.casts.push_back(&cast);
+    graph.casts.push_back({&cast});
   }
   for (const proto::OpRow& op : facts.model->ops.all()) {
     const int index = static_cast<int>(graph.ops.size());
@@ -149,7 +222,7 @@ GraphData GraphOf(const ModelFacts& facts) {
         const auto cast = casts.find(value);
         if (cast != casts.end()) {
           edge.cast = cast->second;
-          edge.value = graph.casts[edge.cast]->value();
+          edge.value = graph.casts[edge.cast].row->value();
         }
         const auto maker = makers.find(edge.value);
         if (maker != makers.end()) edge.from = maker->second;
@@ -203,48 +276,19 @@ absl::StatusOr<std::string> GraphDot(const ModelFacts& facts,
 }
 
 Json GraphJson(const ModelFacts& facts) {
-  const GraphData graph = GraphOf(facts);
-  const auto types = TypesOf(facts);
-  Texts texts;
-  std::map<std::string, std::string> rules;
-  Json ops = Json::array(), casts = Json::array(), buckets = Json::array();
-  for (const GraphOp& op : graph.ops) {
-    const proto::OpRow& row = *op.row;
-    rules[row.reason()] = std::string(RuleOf(row.reason()));
-    Json outputs = Json::array();
-    for (const proto::SlotNames& slot : row.output()) {
-      for (const std::string& value : slot.value()) {
-        const auto type = types.find(value);
-        outputs.push_back(Json::array(
-            {value, texts.Of(type == types.end() ? "" : type->second)}));
-      }
-    }
-    ops.push_back(Json::array({row.name(), texts.Of(row.type()),
-                               texts.Of(row.precision()), texts.Of(row.role()),
-                               row.line(), texts.Of(WhyText(row)), op.of,
-                               InputsJson(op), std::move(outputs)}));
-  }
-  for (const proto::CastRow* cast : graph.casts) {
-    std::string why = cast->reason();
-    if (cast->because_of_size() > 0) {
-      absl::StrAppend(&why, " <- ", absl::StrJoin(cast->because_of(), " "));
-    }
-    casts.push_back({cast->name(), texts.Of(cast->from()), texts.Of(cast->to()),
-                     passes::BytesPerStep(*cast, facts.samples),
-                     texts.Of(cast->fate()), texts.Of(why)});
-  }
-  for (const proto::BucketRow& bucket : facts.model->report.bucket()) {
-    buckets.push_back({bucket.dtype(), bucket.bytes(),
-                       std::vector<std::string>(bucket.member().begin(),
-                                                bucket.member().end())});
-  }
-  return {{"model", facts.model->source.model.name()},
-          {"file", facts.model->source.file},
-          {"strings", texts.all()},
-          {"ops", std::move(ops)},
-          {"casts", std::move(casts)},
-          {"buckets", std::move(buckets)},
-          {"rules", rules}};
+  Types types;
+  AddTypes(facts, &types);
+  return JsonOf(GraphOf(facts), types, facts, /*is_diff=*/false);
+}
+
+Json GraphDiffJson(const GraphData& merged, const ModelFacts& before,
+                   const ModelFacts& after) {
+  Types types;
+  AddTypes(after, &types);
+  AddTypes(before, &types);
+  Json json = JsonOf(merged, types, after, /*is_diff=*/true);
+  json["before_file"] = before.model->source.file;
+  return json;
 }
 
 }  // namespace tools

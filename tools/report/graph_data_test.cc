@@ -26,7 +26,7 @@ TEST(GraphData, EdgesLookThroughCasts) {
   const GraphOp& conv = graph.ops[IndexOf(graph, "conv1")];
   ASSERT_EQ(conv.inputs.size(), 3);
   EXPECT_EQ(conv.inputs[0].from, IndexOf(graph, "x"));
-  EXPECT_EQ(graph.casts[conv.inputs[0].cast]->name(), "x.cast_fp16");
+  EXPECT_EQ(graph.casts[conv.inputs[0].cast].row->name(), "x.cast_fp16");
   EXPECT_EQ(conv.inputs[1].from, -1);
   EXPECT_EQ(conv.inputs[1].value, "conv1.w");
   const GraphOp& norm = graph.ops[IndexOf(graph, "bn1")];

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "tools/report/graph_data.h"
 
 namespace halftone {
 namespace tools {
@@ -24,12 +23,25 @@ const char kGraphStyle[] = R"(
 .edge{fill:none;stroke:#8889}.edge.to-low{stroke:#2b9a2b}
 .edge.to-f32{stroke:#e0750a}.edge.lit{stroke:#1f6fb4;stroke-width:2}
 .mark.low{fill:#2b9a2b}.mark.f32{fill:#e0750a}
+.changed{box-shadow:inset 5px 0 #b03ab0}.rechosen{box-shadow:inset 5px 0 #999}
+.added{box-shadow:inset 5px 0 #1f6fb4;font-weight:bold}
+.removed{box-shadow:inset 5px 0 #d22;text-decoration:line-through}
+.edge.come{stroke:#1f6fb4;stroke-width:2}.mark.come{stroke:#1f6fb4;stroke-width:2}
+.edge.gone{stroke:#d22;stroke-dasharray:4 3}
+.mark.gone{fill:none;stroke:#d22;stroke-width:2}
+.key{display:inline-block;margin:2px 6px 2px 0;padding:0 6px 0 10px}
 )";
 
 const char kGraphScript[] = R"(
 const G=JSON.parse(document.getElementById('graph').textContent),H=24;
 const text=i=>G.strings[i],$=id=>document.getElementById(id);
 const name=o=>o[0],precision=o=>text(o[2]);
+// Of two programs: what differs is marked.
+const DIFF=G.before_file!==undefined,SIGN=['','~ ','~ ','+ ','- '];
+const MARK=['','changed','rechosen','added','removed'];
+const WORD=['','precision changed','reason changed','added','removed'];
+const change=o=>o[9]||0,edgeMark=n=>n===3?' come':n===4?' gone':'';
+G.ops.forEach(o=>o[7].forEach(e=>{if(e[1]===null)e[1]=undefined;}));
 const make=(tag,cls,words)=>{const e=document.createElement(tag);
  if(cls)e.className=cls;if(words!==undefined)e.textContent=words;return e;};
 const shape=c=>c==='f16'||c==='bf16'||c==='f32'?c:'other';
@@ -44,7 +56,7 @@ const readers=G.ops.map(()=>[]);
 G.ops.forEach((o,i)=>o[7].forEach(e=>{
  if(typeof e[0]==='number')readers[e[0]].push(i);}));
 // Scopes as a tree; a folded one is a row.
-const root={path:'',kids:[],scopes:new Map(),count:0,low:0};
+const root={path:'',kids:[],scopes:new Map(),count:0,low:0,other:0};
 for(const i of main){
  const parts=name(G.ops[i]).split('/');parts.pop();
  let at=root;at.count++;
@@ -52,9 +64,10 @@ for(const i of main){
   let next=at.scopes.get(part);
   if(!next||at.kids[at.kids.length-1]!==next){
    next={path:at.path+part+'/',label:part,kids:[],scopes:new Map(),count:0,low:0,
-    open:main.length<=60};
+    other:0,open:main.length<=60};
    at.scopes.set(part,next);at.kids.push(next);}
-  at=next;at.count++;if(low(precision(G.ops[i])))at.low++;}
+  at=next;at.count++;if(low(precision(G.ops[i])))at.low++;
+  if([i,...gradients[i]].some(g=>change(G.ops[g])))at.other++;}
  at.kids.push(i);}
 let rows=[],rowOf=new Map(),hits=[],hit=-1,chosen=-1;
 const spread=(node,depth)=>{for(const kid of node.kids){
@@ -69,10 +82,13 @@ const cover=(node,row)=>{for(const kid of node.kids){
 const layOut=()=>{rows=[];rowOf=new Map();spread(root,0);
  $('rows').style.height=rows.length*H+'px';draw();};
 const castText=k=>{const c=G.casts[k];return c[0]+': '+text(c[1])+' to '+
- text(c[2])+', '+bytes(c[3])+' per step, '+text(c[4])+'; '+text(c[5]);};
+ text(c[2])+', '+bytes(c[3])+' per step, '+text(c[4])+'; '+text(c[5])+
+ (c[6]?', '+WORD[c[6]]:'');};
 const boxOf=i=>{const o=G.ops[i];
- const b=make('button','box '+shape(precision(o)),name(o)+'  '+text(o[1]));
+ const b=make('button','box '+shape(precision(o)),SIGN[change(o)]+name(o)+'  '+text(o[1]));
+ if(change(o))b.classList.add(MARK[change(o)]);
  b.title=name(o)+'\n'+text(o[1])+' in '+precision(o)+'\n'+text(o[5])+'\n'+
+  (o[10]&&text(o[10])?'was '+text(o[10])+'\n':'')+
   o[8].map(v=>v[0]+' '+text(v[1])).join('\n');
  if(hits.includes(i))b.classList.add('hit');
  if(i===chosen)b.classList.add('chosen');
@@ -86,7 +102,8 @@ const draw=()=>{
   e.append(make('span'));
   if(row.scope){const s=row.scope;
    const b=make('button','box fold',(s.open?'\u25be ':'\u25b8 ')+s.label+'  '+
-    s.count+' ops, '+s.low+' low');
+    s.count+' ops, '+s.low+' low'+(s.other?', '+s.other+' differ':''));
+   if(s.other)b.classList.add('changed');
    b.style.marginLeft=4+row.depth*12+'px';
    b.onclick=()=>{s.open=!s.open;layOut();};e.append(b);
   }else{
@@ -118,13 +135,15 @@ const edges=(from,to,width)=>{
   if(e[1]!==undefined){const c=G.casts[e[1]];
    cls+=low(text(c[2]))?' to-low':' to-f32';
    p.setAttribute('stroke-width',1+Math.log10(1+c[3])/3);}
+  cls+=edgeMark(e[2]);
   if(i===chosen||e[0]===chosen)cls+=' lit';
   p.setAttribute('class',cls);svg.append(p);
   if(e[1]===undefined)return;
   const c=G.casts[e[1]],m=document.createElementNS(ns,'circle');
   m.setAttribute('cx',x);m.setAttribute('cy',y(b));
   m.setAttribute('r',2+Math.log10(1+c[3])/2);
-  m.setAttribute('class','mark '+(low(text(c[2]))?'low':'f32'));
+  m.setAttribute('class','mark '+(low(text(c[2]))?'low':'f32')+
+   edgeMark(c[6]||e[2]));
   const t=document.createElementNS(ns,'title');t.textContent=castText(e[1]);
   m.append(t);svg.append(m);};
  const around=i=>{for(const e of G.ops[i][7])line(i,e);
@@ -134,13 +153,16 @@ const edges=(from,to,width)=>{
   around(rows[r].op);for(const g of gradients[rows[r].op])around(g);}
  return svg;};
 const choose=i=>{chosen=i;const o=G.ops[i],lines=[];
- lines.push(name(o)+'   '+text(o[1])+', '+text(o[3])+', runs in '+precision(o));
+ lines.push(name(o)+'   '+text(o[1])+', '+text(o[3])+', runs in '+precision(o)+
+  (change(o)?', '+WORD[change(o)]:''));
  const reason=text(o[5]).split(/[ ;]/)[0];
  lines.push('why       '+text(o[5]),'rule      '+(G.rules[reason]||''));
- if(o[4])lines.push('line      '+G.file+':'+o[4]);
+ if(o[10]&&text(o[10]))lines.push('was       '+text(o[10]));
+ if(o[4])lines.push('line      '+(change(o)===4?G.before_file:G.file)+':'+o[4]);
  for(const e of o[7]){
   const n=typeof e[0]==='number'?name(G.ops[e[0]]):e[0];
-  lines.push('reads     '+n+(e[1]===undefined?'':'   through '+castText(e[1])));}
+  lines.push('reads     '+(e[2]?SIGN[e[2]]:'')+n+
+   (e[1]===undefined?'':'   through '+castText(e[1])));}
  for(const v of o[8])lines.push('makes     '+v[0]+' '+text(v[1]));
  if(readers[i].length)lines.push('read by   '+
   readers[i].map(r=>name(G.ops[r])).join(' '));
@@ -156,7 +178,8 @@ const goTo=i=>{if(rows[rowOf.get(i)].scope)unfold(i);
 $('find').addEventListener('input',()=>{
  const t=$('find').value.toLowerCase();hit=-1;
  hits=t===''?[]:G.ops.map((o,i)=>i).filter(i=>(name(G.ops[i])+' '+
-  text(G.ops[i][1])+' '+precision(G.ops[i])+' '+text(G.ops[i][5]))
+  text(G.ops[i][1])+' '+precision(G.ops[i])+' '+text(G.ops[i][5])+' '+
+  WORD[change(G.ops[i])])
   .toLowerCase().includes(t));
  $('found').textContent=t===''?'':hits.length+' found; Enter: the next';draw();});
 $('find').addEventListener('keydown',e=>{
@@ -165,24 +188,30 @@ $('find').addEventListener('keydown',e=>{
 $('all').addEventListener('click',()=>{const set=node=>{for(const kid of node.kids)
  if(typeof kid!=='number'){kid.open=!all;set(kid);}};
  const all=rows.every(r=>!r.scope||r.scope.open);set(root);layOut();});
+if(DIFF)$('next').addEventListener('click',()=>{
+ const all=G.ops.map((o,i)=>i).filter(i=>change(G.ops[i]));
+ if(all.length)goTo(all.find(i=>i>chosen)??all[0]);});
 $('view').addEventListener('scroll',()=>requestAnimationFrame(draw));
 addEventListener('resize',draw);
 layOut();
 )";
 
-std::string GraphHtml(const ModelFacts& facts) {
+const char kPrecisionLegend[] =
+    "<span class=\"f16\">f16, bf16</span> <span class=\"f32\">f32</span>";
+
+std::string GraphHtml(const nlohmann::json& graph, absl::string_view legend) {
   // In a script element nothing is an entity, and only "</" and "<!" end or
   // change it.
-  const std::string json = absl::StrReplaceAll(
-      GraphJson(facts).dump(-1, ' ', /*ensure_ascii=*/false,
-                            nlohmann::json::error_handler_t::replace),
-      {{"<", "\\u003c"}});
+  const std::string json =
+      absl::StrReplaceAll(graph.dump(-1, ' ', /*ensure_ascii=*/false,
+                                     nlohmann::json::error_handler_t::replace),
+                          {{"<", "\\u003c"}});
   return absl::StrCat(
       "<p><input id=\"find\" placeholder=\"find an op, type, precision or "
-      "reason\" size=\"40\"> <button id=\"all\">fold or unfold all</button> "
-      "<span class=\"f16\">f16, bf16</span> <span class=\"f32\">f32</span> "
-      "<span id=\"found\"></span><svg id=\"ns\" width=\"0\" height=\"0\"></svg>"
-      "</p>\n",
+      "reason\" size=\"40\"> <button id=\"all\">fold or unfold all</button> ",
+      legend,
+      " <span id=\"found\"></span><svg id=\"ns\" width=\"0\" "
+      "height=\"0\"></svg></p>\n",
       "<div id=\"view\"><div id=\"rows\"></div></div>\n",
       "<div id=\"detail\">forward ops left, their backward ops right; marks "
       "are "

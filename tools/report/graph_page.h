@@ -1,13 +1,14 @@
-// The drawing in the page of `inspect --html`: forward ops in one column, their
-// backward ops beside them, edges in the gutters, casts as marks where an edge
-// arrives. Rows that are out of sight are not in the document, so that models
-// of ten thousand ops open at once.
+// The drawing in the pages of `inspect --html` and `diff --html`: forward ops
+// in one column, their backward ops beside them, edges in the gutters, casts as
+// marks where an edge arrives. Rows that are out of sight are not in the
+// document, so that models of ten thousand ops open at once.
 #ifndef HALFTONE_TOOLS_REPORT_GRAPH_PAGE_H_
 #define HALFTONE_TOOLS_REPORT_GRAPH_PAGE_H_
 
 #include <string>
 
-#include "tools/report/model_facts.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
 
 namespace halftone {
 namespace tools {
@@ -16,8 +17,11 @@ extern const char kGraphStyle[];
 // Draws what GraphHtml holds.
 extern const char kGraphScript[];
 
-// The place of the drawing with its search box, and GraphJson as its data.
-std::string GraphHtml(const ModelFacts& facts);
+// The place of the drawing with its search box, and its data: GraphJson or
+// GraphDiffJson. `legend` is not escaped here.
+std::string GraphHtml(const nlohmann::json& graph, absl::string_view legend);
+// The legend of a graph's precisions.
+extern const char kPrecisionLegend[];
 
 }  // namespace tools
 }  // namespace halftone

@@ -13,6 +13,7 @@
 #include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
 #include "tools/report/compile_report.h"
+#include "tools/report/graph_data.h"
 #include "tools/report/graph_page.h"
 #include "tools/report/html.h"
 #include "tools/report/inspect_report.h"
@@ -82,7 +83,8 @@ std::string InspectHtml(const ModelFacts& facts) {
       HtmlEscaped(model.fingerprint), "; bytes at ",
       runtime::Count(facts.samples, "sample"), " on one rank</p>\n<pre>",
       HtmlEscaped(CompileText(facts, /*path=*/"", /*bytes=*/0)), "</pre>\n");
-  html += GraphHtml(facts) + "<p>" + HtmlFilter() + " rows below</p>\n";
+  html += GraphHtml(GraphJson(facts), kPrecisionLegend) + "<p>" + HtmlFilter() +
+          " rows below</p>\n";
   const int casts = model.casts.size();
   html += casts > kMostTableRows
               ? absl::StrCat("<p>", WithCommas(casts),

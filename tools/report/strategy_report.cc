@@ -89,16 +89,43 @@ std::string Each(const Bundles& bundles, const std::string& path) {
   return absl::StrJoin(values, ", ");
 }
 
-std::string TableOf(const std::vector<const StrategyField*>& fields) {
-  Table table({"field", "default", "takes", "flag"});
+// Where the value in force came from; "": there is none, as of a schedule or
+// optimizer that was not chosen.
+std::string FromOf(const StrategyField& field, const StrategyInForce& all) {
+  const auto origin = all.origins.find(field.path);
+  return origin == all.origins.end() ? "" : origin->second;
+}
+
+std::string InForce(const StrategyField& field, const StrategyInForce& all) {
+  return FromOf(field, all).empty() ? "" : ValueAt(all.strategy, field.path);
+}
+
+std::string OrDash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+std::string TableOf(const std::vector<const StrategyField*>& fields,
+                    const StrategyInForce* in_force) {
+  if (in_force == nullptr) {
+    Table table({"field", "default", "takes", "flag"});
+    for (const StrategyField* field : fields) {
+      table.Add(
+          {field->path, DefaultOf(*field), TakesOf(*field), FlagOf(*field)});
+    }
+    return table.Text();
+  }
+  Table table({"field", "value", "from", "default", "flag"});
   for (const StrategyField* field : fields) {
-    table.Add(
-        {field->path, DefaultOf(*field), TakesOf(*field), FlagOf(*field)});
+    if (field->kind == Kind::kMember) continue;  // the list shows them
+    table.Add({field->path, OrDash(InForce(*field, *in_force)),
+               OrDash(FromOf(*field, *in_force)), DefaultOf(*field),
+               FlagOf(*field)});
   }
   return table.Text();
 }
 
-std::string FieldText(const StrategyField& field) {
+std::string FieldText(const StrategyField& field,
+                      const StrategyInForce* in_force) {
   constexpr int kIndent = 11;
   const int columns = ColumnsOf(stdout);
   std::string text;
@@ -106,6 +133,12 @@ std::string FieldText(const StrategyField& field) {
     text += Hanging(label, line, kIndent, columns);
   };
   add("field", field.path);
+  if (in_force != nullptr && field.kind == Kind::kField) {
+    const std::string from = FromOf(field, *in_force);
+    add("value", from.empty() ? "not set"
+                              : absl::StrCat(InForce(field, *in_force),
+                                             ", from ", from));
+  }
   add("means", field.facts->doc());
   add("takes", TakesOf(field));
   add("default", DefaultOf(field));
@@ -140,7 +173,7 @@ Json EachJson(const Bundles& bundles, const std::string& path) {
   return json;
 }
 
-Json FieldJson(const StrategyField& field) {
+Json FieldJson(const StrategyField& field, const StrategyInForce* in_force) {
   const std::string value = ValueAt(LevelBundles().front().second, field.path);
   const bool by_level = Differs(LevelBundles(), field.path);
   Json json = {{"path", field.path},
@@ -151,6 +184,12 @@ Json FieldJson(const StrategyField& field) {
                {"flag", FlagOf(field).empty() ? Json() : Json(FlagOf(field))},
                {"leaves_graph_alone", field.leaves_graph_alone},
                {"agrees_on_all_ranks", field.agrees_on_all_ranks}};
+  if (in_force != nullptr && field.kind == Kind::kField) {
+    const std::string is = InForce(field, *in_force);
+    const std::string from = FromOf(field, *in_force);
+    json["value"] = is.empty() ? Json() : Json(is);
+    json["from"] = from.empty() ? Json() : Json(from);
+  }
   if (field.facts->has_unset()) json["unset"] = field.facts->unset();
   if (by_level) json["by_level"] = EachJson(LevelBundles(), field.path);
   if (Differs(ScalerBundles(), field.path)) {
@@ -190,8 +229,16 @@ bool Differs(const Bundles& bundles, const std::string& path) {
   return false;
 }
 
-absl::StatusOr<std::string> ExplainStrategy(const std::string& path,
-                                            bool json) {
+StrategyInForce InForceOf(const CompiledModel& model) {
+  StrategyInForce in_force = {model.strategy, {}};
+  for (const proto::FieldOrigin& field : model.origins) {
+    in_force.origins[field.path()] = field.origin();
+  }
+  return in_force;
+}
+
+absl::StatusOr<std::string> ExplainStrategy(const std::string& path, bool json,
+                                            const StrategyInForce* in_force) {
   const StrategyField* const one = FindStrategyField(path);
   if (one == nullptr && !path.empty()) return Unknown(path);
   const bool part = one == nullptr || one->kind == Kind::kPart;
@@ -204,23 +251,23 @@ absl::StatusOr<std::string> ExplainStrategy(const std::string& path,
   }
   if (!part) {
     if (!json) {
-      return absl::StrCat(FieldText(*one), fields.empty() ? "" : "\n",
-                          fields.empty() ? "" : TableOf(fields));
+      return absl::StrCat(FieldText(*one, in_force), fields.empty() ? "" : "\n",
+                          fields.empty() ? "" : TableOf(fields, in_force));
     }
     Json object = {{"schema", 1}};
-    object.update(FieldJson(*one));
+    object.update(FieldJson(*one, in_force));
     return JsonText(object);
   }
   if (json) {
     Json object = {{"schema", 1}, {"fields", Json::array()}};
     for (const StrategyField* field : fields) {
-      object["fields"].push_back(FieldJson(*field));
+      object["fields"].push_back(FieldJson(*field, in_force));
     }
     return JsonText(object);
   }
   return absl::StrCat(
       one == nullptr ? "" : absl::StrCat(path, ": ", one->facts->doc(), "\n\n"),
-      TableOf(fields));
+      TableOf(fields, in_force));
 }
 
 }  // namespace tools

@@ -1,15 +1,12 @@
 #include "tools/search/precision_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
-#include "graph/base/text.h"
 #include "passes/kernel_set.h"
 #include "passes/options/options.h"
 #include "tools/common/model_flags.h"
@@ -27,16 +24,10 @@ struct Candidate {
   bool black = false;  // by its list
 };
 
-bool IsForward(const proto::OpRow& row) { return row.role() == "forward"; }
-
 // Black by class, not by the user's word or for want of a kernel.
 bool IsBlackByList(const proto::OpRow& row) {
   return IsForward(row) &&
          (row.reason() == "BLACK_LIST" || row.reason() == "UNLISTED");
-}
-
-SearchedOp OpOf(const proto::OpRow& row) {
-  return {row.name(), row.type(), row.op_class(), row.line()};
 }
 
 class Search {
@@ -56,7 +47,6 @@ class Search {
   // What sets these candidates f32 and all others low.
   std::vector<Override> Overrides(const std::vector<int>& kept) const;
   absl::StatusOr<bool> IsEnough(const std::vector<int>& kept);
-  bool IsWithin(double value) const;
   absl::StatusOr<SearchAnswer> Answer(const std::vector<int>& kept) const;
 
   const CompiledModel& model_;
@@ -64,7 +54,7 @@ class Search {
   const bool within_lists_;
   Trials& trials_;
   std::vector<Candidate> candidates_;
-  double reference_ = 0;
+  std::optional<Judge> judge_;                 // by the reference
   std::map<std::vector<int>, double> values_;  // of those that were enough
 };
 
@@ -109,15 +99,13 @@ absl::Status Search::MeasureReference() {
       {"amp.loss_scaling.init_loss_scaling", "1", "search"}};
   HT_ASSIGN_OR_RETURN(const CompiledModel reference,
                       RecompileWith(model_, plain));
-  HT_ASSIGN_OR_RETURN(const std::optional<double> value,
+  HT_ASSIGN_OR_RETURN(const std::vector<TrialValue> runs,
                       trials_.Measure(reference, "O0, the reference"));
-  if (!value.has_value()) {
-    return DivergedError(
-        "search: the model diverges in f32, too; there is nothing that its ops "
-        "in f16 or bf16 could be compared with");
-  }
-  reference_ = *value;
-  return absl::OkStatus();
+  judge_ = Judge::By(tolerance_, runs);
+  if (judge_.has_value()) return absl::OkStatus();
+  return DivergedError(
+      "search: the model diverges in f32, too; there is nothing that its ops "
+      "in f16 or bf16 could be compared with");
 }
 
 std::vector<Override> Search::Overrides(const std::vector<int>& kept) const {
@@ -136,21 +124,16 @@ std::vector<Override> Search::Overrides(const std::vector<int>& kept) const {
   return overrides;
 }
 
-bool Search::IsWithin(double value) const {
-  const double worse = tolerance_.metric.lower_is_better() ? value - reference_
-                                                           : reference_ - value;
-  return worse <= tolerance_.most;
-}
-
 absl::StatusOr<bool> Search::IsEnough(const std::vector<int>& kept) {
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       RecompileWith(model_, Overrides(kept)));
   HT_ASSIGN_OR_RETURN(
-      const std::optional<double> value,
+      const std::vector<TrialValue> runs,
       trials_.Measure(model, absl::StrCat(kept.size(), " of ",
                                           candidates_.size(), " ops in f32")));
-  if (!value.has_value() || !IsWithin(*value)) return false;
-  values_[kept] = *value;
+  const Verdict verdict = judge_->Of(runs);
+  if (verdict.misses) return false;
+  values_[kept] = *verdict.value;
   return true;
 }
 
@@ -172,7 +155,7 @@ absl::StatusOr<SearchAnswer> Search::Answer(
   std::reverse(answer.kept.begin(), answer.kept.end());
   std::reverse(answer.freed.begin(), answer.freed.end());
   answer.candidates = static_cast<int>(candidates_.size());
-  answer.reference = reference_;
+  answer.reference = judge_->reference();
   answer.value = values_.at(kept);
   return answer;
 }
@@ -196,7 +179,7 @@ absl::StatusOr<SearchAnswer> Search::Run() {
         absl::StrCat("search: with all ", candidates_.size(), " ops in f32 ",
                      tolerance_.metric.name, " is still not within ",
                      tolerance_.most, " of O0's ",
-                     tolerance_.metric.Text(reference_),
+                     tolerance_.metric.Text(judge_->reference()),
                      "; what is left is loss scaling, the level's other "
                      "properties and chance: take more --runs or a wider "
                      "--tolerance"));
@@ -205,32 +188,6 @@ absl::StatusOr<SearchAnswer> Search::Run() {
 }
 
 }  // namespace
-
-absl::StatusOr<Tolerance> ParseTolerance(const std::string& text,
-                                         const CompiledModel& model) {
-  const size_t colon = text.rfind(':');
-  Tolerance tolerance;
-  if (colon == std::string::npos ||
-      !absl::SimpleAtod(text.substr(colon + 1), &tolerance.most) ||
-      !std::isfinite(tolerance.most) || tolerance.most < 0) {
-    return UsageError(
-        "--tolerance \"", text,
-        "\": expected METRIC:NUMBER, percentage points (top1:0.2) "
-        "or of the loss (loss:0.01)");
-  }
-  tolerance.metric.name = text.substr(0, colon);
-  std::vector<std::string> known = {"loss"};
-  for (const MetricInfo& metric : model.program->metrics) {
-    known.push_back(metric.name);
-  }
-  if (std::find(known.begin(), known.end(), tolerance.metric.name) !=
-      known.end()) {
-    return tolerance;
-  }
-  return UsageError("--tolerance \"", text, "\": ", model.program->name,
-                    " has no metric \"", tolerance.metric.name, "\"",
-                    NearestHint(tolerance.metric.name, known));
-}
 
 absl::StatusOr<SearchAnswer> SearchPrecision(const CompiledModel& model,
                                              const Tolerance& tolerance,

@@ -8,24 +8,12 @@
 #include "absl/status/statusor.h"
 #include "graph/io/compiled_model.h"
 #include "proto/strategy.pb.h"
+#include "tools/search/metric.h"
+#include "tools/search/searched_op.h"
 #include "tools/search/trials.h"
 
 namespace halftone {
 namespace tools {
-
-// "top1:0.2": a metric, and how far it may be worse than in f32.
-struct Tolerance {
-  Metric metric;
-  double most = 0;  // percentage points, or of the loss
-};
-// Errors: kUsage (the text), kModel (the model has no such metric; nearest).
-absl::StatusOr<Tolerance> ParseTolerance(const std::string& text,
-                                         const CompiledModel& model);
-
-struct SearchedOp {
-  std::string name, type, op_class;
-  int line = 0;  // of the model's file; 0: unknown
-};
 
 struct SearchAnswer {
   // The model's, with what was found: its values are the user's own.
