@@ -98,8 +98,8 @@ void AddReportFlags(Verb verb, RunFlags* flags) {
                  "newest checkpoints that stay, beside the best (default 3)")
       .InRange(1, 1000000);
   verb.AddOption("--fetch", &config->fetches,
-                 "VALUE[:norm|hist|npz|exponents], a name or a glob; "
-                 "'*.grad:exponents'\nis what f16 keeps of all gradients");
+                 "VALUE[:norm|hist|npz|exponents]: a name or a glob, of which\n"
+                 "parameters' gradients come first; exponents: what f16 keeps");
   verb.AddOption("--fetch-every", &config->fetch_every,
                  "steps; default: as --log-every")
       .InRange(1, 1000000000);

@@ -216,7 +216,7 @@ std::string ScaleJson(const std::optional<float>& scale) {
 
 std::string ExponentsJson(const ExponentFacts& facts) {
   const ExponentHistogram& h = facts.histogram;
-  return absl::StrCat("{\"dtype\":", Quoted(facts.dtype), ",\"bins\":[",
+  return absl::StrCat("{\"dtype\":", Quoted(facts.held_in), ",\"bins\":[",
                       absl::StrJoin(h.bins, ","), "],\"zero\":", h.zero,
                       ",\"flushed\":", h.flushed,
                       ",\"overflowed\":", h.overflowed, ",\"nan\":", h.nan,

@@ -37,7 +37,7 @@ struct EventTimes {
 // What f16 keeps of a value, or of several together, as it was computed.
 struct ExponentFacts {
   ExponentHistogram histogram;
-  std::string dtype;  // that held it: "f16"; empty: several
+  std::string held_in;  // "f16"; empty: several dtypes
   // Of what has the loss scale in it: which, and those that would do.
   std::optional<float> loss_scaling;
   ScaleRange scales;

@@ -77,11 +77,11 @@ ExponentCounts CountsOf(const StepView::Item& item) {
   return counts;
 }
 
-ExponentFacts FactsOf(const ExponentCounts& counts, std::string dtype,
+ExponentFacts FactsOf(const ExponentCounts& counts, std::string held_in,
                       std::optional<float> scale) {
   ExponentFacts facts;
   facts.histogram = counts.Histogram();
-  facts.dtype = std::move(dtype);
+  facts.held_in = std::move(held_in);
   facts.loss_scaling = scale;
   if (scale.has_value()) facts.scales = counts.Scales(*scale);
   return facts;

@@ -116,7 +116,7 @@ TEST_F(TakeFetchesTest, Exponents) {
   auto taken = Take(fetches, "");
   ASSERT_EQ(taken.size(), 3u);
   const ExponentFacts& image = *taken[0].exponents;
-  EXPECT_EQ(image.dtype, "f32");
+  EXPECT_EQ(image.held_in, "f32");
   EXPECT_EQ(image.histogram.bins[0 - kLeastExponent], 1);  // 1
   EXPECT_EQ(image.histogram.bins[1 - kLeastExponent], 2);  // 2, 3
   EXPECT_EQ(image.histogram.bins[2 - kLeastExponent], 1);  // 4
@@ -147,7 +147,7 @@ TEST_F(TakeFetchesTest, ExponentsOfEachFloat) {
   const auto taken =
       Take(*ParseFetches({"low:exponents", "wide:exponents"}), "");
   ASSERT_EQ(taken.size(), 2u);
-  EXPECT_EQ(taken[0].exponents->dtype, "f16");
+  EXPECT_EQ(taken[0].exponents->held_in, "f16");
   EXPECT_EQ(taken[0].exponents->histogram.bins[0], 1);
   EXPECT_EQ(taken[0].exponents->histogram.zero, 1);
   EXPECT_EQ(taken[0].exponents->histogram.elements(), 3);
