@@ -13,8 +13,8 @@ TEST(TensorBoardOracle, ReadsWhatARunWrites) {
   if (!HasModule(python, "tensorboard")) {
     GTEST_SKIP() << python << " has no tensorboard";
   }
-  const Result result = RunProgram(
-      {python, "tests/cli/tensorboard_oracle.py", "tools/halftone"});
+  const Result result =
+      RunProgram({python, "tests/cli/tensorboard_oracle.py", "tools/halftone"});
   EXPECT_EQ(result.exit_code(), 0) << result.out << result.err;
   EXPECT_THAT(result.out, ::testing::HasSubstr("same 3 steps"));
 }
