@@ -67,8 +67,7 @@ absl::Span<const Word> WordsOf(const StepView::Item& item) {
           item.desc->bytes() / sizeof(Word)};
 }
 
-// In the order in which they lie there. Of a dtype that
-// kExponents takes.
+// Of a dtype that kExponents takes.
 ExponentCounts CountsOf(const StepView::Item& item) {
   ExponentCounts counts;
   if (item.desc->dtype == DType::kF32) counts.AddF32(WordsOf<uint32_t>(item));
@@ -198,9 +197,8 @@ absl::Status TakeFetches(const std::vector<Fetch>& fetches,
       taken.exponents =
           FactsOf(counts, std::string(Name(item.desc->dtype)),
                   fetch.scaled ? std::optional<float>(scale) : std::nullopt);
-      if (!fetch.scaled) continue;
-      together.Add(counts);
-      ++scaled;
+      if (fetch.scaled) together.Add(counts);
+      scaled += fetch.scaled;
       continue;
     }
     std::vector<float> values = Floats(item);
