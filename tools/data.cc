@@ -7,6 +7,7 @@
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "runtime/data/data_format.h"
+#include "runtime/log/shown_activity.h"
 #include "runtime/train/open_run_data.h"
 #include "runtime/train/rank_setup.h"
 #include "tools/common/command_line.h"
@@ -52,9 +53,12 @@ absl::Status Verify(const DataFlags& flags, Outcome* outcome) {
   for (const auto& [name, source] : {std::pair("train", splits.train.get()),
                                      std::pair("val", splits.test.get())}) {
     if (source == nullptr) continue;
-    HT_ASSIGN_OR_RETURN(runtime::ImageScan scan,
-                        runtime::ScanImages(*source, flags.config.readers,
-                                            flags.config.max_unpack));
+    runtime::ShownActivity shown("verify", 0, source->size());
+    HT_ASSIGN_OR_RETURN(
+        runtime::ImageScan scan,
+        runtime::ScanImages(*source, flags.config.readers,
+                            flags.config.max_unpack, 0, 1,
+                            [&](int64_t done) { shown->Did(done); }));
     scanned.push_back({name, std::move(scan)});
     if (!scanned.back().scan.broken.empty()) {
       outcome->exit_code = static_cast<int>(ExitCode::kDiffer);

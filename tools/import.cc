@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "runtime/log/shown_activity.h"
 #include "tools/common/command_line.h"
 #include "tools/common/import_files.h"
 #include "tools/report/import_report.h"
@@ -36,8 +37,10 @@ absl::Status AddDims(const std::string& text, ImportWishes* wishes) {
 }
 
 absl::Status Import(ImportFlags& flags) {
+  auto shown = std::make_unique<runtime::ShownActivity>("import");
   HT_ASSIGN_OR_RETURN(const ImportedModel imported,
                       ImportFile(flags.wishes, &flags.files));
+  shown.reset();
   if (flags.json) {
     Show(ImportJson(imported, flags.files), stdout);
   } else {

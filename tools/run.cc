@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
+#include "runtime/rendezvous/restart_cause.h"
 #include "runtime/tune/tune.h"
 #include "tools/common/command_line.h"
 #include "tools/common/keep_fetched.h"
@@ -60,6 +61,11 @@ absl::Status Run(RunFlags& flags, int* signal) {
   }
   HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.model.path));
   HT_ASSIGN_OR_RETURN(config.tuning, runtime::ReadTuningBeside(path.file));
+  const auto restart = runtime::FindRestartCause(runtime::CurrentEnvironment());
+  if (restart.has_value()) {
+    config.restart = {0, restart->attempt, restart->rank, restart->step,
+                      restart->cause};
+  }
   HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
                       MakeRanks(flags.ranks, model.target));
   config.on_activity = [&ranks](int64_t step, const char* activity) {
@@ -99,7 +105,11 @@ void AddReportFlags(Verb verb, RunFlags* flags) {
                  "newest checkpoints that stay, beside the best (default 3)")
       .InRange(1, 1000000);
   verb.AddOption("--fetch", &config->fetches,
-                 "VALUE[:norm|hist|npz], shown every --log-every steps");
+                 "VALUE[:norm|hist|npz|exponents]: a name or a glob, of which\n"
+                 "parameters' gradients come first; exponents: what f16 keeps");
+  verb.AddOption("--fetch-every", &config->fetch_every,
+                 "steps; default: as --log-every")
+      .InRange(1, 1000000000);
   verb.AddOption("--capsule", &config->capsules,
                  "rejected steps that are kept in --out, from the first on,\n"
                  "for halftone replay (default 0); a run that diverges keeps "

@@ -7,7 +7,7 @@
 #include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/output_file.h"
-#include "runtime/log/pulse.h"
+#include "runtime/log/shown_activity.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
@@ -43,18 +43,15 @@ absl::Status Tune(TuneFlags& flags) {
       ThreadsPerRank(flags.device, static_cast<int>(flags.options.world_size));
   HT_ASSIGN_OR_RETURN(const LocalRanks ranks,
                       MakeRanks(flags.device, model.target));
-  runtime::Console console = runtime::Console::Standard();
-  runtime::Activity activity;
-  activity.Begin("tune");
-  flags.options.on_progress = [&activity](int64_t done, int64_t of) {
-    if (activity.now().of != of) activity.Begin("tune", 0, of);
-    activity.Did(done);
+  auto shown = std::make_unique<runtime::ShownActivity>("tune");
+  flags.options.on_progress = [&shown](int64_t done, int64_t of) {
+    if ((*shown)->now().of != of) (*shown)->Begin("tune", 0, of);
+    (*shown)->Did(done);
   };
-  auto pulse = std::make_unique<runtime::Pulse>(&console, &activity);
   HT_ASSIGN_OR_RETURN(const runtime::Tuned tuned,
                       runtime::Tune(*model.program, *ranks.kernels, bindings,
                                     flags.options, *ranks.devices[0]));
-  pulse.reset();
+  shown.reset();
   HT_ASSIGN_OR_RETURN(const ModelPath model_path, FindModel(flags.model.path));
   const std::string path =
       flags.out.empty() ? runtime::TuningPathOf(model_path.file) : flags.out;

@@ -75,17 +75,18 @@ int64_t ImageScan::count() const {
   return n;
 }
 
-absl::StatusOr<ImageScan> ScanImages(const ImageSource& source, int workers,
-                                     int64_t max_unpack, int process,
-                                     int processes) {
+absl::StatusOr<ImageScan> ScanImages(
+    const ImageSource& source, int workers, int64_t max_unpack, int process,
+    int processes, const std::function<void(int64_t)>& on_progress) {
   Seen all;
   absl::Status failed;
   std::mutex mutex;
   std::atomic<int64_t> next{process};
-  const auto scan = [&](Seen& seen) -> absl::Status {
+  const auto scan = [&](Seen& seen, bool tells) -> absl::Status {
     std::string storage;
     Image image;
     for (int64_t i; (i = next.fetch_add(processes)) < source.size();) {
+      if (tells && on_progress) on_progress(i / processes);
       HT_ASSIGN_OR_RETURN(const absl::string_view bytes,
                           source.Read(i, &storage));
       const absl::Status status =
@@ -100,18 +101,18 @@ absl::StatusOr<ImageScan> ScanImages(const ImageSource& source, int workers,
     }
     return absl::OkStatus();
   };
-  const auto work = [&] {
+  const auto work = [&](bool tells) {
     const Doing doing("decoding all pictures");
     Seen seen;
-    const absl::Status status = scan(seen);
+    const absl::Status status = scan(seen, tells);
     if (!status.ok()) next = source.size();
     const std::lock_guard<std::mutex> lock(mutex);
     all.Add(std::move(seen));
     failed.Update(status);
   };
   std::vector<std::thread> threads;
-  for (int i = 1; i < workers; ++i) threads.emplace_back(work);
-  work();
+  for (int i = 1; i < workers; ++i) threads.emplace_back(work, false);
+  work(/*tells=*/true);
   for (std::thread& thread : threads) thread.join();
   HT_RETURN_IF_ERROR(failed);
   std::sort(all.scan.broken.begin(), all.scan.broken.end(),

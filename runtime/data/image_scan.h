@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,11 +32,13 @@ struct ImageScan {
 };
 
 // Reads and decodes those whose position divided by `processes` leaves
-// `process`, in `workers` threads. Errors: those of reading,
-// and of too little memory, which say nothing of the pictures.
-absl::StatusOr<ImageScan> ScanImages(const ImageSource& source, int workers,
-                                     int64_t max_unpack, int process = 0,
-                                     int processes = 1);
+// `process`, in `workers` threads. `on_progress` is told by the calling thread
+// how many were begun. Errors: those of reading, and of too little memory,
+// which say nothing of the pictures.
+absl::StatusOr<ImageScan> ScanImages(
+    const ImageSource& source, int workers, int64_t max_unpack, int process = 0,
+    int processes = 1,
+    const std::function<void(int64_t done)>& on_progress = nullptr);
 
 }  // namespace runtime
 }  // namespace halftone

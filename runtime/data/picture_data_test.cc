@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "runtime/data/data_format.h"
 #include "runtime/data/image/image_testing.h"
+#include "runtime/data/image_scan.h"
 #include "runtime/data/tar_testing.h"
 
 namespace halftone {
@@ -91,6 +92,21 @@ class PictureDataTest : public testing::Test {
   FeedSpec image_{"image", DType::kU8, {3, 4, 4}};
   FeedSpec label_{"label", DType::kI64, {}, 2};
 };
+
+TEST_F(PictureDataTest, AScanTellsHowFarItIs) {
+  WriteFolder();
+  std::string place;
+  const auto format = FindDataFormat("imagefolder:" + root_, &place);
+  ASSERT_TRUE(format.ok()) << format.status();
+  const auto splits = (*format)->open_images(place, {});
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  std::vector<int64_t> told;
+  const auto scan = ScanImages(*splits->train, /*workers=*/1, kMaxUnpack, 0, 1,
+                               [&told](int64_t done) { told.push_back(done); });
+  ASSERT_TRUE(scan.ok()) << scan.status();
+  EXPECT_EQ(scan->count(), 3);
+  EXPECT_THAT(told, ElementsAre(0, 1, 2));
+}
 
 TEST_F(PictureDataTest, ImageFolder) {
   WriteFolder();

@@ -1,6 +1,7 @@
 #include "runtime/exec/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -107,7 +108,10 @@ absl::StatusOr<int> ExecutorImpl::Prepare(absl::string_view entry,
   request.symbols = symbols;
   request.bind = Bind();
   request.stage_feeds = device_->asynchronous();
-  if (IsTrainEntry(entry)) request.fetches = options_.fetches;
+  if (IsTrainEntry(entry)) {
+    request.kept = options_.kept;
+    request.fetches = options_.fetches;
+  }
   HT_ASSIGN_OR_RETURN(Plan plan, MakePlan(request, *kernels_, state_, tuning_));
   HT_RETURN_IF_ERROR(CheckAllEqual(*communicator_, "collective sequence",
                                    Hex64(CollectiveHash(plan))));
@@ -269,7 +273,13 @@ absl::StatusOr<int64_t> ExecutorImpl::Execute(
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
   HT_RETURN_IF_ERROR(RunStep(plan));
   times_ = Sum(std::exchange(times_before_, Times()), plan.times());
-  HT_RETURN_IF_ERROR(plan.EnqueueResults(slot));
+  const auto since = std::chrono::steady_clock::now();
+  HT_RETURN_IF_ERROR(plan.EnqueueResults(slot, fetching_));
+  if (fetching_) {
+    fetch_seconds_ +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
+            .count();
+  }
   ticket_binding_[slot] = last_binding_ = binding;
   return tickets_++;
 }

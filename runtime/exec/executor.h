@@ -33,7 +33,9 @@ struct ExecutorOptions {
   bool deterministic = true;
   bool use_graphs = true;  // --no-graph switches replay off
   bool profile = false;    // train steps run one by one, and each is timed
-  std::vector<std::string> fetches;
+  // Values that Read shows besides the train entry's results: `kept` of all
+  // steps, `fetches` of those that were executed while fetching was on.
+  std::vector<std::string> kept, fetches;
   int64_t memory_limit = 0;  // bytes; 0: what the device has
 };
 
@@ -116,6 +118,11 @@ class Executor {
   // entry accumulate, which has no results.
   virtual absl::Status Accumulate(int binding,
                                   absl::Span<const FeedData> feeds) = 0;
+  // Whether steps that are executed from now on bring what was to be fetched to
+  // the host. At first they do.
+  virtual void SetFetching(bool fetching) = 0;
+  // What these copies took, by the host's clock.
+  virtual double fetch_seconds() const = 0;
   // Waits for the ticket's results. At most two steps may be unread.
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
   // Names the op in which what the finite check refuses, or else the loss,

@@ -41,6 +41,8 @@ class ExecutorImpl : public Executor {
   absl::Status Accumulate(int binding,
                           absl::Span<const FeedData> feeds) override;
   absl::Status Average(int binding) override;
+  void SetFetching(bool fetching) override { fetching_ = fetching; }
+  double fetch_seconds() const override { return fetch_seconds_; }
   absl::StatusOr<StepView> Read(int64_t ticket) override;
   absl::Status Watch(int binding, absl::Span<const FeedData> feeds,
                      StepWatcher* watcher) override;
@@ -103,6 +105,8 @@ class ExecutorImpl : public Executor {
   Arenas arenas_;
   FeedStaging staging_;
   std::vector<std::unique_ptr<PreparedPlan>> plans_;
+  bool fetching_ = true;
+  double fetch_seconds_ = 0;
   bool resolved_ = false;  // pointers of all plans are up to date
   // Cells of class `always` before the last step, for its replay.
   std::unique_ptr<Memory> always_before_;

@@ -252,6 +252,33 @@ TEST_F(ExecutorTest, FetchesAreResults) {
   EXPECT_FLOAT_EQ(view->Scalar("logs"), std::log(3.0f));
 }
 
+// Unlike what is kept, they are there of steps that fetch.
+TEST_F(ExecutorTest, FetchesOfSomeSteps) {
+  ExecutorOptions options;
+  options.kept = {"x"};
+  options.fetches = {"logs"};
+  TestRank rank(program_.get(), options);
+  const auto binding = rank.executor->Prepare("train", Samples(1));
+  ASSERT_TRUE(binding.ok()) << binding.status();
+  ASSERT_TRUE(rank.executor->Initialize(7).ok());
+  std::vector<int64_t> tickets;
+  for (const float first : {1, 2, 3}) {
+    rank.executor->SetFetching(first == 1);
+    const std::vector<float> x = {first, 2};
+    const auto ticket = rank.executor->Execute(*binding, {Feed(x)});
+    ASSERT_TRUE(ticket.ok()) << ticket.status();
+    tickets.push_back(*ticket);
+  }
+  for (int step = 0; step < 3; ++step) {
+    const auto view = rank.executor->Read(tickets[step]);
+    ASSERT_TRUE(view.ok()) << view.status();
+    EXPECT_EQ(view->Has("logs"), step == 0);
+    EXPECT_EQ(view->Scalar("x"), step + 1);
+    EXPECT_FLOAT_EQ(view->Scalar("logs"), step == 0 ? std::log(3.0f) : 0);
+  }
+  EXPECT_GT(rank.executor->fetch_seconds(), 0);
+}
+
 // Runs `body(rank, executor)` on two ranks as threads.
 void OnTwoRanks(const Program* first, const Program* second,
                 const std::function<void(int, TestRank&)>& body) {

@@ -82,6 +82,12 @@ absl::Status PreparedPlan::PrepareRing() {
   if (bytes > 0) {
     HT_ASSIGN_OR_RETURN(ring_, device_->AllocatePinned(kRing * bytes));
   }
+  for (const PlannedResult& result : plan_.results) {
+    if (result.fetched) continue;
+    ++always_items_;
+    always_bytes_ =
+        std::max(always_bytes_, result.slice.offset + result.slice.bytes);
+  }
   for (int slot = 0; slot < kRing; ++slot) {
     HT_ASSIGN_OR_RETURN(copied_[slot], device_->CreateEvent());
     for (const PlannedResult& result : plan_.results) {
@@ -266,14 +272,16 @@ absl::Status PreparedPlan::EnqueueSteps(Communicator& communicator,
   return absl::OkStatus();
 }
 
-absl::Status PreparedPlan::EnqueueResults(int slot) {
+absl::Status PreparedPlan::EnqueueResults(int slot, bool fetch) {
   HT_RETURN_IF_ERROR(streams_->compute->Record(*computed_));
   HT_RETURN_IF_ERROR(streams_->copy_out->Wait(*computed_));
   const int64_t bytes = plan_.arena_bytes[static_cast<int>(ArenaKind::kResult)];
   if (bytes > 0) {
     char* to = static_cast<char*>(ring_->data()) + slot * bytes;
-    HT_RETURN_IF_ERROR(streams_->copy_out->Copy(to, result_block_, bytes));
+    HT_RETURN_IF_ERROR(streams_->copy_out->Copy(to, result_block_,
+                                                fetch ? bytes : always_bytes_));
   }
+  copied_items_[slot] = fetch ? items_[slot].size() : always_items_;
   HT_RETURN_IF_ERROR(streams_->copy_out->Record(*copied_[slot]));
   // The next step may overwrite the results only when they are copied.
   return streams_->compute->Wait(*copied_[slot]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/exec/arenas.h"
 #include "runtime/exec/executor.h"
@@ -64,11 +65,15 @@ class PreparedPlan {
   // Enqueues all steps; `watcher` is null but for a step that is watched.
   absl::Status Enqueue(Communicator& communicator, StepWatcher* watcher);
 
-  // Copies the results to ring slot `slot` behind the compute stream.
-  absl::Status EnqueueResults(int slot);
+  // Copies the results to ring slot `slot` behind the compute stream: what is
+  // fetched only if `fetch`.
+  absl::Status EnqueueResults(int slot, bool fetch);
   // Waits for what EnqueueResults put behind this slot.
   absl::Status AwaitResults(int slot);
-  StepView Results(int slot) const { return StepView(items_[slot]); }
+  StepView Results(int slot) const {
+    return StepView(
+        absl::MakeConstSpan(items_[slot]).subspan(0, copied_items_[slot]));
+  }
   static constexpr int kRing = 3;
 
   const Executor::Times& times() const { return times_; }
@@ -110,7 +115,11 @@ class PreparedPlan {
   std::vector<char*> feeds_;
   char* result_block_ = nullptr;  // in the result arena
   std::unique_ptr<Memory> ring_;  // pinned, kRing times the result arena
+  // Those of results that are always copied come first, in the arena, too.
   std::vector<StepView::Item> items_[kRing];
+  size_t copied_items_[kRing] = {};
+  size_t always_items_ = 0;
+  int64_t always_bytes_ = 0;
   std::unique_ptr<Event> copied_[kRing];
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Graph> graph_;

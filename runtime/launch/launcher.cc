@@ -25,6 +25,7 @@
 #include "runtime/launch/launch_plan.h"
 #include "runtime/launch/rank_output.h"
 #include "runtime/log/words.h"
+#include "runtime/rendezvous/restart_cause.h"
 
 namespace halftone {
 namespace runtime {
@@ -250,11 +251,13 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
   const SignalFile signals;
   GroupKeeper keeper;
   std::vector<FailureReport> failures;
+  Environment rank_env = env;
+  rank_env.erase(kRestartVariable);  // of a launcher around this one
   for (int number = 0;; ++number) {
     AttemptOptions attempt_options;
     attempt_options.plan = &plan;
     attempt_options.launch = &options;
-    attempt_options.env = env;
+    attempt_options.env = rank_env;
     attempt_options.command =
         number == 0 ? options.command : ResumeCommand(options);
     attempt_options.attempt = number;
@@ -276,6 +279,9 @@ absl::StatusOr<int> RunAttempts(const LaunchOptions& options,
       return result.exit_code;
     }
     failures.push_back(*result.failure);
+    const FailureReport& failure = failures.back();
+    rank_env[kRestartVariable] = ToText(
+        RestartCause{number + 1, failure.rank, failure.step, failure.cause});
     console.Message(absl::StrCat(
         "restart ", number + 1, " of ", options.max_restarts,
         result.checkpoint < 0 ? std::string(" from the last good checkpoint")

@@ -15,6 +15,7 @@
 #include "graph/base/file.h"
 #include "graph/base/retry.h"
 #include "graph/base/system/system_error.h"
+#include "runtime/log/proto_writer.h"
 
 namespace halftone {
 namespace runtime {
@@ -47,45 +48,21 @@ uint32_t MaskedCrc(absl::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
-template <typename T>
-void AppendRaw(std::string* out, T value) {
-  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-void AppendVarint(std::string* out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out->push_back(char(value | 0x80));
-  out->push_back(static_cast<char>(value));
-}
-
-// Field numbers and wire types of tensorflow.Event and tensorflow.Summary.
-constexpr char kWallTime = 1 << 3 | 1;     // double
-constexpr char kStep = 2 << 3 | 0;         // varint
-constexpr char kFileVersion = 3 << 3 | 2;  // string
-constexpr char kSummary = 5 << 3 | 2;      // message
-constexpr char kValue = 1 << 3 | 2;        // of Summary, message
-constexpr char kTag = 1 << 3 | 2;          // of Value, string
-constexpr char kSimpleValue = 2 << 3 | 5;  // of Value, float
-constexpr char kTensor = 8 << 3 | 2;       // of Value, message
-constexpr char kMetadata = 9 << 3 | 2;     // of Value, message
-constexpr char kDtype = 1 << 3 | 0;        // of Tensor, varint
-constexpr char kStringVal = 8 << 3 | 2;    // of Tensor, bytes
-constexpr char kPlugin = 1 << 3 | 2;       // of Metadata, message
-constexpr char kPluginName = 1 << 3 | 2;   // of Plugin, string
-constexpr char kDtString = 7;
-
-void AppendField(std::string* out, char key, absl::string_view bytes) {
-  out->push_back(key);
-  AppendVarint(out, bytes.size());
-  absl::StrAppend(out, bytes);
-}
+// Field numbers of tensorflow.Event, Summary, Summary.Value, HistogramProto,
+// TensorProto and SummaryMetadata.
+enum Event { kWallTime = 1, kStep, kFileVersion, kGraphDef, kSummary };
+constexpr int kValue = 1;
+enum Value { kTag = 1, kSimpleValue, kHisto = 5, kTensor = 8, kMetadata };
+enum Histo { kMin = 1, kMax, kNum, kSum, kSumSquares, kLimits, kCounts };
+constexpr int kDtype = 1, kStringVal = 8, kDtString = 7;
+constexpr int kPlugin = 1, kPluginName = 1;
 
 std::string EventAt(int64_t step) {
-  std::string event(1, kWallTime);
-  AppendRaw(&event, absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
-  if (step != 0) {  // as in every proto3 message, 0 is left out
-    event.push_back(kStep);
-    AppendVarint(&event, static_cast<uint64_t>(step));
-  }
+  std::string event;
+  AppendDouble(&event, kWallTime,
+               absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
+  // As in every proto3 message, 0 is left out.
+  if (step != 0) AppendNumber(&event, kStep, step);
   return event;
 }
 
@@ -103,7 +80,7 @@ void AppendRecord(std::string* out, absl::string_view event) {
 EventFile::EventFile(std::string path, int fd)
     : path_(std::move(path)), fd_(fd) {
   std::string event = EventAt(0);
-  AppendField(&event, kFileVersion, "brain.Event:2");
+  AppendBytes(&event, kFileVersion, "brain.Event:2");
   AppendRecord(&buffer_, event);
 }
 
@@ -130,35 +107,63 @@ absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Create(
 }
 
 void EventFile::AddScalar(absl::string_view tag, int64_t step, float value) {
-  if (buffer_.size() > kMaxPending) return;
   std::string summary_value;
-  AppendField(&summary_value, kTag, tag);
-  summary_value.push_back(kSimpleValue);
-  AppendRaw(&summary_value, value);
+  AppendBytes(&summary_value, kTag, tag);
+  AppendFloat(&summary_value, kSimpleValue, value);
   Add(step, summary_value);
+}
+
+void EventFile::AddHistogram(absl::string_view tag, int64_t step,
+                             const EventHistogram& histogram) {
+  double num = 0, sum = 0, squares = 0, low = histogram.min;
+  for (size_t i = 0; i < histogram.counts.size(); ++i) {
+    const double count = histogram.counts[i];
+    const double middle = (low + histogram.limits[i]) / 2;
+    num += count;
+    sum += count * middle;
+    squares += count * middle * middle;
+    low = histogram.limits[i];
+  }
+  std::string histo, value;
+  AppendDouble(&histo, kMin, histogram.min);
+  AppendDouble(&histo, kMax, histogram.max);
+  AppendDouble(&histo, kNum, num);
+  AppendDouble(&histo, kSum, sum);
+  AppendDouble(&histo, kSumSquares, squares);
+  AppendDoubles(&histo, kLimits, histogram.limits);
+  AppendDoubles(&histo, kCounts, histogram.counts);
+  AppendBytes(&value, kTag, tag);
+  AppendBytes(&value, kHisto, histo);
+  Add(step, value);
 }
 
 // As its text plugin reads it: a tensor of one string, of no dims.
 void EventFile::AddText(absl::string_view tag, int64_t step,
                         absl::string_view text) {
-  if (buffer_.size() > kMaxPending) return;
   std::string plugin, metadata, tensor, value;
-  AppendField(&plugin, kPluginName, "text");
-  AppendField(&metadata, kPlugin, plugin);
-  tensor.push_back(kDtype);
-  tensor.push_back(kDtString);
-  AppendField(&tensor, kStringVal, text);
-  AppendField(&value, kTag, tag);
-  AppendField(&value, kTensor, tensor);
-  AppendField(&value, kMetadata, metadata);
+  AppendBytes(&plugin, kPluginName, "text");
+  AppendBytes(&metadata, kPlugin, plugin);
+  AppendNumber(&tensor, kDtype, kDtString);
+  AppendBytes(&tensor, kStringVal, text);
+  AppendBytes(&value, kTag, tag);
+  AppendBytes(&value, kTensor, tensor);
+  AppendBytes(&value, kMetadata, metadata);
   Add(step, value);
 }
 
+void EventFile::AddGraph(absl::string_view graph_def) {
+  if (buffer_.size() > kMaxPending) return;
+  std::string event = EventAt(0);
+  AppendBytes(&event, kGraphDef, graph_def);
+  AppendRecord(&buffer_, event);
+}
+
 void EventFile::Add(int64_t step, absl::string_view value) {
+  if (buffer_.size() > kMaxPending) return;
   std::string summary;
-  AppendField(&summary, kValue, value);
+  AppendBytes(&summary, kValue, value);
   std::string event = EventAt(step);
-  AppendField(&event, kSummary, summary);
+  AppendBytes(&event, kSummary, summary);
   AppendRecord(&buffer_, event);
 }
 

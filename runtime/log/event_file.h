@@ -1,11 +1,12 @@
-// events.out.tfevents.*: scalars and texts for TensorBoard, in its record
-// format (length, masked CRC-32C, Event message, masked CRC-32C).
+// events.out.tfevents.*: what TensorBoard shows, in its record format (length,
+// masked CRC-32C, Event message, masked CRC-32C).
 #ifndef HALFTONE_RUNTIME_LOG_EVENT_FILE_H_
 #define HALFTONE_RUNTIME_LOG_EVENT_FILE_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,13 @@
 
 namespace halftone {
 namespace runtime {
+
+// Bin i holds what is above limits[i - 1] (the first: from `min` on) up to
+// limits[i].
+struct EventHistogram {
+  double min = 0, max = 0;
+  std::vector<double> limits, counts;  // as many
+};
 
 class EventFile {
  public:
@@ -22,6 +30,10 @@ class EventFile {
   ~EventFile();
   // Buffered, up to 16 MiB; Flush writes, and keeps what cannot be written.
   void AddScalar(absl::string_view tag, int64_t step, float value);
+  void AddHistogram(absl::string_view tag, int64_t step,
+                    const EventHistogram& histogram);
+  // A GraphDef: runtime/log/graph_def.h.
+  void AddGraph(absl::string_view graph_def);
   void AddText(absl::string_view tag, int64_t step, absl::string_view text);
   absl::Status Flush();
 

@@ -85,6 +85,7 @@ struct Draft {
   struct Result {
     absl::string_view name;
     int value;  // node
+    bool fetched = false;
   };
   std::vector<Result> results;
   std::vector<InlinedFusion> inlined;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -60,9 +61,12 @@ class Drafter {
           {CellNode(commit.cell), NodeOf(scope, commit.value)});
     }
     for (const Result& result : entry->results()) {
-      draft_.results.push_back({result.name, NodeOf(scope, result.value)});
+      draft_.results.push_back(
+          {result.name, NodeOf(scope, result.value),
+           absl::c_linear_search(request_.fetches, result.name)});
     }
-    HT_RETURN_IF_ERROR(AddFetches(scope));
+    HT_RETURN_IF_ERROR(AddValues(scope, request_.kept, /*fetched=*/false));
+    HT_RETURN_IF_ERROR(AddValues(scope, request_.fetches, /*fetched=*/true));
     return std::move(draft_);
   }
 
@@ -354,8 +358,16 @@ class Drafter {
     return DraftOps(scope);
   }
 
-  absl::Status AddFetches(Scope& scope) {
-    for (const std::string& name : request_.fetches) {
+  // Unless they are results by themselves.
+  absl::Status AddValues(Scope& scope, const std::vector<std::string>& wanted,
+                         bool fetched) {
+    for (const std::string& name : wanted) {
+      const auto result = absl::c_find_if(
+          draft_.results, [&](const auto& r) { return r.name == name; });
+      if (result != draft_.results.end()) {
+        result->fetched &= fetched;
+        continue;
+      }
       const ValueId value = scope.block->FindValue(name);
       if (value.valid() && scope.block->type(value).sharded) {
         return UsageError("--fetch ", name,
@@ -363,7 +375,7 @@ class Drafter {
                           "leave dist.sharding out, or fetch another value");
       }
       if (value.valid()) {
-        draft_.results.push_back({name, NodeOf(scope, value)});
+        draft_.results.push_back({name, NodeOf(scope, value), fetched});
         continue;
       }
       std::vector<std::string> names;

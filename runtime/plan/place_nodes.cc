@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "graph/base/check.h"
 #include "runtime/plan/draft.h"
 
@@ -213,6 +214,10 @@ std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
     node.offset = place.offset + offset;
   };
   arenas[static_cast<int>(ArenaKind::kState)] = state.bytes;
+  absl::flat_hash_set<int> always;  // roots
+  for (const Draft::Result& result : draft.results) {
+    if (!result.fetched) always.insert(draft.Root(result.value));
+  }
   for (size_t n = 0; n < draft.nodes.size(); ++n) {
     Node& node = draft.nodes[n];
     if (node.root != static_cast<int>(n)) continue;
@@ -229,11 +234,19 @@ std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
         put(node, state.constants[node.index], 0);
         break;
       case Node::Kind::kResult:
-        append(node, ArenaKind::kResult);
+        if (always.contains(node.root)) append(node, ArenaKind::kResult);
         break;
       case Node::Kind::kGroup:
         if (!IsTemporary(draft, node)) append(node, ArenaKind::kCommunication);
         break;
+    }
+  }
+  // Behind those that are copied to the host after each step.
+  for (size_t n = 0; n < draft.nodes.size(); ++n) {
+    Node& node = draft.nodes[n];
+    if (node.kind == Node::Kind::kResult && node.root == static_cast<int>(n) &&
+        !always.contains(node.root)) {
+      append(node, ArenaKind::kResult);
     }
   }
   PlaceTemporaries(draft, &arenas[static_cast<int>(ArenaKind::kTemporary)]);

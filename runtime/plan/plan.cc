@@ -81,10 +81,13 @@ void FillValues(const Draft& draft, Plan& plan) {
     const Node& node = draft.nodes[feed];
     plan.feeds.push_back({std::string(node.name), desc_of(node), node.slice()});
   }
-  for (const Draft::Result& result : draft.results) {
-    const Node& node = draft.nodes[result.value];
-    plan.results.push_back(
-        {std::string(result.name), desc_of(node), node.slice()});
+  for (const bool fetched : {false, true}) {
+    for (const Draft::Result& result : draft.results) {
+      if (result.fetched != fetched) continue;
+      const Node& node = draft.nodes[result.value];
+      plan.results.push_back(
+          {std::string(result.name), desc_of(node), node.slice(), fetched});
+    }
   }
   plan.values.reserve(draft.nodes.size());
   for (const Node& node : draft.nodes) {

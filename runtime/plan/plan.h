@@ -103,7 +103,8 @@ struct PlannedFeed {
 struct PlannedResult {
   std::string name;
   kernels::TensorDesc desc;
-  Slice slice;  // in kResult
+  Slice slice;           // in kResult
+  bool fetched = false;  // not wanted of each step
 };
 
 // A fusion whose body is planned op by op.
@@ -137,8 +138,9 @@ struct PlanRequest {
   SymbolValues symbols{};  // symbol 0: samples on this rank
   kernels::BindContext bind;
   bool stage_feeds = false;  // for a device that works asynchronously
-  // Values to keep and return besides the entry's results (--fetch).
-  std::vector<std::string> fetches;
+  // Values to keep and return besides the entry's results: of each step, and
+  // of some steps alone (--fetch), which may be results of the entry, too.
+  std::vector<std::string> kept, fetches;
 };
 
 struct Plan {
@@ -148,6 +150,7 @@ struct Plan {
   std::vector<Step> steps;
   std::array<int64_t, kArenas> arena_bytes{};
   std::vector<PlannedFeed> feeds;
+  // Those that are wanted of each step first, in the arena, too.
   std::vector<PlannedResult> results;
   std::vector<PlannedValue> values;
   std::vector<InlinedFusion> inlined;

@@ -437,6 +437,34 @@ entry train {
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("hidden"));
 }
 
+// One copy of the first part of the arena has all that each step wants.
+TEST_F(PlanTest, WhatIsFetchedLiesBehindTheOtherResults) {
+  request_.kept = {"b"};
+  request_.fetches = {"a", "c"};
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f32[4]
+  a: exp(X=x) -> (Out=a : f32[4])   forward
+  b: exp(X=a) -> (Out=b : f32[4])   forward
+  c: exp(X=b) -> (Out=c : f32[4])   forward
+  d: exp(X=c) -> (Out=d : f32[4])   forward
+  result c = c
+  result d = d
+})");
+  std::vector<std::string> names;
+  int64_t end = 0;
+  for (const PlannedResult& result : plan.results) {
+    names.push_back(result.name);
+    EXPECT_EQ(result.fetched, result.name == "a" || result.name == "c");
+    if (!result.fetched) {
+      end = std::max(end, result.slice.offset + result.slice.bytes);
+    } else {
+      EXPECT_GE(result.slice.offset, end) << result.name;
+    }
+  }
+  EXPECT_THAT(names, ElementsAre("d", "b", "c", "a"));
+}
+
 TEST_F(PlanTest, TheHashOfCollectivesIgnoresEverythingElse) {
   const std::string text = R"(
 entry train {

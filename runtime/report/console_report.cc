@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/report/epoch_line.h"
+#include "runtime/report/fetch_line.h"
 #include "runtime/report/report_text.h"
 #include "runtime/report/summary.h"
 
@@ -61,6 +62,8 @@ void ConsoleReport::On(const RunEnded& end) {
   console_.Report(SpeedLine(run_, end));
   const std::string reading = ReadingLine(run_, end);
   if (!reading.empty()) console_.Report(reading);
+  const std::string fetching = FetchCostLine(end);
+  if (!fetching.empty()) console_.Report(fetching);
   console_.Report(MemoryLine(run_, end, checkpoint_));
   if (!end.profile.has_value()) return;
   for (const std::string& line : ProfileLines(*end.profile)) {

@@ -12,6 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "graph/base/disk/directory.h"
 #include "graph/base/error.h"
 #include "graph/base/json/json_reader.h"
@@ -207,6 +209,43 @@ std::string PartsJson(const std::vector<PartLoss>& parts) {
   return text + "}";
 }
 
+// A power of two, or null.
+std::string ScaleJson(const std::optional<float>& scale) {
+  return scale.has_value() ? JsonNumber(*scale) : "null";
+}
+
+std::string ExponentsJson(const ExponentFacts& facts) {
+  const ExponentHistogram& h = facts.histogram;
+  return absl::StrCat("{\"dtype\":", Quoted(facts.held_in), ",\"bins\":[",
+                      absl::StrJoin(h.bins, ","), "],\"zero\":", h.zero,
+                      ",\"flushed\":", h.flushed,
+                      ",\"overflowed\":", h.overflowed, ",\"nan\":", h.nan,
+                      ",\"loss_scaling\":", ScaleJson(facts.loss_scaling),
+                      ",\"least_scale\":", ScaleJson(facts.scales.least),
+                      ",\"most_scale\":", ScaleJson(facts.scales.most), "}");
+}
+
+// ,"fetches":{"w:norm":1,"w":[1,2]}; nothing without any.
+std::string FetchesJson(const std::vector<FetchedValue>& fetches) {
+  if (fetches.empty()) return "";
+  const auto number = [](std::string* out, float value) {
+    out->append(JsonNumber(value));
+  };
+  std::string text = ",\"fetches\":{";
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const std::vector<float>& values = fetches[i].values;
+    absl::StrAppend(&text, i > 0 ? "," : "", Quoted(fetches[i].name), ":");
+    if (fetches[i].exponents.has_value()) {
+      text += ExponentsJson(*fetches[i].exponents);
+    } else if (values.size() == 1) {
+      text += JsonNumber(values[0]);
+    } else {
+      absl::StrAppend(&text, "[", absl::StrJoin(values, ",", number), "]");
+    }
+  }
+  return text + "}";
+}
+
 }  // namespace
 
 MetricsLog::MetricsLog(std::string path, int fd)
@@ -230,8 +269,12 @@ absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(
   return log;
 }
 
-void MetricsLog::Append(const std::string& line) {
-  if (pending_.size() + line.size() <= kMaxPending) pending_ += line;
+void MetricsLog::Append(absl::string_view line) {
+  if (pending_.size() + line.size() > kMaxPending) return;
+  absl::StrAppend(&pending_, line, ",\"time\":\"",
+                  absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(),
+                                   absl::UTCTimeZone()),
+                  "\"}\n");
 }
 
 absl::Status MetricsLog::Flush() {
@@ -249,8 +292,23 @@ absl::Status MetricsLog::Flush() {
                      absl::StrCat(path_, ": cannot be written"));
 }
 
+void MetricsLog::On(const RunStarted& run) {
+  parts_known_ = run.parts_known;
+  const int64_t step = run.resumed.has_value() ? run.resumed->step : 0;
+  const proto::Strategy& strategy = run.strategy;
+  Append(absl::StrCat("{\"event\":\"run_start\",\"step\":", step,
+                      ",\"resumed\":", Boolean(run.resumed.has_value()),
+                      ",\"epochs\":", strategy.train().epochs(),
+                      ",\"steps_per_epoch\":", run.steps_per_epoch,
+                      ",\"batch_size\":", run.batch, ",\"ranks\":",
+                      run.world_size, ",\"data\":", Quoted(run.data),
+                      ",\"level\":", Quoted(strategy.amp().level()),
+                      ",\"dtype\":", Quoted(strategy.amp().dtype()),
+                      ",\"fingerprint\":", Quoted(run.fingerprint)));
+}
+
 void MetricsLog::On(const StepEvent& event) {
-  std::string line = absl::StrCat(
+  Append(absl::StrCat(
       "{\"event\":\"step\",\"step\":", event.step,
       ",\"applied\":", event.applied, ",\"epoch\":", event.epoch,
       ",\"loss\":", JsonNumber(event.loss), ",\"n\":", event.n,
@@ -259,42 +317,25 @@ void MetricsLog::On(const StepEvent& event) {
       ",\"loss_scaling\":", JsonNumber(event.loss_scaling),
       ",\"good_steps\":", event.good_steps, ",\"bad_steps\":", event.bad_steps,
       ",\"found_inf\":", Boolean(event.found_inf),
-      ",\"grad_norm\":", JsonNumber(event.grad_norm));
-  if (!event.fetches.empty()) line += ",\"fetches\":{";
-  for (size_t i = 0; i < event.fetches.size(); ++i) {
-    const std::vector<float>& values = event.fetches[i].values;
-    absl::StrAppend(&line, i > 0 ? "," : "", Quoted(event.fetches[i].name),
-                    ":");
-    const auto number = [](std::string* out, float value) {
-      out->append(JsonNumber(value));
-    };
-    absl::StrAppend(
-        &line,
-        values.size() == 1
-            ? JsonNumber(values[0])
-            : absl::StrCat("[", absl::StrJoin(values, ",", number), "]"));
-  }
-  if (!event.fetches.empty()) line += "}";
-  line += PartsJson(event.parts);
-  Append(absl::StrCat(
-      line, ",\"ms\":", MillisecondsJson(event.times.per_step, parts_known_),
-      "}\n"));
+      ",\"grad_norm\":", JsonNumber(event.grad_norm),
+      FetchesJson(event.fetches), PartsJson(event.parts),
+      ",\"ms\":", MillisecondsJson(event.times.per_step, parts_known_)));
 }
 
 void MetricsLog::On(const SkipEvent& event) {
-  Append(absl::StrCat(
-      kSkipLine, "\"step\":", event.step, ",\"epoch\":", event.epoch,
-      ",\"first_bad\":", Quoted(event.first_bad), ",\"bad_steps\":",
-      event.bad_steps, ",\"scale_before\":", JsonNumber(event.scale_before),
-      ",\"loss_scaling\":", JsonNumber(event.loss_scaling), "}\n"));
+  Append(absl::StrCat(kSkipLine, "\"step\":", event.step, ",\"epoch\":",
+                      event.epoch, ",\"first_bad\":", Quoted(event.first_bad),
+                      ",\"bad_steps\":", event.bad_steps,
+                      ",\"scale_before\":", JsonNumber(event.scale_before),
+                      ",\"loss_scaling\":", JsonNumber(event.loss_scaling)));
 }
 
 void MetricsLog::On(const ScaleEvent& event) {
   if (event.skipped) return;
-  Append(absl::StrCat(
-      kScaleLine, "\"step\":", event.step, ",\"epoch\":", event.epoch,
-      ",\"scale_before\":", JsonNumber(event.scale_before),
-      ",\"loss_scaling\":", JsonNumber(event.loss_scaling), "}\n"));
+  Append(absl::StrCat(kScaleLine, "\"step\":", event.step,
+                      ",\"epoch\":", event.epoch,
+                      ",\"scale_before\":", JsonNumber(event.scale_before),
+                      ",\"loss_scaling\":", JsonNumber(event.loss_scaling)));
 }
 
 void MetricsLog::On(const NotFiniteEvent& event) {
@@ -302,7 +343,7 @@ void MetricsLog::On(const NotFiniteEvent& event) {
                       ",\"epoch\":", event.epoch,
                       ",\"loss\":", JsonNumber(event.loss),
                       ",\"applied\":", Boolean(event.applied),
-                      ",\"in_a_row\":", event.in_a_row, "}\n"));
+                      ",\"in_a_row\":", event.in_a_row));
 }
 
 void MetricsLog::On(const EvalEvent& event) {
@@ -317,7 +358,32 @@ void MetricsLog::On(const EvalEvent& event) {
                     ",\"correct\":", metric.correct,
                     ",\"total\":", metric.total, "}");
   }
-  Append(absl::StrCat(line, "}", PartsJson(event.parts), "}\n"));
+  Append(absl::StrCat(line, "}", PartsJson(event.parts)));
+}
+
+void MetricsLog::On(const CheckpointEvent& event) {
+  Append(absl::StrCat("{\"event\":\"checkpoint\",\"step\":", event.step,
+                      ",\"epoch\":", event.epoch));
+}
+
+void MetricsLog::On(const RestartEvent& event) {
+  Append(absl::StrCat("{\"event\":\"restart\",\"step\":", event.step,
+                      ",\"attempt\":", event.attempt, ",\"rank\":", event.rank,
+                      ",\"failed_step\":", event.failed_step,
+                      ",\"cause\":", Quoted(event.cause)));
+}
+
+void MetricsLog::On(const RunEnded& end) {
+  const auto seconds = [](double value) {
+    return JsonNumber(static_cast<float>(value));
+  };
+  Append(absl::StrCat(
+      "{\"event\":\"end\",\"step\":", end.step, ",\"applied\":", end.applied,
+      ",\"epochs\":", end.epoch, ",\"exit\":", end.exit_code, ",\"signal\":",
+      end.signal, ",\"seconds\":{\"run\":", seconds(end.seconds),
+      ",\"eval\":", seconds(end.eval_seconds),
+      ",\"checkpoint\":", seconds(end.checkpoint_seconds), ",\"fetch\":",
+      seconds(end.fetches.has_value() ? end.fetches->seconds : 0), "}"));
 }
 
 }  // namespace runtime

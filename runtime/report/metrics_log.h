@@ -1,5 +1,6 @@
 // metrics.jsonl: one JSON object per line, written as the run goes. f32 values
-// in digits that read back to the same bits; nan, inf, -inf as strings.
+// in digits that read back to the same bits; nan, inf, -inf as strings. Each
+// line has a step and the time of day.
 #ifndef HALFTONE_RUNTIME_REPORT_METRICS_LOG_H_
 #define HALFTONE_RUNTIME_REPORT_METRICS_LOG_H_
 
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "runtime/report/run_observer.h"
 #include "runtime/report/scale_recorder.h"
 
@@ -23,13 +25,16 @@ class MetricsLog : public RunObserver {
   static absl::StatusOr<std::unique_ptr<MetricsLog>> Open(
       const std::string& path, int64_t keep_until);
   ~MetricsLog() override;
-  void On(const RunStarted& run) override { parts_known_ = run.parts_known; }
+  void On(const RunStarted& run) override;
   void On(const StepEvent& event) override;
   void On(const SkipEvent& event) override;
   // Of steps that were not skipped: a skip's line says it, too.
   void On(const ScaleEvent& event) override;
   void On(const NotFiniteEvent& event) override;
   void On(const EvalEvent& event) override;
+  void On(const CheckpointEvent& event) override;
+  void On(const RestartEvent& event) override;
+  void On(const RunEnded& end) override;
   // What could not be written (a full disk) is kept, up to 16 MiB, and written
   // before the next line: the file never has half a line in it, and a gap only
   // beyond that.
@@ -40,7 +45,8 @@ class MetricsLog : public RunObserver {
 
  private:
   MetricsLog(std::string path, int fd);
-  void Append(const std::string& line);
+  // An object without its end: the time comes last.
+  void Append(absl::string_view line);
 
   std::string path_, pending_;
   ScaleRecorder kept_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
@@ -59,7 +60,7 @@ TEST(MetricsLog, PartsThatAreNotKnown) {
   event.times.per_step = {6, 0.5};
   (*log)->On(event);
   ASSERT_TRUE((*log)->Flush().ok());
-  const json ms = JsonLines(path)[0]["ms"];
+  const json ms = JsonLines(path)[1]["ms"];
   EXPECT_EQ(ms["other"], 0);
   EXPECT_EQ(ms["device"], 5.5);
 }
@@ -89,7 +90,112 @@ TEST(MetricsLog, SaysWhatTheMeanLossIsOf) {
                            {"epoch", 0},
                            {"loss", "inf"},
                            {"applied", true},
-                           {"in_a_row", 2}}));
+                           {"in_a_row", 2},
+                           {"time", read[1]["time"]}}));
+}
+
+TEST(MetricsLog, EachLineHasATime) {
+  const std::string path = NewPath();
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  (*log)->On(RunStarted());
+  (*log)->On(Step(1));
+  (*log)->On(RunEnded());
+  ASSERT_TRUE((*log)->Flush().ok());
+  for (const json& line : JsonLines(path)) {
+    absl::Time time;
+    std::string error;
+    ASSERT_TRUE(absl::ParseTime(absl::RFC3339_full,
+                                line["time"].get<std::string>(), &time, &error))
+        << line << error;
+    EXPECT_GT(time, absl::UnixEpoch()) << line;
+  }
+}
+
+TEST(MetricsLog, HowARunBeginsGoesOnAndEnds) {
+  const std::string path = NewPath();
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  RunStarted run;
+  run.world_size = 2;
+  run.batch = 64;
+  run.data = "idx:\"x\"";
+  run.resumed = Resumed();
+  run.resumed->step = 20;
+  (*log)->On(run);
+  RestartEvent restart;
+  restart.step = 20;
+  restart.rank = 1;
+  restart.failed_step = 25;
+  restart.cause = "signal 9 (SIGKILL)";
+  (*log)->On(restart);
+  (*log)->On(CheckpointEvent{30, 2});
+  RunEnded end;
+  end.step = 40;
+  end.applied = 39;
+  end.signal = 15;
+  end.exit_code = 143;
+  end.seconds = 2.5;
+  (*log)->On(end);
+  ASSERT_TRUE((*log)->Flush().ok());
+  std::vector<json> lines = JsonLines(path);
+  for (json& line : lines) line.erase("time");
+  EXPECT_EQ(lines[0]["event"], "run_start");
+  EXPECT_EQ(lines[0]["step"], 20);
+  EXPECT_EQ(lines[0]["resumed"], true);
+  EXPECT_EQ(lines[0]["ranks"], 2);
+  EXPECT_EQ(lines[0]["batch_size"], 64);
+  EXPECT_EQ(lines[0]["data"], "idx:\"x\"");
+  EXPECT_EQ(lines[1], (json{{"event", "restart"},
+                            {"step", 20},
+                            {"attempt", 1},
+                            {"rank", 1},
+                            {"failed_step", 25},
+                            {"cause", "signal 9 (SIGKILL)"}}));
+  EXPECT_EQ(lines[2],
+            (json{{"event", "checkpoint"}, {"step", 30}, {"epoch", 2}}));
+  EXPECT_EQ(
+      lines[3],
+      (json{{"event", "end"},
+            {"step", 40},
+            {"applied", 39},
+            {"epochs", 0},
+            {"exit", 143},
+            {"signal", 15},
+            {"seconds",
+             {{"run", 2.5}, {"eval", 0}, {"checkpoint", 0}, {"fetch", 0}}}}));
+}
+
+TEST(MetricsLog, Exponents) {
+  const std::string path = NewPath();
+  auto log = MetricsLog::Open(path, -1);
+  ASSERT_TRUE(log.ok()) << log.status();
+  StepEvent event = Step(10);
+  FetchedValue& fetch = event.fetches.emplace_back();
+  fetch.name = "w.grad:exponents";
+  fetch.exponents.emplace();
+  fetch.exponents->held_in = "f16";
+  fetch.exponents->histogram.bins[39] = 7;
+  fetch.exponents->histogram.zero = 1;
+  fetch.exponents->histogram.flushed = 2;
+  fetch.exponents->histogram.overflowed = 3;
+  fetch.exponents->histogram.nan = 4;
+  fetch.exponents->loss_scaling = 1024;
+  fetch.exponents->scales.most = 2048;
+  (*log)->On(event);
+  ASSERT_TRUE((*log)->Flush().ok());
+  std::vector<int> bins(40);
+  bins[39] = 7;
+  EXPECT_EQ(JsonLines(path)[0]["fetches"]["w.grad:exponents"],
+            (json{{"dtype", "f16"},
+                  {"bins", bins},
+                  {"zero", 1},
+                  {"flushed", 2},
+                  {"overflowed", 3},
+                  {"nan", 4},
+                  {"loss_scaling", 1024},
+                  {"least_scale", nullptr},
+                  {"most_scale", 2048}}));
 }
 
 TEST(MetricsLog, ResumeReadsTheScaleEventsBack) {
@@ -155,6 +261,10 @@ TEST(MetricsLog, ResumeCutsBackToTheStep) {
     eval.step = 20;
     eval.metrics = {{"top1", 0.975, 350, 359}};
     log->On(eval);
+    log->On(CheckpointEvent{20, 1});
+    RunEnded end;
+    end.step = 30;
+    log->On(end);
     ASSERT_TRUE(log->Flush().ok());
   }
   ASSERT_TRUE(
@@ -165,7 +275,7 @@ TEST(MetricsLog, ResumeCutsBackToTheStep) {
   ASSERT_TRUE((*log)->Flush().ok());
   std::vector<int64_t> steps;
   for (const json& event : JsonLines(path)) steps.push_back(event["step"]);
-  EXPECT_THAT(steps, ElementsAre(10, 20, 20, 21));
+  EXPECT_THAT(steps, ElementsAre(10, 20, 20, 20, 21));
   EXPECT_EQ(JsonLines(path)[2]["metrics"]["top1"],
             (json{{"value", 0.975}, {"correct", 350}, {"total", 359}}));
 }

@@ -185,32 +185,6 @@ std::string LossLine(const NotFiniteEvent& event, int64_t limit) {
                 : "");
 }
 
-std::string FetchLine(const StepEvent& event) {
-  if (event.fetches.empty()) return "";
-  return absl::StrCat(
-      "fetch    ",
-      absl::StrJoin(
-          event.fetches, ", ", [](std::string* out, const auto& fetch) {
-            const std::vector<float>& values = fetch.values;
-            absl::StrAppend(out, fetch.name, " ");
-            if (values.size() == 1) {
-              absl::StrAppend(out, ThreeDigits(values[0]));
-            } else if (fetch.histogram) {
-              absl::StrAppend(out, ThreeDigits(values[0]), " .. ",
-                              ThreeDigits(values[1]), ", ",
-                              ThreeDigits(values[2]), " not finite");
-            } else {
-              absl::StrAppend(out, "[",
-                              absl::StrJoin(values, " ",
-                                            [](std::string* to, float value) {
-                                              absl::StrAppend(
-                                                  to, ThreeDigits(value));
-                                            }),
-                              "]");
-            }
-          }));
-}
-
 std::string EvalLine(const EvalEvent& event) {
   std::string line = absl::StrCat("eval ", event.epoch, "   ");
   for (const MetricValue& metric : event.metrics) {

@@ -24,9 +24,6 @@ std::string SkipLine(const SkipEvent& event, int64_t bad_limit);
 // "step 70  warning: the loss is inf, its gradients are finite: applied; 1 of 3
 // in a row that end the run". `limit`: of the stop rule; 0: there is none.
 std::string LossLine(const NotFiniteEvent& event, int64_t limit);
-// "fetch    logits:norm 12.3, conv1.w.grad:hist -0.1 .. 0.2, 0 not finite";
-// empty: nothing was asked for.
-std::string FetchLine(const StepEvent& event);
 // "eval 3   top1 96.9 % (348/359)  loss 0.121".
 std::string EvalLine(const EvalEvent& event);
 // "top1 97.5 % (350/359)" of each metric in this order; without one, the loss.

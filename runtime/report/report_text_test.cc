@@ -226,18 +226,6 @@ TEST(SkipLine, AtTheFloor) {
             "at its floor 1");
 }
 
-TEST(FetchLine, NumbersElementsAndHistograms) {
-  StepEvent event;
-  EXPECT_EQ(FetchLine(event), "");
-  event.fetches = {
-      {"logits:norm", {12.345f}},
-      {"fc.b", {1, -NAN, 0.5f}},
-      {"fc.w.grad:hist", {-0.125, 2, 1, 5, 7}, /*histogram=*/true}};
-  EXPECT_EQ(FetchLine(event),
-            "fetch    logits:norm 12.3, fc.b [1 nan 0.5], fc.w.grad:hist "
-            "-0.125 .. 2, 1 not finite");
-}
-
 TEST(EvalLine, MetricsThenLoss) {
   EvalEvent event;
   event.epoch = 3;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "proto/strategy.pb.h"
+#include "runtime/log/graph_def.h"
 #include "runtime/report/step_events.h"
 
 namespace halftone {
@@ -48,6 +49,10 @@ struct RunStarted {
   std::optional<Resumed> resumed;
 };
 
+// What a step computes.
+struct GraphEvent {
+  std::vector<GraphNode> nodes;
+};
 // Of all steps but the first.
 struct StepSpeed {
   double samples_per_second = 0, median_ms = 0, p95_ms = 0;
@@ -81,6 +86,12 @@ struct ProfileTable {
   std::vector<Row> rows;
   std::vector<Op> dearest;
 };
+// Of all steps that showed what was fetched.
+struct FetchCost {
+  int64_t steps = 0;
+  double seconds = 0;
+  bool exponents_alone = false;  // nothing else was fetched
+};
 // `exit_code` is the process's; one that a signal stopped (0: none) has it in
 // the code.
 struct RunEnded {
@@ -104,6 +115,7 @@ struct RunEnded {
   int64_t peak_bytes = 0, planned_bytes = 0;  // of this rank
   int64_t optimizer_bytes = 0;          // likewise: what only updates need
   std::optional<ProfileTable> profile;  // it was asked for
+  std::optional<FetchCost> fetches;     // likewise
 };
 
 }  // namespace runtime

@@ -14,6 +14,7 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void On(const RunStarted&) {}
+  virtual void On(const GraphEvent&) {}
   virtual void On(const StepEvent&) {}
   virtual void On(const ProgressEvent&) {}
   virtual void On(const SkipEvent&) {}
@@ -21,6 +22,7 @@ class RunObserver {
   virtual void On(const NotFiniteEvent&) {}
   virtual void On(const EvalEvent&) {}
   virtual void On(const CheckpointEvent&) {}
+  virtual void On(const RestartEvent&) {}
   virtual void On(const WarningEvent&) {}
   virtual void On(const RunEnded&) {}
   // Writes what events have left to write; what cannot be written (a full

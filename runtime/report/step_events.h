@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/report/exponents.h"
+
 namespace halftone {
 namespace runtime {
 
@@ -32,12 +34,21 @@ struct EventTimes {
   StepTimes per_step;
   double samples_per_second = 0;
 };
+// What f16 keeps of a value, or of several together, as it was computed.
+struct ExponentFacts {
+  ExponentHistogram histogram;
+  std::string held_in;  // "f16"; empty: several dtypes
+  // Of what has the loss scale in it: which, and those that would do.
+  std::optional<float> loss_scaling;
+  ScaleRange scales;
+};
 // A value asked for with --fetch: its elements, or a summary of them. A
 // histogram is min, max, how many are not finite, then the bins' counts.
 struct FetchedValue {
   std::string name;
   std::vector<float> values;
   bool histogram = false;
+  std::optional<ExponentFacts> exponents;  // instead of `values`
 };
 // One part of a loss that adds up several: its mean, and the scale that it has
 // where each has a scaler.
@@ -63,6 +74,8 @@ struct StepEvent {
   float grad_norm = 0;
   EventTimes times;
   std::vector<FetchedValue> fetches;
+  // Of all fetched exponents that have the loss scale, if there are several.
+  std::optional<ExponentFacts> exponents;
   std::vector<PartLoss> parts;  // of this step
 };
 // What a step event would say now, after a step that has none.
@@ -102,7 +115,15 @@ struct EvalEvent {
   std::vector<PartLoss> parts;
 };
 struct CheckpointEvent {
-  int64_t step = 0;
+  int64_t step = 0, epoch = 0;
+};
+// A launcher has started the ranks again after one had failed.
+struct RestartEvent {
+  int64_t step = 0;     // that it goes on from
+  int64_t attempt = 1;  // 1, 2, ...
+  // Who failed: -1 is a rank of another node, and a step before the first.
+  int64_t rank = -1, failed_step = -1;
+  std::string cause;
 };
 struct WarningEvent {
   std::string text;

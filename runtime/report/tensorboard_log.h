@@ -1,4 +1,5 @@
-// Losses, metrics and the loss scale for TensorBoard.
+// Losses, metrics, times, the loss scale, histograms and the program's graph
+// for TensorBoard.
 #ifndef HALFTONE_RUNTIME_REPORT_TENSORBOARD_LOG_H_
 #define HALFTONE_RUNTIME_REPORT_TENSORBOARD_LOG_H_
 
@@ -19,6 +20,8 @@ class TensorBoardLog : public RunObserver {
   static absl::StatusOr<std::unique_ptr<TensorBoardLog>> Create(
       const std::string& directory);
 
+  void On(const RunStarted& run) override { parts_known_ = run.parts_known; }
+  void On(const GraphEvent& graph) override;
   void On(const StepEvent& event) override;
   void On(const ScaleEvent& event) override;
   void On(const EvalEvent& event) override;
@@ -28,7 +31,13 @@ class TensorBoardLog : public RunObserver {
   explicit TensorBoardLog(std::unique_ptr<EventFile> file)
       : file_(std::move(file)) {}
 
+  void AddTimes(int64_t step, const EventTimes& times);
+  void AddExponents(const std::string& tag, int64_t step,
+                    const ExponentFacts& facts);
+  void AddFetch(int64_t step, const FetchedValue& fetch);
+
   std::unique_ptr<EventFile> file_;
+  bool parts_known_ = true;
 };
 
 }  // namespace runtime

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
@@ -47,6 +48,8 @@ TEST(TensorBoardLog, HoldsWhatStepsAndEvalsSay) {
   step.loss_scaling = 32768;
   step.grad_norm = 1.5f;
   step.fetches = {{"logits:norm", {12}}, {"fc.b", {1, 2}}};
+  step.times.per_step = {6, 0.5, 4.5, 0.25, 0.125};
+  step.times.samples_per_second = 930;
   EvalEvent eval;
   eval.step = 10;
   eval.loss = 0.125;
@@ -59,6 +62,12 @@ TEST(TensorBoardLog, HoldsWhatStepsAndEvalsSay) {
                                                   {"loss_scaling", 32768},
                                                   {"grad_norm", 1.5f},
                                                   {"logits:norm", 12},
+                                                  {"samples_per_second", 930},
+                                                  {"ms/step", 6},
+                                                  {"ms/data", 0.5f},
+                                                  {"ms/fwd_bwd", 4.5f},
+                                                  {"ms/comm", 0.25f},
+                                                  {"ms/update", 0.125f},
                                                   {"eval/loss", 0.125f},
                                                   {"eval/top1", 0.75f}}) {
     EXPECT_THAT(bytes, HasSubstr(Scalar(tag, value))) << tag;
@@ -70,6 +79,50 @@ TEST(TensorBoardLog, LeavesTheRestToOthers) {
   EXPECT_EQ(
       Written(RunStarted(), SkipEvent(), ProgressEvent(), RunEnded()).size(),
       Written().size());
+}
+
+// Where one graph is a step nobody knows its parts.
+TEST(TensorBoardLog, PartsThatAreNotKnown) {
+  RunStarted run;
+  run.parts_known = false;
+  const std::string bytes = Written(run, StepEvent());
+  EXPECT_THAT(bytes, HasSubstr("ms/step"));
+  EXPECT_THAT(bytes, Not(HasSubstr("ms/comm")));
+}
+
+std::string Doubles(const std::vector<double>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(double));
+}
+
+TEST(TensorBoardLog, HoldsHistograms) {
+  StepEvent step;
+  FetchedValue hist = {"w:hist", {-1, 1, 0, 3, 0, 0, 5}, /*histogram=*/true};
+  FetchedValue exponents = {"w.grad:exponents"};
+  exponents.exponents.emplace();
+  exponents.exponents->histogram.flushed = 2;
+  exponents.exponents->histogram.bins[0] = 6;
+  step.fetches = {hist, exponents};
+  step.exponents = exponents.exponents;
+  const std::string bytes = Written(step);
+  EXPECT_THAT(bytes, AllOf(HasSubstr(Doubles({-0.5, 0, 0.5, 1})),
+                           HasSubstr(Doubles({3, 0, 0, 5}))));
+  // Those that are flushed lie below the least exponent.
+  EXPECT_THAT(bytes, AllOf(HasSubstr(Doubles({-24, -23, -22})),
+                           HasSubstr(Doubles({15, 16, 17})),
+                           HasSubstr(Doubles({2, 6, 0}))));
+  for (const char* tag : {"w.grad:exponents", "exponents"}) {
+    EXPECT_THAT(bytes, HasSubstr(Scalar(absl::StrCat(tag, "/flushed"), 0.25f)));
+    EXPECT_THAT(bytes, HasSubstr(Scalar(absl::StrCat(tag, "/overflowed"), 0)));
+  }
+}
+
+TEST(TensorBoardLog, HoldsTheGraph) {
+  GraphEvent graph;
+  graph.nodes.emplace_back();
+  graph.nodes[0].name = "conv1";
+  graph.nodes[0].op = "conv2d";
+  EXPECT_THAT(Written(graph), HasSubstr(GraphDef(graph.nodes)));
 }
 
 // The bytes of TensorBoard's text summary: a string tensor of its plugin.

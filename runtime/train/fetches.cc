@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "graph/base/disk/directory.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/half.h"
 #include "graph/base/text.h"
-#include "graph/ir/gradient_names.h"
-#include "graph/ir/well_known.h"
-#include "graph/schema/op_schema.h"
-#include "graph/schema/parameter_updates.h"
 #include "runtime/data/npz.h"
 #include "runtime/exec/host_tensor.h"
 
@@ -61,6 +61,31 @@ float Norm(const std::vector<float>& values) {
   return static_cast<float>(std::sqrt(sum));
 }
 
+template <typename Word>
+absl::Span<const Word> WordsOf(const StepView::Item& item) {
+  return {static_cast<const Word*>(item.data),
+          item.desc->bytes() / sizeof(Word)};
+}
+
+// Of a dtype that kExponents takes.
+ExponentCounts CountsOf(const StepView::Item& item) {
+  ExponentCounts counts;
+  if (item.desc->dtype == DType::kF32) counts.AddF32(WordsOf<uint32_t>(item));
+  if (item.desc->dtype == DType::kF16) counts.AddF16(WordsOf<uint16_t>(item));
+  if (item.desc->dtype == DType::kBF16) counts.AddBF16(WordsOf<uint16_t>(item));
+  return counts;
+}
+
+ExponentFacts FactsOf(const ExponentCounts& counts, std::string held_in,
+                      std::optional<float> scale) {
+  ExponentFacts facts;
+  facts.histogram = counts.Histogram();
+  facts.held_in = std::move(held_in);
+  facts.loss_scaling = scale;
+  if (scale.has_value()) facts.scales = counts.Scales(*scale);
+  return facts;
+}
+
 absl::Status WriteArrays(const std::string& directory, int64_t step,
                          const std::vector<NpzArray>& arrays) {
   std::string name;
@@ -73,25 +98,9 @@ absl::Status WriteArrays(const std::string& directory, int64_t step,
 
 }  // namespace
 
-void ResolveFetches(const Program& program, std::vector<Fetch>* fetches) {
-  for (Fetch& fetch : *fetches) fetch.kept = fetch.value;
-  const Entry* train = program.FindEntry(kTrainEntry);
-  if (train == nullptr || fetches->empty()) return;
-  const Block& block = train->block();
-  for (const ParameterUpdate& update : ParameterUpdates(block)) {
-    if (!update.parameter.valid()) continue;
-    const std::string name = GradientName(program.cell(update.parameter).name);
-    for (Fetch& fetch : *fetches) {
-      if (fetch.value != name) continue;
-      fetch.kept = std::string(block.name(update.gradient));
-      fetch.unscale = update.unscales;
-    }
-  }
-}
-
 absl::StatusOr<std::vector<Fetch>> ParseFetches(
     const std::vector<std::string>& texts) {
-  const std::vector<std::string> kinds = {"norm", "hist", "npz"};
+  const std::vector<std::string> kinds = {"norm", "hist", "npz", "exponents"};
   std::vector<Fetch> fetches;
   for (const std::string& text : texts) {
     Fetch fetch;
@@ -102,7 +111,7 @@ absl::StatusOr<std::vector<Fetch>> ParseFetches(
       const auto known = std::find(kinds.begin(), kinds.end(), kind);
       if (known == kinds.end()) {
         return UsageError("--fetch ", text, ": \"", kind,
-                          "\" is none of norm, hist, npz",
+                          "\" is none of norm, hist, npz, exponents",
                           NearestHint(kind, kinds));
       }
       fetch.value = text.substr(0, colon);
@@ -110,34 +119,17 @@ absl::StatusOr<std::vector<Fetch>> ParseFetches(
     }
     fetch.kept = fetch.value;
     if (fetch.value.empty()) {
-      return UsageError("--fetch ", text, ": expected VALUE[:norm|hist|npz]");
+      return UsageError("--fetch ", text,
+                        ": expected VALUE[:norm|hist|npz|exponents]");
     }
     fetches.push_back(std::move(fetch));
   }
   return fetches;
 }
 
-absl::StatusOr<std::vector<std::string>> FetchedValues(
-    const Program& program, const std::vector<std::string>& texts) {
-  HT_ASSIGN_OR_RETURN(std::vector<Fetch> fetches, ParseFetches(texts));
-  ResolveFetches(program, &fetches);
-  const Entry* train = program.FindEntry(kTrainEntry);
-  std::vector<std::string> values;
-  const auto add = [&values, train](const std::string& value) {
-    // What is a result is there anyway.
-    if (train != nullptr && train->FindResult(value).valid()) return;
-    if (std::find(values.begin(), values.end(), value) == values.end()) {
-      values.push_back(value);
-    }
-  };
-  for (const Fetch& fetch : fetches) {
-    add(fetch.kept);
-    if (fetch.unscale) add(kInvScale);
-  }
-  if (train != nullptr && train->block().FindValue(kSquaredNorm).valid()) {
-    add(kSquaredNorm);
-  }
-  return values;
+bool Takes(Fetch::Kind kind, DType dtype) {
+  return kind != Fetch::Kind::kExponents || dtype == DType::kF32 ||
+         IsLow(dtype);
 }
 
 std::vector<float> Floats(const StepView::Item& item) {
@@ -184,35 +176,47 @@ std::vector<float> Summarize(const Fetch& fetch,
   return {Norm(values)};
 }
 
-std::vector<FetchedValue> TakeFetches(const std::vector<Fetch>& fetches,
-                                      const StepView& view, int64_t step,
-                                      const std::string& directory,
-                                      absl::Status* written) {
-  std::vector<FetchedValue> taken;
+absl::Status TakeFetches(const std::vector<Fetch>& fetches,
+                         const StepView& view, float scale,
+                         const std::string& directory, StepEvent* event) {
+  absl::flat_hash_map<absl::string_view, const StepView::Item*> items;
+  for (const StepView::Item& item : view.items()) {
+    items.try_emplace(item.name, &item);
+  }
+  ExponentCounts together;
+  int scaled = 0;
   std::vector<NpzArray> arrays;
   for (const Fetch& fetch : fetches) {
-    for (const StepView::Item& item : view.items()) {
-      if (item.name != fetch.kept) continue;
-      std::vector<float> values = Floats(item);
-      if (fetch.unscale) {
-        const float inv_scale = static_cast<float>(view.Scalar(kInvScale));
-        for (float& value : values) value *= inv_scale;
-      }
-      taken.push_back({fetch.text, Summarize(fetch, values),
-                       fetch.kind == Fetch::Kind::kHist});
-      if (fetch.kind == Fetch::Kind::kNpz) {
-        arrays.push_back(FloatArray(
-            fetch.value, {item.desc->dims.begin(), item.desc->dims.end()},
-            values));
-      }
-      break;
+    const auto found = items.find(fetch.kept);
+    if (found == items.end()) continue;
+    const StepView::Item& item = *found->second;
+    FetchedValue& taken = event->fetches.emplace_back();
+    taken.name = fetch.text;
+    if (fetch.kind == Fetch::Kind::kExponents) {
+      const ExponentCounts counts = CountsOf(item);
+      taken.exponents =
+          FactsOf(counts, std::string(Name(item.desc->dtype)),
+                  fetch.scaled ? std::optional<float>(scale) : std::nullopt);
+      if (fetch.scaled) together.Add(counts);
+      scaled += fetch.scaled;
+      continue;
+    }
+    std::vector<float> values = Floats(item);
+    if (fetch.unscale) {
+      const float inv_scale = static_cast<float>(view.Scalar(kInvScale));
+      for (float& value : values) value *= inv_scale;
+    }
+    taken.values = Summarize(fetch, values);
+    taken.histogram = fetch.kind == Fetch::Kind::kHist;
+    if (fetch.kind == Fetch::Kind::kNpz) {
+      arrays.push_back(
+          FloatArray(fetch.value,
+                     {item.desc->dims.begin(), item.desc->dims.end()}, values));
     }
   }
-  *written = absl::OkStatus();
-  if (!arrays.empty()) {
-    *written = WriteArrays(directory, step, arrays);
-  }
-  return taken;
+  if (scaled > 1) event->exponents = FactsOf(together, "", scale);
+  if (arrays.empty()) return absl::OkStatus();
+  return WriteArrays(directory, event->step, arrays);
 }
 
 }  // namespace runtime

@@ -1,5 +1,5 @@
-// --fetch VALUE[:norm|hist|npz]: values of the train entry, every --log-every
-// steps.
+// --fetch VALUE[:norm|hist|npz|exponents]: values of the train entry, every
+// --log-every or --fetch-every steps.
 #ifndef HALFTONE_RUNTIME_TRAIN_FETCHES_H_
 #define HALFTONE_RUNTIME_TRAIN_FETCHES_H_
 
@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "graph/ir/program.h"
+#include "graph/base/dtype.h"
 #include "runtime/exec/executor.h"
 #include "runtime/report/step_events.h"
 
@@ -22,18 +22,21 @@ inline constexpr char kInvScale[] = "@inv_scale";
 
 struct Fetch {
   enum class Kind : uint8_t {
-    kValue,  // the elements; of more than kMostElements, the norm
-    kNorm,   // Euclidean
-    kHist,   // min, max, non-finite elements, then kBins counts in between
-    kNpz,    // a file of its own
+    kValue,      // the elements; of more than kMostElements, the norm
+    kNorm,       // Euclidean
+    kHist,       // min, max, non-finite elements, then kBins counts in between
+    kNpz,        // a file of its own
+    kExponents,  // what f16 keeps of it: report/exponents.h
   };
-  std::string text;  // as typed
+  std::string text;  // as typed, or a glob's with the value that it matches
   std::string value;
   Kind kind = Kind::kValue;
   // What the executor keeps for it, and whether that is a reduced gradient,
   // still to be multiplied by @inv_scale.
   std::string kept;
   bool unscale = false;
+  // What is kept has the loss scale in it.
+  bool scaled = false;
 };
 inline constexpr int64_t kMostElements = 16;
 inline constexpr int kBins = 32;
@@ -42,15 +45,8 @@ inline constexpr int kBins = 32;
 absl::StatusOr<std::vector<Fetch>> ParseFetches(
     const std::vector<std::string>& texts);
 
-// Finds what is kept for each fetch: for `w.grad` of a parameter w the reduced
-// gradient that the update reads, since unscaling is folded into the update;
-// for anything else the value of that name.
-void ResolveFetches(const Program& program, std::vector<Fetch>* fetches);
-
-// The values that an executor must keep: those asked for, and what is needed
-// to say whether a bad gradient has inf or nan.
-absl::StatusOr<std::vector<std::string>> FetchedValues(
-    const Program& program, const std::vector<std::string>& texts);
+// Whether a fetch of that kind may be of a value of that dtype.
+bool Takes(Fetch::Kind kind, DType dtype);
 
 // A result's elements in row-major order as f32.
 std::vector<float> Floats(const StepView::Item& item);
@@ -58,13 +54,14 @@ std::vector<float> Floats(const StepView::Item& item);
 std::vector<float> Summarize(const Fetch& fetch,
                              const std::vector<float>& values);
 
-// What the fetches of a step show: this rank's share where a value is of this
-// rank's samples. Arrays go to `<directory>/step-N.npz`; `*written` says
-// whether they could be.
-std::vector<FetchedValue> TakeFetches(const std::vector<Fetch>& fetches,
-                                      const StepView& view, int64_t step,
-                                      const std::string& directory,
-                                      absl::Status* written);
+// Puts what the fetches show of the step into `event`: this rank's share where
+// a value is of this rank's samples. `scale`: the loss scale that the step ran
+// with. Exponents are those of a value as it is kept, with the loss scale that
+// it has. Arrays go to `<directory>/step-N.npz`; returns whether they could be
+// written (kModel).
+absl::Status TakeFetches(const std::vector<Fetch>& fetches,
+                         const StepView& view, float scale,
+                         const std::string& directory, StepEvent* event);
 
 }  // namespace runtime
 }  // namespace halftone

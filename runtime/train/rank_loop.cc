@@ -186,10 +186,13 @@ absl::Status RankLoop::Enqueue(const Batch& batch) {
   pending.binding =
       rank_.BindingsAt(attempted_ + 1).Of(batch.share.global_count);
   pending.host.begin = times_.run.seconds() * 1000;
-  HT_ASSIGN_OR_RETURN(pending.ticket, ExecuteParts(batch, pending.binding));
-  pending.step = ++attempted_;
+  pending.step = attempted_ + 1;
   pending.epoch = batch.epoch + 1;
   pending.epoch_end = batch.step + 1 == steps_per_epoch_;
+  DecideWhatToLog(pending);
+  executor_.SetFetching(pending.fetches && reporter_ != nullptr);
+  HT_ASSIGN_OR_RETURN(pending.ticket, ExecuteParts(batch, pending.binding));
+  ++attempted_;
   pending.next_epoch = batch.epoch + (pending.epoch_end ? 1 : 0);
   pending.next_sample =
       pending.epoch_end ? 0 : (batch.step + 1) * rank_.sampler.batch;
@@ -241,15 +244,24 @@ absl::Status RankLoop::ReadOldest() {
       reporter_->LossNotFinite(record, stop_rule_.not_finite());
     }
   }
-  if (record.step % config_.log_every == 0 || pending.epoch_end) {
-    LogStep(record, view);
+  if (pending.logs) {
+    LogStep(record, view, pending.fetches);
   } else if (reporter_ != nullptr) {
     reporter_->ShowProgress(record, progress_.since_event, times_.Means());
   }
   return absl::OkStatus();
 }
 
-void RankLoop::LogStep(const StepRecord& record, const StepView& view) {
+void RankLoop::DecideWhatToLog(Pending& pending) const {
+  const int64_t every = config_.fetch_every;
+  pending.logs = pending.epoch_end || pending.step % config_.log_every == 0;
+  pending.fetches = !config_.fetches.empty() &&
+                    (every > 0 ? pending.step % every == 0 : pending.logs);
+  pending.logs |= pending.fetches;
+}
+
+void RankLoop::LogStep(const StepRecord& record, const StepView& view,
+                       bool fetches) {
   const RunningLoss since = progress_.since_event;
   progress_.since_event = RunningLoss();
   if (since.count > 0) {
@@ -259,7 +271,7 @@ void RankLoop::LogStep(const StepRecord& record, const StepView& view) {
     progress_.last_loss = since.mean();
   }
   if (reporter_ == nullptr) return;
-  reporter_->Step(record, since, times_.SinceEvent(), view);
+  reporter_->Step(record, since, times_.SinceEvent(), view, fetches);
 }
 
 absl::Status RankLoop::Drain() {

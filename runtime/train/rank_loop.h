@@ -46,6 +46,7 @@ class RankLoop {
     int64_t ticket = 0, step = 0, epoch = 0;
     int64_t next_epoch = 0, next_sample = 0;  // the cursor after it
     bool epoch_end = false;
+    bool logs = false, fetches = false;  // it has a step event, with fetches
     int binding = -1;
     bool equal = true;  // all ranks have the same parameters after it
     HostTimes host;
@@ -66,7 +67,9 @@ class RankLoop {
   absl::Status Average(Pending& pending);
   absl::Status ReadOldest();
   absl::Status Drain();
-  void LogStep(const StepRecord& record, const StepView& view);
+  // Whether the step has an event, and shows what is fetched.
+  void DecideWhatToLog(Pending& pending) const;
+  void LogStep(const StepRecord& record, const StepView& view, bool fetches);
   // After the last step enqueued has been read.
   absl::Status AtBoundary();
   void NoteDue(const Pending& enqueued);

@@ -104,7 +104,7 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   }));
   times_.checkpoint_seconds += watch.seconds();
   if (written.ok()) {
-    reporter_->CheckpointWritten(progress_.step);
+    reporter_->CheckpointWritten(progress_);
     if (config_.on_checkpoint) config_.on_checkpoint(progress_.step);
   } else if (last) {
     last_checkpoint_ = CannotBeLast(directory, written);

@@ -24,6 +24,7 @@
 #include "runtime/train/long_work.h"
 #include "runtime/train/peers.h"
 #include "runtime/train/rank_cells.h"
+#include "runtime/train/resolve_fetches.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/settings.h"
 #include "runtime/train/source_weights.h"
@@ -268,8 +269,10 @@ absl::Status Build(Rank& rank, bool train) {
   options.use_graphs = config.use_graphs;
   options.profile = config.profile;
   if (train) {
-    HT_ASSIGN_OR_RETURN(options.fetches,
-                        FetchedValues(*rank.inputs.program, config.fetches));
+    HT_ASSIGN_OR_RETURN(KeptValues values,
+                        ValuesToKeep(*rank.inputs.program, config.fetches));
+    options.kept = std::move(values.always);
+    options.fetches = std::move(values.fetched);
   }
   HT_ASSIGN_OR_RETURN(const auto stream,
                       rank.resources.device->CreateStream("compute"));

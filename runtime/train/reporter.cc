@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
@@ -10,11 +11,22 @@
 #include "runtime/report/metrics_log.h"
 #include "runtime/report/summary.h"
 #include "runtime/report/tensorboard_log.h"
+#include "runtime/train/program_graph.h"
+#include "runtime/train/resolve_fetches.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/run_facts.h"
 
 namespace halftone {
 namespace runtime {
+
+namespace {
+
+// 1, 2, ...: that of the last sample.
+int64_t EpochOf(const Progress& progress) {
+  return progress.sample > 0 ? progress.epoch + 1 : progress.epoch;
+}
+
+}  // namespace
 
 Reporter::Reporter(const Rank& rank)
     : rank_(rank), config_(rank.config()), skip_names_(*rank.inputs.program) {}
@@ -27,8 +39,8 @@ absl::StatusOr<std::unique_ptr<Reporter>> Reporter::Create(const Rank& rank) {
 
 absl::Status Reporter::Open() {
   const RunDirectory directory(config_.out);
-  HT_ASSIGN_OR_RETURN(fetches_, ParseFetches(config_.fetches));
-  ResolveFetches(*rank_.inputs.program, &fetches_);
+  HT_ASSIGN_OR_RETURN(fetches_,
+                      ResolveFetches(*rank_.inputs.program, config_.fetches));
   for (const Fetch& fetch : fetches_) {
     if (fetch.kind == Fetch::Kind::kNpz && !directory.exists()) {
       return UsageError("--fetch ", fetch.text,
@@ -36,6 +48,9 @@ absl::Status Reporter::Open() {
                         "--out");
     }
   }
+  fetch_cost_.exponents_alone = absl::c_all_of(
+      fetches_,
+      [](const Fetch& fetch) { return fetch.kind == Fetch::Kind::kExponents; });
   report_.Add(
       std::make_unique<ConsoleReport>(rank_.inputs.console, config_.json));
   if (directory.exists()) {
@@ -52,16 +67,27 @@ absl::Status Reporter::Open() {
     report_.Add(std::make_unique<SummaryFile>(directory.path()));
   }
   report_.Emit(StartOf(rank_));
+  if (directory.exists()) report_.Emit(GraphOf(*rank_.inputs.program));
+  if (config_.restart.has_value()) {
+    RestartEvent restart = *config_.restart;
+    restart.step = rank_.progress.step;
+    report_.Emit(restart);
+  }
+  report_.Flush();
   return absl::OkStatus();
 }
 
 void Reporter::Step(const StepRecord& record, const RunningLoss& since,
-                    const EventTimes& times, const StepView& view) {
+                    const EventTimes& times, const StepView& view,
+                    bool fetches) {
   StepEvent event = StateOf(record, since, times);
-  absl::Status arrays;
-  event.fetches = TakeFetches(fetches_, view, record.step,
-                              RunDirectory(config_.out).fetches(), &arrays);
-  ArraysWritten(arrays);
+  if (fetches) {
+    const Stopwatch watch;
+    ArraysWritten(TakeFetches(fetches_, view, record.scale_before,
+                              RunDirectory(config_.out).fetches(), &event));
+    fetch_cost_.seconds += watch.seconds();
+    ++fetch_cost_.steps;
+  }
   event.parts = PartsOf(*rank_.inputs.program, record, view);
   report_.Emit(event);
   report_.Flush();
@@ -112,8 +138,13 @@ void Reporter::LossNotFinite(const StepRecord& record, int64_t in_a_row) {
 void Reporter::Evaluated(const Progress& progress) {
   EvalEvent event = EvalOf(progress.eval);
   event.step = progress.step;
-  event.epoch = progress.sample > 0 ? progress.epoch + 1 : progress.epoch;
+  event.epoch = EpochOf(progress);
   report_.Emit(event);
+  report_.Flush();
+}
+
+void Reporter::CheckpointWritten(const Progress& progress) {
+  report_.Emit(CheckpointEvent{progress.step, EpochOf(progress)});
   report_.Flush();
 }
 
@@ -132,6 +163,10 @@ absl::Status Reporter::Finish(const RunTimes& times, const Profile* profile,
     traced = WriteTrace(config_.trace, profile->Trace(), rank_.sampler.rank);
   }
   RunEnded end = EndOf(rank_, times, profile);
+  if (!fetches_.empty()) {
+    end.fetches = fetch_cost_;
+    end.fetches->seconds += rank_.executor->fetch_seconds();
+  }
   end.scale_events = scale_events_.Events();
   end.signal = signal;
   end.exit_code = exit_code;

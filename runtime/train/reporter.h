@@ -29,9 +29,10 @@ class Reporter {
   // kModel.
   static absl::StatusOr<std::unique_ptr<Reporter>> Create(const Rank& rank);
 
-  // A step event: `since` sums the steps since the last one.
+  // A step event: `since` sums the steps since the last one. `fetches`: it
+  // shows what was fetched.
   void Step(const StepRecord& record, const RunningLoss& since,
-            const EventTimes& times, const StepView& view);
+            const EventTimes& times, const StepView& view, bool fetches);
   // After each step between two step events, which may be far apart.
   void ShowProgress(const StepRecord& record, const RunningLoss& since,
                     const EventTimes& times);
@@ -42,7 +43,7 @@ class Reporter {
   void LossNotFinite(const StepRecord& record, int64_t in_a_row);
   // `progress.eval` is new.
   void Evaluated(const Progress& progress);
-  void CheckpointWritten(int64_t step) { report_.Emit(CheckpointEvent{step}); }
+  void CheckpointWritten(const Progress& progress);
   void Warn(const std::string& text) { report_.Emit(WarningEvent{text}); }
 
   // The end, and the trace if one was asked for. Returns what could not be
@@ -65,6 +66,7 @@ class Reporter {
   SkipNames skip_names_;
   ScaleRecorder scale_events_;
   bool arrays_lost_ = false;
+  FetchCost fetch_cost_;
 };
 
 }  // namespace runtime

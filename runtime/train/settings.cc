@@ -82,6 +82,7 @@ Settings SettingsOf(const Rank& rank, bool train) {
       {"--no-shuffle", c.shuffle ? "false" : "true"},
       {"--no-deterministic", c.deterministic ? "false" : "true"},
       {"--log-every", absl::StrCat(c.log_every)},
+      {"--fetch-every", absl::StrCat(c.fetch_every)},
       {"--eval-every", Text(c.eval_every)},
       {"--checkpoint-every", Text(c.checkpoint_every)},
       {"--compare-every", Text(c.compare_every)},

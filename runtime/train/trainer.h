@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "runtime/data/dataset.h"
 #include "runtime/device/device.h"
 #include "runtime/plan/tuning_table.h"
+#include "runtime/report/step_events.h"
 
 namespace halftone {
 namespace runtime {
@@ -51,7 +53,9 @@ struct TrainConfig {
   int64_t log_every = 10;
   Cadence checkpoint_every, eval_every, compare_every;
   int keep_checkpoints = 3;
-  std::vector<std::string> fetches;  // VALUE[:norm|hist|npz]
+  std::vector<std::string> fetches;  // VALUE[:norm|hist|npz|exponents]
+  // Steps between those that show what is fetched; 0: each step event does.
+  int64_t fetch_every = 0;
   bool deterministic = true, use_graphs = true;
   // Where the time of the steps goes is reported; they run one by one. `trace`:
   // a file for the latest of them (Perfetto); empty: none.
@@ -70,6 +74,8 @@ struct TrainConfig {
   // another program if the field is one of amp.
   std::function<bool(const std::string& path, const std::string& value)>
       accepts;
+  // Why a launcher started this run again; all but `step`.
+  std::optional<RestartEvent> restart;
   // The .htc that was given; empty: a model that was compiled for this run.
   std::string compiled_path;
   // What is to be said before the first step.

@@ -1,10 +1,7 @@
 // Every verb where its surroundings are hostile: streams that are closed or
 // full, names that are no text, flags that are mistyped. One table of verbs;
 // a new verb is a line of it.
-#include <pty.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -22,6 +19,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/data/image/image_testing.h"
 #include "tests/support/child.h"
+#include "tests/support/terminal.h"
 
 namespace halftone {
 namespace {
@@ -256,30 +254,6 @@ TEST(EveryVerb, PathsThatAreNoUtf8InJson) {
     EXPECT_EQ(result.exit_code(), 0) << verb.name << result.err;
     EXPECT_TRUE(json::accept(result.out)) << verb.name << ": " << result.out;
   }
-}
-
-// What a command shows on a terminal of that many columns.
-std::string OnTerminal(const std::string& command, unsigned short columns) {
-  winsize size = {};
-  size.ws_row = 50;
-  size.ws_col = columns;
-  int terminal = -1;
-  const pid_t pid = forkpty(&terminal, nullptr, nullptr, &size);
-  EXPECT_GE(pid, 0);
-  if (pid == 0) {
-    setenv("TERM", "xterm", 1);
-    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    _exit(127);
-  }
-  std::string shown;
-  char buffer[4096];
-  ssize_t n;
-  while ((n = read(terminal, buffer, sizeof(buffer))) > 0) {
-    shown.append(buffer, n);
-  }
-  close(terminal);
-  waitpid(pid, nullptr, 0);
-  return absl::StrReplaceAll(shown, {{"\r\n", "\n"}});
 }
 
 TEST(Terminal, ColoursPrecisionsAndWarningsUnlessTold) {

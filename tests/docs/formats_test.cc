@@ -89,6 +89,11 @@ void ExpectSameKeys(const Json& shown, const Json& real,
     if (!shown.empty() && !real.empty()) {
       ExpectSameKeys(*shown.begin(), *real.begin(), path + ".*");
     }
+    for (const auto& [name, value] : shown.items()) {
+      if (real.contains(name)) {
+        ExpectSameKeys(value, real[name], absl::StrCat(path, ".", name));
+      }
+    }
     return;
   }
   EXPECT_EQ(Keys(shown), Keys(real)) << path;
@@ -119,7 +124,8 @@ class Formats : public testing::Test {
     Run({"compile", At("tiny.pbtxt"), "--level", "O1", "--set",
          "amp.op_lists=" + At("lists.pbtxt"), "-o", At("listed.htc")});
     Run({"run", At("tiny.htc"), "--data", "synthetic:64", "--out", At("run"),
-         "--log-every", "2", "--fetch", "logits:npz"});
+         "--log-every", "2", "--fetch", "logits:npz", "--fetch",
+         "w.grad:exponents"});
     Run({"predict", At("run"), "--data", "synthetic:64", "-o",
          At("predicted.jsonl")});
   }
@@ -189,23 +195,26 @@ TEST_F(Formats, MetricsOfARun) {
     ExpectShown("metrics-" + event, line);
     seen.insert(event);
   }
-  EXPECT_THAT(seen, ElementsAre("eval", "step"));
+  EXPECT_THAT(seen,
+              ElementsAre("checkpoint", "end", "eval", "run_start", "step"));
 }
 
-TEST_F(Formats, MetricsOfStepsThatGoWrong) {
+TEST_F(Formats, MetricsOfWhatGoesWrong) {
   const std::string path = At("metrics.jsonl");
   const auto log = runtime::MetricsLog::Open(path, -1);
   ASSERT_TRUE(log.ok()) << log.status();
   (*log)->On(runtime::SkipEvent());
   (*log)->On(runtime::ScaleEvent());
   (*log)->On(runtime::NotFiniteEvent());
+  (*log)->On(runtime::RestartEvent());
   ASSERT_TRUE((*log)->Flush().ok());
   const std::string metrics = ReadAll(path);
   const Lines lines = absl::StrSplit(metrics, '\n');
-  ASSERT_EQ(lines.size(), 4u);
+  ASSERT_EQ(lines.size(), 5u);
   ExpectShown("metrics-skip", lines[0]);
   ExpectShown("metrics-scale", lines[1]);
   ExpectShown("metrics-not_finite", lines[2]);
+  ExpectShown("metrics-restart", lines[3]);
 }
 
 TEST_F(Formats, Manifest) {

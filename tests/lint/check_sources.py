@@ -45,6 +45,7 @@ TELL_THE_TIME = (
     'graph/base/disk/directory_lock.cc',
     'runtime/launch/failure_report.cc',
     'runtime/log/event_file.cc',
+    'runtime/report/metrics_log.cc',
 )
 
 # Fields of strategies are read from the message that declares them.

@@ -136,7 +136,7 @@ std::vector<Json> Events(const std::string& out, const std::string& kind) {
        absl::StrSplit(*content, '\n', absl::SkipEmpty())) {
     Json event = Json::parse(std::string(line));
     if (event["event"] != kind) continue;
-    event.erase("ms");
+    for (const char* timed : {"ms", "time", "seconds"}) event.erase(timed);
     events.push_back(std::move(event));
   }
   return events;

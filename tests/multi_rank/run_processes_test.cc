@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -10,6 +11,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -131,6 +134,43 @@ INSTANTIATE_TEST_SUITE_P(Levels, KilledRun,
                                                info.param.ranks, "_",
                                                info.param.reduce);
                          });
+
+// What a launcher did for a run stands in the run's own log.
+TEST(RestartedRun, SaysWhy) {
+  const std::string out = NewPath("restarted");
+  std::vector<std::string> command =
+      Launch(2, Compile("O1"), out, {"--checkpoint-every", "7"});
+  command.insert(command.begin() + 2, {"--max-restarts", "1"});
+  const Child run = Start("restarted", command, OwnVariables());
+  WaitForStep(out, 17);
+  const std::vector<pid_t> pids = RankPids(out);
+  ASSERT_EQ(pids.size(), 2u);
+  kill(pids.back(), SIGKILL);
+  const Result result = Wait(run);
+  ASSERT_EQ(result.exit_code(), 0) << result.err;
+  std::vector<std::string> kinds;
+  json restart;
+  const std::string metrics = ReadAll(out + "/metrics.jsonl");
+  for (const absl::string_view line :
+       absl::StrSplit(metrics, '\n', absl::SkipEmpty())) {
+    const json event = json::parse(line.begin(), line.end());
+    const std::string kind = event["event"];
+    if (kind != "step" && kind != "eval") kinds.push_back(kind);
+    if (kind == "restart") restart = event;
+  }
+  const int64_t from = restart["step"];
+  EXPECT_EQ(from % 7, 0);
+  EXPECT_EQ(restart["attempt"], 1);
+  EXPECT_GE(restart["rank"], 0);
+  EXPECT_GT(restart["failed_step"], from);
+  EXPECT_THAT(restart["cause"].get<std::string>(), HasSubstr("SIGKILL"));
+  // In between, each seventh step up to `from` had a checkpoint.
+  EXPECT_EQ(kinds.front(), "run_start");
+  EXPECT_EQ(kinds[1 + from / 7], "run_start");
+  EXPECT_EQ(kinds[2 + from / 7], "restart");
+  EXPECT_EQ(kinds.back(), "end");
+  EXPECT_EQ(std::count(kinds.begin(), kinds.end(), "end"), 1);
+}
 
 // One, two and four processes leave the same, each with other threads, and what
 // four have begun two end.

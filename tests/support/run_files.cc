@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <set>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
@@ -18,11 +21,15 @@ std::string NewPath(const std::string& name) {
 }
 
 std::vector<json> Metrics(const std::string& out) {
+  const std::set<std::string> of_processes = {"run_start", "restart",
+                                              "checkpoint", "end"};
   std::vector<json> lines;
   for (const auto line : absl::StrSplit(ReadAll(out + "/metrics.jsonl"), '\n',
                                         absl::SkipEmpty())) {
-    lines.push_back(json::parse(line));
-    lines.back().erase("ms");
+    json event = json::parse(line);
+    if (of_processes.count(event.value("event", "")) > 0) continue;
+    for (const char* timed : {"ms", "time"}) event.erase(timed);
+    lines.push_back(std::move(event));
   }
   return lines;
 }

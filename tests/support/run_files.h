@@ -13,7 +13,7 @@ namespace halftone {
 std::string NewPath(const std::string& name);
 
 // Lines of metrics.jsonl in run directory `out`, without what depends on the
-// clock.
+// clock, or on how often the run was started.
 std::vector<nlohmann::json> Metrics(const std::string& out);
 
 }  // namespace halftone

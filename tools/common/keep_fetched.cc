@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
-#include "runtime/train/fetches.h"
+#include "runtime/log/words.h"
+#include "runtime/train/resolve_fetches.h"
 #include "tools/common/model_flags.h"
 
 namespace halftone {
@@ -17,11 +17,14 @@ namespace tools {
 absl::Status KeepFetched(CompiledModel* model, runtime::TrainConfig* config) {
   const Entry* const train = model->program->FindEntry(kTrainEntry);
   if (train == nullptr) return absl::OkStatus();
-  HT_ASSIGN_OR_RETURN(std::vector<runtime::Fetch> fetches,
-                      runtime::ParseFetches(config->fetches));
-  runtime::ResolveFetches(*model->program, &fetches);
+  HT_ASSIGN_OR_RETURN(const std::vector<runtime::Fetch> fetches,
+                      runtime::ResolveFetches(*model->program, config->fetches,
+                                              /*hidden=*/true));
+  // As values of their own no more of them match.
+  config->fetches.clear();
   std::vector<std::string> hidden;
   for (const runtime::Fetch& fetch : fetches) {
+    config->fetches.push_back(fetch.text);
     if (!train->FindResult(fetch.kept).valid() &&
         !train->block().FindValue(fetch.kept).valid()) {
       hidden.push_back(fetch.kept);
@@ -32,7 +35,7 @@ absl::Status KeepFetched(CompiledModel* model, runtime::TrainConfig* config) {
                       RecompileWith(*model, /*overrides=*/{}, hidden));
   *model = std::move(again);
   config->notes.push_back(absl::StrCat(
-      "note     --fetch ", absl::StrJoin(hidden, ", "),
+      "note     --fetch ", runtime::JoinFew(hidden, 5, ", "),
       ": hidden in a fused op or left out; compiled again so that it is kept: "
       "low-precision sums may round otherwise than without --fetch"));
   return absl::OkStatus();

@@ -16,7 +16,7 @@
 #include "kernels/plugin/op_library.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/gpu/targets.h"
-#include "runtime/log/pulse.h"
+#include "runtime/log/shown_activity.h"
 #include "tools/common/model_path.h"
 #include "tools/common/planned_peak.h"
 
@@ -298,10 +298,7 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& named,
   HT_ASSIGN_OR_RETURN(const ModelPath path, FindModel(flags.path));
   flags.path = path.file;
   const Doing doing("reading the model", flags.path);
-  runtime::Console console = runtime::Console::Standard();
-  runtime::Activity activity;
-  activity.Begin("compile");
-  const runtime::Pulse pulse(&console, &activity);
+  const runtime::ShownActivity shown("compile");
   HT_ASSIGN_OR_RETURN(const std::string content,
                       ReadFile(flags.path, kMaxModelBytes));
   HT_ASSIGN_OR_RETURN(const FileKind kind, DetectKind(content, flags.path));
