@@ -24,11 +24,11 @@ void AddVerbs(Verb app, Outcome* outcome) {
   app.RequireVerb();
   app.SetVersion(VersionText);
   for (auto add :
-       {AddCompile, AddRun,     AddLaunch, AddEval,       AddPredict,
-        AddInspect, AddExplain, AddDiff,   AddCompare,    AddReplay,
-        AddLint,    AddReport,  AddExport, AddImport,     AddPlan,
-        AddTune,    AddSearch,  AddCkpt,   AddData,       AddOps,
-        AddZoo,     AddOpt,     AddDoctor, AddCompletion, AddVersion}) {
+       {AddCompile,    AddRun,    AddLaunch,  AddEval,   AddPredict, AddInspect,
+        AddExplain,    AddDiff,   AddCompare, AddReplay, AddReduce,  AddLint,
+        AddReport,     AddExport, AddImport,  AddPlan,   AddTune,    AddSearch,
+        AddCkpt,       AddData,   AddOps,     AddZoo,    AddOpt,     AddDoctor,
+        AddCompletion, AddVersion}) {
     add(app, outcome);
   }
 }
