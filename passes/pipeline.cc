@@ -4,6 +4,7 @@
 #include <optional>
 #include <regex>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -87,14 +88,27 @@ class Dumper {
   std::optional<std::regex> matches_;  // none: all
 };
 
+constexpr char kPassPayload[] = "halftone/pass";
+
+absl::Status From(absl::string_view pass, absl::Status status) {
+  status.SetPayload(kPassPayload, absl::Cord(pass));
+  return status;
+}
+
 // The error with the pass's name behind it, so that "file:line:" stays first.
 absl::Status OfPass(const absl::Status& status, const Pass& pass) {
   if (status.ok()) return status;
-  return MakeError(ExitCodeOf(status),
-                   absl::StrCat(status.message(), " (pass ", pass.name(), ")"));
+  return From(pass.name(), MakeError(ExitCodeOf(status),
+                                     absl::StrCat(status.message(), " (pass ",
+                                                  pass.name(), ")")));
 }
 
 }  // namespace
+
+std::string PassAtFault(const absl::Status& status) {
+  const auto pass = status.GetPayload(kPassPayload);
+  return pass ? std::string(*pass) : "";
+}
 
 void PassPipeline::Add(std::unique_ptr<Pass> pass, Phase phase) {
   std::vector<std::unique_ptr<Pass>> one;
@@ -160,7 +174,8 @@ absl::Status PassPipeline::Driver::Verified(absl::string_view after) {
     verified = Verify(program_, {reached_});
   }
   if (verified.ok()) return verified;
-  return CompilerBug("after pass ", after, ": ", verified.message());
+  return From(after,
+              CompilerBug("after pass ", after, ": ", verified.message()));
 }
 
 absl::Status PassPipeline::Driver::RunVerified(Pass& pass, uint64_t since,
@@ -176,9 +191,10 @@ absl::Status PassPipeline::Driver::RunVerified(Pass& pass, uint64_t since,
   *changed = *ran;
   if (!verify_each) return absl::OkStatus();
   if ((Fingerprint(program_) != before) != *ran) {
-    return CompilerBug("pass ", pass.name(), " says that it ",
-                       *ran ? "changed" : "did not change",
-                       " the program, but it did", *ran ? " not" : "");
+    return From(pass.name(),
+                CompilerBug("pass ", pass.name(), " says that it ",
+                            *ran ? "changed" : "did not change",
+                            " the program, but it did", *ran ? " not" : ""));
   }
   return Verified(pass.name());
 }

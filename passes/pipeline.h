@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "graph/ir/program.h"
 #include "graph/verify/verify.h"
 #include "passes/pass.h"
@@ -24,6 +25,9 @@ struct PassRun {
   int times = 1;                // that a pass ran
   std::vector<PassRun> passes;  // of a group
 };
+
+// The pass that an error of a pipeline is from; empty: of none.
+std::string PassAtFault(const absl::Status& status);
 
 // Verifies its input and the program at the end of each phase. The name of
 // the pass at fault is part of every error.

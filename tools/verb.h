@@ -35,6 +35,7 @@ void AddLint(Verb app, Outcome* outcome);
 void AddReport(Verb app, Outcome* outcome);
 void AddCompare(Verb app, Outcome* outcome);
 void AddReplay(Verb app, Outcome* outcome);
+void AddReduce(Verb app, Outcome* outcome);
 void AddExport(Verb app, Outcome* outcome);
 void AddImport(Verb app, Outcome* outcome);
 void AddPlan(Verb app, Outcome* outcome);

@@ -23,12 +23,12 @@ void AddVerbs(Verb app, Outcome* outcome) {
   app.SetHelp(kHelp);
   app.RequireVerb();
   app.SetVersion(VersionText);
-  for (auto add :
-       {AddCompile,    AddRun,    AddLaunch,  AddEval,   AddPredict, AddInspect,
-        AddExplain,    AddDiff,   AddCompare, AddReplay, AddLint,    AddReport,
-        AddExport,     AddImport, AddPlan,    AddTune,   AddSearch,  AddBisect,
-        AddCkpt,       AddData,   AddOps,     AddZoo,    AddOpt,     AddDoctor,
-        AddCompletion, AddVersion}) {
+  for (auto add : {AddCompile,    AddRun,     AddLaunch, AddEval,    AddPredict,
+                   AddInspect,    AddExplain, AddDiff,   AddCompare, AddReplay,
+                   AddReduce,     AddLint,    AddReport, AddExport,  AddImport,
+                   AddPlan,       AddTune,    AddSearch, AddBisect,  AddCkpt,
+                   AddData,       AddOps,     AddZoo,    AddOpt,     AddDoctor,
+                   AddCompletion, AddVersion}) {
     add(app, outcome);
   }
 }

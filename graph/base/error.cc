@@ -16,7 +16,8 @@ constexpr ExitCodeDoc kExitCodes[] = {
     {ExitCode::kUsage, "a wrong verb, flag or argument"},
     {ExitCode::kDiffer, "a check failed, or the programs differ"},
     {ExitCode::kCompilerBug,
-     "a bug of the compiler; please report it with the model"},
+     "a bug of the compiler; please report it with the folder that the error "
+     "names"},
     {ExitCode::kDiverged, "the training diverged: the stop rule ended it"},
     {ExitCode::kOutOfMemory,
      "out of memory: a plan that does not fit, or a failed allocation"},

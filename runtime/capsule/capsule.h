@@ -38,6 +38,7 @@ struct Capsule {
 };
 inline constexpr char kSymbols[] = "@symbols";
 inline constexpr char kCapsules[] = "capsules";  // of a run directory
+inline constexpr char kCapsuleManifest[] = "capsule.json";
 
 // Those that ops of forward, backward, loss scaling and communication read.
 std::vector<CellId> CellsToReplay(const Program& program,

@@ -45,6 +45,34 @@ std::string AttrText(const kernels::BoundOp& op) {
   return text;
 }
 
+// Schema 2 ends with the XXH64 of all bytes before it; schema 1 had none.
+constexpr int kSchema = 2;
+
+std::string Seal(absl::string_view before) {
+  return absl::StrCat(",\"xxh64\":\"", Hex64(StableHash(before)), "\"}\n");
+}
+
+bool IsSealed(absl::string_view content) {
+  const size_t seal = Seal("").size();
+  if (content.size() < seal) return false;
+  const absl::string_view before = content.substr(0, content.size() - seal);
+  return content.substr(before.size()) == Seal(before);
+}
+
+std::string EntriesText(const std::map<std::string, TuningEntry>& entries) {
+  std::string text = "\"entries\":[";
+  const char* separator = "\n";
+  for (const auto& [key, entry] : entries) {
+    const Json row = {{"op", key},
+                      {"candidate", entry.candidate},
+                      {"workspace_bytes", entry.workspace_bytes},
+                      {"deterministic", entry.deterministic}};
+    absl::StrAppend(&text, separator, row.dump());
+    separator = ",\n";
+  }
+  return text + "]";
+}
+
 absl::Status ReadRates(const Json& row, TuningTable::Rates* rates) {
   JsonFields fields(row, "expected whole rates");
   fields.Integer("memory", 1, kMaxExactInteger, &rates->memory);
@@ -78,25 +106,15 @@ void TuningTable::Set(const std::string& key, TuningEntry entry) {
 }
 
 std::string TuningTable::Serialize() const {
-  std::string text = "{\"schema\":1,\"device\":";
-  absl::StrAppend(&text, Json(device_description).dump());
+  std::string text = absl::StrCat(
+      "{\"schema\":", kSchema, ",\"device\":", Json(device_description).dump());
   if (rates.memory > 0) {
     const Json row = {
         {"memory", rates.memory}, {"low", rates.low}, {"f32", rates.f32}};
     absl::StrAppend(&text, ",\"rates\":", row.dump());
   }
-  text += ",\"entries\":[";
-  const char* separator = "\n";
-  for (const auto& [key, entry] : entries_) {
-    const Json row = {{"op", key},
-                      {"candidate", entry.candidate},
-                      {"workspace_bytes", entry.workspace_bytes},
-                      {"deterministic", entry.deterministic}};
-    absl::StrAppend(&text, separator, row.dump());
-    separator = ",\n";
-  }
-  text += "]}\n";
-  return text;
+  absl::StrAppend(&text, ",", EntriesText(entries_));
+  return text + Seal(text);
 }
 
 absl::StatusOr<TuningTable> TuningTable::Parse(absl::string_view content,
@@ -110,7 +128,10 @@ absl::StatusOr<TuningTable> TuningTable::Parse(absl::string_view content,
   if (!json->is_object()) return malformed("expected a JSON object");
   JsonFields fields(*json, "expected its fields");
   int64_t schema = 1;
-  fields.Integer("schema", 1, 1, &schema);
+  fields.Integer("schema", 1, kSchema, &schema);
+  if (schema == kSchema && !IsSealed(content)) {
+    return malformed("damaged: its checksum is another");
+  }
   TuningTable table;
   if (json->contains("device")) {
     fields.Text("device", &table.device_description);
@@ -135,11 +156,10 @@ absl::StatusOr<TuningTable> TuningTable::Parse(absl::string_view content,
   return table;
 }
 
+// Of the bytes that schema 1 had for the entries alone: checkpoints hold it.
 std::string TuningTable::Hash() const {
-  TuningTable anonymous = *this;
-  anonymous.device_description.clear();
-  anonymous.rates = {};
-  return Hex64(StableHash(anonymous.Serialize()));
+  return Hex64(StableHash(absl::StrCat("{\"schema\":1,\"device\":\"\",",
+                                       EntriesText(entries_), "}\n")));
 }
 
 }  // namespace runtime

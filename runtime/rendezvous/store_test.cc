@@ -292,6 +292,46 @@ TEST_F(StoreTest, OneGuessAConnection) {
   EXPECT_THAT(all, HasSubstr("does not have this run's token"));
 }
 
+// Who has listened to a rank that was let in, and says the same again, is not:
+// each connection has a nonce of its own.
+TEST_F(StoreTest, AReplayedHelloIsRefused) {
+  StartServer(2);
+  const MonotonicTime deadline = MonotonicTime::Now() + absl::Seconds(20);
+  auto listener = Listen("127.0.0.1", 0);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  // Between a client and the store: what the client says first.
+  std::string hello;
+  std::thread between([&] {
+    Socket client(accept(listener->fd(), nullptr, nullptr));
+    auto store = ConnectTo(server_->address(), deadline);
+    const int64_t greeting = kStoreMagic.size() + kNonceBytes;
+    (void)client.Send(*store->Receive(greeting, deadline), deadline);
+    const std::string length = *client.Receive(4, deadline);
+    hello = length + *client.Receive(FrameLength(length), deadline);
+    (void)store->Send(hello, deadline);
+    const std::string reply = *store->Receive(4, deadline);
+    (void)client.Send(reply + *store->Receive(FrameLength(reply), deadline),
+                      deadline);
+    (void)store->Receive(1, deadline);  // until the client's end of it all
+  });
+  StoreClientOptions options = Options(0, 2);
+  options.address = listener->local();
+  auto client = StoreClient::Connect(options, deadline);
+  EXPECT_TRUE(client.ok()) << client.status();
+
+  auto replayed = ConnectTo(server_->address(), deadline);
+  ASSERT_TRUE(
+      replayed->Receive(kStoreMagic.size() + kNonceBytes, deadline).ok());
+  ASSERT_TRUE(replayed->Send(hello, deadline).ok());
+  const std::string length = *replayed->Receive(4, deadline);
+  const auto reply = replayed->Receive(FrameLength(length), deadline);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_THAT(*reply, HasSubstr("does not have this run's token"));
+  EXPECT_EQ(server_->members(), std::vector<int>({0}));
+  server_.reset();  // ends the connections
+  between.join();
+}
+
 // Rubbish, oversized frames and silence must not disturb the others.
 TEST_F(StoreTest, SurvivesRubbish) {
   StartServer(1);

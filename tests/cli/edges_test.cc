@@ -112,6 +112,8 @@ std::vector<Verb> Verbs() {
                                " --against O0 --batch 4 --data "
                                "idx:models/digits")},
       {"replay", Quoted(Directory() + "/rejected/capsules/step-1")},
+      {"reduce",
+       absl::StrCat(model, " --check '! grep -q softmax {}' -o ", out)},
       {"export", absl::StrCat(run, "/ckpt/step-23 -o ", out, ".st")},
       {"import", absl::StrCat("tests/cli/paddle/small.pdmodel -o ", out)},
       {"plan", absl::StrCat(run, "/ckpt")},

@@ -92,19 +92,15 @@ TEST(TuningTableFile, ThatIsDamaged) {
   const std::string table = model.substr(0, model.size() - 4) + ".tuning.json";
   const std::string good = ReadAll(table);
   std::vector<Damage> damages = AllDamages(good);
-  damages.push_back({"of_another_schema", "{\"schema\":2,\"entries\":[]}"});
+  damages.push_back({"of_another_schema", "{\"schema\":3,\"entries\":[]}"});
   damages.push_back({"a_model", ReadAll(model)});
   for (const Damage& damage : damages) {
-    // The last byte is the end of a line; a flipped bit is another number.
-    if (damage.missing || damage.name == "all_but_the_last_byte" ||
-        damage.name == "one_flipped_bit") {
-      continue;
-    }
+    if (damage.missing) continue;
     SCOPED_TRACE(damage.name);
     WriteTo(table, damage.content);
     ExpectRefusedAndNothingWritten(
         {"run", model, "--data", kDigits}, "--out", 1,
-        {table, "not a tuning table: expected", "delete it: it is made again"});
+        {table, "not a tuning table: ", "delete it: it is made again"});
   }
 }
 

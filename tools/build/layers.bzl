@@ -14,6 +14,7 @@ LAYERS = {
     "graph/export": ["graph", "proto"],
     "graph/import": ["graph", "proto"],
     "graph/io": ["graph", "proto"],
+    "graph/subset": ["graph", "proto"],
     "graph/strategy": ["graph/base", "proto"],
     "graph/targets": ["graph/base"],
     "graph/zoo": ["graph", "proto"],

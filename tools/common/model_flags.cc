@@ -4,21 +4,21 @@
 #include <map>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/import/neutral.h"
-#include "graph/ir/well_known.h"
 #include "graph/strategy/fields.h"
 #include "graph/targets/target.h"
 #include "kernels/plugin/op_library.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/gpu/targets.h"
 #include "runtime/log/shown_activity.h"
+#include "tools/common/compile_model.h"
 #include "tools/common/model_path.h"
-#include "tools/common/planned_peak.h"
 
 namespace halftone {
 namespace tools {
@@ -75,20 +75,15 @@ std::string TargetOf(const ModelFlags& flags) {
   return flags.target.empty() ? ThisMachine() : flags.target;
 }
 
-absl::StatusOr<CompiledModel> CompileFrom(ModelFile source,
-                                          const passes::StrategyFile& strategy,
-                                          const ModelFlags& flags) {
+// `model`: the bytes of the file that `source` is from.
+absl::StatusOr<CompiledModel> CompileFrom(
+    ModelFile source, const passes::StrategyFile& strategy,
+    const ModelFlags& flags,
+    absl::FunctionRef<absl::StatusOr<std::string>()> model) {
   HT_ASSIGN_OR_RETURN(const passes::Options options,
                       passes::ResolveOptions(strategy, flags.overrides));
-  HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels,
-                      KernelSetFor(TargetOf(flags)));
-  passes::CompileFlags compile = flags.compile;
-  compile.planned_peak = [&](const Program& program, int64_t samples) {
-    return PeakOf(
-        program, kernels.target().name, kTrainEntry,
-        LargestMicroBatch(options.strategy.dist(), kTrainEntry, samples));
-  };
-  return passes::Compile(std::move(source), options, kernels, compile);
+  return CompileOrLeaveReproducer(std::move(source), options, TargetOf(flags),
+                                  flags.compile, model);
 }
 
 // A model for the CPU runs on every machine.
@@ -110,7 +105,8 @@ absl::StatusOr<CompiledModel> Recompile(const CompiledModel& model,
                             ? ThisMachine()
                             : model.target;
   }
-  return CompileFrom(model.WholeSource(), strategy, recompiled);
+  return CompileFrom(model.WholeSource(), strategy, recompiled,
+                     [&model] { return SerializeCompiledModel(model); });
 }
 
 // "--level O2", "--set amp.level=O2".
@@ -312,7 +308,8 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& named,
     HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));
   }
   HT_ASSIGN_OR_RETURN(CompiledModel model,
-                      CompileFrom(std::move(source), strategy, flags));
+                      CompileFrom(std::move(source), strategy, flags,
+                                  [&content] { return content; }));
   if (!neutral.empty()) {
     proto::Note& note = *model.report.add_note();
     note.set_code("P8");

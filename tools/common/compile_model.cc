@@ -1,0 +1,46 @@
+#include "tools/common/compile_model.h"
+
+#include <utility>
+
+#include "graph/base/error.h"
+#include "graph/ir/well_known.h"
+#include "tools/common/model_flags.h"
+#include "tools/common/planned_peak.h"
+#include "tools/reproducer/reproducer.h"
+
+namespace halftone {
+namespace tools {
+
+absl::StatusOr<CompiledModel> CompileModel(ModelFile source,
+                                           const passes::Options& options,
+                                           const std::string& target,
+                                           const passes::CompileFlags& flags) {
+  HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels, KernelSetFor(target));
+  passes::CompileFlags with_plans = flags;
+  with_plans.planned_peak = [&](const Program& program, int64_t samples) {
+    return PeakOf(
+        program, kernels.target().name, kTrainEntry,
+        LargestMicroBatch(options.strategy.dist(), kTrainEntry, samples));
+  };
+  return passes::Compile(std::move(source), options, kernels, with_plans);
+}
+
+absl::StatusOr<CompiledModel> CompileOrLeaveReproducer(
+    ModelFile source, const passes::Options& options, const std::string& target,
+    const passes::CompileFlags& flags,
+    absl::FunctionRef<absl::StatusOr<std::string>()> model) {
+  CompileInputs inputs;
+  inputs.model_file = source.file;
+  auto compiled = CompileModel(std::move(source), options, target, flags);
+  if (ExitCodeOf(compiled.status()) != ExitCode::kCompilerBug) return compiled;
+  auto bytes = model();
+  if (!bytes.ok()) return compiled;
+  inputs.model = *std::move(bytes);
+  inputs.options = options;
+  inputs.target = target;
+  inputs.flags = flags;
+  return WithReproducer(compiled.status(), std::move(inputs));
+}
+
+}  // namespace tools
+}  // namespace halftone
