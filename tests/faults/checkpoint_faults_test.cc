@@ -266,7 +266,7 @@ TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
       return ReadAll(out + "/metrics.jsonl").find("\"step\":12,") !=
              std::string::npos;
     });
-    kill(child.pid, signal);
+    Signal(child.pid, signal);
     const Result stopped = Wait(child);
     EXPECT_EQ(stopped.exit_code(), 128 + signal) << stopped.err;
     const json summary = json::parse(ReadAll(out + "/summary.json"));
@@ -289,7 +289,7 @@ TEST(ReadOnly, ReplacedByAFile) {
   WaitUntil(child, [&] {
     return ReadAll(child.err).find("training goes on") != std::string::npos;
   });
-  kill(child.pid, SIGTERM);
+  Signal(child.pid, SIGTERM);
   const Result stopped = Wait(child);
   EXPECT_EQ(stopped.exit_code(), 8) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("no checkpoint at the end: "));

@@ -102,8 +102,8 @@ TEST_F(InterruptedCalls, EveryOtherCallOfOtherVerbs) {
 TEST_F(InterruptedCalls, AStormOfSignals) {
   const Child child = Start("storm", Command(Training(out_)), OwnVariables());
   for (int i = 0; i < 200; ++i) {
-    kill(child.pid, SIGSTOP);
-    kill(child.pid, SIGCONT);
+    Signal(child.pid, SIGSTOP);
+    Signal(child.pid, SIGCONT);
     usleep(2000);
   }
   const Result result = Wait(child);

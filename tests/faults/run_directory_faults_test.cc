@@ -147,7 +147,7 @@ TEST(TwoRuns, IntoOneDirectoryAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(out + "/logs"));
   // A reader is no second run.
   EXPECT_EQ(Halftone({"eval", out, "--data", kDigits}).exit_code(), 0);
-  kill(child.pid, SIGKILL);
+  Signal(child.pid, SIGKILL);
   Wait(child);
   // Killed: its lock is gone, and every line is there once.
   const Result resumed =

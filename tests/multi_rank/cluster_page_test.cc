@@ -181,7 +181,7 @@ TEST_F(NodesPage, Ssh) {
     ExpectTrained(RunThere("block.sh"), folder_ + "/runs/mnist");
   }
   for (const Child& daemon : daemons) {
-    kill(daemon.pid, SIGTERM);
+    Signal(daemon.pid, SIGTERM);
     Wait(daemon);
   }
   if (tried.exit_code() != 0) {

@@ -63,7 +63,7 @@ std::vector<Result> RunRanks(const std::vector<Environment>& envs, int calls,
     if (static_cast<int>(r) != odd) results[r] = Wait(children[r]);
   }
   if (odd >= 0) {
-    kill(children[odd].pid, SIGKILL);  // it may be stopped
+    Signal(children[odd].pid, SIGKILL);  // it may be stopped
     results[odd] = Wait(children[odd]);
   }
   return results;

@@ -130,7 +130,7 @@ TEST(FlippedBitTest, IsNamedBeforeTheNextCheckpoint) {
   ASSERT_GT(pid, 0);
   const int flipped = FlipBits(pid, kUnusual, 16);
   if (flipped < 0) {
-    kill(run.pid, SIGKILL);
+    Signal(run.pid, SIGKILL);
     Wait(run);
     GTEST_SKIP() << "the memory of other processes is not to be written here";
   }

@@ -53,7 +53,7 @@ Result WaitAtMost(const Child& child, absl::Duration limit) {
     if (info.si_pid == 0 && absl::Now() > end) {
       ADD_FAILURE() << "still there after " << limit << ": "
                     << ReadAll(child.err);
-      kill(child.pid, SIGKILL);
+      Signal(child.pid, SIGKILL);
       break;
     }
     absl::SleepFor(absl::Milliseconds(10));
@@ -80,7 +80,7 @@ class NodesTest : public ::testing::TestWithParam<Net> {
     for (const pid_t pid : ProcessesOf(mark_)) {
       ADD_FAILURE() << "left behind: "
                     << ReadAll(absl::StrCat("/proc/", pid, "/cmdline"));
-      kill(pid, SIGKILL);
+      Signal(pid, SIGKILL);
     }
   }
   void Launch(const Words& command, const Words& flags = {}) {
@@ -219,7 +219,7 @@ TEST_P(NodesTest, AKilledRankIsNamedOnBoth) {
     Launch(Train());
     AwaitSteps(3);
     ASSERT_GT(RankOf(mark_, rank), 0);
-    kill(RankOf(mark_, rank), SIGKILL);
+    Signal(RankOf(mark_, rank), SIGKILL);
     AwaitBoth(kEnd);
     ExpectKilled(results_, Failure(), rank / kRanks, rank);
   }
@@ -234,7 +234,7 @@ TEST_P(NodesTest, AStoppedRankEndsBoth) {
     Launch(Train());
     AwaitSteps(3);
     ASSERT_GT(RankOf(mark_, rank), 0);
-    kill(RankOf(mark_, rank), SIGSTOP);
+    Signal(RankOf(mark_, rank), SIGSTOP);
     AwaitBoth(kEnd + absl::Seconds(3));
     const Result& here = results_[rank];
     const Result& there = results_[1 - rank];
@@ -267,7 +267,7 @@ TEST_P(NodesTest, AKilledLauncherTakesItsRanksAlongAndEndsTheOther) {
     results_.clear();
     Launch(Train());
     AwaitSteps(3);
-    kill(launchers_[node].pid, SIGKILL);
+    Signal(launchers_[node].pid, SIGKILL);
     AwaitBoth(kEnd);
     EXPECT_EQ(results_[node].exit_code(), 128 + SIGKILL);
     EXPECT_EQ(results_[1 - node].exit_code(), 7) << Say(1 - node);
@@ -281,7 +281,7 @@ TEST_P(NodesTest, AKilledLauncherTakesItsRanksAlongAndEndsTheOther) {
 TEST_P(NodesTest, BothStartAgainFromTheCheckpoint) {
   Launch(Train({"--epochs", "4"}), {"--max-restarts", "1"});
   AwaitSteps(30);
-  kill(RankOf(mark_, 3), SIGKILL);
+  Signal(RankOf(mark_, 3), SIGKILL);
   AwaitBoth(absl::Minutes(3));
   ASSERT_EQ(results_[0].exit_code(), 0) << Say(0);
   ASSERT_EQ(results_[1].exit_code(), 0) << Say(1);
@@ -299,7 +299,7 @@ TEST_P(NodesTest, BothStartAgainFromTheCheckpoint) {
 TEST_P(NodesTest, SigtermAtOneSavesAndEndsBoth) {
   Launch(Train());
   AwaitSteps(3);
-  kill(launchers_[1].pid, SIGTERM);
+  Signal(launchers_[1].pid, SIGTERM);
   AwaitBoth(absl::Minutes(1));
   EXPECT_EQ(results_[1].exit_code(), 128 + SIGTERM) << Say(1);
   EXPECT_THAT(results_[0].exit_code(), AnyOf(0, 128 + SIGTERM)) << Say(0);

@@ -109,7 +109,7 @@ TEST_P(KilledRun, ResumesBitForBit) {
   WaitForStep(cut, 17);
   const std::vector<pid_t> pids = RankPids(cut);
   ASSERT_EQ(pids.size(), static_cast<size_t>(ranks));
-  kill(pids.back(), SIGKILL);
+  Signal(pids.back(), SIGKILL);
   const Result killed = Wait(run);
   ASSERT_EQ(killed.exit_code(), 128 + SIGKILL) << killed.err;
   const json failure = json::parse(ReadAll(cut + "/failure.json"));
@@ -145,7 +145,7 @@ TEST(RestartedRun, SaysWhy) {
   WaitForStep(out, 17);
   const std::vector<pid_t> pids = RankPids(out);
   ASSERT_EQ(pids.size(), 2u);
-  kill(pids.back(), SIGKILL);
+  Signal(pids.back(), SIGKILL);
   const Result result = Wait(run);
   ASSERT_EQ(result.exit_code(), 0) << result.err;
   std::vector<std::string> kinds;
@@ -196,7 +196,7 @@ TEST(VirtualShards, AreTheSameOnAnyNumberOfProcesses) {
   const Child run =
       Start("killed", Launch(4, model, cut, flags), OwnVariables());
   WaitForStep(cut, 17);
-  kill(RankPids(cut).back(), SIGKILL);
+  Signal(RankPids(cut).back(), SIGKILL);
   ASSERT_EQ(Wait(run).exit_code(), 128 + SIGKILL);
   std::vector<std::string> again = flags;
   again.push_back("--resume");
@@ -258,7 +258,7 @@ TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
   const Child run = Start("stopped", Launch(2, model, out, {"--epochs", "200"}),
                           OwnVariables());
   WaitForStep(out, 30);
-  kill(run.pid, SIGTERM);
+  Signal(run.pid, SIGTERM);
   const Result stopped = Wait(run);
   EXPECT_EQ(stopped.exit_code(), 128 + SIGTERM) << stopped.err;
   const json summary = json::parse(ReadAll(out + "/summary.json"));

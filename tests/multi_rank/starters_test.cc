@@ -276,7 +276,7 @@ TEST(Names, RanksAreCalledHalftone) {
   const Child run = Start("names", words, OwnVariables());
   for (int i = 0; i < 3000 && Metrics(out).empty(); ++i) usleep(10000);
   EXPECT_EQ(ReadAll(absl::StrCat("/proc/", run.pid, "/comm")), "halftone\n");
-  kill(run.pid, SIGKILL);
+  Signal(run.pid, SIGKILL);
   Wait(run);
 }
 

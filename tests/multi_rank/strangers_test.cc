@@ -195,8 +195,8 @@ TEST(Strangers, FindNothingOnOtherAddresses) {
   for (const sockaddr_in& listener : listeners) {
     EXPECT_EQ(listener.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
   }
-  kill(node.pid, SIGTERM);
-  kill(node.pid, SIGTERM);
+  Signal(node.pid, SIGTERM);
+  Signal(node.pid, SIGTERM);
   Wait(node);
 }
 

@@ -1,6 +1,7 @@
 #include "tests/support/child.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -72,11 +73,20 @@ Child Start(const std::string& name, const std::vector<std::string>& command,
 Result Wait(const Child& child) {
   Result result;
   struct rusage usage = {};
-  wait4(child.pid, &result.status, 0, &usage);
+  result.status = 127 << 8;  // as a shell has it
+  if (child.pid > 0) wait4(child.pid, &result.status, 0, &usage);
   result.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
   result.out = ReadAll(child.out);
   result.err = ReadAll(child.err);
   return result;
+}
+
+void Signal(pid_t pid, int signal) {
+  if (pid <= 0) {
+    ADD_FAILURE() << "no process to signal: pid " << pid;
+    return;
+  }
+  kill(pid, signal);
 }
 
 Result RunProgram(const std::vector<std::string>& command) {

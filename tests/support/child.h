@@ -33,6 +33,10 @@ Result Wait(const Child& child);
 Result RunProgram(const std::vector<std::string>& command);
 std::map<std::string, std::string> OwnVariables();
 
+// kill(2) of one process: to that of a program that could not be started, -1,
+// or of one that was not found, 0, a signal would go to all or to ourselves.
+void Signal(pid_t pid, int signal);
+
 std::string ReadAll(const std::string& path);
 
 }  // namespace halftone

@@ -62,7 +62,7 @@ bool AllLive(const std::vector<Child>& children) {
 
 SlurmCluster::~SlurmCluster() {
   for (auto daemon = daemons_.rbegin(); daemon != daemons_.rend(); ++daemon) {
-    kill(daemon->pid, SIGTERM);
+    Signal(daemon->pid, SIGTERM);
     Wait(*daemon);
   }
   if (!folder_.empty()) RunProgram({"/bin/rm", "-rf", folder_});

@@ -44,7 +44,7 @@ std::string NetworkOf(const std::string& pid) {
 
 TwoNodes::~TwoNodes() {
   for (const Child& holder : holders_) {
-    kill(holder.pid, SIGKILL);
+    Signal(holder.pid, SIGKILL);
     Wait(holder);
   }
 }
