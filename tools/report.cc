@@ -11,6 +11,7 @@
 #include "graph/base/text.h"
 #include "tools/common/command_line.h"
 #include "tools/report/run_page.h"
+#include "tools/report/run_verdict.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -39,7 +40,13 @@ absl::Status Report(const ReportFlags& flags) {
     return absl::OkStatus();
   }
   HT_RETURN_IF_ERROR(WriteOutput(flags.out, page));
-  ShowReport(absl::StrCat("report   ", flags.out, ": ",
+  std::string went;
+  for (const RunHistory& run : runs) {
+    const std::string text = Text(VerdictOf(run, runs));
+    if (text.empty()) continue;
+    absl::StrAppend(&went, "run      ", run.directory, " ", text, "\n");
+  }
+  ShowReport(absl::StrCat(went, "report   ", flags.out, ": ",
                           HumanBytes(static_cast<int64_t>(page.size())),
                           ", opens in any browser, from disk\n"),
              stderr);
@@ -59,7 +66,9 @@ void AddReport(Verb app, Outcome* outcome) {
       "Loss, metrics, learning rate, loss scale and skipped steps, gradient\n"
       "norm, step time and its parts, memory and per-op cost of a run, or of\n"
       "several side by side: one page of HTML that needs no network. A run\n"
-      "that goes on is shown as far as it is.");
+      "that goes on is shown as far as it is. Says of each whether it trains,\n"
+      "stands still, diverged or falls behind the best, and what its log has\n"
+      "to say why; with run --fetch '*.grad:exponents' also what f16 flushed.");
   verb.AddOption("runs", &flags->runs, "run directories (run --out)")
       .Required();
   Flag out = verb.AddOption("-o,--out", &flags->out, "file; default: stdout");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
@@ -16,7 +17,8 @@ namespace tools {
 namespace {
 
 constexpr int64_t kMaxSummaryBytes = int64_t{64} << 20;
-constexpr size_t kMaxLineBytes = size_t{1} << 20;
+constexpr size_t kMaxLineBytes = size_t{1} << 24;
+constexpr char kGradSuffix[] = ".grad";
 
 // Numbers, and the strings "nan", "inf" and "-inf"; false: something else.
 bool ToNumber(const nlohmann::json& json, double* number) {
@@ -50,6 +52,7 @@ class Reader {
       }
       AddAll("ms.", step, line, "ms");
       AddOfEach("loss of ", step, line, "losses", "loss");
+      AddFlushed(step, line);
     } else if (event == "skip") {
       history_.skipped.Add(step, 1);
       AddValue("loss_scaling", step, line, "loss_scaling");
@@ -88,6 +91,46 @@ class Reader {
       if (!item.value().is_object()) continue;
       AddValue(prefix + item.key(), step, item.value(), field);
     }
+  }
+
+  // Of the exponents of gradients; docs/formats.md has their members.
+  void AddFlushed(double step, const nlohmann::json& line) {
+    const auto fetches = line.find("fetches");
+    if (fetches == line.end() || !fetches->is_object()) return;
+    RunHistory::Flushed sum;
+    for (const auto& item : fetches->items()) {
+      const size_t end = item.key().rfind(":exponents");
+      if (end == std::string::npos || !item.value().is_object()) continue;
+      const std::string name = item.key().substr(0, end);
+      if (!absl::EndsWith(name, kGradSuffix)) continue;
+      const RunHistory::Flushed one = FlushedOf(item.value());
+      for (RunHistory::Flushed* into : {&history_.flushed[name], &sum}) {
+        into->elements += one.elements;
+        into->lost += one.lost;
+      }
+    }
+    if (sum.elements > 0) {
+      history_.series["gradients flushed"].Add(step, sum.share());
+    }
+  }
+  static RunHistory::Flushed FlushedOf(const nlohmann::json& exponents) {
+    const auto number = [&exponents](const char* key) {
+      double count = 0;
+      const auto it = exponents.find(key);
+      return it != exponents.end() && ToNumber(*it, &count) ? count : 0;
+    };
+    const double zero = number("zero"), flushed = number("flushed");
+    const auto dtype = exponents.find("dtype");
+    const bool f16 = dtype != exponents.end() && *dtype == "f16";
+    RunHistory::Flushed found = {zero + flushed + number("overflowed"),
+                                 flushed + (f16 ? zero : 0)};
+    const auto bins = exponents.find("bins");
+    if (bins == exponents.end() || !bins->is_array()) return found;
+    for (const nlohmann::json& bin : *bins) {
+      double count = 0;
+      if (ToNumber(bin, &count)) found.elements += count;
+    }
+    return found;
   }
 
   RunHistory& history_;

@@ -43,6 +43,14 @@ struct RunHistory {
   std::map<std::string, ThinnedSeries> series;
   // Steps that were skipped.
   ThinnedSeries skipped;
+  // What f16 made 0 of a gradient that was fetched with :exponents: where f16
+  // holds it, all elements that are 0.
+  struct Flushed {
+    double elements = 0, lost = 0;
+    double share() const { return elements > 0 ? lost / elements : 0; }
+  };
+  // By the gradient's name, over all events.
+  std::map<std::string, Flushed> flushed;
   int64_t last_step = 0;
   // Null where the run has none: it goes on, or was killed.
   nlohmann::json summary, failure;

@@ -12,6 +12,7 @@
 #include "tools/common/json_text.h"
 #include "tools/report/chart.h"
 #include "tools/report/html.h"
+#include "tools/report/run_verdict.h"
 
 namespace halftone {
 namespace tools {
@@ -107,6 +108,8 @@ std::string FactsHtml(absl::Span<const RunHistory> runs) {
     if (run.summary.is_object()) return "ended";
     return run.failure.is_object() ? "failed" : "goes on, or was killed";
   });
+  add("went",
+      [runs](const RunHistory& run) { return Text(VerdictOf(run, runs)); });
   add("last step in the log",
       [](const RunHistory& run) { return WithCommas(run.last_step); });
   for (const Fact& fact : kFacts) {
@@ -168,6 +171,8 @@ std::string ChartsHtml(absl::Span<const RunHistory> runs) {
       CurvesOf(runs, {"loss_scaling"}),
       runs.size() == 1 ? &runs[0].skipped : nullptr);
   html += ChartHtml("gradient norm", CurvesOf(runs, {"grad_norm"}));
+  html += ChartHtml("share of gradients' elements that f16 makes 0",
+                    CurvesOf(runs, {"gradients flushed"}));
   html += ChartHtml("step, ms", CurvesOf(runs, {"ms.step"}));
   for (const RunHistory& run : runs) {
     std::vector<Curve> parts;
@@ -262,11 +267,12 @@ std::string RunPageJson(absl::Span<const RunHistory> runs) {
     for (const auto& [name, series] : run.series) {
       last[name] = series.buckets().back().mean();
     }
-    nlohmann::ordered_json one = {{"directory", run.directory},
-                                  {"last_step", run.last_step},
-                                  {"last", std::move(last)},
-                                  {"summary", run.summary},
-                                  {"failure", run.failure}};
+    const RunVerdict verdict = VerdictOf(run, runs);
+    nlohmann::ordered_json one = {
+        {"directory", run.directory}, {"went", verdict.went},
+        {"why", verdict.why},         {"last_step", run.last_step},
+        {"last", std::move(last)},    {"summary", run.summary},
+        {"failure", run.failure}};
     json["runs"].push_back(std::move(one));
   }
   return JsonText(json);

@@ -92,6 +92,29 @@ TEST(RunHistory, ReadsEventsAndLeavesTheLastHalfLine) {
   EXPECT_TRUE(run.summary.is_null());
 }
 
+// What f16 holds has been flushed before it was looked at.
+TEST(RunHistory, SumsWhatF16Makes0) {
+  const auto line = [](int step, const char* name, const char* dtype) {
+    return absl::StrCat(
+        "{\"event\":\"step\",\"step\":", step, ",\"fetches\":{\"", name,
+        "\":{\"dtype\":\"", dtype,
+        "\",\"bins\":[1,2],\"zero\":4,\"flushed\":2,\"overflowed\":1}}}\n");
+  };
+  const RunHistory run = MustRead(NewRun(
+      line(1, "w.grad:exponents", "f16") + line(2, "w.grad:exponents", "f16") +
+          line(2, "v.grad:exponents", "f32") + line(3, "w:exponents", "f16") +
+          "{\"event\":\"step\",\"step\":4,\"fetches\":"
+          "{\"u.grad:exponents\":{\"bins\":3,\"dtype\":1}}}\n",
+      ""));
+  ASSERT_EQ(run.flushed.count("w.grad"), 1);
+  EXPECT_EQ(run.flushed.at("w.grad").elements, 20);
+  EXPECT_EQ(run.flushed.at("w.grad").lost, 12);
+  EXPECT_EQ(run.flushed.at("v.grad").lost, 2);
+  EXPECT_EQ(run.flushed.count("w"), 0);
+  EXPECT_EQ(run.series.at("gradients flushed").buckets()[0].mean(), 0.6);
+  EXPECT_THAT(RunPage({run}), HasSubstr("elements that f16 makes 0"));
+}
+
 TEST(RunHistory, SaysWhatIsWrong) {
   EXPECT_THAT(std::string(ReadRunHistory("/nowhere").status().message()),
               HasSubstr("/nowhere: no run directory: it has no metrics.jsonl"));
