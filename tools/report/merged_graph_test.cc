@@ -90,7 +90,9 @@ TEST(MergedGraph, PrecisionsAndCastsThatChange) {
     for (const GraphEdge& edge : op.inputs) ++edges[edge.change];
     EXPECT_GE(edges[GraphChange::kAdded], 1) << op.row->name();
     EXPECT_GE(edges[GraphChange::kRemoved], 1) << op.row->name();
-    if (op.row->name() == "fc") EXPECT_EQ(op.was->precision(), "f16");
+    if (op.row->name() == "fc") {
+      EXPECT_EQ(op.was->precision(), "f16");
+    }
   }
 }
 
