@@ -86,6 +86,13 @@ absl::StatusOr<CompiledModel> CompileFrom(
                                   flags.compile, model);
 }
 
+absl::StatusOr<CompiledModel> CompileAgain(const CompiledModel& model,
+                                           const passes::StrategyFile& strategy,
+                                           const ModelFlags& flags) {
+  return CompileFrom(model.WholeSource(), strategy, flags,
+                     [&model] { return SerializeCompiledModel(model); });
+}
+
 // A model for the CPU runs on every machine.
 bool RunsHere(const std::string& target) {
   return target == CpuTarget().name || target == ThisMachine();
@@ -105,8 +112,7 @@ absl::StatusOr<CompiledModel> Recompile(const CompiledModel& model,
                             ? ThisMachine()
                             : model.target;
   }
-  return CompileFrom(model.WholeSource(), strategy, recompiled,
-                     [&model] { return SerializeCompiledModel(model); });
+  return CompileAgain(model, strategy, recompiled);
 }
 
 // "--level O2", "--set amp.level=O2".
@@ -207,7 +213,7 @@ absl::StatusOr<CompiledModel> RecompileAs(
     const CompiledModel& model, const passes::StrategyFile& strategy) {
   ModelFlags flags;
   flags.target = model.target;
-  return CompileFrom(model.WholeSource(), strategy, flags);
+  return CompileAgain(model, strategy, flags);
 }
 
 void AddOpLibraryFlag(Verb verb, std::vector<std::string>* paths) {
