@@ -68,7 +68,8 @@ void AddReport(Verb app, Outcome* outcome) {
       "several side by side: one page of HTML that needs no network. A run\n"
       "that goes on is shown as far as it is. Says of each whether it trains,\n"
       "stands still, diverged or falls behind the best, and what its log has\n"
-      "to say why; with run --fetch '*.grad:exponents' also what f16 flushed.");
+      "to say why: with gradients' exponents (run --fetch) also what f16 made "
+      "0.");
   verb.AddOption("runs", &flags->runs, "run directories (run --out)")
       .Required();
   Flag out = verb.AddOption("-o,--out", &flags->out, "file; default: stdout");

@@ -31,6 +31,10 @@ tests/benchmarks/compare_timeline.py --binary tools/halftone \
   --link-benchmark tests/benchmarks/link_benchmark --only mnist_convnet \
   --ranks 2 --rounds 1 --steps 4 | grep -E '^mnist_convnet +2 ranks .* ratio [0-9]'
 
+# A column of the table, however little that says of one epoch.
+tests/benchmarks/divergence_table.py --binary tools/halftone --epochs 1 \
+  --rates 0.1 | grep -E '^O3 + [0-9.]+ % '
+
 # The other side of the comparison says what it lacks, and is counted as lost.
 if ! python3 -c 'import torch' 2>/dev/null; then
   code=0

@@ -87,7 +87,9 @@ class FailingWrites : public ::testing::Test {
         Train(out, true, {{"HT_FAIL_WRITE", absl::StrCat(call, ":", what)}});
     EXPECT_THAT(run.exit_code(), AnyOf(0, 1, 8)) << run.err;
     // An error is one; a run that goes on regardless has done its work.
-    if (run.exit_code() != 0) EXPECT_THAT(run.err, HasSubstr("error  "));
+    if (run.exit_code() != 0) {
+      EXPECT_THAT(run.err, HasSubstr("error  "));
+    }
     if (fs::exists(out + ".gone")) {
       fs::remove_all(out);
       fs::rename(out + ".gone", out);

@@ -86,9 +86,9 @@ absl::StatusOr<CompiledModel> CompileFrom(
                                   flags.compile, model);
 }
 
-absl::StatusOr<CompiledModel> CompileAgain(const CompiledModel& model,
-                                           const passes::StrategyFile& strategy,
-                                           const ModelFlags& flags) {
+absl::StatusOr<CompiledModel> FromItsSource(
+    const CompiledModel& model, const passes::StrategyFile& strategy,
+    const ModelFlags& flags) {
   return CompileFrom(model.WholeSource(), strategy, flags,
                      [&model] { return SerializeCompiledModel(model); });
 }
@@ -112,7 +112,7 @@ absl::StatusOr<CompiledModel> Recompile(const CompiledModel& model,
                             ? ThisMachine()
                             : model.target;
   }
-  return CompileAgain(model, strategy, recompiled);
+  return FromItsSource(model, strategy, recompiled);
 }
 
 // "--level O2", "--set amp.level=O2".
@@ -213,7 +213,7 @@ absl::StatusOr<CompiledModel> RecompileAs(
     const CompiledModel& model, const passes::StrategyFile& strategy) {
   ModelFlags flags;
   flags.target = model.target;
-  return CompileAgain(model, strategy, flags);
+  return FromItsSource(model, strategy, flags);
 }
 
 void AddOpLibraryFlag(Verb verb, std::vector<std::string>* paths) {

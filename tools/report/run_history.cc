@@ -11,6 +11,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/json/json_reader.h"
+#include "graph/ir/gradient_names.h"
 
 namespace halftone {
 namespace tools {
@@ -18,7 +19,6 @@ namespace {
 
 constexpr int64_t kMaxSummaryBytes = int64_t{64} << 20;
 constexpr size_t kMaxLineBytes = size_t{1} << 24;
-constexpr char kGradSuffix[] = ".grad";
 
 // Numbers, and the strings "nan", "inf" and "-inf"; false: something else.
 bool ToNumber(const nlohmann::json& json, double* number) {
@@ -102,7 +102,7 @@ class Reader {
       const size_t end = item.key().rfind(":exponents");
       if (end == std::string::npos || !item.value().is_object()) continue;
       const std::string name = item.key().substr(0, end);
-      if (!absl::EndsWith(name, kGradSuffix)) continue;
+      if (!absl::EndsWith(name, kGradientSuffix)) continue;
       const RunHistory::Flushed one = FlushedOf(item.value());
       for (RunHistory::Flushed* into : {&history_.flushed[name], &sum}) {
         into->elements += one.elements;

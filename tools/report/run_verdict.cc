@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
@@ -25,7 +26,7 @@ struct Fall {
   double by() const { return early - late; }
 };
 
-std::optional<Fall> FallOf(const RunHistory& run, const char* name) {
+std::optional<Fall> FallOf(const RunHistory& run, const std::string& name) {
   const auto found = run.series.find(name);
   if (found == run.series.end()) return std::nullopt;
   const std::vector<ThinnedSeries::Bucket>& buckets = found->second.buckets();
@@ -46,9 +47,13 @@ std::optional<Fall> FallOf(const RunHistory& run, const char* name) {
   return Fall{early.value_or(0), late.value_or(0), early && late};
 }
 
-std::optional<Fall> EvalOrTraining(const RunHistory& run) {
-  std::optional<Fall> fall = FallOf(run, "eval loss");
-  return fall ? fall : FallOf(run, "loss");
+// Of the metric in evals that comes first by name; a run may have none.
+std::optional<Fall> MetricOf(const RunHistory& run) {
+  for (const auto& [name, series] : run.series) {
+    if (!absl::StartsWith(name, "eval ") || name == "eval loss") continue;
+    return FallOf(run, name);
+  }
+  return std::nullopt;
 }
 
 bool Diverged(const RunHistory& run) {
@@ -61,29 +66,39 @@ bool Diverged(const RunHistory& run) {
   return fall.has_value() && !fall->finite;
 }
 
-// The one that has come furthest down; null: none has.
+// Whether `run` is as far as `best` but for kBehind: of a metric of evals, or
+// of what the loss has come down by.
+bool IsBehind(const RunHistory& run, const RunHistory& best) {
+  const std::optional<Fall> own = MetricOf(run), other = MetricOf(best);
+  if (own && other) return own->late < (1 - kBehind) * other->late;
+  const Fall loss = *FallOf(run, "loss"), least = *FallOf(best, "loss");
+  return loss.late - least.late > kBehind * least.by();
+}
+
+// The one with the best metric, or else whose loss has come furthest down;
+// null: none has.
 const RunHistory* BestOf(absl::Span<const RunHistory> all) {
   const RunHistory* best = nullptr;
   double most = 0;
   for (const RunHistory& run : all) {
-    const std::optional<Fall> fall = EvalOrTraining(run);
-    if (!fall || !fall->finite || Diverged(run) || fall->by() <= most) continue;
-    most = fall->by();
+    const std::optional<Fall> loss = FallOf(run, "loss");
+    if (!loss || Diverged(run)) continue;
+    const std::optional<Fall> metric = MetricOf(run);
+    const double reached = metric ? metric->late : loss->by();
+    if (reached <= most) continue;
+    most = reached;
     best = &run;
   }
   return best;
 }
 
 std::string WentOf(const RunHistory& run, absl::Span<const RunHistory> all) {
-  const std::optional<Fall> training = FallOf(run, "loss");
+  const std::optional<Fall> loss = FallOf(run, "loss");
   if (Diverged(run)) return "diverged";
-  if (!training) return "";
-  if (training->by() < kStill * training->early) return "stands still";
+  if (!loss) return "";
+  if (loss->by() < kStill * loss->early) return "stands still";
   const RunHistory* const best = BestOf(all);
-  if (best == nullptr || best->directory == run.directory) return "trains";
-  const std::optional<Fall> own = EvalOrTraining(run);
-  const Fall other = *EvalOrTraining(*best);
-  return own->late - other.late > kBehind * other.by()
+  return best != nullptr && IsBehind(run, *best)
              ? absl::StrCat("falls behind ", best->directory)
              : "trains";
 }
@@ -135,9 +150,9 @@ std::string FlushedText(const RunHistory& run) {
   const auto percent = [](double share) {
     return absl::StrCat(ThreeDigits(100 * share), " %");
   };
-  return absl::StrCat("f16 holds ", percent(sum.share()),
-                      " of the gradients' elements as 0, of ", worst->first,
-                      " ", percent(worst->second.share()));
+  return absl::StrCat(percent(sum.share()),
+                      " of the gradients' elements are 0 in f16, of ",
+                      worst->first, " ", percent(worst->second.share()));
 }
 
 }  // namespace
@@ -151,9 +166,10 @@ RunVerdict VerdictOf(const RunHistory& run, absl::Span<const RunHistory> all) {
   add(SkippedText(run));
   const std::optional<proto::Strategy> strategy = StrategyOf(run);
   if (strategy) add(ScaleText(run, strategy->amp()));
+  if (verdict.went == "trains") return verdict;
   add(FlushedText(run));
   const bool low = strategy && strategy->amp().level() != "O0";
-  if (low && !strategy->amp().master_weights() && verdict.went != "trains") {
+  if (low && !strategy->amp().master_weights()) {
     add("parameters have no f32 copies: less than 2^-11 of one changes nothing "
         "in f16");
   }

@@ -13,8 +13,9 @@ namespace tools {
 
 struct RunVerdict {
   // "trains"; "diverged"; "stands still": its loss has come down by less than
-  // kStill; "falls behind runs/o0": of what the best of the runs' losses has
-  // come down by, its own lacks more than kBehind. Empty: nothing is known yet.
+  // kStill; "falls behind runs/o0": of the best run's metric, or of what the
+  // best's loss has come down by, its own lacks more than kBehind. Empty:
+  // nothing is known yet.
   std::string went;
   // What the logs show: steps skipped, the loss scale at its least, gradients
   // that f16 holds as 0 (where --fetch '*.grad:exponents' was given),
@@ -23,9 +24,9 @@ struct RunVerdict {
 };
 inline constexpr double kStill = 0.05, kBehind = 0.25;
 
-// Losses are those of evals where a run has some, else the training's, means
-// over the first and the last tenth of what is logged. `all`: the runs that it
-// is held against, itself among them or not.
+// By means over the first and the last tenth of what is logged. A metric is of
+// evals, the higher the better. `all`: the runs that it is held against, itself
+// among them or not.
 RunVerdict VerdictOf(const RunHistory& run, absl::Span<const RunHistory> all);
 
 // "stands still: ...; ...".

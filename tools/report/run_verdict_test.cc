@@ -54,11 +54,12 @@ TEST(RunVerdict, FallsBehindTheBest) {
   EXPECT_EQ(Of(near, all), "trains");
   EXPECT_EQ(Of(far, all), "falls behind best");
   // What evals say goes before.
-  RunHistory worse = best, better = best;
+  RunHistory worse = best, better = near;
   worse.directory = "worse";
-  for (const double loss : {2.3, 2.0}) worse.series["eval loss"].Add(1, loss);
-  for (const double loss : {2.3, 0.3}) better.series["eval loss"].Add(1, loss);
-  EXPECT_EQ(Of(worse, {worse, better}), "falls behind best");
+  worse.series["eval top1"].Add(1, 0.5);
+  better.series["eval top1"].Add(1, 0.9);
+  EXPECT_EQ(Of(worse, {worse, better}), "falls behind near");
+  EXPECT_EQ(Of(better, {worse, better}), "trains");
 }
 
 TEST(RunVerdict, SaysWhy) {
@@ -71,7 +72,7 @@ TEST(RunVerdict, SaysWhy) {
   run.flushed["w.grad"] = {100, 97};
   run.flushed["v.grad"] = {100, 3};
   EXPECT_EQ(Of(run),
-            "stands still: f16 holds 50 % of the gradients' elements as 0, of "
+            "stands still: 50 % of the gradients' elements are 0 in f16, of "
             "w.grad 97 %; parameters have no f32 copies: less than 2^-11 of "
             "one changes nothing in f16");
   // A scale that is constant is not at its least.
@@ -81,9 +82,9 @@ TEST(RunVerdict, SaysWhy) {
       "min_loss_scaling: 1 }");
   run.skipped.Add(3, 1);
   EXPECT_THAT(Of(run), HasSubstr("1 of 4 steps were skipped; the loss scale is "
-                                 "at its least, 1; f16"));
+                                 "at its least, 1; 50 %"));
   run.flushed = {{"w.grad", {1000, 1}}};
-  EXPECT_THAT(Of(run), Not(HasSubstr("f16 holds")));
+  EXPECT_THAT(Of(run), Not(HasSubstr("in f16")));
 }
 
 }  // namespace
