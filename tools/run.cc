@@ -55,7 +55,7 @@ absl::Status Run(RunFlags& flags, int* signal) {
   HT_RETURN_IF_ERROR(FillConfig(model, &config));
   if (flags.ranks.threads > 1 && config.strategy.dist().has_virtual_shards()) {
     config.notes.push_back(absl::StrCat(
-        "--threads ", flags.ranks.threads,
+        "note     --threads ", flags.ranks.threads,
         ": a CPU rank computes with 1, as dist.virtual_shards asks for bits "
         "that do not depend on threads"));
   }

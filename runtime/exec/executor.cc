@@ -273,15 +273,20 @@ absl::StatusOr<int64_t> ExecutorImpl::Execute(
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
   HT_RETURN_IF_ERROR(RunStep(plan));
   times_ = Sum(std::exchange(times_before_, Times()), plan.times());
-  const auto since = std::chrono::steady_clock::now();
-  HT_RETURN_IF_ERROR(plan.EnqueueResults(slot, fetching_));
-  if (fetching_) {
-    fetch_seconds_ +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
-            .count();
-  }
+  HT_RETURN_IF_ERROR(EnqueueResults(plan, slot));
   ticket_binding_[slot] = last_binding_ = binding;
   return tickets_++;
+}
+
+absl::Status ExecutorImpl::EnqueueResults(PreparedPlan& plan, int slot) {
+  if (!fetching_ || options_.fetches.empty()) {
+    return plan.EnqueueResults(slot, /*fetch=*/false);
+  }
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point since = Clock::now();
+  HT_RETURN_IF_ERROR(plan.EnqueueResults(slot, /*fetch=*/true));
+  fetch_seconds_ += std::chrono::duration<double>(Clock::now() - since).count();
+  return absl::OkStatus();
 }
 
 absl::Status ExecutorImpl::Accumulate(int binding,

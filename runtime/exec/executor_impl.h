@@ -81,6 +81,8 @@ class ExecutorImpl : public Executor {
                                            absl::Span<const FeedData> feeds,
                                            size_t i) const;
   absl::Status RunStep(PreparedPlan& plan);
+  // With what is fetched, which is timed, where steps fetch.
+  absl::Status EnqueueResults(PreparedPlan& plan, int slot);
   // With the feeds that are there, on the cells as they are or, if `again`, as
   // the last step found them; puts them back.
   absl::Status RunWatched(PreparedPlan& plan, bool again, StepWatcher* watcher);

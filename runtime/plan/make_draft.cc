@@ -61,12 +61,9 @@ class Drafter {
           {CellNode(commit.cell), NodeOf(scope, commit.value)});
     }
     for (const Result& result : entry->results()) {
-      draft_.results.push_back(
-          {result.name, NodeOf(scope, result.value),
-           absl::c_linear_search(request_.fetches, result.name)});
+      draft_.results.push_back({result.name, NodeOf(scope, result.value)});
     }
-    HT_RETURN_IF_ERROR(AddValues(scope, request_.kept, /*fetched=*/false));
-    HT_RETURN_IF_ERROR(AddValues(scope, request_.fetches, /*fetched=*/true));
+    HT_RETURN_IF_ERROR(AddValues(scope));
     return std::move(draft_);
   }
 
@@ -358,37 +355,51 @@ class Drafter {
     return DraftOps(scope);
   }
 
-  // Unless they are results by themselves.
-  absl::Status AddValues(Scope& scope, const std::vector<std::string>& wanted,
-                         bool fetched) {
-    for (const std::string& name : wanted) {
-      const auto result = absl::c_find_if(
-          draft_.results, [&](const auto& r) { return r.name == name; });
-      if (result != draft_.results.end()) {
-        result->fetched &= fetched;
-        continue;
-      }
-      const ValueId value = scope.block->FindValue(name);
-      if (value.valid() && scope.block->type(value).sharded) {
-        return UsageError("--fetch ", name,
-                          ": each rank has a shard of it; "
-                          "leave dist.sharding out, or fetch another value");
-      }
-      if (value.valid()) {
-        draft_.results.push_back({name, NodeOf(scope, value), fetched});
-        continue;
-      }
-      std::vector<std::string> names;
-      for (int i = 0; i < scope.block->value_limit(); ++i) {
-        const Value& v = scope.block->value(ValueId(i));
-        if (!v.erased) names.emplace_back(scope.block->name(v.id));
-      }
-      return UsageError("--fetch ", name, ": entry ", request_.entry,
-                        " computes no value of that name (it may have been "
-                        "folded into a neighbour)",
-                        NearestHint(name, names));
+  // What is kept and what is fetched, unless they are results by themselves. A
+  // glob may have named as many as there are values.
+  absl::Status AddValues(Scope& scope) {
+    if (request_.kept.empty() && request_.fetches.empty()) {
+      return absl::OkStatus();
+    }
+    absl::flat_hash_set<absl::string_view> seen;
+    const absl::flat_hash_set<absl::string_view> fetches(
+        request_.fetches.begin(), request_.fetches.end());
+    for (Draft::Result& result : draft_.results) {
+      result.fetched = fetches.contains(result.name) &&
+                       !absl::c_linear_search(request_.kept, result.name);
+      seen.insert(result.name);
+    }
+    for (const std::string& name : request_.kept) {
+      HT_RETURN_IF_ERROR(AddValue(scope, name, /*fetched=*/false, &seen));
+    }
+    for (const std::string& name : request_.fetches) {
+      HT_RETURN_IF_ERROR(AddValue(scope, name, /*fetched=*/true, &seen));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status AddValue(Scope& scope, const std::string& name, bool fetched,
+                        absl::flat_hash_set<absl::string_view>* seen) {
+    if (!seen->insert(name).second) return absl::OkStatus();
+    const ValueId value = scope.block->FindValue(name);
+    if (value.valid() && scope.block->type(value).sharded) {
+      return UsageError("--fetch ", name,
+                        ": each rank has a shard of it; "
+                        "leave dist.sharding out, or fetch another value");
+    }
+    if (value.valid()) {
+      draft_.results.push_back({name, NodeOf(scope, value), fetched});
+      return absl::OkStatus();
+    }
+    std::vector<std::string> names;
+    for (int i = 0; i < scope.block->value_limit(); ++i) {
+      const Value& v = scope.block->value(ValueId(i));
+      if (!v.erased) names.emplace_back(scope.block->name(v.id));
+    }
+    return UsageError("--fetch ", name, ": entry ", request_.entry,
+                      " computes no value of that name (it may have been "
+                      "folded into a neighbour)",
+                      NearestHint(name, names));
   }
 
   const PlanRequest& request_;

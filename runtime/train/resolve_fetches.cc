@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -132,10 +131,6 @@ class Resolver {
   std::vector<std::string> gradients_;                         // in order
 };
 
-void AddOnce(const std::string& name, std::vector<std::string>* names) {
-  if (!absl::c_linear_search(*names, name)) names->push_back(name);
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Fetch>> ResolveFetches(
@@ -169,13 +164,13 @@ absl::StatusOr<KeptValues> ValuesToKeep(const Program& program,
   if (block.FindValue(kSquaredNorm).valid()) {
     values.always.push_back(kSquaredNorm);
   }
+  absl::flat_hash_set<std::string> seen(values.always.begin(),
+                                        values.always.end());
   const auto add = [&](const std::string& name) {
     // Of the entry's results the loop reads scalars itself, in each step.
     const ValueId result = train->FindResult(name);
     if (result.valid() && block.type(result).dims.empty()) return;
-    if (!absl::c_linear_search(values.always, name)) {
-      AddOnce(name, &values.fetched);
-    }
+    if (seen.insert(name).second) values.fetched.push_back(name);
   };
   for (const Fetch& fetch : fetches) {
     add(fetch.kept);

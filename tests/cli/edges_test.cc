@@ -292,7 +292,8 @@ TEST(RunVerb, SaysThatVirtualShardsOverruleThreads) {
       "--threads ");
   const Result two = Shell(run + "2", "");
   EXPECT_EQ(two.exit_code(), 0);
-  EXPECT_THAT(two.err, HasSubstr("--threads 2: a CPU rank computes with 1"));
+  EXPECT_THAT(two.err,
+              HasSubstr("note     --threads 2: a CPU rank computes with 1"));
   EXPECT_THAT(Shell(run + "1", "").err, Not(HasSubstr("computes with 1")));
 }
 

@@ -5,10 +5,8 @@
 //                       N:E+
 //   HT_FAIL_WRITE=N:D   before call N directory D is renamed to D.gone
 //   HT_COUNT_WRITES=F   how many calls there were is written to file F
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +16,11 @@
 
 #include <atomic>
 
+#include "tests/faults/next_call.h"
+
 namespace {
 
 std::atomic<long> calls{0};
-
-template <typename... Args>
-auto Next(const char* name, Args... args) {
-  using Function = long (*)(Args...);
-  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name))(args...);
-}
 
 // Counts a call; whether it is to fail, with errno set.
 bool Fails() {
@@ -74,12 +68,6 @@ struct Counter {
 } counter;
 
 }  // namespace
-
-#define MODE_OF(flags)                                             \
-  va_list list;                                                    \
-  va_start(list, flags);                                           \
-  const int mode = (flags & O_CREAT) != 0 ? va_arg(list, int) : 0; \
-  va_end(list)
 
 extern "C" {
 

@@ -1,11 +1,9 @@
 // Preloaded into a program, lets every other call of each of these functions
 // fail as one that a signal interrupts does. (Not connect: Gloo's own is not
 // made again.)
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,14 +13,9 @@
 
 #include <atomic>
 
-namespace {
+#include "tests/faults/next_call.h"
 
-// Calls the function of that name behind this one.
-template <typename... Args>
-auto Next(const char* name, Args... args) {
-  using Function = long (*)(Args...);
-  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name))(args...);
-}
+namespace {
 
 bool Interrupts(std::atomic<int>& calls) {
   if (calls++ % 2 != 0) return false;
@@ -45,26 +38,17 @@ extern "C" {
 
 int open(const char* path, int flags, ...) {
   INTERRUPT();
-  va_list list;
-  va_start(list, flags);
-  const int mode = va_arg(list, int);
-  va_end(list);
+  MODE_OF(flags);
   return INT_NEXT("open", path, flags, mode);
 }
 int open64(const char* path, int flags, ...) {
   INTERRUPT();
-  va_list list;
-  va_start(list, flags);
-  const int mode = va_arg(list, int);
-  va_end(list);
+  MODE_OF(flags);
   return INT_NEXT("open64", path, flags, mode);
 }
 int openat(int at, const char* path, int flags, ...) {
   INTERRUPT();
-  va_list list;
-  va_start(list, flags);
-  const int mode = va_arg(list, int);
-  va_end(list);
+  MODE_OF(flags);
   return INT_NEXT("openat", at, path, flags, mode);
 }
 int mkdir(const char* path, mode_t mode) {

@@ -4,10 +4,8 @@
 //   HT_SLOW_FSYNC=MS    every fsync takes so long
 //   HT_FAIL_OPEN=P:E    what opens a path that holds P fails with errno E
 //   HT_FAIL_SOCKET=E    no socket of a network is made: errno E
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,14 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace {
+#include "tests/faults/next_call.h"
 
-// Calls the function of that name behind this one.
-template <typename... Args>
-auto Next(const char* name, Args... args) {
-  using Function = long (*)(Args...);
-  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name))(args...);
-}
+namespace {
 
 long NumberIn(const char* variable) {
   const char* text = getenv(variable);
@@ -49,12 +42,6 @@ bool FailsToOpen(const char* path) {
 }
 
 }  // namespace
-
-#define MODE_OF(flags)                                             \
-  va_list list;                                                    \
-  va_start(list, flags);                                           \
-  const int mode = (flags & O_CREAT) != 0 ? va_arg(list, int) : 0; \
-  va_end(list)
 
 extern "C" {
 
