@@ -16,10 +16,10 @@ namespace halftone {
 namespace runtime {
 
 struct MeasuredSteps {
-  // Milliseconds, medians over the steps of the trace, by name and whether it
-  // is a collective; a name that comes several times in a step has several.
-  std::map<std::pair<std::string, bool>, std::vector<double>> ms;
-  double host_ms = 0;  // of a step, in which nothing of the plan runs
+  // Milliseconds, by name and whether it is a collective; a name that comes
+  // several times in a step has several; of each, by the steps of the trace.
+  std::map<std::pair<std::string, bool>, std::vector<std::vector<double>>> ms;
+  std::vector<double> host_ms;  // of a step, in which nothing of the plan runs
 };
 
 // Errors (kModel) name `file`: no trace, or one without a whole step.
@@ -27,8 +27,17 @@ absl::StatusOr<MeasuredSteps> ParseTrace(absl::string_view content,
                                          absl::string_view file);
 absl::StatusOr<MeasuredSteps> ReadTrace(const std::string& file);
 
-// By the plan's steps; below 0: none of that name was measured.
-std::vector<double> MeasuredMs(const Plan& plan, const MeasuredSteps& measured);
+struct SlowestSteps {
+  std::vector<double> ms;  // by the plan's steps; below 0: none was measured
+  double host_ms = 0;
+};
+// What the slowest of `ranks` takes, for which the others wait at the next
+// collective. The steps of the trace stand for ranks: as many draws of what is
+// computed from one collective to the next have their maximum, in half of all
+// cases, below its quantile 0.5^(1 / ranks); the medians of its parts are
+// stretched to that.
+SlowestSteps SlowestOf(int ranks, const Plan& plan,
+                       const MeasuredSteps& measured);
 
 }  // namespace runtime
 }  // namespace halftone

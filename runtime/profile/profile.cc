@@ -31,7 +31,9 @@ Profile::Profile(const Plan& plan, std::string device, const Target* target,
       device_(std::move(device)),
       target_(target),
       costs_(CostsOf(plan)),
-      step_sums_(costs_.size(), 0) {
+      step_sums_(costs_.size(), 0),
+      traced_(std::clamp(kTracedEvents / std::max<size_t>(costs_.size(), 1),
+                         kLeastTraced, kMostTraced)) {
   if (target != nullptr) roofline_ = RooflineOf(*target, device_, tuning);
   for (size_t i = 0; i < costs_.size(); ++i) {
     Sum& sum = of(costs_[i].cost_class);
@@ -47,7 +49,7 @@ Profile::Profile(const Plan& plan, std::string device, const Target* target,
 void Profile::Add(absl::Span<const Executor::Span> spans,
                   const HostTimes& host) {
   if (++seen_ <= kWarmUp || spans.size() != costs_.size()) return;
-  TracedStep& traced = traced_[steps_ % kTracedSteps];
+  TracedStep& traced = traced_[steps_ % traced_.size()];
   traced.host = host;
   traced.spans.assign(spans.begin(), spans.end());
   ++steps_;
@@ -141,9 +143,9 @@ ProfileTable Profile::Table() const {
 
 std::vector<TraceEvent> Profile::Trace() const {
   std::vector<TraceEvent> events;
-  const int64_t kept = std::min<int64_t>(steps_, kTracedSteps);
+  const int64_t kept = std::min<int64_t>(steps_, traced_.size());
   for (int64_t s = steps_ - kept; s < steps_; ++s) {
-    const TracedStep& step = traced_[s % kTracedSteps];
+    const TracedStep& step = traced_[s % traced_.size()];
     for (size_t i = 0; i < step.spans.size(); ++i) {
       TraceEvent event;
       event.name = plan_.steps[i].name;

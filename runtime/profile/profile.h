@@ -46,9 +46,11 @@ class Profile {
   ProfileTable Table() const;
   static constexpr size_t kDearest = 10;
 
-  // The latest steps as a trace, a line for each stream.
+  // The latest steps as a trace, a line for each stream: as many as stay below
+  // so many events, but at least a few, and enough to tell how they differ.
   std::vector<TraceEvent> Trace() const;
-  static constexpr int kTracedSteps = 5;
+  static constexpr size_t kTracedEvents = 100'000;
+  static constexpr size_t kLeastTraced = 5, kMostTraced = 100;
 
  private:
   struct Sum {
@@ -73,7 +75,7 @@ class Profile {
   std::array<Sum, kCostClasses> sums_;
   int64_t seen_ = 0, steps_ = 0;
   double total_ms_ = 0;
-  std::array<TracedStep, kTracedSteps> traced_;  // a ring
+  std::vector<TracedStep> traced_;  // a ring
 };
 
 // Milliseconds of `span` in which none of `others` ran; these are in order and

@@ -200,8 +200,18 @@ TEST_F(ProfileTest, ReportsAreComplete) {
       EXPECT_EQ(event["dur"], 1000);
     }
   }
-  EXPECT_EQ(complete,
-            Profile::kTracedSteps * static_cast<int>(plan_.steps.size() + 1));
+  EXPECT_EQ(complete, 7 * static_cast<int>(plan_.steps.size() + 1));
+}
+
+TEST_F(ProfileTest, TracesTheLatestSteps) {
+  Profile profile(plan_, "device", nullptr, TuningTable());
+  const int most = static_cast<int>(Profile::kMostTraced);
+  for (int step = 0; step < Profile::kWarmUp + most + 3; ++step) {
+    profile.Add(Spans(plan_.steps.size()), {100.0 * step, 50, 1});
+  }
+  const std::vector<TraceEvent> trace = profile.Trace();
+  ASSERT_EQ(trace.size(), most * (plan_.steps.size() + 1));
+  EXPECT_EQ(trace[plan_.steps.size()].name, "step 6");
 }
 
 // 432 bytes of gradient, in a group padded to 512.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/profile/profile.h"
 #include "runtime/profile/step_costs.h"
@@ -29,12 +30,18 @@ double ReadyMs(const Plan& plan, size_t collective,
   return ready;
 }
 
-// Times of all steps; the names of those without one go to `*unknown`.
+// Times of all steps and the host's; the names of steps without one go to
+// the timeline's unknown ones.
 std::vector<double> StepMs(const Plan& plan, const TimelineRequest& request,
-                           std::vector<std::string>* unknown) {
+                           Timeline* timeline) {
   const std::vector<StepCost> costs = CostsOf(plan);
   std::vector<double> ms(plan.steps.size(), -1);
-  if (request.measured.has_value()) ms = MeasuredMs(plan, *request.measured);
+  if (request.measured.has_value()) {
+    SlowestSteps slowest =
+        SlowestOf(request.topology.ranks, plan, *request.measured);
+    ms = std::move(slowest.ms);
+    timeline->host_ms = request.slower * slowest.host_ms;
+  }
   for (size_t s = 0; s < ms.size(); ++s) {
     const Step& step = plan.steps[s];
     if (IsCollective(step)) {
@@ -45,7 +52,7 @@ std::vector<double> StepMs(const Plan& plan, const TimelineRequest& request,
       ms[s] = 1000 * Predict(step, costs[s], *request.roofline).seconds;
     }
     if (ms[s] < 0) {
-      unknown->push_back(step.name);
+      timeline->unknown.push_back(step.name);
       ms[s] = 0;
     }
     ms[s] *= request.slower;
@@ -105,7 +112,7 @@ std::vector<Executor::Span> ScheduleOf(const Plan& plan,
 
 Timeline TimelineOf(const Plan& plan, const TimelineRequest& request) {
   Timeline timeline;
-  const std::vector<double> ms = StepMs(plan, request, &timeline.unknown);
+  const std::vector<double> ms = StepMs(plan, request, &timeline);
   timeline.spans = ScheduleOf(plan, ms, request.overlap);
   std::vector<size_t> computing;
   for (size_t s = 0; s < ms.size(); ++s) {
@@ -121,10 +128,7 @@ Timeline TimelineOf(const Plan& plan, const TimelineRequest& request) {
         CommunicationOf(plan, s, timeline.spans, computing));
     timeline.communication_ms += ms[s];
   }
-  if (request.measured.has_value()) {
-    timeline.host_ms = request.slower * request.measured->host_ms;
-    timeline.ms += timeline.host_ms;
-  }
+  timeline.ms += timeline.host_ms;
   return timeline;
 }
 

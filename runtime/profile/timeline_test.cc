@@ -1,5 +1,6 @@
 #include "runtime/profile/timeline.h"
 
+#include <cmath>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -10,6 +11,8 @@ namespace halftone {
 namespace runtime {
 namespace {
 
+using ::testing::DoubleNear;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -138,9 +141,9 @@ class TimelineTest : public ::testing::Test {
     for (const auto& [name, ms] :
          {std::pair("forward", 1.0), std::pair("last.grad", 1.0),
           std::pair("first.grad", 3.0), std::pair("update", 0.5)}) {
-      request_.measured->ms[{name, false}] = {ms};
+      request_.measured->ms[{name, false}] = {{ms}};
     }
-    request_.measured->host_ms = 0.25;
+    request_.measured->host_ms = {0.25};
   }
   Step& Add(const char* name, Step::Kind kind, int64_t offset) {
     Step step;
@@ -215,11 +218,38 @@ TEST_F(TimelineTest, IsReadBackFromItsTrace) {
   const auto measured =
       ParseTrace(TraceJson(TraceOf(plan_, timeline), 0), "trace.json");
   ASSERT_TRUE(measured.ok()) << measured.status();
-  EXPECT_NEAR(MeasuredMs(plan_, *measured)[3], 3, 1e-9);
-  EXPECT_NEAR(MeasuredMs(plan_, *measured)[2], 2.1, 1e-9);
+  const SlowestSteps steps = SlowestOf(2, plan_, *measured);
+  EXPECT_NEAR(steps.ms[3], 3, 1e-9);
+  EXPECT_NEAR(steps.ms[2], 2.1, 1e-9);
 }
 
-TEST(ParseTrace, TakesMediansOverSteps) {
+// Three traced steps: forward and first.grad took 1, 2 and 9 ms, the host 1.
+TEST_F(TimelineTest, RanksWaitForTheSlowest) {
+  MeasuredSteps& measured = *request_.measured;
+  measured.ms.clear();
+  measured.ms[{"forward", false}] = {{1, 9, 2}};
+  measured.ms[{"last.grad", false}] = {{1, 1, 1}};
+  measured.ms[{"first.grad", false}] = {{2, 1, 9}};
+  measured.ms[{"update", false}] = {{1, 1, 1}};
+  measured.host_ms = {1, 1, 1};
+  const SlowestSteps one = SlowestOf(1, plan_, measured);
+  EXPECT_THAT(one.ms, ElementsAre(2, 1, -1, 2, -1, 1));
+  EXPECT_EQ(one.host_ms, 1);
+  // Half of all pairs of 4, 12 and 5, and of 2, 1 and 9, lie below these.
+  const double beyond = 2 * std::sqrt(0.5) - 1;
+  const double update_to_last = (5 + beyond * 7) / 5;
+  const double first = 2 + beyond * 7;
+  const SlowestSteps two = SlowestOf(2, plan_, measured);
+  EXPECT_NEAR(two.ms[0], 2 * update_to_last, 1e-9);
+  EXPECT_NEAR(two.ms[1], update_to_last, 1e-9);
+  EXPECT_NEAR(two.ms[3], first, 1e-9);
+  EXPECT_NEAR(two.ms[5], update_to_last, 1e-9);
+  EXPECT_NEAR(two.host_ms, update_to_last, 1e-9);
+  EXPECT_NEAR(TimelineOf(plan_, request_).compute_ms,
+              4 * update_to_last + first, 1e-9);
+}
+
+TEST(ParseTrace, KeepsEveryStep) {
   std::vector<TraceEvent> events;
   for (double ms : {1.0, 9.0, 2.0}) {
     events.push_back({"a", "norm", "compute", 0, ms});
@@ -228,10 +258,13 @@ TEST(ParseTrace, TakesMediansOverSteps) {
   }
   const auto measured = ParseTrace(TraceJson(events, 0), "trace.json");
   ASSERT_TRUE(measured.ok()) << measured.status();
-  EXPECT_THAT(measured->ms.at({"a", false}),
-              ElementsAre(::testing::DoubleNear(2, 1e-9),
-                          ::testing::DoubleNear(20, 1e-9)));
-  EXPECT_NEAR(measured->host_ms, 0.5, 1e-9);
+  EXPECT_THAT(
+      measured->ms.at({"a", false}),
+      ElementsAre(ElementsAre(DoubleNear(1, 1e-9), DoubleNear(9, 1e-9),
+                              DoubleNear(2, 1e-9)),
+                  ElementsAre(DoubleNear(10, 1e-9), DoubleNear(90, 1e-9),
+                              DoubleNear(20, 1e-9))));
+  EXPECT_THAT(measured->host_ms, Each(DoubleNear(0.5, 1e-9)));
   for (const char* bad : {"{}", "[]", R"({"traceEvents":[]})"}) {
     EXPECT_EQ(ExitCodeOf(ParseTrace(bad, "trace.json").status()),
               ExitCode::kModel);

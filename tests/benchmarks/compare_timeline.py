@@ -4,13 +4,12 @@
     bazel build //tools:halftone //tests/benchmarks:link_benchmark
     tests/benchmarks/compare_timeline.py
 
-In each round a single rank is profiled, beside as many others as keep all
-cores busy, the link is measured, and then so many ranks train: what is
-predicted from the first two is held against the third's median step. Prints
-a line a case: medians over the rounds, the median of the rounds' ratios, and
-the ratio of the fastest rounds. Whoever else computes on these cores makes ranks
-wait for each other, which no profile of one rank knows of: the machine has to be
-idle.
+A prediction profiles a single rank, beside as many others as keep all cores
+busy, and measures the link; between two of them so many ranks train, whose
+median step is held against their mean. Prints a line a case: medians over the
+rounds, the median of the rounds' ratios, and the ratio of all. Whoever else
+computes on these cores makes ranks wait for each other, which no profile of one
+rank knows of: the machine has to be idle.
 """
 import argparse
 import json
@@ -68,14 +67,14 @@ class Case:
         steps = self.arguments.steps // 2
         return f"synthetic:{self.arguments.samples * steps * world}"
 
-    def start(self, world, out, *flags):
+    def start(self, world, out, *flags, epochs=2):
         binary = [self.arguments.binary]
         if world > 1:
             binary += ["launch", "--ranks", str(world)]
         model = self.models[world]
         return subprocess.Popen(
             binary + ["run", model, "--data", self.data(world),
-                      "--epochs", "2", "--threads", "1", "--out", out, *flags],
+                      "--epochs", str(epochs), "--threads", "1", "--out", out, *flags],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def finish(self, process):
@@ -86,14 +85,16 @@ class Case:
     def profile(self, number):
         """The trace of one rank of as many as there are cores for."""
         alone = min(self.ranks, self.arguments.cores)
-        traces, started = [], []
-        for i in range(alone):
-            base = os.path.join(self.directory, f"one-{number}-{i}")
-            traces.append(base + ".json")
-            started.append(self.start(1, base, f"--profile={traces[-1]}"))
-        for process in started:
-            self.finish(process)
-        return traces[0]
+        base = os.path.join(self.directory, f"one-{number}")
+        beside = [self.start(1, f"{base}-{i}", epochs=1000)
+                  for i in range(1, alone)]
+        try:
+            self.finish(self.start(1, base, f"--profile={base}.json"))
+        finally:
+            for process in beside:
+                process.kill()
+                process.wait()
+        return base + ".json"
 
     def link(self):
         file = os.path.join(self.directory, "link.json")
@@ -120,19 +121,20 @@ class Case:
 
 
 def compare(case, numbers):
-    """Each round's prediction and measurement, one right behind the other."""
-    predicted, measured = [], []
+    """Each round's measurement and the predictions right before and behind it,
+    as a machine that others use, too, is now slow and now fast for seconds."""
+    around, measured = [case.predicted(next(numbers))], []
     for _ in range(case.arguments.rounds):
-        number = next(numbers)
-        predicted.append(case.predicted(number))
-        measured.append(case.measured(number))
+        measured.append(case.measured(next(numbers)))
+        around.append(case.predicted(next(numbers)))
+    predicted = [(a + b) / 2 for a, b in zip(around, around[1:])]
     ratios = [p / m for p, m in zip(predicted, measured)]
     print(f"{case.name:14} {case.ranks} ranks  "
           f"predicted {statistics.median(predicted):8.3f} ms  "
           f"measured {statistics.median(measured):8.3f} ms  "
           f"ratio {statistics.median(ratios):.3f}  "
           f"({min(ratios):.3f} .. {max(ratios):.3f})  "
-          f"of the fastest {min(predicted) / min(measured):.3f}", flush=True)
+          f"of all {sum(predicted) / sum(measured):.3f}", flush=True)
 
 
 def main():
@@ -141,7 +143,7 @@ def main():
     parser.add_argument("--link-benchmark", dest="link_benchmark",
                         default="bazel-bin/tests/benchmarks/link_benchmark")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=40, help="of one run")
+    parser.add_argument("--steps", type=int, default=200, help="of one run")
     parser.add_argument("--samples", type=int, default=32, help="of one rank")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--cores", type=int, default=os.cpu_count())

@@ -72,7 +72,9 @@ absl::Status CheckProfile(const AskedTimeline& asked,
   if (question.profile.empty()) return absl::OkStatus();
   std::vector<std::string> missing;
   const std::vector<double> ms =
-      runtime::MeasuredMs(asked.asked.plan, *asked.request.measured);
+      runtime::SlowestOf(asked.request.topology.ranks, asked.asked.plan,
+                         *asked.request.measured)
+          .ms;
   for (size_t s = 0; s < ms.size(); ++s) {
     const runtime::Step& step = asked.asked.plan.steps[s];
     if (ms[s] < 0 && step.kind == runtime::Step::Kind::kKernel) {
