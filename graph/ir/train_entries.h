@@ -33,6 +33,12 @@ inline std::string TrainStageEntry(size_t stage, size_t stages) {
                              : absl::StrCat(kTrainStagePrefix, stage);
 }
 
+// Whether the cell holds what the micro-batches of a step have added up: 0, or
+// not read, before the first.
+inline bool IsSum(const Cell& cell) {
+  return cell.kind == CellKind::kAccumulator && !cell.of.valid();
+}
+
 // Whether the entry is a step that changes the model.
 inline bool IsTrainEntry(absl::string_view entry) {
   return entry == kTrainEntry || absl::StartsWith(entry, kTrainStagePrefix);

@@ -33,16 +33,20 @@ struct Capsule {
   std::string model;   // a compiled model (.htc)
   std::string tuning;  // the table that the run had; empty: none
   std::vector<Tensor> cells;
-  // By rank: its feeds, and kSymbols, what the entry's symbols stand for there.
-  std::vector<std::vector<NpzArray>> ranks;
+  // What a rank was fed, and kSymbols, what the entry's symbols stand for
+  // there.
+  using Fed = std::vector<NpzArray>;
+  // By rank: that of the step's micro-batches, of which the last is of the
+  // facts' entry and those before it are of kAccumulateEntry.
+  std::vector<std::vector<Fed>> ranks;
 };
 inline constexpr char kSymbols[] = "@symbols";
 inline constexpr char kCapsules[] = "capsules";  // of a run directory
 inline constexpr char kCapsuleManifest[] = "capsule.json";
 
-// Those that ops of forward, backward, loss scaling and communication read.
-std::vector<CellId> CellsToReplay(const Program& program,
-                                  const std::string& entry);
+// Those that forward, backward, loss scaling and communication of a step and
+// its micro-batches read, and which the step did not begin with zeros in.
+std::vector<CellId> CellsToReplay(const Program& program);
 
 // Of the step that the executor has executed last. All ranks call it together;
 // rank 0 gets the capsule with all that is known here, the others an empty one.
@@ -55,11 +59,10 @@ absl::Status WriteCapsule(const std::string& directory, const Capsule& capsule);
 // what a capsule has.
 absl::StatusOr<Capsule> ReadCapsule(const std::string& path);
 
-// What a rank was fed, in a form that Execute takes; `arrays` outlives it. A
+// What a rank was fed, in a form that Execute takes; `fed` outlives it. A
 // feed of the entry that is not there is left out.
-std::vector<FeedData> FeedsOf(const Entry& entry,
-                              const std::vector<NpzArray>& arrays);
-SymbolValues SymbolsOf(const std::vector<NpzArray>& arrays);
+std::vector<FeedData> FeedsOf(const Entry& entry, const Capsule::Fed& fed);
+SymbolValues SymbolsOf(const Capsule::Fed& fed);
 
 }  // namespace runtime
 }  // namespace halftone

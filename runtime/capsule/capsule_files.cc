@@ -18,8 +18,12 @@ constexpr char kCells[] = "cells.safetensors";
 constexpr char kTuning[] = "tuning.json";
 constexpr int64_t kMostRanks = 1 << 13;
 
+// `before` the last, in order, micro-batches have files of their own.
 std::string BatchFile(size_t rank) {
   return absl::StrCat("batch.rank-", rank, ".npz");
+}
+std::string MicroBatchFile(size_t rank, size_t before) {
+  return absl::StrCat("batch.rank-", rank, ".micro-", before, ".npz");
 }
 
 FolderFiles FilesOf(const Capsule& capsule) {
@@ -27,7 +31,12 @@ FolderFiles FilesOf(const Capsule& capsule) {
                        {kCells, SerializeSafetensors(capsule.cells)}};
   if (!capsule.tuning.empty()) files.emplace_back(kTuning, capsule.tuning);
   for (size_t r = 0; r < capsule.ranks.size(); ++r) {
-    files.emplace_back(BatchFile(r), SerializeNpz(capsule.ranks[r]));
+    const std::vector<Capsule::Fed>& fed = capsule.ranks[r];
+    for (size_t i = 0; i < fed.size(); ++i) {
+      files.emplace_back(
+          i + 1 == fed.size() ? BatchFile(r) : MicroBatchFile(r, i),
+          SerializeNpz(fed[i]));
+    }
   }
   return files;
 }
@@ -60,6 +69,14 @@ absl::Status FromJson(const SealedFolder& folder, CapsuleFacts* facts) {
   return Reclassified(fields.status(), ExitCode::kCheckpoint);
 }
 
+absl::StatusOr<Capsule::Fed> ReadFed(const SealedFolder& folder,
+                                     const std::string& name) {
+  HT_ASSIGN_OR_RETURN(const std::string npz, folder.Read(name));
+  auto fed = ParseNpz(npz, name);
+  if (!fed.ok()) return folder.Damaged(name, fed.status().message());
+  return fed;
+}
+
 }  // namespace
 
 absl::Status WriteCapsule(const std::string& directory,
@@ -87,11 +104,17 @@ absl::StatusOr<Capsule> ReadCapsule(const std::string& path) {
   if (!tensors.ok()) return folder.Damaged(kCells, tensors.status().message());
   capsule.cells = *std::move(tensors);
   for (int64_t r = 0; r < capsule.facts.world_size; ++r) {
-    const std::string name = BatchFile(r);
-    HT_ASSIGN_OR_RETURN(const std::string npz, folder.Read(name));
-    auto arrays = ParseNpz(npz, name);
-    if (!arrays.ok()) return folder.Damaged(name, arrays.status().message());
-    capsule.ranks.push_back(*std::move(arrays));
+    std::vector<Capsule::Fed>& fed = capsule.ranks.emplace_back();
+    while (folder.Has(MicroBatchFile(r, fed.size()))) {
+      const std::string name = MicroBatchFile(r, fed.size());
+      HT_ASSIGN_OR_RETURN(fed.emplace_back(), ReadFed(folder, name));
+    }
+    HT_ASSIGN_OR_RETURN(fed.emplace_back(), ReadFed(folder, BatchFile(r)));
+    if (fed.size() != capsule.ranks[0].size()) {
+      return folder.Damaged(
+          BatchFile(r), absl::StrCat(fed.size(), " micro-batches, expected ",
+                                     capsule.ranks[0].size(), " as of rank 0"));
+    }
   }
   return capsule;
 }

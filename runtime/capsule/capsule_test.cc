@@ -50,9 +50,9 @@ TEST(Capsule, HoldsWhatTheStepHasRead) {
   EXPECT_EQ(capsule.facts.world_size, 1);
   EXPECT_THAT(cells, Contains("w"));
   ASSERT_EQ(capsule.ranks.size(), 1);
-  EXPECT_EQ(SymbolsOf(capsule.ranks[0])[0], 2);
+  EXPECT_EQ(SymbolsOf(capsule.ranks[0][0])[0], 2);
   const std::vector<FeedData> feeds =
-      FeedsOf(*ParseProgram()->FindEntry("train"), capsule.ranks[0]);
+      FeedsOf(*ParseProgram()->FindEntry("train"), capsule.ranks[0][0]);
   ASSERT_EQ(feeds.size(), 1);
   EXPECT_EQ(feeds[0].name, "x");
   EXPECT_EQ(feeds[0].bytes.size(), 16);
@@ -73,7 +73,7 @@ TEST(Capsule, ComesBackAsItWasWritten) {
     EXPECT_EQ(read->cells[i].name, capsule.cells[i].name);
     EXPECT_EQ(read->cells[i].bytes, capsule.cells[i].bytes);
   }
-  EXPECT_EQ(read->ranks[0][1].bytes, capsule.ranks[0][1].bytes);
+  EXPECT_EQ(read->ranks[0][0][1].bytes, capsule.ranks[0][0][1].bytes);
 }
 
 TEST(Capsule, AnyDamagedFileIsNamed) {

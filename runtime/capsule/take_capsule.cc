@@ -5,6 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "runtime/capsule/capsule.h"
 #include "runtime/checkpoint/cell_tensor.h"
@@ -37,21 +38,25 @@ NpzArray SymbolsArray(const SymbolValues& symbols) {
 
 }  // namespace
 
-std::vector<CellId> CellsToReplay(const Program& program,
-                                  const std::string& entry) {
-  const Block& block = program.FindEntry(entry)->block();
+std::vector<CellId> CellsToReplay(const Program& program) {
   std::vector<bool> read(program.num_cells());
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    const Op& op = block.op(id);
-    if (op.role == Role::kOptimize) continue;
-    for (const ValueId input : op.inputs.all()) {
-      const CellId cell = block.value(input).cell();
-      if (cell.valid()) read[cell.index()] = true;
+  for (const auto& entry : program.entries()) {
+    if (!IsTrainEntry(entry->name()) && entry->name() != kAccumulateEntry) {
+      continue;
+    }
+    const Block& block = entry->block();
+    for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+      const Op& op = block.op(id);
+      if (op.role == Role::kOptimize) continue;
+      for (const ValueId input : op.inputs.all()) {
+        const CellId cell = block.value(input).cell();
+        if (cell.valid()) read[cell.index()] = true;
+      }
     }
   }
   std::vector<CellId> cells;
   for (int i = 0; i < program.num_cells(); ++i) {
-    if (read[i]) cells.push_back(CellId(i));
+    if (read[i] && !IsSum(program.cell(CellId(i)))) cells.push_back(CellId(i));
   }
   return cells;
 }
@@ -60,20 +65,24 @@ absl::StatusOr<Capsule> TakeCapsule(Executor& executor) {
   const Program& program = executor.program();
   Communicator& communicator = executor.communicator();
   Capsule capsule;
-  const std::vector<CellId> cells = CellsToReplay(program, kTrainEntry);
+  const std::vector<CellId> cells = CellsToReplay(program);
   HT_ASSIGN_OR_RETURN(StepInputs inputs, executor.LastInputs(cells));
-  std::vector<NpzArray> mine = {SymbolsArray(inputs.symbols)};
-  for (StepInputs::Feed& feed : inputs.feeds) {
-    mine.push_back(ArrayOf(std::move(feed)));
+  capsule.ranks.resize(communicator.world_size());
+  // All ranks have as many micro-batches.
+  for (StepInputs::MicroBatch& batch : inputs.micro_batches) {
+    Capsule::Fed mine = {SymbolsArray(batch.symbols)};
+    for (StepInputs::Feed& feed : batch.feeds) {
+      mine.push_back(ArrayOf(std::move(feed)));
+    }
+    HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                        communicator.AllGather(SerializeNpz(mine)));
+    for (size_t r = 0; r < all.size(); ++r) {
+      HT_ASSIGN_OR_RETURN(capsule.ranks[r].emplace_back(),
+                          ParseNpz(all[r], "what a rank was fed"));
+    }
   }
-  HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                      communicator.AllGather(SerializeNpz(mine)));
-  if (communicator.rank() != 0) return capsule;
-  for (const std::string& npz : all) {
-    HT_ASSIGN_OR_RETURN(capsule.ranks.emplace_back(),
-                        ParseNpz(npz, "what a rank was fed"));
-  }
-  capsule.facts.entry = inputs.entry;
+  if (communicator.rank() != 0) return Capsule();
+  capsule.facts.entry = inputs.micro_batches.back().entry;
   capsule.facts.world_size = communicator.world_size();
   for (size_t i = 0; i < cells.size(); ++i) {
     capsule.cells.push_back(TensorOf(program.cell(cells[i]),
@@ -86,13 +95,12 @@ absl::StatusOr<Capsule> TakeCapsule(Executor& executor) {
   return capsule;
 }
 
-std::vector<FeedData> FeedsOf(const Entry& entry,
-                              const std::vector<NpzArray>& arrays) {
+std::vector<FeedData> FeedsOf(const Entry& entry, const Capsule::Fed& fed) {
   std::vector<FeedData> feeds;
   const Block& block = entry.block();
   for (const ValueId feed : block.Feeds()) {
     const std::string name(block.name(feed));
-    for (const NpzArray& array : arrays) {
+    for (const NpzArray& array : fed) {
       if (array.name != MemberName(name)) continue;
       feeds.push_back(
           {name, absl::MakeConstSpan(
@@ -103,9 +111,9 @@ std::vector<FeedData> FeedsOf(const Entry& entry,
   return feeds;
 }
 
-SymbolValues SymbolsOf(const std::vector<NpzArray>& arrays) {
+SymbolValues SymbolsOf(const Capsule::Fed& fed) {
   SymbolValues symbols{};
-  for (const NpzArray& array : arrays) {
+  for (const NpzArray& array : fed) {
     if (array.name != kSymbols) continue;
     std::memcpy(
         symbols.data(), array.bytes.data(),

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "kernels/cpu/convert.h"
 #include "runtime/compare/watch_values.h"
@@ -139,14 +140,21 @@ class Replayer {
   absl::Status Run(Replayed* replayed);
 
  private:
-  const std::vector<NpzArray>& arrays() const {
+  // By the step's micro-batches.
+  const std::vector<Capsule::Fed>& fed() const {
     return capsule_.ranks[rank_.communicator->rank()];
   }
-  std::vector<FeedData> feeds() const {
-    return FeedsOf(*program_.FindEntry(capsule_.facts.entry), arrays());
+  std::string EntryOf(size_t micro_batch) const {
+    return micro_batch + 1 == fed().size() ? capsule_.facts.entry
+                                           : kAccumulateEntry;
+  }
+  std::vector<FeedData> Feeds(size_t micro_batch) const {
+    return FeedsOf(*program_.FindEntry(EntryOf(micro_batch)),
+                   fed()[micro_batch]);
   }
   absl::Status Load(float scale_by);
-  absl::StatusOr<bool> Execute();  // whether it is rejected
+  // Whether it is rejected. `ranges`, if not null, watches this micro-batch.
+  absl::StatusOr<bool> Execute(StepWatcher* ranges, int64_t watched);
   absl::Status Name(Replayed* replayed);
   absl::Status FindScale(Replayed* replayed);
 
@@ -155,8 +163,8 @@ class Replayer {
   const kernels::KernelRegistry& kernels_;
   const RankResources& rank_;
   std::unique_ptr<Executor> executor_;
-  int binding_ = -1;
-  float scale_ = 1;  // the smallest of the scalers'
+  std::vector<int> bindings_;  // by the step's micro-batches
+  float scale_ = 1;            // the smallest of the scalers'
 };
 
 absl::Status Replayer::Load(float scale_by) {
@@ -183,50 +191,55 @@ absl::Status Replayer::Load(float scale_by) {
   return executor_->BroadcastState();
 }
 
-absl::StatusOr<bool> Replayer::Execute() {
-  HT_ASSIGN_OR_RETURN(const int64_t ticket,
-                      executor_->Execute(binding_, feeds()));
-  HT_ASSIGN_OR_RETURN(const StepView view, executor_->Read(ticket));
-  return view.Scalar(kFoundInf) != 0;
+absl::StatusOr<bool> Replayer::Execute(StepWatcher* ranges, int64_t watched) {
+  for (size_t i = 0;; ++i) {
+    const std::vector<FeedData> feeds = Feeds(i);
+    if (ranges != nullptr && static_cast<int64_t>(i) == watched) {
+      HT_RETURN_IF_ERROR(executor_->Watch(bindings_[i], feeds, ranges));
+    }
+    if (i + 1 < bindings_.size()) {
+      HT_RETURN_IF_ERROR(executor_->Accumulate(bindings_[i], feeds));
+      continue;
+    }
+    HT_ASSIGN_OR_RETURN(const int64_t ticket,
+                        executor_->Execute(bindings_[i], feeds));
+    HT_ASSIGN_OR_RETURN(const StepView view, executor_->Read(ticket));
+    return view.Scalar(kFoundInf) != 0;
+  }
 }
 
 // The op that comes first on whatever rank, and its numbers there.
 absl::Status Replayer::Name(Replayed* replayed) {
   Communicator& communicator = *rank_.communicator;
   HT_ASSIGN_OR_RETURN(const NonFinite mine, executor_->FirstNonFinite());
-  HT_ASSIGN_OR_RETURN(const std::vector<std::string> ops,
-                      communicator.AllGather(mine.op));
-  const Entry& entry = *program_.FindEntry(capsule_.facts.entry);
-  int64_t position = std::numeric_limits<int64_t>::max();
-  int first = -1;
-  for (size_t r = 0; r < ops.size(); ++r) {
-    if (ops[r].empty() || PositionOf(entry, ops[r]) >= position) continue;
-    position = PositionOf(entry, ops[r]);
-    first = static_cast<int>(r);
-  }
-  if (first < 0) return absl::OkStatus();
-  RangeWatcher ranges(program_, capsule_.facts.entry, ops[first]);
+  HT_ASSIGN_OR_RETURN(const FirstOfRanks first,
+                      FindFirst(mine, program_, communicator));
+  if (first.rank < 0) return absl::OkStatus();
+  RangeWatcher ranges(program_, EntryOf(first.found.micro_batch),
+                      first.found.op);
   HT_RETURN_IF_ERROR(Load(1));
-  HT_RETURN_IF_ERROR(executor_->Watch(binding_, feeds(), &ranges));
-  if (communicator.rank() != first) return absl::OkStatus();
-  replayed->rank = first;
-  replayed->found = mine;
+  HT_RETURN_IF_ERROR(Execute(&ranges, first.found.micro_batch).status());
+  if (communicator.rank() != first.rank) return absl::OkStatus();
+  replayed->rank = first.rank;
+  replayed->found = first.found;
   replayed->inputs = ranges.Inputs();
   replayed->outputs = ranges.Outputs();
   return absl::OkStatus();
 }
 
+// What overflows at a scale does so at any larger one.
 absl::Status Replayer::FindScale(Replayed* replayed) {
-  double clean = 0;
-  // From the next power of two down.
-  const float start = std::exp2(std::ceil(std::log2(scale_))) / scale_;
-  for (float by = start / 2; clean == 0 && scale_ > 1; by /= 2) {
-    HT_RETURN_IF_ERROR(Load(by));
-    if (scale_ < 1) break;
-    HT_ASSIGN_OR_RETURN(const bool rejected, Execute());
-    if (!rejected) clean = scale_;
+  const float scale = scale_;
+  int clean = -1, rejected = static_cast<int>(std::ceil(std::log2(scale)));
+  while (rejected - clean > 1) {
+    const int exponent = clean < 0 ? 0 : (clean + rejected) / 2;
+    HT_RETURN_IF_ERROR(Load(std::ldexp(1.0F, exponent) / scale));
+    HT_ASSIGN_OR_RETURN(const bool again, Execute(nullptr, -1));
+    (again ? rejected : clean) = exponent;
   }
-  if (rank_.communicator->rank() == 0) replayed->clean_loss_scaling = clean;
+  if (rank_.communicator->rank() == 0 && clean >= 0) {
+    replayed->clean_loss_scaling = std::ldexp(1.0, clean);
+  }
   return absl::OkStatus();
 }
 
@@ -242,12 +255,14 @@ absl::Status Replayer::Run(Replayed* replayed) {
   HT_ASSIGN_OR_RETURN(executor_,
                       Executor::Create(&program_, &kernels_, rank_.device,
                                        rank_.communicator, tuning, options));
-  HT_ASSIGN_OR_RETURN(
-      binding_, executor_->Prepare(capsule_.facts.entry, SymbolsOf(arrays())));
+  for (size_t i = 0; i < fed().size(); ++i) {
+    HT_ASSIGN_OR_RETURN(bindings_.emplace_back(),
+                        executor_->Prepare(EntryOf(i), SymbolsOf(fed()[i])));
+  }
   HT_RETURN_IF_ERROR(executor_->Initialize(/*seed=*/0));
   HT_RETURN_IF_ERROR(Load(1));
   const float scale = scale_;
-  HT_ASSIGN_OR_RETURN(const bool rejected, Execute());
+  HT_ASSIGN_OR_RETURN(const bool rejected, Execute(nullptr, -1));
   if (rank_.communicator->rank() == 0) {
     replayed->rejected = rejected;
     replayed->loss_scaling = scale;
@@ -270,6 +285,12 @@ absl::StatusOr<Replayed> Replay(const Capsule& capsule, const Program& program,
     return CheckpointError("the capsule's program has no entry ",
                            capsule.facts.entry, " for ", capsule.ranks.size(),
                            " ranks");
+  }
+  if (capsule.ranks[0].size() > 1 &&
+      program.FindEntry(kAccumulateEntry) == nullptr) {
+    return CheckpointError("the capsule has ", capsule.ranks[0].size(),
+                           " micro-batches, its program has no entry ",
+                           kAccumulateEntry);
   }
   Replayed replayed;
   std::vector<absl::Status> results(ranks.size());

@@ -29,6 +29,17 @@ Executor::Times Sum(const Executor::Times& a, const Executor::Times& b) {
           a.communicate + b.communicate, a.update + b.update};
 }
 
+// Null: it is missing. Callers give them in the plan's order, in which it is
+// the `i`-th; any other is legal, too.
+const FeedData* FeedNamed(const std::string& name,
+                          absl::Span<const FeedData> feeds, size_t i) {
+  if (i < feeds.size() && feeds[i].name == name) return &feeds[i];
+  const auto found =
+      std::find_if(feeds.begin(), feeds.end(),
+                   [&name](const FeedData& fed) { return fed.name == name; });
+  return found == feeds.end() ? nullptr : &*found;
+}
+
 // The cells alone, as a plan of no steps.
 Plan StatePlan(const Program& program, const StateLayout& layout) {
   Plan plan;
@@ -60,7 +71,8 @@ ExecutorImpl::ExecutorImpl(const Program* program,
       options_(options),
       state_(LayOutState(*program, communicator->world_size())),
       arenas_(device, communicator),
-      staging_(device, &streams_) {}
+      staging_(device, &streams_),
+      merges_(program->FindEntry(kAccumulateEntry) != nullptr) {}
 
 // Libraries end what they made on the thread's device, and after its work: the
 // last steps of a run that failed are still under way.
@@ -158,8 +170,7 @@ absl::Status ExecutorImpl::Materialize() {
     staged = std::max(staged, BytesOf(plan->plan(), ArenaKind::kStaging));
   }
   if (staged > 0) {
-    const bool merges = program_->FindEntry(kAccumulateEntry) != nullptr;
-    HT_RETURN_IF_ERROR(staging_.Allocate(staged, merges));
+    HT_RETURN_IF_ERROR(staging_.Allocate(staged, merges_));
   }
   resolved_ = true;
   return absl::OkStatus();
@@ -170,14 +181,7 @@ absl::StatusOr<const FeedData*> ExecutorImpl::FindFeed(
     absl::Span<const FeedData> feeds, size_t i) const {
   const Plan& plan = prepared.plan();
   const PlannedFeed& slot = plan.feeds[i];
-  // Callers give them in the plan's order; any other is legal, too.
-  const FeedData* fed = i < feeds.size() ? &feeds[i] : nullptr;
-  if (fed == nullptr || fed->name != slot.name) {
-    const auto found =
-        std::find_if(feeds.begin(), feeds.end(),
-                     [&](const FeedData& f) { return f.name == slot.name; });
-    fed = found == feeds.end() ? nullptr : &*found;
-  }
+  const FeedData* fed = FeedNamed(slot.name, feeds, i);
   if (fed == nullptr) {
     return ModelError("entry ", plan.entry, ": feed ", slot.name,
                       " is missing");
@@ -232,9 +236,39 @@ absl::Status ExecutorImpl::TakeFeeds(PreparedPlan& prepared,
   return absl::OkStatus();
 }
 
-absl::Status ExecutorImpl::RunStep(PreparedPlan& plan) {
-  return Run(plan,
-             {always_before_->data(), arenas_.State(0), state_.always_bytes});
+// What the first of a step's micro-batches finds is not in their graphs, as any
+// of them may be the first.
+absl::Status ExecutorImpl::RunStep(PreparedPlan& plan, bool last) {
+  const PreparedPlan::Prologue keep = {always_before_->data(), arenas_.State(0),
+                                       state_.always_bytes};
+  if (!merges_) return Run(plan, keep);
+  if (!step_begun_ && keep.bytes > 0) {
+    HT_RETURN_IF_ERROR(streams_.compute->Copy(keep.to, keep.from, keep.bytes));
+  }
+  step_begun_ = !last;
+  return Run(plan, {});
+}
+
+void ExecutorImpl::KeepFeeds(int binding, absl::Span<const FeedData> feeds) {
+  if (!merges_) return;
+  // A feed that is still on the device was fed last.
+  const size_t before = parts_ == 0 ? 0 : parts_ - 1;
+  if (!step_begun_) parts_ = 0;
+  if (parts_ == fed_parts_.size()) fed_parts_.emplace_back();
+  FedPart& part = fed_parts_[parts_++];
+  const Plan& plan = plans_[binding]->plan();
+  part.binding = binding;
+  part.feeds.resize(plan.feeds.size());
+  for (size_t i = 0; i < plan.feeds.size(); ++i) {
+    if (plan.feeds[i].slice.bytes == 0) continue;
+    const FeedData& fed = *FeedNamed(plan.feeds[i].name, feeds, i);
+    if (!fed.kept) {
+      part.feeds[i].assign(reinterpret_cast<const char*>(fed.bytes.data()),
+                           fed.bytes.size());
+    } else if (&fed_parts_[before] != &part) {
+      part.feeds[i] = fed_parts_[before].feeds[i];
+    }
+  }
 }
 
 absl::Status ExecutorImpl::Run(PreparedPlan& plan,
@@ -271,7 +305,8 @@ absl::StatusOr<int64_t> ExecutorImpl::Execute(
     HT_RETURN_IF_ERROR(plan.timers()->Begin(slot, *streams_.compute));
   }
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
-  HT_RETURN_IF_ERROR(RunStep(plan));
+  KeepFeeds(binding, feeds);
+  HT_RETURN_IF_ERROR(RunStep(plan, /*last=*/true));
   times_ = Sum(std::exchange(times_before_, Times()), plan.times());
   HT_RETURN_IF_ERROR(EnqueueResults(plan, slot));
   ticket_binding_[slot] = last_binding_ = binding;
@@ -296,7 +331,8 @@ absl::Status ExecutorImpl::Accumulate(int binding,
   PreparedPlan& plan = *plans_[binding];
   const int slot = FeedStaging::MicroBatchSlot(accumulated_++);
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
-  HT_RETURN_IF_ERROR(RunStep(plan));
+  KeepFeeds(binding, feeds);
+  HT_RETURN_IF_ERROR(RunStep(plan, /*last=*/false));
   times_before_ = Sum(times_before_, plan.times());
   return absl::OkStatus();
 }

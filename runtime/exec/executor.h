@@ -70,21 +70,25 @@ struct FeedData {
 
 // What a step has read, on the host.
 struct StepInputs {
-  std::string entry;
-  SymbolValues symbols{};
   struct Feed {
     std::string name;
     kernels::TensorDesc desc;
     std::string bytes;  // logical row-major
   };
-  std::vector<Feed> feeds;         // in the plan's order
-  std::vector<std::string> cells;  // those asked for, logical row-major
+  struct MicroBatch {
+    std::string entry;
+    SymbolValues symbols{};
+    std::vector<Feed> feeds;  // in the plan's order
+  };
+  std::vector<MicroBatch> micro_batches;  // the last one is the step's own
+  std::vector<std::string> cells;         // those asked for, logical row-major
 };
 
 // Where a step's numbers stopped being finite.
 struct NonFinite {
   std::string op;     // of a fusion the op in its body; "": all is finite
   std::string input;  // what it reads was not finite before: a feed, a cell
+  int64_t micro_batch = 0;  // of the step, in which that is so
 };
 
 class Executor {
@@ -126,9 +130,9 @@ class Executor {
   // Waits for the ticket's results. At most two steps may be unread.
   virtual absl::StatusOr<StepView> Read(int64_t ticket) = 0;
   // Names the op in which what the finite check refuses, or else the loss,
-  // stopped being finite: by running the last executed step again from its kept
-  // feeds, clock and scale, and putting the state back. All ranks call it
-  // together.
+  // stopped being finite: by running the last executed step, with all of its
+  // micro-batches, again from its kept feeds, clock and scale, and putting the
+  // state back. All ranks call it together.
   virtual absl::StatusOr<NonFinite> FirstNonFinite() = 0;
 
   // Cells in logical row-major order; they synchronise with the device. Of a
@@ -163,9 +167,9 @@ class Executor {
   // it allocates. All ranks call it together, between steps that are read.
   virtual absl::Status Watch(int binding, absl::Span<const FeedData> feeds,
                              StepWatcher* watcher) = 0;
-  // What the last executed step was fed, and these cells as it found them: of
-  // class `always`, or not changed since (the step was rejected). All ranks
-  // call it together.
+  // What the last executed step and its micro-batches were fed, and these cells
+  // as they found them: of class `always`, or not changed since (the step was
+  // rejected). All ranks call it together.
   virtual absl::StatusOr<StepInputs> LastInputs(
       absl::Span<const CellId> cells) = 0;
   // Enqueues, behind the last step, a binding of the entry average, which has

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/exec/arenas.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/feed_staging.h"
@@ -80,12 +81,17 @@ class ExecutorImpl : public Executor {
                                            const PreparedPlan* before,
                                            absl::Span<const FeedData> feeds,
                                            size_t i) const;
-  absl::Status RunStep(PreparedPlan& plan);
+  absl::Status RunStep(PreparedPlan& plan, bool last);
   // With what is fetched, which is timed, where steps fetch.
   absl::Status EnqueueResults(PreparedPlan& plan, int slot);
-  // With the feeds that are there, on the cells as they are or, if `again`, as
-  // the last step found them; puts them back.
-  absl::Status RunWatched(PreparedPlan& plan, bool again, StepWatcher* watcher);
+  // Where steps have micro-batches, for a replay of this one's.
+  void KeepFeeds(int binding, absl::Span<const FeedData> feeds);
+  // Runs with the feeds that are there.
+  absl::Status RunWatched(PreparedPlan& plan, StepWatcher* watcher);
+  // The last step with its micro-batches.
+  absl::Status RunAgain(StepWatcher* watcher);
+  // Puts the cells back, too.
+  absl::Status WithStateKept(absl::FunctionRef<absl::Status()> run);
   absl::Status Run(PreparedPlan& plan, const PreparedPlan::Prologue& prologue);
   // For Communicator::OnAbort.
   bool DropGraphs();
@@ -113,6 +119,17 @@ class ExecutorImpl : public Executor {
   // Cells of class `always` before the last step, for its replay.
   std::unique_ptr<Memory> always_before_;
   int last_binding_ = -1;
+  // Where steps have micro-batches: the feeds of those of the step under way
+  // or else of the last one; its own are the last. As many of `fed_parts_`
+  // count as `parts_` says: what others held serves again.
+  struct FedPart {
+    int binding = -1;
+    std::vector<std::string> feeds;  // in the plan's order
+  };
+  const bool merges_;
+  std::vector<FedPart> fed_parts_;
+  size_t parts_ = 0;
+  bool step_begun_ = false;
   // Whose feeds lie in the feed arena; null: nobody's.
   const PreparedPlan* fed_ = nullptr;
   int64_t tickets_ = 0;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "runtime/exec/executor_impl.h"
 #include "runtime/exec/host_tensor.h"
@@ -84,21 +85,46 @@ absl::Status ExecutorImpl::BroadcastState() {
                                             : absl::OkStatus();
 }
 
-absl::Status ExecutorImpl::RunWatched(PreparedPlan& plan, bool again,
-                                      StepWatcher* watcher) {
+absl::Status ExecutorImpl::WithStateKept(
+    absl::FunctionRef<absl::Status()> run) {
   Stream& stream = *streams_.compute;
   std::string state(state_.bytes, '\0');
   HT_RETURN_IF_ERROR(stream.Copy(&state[0], arenas_.State(0), state_.bytes));
   HT_RETURN_IF_ERROR(stream.Synchronize());
-  if (again) {
-    HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), always_before_->data(),
-                                   state_.always_bytes));
-  }
-  HT_RETURN_IF_ERROR(watcher->Begin(
-      {device_, &stream, kernels_, Bind(), plan.plan().symbols}));
-  HT_RETURN_IF_ERROR(plan.Enqueue(*communicator_, watcher));
+  HT_RETURN_IF_ERROR(run());
   HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), state.data(), state_.bytes));
   return stream.Synchronize();
+}
+
+absl::Status ExecutorImpl::RunWatched(PreparedPlan& plan,
+                                      StepWatcher* watcher) {
+  HT_RETURN_IF_ERROR(watcher->Begin({device_, streams_.compute.get(), kernels_,
+                                     Bind(), plan.plan().symbols}));
+  return plan.Enqueue(*communicator_, watcher);
+}
+
+absl::Status ExecutorImpl::RunAgain(StepWatcher* watcher) {
+  Stream& stream = *streams_.compute;
+  HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), always_before_->data(),
+                                 state_.always_bytes));
+  if (!merges_) return RunWatched(*plans_[last_binding_], watcher);
+  for (int i = 0; i < program_->num_cells(); ++i) {
+    if (!IsSum(program_->cell(CellId(i)))) continue;
+    const Slice& slice = state_.cells[i];
+    HT_RETURN_IF_ERROR(
+        stream.Fill(arenas_.State(slice.offset), 0, slice.bytes));
+  }
+  for (size_t p = 0; p < parts_; ++p) {
+    const FedPart& part = fed_parts_[p];
+    PreparedPlan& plan = *plans_[part.binding];
+    for (size_t i = 0; i < part.feeds.size(); ++i) {
+      HT_RETURN_IF_ERROR(
+          stream.Copy(plan.feeds()[i], part.feeds[i].data(),
+                      static_cast<int64_t>(part.feeds[i].size())));
+    }
+    HT_RETURN_IF_ERROR(RunWatched(plan, watcher));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ExecutorImpl::Watch(int binding, absl::Span<const FeedData> feeds,
@@ -108,15 +134,14 @@ absl::Status ExecutorImpl::Watch(int binding, absl::Span<const FeedData> feeds,
   PreparedPlan& plan = *plans_[binding];
   const int slot = static_cast<int>(tickets_ % PreparedPlan::kRing);
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
-  return RunWatched(plan, /*again=*/false, watcher);
+  return WithStateKept([&] { return RunWatched(plan, watcher); });
 }
 
 absl::StatusOr<NonFinite> ExecutorImpl::FirstNonFinite() {
   if (last_binding_ < 0) return NonFinite();
   HT_RETURN_IF_ERROR(Use());
   NonFiniteSearch search;
-  HT_RETURN_IF_ERROR(
-      RunWatched(*plans_[last_binding_], /*again=*/true, &search));
+  HT_RETURN_IF_ERROR(WithStateKept([&] { return RunAgain(&search); }));
   return search.first();
 }
 
@@ -124,26 +149,36 @@ absl::StatusOr<StepInputs> ExecutorImpl::LastInputs(
     absl::Span<const CellId> cells) {
   HT_CHECK(last_binding_ >= 0, "a step was executed");
   HT_RETURN_IF_ERROR(Use());
-  const PreparedPlan& plan = *plans_[last_binding_];
   Stream& stream = *streams_.compute;
   StepInputs read;
-  read.entry = plan.plan().entry;
-  read.symbols = plan.plan().symbols;
-  for (size_t i = 0; i < plan.plan().feeds.size(); ++i) {
-    const PlannedFeed& feed = plan.plan().feeds[i];
-    std::string bytes(feed.slice.bytes, '\0');
-    HT_RETURN_IF_ERROR(
-        stream.Copy(&bytes[0], plan.feeds()[i], feed.slice.bytes));
-    read.feeds.push_back({feed.name, feed.desc, std::move(bytes)});
+  const auto add = [&read](const Plan& plan, std::vector<std::string> bytes) {
+    read.micro_batches.push_back({plan.entry, plan.symbols, {}});
+    for (size_t i = 0; i < plan.feeds.size(); ++i) {
+      read.micro_batches.back().feeds.push_back(
+          {plan.feeds[i].name, plan.feeds[i].desc, std::move(bytes[i])});
+    }
+  };
+  for (size_t p = 0; p < parts_; ++p) {
+    add(plans_[fed_parts_[p].binding]->plan(), fed_parts_[p].feeds);
   }
-  HT_RETURN_IF_ERROR(stream.Synchronize());
+  if (!merges_) {
+    const PreparedPlan& last = *plans_[last_binding_];
+    std::vector<std::string> fed;
+    for (size_t i = 0; i < last.plan().feeds.size(); ++i) {
+      const int64_t bytes = last.plan().feeds[i].slice.bytes;
+      fed.emplace_back(bytes, '\0');
+      HT_RETURN_IF_ERROR(stream.Copy(&fed[i][0], last.feeds()[i], bytes));
+    }
+    HT_RETURN_IF_ERROR(stream.Synchronize());
+    add(last.plan(), std::move(fed));
+  }
   for (const CellId id : cells) {
     std::string& bytes = read.cells.emplace_back();
-    if (program_->cell(id).commit != Commit::kAlways) {
+    const Slice& slice = state_.cells[id.index()];
+    if (slice.offset >= state_.always_bytes) {
       HT_RETURN_IF_ERROR(ReadCell(id, &bytes));
       continue;
     }
-    const Slice& slice = state_.cells[id.index()];
     std::string physical(slice.bytes, '\0');
     HT_RETURN_IF_ERROR(stream.Copy(
         &physical[0],

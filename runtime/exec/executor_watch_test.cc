@@ -72,11 +72,13 @@ TEST_F(ExecutorWatchTest, TheLastStepsInputsAreWhatItRead) {
   const auto inputs =
       rank.executor->LastInputs({CellId(kAttempted), CellId(kW)});
   ASSERT_TRUE(inputs.ok()) << inputs.status();
-  EXPECT_EQ(inputs->entry, "train");
-  EXPECT_EQ(inputs->symbols[0], 2);
-  ASSERT_EQ(inputs->feeds.size(), 1);
-  EXPECT_EQ(inputs->feeds[0].name, "x");
-  EXPECT_EQ(inputs->feeds[0].bytes,
+  ASSERT_EQ(inputs->micro_batches.size(), 1);
+  const StepInputs::MicroBatch& step = inputs->micro_batches[0];
+  EXPECT_EQ(step.entry, "train");
+  EXPECT_EQ(step.symbols[0], 2);
+  ASSERT_EQ(step.feeds.size(), 1);
+  EXPECT_EQ(step.feeds[0].name, "x");
+  EXPECT_EQ(step.feeds[0].bytes,
             std::string(reinterpret_cast<const char*>(rejected.data()), 16));
   EXPECT_EQ(inputs->cells[0], std::string("\1\0\0\0\0\0\0\0", 8));
   EXPECT_EQ(inputs->cells[1],

@@ -26,6 +26,19 @@ NonFinite NonFiniteSearch::first() const {
   return origins_.empty() ? NonFinite() : origins_[0];
 }
 
+// What a micro-batch leaves to the next lies in cells.
+absl::Status NonFiniteSearch::Begin(const StepPlace& place) {
+  place_ = place;
+  bodies_.Begin(place);
+  ++micro_batch_;
+  looked_at_.clear();
+  for (auto it = labels_.begin(); it != labels_.end();) {
+    const auto here = it++;
+    if (cells_.count(here->first) == 0) labels_.erase(here);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> NonFiniteSearch::IsFinite(DType dtype, const void* data,
                                                int64_t bytes) {
   if (bytes == 0 || !IsFloat(dtype)) return true;
@@ -123,6 +136,7 @@ absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
     }
     if (label < 0) label = NewOrigin(step);
     labels_[outputs[i]] = label;
+    if (step.outputs[i].arena == ArenaKind::kState) cells_.insert(outputs[i]);
   }
   if (kernel && IsCheck(step.block->op(step.op))) Lower(label, &checked_);
   return absl::OkStatus();
@@ -132,7 +146,7 @@ absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
 // fused kernel does not, or where there is no room for the body: the op behind
 // the first result.
 int NonFiniteSearch::NewOrigin(const Step& step) {
-  NonFinite origin = {step.name, found_};
+  NonFinite origin = {step.name, found_, micro_batch_};
   const Op& op = step.block->op(step.op);
   if (op.body != nullptr) {
     const Block& body = *op.body;

@@ -25,11 +25,8 @@ namespace runtime {
 // the finite check, or else the reduced totals.
 class NonFiniteSearch : public StepWatcher {
  public:
-  absl::Status Begin(const StepPlace& place) override {
-    place_ = place;
-    bodies_.Begin(place);
-    return absl::OkStatus();
-  }
+  // Of a step with micro-batches: before each.
+  absl::Status Begin(const StepPlace& place) override;
   absl::Status Before(const Step& step, Pointers inputs) override;
   absl::Status After(const Step& step, Pointers inputs,
                      absl::Span<void* const> outputs) override;
@@ -53,8 +50,10 @@ class NonFiniteSearch : public StepWatcher {
   StepPlace place_;
   std::vector<NonFinite> origins_;
   absl::flat_hash_map<const void*, int> labels_;  // by address
+  absl::flat_hash_set<const void*> cells_;        // of them
   absl::flat_hash_set<const void*> looked_at_;    // addresses
   std::string found_;                             // by LookAtInputs
+  int64_t micro_batch_ = -1;
   int checked_ = -1, reduced_ = -1;  // numbers that reached the two
   std::vector<void*> kept_;          // inputs of the fusion under way
   BodyRunner bodies_;

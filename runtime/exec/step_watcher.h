@@ -28,7 +28,7 @@ class StepWatcher {
  public:
   using Pointers = absl::Span<const void* const>;
   virtual ~StepWatcher() = default;
-  // Once, before all work of the step.
+  // Before all work of the step; where it has micro-batches, of each.
   virtual absl::Status Begin(const StepPlace& place) = 0;
   virtual absl::Status Before(const Step& step, Pointers inputs) = 0;
   virtual absl::Status After(const Step& step, Pointers inputs,

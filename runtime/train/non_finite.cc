@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "graph/base/dtype.h"
+#include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 
@@ -149,11 +153,43 @@ NonFiniteOp DescribeNonFinite(const Program& program, const NonFinite& found,
   const Entry& entry = *program.FindEntry(kTrainEntry);
   const Found op = Find(entry, found.op);
   if (op.op == nullptr) return {found.op, ""};
-  return Describer(entry, model_ops).Describe(op, found.input);
+  NonFiniteOp described = Describer(entry, model_ops).Describe(op, found.input);
+  if (!described.text.empty() && program.FindEntry(kAccumulateEntry)) {
+    absl::StrAppend(&described.text, " in micro-batch ", found.micro_batch + 1);
+  }
+  return described;
 }
 
 int64_t PositionOf(const Entry& entry, const std::string& op) {
   return Find(entry, op).position;
+}
+
+absl::StatusOr<FirstOfRanks> FindFirst(const NonFinite& mine,
+                                       const Program& program,
+                                       Communicator& communicator) {
+  const auto gather = [&communicator](const std::string& text) {
+    return communicator.AllGather(text);
+  };
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> ops, gather(mine.op));
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                      gather(mine.input));
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> batches,
+                      gather(absl::StrCat(mine.micro_batch)));
+  const Entry& entry = *program.FindEntry(kTrainEntry);
+  FirstOfRanks first;
+  std::pair<int64_t, int64_t> first_place;
+  for (size_t r = 0; r < ops.size(); ++r) {
+    NonFinite found = {ops[r], inputs[r]};
+    if (found.op.empty() || !absl::SimpleAtoi(batches[r], &found.micro_batch)) {
+      continue;
+    }
+    const auto place =
+        std::make_pair(found.micro_batch, PositionOf(entry, found.op));
+    if (first.rank >= 0 && place >= first_place) continue;
+    first_place = place;
+    first = {static_cast<int>(r), std::move(found)};
+  }
+  return first;
 }
 
 std::string WhatToTry(const TrainConfig& config, const StepRecord& record,

@@ -33,6 +33,17 @@ NonFiniteOp DescribeNonFinite(const Program& program, const NonFinite& found,
 // other; behind all others if it is in none.
 int64_t PositionOf(const Entry& entry, const std::string& op);
 
+// What came first of what each rank has found, by its Executor's
+// FirstNonFinite: in the earliest micro-batch, and there by its position. All
+// ranks call it together and get the same.
+struct FirstOfRanks {
+  int rank = -1;  // -1: all is finite on all ranks
+  NonFinite found;
+};
+absl::StatusOr<FirstOfRanks> FindFirst(const NonFinite& mine,
+                                       const Program& program,
+                                       Communicator& communicator);
+
 // "; try ... (--lr 0.1), or that op in f32: --black-op fc1": what is known
 // about the run makes it likely, and `config.accepts` says that it can be done.
 // "" if nothing is.

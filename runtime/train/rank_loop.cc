@@ -119,9 +119,11 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
   const Doing doing("training");
   HT_RETURN_IF_ERROR(Enqueue(batch));
   Pending& enqueued = pending_[(enqueued_ - 1) % 3];
-  const Executor::Times parts = executor_.times();
   if (enqueued_ - read_ == 3) HT_RETURN_IF_ERROR(ReadOldest());
   if (capsules_ < config_.capsules) HT_RETURN_IF_ERROR(KeepRejected());
+  // Behind what runs the step again, on the parameters that it has found.
+  HT_RETURN_IF_ERROR(Average(enqueued));
+  const Executor::Times parts = executor_.times();
   NoteDue(enqueued);
   // Ranks that differ have no state to save or to evaluate: that waits.
   const bool pauses =
@@ -197,7 +199,7 @@ absl::Status RankLoop::Enqueue(const Batch& batch) {
   pending.next_sample =
       pending.epoch_end ? 0 : (batch.step + 1) * rank_.sampler.batch;
   ++enqueued_;
-  return Average(pending);
+  return absl::OkStatus();
 }
 
 absl::Status RankLoop::Average(Pending& pending) {

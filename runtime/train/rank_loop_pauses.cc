@@ -1,5 +1,4 @@
 // What happens between steps: evals, checkpoints, and the end by the stop rule.
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -119,22 +118,10 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
 // replay finds none.
 absl::StatusOr<NonFinite> RankLoop::FirstNonFiniteOp() {
   HT_ASSIGN_OR_RETURN(const NonFinite mine, executor_.FirstNonFinite());
-  HT_ASSIGN_OR_RETURN(const std::vector<std::string> ops,
-                      rank_.communicator().AllGather(mine.op));
-  HT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                      rank_.communicator().AllGather(mine.input));
-  const Entry& entry = *executor_.program().FindEntry(kTrainEntry);
-  NonFinite first;
-  int64_t first_position = std::numeric_limits<int64_t>::max();
-  for (size_t r = 0; r < ops.size(); ++r) {
-    if (ops[r].empty()) continue;
-    const int64_t position = PositionOf(entry, ops[r]);
-    if (position < first_position) {
-      first_position = position;
-      first = {ops[r], inputs[r]};
-    }
-  }
-  return first;
+  HT_ASSIGN_OR_RETURN(
+      const FirstOfRanks first,
+      FindFirst(mine, executor_.program(), rank_.communicator()));
+  return first.found;
 }
 
 absl::Status RankLoop::Diverged() {

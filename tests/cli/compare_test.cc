@@ -276,6 +276,66 @@ TEST(ReplayTest, NamesWhatTheRunNamed) {
             1.2 * (batch + cells));
 }
 
+// Of 16 samples the sixth overflows in a product.
+constexpr char kSquares[] = R"(name: "squares"  format: 1
+feed { name: "x" dtype: F32 dims: [-1, 4] }
+param { name: "w" dims: [4, 2] init { constant: 0.5 } }
+op { type: "elementwise_mul" in { slot: "X" var: "x" }
+     in { slot: "Y" var: "x" } out { slot: "Out" var: "squares" } }
+op { type: "matmul" in { slot: "X" var: "squares" }
+     in { slot: "Y" var: "w" } out { slot: "Out" var: "y" } }
+op { type: "mean" in { slot: "X" var: "y" } out { slot: "Out" var: "loss" } }
+loss { var: "loss" mean_over: "y" }
+)";
+
+struct Split {
+  const char* setting;
+  int ranks;
+  int micro_batch;  // that of the sample
+};
+class MicroBatchReplayTest : public ::testing::TestWithParam<Split> {};
+
+TEST_P(MicroBatchReplayTest, NamesOneThatIsNotTheLast) {
+  const std::string model = NewPath("squares") + ".pbtxt";
+  const std::string data = NewPath("x") + ".npz";
+  std::vector<float> x(64, 1);
+  x[5 * 4 + 2] = 1e25F;
+  ASSERT_TRUE(WriteFileAtomically(model, kSquares).ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(
+          data, runtime::SerializeNpz({runtime::FloatArray("x", {16, 4}, x)}))
+          .ok());
+  const std::string out = NewPath("run");
+  Words words = {"run", model, "--data", "npz:" + data, "--out", out};
+  for (const char* word :
+       {"--epochs", "1", "--batch-size", "16", "--no-shuffle", "--level", "O1",
+        "--dtype", "fp16", "--capsule", "1", "--set", "optimizer.sgd="}) {
+    words.push_back(word);
+  }
+  words.insert(words.end(),
+               {GetParam().setting, "--ranks", absl::StrCat(GetParam().ranks)});
+  const Result run = Halftone(words);
+  ASSERT_EQ(run.exit_code(), 5) << run.err;  // its only step
+  const std::string capsule = out + "/capsules/step-1";
+  const json answer = JsonOf(Halftone({"replay", capsule, "--json"}));
+  EXPECT_EQ(answer["rejected"], true);
+  EXPECT_EQ(answer["run_named"], "squares");
+  EXPECT_EQ(answer["op"], "squares");
+  EXPECT_EQ(answer["rank"], 0);
+  EXPECT_EQ(answer["micro_batch"], GetParam().micro_batch);
+  EXPECT_EQ(answer["outputs"][0]["non_finite"], 1);
+  EXPECT_NEAR(answer["inputs"][0]["max"].get<double>(), 1e25, 1e19);
+  EXPECT_THAT(Halftone({"replay", capsule}).out,
+              HasSubstr(absl::StrCat("squares in micro-batch ",
+                                     GetParam().micro_batch)));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Splits, MicroBatchReplayTest,
+    ::testing::Values(Split{"dist.gradient_merge.k_steps=4", 1, 2},
+                      Split{"dist.gradient_merge.k_steps=4", 2, 3},
+                      Split{"dist.virtual_shards=8", 1, 3},
+                      Split{"dist.virtual_shards=8", 2, 3}));
+
 TEST(ReplayTest, RanksAreThreadsOfOneProcess) {
   Words words = Overflowing();
   words.insert(words.end(), {"--ranks", "2"});

@@ -1,11 +1,13 @@
 #include "tools/compare/replay_report.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
 #include "graph/base/text.h"
+#include "graph/ir/train_entries.h"
 #include "runtime/log/words.h"
 #include "runtime/train/non_finite.h"
 #include "tools/common/json_text.h"
@@ -41,7 +43,13 @@ std::vector<std::string> Remedies(const ReplayFacts& facts) {
     remedies.push_back(absl::StrCat("--black-op ", low_op));
   }
   const proto::Amp& amp = facts.model->strategy.amp();
+  // What f32 cannot hold, bf16 cannot either.
+  const auto is_f16 = [](const ValueRange& range) {
+    return range.dtype == DType::kF16;
+  };
+  const std::vector<ValueRange>& outputs = facts.replayed->outputs;
   if (amp.level() != "O0" && amp.dtype() == "fp16" &&
+      std::any_of(outputs.begin(), outputs.end(), is_f16) &&
       accepts("amp.dtype", "bf16")) {
     remedies.push_back("--dtype bf16");
   }
@@ -132,6 +140,9 @@ std::string ReplayJson(const ReplayFacts& facts) {
                {"outputs", RangesJson(replayed.outputs)},
                {"clean_loss_scaling", replayed.clean_loss_scaling}};
   if (!replayed.found.input.empty()) json["input"] = replayed.found.input;
+  if (facts.model->program->FindEntry(kAccumulateEntry) != nullptr) {
+    json["micro_batch"] = replayed.found.micro_batch + 1;
+  }
   json["remedies"] =
       replayed.found.op.empty() ? std::vector<std::string>() : Remedies(facts);
   return JsonText(json);
