@@ -53,6 +53,8 @@ GradientOrigin OriginOf(const Block& block, ValueId value) {
       // Of what ranks send of their gradients.
       ++origin.reductions;
       break;
+    } else if (WholeOrShard(block, value) != value) {
+      value = WholeOrShard(block, value);
     } else if (HandsOn(op)) {
       value = op.inputs.all()[0];
     } else {

@@ -57,8 +57,6 @@ void CheckVirtualShards(const proto::Strategy& strategy, Checker& check) {
          "shards are summed in FP32");
   refuse(dist.has_gradient_predivide_factor(), "dist.gradient_predivide_factor",
          "sums of shards are FP32 and not scaled");
-  refuse(ShardsOptimizer(dist), "dist.sharding",
-         "ranks would add their shards of gradients in any order");
   refuse(dist.use_hierarchical_allreduce(), "dist.use_hierarchical_allreduce",
          "the tree is over shards, not nodes");
   refuse(AveragesParameters(dist),
@@ -235,11 +233,6 @@ void CheckDgc(const proto::Strategy& strategy, Checker& check) {
 // What needs a whole parameter on one rank.
 void CheckSharding(const proto::Strategy& strategy, Checker& check) {
   if (!ShardsOptimizer(strategy.dist())) return;
-  if (strategy.dist().reduce() == "exact_order") {
-    check.Refuse("dist.sharding",
-                 "dist.reduce: \"exact_order\" is set, too: there every rank "
-                 "adds whole gradients; choose one");
-  }
   const proto::Optimizer& optimizer = strategy.optimizer();
   if (!optimizer.has_lars() && !optimizer.has_lamb()) return;
   check.Refuse(

@@ -25,13 +25,17 @@ class Sharder {
 
  private:
   // The reductions give shards; what is made of them element by element is
-  // sharded, too.
-  void Scatter();
+  // sharded, too. Whether there are such.
+  bool Scatter();
   void Follow(const Op& op);
   absl::Status ShardUpdate(OpId update);
   // Has the update read shards; says which of its members are cells that stay
   // whole.
   absl::StatusOr<std::vector<int>> TakeShards(OpId update);
+  // The named input of the update: of its values those that are whole, by their
+  // places, are taken as shards.
+  absl::Status Take(OpId update, const char* input, const char* op_suffix,
+                    const std::vector<int>& whole);
   absl::Status ShardAverages(OpId ema);
   absl::Status GatherForEval(absl::Span<const CellId> averages);
   absl::Status GatherResults();
@@ -65,18 +69,25 @@ void Sharder::ShardCell(CellId cell) {
   }
 }
 
-void Sharder::Scatter() {
+bool Sharder::Scatter() {
   const OpSchema* const scatter = Ops().Find("reduce_scatter");
+  bool scattered = false;
   for (OpId id : OpsOfType(block_, "all_reduce")) {
-    if (!IsReduction(block_.op(id), "gradient")) continue;
+    const Op& op = block_.op(id);
+    if (!IsReduction(op, "gradient")) continue;
+    // Every rank adds whole gradients in an order of its own accord; updates
+    // take their shards of what is made of the sums.
+    if (AttrAs<std::string>(op, "order") != "any") continue;
     block_.SetSchema(id, scatter);
     for (ValueId reduced : block_.op(id).outputs.all()) {
       ShardValue(block_, reduced);
     }
+    scattered = true;
   }
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     Follow(block_.op(id));
   }
+  return scattered;
 }
 
 void Sharder::Follow(const Op& op) {
@@ -126,31 +137,51 @@ absl::Status Sharder::Gather(OpId update, const std::vector<ValueId>& shards) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<int>> Sharder::TakeShards(OpId update) {
-  const int param = block_.op(update).schema->FindInput("Param");
-  const auto all = block_.op(update).inputs.slot(param);
-  std::vector<ValueId> params(all.begin(), all.end());
-  std::vector<int> whole;
+absl::Status Sharder::Take(OpId update, const char* input,
+                           const char* op_suffix,
+                           const std::vector<int>& whole) {
+  if (whole.empty()) return absl::OkStatus();
+  const int slot = block_.op(update).schema->FindInput(input);
+  const auto all = block_.op(update).inputs.slot(slot);
+  std::vector<ValueId> values(all.begin(), all.end());
   OpBuilder take = MakeOp(block_, "take_shard", Role::kCommunicate);
-  take.Name(absl::StrCat(block_.name(block_.op(update)), ".shards"))
+  take.Name(absl::StrCat(block_.name(block_.op(update)), op_suffix))
       .At(Block::Before(update));
-  for (size_t i = 0; i < params.size(); ++i) {
-    const CellId cell = block_.value(params[i]).cell();
-    if (!IsRead(cell)) {
-      ShardCell(cell);
-      continue;
-    }
-    whole.push_back(static_cast<int>(i));
-    take.In("X", {params[i]})
+  for (const int i : whole) {
+    take.In("X", {values[i]})
         .Out("Out", block_.UniqueValueName(
-                        absl::StrCat(block_.name(params[i]), ".shard")));
+                        absl::StrCat(block_.name(values[i]), ".shard")));
   }
-  if (whole.empty()) return whole;
   HT_ASSIGN_OR_RETURN(const OpId taken, take.Build());
   for (size_t i = 0; i < whole.size(); ++i) {
-    params[whole[i]] = block_.op(taken).outputs.all()[i];
+    values[whole[i]] = block_.op(taken).outputs.all()[i];
   }
-  block_.SetInputSlot(update, param, params);
+  block_.SetInputSlot(update, slot, values);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int>> Sharder::TakeShards(OpId update) {
+  const OpSchema& schema = *block_.op(update).schema;
+  const auto gradients =
+      block_.op(update).inputs.slot(schema.FindInput("Grad"));
+  std::vector<int> summed;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!block_.type(gradients[i]).sharded) {
+      summed.push_back(static_cast<int>(i));
+    }
+  }
+  HT_RETURN_IF_ERROR(Take(update, "Grad", ".gradient_shards", summed));
+  const auto params = block_.op(update).inputs.slot(schema.FindInput("Param"));
+  std::vector<int> whole;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const CellId cell = block_.value(params[i]).cell();
+    if (IsRead(cell)) {
+      whole.push_back(static_cast<int>(i));
+    } else {
+      ShardCell(cell);
+    }
+  }
+  HT_RETURN_IF_ERROR(Take(update, "Param", ".shards", whole));
   return whole;
 }
 
@@ -226,8 +257,9 @@ absl::Status Sharder::GatherResults() {
 }
 
 absl::Status Sharder::Run() {
-  Scatter();
-  HT_RETURN_IF_ERROR(CombineChecks(train_, Norms::kOfShards, held_));
+  if (Scatter()) {
+    HT_RETURN_IF_ERROR(CombineChecks(train_, Norms::kOfShards, held_));
+  }
   for (OpId id : GuardedOps(block_)) {
     const OpSchema& schema = *block_.op(id).schema;
     if (schema.name() == "ema") {

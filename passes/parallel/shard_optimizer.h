@@ -29,6 +29,10 @@
 // update takes this rank's shard of it, and the new one is gathered. What
 // evaluation reads of an average is gathered there, as are results.
 //
+// Where sums have an order (exact_order, virtual shards) every rank has added
+// whole gradients: they stay all_reduce, checked and clipped as ever, and the
+// update takes shards of them, too. State is spread, bits are as without.
+//
 // Every parameter is spread over all ranks, not each given to one: one large
 // matrix would else be one rank's. It runs on the finished program, as ops from
 // the reduction on go element by element: passes before know nothing of it.

@@ -75,13 +75,14 @@ class ExactOrder
   int ranks_ = std::get<1>(GetParam());
 };
 
-TEST_P(ExactOrder, ForAnyBuckets) {
+TEST_P(ExactOrder, ForAnyBucketsAndShardedState) {
   const Checkpoint once = Train(subject_, {kExact}, ranks_);
   EXPECT_EQ(once.manifest.step, subject_.steps);
   EXPECT_TRUE(SameBits(once, Train(subject_, {kExact}, ranks_))) << "again";
   for (const char* buckets :
        {"dist.fuse_all_reduce_ops=false", "dist.fuse_grad_size_in_MB=0.002",
-        "dist.first_bucket_size_in_MB=0.001", "dist.delay_allreduce=true"}) {
+        "dist.first_bucket_size_in_MB=0.001", "dist.delay_allreduce=true",
+        "dist.sharding.stage=1"}) {
     EXPECT_TRUE(SameBits(once, Train(subject_, {kExact, buckets}, ranks_)))
         << buckets;
   }

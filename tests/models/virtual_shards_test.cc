@@ -135,6 +135,22 @@ TEST(VirtualShards, OfTheConvNet) {
   }
 }
 
+// State that is spread over the ranks, here as without, and in what one rank
+// has to itself.
+TEST(VirtualShards, WithShardedState) {
+  for (const char* level : {"amp.level=O0", "amp.level=O1", "amp.level=O2"}) {
+    SCOPED_TRACE(level);
+    const auto whole = CompileText(DropoutAndNorm(), kStrategy, With({level}));
+    const auto sharded = CompileText(DropoutAndNorm(), kStrategy,
+                                     With({level, "dist.sharding.stage=1"}));
+    const Outcome one = TrainModel(whole, "synthetic:27", 1);
+    for (const int ranks : {1, 2, 4}) {
+      SCOPED_TRACE(ranks);
+      ExpectSameBits(one, TrainModel(sharded, "synthetic:27", ranks));
+    }
+  }
+}
+
 TEST(VirtualShards, OfATransformer) {
   for (const Settings& settings :
        std::vector<Settings>{{"amp.level=O0"}, {"amp.level=O2"}}) {
