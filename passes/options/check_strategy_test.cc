@@ -131,8 +131,8 @@ TEST(Dist, WhatVirtualShardsExclude) {
            {"gradient_mean: 'ranks'", "dist.gradient_mean"},
            {"reduce: 'exact_order'", "dist.reduce"},
            {"fp16_allreduce: true", "dist.fp16_allreduce"},
-           {"gradient_predivide_factor: 2", "dist.gradient_predivide_factor"},
-           {"sharding {}", "dist.sharding"}}) {
+           {"gradient_predivide_factor: 2",
+            "dist.gradient_predivide_factor"}}) {
     ExpectError(absl::StrCat("dist { virtual_shards: 8\n", set, " }"),
                 absl::StrCat("dir/s.pbtxt:1: dist.virtual_shards: ", named,
                              " is set, too: "));

@@ -256,8 +256,15 @@ absl::Status Replayer::Run(Replayed* replayed) {
                       Executor::Create(&program_, &kernels_, rank_.device,
                                        rank_.communicator, tuning, options));
   for (size_t i = 0; i < fed().size(); ++i) {
+    const SymbolValues symbols = SymbolsOf(fed()[i]);
+    const bool as_before = i > 0 && EntryOf(i) == EntryOf(i - 1) &&
+                           symbols == SymbolsOf(fed()[i - 1]);
+    if (as_before) {
+      bindings_.push_back(bindings_.back());
+      continue;
+    }
     HT_ASSIGN_OR_RETURN(bindings_.emplace_back(),
-                        executor_->Prepare(EntryOf(i), SymbolsOf(fed()[i])));
+                        executor_->Prepare(EntryOf(i), symbols));
   }
   HT_RETURN_IF_ERROR(executor_->Initialize(/*seed=*/0));
   HT_RETURN_IF_ERROR(Load(1));
