@@ -11,7 +11,7 @@
 #include "passes/report.h"
 #include "tools/common/json_text.h"
 #include "tools/report/explain_report.h"
-#include "tools/report/table.h"
+#include "graph/base/table.h"
 
 namespace halftone {
 namespace tools {

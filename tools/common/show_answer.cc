@@ -1,0 +1,17 @@
+#include "tools/common/show_answer.h"
+
+#include <cstdio>
+
+#include "graph/base/display.h"
+#include "graph/base/wrap.h"
+
+namespace halftone {
+namespace tools {
+
+void ShowAnswer(const std::string& text, bool for_programs) {
+  if (for_programs) return Show(text, stdout);
+  ShowReport(FittedLines(text, ColumnsOf(stdout)), stdout);
+}
+
+}  // namespace tools
+}  // namespace halftone
