@@ -96,8 +96,7 @@ absl::Status Export(const ExportFlags& flags) {
   const std::vector<std::string> known = {"safetensors", "pdmodel", "onnx"};
   if (flags.format == known[2]) return WriteOnnxModel(flags);
   if (!flags.init.empty()) {
-    return UsageError("--init: of --format onnx, which holds parameters and a ",
-                      "program");
+    return UsageError("--init: of --format onnx, which has parameters, too");
   }
   if (flags.format == known[0]) return ExportParameters(flags);
   if (flags.format == known[1]) return ExportProgram(flags);
