@@ -78,9 +78,8 @@ TEST(ProfileText, WrapsAtTheWidth) {
               HasSubstr("op        ms  share  GB/s  GFLOP/s\n"
                         "conv1  2.000  4.0 %   0.5      2.0\n"
                         "\n"
-                        "op     predicted        of  bound\n"
-                        "              ms  roofline\n"
-                        "conv1      1.000      50 %\n"
+                        "op     predicted ms  of roofline  bound\n"
+                        "conv1         1.000         50 %\n"
                         "\n"
                         "op     kernel\n"
                         "conv1  conv2d direct f32[2,4,8,8]\n"));
