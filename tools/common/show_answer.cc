@@ -10,7 +10,8 @@ namespace tools {
 
 void ShowAnswer(const std::string& text, bool for_programs) {
   if (for_programs) return Show(text, stdout);
-  ShowReport(FittedLines(text, ColumnsOf(stdout)), stdout);
+  // Escapes take room, too.
+  ShowReport(FittedLines(Printable(text), ColumnsOf(stdout)), stdout);
 }
 
 }  // namespace tools
