@@ -37,7 +37,7 @@ flags=$(PKG_CONFIG_PATH=$folder/lib/pkgconfig pkg-config --cflags --libs halfton
 # shellcheck disable=SC2086
 g++ beside.cc $flags -o beside
 env -i ./beside | grep -q '^halftone ' || fail "no library beside $flags"
-[[ $flags == *-rpath-link,*/lib/halftone/lib* ]] ||
+[[ $flags == *-rpath-link,*/halftone/lib* ]] ||
   fail "where the library's own are is not in $flags"
 
 # The package: the same files where Debian has them, and what it needs.
