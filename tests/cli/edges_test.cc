@@ -444,6 +444,12 @@ TEST(Names, ReachATerminalAsText) {
     EXPECT_NE(result.out + result.err, "");
   }
   EXPECT_THAT(Shell("inspect " + compiled, "").out, HasSubstr("o\\u009b-"));
+  // Nor a page that is written to a file, in any browser.
+  const std::string page = Temp(".html");
+  Shell(absl::StrCat("diff ", compiled, " ", model, " --html ", page), "");
+  const std::string drawn = ReadAll(page);
+  ExpectHarmless(drawn);
+  EXPECT_THAT(drawn, HasSubstr("o\\\\u009b-"));
 }
 
 TEST(OutputFiles, LinksPipesAndDevices) {
