@@ -21,8 +21,7 @@ namespace passes {
 
 // Notes that a report can hold, for `halftone explain CODE`.
 struct NoteDoc {
-  absl::string_view code;
-  absl::string_view text;
+  absl::string_view code, title, text;
 };
 absl::Span<const NoteDoc> NoteDocs();
 

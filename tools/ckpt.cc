@@ -9,6 +9,7 @@
 #include "graph/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "tools/common/command_line.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/ckpt_report.h"
 #include "tools/verb.h"
 
@@ -45,7 +46,7 @@ absl::Status List(const std::string& path, bool json) {
            !std::filesystem::exists(row.path);
   };
   rows.erase(std::remove_if(rows.begin(), rows.end(), removed), rows.end());
-  Show(json ? CheckpointsJson(rows) : CheckpointsText(rows), stdout);
+  ShowAnswer(json ? CheckpointsJson(rows) : CheckpointsText(rows), json);
   absl::Status damaged;
   for (const CheckpointRow& row : rows) damaged.Update(row.status);
   return damaged;
@@ -79,6 +80,10 @@ void AddCkpt(Verb app, Outcome* outcome) {
       } else if (!std::filesystem::exists(*path)) {
         outcome->status = status;
       } else {
+        // Where there is none, a list of none.
+        if (*json && !HasShownOnStdout()) {
+          ShowAnswer(CheckpointsJson({}), *json);
+        }
         ShowReport(absl::StrCat("warning  ", status.message(), "\n"), stderr);
       }
     });

@@ -25,11 +25,11 @@ std::string ErrorJson(const absl::Status& status) {
                                {"message", std::string(status.message())}}}});
 }
 
-// Whether stdout is to have one JSON object. That of a launched command is the
-// command's.
+// Whether stdout is to have one JSON object. What stands behind -- is another
+// program's.
 bool WantsJson(const std::vector<std::string>& words) {
-  return !words.empty() && words[0] != "launch" &&
-         std::find(words.begin(), words.end(), "--json") != words.end();
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return std::find(words.begin(), end, "--json") != end;
 }
 
 int Fail(const absl::Status& status) {
@@ -54,12 +54,13 @@ int RunCommand(std::vector<std::string> words) {
   tools::CommandLine line("halftone");
   tools::Outcome outcome;
   tools::AddVerbs(line.program(), &outcome);
+  const bool wants_json = WantsJson(words);
   tools::MarkLaunchedCommand(&words);
   const absl::StatusOr<std::string> help = line.Parse(words);
   if (!help.ok()) outcome.status = help.status();
   if (!outcome.status.ok()) {
     // A report that came before it is the object.
-    if (WantsJson(words) && !HasShownOnStdout()) {
+    if (wants_json && !HasShownOnStdout()) {
       Show(ErrorJson(outcome.status), stdout);
     }
     return Fail(outcome.status);

@@ -8,6 +8,7 @@
 #include "graph/base/output_file.h"
 #include "tools/common/command_line.h"
 #include "tools/common/run_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/compare/compare_facts.h"
 #include "tools/compare/compare_report.h"
 #include "tools/verb.h"
@@ -46,7 +47,11 @@ absl::Status Compare(CompareFlags& flags, int* exit_code) {
   const std::string& one = flags.models.compared.path;
   const std::string& other = flags.models.against;
   const bool fed = !flags.config.data.empty();
-  const bool files = AreArrays(one, other) || (!fed && AreRuns(one, other));
+  if (IsArrays(one) != IsArrays(other)) {
+    return UsageError("compare ", one, " ", other,
+                      ": an .npz file is compared with another one alone");
+  }
+  const bool files = IsArrays(one) || (!fed && AreRuns(one, other));
   if (!files && !fed) {
     return UsageError("compare ", one, ": --data says what the programs are ",
                       "to be fed with");
@@ -62,7 +67,7 @@ absl::Status Compare(CompareFlags& flags, int* exit_code) {
     HT_RETURN_IF_ERROR(WriteOutput(flags.html, CompareHtml(facts)));
   }
   const std::string text = flags.json ? CompareJson(facts) : CompareText(facts);
-  (flags.json ? Show : ShowReport)(text, stdout);
+  ShowAnswer(text, flags.json);
   if (facts.exceeding() > 0) *exit_code = static_cast<int>(ExitCode::kDiffer);
   return absl::OkStatus();
 }

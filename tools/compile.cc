@@ -1,13 +1,12 @@
 // halftone compile: a program graph and a strategy to a compiled model.
-#include <cstdio>
 #include <memory>
 #include <utility>
 
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/output_file.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/compile_report.h"
 #include "tools/report/fail_on.h"
 #include "tools/verb.h"
@@ -41,7 +40,7 @@ absl::Status Compile(const CompileFlags& flags, int* exit_code) {
   HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(*kept));
   const std::string text = flags.json ? CompileJson(facts, flags.out, size)
                                       : CompileText(facts, flags.out, size);
-  (flags.json ? Show : ShowReport)(text, stdout);
+  ShowAnswer(text, flags.json);
   *exit_code = ShowFailures(flags.fail_on, facts);
   return absl::OkStatus();
 }

@@ -1,10 +1,8 @@
 // halftone data: what training data holds, and how fast it is read.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "runtime/data/data_format.h"
 #include "runtime/log/shown_activity.h"
@@ -13,6 +11,7 @@
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/run_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/data_report.h"
 #include "tools/verb.h"
 
@@ -29,7 +28,7 @@ struct DataFlags {
 };
 
 void Print(const DataFlags& flags, const std::string& text) {
-  (flags.json ? Show : ShowReport)(text, stdout);
+  ShowAnswer(text, flags.json);
 }
 
 absl::Status Verify(const DataFlags& flags, Outcome* outcome) {

@@ -1,12 +1,11 @@
 // halftone diff: what two compiled models do differently.
-#include <cstdio>
 #include <memory>
 
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/output_file.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/diff_html.h"
 #include "tools/report/diff_report.h"
 #include "tools/verb.h"
@@ -38,7 +37,7 @@ absl::Status Diff(const DiffFlags& flags, int* exit_code) {
   }
   const std::string text =
       flags.json ? DiffJson(difference) : DiffText(difference);
-  (flags.json ? Show : ShowReport)(text, stdout);
+  ShowAnswer(text, flags.json);
   if (!difference.equal) *exit_code = static_cast<int>(ExitCode::kDiffer);
   return absl::OkStatus();
 }

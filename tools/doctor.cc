@@ -1,11 +1,10 @@
 // halftone doctor: what this machine can do and what it lacks.
-#include <cstdio>
 #include <memory>
 #include <vector>
 
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "tools/common/command_line.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/doctor_report.h"
 #include "tools/verb.h"
 
@@ -25,8 +24,7 @@ void AddDoctor(Verb app, Outcome* outcome) {
   verb.AddSwitch("--json", json.get(), "one JSON object");
   verb.SetRun([json, outcome] {
     const std::vector<Finding> findings = ExamineMachine();
-    (*json ? Show : ShowReport)(
-        *json ? DoctorJson(findings) : DoctorText(findings), stdout);
+    ShowAnswer(*json ? DoctorJson(findings) : DoctorText(findings), *json);
     if (CanTrain(findings)) return;
     outcome->status = DeviceError(
         "doctor: this machine cannot train: see what is \"broken\" above");

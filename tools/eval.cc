@@ -1,9 +1,7 @@
 // halftone eval: a checkpoint on the test split.
-#include <cstdio>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
@@ -13,6 +11,7 @@
 #include "tools/common/json_text.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/run_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/verb.h"
 
 namespace halftone {
@@ -62,15 +61,19 @@ absl::Status Eval(EvalFlags& flags) {
                       runtime::Evaluate(*model.program, *ranks.kernels,
                                         flags.config, ranks.resources));
   if (ranks.communicators[0]->rank() != 0) return absl::OkStatus();
+  const std::string metrics =
+      report.metrics.empty()
+          ? ""
+          : runtime::MetricsText(runtime::MetricNames(*model.program),
+                                 runtime::EvalOf(report)) +
+                "  ";
   const std::string text =
-      flags.json ? Json(report)
-                 : absl::StrCat(runtime::MetricsText(
-                                    runtime::MetricNames(*model.program),
-                                    runtime::EvalOf(report)),
-                                "  loss ", runtime::ThreeDigits(report.loss),
-                                "  in the compiled precision (",
-                                flags.config.strategy.amp().level(), ")\n");
-  (flags.json ? Show : ShowReport)(text, stdout);
+      flags.json
+          ? Json(report)
+          : absl::StrCat(metrics, "loss ", runtime::ThreeDigits(report.loss),
+                         "  in the compiled precision (",
+                         flags.config.strategy.amp().level(), ")\n");
+  ShowAnswer(text, flags.json);
   return absl::OkStatus();
 }
 

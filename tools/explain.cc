@@ -1,14 +1,13 @@
 // halftone explain: one op, value, cast or code.
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/strategy/fields.h"
 #include "passes/options/options.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/explain_report.h"
 #include "tools/report/strategy_report.h"
 #include "tools/verb.h"
@@ -22,7 +21,7 @@ constexpr char kStrategy[] = "strategy";
 struct ExplainFlags {
   ModelFlags model;
   std::string name;
-  bool json = false;
+  bool list = false, json = false;
 };
 
 // `explain strategy`: as it is declared, or, with a file or flags, as they make
@@ -58,7 +57,14 @@ absl::StatusOr<std::string> ExplainOfModel(const ExplainFlags& flags) {
 
 absl::Status Explain(const ExplainFlags& flags) {
   std::string text;
-  if (flags.model.path.empty()) {
+  if (flags.list) {
+    if (!flags.model.path.empty()) {
+      return UsageError("explain ", flags.model.path,
+                        ": --list is of what needs no model; names of a model "
+                        "are listed by halftone inspect MODEL --all");
+    }
+    text = ListSubjects(flags.json);
+  } else if (flags.model.path.empty()) {
     text = ExplainCodes(flags.json);
   } else if (flags.model.path == kStrategy) {
     HT_ASSIGN_OR_RETURN(text, ExplainOwnStrategy(flags));
@@ -73,7 +79,7 @@ absl::Status Explain(const ExplainFlags& flags) {
   } else {
     HT_ASSIGN_OR_RETURN(text, ExplainOfModel(flags));
   }
-  (flags.json ? Show : ShowReport)(text, stdout);
+  ShowAnswer(text, flags.json);
   return absl::OkStatus();
 }
 
@@ -89,6 +95,7 @@ void AddExplain(Verb app, Outcome* outcome) {
       "  halftone explain D8\n"
       "  halftone explain GRAY_ALL_LOW\n"
       "  halftone explain E7\n"
+      "  halftone explain --list\n"
       "  halftone explain strategy amp.loss_scaling\n"
       "  halftone explain mnist.htc amp.loss_scaling\n"
       "  halftone explain\n\n"
@@ -103,6 +110,8 @@ void AddExplain(Verb app, Outcome* outcome) {
       .Required(false);
   verb.AddOption("name", &flags->name,
                  "op, value, cast, feed or cell; a field of the strategy");
+  verb.AddSwitch("--list", &flags->list,
+                 "what there is a page of without a model, by title");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Explain(*flags); });
 }

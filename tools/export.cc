@@ -15,6 +15,7 @@
 #include "tools/common/onnx_model.h"
 #include "tools/common/rewritten_program.h"
 #include "tools/common/run_parameters.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/export_report.h"
 #include "tools/verb.h"
 
@@ -47,8 +48,8 @@ absl::Status ExportProgram(const ExportFlags& flags) {
   HT_ASSIGN_OR_RETURN(const RewrittenProgram program,
                       RewrittenForPaddle(flags.path));
   HT_RETURN_IF_ERROR(WriteOutput(flags.out, program.bytes));
-  Show(flags.json ? ExportJson(flags.out, program) : ExportText(program),
-       stdout);
+  ShowAnswer(flags.json ? ExportJson(flags.out, program) : ExportText(program),
+             flags.json);
   return absl::OkStatus();
 }
 
@@ -67,8 +68,8 @@ absl::Status WriteOnnxModel(const ExportFlags& flags) {
   for (const std::string& line : written.said) {
     ShowReport(absl::StrCat("note     ", line, "\n"), stderr);
   }
-  Show(flags.json ? ExportJson(flags.out, written) : ExportText(written),
-       stdout);
+  ShowAnswer(flags.json ? ExportJson(flags.out, written) : ExportText(written),
+             flags.json);
   return absl::OkStatus();
 }
 
@@ -84,9 +85,9 @@ absl::Status ExportParameters(const ExportFlags& flags) {
       WriteOutput(flags.out, runtime::SerializeSafetensors(made.tensors)));
   const ExportedParameters exported = {flags.out, made.step, dtype,
                                        made.from_copies};
-  Show(flags.json ? ExportJson(exported, made.tensors)
-                  : ExportText(exported, made.tensors),
-       stdout);
+  ShowAnswer(flags.json ? ExportJson(exported, made.tensors)
+                        : ExportText(exported, made.tensors),
+             flags.json);
   return absl::OkStatus();
 }
 
@@ -95,8 +96,7 @@ absl::Status Export(const ExportFlags& flags) {
   const std::vector<std::string> known = {"safetensors", "pdmodel", "onnx"};
   if (flags.format == known[2]) return WriteOnnxModel(flags);
   if (!flags.init.empty()) {
-    return UsageError("--init: of --format onnx, which holds parameters and a ",
-                      "program");
+    return UsageError("--init: of --format onnx, which has parameters, too");
   }
   if (flags.format == known[0]) return ExportParameters(flags);
   if (flags.format == known[1]) return ExportProgram(flags);

@@ -1,15 +1,14 @@
 // halftone import: models of other systems as ours.
-#include <cstdio>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "runtime/log/shown_activity.h"
 #include "tools/common/command_line.h"
 #include "tools/common/import_files.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/import_report.h"
 #include "tools/verb.h"
 
@@ -41,11 +40,9 @@ absl::Status Import(ImportFlags& flags) {
   HT_ASSIGN_OR_RETURN(const ImportedModel imported,
                       ImportFile(flags.wishes, &flags.files));
   shown.reset();
-  if (flags.json) {
-    Show(ImportJson(imported, flags.files), stdout);
-  } else {
-    ShowReport(ImportText(imported, flags.files), stdout);
-  }
+  ShowAnswer(flags.json ? ImportJson(imported, flags.files)
+                        : ImportText(imported, flags.files),
+             flags.json);
   return absl::OkStatus();
 }
 

@@ -1,14 +1,13 @@
 // halftone inspect: precisions, casts and state of a model.
-#include <cstdio>
 #include <memory>
 
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/fail_on.h"
 #include "tools/report/graph_data.h"
 #include "tools/report/inspect_html.h"
@@ -49,7 +48,7 @@ absl::Status Inspect(const InspectFlags& flags, int* exit_code) {
   }
   const bool for_people =
       !flags.json && !flags.html && !flags.dump && !flags.dot;
-  (for_people ? ShowReport : Show)(text, stdout);
+  ShowAnswer(text, !for_people);
   *exit_code = ShowFailures(flags.fail_on, facts);
   return absl::OkStatus();
 }

@@ -1,11 +1,10 @@
 // halftone lint: what about a model is worth a second look.
-#include <cstdio>
 #include <memory>
 
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/fail_on.h"
 #include "tools/report/lint_report.h"
 #include "tools/verb.h"
@@ -24,8 +23,7 @@ absl::Status Lint(const LintFlags& flags, int* exit_code) {
   HT_ASSIGN_OR_RETURN(const CompiledModel model,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   HT_ASSIGN_OR_RETURN(const ModelFacts facts, FactsOf(model));
-  (flags.json ? Show : ShowReport)(
-      flags.json ? LintJson(facts) : LintText(facts), stdout);
+  ShowAnswer(flags.json ? LintJson(facts) : LintText(facts), flags.json);
   *exit_code = ShowFailures(flags.fail_on, facts);
   return absl::OkStatus();
 }

@@ -1,16 +1,15 @@
 // halftone ops: the ops that models may use.
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "passes/options/named_op_lists.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/ops_report.h"
 #include "tools/verb.h"
 
@@ -27,7 +26,7 @@ struct OpsFlags {
 absl::Status PrintOps(const OpsFlags& flags) {
   HT_RETURN_IF_ERROR(LoadOpLibraries(flags.op_libraries));
   if (flags.lists) {
-    ShowReport(OpListsText(), stdout);
+    ShowAnswer(OpListsText(), /*for_programs=*/false);
     return absl::OkStatus();
   }
   const std::string target =
@@ -42,7 +41,7 @@ absl::Status PrintOps(const OpsFlags& flags) {
   } else {
     HT_ASSIGN_OR_RETURN(text, OpText(flags.name, kernels));
   }
-  (flags.json ? Show : ShowReport)(text, stdout);
+  ShowAnswer(text, flags.json);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include "passes/named_passes.h"
 #include "tools/common/command_line.h"
 #include "tools/common/program_input.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/opt_report.h"
 #include "tools/verb.h"
 
@@ -58,8 +59,7 @@ absl::Status RunPasses(const OptFlags& flags) {
 
 absl::Status Opt(const OptFlags& flags) {
   if (!flags.list) return RunPasses(flags);
-  (flags.json ? Show : ShowReport)(flags.json ? PassListJson() : PassListText(),
-                                   stdout);
+  ShowAnswer(flags.json ? PassListJson() : PassListText(), flags.json);
   return absl::OkStatus();
 }
 

@@ -1,14 +1,13 @@
 // halftone plan: memory, buckets and predicted time of a model split over
 // ranks.
-#include <cstdio>
 #include <memory>
 
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "runtime/tune/tune.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/plan_report.h"
 #include "tools/report/roofline_report.h"
 #include "tools/report/timeline_report.h"
@@ -62,7 +61,7 @@ absl::Status PrintPlan(PlanFlags& flags) {
   } else {
     HT_ASSIGN_OR_RETURN(text, PlanText(model, flags.question, flags.json));
   }
-  (flags.json ? Show : ShowReport)(text, stdout);
+  ShowAnswer(text, flags.json);
   return absl::OkStatus();
 }
 

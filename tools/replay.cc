@@ -2,13 +2,11 @@
 // a bug of the compiler, from its reproducer.
 #include "runtime/compare/replay.h"
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "graph/base/disk/directory.h"
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/system/system_error.h"
 #include "graph/io/compiled_model.h"
@@ -16,6 +14,7 @@
 #include "tools/common/model_flags.h"
 #include "tools/common/replay_compile.h"
 #include "tools/common/run_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/compare/replay_report.h"
 #include "tools/verb.h"
 
@@ -53,8 +52,7 @@ absl::Status ReplayStep(ReplayFlags& flags) {
   HT_RETURN_IF_ERROR(FillConfig(model, &config));
   const ReplayFacts facts = {flags.path, &capsule.facts, &model, &config,
                              &replayed};
-  (flags.json ? Show : ShowReport)(
-      flags.json ? ReplayJson(facts) : ReplayText(facts), stdout);
+  ShowAnswer(flags.json ? ReplayJson(facts) : ReplayText(facts), flags.json);
   return absl::OkStatus();
 }
 
@@ -62,8 +60,8 @@ absl::Status ReplayBug(const ReplayFlags& flags) {
   HT_RETURN_IF_ERROR(LoadOpLibraries(flags.op_libraries));
   HT_ASSIGN_OR_RETURN(const Reproducer reproducer, ReadReproducer(flags.path));
   HT_RETURN_IF_ERROR(CompileAgain(reproducer));
-  (flags.json ? Show : ShowReport)(
-      flags.json ? FixedJson(reproducer) : FixedText(reproducer), stdout);
+  ShowAnswer(flags.json ? FixedJson(reproducer) : FixedText(reproducer),
+             flags.json);
   return absl::OkStatus();
 }
 

@@ -1,10 +1,8 @@
 // halftone tune: times the kernels of a model's ops on this machine.
 #include "runtime/tune/tune.h"
 
-#include <cstdio>
 #include <memory>
 
-#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/output_file.h"
 #include "runtime/log/shown_activity.h"
@@ -12,6 +10,7 @@
 #include "tools/common/model_flags.h"
 #include "tools/common/model_path.h"
 #include "tools/common/run_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/tune_report.h"
 #include "tools/verb.h"
 
@@ -59,7 +58,7 @@ absl::Status Tune(TuneFlags& flags) {
   const std::string text = flags.json
                                ? TuneJson(tuned, flags.options.runs, path)
                                : TuneText(tuned, flags.options.runs, path);
-  (flags.json ? Show : ShowReport)(text, stdout);
+  ShowAnswer(text, flags.json);
   return absl::OkStatus();
 }
 

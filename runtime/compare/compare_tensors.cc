@@ -7,12 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "graph/base/display.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/json/json_reader.h"
 #include "kernels/cpu/convert.h"
 #include "runtime/data/npz.h"
+#include "runtime/log/words.h"
 #include "runtime/train/run_directory.h"
 
 namespace halftone {
@@ -24,6 +26,15 @@ constexpr int64_t kMostBytes = std::numeric_limits<int64_t>::max();
 std::string TypeText(const Tensor& tensor) {
   return absl::StrCat(Name(tensor.dtype), "[", absl::StrJoin(tensor.dims, ","),
                       "]");
+}
+
+// "x y z and 4 more".
+std::string NamesText(const std::vector<Tensor>& tensors) {
+  std::vector<std::string> names;
+  for (const Tensor& tensor : tensors) {
+    names.push_back(PrintableName(tensor.name));
+  }
+  return names.empty() ? "none" : JoinFew(names, 5);
 }
 
 std::vector<float> Floats(const Tensor& tensor) {
@@ -114,30 +125,34 @@ void AddCommonSteps(const Series& reference, const Series& compared,
 
 absl::StatusOr<Comparison> CompareTensors(const std::vector<Tensor>& reference,
                                           const std::vector<Tensor>& compared) {
-  std::map<std::string, const Tensor*> by_name;
-  for (const Tensor& tensor : reference) by_name[tensor.name] = &tensor;
+  std::map<std::string, const Tensor*> left;
+  for (const Tensor& tensor : reference) left[tensor.name] = &tensor;
   Comparison comparison;
   for (const Tensor& tensor : compared) {
-    const auto found = by_name.find(tensor.name);
-    if (found == by_name.end()) {
+    const auto found = left.find(tensor.name);
+    if (found == left.end()) {
       comparison.unmatched.push_back(tensor.name);
       continue;
     }
     if (found->second->dims != tensor.dims) {
       return MakeError(
           ExitCode::kDiffer,
-          absl::StrCat(tensor.name, ": ", TypeText(tensor), " against ",
-                       TypeText(*found->second), ": not of one shape"));
+          absl::StrCat(PrintableName(tensor.name), ": ", TypeText(tensor),
+                       " against ", TypeText(*found->second),
+                       ": not of one shape"));
     }
     ComparedValue value;
     value.value.name = tensor.name;
     value.value.dtype = tensor.dtype;
     value.chained = ErrorsBetween(*found->second, tensor);
     comparison.values.push_back(std::move(value));
+    left.erase(found);
   }
   if (comparison.values.empty()) {
-    return ModelError("no name is in both: nothing to compare");
+    return ModelError("no name is in both: ", NamesText(compared), " against ",
+                      NamesText(reference), "; nothing to compare");
   }
+  for (const auto& [name, tensor] : left) comparison.unmatched.push_back(name);
   return comparison;
 }
 

@@ -13,8 +13,9 @@ namespace halftone {
 namespace runtime {
 
 // Those that both have, in `compared`'s order, as `chained`: integers, bool and
-// f64 as the nearest f32. `unmatched`: the others of `compared`. Errors: no
-// common name (kModel), another shape (kDiffer), by name.
+// f64 as the nearest f32. `unmatched`: the others of `compared`, then those of
+// `reference`. Errors: no common name (kModel), another shape (kDiffer), by
+// name.
 absl::StatusOr<Comparison> CompareTensors(const std::vector<Tensor>& reference,
                                           const std::vector<Tensor>& compared);
 

@@ -1,10 +1,14 @@
 #include "runtime/report/console_report.h"
 
+#include <cstdio>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "graph/base/display.h"
 #include "runtime/report/epoch_line.h"
 #include "runtime/report/fetch_line.h"
+#include "runtime/report/profile_text.h"
 #include "runtime/report/report_text.h"
 #include "runtime/report/summary.h"
 
@@ -66,9 +70,8 @@ void ConsoleReport::On(const RunEnded& end) {
   if (!fetching.empty()) console_.Report(fetching);
   console_.Report(MemoryLine(run_, end, checkpoint_));
   if (!end.profile.has_value()) return;
-  for (const std::string& line : ProfileLines(*end.profile)) {
-    console_.Report(line);
-  }
+  console_.Report(
+      absl::StripSuffix(ProfileText(*end.profile, ColumnsOf(stdout)), "\n"));
 }
 
 }  // namespace runtime

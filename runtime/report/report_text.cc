@@ -22,41 +22,6 @@ std::string MetricText(const MetricValue& metric) {
                          metric.total);
 }
 
-// "12.3", or a dash where there is nothing to say.
-std::string PerSecond(double amount, double ms, double unit) {
-  if (amount <= 0 || ms <= 0) return "-";
-  return absl::StrFormat("%.1f", amount / ms * 1000 / unit);
-}
-
-// Two lines for each op, and what would help.
-void AddDearest(const ProfileTable& table, std::vector<std::string>* lines) {
-  const bool known = table.dearest[0].predicted_ms.has_value();
-  lines->push_back(absl::StrCat(
-      "dearest  ", Count(table.dearest.size(), "op"), "; predicted by ",
-      known
-          ? (table.measured ? "rates that halftone tune measured"
-                            : "the device's data sheet")
-          : "nothing: halftone tune MODEL measures what this machine reaches"));
-  lines->push_back(absl::StrFormat("         %9s %6s %9s %8s %9s%s", "ms",
-                                   "share", "predicted", "GB/s", "GFLOP/s",
-                                   known ? "  of roofline, bound" : ""));
-  for (const ProfileTable::Op& op : table.dearest) {
-    lines->push_back(absl::StrCat("         ", op.name, ": ", op.kernel,
-                                  op.shape.empty() ? "" : " ", op.shape));
-    std::string line = absl::StrFormat(
-        "         %9.3f %4.1f %% %9s %8s %9s", op.ms,
-        100 * op.ms / table.step_ms,
-        known ? absl::StrFormat("%.3f", *op.predicted_ms) : "-",
-        PerSecond(op.bytes, op.ms, 1e9), PerSecond(op.flops, op.ms, 1e9));
-    if (known && op.ms > 0) {
-      absl::StrAppendFormat(&line, "  %9.0f %%, %s",
-                            100 * *op.roofline_ms / op.ms, op.bound);
-    }
-    lines->push_back(std::move(line));
-    if (!op.hint.empty()) lines->push_back("             -> " + op.hint);
-  }
-}
-
 // What is not as it was before: why the bits may differ.
 std::vector<std::string> Differences(const RunStarted& run,
                                      const Resumed& was) {
@@ -293,31 +258,6 @@ std::string MemoryLine(const RunStarted& run, const RunEnded& end,
                   "/{summary.json,metrics.jsonl,events.out.tfevents.*");
   if (checkpoint >= 0) absl::StrAppend(&line, ",ckpt/step-", checkpoint);
   return line + "}";
-}
-
-std::vector<std::string> ProfileLines(const ProfileTable& table) {
-  std::vector<std::string> lines = {
-      absl::StrCat("profile  ", Count(table.steps, "step"), " of ",
-                   ThreeDigits(table.step_ms), " ms, step by step",
-                   table.steps == 0 ? ": too few to tell" : "")};
-  if (table.steps == 0) return lines;
-  lines.push_back(absl::StrFormat(
-      "         %-18s %9s %6s %8s %8s %9s%s", "class", "ms", "share", "kernels",
-      "GB/s", "GFLOP/s",
-      table.rows[0].roofline_ms.has_value() ? "  of roofline" : ""));
-  for (const ProfileTable::Row& row : table.rows) {
-    std::string line = absl::StrFormat(
-        "         %-18s %9.3f %4.1f %% %8d %8s %9s", row.name, row.ms,
-        100 * row.ms / table.step_ms, row.kernels,
-        PerSecond(row.bytes, row.ms, 1e9), PerSecond(row.flops, row.ms, 1e9));
-    const double roofline_ms = row.roofline_ms.value_or(0);
-    if (roofline_ms > 0 && row.ms > 0) {
-      absl::StrAppendFormat(&line, "  %10.0f %%", 100 * roofline_ms / row.ms);
-    }
-    lines.push_back(std::move(line));
-  }
-  if (!table.dearest.empty()) AddDearest(table, &lines);
-  return lines;
 }
 
 }  // namespace runtime

@@ -42,12 +42,6 @@ std::string ReadingLine(const RunStarted& run, const RunEnded& end);
 // -1: none was written.
 std::string MemoryLine(const RunStarted& run, const RunEnded& end,
                        int64_t checkpoint);
-// A table: per class milliseconds, share, kernels, bytes and operations per
-// second, and, where the device's are known, the share of the roofline; then
-// the ops that took most, what they were predicted to take, and what would
-// help.
-std::vector<std::string> ProfileLines(const ProfileTable& table);
-
 }  // namespace runtime
 }  // namespace halftone
 

@@ -13,7 +13,6 @@ namespace runtime {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -317,71 +316,6 @@ TEST_F(ReportText, Memory) {
             "runs/mnist/{summary.json,metrics.jsonl,events.out.tfevents.*}");
   EXPECT_THAT(MemoryLine(run_, end_, 115),
               EndsWith("events.out.tfevents.*,ckpt/step-115}"));
-}
-
-TEST(ProfileLines, ARowForEachClass) {
-  ProfileTable table;
-  EXPECT_THAT(ProfileLines(table), ElementsAre(HasSubstr("too few")));
-  table.steps = 7;
-  table.step_ms = 50;
-  table.rows = {{"conv forward", 2, 3, 1e6, 4e6, 0.5},
-                {"idle", 48, 0, 0, 0, 0}};
-  EXPECT_THAT(
-      ProfileLines(table),
-      ElementsAre(
-          "profile  7 steps of 50 ms, step by step",
-          "         class                     ms  share  kernels     GB/s   "
-          "GFLOP/s  of roofline",
-          "         conv forward           2.000  4.0 %        3      0.5      "
-          " "
-          "2.0          25 %",
-          "         idle                  48.000 96.0 %        0        -      "
-          " "
-          "  -"));
-  // The device's rates are not known.
-  for (ProfileTable::Row& row : table.rows) row.roofline_ms.reset();
-  EXPECT_THAT(ProfileLines(table)[1], EndsWith("GFLOP/s"));
-  EXPECT_THAT(ProfileLines(table)[2], EndsWith("2.0"));
-}
-
-ProfileTable::Op OpRow() {
-  ProfileTable::Op op;
-  op.name = "conv1";
-  op.kernel = "conv2d direct";
-  op.shape = "f32[2,4,8,8]";
-  op.ms = 2;
-  op.bytes = 1e6;
-  op.flops = 4e6;
-  return op;
-}
-
-TEST(ProfileLines, TheDearestOpsAndWhatWouldHelp) {
-  ProfileTable table;
-  table.steps = 7;
-  table.step_ms = 50;
-  table.rows = {{"idle", 48, 0, 0, 0, 0}};
-  table.dearest = {OpRow()};
-  std::vector<std::string> lines = ProfileLines(table);
-  ASSERT_EQ(lines.size(), 7u);
-  EXPECT_THAT(lines[3], EndsWith("nothing: halftone tune MODEL measures what "
-                                 "this machine reaches"));
-  EXPECT_EQ(lines[5], "         conv1: conv2d direct f32[2,4,8,8]");
-  EXPECT_EQ(lines[6], "             2.000  4.0 %         -      0.5       2.0");
-  table.dearest[0].shape.clear();
-  EXPECT_EQ(ProfileLines(table)[5], "         conv1: conv2d direct");
-  table.measured = true;
-  table.dearest[0].predicted_ms = 1.25;
-  table.dearest[0].roofline_ms = 1;
-  table.dearest[0].bound = "flops";
-  table.dearest[0].hint = "in f32 by BLACK_LIST: --white conv2d";
-  lines = ProfileLines(table);
-  ASSERT_EQ(lines.size(), 8u);
-  EXPECT_EQ(lines[3],
-            "dearest  1 op; predicted by rates that halftone tune measured");
-  EXPECT_EQ(lines[6],
-            "             2.000  4.0 %     1.250      0.5       2.0         "
-            "50 %, flops");
-  EXPECT_EQ(lines[7], "             -> in f32 by BLACK_LIST: --white conv2d");
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ TEST(CompareTest, ArraysAreComparedByName) {
   const json answer = JsonOf(Halftone({"compare", one, other, "--json"}));
   ASSERT_EQ(answer["values"].size(), 1);
   EXPECT_EQ(Value(answer, "a")["chained"]["max_abs"], 2);
-  EXPECT_EQ(answer["unmatched"], json({"one"}));
+  EXPECT_EQ(answer["unmatched"], json({"one", "other"}));
 
   const std::string none = NewPath("none") + ".npz";
   ASSERT_TRUE(
@@ -209,7 +209,11 @@ TEST(CompareTest, ArraysAreComparedByName) {
           .ok());
   const Result nothing = Halftone({"compare", one, none});
   EXPECT_EQ(nothing.exit_code(), 1);
-  EXPECT_THAT(nothing.err, HasSubstr("no name is in both"));
+  EXPECT_THAT(nothing.err,
+              HasSubstr(absl::StrCat("compare ", one, " ", none,
+                                     ": no name is in both: a one against z")));
+  EXPECT_THAT(Halftone({"compare", one, kModel}).err,
+              HasSubstr("an .npz file is compared with another one"));
 }
 
 std::string RunOf(const Words& more, int exit_code = 0) {

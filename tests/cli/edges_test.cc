@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "graph/base/file.h"
+#include "graph/base/wrap.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runtime/data/image/image_testing.h"
@@ -328,18 +329,60 @@ TEST(Terminal, ColoursWhatTheLauncherSays) {
             std::string::npos);
 }
 
-TEST(Terminal, TablesWrapAtItsWidth) {
+// Whatever they are about; tables keep their columns.
+TEST(Terminal, AnswersFitIt) {
   const std::string run = Quoted(Directory() + "/run");
-  for (const std::string& command :
-       {absl::StrCat("inspect ", run), std::string("ops"),
-        std::string("ops conv2d"), std::string("explain"),
-        absl::StrCat("compile ", run)}) {
-    const std::string shown =
-        OnTerminal(absl::StrCat("NO_COLOR=1 tools/halftone ", command), 100);
+  for (const std::string& command : std::vector<std::string>{
+           "ops",
+           "ops conv2d",
+           "explain",
+           "explain P1",
+           "explain --list",
+           "explain strategy",
+           "doctor",
+           "version",
+           "opt --list",
+           absl::StrCat("explain ", run, " logits"),
+           absl::StrCat("explain ", run, " conv1.w"),
+           absl::StrCat("compile ", run),
+           absl::StrCat("inspect ", run),
+           absl::StrCat("inspect ", run, " --all"),
+           absl::StrCat("lint ", run),
+           absl::StrCat("plan ", run),
+           absl::StrCat("plan ", run, " --steps"),
+           absl::StrCat("diff ", run, " ", kMlp),
+           absl::StrCat("ckpt ls ", run),
+           absl::StrCat("compare ", run,
+                        " --against O0 --batch 4 --data idx:models/digits"),
+           absl::StrCat("replay ",
+                        Quoted(Directory() + "/rejected/capsules/step-1")),
+           absl::StrCat("tune ", run, " --runs 1 --batch 4 -o /dev/null"),
+           "data verify idx:models/digits"}) {
+    const std::string shown = OnTerminal(
+        absl::StrCat("NO_COLOR=1 tools/halftone ", command, " 2>/dev/null"),
+        60);
+    EXPECT_NE(shown, "") << command;
     for (absl::string_view line : absl::StrSplit(shown, '\n')) {
-      EXPECT_LE(line.size(), 100u) << command << ": " << line;
+      EXPECT_LE(WidthOf(line), 60) << command << ": " << line;
     }
   }
+  const std::string help = OnTerminal("tools/halftone run --help", 80);
+  for (absl::string_view line : absl::StrSplit(help, '\n')) {
+    EXPECT_LE(WidthOf(line), 80) << line;
+  }
+}
+
+TEST(Terminal, TheTablesOfAProfileFitIt) {
+  const std::string shown =
+      OnTerminal(absl::StrCat("NO_COLOR=1 tools/halftone run ", kMlp, kRun,
+                              " --profile 2>/dev/null"),
+                 60);
+  const size_t at = shown.find("\nclass ");
+  ASSERT_NE(at, std::string::npos) << shown;
+  for (absl::string_view line : absl::StrSplit(shown.substr(at), '\n')) {
+    EXPECT_LE(WidthOf(line), 60) << line;
+  }
+  EXPECT_THAT(shown.substr(at), HasSubstr("\nconv1 "));
 }
 
 // Nothing in `text` that a terminal obeys.
@@ -401,6 +444,12 @@ TEST(Names, ReachATerminalAsText) {
     EXPECT_NE(result.out + result.err, "");
   }
   EXPECT_THAT(Shell("inspect " + compiled, "").out, HasSubstr("o\\u009b-"));
+  // Nor a page that is written to a file, in any browser.
+  const std::string page = Temp(".html");
+  Shell(absl::StrCat("diff ", compiled, " ", model, " --html ", page), "");
+  const std::string drawn = ReadAll(page);
+  ExpectHarmless(drawn);
+  EXPECT_THAT(drawn, HasSubstr("o\\\\u009b-"));
 }
 
 TEST(OutputFiles, LinksPipesAndDevices) {

@@ -39,9 +39,8 @@ void ExpectError(std::vector<std::string> arguments, int code,
                  const std::vector<std::string>& parts) {
   const Result result = Halftone(arguments);
   EXPECT_EQ(result.exit_code(), code) << arguments[0] << ": " << result.err;
-  const bool json = !arguments.empty() && arguments[0] != "launch" &&
-                    std::find(arguments.begin(), arguments.end(), "--json") !=
-                        arguments.end();
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  const bool json = std::find(arguments.begin(), end, "--json") != end;
   EXPECT_EQ(result.out.substr(0, 1), json ? "{" : "") << result.out;
   EXPECT_THAT(result.err, StartsWith("error    "));
   for (const std::string& part : parts) {

@@ -28,6 +28,18 @@ env -i "$halftone" launch --ranks 2 run mnist.htc --data "idx:$models/digits" \
 env -i "$halftone" report run -o run.html
 grep -q '<svg' run.html || fail "no curve in the report"
 
+# A program beside it finds the archive's library, and what that needs.
+cat >beside.cc <<'END'
+#include "tools/command.h"
+int main() { return halftone::RunCommand({"version"}); }
+END
+flags=$(PKG_CONFIG_PATH=$folder/lib/pkgconfig pkg-config --cflags --libs halftone)
+# shellcheck disable=SC2086
+g++ beside.cc $flags -o beside
+env -i ./beside | grep -q '^halftone ' || fail "no library beside $flags"
+[[ $flags == *-rpath-link,*/halftone/lib* ]] ||
+  fail "where the library's own are is not in $flags"
+
 # The package: the same files where Debian has them, and what it needs.
 deb=$(echo "$work"/out/halftone_*.deb)
 dpkg-deb -x "$deb" installed

@@ -70,13 +70,19 @@ after "$work/convnet.html" "
   const box = [...document.querySelectorAll('.box')]
     .find(b => b.textContent.startsWith('conv1 '));
   box.click();
+  const casts = document.getElementById('detail').textContent;
+  const bucket = [...document.querySelectorAll('.box.sent')]
+    .find(b => b.textContent === 'all_reduce of gradient f16, 56.5 KiB, 6 values');
+  bucket.click();
   document.body.dataset.said = [document.querySelectorAll('.half .box').length > 5,
     document.querySelectorAll('.edge.to-low').length > 0,
-    document.getElementById('detail').textContent.includes('x.cast_fp16: f32 to f16')]
-    .join('|');
+    casts.includes('x.cast_fp16: f32 to f16'),
+    document.querySelectorAll('.edge.sent.lit').length,
+    document.getElementById('detail').textContent
+      .includes('sends     conv1.w.cast_fp16.grad   of conv1.grad')].join('|');
 " >"$work/convnet.dom"
 result=$(said <"$work/convnet.dom")
-[ "$result" = 'true|true|true' ] || fail "the drawing of the convnet: $result"
+[ "$result" = 'true|true|true|6|true' ] || fail "the drawing of the convnet: $result"
 
 # Two programs as one drawing: one of 10,000 ops, within bounds, and one that
 # trains, with casts of either.

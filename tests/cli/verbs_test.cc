@@ -558,7 +558,7 @@ TEST(RunVerbs, ProfileSumsToTheStep) {
       Halftone({"run", Convnet(), "--data", "idx:models/digits", "--epochs",
                 "1", "--profile"});
   EXPECT_THAT(shown.out, HasSubstr("\nprofile  20 steps of "));
-  EXPECT_THAT(shown.out, HasSubstr("\n         exposed collective "));
+  EXPECT_THAT(shown.out, HasSubstr("\nexposed collective "));
 }
 
 TEST(LaunchVerb, ExplainsAsJson) {

@@ -1,6 +1,7 @@
 #include "tools/common/command_line.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -8,12 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/base/wrap.h"
 
 namespace halftone {
 namespace tools {
 namespace {
+
+// Of a help page: what stands between prose and flags.
+constexpr char kUsage[] = "\nUsage: ";
 
 class VerbFormatter : public CLI::Formatter {
  public:
@@ -114,6 +120,14 @@ absl::Status CheckFlags(CLI::App& verb, const std::vector<std::string>& words) {
     if (!Has(flags, flag)) return Verb(&verb).UnknownFlagError(flag);
   }
   return absl::OkStatus();
+}
+
+// The page on the terminal that it goes to. Examples are copied: they stay as
+// they are.
+std::string Fitted(const std::string& page) {
+  const size_t usage = std::min(page.find(kUsage), page.size());
+  return page.substr(0, usage) +
+         FittedLines(page.substr(usage), ColumnsOf(stdout));
 }
 
 }  // namespace
@@ -254,7 +268,7 @@ VerbDoc Verb::Doc() const {
   // Not help(), which is that of the verb that was typed.
   const std::string page = app_->get_formatter()->make_help(
       app_, app_->get_name(), CLI::AppFormatMode::Normal);
-  doc.help = page.substr(0, page.find("\nUsage: "));
+  doc.help = page.substr(0, page.find(kUsage));
   doc.takes_command = app_->get_prefix_command();
   for (const CLI::Option* option : std::as_const(*app_).get_options()) {
     doc.flags.push_back(DocOf(*option));
@@ -296,7 +310,7 @@ absl::StatusOr<std::string> CommandLine::Parse(
     return absl::StrCat(version.what(), "\n");
   } catch (const CLI::Success&) {
     HT_RETURN_IF_ERROR(check_flags());
-    return app_->help();
+    return Fitted(app_->help());
   } catch (const CLI::ParseError& error) {
     HT_RETURN_IF_ERROR(check_flags());
     const CLI::App& verb = Chosen(*app_);

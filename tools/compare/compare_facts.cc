@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "runtime/compare/compare_tensors.h"
 #include "tools/common/model_path.h"
@@ -58,9 +59,7 @@ absl::Status CompareModels(ComparedModelsFlags flags, const RankFlags& ranks,
   return absl::OkStatus();
 }
 
-bool AreArrays(const std::string& compared, const std::string& reference) {
-  return absl::EndsWith(compared, ".npz") && absl::EndsWith(reference, ".npz");
-}
+bool IsArrays(const std::string& path) { return absl::EndsWith(path, ".npz"); }
 
 bool AreRuns(const std::string& compared, const std::string& reference) {
   const auto is_run = [](const std::string& path) {
@@ -74,14 +73,18 @@ absl::Status CompareFiles(const std::string& compared,
                           const std::string& reference, CompareFacts* facts) {
   runtime::RunTensors both;
   std::vector<std::string> said;
-  if (AreArrays(compared, reference)) {
+  if (IsArrays(compared)) {
     HT_ASSIGN_OR_RETURN(both.reference, runtime::ReadNpz(reference));
     HT_ASSIGN_OR_RETURN(both.compared, runtime::ReadNpz(compared));
   } else {
     HT_ASSIGN_OR_RETURN(both, runtime::ReadRuns(reference, compared, &said));
   }
-  HT_ASSIGN_OR_RETURN(facts->comparison,
-                      runtime::CompareTensors(both.reference, both.compared));
+  auto comparison = runtime::CompareTensors(both.reference, both.compared);
+  if (!comparison.ok()) {
+    return Annotate(comparison.status(),
+                    absl::StrCat("compare ", compared, " ", reference));
+  }
+  facts->comparison = *std::move(comparison);
   facts->comparison.said = std::move(said);
   facts->compared = compared;
   facts->reference = reference;

@@ -38,8 +38,8 @@ absl::Status CompareModels(ComparedModelsFlags models, const RankFlags& ranks,
                            const runtime::CompareOptions& options,
                            CompareFacts* facts);
 
-// Whether the two paths are files of arrays, or runs or checkpoints.
-bool AreArrays(const std::string& compared, const std::string& reference);
+// Whether the path is a file of arrays; whether both are runs or checkpoints.
+bool IsArrays(const std::string& path);
 bool AreRuns(const std::string& compared, const std::string& reference);
 // What is in them.
 absl::Status CompareFiles(const std::string& compared,

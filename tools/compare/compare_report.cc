@@ -6,12 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/display.h"
 #include "graph/base/dtype.h"
+#include "graph/base/table.h"
 #include "graph/base/text.h"
 #include "runtime/log/words.h"
 #include "tools/common/json_text.h"
 #include "tools/report/html.h"
-#include "tools/report/table.h"
 
 namespace halftone {
 namespace tools {
@@ -123,9 +124,9 @@ std::string Summary(const CompareFacts& facts) {
                     " of fusions' bodies, which run beside them");
   }
   if (!comparison.unmatched.empty()) {
-    absl::StrAppend(
-        &text, "; ", comparison.unmatched.size(),
-        " without counterpart: ", runtime::JoinFew(comparison.unmatched, 5));
+    absl::StrAppend(&text, "; ", comparison.unmatched.size(),
+                    " without counterpart: ",
+                    PrintableName(runtime::JoinFew(comparison.unmatched, 5)));
   }
   return text + "\n";
 }

@@ -5,14 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "graph/base/display.h"
 #include "graph/base/dtype.h"
+#include "graph/base/table.h"
 #include "graph/base/text.h"
 #include "graph/ir/train_entries.h"
 #include "runtime/log/words.h"
 #include "runtime/train/non_finite.h"
 #include "tools/common/json_text.h"
 #include "tools/compare/compared_models.h"
-#include "tools/report/table.h"
 
 namespace halftone {
 namespace tools {
@@ -90,11 +91,11 @@ Json RangesJson(const std::vector<ValueRange>& ranges) {
 std::string ReplayText(const ReplayFacts& facts) {
   const runtime::Replayed& replayed = *facts.replayed;
   const runtime::CapsuleFacts& capsule = *facts.capsule;
-  std::string text =
-      absl::StrCat("replay    ", facts.path, ": step ", capsule.step, " of ",
-                   ShortName(*facts.model), ", ",
-                   runtime::Count(capsule.world_size, "rank"), ", loss scale ",
-                   ThreeDigits(replayed.loss_scaling), "; ", capsule.why, "\n");
+  std::string text = absl::StrCat(
+      "replay    ", facts.path, ": step ", capsule.step, " of ",
+      ShortName(*facts.model), ", ", runtime::Count(capsule.world_size, "rank"),
+      ", loss scale ", ThreeDigits(replayed.loss_scaling), "; ",
+      PrintableName(capsule.why), "\n");
   if (replayed.found.op.empty()) {
     return absl::StrCat(text, "result    ",
                         replayed.rejected ? "rejected, but each op's result is "
@@ -109,7 +110,9 @@ std::string ReplayText(const ReplayFacts& facts) {
       replayed.found.op == capsule.found.op
           ? ", as the run named"
           : absl::StrCat("; the run named ",
-                         capsule.found.op.empty() ? "none" : capsule.found.op),
+                         capsule.found.op.empty()
+                             ? "none"
+                             : PrintableName(capsule.found.op)),
       "\n");
   Table table({"value", "of it", "in", "min", "max", "above f16's largest",
                "not finite"});

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/display.h"
 #include "graph/base/text.h"
+#include "graph/base/wrap.h"
 #include "graph/strategy/optimizer_method.h"
 #include "nlohmann/json.hpp"
 #include "passes/options/options.h"
@@ -17,7 +18,6 @@
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/opt_report.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {

@@ -14,6 +14,7 @@
 #include "graph/base/error.h"
 #include "graph/base/system/system_error.h"
 #include "graph/base/text.h"
+#include "graph/base/wrap.h"
 #include "graph/io/compiled_model.h"
 #include "runtime/device/host_info.h"
 #include "runtime/gpu/gpu_library.h"
@@ -21,7 +22,6 @@
 #include "runtime/rendezvous/socket.h"
 #include "tools/common/json_text.h"
 #include "tools/report/machine.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {

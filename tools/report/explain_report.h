@@ -16,6 +16,8 @@ namespace tools {
 absl::StatusOr<std::string> ExplainCode(const std::string& code, bool json);
 // All of them.
 std::string ExplainCodes(bool json);
+// What halftone explain has a page of without a model, by title.
+std::string ListSubjects(bool json);
 // An op, a value, a cast, a feed or a cell (parameter, running statistic,
 // optimizer state, scaler, clock) by name; what the passes added is known too.
 // Unknown: kUsage, nearest named.

@@ -1,11 +1,15 @@
 #include "tools/report/explain_report.h"
 
+#include <set>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "graph/ir/decision.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "passes/report.h"
 #include "tools/report/testing/test_models.h"
 
 namespace halftone {
@@ -163,6 +167,31 @@ TEST(ExplainCode, KnowsEveryReasonNoteAndExitCode) {
   EXPECT_EQ(json["kind"], "exit");
   EXPECT_EQ(json["code"], "3");
   EXPECT_EQ(json["text"], "a check failed, or the programs differ");
+}
+
+TEST(ExplainCode, ATitleAboveTheText) {
+  EXPECT_THAT(*ExplainCode("P1", /*json=*/false),
+              ::testing::StartsWith("P1: parameters that the loss does not "
+                                    "use\n     The loss does not depend"));
+}
+
+// As they are typed, and lint's with a title each.
+TEST(ListSubjects, EachHasAPage) {
+  const auto json = nlohmann::json::parse(ListSubjects(/*json=*/true));
+  const std::string text = ListSubjects(/*json=*/false);
+  std::set<std::string> kinds, notes;
+  for (const auto& one : json["subjects"]) {
+    const std::string subject = one["subject"], kind = one["kind"];
+    EXPECT_NE(one["title"], "") << subject;
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("\n", subject, " ")));
+    kinds.insert(kind);
+    if (kind == "note") notes.insert(subject);
+    if (subject == "strategy") continue;  // ExplainStrategy's
+    EXPECT_TRUE(ExplainCode(subject, /*json=*/false).ok()) << subject;
+  }
+  EXPECT_THAT(kinds, ::testing::ElementsAre("exit", "fields", "fusion", "note",
+                                            "reason"));
+  EXPECT_EQ(notes.size(), passes::NoteDocs().size());
 }
 
 TEST(ExplainCode, UnknownOnes) {

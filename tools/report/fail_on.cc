@@ -55,7 +55,7 @@ absl::Status FailOn::AddCodes(absl::string_view glob, Condition condition) {
   if (!matches) {
     return UsageError("--fail-on ", condition.text, ": no note's code matches ",
                       glob, NearestHint(glob, codes),
-                      " (all: halftone explain)");
+                      " (all: halftone explain --list)");
   }
   condition.code_glob = std::string(glob);
   conditions_.push_back(std::move(condition));

@@ -13,6 +13,8 @@
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/ir/decision.h"
+#include "graph/schema/op_schema.h"
+#include "passes/lower/kernel_key.h"
 #include "passes/report.h"
 #include "tools/report/inspect_report.h"
 
@@ -167,11 +169,38 @@ Json CastJson(const GraphCast& cast, int64_t samples, bool is_diff,
   return json;
 }
 
+// What ranks send each other in the finished program.
+Json CollectivesJson(const ModelFacts& facts, Texts* texts) {
+  Json collectives = Json::array();
+  const Entry* entry = facts.model->program->FindEntry(facts.entry);
+  if (entry == nullptr) return collectives;
+  const Block& block = entry->block();
+  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+    const Op& op = block.op(id);
+    if (!passes::IsCollective(op)) continue;
+    int64_t bytes = 0;
+    std::vector<std::string> members;
+    for (const ValueId value : op.inputs.all()) {
+      const TensorType& type = block.type(value);
+      bytes += type.Elements().coefficient() * SizeOf(type.dtype);
+      members.emplace_back(block.name(value));
+    }
+    std::string what(op.schema->name());
+    if (op.schema->FindAttr("of") >= 0) {
+      absl::StrAppend(&what, " of ", AttrAs<std::string>(op, "of"));
+    }
+    collectives.push_back({std::string(block.name(op)), texts->Of(what),
+                           texts->Of(std::string(Name(block.dtype(op.in(0))))),
+                           bytes, members});
+  }
+  return collectives;
+}
+
 Json JsonOf(const GraphData& graph, const Types& types, const ModelFacts& facts,
             bool is_diff) {
   Texts texts;
   std::map<std::string, std::string> rules;
-  Json ops = Json::array(), casts = Json::array(), buckets = Json::array();
+  Json ops = Json::array(), casts = Json::array();
   for (const GraphOp& op : graph.ops) {
     rules[op.row->reason()] = std::string(RuleOf(op.row->reason()));
     ops.push_back(OpJson(op, types, is_diff, &texts));
@@ -179,17 +208,13 @@ Json JsonOf(const GraphData& graph, const Types& types, const ModelFacts& facts,
   for (const GraphCast& cast : graph.casts) {
     casts.push_back(CastJson(cast, facts.samples, is_diff, &texts));
   }
-  for (const proto::BucketRow& bucket : facts.model->report.bucket()) {
-    buckets.push_back({bucket.dtype(), bucket.bytes(),
-                       std::vector<std::string>(bucket.member().begin(),
-                                                bucket.member().end())});
-  }
+  Json collectives = CollectivesJson(facts, &texts);
   return {{"model", facts.model->source.model.name()},
           {"file", facts.model->source.file},
-          {"strings", texts.all()},
           {"ops", std::move(ops)},
           {"casts", std::move(casts)},
-          {"buckets", std::move(buckets)},
+          {"collectives", std::move(collectives)},
+          {"strings", texts.all()},
           {"rules", rules}};
 }
 

@@ -64,7 +64,8 @@ absl::StatusOr<std::string> GraphDot(const ModelFacts& facts,
 //   ops: [name, type, precision, role, line, why, of, inputs, outputs] each;
 //     inputs: [op, or a name, cast] each; outputs: [name, type] each
 //   casts: [name, from, to, bytes per step, fate, why] each
-//   buckets: [dtype, bytes, members] each
+//   collectives: [name, what, dtype, bytes per sample or in all, what is sent]
+//     each, as the finished program has them
 //   rules: the rule behind each reason
 nlohmann::json GraphJson(const ModelFacts& facts);
 // The same of a merged graph, for `diff --html`. An op has two members more:

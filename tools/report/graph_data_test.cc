@@ -1,5 +1,8 @@
 #include "tools/report/graph_data.h"
 
+#include <set>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/report/testing/test_models.h"
@@ -38,6 +41,36 @@ TEST(GraphData, EdgesLookThroughCasts) {
     if (op.of == IndexOf(graph, "conv1")) ++of_conv;
   }
   EXPECT_GE(of_conv, 1);
+}
+
+// A text by its number, see GraphJson.
+std::string TextOf(const nlohmann::json& graph, const nlohmann::json& number) {
+  return graph["strings"][number.get<size_t>()];
+}
+
+TEST(GraphJson, WhatRanksSendEachOther) {
+  const nlohmann::json graph = GraphJson(FixedFacts(Convnet()));
+  std::set<std::string> made;
+  for (const auto& op : graph["ops"]) {
+    for (const auto& output : op[8]) made.insert(output[0]);
+  }
+  int64_t low_bytes = 0, low_members = 0;
+  std::set<std::string> kinds;
+  for (const auto& collective : graph["collectives"]) {
+    kinds.insert(TextOf(graph, collective[1]));
+    if (TextOf(graph, collective[1]) != "all_reduce of gradient" ||
+        TextOf(graph, collective[2]) != "f16") {
+      continue;
+    }
+    low_bytes += collective[3].get<int64_t>();
+    for (const auto& member : collective[4]) {
+      EXPECT_EQ(made.count(member), 1u) << member;
+      ++low_members;
+    }
+  }
+  EXPECT_EQ(low_bytes, 57876);
+  EXPECT_EQ(low_members, 6);
+  EXPECT_THAT(kinds, ::testing::Contains("all_reduce of totals"));
 }
 
 TEST(GraphDot, OpsScopesAndCasts) {

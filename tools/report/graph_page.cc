@@ -2,9 +2,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "graph/base/display.h"
 
 namespace halftone {
 namespace tools {
+namespace {
+
+// A browser turns text around as a terminal does.
+void MakePrintable(nlohmann::json* json) {
+  if (json->is_string()) {
+    *json = PrintableName(json->get_ref<const std::string&>());
+  } else if (json->is_structured()) {
+    for (nlohmann::json& member : *json) MakePrintable(&member);
+  }
+}
+
+}  // namespace
 
 const char kGraphStyle[] = R"(
 #view{position:relative;max-height:70vh;overflow:auto;border:1px solid #9996}
@@ -29,6 +42,7 @@ const char kGraphStyle[] = R"(
 .edge.come{stroke:#1f6fb4;stroke-width:2}.mark.come{stroke:#1f6fb4;stroke-width:2}
 .edge.gone{stroke:#d22;stroke-dasharray:4 3}
 .mark.gone{fill:none;stroke:#d22;stroke-width:2}
+.sent{grid-column:3/4;background:#88f3}.edge.sent{stroke:#66b}
 .key{display:inline-block;margin:2px 6px 2px 0;padding:0 6px 0 10px}
 )";
 
@@ -69,7 +83,13 @@ for(const i of main){
   at=next;at.count++;if(low(precision(G.ops[i])))at.low++;
   if([i,...gradients[i]].some(g=>change(G.ops[g])))at.other++;}
  at.kids.push(i);}
-let rows=[],rowOf=new Map(),hits=[],hit=-1,chosen=-1;
+// What ranks send each other, below the ops: who makes what is sent.
+const makers=new Map(),senders=G.collectives.map(()=>[]);
+G.ops.forEach((o,i)=>o[8].forEach(v=>makers.set(v[0],i)));
+const sentBy=G.ops.map(()=>[]);
+G.collectives.forEach((c,k)=>c[4].forEach(v=>{const i=makers.get(v);
+ if(i!==undefined&&!senders[k].includes(i)){senders[k].push(i);sentBy[i].push(k);}}));
+let rows=[],rowOf=new Map(),sentRow=[],hits=[],hit=-1,chosen=-1,sent=-1;
 const spread=(node,depth)=>{for(const kid of node.kids){
  if(typeof kid==='number'){rowOf.set(kid,rows.length);
   for(const g of gradients[kid])rowOf.set(g,rows.length);
@@ -80,6 +100,7 @@ const cover=(node,row)=>{for(const kid of node.kids){
  if(typeof kid!=='number'){cover(kid,row);continue;}
  rowOf.set(kid,row);for(const g of gradients[kid])rowOf.set(g,row);}};
 const layOut=()=>{rows=[];rowOf=new Map();spread(root,0);
+ sentRow=G.collectives.map((c,k)=>rows.push({sent:k,depth:0})-1);
  $('rows').style.height=rows.length*H+'px';draw();};
 const castText=k=>{const c=G.casts[k];return c[0]+': '+text(c[1])+' to '+
  text(c[2])+', '+bytes(c[3])+' per step, '+text(c[4])+'; '+text(c[5])+
@@ -93,6 +114,14 @@ const boxOf=i=>{const o=G.ops[i];
  if(hits.includes(i))b.classList.add('hit');
  if(i===chosen)b.classList.add('chosen');
  b.onclick=()=>choose(i);return b;};
+const sentText=c=>text(c[1])+' '+text(c[2])+', '+bytes(c[3])+', '+c[4].length+
+ (c[4].length===1?' value':' values');
+const sentBox=k=>{const c=G.collectives[k];
+ const b=make('button','box sent',sentText(c));b.title=c[0];
+ if(k===sent)b.classList.add('chosen');
+ b.onclick=()=>{sent=k;chosen=-1;$('detail').textContent=[c[0]+'   '+sentText(c),
+  ...c[4].map(v=>'sends     '+v+(makers.has(v)?'   of '+
+   name(G.ops[makers.get(v)]):''))].join('\n');draw();};return b;};
 const draw=()=>{
  const view=$('view'),from=Math.max(0,Math.floor(view.scrollTop/H)-5);
  const to=Math.min(rows.length,from+Math.ceil(view.clientHeight/H)+10);
@@ -106,6 +135,7 @@ const draw=()=>{
    if(s.other)b.classList.add('changed');
    b.style.marginLeft=4+row.depth*12+'px';
    b.onclick=()=>{s.open=!s.open;layOut();};e.append(b);
+  }else if(row.sent!==undefined){e.append(sentBox(row.sent));
   }else{
    const b=boxOf(row.op);b.style.marginLeft=4+row.depth*12+'px';
    const half=make('span','half');
@@ -119,18 +149,27 @@ const edges=(from,to,width)=>{
  const ns=$('ns').namespaceURI;
  const svg=document.createElementNS(ns,'svg');
  svg.style.top=from*H+'px';svg.setAttribute('height',(to-from)*H);
- const seen=new Set();
- const line=(i,e)=>{
-  if(typeof e[0]!=='number')return;
-  const a=rowOf.get(e[0]),b=rowOf.get(i);
-  if(a===undefined||b===undefined||a===b)return;
-  const back=G.ops[i][6]>=0,key=e[0]+','+i+','+e[1];
-  if(seen.has(key))return;seen.add(key);
-  const y=r=>(r-from)*H+H/2,reach=Math.min(130,10+7*Math.sqrt(Math.abs(a-b)));
+ const seen=new Set(),y=r=>(r-from)*H+H/2;
+ // From row to row; nothing where it is there already.
+ const curve=(a,b,back,key)=>{
+  if(a===undefined||b===undefined||a===b||seen.has(key))return;
+  seen.add(key);
+  const reach=Math.min(130,10+7*Math.sqrt(Math.abs(a-b)));
   const x=back?width-112:150,side=back?1:-1;
   const p=document.createElementNS(ns,'path');
   p.setAttribute('d','M'+x+' '+y(a)+'C'+(x+side*reach)+' '+y(a)+' '+
    (x+side*reach)+' '+y(b)+' '+x+' '+y(b));
+  return [p,x,y(b)];};
+ const send=(i,k)=>{
+  const drawn=curve(rowOf.get(i),sentRow[k],true,'sent'+i+','+k);if(!drawn)return;
+  drawn[0].setAttribute('class','edge sent'+(k===sent||i===chosen?' lit':''));
+  svg.append(drawn[0]);};
+ const line=(i,e)=>{
+  if(typeof e[0]!=='number')return;
+  const drawn=curve(rowOf.get(e[0]),rowOf.get(i),G.ops[i][6]>=0,
+   e[0]+','+i+','+e[1]);
+  if(!drawn)return;
+  const [p,x,end]=drawn;
   let cls='edge';
   if(e[1]!==undefined){const c=G.casts[e[1]];
    cls+=low(text(c[2]))?' to-low':' to-f32';
@@ -140,19 +179,22 @@ const edges=(from,to,width)=>{
   p.setAttribute('class',cls);svg.append(p);
   if(e[1]===undefined)return;
   const c=G.casts[e[1]],m=document.createElementNS(ns,'circle');
-  m.setAttribute('cx',x);m.setAttribute('cy',y(b));
+  m.setAttribute('cx',x);m.setAttribute('cy',end);
   m.setAttribute('r',2+Math.log10(1+c[3])/2);
   m.setAttribute('class','mark '+(low(text(c[2]))?'low':'f32')+
    edgeMark(c[6]||e[2]));
   const t=document.createElementNS(ns,'title');t.textContent=castText(e[1]);
   m.append(t);svg.append(m);};
  const around=i=>{for(const e of G.ops[i][7])line(i,e);
-  for(const r of readers[i])for(const e of G.ops[r][7])if(e[0]===i)line(r,e);};
+  for(const r of readers[i])for(const e of G.ops[r][7])if(e[0]===i)line(r,e);
+  for(const k of sentBy[i])send(i,k);};
  for(let r=from;r<to;++r){
   if(rows[r].scope)continue;
+  const k=rows[r].sent;
+  if(k!==undefined){for(const i of senders[k])send(i,k);continue;}
   around(rows[r].op);for(const g of gradients[rows[r].op])around(g);}
  return svg;};
-const choose=i=>{chosen=i;const o=G.ops[i],lines=[];
+const choose=i=>{chosen=i;sent=-1;const o=G.ops[i],lines=[];
  lines.push(name(o)+'   '+text(o[1])+', '+text(o[3])+', runs in '+precision(o)+
   (change(o)?', '+WORD[change(o)]:''));
  const reason=text(o[5]).split(/[ ;]/)[0];
@@ -166,6 +208,8 @@ const choose=i=>{chosen=i;const o=G.ops[i],lines=[];
  for(const v of o[8])lines.push('makes     '+v[0]+' '+text(v[1]));
  if(readers[i].length)lines.push('read by   '+
   readers[i].map(r=>name(G.ops[r])).join(' '));
+ for(const k of sentBy[i])lines.push('sent by   '+G.collectives[k][0]+'   '+
+  sentText(G.collectives[k]));
  lines.push('more      halftone explain MODEL '+name(o));
  $('detail').textContent=lines.join('\n');draw();};
 const unfold=i=>{
@@ -199,7 +243,8 @@ layOut();
 const char kPrecisionLegend[] =
     "<span class=\"f16\">f16, bf16</span> <span class=\"f32\">f32</span>";
 
-std::string GraphHtml(const nlohmann::json& graph, absl::string_view legend) {
+std::string GraphHtml(nlohmann::json graph, absl::string_view legend) {
+  MakePrintable(&graph);
   // In a script element nothing is an entity, and only "</" and "<!" end or
   // change it.
   const std::string json =
@@ -215,7 +260,8 @@ std::string GraphHtml(const nlohmann::json& graph, absl::string_view legend) {
       "<div id=\"view\"><div id=\"rows\"></div></div>\n",
       "<div id=\"detail\">forward ops left, their backward ops right; marks "
       "are "
-      "casts, as large as they have bytes. Click an op for why it is as it "
+      "casts, as large as they have bytes; below, what ranks send each other. "
+      "Click an op for why it is as it "
       "is.</div>\n",
       "<script type=\"application/json\" id=\"graph\">", json, "</script>\n");
 }

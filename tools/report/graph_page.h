@@ -19,7 +19,7 @@ extern const char kGraphScript[];
 
 // The place of the drawing with its search box, and its data: GraphJson or
 // GraphDiffJson. `legend` is not escaped here.
-std::string GraphHtml(const nlohmann::json& graph, absl::string_view legend);
+std::string GraphHtml(nlohmann::json graph, absl::string_view legend);
 // The legend of a graph's precisions.
 extern const char kPrecisionLegend[];
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "graph/base/display.h"
 
 namespace halftone {
 namespace tools {
@@ -36,8 +37,11 @@ if(box)box.addEventListener('input',()=>{const text=box.value.toLowerCase();
 }  // namespace
 
 std::string HtmlEscaped(absl::string_view text) {
-  return absl::StrReplaceAll(
-      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+  return absl::StrReplaceAll(Printable(text), {{"&", "&amp;"},
+                                               {"<", "&lt;"},
+                                               {">", "&gt;"},
+                                               {"\"", "&quot;"},
+                                               {"'", "&#39;"}});
 }
 
 std::string HtmlTable(std::vector<std::string> head,

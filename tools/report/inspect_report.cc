@@ -8,13 +8,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
+#include "graph/base/table.h"
 #include "graph/base/text.h"
+#include "graph/base/wrap.h"
 #include "graph/ir/well_known.h"
 #include "passes/report.h"
 #include "runtime/log/words.h"
 #include "tools/report/cast_texts.h"
-#include "tools/report/table.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {

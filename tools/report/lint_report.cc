@@ -5,13 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
+#include "graph/base/table.h"
 #include "graph/targets/reach.h"
 #include "graph/targets/target.h"
 #include "passes/options/options.h"
 #include "passes/report.h"
 #include "tools/common/json_text.h"
 #include "tools/report/inspect_report.h"
-#include "tools/report/table.h"
 
 namespace halftone {
 namespace tools {

@@ -9,7 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/base/table.h"
 #include "graph/base/text.h"
+#include "graph/base/wrap.h"
 #include "graph/schema/op_library.h"
 #include "graph/schema/op_registry.h"
 #include "graph/text/text.h"
@@ -17,8 +19,6 @@
 #include "passes/options/named_op_lists.h"
 #include "passes/precision/op_classes.h"
 #include "tools/common/json_text.h"
-#include "tools/report/table.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {

@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "graph/base/table.h"
 #include "passes/pipelines.h"
 #include "tools/common/json_text.h"
-#include "tools/report/table.h"
 
 namespace halftone {
 namespace tools {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/base/table.h"
 #include "graph/base/text.h"
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
@@ -23,7 +24,6 @@
 #include "tools/common/model_flags.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
-#include "tools/report/table.h"
 
 namespace halftone {
 namespace tools {

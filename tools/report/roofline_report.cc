@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "graph/base/error.h"
+#include "graph/base/table.h"
+#include "graph/base/wrap.h"
 #include "graph/targets/target.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
@@ -17,8 +19,6 @@
 #include "runtime/report/epoch_line.h"
 #include "runtime/report/report_text.h"
 #include "tools/common/json_text.h"
-#include "tools/report/table.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {

@@ -6,12 +6,12 @@
 #include "graph/base/check.h"
 #include "graph/base/display.h"
 #include "graph/base/error.h"
+#include "graph/base/table.h"
 #include "graph/base/text.h"
+#include "graph/base/wrap.h"
 #include "nlohmann/json.hpp"
 #include "passes/options/options.h"
 #include "tools/common/json_text.h"
-#include "tools/report/table.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {

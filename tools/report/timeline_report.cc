@@ -8,15 +8,15 @@
 #include "absl/strings/str_format.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/base/table.h"
 #include "graph/base/text.h"
+#include "graph/base/wrap.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
 #include "runtime/plan/rank_groups.h"
 #include "runtime/report/report_text.h"
 #include "tools/common/json_text.h"
 #include "tools/report/model_facts.h"
-#include "tools/report/table.h"
-#include "tools/report/words.h"
 
 namespace halftone {
 namespace tools {

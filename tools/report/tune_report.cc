@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
+#include "graph/base/table.h"
 #include "graph/ir/well_known.h"
 #include "nlohmann/json.hpp"
 #include "runtime/log/words.h"
@@ -14,7 +15,6 @@
 #include "tools/common/json_text.h"
 #include "tools/report/model_facts.h"
 #include "tools/report/roofline_report.h"
-#include "tools/report/table.h"
 
 namespace halftone {
 namespace tools {

@@ -1,6 +1,6 @@
 // Lists of words in reports.
-#ifndef HALFTONE_TOOLS_REPORT_WORDS_H_
-#define HALFTONE_TOOLS_REPORT_WORDS_H_
+#ifndef HALFTONE_GRAPH_BASE_WRAP_H_
+#define HALFTONE_GRAPH_BASE_WRAP_H_
 
 #include <string>
 #include <vector>
@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 
 namespace halftone {
-namespace tools {
 
 // Columns that UTF-8 text takes: its characters.
 int WidthOf(absl::string_view text);
@@ -22,7 +21,10 @@ std::vector<std::string> Wrapped(absl::string_view text, int columns);
 std::string Hanging(const std::string& label, const std::string& text,
                     int indent, int columns);
 
-}  // namespace tools
+// Each line that is wider than `columns` (0: none is) goes on below where its
+// text begins: behind a label with two blanks at its end, if there is one.
+std::string FittedLines(const std::string& text, int columns);
+
 }  // namespace halftone
 
-#endif  // HALFTONE_TOOLS_REPORT_WORDS_H_
+#endif  // HALFTONE_GRAPH_BASE_WRAP_H_

@@ -1,9 +1,8 @@
-#include "tools/report/table.h"
+#include "graph/base/table.h"
 
 #include "gtest/gtest.h"
 
 namespace halftone {
-namespace tools {
 namespace {
 
 TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
@@ -36,6 +35,30 @@ TEST(Table, WrapsAtTheWidth) {
   EXPECT_NE(table.Text(1).find("conv1"), std::string::npos);
 }
 
+// Nobody reads a number that is broken, nor a table without names.
+TEST(Table, GoesOnBelowWhereColumnsHaveNoRoom) {
+  Table table({"op", "not finite", "bytes", "why"});
+  table.Add({"conv1", "25 %", "1,234,567", "one two three"});
+  table.Add({"x", "-", "12", ""});
+  table.RightAlign(1);
+  table.RightAlign(2);
+  EXPECT_EQ(table.Text(34),
+            "op        not      bytes  why\n"
+            "       finite\n"
+            "conv1    25 %  1,234,567  one two\n"
+            "                          three\n"
+            "x           -         12\n");
+  EXPECT_EQ(table.Text(24),
+            "op        not      bytes\n"
+            "       finite\n"
+            "conv1    25 %  1,234,567\n"
+            "x           -         12\n"
+            "\n"
+            "op     why\n"
+            "conv1  one two three\n"
+            "x\n");
+}
+
 TEST(Table, NamesStayInTheirCells) {
   Table table({"op", "why"});
   table.Add({"a\nb\033[2J", "gr\xc3\xbcn"});
@@ -47,5 +70,4 @@ TEST(Table, NamesStayInTheirCells) {
 }
 
 }  // namespace
-}  // namespace tools
 }  // namespace halftone

@@ -1,9 +1,8 @@
-#include "tools/report/words.h"
+#include "graph/base/wrap.h"
 
 #include "gtest/gtest.h"
 
 namespace halftone {
-namespace tools {
 namespace {
 
 TEST(Wrapped, AtBlanksAndInsideLongWords) {
@@ -25,6 +24,20 @@ TEST(Hanging, GoesOnBelowItsText) {
   EXPECT_EQ(Hanging("a_long_label", "x", 8, 0), "a_long_label x\n");
 }
 
+TEST(FittedLines, GoOnBelowTheirText) {
+  const std::string text =
+      "change    one two three four five\n"
+      "  the rule of this op and its reason\n"
+      "short\n";
+  EXPECT_EQ(FittedLines(text, 0), text);
+  EXPECT_EQ(FittedLines(text, 80), text);
+  EXPECT_EQ(FittedLines(text, 30),
+            "change    one two three four\n"
+            "          five\n"
+            "  the rule of this op and its\n"
+            "  reason\n"
+            "short\n");
+}
+
 }  // namespace
-}  // namespace tools
 }  // namespace halftone

@@ -1,15 +1,18 @@
-#include "tools/report/words.h"
+#include "graph/base/wrap.h"
 
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace halftone {
-namespace tools {
 
 namespace {
+
+// A text has this many columns or more, however long its label is.
+constexpr int kLeastWidth = 20;
 
 bool BeginsCharacter(char c) { return (c & 0xc0) != 0x80; }
 
@@ -21,6 +24,16 @@ size_t BytesOf(absl::string_view text, int columns) {
     ++bytes;
   }
   return bytes;
+}
+
+// Where a line's text begins.
+size_t TextOf(absl::string_view line, int columns) {
+  const size_t begin = line.find_first_not_of(' ');
+  if (begin == line.npos) return 0;
+  const size_t gap = line.find("  ", begin);
+  const size_t text = line.find_first_not_of(' ', gap);
+  const size_t most = static_cast<size_t>(columns) * 2 / 3;
+  return gap != line.npos && text <= most ? text : begin;
 }
 
 }  // namespace
@@ -46,7 +59,8 @@ std::vector<std::string> Wrapped(absl::string_view text, int columns) {
 
 std::string Hanging(const std::string& label, const std::string& text,
                     int indent, int columns) {
-  const int width = columns > indent ? std::max(columns - indent, 20) : 0;
+  const int width =
+      columns > indent ? std::max(columns - indent, kLeastWidth) : 0;
   std::string head = label;
   if (head.empty() || head.back() != ' ') head.push_back(' ');
   head.resize(std::max<size_t>(indent, head.size()), ' ');
@@ -56,5 +70,19 @@ std::string Hanging(const std::string& label, const std::string& text,
       "\n");
 }
 
-}  // namespace tools
+std::string FittedLines(const std::string& text, int columns) {
+  if (columns <= 0) return text;
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    lines.emplace_back(line);
+    if (WidthOf(line) <= columns) continue;
+    const size_t at = TextOf(line, columns);
+    const int width = std::max(columns - static_cast<int>(at), kLeastWidth);
+    lines.back() = absl::StrCat(line.substr(0, at),
+                                absl::StrJoin(Wrapped(line.substr(at), width),
+                                              "\n" + std::string(at, ' ')));
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
 }  // namespace halftone
