@@ -43,13 +43,16 @@ int WidthOf(absl::string_view text) {
       std::count_if(text.begin(), text.end(), BeginsCharacter));
 }
 
-std::vector<std::string> Wrapped(absl::string_view text, int columns) {
+std::vector<std::string> Wrapped(absl::string_view text, int columns,
+                                 bool whole_words) {
   std::vector<std::string> lines;
   while (columns > 0 && WidthOf(text) > columns) {
     const size_t most = BytesOf(text, columns);
     // The blank behind a full line is a place to break, too.
     size_t end = text.substr(0, most + 1).rfind(' ');
-    if (end == absl::string_view::npos || end == 0) end = most;
+    const bool breaks = end == absl::string_view::npos || end == 0;
+    if (breaks) end = whole_words ? text.find(' ', 1) : most;
+    if (end == absl::string_view::npos) break;
     lines.emplace_back(absl::StripTrailingAsciiWhitespace(text.substr(0, end)));
     text = absl::StripLeadingAsciiWhitespace(text.substr(end));
   }
@@ -79,7 +82,8 @@ std::string FittedLines(const std::string& text, int columns) {
     const size_t at = TextOf(line, columns);
     const int width = std::max(columns - static_cast<int>(at), kLeastWidth);
     lines.back() = absl::StrCat(line.substr(0, at),
-                                absl::StrJoin(Wrapped(line.substr(at), width),
+                                absl::StrJoin(Wrapped(line.substr(at), width,
+                                                      /*whole_words=*/true),
                                               "\n" + std::string(at, ' ')));
   }
   return absl::StrJoin(lines, "\n");

@@ -37,6 +37,11 @@ TEST(FittedLines, GoOnBelowTheirText) {
             "  the rule of this op and its\n"
             "  reason\n"
             "short\n");
+  // What can be copied stays in one piece.
+  EXPECT_EQ(
+      FittedLines("written   a/path/that/is/longer/than/that and more", 30),
+      "written   a/path/that/is/longer/than/that\n"
+      "          and more");
 }
 
 }  // namespace

@@ -77,8 +77,13 @@ absl::StatusOr<Capsule> TakeCapsule(Executor& executor) {
     HT_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                         communicator.AllGather(SerializeNpz(mine)));
     for (size_t r = 0; r < all.size(); ++r) {
-      HT_ASSIGN_OR_RETURN(capsule.ranks[r].emplace_back(),
+      HT_ASSIGN_OR_RETURN(Capsule::Fed fed,
                           ParseNpz(all[r], "what a rank was fed"));
+      // An archive spells names of its own; all ranks have the same feeds.
+      for (size_t i = 0; i < fed.size() && i < mine.size(); ++i) {
+        fed[i].name = mine[i].name;
+      }
+      capsule.ranks[r].push_back(std::move(fed));
     }
   }
   if (communicator.rank() != 0) return Capsule();
