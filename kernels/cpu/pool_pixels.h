@@ -170,16 +170,11 @@ class PixelsGather {
   template <typename Vectors>
   void Pixel(const Window* over, int n, T* x_grad) const {
     int64_t c = 0;
+    for (; c + 4 * kVector <= shape_.channels; c += 4 * kVector) {
+      GatherVectors<Vectors, 4>(over, n, c, x_grad + c);
+    }
     for (; c + kVector <= shape_.channels; c += kVector) {
-      Vector sum = {}, grad;
-      VectorMask places;
-      for (int i = 0; i < n; ++i) {
-        Vectors::Load(over[i].grad + c, &grad);
-        Vectors::Places::Load(over[i].argmax + c,
-                              reinterpret_cast<int32_t*>(&places));
-        sum += Vector((places == over[i].place) & VectorMask(grad));
-      }
-      Vectors::Store(sum, x_grad + c);
+      GatherVectors<Vectors, 1>(over, n, c, x_grad + c);
     }
     for (; c < shape_.channels; ++c) {
       float sum = 0;
@@ -188,6 +183,28 @@ class PixelsGather {
         sum += over[i].argmax[c] == over[i].place ? grad : 0.0f;
       }
       x_grad[c] = static_cast<T>(sum);
+    }
+  }
+
+  template <typename Vectors, int kVectors>
+  static void GatherVectors(const Window* over, int n, int64_t c, T* x_grad) {
+    Vector sums[kVectors] = {}, grad;
+    VectorMask places;
+    for (int i = 0; i < n; ++i) {
+      const T* const grads = over[i].grad + c;
+      const uint8_t* const argmax = over[i].argmax + c;
+      const VectorMask place = over[i].place - VectorMask{};
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        Vectors::Load(grads + k * kVector, &grad);
+        Vectors::Places::Load(argmax + k * kVector,
+                              reinterpret_cast<int32_t*>(&places));
+        sums[k] += Vector((places == place) & VectorMask(grad));
+      }
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      Vectors::Store(sums[k], x_grad + k * kVector);
     }
   }
 
