@@ -257,6 +257,28 @@ TEST(ReduceTest, LongSumsAreAccurate) {
   }
 }
 
+// Runs are folded in one go: nothing at their ends is left out.
+TEST(ReduceTest, ExtremesAnywhereOfLongRuns) {
+  const int64_t n = 20003;
+  for (const int64_t at : {0, 31, 32, 1023, 1024, 8191, 8192, 16384, 20002}) {
+    for (const double value : {3.0, std::nan("")}) {
+      Values x(n, -1), minus(n, 1);
+      x[at] = value;
+      minus[at] = -value;
+      KernelRun greatest("reduce_max"), least("reduce_min");
+      greatest.In("X", F32({n}, x));
+      least.In("X", F32({n}, minus));
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(greatest.Value("Out"))) << at;
+        EXPECT_TRUE(std::isnan(least.Value("Out"))) << at;
+      } else {
+        EXPECT_EQ(greatest.Value("Out"), value) << at;
+        EXPECT_EQ(least.Value("Out"), -value) << at;
+      }
+    }
+  }
+}
+
 TEST(BroadcastLikeTest, GradientsOfReductions) {
   KernelRun sum("broadcast_like");
   sum.In("X", F32({2}, {1, 2})).In("Like", F16({2, 3}, {}));

@@ -197,7 +197,10 @@ float FoldRun(const float* x, int64_t n) {
 
 template <typename F>
 Folding FoldingOf() {
-  return {F::template None<float>(), FoldRun<F>, FoldInto<F>, FoldRows<F>};
+  Folding folding = {F::template None<float>(), FoldRun<F>, FoldInto<F>,
+                     FoldRows<F>};
+  folding.exact = !std::is_same<F, functors::ProductOf>::value;
+  return folding;
 }
 
 template <typename F>
@@ -304,6 +307,9 @@ const float* Reduction::Load(const void* x, int64_t at, int64_t n,
 }
 
 float Reduction::SumRun(const void* x, int64_t offset, int64_t n) const {
+  if (folding_.exact && folding_.map == nullptr && in_ == DType::kF32) {
+    return folding_.run(static_cast<const float*>(x) + offset, n);
+  }
   float sum = folding_.none;
   alignas(64) float buffer[kConvertBlock];
   const bool low =

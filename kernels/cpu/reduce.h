@@ -34,6 +34,8 @@ struct Folding {
   void (*map)(const float* x, float* to, int64_t n, float parameter) = nullptr;
   void (*finish)(float* x, int64_t n, float parameter) = nullptr;
   float parameter = 0;
+  // Whether nothing is rounded: blocks need not be folded apart.
+  bool exact = false;
 };
 Folding Sums();
 Folding Greatest();  // a NaN if there is one

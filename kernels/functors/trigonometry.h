@@ -21,15 +21,21 @@ HT_HOST_DEVICE inline double Nearest(double value) {
   return (value + kShift) - kShift;
 }
 
-// Below this, n * kHalfPi is exact in NearTurn.
+// Below this, what is left of x in NearTurn is below 1 in all steps.
 inline constexpr float kNear = 524288.0f;
 
+// x - n * pi / 2, with pi / 2 in three parts (W. Cody and W. Waite). The first
+// difference is exact: a multiple of the last place of pi / 2, below 1. So the
+// angle is rounded twice, also beside multiples of pi / 2.
 HT_HOST_DEVICE inline Turn NearTurn(float x) {
-  constexpr double kHalfPi = 0x1.921fb544p+0, kRest = 6.077100506506192e-11;
-  const double wide = x;
-  const double n = Nearest(wide * 0.63661977236758134);
-  return {static_cast<float>((wide - n * kHalfPi) - n * kRest),
-          static_cast<int32_t>(n)};
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23
+  const float shifted = Fma(x, 0.636619772f, kShift);
+  const float n = shifted - kShift;
+  float angle = Fma(n, -1.57079637f, x);
+  angle = Fma(n, 4.37113883e-8f, angle);
+  angle = Fma(n, 1.71512451e-15f, angle);
+  // The lowest bits are those of n.
+  return {angle, static_cast<int32_t>(Bits(shifted))};
 }
 
 // x * 2 / pi modulo 4, 24 bits of 2 / pi at a time: the products are exact, and
