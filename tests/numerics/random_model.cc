@@ -17,7 +17,7 @@ using runtime::Param;
 struct Value {
   std::string name;
   std::vector<int> dims;  // without the samples'
-  double most = 1;        // of exact models: no element's magnitude is above it
+  double most = 1;  // about the largest magnitude; of exact models a bound
 };
 
 int Elements(const std::vector<int>& dims) {
@@ -53,14 +53,20 @@ class Writer {
  protected:
   using Slots = std::vector<std::pair<std::string, std::string>>;
 
-  std::string NewName() { return absl::StrCat("v", values_.size()); }
+  std::string NewName() { return absl::StrCat("v", ++made_); }
 
   Value& Add(const std::string& type, const Slots& in, std::vector<int> dims,
              const std::string& attrs = "", const std::string& out = "Out") {
-    Value value = {NewName(), std::move(dims)};
-    text_ += Op(type, in, out, value.name, attrs);
-    values_.push_back(std::move(value));
+    values_.push_back({Inner(type, in, attrs, out), std::move(dims)});
     return values_.back();
+  }
+  // The value that the next op alone reads: it may be large.
+  std::string Inner(const std::string& type, const Slots& in,
+                    const std::string& attrs = "",
+                    const std::string& out = "Out") {
+    const std::string name = NewName();
+    text_ += Op(type, in, out, name, attrs);
+    return name;
   }
 
   void Feed(const std::string& name, const std::vector<int>& dims) {
@@ -93,7 +99,7 @@ class Writer {
   std::vector<Value> values_;
 
  private:
-  int params_ = 0;
+  int params_ = 0, made_ = 0;
 };
 
 class ModelWriter : public Writer {
@@ -108,12 +114,26 @@ class ModelWriter : public Writer {
     }
     Feed("x", dims);
     values_ = {{"x", dims}};
-    for (int i = 2 + draws_.Below(10); i > 0; --i) AddOp();
+    for (int i = 2 + draws_.Below(10); i > 0; --i) {
+      const double before = values_.back().most;
+      AddOp();
+      Bound(before);
+    }
     End();
     return {std::move(text_), batch_norms_};
   }
 
  private:
+  // What sums and products have made too large for 16 bits, or for the rate,
+  // is kept within 1 again. `before`: of the values that there were.
+  void Bound(double before) {
+    Value& last = values_.back();
+    last.most = std::max(before, last.most);
+    if (last.most <= kMost) return;
+    const Value large = last;
+    Add("tanh", {{"X", large.name}}, large.dims);
+  }
+
   // Of a product over so many elements, whose result is of their order.
   std::string Uniform(int fan_in) {
     return absl::StrCat("uniform { bound: ", std::sqrt(3.0 / fan_in), " }");
@@ -183,17 +203,20 @@ class ModelWriter : public Writer {
     static const auto* const types = new std::vector<std::string>{
         "elementwise_add", "elementwise_add", "elementwise_sub",
         "elementwise_mul", "elementwise_max", "elementwise_min"};
-    std::string y = Like(x).name;
-    std::string attrs;
+    const Value other = Like(x);
+    const double most = std::max({2.0, x.most, other.most});
+    std::string y = other.name, attrs;
     if (draws_.OneOf(3)) {  // one number a channel
       y = NewParam({x.dims[0]}, "uniform { low: 0.5 high: 1.5 }");
       attrs = Int("axis", 1);
     }
     if (draws_.OneOf(6)) {
-      Add("sum", {{"X", Both(x, Like(x))}}, x.dims);
-    } else {
-      Add(draws_.Any(*types), {{"X", x.name}, {"Y", y}}, x.dims, attrs);
+      Add("sum", {{"X", Both(x, Like(x))}}, x.dims).most = 2 * x.most;
+      return;
     }
+    const std::string type = draws_.Any(*types);
+    Add(type, {{"X", x.name}, {"Y", y}}, x.dims, attrs).most =
+        type == "elementwise_mul" ? most * most : 2 * most;
   }
 
   void Norm(const Value& x) {
@@ -283,13 +306,14 @@ class ModelWriter : public Writer {
     } else if (kind == 1) {
       Add("dropout", {{"X", x.name}}, x.dims, Float("p", "0.25"));
     } else if (kind == 2) {
-      Add("cumsum", {{"X", x.name}}, x.dims, Int("axis", 1));
-      Add("scale", {{"X", values_.back().name}}, x.dims,
+      const std::string sums = Inner("cumsum", {{"X", x.name}}, Int("axis", 1));
+      Add("scale", {{"X", sums}}, x.dims,
           Float("scale", absl::StrCat(1.0 / x.dims[0])));
     } else {
-      Add("reduce_sum", {{"X", x.name}}, {1},
-          Ints("dim", {1}) + "attr { name: 'keep_dim' b: true } ");
-      Add("scale", {{"X", values_.back().name}}, {1},
+      const std::string sum =
+          Inner("reduce_sum", {{"X", x.name}},
+                Ints("dim", {1}) + "attr { name: 'keep_dim' b: true } ");
+      Add("scale", {{"X", sum}}, {1},
           Float("scale", absl::StrCat(1.0 / x.dims[0])));
     }
   }
@@ -320,6 +344,7 @@ class ModelWriter : public Writer {
                     "' }\noutput: '", logits, "'\n");
   }
 
+  static constexpr double kMost = 8;
   bool batch_norms_ = false;
 };
 
