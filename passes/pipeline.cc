@@ -90,17 +90,25 @@ class Dumper {
 
 constexpr char kPassPayload[] = "halftone/pass";
 
-absl::Status From(absl::string_view pass, absl::Status status) {
-  status.SetPayload(kPassPayload, absl::Cord(pass));
-  return status;
-}
+// The pass that runs on this thread; null: none.
+thread_local const Pass* running = nullptr;
+
+class Running {
+ public:
+  explicit Running(const Pass& pass) : outer_(running) { running = &pass; }
+  ~Running() { running = outer_; }
+
+ private:
+  const Pass* const outer_;
+};
 
 // The error with the pass's name behind it, so that "file:line:" stays first.
 absl::Status OfPass(const absl::Status& status, const Pass& pass) {
   if (status.ok()) return status;
-  return From(pass.name(), MakeError(ExitCodeOf(status),
-                                     absl::StrCat(status.message(), " (pass ",
-                                                  pass.name(), ")")));
+  return FromPass(
+      pass.name(),
+      MakeError(ExitCodeOf(status),
+                absl::StrCat(status.message(), " (pass ", pass.name(), ")")));
 }
 
 }  // namespace
@@ -108,6 +116,16 @@ absl::Status OfPass(const absl::Status& status, const Pass& pass) {
 std::string PassAtFault(const absl::Status& status) {
   const auto pass = status.GetPayload(kPassPayload);
   return pass ? std::string(*pass) : "";
+}
+
+absl::Status FromPass(absl::string_view pass, absl::Status status) {
+  if (!pass.empty()) status.SetPayload(kPassPayload, absl::Cord(pass));
+  return status;
+}
+
+absl::Status FailedCheckError(absl::string_view what) {
+  const absl::Status error = CompilerBug("a check failed: ", what);
+  return running == nullptr ? error : OfPass(error, *running);
 }
 
 void PassPipeline::Add(std::unique_ptr<Pass> pass, Phase phase) {
@@ -174,8 +192,8 @@ absl::Status PassPipeline::Driver::Verified(absl::string_view after) {
     verified = Verify(program_, {reached_});
   }
   if (verified.ok()) return verified;
-  return From(after,
-              CompilerBug("after pass ", after, ": ", verified.message()));
+  return FromPass(after,
+                  CompilerBug("after pass ", after, ": ", verified.message()));
 }
 
 absl::Status PassPipeline::Driver::RunVerified(Pass& pass, uint64_t since,
@@ -183,18 +201,21 @@ absl::Status PassPipeline::Driver::RunVerified(Pass& pass, uint64_t since,
   const bool verify_each = pipeline_.settings_.verify_each;
   const uint64_t before = verify_each ? Fingerprint(program_) : 0;
   const MonotonicTime start = MonotonicTime::Now();
-  const absl::StatusOr<bool> ran =
-      since > 0 ? pass.RunAgain(program_, since) : pass.Run(program_);
+  const absl::StatusOr<bool> ran = [&] {
+    const Running running_pass(pass);
+    return since > 0 ? pass.RunAgain(program_, since) : pass.Run(program_);
+  }();
   if (!ran.ok()) return OfPass(ran.status(), pass);
   row->ms += absl::ToDoubleMilliseconds(MonotonicTime::Now() - start);
   row->changed |= *ran;
   *changed = *ran;
   if (!verify_each) return absl::OkStatus();
   if ((Fingerprint(program_) != before) != *ran) {
-    return From(pass.name(),
-                CompilerBug("pass ", pass.name(), " says that it ",
-                            *ran ? "changed" : "did not change",
-                            " the program, but it did", *ran ? " not" : ""));
+    return FromPass(
+        pass.name(),
+        CompilerBug("pass ", pass.name(), " says that it ",
+                    *ran ? "changed" : "did not change",
+                    " the program, but it did", *ran ? " not" : ""));
   }
   return Verified(pass.name());
 }

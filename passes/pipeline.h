@@ -28,6 +28,12 @@ struct PassRun {
 
 // The pass that an error of a pipeline is from; empty: of none.
 std::string PassAtFault(const absl::Status& status);
+// The error as one of that pass.
+absl::Status FromPass(absl::string_view pass, absl::Status status);
+
+// What a check that fails is to users (kCompilerBug), with the pass that runs
+// on this thread, if one does. `what`: as OnFailedCheck has it.
+absl::Status FailedCheckError(absl::string_view what);
 
 // Verifies its input and the program at the end of each phase. The name of
 // the pass at fault is part of every error.

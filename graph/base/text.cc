@@ -109,8 +109,7 @@ std::string HumanBytes(int64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return absl::StrFormat(value < 99.95 ? "%.1f %s" : "%.0f %s", value,
-                         kUnits[unit]);
+  return absl::StrFormat("%.*f %s", value < 99.95 ? 1 : 0, value, kUnits[unit]);
 }
 
 std::string ExactFloat(float value) { return Exact(value); }

@@ -1,13 +1,10 @@
 // TryInChild of library_file.h.
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "graph/base/error.h"
+#include "graph/base/system/in_child.h"
 #include "kernels/plugin/library_file.h"
 
 namespace halftone {
@@ -16,43 +13,11 @@ namespace {
 
 constexpr unsigned kSeconds = 30;  // that a library may take to load
 
-// What the child says with its last breath: the class of an error, its text.
-void Tell(int to, const absl::Status& status) {
+// The class of an error and its text: what the child says.
+std::string ToText(const absl::Status& status) {
   std::string text(1, static_cast<char>(ExitCodeOf(status)));
   text.append(status.message().data(), status.message().size());
-  for (size_t sent = 0; sent < text.size();) {
-    const ssize_t n = write(to, text.data() + sent, text.size() - sent);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    sent += n;
-  }
-}
-
-[[noreturn]] void Child(int to, const std::function<absl::Status()>& look) {
-  const rlimit none = {0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  for (int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGALRM}) {
-    ::signal(signal, SIG_DFL);
-  }
-  // What it prints, it prints again in this process.
-  const int quiet = open("/dev/null", O_RDWR);
-  if (quiet >= 0) {
-    for (int fd : {0, 1, 2}) dup2(quiet, fd);
-  }
-  alarm(kSeconds);
-  Tell(to, look());
-  _exit(0);
-}
-
-std::string ReadAll(int from) {
-  std::string all;
-  char buffer[4096];
-  while (true) {
-    const ssize_t n = read(from, buffer, sizeof(buffer));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return all;
-    all.append(buffer, n);
-  }
+  return text;
 }
 
 absl::Status Ended(const std::string& path, int status) {
@@ -72,23 +37,12 @@ absl::Status Ended(const std::string& path, int status) {
 
 absl::Status TryInChild(const std::string& path,
                         const std::function<absl::Status()>& look) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return DeviceError(path, ": no pipe: ", strerror(errno));
-  }
-  const pid_t child = fork();
-  if (child == 0) Child(ends[1], look);
-  close(ends[1]);
-  const std::string said = child < 0 ? "" : ReadAll(ends[0]);
-  close(ends[0]);
-  if (child < 0) return DeviceError(path, ": no process: ", strerror(errno));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (said.empty()) return Ended(path, status);
-  const auto code = static_cast<ExitCode>(said[0]);
+  const auto end = RunInChild(kSeconds, [&](Say say) { say(ToText(look())); });
+  if (!end.ok()) return Annotate(end.status(), path);
+  if (end->said.empty()) return Ended(path, end->wait_status);
+  const auto code = static_cast<ExitCode>(end->said[0]);
   if (code == ExitCode::kOk) return absl::OkStatus();
-  return MakeError(code, said.substr(1));
+  return MakeError(code, end->said.substr(1));
 }
 
 }  // namespace kernels

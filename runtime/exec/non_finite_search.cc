@@ -21,8 +21,9 @@ bool IsCheck(const Op& op) { return op.schema->name() == "check_finite"; }
 }  // namespace
 
 NonFinite NonFiniteSearch::first() const {
-  if (checked_ >= 0) return origins_[checked_];
-  if (reduced_ >= 0) return origins_[reduced_];
+  for (const int origin : {checked_, reduced_, norm_}) {
+    if (origin >= 0) return origins_[origin];
+  }
   return origins_.empty() ? NonFinite() : origins_[0];
 }
 
@@ -118,7 +119,8 @@ absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
     return absl::OkStatus();
   }
   if (IsCollective(step.kind)) return absl::OkStatus();
-  int label = LabelOf(inputs);
+  const int read = LabelOf(inputs);
+  int label = read;
   const bool kernel = step.kind == Step::Kind::kKernel;
   for (size_t i = 0; i < outputs.size(); ++i) {
     bool finite = label < 0;
@@ -138,7 +140,9 @@ absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
     labels_[outputs[i]] = label;
     if (step.outputs[i].arena == ArenaKind::kState) cells_.insert(outputs[i]);
   }
-  if (kernel && IsCheck(step.block->op(step.op))) Lower(label, &checked_);
+  if (kernel && IsCheck(step.block->op(step.op))) {
+    Lower(label, read < 0 ? &norm_ : &checked_);
+  }
   return absl::OkStatus();
 }
 

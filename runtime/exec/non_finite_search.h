@@ -22,7 +22,8 @@ namespace runtime {
 // first one that reads a feed or cell that is not finite itself. Each
 // value that is not finite has its first origin's number on it, so that of
 // several (a mask is -inf on purpose) the one is named whose numbers reached
-// the finite check, or else the reduced totals.
+// the finite check, or else the reduced totals. Where all gradients are finite
+// and their norm is not, the check itself is an origin, and named last.
 class NonFiniteSearch : public StepWatcher {
  public:
   // Of a step with micro-batches: before each.
@@ -55,6 +56,7 @@ class NonFiniteSearch : public StepWatcher {
   std::string found_;                             // by LookAtInputs
   int64_t micro_batch_ = -1;
   int checked_ = -1, reduced_ = -1;  // numbers that reached the two
+  int norm_ = -1;                    // the check's own
   std::vector<void*> kept_;          // inputs of the fusion under way
   BodyRunner bodies_;
 };

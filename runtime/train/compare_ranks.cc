@@ -24,13 +24,14 @@ std::vector<CellId> ReplicatedCells(const Program& program) {
 }
 
 // The value of most ranks.
-uint64_t Common(const std::vector<std::vector<uint64_t>>& hashes, int cell) {
+std::optional<uint64_t> OfMost(const std::vector<std::vector<uint64_t>>& hashes,
+                               int cell) {
   std::map<uint64_t, size_t> counts;
   for (const auto& of_rank : hashes) ++counts[of_rank[cell]];
   for (const auto& [value, count] : counts) {
     if (2 * count > hashes.size()) return value;
   }
-  return hashes[0][cell];
+  return std::nullopt;
 }
 
 // "9f3c 01aa ...": 16 digits each.
@@ -53,7 +54,7 @@ std::optional<DifferingCell> FirstDifference(
   const int cells = static_cast<int>(hashes[0].size());
   std::vector<uint64_t> common;
   for (int cell = 0; cell < cells; ++cell) {
-    common.push_back(Common(hashes, cell));
+    common.push_back(OfMost(hashes, cell).value_or(hashes[0][cell]));
   }
   for (size_t rank = 0; rank < hashes.size(); ++rank) {
     if (hashes[rank] == common) continue;
@@ -65,6 +66,7 @@ std::optional<DifferingCell> FirstDifference(
       if (found.cell < 0) found.cell = cell;
       ++found.cells;
     }
+    found.outvoted = OfMost(hashes, found.cell).has_value();
     return found;
   }
   return std::nullopt;
@@ -100,16 +102,18 @@ absl::Status CompareRanks(Executor& executor, Communicator& communicator,
   if (!found.has_value()) return CompilerBug("equal cells with unequal hashes");
   return MakeError(
       ExitCode::kDiffer,
-      absl::StrCat("rank ", found->rank, " has another ",
-                   program.cell(cells[found->cell]).name,
-                   " than the other ranks ", when, " (",
-                   found->cells == 1
-                       ? "nothing else differs"
-                       : absl::StrCat(found->cells, " of ", cells.size(),
-                                      " cells differ"),
-                   "): a bug of ours, or memory that is not sound; go on from "
-                   "an earlier checkpoint with --resume, and if it comes again "
-                   "on another machine report it"));
+      absl::StrCat(
+          "rank ", found->rank, " has another ",
+          program.cell(cells[found->cell]).name,
+          found->outvoted ? " than the other ranks " : " than rank 0 ", when,
+          " (",
+          found->cells == 1 ? "nothing else differs"
+                            : absl::StrCat(found->cells, " of ", cells.size(),
+                                           " cells differ"),
+          found->outvoted ? "" : "; either may be the one that is wrong",
+          "): a bug of ours, or memory that is not sound; go on from "
+          "an earlier checkpoint with --resume, and if it comes again "
+          "on another machine report it"));
 }
 
 }  // namespace runtime

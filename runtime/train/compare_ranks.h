@@ -18,6 +18,7 @@ namespace runtime {
 struct DifferingCell {
   int rank = 0, cell = 0;  // the first such rank, and its first such cell
   int cells = 0;           // how many of that rank's cells differ
+  bool outvoted = true;    // false: rank 0 has it otherwise, not most ranks
 };
 // `hashes`: of the same cells, in order, by rank. Where no value is that of
 // most ranks, rank 0's counts.
@@ -27,7 +28,8 @@ std::optional<DifferingCell> FirstDifference(
 // A collective: compares hashes of all replicated cells (parameters, slots,
 // statistics, scaler, clocks) over the ranks, 16 bytes a rank unless they
 // differ. All ranks get the same error (kDiffer): `when` ("after step 500"),
-// the rank, the cell and what to do.
+// the rank, the cell and what to do. Of two ranks, or where no value of the
+// cell is that of most, it says that rank 0 may be the wrong one.
 absl::Status CompareRanks(Executor& executor, Communicator& communicator,
                           const std::string& when);
 

@@ -8,12 +8,14 @@ namespace {
 
 using Hashes = std::vector<std::vector<uint64_t>>;
 
-void ExpectFound(const Hashes& hashes, int rank, int cell, int cells) {
+void ExpectFound(const Hashes& hashes, int rank, int cell, int cells,
+                 bool outvoted = true) {
   const auto found = FirstDifference(hashes);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->rank, rank);
   EXPECT_EQ(found->cell, cell);
   EXPECT_EQ(found->cells, cells);
+  EXPECT_EQ(found->outvoted, outvoted);
 }
 
 TEST(FirstDifferenceTest, NoneOfEqualRanks) {
@@ -29,9 +31,9 @@ TEST(FirstDifferenceTest, TheRankThatMostDisagreeWith) {
 }
 
 TEST(FirstDifferenceTest, RankZeroCountsWhereNoValueIsThatOfMost) {
-  ExpectFound({{1, 2}, {1, 3}}, 1, 1, 1);
-  ExpectFound({{5}, {5}, {6}, {6}}, 2, 0, 1);
-  ExpectFound({{5}, {6}, {7}}, 1, 0, 1);
+  ExpectFound({{1, 2}, {1, 3}}, 1, 1, 1, false);
+  ExpectFound({{5}, {5}, {6}, {6}}, 2, 0, 1, false);
+  ExpectFound({{5}, {6}, {7}}, 1, 0, 1, false);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
     tests/faults/campaign.py saves --trials 5000   # kill -9 while it saves
     tests/faults/campaign.py ranks --trials 1000   # a rank or the launcher goes
     tests/faults/campaign.py runs --trials 200     # until runs end all the same
+    tests/faults/campaign.py strangers --trials 50 # at every port of a run
     tests/faults/campaign.py soak --minutes 60     # does anything grow?
 
 What is drawn follows from --seed and the trial's number. A trial that breaks a
@@ -23,12 +24,17 @@ import sys
 import tempfile
 import time
 
+import strangers
+
 MODEL = "models/mlp.pbtxt"
 FLAGS = ["--strategy", "models/mnist_fp32.pbtxt", "--level", "O1",
          "--threads", "1"]
 FEW = ["--data", "synthetic:256"]  # 4 steps
 # The latest 2^20 steps' times are kept for the quantiles at the end.
 KIB_OF_STEP_TIMES = 4096
+# What strangers may cost a process: 512 connections of at most a kilobyte
+# before they have shown the token, and what is read of a socket at once.
+KIB_OF_STRANGERS = 16384
 
 
 class Broken(Exception):
@@ -43,7 +49,7 @@ def require(holds, what):
 class Run:
     """A run into one directory, by itself or of several launched ranks."""
 
-    def __init__(self, binary, out, ranks, *flags, launch=()):
+    def __init__(self, binary, out, ranks, *flags, launch=(), env=None):
         command = [binary]
         if ranks:
             command += ["launch", "--ranks", str(ranks), *launch]
@@ -51,7 +57,8 @@ class Run:
         self.out = out
         self.log = open(out + ".log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            command, stdout=self.log, stderr=subprocess.STDOUT)
+            command, stdout=self.log, stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {})})
 
     def pids(self):
         """Of this run's processes, which all have its directory's name."""
@@ -129,25 +136,26 @@ class Campaign:
         self.arguments, self.directory = arguments, directory
         self.binary = os.path.abspath(arguments.binary)
         self.known = {}
+        self.quiet_kib = 0  # of a run without strangers
         self.seen = 0  # step events of soak's lives so far
 
     def new(self, name):
         return os.path.join(self.directory, name)
 
-    def reference(self, ranks, epochs):
-        """What an undisturbed run holds after each step."""
+    def reference(self, ranks, epochs, every=1):
+        """What an undisturbed run holds after each so many steps."""
         if (ranks, epochs) not in self.known:
             run = Run(self.binary, self.new(f"whole-{ranks}-{epochs}"), ranks,
                       "--epochs", str(epochs), *FEW, "--checkpoint-every",
-                      "1", "--eval-every", "never", "--keep", "1000000")
+                      str(every), "--eval-every", "never", "--keep", "1000000")
             require(run.end() == 0, f"undisturbed: {run.text()}")
             self.known[ranks, epochs] = hashes(run.out)
             shutil.rmtree(run.out)
         return self.known[ranks, epochs]
 
-    def same(self, out, ranks, epochs):
+    def same(self, out, ranks, epochs, every=1):
         """All checkpoints that there are, beside those of the reference."""
-        expected = self.reference(ranks, epochs)
+        expected = self.reference(ranks, epochs, every)
         for step, tensors in hashes(out).items():
             require(tensors == expected.get(step),
                     f"step {step} is not bit for bit that of a whole run")
@@ -251,6 +259,53 @@ class Campaign:
                 f"on {other} ranks: it ends at step {max(hashes(out))}")
         shutil.rmtree(out)
 
+    # ---- Strangers at every port of a run, from before its ranks meet on.
+
+    def strangers(self, number, draw):
+        world, epochs, every = 2, self.arguments.epochs, 50
+        token = draw.randbytes(16).hex()
+        self.quiet_kib = self.quiet_kib or self.peaks(
+            Run(self.binary, self.new("quiet"), world, "--epochs", str(epochs),
+                *FEW, "--eval-every", "never", env={"HALFTONE_TOKEN": token}))
+        run = Run(self.binary, self.new(f"strangers-{number}"), world,
+                  "--epochs", str(epochs), *FEW, "--checkpoint-every",
+                  str(every), "--eval-every", "never", "--keep", "1000000",
+                  env={"HALFTONE_TOKEN": token})
+        with strangers.Strangers(run.pids, token.encode(), world,
+                                 draw.randrange(2 ** 32)) as them:
+            kib = self.peaks(run)
+        self.same(run.out, world, epochs, every)
+        require(max(hashes(run.out)) == 4 * epochs, "its last step is missing")
+        require(not them.admitted, f"admitted: {them.admitted}")
+        require(not them.open_to_all, f"listens on {them.open_to_all}")
+        for kind in ("rubbish", "slow", "flood", "endless", "replay",
+                     "wrong secret"):
+            require(them.came[kind] > 0, f"{kind}: nobody came")
+        require(kib <= self.quiet_kib + KIB_OF_STRANGERS,
+                f"a process had {kib} KiB, without strangers "
+                f"{self.quiet_kib}")
+        print(f"trial {number}: {sum(them.came.values()):,} came "
+              f"({', '.join(f'{k} {n:,}' for k, n in them.came.items())}); "
+              f"at most {kib:,} KiB, without them {self.quiet_kib:,}",
+              flush=True)
+        shutil.rmtree(run.out)
+
+    def peaks(self, run):
+        """Waits for a run that ends well; the most KiB of any process of it."""
+        most = 0
+        while run.process.poll() is None:
+            for pid in run.pids():
+                try:
+                    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+                        peaks = [line.split()[1] for line in file
+                                 if line.startswith("VmHWM:")]
+                except OSError:
+                    continue
+                most = max([most] + [int(kib) for kib in peaks])
+            time.sleep(0.02)
+        require(run.end() == 0, f"it failed: {run.text()}")
+        return most
+
     # ---- Long runs.
 
     def soak(self):
@@ -315,10 +370,13 @@ class Campaign:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("what", choices=["saves", "ranks", "runs", "soak"])
+    parser.add_argument("what", choices=["saves", "ranks", "runs", "strangers",
+                                         "soak"])
     parser.add_argument("--binary", default="bazel-bin/tools/halftone")
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=60, help="of soak")
+    parser.add_argument("--epochs", type=int, default=2000,
+                        help="of a run among strangers")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--slack", type=float, default=0,
                         help="seconds that a loaded machine may be late")

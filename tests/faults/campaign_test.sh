@@ -6,4 +6,5 @@ campaign() { tests/faults/campaign.py --binary tools/halftone --slack 20 "$@"; }
 campaign saves --trials 6
 campaign ranks --trials 3
 campaign runs --trials 1
+campaign strangers --trials 1 --epochs 100
 campaign soak --minutes 0.1

@@ -1,5 +1,6 @@
 // A bug of the compiler, met through the real verbs: an op whose gradient has
-// other dims than its input, which append-backward refuses with exit code 4.
+// other dims than its input, which append-backward refuses with exit code 4, or
+// whose gradient does not get past a check.
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/schema/grad_context.h"
@@ -36,7 +38,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-bool fixed = false;
+enum class Bug { kOtherDims, kFailedCheck, kFixed };
+Bug bug = Bug::kOtherDims;
 
 OpSchema Broken() {
   return OpSchema("broken")
@@ -49,7 +52,8 @@ OpSchema Broken() {
         return absl::OkStatus();
       })
       .Grad([](GradContext& g) -> absl::Status {
-        if (!fixed) {
+        HT_CHECK(bug != Bug::kFailedCheck, "no slot has a gradient");
+        if (bug == Bug::kOtherDims) {
           return g.SetGrad("X", g.Emit("mean").In("X", g.OutGrad("Out")));
         }
         g.SetGrad("X", g.OutGrad("Out"));
@@ -116,7 +120,7 @@ class ReproducerTest : public ::testing::Test {
                           kernels::MakeCandidate("nothing", DoNothing));
   }
   ReproducerTest() : home_(fs::current_path()), here_(Scratch()) {
-    fixed = false;
+    bug = Bug::kOtherDims;
     WriteTo(here_ + "/chain.pbtxt", Model());
     WriteTo(here_ + "/s.pbtxt",
             "amp { level: 'O1' op_lists: 'lists.pbtxt' }\n"
@@ -172,7 +176,7 @@ TEST_F(ReproducerTest, IsWrittenAndRunsAgain) {
   EXPECT_THAT(manifest["version"].get<std::string>(), StartsWith("halftone "));
   EXPECT_EQ(manifest["op_libraries"][0]["name"], "test");
 
-  fixed = true;
+  bug = Bug::kFixed;
   const Ended gone = Halftone({"replay", folder});
   EXPECT_EQ(gone.code, 0) << gone.err;
   EXPECT_THAT(gone.out, StartsWith("fixed    the model compiles"));
@@ -242,8 +246,62 @@ TEST_F(ReproducerTest, AHundredOpsBecomeThree) {
   const Ended replayed = Halftone({"replay", "small"});
   EXPECT_EQ(replayed.code, 4);
   EXPECT_THAT(replayed.err, HasSubstr("(pass append-backward)"));
-  fixed = true;
+  bug = Bug::kFixed;
   EXPECT_EQ(Halftone({"reduce", folder, "-o", "none"}).code, 2);
+}
+
+// A check that fails ends the process: the same folder, code and message as of
+// any bug; who runs it again lives on.
+TEST_F(ReproducerTest, AFailedCheckLeavesOneToo) {
+  bug = Bug::kFailedCheck;
+  const char kMessage[] =
+      "error    a check failed: .*reproducer_test.cc:[0-9]+: .*: no slot has a "
+      "gradient \\(pass append-backward\\); .* halftone replay halftone-bug-";
+  EXPECT_EXIT(RunCommand({"compile", "chain.pbtxt", "--strategy", "s.pbtxt"}),
+              ::testing::ExitedWithCode(4), kMessage);
+  const std::string folder = Folder();
+  ASSERT_NE(folder, "");
+  const Ended again = Halftone({"replay", folder});
+  EXPECT_EQ(again.code, 4);
+  EXPECT_THAT(again.err, AllOf(StartsWith("error    a check failed: "),
+                               EndsWith("(pass append-backward)\n")));
+  EXPECT_EQ(Folder(), folder);
+  const Ended reduced = Halftone({"reduce", folder, "-o", "small"});
+  EXPECT_EQ(reduced.code, 0) << reduced.err;
+  EXPECT_THAT(reduced.out, StartsWith("reduced  100 ops to 3, by "));
+  EXPECT_EQ(Halftone({"replay", "small"}).code, 4);
+  bug = Bug::kFixed;
+  EXPECT_EQ(Halftone({"replay", folder}).code, 0);
+}
+
+TEST_F(ReproducerTest, SoDoesOneOfOpt) {
+  const std::vector<std::string> opt = {
+      "opt",     "chain.pbtxt", "--strategy",
+      "s.pbtxt", "--passes",    "precision,scale-loss,append-backward"};
+  const Ended ended = Halftone(opt);
+  EXPECT_EQ(ended.code, 4) << ended.err;
+  const std::string folder = Folder();
+  ASSERT_NE(folder, "");
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("(pass append-backward)"),
+                               EndsWith("halftone replay " + folder + "\n")));
+  EXPECT_EQ(Halftone({"replay", folder}).err,
+            ended.err.substr(0, ended.err.find("; please")) + "\n");
+  // Of a program in text form, too: what precision leaves.
+  bug = Bug::kFixed;
+  EXPECT_EQ(Halftone({"replay", folder}).code, 0);
+  EXPECT_EQ(Halftone({"reduce", folder}).code, 2);
+  ASSERT_EQ(Halftone({"opt", "chain.pbtxt", "--strategy", "s.pbtxt", "--passes",
+                      "precision,scale-loss", "-o", "low.ht"})
+                .code,
+            0);
+  fs::remove_all(folder);
+  bug = Bug::kFailedCheck;
+  EXPECT_EXIT(RunCommand({"opt", "low.ht", "--strategy", "s.pbtxt", "--passes",
+                          "append-backward"}),
+              ::testing::ExitedWithCode(4), "halftone replay halftone-bug-");
+  EXPECT_EQ(Halftone({"replay", Folder()}).code, 4);
+  bug = Bug::kFixed;
+  EXPECT_EQ(Halftone({"replay", Folder()}).code, 0);
 }
 
 // Any command that fails will do.

@@ -98,7 +98,8 @@ TrainConfig ConfigOf(const CompiledModel& model, const std::string& data,
 }
 
 Trained TrainOn(const CompiledModel& model, const TrainConfig& config,
-                int ranks, const Wrap& wrap, const WrapDevice& wrap_device) {
+                int ranks, const Wrap& wrap, const WrapDevice& wrap_device,
+                const kernels::KernelRegistry& kernels) {
   Ranks local(ranks);
   for (int r = 0; wrap_device != nullptr && r < ranks; ++r) {
     local.devices[r] = wrap_device(r, std::move(local.devices[r]));
@@ -109,8 +110,8 @@ Trained TrainOn(const CompiledModel& model, const TrainConfig& config,
     local.resources[r].communicator = local.communicators[r].get();
   }
   Trained trained;
-  trained.status = Train(*model.program, kernels::Kernels(), config,
-                         local.resources, &trained.signal);
+  trained.status =
+      Train(*model.program, kernels, config, local.resources, &trained.signal);
   return trained;
 }
 

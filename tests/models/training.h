@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/io/compiled_model.h"
+#include "kernels/kernel_registry.h"
 #include "nlohmann/json.hpp"
 #include "passes/options/options.h"
 #include "runtime/checkpoint/checkpoint.h"
@@ -49,7 +50,8 @@ using WrapDevice =
     std::function<std::unique_ptr<Device>(int rank, std::unique_ptr<Device>)>;
 Trained TrainOn(const CompiledModel& model, const TrainConfig& config,
                 int ranks, const Wrap& wrap = nullptr,
-                const WrapDevice& wrap_device = nullptr);
+                const WrapDevice& wrap_device = nullptr,
+                const kernels::KernelRegistry& kernels = kernels::Kernels());
 absl::StatusOr<EvalReport> EvaluateOn(const CompiledModel& model,
                                       const TrainConfig& config, int ranks);
 

@@ -15,6 +15,14 @@ inline int Trials(int usual) {
   return text != nullptr && absl::SimpleAtoi(text, &trials) ? trials : usual;
 }
 
+// The number of the first trial, from which all follows that is drawn in it: 1,
+// or what HT_SEED says, to see one again.
+inline int FirstSeed() {
+  const char* const text = std::getenv("HT_SEED");
+  int seed = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &seed) ? seed : 1;
+}
+
 }  // namespace halftone
 
 #endif  // HALFTONE_TESTS_SUPPORT_TRIALS_H_

@@ -4,6 +4,7 @@
 
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
+#include "tools/common/bug_report.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/planned_peak.h"
 #include "tools/reproducer/reproducer.h"
@@ -29,17 +30,14 @@ absl::StatusOr<CompiledModel> CompileOrLeaveReproducer(
     ModelFile source, const passes::Options& options, const std::string& target,
     const passes::CompileFlags& flags,
     absl::FunctionRef<absl::StatusOr<std::string>()> model) {
-  CompileInputs inputs;
-  inputs.model_file = source.file;
+  const BugReport report(
+      [&, file = source.file]() -> absl::StatusOr<CompileInputs> {
+        HT_ASSIGN_OR_RETURN(std::string bytes, model());
+        return CompileInputs{std::move(bytes), file, options, target, flags};
+      });
   auto compiled = CompileModel(std::move(source), options, target, flags);
-  if (ExitCodeOf(compiled.status()) != ExitCode::kCompilerBug) return compiled;
-  auto bytes = model();
-  if (!bytes.ok()) return compiled;
-  inputs.model = *std::move(bytes);
-  inputs.options = options;
-  inputs.target = target;
-  inputs.flags = flags;
-  return WithReproducer(compiled.status(), std::move(inputs));
+  if (!compiled.ok()) return report.Of(compiled.status());
+  return compiled;
 }
 
 }  // namespace tools

@@ -84,7 +84,13 @@ absl::StatusOr<ProgramInput> ReadProgram(const ModelFlags& flags) {
                       passes::OptionsFor(*source.program, options));
   HT_ASSIGN_OR_RETURN(passes::KernelSet kernels, KernelSetFor(source.target));
   return ProgramInput{std::move(source.program), std::move(effective),
-                      std::move(kernels)};
+                      std::move(kernels), std::move(content), std::move(path)};
+}
+
+absl::StatusOr<std::unique_ptr<Program>> ProgramIn(const std::string& content,
+                                                   const std::string& file) {
+  HT_ASSIGN_OR_RETURN(Source source, Read(content, file));
+  return std::move(source.program);
 }
 
 }  // namespace tools

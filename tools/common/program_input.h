@@ -3,6 +3,7 @@
 #define HALFTONE_TOOLS_COMMON_PROGRAM_INPUT_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "graph/ir/program.h"
@@ -17,6 +18,7 @@ struct ProgramInput {
   std::unique_ptr<Program> program;
   passes::Options options;
   passes::KernelSet kernels;
+  std::string content, file;  // what was read, and its name
 };
 
 // `flags.path`: a program in text form in any state (a dump), as it is; a
@@ -24,6 +26,10 @@ struct ProgramInput {
 // others are named: the forward program that it is compiled from; - reads
 // stdin. Errors: kModel.
 absl::StatusOr<ProgramInput> ReadProgram(const ModelFlags& flags);
+
+// The program in a file's bytes, whichever of these it is.
+absl::StatusOr<std::unique_ptr<Program>> ProgramIn(const std::string& content,
+                                                   const std::string& file);
 
 }  // namespace tools
 }  // namespace halftone

@@ -1,21 +1,15 @@
 #include "tools/common/replay_compile.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
-#include "tools/common/compile_model.h"
+#include "tools/common/compile_apart.h"
 #include "tools/common/json_text.h"
 
 namespace halftone {
 namespace tools {
 
 absl::Status CompileAgain(const Reproducer& reproducer) {
-  const CompileInputs& inputs = reproducer.inputs;
-  HT_ASSIGN_OR_RETURN(ModelFile source, SourceOf(inputs));
-  const absl::Status now = CompileModel(std::move(source), inputs.options,
-                                        inputs.target, inputs.flags)
-                               .status();
+  const absl::Status now = CompileApart(reproducer.inputs);
   if (ExitCodeOf(now) != ExitCode::kCompilerBug ||
       now.message() == reproducer.message) {
     return now;

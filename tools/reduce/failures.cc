@@ -17,7 +17,7 @@
 #include "graph/io/model_printer.h"
 #include "passes/pipeline.h"
 #include "runtime/launch/child_process.h"
-#include "tools/common/compile_model.h"
+#include "tools/common/compile_apart.h"
 
 namespace halftone {
 namespace tools {
@@ -80,11 +80,19 @@ std::string MessageClass(absl::string_view message) {
 
 absl::StatusOr<ReducedReproducer> ReduceReproducer(const Reproducer& whole) {
   const CompileInputs& inputs = whole.inputs;
+  if (!inputs.passes.empty()) {
+    return UsageError(
+        "the folder is of halftone opt, which runs passes over a "
+        "program: expected that of a compile, whose model can be "
+        "made smaller");
+  }
   HT_ASSIGN_OR_RETURN(const ModelFile source, SourceOf(inputs));
-  const auto error_of = [&inputs](const ModelFile& model) {
-    return CompileModel({model.model, kModelName}, inputs.options,
-                        inputs.target, inputs.flags)
-        .status();
+  CompileInputs small = inputs;
+  small.model_file = kModelName;
+  // As a reader of the folder sees it, with the lines of the new file.
+  const auto error_of = [&small](const ModelFile& model) {
+    small.model = PrintModel(model.model);
+    return CompileApart(small);
   };
   const absl::Status first = error_of(source);
   const std::string pass = passes::PassAtFault(first);
@@ -102,14 +110,7 @@ absl::StatusOr<ReducedReproducer> ReduceReproducer(const Reproducer& whole) {
                passes::PassAtFault(error) == pass &&
                MessageClass(error.message()) == kind;
       }));
-  CompileInputs small = inputs;
-  small.model = PrintModel(reduced.model.model);
-  small.model_file = kModelName;
-  // As a reader of the folder sees it, with the lines of the new file.
-  HT_ASSIGN_OR_RETURN(ModelFile read, SourceOf(small));
-  const absl::Status error =
-      CompileModel(std::move(read), small.options, small.target, small.flags)
-          .status();
+  const absl::Status error = error_of(reduced.model);
   ReducedReproducer result{MakeReproducer(std::move(small), error),
                            reduced.ops_before, reduced.model.model.op_size(),
                            reduced.asked};

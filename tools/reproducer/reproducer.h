@@ -24,6 +24,8 @@ struct CompileInputs {
   passes::Options options;
   std::string target;
   passes::CompileFlags flags;
+  // Those that `halftone opt` runs, by their names; empty: a whole compile.
+  std::vector<std::string> passes;
 };
 // The model in it, without what changes nothing here (graph/import/neutral.h).
 absl::StatusOr<ModelFile> SourceOf(const CompileInputs& inputs);

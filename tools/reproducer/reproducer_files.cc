@@ -62,6 +62,7 @@ Json ToJson(const Reproducer& reproducer) {
           {"report_entry", inputs.flags.report_entry},
           {"taps", inputs.flags.taps},
           {"outputs", inputs.flags.outputs},
+          {"passes", inputs.passes},
           {"op_libraries", std::move(libraries)},
           {"origins", std::move(origins)}};
 }
@@ -108,6 +109,7 @@ absl::Status FromJson(const SealedFolder& folder, Reproducer* reproducer,
   fields.Text("report_entry", &inputs.flags.report_entry);
   ReadTexts("taps", &fields, &inputs.flags.taps);
   ReadTexts("outputs", &fields, &inputs.flags.outputs);
+  ReadTexts("passes", &fields, &inputs.passes);
   ReadLibraries(&fields, &reproducer->op_libraries);
   const nlohmann::json& all = fields.Object("origins");
   JsonFields each(all, path + ": origins");
