@@ -277,6 +277,7 @@ LowSettings DrawSettings(Draws* draws) {
       f16 ? kF16 : kBF16};
   if (level == "O3") {
     low.bound.size = f16 ? kF16Rounding : kBF16Rounding;
+    low.bound.moved *= 3;  // norms and rates are of 16 bits, too
   } else {  // a scale at which no gradient here is out of range
     low.settings.push_back({"amp.loss_scaling.init_loss_scaling", "64"});
   }
