@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/models/model_text.h"
@@ -120,10 +121,19 @@ class ModelWriter : public Writer {
       Bound(before);
     }
     End();
-    return {std::move(text_), batch_norms_};
+    const bool kinks = HasKinks();
+    return {std::move(text_), batch_norms_, kinks};
   }
 
  private:
+  bool HasKinks() const {
+    for (const char* kink : {"\"relu", "\"hard_", "leaky_relu", "\"abs",
+                             "e_max", "e_min", "'max'"}) {
+      if (absl::StrContains(text_, kink)) return true;
+    }
+    return false;
+  }
+
   // What sums and products have made too large for 16 bits, or for the rate,
   // is kept within 1 again. `before`: of the values that there were.
   void Bound(double before) {
@@ -368,7 +378,7 @@ class ExactWriter : public Writer {
     const std::string loss = Add("mean", {{"X", sum}}, {}).name;
     absl::StrAppend(&text_, "loss { var: '", loss, "' mean_over: '", sum,
                     "' }\n");
-    return {std::move(text_)};
+    return {std::move(text_), false, false};
   }
 
  private:

@@ -27,6 +27,8 @@ class Draws {
 struct RandomModel {
   std::string text;          // as ParseModel takes it
   bool batch_norms = false;  // ranks have other statistics, unless they sync
+  // A slope jumps somewhere, where a rounding can turn a gradient over.
+  bool kinks = false;
 };
 
 // A chain of ops of all classes with branches, over pictures or rows, that ends
