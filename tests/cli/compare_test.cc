@@ -308,10 +308,11 @@ TEST_P(MicroBatchReplayTest, NamesOneThatIsNotTheLast) {
   ASSERT_TRUE(WriteFileAtomically(model, kSquares).ok());
   ASSERT_TRUE(
       WriteFileAtomically(
-          data, runtime::SerializeNpz({runtime::FloatArray("x%1", {16, 4}, x)}))
+          data, runtime::SerializeNpz({runtime::FloatArray("a", {16, 4}, x)}))
           .ok());
   const std::string out = NewPath("run");
-  Words words = {"run", model, "--data", "npz:" + data, "--out", out};
+  Words words = {"run",    model,   "--data", "npz:" + data,
+                 "--feed", "a=x%1", "--out",  out};
   for (const char* word :
        {"--epochs", "1", "--batch-size", "16", "--no-shuffle", "--level", "O1",
         "--dtype", "fp16", "--capsule", "1", "--set", "optimizer.sgd="}) {
