@@ -363,6 +363,9 @@ TEST(Terminal, AnswersFitIt) {
         60);
     EXPECT_NE(shown, "") << command;
     for (absl::string_view line : absl::StrSplit(shown, '\n')) {
+      // Paths stay whole, so that they can be copied.
+      const absl::string_view word = line.substr(line.rfind(' ') + 1);
+      if (absl::StrContains(word, '/')) continue;
       EXPECT_LE(WidthOf(line), 60) << command << ": " << line;
     }
   }
