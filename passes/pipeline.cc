@@ -97,6 +97,8 @@ class Running {
  public:
   explicit Running(const Pass& pass) : outer_(running) { running = &pass; }
   ~Running() { running = outer_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
 
  private:
   const Pass* const outer_;
@@ -201,10 +203,8 @@ absl::Status PassPipeline::Driver::RunVerified(Pass& pass, uint64_t since,
   const bool verify_each = pipeline_.settings_.verify_each;
   const uint64_t before = verify_each ? Fingerprint(program_) : 0;
   const MonotonicTime start = MonotonicTime::Now();
-  const absl::StatusOr<bool> ran = [&] {
-    const Running running_pass(pass);
-    return since > 0 ? pass.RunAgain(program_, since) : pass.Run(program_);
-  }();
+  const absl::StatusOr<bool> ran =
+      since > 0 ? pass.RunAgain(program_, since) : pass.Run(program_);
   if (!ran.ok()) return OfPass(ran.status(), pass);
   row->ms += absl::ToDoubleMilliseconds(MonotonicTime::Now() - start);
   row->changed |= *ran;
@@ -223,6 +223,7 @@ absl::Status PassPipeline::Driver::RunVerified(Pass& pass, uint64_t since,
 absl::Status PassPipeline::Driver::RunPass(Pass& pass, uint64_t since,
                                            PassRun* row, bool* changed) {
   const Doing doing("compiling: pass", pass.name());
+  const Running running_pass(pass);
   const absl::Status run = RunVerified(pass, since, row, changed);
   // Also what a pass left behind that did not verify: it is wanted most.
   const absl::Status dumped = dumper_.Dump(++dumped_, pass.name(), program_);

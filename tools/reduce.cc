@@ -14,6 +14,7 @@
 #include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/show_answer.h"
 #include "tools/reduce/failures.h"
 #include "tools/verb.h"
 
@@ -38,9 +39,9 @@ void ShowReduced(const ReduceFlags& flags, const std::string& out, int before,
          stdout);
     return;
   }
-  ShowReport(absl::StrCat("reduced  ", before, " ops to ", ops, ", by ", asked,
+  ShowAnswer(absl::StrCat("reduced  ", before, " ops to ", ops, ", by ", asked,
                           " models tried: ", out, "\n"),
-             stdout);
+             /*for_programs=*/false);
 }
 
 absl::Status ReduceBug(const ReduceFlags& flags) {

@@ -12,6 +12,7 @@
 #include "runtime/gpu/gpu_library.h"
 #include "tools/common/command_line.h"
 #include "tools/common/json_text.h"
+#include "tools/common/show_answer.h"
 #include "tools/report/machine.h"
 #include "tools/verb.h"
 
@@ -63,8 +64,9 @@ void AddVersion(Verb app, Outcome*) {
                           "  halftone --version\n"
                           "  halftone version --json");
   verb.AddSwitch("--json", json.get(), "one JSON object");
-  verb.SetRun(
-      [json] { *json ? PrintJson() : Show(VersionText() + "\n", stdout); });
+  verb.SetRun([json] {
+    *json ? PrintJson() : ShowAnswer(VersionText() + "\n", false);
+  });
 }
 
 }  // namespace tools

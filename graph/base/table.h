@@ -28,11 +28,15 @@ class Table {
  private:
   // Columns of the table, in order.
   using Columns = std::vector<int>;
+  // Of a column: all of it is seen, and it can still be read.
+  struct Width {
+    int whole = 0, least = 0;
+  };
 
-  int Width(int column) const;
-  int Least(int column) const;
-  std::vector<Columns> Parts(int columns) const;
-  std::vector<int> Widths(const Columns& part, int columns) const;
+  Width WidthOfColumn(int column) const;
+  static std::vector<Columns> Parts(const std::vector<Width>& of, int columns);
+  static std::vector<int> Widths(const std::vector<Width>& of,
+                                 const Columns& part, int columns);
   void AppendRow(const std::vector<std::string>& row, const Columns& part,
                  const std::vector<int>& widths, std::string* text) const;
 

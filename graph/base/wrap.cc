@@ -67,10 +67,10 @@ std::string Hanging(const std::string& label, const std::string& text,
   std::string head = label;
   if (head.empty() || head.back() != ' ') head.push_back(' ');
   head.resize(std::max<size_t>(indent, head.size()), ' ');
-  return absl::StrCat(
-      head,
-      absl::StrJoin(Wrapped(text, width), "\n" + std::string(indent, ' ')),
-      "\n");
+  return absl::StrCat(head,
+                      absl::StrJoin(Wrapped(text, width, /*whole_words=*/true),
+                                    "\n" + std::string(indent, ' ')),
+                      "\n");
 }
 
 std::string FittedLines(const std::string& text, int columns) {

@@ -1,4 +1,4 @@
-// Lists of words in reports.
+// Text in lines of a width.
 #ifndef HALFTONE_GRAPH_BASE_WRAP_H_
 #define HALFTONE_GRAPH_BASE_WRAP_H_
 

@@ -36,7 +36,7 @@ class PixelsArgmax {
     T* out = static_cast<T*>(buffers.outputs[0]) + line * shape_.OutRow();
     auto* argmax =
         static_cast<uint8_t*>(buffers.outputs[1]) + line * shape_.OutRow();
-    ForPixelWindows(shape_, oh,
+    ForPixelWindows(shape_, oh, /*also_by_column=*/true,
                     [&](const PixelTaps& taps, int64_t begin, int64_t window) {
                       ForIsa([&, at = x + begin](auto isa) {
                         RunWindow<decltype(isa)::value>(taps, at, out + window,

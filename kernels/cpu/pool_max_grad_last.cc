@@ -69,7 +69,8 @@ class ChannelsMaxGrad {
   void FindPlaces(int64_t oh, const T* x, const T* out, uint8_t* places) const {
     const int64_t channels = shape_.channels;
     ForPixelWindows(
-        shape_, oh, [&](const PixelTaps& taps, int64_t begin, int64_t window) {
+        shape_, oh, /*also_by_column=*/false,
+        [&](const PixelTaps& taps, int64_t begin, int64_t window) {
           const T* const elements = x + begin;
           const T* const most = out + window;
           uint8_t* const to = places + window;

@@ -75,15 +75,16 @@ struct VectorsOf {
 };
 
 // Elements of a window inside its image, at most kNoArgmax: where they lie from
-// the window's beginning on, row by row with their places, and column by
-// column.
+// the window's beginning on, row by row with their places, and, where that is
+// asked for, column by column.
 struct PixelTaps {
   int count = 0;
   int64_t by_row[kNoArgmax], by_column[kNoArgmax];
   int32_t places[kNoArgmax];
 
   // `rows` and `columns`: from the window's beginning on.
-  void Fill(const PoolShape& shape, const Range& rows, const Range& columns) {
+  void Fill(const PoolShape& shape, const Range& rows, const Range& columns,
+            bool also_by_column) {
     const auto at = [&](int64_t i, int64_t j) {
       return i * shape.InRow() + j * shape.channels;
     };
@@ -95,7 +96,7 @@ struct PixelTaps {
       }
     }
     int n = 0;
-    for (int64_t j = columns.begin; j < columns.end; ++j) {
+    for (int64_t j = columns.begin; also_by_column && j < columns.end; ++j) {
       for (int64_t i = rows.begin; i < rows.end; ++i) by_column[n++] = at(i, j);
     }
   }
@@ -106,7 +107,7 @@ struct PixelTaps {
 // channel's place in the line.
 template <typename Body>
 inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
-                            const Body& body) {
+                            bool also_by_column, const Body& body) {
   const PoolDim &h = shape.h, &w = shape.w;
   const auto inside = [](const Range& range, int64_t begin) {
     return Range{range.begin - begin, range.end - begin};
@@ -119,7 +120,7 @@ inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
     const int64_t x = ow * w.stride - w.before;
     const Range columns = inside(w.Window(ow), x);
     if (ow == 0 || columns.begin != before.begin || columns.end != before.end) {
-      taps.Fill(shape, rows, columns);
+      taps.Fill(shape, rows, columns, also_by_column);
       before = columns;
     }
     body(taps, y * shape.InRow() + x * shape.channels, ow * shape.channels);

@@ -9,10 +9,10 @@ namespace halftone {
 namespace functors {
 namespace trigonometry_internal {
 
-// x = (quarters + rest) * pi / 2 with |rest| <= 1/2; `angle` is rest * pi / 2.
+// x = quarters * pi / 2 + angle, about half a quarter at most.
 struct Turn {
   float angle;
-  int32_t quarters;
+  int32_t quarters;  // modulo 4
 };
 
 // |value| < 2^51.

@@ -75,8 +75,8 @@ bool Sharder::Scatter() {
   for (OpId id : OpsOfType(block_, "all_reduce")) {
     const Op& op = block_.op(id);
     if (!IsReduction(op, "gradient")) continue;
-    // Every rank adds whole gradients in an order of its own accord; updates
-    // take their shards of what is made of the sums.
+    // Where sums have an order every rank adds whole gradients: updates take
+    // their shards of what is made of those.
     if (AttrAs<std::string>(op, "order") != "any") continue;
     block_.SetSchema(id, scatter);
     for (ValueId reduced : block_.op(id).outputs.all()) {

@@ -242,33 +242,36 @@ absl::Status ExecutorImpl::RunStep(PreparedPlan& plan, bool last) {
   const PreparedPlan::Prologue keep = {always_before_->data(), arenas_.State(0),
                                        state_.always_bytes};
   if (!merges_) return Run(plan, keep);
-  if (!step_begun_ && keep.bytes > 0) {
-    HT_RETURN_IF_ERROR(streams_.compute->Copy(keep.to, keep.from, keep.bytes));
+  if (!step_begun_) {
+    earlier_ = 0;
+    if (keep.bytes > 0) {
+      HT_RETURN_IF_ERROR(
+          streams_.compute->Copy(keep.to, keep.from, keep.bytes));
+    }
   }
   step_begun_ = !last;
   return Run(plan, {});
 }
 
-void ExecutorImpl::KeepFeeds(int binding, absl::Span<const FeedData> feeds) {
-  if (!merges_) return;
-  // A feed that is still on the device was fed last.
-  const size_t before = parts_ == 0 ? 0 : parts_ - 1;
-  if (!step_begun_) parts_ = 0;
-  if (parts_ == fed_parts_.size()) fed_parts_.emplace_back();
-  FedPart& part = fed_parts_[parts_++];
+void ExecutorImpl::KeepMicroBatch(int binding,
+                                  absl::Span<const FeedData> feeds) {
+  if (earlier_ == micro_batches_.size()) micro_batches_.emplace_back();
+  MicroBatch& batch = micro_batches_[earlier_];
   const Plan& plan = plans_[binding]->plan();
-  part.binding = binding;
-  part.feeds.resize(plan.feeds.size());
+  batch.binding = binding;
+  batch.feeds.resize(plan.feeds.size());
   for (size_t i = 0; i < plan.feeds.size(); ++i) {
     if (plan.feeds[i].slice.bytes == 0) continue;
     const FeedData& fed = *FeedNamed(plan.feeds[i].name, feeds, i);
-    if (!fed.kept) {
-      part.feeds[i].assign(reinterpret_cast<const char*>(fed.bytes.data()),
-                           fed.bytes.size());
-    } else if (&fed_parts_[before] != &part) {
-      part.feeds[i] = fed_parts_[before].feeds[i];
+    if (fed.kept) {  // the micro-batch before is of the same binding
+      HT_CHECK(earlier_ > 0, "a feed is kept within a step");
+      batch.feeds[i] = micro_batches_[earlier_ - 1].feeds[i];
+    } else {
+      batch.feeds[i].assign(reinterpret_cast<const char*>(fed.bytes.data()),
+                            fed.bytes.size());
     }
   }
+  ++earlier_;
 }
 
 absl::Status ExecutorImpl::Run(PreparedPlan& plan,
@@ -305,7 +308,6 @@ absl::StatusOr<int64_t> ExecutorImpl::Execute(
     HT_RETURN_IF_ERROR(plan.timers()->Begin(slot, *streams_.compute));
   }
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
-  KeepFeeds(binding, feeds);
   HT_RETURN_IF_ERROR(RunStep(plan, /*last=*/true));
   times_ = Sum(std::exchange(times_before_, Times()), plan.times());
   HT_RETURN_IF_ERROR(EnqueueResults(plan, slot));
@@ -331,8 +333,8 @@ absl::Status ExecutorImpl::Accumulate(int binding,
   PreparedPlan& plan = *plans_[binding];
   const int slot = FeedStaging::MicroBatchSlot(accumulated_++);
   HT_RETURN_IF_ERROR(TakeFeeds(plan, feeds, slot));
-  KeepFeeds(binding, feeds);
   HT_RETURN_IF_ERROR(RunStep(plan, /*last=*/false));
+  KeepMicroBatch(binding, feeds);
   times_before_ = Sum(times_before_, plan.times());
   return absl::OkStatus();
 }

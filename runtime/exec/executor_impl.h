@@ -84,8 +84,12 @@ class ExecutorImpl : public Executor {
   absl::Status RunStep(PreparedPlan& plan, bool last);
   // With what is fetched, which is timed, where steps fetch.
   absl::Status EnqueueResults(PreparedPlan& plan, int slot);
-  // Where steps have micro-batches, for a replay of this one's.
-  void KeepFeeds(int binding, absl::Span<const FeedData> feeds);
+  // What a micro-batch that is not the last was fed, for a replay of its step.
+  void KeepMicroBatch(int binding, absl::Span<const FeedData> feeds);
+  // What lies in the plan's slots, in its order.
+  absl::StatusOr<std::vector<std::string>> ReadFeeds(const PreparedPlan& plan);
+  absl::Status WriteFeeds(const PreparedPlan& plan,
+                          const std::vector<std::string>& feeds);
   // Runs with the feeds that are there.
   absl::Status RunWatched(PreparedPlan& plan, StepWatcher* watcher);
   // The last step with its micro-batches.
@@ -119,16 +123,15 @@ class ExecutorImpl : public Executor {
   // Cells of class `always` before the last step, for its replay.
   std::unique_ptr<Memory> always_before_;
   int last_binding_ = -1;
-  // Where steps have micro-batches: the feeds of those of the step under way
-  // or else of the last one; its own are the last. As many of `fed_parts_`
-  // count as `parts_` says: what others held serves again.
-  struct FedPart {
+  // Of the step under way, or else of the last one: what micro-batches before
+  // its last were fed, `earlier_` of them; what others held serves again.
+  struct MicroBatch {
     int binding = -1;
     std::vector<std::string> feeds;  // in the plan's order
   };
-  const bool merges_;
-  std::vector<FedPart> fed_parts_;
-  size_t parts_ = 0;
+  const bool merges_;  // steps have micro-batches
+  std::vector<MicroBatch> micro_batches_;
+  size_t earlier_ = 0;
   bool step_begun_ = false;
   // Whose feeds lie in the feed arena; null: nobody's.
   const PreparedPlan* fed_ = nullptr;

@@ -103,28 +103,49 @@ absl::Status ExecutorImpl::RunWatched(PreparedPlan& plan,
   return plan.Enqueue(*communicator_, watcher);
 }
 
+absl::StatusOr<std::vector<std::string>> ExecutorImpl::ReadFeeds(
+    const PreparedPlan& plan) {
+  std::vector<std::string> feeds;
+  for (size_t i = 0; i < plan.plan().feeds.size(); ++i) {
+    const int64_t bytes = plan.plan().feeds[i].slice.bytes;
+    feeds.emplace_back(bytes, '\0');
+    HT_RETURN_IF_ERROR(
+        streams_.compute->Copy(&feeds[i][0], plan.feeds()[i], bytes));
+  }
+  HT_RETURN_IF_ERROR(streams_.compute->Synchronize());
+  return feeds;
+}
+
+absl::Status ExecutorImpl::WriteFeeds(const PreparedPlan& plan,
+                                      const std::vector<std::string>& feeds) {
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    HT_RETURN_IF_ERROR(
+        streams_.compute->Copy(plan.feeds()[i], feeds[i].data(),
+                               static_cast<int64_t>(feeds[i].size())));
+  }
+  return streams_.compute->Synchronize();
+}
+
 absl::Status ExecutorImpl::RunAgain(StepWatcher* watcher) {
   Stream& stream = *streams_.compute;
   HT_RETURN_IF_ERROR(stream.Copy(arenas_.State(0), always_before_->data(),
                                  state_.always_bytes));
-  if (!merges_) return RunWatched(*plans_[last_binding_], watcher);
   for (int i = 0; i < program_->num_cells(); ++i) {
     if (!IsSum(program_->cell(CellId(i)))) continue;
     const Slice& slice = state_.cells[i];
     HT_RETURN_IF_ERROR(
         stream.Fill(arenas_.State(slice.offset), 0, slice.bytes));
   }
-  for (size_t p = 0; p < parts_; ++p) {
-    const FedPart& part = fed_parts_[p];
-    PreparedPlan& plan = *plans_[part.binding];
-    for (size_t i = 0; i < part.feeds.size(); ++i) {
-      HT_RETURN_IF_ERROR(
-          stream.Copy(plan.feeds()[i], part.feeds[i].data(),
-                      static_cast<int64_t>(part.feeds[i].size())));
-    }
+  // The last micro-batch's feeds lie where those of the others go.
+  PreparedPlan& last = *plans_[last_binding_];
+  HT_ASSIGN_OR_RETURN(const std::vector<std::string> feeds, ReadFeeds(last));
+  for (size_t i = 0; i < earlier_; ++i) {
+    PreparedPlan& plan = *plans_[micro_batches_[i].binding];
+    HT_RETURN_IF_ERROR(WriteFeeds(plan, micro_batches_[i].feeds));
     HT_RETURN_IF_ERROR(RunWatched(plan, watcher));
   }
-  return absl::OkStatus();
+  HT_RETURN_IF_ERROR(WriteFeeds(last, feeds));
+  return RunWatched(last, watcher);
 }
 
 absl::Status ExecutorImpl::Watch(int binding, absl::Span<const FeedData> feeds,
@@ -158,20 +179,13 @@ absl::StatusOr<StepInputs> ExecutorImpl::LastInputs(
           {plan.feeds[i].name, plan.feeds[i].desc, std::move(bytes[i])});
     }
   };
-  for (size_t p = 0; p < parts_; ++p) {
-    add(plans_[fed_parts_[p].binding]->plan(), fed_parts_[p].feeds);
+  for (size_t i = 0; i < earlier_; ++i) {
+    const MicroBatch& batch = micro_batches_[i];
+    add(plans_[batch.binding]->plan(), batch.feeds);
   }
-  if (!merges_) {
-    const PreparedPlan& last = *plans_[last_binding_];
-    std::vector<std::string> fed;
-    for (size_t i = 0; i < last.plan().feeds.size(); ++i) {
-      const int64_t bytes = last.plan().feeds[i].slice.bytes;
-      fed.emplace_back(bytes, '\0');
-      HT_RETURN_IF_ERROR(stream.Copy(&fed[i][0], last.feeds()[i], bytes));
-    }
-    HT_RETURN_IF_ERROR(stream.Synchronize());
-    add(last.plan(), std::move(fed));
-  }
+  const PreparedPlan& last = *plans_[last_binding_];
+  HT_ASSIGN_OR_RETURN(std::vector<std::string> fed, ReadFeeds(last));
+  add(last.plan(), std::move(fed));
   for (const CellId id : cells) {
     std::string& bytes = read.cells.emplace_back();
     const Slice& slice = state_.cells[id.index()];

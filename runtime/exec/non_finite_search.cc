@@ -141,7 +141,7 @@ absl::Status NonFiniteSearch::After(const Step& step, Pointers inputs,
     if (step.outputs[i].arena == ArenaKind::kState) cells_.insert(outputs[i]);
   }
   if (kernel && IsCheck(step.block->op(step.op))) {
-    Lower(label, read < 0 ? &norm_ : &checked_);
+    Lower(label, read < 0 && found_.empty() ? &norm_ : &checked_);
   }
   return absl::OkStatus();
 }

@@ -23,6 +23,10 @@ std::string ThreeDigits(double value) {
   return absl::StrFormat("%.3g", value);
 }
 
+std::string Percent(double part, double whole) {
+  return absl::StrFormat("%.1f %%", 100 * part / whole);
+}
+
 std::string Duration(double seconds) {
   if (seconds < 9.95) return absl::StrFormat("%.1f s", seconds);
   if (seconds < 90) return absl::StrFormat("%.0f s", seconds);

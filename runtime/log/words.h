@@ -18,6 +18,8 @@ std::string Count(int64_t n, absl::string_view noun);
 // "3340"; "1.2e-05" and "3e+07" only where zeros alone would stand there;
 // "nan", "inf".
 std::string ThreeDigits(double value);
+// "12.5 %": of `whole`, which is not 0.
+std::string Percent(double part, double whole);
 // "5.7 s", "3 min", "2 h 10 min".
 std::string Duration(double seconds);
 // "a b c and 9 more": at most `most` of them.

@@ -24,10 +24,6 @@ std::string Rate(double amount, double ms) {
   return absl::StrFormat("%.1f", amount / ms / 1e6);
 }
 
-std::string Percent(double part, double whole) {
-  return absl::StrFormat("%.1f %%", 100 * part / whole);
-}
-
 // Of what the device could do at best.
 std::string OfRoofline(std::optional<double> roofline_ms, double ms) {
   if (roofline_ms.value_or(0) <= 0 || ms <= 0) return "-";

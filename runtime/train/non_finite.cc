@@ -180,9 +180,11 @@ absl::StatusOr<FirstOfRanks> FindFirst(const NonFinite& mine,
   std::pair<int64_t, int64_t> first_place;
   for (size_t r = 0; r < ops.size(); ++r) {
     NonFinite found = {ops[r], inputs[r]};
-    if (found.op.empty() || !absl::SimpleAtoi(batches[r], &found.micro_batch)) {
-      continue;
+    if (!absl::SimpleAtoi(batches[r], &found.micro_batch)) {
+      return CommunicationError("rank ", r, " names micro-batch \"", batches[r],
+                                "\", expected a number");
     }
+    if (found.op.empty()) continue;
     const auto place =
         std::make_pair(found.micro_batch, PositionOf(entry, found.op));
     if (first.rank >= 0 && place >= first_place) continue;

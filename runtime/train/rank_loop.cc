@@ -121,8 +121,9 @@ absl::Status RankLoop::OneStep(const Batch& batch) {
   Pending& enqueued = pending_[(enqueued_ - 1) % 3];
   if (enqueued_ - read_ == 3) HT_RETURN_IF_ERROR(ReadOldest());
   if (capsules_ < config_.capsules) HT_RETURN_IF_ERROR(KeepRejected());
-  // Behind what runs the step again, on the parameters that it has found.
-  HT_RETURN_IF_ERROR(Average(enqueued));
+  // Behind what runs the step again, on the parameters that it has found; where
+  // the run ends with it, that is still to come.
+  if (!diverged_) HT_RETURN_IF_ERROR(Average(enqueued));
   const Executor::Times parts = executor_.times();
   NoteDue(enqueued);
   // Ranks that differ have no state to save or to evaluate: that waits.

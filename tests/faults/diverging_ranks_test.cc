@@ -3,7 +3,6 @@
 // HT_TRIALS=1000 flips so many, from HT_SEED on.
 #include <algorithm>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,20 +131,17 @@ struct Draw {
 };
 
 Draw DrawFlip(int seed) {
-  std::mt19937_64 random(seed);
-  const auto any = [&](const std::vector<std::string>& of) {
-    return of[random() % of.size()];
-  };
+  Draws draws(seed);
   Draw draw;
-  draw.ranks = random() % 2 == 0 ? 2 : 4;
-  draw.every = 1 + static_cast<int64_t>(random() % 5);
-  draw.flip.rank = static_cast<int>(random() % draw.ranks);
-  draw.flip.step = 1 + static_cast<int64_t>(random() % kSteps);
-  draw.flip.parameter = any({"w1", "b1", "w2", "b2"});
-  draw.flip.element = random();
-  draw.flip.bit = static_cast<int>(random() % 32);
-  draw.method = any({"sgd {}", "momentum {}", "adam {}"});
-  draw.level = any({"O0", "O1", "O2"});
+  draw.ranks = draws.OneOf(2) ? 2 : 4;
+  draw.every = 1 + draws.Below(5);
+  draw.flip.rank = draws.Below(draw.ranks);
+  draw.flip.step = 1 + draws.Below(kSteps);
+  draw.flip.parameter = draws.Any<std::string>({"w1", "b1", "w2", "b2"});
+  draw.flip.element = draws.Next();
+  draw.flip.bit = draws.Below(32);
+  draw.method = draws.Any<std::string>({"sgd {}", "momentum {}", "adam {}"});
+  draw.level = draws.Any<std::string>({"O0", "O1", "O2"});
   return draw;
 }
 

@@ -85,14 +85,14 @@ TEST(FirstNonFinite, IsTheOpThatOverflows) {
 // Values of others are from 1 to 8, of which no op here makes a larger one.
 class BadModel {
  public:
-  explicit BadModel(std::mt19937& random) : random_(random) {
+  explicit BadModel(Draws& draws) : draws_(draws) {
     text_ = absl::StrCat(
         "name: 'bad' format: 1\nfeed { name: 'x' dims: [-1, 8] }\n",
         Param("w", "8", "constant: 1"), Param("b", "8", "constant: 2"),
         Binary("elementwise_mul", "x", "w", "h"), Add("h", "b", "v"));
     latest_ = "v";
     Fill();
-    backward_ = Below(3) == 0;
+    backward_ = draws_.Below(3) == 0;
     backward_ ? InBackward() : InForward();
     Fill();
     absl::StrAppend(&text_, Unary("mean", latest_, "loss"),
@@ -110,8 +110,6 @@ class BadModel {
   }
 
  private:
-  int Below(int n) { return static_cast<int>(random_() % n); }
-
   std::string NewName() { return absl::StrCat("v", made_++); }
   // An op of X alone, whose result is the latest value.
   void Next(const std::string& type, const std::string& attrs = "") {
@@ -130,9 +128,9 @@ class BadModel {
   }
 
   void Fill() {
-    for (int i = Below(8); i > 0; --i) {
+    for (int i = draws_.Below(8); i > 0; --i) {
       const std::string before = latest_;
-      switch (Below(6)) {
+      switch (draws_.Below(6)) {
         case 0:
           Next("relu");
           break;
@@ -163,7 +161,7 @@ class BadModel {
   }
 
   void InForward() {
-    switch (Below(5)) {
+    switch (draws_.Below(5)) {
       case 0:
         Scale("3.4e38");
         break;
@@ -193,7 +191,7 @@ class BadModel {
     WithParameter("elementwise_add", "2");
   }
 
-  std::mt19937& random_;
+  Draws& draws_;
   std::string text_, latest_, bad_;
   int made_ = 0;
   bool backward_ = false;
@@ -203,12 +201,11 @@ TEST(FirstNonFinite, IsNamedByRunsOfFusedModels) {
   const int trials = Trials(40), first = FirstSeed();
   int fused = 0;
   for (int seed = first; seed < first + trials && !HasFailure(); ++seed) {
-    std::mt19937 random(seed);
-    const BadModel model(random);
-    const std::vector<std::string> levels = {"O0", "O1", "O2", "O3"};
-    const std::string level = levels[random() % levels.size()];
-    const std::string dtype = random() % 2 == 0 ? "fp16" : "bf16";
-    const int ranks = 1 + static_cast<int>(random() % 2);
+    Draws draws(seed);
+    const BadModel model(draws);
+    const std::string level = draws.Any<std::string>({"O0", "O1", "O2", "O3"});
+    const std::string dtype = draws.Any<std::string>({"fp16", "bf16"});
+    const int ranks = 1 + draws.Below(2);
     SCOPED_TRACE(absl::StrCat("HT_SEED=", seed, " ", level, " ", dtype, " on ",
                               ranks, "\n", model.text()));
     const auto compiled = CompileText(

@@ -1,4 +1,5 @@
-"""Who connects to a run's ports and does not belong to it.
+"""Who connects to a run's ports and does not belong to it: at length, what
+tests/multi_rank/strangers_test shows briefly, and with memory and replays.
 
 They find every port that the run's processes listen on and come to it, in
 several ways at once, until they are told to go. They know the run's token, to
@@ -16,6 +17,9 @@ import time
 
 STORE_MAGIC = b"HTSTORE1"
 NONCE = 16
+# Counted when they were heard, not when they came: what they say depends on what
+# the other end said.
+HEARD = ["replay", "wrong secret", "peer replay"]
 KINDS = ["rubbish", "slow", "flood", "endless", "replay", "wrong secret",
          "peer replay", "peer wrong secret"]
 
@@ -43,7 +47,7 @@ def peer_hello(token, caller, called):
 
 
 def listeners(pids):
-    """(address, port) of IPv4 that these processes listen on."""
+    """(address, port) that these processes listen on."""
     inodes = set()
     for pid in pids:
         for path in glob.glob(f"/proc/{pid}/fd/*"):
@@ -54,13 +58,21 @@ def listeners(pids):
             if link.startswith("socket:["):
                 inodes.add(link[8:-1])
     found = []
-    with open("/proc/net/tcp", encoding="ascii") as file:
-        for line in list(file)[1:]:
+    for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+        try:
+            with open(f"/proc/net/{table}", encoding="ascii") as file:
+                lines = list(file)[1:]
+        except OSError:
+            continue  # a machine without IPv6
+        for line in lines:
             words = line.split()
-            if words[3] == "0A" and words[9] in inodes:
-                address, port = words[1].split(":")
-                found.append((socket.inet_ntoa(
-                    struct.pack("=I", int(address, 16))), int(port, 16)))
+            if words[3] != "0A" or words[9] not in inodes:
+                continue
+            address, port = words[1].split(":")
+            parts = [int(address[i:i + 8], 16)
+                     for i in range(0, len(address), 8)]
+            found.append((socket.inet_ntop(
+                family, struct.pack(f"={len(parts)}I", *parts)), int(port, 16)))
     return found
 
 
@@ -93,7 +105,8 @@ class Strangers:
         while not self.over.is_set():
             self.ports = listeners(self.pids())
             self.open_to_all |= {address for address, _ in self.ports
-                                 if not address.startswith("127.")}
+                                 if not address.startswith("127.")
+                                 and address != "::1"}
             time.sleep(0.02)
 
     def come(self, kind, draw):
@@ -106,7 +119,8 @@ class Strangers:
             try:
                 with socket.create_connection(draw.choice(ports), 1) as one:
                     one.settimeout(1)
-                    self.came[kind] += 1
+                    if kind not in HEARD:
+                        self.came[kind] += 1
                     visit(one, draw)
             except OSError:
                 pass  # it was shown out
@@ -151,6 +165,7 @@ class Strangers:
     def greet(self, one, kind, hello):
         """What is said to the store; it may not admit who says it."""
         one.sendall(hello)
+        self.came[kind] += 1
         head = one.recv(4)
         reply = one.recv(4096) if len(head) == 4 else b""
         if reply[:1] == b"\0":
@@ -186,6 +201,7 @@ class Strangers:
             answer += more
         if answer.startswith(STORE_MAGIC):
             return
+        self.came[kind] += 1
         # The other end wants a proof over its nonce: a recording has none.
         one.sendall(os.urandom(32))
         if one.recv(1) == b"+":

@@ -15,6 +15,7 @@ seconds=$1 folder=$2
 shift 2
 # Without a target it names them all.
 [ $# -gt 0 ] || set -- $("$fuzzer" 2>&1 | sed -n 's/.*expected one of//p')
+[ $# -gt 0 ] || { echo "$fuzzer names no target: is it built?" >&2; exit 2; }
 mkdir -p "$folder/found"
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0} TEST_TMPDIR=$(mktemp -d)
 trap 'rm -r "$TEST_TMPDIR"' EXIT
@@ -22,7 +23,8 @@ broken=0
 for target in "$@"; do
   mkdir -p "$folder/$target"
   log=$folder/$target.log
-  # 256 MiB is what our own code may take; the rest is the sanitizer's.
+  # 256 MiB is what our own code may take in one piece; much of all that is
+  # taken is the sanitizer's.
   if HT_FUZZ_TARGET=$target HT_FUZZ_SEEDS=$folder/$target "$fuzzer" \
     "$folder/$target" -max_total_time="$seconds" -timeout=10 \
     -rss_limit_mb=1024 -malloc_limit_mb=256 -print_final_stats=1 \

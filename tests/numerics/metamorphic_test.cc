@@ -100,19 +100,13 @@ TEST(Metamorphic, ReplicatedCellsAreEqualOnAllRanks) {
   for (int r = 1; r < 3; ++r) EXPECT_EQ(result.cells[r], result.cells[0]);
 }
 
-// Bodies in place of all fusions, by a registry without patterns.
 TEST(Metamorphic, FusedIsUnfused) {
   for (const char* strategy : {kFp32, kO1}) {
     const auto model = CompileModel(kConvnet, strategy);
     ASSERT_TRUE(model.ok()) << model.status();
-    kernels::KernelRegistry inlined = kernels::Kernels();
-    inlined.ForEach([](absl::string_view key, kernels::Candidate& candidate) {
-      if (!absl::StartsWith(key, "pattern:")) return;
-      candidate.supports = [](const kernels::BoundOp&) { return false; };
-    });
     StepsSpec spec;
     const StepsResult fused = MustRun(*model, spec);
-    spec.kernels = {&inlined};
+    spec.kernels = {&KernelsWithoutPatterns()};
     const StepsResult bodies = MustRun(*model, spec);
     for (size_t s = 0; s < fused.losses.size(); ++s) {
       EXPECT_NEAR(fused.losses[s], bodies.losses[s], 2e-3 * fused.losses[0])

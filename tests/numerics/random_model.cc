@@ -121,19 +121,10 @@ class ModelWriter : public Writer {
       Bound(before);
     }
     End();
-    const bool kinks = HasKinks();
-    return {std::move(text_), batch_norms_, kinks};
+    return {std::move(text_), batch_norms_, kinks_};
   }
 
  private:
-  bool HasKinks() const {
-    for (const char* kink : {"\"relu", "\"hard_", "leaky_relu", "\"abs",
-                             "e_max", "e_min", "'max'"}) {
-      if (absl::StrContains(text_, kink)) return true;
-    }
-    return false;
-  }
-
   // What sums and products have made too large for 16 bits, or for the rate,
   // is kept within 1 again. `before`: of the values that there were.
   void Bound(double before) {
@@ -197,6 +188,8 @@ class ModelWriter : public Writer {
         "relu6",  "elu",   "hard_sigmoid", "erf",       "leaky_relu",
         "square", "scale", "abs",          "sin",       "exp"};
     const std::string type = draws_.Any(*types);
+    kinks_ |= absl::StrContains(type, "relu") ||
+              absl::StartsWith(type, "hard_") || type == "abs";
     if (type == "exp" || type == "square") {  // of what is within -1 and 1
       Add("tanh", {{"X", x.name}}, x.dims);
       Add(type, {{"X", values_.back().name}}, x.dims);
@@ -225,6 +218,7 @@ class ModelWriter : public Writer {
       return;
     }
     const std::string type = draws_.Any(*types);
+    kinks_ |= type == "elementwise_max" || type == "elementwise_min";
     Add(type, {{"X", x.name}, {"Y", y}}, x.dims, attrs).most =
         type == "elementwise_mul" ? most * most : 2 * most;
   }
@@ -289,6 +283,12 @@ class ModelWriter : public Writer {
     }
   }
 
+  std::string Pooling() {
+    const bool avg = draws_.OneOf(2);
+    kinks_ |= !avg;
+    return avg ? "avg" : "max";
+  }
+
   void Picture(const Value& x) {
     const int size = x.dims[1];
     const int kind = draws_.Below(4);
@@ -297,13 +297,12 @@ class ModelWriter : public Writer {
     } else if (kind == 1 && size > 2) {  // windows that overlap
       const int to = (size - 1) / 2 + 1;
       Add("pool2d", {{"X", x.name}}, {x.dims[0], to, to},
-          Word("pooling_type", draws_.OneOf(2) ? "avg" : "max") +
-              Ints("ksize", {3, 3}) + Ints("strides", {2, 2}) +
-              Ints("paddings", {1, 1}));
+          Word("pooling_type", Pooling()) + Ints("ksize", {3, 3}) +
+              Ints("strides", {2, 2}) + Ints("paddings", {1, 1}));
     } else if (size > 1) {
       Add("pool2d", {{"X", x.name}}, {x.dims[0], size / 2, size / 2},
-          Word("pooling_type", draws_.OneOf(2) ? "avg" : "max") +
-              Ints("ksize", {2, 2}) + Ints("strides", {2, 2}));
+          Word("pooling_type", Pooling()) + Ints("ksize", {2, 2}) +
+              Ints("strides", {2, 2}));
     } else {
       Flatten(x);
     }
@@ -355,12 +354,13 @@ class ModelWriter : public Writer {
   }
 
   static constexpr double kMost = 8;
-  bool batch_norms_ = false;
+  bool batch_norms_ = false, kinks_ = false;
 };
 
-// Sums of products of whole numbers. A loss whose terms are below 2^12 has
-// gradients below that times the number of products on the way and of the
-// samples: far from 2^24, to which f32 holds all whole numbers.
+// Sums of products of whole numbers, far below 2^24, to which f32 holds them
+// all: values are at most kMost, and the loss is at most kSteepest times as
+// steep in any of them, whatever clips them on the way; so gradients are at
+// most their product times the 8 samples.
 class ExactWriter : public Writer {
  public:
   explicit ExactWriter(Draws* draws) : Writer(draws) {}
@@ -382,7 +382,15 @@ class ExactWriter : public Writer {
   }
 
  private:
-  static constexpr double kMost = 4096 / 16;  // 16 elements are summed at last
+  static constexpr double kMost = 256, kSteepest = 4096;
+
+  // Whether an op that is so steep can be added. The last product and the sum
+  // behind it are: of 9 elements, by 2, to 5.
+  bool Steepens(double by) {
+    if (steepness_ * by * (2 * 9) * 5 > kSteepest) return false;
+    steepness_ *= by;
+    return true;
+  }
 
   std::string Whole() {
     return absl::StrCat("constant: ", draws_.Any<int>({-2, -1, 1, 2}));
@@ -395,8 +403,10 @@ class ExactWriter : public Writer {
     switch (draws_.Below(7)) {
       case 0:
       case 1:
-        return Product(x);
+        if (Steepens(2 * width)) Product(x);
+        return;
       case 2: {
+        if (!Steepens(2)) return;
         Value& made =
             Add("elementwise_mul",
                 {{"X", x.name}, {"Y", NewParam({width}, Whole())}}, {width});
@@ -416,6 +426,7 @@ class ExactWriter : public Writer {
         }
         return;
       default:
+        if (!Steepens(2)) return;
         Add("scale", {{"X", x.name}}, {width}, Float("scale", "-2")).most =
             2 * x.most;
         return Bound();
@@ -442,6 +453,7 @@ class ExactWriter : public Writer {
         draws_.Any<std::string>({"elementwise_add", "elementwise_sub",
                                  "elementwise_max", "elementwise_mul"});
     const bool product = type == "elementwise_mul";
+    if (!Steepens(product ? x.most + y.most : 2)) return;
     Add(type, {{"X", x.name}, {"Y", y.name}}, x.dims).most =
         product ? x.most * y.most : x.most + y.most;
     Bound();
@@ -455,6 +467,8 @@ class ExactWriter : public Writer {
         Float("min", "-1") + Float("max", "1"))
         .most = 1;
   }
+
+  double steepness_ = 1;
 };
 
 }  // namespace

@@ -2,27 +2,11 @@
 #ifndef HALFTONE_TESTS_NUMERICS_RANDOM_MODEL_H_
 #define HALFTONE_TESTS_NUMERICS_RANDOM_MODEL_H_
 
-#include <cstdint>
-#include <random>
 #include <string>
-#include <vector>
+
+#include "tests/support/trials.h"
 
 namespace halftone {
-
-// Draws that are the same on every machine.
-class Draws {
- public:
-  explicit Draws(uint64_t seed) : random_(seed) {}
-  int Below(int n) { return static_cast<int>(random_() % n); }
-  bool OneOf(int n) { return Below(n) == 0; }
-  template <typename T>
-  const T& Any(const std::vector<T>& list) {
-    return list[Below(static_cast<int>(list.size()))];
-  }
-
- private:
-  std::mt19937_64 random_;
-};
 
 struct RandomModel {
   std::string text;          // as ParseModel takes it

@@ -7,22 +7,19 @@
 // the test's directory: so is a program under which the process dies.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "graph/base/dtype.h"
 #include "graph/base/file.h"
-#include "graph/base/half.h"
 #include "graph/io/model_reader.h"
 #include "gtest/gtest.h"
-#include "kernels/register_all.h"
+#include "kernels/cpu/convert.h"
 #include "tests/numerics/random_model.h"
 #include "tests/support/compile_model.h"
 #include "tests/support/run_steps.h"
@@ -33,19 +30,6 @@ namespace {
 
 using passes::Override;
 using Settings = std::vector<std::pair<std::string, std::string>>;
-
-// Bodies in place of all fusions, by a registry without patterns.
-const kernels::KernelRegistry& Unfused() {
-  static const auto* const registry = [] {
-    auto* inlined = new kernels::KernelRegistry(kernels::Kernels());
-    inlined->ForEach([](absl::string_view key, kernels::Candidate& candidate) {
-      if (!absl::StartsWith(key, "pattern:")) return;
-      candidate.supports = [](const kernels::BoundOp&) { return false; };
-    });
-    return inlined;
-  }();
-  return *registry;
-}
 
 std::string Folder() {
   const char* const kept = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR");
@@ -61,23 +45,8 @@ struct State {
 
 std::vector<float> Floats(DType dtype, const std::string& bytes) {
   std::vector<float> values(bytes.size() / SizeOf(dtype));
-  for (size_t i = 0; i < values.size(); ++i) {
-    const char* const at = bytes.data() + i * SizeOf(dtype);
-    half f16;
-    bfloat16 bf16;
-    switch (dtype) {
-      case DType::kF16:
-        std::memcpy(&f16, at, sizeof(f16));
-        values[i] = static_cast<float>(f16);
-        break;
-      case DType::kBF16:
-        std::memcpy(&bf16, at, sizeof(bf16));
-        values[i] = static_cast<float>(bf16);
-        break;
-      default:
-        std::memcpy(&values[i], at, sizeof(float));
-    }
-  }
+  kernels::ToFloat(dtype, bytes.data(), values.data(),
+                   static_cast<int64_t>(values.size()));
   return values;
 }
 
@@ -85,6 +54,7 @@ std::vector<float> Floats(DType dtype, const std::string& bytes) {
 // `from`, as norms over all of them.
 struct Distance {
   double apart = 0, moved = 0, size = 0;
+  double along = 0;  // how far `a` has come, in that direction
 };
 Distance Between(const State& a, const State& to, const State& from) {
   Distance distance;
@@ -94,12 +64,15 @@ Distance Between(const State& a, const State& to, const State& from) {
     const std::vector<float>& before = from.trained.at(name);
     for (size_t i = 0; i < values.size(); ++i) {
       distance.apart += std::pow(other->second[i] - values[i], 2.0);
+      distance.along += static_cast<double>(other->second[i] - before[i]) *
+                        (values[i] - before[i]);
       distance.moved += std::pow(values[i] - before[i], 2.0);
       distance.size += std::pow(values[i], 2.0);
     }
   }
-  return {std::sqrt(distance.apart), std::sqrt(distance.moved),
-          std::sqrt(distance.size)};
+  const double moved = std::sqrt(distance.moved);
+  return {std::sqrt(distance.apart), moved, std::sqrt(distance.size),
+          moved > 0 ? distance.along / moved : 0};
 }
 
 // What a run may differ by from f32's on one rank: of what its parameters have
@@ -116,6 +89,9 @@ constexpr Bound kBF16 = {0.4, 1e-6, 0.1};
 constexpr double kF16Rounding = 1.0 / 1024, kBF16Rounding = 1.0 / 128;
 // Of parameters that hardly move all is rounding.
 constexpr double kLittle = 0.0025;
+// What they move beyond this part of their own size is no rounding even where
+// they are bf16.
+constexpr double kMuch = 0.03;
 
 // One program, under its number.
 class Trial {
@@ -136,7 +112,7 @@ class Trial {
     const CompiledModel* const compiled = Compiled(settings, said);
     absl::StrAppend(&said, "ranks ", spec.ranks, fused ? "" : ", not fused");
     Leave(".settings", said);
-    if (!fused) spec.kernels.assign(spec.ranks, &Unfused());
+    if (!fused) spec.kernels.assign(spec.ranks, &KernelsWithoutPatterns());
     State state;
     if (compiled == nullptr) return state;
     const auto result = RunSteps(*compiled->program, spec);
@@ -178,6 +154,12 @@ class Trial {
                                 bound.size * distance.size)) {
       Fail(what, absl::StrCat("parameters ", distance.apart, " apart, moved ",
                               distance.moved, ", of norm ", distance.size));
+    }
+    // Wide bounds would else take parameters that stand still.
+    if (distance.moved > kMuch * distance.size &&
+        !(distance.along >= distance.moved / 4)) {
+      Fail(what, absl::StrCat("parameters moved ", distance.along, " of ",
+                              distance.moved));
     }
   }
 

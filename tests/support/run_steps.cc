@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
@@ -120,6 +122,18 @@ class Rank {
 };
 
 }  // namespace
+
+const kernels::KernelRegistry& KernelsWithoutPatterns() {
+  static const auto* const registry = [] {
+    auto* inlined = new kernels::KernelRegistry(kernels::Kernels());
+    inlined->ForEach([](absl::string_view key, kernels::Candidate& candidate) {
+      if (!absl::StartsWith(key, "pattern:")) return;
+      candidate.supports = [](const kernels::BoundOp&) { return false; };
+    });
+    return inlined;
+  }();
+  return *registry;
+}
 
 absl::StatusOr<StepsResult> RunSteps(const Program& program,
                                      const StepsSpec& spec) {

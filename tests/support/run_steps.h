@@ -14,6 +14,9 @@
 
 namespace halftone {
 
+// The binary's kernels without patterns: bodies in place of all fusions.
+const kernels::KernelRegistry& KernelsWithoutPatterns();
+
 struct StepsSpec {
   int ranks = 1;
   int64_t batch = 64;  // of all ranks

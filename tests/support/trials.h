@@ -1,7 +1,10 @@
 #ifndef HALFTONE_TESTS_SUPPORT_TRIALS_H_
 #define HALFTONE_TESTS_SUPPORT_TRIALS_H_
 
+#include <cstdint>
 #include <cstdlib>
+#include <random>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 
@@ -22,6 +25,22 @@ inline int FirstSeed() {
   int seed = 0;
   return text != nullptr && absl::SimpleAtoi(text, &seed) ? seed : 1;
 }
+
+// Draws that are the same on every machine.
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : random_(seed) {}
+  uint64_t Next() { return random_(); }
+  int Below(int n) { return static_cast<int>(Next() % n); }
+  bool OneOf(int n) { return Below(n) == 0; }
+  template <typename T>
+  const T& Any(const std::vector<T>& list) {
+    return list[Below(static_cast<int>(list.size()))];
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
 
 }  // namespace halftone
 

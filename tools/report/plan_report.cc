@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
-#include "graph/base/table.h"
 #include "graph/base/text.h"
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"

@@ -25,6 +25,7 @@ namespace tools {
 namespace {
 
 using runtime::CostClass;
+using runtime::Percent;
 using runtime::Plan;
 using runtime::PlanPrediction;
 using runtime::Roofline;
@@ -97,9 +98,6 @@ std::vector<size_t> ByTime(const PlanPrediction& of) {
   return order;
 }
 
-std::string Percent(double part, double whole) {
-  return absl::StrFormat("%.1f %%", 100 * part / whole);
-}
 std::string Scaled(double amount, double unit) {
   return amount > 0 ? absl::StrFormat("%.1f", amount / unit) : "-";
 }

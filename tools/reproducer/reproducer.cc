@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -47,7 +48,8 @@ absl::StatusOr<std::string> KeepHere(const Reproducer& reproducer) {
   const CompileInputs& inputs = reproducer.inputs;
   const uint64_t hash = StableHash(
       absl::StrCat(Hex64(StableHash(inputs.model)), inputs.target,
-                   StrategyText(inputs.options.strategy), reproducer.message));
+                   StrategyText(inputs.options.strategy),
+                   absl::StrJoin(inputs.passes, " "), reproducer.message));
   const std::string name = absl::StrCat(kPrefix, Hex64(hash).substr(0, 8));
   const std::string made = NewFolder(".", absl::StrCat(".", name, "-"));
   if (made.empty()) return ModelError(name, ": cannot be made here");

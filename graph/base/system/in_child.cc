@@ -42,7 +42,7 @@ std::string ReadAll(int from) {
   for (int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGALRM}) {
     ::signal(signal, SIG_DFL);
   }
-  // What it prints, it prints again in this process.
+  // Nobody is to read what it prints.
   const int quiet = open("/dev/null", O_RDWR);
   if (quiet >= 0) {
     for (int fd : {0, 1, 2}) dup2(quiet, fd);
