@@ -288,6 +288,8 @@ std::string GlooCommunicator::Doing() const {
 absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
   const MonotonicTime now = MonotonicTime::Now();
   CloseTransfers();
+  // It may have gone with its machine, and the run is lost as it is.
+  meeting_->store().set_patience(kNews);
   std::string reason;
   bool late;
   {

@@ -30,7 +30,7 @@ constexpr absl::Duration kTerminate = absl::Milliseconds(900);
 // Between looks at what the run's store says, where there are other nodes.
 constexpr absl::Duration kNews = absl::Milliseconds(100);
 // For a rank here that others blame: it may be about to say why itself.
-constexpr absl::Duration kOwnEnd = absl::Seconds(2);
+constexpr absl::Duration kOwnEnd = absl::Milliseconds(500);
 // For what is still in the pipes when the ranks are gone.
 constexpr absl::Duration kDrain = absl::Milliseconds(300);
 // For ranks of other nodes that still talk to the store.
@@ -205,12 +205,20 @@ AttemptResult Attempt::Supervise() {
     result.checkpoint = std::max(result.checkpoint, rank.last.checkpoint);
   }
   Conclude(result);
-  const MonotonicTime limit = MonotonicTime::Now() + kFarewell;
-  while (store_ != nullptr && options_.plan->nodes > 1 &&
-         !store_->members().empty() && MonotonicTime::Now() < limit) {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
+  if (store_ != nullptr && options_.plan->nodes > 1) AwaitFarewells();
   return result;
+}
+
+// Of all but those that are to blame: they may be gone without a word.
+void Attempt::AwaitFarewells() const {
+  const MonotonicTime limit = MonotonicTime::Now() + kFarewell;
+  const auto stays = [&](int member) { return !IsSuspect(member); };
+  std::vector<int> members = store_->members();
+  while (std::any_of(members.begin(), members.end(), stays) &&
+         MonotonicTime::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(20));
+    members = store_->members();
+  }
 }
 
 MonotonicTime Attempt::NextDeadline() const {
@@ -348,10 +356,26 @@ void Attempt::PassDeadlines(MonotonicTime now) {
     TellOtherNodes();
     ending_ = true;
     SignalAll(SIGTERM);
+    KillSuspects();
   }
   if (now >= kill_at_) {
     kill_at_ = MonotonicTime::InfiniteFuture();
     SignalAll(SIGKILL);
+  }
+}
+
+bool Attempt::IsSuspect(int rank) const {
+  const std::optional<RunFailure> failure = RunFailed();
+  return failure && std::count(failure->suspects.begin(),
+                               failure->suspects.end(), rank) > 0;
+}
+
+// Whom the others waited for in vain does not hear that it shall end.
+void Attempt::KillSuspects() {
+  for (const Rank& rank : ranks_) {
+    if (rank.running && IsSuspect(rank.rank)) {
+      kill(-rank.process.pid, SIGKILL);
+    }
   }
 }
 

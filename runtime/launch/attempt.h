@@ -90,9 +90,12 @@ class Attempt {
   void HearOfOtherNodes(MonotonicTime now);
   void TellOtherNodes();
   void PassDeadlines(MonotonicTime now);
+  bool IsSuspect(int rank) const;
+  void KillSuspects();
   void SignalAll(int number);
   Environment EnvironmentOf(int local_rank, const StatusPage& status) const;
   void Drain(absl::Duration limit);
+  void AwaitFarewells() const;
 
   bool EndedBadly(const Rank& rank) const;
   const Rank* FindCulprit() const;

@@ -16,6 +16,8 @@ constexpr absl::Duration kTry = absl::Milliseconds(500);
 // One wait for news; then the store is asked again, by which it shows that it
 // can be reached, and is told what there is to tell.
 constexpr absl::Duration kWait = absl::Milliseconds(100);
+// So late is no answer that is on its way.
+constexpr absl::Duration kSilence = absl::Seconds(1);
 
 }  // namespace
 
@@ -45,12 +47,16 @@ std::optional<RunFailure> NodeWatch::failure() const {
   return failure_;
 }
 
-std::optional<RunFailure> NodeWatch::AwaitFailure(absl::Duration limit) const {
+std::optional<RunFailure> NodeWatch::AwaitFailure(absl::Duration limit) {
   const MonotonicTime deadline = MonotonicTime::Now() + limit;
   while (!failure() && MonotonicTime::Now() < deadline) {
     absl::SleepFor(kWait / 20);
   }
-  return failure();
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!failure_ && MonotonicTime::Now() > asked_ + kSilence) {
+    failure_ = Gone("it does not answer");
+  }
+  return failure_;
 }
 
 void NodeWatch::Tell(const RunFailure& failure) {
@@ -75,14 +81,24 @@ bool NodeWatch::Connect(const StoreClientOptions& options) {
 
 void NodeWatch::Keep(RunFailure failure) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!over_) failure_ = std::move(failure);
+  asked_ = MonotonicTime::InfiniteFuture();
+  if (!over_ && !failure_) failure_ = std::move(failure);
 }
 
 std::optional<RunFailure> NodeWatch::TakeWhatToTell() {
   std::lock_guard<std::mutex> lock(mutex_);
   std::optional<RunFailure> taken;
   taken.swap(to_tell_);
+  asked_ = MonotonicTime::Now();
   return taken;
+}
+
+RunFailure NodeWatch::Gone(absl::string_view why) const {
+  RunFailure gone;
+  for (int r = 0; r < ranks_of_node_0_; ++r) gone.suspects.push_back(r);
+  gone.text = absl::StrCat(
+      "the launcher of node 0, its machine or the network is gone: ", why);
+  return gone;
 }
 
 void NodeWatch::Watch(const StoreClientOptions& options) {
@@ -95,12 +111,7 @@ void NodeWatch::Watch(const StoreClientOptions& options) {
     if (news.ok()) return Keep(RunFailureFromText(news->values[0]));
     // The store's own end: no rank is left in the run.
     if (client_->store_has_closed()) return;
-    RunFailure gone;
-    for (int r = 0; r < ranks_of_node_0_; ++r) gone.suspects.push_back(r);
-    gone.text = absl::StrCat(
-        "the launcher of node 0, its machine or the network is gone: ",
-        news.status().message());
-    return Keep(std::move(gone));
+    return Keep(Gone(news.status().message()));
   }
 }
 

@@ -9,7 +9,9 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "graph/base/time/monotonic_time.h"
 #include "runtime/launch/launch_plan.h"
 #include "runtime/rendezvous/store_client.h"
 
@@ -26,8 +28,9 @@ class NodeWatch {
   // What made the run fail: what the store says, or that node 0 is gone (its
   // ranks are the suspects then). Nothing if it has not, or if nobody told.
   std::optional<RunFailure> failure() const;
-  // The same, waiting for it at most this long.
-  std::optional<RunFailure> AwaitFailure(absl::Duration limit) const;
+  // The same, waiting for it at most this long. As the run has failed here, a
+  // store that has not answered for a second counts as gone.
+  std::optional<RunFailure> AwaitFailure(absl::Duration limit);
   // Tells the store of a failure here, soon; only the run's first one counts.
   void Tell(const RunFailure& failure);
 
@@ -37,12 +40,14 @@ class NodeWatch {
   bool Connect(const StoreClientOptions& options);
   void Keep(RunFailure failure);
   std::optional<RunFailure> TakeWhatToTell();
+  RunFailure Gone(absl::string_view why) const;
 
   const int ranks_of_node_0_;
   mutable std::mutex mutex_;  // guards what follows
   std::optional<RunFailure> failure_;
   std::optional<RunFailure> to_tell_;
   std::unique_ptr<StoreClient> client_;
+  MonotonicTime asked_ = MonotonicTime::InfiniteFuture();  // not answered yet
   bool over_ = false;
   std::thread thread_;
 };

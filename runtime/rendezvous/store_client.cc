@@ -18,8 +18,6 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-// Beyond what a request asks the store to wait: for the answer to arrive.
-constexpr absl::Duration kAnswerTime = absl::Seconds(20);
 // How soon to come again to a store that serves an earlier attempt.
 constexpr absl::Duration kRetry = absl::Milliseconds(100);
 
@@ -125,7 +123,8 @@ absl::StatusOr<std::string> StoreClient::ReceiveFrame(MonotonicTime deadline) {
 absl::StatusOr<std::string> StoreClient::Call(const MessageWriter& request,
                                               absl::Duration timeout) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const MonotonicTime deadline = MonotonicTime::Now() + timeout + kAnswerTime;
+  const MonotonicTime deadline =
+      MonotonicTime::Now() + timeout + absl::Nanoseconds(patience_ns_.load());
   absl::Status sent = socket_.Send(request.Frame(), deadline);
   absl::StatusOr<std::string> reply =
       sent.ok() ? ReceiveFrame(deadline) : absl::StatusOr<std::string>(sent);

@@ -3,6 +3,7 @@
 #define HALFTONE_RUNTIME_RENDEZVOUS_STORE_CLIENT_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -57,6 +58,11 @@ class StoreClient {
   absl::Status Fail(const RunFailure& failure);
   // From here on the end of the connection is no failure.
   absl::Status Bye();
+  // How long an answer may take from here on, beyond what a request asks the
+  // store to wait; 20 s at first.
+  void set_patience(absl::Duration patience) {
+    patience_ns_ = absl::ToInt64Nanoseconds(patience);
+  }
   // Ends the connection; a request under way fails.
   void Shutdown();
   // Whether the store has said that it ends, as it does when all ranks have
@@ -82,6 +88,7 @@ class StoreClient {
   Socket socket_;
   std::string local_host_;
   std::atomic<bool> store_has_closed_{false};
+  std::atomic<int64_t> patience_ns_{20'000'000'000};
 };
 
 }  // namespace runtime

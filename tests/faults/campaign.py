@@ -4,6 +4,7 @@
     bazel build //tools:halftone
     tests/faults/campaign.py saves --trials 5000   # kill -9 while it saves
     tests/faults/campaign.py ranks --trials 1000   # a rank or the launcher goes
+    tests/faults/campaign.py nodes --trials 200    # of two nodes, or one of them
     tests/faults/campaign.py runs --trials 200     # until runs end all the same
     tests/faults/campaign.py strangers --trials 50 # at every port of a run
     tests/faults/campaign.py soak --minutes 60     # does anything grow?
@@ -17,6 +18,7 @@ import glob
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import time
 
+import nodes
 import strangers
 
 MODEL = "models/mlp.pbtxt"
@@ -50,29 +53,23 @@ def require(holds, what):
 class Run:
     """A run into one directory, by itself or of several launched ranks."""
 
-    def __init__(self, binary, out, ranks, *flags, launch=(), env=None):
-        command = [binary]
+    def __init__(self, binary, out, ranks, *flags, launch=(), env=None,
+                 on=()):
+        command = [*on, binary]
         if ranks:
             command += ["launch", "--ranks", str(ranks), *launch]
         command += ["run", MODEL, *FLAGS, "--out", out, *flags]
         self.out = out
-        self.log = open(out + ".log", "w+", encoding="utf-8")
+        self.log = tempfile.NamedTemporaryFile(
+            "w+", prefix=out + ".", suffix=".log", encoding="utf-8",
+            delete=False)
         self.process = subprocess.Popen(
             command, stdout=self.log, stderr=subprocess.STDOUT,
             env={**os.environ, **(env or {})})
 
     def pids(self):
         """Of this run's processes, which all have its directory's name."""
-        found = []
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            try:
-                with open(path, "rb") as file:
-                    words = file.read().split(b"\0")
-            except OSError:
-                continue
-            if self.out.encode() in words and not is_zombie(path):
-                found.append(int(path.split("/")[2]))
-        return found
+        return pids_with(lambda words: self.out.encode() in words)
 
     def ranks(self):
         """Pids of those that train."""
@@ -98,8 +95,9 @@ class Run:
             time.sleep(0.01)
 
     def text(self):
+        """The end of what it has said."""
         with open(self.log.name, encoding="utf-8", errors="replace") as file:
-            return file.read()
+            return file.read()[-2000:]
 
     def end(self, seconds=None):
         try:
@@ -110,6 +108,20 @@ class Run:
         return code
 
 
+def pids_with(tells):
+    """Of processes by the words of their commands."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if tells(words) and not is_zombie(path):
+            found.append(int(path.split("/")[2]))
+    return found
+
+
 def is_zombie(path):
     try:
         with open(os.path.join(os.path.dirname(path), "stat"),
@@ -117,6 +129,28 @@ def is_zombie(path):
             return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
         return True
+
+
+def hurt(pid, fault):
+    """What happens to a rank; "out of memory" is that it gets no more."""
+    if fault == "out of memory":
+        with open(f"/proc/{pid}/statm", encoding="utf-8") as file:
+            size = int(file.read().split()[0]) * resource.getpagesize()
+        resource.prlimit(pid, resource.RLIMIT_AS, (size, size))
+        return
+    os.kill(pid, {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP}[fault])
+
+
+def needs_none(*runs):
+    """Whether they go on, as steps take no memory anew; they are ended then."""
+    time.sleep(1.5)
+    if any(run.process.poll() is not None for run in runs):
+        return False
+    for run in runs:
+        run.process.terminate()
+        run.end(60)
+    shutil.rmtree(runs[0].out)
+    return True
 
 
 def hashes(out):
@@ -190,7 +224,8 @@ class Campaign:
 
     def ranks(self, number, draw):
         world = draw.choice([2, 3, 4])
-        fault = draw.choice(["killed", "killed", "stopped", "launcher killed"])
+        fault = draw.choice(["killed", "killed", "stopped", "launcher killed",
+                             "out of memory"])
         run = Run(self.binary, self.new(f"ranks-{number}"), world, "--epochs",
                   "1000000", *FEW, "--checkpoint-every", "1", "--eval-every",
                   "never", "--timeout", "2")
@@ -202,10 +237,10 @@ class Campaign:
         began = time.monotonic()
         if fault == "launcher killed":
             run.process.kill()
-        elif fault == "killed":
-            os.kill(pid, signal.SIGKILL)
         else:
-            os.kill(pid, signal.SIGSTOP)
+            hurt(pid, fault)
+        if fault == "out of memory" and needs_none(run):
+            return None
         code = run.end(60)
         while run.pids() and time.monotonic() - began < 60:
             time.sleep(0.01)
@@ -214,20 +249,73 @@ class Campaign:
         limit = 2 + (2 if fault == "stopped" else 0) + self.arguments.slack
         require(took <= limit, f"{fault}: gone after {took:.2f} s")
         if fault != "launcher killed":
-            self.blames(run, fault, pid, code)
+            self.blames(run, fault, pid)
+            require(code != 0, f"{fault}: exit code 0")
         shutil.rmtree(run.out)
         return took
 
-    def blames(self, run, fault, pid, code):
+    def blames(self, run, fault, pid):
         with open(f"{run.out}/failure.json", encoding="utf-8") as file:
             failure = json.load(file)
         require(failure["pid"] == pid,
                 f"{fault}: {failure['pid']} is blamed, it was {pid}: "
                 f"{run.text()}")
-        word = {"killed": "SIGKILL", "stopped": "hung"}[fault]
+        word = {"killed": "SIGKILL", "stopped": "hung",
+                "out of memory": "out of memory"}[fault]
         require(word in failure["cause"],
                 f"{fault}: the cause is said to be {failure['cause']}")
-        require(code != 0, f"{fault}: exit code 0")
+
+    # ---- The same of two nodes, and one that vanishes without a word.
+
+    def nodes(self, number, draw):
+        fault = draw.choice(["killed", "stopped", "out of memory",
+                             "launcher killed", "vanished"])
+        per_node, node = draw.choice([1, 2]), draw.choice([0, 1])
+        out = self.new(f"nodes-{number}")
+        with nodes.TwoNodes() as net:
+            runs = [Run(self.binary, out, per_node, "--epochs", "1000000",
+                        *FEW, "--checkpoint-every", "1", "--eval-every",
+                        "never", "--timeout", "2", launch=[
+                            "--nnodes", "2", "--node-rank", str(n), "--master",
+                            f"{net.address(0)}:29500"], on=net.on(n),
+                        env={"HALFTONE_TOKEN": "of the campaign"})
+                    for n in range(2)]
+            runs[0].await_step(draw.randint(1, 4))
+            time.sleep(draw.uniform(0, 0.1))
+            ranks = [pid for pid in runs[0].ranks() if net.has(node, pid)]
+            require(len(ranks) == per_node, f"{len(ranks)} ranks on a node")
+            pid = draw.choice(ranks)
+            began = time.monotonic()
+            if fault == "launcher killed":
+                runs[node].process.kill()
+            elif fault == "vanished":
+                net.plug("down")
+                for each in runs[0].pids():
+                    if net.has(node, each):
+                        os.kill(each, signal.SIGKILL)
+            else:
+                hurt(pid, fault)
+            if fault == "out of memory" and needs_none(*runs):
+                return None
+            codes = [run.end(60) for run in runs]
+            while runs[0].pids() and time.monotonic() - began < 60:
+                time.sleep(0.01)
+            took = time.monotonic() - began
+        require(not runs[0].pids(), f"{fault}: processes are left")
+        limit = 2 + self.arguments.slack
+        limit += 2 if fault in ("stopped", "vanished") else 0
+        require(took <= limit, f"{fault}: gone after {took:.2f} s")
+        require(0 not in codes, f"{fault}: exit codes {codes}")
+        if fault == "launcher killed":
+            require("on another node" in runs[1 - node].text(),
+                    f"{fault}: the other says {runs[1 - node].text()}")
+        elif fault == "vanished":
+            require("network" in runs[1 - node].text(),
+                    f"{fault}: the other says {runs[1 - node].text()}")
+        else:
+            self.blames(runs[node], fault, pid)
+        shutil.rmtree(out)
+        return took
 
     # ---- Whole runs that lose ranks and end all the same.
 
@@ -324,7 +412,7 @@ class Campaign:
             began = time.monotonic()
             while time.monotonic() - began < seconds:
                 time.sleep(seconds / 200)
-                require(run.process.poll() is None, run.text()[-2000:])
+                require(run.process.poll() is None, run.text())
                 samples.append(self.needs(run.process.pid))
             run.process.kill()
             run.end()
@@ -371,8 +459,8 @@ class Campaign:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("what", choices=["saves", "ranks", "runs", "strangers",
-                                         "soak"])
+    parser.add_argument("what", choices=["saves", "ranks", "nodes", "runs",
+                                         "strangers", "soak"])
     parser.add_argument("--binary", default="bazel-bin/tools/halftone")
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=60, help="of soak")
@@ -398,6 +486,9 @@ def main():
         except Broken as error:
             broken += 1
             print(f"trial {number}: {error}", flush=True)
+            for pid in pids_with(lambda words: any(
+                    word.startswith(directory.encode()) for word in words)):
+                os.kill(pid, signal.SIGKILL)
     longest = f", the longest {max(took):.2f} s" if took else ""
     print(f"{arguments.what}: {arguments.trials} trials, {broken} broken"
           f"{longest}")
