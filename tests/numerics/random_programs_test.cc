@@ -241,13 +241,29 @@ StepsSpec On(int ranks, StepsSpec spec) {
   return spec;
 }
 
+// A loss scale at which no gradient is out of f16's range where the parameters
+// have moved from `start` to `whole`: most of 65504 is left for what is summed
+// on the way to theirs.
+double ScaleFor(const State& whole, const State& start, double rate) {
+  double most = 0;
+  for (const auto& [name, values] : whole.trained) {
+    const std::vector<float>& before = start.trained.at(name);
+    for (size_t i = 0; i < values.size(); ++i) {
+      most = std::max(most, std::abs(double{values[i]} - before[i]) / rate);
+    }
+  }
+  double scale = 64;
+  while (scale * most > 4096 && scale > 1) scale /= 2;
+  return scale;
+}
+
 // The strategy of a trial at a level above O0, and what holds of its numbers.
 struct LowSettings {
   std::string name;
   Settings settings;
   Bound bound;
 };
-LowSettings DrawSettings(Draws* draws) {
+LowSettings DrawSettings(double scale, Draws* draws) {
   const std::string level = absl::StrCat("O", 1 + draws->Below(3));
   const bool f16 = draws->OneOf(2);
   LowSettings low = {
@@ -260,8 +276,9 @@ LowSettings DrawSettings(Draws* draws) {
   if (level == "O3") {
     low.bound.size = f16 ? kF16Rounding : kBF16Rounding;
     low.bound.moved *= 3;  // norms and rates are of 16 bits, too
-  } else {                 // a scale at which no gradient here is out of range
-    low.settings.push_back({"amp.loss_scaling.init_loss_scaling", "64"});
+  } else {
+    low.settings.push_back(
+        {"amp.loss_scaling.init_loss_scaling", absl::StrCat(scale)});
   }
   const auto maybe = [&](const std::string& path, const std::string& value) {
     if (draws->OneOf(4)) low.settings.push_back({path, value});
@@ -306,7 +323,8 @@ void RunRounded(int seed, Draws* draws) {
   black.push_back({"amp.custom_black_opnames", "*"});
   trial.ExpectSameBits(whole, trial.Run(black, spec), "all black-listed");
 
-  LowSettings low = DrawSettings(draws);
+  LowSettings low =
+      DrawSettings(ScaleFor(whole, start, spec.learning_rate), draws);
   // One sample's part of a gradient, of seven: its size is all that is left.
   if (model.kinks) low.bound.moved = std::max(low.bound.moved, 1.0);
   Settings settings = plain;
