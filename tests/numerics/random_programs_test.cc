@@ -325,8 +325,12 @@ void RunRounded(int seed, Draws* draws) {
 
   LowSettings low =
       DrawSettings(ScaleFor(whole, start, spec.learning_rate), draws);
-  // One sample's part of a gradient, of seven: its size is all that is left.
-  if (model.kinks) low.bound.moved = std::max(low.bound.moved, 1.0);
+  // One sample's part of a gradient, of seven: its size is all that is left,
+  // and of the loss behind it no more than its order.
+  if (model.kinks) {
+    low.bound.moved = std::max(low.bound.moved, 1.0);
+    low.bound.loss = std::max(low.bound.loss, 0.1);
+  }
   Settings settings = plain;
   settings.insert(settings.end(), low.settings.begin(), low.settings.end());
   const int ranks = 1 + draws->Below(2);
