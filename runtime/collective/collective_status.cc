@@ -9,7 +9,8 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-// One late rank, in words; empty if `there` is where the asker is.
+// One late rank, in words; empty if `there` is where the asker is, or has been
+// there: what it sent may not have come.
 std::string Late(const CollectiveStatus& asker,
                  const std::optional<CollectiveStatus>& there, int rank) {
   if (!there) {
@@ -17,14 +18,14 @@ std::string Late(const CollectiveStatus& asker,
                         " did not arrive and does not answer: it is stopped, "
                         "or its machine or network is gone");
   }
-  if (there->inside && there->number == asker.number &&
-      there->call == asker.call) {
+  const bool same = there->number == asker.number;
+  if (there->number > asker.number || (same && there->call == asker.call)) {
     return "";
   }
   if (there->inside) {
     return absl::StrCat("rank ", rank, " did not arrive: it is in ",
                         there->call, ", its collective ", there->number,
-                        "; all ranks must run the same program");
+                        same ? "; all ranks must run the same program" : "");
   }
   return absl::StrCat("rank ", rank, " did not arrive: ",
                       there->number == 0

@@ -22,8 +22,8 @@ std::string ToText(const CollectiveStatus& where);
 std::optional<CollectiveStatus> CollectiveStatusFromText(
     absl::string_view text);
 
-// What rank `asker` waits for in vain: ranks that gave no answer, that are not
-// in this collective, or that are in another one.
+// What rank `asker` waits for in vain: ranks that gave no answer, that have not
+// come to this collective, or that are in another one instead.
 RunFailure ExplainLate(
     int asker, const std::vector<std::optional<CollectiveStatus>>& ranks);
 

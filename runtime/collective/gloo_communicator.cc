@@ -297,10 +297,10 @@ absl::Status GlooCommunicator::Failed(const std::string& cause, int peer) {
     reason = reason_;
     late = now - begun_ + kEarly >= limit_;
   }
-  // If a peer that has left had failed, it told why before. The others, whose
-  // connections to this rank end now, wait for what it will say.
+  // If a peer that has left had failed, it told why before. Others end their
+  // connections when they are late, and inquire before they say why.
   if (reason.empty() && !late) {
-    reason = AwaitReason(WhyLeft(peer) ? kNews / 4 : kNews);
+    reason = AwaitReason(WhyLeft(peer) ? kNews / 4 : 2 * kNews);
   }
   if (reason.empty()) {
     const RunFailure failure =

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Ranks as threads, which find each other by a job of their own.
 std::vector<std::unique_ptr<Communicator>> ConnectThreads(
@@ -112,9 +113,21 @@ TEST(ExplainLate, NamesWhoIsWhere) {
                                       "barrier, its collective 7"));
   EXPECT_THAT(failure.text, HasSubstr("rank 5 did not arrive: it has not"));
   EXPECT_THAT(failure.text, HasSubstr("(rank 0 waits in all_reduce"));
+  failure = ExplainLate(0, {here, CollectiveStatus{true, 6, "barrier"}});
+  EXPECT_THAT(failure.suspects, ElementsAre(1));
+  EXPECT_THAT(failure.text, Not(HasSubstr("same program")));
   failure = ExplainLate(1, {here, here});
   EXPECT_TRUE(failure.suspects.empty());
   EXPECT_THAT(failure.text, HasSubstr("so do all others"));
+}
+
+TEST(ExplainLate, BlamesNobodyWhoHasBeenThere) {
+  const CollectiveStatus here = {true, 7, "all_gather"};
+  EXPECT_THAT(
+      ExplainLate(0, {here, CollectiveStatus{true, 8, "barrier"},
+                      CollectiveStatus{false, 7, "all_gather"}, std::nullopt})
+          .suspects,
+      ElementsAre(3));
 }
 
 TEST(CollectiveStatus, ToTextAndBack) {
