@@ -81,7 +81,6 @@ bool NodeWatch::Connect(const StoreClientOptions& options) {
 
 void NodeWatch::Keep(RunFailure failure) {
   std::lock_guard<std::mutex> lock(mutex_);
-  asked_ = MonotonicTime::InfiniteFuture();
   if (!over_ && !failure_) failure_ = std::move(failure);
 }
 
@@ -107,6 +106,10 @@ void NodeWatch::Watch(const StoreClientOptions& options) {
     if (const auto ours = TakeWhatToTell()) (void)client_->Fail(*ours);
     const absl::StatusOr<WaitResult> news =
         client_->Wait({std::string(kFailureKey)}, kWait);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      asked_ = MonotonicTime::InfiniteFuture();
+    }
     if (news.ok() && !news->missing.empty()) continue;
     if (news.ok()) return Keep(RunFailureFromText(news->values[0]));
     // The store's own end: no rank is left in the run.
