@@ -1,6 +1,8 @@
 // What precision_rule min_cost promises: on no program are more bytes cast than
 // under all_low or any_low. HT_TRIALS=10000 draws so many programs, HT_SEED=N
 // begins with the N-th.
+#include <cstdint>
+#include <cstdio>
 #include <map>
 #include <string>
 
@@ -75,7 +77,7 @@ TEST(CastBytes, AreNoMoreUnderMinCostInRandomPrograms) {
             &counts);
   }
   EXPECT_EQ(counts.compared, trials);
-  EXPECT_GT(counts.fewer, trials / 20);
+  EXPECT_GE(counts.fewer, trials / 20);  // of a single one none need be
   std::printf("%d programs; fewer than under another rule: %d\n",
               counts.compared, counts.fewer);
 }
