@@ -17,6 +17,7 @@
 #include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/conv_packed.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
@@ -79,8 +80,9 @@ class GradFilterKernel {
       : conv_(GradFilterConvOf(op)),
         height_(conv_.shape.volume[1]),
         width_(conv_.shape.volume[2]),
-        tile_rows_(TileRows()),
-        pairs_(MakesPairs(conv_)) {
+        pairs_(MakesPairs(conv_)),
+        blocks_(pairs_ && HasAmx()),
+        tile_rows_(blocks_ ? kBlockRows : TileRows()) {
     const int64_t width = width_.dim.result, height = height_.dim.result;
     if (op.type() == "fusion") norm_.emplace(FusedOp(op).Of("norm"));
     lines_ = CeilDiv(conv_.shape.samples, each()) * height;
@@ -95,7 +97,9 @@ class GradFilterKernel {
         samples * std::max<int64_t>(0, height_.Seen(1) - height_.step);
     // Caches have few places for what lies a power of two apart.
     panel_stride_ = rows * row_floats() + kPanel;
-    tile_stride_ = chunk_ * width * tile_rows_ + kPanel;
+    tile_stride_ =
+        taps() == 1 ? LineFloats(chunk_ * width) : chunk_ * LineFloats(width);
+    tile_stride_ += kPanel;
   }
 
   static bool MakesPairs(const ConvOp& conv) {
@@ -137,6 +141,11 @@ class GradFilterKernel {
   int64_t taps() const { return height_.dim.filter * width_.dim.filter; }
   // Of the packed image.
   int64_t row_floats() const { return width_.Seen(width_.dim.result) * kPanel; }
+  // Of a line of a tile.
+  int64_t LineFloats(int64_t pixels) const {
+    return blocks_ ? DepthBlocks(pixels).count * kBlockFloats
+                   : pixels * tile_rows_;
+  }
   int64_t filter_floats() const { return taps() * Padded(channels()); }
   // Samples that are packed as one.
   int64_t each() const { return pairs_ ? 2 : 1; }
@@ -211,7 +220,7 @@ class GradFilterKernel {
                            std::min(height - first, end - begin),
                            begin == first_line};
       for (int64_t i = 0; i < end - begin; ++i) {
-        task.depths[i] = {i * width_.dim.result * tile_rows_,
+        task.depths[i] = {i * LineFloats(width_.dim.result),
                           PackedRow(chunk, i) * row_floats()};
       }
       Pack(buffers, chunk, task);
@@ -283,10 +292,20 @@ class GradFilterKernel {
                 const Task& task) const {
     const int64_t width = width_.dim.result, height = height_.dim.result;
     const int64_t n = width * filters(), at = chunk.begin + line;
-    PackTiles(RowsOf(conv_.result_desc.dtype, gradient, at / height, height * n,
-                     at % height * n, filters()),
-              width, filters(), tile_stride_,
-              task.tiles + line * width * tile_rows_);
+    const PixelRows rows =
+        RowsOf(conv_.result_desc.dtype, gradient, at / height, height * n,
+               at % height * n, filters());
+    if (blocks_ && taps() == 1) {
+      return PackBlocks(rows, width, filters(), line * width,
+                        (chunk.end - chunk.begin) * width, tile_stride_,
+                        task.tiles);
+    }
+    float* const to = task.tiles + line * LineFloats(width);
+    if (blocks_) {
+      PackBlocks(rows, width, filters(), 0, width, tile_stride_, to);
+    } else {
+      PackTiles(rows, width, filters(), tile_stride_, to);
+    }
   }
 
   // Of a sample or a pair of them, of `size` elements each, from their element
@@ -334,6 +353,7 @@ class GradFilterKernel {
     product.depth = w.result * (taps() == 1 ? lines : 1);
     product.left.data = task.tiles + filter / tile_rows_ * tile_stride_;
     product.tile_stride = tile_stride_;
+    product.blocks = blocks_;
     product.right = {
         task.panels + (panels.first - task.first_panel) * panel_stride_ + seen,
         panel_stride_, width_.step * kPanel};
@@ -373,8 +393,8 @@ class GradFilterKernel {
   ConvOp conv_;
   std::optional<NormAt> norm_;
   PackedDim height_, width_;
+  bool pairs_, blocks_;
   int64_t tile_rows_;
-  bool pairs_;
   int64_t lines_ = 0, parts_ = 1;  // of OutputGrad
   int64_t chunk_ = 0;              // lines of a chunk, at most
   int64_t panel_stride_ = 0, tile_stride_ = 0;

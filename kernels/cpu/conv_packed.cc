@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "graph/base/layout.h"
 #include "kernels/common/conv_shape.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/low_vector.h"
@@ -120,6 +122,16 @@ class PackedConv {
     return conv.image_desc.dtype == DType::kBF16 &&
            conv.filter_desc.dtype == DType::kBF16 &&
            conv.result_desc.dtype == DType::kBF16 && HasPairs();
+  }
+
+  // Whether it is the gradient of an image that windows stride over: the
+  // library multiplies by zeros, or without AMX.
+  static bool IsStridedGradient(const BoundOp& op) {
+    const ConvOp conv = ConvOp::Of(op);
+    const auto& dims = conv.shape.volume;
+    return conv.computed != ConvResult::kResult &&
+           std::any_of(std::begin(dims), std::end(dims),
+                       [](const ConvDim& dim) { return dim.stride > 1; });
   }
 
   // Not where a line of few windows leaves most of a tile's rows for nothing,
@@ -523,14 +535,23 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
   const Candidate grad_filter = ConvGradFilterCandidate();
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   for (const DType t : dtypes) {
-    // Where the library has instructions as wide as ours.
+    // Where the library has instructions as wide as ours; those of AMX it does
+    // not use well for every gradient.
     const bool is_level = (t == DType::kF32 && OnednnHasAvx512()) ||
                           (t == DType::kBF16 && OnednnHasBf16());
     if (before_onednn != is_level) {
       registry.Add("conv2d", {t}, Layout::kChannelsLast, conv);
     }
-    if (before_onednn != (is_level && t == DType::kBF16)) {
-      registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, conv);
+    const bool splits = is_level && t == DType::kBF16 && HasAmx();
+    if (splits || before_onednn != (is_level && t == DType::kBF16)) {
+      Candidate grad = conv;
+      if (splits) {
+        grad.supports = [before_onednn](const BoundOp& op) {
+          return PackedConv::IsStridedGradient(op) == before_onednn &&
+                 PackedConv::Supports(op);
+        };
+      }
+      registry.Add("conv2d_grad_input", {t}, Layout::kChannelsLast, grad);
     }
     if (!before_onednn) continue;
     for (const DType made : dtypes) {

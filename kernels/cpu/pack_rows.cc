@@ -1,9 +1,13 @@
 #include "kernels/cpu/pack_rows.h"
 
+#include <algorithm>
+
+#include "absl/base/attributes.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/pixel_source.h"
 #include "kernels/cpu/small_product.h"
+#include "kernels/cpu/transpose.h"
 
 namespace halftone {
 namespace kernels {
@@ -58,6 +62,74 @@ void PackTiles(const PixelRows& x, int64_t rows, int64_t columns,
             source.LoadOne(at + c + i, c + i, tile + i);
           }
         }
+      }
+    });
+  });
+}
+
+namespace {
+
+// `rows` of a block's rows, `stride` floats apart, each of kPanel floats,
+// become its columns from `column` on.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeIntoBlock(const float* from,
+                                                            int64_t rows,
+                                                            int64_t column,
+                                                            float* block) {
+  float made[kBlockFloats];
+  float* const to = column == 0 ? block : made;
+  for (int64_t r = 0; r < kPanel; r += kTransposed) {
+    if (r >= rows) break;
+    for (int64_t c = 0; c < kPanel; c += kTransposed) {
+      TransposeBlock(from + r * kPanel + c, kPanel, to + c * kPanel + r,
+                     kPanel);
+    }
+  }
+  if (column == 0) return;  // what is behind them comes later, or never counts
+  for (int64_t i = 0; i < kBlockRows; ++i) {
+    std::copy_n(made + i * kPanel, rows, block + i * kPanel + column);
+  }
+}
+
+}  // namespace
+
+void PackBlocks(const PixelRows& x, int64_t rows, int64_t columns,
+                int64_t first, int64_t depth, int64_t stride, float* to) {
+  const int64_t row_stride = x.stride;
+  const DepthBlocks blocks(depth);
+  ForPixelSource(x, [=](const auto& source) {
+    ForIsa([=](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      float gathered[kBlockFloats] = {};
+      for (int64_t begin = 0; begin < rows;) {
+        const int64_t at = first + begin;
+        const int64_t b = std::min(at / blocks.columns, blocks.count - 1);
+        const int64_t column = at - blocks.First(b);
+        const int64_t n = std::min(rows - begin, blocks.columns - column);
+        float* tile = to + b * kBlockFloats;
+        for (int64_t c = 0; c < columns; c += kBlockRows, tile += stride) {
+          // Columns that the block before has, too.
+          if (at == b * blocks.columns) {
+            for (int64_t i = 0; i < kBlockRows; ++i) {
+              std::fill_n(tile + i * kPanel, column, 0.0f);
+            }
+          }
+          const int64_t most = std::min(kBlockRows, columns - c);
+          for (int64_t r = 0; r < n; ++r) {
+            float* const row = gathered + r * kPanel;
+            const int64_t from = (begin + r) * row_stride + c;
+            if (most == kBlockRows) {
+              for (int64_t i = 0; i < kBlockRows; i += Low::kSize) {
+                source.template Load<Low>(from + i, c + i, row + i);
+              }
+              continue;
+            }
+            for (int64_t i = 0; i < most; ++i) {
+              source.LoadOne(from + i, c + i, row + i);
+            }
+          }
+          TransposeIntoBlock(gathered, n, column, tile);
+        }
+        begin += n;
       }
     });
   });

@@ -36,6 +36,12 @@ void PackPanels(const PixelRows& x, int64_t rows, int64_t columns,
 void PackTiles(const PixelRows& x, int64_t rows, int64_t columns,
                int64_t stride, float* to);
 
+// Pairs, transposed, as tiles of blocks (DepthBlocks of a line of `depth`):
+// rows `first` on of a line. All rows of a line must be packed, none has a
+// norm.
+void PackBlocks(const PixelRows& x, int64_t rows, int64_t columns,
+                int64_t first, int64_t depth, int64_t stride, float* to);
+
 }  // namespace kernels
 }  // namespace halftone
 

@@ -1,5 +1,6 @@
 #include "kernels/cpu/pack_rows.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -19,8 +20,8 @@ constexpr int64_t kRows = 5, kStride = 61;
 template <typename T>
 class Image {
  public:
-  explicit Image(int64_t salt) {
-    for (double x : Eighths(kRows * kStride, salt)) {
+  explicit Image(int64_t salt, int64_t rows = kRows) {
+    for (double x : Eighths(rows * kStride, salt)) {
       data_.push_back(static_cast<T>(static_cast<float>(x)));
     }
   }
@@ -97,6 +98,41 @@ class PackRows : public ::testing::Test {
     }
   }
 
+  // A line of `depth` rows, packed from row `first` on in pieces: columns of
+  // blocks, of the last one zeros where it begins in the one before.
+  void ExpectBlocks(int64_t depth, int64_t piece, bool has_second) {
+    const Image<bfloat16> first(1, depth), second(2, depth);
+    PixelRows x = {DType::kBF16, first.data(), kStride};
+    x.pairs = true;
+    if (has_second) x.second = second.data();
+    const Image<bfloat16>* const other = has_second ? &second : nullptr;
+    const DepthBlocks blocks(depth);
+    for (int64_t columns : {1, 12, 16, 29, 48, 61}) {
+      const int64_t stride = blocks.count * kBlockFloats + kPanel;
+      std::vector<float> tiles((columns + 15) / 16 * stride, 7.0f);
+      for (int64_t row = 0; row < depth; row += piece) {
+        PixelRows rows = x;
+        rows.data = first.data() + row * kStride;
+        if (has_second) rows.second = second.data() + row * kStride;
+        PackBlocks(rows, std::min(piece, depth - row), columns, row, depth,
+                   stride, tiles.data());
+      }
+      for (int64_t b = 0; b < blocks.count; ++b) {
+        for (int64_t k = 0; k < blocks.columns; ++k) {
+          const int64_t r = blocks.First(b) + k;
+          const bool again = r < b * blocks.columns;
+          for (int64_t c = 0; c < columns; ++c) {
+            const float found =
+                tiles[c / 16 * stride + b * kBlockFloats + c % 16 * kPanel + k];
+            ASSERT_EQ(Bits(found),
+                      Bits(again ? 0.0f : Expected(x, first, other, r, c)))
+                << depth << " " << columns << " " << b << " " << k << " " << c;
+          }
+        }
+      }
+    }
+  }
+
   std::vector<float> mean_ = std::vector<float>(kStride, 0.25f);
   std::vector<float> factor_ = std::vector<float>(kStride, 1.375f);
   std::vector<float> bias_ = std::vector<float>(kStride, 0.125f);
@@ -115,6 +151,14 @@ TEST_F(PackRows, PairsWithOthersOrZeros) {
   for (bool normal : {false, true}) {
     Expect<bfloat16>(DType::kBF16, normal, true, true);
     Expect<bfloat16>(DType::kBF16, normal, true, false);
+  }
+}
+
+TEST_F(PackRows, BlocksOfPairs) {
+  for (int64_t depth : {1, 3, 7, 14, 16, 17, 29, 31, 37, 56}) {
+    for (int64_t piece : {1, 7, 16, 60}) {
+      ExpectBlocks(depth, piece, /*has_second=*/piece != 7);
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "absl/base/attributes.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/cpu/wide_vector.h"
@@ -347,6 +348,7 @@ void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride) {
   const Result result = {out, out_stride, add};
   if (product.pairs) {
+    if (IsForAmx(product)) return MultiplyAmx(product, add, out, out_stride);
     return MultiplyAll<Avx512, Product::kPairs>(product, result);
   }
   ForSet([&](auto set) {

@@ -3,6 +3,7 @@
 #ifndef HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
 #define HALFTONE_KERNELS_CPU_SMALL_PRODUCT_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -65,6 +66,25 @@ void FillPanels(const PairRows& x, int64_t rows, int64_t columns,
 void Multiply(int64_t rows, int64_t panels, int64_t depth, const Matrix32& left,
               const Panels& right, bool add, float* out, int64_t out_stride);
 
+// A line of a left factor's depth in blocks of `columns` each, for AMX (amx.h):
+// the last one ends where the line does, so that it may begin in the one
+// before; columns that both have are zeros in the last one.
+struct DepthBlocks {
+  explicit DepthBlocks(int64_t depth)
+      : depth(depth),
+        count((depth + kPanel - 1) / kPanel),
+        columns(count > 0 ? (depth + count - 1) / count : 0) {}
+
+  int64_t First(int64_t block) const {
+    return std::min(block * columns, depth - columns);
+  }
+
+  int64_t depth, count, columns;
+};
+inline constexpr int64_t kBlockRows = 16;
+// Rows of a block lie kPanel floats apart.
+inline constexpr int64_t kBlockFloats = kBlockRows * kPanel;
+
 // Panels that are worth multiplying together on this machine: those of a call
 // share what is loaded of the left factor.
 int64_t PanelsAtOnce();
@@ -83,6 +103,9 @@ struct PartsProduct {
   int64_t depth = 0;                  // of each
   Matrix32 left;
   int64_t tile_stride = 0;  // > 0: `left` is tiles that far apart
+  // Those tiles are of kBlockRows rows, and of each part they have its
+  // DepthBlocks, kBlockFloats each; only with pairs, where HasAmx().
+  bool blocks = false;
   Panels right;
   bool pairs = false;
 };

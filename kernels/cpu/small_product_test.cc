@@ -1,10 +1,13 @@
 #include "kernels/cpu/small_product.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/pack_rows.h"
 #include "kernels/testing/kernel_run.h"
 
@@ -50,40 +53,117 @@ float PairOf(float first, float second) {
   return to;
 }
 
+// A product of pairs, of `parts` parts of `depth` pairs each, whose factors are
+// rows of bf16.
+class PairsProduct {
+ public:
+  PairsProduct(int64_t rows, int64_t columns, int64_t parts, int64_t depth)
+      : rows_(rows),
+        columns_(columns),
+        pairs_(parts * depth),
+        x_(Floats(rows * 2 * pairs_)),
+        y_(Floats(2 * pairs_ * columns, 1)),
+        right_(PanelsOf(columns) * pairs_ * kPanel) {
+    for (int64_t k = 0; k < pairs_; ++k) {
+      for (int64_t c = 0; c < columns; ++c) {
+        const float* const at = y_.data() + 2 * k * columns + c;
+        right_[(c / kPanel * pairs_ + k) * kPanel + c % kPanel] =
+            PairOf(*at, at[columns]);
+      }
+    }
+    for (int64_t i = 0; i < parts; ++i) {
+      parts_.push_back({i * depth, i * depth * kPanel});
+    }
+    product_.rows = rows;
+    product_.panels = PanelsOf(columns);
+    product_.depth = depth;
+    product_.right = {right_.data(), pairs_ * kPanel};
+    product_.pairs = true;
+  }
+
+  // The factor lies by rows.
+  void InPlace() {
+    for (int64_t i = 0; i < rows_ * pairs_; ++i) {
+      left_.push_back(PairOf(x_[2 * i], x_[2 * i + 1]));
+    }
+    product_.left = {left_.data(), pairs_};
+  }
+  // It is tiles of blocks.
+  void InBlocks() {
+    const DepthBlocks blocks(product_.depth);
+    for (DepthPart& part : parts_) {
+      part.left = part.left / product_.depth * blocks.count * kBlockFloats;
+    }
+    const auto parts = static_cast<int64_t>(parts_.size());
+    product_.tile_stride = parts * blocks.count * kBlockFloats;
+    product_.blocks = true;
+    // What no column is of never counts.
+    left_.assign((rows_ + 15) / 16 * product_.tile_stride,
+                 std::numeric_limits<float>::quiet_NaN());
+    for (int64_t r = 0; r < rows_; ++r) {
+      for (int64_t k = 0; k < pairs_; ++k) {
+        const int64_t at = k % product_.depth;
+        const int64_t b = std::min(at / blocks.columns, blocks.count - 1);
+        const int64_t last = blocks.count - 1;
+        float* const row = left_.data() + r / 16 * product_.tile_stride +
+                           parts_[k / product_.depth].left + r % 16 * kPanel;
+        row[b * kBlockFloats + at - blocks.First(b)] =
+            PairOf(x_[2 * (r * pairs_ + k)], x_[2 * (r * pairs_ + k) + 1]);
+        for (int64_t c = blocks.First(last); c < last * blocks.columns; ++c) {
+          row[last * kBlockFloats + c - blocks.First(last)] = 0.0f;
+        }
+      }
+    }
+    product_.left.data = left_.data();
+  }
+
+  void Expect(bool add) {
+    product_.parts = parts_;
+    const int64_t stride = Padded(columns_) + 3;
+    std::vector<float> out(rows_ * stride, 1.0f);
+    Multiply(product_, add, out.data(), stride);
+    for (int64_t r = 0; r < rows_; ++r) {
+      for (int64_t c = 0; c < columns_; ++c) {
+        float sum = add ? 1 : 0;
+        for (int64_t k = 0; k < 2 * pairs_; ++k) {
+          sum += x_[r * 2 * pairs_ + k] * y_[k * columns_ + c];
+        }
+        ASSERT_EQ(out[r * stride + c], sum)
+            << rows_ << " " << columns_ << " " << product_.depth << " " << r
+            << " " << c;
+      }
+    }
+  }
+
+ private:
+  int64_t rows_, columns_, pairs_;
+  std::vector<float> x_, y_, left_, right_;
+  std::vector<DepthPart> parts_;
+  PartsProduct product_;
+};
+
 TEST(SmallProduct, PairsOfBf16) {
-  if (!HasPairs()) return;
-  constexpr int64_t kPairs = 5, kDepth = 2 * kPairs, kColumns = 48;
-  for (int64_t rows = 1; rows <= 26; ++rows) {
-    const std::vector<float> x = Floats(rows * kDepth);
-    const std::vector<float> y = Floats(kDepth * kColumns, 1);
-    std::vector<float> left, right(kPairs * kColumns);
-    for (int64_t i = 0; i < rows * kPairs; ++i) {
-      left.push_back(PairOf(x[2 * i], x[2 * i + 1]));
-    }
-    for (int64_t k = 0; k < kPairs; ++k) {
-      for (int64_t c = 0; c < kColumns; ++c) {
-        const float* const at = y.data() + 2 * k * kColumns + c;
-        right[(c / kPanel * kPairs + k) * kPanel + c % kPanel] =
-            PairOf(*at, at[kColumns]);
+  if (!HasPairs()) GTEST_SKIP() << "this machine multiplies no pairs";
+  for (int64_t depth : {1, 3, 5, 16, 17, 24, 34, 56}) {
+    for (int64_t rows : {1, 2, 11, 12, 13, 16, 17, 26, 33, 49, 70}) {
+      for (int64_t parts : {1, 3}) {
+        PairsProduct product(rows, rows % 2 == 0 ? 48 : 13, parts, depth);
+        product.InPlace();
+        product.Expect(/*add=*/depth % 2 == 0);
       }
     }
-    const DepthPart whole;
-    PartsProduct product;
-    product.rows = rows;
-    product.panels = PanelsOf(kColumns);
-    product.parts = absl::MakeConstSpan(&whole, 1);
-    product.depth = kPairs;
-    product.left = {left.data(), kPairs};
-    product.right = {right.data(), kPairs * kPanel};
-    product.pairs = true;
-    std::vector<float> out(rows * kColumns, 1.0f);
-    Multiply(product, /*add=*/true, out.data(), kColumns);
-    for (int64_t i = 0; i < rows * kColumns; ++i) {
-      float sum = 1;
-      for (int64_t k = 0; k < kDepth; ++k) {
-        sum += x[i / kColumns * kDepth + k] * y[k * kColumns + i % kColumns];
+  }
+}
+
+TEST(SmallProduct, BlocksOfPairs) {
+  if (!HasAmx()) GTEST_SKIP() << "this machine has no AMX_BF16";
+  for (int64_t depth : {1, 3, 7, 16, 17, 29, 56, 64}) {
+    for (int64_t rows : {1, 11, 16, 17, 33, 64}) {
+      for (int64_t parts : {1, 3}) {
+        PairsProduct product(rows, rows % 2 == 0 ? 48 : 13, parts, depth);
+        product.InBlocks();
+        product.Expect(/*add=*/rows % 2 == 0);
       }
-      ASSERT_EQ(out[i], sum) << rows << " " << i;
     }
   }
 }
