@@ -60,7 +60,7 @@ HT_TARGET_AMX inline void AddTileProduct() {
 }
 
 // Evenly, as in-place rows of a left factor are read.
-DepthBlocks EvenBlocks(int64_t depth) {
+DepthBlocks EvenDepthBlocks(int64_t depth) {
   DepthBlocks blocks(depth);
   while (depth % blocks.count != 0) ++blocks.count;
   blocks.columns = depth / blocks.count;
@@ -178,13 +178,13 @@ bool IsForAmx(const PartsProduct& product) {
   constexpr int64_t kFewColumns = 4;
   return product.pairs && HasAmx() && product.tile_stride == 0 &&
          product.left.column_stride == 1 && product.depth > 0 &&
-         EvenBlocks(product.depth).columns >= kFewColumns;
+         EvenDepthBlocks(product.depth).columns >= kFewColumns;
 }
 
 void MultiplyAmx(const PartsProduct& p, bool add, float* out,
                  int64_t out_stride) {
   const DepthBlocks blocks =
-      p.blocks ? DepthBlocks(p.depth) : EvenBlocks(p.depth);
+      p.blocks ? DepthBlocks(p.depth) : EvenDepthBlocks(p.depth);
   // An even number of tiles, as two share what is loaded of a panel; an
   // instruction takes as long as its rows are many.
   int64_t count = (p.rows + kBlockRows - 1) / kBlockRows;

@@ -177,10 +177,11 @@ class GradFilterKernel {
 
   // Pixels of a chunk, of which each thread has its own: the longer, the fewer
   // times sums are read and written; the shorter, the nearer lies what is
-  // packed. Sums are the same.
+  // packed. Sums are the same, but for those of blocks, which a chunk begins.
   int64_t ChunkPixels(int threads) const {
     constexpr int64_t kNearSums = 512 << 10;
     if (PartSums() <= kNearSums) return 256;
+    if (blocks_) return 1024;
     return std::clamp(4096 / std::max(1, threads), 256, 1024);
   }
 

@@ -1,6 +1,7 @@
 // Convolutions and their gradients against plain loops in f64. Operands are
 // eighths of small integers: every sum is exact in f32, so that whatever the
 // order of additions the result is the exact one, rounded once.
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -296,6 +297,31 @@ TEST(EmptyConvolution, NoImages) {
       .In("OutputGrad", BF16({0, 2, 7, 7}, {}))
       .Attr("filter_hw", Pair{2, 2});
   EXPECT_EQ(filter.Get("FilterGrad"), Values(8, 0));
+}
+
+// Sums are not exact here, and chunks of images are as long as threads are few.
+TEST(Convolution, FilterGradientsAreTheSameOnAnyThreads) {
+  constexpr int64_t kN = 2, kC = 1040, kO = 512, kSize = 20;
+  const auto values = [](int64_t n, double step) {
+    Values all(n);
+    for (int64_t i = 0; i < n; ++i) all[i] = std::sin(step * (i + 1));
+    return all;
+  };
+  const Values input = values(kN * kC * kSize * kSize, 0.7);
+  const Values grad = values(kN * kO * kSize * kSize, 1.3);
+  std::string one;
+  for (int threads : {1, 2, 16}) {
+    KernelRun run("conv2d_grad_filter");
+    const Layout last = Layout::kChannelsLast;
+    run.In("Input", {DType::kBF16, {kN, kC, kSize, kSize}, input, last})
+        .In("OutputGrad", {DType::kBF16, {kN, kO, kSize, kSize}, grad, last})
+        .Attr("filter_hw", Pair{1, 1})
+        .Threads(threads)
+        .Use("packed");
+    const std::string bytes = run.Bytes("FilterGrad");
+    if (one.empty()) one = bytes;
+    EXPECT_TRUE(bytes == one) << threads;
+  }
 }
 
 // Rounding each of two halves of a sum would lose the small ones.

@@ -99,7 +99,6 @@ constexpr std::pair<Layout, const char*> kCandidates[] = {
     {Layout::kRowMajor, "onednn_plain"},
     {Layout::kChannelsLast, ""},
     {Layout::kChannelsLast, "onednn"},
-    {Layout::kChannelsLast, "packed"},
 };
 
 void RegisterAll() {

@@ -424,7 +424,6 @@ class Campaign:
             run.process.kill()
             run.end()
             self.steady(life, samples, *self.step_ms(out, life))
-        return lives
 
     def needs(self, pid):
         """KiB resident and open files."""
