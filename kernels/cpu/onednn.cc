@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "absl/base/config.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "graph/base/error.h"
@@ -31,10 +32,12 @@ void OnednnUseThreads(int threads) {
 }
 
 void OnednnExpectRoom() {
+#ifndef ABSL_HAVE_ADDRESS_SANITIZER  // its own books of them take it 50 ms
   // For code 16 MiB were not enough; meanwhile another thread's first
   // allocation may take the 128 MiB that glibc cuts a heap of 64 MiB from.
   constexpr size_t kBytes = size_t{192} << 20;
   ::operator delete(::operator new(kBytes));
+#endif
 }
 
 namespace {

@@ -343,16 +343,17 @@ void Reduction::RunRows(const void* x, void* out, int threads) const {
   const int64_t most = in_place ? std::min(kConvertBlock, kRun / inner_)
                                 : kConvertBlock / inner_;
   const int64_t grain = (kMapGrain / (most * inner_) + 1) * most;
+  // Of the last rows vectors would reach behind x: they are folded apart.
+  const int64_t apart = kept_count_ - CeilDiv(kVector, inner_);
   ParallelFor(threads, kept_count_, grain, [&](int64_t begin, int64_t end) {
     alignas(64) float buffer[kConvertBlock + kVector];
     float results[kConvertBlock];
     for (int64_t row = begin; row < end;) {
       int64_t n = std::min(most, end - row);
-      // The last row apart: x may end with it.
-      if (in_place && n > 1 && row + n == kept_count_) --n;
+      if (in_place && row < apart) n = std::min(n, apart - row);
       const float* from = Load(x, row * inner_, n * inner_, buffer);
-      if (in_place && row + n == kept_count_) {
-        from = std::copy_n(from, inner_, buffer) - inner_;
+      if (in_place && row >= apart) {
+        from = std::copy_n(from, n * inner_, buffer) - n * inner_;
       }
       folding_.rows(from, n, inner_, results);
       Finish(results, out, row, n);
