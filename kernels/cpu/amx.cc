@@ -59,12 +59,16 @@ HT_TARGET_AMX inline void AddTileProduct() {
                "i"(kY));
 }
 
-// Evenly, as in-place rows of a left factor are read.
-DepthBlocks EvenDepthBlocks(int64_t depth) {
-  DepthBlocks blocks(depth);
-  while (depth % blocks.count != 0) ++blocks.count;
-  blocks.columns = depth / blocks.count;
-  return blocks;
+// Cuts it evenly, as rows of a left factor are read in place; false if that
+// leaves columns too few for an instruction.
+bool CutEvenly(DepthBlocks* blocks) {
+  constexpr int64_t kFewColumns = 4;
+  const int64_t depth = blocks->depth;
+  while (blocks->count * kFewColumns <= depth && depth % blocks->count != 0) {
+    ++blocks->count;
+  }
+  blocks->columns = depth / blocks->count;
+  return blocks->columns >= kFewColumns;
 }
 
 // One or two tiles of rows, each with its own number of them.
@@ -173,18 +177,14 @@ bool HasAmx() {
   return has;
 }
 
-bool IsForAmx(const PartsProduct& product) {
-  if (product.blocks) return true;
-  constexpr int64_t kFewColumns = 4;
-  return product.pairs && HasAmx() && product.tile_stride == 0 &&
-         product.left.column_stride == 1 && product.depth > 0 &&
-         EvenDepthBlocks(product.depth).columns >= kFewColumns;
-}
-
-void MultiplyAmx(const PartsProduct& p, bool add, float* out,
+bool MultiplyAmx(const PartsProduct& p, bool add, float* out,
                  int64_t out_stride) {
-  const DepthBlocks blocks =
-      p.blocks ? DepthBlocks(p.depth) : EvenDepthBlocks(p.depth);
+  DepthBlocks blocks(p.depth);
+  if (!p.blocks) {
+    const bool lies_by_rows = p.tile_stride == 0 && p.left.column_stride == 1;
+    if (!HasAmx() || !lies_by_rows || p.depth == 0) return false;
+    if (!CutEvenly(&blocks)) return false;
+  }
   // An even number of tiles, as two share what is loaded of a panel; an
   // instruction takes as long as its rows are many.
   int64_t count = (p.rows + kBlockRows - 1) / kBlockRows;
@@ -214,13 +214,13 @@ void MultiplyAmx(const PartsProduct& p, bool add, float* out,
     }
   }
   Release();
+  return true;
 }
 
 #else
 
 bool HasAmx() { return false; }
-bool IsForAmx(const PartsProduct&) { return false; }
-void MultiplyAmx(const PartsProduct&, bool, float*, int64_t) {}
+bool MultiplyAmx(const PartsProduct&, bool, float*, int64_t) { return false; }
 
 #endif  // HT_ISA_X86
 

@@ -1,5 +1,5 @@
 // Products of pairs of bf16 by Intel's tiles (AMX_BF16): 16 rows of 16 pairs
-// times 16 columns in an instruction, six times what AVX512_BF16 does.
+// times 16 columns in an instruction.
 #ifndef HALFTONE_KERNELS_CPU_AMX_H_
 #define HALFTONE_KERNELS_CPU_AMX_H_
 
@@ -13,14 +13,12 @@ namespace kernels {
 // Whether this machine has them and the system lets this process use them.
 bool HasAmx();
 
-// Whether MultiplyAmx() makes it, and is not slower than without: blocks, or a
-// left factor that lies by rows, of a depth that can be cut evenly.
-bool IsForAmx(const PartsProduct& product);
-
 // A product of pairs, as Multiply() makes it, but for the order of its sums: of
 // a block of the depth, those of the first and those of the second elements of
-// its pairs, in order, and what both add up to.
-void MultiplyAmx(const PartsProduct& product, bool add, float* out,
+// its pairs, in order, and what both add up to. False: it is not made, as that
+// would not be faster; blocks, or a left factor that lies by rows, of a depth
+// that can be cut evenly, are.
+bool MultiplyAmx(const PartsProduct& product, bool add, float* out,
                  int64_t out_stride);
 
 }  // namespace kernels

@@ -542,8 +542,9 @@ void RegisterCpuConvPacked(KernelRegistry& registry, bool before_onednn) {
     if (before_onednn != is_level) {
       registry.Add("conv2d", {t}, Layout::kChannelsLast, conv);
     }
-    const bool splits = is_level && t == DType::kBF16 && HasAmx();
-    if (splits || before_onednn != (is_level && t == DType::kBF16)) {
+    const bool is_low = is_level && t == DType::kBF16;
+    const bool splits = is_low && HasAmx();
+    if (splits || before_onednn != is_low) {
       Candidate grad = conv;
       if (splits) {
         grad.supports = [before_onednn](const BoundOp& op) {

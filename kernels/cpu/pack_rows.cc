@@ -69,21 +69,33 @@ void PackTiles(const PixelRows& x, int64_t rows, int64_t columns,
 
 namespace {
 
-// `rows` of a block's rows, `stride` floats apart, each of kPanel floats,
-// become its columns from `column` on.
+// Rows of kPanel pairs, some of those that `source` has from `at` on, of which
+// it has `columns`.
+template <typename Low, typename Source>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void GatherRows(
+    const Source& source, int64_t at, int64_t column, int64_t row_stride,
+    int64_t rows, int64_t columns, float* to) {
+  for (int64_t r = 0; r < rows; ++r, at += row_stride, to += kPanel) {
+    if (columns < kPanel) {
+      for (int64_t i = 0; i < columns; ++i) {
+        source.LoadOne(at + i, column + i, to + i);
+      }
+      continue;
+    }
+    for (int64_t i = 0; i < kPanel; i += Low::kSize) {
+      source.template Load<Low>(at + i, column + i, to + i);
+    }
+  }
+}
+
+// Of a block, kPanel of them, `rows` rows become columns from `column` on.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeIntoBlock(const float* from,
                                                             int64_t rows,
                                                             int64_t column,
                                                             float* block) {
   float made[kBlockFloats];
   float* const to = column == 0 ? block : made;
-  for (int64_t r = 0; r < kPanel; r += kTransposed) {
-    if (r >= rows) break;
-    for (int64_t c = 0; c < kPanel; c += kTransposed) {
-      TransposeBlock(from + r * kPanel + c, kPanel, to + c * kPanel + r,
-                     kPanel);
-    }
-  }
+  TransposeSquare<kPanel>(from, kPanel, to, kPanel);
   if (column == 0) return;  // what is behind them comes later, or never counts
   for (int64_t i = 0; i < kBlockRows; ++i) {
     std::copy_n(made + i * kPanel, rows, block + i * kPanel + column);
@@ -113,20 +125,8 @@ void PackBlocks(const PixelRows& x, int64_t rows, int64_t columns,
               std::fill_n(tile + i * kPanel, column, 0.0f);
             }
           }
-          const int64_t most = std::min(kBlockRows, columns - c);
-          for (int64_t r = 0; r < n; ++r) {
-            float* const row = gathered + r * kPanel;
-            const int64_t from = (begin + r) * row_stride + c;
-            if (most == kBlockRows) {
-              for (int64_t i = 0; i < kBlockRows; i += Low::kSize) {
-                source.template Load<Low>(from + i, c + i, row + i);
-              }
-              continue;
-            }
-            for (int64_t i = 0; i < most; ++i) {
-              source.LoadOne(from + i, c + i, row + i);
-            }
-          }
+          GatherRows<Low>(source, begin * row_stride + c, c, row_stride, n,
+                          std::min(kPanel, columns - c), gathered);
           TransposeIntoBlock(gathered, n, column, tile);
         }
         begin += n;

@@ -294,14 +294,7 @@ namespace {
 
 // kPanel rows and columns.
 void TransposePanelBlock(const float* from, int64_t stride, float* to) {
-  ForIsa([=] {
-    for (int64_t r = 0; r < kPanel; r += kTransposed) {
-      for (int64_t c = 0; c < kPanel; c += kTransposed) {
-        TransposeBlock(from + r * stride + c, stride, to + c * kPanel + r,
-                       kPanel);
-      }
-    }
-  });
+  ForIsa([=] { TransposeSquare<kPanel>(from, stride, to, kPanel); });
 }
 
 }  // namespace
@@ -348,7 +341,7 @@ void Multiply(const PartsProduct& product, bool add, float* out,
               int64_t out_stride) {
   const Result result = {out, out_stride, add};
   if (product.pairs) {
-    if (IsForAmx(product)) return MultiplyAmx(product, add, out, out_stride);
+    if (MultiplyAmx(product, add, out, out_stride)) return;
     return MultiplyAll<Avx512, Product::kPairs>(product, result);
   }
   ForSet([&](auto set) {

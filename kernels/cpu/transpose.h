@@ -65,6 +65,20 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeBlock(const uint64_t* in,
   }
 }
 
+// Likewise, of kSide rows and columns, a multiple of kTransposed.
+template <int kSide, typename T>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void TransposeSquare(const T* in,
+                                                         int64_t in_stride,
+                                                         T* out,
+                                                         int64_t out_stride) {
+  for (int r = 0; r < kSide; r += kTransposed) {
+    for (int c = 0; c < kSide; c += kTransposed) {
+      TransposeBlock(in + r * in_stride + c, in_stride,
+                     out + c * out_stride + r, out_stride);
+    }
+  }
+}
+
 }  // namespace kernels
 }  // namespace halftone
 

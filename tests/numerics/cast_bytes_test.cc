@@ -77,7 +77,9 @@ TEST(CastBytes, AreNoMoreUnderMinCostInRandomPrograms) {
             &counts);
   }
   EXPECT_EQ(counts.compared, trials);
-  EXPECT_GE(counts.fewer, trials / 20);  // of a single one none need be
+  if (trials > 1) {
+    EXPECT_GT(counts.fewer, trials / 20);
+  }
   std::printf("%d programs; fewer than under another rule: %d\n",
               counts.compared, counts.fewer);
 }
