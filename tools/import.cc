@@ -58,6 +58,8 @@ void AddImport(Verb app, Outcome* outcome) {
       "  halftone import forward.pdmodel --loss mean_0.tmp_0\n"
       "  halftone import resnet18.onnx -o resnet18.pbtxt\n"
       "  halftone import resnet18.onnx --loss cross_entropy:logits\n"
+      "  halftone import gpt2.onnx --loss cross_entropy:logits --class-axis "
+      "-1\n"
       "  halftone import net.pdmodel --params net.pdiparams --dims "
       "image=-1,3,224,224\n\n"
       "Writes the forward part of a program of Paddle's (ProgramDesc) or of\n"
@@ -74,6 +76,9 @@ void AddImport(Verb app, Outcome* outcome) {
                  "Paddle: the value to train; default: what the op with role "
                  "256 makes. ONNX: cross_entropy:LOGITS, mse:VALUE or "
                  "bce:VALUE, with a feed of labels; default: none");
+  verb.AddOption("--class-axis", &flags->wishes.class_axis,
+                 "ONNX: the logits' dim of classes; default: 1, as PyTorch's "
+                 "cross_entropy has it; -1: the last, as of language models");
   verb.AddOption("--startup", &flags->files.startup,
                  "Paddle's startup program, for initialisers; default: its "
                  "defaults");

@@ -235,7 +235,9 @@ Result Where(const OnnxConstant& which, const OnnxConstant& x,
 
 Result Cast(const onnx::NodeProto& node, const Inputs& in) {
   const OnnxConstant& x = *in[0];
-  const DType read = FromOnnx(static_cast<int32_t>(IntOf(node, "to", 0)));
+  const DType read = in.size() == 2
+                         ? in[1]->dtype
+                         : FromOnnx(static_cast<int32_t>(IntOf(node, "to", 0)));
   if (read == DType::kInvalid) return std::nullopt;
   OnnxConstant result;
   result.dtype = IsFloat(read) ? DType::kF32 : read;
@@ -340,6 +342,7 @@ Result Same(const onnx::NodeProto&, const Inputs& in) { return *in[0]; }
 const Rules& Others() {
   static const auto& all = *new Rules{
       {"Cast", {Cast, 1}},
+      {"CastLike", {Cast, 2}},
       {"ConstantOfShape", {ConstantOfShape, 1}},
       {"Identity", {Same, 1}},
       {"Range", {Range, 3}},

@@ -145,7 +145,8 @@ absl::StatusOr<std::string> OnnxGraph::Materialize(const std::string& wish,
     tensor.owned = BytesOf(*known);
     tensor.bytes = tensor.owned;
   } else {
-    return ModelError("it has no value");
+    return ModelError(value->sequence.empty() ? "it has no value"
+                                              : "it is a sequence of tensors");
   }
   HT_ASSIGN_OR_RETURN(value->name, AddParameter(wish, std::move(tensor),
                                                 IsTrained(*value), known));

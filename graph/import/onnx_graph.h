@@ -28,6 +28,8 @@ struct OnnxValue {
   // Where its elements lie in the file; null: nowhere.
   const onnx::TensorProto* tensor = nullptr;
   absl::string_view raw;
+  // Of our values: it is no tensor.
+  std::vector<std::string> sequence;
   bool initializer = false;  // a tensor of the file
   bool lost = false;         // what would make it has been refused
 };

@@ -360,9 +360,9 @@ void Importer::ImportNode(int index) {
     return;
   }
   if (rule == nullptr) {
-    const bool computes =
-        node.op_type() == "Shape" || node.op_type() == "Size" ||
-        node.op_type() == "Range" || node.op_type() == kConstant;
+    const bool computes = node.op_type() == "Shape" ||
+                          node.op_type() == "Size" ||
+                          node.op_type() == kConstant;
     if (!computes || there) {
       const std::string what =
           ours ? node.op_type()
@@ -461,8 +461,9 @@ absl::StatusOr<OnnxModel> Importer::Run() {
   graph_.model().set_format(kModelFormat);
   HT_RETURN_IF_ERROR(SetOutputs());
   if (!options_.loss.empty()) {
-    HT_RETURN_IF_ERROR(AddOnnxLoss(options_.loss, file_.path, &graph_));
-    imported.loss_from = "--loss";
+    HT_ASSIGN_OR_RETURN(
+        imported.loss_from,
+        AddOnnxLoss(options_.loss, options_.class_axis, file_.path, &graph_));
   }
   DropUnneeded(&graph_.model());
   Count();

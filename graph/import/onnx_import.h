@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct OnnxOptions {
   // "cross_entropy:VALUE", "mse:VALUE", "bce:VALUE": a loss on it is added,
   // with a feed of labels; empty: none.
   std::string loss;
+  // Of the logits of cross_entropy, as PyTorch's; negative ones count from the
+  // end.
+  std::optional<int64_t> class_axis;  // default: 1
   // By feed: dims in place of those that the graph has.
   std::map<std::string, std::vector<int64_t>> dims;
 };

@@ -12,84 +12,25 @@
 #include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
-#include "graph/io/model_printer.h"
+#include "graph/import/onnx_import_testing.h"
 #include "gtest/gtest.h"
 
 namespace halftone {
 namespace {
 
+using onnx_testing::Bytes;
+using onnx_testing::Graph;
+using onnx_testing::Import;
+using onnx_testing::ImportBytes;
+using onnx_testing::Info;
+using onnx_testing::IntAttr;
+using onnx_testing::Ints;
+using onnx_testing::Node;
+
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// A float tensor's info: Value("x", "B,3") has dim_param B first.
-std::string Info(const std::string& name, const std::vector<std::string>& dims,
-                 int type = 1) {
-  std::string shape;
-  for (const std::string& dim : dims) {
-    const bool number = dim[0] >= '0' && dim[0] <= '9';
-    absl::StrAppend(&shape, "dim { ", number ? "dim_value: " : "dim_param: \"",
-                    dim, number ? "" : "\"", " } ");
-  }
-  return absl::StrCat("{ name: \"", name,
-                      "\" type { tensor_type { elem_type: ", type, " shape { ",
-                      shape, "} } } }");
-}
-
-std::string Node(const std::string& type, const std::vector<std::string>& in,
-                 const std::string& out, const std::string& rest = "") {
-  std::string text = absl::StrCat("node { op_type: \"", type, "\" output: \"",
-                                  out, "\" ", rest);
-  for (const std::string& name : in) {
-    absl::StrAppend(&text, " input: \"", name, "\"");
-  }
-  return text + " }\n";
-}
-
-std::string Ints(const std::string& name, const std::vector<int64_t>& values) {
-  std::string text = absl::StrCat("initializer { name: \"", name,
-                                  "\" data_type: 7 dims: ", values.size());
-  for (const int64_t value : values) {
-    absl::StrAppend(&text, " int64_data: ", value);
-  }
-  return text + " }\n";
-}
-
-std::string IntAttr(const std::string& name, int64_t value) {
-  return absl::StrCat("attribute { name: \"", name, "\" type: INT i: ", value,
-                      " }");
-}
-
-std::string Bytes(const std::string& graph, int opset = 17) {
-  onnx::ModelProto model;
-  const std::string text =
-      absl::StrCat("ir_version: 8 opset_import { version: ", opset,
-                   " } graph { ", graph, " }");
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &model))
-      << text;
-  return model.SerializeAsString();
-}
-
-absl::StatusOr<OnnxModel> ImportBytes(const std::string& bytes,
-                                      OnnxOptions options = {}) {
-  HT_ASSIGN_OR_RETURN(const OnnxFile file, ParseOnnx(bytes, "net.onnx"));
-  options.name = "net";
-  return ImportOnnx(file, options);
-}
-
-// The text of the model that comes out, or the error's.
-std::string Import(const std::string& graph, OnnxOptions options = {}) {
-  const auto model = ImportBytes(Bytes(graph), std::move(options));
-  if (model.ok()) return PrintModel(model->imported.model.model);
-  EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kModel);
-  return std::string(model.status().message());
-}
-
-std::string Graph(const std::string& body) {
-  return absl::StrCat("input ", Info("x", {"N", "4", "6"}), " output ",
-                      Info("y", {}), "\n", body);
-}
 
 // ---- Sizes.
 
@@ -302,7 +243,17 @@ TEST(OnnxImport, LossesBringLabels) {
   options.loss = "cross_entropy:y";
   EXPECT_THAT(Import(body, options),
               HasSubstr("feed { name: \"label\" dtype: I64 dims: [-1, 6]"));
+  options.class_axis = -1;
+  EXPECT_THAT(Import(body, options),
+              HasSubstr("feed { name: \"label\" dtype: I64 dims: [-1, 4]"));
+  options.class_axis = 3;
+  EXPECT_THAT(Import(body, options),
+              HasSubstr("--class-axis 3 is no dim behind the first of "
+                        "f32[B,4,6]"));
   options.loss = "mse:y";
+  EXPECT_EQ(ExitCodeOf(ImportBytes(Bytes(body), options).status()),
+            ExitCode::kUsage);
+  options.class_axis.reset();
   EXPECT_THAT(Import(body, options),
               HasSubstr("feed { name: \"label\" dtype: F32 dims: [-1, 4, 6]"));
   options.loss = "bce:y";  // from what the sigmoid takes
@@ -312,21 +263,6 @@ TEST(OnnxImport, LossesBringLabels) {
 }
 
 // ---- Ops that ours make together.
-
-TEST(OnnxImport, ElementsAreGatheredWhereThereAreIndices) {
-  const auto gathered = [](const std::string& dims, int axis) {
-    return Import(
-        Graph(absl::StrCat("initializer { name: \"i\" data_type: 7 ", dims,
-                           " int64_data: [0, 1, 0, 1] }\n") +
-              Node("GatherElements", {"x", "i"}, "y", IntAttr("axis", axis))));
-  };
-  // Of the batch there is no part.
-  EXPECT_THAT(gathered("dims: 1 dims: 2 dims: 2", 2),
-              HasSubstr("a slice of the batch"));
-  EXPECT_THAT(gathered("dims: 1 dims: 2 dims: 2", 0),
-              AllOf(HasSubstr("\"slice\""), HasSubstr("\"take_along_axis\"")));
-  EXPECT_THAT(gathered("dims: 4", 1), HasSubstr("indices of another rank"));
-}
 
 TEST(OnnxImport, ArithmeticOfWholeNumbersGoesThroughFloats) {
   const std::string text = Import(Graph(

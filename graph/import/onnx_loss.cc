@@ -20,25 +20,31 @@ class LossAdder {
   LossAdder(std::string value, OnnxGraph* graph)
       : value_(std::move(value)), graph_(*graph) {}
 
-  // Of a class for each row.
-  void CrossEntropy() {
-    Dims dims = graph_.TypeOf(value_).dims;
-    if (dims.size() < 2) {
-      return Refuse("expected logits of two dims or more");
+  // Of a class for each place beside the axis.
+  void CrossEntropy(int64_t axis) {
+    const TensorType type = graph_.TypeOf(value_);
+    Dims dims = type.dims;
+    const int rank = type.rank();
+    if (rank < 2) return Refuse("expected logits of two dims or more");
+    const int64_t classes = axis < 0 ? axis + rank : axis;
+    if (classes < 1 || classes >= rank) {
+      return Refuse(absl::StrCat("--class-axis ", axis, " is no dim behind ",
+                                 "the first of ", Shown(type)));
     }
     std::string logits = value_;
-    if (dims.size() > 2) {
-      // PyTorch's classes are dim 1, ours the last.
-      std::vector<int64_t> order = {0};
-      for (size_t i = 2; i < dims.size(); ++i) {
-        order.push_back(static_cast<int64_t>(i));
-      }
-      order.push_back(1);
-      logits = Op("transpose", {{"X", value_}}, "logits", {{"axis", order}});
-      dims.erase(dims.begin() + 1);
-    } else {
-      dims.pop_back();
+    if (rank > 2) {
+      absl::StrAppend(&from_, ", classes are dim ", classes, " of ", value_,
+                      " ", Shown(type), " (another: --class-axis)");
     }
+    if (classes != rank - 1) {  // ours are the last
+      std::vector<int64_t> order;
+      for (int i = 0; i < rank; ++i) {
+        if (i != classes) order.push_back(i);
+      }
+      order.push_back(classes);
+      logits = Op("transpose", {{"X", value_}}, "logits", {{"axis", order}});
+    }
+    dims.erase(dims.begin() + classes);
     Label(proto::I64, dims);
     const std::string count =
         Op("correct_count", {{"X", logits}, {"Label", label_}}, "correct");
@@ -64,8 +70,13 @@ class LossAdder {
   }
 
   const absl::Status& status() const { return status_; }
+  const std::string& from() const { return from_; }
 
  private:
+  std::string Shown(const TensorType& type) const {
+    return ToString(type, {"B"});
+  }
+
   void Refuse(absl::string_view why) {
     if (status_.ok()) status_ = ModelError(why);
   }
@@ -120,13 +131,16 @@ class LossAdder {
   const std::string value_;
   OnnxGraph& graph_;
   std::string label_;
+  std::string from_ = "--loss";
   absl::Status status_;
 };
 
 }  // namespace
 
-absl::Status AddOnnxLoss(const std::string& wish, const std::string& file,
-                         OnnxGraph* graph) {
+absl::StatusOr<std::string> AddOnnxLoss(const std::string& wish,
+                                        std::optional<int64_t> class_axis,
+                                        const std::string& file,
+                                        OnnxGraph* graph) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(wish, absl::MaxSplits(':', 1));
   const auto& [kind, name] = parts;
@@ -135,6 +149,9 @@ absl::Status AddOnnxLoss(const std::string& wish, const std::string& file,
       (kind != kinds[0] && kind != kinds[1] && kind != kinds[2])) {
     return UsageError("--loss ", wish, ": expected cross_entropy:VALUE, ",
                       "mse:VALUE or bce:VALUE", NearestHint(kind, kinds));
+  }
+  if (class_axis.has_value() && kind != "cross_entropy") {
+    return UsageError("--class-axis: --loss ", wish, " has no classes");
   }
   OnnxValue* const found = graph->Find(name);
   if (found == nullptr || found->name.empty()) {
@@ -149,12 +166,11 @@ absl::Status AddOnnxLoss(const std::string& wish, const std::string& file,
     return ModelError(file, ": --loss ", wish, ": expected floats");
   }
   LossAdder adder(found->name, graph);
-  if (kind == "cross_entropy") adder.CrossEntropy();
+  if (kind == "cross_entropy") adder.CrossEntropy(class_axis.value_or(1));
   if (kind == "mse") adder.SquaredError();
   if (kind == "bce") adder.BinaryCrossEntropy();
-  return adder.status().ok()
-             ? absl::OkStatus()
-             : Annotate(adder.status(), absl::StrCat(file, ": --loss ", wish));
+  if (adder.status().ok()) return adder.from();
+  return Annotate(adder.status(), absl::StrCat(file, ": --loss ", wish));
 }
 
 }  // namespace halftone

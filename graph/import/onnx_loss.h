@@ -2,21 +2,26 @@
 #ifndef HALFTONE_GRAPH_IMPORT_ONNX_LOSS_H_
 #define HALFTONE_GRAPH_IMPORT_ONNX_LOSS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "graph/import/onnx_graph.h"
 
 namespace halftone {
 
 // Adds what `wish` says: "cross_entropy:LOGITS", with the feed `label`, i64, a
-// class for each row of logits (or, of [N, C, ...], for each place), and the
-// metric top1; "mse:VALUE" and "bce:VALUE", with the feed `label`, f32, of the
-// value's dims. bce takes logits, or what a sigmoid makes of them. `file` is
-// for errors: another loss (kUsage), a value that is not there or whose dims do
-// not fit (kModel).
-absl::Status AddOnnxLoss(const std::string& wish, const std::string& file,
-                         OnnxGraph* graph);
+// class for each place beside the class axis (1, as PyTorch has it, unless it
+// is given), and the metric top1; "mse:VALUE" and "bce:VALUE", with the feed
+// `label`, f32, of the value's dims. bce takes logits, or what a sigmoid makes
+// of them. Returns where the loss is from, for the report. `file` is for
+// errors: another loss, or one without classes (kUsage), a value that is not
+// there or whose dims do not fit (kModel).
+absl::StatusOr<std::string> AddOnnxLoss(const std::string& wish,
+                                        std::optional<int64_t> class_axis,
+                                        const std::string& file,
+                                        OnnxGraph* graph);
 
 }  // namespace halftone
 

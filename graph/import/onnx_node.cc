@@ -84,6 +84,17 @@ std::string OnnxOp::Made(absl::string_view slot) {
   return node_->failed() ? "" : name;
 }
 
+std::vector<std::string> OnnxOp::MadeList(absl::string_view slot,
+                                          int64_t count) {
+  const std::string wish =
+      absl::StrCat(node_->proto_.output(0), ".", op_.type());
+  Name(slot, std::vector<std::string>(count, wish));
+  Add();
+  if (node_->failed()) return std::vector<std::string>(count);
+  const auto& made = op_.out(0).var();
+  return {made.begin(), made.end()};
+}
+
 std::vector<std::string> OnnxOp::MadeAll(
     std::initializer_list<absl::string_view> slots) {
   std::vector<std::string> names;
@@ -120,6 +131,14 @@ std::string OnnxNode::In(int input) {
   Refuse(absl::StrCat("input ", input),
          absl::StrCat(" (", name, "): ", value.status().message()));
   return "";
+}
+
+const std::vector<std::string>* OnnxNode::Sequence(int input) {
+  const OnnxValue* const value =
+      Has(input) ? graph_.Find(proto_.input(input)) : nullptr;
+  if (value != nullptr && !value->sequence.empty()) return &value->sequence;
+  Refuse(absl::StrCat("input ", input), " is no sequence of tensors");
+  return nullptr;
 }
 
 TensorType OnnxNode::Type(int input) {
@@ -205,6 +224,15 @@ void OnnxNode::Same(int output, const std::string& value) {
     return;
   }
   Refuse("two definitions", absl::StrCat(" of ", proto_.output(output)));
+}
+
+void OnnxNode::SequenceOf(std::vector<std::string> values) {
+  if (failed()) return;
+  OnnxValue value;
+  value.sequence = std::move(values);
+  if (!graph_.Add(proto_.output(0), std::move(value))) {
+    Refuse("two definitions", absl::StrCat(" of ", proto_.output(0)));
+  }
 }
 
 void OnnxNode::Constant(int output, OnnxConstant constant) {

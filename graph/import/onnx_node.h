@@ -32,6 +32,8 @@ class OnnxOp {
   void OutList(absl::string_view slot);
   // Its result is one that other ops of the node read.
   std::string Made(absl::string_view slot = "Out");
+  // Likewise `count` results in one list.
+  std::vector<std::string> MadeList(absl::string_view slot, int64_t count);
   // Likewise of several slots, of a list once for each member; empty names
   // after a refusal.
   std::vector<std::string> MadeAll(
@@ -73,6 +75,8 @@ class OnnxNode {
   bool Folds(int input);
   // Whether it lies in the file.
   bool IsInitializer(int input);
+  // Our values that are a sequence; null: refused.
+  const std::vector<std::string>* Sequence(int input);
   // Known, or refused.
   std::vector<int64_t> KnownInts(int input);
   double KnownReal(int input, double otherwise);
@@ -85,6 +89,7 @@ class OnnxNode {
   // The output is a value that is there already.
   void Same(int output, const std::string& value);
   void Constant(int output, OnnxConstant constant);
+  void SequenceOf(std::vector<std::string> values);  // is output 0
 
   // ---- Attributes. One that nobody asks for is refused.
   bool HasAttr(absl::string_view name);

@@ -13,10 +13,10 @@ const std::map<absl::string_view, const OnnxRule*>& AllRules() {
   static const auto& all = *[] {
     auto* rules = new std::map<absl::string_view, const OnnxRule*>();
     for (const auto* family :
-         {&OnnxElementwiseRules(), &OnnxShapeRules(), &OnnxPlaceRules(),
-          &OnnxReductionRules(), &OnnxLayerRules(), &OnnxLossRules(),
-          &OnnxNormRules(), &OnnxResizeRules(), &OnnxRecurrentRules(),
-          &OnnxWindowRules()}) {
+         {&OnnxElementwiseRules(), &OnnxShapeRules(), &OnnxGatherRules(),
+          &OnnxPlaceRules(), &OnnxReductionRules(), &OnnxLayerRules(),
+          &OnnxLossRules(), &OnnxNormRules(), &OnnxResizeRules(),
+          &OnnxRecurrentRules(), &OnnxSequenceRules(), &OnnxWindowRules()}) {
       for (const OnnxRule& rule : *family) (*rules)[rule.type] = &rule;
     }
     return rules;
@@ -30,11 +30,11 @@ struct Near {
   absl::string_view type, nearest;
 };
 constexpr Near kNear[] = {
-    {"ConvInteger", "Conv"},      {"DynamicQuantizeLinear", "Cast"},
-    {"GatherND", "Gather"},       {"MatMulInteger", "MatMul"},
-    {"MaxRoiPool", "MaxPool"},    {"QLinearConv", "Conv"},
-    {"QLinearMatMul", "MatMul"},  {"RoiAlign", "Resize"},
-    {"ScatterElements", "Where"}, {"ScatterND", "Where"},
+    {"ConvInteger", "Conv"},     {"DynamicQuantizeLinear", "Cast"},
+    {"MatMulInteger", "MatMul"}, {"MaxRoiPool", "MaxPool"},
+    {"QLinearConv", "Conv"},     {"QLinearMatMul", "MatMul"},
+    {"RoiAlign", "Resize"},      {"ScatterElements", "Where"},
+    {"ScatterND", "Where"},
 };
 // Those that run a graph of their own.
 constexpr absl::string_view kControlFlow[] = {"If", "Loop", "Scan",

@@ -19,6 +19,7 @@ struct OnnxRule {
 };
 
 const std::vector<OnnxRule>& OnnxElementwiseRules();
+const std::vector<OnnxRule>& OnnxGatherRules();
 const std::vector<OnnxRule>& OnnxShapeRules();
 const std::vector<OnnxRule>& OnnxPlaceRules();
 const std::vector<OnnxRule>& OnnxReductionRules();
@@ -27,6 +28,7 @@ const std::vector<OnnxRule>& OnnxLossRules();
 const std::vector<OnnxRule>& OnnxNormRules();
 const std::vector<OnnxRule>& OnnxResizeRules();
 const std::vector<OnnxRule>& OnnxRecurrentRules();
+const std::vector<OnnxRule>& OnnxSequenceRules();
 const std::vector<OnnxRule>& OnnxWindowRules();
 
 // Null: there is none.

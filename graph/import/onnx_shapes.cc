@@ -213,76 +213,6 @@ void Slice(OnnxNode& node, const Rule&) {
   op.Out();
 }
 
-// Indices of any rank, which ours takes as a list.
-void Gather(OnnxNode& node, const Rule&) {
-  const std::string x = node.In(0);
-  if (node.failed()) return;
-  const Dims from = node.TypeOf(x).dims;
-  const int64_t axis =
-      node.Axis(node.Int("axis", 0), static_cast<int>(from.size()));
-  if (node.failed()) return;
-  const OnnxConstant* const known = node.Known(1);
-  if (known != nullptr && known->dims.empty() && from[axis].is_constant()) {
-    // One that is known is a slice.
-    const int64_t at = node.KnownInt(1, 0), dim = from[axis].coefficient();
-    if (node.failed()) return;
-    if (at < -dim || at >= dim) return node.Refuse("an index beyond its axis");
-    const int64_t start = at < 0 ? at + dim : at;
-    return node.Op("slice")
-        .In("Input", x)
-        .Attr("axes", IntList{axis})
-        .Attr("starts", IntList{start})
-        .Attr("ends", IntList{start + 1})
-        .Attr("decrease_axis", IntList{axis})
-        .Out();
-  }
-  const std::string index = node.In(1);
-  if (node.failed()) return;
-  const TensorType indices = node.TypeOf(index);
-  const bool table = axis == 0 && from.size() == 2 && node.IsFloat(0);
-  if (table && indices.rank() > 0 && known == nullptr &&
-      node.IsInitializer(0)) {
-    return node.Op("lookup_table_v2").In("W", x).In("Ids", index).Out();
-  }
-  Dims into(from.begin(), from.begin() + axis);
-  into.insert(into.end(), indices.dims.begin(), indices.dims.end());
-  into.insert(into.end(), from.begin() + axis + 1, from.end());
-  const std::string list =
-      indices.rank() <= 1 ? index : node.Reshaped(index, {indices.Elements()});
-  const std::string picked =
-      node.Op("gather").In("X", x).In("Index", list).Attr("axis", axis).Made();
-  node.Same(0, node.Reshaped(picked, into));
-}
-
-// Of what the indices have no place for, the first are taken.
-void GatherElements(OnnxNode& node, const Rule&) {
-  std::string x = node.In(0);
-  const std::string index = node.In(1);
-  if (node.failed()) return;
-  const Dims from = node.TypeOf(x).dims, into = node.TypeOf(index).dims;
-  const int rank = static_cast<int>(from.size());
-  const int64_t axis = node.Axis(node.Int("axis", 0), rank);
-  if (node.failed()) return;
-  if (into.size() != from.size()) return node.Refuse("indices of another rank");
-  for (int i = 0; i < rank; ++i) {
-    if (i == axis || into[i] == from[i]) continue;
-    if (!into[i].is_constant() || !from[i].is_constant()) {
-      return node.Refuse("a slice of the batch");
-    }
-    x = node.Op("slice")
-            .In("Input", x)
-            .Attr("axes", IntList{i})
-            .Attr("starts", IntList{0})
-            .Attr("ends", IntList{into[i].coefficient()})
-            .Made();
-  }
-  node.Op("take_along_axis")
-      .In("Input", x)
-      .In("Index", index)
-      .Attr("Axis", axis)
-      .Out("Result");
-}
-
 // ---- Repetition and borders.
 
 void Expand(OnnxNode& node, const Rule&) {
@@ -390,7 +320,6 @@ const std::vector<OnnxRule>& OnnxShapeRules() {
   static const auto& rules = *new std::vector<OnnxRule>{
       {"Concat", Concat},       {"ConstantOfShape", ConstantOfShape},
       {"Expand", Expand},       {"Flatten", Flatten},
-      {"Gather", Gather},       {"GatherElements", GatherElements},
       {"Reshape", Reshape},     {"Slice", Slice},
       {"Split", Split},         {"Squeeze", Squeeze},
       {"Tile", Tile},           {"Transpose", Transpose},

@@ -97,6 +97,10 @@ absl::StatusOr<ImportedModel> ImportPaddleFile(const std::string& content,
                                                ImportFiles* files) {
   HT_ASSIGN_OR_RETURN(const paddle::ProgramDesc program,
                       ParsePaddleProgram(content, files->model));
+  if (wishes.class_axis.has_value()) {
+    return UsageError("--class-axis is for a loss that is added to an ONNX ",
+                      "model; a program of Paddle's has its own");
+  }
   PaddleOptions options;
   options.name = NameOf(*files);
   options.loss = wishes.loss;
@@ -131,6 +135,7 @@ absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& content,
   OnnxOptions options;
   options.name = NameOf(*files);
   options.loss = wishes.loss;
+  options.class_axis = wishes.class_axis;
   options.dims = wishes.dims;
   HT_ASSIGN_OR_RETURN(OnnxModel model, ImportOnnx(file, options));
   files->no_weights = "the model has no parameters";

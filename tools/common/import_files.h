@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct ImportFiles {
 
 struct ImportWishes {
   std::string loss;
+  std::optional<int64_t> class_axis;
   std::map<std::string, std::vector<int64_t>> dims;  // by feed
 };
 

@@ -1,0 +1,100 @@
+// Elements that are picked by their numbers, and members of sequences.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "graph/import/onnx_import_testing.h"
+#include "gtest/gtest.h"
+
+namespace halftone {
+namespace {
+
+using onnx_testing::Graph;
+using onnx_testing::Import;
+using onnx_testing::IntAttr;
+using onnx_testing::Ints;
+using onnx_testing::Node;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(OnnxIndices, ElementsAreGatheredWhereThereAreIndices) {
+  const auto gathered = [](const std::string& dims, int axis) {
+    return Import(
+        Graph(absl::StrCat("initializer { name: \"i\" data_type: 7 ", dims,
+                           " int64_data: [0, 1, 0, 1] }\n") +
+              Node("GatherElements", {"x", "i"}, "y", IntAttr("axis", axis))));
+  };
+  // Of the batch there is no part.
+  EXPECT_THAT(gathered("dims: 1 dims: 2 dims: 2", 2),
+              HasSubstr("a slice of the batch"));
+  EXPECT_THAT(gathered("dims: 1 dims: 2 dims: 2", 0),
+              AllOf(HasSubstr("\"slice\""), HasSubstr("\"take_along_axis\"")));
+  EXPECT_THAT(gathered("dims: 4", 1), HasSubstr("indices of another rank"));
+}
+
+// As PyTorch 2's exporter writes masks by indices of samples and places.
+TEST(OnnxIndices, IndicesOfSeveralDimsAreNumbersOfRows) {
+  const auto gathered = [](absl::string_view dims, int shared) {
+    return Import(Graph(
+        absl::StrCat("initializer { name: \"i\" data_type: 7 ", dims,
+                     " int64_data: [0, 1, 2, -1] }\n") +
+        Node("GatherND", {"x", "i"}, "y", IntAttr("batch_dims", shared))));
+  };
+  EXPECT_THAT(gathered("dims: 2 dims: 2", 0),
+              AllOf(HasSubstr("shape\" ints: [-1, 6]"), HasSubstr("\"gather\""),
+                    HasSubstr("name: \"scale\" f: 4")));
+  EXPECT_THAT(gathered("dims: 1 dims: 4", 0),
+              HasSubstr("do not fit its input"));
+  EXPECT_THAT(gathered("dims: 4 dims: 1", 1),
+              HasSubstr("do not fit its input"));
+}
+
+TEST(OnnxIndices, NumbersOfSamplesAreSumsOfOnes) {
+  const auto range = [](int start) {
+    return Import(Graph(Ints("start", {start}) + Ints("zero", {0}) +
+                        Ints("one", {1}) + Node("Shape", {"x"}, "dims") +
+                        Node("Gather", {"dims", "zero"}, "samples") +
+                        Node("Squeeze", {"samples"}, "size") +
+                        Node("Squeeze", {"start"}, "first") +
+                        Node("Squeeze", {"one"}, "step") +
+                        Node("Range", {"first", "size", "step"}, "y")));
+  };
+  EXPECT_THAT(range(0), HasSubstr("\"cumsum\""));
+  EXPECT_THAT(range(1),
+              HasSubstr("Range x1: its value is not known at import"));
+}
+
+// ---- Sequences.
+
+// A member of x in parts of so many rows.
+std::string Member(const std::vector<int64_t>& parts, int64_t at) {
+  return Import(
+      Graph(Ints("parts", parts) + Ints("at", {at}) + Ints("rank", {}) +
+            Node("Reshape", {"at", "rank"}, "place") +
+            Node("SplitToSequence", {"x", "parts"}, "all", IntAttr("axis", 1)) +
+            Node("SequenceAt", {"all", "place"}, "part") +
+            Node("Relu", {"part"}, "y")));
+}
+
+TEST(OnnxIndices, MembersOfSequencesAreValues) {
+  EXPECT_THAT(Member({1, 3}, -1),
+              AllOf(HasSubstr("\"split\""), HasSubstr("ints: [1, 3]"),
+                    HasSubstr("type: \"relu\" in { slot: \"X\" var: "
+                              "\"all.split.1\" }")));
+  EXPECT_THAT(Member({1, 3}, 2), HasSubstr("a place beyond its end"));
+  EXPECT_THAT(Member({1, 2}, 0), HasSubstr("make up the axis"));
+  const std::string pair = Node("SequenceConstruct", {"x", "x"}, "pair");
+  EXPECT_THAT(
+      Import(Graph(pair + Node("ConcatFromSequence", {"pair"}, "y",
+                               IntAttr("axis", -1) + IntAttr("new_axis", 1)))),
+      AllOf(HasSubstr("\"stack\""), HasSubstr("name: \"axis\" i: 3")));
+  EXPECT_THAT(Import(Graph(Node("SequenceConstruct", {"x", "x"}, "y"))),
+              HasSubstr("output y: it is a sequence of tensors"));
+  EXPECT_THAT(
+      Import(Graph(Ints("at", {0}) + Node("SequenceAt", {"x", "at"}, "y"))),
+      HasSubstr("input 0 is no sequence of tensors"));
+}
+
+}  // namespace
+}  // namespace halftone
