@@ -1,6 +1,9 @@
 // Nodes that pick elements by their numbers, and the numbers of the batch.
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/base/dtype.h"
@@ -213,6 +216,139 @@ void GatherND(OnnxNode& node, const Rule&) {
   node.Same(0, node.Reshaped(picked, into));
 }
 
+// Rows of X and of the updates in one list, of which each row of the result is
+// one: where the rows that are replaced are known.
+void ScatterND(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0), updates = node.In(2);
+  const std::string reduction = node.String("reduction", "none");
+  const OnnxConstant* const known = node.Known(1);
+  if (node.failed()) return;
+  const Dims from = node.TypeOf(x).dims;
+  if (reduction != "none") return node.Refuse("reduction " + reduction);
+  if (known == nullptr || known->is_float() || known->dims.empty() ||
+      !known->Integers().has_value()) {
+    return node.Refuse("indices that are not known at import");
+  }
+  const int64_t parts = known->dims.back();
+  if (parts < 1 || parts > static_cast<int64_t>(from.size())) {
+    return node.Refuse("indices that do not fit its input");
+  }
+  const auto rest = from.begin() + parts;
+  Dim rows(1);
+  for (auto dim = from.begin(); dim != rest; ++dim) rows = rows * *dim;
+  if (!rows.is_constant()) return node.Refuse("a slice of the batch");
+  if (rows.coefficient() > kMostKnownElements) {
+    return node.Refuse("too many rows");
+  }
+  IntList sources(rows.coefficient());
+  std::iota(sources.begin(), sources.end(), 0);
+  const IntList indices = *known->Integers();
+  const int64_t count = static_cast<int64_t>(indices.size()) / parts;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t row = 0;
+    for (int64_t k = 0; k < parts; ++k) {
+      const int64_t dim = from[k].coefficient();
+      int64_t at = indices[i * parts + k];
+      at = at < 0 ? at + dim : at;
+      if (at < 0 || at >= dim) return node.Refuse("an index beyond its axis");
+      row = row * dim + at;
+    }
+    sources[row] = rows.coefficient() + i;
+  }
+  Dims list(rest, from.end());
+  list.insert(list.begin(), rows);
+  Dims news(list);
+  news[0] = Dim(count);
+  const std::string both = node.Op("concat")
+                               .In("X", node.Reshaped(x, list))
+                               .In("X", node.Reshaped(updates, news))
+                               .Attr("axis", int64_t{0})
+                               .Made();
+  OnnxConstant order;
+  order.dtype = DType::kI64;
+  order.dims = {rows.coefficient()};
+  order.ints.assign(sources.begin(), sources.end());
+  const std::string picked = node.Op("gather")
+                                 .In("X", both)
+                                 .In("Index", node.Parameter(std::move(order)))
+                                 .Attr("axis", int64_t{0})
+                                 .Made();
+  if (!node.failed()) node.Same(0, node.Reshaped(picked, from));
+}
+
+// One place of the indices after the other: a choice between the element that
+// goes there and what was there.
+void ScatterElements(OnnxNode& node, const Rule&) {
+  const std::string x = node.In(0), updates = node.In(2);
+  const std::string reduction = node.String("reduction", "none");
+  const std::string index = node.Cast(node.In(1), DType::kI64);
+  if (node.failed()) return;
+  const TensorType type = node.TypeOf(x);
+  const Dims from = type.dims, into = node.TypeOf(index).dims;
+  const int rank = static_cast<int>(from.size());
+  const int64_t axis = node.Axis(node.Int("axis", 0), rank);
+  if (node.failed()) return;
+  static const auto& ours =
+      *new std::map<std::string, absl::string_view>{{"none", ""},
+                                                    {"add", "elementwise_add"},
+                                                    {"max", "elementwise_max"},
+                                                    {"min", "elementwise_min"},
+                                                    {"mul", "elementwise_mul"}};
+  const auto joined = ours.find(reduction);
+  if (joined == ours.end()) return node.Refuse("reduction " + reduction);
+  if (into.size() != from.size() || node.TypeOf(updates).dims != into) {
+    return node.Refuse("indices that do not fit its input");
+  }
+  for (int i = 0; i < rank; ++i) {
+    if (i != axis && into[i] != from[i]) {
+      return node.Refuse("indices of a part of another axis");
+    }
+  }
+  constexpr int64_t kMost = 64;
+  if (!from[axis].is_constant() || !into[axis].is_constant() ||
+      into[axis].coefficient() > kMost) {
+    return node.Refuse("more than 64 places of the axis");
+  }
+  const std::string places =
+      node.Cast(NumbersOfDim(node, from[axis], static_cast<int>(axis), rank),
+                DType::kI64);
+  const auto part = [&](const std::string& value, int64_t at) {
+    return node.Op("slice")
+        .In("Input", value)
+        .Attr("axes", IntList{axis})
+        .Attr("starts", IntList{at})
+        .Attr("ends", IntList{at + 1})
+        .Made();
+  };
+  const std::string positive =
+      node.Op("where")
+          .In("Condition",
+              OnnxBinary(node, "less_than", index, node.Number(0, DType::kI64)))
+          .In("X",
+              OnnxOfFloats(node, index,
+                           [&](const std::string& one) {
+                             return OnnxScale(
+                                 node, one, 1,
+                                 static_cast<double>(from[axis].coefficient()));
+                           }))
+          .In("Y", index)
+          .Made();
+  std::string result = x;
+  for (int64_t i = 0; i < into[axis].coefficient() && !node.failed(); ++i) {
+    std::string news = part(updates, i);
+    if (!joined->second.empty()) {
+      news = OnnxBinary(node, joined->second, result, news);
+    }
+    result = node.Op("where")
+                 .In("Condition",
+                     OnnxBinary(node, "equal", places, part(positive, i)))
+                 .In("X", news)
+                 .In("Y", result)
+                 .Made();
+  }
+  node.Same(0, result);
+}
+
 }  // namespace
 
 const std::vector<OnnxRule>& OnnxGatherRules() {
@@ -221,6 +357,9 @@ const std::vector<OnnxRule>& OnnxGatherRules() {
       {"GatherElements", GatherElements},
       {"GatherND", GatherND},
       {"Range", Range},
+      {"Scatter", ScatterElements},  // as it was called
+      {"ScatterElements", ScatterElements},
+      {"ScatterND", ScatterND},
   };
   return rules;
 }

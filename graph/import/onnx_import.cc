@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 #include "graph/import/onnx_loss.h"
@@ -50,15 +51,18 @@ class Importer {
   absl::StatusOr<OnnxModel> Run();
 
  private:
-  std::string PlaceOf(int index) const;
   void Describe();
-  void AddInitializers();
+  // `raw`: as OnnxFile has it; empty: the bytes are with the tensors.
+  void AddInitializers(const onnx::GraphProto& graph,
+                       absl::Span<const absl::string_view> raw);
   void AddFeeds();
   void AddFeed(const ValueInfoProto& input);
   // Nodes in an order in which what they read is there; those of a cycle are
   // refused.
   std::vector<int> Order();
-  void ImportNode(int index);
+  void ImportNode(const NodeProto& node, const std::string& place);
+  // A branch in the place of its node, if it is known which; false: it is not.
+  bool TakeBranch(const NodeProto& node, const std::string& place);
   void LoseOutputs(const NodeProto& node);
   // Whether all it reads is there; what is lost has been told already.
   bool InputsAreThere(const NodeProto& node, const std::string& place);
@@ -80,12 +84,22 @@ class Importer {
   OnnxModel result_;
 };
 
-std::string Importer::PlaceOf(int index) const {
-  const NodeProto& node = source_.node(index);
+std::string PlaceOf(int index, const NodeProto& node) {
   const std::string& called = !node.name().empty()     ? node.name()
                               : node.output_size() > 0 ? node.output(0)
                                                        : node.op_type();
   return absl::StrCat("node ", index, " (", called, ")");
+}
+
+// What a node reads, and the nodes of its own graphs: those of a branch may
+// read whatever is there.
+void AddRead(const NodeProto& node, absl::flat_hash_set<std::string>* read) {
+  read->insert(node.input().begin(), node.input().end());
+  for (const onnx::AttributeProto& attr : node.attribute()) {
+    for (const NodeProto& one : attr.g().node()) AddRead(one, read);
+    for (const ValueInfoProto& out : attr.g().output())
+      read->insert(out.name());
+  }
 }
 
 void Importer::Describe() {
@@ -103,21 +117,22 @@ void Importer::Describe() {
   imported.no_loss = "no --loss (cross_entropy:VALUE, mse:VALUE, bce:VALUE)";
 }
 
-void Importer::AddInitializers() {
-  for (int i = 0; i < source_.initializer_size(); ++i) {
-    const onnx::TensorProto& tensor = source_.initializer(i);
+void Importer::AddInitializers(const onnx::GraphProto& graph,
+                               absl::Span<const absl::string_view> raw) {
+  for (int i = 0; i < graph.initializer_size(); ++i) {
+    const onnx::TensorProto& tensor = graph.initializer(i);
     OnnxValue value;
     value.tensor = &tensor;
-    value.raw = file_.raw[i];
+    value.raw = raw.empty() ? absl::string_view() : raw[i];
     value.initializer = true;
     if (graph_.Add(tensor.name(), std::move(value))) continue;
     refusals_.Add("initialiser", "two definitions",
                   absl::StrCat("two are called ", tensor.name()),
                   absl::StrCat("initialiser ", i));
   }
-  if (source_.sparse_initializer_size() > 0) {
+  if (graph.sparse_initializer_size() > 0) {
     refusals_.Add("initialiser", "is sparse",
-                  source_.sparse_initializer(0).values().name());
+                  graph.sparse_initializer(0).values().name());
   }
 }
 
@@ -206,7 +221,9 @@ std::vector<int> Importer::Order() {
   std::set<int> ready;
   for (int i = 0; i < count; ++i) {
     std::set<int> before;
-    for (const std::string& input : source_.node(i).input()) {
+    absl::flat_hash_set<std::string> read;
+    AddRead(source_.node(i), &read);
+    for (const std::string& input : read) {
       const auto maker = makers.find(input);
       if (maker != makers.end()) before.insert(maker->second);
     }
@@ -225,7 +242,8 @@ std::vector<int> Importer::Order() {
   for (int i = 0; i < count; ++i) {
     if (waits[i] == 0) continue;
     refusals_.Add(source_.node(i).op_type(), "cycle",
-                  "it reads what is made of its own output", PlaceOf(i));
+                  "it reads what is made of its own output",
+                  PlaceOf(i, source_.node(i)));
   }
   return order;
 }
@@ -349,14 +367,49 @@ bool Importer::IsComputed(const NodeProto& node, const std::string& place) {
   return true;
 }
 
-void Importer::ImportNode(int index) {
-  const NodeProto& node = source_.node(index);
-  const std::string place = PlaceOf(index);
+bool Importer::TakeBranch(const NodeProto& node, const std::string& place) {
+  if (node.input_size() != 1 || node.input(0).empty()) return false;
+  OnnxValue* const which = graph_.Find(node.input(0));
+  const OnnxConstant* const known =
+      graph_.Folds(which) ? graph_.Known(which) : nullptr;
+  if (known == nullptr || !known->Uniform().has_value()) return false;
+  const onnx::AttributeProto* const branch =
+      FindAttr(node, *known->Uniform() != 0 ? "then_branch" : "else_branch");
+  if (branch == nullptr || branch->g().output_size() != node.output_size()) {
+    return false;
+  }
+  AddInitializers(branch->g(), {});
+  for (int i = 0; i < branch->g().node_size(); ++i) {
+    const NodeProto& one = branch->g().node(i);
+    ImportNode(one, absl::StrCat(place, ", ", PlaceOf(i, one)));
+  }
+  for (int i = 0; i < node.output_size(); ++i) {
+    const std::string& name = branch->g().output(i).name();
+    OnnxValue* const made = graph_.Find(name);
+    if (made == nullptr) {
+      refusals_.Add(node.op_type(), "output",
+                    absl::StrCat("nothing makes ", name), place);
+      LoseOutputs(node);
+      return true;
+    }
+    // One parameter, whoever reads it.
+    if (made->tensor != nullptr) (void)graph_.Materialize(name, made);
+    if (graph_.Add(node.output(i), *made)) continue;
+    refusals_.Add(node.op_type(), "two definitions",
+                  absl::StrCat("two definitions of ", node.output(i)), place);
+  }
+  return true;
+}
+
+void Importer::ImportNode(const NodeProto& node, const std::string& place) {
   const bool ours = node.domain().empty() || node.domain() == "ai.onnx";
   const OnnxRule* const rule = ours ? FindOnnxRule(node.op_type()) : nullptr;
   const bool there = InputsAreThere(node, place);
   if (ours && there && IsComputed(node, place)) {
     ++computed_;
+    return;
+  }
+  if (ours && there && node.op_type() == "If" && TakeBranch(node, place)) {
     return;
   }
   if (rule == nullptr) {
@@ -446,15 +499,16 @@ void Importer::Count() {
 
 absl::StatusOr<OnnxModel> Importer::Run() {
   Describe();
-  AddInitializers();
+  AddInitializers(source_, file_.raw);
   AddFeeds();
-  for (const NodeProto& node : source_.node()) {
-    read_.insert(node.input().begin(), node.input().end());
-  }
+  for (const NodeProto& node : source_.node()) AddRead(node, &read_);
   for (const ValueInfoProto& output : source_.output()) {
     read_.insert(output.name());
   }
-  for (const int index : Order()) ImportNode(index);
+  for (const int index : Order()) {
+    const NodeProto& node = source_.node(index);
+    ImportNode(node, PlaceOf(index, node));
+  }
   HT_RETURN_IF_ERROR(refusals_.ToStatus(file_.path));
   ImportedModel& imported = result_.imported;
   graph_.model().set_name(options_.name);

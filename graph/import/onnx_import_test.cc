@@ -237,6 +237,29 @@ TEST(OnnxImport, ResizingIsAnInterpolationWhereOursIsTheSame) {
   EXPECT_THAT(Resized("nearest", "half_pixel"), HasSubstr("\"gather\""));
 }
 
+// As PyTorch exports x.squeeze(1): by the dim's size.
+TEST(OnnxImport, BranchesThatAreKnownStandInTheirNodesPlace) {
+  const auto branches = [](int size, const std::string& more) {
+    const auto graph = [&](const std::string& name, const std::string& type) {
+      return absl::StrCat("attribute { name: \"", name,
+                          "\" type: GRAPH g { output ", Info(type, {}), " ",
+                          Node(type, {"x"}, type), more, " } } ");
+    };
+    return Import(Graph(
+        Node("Shape", {"x"}, "dims") + Ints("one", {1}) + Ints("size", {size}) +
+        Node("Gather", {"dims", "one"}, "dim") +
+        Node("Equal", {"dim", "size"}, "same") +
+        Node("If", {"same"}, "y",
+             graph("then_branch", "Relu") + graph("else_branch", "Tanh"))));
+  };
+  EXPECT_THAT(branches(4, ""),
+              AllOf(HasSubstr("\"relu\""), Not(HasSubstr("\"tanh\""))));
+  EXPECT_THAT(branches(5, ""),
+              AllOf(HasSubstr("\"tanh\""), Not(HasSubstr("\"relu\""))));
+  EXPECT_THAT(branches(5, Node("NoSuchOp", {"x"}, "z")),
+              HasSubstr("first at node 3 (y), node 1 (z)"));
+}
+
 TEST(OnnxImport, LossesBringLabels) {
   const std::string body = Graph(Node("Sigmoid", {"x"}, "y"));
   OnnxOptions options;
@@ -297,7 +320,7 @@ TEST(OnnxImport, AllThatStandsInTheWayIsToldAtOnce) {
       text,
       HasSubstr(
           "LSTM x1: attribute hidden_size is missing; first at node 0 (a)"));
-  EXPECT_THAT(text, HasSubstr("Einsun x2: no such op; first at node 1 (b)"));
+  EXPECT_THAT(text, HasSubstr("Einsun x2: no such op; nearest: Einsum; first"));
   EXPECT_THAT(text, HasSubstr("Elu x1: attribute alpha is of another type"));
   EXPECT_THAT(text, HasSubstr("Elu x1: attribute beta is not taken"));
   EXPECT_THAT(text, HasSubstr("Relu x1: nothing makes its input nothing"));

@@ -65,6 +65,49 @@ TEST(OnnxIndices, NumbersOfSamplesAreSumsOfOnes) {
               HasSubstr("Range x1: its value is not known at import"));
 }
 
+// As PyTorch writes x[:, 1:3] = ... .
+TEST(OnnxIndices, RowsThatAreReplacedAreChosenFromOneList) {
+  const auto scattered = [](const std::string& dims, const std::string& more) {
+    return Import(
+        Graph(absl::StrCat("initializer { name: \"i\" data_type: 7 ", dims,
+                           " int64_data: [2, -1] }\n") +
+              Node("Transpose", {"x"}, "front",
+                   "attribute { name: \"perm\" type: INTS ints: [1, 0, 2] }") +
+              Ints("from", {0}) + Ints("to", {2}) +
+              Node("Slice", {"front", "from", "to"}, "news") +
+              Node("ScatterND", {"front", "i", "news"}, "y", more)));
+  };
+  EXPECT_THAT(scattered("dims: 2 dims: 1", ""),
+              AllOf(HasSubstr("\"concat\""), HasSubstr("\"gather\"")));
+  EXPECT_THAT(scattered("dims: 1 dims: 2", ""),
+              HasSubstr("slice of the batch"));
+  EXPECT_THAT(scattered("dims: 2 dims: 1",
+                        "attribute { name: \"reduction\" type: STRING s: "
+                        "\"add\" }"),
+              HasSubstr("reduction add"));
+}
+
+TEST(OnnxIndices, ElementsThatAreReplacedAreChoices) {
+  const auto scattered = [](const std::string& dims, int axis) {
+    return Import(Graph(
+        absl::StrCat("initializer { name: \"i\" data_type: 7 ", dims,
+                     " int64_data: [1, -1, 1, 0] }\n") +
+        Ints("shape", {-1, 2, 2}) + Ints("no", {0}) +
+        Node("Shape", {"x"}, "dims") + Node("Gather", {"dims", "no"}, "n") +
+        Node("Concat", {"n", "two", "two"}, "big", IntAttr("axis", 0)) +
+        Ints("two", {2}) + Node("Expand", {"i", "big"}, "where") +
+        Node("Reshape", {"x", "pairs"}, "z") + Ints("pairs", {-1, 12, 2}) +
+        Node("Expand", {"i", "big"}, "some") +
+        Node("Cast", {"some"}, "news", IntAttr("to", 1)) +
+        Node("ScatterElements", {"z", "where", "news"}, "y",
+             IntAttr("axis", axis))));
+  };
+  EXPECT_THAT(scattered("dims: 1 dims: 2 dims: 2", 1),
+              AllOf(HasSubstr("\"equal\""), HasSubstr("\"where\"")));
+  EXPECT_THAT(scattered("dims: 1 dims: 2 dims: 2", 2),
+              HasSubstr("indices of a part of another axis"));
+}
+
 // ---- Sequences.
 
 // A member of x in parts of so many rows.

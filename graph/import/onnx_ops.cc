@@ -13,10 +13,11 @@ const std::map<absl::string_view, const OnnxRule*>& AllRules() {
   static const auto& all = *[] {
     auto* rules = new std::map<absl::string_view, const OnnxRule*>();
     for (const auto* family :
-         {&OnnxElementwiseRules(), &OnnxShapeRules(), &OnnxGatherRules(),
-          &OnnxPlaceRules(), &OnnxReductionRules(), &OnnxLayerRules(),
-          &OnnxLossRules(), &OnnxNormRules(), &OnnxResizeRules(),
-          &OnnxRecurrentRules(), &OnnxSequenceRules(), &OnnxWindowRules()}) {
+         {&OnnxElementwiseRules(), &OnnxEinsumRules(), &OnnxShapeRules(),
+          &OnnxGatherRules(), &OnnxPlaceRules(), &OnnxReductionRules(),
+          &OnnxLayerRules(), &OnnxLossRules(), &OnnxNormRules(),
+          &OnnxResizeRules(), &OnnxRecurrentRules(), &OnnxSequenceRules(),
+          &OnnxWindowRules()}) {
       for (const OnnxRule& rule : *family) (*rules)[rule.type] = &rule;
     }
     return rules;
@@ -33,8 +34,7 @@ constexpr Near kNear[] = {
     {"ConvInteger", "Conv"},     {"DynamicQuantizeLinear", "Cast"},
     {"MatMulInteger", "MatMul"}, {"MaxRoiPool", "MaxPool"},
     {"QLinearConv", "Conv"},     {"QLinearMatMul", "MatMul"},
-    {"RoiAlign", "Resize"},      {"ScatterElements", "Where"},
-    {"ScatterND", "Where"},
+    {"RoiAlign", "Resize"},
 };
 // Those that run a graph of their own.
 constexpr absl::string_view kControlFlow[] = {"If", "Loop", "Scan",

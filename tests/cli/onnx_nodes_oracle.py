@@ -38,6 +38,7 @@ BOUNDS = {
     "Expand": [1],
     "OneHot": [1, 2],
     "Pad": [1, 2, 3],
+    "ScatterND": [1],
     "Range": [0, 1, 2],
     "Reshape": [1],
     "Resize": [1, 2, 3],
