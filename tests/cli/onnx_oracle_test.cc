@@ -52,6 +52,18 @@ TEST(OnnxOracle, TorchvisionNetsPredictWhatTheyDoInPyTorch) { RunNets({}); }
 
 TEST(OnnxOracle, TorchvisionNetsTrainAsInPyTorch) { RunNets({"--train"}); }
 
+// As PyTorch 2's exporter writes them.
+TEST(OnnxOracle, TransformersPredictAndTrainAsInPyTorch) {
+  if (!Has("onnxscript, torch, transformers")) {
+    GTEST_SKIP() << Python() << " has no transformers, torch or onnxscript";
+  }
+  const Result result =
+      RunProgram({Python(), "tests/cli/onnx_transformers_oracle.py",
+                  "tools/halftone", "--only", "bert,llama,vit"});
+  EXPECT_EQ(result.exit_code(), 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("llama"));
+}
+
 // What is exported, in ONNX Runtime.
 void RunExport(std::vector<std::string> words) {
   if (!Has("onnx, onnxruntime")) {
