@@ -91,7 +91,9 @@ void AddImport(Verb app, Outcome* outcome) {
       [flags](const std::string& text) {
         return AddDims(text, &flags->wishes);
       },
-      "FEED=DIM,DIM,...: in place of the program's; -1, the batch, first");
+      "FEED=DIM,DIM,...: in place of the program's; -1, the batch, first. It "
+      "opens the batch of a graph that was exported for one sample; compare a "
+      "prediction then");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Import(*flags); });
 }

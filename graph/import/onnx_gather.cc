@@ -64,6 +64,11 @@ void Gather(OnnxNode& node, const Rule&) {
         .Attr("decrease_axis", IntList{axis})
         .Out();
   }
+  if (node.graph().batch_was() > 0 && !from[axis].is_constant() &&
+      node.IsInitializer(1)) {
+    // They are those of the batch that was.
+    return node.Refuse("elements of the batch by their numbers");
+  }
   const std::string index = node.In(1);
   if (node.failed()) return;
   const TensorType indices = node.TypeOf(index);

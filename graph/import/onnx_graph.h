@@ -77,6 +77,10 @@ class OnnxGraph {
   proto::Model& model() { return model_; }
   Block& block() { return *block_; }
   Dim Batch();
+  // The graph has a constant where the batch is now: --dims opened it. 0: it
+  // was open.
+  void OpenBatchOf(int64_t samples) { batch_was_ = samples; }
+  int64_t batch_was() const { return batch_was_; }
   // Moves parameters and statistics into the model; those that no op reads are
   // left out.
   std::vector<OnnxWeight> Finish();
@@ -100,6 +104,7 @@ class OnnxGraph {
   absl::flat_hash_map<std::string, size_t> parameter_by_name_;
   absl::flat_hash_map<std::string, int> counts_;
   std::string batch_of_zeros_;
+  int64_t batch_was_ = 0;
 };
 
 }  // namespace halftone

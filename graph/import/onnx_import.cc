@@ -70,6 +70,10 @@ class Importer {
   bool IsComputed(const NodeProto& node, const std::string& place);
   bool TakeConstant(const NodeProto& node, const std::string& place);
   absl::Status SetOutputs();
+  // Whether an output has no samples where those of the batch were.
+  bool LosesBatch(const ValueInfoProto& output, const TensorType& type) const;
+  // What to do where a batch that --dims has opened is in the way.
+  std::string OfClosedBatch() const;
   void Count();
 
   const OnnxFile& file_;
@@ -163,6 +167,11 @@ void Importer::AddFeed(const ValueInfoProto& input) {
       return lose(absl::StrCat("--dims ", absl::StrJoin(dims, ","), first));
     }
     feed.mutable_dims()->Add(dims.begin(), dims.end());
+    const auto& own = type.tensor_type().shape().dim();
+    if (!dims.empty() && dims[0] == -1 && !own.empty() &&
+        own[0].dim_value() > 0) {
+      graph_.OpenBatchOf(own[0].dim_value());
+    }
   } else {
     const std::string advice =
         absl::StrCat("; give them with --dims ", input.name(), "=-1,...");
@@ -446,6 +455,21 @@ void Importer::ImportNode(const NodeProto& node, const std::string& place) {
   LoseOutputs(node);
 }
 
+bool Importer::LosesBatch(const ValueInfoProto& output,
+                          const TensorType& type) const {
+  const auto& declared = output.type().tensor_type().shape().dim();
+  return graph_.batch_was() > 0 && !declared.empty() &&
+         declared[0].dim_value() == graph_.batch_was() && type.rank() > 0 &&
+         type.dims[0].is_constant();
+}
+
+std::string Importer::OfClosedBatch() const {
+  return absl::StrCat("; the graph is one of ", graph_.batch_was(),
+                      graph_.batch_was() == 1 ? " sample" : " samples",
+                      ": more can be opened of one of 1, all of one exported "
+                      "with its batch open (dynamic_shapes, dynamic_axes)");
+}
+
 absl::Status Importer::SetOutputs() {
   for (const ValueInfoProto& output : source_.output()) {
     OnnxValue* const value = graph_.Find(output.name());
@@ -459,6 +483,12 @@ absl::Status Importer::SetOutputs() {
     if (!name.ok()) {
       return Annotate(name.status(),
                       absl::StrCat(file_.path, ": output ", output.name()));
+    }
+    if (LosesBatch(output, graph_.TypeOf(*name))) {
+      return ModelError(file_.path, ": output ", output.name(), " is ",
+                        ToString(graph_.TypeOf(*name), {"B"}),
+                        ", without the batch that --dims has opened",
+                        OfClosedBatch());
     }
     // A name that stands for another value, or for none that an op makes.
     const bool made =
@@ -509,7 +539,12 @@ absl::StatusOr<OnnxModel> Importer::Run() {
     const NodeProto& node = source_.node(index);
     ImportNode(node, PlaceOf(index, node));
   }
-  HT_RETURN_IF_ERROR(refusals_.ToStatus(file_.path));
+  const absl::Status refused = refusals_.ToStatus(file_.path);
+  if (!refused.ok() && graph_.batch_was() > 0) {
+    return ModelError(refused.message(), "\n  --dims opened the batch",
+                      OfClosedBatch());
+  }
+  HT_RETURN_IF_ERROR(refused);
   ImportedModel& imported = result_.imported;
   graph_.model().set_name(options_.name);
   graph_.model().set_format(kModelFormat);

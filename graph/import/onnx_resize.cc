@@ -217,8 +217,10 @@ std::vector<Stretch> Stretches(OnnxNode& node, const Dims& dims,
   for (size_t k = 0; k < axes.size() && !node.failed(); ++k) {
     const int64_t axis = node.Axis(axes[k], rank);
     const bool open = !dims[axis].is_constant();
-    if (open &&
-        (wanted != nullptr ? wanted->ints[k] == dims[axis] : scales[k] == 1)) {
+    const Dim was(node.graph().batch_was());
+    if (open && (wanted != nullptr
+                     ? wanted->ints[k] == dims[axis] || wanted->ints[k] == was
+                     : scales[k] == 1)) {
       continue;
     }
     Stretch& s = all[axis];

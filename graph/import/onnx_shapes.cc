@@ -31,6 +31,52 @@ std::vector<Dim> TargetDims(OnnxNode& node, int input,
   return {};
 }
 
+// Opens dims that a graph of a constant batch gives, where --dims has opened
+// the batch: the one that the batch of `from` falls into is a multiple of what
+// it was. Of one sample nothing is a multiple: between two dims it belongs to
+// the second, except where that is whole without it.
+void OpenBatch(OnnxNode& node, const Dims& from, Dims* dims) {
+  const int64_t was = node.graph().batch_was();
+  const auto batch = std::find_if(from.begin(), from.end(), [](const Dim& dim) {
+    return !dim.is_constant();
+  });
+  if (was == 0 || batch == from.end()) return;
+  int64_t before = 1;
+  for (auto dim = from.begin(); dim != batch; ++dim) {
+    before *= dim->coefficient();
+  }
+  int64_t passed = 1;
+  size_t at = 0;
+  for (; at < dims->size() && (*dims)[at].is_constant(); ++at) {
+    const int64_t size = (*dims)[at].coefficient();
+    if (passed == before && (was == 1 || size != 1)) break;
+    if (size < 1 || size > before / passed) break;
+    passed *= size;
+  }
+  // A dim that is given as open needs no help.
+  if (at == dims->size() || !(*dims)[at].is_constant()) return;
+  if (was == 1 && before > 1 && passed == before && (*dims)[at] != Dim(1)) {
+    Dims whole(batch + 1, from.end());
+    const bool alone = batch->coefficient() == 1;
+    if (!alone) whole.insert(whole.begin(), Dim(batch->coefficient()));
+    const Dims rest(dims->begin() + at, dims->end());
+    if (rest.size() < whole.size() || (alone && rest == whole)) --at;
+  }
+  // Samples behind places, as what has been one list of both is taken apart.
+  const Dim places(batch->coefficient());
+  if ((*dims)[at] == places && places != Dim(1) && at + 1 < dims->size() &&
+      (*dims)[at + 1] == Dim(was)) {
+    if (places == Dim(was)) {
+      return node.Refuse("a shape in which the batch may be either of two");
+    }
+    ++at;
+  }
+  const int64_t size = (*dims)[at].coefficient();
+  if (size > 0 && size % was == 0) {
+    (*dims)[at] = Dim(size / was) * node.graph().Batch();
+  }
+}
+
 // ---- Dims alone.
 
 void Reshape(OnnxNode& node, const Rule&) {
@@ -40,6 +86,7 @@ void Reshape(OnnxNode& node, const Rule&) {
   if (node.failed()) return;
   const TensorType from = node.TypeOf(x);
   Dims dims(target.begin(), target.end());
+  OpenBatch(node, from.dims, &dims);
   Dim known(1);
   int open = -1;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -120,8 +167,25 @@ void Transpose(OnnxNode& node, const Rule&) {
 
 // ---- Parts.
 
+// What a graph of one sample has once, as a token of a class, for each of the
+// batch that --dims has opened.
+std::string WithBatch(OnnxNode& node, const std::string& value,
+                      const Dim& batch) {
+  Dims dims = node.TypeOf(value).dims;
+  if (node.graph().batch_was() != 1 || dims.empty() || dims[0] != Dim(1)) {
+    return value;
+  }
+  dims[0] = batch;
+  return OnnxExpanded(node, value, dims);
+}
+
 void Concat(OnnxNode& node, const Rule&) {
   const int64_t axis = node.Int("axis", 0);
+  Dim batch(1);
+  for (int i = 0; i < node.inputs(); ++i) {
+    const Dims dims = node.Type(i).dims;
+    if (axis != 0 && !dims.empty() && !dims[0].is_constant()) batch = dims[0];
+  }
   OnnxOp op = node.Op("concat");
   int parts = 0;
   std::string last;
@@ -129,6 +193,7 @@ void Concat(OnnxNode& node, const Rule&) {
     // Parts without elements, as caches that are empty yet.
     if (node.Type(i).Elements() == Dim(0)) continue;
     last = node.In(i);
+    if (!node.failed()) last = WithBatch(node, last, batch);
     op.In("X", last);
     ++parts;
   }
@@ -225,7 +290,9 @@ void Expand(OnnxNode& node, const Rule&) {
     const Dim own = k <= from.size() ? from[from.size() - k] : Dim(1);
     const Dim wish = k <= target.size() ? target[target.size() - k] : Dim(1);
     Dim& dim = dims[dims.size() - k];
-    dim = wish == Dim(1) || wish == Dim(-1) ? own : wish;
+    const bool opened =
+        !own.is_constant() && wish == Dim(node.graph().batch_was());
+    dim = wish == Dim(1) || wish == Dim(-1) || opened ? own : wish;
     if (dim != own && own != Dim(1)) {
       return node.Refuse("dims that do not go together");
     }

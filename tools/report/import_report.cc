@@ -65,6 +65,17 @@ std::string FeedsText(const ImportedModel& imported) {
     feeds.push_back(FeedText(feed));
   }
   std::string text = absl::StrJoin(feeds, ", ");
+  const auto& all = imported.model.model.feed();
+  const bool open =
+      std::any_of(all.begin(), all.end(), [](const proto::Feed& feed) {
+        return feed.dims_size() == 0 || feed.dims(0) == -1;
+      });
+  if (!open) {
+    const auto& dims = all[0].dims();
+    absl::StrAppend(
+        &text, "; --dims ", all[0].name(), "=-1", dims.size() > 1 ? "," : "",
+        absl::StrJoin(dims.begin() + 1, dims.end(), ","), " opens the batch");
+  }
   if (!imported.unread_feeds.empty()) {
     absl::StrAppend(&text, "; left out, for no op reads it: ",
                     runtime::JoinFew(imported.unread_feeds, kMostNames));
