@@ -134,26 +134,30 @@ std::string NumbersOfDim(OnnxNode& node, const Dim& dim, int at, int rank) {
   return node.Parameter(std::move(numbers));
 }
 
-// One column of the indices, f32; negative ones count from the end of `dim`.
+// Indices, f32, of which negative ones count from the end of a dim.
+std::string FromStart(OnnxNode& node, const std::string& index,
+                      const Dim& dim) {
+  if (node.failed() || !dim.is_constant()) return index;
+  const double end = static_cast<double>(dim.coefficient());
+  return node.Op("where")
+      .In("Condition", OnnxBinary(node, "less_than", index, node.Number(0)))
+      .In("X", OnnxScale(node, index, 1, end))
+      .In("Y", index)
+      .Made();
+}
+
+// One column of the indices, f32, from the start of `dim`.
 std::string IndexColumn(OnnxNode& node, const std::string& index, int column,
                         const Dim& dim) {
   const int64_t last = node.TypeOf(index).rank() - 1;
-  const std::string part = node.Cast(node.Op("slice")
-                                         .In("Input", index)
-                                         .Attr("axes", IntList{last})
-                                         .Attr("starts", IntList{column})
-                                         .Attr("ends", IntList{column + 1})
-                                         .Attr("decrease_axis", IntList{last})
-                                         .Made(),
-                                     DType::kF32);
-  if (node.failed() || !dim.is_constant()) return part;
-  const std::string wraps = OnnxBinary(node, "less_than", part, node.Number(0));
-  const double end = static_cast<double>(dim.coefficient());
-  return node.Op("where")
-      .In("Condition", wraps)
-      .In("X", OnnxScale(node, part, 1, end))
-      .In("Y", part)
-      .Made();
+  const std::string part = node.Op("slice")
+                               .In("Input", index)
+                               .Attr("axes", IntList{last})
+                               .Attr("starts", IntList{column})
+                               .Attr("ends", IntList{column + 1})
+                               .Attr("decrease_axis", IntList{last})
+                               .Made();
+  return FromStart(node, node.Cast(part, DType::kF32), dim);
 }
 
 // Indices [..., k] of dims as numbers of rows, i64; the first `shared` dims are
@@ -286,10 +290,9 @@ void ScatterND(OnnxNode& node, const Rule&) {
 void ScatterElements(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0), updates = node.In(2);
   const std::string reduction = node.String("reduction", "none");
-  const std::string index = node.Cast(node.In(1), DType::kI64);
+  const std::string index = node.Cast(node.In(1), DType::kF32);
   if (node.failed()) return;
-  const TensorType type = node.TypeOf(x);
-  const Dims from = type.dims, into = node.TypeOf(index).dims;
+  const Dims from = node.TypeOf(x).dims, into = node.TypeOf(index).dims;
   const int rank = static_cast<int>(from.size());
   const int64_t axis = node.Axis(node.Int("axis", 0), rank);
   if (node.failed()) return;
@@ -315,8 +318,8 @@ void ScatterElements(OnnxNode& node, const Rule&) {
     return node.Refuse("more than 64 places of the axis");
   }
   const std::string places =
-      node.Cast(NumbersOfDim(node, from[axis], static_cast<int>(axis), rank),
-                DType::kI64);
+      NumbersOfDim(node, from[axis], static_cast<int>(axis), rank);
+  const std::string at_place = FromStart(node, index, from[axis]);
   const auto part = [&](const std::string& value, int64_t at) {
     return node.Op("slice")
         .In("Input", value)
@@ -325,19 +328,6 @@ void ScatterElements(OnnxNode& node, const Rule&) {
         .Attr("ends", IntList{at + 1})
         .Made();
   };
-  const std::string positive =
-      node.Op("where")
-          .In("Condition",
-              OnnxBinary(node, "less_than", index, node.Number(0, DType::kI64)))
-          .In("X",
-              OnnxOfFloats(node, index,
-                           [&](const std::string& one) {
-                             return OnnxScale(
-                                 node, one, 1,
-                                 static_cast<double>(from[axis].coefficient()));
-                           }))
-          .In("Y", index)
-          .Made();
   std::string result = x;
   for (int64_t i = 0; i < into[axis].coefficient() && !node.failed(); ++i) {
     std::string news = part(updates, i);
@@ -346,7 +336,7 @@ void ScatterElements(OnnxNode& node, const Rule&) {
     }
     result = node.Op("where")
                  .In("Condition",
-                     OnnxBinary(node, "equal", places, part(positive, i)))
+                     OnnxBinary(node, "equal", places, part(at_place, i)))
                  .In("X", news)
                  .In("Y", result)
                  .Made();
