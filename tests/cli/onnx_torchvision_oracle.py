@@ -11,7 +11,6 @@ random, images small.
 import argparse
 import copy
 import fnmatch
-import json
 import os
 import sys
 import tempfile
@@ -22,7 +21,7 @@ import numpy as np
 import torch
 import torchvision
 
-from oracle_calls import call
+from oracle_calls import call, predicted, trained
 
 NETS = {
     "alexnet": 224,
@@ -109,14 +108,7 @@ def check_predict(halftone, name, folder):
     path = os.path.join(folder, "net.onnx")
     export(net, x[:2], path, training=False)
     call([halftone, "import", path])
-    np.savez(os.path.join(folder, "in.npz"), x=x.numpy())
-    out = os.path.join(folder, "out.npz")
-    call([
-        halftone, "predict", path.replace(".onnx", ".pbtxt"), "--init",
-        path.replace(".onnx", ".safetensors"), "--data",
-        "npz:" + os.path.join(folder, "in.npz"), "-o", out
-    ])
-    found = np.load(out)["logits"]
+    found = predicted(halftone, os.path.join(folder, "net"), x)
     expected = net(x).detach().numpy()
     return np.abs(found - expected).max() / np.abs(expected).max(), 1e-4
 
@@ -151,23 +143,7 @@ def check_train(halftone, name, folder):
     path = os.path.join(folder, "net.onnx")
     export(net, x[:4], path, training=True)
     call([halftone, "import", path, "--loss", "cross_entropy:logits"])
-    np.savez(os.path.join(folder, "in.npz"), x=x.numpy(), label=label.numpy())
-    run = os.path.join(folder, "run")
-    call([
-        halftone, "run",
-        path.replace(".onnx", ".pbtxt"), "--init",
-        path.replace(".onnx", ".safetensors"), "--data",
-        "npz:" + os.path.join(folder, "in.npz"), "--no-shuffle",
-        "--batch-size", "4", "--epochs", "1", "--set",
-        "optimizer.sgd.weight_decay=0", "--lr", "0.01", "--set",
-        "lr.constant=true", "--log-every", "1", "--out", run
-    ])
-    found = []
-    with open(os.path.join(run, "metrics.jsonl")) as lines:
-        for line in lines:
-            event = json.loads(line)
-            if event["event"] == "step":
-                found.append(event["loss"])
+    found = trained(halftone, os.path.join(folder, "net"), x, label)
     # Of some nets three steps are no three decimals in f32, whoever computes
     # them: so far are PyTorch's from its own in f64.
     expected = losses(copy.deepcopy(net), x, label)

@@ -10,7 +10,6 @@ equal PyTorch's to 1e-4 of the largest, three SGD steps' losses (lr 0.01, batch
 
 import argparse
 import fnmatch
-import json
 import logging
 import os
 import sys
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 import transformers as hf
 
-from oracle_calls import call
+from oracle_calls import call, predicted, trained
 
 SIZES = {
     "hidden_size": 32,
@@ -122,15 +121,9 @@ def predict_error(halftone, net, x, folder):
     path = os.path.join(folder, "net")
     export(net, x[:2], path + ".onnx", optimize=True)
     call([halftone, "import", path + ".onnx"])
-    np.savez(path + ".npz", x=x[:3].numpy())
-    out = os.path.join(folder, "out.npz")
-    call([
-        halftone, "predict", path + ".pbtxt", "--init", path + ".safetensors",
-        "--data", "npz:" + path + ".npz", "-o", out
-    ])
+    found = predicted(halftone, path, x[:3])
     expected = net(x[:3]).detach().numpy()
-    return np.abs(np.load(out)["logits"] -
-                  expected).max() / np.abs(expected).max()
+    return np.abs(found - expected).max() / np.abs(expected).max()
 
 
 def losses(net, x, label, axis):
@@ -162,20 +155,7 @@ def train_error(halftone, net, x, folder):
         "--class-axis",
         str(axis)
     ])
-    np.savez(path + ".npz", x=x.numpy(), label=label.numpy())
-    run = os.path.join(folder, "run")
-    call([
-        halftone, "run", path + ".pbtxt", "--init", path + ".safetensors",
-        "--data", "npz:" + path + ".npz", "--no-shuffle", "--batch-size", "4",
-        "--epochs", "1", "--set", "optimizer.sgd.weight_decay=0", "--lr",
-        "0.01", "--set", "lr.constant=true", "--log-every", "1", "--out", run
-    ])
-    found = []
-    with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as lines:
-        for line in lines:
-            event = json.loads(line)
-            if event["event"] == "step":
-                found.append(event["loss"])
+    found = trained(halftone, path, x, label)
     expected = losses(net, x, label, axis)
     if len(found) != len(expected):
         return 1.0

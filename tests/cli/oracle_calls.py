@@ -1,6 +1,10 @@
 """How the scripts beside it call halftone."""
 
+import json
+import os
 import subprocess
+
+import numpy as np
 
 
 def run(words, timeout=None):
@@ -19,3 +23,33 @@ def call(words):
     if code != 0:
         raise RuntimeError(" ".join(words[:3]) + ": " + said.strip())
     return said
+
+
+def predicted(halftone, stem, x):
+    """The logits of an imported model, STEM.pbtxt with its weights, for x."""
+    np.savez(stem + ".npz", x=x.numpy())
+    call([
+        halftone, "predict", stem + ".pbtxt", "--init", stem + ".safetensors",
+        "--data", "npz:" + stem + ".npz", "-o", stem + ".out.npz"
+    ])
+    return np.load(stem + ".out.npz")["logits"]
+
+
+def trained(halftone, stem, x, label):
+    """Losses of SGD's steps (lr 0.01, batch 4) over all of x, in its order."""
+    np.savez(stem + ".npz", x=x.numpy(), label=label.numpy())
+    call([
+        halftone, "run", stem + ".pbtxt", "--init", stem + ".safetensors",
+        "--data", "npz:" + stem + ".npz", "--no-shuffle", "--batch-size", "4",
+        "--epochs", "1", "--set", "optimizer.sgd.weight_decay=0", "--lr",
+        "0.01", "--set", "lr.constant=true", "--log-every", "1", "--out",
+        stem + ".run"
+    ])
+    losses = []
+    with open(os.path.join(stem + ".run", "metrics.jsonl"),
+              encoding="utf-8") as lines:
+        for line in lines:
+            event = json.loads(line)
+            if event["event"] == "step":
+                losses.append(event["loss"])
+    return losses
