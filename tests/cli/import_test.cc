@@ -191,9 +191,11 @@ TEST(ImportVerb, TrainingProgramTrainsOnTwoRanks) {
 
 TEST(ImportVerb, LossAndDimsAreTaken) {
   const std::string model = Temp(".pbtxt");
-  ASSERT_EQ(Halftone({"import", kNet, "-o", model, "--dims", "x=4,1,8,8"})
-                .exit_code(),
-            0);
+  const Result fixed =
+      Halftone({"import", kNet, "-o", model, "--dims", "x=4,1,8,8"});
+  ASSERT_EQ(fixed.exit_code(), 0) << fixed.err;
+  EXPECT_THAT(fixed.out, HasSubstr("feeds       x f32[4,1,8,8]; --dims "
+                                   "x=-1,1,8,8 opens the batch\n"));
   EXPECT_THAT(ReadAll(model), HasSubstr("dims: [4, 1, 8, 8]"));
   const Result nearest =
       Halftone({"import", kTrain, "-o", model, "--loss", "mean_0.tmp_1"});
@@ -202,6 +204,33 @@ TEST(ImportVerb, LossAndDimsAreTaken) {
               HasSubstr("--loss mean_0.tmp_1: no forward op makes it; "
                         "nearest: mean_0.tmp_0"));
   EXPECT_EQ(Halftone({"import", kNet, "--dims", "x=a"}).exit_code(), 2);
+}
+
+// A graph that makes y of nothing, as bytes of protobuf: no feed is told of.
+TEST(ImportVerb, TakesAGraphWithoutInputs) {
+  const std::string model = Temp(".pbtxt"), onnx = Temp(".onnx");
+  const std::string number("\x15\0\0\x80\x3f", 5);
+  const std::string attribute =
+      "\x0a\x0b"
+      "value_float" +
+      number + "\xa0\x01\x01";
+  const std::string node =
+      "\x12\x01"
+      "y"
+      "\x22\x08"
+      "Constant"
+      "\x2a\x15" +
+      attribute;
+  ASSERT_TRUE(WriteFileAtomically(onnx,
+                                  "\x08\x08\x42\x02\x10\x11\x3a\x2b"
+                                  "\x0a\x24" +
+                                      node +
+                                      "\x62\x03\x0a\x01"
+                                      "y")
+                  .ok());
+  const Result imported = Halftone({"import", onnx, "-o", model});
+  EXPECT_EQ(imported.exit_code(), 0) << imported.err;
+  EXPECT_THAT(imported.out, HasSubstr("outputs     y\n"));
 }
 
 // What an import leaves out in silence, a model written by hand may have, too.

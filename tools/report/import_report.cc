@@ -66,11 +66,11 @@ std::string FeedsText(const ImportedModel& imported) {
   }
   std::string text = absl::StrJoin(feeds, ", ");
   const auto& all = imported.model.model.feed();
-  const bool open =
-      std::any_of(all.begin(), all.end(), [](const proto::Feed& feed) {
-        return feed.dims_size() == 0 || feed.dims(0) == -1;
+  const bool closed =
+      std::all_of(all.begin(), all.end(), [](const proto::Feed& feed) {
+        return feed.dims_size() > 0 && feed.dims(0) != -1;
       });
-  if (!open) {
+  if (closed && !all.empty()) {
     const auto& dims = all[0].dims();
     absl::StrAppend(
         &text, "; --dims ", all[0].name(), "=-1", dims.size() > 1 ? "," : "",
