@@ -16,8 +16,10 @@ namespace {
 using ::testing::HasSubstr;
 
 Tensor MakeTensor(const std::string& name, const std::vector<float>& values) {
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(&bytes[0], values.data(), bytes.size());
+  std::string bytes;
+  for (const float value : values) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
   return {name, DType::kF32, {static_cast<int64_t>(values.size())}, bytes};
 }
 
