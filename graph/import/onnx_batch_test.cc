@@ -18,6 +18,7 @@ using onnx_testing::Ints;
 using onnx_testing::Node;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Of x, f32[samples, 4, 6].
 std::string Opened(int samples, const std::string& body,
@@ -67,6 +68,18 @@ TEST(OnnxBatch, WhatOneSampleHasOnceEachOfTheBatchHas) {
   EXPECT_THAT(Opened(1, token + Node("Concat", {"token", "x"}, "y",
                                      IntAttr("axis", 1))),
               AllOf(HasSubstr("\"concat\""), HasSubstr("\"gather\"")));
+}
+
+// The axis is the batch's own: nothing is repeated.
+TEST(OnnxBatch, SamplesThatAreJoinedAreNotRepeated) {
+  for (const int axis : {0, -3}) {
+    EXPECT_THAT(
+        Opened(1, Node("Concat", {"x", "x"}, "z", IntAttr("axis", axis)) +
+                      "initializer { name: \"one\" data_type: 1 dims: "
+                      "1 dims: 1 dims: 1 float_data: 1 }\n" +
+                      Node("Concat", {"one", "x"}, "y", IntAttr("axis", axis))),
+        Not(HasSubstr("\"gather\"")));
+  }
 }
 
 TEST(OnnxBatch, WhatStaysConstantIsRefused) {

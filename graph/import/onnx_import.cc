@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -97,12 +98,12 @@ std::string PlaceOf(int index, const NodeProto& node) {
 
 // What a node reads, and the nodes of its own graphs: those of a branch may
 // read whatever is there.
-void AddRead(const NodeProto& node, absl::flat_hash_set<std::string>* read) {
-  read->insert(node.input().begin(), node.input().end());
+void ForEachRead(const NodeProto& node,
+                 absl::FunctionRef<void(const std::string&)> call) {
+  for (const std::string& input : node.input()) call(input);
   for (const onnx::AttributeProto& attr : node.attribute()) {
-    for (const NodeProto& one : attr.g().node()) AddRead(one, read);
-    for (const ValueInfoProto& out : attr.g().output())
-      read->insert(out.name());
+    for (const NodeProto& one : attr.g().node()) ForEachRead(one, call);
+    for (const ValueInfoProto& out : attr.g().output()) call(out.name());
   }
 }
 
@@ -170,6 +171,11 @@ void Importer::AddFeed(const ValueInfoProto& input) {
     const auto& own = type.tensor_type().shape().dim();
     if (!dims.empty() && dims[0] == -1 && !own.empty() &&
         own[0].dim_value() > 0) {
+      const int64_t was = graph_.batch_was();
+      if (was != 0 && was != own[0].dim_value()) {
+        return lose(absl::StrCat("--dims opens a batch of ", own[0].dim_value(),
+                                 ", that of another input was ", was));
+      }
       graph_.OpenBatchOf(own[0].dim_value());
     }
   } else {
@@ -230,12 +236,10 @@ std::vector<int> Importer::Order() {
   std::set<int> ready;
   for (int i = 0; i < count; ++i) {
     std::set<int> before;
-    absl::flat_hash_set<std::string> read;
-    AddRead(source_.node(i), &read);
-    for (const std::string& input : read) {
+    ForEachRead(source_.node(i), [&](const std::string& input) {
       const auto maker = makers.find(input);
       if (maker != makers.end()) before.insert(maker->second);
-    }
+    });
     waits[i] = static_cast<int>(before.size());
     for (const int maker : before) readers[maker].push_back(i);
     if (before.empty()) ready.insert(i);
@@ -531,7 +535,9 @@ absl::StatusOr<OnnxModel> Importer::Run() {
   Describe();
   AddInitializers(source_, file_.raw);
   AddFeeds();
-  for (const NodeProto& node : source_.node()) AddRead(node, &read_);
+  for (const NodeProto& node : source_.node()) {
+    ForEachRead(node, [&](const std::string& input) { read_.insert(input); });
+  }
   for (const ValueInfoProto& output : source_.output()) {
     read_.insert(output.name());
   }

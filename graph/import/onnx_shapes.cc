@@ -184,7 +184,8 @@ void Concat(OnnxNode& node, const Rule&) {
   Dim batch(1);
   for (int i = 0; i < node.inputs(); ++i) {
     const Dims dims = node.Type(i).dims;
-    if (axis != 0 && !dims.empty() && !dims[0].is_constant()) batch = dims[0];
+    const bool along = axis == 0 || axis == -static_cast<int64_t>(dims.size());
+    if (!along && !dims.empty() && !dims[0].is_constant()) batch = dims[0];
   }
   OnnxOp op = node.Op("concat");
   int parts = 0;

@@ -204,6 +204,16 @@ TEST(ImportVerb, LossAndDimsAreTaken) {
               HasSubstr("--loss mean_0.tmp_1: no forward op makes it; "
                         "nearest: mean_0.tmp_0"));
   EXPECT_EQ(Halftone({"import", kNet, "--dims", "x=a"}).exit_code(), 2);
+  // Of no loss, or of one that the model has.
+  for (const char* net : {kOnnx, kTrain}) {
+    EXPECT_EQ(Halftone({"import", net, "-o", model, "--class-axis", "-1"})
+                  .exit_code(),
+              2);
+  }
+  EXPECT_EQ(Halftone({"import", kOnnx, "-o", model, "--class-axis", "-1",
+                      "--loss", "cross_entropy:logits"})
+                .exit_code(),
+            0);
 }
 
 // A graph that makes y of nothing, as bytes of protobuf: no feed is told of.

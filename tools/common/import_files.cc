@@ -97,10 +97,6 @@ absl::StatusOr<ImportedModel> ImportPaddleFile(const std::string& content,
                                                ImportFiles* files) {
   HT_ASSIGN_OR_RETURN(const paddle::ProgramDesc program,
                       ParsePaddleProgram(content, files->model));
-  if (wishes.class_axis.has_value()) {
-    return UsageError("--class-axis is for a loss that is added to an ONNX ",
-                      "model; a program of Paddle's has its own");
-  }
   PaddleOptions options;
   options.name = NameOf(*files);
   options.loss = wishes.loss;
@@ -172,6 +168,10 @@ absl::StatusOr<ImportedModel> ImportFile(const ImportWishes& wishes,
   // A name decides where the content is of neither kind.
   const bool onnx =
       IsOnnx(content) || absl::EndsWithIgnoreCase(files->model, ".onnx");
+  if (wishes.class_axis.has_value() && (!onnx || wishes.loss.empty())) {
+    return UsageError("--class-axis is for a loss that is added to an ONNX ",
+                      "model: --loss cross_entropy:LOGITS");
+  }
   const auto import = onnx ? ImportOnnxFile : ImportPaddleFile;
   HT_ASSIGN_OR_RETURN(ImportedModel imported, import(content, wishes, files));
   HT_RETURN_IF_ERROR(WriteModel(imported, files));
