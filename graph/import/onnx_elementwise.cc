@@ -7,8 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
+#include "graph/import/functions.h"
 #include "graph/import/onnx_ops.h"
 #include "graph/import/onnx_same.h"
+#include "graph/import/onnx_writer.h"
 #include "graph/import/paddle_program.h"
 
 namespace halftone {
@@ -46,27 +48,6 @@ void Round(OnnxNode& node, const Rule&) {
 
 // ---- Activations.
 
-void Selu(OnnxNode& node, const Rule&) {
-  const std::string elu =
-      node.Op("elu")
-          .In("X", node.In(0))
-          .Attr("alpha", node.Float("alpha", 1.67326319217681884765625))
-          .Made();
-  node.Op("scale")
-      .In("X", elu)
-      .Attr("scale", node.Float("gamma", 1.05070102214813232421875))
-      .Out();
-}
-
-// alpha * elu(X / alpha).
-void Celu(OnnxNode& node, const Rule&) {
-  const double alpha = node.Float("alpha", 1);
-  if (alpha == 0) return node.Refuse("attribute alpha", " = 0 is not taken");
-  const std::string scaled = OnnxScale(node, node.In(0), 1 / alpha, 0);
-  const std::string elu = node.Op("elu").In("X", scaled).Made();
-  node.Op("scale").In("X", elu).Attr("scale", alpha).Out();
-}
-
 void Gelu(OnnxNode& node, const Rule&) {
   node.Op("gelu")
       .In("X", node.In(0))
@@ -78,48 +59,6 @@ void Swish(OnnxNode& node, const Rule&) {
   node.Op("swish")
       .In("X", node.In(0))
       .Attr("beta", node.Float("alpha", 1))
-      .Out();
-}
-
-// X / (1 + |X|).
-void Softsign(OnnxNode& node, const Rule&) {
-  const std::string x = node.In(0);
-  const std::string size = node.Op("abs").In("X", x).Made();
-  node.Op("elementwise_div")
-      .In("X", x)
-      .In("Y", OnnxScale(node, size, 1, 1))
-      .Out();
-}
-
-// X where X > alpha, else 0.
-void ThresholdedRelu(OnnxNode& node, const Rule&) {
-  const std::string x = node.In(0);
-  const std::string passes =
-      OnnxBinary(node, "greater_than", x, node.Number(node.Float("alpha", 1)));
-  node.Op("where")
-      .In("Condition", passes)
-      .In("X", x)
-      .In("Y", node.Number(0))
-      .Out();
-}
-
-// X + bias below -lambd, X - bias above lambd, 0 between.
-void Shrink(OnnxNode& node, const Rule&) {
-  const double bias = node.Float("bias", 0), edge = node.Float("lambd", 0.5);
-  const std::string x = node.In(0);
-  const std::string above =
-      OnnxBinary(node, "greater_than", x, node.Number(edge));
-  const std::string below =
-      OnnxBinary(node, "less_than", x, node.Number(-edge));
-  const std::string right = node.Op("where")
-                                .In("Condition", above)
-                                .In("X", OnnxScale(node, x, 1, -bias))
-                                .In("Y", node.Number(0))
-                                .Made();
-  node.Op("where")
-      .In("Condition", below)
-      .In("X", OnnxScale(node, x, 1, bias))
-      .In("Y", right)
       .Out();
 }
 
@@ -149,61 +88,16 @@ void PRelu(OnnxNode& node, const Rule&) {
       .Out();
 }
 
-// ---- Functions of the exponential and others.
+// ---- Functions that are several ops.
 
-// (exp(X) + sign * exp(-X)) / 2.
-void Hyperbolic(OnnxNode& node, const Rule& rule) {
-  const std::string x = node.In(0);
-  const std::string up = node.Op("exp").In("X", x).Made();
-  const std::string down =
-      node.Op("exp").In("X", OnnxScale(node, x, -1, 0)).Made();
-  const std::string both = OnnxBinary(node, rule.ours, up, down);
-  node.Op("scale").In("X", both).Attr("scale", 0.5).Out();
-}
-
-void Tan(OnnxNode& node, const Rule&) {
-  const std::string x = node.In(0);
-  const std::string sin = node.Op("sin").In("X", x).Made();
-  node.Op("elementwise_div")
-      .In("X", sin)
-      .In("Y", node.Op("cos").In("X", x).Made())
-      .Out();
-}
-
-// ln(X + sqrt(X^2 - 1)).
-void Acosh(OnnxNode& node, const Rule&) {
-  const std::string x = node.In(0);
-  const std::string square = node.Op("square").In("X", x).Made();
-  const std::string root =
-      node.Op("sqrt").In("X", OnnxScale(node, square, 1, -1)).Made();
-  node.Op("log").In("X", OnnxBinary(node, "elementwise_add", x, root)).Out();
-}
-
-// sign(X) * ln(|X| + sqrt(X^2 + 1)).
-void Asinh(OnnxNode& node, const Rule&) {
-  const std::string x = node.In(0);
-  const std::string size = node.Op("abs").In("X", x).Made();
-  const std::string square = node.Op("square").In("X", x).Made();
-  const std::string root =
-      node.Op("sqrt").In("X", OnnxScale(node, square, 1, 1)).Made();
-  const std::string log =
-      node.Op("log")
-          .In("X", OnnxBinary(node, "elementwise_add", size, root))
-          .Made();
-  node.Op("elementwise_mul")
-      .In("X", log)
-      .In("Y", node.Op("sign").In("X", x).Made())
-      .Out();
-}
-
-// ln((1 + X) / (1 - X)) / 2.
-void Atanh(OnnxNode& node, const Rule&) {
-  const std::string x = node.In(0);
-  const std::string ratio =
-      OnnxBinary(node, "elementwise_div", OnnxScale(node, x, 1, 1),
-                 OnnxScale(node, x, -1, 1));
-  const std::string log = node.Op("log").In("X", ratio).Made();
-  node.Op("scale").In("X", log).Attr("scale", 0.5).Out();
+void Function(OnnxNode& node, const Rule& rule) {
+  const ImportedFunction& function = *FindOnnxFunction(rule.type);
+  std::vector<double> settings;
+  for (const ImportedFunction::Setting& setting : function.of_onnx) {
+    settings.push_back(node.Float(setting.name, setting.otherwise));
+  }
+  OnnxWriter ops(&node);
+  node.Same(0, function.write(ops, node.In(0), settings));
 }
 
 void IsNaN(OnnxNode& node, const Rule&) {
@@ -444,15 +338,10 @@ void Cast(OnnxNode& node, const Rule& rule) {
 const std::vector<OnnxRule>& OnnxElementwiseRules() {
   static const auto& rules = *[] {
     auto* all = new std::vector<OnnxRule>{
-        {"Acosh", Acosh},
         {"And", Binary, "logical_and"},
-        {"Asinh", Asinh},
-        {"Atanh", Atanh},
         {"Cast", Cast},
         {"CastLike", Cast},
-        {"Celu", Celu},
         {"Clip", Clip},
-        {"Cosh", Hyperbolic, "elementwise_add"},
         {"Gelu", Gelu},
         {"HardSwish", Unary, "hard_swish"},
         {"Identity", Identity},
@@ -468,18 +357,15 @@ const std::vector<OnnxRule>& OnnxElementwiseRules() {
         {"PRelu", PRelu},
         {"Pow", Power, "elementwise_pow"},
         {"Round", Round},
-        {"Selu", Selu},
-        {"Shrink", Shrink},
-        {"Sinh", Hyperbolic, "elementwise_sub"},
         {"Softplus", Unary, "softplus"},
-        {"Softsign", Softsign},
         {"Sum", Fold, "elementwise_add"},
         {"Swish", Swish},
-        {"Tan", Tan},
-        {"ThresholdedRelu", ThresholdedRelu},
         {"Where", Where},
         {"Xor", Binary, "logical_xor"},
     };
+    for (const ImportedFunction& function : ImportedFunctions()) {
+      if (!function.onnx.empty()) all->push_back({function.onnx, Function});
+    }
     for (const OnnxSame& same : OnnxSameOps()) {
       const bool two = same.inputs == 2;
       all->push_back({same.onnx, two ? Binary : SameUnary, same.ours});

@@ -3,8 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
+#include "graph/import/einsum.h"
 #include "graph/import/onnx_ops.h"
+#include "graph/import/onnx_writer.h"
 
 namespace halftone {
 namespace {
@@ -97,6 +100,24 @@ void Gemm(OnnxNode& node, const Rule&) {
   node.Same(0, sum);
 }
 
+void Einsum(OnnxNode& node, const Rule&) {
+  const std::string equation = node.String("equation", "");
+  std::vector<EinsumOperand> operands;
+  for (int i = 0; i < node.inputs(); ++i) {
+    const std::string value = node.In(i);
+    if (node.failed()) return;
+    operands.push_back({value, node.TypeOf(value).dims});
+  }
+  OnnxWriter ops(&node);
+  std::string wrong;
+  const std::string made = WriteEinsum(ops, equation, operands, &wrong);
+  if (!wrong.empty()) {
+    return node.Refuse(absl::StrCat("equation ", equation),
+                       absl::StrCat(": ", wrong));
+  }
+  node.Same(0, made);
+}
+
 // A test passes its input on: our compiler makes both forms of this one.
 void Dropout(OnnxNode& node, const Rule&) {
   node.ExpectUnread(1);
@@ -121,6 +142,7 @@ void Dropout(OnnxNode& node, const Rule&) {
 const std::vector<OnnxRule>& OnnxLayerRules() {
   static const auto& rules = *new std::vector<OnnxRule>{
       {"Dropout", Dropout},
+      {"Einsum", Einsum},
       {"Gemm", Gemm},
       {"MatMul", MatMul},
   };

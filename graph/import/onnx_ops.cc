@@ -13,11 +13,10 @@ const std::map<absl::string_view, const OnnxRule*>& AllRules() {
   static const auto& all = *[] {
     auto* rules = new std::map<absl::string_view, const OnnxRule*>();
     for (const auto* family :
-         {&OnnxElementwiseRules(), &OnnxEinsumRules(), &OnnxShapeRules(),
-          &OnnxGatherRules(), &OnnxPlaceRules(), &OnnxReductionRules(),
-          &OnnxLayerRules(), &OnnxLossRules(), &OnnxNormRules(),
-          &OnnxResizeRules(), &OnnxRecurrentRules(), &OnnxSequenceRules(),
-          &OnnxWindowRules()}) {
+         {&OnnxElementwiseRules(), &OnnxShapeRules(), &OnnxGatherRules(),
+          &OnnxPlaceRules(), &OnnxReductionRules(), &OnnxLayerRules(),
+          &OnnxLossRules(), &OnnxNormRules(), &OnnxResizeRules(),
+          &OnnxRecurrentRules(), &OnnxSequenceRules(), &OnnxWindowRules()}) {
       for (const OnnxRule& rule : *family) (*rules)[rule.type] = &rule;
     }
     return rules;

@@ -19,7 +19,6 @@ struct OnnxRule {
 };
 
 const std::vector<OnnxRule>& OnnxElementwiseRules();
-const std::vector<OnnxRule>& OnnxEinsumRules();
 const std::vector<OnnxRule>& OnnxGatherRules();
 const std::vector<OnnxRule>& OnnxShapeRules();
 const std::vector<OnnxRule>& OnnxPlaceRules();

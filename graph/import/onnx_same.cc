@@ -6,6 +6,7 @@ const std::vector<OnnxSame>& OnnxSameOps() {
   static const auto& ops = *new std::vector<OnnxSame>{
       {"Abs", "abs"},
       {"Add", "elementwise_add", 2},
+      {"Atan", "atan"},
       {"Ceil", "ceil"},
       {"Cos", "cos"},
       {"Div", "elementwise_div", 2},

@@ -18,6 +18,7 @@
 #include "graph/import/paddle_rules.h"
 #include "graph/import/paddle_steps.h"
 #include "graph/import/refusals.h"
+#include "graph/import/transposes.h"
 #include "graph/import/unneeded.h"
 #include "graph/schema/op_registry.h"
 
@@ -95,6 +96,7 @@ class Importer : public PaddleScope {
   const PaddleOptions& options_;
   const PaddleSteps steps_;
   const bool has_loss_;
+  bool channels_last_ = false;  // some op has them so
   PaddleModel result_;
   Refusals refusals_;
   absl::flat_hash_map<std::string, const OpDesc*> writers_;
@@ -290,6 +292,7 @@ void Importer::ImportStep(const PaddleStep& step) {
   ImportedOp imported;
   if (step.block > 0) CheckBranch(step, &imported);
   if (imported.refusals.empty()) imported = ImportOp(op, *this);
+  channels_last_ = channels_last_ || HasChannelsLast(op);
   for (const std::string& name : kept_) {
     imported.refusals.push_back(
         {"writes what is kept from step to step", absl::StrCat(": ", name)});
@@ -453,6 +456,7 @@ absl::StatusOr<PaddleModel> Importer::Run() {
   HT_RETURN_IF_ERROR(SetLoss());
   SetOutputs();
   HT_RETURN_IF_ERROR(CheckBatches());
+  if (channels_last_) MoveTransposes(&model());
   DropUnneeded(&model());
   Count();
   HT_RETURN_IF_ERROR(BuildProgram(result_.model).status());

@@ -19,45 +19,7 @@ using IntList = std::vector<int64_t>;
 using paddle::OpDesc;
 using paddle::VarType;
 
-// The sole variable of a slot, with its dims as Paddle has them: -1 where it
-// does not know.
-struct Operand {
-  std::string variable;
-  IntList dims;
-  int64_t dtype = VarType::FP32;
-  int rank() const { return static_cast<int>(dims.size()); }
-};
-
-bool Find(const OpDesc& op, const char* slot, PaddleScope& scope,
-          Operand* operand, ImportedOp* result) {
-  const auto& names = InputsOf(op, slot);
-  const VarType::TensorDesc* const tensor =
-      names.size() == 1 ? TensorOf(names[0], scope) : nullptr;
-  if (tensor == nullptr || OutputsOf(op, "Out").empty()) {
-    result->refusals.push_back(
-        {absl::StrCat("expected one tensor as input ", slot)});
-    return false;
-  }
-  operand->variable = names[0];
-  operand->dims.assign(tensor->dims().begin(), tensor->dims().end());
-  operand->dtype = tensor->data_type();
-  return true;
-}
-
-void RefuseDimsOf(const Operand& x, const char* why, ImportedOp* result) {
-  result->refusals.push_back(
-      {why, absl::StrCat(", found [", absl::StrJoin(x.dims, ", "), "]")});
-}
-
-IntList Axes(int rank, std::initializer_list<int> without) {
-  IntList axes;
-  for (int i = 0; i < rank; ++i) {
-    if (std::find(without.begin(), without.end(), i) == without.end()) {
-      axes.push_back(i);
-    }
-  }
-  return axes;
-}
+using Operand = PaddleOperand;
 
 // Where column - row is at most `diagonal`: [rows, columns].
 std::string BelowDiagonal(Parts& parts, int64_t rows, int64_t columns,
@@ -85,7 +47,7 @@ bool IsMatrix(const Operand& x, ImportedOp* result) {
 // ---- Products.
 
 std::string Transposed(Parts& parts, const std::string& x, int rank) {
-  IntList order = Axes(rank, {});
+  IntList order = AxesOf(rank);
   std::swap(order[rank - 1], order[rank - 2]);
   return parts.Add("transpose2", {{"X", x}}, {{"axis", order}});
 }
@@ -162,8 +124,8 @@ void Product(const OpDesc& op, const Rule& rule, PaddleScope& scope,
              ImportedOp* result) {
   Matrices m;
   ImportedOp unknown;
-  if (!Find(op, "X", scope, &m.x, &unknown) ||
-      !Find(op, "Y", scope, &m.y, &unknown)) {
+  if (!FindOperand(op, "X", scope, &m.x, &unknown) ||
+      !FindOperand(op, "Y", scope, &m.y, &unknown)) {
     ByName(op, rule, scope, result);  // dims are found out later
     return;
   }
@@ -216,10 +178,10 @@ void BatchProduct(const OpDesc& op, const Rule& rule, PaddleScope& scope,
 void LogSumExp(const OpDesc& op, const Rule&, PaddleScope& scope,
                ImportedOp* result) {
   Operand x;
-  if (!Find(op, "X", scope, &x, result)) return;
+  if (!FindOperand(op, "X", scope, &x, result)) return;
   IntList axes = IntsAttr(op, "axis");
   if (axes.empty() || BoolAttr(op, "reduce_all", false)) {
-    axes = Axes(x.rank(), {});
+    axes = AxesOf(x.rank());
   }
   const std::string value = scope.Read(x.variable);
   Parts parts(scope.Write(OutputsOf(op, "Out")[0]), scope, result);
@@ -242,10 +204,9 @@ void LogSumExp(const OpDesc& op, const Rule&, PaddleScope& scope,
 void ChannelShuffle(const OpDesc& op, const Rule&, PaddleScope& scope,
                     ImportedOp* result) {
   Operand x;
-  if (!Find(op, "X", scope, &x, result)) return;
+  if (!FindOperand(op, "X", scope, &x, result)) return;
   const int64_t groups = IntAttr(op, "groups", 1);
-  const bool last = StringAttr(op, "data_format", "NCHW") != "NCHW";
-  if (last || x.rank() != 4 || groups < 1 || x.dims[1] % groups != 0 ||
+  if (x.rank() != 4 || groups < 1 || x.dims[1] % groups != 0 ||
       *std::min_element(x.dims.begin() + 1, x.dims.end()) < 1) {
     RefuseDimsOf(x, "expected [N, C, H, W], C in whole groups", result);
     return;
@@ -267,7 +228,7 @@ void ChannelShuffle(const OpDesc& op, const Rule&, PaddleScope& scope,
 void MaskedSoftmax(const OpDesc& op, const Rule&, PaddleScope& scope,
                    ImportedOp* result) {
   Operand x;
-  if (!Find(op, "X", scope, &x, result)) return;
+  if (!FindOperand(op, "X", scope, &x, result)) return;
   const bool triangle = op.type() == "fused_softmax_mask_upper_triangle";
   if (triangle && !IsMatrix(x, result)) return;
   const auto& mask = InputsOf(op, "Mask");
@@ -297,7 +258,7 @@ void MaskedSoftmax(const OpDesc& op, const Rule&, PaddleScope& scope,
 void TrilTriu(const OpDesc& op, const Rule&, PaddleScope& scope,
               ImportedOp* result) {
   Operand x;
-  if (!Find(op, "X", scope, &x, result) || !IsMatrix(x, result)) return;
+  if (!FindOperand(op, "X", scope, &x, result) || !IsMatrix(x, result)) return;
   const bool lower = BoolAttr(op, "lower", true);
   constexpr int64_t kMost = int64_t{1} << 40;  // beyond any matrix
   const int64_t diagonal =
@@ -319,7 +280,7 @@ void TrilTriu(const OpDesc& op, const Rule&, PaddleScope& scope,
 void Roll(const OpDesc& op, const Rule&, PaddleScope& scope,
           ImportedOp* result) {
   Operand x;
-  if (!Find(op, "X", scope, &x, result)) return;
+  if (!FindOperand(op, "X", scope, &x, result)) return;
   IntList shifts = IntsAttr(op, "shifts"), axes = IntsAttr(op, "axis");
   if (shifts.empty() || shifts.size() != axes.size() ||
       !InputsOf(op, "ShiftsTensor").empty()) {
@@ -372,7 +333,7 @@ void MeshGrid(const OpDesc& op, const Rule&, PaddleScope& scope,
     const std::string value = scope.Read(inputs[i]);
     Parts parts(scope.Write(outputs[i]), scope, result);
     const std::string one =
-        parts.Add("unsqueeze2", {{"X", value}}, {{"axes", Axes(rank, {i})}});
+        parts.Add("unsqueeze2", {{"X", value}}, {{"axes", AxesOf(rank, {i})}});
     parts.Add("expand_v2", {{"X", one}}, {{"shape", dims}});
     parts.End();
   }
@@ -382,9 +343,9 @@ void MeshGrid(const OpDesc& op, const Rule&, PaddleScope& scope,
 void ExpandAs(const OpDesc& op, const Rule&, PaddleScope& scope,
               ImportedOp* result) {
   Operand x, y;
-  if (!Find(op, "X", scope, &x, result)) return;
+  if (!FindOperand(op, "X", scope, &x, result)) return;
   IntList shape = IntsAttr(op, "target_shape");
-  if (shape.empty() && Find(op, "Y", scope, &y, result)) shape = y.dims;
+  if (shape.empty() && FindOperand(op, "Y", scope, &y, result)) shape = y.dims;
   const int missing = static_cast<int>(shape.size()) - x.rank();
   for (size_t i = 0; i < shape.size(); ++i) {
     const int64_t own = static_cast<int>(i) < missing ? 1 : x.dims[i - missing];

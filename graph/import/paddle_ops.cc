@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/text.h"
+#include "graph/import/functions.h"
 #include "graph/import/paddle_attrs.h"
 #include "graph/import/paddle_rules.h"
 #include "graph/io/model_values.h"
@@ -29,10 +30,13 @@ void Select(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 const std::vector<Rule>& Rules() {
   static const auto& rules = *new std::vector<Rule>{
       {"accuracy", CountCorrect},
+      {"addmm", AddedProduct},
+      {"argsort", Sorted},
       {"assert", Nothing},
       {"assign_value", AssignValue},
       {"batch_norm", BatchNorm},
       {"bilinear_interp_v2", ByName, {{"interp_method", ""}}},
+      {"bilinear_tensor_product", BilinearProduct},
       {"bmm", BatchProduct},
       {"cast", ByName, {{"out_dtype", "to"}, {"in_dtype", ""}}},
       {"channel_shuffle", ChannelShuffle},
@@ -44,11 +48,22 @@ const std::vector<Rule>& Rules() {
       {"conv2d_transpose", Windowed},
       {"conv3d", Windowed},
       {"conv3d_transpose", Windowed},
+      {"crop_tensor", Cropped},
       {"depthwise_conv2d", Windowed},
       {"depthwise_conv2d_transpose", Windowed},
+      {"diag_embed", OnADiagonal},
+      {"diagonal", Diagonal},
+      {"dist", Distance},
+      {"dot", DotProduct},
       {"dropout", Dropout, {{"dropout_implementation", ""}}},
+      {"einsum", EinsumOf},
+      {"elementwise_floordiv", DivideDown},
+      {"elementwise_fmax", ExtremeNumber},
+      {"elementwise_fmin", ExtremeNumber},
+      {"elementwise_mod", DivideDown},
       {"expand_as_v2", ExpandAs},
       {"expand_v2", Expanded},
+      {"eye", Identity},
       {"fill_any_like", FillLike},
       {"fill_constant", Filled},
       {"fill_constant_batch_size_like", FilledAsBatch},
@@ -58,27 +73,44 @@ const std::vector<Rule>& Rules() {
         {"is_test", ""},
         {"return_softmax", ""},
         {"rng_name", ""}}},
+      {"fold", Folded},
+      {"frobenius_norm", FrobeniusNorm},
       {"fused_softmax_mask", MaskedSoftmax},
       {"fused_softmax_mask_upper_triangle", MaskedSoftmax},
+      {"gather_nd", GatherByRows},
       {"gelu", Gelu, {{"approximate", ""}}},
+      {"increment", Increment},
+      {"index_sample", SampledByIndex},
+      {"isfinite_v2", FiniteOrNot},
+      {"isinf_v2", FiniteOrNot},
+      {"isnan_v2", FiniteOrNot},
+      {"kron", Kronecker},
+      {"lerp", Interpolate},
       {"linear_interp_v2", ByName, {{"interp_method", ""}}},
-      {"logsigmoid", LogSigmoid},
+      {"linspace", EvenlySpaced},
       {"logsumexp", LogSumExp},
       {"masked_select", RefuseDims},
       {"matmul",
        Product,
        {{"transpose_X", "trans_x"}, {"transpose_Y", "trans_y"}}},
       {"matmul_v2", Product},
+      {"maxout", GreatestOfChannels},
       {"meshgrid", MeshGrid},
+      {"multiplex", Multiplex},
+      {"mv", MatrixTimesVector},
       {"nearest_interp_v2", ByName, {{"interp_method", ""}}},
       {"nll_loss", NegativeLogLikelihood},
+      {"norm", Normalized},
       {"pool2d", Pooled},
       {"pool3d", Pooled},
       {"range", Range},
       {"recurrent", Refuse, {}, "its body is a block of its own"},
       {"reduce_all", ReduceLogical},
+      {"reduce_amax", ExtremeOfTies},
+      {"reduce_amin", ExtremeOfTies},
       {"reduce_any", ReduceLogical},
       {"reduce_sum", Summed},
+      {"repeat_interleave", Repeated},
       {"reshape2", Reshaped},
       {"rnn", Recurrent},
       {"roll", Roll},
@@ -87,8 +119,13 @@ const std::vector<Rule>& Rules() {
       {"sequence_mask", SequenceMask},
       {"size", CountElements},
       {"softmax_with_cross_entropy", CrossEntropy},
+      {"temporal_shift", ShiftedFrames},
+      {"top_k_v2", Sorted, {{"axis", ""}, {"largest", ""}, {"sorted", ""}}},
+      {"trace", Diagonal},
       {"tril_triu", TrilTriu},
       {"trilinear_interp_v2", ByName, {{"interp_method", ""}}},
+      {"unbind", Unbound},
+      {"unfold", Unfolded},
       {"unique", RefuseDims},
       {"unique_consecutive", RefuseDims},
       {"where_index", RefuseDims},
@@ -372,12 +409,15 @@ void SetLast(absl::string_view name, AttrValue value, ImportedOp* result) {
 
 ImportedOp ImportOp(const OpDesc& op, PaddleScope& scope) {
   static const Rule& any = *new Rule{""};
-  const Rule* rule = &any;
+  static const Rule& function = *new Rule{"", Function};
+  const Rule* rule =
+      FindPaddleFunction(op.type()) == nullptr ? &any : &function;
   for (const Rule& one : Rules()) {
     if (one.type == op.type()) rule = &one;
   }
   ImportedOp result;
-  rule->convert(op, *rule, scope, &result);
+  const bool last = HasChannelsLast(op);
+  (last ? ImportChannelsLast : rule->convert)(op, *rule, scope, &result);
   return result;
 }
 

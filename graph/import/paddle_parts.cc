@@ -1,12 +1,17 @@
 // Ops of Paddle's that are several of ours.
 #include "graph/import/paddle_parts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "graph/import/paddle_rules.h"
+#include "graph/schema/op_registry.h"
 
 namespace halftone {
 
@@ -92,22 +97,130 @@ std::string Parts::Add(const char* type, Slots in, Attrs attrs) {
     vars.set_slot(slot);
     vars.add_var(value);
   }
-  proto::SlotVars& out = *node.add_out();
-  out.set_slot("Out");
-  out.add_var(scope_.Unused(absl::StrCat(out_, ".", type)));
-  std::string made = out.var(0);
   result_.nodes.push_back(std::move(node));
   for (const auto& [name, value] : attrs) SetLast(name, value, &result_);
-  return made;
+  return AlsoIn(Ops().Find(type)->outputs()[0].name.c_str());
 }
 
-void Parts::End() { result_.nodes.back().mutable_out(0)->set_var(0, out_); }
+std::string Parts::AlsoIn(const char* slot) {
+  proto::OpNode& node = result_.nodes.back();
+  proto::SlotVars& out = *node.add_out();
+  out.set_slot(slot);
+  out.add_var(scope_.Unused(absl::StrCat(out_, ".", node.type())));
+  return out.var(0);
+}
+
+std::string Parts::Reshaped(const std::string& value, const Dims& dims) {
+  std::vector<int64_t> shape;
+  for (const Dim& dim : dims) {
+    shape.push_back(dim.is_constant() ? dim.coefficient() : -1);
+  }
+  if (std::count(shape.begin(), shape.end(), -1) > 1) {
+    result_.refusals.push_back({"expected one dim at most that is not known"});
+  }
+  return Add("reshape2", {{"X", value}}, {{"shape", shape}});
+}
+
+std::string Parts::Cast(const std::string& value, int64_t to) {
+  return Add("cast", {{"X", value}}, {{"to", to}});
+}
+
+void Parts::EndAs(const std::string& out) {
+  if (result_.nodes.empty()) return;
+  result_.nodes.back().mutable_out(0)->set_var(0, out);
+}
 
 const VarType::TensorDesc* TensorOf(const std::string& name,
                                     PaddleScope& scope) {
   const paddle::VarDesc* const var = scope.Variable(name);
   const bool dense = var != nullptr && var->type().has_lod_tensor();
   return dense ? &var->type().lod_tensor().tensor() : nullptr;
+}
+
+namespace {
+
+bool Describe(const std::string& name, PaddleScope& scope,
+              PaddleOperand* operand) {
+  const VarType::TensorDesc* const tensor = TensorOf(name, scope);
+  if (tensor == nullptr) return false;
+  operand->variable = name;
+  operand->dims.assign(tensor->dims().begin(), tensor->dims().end());
+  operand->dtype = tensor->data_type();
+  return true;
+}
+
+}  // namespace
+
+bool FindOperand(const OpDesc& op, const char* slot, PaddleScope& scope,
+                 PaddleOperand* operand, ImportedOp* result) {
+  const auto& names = InputsOf(op, slot);
+  if (names.size() == 1 && Describe(names[0], scope, operand) &&
+      !OutputsOf(op, "Out").empty()) {
+    return true;
+  }
+  result->refusals.push_back(
+      {absl::StrCat("expected one tensor as input ", slot)});
+  return false;
+}
+
+PaddleReader::PaddleReader(const OpDesc& op,
+                           std::initializer_list<const char*> slots,
+                           PaddleScope& scope, ImportedOp* result,
+                           const char* out)
+    : scope_(scope), result_(*result) {
+  const auto refuse = [&](const char* what, absl::string_view slot) {
+    result->refusals.push_back({absl::StrCat("expected ", what, slot)});
+    ok_ = false;
+  };
+  for (absl::string_view slot : slots) {
+    const bool list = absl::ConsumeSuffix(&slot, "*");
+    const auto& names = InputsOf(op, slot);
+    bool tensors = list ? !names.empty() : names.size() == 1;
+    for (const std::string& name : names) {
+      operands_.emplace_back();
+      tensors = tensors && Describe(name, scope, &operands_.back());
+    }
+    if (!tensors) {
+      refuse(list ? "tensors as input " : "one tensor as input ", slot);
+    }
+  }
+  const auto& outputs = OutputsOf(op, out);
+  if (outputs.size() != 1) refuse("one output ", out);
+  if (!ok_) return;
+  out_ = outputs[0];
+  for (PaddleOperand& operand : operands_) {
+    operand.value = scope.Read(operand.variable);
+  }
+}
+
+int AxisOf(const PaddleOperand& x, int64_t axis, ImportedOp* result) {
+  const int64_t own = axis < 0 ? axis + x.rank() : axis;
+  if (own >= 0 && own < x.rank()) return static_cast<int>(own);
+  RefuseDimsOf(x, "expected an axis that is there", result);
+  return -1;
+}
+
+Dims DimsOf(const std::vector<int64_t>& dims) {
+  Dims ours;
+  for (const int64_t dim : dims) {
+    ours.push_back(dim < 0 ? Dim::Symbol(0) : Dim(dim));
+  }
+  return ours;
+}
+
+void RefuseDimsOf(const PaddleOperand& x, const char* why, ImportedOp* result) {
+  result->refusals.push_back(
+      {why, absl::StrCat(", found [", absl::StrJoin(x.dims, ", "), "]")});
+}
+
+std::vector<int64_t> AxesOf(int rank, std::initializer_list<int> without) {
+  std::vector<int64_t> axes;
+  for (int i = 0; i < rank; ++i) {
+    if (std::find(without.begin(), without.end(), i) == without.end()) {
+      axes.push_back(i);
+    }
+  }
+  return axes;
 }
 
 void AddNode(const char* type, const std::string& x, const std::string& y,
@@ -139,19 +252,6 @@ void FillLike(const OpDesc& op, const Rule&, PaddleScope& scope,
   chain.Add("scale");
   chain.Attr("bias", FloatAttr(op, "value", 0));
   if (dtype != now) chain.Cast(dtype);
-  chain.End();
-}
-
-// -ln(1 + exp(-X)).
-void LogSigmoid(const OpDesc& op, const Rule&, PaddleScope& scope,
-                ImportedOp* result) {
-  Chain chain(op, "X", scope, result);
-  if (!chain.ok()) return;
-  chain.Add("scale");
-  chain.Attr("scale", -1.0);
-  chain.Add("softplus");
-  chain.Add("scale");
-  chain.Attr("scale", -1.0);
   chain.End();
 }
 

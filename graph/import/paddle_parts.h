@@ -2,10 +2,13 @@
 #ifndef HALFTONE_GRAPH_IMPORT_PADDLE_PARTS_H_
 #define HALFTONE_GRAPH_IMPORT_PADDLE_PARTS_H_
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "graph/import/op_writer.h"
 #include "graph/import/paddle_ops.h"
 #include "graph/ir/attr.h"
 
@@ -13,18 +16,19 @@ namespace halftone {
 
 // Ops whose results are named after the output of Paddle's op; the last one is
 // it.
-class Parts {
+class Parts : public OpWriter {
  public:
-  using Slots = std::initializer_list<std::pair<const char*, std::string>>;
-  using Attrs = std::initializer_list<std::pair<const char*, AttrValue>>;
-
   Parts(std::string out, PaddleScope& scope, ImportedOp* result)
       : out_(std::move(out)), scope_(scope), result_(*result) {}
 
-  // Returns its result's name.
-  std::string Add(const char* type, Slots in, Attrs attrs = {});
-  // What was added last is the output.
-  void End();
+  std::string Add(const char* type, Slots in, Attrs attrs = {}) override;
+  std::string Reshaped(const std::string& value, const Dims& dims) override;
+  std::string Cast(const std::string& value, int64_t to);
+  // What was added last has a result in this slot, too.
+  std::string AlsoIn(const char* slot);
+  // What was added last is the output, or `out`.
+  void End() { EndAs(out_); }
+  void EndAs(const std::string& out);
 
  private:
   const std::string out_;
@@ -35,6 +39,51 @@ class Parts {
 // Null: it is no tensor that the program declares.
 const paddle::VarType::TensorDesc* TensorOf(const std::string& name,
                                             PaddleScope& scope);
+
+// What an op reads, with its dims as Paddle has them: -1 where it does not
+// know.
+struct PaddleOperand {
+  std::string variable;
+  std::vector<int64_t> dims;
+  int64_t dtype = 0;
+  std::string value;  // ours
+  int rank() const { return static_cast<int>(dims.size()); }
+};
+// The sole variable of a slot, but for its value. False: there is none, which
+// is refused.
+bool FindOperand(const paddle::OpDesc& op, const char* slot, PaddleScope& scope,
+                 PaddleOperand* operand, ImportedOp* result);
+
+// What an op reads in these slots, one after the other: a tensor each, or any
+// number of them where the slot ends with "*".
+class PaddleReader {
+ public:
+  PaddleReader(const paddle::OpDesc& op,
+               std::initializer_list<const char*> slots, PaddleScope& scope,
+               ImportedOp* result, const char* out = "Out");
+  // Else it has been refused.
+  bool ok() const { return ok_; }
+  int size() const { return static_cast<int>(operands_.size()); }
+  const PaddleOperand& operator[](int i) const { return operands_[i]; }
+  // What is written, to be asked for once.
+  Parts Write() { return Parts(scope_.Write(out_), scope_, &result_); }
+
+ private:
+  PaddleScope& scope_;
+  ImportedOp& result_;
+  bool ok_ = true;
+  std::string out_;
+  std::vector<PaddleOperand> operands_;
+};
+
+// The axis from 0 up; -1: there is none such, which is refused.
+int AxisOf(const PaddleOperand& x, int64_t axis, ImportedOp* result);
+// As ours: what is -1 in Paddle's is the batch.
+Dims DimsOf(const std::vector<int64_t>& dims);
+// Refuses: "expected ..., found [2, -1]".
+void RefuseDimsOf(const PaddleOperand& x, const char* why, ImportedOp* result);
+// Of 0 up to rank.
+std::vector<int64_t> AxesOf(int rank, std::initializer_list<int> without = {});
 
 }  // namespace halftone
 

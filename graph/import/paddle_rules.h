@@ -34,6 +34,30 @@ struct Rule {
 // Sets an attribute of the op that has been added last.
 void SetLast(absl::string_view name, AttrValue value, ImportedOp* result);
 
+// paddle_channels_last.cc
+// Whether the op's tensors have their channels last.
+bool HasChannelsLast(const paddle::OpDesc& op);
+// By its rule, as one whose channels come first, between transposes.
+void ImportChannelsLast(const paddle::OpDesc& op, const Rule& rule,
+                        PaddleScope& scope, ImportedOp* result);
+
+// paddle_elementwise.cc
+void DivideDown(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                ImportedOp* result);
+void ExtremeNumber(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void ExtremeOfTies(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void FiniteOrNot(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                 ImportedOp* result);
+void Function(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void Increment(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+               ImportedOp* result);
+void Interpolate(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                 ImportedOp* result);
+void Multiplex(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+               ImportedOp* result);
 // paddle_losses.cc
 void CountCorrect(const paddle::OpDesc& op, const Rule& rule,
                   PaddleScope& scope, ImportedOp* result);
@@ -81,8 +105,6 @@ void CountElements(const paddle::OpDesc& op, const Rule& rule,
                    PaddleScope& scope, ImportedOp* result);
 void FillLike(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
               ImportedOp* result);
-void LogSigmoid(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
-                ImportedOp* result);
 void Nothing(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
              ImportedOp* result);
 void ReduceLogical(const paddle::OpDesc& op, const Rule& rule,
@@ -91,6 +113,56 @@ void Scaled(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);
 void Summed(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result);
+
+// paddle_places.cc
+void Cropped(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+             ImportedOp* result);
+void Diagonal(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void EvenlySpaced(const paddle::OpDesc& op, const Rule& rule,
+                  PaddleScope& scope, ImportedOp* result);
+void Folded(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result);
+void GatherByRows(const paddle::OpDesc& op, const Rule& rule,
+                  PaddleScope& scope, ImportedOp* result);
+void GreatestOfChannels(const paddle::OpDesc& op, const Rule& rule,
+                        PaddleScope& scope, ImportedOp* result);
+void Identity(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void OnADiagonal(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                 ImportedOp* result);
+void Repeated(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void SampledByIndex(const paddle::OpDesc& op, const Rule& rule,
+                    PaddleScope& scope, ImportedOp* result);
+void ShiftedFrames(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void Sorted(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result);
+void Unbound(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+             ImportedOp* result);
+void Unfolded(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+
+// paddle_products.cc
+void AddedProduct(const paddle::OpDesc& op, const Rule& rule,
+                  PaddleScope& scope, ImportedOp* result);
+void BilinearProduct(const paddle::OpDesc& op, const Rule& rule,
+                     PaddleScope& scope, ImportedOp* result);
+void Distance(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void DotProduct(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                ImportedOp* result);
+void EinsumOf(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+              ImportedOp* result);
+void FrobeniusNorm(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void Kronecker(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+               ImportedOp* result);
+void MatrixTimesVector(const paddle::OpDesc& op, const Rule& rule,
+                       PaddleScope& scope, ImportedOp* result);
+void Normalized(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                ImportedOp* result);
 
 // paddle_shapes.cc
 void Expanded(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,

@@ -64,12 +64,6 @@ std::string ExplicitPaddings(const std::string& input,
   return "";
 }
 
-// Whether the spatial sizes come last.
-bool ChannelsFirst(const OpDesc& op) {
-  const std::string layout = StringAttr(op, "data_format", "NCHW");
-  return layout != "NHWC" && layout != "NDHWC";
-}
-
 }  // namespace
 
 void Windowed(const OpDesc& op, const Rule& rule, PaddleScope& scope,
@@ -77,7 +71,7 @@ void Windowed(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   OpDesc copy = op;
   const auto& input = InputsOf(op, "Input");
   const auto& filter = InputsOf(op, "Filter");
-  if (!input.empty() && !filter.empty() && ChannelsFirst(op)) {
+  if (!input.empty() && !filter.empty()) {
     const size_t rank = IntsAttr(op, "strides").size();
     const std::string wrong =
         ExplicitPaddings(input[0], Sizes(filter[0], rank, scope), scope, &copy);
@@ -90,7 +84,7 @@ void Pooled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result) {
   OpDesc copy = op;
   const auto& input = InputsOf(op, "X");
-  if (!input.empty() && ChannelsFirst(op)) {
+  if (!input.empty()) {
     const std::string wrong =
         ExplicitPaddings(input[0], IntsAttr(op, "ksize"), scope, &copy);
     if (!wrong.empty()) result->refusals.push_back({wrong});

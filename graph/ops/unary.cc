@@ -152,6 +152,10 @@ void RegisterGray(OpRegistry& registry) {
                    .Grad(GradSin));
   registry.Add(UnarySchema("cos", doc("Out = cosine of X, in radians."), gray)
                    .Grad(GradCos));
+  registry.Add(
+      UnarySchema("atan", doc("Out = arctangent of X, in radians."), gray)
+          .Grad(UnaryGrad("atan_grad", "X", false)));
+  registry.Add(UnaryGradSchema("atan", "OutGrad / (1 + X * X)", "X"));
   registry.Add(UnarySchema("erf",
                            doc("Out = the error function of X: 2 / sqrt(pi) "
                                "times the integral of exp(-t * t) from 0 to "

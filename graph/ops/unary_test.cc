@@ -8,9 +8,10 @@ using testing::HasSubstr;
 
 TEST(Unary, KeepsDimsTypeAndLayout) {
   for (const char* op :
-       {"relu", "tanh", "sigmoid", "exp", "log", "square", "sqrt", "abs",
-        "scale", "assign", "reciprocal", "floor", "round", "sign", "sin", "cos",
-        "erf", "pow", "fill_zeros_like"}) {
+       {"relu",       "tanh",  "sigmoid", "exp",   "log",
+        "square",     "sqrt",  "abs",     "scale", "assign",
+        "reciprocal", "floor", "round",   "sign",  "sin",
+        "cos",        "atan",  "erf",     "pow",   "fill_zeros_like"}) {
     EXPECT_EQ(Infer({op, {{"X", "bf16[B,S,3,3]@channels_last"}}}),
               "Out=bf16[B,S,3,3] @channels_last")
         << op;

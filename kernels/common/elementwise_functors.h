@@ -98,7 +98,8 @@ inline constexpr auto kUnaryFunctors = std::make_tuple(
     Unary<functors::RoundOp>{"round", nullptr, RoundsAway},
     Unary<functors::RoundEvenOp>{"round", nullptr, RoundsToEven},
     Unary<functors::SinOp>{"sin"}, Unary<functors::CosOp>{"cos"},
-    Unary<functors::ErfOp>{"erf"}, Unary<functors::ZeroOp>{"fill_zeros_like"},
+    Unary<functors::AtanOp>{"atan"}, Unary<functors::ErfOp>{"erf"},
+    Unary<functors::ZeroOp>{"fill_zeros_like"},
     Unary<functors::SquareOp>{"pow", nullptr, IsPower<4>},
     Unary<functors::CubeOp>{"pow", nullptr, IsPower<6>},
     Unary<functors::SqrtOp>{"pow", nullptr, IsPower<1>},
@@ -158,6 +159,7 @@ inline constexpr auto kGradientFunctors = std::make_tuple(
     Gradient<functors::SigmoidGradOp>{"sigmoid_grad"},
     Gradient<functors::AbsGradOp>{"abs_grad"},
     Gradient<functors::ReciprocalGradOp>{"reciprocal_grad"},
+    Gradient<functors::AtanGradOp>{"atan_grad"},
     Gradient<functors::ErfGradOp>{"erf_grad"},
     Gradient<functors::ClipGradOp>{
         "clip_grad", From<functors::ClipGradOp, setting::kMin, setting::kMax>},

@@ -1,5 +1,6 @@
-// Sine and cosine of any f32, below 1.6 units in the last place. f32 in, f32
-// out. Polynomials: Cephes (S. Moshier), single precision.
+// Sine and cosine of any f32, below 1.6 units in the last place; arctangent,
+// below 2.2. f32 in, f32 out. Polynomials: Cephes (S. Moshier), single
+// precision.
 #ifndef HALFTONE_KERNELS_FUNCTORS_TRIGONOMETRY_H_
 #define HALFTONE_KERNELS_FUNCTORS_TRIGONOMETRY_H_
 
@@ -113,6 +114,31 @@ struct SineOp {
 };
 using SinOp = SineOp<0>;
 using CosOp = SineOp<1>;
+
+// By the tangent of what x's angle is above 0, pi / 4 or pi / 2: within
+// tan(pi / 8) of 0.
+struct AtanOp {
+  HT_HOST_DEVICE float operator()(float x) const {
+    const float a = Abs(x);
+    const bool middle = a > 0.414213562f, far = a > 2.41421356f;
+    const float over = far ? -1.0f : middle ? a - 1.0f : a;
+    const float under = far ? a : middle ? a + 1.0f : 1.0f;
+    const float r = over / under, z = r * r;
+    float p = 8.05374449538e-2f;
+    p = p * z - 1.38776856032e-1f;
+    p = p * z + 1.99777106478e-1f;
+    p = p * z - 3.33329491539e-1f;
+    const float eighths = far ? 2.0f : middle ? 1.0f : 0.0f;  // of a turn
+    const float low = eighths * -2.18556941e-8f;  // pi / 4 is that much less
+    const float angle = eighths * 0.785398185f + (low + (p * z * r + r));
+    return FromBits(Bits(angle) | (Bits(x) & 0x80000000u));
+  }
+};
+struct AtanGradOp {
+  HT_HOST_DEVICE float operator()(float x, float grad) const {
+    return grad / (x * x + 1.0f);
+  }
+};
 
 }  // namespace functors
 }  // namespace halftone

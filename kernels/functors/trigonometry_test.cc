@@ -13,10 +13,12 @@ const float kLargest = 3.4e38f;
 
 double Sine(double x) { return std::sin(x); }
 double Cosine(double x) { return std::cos(x); }
+double Arctangent(double x) { return std::atan(x); }
 
 TEST(TrigonometryTest, AreAccurateEverywhere) {
   EXPECT_LT(WorstUlps(SinOp(), Sine, -kLargest, kLargest), 1.6);
   EXPECT_LT(WorstUlps(CosOp(), Cosine, -kLargest, kLargest), 1.6);
+  EXPECT_LT(WorstUlps(AtanOp(), Arctangent, -kLargest, kLargest), 2.2);
 }
 
 // Multiples of pi / 2 are where both reductions lose digits: the f32 numbers
@@ -52,6 +54,10 @@ TEST(TrigonometryTest, SpecialValues) {
     EXPECT_TRUE(std::isnan(SinOp()(x)));
     EXPECT_TRUE(std::isnan(CosOp()(x)));
   }
+  EXPECT_TRUE(std::signbit(AtanOp()(-0.0f)));
+  EXPECT_TRUE(std::isnan(AtanOp()(QuietNaN())));
+  EXPECT_EQ(AtanOp()(Infinity()), 1.57079637f);
+  EXPECT_EQ(AtanOp()(-Infinity()), -1.57079637f);
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ def cases(torch):
       'sign': lambda x, y: torch.sign(x),
       'sin': lambda x, y: torch.sin(x),
       'cos': lambda x, y: torch.cos(x),
+      'atan': lambda x, y: torch.atan(x),
       'erf': lambda x, y: torch.erf(x),
       'erf_grad': lambda x, y: root * torch.exp(-(x.pow(2))) * y,
       'pow_2': lambda x, y: torch.pow(x, 2),

@@ -63,6 +63,7 @@ const Case kCases[] = {
     {"sign", "sign", {"X"}},
     {"sin", "sin", {"X"}},
     {"cos", "cos", {"X"}},
+    {"atan", "atan", {"X"}},
     {"erf", "erf", {"X"}},
     {"relu6", "relu6", {"X"}},
     {"leaky_relu", "leaky_relu", {"X"}},

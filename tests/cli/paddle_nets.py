@@ -82,6 +82,23 @@ def unet2d():
     return F.cross_entropy(x, f.classes("label", 3, 1, 16, 16), axis=1), f
 
 
+@in_parts
+def channels_last():
+    f = Feeds()
+    x = f.floats("image", 12, 12, 3)
+    for width in (8, 16):
+        y = nn.Conv2D(x.shape[-1], width, 3, padding="SAME",
+                      data_format="NHWC")(x)
+        y = F.relu(nn.BatchNorm2D(width, data_format="NHWC")(y))
+        y = nn.Conv2D(width, width, 3, padding=1, data_format="NHWC")(y)
+        short = nn.Conv2D(x.shape[-1], width, 1, data_format="NHWC")(x)
+        x = F.max_pool2d(F.relu(y + short), 2, 2, data_format="NHWC")
+    x = paddle.concat([x, F.relu6(x)], -1)
+    x = F.adaptive_avg_pool2d(x, 1, data_format="NHWC")
+    x = nn.Linear(32, 3)(paddle.flatten(x, 1))
+    return F.cross_entropy(x, f.classes("label", 3, 1)), f
+
+
 def upsampled(channels, width, _kernel, scale):
     conv = nn.Conv2D(channels, width, 1)
     return lambda x: conv(

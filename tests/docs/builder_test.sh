@@ -8,8 +8,10 @@ tools/install --built "$root" "$work/prefix"
 cd "$work"
 sed -n '/^```cpp$/,/^```$/p' "$root/docs/builder.md" | sed '1d;$d' >two_layers.cc
 export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
-# shellcheck disable=SC2046
-g++ two_layers.cc $(pkg-config --cflags --libs halftone) -o two_layers
+# As the library was built.
+sanitizer=${ASAN_OPTIONS:+-fsanitize=address}${TSAN_OPTIONS:+-fsanitize=thread}
+# shellcheck disable=SC2046,SC2086
+g++ $sanitizer two_layers.cc $(pkg-config --cflags --libs halftone) -o two_layers
 ./two_layers "idx:$root/models/digits" >out.txt
 grep -q '^precision ' out.txt
 python3 - <<'END'
@@ -25,8 +27,8 @@ cat >wrong.cc <<'END'
 #include "tools/command.h"
 int main() { return halftone::RunCommand({"compile", "nowhere.pbtxt"}); }
 END
-# shellcheck disable=SC2046
-g++ wrong.cc $(pkg-config --cflags --libs halftone) -o wrong
+# shellcheck disable=SC2046,SC2086
+g++ $sanitizer wrong.cc $(pkg-config --cflags --libs halftone) -o wrong
 code=0
 ./wrong 2>error.txt || code=$?
 [ $code = 1 ] && grep -q 'nowhere.pbtxt' error.txt

@@ -69,6 +69,7 @@ int FlipBits(pid_t pid, float value, int count) {
   const int memory = open(absl::StrCat("/proc/", pid, "/mem").c_str(), O_RDWR);
   if (memory < 0) return -1;
   int flipped = 0;
+  constexpr uint64_t kMost = uint64_t{1} << 32;  // a sanitizer's shadow is more
   std::istringstream maps(ReadAll(absl::StrCat("/proc/", pid, "/maps")));
   std::string line;
   while (std::getline(maps, line)) {
@@ -76,7 +77,7 @@ int FlipBits(pid_t pid, float value, int count) {
     char rights[5] = "";
     if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s", &begin, &end,
                     rights) != 3 ||
-        std::string(rights, 2) != "rw") {
+        std::string(rights, 2) != "rw" || end - begin > kMost) {
       continue;
     }
     std::string content(end - begin, '\0');

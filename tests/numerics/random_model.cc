@@ -186,7 +186,8 @@ class ModelWriter : public Writer {
         "relu",   "tanh",  "sigmoid",      "gelu",      "silu",
         "swish",  "mish",  "softplus",     "hard_tanh", "hard_swish",
         "relu6",  "elu",   "hard_sigmoid", "erf",       "leaky_relu",
-        "square", "scale", "abs",          "sin",       "exp"};
+        "square", "scale", "abs",          "sin",       "exp",
+        "atan"};
     const std::string type = draws_.Any(*types);
     kinks_ |= absl::StrContains(type, "relu") ||
               absl::StartsWith(type, "hard_") || type == "abs";

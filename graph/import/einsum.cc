@@ -1,22 +1,17 @@
-// Sums of products by named dims, as products of matrices.
+#include "graph/import/einsum.h"
+
 #include <algorithm>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "graph/base/dtype.h"
-#include "graph/import/onnx_ops.h"
 
 namespace halftone {
 namespace {
-
-using Rule = OnnxRule;
 
 constexpr absl::string_view kEllipsis = "...";
 
@@ -42,12 +37,15 @@ std::string Common(absl::string_view letters, absl::string_view others,
 
 class Einsum {
  public:
-  explicit Einsum(OnnxNode* node) : node_(*node) {}
+  explicit Einsum(OpWriter* ops) : ops_(*ops) {}
 
-  void Convert() {
+  std::string Write(absl::string_view equation,
+                    const std::vector<EinsumOperand>& given,
+                    std::string* wrong) {
     std::vector<Operand> operands;
     std::string result;
-    if (!Read(&operands, &result)) return;
+    *wrong = Read(equation, given, &operands, &result);
+    if (!wrong->empty()) return "";
     Operand all = operands[0];
     for (size_t i = 1; i < operands.size(); ++i) {
       std::string kept = result;  // by the result, and operands to come
@@ -56,13 +54,14 @@ class Einsum {
       }
       all = Product(all, operands[i], kept);
     }
-    all = Ordered(Summed(all, result), result);
-    if (!node_.failed()) node_.Same(0, all.value);
+    return Ordered(Summed(all, result), result).value;
   }
 
  private:
-  // False: it has been refused.
-  bool Read(std::vector<Operand>* operands, std::string* result);
+  // Returns what is wrong.
+  std::string Read(absl::string_view spaced,
+                   const std::vector<EinsumOperand>& given,
+                   std::vector<Operand>* operands, std::string* result);
   // The ellipsis of a term as digits, so that it has `rank` letters.
   std::string Spelled(absl::string_view term, size_t rank);
   Dims DimsOf(absl::string_view letters) const;
@@ -73,7 +72,7 @@ class Einsum {
   Operand Product(const Operand& a, const Operand& b, absl::string_view kept);
   Operand Elementwise(const Operand& a, const Operand& b);
 
-  OnnxNode& node_;
+  OpWriter& ops_;
   std::map<char, Dim> sizes_;
   std::string ellipsis_;  // the longest
 };
@@ -90,42 +89,36 @@ std::string Einsum::Spelled(absl::string_view term, size_t rank) {
                       term.substr(at + kEllipsis.size()));
 }
 
-bool Einsum::Read(std::vector<Operand>* operands, std::string* result) {
-  std::string equation = node_.String("equation", "");
-  equation = absl::StrReplaceAll(equation, {{" ", ""}});
+std::string Einsum::Read(absl::string_view spaced,
+                         const std::vector<EinsumOperand>& given,
+                         std::vector<Operand>* operands, std::string* result) {
+  const std::string equation = absl::StrReplaceAll(spaced, {{" ", ""}});
   const std::vector<std::string> sides = absl::StrSplit(equation, "->");
   const std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
-  const auto refuse = [&](absl::string_view why) {
-    node_.Refuse(absl::StrCat("equation ", equation), absl::StrCat(": ", why));
-    return false;
-  };
-  if (sides.size() > 2 || static_cast<int>(terms.size()) != node_.inputs()) {
-    return refuse("expected a term for each input");
+  if (sides.size() > 2 || terms.size() != given.size()) {
+    return "expected a term for each input";
   }
   std::string all;
   for (size_t i = 0; i < terms.size(); ++i) {
-    Operand operand;
-    operand.value = node_.In(static_cast<int>(i));
-    if (node_.failed()) return false;
-    const Dims dims = node_.TypeOf(operand.value).dims;
-    operand.letters = Spelled(terms[i], dims.size());
+    const Dims& dims = given[i].dims;
+    const Operand operand = {given[i].value, Spelled(terms[i], dims.size())};
     if (operand.letters.size() != dims.size()) {
-      return refuse(absl::StrCat("input ", i, " has ", dims.size(), " dims"));
+      return absl::StrCat("input ", i, " has ", dims.size(), " dims");
     }
     for (size_t k = 0; k < dims.size(); ++k) {
       const char letter = operand.letters[k];
       if (!absl::ascii_isalnum(static_cast<unsigned char>(letter))) {
-        return refuse("expected letters");
+        return "expected letters";
       }
       if (Has(operand.letters.substr(0, k), letter)) {
-        return refuse("diagonals are not taken");
+        return "diagonals are not taken";
       }
       if (sizes_.try_emplace(letter, dims[k]).first->second != dims[k]) {
-        return refuse(absl::StrCat("dims ", std::string(1, letter), " differ"));
+        return absl::StrCat("dims ", std::string(1, letter), " differ");
       }
     }
     all += operand.letters;
-    operands->push_back(std::move(operand));
+    operands->push_back(operand);
   }
   if (sides.size() == 2) {
     *result = absl::StrReplaceAll(sides[1], {{kEllipsis, ellipsis_}});
@@ -140,11 +133,11 @@ bool Einsum::Read(std::vector<Operand>* operands, std::string* result) {
   std::string seen;
   for (const char letter : *result) {
     if (Has(seen, letter) || sizes_.count(letter) == 0) {
-      return refuse("expected letters of the inputs, each once");
+      return "expected letters of the inputs, each once";
     }
     seen += letter;
   }
-  return true;
+  return "";
 }
 
 Dims Einsum::DimsOf(absl::string_view letters) const {
@@ -164,37 +157,32 @@ Operand Einsum::Summed(const Operand& of, absl::string_view kept) {
   for (size_t i = 0; i < of.letters.size(); ++i) {
     if (!Has(kept, of.letters[i])) axes.push_back(static_cast<int64_t>(i));
   }
-  if (axes.empty() || node_.failed()) return of;
-  Operand sum;
-  sum.letters = Common(of.letters, kept);
-  sum.value = node_.Reshaped(OnnxReduce(node_, "reduce_sum", of.value, axes),
-                             DimsOf(sum.letters));
-  return sum;
+  if (axes.empty()) return of;
+  return {ops_.Add("reduce_sum", {{"X", of.value}}, {{"dim", axes}}),
+          Common(of.letters, kept)};
 }
 
 Operand Einsum::Ordered(const Operand& of, absl::string_view letters) {
-  if (of.letters == letters || node_.failed()) return of;
+  if (of.letters == letters) return of;
   std::vector<int64_t> order;
   for (const char letter : letters) {
     order.push_back(static_cast<int64_t>(of.letters.find(letter)));
   }
-  return {node_.Op("transpose").In("X", of.value).Attr("axis", order).Made(),
+  return {ops_.Add("transpose", {{"X", of.value}}, {{"axis", order}}),
           std::string(letters)};
 }
 
 Operand Einsum::Elementwise(const Operand& a, const Operand& b) {
   const std::string letters = a.letters + Common(b.letters, a.letters, false);
   const Operand second = Ordered(b, Common(letters, b.letters));
-  if (node_.failed()) return a;
   const auto spread = [&](const Operand& of) {
     Dims dims = DimsOf(letters);
     for (size_t i = 0; i < letters.size(); ++i) {
       if (!Has(of.letters, letters[i])) dims[i] = Dim(1);
     }
-    return node_.Reshaped(of.value, dims);
+    return ops_.Reshaped(of.value, dims);
   };
-  return {OnnxBinary(node_, "elementwise_mul", spread(a), spread(second)),
-          letters};
+  return {ops_.Binary("elementwise_mul", {spread(a), spread(second)}), letters};
 }
 
 Operand Einsum::Product(const Operand& a, const Operand& b,
@@ -213,34 +201,27 @@ Operand Einsum::Product(const Operand& a, const Operand& b,
   const auto matrix = [&](const Operand& of, const std::string& first,
                           const std::string& second) {
     const Operand ordered = Ordered(of, each + first + second);
-    if (node_.failed()) return std::string();
     Dims dims = {SizeOf(first), SizeOf(second)};
     if (!each.empty()) dims.insert(dims.begin(), SizeOf(each));
-    return node_.Reshaped(ordered.value, dims);
+    return ops_.Reshaped(ordered.value, dims);
   };
   const std::string left =
       trans_x ? matrix(x, summed, rows) : matrix(x, rows, summed);
   const std::string right =
       trans_y ? matrix(y, columns, summed) : matrix(y, summed, columns);
-  if (node_.failed()) return a;
-  const std::string product = node_.Op("matmul")
-                                  .In("X", left)
-                                  .In("Y", right)
-                                  .Attr("trans_x", trans_x)
-                                  .Attr("trans_y", trans_y)
-                                  .Made();
-  if (node_.failed()) return a;
+  const std::string product =
+      ops_.Add("matmul", {{"X", left}, {"Y", right}},
+               {{"trans_x", trans_x}, {"trans_y", trans_y}});
   const std::string letters = each + rows + columns;
-  return {node_.Reshaped(product, DimsOf(letters)), letters};
+  return {ops_.Reshaped(product, DimsOf(letters)), letters};
 }
-
-void Convert(OnnxNode& node, const Rule&) { Einsum(&node).Convert(); }
 
 }  // namespace
 
-const std::vector<OnnxRule>& OnnxEinsumRules() {
-  static const auto& rules = *new std::vector<OnnxRule>{{"Einsum", Convert}};
-  return rules;
+std::string WriteEinsum(OpWriter& ops, absl::string_view equation,
+                        const std::vector<EinsumOperand>& operands,
+                        std::string* wrong) {
+  return Einsum(&ops).Write(equation, operands, wrong);
 }
 
 }  // namespace halftone
