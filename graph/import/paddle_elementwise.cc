@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "graph/import/functions.h"
 #include "graph/import/paddle_parts.h"
 #include "graph/import/paddle_rules.h"
@@ -75,6 +77,61 @@ void ExtremeNumber(const OpDesc& op, const Rule&, PaddleScope& scope,
   const std::string takes = parts.Binary("logical_or", {first, alone});
   parts.Add("where", {{"Condition", takes}, {"X", x}, {"Y", y}});
   parts.End();
+}
+
+// By its name; of whole numbers as floats.
+void Arithmetic(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+                ImportedOp* result) {
+  const auto& inputs = InputsOf(op, "X");
+  const VarType::TensorDesc* const x =
+      inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
+  if (x == nullptr || IsPaddleFloat(x->data_type())) {
+    return ByName(op, rule, scope, result);
+  }
+  PaddleReader in(op, {"X", "Y"}, scope, result);
+  if (!in.ok()) return;
+  Parts parts = in.Write();
+  const std::string left = AsFloat(parts, in[0], in[0].value);
+  const std::string right = AsFloat(parts, in[1], in[1].value);
+  const std::string made =
+      parts.Add(op.type().c_str(), {{"X", left}, {"Y", right}},
+                {{"axis", IntAttr(op, "axis", -1)}});
+  BackFromFloat(parts, in[0], made);
+  parts.End();
+}
+
+// By its name; of whole numbers as a float.
+void OfOneNumber(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+                 ImportedOp* result) {
+  const auto& inputs = InputsOf(op, "X");
+  const VarType::TensorDesc* const x =
+      inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
+  if (x == nullptr || IsPaddleFloat(x->data_type())) {
+    return ByName(op, rule, scope, result);
+  }
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok()) return;
+  Parts parts = in.Write();
+  BackFromFloat(
+      parts, in[0],
+      parts.Of(op.type().c_str(), AsFloat(parts, in[0], in[0].value)));
+  parts.End();
+}
+
+// Of truths: bitwise_and is logical_and, and so on.
+void OfBits(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result) {
+  const auto& inputs = InputsOf(op, "X");
+  const VarType::TensorDesc* const x =
+      inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
+  if (x == nullptr || x->data_type() != VarType::BOOL) {
+    result->refusals.push_back({"of whole numbers, where ours are of truths"});
+    return;
+  }
+  OpDesc logical = op;
+  logical.set_type(
+      absl::StrCat("logical", absl::StripPrefix(op.type(), "bitwise")));
+  ByName(logical, rule, scope, result);
 }
 
 // The quotient rounded down, or what it leaves of X, which has Y's sign. No

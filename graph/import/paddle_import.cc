@@ -17,6 +17,7 @@
 #include "graph/import/paddle_ops.h"
 #include "graph/import/paddle_rules.h"
 #include "graph/import/paddle_steps.h"
+#include "graph/import/paddle_types.h"
 #include "graph/import/refusals.h"
 #include "graph/import/transposes.h"
 #include "graph/import/unneeded.h"
@@ -62,7 +63,8 @@ class Importer : public PaddleScope {
   std::string Unused(const std::string& wish) override;
   const VarDesc* Variable(const std::string& name) override {
     const auto found = steps_.vars.find(name);
-    return found == steps_.vars.end() ? nullptr : found->second;
+    if (found == steps_.vars.end()) return nullptr;
+    return types_.Refined(found->second, ValueOf(name));
   }
   const OpDesc* Writer(const std::string& variable) override {
     const auto found = writers_.find(variable);
@@ -84,9 +86,10 @@ class Importer : public PaddleScope {
   // Of variables that no op has written: feeds and parameters.
   void AddSource(const std::string& name, const OpDesc* op,
                  absl::string_view slot, const std::string& place);
-  void AddFeed(const VarDesc& var, const std::string& place);
-  void AddParameter(const VarDesc& var, const OpDesc* op,
-                    absl::string_view slot, const std::string& place);
+  const proto::Feed& AddFeed(const VarDesc& var, const std::string& place);
+  const proto::Parameter& AddParameter(const VarDesc& var, const OpDesc* op,
+                                       absl::string_view slot,
+                                       const std::string& place);
   absl::Status SetLoss();
   absl::Status CheckBatches();
   void SetOutputs();
@@ -96,6 +99,7 @@ class Importer : public PaddleScope {
   const PaddleOptions& options_;
   const PaddleSteps steps_;
   const bool has_loss_;
+  PaddleTypes types_;
   bool channels_last_ = false;  // some op has them so
   PaddleModel result_;
   Refusals refusals_;
@@ -161,7 +165,8 @@ void Importer::FindReads() {
   if (!options_.loss.empty()) read_.insert(options_.loss);
 }
 
-void Importer::AddFeed(const VarDesc& var, const std::string& place) {
+const proto::Feed& Importer::AddFeed(const VarDesc& var,
+                                     const std::string& place) {
   const paddle::VarType::TensorDesc& tensor = var.type().lod_tensor().tensor();
   const std::string what = absl::StrCat("feed ", var.name());
   proto::Feed& feed = *model().add_feed();
@@ -174,7 +179,7 @@ void Importer::AddFeed(const VarDesc& var, const std::string& place) {
   const auto given = options_.dims.find(var.name());
   if (given != options_.dims.end()) {
     feed.mutable_dims()->Add(given->second.begin(), given->second.end());
-    return;
+    return feed;
   }
   *feed.mutable_dims() = tensor.dims();
   for (int i = 0; i < tensor.dims_size(); ++i) {
@@ -185,12 +190,15 @@ void Importer::AddFeed(const VarDesc& var, const std::string& place) {
                      "]: expected 1 or more, or -1, the batch, first; give ",
                      "them with --dims ", var.name(), "=-1,..."),
         place);
-    return;
+    break;
   }
+  return feed;
 }
 
-void Importer::AddParameter(const VarDesc& var, const OpDesc* op,
-                            absl::string_view slot, const std::string& place) {
+const proto::Parameter& Importer::AddParameter(const VarDesc& var,
+                                               const OpDesc* op,
+                                               absl::string_view slot,
+                                               const std::string& place) {
   const paddle::VarType::TensorDesc& tensor = var.type().lod_tensor().tensor();
   const bool statistic = slot == "Mean" || slot == "Variance";
   proto::Parameter& param =
@@ -214,6 +222,7 @@ void Importer::AddParameter(const VarDesc& var, const OpDesc* op,
   const auto init = inits_.find(var.name());
   *param.mutable_init() =
       init != inits_.end() ? init->second : DefaultInit(param, op, slot);
+  return param;
 }
 
 void Importer::AddSource(const std::string& name, const OpDesc* op,
@@ -227,9 +236,11 @@ void Importer::AddSource(const std::string& name, const OpDesc* op,
     return;
   }
   if (var->persistable()) {
-    AddParameter(*var, op, slot, place);
+    const proto::Parameter& param = AddParameter(*var, op, slot, place);
+    types_.AddSource(name, param.dtype(), param.dims());
   } else {
-    AddFeed(*var, place);
+    const proto::Feed& feed = AddFeed(*var, place);
+    types_.AddSource(name, feed.dtype(), feed.dims());
   }
   names_.insert(name);
 }
@@ -276,6 +287,7 @@ void Importer::FollowGradients(const OpDesc& op, const ImportedOp& imported) {
       stopped_[name] = Unused(absl::StrCat(value, ".stopped"));
       AddNode("share_data", value, "", stopped_[name], &stop);
       *model().add_op() = stop.nodes[0];
+      types_.AddNode(stop.nodes[0]);
     }
   }
 }
@@ -307,7 +319,10 @@ void Importer::ImportStep(const PaddleStep& step) {
     }
     refusals_.Add(op.type(), kind, why, place);
   }
-  for (const proto::OpNode& node : imported.nodes) *model().add_op() = node;
+  for (const proto::OpNode& node : imported.nodes) {
+    *model().add_op() = node;
+    types_.AddNode(node);
+  }
   FollowGradients(op, imported);
   for (proto::Metric& metric : imported.metrics) {
     const int others = counts_[absl::StrCat("metric ", metric.name())]++;

@@ -64,6 +64,8 @@ std::map<std::string, proto::Init> StartupInits(
 
 proto::Init DefaultInit(const proto::Parameter& parameter, const OpDesc* op,
                         absl::string_view slot) {
+  const bool real = parameter.dtype() == proto::F32;
+  if (!real) return AsConstant(0);  // what a table holds is in the .pdiparams
   if (slot == "Variance" || slot == "Scale") return AsConstant(1);
   if (slot == "Mean" || slot == "Bias") return AsConstant(0);
   if (slot == "Alpha") return AsConstant(0.25);  // of prelu

@@ -8,7 +8,9 @@
 #include "graph/base/text.h"
 #include "graph/import/functions.h"
 #include "graph/import/paddle_attrs.h"
+#include "graph/import/paddle_parts.h"
 #include "graph/import/paddle_rules.h"
+#include "graph/import/paddle_sizes.h"
 #include "graph/io/model_values.h"
 #include "graph/schema/op_registry.h"
 
@@ -16,6 +18,7 @@ namespace halftone {
 namespace {
 
 using paddle::OpDesc;
+using paddle::VarType;
 
 void BatchNorm(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Dropout(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
@@ -29,6 +32,7 @@ void Select(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 // Paddle's ops that are not ours by name, slots and attributes.
 const std::vector<Rule>& Rules() {
   static const auto& rules = *new std::vector<Rule>{
+      {"abs", OfOneNumber},
       {"accuracy", CountCorrect},
       {"addmm", AddedProduct},
       {"argsort", Sorted},
@@ -37,6 +41,10 @@ const std::vector<Rule>& Rules() {
       {"batch_norm", BatchNorm},
       {"bilinear_interp_v2", ByName, {{"interp_method", ""}}},
       {"bilinear_tensor_product", BilinearProduct},
+      {"bitwise_and", OfBits},
+      {"bitwise_not", OfBits},
+      {"bitwise_or", OfBits},
+      {"bitwise_xor", OfBits},
       {"bmm", BatchProduct},
       {"cast", ByName, {{"out_dtype", "to"}, {"in_dtype", ""}}},
       {"channel_shuffle", ChannelShuffle},
@@ -57,10 +65,15 @@ const std::vector<Rule>& Rules() {
       {"dot", DotProduct},
       {"dropout", Dropout, {{"dropout_implementation", ""}}},
       {"einsum", EinsumOf},
+      {"elementwise_add", Arithmetic},
       {"elementwise_floordiv", DivideDown},
       {"elementwise_fmax", ExtremeNumber},
       {"elementwise_fmin", ExtremeNumber},
+      {"elementwise_max", Arithmetic},
+      {"elementwise_min", Arithmetic},
       {"elementwise_mod", DivideDown},
+      {"elementwise_mul", Arithmetic},
+      {"elementwise_sub", Arithmetic},
       {"expand_as_v2", ExpandAs},
       {"expand_v2", Expanded},
       {"eye", Identity},
@@ -117,9 +130,13 @@ const std::vector<Rule>& Rules() {
       {"scale", Scaled},
       {"select_input", Select},
       {"sequence_mask", SequenceMask},
+      {"sign", OfOneNumber},
       {"size", CountElements},
+      {"slice", SlicedBySizes},
       {"softmax_with_cross_entropy", CrossEntropy},
+      {"strided_slice", SlicedBySizes},
       {"temporal_shift", ShiftedFrames},
+      {"tile", TiledBySizes},
       {"top_k_v2", Sorted, {{"axis", ""}, {"largest", ""}, {"sorted", ""}}},
       {"trace", Diagonal},
       {"tril_triu", TrilTriu},
@@ -338,14 +355,19 @@ void Range(const OpDesc& op, const Rule&, PaddleScope& scope,
   for (const auto& [name, attr] : kBounds) {
     const auto& bound = InputsOf(op, name);
     const OpDesc* const fill = bound.empty() ? nullptr : scope.Writer(bound[0]);
-    if (out.empty() || fill == nullptr || fill->type() != "fill_constant") {
+    const auto size = bound.empty() ? std::nullopt : SizeOf(bound[0], scope);
+    const bool constant = fill != nullptr && fill->type() == "fill_constant";
+    if (out.empty() || !(constant || (size.has_value() && size->is_number()))) {
       result->refusals.push_back(
           {absl::StrCat("input ", name), ": expected a constant"});
       continue;
     }
-    SetLast(attr, ConstantOf(*fill), result);
-    if (attr == absl::string_view("start")) {
-      SetLast("dtype", IntAttr(*fill, "dtype", 3), result);
+    SetLast(attr,
+            constant ? ConstantOf(*fill) : static_cast<double>(size->number),
+            result);
+    const VarType::TensorDesc* const tensor = TensorOf(bound[0], scope);
+    if (attr == absl::string_view("start") && tensor != nullptr) {
+      SetLast("dtype", int64_t{tensor->data_type()}, result);
     }
   }
 }

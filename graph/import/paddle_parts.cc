@@ -245,9 +245,11 @@ void FillLike(const OpDesc& op, const Rule&, PaddleScope& scope,
   if (!chain.ok()) return;
   int64_t dtype = IntAttr(op, "dtype", -1);
   if (dtype < 0) dtype = chain.dtype();
-  // Zeros and sums are of floats.
+  // Zeros and sums are of floats, none of which has 64 bits.
   int64_t now = chain.dtype();
-  if (!IsPaddleFloat(now)) chain.Cast(now = VarType::FP32);
+  if (!IsPaddleFloat(now) || now == VarType::FP64) {
+    chain.Cast(now = VarType::FP32);
+  }
   chain.Add("fill_zeros_like");
   chain.Add("scale");
   chain.Attr("bias", FloatAttr(op, "value", 0));

@@ -31,7 +31,8 @@ void Filled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
     scope.Write(out[0]);  // Recurrent leaves it out
     return;
   }
-  const bool by_shape = !InputsOf(op, "ShapeTensorList").empty();
+  const bool by_shape = !InputsOf(op, "ShapeTensorList").empty() ||
+                        !InputsOf(op, "ShapeTensor").empty();
   (by_shape ? FilledByShape : ByName)(op, rule, scope, result);
 }
 

@@ -42,6 +42,8 @@ void ImportChannelsLast(const paddle::OpDesc& op, const Rule& rule,
                         PaddleScope& scope, ImportedOp* result);
 
 // paddle_elementwise.cc
+void Arithmetic(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                ImportedOp* result);
 void DivideDown(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
                 ImportedOp* result);
 void ExtremeNumber(const paddle::OpDesc& op, const Rule& rule,
@@ -55,6 +57,10 @@ void Function(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
 void Increment(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
                ImportedOp* result);
 void Interpolate(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+                 ImportedOp* result);
+void OfBits(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
+            ImportedOp* result);
+void OfOneNumber(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
                  ImportedOp* result);
 void Multiplex(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
                ImportedOp* result);
@@ -170,6 +176,10 @@ void Expanded(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
 void FilledAsBatch(const paddle::OpDesc& op, const Rule& rule,
                    PaddleScope& scope, ImportedOp* result);
 void FilledByShape(const paddle::OpDesc& op, const Rule& rule,
+                   PaddleScope& scope, ImportedOp* result);
+void TiledBySizes(const paddle::OpDesc& op, const Rule& rule,
+                  PaddleScope& scope, ImportedOp* result);
+void SlicedBySizes(const paddle::OpDesc& op, const Rule& rule,
                    PaddleScope& scope, ImportedOp* result);
 void Reshaped(const paddle::OpDesc& op, const Rule& rule, PaddleScope& scope,
               ImportedOp* result);

@@ -1,15 +1,15 @@
 // Ops of Paddle's whose shapes are values: dims of others, of which the batch's
 // is known at run time alone.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <optional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "graph/import/paddle_parts.h"
 #include "graph/import/paddle_rules.h"
+#include "graph/import/paddle_sizes.h"
 
 namespace halftone {
 namespace {
@@ -18,107 +18,7 @@ using IntList = std::vector<int64_t>;
 using paddle::OpDesc;
 using paddle::VarType;
 
-// Ops in each other that compute a dim; what goes deeper is not known.
-constexpr int kMostNested = 8;
-// Of dims that are computed: products of two fit.
-constexpr int64_t kMostSize = int64_t{1} << 31;
-
-// A number, or its product with the first dim of a variable.
-struct Size {
-  int64_t number = 0;
-  std::string of;  // empty: a number alone
-};
-
-std::optional<Size> SizeOf(const std::string& name, PaddleScope& scope,
-                           int depth = 0);
-
-std::optional<Size> Known(double number) {
-  const bool fits = std::abs(number) <= kMostSize;  // a NaN does not
-  if (!fits || number != std::trunc(number)) return std::nullopt;
-  return Size{static_cast<int64_t>(number), ""};
-}
-
-std::optional<Size> InputSize(const OpDesc& op, const char* slot,
-                              PaddleScope& scope, int depth) {
-  const auto& names = InputsOf(op, slot);
-  if (names.size() != 1) return std::nullopt;
-  return SizeOf(names[0], scope, depth + 1);
-}
-
-// A dim of what paddle.shape was asked for.
-std::optional<Size> SlicedSize(const OpDesc& slice, PaddleScope& scope) {
-  const auto& input = InputsOf(slice, "Input");
-  const OpDesc* const shape = input.empty() ? nullptr : scope.Writer(input[0]);
-  const IntList starts = IntsAttr(slice, "starts");
-  const IntList ends = IntsAttr(slice, "ends");
-  if (shape == nullptr || shape->type() != "shape" || starts.size() != 1 ||
-      ends.size() != 1 || InputsOf(*shape, "Input").empty() ||
-      !InputsOf(slice, "StartsTensor").empty() ||
-      !InputsOf(slice, "StartsTensorList").empty()) {
-    return std::nullopt;
-  }
-  const std::string& of = InputsOf(*shape, "Input")[0];
-  const VarType::TensorDesc* const tensor = TensorOf(of, scope);
-  const int rank = tensor == nullptr ? 0 : tensor->dims_size();
-  const int64_t place = starts[0] < 0 ? starts[0] + rank : starts[0];
-  const int64_t end =
-      ends[0] < 0 ? ends[0] + rank : std::min<int64_t>(ends[0], rank);
-  if (place < 0 || place >= rank || end != place + 1) return std::nullopt;
-  if (tensor->dims(place) > 0) {
-    return Known(static_cast<double>(tensor->dims(place)));
-  }
-  if (place > 0) return std::nullopt;
-  return Size{1, of};
-}
-
-// Nullopt: it cannot be said.
-std::optional<Size> SizeOf(const std::string& name, PaddleScope& scope,
-                           int depth) {
-  const OpDesc* const op = scope.Writer(name);
-  if (op == nullptr || depth > kMostNested) return std::nullopt;
-  if (op->type() == "fill_constant" && InputsOf(*op, "ValueTensor").empty()) {
-    return Known(ConstantOf(*op));
-  }
-  if (op->type() == "slice") return SlicedSize(*op, scope);
-  if (op->type() == "assign" || op->type() == "cast") {
-    return InputSize(*op, "X", scope, depth);
-  }
-  const bool scaled = op->type() == "scale" && FloatAttr(*op, "bias", 0) == 0 &&
-                      InputsOf(*op, "ScaleTensor").empty();
-  if (op->type() != "elementwise_mul" && !scaled) return std::nullopt;
-  const auto x = InputSize(*op, "X", scope, depth);
-  const auto y = scaled ? Known(FloatAttr(*op, "scale", 1))
-                        : InputSize(*op, "Y", scope, depth);
-  if (!x.has_value() || !y.has_value() || (!x->of.empty() && !y->of.empty())) {
-    return std::nullopt;
-  }
-  std::optional<Size> size = Known(static_cast<double>(x->number * y->number));
-  if (size.has_value()) size->of = absl::StrCat(x->of, y->of);
-  return size;
-}
-
-// The shape of an op that has it as variables, one a dim; false: refused.
-bool FindShape(const OpDesc& op, const char* list, const char* whole,
-               PaddleScope& scope, std::vector<Size>* shape,
-               ImportedOp* result) {
-  if (!InputsOf(op, whole).empty()) {
-    result->refusals.push_back(
-        {absl::StrCat("input ", whole), " is not taken"});
-    return false;
-  }
-  for (const std::string& name : InputsOf(op, list)) {
-    const std::optional<Size> size = SizeOf(name, scope);
-    if (!size.has_value()) {
-      result->refusals.push_back(
-          {absl::StrCat("input ", list,
-                        ": expected constants and dims of values"),
-           absl::StrCat(", found ", name)});
-      return false;
-    }
-    shape->push_back(*size);
-  }
-  return true;
-}
+using Size = PaddleSize;
 
 void RefuseBatch(ImportedOp* result) {
   result->refusals.push_back(
@@ -189,13 +89,21 @@ void Fill(const OpDesc& op, const std::vector<Size>& shape, PaddleScope& scope,
   parts.End();
 }
 
-// An op with its shape as numbers, by name.
-void WithShape(const OpDesc& op, const char* list, const IntList& shape,
-               const Rule& rule, PaddleScope& scope, ImportedOp* result) {
-  OpDesc copy = op;
-  for (OpDesc::Var& in : *copy.mutable_inputs()) {
-    if (in.parameter() == list) in.clear_arguments();
+// Without what it reads in these slots.
+void ClearInputs(std::initializer_list<absl::string_view> slots, OpDesc* op) {
+  for (OpDesc::Var& in : *op->mutable_inputs()) {
+    for (const absl::string_view slot : slots) {
+      if (in.parameter() == slot) in.clear_arguments();
+    }
   }
+}
+
+// An op with its shape as numbers, by name.
+void WithShape(const OpDesc& op, std::initializer_list<absl::string_view> slots,
+               const IntList& shape, const Rule& rule, PaddleScope& scope,
+               ImportedOp* result) {
+  OpDesc copy = op;
+  ClearInputs(slots, &copy);
   SetInts("shape", shape, &copy);
   ByName(copy, rule, scope, result);
 }
@@ -204,12 +112,12 @@ void WithShape(const OpDesc& op, const char* list, const IntList& shape,
 
 void FilledByShape(const OpDesc& op, const Rule& rule, PaddleScope& scope,
                    ImportedOp* result) {
-  std::vector<Size> shape;
-  if (!FindShape(op, "ShapeTensorList", "ShapeTensor", scope, &shape, result)) {
-    return;
-  }
-  if (PlaceOfBatch(shape) != -1) return Fill(op, shape, scope, result);
-  WithShape(op, "ShapeTensorList", Numbers(shape), rule, scope, result);
+  const auto shape =
+      SizesIn(op, "ShapeTensor", "ShapeTensorList", scope, result);
+  if (!shape.has_value()) return;
+  if (PlaceOfBatch(*shape) != -1) return Fill(op, *shape, scope, result);
+  WithShape(op, {"ShapeTensor", "ShapeTensorList"}, Numbers(*shape), rule,
+            scope, result);
 }
 
 void FilledAsBatch(const OpDesc& op, const Rule&, PaddleScope& scope,
@@ -232,11 +140,10 @@ void FilledAsBatch(const OpDesc& op, const Rule&, PaddleScope& scope,
 void Reshaped(const OpDesc& op, const Rule& rule, PaddleScope& scope,
               ImportedOp* result) {
   const auto& x = InputsOf(op, "X");
-  std::vector<Size> sizes;
-  if (InputsOf(op, "ShapeTensor").empty() || x.size() != 1) {
-    return ByName(op, rule, scope, result);
-  }
-  if (!FindShape(op, "ShapeTensor", "Shape", scope, &sizes, result)) return;
+  const auto found = SizesIn(op, "Shape", "ShapeTensor", scope, result);
+  if (!found.has_value()) return;
+  if (found->empty() || x.size() != 1) return ByName(op, rule, scope, result);
+  const std::vector<Size>& sizes = *found;
   IntList shape = Numbers(sizes);
   // Beside another -1 the batch has to be X's own.
   if (std::count(shape.begin(), shape.end(), -1) > 1) {
@@ -248,7 +155,7 @@ void Reshaped(const OpDesc& op, const Rule& rule, PaddleScope& scope,
           {scope.Read(x[0]), scope.Read(sizes[0].of)});
     }
   }
-  WithShape(op, "ShapeTensor", shape, rule, scope, result);
+  WithShape(op, {"Shape", "ShapeTensor"}, shape, rule, scope, result);
 }
 
 // A dim that is repeated as the batch is takes a sum with zeros.
@@ -256,14 +163,13 @@ void Expanded(const OpDesc& op, const Rule& rule, PaddleScope& scope,
               ImportedOp* result) {
   const auto& x = InputsOf(op, "X");
   const auto& out = OutputsOf(op, "Out");
-  std::vector<Size> sizes;
-  if (InputsOf(op, "expand_shapes_tensor").empty() || x.size() != 1 ||
-      out.size() != 1) {
+  const auto found =
+      SizesIn(op, "Shape", "expand_shapes_tensor", scope, result);
+  if (!found.has_value()) return;
+  if (found->empty() || x.size() != 1 || out.size() != 1) {
     return ByName(op, rule, scope, result);
   }
-  if (!FindShape(op, "expand_shapes_tensor", "Shape", scope, &sizes, result)) {
-    return;
-  }
+  const std::vector<Size>& sizes = *found;
   const VarType::TensorDesc* const tensor = TensorOf(x[0], scope);
   const int place = PlaceOfBatch(sizes);
   const int rank = static_cast<int>(sizes.size());
@@ -272,25 +178,70 @@ void Expanded(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   // A dim that is the batch already stays.
   const bool repeated =
       place >= 0 && tensor != nullptr && (own < 0 || tensor->dims(own) == 1);
-  if (place == -2 || tensor == nullptr ||
-      (repeated && !IsPaddleFloat(tensor->data_type()))) {
-    return RefuseBatch(result);
-  }
+  if (place == -2 || tensor == nullptr) return RefuseBatch(result);
   if (!repeated) {
-    return WithShape(op, "expand_shapes_tensor", shape, rule, scope, result);
+    return WithShape(op, {"Shape", "expand_shapes_tensor"}, shape, rule, scope,
+                     result);
   }
   shape[place] = 1;
   const std::string value = scope.Read(x[0]);
   Parts parts(scope.Write(out[0]), scope, result);
-  std::string zeros = BatchOfZeros(parts, sizes[place].of, place, rank, scope);
-  if (tensor->data_type() != VarType::FP32) {
-    zeros = parts.Add("cast", {{"X", zeros}},
-                      {{"to", int64_t{tensor->data_type()}}});
-  }
+  const std::string zeros =
+      BatchOfZeros(parts, sizes[place].of, place, rank, scope);
+  // Whole numbers are exact up to 2^24.
+  const bool is_f32 = tensor->data_type() == VarType::FP32;
+  const std::string real = is_f32 ? value : parts.Cast(value, VarType::FP32);
   const std::string one =
-      parts.Add("expand_v2", {{"X", value}}, {{"shape", shape}});
-  parts.Add("elementwise_add", {{"X", one}, {"Y", zeros}});
+      parts.Add("expand_v2", {{"X", real}}, {{"shape", shape}});
+  const std::string sum = parts.Binary("elementwise_add", {one, zeros});
+  if (!is_f32) parts.Cast(sum, tensor->data_type());
   parts.End();
+}
+
+// Bounds in numbers; the batch's own dim is up to its end.
+void SlicedBySizes(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+                   ImportedOp* result) {
+  OpDesc copy = op;
+  const IntList axes = IntsAttr(op, "axes");
+  const auto& x = InputsOf(op, "Input");
+  const auto bounds = [&](const char* whole, const char* list,
+                          const char* attr) {
+    const auto sizes = SizesIn(op, whole, list, scope, result);
+    if (!sizes.has_value() || sizes->empty()) return;
+    IntList numbers = Numbers(*sizes);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const Size& size = (*sizes)[i];
+      if (size.is_number()) continue;
+      const bool end = absl::string_view(attr) == "ends" && size.number == 1 &&
+                       i < axes.size() && axes[i] == 0 && x.size() == 1;
+      if (!end) return RefuseBatch(result);
+      numbers[i] = INT32_MAX;
+      if (x[0] != size.of) {
+        result->equal_batches.push_back(
+            {scope.Read(x[0]), scope.Read(size.of)});
+      }
+    }
+    ClearInputs({whole, list}, &copy);
+    SetInts(attr, numbers, &copy);
+  };
+  bounds("StartsTensor", "StartsTensorList", "starts");
+  bounds("EndsTensor", "EndsTensorList", "ends");
+  bounds("StridesTensor", "StridesTensorList", "strides");
+  if (result->refusals.empty()) ByName(copy, rule, scope, result);
+}
+
+void TiledBySizes(const OpDesc& op, const Rule& rule, PaddleScope& scope,
+                  ImportedOp* result) {
+  const auto sizes =
+      SizesIn(op, "RepeatTimes", "repeat_times_tensor", scope, result);
+  if (!sizes.has_value()) return;
+  if (PlaceOfBatch(*sizes) != -1) return RefuseBatch(result);
+  OpDesc copy = op;
+  if (!sizes->empty()) {
+    ClearInputs({"RepeatTimes", "repeat_times_tensor"}, &copy);
+    SetInts("repeat_times", Numbers(*sizes), &copy);
+  }
+  ByName(copy, rule, scope, result);
 }
 
 }  // namespace halftone

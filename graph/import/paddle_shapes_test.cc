@@ -102,5 +102,69 @@ TEST(PaddleShapesTest, Fills) {
             HasSubstr("ints: [-1, 6, 4]")));
 }
 
+// The output of `op`, after sizes: s, x's shape; six and b, dims of it; two, a
+// number; four, six - two; rows, b * six; again, rows / six.
+std::string WithSizes(const std::string& op) {
+  const std::string sizes = absl::StrCat(
+      Var("x", "-1, 6, 4"), Var("out", "-1, -1"), Var("s", "3", "", "INT32"),
+      Op("shape", {"Input:x"}, {"Out:s"}), DimOf("x", "six", 1),
+      DimOf("x", "b", 0), Number("two", "2"));
+  const auto made = [](const char* type, const char* x, const char* y,
+                       const char* out) {
+    return Op(type, {absl::StrCat("X:", x), absl::StrCat("Y:", y)},
+              {absl::StrCat("Out:", out)});
+  };
+  std::string ints;
+  for (const char* const name : {"six", "b", "two", "four", "rows", "again"}) {
+    absl::StrAppend(&ints, Var(name, "1", "", "INT32"));
+  }
+  return Text(absl::StrCat(ints, sizes,
+                           made("elementwise_sub", "six", "two", "four"),
+                           made("elementwise_mul", "b", "six", "rows"),
+                           made("elementwise_floordiv", "rows", "six", "again"),
+                           Op("concat", {"X:again,four,six"}, {"Out:joined"},
+                              "attrs { name: 'axis' type: INT i: 0 } "),
+                           Var("joined", "3", "", "INT32"), op,
+                           Op("fetch", {"X:out"}, {"Out:fetch"})));
+}
+std::string Ints(const char* name, const char* values) {
+  return absl::StrCat("attrs { name: '", name, "' type: INTS ints: [", values,
+                      "] } ");
+}
+
+TEST(PaddleShapesTest, SizesAreComputed) {
+  EXPECT_THAT(WithSizes(Op("reshape2", {"X:x", "Shape:joined"}, {"Out:out"})),
+              HasSubstr("ints: [-1, 4, 6]"));
+  EXPECT_THAT(WithSizes(Op("reshape2", {"X:x", "Shape:s"}, {"Out:out"})),
+              HasSubstr("ints: [-1, 6, 4]"));
+  EXPECT_THAT(
+      WithSizes(Op("fill_constant", {"ShapeTensor:s"}, {"Out:out"},
+                   "attrs { name: 'value' type: FLOAT f: 2 } ")),
+      AllOf(HasSubstr("fill_zeros_like"), HasSubstr("ints: [-1, 6, 4]")));
+  EXPECT_THAT(
+      WithSizes(Op("range", {"Start:two", "End:six", "Step:two"}, {"Out:out"})),
+      AllOf(HasSubstr("name: \"start\" f: 2"), HasSubstr("\"end\" f: 6")));
+  EXPECT_THAT(
+      WithSizes(Op("range", {"Start:two", "End:b", "Step:two"}, {"Out:out"})),
+      HasSubstr("input End: expected a constant"));
+}
+
+TEST(PaddleShapesTest, SlicesByComputedBounds) {
+  const std::string inner =
+      Ints("axes", "1") + Ints("starts", "0") + Ints("ends", "-1");
+  EXPECT_THAT(WithSizes(Op("slice", {"Input:x", "EndsTensorList:four"},
+                           {"Out:out"}, inner)),
+              HasSubstr("name: \"ends\" ints: [4]"));
+  EXPECT_THAT(WithSizes(Op("slice", {"Input:x", "EndsTensorList:b"},
+                           {"Out:out"}, inner)),
+              HasSubstr("the batch stands in such a place"));
+  // Up to its own end.
+  EXPECT_THAT(
+      WithSizes(
+          Op("slice", {"Input:x", "EndsTensorList:again"}, {"Out:out"},
+             Ints("axes", "0") + Ints("starts", "0") + Ints("ends", "-1"))),
+      HasSubstr("2147483647"));
+}
+
 }  // namespace
 }  // namespace halftone

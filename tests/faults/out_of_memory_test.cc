@@ -2,6 +2,7 @@
 // is too small: exit code 6 and one line that says what was being done, and
 // whatever was written before is whole.
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -86,14 +87,25 @@ int FailEach(const Parts& arguments, int count, const Variables& more,
   return ended;
 }
 
-TEST(OutOfMemory, WhileCompiling) {
+class OutOfMemory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* const options : {"ASAN_OPTIONS", "TSAN_OPTIONS"}) {
+      if (std::getenv(options) != nullptr) {
+        GTEST_SKIP() << "a sanitizer has an allocator of its own";
+      }
+    }
+  }
+};
+
+TEST_F(OutOfMemory, WhileCompiling) {
   const Parts command = {"compile", kConvnet, "--strategy",
                          kO1,       "-o",     Scratch() + "/x.htc"};
   EXPECT_GT(FailEach(command, 15, {}, [] {}), 20);
   EXPECT_GT(FailEach(command, 5, {{"HT_FAIL_FROM", "1"}}, [] {}), 7);
 }
 
-TEST(OutOfMemory, WhileTrainingOnTwoThreads) {
+TEST_F(OutOfMemory, WhileTrainingOnTwoThreads) {
   const std::string out = Scratch() + "/run";
   const Parts command = {
       "run",     Convnet(), "--data", kDigits, "--epochs",           "1",
@@ -121,7 +133,7 @@ TEST(OutOfMemory, WhileTrainingOnTwoThreads) {
 }
 
 // The address space that the loader needs is the least that is tried.
-TEST(OutOfMemory, WhereTheAddressSpaceIsTooSmall) {
+TEST_F(OutOfMemory, WhereTheAddressSpaceIsTooSmall) {
   const auto limited = [](int64_t megabytes, const std::string& words) {
     return RunProgram({"/bin/sh", "-c",
                        absl::StrCat("ulimit -v ", megabytes << 10,
