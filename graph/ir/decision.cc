@@ -36,7 +36,9 @@ constexpr ReasonDoc kReasons[] = {
     {"FOLLOWS_READERS",
      "All float inputs of this gray or clear op are parameters, constants or "
      "such ops themselves: it follows those that read it. f32 if one of them "
-     "is, if nobody reads it, or if it is an output of the model."},
+     "is, if nobody reads it, or if it is an output of the model. At any level "
+     "so is what is computed of whole numbers, of which f16 holds those up to "
+     "2,048, for ops that make no floats: places, lengths."},
     {"NO_FLOAT_INPUT", "An op without float input computes in f32."},
     {"USER_WHITE", "A white list of the strategy or a flag names it."},
     {"USER_BLACK", "A black list of the strategy or a flag names it."},

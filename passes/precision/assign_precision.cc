@@ -57,6 +57,7 @@ class Assigner {
         is_output_(block.value_limit()),
         is_black_(block.op_limit()),
         makes_constant_(block.op_limit()),
+        whole_(block.op_limit()),
         decisions_(block.op_limit()),
         classes_(block.op_limit(), AmpClass::kGray) {
     losses_.insert(block.FindValue(program.loss.var));
@@ -75,6 +76,7 @@ class Assigner {
   };
 
   void InitStates();
+  void FindWholeNumbers();
   bool MakesConstant(const Op& op) const;
   absl::Status DecideForward(const Op& op);
   absl::Status DecideFree(const Op& op);
@@ -105,6 +107,9 @@ class Assigner {
   std::vector<bool> is_output_;       // by value id: one of the model's outputs
   std::vector<bool> is_black_;        // by op id: a black producer for any_low
   std::vector<bool> makes_constant_;  // by op id
+  // By op id: it computes floats from whole numbers, and for ops that make none
+  // of them: places, lengths, comparisons. f16 holds such up to 2,048 alone.
+  std::vector<bool> whole_;
   std::vector<Decision> decisions_;
   std::vector<AmpClass> classes_;
   std::vector<OpId> free_;  // in program order
@@ -131,6 +136,46 @@ void Assigner::InitStates() {
   for (const std::string& output : program_.outputs) {
     const ValueId value = block_.FindValue(output);
     if (value.valid()) is_output_[value.index()] = true;
+  }
+}
+
+void Assigner::FindWholeNumbers() {
+  const auto is_float = [&](ValueId value) {
+    return IsAmpFloat(block_.dtype(value));
+  };
+  std::vector<bool> source(block_.op_limit());  // floats of none
+  std::vector<OpId> candidates;
+  for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
+    const Op& op = block_.op(id);
+    if (op.role != Role::kForward) continue;
+    const auto inputs = op.inputs.all(), outputs = op.outputs.all();
+    if (std::none_of(inputs.begin(), inputs.end(), is_float)) {
+      source[id.index()] = true;
+      continue;
+    }
+    const auto from_whole = [&](ValueId input) {
+      const OpId maker = block_.value(input).op();
+      return !is_float(input) || (maker.valid() && (source[maker.index()] ||
+                                                    whole_[maker.index()]));
+    };
+    if (std::all_of(inputs.begin(), inputs.end(), from_whole) &&
+        std::any_of(outputs.begin(), outputs.end(), is_float)) {
+      whole_[id.index()] = true;
+      candidates.push_back(id);
+    }
+  }
+  for (auto id = candidates.rbegin(); id != candidates.rend(); ++id) {
+    bool read = false, whole = true;
+    for (const ValueId output : block_.op(*id).outputs.all()) {
+      whole = whole && !is_output_[output.index()];
+      for (const Use& use : block_.value(output).uses) {
+        const auto made = block_.op(use.op).outputs.all();
+        read = true;
+        whole = whole && (whole_[use.op.index()] ||
+                          std::none_of(made.begin(), made.end(), is_float));
+      }
+    }
+    whole_[id->index()] = read && whole;
   }
 }
 
@@ -309,8 +354,14 @@ absl::Status Assigner::DecideForward(const Op& op) {
   const PolicyDecision decided = policy_.Of(op, has_float_input);
   classes_[op.id.index()] = decided.amp_class;
   const size_t free_before = free_.size();
-  if (decided.kind == PolicyDecision::Kind::kFollows) {
-    if (policy_.rule() == PrecisionRule::kMinCost) {
+  const bool follows = decided.kind == PolicyDecision::Kind::kFollows;
+  const bool open = follows && policy_.rule() == PrecisionRule::kMinCost;
+  const bool by_level = decided.kind == PolicyDecision::Kind::kLow &&
+                        decided.reason == Reason::kLevel;
+  if (whole_[op.id.index()] && (open || by_level)) {
+    Decide(op, false, Reason::kFollowsReaders);
+  } else if (follows) {
+    if (open) {
       SetOutputStates(op, LeaveOpen(op));
       return absl::OkStatus();
     }
@@ -367,6 +418,7 @@ absl::Status Assigner::DecideFree(const Op& op) {
 
 absl::StatusOr<std::vector<Decision>> Assigner::Run() {
   InitStates();
+  FindWholeNumbers();
   for (OpId id = block_.first(); id.valid(); id = block_.next(id)) {
     if (block_.op(id).role != Role::kForward) continue;
     HT_RETURN_IF_ERROR(DecideForward(block_.op(id)));
