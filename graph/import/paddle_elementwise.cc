@@ -82,12 +82,7 @@ void ExtremeNumber(const OpDesc& op, const Rule&, PaddleScope& scope,
 // By its name; of whole numbers as floats.
 void Arithmetic(const OpDesc& op, const Rule& rule, PaddleScope& scope,
                 ImportedOp* result) {
-  const auto& inputs = InputsOf(op, "X");
-  const VarType::TensorDesc* const x =
-      inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
-  if (x == nullptr || IsPaddleFloat(x->data_type())) {
-    return ByName(op, rule, scope, result);
-  }
+  if (ReadsFloats(op, scope)) return ByName(op, rule, scope, result);
   PaddleReader in(op, {"X", "Y"}, scope, result);
   if (!in.ok()) return;
   Parts parts = in.Write();
@@ -103,12 +98,7 @@ void Arithmetic(const OpDesc& op, const Rule& rule, PaddleScope& scope,
 // By its name; of whole numbers as a float.
 void OfOneNumber(const OpDesc& op, const Rule& rule, PaddleScope& scope,
                  ImportedOp* result) {
-  const auto& inputs = InputsOf(op, "X");
-  const VarType::TensorDesc* const x =
-      inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
-  if (x == nullptr || IsPaddleFloat(x->data_type())) {
-    return ByName(op, rule, scope, result);
-  }
+  if (ReadsFloats(op, scope)) return ByName(op, rule, scope, result);
   PaddleReader in(op, {"X"}, scope, result);
   if (!in.ok()) return;
   Parts parts = in.Write();

@@ -137,6 +137,13 @@ const VarType::TensorDesc* TensorOf(const std::string& name,
   return dense ? &var->type().lod_tensor().tensor() : nullptr;
 }
 
+bool ReadsFloats(const OpDesc& op, PaddleScope& scope) {
+  const auto& inputs = InputsOf(op, "X");
+  const VarType::TensorDesc* const x =
+      inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
+  return x == nullptr || IsPaddleFloat(x->data_type());
+}
+
 namespace {
 
 bool Describe(const std::string& name, PaddleScope& scope,
@@ -270,13 +277,8 @@ void CountElements(const OpDesc& op, const Rule&, PaddleScope& scope,
 // cuts off what its factors have behind the point.
 void Scaled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result) {
-  const auto& inputs = InputsOf(op, "X");
-  const paddle::VarDesc* const var =
-      inputs.empty() ? nullptr : scope.Variable(inputs[0]);
-  if (var == nullptr || !InputsOf(op, "ScaleTensor").empty() ||
-      IsPaddleFloat(var->type().lod_tensor().tensor().data_type())) {
-    ByName(op, rule, scope, result);
-    return;
+  if (ReadsFloats(op, scope) || !InputsOf(op, "ScaleTensor").empty()) {
+    return ByName(op, rule, scope, result);
   }
   Chain chain(op, "X", scope, result);
   if (!chain.ok()) return;
@@ -299,12 +301,7 @@ void ReduceLogical(const OpDesc& op, const Rule&, PaddleScope& scope,
 // Of whole numbers, too.
 void Summed(const OpDesc& op, const Rule& rule, PaddleScope& scope,
             ImportedOp* result) {
-  const auto& inputs = InputsOf(op, "X");
-  const VarType::TensorDesc* const x =
-      inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
-  if (x == nullptr || IsPaddleFloat(x->data_type())) {
-    return ByName(op, rule, scope, result);
-  }
+  if (ReadsFloats(op, scope)) return ByName(op, rule, scope, result);
   ReduceAsFloats("reduce_sum", op, scope, result);
 }
 
