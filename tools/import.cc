@@ -67,7 +67,12 @@ void AddImport(Verb app, Outcome* outcome) {
       "same),\n"
       "with its values' names, and its parameters (those of a .pdiparams that\n"
       "lies beside it, ONNX's initialisers) as safetensors, which --init\n"
-      "takes. What stands in the way is told at once.");
+      "takes. What stands in the way is told at once. PyTorch's exporter "
+      "folds\n"
+      "parameters into one another, batch norms into convolutions above all,\n"
+      "unless it is told optimize=False: folded, a model predicts the same, "
+      "but\n"
+      "it is another one to train.");
   verb.AddOption("model", &flags->files.model, "a .pdmodel or .onnx")
       .Required();
   verb.AddOption("-o,--out", &flags->files.out,

@@ -81,6 +81,11 @@ class ChannelsFirst : public PaddleScope {
     const VarDesc* const turned = Turned(name);
     return turned == nullptr ? outer_.Variable(name) : turned;
   }
+  // As Paddle has it, with the channels last.
+  const TensorType* TypeOf(const std::string& variable) override {
+    return outer_.TypeOf(variable);
+  }
+  std::string FeedOfBatch() override { return outer_.FeedOfBatch(); }
   const OpDesc* Writer(const std::string& variable) override {
     return outer_.Writer(variable);
   }

@@ -15,14 +15,14 @@ namespace {
 using paddle::OpDesc;
 using paddle::VarType;
 
-// Of whole numbers, which go through f32, exact up to 2^24.
+// Of whole numbers, which go through f32, exact up to 2^24; and of f64.
 std::string AsFloat(Parts& parts, const PaddleOperand& x,
                     const std::string& value) {
-  return IsPaddleFloat(x.dtype) ? value : parts.Cast(value, VarType::FP32);
+  return IsOurFloat(x.dtype) ? value : parts.Cast(value, VarType::FP32);
 }
 void BackFromFloat(Parts& parts, const PaddleOperand& x,
                    const std::string& made) {
-  if (!IsPaddleFloat(x.dtype)) parts.Cast(made, x.dtype);
+  if (!IsOurFloat(x.dtype)) parts.Cast(made, x.dtype);
 }
 
 }  // namespace

@@ -66,6 +66,10 @@ class Importer : public PaddleScope {
     if (found == steps_.vars.end()) return nullptr;
     return types_.Refined(found->second, ValueOf(name));
   }
+  const TensorType* TypeOf(const std::string& variable) override {
+    return types_.TypeOf(ValueOf(variable));
+  }
+  std::string FeedOfBatch() override;
   const OpDesc* Writer(const std::string& variable) override {
     const auto found = writers_.find(variable);
     return found == writers_.end() ? nullptr : found->second;
@@ -151,6 +155,13 @@ bool Importer::IsReadOnlyBy(const std::string& variable, absl::string_view op,
     }
   }
   return !absl::c_linear_search(steps_.fetched, variable);
+}
+
+std::string Importer::FeedOfBatch() {
+  for (const proto::Feed& feed : model().feed()) {
+    if (feed.dims_size() > 0 && feed.dims(0) == -1) return feed.name();
+  }
+  return "";
 }
 
 void Importer::FindReads() {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "graph/import/paddle_program.h"
+#include "graph/ir/type.h"
 
 namespace halftone {
 
@@ -29,6 +30,10 @@ class PaddleScope {
   virtual std::string Unused(const std::string& wish) = 0;
   // Null: none.
   virtual const paddle::VarDesc* Variable(const std::string& name) = 0;
+  // The type of the variable's present value; null: it is not known.
+  virtual const TensorType* TypeOf(const std::string& variable) = 0;
+  // A feed whose first dim is the batch; empty: there is none.
+  virtual std::string FeedOfBatch() = 0;
   // The op that wrote the variable's present value; null: none did.
   virtual const paddle::OpDesc* Writer(const std::string& variable) = 0;
 };

@@ -141,7 +141,11 @@ bool ReadsFloats(const OpDesc& op, PaddleScope& scope) {
   const auto& inputs = InputsOf(op, "X");
   const VarType::TensorDesc* const x =
       inputs.empty() ? nullptr : TensorOf(inputs[0], scope);
-  return x == nullptr || IsPaddleFloat(x->data_type());
+  return x == nullptr || IsOurFloat(x->data_type());
+}
+
+bool IsOurFloat(int64_t dtype) {
+  return IsPaddleFloat(dtype) && dtype != VarType::FP64;
 }
 
 namespace {
@@ -254,9 +258,7 @@ void FillLike(const OpDesc& op, const Rule&, PaddleScope& scope,
   if (dtype < 0) dtype = chain.dtype();
   // Zeros and sums are of floats, none of which has 64 bits.
   int64_t now = chain.dtype();
-  if (!IsPaddleFloat(now) || now == VarType::FP64) {
-    chain.Cast(now = VarType::FP32);
-  }
+  if (!IsOurFloat(now)) chain.Cast(now = VarType::FP32);
   chain.Add("fill_zeros_like");
   chain.Add("scale");
   chain.Attr("bias", FloatAttr(op, "value", 0));

@@ -40,7 +40,9 @@ class Parts : public OpWriter {
 const paddle::VarType::TensorDesc* TensorOf(const std::string& name,
                                             PaddleScope& scope);
 
-// Whether an op's X is of floats, or of what is not known.
+// Whether ops of ours compute on it: those of 64 bits go through f32.
+bool IsOurFloat(int64_t dtype);
+// Whether an op's X is of such floats, or of what is not known.
 bool ReadsFloats(const paddle::OpDesc& op, PaddleScope& scope);
 
 // What an op reads, with its dims as Paddle has them: -1 where it does not

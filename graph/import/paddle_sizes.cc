@@ -60,15 +60,37 @@ class Reader {
 
   std::optional<PaddleSizes> Shape(const OpDesc& op) {
     const auto& names = InputsOf(op, "Input");
-    const VarType::TensorDesc* const tensor =
-        names.size() == 1 ? TensorOf(names[0], scope_) : nullptr;
+    if (names.size() != 1) return std::nullopt;
+    const TensorType* const type = scope_.TypeOf(names[0]);
+    if (type == nullptr) return Declared(names[0]);
+    const std::string feed = scope_.FeedOfBatch();
+    const TensorType* const whole =
+        feed.empty() ? nullptr : scope_.TypeOf(feed);
+    PaddleSizes sizes;
+    for (const Dim& dim : type->dims) {
+      Dim times;
+      if (dim.is_constant()) {
+        sizes.push_back(Whole(dim.coefficient()));
+      } else if (whole != nullptr && dim.DivideBy(whole->dims[0], &times) &&
+                 times.is_constant()) {
+        sizes.push_back(PaddleSize{times.coefficient(), feed});
+      } else {
+        sizes.push_back(std::nullopt);
+      }
+    }
+    return sizes;
+  }
+
+  // By the program, where the first dim that it leaves open is a batch.
+  std::optional<PaddleSizes> Declared(const std::string& name) {
+    const VarType::TensorDesc* const tensor = TensorOf(name, scope_);
     if (tensor == nullptr) return std::nullopt;
     PaddleSizes sizes;
     for (const int64_t dim : tensor->dims()) {
       if (dim > 0) {
-        sizes.push_back(Known(static_cast<double>(dim)));
+        sizes.push_back(Whole(dim));
       } else if (sizes.empty()) {
-        sizes.push_back(PaddleSize{1, names[0]});
+        sizes.push_back(PaddleSize{1, name});
       } else {
         sizes.push_back(std::nullopt);
       }
