@@ -24,8 +24,10 @@ std::vector<json> Metrics(const std::string& out) {
   const std::set<std::string> of_processes = {"run_start", "restart",
                                               "checkpoint", "end"};
   std::vector<json> lines;
-  for (const auto line : absl::StrSplit(ReadAll(out + "/metrics.jsonl"), '\n',
-                                        absl::SkipEmpty())) {
+  std::string content = ReadAll(out + "/metrics.jsonl");
+  // A run that is under way may be in the midst of a line.
+  content.resize(content.rfind('\n') + 1);
+  for (const auto line : absl::StrSplit(content, '\n', absl::SkipEmpty())) {
     json event = json::parse(line);
     if (of_processes.count(event.value("event", "")) > 0) continue;
     for (const char* timed : {"ms", "time"}) event.erase(timed);
