@@ -1,10 +1,8 @@
 // Ops of [N, H, W, C] as ours of [N, C, H, W] between two transposes, which
 // MoveTransposes takes out of a net again.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -153,6 +151,7 @@ void ImportChannelsLast(const OpDesc& op, const Rule& rule, PaddleScope& scope,
       if (attr.s() == order.last) attr.set_s(std::string(order.first));
     }
   }
+  result->channels_last = true;
   ChannelsFirst values(first, &scope, result);
   rule.convert(first, rule, values, result);
   for (const proto::OpNode& node : values.behind().nodes) {

@@ -224,8 +224,7 @@ void Multiplex(const OpDesc& op, const Rule&, PaddleScope& scope,
     made = parts.Add("where",
                      {{"Condition", own}, {"X", in[i].value}, {"Y", made}});
   }
-  if (last == 1) parts.Of("assign", made);
-  parts.End();
+  parts.EndWith(made);
 }
 
 }  // namespace halftone

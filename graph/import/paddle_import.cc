@@ -315,7 +315,7 @@ void Importer::ImportStep(const PaddleStep& step) {
   ImportedOp imported;
   if (step.block > 0) CheckBranch(step, &imported);
   if (imported.refusals.empty()) imported = ImportOp(op, *this);
-  channels_last_ = channels_last_ || HasChannelsLast(op);
+  channels_last_ = channels_last_ || imported.channels_last;
   for (const std::string& name : kept_) {
     imported.refusals.push_back(
         {"writes what is kept from step to step", absl::StrCat(": ", name)});

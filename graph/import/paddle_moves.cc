@@ -2,13 +2,10 @@
 // not have: several of ours each.
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "graph/import/paddle_parts.h"
 #include "graph/import/paddle_rules.h"
 
@@ -20,20 +17,6 @@ using paddle::OpDesc;
 using paddle::VarType;
 
 using Operand = PaddleOperand;
-
-// Where column - row is at most `diagonal`: [rows, columns].
-std::string BelowDiagonal(Parts& parts, int64_t rows, int64_t columns,
-                          int64_t diagonal) {
-  const auto range = [&](int64_t first, int64_t count) {
-    const double start = static_cast<double>(first);
-    return parts.Add(
-        "arange", {},
-        {{"start", start}, {"end", start + static_cast<double>(count)}});
-  };
-  const std::string ends = parts.Add(
-      "unsqueeze2", {{"X", range(diagonal, rows)}}, {{"axes", IntList{1}}});
-  return parts.Add("less_equal", {{"X", range(0, columns)}, {"Y", ends}});
-}
 
 // Whether the last two dims are known.
 bool IsMatrix(const Operand& x, ImportedOp* result) {
@@ -122,13 +105,12 @@ void Multiply(Parts& parts, const Matrices& m, std::string x, std::string y,
 // Vectors are matrices of one row or column.
 void Product(const OpDesc& op, const Rule& rule, PaddleScope& scope,
              ImportedOp* result) {
-  Matrices m;
   ImportedOp unknown;
-  if (!FindOperand(op, "X", scope, &m.x, &unknown) ||
-      !FindOperand(op, "Y", scope, &m.y, &unknown)) {
-    ByName(op, rule, scope, result);  // dims are found out later
-    return;
+  if (!PaddleReader(op, {"X", "Y"}, scope, &unknown).ok()) {
+    return ByName(op, rule, scope, result);  // dims are found out later
   }
+  PaddleReader in(op, {"X", "Y"}, scope, result);
+  Matrices m = {in[0], in[1]};
   m.trans_x = BoolAttr(op, "trans_x", BoolAttr(op, "transpose_X", false));
   m.trans_y = BoolAttr(op, "trans_y", BoolAttr(op, "transpose_Y", false));
   const auto leads = [](const Operand& x) {
@@ -142,8 +124,8 @@ void Product(const OpDesc& op, const Rule& rule, PaddleScope& scope,
     ByName(op, rule, scope, result);
     return;
   }
-  std::string x = scope.Read(m.x.variable), y = scope.Read(m.y.variable);
-  Parts parts(scope.Write(OutputsOf(op, "Out")[0]), scope, result);
+  std::string x = m.x.value, y = m.y.value;
+  Parts parts = in.Write();
   IntList gone;
   if (m.y.rank() == 1) {
     y = parts.Add("unsqueeze2", {{"X", y}}, {{"axes", IntList{1}}});
@@ -177,14 +159,15 @@ void BatchProduct(const OpDesc& op, const Rule& rule, PaddleScope& scope,
 // The maximum plus the logarithm of the sum of exp(X - maximum).
 void LogSumExp(const OpDesc& op, const Rule&, PaddleScope& scope,
                ImportedOp* result) {
-  Operand x;
-  if (!FindOperand(op, "X", scope, &x, result)) return;
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok()) return;
+  const Operand& x = in[0];
   IntList axes = IntsAttr(op, "axis");
   if (axes.empty() || BoolAttr(op, "reduce_all", false)) {
     axes = AxesOf(x.rank());
   }
-  const std::string value = scope.Read(x.variable);
-  Parts parts(scope.Write(OutputsOf(op, "Out")[0]), scope, result);
+  const std::string value = x.value;
+  Parts parts = in.Write();
   const auto reduced = [&](const char* type, const std::string& of) {
     return parts.Add(type, {{"X", of}}, {{"dim", axes}, {"keep_dim", true}});
   };
@@ -203,16 +186,17 @@ void LogSumExp(const OpDesc& op, const Rule&, PaddleScope& scope,
 // Channels of [groups, n] as [n, groups].
 void ChannelShuffle(const OpDesc& op, const Rule&, PaddleScope& scope,
                     ImportedOp* result) {
-  Operand x;
-  if (!FindOperand(op, "X", scope, &x, result)) return;
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok()) return;
+  const Operand& x = in[0];
   const int64_t groups = IntAttr(op, "groups", 1);
   if (x.rank() != 4 || groups < 1 || x.dims[1] % groups != 0 ||
       *std::min_element(x.dims.begin() + 1, x.dims.end()) < 1) {
     RefuseDimsOf(x, "expected [N, C, H, W], C in whole groups", result);
     return;
   }
-  const std::string value = scope.Read(x.variable);
-  Parts parts(scope.Write(OutputsOf(op, "Out")[0]), scope, result);
+  const std::string value = x.value;
+  Parts parts = in.Write();
   const IntList split = {x.dims[0], groups, x.dims[1] / groups, x.dims[2],
                          x.dims[3]};
   const std::string grouped =
@@ -227,28 +211,23 @@ void ChannelShuffle(const OpDesc& op, const Rule&, PaddleScope& scope,
 // kernels are for GPUs alone; -10,000 is theirs.)
 void MaskedSoftmax(const OpDesc& op, const Rule&, PaddleScope& scope,
                    ImportedOp* result) {
-  Operand x;
-  if (!FindOperand(op, "X", scope, &x, result)) return;
   const bool triangle = op.type() == "fused_softmax_mask_upper_triangle";
+  PaddleReader in = triangle ? PaddleReader(op, {"X"}, scope, result)
+                             : PaddleReader(op, {"X", "Mask"}, scope, result);
+  if (!in.ok()) return;
+  const Operand& x = in[0];
   if (triangle && !IsMatrix(x, result)) return;
-  const auto& mask = InputsOf(op, "Mask");
-  if (!triangle && mask.size() != 1) {
-    result->refusals.push_back({"expected one tensor as input Mask"});
-    return;
-  }
-  const std::string value = scope.Read(x.variable);
-  const std::string added = triangle ? "" : scope.Read(mask[0]);
-  Parts parts(scope.Write(OutputsOf(op, "Out")[0]), scope, result);
+  Parts parts = in.Write();
   std::string masked;
   if (triangle) {
-    const std::string keep =
-        BelowDiagonal(parts, x.dims[x.rank() - 2], x.dims[x.rank() - 1], 0);
+    const std::string keep = parts.ByDiagonal(
+        "less_equal", x.dims[x.rank() - 2], x.dims[x.rank() - 1], 0);
     const std::string low =
         parts.Add("fill_constant", {}, {{"value", -1e4}, {"dtype", x.dtype}});
     masked =
-        parts.Add("where", {{"Condition", keep}, {"X", value}, {"Y", low}});
+        parts.Add("where", {{"Condition", keep}, {"X", x.value}, {"Y", low}});
   } else {
-    masked = parts.Add("elementwise_add", {{"X", value}, {"Y", added}});
+    masked = parts.Binary("elementwise_add", {x.value, in[1].value});
   }
   parts.Add("softmax", {{"X", masked}});
   parts.End();
@@ -257,18 +236,17 @@ void MaskedSoftmax(const OpDesc& op, const Rule&, PaddleScope& scope,
 // What of a matrix lies on one side of a diagonal; zeros beside it.
 void TrilTriu(const OpDesc& op, const Rule&, PaddleScope& scope,
               ImportedOp* result) {
-  Operand x;
-  if (!FindOperand(op, "X", scope, &x, result) || !IsMatrix(x, result)) return;
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok() || !IsMatrix(in[0], result)) return;
+  const Operand& x = in[0];
   const bool lower = BoolAttr(op, "lower", true);
-  constexpr int64_t kMost = int64_t{1} << 40;  // beyond any matrix
-  const int64_t diagonal =
-      std::clamp(IntAttr(op, "diagonal", 0), -kMost, kMost);
-  const std::string value = scope.Read(x.variable);
-  Parts parts(scope.Write(OutputsOf(op, "Out")[0]), scope, result);
+  const int64_t diagonal = SizeAttr(op, "diagonal", 0);
+  const std::string value = x.value;
+  Parts parts = in.Write();
   // The upper part is what does not lie below the diagonal before.
   const std::string below =
-      BelowDiagonal(parts, x.dims[x.rank() - 2], x.dims[x.rank() - 1],
-                    lower ? diagonal : diagonal - 1);
+      parts.ByDiagonal("less_equal", x.dims[x.rank() - 2], x.dims[x.rank() - 1],
+                       lower ? diagonal : diagonal - 1);
   const std::string zero = parts.Add("fill_constant", {}, {{"dtype", x.dtype}});
   parts.Add("where", {{"Condition", below},
                       {"X", lower ? value : zero},
@@ -279,8 +257,9 @@ void TrilTriu(const OpDesc& op, const Rule&, PaddleScope& scope,
 // The last elements come first, along each axis.
 void Roll(const OpDesc& op, const Rule&, PaddleScope& scope,
           ImportedOp* result) {
-  Operand x;
-  if (!FindOperand(op, "X", scope, &x, result)) return;
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok()) return;
+  const Operand& x = in[0];
   IntList shifts = IntsAttr(op, "shifts"), axes = IntsAttr(op, "axis");
   if (shifts.empty() || shifts.size() != axes.size() ||
       !InputsOf(op, "ShiftsTensor").empty()) {
@@ -288,8 +267,8 @@ void Roll(const OpDesc& op, const Rule&, PaddleScope& scope,
         {"expected numbers as shifts, an axis for each"});
     return;
   }
-  std::string value = scope.Read(x.variable);
-  Parts parts(scope.Write(OutputsOf(op, "Out")[0]), scope, result);
+  std::string value = x.value;
+  Parts parts = in.Write();
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + x.rank() : axes[i];
     const int64_t dim = axis >= 0 && axis < x.rank() ? x.dims[axis] : -1;
@@ -298,18 +277,12 @@ void Roll(const OpDesc& op, const Rule&, PaddleScope& scope,
       return;
     }
     const int64_t first = (dim - shifts[i] % dim) % dim;
-    const auto part = [&](int64_t start, int64_t end) {
-      return parts.Add("slice", {{"Input", value}},
-                       {{"axes", IntList{axis}},
-                        {"starts", IntList{start}},
-                        {"ends", IntList{end}}});
-    };
     if (first == 0) continue;
-    const std::string head = part(first, dim), tail = part(0, first);
+    const std::string head = parts.Slice(value, axis, first, dim);
+    const std::string tail = parts.Slice(value, axis, 0, first);
     value = parts.Add("concat", {{"X", head}, {"X", tail}}, {{"axis", axis}});
   }
-  if (result->nodes.empty()) parts.Add("assign", {{"X", value}});
-  parts.End();
+  parts.EndWith(value);
 }
 
 // Each vector along an axis of its own, repeated along the others'.
@@ -342,10 +315,15 @@ void MeshGrid(const OpDesc& op, const Rule&, PaddleScope& scope,
 // Where the batch is not to be repeated, Y's dims are numbers.
 void ExpandAs(const OpDesc& op, const Rule&, PaddleScope& scope,
               ImportedOp* result) {
-  Operand x, y;
-  if (!FindOperand(op, "X", scope, &x, result)) return;
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok()) return;
+  const Operand& x = in[0];
   IntList shape = IntsAttr(op, "target_shape");
-  if (shape.empty() && FindOperand(op, "Y", scope, &y, result)) shape = y.dims;
+  if (shape.empty()) {
+    const PaddleReader like(op, {"Y"}, scope, result);
+    if (!like.ok()) return;
+    shape = like[0].dims;
+  }
   const int missing = static_cast<int>(shape.size()) - x.rank();
   for (size_t i = 0; i < shape.size(); ++i) {
     const int64_t own = static_cast<int>(i) < missing ? 1 : x.dims[i - missing];
@@ -354,10 +332,8 @@ void ExpandAs(const OpDesc& op, const Rule&, PaddleScope& scope,
       return;
     }
   }
-  if (!result->refusals.empty()) return;
-  const std::string value = scope.Read(x.variable);
-  Parts parts(scope.Write(OutputsOf(op, "Out")[0]), scope, result);
-  parts.Add("expand_v2", {{"X", value}}, {{"shape", shape}});
+  Parts parts = in.Write();
+  parts.Add("expand_v2", {{"X", x.value}}, {{"shape", shape}});
   parts.End();
 }
 

@@ -52,6 +52,8 @@ struct ImportedOp {
   std::vector<std::string> taken;
   // Pairs of values whose first dims have to be equal.
   std::vector<std::pair<std::string, std::string>> equal_batches;
+  // Transposes stand around it.
+  bool channels_last = false;
   // Why it cannot be taken; empty: it is.
   std::vector<Refusal> refusals;
 };

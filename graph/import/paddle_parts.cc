@@ -20,69 +20,21 @@ using paddle::VarType;
 
 namespace {
 
-// The sole input of an op and its sole output, with values between them.
-class Chain {
- public:
-  Chain(const OpDesc& op, const char* in, PaddleScope& scope,
-        ImportedOp* result)
-      : scope_(scope), result_(*result) {
-    const auto& inputs = InputsOf(op, in);
-    const auto& outputs = OutputsOf(op, "Out");
-    if (inputs.size() != 1 || outputs.size() != 1) {
-      result_.refusals.push_back({"expected one input and one output"});
-      return;
-    }
-    const paddle::VarDesc* const var = scope.Variable(inputs[0]);
-    if (var != nullptr && var->type().has_lod_tensor()) {
-      dtype_ = var->type().lod_tensor().tensor().data_type();
-    }
-    value_ = scope.Read(inputs[0]);
-    out_ = scope.Write(outputs[0]);
-  }
-  bool ok() const { return result_.refusals.empty(); }
-  int64_t dtype() const { return dtype_; }  // of the input, as Paddle has it
-
-  void Add(const char* type) {
-    const std::string made = scope_.Unused(absl::StrCat(out_, ".", type));
-    AddNode(type, value_, "", made, &result_);
-    value_ = made;
-  }
-  void Attr(absl::string_view name, AttrValue value) {
-    SetLast(name, std::move(value), &result_);
-  }
-  void Cast(int64_t to) {
-    Add("cast");
-    Attr("to", to);
-  }
-  // What was added last is the output.
-  void End() {
-    if (result_.nodes.empty()) return;
-    result_.nodes.back().mutable_out(0)->set_var(0, out_);
-  }
-
- private:
-  PaddleScope& scope_;
-  ImportedOp& result_;
-  std::string value_, out_;
-  int64_t dtype_ = VarType::FP32;
-};
-
 // Through f32, exact up to 2^24.
 void ReduceAsFloats(const char* type, const OpDesc& op, PaddleScope& scope,
                     ImportedOp* result) {
-  Chain chain(op, "X", scope, result);
-  if (!chain.ok()) return;
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok()) return;
   const VarType::TensorDesc* const out =
       TensorOf(OutputsOf(op, "Out")[0], scope);
-  const int64_t dtype =
-      out == nullptr ? chain.dtype() : int64_t{out->data_type()};
-  chain.Cast(VarType::FP32);
-  chain.Add(type);
-  chain.Attr("dim", IntsAttr(op, "dim"));
-  chain.Attr("keep_dim", BoolAttr(op, "keep_dim", false));
-  chain.Attr("reduce_all", BoolAttr(op, "reduce_all", false));
-  chain.Cast(dtype);
-  chain.End();
+  Parts parts = in.Write();
+  const std::string reduced =
+      parts.Add(type, {{"X", parts.Cast(in[0].value, VarType::FP32)}},
+                {{"dim", IntsAttr(op, "dim")},
+                 {"keep_dim", BoolAttr(op, "keep_dim", false)},
+                 {"reduce_all", BoolAttr(op, "reduce_all", false)}});
+  parts.Cast(reduced, out == nullptr ? in[0].dtype : int64_t{out->data_type()});
+  parts.End();
 }
 
 }  // namespace
@@ -125,9 +77,50 @@ std::string Parts::Cast(const std::string& value, int64_t to) {
   return Add("cast", {{"X", value}}, {{"to", to}});
 }
 
+std::string Parts::Slice(const std::string& x, int64_t axis, int64_t first,
+                         int64_t end) {
+  return Add("slice", {{"Input", x}},
+             {{"axes", std::vector<int64_t>{axis}},
+              {"starts", std::vector<int64_t>{first}},
+              {"ends", std::vector<int64_t>{end}}});
+}
+
+std::string Parts::Counted(int64_t first, int64_t count) {
+  const double start = static_cast<double>(first);
+  return Add("arange", {},
+             {{"start", start}, {"end", start + static_cast<double>(count)}});
+}
+
+std::string Parts::ByDiagonal(const char* compare, int64_t rows,
+                              int64_t columns, int64_t diagonal) {
+  const std::string ends = Add("unsqueeze2", {{"X", Counted(diagonal, rows)}},
+                               {{"axes", std::vector<int64_t>{1}}});
+  return Binary(compare, {Counted(0, columns), ends});
+}
+
 void Parts::EndAs(const std::string& out) {
   if (result_.nodes.empty()) return;
   result_.nodes.back().mutable_out(0)->set_var(0, out);
+}
+
+void Parts::EndWith(const std::string& value) {
+  const bool made =
+      !result_.nodes.empty() && result_.nodes.back().out(0).var(0) == value;
+  if (!made) Of("assign", value);
+  End();
+}
+
+int64_t SizeAttr(const OpDesc& op, absl::string_view name, int64_t otherwise) {
+  return std::clamp(IntAttr(op, name, otherwise), -kMostPaddleSize,
+                    kMostPaddleSize);
+}
+
+std::vector<int64_t> SizesAttr(const OpDesc& op, absl::string_view name) {
+  std::vector<int64_t> sizes = IntsAttr(op, name);
+  for (int64_t& size : sizes) {
+    size = std::clamp(size, -kMostPaddleSize, kMostPaddleSize);
+  }
+  return sizes;
 }
 
 const VarType::TensorDesc* TensorOf(const std::string& name,
@@ -155,24 +148,14 @@ bool Describe(const std::string& name, PaddleScope& scope,
   const VarType::TensorDesc* const tensor = TensorOf(name, scope);
   if (tensor == nullptr) return false;
   operand->variable = name;
-  operand->dims.assign(tensor->dims().begin(), tensor->dims().end());
+  for (const int64_t dim : tensor->dims()) {
+    operand->dims.push_back(std::min(dim, kMostPaddleSize));
+  }
   operand->dtype = tensor->data_type();
   return true;
 }
 
 }  // namespace
-
-bool FindOperand(const OpDesc& op, const char* slot, PaddleScope& scope,
-                 PaddleOperand* operand, ImportedOp* result) {
-  const auto& names = InputsOf(op, slot);
-  if (names.size() == 1 && Describe(names[0], scope, operand) &&
-      !OutputsOf(op, "Out").empty()) {
-    return true;
-  }
-  result->refusals.push_back(
-      {absl::StrCat("expected one tensor as input ", slot)});
-  return false;
-}
 
 PaddleReader::PaddleReader(const OpDesc& op,
                            std::initializer_list<const char*> slots,
@@ -252,27 +235,28 @@ void AddNode(const char* type, const std::string& x, const std::string& y,
 // One number everywhere.
 void FillLike(const OpDesc& op, const Rule&, PaddleScope& scope,
               ImportedOp* result) {
-  Chain chain(op, "X", scope, result);
-  if (!chain.ok()) return;
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok()) return;
   int64_t dtype = IntAttr(op, "dtype", -1);
-  if (dtype < 0) dtype = chain.dtype();
+  if (dtype < 0) dtype = in[0].dtype;
+  Parts parts = in.Write();
   // Zeros and sums are of floats, none of which has 64 bits.
-  int64_t now = chain.dtype();
-  if (!IsOurFloat(now)) chain.Cast(now = VarType::FP32);
-  chain.Add("fill_zeros_like");
-  chain.Add("scale");
-  chain.Attr("bias", FloatAttr(op, "value", 0));
-  if (dtype != now) chain.Cast(dtype);
-  chain.End();
+  const bool real = IsOurFloat(in[0].dtype);
+  const int64_t now = real ? in[0].dtype : int64_t{VarType::FP32};
+  const std::string x = real ? in[0].value : parts.Cast(in[0].value, now);
+  const std::string made = parts.Scaled(parts.Of("fill_zeros_like", x), 1,
+                                        FloatAttr(op, "value", 0));
+  if (dtype != now) parts.Cast(made, dtype);
+  parts.End();
 }
 
 void CountElements(const OpDesc& op, const Rule&, PaddleScope& scope,
                    ImportedOp* result) {
-  Chain chain(op, "Input", scope, result);
-  if (!chain.ok()) return;
-  chain.Add("element_count");
-  chain.Cast(VarType::INT64);
-  chain.End();
+  PaddleReader in(op, {"Input"}, scope, result);
+  if (!in.ok()) return;
+  Parts parts = in.Write();
+  parts.Cast(parts.Of("element_count", in[0].value), VarType::INT64);
+  parts.End();
 }
 
 // Ours is of floats: whole numbers go through f32, exact up to 2^24. Paddle
@@ -282,15 +266,16 @@ void Scaled(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   if (ReadsFloats(op, scope) || !InputsOf(op, "ScaleTensor").empty()) {
     return ByName(op, rule, scope, result);
   }
-  Chain chain(op, "X", scope, result);
-  if (!chain.ok()) return;
-  chain.Cast(VarType::FP32);
-  chain.Add("scale");
-  chain.Attr("scale", std::trunc(FloatAttr(op, "scale", 1)));
-  chain.Attr("bias", std::trunc(FloatAttr(op, "bias", 0)));
-  chain.Attr("bias_after_scale", BoolAttr(op, "bias_after_scale", true));
-  chain.Cast(chain.dtype());
-  chain.End();
+  PaddleReader in(op, {"X"}, scope, result);
+  if (!in.ok()) return;
+  Parts parts = in.Write();
+  const std::string scaled =
+      parts.Add("scale", {{"X", parts.Cast(in[0].value, VarType::FP32)}},
+                {{"scale", std::trunc(FloatAttr(op, "scale", 1))},
+                 {"bias", std::trunc(FloatAttr(op, "bias", 0))},
+                 {"bias_after_scale", BoolAttr(op, "bias_after_scale", true)}});
+  parts.Cast(scaled, in[0].dtype);
+  parts.End();
 }
 
 // The least or the greatest of what is 0 or 1.

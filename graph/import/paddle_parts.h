@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "graph/import/op_writer.h"
 #include "graph/import/paddle_ops.h"
 #include "graph/ir/attr.h"
@@ -24,11 +25,20 @@ class Parts : public OpWriter {
   std::string Add(const char* type, Slots in, Attrs attrs = {}) override;
   std::string Reshaped(const std::string& value, const Dims& dims) override;
   std::string Cast(const std::string& value, int64_t to);
+  std::string Slice(const std::string& x, int64_t axis, int64_t first,
+                    int64_t end);
+  // first, first + 1 and so on, `count` of them: i64.
+  std::string Counted(int64_t first, int64_t count);
+  // Where column - row compares so with `diagonal`: bool[rows, columns].
+  std::string ByDiagonal(const char* compare, int64_t rows, int64_t columns,
+                         int64_t diagonal);
   // What was added last has a result in this slot, too.
   std::string AlsoIn(const char* slot);
   // What was added last is the output, or `out`.
   void End() { EndAs(out_); }
   void EndAs(const std::string& out);
+  // This value is the output, whether it was added last or is another's.
+  void EndWith(const std::string& value);
 
  private:
   const std::string out_;
@@ -45,6 +55,14 @@ bool IsOurFloat(int64_t dtype);
 // Whether an op's X is of such floats, or of what is not known.
 bool ReadsFloats(const paddle::OpDesc& op, PaddleScope& scope);
 
+// No dim is as large, and products of two such numbers fit.
+inline constexpr int64_t kMostPaddleSize = int64_t{1} << 31;
+// Attributes cut off there, either way.
+int64_t SizeAttr(const paddle::OpDesc& op, absl::string_view name,
+                 int64_t otherwise);
+std::vector<int64_t> SizesAttr(const paddle::OpDesc& op,
+                               absl::string_view name);
+
 // What an op reads, with its dims as Paddle has them: -1 where it does not
 // know.
 struct PaddleOperand {
@@ -54,11 +72,6 @@ struct PaddleOperand {
   std::string value;  // ours
   int rank() const { return static_cast<int>(dims.size()); }
 };
-// The sole variable of a slot, but for its value. False: there is none, which
-// is refused.
-bool FindOperand(const paddle::OpDesc& op, const char* slot, PaddleScope& scope,
-                 PaddleOperand* operand, ImportedOp* result);
-
 // What an op reads in these slots, one after the other: a tensor each, or any
 // number of them where the slot ends with "*".
 class PaddleReader {

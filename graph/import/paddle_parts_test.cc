@@ -16,6 +16,7 @@ using paddle_testing::Op;
 using paddle_testing::Text;
 using paddle_testing::Var;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -90,6 +91,8 @@ TEST(PaddleParts, RowsByTheirNumbers) {
   EXPECT_THAT(taken("3, 4, 5", "2, 2"),
               AllOf(HasSubstr("ints: [12, 5]"), HasSubstr("f: 4")));
   EXPECT_THAT(taken("-1, 4, 5", "7, 2"), HasSubstr("ints: [-1, 5]"));
+  // 2^24 + 2^12 places are more than f32 can number.
+  EXPECT_THAT(taken("4097, 4096", "2, 2"), HasSubstr("2^24 places at most"));
   EXPECT_THAT(taken("3", "2, 2"), HasSubstr("an Index of [..., first dims"));
 }
 
@@ -113,6 +116,18 @@ TEST(PaddleParts, Windows) {
                     HasSubstr("ints: [1, 0, 0, 2]")));
   EXPECT_THAT(Made("unfold", "-1, 3, 0, 5", attrs, "X:x", "Y:out"),
               HasSubstr("room for a window, found [-1, 3, 0, 5]"));
+  // Numbers whose sums would not fit.
+  const std::string most = "9223372036854775807";
+  for (const char* const name : {"kernel_sizes", "strides", "dilations"}) {
+    EXPECT_THAT(Made("unfold", "-1, 3, 4, 5", Longs(name, most + ", 1") + attrs,
+                     "X:x", "Y:out"),
+                HasSubstr("room for a window"));
+  }
+  EXPECT_THAT(
+      Made("unfold", "-1, 3, 4, 5",
+           Longs("paddings", absl::StrCat(most, ", 1, ", most, ", 1")) + attrs,
+           "X:x", "Y:out"),
+      HasSubstr("room for a window"));
   const std::string sizes = attrs + Longs("output_sizes", "4, 5");
   EXPECT_THAT(Made("fold", "-1, 18, 20", sizes, "X:x", "Y:out"),
               HasSubstr("\"conv2d_transpose\""));
@@ -154,6 +169,43 @@ TEST(PaddleParts, Diagonals) {
               HasSubstr("a diagonal of known dims, found [-1, 4, 4]"));
   EXPECT_THAT(Made("diag_embed", "-1, 4", Int("offset", 1), "Input:x"),
               HasSubstr("the main diagonal"));
+}
+
+// Sums and products of what a file says fit, or are not made (a sanitizer
+// sees): each op is taken or refused.
+TEST(PaddleParts, NumbersAtTheirLimits) {
+  for (const char* const number :
+       {"9223372036854775807", "-9223372036854775808", "2147483648", "0"}) {
+    std::string attrs = Float("shift_ratio", 1e38f);
+    for (const char* const one :
+         {"Repeats", "axis", "axis1", "diagonal", "dim", "groups", "k",
+          "num_columns", "num_rows", "offset", "seg_num"}) {
+      absl::StrAppend(&attrs, "attrs { name: '", one,
+                      "' type: LONG l: ", number, " } ");
+    }
+    for (const char* const several :
+         {"dilations", "kernel_sizes", "offsets", "output_sizes", "paddings",
+          "shape", "shifts", "strides"}) {
+      absl::StrAppend(
+          &attrs, Longs(several, absl::StrCat(number, ", 1, ", number, ", 1")));
+    }
+    for (const char* const type :
+         {"argsort", "channel_shuffle", "crop_tensor", "diag_embed", "diagonal",
+          "eye", "fold", "frobenius_norm", "kron", "maxout",
+          "repeat_interleave", "roll", "temporal_shift", "tile", "trace",
+          "tril_triu", "unfold"}) {
+      for (const std::string& dims :
+           {absl::StrCat(number, ", 2, ", number, ", 2"),
+            std::string("-1, 4, 4, 4")}) {
+        const std::string program = absl::StrCat(
+            Var("x", dims), Var("y", dims), Var("out", ""),
+            Op(type, {"X:x", "Y:y", "Input:x"}, {"Out:out", "Y:out"}, attrs));
+        EXPECT_THAT(Text(program),
+                    AnyOf(HasSubstr("\"out\""), HasSubstr("net.pdmodel: ")))
+            << type << " of " << dims;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -35,30 +35,6 @@ OpDesc Renamed(const OpDesc& op, const char* type,
   return renamed;
 }
 
-std::string Counted(Parts& parts, int64_t first, int64_t count) {
-  const double start = static_cast<double>(first);
-  return parts.Add(
-      "arange", {},
-      {{"start", start}, {"end", start + static_cast<double>(count)}});
-}
-
-// Whether column - row is `offset`: [rows, columns].
-std::string OnDiagonal(Parts& parts, int64_t rows, int64_t columns,
-                       int64_t offset) {
-  const std::string wanted =
-      parts.Add("unsqueeze2", {{"X", Counted(parts, offset, rows)}},
-                {{"axes", IntList{1}}});
-  return parts.Binary("equal", {Counted(parts, 0, columns), wanted});
-}
-
-std::string Slice(Parts& parts, const std::string& x, int64_t axis,
-                  int64_t first, int64_t end) {
-  return parts.Add("slice", {{"Input", x}},
-                   {{"axes", IntList{axis}},
-                    {"starts", IntList{first}},
-                    {"ends", IntList{end}}});
-}
-
 // With the axis last, or back.
 std::string WithLast(Parts& parts, const std::string& x, int rank, int axis) {
   if (axis == rank - 1) return x;
@@ -81,51 +57,77 @@ void SampledByIndex(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   SetLast("Axis", int64_t{1}, result);
 }
 
-// Slices of X by the numbers of its first dims, as one number: places from 0
-// up, exact up to 2^24.
+namespace {
+
+// Places are computed in f32.
+constexpr int64_t kMostPlaces = int64_t{1} << 24;
+
+// How far apart the elements of each of the first `count` dims lie, counted in
+// slices of the others; empty: there are more than can be told apart.
+IntList Strides(const IntList& dims, int64_t count) {
+  IntList strides(count, 1);
+  for (int64_t i = count - 1; i >= 0; --i) {
+    const int64_t total = strides[i] * dims[i];
+    if (total > kMostPlaces) return {};
+    if (i > 0) strides[i - 1] = total;
+  }
+  return strides;
+}
+
+// Rows of numbers, one a dim, as one number each.
+std::string PlaceOf(Parts& parts, const PaddleOperand& index,
+                    const IntList& strides) {
+  std::string place;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const std::string column =
+        parts.Slice(index.value, index.rank() - 1, at, at + 1);
+    const std::string part = parts.Scaled(parts.Cast(column, VarType::FP32),
+                                          static_cast<double>(strides[i]));
+    place =
+        place.empty() ? part : parts.Binary("elementwise_add", {place, part});
+  }
+  return parts.Cast(place, VarType::INT64);
+}
+
+}  // namespace
+
+// Slices of X by the numbers of its first dims, from 0 up.
 void GatherByRows(const OpDesc& op, const Rule&, PaddleScope& scope,
                   ImportedOp* result) {
   PaddleReader in(op, {"X", "Index"}, scope, result);
   if (!in.ok()) return;
+  const IntList& dims = in[0].dims;
   const int64_t count = in[1].rank() < 1 ? -1 : in[1].dims.back();
   if (count < 1 || count > in[0].rank()) {
     return RefuseDimsOf(in[1], "expected an Index of [..., first dims of X]",
                         result);
   }
-  const auto rest = in[0].dims.begin() + count;
-  if (std::any_of(in[0].dims.begin() + (count > 1), rest,
-                  [](int64_t dim) { return dim < 1; })) {
-    return RefuseDimsOf(in[0], "expected known dims where it is indexed",
-                        result);
+  const auto rest = dims.begin() + count;
+  const bool known = std::all_of(dims.begin() + (count > 1), rest,
+                                 [](int64_t dim) { return dim > 0; });
+  const IntList strides = known ? Strides(dims, count) : IntList();
+  if (strides.empty()) {
+    return RefuseDimsOf(
+        in[0], "expected known dims where it is indexed, 2^24 places at most",
+        result);
   }
   Parts parts = in.Write();
-  Dims made = DimsOf({in[1].dims.begin(), in[1].dims.end() - 1});
-  std::string place, slices = in[0].value;
-  if (count == 1) {
-    place = in[1].value;
-  } else {
-    int64_t stride = 1;
-    for (int64_t i = count - 1; i >= 0; --i) {
-      const std::string column = parts.Cast(
-          Slice(parts, in[1].value, in[1].rank() - 1, i, i + 1), VarType::FP32);
-      const std::string part =
-          stride == 1 ? column
-                      : parts.Scaled(column, static_cast<double>(stride));
-      place =
-          place.empty() ? part : parts.Binary("elementwise_add", {place, part});
-      stride *= in[0].dims[i];
-    }
-    place = parts.Cast(place, VarType::INT64);
-    IntList flat(rest, in[0].dims.end());
-    flat.insert(flat.begin(), in[0].dims[0] < 0 ? -1 : stride);
+  std::string place = in[1].value, slices = in[0].value;
+  if (count > 1) {
+    place = PlaceOf(parts, in[1], strides);
+    IntList flat(rest, dims.end());
+    flat.insert(flat.begin(), dims[0] < 0 ? -1 : strides[0] * dims[0]);
     slices = parts.Reshaped(slices, DimsOf(flat));
   }
   const std::string list =
       parts.Add("reshape2", {{"X", place}}, {{"shape", IntList{-1}}});
-  const std::string taken = parts.Add(
-      "gather", {{"X", slices}, {"Index", list}}, {{"axis", int64_t{0}}});
-  for (const Dim& dim : DimsOf({rest, in[0].dims.end()})) made.push_back(dim);
-  if (in[1].rank() != 2) parts.Reshaped(taken, made);
+  parts.Add("gather", {{"X", slices}, {"Index", list}}, {{"axis", int64_t{0}}});
+  if (in[1].rank() != 2) {
+    IntList made(in[1].dims.begin(), in[1].dims.end() - 1);
+    made.insert(made.end(), rest, dims.end());
+    parts.Reshaped(result->nodes.back().out(0).var(0), DimsOf(made));
+  }
   parts.End();
 }
 
@@ -154,15 +156,11 @@ void Sorted(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   const std::string places = parts.AlsoIn("Indices");
   const auto& indices = OutputsOf(op, "Indices");
   if (indices.size() == 1) {
-    if (WithLast(parts, places, rank, axis) == places) {
-      parts.Of("assign", places);
-    }
-    parts.EndAs(scope.Write(indices[0]));
+    Parts also(scope.Write(indices[0]), scope, result);
+    also.EndWith(WithLast(also, places, rank, axis));
   }
   if (!falls) best = parts.Scaled(best, -1);
-  const bool moved = WithLast(parts, best, rank, axis) != best;
-  if (falls && !moved) parts.Of("assign", best);
-  parts.End();
+  parts.EndWith(WithLast(parts, best, rank, axis));
 }
 
 // Each element `Repeats` times along a dim.
@@ -171,7 +169,7 @@ void Repeated(const OpDesc& op, const Rule&, PaddleScope& scope,
   PaddleReader in(op, {"X"}, scope, result);
   if (!in.ok()) return;
   const int axis = AxisOf(in[0], IntAttr(op, "dim", 0), result);
-  const int64_t times = IntAttr(op, "Repeats", 0);
+  const int64_t times = SizeAttr(op, "Repeats", 0);
   if (axis < 0) return;
   if (!InputsOf(op, "RepeatsTensor").empty() || times < 1 ||
       in[0].dims[axis] < 1) {
@@ -195,7 +193,8 @@ void Cropped(const OpDesc& op, const Rule&, PaddleScope& scope,
              ImportedOp* result) {
   PaddleReader in(op, {"X"}, scope, result);
   if (!in.ok()) return;
-  const IntList shape = IntsAttr(op, "shape"), first = IntsAttr(op, "offsets");
+  const IntList shape = SizesAttr(op, "shape");
+  const IntList first = SizesAttr(op, "offsets");
   const size_t rank = in[0].dims.size();
   const bool numbers = std::all_of(
       op.inputs().begin(), op.inputs().end(), [](const OpDesc::Var& slot) {
@@ -210,110 +209,9 @@ void Cropped(const OpDesc& op, const Rule&, PaddleScope& scope,
   for (size_t i = 0; i < rank; ++i) {
     if (first[i] == 0 && shape[i] < 1) continue;  // what there is
     const int64_t end = shape[i] < 1 ? INT32_MAX : first[i] + shape[i];
-    made = Slice(parts, made, static_cast<int64_t>(i), first[i], end);
+    made = parts.Slice(made, static_cast<int64_t>(i), first[i], end);
   }
-  if (result->nodes.empty()) parts.Of("assign", made);
-  parts.End();
-}
-
-// ---- Windows.
-
-namespace {
-
-// What a convolution takes from each place of a window, to a channel of its
-// own: [channels * places, 1, height, width].
-std::string Windows(Parts& parts, int64_t channels, const IntList& window) {
-  const int64_t places = window[0] * window[1];
-  const std::string own =
-      parts.Cast(OnDiagonal(parts, places, places, 0), VarType::FP32);
-  const std::string filter =
-      parts.Reshaped(own, DimsOf({places, 1, window[0], window[1]}));
-  return parts.Add("tile", {{"X", filter}},
-                   {{"repeat_times", IntList{channels, 1, 1, 1}}});
-}
-
-struct WindowAttrs {
-  IntList window, strides, paddings, dilations;
-  IntList counts;  // windows along height and width
-};
-
-// Paddings in Paddle's unfold: top, left, bottom, right.
-bool ReadWindows(const OpDesc& op, const IntList& sizes, WindowAttrs* attrs) {
-  attrs->window = IntsAttr(op, "kernel_sizes");
-  attrs->strides = IntsAttr(op, "strides");
-  attrs->dilations = IntsAttr(op, "dilations");
-  const IntList by_side = IntsAttr(op, "paddings");
-  const IntList* const pairs[] = {&sizes, &attrs->window, &attrs->strides,
-                                  &attrs->dilations};
-  for (const IntList* const two : pairs) {
-    if (two->size() != 2 || std::min((*two)[0], (*two)[1]) < 1) return false;
-    if (std::max((*two)[0], (*two)[1]) > 1 << 20) return false;
-  }
-  if (by_side.size() != 4) return false;
-  attrs->paddings = {by_side[0], by_side[2], by_side[1], by_side[3]};
-  for (int i = 0; i < 2; ++i) {
-    const int64_t room = sizes[i] + by_side[i] + by_side[i + 2] -
-                         attrs->dilations[i] * (attrs->window[i] - 1) - 1;
-    if (room < 0) return false;
-    attrs->counts.push_back(room / attrs->strides[i] + 1);
-  }
-  return true;
-}
-
-}  // namespace
-
-// Windows of [N, C, H, W] as columns of [N, C * places, windows]: a convolution
-// of each channel.
-void Unfolded(const OpDesc& op, const Rule&, PaddleScope& scope,
-              ImportedOp* result) {
-  PaddleReader in(op, {"X"}, scope, result, "Y");
-  if (!in.ok()) return;
-  const IntList& dims = in[0].dims;
-  WindowAttrs by;
-  if (in[0].rank() != 4 || dims[1] < 1 ||
-      !ReadWindows(op, {dims[2], dims[3]}, &by)) {
-    return RefuseDimsOf(in[0], "expected [N, C, H, W] with room for a window",
-                        result);
-  }
-  Parts parts = in.Write();
-  const std::string columns = parts.Add(
-      "conv2d",
-      {{"Input", in[0].value}, {"Filter", Windows(parts, dims[1], by.window)}},
-      {{"strides", by.strides},
-       {"paddings", by.paddings},
-       {"dilations", by.dilations},
-       {"groups", dims[1]}});
-  parts.Reshaped(columns,
-                 DimsOf({dims[0], dims[1] * by.window[0] * by.window[1],
-                         by.counts[0] * by.counts[1]}));
-  parts.End();
-}
-
-// Columns of windows added where they came from: the gradient of that.
-void Folded(const OpDesc& op, const Rule&, PaddleScope& scope,
-            ImportedOp* result) {
-  PaddleReader in(op, {"X"}, scope, result, "Y");
-  if (!in.ok()) return;
-  const IntList& dims = in[0].dims;
-  const IntList sizes = IntsAttr(op, "output_sizes");
-  WindowAttrs by;
-  if (in[0].rank() != 3 || !ReadWindows(op, sizes, &by) || dims[1] < 1 ||
-      dims[1] % (by.window[0] * by.window[1]) != 0 ||
-      dims[2] != by.counts[0] * by.counts[1]) {
-    return RefuseDimsOf(in[0], "expected [N, C * places, windows]", result);
-  }
-  const int64_t channels = dims[1] / (by.window[0] * by.window[1]);
-  Parts parts = in.Write();
-  const std::string image = parts.Reshaped(
-      in[0].value, DimsOf({dims[0], dims[1], by.counts[0], by.counts[1]}));
-  parts.Add("conv2d_transpose",
-            {{"Input", image}, {"Filter", Windows(parts, channels, by.window)}},
-            {{"strides", by.strides},
-             {"paddings", by.paddings},
-             {"dilations", by.dilations},
-             {"groups", channels},
-             {"output_size", sizes}});
-  parts.End();
+  parts.EndWith(made);
 }
 
 // The greatest of `groups` channels beside each other.
@@ -342,9 +240,9 @@ void ShiftedFrames(const OpDesc& op, const Rule&, PaddleScope& scope,
   PaddleReader in(op, {"X"}, scope, result);
   if (!in.ok()) return;
   const IntList& dims = in[0].dims;
-  const int64_t frames = IntAttr(op, "seg_num", 1);
+  const int64_t frames = SizeAttr(op, "seg_num", 1);
   const double ratio = FloatAttr(op, "shift_ratio", 0.25);
-  if (in[0].rank() != 4 || frames < 2 ||
+  if (in[0].rank() != 4 || frames < 2 || !(ratio >= 0 && ratio <= 0.5) ||
       *std::min_element(dims.begin() + 1, dims.end()) < 1) {
     return RefuseDimsOf(in[0], "expected frames of [C, H, W]", result);
   }
@@ -359,8 +257,8 @@ void ShiftedFrames(const OpDesc& op, const Rule&, PaddleScope& scope,
       parts.Reshaped(in[0].value, DimsOf({dims[0] < 0 ? -1 : dims[0] / frames,
                                           frames, dims[1], dims[2], dims[3]}));
   const auto moved = [&](int64_t first, int64_t end, int64_t from) {
-    const std::string part = Slice(parts, films, 2, first, end);
-    const std::string kept = Slice(parts, part, 1, from, from + frames - 1);
+    const std::string part = parts.Slice(films, 2, first, end);
+    const std::string kept = parts.Slice(part, 1, from, from + frames - 1);
     IntList paddings(10, 0);
     paddings[from == 0 ? 2 : 3] = 1;
     return parts.Add("pad", {{"X", kept}}, {{"paddings", paddings}});
@@ -368,7 +266,7 @@ void ShiftedFrames(const OpDesc& op, const Rule&, PaddleScope& scope,
   std::vector<std::string> all;
   if (before > 0) all.push_back(moved(0, before, 0));
   if (behind > before) all.push_back(moved(before, behind, 1));
-  if (behind < dims[1]) all.push_back(Slice(parts, films, 2, behind, dims[1]));
+  if (behind < dims[1]) all.push_back(parts.Slice(films, 2, behind, dims[1]));
   std::string made = all[0];
   for (size_t i = 1; i < all.size(); ++i) {
     made = parts.Add("concat", {{"X", made}, {"X", all[i]}},
@@ -390,7 +288,7 @@ void Diagonal(const OpDesc& op, const Rule&, PaddleScope& scope,
   const int column = AxisOf(in[0], IntAttr(op, "axis2", 1), result);
   if (row < 0 || column < 0) return;
   const int64_t rows = in[0].dims[row], columns = in[0].dims[column];
-  const int64_t offset = IntAttr(op, "offset", 0);
+  const int64_t offset = SizeAttr(op, "offset", 0);
   const int64_t first = std::max<int64_t>(0, -offset);
   const int64_t count = std::min(rows - first, columns - first - offset);
   if (row == column || rows < 1 || columns < 1 || count < 1) {
@@ -404,7 +302,7 @@ void Diagonal(const OpDesc& op, const Rule&, PaddleScope& scope,
     x = parts.Add("transpose2", {{"X", x}}, {{"axis", order}});
   }
   const std::string kept = parts.Add(
-      "where", {{"Condition", OnDiagonal(parts, rows, columns, offset)},
+      "where", {{"Condition", parts.ByDiagonal("equal", rows, columns, offset)},
                 {"X", x},
                 {"Y", parts.Number(0)}});
   const bool trace = op.type() == "trace";
@@ -412,7 +310,7 @@ void Diagonal(const OpDesc& op, const Rule&, PaddleScope& scope,
   const std::string sum =
       parts.Add("reduce_sum", {{"X", kept}}, {{"dim", summed}});
   if (!trace && count < rows) {
-    Slice(parts, sum, rank - 2, first, first + count);
+    parts.Slice(sum, rank - 2, first, first + count);
   }
   parts.End();
 }
@@ -427,14 +325,14 @@ void OnADiagonal(const OpDesc& op, const Rule&, PaddleScope& scope,
     const int64_t given = IntAttr(op, name, axis - rank);
     return given == axis || given == axis - rank;
   };
-  if (IntAttr(op, "offset", 0) != 0 || rank < 2 || in[0].dims.back() < 1 ||
+  if (SizeAttr(op, "offset", 0) != 0 || rank < 2 || in[0].dims.back() < 1 ||
       !is("dim1", rank - 2) || !is("dim2", rank - 1)) {
     return RefuseDimsOf(
         in[0], "expected the main diagonal of the last two dims", result);
   }
   const int64_t count = in[0].dims.back();
   Parts parts = in.Write();
-  const std::string own = OnDiagonal(parts, count, count, 0);
+  const std::string own = parts.ByDiagonal("equal", count, count, 0);
   const std::string row =
       parts.Add("unsqueeze2", {{"X", in[0].value}}, {{"axes", IntList{-2}}});
   parts.Add("where", {{"Condition", own}, {"X", row}, {"Y", parts.Number(0)}});
@@ -444,8 +342,8 @@ void OnADiagonal(const OpDesc& op, const Rule&, PaddleScope& scope,
 void Identity(const OpDesc& op, const Rule&, PaddleScope& scope,
               ImportedOp* result) {
   PaddleReader in(op, {}, scope, result);
-  const int64_t rows = IntAttr(op, "num_rows", 0);
-  int64_t columns = IntAttr(op, "num_columns", -1);
+  const int64_t rows = SizeAttr(op, "num_rows", 0);
+  int64_t columns = SizeAttr(op, "num_columns", -1);
   if (columns < 0) columns = rows;
   if (!in.ok()) return;
   if (rows < 1 || columns < 1) {
@@ -453,7 +351,7 @@ void Identity(const OpDesc& op, const Rule&, PaddleScope& scope,
     return;
   }
   Parts parts = in.Write();
-  parts.Cast(OnDiagonal(parts, rows, columns, 0),
+  parts.Cast(parts.ByDiagonal("equal", rows, columns, 0),
              IntAttr(op, "dtype", VarType::FP32));
   parts.End();
 }
@@ -474,15 +372,14 @@ void EvenlySpaced(const OpDesc& op, const Rule&, PaddleScope& scope,
     bounds[i] = ConstantOf(*fill);
   }
   PaddleReader in(op, {}, scope, result);
-  const auto count = static_cast<int64_t>(bounds[2]);
   if (!result->refusals.empty()) return;
-  if (count < 1 || count > int64_t{1} << 24) {
-    result->refusals.push_back({"expected a number of numbers"});
+  if (!(bounds[2] >= 1 && bounds[2] <= kMostPlaces)) {
+    result->refusals.push_back({"expected a Num from 1 to 2^24"});
     return;
   }
+  const auto count = static_cast<int64_t>(bounds[2]);
   Parts parts = in.Write();
-  const std::string places =
-      parts.Cast(Counted(parts, 0, count), VarType::FP32);
+  const std::string places = parts.Cast(parts.Counted(0, count), VarType::FP32);
   const double step =
       count == 1 ? 0 : (bounds[1] - bounds[0]) / static_cast<double>(count - 1);
   const std::string made = parts.Scaled(places, step, bounds[0]);

@@ -35,8 +35,7 @@ void EinsumOf(const OpDesc& op, const Rule&, PaddleScope& scope,
         {absl::StrCat("equation ", equation), absl::StrCat(": ", wrong)});
     return;
   }
-  if (result->nodes.empty()) parts.Of("assign", made);
-  parts.End();
+  parts.EndWith(made);
 }
 
 // Of the last dims.

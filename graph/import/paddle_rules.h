@@ -63,9 +63,9 @@ void AddNode(const char* type, const std::string& x, const std::string& y,
 Conversion CountElements, FillLike, Nothing, ReduceLogical, Scaled, Summed;
 
 // paddle_places.cc
-Conversion Cropped, Diagonal, EvenlySpaced, Folded, GatherByRows,
-    GreatestOfChannels, Identity, OnADiagonal, Repeated, SampledByIndex,
-    ShiftedFrames, Sorted, Unbound, Unfolded;
+Conversion Cropped, Diagonal, EvenlySpaced, GatherByRows, GreatestOfChannels,
+    Identity, OnADiagonal, Repeated, SampledByIndex, ShiftedFrames, Sorted,
+    Unbound;
 
 // paddle_products.cc
 Conversion AddedProduct, BilinearProduct, Distance, DotProduct, EinsumOf,
@@ -76,7 +76,7 @@ Conversion Expanded, FilledAsBatch, FilledByShape, Reshaped, SlicedBySizes,
     TiledBySizes;
 
 // paddle_windows.cc
-Conversion Pooled, Windowed;
+Conversion Folded, Pooled, Unfolded, Windowed;
 
 }  // namespace halftone
 

@@ -18,13 +18,11 @@ using Size = std::optional<PaddleSize>;
 
 // Ops in each other that compute a dim; what goes deeper is not known.
 constexpr int kMostNested = 16;
-// Of dims that are computed: products of two fit.
-constexpr int64_t kMostSize = int64_t{1} << 31;
 // Longer vectors are no shapes.
 constexpr int64_t kMostSizes = 64;
 
 Size Known(double number) {
-  const bool fits = std::abs(number) <= kMostSize;  // a NaN does not
+  const bool fits = std::abs(number) <= kMostPaddleSize;  // a NaN does not
   if (!fits || number != std::trunc(number)) return std::nullopt;
   return PaddleSize{static_cast<int64_t>(number), ""};
 }

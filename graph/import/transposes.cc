@@ -126,51 +126,59 @@ class Mover {
     return same == same_.end() ? name : same->second;
   }
 
-  // False: it stays as it is.
-  bool Move(proto::OpNode* op) {
-    const OpSchema* const schema = Ops().Find(op->type());
-    const auto read = [&](proto::SlotVars& in) {
-      for (std::string& name : *in.mutable_var()) name = Read(name);
-    };
-    for (proto::SlotVars& in : *op->mutable_in()) read(in);
-    if (schema == nullptr || op->out_size() != 1 ||
-        op->out(0).var_size() != 1) {
-      return false;
+  // The order that all of the op's values have, or all but a Y with the last
+  // dim alone, which is told; empty: it stays as it is.
+  IntList OrderOf(const proto::OpNode& op, bool* has_last_dim) const {
+    const OpSchema* const schema = Ops().Find(op.type());
+    const bool joins = op.type() == "concat";
+    if (schema == nullptr || op.out_size() != 1 || op.out(0).var_size() != 1 ||
+        (schema->layout() != LayoutRule::kAny && !joins)) {
+      return {};
     }
-    const bool joins = op->type() == "concat";
-    if (schema->layout() != LayoutRule::kAny && !joins) return false;
-    // All of one order; or a Y with the last dim alone.
-    const IntList* order = nullptr;
-    std::string* last_dim = nullptr;
-    for (proto::SlotVars& in : *op->mutable_in()) {
-      for (std::string& name : *in.mutable_var()) {
+    IntList order;
+    for (const proto::SlotVars& in : op.in()) {
+      for (const std::string& name : in.var()) {
         const auto moved = moved_.find(name);
         if (moved != moved_.end()) {
-          if (order != nullptr && *order != moved->second.order) return false;
-          order = &moved->second.order;
+          if (!order.empty() && order != moved->second.order) return {};
+          order = moved->second.order;
           continue;
         }
         const auto rank = ranks_.find(name);
-        if (joins || last_dim != nullptr || in.slot() != "Y" ||
-            rank == ranks_.end() || rank->second != 1) {
-          return false;
-        }
-        last_dim = &name;
+        const bool last_dim = !joins && in.slot() == "Y" &&
+                              rank != ranks_.end() && rank->second == 1;
+        if (!last_dim) return {};
+        *has_last_dim = true;
       }
     }
-    if (order == nullptr) return false;
-    const IntList by = *order;
-    const auto rank = static_cast<int64_t>(by.size());
+    return order;
+  }
+
+  // False: there is no such axis.
+  static bool MoveAxis(const IntList& order, int64_t otherwise,
+                       proto::OpNode* op) {
     proto::Attribute* axis = FindAttr(op, "axis");
-    if (axis == nullptr && (joins || last_dim != nullptr)) {
-      axis = op->add_attr();
-      axis->set_name("axis");
-      axis->set_i(joins ? 0 : -1);
+    const auto rank = static_cast<int64_t>(order.size());
+    const int64_t given = axis == nullptr ? otherwise : axis->i();
+    const int64_t own = given < 0 ? given + rank : given;
+    if (own < 0 || own >= rank) return false;
+    if (axis == nullptr) axis = op->add_attr();
+    axis->set_name("axis");
+    axis->set_i(order[own]);
+    return true;
+  }
+
+  // False: it stays as it is.
+  bool Move(proto::OpNode* op) {
+    for (proto::SlotVars& in : *op->mutable_in()) {
+      for (std::string& name : *in.mutable_var()) name = Read(name);
     }
-    if (joins || last_dim != nullptr) {
-      const int64_t own = axis->i() < 0 ? axis->i() + rank : axis->i();
-      if (own < 0 || own >= rank) return false;
-      axis->set_i(by[own]);
+    bool has_last_dim = false;
+    const IntList order = OrderOf(*op, &has_last_dim);
+    const bool joins = op->type() == "concat";
+    if (order.empty()) return false;
+    if ((joins || has_last_dim) && !MoveAxis(order, joins ? 0 : -1, op)) {
+      return false;
     }
     for (proto::SlotVars& in : *op->mutable_in()) {
       for (std::string& name : *in.mutable_var()) {
@@ -182,7 +190,7 @@ class Mover {
     const std::string made = Unused(absl::StrCat(out, ".moved"));
     op->mutable_out(0)->set_var(0, made);
     ops_.push_back(std::move(*op));
-    AddTranspose(made, by, out);
+    AddTranspose(made, order, out);
     return true;
   }
 
