@@ -23,6 +23,7 @@ KernelRegistry& GrowingKernels() {
     RegisterCpuRowNorm(*filled);
     RegisterCpuPool(*filled);
     RegisterCpuResize(*filled);
+    RegisterCpuGridSampler(*filled);
     RegisterCpuLogic(*filled);
     RegisterCpuReduction(*filled);
     RegisterCpuMove(*filled);

@@ -22,6 +22,7 @@ void RegisterCpuNorm(KernelRegistry& registry);
 void RegisterCpuRowNorm(KernelRegistry& registry);
 void RegisterCpuPool(KernelRegistry& registry);
 void RegisterCpuResize(KernelRegistry& registry);
+void RegisterCpuGridSampler(KernelRegistry& registry);
 void RegisterCpuLogic(KernelRegistry& registry);
 void RegisterCpuReduction(KernelRegistry& registry);
 void RegisterCpuMove(KernelRegistry& registry);

@@ -1,5 +1,5 @@
-// Rows by number: embeddings, gathers, one-hot rows. Their gradient adds up in
-// the order of the numbers: it is the same each time.
+// Rows by number: embeddings, gathers, scatters, one-hot rows. What meets in a
+// row is added up in the order of the numbers: it is the same each time.
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,19 +69,28 @@ void RegisterLookup(OpRegistry& registry) {
 
 // ---- gather, index_select and the gradient of all three.
 
-// `axis_attr`: the axis along which is gathered.
-absl::Status InferGather(InferContext& c, absl::string_view axis_attr) {
-  Dims out = c.Input("X").dims;
-  HT_ASSIGN_OR_RETURN(const int axis, Axis(c, axis_attr, out.size()));
-  const Dims& index = c.Input("Index").dims;
+constexpr const char* kListOfSlices = "[n], [n, 1] or a scalar";
+
+// The dims of the slices of X along an axis that a slot names.
+absl::StatusOr<Dims> NamedSlices(InferContext& c, absl::string_view axis_attr,
+                                 absl::string_view index_slot) {
+  Dims dims = c.Input("X").dims;
+  HT_ASSIGN_OR_RETURN(const int axis, Axis(c, axis_attr, dims.size()));
+  const Dims& index = c.Input(index_slot).dims;
   if (index.size() > 2 || (index.size() == 2 && index[1] != Dim(1))) {
-    return SlotMismatch(c, "Index", "[n], [n, 1] or a scalar", "flatten it");
+    return SlotMismatch(c, index_slot, kListOfSlices, "flatten it");
   }
   if (index.empty()) {
-    out.erase(out.begin() + axis);
+    dims.erase(dims.begin() + axis);
   } else {
-    out[axis] = index[0];
+    dims[axis] = index[0];
   }
+  return dims;
+}
+
+// `axis_attr`: the axis along which is gathered.
+absl::Status InferGather(InferContext& c, absl::string_view axis_attr) {
+  HT_ASSIGN_OR_RETURN(Dims out, NamedSlices(c, axis_attr, "Index"));
   c.SetOutput("Out", std::move(out));
   return absl::OkStatus();
 }
@@ -105,7 +114,7 @@ void RegisterGathers(OpRegistry& registry) {
             .TypeVar("T", kAnyTypes)
             .TypeVar("TIndex", Indices())
             .In("X", "T", "rank 1 or more")
-            .In("Index", "TIndex", "[n], [n, 1] or a scalar")
+            .In("Index", "TIndex", kListOfSlices)
             .Out("Out", "T",
                  "dims of X, n along the axis; with a scalar "
                  "without it")
@@ -136,6 +145,61 @@ void RegisterGathers(OpRegistry& registry) {
           .NoGrad()
           .Internal()
           .Amp(AmpClass::kClear)
+          .Accumulate(DType::kF32));
+}
+
+// ---- scatter.
+
+absl::Status InferScatter(InferContext& c) {
+  HT_ASSIGN_OR_RETURN(const Dims slices, NamedSlices(c, "axis", "Ids"));
+  HT_RETURN_IF_ERROR(
+      ExpectDims(c, "Updates", slices, "a slice of X for each of Ids"));
+  c.SetOutput("Out", c.Input("X").dims);
+  return absl::OkStatus();
+}
+
+// What was replaced gets none, all that was written gets what its slice has.
+absl::Status GradScatter(GradContext& g) {
+  const ValueId out_grad = g.OutGrad("Out");
+  if (g.Wants("X")) {
+    HT_ASSIGN_OR_RETURN(
+        const ValueId none,
+        BuildValue(g, g.Emit("fill_zeros_like").In("X", g.Input("Updates"))));
+    HT_RETURN_IF_ERROR(g.SetGrad("X", g.Emit("scatter")
+                                          .In("X", out_grad)
+                                          .In("Ids", g.Input("Ids"))
+                                          .In("Updates", none)
+                                          .Attr("axis", g.Attr("axis"))));
+  }
+  if (!g.Wants("Updates")) return absl::OkStatus();
+  return g.SetGrad("Updates", g.Emit("gather")
+                                  .In("X", out_grad)
+                                  .In("Index", g.Input("Ids"))
+                                  .Attr("axis", g.Attr("axis")));
+}
+
+void RegisterScatter(OpRegistry& registry) {
+  registry.Add(
+      OpSchema("scatter")
+          .Doc(absl::StrCat(
+              "Out = X with other slices where Ids names them; negative ones "
+              "count from the end. Of several updates of a slice the last "
+              "counts or, without `overwrite`, their sum, low floats added in "
+              "f32, in the order of Ids, and rounded once. Updates of a slice "
+              "that X does not have go nowhere.",
+              kClassOfPaddle))
+          .TypeVar("T", kAnyTypes)
+          .TypeVar("TIndex", Indices())
+          .In("X", "T", "rank 1 or more")
+          .In("Ids", "TIndex", kListOfSlices)
+          .In("Updates", "T",
+              "dims of X, n along the axis; with a scalar without it")
+          .Out("Out", "T", "dims of X")
+          .Attr("overwrite", true, "the last update of a slice, not their sum")
+          .Attr("axis", int64_t{0}, "along which is chosen")
+          .Infer(InferScatter)
+          .Grad(GradScatter)
+          .Amp(AmpClass::kBlack)
           .Accumulate(DType::kF32));
 }
 
@@ -223,6 +287,7 @@ absl::Status InferOneHot(InferContext& c) {
 void RegisterLookups(OpRegistry& registry) {
   RegisterLookup(registry);
   RegisterGathers(registry);
+  RegisterScatter(registry);
   RegisterTakeAlong(registry);
   registry.Add(
       OpSchema("one_hot_v2")

@@ -44,6 +44,37 @@ TEST(Gather, GivesSlices) {
             "f16[B,4]\nX <- X.grad\n");
 }
 
+TEST(Scatter, ReplacesSlices) {
+  const auto scatter = [](std::string x, std::string ids, std::string updates,
+                          int64_t axis) {
+    return Infer({"scatter",
+                  {{"X", x}, {"Ids", ids}, {"Updates", updates}},
+                  {{"axis", axis}}});
+  };
+  EXPECT_EQ(scatter("u8[5,4]", "i64[B]", "u8[B,4]", 0), "Out=u8[5,4]");
+  EXPECT_EQ(scatter("f16[B,4]", "i32[3,1]", "f16[B,3]", -1), "Out=f16[B,4]");
+  EXPECT_EQ(scatter("f16[B,4]", "i64[]", "f16[4]", 0), "Out=f16[B,4]");
+  EXPECT_THAT(scatter("f16[B,4]", "i64[2,3]", "f16[2,4]", 0),
+              HasSubstr("slot Ids: expected [n], [n, 1] or a scalar"));
+  EXPECT_THAT(scatter("f16[B,4]", "i64[2]", "f16[3,4]", 0),
+              HasSubstr("slot Updates"));
+  EXPECT_THAT(scatter("f16[B,4]", "i64[2]", "f16[2,4]", 2),
+              HasSubstr("attribute axis"));
+}
+
+TEST(Scatter, GradientLeavesOutWhatWasReplaced) {
+  EXPECT_EQ(
+      GradientInAllTypes(
+          {"scatter",
+           {{"X", "T[B,4]"}, {"Ids", "i64[3]"}, {"Updates", "T[3,4]"}},
+           {{"overwrite", false}}}),
+      "fill_zeros_like(X=Updates) -> op.grad.Out : f16[3,4]\n"
+      "scatter(X=dOut, Ids=Ids, Updates=op.grad.Out) {axis=0} -> X.grad : "
+      "f16[B,4]\n"
+      "gather(X=dOut, Index=Ids) {axis=0} -> Updates.grad : f16[3,4]\n"
+      "X <- X.grad\nUpdates <- Updates.grad\n");
+}
+
 TEST(TakeAlongAxis, GivesElements) {
   const auto take = [](std::string x, std::string index, int64_t axis) {
     return Infer({"take_along_axis",

@@ -19,6 +19,7 @@ void RegisterAllOps(OpRegistry& registry) {
   ops::RegisterRowNorm(registry);
   ops::RegisterPool(registry);
   ops::RegisterResize(registry);
+  ops::RegisterGridSampler(registry);
   ops::RegisterLogic(registry);
   ops::RegisterReduction(registry);
   ops::RegisterSlice(registry);

@@ -24,6 +24,7 @@ void RegisterNorm(OpRegistry& registry);
 void RegisterRowNorm(OpRegistry& registry);
 void RegisterPool(OpRegistry& registry);
 void RegisterResize(OpRegistry& registry);
+void RegisterGridSampler(OpRegistry& registry);
 void RegisterLogic(OpRegistry& registry);
 void RegisterReduction(OpRegistry& registry);
 void RegisterSlice(OpRegistry& registry);

@@ -198,6 +198,13 @@ void RegisterResize(OpRegistry& registry) {
   AddResize("nearest_interp_v2",
             "Out = X in other sizes, each of its elements one of X.", 1, 3,
             registry);
+  AddResize(
+      "bicubic_interp_v2",
+      "Out = X in other sizes, each of its elements on the cubics through "
+      "four of X along each dim (Keys, a = -3/4), those at the edges "
+      "again beyond them. Without align_corners elements lie in the "
+      "middle of their cells.",
+      2, 2, registry);
   registry.Add(
       ShuffleSchema("pixel_shuffle",
                     "Out = X with upscale_factor squared channels side by side "

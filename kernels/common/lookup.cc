@@ -19,7 +19,8 @@ LookupShape LookupShapeOf(const BoundOp& op) {
     if (i > axis) shape.inner *= x.dims[i];
   }
   shape.size = x.dims[axis];
-  const TensorDesc& index = op.Input(table ? "Ids" : "Index");
+  const bool ids = table || op.type() == "scatter";
+  const TensorDesc& index = op.Input(ids ? "Ids" : "Index");
   shape.count = along ? index.dims[axis] : index.elements();
   if (op.KnowsAttr("padding_idx")) shape.padding = op.Int("padding_idx");
   shape.from_end = !table;

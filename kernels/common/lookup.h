@@ -1,4 +1,4 @@
-// What gathers and their gradient move: slices along one axis.
+// What gathers, their gradient and scatters move: slices along one axis.
 #ifndef HALFTONE_KERNELS_COMMON_LOOKUP_H_
 #define HALFTONE_KERNELS_COMMON_LOOKUP_H_
 
@@ -23,7 +23,7 @@ struct LookupShape {
     return index >= 0 && index < size ? index : -1;
   }
 };
-// Of lookup_table_v2, gather, index_select or gather_grad.
+// Of lookup_table_v2, gather, index_select, gather_grad or scatter.
 LookupShape LookupShapeOf(const BoundOp& op);
 
 }  // namespace kernels

@@ -23,7 +23,9 @@ ResizeShape ResizeShape::Of(const BoundOp& op) {
     dim.out = out.dims[2 + i];
     dim.nearest = absl::StartsWith(op.type(), "nearest");
     dim.align_corners = op.Bool("align_corners");
-    dim.centered = !dim.align_corners && op.Int("align_mode") == 0;
+    dim.cubic = absl::StartsWith(op.type(), "bicubic");
+    dim.centered =
+        !dim.align_corners && (dim.cubic || op.Int("align_mode") == 0);
     const float in = static_cast<float>(dim.in);
     const float sizes = static_cast<float>(dim.out);
     // A single element is the first, as Paddle has it.

@@ -1,12 +1,14 @@
-// Rows by number, and their gradient: numbers are sorted by counting, then each
-// row of the gradient is added up by itself.
+// Rows by number, their gradient, and rows that others replace: numbers are
+// sorted by counting, then each row of the result is made by itself.
 #include "kernels/common/lookup.h"
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <type_traits>
 
+#include "absl/types/span.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/copy.h"
@@ -115,34 +117,21 @@ Candidate MakeGather() {
   });
 }
 
-// ---- gather_grad.
+// ---- gather_grad and scatter.
 
-template <typename Index>
-struct GatherGradKernel {
-  LookupShape shape;
-  DType dtype;
+// Where each slice is named: places[first[s]] up to places[first[s + 1]], in
+// their order.
+struct Named {
+  int64_t *first, *places;
 
-  // Workspace: where the places of each slice begin, and the places.
-  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
-    int64_t* first = static_cast<int64_t*>(buffers.workspace);
-    int64_t* places = first + shape.size + 1;
-    Sort(static_cast<const Index*>(buffers.inputs[1]), first, places);
-    const int64_t grain = std::max<int64_t>(1, kMapGrain / (shape.inner + 1));
-    ParallelFor(stream.threads(), shape.outer * shape.size, grain,
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t row = begin; row < end; ++row) {
-                    const int64_t slice = row % shape.size;
-                    Row(buffers.inputs[2], row / shape.size,
-                        places + first[slice], first[slice + 1] - first[slice],
-                        static_cast<char*>(buffers.outputs[0]) +
-                            row * shape.inner * SizeOf(dtype));
-                  }
-                });
+  static int64_t Bytes(const LookupShape& shape) {
+    return (shape.size + 1 + shape.count) * int64_t{sizeof(int64_t)};
   }
 
- private:
-  // Places of equal slices stay in their order.
-  void Sort(const Index* index, int64_t* first, int64_t* places) const {
+  template <typename Index>
+  Named(const LookupShape& shape, const Index* index, void* workspace)
+      : first(static_cast<int64_t*>(workspace)),
+        places(first + shape.size + 1) {
     std::fill_n(first, shape.size + 1, 0);
     const auto slice = [&](int64_t i) {
       const int64_t s = shape.SliceOf(index[i]);
@@ -159,29 +148,60 @@ struct GatherGradKernel {
     for (int64_t s = shape.size; s > 0; --s) first[s] = first[s - 1];
     first[0] = 0;
   }
-
-  void Row(const void* grad, int64_t outer, const int64_t* places, int64_t n,
-           char* to) const {
-    if (n == 0) {
-      memset(to, 0, shape.inner * SizeOf(dtype));
-      return;
-    }
-    alignas(64) float sums[kConvertBlock];
-    alignas(64) float buffer[kConvertBlock];
-    ForBlocks(0, shape.inner, [&](int64_t column, int64_t columns) {
-      std::fill_n(sums, columns, 0.0f);
-      for (int64_t k = 0; k < n; ++k) {
-        const int64_t at =
-            (outer * shape.count + places[k]) * shape.inner + column;
-        const float* x = LoadBlock(dtype, grad, at, columns, buffer);
-        ForIsa([x, columns, sum = &sums[0]] {
-          for (int64_t i = 0; i < columns; ++i) sum[i] += x[i];
-        });
-      }
-      FromFloat(dtype, sums, to + column * SizeOf(dtype), columns);
-    });
+  absl::Span<const int64_t> Of(int64_t slice) const {
+    return {places + first[slice],
+            static_cast<size_t>(first[slice + 1] - first[slice])};
   }
 };
+
+// The sum of rows of `inner` elements, of which `from` has `count` in each of
+// its `outer` parts, in part o at `places`.
+void AddUpRows(const LookupShape& shape, DType dtype, const void* from,
+               int64_t o, absl::Span<const int64_t> places, char* to) {
+  alignas(64) float sums[kConvertBlock];
+  alignas(64) float buffer[kConvertBlock];
+  ForBlocks(0, shape.inner, [&](int64_t column, int64_t columns) {
+    std::fill_n(sums, columns, 0.0f);
+    for (const int64_t place : places) {
+      const int64_t at = (o * shape.count + place) * shape.inner + column;
+      const float* x = LoadBlock(dtype, from, at, columns, buffer);
+      ForIsa([x, columns, sum = &sums[0]] {
+        for (int64_t i = 0; i < columns; ++i) sum[i] += x[i];
+      });
+    }
+    FromFloat(dtype, sums, to + column * SizeOf(dtype), columns);
+  });
+}
+
+template <typename Index>
+struct GatherGradKernel {
+  LookupShape shape;
+  DType dtype;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const Named named(shape, static_cast<const Index*>(buffers.inputs[1]),
+                      buffers.workspace);
+    const int64_t grain = std::max<int64_t>(1, kMapGrain / (shape.inner + 1));
+    ParallelFor(stream.threads(), shape.outer * shape.size, grain,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    char* to = static_cast<char*>(buffers.outputs[0]) +
+                               row * shape.inner * SizeOf(dtype);
+                    const auto places = named.Of(row % shape.size);
+                    if (places.empty()) {
+                      memset(to, 0, shape.inner * SizeOf(dtype));
+                    } else {
+                      AddUpRows(shape, dtype, buffers.inputs[2],
+                                row / shape.size, places, to);
+                    }
+                  }
+                });
+  }
+};
+
+int64_t NamedBytes(const BoundOp& op) {
+  return Named::Bytes(LookupShapeOf(op));
+}
 
 Candidate MakeGatherGrad() {
   Candidate candidate = MakeCandidate("sorted", [](const BoundOp& op) {
@@ -192,10 +212,73 @@ Candidate MakeGatherGrad() {
     });
     return run;
   });
-  candidate.workspace_bytes = [](const BoundOp& op) {
-    const LookupShape shape = LookupShapeOf(op);
-    return (shape.size + 1 + shape.count) * int64_t{sizeof(int64_t)};
-  };
+  candidate.workspace_bytes = NamedBytes;
+  return candidate;
+}
+
+template <typename T, typename Index>
+struct ScatterKernel {
+  LookupShape shape;
+  bool overwrite;
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const Named named(shape, static_cast<const Index*>(buffers.inputs[1]),
+                      buffers.workspace);
+    const T* x = static_cast<const T*>(buffers.inputs[0]);
+    const T* updates = static_cast<const T*>(buffers.inputs[2]);
+    T* out = static_cast<T*>(buffers.outputs[0]);
+    const int64_t n = shape.inner;
+    const int64_t grain =
+        std::max<int64_t>(1, kCopyGrain / (n * int64_t{sizeof(T)} + 1));
+    ParallelFor(stream.threads(), shape.outer * shape.size, grain,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    const int64_t o = row / shape.size;
+                    const auto places = named.Of(row % shape.size);
+                    T* to = out + row * n;
+                    if (places.empty()) {
+                      std::copy_n(x + row * n, n, to);
+                    } else if (overwrite || places.size() == 1) {
+                      std::copy_n(
+                          updates + (o * shape.count + places.back()) * n, n,
+                          to);
+                    } else {
+                      Sum(updates, o, places, to);
+                    }
+                  }
+                });
+  }
+
+ private:
+  void Sum(const T* updates, int64_t o, absl::Span<const int64_t> places,
+           T* to) const {
+    if constexpr (functors::IsStorageFloat<T>::value ||
+                  std::is_same<T, float>::value) {
+      AddUpRows(shape, DTypeOf<T>(), updates, o, places,
+                reinterpret_cast<char*>(to));
+    } else {
+      std::fill_n(to, shape.inner, T());
+      for (const int64_t place : places) {
+        const T* from = updates + (o * shape.count + place) * shape.inner;
+        for (int64_t i = 0; i < shape.inner; ++i) to[i] = to[i] + from[i];
+      }
+    }
+  }
+};
+
+Candidate MakeScatter() {
+  Candidate candidate = MakeCandidate("sorted", [](const BoundOp& op) {
+    Run run;
+    DispatchType(AnyTypes(), op.Input("X").dtype, [&](auto tag) {
+      DispatchType(IndexTypes(), op.Input("Ids").dtype, [&](auto index) {
+        run = ScatterKernel<typename decltype(tag)::type,
+                            typename decltype(index)::type>{
+            LookupShapeOf(op), op.Bool("overwrite")};
+      });
+    });
+    return run;
+  });
+  candidate.workspace_bytes = NamedBytes;
   return candidate;
 }
 
@@ -330,6 +413,7 @@ void RegisterCpuLookups(KernelRegistry& registry) {
     AddForSchema(registry, op, MakeGather());
   }
   AddForSchema(registry, "gather_grad", MakeGatherGrad());
+  AddForSchema(registry, "scatter", MakeScatter());
   AddForSchema(registry, "take_along_axis", MakeTake());
   AddForSchema(registry, "take_along_axis_grad", MakeTakeGrad());
   AddForSchema(registry, "one_hot_v2", MakeOneHot());

@@ -37,8 +37,7 @@ Weights WeightsOf(const ResizeDim& dim, bool gradient) {
   std::vector<int64_t> first(weights.to);
   for (int64_t i = 0; i < weights.to; ++i) {
     first[i] = gradient ? dim.Begin(i) : dim.Of(i).first;
-    const int64_t end =
-        gradient ? dim.End(i) : first[i] + (dim.Of(i).next == 0 ? 1 : 2);
+    const int64_t end = gradient ? dim.End(i) : first[i] + dim.Of(i).count;
     weights.taps = std::max(weights.taps, end - first[i]);
   }
   weights.begin.resize(weights.to);

@@ -1,6 +1,7 @@
-// Rows by number, and their gradient: numbers are sorted by their digits, equal
-// ones in their order, then each run of equal ones is added up by one block.
-// Nothing is added atomically: the bits are the same each time.
+// Rows by number, their gradient, and rows that others replace: numbers are
+// sorted by their digits, equal ones in their order, then each run of equal
+// ones is added up by one block. Nothing is added atomically: the bits are the
+// same each time.
 #include <functional>
 #include <limits>
 
@@ -8,6 +9,7 @@
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/register_all.h"
+#include "kernels/cuda/sort_keys.h"
 #include "kernels/functors/cast.h"
 #include "kernels/functors/math.h"
 
@@ -73,13 +75,9 @@ Candidate MakeGather() {
   });
 }
 
-// ---- Sorting.
+// ---- gather_grad.
 
-// Keys and where they came from; a key of `none` is for what nobody gets.
-struct Sorted {
-  int32_t *keys, *places;
-};
-
+// The slices that are named; `size` for what nobody gets.
 template <typename Index>
 __global__ void __launch_bounds__(kThreads)
     KeysKernel(LookupShape shape, const Index* index, Sorted to) {
@@ -91,68 +89,14 @@ __global__ void __launch_bounds__(kThreads)
   to.places[i] = static_cast<int32_t>(i);
 }
 
-constexpr int kDigits = kThreads;  // of 8 bits
-static_assert(kDigits == 256, "a thread for each digit");
-
-// A block's keys as digits; -1 beyond the end.
-HT_DEVICE int DigitAt(const int32_t* keys, int64_t i, int64_t n, int shift) {
-  return i < n ? (keys[i] >> shift) & (kDigits - 1) : -1;
+// Of a block for each key and each outer part: its key, if that is the first of
+// equal ones; -1: it has nothing to do.
+HT_DEVICE int32_t KeyOfRun(const LookupShape& shape, const Sorted& sorted,
+                           int64_t first) {
+  const int32_t key = sorted.keys[first];
+  const bool begins = first == 0 || sorted.keys[first - 1] != key;
+  return begins && key != shape.size ? key : -1;
 }
-
-// counts[digit][block]: how often a block has each digit.
-__global__ void __launch_bounds__(kThreads)
-    CountKernel(const int32_t* keys, int64_t n, int shift, int64_t blocks,
-                int32_t* counts) {
-  HT_SHARED(int[kThreads], digits);
-  const int t = threadIdx.x;
-  digits[t] =
-      DigitAt(keys, static_cast<int64_t>(blockIdx.x) * kThreads + t, n, shift);
-  __syncthreads();
-  int count = 0;
-  for (int i = 0; i < kThreads; ++i) count += digits[i] == t ? 1 : 0;
-  counts[t * blocks + blockIdx.x] = count;
-}
-
-// counts becomes the sum of all before; one block.
-__global__ void __launch_bounds__(kThreads)
-    SumBeforeKernel(int32_t* counts, int64_t n) {
-  HT_SHARED(int[2][kThreads], sums);
-  const int t = threadIdx.x;
-  int before = 0;
-  for (int64_t first = 0; first < n; first += kThreads) {
-    const int own = first + t < n ? counts[first + t] : 0;
-    sums[0][t] = own;
-    __syncthreads();
-    int from = 0;
-    for (int width = 1; width < kThreads; width *= 2) {
-      sums[1 - from][t] =
-          sums[from][t] + (t >= width ? sums[from][t - width] : 0);
-      from = 1 - from;
-      __syncthreads();
-    }
-    if (first + t < n) counts[first + t] = before + sums[from][t] - own;
-    before += sums[from][kThreads - 1];
-    __syncthreads();  // before the next counts overwrite the sums
-  }
-}
-
-__global__ void __launch_bounds__(kThreads)
-    ScatterKernel(Sorted from, int64_t n, int shift, int64_t blocks,
-                  const int32_t* before, Sorted to) {
-  HT_SHARED(int[kThreads], digits);
-  const int t = threadIdx.x;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + t;
-  digits[t] = DigitAt(from.keys, i, n, shift);
-  __syncthreads();
-  if (i >= n) return;
-  int rank = 0;
-  for (int k = 0; k < t; ++k) rank += digits[k] == digits[t] ? 1 : 0;
-  const int64_t at = before[digits[t] * blocks + blockIdx.x] + rank;
-  to.keys[at] = from.keys[i];
-  to.places[at] = from.places[i];
-}
-
-// ---- gather_grad.
 
 // The block of the first of equal keys adds up all of them.
 __global__ void __launch_bounds__(kThreads)
@@ -160,9 +104,8 @@ __global__ void __launch_bounds__(kThreads)
                   const void* grad, void* out) {
   const int64_t first = blockIdx.x % shape.count;
   const int64_t outer = blockIdx.x / shape.count;
-  const int32_t key = sorted.keys[first];
-  if (key == shape.size) return;
-  if (first > 0 && sorted.keys[first - 1] == key) return;
+  const int32_t key = KeyOfRun(shape, sorted, first);
+  if (key < 0) return;
   for (int64_t column = threadIdx.x; column < shape.inner; column += kThreads) {
     float sum = 0;
     for (int64_t k = first; k < shape.count && sorted.keys[k] == key; ++k) {
@@ -174,37 +117,27 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-struct SortPlan {
-  LookupShape shape;
-  int64_t blocks;
-  int passes = 0;
-
-  explicit SortPlan(const BoundOp& op)
-      : shape(LookupShapeOf(op)), blocks(CeilDiv(shape.count, kThreads)) {
-    for (int64_t most = shape.size; most > 0; most /= kDigits) ++passes;
-  }
-  int64_t workspace_bytes() const {
-    return (4 * shape.count + kDigits * blocks) * int64_t{sizeof(int32_t)};
-  }
-};
+SortPlan PlanOf(const LookupShape& shape) {
+  return SortPlan(shape.count, shape.size);
+}
 
 template <typename Index>
-Sorted Sort(const SortPlan& plan, const Index* index, void* workspace,
-            Launcher& launch) {
-  const int64_t n = plan.shape.count;
-  int32_t* memory = static_cast<int32_t*>(workspace);
-  Sorted from{memory, memory + n}, to{memory + 2 * n, memory + 3 * n};
-  int32_t* counts = memory + 4 * n;
-  launch(KeysKernel<Index>, plan.blocks, kThreads, plan.shape, index, from);
-  for (int pass = 0; pass < plan.passes; ++pass) {
-    launch(CountKernel, plan.blocks, kThreads, from.keys, n, 8 * pass,
-           plan.blocks, counts);
-    launch(SumBeforeKernel, 1, kThreads, counts, kDigits * plan.blocks);
-    launch(ScatterKernel, plan.blocks, kThreads, from, n, 8 * pass, plan.blocks,
-           counts, to);
-    std::swap(from, to);
-  }
-  return from;
+Sorted SortIndex(const LookupShape& shape, const Index* index, void* workspace,
+                 Launcher& launch) {
+  const SortPlan plan = PlanOf(shape);
+  launch(KeysKernel<Index>, plan.blocks, kThreads, shape, index,
+         plan.Unsorted(workspace));
+  return plan.Sort(workspace, launch);
+}
+
+void SortsNumbers(Candidate& candidate) {
+  candidate.supports = [](const BoundOp& op) {
+    const LookupShape shape = LookupShapeOf(op);
+    return SortPlan::Supports(shape.count, shape.size);
+  };
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return PlanOf(LookupShapeOf(op)).workspace_bytes();
+  };
 }
 
 Candidate MakeGatherGrad() {
@@ -213,25 +146,86 @@ Candidate MakeGatherGrad() {
     Run run;
     DispatchType(IndexTypes(), op.Input("Index").dtype, [&](auto tag) {
       using Index = typename decltype(tag)::type;
-      run = [plan = SortPlan(op), dtype = out.dtype, bytes = out.bytes()](
+      run = [shape = LookupShapeOf(op), dtype = out.dtype, bytes = out.bytes()](
                 const Buffers& b, Launcher& launch) {
         launch.Zero(b.outputs[0], bytes);
-        if (plan.shape.count == 0) return;
-        const Sorted sorted = Sort(plan, static_cast<const Index*>(b.inputs[1]),
-                                   b.workspace, launch);
-        launch(AddRunsKernel, plan.shape.outer * plan.shape.count, kThreads,
-               plan.shape, sorted, dtype, b.inputs[2], b.outputs[0]);
+        if (shape.count == 0) return;
+        const Sorted sorted = SortIndex(
+            shape, static_cast<const Index*>(b.inputs[1]), b.workspace, launch);
+        launch(AddRunsKernel, shape.outer * shape.count, kThreads, shape,
+               sorted, dtype, b.inputs[2], b.outputs[0]);
       };
     });
     return run;
   });
-  candidate.supports = [](const BoundOp& op) {
+  SortsNumbers(candidate);
+  return candidate;
+}
+
+// ---- scatter.
+
+// The block of the first of equal keys writes their slice: the last update, or
+// the sum of all.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    WriteRunsKernel(LookupShape shape, Sorted sorted, bool overwrite,
+                    const T* updates, T* out) {
+  const int64_t first = blockIdx.x % shape.count;
+  const int64_t outer = blockIdx.x / shape.count;
+  const int32_t key = KeyOfRun(shape, sorted, first);
+  if (key < 0) return;
+  int64_t end = first + 1;
+  while (end < shape.count && sorted.keys[end] == key) ++end;
+  const int64_t begin = overwrite ? end - 1 : first;
+  for (int64_t column = threadIdx.x; column < shape.inner; column += kThreads) {
+    const auto update = [&](int64_t k) {
+      const int64_t row = outer * shape.count + sorted.places[k];
+      return updates[row * shape.inner + column];
+    };
+    T result = update(begin);
+    if (end > begin + 1) {
+      auto sum = functors::Widen(result);
+      for (int64_t k = begin + 1; k < end; ++k) {
+        sum = sum + functors::Widen(update(k));
+      }
+      result = functors::Cast<T>(sum);
+    }
+    out[(outer * shape.size + key) * shape.inner + column] = result;
+  }
+}
+
+template <typename T>
+void WriteRuns(const LookupShape& shape, const Sorted& sorted, bool overwrite,
+               const T* updates, T* out, Launcher& launch) {
+  launch(WriteRunsKernel<T>, shape.outer * shape.count, kThreads, shape, sorted,
+         overwrite, updates, out);
+}
+
+Candidate MakeScatter() {
+  Candidate candidate = CudaCandidate("sorted", [](const BoundOp& op) {
     const LookupShape shape = LookupShapeOf(op);
-    return shape.size < INT32_MAX && shape.count < INT32_MAX / kDigits;
-  };
-  candidate.workspace_bytes = [](const BoundOp& op) {
-    return SortPlan(op).workspace_bytes();
-  };
+    const int64_t bytes = op.Output("Out").bytes();
+    const bool overwrite = op.Bool("overwrite");
+    Run run;
+    DispatchType(AnyTypes(), op.Input("X").dtype, [&](auto tag) {
+      DispatchType(IndexTypes(), op.Input("Ids").dtype, [&](auto index_tag) {
+        using T = typename decltype(tag)::type;
+        using Index = typename decltype(index_tag)::type;
+        run = [=](const Buffers& b, Launcher& launch) {
+          launch.Copy(b.outputs[0], b.inputs[0], bytes);
+          if (shape.count == 0) return;
+          const Sorted sorted =
+              SortIndex(shape, static_cast<const Index*>(b.inputs[1]),
+                        b.workspace, launch);
+          WriteRuns(shape, sorted, overwrite,
+                    static_cast<const T*>(b.inputs[2]),
+                    static_cast<T*>(b.outputs[0]), launch);
+        };
+      });
+    });
+    return run;
+  });
+  SortsNumbers(candidate);
   return candidate;
 }
 
@@ -369,6 +363,7 @@ void RegisterCudaLookups(KernelRegistry& registry) {
     AddForSchema(registry, op, MakeGather());
   }
   AddForSchema(registry, "gather_grad", MakeGatherGrad());
+  AddForSchema(registry, "scatter", MakeScatter());
   AddForSchema(registry, "take_along_axis", MakeTake());
   AddForSchema(registry, "take_along_axis_grad", MakeTakeGrad());
   AddForSchema(registry, "one_hot_v2", MakeOneHot());

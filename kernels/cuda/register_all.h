@@ -29,6 +29,7 @@ void RegisterCudaRowNorm(KernelRegistry& registry);
 void RegisterCudaConv(KernelRegistry& registry);
 void RegisterCudaPool(KernelRegistry& registry);
 void RegisterCudaResize(KernelRegistry& registry);
+void RegisterCudaGridSampler(KernelRegistry& registry);
 void RegisterCudaLogic(KernelRegistry& registry);
 void RegisterCudaReduction(KernelRegistry& registry);
 void RegisterCudaMove(KernelRegistry& registry);

@@ -17,6 +17,7 @@ void RegisterOwnCudaKernels(KernelRegistry& registry) {
   cuda::RegisterCudaConv(registry);
   cuda::RegisterCudaPool(registry);
   cuda::RegisterCudaResize(registry);
+  cuda::RegisterCudaGridSampler(registry);
   cuda::RegisterCudaLogic(registry);
   cuda::RegisterCudaReduction(registry);
   cuda::RegisterCudaMove(registry);

@@ -35,6 +35,8 @@ struct ResizeBody {
   }
 };
 
+// An element is made of up to kTaps along each dim.
+template <int kTaps>
 struct Interpolate : ResizeBody {
   template <int V>
   HT_DEVICE void Finish(int64_t i, const Loaded<V>&) const {
@@ -45,18 +47,21 @@ struct Interpolate : ResizeBody {
  private:
   HT_DEVICE float Of(int64_t i) const {
     const PoolIndex::Place at = index.Of(i);
-    const ResizePair d = shape.dims[0].Of(at.slice);
-    const ResizePair h = shape.dims[1].Of(at.row);
-    const ResizePair w = shape.dims[2].Of(at.column);
+    const ResizeTaps d = shape.dims[0].Of(at.slice);
+    const ResizeTaps h = shape.dims[1].Of(at.row);
+    const ResizeTaps w = shape.dims[2].Of(at.column);
     float sum = 0;
-    for (int k = 0; k < (d.next != 0 ? 2 : 1); ++k) {
-      for (int j = 0; j < (h.next != 0 ? 2 : 1); ++j) {
-        const float row =
-            (k == 0 ? d.weight : d.next) * (j == 0 ? h.weight : h.next);
-        const int64_t z = d.first + k, y = h.first + j;
-        sum += row * w.weight * At(at, z, y, w.first, false);
-        if (w.next != 0) {
-          sum += row * w.next * At(at, z, y, w.first + 1, false);
+#pragma unroll
+    for (int k = 0; k < kTaps; ++k) {
+#pragma unroll
+      for (int j = 0; j < kTaps; ++j) {
+        const float row = d.weights[k] * h.weights[j];
+        if (row == 0) continue;
+#pragma unroll
+        for (int l = 0; l < kTaps; ++l) {
+          const float weight = row * w.weights[l];
+          if (weight == 0) continue;
+          sum += weight * At(at, d.first + k, h.first + j, w.first + l, false);
         }
       }
     }
@@ -117,8 +122,12 @@ auto MakeResize(const BoundOp& op) {
 
 void RegisterCudaResize(KernelRegistry& registry) {
   for (const char* op : kResizes) {
-    AddForSchema(registry, op,
-                 OverImages(CudaCandidate("gather", MakeResize<Interpolate>)));
+    const bool cubic = absl::string_view(op) == "bicubic_interp_v2";
+    AddForSchema(
+        registry, op,
+        OverImages(cubic
+                       ? CudaCandidate("gather", MakeResize<Interpolate<4>>)
+                       : CudaCandidate("gather", MakeResize<Interpolate<2>>)));
   }
   for (const char* op : kResizeGrads) {
     AddForSchema(

@@ -54,8 +54,9 @@ constexpr NamedLists kLists[] = {
      "conv1d conv1d_transpose conv2d conv2d_transpose conv3d conv3d_transpose "
      "depthwise_conv2d depthwise_conv2d_transpose matmul mul prelu rnn "
      "scaled_dot_product_attention",
-     "bce_loss bilinear_interp_v2 cumsum elementwise_pow exp group_norm "
-     "huber_loss kldiv_loss layer_norm linear_interp_v2 log log_loss "
+     "bce_loss bicubic_interp_v2 bilinear_interp_v2 cumsum elementwise_pow "
+     "exp group_norm huber_loss kldiv_loss layer_norm linear_interp_v2 log "
+     "log_loss "
      "log_softmax nearest_interp_v2 nll_loss p_norm pow reciprocal "
      "reduce_prod reduce_sum rsqrt sigmoid_cross_entropy_with_logits softmax "
      "softmax_with_cross_entropy softplus square square_error_cost "
