@@ -138,6 +138,44 @@ void Gather(SourceOp& op, const Rule& rule) {
       .Out();
 }
 
+// Zeros go where there are sums, which are then added: ScatterND's begin with
+// what was there.
+void Scatter(SourceOp& op, const Rule&) {
+  const Dims dims = op.DimsOf("Ids");
+  const int64_t axis = op.Axis(op.Int("axis"), op.Rank("X"));
+  IntList order(op.Rank("X"));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+  std::swap(order[0], order[axis]);
+  const auto turned = [&](const std::string& value) {
+    return axis == 0 ? value : op.Transposed(value, order);
+  };
+  std::string updates = op.In("Updates");
+  if (dims.empty()) updates = op.Unsqueezed(updates, {axis});
+  updates = turned(updates);
+  std::string ids = op.In("Ids");
+  if (dims.size() < 2) {
+    ids = op.Unsqueezed(ids, dims.empty() ? IntList{0, 1} : IntList{1});
+  }
+  ids = op.Cast(ids, op.dtype("Ids"), DType::kI64);
+  const auto scattered = [&](const std::string& into, const std::string& news,
+                             const char* reduction) {
+    NodeMaker node = op.Node("ScatterND");
+    node.In(into).In(ids).In(news);
+    if (*reduction != 0) node.Attr("reduction", std::string(reduction));
+    return node.Made();
+  };
+  std::string made = turned(op.In("X"));
+  if (op.Bool("overwrite")) {
+    made = scattered(made, updates, "");
+  } else {
+    const std::string zero = op.builder().Number(0, op.dtype("X"));
+    const std::string zeros =
+        op.Node("Expand").In(zero).In(op.Make("Shape", updates)).Made();
+    made = scattered(scattered(made, zeros, ""), updates, "add");
+  }
+  op.Same(turned(made));
+}
+
 void TakeAlong(SourceOp& op, const Rule&) {
   op.Node("GatherElements")
       .In(op.In("Input"))
@@ -330,6 +368,7 @@ const std::vector<Rule>& MoveRules() {
       {"pixel_unshuffle", PixelUnshuffle},
       {"reshape", Reshape},
       {"reshape_like", ReshapeLike},
+      {"scatter", Scatter},
       {"shape", Shape},
       {"slice", Slice},
       {"split", Split},

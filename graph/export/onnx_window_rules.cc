@@ -185,14 +185,18 @@ void AddSizes(SourceOp& op, NodeMaker* node) {
 
 void Resize(SourceOp& op, const Rule&) {
   const bool nearest = absl::StartsWith(op.type(), "nearest");
+  const bool cubic = absl::StartsWith(op.type(), "bicubic");
   // Of one element ours takes the first, as pytorch_half_pixel does.
   std::string where = "asymmetric";
-  if (!nearest && op.Int("align_mode") == 0) where = "pytorch_half_pixel";
+  if (cubic || (!nearest && op.Int("align_mode") == 0))
+    where = "pytorch_half_pixel";
   if (op.Bool("align_corners")) where = "align_corners";
   NodeMaker node = op.Node("Resize");
   node.In(op.In("X")).In("");
   AddSizes(op, &node);
-  node.Attr("mode", std::string(nearest ? "nearest" : "linear"));
+  node.Attr("mode", std::string(nearest ? "nearest"
+                                : cubic ? "cubic"
+                                        : "linear"));
   node.Attr("coordinate_transformation_mode", where);
   if (nearest) {
     node.Attr(
@@ -202,11 +206,23 @@ void Resize(SourceOp& op, const Rule&) {
   node.Out();
 }
 
+void GridSample(SourceOp& op, const Rule&) {
+  op.Node("GridSample")
+      .In(op.In("X"))
+      .In(op.In("Grid"))
+      .Attr("align_corners", int64_t{op.Bool("align_corners")})
+      .Attr("mode", op.String("mode"))
+      .Attr("padding_mode", op.String("padding_mode"))
+      .Out("Output");
+}
+
 }  // namespace
 
 const std::vector<Rule>& WindowRules() {
   static const auto& rules = *new std::vector<Rule>{
+      {"bicubic_interp_v2", Resize},
       {"bilinear_interp_v2", Resize},
+      {"grid_sampler", GridSample},
       {"linear_interp_v2", Resize},
       {"max_pool2d_with_index", Pool},
       {"max_pool3d_with_index", Pool},

@@ -116,6 +116,9 @@ void GatherElements(OnnxNode& node, const Rule&) {
       .Out("Result");
 }
 
+// Numbers of places are computed in f32: so many can be told apart.
+constexpr int64_t kMostPlaces = int64_t{1} << 24;
+
 // The numbers of the dim's places, f32[1, ..., dim, 1, ...] of `rank` dims.
 std::string NumbersOfDim(OnnxNode& node, const Dim& dim, int at, int rank) {
   Dims dims(rank, Dim(1));
@@ -206,9 +209,7 @@ void GatherND(OnnxNode& node, const Rule&) {
   const Dims indexed(from.begin(), rest);
   Dims rows = {Dim(1)};
   for (const Dim& dim : indexed) rows[0] = rows[0] * dim;
-  // Numbers of rows are computed in f32.
-  constexpr int64_t kExact = int64_t{1} << 24;
-  if (rows[0].coefficient() > kExact) return node.Refuse("too many rows");
+  if (rows[0].coefficient() > kMostPlaces) return node.Refuse("too many rows");
   rows.insert(rows.end(), rest, from.end());
   Dims into(type.dims.begin(), type.dims.end() - 1);
   into.insert(into.end(), rest, from.end());
@@ -225,26 +226,69 @@ void GatherND(OnnxNode& node, const Rule&) {
   node.Same(0, node.Reshaped(picked, into));
 }
 
-// Rows of X and of the updates in one list, of which each row of the result is
-// one: where the rows that are replaced are known.
+// Rows of `x`, or the sums of rows that go to the same one, and what was there.
+std::string Scattered(OnnxNode& node, const std::string& x,
+                      const std::string& rows, const std::string& updates,
+                      const std::string& reduction) {
+  const bool adds = reduction == "add";
+  if (!adds && reduction != "none") node.Refuse("reduction " + reduction);
+  if (node.failed()) return "";
+  const std::string into =
+      adds ? node.Op("fill_zeros_like").In("X", x).Made() : x;
+  const std::string made = node.Op("scatter")
+                               .In("X", into)
+                               .In("Ids", rows)
+                               .In("Updates", updates)
+                               .Attr("overwrite", !adds)
+                               .Made();
+  return adds ? OnnxBinary(node, "elementwise_add", x, made) : made;
+}
+
+// By the rows' numbers, in the dims of an input where they are `rows` rows of
+// `rest`.
+void ScatterRows(OnnxNode& node, const std::string& numbers, const Dim& rows,
+                 Dims rest, const std::string& reduction) {
+  if (node.failed()) return;
+  const std::string x = node.In(0);
+  const Dim count = node.TypeOf(numbers).Elements();
+  Dims list(rest), news(std::move(rest));
+  list.insert(list.begin(), rows);
+  news.insert(news.begin(), count);
+  const std::string before = node.Reshaped(x, list);
+  const std::string ids = node.Reshaped(numbers, {count});
+  const std::string updates = node.Reshaped(node.In(2), news);
+  const std::string made = Scattered(node, before, ids, updates, reduction);
+  if (!node.failed()) node.Same(0, node.Reshaped(made, node.TypeOf(x).dims));
+}
+
+// Where the rows that are replaced are known, rows of X and of the updates in
+// one list, of which each row of the result is one.
 void ScatterND(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0), updates = node.In(2);
   const std::string reduction = node.String("reduction", "none");
   const OnnxConstant* const known = node.Known(1);
   if (node.failed()) return;
   const Dims from = node.TypeOf(x).dims;
-  if (reduction != "none") return node.Refuse("reduction " + reduction);
-  if (known == nullptr || known->is_float() || known->dims.empty() ||
-      !known->Integers().has_value()) {
-    return node.Refuse("indices that are not known at import");
-  }
-  const int64_t parts = known->dims.back();
+  const bool whole = known != nullptr && !known->is_float() &&
+                     !known->dims.empty() && known->Integers().has_value();
+  const TensorType index = whole ? TensorType() : node.TypeOf(node.In(1));
+  if (node.failed()) return;
+  const Dim last = whole              ? Dim(known->dims.back())
+                   : index.rank() > 0 ? index.dims.back()
+                                      : Dim(0);
+  const int64_t parts = last.is_constant() ? last.coefficient() : 0;
   if (parts < 1 || parts > static_cast<int64_t>(from.size())) {
     return node.Refuse("indices that do not fit its input");
   }
   const auto rest = from.begin() + parts;
   Dim rows(1);
   for (auto dim = from.begin(); dim != rest; ++dim) rows = rows * *dim;
+  if (!whole || reduction != "none") {
+    if (rows.coefficient() > kMostPlaces) return node.Refuse("too many rows");
+    const std::string numbers =
+        RowsOf(node, Dims(from.begin(), rest), 0, node.In(1));
+    return ScatterRows(node, numbers, rows, Dims(rest, from.end()), reduction);
+  }
   if (!rows.is_constant()) return node.Refuse("a slice of the batch");
   if (rows.coefficient() > kMostKnownElements) {
     return node.Refuse("too many rows");
@@ -285,6 +329,35 @@ void ScatterND(OnnxNode& node, const Rule&) {
   if (!node.failed()) node.Same(0, node.Reshaped(picked, from));
 }
 
+// Each element by its number among those of the input.
+void ScatterEach(OnnxNode& node, int axis, const std::string& index,
+                 const std::string& reduction) {
+  const Dims from = node.TypeOf(node.In(0)).dims;
+  const Dims into = node.TypeOf(index).dims;
+  const int rank = static_cast<int>(from.size());
+  Dim elements(1);
+  std::string numbers;
+  for (int i = rank - 1; i >= 0 && !node.failed(); --i) {
+    if (elements.coefficient() > kMostPlaces || !elements.is_constant()) {
+      return node.Refuse("indices of more than 64 places of such an axis");
+    }
+    const std::string places = i == axis ? FromStart(node, index, from[i])
+                                         : NumbersOfDim(node, into[i], i, rank);
+    const std::string part =
+        OnnxScale(node, places, static_cast<double>(elements.coefficient()), 0);
+    numbers = numbers.empty()
+                  ? part
+                  : OnnxBinary(node, "elementwise_add", numbers, part);
+    elements = elements * from[i];
+  }
+  if (elements.coefficient() > kMostPlaces) return node.Refuse("too many rows");
+  if (!node.failed()) numbers = node.Cast(numbers, DType::kI64);
+  ScatterRows(node, numbers, elements, {}, reduction);
+}
+
+// Of more places of an axis the elements are numbered.
+constexpr int64_t kMostChoices = 64;
+
 // One place of the indices after the other: a choice between the element that
 // goes there and what was there.
 void ScatterElements(OnnxNode& node, const Rule&) {
@@ -307,16 +380,12 @@ void ScatterElements(OnnxNode& node, const Rule&) {
   if (into.size() != from.size() || node.TypeOf(updates).dims != into) {
     return node.Refuse("indices that do not fit its input");
   }
+  bool few = from[axis].is_constant() && into[axis].is_constant() &&
+             into[axis].coefficient() <= kMostChoices;
   for (int i = 0; i < rank; ++i) {
-    if (i != axis && into[i] != from[i]) {
-      return node.Refuse("indices of a part of another axis");
-    }
+    few = few && (i == axis || into[i] == from[i]);
   }
-  constexpr int64_t kMost = 64;
-  if (!from[axis].is_constant() || !into[axis].is_constant() ||
-      into[axis].coefficient() > kMost) {
-    return node.Refuse("more than 64 places of the axis");
-  }
+  if (!few) return ScatterEach(node, static_cast<int>(axis), index, reduction);
   const std::string places =
       NumbersOfDim(node, from[axis], static_cast<int>(axis), rank);
   const std::string at_place = FromStart(node, index, from[axis]);

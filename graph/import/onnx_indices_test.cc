@@ -84,7 +84,11 @@ TEST(OnnxIndices, RowsThatAreReplacedAreChosenFromOneList) {
   EXPECT_THAT(scattered("dims: 2 dims: 1",
                         "attribute { name: \"reduction\" type: STRING s: "
                         "\"add\" }"),
-              HasSubstr("reduction add"));
+              AllOf(HasSubstr("\"scatter\""), HasSubstr("\"overwrite\"")));
+  EXPECT_THAT(scattered("dims: 2 dims: 1",
+                        "attribute { name: \"reduction\" type: STRING s: "
+                        "\"mul\" }"),
+              HasSubstr("reduction mul"));
 }
 
 TEST(OnnxIndices, ElementsThatAreReplacedAreChoices) {
@@ -105,7 +109,7 @@ TEST(OnnxIndices, ElementsThatAreReplacedAreChoices) {
   EXPECT_THAT(scattered("dims: 1 dims: 2 dims: 2", 1),
               AllOf(HasSubstr("\"equal\""), HasSubstr("\"where\"")));
   EXPECT_THAT(scattered("dims: 1 dims: 2 dims: 2", 2),
-              HasSubstr("indices of a part of another axis"));
+              HasSubstr("\"scatter\""));
 }
 
 // ---- Sequences.

@@ -1,6 +1,6 @@
-// Images of another size: an interpolation of ours where there is one; else,
-// along each axis, a product with a matrix of weights that is known at import,
-// or, of the nearest elements, a choice.
+// Images sampled at other places. Of another size: an interpolation of ours
+// where there is one; else, along each axis, a product with a matrix of weights
+// that is known at import, or, of the nearest elements, a choice.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -257,7 +257,7 @@ bool IsOurs(const Stretch& s, const Manner& manner) {
       s.scale * static_cast<double>(s.from) == static_cast<double>(s.to);
   if (manner.coordinates == "align_corners") {
     return whole &&
-           (manner.mode == "linear" || manner.nearest == "round_prefer_ceil");
+           (manner.mode != "nearest" || manner.nearest == "round_prefer_ceil");
   }
   if (manner.mode == "nearest") {
     return manner.coordinates == "asymmetric" && manner.nearest == "floor";
@@ -271,8 +271,13 @@ bool IsOurs(const Stretch& s, const Manner& manner) {
 bool Interpolated(OnnxNode& node, const std::string& x,
                   const std::vector<Stretch>& axes, const Manner& manner) {
   const int spatial = static_cast<int>(axes.size()) - 2;
-  if (spatial < 1 || spatial > 3 || manner.mode == "cubic" ||
-      manner.antialias || manner.excludes) {
+  const bool cubic = manner.mode == "cubic";
+  if (spatial < 1 || spatial > 3 || manner.antialias || manner.excludes) {
+    return false;
+  }
+  // Elements of ours lie in the middle of their cells, or at the corners.
+  if (cubic && (spatial != 2 || manner.cubic != -0.75 ||
+                manner.coordinates == "asymmetric")) {
     return false;
   }
   bool sized = true, changes = false;  // whether sizes say as much as scales
@@ -288,8 +293,10 @@ bool Interpolated(OnnxNode& node, const std::string& x,
   if (!changes) return false;
   constexpr const char* kLinear[] = {"linear", "bilinear", "trilinear"};
   const bool nearest = manner.mode == "nearest";
-  OnnxOp op = node.Op(
-      absl::StrCat(nearest ? "nearest" : kLinear[spatial - 1], "_interp_v2"));
+  const char* const manner_of_ours = nearest ? "nearest"
+                                     : cubic ? "bicubic"
+                                             : kLinear[spatial - 1];
+  OnnxOp op = node.Op(absl::StrCat(manner_of_ours, "_interp_v2"));
   op.In("X", x);
   std::vector<double> scales;
   for (int i = 0; i < spatial; ++i) {
@@ -341,10 +348,31 @@ void Resize(OnnxNode& node, const Rule&) {
   node.Same(0, made);
 }
 
+// Of images of two dims, between elements along straight lines.
+void GridSample(OnnxNode& node, const Rule&) {
+  std::string mode = node.String("mode", "bilinear");
+  const std::string padding = node.String("padding_mode", "zeros");
+  const std::string x = node.In(0), grid = node.In(1);
+  if (node.failed()) return;
+  if (mode == "linear") mode = "bilinear";  // as it is called from opset 20 on
+  if (mode != "bilinear" && mode != "nearest") {
+    return node.Refuse("attribute mode", " = " + mode);
+  }
+  if (node.TypeOf(x).rank() != 4) return node.Refuse("images of three dims");
+  node.Op("grid_sampler")
+      .In("X", x)
+      .In("Grid", grid)
+      .Attr("align_corners", node.Int("align_corners", 0) != 0)
+      .Attr("mode", mode)
+      .Attr("padding_mode", padding)
+      .Out("Output");
+}
+
 }  // namespace
 
 const std::vector<OnnxRule>& OnnxResizeRules() {
   static const auto& rules = *new std::vector<OnnxRule>{
+      {"GridSample", GridSample},
       {"Resize", Resize},
       {"Upsample", Resize},
   };

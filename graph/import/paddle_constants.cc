@@ -125,6 +125,14 @@ void AddJoined(const std::vector<Run>& runs, int64_t dtype,
 
 // Equal values are a fill, an arithmetic progression is a range, others are
 // fills joined.
+std::optional<double> OneConstantOf(const OpDesc& op) {
+  const std::vector<Run> runs = RunsOf(op);
+  if (runs.size() != 1) return std::nullopt;
+  const int64_t* const whole = std::get_if<int64_t>(&runs[0].value);
+  return whole != nullptr ? static_cast<double>(*whole)
+                          : std::get<double>(runs[0].value);
+}
+
 void AssignValue(const OpDesc& op, const Rule&, PaddleScope& scope,
                  ImportedOp* result) {
   const auto& outputs = OutputsOf(op, "Out");

@@ -3,6 +3,7 @@
 #ifndef HALFTONE_GRAPH_IMPORT_PADDLE_RULES_H_
 #define HALFTONE_GRAPH_IMPORT_PADDLE_RULES_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ Conversion Filled, Recurrent;
 
 // paddle_constants.cc
 Conversion AssignValue, SequenceMask;
+// The number that all `values` of an op are; nullopt: they are several.
+std::optional<double> OneConstantOf(const paddle::OpDesc& op);
 
 // paddle_moves.cc
 Conversion BatchProduct, ChannelShuffle, ExpandAs, LogSumExp, MaskedSoftmax,
@@ -63,9 +66,11 @@ void AddNode(const char* type, const std::string& x, const std::string& y,
 Conversion CountElements, FillLike, Nothing, ReduceLogical, Scaled, Summed;
 
 // paddle_places.cc
-Conversion Cropped, Diagonal, EvenlySpaced, GatherByRows, GreatestOfChannels,
-    Identity, OnADiagonal, Repeated, SampledByIndex, ShiftedFrames, Sorted,
-    Unbound;
+Conversion Cropped, Diagonal, EvenlySpaced, GreatestOfChannels, Identity,
+    OnADiagonal, Repeated, SampledByIndex, ShiftedFrames, Sorted, Unbound;
+
+// paddle_scatters.cc
+Conversion AddedByRows, AddedSlices, GatherByRows, PutByIndex, SlicesSet;
 
 // paddle_products.cc
 Conversion AddedProduct, BilinearProduct, Distance, DotProduct, EinsumOf,

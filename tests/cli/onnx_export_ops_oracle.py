@@ -35,7 +35,9 @@ DTYPES = {
 ELSEWHERE = {
     ("dropout*", "*"),
     ("gather", "no_such_integer"),
+    ("grid_sampler", "far_away"),
     ("index_select", "no_such_integer"),
+    ("scatter", "no_such_slice"),
     ("take_along_axis", "no_such_*"),
     ("arg_*", "nan_*"),
     ("pool?d", "all_minus_inf"),

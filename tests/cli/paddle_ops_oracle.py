@@ -72,6 +72,13 @@ def ints(*values):
     return paddle.assign(numpy.array(values))
 
 
+def of_dim(fn, x, ids, y, *more):
+    """fn(x, ids, y) along the dim after the batch."""
+    made = fn(paddle.transpose(x, [1, 0, 2]), ids,
+              paddle.transpose(y, [1, 0, 2]), *more)
+    return paddle.transpose(made, [1, 0, 2])
+
+
 for fn in (paddle.sinh, paddle.cosh, paddle.asinh, paddle.atan, paddle.expm1,
            paddle.trunc, paddle.frac, paddle.stanh, F.softshrink,
            F.hardshrink, F.tanhshrink, F.thresholded_relu, F.selu, F.celu,
@@ -141,6 +148,52 @@ case("trace", lambda x: paddle.trace(x, 0, 1, 2), (4, 4))
 case("diag_embed", lambda x: x + paddle.sum(F.diag_embed(x), 1), (4,))
 case("eye", lambda x: paddle.matmul(x, paddle.eye(4, 3)), (4,))
 case("linspace", lambda x: x * paddle.linspace(0, 1, 4), (4,))
+# Writes into places.
+setitem = paddle.static.setitem
+EVERY = slice(None)
+case("set_number", lambda x: setitem(x, (EVERY, 0), 1.5), (3, 4))
+case("set_slice",
+     lambda x, y: setitem(x, (EVERY, slice(1, 3), slice(2, None)), y[:, 1:3, :2]),
+     (3, 4), (3, 4))
+case("set_row", lambda x, y: setitem(x, (EVERY, 1), y), (3, 4), (4,))
+case("set_shifted",
+     lambda x: setitem(x, (EVERY, slice(1, None)), x[:, :-1]), (3, 4))
+case("set_steps",
+     lambda x, y: setitem(x, (EVERY, slice(None, None, 2)), y), (5, 4), (3, 4))
+case("set_steps_down",
+     lambda x, y: setitem(x, (EVERY, slice(-1, 0, -2)), y), (5, 4), (2, 4))
+case("set_where", lambda x, y: setitem(x, x > y, 0.5), (3, 4), (3, 4))
+case("scatter",
+     lambda x, y: of_dim(paddle.scatter, x, ints(2, 0), y),
+     (3, 4), (2, 4))
+case("scatter_sums",
+     lambda x, y: of_dim(paddle.scatter, x, ints(2, 0, 2), y, False),
+     (3, 4), (3, 4))
+case("scatter_nd_add",
+     lambda x, y: of_dim(paddle.scatter_nd_add, x, ints([2], [0], [2]), y),
+     (3, 4), (3, 4))
+case("scatter_elements",
+     lambda x, y: paddle.scatter_nd_add(
+         paddle.transpose(x, [1, 2, 0]), ints([2, 1], [0, 3], [2, 1]),
+         paddle.transpose(y, [1, 0])), (3, 4), (3,))
+# (Its gradient for X alone ends Paddle.)
+case("index_add",
+     lambda x, y: paddle.index_add(x, ints(2, 0, 2), 1, y * weight(4)),
+     (3, 4), (3, 4))
+case("index_fill", lambda x: paddle.index_fill(x, ints(2, 0), 1, 0.5), (3, 4))
+# Other sizes and places of images.
+case("bicubic", lambda x: F.interpolate(x, [5, 7], mode="bicubic"), (2, 4, 4))
+case("bicubic_corners",
+     lambda x: F.interpolate(x, [3, 7], mode="bicubic", align_corners=True),
+     (2, 4, 5))
+case("grid_sample",
+     lambda x, y: F.grid_sample(x, paddle.tanh(y)), (2, 4, 5), (3, 3, 2))
+case("grid_sample_border",
+     lambda x, y: F.grid_sample(x, y, padding_mode="border",
+                                align_corners=False), (2, 4, 5), (3, 3, 2))
+case("grid_sample_reflection",
+     lambda x, y: F.grid_sample(x, 2 * y, padding_mode="reflection"),
+     (2, 4, 5), (3, 3, 2))
 
 
 def run():
