@@ -24,7 +24,6 @@ void BatchNorm(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Dropout(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void FlashAttention(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Gelu(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
-void Range(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Refuse(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void RefuseDims(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
 void Select(const OpDesc&, const Rule&, PaddleScope&, ImportedOp*);
@@ -342,38 +341,6 @@ void Gelu(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   ByName(op, rule, scope, result);
   if (BoolAttr(op, "approximate", false)) {
     SetLast("approximate", std::string("tanh"), result);
-  }
-}
-
-// Its bounds are values in Paddle: constants, or the op is refused.
-void Range(const OpDesc& op, const Rule&, PaddleScope& scope,
-           ImportedOp* result) {
-  const auto& out = OutputsOf(op, "Out");
-  proto::OpNode node;
-  node.set_type("arange");
-  proto::SlotVars& slot = *node.add_out();
-  slot.set_slot("Out");
-  if (!out.empty()) slot.add_var(scope.Write(out[0]));
-  result->nodes.push_back(std::move(node));
-  constexpr std::pair<const char*, const char*> kBounds[] = {
-      {"Start", "start"}, {"End", "end"}, {"Step", "step"}};
-  for (const auto& [name, attr] : kBounds) {
-    const auto& bound = InputsOf(op, name);
-    const OpDesc* const fill = bound.empty() ? nullptr : scope.Writer(bound[0]);
-    const auto size = bound.empty() ? std::nullopt : SizeOf(bound[0], scope);
-    const bool constant = fill != nullptr && fill->type() == "fill_constant";
-    if (out.empty() || !(constant || (size.has_value() && size->is_number()))) {
-      result->refusals.push_back(
-          {absl::StrCat("input ", name), ": expected a constant"});
-      continue;
-    }
-    SetLast(attr,
-            constant ? ConstantOf(*fill) : static_cast<double>(size->number),
-            result);
-    const VarType::TensorDesc* const tensor = TensorOf(bound[0], scope);
-    if (attr == absl::string_view("start") && tensor != nullptr) {
-      SetLast("dtype", int64_t{tensor->data_type()}, result);
-    }
   }
 }
 

@@ -77,8 +77,8 @@ Conversion AddedProduct, BilinearProduct, Distance, DotProduct, EinsumOf,
     FrobeniusNorm, Kronecker, MatrixTimesVector, Normalized;
 
 // paddle_shapes.cc
-Conversion Expanded, FilledAsBatch, FilledByShape, Reshaped, SlicedBySizes,
-    TiledBySizes;
+Conversion Expanded, FilledAsBatch, FilledByShape, Range, Reshaped,
+    SlicedBySizes, TiledBySizes;
 
 // paddle_windows.cc
 Conversion Folded, Pooled, Unfolded, Windowed;

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "graph/import/paddle_parts.h"
 #include "graph/import/paddle_rules.h"
@@ -242,6 +245,71 @@ void TiledBySizes(const OpDesc& op, const Rule& rule, PaddleScope& scope,
     SetInts("repeat_times", Numbers(*sizes), &copy);
   }
   ByName(copy, rule, scope, result);
+}
+
+namespace {
+
+// What a bound of a range is; nullopt: it is not known.
+std::optional<double> BoundOf(const OpDesc& op, const char* slot,
+                              PaddleScope& scope) {
+  const auto& names = InputsOf(op, slot);
+  if (names.size() != 1) return std::nullopt;
+  const OpDesc* const fill = scope.Writer(names[0]);
+  if (fill != nullptr && fill->type() == "fill_constant") {
+    return ConstantOf(*fill);
+  }
+  const std::optional<Size> size = SizeOf(names[0], scope);
+  if (!size.has_value() || !size->is_number()) return std::nullopt;
+  return static_cast<double>(size->number);
+}
+
+// The value whose first dim is the batch that ends the range; empty: it does
+// not end there.
+std::string BatchThatEnds(const OpDesc& op, PaddleScope& scope) {
+  const auto& names = InputsOf(op, "End");
+  if (names.size() != 1) return "";
+  const std::optional<Size> size = SizeOf(names[0], scope);
+  return size.has_value() && size->number == 1 ? size->of : "";
+}
+
+}  // namespace
+
+// Bounds are values in Paddle: constants here, or 0, 1, ... below the batch.
+void Range(const OpDesc& op, const Rule&, PaddleScope& scope,
+           ImportedOp* result) {
+  const auto& out = OutputsOf(op, "Out");
+  const std::optional<double> start = BoundOf(op, "Start", scope);
+  const std::optional<double> end = BoundOf(op, "End", scope);
+  const std::optional<double> step = BoundOf(op, "Step", scope);
+  const std::string batch = BatchThatEnds(op, scope);
+  const bool numbers_batch = !batch.empty() && start == 0.0 && step == 1.0;
+  const std::pair<const char*, bool> bounds[] = {
+      {"Start", start.has_value()},
+      {"End", end.has_value() || numbers_batch},
+      {"Step", step.has_value()}};
+  for (const auto& [slot, known] : bounds) {
+    if (known && out.size() == 1) continue;
+    result->refusals.push_back(
+        {absl::StrCat("input ", slot), ": expected a constant"});
+  }
+  if (!result->refusals.empty()) return;
+  const VarType::TensorDesc* const tensor =
+      TensorOf(InputsOf(op, "Start")[0], scope);
+  int64_t dtype = VarType::INT64;
+  if (tensor != nullptr) dtype = tensor->data_type();
+  Parts parts(scope.Write(out[0]), scope, result);
+  if (numbers_batch) {
+    const std::string ones =
+        parts.Scaled(BatchOfZeros(parts, batch, 0, 1, scope), 1, 1);
+    const std::string numbers = parts.Add(
+        "cumsum", {{"X", ones}}, {{"axis", int64_t{0}}, {"exclusive", true}});
+    if (dtype != VarType::FP32) parts.Cast(numbers, dtype);
+  } else {
+    parts.Add(
+        "arange", {},
+        {{"start", *start}, {"end", *end}, {"step", *step}, {"dtype", dtype}});
+  }
+  parts.End();
 }
 
 }  // namespace halftone

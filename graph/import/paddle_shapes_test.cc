@@ -147,6 +147,11 @@ TEST(PaddleShapesTest, SizesAreComputed) {
   EXPECT_THAT(
       WithSizes(Op("range", {"Start:two", "End:b", "Step:two"}, {"Out:out"})),
       HasSubstr("input End: expected a constant"));
+  // The numbers of the samples.
+  EXPECT_THAT(
+      WithSizes(Number("none", "0") + Number("one", "1") +
+                Op("range", {"Start:none", "End:b", "Step:one"}, {"Out:out"})),
+      AllOf(HasSubstr("\"cumsum\""), HasSubstr("\"exclusive\"")));
 }
 
 TEST(PaddleShapesTest, SlicesByComputedBounds) {
