@@ -10,6 +10,8 @@ extern "C" const char* __tsan_default_suppressions() {
       // libdnnl: the lock of its cache of primitives, which ranks as threads
       // fill at the same time.
       "race:dnnl::memory::desc::desc\n"
-      "race:libdnnl.so\n";
+      "race:libdnnl.so\n"
+      // libabsl: a static of its own, made at the first error of a socket.
+      "race:libabsl_strerror.so\n";
 }
 #endif

@@ -72,7 +72,7 @@ TEST(GlooCommunicator, RanksOfOneMachineShareMemory) {
 
 // What a library throws for want of memory is no failure of a connection.
 TEST(GlooCommunicator, WantOfMemoryIsNoFailureOfCommunication) {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer ends processes that ask for so much";
 #endif
   auto ranks = ConnectThreads(2, absl::Seconds(20));
