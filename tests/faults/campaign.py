@@ -479,6 +479,9 @@ class Campaign:
 
     def steady(self, life, samples, times, steps):
         """The last fifth beside the second one, by medians."""
+        if not samples or not times:
+            print(f"life {life + 1}: no step in it that was timed", flush=True)
+            return
         def grew(values):
             fifth = max(1, len(values) // 5)
             early = sorted(values[fifth:2 * fifth] or values[:1])

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "runtime/device/host_info.h"
 #include "tests/support/child.h"
 #include "tests/support/run_files.h"
 
@@ -99,11 +100,13 @@ TEST_P(FormatsTest, TuningTablesAndParameters) {
   then.erase("xxh64");
   std::ofstream(table) << then.dump() << "\n";
   Ok({"run", at_ + "model.htc", "--data", "synthetic:64", "--init",
-      at_ + "parameters.safetensors", "--out", at_ + "tuned"});
+      at_ + "parameters.safetensors", "--out", at_ + "tuned", "--threads",
+      absl::StrCat(runtime::UsableCores())});
   // The table beside the model came along, whatever its schema was.
   const auto now =
       nlohmann::ordered_json::parse(ReadAll(at_ + "tuned/tuning.json"));
   for (const char* part : {"device", "rates", "entries"}) {
+    ASSERT_TRUE(now.contains(part)) << part;
     EXPECT_EQ(now[part], then[part]) << part;
   }
 }
