@@ -40,6 +40,11 @@ std::string Op(const std::string& type, const std::vector<std::string>& in,
                       " attrs { name: 'op_role' type: INT i: ", role, " } }\n");
 }
 
+std::string Longs(const char* name, const std::string& values) {
+  return absl::StrCat("attrs { name: '", name, "' type: LONGS longs: [", values,
+                      "] } ");
+}
+
 paddle::ProgramDesc ProgramOf(const std::string& block) {
   paddle::ProgramDesc program;
   const std::string text =

@@ -20,6 +20,8 @@ std::string Param(const std::string& name, const std::string& dims);
 std::string Op(const std::string& type, const std::vector<std::string>& in,
                const std::vector<std::string>& out,
                const std::string& attrs = "", int role = 0);
+// An attribute, "1, 2": text of OpDesc.
+std::string Longs(const char* name, const std::string& values);
 
 // Of one block.
 paddle::ProgramDesc ProgramOf(const std::string& block);

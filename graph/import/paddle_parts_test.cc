@@ -12,6 +12,7 @@
 namespace halftone {
 namespace {
 
+using paddle_testing::Longs;
 using paddle_testing::Op;
 using paddle_testing::Text;
 using paddle_testing::Var;
@@ -20,10 +21,6 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Longs(const char* name, const std::string& values) {
-  return absl::StrCat("attrs { name: '", name, "' type: LONGS longs: [", values,
-                      "] } ");
-}
 std::string Int(const char* name, int value) {
   return absl::StrCat("attrs { name: '", name, "' type: INT i: ", value, " } ");
 }

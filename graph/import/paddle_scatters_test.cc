@@ -10,17 +10,13 @@
 namespace halftone {
 namespace {
 
+using paddle_testing::Longs;
 using paddle_testing::Op;
 using paddle_testing::Text;
 using paddle_testing::Var;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string Longs(const char* name, const std::string& values) {
-  return absl::StrCat("attrs { name: '", name, "' type: LONGS longs: [", values,
-                      "] } ");
-}
 
 // x[range] = value, which has these dims, or 1.5.
 std::string Set(const std::string& x, const std::string& axes,
