@@ -188,8 +188,9 @@ void Resize(SourceOp& op, const Rule&) {
   const bool cubic = absl::StartsWith(op.type(), "bicubic");
   // Of one element ours takes the first, as pytorch_half_pixel does.
   std::string where = "asymmetric";
-  if (cubic || (!nearest && op.Int("align_mode") == 0))
+  if (cubic || (!nearest && op.Int("align_mode") == 0)) {
     where = "pytorch_half_pixel";
+  }
   if (op.Bool("align_corners")) where = "align_corners";
   NodeMaker node = op.Node("Resize");
   node.In(op.In("X")).In("");

@@ -8,6 +8,7 @@
 
 #include "graph/base/dtype.h"
 #include "graph/import/onnx_ops.h"
+#include "graph/import/onnx_writer.h"
 
 namespace halftone {
 namespace {
@@ -116,9 +117,6 @@ void GatherElements(OnnxNode& node, const Rule&) {
       .Out("Result");
 }
 
-// Numbers of places are computed in f32: so many can be told apart.
-constexpr int64_t kMostPlaces = int64_t{1} << 24;
-
 // The numbers of the dim's places, f32[1, ..., dim, 1, ...] of `rank` dims.
 std::string NumbersOfDim(OnnxNode& node, const Dim& dim, int at, int rank) {
   Dims dims(rank, Dim(1));
@@ -226,28 +224,13 @@ void GatherND(OnnxNode& node, const Rule&) {
   node.Same(0, node.Reshaped(picked, into));
 }
 
-// Rows of `x`, or the sums of rows that go to the same one, and what was there.
-std::string Scattered(OnnxNode& node, const std::string& x,
-                      const std::string& rows, const std::string& updates,
-                      const std::string& reduction) {
-  const bool adds = reduction == "add";
-  if (!adds && reduction != "none") node.Refuse("reduction " + reduction);
-  if (node.failed()) return "";
-  const std::string into =
-      adds ? node.Op("fill_zeros_like").In("X", x).Made() : x;
-  const std::string made = node.Op("scatter")
-                               .In("X", into)
-                               .In("Ids", rows)
-                               .In("Updates", updates)
-                               .Attr("overwrite", !adds)
-                               .Made();
-  return adds ? OnnxBinary(node, "elementwise_add", x, made) : made;
-}
-
 // By the rows' numbers, in the dims of an input where they are `rows` rows of
 // `rest`.
 void ScatterRows(OnnxNode& node, const std::string& numbers, const Dim& rows,
                  Dims rest, const std::string& reduction) {
+  const bool adds = reduction == "add";
+  if (!adds && reduction != "none") node.Refuse("reduction " + reduction);
+  if (adds && !node.IsFloat(0)) node.Refuse("reduction add of whole numbers");
   if (node.failed()) return;
   const std::string x = node.In(0);
   const Dim count = node.TypeOf(numbers).Elements();
@@ -257,7 +240,11 @@ void ScatterRows(OnnxNode& node, const std::string& numbers, const Dim& rows,
   const std::string before = node.Reshaped(x, list);
   const std::string ids = node.Reshaped(numbers, {count});
   const std::string updates = node.Reshaped(node.In(2), news);
-  const std::string made = Scattered(node, before, ids, updates, reduction);
+  OnnxWriter writer(&node);
+  const std::string made =
+      adds ? writer.AddedAt(before, ids, updates)
+           : writer.Add("scatter",
+                        {{"X", before}, {"Ids", ids}, {"Updates", updates}});
   if (!node.failed()) node.Same(0, node.Reshaped(made, node.TypeOf(x).dims));
 }
 

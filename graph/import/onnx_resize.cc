@@ -1,6 +1,6 @@
-// Images sampled at other places. Of another size: an interpolation of ours
-// where there is one; else, along each axis, a product with a matrix of weights
-// that is known at import, or, of the nearest elements, a choice.
+// Images at the places of a grid, and images of another size: an interpolation
+// of ours where there is one; else, along each axis, a product with a matrix of
+// weights that is known at import, or, of the nearest elements, a choice.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -3,6 +3,7 @@
 #define HALFTONE_GRAPH_IMPORT_OP_WRITER_H_
 
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -11,6 +12,9 @@
 #include "graph/ir/type.h"
 
 namespace halftone {
+
+// Numbers of places are computed in f32: so many can be told apart.
+inline constexpr int64_t kMostPlaces = int64_t{1} << 24;
 
 class OpWriter {
  public:
@@ -35,6 +39,15 @@ class OpWriter {
   // factor * X + bias.
   std::string Scaled(const std::string& x, double factor, double bias = 0) {
     return Add("scale", {{"X", x}}, {{"scale", factor}, {"bias", bias}});
+  }
+  // x and, where `ids` name its slices along an axis, sums of `updates`.
+  std::string AddedAt(const std::string& x, const std::string& ids,
+                      const std::string& updates, int64_t axis = 0) {
+    const std::string none = Of("fill_zeros_like", x);
+    const std::string sums =
+        Add("scatter", {{"X", none}, {"Ids", ids}, {"Updates", updates}},
+            {{"axis", axis}, {"overwrite", false}});
+    return Binary("elementwise_add", {x, sums});
   }
   // A scalar.
   std::string Number(double value) {

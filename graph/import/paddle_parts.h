@@ -63,9 +63,6 @@ int64_t SizeAttr(const paddle::OpDesc& op, absl::string_view name,
 std::vector<int64_t> SizesAttr(const paddle::OpDesc& op,
                                absl::string_view name);
 
-// Numbers of places are computed in f32: so many can be told apart.
-inline constexpr int64_t kMostPlaces = int64_t{1} << 24;
-
 // What an op reads, with its dims as Paddle has them: -1 where it does not
 // know.
 struct PaddleOperand {

@@ -99,29 +99,16 @@ class SlicesByPlace {
   IntList strides_;
 };
 
-std::string ZerosLike(Parts& parts, const std::string& x) {
-  return parts.Of("fill_zeros_like", x);
-}
-
 // `value`, which may be broadcast, in the dims of x, both of `dtype`.
 std::string InDimsOf(Parts& parts, const std::string& x,
                      const std::string& value, int64_t dtype) {
-  if (IsPaddleFloat(dtype)) {
-    return parts.Binary("elementwise_add", {ZerosLike(parts, x), value});
+  if (IsOurFloat(dtype)) {
+    return parts.Binary("elementwise_add",
+                        {parts.Of("fill_zeros_like", x), value});
   }
   return parts.Add(
       "where",
       {{"Condition", parts.Binary("equal", {x, x})}, {"X", value}, {"Y", x}});
-}
-
-// x and, where its slices are named, the sums of `updates`.
-std::string Added(Parts& parts, const std::string& x, const std::string& ids,
-                  const std::string& updates, int64_t axis) {
-  const std::string sums = parts.Add(
-      "scatter",
-      {{"X", ZerosLike(parts, x)}, {"Ids", ids}, {"Updates", updates}},
-      {{"axis", axis}, {"overwrite", false}});
-  return parts.Binary("elementwise_add", {x, sums});
 }
 
 bool RefuseInts(const PaddleOperand& x, ImportedOp* result) {
@@ -139,7 +126,7 @@ void AddedSlices(const OpDesc& op, const Rule&, PaddleScope& scope,
   const int axis = AxisOf(in[0], IntAttr(op, "axis", 0), result);
   if (axis < 0 || RefuseInts(in[0], result)) return;
   Parts parts = in.Write();
-  Added(parts, in[0].value, in[1].value, in[2].value, axis);
+  parts.AddedAt(in[0].value, in[1].value, in[2].value, axis);
   parts.End();
 }
 
@@ -156,7 +143,7 @@ void AddedByRows(const OpDesc& op, const Rule&, PaddleScope& scope,
   if (in[1].rank() != 2) {
     updates = parts.Reshaped(updates, slices.Slices(-1));
   }
-  const std::string sum = Added(parts, list, places, updates, 0);
+  const std::string sum = parts.AddedAt(list, places, updates);
   if (list != in[0].value) parts.Reshaped(sum, DimsOf(in[0].dims));
   parts.End();
 }
@@ -219,12 +206,17 @@ void PutByIndex(const OpDesc& op, const Rule&, PaddleScope& scope,
   const bool adds = BoolAttr(op, "accumulate", false);
   if (adds && RefuseInts(x, result)) return;
   Parts parts = in.Write();
-  const std::string slices =
-      parts.Add("gather", {{"X", x.value}, {"Index", index.value}},
-                {{"axis", int64_t{0}}});
-  const std::string updates = InDimsOf(parts, slices, value.value, x.dtype);
+  IntList whole = x.dims;
+  whole[0] = index.dims[0];
+  std::string updates = value.value;
+  if (value.dims != whole) {
+    const std::string slices =
+        parts.Add("gather", {{"X", x.value}, {"Index", index.value}},
+                  {{"axis", int64_t{0}}});
+    updates = InDimsOf(parts, slices, updates, x.dtype);
+  }
   if (adds) {
-    Added(parts, x.value, index.value, updates, 0);
+    parts.AddedAt(x.value, index.value, updates);
   } else {
     parts.Add("scatter",
               {{"X", x.value}, {"Ids", index.value}, {"Updates", updates}});
@@ -238,21 +230,29 @@ namespace {
 struct Cut {
   int axis = 0;
   int64_t start = 0, end = 0, step = 1;
+
+  int64_t count() const {
+    return (end - start + step - (step > 0 ? 1 : -1)) / step;
+  }
 };
 
 // Replaces what is cut out of a tensor, along one axis within the other.
 class SliceSetter {
  public:
+  // `dims`: of the value, as it stands beside x.
   SliceSetter(Parts& parts, std::vector<Cut> cuts, std::string value,
-              const PaddleOperand& x)
-      : parts_(parts),
-        cuts_(std::move(cuts)),
-        value_(std::move(value)),
-        x_(x) {}
+              const IntList& dims, const PaddleOperand& x)
+      : parts_(parts), cuts_(std::move(cuts)), value_(std::move(value)), x_(x) {
+    IntList cut_out = x.dims;
+    for (const Cut& cut : cuts_) cut_out[cut.axis] = cut.count();
+    whole_ = dims == cut_out;
+  }
 
   // `x` with what lies within the cuts from the k-th on replaced.
   std::string Set(const std::string& x, size_t k) {
-    if (k == cuts_.size()) return InDimsOf(parts_, x, value_, x_.dtype);
+    if (k == cuts_.size()) {
+      return whole_ ? value_ : InDimsOf(parts_, x, value_, x_.dtype);
+    }
     const Cut& cut = cuts_[k];
     return cut.step == 1 ? SetRange(x, cut, k) : SetSteps(x, cut, k);
   }
@@ -292,6 +292,7 @@ class SliceSetter {
   const std::vector<Cut> cuts_;
   const std::string value_;
   const PaddleOperand& x_;
+  bool whole_;  // the value has an element for each that is set
 };
 
 // Within a dim, which is known unless all of it is cut out; false: it is not,
@@ -381,8 +382,8 @@ void SlicesSet(const OpDesc& op, const Rule&, PaddleScope& scope,
       value = parts.Reshaped(value, DimsOf(beside));
     }
   }
-  parts.EndWith(
-      SliceSetter(parts, std::move(cuts), value, in[0]).Set(in[0].value, 0));
+  parts.EndWith(SliceSetter(parts, std::move(cuts), value, beside, in[0])
+                    .Set(in[0].value, 0));
 }
 
 }  // namespace halftone

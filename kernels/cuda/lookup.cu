@@ -194,6 +194,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Not in the lambda of MakeScatter: there nvcc does not find a T that Index has
+// no part in.
 template <typename T>
 void WriteRuns(const LookupShape& shape, const Sorted& sorted, bool overwrite,
                const T* updates, T* out, Launcher& launch) {

@@ -440,7 +440,7 @@ class Campaign:
         flags = ["--data", "synthetic:6400", "--epochs", "1000000",
                  "--checkpoint-every", "50", "--eval-every", "200",
                  "--log-every", "100"]
-        lives = 4
+        lives, timed = 4, 0
         for life in range(lives):
             run = Run(self.binary, out, 0, *flags,
                       *(["--resume"] if life else []))
@@ -453,7 +453,10 @@ class Campaign:
                 samples.append(self.needs(run.process.pid))
             run.process.kill()
             run.end()
-            self.steady(life, samples, *self.step_ms(out, life))
+            times, steps = self.step_ms(out, life)
+            timed += len(times)
+            self.steady(life, samples, times, steps)
+        require(timed > 0, "no step was timed in all of it; give it --minutes")
 
     def needs(self, pid):
         """KiB resident and open files."""
