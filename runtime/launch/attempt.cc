@@ -300,9 +300,9 @@ void Attempt::Reap() {
   if (failed && failed_at_ == MonotonicTime::InfiniteFuture()) OnFailure(now);
 }
 
-void Attempt::OnFailure(MonotonicTime now) {
-  failed_at_ = now;
-  terminate_at_ = now + kSettle;
+void Attempt::OnFailure(MonotonicTime at) {
+  failed_at_ = at;
+  terminate_at_ = at + kSettle;
   kill_at_ = terminate_at_ + kTerminate;
   // Where the others were when it happened.
   for (Rank& rank : ranks_) {
@@ -323,7 +323,8 @@ void Attempt::HearOfOtherNodes(MonotonicTime now) {
     return;
   }
   if (heard_at_ == MonotonicTime::InfiniteFuture()) heard_at_ = now;
-  if (FailedElsewhere() || now >= heard_at_ + kOwnEnd) OnFailure(now);
+  // The others have settled while a rank's own word was awaited.
+  if (FailedElsewhere() || now >= heard_at_ + kOwnEnd) OnFailure(heard_at_);
 }
 
 // The ranks' own word comes first. They may be programs that have none.

@@ -86,7 +86,7 @@ class Attempt {
   void TakeSignals();
   void OnUserSignal(int number);
   void Reap();
-  void OnFailure(MonotonicTime now);
+  void OnFailure(MonotonicTime at);
   void HearOfOtherNodes(MonotonicTime now);
   void TellOtherNodes();
   void PassDeadlines(MonotonicTime now);
