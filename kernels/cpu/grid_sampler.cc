@@ -4,7 +4,9 @@
 #include "kernels/common/grid_sampler.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
+#include <type_traits>
 
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
@@ -19,7 +21,12 @@ namespace {
 
 using Run = std::function<void(const Buffers&, runtime::Stream&)>;
 
-constexpr int64_t kPlaces = 128;  // of a row that are sampled at once
+constexpr int64_t kPlaces = 512;  // that are sampled at once
+
+// Of an image.
+int64_t BlocksOf(const GridShape& shape) {
+  return (shape.places() + kPlaces - 1) / kPlaces;
+}
 
 // body(cell, k) for each of `n` places from `first` on.
 template <typename Body>
@@ -32,42 +39,111 @@ void ForCells(const GridShape& shape, DType dtype, const void* grid,
   }
 }
 
-// Four elements of a plane for each place, and their weights: 0 for those
-// outside.
+// For each place two pairs of neighbours in a plane, of a row and of the one
+// after it, and the weights of their elements: 0 for what lies outside, as it
+// does for the second element of a plane that has but one.
 struct Corners {
-  alignas(64) int32_t elements[4][kPlaces];
-  alignas(64) float weights[4][kPlaces];
+  alignas(64) int32_t pairs[2][kPlaces];
+  alignas(64) float weights[4 * kPlaces];
 
-  void Set(const GridShape& shape, const GridCell& cell, int64_t k) {
-    for (int i = 0; i < 4; ++i) {
-      const int64_t element = cell.Element(shape, i);
-      elements[i][k] = static_cast<int32_t>(std::max<int64_t>(0, element));
-      weights[i][k] = element < 0 ? 0.0f : cell.Weight(i);
+  // weight(i): that of the cell's i-th element.
+  template <typename Weight>
+  void Set(const GridShape& shape, const GridCell& cell, int64_t k,
+           const Weight& weight) {
+    const bool left = shape.w.Has(cell.w.first);
+    const bool right = shape.w.Has(cell.w.first + 1);
+    const int64_t last = std::max<int64_t>(0, shape.pixels() - 2);
+    for (int r = 0; r < 2; ++r) {
+      float* const to = &weights[4 * k + 2 * r];
+      to[0] = to[1] = 0;
+      pairs[r][k] = 0;
+      const int64_t row = cell.h.first + r;
+      if (!shape.h.Has(row) || (!left && !right)) continue;
+      const int64_t first = row * shape.w.size + cell.w.first + (left ? 0 : 1);
+      const int64_t pair = std::min(first, last);
+      pairs[r][k] = static_cast<int32_t>(pair);
+      to[first - pair] = weight(2 * r + (left ? 0 : 1));
+      if (left && right) to[1] = weight(2 * r + 1);
     }
   }
 };
 
-// What has no weight is not looked at: it may be infinite.
-inline float Weighted(float weight, float x) {
-  return weight != 0.0f ? weight * x : 0.0f;
-}
+typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
 
-// body(image, first place of a block, places in it) for a task: a row of
-// Output.
+// What a plane has at the pairs.
+struct Elements {
+  alignas(64) float x[4 * kPlaces];
+
+  template <typename T>
+  void Load(const T* plane, int64_t pixels, const Corners& corners, int64_t n) {
+    if constexpr (std::is_same_v<T, float>) {
+      Take(plane, pixels, corners, n, x);
+    } else {
+      alignas(64) T taken[4 * kPlaces];
+      Take(plane, pixels, corners, n, taken);
+      ToFloat(taken, x, 4 * n);
+    }
+  }
+
+  // The weighted sum of each place. What has no weight is not looked at: it may
+  // be infinite.
+  void Sum(const Corners& corners, int64_t n, float* sums) const {
+    ForIsa([=, weights = corners.weights] {
+      const auto product = [=](int64_t k) {
+        const Four w = *reinterpret_cast<const Four*>(&weights[4 * k]);
+        return w != 0.0f ? w * *reinterpret_cast<const Four*>(&x[4 * k])
+                         : Four{};
+      };
+      int64_t k = 0;
+      for (; k + 4 <= n; k += 4) {
+        const Four a = product(k), b = product(k + 1);
+        const Four c = product(k + 2), d = product(k + 3);
+        const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+        const Four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+        const Four below_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+        const Four below_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+        *reinterpret_cast<Four*>(sums + k) =
+            0.0f + __builtin_shufflevector(ab, cd, 0, 1, 4, 5) +
+            __builtin_shufflevector(ab, cd, 2, 3, 6, 7) +
+            __builtin_shufflevector(below_ab, below_cd, 0, 1, 4, 5) +
+            __builtin_shufflevector(below_ab, below_cd, 2, 3, 6, 7);
+      }
+      for (; k < n; ++k) {
+        const Four four = product(k);
+        sums[k] = 0.0f + four[0] + four[1] + four[2] + four[3];
+      }
+    });
+  }
+
+ private:
+  template <typename T>
+  static void Take(const T* from, int64_t pixels, const Corners& corners,
+                   int64_t n, T* to) {
+    if (pixels == 1) {
+      std::fill_n(to, 4 * n, *from);
+      return;
+    }
+    for (int64_t k = 0; k < n; ++k) {
+      for (int r = 0; r < 2; ++r) {
+        memcpy(to + 4 * k + 2 * r, from + corners.pairs[r][k], 2 * sizeof(T));
+      }
+    }
+  }
+};
+
+// body(image, first place of a block, places in it) for a task: a block.
 template <typename Body>
-void ForBlocksOfRows(const GridShape& shape, int threads, const Body& body) {
-  const int64_t row = shape.columns * std::max<int64_t>(1, shape.channels);
-  const int64_t grain = std::max<int64_t>(1, kMapGrain / (4 * row + 1));
-  ParallelFor(threads, shape.images * shape.rows, grain,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t task = begin; task < end; ++task) {
-                  for (int64_t at = 0; at < shape.columns; at += kPlaces) {
-                    body(task / shape.rows,
-                         task % shape.rows * shape.columns + at,
-                         std::min(kPlaces, shape.columns - at));
-                  }
-                }
-              });
+void ForBlocks(const GridShape& shape, int threads, const Body& body) {
+  const int64_t blocks = BlocksOf(shape);
+  const int64_t block = kPlaces * std::max<int64_t>(1, shape.channels);
+  const int64_t grain = std::max<int64_t>(1, kMapGrain / (4 * block + 1));
+  ParallelFor(
+      threads, shape.images * blocks, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t first = task % blocks * kPlaces;
+          body(task / blocks, first, std::min(kPlaces, shape.places() - first));
+        }
+      });
 }
 
 template <typename T>
@@ -76,41 +152,28 @@ struct SampleKernel {
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const T* x = static_cast<const T*>(buffers.inputs[0]);
-    ForBlocksOfRows(
-        shape, stream.threads(), [&](int64_t image, int64_t first, int64_t n) {
-          Corners corners;
-          ForCells(shape, DTypeOf<T>(), buffers.inputs[1],
-                   image * shape.places() + first, n,
-                   [&](const GridCell& cell, int64_t k) {
-                     corners.Set(shape, cell, k);
-                   });
-          for (int64_t c = 0; c < shape.channels; ++c) {
-            const int64_t plane = image * shape.channels + c;
-            const int64_t to = plane * shape.places() + first;
-            alignas(64) float buffer[kPlaces];
-            float* out =
-                OutputBlock(DTypeOf<T>(), buffers.outputs[0], to, buffer);
-            Sample(x + plane * shape.pixels(), corners, n, out);
-            StoreBlock(DTypeOf<T>(), out, buffers.outputs[0], to, n);
-          }
-        });
-  }
-
- private:
-  static void Sample(const T* x, const Corners& corners, int64_t n,
-                     float* out) {
-    ForIsa([=, &corners] {
-#pragma GCC ivdep
-      for (int64_t k = 0; k < n; ++k) {
-        float sum = 0;
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-          sum += Weighted(corners.weights[i][k],
-                          static_cast<float>(x[corners.elements[i][k]]));
-        }
-        out[k] = sum;
-      }
-    });
+    ForBlocks(shape, stream.threads(),
+              [&](int64_t image, int64_t first, int64_t n) {
+                Corners corners;
+                Elements elements;
+                ForCells(shape, DTypeOf<T>(), buffers.inputs[1],
+                         image * shape.places() + first, n,
+                         [&](const GridCell& cell, int64_t k) {
+                           corners.Set(shape, cell, k,
+                                       [&](int i) { return cell.Weight(i); });
+                         });
+                for (int64_t c = 0; c < shape.channels; ++c) {
+                  const int64_t plane = image * shape.channels + c;
+                  const int64_t to = plane * shape.places() + first;
+                  alignas(64) float buffer[kPlaces];
+                  float* out =
+                      OutputBlock(DTypeOf<T>(), buffers.outputs[0], to, buffer);
+                  elements.Load(x + plane * shape.pixels(), shape.pixels(),
+                                corners, n);
+                  elements.Sum(corners, n, out);
+                  StoreBlock(DTypeOf<T>(), out, buffers.outputs[0], to, n);
+                }
+              });
   }
 };
 
@@ -120,9 +183,8 @@ struct InputGradKernel {
   GridShape shape;
   DType dtype;
 
-  int64_t Blocks() const { return (shape.places() + kPlaces - 1) / kPlaces; }
   int64_t ScratchFloats() const {
-    return Blocks() * int64_t{sizeof(Corners) / sizeof(float)} +
+    return BlocksOf(shape) * int64_t{sizeof(Corners) / sizeof(float)} +
            (dtype == DType::kF32 ? 0 : (shape.pixels() + 15) / 16 * 16);
   }
 
@@ -134,7 +196,8 @@ struct InputGradKernel {
         buffers.workspace, ScratchFloats(),
         [&](int64_t begin, int64_t end, float* scratch) {
           Corners* const corners = reinterpret_cast<Corners*>(scratch);
-          float* const sums = reinterpret_cast<float*>(corners + Blocks());
+          float* const sums =
+              reinterpret_cast<float*>(corners + BlocksOf(shape));
           int64_t image = -1;
           for (int64_t plane = begin; plane < end; ++plane) {
             if (plane / shape.channels != image) {
@@ -148,12 +211,13 @@ struct InputGradKernel {
 
  private:
   void SetCorners(const void* grid, int64_t image, Corners* corners) const {
-    for (int64_t b = 0; b < Blocks(); ++b) {
+    for (int64_t b = 0; b < BlocksOf(shape); ++b) {
       const int64_t first = b * kPlaces;
       ForCells(shape, dtype, grid, image * shape.places() + first,
                std::min(kPlaces, shape.places() - first),
                [&](const GridCell& cell, int64_t k) {
-                 corners[b].Set(shape, cell, k);
+                 corners[b].Set(shape, cell, k,
+                                [&](int i) { return cell.Weight(i); });
                });
     }
   }
@@ -164,15 +228,16 @@ struct InputGradKernel {
     float* const sums = OutputBlock(dtype, buffers.outputs[0], at, scratch);
     std::fill_n(sums, shape.pixels(), 0.0f);
     alignas(64) float buffer[kPlaces];
-    for (int64_t b = 0; b < Blocks(); ++b) {
+    for (int64_t b = 0; b < BlocksOf(shape); ++b) {
       const int64_t first = b * kPlaces;
       const int64_t n = std::min(kPlaces, shape.places() - first);
       const float* grad = LoadBlock(dtype, buffers.inputs[2],
                                     plane * shape.places() + first, n, buffer);
       for (int64_t k = 0; k < n; ++k) {
         for (int i = 0; i < 4; ++i) {
-          const float weight = corners[b].weights[i][k];
-          if (weight != 0) sums[corners[b].elements[i][k]] += weight * grad[k];
+          const float weight = corners[b].weights[4 * k + i];
+          if (weight == 0) continue;
+          sums[corners[b].pairs[i >> 1][k] + (i & 1)] += weight * grad[k];
         }
       }
     }
@@ -187,26 +252,29 @@ struct GridGradKernel {
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     constexpr DType kDType = DTypeOf<T>();
     const T* x = static_cast<const T*>(buffers.inputs[0]);
-    ForBlocksOfRows(
+    ForBlocks(
         shape, stream.threads(), [&](int64_t image, int64_t first, int64_t n) {
           Corners by_x, by_y;
+          Elements elements;
           const int64_t place = image * shape.places() + first;
           ForCells(shape, kDType, buffers.inputs[1], place, n,
                    [&](const GridCell& cell, int64_t k) {
-                     by_x.Set(shape, cell, k);
-                     for (int i = 0; i < 4; ++i) {
-                       const bool outside = cell.Element(shape, i) < 0;
-                       by_x.weights[i][k] = outside ? 0 : cell.WeightByX(i);
-                       by_y.weights[i][k] = outside ? 0 : cell.WeightByY(i);
-                     }
+                     by_x.Set(shape, cell, k,
+                              [&](int i) { return cell.WeightByX(i); });
+                     by_y.Set(shape, cell, k,
+                              [&](int i) { return cell.WeightByY(i); });
                    });
           alignas(64) float sums[2 * kPlaces] = {}, buffer[2 * kPlaces];
+          alignas(64) float to_x[kPlaces], to_y[kPlaces];
           for (int64_t c = 0; c < shape.channels; ++c) {
             const int64_t plane = image * shape.channels + c;
             const float* grad =
                 LoadBlock(kDType, buffers.inputs[2],
                           plane * shape.places() + first, n, buffer);
-            Add(x + plane * shape.pixels(), by_x, by_y, grad, n, sums);
+            elements.Load(x + plane * shape.pixels(), shape.pixels(), by_x, n);
+            elements.Sum(by_x, n, to_x);
+            elements.Sum(by_y, n, to_y);
+            Add(grad, to_x, to_y, n, sums);
           }
           float* out =
               OutputBlock(kDType, buffers.outputs[0], 2 * place, buffer);
@@ -217,20 +285,13 @@ struct GridGradKernel {
 
  private:
   // x and y of each place.
-  static void Add(const T* x, const Corners& by_x, const Corners& by_y,
-                  const float* grad, int64_t n, float* sums) {
-    ForIsa([=, &by_x, &by_y] {
+  static void Add(const float* grad, const float* to_x, const float* to_y,
+                  int64_t n, float* sums) {
+    ForIsa([=] {
 #pragma GCC ivdep
       for (int64_t k = 0; k < n; ++k) {
-        float to_x = 0, to_y = 0;
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-          const float v = static_cast<float>(x[by_x.elements[i][k]]);
-          to_x += Weighted(by_x.weights[i][k], v);
-          to_y += Weighted(by_y.weights[i][k], v);
-        }
-        sums[2 * k] += grad[k] * to_x;
-        sums[2 * k + 1] += grad[k] * to_y;
+        sums[2 * k] += grad[k] * to_x[k];
+        sums[2 * k + 1] += grad[k] * to_y[k];
       }
     });
   }

@@ -22,6 +22,7 @@ def cases(torch, dtype):
   volume, volume_filter = draw(2, 16, 16, 32, 32), draw(16, 16, 3, 3, 3)
   half, volume_up = draw(2, 16, 8, 16, 16), draw(16, 16, 2, 2, 2)
   shuffled, bias, volume_bias = draw(8, 16, 56, 56), draw(32), draw(16)
+  grid = draw(8, 56, 56, 2)
   places = f.max_pool3d(volume, 2, return_indices=True)[1]
 
   def gradient(grad, image, weight, stride, padding, mask):
@@ -29,6 +30,10 @@ def cases(torch, dtype):
     return lambda: aten.convolution_backward(
         grad, image, weight, None, [stride] * n, [padding] * n, [1] * n, False,
         [0] * n, 1, mask)
+
+  def sampler_gradient(mask):
+    return lambda: aten.grid_sampler_2d_backward(twice, image, grid, 0, 0, True,
+                                                 mask)
 
   return {
       'conv1d': lambda: f.conv1d(sequence, sequence_filter, padding=1),
@@ -63,6 +68,12 @@ def cases(torch, dtype):
                                          mode='trilinear'),
       'trilinear_grad': lambda: aten.upsample_trilinear3d_backward(
           volume, volume.shape[2:], half.shape, False, 2.0, 2.0, 2.0),
+      'bicubic': lambda: f.interpolate(image, scale_factor=2, mode='bicubic'),
+      'bicubic_grad': lambda: aten.upsample_bicubic2d_backward(
+          twice, twice.shape[2:], image.shape, False, 2.0, 2.0),
+      'grid_sampler': lambda: f.grid_sample(image, grid, align_corners=True),
+      'grid_sampler_grad_input': sampler_gradient([True, False]),
+      'grid_sampler_grad_grid': sampler_gradient([False, True]),
       'pixel_shuffle': lambda: f.pixel_shuffle(image, 2),
       'pixel_unshuffle': lambda: f.pixel_unshuffle(shuffled, 2),
   }

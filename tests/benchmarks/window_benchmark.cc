@@ -30,6 +30,7 @@ const Dims kUp = {8, 32, 56, 56}, kTwice = {8, 64, 56, 56};
 const Dims kVolume = {2, 16, 16, 32, 32}, kVolumeFilter = {16, 16, 3, 3, 3};
 const Dims kHalf = {2, 16, 8, 16, 16}, kVolumeUpFilter = {16, 16, 2, 2, 2};
 const Dims kThird = {8, 64, 9, 9}, kShuffled = {8, 16, 56, 56};
+const Dims kGrid = {8, 56, 56, 2};
 const Dims kTwo = {2, 2}, kTwos = {2, 2, 2}, kOnes = {1, 1, 1};
 
 using Attrs = std::vector<std::pair<const char*, AttrValue>>;
@@ -108,6 +109,18 @@ const Case kCases[] = {
      "trilinear_interp_v2_grad",
      {{"OutGrad", kVolume}, {"X", kHalf}},
      kMiddles},
+    {"bicubic", "bicubic_interp_v2", {{"X", kImage}}, kMiddles},
+    {"bicubic_grad",
+     "bicubic_interp_v2_grad",
+     {{"OutGrad", kTwice}, {"X", kImage}},
+     kMiddles},
+    {"grid_sampler", "grid_sampler", {{"X", kImage}, {"Grid", kGrid}}},
+    {"grid_sampler_grad_input",
+     "grid_sampler_grad_input",
+     {{"X", kImage}, {"Grid", kGrid}, {"OutputGrad", kTwice}}},
+    {"grid_sampler_grad_grid",
+     "grid_sampler_grad_grid",
+     {{"X", kImage}, {"Grid", kGrid}, {"OutputGrad", kTwice}}},
     {"pixel_shuffle",
      "pixel_shuffle",
      {{"X", kImage}},
