@@ -191,7 +191,6 @@ class RecurrentRun {
     step.low = kLow ? Cs(w_.low) + After(d, t) : nullptr;
     step.lengths = lengths_;
     step.step = t;
-    step.there = true;
     return step;
   }
 
@@ -378,7 +377,6 @@ class RecurrentRun {
     step.state_side = Cs(w_.state_side) + row;
     step.lengths = lengths_;
     step.step = t;
-    step.there = true;
     return step;
   }
 

@@ -27,6 +27,22 @@ struct Lengths {
   }
 };
 
+// A truth that is the same for a whole loop, as a mask of floats: of branches
+// and of loads that only one of two ways needs loops become no vectors.
+class Flag {
+ public:
+  HT_HOST_DEVICE explicit Flag(bool set) : mask_(set ? ~0u : 0u) {}
+  HT_HOST_DEVICE float Choose(float if_set, float otherwise) const {
+    return FromBits((Bits(if_set) & mask_) | (Bits(otherwise) & ~mask_));
+  }
+  HT_HOST_DEVICE float OrZero(float if_set) const {
+    return FromBits(Bits(if_set) & mask_);
+  }
+
+ private:
+  uint32_t mask_;
+};
+
 // Operands of a step. Rows of `gates` have `kept` x hidden values, those of
 // `product` (the hidden state times weight_hh) `weight_gates` x hidden.
 template <typename C>
@@ -40,7 +56,7 @@ struct ForwardStep {
   C* low;  // h_after for the next product; unless C is float
   Lengths lengths;
   int64_t step;
-  bool there = true;
+  Flag there{true};
 
   HT_HOST_DEVICE void MoveTo(int64_t row) {
     product += row * weight_gates * hidden;
@@ -50,7 +66,7 @@ struct ForwardStep {
     if (c_before != nullptr) c_before += row * hidden;
     if (c_after != nullptr) c_after += row * hidden;
     if (low != nullptr) low += row * hidden;
-    there = lengths.Has(row, step);
+    there = Flag(lengths.Has(row, step));
   }
   // A sum of gate k, of both sides.
   HT_HOST_DEVICE float Sum(int k, int64_t j) const {
@@ -58,10 +74,10 @@ struct ForwardStep {
     return gates[at] + product[at] + bias[at];
   }
   HT_HOST_DEVICE void Gate(int k, int64_t j, float value) const {
-    gates[k * hidden + j] = there ? value : 0.0f;
+    gates[k * hidden + j] = there.OrZero(value);
   }
   HT_HOST_DEVICE void Hidden(int64_t j, float h) const {
-    const C rounded = Cast<C>(there ? h : h_before[j]);
+    const C rounded = Cast<C>(there.Choose(h, h_before[j]));
     h_after[j] = Widen(rounded);
     if constexpr (!std::is_same<C, float>::value) low[j] = rounded;
   }
@@ -83,36 +99,38 @@ struct BackwardStep {
   C *input_side, *state_side;
   Lengths lengths;
   int64_t step;
-  bool there = true;
+  Flag there{true}, has_out_grad{false};
 
   HT_HOST_DEVICE void MoveTo(int64_t row) {
     gates += row * kept * hidden;
     h_before += row * hidden;
     if (c_before != nullptr) c_before += row * hidden;
     if (c_after != nullptr) c_after += row * hidden;
-    if (out_grad != nullptr) out_grad += row * out_pitch;
+    has_out_grad = Flag(out_grad != nullptr);
+    // What can be read, but is not used.
+    out_grad = out_grad == nullptr ? passed : out_grad + row * out_pitch;
     product += row * hidden;
     passed += row * hidden;
     if (cell_grad != nullptr) cell_grad += row * hidden;
     input_side += row * weight_gates * hidden;
     state_side += row * weight_gates * hidden;
-    there = lengths.Has(row, step);
+    there = Flag(lengths.Has(row, step));
   }
   // Of the hidden state behind the step.
   HT_HOST_DEVICE float Reached(int64_t j) const {
     return passed[j] + product[j];
   }
   HT_HOST_DEVICE float HiddenGrad(int64_t j) const {
-    return Reached(j) + (out_grad == nullptr ? 0.0f : out_grad[j]);
+    return Reached(j) + has_out_grad.OrZero(out_grad[j]);
   }
   HT_HOST_DEVICE float Gate(int k, int64_t j) const {
     return gates[k * hidden + j];
   }
   HT_HOST_DEVICE void Both(int k, int64_t j, float grad) const {
-    input_side[k * hidden + j] = Cast<C>(there ? grad : 0.0f);
+    input_side[k * hidden + j] = Cast<C>(there.OrZero(grad));
   }
   HT_HOST_DEVICE void Pass(int64_t j, float reached, float grad) const {
-    passed[j] = there ? grad : reached;
+    passed[j] = there.Choose(grad, reached);
   }
 };
 
@@ -127,7 +145,7 @@ struct LstmCell {
     s.Gate(1, j, f);
     s.Gate(2, j, g);
     s.Gate(3, j, o);
-    s.c_after[j] = s.there ? c : before;
+    s.c_after[j] = s.there.Choose(c, before);
     s.Hidden(j, o * Tanh(c));
   }
   template <typename C>
@@ -142,7 +160,7 @@ struct LstmCell {
     s.Both(1, j, dc * before * (f * (1.0f - f)));
     s.Both(2, j, dc * i * (1.0f - g * g));
     s.Both(3, j, dh * tanh * (o * (1.0f - o)));
-    s.cell_grad[j] = s.there ? dc * f : reached_cell;
+    s.cell_grad[j] = s.there.Choose(dc * f, reached_cell);
     s.Pass(j, reached, 0.0f);
   }
 };
@@ -169,13 +187,13 @@ struct GruCell {
     const float dz = dh * (s.h_before[j] - n) * (z * (1.0f - z));
     const float dn = dh * (1.0f - z) * (1.0f - n * n);
     const float dr = dn * q * (r * (1.0f - r));
-    const C reset = Cast<C>(s.there ? dr : 0.0f);
-    const C update = Cast<C>(s.there ? dz : 0.0f);
+    const C reset = Cast<C>(s.there.OrZero(dr));
+    const C update = Cast<C>(s.there.OrZero(dz));
     const int64_t n_at = 2 * s.hidden + j;
     s.input_side[j] = s.state_side[j] = reset;
     s.input_side[s.hidden + j] = s.state_side[s.hidden + j] = update;
-    s.input_side[n_at] = Cast<C>(s.there ? dn : 0.0f);
-    s.state_side[n_at] = Cast<C>(s.there ? dn * r : 0.0f);
+    s.input_side[n_at] = Cast<C>(s.there.OrZero(dn));
+    s.state_side[n_at] = Cast<C>(s.there.OrZero(dn * r));
     s.Pass(j, reached, dh * z);
   }
 };
@@ -263,16 +281,16 @@ struct LayerResult {
   const float* states;
   C* out;
   Lengths lengths;
-  bool there = true;
+  Flag there{true};
   HT_HOST_DEVICE LayerResult At(int64_t row) const {
     LayerResult body = *this;
     body.states += row * hidden;
     body.out += row * pitch;
-    body.there = lengths.Has(row % batch, row / batch);
+    body.there = Flag(lengths.Has(row % batch, row / batch));
     return body;
   }
   HT_HOST_DEVICE void operator()(int64_t j) const {
-    out[j] = Cast<C>(there ? states[j] : 0.0f);
+    out[j] = Cast<C>(there.OrZero(states[j]));
   }
 };
 

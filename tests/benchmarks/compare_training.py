@@ -51,6 +51,8 @@ def cases(torch, dtype):
       'embedding': lambda: f.embedding(few, table),
       'embedding_grad': lambda: aten.embedding_dense_backward(
           taken, few, 8192, -1, False),
+      'scatter': lambda: torch.index_copy(table, 0, few, taken),
+      'scatter_sums': lambda: torch.index_add(table, 0, few, taken),
       'index_select_columns': lambda: torch.index_select(rows, 1, few[:64]),
       'one_hot': lambda: torch.zeros(8192, 100, dtype=dtype).scatter_(
           1, chosen, 1),
