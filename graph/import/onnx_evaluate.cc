@@ -282,6 +282,33 @@ Result ConstantOfShape(const onnx::NodeProto& node, const Inputs& in) {
   return Take(value, *dims, Ints(KnownElements(*dims), 0));
 }
 
+Result OneHot(const onnx::NodeProto& node, const Inputs& in) {
+  const auto indices = in[0]->Integers(), depths = in[1]->Integers();
+  const OnnxConstant& off_and_on = *in[2];
+  if (!indices.has_value() || !depths.has_value() || depths->size() != 1 ||
+      off_and_on.elements() != 2) {
+    return std::nullopt;
+  }
+  const int64_t depth = (*depths)[0];
+  const int64_t rank = static_cast<int64_t>(in[0]->dims.size());
+  int64_t axis = IntOf(node, "axis", -1);
+  if (axis < 0) axis += rank + 1;
+  if (axis < 0 || axis > rank || depth < 0) return std::nullopt;
+  Ints dims = in[0]->dims;
+  dims.insert(dims.begin() + axis, depth);
+  if (KnownElements(dims) < 0) return std::nullopt;
+  int64_t inner = 1;
+  for (int64_t i = axis; i < rank; ++i) inner *= in[0]->dims[i];
+  Ints sources(KnownElements(dims), 0);
+  for (size_t i = 0; i < indices->size(); ++i) {
+    const int64_t index = (*indices)[i] + ((*indices)[i] < 0 ? depth : 0);
+    if (index < 0 || index >= depth) continue;
+    const int64_t at = static_cast<int64_t>(i);
+    sources[(at / inner * depth + index) * inner + at % inner] = 1;
+  }
+  return Take(off_and_on, dims, sources);
+}
+
 Result Range(const onnx::NodeProto&, const Inputs& in) {
   OnnxConstant result;
   result.dtype = in[0]->dtype;
@@ -345,6 +372,7 @@ const Rules& Others() {
       {"CastLike", {Cast, 2}},
       {"ConstantOfShape", {ConstantOfShape, 1}},
       {"Identity", {Same, 1}},
+      {"OneHot", {OneHot, 3}},
       {"Range", {Range, 3}},
       {"ReduceMax", {ReduceAll, 1}},
       {"ReduceMin", {ReduceAll, 1}},

@@ -349,11 +349,21 @@ bool Importer::IsComputed(const NodeProto& node, const std::string& place) {
     }
   } else {
     std::vector<const OnnxConstant*> inputs;
+    OnnxConstant like;
+    const bool is_like = node.op_type() == "CastLike";
     bool any = false;
     for (const std::string& input : node.input()) {
       inputs.push_back(nullptr);
       if (input.empty()) continue;
       OnnxValue* const value = graph_.Find(input);
+      const bool type_alone = inputs.size() == 2 && is_like;
+      if (type_alone && value != nullptr && !graph_.Folds(value)) {
+        const auto type = graph_.TypeOf(value);
+        if (!type.ok()) return false;
+        like.dtype = type->dtype;
+        inputs.back() = &like;
+        continue;
+      }
       if (!graph_.Folds(value)) return false;
       inputs.back() = graph_.Known(value);
       any = true;

@@ -49,39 +49,6 @@ void FedBatchNorm(OnnxNode& node, double epsilon) {
   node.Op("elementwise_add").In("X", scaled).In("Y", per[1]).Out();
 }
 
-void BatchNorm(OnnxNode& node, const Rule&) {
-  const double epsilon = node.Float("epsilon", 1e-5);
-  const double momentum = node.Float("momentum", 0.9);
-  // Training or not: our compiler makes both.
-  const bool trains = node.Int("training_mode", 0) != 0;
-  if (node.Int("spatial", 1) != 1) {
-    return node.Refuse("attribute spatial", " = 0 is not taken");
-  }
-  for (int i = 1; i < node.outputs(); ++i) node.ExpectUnread(i);
-  const std::string x = node.In(0);
-  if (node.failed()) return;
-  if (node.TypeOf(x).rank() < 2) return node.Refuse("expected [N, C, ...]");
-  bool kept = true;
-  for (int i = 1; i <= 4; ++i) kept = kept && node.IsInitializer(i);
-  if (!kept && trains) {
-    return node.Refuse("running statistics", " that are no initialisers");
-  }
-  if (!kept) return FedBatchNorm(node, epsilon);
-  const std::string mean = node.In(3), variance = node.In(4);
-  if (node.failed()) return;
-  node.graph().SetStatistic(mean, 0);
-  node.graph().SetStatistic(variance, 1);
-  node.Op("batch_norm")
-      .In("X", x)
-      .In("Scale", node.In(1))
-      .In("Bias", node.In(2))
-      .In("Mean", mean)
-      .In("Variance", variance)
-      .Attr("epsilon", epsilon)
-      .Attr("momentum", momentum)
-      .Out("Y");
-}
-
 // A value per channel or place as ours takes it, [n].
 std::string AsList(OnnxNode& node, int input, const Dim& count) {
   const std::string value = node.In(input);
@@ -103,6 +70,43 @@ void InstanceNorm(OnnxNode& node, const Rule&) {
       .In("Scale", AsList(node, 1, dims[1]))
       .In("Bias", AsList(node, 2, dims[1]))
       .Attr("epsilon", node.Float("epsilon", 1e-5))
+      .Out("Y");
+}
+
+void BatchNorm(OnnxNode& node, const Rule&) {
+  const double epsilon = node.Float("epsilon", 1e-5);
+  const double momentum = node.Float("momentum", 0.9);
+  // Training or not: our compiler makes both.
+  const bool trains = node.Int("training_mode", 0) != 0;
+  if (node.Int("spatial", 1) != 1) {
+    return node.Refuse("attribute spatial", " = 0 is not taken");
+  }
+  for (int i = 1; i < node.outputs(); ++i) node.ExpectUnread(i);
+  const std::string x = node.In(0);
+  if (node.failed()) return;
+  if (node.TypeOf(x).rank() < 2) return node.Refuse("expected [N, C, ...]");
+  bool kept = true;
+  for (int i = 1; i <= 4; ++i) kept = kept && node.IsInitializer(i);
+  if (!kept && trains) {
+    // Of one sample its own statistics, whatever ran; weights are normalised
+    // so.
+    const Dims dims = node.TypeOf(x).dims;
+    if (dims[0] == Dim(1) && dims.size() > 2) return InstanceNorm(node, {});
+    return node.Refuse("running statistics", " that are no initialisers");
+  }
+  if (!kept) return FedBatchNorm(node, epsilon);
+  const std::string mean = node.In(3), variance = node.In(4);
+  if (node.failed()) return;
+  node.graph().SetStatistic(mean, 0);
+  node.graph().SetStatistic(variance, 1);
+  node.Op("batch_norm")
+      .In("X", x)
+      .In("Scale", node.In(1))
+      .In("Bias", node.In(2))
+      .In("Mean", mean)
+      .In("Variance", variance)
+      .Attr("epsilon", epsilon)
+      .Attr("momentum", momentum)
       .Out("Y");
 }
 

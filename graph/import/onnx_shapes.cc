@@ -230,8 +230,54 @@ void Split(OnnxNode& node, const Rule&) {
       .OutList("Out");
 }
 
+// The one element of an input as a dim; 0: it is left out; -1: there is
+// another number of them, or they are not known.
+Dim DimIn(OnnxNode& node, int input) {
+  if (!node.Has(input)) return Dim(0);
+  const OnnxConstant* const known = node.Known(input);
+  const bool one = known != nullptr && known->ints.size() == 1;
+  return one ? known->ints[0] : Dim(-1);
+}
+
+// How many times the batch it is; -1: no number of times.
+int64_t TimesBatch(const Dim& dim, const Dim& batch) {
+  Dim times;
+  if (dim == Dim(0)) return 0;
+  const bool multiple = dim.DivideBy(batch, &times) && times.is_constant();
+  return multiple ? times.coefficient() : -1;
+}
+
+// From a multiple of the batch up to another, as of a token that is there for
+// each frame of each sample. False: it is not that; nothing is done.
+bool SliceByBatch(OnnxNode& node, const std::string& x) {
+  if (node.opset() < 10 || node.failed()) return false;
+  const Dim batch = node.graph().Batch();
+  const Dim axis = DimIn(node, 3), step = DimIn(node, 4);
+  Dims dims = node.TypeOf(x).dims;
+  if (axis != Dim(0) || (step != Dim(0) && step != Dim(1)) || dims.empty()) {
+    return false;
+  }
+  const int64_t start = TimesBatch(DimIn(node, 1), batch);
+  const int64_t end = TimesBatch(DimIn(node, 2), batch);
+  const int64_t all = TimesBatch(dims[0], batch);
+  if (start < 0 || start >= end || end > all) return false;
+  Dims apart = dims;
+  apart[0] = batch;
+  apart.insert(apart.begin(), Dim(all));
+  const std::string part = node.Op("slice")
+                               .In("Input", node.Reshaped(x, apart))
+                               .Attr("axes", IntList{0})
+                               .Attr("starts", IntList{start})
+                               .Attr("ends", IntList{end})
+                               .Made();
+  dims[0] = Dim(end - start) * batch;
+  node.Same(0, node.Reshaped(part, dims));
+  return true;
+}
+
 void Slice(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0);
+  if (SliceByBatch(node, x)) return;
   IntList starts = node.Axes("starts", 1, {});
   IntList ends = node.Axes("ends", 2, {});
   IntList axes(starts.size()), steps(starts.size(), 1);
@@ -301,31 +347,35 @@ void Expand(OnnxNode& node, const Rule&) {
   node.Same(0, OnnxExpanded(node, x, dims));
 }
 
+std::string Tiled(OnnxNode& node, const std::string& x,
+                  const IntList& repeats) {
+  if (std::count(repeats.begin(), repeats.end(), 1) ==
+      static_cast<int64_t>(repeats.size())) {
+    return x;
+  }
+  return node.Op("tile").In("X", x).Attr("repeat_times", repeats).Made();
+}
+
 void Tile(OnnxNode& node, const Rule&) {
   const std::string x = node.In(0);
   const OnnxConstant* const known = node.Known(1);
   if (known != nullptr && !known->is_float() && !node.failed() &&
       !known->Integers().has_value()) {
-    // Repeated as the batch is, where it is 1.
+    // In numbers first, then as the batch is.
     Dims dims = node.TypeOf(x).dims;
     if (known->ints.size() != dims.size()) {
       return node.Refuse("repetitions of other dims");
     }
+    IntList repeats;
     for (size_t i = 0; i < dims.size(); ++i) {
-      if (known->ints[i] != Dim(1) && dims[i] != Dim(1)) {
-        return node.Refuse("repetitions of the batch");
-      }
-      dims[i] = dims[i] * known->ints[i];
+      const Dim& times = known->ints[i];
+      repeats.push_back(times.is_constant() ? times.coefficient() : 1);
+      dims[i] = dims[i] * times;
     }
-    return node.Same(0, OnnxExpanded(node, x, dims));
+    return node.Same(0, OnnxExpanded(node, Tiled(node, x, repeats), dims));
   }
   const IntList repeats = node.KnownInts(1);
-  if (node.failed()) return;
-  if (std::count(repeats.begin(), repeats.end(), 1) ==
-      static_cast<int64_t>(repeats.size())) {
-    return node.Same(0, x);
-  }
-  node.Op("tile").In("X", x).Attr("repeat_times", repeats).Out();
+  if (!node.failed()) node.Same(0, Tiled(node, x, repeats));
 }
 
 // What no constant can be, for it has the batch's dims.
@@ -348,6 +398,40 @@ void ConstantOfShape(OnnxNode& node, const Rule&) {
                             Dims(target.begin(), target.end())));
 }
 
+// `x` once after the other along an axis until that has the dim `to`, a
+// multiple of the batch.
+std::string RepeatedAsBatch(OnnxNode& node, const std::string& x, int64_t axis,
+                            const Dim& to) {
+  Dims dims = node.TypeOf(x).dims, apart = dims;
+  const Dim batch = node.graph().Batch();
+  Dim times;
+  if (!dims[axis].is_constant() || !to.DivideBy(batch * dims[axis], &times) ||
+      !times.is_constant()) {
+    node.Refuse("a dim that is repeated as the batch is");
+    return x;
+  }
+  const auto zeros = node.graph().BatchOfZeros();
+  if (!zeros.ok()) {
+    node.Refuse(std::string(zeros.status().message()));
+    return x;
+  }
+  const auto for_each = [&](const std::string& once) {
+    return node.Op("gather")
+        .In("X", once)
+        .In("Index", *zeros)
+        .Attr("axis", axis)
+        .Made();
+  };
+  if (dims[axis] == Dim(1) && times == Dim(1)) return for_each(x);
+  // For each of the batch, for each time, the dim.
+  apart.insert(apart.begin() + axis, {Dim(1), Dim(1)});
+  const std::string each = for_each(node.Reshaped(x, apart));
+  apart[axis] = batch;
+  apart[axis + 1] = times;
+  dims[axis] = to;
+  return node.Reshaped(OnnxExpanded(node, each, apart), dims);
+}
+
 }  // namespace
 
 std::string OnnxExpanded(OnnxNode& node, std::string x, const Dims& dims) {
@@ -363,20 +447,7 @@ std::string OnnxExpanded(OnnxNode& node, std::string x, const Dims& dims) {
       repeats = true;
       shape.push_back(dims[i].coefficient());
     } else {
-      if (dims[i] != node.graph().Batch() || from != Dim(1)) {
-        node.Refuse("a dim that is repeated as the batch is");
-        break;
-      }
-      const auto zeros = node.graph().BatchOfZeros();
-      if (!zeros.ok()) {
-        node.Refuse(std::string(zeros.status().message()));
-        break;
-      }
-      x = node.Op("gather")
-              .In("X", x)
-              .In("Index", *zeros)
-              .Attr("axis", static_cast<int64_t>(i))
-              .Made();
+      x = RepeatedAsBatch(node, x, static_cast<int64_t>(i), dims[i]);
       shape.push_back(-1);
     }
   }

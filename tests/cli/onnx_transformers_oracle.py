@@ -30,7 +30,7 @@ SIZES = {
 }
 TEXT = dict(SIZES, vocab_size=100)
 CAUSAL = dict(TEXT, num_key_value_heads=1, use_cache=False)
-PLACES, SIDE = 12, 32
+PLACES, SIDE, FRAMES = 12, 32, 4
 
 
 def gpt2():
@@ -51,9 +51,24 @@ NETS = {
         lambda: hf.BertForSequenceClassification(hf.BertConfig(**TEXT)),
     "bert_masked":
         lambda: hf.BertForMaskedLM(hf.BertConfig(**TEXT)),
+    "bloom":
+        lambda: hf.BloomForCausalLM(
+            hf.BloomConfig(vocab_size=100,
+                           hidden_size=32,
+                           n_layer=2,
+                           n_head=2,
+                           use_cache=False,
+                           hidden_dropout=0,
+                           attention_dropout=0)),
     "deberta":
         lambda: hf.DebertaV2ForSequenceClassification(
             hf.DebertaV2Config(**TEXT)),
+    "deberta_relative":
+        lambda: hf.DebertaV2ForSequenceClassification(
+            hf.DebertaV2Config(relative_attention=True,
+                               position_buckets=8,
+                               pos_att_type=["p2c", "c2p"],
+                               **TEXT)),
     "gpt2":
         gpt2,
     "gpt_neox":
@@ -66,6 +81,37 @@ NETS = {
     "vit":
         lambda: hf.ViTForImageClassification(
             hf.ViTConfig(image_size=SIDE, patch_size=8, **SIZES)),
+    "swin":
+        lambda: hf.SwinForImageClassification(
+            hf.SwinConfig(image_size=SIDE,
+                          patch_size=2,
+                          embed_dim=16,
+                          depths=[2, 2],
+                          num_heads=[2, 4],
+                          window_size=4,
+                          drop_path_rate=0)),
+    "timesformer":
+        lambda: hf.TimesformerForVideoClassification(
+            hf.TimesformerConfig(image_size=SIDE,
+                                 patch_size=8,
+                                 num_frames=FRAMES,
+                                 drop_path_rate=0,
+                                 **SIZES)),
+    "bit":
+        lambda: hf.BitForImageClassification(
+            hf.BitConfig(embedding_size=8,
+                         hidden_sizes=[8, 16, 24, 32],
+                         depths=[1, 1, 1, 1],
+                         num_groups=4)),
+    "efficientnet":
+        lambda: hf.EfficientNetForImageClassification(
+            hf.EfficientNetConfig(image_size=2 * SIDE,
+                                  width_coefficient=0.25,
+                                  depth_coefficient=0.25,
+                                  hidden_dim=320,
+                                  initializer_range=0.5,
+                                  drop_connect_rate=0,
+                                  dropout_rate=0)),
     "convnext":
         lambda: hf.ConvNextForImageClassification(
             hf.ConvNextConfig(hidden_sizes=[8, 16, 32, 64],
@@ -77,7 +123,15 @@ NETS = {
                                num_attention_heads=[1, 1, 2, 2],
                                decoder_hidden_size=32)),
 }
-IMAGES = {"vit": SIDE, "convnext": 2 * SIDE, "segformer": 2 * SIDE}
+IMAGES = {
+    "vit": SIDE,
+    "swin": SIDE,
+    "timesformer": SIDE,
+    "bit": 2 * SIDE,
+    "efficientnet": 2 * SIDE,
+    "convnext": 2 * SIDE,
+    "segformer": 2 * SIDE,
+}
 
 
 class Logits(torch.nn.Module):
@@ -98,7 +152,8 @@ def build(name):
             module.p = 0.0
     side = IMAGES.get(name)
     if side is not None:
-        return net, torch.randn(12, 3, side, side)
+        frames = [FRAMES] if name == "timesformer" else []
+        return net, torch.randn(12, *frames, 3, side, side)
     return net, torch.randint(0, 99, (12, PLACES))
 
 
