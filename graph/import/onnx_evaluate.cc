@@ -282,6 +282,17 @@ Result ConstantOfShape(const onnx::NodeProto& node, const Inputs& in) {
   return Take(value, *dims, Ints(KnownElements(*dims), 0));
 }
 
+Result Clip(const onnx::NodeProto&, const Inputs& in) {
+  Result x = *in[0];
+  const char* const bounds[] = {"", "Max", "Min"};
+  for (size_t i = 1; i < in.size() && i < 3; ++i) {
+    if (in[i] != nullptr && x.has_value()) {
+      x = ApplyBinary(*x, *in[i], bounds[i]);
+    }
+  }
+  return x;
+}
+
 Result OneHot(const onnx::NodeProto& node, const Inputs& in) {
   const auto indices = in[0]->Integers(), depths = in[1]->Integers();
   const OnnxConstant& off_and_on = *in[2];
@@ -368,15 +379,11 @@ Result Same(const onnx::NodeProto&, const Inputs& in) { return *in[0]; }
 
 const Rules& Others() {
   static const auto& all = *new Rules{
-      {"Cast", {Cast, 1}},
-      {"CastLike", {Cast, 2}},
-      {"ConstantOfShape", {ConstantOfShape, 1}},
-      {"Identity", {Same, 1}},
-      {"OneHot", {OneHot, 3}},
-      {"Range", {Range, 3}},
-      {"ReduceMax", {ReduceAll, 1}},
-      {"ReduceMin", {ReduceAll, 1}},
-      {"ReduceProd", {ReduceAll, 1}},
+      {"Cast", {Cast, 1}},           {"CastLike", {Cast, 2}},
+      {"Clip", {Clip, 1}},           {"ConstantOfShape", {ConstantOfShape, 1}},
+      {"Identity", {Same, 1}},       {"OneHot", {OneHot, 3}},
+      {"Range", {Range, 3}},         {"ReduceMax", {ReduceAll, 1}},
+      {"ReduceMin", {ReduceAll, 1}}, {"ReduceProd", {ReduceAll, 1}},
       {"ReduceSum", {ReduceAll, 1}},
   };
   return all;

@@ -93,6 +93,20 @@ TEST(OnnxRepeats, NumbersByPlacesAreComputed) {
       HasSubstr("ints: [1, 4, 1]"));
 }
 
+// As paddings are that keep an image's size: of 4 - 6 elements 0, of 6 - 4 two.
+TEST(OnnxRepeats, SizesAreBounded) {
+  EXPECT_THAT(
+      OfSamples(Ints("four", {4}) + Node("Sub", {"four", "six"}, "less") +
+                Node("Clip", {"less", "zero"}, "none") +
+                Node("Sub", {"six", "four"}, "more") +
+                Node("Clip", {"more", "zero", "three"}, "two_more") +
+                Node("Concat",
+                     {"zero", "none", "two_more", "zero", "none", "none"},
+                     "pads", IntAttr("axis", 0)) +
+                Node("Pad", {"x", "pads"}, "y")),
+      HasSubstr("ints: [0, 0, 0, 0, 2, 0]"));
+}
+
 // A number is cast as a value is whose type alone is known.
 TEST(OnnxRepeats, NumbersAreCastLikeValues) {
   EXPECT_THAT(OfSamples(Node("CastLike", {"zero", "x"}, "low") +
