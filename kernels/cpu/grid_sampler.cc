@@ -119,8 +119,8 @@ struct Elements {
   template <typename T>
   static void Take(const T* from, int64_t pixels, const Corners& corners,
                    int64_t n, T* to) {
-    if (pixels == 1) {
-      std::fill_n(to, 4 * n, *from);
+    if (pixels < 2) {
+      std::fill_n(to, 4 * n, pixels == 1 ? *from : T{});
       return;
     }
     for (int64_t k = 0; k < n; ++k) {
