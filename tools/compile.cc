@@ -1,6 +1,4 @@
 // halftone compile: a program graph and a strategy to a compiled model.
-#include <malloc.h>
-
 #include <memory>
 #include <utility>
 
@@ -32,17 +30,7 @@ absl::StatusOr<int64_t> Write(const CompiledModel& model,
   return static_cast<int64_t>(bytes.size());
 }
 
-// The heap grows in few steps and is never given back: the process ends with
-// the verb.
-void KeepHeap() {
-  constexpr int kStep = 1 << 26, kLargest = 1 << 25;  // bytes
-  mallopt(M_TOP_PAD, kStep);
-  mallopt(M_TRIM_THRESHOLD, kStep);
-  mallopt(M_MMAP_THRESHOLD, kLargest);
-}
-
 absl::Status Compile(const CompileFlags& flags, int* exit_code) {
-  KeepHeap();
   HT_ASSIGN_OR_RETURN(CompiledModel compiled,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   // The process ends with the verb, sooner if a large model is not taken apart.
