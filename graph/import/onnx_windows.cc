@@ -60,6 +60,11 @@ Window WindowOf(OnnxNode& node, const Dims& sizes, IntList given) {
     if (before < 0 || after < 0) node.Refuse("negative pads");
     window.paddings.push_back(before);
     window.paddings.push_back(after);
+    // Rounded up, one that is larger than all there is takes that.
+    if (window.ceil && sizes[i].is_constant() && window.dilations[i] == 1) {
+      const int64_t all = sizes[i].coefficient() + before + after;
+      window.kernel[i] = std::min(window.kernel[i], all);
+    }
   }
   return window;
 }
@@ -250,17 +255,10 @@ void Pool(OnnxNode& node, const Rule& rule) {
   if (node.failed()) return;
   const Dims dims = node.TypeOf(x).dims;
   if (!HasSpatial(node, "a pool", static_cast<int>(dims.size()))) return;
-  Window window = WindowOf(node, Dims(dims.begin() + 2, dims.end()), {});
+  const Window window = WindowOf(node, Dims(dims.begin() + 2, dims.end()), {});
   const bool with_padding = node.Int("count_include_pad", 0) != 0;
   node.Int("storage_order", 0);  // of the places, which nobody reads
   if (node.failed()) return;
-  for (size_t i = 0; window.ceil && i < window.kernel.size(); ++i) {
-    // One that is larger than all there is takes that.
-    if (!dims[2 + i].is_constant() || window.dilations[i] != 1) continue;
-    const int64_t all = dims[2 + i].coefficient() + window.paddings[2 * i] +
-                        window.paddings[2 * i + 1];
-    window.kernel[i] = std::min(window.kernel[i], all);
-  }
   if (IsDilated(window) && rule.ours == "max") {
     return node.Same(0, DilatedMaximum(node, x, window));
   }

@@ -13,6 +13,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/wide_vector.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -68,7 +69,7 @@ struct Corners {
   }
 };
 
-typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+using Four = WideVector<4>;
 
 // What a plane has at the pairs.
 struct Elements {
@@ -131,17 +132,23 @@ struct Elements {
   }
 };
 
-// body(image, first place of a block, places in it) for a task: a block.
+// body(image, first place of a block, places in it) for a task: a block, of
+// fewer places where there would be fewer tasks than threads.
 template <typename Body>
 void ForBlocks(const GridShape& shape, int threads, const Body& body) {
-  const int64_t blocks = BlocksOf(shape);
-  const int64_t block = kPlaces * std::max<int64_t>(1, shape.channels);
-  const int64_t grain = std::max<int64_t>(1, kMapGrain / (4 * block + 1));
+  constexpr int64_t kFewest = 64;
+  const int64_t tasks_per_image =
+      (threads + shape.images - 1) / std::max<int64_t>(1, shape.images);
+  const int64_t fair = shape.places() / std::max<int64_t>(1, tasks_per_image);
+  const int64_t size = std::min(kPlaces, std::max(kFewest, fair));
+  const int64_t blocks = (shape.places() + size - 1) / size;
+  const int64_t elements = size * std::max<int64_t>(1, shape.channels);
+  const int64_t grain = std::max<int64_t>(1, kMapGrain / (4 * elements + 1));
   ParallelFor(
       threads, shape.images * blocks, grain, [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end; ++task) {
-          const int64_t first = task % blocks * kPlaces;
-          body(task / blocks, first, std::min(kPlaces, shape.places() - first));
+          const int64_t first = task % blocks * size;
+          body(task / blocks, first, std::min(size, shape.places() - first));
         }
       });
 }
