@@ -9,8 +9,13 @@ namespace {
 
 using dnnl::memory;
 
-memory::desc Describe(const Matrix& m) {
-  return memory::desc({m.rows, m.columns}, memory::data_type::f32,
+memory::data_type TypeOf(DType dtype) {
+  return dtype == DType::kBF16 ? memory::data_type::bf16
+                               : memory::data_type::f32;
+}
+
+memory::desc Describe(const Matrix& m, DType dtype) {
+  return memory::desc({m.rows, m.columns}, TypeOf(dtype),
                       memory::dims{m.row_stride, m.column_stride});
 }
 
@@ -25,16 +30,18 @@ int64_t Align(int64_t bytes) {
 
 }  // namespace
 
-OnednnProduct::OnednnProduct(const Product& product, bool repeated, int threads)
+OnednnProduct::OnednnProduct(const Product& product, DType operands,
+                             DType out_dtype, bool repeated, int threads)
     : repeated_(repeated), stream_(OnednnEngine()) {
   OnednnUseThreads(threads);
   OnednnExpectRoom();
-  const memory::desc x = Describe(product.x), plain_y = Describe(product.y);
-  const memory::desc out = Describe(product.out);
-  const memory::desc y =
-      repeated ? memory::desc(plain_y.dims(), memory::data_type::f32,
-                              memory::format_tag::any)
-               : plain_y;
+  const memory::desc x = Describe(product.x, operands);
+  const memory::desc plain_y = Describe(product.y, operands);
+  const memory::desc out = Describe(product.out, out_dtype);
+  const memory::desc y = repeated
+                             ? memory::desc(plain_y.dims(), TypeOf(operands),
+                                            memory::format_tag::any)
+                             : plain_y;
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   desc_ = dnnl::matmul::primitive_desc(dnnl::matmul::desc(x, y, out), attr,
@@ -55,21 +62,21 @@ int64_t OnednnProduct::workspace_bytes() const {
          static_cast<int64_t>(desc_.scratchpad_desc().get_size());
 }
 
-absl::Status OnednnProduct::Pack(const float* y, void* workspace) {
-  plain_y_.set_data_handle(const_cast<float*>(y));
+absl::Status OnednnProduct::Pack(const void* y, void* workspace) {
+  plain_y_.set_data_handle(const_cast<void*>(y));
   y_.set_data_handle(workspace);
   const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, plain_y_.get()},
                                        {DNNL_ARG_TO, y_.get()}};
   return Execute(pack_, arguments, 2);
 }
 
-absl::Status OnednnProduct::Run(const float* x, const float* y, float* out,
+absl::Status OnednnProduct::Run(const void* x, const void* y, void* out,
                                 void* workspace) {
   if (!ran_) OnednnExpectRoom();
   ran_ = true;
-  x_.set_data_handle(const_cast<float*>(x));
+  x_.set_data_handle(const_cast<void*>(x));
   out_.set_data_handle(out);
-  if (!repeated_) y_.set_data_handle(const_cast<float*>(y));
+  if (!repeated_) y_.set_data_handle(const_cast<void*>(y));
   const int64_t packed =
       repeated_ ? static_cast<int64_t>(desc_.weights_desc().get_size()) : 0;
   scratch_.set_data_handle(static_cast<char*>(workspace) + Align(packed));

@@ -1,4 +1,4 @@
-// Matrix products in f32 within other kernels, through oneDNN.
+// Matrix products within other kernels, through oneDNN.
 #ifndef HALFTONE_KERNELS_CPU_ONEDNN_PRODUCT_H_
 #define HALFTONE_KERNELS_CPU_ONEDNN_PRODUCT_H_
 
@@ -6,25 +6,29 @@
 
 #include "absl/status/status.h"
 #include "dnnl.hpp"
+#include "graph/base/dtype.h"
 #include "kernels/common/matmul_shape.h"
 
 namespace halftone {
 namespace kernels {
 
-// out = x * y of one shape (no batch), again and again. The arguments of a
-// call are in one place, so an instance belongs to one kernel instance.
+// out = x * y of one shape (no batch), again and again, added up in f32. The
+// arguments of a call are in one place, so an instance belongs to one kernel
+// instance.
 class OnednnProduct {
  public:
-  // repeated: y is packed once, by Pack, for many calls of Run. Throws
-  // dnnl::error where the library cannot.
-  OnednnProduct(const Product& product, bool repeated, int threads);
+  // operands: what x and y are of; f32 or, as `out`, bf16. repeated: y is
+  // packed once, by Pack, for many calls of Run. Throws dnnl::error where the
+  // library cannot.
+  OnednnProduct(const Product& product, DType operands, DType out,
+                bool repeated, int threads);
 
   // For packed y, then scratch.
   int64_t workspace_bytes() const;
 
-  absl::Status Pack(const float* y, void* workspace);
+  absl::Status Pack(const void* y, void* workspace);
   // `y` is not read if it is packed.
-  absl::Status Run(const float* x, const float* y, float* out, void* workspace);
+  absl::Status Run(const void* x, const void* y, void* out, void* workspace);
 
  private:
   absl::Status Execute(const dnnl::primitive& primitive,

@@ -1,13 +1,15 @@
 // Recurrent layers. The course is kernels/common/recurrent_run.h's; products
-// are oneDNN's, in f32 whatever the storage, with weights of the steps packed
-// once.
+// are oneDNN's, with weights of the steps packed once: of bf16 where there are
+// instructions for that, else of f32 whatever the storage.
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "graph/base/half.h"
 #include "graph/base/philox.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/common/recurrent_run.h"
@@ -18,6 +20,7 @@
 #include "kernels/cpu/parallel_for.h"
 #include "kernels/cpu/random.h"
 #include "kernels/cpu/sums.h"
+#include "kernels/functors/cast.h"
 #include "kernels/register_all.h"
 
 namespace halftone {
@@ -26,17 +29,23 @@ namespace {
 
 using Which = RecurrentProduct;
 
+bool IsOfWeight(Which which) {
+  return which == Which::kInputWeightGrad || which == Which::kStateWeightGrad;
+}
+
 // All products of an op; those of the first layer and of the others.
 class Products {
  public:
   // Throws dnnl::error.
-  Products(const RecurrentShape& shape, bool backward, int threads) {
+  Products(const RecurrentShape& shape, DType operands, bool backward,
+           int threads) {
     const auto add = [&](Which which) {
       const bool varies = shape.layers > 1 && DependsOnInput(which);
       for (int later = 0; later < (varies ? 2 : 1); ++later) {
         at_[static_cast<int>(which)][later] = static_cast<int>(all_.size());
-        all_.emplace_back(ProductOf(shape, which, later), IsRepeated(which),
-                          threads);
+        all_.emplace_back(ProductOf(shape, which, later), operands,
+                          IsOfWeight(which) ? operands : DType::kF32,
+                          IsRepeated(which), threads);
         bytes_ = std::max(bytes_, all_.back().workspace_bytes());
       }
     };
@@ -67,10 +76,12 @@ class Products {
   int64_t bytes_ = 0;
 };
 
+// C: float, or what the op is of.
+template <typename C>
 class CpuRecurrence {
  public:
-  using Compute = float;
-  static constexpr bool kConverts = true;
+  using Compute = C;
+  static constexpr bool kConverts = std::is_same<C, float>::value;
 
   CpuRecurrence(const RecurrentShape& shape, const RecurrentDraws& draws,
                 Products& products, const Buffers& buffers, void* scratch,
@@ -98,18 +109,18 @@ class CpuRecurrence {
     });
   }
 
-  absl::Status Repeat(Which which, const float* y) {
+  absl::Status Repeat(Which which, const C* y) {
     return products_.Of(which, 0).Pack(y, packed_);
   }
-  absl::Status Multiply(Which which, int64_t layer, const float* x,
-                        const float* y, float* out) {
+  absl::Status Multiply(Which which, int64_t layer, const C* x, const C* y,
+                        void* out) {
     return products_.Of(which, layer)
         .Run(x, y, out, IsRepeated(which) ? packed_ : scratch_);
   }
-  absl::Status MultiplyToWeight(Which which, int64_t layer, const float* x,
-                                const float* y, void* out, void* scratch) {
-    const bool low = s_.dtype != DType::kF32;
-    float* to = static_cast<float*>(low ? scratch : out);
+  absl::Status MultiplyToWeight(Which which, int64_t layer, const C* x,
+                                const C* y, void* out, void* scratch) {
+    if (s_.dtype == DTypeOf<C>()) return Multiply(which, layer, x, y, out);
+    float* to = static_cast<float*>(scratch);
     HT_RETURN_IF_ERROR(Multiply(which, layer, x, y, to));
     const int64_t columns =
         which == Which::kStateWeightGrad ? s_.hidden : s_.width(layer);
@@ -126,8 +137,12 @@ class CpuRecurrence {
     });
     return to;
   }
-  const float* Load(const void* tensor, int64_t n, void* scratch) {
-    return LoadFloats(tensor, n, scratch);
+  const C* Load(const void* tensor, int64_t n, void* scratch) {
+    if constexpr (kConverts) {
+      return LoadFloats(tensor, n, scratch);
+    } else {
+      return static_cast<const C*>(tensor);
+    }
   }
   void Store(const float* from, int64_t n, void* tensor) {
     char* to = static_cast<char*>(tensor);
@@ -137,22 +152,24 @@ class CpuRecurrence {
                      end - begin);
          });
   }
-  void StoreResult(const float* from, int64_t n, void* tensor) {
-    Store(from, n, tensor);
+  void StoreResult(const C* from, int64_t n, void* tensor) {
+    if constexpr (kConverts) Store(from, n, tensor);
   }
   void Round(float* x, int64_t n) {
-    if (s_.dtype != DType::kF32) RoundTo(s_.dtype, x, n);
+    if (kConverts && s_.dtype != DType::kF32) RoundTo(s_.dtype, x, n);
   }
   // Row after row, whatever the threads.
-  void SumColumns(const float* x, int64_t rows, int64_t columns, float* out) {
+  void SumColumns(const C* x, int64_t rows, int64_t columns, float* out) {
     const int64_t grain = std::max<int64_t>(kLanes, kMapGrain / rows);
     ParallelFor(threads_, columns, grain, [=](int64_t begin, int64_t end) {
       ForIsa([=] {
         for (int64_t j = begin; j < end; ++j) out[j] = 0;
         for (int64_t row = 0; row < rows; ++row) {
-          const float* from = x + row * columns;
+          const C* from = x + row * columns;
 #pragma GCC ivdep
-          for (int64_t j = begin; j < end; ++j) out[j] += from[j];
+          for (int64_t j = begin; j < end; ++j) {
+            out[j] += functors::Widen(from[j]);
+          }
         }
       });
     });
@@ -165,7 +182,8 @@ class CpuRecurrence {
   }
 
   // An element's number within its sample is (layer * T + t) * columns + j.
-  void Dropout(int64_t layer, float* x) {
+  template <typename E>
+  void Dropout(int64_t layer, E* x) {
     if (draws_.dropout.p == 0) return;
     const auto scalar = [&](int i) {
       return static_cast<uint64_t>(
@@ -175,16 +193,19 @@ class CpuRecurrence {
     const uint64_t step = scalar(1), first_sample = scalar(2);
     const int64_t columns = s_.out_columns();
     ParallelFor(threads_, s_.rows(), 1, [&](int64_t begin, int64_t end) {
+      float buffer[kConvertBlock];
       for (int64_t row = begin; row < end; ++row) {
-        float* y = x + row * columns;
-        ApplyDropout(draws_.dropout, key, step, first_sample + row % s_.batch,
-                     (layer * s_.steps + row / s_.batch) * columns, columns, y,
-                     y);
+        const int64_t first = (layer * s_.steps + row / s_.batch) * columns;
+        for (int64_t j = 0; j < columns; j += kConvertBlock) {
+          const int64_t n = std::min(kConvertBlock, columns - j);
+          E* const y = x + row * columns + j;
+          ToFloat(y, buffer, n);
+          ApplyDropout(draws_.dropout, key, step, first_sample + row % s_.batch,
+                       first + j, n, buffer, buffer);
+          if (s_.dtype != DType::kF32) RoundTo(s_.dtype, buffer, n);
+          FromFloat(buffer, y, n);
+        }
       }
-    });
-    if (s_.dtype == DType::kF32) return;
-    Each(s_.rows() * columns, [=](int64_t begin, int64_t end) {
-      RoundTo(s_.dtype, x + begin, end - begin);
     });
   }
 
@@ -209,6 +230,7 @@ class CpuRecurrence {
   int threads_;
 };
 
+template <typename C>
 class RecurrentKernel final : public KernelInstance {
  public:
   // Throws dnnl::error.
@@ -217,12 +239,11 @@ class RecurrentKernel final : public KernelInstance {
         shape_(op),
         slots_(backward ? RecurrentSlots::Backward(op)
                         : RecurrentSlots::Forward(op)),
-        workspace_(backward
-                       ? RecurrentWorkspace::Backward(shape_, sizeof(float))
-                       : RecurrentWorkspace::Forward(shape_, slots_.gates >= 0,
-                                                     sizeof(float))),
+        workspace_(backward ? RecurrentWorkspace::Backward(shape_, sizeof(C))
+                            : RecurrentWorkspace::Forward(
+                                  shape_, slots_.gates >= 0, sizeof(C))),
         draws_(op),
-        products_(shape_, backward, op.context().threads) {}
+        products_(shape_, DTypeOf<C>(), backward, op.context().threads) {}
 
   int64_t workspace_bytes() const {
     return workspace_.bytes + products_.bytes();
@@ -232,10 +253,10 @@ class RecurrentKernel final : public KernelInstance {
                        runtime::Stream& stream) override {
     OnednnUseThreads(stream.threads());
     void* scratch = static_cast<char*>(buffers.workspace) + workspace_.bytes;
-    CpuRecurrence device(shape_, draws_, products_, buffers, scratch,
-                         stream.threads());
-    RecurrentRun<CpuRecurrence> run(shape_, slots_, workspace_, buffers,
-                                    device);
+    CpuRecurrence<C> device(shape_, draws_, products_, buffers, scratch,
+                            stream.threads());
+    RecurrentRun<CpuRecurrence<C>> run(shape_, slots_, workspace_, buffers,
+                                       device);
     return backward_ ? run.Backward() : run.Forward();
   }
 
@@ -257,25 +278,42 @@ bool IsSmall(const BoundOp& op) {
          s.widest() < kMost / s.gate_columns();
 }
 
+// With what products read as a TypeTag.
+template <typename Body>
+auto ForCompute(const BoundOp& op, const Body& body) {
+  if (op.Input("Input").dtype == DType::kBF16 && OnednnHasBf16()) {
+    return body(TypeTag<bfloat16>());
+  }
+  return body(TypeTag<float>());
+}
+
 Candidate MakeRecurrent(bool backward) {
   Candidate candidate;
   candidate.name = "onednn";
   candidate.supports = [backward](const BoundOp& op) {
     if (!IsSmall(op)) return false;
     try {
-      RecurrentKernel(op, backward);
+      ForCompute(op, [&](auto tag) {
+        RecurrentKernel<typename decltype(tag)::type>(op, backward);
+      });
       return true;
     } catch (const dnnl::error&) {
       return false;
     }
   };
   candidate.workspace_bytes = [backward](const BoundOp& op) {
-    return RecurrentKernel(op, backward).workspace_bytes();
+    return ForCompute(op, [&](auto tag) {
+      return RecurrentKernel<typename decltype(tag)::type>(op, backward)
+          .workspace_bytes();
+    });
   };
   candidate.prepare = [backward](const BoundOp& op, runtime::Device&)
       -> absl::StatusOr<std::unique_ptr<KernelInstance>> {
     try {
-      return {std::make_unique<RecurrentKernel>(op, backward)};
+      return ForCompute(op, [&](auto tag) -> std::unique_ptr<KernelInstance> {
+        using Kernel = RecurrentKernel<typename decltype(tag)::type>;
+        return std::make_unique<Kernel>(op, backward);
+      });
     } catch (const dnnl::error& error) {
       return DeviceError(op.name(), ": oneDNN: ", error.what());
     }

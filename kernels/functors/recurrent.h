@@ -3,7 +3,8 @@
 // the body with its pointers at that row, and a unit is computed by body(j).
 //
 // C is the type that products read: hidden states and gradients of gates are
-// rounded to it. Formulas are those of torch.nn.LSTM, GRU and RNN.
+// rounded to it; where they are stored, for GCC makes no vectors of a loop that
+// copies 16-bit values. Formulas are those of torch.nn.LSTM, GRU and RNN.
 #ifndef HALFTONE_KERNELS_FUNCTORS_RECURRENT_H_
 #define HALFTONE_KERNELS_FUNCTORS_RECURRENT_H_
 
@@ -77,9 +78,9 @@ struct ForwardStep {
     gates[k * hidden + j] = there.OrZero(value);
   }
   HT_HOST_DEVICE void Hidden(int64_t j, float h) const {
-    const C rounded = Cast<C>(there.Choose(h, h_before[j]));
-    h_after[j] = Widen(rounded);
-    if constexpr (!std::is_same<C, float>::value) low[j] = rounded;
+    const float chosen = there.Choose(h, h_before[j]);
+    h_after[j] = Widen(Cast<C>(chosen));
+    if constexpr (!std::is_same<C, float>::value) low[j] = Cast<C>(chosen);
   }
 };
 
@@ -126,8 +127,11 @@ struct BackwardStep {
   HT_HOST_DEVICE float Gate(int k, int64_t j) const {
     return gates[k * hidden + j];
   }
-  HT_HOST_DEVICE void Both(int k, int64_t j, float grad) const {
+  HT_HOST_DEVICE void InputSide(int k, int64_t j, float grad) const {
     input_side[k * hidden + j] = Cast<C>(there.OrZero(grad));
+  }
+  HT_HOST_DEVICE void StateSide(int k, int64_t j, float grad) const {
+    state_side[k * hidden + j] = Cast<C>(there.OrZero(grad));
   }
   HT_HOST_DEVICE void Pass(int64_t j, float reached, float grad) const {
     passed[j] = there.Choose(grad, reached);
@@ -156,10 +160,10 @@ struct LstmCell {
     const float reached = s.Reached(j), dh = s.HiddenGrad(j);
     const float reached_cell = s.cell_grad[j];
     const float dc = reached_cell + dh * o * (1.0f - tanh * tanh);
-    s.Both(0, j, dc * g * (i * (1.0f - i)));
-    s.Both(1, j, dc * before * (f * (1.0f - f)));
-    s.Both(2, j, dc * i * (1.0f - g * g));
-    s.Both(3, j, dh * tanh * (o * (1.0f - o)));
+    s.InputSide(0, j, dc * g * (i * (1.0f - i)));
+    s.InputSide(1, j, dc * before * (f * (1.0f - f)));
+    s.InputSide(2, j, dc * i * (1.0f - g * g));
+    s.InputSide(3, j, dh * tanh * (o * (1.0f - o)));
     s.cell_grad[j] = s.there.Choose(dc * f, reached_cell);
     s.Pass(j, reached, 0.0f);
   }
@@ -187,13 +191,12 @@ struct GruCell {
     const float dz = dh * (s.h_before[j] - n) * (z * (1.0f - z));
     const float dn = dh * (1.0f - z) * (1.0f - n * n);
     const float dr = dn * q * (r * (1.0f - r));
-    const C reset = Cast<C>(s.there.OrZero(dr));
-    const C update = Cast<C>(s.there.OrZero(dz));
-    const int64_t n_at = 2 * s.hidden + j;
-    s.input_side[j] = s.state_side[j] = reset;
-    s.input_side[s.hidden + j] = s.state_side[s.hidden + j] = update;
-    s.input_side[n_at] = Cast<C>(s.there.OrZero(dn));
-    s.state_side[n_at] = Cast<C>(s.there.OrZero(dn * r));
+    s.InputSide(0, j, dr);
+    s.InputSide(1, j, dz);
+    s.InputSide(2, j, dn);
+    s.StateSide(0, j, dr);
+    s.StateSide(1, j, dz);
+    s.StateSide(2, j, dn * r);
     s.Pass(j, reached, dh * z);
   }
 };
@@ -212,7 +215,7 @@ struct PlainCell {
   static HT_HOST_DEVICE void Backward(const BackwardStep<C>& s, int64_t j) {
     const float h = s.Gate(0, j), reached = s.Reached(j), dh = s.HiddenGrad(j);
     const float tanh_grad = dh * (1.0f - h * h);
-    s.Both(0, j, kRelu ? (h > 0.0f ? dh : 0.0f) : tanh_grad);
+    s.InputSide(0, j, kRelu ? (h > 0.0f ? dh : 0.0f) : tanh_grad);
     s.Pass(j, reached, 0.0f);
   }
 };
@@ -248,9 +251,9 @@ struct FirstState {
   C* low;
   HT_HOST_DEVICE FirstState At(int64_t) const { return *this; }
   HT_HOST_DEVICE void operator()(int64_t j) const {
-    const C rounded = Cast<C>(from == nullptr ? 0.0f : from[j]);
-    h[j] = Widen(rounded);
-    if constexpr (!std::is_same<C, float>::value) low[j] = rounded;
+    const float first = from == nullptr ? 0.0f : from[j];
+    h[j] = Widen(Cast<C>(first));
+    if constexpr (!std::is_same<C, float>::value) low[j] = Cast<C>(first);
   }
 };
 
