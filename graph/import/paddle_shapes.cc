@@ -92,6 +92,19 @@ void Fill(const OpDesc& op, const std::vector<Size>& shape, PaddleScope& scope,
   parts.End();
 }
 
+// `value`, of `rank` dims, with its dim of 1 in `place` repeated as the batch
+// of `of` is: a sum with zeros.
+std::string ForEachSample(Parts& parts, const std::string& value, int64_t dtype,
+                          const std::string& of, int place, int rank,
+                          PaddleScope& scope) {
+  const std::string zeros = BatchOfZeros(parts, of, place, rank, scope);
+  // Whole numbers are exact up to 2^24.
+  const bool is_f32 = dtype == VarType::FP32;
+  const std::string real = is_f32 ? value : parts.Cast(value, VarType::FP32);
+  const std::string sum = parts.Binary("elementwise_add", {real, zeros});
+  return is_f32 ? sum : parts.Cast(sum, dtype);
+}
+
 // Without what it reads in these slots.
 void ClearInputs(std::initializer_list<absl::string_view> slots, OpDesc* op) {
   for (OpDesc::Var& in : *op->mutable_inputs()) {
@@ -161,7 +174,6 @@ void Reshaped(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   WithShape(op, {"Shape", "ShapeTensor"}, shape, rule, scope, result);
 }
 
-// A dim that is repeated as the batch is takes a sum with zeros.
 void Expanded(const OpDesc& op, const Rule& rule, PaddleScope& scope,
               ImportedOp* result) {
   const auto& x = InputsOf(op, "X");
@@ -189,15 +201,10 @@ void Expanded(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   shape[place] = 1;
   const std::string value = scope.Read(x[0]);
   Parts parts(scope.Write(out[0]), scope, result);
-  const std::string zeros =
-      BatchOfZeros(parts, sizes[place].of, place, rank, scope);
-  // Whole numbers are exact up to 2^24.
-  const bool is_f32 = tensor->data_type() == VarType::FP32;
-  const std::string real = is_f32 ? value : parts.Cast(value, VarType::FP32);
   const std::string one =
-      parts.Add("expand_v2", {{"X", real}}, {{"shape", shape}});
-  const std::string sum = parts.Binary("elementwise_add", {one, zeros});
-  if (!is_f32) parts.Cast(sum, tensor->data_type());
+      parts.Add("expand_v2", {{"X", value}}, {{"shape", shape}});
+  ForEachSample(parts, one, tensor->data_type(), sizes[place].of, place, rank,
+                scope);
   parts.End();
 }
 
@@ -233,12 +240,63 @@ void SlicedBySizes(const OpDesc& op, const Rule& rule, PaddleScope& scope,
   if (result->refusals.empty()) ByName(copy, rule, scope, result);
 }
 
+namespace {
+
+// In numbers first, then as the batch is.
+void TiledAsBatch(const OpDesc& op, std::vector<Size> times, PaddleScope& scope,
+                  ImportedOp* result) {
+  const auto& x = InputsOf(op, "X");
+  const auto& out = OutputsOf(op, "Out");
+  const VarType::TensorDesc* const tensor =
+      x.size() == 1 ? TensorOf(x[0], scope) : nullptr;
+  if (tensor == nullptr || out.size() != 1) return RefuseBatch(result);
+  IntList dims(tensor->dims().begin(), tensor->dims().end());
+  const size_t rank = std::max(dims.size(), times.size());
+  dims.insert(dims.begin(), rank - dims.size(), 1);
+  times.insert(times.begin(), rank - times.size(), Size{1, ""});
+  IntList numbers;
+  int place = -1;
+  for (size_t i = 0; i < rank; ++i) {
+    numbers.push_back(times[i].number);
+    if (times[i].is_number()) continue;
+    // Two open dims cannot be told apart when the shape is written.
+    if (place >= 0) return RefuseBatch(result);
+    place = static_cast<int>(i);
+  }
+  IntList apart;
+  for (size_t i = 0; i < rank; ++i) {
+    if (dims[i] <= 0 || times[i].number <= 0 ||
+        std::max(dims[i], times[i].number) >= kMostPaddleSize) {
+      return RefuseBatch(result);
+    }
+    if (static_cast<int>(i) == place) apart.push_back(1);
+    dims[i] *= times[i].number;
+    apart.push_back(dims[i]);
+  }
+  const std::string& of = times[place].of;
+  dims[place] = -1;
+  Parts parts(scope.Write(out[0]), scope, result);
+  const std::string once =
+      parts.Add("tile", {{"X", scope.Read(x[0])}}, {{"repeat_times", numbers}});
+  const std::string each =
+      parts.Add("reshape2", {{"X", once}}, {{"shape", apart}});
+  const std::string all =
+      ForEachSample(parts, each, tensor->data_type(), of, place,
+                    static_cast<int>(rank) + 1, scope);
+  parts.Add("reshape2", {{"X", all}}, {{"shape", dims}});
+  parts.End();
+}
+
+}  // namespace
+
 void TiledBySizes(const OpDesc& op, const Rule& rule, PaddleScope& scope,
                   ImportedOp* result) {
   const auto sizes =
       SizesIn(op, "RepeatTimes", "repeat_times_tensor", scope, result);
   if (!sizes.has_value()) return;
-  if (PlaceOfBatch(*sizes) != -1) return RefuseBatch(result);
+  if (PlaceOfBatch(*sizes) != -1) {
+    return TiledAsBatch(op, *sizes, scope, result);
+  }
   OpDesc copy = op;
   if (!sizes->empty()) {
     ClearInputs({"RepeatTimes", "repeat_times_tensor"}, &copy);

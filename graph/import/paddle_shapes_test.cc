@@ -1,5 +1,6 @@
 // (That they compute what Paddle does: tests/cli/paddle_oracle_test.)
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -86,6 +87,29 @@ TEST(PaddleShapesTest, WhatIsRepeatedAsTheBatchTakesZeros) {
   EXPECT_THAT(
       Shaped("expand_v2", "x", "expand_shapes_tensor", "b,six,n"),
       AllOf(HasSubstr("ints: [-1, 6, -1]"), Not(HasSubstr("elementwise_add"))));
+}
+
+TEST(PaddleShapesTest, TilesAsTheBatchIs) {
+  EXPECT_THAT(
+      Shaped("tile", "w", "repeat_times_tensor", "b,six,n", "2"),
+      AllOf(HasSubstr("ints: [1, 6, 2]"), HasSubstr("fill_zeros_like"),
+            HasSubstr("ints: [1, 1, 6, 8]"), HasSubstr("ints: [-1, 6, 8]")));
+  // One sample after the other, each of two times four.
+  EXPECT_THAT(
+      Shaped("tile", "w", "repeat_times_tensor", "six,n,b", "2"),
+      AllOf(HasSubstr("ints: [6, 2, 1]"), HasSubstr("ints: [6, 2, 1, 4]"),
+            HasSubstr("ints: [6, 2, -1]")));
+  EXPECT_THAT(
+      Shaped("tile", "w", "repeat_times_tensor", "rows", "2"),
+      AllOf(HasSubstr("ints: [1, 1, 6]"), HasSubstr("ints: [1, 1, -1]")));
+  EXPECT_THAT(Shaped("tile", "w", "repeat_times_tensor", "six,n,n", "2"),
+              AllOf(HasSubstr("ints: [6, 2, 2]"), Not(HasSubstr("zeros"))));
+  for (const auto& [x, times] : {std::pair("x", "b,n,n"), {"w", "b,b,n"}}) {
+    EXPECT_THAT(Shaped("tile", x, "repeat_times_tensor", times, "2"),
+                HasSubstr("the batch stands in such a place"));
+  }
+  EXPECT_THAT(Shaped("tile", "w", "repeat_times_tensor", "b,n,n", "0"),
+              HasSubstr("the batch stands in such a place"));
 }
 
 TEST(PaddleShapesTest, Fills) {
