@@ -1,7 +1,10 @@
-// The gradient of maximum pooling of channels-last images: first each window's
-// place of its maximum, a vector of channels at a time, then each pixel gathers
-// from the windows that hold it, as it does where places come with the maxima
-// (pool_argmax_last.cc).
+// The gradient of maximum pooling of channels-last images. Windows that lie
+// apart write what their pixels get, a vector of channels at a time. Where they
+// overlap, first each window's place of its maximum is found, then each pixel
+// gathers from the windows that hold it, as it does where places come with the
+// maxima (pool_argmax_last.cc).
+#include <algorithm>
+
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
@@ -26,6 +29,7 @@ class ChannelsMaxGrad {
 
   // The places of a sample's maxima, a byte each.
   int64_t ScratchFloats() const {
+    if (IsApart()) return 0;
     const int64_t floats = sizeof(float);
     return (shape_.h.out * shape_.OutRow() + floats - 1) / floats;
   }
@@ -50,6 +54,15 @@ class ChannelsMaxGrad {
     const T* out = input(kOut, p * windows);
     const T* grad = input(kOutGrad, p * windows);
     T* x_grad = static_cast<T*>(buffers.outputs[0]) + p * elements;
+    if (IsApart()) {
+      if (!IsCovered()) std::fill_n(x_grad, elements, T(0.0f));
+      return ForIsa([=](auto isa) {
+        for (int64_t oh = 0; oh < shape_.h.out; ++oh) {
+          const int64_t line = oh * shape_.OutRow();
+          Scatter<decltype(isa)::value>(oh, x, out + line, grad + line, x_grad);
+        }
+      });
+    }
     ForIsa([=](auto isa) {
       constexpr Isa kIsa = decltype(isa)::value;
       for (int64_t oh = 0; oh < shape_.h.out; ++oh) {
@@ -63,7 +76,79 @@ class ChannelsMaxGrad {
     });
   }
 
+  // Whether no pixel is in two windows, and whether each is in one.
+  bool IsApart() const {
+    return shape_.h.kernel <= shape_.h.stride &&
+           shape_.w.kernel <= shape_.w.stride;
+  }
+  bool IsCovered() const {
+    const auto covered = [](const PoolDim& dim) {
+      return dim.kernel == dim.stride &&
+             dim.out * dim.stride - dim.before >= dim.in;
+    };
+    return covered(shape_.h) && covered(shape_.w);
+  }
+
   // ---- For bodies of ForIsa.
+
+  // What the pixels of a line of windows get, where these lie apart.
+  template <Isa kIsa>
+  void Scatter(int64_t oh, const T* x, const T* out, const T* grad,
+               T* x_grad) const {
+    const int64_t channels = shape_.channels;
+    ForPixelWindows(shape_, oh, /*also_by_column=*/false,
+                    [&](const PixelTaps& taps, int64_t begin, int64_t window) {
+                      const T *const elements = x + begin, *const most =
+                                                               out + window;
+                      const T* const from = grad + window;
+                      T* const to = x_grad + begin;
+                      int64_t c = 0;
+                      for (; c + 2 * kVector <= channels; c += 2 * kVector) {
+                        ScatterVectors<kIsa, 2>(taps, elements + c, most + c,
+                                                from + c, to + c);
+                      }
+                      for (; c + kVector <= channels; c += kVector) {
+                        ScatterVectors<kIsa, 1>(taps, elements + c, most + c,
+                                                from + c, to + c);
+                      }
+                      for (; c < channels; ++c) {
+                        const uint8_t place = Find(taps, elements + c, most[c]);
+                        for (int i = 0; i < taps.count; ++i) {
+                          to[taps.by_row[i] + c] =
+                              taps.places[i] == place ? Sum(from[c]) : T(0.0f);
+                        }
+                      }
+                    });
+  }
+  // As what is gathered: of -0 a 0.
+  static T Sum(T grad) { return T(0.0f + static_cast<float>(grad)); }
+
+  template <Isa kIsa, int kVectors>
+  static void ScatterVectors(const PixelTaps& taps, const T* x, const T* out,
+                             const T* grad, T* x_grad) {
+    using Vectors = VectorsOf<T, kIsa>;
+    Vector most[kVectors], grads[kVectors], v;
+    VectorMask open[kVectors], nans[kVectors];
+#pragma GCC unroll 2
+    for (int k = 0; k < kVectors; ++k) {
+      Vectors::Load(out + k * kVector, &most[k]);
+      Vectors::Load(grad + k * kVector, &grads[k]);
+      grads[k] += Vector{};
+      nans[k] = most[k] != most[k];
+      open[k] = ~VectorMask{};
+    }
+    for (int i = 0; i < taps.count; ++i) {
+#pragma GCC unroll 2
+      for (int k = 0; k < kVectors; ++k) {
+        const int64_t at = taps.by_row[i] + k * kVector;
+        Vectors::Load(x + at, &v);
+        const VectorMask found = (v == most[k]) | ((v != v) & nans[k]);
+        Vectors::Store(Vector(found & open[k] & VectorMask(grads[k])),
+                       x_grad + at);
+        open[k] &= ~found;
+      }
+    }
+  }
 
   template <Isa kIsa>
   void FindPlaces(int64_t oh, const T* x, const T* out, uint8_t* places) const {
