@@ -1,5 +1,5 @@
-// 3x3 convolutions and the gradients of their inputs for channels-last images,
-// by winograd.h. Some tiles at a time are transformed, multiplied and
+// 3x3 and 5x5 convolutions and the gradients of their inputs for channels-last
+// images, by winograd.h. Some tiles at a time are transformed, multiplied and
 // transformed back while they are near: what they see lies in the second-level
 // cache, and the transformed filter passes by, a few panels for all points.
 #include "kernels/cpu/conv_winograd.h"
@@ -27,8 +27,22 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+// Of the op, or of a fusion's, whose operands lie where the fusion's do.
+ConvOp ConvOf(const BoundOp& op) {
+  if (op.type() != "fusion") return ConvOp::Of(op);
+  const BoundOp body = FusedOp(op).Of("conv");
+  ConvOp conv = ConvOp::Of(body);
+  conv.image = ArgumentPosition(body, "Input");
+  conv.filter = ArgumentPosition(body, "Filter");
+  conv.bias = ArgumentPosition(body, "Bias");
+  return conv;
+}
+
+template <int kTap>
 class WinogradConv {
  public:
+  using W = Winograd<kTap>;
+
   explicit WinogradConv(const BoundOp& op)
       : conv_(ConvOf(op)),
         relu_(op.type() == "fusion"),
@@ -44,28 +58,14 @@ class WinogradConv {
     // second-level cache of a MiB, but for the deepest.
     constexpr int64_t kNearFloats = 96 << 10;
     chunk_ = std::clamp<int64_t>(
-        kNearFloats / (kWinogradPoints * depth_) / kTileRows * kTileRows,
+        kNearFloats / (W::kPoints * depth_) / kTileRows * kTileRows,
         2 * kTileRows, 8 * kTileRows);
     // Caches have few places for what lies a power of two apart.
     row_ = depth_ + kPanel;
-    panel_stride_ = kWinogradPoints * depth_ * kPanel + kPanel;
+    panel_stride_ = W::kPoints * depth_ * kPanel + kPanel;
   }
 
-  // Of the op, or of a fusion's, whose operands lie where the fusion's do.
-  static ConvOp ConvOf(const BoundOp& op) {
-    if (op.type() != "fusion") return ConvOp::Of(op);
-    const BoundOp body = FusedOp(op).Of("conv");
-    ConvOp conv = ConvOp::Of(body);
-    conv.image = ArgumentPosition(body, "Input");
-    conv.filter = ArgumentPosition(body, "Filter");
-    conv.bias = ArgumentPosition(body, "Bias");
-    return conv;
-  }
-
-  static bool Supports(const BoundOp& op) {
-    const ConvOp conv = ConvOf(op);
-    return IsWinograd(conv) && !WinogradConv(op).tiles_.IsWaste();
-  }
+  bool IsWaste() const { return tiles_.IsWaste(); }
 
   int64_t WorkspaceFloats(int threads) const {
     return FilterFloats() + panels() * panel_stride_ + columns_ +
@@ -109,14 +109,16 @@ class WinogradConv {
   // Of a gradient, the flipped filter makes the image of the result.
   WinogradTiles::Dim DimOf(const ConvDim& dim) const {
     if (forward_) return {dim.result, dim.image, dim.before};
-    return {dim.image, dim.result, kWinogradTap - 1 - dim.before};
+    return {dim.image, dim.result, W::kTap - 1 - dim.before};
   }
-  int64_t PointFloats() const { return chunk_ * row_; }
+  // As of rows: points of a tile that lay a page apart would push each other
+  // out of the first-level cache.
+  int64_t PointFloats() const { return chunk_ * row_ + kPanel; }
   // What is made of a point at a time.
   static int64_t MadeColumns() { return PanelsAtOnce() * kPanel; }
-  int64_t MadeFloats() const { return chunk_ * MadeColumns(); }
+  int64_t MadeFloats() const { return chunk_ * MadeColumns() + kPanel; }
   int64_t ScratchFloats() const {
-    return kWinogradPoints * (PointFloats() + MadeFloats());
+    return W::kPoints * (PointFloats() + MadeFloats());
   }
 
   // Panels of columns: of each the points after each other, of each of them a
@@ -145,10 +147,10 @@ class WinogradConv {
     const bool forward = forward_;
     const int64_t first = forward ? column : row;  // of the filters
     const float* const from =
-        filter + first * kWinogradTaps * inner + (forward ? row : column);
+        filter + first * W::kTaps * inner + (forward ? row : column);
     // Channels are neighbours in what is made here: of a gradient rows of a
     // panel, of a forward convolution its columns.
-    float made[kWinogradPoints * kPanel * kPanel];
+    float made[W::kPoints * kPanel * kPanel];
     float* const to = forward ? made : panel + row * kPanel;
     const int64_t point = forward ? kPanel * kPanel : depth_ * kPanel;
     ForIsa([=](auto isa) {
@@ -156,23 +158,21 @@ class WinogradConv {
       using V = WideVector<Low::kSize>;
       for (int64_t f = 0; f < kPanel; ++f) {
         for (int64_t c = 0; c < kPanel; c += Low::kSize) {
-          V taps[kWinogradTaps], points[kWinogradPoints];
-#pragma GCC unroll 9
-          for (int i = 0; i < kWinogradTaps; ++i) {
-            const int tap = forward ? i : kWinogradTaps - 1 - i;
-            taps[i] = *reinterpret_cast<const V*>(
-                from + (f * kWinogradTaps + tap) * inner + c);
-          }
-          WinogradTransform<WinogradFilterLine>(taps, points);
-#pragma GCC unroll 16
-          for (int i = 0; i < kWinogradPoints; ++i) {
-            *reinterpret_cast<V*>(to + i * point + f * kPanel + c) = points[i];
-          }
+          const float* const filter = from + f * W::kTaps * inner + c;
+          float* const row = to + f * kPanel + c;
+          WinogradTransform<typename W::FilterLine, V>(
+              [=](int i, V* tap) {
+                const int at = forward ? i : W::kTaps - 1 - i;
+                *tap = *reinterpret_cast<const V*>(filter + at * inner);
+              },
+              [=](int i, const V& made) {
+                *reinterpret_cast<V*>(row + i * point) = made;
+              });
         }
       }
     });
     if (!forward) return;
-    for (int64_t i = 0; i < kWinogradPoints; ++i) {
+    for (int64_t i = 0; i < W::kPoints; ++i) {
       ToPanelsTransposed({made + i * kPanel * kPanel, kPanel}, kPanel, kPanel,
                          panel + (i * depth_ + row) * kPanel);
     }
@@ -192,8 +192,8 @@ class WinogradConv {
             const WinogradRange tiles = {
                 chunk * chunk_, std::min(tiles_.count(), (chunk + 1) * chunk_)};
             if (block == 0 || i == begin) {
-              TransformSeen(tiles_, run.source, tiles, {0, depth_},
-                            {scratch, PointFloats(), row_, kPanel});
+              TransformSeen<kTap>(tiles_, run.source, tiles, {0, depth_},
+                                  {scratch, PointFloats(), row_, kPanel});
             }
             Multiply(
                 tiles,
@@ -205,11 +205,11 @@ class WinogradConv {
 
   void Multiply(WinogradRange tiles, WinogradRange panels, float* scratch,
                 const Run& run) const {
-    float* const made = scratch + kWinogradPoints * PointFloats();
+    float* const made = scratch + W::kPoints * PointFloats();
     const int64_t together = PanelsAtOnce();
     for (int64_t p = panels.begin; p < panels.end; p += together) {
       const int64_t n = std::min(together, panels.end - p);
-      for (int64_t i = 0; i < kWinogradPoints; ++i) {
+      for (int64_t i = 0; i < W::kPoints; ++i) {
         const float* const right =
             run.panels + p * panel_stride_ + i * depth_ * kPanel;
         kernels::Multiply(tiles.size(), n, depth_,
@@ -236,26 +236,29 @@ class WinogradConv {
     ForIsa([=](auto isa) {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
-      for (int64_t t = range.begin; t < range.end; ++t) {
-        int64_t at[4];
-        tiles.Made(t, at);
+      const WinogradTiles::View view = tiles.Made();
+      WinogradTiles::Place place = tiles.PlaceOf(range.begin);
+      for (int64_t t = range.begin; t < range.end; ++t, tiles.Advance(&place)) {
+        const int64_t first =
+            (place.sample * view.height + place.y) * view.width + place.x;
         for (int64_t c = 0; c < n; c += Low::kSize) {
           const float* const from = made + (t - range.begin) * row + c;
-          V points[kWinogradPoints], pixels[4];
-#pragma GCC unroll 16
-          for (int i = 0; i < kWinogradPoints; ++i) {
-            points[i] = *reinterpret_cast<const V*>(from + i * point);
-          }
-          WinogradTransform<WinogradResultLine>(points, pixels);
           const V added = *reinterpret_cast<const V*>(bias + c);
-#pragma GCC unroll 4
-          for (int i = 0; i < 4; ++i) {
-            if (at[i] < 0) continue;
-            V pixel = pixels[i] + added;
-            float* const lanes = reinterpret_cast<float*>(&pixel);
-            if (relu) ReluOfLanes<Low>(lanes);
-            Low::Store(lanes, result + at[i] * columns + c);
-          }
+          WinogradTransform<typename W::ResultLine, V>(
+              [=](int i, V* made) {
+                *made = *reinterpret_cast<const V*>(from + i * point);
+              },
+              [&](int i, const V& made) {
+                const int y = i / 2, x = i % 2;
+                if (place.y + y >= view.height || place.x + x >= view.width) {
+                  return;
+                }
+                V pixel = made + added;
+                float* const lanes = reinterpret_cast<float*>(&pixel);
+                if (relu) ReluOfLanes<Low>(lanes);
+                Low::Store(lanes,
+                           result + (first + y * view.width + x) * columns + c);
+              });
         }
       }
     });
@@ -283,9 +286,11 @@ bool IsWinograd(const ConvOp& conv) {
   if (!HasWinograd(conv.image_desc.dtype) || !LiesChannelsLast(conv)) {
     return false;
   }
+  if (conv.shape.volume[1].filter != conv.shape.volume[2].filter) return false;
   for (int i : {1, 2}) {
     const ConvDim& dim = conv.shape.volume[i];
-    if (dim.filter != kWinogradTap || dim.stride != 1 || dim.dilation != 1) {
+    if ((dim.filter != 3 && dim.filter != 5) || dim.stride != 1 ||
+        dim.dilation != 1) {
       return false;
     }
   }
@@ -293,13 +298,7 @@ bool IsWinograd(const ConvOp& conv) {
 }
 
 void RegisterCpuConvWinograd(KernelRegistry& registry) {
-  Candidate conv = MakeCandidate(
-      "winograd", [](const BoundOp& op) { return WinogradConv(op); });
-  conv.supports = WinogradConv::Supports;
-  conv.workspace_bytes = [](const BoundOp& op) {
-    return WinogradConv(op).WorkspaceFloats(op.context().threads) *
-           static_cast<int64_t>(sizeof(float));
-  };
+  const Candidate conv = WinogradCandidate<WinogradConv>(ConvOf);
   const Candidate grad_filter = WinogradGradFilterCandidate();
   for (const DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
     if (!HasWinograd(t)) continue;

@@ -1,8 +1,8 @@
-// The gradient of a 3x3 filter for channels-last images, by winograd.h: for
-// each point, transformed OutputGrad' [filters, tiles] times transformed Input
-// [tiles, channels]. A thread sums over a part of the tiles, for some of the
-// channels, or both; the parts are cut by the shape alone, and their sums are
-// added in order before they are transformed back. Where Input is
+// The gradient of a 3x3 or 5x5 filter for channels-last images, by winograd.h:
+// for each point, transformed OutputGrad' [filters, tiles] times transformed
+// Input [tiles, channels]. A thread sums over a part of the tiles, for some of
+// the channels, or both; the parts are cut by the shape alone, and their sums
+// are added in order before they are transformed back. Where Input is
 // relu(norm(X)), that is made while it is transformed.
 #include <algorithm>
 #include <cstdint>
@@ -28,8 +28,11 @@ namespace halftone {
 namespace kernels {
 namespace {
 
+template <int kTap>
 class WinogradGradFilter {
  public:
+  using W = Winograd<kTap>;
+
   explicit WinogradGradFilter(const BoundOp& op)
       : conv_(GradFilterConvOf(op)),
         tiles_(conv_.shape.samples, DimOf(conv_.shape.volume[1]),
@@ -43,11 +46,7 @@ class WinogradGradFilter {
     made_row_ = filters() + kPanel;
   }
 
-  static bool Supports(const BoundOp& op) {
-    const ConvOp conv = GradFilterConvOf(op);
-    return conv.image >= 0 && conv.result >= 0 && IsWinograd(conv) &&
-           !WinogradGradFilter(op).tiles_.IsWaste();
-  }
+  bool IsWaste() const { return tiles_.IsWaste(); }
 
   int64_t WorkspaceFloats(int threads) const {
     return parts_ * PartSums() + FactorFloats() +
@@ -94,7 +93,7 @@ class WinogradGradFilter {
   int64_t filters() const { return conv_.shape.filters; }
   int64_t panels() const { return channels() / kPanel; }
   int64_t PointSums() const { return filters() * channels(); }
-  int64_t PartSums() const { return kWinogradPoints * PointSums(); }
+  int64_t PartSums() const { return W::kPoints * PointSums(); }
   int64_t FactorFloats() const { return norm_ ? channels() : 0; }
 
   // Of the tiles: as many as threads that many machines have, while what they
@@ -119,9 +118,9 @@ class WinogradGradFilter {
   int64_t SeenFloats(int64_t blocks) const {
     return CeilDiv(panels(), blocks) * panel_stride_;
   }
-  int64_t MadeFloats() const { return chunk_ * made_row_; }
+  int64_t MadeFloats() const { return chunk_ * made_row_ + kPanel; }
   int64_t TaskFloats(int64_t blocks) const {
-    return kWinogradPoints * (SeenFloats(blocks) + MadeFloats());
+    return W::kPoints * (SeenFloats(blocks) + MadeFloats());
   }
 
   void RunTask(int64_t part, WinogradRange panels, float* scratch,
@@ -131,13 +130,13 @@ class WinogradGradFilter {
     const WinogradPoints seen = {scratch, panels.size() * panel_stride_, kPanel,
                                  panel_stride_};
     const WinogradPoints made = {
-        scratch + kWinogradPoints * panels.size() * panel_stride_, MadeFloats(),
+        scratch + W::kPoints * panels.size() * panel_stride_, MadeFloats(),
         made_row_, kPanel};
     for (int64_t begin = first; begin < end; begin += chunk_) {
       const WinogradRange tiles = {begin, std::min(end, begin + chunk_)};
-      TransformSeen(tiles_, run.image, tiles,
-                    {panels.begin * kPanel, panels.end * kPanel}, seen);
-      TransformMade(tiles_, run.gradient, tiles, {0, filters()}, made);
+      TransformSeen<kTap>(tiles_, run.image, tiles,
+                          {panels.begin * kPanel, panels.end * kPanel}, seen);
+      TransformMade<kTap>(tiles_, run.gradient, tiles, {0, filters()}, made);
       Multiply(seen, made, tiles.size(), panels, begin > first,
                run.sums + part * PartSums());
     }
@@ -148,7 +147,7 @@ class WinogradGradFilter {
                 int64_t tiles, WinogradRange panels, bool add,
                 float* sums) const {
     const int64_t together = PanelsAtOnce();
-    for (int64_t i = 0; i < kWinogradPoints; ++i) {
+    for (int64_t i = 0; i < W::kPoints; ++i) {
       for (int64_t p = panels.begin; p < panels.end; p += together) {
         const Matrix32 left = {made.data + i * made.point, made.row};
         kernels::Multiply(
@@ -166,15 +165,15 @@ class WinogradGradFilter {
     DispatchType(FloatTypes(), conv_.filter_desc.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       T* const result = static_cast<T*>(to);
-      ParallelFor(threads, filters(),
-                  std::max<int64_t>(
-                      1, kMapGrain / (channels() * parts_ * kWinogradPoints)),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t f = begin; f < end; ++f) {
-                      StoreFilter<T>(sums + f * channels(),
-                                     result + f * kWinogradTaps * channels());
-                    }
-                  });
+      ParallelFor(
+          threads, filters(),
+          std::max<int64_t>(1, kMapGrain / (channels() * parts_ * W::kPoints)),
+          [&](int64_t begin, int64_t end) {
+            for (int64_t f = begin; f < end; ++f) {
+              StoreFilter<T>(sums + f * channels(),
+                             result + f * W::kTaps * channels());
+            }
+          });
     });
   }
   template <typename T>
@@ -185,23 +184,17 @@ class WinogradGradFilter {
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
       for (int64_t c = 0; c < n; c += Low::kSize) {
-        V points[kWinogradPoints], taps[kWinogradTaps];
-#pragma GCC unroll 16
-        for (int i = 0; i < kWinogradPoints; ++i) {
-          points[i] = *reinterpret_cast<const V*>(sums + i * point + c);
-        }
-        for (int64_t p = 1; p < parts; ++p) {
-#pragma GCC unroll 16
-          for (int i = 0; i < kWinogradPoints; ++i) {
-            points[i] +=
-                *reinterpret_cast<const V*>(sums + p * part + i * point + c);
-          }
-        }
-        WinogradTransform<WinogradFilterGradLine>(points, taps);
-#pragma GCC unroll 9
-        for (int i = 0; i < kWinogradTaps; ++i) {
-          Low::Store(reinterpret_cast<const float*>(&taps[i]), to + i * n + c);
-        }
+        WinogradTransform<typename W::FilterGradLine, V>(
+            [=](int i, V* sum) {
+              const float* const at = sums + i * point + c;
+              *sum = *reinterpret_cast<const V*>(at);
+              for (int64_t p = 1; p < parts; ++p) {
+                *sum += *reinterpret_cast<const V*>(at + p * part);
+              }
+            },
+            [=](int i, const V& tap) {
+              Low::Store(reinterpret_cast<const float*>(&tap), to + i * n + c);
+            });
       }
     });
   }
@@ -220,12 +213,10 @@ class WinogradGradFilter {
 }  // namespace
 
 Candidate WinogradGradFilterCandidate() {
-  Candidate candidate = MakeCandidate(
-      "winograd", [](const BoundOp& op) { return WinogradGradFilter(op); });
-  candidate.supports = WinogradGradFilter::Supports;
-  candidate.workspace_bytes = [](const BoundOp& op) {
-    return WinogradGradFilter(op).WorkspaceFloats(op.context().threads) *
-           static_cast<int64_t>(sizeof(float));
+  Candidate candidate = WinogradCandidate<WinogradGradFilter>(GradFilterConvOf);
+  candidate.supports = [supported = candidate.supports](const BoundOp& op) {
+    const ConvOp conv = GradFilterConvOf(op);
+    return conv.image >= 0 && conv.result >= 0 && supported(op);
   };
   return candidate;
 }

@@ -8,6 +8,7 @@
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/low_vector.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/pool_pixels.h"
@@ -15,6 +16,62 @@
 namespace halftone {
 namespace kernels {
 namespace {
+
+// What the pixels of a window get that no other window has: channels from `c`
+// on, as long as there are vectors of them. The first maximum has it all; of
+// NaNs the first one. For bodies of ForIsa.
+template <Isa kIsa>
+struct ScatterWindow {
+  template <typename T>
+  static void Run(const PixelTaps& taps, const T* x, const T* out,
+                  const T* grad, T* x_grad, int64_t channels, int64_t* c) {
+    using Vectors = VectorsOf<T, kIsa>;
+    for (; *c + kVector <= channels; *c += kVector) {
+      Vector most, grads, v;
+      Vectors::Load(out + *c, &most);
+      Vectors::Load(grad + *c, &grads);
+      grads += Vector{};  // as what is gathered: of -0 a 0
+      const VectorMask nans = most != most;
+      VectorMask open = ~VectorMask{};
+      for (int i = 0; i < taps.count; ++i) {
+        const int64_t at = taps.by_row[i] + *c;
+        Vectors::Load(x + at, &v);
+        const VectorMask found = (v == most) | ((v != v) & nans);
+        Vectors::Store(Vector(found & open & VectorMask(grads)), x_grad + at);
+        open &= ~found;
+      }
+    }
+  }
+};
+
+#ifdef HT_ISA_X86
+template <>
+struct ScatterWindow<Isa::kAvx512> {
+  template <typename T>
+  HT_TARGET_AVX512 static void Run(const PixelTaps& taps, const T* x,
+                                   const T* out, const T* grad, T* x_grad,
+                                   int64_t channels, int64_t* c) {
+    using Low = LowVector<Isa::kAvx512>;
+    for (; *c + Low::kSize <= channels; *c += Low::kSize) {
+      __m512 most, grads, v;
+      Low::Load(out + *c, reinterpret_cast<float*>(&most));
+      Low::Load(grad + *c, reinterpret_cast<float*>(&grads));
+      grads = _mm512_add_ps(grads, _mm512_setzero_ps());
+      const __mmask16 nans = _mm512_cmp_ps_mask(most, most, _CMP_UNORD_Q);
+      __mmask16 open = 0xffff;
+      for (int i = 0; i < taps.count; ++i) {
+        const int64_t at = taps.by_row[i] + *c;
+        Low::Load(x + at, reinterpret_cast<float*>(&v));
+        const __mmask16 found = _mm512_cmp_ps_mask(v, most, _CMP_EQ_OQ) |
+                                (_mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q) & nans);
+        const __m512 made = _mm512_maskz_mov_ps(found & open, grads);
+        Low::Store(reinterpret_cast<const float*>(&made), x_grad + at);
+        open &= ~found;
+      }
+    }
+  }
+};
+#endif  // HT_ISA_X86
 
 template <typename T>
 class ChannelsMaxGrad {
@@ -103,14 +160,10 @@ class ChannelsMaxGrad {
                       const T* const from = grad + window;
                       T* const to = x_grad + begin;
                       int64_t c = 0;
-                      for (; c + 2 * kVector <= channels; c += 2 * kVector) {
-                        ScatterVectors<kIsa, 2>(taps, elements + c, most + c,
-                                                from + c, to + c);
-                      }
-                      for (; c + kVector <= channels; c += kVector) {
-                        ScatterVectors<kIsa, 1>(taps, elements + c, most + c,
-                                                from + c, to + c);
-                      }
+                      ScatterWindow<kIsa>::Run(taps, elements, most, from, to,
+                                               channels, &c);
+                      ScatterWindow<Narrowed(kIsa)>::Run(
+                          taps, elements, most, from, to, channels, &c);
                       for (; c < channels; ++c) {
                         const uint8_t place = Find(taps, elements + c, most[c]);
                         for (int i = 0; i < taps.count; ++i) {
@@ -120,35 +173,7 @@ class ChannelsMaxGrad {
                       }
                     });
   }
-  // As what is gathered: of -0 a 0.
   static T Sum(T grad) { return T(0.0f + static_cast<float>(grad)); }
-
-  template <Isa kIsa, int kVectors>
-  static void ScatterVectors(const PixelTaps& taps, const T* x, const T* out,
-                             const T* grad, T* x_grad) {
-    using Vectors = VectorsOf<T, kIsa>;
-    Vector most[kVectors], grads[kVectors], v;
-    VectorMask open[kVectors], nans[kVectors];
-#pragma GCC unroll 2
-    for (int k = 0; k < kVectors; ++k) {
-      Vectors::Load(out + k * kVector, &most[k]);
-      Vectors::Load(grad + k * kVector, &grads[k]);
-      grads[k] += Vector{};
-      nans[k] = most[k] != most[k];
-      open[k] = ~VectorMask{};
-    }
-    for (int i = 0; i < taps.count; ++i) {
-#pragma GCC unroll 2
-      for (int k = 0; k < kVectors; ++k) {
-        const int64_t at = taps.by_row[i] + k * kVector;
-        Vectors::Load(x + at, &v);
-        const VectorMask found = (v == most[k]) | ((v != v) & nans[k]);
-        Vectors::Store(Vector(found & open[k] & VectorMask(grads[k])),
-                       x_grad + at);
-        open[k] &= ~found;
-      }
-    }
-  }
 
   template <Isa kIsa>
   void FindPlaces(int64_t oh, const T* x, const T* out, uint8_t* places) const {

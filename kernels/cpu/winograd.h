@@ -1,19 +1,23 @@
-// Winograd's minimal filtering F(2x2, 3x3): a 3x3 convolution makes tiles of
-// 2x2 pixels from 4x4 that it sees with 16 products for each pair of channels,
-// where windows one by one take 36. Lavin, Gray: Fast Algorithms for
-// Convolutional Neural Networks (2015), section 4.1:
+// Winograd's minimal filtering: F(2x2, 3x3) makes tiles of 2x2 pixels from 4x4
+// that it sees with 16 products for each pair of channels, where windows of a
+// 3x3 convolution one by one take 36; F(2x2, 5x5) sees 6x6 and takes 36 in
+// place of 100. Lavin, Gray: Fast Algorithms for Convolutional Neural Networks
+// (2015), section 4.1:
 //
 //   Y = A' [(G g G') * (B' d B)] A
 //
-// with B' d of a line (d0 - d2, d1 + d2, d2 - d1, d1 - d3), G g (g0,
-// (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2) and A' m (m0 + m1 + m2,
-// m1 - m2 - m3). The sum over channels is taken between the transforms, as 16
-// products of matrices, one for each of the 16 points. The filter's gradient is
-// the adjoint: G' [sum over tiles of (A dY A') * (B' d B)] G.
+// The sum over channels is taken between the transforms, as products of
+// matrices, one for each of the points. The filter's gradient is the adjoint:
+// G' [sum over tiles of (A dY A') * (B' d B)] G.
 //
-// Transforms only add and halve: of normal numbers and 64 to 512 channels the
-// error in f32 is 1.2 to 2 times that of direct sums, below 5e-7 of the
-// largest. What is not finite in one pixel is so in the whole of its tiles.
+// Of 3x3, with B' d of a line (d0 - d2, d1 + d2, d2 - d1, d1 - d3), G g (g0,
+// (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2) and A' m (m0 + m1 + m2,
+// m1 - m2 - m3), transforms only add and halve: of normal numbers and 64 to 512
+// channels the error in f32 is 1.2 to 2 times that of direct sums, below 5e-7
+// of the largest. Of 5x5 polynomials are taken at 0, 1/2, -1/2, 2, -2 and
+// infinity, whose error is 1.5 to 2 times that of direct sums, too (with 1 and
+// -1 in place of the halves, 3 to 5). What is not finite in one pixel is so in
+// the whole of its tiles.
 #ifndef HALFTONE_KERNELS_CPU_WINOGRAD_H_
 #define HALFTONE_KERNELS_CPU_WINOGRAD_H_
 
@@ -27,8 +31,12 @@
 namespace halftone {
 namespace kernels {
 
-inline constexpr int kWinogradTap = 3, kWinogradTaps = 9;
-inline constexpr int kWinogradPoints = 16;
+// Of filters of kSize x kSize: taps, and points that a tile has.
+template <int kSize>
+struct WinogradSizes {
+  static constexpr int kTap = kSize, kTaps = kTap * kTap;
+  static constexpr int kSide = kTap + 1, kPoints = kSide * kSide;
+};
 
 // The tiles of images of one size, and what each sees of other ones.
 class WinogradTiles {
@@ -49,20 +57,7 @@ class WinogradTiles {
     return 4 * height_.tiles() * width_.tiles() * 100 >
            kMostMade * height_.made * width_.made;
   }
-  // Numbers of the pixels that a tile makes (2 x 2) and sees (4 x 4); -1: there
-  // is none.
-  void Made(int64_t tile, int64_t* pixels) const {
-    const Place p = PlaceOf(tile);
-    Pixels(p.sample, {height_.made, p.y}, {width_.made, p.x}, 2, pixels);
-  }
-  void Seen(int64_t tile, int64_t* pixels) const {
-    const Place p = PlaceOf(tile);
-    Pixels(p.sample, {height_.seen, p.y - height_.before},
-           {width_.seen, p.x - width_.before}, 4, pixels);
-  }
-
- private:
-  static constexpr int64_t kMostMade = 140;  // of 100
+  // The first pixel that a tile makes.
   struct Place {
     int64_t sample, y, x;
   };
@@ -71,19 +66,28 @@ class WinogradTiles {
     return {line / height_.tiles(), line % height_.tiles() * 2,
             tile % width_.tiles() * 2};
   }
-  struct Span {
-    int64_t size, first;
-    bool Has(int64_t i) const { return first + i >= 0 && first + i < size; }
-  };
-  static void Pixels(int64_t sample, const Span& h, const Span& w, int each,
-                     int64_t* pixels) {
-    for (int i = 0; i < each * each; ++i) {
-      const int64_t y = i / each, x = i % each;
-      pixels[i] = h.Has(y) && w.Has(x)
-                      ? (sample * h.size + h.first + y) * w.size + w.first + x
-                      : -1;
-    }
+  // Of the next tile.
+  void Advance(Place* place) const {
+    place->x += 2;
+    if (place->x < width_.made) return;
+    place->x = 0;
+    place->y += 2;
+    if (place->y < height_.made) return;
+    place->y = 0;
+    ++place->sample;
   }
+  // Images as tiles see them, or make them: their size, and how many pixels
+  // before a tile's place it begins.
+  struct View {
+    int64_t height, width, before_y, before_x;
+  };
+  View Seen() const {
+    return {height_.seen, width_.seen, height_.before, width_.before};
+  }
+  View Made() const { return {height_.made, width_.made, 0, 0}; }
+
+ private:
+  static constexpr int64_t kMostMade = 140;  // of 100
 
   int64_t samples_ = 0;
   Dim height_ = {}, width_ = {};
@@ -109,84 +113,190 @@ struct WinogradRange {
 
 // B' d B of what tiles see of x, and A dY A' of what they make, where that is
 // given: of the channels of a range, whole panels. `x` begins with its first
-// pixel and channel.
+// pixel and channel. kTap: 3 or 5.
+template <int kTap>
 void TransformSeen(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to);
+template <int kTap>
 void TransformMade(const WinogradTiles& tiles, const PixelRows& x,
                    WinogradRange range, WinogradRange channels,
                    const WinogradPoints& to);
 
 // ---- For bodies of ForIsa. `Line`s transform a line of kFrom vectors.
 
-struct WinogradSeenLine {
-  static constexpr int kFrom = 4, kTo = 4;
-  template <typename V>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, int step, V* to,
-                                               int to_step) {
-    const V d1 = d[step], d2 = d[2 * step];
-    to[0] = d[0] - d2;
-    to[to_step] = d1 + d2;
-    to[2 * to_step] = d2 - d1;
-    to[3 * to_step] = d1 - d[3 * step];
-  }
-};
-struct WinogradMadeLine {
-  static constexpr int kFrom = 2, kTo = 4;
-  template <typename V>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* y, int step, V* to,
-                                               int to_step) {
-    const V y0 = y[0], y1 = y[step];
-    to[0] = y0;
-    to[to_step] = y0 + y1;
-    to[2 * to_step] = y0 - y1;
-    to[3 * to_step] = -y1;
-  }
-};
-struct WinogradFilterLine {
-  static constexpr int kFrom = 3, kTo = 4;
-  template <typename V>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, int step, V* to,
-                                               int to_step) {
-    const V outer = 0.5f * (g[0] + g[2 * step]), inner = 0.5f * g[step];
-    to[0] = g[0];
-    to[to_step] = outer + inner;
-    to[2 * to_step] = outer - inner;
-    to[3 * to_step] = g[2 * step];
-  }
-};
-struct WinogradResultLine {
-  static constexpr int kFrom = 4, kTo = 2;
-  template <typename V>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* m, int step, V* to,
-                                               int to_step) {
-    const V m1 = m[step], m2 = m[2 * step];
-    to[0] = m[0] + (m1 + m2);
-    to[to_step] = (m1 - m2) - m[3 * step];
-  }
-};
-struct WinogradFilterGradLine {
-  static constexpr int kFrom = 4, kTo = 3;
-  template <typename V>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* s, int step, V* to,
-                                               int to_step) {
-    const V sum = 0.5f * (s[step] + s[2 * step]);
-    to[0] = s[0] + sum;
-    to[to_step] = 0.5f * (s[step] - s[2 * step]);
-    to[2 * to_step] = sum + s[3 * step];
-  }
+template <int kTap>
+struct Winograd;
+
+template <>
+struct Winograd<3> : WinogradSizes<3> {
+  struct SeenLine {
+    static constexpr int kFrom = 4, kTo = 4;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, int step, V* to,
+                                                 int to_step) {
+      const V d1 = d[step], d2 = d[2 * step];
+      to[0] = d[0] - d2;
+      to[to_step] = d1 + d2;
+      to[2 * to_step] = d2 - d1;
+      to[3 * to_step] = d1 - d[3 * step];
+    }
+  };
+  struct MadeLine {
+    static constexpr int kFrom = 2, kTo = 4;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* y, int step, V* to,
+                                                 int to_step) {
+      const V y0 = y[0], y1 = y[step];
+      to[0] = y0;
+      to[to_step] = y0 + y1;
+      to[2 * to_step] = y0 - y1;
+      to[3 * to_step] = -y1;
+    }
+  };
+  struct FilterLine {
+    static constexpr int kFrom = 3, kTo = 4;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, int step, V* to,
+                                                 int to_step) {
+      const V outer = 0.5f * (g[0] + g[2 * step]), inner = 0.5f * g[step];
+      to[0] = g[0];
+      to[to_step] = outer + inner;
+      to[2 * to_step] = outer - inner;
+      to[3 * to_step] = g[2 * step];
+    }
+  };
+  struct ResultLine {
+    static constexpr int kFrom = 4, kTo = 2;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* m, int step, V* to,
+                                                 int to_step) {
+      const V m1 = m[step], m2 = m[2 * step];
+      to[0] = m[0] + (m1 + m2);
+      to[to_step] = (m1 - m2) - m[3 * step];
+    }
+  };
+  struct FilterGradLine {
+    static constexpr int kFrom = 4, kTo = 3;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* s, int step, V* to,
+                                                 int to_step) {
+      const V sum = 0.5f * (s[step] + s[2 * step]);
+      to[0] = s[0] + sum;
+      to[to_step] = 0.5f * (s[step] - s[2 * step]);
+      to[2 * to_step] = sum + s[3 * step];
+    }
+  };
 };
 
-// Both dims of kFrom x kFrom vectors at `x`.
-template <typename Line, typename V>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void WinogradTransform(const V* x, V* to) {
+template <>
+struct Winograd<5> : WinogradSizes<5> {
+  // Of the points 1/2 and -1/2, 2 and -2: the product of what each is apart
+  // from the others, to the power of -1.
+  static constexpr float kNear = -8.0f / 15, kFar = 1.0f / 30;
+
+  struct SeenLine {
+    static constexpr int kFrom = 6, kTo = 6;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* d, int step, V* to,
+                                                 int to_step) {
+      const V d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
+      const V d4 = d[4 * step];
+      const V near = d4 - 4.0f * d2, far = d4 - 0.25f * d2;
+      const V near_odd = 0.5f * d3 - 2.0f * d1;
+      const V far_odd = 2.0f * d3 - 0.5f * d1;
+      to[0] = (d[0] + d4) - 4.25f * d2;
+      to[to_step] = near + near_odd;
+      to[2 * to_step] = near - near_odd;
+      to[3 * to_step] = far + far_odd;
+      to[4 * to_step] = far - far_odd;
+      to[5 * to_step] = (d1 + d[5 * step]) - 4.25f * d3;
+    }
+  };
+  struct MadeLine {
+    static constexpr int kFrom = 2, kTo = 6;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* y, int step, V* to,
+                                                 int to_step) {
+      const V y0 = y[0], y1 = y[step];
+      const V half = 0.5f * y1, twice = 2.0f * y1;
+      to[0] = y0;
+      to[to_step] = y0 + half;
+      to[2 * to_step] = y0 - half;
+      to[3 * to_step] = y0 + twice;
+      to[4 * to_step] = y0 - twice;
+      to[5 * to_step] = y1;
+    }
+  };
+  struct FilterLine {
+    static constexpr int kFrom = 5, kTo = 6;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* g, int step, V* to,
+                                                 int to_step) {
+      const V g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
+      const V g4 = g[4 * step];
+      const V near = g[0] + 0.25f * g2 + 0.0625f * g4;
+      const V near_odd = 0.5f * g1 + 0.125f * g3;
+      const V far = g[0] + 4.0f * g2 + 16.0f * g4;
+      const V far_odd = 2.0f * g1 + 8.0f * g3;
+      to[0] = g[0];
+      to[to_step] = kNear * (near + near_odd);
+      to[2 * to_step] = kNear * (near - near_odd);
+      to[3 * to_step] = kFar * (far + far_odd);
+      to[4 * to_step] = kFar * (far - far_odd);
+      to[5 * to_step] = g4;
+    }
+  };
+  struct ResultLine {
+    static constexpr int kFrom = 6, kTo = 2;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* m, int step, V* to,
+                                                 int to_step) {
+      const V m1 = m[step], m2 = m[2 * step];
+      const V m3 = m[3 * step], m4 = m[4 * step];
+      to[0] = m[0] + ((m1 + m2) + (m3 + m4));
+      to[to_step] = (0.5f * (m1 - m2) + 2.0f * (m3 - m4)) + m[5 * step];
+    }
+  };
+  struct FilterGradLine {
+    static constexpr int kFrom = 6, kTo = 5;
+    template <typename V>
+    ABSL_ATTRIBUTE_ALWAYS_INLINE static void Run(const V* s, int step, V* to,
+                                                 int to_step) {
+      const V s1 = s[step], s2 = s[2 * step];
+      const V s3 = s[3 * step], s4 = s[4 * step];
+      const V near = kNear * (s1 + s2), near_odd = kNear * (s1 - s2);
+      const V far = kFar * (s3 + s4), far_odd = kFar * (s3 - s4);
+      to[0] = s[0] + (near + far);
+      to[to_step] = 0.5f * near_odd + 2.0f * far_odd;
+      to[2 * to_step] = 0.25f * near + 4.0f * far;
+      to[3 * to_step] = 0.125f * near_odd + 8.0f * far_odd;
+      to[4 * to_step] = (0.0625f * near + 16.0f * far) + s[5 * step];
+    }
+  };
+};
+
+// Both dims of kFrom x kFrom vectors: load(i, &vector) gives the i-th, row by
+// row, and store(i, vector) takes those that are made. What is between lies in
+// memory, for there are more vectors than registers; nothing else does.
+template <typename Line, typename V, typename Load, typename Store>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void WinogradTransform(const Load& load,
+                                                           const Store& store) {
   constexpr int kFrom = Line::kFrom, kTo = Line::kTo;
   V half[kTo * kFrom];
-#pragma GCC unroll 4
-  for (int i = 0; i < kFrom; ++i) Line::Run(x + i, kFrom, half + i, kFrom);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
+  for (int i = 0; i < kFrom; ++i) {
+    V line[kFrom];
+#pragma GCC unroll 6
+    for (int j = 0; j < kFrom; ++j) load(j * kFrom + i, &line[j]);
+    Line::Run(line, 1, half + i, kFrom);
+  }
+#pragma GCC unroll 6
   for (int i = 0; i < kTo; ++i) {
-    Line::Run(half + i * kFrom, 1, to + i * kTo, 1);
+    V line[kTo];
+    Line::Run(half + i * kFrom, 1, line, 1);
+#pragma GCC unroll 6
+    for (int j = 0; j < kTo; ++j) store(i * kTo + j, line[j]);
   }
 }
 
