@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "graph/base/dtype.h"
+
 namespace halftone {
 namespace {
 
@@ -161,6 +163,24 @@ std::string Truncate(OpWriter& ops, const std::string& x, const Settings&) {
                     {ops.Of("floor", ops.Of("abs", x)), ops.Of("sign", x)});
 }
 
+// Pixels 0, 1, ... of a dim between -1 and 1: their centers, or, aligned, the
+// first and the last one at both ends. As row or column of [height, width],
+// flat.
+std::string PixelsOf(OpWriter& ops, int64_t count, const Dims& dims,
+                     int64_t height, int64_t width, bool align_corners) {
+  const double n = static_cast<double>(count);
+  const double step = !align_corners ? 2 / n : count == 1 ? 0 : 2 / (n - 1);
+  const double first = align_corners ? -1 : 1 / n - 1;
+  const std::string numbers = ops.Add(
+      "arange", {}, {{"start", 0.0}, {"end", n}, {"dtype", DType::kF32}});
+  const std::string along =
+      ops.Reshaped(ops.Scaled(numbers, step, first), dims);
+  const std::string all =
+      ops.Add("expand_v2", {{"X", along}},
+              {{"shape", std::vector<int64_t>{height, width}}});
+  return ops.Reshaped(all, {Dim(1), Dim(height * width)});
+}
+
 constexpr double kSeluAlpha = 1.67326319217681884765625;
 constexpr double kSeluScale = 1.05070102214813232421875;
 
@@ -216,6 +236,22 @@ const ImportedFunction* FindOnnxFunction(absl::string_view type) {
     if (!function.onnx.empty() && function.onnx == type) return &function;
   }
   return nullptr;
+}
+
+std::string AffineGrid(OpWriter& ops, const std::string& theta,
+                       const Dim& batch, int64_t height, int64_t width,
+                       bool align_corners) {
+  const std::string x =
+      PixelsOf(ops, width, {Dim(1), Dim(width)}, height, width, align_corners);
+  const std::string y = PixelsOf(ops, height, {Dim(height), Dim(1)}, height,
+                                 width, align_corners);
+  const std::string ones = ops.Scaled(x, 0, 1);
+  const std::string places = ops.Add(
+      "concat", {{"X", x}, {"X", y}, {"X", ones}}, {{"axis", int64_t{0}}});
+  const std::string made = ops.Binary("matmul", {theta, places});
+  const std::string last = ops.Add("transpose2", {{"X", made}},
+                                   {{"axis", std::vector<int64_t>{0, 2, 1}}});
+  return ops.Reshaped(last, {batch, Dim(height), Dim(width), Dim(2)});
 }
 
 }  // namespace halftone

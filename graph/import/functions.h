@@ -1,8 +1,9 @@
-// Functions of one tensor that are several ops of ours, and what the formats
-// call them.
+// Functions that are several ops of ours: of one tensor, with what the formats
+// call them, and others that both have.
 #ifndef HALFTONE_GRAPH_IMPORT_FUNCTIONS_H_
 #define HALFTONE_GRAPH_IMPORT_FUNCTIONS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ const std::vector<ImportedFunction>& ImportedFunctions();
 // By the format's name of it; null: there is none.
 const ImportedFunction* FindPaddleFunction(absl::string_view type);
 const ImportedFunction* FindOnnxFunction(absl::string_view type);
+
+// Where the affine maps theta, f32[batch, 2, 3], take the pixels of an image of
+// this size: [batch, height, width, 2], as grid_sampler reads them. Both sizes
+// are 1 or more.
+std::string AffineGrid(OpWriter& ops, const std::string& theta,
+                       const Dim& batch, int64_t height, int64_t width,
+                       bool align_corners);
 
 }  // namespace halftone
 

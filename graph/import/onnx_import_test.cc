@@ -201,6 +201,21 @@ TEST(OnnxImport, DilatedMaximaAreThoseOfSlices) {
   EXPECT_THAT(text, HasSubstr("attr { name: \"ends\" ints: [6] }"));
 }
 
+TEST(OnnxImportTest, AffineGridsAreProductsWithThePixelsPlaces) {
+  const auto grid = [](const std::string& size) {
+    return Import(Graph(
+        "initializer { name: \"theta\" data_type: 1 dims: 1 dims: 2 dims: 3 "
+        "float_data: [1, 0, 0, 0, 1, 0] }\n" +
+        size + Node("AffineGrid", {"theta", "size"}, "y")));
+  };
+  EXPECT_THAT(grid(Ints("size", {1, 2, 3, 5})),
+              AllOf(HasSubstr("\"matmul\""), HasSubstr("ints: [3, 5]")));
+  EXPECT_THAT(grid(Ints("size", {1, 2, 0, 5})),
+              HasSubstr("sizes other than [N, C, height, width]"));
+  EXPECT_THAT(grid(Ints("size", {1, 2, 2, 3, 5})),
+              HasSubstr("sizes other than [N, C, height, width]"));
+}
+
 std::string Resized(const std::string& mode, const std::string& coordinates) {
   OnnxOptions options;
   options.dims["x"] = {2, 4, 6};

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/import/functions.h"
 #include "graph/import/onnx_ops.h"
+#include "graph/import/onnx_writer.h"
 #include "graph/import/paddle_program.h"
 
 namespace halftone {
@@ -368,10 +370,33 @@ void GridSample(OnnxNode& node, const Rule&) {
       .Out("Output");
 }
 
+// Of images of two dims.
+void Affine(OnnxNode& node, const Rule&) {
+  const std::string theta = node.In(0);
+  const OnnxConstant* const sizes = node.Known(1);
+  if (node.failed()) return;
+  const Dims& dims = node.TypeOf(theta).dims;
+  const bool has_sizes = sizes != nullptr && sizes->ints.size() == 4 &&
+                         dims.size() == 3 && dims[1] == Dim(2);
+  int64_t size[2] = {};
+  for (int i = 0; i < 2 && has_sizes; ++i) {
+    const Dim& dim = sizes->ints[2 + i];
+    size[i] = dim.is_constant() ? dim.coefficient() : 0;
+  }
+  if (size[0] <= 0 || size[1] <= 0 || size[0] >= kMostPlaces ||
+      size[1] >= kMostPlaces || size[0] * size[1] >= kMostPlaces) {
+    return node.Refuse("sizes other than [N, C, height, width]");
+  }
+  OnnxWriter ops(&node);
+  node.Same(0, AffineGrid(ops, theta, dims[0], size[0], size[1],
+                          node.Int("align_corners", 0) != 0));
+}
+
 }  // namespace
 
 const std::vector<OnnxRule>& OnnxResizeRules() {
   static const auto& rules = *new std::vector<OnnxRule>{
+      {"AffineGrid", Affine},
       {"GridSample", GridSample},
       {"Resize", Resize},
       {"Upsample", Resize},

@@ -34,6 +34,7 @@ const std::vector<Rule>& Rules() {
       {"abs", OfOneNumber},
       {"accuracy", CountCorrect},
       {"addmm", AddedProduct},
+      {"affine_grid", AffinePlaces},
       {"argsort", Sorted},
       {"assert", Nothing},
       {"assign_value", AssignValue},

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "graph/import/functions.h"
 #include "graph/import/paddle_parts.h"
 #include "graph/import/paddle_rules.h"
+#include "graph/import/paddle_sizes.h"
 
 namespace halftone {
 namespace {
@@ -48,6 +50,37 @@ std::string WithLast(Parts& parts, const std::string& x, int rank, int axis) {
 void Unbound(const OpDesc& op, const Rule& rule, PaddleScope& scope,
              ImportedOp* result) {
   ByName(Renamed(op, "unstack", {{"Out", "Y"}}), rule, scope, result);
+}
+
+void AffinePlaces(const OpDesc& op, const Rule&, PaddleScope& scope,
+                  ImportedOp* result) {
+  const auto sizes = SizesIn(op, "OutputShape", "", scope, result);
+  if (!sizes.has_value()) return;
+  PaddleReader in(op, {"Theta"}, scope, result, "Output");
+  if (!in.ok()) return;
+  std::vector<int64_t> shape = IntsAttr(op, "output_shape");
+  if (!sizes->empty()) {
+    shape.clear();
+    for (const PaddleSize& size : *sizes) {
+      shape.push_back(size.is_number() ? size.number : -1);
+    }
+  }
+  const std::vector<int64_t>& theta = in[0].dims;
+  if (theta.size() != 3 || theta[1] != 2 || theta[2] != 3) {
+    return RefuseDimsOf(in[0], "expected [N, 2, 3]", result);
+  }
+  const bool known = shape.size() == 4 && shape[2] > 0 && shape[3] > 0 &&
+                     shape[2] < kMostPlaces && shape[3] < kMostPlaces &&
+                     shape[2] * shape[3] < kMostPlaces;
+  if (!known) {
+    result->refusals.push_back(
+        {"expected an output shape of [N, C, height, width]"});
+    return;
+  }
+  Parts parts = in.Write();
+  AffineGrid(parts, in[0].value, DimsOf(theta)[0], shape[2], shape[3],
+             BoolAttr(op, "align_corners", true));
+  parts.End();
 }
 
 void SampledByIndex(const OpDesc& op, const Rule& rule, PaddleScope& scope,

@@ -66,8 +66,9 @@ void AddNode(const char* type, const std::string& x, const std::string& y,
 Conversion CountElements, FillLike, Nothing, ReduceLogical, Scaled, Summed;
 
 // paddle_places.cc
-Conversion Cropped, Diagonal, EvenlySpaced, GreatestOfChannels, Identity,
-    OnADiagonal, Repeated, SampledByIndex, ShiftedFrames, Sorted, Unbound;
+Conversion AffinePlaces, Cropped, Diagonal, EvenlySpaced, GreatestOfChannels,
+    Identity, OnADiagonal, Repeated, SampledByIndex, ShiftedFrames, Sorted,
+    Unbound;
 
 // paddle_scatters.cc
 Conversion AddedByRows, AddedSlices, GatherByRows, PutByIndex, SlicesSet;

@@ -178,6 +178,41 @@ TEST(PaddleShapesTest, SizesAreComputed) {
       AllOf(HasSubstr("\"cumsum\""), HasSubstr("\"exclusive\"")));
 }
 
+// Of theta, [B, 2, 3], or other dims, to an image of [B, 2, 3, 5].
+std::string Affine(const char* theta, const char* shape,
+                   const std::string& before = "") {
+  return Text(absl::StrCat(
+      Var("theta", theta), Var("out", "-1, 3, 5, 2"), before,
+      Op("affine_grid",
+         before.empty()
+             ? std::vector<std::string>{"Theta:theta"}
+             : std::vector<std::string>{"Theta:theta", "OutputShape:size"},
+         {"Output:out"}, Ints("output_shape", shape)),
+      Op("fetch", {"X:out"}, {"Out:fetch"})));
+}
+
+TEST(PaddleShapesTest, AffineGridsAreProductsWithThePixelsPlaces) {
+  EXPECT_THAT(Affine("-1, 2, 3", "-1, 2, 3, 5"),
+              AllOf(HasSubstr("\"matmul\""), HasSubstr("ints: [3, 5]"),
+                    HasSubstr("ints: [-1, 3, 5, 2]"),
+                    // Five pixels are half apart.
+                    HasSubstr("name: \"scale\" f: 0.5")));
+  EXPECT_THAT(Affine("-1, 2, 3", "",
+                     absl::StrCat(Var("y", "-1, 2, 3, 5"),
+                                  Var("size", "4", "", "INT32"),
+                                  Op("shape", {"Input:y"}, {"Out:size"}))),
+              HasSubstr("ints: [-1, 3, 5, 2]"));
+  EXPECT_THAT(Affine("-1, 3, 4", "-1, 2, 3, 5"),
+              HasSubstr("expected [N, 2, 3]"));
+  for (const char* const shape :
+       {"", "-1, 2, 3", "-1, 2, 0, 5", "-1, 2, 3, -1", "1, 1, 4096, 4096",
+        "1, 1, 2147483647, 2147483647"}) {
+    EXPECT_THAT(Affine("-1, 2, 3", shape),
+                HasSubstr("expected an output shape of"))
+        << shape;
+  }
+}
+
 TEST(PaddleShapesTest, SlicesByComputedBounds) {
   const std::string inner =
       Ints("axes", "1") + Ints("starts", "0") + Ints("ends", "-1");

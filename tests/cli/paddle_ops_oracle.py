@@ -194,6 +194,18 @@ case("grid_sample_border",
 case("grid_sample_reflection",
      lambda x, y: F.grid_sample(x, 2 * y, padding_mode="reflection"),
      (2, 4, 5), (3, 3, 2))
+case("affine_grid",
+     lambda x, y: F.grid_sample(y * weight(5),
+                                F.affine_grid(x, [-1, 2, 3, 5])),
+     (2, 3), (2, 4, 5))
+case("affine_grid_of_centers",
+     lambda x, y: F.grid_sample(y * weight(5), F.affine_grid(
+         x, [x.shape[0], 2, 6, 2], align_corners=False)), (2, 3), (2, 4, 5))
+# As many as there are samples, and more of each.
+case("tile_as_batch", lambda x: x * paddle.tile(
+    weight(1, 4), [paddle.shape(x)[0], 1]), (4,))
+case("tile_in_parts", lambda x: x * paddle.reshape(
+    paddle.tile(weight(3, 1), [paddle.shape(x)[0], 4]), [-1, 3, 4]), (3, 4))
 
 
 def run():
