@@ -375,12 +375,55 @@ Result ReduceAll(const onnx::NodeProto& node, const Inputs& in) {
   return result;
 }
 
+// The places of what is not 0: a row for each dim.
+Result NonZero(const onnx::NodeProto&, const Inputs& in) {
+  const OnnxConstant& x = *in[0];
+  if (x.dims.empty()) return std::nullopt;
+  Ints found;
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    const bool is_zero = x.is_float() ? x.reals[i] == 0 : x.ints[i] == Dim(0);
+    if (!is_zero) found.push_back(i);
+  }
+  OnnxConstant result;
+  result.dtype = DType::kI64;
+  result.dims = {static_cast<int64_t>(x.dims.size()),
+                 static_cast<int64_t>(found.size())};
+  if (KnownElements(result.dims) < 0) return std::nullopt;
+  int64_t inner = x.elements();
+  for (const int64_t dim : x.dims) {
+    inner /= std::max<int64_t>(1, dim);
+    for (const int64_t i : found) result.ints.emplace_back(i / inner % dim);
+  }
+  return result;
+}
+
+// Of the elements of a list.
+Result CumSum(const onnx::NodeProto& node, const Inputs& in) {
+  const OnnxConstant& x = *in[0];
+  if (x.dims.size() != 1 || IntOf(node, "exclusive", 0) != 0 ||
+      IntOf(node, "reverse", 0) != 0) {
+    return std::nullopt;
+  }
+  OnnxConstant result = x;
+  for (int64_t i = 1; i < x.elements(); ++i) {
+    if (x.is_float()) {
+      result.reals[i] = static_cast<float>(result.reals[i - 1] + x.reals[i]);
+      continue;
+    }
+    const std::optional<Dim> sum = Plus(result.ints[i - 1], x.ints[i]);
+    if (!sum.has_value()) return std::nullopt;
+    result.ints[i] = *sum;
+  }
+  return result;
+}
+
 Result Same(const onnx::NodeProto&, const Inputs& in) { return *in[0]; }
 
 const Rules& Others() {
   static const auto& all = *new Rules{
       {"Cast", {Cast, 1}},           {"CastLike", {Cast, 2}},
       {"Clip", {Clip, 1}},           {"ConstantOfShape", {ConstantOfShape, 1}},
+      {"CumSum", {CumSum, 2}},       {"NonZero", {NonZero, 1}},
       {"Identity", {Same, 1}},       {"OneHot", {OneHot, 3}},
       {"Range", {Range, 3}},         {"ReduceMax", {ReduceAll, 1}},
       {"ReduceMin", {ReduceAll, 1}}, {"ReduceProd", {ReduceAll, 1}},

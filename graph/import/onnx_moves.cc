@@ -332,6 +332,25 @@ Result Expand(const onnx::NodeProto&, const Inputs& in) {
   return Take(*in[0], *dims, Sources(*dims, in[0]->dims));
 }
 
+Result Tile(const onnx::NodeProto&, const Inputs& in) {
+  const auto repeats = in[1]->Integers();
+  const size_t rank = in[0]->dims.size();
+  if (!repeats.has_value() || repeats->size() != rank) return std::nullopt;
+  Result made = *in[0];
+  for (size_t axis = 0; axis < rank && made.has_value(); ++axis) {
+    const int64_t times = (*repeats)[axis], dim = made->dims[axis];
+    if (times < 0 || times > kMostKnownElements) return std::nullopt;
+    Ints indices;
+    for (int64_t i = 0; i < times * std::max<int64_t>(1, dim); ++i) {
+      if (i >= kMostKnownElements) return std::nullopt;
+      if (dim > 0) indices.push_back(i % dim);
+    }
+    const int64_t count = static_cast<int64_t>(indices.size());
+    made = Pick(*made, static_cast<int64_t>(axis), indices, {count});
+  }
+  return made;
+}
+
 }  // namespace
 
 const Rules& Moves() {
@@ -339,8 +358,8 @@ const Rules& Moves() {
       {"Concat", {Concat, 1}},       {"Expand", {Expand, 2}},
       {"Gather", {Gather, 2}},       {"Reshape", {Reshape, 1}},
       {"ScatterND", {ScatterND, 3}}, {"Slice", {Slice, 1}},
-      {"Squeeze", {Squeeze, 1}},     {"Transpose", {Transpose, 1}},
-      {"Unsqueeze", {Unsqueeze, 1}},
+      {"Squeeze", {Squeeze, 1}},     {"Tile", {Tile, 2}},
+      {"Transpose", {Transpose, 1}}, {"Unsqueeze", {Unsqueeze, 1}},
   };
   return all;
 }

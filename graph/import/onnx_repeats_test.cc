@@ -46,6 +46,32 @@ TEST(OnnxRepeats, OtherDimsAreRepeatedInNumbers) {
                     HasSubstr("ints: [-1, 3, 12]")));
 }
 
+// x becomes f32[N, `sizes`].
+std::string OfSizes(const std::string& sizes) {
+  return OfSamples(sizes +
+                   Node("Concat", {"n", "sizes"}, "to", IntAttr("axis", 0)) +
+                   Node("Reshape", {"x", "to"}, "y"));
+}
+
+TEST(OnnxRepeats, WhatIsMadeOfKnownListsIsKnown) {
+  EXPECT_THAT(OfSizes(Ints("mask", {0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}) +
+                      Node("NonZero", {"mask"}, "rows") +
+                      Node("Squeeze", {"rows", "zero"}, "sizes")),
+              HasSubstr("ints: [0, 2, 12]"));
+  EXPECT_THAT(OfSizes(Ints("steps", {2, 10}) +
+                      Node("CumSum", {"steps", "zero"}, "sizes")),
+              HasSubstr("ints: [0, 2, 12]"));
+  EXPECT_THAT(
+      OfSizes(Node("Tile", {"two", "three"}, "twos") + Ints("rest", {3}) +
+              Node("Concat", {"twos", "rest"}, "sizes", IntAttr("axis", 0))),
+      HasSubstr("ints: [0, 2, 2, 2, 3]"));
+  EXPECT_THAT(
+      OfSizes(Ints("more", {1 << 20}) + Node("Tile", {"two", "more"}, "sizes")),
+      HasSubstr("cannot be imported"));
+  EXPECT_THAT(OfSamples(Node("NonZero", {"x"}, "y")),
+              HasSubstr("NonZero x1: no such op"));
+}
+
 // One becomes three for each sample.
 TEST(OnnxRepeats, OneIsExpandedToMultiplesOfTheBatch) {
   EXPECT_THAT(
