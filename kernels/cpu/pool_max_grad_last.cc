@@ -1,9 +1,10 @@
-// The gradient of maximum pooling of channels-last images. Windows that lie
-// apart write what their pixels get, a vector of channels at a time. Where they
-// overlap, first each window's place of its maximum is found, then each pixel
-// gathers from the windows that hold it, as it does where places come with the
-// maxima (pool_argmax_last.cc).
+// The gradient of maximum pooling of channels-last images, a vector of channels
+// at a time. Windows that lie apart write what their pixels get, others add it
+// in f32. In 16 bits, where sums are rounded once, first each window's place of
+// its maximum is found, then each pixel gathers from the windows that hold it,
+// as it does where places come with the maxima (pool_argmax_last.cc).
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/isa.h"
@@ -17,12 +18,12 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// What the pixels of a window get that no other window has: channels from `c`
-// on, as long as there are vectors of them. The first maximum has it all; of
-// NaNs the first one. For bodies of ForIsa.
+// What the pixels of a window get, written, or added where kAdd (of f32):
+// channels from `c` on, as long as there are vectors of them. The first maximum
+// has it all; of NaNs the first one. For bodies of ForIsa.
 template <Isa kIsa>
 struct ScatterWindow {
-  template <typename T>
+  template <bool kAdd, typename T>
   static void Run(const PixelTaps& taps, const T* x, const T* out,
                   const T* grad, T* x_grad, int64_t channels, int64_t* c) {
     using Vectors = VectorsOf<T, kIsa>;
@@ -37,7 +38,9 @@ struct ScatterWindow {
         const int64_t at = taps.by_row[i] + *c;
         Vectors::Load(x + at, &v);
         const VectorMask found = (v == most) | ((v != v) & nans);
-        Vectors::Store(Vector(found & open & VectorMask(grads)), x_grad + at);
+        Vector made = Vector(found & open & VectorMask(grads));
+        if constexpr (kAdd) made += VectorAt(x_grad + at);
+        Vectors::Store(made, x_grad + at);
         open &= ~found;
       }
     }
@@ -47,7 +50,7 @@ struct ScatterWindow {
 #ifdef HT_ISA_X86
 template <>
 struct ScatterWindow<Isa::kAvx512> {
-  template <typename T>
+  template <bool kAdd, typename T>
   HT_TARGET_AVX512 static void Run(const PixelTaps& taps, const T* x,
                                    const T* out, const T* grad, T* x_grad,
                                    int64_t channels, int64_t* c) {
@@ -64,7 +67,10 @@ struct ScatterWindow<Isa::kAvx512> {
         Low::Load(x + at, reinterpret_cast<float*>(&v));
         const __mmask16 found = _mm512_cmp_ps_mask(v, most, _CMP_EQ_OQ) |
                                 (_mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q) & nans);
-        const __m512 made = _mm512_maskz_mov_ps(found & open, grads);
+        __m512 made = _mm512_maskz_mov_ps(found & open, grads);
+        if constexpr (kAdd) {
+          made = _mm512_add_ps(_mm512_loadu_ps(x_grad + at), made);
+        }
         Low::Store(reinterpret_cast<const float*>(&made), x_grad + at);
         open &= ~found;
       }
@@ -86,7 +92,7 @@ class ChannelsMaxGrad {
 
   // The places of a sample's maxima, a byte each.
   int64_t ScratchFloats() const {
-    if (IsApart()) return 0;
+    if (IsApart() || kAdds) return 0;
     const int64_t floats = sizeof(float);
     return (shape_.h.out * shape_.OutRow() + floats - 1) / floats;
   }
@@ -113,24 +119,29 @@ class ChannelsMaxGrad {
     T* x_grad = static_cast<T*>(buffers.outputs[0]) + p * elements;
     if (IsApart()) {
       if (!IsCovered()) std::fill_n(x_grad, elements, T(0.0f));
-      return ForIsa([=](auto isa) {
+      ForIsa([=](auto isa) {
         for (int64_t oh = 0; oh < shape_.h.out; ++oh) {
           const int64_t line = oh * shape_.OutRow();
-          Scatter<decltype(isa)::value>(oh, x, out + line, grad + line, x_grad);
+          Scatter<decltype(isa)::value, false>(oh, x, out + line, grad + line,
+                                               x_grad);
+        }
+      });
+    } else if constexpr (kAdds) {
+      ForIsa(
+          [=](auto isa) { AddUp<decltype(isa)::value>(x, out, grad, x_grad); });
+    } else {
+      ForIsa([=](auto isa) {
+        constexpr Isa kIsa = decltype(isa)::value;
+        for (int64_t oh = 0; oh < shape_.h.out; ++oh) {
+          FindPlaces<kIsa>(oh, x, out + oh * shape_.OutRow(),
+                           places + oh * shape_.OutRow());
+        }
+        for (int64_t y = 0; y < shape_.h.in; ++y) {
+          gather_.template Row<kIsa>(y, grad, places,
+                                     x_grad + y * shape_.InRow());
         }
       });
     }
-    ForIsa([=](auto isa) {
-      constexpr Isa kIsa = decltype(isa)::value;
-      for (int64_t oh = 0; oh < shape_.h.out; ++oh) {
-        FindPlaces<kIsa>(oh, x, out + oh * shape_.OutRow(),
-                         places + oh * shape_.OutRow());
-      }
-      for (int64_t y = 0; y < shape_.h.in; ++y) {
-        gather_.template Row<kIsa>(y, grad, places,
-                                   x_grad + y * shape_.InRow());
-      }
-    });
   }
 
   // Whether no pixel is in two windows, and whether each is in one.
@@ -148,30 +159,51 @@ class ChannelsMaxGrad {
 
   // ---- For bodies of ForIsa.
 
-  // What the pixels of a line of windows get, where these lie apart.
+  // Rows become zeros when the first window comes to them.
   template <Isa kIsa>
+  void AddUp(const T* x, const T* out, const T* grad, T* x_grad) const {
+    int64_t rows = 0;
+    for (int64_t oh = 0; oh <= shape_.h.out; ++oh) {
+      const int64_t end =
+          oh < shape_.h.out ? shape_.h.Window(oh).end : shape_.h.in;
+      for (; rows < end; ++rows) {
+        std::fill_n(x_grad + rows * shape_.InRow(), shape_.InRow(), T(0.0f));
+      }
+      if (oh == shape_.h.out) break;
+      const int64_t line = oh * shape_.OutRow();
+      Scatter<kIsa, true>(oh, x, out + line, grad + line, x_grad);
+    }
+  }
+
+  // What the pixels of a line of windows get; sums of them if kAdd.
+  template <Isa kIsa, bool kAdd>
   void Scatter(int64_t oh, const T* x, const T* out, const T* grad,
                T* x_grad) const {
     const int64_t channels = shape_.channels;
-    ForPixelWindows(shape_, oh, /*also_by_column=*/false,
-                    [&](const PixelTaps& taps, int64_t begin, int64_t window) {
-                      const T *const elements = x + begin, *const most =
-                                                               out + window;
-                      const T* const from = grad + window;
-                      T* const to = x_grad + begin;
-                      int64_t c = 0;
-                      ScatterWindow<kIsa>::Run(taps, elements, most, from, to,
-                                               channels, &c);
-                      ScatterWindow<Narrowed(kIsa)>::Run(
-                          taps, elements, most, from, to, channels, &c);
-                      for (; c < channels; ++c) {
-                        const uint8_t place = Find(taps, elements + c, most[c]);
-                        for (int i = 0; i < taps.count; ++i) {
-                          to[taps.by_row[i] + c] =
-                              taps.places[i] == place ? Sum(from[c]) : T(0.0f);
-                        }
-                      }
-                    });
+    ForPixelWindows(
+        shape_, oh, /*also_by_column=*/false,
+        [&](const PixelTaps& taps, int64_t begin, int64_t window) {
+          const T *const elements = x + begin, *const most = out + window;
+          const T* const from = grad + window;
+          T* const to = x_grad + begin;
+          int64_t c = 0;
+          ScatterWindow<kIsa>::template Run<kAdd>(taps, elements, most, from,
+                                                  to, channels, &c);
+          ScatterWindow<Narrowed(kIsa)>::template Run<kAdd>(
+              taps, elements, most, from, to, channels, &c);
+          for (; c < channels; ++c) {
+            const uint8_t place = Find(taps, elements + c, most[c]);
+            for (int i = 0; i < taps.count; ++i) {
+              T& element = to[taps.by_row[i] + c];
+              const T made = taps.places[i] == place ? Sum(from[c]) : T(0.0f);
+              if constexpr (kAdd) {
+                element += made;
+              } else {
+                element = made;
+              }
+            }
+          }
+        });
   }
   static T Sum(T grad) { return T(0.0f + static_cast<float>(grad)); }
 
@@ -238,6 +270,8 @@ class ChannelsMaxGrad {
     }
     return kNoArgmax;
   }
+
+  static constexpr bool kAdds = std::is_same_v<T, float>;
 
   PoolShape shape_;
   PixelsGather<T> gather_;

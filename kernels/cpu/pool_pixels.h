@@ -102,9 +102,10 @@ struct PixelTaps {
   }
 };
 
-// body(taps, begin, window) for the windows of line `oh`: `begin` is where a
-// window begins in an image whose first element is 0, `window` its first
-// channel's place in the line.
+// body(taps, begin, window) for the windows of line `oh`, the last one first,
+// as pool_grad.cc adds up what they give: `begin` is where a window begins in
+// an image whose first element is 0, `window` its first channel's place in the
+// line.
 template <typename Body>
 inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
                             bool also_by_column, const Body& body) {
@@ -116,10 +117,11 @@ inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
   const Range rows = inside(h.Window(oh), y);
   PixelTaps taps;
   Range before = {0, 0};
-  for (int64_t ow = 0; ow < w.out; ++ow) {
+  for (int64_t ow = w.out - 1; ow >= 0; --ow) {
     const int64_t x = ow * w.stride - w.before;
     const Range columns = inside(w.Window(ow), x);
-    if (ow == 0 || columns.begin != before.begin || columns.end != before.end) {
+    if (ow == w.out - 1 || columns.begin != before.begin ||
+        columns.end != before.end) {
       taps.Fill(shape, rows, columns, also_by_column);
       before = columns;
     }
