@@ -86,6 +86,29 @@ entry train {
   EXPECT_EQ(plan.peak_bytes(), 4 * 6400);
 }
 
+// In their order `a` and `b` would lie in front, and `c`, for which a's place
+// is too small, behind both.
+TEST_F(PlanTest, TheLargestArePlacedFirstWhereThatSaves) {
+  const Plan plan = Planned(R"(
+entry train {
+  feed x : f32[64]
+  feed y : f32[128]
+  a: exp(X=x) -> (Out=a : f32[64])   forward
+  b: exp(X=a) -> (Out=b : f32[64])   forward
+  c: exp(X=y) -> (Out=c : f32[128])   forward
+  d: exp(X=c) -> (Out=d : f32[128])   forward
+  e: exp(X=b) -> (Out=e : f32[64])   forward
+  result d = d
+  result e = e
+})");
+  EXPECT_THAT(Names(plan), ElementsAre("a", "b", "c", "d", "e"));
+  // As much as lives at once.
+  EXPECT_EQ(Bytes(plan, ArenaKind::kTemporary), 256 + 512);
+  EXPECT_EQ(Value(plan, "c").slice.offset, 0);
+  EXPECT_EQ(Value(plan, "a").slice.offset, 0);
+  EXPECT_EQ(Value(plan, "b").slice.offset, 512);
+}
+
 TEST_F(PlanTest, MembersOfACollectiveAreProducedSideBySide) {
   request_.bind.world_size = 2;
   const Plan plan = Planned(R"(
