@@ -164,13 +164,13 @@ std::string Truncate(OpWriter& ops, const std::string& x, const Settings&) {
 }
 
 // Pixels 0, 1, ... of a dim between -1 and 1: their centers, or, aligned, the
-// first and the last one at both ends. As row or column of [height, width],
-// flat.
+// first and the last one at both ends; one alone is at 0. As row or column of
+// [height, width], flat.
 std::string PixelsOf(OpWriter& ops, int64_t count, const Dims& dims,
                      int64_t height, int64_t width, bool align_corners) {
   const double n = static_cast<double>(count);
   const double step = !align_corners ? 2 / n : count == 1 ? 0 : 2 / (n - 1);
-  const double first = align_corners ? -1 : 1 / n - 1;
+  const double first = align_corners && count > 1 ? -1 : 1 / n - 1;
   const std::string numbers = ops.Add(
       "arange", {}, {{"start", 0.0}, {"end", n}, {"dtype", DType::kF32}});
   const std::string along =

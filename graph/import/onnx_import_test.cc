@@ -214,6 +214,9 @@ TEST(OnnxImportTest, AffineGridsAreProductsWithThePixelsPlaces) {
               HasSubstr("sizes other than [N, C, height, width]"));
   EXPECT_THAT(grid(Ints("size", {1, 2, 2, 3, 5})),
               HasSubstr("sizes other than [N, C, height, width]"));
+  EXPECT_THAT(Import(Graph(Ints("size", {1, 2, 3, 5}) +
+                           Node("AffineGrid", {"x", "size"}, "y"))),
+              HasSubstr("theta of dims other than [N, 2, 3]"));
 }
 
 std::string Resized(const std::string& mode, const std::string& coordinates) {

@@ -72,6 +72,9 @@ std::optional<Ints> AxesOf(const onnx::NodeProto& node, const Inputs& in,
 
 namespace {
 
+// A file of a few bytes may have tensors of any.
+constexpr size_t kMostRank = 16;
+
 // From 0 up; nullopt: there is no such axis.
 std::optional<int64_t> Axis(int64_t axis, size_t rank) {
   const int64_t count = static_cast<int64_t>(rank);
@@ -231,7 +234,7 @@ Result Unsqueeze(const onnx::NodeProto& node, const Inputs& in) {
   const auto axes = AxesOf(node, in, "axes", 1);
   if (!axes.has_value()) return std::nullopt;
   const size_t rank = in[0]->dims.size() + axes->size();
-  if (rank > 16) return std::nullopt;
+  if (rank > kMostRank) return std::nullopt;
   Ints dims(rank, 0);
   for (const int64_t one : *axes) {
     const auto axis = Axis(one, rank);
@@ -333,22 +336,30 @@ Result Expand(const onnx::NodeProto&, const Inputs& in) {
 }
 
 Result Tile(const onnx::NodeProto&, const Inputs& in) {
+  const Ints& from = in[0]->dims;
   const auto repeats = in[1]->Integers();
-  const size_t rank = in[0]->dims.size();
-  if (!repeats.has_value() || repeats->size() != rank) return std::nullopt;
-  Result made = *in[0];
-  for (size_t axis = 0; axis < rank && made.has_value(); ++axis) {
-    const int64_t times = (*repeats)[axis], dim = made->dims[axis];
-    if (times < 0 || times > kMostKnownElements) return std::nullopt;
-    Ints indices;
-    for (int64_t i = 0; i < times * std::max<int64_t>(1, dim); ++i) {
-      if (i >= kMostKnownElements) return std::nullopt;
-      if (dim > 0) indices.push_back(i % dim);
-    }
-    const int64_t count = static_cast<int64_t>(indices.size());
-    made = Pick(*made, static_cast<int64_t>(axis), indices, {count});
+  if (!repeats.has_value() || repeats->size() != from.size() ||
+      from.size() > kMostRank) {
+    return std::nullopt;
   }
-  return made;
+  Ints dims = from;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (__builtin_mul_overflow(dims[i], (*repeats)[i], &dims[i])) {
+      return std::nullopt;
+    }
+  }
+  const int64_t count = KnownElements(dims);
+  if (count < 0) return std::nullopt;
+  Ints sources(count, 0);
+  int64_t inner = 1, stride = 1;
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    for (int64_t i = 0; i < count; ++i) {
+      sources[i] += i / inner % dims[axis] % from[axis] * stride;
+    }
+    inner *= std::max<int64_t>(1, dims[axis]);
+    stride *= from[axis];
+  }
+  return Take(*in[0], std::move(dims), sources);
 }
 
 }  // namespace

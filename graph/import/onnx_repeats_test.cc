@@ -65,6 +65,31 @@ TEST(OnnxRepeats, WhatIsMadeOfKnownListsIsKnown) {
       OfSizes(Node("Tile", {"two", "three"}, "twos") + Ints("rest", {3}) +
               Node("Concat", {"twos", "rest"}, "sizes", IntAttr("axis", 0))),
       HasSubstr("ints: [0, 2, 2, 2, 3]"));
+  // Columns of what is not 0, in a matrix: [1, 0].
+  EXPECT_THAT(
+      OfSizes("initializer { name: \"matrix\" data_type: 7 dims: 2 dims: 2 "
+              "int64_data: [0, 3, 5, 0] }\n" +
+              Node("NonZero", {"matrix"}, "rows") +
+              Node("Gather", {"rows", "one"}, "columns", IntAttr("axis", 0)) +
+              Node("Squeeze", {"columns", "zero"}, "places") +
+              Node("Add", {"places", "three"}, "sums") +
+              Node("Concat", {"sums", "two"}, "sizes", IntAttr("axis", 0))),
+      HasSubstr("ints: [0, 4, 3, 2]"));
+  // Two dims, and none left.
+  EXPECT_THAT(
+      OfSizes("initializer { name: \"matrix\" data_type: 7 dims: 1 dims: 2 "
+              "int64_data: [1, 2] }\n" +
+              Ints("by", {2, 2}) + Ints("flat", {-1}) +
+              Node("Tile", {"matrix", "by"}, "tiled") +
+              Node("Reshape", {"tiled", "flat"}, "list") +
+              Node("Slice", {"list", "one", "six"}, "twos") +
+              Node("Concat", {"twos", "three"}, "sizes", IntAttr("axis", 0))),
+      HasSubstr("ints: [0, 2, 1, 2, 1, 2, 3]"));
+  EXPECT_THAT(
+      OfSizes(
+          Ints("four", {4}) + Node("Tile", {"two", "zero"}, "none") +
+          Node("Concat", {"none", "six", "four"}, "sizes", IntAttr("axis", 0))),
+      HasSubstr("ints: [0, 6, 4]"));
   EXPECT_THAT(
       OfSizes(Ints("more", {1 << 20}) + Node("Tile", {"two", "more"}, "sizes")),
       HasSubstr("cannot be imported"));

@@ -376,16 +376,18 @@ void Affine(OnnxNode& node, const Rule&) {
   const OnnxConstant* const sizes = node.Known(1);
   if (node.failed()) return;
   const Dims& dims = node.TypeOf(theta).dims;
-  const bool has_sizes = sizes != nullptr && sizes->ints.size() == 4 &&
-                         dims.size() == 3 && dims[1] == Dim(2);
+  if (dims.size() != 3 || dims[1] != Dim(2) || dims[2] != Dim(3)) {
+    return node.Refuse("theta of dims other than [N, 2, 3]");
+  }
   int64_t size[2] = {};
+  const bool has_sizes = sizes != nullptr && sizes->ints.size() == 4;
   for (int i = 0; i < 2 && has_sizes; ++i) {
     const Dim& dim = sizes->ints[2 + i];
     size[i] = dim.is_constant() ? dim.coefficient() : 0;
   }
   if (size[0] <= 0 || size[1] <= 0 || size[0] >= kMostPlaces ||
       size[1] >= kMostPlaces || size[0] * size[1] >= kMostPlaces) {
-    return node.Refuse("sizes other than [N, C, height, width]");
+    return node.Refuse("sizes other than [N, C, height, width] of 2^24 pixels");
   }
   OnnxWriter ops(&node);
   node.Same(0, AffineGrid(ops, theta, dims[0], size[0], size[1],

@@ -267,7 +267,9 @@ void TiledAsBatch(const OpDesc& op, std::vector<Size> times, PaddleScope& scope,
   for (size_t i = 0; i < rank; ++i) {
     if (dims[i] <= 0 || times[i].number <= 0 ||
         std::max(dims[i], times[i].number) >= kMostPaddleSize) {
-      return RefuseBatch(result);
+      result->refusals.push_back(
+          {"beside the batch, expected dims and times of 1 or more"});
+      return;
     }
     if (static_cast<int>(i) == place) apart.push_back(1);
     dims[i] *= times[i].number;

@@ -104,12 +104,12 @@ TEST(PaddleShapesTest, TilesAsTheBatchIs) {
       AllOf(HasSubstr("ints: [1, 1, 6]"), HasSubstr("ints: [1, 1, -1]")));
   EXPECT_THAT(Shaped("tile", "w", "repeat_times_tensor", "six,n,n", "2"),
               AllOf(HasSubstr("ints: [6, 2, 2]"), Not(HasSubstr("zeros"))));
-  for (const auto& [x, times] : {std::pair("x", "b,n,n"), {"w", "b,b,n"}}) {
-    EXPECT_THAT(Shaped("tile", x, "repeat_times_tensor", times, "2"),
-                HasSubstr("the batch stands in such a place"));
-  }
-  EXPECT_THAT(Shaped("tile", "w", "repeat_times_tensor", "b,n,n", "0"),
+  EXPECT_THAT(Shaped("tile", "w", "repeat_times_tensor", "b,b,n", "2"),
               HasSubstr("the batch stands in such a place"));
+  for (const auto& [x, n] : {std::pair("x", "2"), {"w", "0"}}) {
+    EXPECT_THAT(Shaped("tile", x, "repeat_times_tensor", "b,n,n", n),
+                HasSubstr("expected dims and times of 1 or more"));
+  }
 }
 
 TEST(PaddleShapesTest, Fills) {
@@ -192,11 +192,20 @@ std::string Affine(const char* theta, const char* shape,
 }
 
 TEST(PaddleShapesTest, AffineGridsAreProductsWithThePixelsPlaces) {
-  EXPECT_THAT(Affine("-1, 2, 3", "-1, 2, 3, 5"),
-              AllOf(HasSubstr("\"matmul\""), HasSubstr("ints: [3, 5]"),
-                    HasSubstr("ints: [-1, 3, 5, 2]"),
-                    // Five pixels are half apart.
-                    HasSubstr("name: \"scale\" f: 0.5")));
+  EXPECT_THAT(
+      Affine("-1, 2, 3", "-1, 2, 3, 5"),
+      AllOf(HasSubstr("\"matmul\""), HasSubstr("ints: [3, 5]"),
+            HasSubstr("ints: [-1, 3, 5, 2]"),
+            // Five pixels are half apart.
+            HasSubstr("name: \"scale\" f: 0.5"),
+            // x comes first.
+            HasSubstr("var: \"out.arange\" } attr { name: \"end\" f: 5"),
+            HasSubstr("in { slot: \"X\" var: \"out.reshape2.1\" var: "
+                      "\"out.reshape2.3\" var: \"out.scale.2\" }")));
+  // One alone is in the middle.
+  EXPECT_THAT(Affine("-1, 2, 3", "-1, 2, 1, 5"),
+              HasSubstr("name: \"scale\" f: 0 }"));
+
   EXPECT_THAT(Affine("-1, 2, 3", "",
                      absl::StrCat(Var("y", "-1, 2, 3, 5"),
                                   Var("size", "4", "", "INT32"),
