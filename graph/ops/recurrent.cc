@@ -347,7 +347,10 @@ void RegisterRecurrent(OpRegistry& registry) {
   AddAttrs(AddResults(eval)).NoGrad().Internal();
   registry.Add(std::move(eval));
 
-  OpSchema grad = RnnSchema("rnn_grad", "The gradients of rnn.");
+  OpSchema grad = RnnSchema(
+      "rnn_grad",
+      "The gradients of rnn. Those of gates are rounded to T where products "
+      "are made of it: on GPUs, and of bf16 on CPUs with instructions for it.");
   AddRandom(AddWeights(grad))
       .In("Gates", "f32", "of rnn")
       .In("Carried", "f32", "of rnn")

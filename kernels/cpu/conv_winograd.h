@@ -36,11 +36,11 @@ Candidate WinogradCandidate(ConvOp (*conv_of)(const BoundOp&)) {
     };
     return candidate;
   };
-  const auto chosen =
-      [conv_of, three = of(std::integral_constant<int, 3>()),
-       five = of(std::integral_constant<int, 5>())](const BoundOp& op) {
-        return conv_of(op).shape.volume[1].filter == 3 ? three : five;
-      };
+  const auto chosen = [conv_of, three = of(std::integral_constant<int, 3>()),
+                       five = of(std::integral_constant<int, 5>())](
+                          const BoundOp& op) -> const Candidate& {
+    return conv_of(op).shape.volume[1].filter == 3 ? three : five;
+  };
   Candidate candidate;
   candidate.name = "winograd";
   candidate.supports = [=](const BoundOp& op) {

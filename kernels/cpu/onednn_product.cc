@@ -1,5 +1,6 @@
 #include "kernels/cpu/onednn_product.h"
 
+#include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "kernels/cpu/onednn.h"
 
@@ -10,6 +11,7 @@ namespace {
 using dnnl::memory;
 
 memory::data_type TypeOf(DType dtype) {
+  HT_CHECK(dtype == DType::kBF16 || dtype == DType::kF32, "f32 or bf16");
   return dtype == DType::kBF16 ? memory::data_type::bf16
                                : memory::data_type::f32;
 }

@@ -17,7 +17,7 @@ namespace kernels {
 // instance.
 class OnednnProduct {
  public:
-  // operands: what x and y are of; f32 or, as `out`, bf16. repeated: y is
+  // operands: what x and y are of, as `out` f32 or bf16. repeated: y is
   // packed once, by Pack, for many calls of Run. Throws dnnl::error where the
   // library cannot.
   OnednnProduct(const Product& product, DType operands, DType out,

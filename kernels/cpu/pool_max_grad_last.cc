@@ -48,6 +48,7 @@ struct ScatterWindow {
 };
 
 #ifdef HT_ISA_X86
+// The compiler compares vectors of 64 bytes element by element.
 template <>
 struct ScatterWindow<Isa::kAvx512> {
   template <bool kAdd, typename T>

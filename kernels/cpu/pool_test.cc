@@ -277,6 +277,10 @@ TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
       {{{2, 2, 6, 5}, {1, 4}, {2, 5}, {0, 0, 1, 3}}, {2, 2, 3, 2}},
       {{{3, 43, 9, 8}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {3, 43, 5, 4}},
       {{{2, 8, 7, 9}, {2, 3}, {3, 4}, {0, 0, 0, 0}}, {2, 8, 2, 2}},
+      {{{3, 43, 8, 6}, {2, 2}, {2, 2}, {0, 0, 0, 0}}, {3, 43, 4, 3}},
+      {{{2, 27, 7, 9}, {2, 2}, {2, 2}, {0, 0, 0, 0}}, {2, 27, 3, 4}},
+      {{{2, 27, 7, 9}, {2, 2}, {2, 2}, {0, 0, 0, 0}, true}, {2, 27, 4, 5}},
+      {{{2, 24, 9, 8}, {2, 3}, {4, 1}, {0, 0, 0, 0}}, {2, 24, 2, 6}},
       {{{1, 1, 4, 5000}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {1, 1, 2, 2500}},
       {{{1, 150, 3, 60}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {1, 150, 2, 30}},
       {{{0, 3, 4, 4}, {3, 3}, {2, 2}, {1, 1, 1, 1}}, {0, 3, 2, 2}}};
@@ -292,12 +296,14 @@ TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
         KernelRun run("pool2d");
         run.In("X", Image(dtype, p.x, x, last));
         const Values maxima = Set(run, p, "max").Get("Out");
+        Values gradients = Draws(maxima.size());
+        for (size_t i = 0; i < gradients.size(); i += 5) gradients[i] = -0.0;
         std::string x_grads[2];
         for (const bool places : {true, false}) {
           KernelRun grad("pool2d_grad");
           grad.In("X", Image(dtype, p.x, x, last)).Threads(last ? 3 : 1);
           grad.In("Out", Image(dtype, out, maxima, last));
-          grad.In("OutGrad", Image(dtype, out, Draws(maxima.size()), last));
+          grad.In("OutGrad", Image(dtype, out, gradients, last));
           const bool channels = last && p.x[1] >= 8;
           Set(grad, p, "max")
               .Use(!places    ? "planes"
@@ -313,7 +319,7 @@ TEST(PoolTest, PlacesHaveTheBitsOfAnyWindows) {
         EXPECT_EQ(argmax.Bytes("Out"), run.Bytes("Out"));
         KernelRun grad("max_pool2d_grad");
         FromArgmax(grad, p, Image(dtype, out, argmax.Get("Argmax"), last),
-                   Image(dtype, out, Draws(maxima.size()), last))
+                   Image(dtype, out, gradients, last))
             .Threads(last ? 3 : 1)
             .SpoilWorkspace();
         EXPECT_EQ(grad.Bytes("XGrad"), x_grads[false]);

@@ -193,17 +193,22 @@ class CpuRecurrence {
     const uint64_t step = scalar(1), first_sample = scalar(2);
     const int64_t columns = s_.out_columns();
     ParallelFor(threads_, s_.rows(), 1, [&](int64_t begin, int64_t end) {
-      float buffer[kConvertBlock];
+      [[maybe_unused]] float buffer[kConvertBlock];
       for (int64_t row = begin; row < end; ++row) {
         const int64_t first = (layer * s_.steps + row / s_.batch) * columns;
         for (int64_t j = 0; j < columns; j += kConvertBlock) {
           const int64_t n = std::min(kConvertBlock, columns - j);
           E* const y = x + row * columns + j;
-          ToFloat(y, buffer, n);
-          ApplyDropout(draws_.dropout, key, step, first_sample + row % s_.batch,
-                       first + j, n, buffer, buffer);
-          if (s_.dtype != DType::kF32) RoundTo(s_.dtype, buffer, n);
-          FromFloat(buffer, y, n);
+          const uint64_t sample = first_sample + row % s_.batch;
+          if constexpr (std::is_same<E, float>::value) {
+            ApplyDropout(draws_.dropout, key, step, sample, first + j, n, y, y);
+            if (s_.dtype != DType::kF32) RoundTo(s_.dtype, y, n);
+          } else {
+            ToFloat(y, buffer, n);
+            ApplyDropout(draws_.dropout, key, step, sample, first + j, n,
+                         buffer, buffer);
+            FromFloat(buffer, y, n);
+          }
         }
       }
     });

@@ -9,7 +9,7 @@ namespace halftone {
 namespace kernels {
 namespace {
 
-// Lines of kSide pixels from `first` on, of which images of `size` have some.
+// Bit i: whether pixel first + i is one of `size`.
 template <int kSide>
 unsigned PixelsInside(int64_t first, int64_t size) {
   unsigned inside = 0;
@@ -19,8 +19,7 @@ unsigned PixelsInside(int64_t first, int64_t size) {
   return inside;
 }
 
-// Points of the tiles of a range. Where all pixels of a tile are in the image,
-// none is asked for.
+// Points of the tiles of a range.
 template <typename Line>
 void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
                     const WinogradTiles::View& view, WinogradRange range,
@@ -32,42 +31,32 @@ void TransformTiles(const PixelRows& x, const WinogradTiles& tiles,
       using Low = LowVector<decltype(isa)::value>;
       using V = WideVector<Low::kSize>;
       constexpr int kSide = Line::kFrom;
-      constexpr unsigned kAll = (1u << kSide) - 1;
       // What is stored may not be taken for these.
       const auto pixels = source;
       const WinogradPoints points_of = to;
       const int64_t point = to.point;
       WinogradTiles::Place place = tiles.PlaceOf(range.begin);
       for (int64_t t = range.begin; t < range.end; ++t) {
-        const int64_t y = place.y - view.before_y,
-                      left = place.x - view.before_x;
+        const int64_t top = place.y - view.before_y;
+        const int64_t left = place.x - view.before_x;
         const int64_t first =
-            (place.sample * view.height + y) * line + left * pixel;
-        const unsigned rows = PixelsInside<kSide>(y, view.height);
+            (place.sample * view.height + top) * line + left * pixel;
+        const unsigned rows = PixelsInside<kSide>(top, view.height);
         const unsigned columns = PixelsInside<kSide>(left, view.width);
         for (int64_t c = channels.begin; c < channels.end; c += Low::kSize) {
           const int64_t from = first + c;
           float* const row = points_of.At(t - range.begin, c - channels.begin);
-          const auto load = [&](int i, V* to) {
-            pixels.template Load<Low>(
-                from + i / kSide * line + i % kSide * pixel, c,
-                reinterpret_cast<float*>(to));
-          };
-          const auto store = [=](int i, const V& made) {
-            *reinterpret_cast<V*>(row + i * point) = made;
-          };
-          if (rows == kAll && columns == kAll) {
-            WinogradTransform<Line, V>(load, store);
-          } else {
-            WinogradTransform<Line, V>(
-                [&](int i, V* to) {
-                  const bool inside =
-                      (rows >> (i / kSide) & columns >> (i % kSide) & 1) != 0;
-                  *to = V{};
-                  if (inside) load(i, to);
-                },
-                store);
-          }
+          WinogradTransform<Line, V>(
+              [&](int i, V* to) {
+                const int y = i / kSide, x = i % kSide;
+                *to = V{};
+                if ((rows >> y & columns >> x & 1) == 0) return;
+                pixels.template Load<Low>(from + y * line + x * pixel, c,
+                                          reinterpret_cast<float*>(to));
+              },
+              [=](int i, const V& made) {
+                *reinterpret_cast<V*>(row + i * point) = made;
+              });
         }
         tiles.Advance(&place);
       }

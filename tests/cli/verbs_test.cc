@@ -296,11 +296,12 @@ TEST(PlanVerb, PredictsTheStep) {
       << R"({"schema":1,"device":"a CPU","rates":{"f32":400000000000,)"
       << R"("low":0,"memory":20000000000},"entries":[]})";
   const Result shown = Halftone({"plan", model, "--roofline"});
-  EXPECT_THAT(shown.out,
-              AllOf(HasSubstr("\nrates        a CPU, measured: 20 GB/s, 400 "
-                              "GFLOP/s in f32\n"),
-                    HasSubstr("\n share "), HasSubstr(" conv2: conv2d packed"),
-                    HasSubstr("\npredicted    "), HasSubstr(" img/s\n")));
+  EXPECT_THAT(
+      shown.out,
+      AllOf(HasSubstr("\nrates        a CPU, measured: 20 GB/s, 400 "
+                      "GFLOP/s in f32\n"),
+            HasSubstr("\n share "), HasSubstr(" conv2: conv2d winograd"),
+            HasSubstr("\npredicted    "), HasSubstr(" img/s\n")));
   const json object =
       MustParse(Halftone({"plan", model, "--roofline", "--json"}));
   EXPECT_EQ(object["batch"], 64);
