@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -120,14 +121,9 @@ int64_t PlaceInOrder(std::vector<Lifetime> starts) {
   return gaps.end();
 }
 
-// The largest first, as far in front as what lies there at the same time lets
-// it ("greedy by size" of Pisarchyk, Lee: Efficient Memory Management for Deep
-// Neural Net Inference, 2020): close to what lives at once, in quadratic time.
-constexpr size_t kMostPlacedBySize = 4096;
-int64_t PlaceBySize(std::vector<Lifetime> all) {
-  std::stable_sort(
-      all.begin(), all.end(),
-      [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; });
+// One after the other, each as far in front as what lies there at the same time
+// lets it; the end of the arena. In quadratic time.
+int64_t PlaceInFront(const std::vector<Lifetime>& all) {
   struct Placed {
     int64_t begin, end;
     Interval steps;
@@ -153,6 +149,43 @@ int64_t PlaceBySize(std::vector<Lifetime> all) {
     end = std::max(end, begin + bytes);
   }
   return end;
+}
+
+// The step in which the most is alive, of `steps`.
+int FullestStep(const std::vector<Lifetime>& all, int steps) {
+  std::vector<int64_t> change(steps + 1);
+  for (const Lifetime& one : all) {
+    change[one.steps.first] += Align(one.bytes);
+    change[one.steps.last + 1] -= Align(one.bytes);
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return static_cast<int>(std::max_element(change.begin(), change.end()) -
+                          change.begin());
+}
+
+bool IsLarger(const Lifetime& a, const Lifetime& b) {
+  return a.bytes > b.bytes;
+}
+
+// Orders in which little is lost between what PlaceInFront places. The largest
+// first: "greedy by size" of Pisarchyk, Lee: Efficient Memory Management for
+// Deep Neural Net Inference, 2020. What is alive when the most is: the longest
+// first, as they nest, so that there are no gaps between them; then the rest.
+std::vector<std::vector<Lifetime>> Orders(const std::vector<Lifetime>& all,
+                                          int steps) {
+  std::vector<Lifetime> by_size = all;
+  std::stable_sort(by_size.begin(), by_size.end(), IsLarger);
+  std::vector<Lifetime> nested = by_size;
+  const int fullest = FullestStep(all, steps);
+  const auto rest = std::stable_partition(
+      nested.begin(), nested.end(), [fullest](const Lifetime& one) {
+        return one.steps.first <= fullest && fullest <= one.steps.last;
+      });
+  std::stable_sort(
+      nested.begin(), rest, [](const Lifetime& a, const Lifetime& b) {
+        return a.steps.last - a.steps.first > b.steps.last - b.steps.first;
+      });
+  return {std::move(by_size), std::move(nested)};
 }
 
 // Nothing but the compute stream touches what is placed here: between the
@@ -183,15 +216,22 @@ void PlaceTemporaries(Draft& draft, int64_t* bytes) {
         {{number, number}, step.workspace_bytes, &step.workspace_offset});
   }
   *bytes = PlaceInOrder(starts);
-  if (starts.size() > kMostPlacedBySize) return;
+  constexpr size_t kMost = 4096;
+  if (starts.size() > kMost) return;
+  // What lies where something else lay a moment ago finds it in caches: to save
+  // 2 % cost a ResNet-50 2 % of its time.
+  int64_t most = *bytes - *bytes / 32 - 1;
   std::vector<Lifetime> others = starts;
   std::vector<int64_t> offsets(starts.size());
   for (size_t i = 0; i < others.size(); ++i) others[i].offset = &offsets[i];
-  const int64_t by_size = PlaceBySize(others);
-  // What lies in another place than what was there before it is not in caches.
-  if (by_size > *bytes - *bytes / 64) return;
-  for (size_t i = 0; i < starts.size(); ++i) *starts[i].offset = offsets[i];
-  *bytes = by_size;
+  for (const std::vector<Lifetime>& order :
+       Orders(others, static_cast<int>(draft.steps.size()))) {
+    const int64_t end = PlaceInFront(order);
+    if (end > most) continue;
+    for (size_t i = 0; i < starts.size(); ++i) *starts[i].offset = offsets[i];
+    *bytes = end;
+    most = end - 1;
+  }
 }
 
 }  // namespace
