@@ -238,6 +238,11 @@ const ImportedFunction* FindOnnxFunction(absl::string_view type) {
   return nullptr;
 }
 
+bool HasAffineGrid(int64_t height, int64_t width) {
+  return height > 0 && width > 0 && height < kMostPlaces &&
+         width < kMostPlaces && height * width < kMostPlaces;
+}
+
 std::string AffineGrid(OpWriter& ops, const std::string& theta,
                        const Dim& batch, int64_t height, int64_t width,
                        bool align_corners) {

@@ -31,9 +31,10 @@ const std::vector<ImportedFunction>& ImportedFunctions();
 const ImportedFunction* FindPaddleFunction(absl::string_view type);
 const ImportedFunction* FindOnnxFunction(absl::string_view type);
 
+// Whether there is one: of sizes of 1 or more, and not too many pixels.
+bool HasAffineGrid(int64_t height, int64_t width);
 // Where the affine maps theta, f32[batch, 2, 3], take the pixels of an image of
-// this size: [batch, height, width, 2], as grid_sampler reads them. Both sizes
-// are 1 or more.
+// this size: [batch, height, width, 2], as grid_sampler reads them.
 std::string AffineGrid(OpWriter& ops, const std::string& theta,
                        const Dim& batch, int64_t height, int64_t width,
                        bool align_corners);

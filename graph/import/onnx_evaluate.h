@@ -29,7 +29,7 @@ const Rules& Moves();
 
 // The broadcast dims; nullopt: they do not go together.
 std::optional<Ints> Broadcast(const Ints& a, const Ints& b);
-// For each element of `dims`: which of `from`, dims of 1 repeated.
+// For each element of `dims`: which of `from`, each dim of which is repeated.
 Ints Sources(const Ints& dims, const Ints& from);
 // Those elements; nullopt: they are not as many as the dims say, or beyond x.
 Result Take(const OnnxConstant& x, Ints dims, const Ints& sources);

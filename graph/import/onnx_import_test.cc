@@ -201,7 +201,7 @@ TEST(OnnxImport, DilatedMaximaAreThoseOfSlices) {
   EXPECT_THAT(text, HasSubstr("attr { name: \"ends\" ints: [6] }"));
 }
 
-TEST(OnnxImportTest, AffineGridsAreProductsWithThePixelsPlaces) {
+TEST(OnnxImport, AffineGridsAreProductsWithThePixelsPlaces) {
   const auto grid = [](const std::string& size) {
     return Import(Graph(
         "initializer { name: \"theta\" data_type: 1 dims: 1 dims: 2 dims: 3 "

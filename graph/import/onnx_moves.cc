@@ -29,7 +29,7 @@ Ints Sources(const Ints& dims, const Ints& from) {
     const int64_t dim = dims[dims.size() - k], own = from[from.size() - k];
     if (own != 1) {
       for (int64_t i = 0; i < count; ++i) {
-        sources[i] += i / inner % dim * stride;
+        sources[i] += i / inner % dim % own * stride;
       }
     }
     inner *= dim;
@@ -348,18 +348,8 @@ Result Tile(const onnx::NodeProto&, const Inputs& in) {
       return std::nullopt;
     }
   }
-  const int64_t count = KnownElements(dims);
-  if (count < 0) return std::nullopt;
-  Ints sources(count, 0);
-  int64_t inner = 1, stride = 1;
-  for (size_t axis = dims.size(); axis-- > 0;) {
-    for (int64_t i = 0; i < count; ++i) {
-      sources[i] += i / inner % dims[axis] % from[axis] * stride;
-    }
-    inner *= std::max<int64_t>(1, dims[axis]);
-    stride *= from[axis];
-  }
-  return Take(*in[0], std::move(dims), sources);
+  if (KnownElements(dims) < 0) return std::nullopt;
+  return Take(*in[0], dims, Sources(dims, from));
 }
 
 }  // namespace

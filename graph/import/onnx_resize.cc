@@ -385,9 +385,9 @@ void Affine(OnnxNode& node, const Rule&) {
     const Dim& dim = sizes->ints[2 + i];
     size[i] = dim.is_constant() ? dim.coefficient() : 0;
   }
-  if (size[0] <= 0 || size[1] <= 0 || size[0] >= kMostPlaces ||
-      size[1] >= kMostPlaces || size[0] * size[1] >= kMostPlaces) {
-    return node.Refuse("sizes other than [N, C, height, width] of 2^24 pixels");
+  if (!HasAffineGrid(size[0], size[1])) {
+    return node.Refuse(
+        "sizes other than [N, C, height, width] below 2^24 pixels");
   }
   OnnxWriter ops(&node);
   node.Same(0, AffineGrid(ops, theta, dims[0], size[0], size[1],

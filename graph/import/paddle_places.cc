@@ -69,9 +69,7 @@ void AffinePlaces(const OpDesc& op, const Rule&, PaddleScope& scope,
   if (theta.size() != 3 || theta[1] != 2 || theta[2] != 3) {
     return RefuseDimsOf(in[0], "expected [N, 2, 3]", result);
   }
-  const bool known = shape.size() == 4 && shape[2] > 0 && shape[3] > 0 &&
-                     shape[2] < kMostPlaces && shape[3] < kMostPlaces &&
-                     shape[2] * shape[3] < kMostPlaces;
+  const bool known = shape.size() == 4 && HasAffineGrid(shape[2], shape[3]);
   if (!known) {
     result->refusals.push_back(
         {"expected an output shape of [N, C, height, width]"});

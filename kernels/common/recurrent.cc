@@ -107,6 +107,11 @@ Product ProductOf(const RecurrentShape& s, RecurrentProduct which,
   HT_CHECK(false, "no such product");
 }
 
+bool IsOfWeight(RecurrentProduct which) {
+  return which == RecurrentProduct::kInputWeightGrad ||
+         which == RecurrentProduct::kStateWeightGrad;
+}
+
 bool IsRepeated(RecurrentProduct which) {
   return which == RecurrentProduct::kStep ||
          which == RecurrentProduct::kStepGrad;

@@ -50,6 +50,8 @@ enum class RecurrentProduct : int8_t {
 };
 Product ProductOf(const RecurrentShape& shape, RecurrentProduct which,
                   int64_t layer);
+// Whether it is the gradient of a weight, of the op's type; others are f32.
+bool IsOfWeight(RecurrentProduct which);
 // Whether y is the same for all steps.
 bool IsRepeated(RecurrentProduct which);
 // Whether the sizes are those of the layer's input.

@@ -190,8 +190,10 @@ class ChannelsMaxGrad {
           int64_t c = 0;
           ScatterWindow<kIsa>::template Run<kAdd>(taps, elements, most, from,
                                                   to, channels, &c);
-          ScatterWindow<Narrowed(kIsa)>::template Run<kAdd>(
-              taps, elements, most, from, to, channels, &c);
+          if constexpr (kIsa != Narrowed(kIsa)) {
+            ScatterWindow<Narrowed(kIsa)>::template Run<kAdd>(
+                taps, elements, most, from, to, channels, &c);
+          }
           for (; c < channels; ++c) {
             const uint8_t place = Find(taps, elements + c, most[c]);
             for (int i = 0; i < taps.count; ++i) {

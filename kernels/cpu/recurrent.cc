@@ -29,10 +29,6 @@ namespace {
 
 using Which = RecurrentProduct;
 
-bool IsOfWeight(Which which) {
-  return which == Which::kInputWeightGrad || which == Which::kStateWeightGrad;
-}
-
 // All products of an op; those of the first layer and of the others.
 class Products {
  public:

@@ -101,7 +101,8 @@ class Calls {
   absl::Status Prepare(const ProductLibrary& library,
                        const RecurrentShape& shape, bool backward,
                        absl::string_view op, runtime::Device& device) {
-    const auto add = [&](Which which, DType out) -> absl::Status {
+    const auto add = [&](Which which) -> absl::Status {
+      const DType out = IsOfWeight(which) ? shape.dtype : DType::kF32;
       const bool varies = shape.layers > 1 && DependsOnInput(which);
       for (int later = 0; later < (varies ? 2 : 1); ++later) {
         const BoundProduct product = BindProduct(ProductOf(shape, which, later),
@@ -117,13 +118,13 @@ class Calls {
       return absl::OkStatus();
     };
     if (!backward) {
-      HT_RETURN_IF_ERROR(add(Which::kGates, DType::kF32));
-      return add(Which::kStep, DType::kF32);
+      HT_RETURN_IF_ERROR(add(Which::kGates));
+      return add(Which::kStep);
     }
-    HT_RETURN_IF_ERROR(add(Which::kInputGrad, DType::kF32));
-    HT_RETURN_IF_ERROR(add(Which::kInputWeightGrad, shape.dtype));
-    HT_RETURN_IF_ERROR(add(Which::kStepGrad, DType::kF32));
-    return add(Which::kStateWeightGrad, shape.dtype);
+    HT_RETURN_IF_ERROR(add(Which::kInputGrad));
+    HT_RETURN_IF_ERROR(add(Which::kInputWeightGrad));
+    HT_RETURN_IF_ERROR(add(Which::kStepGrad));
+    return add(Which::kStateWeightGrad);
   }
   // Null: there is no library.
   ProductCall* Of(Which which, int64_t layer) const {
