@@ -51,7 +51,7 @@ struct SwishGradOp {
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     const float scaled = beta * x;
     // Sigmoid(scaled) and 1 less it, neither by a difference.
-    const float e = Exp(-Abs(scaled));
+    const float e = ExpOfNegative(-Abs(scaled));
     const float more = 1.0f / (1.0f + e), less = e * more;
     const float sigmoid = scaled > 0.0f ? more : less;
     const float rest = scaled > 0.0f ? less : more;

@@ -51,14 +51,24 @@ HT_HOST_DEVICE inline float Scaled(float value, const ScaledExp& scale) {
   return value * scale.factor;
 }
 
+inline constexpr float kUnlift = 5.42101086e-20f;  // 2^-64
+
 namespace math_internal {
-// x = n ln 2 + r: adding 1.5 * 2^23 rounds to an integer in the low bits.
-HT_HOST_DEVICE inline float ShiftedPower(float x) {
-  return Fma(x, 1.44269504f, 12582912.0f);
+// x = n ln 2 + r: adding 1.5 * 2^23 rounds to an integer in the low bits. What
+// is added besides is in these, too: with 127 they are the exponent of 2^n,
+// with 64 more that of 2^(n + 64).
+inline constexpr float kShift = 12582912.0f, kPowerShift = kShift + 127.0f,
+                       kLiftedShift = kPowerShift + 64.0f;
+HT_HOST_DEVICE inline float ShiftedPower(float x, float shift = kShift) {
+  return Fma(x, 1.44269504f, shift);
 }
-HT_HOST_DEVICE inline float Rest(float x, float shifted) {
-  const float n = shifted - 12582912.0f;
+HT_HOST_DEVICE inline float Rest(float x, float shifted, float shift = kShift) {
+  const float n = shifted - shift;
   return Fma(n, 1.90465430e-9f, Fma(n, -0.693147182f, x));
+}
+// What the low bits are the exponent of. n from -126 to 127, -190 to 63.
+HT_HOST_DEVICE inline float PowerIn(float shifted) {
+  return FromBits(Bits(shifted) << 23);
 }
 // e^r - 1; the polynomial's relative error is 2^-28.
 HT_HOST_DEVICE inline float Expm1OfRest(float r) {
@@ -80,15 +90,14 @@ HT_HOST_DEVICE inline Power PowerOf(float shifted) {
   const uint32_t low = static_cast<uint32_t>(exponent - first + 127) << 23;
   return {FromBits(high), FromBits(low)};
 }
-// e^r * 2^(n + 64), by adding exponents, and 2^-64. n from -190 to 60.
-HT_HOST_DEVICE inline ScaledExp LiftedExp(float r, float shifted) {
-  const float p = Expm1OfRest(r) + 1.0f;
-  return {FromBits(Bits(p) + (Bits(shifted) << 23) + (64u << 23)),
-          5.42101086e-20f};
-}
 // The upper half of x: its products with other such halves are exact.
 HT_HOST_DEVICE inline float High(float x) {
   return FromBits(Bits(x) & 0xfffff000u);
+}
+// e^r * 2^(n + 64) and 2^-64, where kLiftedShift has made n.
+HT_HOST_DEVICE inline ScaledExp LiftedExp(float r, float shifted) {
+  const float power = PowerIn(shifted);
+  return {Fma(power, Expm1OfRest(r), power), kUnlift};
 }
 }  // namespace math_internal
 
@@ -109,9 +118,10 @@ HT_HOST_DEVICE inline float Exp(float x) {
 HT_HOST_DEVICE inline float ExpOfNegative(float x) {
   const bool none = x < -104.0f;
   const float near = none ? -104.0f : x;
-  const float shifted = math_internal::ShiftedPower(near);
-  const ScaledExp exp =
-      math_internal::LiftedExp(math_internal::Rest(near, shifted), shifted);
+  constexpr float kShift = math_internal::kLiftedShift;
+  const float shifted = math_internal::ShiftedPower(near, kShift);
+  const ScaledExp exp = math_internal::LiftedExp(
+      math_internal::Rest(near, shifted, kShift), shifted);
   const float result = Scaled(none ? 0.0f : exp.value, exp);
   return x == x ? result : x;
 }
@@ -119,18 +129,20 @@ HT_HOST_DEVICE inline float ExpOfNegative(float x) {
 // e^x for x in [-87, 88], where one factor does: the same bits. Of a NaN
 // anything.
 HT_HOST_DEVICE inline float NearExp(float x) {
-  const float shifted = math_internal::ShiftedPower(x);
-  const float r = math_internal::Rest(x, shifted);
-  const float p = math_internal::Expm1OfRest(r) + 1.0f;
-  return FromBits(Bits(p) + (Bits(shifted) << 23));
+  constexpr float kShift = math_internal::kPowerShift;
+  const float shifted = math_internal::ShiftedPower(x, kShift);
+  const float r = math_internal::Rest(x, shifted, kShift);
+  const float power = math_internal::PowerIn(shifted);
+  return Fma(power, math_internal::Expm1OfRest(r), power);
 }
 
 // e^(x + low) for a low of less than 1, before its small factor: what else is
 // multiplied by the value is not rounded twice where that makes a subnormal.
 // x in [-130, 40]. Of a NaN anything.
 HT_HOST_DEVICE inline ScaledExp ExpOfSum(float x, float low) {
-  const float shifted = math_internal::ShiftedPower(x + low);
-  return math_internal::LiftedExp(math_internal::Rest(x, shifted) + low,
+  constexpr float kShift = math_internal::kLiftedShift;
+  const float shifted = math_internal::ShiftedPower(x + low, kShift);
+  return math_internal::LiftedExp(math_internal::Rest(x, shifted, kShift) + low,
                                   shifted);
 }
 
