@@ -142,21 +142,23 @@ struct ErfOp {
   HT_HOST_DEVICE float operator()(float x) const {
     const float a = Abs(x), z = x * x;
     float p = 7.88912294e-5f;
-    p = p * z - 8.02084222e-4f;
-    p = p * z + 5.18953567e-3f;
-    p = p * z - 2.68544443e-2f;
-    p = p * z + 0.112836003f;
-    p = p * z - 0.37612626f;
-    p = p * z + 0.128379166f;
-    const float near = x + x * p;
-    const float t = (a > 4.0f ? 4.0f : a) - 1.5f;
+    p = Fma(p, z, -8.02084222e-4f);
+    p = Fma(p, z, 5.18953567e-3f);
+    p = Fma(p, z, -2.68544443e-2f);
+    p = Fma(p, z, 0.112836003f);
+    p = Fma(p, z, -0.37612626f);
+    p = Fma(p, z, 0.128379166f);
+    const float near = Fma(x, p, x);
+    // Of integers: a NaN is 4 here, and near.
+    const uint32_t bits = Bits(a), four = Bits(4.0f);
+    const float t = FromBits(bits < four ? bits : four) - 1.5f;
     float q = -1.8557407e-4f;
-    q = q * t + 1.26944121e-3f;
-    q = q * t - 6.02138648e-3f;
-    q = q * t + 2.58203782e-2f;
-    q = q * t + 0.892641783f;
-    q = q * t + 3.50880122f;
-    q = q * t + 3.38449216f;
+    q = Fma(q, t, 1.26944121e-3f);
+    q = Fma(q, t, -6.02138648e-3f);
+    q = Fma(q, t, 2.58203782e-2f);
+    q = Fma(q, t, 0.892641783f);
+    q = Fma(q, t, 3.50880122f);
+    q = Fma(q, t, 3.38449216f);
     const float tail = 1.0f - NearExp(-q);  // q up to 18
     const float far = x < 0.0f ? -tail : tail;
     return a >= 1.0f ? far : near;  // a NaN is near
@@ -165,10 +167,9 @@ struct ErfOp {
 struct ErfGradOp {
   HT_HOST_DEVICE float operator()(float x, float grad) const {
     const float near = Abs(x) > 11.0f ? 11.0f : Abs(x);
-    const float high = math_internal::High(near);
-    const ScaledExp bell =
-        ExpOfSum(-(high * high), -((near - high) * (near + high)));
-    const float slope = Scaled(1.12837917f * bell.value, bell);
+    const SplitExp bell = ExpOfSquare(-1.0f, near);
+    const float power = kUnlift * 1.12837917f * bell.power;
+    const float slope = Fma(power, bell.rest, power);
     return grad * (x == x ? slope : x);
   }
 };

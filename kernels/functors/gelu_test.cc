@@ -47,7 +47,7 @@ void ForEachNumber(const Body& body) {
 
 TEST(GeluTest, ValuesAreAccurateEverywhere) {
   ForEachNumber([](float x) {
-    ASSERT_LE(Units(GeluOp()(x), Exact(x)), x > 0 ? 3.7 : 3.9) << x;
+    ASSERT_LE(Units(GeluOp()(x), Exact(x)), x > 0 ? 3.7 : 4.5) << x;
     ASSERT_LE(Units(TanhGeluOp()(x), ByTanh(x)), x > 0 ? 2.7 : 2.9) << x;
   });
 }

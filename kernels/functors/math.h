@@ -90,10 +90,6 @@ HT_HOST_DEVICE inline Power PowerOf(float shifted) {
   const uint32_t low = static_cast<uint32_t>(exponent - first + 127) << 23;
   return {FromBits(high), FromBits(low)};
 }
-// The upper half of x: its products with other such halves are exact.
-HT_HOST_DEVICE inline float High(float x) {
-  return FromBits(Bits(x) & 0xfffff000u);
-}
 // e^r * 2^(n + 64) and 2^-64, where kLiftedShift has made n.
 HT_HOST_DEVICE inline ScaledExp LiftedExp(float r, float shifted) {
   const float power = PowerIn(shifted);
@@ -144,6 +140,23 @@ HT_HOST_DEVICE inline ScaledExp ExpOfSum(float x, float low) {
   const float shifted = math_internal::ShiftedPower(x + low, kShift);
   return math_internal::LiftedExp(math_internal::Rest(x, shifted, kShift) + low,
                                   shifted);
+}
+
+// e^(scale * a * a), the square not rounded, as kUnlift * power * (1 + rest):
+// other factors go to the power, and w * (1 + rest) is Fma(w, rest, w). `scale`
+// is a power of two, of either sign; the exponent in [-130, 40]. Of a NaN
+// anything.
+struct SplitExp {
+  float power, rest;
+};
+HT_HOST_DEVICE inline SplitExp ExpOfSquare(float scale, float a) {
+  constexpr float kShift = math_internal::kLiftedShift;
+  const float shifted = Fma(a * a, scale * 1.44269504f, kShift);
+  const float n = shifted - kShift;
+  // n times the first 15 bits of ln 2 is exact.
+  const float high = Fma(scale * a, a, n * -0.693145752f);
+  const float r = Fma(n, -1.42860677e-6f, high);
+  return {math_internal::PowerIn(shifted), math_internal::Expm1OfRest(r)};
 }
 
 // e^x - 1 for x of at most 88, also where that is nearly x.

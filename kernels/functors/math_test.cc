@@ -45,6 +45,17 @@ TEST(MathTest, Log1pIsAccurate) {
             2.0);
 }
 
+TEST(MathTest, ExpOfSquareIsAccurate) {
+  const auto bell = [](float x) {
+    const SplitExp exp = ExpOfSquare(-0.5f, x);
+    const float power = kUnlift * exp.power;
+    return Fma(power, exp.rest, power);
+  };
+  EXPECT_LT(WorstUlps(
+                bell, [](double x) { return std::exp(-x * x / 2); }, -16, 16),
+            1.3);
+}
+
 TEST(MathTest, ShortcutsOfExpHaveItsBits) {
   for (uint32_t bits = 0; bits <= 0x7f800000u - 997; bits += 997) {
     const float x = FromBits(bits);
