@@ -65,7 +65,9 @@ ChainOp MakeOp(const BodyOp& body_op) {
     using F = typename std::decay_t<decltype(functor)>::Functor;
     made.settings = FunctorSettings::Of(functor.Make(op));
     if constexpr (functor.operands == Operands::kOne) {
-      made.run = RunUnary<F>;
+      made.run = IsLow(op.outputs()[0].dtype)
+                     ? RunUnary<typename OfLow<F>::type>
+                     : RunUnary<F>;
     } else {
       made.run = RunBinary<F>;
     }

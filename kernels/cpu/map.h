@@ -49,6 +49,17 @@ struct IsInDouble : std::false_type {};
 template <typename F>
 struct IsInDouble<F, std::enable_if_t<F::kInDouble>> : std::true_type {};
 
+// F's form for results of 16 bits (kernels/functors/gelu.h); F, if it has none.
+// All kernels of an op take the same one.
+template <typename F, typename = void>
+struct OfLow {
+  using type = F;
+};
+template <typename F>
+struct OfLow<F, std::void_t<typename F::Low>> {
+  using type = typename F::Low;
+};
+
 // For bodies of ForIsa (isa.h).
 template <typename F>
 inline bool AllNear(const float* x, int64_t n) {
@@ -149,6 +160,12 @@ int64_t MapLow(DType dtype, const F& f, int64_t begin, int64_t end, void* out,
 template <typename F>
 void MapUnary(const Operand& x, const void* x_data, DType out, void* out_data,
               int64_t elements, int threads, const F& f) {
+  using Low = typename OfLow<F>::type;
+  if constexpr (!std::is_same<F, Low>::value) {
+    if (IsLow(out)) {
+      return MapUnary(x, x_data, out, out_data, elements, threads, Low());
+    }
+  }
   if constexpr (HasOfBits<F>::value) {
     if (out != DType::kF32 && x.IsWhole(out)) {
       const auto* from = static_cast<const uint16_t*>(x_data);

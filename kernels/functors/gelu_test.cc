@@ -52,6 +52,19 @@ TEST(GeluTest, ValuesAreAccurateEverywhere) {
   });
 }
 
+// Half a unit of f16 is at least 2^-12 of a number, of bf16 2^-9.
+TEST(GeluTest, ValuesOfSixteenBitsAreAccurateEverywhere) {
+  ForEachNumber([](float x) {
+    const double exact = Exact(x), found = GeluOp::Low()(x);
+    const double most = x < -6 ? 0x1p-14 : 0x1p-16;
+    ASSERT_NEAR(found, exact, most * std::fabs(exact) + 0x1p-149) << x;
+  });
+  for (float x : {20.0f, 3e38f, Infinity()}) EXPECT_EQ(GeluOp::Low()(x), x);
+  EXPECT_EQ(GeluOp::Low()(-3e38f), 0);
+  EXPECT_TRUE(std::isnan(GeluOp::Low()(-Infinity())));
+  EXPECT_TRUE(std::isnan(GeluOp::Low()(QuietNaN())));
+}
+
 TEST(GeluTest, GradientsAreAccurateEverywhere) {
   ForEachNumber([](float x) {
     ASSERT_LE(Units(GeluGradOp()(x, 1), ExactSlope(x)), 3.5) << x;
