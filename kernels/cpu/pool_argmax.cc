@@ -14,6 +14,7 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/pool_rows.h"
 
 namespace halftone {
 namespace kernels {
@@ -31,16 +32,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline const PlaceVector& At(
 }
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline const Vector& At(const float* x) {
   return VectorAt(x);
-}
-
-using One = std::integral_constant<int64_t, 1>;
-using Two = std::integral_constant<int64_t, 2>;
-
-// body(stride): known to the compiler for the usual ones.
-template <typename Body>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline auto WithStride(int64_t stride,
-                                                    const Body& body) {
-  return stride == 1 ? body(One()) : stride == 2 ? body(Two()) : body(stride);
 }
 
 // x[0], x[stride], x[2 * stride] ...; of stride 2 one more is read.
@@ -299,202 +290,76 @@ class RowsArgmax {
   bool holes_ = false;         // some windows hold no column
 };
 
-// ---- The gradient: an element of the image gathers from the windows that hold
-// it, in the order of pool_grad.cc. Element j of neighbouring windows lies
-// `stride` columns apart, so that the columns 0, stride, 2 * stride ... of a
-// row, a phase, get theirs from neighbours.
+// ---- The gradient.
 class RowsGrad {
  public:
   RowsGrad(const PoolShape& shape, DType dtype)
-      : shape_(shape),
-        dtype_(dtype),
-        lines_(shape.d.out * shape.h.out),
-        // Windows further apart than the row is long have no neighbours.
-        stride_(std::max<int64_t>(
-            1, std::min(shape.w.stride, shape.w.before + shape.w.in))),
-        phase_((shape.w.in + stride_ * kStep - 1) / (stride_ * kStep) * kStep),
-        front_((shape.w.kernel - 1) / stride_),
-        line_(front_ +
-              std::max(phase_ + shape.w.before / stride_ + 1, shape.w.out)) {
-    FillTaps();
+      : shape_(shape), dtype_(dtype), gather_(shape) {}
+
+  static bool Supports(const PoolShape& shape) {
+    return RowsGather::Supports(shape);
   }
 
-  static bool Supports(const PoolShape& shape) { return shape.channels == 1; }
-
-  // Gradients and places of a plane's lines; a row in phases, and as it is;
-  // places, and what else is converted.
+  // And places, and what else is converted.
   int64_t ScratchFloats() const {
-    return 2 * lines_ * line_ + 2 * stride_ * phase_ + Windows() +
+    return gather_.ScratchFloats() + Windows() +
            (dtype_ == DType::kF32 ? 0 : Windows() + Elements());
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     const int64_t grain =
         std::max<int64_t>(1, kMapGrain / std::max<int64_t>(1, Elements()));
-    ForTasksWithScratch(stream.threads(), shape_.planes, grain,
-                        buffers.workspace, ScratchFloats(),
-                        [&](int64_t begin, int64_t end, float* scratch) {
-                          const Plane plane = Carve(scratch);
-                          for (int64_t p = begin; p < end; ++p) {
-                            RunPlane(buffers, p, plane);
-                          }
-                        });
+    ForTasksWithScratch(
+        stream.threads(), shape_.planes, grain, buffers.workspace,
+        ScratchFloats(), [&](int64_t begin, int64_t end, float* scratch) {
+          const RowsGather::Lines lines = gather_.Carve(scratch);
+          for (int64_t p = begin; p < end; ++p) {
+            RunPlane(buffers, p, lines, scratch + gather_.ScratchFloats());
+          }
+        });
   }
 
  private:
-  static constexpr int64_t kStep = 2 * kVector;
-
-  // Lines have windows that there are not, of no gradient, on both sides.
-  struct Plane {
-    float* grad;
-    int32_t* places;
-    float *phases, *row;
-    int32_t* argmax;
-    float *windows, *elements;
-  };
-  // Windows that hold, each at the same place, the columns of a phase: where
-  // the first column's lies in a plane's lines.
-  struct Tap {
-    int64_t at;
-    int32_t place;
-  };
-
-  // Of the phases of all rows: line by line, the last window first.
-  void FillTaps() {
-    for (const std::vector<LineOver>& lines : LinesOver(shape_)) {
-      for (int64_t p = 0; p < stride_; ++p) {
-        const int64_t column = p + shape_.w.before;  // of the padded row
-        std::vector<Tap>& taps = taps_.emplace_back();
-        for (const LineOver& over : lines) {
-          const int64_t line = over.line * line_ + front_;
-          for (int64_t j = column % stride_; j < shape_.w.kernel;
-               j += stride_) {
-            taps.push_back({line + (column - j) / stride_,
-                            static_cast<int32_t>(over.place + j)});
-          }
-        }
-      }
-    }
-  }
-
-  int64_t Windows() const { return lines_ * shape_.w.out; }
+  int64_t Windows() const { return shape_.d.out * shape_.h.out * shape_.w.out; }
   int64_t Elements() const { return shape_.d.in * shape_.h.in * shape_.w.in; }
 
-  Plane Carve(float* scratch) const {
-    Plane plane;
-    plane.grad = scratch;
-    plane.places = reinterpret_cast<int32_t*>(scratch + lines_ * line_);
-    plane.phases = scratch + 2 * lines_ * line_;
-    plane.row = plane.phases + stride_ * phase_;
-    plane.argmax = reinterpret_cast<int32_t*>(plane.row + stride_ * phase_);
-    plane.windows = plane.row + stride_ * phase_ + Windows();
-    plane.elements = plane.windows + Windows();
-    std::fill_n(plane.grad, lines_ * line_, 0.0f);
-    std::fill_n(plane.places, lines_ * line_, int32_t{kNoArgmax});
-    return plane;
-  }
-
-  void RunPlane(const Buffers& buffers, int64_t p, const Plane& plane) const {
+  void RunPlane(const Buffers& buffers, int64_t p,
+                const RowsGather::Lines& lines, float* converted) const {
     enum { kOutGrad, kArgmax };
-    const float* grad = LoadBlock(dtype_, buffers.inputs[kOutGrad],
-                                  p * Windows(), Windows(), plane.windows);
+    const int64_t windows = Windows();
+    auto* wide = reinterpret_cast<int32_t*>(converted);
+    const float* grad = LoadBlock(dtype_, buffers.inputs[kOutGrad], p * windows,
+                                  windows, converted + windows);
     const auto* argmax =
-        static_cast<const uint8_t*>(buffers.inputs[kArgmax]) + p * Windows();
-    float* x_grad =
-        OutputBlock(dtype_, buffers.outputs[0], p * Elements(), plane.elements);
-    ForIsa([=] {
-      Spread(plane, grad, argmax);
-      WithStride(stride_, [&](auto stride) { Gather(plane, stride, x_grad); });
+        static_cast<const uint8_t*>(buffers.inputs[kArgmax]) + p * windows;
+    float* x_grad = OutputBlock(dtype_, buffers.outputs[0], p * Elements(),
+                                converted + 2 * windows);
+    ForIsa([=](auto isa) {
+      constexpr Isa kIsa = decltype(isa)::value;
+      auto* places = RowsGather::Places<kIsa>(lines);
+      const auto copy = [=](const auto* from) {
+        const int64_t n = shape_.w.out;
+        for (int64_t l = 0; l < shape_.d.out * shape_.h.out; ++l) {
+          gather_.CopyLine(grad + l * n, lines.grad + gather_.At(l));
+          gather_.CopyLine(from + l * n, places + gather_.At(l));
+        }
+      };
+      if constexpr (sizeof(*places) == sizeof(*argmax)) {
+        copy(argmax);
+      } else {
+        // All at once: of a short line compilers widen bytes one by one.
+#pragma GCC ivdep
+        for (int64_t i = 0; i < windows; ++i) wide[i] = argmax[i];
+        copy(wide);
+      }
+      gather_.template Plane<kIsa>(lines, x_grad);
     });
     StoreBlock(dtype_, x_grad, buffers.outputs[0], p * Elements(), Elements());
   }
 
-  // ---- For bodies of ForIsa.
-
-  void Spread(const Plane& plane, const float* grad,
-              const uint8_t* argmax) const {
-    const int64_t n = shape_.w.out, windows = Windows();
-    // All at once: of a short line compilers widen bytes one by one.
-#pragma GCC ivdep
-    for (int64_t i = 0; i < windows; ++i) plane.argmax[i] = argmax[i];
-    for (int64_t l = 0; l < lines_; ++l) {
-      float* to = plane.grad + l * line_ + front_;
-      int32_t* places = plane.places + l * line_ + front_;
-#pragma GCC ivdep
-      for (int64_t o = 0; o < n; ++o) to[o] = grad[l * n + o];
-#pragma GCC ivdep
-      for (int64_t o = 0; o < n; ++o) places[o] = plane.argmax[l * n + o];
-    }
-  }
-
-  template <typename Stride>
-  void Gather(const Plane& plane, Stride stride, float* x_grad) const {
-    const int64_t n = shape_.w.in, written = stride_ * phase_;
-    int64_t left = Elements();
-    for (size_t row = 0; row < taps_.size(); row += stride) {
-      for (int64_t p = 0; p < stride; ++p) {
-        GatherPhase(plane, taps_[row + p], plane.phases + p * phase_);
-      }
-      // What goes beyond a row is written again, but for the last ones.
-      Interleave(plane.phases, stride, written <= left ? x_grad : plane.row);
-      if (written > left) std::copy_n(plane.row, n, x_grad);
-      x_grad += n;
-      left -= n;
-    }
-  }
-
-  void GatherPhase(const Plane& plane, const std::vector<Tap>& taps,
-                   float* to) const {
-    const int64_t n = phase_;
-    int64_t t = 0;
-    for (; t + 2 * kStep <= n; t += 2 * kStep) {
-      GatherVectors<4>(plane.places + t, plane.grad + t, taps, to + t);
-    }
-    for (; t < n; t += kStep) {
-      GatherVectors<2>(plane.places + t, plane.grad + t, taps, to + t);
-    }
-  }
-  template <int kVectors>
-  static void GatherVectors(const int32_t* places, const float* grad,
-                            const std::vector<Tap>& taps, float* to) {
-    Vector sums[kVectors] = {};
-    for (const Tap& tap : taps) {
-#pragma GCC unroll 4
-      for (int k = 0; k < kVectors; ++k) {
-        const int64_t at = tap.at + k * kVector;
-        const VectorMask same = At(places + at) == tap.place;
-        sums[k] += Vector(same & VectorMask(At(grad + at)));
-      }
-    }
-#pragma GCC unroll 4
-    for (int k = 0; k < kVectors; ++k) VectorAt(to + k * kVector) = sums[k];
-  }
-
-  template <typename Stride>
-  void Interleave(const float* phases, Stride stride, float* row) const {
-    if constexpr (std::is_same_v<Stride, Two>) {
-      const int64_t n = phase_;
-      for (int64_t t = 0; t < n; t += kVector) {
-        const Vector a = At(phases + t), b = At(phases + n + t);
-        VectorAt(row + 2 * t) =
-            __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-        VectorAt(row + 2 * t + kVector) =
-            __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-      }
-    } else {
-      for (int64_t p = 0; p < stride; ++p) {
-        for (int64_t t = 0; t < phase_; ++t) {
-          row[t * stride + p] = phases[p * phase_ + t];
-        }
-      }
-    }
-  }
-
   PoolShape shape_;
   DType dtype_;
-  int64_t lines_, stride_;
-  int64_t phase_, front_, line_;  // floats of a phase, before a line, of a line
-  std::vector<std::vector<Tap>> taps_;  // of each phase of each row
+  RowsGather gather_;
 };
 
 }  // namespace
