@@ -1,5 +1,7 @@
 // The gradient of maximum pooling, a line of windows at a time: first each
-// window's place of its maximum, then each gradient goes to its place.
+// window's place of its maximum, then each gradient goes to its place. With
+// wide vectors, rows of images of one channel gather from the windows instead,
+// as they do where places come with the maxima (pool_argmax.cc).
 //
 // Element (z, i, j) of neighbouring windows lies a stride apart along each dim.
 // So a padded image is kept in phases, of each dim: positions 0, stride,
@@ -7,6 +9,7 @@
 // one run compares an element of all windows of a line. Padding is NaN there,
 // which equals nothing.
 #include <limits>
+#include <type_traits>
 
 #include "kernels/common/dispatch.h"
 #include "kernels/cpu/convert.h"
@@ -14,6 +17,7 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/pool_rows.h"
 
 namespace halftone {
 namespace kernels {
@@ -22,14 +26,45 @@ namespace {
 constexpr int64_t kMostPositions = 16;  // of a window, and between two, by dim
 constexpr int64_t kStep = 4 * kVector;
 
+// Of rows that are split at once: they stay in the first-level cache.
+constexpr int64_t kSplitFloats = 1024;
+
 using PlaceVector =
     int32_t __attribute__((vector_size(4 * kVector), aligned(4), may_alias));
+
+// Floats of a cache line. Rows are whole ones: most vectors lie in one.
+constexpr int64_t kLine = 16;
+int64_t WholeLines(int64_t floats) {
+  return (floats + kLine - 1) / kLine * kLine;
+}
+
+// The first place where one begins; up to kLine floats on.
+float* Aligned(float* floats) {
+  const auto at = reinterpret_cast<uintptr_t>(floats) / sizeof(float);
+  return floats + (kLine - at % kLine) % kLine;
+}
+
+// Elements of the largest windows that rows gather from: all of their places
+// are compared, once more than to find them.
+constexpr int64_t kMostGathered = 27;
+int64_t Volume(const PoolShape& shape) {
+  return shape.d.kernel * shape.h.kernel * shape.w.kernel;
+}
 
 // Positions of a phase along a dim.
 int64_t PhaseLength(const PoolDim& dim) {
   return std::max(dim.out + (dim.kernel - 1) / dim.stride,
                   (dim.before + dim.in + dim.stride - 1) / dim.stride);
 }
+
+// An element of windows: where the first window of a phase has it in the phases
+// of x, its place in a window, or how far it lies in an image behind its
+// window's begin.
+struct Tap {
+  int64_t x;
+  int32_t place;
+  int64_t z, i, j;
+};
 
 // Where the columns p, p + stride, p + 2 * stride ... of a row lie in phases.
 struct Phase {
@@ -54,13 +89,14 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void SplitPairs(const float* x, int64_t n,
 void SplitRow(const float* image, float* row, absl::Span<const Phase> phases,
               int64_t channels) {
   const int64_t stride = static_cast<int64_t>(phases.size());
-  int64_t done = 0;  // columns of each phase
   if (stride == 2 && channels == 1 && phases[1].columns >= kVector) {
-    done = phases[1].columns;
-    SplitPairs(image, done, row + phases[0].at, row + phases[1].at);
+    const int64_t n = phases[1].columns;
+    SplitPairs(image, n, row + phases[0].at, row + phases[1].at);
+    if (n < phases[0].columns) row[phases[0].at + n] = image[2 * n];
+    return;
   }
   for (int64_t p = 0; p < stride; ++p) {
-    for (int64_t t = done; t < phases[p].columns; ++t) {
+    for (int64_t t = 0; t < phases[p].columns; ++t) {
       const float* from = image + (t * stride + p) * channels;
       float* to = row + phases[p].at + t * channels;
       for (int64_t c = 0; c < channels; ++c) to[c] = from[c];
@@ -68,12 +104,91 @@ void SplitRow(const float* image, float* row, absl::Span<const Phase> phases,
   }
 }
 
+// The first places where x equals `out`, of n windows and up to kStep more; -1,
+// of bytes kNoArgmax, where there is none. Taps: the last place first. For
+// bodies of ForIsa.
+template <Isa kIsa, typename Place>
+struct FindPlaces {
+  // Whether `out` has a NaN.
+  static bool Run(const std::vector<Tap>& taps, const float* x,
+                  const float* out, int64_t n, Place* places) {
+    bool nans = false;
+    int64_t i = 0;
+    for (; i + kVector < n; i += kStep) {
+      nans |= Find<4>(taps, x + i, out + i, places + i);
+    }
+    for (; i < n; i += kVector) {
+      nans |= Find<1>(taps, x + i, out + i, places + i);
+    }
+    return nans;
+  }
+
+ private:
+  template <int kVectors>
+  static bool Find(const std::vector<Tap>& taps, const float* x,
+                   const float* out, Place* places) {
+    Vector most[kVectors];
+    VectorMask found[kVectors], nans = {};
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      most[k] = VectorAt(out + k * kVector);
+      nans |= most[k] != most[k];
+      found[k] = ~VectorMask{};
+    }
+    for (const Tap& tap : taps) {
+      const VectorMask here = tap.place - VectorMask{};
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        const VectorMask same = VectorAt(x + tap.x + k * kVector) == most[k];
+        found[k] = same ? here : found[k];
+      }
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      *reinterpret_cast<PlaceVector*>(places + k * kVector) = found[k];
+    }
+    int any = 0;
+    for (int i = 0; i < kVector; ++i) any |= nans[i];
+    return any != 0;
+  }
+};
+
+#ifdef HT_ISA_X86
+template <>
+struct FindPlaces<Isa::kAvx512, uint8_t> {
+  HT_TARGET_AVX512 static bool Run(const std::vector<Tap>& taps, const float* x,
+                                   const float* out, int64_t n,
+                                   uint8_t* places) {
+    __mmask16 nans = 0;
+    for (int64_t i = 0; i < n; i += 32) {
+      const __m512 low = _mm512_loadu_ps(out + i);
+      const __m512 high = _mm512_loadu_ps(out + i + 16);
+      nans |= _mm512_cmp_ps_mask(low, high, _CMP_UNORD_Q);
+      __m256i found = _mm256_set1_epi32(-1);
+      for (const Tap& tap : taps) {
+        const float* v = x + tap.x + i;
+        const __mmask32 same = _mm512_kunpackw(
+            _mm512_cmp_ps_mask(_mm512_loadu_ps(v + 16), high, _CMP_EQ_OQ),
+            _mm512_cmp_ps_mask(_mm512_loadu_ps(v), low, _CMP_EQ_OQ));
+        found = _mm256_mask_blend_epi8(
+            same, found, _mm256_set1_epi32(tap.place * 0x1010101));
+      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(places + i), found);
+    }
+    return nans != 0;
+  }
+};
+#endif  // HT_ISA_X86
+
 class MaxGradKernel {
  public:
   MaxGradKernel(const PoolShape& shape, DType dtype)
       : shape_(shape),
         dtype_(dtype),
-        row_(PhaseLength(shape.w) * shape.channels),
+        gathers_(HostIsa() == Isa::kAvx512 && Volume(shape) <= kMostGathered &&
+                 RowsGather::Supports(shape)),
+        gather_(gathers_ ? shape : PoolShape()),
+        row_(WholeLines(PhaseLength(shape.w) * shape.channels)),
         slice_(PhaseLength(shape.h) * row_),
         phase_(PhaseLength(shape.d) * slice_) {
     FillRows();
@@ -95,8 +210,9 @@ class MaxGradKernel {
 
   int64_t ScratchFloats() const {
     const int64_t converted =
-        dtype_ == DType::kF32 ? 0 : 2 * Elements() + Windows();
-    return XFloats() + LineFloats() + OutFloats() + converted;
+        dtype_ == DType::kF32 ? 0 : 2 * (Elements() + Windows());
+    return XFloats() + 2 * LineFloats() + converted +
+           (gathers_ ? gather_.ScratchFloats() : 0);
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -113,13 +229,6 @@ class MaxGradKernel {
   }
 
  private:
-  // An element of windows: where the first window of a phase has it in the
-  // phases of x, and how far it lies in an image behind its window's begin.
-  struct Tap {
-    int64_t x;
-    int32_t place;
-    int64_t z, i, j;
-  };
   // A line of windows: where it begins in a phase and, in an image, its first
   // window; the rows of an image up to its last one.
   struct Line {
@@ -132,7 +241,8 @@ class MaxGradKernel {
   struct Plane {
     float* x;
     int32_t* places;
-    float *out, *grad, *elements, *sums;
+    float *line, *out, *grad, *elements, *sums;
+    RowsGather::Lines lines;
   };
 
   int64_t Elements() const {
@@ -143,10 +253,9 @@ class MaxGradKernel {
   }
   int64_t XFloats() const {
     const int64_t phases = shape_.d.stride * shape_.h.stride * shape_.w.stride;
-    return phases * phase_ + kStep;
+    return phases * phase_ + kStep + kLine;
   }
   int64_t LineFloats() const { return shape_.OutRow() + kStep; }
-  int64_t OutFloats() const { return Windows() + kStep; }
 
   // Where padded position (z, y, x) is in phases.
   int64_t At(int64_t z, int64_t y, int64_t x) const {
@@ -197,8 +306,10 @@ class MaxGradKernel {
     for (int64_t z = shape_.d.kernel - 1; z >= 0; --z) {
       for (int64_t i = shape_.h.kernel - 1; i >= 0; --i) {
         for (int64_t j = shape_.w.kernel - 1; j >= 0; --j) {
-          const auto place = static_cast<int32_t>(InImage(z, i, j));
-          taps_.push_back({At(z, i, j), place, z, i, j});
+          const int64_t place =
+              gathers_ ? (z * shape_.h.kernel + i) * shape_.w.kernel + j
+                       : InImage(z, i, j);
+          taps_.push_back({At(z, i, j), static_cast<int32_t>(place), z, i, j});
         }
       }
     }
@@ -207,14 +318,20 @@ class MaxGradKernel {
   // What all planes share in it is filled.
   Plane Carve(float* scratch) const {
     Plane plane;
-    plane.x = scratch;
-    plane.places = reinterpret_cast<int32_t*>(plane.x + XFloats());
-    plane.out = plane.x + XFloats() + LineFloats();
-    plane.grad = plane.out + OutFloats();
+    plane.x = Aligned(scratch);
+    plane.places = reinterpret_cast<int32_t*>(scratch + XFloats());
+    plane.line = scratch + XFloats() + LineFloats();
+    plane.out = plane.line + LineFloats();
+    plane.grad = plane.out + Windows();
     plane.elements = plane.grad + Windows();
     plane.sums = plane.elements + Elements();
-    std::fill_n(plane.x, XFloats(), std::numeric_limits<float>::quiet_NaN());
-    std::fill_n(plane.out + Windows(), kStep, 0.0f);
+    std::fill_n(plane.x, XFloats() - kLine,
+                std::numeric_limits<float>::quiet_NaN());
+    std::fill_n(plane.line, LineFloats(), 0.0f);
+    if (gathers_) {
+      plane.lines =
+          gather_.Carve(scratch + ScratchFloats() - gather_.ScratchFloats());
+    }
     return plane;
   }
 
@@ -223,83 +340,89 @@ class MaxGradKernel {
     const int64_t windows = p * Windows(), image = p * Elements();
     const float* out =
         LoadBlock(dtype_, buffers.inputs[kOut], windows, Windows(), plane.out);
-    if (out != plane.out) std::copy_n(out, Windows(), plane.out);
     const float* grad = LoadBlock(dtype_, buffers.inputs[kOutGrad], windows,
                                   Windows(), plane.grad);
     const float* x = LoadBlock(dtype_, buffers.inputs[kX], image, Elements(),
                                plane.elements);
     float* x_grad = OutputBlock(dtype_, buffers.outputs[0], image, plane.sums);
-    std::fill_n(x_grad, Elements(), 0.0f);
-    ForIsa([this, plane, x, grad, x_grad] { Lines(plane, x, grad, x_grad); });
+    ForIsa([&](auto isa) {
+      constexpr Isa kIsa = decltype(isa)::value;
+      if constexpr (kIsa == Isa::kAvx512) {
+        if (gathers_) return Gather<kIsa>(plane, x, out, grad, x_grad);
+      }
+      Scatter<kIsa>(plane, x, out, grad, x_grad);
+    });
     StoreBlock(dtype_, x_grad, buffers.outputs[0], image, Elements());
   }
 
   // ---- For bodies of ForIsa.
 
-  // All lines, each behind the rows of x that it needs. An element has its
-  // windows in the order of pool_grad.cc: by lines, the last of a line first.
-  void Lines(const Plane& plane, const float* x, const float* grad,
-             float* x_grad) const {
+  template <Isa kIsa>
+  void Gather(const Plane& plane, const float* x, const float* out,
+              const float* grad, float* x_grad) const {
+    auto* places = RowsGather::Places<kIsa>(plane.lines);
+    Lines(plane, x, out,
+          [&](int64_t l, const float* elements, const float* most) {
+            const int64_t at = gather_.At(l);
+            FindLine<kIsa>(lines_[l], elements, most, places + at);
+            gather_.CopyLine(grad + l * shape_.OutRow(), plane.lines.grad + at);
+          });
+    gather_.template Plane<kIsa>(plane.lines, x_grad);
+  }
+
+  template <Isa kIsa>
+  void Scatter(const Plane& plane, const float* x, const float* out,
+               const float* grad, float* x_grad) const {
+    std::fill_n(x_grad, Elements(), 0.0f);
+    Lines(plane, x, out,
+          [&](int64_t l, const float* elements, const float* most) {
+            FindLine<kIsa>(lines_[l], elements, most, plane.places);
+            AddUp(plane.places, grad + l * shape_.OutRow(), lines_[l].image,
+                  x_grad);
+          });
+  }
+
+  // body(line, x, out) of all lines, each behind the rows of x that it needs.
+  // An element has its windows in the order of pool_grad.cc: by lines, the last
+  // of a line first.
+  template <typename Body>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Lines(const Plane& plane, const float* x,
+                                          const float* out,
+                                          const Body& body) const {
     const int64_t n = shape_.OutRow();
-    const float* out = plane.out;
+    const auto some = static_cast<size_t>(kSplitFloats /
+                                          std::max<int64_t>(1, shape_.InRow()));
     size_t split = 0;
-    for (const Line& line : lines_) {
-      for (; split < line.rows; ++split) {
+    for (size_t l = 0; l < lines_.size(); ++l) {
+      const size_t end = split < lines_[l].rows
+                             ? std::min(rows_.size(), lines_[l].rows + some)
+                             : split;
+      for (; split < end; ++split, x += shape_.InRow()) {
         SplitRow(x, plane.x + rows_[split], columns_, shape_.channels);
-        x += shape_.InRow();
       }
-      const float* elements = plane.x + line.at;
-      bool nans = false;
-      int64_t i = 0;
-      for (; i + kVector < n; i += kStep) {
-        nans |= FindPlaces<4>(elements + i, out + i, plane.places + i);
+      const int64_t at = static_cast<int64_t>(l) * n;
+      const float* most = out + at;
+      if (at + n + kStep > Windows()) {  // more is read than there is
+        std::copy_n(most, n, plane.line);
+        most = plane.line;
       }
-      for (; i < n; i += kVector) {
-        nans |= FindPlaces<1>(elements + i, out + i, plane.places + i);
-      }
-      if (nans) FindNans(line, elements, out, plane.places);
-      if (shape_.channels == 1) {
-        AddUp(plane.places, grad, line.image, int64_t{1}, x_grad);
-      } else {
-        AddUp(plane.places, grad, line.image, shape_.channels, x_grad);
-      }
-      out += n;
-      grad += n;
+      body(static_cast<int64_t>(l), plane.x + lines_[l].at, most);
     }
   }
 
-  // The first place where x equals `out`; -1 if there is none. Whether `out`
-  // has a NaN.
-  template <int kVectors>
-  bool FindPlaces(const float* x, const float* out, int32_t* places) const {
-    Vector most[kVectors];
-    VectorMask found[kVectors], nans = {};
-#pragma GCC unroll 4
-    for (int k = 0; k < kVectors; ++k) {
-      most[k] = VectorAt(out + k * kVector);
-      nans |= most[k] != most[k];
-      found[k] = ~VectorMask{};
-    }
-    for (const Tap& tap : taps_) {
-      const VectorMask here = tap.place - VectorMask{};
-#pragma GCC unroll 4
-      for (int k = 0; k < kVectors; ++k) {
-        const VectorMask same = VectorAt(x + tap.x + k * kVector) == most[k];
-        found[k] = same ? here : found[k];
-      }
-    }
-#pragma GCC unroll 4
-    for (int k = 0; k < kVectors; ++k) {
-      *reinterpret_cast<PlaceVector*>(places + k * kVector) = found[k];
-    }
-    int any = 0;
-    for (int i = 0; i < kVector; ++i) any |= nans[i];
-    return any != 0;
+  template <Isa kIsa, typename Place>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void FindLine(const Line& line, const float* x,
+                                             const float* out,
+                                             Place* places) const {
+    const bool nans =
+        FindPlaces<kIsa, Place>::Run(taps_, x, out, shape_.OutRow(), places);
+    if (nans) FindNans(line, x, out, places);
   }
 
   // Where `out` is a NaN the first NaN of x in the image has it.
+  template <typename Place>
   void FindNans(const Line& line, const float* x, const float* out,
-                int32_t* places) const {
+                Place* places) const {
     const PoolDim &d = shape_.d, &h = shape_.h, &w = shape_.w;
     const Range slices = d.Window(line.od), rows = h.Window(line.oh);
     for (int64_t at = 0; at < shape_.OutRow(); ++at) {
@@ -311,7 +434,9 @@ class MaxGradKernel {
             Holds(slices, line.od * d.stride - d.before + tap.z) &&
             Holds(rows, line.oh * h.stride - h.before + tap.i) &&
             Holds(columns, ow * w.stride - w.before + tap.j);
-        if (inside && x[tap.x + at] != x[tap.x + at]) places[at] = tap.place;
+        if (inside && x[tap.x + at] != x[tap.x + at]) {
+          places[at] = static_cast<Place>(tap.place);
+        }
       }
     }
   }
@@ -320,7 +445,8 @@ class MaxGradKernel {
   }
 
   void AddUp(const int32_t* places, const float* grad, int64_t image,
-             int64_t channels, float* x_grad) const {
+             float* x_grad) const {
+    const int64_t channels = shape_.channels;
     const int64_t step = shape_.w.stride * channels;
     for (int64_t ow = shape_.w.out - 1; ow >= 0; --ow) {
       const int64_t window = image + ow * step;
@@ -333,6 +459,8 @@ class MaxGradKernel {
 
   PoolShape shape_;
   DType dtype_;
+  bool gathers_;
+  RowsGather gather_;
   int64_t row_, slice_, phase_;  // floats of a phase's row, slice, and of all
   std::vector<int64_t> rows_;    // of the image: where they begin in phases
   std::vector<Phase> columns_;   // of a row

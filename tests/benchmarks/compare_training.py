@@ -93,6 +93,10 @@ def cases(torch, dtype):
       'avg_pool2d': lambda: f.avg_pool2d(pooled, 2),
       'avg_pool2d_grad': lambda: aten.avg_pool2d_backward(
           halves, pooled, [2, 2], [2, 2], [0, 0], False, True, None),
+      'avg_pool2d_overlapping': lambda: f.avg_pool2d(
+          pooled, 3, 2, 1, count_include_pad=False),
+      'avg_pool2d_overlapping_grad': lambda: aten.avg_pool2d_backward(
+          halves, pooled, [3, 3], [2, 2], [1, 1], False, False, None),
       'fill_constant': lambda: torch.full((64, 16, 28, 28), 0.5, dtype=dtype),
       'sgd': lambda: torch._fused_sgd_([p], [g], [], momentum=0.0, **sgd),
       'momentum': lambda: torch._fused_sgd_([p], [g], [m], momentum=0.9,

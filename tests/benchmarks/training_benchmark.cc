@@ -60,6 +60,10 @@ const Attrs kOverlappingGrad = {{"ksize", Dims{3, 3}},
                                 {"input_hw", Dims{56, 56}}};
 const Attrs kMeans = {
     {"ksize", Dims{2, 2}}, {"strides", Dims{2, 2}}, {"pooling_type", "avg"}};
+const Attrs kOverlappingMeans = {{"ksize", Dims{3, 3}},
+                                 {"strides", Dims{2, 2}},
+                                 {"paddings", Dims{1, 1}},
+                                 {"pooling_type", "avg"}};
 
 const std::vector<Input> kPoolGrad = {{"X", Kind::kData, kPooled},
                                       {"Out", Kind::kForward, kHalves},
@@ -230,6 +234,9 @@ const Case kCases[] = {
      Layout::kChannelsLast},
     {"avg_pool2d", "pool2d", kPooling, kMeans},
     {"avg_pool2d_grad", "pool2d_grad", kPoolGrad, kMeans},
+    {"avg_pool2d_overlapping", "pool2d", kPooling, kOverlappingMeans},
+    {"avg_pool2d_overlapping_grad", "pool2d_grad", kPoolGrad,
+     kOverlappingMeans},
     {"fill_constant",
      "fill_constant",
      {},
