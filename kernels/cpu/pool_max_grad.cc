@@ -1,7 +1,8 @@
 // The gradient of maximum pooling, a line of windows at a time: first each
 // window's place of its maximum, then each gradient goes to its place. With
 // wide vectors, rows of images of one channel gather from the windows instead,
-// as they do where places come with the maxima (pool_argmax.cc).
+// as they do where places come with the maxima (pool_argmax.cc), or the usual
+// windows add to their rows at once.
 //
 // Element (z, i, j) of neighbouring windows lies a stride apart along each dim.
 // So a padded image is kept in phases, of each dim: positions 0, stride,
@@ -17,6 +18,7 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/map.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/pool_max_threes.h"
 #include "kernels/cpu/pool_rows.h"
 
 namespace halftone {
@@ -185,8 +187,10 @@ class MaxGradKernel {
   MaxGradKernel(const PoolShape& shape, DType dtype)
       : shape_(shape),
         dtype_(dtype),
-        gathers_(HostIsa() == Isa::kAvx512 && Volume(shape) <= kMostGathered &&
-                 RowsGather::Supports(shape)),
+        adds_(HostIsa() == Isa::kAvx512 && ThreesGrad::Supports(shape)),
+        threes_(shape),
+        gathers_(HostIsa() == Isa::kAvx512 && !adds_ &&
+                 Volume(shape) <= kMostGathered && RowsGather::Supports(shape)),
         gather_(gathers_ ? shape : PoolShape()),
         row_(WholeLines(PhaseLength(shape.w) * shape.channels)),
         slice_(PhaseLength(shape.h) * row_),
@@ -212,7 +216,9 @@ class MaxGradKernel {
     const int64_t converted =
         dtype_ == DType::kF32 ? 0 : 2 * (Elements() + Windows());
     return XFloats() + 2 * LineFloats() + converted +
-           (gathers_ ? gather_.ScratchFloats() : 0);
+           (adds_      ? kLine + threes_.ScratchFloats()
+            : gathers_ ? gather_.ScratchFloats()
+                       : 0);
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -242,6 +248,7 @@ class MaxGradKernel {
     float* x;
     int32_t* places;
     float *line, *out, *grad, *elements, *sums;
+    float* threes;
     RowsGather::Lines lines;
   };
 
@@ -307,8 +314,9 @@ class MaxGradKernel {
       for (int64_t i = shape_.h.kernel - 1; i >= 0; --i) {
         for (int64_t j = shape_.w.kernel - 1; j >= 0; --j) {
           const int64_t place =
-              gathers_ ? (z * shape_.h.kernel + i) * shape_.w.kernel + j
-                       : InImage(z, i, j);
+              adds_ || gathers_
+                  ? (z * shape_.h.kernel + i) * shape_.w.kernel + j
+                  : InImage(z, i, j);
           taps_.push_back({At(z, i, j), static_cast<int32_t>(place), z, i, j});
         }
       }
@@ -328,7 +336,10 @@ class MaxGradKernel {
     std::fill_n(plane.x, XFloats() - kLine,
                 std::numeric_limits<float>::quiet_NaN());
     std::fill_n(plane.line, LineFloats(), 0.0f);
-    if (gathers_) {
+    if (adds_) {
+      plane.threes =
+          Aligned(scratch + ScratchFloats() - kLine - threes_.ScratchFloats());
+    } else if (gathers_) {
       plane.lines =
           gather_.Carve(scratch + ScratchFloats() - gather_.ScratchFloats());
     }
@@ -348,6 +359,7 @@ class MaxGradKernel {
     ForIsa([&](auto isa) {
       constexpr Isa kIsa = decltype(isa)::value;
       if constexpr (kIsa == Isa::kAvx512) {
+        if (adds_) return Add(plane, x, out, grad, x_grad);
         if (gathers_) return Gather<kIsa>(plane, x, out, grad, x_grad);
       }
       Scatter<kIsa>(plane, x, out, grad, x_grad);
@@ -356,6 +368,36 @@ class MaxGradKernel {
   }
 
   // ---- For bodies of ForIsa.
+
+  void Add(const Plane& plane, const float* x, const float* out,
+           const float* grad, float* x_grad) const {
+    const int64_t rows[] = {At(0, 0, 0), At(0, 1, 0), At(0, 2, 0)};
+    const int64_t n = shape_.OutRow();
+    Lines(plane, x, out,
+          [&](int64_t l, const float* elements, const float* most) {
+            const float* grads = grad + l * n;
+            if (threes_.Add(l, elements, rows, phase_, most, grads,
+                            plane.threes, x_grad)) {
+              AddNans(plane, l, elements, most, grads, x_grad);
+            }
+          });
+    const int64_t end = 2 * (shape_.h.out - 1) + 3 - shape_.h.before;
+    if (end < shape_.h.in) {
+      std::fill(x_grad + end * shape_.InRow(), x_grad + Elements(), 0.0f);
+    }
+  }
+
+  void AddNans(const Plane& plane, int64_t l, const float* x, const float* out,
+               const float* grad, float* x_grad) const {
+    const int64_t n = shape_.OutRow();
+    std::fill_n(plane.places, n, -1);
+    FindNans(lines_[l], x, out, plane.places);
+    for (int64_t t = n - 1; t >= 0; --t) {
+      const int32_t place = plane.places[t];
+      if (place < 0) continue;
+      *threes_.At(l, place / 3, place % 3, t, plane.threes, x_grad) += grad[t];
+    }
+  }
 
   template <Isa kIsa>
   void Gather(const Plane& plane, const float* x, const float* out,
@@ -459,6 +501,8 @@ class MaxGradKernel {
 
   PoolShape shape_;
   DType dtype_;
+  bool adds_;
+  ThreesGrad threes_;
   bool gathers_;
   RowsGather gather_;
   int64_t row_, slice_, phase_;  // floats of a phase's row, slice, and of all
