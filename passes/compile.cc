@@ -116,10 +116,11 @@ absl::StatusOr<Rewritten> Rewrite(std::unique_ptr<Program> program,
   const bool eval = flags.report_entry == kEvalEntry;
   const bool forward =
       flags.report_entry == kTrainEntry && !effective.strategy.has_optimizer();
+  std::unique_ptr<Program> inserted_alone;
   if (forward) {
-    HT_ASSIGN_OR_RETURN(const auto inserted,
+    HT_ASSIGN_OR_RETURN(inserted_alone,
                         Inserted(Clone(*program), effective, kernels));
-    report.AtInsertion(*inserted, kTrainEntry);
+    report.AtInsertion(*inserted_alone, kTrainEntry);
   } else {
     const Phase inserted = effective.strategy.has_optimizer() && !eval
                                ? Phase::kBackward

@@ -203,34 +203,49 @@ void ReportBuilder::AddOp(const Block& block, const Op& op) {
   writer_.Add(row);
 }
 
-void ReportBuilder::AddCast(const Block& block, const Op& op,
-                            absl::Span<const int32_t> numbers) {
-  proto::CastRow& row = cast_row_;
-  row.Clear();
-  Assign(block.name(op.out(0)), row.mutable_name());
-  cast_ops_.push_back(TextOf(block.name(op)));
-  if (cast_ops_.back() != row.name()) row.set_op(cast_ops_.back());
-  Assign(block.name(op.in(0)), row.mutable_value());
-  Assign(Name(block.dtype(op.in(0))), row.mutable_from());
-  Assign(Name(block.dtype(op.out(0))), row.mutable_to());
-  Assign(Name(op.role), row.mutable_role());
-  Assign(Name(op.decision.reason), row.mutable_reason());
-  AddNames(block.program(), op.decision, row.mutable_because_of());
-  const Dim elements = block.type(op.in(0)).Elements();
-  row.set_elements(elements.coefficient());
-  row.set_batch_power(elements.power(0));
+ReportBuilder::Cast ReportBuilder::CastOf(const Block& block, const Op& op,
+                                          absl::Span<const int32_t> numbers) {
+  const Value& made = block.value(op.out(0));
+  Cast cast;
+  cast.name = made.name;
+  cast.op = op.name;
+  cast.value = block.value(op.in(0)).name;
+  cast.from = block.dtype(op.in(0));
+  cast.to = block.dtype(op.out(0));
+  cast.role = op.role;
+  cast.decision = op.decision;
+  cast.elements = block.type(op.in(0)).Elements();
   // A forward cast is for forward ops: backward ones read what they read.
-  std::vector<int32_t> readers;
-  for (const Use& use : block.value(op.out(0)).uses) {
-    if (block.op(use.op).role == op.role) readers.push_back(use.op.index());
+  absl::InlinedVector<OpId, 4> readers;
+  for (const Use& use : made.uses) {
+    if (block.op(use.op).role == op.role) readers.push_back(use.op);
   }
-  std::sort(readers.begin(), readers.end(),
-            [&](int32_t a, int32_t b) { return numbers[a] < numbers[b]; });
+  std::sort(readers.begin(), readers.end(), [&](OpId a, OpId b) {
+    return numbers[a.index()] < numbers[b.index()];
+  });
   readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
-  for (int32_t reader : readers) {
-    Assign(block.name(block.op(OpId(reader))), row.add_for_op());
+  for (OpId reader : readers) cast.readers.push_back(block.op(reader).name);
+  return cast;
+}
+
+// All but its fate.
+void ReportBuilder::AddCast(const Cast& cast, proto::CastRow* row) const {
+  row->Clear();
+  Assign(inserted_->name_of(cast.name), row->mutable_name());
+  if (cast.op != cast.name) {
+    Assign(inserted_->name_of(cast.op), row->mutable_op());
   }
-  cast_writer_.Add(row);
+  Assign(inserted_->name_of(cast.value), row->mutable_value());
+  Assign(Name(cast.from), row->mutable_from());
+  Assign(Name(cast.to), row->mutable_to());
+  Assign(Name(cast.role), row->mutable_role());
+  Assign(Name(cast.decision.reason), row->mutable_reason());
+  AddNames(*inserted_, cast.decision, row->mutable_because_of());
+  row->set_elements(cast.elements.coefficient());
+  row->set_batch_power(cast.elements.power(0));
+  for (NameId reader : cast.readers) {
+    Assign(inserted_->name_of(reader), row->add_for_op());
+  }
 }
 
 void ReportBuilder::AddParameters(const Program& program, const Entry& entry) {
@@ -262,6 +277,7 @@ void ReportBuilder::AtInsertion(const Program& program,
                                 absl::string_view name) {
   const Entry* entry = EntryOf(program, name);
   if (entry == nullptr) return;
+  inserted_ = &program;
   const Block& block = entry->block();
   const std::vector<int32_t> numbers = block.Numbering();
   absl::flat_hash_map<ValueId, CellId> parameters;
@@ -271,16 +287,15 @@ void ReportBuilder::AtInsertion(const Program& program,
   for (OpId id = block.first(); id.valid(); id = block.next(id)) {
     const Op& op = block.op(id);
     if (IsInserted(block, op, source_ops_)) {
+      Cast& cast = inserted_casts_.emplace_back(CastOf(block, op, numbers));
       const auto it = parameters.find(op.out(0));
-      cast_parameters_.push_back(
-          it != parameters.end() ? it->second : block.value(op.in(0)).cell());
-      AddCast(block, op, numbers);
+      cast.parameter =
+          it != parameters.end() ? it->second : block.value(op.in(0)).cell();
     } else {
       AddOp(block, op);
     }
   }
   ops_ = writer_.Finish();
-  casts_ = cast_writer_.Finish();
   AddParameters(program, *entry);
   AddPrecisionNote();
   for (const NumberNote& note : NumberNotes(block)) AddNumberNote(note);
@@ -288,22 +303,25 @@ void ReportBuilder::AtInsertion(const Program& program,
   islands_.AtInsertion(block);
 }
 
-// The rows are written a second time.
-void ReportBuilder::SetFates(const Program& program, const Block& block) {
+void ReportBuilder::AddCasts(const Program& program, const Block& block) {
+  // What they are called in the finished program.
   std::vector<NameId> ops;
-  for (const std::string& op : cast_ops_) ops.push_back(program.FindName(op));
-  cast_ops_ = {};
+  ops.reserve(inserted_casts_.size());
+  for (const Cast& cast : inserted_casts_) {
+    ops.push_back(program.FindName(inserted_->name_of(cast.op)));
+  }
   const Takers takers = FindTakers(block, ops);
   const LowCells low_cells = FindLowCells(program);
   CastRowWriter writer;
-  int i = 0;
-  casts_.ForEach([&](const proto::CastRow& inserted) {
-    cast_row_ = inserted;
-    SetFate(block, low_cells, takers, ops[i], cast_parameters_[i], &cast_row_);
-    writer.Add(cast_row_);
-    ++i;
-  });
+  proto::CastRow row;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const Cast& cast = inserted_casts_[i];
+    AddCast(cast, &row);
+    SetFate(block, low_cells, takers, ops[i], cast.parameter, &row);
+    writer.Add(row);
+  }
   casts_ = writer.Finish();
+  inserted_casts_ = {};
   for (proto::ParamRow& row : *report_.mutable_param()) {
     const auto it = low_cells.find(program.FindCell(row.name()));
     if (it != low_cells.end()) row.set_low_cell(it->second);
@@ -314,7 +332,7 @@ void ReportBuilder::AtEnd(const Program& program, absl::string_view name) {
   const Entry* entry = EntryOf(program, name);
   if (entry == nullptr) return;
   const Block& block = entry->block();
-  SetFates(program, block);
+  AddCasts(program, block);
   AddBuckets(block, &report_);
   shapes_.AtEnd(block);
   for (const ShapeNote& note : shapes_.Notes()) {

@@ -37,7 +37,7 @@ class ReportBuilder {
 
   // Ops, casts and parameters as insertion left them: of `entry`, or, where it
   // is empty, of train after append-backward, or of eval where there is no
-  // train.
+  // train. `program` lives until AtEnd, and keeps its names.
   void AtInsertion(const Program& program, absl::string_view entry = "");
   // Fates of casts, low cells and buckets of the finished program.
   void AtEnd(const Program& program, absl::string_view entry = "");
@@ -48,10 +48,22 @@ class ReportBuilder {
   CastRows& casts() { return casts_; }
 
  private:
+  // A cast as insertion left it. It is called by the value that it makes; its
+  // op may be called by the op whose gradient it belongs to.
+  struct Cast {
+    NameId name, op, value;
+    DType from{}, to{};
+    Role role = Role::kForward;
+    Decision decision;
+    Dim elements;
+    NameList readers;
+    CellId parameter;  // that it, or whose gradient, is of; invalid: none
+  };
   void AddOp(const Block& block, const Op& op);
-  void AddCast(const Block& block, const Op& op,
-               absl::Span<const int32_t> numbers);
-  void SetFates(const Program& program, const Block& block);
+  static Cast CastOf(const Block& block, const Op& op,
+                     absl::Span<const int32_t> numbers);
+  void AddCast(const Cast& cast, proto::CastRow* row) const;
+  void AddCasts(const Program& program, const Block& block);
   void AddParameters(const Program& program, const Entry& entry);
   // Trainable parameters without a gradient.
   void AddLeftOutNote(const std::vector<std::string>& parameters);
@@ -73,15 +85,10 @@ class ReportBuilder {
   IslandNotes islands_;
   // The model's own ops, with the classes in force.
   absl::flat_hash_map<std::string, AmpClass> source_ops_;
-  // A cast is called by the value that it makes; its op may be called by the
-  // op whose gradient it belongs to.
-  std::vector<std::string> cast_ops_;
-  // Of which a cast is, or of whose gradient; invalid: of none.
-  std::vector<CellId> cast_parameters_;
-  proto::OpRow row_;         // of the op at hand
-  proto::CastRow cast_row_;  // likewise
+  const Program* inserted_ = nullptr;  // that of AtInsertion
+  std::vector<Cast> inserted_casts_;
+  proto::OpRow row_;  // of the op at hand
   OpRowWriter writer_;
-  CastRowWriter cast_writer_;
   OpRows ops_;
   CastRows casts_;
   proto::CompileReport report_;

@@ -379,7 +379,9 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   PutLibraries(*model.program, &message);
   *message.mutable_packed_program() = model.packed_program;
   *message.mutable_packed_source() = model.packed_source;
-  *message.mutable_packed_ops() = model.ops.packed();
+  Packer ops;
+  model.ops.AppendTo(&ops);
+  *message.mutable_packed_ops() = ops.Finish();
   // Bytes of several messages of one type are those of all merged.
   proto::CompileReport passes;
   *passes.mutable_pass() = model.passes;

@@ -1,6 +1,8 @@
 #include "graph/io/report_rows.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "google/protobuf/io/coded_stream.h"
@@ -16,6 +18,8 @@ using google::protobuf::RepeatedPtrField;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
+
+constexpr size_t kPiece = size_t{1} << 16;
 
 // The field of a report that has the rows.
 template <typename Row>
@@ -63,25 +67,18 @@ bool VisitRows(absl::string_view bytes, const Visit& visit) {
   return stream.CurrentPosition() == static_cast<int>(bytes.size());
 }
 
-// Those that were packed here, or were checked when they were read.
-std::string Unpacked(const proto::Packed& packed) {
-  absl::StatusOr<std::string> bytes = Unpack(packed);
-  HT_CHECK(bytes.ok(), "rows of a report can be unpacked");
-  return *std::move(bytes);
-}
-
 }  // namespace
 
 template <typename Row>
 absl::StatusOr<ReportRows<Row>> ReportRows<Row>::Of(proto::Packed packed) {
   ReportRows rows;
-  HT_ASSIGN_OR_RETURN(const std::string bytes, Unpack(packed));
+  HT_ASSIGN_OR_RETURN(std::string bytes, Unpack(packed));
   HT_RETURN_IF_ERROR(
       CheckBinaryRecords(bytes, "a part", *proto::CompileReport::descriptor()));
   if (!VisitRows<Row>(bytes, [&rows](const Row&) { ++rows.size_; })) {
     return ModelError("a part is none of its kind");
   }
-  rows.packed_ = std::move(packed);
+  rows.pieces_.push_back(std::move(bytes));
   return rows;
 }
 
@@ -100,16 +97,19 @@ void ReportRows<Row>::ForEach(absl::FunctionRef<void(const Row&)> visit) const {
     for (const Row& row : all()) visit(row);
     return;
   }
-  HT_CHECK(VisitRows<Row>(Unpacked(packed_), visit),
-           "rows of a report are whole");
+  for (const std::string& piece : pieces_) {
+    HT_CHECK(VisitRows<Row>(piece, visit), "rows of a report are whole");
+  }
 }
 
 template <typename Row>
 const RepeatedPtrField<Row>& ReportRows<Row>::all() const {
   if (messages_ == nullptr) {
-    messages_.reset(new proto::CompileReport);
-    HT_CHECK(messages_->ParseFromString(Unpacked(packed_)),
-             "rows of a report are messages");
+    auto messages = std::make_unique<proto::CompileReport>();
+    ForEach([&messages](const Row& row) {
+      *Field<Row>::Of(messages.get())->Add() = row;
+    });
+    messages_ = std::move(messages);
   }
   return *Field<Row>::Of(messages_.get());
 }
@@ -119,28 +119,32 @@ void ReportRows<Row>::AppendTo(Packer* packer) const {
   if (messages_ != nullptr) {
     packer->Append(*messages_);
   } else {
-    packer->Append(Unpacked(packed_));
+    for (const std::string& piece : pieces_) packer->Append(piece);
   }
 }
 
 template <typename Row>
 void ReportRowWriter<Row>::Add(const Row& row) {
   const size_t size = row.ByteSizeLong();
-  bytes_.resize(1 + CodedOutputStream::VarintSize64(size) + size);
-  uint8_t* at = reinterpret_cast<uint8_t*>(&bytes_[0]);
+  const size_t bytes = 1 + CodedOutputStream::VarintSize64(size) + size;
+  std::vector<std::string>& pieces = rows_.pieces_;
+  if (pieces.empty() ||
+      pieces.back().size() + bytes > pieces.back().capacity()) {
+    pieces.emplace_back().reserve(std::max(kPiece, bytes));
+  }
+  std::string& piece = pieces.back();
+  const size_t begin = piece.size();
+  piece.resize(begin + bytes);
+  uint8_t* at = reinterpret_cast<uint8_t*>(&piece[begin]);
   *at++ = static_cast<uint8_t>(Tag<Row>());
   at = CodedOutputStream::WriteVarint64ToArray(size, at);
   row.SerializeWithCachedSizesToArray(at);
-  packer_.Append(bytes_);
-  ++size_;
+  ++rows_.size_;
 }
 
 template <typename Row>
 ReportRows<Row> ReportRowWriter<Row>::Finish() {
-  ReportRows<Row> rows;
-  rows.packed_ = packer_.Finish();
-  rows.size_ = size_;
-  return rows;
+  return std::move(rows_);
 }
 
 template class ReportRows<proto::OpRow>;

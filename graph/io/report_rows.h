@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -15,7 +16,7 @@ namespace halftone {
 template <typename Row>
 class ReportRowWriter;
 
-// Packed: as messages the rows of a large model would take more memory than
+// As bytes: as messages the rows of a large model would take more memory than
 // its program. Not for several threads at once.
 template <typename Row>
 class ReportRows {
@@ -32,14 +33,12 @@ class ReportRows {
   // All of them as messages, made at the first call.
   const google::protobuf::RepeatedPtrField<Row>& all() const;
   int size() const { return size_; }
-  // Of rows that were not taken from a report.
-  const proto::Packed& packed() const { return packed_; }
   // As the field that they are.
   void AppendTo(Packer* packer) const;
 
  private:
   friend class ReportRowWriter<Row>;
-  proto::Packed packed_;
+  std::vector<std::string> pieces_;  // of whole rows
   int size_ = 0;
   mutable std::unique_ptr<proto::CompileReport> messages_;
 };
@@ -52,9 +51,7 @@ class ReportRowWriter {
   ReportRows<Row> Finish();
 
  private:
-  Packer packer_;
-  std::string bytes_;  // of one row
-  int size_ = 0;
+  ReportRows<Row> rows_;
 };
 
 using OpRows = ReportRows<proto::OpRow>;

@@ -74,9 +74,10 @@ const OpLibrary* LibraryOf(const OpSchema& op) {
 }
 
 void AddSchemasOf(const Block& block, std::set<const OpSchema*>* schemas) {
-  for (OpId id = block.first(); id.valid(); id = block.next(id)) {
-    schemas->insert(block.op(id).schema);
-    if (block.op(id).body != nullptr) {
+  for (const auto& [schema, count] : block.counts()) {
+    if (count > 0) schemas->insert(schema);
+    if (schema->name() != "fusion") continue;
+    for (OpId id : block.OpsOf(schema)) {
       AddSchemasOf(*block.op(id).body, schemas);
     }
   }
