@@ -186,8 +186,26 @@ class Drafter {
       step.root = static_cast<int>(AttrAs<int64_t>(op, "root"));
     }
     if (step.inputs.empty()) return;
+    if (request_.bind.world_size == 1 && step.pre_scale == 1 &&
+        (step.kind == Step::Kind::kAllReduce ||
+         step.kind == Step::Kind::kBroadcast)) {
+      return DraftViews(step);
+    }
     step.dtype = DTypeOf(step.inputs[0]);
     draft_.steps.push_back(std::move(step));
+  }
+
+  // What one rank reduces stays as it is, and each member where it is: side by
+  // side, the first to be made would keep room for all.
+  void DraftViews(const DraftStep& collective) {
+    for (size_t i = 0; i < collective.inputs.size(); ++i) {
+      DraftStep& same = draft_.steps.emplace_back();
+      same.kind = Step::Kind::kCopy;
+      same.view = true;
+      same.role = collective.role;
+      same.inputs = {collective.inputs[i]};
+      same.outputs = {collective.outputs[i]};
+    }
   }
 
   // Whether a reduction has the stream that communicates.

@@ -137,6 +137,23 @@ entry train {
   EXPECT_THAT(plan.steps[4].waits, IsEmpty()) << "waited for once";
 }
 
+TEST_F(PlanTest, OneRankReducesNothing) {
+  const std::string text = R"(
+entry train {
+  feed x : f32[64]
+  a: exp(X=x) -> (Out=a : f32[64])   backward
+  b: exp(X=a) -> (Out=b : f32[64])   backward
+  sum: all_reduce(X=[a, b]) -> (Out=[a2 : f32[64], b2 : f32[64]]) {of="gradient", gradient_scale="pre"}   communicate
+  c: square(X=a2) -> (Out=c : f32[64])   optimize
+  d: elementwise_add(X=c, Y=b2) -> (Out=d : f32[64])   optimize
+  result d = d
+})";
+  const Plan plan = Planned(text);
+  EXPECT_THAT(Names(plan), ElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(Value(plan, "a2").slice.offset, Value(plan, "a").slice.offset);
+  EXPECT_EQ(Value(plan, "b2").slice.offset, Value(plan, "b").slice.offset);
+}
+
 // Nobody else reads them.
 TEST_F(PlanTest, GroupsOfOneRankLieAmongTheTemporaries) {
   const std::string text = R"(
@@ -145,7 +162,7 @@ entry train {
   a: exp(X=x) -> (Out=a : f32[64])   forward
   b: exp(X=a) -> (Out=b : f32[64])   forward
   c: exp(X=b) -> (Out=c : f32[64])   backward
-  sum: all_reduce(X=[c]) -> (Out=[c2 : f32[64]]) {of="gradient", gradient_scale="pre"}   communicate
+  sum: all_reduce(X=[c]) -> (Out=[c2 : f32[64]]) {of="gradient", gradient_scale="pre", predivide=2}   communicate
   d: square(X=c2) -> (Out=d : f32[64])   optimize
   result d = d
 })";
@@ -203,6 +220,7 @@ entry train {
 }
 
 TEST_F(PlanTest, AMemberThatIsReadAfterwardsIsCopied) {
+  request_.bind.world_size = 2;
   const Plan plan = Planned(R"(
 entry train {
   feed x : f32[3]
@@ -290,6 +308,7 @@ entry train {
 }
 
 TEST_F(PlanTest, ARankWithoutSamplesKeepsCollectivesAndDropsTheRest) {
+  request_.bind.world_size = 2;
   request_.symbols[0] = 0;
   const Plan plan = Planned(R"(
 cell w : f32[4,3] parameter trainable applied init=constant(0)
