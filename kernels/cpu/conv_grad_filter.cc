@@ -70,7 +70,8 @@ struct Task {
   int64_t part, first_panel, end_panel;
   DepthPart* depths;  // a line each
   float *panels, *tiles;
-  float* sums;  // of the part, all of it
+  float* sums;  // of the part, all of it; where they are whole, of a block
+  void* result;
   NormalizeMap norm;
 };
 
@@ -126,6 +127,7 @@ class GradFilterKernel {
                         [&](int64_t begin, int64_t end, float* scratch) {
                           for (int64_t i = begin; i < end; ++i) {
                             Task task = TaskAt(i, blocks, sums, scratch);
+                            task.result = buffers.outputs[0];
                             task.norm = norm;
                             RunTask(buffers, task);
                           }
@@ -150,12 +152,21 @@ class GradFilterKernel {
   // Samples that are packed as one.
   int64_t each() const { return pairs_ ? 2 : 1; }
   int64_t PartSums() const { return filters() * filter_floats(); }
-  // Zero: the output is where sums are made.
-  int64_t SumFloats() const {
+  bool SumsInOutput() const {
     return conv_.filter_desc.dtype == DType::kF32 && parts_ == 1 &&
-                   channels() % kPanel == 0
-               ? 0
-               : parts_ * PartSums();
+           channels() % kPanel == 0;
+  }
+  // A chunk has all pixels, so that what a block of filters sums up is stored
+  // at once: deep layers have few pixels and large filters.
+  bool SumsAreWhole() const {
+    return parts_ == 1 && chunk_ >= lines_ && !SumsInOutput();
+  }
+  int64_t SumFloats() const {
+    return SumsInOutput() || SumsAreWhole() ? 0 : parts_ * PartSums();
+  }
+  int64_t BlockFloats() const {
+    return SumsAreWhole() ? kBlockTiles * tile_rows_ * PanelsAtOnce() * kPanel
+                          : 0;
   }
   int64_t FactorFloats() const { return norm_ ? Padded(channels()) : 0; }
 
@@ -192,7 +203,7 @@ class GradFilterKernel {
   }
   int64_t TaskFloats(int64_t blocks) const {
     return DepthFloats() + CeilDiv(panels(), blocks) * panel_stride_ +
-           Padded(tiles() * tile_stride_);
+           Padded(tiles() * tile_stride_) + BlockFloats();
   }
   Task TaskAt(int64_t i, int64_t blocks, float* sums, float* scratch) const {
     Task task;
@@ -203,7 +214,8 @@ class GradFilterKernel {
     task.depths = reinterpret_cast<DepthPart*>(scratch);
     task.panels = scratch + DepthFloats();
     task.tiles = task.panels + CeilDiv(panels(), blocks) * panel_stride_;
-    task.sums = sums + task.part * PartSums();
+    task.sums = SumsAreWhole() ? task.tiles + Padded(tiles() * tile_stride_)
+                               : sums + task.part * PartSums();
     return task;
   }
 
@@ -358,10 +370,28 @@ class GradFilterKernel {
     product.right = {
         task.panels + (panels.first - task.first_panel) * panel_stride_ + seen,
         panel_stride_, width_.step * kPanel};
+    if (SumsAreWhole()) {
+      const int64_t row = panels.count * kPanel;
+      kernels::Multiply(product, /*add=*/false, task.sums, row);
+      return StoreBlock(product.rows, row, panels.first * kPanel, tap, filter,
+                        task);
+    }
     kernels::Multiply(product, /*add=*/!chunk.is_first,
                       task.sums + filter * filter_floats() +
                           tap * Padded(channels()) + panels.first * kPanel,
                       filter_floats());
+  }
+
+  // Of the filters from `filter` on and the channels from `channel` on.
+  void StoreBlock(int64_t filters, int64_t row, int64_t channel, int64_t tap,
+                  int64_t filter, const Task& task) const {
+    const DType dtype = conv_.filter_desc.dtype;
+    for (int64_t i = 0; i < filters; ++i) {
+      const int64_t at = ((filter + i) * taps() + tap) * channels() + channel;
+      FromFloat(dtype, task.sums + i * row,
+                static_cast<char*>(task.result) + at * SizeOf(dtype),
+                std::min(row, channels() - channel));
+    }
   }
 
   // The sums of the parts, in order; those of the first become the result.
