@@ -59,6 +59,7 @@ class ProfileTest : public ::testing::Test {
     request.program = program_.get();
     request.entry = "train";
     request.symbols[0] = 2;
+    request.bind.world_size = 2;
     auto plan = MakePlan(request, kernels::Kernels(), LayOutState(*program_),
                          TuningTable());
     ASSERT_TRUE(plan.ok()) << plan.status();
