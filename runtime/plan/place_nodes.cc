@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,18 +21,11 @@ int64_t Align(int64_t bytes) {
 class Gaps {
  public:
   int64_t Take(int64_t bytes) {
-    auto best = gaps_.end();
-    for (auto it = gaps_.begin(); it != gaps_.end(); ++it) {
-      if (it->second >= bytes &&
-          (best == gaps_.end() || it->second < best->second)) {
-        best = it;
-      }
-    }
-    if (best == gaps_.end()) return Grow(bytes);
-    const int64_t offset = best->first;
-    const int64_t rest = best->second - bytes;
-    gaps_.erase(best);
-    if (rest > 0) gaps_[offset + bytes] = rest;
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) return Grow(bytes);
+    const auto [size, offset] = *best;
+    Erase(gaps_.find(offset));
+    if (size > bytes) Insert(offset + bytes, size - bytes);
     return offset;
   }
 
@@ -39,21 +33,32 @@ class Gaps {
     auto next = gaps_.lower_bound(offset);
     if (next != gaps_.end() && offset + bytes == next->first) {
       bytes += next->second;
-      next = gaps_.erase(next);
+      next = Erase(next);
     }
     if (next != gaps_.begin()) {
-      auto previous = std::prev(next);
+      const auto previous = std::prev(next);
       if (previous->first + previous->second == offset) {
-        previous->second += bytes;
-        return;
+        offset = previous->first;
+        bytes += previous->second;
+        Erase(previous);
       }
     }
-    gaps_[offset] = bytes;
+    Insert(offset, bytes);
   }
 
   int64_t end() const { return end_; }
 
  private:
+  using ByOffset = std::map<int64_t, int64_t>;  // -> bytes
+
+  void Insert(int64_t offset, int64_t bytes) {
+    gaps_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  ByOffset::iterator Erase(ByOffset::iterator gap) {
+    by_size_.erase({gap->second, gap->first});
+    return gaps_.erase(gap);
+  }
   // Extends a gap at the end if there is one.
   int64_t Grow(int64_t bytes) {
     int64_t offset = end_;
@@ -61,14 +66,15 @@ class Gaps {
       auto last = std::prev(gaps_.end());
       if (last->first + last->second == end_) {
         offset = last->first;
-        gaps_.erase(last);
+        Erase(last);
       }
     }
     end_ = offset + bytes;
     return offset;
   }
 
-  std::map<int64_t, int64_t> gaps_;  // offset -> bytes
+  ByOffset gaps_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // those, bytes first
   int64_t end_ = 0;
 };
 
