@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -50,11 +51,11 @@ double Deviation(const Initializer& init, const Fans& fans) {
   }
 }
 
-OpBuilder& Uniform(OpBuilder& op, double low, double high) {
-  return op.Attr("low", low).Attr("high", high);
+OpBuilder Uniform(OpBuilder op, double low, double high) {
+  return std::move(op.Attr("low", low).Attr("high", high));
 }
-OpBuilder& Normal(OpBuilder& op, double mean, double deviation) {
-  return op.Attr("mean", mean).Attr("std", deviation);
+OpBuilder Normal(OpBuilder op, double mean, double deviation) {
+  return std::move(op.Attr("mean", mean).Attr("std", deviation));
 }
 
 // A uniform distribution on +-b has the deviation b / sqrt(3).
@@ -62,30 +63,25 @@ OpBuilder MakeInit(Block& block, const Initializer& init, const Fans& fans) {
   const auto make = [&block](absl::string_view op_type) {
     return MakeOp(block, op_type, Role::kForward);
   };
-  OpBuilder uniform = make("init_uniform");
-  OpBuilder normal = make("init_normal");
   const double bound = std::sqrt(3.0) * Deviation(init, fans);
   switch (init.kind) {
     case Initializer::Kind::kUniform:
-      return Uniform(uniform, init.a, init.b);
+      return Uniform(make("init_uniform"), init.a, init.b);
     case Initializer::Kind::kNormal:
-      return Normal(normal, init.a, init.b);
-    case Initializer::Kind::kTruncatedNormal: {
-      OpBuilder truncated = make("init_truncated_normal");
-      return Normal(truncated, init.a, init.b);
-    }
+      return Normal(make("init_normal"), init.a, init.b);
+    case Initializer::Kind::kTruncatedNormal:
+      return Normal(make("init_truncated_normal"), init.a, init.b);
     case Initializer::Kind::kXavierUniform:
     case Initializer::Kind::kKaimingUniform:
-      return Uniform(uniform, -bound, bound);
+      return Uniform(make("init_uniform"), -bound, bound);
     case Initializer::Kind::kXavierNormal:
     case Initializer::Kind::kKaimingNormal:
-      return Normal(normal, 0, Deviation(init, fans));
+      return Normal(make("init_normal"), 0, Deviation(init, fans));
     case Initializer::Kind::kConstant:
     case Initializer::Kind::kNone:
       break;
   }
-  OpBuilder constant = make("fill_constant");
-  return constant.Attr("value", init.a);
+  return make("fill_constant").Attr("value", init.a);
 }
 
 // The random stream of a cell: 31 bits of its name, never 0.
@@ -114,11 +110,12 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
   const bool average = cell.kind == CellKind::kAverage;
   // Low cells are drawn in f32 and rounded once.
   const bool low = IsLow(cell.type.dtype);
-  const std::string name = absl::StrCat(cell.name, ".init");
+  NameTable& names = block.program().names();
+  const NameId name = names.Append(block.program().cell_name(cell.id), ".init");
   OpBuilder init = MakeInit(block, cell.init, FansOf(shape));
   init.Attr("shape", shape)
       .Attr("dtype", low ? DType::kF32 : cell.type.dtype)
-      .Out("Out", low ? absl::StrCat(name, ".f32") : name)
+      .Out("Out", low ? names.Append(name, ".f32") : name)
       .Line(cell.line);
   if (cell.init.kind != Initializer::Kind::kConstant) {
     init.Attr("stream", StreamOf(average ? block.program().cell(cell.of).name
@@ -150,7 +147,8 @@ absl::Status DeriveCell(Entry& entry, const Cell& cell) {
   OpBuilder cast = MakeOp(block, "cast", Role::kForward);
   cast.In("X", owner)
       .Attr("to", cell.type.dtype)
-      .Out("Out", absl::StrCat(cell.name, ".init"));
+      .Out("Out", block.program().names().Append(
+                      block.program().cell_name(cell.id), ".init"));
   HT_ASSIGN_OR_RETURN(const ValueId value, BuildValue(block, cast));
   entry.commits().push_back({cell.id, value});
   return absl::OkStatus();

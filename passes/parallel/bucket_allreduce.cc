@@ -53,15 +53,15 @@ absl::Status Join(Block& block, absl::Span<const OpId> reductions, DType dtype,
       .In("X", members)
       .AttrsOf(last)
       .Attr("bucket", int64_t{index});
-  for (ValueId out : reduced) joined.Out("Out", block.name(out));
+  for (ValueId out : reduced) joined.Out("Out", block.value(out).name);
   HT_ASSIGN_OR_RETURN(const OpId made, joined.Build());
   Op& op = block.mutable_op(made);
   AddOrigins(op, names);
   const std::vector<ValueId> fresh(op.outputs.all().begin(),
                                    op.outputs.all().end());
-  std::vector<std::string> value_names;
+  std::vector<NameId> value_names;
   for (size_t i = 0; i < reduced.size(); ++i) {
-    value_names.emplace_back(block.name(reduced[i]));
+    value_names.push_back(block.value(reduced[i]).name);
     while (!block.value(reduced[i]).uses.empty()) {
       const Use use = block.value(reduced[i]).uses.back();
       block.SetInput(use.op, use.position, fresh[i]);

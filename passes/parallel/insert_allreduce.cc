@@ -54,7 +54,8 @@ absl::StatusOr<ValueId> Inserter::Reduce(ValueId local) {
       .In("X", {local})
       .Attr("of", std::string("gradient"))
       .Attr("gradient_scale", std::string(ScalesBefore(dist_) ? "pre" : "none"))
-      .Out("Out", absl::StrCat(block_.name(local), ".reduced"));
+      .Out("Out", block_.program().names().Append(block_.value(local).name,
+                                                  ".reduced"));
   if (dist_.has_gradient_predivide_factor()) {
     reduction.Attr("predivide", dist_.gradient_predivide_factor());
   }

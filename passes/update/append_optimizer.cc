@@ -159,15 +159,17 @@ absl::Status Appender::Update(const UpdateGroup& group, int index) {
     const Cell& cell = program_.cell(member.parameter);
     HT_ASSIGN_OR_RETURN(const ValueId gradient, ValueOf(member));
     op.In("Param", block_.CellValue(cell.id)).In("Grad", gradient);
-    op.Out("ParamOut", absl::StrCat(cell.name, kNextSuffix));
+    op.Out("ParamOut",
+           program_.names().Append(program_.cell_name(cell.id), kNextSuffix));
     cells.push_back(cell.id);
   }
   for (const UpdateMethod::Slot& slot : method.slots) {
+    const std::string next = absl::StrCat(slot.slot, "Out");
     for (const ParameterGradient& member : group.members) {
       HT_ASSIGN_OR_RETURN(const CellId cell, SlotCell(member.parameter, slot));
       op.In(slot.slot, block_.CellValue(cell));
-      op.Out(absl::StrCat(slot.slot, "Out"),
-             absl::StrCat(program_.cell(cell).name, kNextSuffix));
+      op.Out(next,
+             program_.names().Append(program_.cell_name(cell), kNextSuffix));
       cells.push_back(cell);
     }
   }

@@ -79,7 +79,8 @@ class LowCells {
 void ReplaceCast(const LowRead& read, CellId low, HeldValues& held) {
   Block& block = read.entry->block();
   const ValueId cast = block.op(read.cast).out(0);
-  block.RenameValue(cast, block.UniqueValueName("replaced"));
+  block.RenameValue(
+      cast, block.UniqueValueName(block.program().InternName("replaced")));
   ReplaceValue(block, cast, block.CellValue(low), held);
   block.EraseOp(read.cast);
 }
