@@ -186,9 +186,11 @@ class Drafter {
       step.root = static_cast<int>(AttrAs<int64_t>(op, "root"));
     }
     if (step.inputs.empty()) return;
+    // Totals are results, which lie side by side anyhow.
     if (request_.bind.world_size == 1 && step.pre_scale == 1 &&
-        (step.kind == Step::Kind::kAllReduce ||
-         step.kind == Step::Kind::kBroadcast)) {
+        (step.kind == Step::Kind::kBroadcast ||
+         (step.kind == Step::Kind::kAllReduce &&
+          AttrAs<std::string>(op, "of") == "gradient"))) {
       return DraftViews(step);
     }
     step.dtype = DTypeOf(step.inputs[0]);
