@@ -41,7 +41,6 @@ _LIBRARIES = {
     "libdeflate": ("libdeflate-dev", "/usr/include/libdeflate.h"),
     "libjpeg": ("libjpeg-dev", "/usr/include/jpeglib.h"),
     "libpng": ("libpng-dev", "/usr/include/png.h"),
-    "mimalloc": ("libmimalloc-dev", "/usr/include/mimalloc.h"),
     "nlohmann_json": ("nlohmann-json3-dev", "/usr/include/nlohmann/json.hpp"),
     "onednn": ("libdnnl-dev", "/usr/include/dnnl.hpp"),
     "xxhash": ("libxxhash-dev", "/usr/include/xxhash.h"),
