@@ -138,8 +138,8 @@ INSTANTIATE_TEST_SUITE_P(Levels, KilledRun,
 // What a launcher did for a run stands in the run's own log.
 TEST(RestartedRun, SaysWhy) {
   const std::string out = NewPath("restarted");
-  std::vector<std::string> command =
-      Launch(2, Compile("O1"), out, {"--checkpoint-every", "7"});
+  std::vector<std::string> command = Launch(
+      2, Compile("O1"), out, {"--checkpoint-every", "7", "--epochs", "20"});
   command.insert(command.begin() + 2, {"--max-restarts", "1"});
   const Child run = Start("restarted", command, OwnVariables());
   WaitForStep(out, 17);
