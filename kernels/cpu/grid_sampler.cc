@@ -86,6 +86,16 @@ struct Elements {
     }
   }
 
+  // Adds another plane's, each place's times its gradient.
+  void Add(const Elements& plane, const float* grad, int64_t n) {
+    ForIsa([=, from = plane.x, to = x] {
+      for (int64_t k = 0; k < n; ++k) {
+        *reinterpret_cast<Four*>(to + 4 * k) +=
+            grad[k] * *reinterpret_cast<const Four*>(from + 4 * k);
+      }
+    });
+  }
+
   // The weighted sum of each place. What has no weight is not looked at: it may
   // be infinite.
   void Sum(const Corners& corners, int64_t n, float* sums) const {
@@ -252,6 +262,8 @@ struct InputGradKernel {
   }
 };
 
+// What all channels have around a place is added up, by their gradients, before
+// it is weighed.
 template <typename T>
 struct GridGradKernel {
   GridShape shape;
@@ -271,7 +283,8 @@ struct GridGradKernel {
                      by_y.Set(shape, cell, k,
                               [&](int i) { return cell.WeightByY(i); });
                    });
-          alignas(64) float sums[2 * kPlaces] = {}, buffer[2 * kPlaces];
+          Elements sums = {};
+          alignas(64) float buffer[2 * kPlaces];
           alignas(64) float to_x[kPlaces], to_y[kPlaces];
           for (int64_t c = 0; c < shape.channels; ++c) {
             const int64_t plane = image * shape.channels + c;
@@ -279,28 +292,18 @@ struct GridGradKernel {
                 LoadBlock(kDType, buffers.inputs[2],
                           plane * shape.places() + first, n, buffer);
             elements.Load(x + plane * shape.pixels(), shape.pixels(), by_x, n);
-            elements.Sum(by_x, n, to_x);
-            elements.Sum(by_y, n, to_y);
-            Add(grad, to_x, to_y, n, sums);
+            sums.Add(elements, grad, n);
           }
+          sums.Sum(by_x, n, to_x);
+          sums.Sum(by_y, n, to_y);
           float* out =
               OutputBlock(kDType, buffers.outputs[0], 2 * place, buffer);
-          std::copy_n(sums, 2 * n, out);
+          for (int64_t k = 0; k < n; ++k) {
+            out[2 * k] = to_x[k];
+            out[2 * k + 1] = to_y[k];
+          }
           StoreBlock(kDType, out, buffers.outputs[0], 2 * place, 2 * n);
         });
-  }
-
- private:
-  // x and y of each place.
-  static void Add(const float* grad, const float* to_x, const float* to_y,
-                  int64_t n, float* sums) {
-    ForIsa([=] {
-#pragma GCC ivdep
-      for (int64_t k = 0; k < n; ++k) {
-        sums[2 * k] += grad[k] * to_x[k];
-        sums[2 * k + 1] += grad[k] * to_y[k];
-      }
-    });
   }
 };
 
