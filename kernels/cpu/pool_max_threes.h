@@ -9,6 +9,7 @@
 
 #include "kernels/common/pool_shape.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/pool_rows.h"
 
 #ifdef HT_ISA_X86
 #include <immintrin.h>
@@ -150,15 +151,11 @@ class ThreesGrad {
   // Columns from c on, of which there may be less than 64 in a row.
   HT_TARGET_AVX512 void Write(const __m512* evens, const __m512* odds,
                               int64_t c, float* row) const {
-    const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20,
-                                            5, 21, 6, 22, 7, 23);
-    const __m512i second = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12,
-                                             28, 13, 29, 14, 30, 15, 31);
 #pragma GCC unroll 2
     for (int k = 0; k < 2; ++k) {
-      Store(_mm512_permutex2var_ps(evens[k], first, odds[k]), c + 32 * k, row);
-      Store(_mm512_permutex2var_ps(evens[k], second, odds[k]), c + 32 * k + 16,
-            row);
+      const Columns columns(evens[k], odds[k]);
+      Store(columns.first, c + 32 * k, row);
+      Store(columns.second, c + 32 * k + 16, row);
     }
   }
   HT_TARGET_AVX512 void Store(__m512 v, int64_t c, float* row) const {

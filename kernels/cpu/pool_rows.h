@@ -89,6 +89,23 @@ struct RowSums {
 };
 
 #ifdef HT_ISA_X86
+// Columns of a row of two phases, 16 of each.
+struct Columns {
+  HT_TARGET_AVX512 Columns(__m512 even, __m512 odd)
+      : first(_mm512_permutex2var_ps(
+            even,
+            _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
+                              7, 23),
+            odd)),
+        second(_mm512_permutex2var_ps(
+            even,
+            _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
+                              30, 15, 31),
+            odd)) {}
+
+  __m512 first, second;
+};
+
 // Places are bytes: those of 32 windows are compared at once.
 template <>
 struct RowSums<Isa::kAvx512> {
@@ -109,10 +126,6 @@ struct RowSums<Isa::kAvx512> {
   HT_TARGET_AVX512 static void OfPairs(const Place* places, const float* grad,
                                        const RowTaps& taps, int64_t rows,
                                        int64_t n, float* to) {
-    const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20,
-                                            5, 21, 6, 22, 7, 23);
-    const __m512i second = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12,
-                                             28, 13, 29, 14, 30, 15, 31);
     for (int64_t row = 0; row < rows; ++row, to += n) {
       const RowTap *begin = taps.Begin(2 * row),
                    *middle = taps.Begin(2 * row + 1),
@@ -124,10 +137,9 @@ struct RowSums<Isa::kAvx512> {
 #pragma GCC unroll 2
         for (int k = 0; k < 2; ++k) {
           const int64_t at = 2 * t + 32 * k;
-          Store(_mm512_permutex2var_ps(even[k], first, odd[k]), n - at,
-                to + at);
-          Store(_mm512_permutex2var_ps(even[k], second, odd[k]), n - at - 16,
-                to + at + 16);
+          const Columns columns(even[k], odd[k]);
+          Store(columns.first, n - at, to + at);
+          Store(columns.second, n - at - 16, to + at + 16);
         }
       }
     }

@@ -97,6 +97,11 @@ absl::StatusOr<ValueId> PartFor(Block& block, const Cell& cell, ValueId value) {
   return BuildValue(block, take);
 }
 
+// Of what a cell begins with.
+NameId InitName(Program& program, const Cell& cell) {
+  return program.names().Append(program.cell_name(cell.id), ".init");
+}
+
 absl::Status InitCell(Entry& entry, const Cell& cell) {
   Block& block = entry.block();
   std::vector<int64_t> shape;
@@ -110,12 +115,11 @@ absl::Status InitCell(Entry& entry, const Cell& cell) {
   const bool average = cell.kind == CellKind::kAverage;
   // Low cells are drawn in f32 and rounded once.
   const bool low = IsLow(cell.type.dtype);
-  NameTable& names = block.program().names();
-  const NameId name = names.Append(block.program().cell_name(cell.id), ".init");
+  const NameId name = InitName(block.program(), cell);
   OpBuilder init = MakeInit(block, cell.init, FansOf(shape));
   init.Attr("shape", shape)
       .Attr("dtype", low ? DType::kF32 : cell.type.dtype)
-      .Out("Out", low ? names.Append(name, ".f32") : name)
+      .Out("Out", low ? block.program().names().Append(name, ".f32") : name)
       .Line(cell.line);
   if (cell.init.kind != Initializer::Kind::kConstant) {
     init.Attr("stream", StreamOf(average ? block.program().cell(cell.of).name
@@ -147,8 +151,7 @@ absl::Status DeriveCell(Entry& entry, const Cell& cell) {
   OpBuilder cast = MakeOp(block, "cast", Role::kForward);
   cast.In("X", owner)
       .Attr("to", cell.type.dtype)
-      .Out("Out", block.program().names().Append(
-                      block.program().cell_name(cell.id), ".init"));
+      .Out("Out", InitName(block.program(), cell));
   HT_ASSIGN_OR_RETURN(const ValueId value, BuildValue(block, cast));
   entry.commits().push_back({cell.id, value});
   return absl::OkStatus();
