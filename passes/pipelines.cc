@@ -19,6 +19,7 @@
 #include "passes/lower/keep_taps.h"
 #include "passes/lower/lay_out_filters.h"
 #include "passes/lower/legality.h"
+#include "passes/lower/mask_pooled.h"
 #include "passes/lower/pad_channels.h"
 #include "passes/lower/recompute.h"
 #include "passes/lower/share_equal.h"
@@ -264,6 +265,9 @@ std::vector<PassStep>* MakeSteps() {
       // Every value is there, and none has gone yet.
       {kLowered, "keep-taps", "values that are to be fetched become results",
        MakeTaps, Taps},
+      // Before split-batch-norm, which sees what stands before a norm.
+      {kLowered, "mask-pooled", "relu's gradients of pooled images are pooled",
+       Plain<MaskPooled>, Training},
       // Before anything that hides 4-d operands in parts or bodies. Images
       // first: what is padded and how filters lie follows from them.
       {kLowered, "choose-layout.convert-regions", "channels-last images",

@@ -25,6 +25,11 @@ FusionPattern ReluGradNorm();
 FusionPattern ReluGradNormBits();
 FusionPattern ReluGradBias();
 
+// max_pool.cc
+FusionPattern NormMaxPool();
+FusionPattern MaxPoolGradNorm();
+FusionPattern MaxPoolGradApply();
+
 // products.cc
 FusionPattern ConvBiasRelu();
 FusionPattern MatmulBiasRelu();
@@ -48,16 +53,17 @@ bool JoinsChains(const OpSchema& op);
 // what makes a value with its sums before the sums alone, and those before the
 // products that read it.
 inline constexpr FusionPattern (*kPatterns[])() = {
-    NormConvStats,      ConvStats,
-    NormConvGradFilter, RecomputeConvGradFilter,
-    ConvGradNorm,       RecomputeReluGradNorm,
-    ReluGradNorm,       ReluGradNormBits,
-    ConvBiasRelu,       MatmulBiasRelu,
-    MatmulGelu,         MatmulGeluGrad,
-    MatmulReluGrad,     ReluGradBias,
-    MatmulBiasGrad,     ScaleSoftmax,
-    NormElementwise,    NormElementwiseBits,
-    ElementwiseChain,
+    NormConvStats,       ConvStats,
+    NormConvGradFilter,  RecomputeConvGradFilter,
+    ConvGradNorm,        RecomputeReluGradNorm,
+    ReluGradNorm,        ReluGradNormBits,
+    NormMaxPool,         MaxPoolGradNorm,
+    MaxPoolGradApply,    ConvBiasRelu,
+    MatmulBiasRelu,      MatmulGelu,
+    MatmulGeluGrad,      MatmulReluGrad,
+    ReluGradBias,        MatmulBiasGrad,
+    ScaleSoftmax,        NormElementwise,
+    NormElementwiseBits, ElementwiseChain,
 };
 
 }  // namespace fusions

@@ -66,6 +66,28 @@ ReluGradSumsAt::ReluGradSumsAt(const BoundOp& fusion) {
   if (fused.Has("other_sums")) norms.emplace_back(fused.Of("other_sums"));
 }
 
+NormMaxPoolAt::NormMaxPoolAt(const BoundOp& fusion)
+    : norm(FusedOp(fusion).Of("norm")) {
+  const BoundOp pool = FusedOp(fusion).Of("pool");
+  shape = PoolShape::Of(pool);
+  out = ResultPosition(pool, "Out");
+  argmax = ResultPosition(pool, "Argmax");
+}
+
+PooledGradAt::PooledGradAt(const BoundOp& fusion) {
+  const BoundOp pool = FusedOp(fusion).Of("pool");
+  shape = PoolShape::Of(pool);
+  grad = ArgumentPosition(pool, "OutGrad");
+  argmax = ArgumentPosition(pool, "Argmax");
+}
+
+NormApplyAt::NormApplyAt(const BoundOp& op)
+    : x(ArgumentPosition(op, "X")),
+      mean(ArgumentPosition(op, "Mean")),
+      a(ArgumentPosition(op, "A")),
+      b(ArgumentPosition(op, "B")),
+      c0(ArgumentPosition(op, "C0")) {}
+
 bool SupportsNormElementwise(const BoundOp& fusion) {
   const NormElementwiseAt at(fusion);
   if (at.out < 0) return false;
@@ -85,6 +107,25 @@ bool SupportsReluGradSums(const BoundOp& fusion) {
              at.norms.begin(), at.norms.end(), [](const NormSumsAt& sums) {
                return sums.x >= 0 && sums.mean >= 0 && sums.variance >= 0;
              });
+}
+
+bool SupportsNormMaxPool(const BoundOp& fusion) {
+  const NormMaxPoolAt at(fusion);
+  return at.norm.x >= 0 && at.out >= 0 && at.argmax >= 0;
+}
+
+bool SupportsMaxPoolGradNorm(const BoundOp& fusion) {
+  const PooledGradAt pool(fusion);
+  const NormSumsAt sums(FusedOp(fusion).Of("norm"));
+  return pool.grad >= 0 && pool.argmax >= 0 && sums.x >= 0 && sums.mean >= 0 &&
+         sums.variance >= 0;
+}
+
+bool SupportsMaxPoolGradApply(const BoundOp& fusion) {
+  const PooledGradAt pool(fusion);
+  const NormApplyAt norm(FusedOp(fusion).Of("norm"));
+  return pool.grad >= 0 && pool.argmax >= 0 && norm.x >= 0 && norm.mean >= 0 &&
+         norm.a >= 0 && norm.b >= 0 && norm.c0 >= 0;
 }
 
 }  // namespace kernels

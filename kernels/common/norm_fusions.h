@@ -1,7 +1,7 @@
 // Where fusions about batch norms (graph/fusions/elementwise.cc,
-// relu_grad_sums.cc) find what they read among their inputs, and what they make
-// among their outputs, by flat position; -1: it is made inside, or nobody reads
-// it.
+// relu_grad_sums.cc, max_pool.cc) find what they read among their inputs, and
+// what they make among their outputs, by flat position; -1: it is made inside,
+// or nobody reads it.
 #ifndef HALFTONE_KERNELS_COMMON_NORM_FUSIONS_H_
 #define HALFTONE_KERNELS_COMMON_NORM_FUSIONS_H_
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/bound_op.h"
+#include "kernels/common/pool_shape.h"
 
 namespace halftone {
 namespace kernels {
@@ -51,10 +52,38 @@ struct ReluGradSumsAt {
   explicit ReluGradSumsAt(const BoundOp& fusion);
 };
 
+// Of norm_max_pool: the windows of relu(norm).
+struct NormMaxPoolAt {
+  NormAt norm;
+  PoolShape shape;
+  int out, argmax;
+
+  explicit NormMaxPoolAt(const BoundOp& fusion);
+};
+
+// Of max_pool_grad_norm and max_pool_grad_apply: the gradient of pooling that
+// the role "norm" is of.
+struct PooledGradAt {
+  PoolShape shape;
+  int grad, argmax;
+
+  explicit PooledGradAt(const BoundOp& fusion);
+};
+
+// Of a bn_grad_apply.
+struct NormApplyAt {
+  int x, mean, a, b, c0;
+
+  explicit NormApplyAt(const BoundOp& op);
+};
+
 // Candidates' `supports`: channels are the second dim, innermost where there
 // are bits, and what is read comes from outside.
 bool SupportsNormElementwise(const BoundOp& fusion);
 bool SupportsReluGradSums(const BoundOp& fusion);
+bool SupportsNormMaxPool(const BoundOp& fusion);
+bool SupportsMaxPoolGradNorm(const BoundOp& fusion);
+bool SupportsMaxPoolGradApply(const BoundOp& fusion);
 
 }  // namespace kernels
 }  // namespace halftone

@@ -56,9 +56,10 @@ class Channels {
 
   // The partial sums of several x of one dtype and layout with one y, of which
   // `y`(at, n, buffer, x) gives elements [at, at + n), in `buffer` or
-  // elsewhere, or y.Lanes<T>().At<Isa>(at, channel, x, to) a vector; each is
-  // asked for once. `x`: those of the first of `summed`, of which there are at
-  // most two. CombineSums makes results of them.
+  // elsewhere, or y.Lanes<T>(tile, room).At<Isa>(at, channel, x, to) a vector
+  // of a tile; each is asked for once. In `room` a tile's elements can be. `x`:
+  // those of the first of `summed`, of which there are at most two. CombineSums
+  // makes results of them.
   template <typename F, typename Y>
   void Reduce(DType dtype, absl::Span<const Summed> summed, const Y& y,
               int threads) const;
@@ -108,7 +109,7 @@ class Channels {
       }
     };
     template <typename T>
-    LoadedLanes<T> Lanes() const {
+    LoadedLanes<T> Lanes(const Tile&, T*) const {
       return {static_cast<const T*>(y)};
     }
   };
@@ -361,7 +362,8 @@ void Channels::ReduceLanes(absl::Span<const Summed> summed, const Y& y,
   };
   const Sums sums = sums_of(summed.front()), more = sums_of(summed.back());
   const bool has_more = summed.size() > 1;
-  ForIsa([=, lanes = y.template Lanes<T>()](auto isa) {
+  alignas(64) T room[kConvertBlock];
+  ForIsa([=, lanes = y.template Lanes<T>(tile, room)](auto isa) {
     constexpr Isa kIsa = decltype(isa)::value;
     using Low = LowVector<kIsa>;
     const auto add = [&](int64_t r, int64_t c, const Sums& to,

@@ -91,6 +91,7 @@ void RegisterCpuNorm(KernelRegistry& registry) {
   AddForSchema(registry, "batch_norm_grad", MakeNorm<BatchNormGradKernel>());
   RegisterCpuNormParts(registry);
   RegisterCpuNormFusions(registry);
+  RegisterCpuNormMaxPool(registry);
   RegisterCpuReluBits(registry);
 }
 

@@ -120,6 +120,7 @@ inline void DivideByDeviation(const float* variance, float epsilon,
 
 void RegisterCpuNormParts(KernelRegistry& registry);    // norm_parts.cc
 void RegisterCpuNormFusions(KernelRegistry& registry);  // norm_fusions.cc
+void RegisterCpuNormMaxPool(KernelRegistry& registry);  // norm_max_pool.cc
 void RegisterCpuReluBits(KernelRegistry& registry);     // relu_bits.cc
 
 }  // namespace kernels

@@ -242,7 +242,7 @@ struct ReluGradNormKernel {
       }
     };
     template <typename T>
-    GradLanes<T> Lanes() const {
+    GradLanes<T> Lanes(const Channels::Tile&, T*) const {
       const ReluGradSumsAt& at = kernel.at;
       const auto input = [&](int i) {
         return i < 0 ? nullptr : static_cast<const T*>(buffers.inputs[i]);

@@ -277,7 +277,7 @@ class ChannelsMaxGrad {
   static constexpr bool kAdds = std::is_same_v<T, float>;
 
   PoolShape shape_;
-  PixelsGather<T> gather_;
+  PixelsGather gather_;
 };
 
 template <typename T>

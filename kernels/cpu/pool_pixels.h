@@ -129,9 +129,164 @@ inline void ForPixelWindows(const PoolShape& shape, int64_t oh,
   }
 }
 
+// Window by window, first the maxima of a vector of channels, then their
+// places.
+template <typename T>
+class PixelsMost {
+ public:
+  explicit PixelsMost(const PoolShape& shape) : shape_(shape) {}
+
+  // A line of windows; `x`: of the image's first element.
+  void Line(int64_t oh, const T* x, T* out, uint8_t* argmax) const {
+    ForIsa([&, x, out, argmax](auto isa) {
+      ForPixelWindows(
+          shape_, oh, /*also_by_column=*/true,
+          [&](const PixelTaps& taps, int64_t begin, int64_t window) {
+            RunWindow<decltype(isa)::value>(taps, x + begin, out + window,
+                                            argmax + window);
+          });
+    });
+  }
+
+ private:
+  // ---- For bodies of ForIsa.
+
+  template <Isa kIsa>
+  void RunWindow(const PixelTaps& taps, const T* x, T* out,
+                 uint8_t* argmax) const {
+    const int64_t channels = shape_.channels;
+    int64_t c = 0;
+#ifdef HT_ISA_X86
+    if constexpr (kIsa == Isa::kAvx512) {
+      for (; taps.count > 0 && c + 64 <= channels; c += 64) {
+        RunWide<4>(taps, x + c, out + c, argmax + c);
+      }
+      for (; taps.count > 0 && c + 16 <= channels; c += 16) {
+        RunWide<1>(taps, x + c, out + c, argmax + c);
+      }
+    }
+#endif  // HT_ISA_X86
+    for (; taps.count > 0 && c + 4 * kVector <= channels; c += 4 * kVector) {
+      RunVectors<kIsa, 4>(taps, x + c, out + c, argmax + c);
+    }
+    for (; taps.count > 0 && c + kVector <= channels; c += kVector) {
+      RunVectors<kIsa, 1>(taps, x + c, out + c, argmax + c);
+    }
+    for (; c < channels; ++c) RunChannel(taps, x + c, out + c, argmax + c);
+  }
+
+  template <Isa kIsa, int kVectors>
+  void RunVectors(const PixelTaps& taps, const T* x, T* out,
+                  uint8_t* argmax) const {
+    using Vectors = VectorsOf<T, kIsa>;
+    Vector most[kVectors], sums[kVectors], v;
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      Vectors::Load(x + taps.by_column[0] + k * kVector, &most[k]);
+      sums[k] = most[k];
+    }
+    for (int i = 1; i < taps.count; ++i) {
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        Vectors::Load(x + taps.by_column[i] + k * kVector, &v);
+        most[k] = v > most[k] ? v : most[k];
+        sums[k] += v;  // NaN wherever an element is
+      }
+    }
+    VectorMask places[kVectors] = {}, nans = {};
+    for (int i = taps.count - 1; i >= 0; --i) {
+      const VectorMask place = taps.places[i] - VectorMask{};
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        Vectors::Load(x + taps.by_row[i] + k * kVector, &v);
+        places[k] = v == most[k] ? place : places[k];
+      }
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      nans |= sums[k] != sums[k];
+      Vectors::Store(most[k], out + k * kVector);
+      Vectors::Places::Store(reinterpret_cast<const int32_t*>(&places[k]),
+                             argmax + k * kVector);
+    }
+    int any = 0;
+    for (int k = 0; k < kVector; ++k) any |= nans[k];
+    for (int c = 0; any != 0 && c < kVectors * kVector; ++c) {
+      RunChannel(taps, x + c, out + c, argmax + c);
+    }
+  }
+
+#ifdef HT_ISA_X86
+  // Vectors of 16 channels, whose places are chosen as bytes.
+  template <int kVectors>
+  HT_TARGET_AVX512 void RunWide(const PixelTaps& taps, const T* x, T* out,
+                                uint8_t* argmax) const {
+    using Low = LowVector<Isa::kAvx512>;
+    alignas(64) float lanes[16];
+    __m512 most[kVectors], sums[kVectors];
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      Low::Load(x + taps.by_column[0] + 16 * k, lanes);
+      sums[k] = most[k] = _mm512_load_ps(lanes);
+    }
+    for (int i = 1; i < taps.count; ++i) {
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        Low::Load(x + taps.by_column[i] + 16 * k, lanes);
+        const __m512 v = _mm512_load_ps(lanes);
+        most[k] = _mm512_mask_mov_ps(
+            most[k], _mm512_cmp_ps_mask(v, most[k], _CMP_GT_OQ), v);
+        sums[k] = _mm512_add_ps(sums[k], v);  // NaN wherever an element is
+      }
+    }
+    __m128i places[kVectors];
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) places[k] = _mm_setzero_si128();
+    for (int i = taps.count - 1; i >= 0; --i) {
+      const __m128i place = _mm_set1_epi8(static_cast<char>(taps.places[i]));
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        Low::Load(x + taps.by_row[i] + 16 * k, lanes);
+        const __mmask16 same =
+            _mm512_cmp_ps_mask(_mm512_load_ps(lanes), most[k], _CMP_EQ_OQ);
+        places[k] = _mm_mask_mov_epi8(places[k], same, place);
+      }
+    }
+    unsigned nans = 0;
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      nans |= _mm512_cmp_ps_mask(sums[k], sums[k], _CMP_UNORD_Q);
+      _mm512_store_ps(lanes, most[k]);
+      Low::Store(lanes, out + 16 * k);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(argmax + 16 * k), places[k]);
+    }
+    for (int c = 0; nans != 0 && c < 16 * kVectors; ++c) {
+      RunChannel(taps, x + c, out + c, argmax + c);
+    }
+  }
+#endif  // HT_ISA_X86
+
+  void RunChannel(const PixelTaps& taps, const T* x, T* out,
+                  uint8_t* argmax) const {
+    *argmax = kNoArgmax;
+    float most = shape_.of_nothing;
+    for (int i = 0; i < taps.count; ++i) {
+      const float v = static_cast<float>(x[taps.by_column[i]]);
+      most = i == 0 ? v : Larger()(most, v);
+    }
+    for (int i = taps.count - 1; i >= 0; --i) {
+      const float v = static_cast<float>(x[taps.by_row[i]]);
+      const bool same = v == most || (v != v && most != most);
+      if (same) *argmax = static_cast<uint8_t>(taps.places[i]);
+    }
+    *out = static_cast<T>(most);
+  }
+
+  PoolShape shape_;
+};
+
 // A pixel gathers from the windows that hold it and whose maximum it is, in the
 // order of pool_grad.cc.
-template <typename T>
 class PixelsGather {
  public:
   explicit PixelsGather(const PoolShape& shape)
@@ -143,43 +298,114 @@ class PixelsGather {
 
   // Row y of an image's gradient; `grad` and `argmax`: of all its windows. For
   // bodies of ForIsa.
-  template <Isa kIsa>
+  template <Isa kIsa, typename T>
   void Row(int64_t y, const T* grad, const uint8_t* argmax, T* x_grad) const {
-    Window over[kNoArgmax];
-    for (int64_t x = 0; x < shape_.w.in; ++x, x_grad += shape_.channels) {
+    Pixels<kIsa>(y, {0, shape_.w.in}, {0, shape_.channels}, grad, argmax,
+                 x_grad);
+  }
+  // Pixels of it, and channels of each, without gaps.
+  template <Isa kIsa, typename T>
+  void Pixels(int64_t y, Range pixels, Range channels, const T* grad,
+              const uint8_t* argmax, T* x_grad) const {
+    const std::vector<LineOver>& lines = lines_[y];
+    const int64_t n = channels.size();
+    grad += channels.begin;
+    argmax += channels.begin;
+    if (lines.size() == 1 && shape_.w.kernel <= shape_.w.stride) {
+      return Apart<kIsa>(lines[0], pixels, n, grad, argmax, x_grad);
+    }
+    Window<T> over[kNoArgmax];
+    for (int64_t x = pixels.begin; x < pixels.end; ++x, x_grad += n) {
       const Range columns = columns_[x];
-      int n = 0;
-      for (const LineOver& line : lines_[y]) {
+      int windows = 0;
+      for (const LineOver& line : lines) {
         // The last window first.
         for (int64_t ow = columns.end - 1; ow >= columns.begin; --ow) {
-          const int64_t at = (line.line * shape_.w.out + ow) * shape_.channels;
-          const int64_t j = x - ow * shape_.w.stride + shape_.w.before;
-          over[n++] = {grad + at, argmax + at,
-                       static_cast<int32_t>(line.place + j)};
+          over[windows++] = WindowOver(line, ow, x, grad, argmax);
         }
       }
-      Pixel<VectorsOf<T, kIsa>>(over, n, x_grad);
+      Pixel<kIsa>(over, windows, n, x_grad);
     }
   }
 
  private:
   // A window that holds a pixel, and that pixel's place in it.
+  template <typename T>
   struct Window {
     const T* grad;
     const uint8_t* argmax;
     int32_t place;
   };
 
-  template <typename Vectors>
-  void Pixel(const Window* over, int n, T* x_grad) const {
+  // Window `ow` of a line over pixel x of a row.
+  template <typename T>
+  Window<T> WindowOver(const LineOver& line, int64_t ow, int64_t x,
+                       const T* grad, const uint8_t* argmax) const {
+    const int64_t at = (line.line * shape_.w.out + ow) * shape_.channels;
+    const int64_t j = x - ow * shape_.w.stride + shape_.w.before;
+    return {grad + at, argmax + at, static_cast<int32_t>(line.place + j)};
+  }
+
+  // Pixels that one window holds at most: a window's side by side.
+  template <Isa kIsa, typename T>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Apart(const LineOver& line, Range pixels,
+                                          int64_t n, const T* grad,
+                                          const uint8_t* argmax,
+                                          T* x_grad) const {
+    for (int64_t x = pixels.begin; x < pixels.end;) {
+      const Range columns = columns_[x];
+      int64_t end = x + 1;
+      if (columns.size() <= 0) {
+        std::fill_n(x_grad, n, static_cast<T>(0.0f));
+      } else {
+        const int64_t window =
+            columns.begin * shape_.w.stride - shape_.w.before;
+        end = std::min(pixels.end, window + shape_.w.kernel);
+        Spread<kIsa>(WindowOver(line, columns.begin, x, grad, argmax), end - x,
+                     n, x_grad);
+      }
+      x_grad += (end - x) * n;
+      x = end;
+    }
+  }
+
+  // A window's gradient to its pixels from that of its place on.
+  template <Isa kIsa, typename T>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Spread(const Window<T>& window,
+                                                  int64_t pixels, int64_t n,
+                                                  T* x_grad) {
     int64_t c = 0;
-    for (; c + 4 * kVector <= shape_.channels; c += 4 * kVector) {
+#ifdef HT_ISA_X86
+    if constexpr (kIsa == Isa::kAvx512) {
+      for (; c + 16 <= n; c += 16) SpreadWide(window, pixels, n, c, x_grad + c);
+    }
+#endif  // HT_ISA_X86
+    for (; c < n; ++c) {
+      const T grad = static_cast<T>(0.0f + static_cast<float>(window.grad[c]));
+      for (int64_t j = 0; j < pixels; ++j) {
+        x_grad[j * n + c] =
+            window.argmax[c] == window.place + j ? grad : static_cast<T>(0.0f);
+      }
+    }
+  }
+
+  template <Isa kIsa, typename T>
+  static void Pixel(const Window<T>* over, int n, int64_t channels, T* x_grad) {
+    using Vectors = VectorsOf<T, kIsa>;
+    int64_t c = 0;
+#ifdef HT_ISA_X86
+    if constexpr (kIsa == Isa::kAvx512) {
+      for (; c + 64 <= channels; c += 64) GatherWide<4>(over, n, c, x_grad + c);
+      for (; c + 16 <= channels; c += 16) GatherWide<1>(over, n, c, x_grad + c);
+    }
+#endif  // HT_ISA_X86
+    for (; c + 4 * kVector <= channels; c += 4 * kVector) {
       GatherVectors<Vectors, 4>(over, n, c, x_grad + c);
     }
-    for (; c + kVector <= shape_.channels; c += kVector) {
+    for (; c + kVector <= channels; c += kVector) {
       GatherVectors<Vectors, 1>(over, n, c, x_grad + c);
     }
-    for (; c < shape_.channels; ++c) {
+    for (; c < channels; ++c) {
       float sum = 0;
       for (int i = 0; i < n; ++i) {
         const float grad = static_cast<float>(over[i].grad[c]);
@@ -189,8 +415,58 @@ class PixelsGather {
     }
   }
 
-  template <typename Vectors, int kVectors>
-  static void GatherVectors(const Window* over, int n, int64_t c, T* x_grad) {
+#ifdef HT_ISA_X86
+  // Of 16 channels, whose places are compared as bytes.
+  template <typename T>
+  HT_TARGET_AVX512 static void SpreadWide(const Window<T>& window,
+                                          int64_t pixels, int64_t n, int64_t c,
+                                          T* x_grad) {
+    using Low = LowVector<Isa::kAvx512>;
+    alignas(64) float lanes[16];
+    Low::Load(window.grad + c, lanes);
+    const __m512 grad = _mm512_load_ps(lanes);
+    const __m128i argmax =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(window.argmax + c));
+    for (int64_t j = 0; j < pixels; ++j) {
+      const auto place = _mm_set1_epi8(static_cast<char>(window.place + j));
+      _mm512_store_ps(lanes,
+                      _mm512_maskz_add_ps(_mm_cmpeq_epi8_mask(argmax, place),
+                                          _mm512_setzero_ps(), grad));
+      Low::Store(lanes, x_grad + j * n);
+    }
+  }
+
+  // The same, of several windows over one pixel.
+  template <int kVectors, typename T>
+  HT_TARGET_AVX512 static void GatherWide(const Window<T>* over, int n,
+                                          int64_t c, T* x_grad) {
+    using Low = LowVector<Isa::kAvx512>;
+    alignas(64) float lanes[16];
+    __m512 sums[kVectors];
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) sums[k] = _mm512_setzero_ps();
+    for (int i = 0; i < n; ++i) {
+      const auto* argmax = reinterpret_cast<const __m128i*>(over[i].argmax + c);
+      const __m128i place = _mm_set1_epi8(static_cast<char>(over[i].place));
+#pragma GCC unroll 4
+      for (int k = 0; k < kVectors; ++k) {
+        Low::Load(over[i].grad + c + 16 * k, lanes);
+        sums[k] = _mm512_mask_add_ps(
+            sums[k], _mm_cmpeq_epi8_mask(_mm_loadu_si128(argmax + k), place),
+            sums[k], _mm512_load_ps(lanes));
+      }
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      _mm512_store_ps(lanes, sums[k]);
+      Low::Store(lanes, x_grad + 16 * k);
+    }
+  }
+#endif  // HT_ISA_X86
+
+  template <typename Vectors, int kVectors, typename T>
+  static void GatherVectors(const Window<T>* over, int n, int64_t c,
+                            T* x_grad) {
     Vector sums[kVectors] = {}, grad;
     VectorMask places;
     for (int i = 0; i < n; ++i) {

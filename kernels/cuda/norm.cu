@@ -127,6 +127,7 @@ void RegisterCudaNorm(KernelRegistry& registry) {
   RegisterCudaNormParts(registry);
   RegisterCudaNormElementwise(registry);
   RegisterCudaReluGradNorm(registry);
+  RegisterCudaNormMaxPool(registry);
   RegisterCudaReluBits(registry);
 }
 

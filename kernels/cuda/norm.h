@@ -105,7 +105,8 @@ void RegisterCudaNormParts(KernelRegistry& registry);  // norm_parts.cu
 void RegisterCudaNormElementwise(KernelRegistry& registry);
 // relu_grad_norm.cu
 void RegisterCudaReluGradNorm(KernelRegistry& registry);
-void RegisterCudaReluBits(KernelRegistry& registry);  // relu_bits.cu
+void RegisterCudaNormMaxPool(KernelRegistry& registry);  // norm_max_pool.cu
+void RegisterCudaReluBits(KernelRegistry& registry);     // relu_bits.cu
 
 }  // namespace cuda
 }  // namespace kernels

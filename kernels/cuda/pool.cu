@@ -64,82 +64,29 @@ struct PoolBody {
   }
 };
 
-// Maxima and where they lie.
-struct ArgmaxBody {
-  PoolShape shape;
-  PoolIndex index;  // of the result
+// Elements as they lie in memory.
+struct StoredImage {
   DType dtype;
   const void* x;
-  void *out, *argmax;
 
   template <int V>
-  struct Loaded {};
+  struct Numbers {};
   template <int V>
-  HT_DEVICE void Load(int64_t, Loaded<V>&) const {}
+  HT_DEVICE void LoadNumbers(int64_t, Numbers<V>&) const {}
   template <int V>
-  HT_DEVICE void Finish(int64_t i, const Loaded<V>&) const {
-    const PoolIndex::Place at = index.Of(i);
-    const Range slices = shape.d.Window(at.slice);
-    const Range rows = shape.h.Window(at.row);
-    const Range columns = shape.w.Window(at.column);
-    float most[V];
-    uint8_t places[V];
-#pragma unroll
-    for (int k = 0; k < V; ++k) {
-      most[k] = shape.of_nothing;
-      places[k] = kNoArgmax;
-    }
-    // Column by column, as PoolBody: of equal maxima the value is its.
-    for (int64_t c = columns.begin; c < columns.end; ++c) {
-      for (int64_t z = slices.begin; z < slices.end; ++z) {
-        for (int64_t r = rows.begin; r < rows.end; ++r) {
-          const int64_t line = PlaceIn(shape.d, at.slice, z) * shape.h.kernel +
-                               PlaceIn(shape.h, at.row, r);
-          const int64_t place =
-              line * shape.w.kernel + PlaceIn(shape.w, at.column, c);
-          float v[V];
-          LoadVector(dtype, x,
-                     PoolPlace(at.plane, z, r, c, at.channel, shape, false), v);
-          Merge(v, static_cast<uint8_t>(place), most, places);
-        }
-      }
-    }
-    StoreVector(dtype, out, i, most);
-    StoreBytes(argmax, i, places);
-  }
-
- private:
-  // A NaN wins. The place is the least of equal ones, NaNs among them.
-  template <int V>
-  HT_DEVICE void Merge(const float (&v)[V], uint8_t place, float (&most)[V],
-                       uint8_t (&places)[V]) const {
-#pragma unroll
-    for (int k = 0; k < V; ++k) {
-      const bool first = places[k] == kNoArgmax;
-      const bool nan = v[k] != v[k], nans = nan && most[k] != most[k];
-      const bool take = first || v[k] > most[k] || (nan && !nans);
-      const bool before = (v[k] == most[k] || nans) && place < places[k];
-      places[k] = take || before ? place : places[k];
-      most[k] = take || nan ? v[k] : most[k];
-    }
+  HT_DEVICE void Load(int64_t i, const Numbers<V>&, float (&to)[V]) const {
+    LoadVector(dtype, x, i, to);
   }
 };
 
 auto MakeArgmax(const BoundOp& op) {
-  ArgmaxBody body;
-  body.shape = PoolShape::Of(op);
-  body.index = PoolIndex(body.shape.d.out, body.shape.h.out, body.shape.w.out,
-                         body.shape.channels);
-  body.dtype = op.inputs()[0].dtype;
-  return [body, n = op.outputs()[0].elements()](const Buffers& b,
-                                                Launcher& launch) {
-    ArgmaxBody bound = body;
-    bound.x = b.inputs[0];
-    bound.out = b.outputs[0];
-    bound.argmax = b.outputs[1];
-    Map<1>(launch, bound, n,
-           PoolVector(body.shape, body.dtype,
-                      Aligned({bound.x, bound.out, bound.argmax})));
+  return [shape = PoolShape::Of(op), dtype = op.inputs()[0].dtype,
+          n = op.outputs()[0].elements()](const Buffers& b, Launcher& launch) {
+    const ArgmaxBody<StoredImage> body(shape, {dtype, b.inputs[0]}, dtype,
+                                       b.outputs[0], b.outputs[1]);
+    Map<1>(launch, body, n,
+           PoolVector(shape, dtype,
+                      Aligned({b.inputs[0], b.outputs[0], b.outputs[1]})));
   };
 }
 

@@ -138,10 +138,7 @@ auto MakePoolGrad(const BoundOp& op) {
 
 // Of maxima whose places are known: nothing of the image is read.
 struct MaxPoolGradBody {
-  PoolShape shape;
-  PoolIndex index;  // of the image
-  DType dtype;
-  const void *out_grad, *argmax;
+  MaxPoolGather gather;
   void* x_grad;
 
   template <int V>
@@ -150,56 +147,20 @@ struct MaxPoolGradBody {
   HT_DEVICE void Load(int64_t, Loaded<V>&) const {}
   template <int V>
   HT_DEVICE void Finish(int64_t i, const Loaded<V>&) const {
-    const PoolIndex::Place at = index.Of(i);
-    const Range slices = shape.d.WindowsOver(at.slice);
-    const Range rows = shape.h.WindowsOver(at.row);
-    const Range columns = shape.w.WindowsOver(at.column);
     float sum[V];
-#pragma unroll
-    for (int k = 0; k < V; ++k) sum[k] = 0;
-    for (int64_t od = slices.begin; od < slices.end; ++od) {
-      for (int64_t oh = rows.begin; oh < rows.end; ++oh) {
-        const int64_t line = PlaceIn(shape.d, od, at.slice) * shape.h.kernel +
-                             PlaceIn(shape.h, oh, at.row);
-        // Last window first: the order of additions is the CPU's.
-        for (int64_t ow = columns.end - 1; ow >= columns.begin; --ow) {
-          const int64_t place =
-              line * shape.w.kernel + PlaceIn(shape.w, ow, at.column);
-          Add(PoolPlace(at.plane, od, oh, ow, at.channel, shape, true),
-              static_cast<uint8_t>(place), sum);
-        }
-      }
-    }
-    StoreVector(dtype, x_grad, i, sum);
-  }
-
- private:
-  // The gradients of windows at `o` where `place` is their maximum.
-  template <int V>
-  HT_DEVICE void Add(int64_t o, uint8_t place, float (&sum)[V]) const {
-    uint8_t places[V];
-    LoadBytes(argmax, o, places);
-    float grad[V];
-    LoadVector(dtype, out_grad, o, grad);
-#pragma unroll
-    for (int k = 0; k < V; ++k) sum[k] += places[k] == place ? grad[k] : 0.0f;
+    gather(i, sum);
+    StoreVector(gather.dtype, x_grad, i, sum);
   }
 };
 
 auto MakeMaxPoolGrad(const BoundOp& op) {
-  MaxPoolGradBody body;
-  body.shape = PoolShape::Of(op);
-  body.index = PoolIndex(body.shape.d.in, body.shape.h.in, body.shape.w.in,
-                         body.shape.channels);
-  body.dtype = op.inputs()[0].dtype;
-  return [body, n = op.outputs()[0].elements()](const Buffers& b,
-                                                Launcher& launch) {
-    MaxPoolGradBody bound = body;
-    bound.out_grad = b.inputs[0];
-    bound.argmax = b.inputs[1];
-    bound.x_grad = b.outputs[0];
-    const bool aligned = Aligned({bound.out_grad, bound.argmax, bound.x_grad});
-    Map<1>(launch, bound, n, PoolVector(body.shape, body.dtype, aligned));
+  return [shape = PoolShape::Of(op), dtype = op.inputs()[0].dtype,
+          n = op.outputs()[0].elements()](const Buffers& b, Launcher& launch) {
+    const MaxPoolGradBody body = {
+        MaxPoolGather(shape, dtype, b.inputs[0], b.inputs[1]), b.outputs[0]};
+    Map<1>(launch, body, n,
+           PoolVector(shape, dtype,
+                      Aligned({b.inputs[0], b.inputs[1], b.outputs[0]})));
   };
 }
 

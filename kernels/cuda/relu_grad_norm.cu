@@ -7,6 +7,7 @@
 #include "kernels/common/norm_fusions.h"
 #include "kernels/common/shapes.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/norm_sums.h"
 #include "kernels/functors/elementwise.h"
 #include "kernels/functors/relu_bits.h"
 
@@ -15,20 +16,10 @@ namespace kernels {
 namespace cuda {
 namespace {
 
-using sums_internal::ColumnPlace;
-using sums_internal::TwoSums;
-
-constexpr int kMostNorms = 2;
-// For arrays: a kernel for a bias has no norms.
-constexpr int AtLeastOne(int norms) { return norms > 0 ? norms : 1; }
-
-struct GradData {
-  DType dtype;
+struct GradData : NormSumsData {
   const void *a, *b;  // `b` is null if nothing is added
   const void* relu;   // what it made, or its bits
   void* g;            // null if nobody reads it
-  const void* x[kMostNorms];
-  const float* mean[kMostNorms];
 };
 
 // What V channels of one row let through a relu: by what it made,
@@ -65,6 +56,8 @@ struct ReluBits {
 // V channels of one row.
 template <int V, int kNorms, typename Relu>
 struct GradRow {
+  using Data = GradData;
+
   Raw a, b, x[AtLeastOne(kNorms)];
   Relu relu;
 
@@ -95,99 +88,6 @@ struct GradRow {
   }
 };
 
-// What a thread adds up.
-template <int V, int kNorms>
-struct GradSums {
-  float mean[AtLeastOne(kNorms)][V], first[AtLeastOne(kNorms)][V], second[V];
-
-  HT_DEVICE explicit GradSums(const GradData& data, const ColumnPlace& place) {
-#pragma unroll
-    for (int k = 0; k < V; ++k) second[k] = 0;
-#pragma unroll
-    for (int j = 0; j < kNorms; ++j) {
-      if (place.active) LoadFloats(data.mean[j], place.column, mean[j]);
-#pragma unroll
-      for (int k = 0; k < V; ++k) first[j][k] = 0;
-    }
-  }
-
-  template <typename Row>
-  HT_DEVICE void Add(DType dtype, const Row& row, const float (&g)[V]) {
-#pragma unroll
-    for (int k = 0; k < V; ++k) second[k] += NormGradSums::Second(0, g[k], 0);
-#pragma unroll
-    for (int j = 0; j < kNorms; ++j) {
-      float x[V];
-      Unpack(dtype, row.x[j], x);
-#pragma unroll
-      for (int k = 0; k < V; ++k) {
-        first[j][k] += NormGradSums::First(x[k], g[k], mean[j][k]);
-      }
-    }
-  }
-
-  // Leaves those of the block in the threads of its first row.
-  HT_DEVICE void AddThreads(const ColumnPlace& place) {
-    float none[V] = {};
-    if constexpr (kNorms == 0) {
-      sums_internal::AddDown<V, 1>(place, second, none);
-    } else {
-      sums_internal::AddDown<V, 2>(place, first[0], second);
-    }
-    if constexpr (kNorms > 1) {
-      sums_internal::AddDown<V, 1>(place, first[1], none);
-    }
-  }
-
-  // `partial` is what CombineKernel takes: two sums by norm, or the bias's.
-  HT_DEVICE void Store(const SumShape& shape, const ColumnPlace& place,
-                       float* partial) const {
-    float* to = partial + place.piece * shape.columns + place.column;
-    if constexpr (kNorms == 0) StoreSums(second, to);
-#pragma unroll
-    for (int j = 0; j < kNorms; ++j) {
-      StoreSums(first[j], to + 2 * j * shape.partials());
-      StoreSums(second, to + (2 * j + 1) * shape.partials());
-    }
-  }
-
- private:
-  static HT_DEVICE void StoreSums(const float (&sums)[V], float* to) {
-#pragma unroll
-    for (int k = 0; k < V; ++k) to[k] = sums[k];
-  }
-};
-
-// One block: a piece of the rows and as many channels as its threads take.
-template <int V, int kNorms, typename Relu>
-__global__ void __launch_bounds__(kThreads)
-    ReluGradKernel(const __grid_constant__ SumShape shape,
-                   const __grid_constant__ GradData data, float* partial) {
-  constexpr int kLoads = 2;
-  const ColumnPlace place(shape, V);
-  GradSums<V, kNorms> sums(data, place);
-  const int64_t end = place.active ? place.end : place.begin;
-  for (int64_t row = place.begin + place.ty; row < end;
-       row += kLoads * place.down) {
-    GradRow<V, kNorms, Relu> rows[kLoads];
-#pragma unroll
-    for (int u = 0; u < kLoads; ++u) {
-      const int64_t own = row + u * place.down;
-      if (own < end) rows[u].Load(data, own * shape.columns + place.column);
-    }
-#pragma unroll
-    for (int u = 0; u < kLoads; ++u) {
-      const int64_t own = row + u * place.down;
-      if (own >= end) continue;
-      float g[V];
-      rows[u].MakeGrad(data, own * shape.columns + place.column, g);
-      sums.Add(data.dtype, rows[u], g);
-    }
-  }
-  sums.AddThreads(place);
-  if (place.ty == 0 && place.active) sums.Store(shape, place, partial);
-}
-
 class ReluGradSums {
  public:
   explicit ReluGradSums(const BoundOp& fusion)
@@ -212,14 +112,16 @@ class ReluGradSums {
       LaunchRelu<2>(launch, data, partial);
     }
     if (at_.bias >= 0) {
-      CombineSums<TwoSums, 1>(launch, channels_.sums, partial,
-                              StoreSum{bias_dtype_, buffers.outputs[at_.bias]});
+      CombineSums<sums_internal::TwoSums, 1>(
+          launch, channels_.sums, partial,
+          StoreSum{bias_dtype_, buffers.outputs[at_.bias]});
     }
     for (const NormSumsAt& at : at_.norms) {
       const FinishGradSums finish{In(buffers, at.variance), at.epsilon,
                                   OutOrNull(buffers, at.scale_grad),
                                   OutOrNull(buffers, at.bias_grad)};
-      CombineSums<TwoSums, 2>(launch, channels_.sums, partial, finish);
+      CombineSums<sums_internal::TwoSums, 2>(launch, channels_.sums, partial,
+                                             finish);
       partial += channels_.sums.workspace_floats(2);
     }
   }
@@ -271,8 +173,9 @@ class ReluGradSums {
   template <int V, int kNorms, typename Relu>
   void LaunchRows(Launcher& launch, const GradData& data,
                   float* partial) const {
-    launch(ReluGradKernel<V, kNorms, Relu>, ColumnBlocks(channels_.sums, V),
-           kThreads, channels_.sums, data, partial);
+    launch(NormSumsKernel<V, kNorms, GradRow<V, kNorms, Relu>>,
+           ColumnBlocks(channels_.sums, V), kThreads, channels_.sums, data,
+           partial);
   }
 
   ReluGradSumsAt at_;

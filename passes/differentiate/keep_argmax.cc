@@ -9,6 +9,7 @@
 #include "graph/schema/op_registry.h"
 #include "graph/schema/op_schema.h"
 #include "passes/rewrite/reached.h"
+#include "passes/rewrite/rewrite.h"
 
 namespace halftone {
 namespace passes {
@@ -26,6 +27,23 @@ bool WindowsOverlap(const Op& op) {
     if (strides[i] < kernel[i]) return true;
   }
   return false;
+}
+
+// Whether a pooled image is a relu's of a batch norm and the target pools it on
+// its way: it is not there to be read again then.
+bool IsPooledByItsNorm(const Block& block, const Op& pool,
+                       const KernelSet& kernels) {
+  const ValueId x = pool.in(0);
+  const Op* relu = DefinedBy(block, x, "relu");
+  if (relu == nullptr || block.value(x).uses.size() != 1 ||
+      block.value(relu->in(0)).uses.size() != 1 ||
+      (DefinedBy(block, relu->in(0), "batch_norm") == nullptr &&
+       DefinedBy(block, relu->in(0), "sync_batch_norm") == nullptr)) {
+    return false;
+  }
+  TensorType type = block.type(x);
+  if (kernels.prefers_channels_last()) type.layout = Layout::kChannelsLast;
+  return type.rank() == 4 && kernels.HasPattern("norm_max_pool", type);
 }
 
 // Adds the output where the schema allows it.
@@ -53,7 +71,8 @@ absl::StatusOr<bool> KeepArgmax::Run(Program& program) {
     const Op& op = block.op(id);
     if (op.role != Role::kForward || !IsPool(*op.schema) ||
         op.outputs.has(op.schema->FindOutput("Argmax")) ||
-        !reached[op.in(0).index()] || !WindowsOverlap(op)) {
+        !reached[op.in(0).index()] ||
+        !(WindowsOverlap(op) || IsPooledByItsNorm(block, op, *kernels_))) {
       continue;
     }
     const TensorType& x = block.type(op.in(0));

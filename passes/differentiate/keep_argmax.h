@@ -9,10 +9,11 @@
 //
 // In train, where a trainable parameter reaches the op: backward then emits
 // max_pool2d_grad, which reads a byte per window and nothing of x. Only where
-// windows overlap: where they tile the image the gradient that reads x moves
-// its bytes as fast as a copy. What the schema or the target refuses stays,
-// too: other windows than those of ksize, and of more elements than a byte can
-// number.
+// windows overlap (where they tile the image the gradient that reads x moves
+// its bytes as fast as a copy), or where the target pools what a batch norm and
+// its relu make on its way, so that x is not in memory. What the schema or the
+// target refuses stays, too: other windows than those of ksize, and of more
+// elements than a byte can number.
 #ifndef HALFTONE_PASSES_DIFFERENTIATE_KEEP_ARGMAX_H_
 #define HALFTONE_PASSES_DIFFERENTIATE_KEEP_ARGMAX_H_
 

@@ -223,6 +223,18 @@ absl::Status MakeForReaders(Block& block, OpId relu_id, bool but_all) {
   return absl::OkStatus();
 }
 
+// Every reader of what the op makes but the first gets one for itself.
+absl::Status MakeForOthers(Block& block, OpId id) {
+  const Op& op = block.op(id);
+  const auto uses = block.value(op.out(0)).uses;
+  for (size_t i = 1; i < uses.size(); ++i) {
+    HT_ASSIGN_OR_RETURN(const ValueId again,
+                        MakeAgain(block, op, uses[i].op, op.in(0)));
+    block.SetInput(uses[i].op, uses[i].position, again);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
                                 const PatternSet& patterns,
                                 const proto::Compress& compress) {
@@ -238,6 +250,9 @@ absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
     if (norm.relu.valid()) {
       HT_RETURN_IF_ERROR(
           MakeForReaders(block, norm.relu, norm.kept_for_forward));
+    }
+    if (norm.pool_grad.valid()) {
+      HT_RETURN_IF_ERROR(MakeForOthers(block, norm.pool_grad));
     }
   }
   return !norms.empty();

@@ -57,6 +57,10 @@ class Weigher {
   bool IsConvGradNorm(OpId relu_grad, OpId grad) const;
   bool IsElementwise(ValueId y) const;
   bool IsBehindReluGrad(const Op& norm_grad) const;
+  // Whether what the relu makes is pooled and read by nothing else.
+  bool IsPooled(OpId relu) const;
+  // The gradient of pooling of which the norm's is made; else invalid.
+  OpId PoolGradOf(const Op& norm_grad) const;
   // Whether memory.compress names what the op makes.
   bool MayBeCompressed(OpId op) const {
     return op.valid() && compress_.bits() > 0 &&
@@ -166,6 +170,24 @@ bool Weigher::IsBehindReluGrad(const Op& norm_grad) const {
                           block_.value(gradient).op(), held_);
 }
 
+bool Weigher::IsPooled(OpId relu) const {
+  if (!IsOp(block_, relu, "relu")) return false;
+  const OpId pool = OnlyReader(block_.op(relu).out(0));
+  return pool.valid() &&
+         patterns_.HasFor("norm_max_pool", "pool", "X", block_, pool, held_);
+}
+
+OpId Weigher::PoolGradOf(const Op& norm_grad) const {
+  const ValueId gradient = InputOf(norm_grad, "YGrad");
+  const OpId pool = block_.value(gradient).op();
+  const bool alone = OnlyReader(gradient).valid();
+  return alone && pool.valid() &&
+                 patterns_.HasFor("max_pool_grad_norm", "pool", "OutGrad",
+                                  block_, pool, held_)
+             ? pool
+             : OpId();
+}
+
 WeighedNorm Weigher::Weigh(OpId id) {
   const Op& op = block_.op(id);
   const ValueId x = InputOf(op, "X"), y = op.out(op.schema->FindOutput("Y"));
@@ -195,7 +217,13 @@ WeighedNorm Weigher::Weigh(OpId id) {
       if (IsOp(block_, use.op, "relu_grad")) passes += 4;
     }
   } else {
-    if (IsElementwise(y)) passes += 2;
+    if (IsPooled(relu)) {
+      passes += 4;
+    } else if (IsElementwise(y)) {
+      passes += 2;
+    }
+    if (norm.grad.valid()) norm.pool_grad = PoolGradOf(block_.op(norm.grad));
+    if (norm.pool_grad.valid()) passes += 2;
     if (norm.grad.valid() && IsBehindReluGrad(block_.op(norm.grad))) {
       passes += 1;
     }

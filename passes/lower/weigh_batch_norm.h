@@ -25,6 +25,9 @@ struct WeighedNorm {
   // invalid.
   OpId relu;
   bool kept_for_forward = false;
+  // Of maximum pooling: what makes the gradient of the norm's result, which
+  // both parts of its own gradient can make for themselves; else invalid.
+  OpId pool_grad;
 };
 
 // The batch norms of the block that are worth it and all synchronised ones,
@@ -38,6 +41,11 @@ struct WeighedNorm {
 //   relu_grad_norm             1: the image's gradient, read for the sums
 //   recompute_relu_grad_norm   2: that, and relu's result; nor is that kept
 //                              until then
+//   norm_max_pool              4: the norm's result and the relu's, written
+//                              and read
+//   max_pool_grad_norm and _apply
+//                              2: the image's gradient, written and read twice,
+//                              less what is pooled, read twice
 //   conv_grad_norm             4: image's gradient twice, relu's result, X and
 //                              its gradient for the sums, less X for the sign
 // and what stays is the same for both. A convolution can take a norm in front

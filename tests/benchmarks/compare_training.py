@@ -31,12 +31,16 @@ def cases(torch, dtype):
   chosen = numbers(8192)[:, None]
   rest = [1, 1], False
 
+  # f, its gradient where the places of maxima are given, and where they are
+  # not: PyTorch has no gradient without, its forward pass has to find them.
   def pool(kernel, padding, pooled, halves):
-    places = f.max_pool2d(pooled, kernel, 2, padding, return_indices=True)[1]
+    forward = lambda: f.max_pool2d(pooled, kernel, 2, padding,
+                                   return_indices=True)[1]
+    backward = lambda places: aten.max_pool2d_with_indices_backward(
+        halves, pooled, [kernel] * 2, [2, 2], [padding] * 2, *rest, places)
+    given = forward()
     return (lambda: f.max_pool2d(pooled, kernel, 2, padding),
-            lambda: aten.max_pool2d_with_indices_backward(
-                halves, pooled, [kernel] * 2, [2, 2], [padding] * 2, *rest,
-                places))
+            lambda: backward(given), lambda: backward(forward()))
 
   tiles, overlapping = pool(2, 0, pooled, halves), pool(3, 1, pooled, halves)
   last = pool(3, 1, *(x.to(memory_format=torch.channels_last)
@@ -82,10 +86,9 @@ def cases(torch, dtype):
       'max_pool2d': tiles[0],
       'max_pool2d_grad': tiles[1],
       'max_pool2d_overlapping': overlapping[0],
-      'max_pool2d_overlapping_grad': overlapping[1],
+      'max_pool2d_overlapping_grad': overlapping[2],
       'max_pool2d_channels_last': last[0],
-      'max_pool2d_channels_last_grad': last[1],
-      # PyTorch has but those that keep places.
+      'max_pool2d_channels_last_grad': last[2],
       'max_pool2d_argmax': overlapping[0],
       'max_pool2d_argmax_grad': overlapping[1],
       'max_pool2d_argmax_channels_last': last[0],

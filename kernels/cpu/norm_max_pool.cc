@@ -1,0 +1,307 @@
+// Batch norms fused with maximum pooling of what they and their relus make, and
+// the parts of their gradients with that of pooling, of channels-last images: a
+// strip of a normal image, or a tile of its gradient, is in the caches and
+// nowhere else. Each op's result is rounded to the tensors' dtype, as if it had
+// been stored: the bits are the body's.
+#include <vector>
+
+#include "kernels/common/norm_fusions.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/pool.h"
+#include "kernels/cpu/pool_pixels.h"
+#include "kernels/fused_op.h"
+
+namespace halftone {
+namespace kernels {
+namespace {
+
+// norm_max_pool: strips of lines of windows.
+template <typename T>
+class NormMaxPool {
+ public:
+  explicit NormMaxPool(const NormMaxPoolAt& at) : at_(at), most_(at.shape) {
+    const PoolDim& h = at.shape.h;
+    const int64_t rows = kStripBytes / std::max<int64_t>(1, RowBytes());
+    lines_ = std::clamp<int64_t>((rows - h.kernel) / h.stride + 1, 1,
+                                 std::max<int64_t>(1, h.out));
+    strips_ = (h.out + lines_ - 1) / lines_;
+  }
+
+  // A factor per channel, and a strip for each thread.
+  int64_t WorkspaceFloats(int threads) const {
+    return at_.shape.channels + std::max(1, threads) * StripFloats();
+  }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    float* const factor = static_cast<float*>(buffers.workspace);
+    const NormalizeMap map =
+        MakeNormalizeMap(buffers, at_.norm, at_.shape.channels, factor);
+    ForEachWithScratch(stream.threads(), at_.shape.planes * strips_,
+                       lines_ * at_.shape.h.kernel * at_.shape.InRow(),
+                       factor + at_.shape.channels, StripFloats(),
+                       [&](int64_t strip, float* scratch) {
+                         RunStrip(buffers, map, strip,
+                                  reinterpret_cast<T*>(scratch));
+                       });
+  }
+
+ private:
+  // Of the second-level cache. Rows of which two strips have windows are made
+  // twice: a strip is to have many.
+  static constexpr int64_t kStripBytes = 256 << 10;
+
+  int64_t RowBytes() const { return at_.shape.InRow() * sizeof(T); }
+  int64_t StripFloats() const {
+    const PoolDim& h = at_.shape.h;
+    const int64_t rows =
+        std::min(h.in, (lines_ - 1) * h.stride + h.kernel) * RowBytes();
+    return (rows + static_cast<int64_t>(sizeof(float)) - 1) /
+           static_cast<int64_t>(sizeof(float));
+  }
+
+  void RunStrip(const Buffers& buffers, const NormalizeMap& map, int64_t strip,
+                T* scratch) const {
+    const PoolShape& shape = at_.shape;
+    const int64_t plane = strip / strips_, first = strip % strips_ * lines_;
+    const int64_t end = std::min(shape.h.out, first + lines_);
+    const Range rows = {shape.h.Window(first).begin,
+                        shape.h.Window(end - 1).end};
+    const T* const x = static_cast<const T*>(buffers.inputs[at_.norm.x]) +
+                       plane * shape.h.in * shape.InRow();
+    if (rows.size() > 0) {
+      Normalize(map, x + rows.begin * shape.InRow(), rows.size() * shape.w.in,
+                scratch);
+    }
+    const int64_t windows = plane * shape.h.out * shape.OutRow();
+    T* const out = static_cast<T*>(buffers.outputs[at_.out]) + windows;
+    auto* const argmax =
+        static_cast<uint8_t*>(buffers.outputs[at_.argmax]) + windows;
+    for (int64_t oh = first; oh < end; ++oh) {
+      most_.Line(oh, scratch - rows.begin * shape.InRow(),
+                 out + oh * shape.OutRow(), argmax + oh * shape.OutRow());
+    }
+  }
+
+  // relu of norm, of pixels.
+  void Normalize(const NormalizeMap& map, const T* x, int64_t pixels,
+                 T* to) const {
+    const int64_t channels = at_.shape.channels;
+    ForIsa([=](auto isa) {
+      using Low = LowVector<decltype(isa)::value>;
+      const int64_t whole = channels / Low::kSize * Low::kSize;
+      for (int64_t p = 0; p < pixels; ++p) {
+        const int64_t at = p * channels;
+        for (int64_t c = 0; c < whole; c += Low::kSize) {
+          float lanes[Low::kSize];
+          Low::Load(x + at + c, lanes);
+          NormalizeLanes<Low, T>(map, c, lanes);
+          ReluOfLanes<Low>(lanes);
+          Low::Store(lanes, to + at + c);
+        }
+        for (int64_t c = whole; c < channels; ++c) {
+          const float v = static_cast<float>(x[at + c]);
+          const T normal = static_cast<T>(map.At(c)(v, v));
+          to[at + c] =
+              static_cast<T>(functors::ReluOp()(static_cast<float>(normal)));
+        }
+      }
+    });
+  }
+
+  NormMaxPoolAt at_;
+  PixelsMost<T> most_;
+  int64_t lines_, strips_;  // of a strip; of a plane
+};
+
+// The gradient of an image of which maxima were pooled.
+class PooledGrad {
+ public:
+  explicit PooledGrad(const BoundOp& fusion)
+      : at_(fusion), gather_(at_.shape) {}
+
+  // Elements [at, at + n): some pixels, or some channels of one.
+  template <typename T>
+  void Fill(const Buffers& buffers, int64_t at, int64_t n, T* to) const {
+    const PoolShape& shape = at_.shape;
+    const int64_t channels = std::min(n, shape.channels);
+    const Range some = {at % shape.channels, at % shape.channels + channels};
+    const auto* grads = static_cast<const T*>(buffers.inputs[at_.grad]);
+    const auto* argmax =
+        static_cast<const uint8_t*>(buffers.inputs[at_.argmax]);
+    int64_t row = at / shape.InRow(), x = at % shape.InRow() / shape.channels;
+    for (int64_t left = n / channels; left > 0; ++row, x = 0) {
+      const Range pixels = {x, std::min(shape.w.in, x + left)};
+      const int64_t windows = row / shape.h.in * shape.h.out * shape.OutRow();
+      ForIsa([&, to](auto isa) {
+        gather_.Pixels<decltype(isa)::value>(row % shape.h.in, pixels, some,
+                                             grads + windows, argmax + windows,
+                                             to);
+      });
+      to += pixels.size() * channels;
+      left -= pixels.size();
+    }
+  }
+
+ private:
+  PooledGradAt at_;
+  PixelsGather gather_;
+};
+
+// max_pool_grad_norm: the sums over it.
+class MaxPoolGradNorm {
+ public:
+  explicit MaxPoolGradNorm(const BoundOp& fusion)
+      : grad_(fusion),
+        sums_(FusedOp(fusion).Of("norm")),
+        channels_(fusion.inputs()[sums_.x]),
+        dtype_(fusion.inputs()[sums_.x].dtype) {}
+
+  int64_t WorkspaceFloats(int) const { return channels_.workspace_floats(); }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    float* const partial = static_cast<float*>(buffers.workspace);
+    const Channels::Summed summed[] = {
+        {buffers.inputs[sums_.x], In(buffers, sums_.mean), partial}};
+    channels_.Reduce<NormGradSums>(dtype_, summed, Grad{*this, buffers},
+                                   stream.threads());
+    const auto result = [&](int i) {
+      return i < 0 ? nullptr : Out(buffers, i);
+    };
+    float* const scale_grad = result(sums_.scale_grad);
+    channels_.CombineSums(partial, scale_grad, result(sums_.bias_grad));
+    if (scale_grad == nullptr) return;
+    DivideByDeviation(In(buffers, sums_.variance), sums_.epsilon,
+                      channels_.channels(), scale_grad);
+  }
+
+ private:
+  // For Channels::Reduce.
+  struct Grad {
+    const MaxPoolGradNorm& kernel;
+    const Buffers& buffers;
+
+    const float* operator()(int64_t at, int64_t n, float* buffer,
+                            const float*) const {
+      DispatchType(FloatTypes(), kernel.dtype_, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        alignas(64) T made[kConvertBlock];
+        kernel.grad_.Fill(buffers, at, n, made);
+        for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<float>(made[i]);
+      });
+      return buffer;
+    }
+
+    // Of a tile that begins at `first`.
+    template <typename T>
+    struct TileLanes {
+      const T* made;
+      int64_t first;
+
+      template <Isa kIsa>
+      void At(int64_t at, int64_t, const float*, float* to) const {
+        LowVector<kIsa>::Load(made + (at - first), to);
+      }
+    };
+    template <typename T>
+    TileLanes<T> Lanes(const Channels::Tile& tile, T* room) const {
+      kernel.grad_.Fill(buffers, tile.at, tile.elements(), room);
+      return {room, tile.at};
+    }
+  };
+
+  PooledGrad grad_;
+  NormSumsAt sums_;
+  Channels channels_;
+  DType dtype_;
+};
+
+// max_pool_grad_apply: the gradient of what was normalised.
+class MaxPoolGradApply {
+ public:
+  explicit MaxPoolGradApply(const BoundOp& fusion)
+      : grad_(fusion),
+        norm_(FusedOp(fusion).Of("norm")),
+        channels_(fusion.inputs()[norm_.x]),
+        dtype_(fusion.inputs()[norm_.x].dtype) {}
+
+  int64_t WorkspaceFloats(int) const { return 0; }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    const GradApplyMap map = {In(buffers, norm_.mean), In(buffers, norm_.a),
+                              In(buffers, norm_.b), In(buffers, norm_.c0)};
+    channels_.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
+      DispatchType(FloatTypes(), dtype_, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        alignas(64) T grad[kConvertBlock];
+        grad_.Fill(buffers, tile.at, tile.elements(), grad);
+        const auto* x = static_cast<const T*>(buffers.inputs[norm_.x]);
+        auto* out = static_cast<T*>(buffers.outputs[0]);
+        RunTile(tile, map, x + tile.at, grad, out + tile.at);
+      });
+    });
+  }
+
+ private:
+  template <typename T>
+  static void RunTile(const Channels::Tile& tile, const GradApplyMap& map,
+                      const T* x, const T* grad, T* out) {
+    if (tile.IsLanes()) {
+      return channels_internal::MapLanes(x, grad, out, tile.rows, tile.channel,
+                                         tile.channels, map);
+    }
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      for (int64_t c = 0; c < tile.channels; ++c) {
+        const int64_t i = r * tile.channels + c;
+        out[i] = static_cast<T>(map.At(tile.channel + c)(
+            static_cast<float>(x[i]), static_cast<float>(grad[i])));
+      }
+    }
+  }
+
+  PooledGrad grad_;
+  NormApplyAt norm_;
+  Channels channels_;
+  DType dtype_;
+};
+
+template <typename Make>
+Candidate MakeFused(bool (*supports)(const BoundOp&), const Make& make) {
+  Candidate candidate = MakeCandidate("pixels", make);
+  candidate.supports = supports;
+  candidate.workspace_bytes = [make](const BoundOp& op) {
+    return make(op).WorkspaceFloats(op.context().threads) *
+           static_cast<int64_t>(sizeof(float));
+  };
+  return candidate;
+}
+
+template <typename T>
+Candidate ForwardOf() {
+  return MakeFused(SupportsNormMaxPool, [](const BoundOp& op) {
+    return NormMaxPool<T>(NormMaxPoolAt(op));
+  });
+}
+
+}  // namespace
+
+void RegisterCpuNormMaxPool(KernelRegistry& registry) {
+  const Layout layouts[] = {Layout::kChannelsLast};
+  registry.AddPattern("norm_max_pool", {DType::kF32}, layouts,
+                      ForwardOf<float>());
+  registry.AddPattern("norm_max_pool", {DType::kF16}, layouts,
+                      ForwardOf<half>());
+  registry.AddPattern("norm_max_pool", {DType::kBF16}, layouts,
+                      ForwardOf<bfloat16>());
+  const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+  registry.AddPattern("max_pool_grad_norm", dtypes, layouts,
+                      MakeFused(SupportsMaxPoolGradNorm, [](const BoundOp& op) {
+                        return MaxPoolGradNorm(op);
+                      }));
+  registry.AddPattern(
+      "max_pool_grad_apply", dtypes, layouts,
+      MakeFused(SupportsMaxPoolGradApply,
+                [](const BoundOp& op) { return MaxPoolGradApply(op); }));
+}
+
+}  // namespace kernels
+}  // namespace halftone
