@@ -68,7 +68,9 @@ absl::StatusOr<std::unique_ptr<Memory>> Map(int64_t bytes) {
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return TooLarge(bytes);
   auto memory = absl::make_unique<MappedMemory>(map, map_bytes, bytes);
-  madvise(memory->data(), RoundUp(bytes, kHugePage), MADV_HUGEPAGE);
+  // A last page that is not full stays small ones: a huge one is all there once
+  // any of it is touched.
+  madvise(memory->data(), bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return {std::move(memory)};
 }
 
