@@ -98,6 +98,19 @@ FusionPattern NormElementwiseBits() {
                        .Producer("relu", "relu", {"bits.Out"}));
 }
 
+FusionPattern NormGradApplyTwo() {
+  return FusionPattern("norm_grad_apply_two",
+                       "bn_grad_apply(X, YGrad) of two norms whose results "
+                       "were added, in one pass over YGrad")
+      .Last("apply", "bn_grad_apply")
+      .Reader("other", "bn_grad_apply", {"apply.YGrad"})
+      .If([](const Context& other) {
+        const Op& apply = other.Of("apply");
+        return other.In("YGrad") == apply.in(apply.schema->FindInput("YGrad"));
+      })
+      .KeyedBy("apply.X");
+}
+
 FusionPattern ElementwiseChain() {
   return FusionPattern("elementwise_chain",
                        "element-wise ops on tensors of one shape and dtype "

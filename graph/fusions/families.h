@@ -44,6 +44,7 @@ FusionPattern ScaleSoftmax();
 // elementwise.cc
 FusionPattern NormElementwise();
 FusionPattern NormElementwiseBits();
+FusionPattern NormGradApplyTwo();
 FusionPattern ElementwiseChain();
 // Whether chains take the op: element-wise on tensors of one dtype, and no
 // copy. kernels/common/elementwise_functors.h computes each of them.
@@ -63,7 +64,8 @@ inline constexpr FusionPattern (*kPatterns[])() = {
     MatmulGeluGrad,      MatmulReluGrad,
     ReluGradBias,        MatmulBiasGrad,
     ScaleSoftmax,        NormElementwise,
-    NormElementwiseBits, ElementwiseChain,
+    NormElementwiseBits, NormGradApplyTwo,
+    ElementwiseChain,
 };
 
 }  // namespace fusions

@@ -1,6 +1,7 @@
 #include "kernels/common/norm_fusions.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "graph/base/layout.h"
 #include "kernels/fused_op.h"
@@ -83,10 +84,16 @@ PooledGradAt::PooledGradAt(const BoundOp& fusion) {
 
 NormApplyAt::NormApplyAt(const BoundOp& op)
     : x(ArgumentPosition(op, "X")),
+      y_grad(ArgumentPosition(op, "YGrad")),
       mean(ArgumentPosition(op, "Mean")),
       a(ArgumentPosition(op, "A")),
       b(ArgumentPosition(op, "B")),
-      c0(ArgumentPosition(op, "C0")) {}
+      c0(ArgumentPosition(op, "C0")),
+      x_grad(ResultPosition(op, "XGrad")) {}
+
+NormGradApplyTwoAt::NormGradApplyTwoAt(const BoundOp& fusion)
+    : norms{NormApplyAt(FusedOp(fusion).Of("apply")),
+            NormApplyAt(FusedOp(fusion).Of("other"))} {}
 
 bool SupportsNormElementwise(const BoundOp& fusion) {
   const NormElementwiseAt at(fusion);
@@ -121,11 +128,28 @@ bool SupportsMaxPoolGradNorm(const BoundOp& fusion) {
          sums.variance >= 0;
 }
 
+namespace {
+
+// All but YGrad.
+bool ReadsArguments(const NormApplyAt& norm) {
+  return norm.x >= 0 && norm.mean >= 0 && norm.a >= 0 && norm.b >= 0 &&
+         norm.c0 >= 0;
+}
+
+}  // namespace
+
+bool SupportsNormGradApplyTwo(const BoundOp& fusion) {
+  const NormGradApplyTwoAt at(fusion);
+  return std::all_of(
+      std::begin(at.norms), std::end(at.norms), [](const NormApplyAt& norm) {
+        return ReadsArguments(norm) && norm.y_grad >= 0 && norm.x_grad >= 0;
+      });
+}
+
 bool SupportsMaxPoolGradApply(const BoundOp& fusion) {
   const PooledGradAt pool(fusion);
-  const NormApplyAt norm(FusedOp(fusion).Of("norm"));
-  return pool.grad >= 0 && pool.argmax >= 0 && norm.x >= 0 && norm.mean >= 0 &&
-         norm.a >= 0 && norm.b >= 0 && norm.c0 >= 0;
+  return pool.grad >= 0 && pool.argmax >= 0 &&
+         ReadsArguments(NormApplyAt(FusedOp(fusion).Of("norm")));
 }
 
 }  // namespace kernels

@@ -72,9 +72,17 @@ struct PooledGradAt {
 
 // Of a bn_grad_apply.
 struct NormApplyAt {
-  int x, mean, a, b, c0;
+  int x, y_grad, mean, a, b, c0;
+  int x_grad;  // among the outputs
 
   explicit NormApplyAt(const BoundOp& op);
+};
+
+// Of norm_grad_apply_two.
+struct NormGradApplyTwoAt {
+  NormApplyAt norms[2];
+
+  explicit NormGradApplyTwoAt(const BoundOp& fusion);
 };
 
 // Candidates' `supports`: channels are the second dim, innermost where there
@@ -83,6 +91,7 @@ bool SupportsNormElementwise(const BoundOp& fusion);
 bool SupportsReluGradSums(const BoundOp& fusion);
 bool SupportsNormMaxPool(const BoundOp& fusion);
 bool SupportsMaxPoolGradNorm(const BoundOp& fusion);
+bool SupportsNormGradApplyTwo(const BoundOp& fusion);
 bool SupportsMaxPoolGradApply(const BoundOp& fusion);
 
 }  // namespace kernels

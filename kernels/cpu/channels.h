@@ -88,7 +88,14 @@ class Channels {
   // out = f.At(c)(x, y); `y` as in Sum.
   template <typename F>
   void Map(DType dtype, const void* x, const void* y, void* out, int threads,
-           const F& f) const;
+           const F& f) const {
+    ForTiles(threads,
+             [&](const Tile& tile) { MapTile(dtype, x, y, out, tile, f); });
+  }
+  // The same of one tile.
+  template <typename F>
+  void MapTile(DType dtype, const void* x, const void* y, void* out, Tile tile,
+               const F& f) const;
 
  private:
   // A y for Reduce: what lies in memory, or x.
@@ -438,36 +445,34 @@ void Channels::ForTiles(int threads, const Body& body) const {
 }
 
 template <typename F>
-void Channels::Map(DType dtype, const void* x, const void* y, void* out,
-                   int threads, const F& f) const {
-  ForTiles(threads, [&](Tile tile) {
-    if (tile.IsLanes()) {
-      return DispatchType(FloatTypes(), dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        const T* const ys = static_cast<const T*>(y);
-        channels_internal::MapLanes(static_cast<const T*>(x) + tile.at,
-                                    y == nullptr ? ys : ys + tile.at,
-                                    static_cast<T*>(out) + tile.at, tile.rows,
-                                    tile.channel, tile.channels, f);
-      });
-    }
-    if (tile.rows * tile.channels == 1 && IsLow(dtype)) {
-      const int64_t done = channels_internal::MapLowRow(
-          dtype, x, y, out, tile.at, tile.at + tile.inner, f.At(tile.channel));
-      tile.inner -= done - tile.at;
-      tile.at = done;
-    }
-    alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
-    alignas(64) float out_buffer[kConvertBlock];
-    const int64_t n = tile.elements();
-    const float* xs = LoadBlock(dtype, x, tile.at, n, x_buffer);
-    const float* ys =
-        y == nullptr ? xs : LoadBlock(dtype, y, tile.at, n, y_buffer);
-    float* to = OutputBlock(dtype, out, tile.at, out_buffer);
-    channels_internal::MapTile(xs, ys, to, tile.rows, tile.channel,
-                               tile.channels, tile.inner, f);
-    StoreBlock(dtype, to, out, tile.at, n);
-  });
+void Channels::MapTile(DType dtype, const void* x, const void* y, void* out,
+                       Tile tile, const F& f) const {
+  if (tile.IsLanes()) {
+    return DispatchType(FloatTypes(), dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* const ys = static_cast<const T*>(y);
+      channels_internal::MapLanes(static_cast<const T*>(x) + tile.at,
+                                  y == nullptr ? ys : ys + tile.at,
+                                  static_cast<T*>(out) + tile.at, tile.rows,
+                                  tile.channel, tile.channels, f);
+    });
+  }
+  if (tile.rows * tile.channels == 1 && IsLow(dtype)) {
+    const int64_t done = channels_internal::MapLowRow(
+        dtype, x, y, out, tile.at, tile.at + tile.inner, f.At(tile.channel));
+    tile.inner -= done - tile.at;
+    tile.at = done;
+  }
+  alignas(64) float x_buffer[kConvertBlock], y_buffer[kConvertBlock];
+  alignas(64) float out_buffer[kConvertBlock];
+  const int64_t n = tile.elements();
+  const float* xs = LoadBlock(dtype, x, tile.at, n, x_buffer);
+  const float* ys =
+      y == nullptr ? xs : LoadBlock(dtype, y, tile.at, n, y_buffer);
+  float* to = OutputBlock(dtype, out, tile.at, out_buffer);
+  channels_internal::MapTile(xs, ys, to, tile.rows, tile.channel, tile.channels,
+                             tile.inner, f);
+  StoreBlock(dtype, to, out, tile.at, n);
 }
 
 }  // namespace kernels

@@ -301,6 +301,32 @@ struct ReluGradNormKernel {
   }
 };
 
+// norm_grad_apply_two: a tile of y_grad is near when the second norm reads it.
+struct NormGradApplyTwoKernel {
+  NormGradApplyTwoAt at;
+  Channels channels;
+  DType dtype;
+
+  explicit NormGradApplyTwoKernel(const BoundOp& fusion)
+      : at(fusion),
+        channels(fusion.inputs()[at.norms[0].x]),
+        dtype(fusion.inputs()[at.norms[0].x].dtype) {}
+
+  static int64_t WorkspaceFloats(const BoundOp&) { return 0; }
+
+  void operator()(const Buffers& buffers, runtime::Stream& stream) const {
+    channels.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
+      for (const NormApplyAt& norm : at.norms) {
+        channels.MapTile(
+            dtype, buffers.inputs[norm.x], buffers.inputs[norm.y_grad],
+            buffers.outputs[norm.x_grad], tile,
+            GradApplyMap{In(buffers, norm.mean), In(buffers, norm.a),
+                         In(buffers, norm.b), In(buffers, norm.c0)});
+      }
+    });
+  }
+};
+
 template <typename Kernel>
 Candidate MakeFused(bool (*supports)(const BoundOp&)) {
   Candidate candidate =
@@ -322,6 +348,9 @@ void RegisterCpuNormFusions(KernelRegistry& registry) {
   const Candidate relu_grad =
       MakeFused<ReluGradNormKernel>(SupportsReluGradSums);
   registry.AddPattern("norm_elementwise", dtypes, layouts, elementwise);
+  registry.AddPattern(
+      "norm_grad_apply_two", dtypes, layouts,
+      MakeFused<NormGradApplyTwoKernel>(SupportsNormGradApplyTwo));
   registry.AddPattern("relu_grad_norm", dtypes, layouts, relu_grad);
   registry.AddPattern("recompute_relu_grad_norm", dtypes, layouts, relu_grad);
   // Of f32 making bits takes as long as reading them saves.

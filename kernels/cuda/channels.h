@@ -78,11 +78,13 @@ struct ChannelBody {
   }
 };
 
-// `numbers` as F takes them, f32 of [C].
+// `numbers` as F takes them, f32 of [C]. Clears `aligned` where vectors are
+// out of the question.
 template <typename F>
-void MapChannels(Launcher& launch, const Channels& shape, const void* x,
-                 const void* y, void* out,
-                 const float* const (&numbers)[F::kNumbers]) {
+ChannelBody<F> MakeChannelBody(const Channels& shape, const void* x,
+                               const void* y, void* out,
+                               const float* const (&numbers)[F::kNumbers],
+                               bool* aligned) {
   ChannelBody<F> body;
   body.dtype = shape.dtype;
   body.x = x;
@@ -91,11 +93,21 @@ void MapChannels(Launcher& launch, const Channels& shape, const void* x,
   body.inner = Divider(shape.inner);
   body.channels = Divider(shape.channels > 0 ? shape.channels : 1);
   body.neighbours = shape.inner == 1;
-  bool aligned = Aligned({x, y, out});
+  *aligned = *aligned && Aligned({x, y, out});
   for (int j = 0; j < F::kNumbers; ++j) {
     body.numbers[j] = numbers[j];
-    aligned = aligned && Aligned({numbers[j]});
+    *aligned = *aligned && Aligned({numbers[j]});
   }
+  return body;
+}
+
+template <typename F>
+void MapChannels(Launcher& launch, const Channels& shape, const void* x,
+                 const void* y, void* out,
+                 const float* const (&numbers)[F::kNumbers]) {
+  bool aligned = true;
+  const ChannelBody<F> body =
+      MakeChannelBody<F>(shape, x, y, out, numbers, &aligned);
   Map(launch, body, shape.elements(), shape.VectorFor(aligned));
 }
 

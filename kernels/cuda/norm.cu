@@ -128,6 +128,7 @@ void RegisterCudaNorm(KernelRegistry& registry) {
   RegisterCudaNormElementwise(registry);
   RegisterCudaReluGradNorm(registry);
   RegisterCudaNormMaxPool(registry);
+  RegisterCudaNormGradApply(registry);
   RegisterCudaReluBits(registry);
 }
 

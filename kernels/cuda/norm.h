@@ -106,7 +106,9 @@ void RegisterCudaNormElementwise(KernelRegistry& registry);
 // relu_grad_norm.cu
 void RegisterCudaReluGradNorm(KernelRegistry& registry);
 void RegisterCudaNormMaxPool(KernelRegistry& registry);  // norm_max_pool.cu
-void RegisterCudaReluBits(KernelRegistry& registry);     // relu_bits.cu
+// norm_grad_apply.cu
+void RegisterCudaNormGradApply(KernelRegistry& registry);
+void RegisterCudaReluBits(KernelRegistry& registry);  // relu_bits.cu
 
 }  // namespace cuda
 }  // namespace kernels

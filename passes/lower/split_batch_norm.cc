@@ -1,8 +1,10 @@
 #include "passes/lower/split_batch_norm.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
@@ -235,11 +237,35 @@ absl::Status MakeForOthers(Block& block, OpId id) {
   return absl::OkStatus();
 }
 
+// Two gradients of norms whose results were added read one value. Where the
+// target makes both images in one pass over it, they stand side by side.
+void PairGradients(Block& block, const PatternSet& patterns,
+                   absl::Span<const WeighedNorm> norms) {
+  absl::flat_hash_map<ValueId, OpId> readers;
+  std::vector<int32_t> places;  // once they are asked for
+  for (const WeighedNorm& norm : norms) {
+    if (!norm.grad.valid()) continue;
+    const ValueId gradient = InputOf(block.op(norm.grad), "YGrad");
+    const auto [other, is_first] = readers.try_emplace(gradient, norm.grad);
+    if (is_first ||
+        !patterns.Has("norm_grad_apply_two", block.type(gradient))) {
+      continue;
+    }
+    if (places.empty()) places = block.Numbering();
+    OpId before = other->second, after = norm.grad;
+    if (places[after.index()] < places[before.index()]) {
+      std::swap(before, after);
+    }
+    block.MoveOp(after, block.After(before));
+  }
+}
+
 absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
                                 const PatternSet& patterns,
                                 const proto::Compress& compress) {
   const std::vector<WeighedNorm> norms =
       WeighBatchNorms(block, held, patterns, compress);
+  PairGradients(block, patterns, norms);
   for (const WeighedNorm& norm : norms) {
     HT_RETURN_IF_ERROR(Splitter(block, norm.norm, held, norm.sync)
                            .SplitForward(norm.sync ? 0 : norm.saved));
