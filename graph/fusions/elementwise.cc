@@ -16,12 +16,9 @@ using Context = FusionPattern::Context;
 // A kernel keeps one running value per op in registers.
 constexpr size_t kMostOps = 16;
 
-// Two values of the type that it makes: nothing is broadcast.
-bool AddsTwo(const Context& sum) {
-  const TypeId type = sum.block.type_id(sum.op.out(0));
-  return sum.op.in(0) != sum.op.in(1) &&
-         sum.block.type_id(sum.op.in(0)) == type &&
-         sum.block.type_id(sum.op.in(1)) == type;
+// Nothing is broadcast.
+bool AddsTwoThatDiffer(const Context& sum) {
+  return AddsTwo(sum) && sum.op.in(0) != sum.op.in(1);
 }
 
 // All of one type, of an op that makes one value.
@@ -60,7 +57,7 @@ FusionPattern WithNorms(FusionPattern pattern) {
   return std::move(
       pattern.Hidden("add", "elementwise_add", {"relu.X"})
           .Optional()
-          .If(AddsTwo)
+          .If(AddsTwoThatDiffer)
           .Hidden("norm", "scale_bias", {"add.X", "add.Y", "relu.X"})
           .Hidden("other_norm", "scale_bias", {"add.Y"})
           .Optional()

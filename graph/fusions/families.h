@@ -16,8 +16,11 @@ FusionPattern ConvStats();
 FusionPattern NormConvGradFilter();
 FusionPattern RecomputeConvGradFilter();
 FusionPattern ConvGradNorm();
+FusionPattern ConvGradAddNorm();
 // Of a norm that is made again: it is the one whose gradient "sums" is of.
 bool IsThatOfSums(const FusionPattern::Context& norm);
+// Of an op that adds: two values of the type that it makes.
+bool AddsTwo(const FusionPattern::Context& sum);
 
 // relu_grad_sums.cc
 FusionPattern RecomputeReluGradNorm();
@@ -54,17 +57,29 @@ bool JoinsChains(const OpSchema& op);
 // what makes a value with its sums before the sums alone, and those before the
 // products that read it.
 inline constexpr FusionPattern (*kPatterns[])() = {
-    NormConvStats,       ConvStats,
-    NormConvGradFilter,  RecomputeConvGradFilter,
-    ConvGradNorm,        RecomputeReluGradNorm,
-    ReluGradNorm,        ReluGradNormBits,
-    NormMaxPool,         MaxPoolGradNorm,
-    MaxPoolGradApply,    ConvBiasRelu,
-    MatmulBiasRelu,      MatmulGelu,
-    MatmulGeluGrad,      MatmulReluGrad,
-    ReluGradBias,        MatmulBiasGrad,
-    ScaleSoftmax,        NormElementwise,
-    NormElementwiseBits, NormGradApplyTwo,
+    NormConvStats,
+    ConvStats,
+    NormConvGradFilter,
+    RecomputeConvGradFilter,
+    ConvGradNorm,
+    ConvGradAddNorm,
+    RecomputeReluGradNorm,
+    ReluGradNorm,
+    ReluGradNormBits,
+    NormMaxPool,
+    MaxPoolGradNorm,
+    MaxPoolGradApply,
+    ConvBiasRelu,
+    MatmulBiasRelu,
+    MatmulGelu,
+    MatmulGeluGrad,
+    MatmulReluGrad,
+    ReluGradBias,
+    MatmulBiasGrad,
+    ScaleSoftmax,
+    NormElementwise,
+    NormElementwiseBits,
+    NormGradApplyTwo,
     ElementwiseChain,
 };
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "graph/base/check.h"
 #include "graph/schema/op_registry.h"
 
@@ -102,7 +104,12 @@ FusionPattern::Place FusionPattern::ParsePlace(absl::string_view text) const {
   HT_CHECK(parts.size() == 2, "a value is role.Slot");
   const int role = FindRole(parts[0]);
   HT_CHECK(role >= 0, "roles are declared from the last op up");
-  return {role, parts[1]};
+  const std::pair<std::string, std::string> slot =
+      absl::StrSplit(absl::StripSuffix(parts[1], "]"), absl::MaxSplits('[', 1));
+  int index = 0;
+  HT_CHECK(slot.second.empty() || absl::SimpleAtoi(slot.second, &index),
+           "of a list: role.Slot[1]");
+  return {role, slot.first, index};
 }
 
 bool FusionPattern::CanEndWith(const OpSchema* type) const {
@@ -128,7 +135,11 @@ ValueId FusionPattern::ValueAt(const Block& block, const FusionGroup& group,
   const Op& op = block.op(id);
   if (place.slot.empty()) return op.outputs.all()[0];
   const int in = op.schema->FindInput(place.slot);
-  if (in >= 0) return op.inputs.has(in) ? op.in(in) : ValueId();
+  if (in >= 0) {
+    return place.index < static_cast<int>(op.inputs.slot(in).size())
+               ? op.inputs.all()[op.inputs.begin(in) + place.index]
+               : ValueId();
+  }
   const int out = op.schema->FindOutput(place.slot);
   return out >= 0 && op.outputs.has(out) ? op.out(out) : ValueId();
 }

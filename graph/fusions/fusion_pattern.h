@@ -72,8 +72,8 @@ class FusionPattern {
   FusionPattern(std::string name, std::string formula);
 
   // Roles, from the last op up: the first one that fits takes the op that
-  // stands last. `values` are "role.Slot" of roles before; of several the first
-  // of which an op fits.
+  // stands last. `values` are "role.Slot", or "role.Slot[1]" of a list, of
+  // roles before; of several the first of which an op fits.
   // - Last: takes the op that stands last and no other; "": of any type.
   FusionPattern& Last(std::string role, std::string op_type);
   // - Producer: makes the value, which others may read, too.
@@ -123,6 +123,7 @@ class FusionPattern {
   struct Place {
     int role = 0;
     std::string slot;
+    int index = 0;  // of a list
   };
   struct Role {
     std::string name;

@@ -1,8 +1,10 @@
 // Convolutions with batch norm around them: a tile is in registers while a norm
 // takes its sums, and what a norm and its relu make before the next convolution
 // is never in memory.
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "graph/fusions/families.h"
 #include "graph/schema/op_schema.h"
@@ -36,6 +38,37 @@ bool IsPlain(const Context& conv) {
     before = &image;
   }
   return true;
+}
+
+// What libraries have no engine for otherwise.
+bool IsPlainWithoutStrides(const Context& conv) {
+  const auto& strides = AttrAs<std::vector<int64_t>>(conv.op, "strides");
+  return IsPlain(conv) &&
+         std::all_of(strides.begin(), strides.end(),
+                     [](int64_t stride) { return stride == 1; });
+}
+
+// Whether a bn_grad_reduce of the mask's gradient is of the norm.
+bool IsOf(const Context& norm, const Op& sums) {
+  const Context reduce = {norm.block, sums, norm.group, norm.held};
+  return reduce.In("YGrad") == norm.Of("mask").out(0) &&
+         norm.In("X") == reduce.In("X") &&
+         norm.In("Mean") == reduce.In("BatchMean") &&
+         norm.In("Variance") == reduce.In("BatchVariance");
+}
+
+// Another norm, of sums of its own.
+bool HasSums(const Context& norm) {
+  const auto& uses = norm.block.value(norm.Of("mask").out(0)).uses;
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    const Op& op = norm.block.op(use.op);
+    return op.schema->name() == "bn_grad_reduce" && IsOf(norm, op);
+  });
+}
+bool AreOfOtherNorm(const Context& sums) {
+  return sums.group.Has("other_norm") &&
+         IsOf({sums.block, sums.Of("other_norm"), sums.group, sums.held},
+              sums.op);
 }
 
 FusionPattern GradFilterOfNorm(std::string name) {
@@ -98,6 +131,37 @@ FusionPattern ConvGradNorm() {
       .Hidden("relu", "relu", {"mask.Out"})
       .Hidden("norm", "scale_bias", {"relu.X"})
       .If(IsThatOfSums)
+      .KeyedBy("conv.OutputGrad");
+}
+
+// The same at the end of a block, whose result others read, too: their gradient
+// is added on the way.
+FusionPattern ConvGradAddNorm() {
+  return FusionPattern(
+             "conv_grad_add_norm",
+             "bn_grad_reduce(X, relu_grad(relu(scale_bias(X) + Y), "
+             "conv2d_grad_input(OutputGrad, Filter))), where a gradient may be "
+             "added to the convolution's; for one norm, or for two: Y is a "
+             "scale_bias, too")
+      .Last("sums", "bn_grad_reduce")
+      .Producer("mask", "relu_grad", {"sums.YGrad"})
+      .Hidden("parts", "sum", {"mask.OutGrad"})
+      .Optional()
+      .If(AddsTwo)
+      .Hidden("conv", "conv2d_grad_input",
+              {"parts.X", "parts.X[1]", "mask.OutGrad"})
+      .If(IsPlainWithoutStrides)
+      .Hidden("relu", "relu", {"mask.Out"})
+      .Hidden("add", "elementwise_add", {"relu.X"})
+      .If(AddsTwo)
+      .Hidden("norm", "scale_bias", {"add.X", "add.Y"})
+      .If(IsThatOfSums)
+      .Hidden("other_norm", "scale_bias", {"add.X", "add.Y"})
+      .Optional()
+      .If(HasSums)
+      .Reader("other_sums", "bn_grad_reduce", {"mask.XGrad"})
+      .Optional()
+      .If(AreOfOtherNorm)
       .KeyedBy("conv.OutputGrad");
 }
 

@@ -46,13 +46,6 @@ bool ReadsAnImageLikeItsGradient(const Context& sums) {
   return x != gradient && sums.block.type_id(x) == sums.block.type_id(gradient);
 }
 
-// Two values of the type that it makes.
-bool AddsTwo(const Context& sum) {
-  const auto parts = sum.op.inputs.all();
-  return parts.size() == 2 &&
-         AllAre(sum.block, parts, sum.block.type_id(sum.op.out(0)));
-}
-
 // [N, C] or [N, C, H, W] in channels_last; the gradients and what relu made
 // (bits of it have their own) are of one type. False, too, where other
 // element-wise ops make OutGrad for it alone: they are better off in a chain
@@ -100,6 +93,12 @@ FusionPattern MaskAndSums(std::string name, std::string mask,
 }
 
 }  // namespace
+
+bool AddsTwo(const Context& sum) {
+  const auto parts = sum.op.inputs.all();
+  return parts.size() == 2 &&
+         AllAre(sum.block, parts, sum.block.type_id(sum.op.out(0)));
+}
 
 FusionPattern RecomputeReluGradNorm() {
   return MaskAndSums("recompute_relu_grad_norm", "relu_grad",

@@ -72,29 +72,70 @@ BoundGraph NormConvGradFilterGraph(const ConvOp& conv) {
   return b.Done();
 }
 
+namespace {
+
+// A norm in f32, made again of x, and what bn_grad_reduce reads of it.
+struct NormAgain {
+  int x, mean, inv_std, scale, result;
+
+  NormAgain(Builder& b, const TensorDesc& image) {
+    const TensorDesc vector = PerChannel(image, DType::kF32);
+    x = b.Input(image);
+    mean = b.Input(vector);
+    inv_std = b.Input(vector);
+    scale = b.Input(vector);
+    const int bias = b.Input(vector);
+    const int centred = b.Apply(Kind::kSubtract, {x, mean}, image);
+    const int normal = b.Apply(Kind::kMultiply, {centred, inv_std}, image);
+    const int scaled = b.Apply(Kind::kMultiply, {normal, scale}, image);
+    result = b.Apply(Kind::kAdd, {scaled, bias}, image);
+  }
+  void AddSums(Builder& b, const TensorDesc& image, int g) const {
+    std::vector<int> sums;
+    for (int i = 0; i < 5; ++i) {
+      sums.push_back(b.Output(PerChannel(image, DType::kF32)));
+    }
+    b.graph().Add(Kind::kNormGradSums, {g, x, mean, inv_std, scale}, sums);
+  }
+};
+
+int ConvGradImage(Builder& b, const ConvOp& conv) {
+  const int grad = b.Input(conv.result_desc);
+  const int filter = b.Input(conv.filter_desc);
+  const int a_grad = b.Internal(conv.image_desc);
+  AddConvNode(Kind::kConvGradImage, conv.shape, {grad, filter}, a_grad,
+              &b.graph());
+  return a_grad;
+}
+
+}  // namespace
+
 BoundGraph ConvGradNormGraph(const ConvOp& conv) {
   Builder b;
   const TensorDesc& image = conv.image_desc;
-  const TensorDesc vector = PerChannel(image, DType::kF32);
-  const int grad = b.Input(conv.result_desc);
-  const int filter = b.Input(conv.filter_desc);
-  const int x = b.Input(image);
-  const int mean = b.Input(vector);
-  const int inv_std = b.Input(vector);
-  const int scale = b.Input(vector);
-  const int bias = b.Input(vector);
-  const int a_grad = b.Internal(image);
-  AddConvNode(Kind::kConvGradImage, conv.shape, {grad, filter}, a_grad,
-              &b.graph());
-  const int centred = b.Apply(Kind::kSubtract, {x, mean}, image);
-  const int normal = b.Apply(Kind::kMultiply, {centred, inv_std}, image);
-  const int scaled = b.Apply(Kind::kMultiply, {normal, scale}, image);
-  const int norm = b.Apply(Kind::kAdd, {scaled, bias}, image);
+  const int a_grad = ConvGradImage(b, conv);
+  const NormAgain norm(b, image);
   const int g = b.Output(image);
-  b.graph().Add(Kind::kReluGrad, {a_grad, norm}, {g});
-  std::vector<int> sums;
-  for (int i = 0; i < 5; ++i) sums.push_back(b.Output(vector));
-  b.graph().Add(Kind::kNormGradSums, {g, x, mean, inv_std, scale}, sums);
+  b.graph().Add(Kind::kReluGrad, {a_grad, norm.result}, {g});
+  norm.AddSums(b, image, g);
+  return b.Done();
+}
+
+BoundGraph ConvGradAddNormGraph(const ConvOp& conv, const AddedToNorm& added) {
+  Builder b;
+  const TensorDesc& image = conv.image_desc;
+  int a_grad = ConvGradImage(b, conv);
+  if (added.gradient) {
+    a_grad = b.Apply(Kind::kAdd, {a_grad, b.Input(image)}, image);
+  }
+  const NormAgain norm(b, image);
+  std::vector<NormAgain> norms = {norm};
+  if (added.norm) norms.emplace_back(b, image);
+  const int y = added.norm ? norms[1].result : b.Input(image);
+  const int sum = b.Apply(Kind::kAdd, {norm.result, y}, image);
+  const int g = b.Output(image);
+  b.graph().Add(Kind::kReluGrad, {a_grad, sum}, {g});
+  for (const NormAgain& of : norms) of.AddSums(b, image, g);
   return b.Done();
 }
 

@@ -34,6 +34,17 @@ BoundGraph NormConvGradFilterGraph(const ConvOp& conv);
 // which x's gradient is a sum of these two, for one rank's batch.
 BoundGraph ConvGradNormGraph(const ConvOp& conv);
 
+// The same of conv(relu(norm(x) + y)):
+//   g = n + y > 0 ? image's gradient + gradient : 0
+// where the added gradient may be missing, and y may be a norm, of a second x,
+// with sums of its own. Inputs: result's gradient, filter; the added gradient;
+// x, mean, inv_std, scale, bias; y, or what these are of the second norm.
+// Outputs: g, sums and coefficients of each norm.
+struct AddedToNorm {
+  bool gradient = false, norm = false;
+};
+BoundGraph ConvGradAddNormGraph(const ConvOp& conv, const AddedToNorm& added);
+
 }  // namespace cuda
 }  // namespace kernels
 }  // namespace halftone

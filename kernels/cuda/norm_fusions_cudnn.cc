@@ -30,7 +30,9 @@ class Binder {
       norm_ = std::make_unique<BoundOp>(fused_.Of("norm"));
     }
     if (pattern == "conv_grad_norm") {
-      BindGradNorm(conv, fused_.Of("mask"), fused_.Of("sums"));
+      BindGradNorm(conv);
+    } else if (pattern == "conv_grad_add_norm") {
+      BindGradAddNorm(conv);
     } else if (pattern == "norm_conv_grad_filter") {
       BindGradFilter(conv);
     } else {
@@ -147,30 +149,64 @@ class Binder {
     SetGraph(NormConvGradFilterGraph(conv), inputs, {filter});
   }
 
-  void BindGradNorm(const BoundOp& conv_op, const BoundOp& mask,
-                    const BoundOp& sums) {
-    ConvOp conv = ConvOp::Of(conv_op);
-    BindNorm();
-    const int64_t bytes = bound_.in_channels * SizeOf(DType::kF32);
-    bound_.deviation = Place(bytes);
-    const int result = ResultPosition(mask, "XGrad");
-    bound_.possible = result >= 0 && IsHalf(conv);
-    std::vector<Source> outputs = {
-        {result, true},
-        Result(sums, "ScaleGrad", bound_.in_channels),
-        Result(sums, "BiasGrad", bound_.in_channels)};
+  // A norm in f32 that is made again, and the sums over its gradient.
+  void AddNorm(const BoundOp& norm, const BoundOp& sums,
+               std::vector<Source>* inputs, std::vector<Source>* outputs) {
+    const int64_t channels = norm.inputs()[0].dims[1];
+    const int64_t bytes = channels * SizeOf(DType::kF32);
+    const int64_t deviation = Place(bytes);
+    bound_.in_channels = channels;
+    bound_.deviations.push_back({ArgumentPosition(norm, "Variance"),
+                                 static_cast<float>(norm.Float("epsilon")),
+                                 deviation});
+    inputs->insert(
+        inputs->end(),
+        {Argument(norm, "X"), Argument(norm, "Mean"), InWorkspace(deviation),
+         Argument(norm, "Scale"), Argument(norm, "Bias")});
+    outputs->push_back(Result(sums, "ScaleGrad", channels));
+    outputs->push_back(Result(sums, "BiasGrad", channels));
     // The coefficients are those of one rank: made again outside.
-    for (int i = 0; i < 3; ++i) outputs.push_back(InWorkspace(Place(bytes)));
-    const Source filter = Filter(&conv, Argument(conv_op, "Filter"));
-    SetGraph(ConvGradNormGraph(conv),
-             {Argument(conv_op, "OutputGrad"),
-              filter,
-              Argument(*norm_, "X"),
-              {bound_.mean, false},
-              InWorkspace(bound_.deviation),
-              {bound_.scale, false},
-              {bound_.bias, false}},
-             outputs);
+    for (int i = 0; i < 3; ++i) outputs->push_back(InWorkspace(Place(bytes)));
+  }
+
+  // Inputs of a convolution's gradient, and the masked gradient.
+  void BeginGrad(const BoundOp& conv_op, ConvOp* conv,
+                 std::vector<Source>* inputs, std::vector<Source>* outputs) {
+    const int result = ResultPosition(fused_.Of("mask"), "XGrad");
+    bound_.possible = result >= 0 && IsHalf(*conv);
+    *outputs = {{result, true}};
+    *inputs = {Argument(conv_op, "OutputGrad"),
+               Filter(conv, Argument(conv_op, "Filter"))};
+  }
+
+  void BindGradNorm(const BoundOp& conv_op) {
+    ConvOp conv = ConvOp::Of(conv_op);
+    std::vector<Source> inputs, outputs;
+    BeginGrad(conv_op, &conv, &inputs, &outputs);
+    AddNorm(*norm_, fused_.Of("sums"), &inputs, &outputs);
+    SetGraph(ConvGradNormGraph(conv), inputs, outputs);
+  }
+
+  void BindGradAddNorm(const BoundOp& conv_op) {
+    ConvOp conv = ConvOp::Of(conv_op);
+    std::vector<Source> inputs, outputs;
+    BeginGrad(conv_op, &conv, &inputs, &outputs);
+    const AddedToNorm added = {fused_.Has("parts"), fused_.Has("other_norm")};
+    if (added.gradient) {
+      const BoundOp parts = fused_.Of("parts");
+      const int first = ArgumentPosition(parts, "X", 0);
+      inputs.push_back(
+          {first >= 0 ? first : ArgumentPosition(parts, "X", 1), false});
+    }
+    AddNorm(*norm_, fused_.Of("sums"), &inputs, &outputs);
+    if (added.norm) {
+      AddNorm(fused_.Of("other_norm"), fused_.Of("other_sums"), &inputs,
+              &outputs);
+    } else {
+      const BoundOp add = fused_.Of("add");
+      inputs.push_back(Argument(add, Reads(add, "X", *norm_) ? "Y" : "X"));
+    }
+    SetGraph(ConvGradAddNormGraph(conv, added), inputs, outputs);
   }
 
   FusedOp fused_;
@@ -231,11 +267,14 @@ class NormFusionInstance final : public KernelInstance {
           static_cast<half*>(InWorkspace(buffers, bound_.offset))};
       HT_RETURN_IF_ERROR(cuda::Enqueue(call, stream, op_));
     }
-    if (bound_.deviation < 0) return absl::OkStatus();
-    const DeviationsCall call{
-        Floats(buffers, bound_.variance), bound_.epsilon, bound_.in_channels,
-        static_cast<float*>(InWorkspace(buffers, bound_.deviation))};
-    return cuda::Enqueue(call, stream, op_);
+    for (const NormFusion::Deviation& deviation : bound_.deviations) {
+      const DeviationsCall call{
+          Floats(buffers, deviation.variance), deviation.epsilon,
+          bound_.in_channels,
+          static_cast<float*>(InWorkspace(buffers, deviation.to))};
+      HT_RETURN_IF_ERROR(cuda::Enqueue(call, stream, op_));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status EnqueueAfter(const Buffers& buffers, runtime::Stream& stream) {
@@ -306,8 +345,9 @@ NormFusion BindNormFusion(const BoundOp& fusion) {
 void RegisterCudnnNormFusions(KernelRegistry& registry,
                               std::shared_ptr<CudnnCache> cache) {
   const Candidate candidate = MakeCandidate(std::move(cache));
-  for (const char* pattern : {"norm_conv_stats", "conv_stats",
-                              "norm_conv_grad_filter", "conv_grad_norm"}) {
+  for (const char* pattern :
+       {"norm_conv_stats", "conv_stats", "norm_conv_grad_filter",
+        "conv_grad_norm", "conv_grad_add_norm"}) {
     registry.AddPattern(pattern, {DType::kF16}, {Layout::kChannelsLast},
                         candidate);
   }

@@ -1,11 +1,12 @@
-// The patterns norm_conv_stats, conv_stats, norm_conv_grad_filter and
-// conv_grad_norm: a graph of norm_cudnn.h with what it needs on vectors and
-// filters.
+// The patterns norm_conv_stats, conv_stats, norm_conv_grad_filter,
+// conv_grad_norm and conv_grad_add_norm: a graph of norm_cudnn.h with what it
+// needs on vectors and filters.
 #ifndef HALFTONE_KERNELS_CUDA_NORM_FUSIONS_CUDNN_H_
 #define HALFTONE_KERNELS_CUDA_NORM_FUSIONS_CUDNN_H_
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "kernels/cuda/conv_cudnn.h"
 #include "kernels/cuda/cudnn_cache.h"
@@ -26,7 +27,13 @@ struct NormFusion {
   float epsilon = 0;
   int scale = -1, bias = -1, mean = -1, variance = -1;  // arguments
   int64_t factor = -1, offset = -1;  // f16, in the workspace; -1: not needed
-  int64_t deviation = -1;            // f32 of 1 / deviation; likewise
+  // f32 of 1 / deviation, in the workspace.
+  struct Deviation {
+    int variance;  // argument
+    float epsilon;
+    int64_t to;
+  };
+  std::vector<Deviation> deviations;
 
   // After it: statistics of [out_channels], from the library's plain sums.
   int64_t out_channels = 0;

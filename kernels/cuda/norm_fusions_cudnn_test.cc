@@ -30,7 +30,8 @@ using Values = std::vector<double>;
 using Kind = CudnnNode::Kind;
 
 constexpr const char* kPatterns[] = {"conv_stats", "norm_conv_stats",
-                                     "norm_conv_grad_filter", "conv_grad_norm"};
+                                     "norm_conv_grad_filter", "conv_grad_norm",
+                                     "conv_grad_add_norm"};
 
 // ---- A graph in f64. Tensors are in logical order; outputs are not rounded.
 class Interpreter {
@@ -205,17 +206,17 @@ class Instance {
       workspace_[bound_.filter] = At(bound_.filter_outside);
     }
     for (int64_t c = 0; c < bound_.in_channels; ++c) {
-      const float variance = Argument(bound_.variance, c);
       if (bound_.factor >= 0) {
         const functors::HalfFactors factors = functors::HalfFactorsOf(
             Argument(bound_.scale, c), Argument(bound_.bias, c),
-            Argument(bound_.mean, c), variance, bound_.epsilon);
+            Argument(bound_.mean, c), Argument(bound_.variance, c),
+            bound_.epsilon);
         workspace_[bound_.factor].push_back(static_cast<float>(factors.factor));
         workspace_[bound_.offset].push_back(static_cast<float>(factors.offset));
       }
-      if (bound_.deviation >= 0) {
-        workspace_[bound_.deviation].push_back(
-            functors::InverseDeviation(variance, bound_.epsilon));
+      for (const NormFusion::Deviation& deviation : bound_.deviations) {
+        workspace_[deviation.to].push_back(functors::InverseDeviation(
+            Argument(deviation.variance, c), deviation.epsilon));
       }
     }
   }
@@ -279,7 +280,7 @@ std::vector<Values> Arguments(const BoundOp& fusion) {
   const std::vector<ValueId> feeds = body.Feeds();
   for (size_t i = 0; i < feeds.size(); ++i) {
     arguments.push_back(Eighths(fusion.inputs()[i].elements(), i));
-    if (body.name(feeds[i]) != "v") continue;
+    if (!absl::StartsWith(body.name(feeds[i]), "v")) continue;
     for (double& v : arguments.back()) v = std::abs(v);
   }
   return arguments;

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/check.h"
 #include "graph/base/error.h"
@@ -237,6 +239,35 @@ absl::Status MakeForOthers(Block& block, OpId id) {
   return absl::OkStatus();
 }
 
+// Whether the sums over what `mask` makes are of the norm of x.
+bool HasSumsOf(const Block& block, const Op& mask, ValueId x) {
+  const auto& uses = block.value(mask.out(0)).uses;
+  return absl::c_any_of(uses, [&](const Use& use) {
+    return IsOp(block, use.op, "bn_grad_reduce") &&
+           InputOf(block.op(use.op), "X") == x;
+  });
+}
+
+// A block's relu's gradient gets norms, sum and relu for itself.
+absl::Status MakeBlockAgain(Block& block, OpId mask) {
+  const int out = block.op(mask).schema->FindInput("Out");
+  const Op& relu = block.op(block.value(block.op(mask).in(out)).op());
+  const Op& add = block.op(block.value(relu.in(0)).op());
+  std::vector<ValueId> parts(add.inputs.all().begin(), add.inputs.all().end());
+  for (ValueId& part : parts) {
+    const Op* norm = DefinedBy(block, part, "scale_bias");
+    if (norm == nullptr || !HasSumsOf(block, block.op(mask), norm->in(0))) {
+      continue;
+    }
+    HT_ASSIGN_OR_RETURN(part, MakeAgain(block, *norm, mask, norm->in(0)));
+  }
+  HT_ASSIGN_OR_RETURN(const ValueId sum, MakeAgain(block, add, mask, parts[0]));
+  block.SetInput(block.value(sum).op(), 1, parts[1]);
+  HT_ASSIGN_OR_RETURN(const ValueId again, MakeAgain(block, relu, mask, sum));
+  block.SetInputSlot(mask, out, {again});
+  return absl::OkStatus();
+}
+
 // Two gradients of norms whose results were added read one value. Where the
 // target makes both images in one pass over it, they stand side by side.
 void PairGradients(Block& block, const PatternSet& patterns,
@@ -266,6 +297,7 @@ absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
   const std::vector<WeighedNorm> norms =
       WeighBatchNorms(block, held, patterns, compress);
   PairGradients(block, patterns, norms);
+  absl::flat_hash_set<OpId> masks;
   for (const WeighedNorm& norm : norms) {
     HT_RETURN_IF_ERROR(Splitter(block, norm.norm, held, norm.sync)
                            .SplitForward(norm.sync ? 0 : norm.saved));
@@ -280,6 +312,12 @@ absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
     if (norm.pool_grad.valid()) {
       HT_RETURN_IF_ERROR(MakeForOthers(block, norm.pool_grad));
     }
+    if (norm.block_mask.valid()) masks.insert(norm.block_mask);
+  }
+  // Once both norms of a block are split.
+  for (const WeighedNorm& norm : norms) {
+    if (masks.erase(norm.block_mask) == 0) continue;
+    HT_RETURN_IF_ERROR(MakeBlockAgain(block, norm.block_mask));
   }
   return !norms.empty();
 }

@@ -55,6 +55,10 @@ class Weigher {
   bool IsMadeOf(OpId grad, OpId relu_grad) const;
   // The relu's gradient, at the end of a convolution's, of the norm's gradient.
   bool IsConvGradNorm(OpId relu_grad, OpId grad) const;
+  // The relu's gradient at a block's end that can be at the end of a
+  // convolution's, of the norm's gradient; invalid: there is none.
+  OpId BlockMask(ValueId y, OpId grad) const;
+  bool IsConvGradAdded(const Op& relu_grad) const;
   bool IsElementwise(ValueId y) const;
   bool IsBehindReluGrad(const Op& norm_grad) const;
   // Whether what the relu makes is pooled and read by nothing else.
@@ -110,6 +114,37 @@ bool Weigher::IsConvGradNorm(OpId relu_grad, OpId grad) const {
       "conv_grad_norm", "conv", "OutputGrad", block_,
       OnlyFor(block_, relu_grad, InputOf(op, "OutGrad"), held_.function()),
       held_);
+}
+
+bool Weigher::IsConvGradAdded(const Op& relu_grad) const {
+  const auto takes = [&](OpId reader, ValueId value) {
+    const OpId conv = OnlyFor(block_, reader, value, held_.function());
+    return conv.valid() && patterns_.HasFor("conv_grad_add_norm", "conv",
+                                            "OutputGrad", block_, conv, held_);
+  };
+  const ValueId gradient = InputOf(relu_grad, "OutGrad");
+  const OpId parts = OnlyFor(block_, relu_grad.id, gradient, held_.function());
+  if (!IsOp(block_, parts, "sum")) return takes(relu_grad.id, gradient);
+  const auto all = block_.op(parts).inputs.all();
+  return all.size() == 2 && (takes(parts, all[0]) || takes(parts, all[1]));
+}
+
+OpId Weigher::BlockMask(ValueId y, OpId grad) const {
+  if (!grad.valid()) return OpId();
+  const OpId add = OnlyReader(y);
+  if (!IsOp(block_, add, "elementwise_add")) return OpId();
+  const Op& sum = block_.op(add);
+  const OpId relu = OnlyReader(sum.out(0));
+  if (block_.type_id(sum.in(0)) != block_.type_id(sum.in(1)) ||
+      !IsOp(block_, relu, "relu") || MayBeCompressed(relu)) {
+    return OpId();
+  }
+  for (const Use& use : block_.value(block_.op(relu).out(0)).uses) {
+    if (IsMadeOf(grad, use.op) && IsConvGradAdded(block_.op(use.op))) {
+      return use.op;
+    }
+  }
+  return OpId();
 }
 
 bool Weigher::TakesNorm(const Use& use, OpId grad) const {
@@ -224,6 +259,8 @@ WeighedNorm Weigher::Weigh(OpId id) {
     }
     if (norm.grad.valid()) norm.pool_grad = PoolGradOf(block_.op(norm.grad));
     if (norm.pool_grad.valid()) passes += 2;
+    if (!kept) norm.block_mask = BlockMask(y, norm.grad);
+    if (norm.block_mask.valid()) passes += 1;
     if (norm.grad.valid() && IsBehindReluGrad(block_.op(norm.grad))) {
       passes += 1;
     }

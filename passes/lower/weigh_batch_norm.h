@@ -28,6 +28,10 @@ struct WeighedNorm {
   // Of maximum pooling: what makes the gradient of the norm's result, which
   // both parts of its own gradient can make for themselves; else invalid.
   OpId pool_grad;
+  // The gradient of a relu of the norm's result and another value's sum, which
+  // can make that sum again for itself: at the end of a convolution's gradient,
+  // before the norm's own; else invalid.
+  OpId block_mask;
 };
 
 // The batch norms of the block that are worth it and all synchronised ones,
@@ -48,6 +52,8 @@ struct WeighedNorm {
 //                              less what is pooled, read twice
 //   conv_grad_norm             4: image's gradient twice, relu's result, X and
 //                              its gradient for the sums, less X for the sign
+//   conv_grad_add_norm         1: image's gradient, written and read, less the
+//                              other value for the sign; no bits of it
 // and what stays is the same for both. A convolution can take a norm in front
 // only if the norm behind it is split, too: there is no such fusion without
 // statistics.

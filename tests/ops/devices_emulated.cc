@@ -32,7 +32,8 @@ absl::StatusOr<std::unique_ptr<runtime::Device>> MakeTestedDevice(
 bool IsLeftOut(absl::string_view op) {
   return op == "matmul_bias_relu" || op == "conv_bias_relu" ||
          absl::StartsWith(op, "norm_conv_") || op == "conv_stats" ||
-         absl::StartsWith(op, "recompute_") || op == "conv_grad_norm";
+         absl::StartsWith(op, "recompute_") || op == "conv_grad_norm" ||
+         op == "conv_grad_add_norm";
 }
 
 }  // namespace halftone

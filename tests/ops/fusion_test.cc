@@ -66,7 +66,8 @@ double LibraryTolerance(const std::string& pattern, const Op& fusion,
                                   : 1.0 / (1 << 7);
   }
   const bool norm = absl::StartsWith(pattern, "norm_conv_") ||
-                    pattern == "conv_stats" || pattern == "conv_grad_norm";
+                    pattern == "conv_stats" ||
+                    absl::StartsWith(pattern, "conv_grad_");
   return norm ? 1.0 / 256 : 0;
 }
 // Bits, of which there is all, or places in windows.
