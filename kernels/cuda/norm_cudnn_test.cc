@@ -96,6 +96,28 @@ TEST(NormCudnnTest, F16HasDeterministicEngines) {
   }
 }
 
+// conv_grad_add_norm takes no strides for that reason.
+TEST(NormCudnnTest, BlocksHaveEnginesWithoutStrides) {
+  for (const char* target : {"sm_80", "sm_90"}) {
+    ForEachConv(DType::kF16, Layout::kChannelsLast, [&](const ConvOp& conv) {
+      const bool strides = conv.shape.dims()[0].stride > 1;
+      for (const bool gradient : {false, true}) {
+        for (const bool norm : {false, true}) {
+          const BoundGraph bound = ConvGradAddNormGraph(conv, {gradient, norm});
+          const auto engine = ChooseCudnnEngine(bound.graph, target);
+          if (strides && gradient) {
+            EXPECT_TRUE(absl::IsUnimplemented(engine.status())) << target;
+          } else if (!strides) {
+            EXPECT_TRUE(engine.ok())
+                << target << ", gradient " << gradient << ", norm " << norm
+                << ": " << engine.status();
+          }
+        }
+      }
+    });
+  }
+}
+
 // Patterns leave such norms whole (passes/lower/patterns/norm_conv.cc): were
 // there engines one day, they should not.
 TEST(NormCudnnTest, BF16HasNoEngines) {
