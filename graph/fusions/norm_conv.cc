@@ -135,7 +135,8 @@ FusionPattern ConvGradNorm() {
 }
 
 // The same at the end of a block, whose result others read, too: their gradient
-// is added on the way.
+// is added on the way. The sign is that of the sum in f32: where forward, which
+// rounds it, makes 0 of a sum above that, the gradient passes.
 FusionPattern ConvGradAddNorm() {
   return FusionPattern(
              "conv_grad_add_norm",
