@@ -2,11 +2,9 @@
 
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/fusions/fusion_pattern.h"
-#include "graph/ir/well_known.h"
 #include "graph/schema/op_builder.h"
 #include "graph/schema/op_schema.h"
 #include "passes/rewrite/rewrite.h"
@@ -18,8 +16,7 @@ namespace {
 // A gradient of pooling whose maxima's places are known.
 bool IsMaxPoolGrad(const Op& op) {
   return op.schema->FindInput("Argmax") >= 0 &&
-         op.schema->FindInput("OutGrad") >= 0 &&
-         absl::EndsWith(op.schema->name(), "_grad");
+         op.schema->FindInput("OutGrad") >= 0;
 }
 
 class Masker {
@@ -84,10 +81,13 @@ class Masker {
 }  // namespace
 
 absl::StatusOr<bool> MaskPooled::Run(Program& program) {
-  Entry* train = program.FindEntry(kTrainEntry);
-  if (train == nullptr) return false;
-  HeldValues held(*train);
-  return Masker(train->block(), held).Run();
+  bool changed = false;
+  for (const auto& entry : program.entries()) {
+    HeldValues held(*entry);
+    HT_ASSIGN_OR_RETURN(const bool swapped, Masker(entry->block(), held).Run());
+    changed |= swapped;
+  }
+  return changed;
 }
 
 }  // namespace passes
