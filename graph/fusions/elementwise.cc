@@ -16,11 +16,6 @@ using Context = FusionPattern::Context;
 // A kernel keeps one running value per op in registers.
 constexpr size_t kMostOps = 16;
 
-// Nothing is broadcast.
-bool AddsTwoThatDiffer(const Context& sum) {
-  return AddsTwo(sum) && sum.op.in(0) != sum.op.in(1);
-}
-
 // All of one type, of an op that makes one value.
 bool IsOfType(const Block& block, const Op& op, TypeId type) {
   const auto has_type = [&](ValueId v) { return block.type_id(v) == type; };
@@ -57,7 +52,7 @@ FusionPattern WithNorms(FusionPattern pattern) {
   return std::move(
       pattern.Hidden("add", "elementwise_add", {"relu.X"})
           .Optional()
-          .If(AddsTwoThatDiffer)
+          .If(AddsTwo)
           .Hidden("norm", "scale_bias", {"add.X", "add.Y", "relu.X"})
           .Hidden("other_norm", "scale_bias", {"add.Y"})
           .Optional()

@@ -19,7 +19,7 @@ FusionPattern ConvGradNorm();
 FusionPattern ConvGradAddNorm();
 // Of a norm that is made again: it is the one whose gradient "sums" is of.
 bool IsThatOfSums(const FusionPattern::Context& norm);
-// Of an op that adds: two values of the type that it makes.
+// Of an op that adds: two values, and both of the type that it makes.
 bool AddsTwo(const FusionPattern::Context& sum);
 
 // relu_grad_sums.cc

@@ -96,7 +96,7 @@ FusionPattern MaskAndSums(std::string name, std::string mask,
 
 bool AddsTwo(const Context& sum) {
   const auto parts = sum.op.inputs.all();
-  return parts.size() == 2 &&
+  return parts.size() == 2 && parts[0] != parts[1] &&
          AllAre(sum.block, parts, sum.block.type_id(sum.op.out(0)));
 }
 

@@ -107,6 +107,9 @@ class Binder {
   // The graph counts its inputs and outputs in order; they lie here.
   void SetGraph(BoundGraph graph, const std::vector<Source>& inputs,
                 const std::vector<Source>& outputs) {
+    for (const Source& input : inputs) {
+      if (input.position < 0 && input.scratch < 0) bound_.possible = false;
+    }
     for (Source& source : graph.sources) {
       if (source.position < 0) continue;
       source = (source.output ? outputs : inputs)[source.position];

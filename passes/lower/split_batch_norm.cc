@@ -297,7 +297,6 @@ absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
   const std::vector<WeighedNorm> norms =
       WeighBatchNorms(block, held, patterns, compress);
   PairGradients(block, patterns, norms);
-  absl::flat_hash_set<OpId> masks;
   for (const WeighedNorm& norm : norms) {
     HT_RETURN_IF_ERROR(Splitter(block, norm.norm, held, norm.sync)
                            .SplitForward(norm.sync ? 0 : norm.saved));
@@ -312,12 +311,13 @@ absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
     if (norm.pool_grad.valid()) {
       HT_RETURN_IF_ERROR(MakeForOthers(block, norm.pool_grad));
     }
-    if (norm.block_mask.valid()) masks.insert(norm.block_mask);
   }
-  // Once both norms of a block are split.
+  // Once, when both norms of a block are split.
+  absl::flat_hash_set<OpId> masks;
   for (const WeighedNorm& norm : norms) {
-    if (masks.erase(norm.block_mask) == 0) continue;
-    HT_RETURN_IF_ERROR(MakeBlockAgain(block, norm.block_mask));
+    if (norm.block_mask.valid() && masks.insert(norm.block_mask).second) {
+      HT_RETURN_IF_ERROR(MakeBlockAgain(block, norm.block_mask));
+    }
   }
   return !norms.empty();
 }
