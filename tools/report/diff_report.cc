@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -32,21 +33,55 @@ std::string Few(const std::vector<std::string>& names) {
   return runtime::JoinFew(names, kMostNames);
 }
 
-// "train, eval": the entries in which the op, or what it makes, still is.
-std::string EntriesWith(const Program& program, const proto::OpRow& op) {
-  std::vector<std::string> names;
-  for (const auto& entry : program.entries()) {
-    const Block& block = entry->block();
-    bool there = block.FindOp(op.name()).valid();
-    for (const proto::SlotNames& slot : op.output()) {
-      for (const std::string& value : slot.value()) {
-        there = there || block.FindValue(value).valid();
+// In which entries an op, or what it makes, still is, in a fusion or not.
+class EntriesOf {
+ public:
+  explicit EntriesOf(const Program& program) : program_(program) {
+    for (const auto& entry : program.entries()) {
+      const Block& block = entry->block();
+      auto& names = inside_.emplace_back();
+      for (OpId id = block.first(); id.valid(); id = block.next(id)) {
+        if (block.op(id).body != nullptr) {
+          AddNames(*block.op(id).body, &names);
+        }
       }
     }
-    if (there) names.push_back(entry->name());
   }
-  return absl::StrJoin(names, ", ");
-}
+
+  // "train, eval".
+  std::string Of(const proto::OpRow& op) const {
+    std::vector<std::string> names;
+    size_t inside = 0;
+    for (const auto& entry : program_.entries()) {
+      const Block& block = entry->block();
+      const auto& hidden = inside_[inside++];
+      bool there =
+          block.FindOp(op.name()).valid() || hidden.contains(op.name());
+      for (const proto::SlotNames& slot : op.output()) {
+        for (const std::string& value : slot.value()) {
+          there =
+              there || block.FindValue(value).valid() || hidden.contains(value);
+        }
+      }
+      if (there) names.push_back(entry->name());
+    }
+    return absl::StrJoin(names, ", ");
+  }
+
+ private:
+  using Names = absl::flat_hash_set<std::string>;
+
+  static void AddNames(const Block& body, Names* names) {
+    for (OpId id = body.first(); id.valid(); id = body.next(id)) {
+      const Op& op = body.op(id);
+      names->emplace(body.name(op));
+      for (ValueId made : op.outputs.all()) names->emplace(body.name(made));
+    }
+  }
+
+  const Program& program_;
+  std::vector<Names> inside_;  // fusions, by entry
+};
 
 // "f16 WHITE_LIST -> f16 USER_WHITE"; the ops behind it only where the code
 // stays.
@@ -64,6 +99,7 @@ void ComparePrecisions(const ModelFacts& before, const ModelFacts& after,
   const auto old_rows = OwnOps(*before.model), new_rows = OwnOps(*after.model);
   for (const proto::OpRow* op : old_rows) old_ops[op->name()] = op;
   for (const proto::OpRow* op : new_rows) new_ops[op->name()] = op;
+  const EntriesOf entries(*after.model->program);
   // Ops with the same change of reason, in order of the first one.
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
   for (const proto::OpRow* op : new_rows) {
@@ -76,9 +112,8 @@ void ComparePrecisions(const ModelFacts& before, const ModelFacts& after,
           absl::StrCat(op->name(), " ", old->second->precision(), "->",
                        op->precision(), " ", WhyText(*op)));
     } else if (WhyText(*old->second) != WhyText(*op)) {
-      const std::string change =
-          absl::StrCat(ReasonChange(*old->second, *op), " (",
-                       EntriesWith(*after.model->program, *op), ")");
+      const std::string change = absl::StrCat(ReasonChange(*old->second, *op),
+                                              " (", entries.Of(*op), ")");
       auto same =
           std::find_if(reasons.begin(), reasons.end(),
                        [&](const auto& r) { return r.first == change; });
