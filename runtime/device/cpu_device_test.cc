@@ -1,3 +1,7 @@
+#include <sched.h>
+
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/device/device_conformance.h"
@@ -69,6 +73,27 @@ TEST(HostInfo, ReadsMeminfo) {
 TEST(HostInfo, KnowsThisMachine) {
   EXPECT_GE(UsableCores(), 1);
   EXPECT_GT(FreeHostBytes(), 0);
+}
+
+TEST(HostInfo, KeepsAThreadToCores) {
+  const int usable = UsableCores();
+  const auto cores_of_thread = [] {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : -1;
+  };
+  const int before = cores_of_thread();
+  if (before != usable) GTEST_SKIP() << "a quota, or no affinity";
+  std::thread([&] {
+    KeepToCores(usable - 1, 1);
+    EXPECT_EQ(cores_of_thread(), 1);
+    std::thread([&] { EXPECT_EQ(cores_of_thread(), 1); }).join();
+    EXPECT_EQ(UsableCores(), usable);
+    KeepToCores(0, before);
+    EXPECT_EQ(cores_of_thread(), before);
+    KeepToCores(before, 1);  // there is none
+    EXPECT_EQ(cores_of_thread(), before);
+  }).join();
+  EXPECT_EQ(cores_of_thread(), before);
 }
 
 }  // namespace

@@ -97,10 +97,39 @@ int64_t AvailableBytes(absl::string_view meminfo) {
   return absl::SimpleAtoi(value, &kib) ? kib * 1024 : -1;
 }
 
+namespace {
+
+// Those that the process may run on, as it was told; none: not known.
+const cpu_set_t& OwnCores() {
+  static const cpu_set_t cores = [] {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) CPU_ZERO(&set);
+    return set;
+  }();
+  return cores;
+}
+
+}  // namespace
+
+void KeepToCores(int first, int count) {
+  cpu_set_t some;
+  CPU_ZERO(&some);
+  int core = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &OwnCores())) continue;
+    if (core >= first && core < first + count) CPU_SET(cpu, &some);
+    ++core;
+  }
+  // Under a quota other processes have the same cores. Where the system
+  // refuses it places the thread as ever.
+  if (CPU_COUNT(&some) > 0 && UsableCores() == core) {
+    sched_setaffinity(0, sizeof(some), &some);
+  }
+}
+
 int UsableCores() {
-  cpu_set_t set;
-  int cores = sched_getaffinity(0, sizeof(set), &set) == 0
-                  ? CPU_COUNT(&set)
+  int cores = CPU_COUNT(&OwnCores()) > 0
+                  ? CPU_COUNT(&OwnCores())
                   : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   // "max 100000" or "150000 100000": microseconds per period.
   const std::string quota = ReadKernelFile(CgroupFolder() + "/cpu.max");

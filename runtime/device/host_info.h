@@ -24,6 +24,9 @@ int64_t AvailableBytes(absl::string_view meminfo);
 // Cores that this process may run on (its affinity mask, and the container's
 // CPU quota rounded up); at least 1.
 int UsableCores();
+// Keeps this thread, and those that it starts, to `count` of them from the
+// `first` on; not under a quota, where they are nobody's own.
+void KeepToCores(int first, int count);
 
 // Memory that this process can still take: what the machine has left, or the
 // container's limit if that is less.

@@ -65,8 +65,13 @@ absl::Status AddLaunchedRank(const RankFlags& flags,
                               local);
   }
   local->communicators.push_back(std::move(communicator));
-  local->devices.push_back(runtime::MakeCpuDevice(
-      place.local_rank, ThreadsPerRank(flags, place.local_world_size)));
+  const int threads = ThreadsPerRank(flags, place.local_world_size);
+  local->devices.push_back(runtime::MakeCpuDevice(place.local_rank, threads));
+  // Ranks that share out the machine wait for each other in every step: two
+  // that compute on one core take twice as long.
+  if (threads * place.local_world_size == runtime::UsableCores()) {
+    runtime::KeepToCores(place.local_rank * threads, threads);
+  }
   return absl::OkStatus();
 }
 
