@@ -48,7 +48,7 @@ bool IsPlainWithoutStrides(const Context& conv) {
                      [](int64_t stride) { return stride == 1; });
 }
 
-// Whether a bn_grad_reduce of the mask's gradient is of the norm.
+// Whether a bn_grad_reduce is of the mask's gradient and of the norm.
 bool IsOf(const Context& norm, const Op& sums) {
   const Context reduce = {norm.block, sums, norm.group, norm.held};
   return reduce.In("YGrad") == norm.Of("mask").out(0) &&
@@ -83,12 +83,7 @@ FusionPattern GradFilterOfNorm(std::string name) {
 
 }  // namespace
 
-bool IsThatOfSums(const Context& norm) {
-  const Context sums = {norm.block, norm.Of("sums"), norm.group, norm.held};
-  return norm.In("X") == sums.In("X") &&
-         norm.In("Mean") == sums.In("BatchMean") &&
-         norm.In("Variance") == sums.In("BatchVariance");
-}
+bool IsThatOfSums(const Context& norm) { return IsOf(norm, norm.Of("sums")); }
 
 FusionPattern NormConvStats() {
   return FusionPattern("norm_conv_stats",

@@ -20,6 +20,10 @@ inline const float* In(const Buffers& buffers, int i) {
 inline float* Out(const Buffers& buffers, int i) {
   return static_cast<float*>(buffers.outputs[i]);
 }
+// Null: nobody reads it.
+inline float* OutOrNull(const Buffers& buffers, int i) {
+  return i < 0 ? nullptr : Out(buffers, i);
+}
 
 // For Channels::Map: (x - mean) * factor + bias.
 struct NormalizeMap {
@@ -116,6 +120,30 @@ inline void DivideByDeviation(const float* variance, float epsilon,
   for (int64_t c = 0; c < channels; ++c) {
     sums[c] *= functors::InverseDeviation(variance[c], epsilon);
   }
+}
+
+// What bn_grad_reduce makes of the partial sums of its gradient.
+inline void FinishNormSums(const Buffers& buffers, const NormSumsAt& norm,
+                           const Channels& channels, const float* partial) {
+  float* const scale_grad = OutOrNull(buffers, norm.scale_grad);
+  channels.CombineSums(partial, scale_grad, OutOrNull(buffers, norm.bias_grad));
+  if (scale_grad == nullptr) return;
+  DivideByDeviation(In(buffers, norm.variance), norm.epsilon,
+                    channels.channels(), scale_grad);
+}
+
+// Of a fusion's Kernel(fusion), with its WorkspaceFloats(threads).
+template <typename Kernel>
+Candidate NormFusionCandidate(absl::string_view name,
+                              bool (*supports)(const BoundOp&)) {
+  Candidate candidate =
+      MakeCandidate(name, [](const BoundOp& op) { return Kernel(op); });
+  candidate.supports = supports;
+  candidate.workspace_bytes = [](const BoundOp& op) {
+    return Kernel(op).WorkspaceFloats(op.context().threads) *
+           static_cast<int64_t>(sizeof(float));
+  };
+  return candidate;
 }
 
 void RegisterCpuNormParts(KernelRegistry& registry);    // norm_parts.cc

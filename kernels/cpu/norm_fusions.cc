@@ -25,9 +25,6 @@ void AddLanes(const float* x, float* sum) {
   for (int k = 0; k < Low::kSize; ++k) sum[k] += x[k];
   Low::Round(sum, T());
 }
-void* OutOrNull(const Buffers& buffers, int i) {
-  return i < 0 ? nullptr : buffers.outputs[i];
-}
 
 // norm_elementwise: relu(norm(x) + y), and its bits.
 struct NormElementwiseKernel {
@@ -41,10 +38,8 @@ struct NormElementwiseKernel {
         dtype(fusion.outputs()[at.out].dtype) {}
 
   // A factor per channel and norm.
-  static int64_t WorkspaceFloats(const BoundOp& fusion) {
-    const NormElementwiseKernel kernel(fusion);
-    return static_cast<int64_t>(kernel.at.norms.size()) *
-           kernel.channels.channels();
+  int64_t WorkspaceFloats(int) const {
+    return static_cast<int64_t>(at.norms.size()) * channels.channels();
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -157,11 +152,9 @@ struct ReluGradNormKernel {
         channels(fusion.inputs()[at.a]),
         dtype(fusion.inputs()[at.a].dtype) {}
 
-  static int64_t WorkspaceFloats(const BoundOp& fusion) {
-    const ReluGradNormKernel kernel(fusion);
-    return static_cast<int64_t>(kernel.at.norms.size()) *
-               kernel.channels.workspace_floats() +
-           (kernel.at.recomputed ? kernel.channels.channels() : 0);
+  int64_t WorkspaceFloats(int) const {
+    return static_cast<int64_t>(at.norms.size()) * channels.workspace_floats() +
+           (at.recomputed ? channels.channels() : 0);
   }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
@@ -183,15 +176,7 @@ struct ReluGradNormKernel {
                                   absl::MakeConstSpan(summed, at.norms.size()),
                                   grad, stream.threads());
     for (size_t i = 0; i < at.norms.size(); ++i) {
-      const NormSumsAt& norm = at.norms[i];
-      float* const scale_grad =
-          static_cast<float*>(OutOrNull(buffers, norm.scale_grad));
-      channels.CombineSums(
-          summed[i].partial, scale_grad,
-          static_cast<float*>(OutOrNull(buffers, norm.bias_grad)));
-      if (scale_grad == nullptr) continue;
-      DivideByDeviation(In(buffers, norm.variance), norm.epsilon,
-                        channels.channels(), scale_grad);
+      FinishNormSums(buffers, at.norms[i], channels, summed[i].partial);
     }
   }
 
@@ -253,7 +238,7 @@ struct ReluGradNormKernel {
       } else if (!at.recomputed) {
         lanes.relu = input(at.relu);
       }
-      lanes.g = static_cast<T*>(OutOrNull(buffers, at.g));
+      if (at.g >= 0) lanes.g = static_cast<T*>(buffers.outputs[at.g]);
       lanes.again = again;
       return lanes;
     }
@@ -312,7 +297,7 @@ struct NormGradApplyTwoKernel {
         channels(fusion.inputs()[at.norms[0].x]),
         dtype(fusion.inputs()[at.norms[0].x].dtype) {}
 
-  static int64_t WorkspaceFloats(const BoundOp&) { return 0; }
+  int64_t WorkspaceFloats(int) const { return 0; }
 
   void operator()(const Buffers& buffers, runtime::Stream& stream) const {
     channels.ForTiles(stream.threads(), [&](const Channels::Tile& tile) {
@@ -327,30 +312,19 @@ struct NormGradApplyTwoKernel {
   }
 };
 
-template <typename Kernel>
-Candidate MakeFused(bool (*supports)(const BoundOp&)) {
-  Candidate candidate =
-      MakeCandidate("channels", [](const BoundOp& op) { return Kernel(op); });
-  candidate.supports = supports;
-  candidate.workspace_bytes = [](const BoundOp& op) {
-    return Kernel::WorkspaceFloats(op) * static_cast<int64_t>(sizeof(float));
-  };
-  return candidate;
-}
-
 }  // namespace
 
 void RegisterCpuNormFusions(KernelRegistry& registry) {
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
   const Layout layouts[] = {Layout::kRowMajor, Layout::kChannelsLast};
-  const Candidate elementwise =
-      MakeFused<NormElementwiseKernel>(SupportsNormElementwise);
+  const Candidate elementwise = NormFusionCandidate<NormElementwiseKernel>(
+      "channels", SupportsNormElementwise);
   const Candidate relu_grad =
-      MakeFused<ReluGradNormKernel>(SupportsReluGradSums);
+      NormFusionCandidate<ReluGradNormKernel>("channels", SupportsReluGradSums);
   registry.AddPattern("norm_elementwise", dtypes, layouts, elementwise);
-  registry.AddPattern(
-      "norm_grad_apply_two", dtypes, layouts,
-      MakeFused<NormGradApplyTwoKernel>(SupportsNormGradApplyTwo));
+  registry.AddPattern("norm_grad_apply_two", dtypes, layouts,
+                      NormFusionCandidate<NormGradApplyTwoKernel>(
+                          "channels", SupportsNormGradApplyTwo));
   registry.AddPattern("relu_grad_norm", dtypes, layouts, relu_grad);
   registry.AddPattern("recompute_relu_grad_norm", dtypes, layouts, relu_grad);
   // Of f32 making bits takes as long as reading them saves.

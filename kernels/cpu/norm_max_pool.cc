@@ -19,8 +19,8 @@ namespace {
 template <typename T>
 class NormMaxPool {
  public:
-  explicit NormMaxPool(const NormMaxPoolAt& at) : at_(at), most_(at.shape) {
-    const PoolDim& h = at.shape.h;
+  explicit NormMaxPool(const BoundOp& fusion) : at_(fusion), most_(at_.shape) {
+    const PoolDim& h = at_.shape.h;
     const int64_t rows = kStripBytes / std::max<int64_t>(1, RowBytes());
     lines_ = std::clamp<int64_t>((rows - h.kernel) / h.stride + 1, 1,
                                  std::max<int64_t>(1, h.out));
@@ -164,14 +164,7 @@ class MaxPoolGradNorm {
         {buffers.inputs[sums_.x], In(buffers, sums_.mean), partial}};
     channels_.Reduce<NormGradSums>(dtype_, summed, Grad{*this, buffers},
                                    stream.threads());
-    const auto result = [&](int i) {
-      return i < 0 ? nullptr : Out(buffers, i);
-    };
-    float* const scale_grad = result(sums_.scale_grad);
-    channels_.CombineSums(partial, scale_grad, result(sums_.bias_grad));
-    if (scale_grad == nullptr) return;
-    DivideByDeviation(In(buffers, sums_.variance), sums_.epsilon,
-                      channels_.channels(), scale_grad);
+    FinishNormSums(buffers, sums_, channels_, partial);
   }
 
  private:
@@ -236,71 +229,40 @@ class MaxPoolGradApply {
         grad_.Fill(buffers, tile.at, tile.elements(), grad);
         const auto* x = static_cast<const T*>(buffers.inputs[norm_.x]);
         auto* out = static_cast<T*>(buffers.outputs[0]);
-        RunTile(tile, map, x + tile.at, grad, out + tile.at);
+        Channels::Tile here = tile;
+        here.at = 0;
+        channels_.MapTile(dtype_, x + tile.at, grad, out + tile.at, here, map);
       });
     });
   }
 
  private:
-  template <typename T>
-  static void RunTile(const Channels::Tile& tile, const GradApplyMap& map,
-                      const T* x, const T* grad, T* out) {
-    if (tile.IsLanes()) {
-      return channels_internal::MapLanes(x, grad, out, tile.rows, tile.channel,
-                                         tile.channels, map);
-    }
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      for (int64_t c = 0; c < tile.channels; ++c) {
-        const int64_t i = r * tile.channels + c;
-        out[i] = static_cast<T>(map.At(tile.channel + c)(
-            static_cast<float>(x[i]), static_cast<float>(grad[i])));
-      }
-    }
-  }
-
   PooledGrad grad_;
   NormApplyAt norm_;
   Channels channels_;
   DType dtype_;
 };
 
-template <typename Make>
-Candidate MakeFused(bool (*supports)(const BoundOp&), const Make& make) {
-  Candidate candidate = MakeCandidate("pixels", make);
-  candidate.supports = supports;
-  candidate.workspace_bytes = [make](const BoundOp& op) {
-    return make(op).WorkspaceFloats(op.context().threads) *
-           static_cast<int64_t>(sizeof(float));
-  };
-  return candidate;
-}
-
 template <typename T>
-Candidate ForwardOf() {
-  return MakeFused(SupportsNormMaxPool, [](const BoundOp& op) {
-    return NormMaxPool<T>(NormMaxPoolAt(op));
-  });
+void RegisterForward(KernelRegistry& registry) {
+  registry.AddPattern(
+      "norm_max_pool", {DTypeOf<T>()}, {Layout::kChannelsLast},
+      NormFusionCandidate<NormMaxPool<T>>("pixels", SupportsNormMaxPool));
 }
 
 }  // namespace
 
 void RegisterCpuNormMaxPool(KernelRegistry& registry) {
-  const Layout layouts[] = {Layout::kChannelsLast};
-  registry.AddPattern("norm_max_pool", {DType::kF32}, layouts,
-                      ForwardOf<float>());
-  registry.AddPattern("norm_max_pool", {DType::kF16}, layouts,
-                      ForwardOf<half>());
-  registry.AddPattern("norm_max_pool", {DType::kBF16}, layouts,
-                      ForwardOf<bfloat16>());
+  RegisterForward<float>(registry);
+  RegisterForward<half>(registry);
+  RegisterForward<bfloat16>(registry);
   const DType dtypes[] = {DType::kF32, DType::kF16, DType::kBF16};
-  registry.AddPattern("max_pool_grad_norm", dtypes, layouts,
-                      MakeFused(SupportsMaxPoolGradNorm, [](const BoundOp& op) {
-                        return MaxPoolGradNorm(op);
-                      }));
   registry.AddPattern(
-      "max_pool_grad_apply", dtypes, layouts,
-      MakeFused(SupportsMaxPoolGradApply,
-                [](const BoundOp& op) { return MaxPoolGradApply(op); }));
+      "max_pool_grad_norm", dtypes, {Layout::kChannelsLast},
+      NormFusionCandidate<MaxPoolGradNorm>("pixels", SupportsMaxPoolGradNorm));
+  registry.AddPattern("max_pool_grad_apply", dtypes, {Layout::kChannelsLast},
+                      NormFusionCandidate<MaxPoolGradApply>(
+                          "pixels", SupportsMaxPoolGradApply));
 }
 
 }  // namespace kernels

@@ -19,6 +19,10 @@ inline const float* In(const Buffers& buffers, int i) {
 inline float* Out(const Buffers& buffers, int i) {
   return static_cast<float*>(buffers.outputs[i]);
 }
+// Null: nobody reads it.
+inline float* OutOrNull(const Buffers& buffers, int i) {
+  return i < 0 ? nullptr : Out(buffers, i);
+}
 
 // ---- For Sum.
 

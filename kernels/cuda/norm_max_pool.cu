@@ -132,13 +132,11 @@ class MaxPoolGradNorm {
     } else {
       LaunchRows<1>(launch, data, partial);
     }
-    const auto result = [&](int i) {
-      return i < 0 ? nullptr : Out(buffers, i);
-    };
     CombineSums<sums_internal::TwoSums, 2>(
         launch, channels_.sums, partial,
         FinishGradSums{In(buffers, norm_.variance), norm_.epsilon,
-                       result(norm_.scale_grad), result(norm_.bias_grad)});
+                       OutOrNull(buffers, norm_.scale_grad),
+                       OutOrNull(buffers, norm_.bias_grad)});
   }
 
  private:

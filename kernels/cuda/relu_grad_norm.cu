@@ -127,10 +127,6 @@ class ReluGradSums {
   }
 
  private:
-  static float* OutOrNull(const Buffers& buffers, int i) {
-    return i < 0 ? nullptr : Out(buffers, i);
-  }
-
   GradData DataOf(const Buffers& buffers) const {
     GradData data = {};
     data.dtype = channels_.dtype;
