@@ -1,7 +1,6 @@
 // Symbols, cells, constants, and what the program says of its values.
 #include <cmath>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "graph/base/dtype.h"
 #include "graph/ir/well_known.h"
@@ -24,18 +23,16 @@ void CheckSymbols(const Program& program, Phase, Reporter& report) {
 
 // The value of a cell or constant has its name in every block.
 void CheckNames(const Program& program, Phase, Reporter& report) {
-  absl::flat_hash_set<absl::string_view> names;
   for (int i = 0; i < program.num_cells(); ++i) {
     const Cell& cell = program.cell(CellId(i));
     const std::string wrong = BadName(cell.name);
     if (!wrong.empty()) report.At(cell.line, "a cell's name ", wrong);
-    names.insert(cell.name);
   }
   for (int i = 0; i < program.num_constants(); ++i) {
     const std::string& name = program.constant(ConstantId(i)).name;
     const std::string wrong = BadName(name);
     if (!wrong.empty()) report.At(0, "a constant's name ", wrong);
-    if (!names.insert(name).second) {
+    if (program.FindCell(program.constant_name(ConstantId(i))).valid()) {
       report.At(0, "a cell and a constant are both called ", name);
     }
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <memory_resource>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -49,7 +50,7 @@ class Gaps {
   int64_t end() const { return end_; }
 
  private:
-  using ByOffset = std::map<int64_t, int64_t>;  // -> bytes
+  using ByOffset = std::pmr::map<int64_t, int64_t>;  // -> bytes
 
   void Insert(int64_t offset, int64_t bytes) {
     gaps_.emplace(offset, bytes);
@@ -73,8 +74,11 @@ class Gaps {
     return offset;
   }
 
-  ByOffset gaps_;
-  std::set<std::pair<int64_t, int64_t>> by_size_;  // those, bytes first
+  // Gaps come and go with every lifetime.
+  std::pmr::unsynchronized_pool_resource nodes_;
+  ByOffset gaps_{&nodes_};
+  // Those, bytes first.
+  std::pmr::set<std::pair<int64_t, int64_t>> by_size_{&nodes_};
   int64_t end_ = 0;
 };
 
