@@ -23,7 +23,9 @@ constexpr uint64_t kMostBytes = std::numeric_limits<int32_t>::max();
 // more.
 constexpr uint64_t kMostRatio = 50;
 constexpr size_t kPiece = size_t{1} << 20;
-// Of many pieces the time counts for more than a tenth of their bytes.
+// Beyond that the time counts for more than a tenth of the bytes: a sixth of a
+// compile's of thousands of ops.
+constexpr size_t kSmallPart = size_t{64} << 10;
 constexpr int kStored = 0, kFast = 1, kSmall = 6;
 
 template <typename T, void (*kFree)(T*)>
@@ -83,9 +85,17 @@ struct Packer::Compressor {
     }
     return compressor.get();
   }
+  char* RoomFor(size_t bytes) {
+    if (bytes > room_bytes) {
+      room.reset(new char[bytes]);
+      room_bytes = bytes;
+    }
+    return room.get();
+  }
   DeflateCompressor compressor;
   int at = 0;
-  std::string room;
+  std::unique_ptr<char[]> room;
+  size_t room_bytes = 0;
 };
 
 Packer::Packer() : compressor_(new Compressor) {}
@@ -109,20 +119,22 @@ void Packer::Append(const google::protobuf::Message& message) {
 
 void Packer::Deflate(int level) {
   libdeflate_compressor* const compressor = compressor_->At(level);
-  std::string& room = compressor_->room;
-  room.resize(libdeflate_zlib_compress_bound(compressor, piece_.size()));
-  const size_t size = libdeflate_zlib_compress(
-      compressor, piece_.data(), piece_.size(), &room[0], room.size());
+  const size_t bound =
+      libdeflate_zlib_compress_bound(compressor, piece_.size());
+  char* const room = compressor_->RoomFor(bound);
+  const size_t size = libdeflate_zlib_compress(compressor, piece_.data(),
+                                               piece_.size(), room, bound);
   if (level != kStored && piece_.size() / size >= kMostRatio) {
     return Deflate(kStored);
   }
   packed_.set_bytes(packed_.bytes() + piece_.size());
-  packed_.mutable_deflated()->append(room.data(), size);
+  packed_.mutable_deflated()->append(room, size);
   piece_.clear();
 }
 
 proto::Packed Packer::Finish() {
-  if (!piece_.empty()) Deflate(packed_.bytes() == 0 ? kSmall : kFast);
+  const bool small = packed_.bytes() == 0 && piece_.size() <= kSmallPart;
+  if (!piece_.empty()) Deflate(small ? kSmall : kFast);
   return std::move(packed_);
 }
 

@@ -228,7 +228,9 @@ void Printer::PrintInputs(const Block& block, const Op& op) {
     if (!op.inputs.has(s)) continue;
     const auto values = op.inputs.slot(s);
     const bool list = slots[s].list() || values.size() != 1;
-    absl::StrAppend(&out_, first ? "" : ", ", slots[s].name, list ? "=[" : "=");
+    Word(first ? "" : ", ");
+    Word(slots[s].name);
+    Word(list ? "=[" : "=");
     List(values.size(), [&](int i) { Name(block.name(values[i])); });
     if (list) out_ += ']';
     first = false;
@@ -242,7 +244,9 @@ void Printer::PrintOutputs(const Block& block, const Op& op) {
     if (!op.outputs.has(s)) continue;
     const auto values = op.outputs.slot(s);
     const bool list = slots[s].list() || values.size() != 1;
-    absl::StrAppend(&out_, first ? "" : ", ", slots[s].name, list ? "=[" : "=");
+    Word(first ? "" : ", ");
+    Word(slots[s].name);
+    Word(list ? "=[" : "=");
     List(values.size(), [&](int i) {
       Name(block.name(values[i]));
       out_ += " : ";
@@ -285,20 +289,24 @@ void Printer::PrintAttrs(const Op& op) {
   if (op.attrs.empty()) return;
   out_ += " {";
   List(op.attrs.size(), [&](int i) {
-    absl::StrAppend(&out_, op.schema->attrs()[op.attrs[i].first].name, "=");
+    Word(op.schema->attrs()[op.attrs[i].first].name);
+    out_ += '=';
     PrintAttr(op.attrs[i].second);
   });
   out_ += '}';
 }
 
 void Printer::PrintDecision(const Op& op) {
-  absl::StrAppend(&out_, "   ", halftone::Name(op.role));
+  Word("   ");
+  Word(halftone::Name(op.role));
   const Decision& decision = op.decision;
   if (decision.precision != DType::kInvalid) {
-    absl::StrAppend(&out_, " ", halftone::Name(decision.precision));
+    out_ += ' ';
+    Word(halftone::Name(decision.precision));
   }
   if (decision.reason != Reason::kNone) {
-    absl::StrAppend(&out_, " ", halftone::Name(decision.reason));
+    out_ += ' ';
+    Word(halftone::Name(decision.reason));
   }
   if (!decision.because_of.empty()) {
     out_ += " <- ";
@@ -331,7 +339,9 @@ void Printer::PrintBody(const Block& body, int indent) {
 void Printer::PrintOp(const Block& block, const Op& op, int indent) {
   out_.append(indent, ' ');
   Name(op.name);
-  absl::StrAppend(&out_, ": ", op.schema->name(), "(");
+  Word(": ");
+  Word(op.schema->name());
+  out_ += '(';
   PrintInputs(block, op);
   out_ += ") -> (";
   PrintOutputs(block, op);

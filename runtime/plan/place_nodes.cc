@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <memory_resource>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -50,7 +49,7 @@ class Gaps {
   int64_t end() const { return end_; }
 
  private:
-  using ByOffset = std::pmr::map<int64_t, int64_t>;  // -> bytes
+  using ByOffset = std::map<int64_t, int64_t>;  // -> bytes
 
   void Insert(int64_t offset, int64_t bytes) {
     gaps_.emplace(offset, bytes);
@@ -74,11 +73,8 @@ class Gaps {
     return offset;
   }
 
-  // Gaps come and go with every lifetime.
-  std::pmr::unsynchronized_pool_resource nodes_;
-  ByOffset gaps_{&nodes_};
-  // Those, bytes first.
-  std::pmr::set<std::pair<int64_t, int64_t>> by_size_{&nodes_};
+  ByOffset gaps_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // those, bytes first
   int64_t end_ = 0;
 };
 
