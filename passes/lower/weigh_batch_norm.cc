@@ -43,7 +43,7 @@ class Weigher {
     return block_.CountOf(Ops().Find(type));
   }
   WeighedNorm Weigh(OpId id);
-  OpId GradientOf(const Op& norm) const;
+  std::vector<OpId> GradientsOf(const Op& norm) const;
   // The op that alone reads the value.
   OpId OnlyReader(ValueId value) const;
   bool TakesNorm(const Use& use, OpId grad) const;
@@ -79,15 +79,16 @@ class Weigher {
   absl::flat_hash_set<OpId> split_;
 };
 
-OpId Weigher::GradientOf(const Op& norm) const {
+std::vector<OpId> Weigher::GradientsOf(const Op& norm) const {
   const ValueId mean = norm.out(norm.schema->FindOutput("BatchMean"));
+  std::vector<OpId> gradients;
   for (const Use& use : block_.value(mean).uses) {
     if (IsOp(block_, use.op, "batch_norm_grad") ||
         IsOp(block_, use.op, "sync_batch_norm_grad")) {
-      return use.op;
+      gradients.push_back(use.op);
     }
   }
-  return OpId();
+  return gradients;
 }
 
 OpId Weigher::OnlyReader(ValueId value) const {
@@ -228,7 +229,11 @@ WeighedNorm Weigher::Weigh(OpId id) {
   const ValueId x = InputOf(op, "X"), y = op.out(op.schema->FindOutput("Y"));
   WeighedNorm norm;
   norm.norm = id;
-  norm.grad = GradientOf(op);
+  norm.other_grads = GradientsOf(op);
+  if (!norm.other_grads.empty()) {
+    norm.grad = norm.other_grads.front();
+    norm.other_grads.erase(norm.other_grads.begin());
+  }
   int64_t passes = 0;
   if (patterns_.HasFor("conv_stats", "conv", "Input", block_,
                        block_.value(x).op(), held_)) {

@@ -15,7 +15,10 @@ namespace halftone {
 namespace passes {
 
 struct WeighedNorm {
-  OpId norm, grad;    // `grad` is invalid if there is none
+  OpId norm, grad;  // `grad` is invalid if there is none
+  // Where parts of the loss are differentiated each for itself: the gradients
+  // of the others. No fusion of them is weighed.
+  std::vector<OpId> other_grads;
   bool sync = false;  // sync_batch_norm
   // Bytes, with every symbol of the dims 1 (one sample), that are not moved
   // once it is split and fused, less what its vectors cost. Worth it above 0.

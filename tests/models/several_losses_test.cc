@@ -27,12 +27,24 @@ constexpr char kParts[] =
     "loss { var: \"loss\" mean_over: \"ce\" part { var: \"main\" } "
     "part { var: \"aux\" weight: 0.5 } }\n";
 
-// Two heads on one trunk.
-std::string Heads() {
+// Two heads on one trunk, which may have a norm.
+std::string Heads(bool normed = false) {
+  const std::string norm = absl::StrCat(
+      Param("s", "12", "constant: 1"), Param("c", "12", "constant: 0"),
+      "stat { name: \"m\" dims: [12] init { constant: 0 } }\n"
+      "stat { name: \"v\" dims: [12] init { constant: 1 } }\n",
+      Op("batch_norm",
+         {{"X", "h"},
+          {"Scale", "s"},
+          {"Bias", "c"},
+          {"Mean", "m"},
+          {"Variance", "v"}},
+         "Y", "n"));
   return absl::StrCat(
       kSixFeatures, Param("w1", "6, 12"), Param("b1", "12"),
       Param("w2", "12, 4"), Param("w3", "12, 2"), Matmul("x", "w1", "b1", "h"),
-      Unary("tanh", "h", "t"), Matmul("t", "w2", "", "logits"),
+      normed ? norm : "", Unary("tanh", normed ? "n" : "h", "t"),
+      Matmul("t", "w2", "", "logits"),
       Op("softmax_with_cross_entropy",
          {{"Logits", "logits"}, {"Label", "label"}}, "Loss", "ce"),
       Unary("mean", "ce", "main"), Matmul("t", "w3", "", "r"),
@@ -114,6 +126,15 @@ TEST_P(SeveralLosses, ScalersOfTheirOwnChangeNoNumber) {
       GetParam());
   ExpectSame(one, low, 2e-2);
   EXPECT_EQ(low.summary["steps_skipped"], 0);
+}
+
+// Each part has a gradient of the norm, of which none has a kernel.
+TEST_P(SeveralLosses, ShareANormOfAllRanks) {
+  const std::string model = absl::StrCat(Heads(/*normed=*/true), kParts);
+  const std::string sync = "dist.sync_batch_norm=true";
+  const std::string per_loss = "amp.loss_scaling.per_loss=true";
+  ExpectSame(Train(model, {sync}, 1),
+             Train(model, {sync, per_loss}, GetParam()), 3e-5);
 }
 
 // The second part's gradients overflow f16 at the first scales: its scale

@@ -1,5 +1,6 @@
 // The whole tool on several processes: what one kills, stops or misstarts, and
 // that training goes on bit for bit.
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "runtime/device/host_info.h"
 #include "runtime/rendezvous/socket.h"
 #include "tests/support/child.h"
 #include "tests/support/run_files.h"
@@ -26,7 +28,9 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 constexpr char kHalftone[] = "tools/halftone";
 constexpr char kData[] = "idx:models/digits";
@@ -86,6 +90,38 @@ std::vector<pid_t> RankPids(const std::string& out) {
   }
   return pids;
 }
+
+// The cores that a process may run on; this one: pid 0.
+std::vector<int> CoresOf(pid_t pid) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(pid, sizeof(set), &set), 0) << "pid " << pid;
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+// This process and those that it starts, while it lives.
+class OnCores {
+ public:
+  explicit OnCores(const std::vector<int>& cores) : before_(CoresOf(0)) {
+    Set(cores);
+  }
+  ~OnCores() { Set(before_); }
+  OnCores(const OnCores&) = delete;
+  OnCores& operator=(const OnCores&) = delete;
+
+ private:
+  static void Set(const std::vector<int>& cores) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int core : cores) CPU_SET(core, &set);
+    EXPECT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+  }
+  const std::vector<int> before_;
+};
 
 struct Case {
   const char* level;
@@ -277,6 +313,26 @@ TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
                         absl::StrCat(out, "/ckpt/step-", steps)})
                 .exit_code(),
             0);
+}
+
+TEST(LaunchedRanks, OneCoreEachWhereThereAreAsMany) {
+  std::vector<int> cores = CoresOf(0);
+  if (cores.size() < 2) GTEST_SKIP() << "one core";
+  cores.resize(2);
+  const OnCores two(cores);
+  if (runtime::UsableCores() != 2) GTEST_SKIP() << "a quota of CPU time";
+  const std::string out = NewPath("cores");
+  std::map<std::string, std::string> env = OwnVariables();
+  env.erase("OMP_NUM_THREADS");
+  const Child run =
+      Start("cores", Launch(2, Compile("O1"), out, {"--epochs", "2"}), env);
+  WaitForStep(out, 5);
+  std::vector<std::vector<int>> found;
+  for (pid_t pid : RankPids(out)) found.push_back(CoresOf(pid));
+  EXPECT_THAT(found, UnorderedElementsAre(ElementsAre(cores[0]),
+                                          ElementsAre(cores[1])));
+  const Result result = Wait(run);
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
 }
 
 TEST(StartedRun, ADirectoryThatHoldsARunIsRefused) {
