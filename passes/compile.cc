@@ -130,6 +130,12 @@ absl::StatusOr<Rewritten> Rewrite(std::unique_ptr<Program> program,
       return absl::OkStatus();
     });
   }
+  if (flags.before_lowering != nullptr) {
+    pipeline.AtEndOf(Phase::kUpdate, [&flags](const Program& p) {
+      flags.before_lowering(p);
+      return absl::OkStatus();
+    });
+  }
   Rewritten rewritten;
   HT_RETURN_IF_ERROR(pipeline.Run(*program));
   report.AtEnd(*program, flags.report_entry);

@@ -34,6 +34,8 @@ struct CompileFlags {
   // all that the model and its strategy ask for.
   std::vector<std::string> outputs;
   PlannedPeak planned_peak;  // needed where train.memory_budget is set
+  // Shown the program as lowering finds it: what `taps` may name.
+  std::function<void(const Program& program)> before_lowering;
 };
 
 // The options as they are for this program: without a loss there is nothing

@@ -1,6 +1,7 @@
 // The `halftone` binary: what a process needs before its command runs
 // (tools/command.h).
 #include <errno.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -31,9 +32,17 @@ void LetThreadsSleep(char** argv) {
 // Under /proc/self/exe a process is called "exe".
 void TakeOwnName() { prctl(PR_SET_NAME, program_invocation_short_name); }
 
+// A file, or memory shared with other ranks, beyond the process's limit
+// (ulimit -f) is an error. What `launch` starts may think otherwise.
+void ReportFilesThatAreTooLarge(char** argv) {
+  const std::string verb = argv[1] == nullptr ? "" : argv[1];
+  if (verb != "launch") signal(SIGXFSZ, SIG_IGN);
+}
+
 int Main(int argc, char** argv) {
   OpenStandardStreams();
   LetThreadsSleep(argv);
+  ReportFilesThatAreTooLarge(argv);
   TakeOwnName();
   return RunCommand({argv + 1, argv + argc});
 }

@@ -96,7 +96,8 @@ void AddFlags(Verb verb, LaunchFlags* flags) {
   verb.AddOption("--tee,-t", &flags->tee, "ranks to show as well: 0,3 | all");
   verb.AddOption(WithUnderscores("--max-restarts,--max-restart"),
                  &options->max_restarts,
-                 "restart all ranks from the last good checkpoint");
+                 "restart all ranks from the last good checkpoint")
+      .InRange(0, 1000000);
   verb.AddSwitch(
       "--explain", &options->explain,
       "print where rank, world and address come from; start nothing");

@@ -16,6 +16,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "graph/base/retry.h"
+#include "graph/base/system/repeated_signal.h"
 #include "graph/base/time/monotonic_time.h"
 
 namespace halftone {
@@ -260,8 +261,14 @@ void Attempt::TakeSignals() {
 }
 
 void Attempt::OnUserSignal(int number) {
+  const MonotonicTime now = MonotonicTime::Now();
   const bool first = user_signal_ == 0;
-  if (first) user_signal_ = number;
+  if (first) {
+    user_signal_ = number;
+    user_signal_at_ = now;
+  } else if (now - user_signal_at_ < absl::Milliseconds(kSameRequestMs)) {
+    return;
+  }
   options_.console->Message(
       absl::StrCat("SIG", sigabbrev_np(number),
                    first ? ": the ranks finish their step and save; once more "

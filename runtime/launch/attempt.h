@@ -113,7 +113,8 @@ class Attempt {
   ProgramPlaces places_;  // where the command is not ours
   std::vector<Rank> ranks_;
   int user_signal_ = 0;
-  bool ending_ = false;  // we have told the ranks to end
+  MonotonicTime user_signal_at_;  // the first
+  bool ending_ = false;           // we have told the ranks to end
   int64_t oom_kills_at_start_ = 0;
   bool told_ = false;  // other nodes, of a failure here
   MonotonicTime heard_at_ = MonotonicTime::InfiniteFuture();  // of a failure

@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
+#include "graph/base/system/repeated_signal.h"
 #include "graph/base/time/monotonic_time.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -413,7 +414,8 @@ TEST_F(SignalTest, TheSecondStopsThemNow) {
   Start({"*:ignore=2", "*:out=ready", "*:sleep=60000"});
   AwaitReady();
   kill(pid_, SIGINT);
-  absl::SleepFor(absl::Milliseconds(200));
+  kill(pid_, SIGINT);  // at once: the same request
+  absl::SleepFor(absl::Milliseconds(4 * kSameRequestMs));
   const MonotonicTime start = MonotonicTime::Now();
   kill(pid_, SIGINT);
   EXPECT_EQ(Wait(), 130);

@@ -37,6 +37,7 @@ void VisitFields(P& p, Visit visit) {
   visit("eval.loss", p.eval.loss);
   visit("eval.samples", p.eval.samples);
   visit("eval.step", p.eval_step);
+  visit("eval.due", p.eval_due);
   visit("best", p.best);
   visit("best.step", p.best_step);
   visit("best.epoch", p.best_epoch);
@@ -76,6 +77,7 @@ void Progress::Add(const StepRecord& record, int64_t next_epoch,
 bool Progress::Add(const EvalReport& report, const std::string& metric) {
   eval = report;
   eval_step = step;
+  eval_due = 0;
   // Larger is better for both.
   double value = -report.loss;
   const auto found = report.metrics.find(metric);

@@ -29,6 +29,8 @@ struct Progress {
   // The last eval and the best so far; steps: -1 if there was none.
   EvalReport eval;
   int64_t eval_step = -1;
+  // 1: an eval was due at this step, but the run was asked to stop.
+  int64_t eval_due = 0;
   double best = 0;
   int64_t best_step = -1, best_epoch = 0;
 

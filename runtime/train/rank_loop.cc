@@ -94,6 +94,9 @@ absl::Status RankLoop::Run(bool* agreed) {
 absl::Status RankLoop::Train() {
   if (at_end()) return absl::OkStatus();
   HT_RETURN_IF_ERROR(local_steps_.Restore(executor_));
+  if (progress_.eval_due != 0 && !eval_clock_.Never()) {
+    HT_RETURN_IF_ERROR(Evaluate());
+  }
   ReaderOptions options;
   options.workers = config_.readers;
   options.first_epoch = progress_.epoch;
@@ -297,6 +300,8 @@ absl::Status RankLoop::AtBoundary() {
   const Asked asked = std::exchange(asked_, Asked());
   const Due due = std::exchange(due_, Due());
   finished_ = asked.stop;
+  // Who stops a run waits for its checkpoint alone.
+  if (finished_ && (asked.eval || due.eval)) progress_.eval_due = 1;
   if (finished_ || at_end()) return absl::OkStatus();  // AtEnd does the rest
   const bool checkpoint = asked.checkpoint || due.checkpoint;
   // Ranks that differ leave no checkpoint.

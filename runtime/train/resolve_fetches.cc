@@ -20,8 +20,10 @@ namespace {
 
 class Resolver {
  public:
-  Resolver(const Program& program, bool hidden)
-      : train_(program.FindEntry(kTrainEntry)), hidden_(hidden) {
+  Resolver(const Program& program, const Program* unlowered)
+      : train_(program.FindEntry(kTrainEntry)),
+        unlowered_(unlowered == nullptr ? nullptr
+                                        : unlowered->FindEntry(kTrainEntry)) {
     if (train_ == nullptr) return;
     // Where each part of the loss has a scale, what is reduced has none.
     const std::string part = absl::StrCat(kNotFinitePrefix, 0);
@@ -60,8 +62,7 @@ class Resolver {
 
  private:
   bool IsGlob(const std::string& name) const {
-    return name.find_first_of("*?") != std::string::npos &&
-           !train_->block().FindValue(name).valid();
+    return HasGlob({name}) && !train_->block().FindValue(name).valid();
   }
   static std::vector<std::string> Matching(
       const std::string& glob, const std::vector<std::string>& names) {
@@ -75,20 +76,11 @@ class Resolver {
   // In the order of the program, each once.
   std::vector<std::string> ValuesFor(Fetch::Kind kind) const {
     std::vector<std::string> names;
-    const Block& block = train_->block();
-    const auto add = [&](const Block& of) {
-      for (int i = 0; i < of.value_limit(); ++i) {
-        const Value& value = of.value(ValueId(i));
-        if (value.erased || !Takes(kind, of.dtype(value.id))) continue;
-        const absl::string_view name = of.name(value.id);
-        if (&of != &block && block.FindValue(name).valid()) continue;
-        names.emplace_back(name);
-      }
-    };
-    add(block);
-    if (!hidden_) return names;
-    for (const OpId op : block.ops()) {
-      if (block.op(op).body != nullptr) add(*block.op(op).body);
+    const Block& block = (unlowered_ != nullptr ? unlowered_ : train_)->block();
+    for (int i = 0; i < block.value_limit(); ++i) {
+      const Value& value = block.value(ValueId(i));
+      if (value.erased || !Takes(kind, block.dtype(value.id))) continue;
+      names.emplace_back(block.name(value.id));
     }
     return names;
   }
@@ -126,20 +118,27 @@ class Resolver {
   }
 
   const Entry* train_;
-  bool hidden_, one_scale_ = true;
+  const Entry* unlowered_;
+  bool one_scale_ = true;
   absl::flat_hash_map<std::string, ParameterUpdate> updates_;  // by gradient
   std::vector<std::string> gradients_;                         // in order
 };
 
 }  // namespace
 
+bool HasGlob(const std::vector<std::string>& texts) {
+  return std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
+    return text.find_first_of("*?") != std::string::npos;
+  });
+}
+
 absl::StatusOr<std::vector<Fetch>> ResolveFetches(
     const Program& program, const std::vector<std::string>& texts,
-    bool hidden) {
+    const Program* unlowered) {
   HT_ASSIGN_OR_RETURN(const std::vector<Fetch> asked, ParseFetches(texts));
   std::vector<Fetch> fetches;
   if (asked.empty()) return fetches;
-  const Resolver resolver(program, hidden);
+  const Resolver resolver(program, unlowered);
   for (const Fetch& fetch : asked) {
     HT_RETURN_IF_ERROR(resolver.Add(fetch, &fetches));
   }

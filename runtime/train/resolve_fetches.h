@@ -19,13 +19,17 @@ namespace runtime {
 //
 // A name with * or ?, if no value is called so, is a glob: a fetch for each
 // gradient of a parameter that it matches; if it matches none, for each value
-// of the train entry whose dtype the kind of fetch takes, and, if `hidden`,
-// those inside of fusions. So "*.grad" is what is updated from, and no
-// activation's gradient is kept for it. Errors (kUsage): a glob that matches
-// nothing; exponents of a value that has none.
+// of the train entry whose dtype the kind of fetch takes. So "*.grad" is what
+// is updated from, and no activation's gradient is kept for it. `unlowered`:
+// the program as lowering found it, of whose values these are, for they may be
+// in fusions or called otherwise now; null: this one.
+// Errors (kUsage): a glob that matches nothing; exponents of a value that has
+// none.
 absl::StatusOr<std::vector<Fetch>> ResolveFetches(
     const Program& program, const std::vector<std::string>& texts,
-    bool hidden = false);
+    const Program* unlowered = nullptr);
+// Whether one of them has a * or ?.
+bool HasGlob(const std::vector<std::string>& texts);
 
 // The values that an executor must keep.
 struct KeptValues {

@@ -54,15 +54,15 @@ class ResolveFetchesTest : public ::testing::Test {
     program_ = *std::move(program);
   }
   std::vector<Fetch> Resolve(const std::vector<std::string>& texts,
-                             bool hidden = false) {
-    auto fetches = ResolveFetches(*program_, texts, hidden);
+                             const Program* unlowered = nullptr) {
+    auto fetches = ResolveFetches(*program_, texts, unlowered);
     EXPECT_TRUE(fetches.ok()) << fetches.status();
     return fetches.ok() ? *std::move(fetches) : std::vector<Fetch>();
   }
   std::vector<std::string> Texts(const std::vector<std::string>& texts,
-                                 bool hidden = false) {
+                                 const Program* unlowered = nullptr) {
     std::vector<std::string> found;
-    for (const Fetch& fetch : Resolve(texts, hidden)) {
+    for (const Fetch& fetch : Resolve(texts, unlowered)) {
       found.push_back(fetch.text);
     }
     return found;
@@ -110,9 +110,20 @@ TEST_F(ResolveFetchesTest, GlobsTakeParametersGradientsFirst) {
   EXPECT_THAT(Texts({"w.grad", "?.grad"}), ElementsAre("w.grad", "b.grad"));
 }
 
-TEST_F(ResolveFetchesTest, GlobsFindWhatFusionsHideIfTheyMay) {
-  EXPECT_THAT(Texts({"inn*:norm", "r"}, /*hidden=*/true),
-              ElementsAre("inner:norm", "r"));
+TEST_F(ResolveFetchesTest, GlobsFindWhatLoweringHides) {
+  const auto unlowered = Parse(R"(
+program "p" dim B
+entry train {
+  feed x : f16[4]
+  inner: relu(X=x) -> (Out=inner : f16[4]) forward f16 WHITE_LIST
+  r: relu(X=inner) -> (Out=r : f16[4]) forward f16 WHITE_LIST
+  result r = r
+}
+)",
+                               "test");
+  ASSERT_TRUE(unlowered.ok()) << unlowered.status();
+  EXPECT_THAT(Texts({"inn*:norm", "r*:norm"}, unlowered->get()),
+              ElementsAre("inner:norm", "r:norm"));
   EXPECT_THAT(ErrorOf("inn*:norm"),
               AllOf(HasSubstr("--fetch inn*:norm"),
                     HasSubstr("gradients are w.grad b.grad")));

@@ -1,20 +1,31 @@
 #include "runtime/train/signals.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
+
+#include "graph/base/system/repeated_signal.h"
 
 namespace halftone {
 namespace runtime {
 namespace {
 
 std::atomic<int> caught_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free,
-              "a signal handler may touch it");
+std::atomic<int64_t> caught_at_ms{0};
+static_assert(std::atomic<int>::is_always_lock_free &&
+                  std::atomic<int64_t>::is_always_lock_free,
+              "a signal handler may touch them");
 
 extern "C" void OnSignal(int number) {
-  int none = 0;
-  if (!caught_signal.compare_exchange_strong(none, number)) {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t ms = int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+  int64_t never = 0;
+  if (caught_at_ms.compare_exchange_strong(never, ms)) {
+    caught_signal = number;
+  } else if (ms - never >= kSameRequestMs) {
     _exit(128 + number);
   }
 }
@@ -23,6 +34,7 @@ extern "C" void OnSignal(int number) {
 
 SignalCatcher::SignalCatcher() {
   caught_signal = 0;
+  caught_at_ms = 0;
   struct sigaction action = {};
   action.sa_handler = OnSignal;
   sigemptyset(&action.sa_mask);

@@ -1,6 +1,8 @@
 // SIGINT, SIGTERM and SIGHUP ask a run to finish its step and to write a
-// checkpoint; a second one ends the process at once. A file over the process's
-// limit (ulimit -f) is an error like a full disk, not the end of the process.
+// checkpoint; a second one ends the process at once, unless it comes so soon
+// after the first that it is the same request (repeated_signal.h). A file over
+// the process's limit (ulimit -f) is an error like a full disk, not the end of
+// the process.
 #ifndef HALFTONE_RUNTIME_TRAIN_SIGNALS_H_
 #define HALFTONE_RUNTIME_TRAIN_SIGNALS_H_
 

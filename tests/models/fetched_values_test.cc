@@ -171,6 +171,23 @@ TEST_P(FetchedValues, AreThoseOfTheUnfusedProgram) {
   }
 }
 
+// Of the program before lowering: it renames gradients, and what fusions make
+// again for themselves is no value of the model.
+TEST(FetchedGlobs, MatchWhatTheModelHas) {
+  auto model =
+      CompileFile("models/mnist_convnet.pbtxt", "models/mnist_fp32.pbtxt", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  TrainConfig config;
+  config.fetches = {"relu1*", "bn1.gra*"};
+  const absl::Status status = tools::KeepFetched(&*model, &config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(config.fetches,
+              ::testing::IsSupersetOf({"relu1", "relu1.grad", "bn1.grad"}));
+  EXPECT_THAT(config.fetches,
+              ::testing::Each(::testing::Not(::testing::HasSubstr(".again"))));
+  MustRun(*model->program, 1, "idx:models/digits", config.fetches);
+}
+
 // In f32 what is fused is computed alike, but for sums in another order; in low
 // precision a value that a fusion keeps in f32 is not rounded, so that what
 // follows is off by a unit in the last place or two.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -313,6 +314,54 @@ TEST(StoppedRun, SigtermWritesACheckpointAndEndsWith143) {
                         absl::StrCat(out, "/ckpt/step-", steps)})
                 .exit_code(),
             0);
+}
+
+// Launcher and ranks at once, as process managers do, and the launcher twice,
+// as `timeout` does: one request.
+TEST(StoppedRun, WhatIsSignalledAtOnceIsOneRequest) {
+  const std::string out = NewPath("at_once");
+  const Child run =
+      Start("at_once", Launch(2, Compile("O1"), out, {"--epochs", "1000"}),
+            OwnVariables());
+  WaitForStep(out, 5);
+  for (pid_t pid : RankPids(out)) Signal(pid, SIGTERM);
+  Signal(run.pid, SIGTERM);
+  Signal(run.pid, SIGTERM);
+  const Result result = Wait(run);
+  EXPECT_EQ(result.exit_code(), 128 + SIGTERM) << result.err;
+  EXPECT_FALSE(std::filesystem::is_empty(out + "/ckpt"));
+  const Result sound = RunProgram({kHalftone, "ckpt", "verify", out});
+  EXPECT_EQ(sound.exit_code(), 0) << sound.err;
+}
+
+TEST(StoppedRun, AnEvalThatWasDueIsMadeWhenItGoesOn) {
+  const std::string model = Compile("O1"), out = NewPath("due");
+  std::vector<std::string> command = {kHalftone, "run",
+                                      model,     "--data",
+                                      kData,     "--out",
+                                      out,       "--epochs",
+                                      "3",       "--log-every",
+                                      "1",       "--eval-every",
+                                      "1",       "--checkpoint-every",
+                                      "never"};
+  const Child run = Start("due", command, OwnVariables());
+  WaitForStep(out, 9);
+  Signal(run.pid, SIGTERM);
+  ASSERT_EQ(Wait(run).exit_code(), 128 + SIGTERM);
+  command.push_back("--resume");
+  const Result resumed = RunProgram(command);
+  ASSERT_EQ(resumed.exit_code(), 0) << resumed.err;
+  std::vector<int> evals;
+  for (absl::string_view line :
+       absl::StrSplit(ReadAll(out + "/metrics.jsonl"), '\n')) {
+    if (line.empty()) continue;
+    const json event = json::parse(line);
+    if (event["event"] == "eval") evals.push_back(event["step"]);
+  }
+  std::vector<int> each(evals.empty() ? 0 : evals.back());
+  std::iota(each.begin(), each.end(), 1);
+  EXPECT_GT(each.size(), 23u);
+  EXPECT_EQ(evals, each);
 }
 
 TEST(LaunchedRanks, OneCoreEachWhereThereAreAsMany) {

@@ -146,6 +146,18 @@ Flag Flag::InRange(int64_t least, int64_t most) {
   return Flag(option_->check(CLI::Range(least, most)));
 }
 
+Flag Flag::Seconds() {
+  constexpr double kYear = 365.0 * 24 * 3600;
+  return Flag(option_->check([](const std::string& word) {
+    double seconds = 0;
+    const bool fits =
+        absl::SimpleAtod(word, &seconds) && seconds > 0 && seconds <= kYear;
+    return fits ? std::string()
+                : absl::StrCat("expected seconds, more than 0 and at most a ",
+                               "year's, found ", word);
+  }));
+}
+
 Flag Flag::Needs(Flag other) { return Flag(option_->needs(other.option_)); }
 
 Flag Flag::Excludes(Flag other) {
@@ -185,7 +197,11 @@ std::vector<std::string> Verb::command() const { return app_->remaining(); }
 
 Flag Verb::AddOption(const std::string& names, std::string* value,
                      const std::string& help) {
-  return Flag(app_->add_option(names, *value, help));
+  return Flag(
+      app_->add_option(names, *value, help)->check([](const std::string& word) {
+        return word.empty() ? "expected a value, found an empty word"
+                            : std::string();
+      }));
 }
 
 Flag Verb::AddOption(const std::string& names, int* value,

@@ -48,6 +48,7 @@ class Flag {
   Flag Help(const std::string& help);    // in place of what it was made with
   Flag Group(const std::string& title);  // of the help page
   Flag InRange(int64_t least, int64_t most);
+  Flag Seconds();  // more than 0, up to a year
   Flag Needs(Flag other);
   Flag Excludes(Flag other);
   Flag WithCommas();         // several values: in one word, a,b,c
@@ -75,7 +76,8 @@ class Verb {
   std::vector<std::string> command() const;
 
   // `names` are "-o,--out"; without dashes it is a word without a name. `value`
-  // keeps what it has where nothing is typed.
+  // keeps what it has where nothing is typed; an empty word, as of a shell's
+  // variable that is not set, is an error.
   Flag AddOption(const std::string& names, std::string* value,
                  const std::string& help);
   Flag AddOption(const std::string& names, int* value, const std::string& help);

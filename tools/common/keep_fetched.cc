@@ -1,5 +1,6 @@
 #include "tools/common/keep_fetched.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,9 +18,13 @@ namespace tools {
 absl::Status KeepFetched(CompiledModel* model, runtime::TrainConfig* config) {
   const Entry* const train = model->program->FindEntry(kTrainEntry);
   if (train == nullptr) return absl::OkStatus();
+  std::unique_ptr<Program> unlowered;
+  if (runtime::HasGlob(config->fetches)) {
+    HT_ASSIGN_OR_RETURN(unlowered, UnloweredProgram(*model));
+  }
   HT_ASSIGN_OR_RETURN(const std::vector<runtime::Fetch> fetches,
                       runtime::ResolveFetches(*model->program, config->fetches,
-                                              /*hidden=*/true));
+                                              unlowered.get()));
   // As values of their own no more of them match.
   config->fetches.clear();
   std::vector<std::string> hidden;

@@ -13,6 +13,7 @@
 #include "graph/import/neutral.h"
 #include "graph/strategy/fields.h"
 #include "graph/targets/target.h"
+#include "graph/text/text.h"
 #include "kernels/plugin/op_library.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/gpu/targets.h"
@@ -207,6 +208,18 @@ absl::StatusOr<CompiledModel> RecompileWith(
   flags.overrides = overrides;
   flags.compile.taps = taps;
   return Recompile(model, flags);
+}
+
+absl::StatusOr<std::unique_ptr<Program>> UnloweredProgram(
+    const CompiledModel& model) {
+  std::unique_ptr<Program> unlowered;
+  ModelFlags flags;
+  flags.compile.before_lowering = [&unlowered](const Program& program) {
+    unlowered = Clone(program);
+  };
+  HT_RETURN_IF_ERROR(Recompile(model, flags).status());
+  if (unlowered == nullptr) return CompilerBug("no program was lowered");
+  return unlowered;
 }
 
 absl::StatusOr<CompiledModel> RecompileAs(

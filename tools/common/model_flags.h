@@ -3,6 +3,7 @@
 #ifndef HALFTONE_TOOLS_COMMON_MODEL_FLAGS_H_
 #define HALFTONE_TOOLS_COMMON_MODEL_FLAGS_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +64,9 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& flags,
 absl::StatusOr<CompiledModel> RecompileWith(
     const CompiledModel& model, const std::vector<passes::Override>& overrides,
     const std::vector<std::string>& taps = {});
+// Its program as lowering finds it, which is what `taps` name.
+absl::StatusOr<std::unique_ptr<Program>> UnloweredProgram(
+    const CompiledModel& model);
 // The same with another strategy.
 absl::StatusOr<CompiledModel> RecompileAs(const CompiledModel& model,
                                           const passes::StrategyFile& strategy);

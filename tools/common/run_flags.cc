@@ -26,6 +26,8 @@ namespace halftone {
 namespace tools {
 namespace {
 
+constexpr int kMostRanks = 1024, kMostThreads = 1024;
+
 std::string Variable(const runtime::Environment& env, const char* name) {
   const auto found = env.find(name);
   return found == env.end() ? "" : found->second;
@@ -94,7 +96,7 @@ int ThreadsPerRank(const RankFlags& flags, int ranks_here) {
   int threads = 0;
   const char* omp = std::getenv("OMP_NUM_THREADS");
   if (omp != nullptr && absl::SimpleAtoi(omp, &threads) && threads > 0) {
-    return threads;
+    return std::min(threads, kMostThreads);
   }
   return std::max(1, runtime::UsableCores() / std::max(1, ranks_here));
 }
@@ -102,17 +104,19 @@ int ThreadsPerRank(const RankFlags& flags, int ranks_here) {
 void AddRankFlags(Verb verb, RankFlags* flags) {
   verb.AddOption("--ranks", &flags->ranks,
                  "ranks as threads of this process (or use halftone launch)")
-      .InRange(1, 1024);
+      .InRange(1, kMostRanks);
   verb.AddOption("--gpus", &flags->gpus,
                  "one rank per listed GPU; ranks may share one: 0,0");
   verb.AddOption("--threads", &flags->threads,
                  "compute threads per rank; default: OMP_NUM_THREADS, else "
                  "cores / ranks")
-      .InRange(1, 1024);
+      .InRange(1, kMostThreads);
   verb.AddOption("--connect-timeout", &flags->connect_timeout,
-                 "seconds to wait for a rank that does not arrive");
+                 "seconds to wait for a rank that does not arrive")
+      .Seconds();
   verb.AddOption("--timeout", &flags->timeout,
-                 "seconds to wait for a peer in a collective");
+                 "seconds to wait for a peer in a collective")
+      .Seconds();
 }
 
 void AddMaxUnpackFlag(Verb verb, runtime::TrainConfig* config) {
