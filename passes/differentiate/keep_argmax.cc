@@ -35,7 +35,8 @@ bool IsPooledByItsNorm(const Block& block, const Op& pool,
                        const KernelSet& kernels) {
   const ValueId x = pool.in(0);
   const Op* relu = DefinedBy(block, x, "relu");
-  if (relu == nullptr || block.value(x).uses.size() != 1 ||
+  if (pool.schema->name() != "pool2d" || relu == nullptr ||
+      block.value(x).uses.size() != 1 ||
       block.value(relu->in(0)).uses.size() != 1 ||
       (DefinedBy(block, relu->in(0), "batch_norm") == nullptr &&
        DefinedBy(block, relu->in(0), "sync_batch_norm") == nullptr)) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -50,6 +51,16 @@ std::vector<std::string> Differences(const RunStarted& run,
     different.push_back(
         absl::StrCat("not bitwise: ", Count(run.threads, "thread"),
                      " per rank instead of ", *was.threads));
+  }
+  for (const auto& [name, value] : run.settings) {
+    const auto before = was.settings.find(name);
+    if (before == was.settings.end() || before->second == value) continue;
+    const std::string another = absl::StrCat("another ", name);
+    if (!different.empty() && absl::StartsWith(different[0], another)) continue;
+    different.push_back(value[0] == '#'
+                            ? another
+                            : absl::StrCat(another, " (", value, " instead of ",
+                                           before->second, ")"));
   }
   if (!run.deterministic) {
     different.push_back("not bitwise: --no-deterministic");

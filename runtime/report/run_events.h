@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct Resumed {
   int64_t seed = 0;
   std::optional<double> threads;  // per rank; it may not be known
   int world_size = 1;
+  std::map<std::string, std::string> settings;  // as RunStarted's; or none
 };
 struct RunStarted {
   proto::Strategy strategy;  // resolved
@@ -35,6 +37,9 @@ struct RunStarted {
   std::string out;   // the run directory; empty: nothing is written
   bool shuffle = true, deterministic = true;
   int world_size = 1, threads = 1;  // of each rank
+  // What else a step depends on, by name: "batch size" -> "64". Of what is long
+  // to say a hash, behind a #.
+  std::map<std::string, std::string> settings;
   int64_t train_samples = 0;
   std::optional<int64_t> test_samples;  // none: there is no test split
   int64_t left_out = 0;                 // broken samples, of both

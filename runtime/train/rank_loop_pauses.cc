@@ -13,6 +13,7 @@
 #include "runtime/train/rank_cells.h"
 #include "runtime/train/rank_loop.h"
 #include "runtime/train/run_directory.h"
+#include "runtime/train/run_facts.h"
 #include "runtime/train/state.h"
 
 namespace halftone {
@@ -90,6 +91,9 @@ absl::Status RankLoop::WriteCheckpoint(bool last) {
   if (!marks.empty()) manifest.texts[kDataMarks] = marks;
   const std::vector<std::string>& classes = rank_.data().opened.classes;
   if (!classes.empty()) manifest.texts[kClasses] = ClassesToText(classes);
+  for (const auto& [name, value] : SettingsOf(rank_)) {
+    manifest.texts[absl::StrCat(kSetting, name)] = value;
+  }
   stop_rule_.Save(&manifest.numbers);
   HT_ASSIGN_OR_RETURN(checkpoint.tensors, ReadState(executor_));
   HT_RETURN_IF_ERROR(GatherCellsOfRanks(executor_, &checkpoint.tensors));

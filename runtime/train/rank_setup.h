@@ -43,6 +43,9 @@ std::vector<std::string> ClassesFromText(absl::string_view text);
 // Another number: compute threads per rank, on which the bits depend.
 inline constexpr char kThreads[] = "threads";
 
+// The texts whose names begin so: RunStarted::settings.
+inline constexpr char kSetting[] = "setting.";
+
 // What all ranks of a process share.
 struct RunInputs {
   const Program* program = nullptr;

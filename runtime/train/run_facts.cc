@@ -1,6 +1,9 @@
 #include "runtime/train/run_facts.h"
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "graph/base/dtype.h"
+#include "graph/base/text.h"
 
 namespace halftone {
 namespace runtime {
@@ -11,6 +14,10 @@ bool HasImages(const RunData& data) {
     if (spec.dtype == DType::kU8 && spec.dims.size() == 3) return true;
   }
   return false;
+}
+
+std::string HashOf(const google::protobuf::Message& message) {
+  return absl::StrCat("#", Hex64(StableHash(message.SerializeAsString())));
 }
 
 Resumed ResumedFrom(const Rank& rank) {
@@ -30,10 +37,33 @@ Resumed ResumedFrom(const Rank& rank) {
   const auto threads = was.numbers.find(kThreads);
   if (threads != was.numbers.end()) resumed.threads = threads->second;
   resumed.world_size = was.world_size;
+  for (const auto& [key, value] : was.texts) {
+    absl::string_view name = key;
+    if (absl::ConsumePrefix(&name, kSetting)) {
+      resumed.settings[std::string(name)] = value;
+    }
+  }
   return resumed;
 }
 
 }  // namespace
+
+std::map<std::string, std::string> SettingsOf(const Rank& rank) {
+  const proto::Strategy& strategy = rank.config().strategy;
+  std::map<std::string, std::string> settings = {
+      {"batch size", absl::StrCat(rank.sampler.batch)},
+      {"number of samples", absl::StrCat(rank.data().train->size())},
+      {"order of samples", rank.config().shuffle ? "shuffled" : "as stored"},
+      {"lr", HashOf(strategy.lr())},
+      {"augmentation", HashOf(strategy.train().augment())},
+      {"train.tail", strategy.train().tail()},
+  };
+  if (!strategy.lr().constant()) {
+    settings["number of epochs for lr"] =
+        absl::StrCat(strategy.train().epochs());
+  }
+  return settings;
+}
 
 RunStarted StartOf(const Rank& rank) {
   const TrainConfig& config = rank.config();
@@ -48,6 +78,7 @@ RunStarted StartOf(const Rank& rank) {
   run.deterministic = config.deterministic;
   run.world_size = rank.sampler.world_size;
   run.threads = rank.threads;
+  run.settings = SettingsOf(rank);
   run.train_samples = rank.data().train->size();
   if (rank.data().test != nullptr) {
     run.test_samples = rank.data().test->size();

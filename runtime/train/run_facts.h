@@ -2,6 +2,7 @@
 #ifndef HALFTONE_RUNTIME_TRAIN_RUN_FACTS_H_
 #define HALFTONE_RUNTIME_TRAIN_RUN_FACTS_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ namespace runtime {
 
 // `rank` is set up.
 RunStarted StartOf(const Rank& rank);
+// RunStarted::settings, also for the checkpoints.
+std::map<std::string, std::string> SettingsOf(const Rank& rank);
 
 // `since` sums the steps since the last event. Without what was fetched.
 StepEvent StateOf(const StepRecord& record, const RunningLoss& since,

@@ -315,8 +315,20 @@ TEST(ResumeOfOne, SaysWhatIsNotAsBefore) {
               HasSubstr("2 ranks: same samples, equal to rounding"));
   EXPECT_THAT(said(1, 2),
               HasSubstr("not bitwise: 2 threads per rank instead of 1"));
+  const TrainConfig as_before = config;
   config.strategy.mutable_train()->set_seed(5);
   EXPECT_THAT(said(1, 1), HasSubstr("another seed (5 instead of 1)"));
+  config = as_before;
+  config.strategy.mutable_lr()->set_base(0.5);
+  EXPECT_THAT(said(1, 1), HasSubstr("1 rank; another lr"));
+  config = as_before;
+  config.shuffle = false;
+  EXPECT_THAT(said(1, 1),
+              HasSubstr("another order of samples (as stored instead of "));
+  config = as_before;
+  config.data = "synthetic:32";
+  EXPECT_THAT(said(1, 1),
+              HasSubstr("another number of samples (32 instead of 64)"));
 }
 
 TEST(ResumeOfOne, WithoutACheckpointBeginsAnew) {
