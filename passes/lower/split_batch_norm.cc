@@ -304,11 +304,11 @@ absl::StatusOr<bool> SplitNorms(Block& block, HeldValues& held,
       HT_RETURN_IF_ERROR(
           Splitter(block, norm.grad, held, norm.sync).SplitGradient());
     }
-    // Whole ones have kernels, but for those of all ranks.
-    for (OpId grad : norm.other_grads) {
-      if (!norm.sync) break;
-      HT_RETURN_IF_ERROR(
-          Splitter(block, grad, held, norm.sync).SplitGradient());
+    if (norm.sync) {  // else whole ones have kernels
+      for (OpId grad : norm.other_grads) {
+        HT_RETURN_IF_ERROR(
+            Splitter(block, grad, held, norm.sync).SplitGradient());
+      }
     }
     if (norm.relu.valid()) {
       HT_RETURN_IF_ERROR(

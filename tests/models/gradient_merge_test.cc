@@ -40,20 +40,11 @@ std::string Dropout() {
 }
 
 std::string Normed() {
-  return absl::StrCat(kSixFeatures, Param("w1", "6, 5"),
-                      Param("s", "5", "constant: 1"),
-                      Param("b", "5", "constant: 0"), Param("w2", "5, 4"),
-                      "stat { name: \"m\" dims: [5] init { constant: 0 } }\n"
-                      "stat { name: \"v\" dims: [5] init { constant: 1 } }\n",
-                      Matmul("x", "w1", "", "h"),
-                      Op("batch_norm",
-                         {{"X", "h"},
-                          {"Scale", "s"},
-                          {"Bias", "b"},
-                          {"Mean", "m"},
-                          {"Variance", "v"}},
-                         "Y", "y"),
-                      Matmul("y", "w2", "", "logits"), CrossEntropy());
+  return absl::StrCat(
+      kSixFeatures, Param("w1", "6, 5"), Param("s", "5", "constant: 1"),
+      Param("b", "5", "constant: 0"), Param("w2", "5, 4"),
+      Matmul("x", "w1", "", "h"), BatchNorm("h", 5, "s", "b", "y"),
+      Matmul("y", "w2", "", "logits"), CrossEntropy());
 }
 
 std::string Merge(int k) {

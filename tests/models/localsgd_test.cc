@@ -391,15 +391,7 @@ std::string Normed() {
   return absl::StrCat(kSixFeatures, Param("s", "6", "constant: 1"),
                       Param("c", "6", "constant: 0"),
                       Param("w", "6, 4", "constant: 0"),
-                      "stat { name: \"m\" dims: [6] init { constant: 0 } }\n"
-                      "stat { name: \"v\" dims: [6] init { constant: 1 } }\n",
-                      Op("batch_norm",
-                         {{"X", "x"},
-                          {"Scale", "s"},
-                          {"Bias", "c"},
-                          {"Mean", "m"},
-                          {"Variance", "v"}},
-                         "Y", "y"),
+                      BatchNorm("x", 6, "s", "c", "y"),
                       Matmul("y", "w", "", "logits"), CrossEntropy());
 }
 

@@ -40,6 +40,21 @@ std::string Matmul(const std::string& x, const std::string& w,
   return Op("matmul", in, "Out", out);
 }
 
+std::string BatchNorm(const std::string& x, int channels,
+                      const std::string& scale, const std::string& bias,
+                      const std::string& out) {
+  return absl::StrCat(
+      "stat { name: \"m\" dims: [", channels, "] init { constant: 0 } }\n",
+      "stat { name: \"v\" dims: [", channels, "] init { constant: 1 } }\n",
+      Op("batch_norm",
+         {{"X", x},
+          {"Scale", scale},
+          {"Bias", bias},
+          {"Mean", "m"},
+          {"Variance", "v"}},
+         "Y", out));
+}
+
 std::string Conv(const std::string& x, const std::string& w,
                  const std::string& b, const std::string& out) {
   return Op("conv2d", {{"Input", x}, {"Filter", w}, {"Bias", b}}, "Output", out,

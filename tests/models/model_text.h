@@ -26,6 +26,11 @@ std::string Binary(const std::string& type, const std::string& x,
 // Biased, if there is a bias.
 std::string Matmul(const std::string& x, const std::string& w,
                    const std::string& b, const std::string& out);
+// A norm over `channels` of x, with such parameters; its statistics are m and
+// v.
+std::string BatchNorm(const std::string& x, int channels,
+                      const std::string& scale, const std::string& bias,
+                      const std::string& out);
 // 3x3 with a bias, as large as its input.
 std::string Conv(const std::string& x, const std::string& w,
                  const std::string& b, const std::string& out);

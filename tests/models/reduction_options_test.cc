@@ -247,17 +247,9 @@ TEST(GradientMean, OverSamplesOrRanks) {
 }
 
 TEST(BatchNormStatistics, CombinedOrOfRank0) {
-  const std::string ops = absl::StrCat(
-      Param("s", "1", "constant: 1"), Param("b", "1", "constant: 0"),
-      "stat { name: \"m\" dims: [1] init { constant: 0 } }\n"
-      "stat { name: \"v\" dims: [1] init { constant: 1 } }\n",
-      Op("batch_norm",
-         {{"X", "x"},
-          {"Scale", "s"},
-          {"Bias", "b"},
-          {"Mean", "m"},
-          {"Variance", "v"}},
-         "Y", "y"));
+  const std::string ops = absl::StrCat(Param("s", "1", "constant: 1"),
+                                       Param("b", "1", "constant: 0"),
+                                       BatchNorm("x", 1, "s", "b", "y"));
   const std::string of_rank0 = "dist.batch_norm_statistics=rank0";
   using ::testing::AnyOf;
   using ::testing::FloatNear;

@@ -29,17 +29,9 @@ constexpr char kParts[] =
 
 // Two heads on one trunk, which may have a norm.
 std::string Heads(bool normed = false) {
-  const std::string norm = absl::StrCat(
-      Param("s", "12", "constant: 1"), Param("c", "12", "constant: 0"),
-      "stat { name: \"m\" dims: [12] init { constant: 0 } }\n"
-      "stat { name: \"v\" dims: [12] init { constant: 1 } }\n",
-      Op("batch_norm",
-         {{"X", "h"},
-          {"Scale", "s"},
-          {"Bias", "c"},
-          {"Mean", "m"},
-          {"Variance", "v"}},
-         "Y", "n"));
+  const std::string norm = absl::StrCat(Param("s", "12", "constant: 1"),
+                                        Param("c", "12", "constant: 0"),
+                                        BatchNorm("h", 12, "s", "c", "n"));
   return absl::StrCat(
       kSixFeatures, Param("w1", "6, 12"), Param("b1", "12"),
       Param("w2", "12, 4"), Param("w3", "12, 2"), Matmul("x", "w1", "b1", "h"),

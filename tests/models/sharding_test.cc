@@ -40,17 +40,8 @@ train { batch_size: 12 epochs: 2 seed: 3 }
 std::string Model() {
   return absl::StrCat(kHead, Param("w1", "60, 97"), Param("b1", "97"),
                       Param("s", "97"), Param("c", "97"), Param("w2", "97, 4"),
-                      Param("b2", "4"),
-                      "stat { name: \"m\" dims: [97] init { constant: 0 } }\n"
-                      "stat { name: \"v\" dims: [97] init { constant: 1 } }\n",
-                      Matmul("x", "w1", "b1", "h"),
-                      Op("batch_norm",
-                         {{"X", "h"},
-                          {"Scale", "s"},
-                          {"Bias", "c"},
-                          {"Mean", "m"},
-                          {"Variance", "v"}},
-                         "Y", "y"),
+                      Param("b2", "4"), Matmul("x", "w1", "b1", "h"),
+                      BatchNorm("h", 97, "s", "c", "y"),
                       Unary("tanh", "y", "t"),
                       Matmul("t", "w2", "b2", "logits"), CrossEntropy());
 }

@@ -28,19 +28,9 @@ feed { name: "x" dtype: F32 dims: [-1, 6] }
 feed { name: "label" dtype: I64 dims: [-1] }
 )",
       Param("w1", "6, 12"), Param("s", "12"), Param("c", "12"),
-      Param("w2", "12, 4"), Param("b2", "4"),
-      "stat { name: \"m\" dims: [12] init { constant: 0 } }\n"
-      "stat { name: \"v\" dims: [12] init { constant: 1 } }\n",
-      Matmul("x", "w1", "", "h"),
-      Op("batch_norm",
-         {{"X", "h"},
-          {"Scale", "s"},
-          {"Bias", "c"},
-          {"Mean", "m"},
-          {"Variance", "v"}},
-         "Y", "y"),
-      Unary("tanh", "y", "t"), Matmul("t", "w2", "b2", "logits"),
-      CrossEntropy());
+      Param("w2", "12, 4"), Param("b2", "4"), Matmul("x", "w1", "", "h"),
+      BatchNorm("h", 12, "s", "c", "y"), Unary("tanh", "y", "t"),
+      Matmul("t", "w2", "b2", "logits"), CrossEntropy());
 }
 
 Outcome Train(const std::vector<std::string>& overrides, int samples,

@@ -87,16 +87,7 @@ std::string DropoutAndNorm() {
   return absl::StrCat(
       kSixFeatures, Param("w1", "6, 12"), Param("s", "12", "constant: 1"),
       Param("b", "12", "constant: 0"), Param("w2", "12, 4"),
-      "stat { name: \"m\" dims: [12] init { constant: 0 } }\n"
-      "stat { name: \"v\" dims: [12] init { constant: 1 } }\n",
-      Matmul("x", "w1", "", "h"),
-      Op("batch_norm",
-         {{"X", "h"},
-          {"Scale", "s"},
-          {"Bias", "b"},
-          {"Mean", "m"},
-          {"Variance", "v"}},
-         "Y", "y"),
+      Matmul("x", "w1", "", "h"), BatchNorm("h", 12, "s", "b", "y"),
       Op("dropout", {{"X", "y"}}, "Out", "d", "attr { name: \"p\" f: 0.3 }"),
       Matmul("d", "w2", "", "logits"), CrossEntropy());
 }
