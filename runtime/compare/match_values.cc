@@ -40,7 +40,8 @@ struct Candidate {
   int scaler = -1;
 };
 
-// All float values that ops of forward and backward make, in program order.
+// All values that ops of forward and backward make and errors are measured of
+// or that tell the ops after them what to read, in program order.
 class Collector {
  public:
   explicit Collector(const Entry& entry) : entry_(entry) {}
@@ -68,9 +69,10 @@ class Collector {
   absl::flat_hash_map<ValueKey, int> scalers_;
 };
 
-// What errors are measured of.
+// Floats are measured; places of maxima and masks are what ops after them go by
+// and must be the reference's for those to be measured.
 bool IsComparable(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  return IsMeasured(dtype) || dtype == DType::kU8;
 }
 
 void Collector::AddInputs() {
@@ -218,6 +220,11 @@ absl::Status Matcher::Add(const Candidate& candidate,
                           const Candidate& counterpart) {
   const TensorType& type = candidate.block->type(candidate.value);
   const TensorType& other = counterpart.block->type(counterpart.value);
+  // Bytes mean the same where ops are kept the same alone.
+  if (!IsMeasured(type.dtype) &&
+      (other.dtype != type.dtype || other.dims != type.dims)) {
+    return absl::OkStatus();
+  }
   if (type.dims != other.dims) {
     return DifferError(candidate.name,
                        ToString(other, counterpart.block->program().symbols()),
@@ -280,6 +287,7 @@ absl::StatusOr<ValueMatch> Matcher::Run() {
   for (const Candidate& candidate : compared_.candidates) {
     const Candidate* const counterpart = CounterpartOf(candidate);
     if (counterpart == nullptr) {
+      if (!IsMeasured(candidate.block->dtype(candidate.value))) continue;
       match_.unmatched.push_back(candidate.name);
       continue;
     }
@@ -344,6 +352,10 @@ absl::Status CheckSame(const char* what,
 }
 
 }  // namespace
+
+bool IsMeasured(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
 
 std::string OriginalName(absl::string_view name) {
   static const std::vector<std::string>& copies =

@@ -18,8 +18,9 @@ namespace runtime {
 // A value of an entry's block or of a fusion's body in it, by id.
 using ValueKey = std::pair<const Block*, int>;
 
-// A float value of the compared program that an op of forward or backward
-// makes, with its counterpart.
+// A value of the compared program that an op of forward or backward makes, with
+// its counterpart: a float, or bytes that say where maxima were or what is
+// kept.
 struct MatchedValue {
   std::string name;
   std::string op;      // that makes it; of a fusion the op in its body
@@ -50,6 +51,10 @@ struct ValueMatch {
   // Which of `references` a value of the reference program is.
   absl::flat_hash_map<ValueKey, std::vector<int>> kept;
 };
+
+// Whether errors are measured of values of the dtype: of floats. Others are
+// only handed from the reference to the ops that read them.
+bool IsMeasured(DType dtype);
 
 // A value's name without what passes append to its copies in another dtype or
 // layout: "logits" of "logits.cast_fp32", "x.grad" of "x.cast_fp16.grad".

@@ -23,19 +23,20 @@ float ScaleOf(const std::vector<float>& scales, int number) {
   return number < 0 ? 1.0f : scales[number];
 }
 
-void ChangeLayout(const kernels::TensorDesc& from, Layout to,
+std::string InLayout(kernels::TensorDesc desc, Layout to,
+                     absl::string_view bytes) {
+  if (to == Layout::kRowMajor) return ToRowMajor(desc, bytes);
+  desc.layout = to;
+  return FromRowMajor(desc, bytes);
+}
+
+void ChangeLayout(kernels::TensorDesc desc, Layout to,
                   std::vector<float>* data) {
-  kernels::TensorDesc desc = from;
   desc.dtype = DType::kF32;
-  const absl::string_view bytes(reinterpret_cast<const char*>(data->data()),
-                                data->size() * sizeof(float));
-  std::string changed;
-  if (to == Layout::kRowMajor) {
-    changed = ToRowMajor(desc, bytes);
-  } else {
-    desc.layout = to;
-    changed = FromRowMajor(desc, bytes);
-  }
+  const std::string changed =
+      InLayout(desc, to,
+               {reinterpret_cast<const char*>(data->data()),
+                data->size() * sizeof(float)});
   std::copy(changed.begin(), changed.end(),
             reinterpret_cast<char*>(data->data()));
 }
@@ -163,6 +164,13 @@ absl::Status ReferenceKeeper::Keep(const Tap& tap) {
     const ReferenceValue& reference = match_.references[number];
     const int64_t elements = tap.desc.elements();
     HT_ASSIGN_OR_RETURN(const void* const data, OnHost(tap));
+    if (!IsMeasured(tap.desc.dtype)) {
+      kept.bytes.assign(static_cast<const char*>(data), tap.desc.bytes());
+      if (tap.desc.layout != reference.type.layout) {
+        kept.bytes = InLayout(tap.desc, reference.type.layout, kept.bytes);
+      }
+      continue;
+    }
     kept.data.resize(elements);
     kernels::ToFloat(tap.desc.dtype, data, kept.data.data(), elements);
     const float scale = ScaleOf(scales_, reference.scaler);
@@ -201,16 +209,21 @@ absl::Status ErrorWatcher::OnInput(const Tap& tap) {
   if (kept == nullptr || !given_.insert(tap.key).second) {
     return absl::OkStatus();
   }
-  const auto elements = static_cast<int64_t>(kept->data.size());
-  const int threads = place().stream->threads();
+  const auto write = [&](void* to) {
+    if (!IsMeasured(tap.desc.dtype)) {
+      std::copy(kept->bytes.begin(), kept->bytes.end(), static_cast<char*>(to));
+      return;
+    }
+    WriteScaled(kept->data.data(), scale, tap.desc.dtype, to,
+                static_cast<int64_t>(kept->data.size()),
+                place().stream->threads());
+  };
   if (!place().device->asynchronous()) {
-    WriteScaled(kept->data.data(), scale, tap.desc.dtype, tap.data, elements,
-                threads);
+    write(tap.data);
     return absl::OkStatus();
   }
   written_.resize(tap.desc.bytes());
-  WriteScaled(kept->data.data(), scale, tap.desc.dtype, &written_[0], elements,
-              threads);
+  write(&written_[0]);
   HT_RETURN_IF_ERROR(
       place().stream->Copy(tap.data, written_.data(), written_.size()));
   return place().stream->Synchronize();
@@ -237,6 +250,7 @@ double ErrorWatcher::RoundingOf(const MatchedValue& value,
 absl::Status ErrorWatcher::OnOutput(const Tap& tap) {
   int number = 0;
   float scale = 1;
+  if (!IsMeasured(tap.desc.dtype)) return absl::OkStatus();
   const KeptValue* const kept = ReferenceOf(tap, &number, &scale);
   if (kept == nullptr) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(const void* const data, OnHost(tap));

@@ -52,10 +52,11 @@ class ValueWatcher : public StepWatcher {
   std::string host_;
 };
 
-// What is kept of a reference's step, in f32, not scaled.
+// What is kept of a reference's step, in the compared program's layout.
 struct KeptValue {
   bool there = false;
-  std::vector<float> data;  // in the compared program's layout
+  std::vector<float> data;  // of what is measured: in f32, not scaled
+  std::string bytes;        // of anything else
 };
 
 // Keeps the references of a match.

@@ -76,7 +76,8 @@ TEST(CompareTest, OneProgramAgainstItselfIsExact) {
 }
 
 // The bound: a unit in the last place of f16 is 2^-10 of a number. Where f16
-// makes another element the largest of a window, its gradient goes elsewhere.
+// makes another element the largest of a window, its gradient would go
+// elsewhere: the reference's places are handed on, too.
 TEST(CompareTest, MeasuresForwardAndBackwardOfEachOp) {
   const json answer =
       JsonOf(Halftone(Against("O0", {"--json", "--batches", "2"})));
@@ -85,7 +86,7 @@ TEST(CompareTest, MeasuresForwardAndBackwardOfEachOp) {
   int backward = 0, hidden = 0;
   for (const json& value : answer["values"]) {
     if (!value.contains("isolated")) continue;
-    EXPECT_LT(value["isolated"]["error"].get<double>(), 0.1) << value.dump();
+    EXPECT_LT(value["isolated"]["error"].get<double>(), 0.005) << value.dump();
     // Gradients of a bias before a norm are 0 but for rounding.
     if (absl::StrContains(std::string(value["name"]), ".b.cast")) continue;
     EXPECT_GT(value["isolated"]["cosine"].get<double>(), 0.99);
