@@ -1,10 +1,13 @@
 #include "graph/strategy/fields.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -253,6 +256,29 @@ std::string StrategyText(const proto::Strategy& strategy) {
   return text;
 }
 
+namespace {
+
+// What a number of a range that is open would have to be, too; empty: it is.
+// Counts are multiplied with others, in 64 bits; anything else is computed with
+// in f32.
+std::string UnheldText(const Interval& range, double number, bool whole) {
+  constexpr double kLargestCount = 1e12;
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  if (std::isinf(number)) return "";
+  if (whole) {
+    return std::isinf(range.high) && number > kLargestCount
+               ? absl::StrFormat("at most %.0f", kLargestCount)
+               : "";
+  }
+  if (std::abs(number) > kLargest) {
+    return absl::StrCat("what f32 holds, at most ", ExactDouble(kLargest));
+  }
+  const bool vanishes = number != 0 && static_cast<float>(number) == 0;
+  return vanishes && !range.Has(0) ? "what is not 0 in f32" : "";
+}
+
+}  // namespace
+
 std::string Refusal(const FieldDescriptor& field, const std::string& value) {
   const proto::FieldFacts& facts = FactsOf(field);
   if (IsNumber(field)) {
@@ -260,7 +286,10 @@ std::string Refusal(const FieldDescriptor& field, const std::string& value) {
     double number = 0;
     if (absl::SimpleAtod(value, &number) && range.has_value() &&
         range->Has(number)) {
-      return "";
+      const std::string unheld = UnheldText(*range, number, IsWhole(field));
+      return unheld.empty()
+                 ? ""
+                 : absl::StrCat("expected ", unheld, ", found ", value);
     }
     return absl::StrCat("expected ", TakesText(field), ", found ", value);
   }

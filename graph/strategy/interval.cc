@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "graph/base/text.h"
 
@@ -17,7 +18,10 @@ bool Interval::Has(double value) const {
 }
 
 std::string Interval::Text(bool whole) const {
-  const std::string from = ExactDouble(low), to = ExactDouble(high);
+  const auto end = [whole](double number) {
+    return whole ? absl::StrFormat("%.0f", number) : ExactDouble(number);
+  };
+  const std::string from = end(low), to = end(high);
   if (std::isinf(high)) {
     const char* const kind = whole      ? "a whole number"
                              : has_high ? "a number"

@@ -203,9 +203,18 @@ TEST(StrategyChecks, NameLineFieldAndRange) {
               "train.batch_size: expected a whole number above 0, found 0");
   ExpectError("train { batch_size: 8 batch_size_per_rank: 8 }", "choose one");
   ExpectError("train { epochs: -1 }", "train.epochs");
+  ExpectError("train { epochs: 1000000001 }",
+              "above 0 and at most 1000000000, found 1000000001");
+  ExpectError("train { batch_size: 1000000000001 }",
+              "train.batch_size: expected at most 1000000000000, found");
   ExpectError("train { stop_rule { skipped_in_a_row: 0 } }",
               "train.stop_rule.skipped_in_a_row");
   ExpectError("lr { base: -0.1 }", "lr.base: expected a finite number");
+  ExpectError(
+      "lr { base: 1e39 }",
+      "lr.base: expected what f32 holds, at most 3.4028234663852886e+38");
+  ExpectError("optimizer { adam { epsilon: 1e-60 } }",
+              "optimizer.adam.epsilon: expected what is not 0 in f32");
   ExpectError("lr { base_batch: 0 }", "lr.base_batch");
   ExpectError("lr { warmup_steps: 5 warmup_epochs: 1 }", "choose one");
   ExpectError("lr { cosine { min_ratio: 2 } }", "lr.cosine.min_ratio");
