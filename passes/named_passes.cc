@@ -73,6 +73,29 @@ absl::StatusOr<Phase> Reached(const Program& program, Phase most) {
   return Phase::kSource;
 }
 
+// "clean-up runs before fuse": the first two names next to each other that a
+// compile runs the other way round; empty: none.
+std::string OutOfOrder(const std::vector<std::string>& names) {
+  const auto place = [](const std::string& name) -> size_t {
+    const auto named = Find(name);
+    if (!named.ok()) return 0;
+    const std::vector<PassStep>& all = AllSteps();
+    for (size_t i = 0; i < all.size(); ++i) {
+      const bool is_first = named->steps.empty()
+                                ? all[i].phase == named->phases[0]
+                                : &all[i] == named->steps[0];
+      if (is_first) return i;
+    }
+    return 0;
+  };
+  for (size_t i = 1; i < names.size(); ++i) {
+    if (place(names[i]) < place(names[i - 1])) {
+      return absl::StrCat(names[i], " runs before ", names[i - 1]);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Pass>> MakePass(absl::string_view name,
@@ -116,7 +139,13 @@ absl::StatusOr<std::vector<PassRun>> RunNamed(
   for (const std::string& name : names) {
     HT_RETURN_IF_ERROR(AddNamed(name, inputs, &reached, &pipeline));
   }
-  HT_RETURN_IF_ERROR(pipeline.Run(program));
+  const absl::Status ran = pipeline.Run(program);
+  const std::string order = OutOfOrder(names);
+  if (ExitCodeOf(ran) == ExitCode::kCompilerBug && !order.empty()) {
+    return UsageError("in a compile ", order, " (halftone opt --list); as ",
+                      "named: ", ran.message());
+  }
+  HT_RETURN_IF_ERROR(ran);
   return pipeline.runs();
 }
 

@@ -26,10 +26,11 @@ struct EvalFlags {
 };
 
 std::string Json(const runtime::EvalReport& report) {
-  nlohmann::ordered_json json = {{"schema", 1},
-                                 {"metrics", nlohmann::ordered_json::object()},
-                                 {"loss", report.loss},
-                                 {"samples", report.samples}};
+  nlohmann::ordered_json json = {
+      {"schema", 1},
+      {"metrics", nlohmann::ordered_json::object()},
+      {"loss", report.loss},
+      {"samples", static_cast<int64_t>(report.samples)}};
   for (const auto& [name, metric] : report.metrics) {
     json["metrics"][name] = {
         {"value", metric.total > 0 ? metric.correct / metric.total : 0},

@@ -341,11 +341,9 @@ void Attempt::TellOtherNodes() {
   RunFailure failure;
   if (culprit != nullptr) {
     failure.suspects = {culprit->rank};
-    failure.text =
-        absl::StrCat("rank ", culprit->rank, " (pid ", culprit->process.pid,
-                     " on node ", options_.plan->node_rank, ") failed: ",
-                     DescribeEnd(culprit->wait_status,
-                                 CountOomKills() - oom_kills_at_start_));
+    failure.text = absl::StrCat(
+        "rank ", culprit->rank, " (pid ", culprit->process.pid, " on node ",
+        options_.plan->node_rank, ") failed: ", EndOf(*culprit));
   } else if (user_signal_ != 0 && !options_.launch->own_verb) {
     for (const Rank& rank : ranks_) failure.suspects.push_back(rank.rank);
     failure.text =
@@ -420,6 +418,11 @@ bool Attempt::EndedBadly(const Rank& rank) const {
 }
 
 // Who failed by itself comes before who failed because a peer was gone.
+std::string Attempt::EndOf(const Rank& rank) const {
+  return DescribeEnd(rank.wait_status, CountOomKills() - oom_kills_at_start_,
+                     options_.launch->own_verb || rank.last.attached);
+}
+
 const Attempt::Rank* Attempt::FindCulprit() const {
   const Rank* culprit = nullptr;
   for (const Rank& rank : ranks_) {
@@ -518,8 +521,7 @@ void Attempt::Conclude(AttemptResult& result) const {
     report.cause = "the ranks here were stuck, and were ended";
     report.exit_code = code;
   } else {
-    report.cause = DescribeEnd(culprit->wait_status,
-                               CountOomKills() - oom_kills_at_start_);
+    report.cause = EndOf(*culprit);
     report.exit_code = code;
     if (WIFSIGNALED(culprit->wait_status)) {
       report.signal = WTERMSIG(culprit->wait_status);

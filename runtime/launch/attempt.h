@@ -100,6 +100,7 @@ class Attempt {
   bool EndedBadly(const Rank& rank) const;
   const Rank* FindCulprit() const;
   const Rank* FindHungRank() const;
+  std::string EndOf(const Rank& rank) const;
   const Rank* FindStuckRank() const;
   std::optional<RunFailure> RunFailed() const;
   bool FailedElsewhere() const;

@@ -47,6 +47,13 @@ int64_t CounterOf(const std::string& text, const std::string& key) {
   return -1;
 }
 
+// What any program's exit codes mean by custom; empty: it says nothing.
+std::string ShellMeaning(int code) {
+  const char* name =
+      code > 128 && code < 128 + NSIG ? sigabbrev_np(code - 128) : nullptr;
+  return name == nullptr ? "" : absl::StrCat("what shells say for SIG", name);
+}
+
 // What the project's exit codes mean, in a few words.
 std::string MeaningOf(int code) {
   switch (static_cast<ExitCode>(code)) {
@@ -69,11 +76,8 @@ std::string MeaningOf(int code) {
     case ExitCode::kDevice:
       return "device or library not there";
     default:
-      break;
+      return ShellMeaning(code);
   }
-  const char* name =
-      code > 128 && code < 128 + NSIG ? sigabbrev_np(code - 128) : nullptr;
-  return name == nullptr ? "" : absl::StrCat("what shells say for SIG", name);
 }
 
 // Colours are for a program's own terminal, and would be quoted as rubbish.
@@ -152,10 +156,10 @@ int64_t CountOomKills() {
   return std::max<int64_t>(CounterOf(ReadAll("/proc/vmstat"), "oom_kill"), 0);
 }
 
-std::string DescribeEnd(int wait_status, int64_t oom_kills) {
+std::string DescribeEnd(int wait_status, int64_t oom_kills, bool is_ours) {
   if (WIFEXITED(wait_status)) {
     const int code = WEXITSTATUS(wait_status);
-    const std::string meaning = MeaningOf(code);
+    const std::string meaning = is_ours ? MeaningOf(code) : ShellMeaning(code);
     return absl::StrCat("exit code ", code, meaning.empty() ? "" : " (",
                         meaning, meaning.empty() ? "" : ")");
   }
@@ -216,7 +220,7 @@ absl::StatusOr<bool> WriteFailureFile(const std::string& path,
                                       MonotonicTime started) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", 1},
-               {"time", absl::FormatTime(absl::RFC3339_sec, absl::Now(),
+               {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(),
                                          absl::UTCTimeZone())},
                {"attempt", report.attempt},
                {"rank", report.rank},

@@ -44,7 +44,8 @@ struct FailureReport {
 // How a rank ended, from waitpid's status: "exit code 3 (a check failed...)",
 // "signal 9 (SIGKILL); the kernel's out-of-memory killer ...".
 // `oom_kills`: kills by it on this machine or in this container meanwhile.
-std::string DescribeEnd(int wait_status, int64_t oom_kills);
+// `is_ours`: whether it was a rank of Halftone, whose exit codes have meanings.
+std::string DescribeEnd(int wait_status, int64_t oom_kills, bool is_ours);
 
 // Kills by the out-of-memory killer so far: in this process's control group,
 // else on the machine.

@@ -200,6 +200,15 @@ TEST_F(LauncherTest, WarningsAndErrorsOfAnyRankShow) {
   EXPECT_THAT(Err(), Not(HasSubstr("no errors so far")));
 }
 
+// Another program's exit codes are its own.
+TEST_F(LauncherTest, ExplainsNoCodesOfOtherPrograms) {
+  options_.command = {"/bin/sh", "-c", "exit 3"};
+  const auto code = Launch(options_);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 3);
+  EXPECT_THAT(Err(), HasSubstr(": exit code 3\n"));
+}
+
 TEST_F(LauncherTest, NamesTheCulpritWithStepCauseAndLog) {
   EXPECT_EQ(Run({"*:step=70", "1:activity=matmul fc0",
                  "0:activity=all_reduce bucket 2", "1:err=about to die",

@@ -79,6 +79,15 @@ TEST(OptVerb, AllIsTheCompiler) {
   EXPECT_EQ(Halftone({"opt", text}).out, ReadAll(text));
 }
 
+// Whose passes are not in a compile's order has found no bug.
+TEST(OptVerb, AnotherOrderIsTheUsers) {
+  const Result result = Halftone(
+      {"opt", kModel, "--level", "O1", "--passes", "lower,differentiate"});
+  EXPECT_EQ(result.exit_code(), 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("differentiate runs before lower"),
+                                HasSubstr("no value is called loss")));
+}
+
 TEST(OptVerb, ReadsStdin) {
   const std::string command = absl::StrCat(
       "tools/halftone opt ", kModel, " --passes assign_precision --level O1 | ",

@@ -124,6 +124,7 @@ TEST(PredictVerb, BestClassesAreWhatEvalCounts) {
       Halftone({"predict", TrainedRun(), "--json", "--top", "3"}, data).out);
   EXPECT_EQ(predicted["schema"], 1);
   EXPECT_EQ(predicted["samples"], 359);
+  EXPECT_EQ(eval["samples"].dump(), "359");
   const json& logits = predicted["outputs"][0];
   EXPECT_EQ(logits["name"], "logits");
   EXPECT_EQ(logits["shape"], json({359, 10}));
