@@ -89,6 +89,13 @@ using internal::Failed;
 using internal::Open;
 using internal::Retried;
 
+const char* FileKind(mode_t mode) {
+  return S_ISDIR(mode)    ? "a directory"
+         : S_ISFIFO(mode) ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "a device";
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      int64_t max_bytes) {
   // O_NONBLOCK: opening a pipe that nobody writes to must not hang.
@@ -98,7 +105,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
   if (::fstat(file.get(), &info) != 0) return Failed(path, "cannot read");
   if (!S_ISREG(info.st_mode)) {
     return ModelError(path, ": expected a file, found ",
-                      S_ISDIR(info.st_mode) ? "a directory" : "a device");
+                      FileKind(info.st_mode));
   }
   if (info.st_size > max_bytes) {
     return ModelError(path, ": ", info.st_size,

@@ -2,6 +2,8 @@
 #ifndef HALFTONE_GRAPH_BASE_FILE_H_
 #define HALFTONE_GRAPH_BASE_FILE_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -10,6 +12,10 @@
 #include "absl/strings/string_view.h"
 
 namespace halftone {
+
+// "a directory", "a pipe", "a socket", "a device": what is no regular file, by
+// its st_mode.
+const char* FileKind(mode_t mode);
 
 // Reads a regular file; refuses one over `max_bytes` (class kModel).
 absl::StatusOr<std::string> ReadFile(const std::string& path,

@@ -54,7 +54,9 @@ TEST(FileTest, RefusesWhatIsNoFile) {
               HasSubstr("found a device"));
   const std::string pipe = Path("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_FALSE(ReadFile(pipe).ok());  // and does not wait for a writer
+  // And does not wait for a writer.
+  EXPECT_THAT(std::string(ReadFile(pipe).status().message()),
+              HasSubstr("found a pipe"));
 }
 
 TEST(FileTest, RefusesWhatIsTooLong) {

@@ -58,6 +58,10 @@ struct Output {
 absl::StatusOr<Output> Follow(const std::string& path) {
   Output output;
   output.path = path;
+  if (path == "-") {
+    output.descriptor = STDOUT_FILENO;
+    return output;
+  }
   for (int links = 0; links < 40; ++links) {
     if (::lstat(output.path.c_str(), &output.info) != 0) {
       if (errno == ENOENT) return output;

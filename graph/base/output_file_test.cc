@@ -80,6 +80,12 @@ TEST(WriteOutputTest, GoesOnWhereADescriptorIs) {
   ::close(fd);
 }
 
+TEST(WriteOutputTest, ADashIsStdout) {
+  ::testing::internal::CaptureStdout();
+  ASSERT_TRUE(WriteOutput("-", "shown").ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "shown");
+}
+
 TEST(WriteOutputTest, KeepsTheModeOfAFile) {
   const std::string path = Path("private");
   ASSERT_TRUE(WriteOutput(path, "1").ok());

@@ -175,6 +175,10 @@ absl::Status TakeMaster(const LaunchOptions& options, LaunchPlan& plan) {
   if (!options.master.empty()) {
     std::string text = options.master;
     if (text[0] == ':') text = absl::StrCat(plan.master.host, text);
+    if (text[0] == ':' && plan.nodes > 1) {
+      return UsageError("--master ", options.master, ": which of ", plan.nodes,
+                        " nodes? expected HOST:PORT");
+    }
     if (text[0] == ':') text = absl::StrCat("127.0.0.1", text);
     // A bracketed IPv6 address ends with the bracket.
     const bool has_port = absl::StrContains(text, ':') && text.back() != ']';

@@ -142,6 +142,8 @@ TEST(LaunchPlan, MasterForms) {
   options.nnodes = 2;
   options.node_rank = 0;
   EXPECT_THAT(Error(options), HasSubstr("meet at a port that all know"));
+  options.master = ":5000";
+  EXPECT_THAT(Error(options), HasSubstr("--master :5000: which of 2 nodes?"));
   options.nnodes = 0;
   options.master = "node0:x";
   EXPECT_THAT(Error(options), HasSubstr("--master: expected HOST:PORT"));

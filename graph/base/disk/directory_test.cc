@@ -95,7 +95,7 @@ TEST_F(DirectoryTest, RemovesALinkAndNotWhatItLeadsTo) {
 TEST_F(DirectoryTest, SpecialFilesAreRefused) {
   ASSERT_EQ(::mkfifo(run_->PathOf("pipe").c_str(), 0644), 0);
   EXPECT_THAT(std::string(run_->Read("pipe").status().message()),
-              HasSubstr("run/pipe: expected a file, found a device"));
+              HasSubstr("run/pipe: expected a file, found a pipe"));
   ASSERT_TRUE(run_->Write("file", "").ok());
   EXPECT_THAT(std::string(run_->MakeChild("file").status().message()),
               HasSubstr("expected a directory, found a file"));
