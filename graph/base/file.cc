@@ -89,7 +89,7 @@ using internal::Failed;
 using internal::Open;
 using internal::Retried;
 
-const char* FileKind(mode_t mode) {
+const char* KindOfFile(mode_t mode) {
   return S_ISDIR(mode)    ? "a directory"
          : S_ISFIFO(mode) ? "a pipe"
          : S_ISSOCK(mode) ? "a socket"
@@ -105,7 +105,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
   if (::fstat(file.get(), &info) != 0) return Failed(path, "cannot read");
   if (!S_ISREG(info.st_mode)) {
     return ModelError(path, ": expected a file, found ",
-                      FileKind(info.st_mode));
+                      KindOfFile(info.st_mode));
   }
   if (info.st_size > max_bytes) {
     return ModelError(path, ": ", info.st_size,

@@ -15,7 +15,7 @@ namespace halftone {
 
 // "a directory", "a pipe", "a socket", "a device": what is no regular file, by
 // its st_mode.
-const char* FileKind(mode_t mode);
+const char* KindOfFile(mode_t mode);
 
 // Reads a regular file; refuses one over `max_bytes` (class kModel).
 absl::StatusOr<std::string> ReadFile(const std::string& path,

@@ -46,12 +46,16 @@ SignalCatcher::SignalCatcher() {
     sigaction(kSignals[i], &action, nullptr);
   }
   action.sa_handler = SIG_IGN;
-  sigaction(SIGXFSZ, &action, &file_size_before_);
+  for (int i = 0; i < 2; ++i) {
+    sigaction(kFailedWrites[i], &action, &writes_before_[i]);
+  }
 }
 
 SignalCatcher::~SignalCatcher() {
   for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &before_[i], nullptr);
-  sigaction(SIGXFSZ, &file_size_before_, nullptr);
+  for (int i = 0; i < 2; ++i) {
+    sigaction(kFailedWrites[i], &writes_before_[i], nullptr);
+  }
 }
 
 int SignalCatcher::caught() { return caught_signal; }

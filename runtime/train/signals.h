@@ -1,8 +1,8 @@
 // SIGINT, SIGTERM and SIGHUP ask a run to finish its step and to write a
 // checkpoint; a second one ends the process at once, unless it comes so soon
 // after the first that it is the same request (repeated_signal.h). A file over
-// the process's limit (ulimit -f) is an error like a full disk, not the end of
-// the process.
+// the process's limit (ulimit -f), and a console that is gone (`| head`), are
+// errors of whoever writes, not the end of the process.
 #ifndef HALFTONE_RUNTIME_TRAIN_SIGNALS_H_
 #define HALFTONE_RUNTIME_TRAIN_SIGNALS_H_
 
@@ -24,8 +24,8 @@ class SignalCatcher {
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction before_[3];
-  struct sigaction file_size_before_;
+  static constexpr int kFailedWrites[] = {SIGXFSZ, SIGPIPE};
+  struct sigaction before_[3], writes_before_[2];
 };
 
 }  // namespace runtime

@@ -51,6 +51,23 @@ void ExpectError(std::vector<std::string> arguments, int code,
 constexpr char kConvnet[] = "models/mnist_convnet.pbtxt";
 constexpr char kO1[] = "models/mnist_o1.pbtxt";
 
+// What a script leaves where a variable is not set.
+TEST(Usage, EmptyWordsAreNoValues) {
+  for (const char* option : {"--out", "--data", "--strategy"}) {
+    ExpectError({"run", kConvnet, option, ""}, 2,
+                {option, "expected a value, found an empty word"});
+  }
+  ExpectError({"compile", ""}, 2, {"found an empty word"});
+}
+
+TEST(Usage, WaitsAreOfATimeThatEnds) {
+  for (const char* option : {"--timeout", "--connect-timeout"}) {
+    for (const char* bad : {"0", "-1", "inf", "nan", "1e12", "soon"}) {
+      ExpectError({"run", kConvnet, option, bad}, 2, {option, bad});
+    }
+  }
+}
+
 TEST(Usage, MistypedWordsGetTheNearest) {
   ExpectError({"inspct"}, 2, {"\"inspct\"", "nearest: inspect"});
   ExpectError({"run", kConvnet, "--dat", "x"}, 2, {"--dat", "nearest: --data"});

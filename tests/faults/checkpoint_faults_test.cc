@@ -191,6 +191,30 @@ TEST_F(FileLimit, IsAWarningAndExit8AtTheEnd) {
   EXPECT_EQ(Metrics(out), Metrics(TrainedRun()));
 }
 
+// What ranks share is no file that counts, and none of them dies of it.
+TEST_F(FileLimit, OfLaunchedRanks) {
+  const std::string out = Scratch() + "/run";
+  std::vector<std::string> command = RunCommand(out, {"--epochs", "2"});
+  const std::vector<std::string> launch = {"launch", "--ranks", "2"};
+  command.insert(command.begin(), launch.begin(), launch.end());
+  const Result run =
+      Shell(absl::StrCat("ulimit -f 200; exec ", Words(command)));
+  EXPECT_EQ(run.exit_code(), 8) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("cannot write: File too large; training goes "
+                                 "on"));
+  EXPECT_EQ(json::parse(ReadAll(out + "/summary.json"))["exit"], 8);
+}
+
+// Whoever reads the console has gone: the training has not.
+TEST(Console, ThatIsGone) {
+  const std::string out = Scratch() + "/run";
+  const Result run = Shell(absl::StrCat(
+      Words(RunCommand(out, {"--epochs", "2"})), " 2>&1 | head -n 1"));
+  EXPECT_THAT(run.out, HasSubstr("data "));
+  EXPECT_EQ(json::parse(ReadAll(out + "/summary.json"))["exit"], 0);
+  EXPECT_EQ(Metrics(out), Metrics(TrainedRun()));
+}
+
 // The logs do not fit either: that is said once, and training goes on.
 TEST_F(FileLimit, OfLogs) {
   const std::string out = Scratch() + "/run";

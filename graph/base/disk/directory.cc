@@ -148,7 +148,7 @@ absl::StatusOr<Descriptor> Directory::OpenToRead(
   if (::fstat(file.get(), &info) != 0) return Failed(path, "cannot read");
   if (!S_ISREG(info.st_mode)) {
     return ModelError(path, ": expected a file, found ",
-                      FileKind(info.st_mode));
+                      KindOfFile(info.st_mode));
   }
   return file;
 }
