@@ -50,7 +50,8 @@ absl::StatusOr<Named> Find(absl::string_view name) {
   const std::string canonical = Canonical(name);
   Named named;
   for (const PassStep& step : AllSteps()) {
-    if (step.name == canonical || step.group() == canonical) {
+    if (step.name == canonical ||
+        (!canonical.empty() && step.group() == canonical)) {
       named.steps.push_back(&step);
     }
   }

@@ -9,6 +9,7 @@
 #include "graph/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "tools/common/command_line.h"
+#include "tools/common/model_path.h"
 #include "tools/common/show_answer.h"
 #include "tools/report/ckpt_report.h"
 #include "tools/verb.h"
@@ -29,8 +30,9 @@ absl::StatusOr<std::vector<std::string>> Find(const std::string& path) {
     std::reverse(found.begin(), found.end());
     if (!found.empty()) return found;
   }
-  const std::string name = std::filesystem::path(path).filename().string();
-  if (name.rfind("step-", 0) == 0) return std::vector<std::string>{path};
+  if (NameOfDirectory(path).rfind("step-", 0) == 0) {
+    return std::vector<std::string>{path};
+  }
   return CheckpointError(path,
                          ": holds no checkpoint; expected a run "
                          "directory or one of its ckpt/step-N");

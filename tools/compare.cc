@@ -102,7 +102,7 @@ void AddCompare(Verb app, Outcome* outcome) {
                  "[MEASURE:]NUMBER: exit 3 where a value is above it: error\n"
                  "(relative, the default), max_abs, max_rel, ulps, cosine");
   verb.AddSwitch("--all", &flags->facts.all, "all values, not the worst ten");
-  verb.AddOption("--html", &flags->html, "a page for all of them");
+  verb.AddOption("--html", &flags->html, "a page for all of them").Writes();
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   AddRankFlags(verb, &flags->ranks);
   verb.SetRun([flags, outcome] {

@@ -58,7 +58,8 @@ void AddCompile(Verb app, Outcome* outcome) {
       "Inserts casts, loss scaling, the backward graph, all-reduces and the\n"
       "update, and reports them. A .htc is compiled again from its source.");
   AddModelFlags(verb, &flags->model);
-  verb.AddOption("-o,--out", &flags->out, "where the compiled model goes");
+  verb.AddOption("-o,--out", &flags->out, "where the compiled model goes")
+      .Writes();
   AddFailOnFlag(verb, &flags->fail_on);
   verb.AddSwitch("--json", &flags->json, "the report as JSON");
   verb.SetRun([flags, outcome] {

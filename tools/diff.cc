@@ -63,7 +63,8 @@ void AddDiff(Verb app, Outcome* outcome) {
   AddStrategyFlags(verb, &flags->model);
   verb.AddOption("--html", &flags->html,
                  "a page, too, that draws both programs as one, with what "
-                 "differs marked");
+                 "differs marked")
+      .Writes();
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] {
     outcome->status = Diff(*flags, &outcome->exit_code);

@@ -129,6 +129,7 @@ void AddExport(Verb app, Outcome* outcome) {
                  "run directory or checkpoint; for a program also a model")
       .Required();
   verb.AddOption("-o,--out", &flags->out, "the .safetensors, .pdmodel or .onnx")
+      .Writes()
       .Required();
   verb.AddOption("--dtype", &flags->dtype,
                  "f32 (default) | f16 | bf16 (of parameters)");

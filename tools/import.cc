@@ -76,7 +76,8 @@ void AddImport(Verb app, Outcome* outcome) {
   verb.AddOption("model", &flags->files.model, "a .pdmodel or .onnx")
       .Required();
   verb.AddOption("-o,--out", &flags->files.out,
-                 "the .pbtxt; default: beside the model, with its name");
+                 "the .pbtxt; default: beside the model, with its name")
+      .Writes();
   verb.AddOption("--loss", &flags->wishes.loss,
                  "Paddle: the value to train; default: what the op with role "
                  "256 makes. ONNX: cross_entropy:LOGITS, mse:VALUE or "

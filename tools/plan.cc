@@ -94,6 +94,7 @@ void AddTimelineFlags(Verb verb, PlanFlags* flags, Flag timeline) {
       .Needs(timeline);
   verb.AddOption("--trace", &flags->trace,
                  "writes the step for ui.perfetto.dev")
+      .Writes()
       .Needs(timeline);
 }
 

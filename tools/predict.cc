@@ -136,7 +136,8 @@ void AddPredict(Verb app, Outcome* outcome) {
       .InRange(1, 1000000);
   verb.AddOption("-o,--out", &flags->question.out,
                  "FILE.npz (an array for each output) or FILE.jsonl (a line "
-                 "for each sample)");
+                 "for each sample)")
+      .Writes();
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Predict(*flags); });
 }

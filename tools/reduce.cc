@@ -98,7 +98,8 @@ void AddReduce(Verb app, Outcome* outcome) {
                  "a command for sh that fails; {} is the model's path");
   verb.AddOption("-o,--out", &flags->out,
                  "where what is left goes; default: the path and .small, of a\n"
-                 "model .small.pbtxt");
+                 "model .small.pbtxt")
+      .Writes();
   AddOpLibraryFlag(verb, &flags->op_libraries);
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Reduce(*flags); });

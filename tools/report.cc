@@ -72,7 +72,8 @@ void AddReport(Verb app, Outcome* outcome) {
       "0.");
   verb.AddOption("runs", &flags->runs, "run directories (run --out)")
       .Required();
-  Flag out = verb.AddOption("-o,--out", &flags->out, "file; default: stdout");
+  Flag out =
+      verb.AddOption("-o,--out", &flags->out, "file; default: stdout").Writes();
   verb.AddSwitch("--json", &flags->json, "one JSON object instead")
       .Excludes(out);
   verb.SetRun([flags, outcome] { outcome->status = Report(*flags); });

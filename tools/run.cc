@@ -116,9 +116,10 @@ void AddReportFlags(Verb verb, RunFlags* flags) {
                  "its last")
       .InRange(0, 1000);
   verb.AddSwitch(
-      "--profile", &flags->profile,
-      "where the time of a step goes, by class; =FILE also writes the\n"
-      "latest steps as a trace for ui.perfetto.dev");
+          "--profile", &flags->profile,
+          "where the time of a step goes, by class; =FILE also writes the\n"
+          "latest steps as a trace for ui.perfetto.dev")
+      .Writes();
   verb.AddSwitch("--json", &config->json,
                  "the report at the end as one JSON object (summary.json)");
 }

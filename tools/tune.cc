@@ -91,7 +91,8 @@ void AddTune(Verb app, Outcome* outcome) {
       .InRange(1, 1000);
   verb.AddSwitch("!--no-deterministic", &flags->options.deterministic,
                  "try kernels whose bits vary from run to run, too");
-  verb.AddOption("-o,--out", &flags->out, "another file for the table");
+  verb.AddOption("-o,--out", &flags->out, "another file for the table")
+      .Writes();
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Tune(*flags); });
 }

@@ -150,10 +150,13 @@ class Describer {
 
 NonFiniteOp DescribeNonFinite(const Program& program, const NonFinite& found,
                               const std::vector<std::string>& model_ops) {
-  const Entry& entry = *program.FindEntry(kTrainEntry);
-  const Found op = Find(entry, found.op);
+  const Entry* entry = program.FindEntry(kTrainEntry);
+  // What is only compared need not train.
+  if (entry == nullptr) entry = program.FindEntry(kEvalEntry);
+  const Found op = Find(*entry, found.op);
   if (op.op == nullptr) return {found.op, ""};
-  NonFiniteOp described = Describer(entry, model_ops).Describe(op, found.input);
+  NonFiniteOp described =
+      Describer(*entry, model_ops).Describe(op, found.input);
   if (!described.text.empty() && program.FindEntry(kAccumulateEntry)) {
     absl::StrAppend(&described.text, " in micro-batch ", found.micro_batch + 1);
   }

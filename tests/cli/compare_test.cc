@@ -106,6 +106,17 @@ TEST(CompareTest, MeasuresForwardAndBackwardOfEachOp) {
   EXPECT_EQ(answer["worst"].size(), 10);
 }
 
+// A model that does not train is compared forward.
+TEST(CompareTest, OfAModelWithoutAnOptimizer) {
+  const json answer =
+      JsonOf(Halftone({"compare", kModel, "--level", "O1", "--against", "O0",
+                       "--batch", "16", "--data", kData, "--json"}));
+  EXPECT_EQ(answer["entry"], "eval");
+  const json& conv = Value(answer, "conv2");
+  EXPECT_GT(conv["isolated"]["error"].get<double>(), 0);
+  EXPECT_THAT(answer["worst"].dump(), HasSubstr("--black-op conv2"));
+}
+
 // No tap, no other fusion: what runs is what compile makes.
 TEST(CompareTest, TheProgramIsThatOfAPlainCompile) {
   const std::string htc = NewPath("plain") + ".htc";

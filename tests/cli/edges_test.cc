@@ -522,6 +522,34 @@ TEST(EvalVerb, OfACheckpointAndTheBest) {
               HasSubstr(": good, best\n"));
 }
 
+// Wherever one stands, and with the slash that shells add.
+TEST(RunDirectory, IsFoundFromInside) {
+  const auto in = [](const std::string& directory, const std::string& words) {
+    const std::string command =
+        absl::StrCat("h=$PWD/tools/halftone; d=$PWD/models/digits; cd ",
+                     Quoted(absl::StrCat(Directory(), "/", directory)),
+                     " && exec $h ", words);
+    return RunProgram({"/bin/sh", "-c", command});
+  };
+  const std::string tensors = in("run", "export . -o ../e.safetensors").out;
+  ASSERT_THAT(tensors, HasSubstr("tensors"));
+  using Place = std::pair<const char*, const char*>;
+  for (const auto& [from, path] :
+       {Place{"run", "ckpt/step-23"}, Place{"run", "./ckpt/step-23/"},
+        Place{"run", "ckpt"}, Place{"run/ckpt", "step-23"},
+        Place{"run/ckpt", "."}, Place{"run/ckpt/step-23", "."},
+        Place{"run/ckpt/step-23", "../.."}}) {
+    SCOPED_TRACE(absl::StrCat(from, " ", path));
+    EXPECT_EQ(in(from, absl::StrCat("export ", path, " -o ", Temp("-e"))).out,
+              tensors);
+    EXPECT_EQ(in(from, absl::StrCat("inspect ", path)).exit_code(), 0);
+    EXPECT_THAT(in(from, absl::StrCat("ckpt verify ", path)).out,
+                HasSubstr("step 23"));
+    EXPECT_EQ(
+        in(from, absl::StrCat("eval ", path, " --data idx:$d")).exit_code(), 0);
+  }
+}
+
 TEST(DumpFlags, SayOrWrite) {
   const std::string dir = Temp("-dump");
   const std::string model = Quoted(Directory() + "/run/model.htc");

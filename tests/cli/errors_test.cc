@@ -51,6 +51,22 @@ void ExpectError(std::vector<std::string> arguments, int code,
 constexpr char kConvnet[] = "models/mnist_convnet.pbtxt";
 constexpr char kO1[] = "models/mnist_o1.pbtxt";
 
+// What is read is not lost to what is written.
+TEST(Usage, OutputsAreNoInputs) {
+  const std::string model = Write("m.pbtxt", ReadAll(kConvnet));
+  const std::string strategy = Write("s.pbtxt", ReadAll(kO1));
+  const std::string array = Write("a.npz", "no archive");
+  const std::string twice = "is named twice, and would be lost";
+  ExpectError({"compile", model, "-o", model}, 2, {model, twice});
+  ExpectError({"compile", model, "--strategy=" + strategy, "--out", strategy},
+              2, {strategy, twice});
+  ExpectError({"predict", model, "--data", "npz:" + array, "-o", array}, 2,
+              {array, twice});
+  ExpectError({"tune", model, "--out=" + model}, 2, {model, twice});
+  ExpectError({"import", model, "-o", model}, 2, {model, twice});
+  EXPECT_EQ(ReadAll(model), ReadAll(kConvnet));
+}
+
 // What a script leaves where a variable is not set.
 TEST(Usage, EmptyWordsAreNoValues) {
   for (const char* option : {"--out", "--data", "--strategy"}) {
@@ -58,6 +74,7 @@ TEST(Usage, EmptyWordsAreNoValues) {
                 {option, "expected a value, found an empty word"});
   }
   ExpectError({"compile", ""}, 2, {"found an empty word"});
+  ExpectError({"opt", kConvnet, "--passes", ""}, 2, {"no pass is called"});
 }
 
 TEST(Usage, WaitsAreOfATimeThatEnds) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,14 @@ void ExpectPredictions(const std::string& model, const std::string& data) {
   for (size_t i = 0; i < found.size(); ++i) {
     EXPECT_NEAR(found[i], expected[i], 1e-5 * (1 + std::abs(expected[i]))) << i;
   }
+}
+
+TEST(ImportVerb, KeepsModelAndWeightsApart) {
+  const std::string out = Temp(".safetensors");
+  const Result result = Halftone({"import", kNet, "-o", out});
+  EXPECT_EQ(result.exit_code(), 2);
+  EXPECT_THAT(result.err, HasSubstr(out + ": so the weights are called"));
+  EXPECT_FALSE(std::filesystem::exists(out));
 }
 
 TEST(ImportVerb, PredictsWhatPaddlePredicts) {

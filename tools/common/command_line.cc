@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/algorithm/container.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -122,6 +126,23 @@ absl::Status CheckFlags(CLI::App& verb, const std::vector<std::string>& words) {
   return absl::OkStatus();
 }
 
+// What CommandLine::Parse has been given, while it parses.
+thread_local const std::vector<std::string>* parsed_words = nullptr;
+
+// Whether a word names the file: "x", "--out=x", "npz:x".
+bool Names(const std::string& word, const std::string& file) {
+  std::error_code error;
+  size_t begin = 0;
+  while (true) {
+    if (std::filesystem::equivalent(word.substr(begin), file, error)) {
+      return true;
+    }
+    const size_t end = word.find_first_of("=:", begin);
+    if (end == std::string::npos) return false;
+    begin = end + 1;
+  }
+}
+
 // The page on the terminal that it goes to. Examples are copied: they stay as
 // they are.
 std::string Fitted(const std::string& page) {
@@ -155,6 +176,23 @@ Flag Flag::Seconds() {
     return fits ? std::string()
                 : absl::StrCat("expected seconds, more than 0 and at most a ",
                                "year's, found ", word);
+  }));
+}
+
+Flag Flag::Writes() {
+  return Flag(option_->check([](const std::string& file) {
+    std::error_code error;
+    if (parsed_words == nullptr ||
+        !std::filesystem::is_regular_file(file, error)) {
+      return std::string();
+    }
+    const auto names = absl::c_count_if(
+        *parsed_words,
+        [&file](const std::string& word) { return Names(word, file); });
+    return names < 2
+               ? std::string()
+               : absl::StrCat(file, " is named twice, and would be lost where ",
+                              "it is written: name another file");
   }));
 }
 
@@ -319,6 +357,8 @@ absl::StatusOr<std::string> CommandLine::Parse(
     CLI::App& verb = Chosen(*app_);
     return &verb == app_.get() ? absl::OkStatus() : CheckFlags(verb, words);
   };
+  parsed_words = &words;
+  const auto parsed = absl::MakeCleanup([] { parsed_words = nullptr; });
   try {
     app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::CallForVersion& version) {

@@ -49,6 +49,9 @@ class Flag {
   Flag Group(const std::string& title);  // of the help page
   Flag InRange(int64_t least, int64_t most);
   Flag Seconds();  // more than 0, up to a year
+  // The file that it names is written. One that another word names, too, would
+  // be lost: an error.
+  Flag Writes();
   Flag Needs(Flag other);
   Flag Excludes(Flag other);
   Flag WithCommas();         // several values: in one word, a,b,c

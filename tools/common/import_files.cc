@@ -57,6 +57,10 @@ absl::Status WriteWeights(const std::vector<Weight>& weights,
   files->tensors = static_cast<int64_t>(weights.size());
   files->weight_bytes = at;
   files->weights = Stem(files->out) + ".safetensors";
+  if (files->weights == files->out) {
+    return UsageError("--out ", files->out, ": so the weights are called; ",
+                      "name the model otherwise, as .pbtxt");
+  }
   return WriteOutput(files->weights, parts);
 }
 

@@ -13,6 +13,20 @@ namespace tools {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+fs::path WithoutSlash(const fs::path& path) {
+  const fs::path normal = path.lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+}  // namespace
+
+std::string NameOfDirectory(const std::string& path) {
+  std::error_code unreadable;
+  return WithoutSlash(fs::absolute(path, unreadable)).filename();
+}
+
 absl::StatusOr<ModelPath> FindModel(const std::string& path) {
   std::error_code unreadable;
   if (!fs::is_directory(path, unreadable)) return ModelPath{path, "", ""};
@@ -20,16 +34,14 @@ absl::StatusOr<ModelPath> FindModel(const std::string& path) {
     return fs::exists(directory + "/model.htc", unreadable);
   };
   if (holds_model(path)) return ModelPath{path + "/model.htc", path, ""};
-  fs::path directory = fs::path(path).lexically_normal();
-  if (!directory.has_filename()) directory = directory.parent_path();
   // Above a checkpoint is the directory of all of them, above that the run.
-  const bool is_checkpoint =
-      absl::StartsWith(directory.filename().string(), "step-");
+  const std::string name = NameOfDirectory(path);
+  const bool is_checkpoint = absl::StartsWith(name, "step-");
   const std::string above = is_checkpoint ? "../.." : "..";
-  const bool may_be = is_checkpoint || directory.filename() == "ckpt";
+  const bool may_be = is_checkpoint || name == "ckpt";
   if (may_be && holds_model(absl::StrCat(path, "/", above))) {
-    const std::string run = (directory / above / "").lexically_normal();
-    return ModelPath{run + "model.htc", run.substr(0, run.size() - 1),
+    const fs::path run = WithoutSlash((fs::path(path) / above));
+    return ModelPath{(run / "model.htc").lexically_normal(), run,
                      is_checkpoint ? path : ""};
   }
   return ModelError(path,

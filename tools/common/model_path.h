@@ -20,6 +20,10 @@ struct ModelPath {
 // Errors (kModel): a directory that is none of these.
 absl::StatusOr<ModelPath> FindModel(const std::string& path);
 
+// What a directory is called, with a slash behind it and as "." from inside,
+// too.
+std::string NameOfDirectory(const std::string& path);
+
 }  // namespace tools
 }  // namespace halftone
 

@@ -44,7 +44,10 @@ absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,
   if (averages) HT_RETURN_IF_ERROR(ExpectAverages(path, model.strategy));
   RunParameters made;
   HT_ASSIGN_OR_RETURN(runtime::Checkpoint checkpoint,
-                      runtime::ReadAnyState(path, &made.said));
+                      runtime::ReadAnyState(model_path->checkpoint.empty()
+                                                ? model_path->run
+                                                : model_path->checkpoint,
+                                            &made.said));
   made.step = checkpoint.manifest.step;
   made.from_copies = model.strategy.amp().master_weights();
   if (averages) {
