@@ -77,6 +77,18 @@ void ExpectPredictions(const std::string& model, const std::string& data) {
   }
 }
 
+// A program that AMP has rewritten trains FP32 copies, which it does not read.
+TEST(ImportVerb, SaysWhatTheSourceDoesNotTrain) {
+  const std::string compiled = Temp(".htc"), program = Temp(".pdmodel");
+  Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+            "models/mnist_o1.pbtxt", "-o", compiled});
+  Halftone({"export", compiled, "--format", "pdmodel", "-o", program});
+  const Result result = Halftone({"import", program, "-o", Temp(".pbtxt")});
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\nfrozen      6 of them, which the source "
+                                    "does not train: conv1.w.cast_fp16 "));
+}
+
 TEST(ImportVerb, KeepsModelAndWeightsApart) {
   const std::string out = Temp(".safetensors");
   const Result result = Halftone({"import", kNet, "-o", out});

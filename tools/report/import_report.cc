@@ -83,6 +83,15 @@ std::string FeedsText(const ImportedModel& imported) {
   return text;
 }
 
+// Those that no training of the model changes.
+std::vector<std::string> Frozen(const proto::Model& model) {
+  std::vector<std::string> frozen;
+  for (const proto::Parameter& param : model.param()) {
+    if (!param.trainable()) frozen.push_back(param.name());
+  }
+  return frozen;
+}
+
 std::string LossText(const ImportedModel& imported) {
   const proto::Model& model = imported.model.model;
   if (model.has_loss()) {
@@ -138,6 +147,13 @@ std::string ImportText(const ImportedModel& imported,
                             : absl::StrCat("; ", WithCommas(model.stat_size()),
                                            " running statistics, which "
                                            "training updates"))));
+  const std::vector<std::string> frozen = Frozen(model);
+  if (model.has_loss() && !frozen.empty()) {
+    text += Line("frozen", absl::StrCat(WithCommas(frozen.size()),
+                                        " of them, which the source does not "
+                                        "train: ",
+                                        runtime::JoinFew(frozen, kMostNames)));
+  }
   const std::string inits = InitText(imported, files);
   if (!inits.empty()) text += Line("initial", inits);
   text += Line("loss", LossText(imported));
@@ -185,6 +201,7 @@ std::string ImportJson(const ImportedModel& imported,
       {"feeds", Json::array()},
       {"params", model.param_size()},
       {"parameters", ValuesOf(model.param())},
+      {"frozen", Frozen(model)},
       {"stats", model.stat_size()},
       {"loss", or_null(model.loss().var())},
       {"mean_over", or_null(model.loss().mean_over())},
