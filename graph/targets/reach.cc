@@ -11,7 +11,7 @@ namespace {
 // that there is nothing to take off.
 Reach OnCpus() {
   Reach reach;
-  reach.libraries = {"onednn"};
+  reach.libraries = {"onednn", "packed"};  // that one multiplies as it does
   reach.fast_products = {DType::kBF16};  // avx512_bf16, AMX
   return reach;
 }

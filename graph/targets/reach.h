@@ -12,9 +12,10 @@
 
 namespace halftone {
 
-// Shares of DeviceRates. Our own kernels multiply in f32.
+// Shares of DeviceRates. What is no library's is multiplied in f32.
 struct Reach {
-  // Whose kernels' names (kernels::Candidate) begin so: "cudnn".
+  // Whose kernels' names (kernels::Candidate) begin so, "cudnn", or that use
+  // the same instructions.
   std::vector<std::string> libraries;
   double flops = 1;           // of everybody's products
   double library_memory = 1;  // of what libraries move

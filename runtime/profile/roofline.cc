@@ -60,9 +60,8 @@ Predicted Predict(const Step& step, const StepCost& cost,
   const Reach& reach = roofline.reach;
   const bool library =
       step.candidate != nullptr && reach.OfLibrary(step.candidate->name);
-  const bool low = cost.low && library && device.low > 0;
   const std::array<double, 4> seconds = {
-      Over(cost.flops, reach.flops * (low ? device.low : device.f32)),
+      Over(cost.flops, reach.flops * MostFlops(device, cost.low && library)),
       Over(cost.bytes,
            device.memory * (library ? reach.library_memory : reach.own_memory)),
       Over(cost.sent, device.link), cost.launches * reach.launch};

@@ -116,11 +116,17 @@ TEST(Predict, ByMeasuredRates) {
   cost.flops = 1.8e9;
   cost.low = true;
   EXPECT_NEAR(PredictedOn(cpu, cost, "onednn").seconds, 2e-3, 1e-12);
+  EXPECT_NEAR(PredictedOn(cpu, cost, "packed").seconds, 2e-3, 1e-12);
   EXPECT_NEAR(PredictedOn(cpu, cost, "direct").seconds, 4e-3, 1e-12);
   Roofline f32_alone = cpu;
   f32_alone.device.low = 0;
   EXPECT_NEAR(PredictedOn(f32_alone, cost, "onednn").seconds, 4e-3, 1e-12);
   EXPECT_NEAR(LeastSeconds(cost, f32_alone.device), 4e-3, 1e-12);
+  // Without instructions for 16 bits it is not slower than f32.
+  Roofline slow_low = cpu;
+  slow_low.device.low = slow_low.device.f32 / 2;
+  EXPECT_NEAR(PredictedOn(slow_low, cost, "onednn").seconds, 4e-3, 1e-12);
+  EXPECT_NEAR(LeastSeconds(cost, slow_low.device), 4e-3, 1e-12);
 }
 
 // B is 2 samples: c is 2 x 4 x 8 x 8 f32, 2,048 bytes.

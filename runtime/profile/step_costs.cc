@@ -142,10 +142,14 @@ std::vector<StepCost> CostsOf(const Plan& plan) {
 
 double Over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
 
+double MostFlops(const DeviceRates& device, bool low) {
+  return low ? std::max(device.low, device.f32) : device.f32;
+}
+
 double LeastSeconds(const StepCost& cost, const DeviceRates& device) {
-  return std::max(
-      {Over(cost.bytes, device.memory), Over(cost.sent, device.link),
-       Over(cost.flops, cost.low && device.low > 0 ? device.low : device.f32)});
+  return std::max({Over(cost.bytes, device.memory),
+                   Over(cost.sent, device.link),
+                   Over(cost.flops, MostFlops(device, cost.low))});
 }
 
 }  // namespace runtime

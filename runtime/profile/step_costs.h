@@ -48,6 +48,10 @@ std::vector<StepCost> CostsOf(const Plan& plan);
 // bounds nothing.
 double Over(double amount, double rate);
 
+// Of products of values in 16 bits, or not: what is stored in 16 bits may be
+// multiplied in f32, where that is faster.
+double MostFlops(const DeviceRates& device, bool low);
+
 // Seconds below which no kernel of such a device does it.
 double LeastSeconds(const StepCost& cost, const DeviceRates& device);
 
