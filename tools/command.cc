@@ -33,7 +33,7 @@ int Finish(int exit_code) {
 int RunCommand(std::vector<std::string> words) {
   tools::CommandLine line("halftone");
   tools::Outcome outcome;
-  tools::AddVerbs(line.program(), &outcome);
+  tools::AddVerbs(line.program(), &outcome, words.empty() ? "" : words[0]);
   tools::ExpectJson(WantsJson(words));
   tools::MarkLaunchedCommand(&words);
   const absl::StatusOr<std::string> help = line.Parse(words);

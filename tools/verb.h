@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace halftone {
 namespace tools {
@@ -19,8 +20,10 @@ struct Outcome {
   int exit_code = 0;
 };
 
-// Makes `app` the binary's: its help, its version, all verbs.
-void AddVerbs(Verb app, Outcome* outcome);
+// Makes `app` the binary's: its help, its version, all verbs; of one that is
+// called by its name, that one alone: the flags of all others take as long as
+// a small model's passes. `completion` is about all of them.
+void AddVerbs(Verb app, Outcome* outcome, absl::string_view called = "");
 
 // Each adds its subcommand to `app`; its callback sets `*outcome`.
 void AddCompile(Verb app, Outcome* outcome);
