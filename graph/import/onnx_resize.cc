@@ -27,33 +27,36 @@ struct Manner {
 // One axis.
 struct Stretch {
   int64_t from = 0, to = 0;
-  double scale = 1, start = 0, end = 1;  // of a region of interest
+  bool sized = false;  // the size is given, and the scale follows from it
+  float scale = 1;
+  double start = 0, end = 1;  // of a region of interest
 };
 
-// Where element `at` of the output lies in the input.
-double Source(const Stretch& s, const std::string& how, int64_t at) {
-  const double x = static_cast<double>(at);
-  const double from = static_cast<double>(s.from);
-  const double to = static_cast<double>(s.to);
+// Where element `at` of the output lies in the input: in f32, operation by
+// operation as ONNX Runtime computes it, or elements that lie between two would
+// be rounded to another one.
+float Source(const Stretch& s, const std::string& how, int64_t at) {
+  const float x = static_cast<float>(at);
+  const float last = static_cast<float>(s.from - 1);
+  const float to = static_cast<float>(s.to);
   if (how == "asymmetric") return x / s.scale;
-  if (how == "align_corners") {
-    // Of scales the size that they ask for, not the whole one.
-    const double asked = s.scale * from;
-    return asked == 1 ? 0 : x * (from - 1) / (asked - 1);
-  }
-  if (how == "pytorch_half_pixel" && to == 1) return 0;
-  if (how == "tf_half_pixel_for_nn") return (x + 0.5) / s.scale;
+  // By the whole size, whatever was asked for.
+  if (how == "align_corners") return s.to == 1 ? 0 : x * last / (to - 1);
+  if (how == "pytorch_half_pixel" && s.to == 1) return 0;
+  if (how == "tf_half_pixel_for_nn") return (x + 0.5f) / s.scale;
   if (how == "tf_crop_and_resize") {
-    if (to == 1) return 0.5 * (s.start + s.end) * (from - 1);
-    return s.start * (from - 1) + x * (s.end - s.start) * (from - 1) / (to - 1);
+    const float start = static_cast<float>(s.start);
+    const float end = static_cast<float>(s.end);
+    if (s.to == 1) return 0.5f * (start + end) * last;
+    return start * last + x * (end - start) * last / (to - 1);
   }
-  double shift = 0;
   if (how == "half_pixel_symmetric") {
-    // The output's size was rounded: it stays in the middle.
-    const double adjusted = to / (s.scale * from);
-    shift = from / 2 * (1 - adjusted);
+    // The output's size was rounded: it stays in the middle. Half in f64.
+    const float from = static_cast<float>(s.from);
+    const float shift = from / 2 * (1 - to / (s.scale * from));
+    return static_cast<float>(shift + (x + 0.5) / s.scale - 0.5);
   }
-  return shift + (x + 0.5) / s.scale - 0.5;
+  return (x + 0.5f) / s.scale - 0.5f;
 }
 
 // The same, no further from the image than says something.
@@ -70,6 +73,10 @@ double Cubic(double x, double a) {
 }
 
 int64_t NearestOf(double x, const std::string& how) {
+  // What was rounded to beside the middle of two counts as the middle, within
+  // the bound of ONNX Runtime.
+  const double middle = std::floor(x) + 0.5;
+  if (std::abs(x - middle) <= 1e-6 && how.rfind("round", 0) == 0) x = middle;
   double at = std::floor(x);
   if (how == "ceil") at = std::ceil(x);
   if (how == "round_prefer_floor") at = std::ceil(x - 0.5);
@@ -77,10 +84,30 @@ int64_t NearestOf(double x, const std::string& how) {
   return static_cast<int64_t>(at);
 }
 
+// How many elements of the input one of the output is, as PyTorch rounds it: of
+// the scale that was written, which f32 holds only nearly.
+float PerElement(const Stretch& s) {
+  if (s.sized) return static_cast<float>(s.from) / static_cast<float>(s.to);
+  return static_cast<float>(1 / Shortest(s.scale));
+}
+
+// The element of the input that element `at` of the output is.
+int64_t Nearest(const Stretch& s, const Manner& manner, int64_t at) {
+  double x = Place(s, manner.coordinates, at);
+  // So PyTorch writes its own, which multiplies: at scales like 2.2 elements
+  // between two would fall to the other one by the division of ONNX Runtime.
+  if (manner.coordinates == "asymmetric" && manner.nearest == "floor") {
+    x = std::min(static_cast<float>(at) * PerElement(s),
+                 static_cast<float>(s.from));
+  }
+  const int64_t nearest = NearestOf(x, manner.nearest);
+  return std::min(std::max<int64_t>(nearest, 0), s.from - 1);
+}
+
 // Row i: what output i takes of each input, in f64.
 std::vector<double> Weights(const Stretch& s, const Manner& manner) {
   std::vector<double> weights(s.from * s.to, 0);
-  const double shrink = manner.antialias ? std::min(1.0, s.scale) : 1.0;
+  const double shrink = manner.antialias ? std::min(1.0f, s.scale) : 1.0;
   const bool cubic = manner.mode == "cubic";
   const double reach = (cubic ? 2 : 1) / shrink;
   for (int64_t i = 0; i < s.to; ++i) {
@@ -112,9 +139,7 @@ std::string Along(OnnxNode& node, const std::string& x, int axis,
     table.dtype = DType::kI64;
     table.dims = {s.to};
     for (int64_t i = 0; i < s.to; ++i) {
-      const int64_t at =
-          NearestOf(Place(s, manner.coordinates, i), manner.nearest);
-      table.ints.emplace_back(std::min(std::max<int64_t>(at, 0), s.from - 1));
+      table.ints.emplace_back(Nearest(s, manner, i));
     }
     return node.Op("gather")
         .In("X", x)
@@ -156,8 +181,8 @@ std::vector<double> Reals(OnnxNode& node, int input) {
 }
 
 bool IsBeyond(const Stretch& s, const Manner& manner, int64_t at) {
-  const double x = Source(s, manner.coordinates, at);
-  return x < 0 || x > static_cast<double>(s.from - 1);
+  const float x = Source(s, manner.coordinates, at);
+  return x < 0 || x > static_cast<float>(s.from - 1);
 }
 
 // Of a region of interest: a value of its own for what lies outside the image.
@@ -182,6 +207,18 @@ std::string Outside(OnnxNode& node, const std::string& x,
                .Made();
   }
   return made;
+}
+
+// An image whose size a scale leaves as it is stays itself, as in ONNX Runtime
+// and PyTorch; not so PyTorch's cubics. With antialias each axis does.
+void KeepWhatStays(const Manner& manner, std::vector<Stretch>* axes) {
+  if (manner.coordinates == "tf_crop_and_resize") return;
+  bool all = manner.mode != "cubic" || manner.excludes ||
+             manner.coordinates != "half_pixel";
+  for (const Stretch& s : *axes) all = all && s.to == s.from;
+  for (Stretch& s : *axes) {
+    if (s.to == s.from && (all || manner.antialias)) s.scale = 1;
+  }
 }
 
 // Sizes from scales or as they are given, for the axes that are named.
@@ -235,12 +272,15 @@ std::vector<Stretch> Stretches(OnnxNode& node, const Dims& dims,
     }
     if (wanted != nullptr) {
       s.to = wanted->ints[k].coefficient();
-      s.scale = static_cast<double>(s.to) / static_cast<double>(s.from);
+      s.scale = static_cast<float>(s.to) / static_cast<float>(s.from);
+      s.sized = true;
     } else {
-      s.scale = scales[k];
-      s.to = s.scale > 0 && s.scale < 1e6
+      s.scale = static_cast<float>(scales[k]);
+      // The product is rounded to f32, too, as in ONNX Runtime: 10 by 1.4,
+      // which f32 has a little below, are 14.
+      s.to = s.scale > 0 && s.scale < 1e6f
                  ? static_cast<int64_t>(
-                       std::floor(static_cast<double>(s.from) * s.scale))
+                       std::floor(static_cast<float>(s.from) * s.scale))
                  : 0;
     }
     if (!region.empty()) {
@@ -249,24 +289,40 @@ std::vector<Stretch> Stretches(OnnxNode& node, const Dims& dims,
     }
     if (s.to < 1 || s.to > 1 << 20) node.Refuse("a size", " beyond bounds");
   }
+  KeepWhatStays(manner, &all);
   return all;
 }
 
-// Whether ours puts the elements of an axis where the node does. Ours knows
-// neither other rules for the nearest one nor one place that is no element's.
-bool IsOurs(const Stretch& s, const Manner& manner) {
-  const bool whole =
-      s.scale * static_cast<double>(s.from) == static_cast<double>(s.to);
-  if (manner.coordinates == "align_corners") {
-    return whole &&
-           (manner.mode != "nearest" || manner.nearest == "round_prefer_ceil");
+// Whether ours puts the elements of an axis where the node does, of sizes or of
+// scales. Ours knows neither other rules for the nearest one nor one place that
+// is no element's.
+bool IsOurs(const Stretch& s, const Manner& manner, bool sized) {
+  const bool corners = manner.coordinates == "align_corners";
+  if (manner.mode != "nearest") {
+    const bool one = s.to == 1 && s.from > 1;
+    return corners || manner.coordinates == "asymmetric" ||
+           (manner.coordinates == "pytorch_half_pixel" &&
+            !(one && manner.mode == "cubic")) ||
+           (manner.coordinates == "half_pixel" && !one);
   }
-  if (manner.mode == "nearest") {
-    return manner.coordinates == "asymmetric" && manner.nearest == "floor";
+  if (corners
+          ? manner.nearest != "round_prefer_ceil"
+          : manner.coordinates != "asymmetric" || manner.nearest != "floor") {
+    return false;
   }
-  return manner.coordinates == "asymmetric" ||
-         manner.coordinates == "pytorch_half_pixel" ||
-         (manner.coordinates == "half_pixel" && (s.to > 1 || s.from == 1));
+  // Ours multiplies in f32, as Paddle does: elements between two may fall to
+  // the other one.
+  const float from = static_cast<float>(s.from), to = static_cast<float>(s.to);
+  const float ratio = s.to == 1 ? 0
+                      : corners ? (from - 1) / (to - 1)
+                      : sized   ? from / to
+                                : 1 / s.scale;
+  for (int64_t i = 0; i < s.to; ++i) {
+    const float at = ratio * static_cast<float>(i) + (corners ? 0.5f : 0.0f);
+    const int64_t ours = std::min(static_cast<int64_t>(at), s.from - 1);
+    if (ours != Nearest(s, manner, i)) return false;
+  }
+  return true;
 }
 
 // As an op of ours; false: no such op computes it.
@@ -287,10 +343,15 @@ bool Interpolated(OnnxNode& node, const std::string& x,
     const Stretch& s = axes[i];
     const bool stays = s.to == s.from && s.scale == 1;
     changes = changes || !stays;
-    if (i < 2 ? !stays : s.from == 0 || !IsOurs(s, manner)) return false;
+    if (i < 2 ? !stays : s.from == 0) return false;
     if (i < 2) continue;
-    sized = sized &&
-            s.scale == static_cast<double>(s.to) / static_cast<double>(s.from);
+    sized = sized && PerElement(s) ==
+                         static_cast<float>(s.from) / static_cast<float>(s.to);
+  }
+  // Places between corners are those of sizes.
+  sized = sized || manner.coordinates == "align_corners";
+  for (int i = 0; i < spatial; ++i) {
+    if (!IsOurs(axes[2 + i], manner, sized)) return false;
   }
   if (!changes) return false;
   constexpr const char* kLinear[] = {"linear", "bilinear", "trilinear"};
@@ -305,10 +366,7 @@ bool Interpolated(OnnxNode& node, const std::string& x,
     const Stretch& s = axes[2 + i];
     constexpr const char* kSizes[] = {"out_d", "out_h", "out_w"};
     if (sized) op.Attr(kSizes[3 - spatial + i], s.to);
-    scales.push_back(Shortest(static_cast<float>(s.scale)));
-    // Ours multiplies in f32.
-    const float to = static_cast<float>(s.from) * static_cast<float>(s.scale);
-    if (!sized && static_cast<int64_t>(std::floor(to)) != s.to) return false;
+    scales.push_back(Shortest(s.scale));
   }
   if (!sized) op.Attr("scale", scales);
   op.Attr("align_corners", manner.coordinates == "align_corners");
