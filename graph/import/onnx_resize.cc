@@ -121,7 +121,7 @@ std::vector<double> Weights(const Stretch& s, const Manner& manner) {
       const double weight =
           cubic ? Cubic(away, manner.cubic) : std::max(0.0, 1 - std::abs(away));
       const bool outside = j < 0 || j >= s.from;
-      if (outside && (manner.excludes || manner.antialias)) continue;
+      if (outside && manner.excludes) continue;
       row[std::min(std::max<int64_t>(j, 0), s.from - 1)] += weight;
       sum += weight;
     }

@@ -14,11 +14,13 @@ namespace halftone {
 namespace {
 
 using onnx_testing::Info;
+using onnx_testing::IntAttr;
 using onnx_testing::Node;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pointwise;
 
 std::string Word(const std::string& name, const std::string& value) {
   return absl::StrCat(" attribute { name: \"", name, "\" type: STRING s: \"",
@@ -109,6 +111,22 @@ TEST(OnnxResize, NearestBetweenTwoIsThatOfOnnxRuntime) {
   EXPECT_THAT(
       onnx_testing::Import(Scaled(7, "1.1", "nearest", "half_pixel", ceil)),
       Not(HasSubstr("\"gather\"")));
+}
+
+// Halves of four elements, with antialias: taps beyond the image are its edge,
+// unless they are excluded.
+TEST(OnnxResize, WhatLiesBeyondTheImageIsItsEdge) {
+  const auto halves = [](int excludes) {
+    return Weights<float>(
+        Scaled(4, "0.5", "linear", "half_pixel",
+               IntAttr("antialias", 1) + IntAttr("exclude_outside", excludes)));
+  };
+  const std::vector<float> edge = {0.5f, 0.375f, 0.125f, 0,
+                                   0,    0.125f, 0.375f, 0.5f};
+  EXPECT_THAT(halves(0), Pointwise(::testing::FloatEq(), edge));
+  const std::vector<float> inside = {3 / 7.f, 3 / 7.f, 1 / 7.f, 0,
+                                     0,       1 / 7.f, 3 / 7.f, 3 / 7.f};
+  EXPECT_THAT(halves(1), Pointwise(::testing::FloatEq(), inside));
 }
 
 }  // namespace
