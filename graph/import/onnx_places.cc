@@ -135,10 +135,12 @@ void SpaceAndDepth(OnnxNode& node, const Rule& rule) {
   if (!from[2].DivideBy(b, &h) || !from[3].DivideBy(b, &w)) {
     return node.Refuse("rows or columns left over");
   }
+  const IntList order =
+      rows_first ? IntList{0, 1, 3, 5, 2, 4} : IntList{0, 3, 5, 1, 2, 4};
   const std::string moved =
       node.Op("transpose")
           .In("X", node.Reshaped(x, {n, from[1], h, b, w, b}))
-          .Attr("axis", IntList{0, 3, 5, 1, 2, 4})
+          .Attr("axis", order)
           .Made();
   node.ReshapeTo(moved, {n, from[1] * bb, h, w});
 }

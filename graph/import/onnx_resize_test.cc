@@ -129,5 +129,19 @@ TEST(OnnxResize, WhatLiesBeyondTheImageIsItsEdge) {
   EXPECT_THAT(halves(1), Pointwise(::testing::FloatEq(), inside));
 }
 
+TEST(OnnxResize, ChannelsOfBlocksComeInEitherOrder) {
+  const auto blocks = [](const std::string& more) {
+    return onnx_testing::Import(absl::StrCat(
+        "input ", Info("x", {"N", "3", "4", "6"}), " output ", Info("y", {}),
+        "\n",
+        Node("SpaceToDepth", {"x"}, "y", IntAttr("blocksize", 2) + more)));
+  };
+  const std::string first = "ints: [0, 3, 5, 1, 2, 4]";
+  EXPECT_THAT(blocks(""), HasSubstr(first));
+  EXPECT_THAT(blocks(Word("mode", "DCR")), HasSubstr(first));
+  EXPECT_THAT(blocks(Word("mode", "CRD")),
+              HasSubstr("ints: [0, 1, 3, 5, 2, 4]"));
+}
+
 }  // namespace
 }  // namespace halftone
