@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "graph/base/error.h"
+#include "graph/targets/links.h"
 #include "runtime/tune/tune.h"
 #include "tools/common/command_line.h"
 #include "tools/common/model_flags.h"
@@ -72,13 +73,14 @@ void AddTimelineFlags(Verb verb, PlanFlags* flags, Flag timeline) {
       .InRange(1, 1 << 20)
       .Needs(timeline);
   verb.AddOption("--link", &along->link,
-                 "between ranks of a machine: nvlink3, nvlink4, pcie4, pcie5,\n"
-                 "memory, loopback ..., or a file of tests/benchmarks/\n"
-                 "link_benchmark; default: the target's")
+                 "between ranks of a machine:\n" +
+                     LinkNames(/*networks=*/false) +
+                     ",\nor a file of tests/benchmarks/link_benchmark;\n"
+                     "default: the target's")
       .Needs(timeline);
   verb.AddOption("--between", &along->between,
-                 "between machines: 25gbe, 100gbe, 400gbe, hdr, ndr, 8xhdr ...;"
-                 "\ndefault 100gbe")
+                 "between machines:\n" + LinkNames(/*networks=*/true) +
+                     ",\nseveral as 8xhdr; default 100gbe")
       .Needs(timeline);
   verb.AddOption("--cores-per-rank", &along->cores_per_rank,
                  "of CPU ranks with one thread each; below 1 they share cores\n"

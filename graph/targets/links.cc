@@ -1,17 +1,19 @@
-// The records. Of GPUs the bandwidths are those of data sheets times what
-// collectives were seen to reach of them, latencies those by which NCCL itself
-// chooses (src/graph/tuning.cc of NCCL 2.12: start of a ring's "Simple"
-// protocol 8.4 us; a step 3.4 us by NVLink, 5.7 by PCIe, 9.6 by InfiniBand; its
-// "LL" protocol for small ones 3.6, 0.47, 1.0 and 2.7 us at a quarter of the
-// bandwidth). Nothing of ours has been timed on a GPU yet.
+// The records of what is no target's own. Of GPUs the bandwidths are those of
+// data sheets times what collectives were seen to reach of them, latencies
+// those by which NCCL itself chooses (src/graph/tuning.cc of NCCL 2.12: start
+// of a ring's "Simple" protocol 8.4 us; a step 3.4 us by NVLink, 5.7 by
+// PCIe, 9.6 by InfiniBand; its "LL" protocol for small ones 3.6, 0.47, 1.0
+// and 2.7 us at a quarter of the bandwidth). Nothing of ours has been timed on
+// a GPU yet.
 #include "graph/targets/links.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "graph/base/check.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
 
@@ -20,18 +22,17 @@ namespace {
 
 constexpr double kMicro = 1e-6, kGiga = 1e9;
 
-Link ByNccl(const char* name, double bandwidth, double latency, double quick,
-            const char* text) {
+Link ByNccl(const std::string& name, double bandwidth, double latency,
+            double quick, const std::string& text) {
   return {name,         bandwidth,      8.4 * kMicro, latency * kMicro,
           3.6 * kMicro, quick * kMicro, 0.25,         text};
 }
 
-// The data sheet's is in the record of the device (targets.cc): 12 links of 25
-// GB/s each way, and 18. NCCL 2.12 takes 235 of an A100's 300 GB/s; 0.8 of an
-// H100's are an estimate.
-Link NvLink(const char* name, const char* device, double share,
-            const char* text) {
-  return ByNccl(name, share * FindDeviceRates(device)->link, 3.4, 0.47, text);
+// What a target's record says of its own.
+Link NvLink(const Target& target) {
+  const DeviceLink& inside = target.inside;
+  return ByNccl(inside.name, inside.reached * target.devices.back().link, 3.4,
+                0.47, inside.text);
 }
 
 // 16 lanes of 16 or 32 GT/s, 128 of 130 bits data: 31.5 and 63 GB/s each way.
@@ -43,7 +44,9 @@ Link Pcie(const char* name, double gigatransfers, const char* text) {
 
 // HDR and NDR: 4 lanes of 50 and 100 Gbit/s; 0.95 of these is an estimate.
 Link InfiniBand(const char* name, double gigabits, const char* text) {
-  return ByNccl(name, 0.95 * gigabits / 8 * kGiga, 9.6, 2.7, text);
+  Link link = ByNccl(name, 0.95 * gigabits / 8 * kGiga, 9.6, 2.7, text);
+  link.network = true;
+  return link;
 }
 
 // Frames of 1,500 bytes carry 1,448 in 1,538 on the wire (IEEE 802.3, TCP with
@@ -51,13 +54,11 @@ Link InfiniBand(const char* name, double gigabits, const char* text) {
 // estimate.
 Link Ethernet(const char* name, double gigabits, const char* text) {
   const double bandwidth = gigabits / 8 * kGiga * 1448 / 1538;
-  return {name, bandwidth, 10 * kMicro, 30 * kMicro, 0, 0, 0, text};
+  return {name, bandwidth, 10 * kMicro, 30 * kMicro, 0, 0, 0, text, true};
 }
 
-std::vector<Link> AllLinks() {
-  return {NvLink("nvlink3", "A100", 235.0 / 300, "NVLink 3, of A100s"),
-          NvLink("nvlink4", "H100", 0.8, "NVLink 4, of H100s and H200s"),
-          Pcie("pcie4", 16, "PCIe 4.0, 16 lanes"),
+std::vector<Link> SharedLinks() {
+  return {Pcie("pcie4", 16, "PCIe 4.0, 16 lanes"),
           Pcie("pcie5", 32, "PCIe 5.0, 16 lanes"),
           Ethernet("25gbe", 25, "25 Gbit/s Ethernet, TCP"),
           Ethernet("100gbe", 100, "100 Gbit/s Ethernet, TCP"),
@@ -72,6 +73,15 @@ std::vector<Link> AllLinks() {
            "shared memory of CPU ranks"},
           {"loopback", 2.6 * kGiga, 500 * kMicro, 0, 0, 0, 0,
            "sockets of CPU ranks of one machine"}};
+}
+
+std::vector<Link> AllLinks() {
+  std::vector<Link> links;
+  for (const Target& target : Targets()) {
+    if (target.inside.reached > 0) links.push_back(NvLink(target));
+  }
+  for (Link& link : SharedLinks()) links.push_back(std::move(link));
+  return links;
 }
 
 const Link* FindLink(absl::string_view name) {
@@ -113,9 +123,18 @@ absl::StatusOr<Link> LinkNamed(absl::string_view name,
                     "tests/benchmarks/link_benchmark wrote");
 }
 
+std::string LinkNames(bool networks) {
+  std::vector<std::string> names;
+  for (const Link& link : Links()) {
+    if (link.network == networks) names.push_back(link.name);
+  }
+  return absl::StrJoin(names, ", ");
+}
+
 const Link& LinkInside(const Target& target) {
-  if (!target.is_gpu()) return *FindLink("memory");
-  return *FindLink(target.compute_capability < 90 ? "nvlink3" : "nvlink4");
+  const Link* found = FindLink(target.inside.name);
+  HT_CHECK(found != nullptr, target.inside.name.c_str());
+  return *found;
 }
 
 }  // namespace halftone

@@ -23,14 +23,17 @@ struct Link {
   double latency = 0;    // seconds
   // What small ones are sent by, of `quick_share` of the bandwidth; 0: nothing.
   double quick_start = 0, quick_latency = 0, quick_share = 0;
-  std::string text;  // what it is, for people
+  std::string text;      // what it is, for people
+  bool network = false;  // from machine to machine
 };
 
-// Those between GPUs, of networks, and of CPU ranks of one machine.
+// Those of the targets' records, of networks, and of CPU ranks of one machine.
 const std::vector<Link>& Links();
 // "100gbe"; "8xhdr": eight adapters. Errors (kUsage) begin with `where` and
 // list what there is.
 absl::StatusOr<Link> LinkNamed(absl::string_view name, absl::string_view where);
+// "25gbe, 100gbe": those that are networks or those that are not.
+std::string LinkNames(bool networks);
 // By which ranks of one machine reach each other.
 const Link& LinkInside(const Target& target);
 

@@ -24,6 +24,16 @@ struct DeviceRates {
   double link = 0;  // to the others of its machine, each way (NVLink)
 };
 
+// By what the devices of one machine reach each other: one of Links()
+// (links.h).
+struct DeviceLink {
+  std::string name;  // of --link: "nvlink4"
+  // What collectives reach of DeviceRates::link, of the last of the target's
+  // devices; 0: the link is not the target's own, links.cc has its rates.
+  double reached = 0;
+  std::string text;  // what it is, for people, where it is the target's own
+};
+
 struct Target {
   std::string name;  // "sm_90": of --target, compiled models and kernel lists
   // In which library its kernels are: the binary itself or the GPU's.
@@ -38,6 +48,7 @@ struct Target {
   int channel_multiple = 1;
   // Known devices, those with the more specific names first.
   std::vector<DeviceRates> devices;
+  DeviceLink inside;
   // GPUs: a device as cuDNN describes one, for the choice of engines without
   // it. Numbers are of NVIDIA's data sheets, names of cuDNN's JSON.
   std::string cudnn_device;

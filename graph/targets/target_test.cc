@@ -2,13 +2,20 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
 
 namespace halftone {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Targets, AreInTheOrderOfTheirAge) {
   std::set<std::string> names;
@@ -26,23 +33,31 @@ TEST(Targets, AreInTheOrderOfTheirAge) {
 }
 
 TEST(Targets, OfADeviceIsTheNewestThatItRuns) {
-  EXPECT_EQ(GpuTargetFor(75), nullptr);
-  EXPECT_EQ(GpuTargetFor(80)->name, "sm_80");
-  EXPECT_EQ(GpuTargetFor(86)->name, "sm_80");
-  EXPECT_EQ(GpuTargetFor(89)->name, "sm_80");
-  EXPECT_EQ(GpuTargetFor(90)->name, "sm_90");
-  EXPECT_EQ(GpuTargetFor(120)->name, "sm_90");
+  const Target* older = nullptr;
+  for (const Target& target : Targets()) {
+    if (!target.is_gpu()) continue;
+    EXPECT_EQ(GpuTargetFor(target.compute_capability - 1), older);
+    EXPECT_EQ(GpuTargetFor(target.compute_capability), &target);
+    older = &target;
+  }
+  ASSERT_NE(older, nullptr);
+  EXPECT_EQ(GpuTargetFor(older->compute_capability + 1000), older);
 }
 
 TEST(Targets, UnknownNamesAreToldWhatThereIs) {
-  const auto unknown = TargetNamed("sm_91", "--target ");
+  std::vector<std::string> gpus;
+  for (const Target& target : Targets()) {
+    if (target.is_gpu()) gpus.push_back(target.name);
+  }
+  EXPECT_EQ(GpuTargetNames(), absl::StrJoin(gpus, ", "));
+  const std::string newest = gpus.back();
+  const auto unknown = TargetNamed(newest + "x", "--target ");
   EXPECT_THAT(
       std::string(unknown.status().message()),
-      ::testing::AllOf(::testing::StartsWith("--target sm_91: no kernels"),
-                       ::testing::HasSubstr("nearest: sm_90"),
-                       ::testing::HasSubstr("known: cpu, sm_80, sm_90")));
+      AllOf(StartsWith(absl::StrCat("--target ", newest, "x: no kernels")),
+            HasSubstr("nearest: " + newest),
+            HasSubstr(absl::StrCat("known: cpu, ", GpuTargetNames(), " ("))));
   EXPECT_EQ(*TargetNamed("cpu", ""), &CpuTarget());
-  EXPECT_EQ(GpuTargetNames(), "sm_80, sm_90");
 }
 
 TEST(Targets, RatesAreThoseOfTheMostSpecificName) {
@@ -53,7 +68,10 @@ TEST(Targets, RatesAreThoseOfTheMostSpecificName) {
   EXPECT_EQ(FindDeviceRates("NVIDIA A100-SXM4-40GB")->memory, 1.555e12);
   EXPECT_EQ(FindDeviceRates("AMD EPYC"), nullptr);
   EXPECT_EQ(h200->link, 450e9);
-  EXPECT_EQ(ChannelMultipleOfAny(), 8);
+  for (const Target& target : Targets()) {
+    EXPECT_EQ(ChannelMultipleOfAny() % target.channel_multiple, 0)
+        << target.name;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // The records. A new generation of GPUs is a function like Sm90 and its name in
 // Targets(); nvcc is told to make code for each compute_capability that stands
 // here on a line of its own (third_party/cuda.bzl reads them).
+//
+// Links are 12 of 25 GB/s each way, and 18. NCCL 2.12 takes 235 of an A100's
+// 300 GB/s; 0.8 of an H100's are an estimate.
 #include "graph/targets/target.h"
 
 namespace halftone {
@@ -10,6 +13,7 @@ Target Cpu() {
   Target target;
   target.name = "cpu";
   target.image_layout = Layout::kChannelsLast;
+  target.inside = {"memory"};
   return target;
 }
 
@@ -23,6 +27,7 @@ Target Sm80() {
   target.channel_multiple = 8;
   target.devices = {{"A100-SXM4-80GB", 2.039e12, 312e12, 19.5e12, 300e9},
                     {"A100", 1.555e12, 312e12, 19.5e12, 300e9}};
+  target.inside = {"nvlink3", 235.0 / 300, "NVLink 3, of A100s"};
   target.cudnn_device = R"({
 "deviceName":"NVIDIA A100-SXM4-80GB","cudaDeviceId":0,"pciDeviceId":0,
 "deviceVer":800,"driverVer":13000,"multiProcessorCount":108,"warpSize":32,
@@ -45,6 +50,7 @@ Target Sm90() {
   target.channel_multiple = 8;
   target.devices = {{"H200", 4.8e12, 989e12, 67e12, 450e9},
                     {"H100", 3.35e12, 989e12, 67e12, 450e9}};
+  target.inside = {"nvlink4", 0.8, "NVLink 4, of H100s and H200s"};
   target.cudnn_device = R"({
 "deviceName":"NVIDIA H100 80GB HBM3","cudaDeviceId":0,"pciDeviceId":0,
 "deviceVer":900,"driverVer":13000,"multiProcessorCount":132,"warpSize":32,

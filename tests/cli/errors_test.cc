@@ -131,7 +131,7 @@ TEST(Usage, FlagsThatExcludeEachOther) {
               {"--steps", "--roofline"});
   ExpectError({"plan", kConvnet, "--timeline", "--roofline"}, 2,
               {"--roofline", "--timeline"});
-  ExpectError({"plan", kConvnet, "--link", "nvlink4"}, 2,
+  ExpectError({"plan", kConvnet, "--link", "pcie5"}, 2,
               {"--link", "--timeline"});
   ExpectError({"plan", kConvnet, "--memory", "1GiB"}, 2,
               {"--memory", "--max-batch"});
@@ -141,8 +141,8 @@ TEST(Usage, FlagsThatExcludeEachOther) {
 
 TEST(Usage, LinksAndSharesThatAreNone) {
   ExpectError(
-      {"plan", kConvnet, "--strategy", kO1, "--timeline", "--link", "nvlink5"},
-      2, {"--link nvlink5", "nearest: nvlink", "100gbe"});
+      {"plan", kConvnet, "--strategy", kO1, "--timeline", "--link", "pcie99"},
+      2, {"--link pcie99", "nearest: pcie", "100gbe"});
   ExpectError({"plan", kConvnet, "--strategy", kO1, "--timeline", "--between",
                "no/such.json"},
               1, {"no/such.json"});
