@@ -1,17 +1,13 @@
-// What each verb prints, on which stream, and what it leaves behind.
-#include <unistd.h>
-
-#include <fstream>
-#include <map>
+// What each verb prints, on which stream, and what it leaves behind; those that
+// run are in run_verbs_test, plan and tune in plan_verbs_test.
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/support/child.h"
+#include "tests/cli/verbs_testing.h"
 
 namespace halftone {
 namespace {
@@ -20,41 +16,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
-
-std::string Temp(const std::string& name) {
-  static int names = 0;
-  return absl::StrCat(::testing::TempDir(), "/", getpid(), "-", names++, name);
-}
-
-Result Halftone(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "tools/halftone");
-  return RunProgram(arguments);
-}
-
-// The convnet at O1, compiled once.
-const std::string& Convnet() {
-  static const std::string& path = *new std::string([] {
-    const std::string path = Temp(".htc");
-    const Result result =
-        Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
-                  "models/mnist_o1.pbtxt", "-o", path});
-    EXPECT_EQ(result.exit_code(), 0) << result.err;
-    return path;
-  }());
-  return path;
-}
-
-json MustParse(const Result& result) {
-  EXPECT_EQ(result.exit_code(), 0) << result.err;
-  json object = json::parse(result.out, nullptr, false);
-  EXPECT_TRUE(object.is_object()) << result.out;
-  if (object.is_object()) {
-    EXPECT_EQ(object["schema"], 1);
-  }
-  return object;
-}
 
 TEST(CompileVerb, ReportsOnOneScreen) {
   const Result result =
@@ -263,145 +225,6 @@ TEST(StrategyFlags, SetTheFieldThatNamesThem) {
   EXPECT_EQ(equal.exit_code(), 0) << equal.out << equal.err;
 }
 
-TEST(PlanVerb, AnswersForAnySplit) {
-  const json one = MustParse(Halftone({"plan", Convnet(), "--json"}));
-  const json four =
-      MustParse(Halftone({"plan", Convnet(), "--ranks", "4", "--json"}));
-  EXPECT_EQ(four["samples_of_rank_0"], 16);
-  EXPECT_EQ(four["buckets"].size(), 2u);
-  EXPECT_THAT(Halftone({"plan", Convnet(), "--ranks", "128"}).out,
-              HasSubstr("64 of 128 ranks have no sample"));
-  EXPECT_LT(four["peak_bytes"], one["peak_bytes"]);
-  const json most = MustParse(Halftone(
-      {"plan", Convnet(), "--max-batch", "--memory", "64MiB", "--json"}));
-  EXPECT_LE(most["peak_bytes"], 64 << 20);
-  EXPECT_GT(most["max_batch"], 64);
-  EXPECT_EQ(Halftone({"plan", Convnet(), "--max-batch", "--memory", "1KiB"})
-                .exit_code(),
-            6);
-}
-
-// By what `tune` measured, which is not known before.
-TEST(PlanVerb, PredictsTheStep) {
-  const std::string name = Temp("-roofline");
-  const std::string model = name + ".htc";
-  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
-                      "models/mnist_o1.pbtxt", "-o", model})
-                .exit_code(),
-            0);
-  const Result unknown = Halftone({"plan", model, "--roofline"});
-  EXPECT_EQ(unknown.exit_code(), 2);
-  EXPECT_THAT(unknown.err, HasSubstr("halftone tune MODEL"));
-  std::ofstream(name + ".tuning.json")
-      << R"({"schema":1,"device":"a CPU","rates":{"f32":400000000000,)"
-      << R"("low":0,"memory":20000000000},"entries":[]})";
-  const Result shown = Halftone({"plan", model, "--roofline"});
-  EXPECT_THAT(
-      shown.out,
-      AllOf(HasSubstr("\nrates        a CPU, measured: 20 GB/s, 400 "
-                      "GFLOP/s in f32\n"),
-            HasSubstr("\n share "), HasSubstr(" conv2: conv2d winograd"),
-            HasSubstr("\npredicted    "), HasSubstr(" img/s\n")));
-  const json object =
-      MustParse(Halftone({"plan", model, "--roofline", "--json"}));
-  EXPECT_EQ(object["batch"], 64);
-  EXPECT_GT(object["samples_per_second"], 0);
-  for (const char* key :
-       {"name", "kernel", "library", "shape", "class", "flops", "bytes", "sent",
-        "workspace_bytes", "bound", "ms"}) {
-    EXPECT_TRUE(object["steps"][0].contains(key)) << key;
-  }
-}
-
-// From a trace of one rank, of the buckets of four.
-TEST(PlanVerb, SimulatesTheStep) {
-  const std::string name = Temp("-timeline");
-  const std::string model = name + ".htc";
-  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
-                      "models/mnist_o1.pbtxt", "-o", model})
-                .exit_code(),
-            0);
-  ASSERT_EQ(Halftone({"run", model, "--data", "synthetic:640", "--epochs", "1",
-                      "--threads", "1", "--profile=" + name + ".json"})
-                .exit_code(),
-            0);
-  std::ofstream(name + ".link.json")
-      << R"({"schema":1,"name":"wire","bandwidth":1000000,)"
-      << R"("start_ns":1000000,"latency_ns":0})";
-  const std::vector<std::string> plan = {"plan",
-                                         model,
-                                         "--timeline",
-                                         "--ranks",
-                                         "4",
-                                         "--profile",
-                                         name + ".json",
-                                         "--link",
-                                         name + ".link.json",
-                                         "--cores-per-rank",
-                                         "0.5"};
-  std::vector<std::string> as_json = plan;
-  as_json.insert(as_json.end(),
-                 {"--json", "--best-buckets", "--trace", name + ".trace.json"});
-  const json object = MustParse(Halftone(as_json));
-  EXPECT_EQ(object["link"]["name"], "wire");
-  EXPECT_EQ(object["slower"], 2);
-  // Seven collectives that begin with a millisecond each, and one and a half
-  // times the 58,880 bytes of a bucket at a kilobyte a millisecond.
-  EXPECT_GT(object["exposed_ms"], 95);
-  EXPECT_GT(object["compute_ms"], 0);
-  EXPECT_LE(object["best_buckets"]["step_ms"], object["step_ms"]);
-  std::ifstream trace(name + ".trace.json");
-  EXPECT_GT(json::parse(trace)["traceEvents"].size(), 60u);
-  const Result shown = Halftone(plan);
-  EXPECT_THAT(shown.out,
-              AllOf(HasSubstr("\ngradients.f16.1 "), HasSubstr("times 2"),
-                    HasSubstr("\nlimit        communication, "),
-                    HasSubstr("bandwidth of wire")));
-  // A trace of another model.
-  const Result other = Halftone({"plan", "models/mlp.pbtxt", "--batch", "8",
-                                 "--timeline", "--profile", name + ".json"});
-  EXPECT_EQ(other.exit_code(), 1);
-  EXPECT_THAT(other.err, HasSubstr("expected a trace of this model"));
-}
-
-TEST(TuneVerb, WritesATableThatRunsTake) {
-  const std::string name = Temp("-tuned");
-  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
-                      "models/mnist_o1.pbtxt", "-o", name + ".htc"})
-                .exit_code(),
-            0);
-  const json report = MustParse(Halftone(
-      {"tune", name + ".htc", "--runs", "1", "--batch", "16", "--json"}));
-  EXPECT_EQ(report["table"], name + ".tuning.json");
-  ASSERT_FALSE(report["ops"].empty());
-  for (const json& op : report["ops"]) {
-    EXPECT_GE(op["candidates"].size(), 2u) << op;
-  }
-  for (const char* rate : {"memory", "low", "f32"}) {
-    EXPECT_GT(report["rates"][rate], 0) << rate;
-  }
-  const std::string out = Temp("run");
-  const Result run =
-      Halftone({"run", name + ".htc", "--data", "idx:models/digits",
-                "--batch-size", "16", "--epochs", "1", "--out", out});
-  EXPECT_EQ(run.exit_code(), 0) << run.err;
-  const auto read = [](const std::string& path) {
-    const Result cat = RunProgram({"/bin/cat", path});
-    EXPECT_EQ(cat.exit_code(), 0) << cat.err;
-    return cat.out;
-  };
-  EXPECT_EQ(read(out + "/tuning.json"), read(name + ".tuning.json"));
-  EXPECT_THAT(Halftone({"tune", name + ".htc", "--ranks", "2"}).out,
-              AllOf(HasSubstr("other than the default"), HasSubstr(name)));
-  // A run has as many threads as this says, and so has what it is tuned for.
-  std::map<std::string, std::string> three = OwnVariables();
-  three["OMP_NUM_THREADS"] = "3";
-  Wait(Start("tune", {"tools/halftone", "tune", name + ".htc", "--runs", "1"},
-             three));
-  EXPECT_THAT(read(name + ".tuning.json"),
-              AllOf(HasSubstr("|threads 3"), Not(HasSubstr("|threads 1"))));
-}
-
 TEST(VersionVerb, SaysWhatItIsAndRunsOn) {
   const Result result = Halftone({"version"});
   EXPECT_EQ(result.exit_code(), 0);
@@ -473,126 +296,6 @@ TEST(ExportVerb, WritesTheRewrittenProgram) {
     flags.insert(flags.begin(), {"export", Convnet(), "-o", program});
     EXPECT_EQ(Halftone(flags).exit_code(), 2);
   }
-}
-
-TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
-  const std::string out = Temp("-run"), tensors = Temp(".safetensors");
-  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
-                               "--epochs", "1", "--out", out, "--ranks", "2"});
-  ASSERT_EQ(run.exit_code(), 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("ranks bitwise equal"));
-  const json metrics = MustParse(
-      Halftone({"eval", out, "--data", "idx:models/digits", "--json"}));
-  EXPECT_EQ(metrics["metrics"]["top1"]["total"], 359);
-  const Result exported = Halftone({"export", out, "-o", tensors});
-  EXPECT_EQ(exported.out,
-            "14 tensors F32 from the FP32 copies, 116,520 B of data\n");
-  const json listed = MustParse(Halftone(
-      {"export", out, "--dtype", "f16", "-o", Temp(".safetensors"), "--json"}));
-  EXPECT_EQ(listed["tensors"].size(), 14u);
-  EXPECT_EQ(listed["bytes"], 58260);
-  EXPECT_EQ(listed["step"], 23);
-  EXPECT_EQ(Halftone({"export", out + "/ckpt/step-23", "--dtype", "bf16", "-o",
-                      Temp(".safetensors")})
-                .out,
-            "14 tensors BF16 from the FP32 copies, 58,260 B of data\n");
-  const json again =
-      MustParse(Halftone({"eval", Convnet(), "--init", tensors, "--data",
-                          "idx:models/digits", "--json"}));
-  EXPECT_EQ(again, metrics);
-  const json other = MustParse(Halftone(
-      {"eval", out, "--data", "idx:models/digits", "--level", "O0", "--json"}));
-  EXPECT_NEAR(other["loss"], metrics["loss"], 0.01);
-  EXPECT_EQ(Halftone({"ckpt", "verify", out}).exit_code(), 0);
-  const json checkpoints = MustParse(Halftone({"ckpt", "ls", out, "--json"}));
-  EXPECT_EQ(checkpoints["checkpoints"][0]["step"], 23);
-  EXPECT_EQ(checkpoints["checkpoints"][0]["level"], "O1");
-}
-
-TEST(RunVerbs, FetchesAreShown) {
-  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
-                               "--epochs", "1", "--log-every", "23", "--fetch",
-                               "logits:norm", "--fetch", "fc.w.grad:hist"});
-  EXPECT_EQ(run.exit_code(), 0) << run.err;
-  EXPECT_THAT(run.err, ::testing::ContainsRegex(
-                           "fetch    logits:norm [0-9.]+, fc.w.grad:hist "
-                           "-[0-9.]+ .. [0-9.]+, 0 not finite\n"));
-}
-
-TEST(RunVerbs, JsonIsTheSummary) {
-  const std::string out = Temp("-run");
-  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
-                               "--epochs", "1", "--out", out, "--json"});
-  const json report = MustParse(run);
-  EXPECT_EQ(report["steps_attempted"], 23);
-  EXPECT_EQ(report, json::parse(ReadAll(out + "/summary.json")));
-  EXPECT_EQ(run.err.find("done "), std::string::npos);
-}
-
-TEST(RunVerbs, ProfileSumsToTheStep) {
-  const std::string trace = Temp(".json");
-  const Result run =
-      Halftone({"run", Convnet(), "--data", "idx:models/digits", "--epochs",
-                "2", "--json", "--profile=" + trace});
-  const json profile = MustParse(run)["profile"];
-  EXPECT_EQ(profile["steps"], 42);  // whole batches, but for the first two
-  double sum = 0;
-  std::map<std::string, double> ms;
-  for (const json& row : profile["classes"]) {
-    sum += double{row["ms"]};
-    ms[row["class"]] = row["ms"];
-  }
-  EXPECT_NEAR(sum, profile["step_ms"], 0.01 * double{profile["step_ms"]});
-  EXPECT_EQ(ms.size(), 10u);
-  for (const char* busy :
-       {"conv forward", "dgrad", "wgrad", "norm", "element-wise", "update"}) {
-    EXPECT_GT(ms[busy], 0) << busy;
-  }
-  EXPECT_EQ(ms["cast"], 0);
-  EXPECT_EQ(profile["dearest"].size(), 10u);
-  EXPECT_GT(profile["dearest"][0]["ms"], 0);
-  EXPECT_GT(ms["idle"], -0.01 * double{profile["step_ms"]});
-  const json events = json::parse(ReadAll(trace))["traceEvents"];
-  EXPECT_GT(events.size(), 100u);
-
-  const Result shown =
-      Halftone({"run", Convnet(), "--data", "idx:models/digits", "--epochs",
-                "1", "--profile"});
-  EXPECT_THAT(shown.out, HasSubstr("\nprofile  20 steps of "));
-  EXPECT_THAT(shown.out, HasSubstr("\nexposed collective "));
-}
-
-TEST(LaunchVerb, ExplainsAsJson) {
-  const Result explained =
-      Halftone({"launch", "--ranks", "3", "--explain", "--json", "run", "x.htc",
-                "--json", "--out", "runs/x"});
-  const json object = MustParse(explained);
-  EXPECT_EQ(explained.err, "");
-  EXPECT_EQ(object["world_size"], 3);
-  EXPECT_EQ(object["logs"], "runs/x/logs");
-  EXPECT_EQ(object["command"].back(), "runs/x");
-  const std::string lines =
-      Halftone({"launch", "--ranks", "3", "--explain", "run", "x.htc", "--json",
-                "--out", "runs/x"})
-          .out;
-  for (const std::string line : object["explanation"]) {
-    EXPECT_THAT(lines, HasSubstr(line));
-  }
-}
-
-TEST(LaunchVerb, SaysHowManyThreadsARankHas) {
-  const auto launched = [](std::vector<std::string> command) {
-    command.insert(command.begin(),
-                   {"launch", "--ranks", "2", "--log-dir", Temp("-logs")});
-    return Halftone(command).err;
-  };
-  const std::vector<std::string> run = {
-      "run", Convnet(), "--data", "idx:models/digits", "--epochs", "1"};
-  EXPECT_THAT(launched(run), HasSubstr(" + 1 reader each; logs "));
-  std::vector<std::string> two = run;
-  two.insert(two.end(), {"--workers", "2"});
-  EXPECT_THAT(launched(two), HasSubstr(" + 2 readers each; logs "));
-  EXPECT_EQ(launched({"true"}).find("reader"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,138 @@
+// What the verbs that run print, on which stream, and what they leave behind.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/verbs_testing.h"
+
+namespace halftone {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
+  const std::string out = Temp("-run"), tensors = Temp(".safetensors");
+  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
+                               "--epochs", "1", "--out", out, "--ranks", "2"});
+  ASSERT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("ranks bitwise equal"));
+  const json metrics = MustParse(
+      Halftone({"eval", out, "--data", "idx:models/digits", "--json"}));
+  EXPECT_EQ(metrics["metrics"]["top1"]["total"], 359);
+  const Result exported = Halftone({"export", out, "-o", tensors});
+  EXPECT_EQ(exported.out,
+            "14 tensors F32 from the FP32 copies, 116,520 B of data\n");
+  const json listed = MustParse(Halftone(
+      {"export", out, "--dtype", "f16", "-o", Temp(".safetensors"), "--json"}));
+  EXPECT_EQ(listed["tensors"].size(), 14u);
+  EXPECT_EQ(listed["bytes"], 58260);
+  EXPECT_EQ(listed["step"], 23);
+  EXPECT_EQ(Halftone({"export", out + "/ckpt/step-23", "--dtype", "bf16", "-o",
+                      Temp(".safetensors")})
+                .out,
+            "14 tensors BF16 from the FP32 copies, 58,260 B of data\n");
+  const json again =
+      MustParse(Halftone({"eval", Convnet(), "--init", tensors, "--data",
+                          "idx:models/digits", "--json"}));
+  EXPECT_EQ(again, metrics);
+  const json other = MustParse(Halftone(
+      {"eval", out, "--data", "idx:models/digits", "--level", "O0", "--json"}));
+  EXPECT_NEAR(other["loss"], metrics["loss"], 0.01);
+  EXPECT_EQ(Halftone({"ckpt", "verify", out}).exit_code(), 0);
+  const json checkpoints = MustParse(Halftone({"ckpt", "ls", out, "--json"}));
+  EXPECT_EQ(checkpoints["checkpoints"][0]["step"], 23);
+  EXPECT_EQ(checkpoints["checkpoints"][0]["level"], "O1");
+}
+
+TEST(RunVerbs, FetchesAreShown) {
+  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
+                               "--epochs", "1", "--log-every", "23", "--fetch",
+                               "logits:norm", "--fetch", "fc.w.grad:hist"});
+  EXPECT_EQ(run.exit_code(), 0) << run.err;
+  EXPECT_THAT(run.err, ::testing::ContainsRegex(
+                           "fetch    logits:norm [0-9.]+, fc.w.grad:hist "
+                           "-[0-9.]+ .. [0-9.]+, 0 not finite\n"));
+}
+
+TEST(RunVerbs, JsonIsTheSummary) {
+  const std::string out = Temp("-run");
+  const Result run = Halftone({"run", Convnet(), "--data", "idx:models/digits",
+                               "--epochs", "1", "--out", out, "--json"});
+  const json report = MustParse(run);
+  EXPECT_EQ(report["steps_attempted"], 23);
+  EXPECT_EQ(report, json::parse(ReadAll(out + "/summary.json")));
+  EXPECT_EQ(run.err.find("done "), std::string::npos);
+}
+
+TEST(RunVerbs, ProfileSumsToTheStep) {
+  const std::string trace = Temp(".json");
+  const Result run =
+      Halftone({"run", Convnet(), "--data", "idx:models/digits", "--epochs",
+                "2", "--json", "--profile=" + trace});
+  const json profile = MustParse(run)["profile"];
+  EXPECT_EQ(profile["steps"], 42);  // whole batches, but for the first two
+  double sum = 0;
+  std::map<std::string, double> ms;
+  for (const json& row : profile["classes"]) {
+    sum += double{row["ms"]};
+    ms[row["class"]] = row["ms"];
+  }
+  EXPECT_NEAR(sum, profile["step_ms"], 0.01 * double{profile["step_ms"]});
+  EXPECT_EQ(ms.size(), 10u);
+  for (const char* busy :
+       {"conv forward", "dgrad", "wgrad", "norm", "element-wise", "update"}) {
+    EXPECT_GT(ms[busy], 0) << busy;
+  }
+  EXPECT_EQ(ms["cast"], 0);
+  EXPECT_EQ(profile["dearest"].size(), 10u);
+  EXPECT_GT(profile["dearest"][0]["ms"], 0);
+  EXPECT_GT(ms["idle"], -0.01 * double{profile["step_ms"]});
+  const json events = json::parse(ReadAll(trace))["traceEvents"];
+  EXPECT_GT(events.size(), 100u);
+
+  const Result shown =
+      Halftone({"run", Convnet(), "--data", "idx:models/digits", "--epochs",
+                "1", "--profile"});
+  EXPECT_THAT(shown.out, HasSubstr("\nprofile  20 steps of "));
+  EXPECT_THAT(shown.out, HasSubstr("\nexposed collective "));
+}
+
+TEST(LaunchVerb, ExplainsAsJson) {
+  const Result explained =
+      Halftone({"launch", "--ranks", "3", "--explain", "--json", "run", "x.htc",
+                "--json", "--out", "runs/x"});
+  const json object = MustParse(explained);
+  EXPECT_EQ(explained.err, "");
+  EXPECT_EQ(object["world_size"], 3);
+  EXPECT_EQ(object["logs"], "runs/x/logs");
+  EXPECT_EQ(object["command"].back(), "runs/x");
+  const std::string lines =
+      Halftone({"launch", "--ranks", "3", "--explain", "run", "x.htc", "--json",
+                "--out", "runs/x"})
+          .out;
+  for (const std::string line : object["explanation"]) {
+    EXPECT_THAT(lines, HasSubstr(line));
+  }
+}
+
+TEST(LaunchVerb, SaysHowManyThreadsARankHas) {
+  const auto launched = [](std::vector<std::string> command) {
+    command.insert(command.begin(),
+                   {"launch", "--ranks", "2", "--log-dir", Temp("-logs")});
+    return Halftone(command).err;
+  };
+  const std::vector<std::string> run = {
+      "run", Convnet(), "--data", "idx:models/digits", "--epochs", "1"};
+  EXPECT_THAT(launched(run), HasSubstr(" + 1 reader each; logs "));
+  std::vector<std::string> two = run;
+  two.insert(two.end(), {"--workers", "2"});
+  EXPECT_THAT(launched(two), HasSubstr(" + 2 readers each; logs "));
+  EXPECT_EQ(launched({"true"}).find("reader"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace halftone
