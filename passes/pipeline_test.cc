@@ -331,6 +331,9 @@ std::string Dump(const std::string& decided) {
 // Which phase RunNamed holds a program to shows in its errors: `later` ends as
 // none may that was decided.
 TEST_F(PipelinesTest, NamedPassesAreHeldToWhatTheProgramFulfils) {
+  const auto members = std::count_if(
+      AllSteps().begin(), AllSteps().end(),
+      [](const PassStep& step) { return step.group() == "clean-up"; });
   for (const bool decided : {true, false}) {
     auto program = Parse(Dump(decided ? " f32 GRAY_F32_INPUT" : ""), "p.ht");
     ASSERT_TRUE(program.ok()) << program.status();
@@ -338,7 +341,7 @@ TEST_F(PipelinesTest, NamedPassesAreHeldToWhatTheProgramFulfils) {
         RunNamed({"clean_up", "clean-up.drop-dead"}, inputs_, {}, **program);
     ASSERT_TRUE(runs.ok()) << runs.status();
     ASSERT_EQ(runs->size(), 2u);
-    EXPECT_EQ((*runs)[0].passes.size(), 4u);
+    EXPECT_EQ(static_cast<long>((*runs)[0].passes.size()), members);
     EXPECT_TRUE((*runs)[0].changed) << "nothing reads y";
     EXPECT_FALSE((*runs)[1].changed);
   }
