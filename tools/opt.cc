@@ -66,7 +66,7 @@ void AddOpt(Verb app, Outcome* outcome) {
       "examples:\n"
       "  halftone opt --list\n"
       "  halftone opt models/mlp.pbtxt --level O1 --passes precision\n"
-      "  halftone opt dumps/012.master-weights.txt --strategy s.pbtxt \\\n"
+      "  halftone opt dumps/*.master-weights.txt --strategy s.pbtxt \\\n"
       "      --passes choose-layout,split-batch-norm,fuse\n"
       "  halftone inspect mnist.htc --dump |\n"
       "      halftone opt - --passes clean-up.fold-casts --set amp.level=O2\n\n"
