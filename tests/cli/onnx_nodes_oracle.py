@@ -55,6 +55,14 @@ BOUNDS = {
     "Unsqueeze": [1],
     "Upsample": [1],
 }
+# Cases of ONNX's reference that ONNX Runtime and PyTorch both compute
+# otherwise, and so do we: it puts corners by the product of size and scale, of
+# which they take the whole part. Values that agree are an error here: then the
+# list is old.
+OTHERWISE = {
+    "test_resize_downsample_scales_linear_align_corners",
+    "test_resize_downsample_scales_cubic_align_corners",
+}
 for reduction in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min",
                   "Prod", "Sum", "SumSquare"):
     BOUNDS["Reduce" + reduction] = [1]
@@ -170,6 +178,9 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(flags.jobs) as pool:
         answers = pool.map(lambda case: ask(flags.halftone, case), cases)
         for case, (kind, text) in zip(cases, answers):
+            if case.name in OTHERWISE:
+                expected = (kind, text) == ("wrong", "values")
+                kind = "otherwise" if expected else "wrong"
             counts[kind] += 1
             if kind == "refused":
                 why[re.sub(r"; first at .*| x\d+", "", text)] += 1
