@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "graph/base/display.h"
@@ -33,9 +34,7 @@ absl::StatusOr<DType> ParseDType(const std::string& text) {
   const std::vector<std::string> known = {"f32", "f16", "bf16"};
   std::string name = absl::AsciiStrToLower(text);
   if (name == "fp16" || name == "fp32") name.erase(1, 1);
-  for (const std::string& one : known) {
-    if (one == name) return *DTypeFromName(name);
-  }
+  if (absl::c_linear_search(known, name)) return *DTypeFromName(name);
   return UsageError("--dtype ", text, ": expected f32, f16 or bf16",
                     NearestHint(name, known));
 }
@@ -120,11 +119,11 @@ void AddExport(Verb app, Outcome* outcome) {
       "      --dtype f16 -o net.onnx\n\n"
       "Parameters and running statistics of the newest good checkpoint, by\n"
       "name; `run --init` takes them back, under any of the names.\n"
-      "Or the training program as the passes rewrite it, before it is lowered\n"
-      "to a target, as a Paddle program: Netron shows it, casts and all.\n"
+      "Or the training program as passes rewrite it, before it is lowered to\n"
+      "a target, as a Paddle program: Netron shows it, casts and all.\n"
       "Or what predict computes, parameters included, as an ONNX model (opset\n"
-      "17): FP32, or with --dtype f16 the casts of its level, O1 if that is\n"
-      "O0. Beyond 2 GB the weights go into a file beside it, FILE.data.");
+      "17): FP32, or with --dtype f16 the casts of its level (O1 if O0); its\n"
+      "weights in a file beside it, FILE.data, beyond 2 GB.");
   verb.AddOption("run", &flags->path,
                  "run directory or checkpoint; for a program also a model")
       .Required();

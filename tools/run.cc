@@ -112,13 +112,11 @@ void AddReportFlags(Verb verb, RunFlags* flags) {
       .InRange(1, 1000000000);
   verb.AddOption("--capsule", &config->capsules,
                  "rejected steps that are kept in --out, from the first on,\n"
-                 "for halftone replay (default 0); a run that diverges keeps "
-                 "its last")
+                 "for halftone replay (default 0); if it diverges, the last")
       .InRange(0, 1000);
-  verb.AddSwitch(
-          "--profile", &flags->profile,
-          "where the time of a step goes, by class; =FILE also writes the\n"
-          "latest steps as a trace for ui.perfetto.dev")
+  verb.AddSwitch("--profile", &flags->profile,
+                 "where the time of a step goes, by class; =FILE also writes\n"
+                 "the latest steps as a trace for ui.perfetto.dev")
       .Writes();
   verb.AddSwitch("--json", &config->json,
                  "the report at the end as one JSON object (summary.json)");

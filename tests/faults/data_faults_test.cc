@@ -187,7 +187,7 @@ TEST_P(DataFaults, WhatIsNoFile) {
   ExpectNoData({path, "expected a file, found a directory"});
   std::filesystem::remove(path);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // nobody writes to it
-  ExpectNoData({path, "expected a file, found a device"});
+  ExpectNoData({path, "expected a file, found a pipe"});
 }
 
 // Found by all threads and by all processes before the first step.
