@@ -59,7 +59,7 @@ void AddCompile(Verb app, Outcome* outcome) {
       "update, and reports them. A .htc is compiled again from its source.");
   AddModelFlags(verb, &flags->model);
   verb.AddOption("-o,--out", &flags->out, "where the compiled model goes")
-      .Writes();
+      .Writes(/*anew=*/".htc");
   AddFailOnFlag(verb, &flags->fail_on);
   verb.AddSwitch("--json", &flags->json, "the report as JSON");
   verb.SetRun([flags, outcome] {

@@ -12,7 +12,7 @@ namespace {
 Reach OnCpus() {
   Reach reach;
   reach.libraries = {"onednn", "packed"};  // that one multiplies as it does
-  reach.fast_products = {DType::kBF16};  // avx512_bf16, AMX
+  reach.fast_products = {DType::kBF16};    // avx512_bf16, AMX
   return reach;
 }
 

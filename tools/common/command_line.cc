@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -179,10 +180,11 @@ Flag Flag::Seconds() {
   }));
 }
 
-Flag Flag::Writes() {
-  return Flag(option_->check([](const std::string& file) {
+Flag Flag::Writes(const std::string& anew) {
+  return Flag(option_->check([anew](const std::string& file) {
     std::error_code error;
     if (parsed_words == nullptr ||
+        (!anew.empty() && absl::EndsWith(file, anew)) ||
         !std::filesystem::is_regular_file(file, error)) {
       return std::string();
     }

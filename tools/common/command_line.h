@@ -50,8 +50,8 @@ class Flag {
   Flag InRange(int64_t least, int64_t most);
   Flag Seconds();  // more than 0, up to a year
   // The file that it names is written. One that another word names, too, would
-  // be lost: an error.
-  Flag Writes();
+  // be lost: an error, but of names that end so: it is made anew in its place.
+  Flag Writes(const std::string& anew = "");
   Flag Needs(Flag other);
   Flag Excludes(Flag other);
   Flag WithCommas();         // several values: in one word, a,b,c
