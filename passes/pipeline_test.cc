@@ -319,6 +319,7 @@ TEST_F(PipelinesTest, UnknownNamesGetTheNearest) {
   }
   EXPECT_TRUE(MakePass("clean_up.fold_casts", inputs_).ok());
   EXPECT_FALSE(MakePass("clean-up", inputs_).ok());
+  EXPECT_FALSE(MakePass("", inputs_).ok());  // nor is what is in no group
 }
 
 std::string Dump(const std::string& decided) {

@@ -30,6 +30,7 @@ constexpr char kPlain[] = "\033[0m";
 // Of the last write to stdout that failed.
 std::atomic<int> stdout_errno{0};
 std::atomic<bool> shown_on_stdout = false;
+std::atomic<bool> stdout_is_output = false;
 
 // Bytes of the character that `text` begins with, and its code point; 0: it
 // begins with no UTF-8 (overlong and surrogates included).
@@ -134,6 +135,7 @@ void OpenOnNull(int fd) {
 }
 
 void Write(absl::string_view shown, std::FILE* stream) {
+  if (stream == stdout && stdout_is_output) stream = stderr;
   if (stream == stdout && !shown.empty()) shown_on_stdout = true;
   if (std::fwrite(shown.data(), 1, shown.size(), stream) < shown.size() &&
       stream == stdout) {
@@ -142,6 +144,8 @@ void Write(absl::string_view shown, std::FILE* stream) {
 }
 
 }  // namespace
+
+void KeepStdoutForOutput() { stdout_is_output = true; }
 
 bool HasShownOnStdout() { return shown_on_stdout; }
 

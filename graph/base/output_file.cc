@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
+#include "graph/base/display.h"
 #include "graph/base/error.h"
 #include "graph/base/file_writing.h"
 
@@ -93,6 +94,7 @@ absl::Status WriteOutput(const std::string& path,
   HT_ASSIGN_OR_RETURN(const Output output, Follow(path));
   if (output.descriptor >= 0) {
     std::fflush(nullptr);  // what was said before stays before
+    if (output.descriptor == STDOUT_FILENO) KeepStdoutForOutput();
     return WriteTo(Retried([&] { return ::dup(output.descriptor); }), path,
                    parts);
   }

@@ -12,7 +12,8 @@ namespace halftone {
 
 // WriteFileAtomically for what -o names: links are followed, a file that is
 // there keeps its mode, and what is no plain file (a device, a pipe,
-// /dev/stdout, /dev/fd/N) is written to as it is; - is stdout.
+// /dev/stdout, /dev/fd/N) is written to as it is; - is stdout. Reports that
+// follow it there go to stderr (display.h).
 absl::Status WriteOutput(const std::string& path, absl::string_view content);
 // The same for parts, one after the other: what is large need not be copied.
 absl::Status WriteOutput(const std::string& path,

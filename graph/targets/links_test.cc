@@ -25,6 +25,7 @@ TEST(Links, HaveNamesOfTheirOwnAndRates) {
 
 TEST(Links, BelowWhatDataSheetsSay) {
   EXPECT_NEAR(LinkNamed("nvlink3", "")->bandwidth, 235e9, 1);
+  EXPECT_LT(LinkNamed("nvlink4", "")->bandwidth, 450e9);
   EXPECT_LT(LinkNamed("pcie4", "")->bandwidth, 31.5e9);
   EXPECT_LT(LinkNamed("100gbe", "")->bandwidth, 12.5e9);
   EXPECT_LT(LinkNamed("ndr", "")->bandwidth, 50e9);
@@ -60,6 +61,8 @@ TEST(LinkNames, AreOfOneKind) {
 
 TEST(LinkInside, IsThatOfTheTarget) {
   EXPECT_EQ(LinkInside(CpuTarget()).name, "memory");
+  EXPECT_EQ(LinkInside(*FindTarget("sm_80")).name, "nvlink3");
+  EXPECT_EQ(LinkInside(*FindTarget("sm_90")).name, "nvlink4");
   for (const Target& target : Targets()) {
     const Link& link = LinkInside(target);
     EXPECT_EQ(link.name, target.inside.name) << target.name;

@@ -33,6 +33,11 @@ TEST(Targets, AreInTheOrderOfTheirAge) {
 }
 
 TEST(Targets, OfADeviceIsTheNewestThatItRuns) {
+  EXPECT_EQ(GpuTargetFor(75), nullptr);
+  EXPECT_EQ(GpuTargetFor(80)->name, "sm_80");
+  EXPECT_EQ(GpuTargetFor(86)->name, "sm_80");
+  EXPECT_EQ(GpuTargetFor(89)->name, "sm_80");
+  EXPECT_EQ(GpuTargetFor(90)->name, "sm_90");
   const Target* older = nullptr;
   for (const Target& target : Targets()) {
     if (!target.is_gpu()) continue;
@@ -50,12 +55,12 @@ TEST(Targets, UnknownNamesAreToldWhatThereIs) {
     if (target.is_gpu()) gpus.push_back(target.name);
   }
   EXPECT_EQ(GpuTargetNames(), absl::StrJoin(gpus, ", "));
-  const std::string newest = gpus.back();
-  const auto unknown = TargetNamed(newest + "x", "--target ");
+  EXPECT_THAT(GpuTargetNames(), StartsWith("sm_80, sm_90"));
+  const auto unknown = TargetNamed("sm_91", "--target ");
   EXPECT_THAT(
       std::string(unknown.status().message()),
-      AllOf(StartsWith(absl::StrCat("--target ", newest, "x: no kernels")),
-            HasSubstr("nearest: " + newest),
+      AllOf(StartsWith("--target sm_91: no kernels"),
+            HasSubstr("nearest: sm_90"),
             HasSubstr(absl::StrCat("known: cpu, ", GpuTargetNames(), " ("))));
   EXPECT_EQ(*TargetNamed("cpu", ""), &CpuTarget());
 }
@@ -68,6 +73,7 @@ TEST(Targets, RatesAreThoseOfTheMostSpecificName) {
   EXPECT_EQ(FindDeviceRates("NVIDIA A100-SXM4-40GB")->memory, 1.555e12);
   EXPECT_EQ(FindDeviceRates("AMD EPYC"), nullptr);
   EXPECT_EQ(h200->link, 450e9);
+  EXPECT_EQ(ChannelMultipleOfAny(), 8);
   for (const Target& target : Targets()) {
     EXPECT_EQ(ChannelMultipleOfAny() % target.channel_multiple, 0)
         << target.name;

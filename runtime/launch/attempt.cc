@@ -417,12 +417,12 @@ bool Attempt::EndedBadly(const Rank& rank) const {
          (code != 128 + asked && code != kCommunicationCode);
 }
 
-// Who failed by itself comes before who failed because a peer was gone.
 std::string Attempt::EndOf(const Rank& rank) const {
   return DescribeEnd(rank.wait_status, CountOomKills() - oom_kills_at_start_,
                      options_.launch->own_verb || rank.last.attached);
 }
 
+// Who failed by itself comes before who failed because a peer was gone.
 const Attempt::Rank* Attempt::FindCulprit() const {
   const Rank* culprit = nullptr;
   for (const Rank& rank : ranks_) {

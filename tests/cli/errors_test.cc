@@ -64,6 +64,16 @@ TEST(Usage, OutputsAreNoInputs) {
               {array, twice});
   ExpectError({"tune", model, "--out=" + model}, 2, {model, twice});
   ExpectError({"import", model, "-o", model}, 2, {model, twice});
+  ExpectError({"export", model, "--init", array, "-o", array}, 2,
+              {array, twice});
+  ExpectError({"reduce", model, "--check", "true", "-o", model}, 2,
+              {model, twice});
+  ExpectError({"diff", model, strategy, "--html", model}, 2, {model, twice});
+  ExpectError({"compare", array, model, "--html", array}, 2, {array, twice});
+  ExpectError({"report", model, "-o", model}, 2, {model, twice});
+  ExpectError({"plan", model, "--timeline", "--trace", model}, 2,
+              {model, twice});
+  ExpectError({"run", model, "--profile=" + model}, 2, {model, twice});
   EXPECT_EQ(ReadAll(model), ReadAll(kConvnet));
 }
 
@@ -74,7 +84,8 @@ TEST(Usage, EmptyWordsAreNoValues) {
                 {option, "expected a value, found an empty word"});
   }
   ExpectError({"compile", ""}, 2, {"found an empty word"});
-  ExpectError({"opt", kConvnet, "--passes", ""}, 2, {"no pass is called"});
+  ExpectError({"opt", kConvnet, "--passes", ""}, 2,
+              {"--passes", "found an empty word"});
 }
 
 TEST(Usage, WaitsAreOfATimeThatEnds) {

@@ -39,10 +39,7 @@ TEST(PlanVerb, AnswersForAnySplit) {
 TEST(PlanVerb, PredictsTheStep) {
   const std::string name = Temp("-roofline");
   const std::string model = name + ".htc";
-  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
-                      "models/mnist_o1.pbtxt", "-o", model})
-                .exit_code(),
-            0);
+  CompileConvnet(model);
   const Result unknown = Halftone({"plan", model, "--roofline"});
   EXPECT_EQ(unknown.exit_code(), 2);
   EXPECT_THAT(unknown.err, HasSubstr("halftone tune MODEL"));
@@ -71,10 +68,7 @@ TEST(PlanVerb, PredictsTheStep) {
 TEST(PlanVerb, SimulatesTheStep) {
   const std::string name = Temp("-timeline");
   const std::string model = name + ".htc";
-  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
-                      "models/mnist_o1.pbtxt", "-o", model})
-                .exit_code(),
-            0);
+  CompileConvnet(model);
   ASSERT_EQ(Halftone({"run", model, "--data", "synthetic:640", "--epochs", "1",
                       "--threads", "1", "--profile=" + name + ".json"})
                 .exit_code(),
@@ -120,10 +114,7 @@ TEST(PlanVerb, SimulatesTheStep) {
 
 TEST(TuneVerb, WritesATableThatRunsTake) {
   const std::string name = Temp("-tuned");
-  ASSERT_EQ(Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
-                      "models/mnist_o1.pbtxt", "-o", name + ".htc"})
-                .exit_code(),
-            0);
+  CompileConvnet(name + ".htc");
   const json report = MustParse(Halftone(
       {"tune", name + ".htc", "--runs", "1", "--batch", "16", "--json"}));
   EXPECT_EQ(report["table"], name + ".tuning.json");

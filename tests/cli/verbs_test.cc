@@ -46,6 +46,20 @@ TEST(CompileVerb, TheSameFilesGiveTheSameBytes) {
   EXPECT_EQ(ReadAll(again), ReadAll(Convnet()));
 }
 
+// What follows it on the screen would spoil it.
+TEST(CompileVerb, WritesToStdoutAlone) {
+  const std::string file = Temp(".htc");
+  CompileConvnet(file);
+  for (const char* out : {"-", "/dev/stdout"}) {
+    const Result result =
+        Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+                  "models/mnist_o1.pbtxt", "-o", out});
+    EXPECT_EQ(result.exit_code(), 0) << result.err;
+    EXPECT_TRUE(result.out == ReadAll(file)) << out;
+    EXPECT_THAT(result.err, HasSubstr("precision "));
+  }
+}
+
 TEST(CompileVerb, WithoutAnOptimizerItSaysSo) {
   const Result result = Halftone({"compile", "models/mlp.pbtxt"});
   EXPECT_EQ(result.exit_code(), 0) << result.err;

@@ -17,13 +17,17 @@ Result Halftone(std::vector<std::string> arguments) {
   return RunProgram(arguments);
 }
 
+void CompileConvnet(const std::string& path) {
+  const Result result =
+      Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
+                "models/mnist_o1.pbtxt", "-o", path});
+  ASSERT_EQ(result.exit_code(), 0) << result.err;
+}
+
 const std::string& Convnet() {
   static const std::string& path = *new std::string([] {
     const std::string path = Temp(".htc");
-    const Result result =
-        Halftone({"compile", "models/mnist_convnet.pbtxt", "--strategy",
-                  "models/mnist_o1.pbtxt", "-o", path});
-    EXPECT_EQ(result.exit_code(), 0) << result.err;
+    CompileConvnet(path);
     return path;
   }());
   return path;

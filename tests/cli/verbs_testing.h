@@ -13,7 +13,9 @@ namespace halftone {
 // A path that nothing has yet; it ends so.
 std::string Temp(const std::string& name);
 Result Halftone(std::vector<std::string> arguments);
-// The convnet at O1, compiled once.
+// Compiles the convnet at O1 to the path.
+void CompileConvnet(const std::string& path);
+// The same, once for all.
 const std::string& Convnet();
 // What a verb that succeeds prints with --json.
 nlohmann::json MustParse(const Result& result);

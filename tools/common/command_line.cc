@@ -127,6 +127,11 @@ absl::Status CheckFlags(CLI::App& verb, const std::vector<std::string>& words) {
   return absl::OkStatus();
 }
 
+// CLI11's check: what is wrong with a word; empty: nothing.
+std::string RefuseEmpty(const std::string& word) {
+  return word.empty() ? "expected a value, found an empty word" : "";
+}
+
 // What CommandLine::Parse has been given, while it parses.
 thread_local const std::vector<std::string>* parsed_words = nullptr;
 
@@ -237,11 +242,7 @@ std::vector<std::string> Verb::command() const { return app_->remaining(); }
 
 Flag Verb::AddOption(const std::string& names, std::string* value,
                      const std::string& help) {
-  return Flag(
-      app_->add_option(names, *value, help)->check([](const std::string& word) {
-        return word.empty() ? "expected a value, found an empty word"
-                            : std::string();
-      }));
+  return Flag(app_->add_option(names, *value, help)->check(RefuseEmpty));
 }
 
 Flag Verb::AddOption(const std::string& names, int* value,
@@ -266,7 +267,7 @@ Flag Verb::AddOption(const std::string& names, double* value,
 
 Flag Verb::AddOption(const std::string& names, std::vector<std::string>* values,
                      const std::string& help) {
-  return Flag(app_->add_option(names, *values, help));
+  return Flag(app_->add_option(names, *values, help)->check(RefuseEmpty));
 }
 
 Flag Verb::AddOption(const std::string& names,

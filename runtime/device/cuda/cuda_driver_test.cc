@@ -38,6 +38,7 @@ TEST(CudaDriver, ServesItsOwnMajorVersionAndEarlierOnes) {
 
 TEST(CudaDriver, TargetsAreThoseThatHaveCode) {
   EXPECT_EQ(*TargetOfCapability(8, 0, "d"), "sm_80");
+  EXPECT_EQ(*TargetOfCapability(8, 9, "d"), "sm_80");
   EXPECT_EQ(*TargetOfCapability(9, 0, "d"), "sm_90");
   EXPECT_EQ(*TargetOfCapability(10, 3, "d"), GpuTargetFor(103)->name);
   EXPECT_THAT(Message(TargetOfCapability(7, 5, "cuda:0 (Tesla T4)").status()),
