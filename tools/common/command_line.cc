@@ -210,7 +210,8 @@ Flag Flag::Excludes(Flag other) {
 }
 
 Flag Flag::WithCommas() {
-  return Flag(option_->delimiter(',')->allow_extra_args(false));
+  return Flag(
+      option_->delimiter(',')->allow_extra_args(false)->check(RefuseEmpty));
 }
 
 Flag Flag::UpToWords(int most) { return Flag(option_->expected(1, most)); }
@@ -267,7 +268,7 @@ Flag Verb::AddOption(const std::string& names, double* value,
 
 Flag Verb::AddOption(const std::string& names, std::vector<std::string>* values,
                      const std::string& help) {
-  return Flag(app_->add_option(names, *values, help)->check(RefuseEmpty));
+  return Flag(app_->add_option(names, *values, help));
 }
 
 Flag Verb::AddOption(const std::string& names,

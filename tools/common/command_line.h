@@ -54,7 +54,7 @@ class Flag {
   Flag Writes(const std::string& anew = "");
   Flag Needs(Flag other);
   Flag Excludes(Flag other);
-  Flag WithCommas();         // several values: in one word, a,b,c
+  Flag WithCommas();         // several values: in one word, a,b,c, not empty
   Flag UpToWords(int most);  // that may follow it, a value each
 
  private:
