@@ -25,7 +25,7 @@ struct EvalFlags {
   bool best = false, json = false;
 };
 
-std::string Json(const runtime::EvalReport& report) {
+std::string EvalJson(const runtime::EvalReport& report) {
   nlohmann::ordered_json json = {
       {"schema", 1},
       {"metrics", nlohmann::ordered_json::object()},
@@ -70,7 +70,7 @@ absl::Status Eval(EvalFlags& flags) {
                 "  ";
   const std::string text =
       flags.json
-          ? Json(report)
+          ? EvalJson(report)
           : absl::StrCat(metrics, "loss ", runtime::ThreeDigits(report.loss),
                          "  in the compiled precision (",
                          flags.config.strategy.amp().level(), ")\n");

@@ -49,7 +49,7 @@ bool IsPlainWithoutStrides(const Context& conv) {
 }
 
 // Whether a bn_grad_reduce is of the mask's gradient and of the norm.
-bool IsOf(const Context& norm, const Op& sums) {
+bool IsSumsOf(const Context& norm, const Op& sums) {
   const Context reduce = {norm.block, sums, norm.group, norm.held};
   return reduce.In("YGrad") == norm.Of("mask").out(0) &&
          norm.In("X") == reduce.In("X") &&
@@ -62,13 +62,13 @@ bool HasSums(const Context& norm) {
   const auto& uses = norm.block.value(norm.Of("mask").out(0)).uses;
   return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
     const Op& op = norm.block.op(use.op);
-    return op.schema->name() == "bn_grad_reduce" && IsOf(norm, op);
+    return op.schema->name() == "bn_grad_reduce" && IsSumsOf(norm, op);
   });
 }
 bool AreOfOtherNorm(const Context& sums) {
   return sums.group.Has("other_norm") &&
-         IsOf({sums.block, sums.Of("other_norm"), sums.group, sums.held},
-              sums.op);
+         IsSumsOf({sums.block, sums.Of("other_norm"), sums.group, sums.held},
+                  sums.op);
 }
 
 FusionPattern GradFilterOfNorm(std::string name) {
@@ -83,7 +83,9 @@ FusionPattern GradFilterOfNorm(std::string name) {
 
 }  // namespace
 
-bool IsThatOfSums(const Context& norm) { return IsOf(norm, norm.Of("sums")); }
+bool IsThatOfSums(const Context& norm) {
+  return IsSumsOf(norm, norm.Of("sums"));
+}
 
 FusionPattern NormConvStats() {
   return FusionPattern("norm_conv_stats",

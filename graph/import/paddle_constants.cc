@@ -19,14 +19,14 @@ constexpr size_t kMostRuns = 64;
 // Whole numbers up to it are doubles.
 constexpr int64_t kExact = int64_t{1} << 53;
 
-struct Run {
+struct EqualRun {
   AttrValue value;  // int64_t or double
   int64_t count = 0;
 };
 
 // What an assign_value has, equal neighbours together.
-std::vector<Run> RunsOf(const OpDesc& op) {
-  std::vector<Run> runs;
+std::vector<EqualRun> RunsOf(const OpDesc& op) {
+  std::vector<EqualRun> runs;
   const auto add = [&runs](AttrValue value) {
     if (runs.empty() || runs.back().value != value) {
       runs.push_back({std::move(value)});
@@ -54,9 +54,9 @@ std::vector<Run> RunsOf(const OpDesc& op) {
 }
 
 // Whether they are whole numbers, each as much above the one before.
-bool IsRange(const std::vector<Run>& runs) {
+bool IsRange(const std::vector<EqualRun>& runs) {
   std::vector<int64_t> values;
-  for (const Run& run : runs) {
+  for (const EqualRun& run : runs) {
     const int64_t* const value = std::get_if<int64_t>(&run.value);
     if (value == nullptr || run.count > 1 || std::abs(*value) > kExact / 4) {
       return false;
@@ -80,7 +80,7 @@ void AddSourceNode(const char* type, const std::string& out, int64_t dtype,
   SetLast("dtype", dtype, result);
 }
 
-void AddFill(const Run& run, std::vector<int64_t> dims, int64_t dtype,
+void AddFill(const EqualRun& run, std::vector<int64_t> dims, int64_t dtype,
              const std::string& out, ImportedOp* result) {
   AddSourceNode("fill_constant", out, dtype, result);
   SetLast("shape", std::move(dims), result);
@@ -94,7 +94,7 @@ void AddFill(const Run& run, std::vector<int64_t> dims, int64_t dtype,
   }
 }
 
-void AddRange(const std::vector<Run>& runs, int64_t dtype,
+void AddRange(const std::vector<EqualRun>& runs, int64_t dtype,
               const std::string& out, ImportedOp* result) {
   AddSourceNode("arange", out, dtype, result);
   const int64_t start = std::get<int64_t>(runs[0].value);
@@ -106,12 +106,12 @@ void AddRange(const std::vector<Run>& runs, int64_t dtype,
 }
 
 // The runs, one after the other.
-void AddJoined(const std::vector<Run>& runs, int64_t dtype,
+void AddJoined(const std::vector<EqualRun>& runs, int64_t dtype,
                const std::string& out, PaddleScope& scope, ImportedOp* result) {
   proto::OpNode join;
   join.set_type("concat");
   join.add_in()->set_slot("X");
-  for (const Run& run : runs) {
+  for (const EqualRun& run : runs) {
     const std::string part = scope.Unused(absl::StrCat(out, ".part"));
     AddFill(run, {run.count}, dtype, part, result);
     join.mutable_in(0)->add_var(part);
@@ -126,7 +126,7 @@ void AddJoined(const std::vector<Run>& runs, int64_t dtype,
 // Equal values are a fill, an arithmetic progression is a range, others are
 // fills joined.
 std::optional<double> OneConstantOf(const OpDesc& op) {
-  const std::vector<Run> runs = RunsOf(op);
+  const std::vector<EqualRun> runs = RunsOf(op);
   if (runs.size() != 1) return std::nullopt;
   const int64_t* const whole = std::get_if<int64_t>(&runs[0].value);
   return whole != nullptr ? static_cast<double>(*whole)
@@ -136,10 +136,10 @@ std::optional<double> OneConstantOf(const OpDesc& op) {
 void AssignValue(const OpDesc& op, const Rule&, PaddleScope& scope,
                  ImportedOp* result) {
   const auto& outputs = OutputsOf(op, "Out");
-  const std::vector<Run> runs = RunsOf(op);
+  const std::vector<EqualRun> runs = RunsOf(op);
   const std::vector<int64_t> dims = IntsAttr(op, "shape");
   int64_t left = 0;
-  for (const Run& run : runs) left += run.count;
+  for (const EqualRun& run : runs) left += run.count;
   bool fits = left > 0;
   for (const int64_t dim : dims) {
     fits = fits && dim > 0 && left % dim == 0;

@@ -14,7 +14,7 @@ namespace {
 using IntList = std::vector<int64_t>;
 using paddle::OpDesc;
 
-EinsumOperand Operand(const PaddleOperand& x) {
+EinsumOperand EinsumOperandOf(const PaddleOperand& x) {
   return {x.value, DimsOf(x.dims)};
 }
 
@@ -25,7 +25,8 @@ void EinsumOf(const OpDesc& op, const Rule&, PaddleScope& scope,
   PaddleReader in(op, {"Operands*"}, scope, result);
   if (!in.ok()) return;
   std::vector<EinsumOperand> operands;
-  for (int i = 0; i < in.size(); ++i) operands.push_back(Operand(in[i]));
+  for (int i = 0; i < in.size(); ++i)
+    operands.push_back(EinsumOperandOf(in[i]));
   Parts parts = in.Write();
   const std::string equation = StringAttr(op, "equation", "");
   std::string wrong;
@@ -87,9 +88,10 @@ void BilinearProduct(const OpDesc& op, const Rule&, PaddleScope& scope,
   const std::string added = bias.empty() ? "" : scope.Read(bias[0]);
   Parts parts = in.Write();
   std::string wrong;
-  const std::string product =
-      WriteEinsum(parts, "bm,kmn,bn->bk",
-                  {Operand(in[0]), Operand(in[1]), Operand(in[2])}, &wrong);
+  const std::string product = WriteEinsum(
+      parts, "bm,kmn,bn->bk",
+      {EinsumOperandOf(in[0]), EinsumOperandOf(in[1]), EinsumOperandOf(in[2])},
+      &wrong);
   if (!wrong.empty()) {
     return RefuseDimsOf(in[1], "expected matrices between X and Y", result);
   }

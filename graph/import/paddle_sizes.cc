@@ -14,22 +14,22 @@ namespace {
 using IntList = std::vector<int64_t>;
 using paddle::OpDesc;
 using paddle::VarType;
-using Size = std::optional<PaddleSize>;
+using MaybeSize = std::optional<PaddleSize>;
 
 // Ops in each other that compute a dim; what goes deeper is not known.
 constexpr int kMostNested = 16;
 // Longer vectors are no shapes.
 constexpr int64_t kMostSizes = 64;
 
-Size Known(double number) {
+MaybeSize Known(double number) {
   const bool fits = std::abs(number) <= kMostPaddleSize;  // a NaN does not
   if (!fits || number != std::trunc(number)) return std::nullopt;
   return PaddleSize{static_cast<int64_t>(number), ""};
 }
 
-class Reader {
+class SizeReader {
  public:
-  explicit Reader(PaddleScope* scope) : scope_(*scope) {}
+  explicit SizeReader(PaddleScope* scope) : scope_(*scope) {}
 
   std::optional<PaddleSizes> Read(const std::string& name, int depth) {
     const OpDesc* const op = scope_.Writer(name);
@@ -123,7 +123,7 @@ class Reader {
     if (sizes.empty() || sizes.size() > kMostSizes) return std::nullopt;
     return sizes;
   }
-  static Size Whole(int64_t number) {
+  static MaybeSize Whole(int64_t number) {
     return Known(static_cast<double>(number));
   }
 
@@ -168,7 +168,7 @@ class Reader {
     const double scale = FloatAttr(op, "scale", 1);
     double bias = FloatAttr(op, "bias", 0);
     if (!BoolAttr(op, "bias_after_scale", true)) bias *= scale;
-    for (Size& size : *sizes) {
+    for (MaybeSize& size : *sizes) {
       if (!size.has_value()) continue;
       const std::string of = size->of;
       size = of.empty() || bias == 0
@@ -195,12 +195,13 @@ class Reader {
     return sizes;
   }
 
-  static Size Made(const std::string& type, const Size& x, const Size& y) {
+  static MaybeSize Made(const std::string& type, const MaybeSize& x,
+                        const MaybeSize& y) {
     if (!x.has_value() || !y.has_value()) return std::nullopt;
     const double a = static_cast<double>(x->number);
     const double b = static_cast<double>(y->number);
     if (type == "elementwise_mul" && (x->is_number() || y->is_number())) {
-      Size product = Known(a * b);
+      MaybeSize product = Known(a * b);
       if (product.has_value()) product->of = absl::StrCat(x->of, y->of);
       return product;
     }
@@ -208,7 +209,7 @@ class Reader {
         type == "elementwise_floordiv" || type == "elementwise_div";
     if (divides && y->number != 0) {
       const bool exact = x->number % y->number == 0;
-      Size quotient = Known(std::floor(a / b));
+      MaybeSize quotient = Known(std::floor(a / b));
       if (!y->is_number() || (!x->is_number() && !exact)) return std::nullopt;
       if (type == "elementwise_div" && !exact) return std::nullopt;
       if (quotient.has_value()) quotient->of = x->of;
@@ -229,7 +230,7 @@ class Reader {
 
 std::optional<PaddleSizes> SizesOf(const std::string& variable,
                                    PaddleScope& scope) {
-  return Reader(&scope).Read(variable, 0);
+  return SizeReader(&scope).Read(variable, 0);
 }
 
 std::optional<PaddleSize> SizeOf(const std::string& variable,
@@ -255,14 +256,14 @@ std::optional<std::vector<PaddleSize>> SizesIn(const OpDesc& op,
   for (const std::string& name : InputsOf(op, whole)) {
     const auto all = SizesOf(name, scope);
     if (!all.has_value()) return refuse(whole, name);
-    for (const Size& size : *all) {
+    for (const MaybeSize& size : *all) {
       if (!size.has_value()) return refuse(whole, name);
       sizes.push_back(*size);
     }
   }
   if (!sizes.empty()) return sizes;
   for (const std::string& name : InputsOf(op, list)) {
-    const Size size = SizeOf(name, scope);
+    const MaybeSize size = SizeOf(name, scope);
     if (!size.has_value()) return refuse(list, name);
     sizes.push_back(*size);
   }

@@ -11,7 +11,7 @@ using paddle::OpDesc;
 using paddle::VarDesc;
 
 // Conditionals in each other; what goes deeper is refused.
-constexpr int kMostNested = 16;
+constexpr int kMostConditionals = 16;
 
 // Paddle's op roles, which are bits; a loss's op has one more.
 constexpr int64_t kLossRole = 256;
@@ -76,7 +76,7 @@ class Sorter {
 };
 
 int Sorter::BranchOf(const OpDesc& op, int depth) const {
-  if (op.type() != "conditional_block" || depth == kMostNested) return 0;
+  if (op.type() != "conditional_block" || depth == kMostConditionals) return 0;
   const OpDesc::Attr* const attr = FindAttr(op, "sub_block");
   if (attr == nullptr) return 0;
   const int block = attr->block_idx();

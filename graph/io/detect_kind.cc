@@ -114,7 +114,7 @@ TextKind KindOfText(absl::string_view content, std::string* word) {
 }
 
 // As errors call it; empty for other text.
-absl::string_view NameOf(TextKind kind) {
+absl::string_view NameOfKind(TextKind kind) {
   switch (kind) {
     case TextKind::kBlank:
       return "nothing but blanks and comments";
@@ -138,7 +138,7 @@ absl::StatusOr<FileKind> DetectText(absl::string_view content,
   const TextKind kind = KindOfText(content, &word);
   if (kind == TextKind::kTextForm) return FileKind::kTextForm;
   if (kind == TextKind::kOther) return FileKind::kModelText;
-  return NotAModel(file, NameOf(kind));
+  return NotAModel(file, NameOfKind(kind));
 }
 
 // What a file that should be the text of another message is instead; empty if
@@ -153,7 +153,7 @@ absl::string_view NotTheText(absl::string_view content,
   std::string word;
   const TextKind kind = KindOfText(content, &word);
   if (type.FindFieldByName(word) != nullptr) return "";
-  if (kind != TextKind::kOther) return NameOf(kind);
+  if (kind != TextKind::kOther) return NameOfKind(kind);
   return proto::Model::descriptor()->FindFieldByName(word) != nullptr
              ? "a model"
              : "";

@@ -27,7 +27,8 @@ std::string List(const Numbers& numbers) {
 std::string Number(double value) { return ExactDouble(value); }
 
 // `name: "x"` and the like, where the field is set.
-std::string Field(bool has, absl::string_view name, absl::string_view value) {
+std::string FieldText(bool has, absl::string_view name,
+                      absl::string_view value) {
   return has ? absl::StrCat(" ", name, ": ", value) : "";
 }
 
@@ -37,10 +38,10 @@ std::string InitText(const proto::Init& init) {
       return absl::StrCat("constant: ", Number(init.constant()));
     case proto::Init::kUniform: {
       const proto::Uniform& u = init.uniform();
-      return absl::StrCat("uniform {",
-                          Field(u.has_bound(), "bound", Number(u.bound())),
-                          Field(u.has_low(), "low", Number(u.low())),
-                          Field(u.has_high(), "high", Number(u.high())), " }");
+      return absl::StrCat(
+          "uniform {", FieldText(u.has_bound(), "bound", Number(u.bound())),
+          FieldText(u.has_low(), "low", Number(u.low())),
+          FieldText(u.has_high(), "high", Number(u.high())), " }");
     }
     case proto::Init::kNormal:
     case proto::Init::kTruncatedNormal: {
@@ -48,8 +49,8 @@ std::string InitText(const proto::Init& init) {
       const proto::Normal& n =
           truncated ? init.truncated_normal() : init.normal();
       return absl::StrCat(truncated ? "truncated_normal {" : "normal {",
-                          Field(n.has_mean(), "mean", Number(n.mean())),
-                          Field(n.has_std(), "std", Number(n.std())), " }");
+                          FieldText(n.has_mean(), "mean", Number(n.mean())),
+                          FieldText(n.has_std(), "std", Number(n.std())), " }");
     }
     case proto::Init::kXavierUniform:
     case proto::Init::kXavierNormal: {
@@ -57,7 +58,8 @@ std::string InitText(const proto::Init& init) {
       const proto::Xavier& x =
           uniform ? init.xavier_uniform() : init.xavier_normal();
       return absl::StrCat(uniform ? "xavier_uniform {" : "xavier_normal {",
-                          Field(x.has_gain(), "gain", Number(x.gain())), " }");
+                          FieldText(x.has_gain(), "gain", Number(x.gain())),
+                          " }");
     }
     case proto::Init::kKaimingUniform:
     case proto::Init::kKaimingNormal: {
@@ -65,7 +67,7 @@ std::string InitText(const proto::Init& init) {
       const proto::Kaiming& k =
           uniform ? init.kaiming_uniform() : init.kaiming_normal();
       return absl::StrCat(uniform ? "kaiming_uniform {" : "kaiming_normal {",
-                          Field(k.has_a(), "a", Number(k.a())), " }");
+                          FieldText(k.has_a(), "a", Number(k.a())), " }");
     }
     case proto::Init::KIND_NOT_SET:
       break;
@@ -75,27 +77,28 @@ std::string InitText(const proto::Init& init) {
 
 std::string FeedText(const proto::Feed& feed) {
   return absl::StrCat(
-      "feed {", Field(feed.has_name(), "name", Quote(feed.name())),
-      Field(feed.has_dtype(), "dtype", proto::DataType_Name(feed.dtype())),
-      Field(feed.dims_size() > 0, "dims", List(feed.dims())), " }");
+      "feed {", FieldText(feed.has_name(), "name", Quote(feed.name())),
+      FieldText(feed.has_dtype(), "dtype", proto::DataType_Name(feed.dtype())),
+      FieldText(feed.dims_size() > 0, "dims", List(feed.dims())), " }");
 }
 
 std::string ParameterText(absl::string_view kind,
                           const proto::Parameter& param) {
   return absl::StrCat(
-      kind, " {", Field(param.has_name(), "name", Quote(param.name())),
-      Field(param.has_dtype(), "dtype", proto::DataType_Name(param.dtype())),
-      Field(param.dims_size() > 0, "dims", List(param.dims())),
+      kind, " {", FieldText(param.has_name(), "name", Quote(param.name())),
+      FieldText(param.has_dtype(), "dtype",
+                proto::DataType_Name(param.dtype())),
+      FieldText(param.dims_size() > 0, "dims", List(param.dims())),
       param.has_init() ? absl::StrCat(" init { ", InitText(param.init()), " }")
                        : "",
-      Field(param.has_trainable(), "trainable",
-            param.trainable() ? "true" : "false"),
+      FieldText(param.has_trainable(), "trainable",
+                param.trainable() ? "true" : "false"),
       " }");
 }
 
 std::string SlotText(absl::string_view kind, const proto::SlotVars& slot) {
   std::string text = absl::StrCat(
-      kind, " {", Field(slot.has_slot(), "slot", Quote(slot.slot())));
+      kind, " {", FieldText(slot.has_slot(), "slot", Quote(slot.slot())));
   for (const std::string& var : slot.var()) {
     absl::StrAppend(&text, " var: ", Quote(var));
   }
@@ -105,14 +108,14 @@ std::string SlotText(absl::string_view kind, const proto::SlotVars& slot) {
 std::string AttrText(const proto::Attribute& attr) {
   std::vector<std::string> floats;
   for (double value : attr.floats()) floats.push_back(Number(value));
-  std::string text =
-      absl::StrCat("attr {", Field(attr.has_name(), "name", Quote(attr.name())),
-                   Field(attr.has_i(), "i", absl::StrCat(attr.i())),
-                   Field(attr.has_b(), "b", attr.b() ? "true" : "false"),
-                   Field(attr.has_f(), "f", Number(attr.f())),
-                   Field(attr.has_s(), "s", Quote(attr.s())),
-                   Field(attr.ints_size() > 0, "ints", List(attr.ints())),
-                   Field(!floats.empty(), "floats", List(floats)));
+  std::string text = absl::StrCat(
+      "attr {", FieldText(attr.has_name(), "name", Quote(attr.name())),
+      FieldText(attr.has_i(), "i", absl::StrCat(attr.i())),
+      FieldText(attr.has_b(), "b", attr.b() ? "true" : "false"),
+      FieldText(attr.has_f(), "f", Number(attr.f())),
+      FieldText(attr.has_s(), "s", Quote(attr.s())),
+      FieldText(attr.ints_size() > 0, "ints", List(attr.ints())),
+      FieldText(!floats.empty(), "floats", List(floats)));
   for (const std::string& word : attr.strings()) {
     absl::StrAppend(&text, " strings: ", Quote(word));
   }
@@ -122,9 +125,9 @@ std::string AttrText(const proto::Attribute& attr) {
 // Lines of one op, parts of it kept whole.
 std::string OpText(const proto::OpNode& op) {
   std::vector<std::string> parts;
-  parts.push_back(absl::StrCat("op {",
-                               Field(op.has_type(), "type", Quote(op.type())),
-                               Field(op.has_name(), "name", Quote(op.name()))));
+  parts.push_back(
+      absl::StrCat("op {", FieldText(op.has_type(), "type", Quote(op.type())),
+                   FieldText(op.has_name(), "name", Quote(op.name()))));
   for (const proto::SlotVars& in : op.in()) parts.push_back(SlotText("in", in));
   for (const proto::SlotVars& out : op.out()) {
     parts.push_back(SlotText("out", out));
@@ -247,24 +250,25 @@ void ModelPrinter::PrintEnd() {
   if (model_.has_loss()) {
     const proto::Loss& loss = model_.loss();
     std::string text = absl::StrCat(
-        "loss {", Field(loss.has_var(), "var", Quote(loss.var())),
-        Field(loss.has_mean_over(), "mean_over", Quote(loss.mean_over())),
-        Field(loss.has_mask(), "mask", Quote(loss.mask())));
+        "loss {", FieldText(loss.has_var(), "var", Quote(loss.var())),
+        FieldText(loss.has_mean_over(), "mean_over", Quote(loss.mean_over())),
+        FieldText(loss.has_mask(), "mask", Quote(loss.mask())));
     for (const std::string& value : loss.denominator()) {
-      absl::StrAppend(&text, Field(true, "denominator", Quote(value)));
+      absl::StrAppend(&text, FieldText(true, "denominator", Quote(value)));
     }
     for (const proto::LossPart& part : loss.part()) {
       absl::StrAppend(
-          &text, " part {", Field(part.has_var(), "var", Quote(part.var())),
-          Field(part.has_weight(), "weight", Number(part.weight())), " }");
+          &text, " part {", FieldText(part.has_var(), "var", Quote(part.var())),
+          FieldText(part.has_weight(), "weight", Number(part.weight())), " }");
     }
     Pack(text + " }", "loss");
   }
   for (const proto::Metric& metric : model_.metric()) {
     Pack(absl::StrCat(
-             "metric {", Field(metric.has_name(), "name", Quote(metric.name())),
-             Field(metric.has_var(), "var", Quote(metric.var())),
-             Field(metric.has_over(), "over", Quote(metric.over())), " }"),
+             "metric {",
+             FieldText(metric.has_name(), "name", Quote(metric.name())),
+             FieldText(metric.has_var(), "var", Quote(metric.var())),
+             FieldText(metric.has_over(), "over", Quote(metric.over())), " }"),
          "end");
   }
   for (const std::string& output : model_.output()) {

@@ -19,7 +19,7 @@ using google::protobuf::io::CodedInputStream;
 constexpr int64_t kBytesPerRecord = 5;
 // Small files are taken whatever is in them.
 constexpr int64_t kAlwaysAllowed = 1000;
-constexpr int kMaxDepth = 16;
+constexpr int kMaxRecordDepth = 16;
 
 int64_t MostRecords(int64_t bytes) {
   return kAlwaysAllowed + bytes / kBytesPerRecord;
@@ -60,7 +60,7 @@ class Counter {
       }
       if (++found_ > most_) return false;
       uint32_t length = 0;
-      if (depth == kMaxDepth || !stream_.ReadVarint32(&length) ||
+      if (depth == kMaxRecordDepth || !stream_.ReadVarint32(&length) ||
           length > static_cast<uint32_t>(std::numeric_limits<int>::max())) {
         return true;
       }
@@ -118,7 +118,7 @@ absl::Status ParseBinaryRecords(absl::string_view content,
   CodedInputStream stream(reinterpret_cast<const uint8_t*>(content.data()),
                           static_cast<int>(content.size()));
   stream.SetTotalBytesLimit(static_cast<int>(content.size()));
-  stream.SetRecursionLimit(kMaxDepth);
+  stream.SetRecursionLimit(kMaxRecordDepth);
   *parsed = message->ParsePartialFromCodedStream(&stream) &&
             stream.ConsumedEntireMessage();
   return absl::OkStatus();

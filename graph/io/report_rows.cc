@@ -19,7 +19,7 @@ using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
-constexpr size_t kPiece = size_t{1} << 16;
+constexpr size_t kReadPiece = size_t{1} << 16;
 
 // The field of a report that has the rows.
 template <typename Row>
@@ -130,7 +130,7 @@ void ReportRowWriter<Row>::Add(const Row& row) {
   std::vector<std::string>& pieces = rows_.pieces_;
   if (pieces.empty() ||
       pieces.back().size() + bytes > pieces.back().capacity()) {
-    pieces.emplace_back().reserve(std::max(kPiece, bytes));
+    pieces.emplace_back().reserve(std::max(kReadPiece, bytes));
   }
   std::string& piece = pieces.back();
   const size_t begin = piece.size();

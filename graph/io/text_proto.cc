@@ -27,7 +27,7 @@ using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
 constexpr char kNoField[] = "has no field named";
-constexpr int kMaxDepth = 64;
+constexpr int kMaxTextDepth = 64;
 
 // The n-th text in double quotes; empty if there is none.
 std::string Quoted(absl::string_view message, size_t n) {
@@ -215,10 +215,10 @@ absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
   google::protobuf::TextFormat::Parser parser;
   Errors errors;
   parser.RecordErrorsTo(&errors);
-  parser.SetRecursionLimit(kMaxDepth);
+  parser.SetRecursionLimit(kMaxTextDepth);
   // They are skipped, and each is told; what they hold is skipped without a
   // limit on its depth.
-  parser.AllowUnknownField(shape.depth < kMaxDepth);
+  parser.AllowUnknownField(shape.depth < kMaxTextDepth);
   const bool parsed = parser.Parse(&stream, message);
   if (parsed && !errors.any_unknown()) return absl::OkStatus();
   return errors.ToStatus(content, file, message->GetDescriptor());

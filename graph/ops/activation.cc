@@ -33,11 +33,11 @@ struct Activation {
   AmpClass amp = AmpClass::kGray;
 };
 
-constexpr double kMost = std::numeric_limits<float>::max();
+constexpr double kMostBound = std::numeric_limits<float>::max();
 
 absl::Status ExpectFinite(const InferContext& c) {
   for (const AttrSpec& attr : c.schema().attrs()) {
-    HT_RETURN_IF_ERROR(ExpectRange(c, attr.name, -kMost, kMost));
+    HT_RETURN_IF_ERROR(ExpectRange(c, attr.name, -kMostBound, kMostBound));
   }
   return absl::OkStatus();
 }
@@ -53,7 +53,7 @@ absl::Status CheckSoftplus(const InferContext& c) {
                                : AttrMismatch(c, "beta", "a number above 0");
 }
 absl::Status CheckRelu6(const InferContext& c) {
-  return ExpectRange(c, "threshold", 0.0, kMost);
+  return ExpectRange(c, "threshold", 0.0, kMostBound);
 }
 absl::Status ExpectOrder(const InferContext& c, absl::string_view low,
                          absl::string_view high) {

@@ -13,8 +13,6 @@ namespace halftone {
 namespace ops {
 namespace {
 
-constexpr double kMaxDouble = std::numeric_limits<double>::max();
-
 OpSchema AmpSchema(absl::string_view name, absl::string_view doc) {
   OpSchema schema(name);
   schema.Doc(doc).NoGrad().Internal().Amp(AmpClass::kBlack);
@@ -243,7 +241,7 @@ void RegisterKeepCounted(OpRegistry& registry) {
 
 // ---- The scale's update and the clocks.
 
-absl::Status InferUpdate(InferContext& c) {
+absl::Status InferScaleUpdate(InferContext& c) {
   for (const char* attr : {"incr_every_n_steps", "decr_every_n_nan_or_inf"}) {
     if (c.Int(attr) < 1) return AttrMismatch(c, attr, "1 or more");
   }
@@ -257,7 +255,7 @@ absl::Status InferUpdate(InferContext& c) {
   return absl::OkStatus();
 }
 
-OpSchema UpdateSchema() {
+OpSchema ScaleUpdateSchema() {
   return AmpSchema("update_loss_scaling",
                    "Bad step: good = 0, bad + 1, at the limit scale = "
                    "max(floor, scale * decr_ratio) and bad = 0. Clean step: "
@@ -279,7 +277,7 @@ OpSchema UpdateSchema() {
       .Attr("floor", 1.0, "smallest scale; 0: the smallest normal f32")
       .Attr("ceiling", 16777216.0, "largest scale; 0 or infinity: none")
       .Attr("clamp", false, "a step beyond the ceiling ends there")
-      .Infer(InferUpdate);
+      .Infer(InferScaleUpdate);
 }
 
 absl::Status InferLocalSteps(InferContext& c) {
@@ -348,7 +346,7 @@ void RegisterAmp(OpRegistry& registry) {
                  "Out = X * Factor in f32.");
   RegisterKeepCounted(registry);
   RegisterAccumulate(registry);
-  registry.Add(UpdateSchema());
+  registry.Add(ScaleUpdateSchema());
   RegisterClocks(registry);
 }
 

@@ -62,7 +62,7 @@ absl::Status ExpectMask(const InferContext& c, const Dims& scores) {
 }
 
 // Checks what op and gradient share.
-absl::Status Check(const InferContext& c) {
+absl::Status CheckAttention(const InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectRank(c, "Q", 4, "[B, T, H, D]"));
   HT_RETURN_IF_ERROR(ExpectRank(c, "K", 4, "[B, S, H, D]"));
   HT_RETURN_IF_ERROR(ExpectRank(c, "V", 4, "[B, S, H, E]"));
@@ -95,7 +95,7 @@ Dims LogSumExpDims(const InferContext& c) {
 }
 
 absl::Status InferAttention(InferContext& c) {
-  HT_RETURN_IF_ERROR(Check(c));
+  HT_RETURN_IF_ERROR(CheckAttention(c));
   c.SetOutput("Out", OutDims(c));
   if (c.schema().FindOutput("LogSumExp") >= 0) {
     c.SetOutput("LogSumExp", LogSumExpDims(c));
@@ -104,7 +104,7 @@ absl::Status InferAttention(InferContext& c) {
 }
 
 absl::Status InferAttentionGrad(InferContext& c) {
-  HT_RETURN_IF_ERROR(Check(c));
+  HT_RETURN_IF_ERROR(CheckAttention(c));
   for (const char* slot : {"Out", "OutGrad"}) {
     HT_RETURN_IF_ERROR(ExpectDims(c, slot, OutDims(c), "[B, T, H, E]"));
   }
@@ -155,21 +155,21 @@ absl::Status GradAttention(GradContext& g) {
 
 // Two products of [T, D] and [D, S] a head, five in its gradient. With
 // `causal`, half of the scores.
-Dim Flops(const Block& block, const Op& op, int64_t products) {
+Dim AttentionFlops(const Block& block, const Op& op, int64_t products) {
   const Dims& q = block.type(op.in(0)).dims;
   const Dims& k = block.type(op.in(1)).dims;
   const int64_t each = AttrAs<bool>(op, "causal") ? 1 : 2;
   return Dim(each * products) * q[0] * q[1] * q[2] * q[3] * k[1];
 }
 Dim AttentionFlops(const Block& block, const Op& op) {
-  return Flops(block, op, 2);
+  return AttentionFlops(block, op, 2);
 }
 Dim AttentionGradFlops(const Block& block, const Op& op) {
-  return Flops(block, op, 5);
+  return AttentionFlops(block, op, 5);
 }
 
 // The inputs of all three.
-OpSchema SchemaOf(const char* name) {
+OpSchema AttentionSchema(const char* name) {
   OpSchema schema(name);
   schema.TypeVar("T", kFloatTypes)
       .TypeVar("TMask", MaskTypes())
@@ -209,7 +209,7 @@ void AddDetails(OpSchema& schema, FlopsOf flops) {
 }  // namespace
 
 void RegisterAttention(OpRegistry& registry) {
-  OpSchema attention = SchemaOf(kAttention);
+  OpSchema attention = AttentionSchema(kAttention);
   AddDropout(attention);
   attention
       .Doc(absl::StrCat(
@@ -228,7 +228,7 @@ void RegisterAttention(OpRegistry& registry) {
   AddDetails(attention, AttentionFlops);
   registry.Add(std::move(attention));
 
-  OpSchema infer = SchemaOf(kAttentionInfer);
+  OpSchema infer = AttentionSchema(kAttentionInfer);
   infer.Doc("scaled_dot_product_attention at test time: no weight is dropped.")
       .Out("Out", "T", "[B, T, H, E]")
       .Infer(InferAttention)
@@ -237,7 +237,7 @@ void RegisterAttention(OpRegistry& registry) {
   AddDetails(infer, AttentionFlops);
   registry.Add(std::move(infer));
 
-  OpSchema grad = SchemaOf(kAttentionGrad);
+  OpSchema grad = AttentionSchema(kAttentionGrad);
   grad.Doc(
           "The gradient of scaled_dot_product_attention. Weights are computed "
           "again, tile by tile, from LogSumExp (Dao 2023).")

@@ -70,7 +70,7 @@ absl::StatusOr<Dim> OutputSize(const InferContext& c, int i, const Dim& in,
                       absl::StrCat("less than strides along dim ", 2 + i));
 }
 
-absl::Status InferTranspose(InferContext& c, int spatial, bool depthwise) {
+absl::Status InferConvTranspose(InferContext& c, int spatial, bool depthwise) {
   const std::string filter_text = FilterText(spatial, "C, O");
   HT_RETURN_IF_ERROR(ExpectRank(c, "Input", spatial + 2, ImageText(spatial)));
   HT_RETURN_IF_ERROR(ExpectRank(c, "Filter", spatial + 2, filter_text));
@@ -112,7 +112,7 @@ absl::Status InferTranspose(InferContext& c, int spatial, bool depthwise) {
   return absl::OkStatus();
 }
 
-absl::Status GradTranspose(GradContext& g, int spatial) {
+absl::Status GradConvTranspose(GradContext& g, int spatial) {
   HT_ASSIGN_OR_RETURN(const ValueId out_grad,
                       CastTo(g, g.OutGrad("Output"), InputDType(g, "Input")));
   HT_RETURN_IF_ERROR(GradConvBias(g, out_grad));
@@ -138,10 +138,11 @@ OpSchema TransposeSchema(const std::string& name, absl::string_view doc,
       .In("Bias", "T", "[O]", kOptional)
       .Out("Output", "T", ImageText(spatial, "O", "O"))
       .Infer([spatial, depthwise](InferContext& c) {
-        return InferTranspose(c, spatial, depthwise);
+        return InferConvTranspose(c, spatial, depthwise);
       })
       .Costs(Work::kProduct, TransposeFlops)
-      .Grad([spatial](GradContext& g) { return GradTranspose(g, spatial); });
+      .Grad(
+          [spatial](GradContext& g) { return GradConvTranspose(g, spatial); });
   AddConvAttrs(schema, spatial)
       .Attr("output_padding", std::vector<int64_t>(),
             absl::StrCat(SpatialNames(spatial),

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ namespace halftone {
 namespace ops {
 
 using InferFunction = std::function<absl::Status(InferContext&)>;
+
+// Ends of ranges that have none.
+inline constexpr int kAnyRank = std::numeric_limits<int>::max();
+inline constexpr double kMaxDouble = std::numeric_limits<double>::max();
 
 // ---- Errors: "<op> (<type>): slot S: expected E, found F; <advice>".
 

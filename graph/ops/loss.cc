@@ -14,8 +14,6 @@ namespace halftone {
 namespace ops {
 namespace {
 
-constexpr int kAnyRank = std::numeric_limits<int>::max();
-
 // ---- Cross entropy.
 
 // Whether Label has a class for each row of the scores: their dims without that

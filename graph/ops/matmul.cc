@@ -14,8 +14,6 @@ namespace halftone {
 namespace ops {
 namespace {
 
-constexpr int kAnyRank = std::numeric_limits<int>::max();
-
 absl::Span<const Dim> Leading(const Dims& dims) {
   return absl::MakeConstSpan(dims).subspan(0, dims.size() - 2);
 }
@@ -169,7 +167,7 @@ absl::Status SetProduct(GradContext& g, absl::string_view slot,
       slot, g.Emit("reshape_like").In("X", matrix).In("Like", g.Input(slot)));
 }
 
-absl::Status GradMul(GradContext& g) {
+absl::Status GradMatrixMul(GradContext& g) {
   const int x_split = std::get<int64_t>(g.Attr("x_num_col_dims"));
   const int y_split = std::get<int64_t>(g.Attr("y_num_col_dims"));
   HT_ASSIGN_OR_RETURN(ValueId out_grad,
@@ -242,7 +240,7 @@ void RegisterMatmul(OpRegistry& registry) {
           .Lossy("X")
           .Lossy("Y")
           .Costs(Work::kProduct, MulFlops)
-          .Grad(GradMul)
+          .Grad(GradMatrixMul)
           .Amp(AmpClass::kWhite)
           .Accumulate(DType::kF32));
 }

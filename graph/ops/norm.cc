@@ -15,9 +15,6 @@ namespace halftone {
 namespace ops {
 namespace {
 
-constexpr int kAnyRank = std::numeric_limits<int>::max();
-constexpr double kMaxDouble = std::numeric_limits<double>::max();
-
 // Checks that X is [N, C, ...], that each slot in `vectors` is [C] and that
 // each in `like_x` has X's dims.
 absl::Status ExpectChannels(const InferContext& c,

@@ -20,7 +20,6 @@ namespace halftone {
 namespace ops {
 namespace {
 
-constexpr double kMaxDouble = std::numeric_limits<double>::max();
 // At 1 - beta the bias correction divides; it must not vanish in f32.
 constexpr double kLargestBeta = 1 - 1e-7;
 

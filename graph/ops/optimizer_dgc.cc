@@ -15,8 +15,6 @@ namespace halftone {
 namespace ops {
 namespace {
 
-constexpr double kMaxDouble = std::numeric_limits<double>::max();
-
 // As many members as `like` has, each of its dims.
 absl::Status ExpectLike(const InferContext& c, absl::string_view slot,
                         absl::string_view like) {

@@ -15,14 +15,14 @@ namespace halftone {
 namespace ops {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kMostPadded = int64_t{1} << 40;
 
 // ---- pad, pad3d.
 
 // dims with `before` and `after` more along an axis.
 absl::Status PadAxis(const InferContext& c, int axis, int64_t before,
                      int64_t after, Dims* dims) {
-  if (before < 0 || after < 0 || before > kMost || after > kMost) {
+  if (before < 0 || after < 0 || before > kMostPadded || after > kMostPadded) {
     return AttrMismatch(c, "paddings", "numbers from 0 up",
                         "slice takes elements away");
   }
@@ -72,8 +72,9 @@ absl::Status InferPad3d(InferContext& c) {
     HT_RETURN_IF_ERROR(PadAxis(c, axis, before, after, &out));
     if (mode == "constant" || most == 0) continue;
     const int64_t size = dim.coefficient();
-    const int64_t room =
-        mode == "reflect" ? size - 1 : (mode == "circular" ? size : kMost);
+    const int64_t room = mode == "reflect"
+                             ? size - 1
+                             : (mode == "circular" ? size : kMostPadded);
     if (size > 0 && most <= room) continue;
     return AttrMismatch(
         c, "paddings",
@@ -215,7 +216,7 @@ Tiling TilingOf(const Dims& x, const std::vector<int64_t>& repeats) {
 absl::Status InferTile(InferContext& c) {
   const std::vector<int64_t>& repeats = c.Ints("repeat_times");
   for (const int64_t repeat : repeats) {
-    if (repeat < 1 || repeat > kMost) {
+    if (repeat < 1 || repeat > kMostPadded) {
       return AttrMismatch(c, "repeat_times", "numbers from 1 up");
     }
   }

@@ -117,7 +117,7 @@ absl::Status ExpectStates(const InferContext& c, absl::string_view what,
 }
 
 // Sizes of an op whose inputs of the forward op are as they should be.
-absl::StatusOr<Sizes> Check(const InferContext& c) {
+absl::StatusOr<Sizes> CheckRecurrent(const InferContext& c) {
   HT_ASSIGN_OR_RETURN(const Sizes sizes, ReadSizes(c));
   HT_RETURN_IF_ERROR(CheckWeights(c, sizes));
   HT_RETURN_IF_ERROR(ExpectDims(c, "SequenceLength", {sizes.batch},
@@ -131,7 +131,7 @@ absl::StatusOr<Sizes> Check(const InferContext& c) {
 }
 
 absl::Status InferForward(InferContext& c) {
-  HT_ASSIGN_OR_RETURN(const Sizes sizes, Check(c));
+  HT_ASSIGN_OR_RETURN(const Sizes sizes, CheckRecurrent(c));
   const auto states = c.InputList("PreState");
   HT_RETURN_IF_ERROR(ExpectStates(c, "PreState", states.size(), sizes));
   for (size_t i = 0; i < states.size(); ++i) {
@@ -153,7 +153,7 @@ absl::Status InferForward(InferContext& c) {
 }
 
 absl::Status InferGrad(InferContext& c) {
-  HT_ASSIGN_OR_RETURN(const Sizes sizes, Check(c));
+  HT_ASSIGN_OR_RETURN(const Sizes sizes, CheckRecurrent(c));
   HT_RETURN_IF_ERROR(ExpectScalars(c, {"Seed", "Step", "FirstSample"}));
   HT_RETURN_IF_ERROR(ExpectDims(c, "Gates", sizes.gates(), "rnn's"));
   HT_RETURN_IF_ERROR(ExpectDims(c, "Carried", sizes.carried(), "rnn's"));
@@ -237,7 +237,7 @@ absl::Status GradRnn(GradContext& g) {
 }
 
 // Two operations for each weight of a matrix, step and sample.
-Dim Flops(const Block& block, const Op& op) {
+Dim RecurrentFlops(const Block& block, const Op& op) {
   const Dims& x = block.type(op.in(0)).dims;
   const int slot = op.schema->FindInput("WeightList");
   int64_t weights = 0;
@@ -249,7 +249,7 @@ Dim Flops(const Block& block, const Op& op) {
 }
 // Of the data and of the weights.
 Dim GradFlops(const Block& block, const Op& op) {
-  return Dim(2) * Flops(block, op);
+  return Dim(2) * RecurrentFlops(block, op);
 }
 
 constexpr char kMode[] =
@@ -312,7 +312,7 @@ OpSchema& AddResults(OpSchema& schema) {
            "the last cell",
            kList | kOptional)
       .Infer(InferForward)
-      .Costs(Work::kProduct, Flops);
+      .Costs(Work::kProduct, RecurrentFlops);
 }
 
 OpSchema Forward(absl::string_view name, absl::string_view doc) {

@@ -41,11 +41,11 @@ absl::StatusOr<ValueId> Choose(GradContext& g, ValueId condition, ValueId x,
 }
 
 // The axes that a reduction's gradient repeats along.
-struct Axes {
+struct ReducedDims {
   std::vector<int64_t> dim;
   bool keep_dim;
 };
-Axes ReducedBy(const GradContext& g) {
+ReducedDims ReducedBy(const GradContext& g) {
   const bool all = std::get<bool>(g.Attr("reduce_all"));
   return {all ? std::vector<int64_t>()
               : std::get<std::vector<int64_t>>(g.Attr("dim")),
@@ -53,7 +53,7 @@ Axes ReducedBy(const GradContext& g) {
 }
 
 // `value`, in the dims of X.
-absl::StatusOr<ValueId> Repeated(GradContext& g, const Axes& axes,
+absl::StatusOr<ValueId> Repeated(GradContext& g, const ReducedDims& axes,
                                  ValueId value) {
   OpBuilder builder =
       g.Emit("broadcast_like").In("X", value).In("Like", g.Input("X"));
@@ -63,7 +63,7 @@ absl::StatusOr<ValueId> Repeated(GradContext& g, const Axes& axes,
 }
 
 // OutGrad wherever `x` is Out: all ties have it whole, as Paddle's.
-absl::StatusOr<ValueId> WhereIsOut(GradContext& g, const Axes& axes,
+absl::StatusOr<ValueId> WhereIsOut(GradContext& g, const ReducedDims& axes,
                                    ValueId x) {
   HT_ASSIGN_OR_RETURN(const ValueId out, Repeated(g, axes, g.Output("Out")));
   HT_ASSIGN_OR_RETURN(const ValueId grad, Repeated(g, axes, g.OutGrad("Out")));
@@ -84,7 +84,7 @@ absl::Status GradExtreme(GradContext& g) {
 // The product of the others times OutGrad. With one factor of 0 that is the
 // product of the rest there and 0 elsewhere, with more of them 0.
 absl::Status GradProduct(GradContext& g) {
-  const Axes axes = ReducedBy(g);
+  const ReducedDims axes = ReducedBy(g);
   const ValueId x = g.Input("X");
   HT_ASSIGN_OR_RETURN(const ValueId zero, Constant(g, 0));
   HT_ASSIGN_OR_RETURN(const ValueId one, Constant(g, 1));
@@ -226,7 +226,7 @@ absl::Status GradNorm(GradContext& g) {
   const double p = std::get<double>(g.Attr("porder"));
   if (p == 0)
     return g.SetGrad("X", g.Emit("fill_zeros_like").In("X", g.Input("X")));
-  Axes axes{{}, std::get<bool>(g.Attr("keepdim"))};
+  ReducedDims axes{{}, std::get<bool>(g.Attr("keepdim"))};
   if (!std::get<bool>(g.Attr("asvector"))) {
     axes.dim = {std::get<int64_t>(g.Attr("axis"))};
   }

@@ -17,8 +17,6 @@ namespace halftone {
 namespace ops {
 namespace {
 
-constexpr int kAnyRank = std::numeric_limits<int>::max();
-
 // What an op's rows and its affine parameters are.
 struct RowNorm {
   Dims statistics;  // of Mean and Variance
@@ -85,7 +83,8 @@ constexpr Member kInstanceNorm = {"instance_norm", Instances, "SavedMean",
                                   "SavedVariance", "Bias",    "[N * C]",
                                   "[C]",           1e-5};
 
-absl::StatusOr<RowNorm> Check(const InferContext& c, const Member& member) {
+absl::StatusOr<RowNorm> CheckRowNorm(const InferContext& c,
+                                     const Member& member) {
   HT_RETURN_IF_ERROR(
       ExpectRange(c, "epsilon", 0, std::numeric_limits<double>::max()));
   HT_ASSIGN_OR_RETURN(const RowNorm norm, member.shape(c));
@@ -98,9 +97,9 @@ absl::StatusOr<RowNorm> Check(const InferContext& c, const Member& member) {
   return norm;
 }
 
-InferFunction InferNorm(const Member& member) {
+InferFunction InferRowNorm(const Member& member) {
   return [member](InferContext& c) -> absl::Status {
-    HT_ASSIGN_OR_RETURN(const RowNorm norm, Check(c, member));
+    HT_ASSIGN_OR_RETURN(const RowNorm norm, CheckRowNorm(c, member));
     c.SetOutput("Y", c.Input("X").dims);
     if (member.mean != nullptr) c.SetOutput(member.mean, norm.statistics);
     c.SetOutput(member.variance, norm.statistics);
@@ -110,7 +109,7 @@ InferFunction InferNorm(const Member& member) {
 
 InferFunction InferNormGrad(const Member& member) {
   return [member](InferContext& c) -> absl::Status {
-    HT_ASSIGN_OR_RETURN(const RowNorm norm, Check(c, member));
+    HT_ASSIGN_OR_RETURN(const RowNorm norm, CheckRowNorm(c, member));
     const Dims& x = c.Input("X").dims;
     HT_RETURN_IF_ERROR(ExpectDims(c, "YGrad", x, "those of X"));
     for (const char* slot : {member.mean, member.variance}) {
@@ -125,7 +124,7 @@ InferFunction InferNormGrad(const Member& member) {
   };
 }
 
-absl::Status GradNorm(GradContext& g, const Member& member) {
+absl::Status GradRowNorm(GradContext& g, const Member& member) {
   for (const char* slot : {member.mean, member.variance}) {
     if (slot == nullptr || !g.OutGrad(slot).valid()) continue;
     return ModelError(g.block().name(g.op()), " (", member.name, "): slot ",
@@ -156,7 +155,7 @@ absl::Status GradNorm(GradContext& g, const Member& member) {
   return absl::OkStatus();
 }
 
-OpSchema SchemaOf(const Member& member, AmpClass amp) {
+OpSchema RowNormSchema(const Member& member, AmpClass amp) {
   OpSchema schema(member.name);
   schema.TypeVar("T", kFloatTypes)
       .TypeVar("TOut", kFloatTypes, "T")
@@ -175,8 +174,8 @@ OpSchema SchemaOf(const Member& member, AmpClass amp) {
                         member.mean != nullptr ? ": biased" : ""))
       .Attr("epsilon", member.epsilon,
             absl::StrCat("added to ", member.variance))
-      .Infer(InferNorm(member))
-      .Grad([member](GradContext& g) { return GradNorm(g, member); })
+      .Infer(InferRowNorm(member))
+      .Grad([member](GradContext& g) { return GradRowNorm(g, member); })
       .Costs(Work::kNorm)
       .Amp(amp)
       .Accumulate(DType::kF32);
@@ -214,7 +213,8 @@ OpSchema GradSchemaOf(const Member& member, AmpClass amp) {
 
 void RegisterLastDims(OpRegistry& registry, const Member& member,
                       absl::string_view doc, int64_t begin, AmpClass amp) {
-  OpSchema schema = SchemaOf(member, amp), grad = GradSchemaOf(member, amp);
+  OpSchema schema = RowNormSchema(member, amp),
+           grad = GradSchemaOf(member, amp);
   for (OpSchema* one : {&schema, &grad}) {
     one->Attr("begin_norm_axis", begin, "the first dim that is normalised");
   }
@@ -237,7 +237,7 @@ void RegisterRowNorm(OpRegistry& registry) {
                    "of the squares of each sample's last dims.",
                    kClassOfAutocast),
       -1, AmpClass::kGray);
-  OpSchema group = SchemaOf(kGroupNorm, AmpClass::kBlack);
+  OpSchema group = RowNormSchema(kGroupNorm, AmpClass::kBlack);
   OpSchema group_grad = GradSchemaOf(kGroupNorm, AmpClass::kBlack);
   for (OpSchema* one : {&group, &group_grad}) {
     one->Attr("groups", int64_t{1}, "of channels that lie side by side");
@@ -248,7 +248,7 @@ void RegisterRowNorm(OpRegistry& registry) {
       kClassOfPaddle))));
   registry.Add(std::move(group_grad));
   registry.Add(std::move(
-      SchemaOf(kInstanceNorm, AmpClass::kGray)
+      RowNormSchema(kInstanceNorm, AmpClass::kGray)
           .Doc(absl::StrCat("Y = (X - SavedMean) / sqrt(SavedVariance + "
                             "epsilon) * Scale + Bias, with the mean and "
                             "the variance of each sample's channels.",

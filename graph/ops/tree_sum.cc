@@ -40,7 +40,7 @@ absl::Status InferAccumulate(InferContext& c) {
   return ExpectPartials(c, "X", "Partials", "Out");
 }
 
-absl::Status InferSum(InferContext& c) {
+absl::Status InferTreeSum(InferContext& c) {
   HT_RETURN_IF_ERROR(ExpectScalars(c, {"Term"}));
   HT_RETURN_IF_ERROR(ExpectPartials(c, "X", "Partials", ""));
   c.SetOutput("Out", c.Input("X").dims);
@@ -116,7 +116,7 @@ void RegisterTreeSum(OpRegistry& registry) {
       TreeSchema("tree_sum",
                  "The sum of Term + 1 terms, a power of two, of which X is the "
                  "last and tree_accumulate had the others.",
-                 InferSum)
+                 InferTreeSum)
           .In("X", "f32", "any dims")
           .In("Partials", "f32", "dims of X, one per level", kList)
           .In("Term", "i64", "[]: the last term's number")

@@ -107,7 +107,7 @@ void CheckStartup(const Entry& entry, Phase, Reporter& report) {
   }
 }
 
-constexpr EntryRule kRules[] = {
+constexpr EntryRule kEntryRules[] = {
     {Phase::kSource, CheckCommits},      {Phase::kSource, CheckResults},
     {Phase::kSource, CheckGuards},       {Phase::kSource, CheckGradients},
     {Phase::kSource, CheckAccumulate},   {Phase::kSource, CheckAverage},
@@ -117,7 +117,7 @@ constexpr EntryRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const EntryRule> EntryRules() { return kRules; }
+absl::Span<const EntryRule> EntryRules() { return kEntryRules; }
 
 }  // namespace verify
 }  // namespace halftone

@@ -162,7 +162,7 @@ void CheckNamedValues(const Program& program, Phase phase, Reporter& report) {
   for (const std::string& output : program.outputs) check("output", output);
 }
 
-constexpr ProgramRule kRules[] = {
+constexpr ProgramRule kProgramRules[] = {
     {Phase::kSource, CheckSymbols},   {Phase::kSource, CheckNames},
     {Phase::kSource, CheckCellTypes}, {Phase::kSource, CheckCellOwners},
     {Phase::kSource, CheckConstants}, {Phase::kSource, CheckNamedValues},
@@ -170,7 +170,7 @@ constexpr ProgramRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ProgramRule> ProgramRules() { return kRules; }
+absl::Span<const ProgramRule> ProgramRules() { return kProgramRules; }
 
 }  // namespace verify
 }  // namespace halftone

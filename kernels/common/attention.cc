@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "graph/schema/op_schema.h"
+#include "kernels/common/shapes.h"
 
 namespace halftone {
 namespace kernels {
@@ -30,10 +30,6 @@ AttentionShape ShapeOf(const BoundOp& op) {
     stride *= mask.dims[i];
   }
   return shape;
-}
-
-int InputOf(const BoundOp& op, const char* slot) {
-  return op.schema().FindInput(slot) < 0 ? -1 : op.InputIndex(slot);
 }
 
 }  // namespace

@@ -20,8 +20,7 @@ GatherShape GatherShapeOf(const BoundOp& op) {
     if (slot.shape_only()) continue;
     const int first = op.InputIndex(slot.name);
     for (int i = 0; i < op.InputCount(slot.name); ++i) {
-      part += (op.inputs()[first + i].bytes() + runtime::kAlignment - 1) /
-              runtime::kAlignment * runtime::kAlignment;
+      part += runtime::Aligned(op.inputs()[first + i].bytes());
     }
   }
   const auto attr = [&op](const char* name, int64_t unknown) {

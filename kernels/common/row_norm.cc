@@ -1,6 +1,6 @@
 #include "kernels/common/row_norm.h"
 
-#include "graph/schema/op_schema.h"
+#include "kernels/common/shapes.h"
 
 namespace halftone {
 namespace kernels {
@@ -19,13 +19,6 @@ int PlaceOf(const Names& names, const Find& find) {
     if (place >= 0) return place;
   }
   return -1;
-}
-
-int InputOf(const BoundOp& op, const char* slot) {
-  return op.schema().FindInput(slot) < 0 ? -1 : op.InputIndex(slot);
-}
-int OutputOf(const BoundOp& op, const char* slot) {
-  return op.schema().FindOutput(slot) < 0 ? -1 : op.OutputIndex(slot);
 }
 
 }  // namespace

@@ -5,9 +5,18 @@
 #include "graph/base/dtype.h"
 #include "graph/base/layout.h"
 #include "graph/ops/infer_helpers.h"
+#include "graph/schema/op_schema.h"
 
 namespace halftone {
 namespace kernels {
+
+int InputOf(const BoundOp& op, absl::string_view slot) {
+  return op.schema().FindInput(slot) < 0 ? -1 : op.InputIndex(slot);
+}
+
+int OutputOf(const BoundOp& op, absl::string_view slot) {
+  return op.schema().FindOutput(slot) < 0 ? -1 : op.OutputIndex(slot);
+}
 
 bool HasOneLayout(const BoundOp& op) {
   const Layout lead = op.inputs()[0].layout;

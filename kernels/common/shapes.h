@@ -6,12 +6,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "graph/base/half.h"
 #include "kernels/bound_op.h"
 #include "kernels/common/strides.h"
 
 namespace halftone {
 namespace kernels {
+
+// As BoundOp's InputIndex and OutputIndex, and -1 also where ops of this type
+// have no such slot.
+int InputOf(const BoundOp& op, absl::string_view slot);
+int OutputOf(const BoundOp& op, absl::string_view slot);
 
 // Whether all tensors of rank 4 lie as the first input does: the `supports`
 // of kernels whose loops want it.

@@ -44,11 +44,6 @@ namespace {
 
 using dnnl::memory;
 
-int64_t Align(int64_t bytes) {
-  return (bytes + runtime::kAlignment - 1) / runtime::kAlignment *
-         runtime::kAlignment;
-}
-
 // How one operand gets to the primitive. Offsets are in the workspace; -1: the
 // step is not needed.
 struct Route {
@@ -121,7 +116,7 @@ Layout MakeLayoutIn(const OnednnSpec& spec, bool bf16,
   int64_t scratchpad = layout.primitive.scratchpad_desc().get_size();
   const auto take = [&end](int64_t bytes) {
     const int64_t offset = end;
-    end += Align(bytes);
+    end += runtime::Aligned(bytes);
     return offset;
   };
   for (Route& route : layout.routes) {

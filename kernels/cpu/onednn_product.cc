@@ -25,11 +25,6 @@ memory Unplaced(const memory::desc& desc) {
   return memory(desc, OnednnEngine(), DNNL_MEMORY_NONE);
 }
 
-int64_t Align(int64_t bytes) {
-  return (bytes + runtime::kAlignment - 1) / runtime::kAlignment *
-         runtime::kAlignment;
-}
-
 }  // namespace
 
 OnednnProduct::OnednnProduct(const Product& product, DType operands,
@@ -60,7 +55,7 @@ OnednnProduct::OnednnProduct(const Product& product, DType operands,
 int64_t OnednnProduct::workspace_bytes() const {
   const int64_t packed =
       repeated_ ? static_cast<int64_t>(desc_.weights_desc().get_size()) : 0;
-  return Align(packed) +
+  return runtime::Aligned(packed) +
          static_cast<int64_t>(desc_.scratchpad_desc().get_size());
 }
 
@@ -81,7 +76,8 @@ absl::Status OnednnProduct::Run(const void* x, const void* y, void* out,
   if (!repeated_) y_.set_data_handle(const_cast<void*>(y));
   const int64_t packed =
       repeated_ ? static_cast<int64_t>(desc_.weights_desc().get_size()) : 0;
-  scratch_.set_data_handle(static_cast<char*>(workspace) + Align(packed));
+  scratch_.set_data_handle(static_cast<char*>(workspace) +
+                           runtime::Aligned(packed));
   const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, x_.get()},
                                        {DNNL_ARG_WEIGHTS, y_.get()},
                                        {DNNL_ARG_DST, out_.get()},

@@ -17,8 +17,6 @@ namespace {
 
 using Source = BoundGraph::Source;
 
-constexpr int64_t kAlignment = 256;
-
 class Binder {
  public:
   explicit Binder(const BoundOp& fusion) : fused_(fusion) {}
@@ -47,7 +45,7 @@ class Binder {
   }
   int64_t Place(int64_t bytes) {
     const int64_t at = bound_.own_bytes;
-    bound_.own_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bound_.own_bytes += runtime::Aligned(bytes);
     return at;
   }
   static Source InWorkspace(int64_t at) {

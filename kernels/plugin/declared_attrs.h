@@ -15,6 +15,11 @@
 namespace halftone {
 namespace kernels {
 
+// A text that a library gives; "" where it gives none.
+inline const char* Text(const char* text) {
+  return text == nullptr ? "" : text;
+}
+
 // The kinds of an attribute, as halftone_op.h numbers them.
 inline constexpr int kMostAttrKinds = 6;
 

@@ -20,8 +20,6 @@ namespace {
 // Source of halftone_op.h.
 enum Source { kInputValue, kOutputValue, kOutputGradient, kTemporary };
 
-const char* Text(const char* text) { return text == nullptr ? "" : text; }
-
 const OpSchema* FindOp(absl::string_view name, absl::Span<const OpSchema> own) {
   for (const OpSchema& schema : own) {
     if (schema.name() == name) return &schema;

@@ -32,8 +32,6 @@ std::string Shown(const char* text) {
   return text == nullptr ? "nothing" : absl::StrCat("\"", text, "\"");
 }
 
-const char* Text(const char* text) { return text == nullptr ? "" : text; }
-
 // One op; what is wrong begins with its name.
 class Declaration {
  public:

@@ -74,7 +74,8 @@ void KeepMemberOrigins(const Resolver& resolver, Options* options) {
 }
 
 // Where a field, or a member of a list, was set; "" if it is not known.
-std::string Place(const Options& options, absl::string_view path, int member) {
+std::string PlaceOf(const Options& options, absl::string_view path,
+                    int member) {
   const auto own =
       options.member_origins.find(absl::StrCat(path, "[", member, "]"));
   if (own != options.member_origins.end()) return own->second;
@@ -113,13 +114,13 @@ std::vector<std::string> OpTypesOf(const Names& names) {
 
 std::string OriginOf(const Options& options, absl::string_view path,
                      int member) {
-  const std::string origin = Place(options, path, member);
+  const std::string origin = PlaceOf(options, path, member);
   return origin.empty() ? std::string(path) : absl::StrCat(origin, ": ", path);
 }
 
 absl::Status FieldError(const Options& options, absl::string_view path,
                         absl::string_view message, int member) {
-  return OriginError(Place(options, path, member), path, message);
+  return OriginError(PlaceOf(options, path, member), path, message);
 }
 
 }  // namespace passes

@@ -16,12 +16,13 @@ namespace {
 
 using google::protobuf::TextFormat;
 
-constexpr int64_t kMaxFileBytes = 1 << 20;
+constexpr int64_t kMaxStrategyBytes = 1 << 20;
 
 }  // namespace
 
 absl::StatusOr<StrategyFile> ReadStrategy(const std::string& path) {
-  HT_ASSIGN_OR_RETURN(const std::string content, ReadFile(path, kMaxFileBytes));
+  HT_ASSIGN_OR_RETURN(const std::string content,
+                      ReadFile(path, kMaxStrategyBytes));
   HT_RETURN_IF_ERROR(ExpectTextOf(*proto::Strategy::descriptor(),
                                   "a strategy (.pbtxt)", content, path));
   return ParseStrategy(content, path);

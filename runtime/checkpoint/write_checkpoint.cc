@@ -23,10 +23,6 @@ namespace {
 
 constexpr int kMostTries = 100;
 
-absl::Status AsCheckpointError(const absl::Status& status) {
-  return Reclassified(status, ExitCode::kCheckpoint);
-}
-
 // The directory at `path`, made if it is not there; its last part is no link.
 absl::StatusOr<Directory> OpenToWrite(const std::string& path) {
   std::string name;
@@ -183,7 +179,9 @@ absl::Status WriteCheckpoint(const std::string& path,
                              const Checkpoint& checkpoint, int keep,
                              int64_t best, SoundCheckpoints* known) {
   const absl::StatusOr<Directory> directory = OpenToWrite(path);
-  if (!directory.ok()) return AsCheckpointError(directory.status());
+  if (!directory.ok()) {
+    return Reclassified(directory.status(), ExitCode::kCheckpoint);
+  }
   RemoveTemporaries(*directory);
   const int64_t step = checkpoint.manifest.step;
   const std::string name = absl::StrCat(kStepPrefix, step);

@@ -28,7 +28,7 @@ constexpr absl::Duration kNews = absl::Seconds(1);
 // Gloo is told to wait for whole milliseconds and may give up a little early.
 constexpr absl::Duration kEarly = absl::Milliseconds(20);
 // Between two looks at what only a question can tell.
-constexpr std::chrono::milliseconds kLook(1);
+constexpr std::chrono::milliseconds kQuestionLook(1);
 
 // Equal on ranks that make the same call, different for different calls: data
 // of one call never lands in another's buffers.
@@ -237,7 +237,7 @@ absl::Status GlooCommunicator::Await(
     is_done = done();
     lock.lock();
     if (!is_done.ok() || *is_done) break;
-    changed_.wait_for(lock, kLook);
+    changed_.wait_for(lock, kQuestionLook);
   }
   const bool peers_failed =
       is_done.ok() ? !*is_done

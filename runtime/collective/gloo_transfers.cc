@@ -9,7 +9,7 @@ namespace runtime {
 namespace {
 
 // Up to here the time is latency: one message to each beats two rounds.
-constexpr int64_t kSmallBytes = 8 << 10;
+constexpr int64_t kLatencyBytes = 8 << 10;
 // Large enough to hide a message's cost, small enough that two from each peer
 // are little memory, and that a reduction overlaps with the next segment.
 constexpr int64_t kSegmentBytes = 1 << 20;
@@ -30,11 +30,11 @@ GlooTransfers::GlooTransfers(GlooMesh& mesh, int rank, std::vector<int> ranks)
       theirs_(world_size_),
       segments_(2),
       incoming_(world_size_) {
-  mine_ = Register(kSmallBytes);
+  mine_ = Register(kLatencyBytes);
   for (std::vector<Registered>& set : segments_) set.resize(world_size_);
   for (int peer = 0; peer < world_size_; ++peer) {
     if (peer == rank_) continue;
-    theirs_[peer] = Register(kSmallBytes);
+    theirs_[peer] = Register(kLatencyBytes);
     for (std::vector<Registered>& set : segments_) {
       set[peer] = Register(kSegmentBytes);
     }
@@ -79,7 +79,7 @@ void GlooTransfers::ExchangeSmall(const TransferCall& call, const void* mine,
 void GlooTransfers::AllReduce(const TransferCall& call, void* data,
                               int64_t count, const ReduceArithmetic& how) {
   char* bytes = static_cast<char*>(data);
-  if (count * how.element_bytes <= kSmallBytes) {
+  if (count * how.element_bytes <= kLatencyBytes) {
     ReduceSmall(call, bytes, count, how);
   } else {
     ReduceLarge(call, bytes, count, how, /*shares=*/true);
@@ -89,7 +89,7 @@ void GlooTransfers::AllReduce(const TransferCall& call, void* data,
 void GlooTransfers::ReduceScatter(const TransferCall& call, void* data,
                                   int64_t count, const ReduceArithmetic& how) {
   char* bytes = static_cast<char*>(data);
-  if (count * how.element_bytes <= kSmallBytes) {
+  if (count * how.element_bytes <= kLatencyBytes) {
     ReduceSmall(call, bytes, count, how);
   } else {
     ReduceLarge(call, bytes, count, how, /*shares=*/false);
@@ -254,7 +254,7 @@ void GlooTransfers::Broadcast(const TransferCall& call, void* data,
 void GlooTransfers::GatherParts(const TransferCall& call, void* data,
                                 int64_t bytes) {
   char* const all = static_cast<char*>(data);
-  if (bytes <= kSmallBytes) {
+  if (bytes <= kLatencyBytes) {
     ExchangeSmall(call, all + rank_ * bytes, bytes);
     for (int peer = 0; peer < world_size_; ++peer) {
       if (peer == rank_ || bytes == 0) continue;

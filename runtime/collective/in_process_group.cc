@@ -13,7 +13,7 @@ namespace runtime {
 namespace {
 
 // Between two looks at what only a question can tell.
-constexpr std::chrono::milliseconds kLook(1);
+constexpr std::chrono::milliseconds kGroupLook(1);
 
 }  // namespace
 
@@ -88,7 +88,7 @@ absl::Status InProcessGroup::Await(
           absent.empty() ? "" : " did not arrive", "; waited ",
           absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1)))));
     }
-    changed_.wait_for(lock, kLook);
+    changed_.wait_for(lock, kGroupLook);
   }
   ranks_[rank].awaiting = false;
   return failed_.ok() ? is_done.status() : failed_;

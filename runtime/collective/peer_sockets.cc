@@ -41,7 +41,7 @@ constexpr size_t kHello = kWords + kProof;
 constexpr char kHolds = '+';
 
 // Between looks at whether the run has failed.
-constexpr absl::Duration kLook = absl::Milliseconds(250);
+constexpr absl::Duration kFailureLook = absl::Milliseconds(250);
 // For one attempt to dial; the other rank may still be dialling itself.
 constexpr absl::Duration kDial = absl::Seconds(2);
 constexpr absl::Duration kRetry = absl::Milliseconds(20);
@@ -161,8 +161,9 @@ absl::Status PeerSockets::GoOn() {
 
 absl::StatusOr<HostPort> PeerSockets::AddressOf(int peer) {
   while (true) {
-    HT_ASSIGN_OR_RETURN(WaitResult there,
-                        meeting_.store().Wait({AddressKey(peer)}, kLook));
+    HT_ASSIGN_OR_RETURN(
+        WaitResult there,
+        meeting_.store().Wait({AddressKey(peer)}, kFailureLook));
     if (there.missing.empty()) {
       return ParseHostPort("a peer's address", there.values[0]);
     }
@@ -207,19 +208,19 @@ absl::StatusOr<Socket> PeerSockets::DialOnce(const HostPort& address,
 
 absl::Status PeerSockets::AwaitCallers() {
   trouble_ = absl::OkStatus();
-  MonotonicTime look = MonotonicTime::Now() + kLook;
+  MonotonicTime look = MonotonicTime::Now() + kFailureLook;
   while (!Missing().empty()) {
     std::vector<pollfd> fds = {{listener_.fd(), POLLIN, 0}};
     for (const Caller& caller : callers_) {
       fds.push_back({caller.socket.fd(), POLLIN, 0});
     }
     poll(fds.data(), fds.size(),
-         static_cast<int>(absl::ToInt64Milliseconds(kLook)));
+         static_cast<int>(absl::ToInt64Milliseconds(kFailureLook)));
     HearCallers(fds);
     if (fds[0].revents != 0) Accept();
     if (MonotonicTime::Now() < look) continue;
     HT_RETURN_IF_ERROR(GoOn());
-    look = MonotonicTime::Now() + kLook;
+    look = MonotonicTime::Now() + kFailureLook;
   }
   return absl::OkStatus();
 }

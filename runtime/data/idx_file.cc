@@ -21,7 +21,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 31;
 constexpr int kUnsignedByte = 0x08;
 constexpr int kMaxRank = 4;
 constexpr size_t kMaxHeader = 4 + 4 * kMaxRank;
-constexpr char kRemedy[] = "; fetch or pack it again";
+constexpr char kFetchAgain[] = "; fetch or pack it again";
 
 struct Header {
   std::vector<int64_t> dims;
@@ -33,7 +33,7 @@ absl::StatusOr<Header> ParseHeader(absl::string_view content,
                                    absl::string_view file) {
   if (content.empty()) {
     return ModelError(file, ": expected an IDX file, found an empty file",
-                      kRemedy);
+                      kFetchAgain);
   }
   auto byte = [&content](size_t i) {
     return static_cast<int>(static_cast<unsigned char>(content[i]));
@@ -57,7 +57,7 @@ absl::StatusOr<Header> ParseHeader(absl::string_view content,
   header.bytes = 4 + 4 * static_cast<size_t>(rank);
   if (content.size() < header.bytes) {
     return ModelError(file, ": truncated: expected a header of ", header.bytes,
-                      " bytes, found ", content.size(), kRemedy);
+                      " bytes, found ", content.size(), kFetchAgain);
   }
   header.data_bytes = 1;
   for (int d = 0; d < rank; ++d) {
@@ -67,7 +67,7 @@ absl::StatusOr<Header> ParseHeader(absl::string_view content,
     header.dims.push_back(dim);
     if (__builtin_mul_overflow(header.data_bytes, dim, &header.data_bytes)) {
       return ModelError(file, ": its header claims more bytes than there are",
-                        kRemedy);
+                        kFetchAgain);
     }
   }
   if (header.data_bytes > kMaxBytes) {
@@ -122,7 +122,7 @@ absl::StatusOr<std::string> Gunzip(const std::string& packed,
   }
   return ModelError(file, ": not a whole gzip file (",
                     result == Z_BUF_ERROR ? "truncated" : "damaged", " after ",
-                    out.size(), " unpacked bytes)", kRemedy);
+                    out.size(), " unpacked bytes)", kFetchAgain);
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ absl::StatusOr<IdxArray> ParseIdx(absl::string_view content,
     return ModelError(file, less ? ": truncated" : ": too long",
                       ": its header claims ", header.data_bytes,
                       " bytes of data, found ",
-                      less ? absl::StrCat(found) : "more", kRemedy);
+                      less ? absl::StrCat(found) : "more", kFetchAgain);
   }
   IdxArray array;
   array.file = std::string(file);
@@ -159,7 +159,7 @@ absl::StatusOr<IdxArray> ReadIdx(const std::string& path, int64_t max_unpack) {
     HT_ASSIGN_OR_RETURN(content, Gunzip(content, file, max_unpack));
   } else if (!plain && !content.empty()) {
     return ModelError(file, ": expected a gzip file, found other bytes",
-                      kRemedy);
+                      kFetchAgain);
   }
   return ParseIdx(content, file);
 }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "\x93NUMPY";
 constexpr size_t kLongestHeader = 1 << 16, kMostDims = 32;
-constexpr char kRemedy[] = "; fetch or save it again";
+constexpr char kSaveAgain[] = "; fetch or save it again";
 
 // The Python literal before the data: {'descr': '<f4', 'fortran_order': False,
 // 'shape': (2, 3), }, in any order.
@@ -100,7 +100,7 @@ class HeaderReader {
   absl::Status Descr();
   absl::Status Bad() const {
     return ModelError(array_->file, ": not an .npy file: its header is no ",
-                      "descr, fortran_order and shape", kRemedy);
+                      "descr, fortran_order and shape", kSaveAgain);
   }
 
   absl::string_view text_;
@@ -337,7 +337,7 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view content,
   array.file = std::string(file);
   if (!absl::StartsWith(content, kMagic) || content.size() < 12) {
     return ModelError(file, ": not an .npy file: expected one, as ",
-                      "numpy.savez writes it", kRemedy);
+                      "numpy.savez writes it", kSaveAgain);
   }
   const int version = static_cast<unsigned char>(content[6]);
   if (version < 1 || version > 3) {
@@ -351,7 +351,7 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view content,
   if (length > kLongestHeader || content.size() - header < length) {
     return ModelError(file, ": truncated or damaged: its header claims ",
                       length, " bytes, found ", content.size() - header,
-                      kRemedy);
+                      kSaveAgain);
   }
   HT_RETURN_IF_ERROR(
       HeaderReader(content.substr(header, length), &array).Read());
@@ -361,7 +361,7 @@ absl::StatusOr<NpyArray> ParseNpy(absl::string_view content,
     return ModelError(file, ": truncated or damaged: expected ",
                       Describe(array), ", found ",
                       WithCommas(static_cast<int64_t>(array.data.size())),
-                      " bytes of it", kRemedy);
+                      " bytes of it", kSaveAgain);
   }
   return array;
 }

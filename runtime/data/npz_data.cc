@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kMostBytes = std::numeric_limits<int64_t>::max();
 
 // A feed's array, row-major in the feed's dtype.
-struct Column {
+struct NpzColumn {
   absl::string_view bytes;  // of the file, or of one of those below
   std::unique_ptr<std::string> unpacked = std::make_unique<std::string>();
   std::unique_ptr<std::string> converted = std::make_unique<std::string>();
@@ -33,8 +33,8 @@ struct Column {
 
 class NpzDataset : public Dataset {
  public:
-  NpzDataset(std::unique_ptr<std::string> content, std::vector<Column> columns,
-             int64_t size)
+  NpzDataset(std::unique_ptr<std::string> content,
+             std::vector<NpzColumn> columns, int64_t size)
       : content_(std::move(content)),
         columns_(std::move(columns)),
         size_(size) {}
@@ -42,7 +42,7 @@ class NpzDataset : public Dataset {
   int64_t size() const override { return size_; }
   absl::Status Read(const SampleId& sample, int feed,
                     absl::Span<uint8_t> out) const override {
-    const Column& column = columns_[feed];
+    const NpzColumn& column = columns_[feed];
     const size_t at = column.whole ? 0 : sample.index * out.size();
     if (!out.empty()) std::memcpy(out.data(), &column.bytes[at], out.size());
     return absl::OkStatus();
@@ -54,7 +54,7 @@ class NpzDataset : public Dataset {
 
  private:
   std::unique_ptr<std::string> content_;  // columns refer to it
-  std::vector<Column> columns_;
+  std::vector<NpzColumn> columns_;
   int64_t size_;
 };
 
@@ -70,7 +70,8 @@ class Opener {
  private:
   absl::StatusOr<const ZipArchive::Member*> Find(const ZipArchive& archive,
                                                  const FeedSpec& feed) const;
-  absl::StatusOr<Column> Read(const ZipArchive& archive, const FeedSpec& feed);
+  absl::StatusOr<NpzColumn> Read(const ZipArchive& archive,
+                                 const FeedSpec& feed);
   absl::Status CheckDims(const NpyArray& array, const FeedSpec& feed);
   absl::Status CheckLabels(const FeedSpec& feed, const NpyArray& array,
                            absl::string_view bytes) const;
@@ -187,10 +188,10 @@ absl::Status Opener::CheckLabels(const FeedSpec& feed, const NpyArray& array,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Column> Opener::Read(const ZipArchive& archive,
-                                    const FeedSpec& feed) {
+absl::StatusOr<NpzColumn> Opener::Read(const ZipArchive& archive,
+                                       const FeedSpec& feed) {
   HT_ASSIGN_OR_RETURN(const ZipArchive::Member* member, Find(archive, feed));
-  Column column;
+  NpzColumn column;
   column.whole = feed.whole;
   HT_ASSIGN_OR_RETURN(
       const absl::string_view npy,
@@ -214,9 +215,9 @@ absl::StatusOr<OpenedData> Opener::Open() {
   HT_ASSIGN_OR_RETURN(*content, ReadFile(path_, kMostBytes));
   HT_ASSIGN_OR_RETURN(const ZipArchive archive,
                       ZipArchive::Parse(*content, path_));
-  std::vector<Column> columns;
+  std::vector<NpzColumn> columns;
   for (const FeedSpec& feed : feeds_) {
-    HT_ASSIGN_OR_RETURN(Column column, Read(archive, feed));
+    HT_ASSIGN_OR_RETURN(NpzColumn column, Read(archive, feed));
     columns.push_back(std::move(column));
   }
   OpenedData data;

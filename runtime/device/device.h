@@ -19,6 +19,11 @@ namespace runtime {
 // Every arena and every slice in it starts at a multiple of this.
 inline constexpr int64_t kAlignment = 256;
 
+// The least multiple of it that is not below `bytes`.
+constexpr int64_t Aligned(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 // A block of memory; freed with the object.
 class Memory {
  public:

@@ -13,10 +13,6 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-int64_t Align(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 // Best fit over the gaps of a growing arena; adjacent gaps join.
 class Gaps {
  public:
@@ -120,9 +116,9 @@ int64_t PlaceInOrder(std::vector<Lifetime> starts) {
   auto end = ends.begin();
   for (const Lifetime& start : starts) {
     for (; end != ends.end() && end->steps.last < start.steps.first; ++end) {
-      gaps.Give(*end->offset, Align(end->bytes));
+      gaps.Give(*end->offset, Aligned(end->bytes));
     }
-    *start.offset = gaps.Take(Align(start.bytes));
+    *start.offset = gaps.Take(Aligned(start.bytes));
   }
   return gaps.end();
 }
@@ -137,7 +133,7 @@ int64_t PlaceInFront(const std::vector<Lifetime>& all) {
   std::vector<Placed> placed;  // by where they begin
   int64_t end = 0;
   for (const Lifetime& one : all) {
-    const int64_t bytes = Align(one.bytes);
+    const int64_t bytes = Aligned(one.bytes);
     int64_t begin = 0;
     for (const Placed& other : placed) {
       if (other.steps.first > one.steps.last ||
@@ -161,8 +157,8 @@ int64_t PlaceInFront(const std::vector<Lifetime>& all) {
 int FullestStep(const std::vector<Lifetime>& all, int steps) {
   std::vector<int64_t> change(steps + 1);
   for (const Lifetime& one : all) {
-    change[one.steps.first] += Align(one.bytes);
-    change[one.steps.last + 1] -= Align(one.bytes);
+    change[one.steps.first] += Aligned(one.bytes);
+    change[one.steps.last + 1] -= Aligned(one.bytes);
   }
   std::partial_sum(change.begin(), change.end(), change.begin());
   return static_cast<int>(std::max_element(change.begin(), change.end()) -
@@ -250,7 +246,7 @@ StateLayout LayOutState(const Program& program, int64_t shards) {
   auto take = [&layout, &symbols](const TensorType& type) {
     const int64_t bytes = kernels::Bind(type, symbols).bytes();
     const Slice slice{ArenaKind::kState, layout.bytes, bytes};
-    layout.bytes += Align(bytes);
+    layout.bytes += Aligned(bytes);
     return slice;
   };
   layout.cells.resize(program.num_cells());
@@ -302,7 +298,7 @@ std::array<int64_t, kArenas> PlaceNodes(Draft& draft,
     int64_t& end = arenas[static_cast<int>(kind)];
     node.arena = kind;
     node.offset = end;
-    end += Align(node.bytes);
+    end += Aligned(node.bytes);
   };
   auto put = [](Node& node, const Slice& place, int64_t offset) {
     node.arena = place.arena;

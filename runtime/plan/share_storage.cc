@@ -13,10 +13,6 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-int64_t Align(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 DraftStep CopyStep(int from, int to, Role role) {
   DraftStep copy;
   copy.kind = Step::Kind::kCopy;
@@ -83,7 +79,7 @@ class GroupFormer {
     const int g = draft_.AddNode(group);
     const bool gathers = step.kind == Step::Kind::kAllGather;
     int64_t part = 0;
-    for (int member : step.inputs) part += Align(draft_.nodes[member].bytes);
+    for (int member : step.inputs) part += Aligned(draft_.nodes[member].bytes);
     const int64_t own = gathers ? draft_.rank * part : 0;
     int64_t offset = 0;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
@@ -93,7 +89,7 @@ class GroupFormer {
       }
       Place(member, g, own + offset);
       Place(step.outputs[i], g, offset);
-      offset += Align(draft_.nodes[member].bytes);
+      offset += Aligned(draft_.nodes[member].bytes);
       if (result_values_.contains(step.outputs[i])) {
         draft_.nodes[g].kind = Node::Kind::kResult;
       }
@@ -123,7 +119,7 @@ class GroupFormer {
       const int64_t bytes = draft_.nodes[shard].bytes;
       Place(whole, g, offset);
       Place(shard, g, offset + draft_.rank * bytes);
-      offset += Align(draft_.world_size * bytes);
+      offset += Aligned(draft_.world_size * bytes);
       if (result_values_.contains(whole)) {
         draft_.nodes[g].kind = Node::Kind::kResult;
       }

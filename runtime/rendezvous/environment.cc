@@ -31,14 +31,14 @@ constexpr Launcher kLaunchers[] = {
 };
 
 // The first port of PET_MASTER_PORT's own default.
-constexpr int kDefaultPort = 29500;
+constexpr int kDefaultNodePort = 29500;
 
 absl::Status TakeNodeMaster(const Variables& v, NodePlacement& node) {
   for (const std::string prefix : {"PET_", ""}) {
     const std::string host = v.Text(prefix + "MASTER_ADDR");
     if (host.empty()) continue;
     HT_ASSIGN_OR_RETURN(node.master.port,
-                        v.NumberOr(prefix + "MASTER_PORT", kDefaultPort));
+                        v.NumberOr(prefix + "MASTER_PORT", kDefaultNodePort));
     node.master.host = host;
     node.explanation.push_back(Explain("master", ToString(node.master),
                                        prefix + "MASTER_ADDR, MASTER_PORT"));
@@ -48,7 +48,7 @@ absl::Status TakeNodeMaster(const Variables& v, NodePlacement& node) {
   if (endpoint.empty()) return absl::OkStatus();
   const std::string full = absl::StrContains(endpoint, ':')
                                ? endpoint
-                               : absl::StrCat(endpoint, ":", kDefaultPort);
+                               : absl::StrCat(endpoint, ":", kDefaultNodePort);
   HT_ASSIGN_OR_RETURN(node.master,
                       ParseHostPort("environment: PET_RDZV_ENDPOINT", full));
   node.explanation.push_back(

@@ -19,7 +19,7 @@ namespace runtime {
 namespace {
 
 // How soon to come again to a store that serves an earlier attempt.
-constexpr absl::Duration kRetry = absl::Milliseconds(100);
+constexpr absl::Duration kStaleRetry = absl::Milliseconds(100);
 
 MessageWriter Request(StoreRequest request) {
   MessageWriter message;
@@ -49,13 +49,13 @@ absl::StatusOr<std::unique_ptr<StoreClient>> StoreClient::Connect(
     absl::Status status = client->Greet(deadline);
     if (status.ok()) return {std::move(client)};
     if (!absl::IsUnavailable(status) ||
-        MonotonicTime::Now() + kRetry >= deadline) {
+        MonotonicTime::Now() + kStaleRetry >= deadline) {
       return Reclassified(
           Annotate(status, absl::StrCat("rank ", options.rank, ": ",
                                         ToString(options.address))),
           ExitCode::kCommunication);
     }
-    absl::SleepFor(kRetry);
+    absl::SleepFor(kStaleRetry);
   }
 }
 

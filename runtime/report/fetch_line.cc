@@ -34,7 +34,7 @@ std::string ValuesText(const FetchedValue& fetch) {
                       "]");
 }
 
-std::string Percent(double share) {
+std::string ShareText(double share) {
   return absl::StrCat(ThreeDigits(100 * share), " %");
 }
 
@@ -62,7 +62,7 @@ std::string RangeText(const ScaleRange& range) {
              ? absl::StrCat("; ", least, " .. ", most, " would do")
              : absl::StrCat("; none would do: ", most, " is the last without ",
                             "overflow, ", least, " the first that keeps ",
-                            Percent(1 - kMayBeFlushed));
+                            ShareText(1 - kMayBeFlushed));
 }
 
 // `most`: whose share is largest, where that is worth saying.
@@ -73,12 +73,12 @@ std::string ExponentsText(const std::string& name, const ExponentFacts& facts,
   // What f16 has flushed before it was looked at is among them.
   if (h.zero > 0 && h.zero < h.elements()) {
     const auto zero = static_cast<double>(h.zero);
-    absl::StrAppend(&text, Percent(zero / static_cast<double>(h.elements())),
+    absl::StrAppend(&text, ShareText(zero / static_cast<double>(h.elements())),
                     " zero, ");
   }
-  absl::StrAppend(&text, h.flushed > 0 ? Percent(h.flushed_share()) : "none",
+  absl::StrAppend(&text, h.flushed > 0 ? ShareText(h.flushed_share()) : "none",
                   " flushed", most, ", ",
-                  h.overflowed > 0 ? Percent(h.overflowed_share()) : "none",
+                  h.overflowed > 0 ? ShareText(h.overflowed_share()) : "none",
                   " overflowed");
   if (h.nan > 0) absl::StrAppend(&text, ", ", WithCommas(h.nan), " nan");
   if (!facts.loss_scaling.has_value()) return text;
@@ -100,7 +100,7 @@ std::string MostFlushed(const std::vector<FetchedValue>& fetches) {
   }
   if (most == nullptr) return "";
   return absl::StrCat(" (most: ", absl::StripSuffix(most->name, ":exponents"),
-                      " ", Percent(share), ")");
+                      " ", ShareText(share), ")");
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ std::string FetchCostLine(const RunEnded& end) {
   return absl::StrCat(
       "fetch    ",
       cost.exponents_alone ? "exponent histograms" : "what was fetched", ": ",
-      Percent(end.seconds > 0 ? cost.seconds / end.seconds : 0),
+      ShareText(end.seconds > 0 ? cost.seconds / end.seconds : 0),
       " of the run, ", ThreeDigits(1000 * cost.seconds), " ms in ",
       Count(cost.steps, "step"));
 }

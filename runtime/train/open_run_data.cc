@@ -16,7 +16,7 @@ namespace {
 
 // A line for each broken sample: 1 if it is of --eval-data, 1 if it is of the
 // test split, its position, what is wrong.
-std::string Encode(const RunData& data) {
+std::string EncodeData(const RunData& data) {
   std::string lines;
   for (const OpenedData* const opened : {&data.opened, &data.opened_for_eval}) {
     for (const BrokenSample& sample : opened->broken) {
@@ -28,7 +28,7 @@ std::string Encode(const RunData& data) {
   return lines;
 }
 
-absl::Status Decode(absl::string_view lines, RunData* data) {
+absl::Status DecodeData(absl::string_view lines, RunData* data) {
   for (const absl::string_view line :
        absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
     const std::vector<absl::string_view> parts =
@@ -50,7 +50,7 @@ absl::Status LeaveOutAll(const std::vector<std::string>& found, RunData* data) {
   OpenedData* const both[] = {&data->opened, &data->opened_for_eval};
   for (OpenedData* const opened : both) opened->broken.clear();
   for (const std::string& lines : found) {
-    HT_RETURN_IF_ERROR(Decode(lines, data));
+    HT_RETURN_IF_ERROR(DecodeData(lines, data));
   }
   for (OpenedData* const opened : both) HT_RETURN_IF_ERROR(LeaveOut(opened));
   return absl::OkStatus();
@@ -107,7 +107,7 @@ absl::Status OpenDataTogether(const Program& program, const TrainConfig& config,
   }
   const bool opened = data != nullptr && data->ok();
   HT_ASSIGN_OR_RETURN(const std::vector<std::string> found,
-                      communicator.AllGather(opened ? Encode(**data) : ""));
+                      communicator.AllGather(opened ? EncodeData(**data) : ""));
   if (opened) {
     const absl::Status left = LeaveOutAll(found, &**data);
     if (!left.ok()) {

@@ -18,10 +18,6 @@ namespace {
 
 constexpr int64_t kPatternBytes = int64_t{1} << 20;
 
-int64_t Align(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 // Numbers without an order that a kernel could profit from.
 template <typename T>
 std::string Pattern() {
@@ -76,18 +72,18 @@ absl::Status Bench::Fill(const kernels::TensorDesc& desc, char* to) {
 }
 
 absl::Status Bench::Take(const kernels::BoundOp& op, int64_t workspace_bytes) {
-  int64_t bytes = Align(workspace_bytes);
+  int64_t bytes = Aligned(workspace_bytes);
   for (const kernels::TensorDesc& desc : op.inputs()) {
-    bytes += Align(desc.bytes());
+    bytes += Aligned(desc.bytes());
   }
   for (const kernels::TensorDesc& desc : op.outputs()) {
-    bytes += Align(desc.bytes());
+    bytes += Aligned(desc.bytes());
   }
   memory_.reset();
   HT_ASSIGN_OR_RETURN(memory_, device_.Allocate(bytes));
   char* at = static_cast<char*>(memory_->data());
   const auto take = [&at](int64_t size) {
-    return std::exchange(at, at + Align(size));
+    return std::exchange(at, at + Aligned(size));
   };
   workspace_ = workspace_bytes > 0 ? take(workspace_bytes) : nullptr;
   inputs_.clear();

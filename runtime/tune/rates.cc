@@ -32,11 +32,11 @@ entry eval {
 }
 )";
 
-DType LowProductsOf(const Block& block) {
+DType LowProductsIn(const Block& block) {
   for (OpId id : block.ops()) {
     const Op& op = block.op(id);
     if (op.body != nullptr) {
-      const DType inside = LowProductsOf(*op.body);
+      const DType inside = LowProductsIn(*op.body);
       if (IsLow(inside)) return inside;
     } else if (op.schema->flops() != nullptr && IsLow(block.dtype(op.in(0)))) {
       return block.dtype(op.in(0));
@@ -125,7 +125,7 @@ RateSizes RateSizesOf(const Device& device) {
 
 DType LowProductsOf(const Program& program) {
   for (const auto& entry : program.entries()) {
-    const DType low = LowProductsOf(entry->block());
+    const DType low = LowProductsIn(entry->block());
     if (IsLow(low)) return low;
   }
   return DType::kF32;

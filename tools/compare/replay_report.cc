@@ -29,7 +29,7 @@ runtime::NonFiniteOp Describe(const ReplayFacts& facts) {
 }
 
 // What would have kept the step, as flags.
-std::vector<std::string> Remedies(const ReplayFacts& facts) {
+std::vector<std::string> RemediesOf(const ReplayFacts& facts) {
   std::vector<std::string> remedies;
   const double scale = facts.replayed->clean_loss_scaling;
   if (scale > 0) {
@@ -120,7 +120,7 @@ std::string ReplayText(const ReplayFacts& facts) {
   AddRows("input", replayed.inputs, &table);
   AddRows("output", replayed.outputs, &table);
   absl::StrAppend(&text, table.Text());
-  const std::vector<std::string> remedies = Remedies(facts);
+  const std::vector<std::string> remedies = RemediesOf(facts);
   if (!remedies.empty()) {
     absl::StrAppend(&text, "try       ", absl::StrJoin(remedies, ", or "),
                     "\n");
@@ -146,8 +146,8 @@ std::string ReplayJson(const ReplayFacts& facts) {
   if (facts.model->program->FindEntry(kAccumulateEntry) != nullptr) {
     json["micro_batch"] = replayed.found.micro_batch + 1;
   }
-  json["remedies"] =
-      replayed.found.op.empty() ? std::vector<std::string>() : Remedies(facts);
+  json["remedies"] = replayed.found.op.empty() ? std::vector<std::string>()
+                                               : RemediesOf(facts);
   return JsonText(json);
 }
 

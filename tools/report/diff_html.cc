@@ -19,7 +19,7 @@ namespace tools {
 namespace {
 
 // A table of more rows takes a browser seconds.
-constexpr size_t kMostTableRows = 2000;
+constexpr size_t kMostDiffRows = 2000;
 
 std::string NameOf(const CompiledModel& model) {
   return absl::StrCat(model.source.file, " (", model.strategy.amp().level(),
@@ -56,7 +56,7 @@ std::string CastsHtml(const GraphData& graph, int64_t samples) {
                     row.from(), row.to(), absl::StrJoin(row.for_op(), " "),
                     WithCommas(passes::BytesPerStep(row, samples)),
                     row.fate()});
-    if (rows.size() == kMostTableRows) break;
+    if (rows.size() == kMostDiffRows) break;
   }
   if (rows.empty()) return "";
   return HtmlSection(

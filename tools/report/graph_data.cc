@@ -22,7 +22,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 // "f16[B,128]" by value, of those that the finished program still has, those
 // inside fusions among them.
@@ -63,11 +63,12 @@ class Texts {
   absl::flat_hash_map<std::string, int> numbers_;
 };
 
-Json InputsJson(const GraphOp& op) {
-  Json inputs = Json::array();
+SortedJson InputsJson(const GraphOp& op) {
+  SortedJson inputs = SortedJson::array();
   for (const GraphEdge& edge : op.inputs) {
-    Json from = edge.from >= 0 ? Json(edge.from) : Json(edge.value);
-    Json input = Json::array({std::move(from)});
+    SortedJson from =
+        edge.from >= 0 ? SortedJson(edge.from) : SortedJson(edge.value);
+    SortedJson input = SortedJson::array({std::move(from)});
     if (edge.cast >= 0) input.push_back(edge.cast);
     if (edge.change != GraphChange::kNone) {
       if (edge.cast < 0) input.push_back(nullptr);
@@ -80,7 +81,7 @@ Json InputsJson(const GraphOp& op) {
 
 // ---- DOT.
 
-std::string Quoted(const std::string& text) {
+std::string DotQuoted(const std::string& text) {
   return absl::StrCat(
       "\"",
       absl::StrReplaceAll(text,
@@ -106,41 +107,42 @@ void MoveToScope(const std::string& name, std::vector<std::string>* open,
   for (; open->size() > same; open->pop_back()) *dot += "}\n";
   for (; open->size() < scopes.size(); open->push_back(scopes[open->size()])) {
     absl::StrAppend(dot, "subgraph cluster", (*clusters)++,
-                    " { label=", Quoted(scopes[open->size()]), "\n");
+                    " { label=", DotQuoted(scopes[open->size()]), "\n");
   }
 }
 
 std::string EdgeDot(const ModelFacts& facts, const GraphData& graph,
                     const GraphEdge& edge, int to) {
   const std::string from = edge.from >= 0 ? absl::StrCat("n", edge.from)
-                                          : Quoted("value " + edge.value);
+                                          : DotQuoted("value " + edge.value);
   if (edge.cast < 0) return absl::StrCat(from, " -> n", to, "\n");
   const proto::CastRow& cast = *graph.casts[edge.cast].row;
   const int64_t bytes = passes::BytesPerStep(cast, facts.samples);
   return absl::StrCat(
       from, " -> n", to, " [color=\"#c02a2a\" label=",
-      Quoted(absl::StrCat(cast.from(), " to ", cast.to(), "\n",
-                          HumanBytes(bytes), ", ", cast.fate())),
+      DotQuoted(absl::StrCat(cast.from(), " to ", cast.to(), "\n",
+                             HumanBytes(bytes), ", ", cast.fate())),
       absl::StrFormat(" penwidth=%.1f", 1 + std::log10(1.0 + bytes) / 3),
       "]\n");
 }
 
 // ---- JSON.
 
-Json OpJson(const GraphOp& op, const Types& types, bool is_diff, Texts* texts) {
+SortedJson OpJson(const GraphOp& op, const Types& types, bool is_diff,
+                  Texts* texts) {
   const proto::OpRow& row = *op.row;
-  Json outputs = Json::array();
+  SortedJson outputs = SortedJson::array();
   for (const proto::SlotNames& slot : row.output()) {
     for (const std::string& value : slot.value()) {
       const auto type = types.find(value);
-      outputs.push_back(Json::array(
+      outputs.push_back(SortedJson::array(
           {value, texts->Of(type == types.end() ? "" : type->second)}));
     }
   }
-  Json json = Json::array({row.name(), texts->Of(row.type()),
-                           texts->Of(row.precision()), texts->Of(row.role()),
-                           row.line(), texts->Of(WhyText(row)), op.of,
-                           InputsJson(op), std::move(outputs)});
+  SortedJson json = SortedJson::array(
+      {row.name(), texts->Of(row.type()), texts->Of(row.precision()),
+       texts->Of(row.role()), row.line(), texts->Of(WhyText(row)), op.of,
+       InputsJson(op), std::move(outputs)});
   if (is_diff) {
     json.push_back(static_cast<int>(op.change));
     json.push_back(texts->Of(op.was == nullptr
@@ -152,26 +154,26 @@ Json OpJson(const GraphOp& op, const Types& types, bool is_diff, Texts* texts) {
   return json;
 }
 
-Json CastJson(const GraphCast& cast, int64_t samples, bool is_diff,
-              Texts* texts) {
+SortedJson CastJson(const GraphCast& cast, int64_t samples, bool is_diff,
+                    Texts* texts) {
   const proto::CastRow& row = *cast.row;
   std::string why = row.reason();
   if (row.because_of_size() > 0) {
     absl::StrAppend(&why, " <- ", absl::StrJoin(row.because_of(), " "));
   }
-  Json json = {row.name(),
-               texts->Of(row.from()),
-               texts->Of(row.to()),
-               passes::BytesPerStep(row, samples),
-               texts->Of(row.fate()),
-               texts->Of(why)};
+  SortedJson json = {row.name(),
+                     texts->Of(row.from()),
+                     texts->Of(row.to()),
+                     passes::BytesPerStep(row, samples),
+                     texts->Of(row.fate()),
+                     texts->Of(why)};
   if (is_diff) json.push_back(static_cast<int>(cast.change));
   return json;
 }
 
 // What ranks send each other in the finished program.
-Json CollectivesJson(const ModelFacts& facts, Texts* texts) {
-  Json collectives = Json::array();
+SortedJson CollectivesJson(const ModelFacts& facts, Texts* texts) {
+  SortedJson collectives = SortedJson::array();
   const Entry* entry = facts.model->program->FindEntry(facts.entry);
   if (entry == nullptr) return collectives;
   const Block& block = entry->block();
@@ -196,11 +198,11 @@ Json CollectivesJson(const ModelFacts& facts, Texts* texts) {
   return collectives;
 }
 
-Json JsonOf(const GraphData& graph, const Types& types, const ModelFacts& facts,
-            bool is_diff) {
+SortedJson JsonOf(const GraphData& graph, const Types& types,
+                  const ModelFacts& facts, bool is_diff) {
   Texts texts;
   std::map<std::string, std::string> rules;
-  Json ops = Json::array(), casts = Json::array();
+  SortedJson ops = SortedJson::array(), casts = SortedJson::array();
   for (const GraphOp& op : graph.ops) {
     rules[op.row->reason()] = std::string(RuleOf(op.row->reason()));
     ops.push_back(OpJson(op, types, is_diff, &texts));
@@ -208,7 +210,7 @@ Json JsonOf(const GraphData& graph, const Types& types, const ModelFacts& facts,
   for (const GraphCast& cast : graph.casts) {
     casts.push_back(CastJson(cast, facts.samples, is_diff, &texts));
   }
-  Json collectives = CollectivesJson(facts, &texts);
+  SortedJson collectives = CollectivesJson(facts, &texts);
   return {{"model", facts.model->source.model.name()},
           {"file", facts.model->source.file},
           {"ops", std::move(ops)},
@@ -274,7 +276,7 @@ absl::StatusOr<std::string> GraphDot(const ModelFacts& facts,
                       NearestHint(scope, names));
   }
   std::string dot = absl::StrCat(
-      "digraph ", Quoted(facts.model->source.model.name()),
+      "digraph ", DotQuoted(facts.model->source.model.name()),
       " {\nnode [shape=box style=filled fontname=\"sans-serif\"]\n",
       "edge [fontname=\"sans-serif\" fontsize=10]\n");
   std::vector<std::string> open;
@@ -283,11 +285,12 @@ absl::StatusOr<std::string> GraphDot(const ModelFacts& facts,
     if (!shown[i]) continue;
     const proto::OpRow& row = *graph.ops[i].row;
     MoveToScope(row.name(), &open, &clusters, &dot);
-    absl::StrAppend(&dot, "n", i, " [label=",
-                    Quoted(absl::StrCat(row.name(), "\n", row.type(), ", ",
-                                        row.precision(), "\n", row.reason())),
-                    " fillcolor=\"", FillOf(row.precision()), "\"",
-                    row.role() == "forward" ? "" : " color=\"#8888aa\"", "]\n");
+    absl::StrAppend(
+        &dot, "n", i, " [label=",
+        DotQuoted(absl::StrCat(row.name(), "\n", row.type(), ", ",
+                               row.precision(), "\n", row.reason())),
+        " fillcolor=\"", FillOf(row.precision()), "\"",
+        row.role() == "forward" ? "" : " color=\"#8888aa\"", "]\n");
   }
   MoveToScope("", &open, &clusters, &dot);
   for (size_t i = 0; i < graph.ops.size(); ++i) {
@@ -300,18 +303,18 @@ absl::StatusOr<std::string> GraphDot(const ModelFacts& facts,
   return dot + "}\n";
 }
 
-Json GraphJson(const ModelFacts& facts) {
+SortedJson GraphJson(const ModelFacts& facts) {
   Types types;
   AddTypes(facts, &types);
   return JsonOf(GraphOf(facts), types, facts, /*is_diff=*/false);
 }
 
-Json GraphDiffJson(const GraphData& merged, const ModelFacts& before,
-                   const ModelFacts& after) {
+SortedJson GraphDiffJson(const GraphData& merged, const ModelFacts& before,
+                         const ModelFacts& after) {
   Types types;
   AddTypes(after, &types);
   AddTypes(before, &types);
-  Json json = JsonOf(merged, types, after, /*is_diff=*/true);
+  SortedJson json = JsonOf(merged, types, after, /*is_diff=*/true);
   json["before_file"] = before.model->source.file;
   return json;
 }

@@ -17,7 +17,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
-constexpr size_t kMostNames = 8;
+constexpr size_t kMostListed = 8;
 
 int64_t ValuesOf(
     const google::protobuf::RepeatedPtrField<proto::Parameter>& all) {
@@ -29,7 +29,7 @@ int64_t ValuesOf(
   return values;
 }
 
-std::string Line(const std::string& label, const std::string& text) {
+std::string LabelLine(const std::string& label, const std::string& text) {
   return absl::StrCat(label, std::string(12 - label.size(), ' '), text, "\n");
 }
 
@@ -78,7 +78,7 @@ std::string FeedsText(const ImportedModel& imported) {
   }
   if (!imported.unread_feeds.empty()) {
     absl::StrAppend(&text, "; left out, for no op reads it: ",
-                    runtime::JoinFew(imported.unread_feeds, kMostNames));
+                    runtime::JoinFew(imported.unread_feeds, kMostListed));
   }
   return text;
 }
@@ -134,50 +134,53 @@ std::string ImportText(const ImportedModel& imported,
                        const ImportFiles& files) {
   const proto::Model& model = imported.model.model;
   std::string text =
-      Line("read", absl::StrCat(files.model, ": ", imported.source));
-  absl::StrAppend(&text, Line("ops", OpsText(imported)),
-                  Line("feeds", FeedsText(imported)));
+      LabelLine("read", absl::StrCat(files.model, ": ", imported.source));
+  absl::StrAppend(&text, LabelLine("ops", OpsText(imported)),
+                  LabelLine("feeds", FeedsText(imported)));
   absl::StrAppend(
       &text,
-      Line("parameters",
-           absl::StrCat(WithCommas(model.param_size()), " tensors, ",
-                        WithCommas(ValuesOf(model.param())), " values",
-                        model.stat_size() == 0
-                            ? ""
-                            : absl::StrCat("; ", WithCommas(model.stat_size()),
-                                           " running statistics, which "
-                                           "training updates"))));
+      LabelLine(
+          "parameters",
+          absl::StrCat(WithCommas(model.param_size()), " tensors, ",
+                       WithCommas(ValuesOf(model.param())), " values",
+                       model.stat_size() == 0
+                           ? ""
+                           : absl::StrCat("; ", WithCommas(model.stat_size()),
+                                          " running statistics, which "
+                                          "training updates"))));
   const std::vector<std::string> frozen = Frozen(model);
   if (model.has_loss() && !frozen.empty()) {
-    text += Line("frozen", absl::StrCat(WithCommas(frozen.size()),
-                                        " of them, which the source does not "
-                                        "train: ",
-                                        runtime::JoinFew(frozen, kMostNames)));
+    text += LabelLine("frozen",
+                      absl::StrCat(WithCommas(frozen.size()),
+                                   " of them, which the source does not "
+                                   "train: ",
+                                   runtime::JoinFew(frozen, kMostListed)));
   }
   const std::string inits = InitText(imported, files);
-  if (!inits.empty()) text += Line("initial", inits);
-  text += Line("loss", LossText(imported));
+  if (!inits.empty()) text += LabelLine("initial", inits);
+  text += LabelLine("loss", LossText(imported));
   std::vector<std::string> metrics;
   for (const proto::Metric& metric : model.metric()) {
     metrics.push_back(metric.name());
   }
-  if (!metrics.empty()) text += Line("metrics", absl::StrJoin(metrics, ", "));
+  if (!metrics.empty())
+    text += LabelLine("metrics", absl::StrJoin(metrics, ", "));
   const std::vector<std::string> outputs(model.output().begin(),
                                          model.output().end());
   if (!outputs.empty())
-    text += Line("outputs", runtime::JoinFew(outputs, kMostNames));
-  text +=
-      Line("weights",
-           files.weights.empty()
-               ? absl::StrCat("none: ", files.no_weights)
-               : absl::StrCat(files.weights, ": ", WithCommas(files.tensors),
-                              " tensors, ", WithCommas(files.weight_bytes),
-                              " B of data  halftone run --init"));
+    text += LabelLine("outputs", runtime::JoinFew(outputs, kMostListed));
+  text += LabelLine(
+      "weights",
+      files.weights.empty()
+          ? absl::StrCat("none: ", files.no_weights)
+          : absl::StrCat(files.weights, ": ", WithCommas(files.tensors),
+                         " tensors, ", WithCommas(files.weight_bytes),
+                         " B of data  halftone run --init"));
   if (imported.constants_of_file > 0) {
-    text += Line("constants",
-                 absl::StrCat(WithCommas(imported.constants_of_file),
-                              " tensors of the graph are among the weights "
-                              "alone; without --init they are 0"));
+    text += LabelLine(
+        "constants", absl::StrCat(WithCommas(imported.constants_of_file),
+                                  " tensors of the graph are among the weights "
+                                  "alone; without --init they are 0"));
   }
   return absl::StrCat(text, files.out, ": ", HumanBytes(files.bytes),
                       "  halftone compile ", files.out, "\n");

@@ -42,7 +42,7 @@ std::string FirstSentence(const std::string& doc) {
   return end == std::string::npos ? doc : doc.substr(0, end + 1);
 }
 
-std::string Kind(const Slot& slot) {
+std::string KindText(const Slot& slot) {
   std::vector<std::string> kinds = {slot.type};
   if (slot.list()) kinds.push_back("list");
   if (slot.optional()) kinds.push_back("optional");
@@ -250,10 +250,10 @@ absl::StatusOr<std::string> OpText(const std::string& name,
       ", ", Name(op->amp()), "\n", op->doc(), "\n", FromLibrary(*op), "\n");
   Table slots({"slot", "", "type", "shape and meaning"});
   for (const Slot& slot : op->inputs()) {
-    slots.Add({slot.name, "in", Kind(slot), slot.doc});
+    slots.Add({slot.name, "in", KindText(slot), slot.doc});
   }
   for (const Slot& slot : op->outputs()) {
-    slots.Add({slot.name, "out", Kind(slot), slot.doc});
+    slots.Add({slot.name, "out", KindText(slot), slot.doc});
   }
   text += slots.Text();
   if (!op->attrs().empty()) {

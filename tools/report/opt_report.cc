@@ -13,13 +13,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What can be named, each behind what it is part of.
-struct Named {
+struct NamedMember {
   int depth;  // 0: a phase
   std::string name, doc;
 };
 
-std::vector<Named> AllNames() {
-  std::vector<Named> names;
+std::vector<NamedMember> AllNames() {
+  std::vector<NamedMember> names;
   for (const passes::PassPhase& phase : passes::AllPhases()) {
     names.push_back({0, phase.name, phase.doc});
     absl::string_view inside;
@@ -54,7 +54,7 @@ Json PassesJson(
 
 std::string PassListText() {
   Table table({"name", "what it is for"});
-  for (const Named& named : AllNames()) {
+  for (const NamedMember& named : AllNames()) {
     table.Add({std::string(2 * named.depth, ' ') + named.name, named.doc});
   }
   return table.Text();
@@ -62,7 +62,7 @@ std::string PassListText() {
 
 std::string PassListJson() {
   Json rows = Json::array();
-  for (const Named& named : AllNames()) {
+  for (const NamedMember& named : AllNames()) {
     rows.push_back({{"name", named.name}, {"doc", named.doc}});
   }
   return JsonText({{"schema", 1}, {"passes", std::move(rows)}});

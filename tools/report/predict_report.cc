@@ -238,7 +238,7 @@ Json BestJson(const PredictedValue& value,
   return rows;
 }
 
-std::string Quoted(const std::string& name) {
+std::string QuotedJson(const std::string& name) {
   std::string text = JsonText(Json(name), -1);
   text.pop_back();
   return text;
@@ -248,14 +248,15 @@ std::string JsonLines(const runtime::Predictions& predictions) {
   std::string text, whole;
   for (const PredictedValue& value : predictions.values) {
     if (value.axis >= 0) continue;
-    absl::StrAppend(&whole, whole.empty() ? "{" : ",", Quoted(value.name), ":");
+    absl::StrAppend(&whole, whole.empty() ? "{" : ",", QuotedJson(value.name),
+                    ":");
     Elements(value).Append(-1, &whole);
   }
   if (!whole.empty()) absl::StrAppend(&text, whole, "}\n");
   std::vector<std::pair<std::string, Elements>> of_samples;
   for (const PredictedValue& value : predictions.values) {
     if (value.axis < 0) continue;
-    of_samples.emplace_back(Quoted(value.name), Elements(value));
+    of_samples.emplace_back(QuotedJson(value.name), Elements(value));
   }
   if (of_samples.empty()) return text;
   for (int64_t s = 0; s < predictions.samples; ++s) {

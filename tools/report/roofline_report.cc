@@ -32,7 +32,7 @@ using runtime::Roofline;
 using runtime::ThreeDigits;
 using Json = nlohmann::ordered_json;
 
-constexpr int kColumns = 80, kLabel = 13;
+constexpr int kTableColumns = 80, kTableLabel = 13;
 constexpr size_t kLargest = 15;
 
 struct Prediction {
@@ -98,10 +98,10 @@ std::vector<size_t> ByTime(const PlanPrediction& of) {
   return order;
 }
 
-std::string Scaled(double amount, double unit) {
+std::string InUnits(double amount, double unit) {
   return amount > 0 ? absl::StrFormat("%.1f", amount / unit) : "-";
 }
-std::string Ms(double seconds) {
+std::string MsOfSeconds(double seconds) {
   return absl::StrFormat("%.3f", 1000 * seconds);
 }
 
@@ -145,8 +145,8 @@ std::string LargestText(const Prediction& prediction, int columns) {
     if (table.rows() == static_cast<int>(kLargest)) break;
     if (of.costs[i].launches == 0) break;
     table.Add({Percent(of.steps[i].seconds, of.seconds),
-               Ms(of.steps[i].seconds), Scaled(of.costs[i].flops, 1e9),
-               Scaled(of.costs[i].bytes, 1e6),
+               MsOfSeconds(of.steps[i].seconds),
+               InUnits(of.costs[i].flops, 1e9), InUnits(of.costs[i].bytes, 1e6),
                std::string(Name(of.steps[i].bound)),
                absl::StrCat(plan.steps[i].name, ": ",
                             runtime::KernelOf(plan.steps[i]), " ",
@@ -162,9 +162,9 @@ std::string ClassesText(const Prediction& prediction, int columns) {
   for (int c = 0; c < runtime::kCostClasses; ++c) {
     const ClassSum& sum = sums[c];
     if (sum.launches == 0) continue;
-    table.Add({Percent(sum.seconds, prediction.of.seconds), Ms(sum.seconds),
-               Scaled(sum.flops, 1e9), Scaled(sum.bytes, 1e6),
-               absl::StrCat(sum.launches),
+    table.Add({Percent(sum.seconds, prediction.of.seconds),
+               MsOfSeconds(sum.seconds), InUnits(sum.flops, 1e9),
+               InUnits(sum.bytes, 1e6), absl::StrCat(sum.launches),
                std::string(Name(static_cast<CostClass>(c)))});
   }
   return table.Text(columns);
@@ -237,15 +237,16 @@ absl::StatusOr<std::string> RooflineText(const CompiledModel& model,
                       PredictionFor(model, question, tuning));
   if (json) return JsonText(ToJson(prediction));
   const int terminal = ColumnsOf(stdout);
-  const int columns = terminal > 0 ? terminal : kColumns;
+  const int columns = terminal > 0 ? terminal : kTableColumns;
   const Plan& plan = prediction.asked.plan;
   std::string text = absl::StrCat(
       Hanging("ranks",
               absl::StrCat(
                   question.ranks, " on ", model.target, ", batch ",
                   runtime::SplitText(prediction.asked.batch, question.ranks)),
-              kLabel, columns),
-      Hanging("rates", RooflineWords(prediction.roofline), kLabel, columns),
+              kTableLabel, columns),
+      Hanging("rates", RooflineWords(prediction.roofline), kTableLabel,
+              columns),
       "\n", LargestText(prediction, columns), "\n",
       ClassesText(prediction, columns), "\n");
   absl::StrAppend(
@@ -255,13 +256,13 @@ absl::StatusOr<std::string> RooflineText(const CompiledModel& model,
                   ThreeDigits(1000 * prediction.of.seconds), " ms a step, ",
                   runtime::SamplesRate(IsFedImages(plan),
                                        prediction.samples_per_second())),
-              kLabel, columns));
+              kTableLabel, columns));
   if (question.ranks > 1 && prediction.roofline.device.link == 0) {
     absl::StrAppend(
         &text, Hanging("note",
                        "what ranks send each other is not counted: no rate "
                        "is known",
-                       kLabel, columns));
+                       kTableLabel, columns));
   }
   return text;
 }

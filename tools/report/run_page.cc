@@ -18,33 +18,33 @@ namespace halftone {
 namespace tools {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 // ---- The table.
 
 struct Fact {
   const char* name;
   const char* field;  // of summary.json
-  std::string (*text)(const Json& value);
+  std::string (*text)(const SortedJson& value);
 };
 
-std::string Plain(const Json& value) {
+std::string Plain(const SortedJson& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_integer()) return WithCommas(value.get<int64_t>());
   if (value.is_number()) return runtime::ThreeDigits(value.get<double>());
   return value.dump();
 }
 
-std::string Bytes(const Json& value) {
+std::string Bytes(const SortedJson& value) {
   return value.is_number() ? HumanBytes(value.get<int64_t>()) : Plain(value);
 }
 
 // "top1 97.5 % (350/359), ...".
-std::string Metrics(const Json& value) {
+std::string Metrics(const SortedJson& value) {
   std::vector<std::string> metrics;
   if (!value.is_object()) return Plain(value);
   for (const auto& item : value.items()) {
-    const Json& metric = item.value();
+    const SortedJson& metric = item.value();
     if (!metric.is_object() || !metric.contains("value")) continue;
     metrics.push_back(absl::StrCat(item.key(), " ", Plain(metric["value"])));
   }
@@ -190,9 +190,10 @@ std::string ChartsHtml(absl::Span<const RunHistory> runs) {
 // ---- What some runs have.
 
 // The objects of a list as a table, a column for each of `fields`.
-std::string ListHtml(const Json& list, const std::vector<std::string>& fields) {
+std::string ListHtml(const SortedJson& list,
+                     const std::vector<std::string>& fields) {
   std::vector<std::vector<std::string>> rows;
-  for (const Json& item : list) {
+  for (const SortedJson& item : list) {
     if (!item.is_object()) continue;
     std::vector<std::string> row;
     for (const std::string& field : fields) {
@@ -212,20 +213,21 @@ std::string SectionOf(const RunHistory& run, absl::string_view what, bool open,
 
 std::string PartsHtml(const RunHistory& run) {
   std::string html;
-  const Json& summary = run.summary;
+  const SortedJson& summary = run.summary;
   if (run.failure.is_object()) {
     html += SectionOf(
         run, "failure", /*open=*/true,
         absl::StrCat("<pre>",
                      HtmlEscaped(run.failure.dump(
-                         1, ' ', false, Json::error_handler_t::replace)),
+                         1, ' ', false, SortedJson::error_handler_t::replace)),
                      "</pre>\n"));
   }
   if (!summary.is_object()) return html;
   if (summary.contains("profile") && summary["profile"].is_object()) {
-    const Json dearest = summary["profile"].value("dearest", Json::array());
+    const SortedJson dearest =
+        summary["profile"].value("dearest", SortedJson::array());
     std::set<std::string> fields;
-    for (const Json& op : dearest) {
+    for (const SortedJson& op : dearest) {
       for (const auto& item : op.items()) fields.insert(item.key());
     }
     fields.erase("name");

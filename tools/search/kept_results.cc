@@ -9,26 +9,27 @@ namespace halftone {
 namespace tools {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 constexpr char kResults[] = "results.jsonl";
 
 std::string QuestionJson(const std::map<std::string, std::string>& question) {
-  Json json = {{"schema", 1}};
+  SortedJson json = {{"schema", 1}};
   for (const auto& [name, value] : question) json[name] = value;
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', false, SortedJson::error_handler_t::replace) + "\n";
 }
 
 absl::Status CheckSame(const Directory& directory, const std::string& file,
                        const std::string& verb,
                        const std::map<std::string, std::string>& question) {
   HT_ASSIGN_OR_RETURN(const std::string found, directory.Read(file));
-  const Json there = Json::parse(found, nullptr, /*allow_exceptions=*/false);
+  const SortedJson there =
+      SortedJson::parse(found, nullptr, /*allow_exceptions=*/false);
   if (!there.is_object()) {
     return ModelError(directory.PathOf(file), ": not what a ", verb,
                       " wrote; choose another --out");
   }
-  const Json asked = Json::parse(QuestionJson(question));
+  const SortedJson asked = SortedJson::parse(QuestionJson(question));
   for (const auto& [name, value] : asked.items()) {
     if (there.contains(name) && there[name] == value) continue;
     return UsageError(
@@ -77,7 +78,8 @@ absl::Status KeptResults::Read() {
   for (absl::string_view line :
        absl::StrSplit(content, '\n', absl::SkipEmpty())) {
     ++number;
-    const Json row = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const SortedJson row =
+        SortedJson::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!row.is_object() || !row.contains("trial") ||
         !row["trial"].is_string() || !row.contains("value") ||
         !(row["value"].is_null() || row["value"].is_number())) {
@@ -85,7 +87,7 @@ absl::Status KeptResults::Read() {
                         ": not the result of a trial; remove the line, and "
                         "its run is made again");
     }
-    const Json& value = row["value"];
+    const SortedJson& value = row["value"];
     results_[row["trial"].get<std::string>()] =
         value.is_null() ? TrialValue() : TrialValue(value.get<double>());
   }
@@ -99,8 +101,9 @@ const TrialValue* KeptResults::Find(const std::string& trial) const {
 
 absl::Status KeptResults::Keep(const std::string& trial, TrialValue value) {
   results_[trial] = value;
-  const Json row = {{"trial", trial},
-                    {"value", value.has_value() ? Json(*value) : Json()}};
+  const SortedJson row = {
+      {"trial", trial},
+      {"value", value.has_value() ? SortedJson(*value) : SortedJson()}};
   const std::string line = row.dump() + "\n";
   if (directory_.KindOf(kResults) == Directory::Kind::kNothing) {
     return directory_.Write(kResults, line);

@@ -20,7 +20,7 @@ namespace halftone {
 namespace tools {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 constexpr char kModel[] = "trial.htc";
 constexpr char kRuns[] = "runs";  // 0, 1, ...: each run's own directory
@@ -50,15 +50,16 @@ void KeepOutput(const runtime::ChildProcess& child, int file) {
 
 absl::StatusOr<TrialValue> TrainingRuns::ValueOf(const Directory& run) const {
   HT_ASSIGN_OR_RETURN(const std::string summary, run.Read(kSummary));
-  const Json json = Json::parse(summary, nullptr, /*allow_exceptions=*/false);
+  const SortedJson json =
+      SortedJson::parse(summary, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return ModelError(run.PathOf(kSummary), ": not JSON");
-  const Json metrics = json.value("metrics", Json::object());
+  const SortedJson metrics = json.value("metrics", SortedJson::object());
   const std::string& name = settings_.metric.name;
-  Json found;
+  SortedJson found;
   if (settings_.metric.kind == Metric::Kind::kLoss) {
-    found = json.value("eval_loss", Json());
+    found = json.value("eval_loss", SortedJson());
   } else if (metrics.contains(name)) {
-    found = metrics[name].value("value", Json());
+    found = metrics[name].value("value", SortedJson());
     if (found.is_number()) found = 100 * found.get<double>();
   }
   if (found.is_null()) {
