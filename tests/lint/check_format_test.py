@@ -23,7 +23,7 @@ PROGRAM = ('//     h.grad: sum(X=[h.grad.1, h.grad.2]) -> (Out=h.grad : '
            'f16[B,256])   backward f16 GRADIENT_OF <- h\n')
 NEEDED = ('.clang-format', 'WORKSPACE', 'tools/pre_commit',
           'tools/build/layers.bzl', 'tests/lint/check_format.py',
-          'tests/lint/check_sources.py')
+          'tests/lint/check_sources.py', 'tests/lint/unnamed_names.py')
 
 
 def write(root, path, text):

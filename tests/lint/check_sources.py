@@ -16,6 +16,10 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+
+import unnamed_names  # pylint: disable=wrong-import-position
+
 # Build outputs, results of runs, and what is not ours.
 SKIPPED_FOLDERS = ('.git', 'bazel-*', 'runs', 'node_modules', '__pycache__')
 
@@ -70,6 +74,12 @@ TARGETS = 'graph/targets/'
 GPU_TARGET = re.compile(r'\bsm_\d')
 ONE_TARGET = re.compile(r'\btarget\w*(?:\(\))?(?:(?:\.|->)name)? [!=]= "')
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+
+# What becomes no part of a product's library, and libraries whose sources are compiled
+# each by itself, or only with those whose names begin alike.
+PROGRAM = re.compile(r'_(?:test|testing|main|benchmark)\.cc$')
+ALL_ALONE = re.compile(r'alone = \["\*"\]')
+FAMILIES = re.compile(r'families = \[(.*?)\]', re.S)
 
 FENCE = re.compile(r'^```.*?^```', re.M | re.S)
 # `kernels/cpu/{conv,norm}.cc`, `trainer.*`; no commands, no <placeholders>.
@@ -152,6 +162,7 @@ class Checker:
     self.tops = {folder.split('/')[0] for folder in layers}
     self.violations = []
     self.strategy_fields = set()
+    self.unnamed = {}  # (folder, family) -> name -> [(path, Name)]
     for path in STRATEGY:
       if os.path.exists(os.path.join(root, path)):
         self.strategy_fields.update(STRATEGY_FIELD.findall(self.read(path)))
@@ -233,6 +244,8 @@ class Checker:
         self.check_made_names(path, code)
         self.check_targets_by_name(path, code)
       self.check_code(path, blank(text))
+      if path.endswith('.cc') and not PROGRAM.search(path):
+        self.check_unnamed(path, blank(text))
     if path.endswith('.h'):
       self.check_copies(path, blank(text))
 
@@ -245,6 +258,39 @@ class Checker:
       self.report(path, line_of(code, found[0].start()),
                   f'{", ".join(names)}: fields of {STRATEGY[0]}; read them from '
                   'proto::Strategy')
+
+  def family_of(self, path):
+    """Equal for sources that may be joined (tools/build/units.bzl); None for
+    one that is not."""
+    folder, name = os.path.split(path)
+    build = os.path.join(folder, 'BUILD')
+    if not os.path.exists(os.path.join(self.root, build)):
+      return folder, ''
+    text = self.read(build)
+    if ALL_ALONE.search(text):
+      return None
+    families = FAMILIES.search(text)
+    for family in STRING.findall(families.group(1)) if families else []:
+      if name.startswith(family.strip('"')):
+        return folder, family
+    return folder, ''
+
+  def check_unnamed(self, path, code):
+    """Sources of a library are joined, so that names are its own."""
+    family = self.family_of(path)
+    if family is None:
+      return
+    taken = self.unnamed.setdefault(family, {})
+    for one in unnamed_names.unnamed_names(code):
+      known = taken.setdefault(one.name, [])
+      for other_path, other in known:
+        if other_path != path and unnamed_names.clash(one, other):
+          self.report(path, line_of(code, one.position),
+                      f'{one.name}: {other_path} has that name too; their '
+                      'unnamed namespaces are one where sources are joined '
+                      '(tools/build/units.bzl)')
+          break
+      known.append((path, one))
 
   def check_code(self, path, code):
     for found in re.finditer(r'\bstd::string_view\b', code):

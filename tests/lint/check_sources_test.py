@@ -236,6 +236,41 @@ class CheckSourcesTest(unittest.TestCase):
       self.assertEqual(len(found), 1, text)
       self.assertIn('README.md:2: there is no //', found[0])
 
+  def test_joined_sources_have_names_of_their_own(self):
+    def source(inside, around='graph'):
+      return (f'namespace {around} {{\nnamespace {{\n\n{inside}\n\n'
+              f'}}  // namespace\n\nint F() {{ return 1; }}\n\n'
+              f'}}  // namespace {around}\n')
+
+    def found(one, other, build='', **kwargs):
+      return violations({
+          'graph/ir/BUILD': build, 'graph/ir/one_a.cc': source(one),
+          'graph/ir/two_b.cc': source(other, **kwargs)})
+
+    same = 'constexpr int kMost = 3;'
+    text = 'std::string Text(const Op& op,\n                 int n) {\n}'
+    for one, other in (
+        (same, 'const char* const kMost[] = {\n    "a"};'),
+        (same, 'Status kMost(int n);'),
+        (text, 'template <typename T>\nbool Text(const Op& x, int m);'),
+        ('using Json = a::json;', 'using Json = a::ordered_json;'),
+        ('struct Row {\n  int n = 0;\n};', 'enum class Row { kOne };'),
+        ('std::chrono::seconds kRetry(1);', 'constexpr int kRetry = 2;')):
+      reports = found(one, other)
+      self.assertEqual(len(reports), 1, (one, other, reports))
+      self.assertIn('two_b.cc:', reports[0])
+      self.assertIn('graph/ir/one_a.cc has that name too', reports[0])
+      for build in ('alone = ["*"]', 'families = [\n"one_",\n"two_"]'):
+        self.assertEqual(found(one, other, build), [])
+      self.assertEqual(found(one, other, around='runtime'), [])
+    for one, other in (
+        (text, 'std::string Text(const Op& op);'),
+        (text, 'Status Text::Run(const Op& op, int n) const {\n}'),
+        (text, 'class Own {\n  Text* Text(const Op&, int);\n};'),
+        ('using Json = a::json;', 'using Json = a::json;'),
+        ('using ops::Row;', 'using ops::Row;')):
+      self.assertEqual(found(one, other), [], (one, other))
+
   def test_comments_and_raw_strings_are_not_code(self):
     self.clean('passes/a.cc',
                '/*\n#include "runtime/plan/plan.h"\n*/\n'

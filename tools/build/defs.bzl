@@ -14,6 +14,7 @@ a new file needs no BUILD edit:
 """
 
 load("//tools/build:layers.bzl", "layer_visibility")
+load("//tools/build:units.bzl", "UNIT_COPTS", "units_of")
 
 # Language and arithmetic flags are for all code and stand in .bazelrc; these
 # hold our own code to a higher standard than generated code.
@@ -57,6 +58,8 @@ def halftone_library(
         srcs = None,
         hdrs = None,
         exclude = [],
+        alone = [],
+        families = [],
         copts = [],
         **kwargs):
     """A cc_library of the folder's sources and headers.
@@ -67,6 +70,9 @@ def halftone_library(
       srcs: sources; default all *.cc but tests, benchmarks and *_main.cc.
       hdrs: headers; default all *.h.
       exclude: files and patterns that the defaults leave out.
+      alone: sources that are never compiled together with others; `["*"]` for
+        all (units.bzl).
+      families: beginnings of names: sources of two are never compiled together.
       copts: flags beside the project's.
       **kwargs: as for cc_library; visibility follows tools/build/layers.bzl
         unless given.
@@ -75,11 +81,19 @@ def halftone_library(
         srcs = native.glob(["*.cc"], exclude = _PROGRAMS + exclude)
     if hdrs == None:
         hdrs = native.glob(["*.h"], exclude = exclude)
+    if type(srcs) == "list" and alone != ["*"]:
+        together = [
+            source
+            for source in srcs
+            if source.endswith(".cc") and ":" not in source and source not in alone
+        ]
+        rest = [source for source in srcs if source not in together]
+        srcs = rest + units_of(name, together, families)
     native.cc_library(
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        copts = _all_copts(copts, _precompiled(copts)),
+        copts = _all_copts(copts, _precompiled(copts)) + UNIT_COPTS,
         deps = deps + _precompiled(copts),
         **_with_visibility(kwargs)
     )
