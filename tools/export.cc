@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <memory>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/base/display.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
@@ -25,19 +25,10 @@ namespace tools {
 namespace {
 
 struct ExportFlags {
-  std::string path, out, dtype = "f32", names, format = "safetensors", init;
+  std::string path, out, dtype = "f32", names, format, init;
   std::vector<std::string> op_libraries;
   bool ema = false, json = false;
 };
-
-absl::StatusOr<DType> ParseDType(const std::string& text) {
-  const std::vector<std::string> known = {"f32", "f16", "bf16"};
-  std::string name = absl::AsciiStrToLower(text);
-  if (name == "fp16" || name == "fp32") name.erase(1, 1);
-  if (absl::c_linear_search(known, name)) return *DTypeFromName(name);
-  return UsageError("--dtype ", text, ": expected f32, f16 or bf16",
-                    NearestHint(name, known));
-}
 
 absl::Status ExportProgram(const ExportFlags& flags) {
   if (!flags.names.empty() || flags.ema || flags.dtype != ExportFlags().dtype) {
@@ -56,7 +47,7 @@ absl::Status WriteOnnxModel(const ExportFlags& flags) {
   if (!flags.names.empty()) {
     return UsageError("--format onnx: a program; --names is of parameters");
   }
-  HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
+  HT_ASSIGN_OR_RETURN(const DType dtype, ExportedDType(flags.dtype));
   if (dtype == DType::kBF16) {
     return UsageError("--format onnx --dtype bf16: convolutions and others of ",
                       "ONNX's opset 17 do not take it; expected f32 or f16");
@@ -73,7 +64,7 @@ absl::Status WriteOnnxModel(const ExportFlags& flags) {
 }
 
 absl::Status ExportParameters(const ExportFlags& flags) {
-  HT_ASSIGN_OR_RETURN(const DType dtype, ParseDType(flags.dtype));
+  HT_ASSIGN_OR_RETURN(const DType dtype, ExportedDType(flags.dtype));
   HT_ASSIGN_OR_RETURN(
       const RunParameters made,
       ReadRunParameters(flags.path, flags.names, dtype, flags.ema));
@@ -92,16 +83,20 @@ absl::Status ExportParameters(const ExportFlags& flags) {
 
 absl::Status Export(const ExportFlags& flags) {
   HT_RETURN_IF_ERROR(LoadOpLibraries(flags.op_libraries));
-  const std::vector<std::string> known = {"safetensors", "pdmodel", "onnx"};
-  if (flags.format == known[2]) return WriteOnnxModel(flags);
+  const std::vector<std::string> known = {"onnx", "pdmodel", "safetensors"};
+  std::string format = flags.format;
+  for (const std::string& name : known) {
+    if (flags.format.empty() && absl::EndsWith(flags.out, "." + name))
+      format = name;
+  }
+  if (format == known[0]) return WriteOnnxModel(flags);
   if (!flags.init.empty()) {
     return UsageError("--init: of --format onnx, which has parameters, too");
   }
-  if (flags.format == known[0]) return ExportParameters(flags);
-  if (flags.format == known[1]) return ExportProgram(flags);
-  return UsageError("--format ", flags.format,
-                    ": expected safetensors, pdmodel or onnx",
-                    NearestHint(flags.format, known));
+  if (format == known[1]) return ExportProgram(flags);
+  if (format.empty() || format == known[2]) return ExportParameters(flags);
+  return UsageError("--format ", format, ": expected ",
+                    absl::StrJoin(known, ", "), NearestHint(format, known));
 }
 
 }  // namespace
@@ -114,9 +109,9 @@ void AddExport(Verb app, Outcome* outcome) {
       "examples:\n"
       "  halftone export runs/mnist -o mnist.safetensors\n"
       "  halftone export runs/resnet18 --names torchvision -o tv.safetensors\n"
-      "  halftone export mnist.htc --format pdmodel -o mnist.pdmodel\n"
-      "  halftone export net.pbtxt --init net.safetensors --format onnx \\\n"
-      "      --dtype f16 -o net.onnx\n\n"
+      "  halftone export mnist.htc -o mnist.pdmodel\n"
+      "  halftone export net.pbtxt --init net.safetensors --dtype f16 \\\n"
+      "      -o net.onnx\n\n"
       "Parameters and running statistics of the newest good checkpoint, by\n"
       "name; `run --init` takes them back, under any of the names.\n"
       "Or the training program as passes rewrite it, before it is lowered to\n"
@@ -132,8 +127,10 @@ void AddExport(Verb app, Outcome* outcome) {
       .Required();
   verb.AddOption("--dtype", &flags->dtype,
                  "f32 (default) | f16 | bf16 (of parameters)");
-  verb.AddOption("--format", &flags->format,
-                 "safetensors (parameters, default) | pdmodel | onnx");
+  verb.AddOption(
+      "--format", &flags->format,
+      "safetensors (parameters) | pdmodel | onnx; default: as --out\n"
+      "ends, or else safetensors");
   verb.AddOption("--init", &flags->init,
                  "of onnx: parameters from a .safetensors or a run");
   verb.AddOption("--names", &flags->names,

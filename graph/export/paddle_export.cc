@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -117,15 +119,16 @@ class Exporter {
     }
   }
 
-  std::string Run() {
+  proto::paddle::ProgramDesc Run() {
     out_.mutable_version()->set_version(kVersion);
     proto::paddle::BlockDesc* block = out_.add_blocks();
     block->set_idx(0);
     block->set_parent_idx(-1);
     AddVars(block);
+    AddLowCopies(block);
     for (const OpId id : block_.ops()) AddOp(block_.op(id), block);
     AddCommits(block);
-    return out_.SerializeAsString();
+    return std::move(out_);
   }
 
  private:
@@ -141,13 +144,44 @@ class Exporter {
       lod->mutable_tensor()->add_dims(dim.is_constant() ? dim.coefficient()
                                                         : -1);
     }
-    const bool cell = value.definition == Definition::kCell;
+    const bool cell =
+        value.definition == Definition::kCell && !IsLowCopy(value.cell());
     var->set_persistable(cell);
     var->set_need_check_feed(value.definition == Definition::kFeed);
     var->set_is_parameter(cell && program_.cell(value.cell()).kind ==
                                       CellKind::kParameter);
     var->set_stop_gradient(cell ? !program_.cell(value.cell()).trainable
-                                : value.definition != Definition::kOp);
+                                : value.definition != Definition::kOp &&
+                                      value.definition != Definition::kCell);
+  }
+
+  bool IsLowCopy(CellId cell) const {
+    return program_.cell(cell).kind == CellKind::kDerived;
+  }
+  void AddCell(const Cell& cell, proto::paddle::BlockDesc* block) {
+    Value value;
+    value.definition = Definition::kCell;
+    value.index = cell.id.index();
+    AddVar(cell.name, cell.type, value, block);
+  }
+
+  void AddLowCopies(proto::paddle::BlockDesc* block) {
+    for (int i = 0; i < program_.num_cells(); ++i) {
+      const Cell& cell = program_.cell(CellId(i));
+      if (!IsLowCopy(cell.id) || !block_.FindCellValue(cell.id).valid()) {
+        continue;
+      }
+      const Cell& whole = program_.cell(cell.of);
+      // Where nothing but its copy is read.
+      if (!block_.FindCellValue(whole.id).valid()) AddCell(whole, block);
+      OpDesc* cast = block->add_ops();
+      cast->set_type("cast");
+      AddArgument("X", whole.name, cast->mutable_inputs());
+      AddArgument("Out", cell.name, cast->mutable_outputs());
+      AddAttr("in_dtype", whole.type.dtype, cast);
+      AddAttr("out_dtype", cell.type.dtype, cast);
+      AddAttr(kRole, int64_t{RoleOf(Role::kForward)}, cast);
+    }
   }
 
   void AddVars(proto::paddle::BlockDesc* block) {
@@ -195,24 +229,26 @@ class Exporter {
     AddAttr(kRole, int64_t{MakesLoss(op) ? kLossRole : RoleOf(op.role)}, out);
   }
 
+  static void AddArgument(const char* slot, const std::string& name,
+                          google::protobuf::RepeatedPtrField<OpDesc::Var>* to) {
+    OpDesc::Var* var = to->Add();
+    var->set_parameter(slot);
+    var->add_arguments(name);
+  }
+
   // The cell's variable takes the value.
   void AddCommits(proto::paddle::BlockDesc* block) {
     for (const CommitStatement& commit : entry_.commits()) {
+      if (IsLowCopy(commit.cell)) continue;
+      const Cell& cell = program_.cell(commit.cell);
       OpDesc* out = block->add_ops();
       out->set_type("assign");
-      OpDesc::Var* in = out->add_inputs();
-      in->set_parameter("X");
-      in->add_arguments(std::string(block_.name(commit.value)));
-      OpDesc::Var* to = out->add_outputs();
-      to->set_parameter("Out");
-      to->add_arguments(program_.cell(commit.cell).name);
+      AddArgument("X", std::string(block_.name(commit.value)),
+                  out->mutable_inputs());
+      AddArgument("Out", cell.name, out->mutable_outputs());
       AddAttr(kRole, int64_t{RoleOf(Role::kOptimize)}, out);
-      if (block_.FindCellValue(commit.cell).valid()) continue;
-      Value cell;  // that nothing reads
-      cell.definition = Definition::kCell;
-      cell.index = commit.cell.index();
-      AddVar(program_.cell(commit.cell).name, program_.cell(commit.cell).type,
-             cell, block);
+      // One that nothing reads.
+      if (!block_.FindCellValue(commit.cell).valid()) AddCell(cell, block);
     }
   }
 
@@ -225,7 +261,8 @@ class Exporter {
 
 }  // namespace
 
-std::string ToPaddleProgram(const Program& program, const Entry& entry) {
+proto::paddle::ProgramDesc ToPaddleProgram(const Program& program,
+                                           const Entry& entry) {
   return Exporter(program, entry).Run();
 }
 

@@ -2,7 +2,9 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "graph/ir/well_known.h"
 #include "graph/text/text.h"
@@ -36,10 +38,7 @@ entry train {
 proto::paddle::ProgramDesc Exported() {
   const auto program = Parse(kProgram, "p");
   EXPECT_TRUE(program.ok()) << program.status();
-  proto::paddle::ProgramDesc made;
-  EXPECT_TRUE(made.ParseFromString(
-      ToPaddleProgram(**program, *(*program)->FindEntry(kTrainEntry))));
-  return made;
+  return ToPaddleProgram(**program, *(*program)->FindEntry(kTrainEntry));
 }
 
 const OpDesc::Attr* FindAttr(const OpDesc& op, const std::string& name) {
@@ -90,6 +89,50 @@ TEST(PaddleExportTest, OpsAreCalledAsPaddlesAre) {
   EXPECT_EQ(FindAttr(reshape, "shape")->type(), OpDesc::INTS);
   EXPECT_THAT(FindAttr(reshape, "shape")->ints(), ElementsAre(-1));
   EXPECT_EQ(FindAttr(made.blocks(0).ops(6), "op_role")->i(), 256);
+}
+
+// As precision O1 leaves them: w is read by its update alone, v by nothing.
+TEST(PaddleExportTest, LowCopiesAreCastFromTheirParameters) {
+  const auto program = Parse(R"(program "p" dim B
+loss y over y
+cell w : f32[4] parameter trainable applied init=constant(0)
+cell w.low : f16[4] derived(w) applied
+cell v : f32[4] parameter trainable applied init=constant(0)
+cell v.low : f16[4] derived(v) applied
+cell u.low : f16[4] derived(v) applied
+entry train {
+  y: elementwise_add(X=w.low, Y=v.low) -> (Out=y : f16[4])   forward f16 WHITE_LIST
+  w.new: elementwise_add(X=w, Y=w) -> (Out=w.new : f32[4])   optimize f32 WHITE_LIST
+  w.low.new: cast(X=w.new) -> (Out=w.low.new : f16[4]) {to=f16}   optimize f16 WHITE_LIST
+  commit w <- w.new
+  commit w.low <- w.low.new
+}
+)",
+                             "p");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const proto::paddle::ProgramDesc made =
+      ToPaddleProgram(**program, *(*program)->FindEntry(kTrainEntry));
+  std::map<std::string, proto::paddle::VarDesc> vars;
+  for (const auto& var : made.blocks(0).vars()) vars[var.name()] = var;
+  std::vector<std::string> ops;
+  for (const OpDesc& op : made.blocks(0).ops()) {
+    ops.push_back(absl::StrCat(op.type(), " ", op.inputs(0).arguments(0), " ",
+                               op.outputs(0).arguments(0)));
+  }
+  EXPECT_THAT(ops,
+              ElementsAre("cast w w.low", "cast v v.low",
+                          "elementwise_add w.low y", "elementwise_add w w.new",
+                          "cast w.new w.low.new", "assign w.new w"));
+  const OpDesc& cast = made.blocks(0).ops(0);
+  EXPECT_EQ(FindAttr(cast, "in_dtype")->i(), proto::paddle::VarType::FP32);
+  EXPECT_EQ(FindAttr(cast, "out_dtype")->i(), proto::paddle::VarType::FP16);
+  for (const std::string name : {"w", "v"}) {
+    EXPECT_TRUE(vars.at(name).persistable() && vars.at(name).is_parameter());
+    const auto& low = vars.at(name + ".low");
+    EXPECT_FALSE(low.persistable() || low.is_parameter());
+    EXPECT_FALSE(low.stop_gradient());
+  }
+  EXPECT_EQ(vars.count("u.low"), 0u);
 }
 
 TEST(PaddleExportTest, ACommitIsAnAssignment) {

@@ -55,8 +55,7 @@ Words Imported(const std::string& onnx) {
 
 TEST(ExportOnnx, AModelThatNobodyTrainedPredictsTheSameWhenItComesBack) {
   const std::string onnx = Temp(".onnx");
-  const Result made =
-      Halftone({"export", kConvnet, "--format", "onnx", "-o", onnx});
+  const Result made = Halftone({"export", kConvnet, "-o", onnx});
   ASSERT_EQ(made.exit_code(), 0) << made.err;
   EXPECT_THAT(made.err, HasSubstr("parameters are as initialised"));
   EXPECT_EQ(made.out,

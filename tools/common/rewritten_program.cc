@@ -3,7 +3,6 @@
 #include "graph/base/error.h"
 #include "graph/export/paddle_export.h"
 #include "graph/ir/well_known.h"
-#include "graph/schema/op_registry.h"
 #include "passes/compile.h"
 #include "passes/named_passes.h"
 #include "tools/common/model_flags.h"
@@ -25,10 +24,14 @@ absl::StatusOr<RewrittenProgram> RewrittenForPaddle(const std::string& path) {
   const Entry* entry = input.program->FindEntry(kTrainEntry);
   if (entry == nullptr) entry = input.program->FindEntry(kEvalEntry);
   if (entry == nullptr) return CompilerBug(path, ": no entry is left");
+  const proto::paddle::ProgramDesc made =
+      ToPaddleProgram(*input.program, *entry);
   RewrittenProgram rewritten;
-  rewritten.bytes = ToPaddleProgram(*input.program, *entry);
-  rewritten.ops = entry->block().num_ops();
-  rewritten.casts = entry->block().CountOf(Ops().Find("cast"));
+  rewritten.bytes = made.SerializeAsString();
+  for (const auto& op : made.blocks(0).ops()) {
+    ++rewritten.ops;
+    if (op.type() == "cast") ++rewritten.casts;
+  }
   return rewritten;
 }
 

@@ -3,9 +3,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/text.h"
 #include "graph/io/compiled_model.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/train/run_directory.h"
@@ -22,6 +25,15 @@ absl::Status ExpectAverages(const std::string& path,
   return UsageError("--ema: ", path,
                     " has no averages of its parameters: its strategy has no "
                     "optimizer.ema; leave --ema out");
+}
+
+absl::StatusOr<DType> ExportedDType(const std::string& text) {
+  const std::vector<std::string> known = {"f32", "f16", "bf16"};
+  std::string name = absl::AsciiStrToLower(text);
+  if (name == "fp16" || name == "fp32") name.erase(1, 1);
+  if (absl::c_linear_search(known, name)) return *DTypeFromName(name);
+  return UsageError("--dtype ", text, ": expected f32, f16 or bf16",
+                    NearestHint(name, known));
 }
 
 absl::StatusOr<RunParameters> ReadRunParameters(const std::string& path,

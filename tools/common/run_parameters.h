@@ -18,6 +18,9 @@ namespace tools {
 absl::Status ExpectAverages(const std::string& path,
                             const proto::Strategy& strategy);
 
+// Of --dtype: f32, f16 (fp16) or bf16. Errors (kUsage): another word.
+absl::StatusOr<DType> ExportedDType(const std::string& text);
+
 struct RunParameters {
   std::vector<runtime::Tensor> tensors;
   int64_t step = 0;
