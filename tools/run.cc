@@ -26,8 +26,9 @@ struct RunFlags {
 
 absl::Status Run(RunFlags& flags, int* signal) {
   runtime::TrainConfig& config = flags.config;
-  if (config.resume && config.out.empty()) {
-    return UsageError("--resume: name the run directory with --out");
+  if ((config.resume || config.capsules > 0) && config.out.empty()) {
+    return UsageError(config.resume ? "--resume" : "--capsule",
+                      ": name the run directory with --out");
   }
   config.profile = !flags.profile.empty();
   if (flags.profile != "true") config.trace = flags.profile;

@@ -70,6 +70,11 @@ std::string NearestHint(absl::string_view word,
   return nearest.empty() ? "" : absl::StrCat("; nearest: ", nearest);
 }
 
+absl::string_view WithoutByteOrderMark(absl::string_view text) {
+  absl::ConsumePrefix(&text, "\xef\xbb\xbf");
+  return text;
+}
+
 bool GlobMatch(absl::string_view pattern, absl::string_view text) {
   size_t p = 0, t = 0, star = absl::string_view::npos, mark = 0;
   while (t < text.size()) {

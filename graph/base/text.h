@@ -21,6 +21,9 @@ std::string Nearest(absl::string_view word,
 std::string NearestHint(absl::string_view word,
                         absl::Span<const std::string> candidates);
 
+// Text without the three bytes that some editors put before it (UTF-8's mark).
+absl::string_view WithoutByteOrderMark(absl::string_view text);
+
 // Shell-style pattern: * (any run, slashes too), ? (one character), others
 // literally.
 bool GlobMatch(absl::string_view pattern, absl::string_view text);

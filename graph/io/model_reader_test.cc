@@ -84,6 +84,9 @@ TEST(ModelReaderTest, TextAndBinaryAreTheSameModel) {
   ASSERT_TRUE(binary.ok()) << binary.status();
   EXPECT_EQ(binary->model.SerializeAsString(), text->model.SerializeAsString());
   EXPECT_TRUE(binary->op_lines.empty());
+  const auto marked = ParseModel(absl::StrCat("\xef\xbb\xbf", kModel), "m");
+  ASSERT_TRUE(marked.ok()) << marked.status();
+  EXPECT_EQ(marked->model.SerializeAsString(), text->model.SerializeAsString());
   const auto program = BuildProgram(*binary);
   ASSERT_TRUE(program.ok()) << program.status();
 }

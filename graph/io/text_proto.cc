@@ -204,6 +204,7 @@ class Errors : public google::protobuf::io::ErrorCollector {
 
 absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
                             google::protobuf::Message* message) {
+  content = WithoutByteOrderMark(content);
   if (static_cast<int64_t>(content.size()) > kMaxModelBytes) {
     return ModelError(file, ": expected at most ", kMaxModelBytes,
                       " bytes, found ", content.size());

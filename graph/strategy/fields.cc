@@ -186,7 +186,7 @@ const StrategyField* FindStrategyField(absl::string_view path) {
 std::string TakesText(const FieldDescriptor& field) {
   const proto::FieldFacts& facts = FactsOf(field);
   if (facts.has_takes()) return facts.takes();
-  if (IsBool(field)) return "true or false";
+  if (IsBool(field)) return facts.chosen() ? "true" : "true or false";
   if (IsNumber(field)) {
     const std::optional<Interval> range = ParseInterval(facts.range());
     return range.has_value() ? range->Text(IsWhole(field)) : "a number";
@@ -293,10 +293,10 @@ std::string Refusal(const FieldDescriptor& field, const std::string& value) {
     }
     return absl::StrCat("expected ", TakesText(field), ", found ", value);
   }
-  const std::vector<std::string> words =
-      IsBool(field)
-          ? std::vector<std::string>{"true", "false"}
-          : std::vector<std::string>(facts.word().begin(), facts.word().end());
+  std::vector<std::string> words(facts.word().begin(), facts.word().end());
+  // One of several that is not what holds need not be named.
+  if (IsBool(field)) words = {"true"};
+  if (IsBool(field) && !facts.chosen()) words.emplace_back("false");
   if (words.empty() ||
       std::find(words.begin(), words.end(), value) != words.end()) {
     return "";

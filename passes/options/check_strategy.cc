@@ -58,7 +58,7 @@ void CheckEachField(const proto::Strategy& strategy, Checker& check) {
 void CheckScaling(const Resolver& resolver, Checker& check) {
   const proto::LossScaling& s = resolver.strategy().amp().loss_scaling();
   const std::string at = "amp.loss_scaling.";
-  const double init = s.init_loss_scaling();
+  const double init = s.init_loss_scaling(), most = s.max_loss_scaling();
   // What is no scale, or no bound, was refused above.
   if (!s.use_dynamic_loss_scaling() ||
       !Refusal(*FindStrategyField(at + "init_loss_scaling")->descriptor,
@@ -70,15 +70,18 @@ void CheckScaling(const Resolver& resolver, Checker& check) {
   // decrease on.
   const bool from_preset =
       absl::StartsWith(resolver.Origin(at + "min_loss_scaling"), "scaler ");
+  if (most > 0 && s.min_loss_scaling() > most) {
+    return check.Number(
+        at + "min_loss_scaling", s.min_loss_scaling(), false,
+        absl::StrCat("at most max_loss_scaling, ", ExactDouble(most)));
+  }
   check.Number(at + "init_loss_scaling", init,
                from_preset || !std::isfinite(s.min_loss_scaling()) ||
                    init >= s.min_loss_scaling(),
                absl::StrCat("at least min_loss_scaling, ",
                             ExactDouble(s.min_loss_scaling())));
-  check.Number(at + "init_loss_scaling", init,
-               !(s.max_loss_scaling() > 0) || init <= s.max_loss_scaling(),
-               absl::StrCat("at most max_loss_scaling, ",
-                            ExactDouble(s.max_loss_scaling())));
+  check.Number(at + "init_loss_scaling", init, !(most > 0) || init <= most,
+               absl::StrCat("at most max_loss_scaling, ", ExactDouble(most)));
 }
 
 void CheckLevel(const proto::Amp& amp, Checker& check) {

@@ -38,6 +38,14 @@ TEST(LossScaling, RefusesWhatNoScaleCanBe) {
               "at least min_loss_scaling, 8, found 4");
   ExpectError(with("init_loss_scaling: 16 max_loss_scaling: 8"),
               "at most max_loss_scaling, 8, found 16");
+  ExpectError(
+      with("min_loss_scaling: 4 max_loss_scaling: 2"),
+      "min_loss_scaling: expected at most max_loss_scaling, 2, found 4");
+}
+
+TEST(Schedule, NoneIsNotRefusedByName) {
+  ExpectError("lr { constant: false }",
+              "lr.constant: expected true, found \"false\"");
 }
 
 TEST(Memory, IsChosenInOneWay) {

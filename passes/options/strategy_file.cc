@@ -5,6 +5,7 @@
 #include "google/protobuf/text_format.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/text.h"
 #include "graph/io/model_reader.h"
 #include "graph/strategy/fields.h"
 #include "passes/options/options.h"
@@ -38,7 +39,8 @@ absl::StatusOr<StrategyFile> ParseStrategy(absl::string_view content,
   TextFormat::Parser parser;
   parser.WriteLocationsTo(&tree);
   proto::Strategy same;
-  if (parser.ParseFromString(std::string(content), &same)) {
+  if (parser.ParseFromString(std::string(WithoutByteOrderMark(content)),
+                             &same)) {
     CollectLines(same, tree, "", &result.lines);
   }
   return result;

@@ -23,6 +23,14 @@ TEST(ReadStrategyTest, ErrorsNameFileLineAndNearestField) {
   EXPECT_FALSE(ReadStrategy("no/such/file.pbtxt").ok());
 }
 
+TEST(ReadStrategyTest, TakesAFileWithAByteOrderMark) {
+  const auto read =
+      ParseStrategy("\xef\xbb\xbf\namp { level: 'O1' }", "s.pbtxt");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->strategy.amp().level(), "O1");
+  EXPECT_EQ(read->lines.at("amp.level"), 2);
+}
+
 TEST(StrategyPathsTest, AreLeaves) {
   const std::vector<std::string> paths = StrategyPaths();
   EXPECT_THAT(paths, Contains("amp.loss_scaling.incr_ratio"));

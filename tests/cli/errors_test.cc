@@ -99,6 +99,8 @@ TEST(Usage, WaitsAreOfATimeThatEnds) {
 TEST(Usage, MistypedWordsGetTheNearest) {
   ExpectError({"inspct"}, 2, {"\"inspct\"", "nearest: inspect"});
   ExpectError({"run", kConvnet, "--dat", "x"}, 2, {"--dat", "nearest: --data"});
+  ExpectError({"run", kConvnet, "--capsule", "1", "--data", "synthetic"}, 2,
+              {"--capsule", "--out"});
   ExpectError({"launch", "--rnks", "2", "run"}, 2, {"nearest: --ranks"});
   ExpectError({"zoo", "resnet5"}, 2, {"nearest: resnet50"});
   ExpectError({"ops", "cnv2d"}, 2, {"nearest: conv2d"});

@@ -33,11 +33,12 @@ std::string ToLine(const CheckpointRow& row) {
   const std::string path = PrintableName(row.path);
   if (!row.status.ok()) return absl::StrCat(path, "  damaged\n");
   const runtime::Manifest& m = row.manifest;
-  return absl::StrCat(
-      path, "  step ", WithCommas(m.step), ", epoch ", WithCommas(m.epoch + 1),
-      " sample ", WithCommas(m.sample), ", ", m.level, ", ",
-      runtime::Count(row.tensors, "tensor"), ", ", HumanBytes(row.bytes),
-      ": good", row.best ? ", best\n" : "\n");
+  return absl::StrCat(path, "  step ", WithCommas(m.step), ", ",
+                      runtime::Count(m.epoch, "epoch"), " and ",
+                      runtime::Count(m.sample, "sample"), " done, ", m.level,
+                      ", ", runtime::Count(row.tensors, "tensor"), ", ",
+                      HumanBytes(row.bytes), ": good",
+                      row.best ? ", best\n" : "\n");
 }
 
 }  // namespace
