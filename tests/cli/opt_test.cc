@@ -168,9 +168,13 @@ TEST(OptVerb, SaysWhatIsWrong) {
       {{"opt", broken, "--passes", "fuse"}, 1, "an op; nearest: relu"},
       {{"opt", "models/digits", "--passes", "fuse"}, 1, "a directory without"},
       {{"opt", text, "--strategy", kStrategy, "--passes", "append-backward"},
-       4,
-       "there is no gradient seed: scale-loss comes first (pass "
-       "append-backward)"},
+       2,
+       "before append-backward a compile runs assign-precision, insert-casts, "
+       "derive-eval and 4 more (halftone opt --list); without: there is no "
+       "gradient seed: scale-loss comes first (pass append-backward)"},
+      {{"opt", text, "--level", "O1", "--passes", "insert-casts,keep-outputs"},
+       2,
+       "a compile runs assign-precision (halftone opt --list); without: x "},
       {{"opt", text, "--passes", "fuse", "--target", "sm_11"}, 2, "sm_11"},
       {{"opt", text, "--passes", "keep-taps", "--fetch", "logit"},
        2,
