@@ -53,8 +53,9 @@ TELL_THE_TIME = (
 )
 
 # Fields of strategies are read from the message that declares them.
-STRATEGY = ('proto/strategy.proto', 'proto/learning_rate.proto',
-            'proto/optimizer.proto', 'proto/train.proto')
+STRATEGY = ('proto/strategy.proto', 'proto/dist.proto',
+            'proto/learning_rate.proto', 'proto/optimizer.proto',
+            'proto/train.proto')
 STRATEGY_FIELD = re.compile(
     r'^\s*(?:(?:optional|repeated) )?(?:bool|string|double|int64) (\w+) = \d',
     re.M)
