@@ -373,11 +373,15 @@ std::string CompileText(const ModelFacts& facts, const std::string& path,
   if (path.empty()) return text;
   double ms = 0;
   for (const proto::PassRow& pass : model.passes) ms += pass.ms();
-  return text + Line(path, absl::StrCat(model.fingerprint.substr(0, 8), ", ",
-                                        HumanBytes(bytes), ", ", model.target,
-                                        " kernels, ", model.passes.size(),
-                                        " passes in ", runtime::ThreeDigits(ms),
-                                        " ms  halftone inspect ", path));
+  // A file keeps no times.
+  const std::string took =
+      ms > 0 ? absl::StrCat(" in ", runtime::ThreeDigits(ms), " ms")
+             : ", which ran before";
+  return text +
+         Line(path, absl::StrCat(model.fingerprint.substr(0, 8), ", ",
+                                 HumanBytes(bytes), ", ", model.target,
+                                 " kernels, ", model.passes.size(), " passes",
+                                 took, "  halftone inspect ", path));
 }
 
 std::string CompileJson(const ModelFacts& facts, const std::string& path,

@@ -37,6 +37,13 @@ TEST(CompileReport, TheWholeScreen) {
       "halftone inspect mnist.htc\n");
 }
 
+TEST(CompileReport, PassesThatDidNotRunAgainTookNoTime) {
+  CompiledModel model = CompileConvnet({});
+  for (proto::PassRow& pass : model.passes) pass.clear_ms();
+  EXPECT_THAT(CompileText(FixedFacts(model), "a.htc", 9),
+              HasSubstr(" passes, which ran before  halftone inspect a.htc"));
+}
+
 TEST(CompileReport, WithoutAFileItsLineIsMissing) {
   EXPECT_THAT(CompileText(FixedFacts(Convnet()), "", 0),
               Not(HasSubstr("halftone inspect")));
