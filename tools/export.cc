@@ -138,7 +138,8 @@ void AddExport(Verb app, Outcome* outcome) {
                  "hf (Hugging Face) or pytorch-unet (milesial/Pytorch-UNet)");
   AddOpLibraryFlag(verb, &flags->op_libraries);
   verb.AddSwitch("--ema", &flags->ema,
-                 "parameters as eval reads them: averages (optimizer.ema)");
+                 "parameters as eval and predict read them: averages\n"
+                 "(optimizer.ema); an ONNX model has those without it, too");
   verb.AddSwitch("--json", &flags->json, "one JSON object");
   verb.SetRun([flags, outcome] { outcome->status = Export(*flags); });
 }

@@ -142,7 +142,20 @@ TEST_F(IdxDirectory, TakesGzipFiles) {
   gzwrite(file, content.data(), content.size());
   gzclose(file);
   EXPECT_TRUE(Open().ok()) << Open().status();
+  // In two members, as from cat or bgzip.
+  const std::string name = "train-images-idx3-ubyte.gz";
+  std::string members;
+  for (const auto& part : {content.substr(0, 9), content.substr(9)}) {
+    file = gzopen((plain + ".part").c_str(), "wb");
+    gzwrite(file, part.data(), part.size());
+    gzclose(file);
+    members += *ReadFile(plain + ".part");
+  }
   std::string packed = *ReadFile(plain + ".gz");
+  Write(name, members);
+  EXPECT_TRUE(Open().ok()) << Open().status();
+  Write(name, packed + packed);
+  ExpectError(name);
   Write("train-images-idx3-ubyte.gz", packed.substr(0, packed.size() - 6));
   ExpectError("not a whole gzip file (truncated");
   packed[packed.size() / 2] ^= 0x55;

@@ -101,6 +101,11 @@ absl::StatusOr<std::string> Gunzip(const std::string& packed,
     stream.avail_out = sizeof(buffer);
     result = inflate(&stream, Z_NO_FLUSH);
     out.append(buffer, sizeof(buffer) - stream.avail_out);
+    // A file may have several members, one after the other (RFC 1952).
+    if (result == Z_STREAM_END && stream.avail_in > 0 &&
+        *stream.next_in == 0x1f) {
+      result = inflateReset(&stream);
+    }
     if (most > static_cast<int64_t>(kMaxHeader) || out.size() < kMaxHeader) {
       continue;
     }

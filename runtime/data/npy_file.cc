@@ -214,6 +214,20 @@ Wide Widen(T value) {
     return static_cast<Wide>(value);
 }
 
+// An f32 from which 16 bits are rounded as from the number itself: what f32
+// does not hold makes the last bit 1 (Boldo and Melquiond, "When double
+// rounding is odd").
+float RoundedToOdd(double wide) {
+  float narrow = static_cast<float>(wide);
+  if (narrow == wide || std::isnan(wide)) return narrow;
+  if (std::abs(narrow) > std::abs(wide)) narrow = std::nextafter(narrow, 0.0f);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &narrow, sizeof(bits));
+  bits |= 1;
+  std::memcpy(&narrow, &bits, sizeof(bits));
+  return narrow;
+}
+
 template <typename To, typename Wide>
 bool Convert(Wide wide, To* to) {
   if constexpr (std::is_same_v<To, bool>) {
@@ -223,7 +237,9 @@ bool Convert(Wide wide, To* to) {
     *to = static_cast<To>(wide);
     return static_cast<Wide>(*to) == wide && (*to < 0) == (wide < 0);
   } else {
-    *to = static_cast<To>(static_cast<float>(wide));
+    *to =
+        static_cast<To>(sizeof(To) < sizeof(float) ? RoundedToOdd(wide)
+                                                   : static_cast<float>(wide));
     return std::isinf(static_cast<float>(*to)) == std::isinf(wide);
   }
 }

@@ -1,6 +1,7 @@
 // Arrays of NumPy's, good and bad, and the data set over them.
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -262,6 +263,21 @@ TEST(NpyElementsTest, WhatHoldsTheValuesTakesThem) {
   ExpectConverted<float, bfloat16>(
       "<f4", 1.5f, DType::kBF16, bfloat16(1.5f),
       "a.npz: x: float32, rounded to the bfloat16 that the model expects");
+  // As from f64 itself, not by way of f32.
+  const std::string to_half =
+      "a.npz: x: float64, rounded to the float16 that the model expects";
+  const double least = std::ldexp(1, -40);
+  for (const auto& [from, to] : std::vector<std::pair<double, double>>{
+           {1 + std::ldexp(1, -11) + least, 1 + std::ldexp(1, -10)},
+           {1 + std::ldexp(3, -11) - least, 1 + std::ldexp(1, -10)},
+           {1 + std::ldexp(3, -11), 1 + std::ldexp(1, -9)},
+           {-2049 - least, -2050},
+           {65519.999999999, 65504},
+           {std::ldexp(1, -25), 0},
+           {std::ldexp(1, -25) + std::ldexp(1, -70), std::ldexp(1, -24)}}) {
+    ExpectConverted<double, half>("<f8", from, DType::kF16,
+                                  half(static_cast<float>(to)), to_half);
+  }
   const float inf = 1.0f / 0.0f;
   ExpectConverted<float, half>(
       "<f4", inf, DType::kF16, half(inf),

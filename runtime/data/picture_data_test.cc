@@ -351,7 +351,8 @@ TEST_F(PictureDataTest, TarShards) {
   Write("s-00.tar",
         TarMember("a/", "", '5') + TarMember("a/1.png", Numbered(1)) +
             TarMember("a/1.cls", "1\n") + TarMember("a/1.json", "{}") +
-            TarMember("../../2.x.cls", "0") + TarEnd());
+            TarMember("../../2.x.cls", "0") + TarEnd() +
+            std::string(100000, '\0'));
   Write("s-01.tar", TarMember("3.cls", "0") +
                         TarMember("3.jpg", Numbered(3, false)) +
                         TarMember("4.jpg", Numbered(4, false)) +
@@ -381,6 +382,17 @@ TEST_F(PictureDataTest, WrongShards) {
          "expected one picture of a key, found 1.png");
   expect(TarMember("1.png", "", '1') + TarMember("1.cls", "1") + TarEnd(),
          "s.tar: ");
+  expect(good + TarMember("1.cls", "2") + TarEnd(),
+         "member 1.cls: expected one label of a key, found two");
+  expect(
+      good + TarMember("2.webp", "RIFF") + TarMember("2.cls", "1") + TarEnd(),
+      "member 2.cls: expected its picture beside it");
+  expect(good + TarEnd() + good + TarEnd(), "found more: several in one");
+  // A bit of the second picture's name.
+  std::string damaged = good + TarMember("2.png", Numbered(2)) +
+                        TarMember("2.cls", "1") + TarEnd();
+  damaged[good.size() + 1] ^= 1;
+  expect(damaged, "s.tar: ");
   // Not the mask; and a picture without content is a broken one.
   Write("s.tar", TarMember("1.png", Numbered(1)) + TarMember("1.cls", "1") +
                      TarMember("1.mask.png", Numbered(2)) +

@@ -123,14 +123,29 @@ absl::Status ShardReader::CheckEnd() const {
   char block[512] = "";
   const int64_t at = shard_.size() - static_cast<int64_t>(sizeof(block));
   if (at >= 0) HT_RETURN_IF_ERROR(shard_.ReadAt(at, absl::MakeSpan(block)));
-  if (at >= 0 &&
-      std::all_of(block, std::end(block), [](char c) { return c == 0; })) {
-    return absl::OkStatus();
+  const auto is_empty = [](absl::Span<const char> bytes) {
+    return std::all_of(bytes.begin(), bytes.end(),
+                       [](char c) { return c == 0; });
+  };
+  if (at < 0 || !is_empty(block)) {
+    return ModelError(shard_.path(),
+                      ": expected the empty blocks that end a tar ",
+                      "file, found none: it is cut off or not written to its ",
+                      "end; pack it again");
   }
-  return ModelError(shard_.path(),
-                    ": expected the empty blocks that end a tar ",
-                    "file, found none: it is cut off or not written to its ",
-                    "end; pack it again");
+  std::vector<char> rest(1 << 16);
+  for (int64_t next = archive_filter_bytes(archive_, 0); next < shard_.size();
+       next += rest.size()) {
+    const auto part = absl::MakeSpan(rest).subspan(
+        0, std::min<int64_t>(shard_.size() - next, rest.size()));
+    HT_RETURN_IF_ERROR(shard_.ReadAt(next, part));
+    if (is_empty(part)) continue;
+    return ModelError(
+        shard_.path(), ": expected the end of the file behind the blocks that ",
+        "end a tar file, found more: several in one; unpack them ",
+        "(tar -i) and pack one");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> ShardReader::Next(std::string* name, int64_t* offset,
@@ -142,8 +157,9 @@ absl::StatusOr<bool> ShardReader::Next(std::string* name, int64_t* offset,
       HT_RETURN_IF_ERROR(CheckEnd());
       return false;
     }
-    // A warning is of a name that this locale cannot spell.
-    if (code < ARCHIVE_WARN) return Failed();
+    // A warning is of a name that this locale cannot spell. (ARCHIVE_RETRY: a
+    // header was damaged, and the next one would follow.)
+    if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return Failed();
     const char* path = archive_entry_pathname(entry);
     if (path == nullptr) continue;
     *name = path;
@@ -173,6 +189,12 @@ absl::Status TarImages::AddShard(const std::string& path) {
   HT_RETURN_IF_ERROR(reader.Open());
   Sample sample;
   const auto finish = [&]() -> absl::Status {
+    if (sample.picture_name.empty() && sample.label >= 0) {
+      return ModelError(
+          path, ": member ", absl::CHexEscape(sample.key),
+          ".cls: expected its picture beside it, a .jpg, .jpeg or .png, found ",
+          "none; pack both or none");
+    }
     if (sample.picture_name.empty()) return absl::OkStatus();
     if (sample.label < 0) {
       return ModelError(
@@ -217,6 +239,11 @@ absl::Status TarImages::AddShard(const std::string& path) {
       std::string text(std::min(member.size, kMostLabel), '\0');
       HT_RETURN_IF_ERROR(
           shards_.back()->ReadAt(member.offset, absl::MakeSpan(text)));
+      if (sample.label >= 0) {
+        return ModelError(path, ": member ", absl::CHexEscape(name),
+                          ": expected one label of a key, found two; take one ",
+                          "out");
+      }
       if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &sample.label) ||
           sample.label < 0 ||
           sample.label > std::numeric_limits<int32_t>::max()) {

@@ -419,6 +419,12 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                       " training samples; expected at most that: set it in ",
                       "the strategy or with --batch-size");
   }
+  const int64_t parts = std::max<int64_t>(world_size, dist.virtual_shards());
+  if (TailOf(train.tail()) == Tail::kDrop && samples < parts) {
+    return ModelError("train.tail drop: the data has ", WithCommas(samples),
+                      " training samples, none for each of ", parts,
+                      " ranks or shards; use fewer, or tail exact");
+  }
   return batch;
 }
 

@@ -56,6 +56,20 @@ std::string LossOf(const std::string& model, const Words& more) {
   return nlohmann::json::parse(result.out)["loss"].dump();
 }
 
+TEST(Average, AnOnnxModelIsWhatPredictComputes) {
+  const auto exported = [](const std::string& from, const Words& more) {
+    const std::string onnx = NewPath(".onnx");
+    const Result result =
+        Halftone({"export", from, "--format", "onnx", "-o", onnx}, more);
+    EXPECT_EQ(result.exit_code(), 0) << result.err;
+    return ReadAll(onnx);
+  };
+  const std::string model = exported(Made().run, {});
+  EXPECT_TRUE(model == exported(Made().run, {"--ema"}));
+  EXPECT_FALSE(model ==
+               exported("models/mnist_convnet.pbtxt", {"--init", Made().raw}));
+}
+
 TEST(Average, EvalOfARunReadsIt) {
   const Words plain = {"--strategy", "models/mnist_o1.pbtxt", "--init"};
   const auto with = [&plain](const std::string& init) {

@@ -175,6 +175,9 @@ TEST_P(DataFaults, WhatDoesNotFitTheModel) {
   ExpectNoData({"train.batch_size 71: the data has 70 training samples",
                 "with --batch-size"},
                {"--batch-size", "71"});
+  ExpectNoData({"train.tail drop: the data has 70 training samples, none for "
+                "each of 71 ranks"},
+               {"--set", "train.tail=drop", "--ranks", "71"});
   Put(kImages, Images(0));
   Put(kLabels, Labels(0));
   ExpectNoData({PathOf(kImages) + ": expected images, found none"});

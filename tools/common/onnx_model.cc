@@ -95,6 +95,10 @@ absl::StatusOr<WrittenOnnx> WriteOnnx(const OnnxWish& wish) {
   if (wish.averages) {
     HT_RETURN_IF_ERROR(ExpectAverages(wish.path, source.options.strategy));
   }
+  // As predict reads them.
+  const bool averages =
+      wish.averages ||
+      (source.options.strategy.optimizer().has_ema() && wish.init.empty());
   if (flags.compile.outputs.empty()) {
     return UsageError("export ", wish.path, ": the model names no output");
   }
@@ -106,9 +110,8 @@ absl::StatusOr<WrittenOnnx> WriteOnnx(const OnnxWish& wish) {
   const Program& program = *input.program;
   const Entry* const entry = program.FindEntry(kEvalEntry);
   if (entry == nullptr) return CompilerBug(wish.path, ": no eval entry");
-  HT_ASSIGN_OR_RETURN(
-      std::vector<runtime::Tensor> tensors,
-      Parameters(flags, std::move(config), wish.averages, &written));
+  HT_ASSIGN_OR_RETURN(std::vector<runtime::Tensor> tensors,
+                      Parameters(flags, std::move(config), averages, &written));
   HT_RETURN_IF_ERROR(ToCellsDTypes(program, &tensors));
   std::map<std::string, absl::string_view> cells;
   for (const runtime::Tensor& tensor : tensors) {

@@ -143,6 +143,9 @@ absl::Status ReadMetrics(const std::string& path, RunHistory* history) {
                       ": no run directory: it has no metrics.jsonl, which run "
                       "--out writes; name one that has");
   }
+  if (std::filesystem::is_directory(path)) {
+    return ModelError(path, ": expected a file, found a directory");
+  }
   Reader reader(history);
   std::vector<char> line(kMaxLineBytes);
   for (int64_t number = 1; file.getline(line.data(), line.size()); ++number) {

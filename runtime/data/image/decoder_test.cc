@@ -194,6 +194,40 @@ TEST(DecoderTest, Parts) {
   }
 }
 
+// Of two samples of luma for one of colour, colours are as sharp as what is
+// asked for, however the library scales.
+TEST(DecoderTest, ColoursOfPartsAreNotHalvedTwice) {
+  Image image;
+  image.Resize(640, 480, 3);
+  for (int64_t y = 0; y < 480; ++y) {
+    for (int64_t x = 0; x < 640; ++x) {
+      uint8_t* const to = image.row(y) + 3 * x;
+      to[0] = (x / 4 + y / 4) % 2 == 0 ? 200 : 60;
+      to[1] = 128;
+      to[2] = (x / 4 + y / 4) % 2 == 0 ? 60 : 200;
+    }
+  }
+  for (const auto& [across, down] : {std::pair(2, 1), std::pair(1, 2)}) {
+    JpegFile file;
+    file.quality = 98;
+    file.across = across;
+    file.down = down;
+    const std::string bytes = EncodeJpeg(image, file);
+    auto decoder = OpenImage(bytes, "picture", kMaxUnpack);
+    ASSERT_TRUE(decoder.ok()) << decoder.status();
+    const auto whole = Decode(bytes);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    Image part, found, expected;
+    RealBox at;
+    const absl::Status status =
+        (*decoder)->Decode({{0, 0, 640, 480}, 3, 160, 120}, &part, &at);
+    ASSERT_TRUE(status.ok()) << status;
+    Resample(part, at, 160, 120, &found);
+    Resample(*whole, {0, 0, 640, 480}, 160, 120, &expected);
+    EXPECT_LE(Distance(found, expected), 24);
+  }
+}
+
 void ExpectBroken(const std::string& bytes, const std::string& what) {
   const auto image = Decode(bytes);
   ASSERT_FALSE(image.ok());

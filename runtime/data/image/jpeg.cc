@@ -151,14 +151,17 @@ absl::Status JpegDecoder::ReadHeader() {
   return absl::OkStatus();
 }
 
-// Halves, while that leaves enough: those the library has fast code for.
-int ScaleOf(const Wanted& wanted) {
-  int scale = 1;
-  while (scale < 8 && wanted.box.width >= 2 * scale * wanted.least_width &&
-         wanted.box.height >= 2 * scale * wanted.least_height) {
+// Halves, while that leaves enough: those the library has fast code for. Of
+// colours that have half as many pixels in one direction alone, those go with
+// the picture's; in both, the library halves them once less.
+int ScaleOf(const Wanted& wanted, bool halves_colours) {
+  const int64_t each = halves_colours ? 4 : 2;
+  int64_t scale = 1;
+  while (scale < 8 && wanted.box.width >= each * scale * wanted.least_width &&
+         wanted.box.height >= each * scale * wanted.least_height) {
     scale *= 2;
   }
-  return scale;
+  return static_cast<int>(scale);
 }
 
 bool JpegDecoder::TryStart(const Wanted& wanted) {
@@ -168,7 +171,9 @@ bool JpegDecoder::TryStart(const Wanted& wanted) {
   // With four samples of luma for one of colour the library's scaled pixels
   // next to a crop are not those of the whole picture (2.1.5).
   const bool usual = info.max_h_samp_factor <= 2 && info.max_v_samp_factor <= 2;
-  const int scale = upright && usual ? ScaleOf(wanted) : 1;
+  const bool halves =
+      info.max_h_samp_factor != info.max_v_samp_factor && wanted.channels != 1;
+  const int scale = upright && usual ? ScaleOf(wanted, halves) : 1;
   info.scale_num = 1;
   info.scale_denom = scale;
   const bool inks =
