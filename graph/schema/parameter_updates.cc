@@ -10,7 +10,7 @@
 namespace halftone {
 namespace {
 
-bool KeepsWhose(const Op& op) {
+bool HandsGradientOn(const Op& op) {
   static const OpSchema* const kOps[] = {
       Ops().Find("cast"), Ops().Find("unscale"), Ops().Find("clip_by_factor")};
   return op.schema->view() || std::find(std::begin(kOps), std::end(kOps),
@@ -55,7 +55,7 @@ GradientOrigin OriginOf(const Block& block, ValueId value) {
       break;
     } else if (WholeOrShard(block, value) != value) {
       value = WholeOrShard(block, value);
-    } else if (KeepsWhose(op)) {
+    } else if (HandsGradientOn(op)) {
       value = op.inputs.all()[0];
     } else {
       break;
