@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
@@ -99,31 +97,6 @@ std::string OutOfOrder(const std::vector<std::string>& names) {
   return "";
 }
 
-// "assign-precision, scale-loss and 3 more": what a compile runs on a program
-// that has reached a phase before the last of these, and what is not among
-// them; empty: nothing.
-std::string LeftOut(const std::vector<std::string>& names, Phase reached,
-                    const PassInputs& inputs) {
-  std::vector<absl::string_view> missed, left_out;
-  for (const PassStep& step : AllSteps()) {
-    const bool is_named = absl::c_any_of(names, [&](const std::string& name) {
-      const auto named = Find(name);
-      return named.ok() && (absl::c_linear_search(named->steps, &step) ||
-                            absl::c_linear_search(named->phases, step.phase));
-    });
-    if (is_named) {
-      left_out = missed;
-    } else if (step.phase > reached && step.wanted(inputs)) {
-      missed.push_back(step.name);
-    }
-  }
-  constexpr size_t kShown = 3;
-  const size_t more = left_out.size() - std::min(kShown, left_out.size());
-  left_out.resize(left_out.size() - more);
-  return absl::StrCat(absl::StrJoin(left_out, ", "),
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Pass>> MakePass(absl::string_view name,
@@ -161,26 +134,20 @@ absl::StatusOr<std::vector<PassRun>> RunNamed(
     HT_ASSIGN_OR_RETURN(const Phase assumed, PhaseBefore(name));
     before = std::min(before, assumed);
   }
-  HT_ASSIGN_OR_RETURN(const Phase input, Reached(program, before));
-  Phase reached = settings.input = input;
+  HT_ASSIGN_OR_RETURN(settings.input, Reached(program, before));
+  Phase reached = settings.input;
   PassPipeline pipeline(std::move(settings));
   for (const std::string& name : names) {
     HT_RETURN_IF_ERROR(AddNamed(name, inputs, &reached, &pipeline));
   }
   const absl::Status ran = pipeline.Run(program);
-  if (ran.ok()) return pipeline.runs();
-  if (ExitCodeOf(ran) != ExitCode::kCompilerBug) return ran;
   const std::string order = OutOfOrder(names);
-  if (!order.empty()) {
+  if (ExitCodeOf(ran) == ExitCode::kCompilerBug && !order.empty()) {
     return UsageError("in a compile ", order, " (halftone opt --list); as ",
                       "named: ", ran.message());
   }
-  const std::string left_out = LeftOut(names, input, inputs);
-  if (!left_out.empty()) {
-    return UsageError("before ", names.back(), " a compile runs ", left_out,
-                      " (halftone opt --list); without: ", ran.message());
-  }
-  return ran;
+  HT_RETURN_IF_ERROR(ran);
+  return pipeline.runs();
 }
 
 void AddPassRows(const std::vector<PassRun>& runs,

@@ -309,7 +309,8 @@ absl::StatusOr<bool> AppendBackward::Run(Program& program) {
   const ValueId loss = block.FindValue(program.loss.var);
   const std::vector<OpId> seeds = OpsOfType(block, "gradient_seed");
   if (!loss.valid() || seeds.empty()) {
-    return CompilerBug("there is no gradient seed: scale-loss comes first");
+    // Passes run by name alone: a compile has them in order.
+    return UsageError("there is no gradient seed: scale-loss comes first");
   }
   if (HasScalers(block)) {
     HT_RETURN_IF_ERROR(DifferentiateParts(program, *train, seeds));

@@ -166,8 +166,9 @@ absl::Status Inserter::Apply(OpId id) {
   const Op& op = block_.op(id);
   if (KeepsDTypes(block_, op, slots_)) return absl::OkStatus();
   if (!IsAmpFloat(op.decision.precision)) {
-    return CompilerBug(block_.name(op), " (", op.schema->name(),
-                       ") has no precision: assign-precision comes first");
+    // Passes run by name alone: a compile has them in order.
+    return UsageError(block_.name(op), " (", op.schema->name(),
+                      ") has no precision: assign-precision comes first");
   }
   const SchemaSlots& slots = slots_.Of(*op.schema);
   HT_RETURN_IF_ERROR(SetInputs(id, slots));
