@@ -16,7 +16,7 @@ namespace halftone {
 namespace kernels {
 
 // A text that a library gives; "" where it gives none.
-inline const char* Text(const char* text) {
+inline const char* TextOrEmpty(const char* text) {
   return text == nullptr ? "" : text;
 }
 

@@ -52,10 +52,10 @@ class Checker {
 
 absl::Status Checker::CheckInput(const OpSchema& op,
                                  const HalftoneGradInput& input) {
-  if (op.FindInput(Text(input.slot)) < 0) {
-    return Error(op.name(), " has no input slot ", Text(input.slot));
+  if (op.FindInput(TextOrEmpty(input.slot)) < 0) {
+    return Error(op.name(), " has no input slot ", TextOrEmpty(input.slot));
   }
-  const std::string of(Text(input.of));
+  const std::string of(TextOrEmpty(input.of));
   const bool is_there =
       input.source == kInputValue ? schema_.FindInput(of) >= 0
       : input.source == kOutputValue || input.source == kOutputGradient
@@ -71,11 +71,11 @@ absl::Status Checker::CheckInput(const OpSchema& op,
 
 absl::Status Checker::CheckOutput(const OpSchema& op,
                                   const HalftoneGradOutput& output) {
-  if (op.FindOutput(Text(output.slot)) < 0) {
-    return Error(op.name(), " has no output slot ", Text(output.slot));
+  if (op.FindOutput(TextOrEmpty(output.slot)) < 0) {
+    return Error(op.name(), " has no output slot ", TextOrEmpty(output.slot));
   }
   if (output.gradient_of == nullptr) {
-    temporaries_.insert(Text(output.temporary));
+    temporaries_.insert(TextOrEmpty(output.temporary));
     return absl::OkStatus();
   }
   if (schema_.FindInput(output.gradient_of) < 0) {
@@ -92,8 +92,8 @@ absl::Status Checker::CheckAttrs(const OpSchema& op,
                                  const HalftoneGradOp& step) {
   for (int i = 0; i < step.attr_count; ++i) {
     const HalftoneAttr& attr = step.attrs[i];
-    if (op.FindAttr(Text(attr.name)) < 0) {
-      return Error(op.name(), " has no attribute ", Text(attr.name));
+    if (op.FindAttr(TextOrEmpty(attr.name)) < 0) {
+      return Error(op.name(), " has no attribute ", TextOrEmpty(attr.name));
     }
     if (attr.kind < 0 || attr.kind >= kMostAttrKinds ||
         (attr.kind == 3 && attr.s == nullptr)) {
@@ -104,10 +104,10 @@ absl::Status Checker::CheckAttrs(const OpSchema& op,
 }
 
 absl::Status Checker::Check(const HalftoneGradOp& step) {
-  const OpSchema* const op = FindOp(Text(step.op), own_);
+  const OpSchema* const op = FindOp(TextOrEmpty(step.op), own_);
   if (op == nullptr) {
-    return Error("there is no op ", Text(step.op),
-                 NearestHint(Text(step.op), Ops().Names()));
+    return Error("there is no op ", TextOrEmpty(step.op),
+                 NearestHint(TextOrEmpty(step.op), Ops().Names()));
   }
   if (step.input_count < 0 || step.output_count < 1 || step.attr_count < 0 ||
       (step.input_count > 0 && step.inputs == nullptr) ||
@@ -162,12 +162,13 @@ void Emitter::FindNeeded() {
   std::set<std::string> read;  // temporaries, by steps that are needed
   for (int k = op_.gradient_count - 1; k >= 0; --k) {
     const HalftoneGradOp& step = op_.gradient[k];
-    const bool needed = std::any_of(
-        step.outputs, step.outputs + step.output_count,
-        [&](const HalftoneGradOutput& output) {
-          return IsWanted(output) || (output.gradient_of == nullptr &&
-                                      read.count(Text(output.temporary)) > 0);
-        });
+    const bool needed =
+        std::any_of(step.outputs, step.outputs + step.output_count,
+                    [&](const HalftoneGradOutput& output) {
+                      return IsWanted(output) ||
+                             (output.gradient_of == nullptr &&
+                              read.count(TextOrEmpty(output.temporary)) > 0);
+                    });
     if (!needed) continue;
     needed_.insert(k);
     for (int i = 0; i < step.input_count; ++i) {

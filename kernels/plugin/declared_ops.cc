@@ -36,7 +36,7 @@ std::string Shown(const char* text) {
 class Declaration {
  public:
   explicit Declaration(const HalftoneOp& op)
-      : op_(op), schema_(Text(op.name)) {}
+      : op_(op), schema_(TextOrEmpty(op.name)) {}
 
   absl::StatusOr<OpSchema> Run();
 
@@ -93,7 +93,7 @@ absl::Status Declaration::AddTypeVars() {
       }
       allowed.push_back(static_cast<DType>(var.dtypes[d]));
     }
-    schema_.TypeVar(var.name, std::move(allowed), Text(var.default_to));
+    schema_.TypeVar(var.name, std::move(allowed), TextOrEmpty(var.default_to));
   }
   return absl::OkStatus();
 }
@@ -118,9 +118,11 @@ absl::Status Declaration::AddSlots(const HalftoneSlot* slots, int count,
       if (slot.flags & theirs) flags |= ours;
     }
     if (in) {
-      schema_.In(slot.name, Text(slot.type), Text(slot.doc), flags);
+      schema_.In(slot.name, TextOrEmpty(slot.type), TextOrEmpty(slot.doc),
+                 flags);
     } else {
-      schema_.Out(slot.name, Text(slot.type), Text(slot.doc), flags);
+      schema_.Out(slot.name, TextOrEmpty(slot.type), TextOrEmpty(slot.doc),
+                  flags);
     }
   }
   return absl::OkStatus();
@@ -140,7 +142,7 @@ absl::Status Declaration::AddAttrs() {
       return Error("attribute ", attr.name,
                    ": its kind or its value is none that there is");
     }
-    schema_.Attr(attr.name, ValueOf(attr), Text(attr.doc));
+    schema_.Attr(attr.name, ValueOf(attr), TextOrEmpty(attr.doc));
   }
   return absl::OkStatus();
 }
@@ -165,7 +167,7 @@ absl::Status Declaration::AddClass() {
 absl::Status Declaration::CheckKernels() const {
   for (int k = 0; k < op_.kernel_count; ++k) {
     const HalftoneKernel& kernel = op_.kernels[k];
-    const absl::string_view device(Text(kernel.device));
+    const absl::string_view device(TextOrEmpty(kernel.device));
     if (device != "cpu" && device != "cuda") {
       return Error("kernel ", k, ": expected the device cpu or cuda, found ",
                    Shown(kernel.device));
@@ -198,7 +200,8 @@ absl::StatusOr<OpSchema> Declaration::Run() {
     return Error("expected a name of letters, digits and _");
   }
   HT_RETURN_IF_ERROR(CheckCounts());
-  if (Text(op_.doc)[0] == '\0') return Error("it says nothing of what it does");
+  if (TextOrEmpty(op_.doc)[0] == '\0')
+    return Error("it says nothing of what it does");
   if (op_.infer == nullptr) {
     return Error("no shape rule; declare one: .Infer(SameDims)");
   }
@@ -222,7 +225,7 @@ absl::StatusOr<OpSchema> Declaration::Run() {
 
 absl::StatusOr<std::vector<OpSchema>> SchemasOf(
     const HalftoneOpLibrary& library) {
-  if (!IsIdentifier(library.name) || Text(library.version)[0] == '\0') {
+  if (!IsIdentifier(library.name) || TextOrEmpty(library.version)[0] == '\0') {
     return ModelError("expected a library with a name and a version, found ",
                       Shown(library.name), " ", Shown(library.version));
   }

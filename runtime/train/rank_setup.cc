@@ -173,6 +173,13 @@ absl::Status CheckRank(Rank& rank, bool train) {
     HT_RETURN_IF_ERROR(CheckRankGroups(
         *rank.inputs.program->FindEntry(kTrainEntry), rank.sampler.world_size));
     rank.sampler.size = data.train->size();
+    if (Sampler(rank.sampler).steps_per_epoch() == 0) {
+      return ModelError(
+          "train.tail drop: the data has ", WithCommas(rank.sampler.size),
+          " training samples, none for each of ",
+          std::max<int64_t>(rank.sampler.shards, rank.sampler.world_size),
+          " ranks or shards; use fewer, or tail exact");
+    }
     HT_RETURN_IF_ERROR(ParseFetches(config.fetches).status());
   }
   if (!rank.is_zero()) return absl::OkStatus();
@@ -418,12 +425,6 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                       WithCommas(samples),
                       " training samples; expected at most that: set it in ",
                       "the strategy or with --batch-size");
-  }
-  const int64_t parts = std::max<int64_t>(world_size, dist.virtual_shards());
-  if (TailOf(train.tail()) == Tail::kDrop && samples < parts) {
-    return ModelError("train.tail drop: the data has ", WithCommas(samples),
-                      " training samples, none for each of ", parts,
-                      " ranks or shards; use fewer, or tail exact");
   }
   return batch;
 }

@@ -13,7 +13,8 @@ DECLARED = re.compile(
 ALIAS = re.compile(r'using (\w+) =[^;]*;')
 TYPE = re.compile(r'(?:struct|class|union|enum(?: class)?) (\w+)')
 # Not a member's definition.
-FUNCTION = re.compile(r'.*?(?<![\w:])(\w+)\s*(\((?:[^()]|\([^()]*\))*\))(?: const)?$')
+FUNCTION = re.compile(
+    r'.*?(?<![\w:])(\w+)\s*(\((?:[^()]|\([^()]*\))*\))(?: const)?$')
 VARIABLE = re.compile(r'.*?(\w+)(?:\s*\[[^\]]*\])*$')
 
 # `meaning` is equal where two declarations go together.

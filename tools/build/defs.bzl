@@ -81,6 +81,7 @@ def halftone_library(
         srcs = native.glob(["*.cc"], exclude = _PROGRAMS + exclude)
     if hdrs == None:
         hdrs = native.glob(["*.h"], exclude = exclude)
+    unit_copts = []
     if type(srcs) == "list" and alone != ["*"]:
         together = [
             source
@@ -89,11 +90,12 @@ def halftone_library(
         ]
         rest = [source for source in srcs if source not in together]
         srcs = rest + units_of(name, together, families)
+        unit_copts = UNIT_COPTS
     native.cc_library(
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        copts = _all_copts(copts, _precompiled(copts)) + UNIT_COPTS,
+        copts = _all_copts(copts, _precompiled(copts)) + unit_copts,
         deps = deps + _precompiled(copts),
         **_with_visibility(kwargs)
     )
