@@ -227,6 +227,22 @@ TEST(Model, ACompiledModelWhoseGraphASettingWouldChange) {
               {"--set: a strategy has no field", "nearest: amp.level"});
 }
 
+// Also where a model reads no samples: each pass over the data is one step.
+TEST(Data, ATailThatLeavesNothing) {
+  const std::string model =
+      Write("net.pbtxt",
+            "name: \"net\" format: 1\n"
+            "param { name: \"w\" dims: [4] init { constant: 1 } }\n"
+            "op { type: \"square\" in { slot: \"X\" var: \"w\" } "
+            "out { slot: \"Out\" var: \"s\" } }\n"
+            "op { type: \"mean\" in { slot: \"X\" var: \"s\" } "
+            "out { slot: \"Out\" var: \"loss\" } }\n"
+            "loss { var: \"loss\" mean_over: \"s\" }\n");
+  ExpectError({"run", model, "--data", "synthetic:4", "--ranks", "2", "--set",
+               "train.tail=drop", "--set", "optimizer.sgd.weight_decay=0"},
+              1, {"train.tail drop", "none for each of 2 ranks"});
+}
+
 TEST(Data, WhatCannotBeRead) {
   const std::vector<std::string> run = {
       "run", kConvnet, "--strategy", kO1, "--out", Temp("-run"), "--data"};
