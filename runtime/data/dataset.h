@@ -42,6 +42,9 @@ class Dataset {
   virtual absl::Status CheckMarks(absl::string_view) const {
     return absl::OkStatus();
   }
+  // A hash of what the samples hold, for data without marks; 0 tells nothing.
+  // Errors: those of reading it.
+  virtual absl::StatusOr<uint64_t> ContentHash() const { return 0; }
   // Before the first Read: the others move up. Positions in rising order.
   virtual void LeaveOut(absl::Span<const int64_t>) {}
 };

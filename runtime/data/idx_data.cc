@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/base/stable_hasher.h"
 #include "runtime/data/data_format.h"
 #include "runtime/data/idx_file.h"
 #include "runtime/data/resize.h"
@@ -55,6 +56,13 @@ class IdxDataset : public Dataset {
     return absl::OkStatus();
   }
   std::string Description() const override { return description_; }
+  absl::StatusOr<uint64_t> ContentHash() const override {
+    StableHasher hasher;
+    hasher.Append(images_.bytes);
+    hasher.Append(
+        {reinterpret_cast<const char*>(labels_.data()), labels_.size()});
+    return hasher.hash();
+  }
 
  private:
   std::string description_;

@@ -134,6 +134,29 @@ TEST_F(IdxDirectory, ReadsImagesAndLabels) {
   EXPECT_EQ(label, 1);
 }
 
+TEST_F(IdxDirectory, TheHashIsOfImagesAndLabelsThatAreTrainedOn) {
+  const auto hash = [&] {
+    const auto data = Open();
+    EXPECT_TRUE(data.ok()) << data.status();
+    return *data->train->ContentHash();
+  };
+  const uint64_t first = hash();
+  for (const char* name :
+       {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"}) {
+    const std::string content = *ReadFile(path_ + "/" + name);
+    std::string other = content;
+    other.back() ^= 1;
+    Write(name, other);
+    EXPECT_NE(hash(), first) << name;
+    Write(name, content);
+  }
+  const std::string test = "t10k-labels-idx1-ubyte";
+  std::string other = *ReadFile(path_ + "/" + test);
+  other.back() ^= 1;
+  Write(test, other);
+  EXPECT_EQ(hash(), first);
+}
+
 TEST_F(IdxDirectory, TakesGzipFiles) {
   const std::string plain = path_ + "/train-images-idx3-ubyte";
   const std::string content = *ReadFile(plain);

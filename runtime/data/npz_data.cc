@@ -11,6 +11,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
+#include "graph/base/stable_hasher.h"
 #include "graph/base/text.h"
 #include "runtime/data/data_format.h"
 #include "runtime/data/npy_file.h"
@@ -50,6 +51,11 @@ class NpzDataset : public Dataset {
   std::string Description() const override {
     return absl::StrCat("npz, ", WithCommas(size_),
                         size_ == 1 ? " sample" : " samples");
+  }
+  absl::StatusOr<uint64_t> ContentHash() const override {
+    StableHasher hasher;
+    for (const NpzColumn& column : columns_) hasher.Append(column.bytes);
+    return hasher.hash();
   }
 
  private:

@@ -27,6 +27,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/philox.h"
+#include "graph/base/stable_hasher.h"
 #include "graph/base/text.h"
 #include "runtime/data/data_file.h"
 #include "runtime/data/data_format.h"
@@ -69,6 +70,7 @@ class TokenDataset : public Dataset {
     return absl::StrCat("tokens, ", WithCommas(blocks_.tokens),
                         " in blocks of ", WithCommas(blocks_.length));
   }
+  absl::StatusOr<uint64_t> ContentHash() const override;
 
  private:
   struct Hidden {
@@ -184,6 +186,28 @@ absl::Status TokenDataset::Read(const SampleId& sample, int feed,
   return absl::OkStatus();
 }
 
+// Tokens of which all are looked at before the first step: it takes no time.
+constexpr int64_t kSoon = int64_t{1} << 26;
+
+// Of those, and of pieces of the others at equal distances.
+absl::StatusOr<uint64_t> TokenDataset::ContentHash() const {
+  constexpr int64_t kPiece = 1 << 11;
+  constexpr int64_t kMostPieces = 1 << 12;
+  StableHasher hasher;
+  std::string piece(kPiece * blocks_.width, '\0');
+  const int64_t rest = std::max<int64_t>(blocks_.tokens - kSoon, 0);
+  const int64_t stride = std::max(kPiece, rest / kMostPieces);
+  for (int64_t at = 0; at < blocks_.tokens;
+       at += at < kSoon ? kPiece : stride) {
+    const int64_t n = std::min(kPiece, blocks_.tokens - at);
+    const absl::Span<char> bytes = absl::MakeSpan(&piece[0], n * blocks_.width);
+    HT_RETURN_IF_ERROR(
+        file_->ReadAt((blocks_.first + at) * blocks_.width, bytes));
+    hasher.Append({bytes.data(), bytes.size()});
+  }
+  return hasher.hash();
+}
+
 struct Largest {
   int64_t id = -1, at = 0;
 };
@@ -275,8 +299,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeDataset(
     return ModelError(file->path(), ": ", blocks.tokens, " tokens: expected ",
                       match.length + 1, " or more, a block and the one after");
   }
-  // What takes no time is said before the first step, the rest as it is read.
-  constexpr int64_t kSoon = int64_t{1} << 26;
+  // Of others it is said as they are read.
   if (match.words > 0) {
     Blocks soon = blocks;
     soon.tokens = std::min(soon.tokens, kSoon);

@@ -92,6 +92,27 @@ TEST_F(TokenDataTest, ValBesideTrain) {
   EXPECT_EQ(data->test->size(), 2);
 }
 
+TEST_F(TokenDataTest, TheHashIsOfWhatIsTrainedOn) {
+  const auto hash = [&](const std::string& bytes) {
+    const auto data = Open("t.bin", bytes);
+    EXPECT_TRUE(data.ok()) << data.status();
+    const auto of_train = data->train->ContentHash();
+    EXPECT_TRUE(of_train.ok()) << of_train.status();
+    return *of_train;
+  };
+  // More than one piece of it.
+  const std::string whole = Counting<uint16_t>(900) + Counting<uint16_t>(900) +
+                            Counting<uint16_t>(900);
+  for (const size_t at : {size_t{0}, size_t{4097}, size_t{5000}}) {
+    std::string other = whole;
+    other[at] ^= 1;
+    EXPECT_NE(hash(other), hash(whole)) << at;
+  }
+  std::string other = whole;
+  other[whole.size() - 2] ^= 1;  // of the test split
+  EXPECT_EQ(hash(other), hash(whole));
+}
+
 TEST_F(TokenDataTest, HiddenTokensOfBert) {
   constexpr int64_t kLong = 512;
   feeds_.clear();

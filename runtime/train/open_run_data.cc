@@ -98,6 +98,14 @@ absl::Status OpenDataTogether(const Program& program, const TrainConfig& config,
     *data = OpenRunData(program, config, trained_on,
                         communicator.rank() / ranks_of_process,
                         communicator.world_size() / ranks_of_process);
+    if (data->ok() && trained_on) {
+      const auto hash = (*data)->train->ContentHash();
+      if (hash.ok()) {
+        (*data)->content_hash = *hash;
+      } else {
+        *data = hash.status();
+      }
+    }
     return absl::OkStatus();
   };
   if (data == nullptr) {

@@ -23,6 +23,7 @@ struct RunData {
   const Dataset* train = nullptr;
   const Dataset* test = nullptr;  // null: there is nothing to evaluate on
   std::string marks;              // Dataset::Marks of what is trained on
+  uint64_t content_hash = 0;      // Dataset::ContentHash of it
 };
 
 // `trained_on`: with the strategy's random changes; else a source without

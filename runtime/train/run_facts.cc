@@ -53,6 +53,7 @@ std::map<std::string, std::string> SettingsOf(const Rank& rank) {
   std::map<std::string, std::string> settings = {
       {"batch size", absl::StrCat(rank.sampler.batch)},
       {"number of samples", absl::StrCat(rank.data().train->size())},
+      {"set of samples", absl::StrCat("#", Hex64(rank.data().content_hash))},
       {"order of samples", rank.config().shuffle ? "shuffled" : "as stored"},
       {"lr", HashOf(strategy.lr())},
       {"augmentation", HashOf(strategy.train().augment())},

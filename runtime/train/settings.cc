@@ -78,7 +78,8 @@ Settings SettingsOf(const Rank& rank, bool train) {
   if (!train) return settings;
   const Settings more = {
       {"the data's train split:", Samples(rank.data().train)},
-      {"the training samples' hash:", Hex64(StableHash(rank.data().marks))},
+      {"the training samples' hash:",
+       Hex64(StableHash(rank.data().marks) ^ rank.data().content_hash)},
       {"--no-shuffle", c.shuffle ? "false" : "true"},
       {"--no-deterministic", c.deterministic ? "false" : "true"},
       {"--log-every", absl::StrCat(c.log_every)},

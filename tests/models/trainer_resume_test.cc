@@ -11,6 +11,7 @@
 #include "graph/base/error.h"
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
+#include "runtime/data/npz_testing.h"
 #include "tests/models/training.h"
 
 namespace halftone {
@@ -329,6 +330,35 @@ TEST(ResumeOfOne, SaysWhatIsNotAsBefore) {
   config.data = "synthetic:32";
   EXPECT_THAT(said(1, 1),
               HasSubstr("another number of samples (32 instead of 64)"));
+}
+
+TEST(ResumeOfOne, SaysThatTheSamplesAreOthers) {
+  const auto model = CompileText(kScaleModel, kScaleStrategy);
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::vector<float> x(640, 0.5f);
+  const std::string path = FreshDirectory() + ".npz";
+  const auto write = [&] {
+    ZipFile file;
+    file.members = {
+        {"x.npy", NpyFile{"<f4", "64, 10", BytesOf(x)}.Serialize()},
+        {"label.npy",
+         NpyFile{"<i8", "64,", BytesOf(std::vector<int64_t>(64))}.Serialize()}};
+    ASSERT_TRUE(WriteFileAtomically(path, file.Serialize()).ok());
+  };
+  write();
+  TrainConfig config = ConfigOf(*model, "npz:" + path, FreshDirectory());
+  ASSERT_TRUE(TrainOn(*model, config, 1).status.ok());
+  config.resume = true;
+  const auto said = [&] {
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(TrainOn(*model, config, 1).status.ok());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said(), HasSubstr("same program and 1 rank: bit for bit"));
+  x[100] = 0.25f;
+  write();
+  EXPECT_THAT(said(), HasSubstr("1 rank; another set of samples"));
+  EXPECT_THAT(said(), HasSubstr("1 rank; another set of samples"));
 }
 
 TEST(ResumeOfOne, WithoutACheckpointBeginsAnew) {
