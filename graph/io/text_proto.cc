@@ -17,6 +17,7 @@
 #include "graph/base/error_list.h"
 #include "graph/base/text.h"
 #include "graph/io/model_reader.h"
+#include "graph/io/plain_text.h"
 #include "graph/io/record_limits.h"
 
 namespace halftone {
@@ -211,6 +212,10 @@ absl::Status ParseTextProto(absl::string_view content, absl::string_view file,
   }
   const TextShape shape = ShapeOfText(content);
   HT_RETURN_IF_ERROR(CheckTextRecords(content, file, shape));
+  const auto binary = BinaryOfPlainText(content, *message->GetDescriptor());
+  if (binary.has_value() && message->ParseFromString(*binary)) {
+    return absl::OkStatus();
+  }
   google::protobuf::io::ArrayInputStream stream(
       content.data(), static_cast<int>(content.size()));
   google::protobuf::TextFormat::Parser parser;
