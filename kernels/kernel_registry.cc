@@ -5,10 +5,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "graph/base/dtype.h"
 #include "graph/base/error.h"
-#include "graph/base/layout.h"
 #include "graph/ir/type.h"
+#include "graph/schema/kernel_key.h"
 #include "graph/schema/op_builder.h"
 #include "kernels/fused_op.h"
 
@@ -18,11 +17,7 @@ namespace {
 
 std::string KeyOf(absl::string_view op, absl::Span<const DType> binding,
                   Layout layout) {
-  const auto name = [](std::string* out, DType dtype) {
-    absl::StrAppend(out, Name(dtype));
-  };
-  return absl::StrCat(op, "(", absl::StrJoin(binding, ",", name), ")@",
-                      Name(layout));
+  return std::string(KernelKey(op, binding, layout).text());
 }
 
 std::string PatternKey(absl::string_view pattern, DType dtype, Layout layout) {
