@@ -1,4 +1,7 @@
 // halftone compile: a program graph and a strategy to a compiled model.
+#include <malloc.h>
+
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -30,7 +33,15 @@ absl::StatusOr<int64_t> Write(const CompiledModel& model,
   return static_cast<int64_t>(bytes.size());
 }
 
+// What is freed is soon wanted again: giving it back to the system, and asking
+// for little at a time, is a twentieth of a large model's compile.
+void KeepMemory() {
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 16 << 20);
+}
+
 absl::Status Compile(const CompileFlags& flags, int* exit_code) {
+  KeepMemory();
   HT_ASSIGN_OR_RETURN(CompiledModel compiled,
                       LoadOrCompile(flags.model, /*may_recompile=*/true));
   // The process ends with the verb, sooner if a large model is not taken apart.
