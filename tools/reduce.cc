@@ -63,8 +63,8 @@ absl::Status ReduceModelFile(const ReduceFlags& flags) {
                       ReduceByCommand(source, flags.check));
   const std::string out =
       flags.out.empty() ? flags.path + ".small.pbtxt" : flags.out;
-  HT_RETURN_IF_ERROR(WriteOutput(out, PrintModel(reduced.model.model)));
-  ShowReduced(flags, out, reduced.ops_before, reduced.model.model.op_size(),
+  HT_RETURN_IF_ERROR(WriteOutput(out, PrintModel(*reduced.model.model)));
+  ShowReduced(flags, out, reduced.ops_before, reduced.model.model->op_size(),
               reduced.asked);
   return absl::OkStatus();
 }

@@ -133,7 +133,7 @@ TEST(OnnxExportTest, ComesBackAsTheSameOpsAndWeights) {
   const auto model = ImportOnnx(*file, {"net", "", {}});
   ASSERT_TRUE(model.ok()) << model.status();
   std::vector<std::string> types;
-  for (const proto::OpNode& op : model->imported.model.model.op()) {
+  for (const proto::OpNode& op : model->imported.model.model->op()) {
     types.push_back(op.type());
   }
   EXPECT_THAT(types, ElementsAre("conv2d", "batch_norm", "relu", "pool2d",

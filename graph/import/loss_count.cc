@@ -258,8 +258,8 @@ bool AddDenominators(const std::vector<Mean>& means, const proto::Model& model,
     }
   }
   ModelFile file;
-  file.model = model;
-  *file.model.mutable_loss() = wanted;
+  *file.model = model;
+  *file.model->mutable_loss() = wanted;
   if (!BuildProgram(file).ok()) return false;
   *loss = std::move(wanted);
   return true;

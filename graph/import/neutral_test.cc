@@ -37,23 +37,23 @@ TEST(NeutralTest, IsLeftOutOfAModel) {
   auto file = ParseModel(kModel, "m.pbtxt");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_THAT(
-      DropNeutral(&file->model),
+      DropNeutral(&*file->model),
       ElementsAre("MeanOut (1 op)", "SavedMean (1 op)", "VarianceOut (1 op)",
                   "XShape (1 op)", "data_format (1 op)", "is_test (1 op)",
                   "padding_algorithm (1 op)", "use_cudnn (2 ops)"));
   const auto program = BuildProgram(*file);
   EXPECT_TRUE(program.ok()) << program.status();
-  EXPECT_THAT(DropNeutral(&file->model), IsEmpty());
+  EXPECT_THAT(DropNeutral(&*file->model), IsEmpty());
 }
 
 // What would change something, or is a mistake, is for the reader to refuse.
 TEST(NeutralTest, NothingElseIs) {
   auto file = ParseModel(kModel, "m.pbtxt");
   ASSERT_TRUE(file.ok()) << file.status();
-  file->model.mutable_op(0)->mutable_attr(0)->set_s("NHWC");
-  file->model.mutable_op(0)->mutable_attr(1)->set_name("use_cuda");
-  file->model.set_output(0, "shape");
-  EXPECT_THAT(DropNeutral(&file->model),
+  file->model->mutable_op(0)->mutable_attr(0)->set_s("NHWC");
+  file->model->mutable_op(0)->mutable_attr(1)->set_name("use_cuda");
+  file->model->set_output(0, "shape");
+  EXPECT_THAT(DropNeutral(&*file->model),
               ElementsAre("MeanOut (1 op)", "SavedMean (1 op)",
                           "VarianceOut (1 op)", "is_test (1 op)",
                           "padding_algorithm (1 op)", "use_cudnn (1 op)"));

@@ -573,9 +573,9 @@ absl::StatusOr<OnnxModel> Importer::Run() {
   DropUnneeded(&graph_.model());
   Count();
   result_.weights = graph_.Finish();
-  imported.model.model = std::move(graph_.model());
+  *imported.model.model = std::move(graph_.model());
   imported.constants_of_file =
-      ConstantsOfFile(imported.model.model, result_.weights);
+      ConstantsOfFile(*imported.model.model, result_.weights);
   HT_RETURN_IF_ERROR(BuildProgram(imported.model).status());
   return std::move(result_);
 }

@@ -68,7 +68,7 @@ absl::StatusOr<OnnxModel> ImportBytes(const std::string& bytes,
 
 std::string Import(const std::string& graph, OnnxOptions options) {
   const auto model = ImportBytes(Bytes(graph), std::move(options));
-  if (model.ok()) return PrintModel(model->imported.model.model);
+  if (model.ok()) return PrintModel(*model->imported.model.model);
   EXPECT_EQ(ExitCodeOf(model.status()), ExitCode::kModel);
   return std::string(model.status().message());
 }

@@ -76,7 +76,7 @@ class Importer : public PaddleScope {
   }
 
  private:
-  proto::Model& model() { return result_.model.model; }
+  proto::Model& model() { return *result_.model.model; }
   // The value that the variable holds now, with its gradient.
   std::string ValueOf(const std::string& variable) const;
   void FindReads();
@@ -392,8 +392,8 @@ absl::Status Importer::CheckBatches() {
   for (const auto& pair : equal_batches_) {
     values.insert({pair.first.first, pair.first.second});
   }
-  *copy.model.mutable_output() = {values.begin(), values.end()};
-  DropUnneeded(&copy.model);
+  *copy.model->mutable_output() = {values.begin(), values.end()};
+  DropUnneeded(&*copy.model);
   HT_ASSIGN_OR_RETURN(const auto program, BuildProgram(copy));
   const Block& block = program->entries()[0]->block();
   for (const auto& [pair, place] : equal_batches_) {

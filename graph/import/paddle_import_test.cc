@@ -42,7 +42,7 @@ TEST(PaddleImportTest, ForwardPartWithLossOfRole256) {
       Op("sgd", {"Param:w"}, {"ParamOut:w"}, "", 2),
       Op("increment", {"X:lr"}, {"Out:lr"}, "", 16)));
   ASSERT_TRUE(imported.ok()) << imported.status();
-  EXPECT_EQ(PrintModel(imported->model.model), R"(name: "net"  format: 1
+  EXPECT_EQ(PrintModel(*imported->model.model), R"(name: "net"  format: 1
 feed { name: "x" dtype: F32 dims: [-1, 4] }
 param { name: "w" dims: [4, 3] init { xavier_uniform { } } }
 op { type: "matmul_v2" in { slot: "X" var: "x" } in { slot: "Y" var: "w" } out { slot: "Out" var: "h" } }
@@ -361,7 +361,7 @@ TEST(PaddleImportTest, WhatAmpHasPutInIsTakenOut) {
       Op("elementwise_mul", {"X:loss", "Y:loss_scaling_0"}, {"Out:scaled"}, "",
          256)));
   ASSERT_TRUE(imported.ok()) << imported.status();
-  const std::string text = PrintModel(imported->model.model);
+  const std::string text = PrintModel(*imported->model.model);
   EXPECT_EQ(text.substr(text.find("op {")),
             Text(Mlp()).substr(Text(Mlp()).find("op {")));
   EXPECT_THAT(imported->left_out,

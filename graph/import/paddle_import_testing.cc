@@ -64,7 +64,7 @@ absl::StatusOr<PaddleModel> Import(const std::string& block,
 std::string Text(const std::string& block, const PaddleOptions& options) {
   const auto imported = Import(block, options);
   if (!imported.ok()) return std::string(imported.status().message());
-  std::string text = PrintModel(imported->model.model);
+  std::string text = PrintModel(*imported->model.model);
   return text.substr(text.find('\n') + 1);
 }
 

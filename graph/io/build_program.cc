@@ -41,7 +41,7 @@ class ProgramBuilder {
  public:
   explicit ProgramBuilder(const ModelFile& file)
       : file_(file),
-        model_(file.model),
+        model_(*file.model),
         program_(std::make_unique<Program>()),
         train_(program_->AddEntry(kTrainEntry)),
         block_(train_.block()) {}

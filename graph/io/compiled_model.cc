@@ -46,10 +46,10 @@ std::string Checksum(absl::string_view bytes) {
 // that are packed have left their lines.
 template <typename File, typename Visit>
 void VisitLines(File& file, const Visit& visit) {
-  visit(file.model.feed_size(), file.feed_lines);
-  visit(file.model.param_size(), file.param_lines);
-  visit(file.model.stat_size(), file.stat_lines);
-  visit(std::max<int>(file.model.op_size(), file.op_lines.size()),
+  visit(file.model->feed_size(), file.feed_lines);
+  visit(file.model->param_size(), file.param_lines);
+  visit(file.model->stat_size(), file.stat_lines);
+  visit(std::max<int>(file.model->op_size(), file.op_lines.size()),
         file.op_lines);
 }
 
@@ -275,7 +275,7 @@ absl::Status Reader::TakeReport(CompiledModel* model) {
 
 void Reader::TakeSource(CompiledModel* model) {
   ModelFile source;
-  source.model = std::move(*message_.mutable_source());
+  *source.model = *message_.mutable_source();
   source.file = message_.source_file();
   TakeLines(message_, &source);
   if (packed_source_.bytes() == 0) return model->SetSource(std::move(source));
@@ -334,23 +334,24 @@ void CompiledModel::SetProgram(std::unique_ptr<Program> owned) {
 
 void CompiledModel::SetSource(ModelFile file) {
   Packer packer;
-  packer.Append(file.model);
+  packer.Append(*file.model);
   KeepSource(std::move(file), packer.Finish());
 }
 
 void CompiledModel::KeepSource(ModelFile file, proto::Packed packed) {
+  const int ops = file.model->op_size();
+  file.op_lines.resize(ops);
+  // A copy of the rest frees their memory.
+  file.model->mutable_op()->UnsafeArenaExtractSubrange(0, ops, nullptr);
+  file.model = ModelMessage(file.model);
   source = std::move(file);
-  source.op_lines.resize(source.model.op_size());
-  // Clearing would keep their memory.
-  google::protobuf::RepeatedPtrField<proto::OpNode>().Swap(
-      source.model.mutable_op());
   packed_source = std::move(packed);
 }
 
 ModelFile CompiledModel::WholeSource() const {
   ModelFile whole = source;
   const absl::StatusOr<std::string> bytes = Unpack(packed_source);
-  HT_CHECK(bytes.ok() && whole.model.ParseFromString(*bytes),
+  HT_CHECK(bytes.ok() && whole.model->ParseFromString(*bytes),
            "the source was packed here, or checked when it was read");
   return whole;
 }
@@ -359,10 +360,10 @@ absl::StatusOr<std::string> SerializeCompiledModel(const CompiledModel& model) {
   proto::CompiledModel message;
   message.set_magic(kCompiledModelMagic);
   message.set_format_version(kCompiledModelFormat);
-  if (model.source.model.loss().denominator_size() > 0) {
+  if (model.source.model->loss().denominator_size() > 0) {
     message.add_required_features(std::string(kDenominators));
   }
-  if (model.source.model.loss().part_size() > 0) {
+  if (model.source.model->loss().part_size() > 0) {
     message.add_required_features(std::string(kLossParts));
   }
   message.set_producer(kProducer);

@@ -36,9 +36,9 @@ CompiledModel Example() {
   model.SetProgram(Parse(kProgram, "p.ht").value());
   ModelFile source;
   source.file = "models/p.pbtxt";
-  source.model.add_feed()->set_name("x");
-  source.model.add_param()->set_name("w");
-  source.model.add_op()->set_type("matmul");
+  source.model->add_feed()->set_name("x");
+  source.model->add_param()->set_name("w");
+  source.model->add_op()->set_type("matmul");
   source.feed_lines = {2};
   source.param_lines = {3};
   source.op_lines = {5};
@@ -97,9 +97,9 @@ TEST(CompiledModelTest, RoundTrip) {
   EXPECT_EQ(read->fingerprint, Hex64(Fingerprint(*model.program)));
   EXPECT_EQ(read->source.file, "models/p.pbtxt");
   const ModelFile source = read->WholeSource();
-  EXPECT_EQ(source.model.op(0).type(), "matmul");
-  EXPECT_EQ(source.model.SerializeAsString(),
-            model.WholeSource().model.SerializeAsString());
+  EXPECT_EQ(source.model->op(0).type(), "matmul");
+  EXPECT_EQ(source.model->SerializeAsString(),
+            model.WholeSource().model->SerializeAsString());
   EXPECT_EQ(source.feed_lines, std::vector<int>({2}));
   EXPECT_EQ(source.param_lines, std::vector<int>({3}));
   EXPECT_EQ(source.op_lines, std::vector<int>({5}));
@@ -144,7 +144,7 @@ TEST(CompiledModelTest, RecordsAreSmall) {
     absl::StrAppend(&program, "  h", i + 1, ": relu(X=h", i, ") -> (Out=h",
                     i + 1, " : f32[B,4])   forward f32 LEVEL line=", i + 9,
                     "\n");
-    proto::OpNode* op = source.model.add_op();
+    proto::OpNode* op = source.model->add_op();
     op->set_type("relu");
     op->add_in()->add_var(absl::StrCat("h", i));
     op->add_out()->add_var(absl::StrCat("h", i + 1));
@@ -255,8 +255,8 @@ TEST(CompiledModelTest, WhatALossHasIsAFeature) {
   const std::string plain = Serialized(Example());
   CompiledModel with = Example();
   ModelFile source = with.WholeSource();
-  source.model.mutable_loss()->add_denominator("n");
-  source.model.mutable_loss()->add_part()->set_var("aux");
+  source.model->mutable_loss()->add_denominator("n");
+  source.model->mutable_loss()->add_part()->set_var("aux");
   with.SetSource(std::move(source));
   const auto features = [](const std::string& bytes) {
     proto::CompiledModel message;
@@ -269,7 +269,7 @@ TEST(CompiledModelTest, WhatALossHasIsAFeature) {
               testing::ElementsAre("loss_denominators", "loss_parts"));
   const auto read = ParseCompiledModel(Serialized(with), "m.htc", "cpu");
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->source.model.loss().denominator(0), "n");
+  EXPECT_EQ(read->source.model->loss().denominator(0), "n");
 }
 
 TEST(CompiledModelTest, AnotherVersionOfAnOp) {

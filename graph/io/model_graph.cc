@@ -25,7 +25,7 @@ class Orderer {
  public:
   Orderer(const ModelFile& file, const Block& block,
           absl::flat_hash_set<std::string>* lost)
-      : file_(file), model_(file.model), block_(block), lost_(*lost) {}
+      : file_(file), model_(*file.model), block_(block), lost_(*lost) {}
 
   std::vector<int> Run(ErrorList* errors);
 

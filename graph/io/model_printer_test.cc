@@ -19,10 +19,11 @@ loss { mask: "m" denominator: "n" denominator: "o" }
 )";
   const auto file = ParseModel(text, "m");
   ASSERT_TRUE(file.ok()) << file.status();
-  const std::string printed = PrintModel(file->model);
+  const std::string printed = PrintModel(*file->model);
   const auto again = ParseModel(printed, "m");
   ASSERT_TRUE(again.ok()) << again.status() << printed;
-  EXPECT_EQ(again->model.SerializeAsString(), file->model.SerializeAsString());
+  EXPECT_EQ(again->model->SerializeAsString(),
+            file->model->SerializeAsString());
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ std::vector<int> Take(Lines& lines, const char* field, int count) {
 
 void SetLines(absl::string_view content, ModelFile* file) {
   auto lines = TopLevelLines(content);
-  const proto::Model& model = file->model;
+  const proto::Model& model = *file->model;
   file->op_lines = Take(lines, "op", model.op_size());
   file->param_lines = Take(lines, "param", model.param_size());
   file->stat_lines = Take(lines, "stat", model.stat_size());
@@ -66,7 +66,18 @@ void SetLines(absl::string_view content, ModelFile* file) {
   file->output_lines = Take(lines, "output", model.output_size());
 }
 
+google::protobuf::ArenaOptions LargeBlocks() {
+  google::protobuf::ArenaOptions options;
+  options.max_block_size = size_t{1} << 20;
+  return options;
+}
+
 }  // namespace
+
+ModelMessage::ModelMessage()
+    : arena_(std::make_unique<google::protobuf::Arena>(LargeBlocks())),
+      model_(
+          google::protobuf::Arena::CreateMessage<proto::Model>(arena_.get())) {}
 
 absl::StatusOr<ModelFile> ParseModel(absl::string_view content,
                                      absl::string_view file) {
@@ -78,12 +89,12 @@ absl::StatusOr<ModelFile> ParseModel(absl::string_view content,
   ModelFile result;
   result.file = std::string(file);
   if (kind == FileKind::kModelText) {
-    HT_RETURN_IF_ERROR(ParseTextProto(content, file, &result.model));
+    HT_RETURN_IF_ERROR(ParseTextProto(content, file, &*result.model));
     SetLines(content, &result);
   } else if (kind == FileKind::kModelBinary) {
-    HT_RETURN_IF_ERROR(ParseBinary(content, file, &result.model));
-    HT_RETURN_IF_ERROR(CheckFormat(file, result.model));
-    HT_RETURN_IF_ERROR(CheckKnown(file, &result.model));
+    HT_RETURN_IF_ERROR(ParseBinary(content, file, &*result.model));
+    HT_RETURN_IF_ERROR(CheckFormat(file, *result.model));
+    HT_RETURN_IF_ERROR(CheckKnown(file, &*result.model));
   } else {
     return ModelError(file, ": expected a model (.pbtxt or .pb), found ",
                       kind == FileKind::kTextForm
@@ -91,7 +102,7 @@ absl::StatusOr<ModelFile> ParseModel(absl::string_view content,
                             "give the model that it was made from"
                           : "a compiled model");
   }
-  HT_RETURN_IF_ERROR(CheckFormat(file, result.model));
+  HT_RETURN_IF_ERROR(CheckFormat(file, *result.model));
   return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/arena.h"
 #include "graph/ir/program.h"
 #include "proto/program.pb.h"
 
@@ -39,10 +40,35 @@ absl::Status ExpectTextOf(const google::protobuf::Descriptor& type,
                           absl::string_view what, absl::string_view content,
                           absl::string_view file);
 
+// A model whose many small messages lie together (a protobuf arena), so that
+// none is made or freed by itself. Copies are deep.
+class ModelMessage {
+ public:
+  ModelMessage();
+  explicit ModelMessage(const proto::Model& model) : ModelMessage() {
+    *model_ = model;
+  }
+  ModelMessage(const ModelMessage& other) : ModelMessage(*other) {}
+  ModelMessage(ModelMessage&& other) noexcept = default;
+  ModelMessage& operator=(const ModelMessage& other) {
+    return *this = ModelMessage(other);
+  }
+  ModelMessage& operator=(ModelMessage&& other) noexcept = default;
+
+  proto::Model& operator*() { return *model_; }
+  const proto::Model& operator*() const { return *model_; }
+  proto::Model* operator->() { return model_; }
+  const proto::Model* operator->() const { return model_; }
+
+ private:
+  std::unique_ptr<google::protobuf::Arena> arena_;
+  proto::Model* model_;
+};
+
 // A model as read, with the line of each named thing. Text format errors give
 // "file:line:column: ..." and, for an unknown field, the nearest one.
 struct ModelFile {
-  proto::Model model;
+  ModelMessage model;
   std::string file;
   // By op index / param index / feed index, 1-based lines; empty for binary.
   std::vector<int> op_lines, param_lines, stat_lines, feed_lines;

@@ -80,13 +80,15 @@ TEST(ModelReaderTest, TheMnistConvnet) {
 TEST(ModelReaderTest, TextAndBinaryAreTheSameModel) {
   const auto text = ParseModel(kModel, "m.pbtxt");
   ASSERT_TRUE(text.ok());
-  const auto binary = ParseModel(text->model.SerializeAsString(), "m.pb");
+  const auto binary = ParseModel(text->model->SerializeAsString(), "m.pb");
   ASSERT_TRUE(binary.ok()) << binary.status();
-  EXPECT_EQ(binary->model.SerializeAsString(), text->model.SerializeAsString());
+  EXPECT_EQ(binary->model->SerializeAsString(),
+            text->model->SerializeAsString());
   EXPECT_TRUE(binary->op_lines.empty());
   const auto marked = ParseModel(absl::StrCat("\xef\xbb\xbf", kModel), "m");
   ASSERT_TRUE(marked.ok()) << marked.status();
-  EXPECT_EQ(marked->model.SerializeAsString(), text->model.SerializeAsString());
+  EXPECT_EQ(marked->model->SerializeAsString(),
+            text->model->SerializeAsString());
   const auto program = BuildProgram(*binary);
   ASSERT_TRUE(program.ok()) << program.status();
 }
@@ -181,7 +183,7 @@ TEST(DetectKindTest, ByContent) {
   };
   EXPECT_EQ(kind(kModel), FileKind::kModelText);
   EXPECT_EQ(kind("# c\n\nprogram \"p\"\n"), FileKind::kTextForm);
-  EXPECT_EQ(kind(ParseModel(kModel, "m")->model.SerializeAsString()),
+  EXPECT_EQ(kind(ParseModel(kModel, "m")->model->SerializeAsString()),
             FileKind::kModelBinary);
   EXPECT_EQ(kind("\x0a\x17halftone-compiled-model\x10\x01"),
             FileKind::kCompiledModel);

@@ -63,10 +63,10 @@ TEST_P(WrongModelTest, IsRefusedWithPlaceAndReason) {
 TEST(WrongModel, ABinaryNameThatIsNoUtf8) {
   auto file = ParseModel(kModel, "m.pbtxt");
   ASSERT_TRUE(file.ok()) << file.status();
-  file->model.mutable_param(0)->set_name("w\xff");
+  file->model->mutable_param(0)->set_name("w\xff");
   const auto program = [&]() -> absl::StatusOr<std::unique_ptr<Program>> {
     HT_ASSIGN_OR_RETURN(const ModelFile binary,
-                        ParseModel(file->model.SerializeAsString(), "m.pb"));
+                        ParseModel(file->model->SerializeAsString(), "m.pb"));
     return BuildProgram(binary);
   }();
   EXPECT_EQ(ExitCodeOf(program.status()), ExitCode::kModel);
@@ -335,7 +335,7 @@ output: "y")");
 }
 
 TEST(WrongModelTest, EveryTruncationOfABinaryModelIsHandled) {
-  const std::string bytes = ParseModel(kModel, "m")->model.SerializeAsString();
+  const std::string bytes = ParseModel(kModel, "m")->model->SerializeAsString();
   for (size_t size = 0; size < bytes.size(); ++size) {
     const auto file = ParseModel(bytes.substr(0, size), "m.pb");
     if (!file.ok()) {
@@ -419,7 +419,7 @@ TEST(DenominatorTest, ErrorsSayWhatIsWrong) {
 TEST(WrongModelTest, UnknownFieldsOfABinaryModel) {
   // Field 15, a varint.
   const std::string bytes =
-      ParseModel(kModel, "m")->model.SerializeAsString() + "\x78\x01";
+      ParseModel(kModel, "m")->model->SerializeAsString() + "\x78\x01";
   EXPECT_THAT(std::string(ParseModel(bytes, "m.pb").status().message()),
               HasSubstr("fields that this version of Halftone does not know"));
 }

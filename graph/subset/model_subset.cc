@@ -40,7 +40,7 @@ std::optional<proto::Feed> AsFeed(const std::string& name,
 class Smaller {
  public:
   Smaller(const ModelFile& source, const std::vector<int>& ops)
-      : whole_(source.model), ops_(ops.begin(), ops.end()) {
+      : whole_(*source.model), ops_(ops.begin(), ops.end()) {
     auto program = BuildProgram(source);
     if (program.ok()) program_ = *std::move(program);
   }
@@ -238,15 +238,15 @@ proto::Model Smaller::Make() {
 }  // namespace
 
 ModelFile WithOps(const ModelFile& source, const std::vector<int>& ops) {
-  return {Smaller(source, ops).Make(), source.file};
+  return {ModelMessage(Smaller(source, ops).Make()), source.file};
 }
 
 ModelFile WithLossBehind(const ModelFile& source, int last) {
-  const proto::OpNode& op = source.model.op(last);
+  const proto::OpNode& op = source.model->op(last);
   if (op.out_size() == 0 || op.out(0).var_size() == 0) return {};
   const std::string value = op.out(0).var(0), loss = value + ".mean";
   ModelFile cut = source;
-  proto::OpNode& mean = *cut.model.add_op();
+  proto::OpNode& mean = *cut.model->add_op();
   mean.set_type("mean");
   proto::SlotVars& in = *mean.add_in();
   in.set_slot("X");
@@ -254,14 +254,14 @@ ModelFile WithLossBehind(const ModelFile& source, int last) {
   proto::SlotVars& out = *mean.add_out();
   out.set_slot("Out");
   out.add_var(loss);
-  cut.model.clear_metric();
-  cut.model.clear_output();
-  cut.model.mutable_loss()->Clear();
-  cut.model.mutable_loss()->set_var(loss);
-  cut.model.mutable_loss()->set_mean_over(value);
+  cut.model->clear_metric();
+  cut.model->clear_output();
+  cut.model->mutable_loss()->Clear();
+  cut.model->mutable_loss()->set_var(loss);
+  cut.model->mutable_loss()->set_mean_over(value);
   std::vector<int> ops(last + 1);
   std::iota(ops.begin(), ops.end(), 0);
-  ops.push_back(cut.model.op_size() - 1);
+  ops.push_back(cut.model->op_size() - 1);
   return WithOps(cut, ops);
 }
 

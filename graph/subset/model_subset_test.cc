@@ -29,24 +29,24 @@ TEST(WithOps, IsAlwaysAModel) {
     for (int trial = 0; trial < 200; ++trial) {
       std::vector<int> ops;
       const unsigned one_in = 2 + trial % 5;
-      for (int i = 0; i < whole.model.op_size(); ++i) {
+      for (int i = 0; i < whole.model->op_size(); ++i) {
         if (random() % one_in != 0) ops.push_back(i);
       }
       const ModelFile left = WithOps(whole, ops);
-      if (left.model.op_size() == 0) continue;
-      EXPECT_LE(left.model.op_size(), static_cast<int>(ops.size()));
+      if (left.model->op_size() == 0) continue;
+      EXPECT_LE(left.model->op_size(), static_cast<int>(ops.size()));
       const auto program = BuildProgram(left);
       EXPECT_TRUE(program.ok()) << name << " " << program.status() << "\n"
-                                << PrintModel(left.model);
+                                << PrintModel(*left.model);
     }
   }
 }
 
 TEST(WithOps, OfAllIsTheSame) {
   const ModelFile whole = Read("mnist_convnet");
-  std::vector<int> all(whole.model.op_size());
+  std::vector<int> all(whole.model->op_size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
-  EXPECT_EQ(PrintModel(WithOps(whole, all).model), PrintModel(whole.model));
+  EXPECT_EQ(PrintModel(*WithOps(whole, all).model), PrintModel(*whole.model));
 }
 
 // A relu goes, and its reader reads what it read; a convolution's input of
@@ -54,11 +54,11 @@ TEST(WithOps, OfAllIsTheSame) {
 TEST(WithOps, ReadersReadAnInputOrAFeed) {
   const ModelFile whole = Read("mlp");
   std::vector<int> ops;
-  for (int i = 0; i < whole.model.op_size(); ++i) {
-    const std::string& type = whole.model.op(i).type();
+  for (int i = 0; i < whole.model->op_size(); ++i) {
+    const std::string& type = whole.model->op(i).type();
     if (type != "relu" && type != "flatten") ops.push_back(i);
   }
-  const std::string text = PrintModel(WithOps(whole, ops).model);
+  const std::string text = PrintModel(*WithOps(whole, ops).model);
   EXPECT_THAT(text, HasSubstr("{ slot: \"X\" var: \"fc1\" }"));
   EXPECT_THAT(text, HasSubstr("feed { name: \"flat\" dims: [-1, 784] }"));
   EXPECT_THAT(text, Not(HasSubstr("relu1")));
@@ -66,10 +66,10 @@ TEST(WithOps, ReadersReadAnInputOrAFeed) {
 
 TEST(WithLossBehind, TakesNothingBehindTheOp) {
   const ModelFile whole = Read("mlp");
-  for (int last = 0; last < whole.model.op_size(); ++last) {
+  for (int last = 0; last < whole.model->op_size(); ++last) {
     const ModelFile cut = WithLossBehind(whole, last);
-    EXPECT_LE(cut.model.op_size(), last + 2);
-    const std::string text = PrintModel(cut.model);
+    EXPECT_LE(cut.model->op_size(), last + 2);
+    const std::string text = PrintModel(*cut.model);
     EXPECT_THAT(text, HasSubstr(".mean"));
     EXPECT_THAT(text, Not(HasSubstr("metric")));
   }

@@ -63,7 +63,7 @@ TEST(ZooTest, PrintingKeepsEveryModel) {
     ASSERT_TRUE(model.ok());
     const auto file = ParseModel(PrintModel(*model), name);
     ASSERT_TRUE(file.ok()) << file.status();
-    EXPECT_EQ(file->model.SerializeAsString(), model->SerializeAsString())
+    EXPECT_EQ(file->model->SerializeAsString(), model->SerializeAsString())
         << name;
   }
 }

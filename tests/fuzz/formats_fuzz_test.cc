@@ -128,7 +128,7 @@ TEST(FormatsFuzzTest, EveryNumberAtItsExtremes) {
 TEST(FormatsFuzzTest, BinaryModels) {
   std::vector<std::string> sources;
   for (const std::string& text : ModelTexts()) {
-    sources.push_back(ParseModel(text, "m")->model.SerializeAsString());
+    sources.push_back(ParseModel(text, "m")->model->SerializeAsString());
   }
   Fuzz(sources, /*text=*/false, [](const std::string& content, int seed) {
     Check(Build(content), seed);

@@ -170,16 +170,16 @@ TEST_P(ImportedNetTest, IsWhatTheJsonSays) {
   ASSERT_TRUE(paddle.ok()) << paddle.status();
   const auto forward = ImportPaddle(net + ".fwd", (*paddle)["loss"]);
   ASSERT_TRUE(forward.ok()) << forward.status();
-  ExpectSameProgram(forward->model.model, *paddle);
+  ExpectSameProgram(*forward->model.model, *paddle);
   // The training program, stripped, is the forward one, loss and all.
   const auto train = ImportPaddle(net + ".train", "");
   ASSERT_TRUE(train.ok()) << train.status();
   EXPECT_EQ(train->loss_from, "op role 256");
   EXPECT_GT(train->left_out.at("backward"), 0);
-  EXPECT_EQ(train->left_out.at("optimizer"), train->model.model.param_size());
-  proto::Model expected = forward->model.model;
-  expected.set_name(train->model.model.name());
-  EXPECT_EQ(PrintModel(train->model.model), PrintModel(expected));
+  EXPECT_EQ(train->left_out.at("optimizer"), train->model.model->param_size());
+  proto::Model expected = *forward->model.model;
+  expected.set_name(train->model.model->name());
+  EXPECT_EQ(PrintModel(*train->model.model), PrintModel(expected));
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, ImportedNetTest,

@@ -65,7 +65,7 @@ absl::Status WriteWeights(const std::vector<Weight>& weights,
 }
 
 absl::Status WriteModel(const ImportedModel& imported, ImportFiles* files) {
-  const std::string text = PrintModel(imported.model.model);
+  const std::string text = PrintModel(*imported.model.model);
   files->bytes = static_cast<int64_t>(text.size());
   return WriteOutput(files->out, text);
 }
@@ -117,7 +117,7 @@ absl::StatusOr<ImportedModel> ImportPaddleFile(const std::string& content,
   files->no_weights = absl::StrCat(files->params, " is not there");
   if (named || std::filesystem::exists(files->params)) {
     HT_RETURN_IF_ERROR(
-        WritePaddleWeights(program, imported.model.model, files));
+        WritePaddleWeights(program, *imported.model.model, files));
   }
   return imported;
 }

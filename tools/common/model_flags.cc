@@ -321,7 +321,7 @@ absl::StatusOr<CompiledModel> LoadOrCompile(const ModelFlags& named,
     return FromCompiled(content, flags, may_recompile);
   }
   HT_ASSIGN_OR_RETURN(ModelFile source, ParseModel(content, flags.path));
-  const std::vector<std::string> neutral = DropNeutral(&source.model);
+  const std::vector<std::string> neutral = DropNeutral(&*source.model);
   passes::StrategyFile strategy;
   if (!flags.strategy.empty()) {
     HT_ASSIGN_OR_RETURN(strategy, passes::ReadStrategy(flags.strategy));

@@ -53,7 +53,7 @@ absl::StatusOr<Source> Read(const std::string& content,
     model = compiled.WholeSource();
   } else {
     HT_ASSIGN_OR_RETURN(model, ParseModel(content, path));
-    DropNeutral(&model.model);
+    DropNeutral(&*model.model);
   }
   HT_ASSIGN_OR_RETURN(source.program, BuildProgram(model));
   return source;

@@ -55,7 +55,7 @@ class Command {
   }
   absl::StatusOr<int> ExitCodeWith(const ModelFile& model) const {
     const std::string path = absl::StrCat(folder_, "/", kModelName);
-    HT_RETURN_IF_ERROR(WriteFileAtomically(path, PrintModel(model.model)));
+    HT_RETURN_IF_ERROR(WriteFileAtomically(path, PrintModel(*model.model)));
     const std::string quoted =
         absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
     const std::string command = absl::StrReplaceAll(text_, {{kPlace, quoted}});
@@ -91,7 +91,7 @@ absl::StatusOr<ReducedReproducer> ReduceReproducer(const Reproducer& whole) {
   small.model_file = kModelName;
   // As a reader of the folder sees it, with the lines of the new file.
   const auto error_of = [&small](const ModelFile& model) {
-    small.model = PrintModel(model.model);
+    small.model = PrintModel(*model.model);
     return CompileApart(small);
   };
   const absl::Status first = error_of(source);
@@ -112,7 +112,7 @@ absl::StatusOr<ReducedReproducer> ReduceReproducer(const Reproducer& whole) {
       }));
   const absl::Status error = error_of(reduced.model);
   ReducedReproducer result{MakeReproducer(std::move(small), error),
-                           reduced.ops_before, reduced.model.model.op_size(),
+                           reduced.ops_before, reduced.model.model->op_size(),
                            reduced.asked};
   result.reproducer.command = whole.command;
   return result;

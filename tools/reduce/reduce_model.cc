@@ -20,7 +20,7 @@ class Reducer {
 
  private:
   absl::StatusOr<bool> Ask(const ModelFile& model) {
-    if (model.model.op_size() == 0) return false;
+    if (model.model->op_size() == 0) return false;
     ++asked_;
     return fails_(model);
   }
@@ -37,17 +37,17 @@ absl::Status Reducer::TakeOpsOut() {
     return Ask(WithOps(model_, ops));
   };
   HT_ASSIGN_OR_RETURN(const std::vector<int> needed,
-                      SmallestSet(model_.model.op_size(), holds));
+                      SmallestSet(model_.model->op_size(), holds));
   model_ = WithOps(model_, needed);
   return absl::OkStatus();
 }
 
 // Whether there are fewer ops by it.
 absl::StatusOr<bool> Reducer::MoveLoss() {
-  if (!model_.model.has_loss()) return false;
-  for (int i = 0; i + 2 < model_.model.op_size(); ++i) {
+  if (!model_.model->has_loss()) return false;
+  for (int i = 0; i + 2 < model_.model->op_size(); ++i) {
     ModelFile cut = WithLossBehind(model_, i);
-    if (cut.model.op_size() >= model_.model.op_size()) continue;
+    if (cut.model->op_size() >= model_.model->op_size()) continue;
     HT_ASSIGN_OR_RETURN(const bool fails, Ask(cut));
     if (!fails) continue;
     model_ = std::move(cut);
@@ -57,7 +57,7 @@ absl::StatusOr<bool> Reducer::MoveLoss() {
 }
 
 absl::StatusOr<Reduced> Reducer::Run() {
-  const int before = model_.model.op_size();
+  const int before = model_.model->op_size();
   HT_ASSIGN_OR_RETURN(const bool fails, Ask(model_));
   if (!fails) {
     return UsageError(model_.file,

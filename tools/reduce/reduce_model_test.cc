@@ -20,13 +20,13 @@ ModelFile Read(const std::string& name) {
 
 TEST(ReduceModel, FindsThePairThatFailsTogether) {
   const auto both = [](const ModelFile& model) -> absl::StatusOr<bool> {
-    const std::string text = PrintModel(model.model);
+    const std::string text = PrintModel(*model.model);
     return text.find("softmax_with") != std::string::npos &&
            text.find("image_normalize") != std::string::npos;
   };
   const auto reduced = ReduceModel(Read("small_resnet"), both);
   ASSERT_TRUE(reduced.ok()) << reduced.status();
-  EXPECT_EQ(reduced->model.model.op_size(), 2);
+  EXPECT_EQ(reduced->model.model->op_size(), 2);
   EXPECT_LT(reduced->asked, 60);
   const auto never = [](const ModelFile&) -> absl::StatusOr<bool> {
     return false;

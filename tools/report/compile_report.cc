@@ -359,7 +359,7 @@ std::string CompileText(const ModelFacts& facts, const std::string& path,
     text += Line("gradients", GradientsText(facts));
     text += Line("update", UpdateText(model.strategy));
   } else {
-    const bool no_loss = !model.source.model.has_loss();
+    const bool no_loss = !model.source.model->has_loss();
     text += Line("update", no_loss ? "none: the model has no loss; forward and "
                                      "eval only: add loss { ... } to train it"
                                    : "none: no optimizer in the strategy; "
@@ -388,7 +388,7 @@ std::string CompileJson(const ModelFacts& facts, const std::string& path,
                         int64_t bytes) {
   const CompiledModel& model = *facts.model;
   nlohmann::ordered_json json = {{"schema", 1},
-                                 {"model", model.source.model.name()},
+                                 {"model", model.source.model->name()},
                                  {"level", model.strategy.amp().level()},
                                  {"target", model.target},
                                  {"fingerprint", model.fingerprint},

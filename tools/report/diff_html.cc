@@ -101,8 +101,9 @@ absl::StatusOr<std::string> DiffHtml(const CompiledModel& before,
       GraphHtml(GraphDiffJson(merged, old_facts, new_facts), Legend(merged)),
       "<p>", HtmlFilter(), " rows below</p>\n",
       CastsHtml(merged, new_facts.samples));
-  return HtmlPage(absl::StrCat(before.source.model.name(), " before and after"),
-                  html, kGraphStyle, kGraphScript);
+  return HtmlPage(
+      absl::StrCat(before.source.model->name(), " before and after"), html,
+      kGraphStyle, kGraphScript);
 }
 
 }  // namespace tools

@@ -93,7 +93,7 @@ std::vector<Step> ChainOf(const CompiledModel& model, const proto::OpRow* op) {
 }
 
 bool DefinesLoss(const CompiledModel& model, const proto::OpRow& op) {
-  return FindProducer(model, model.source.model.loss().var()) == &op;
+  return FindProducer(model, model.source.model->loss().var()) == &op;
 }
 
 // How to turn the decision of one of the model's own ops over.
@@ -266,7 +266,7 @@ std::string ToJson(const Explanation& explanation) {
   const CompiledModel& model = *facts.model;
   Json json = {{"schema", 1},
                {"name", explanation.name},
-               {"model", model.source.model.name()},
+               {"model", model.source.model->name()},
                {"file", model.source.file}};
   if (!explanation.subject.json.is_null()) {
     json["subject"] = explanation.subject.json;

@@ -207,8 +207,8 @@ Subject FeedSubject(const CompiledModel& model, const std::string& name) {
   const std::string type = FeedType(*model.program, name);
   if (type.empty()) return subject;
   int line = 0;
-  for (int f = 0; f < model.source.model.feed_size(); ++f) {
-    if (model.source.model.feed(f).name() != name) continue;
+  for (int f = 0; f < model.source.model->feed_size(); ++f) {
+    if (model.source.model->feed(f).name() != name) continue;
     if (f < static_cast<int>(model.source.feed_lines.size())) {
       line = model.source.feed_lines[f];
     }

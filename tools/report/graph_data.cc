@@ -211,7 +211,7 @@ SortedJson JsonOf(const GraphData& graph, const Types& types,
     casts.push_back(CastJson(cast, facts.samples, is_diff, &texts));
   }
   SortedJson collectives = CollectivesJson(facts, &texts);
-  return {{"model", facts.model->source.model.name()},
+  return {{"model", facts.model->source.model->name()},
           {"file", facts.model->source.file},
           {"ops", std::move(ops)},
           {"casts", std::move(casts)},
@@ -276,7 +276,7 @@ absl::StatusOr<std::string> GraphDot(const ModelFacts& facts,
                       NearestHint(scope, names));
   }
   std::string dot = absl::StrCat(
-      "digraph ", DotQuoted(facts.model->source.model.name()),
+      "digraph ", DotQuoted(facts.model->source.model->name()),
       " {\nnode [shape=box style=filled fontname=\"sans-serif\"]\n",
       "edge [fontname=\"sans-serif\" fontsize=10]\n");
   std::vector<std::string> open;

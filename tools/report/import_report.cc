@@ -53,7 +53,7 @@ std::string FeedText(const proto::Feed& feed) {
 }
 
 std::string OpsText(const ImportedModel& imported) {
-  const int ops = imported.model.model.op_size();
+  const int ops = imported.model.model->op_size();
   const std::string kept = absl::StrCat(WithCommas(ops), " forward");
   if (imported.left_out.empty()) return kept;
   return absl::StrCat(kept, "; left out: ", Counts(imported.left_out));
@@ -61,11 +61,11 @@ std::string OpsText(const ImportedModel& imported) {
 
 std::string FeedsText(const ImportedModel& imported) {
   std::vector<std::string> feeds;
-  for (const proto::Feed& feed : imported.model.model.feed()) {
+  for (const proto::Feed& feed : imported.model.model->feed()) {
     feeds.push_back(FeedText(feed));
   }
   std::string text = absl::StrJoin(feeds, ", ");
-  const auto& all = imported.model.model.feed();
+  const auto& all = imported.model.model->feed();
   const bool closed =
       std::all_of(all.begin(), all.end(), [](const proto::Feed& feed) {
         return feed.dims_size() > 0 && feed.dims(0) != -1;
@@ -93,7 +93,7 @@ std::vector<std::string> Frozen(const proto::Model& model) {
 }
 
 std::string LossText(const ImportedModel& imported) {
-  const proto::Model& model = imported.model.model;
+  const proto::Model& model = *imported.model.model;
   if (model.has_loss()) {
     const proto::Loss& loss = model.loss();
     std::string over = absl::StrCat("a mean over ", loss.mean_over());
@@ -132,7 +132,7 @@ std::string InitText(const ImportedModel& imported, const ImportFiles& files) {
 
 std::string ImportText(const ImportedModel& imported,
                        const ImportFiles& files) {
-  const proto::Model& model = imported.model.model;
+  const proto::Model& model = *imported.model.model;
   std::string text =
       LabelLine("read", absl::StrCat(files.model, ": ", imported.source));
   absl::StrAppend(&text, LabelLine("ops", OpsText(imported)),
@@ -189,7 +189,7 @@ std::string ImportText(const ImportedModel& imported,
 std::string ImportJson(const ImportedModel& imported,
                        const ImportFiles& files) {
   using Json = nlohmann::ordered_json;
-  const proto::Model& model = imported.model.model;
+  const proto::Model& model = *imported.model.model;
   const auto or_null = [](const std::string& word) {
     return word.empty() ? Json() : Json(word);
   };

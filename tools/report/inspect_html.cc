@@ -94,7 +94,7 @@ std::string InspectHtml(const ModelFacts& facts) {
   html += HtmlSection("parameters", /*open=*/false, ParamsHtml(facts));
   html += HtmlSection("all-reduces of gradients", /*open=*/false,
                       BucketsHtml(facts));
-  return HtmlPage(model.source.model.name(), html, kGraphStyle, kGraphScript);
+  return HtmlPage(model.source.model->name(), html, kGraphStyle, kGraphScript);
 }
 
 }  // namespace tools

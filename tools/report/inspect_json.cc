@@ -86,7 +86,7 @@ Json TotalsJson(const ModelFacts& facts) {
 std::string InspectJson(const ModelFacts& facts) {
   const CompiledModel& model = *facts.model;
   Json json = {{"schema", 1},
-               {"model", model.source.model.name()},
+               {"model", model.source.model->name()},
                {"entry", facts.entry},
                {"level", model.strategy.amp().level()},
                {"dtype", facts.low},

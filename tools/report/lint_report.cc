@@ -93,7 +93,7 @@ std::string LintJson(const ModelFacts& facts) {
   const CompiledModel& model = *facts.model;
   const std::map<std::string, int> lines = LinesOf(model);
   Json json = {{"schema", 1},
-               {"model", model.source.model.name()},
+               {"model", model.source.model->name()},
                {"findings", Json::array()},
                {"totals", TotalsJson(facts)}};
   for (const proto::Note& note : LintNotes(model)) {

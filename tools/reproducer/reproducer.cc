@@ -87,7 +87,7 @@ absl::StatusOr<ModelFile> SourceOf(const CompileInputs& inputs) {
   }
   HT_ASSIGN_OR_RETURN(ModelFile source,
                       ParseModel(inputs.model, inputs.model_file));
-  DropNeutral(&source.model);
+  DropNeutral(&*source.model);
   return source;
 }
 
