@@ -121,6 +121,10 @@ std::optional<ScaleEvent> ScaleEventOf(absl::string_view line) {
   if (first_bad != json.end() && first_bad->is_string()) {
     event.first_bad = first_bad->get<std::string>();
   }
+  const auto part = json.find("part");
+  if (part != json.end() && part->is_string()) {
+    event.part = part->get<std::string>();
+  }
   return event;
 }
 
@@ -193,6 +197,11 @@ absl::Status CutBack(const Directory& directory, const std::string& name,
 }
 
 // ,"losses":{"ce":{"loss":0.1,"loss_scaling":1024}}; nothing without parts.
+// Of a scaler; empty where there is one.
+std::string PartJson(const std::string& part) {
+  return part.empty() ? "" : absl::StrCat(",\"part\":", Quoted(part));
+}
+
 std::string PartsJson(const std::vector<PartLoss>& parts) {
   if (parts.empty()) return "";
   std::string text = ",\"losses\":{";
@@ -325,7 +334,7 @@ void MetricsLog::On(const StepEvent& event) {
 void MetricsLog::On(const SkipEvent& event) {
   Append(absl::StrCat(kSkipLine, "\"step\":", event.step, ",\"epoch\":",
                       event.epoch, ",\"first_bad\":", Quoted(event.first_bad),
-                      ",\"bad_steps\":", event.bad_steps,
+                      ",\"bad_steps\":", event.bad_steps, PartJson(event.part),
                       ",\"scale_before\":", JsonNumber(event.scale_before),
                       ",\"loss_scaling\":", JsonNumber(event.loss_scaling)));
 }
@@ -333,7 +342,7 @@ void MetricsLog::On(const SkipEvent& event) {
 void MetricsLog::On(const ScaleEvent& event) {
   if (event.skipped) return;
   Append(absl::StrCat(kScaleLine, "\"step\":", event.step,
-                      ",\"epoch\":", event.epoch,
+                      ",\"epoch\":", event.epoch, PartJson(event.part),
                       ",\"scale_before\":", JsonNumber(event.scale_before),
                       ",\"loss_scaling\":", JsonNumber(event.loss_scaling)));
 }

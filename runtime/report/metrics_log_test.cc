@@ -208,10 +208,11 @@ TEST(MetricsLog, ResumeReadsTheScaleEventsBack) {
     skip.first_bad = "a \"b\".w.grad has inf";
     skip.scale_before = 1638.4f;
     skip.loss_scaling = 819.2f;
+    skip.part = "aux";
     log->On(skip);
     // A skip has a line of its own.
     log->On(ScaleEvent{7, 1, true, skip.first_bad, 1638.4f, 819.2f});
-    log->On(ScaleEvent{9, 2, false, "", 819.2f, 1638.4f});
+    log->On(ScaleEvent{9, 2, false, "", 819.2f, 1638.4f, "main"});
     log->On(ScaleEvent{21, 3, false, "", 1638.4f, 3276.8f});
     ASSERT_TRUE(log->Flush().ok());
   }
@@ -233,6 +234,8 @@ TEST(MetricsLog, ResumeReadsTheScaleEventsBack) {
   EXPECT_EQ(kept[0].first_bad, "a \"b\".w.grad has inf");
   EXPECT_EQ(kept[0].scale_before, 1638.4f);
   EXPECT_EQ(kept[0].loss_scaling, 819.2f);
+  EXPECT_EQ(kept[0].part, "aux");
+  EXPECT_EQ(kept[1].part, "main");
   EXPECT_EQ(kept[1].step, 9);
   EXPECT_FALSE(kept[1].skipped);
   EXPECT_EQ(kept[1].loss_scaling, 1638.4f);

@@ -86,6 +86,8 @@ struct SkipEvent {
   int64_t step = 0, epoch = 0;
   std::string first_bad;  // "conv2.w.grad has inf"
   int64_t bad_steps = 0;
+  // Of this part of the loss, where parts have scalers.
+  std::string part;
   float scale_before = 1, loss_scaling = 1;
 };
 // A step that was skipped, or after which the loss scale is another one.
@@ -94,6 +96,7 @@ struct ScaleEvent {
   bool skipped = false;
   std::string first_bad;  // of a skipped step: "conv2.w.grad has inf"
   float scale_before = 1, loss_scaling = 1;
+  std::string part;  // as SkipEvent has it
 };
 // A loss that is not finite in a step that was applied, since its gradients
 // are.

@@ -34,13 +34,14 @@ Json Metrics(const EvalEvent& eval) {
 Json ScaleEvents(const std::vector<ScaleEvent>& events) {
   Json json = Json::array();
   for (const ScaleEvent& event : events) {
-    json.push_back(
-        {{"step", event.step},
-         {"epoch", event.epoch},
-         {"skipped", event.skipped},
-         {"scale_before", Number(event.scale_before)},
-         {"loss_scaling", Number(event.loss_scaling)},
-         {"first_bad", event.skipped ? Json(event.first_bad) : Json()}});
+    Json& added = json.emplace_back(
+        Json{{"step", event.step},
+             {"epoch", event.epoch},
+             {"skipped", event.skipped},
+             {"scale_before", Number(event.scale_before)},
+             {"loss_scaling", Number(event.loss_scaling)},
+             {"first_bad", event.skipped ? Json(event.first_bad) : Json()}});
+    if (!event.part.empty()) added["part"] = event.part;
   }
   return json;
 }

@@ -69,6 +69,9 @@ void Progress::Add(const StepRecord& record, int64_t next_epoch,
   epoch = next_epoch;
   sample = next_sample;
   loss_scaling = record.loss_scaling;
+  for (size_t i = 0; i < record.parts.size(); ++i) {
+    part_scales[i] = record.parts[i].after;
+  }
   good_steps = record.good_steps;
   bad_steps = record.bad_steps;
   since_event.Add(record);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/train/totals.h"
@@ -20,7 +21,8 @@ struct Progress {
   // The next sample: its epoch (from 0) and the samples of all ranks that were
   // taken of that epoch.
   int64_t epoch = 0, sample = 0;
-  float loss_scaling = 1;  // after the last step
+  float loss_scaling = 1;          // after the last step
+  std::vector<float> part_scales;  // of parts of the loss that have scalers
   int64_t good_steps = 0, bad_steps = 0;
   RunningLoss since_event;  // since the last step event
   // Means of the first and the last step event.

@@ -228,7 +228,8 @@ absl::Status RankLoop::ReadOldest() {
     profile_->Add(executor_.spans(), pending.host);
   }
   const StepRecord record =
-      ReadStep(view, pending.step, pending.epoch, progress_.loss_scaling);
+      ReadStep(view, pending.step, pending.epoch, progress_.loss_scaling,
+               progress_.part_scales);
   progress_.Add(record, pending.next_epoch, pending.next_sample);
   const Asked asked = WhatIsAsked(record.stopped);
   asked_.stop |= asked.stop;
@@ -243,9 +244,7 @@ absl::Status RankLoop::ReadOldest() {
   if (reporter_ != nullptr && record.found_inf) {
     reporter_->Skipped(record, view);
   } else if (reporter_ != nullptr) {
-    if (record.loss_scaling != record.scale_before) {
-      reporter_->ScaleChanged(record);
-    }
+    reporter_->ScalesChanged(record);
     if (!record.loss_is_finite()) {
       reporter_->LossNotFinite(record, stop_rule_.not_finite());
     }

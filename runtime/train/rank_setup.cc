@@ -14,6 +14,7 @@
 #include "graph/base/error.h"
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
+#include "graph/ir/scaler_names.h"
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/strategy/dgc_stages.h"
@@ -365,21 +366,21 @@ absl::Status Load(Rank& rank, bool train, bool* agreed) {
   return rank.executor->Derive();
 }
 
-// As StepRecord has it.
+// As StepRecord has them.
 absl::Status ReadLossScaling(Rank& rank) {
   const Program& program = *rank.inputs.program;
-  bool first = true;
-  for (int i = 0; i < program.num_cells(); ++i) {
-    const Cell& cell = program.cell(CellId(i));
-    if (!absl::StartsWith(cell.name, kLossScaling)) continue;
+  std::vector<float> scales;
+  for (;;) {
+    const CellId cell = program.FindCell(absl::StrCat(
+        kLossScaling, ScalerSuffix(static_cast<int>(scales.size()))));
+    if (!cell.valid()) break;
     std::string bytes;
-    HT_RETURN_IF_ERROR(rank.executor->ReadCell(cell.id, &bytes));
-    float scale = 1;
-    std::memcpy(&scale, bytes.data(), sizeof(float));
-    float& smallest = rank.progress.loss_scaling;
-    smallest = first ? scale : std::min(smallest, scale);
-    first = false;
+    HT_RETURN_IF_ERROR(rank.executor->ReadCell(cell, &bytes));
+    std::memcpy(&scales.emplace_back(), bytes.data(), sizeof(float));
   }
+  if (scales.empty()) return absl::OkStatus();
+  rank.progress.loss_scaling = *std::min_element(scales.begin(), scales.end());
+  if (scales.size() > 1) rank.progress.part_scales = std::move(scales);
   return absl::OkStatus();
 }
 

@@ -106,14 +106,30 @@ void Reporter::Skipped(const StepRecord& record, const StepView& view) {
   event.bad_steps = record.bad_steps;
   event.scale_before = record.scale_before;
   event.loss_scaling = record.loss_scaling;
+  if (const int part = record.PartAtFault(); part >= 0) {
+    event.part = rank_.inputs.program->loss.parts[part].name;
+    event.bad_steps = record.parts[part].bad_steps;
+    event.scale_before = record.parts[part].before;
+    event.loss_scaling = record.parts[part].after;
+  }
   report_.Emit(event);
   Record({record.step, record.epoch, /*skipped=*/true, event.first_bad,
-          record.scale_before, record.loss_scaling});
+          event.scale_before, event.loss_scaling, event.part});
 }
 
-void Reporter::ScaleChanged(const StepRecord& record) {
-  Record({record.step, record.epoch, /*skipped=*/false, "", record.scale_before,
-          record.loss_scaling});
+void Reporter::ScalesChanged(const StepRecord& record) {
+  const auto changed = [&](const std::string& part, float before, float after) {
+    if (before == after) return;
+    Record({record.step, record.epoch, /*skipped=*/false, "", before, after,
+            part});
+  };
+  if (record.parts.empty()) {
+    changed("", record.scale_before, record.loss_scaling);
+  }
+  for (size_t i = 0; i < record.parts.size(); ++i) {
+    changed(rank_.inputs.program->loss.parts[i].name, record.parts[i].before,
+            record.parts[i].after);
+  }
 }
 
 void Reporter::Record(ScaleEvent event) {

@@ -37,8 +37,8 @@ class Reporter {
   void ShowProgress(const StepRecord& record, const RunningLoss& since,
                     const EventTimes& times);
   void Skipped(const StepRecord& record, const StepView& view);
-  // Another loss scale after a step that was applied.
-  void ScaleChanged(const StepRecord& record);
+  // After a step that was applied: says which loss scales are others.
+  void ScalesChanged(const StepRecord& record);
   // A step was applied whose loss is not finite, the `in_a_row`th.
   void LossNotFinite(const StepRecord& record, int64_t in_a_row);
   // `progress.eval` is new.

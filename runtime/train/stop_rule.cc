@@ -18,6 +18,17 @@ StopRuleWatch::StopRuleWatch(const proto::StopRule& rule, bool dynamic_scaling,
   changes_.reserve(kHistory);
 }
 
+namespace {
+
+// With which the step ran: where parts of the loss have their own, what the
+// others have is of no account.
+float ScaleOf(const StepRecord& record) {
+  const int part = record.PartAtFault();
+  return part < 0 ? record.scale_before : record.parts[part].before;
+}
+
+}  // namespace
+
 bool StopRuleWatch::Add(const StepRecord& record) {
   record_ = record;
   if (first_scale_ == 0) first_scale_ = record.scale_before;
@@ -28,7 +39,7 @@ bool StopRuleWatch::Add(const StepRecord& record) {
     }
     changes_.push_back({record.step, record.loss_scaling});
   }
-  const bool floor = record.scale_before <= floor_;
+  const bool floor = ScaleOf(record) <= floor_;
   if (record.loss_is_finite()) {
     steps_ = -1;
     not_finite_ = 0;
@@ -53,7 +64,7 @@ std::string StopRuleWatch::Why(const StepRecord& record) const {
   const auto at = [&] {
     return absl::StrCat(" with the loss scale ",
                         dynamic_ ? "at its floor of " : "constant at ",
-                        ExactFloat(record.scale_before));
+                        ExactFloat(ScaleOf(record)));
   };
   if (rule_.loss_not_finite() > 0 && not_finite_ >= rule_.loss_not_finite() &&
       !record.loss_is_finite()) {

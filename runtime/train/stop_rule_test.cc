@@ -1,5 +1,6 @@
 #include "runtime/train/stop_rule.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "gmock/gmock.h"
@@ -59,6 +60,25 @@ TEST(StopRuleTest, TenAtTheFloor) {
   EXPECT_THAT(watch.why(),
               HasSubstr("10 skipped steps in a row with the loss scale at its "
                         "floor of 1"));
+}
+
+// Of parts of the loss with scalers of their own: the scale of one that is not
+// at fault says nothing.
+TEST(StopRuleTest, AtTheFloorIsThePartAtFault) {
+  StopRuleWatch watch(proto::StopRule(), true, 1);
+  const auto skipped = [](int64_t step, float at_fault, float other) {
+    StepRecord record = Skipped(step, std::min(at_fault, other));
+    record.parts = {{false, other, other, 0}, {true, at_fault, at_fault, 1}};
+    return record;
+  };
+  for (int64_t step = 1; step <= 20; ++step) {
+    EXPECT_FALSE(watch.Add(skipped(step, 1024, 1))) << step;
+  }
+  for (int64_t step = 21; step < 30; ++step) {
+    EXPECT_FALSE(watch.Add(skipped(step, 1, 1024))) << step;
+  }
+  EXPECT_TRUE(watch.Add(skipped(30, 1, 1024)));
+  EXPECT_THAT(watch.why(), HasSubstr("with the loss scale at its floor of 1"));
 }
 
 TEST(StopRuleTest, WithoutAFloorItIsTheSmallestNormalNumber) {

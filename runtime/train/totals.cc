@@ -23,10 +23,35 @@ const NextNames& Next() {
   return *names;
 }
 
+std::vector<PartScale> ReadParts(const StepView& view,
+                                 absl::Span<const float> scales) {
+  std::vector<PartScale> parts(scales.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string next =
+        absl::StrCat(ScalerSuffix(static_cast<int>(i)), kNextSuffix);
+    parts[i].not_finite = view.Scalar(absl::StrCat(kNotFinitePrefix, i)) != 0;
+    parts[i].before = scales[i];
+    parts[i].after =
+        static_cast<float>(view.Scalar(absl::StrCat(kLossScaling, next)));
+    parts[i].bad_steps =
+        static_cast<int64_t>(view.Scalar(absl::StrCat(kBadSteps, next)));
+  }
+  return parts;
+}
+
 }  // namespace
 
+int StepRecord::PartAtFault() const {
+  int found = -1;
+  for (int i = 0; i < static_cast<int>(parts.size()); ++i) {
+    if (!parts[i].not_finite) continue;
+    if (found < 0 || parts[i].before > parts[found].before) found = i;
+  }
+  return found;
+}
+
 StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
-                    float scale_before) {
+                    float scale_before, absl::Span<const float> part_scales) {
   StepRecord record;
   record.step = step;
   record.epoch = epoch;
@@ -53,6 +78,7 @@ StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
           std::max(record.bad_steps, static_cast<int64_t>(value));
     }
   }
+  record.parts = ReadParts(view, part_scales);
   record.good_steps = static_cast<int64_t>(view.Scalar(Next().good));
   record.applied = static_cast<int64_t>(view.Scalar(Next().applied));
   record.stopped = view.Scalar(kStopped);

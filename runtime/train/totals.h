@@ -7,12 +7,20 @@
 #include <limits>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "graph/ir/program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/report/step_events.h"
 
 namespace halftone {
 namespace runtime {
+
+// The scaler of a part of the loss, in one step.
+struct PartScale {
+  bool not_finite = false;  // the part's gradients
+  float before = 1, after = 1;
+  int64_t bad_steps = 0;
+};
 
 // One attempted step: its results of the whole world.
 struct StepRecord {
@@ -26,8 +34,14 @@ struct StepRecord {
   // After it.
   float grad_norm = 0;
   float loss_scaling = 1;  // the smallest, where parts of the loss have scalers
+  std::vector<PartScale> parts;  // if they have
   int64_t good_steps = 0, bad_steps = 0, applied = 0;
   double stopped = 0;  // sum of all ranks' @stop
+
+  // The part that a rejected step is about: of those that were not finite the
+  // one with the largest scale, which is the furthest from its floor. -1: there
+  // is one scale.
+  int PartAtFault() const;
 
   // NaN if nothing was counted.
   double loss() const {
@@ -40,9 +54,10 @@ struct StepRecord {
   }
 };
 
-// Reads a train step's results; `scale_before` is the loss scale it ran with.
+// Reads a train step's results; `scale_before` is the loss scale it ran with,
+// `part_scales` are those of the parts that have their own.
 StepRecord ReadStep(const StepView& view, int64_t step, int64_t epoch,
-                    float scale_before);
+                    float scale_before, absl::Span<const float> part_scales);
 // The parts of the loss of that step, if it has any, in the model's order.
 std::vector<PartLoss> PartsOf(const Program& program, const StepRecord& record,
                               const StepView& view);

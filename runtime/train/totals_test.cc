@@ -48,6 +48,20 @@ TEST(RunningLossTest, NothingCountedIsNotWrong) {
   EXPECT_TRUE(std::isnan(loss.mean()));
 }
 
+// One is rejected as long as any part's gradients are not finite: who shrinks
+// longest is told.
+TEST(PartAtFaultTest, IsTheOneFurthestFromItsFloor) {
+  StepRecord record;
+  EXPECT_EQ(record.PartAtFault(), -1);
+  record.parts = {
+      {false, 65536, 65536, 0}, {true, 256, 128, 0}, {true, 1024, 512, 0}};
+  EXPECT_EQ(record.PartAtFault(), 2);
+  record.parts[2].not_finite = false;
+  EXPECT_EQ(record.PartAtFault(), 1);
+  record.parts[1].not_finite = false;
+  EXPECT_EQ(record.PartAtFault(), -1);
+}
+
 TEST(WhatIsAskedTest, TellsRequestsApart) {
   for (const int stopping : {0, 1, 5, 8192}) {
     for (const bool checkpoint : {false, true}) {
