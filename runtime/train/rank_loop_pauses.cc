@@ -150,7 +150,10 @@ absl::Status RankLoop::Diverged() {
   }
   std::string first;
   if (!op.text.empty()) {
-    first = absl::StrCat("first non-finite op: ", op.text, "; ");
+    first = absl::StrCat(
+        "first non-finite op: ", op.text,
+        attempted_ == record.step ? "" : absl::StrCat(" in step ", attempted_),
+        "; ");
   } else if (record.found_inf) {
     const SkipNames names(executor_.program());
     first = absl::StrCat(names.IsNorm(record.first_bad)
@@ -164,7 +167,9 @@ absl::Status RankLoop::Diverged() {
       "): ", stop_rule_.why(), "; loss ",
       ExactFloat(static_cast<float>(record.loss())), "; ", first, "loss scale ",
       stop_rule_.ScaleHistory(), WhatToTry(config_, record, op.low_op),
-      capsule.empty() ? "" : "; that step again: halftone replay ", capsule);
+      capsule.empty() ? ""
+                      : absl::StrCat("; step ", attempted_,
+                                     " again: halftone replay ", capsule));
 }
 
 }  // namespace runtime
