@@ -217,6 +217,13 @@ absl::Status Differentiator::Differentiate(OpId id) {
 absl::Status Differentiator::Run(ValueId loss, ValueId seed) {
   HT_RETURN_IF_ERROR(MarkNeeded());
   if (!needed_[loss.index()]) {
+    for (const LossPart& part : program_.loss.parts) {
+      if (block_.name(loss) != part.weighted) continue;
+      return ModelError(program_.file, ": amp.loss_scaling.per_loss: part ",
+                        part.name, " of the loss depends on no trainable ",
+                        "parameter, so that it has nothing to scale; leave ",
+                        "per_loss or the part out");
+    }
     return ModelError(program_.file, ": loss ", block_.name(loss),
                       " depends on no trainable parameter: there is nothing "
                       "to train");

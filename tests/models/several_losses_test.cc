@@ -147,6 +147,14 @@ TEST_P(SeveralLosses, OverflowsShrinkTheirOwnScale) {
     EXPECT_LT(skipped, 12);
     EXPECT_EQ(Values(run.state, "@loss_scaling.1")[0],
               std::ldexp(32768, -static_cast<int>(skipped)));
+    const std::vector<Json> skips = Events(run.out, "skip");
+    ASSERT_EQ(skips.size(), skipped);
+    for (size_t i = 0; i < skips.size(); ++i) {
+      EXPECT_EQ(skips[i]["part"], "aux");
+      EXPECT_EQ(skips[i]["scale_before"],
+                std::ldexp(32768, -static_cast<int>(i)));
+      EXPECT_EQ(run.summary["scale_events"][i]["part"], "aux");
+    }
     const Json& last = run.steps.back();
     EXPECT_EQ(last["losses"]["main"]["loss_scaling"], 32768);
     EXPECT_EQ(last["losses"]["aux"]["loss_scaling"], last["loss_scaling"]);
@@ -201,6 +209,19 @@ TEST(WrongParts, AreRefused) {
                               .status()
                               .message()),
               HasSubstr("amp.loss_scaling.per_loss is set, too"));
+  std::string frozen = absl::StrCat(Heads(), kParts);
+  for (const std::string name : {"w1", "b1", "w3"}) {
+    const std::string declared = absl::StrCat("param { name: \"", name, "\"");
+    const size_t at = frozen.find(declared);
+    ASSERT_NE(at, std::string::npos) << name;
+    frozen.insert(at + declared.size(), " trainable: false");
+  }
+  EXPECT_TRUE(CompileText(frozen, kStrategy).ok());
+  EXPECT_THAT(std::string(CompileText(frozen, kStrategy,
+                                      {"amp.loss_scaling.per_loss=true"})
+                              .status()
+                              .message()),
+              HasSubstr("part aux of the loss depends on no trainable"));
   const auto taken =
       CompileText(absl::StrCat(Heads(), "loss { var: \"t\" mean_over: \"ce\" ",
                                "part { var: \"aux\" } }\n"),
