@@ -127,26 +127,33 @@ std::string ResumeLine(const RunStarted& run, const Resumed& was) {
   if (different.empty() && was.world_size == run.world_size) {
     return absl::StrCat(line, "same program and ", ranks, ": bit for bit");
   }
-  if (different.empty()) {
+  if (different.empty() && run.by_ranks.empty()) {
     return absl::StrCat(line, ranks, ": same samples, equal to rounding");
+  }
+  if (different.empty()) {
+    return absl::StrCat(
+        line, ranks, " instead of ", was.world_size,
+        ": same samples, other steps: ", absl::StrJoin(run.by_ranks, "; "));
   }
   return absl::StrCat(line, ranks, "; ", absl::StrJoin(different, "; "));
 }
 
 std::string SkipLine(const SkipEvent& event, int64_t bad_limit) {
   const float scale_before = event.scale_before;
+  const std::string scale =
+      event.part.empty() ? "scale" : absl::StrCat("scale of ", event.part);
   std::string line =
       absl::StrCat("step ", event.step, "  skipped: ", event.first_bad, "; ");
   if (event.loss_scaling == scale_before && event.bad_steps == 0 &&
       bad_limit > 0) {
-    absl::StrAppend(&line, "bad ", bad_limit, " of ", bad_limit,
-                    ", scale stays at its floor ", ExactFloat(scale_before));
+    absl::StrAppend(&line, "bad ", bad_limit, " of ", bad_limit, ", ", scale,
+                    " stays at its floor ", ExactFloat(scale_before));
   } else if (event.loss_scaling == scale_before) {
     absl::StrAppend(&line, "bad ", event.bad_steps,
-                    bad_limit > 0 ? absl::StrCat(" of ", bad_limit) : "",
-                    ", scale stays ", ExactFloat(scale_before));
+                    bad_limit > 0 ? absl::StrCat(" of ", bad_limit) : "", ", ",
+                    scale, " stays ", ExactFloat(scale_before));
   } else {
-    absl::StrAppend(&line, "scale ", ExactFloat(scale_before), " -> ",
+    absl::StrAppend(&line, scale, " ", ExactFloat(scale_before), " -> ",
                     ExactFloat(event.loss_scaling));
   }
   return line;

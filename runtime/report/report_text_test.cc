@@ -84,6 +84,12 @@ TEST_F(ReportText, Resume) {
   was.world_size = 4;
   EXPECT_EQ(ResumeLine(run_, was),
             line + "2 ranks: same samples, equal to rounding");
+  run_.by_ranks = {"this", "that"};
+  EXPECT_EQ(ResumeLine(run_, was),
+            line +
+                "2 ranks instead of 4: same samples, other steps: this; "
+                "that");
+  run_.by_ranks.clear();
   run_.strategy.mutable_dist()->set_virtual_shards(8);
   EXPECT_EQ(ResumeLine(run_, was),
             line + "same program, 2 ranks: bit for bit, 8 virtual shards");
@@ -213,6 +219,10 @@ TEST(SkipLine, SaysWhatTheScaleDoes) {
   event.loss_scaling = 16384;
   EXPECT_EQ(SkipLine(event, 2),
             "step 70  skipped: conv2.w.grad has inf; scale 32768 -> 16384");
+  event.part = "aux";
+  EXPECT_EQ(SkipLine(event, 2),
+            "step 70  skipped: conv2.w.grad has inf; scale of aux 32768 -> "
+            "16384");
 }
 
 TEST(SkipLine, AtTheFloor) {

@@ -40,6 +40,9 @@ struct RunStarted {
   // What else a step depends on, by name: "batch size" -> "64". Of what is long
   // to say a hash, behind a #.
   std::map<std::string, std::string> settings;
+  // What of a step is another with another number of ranks, beyond rounding:
+  // "batch norms take each rank's samples".
+  std::vector<std::string> by_ranks;
   int64_t train_samples = 0;
   std::optional<int64_t> test_samples;  // none: there is no test split
   int64_t left_out = 0;                 // broken samples, of both

@@ -20,6 +20,42 @@ std::string HashOf(const google::protobuf::Message& message) {
   return absl::StrCat("#", Hex64(StableHash(message.SerializeAsString())));
 }
 
+// Whether a step updates running statistics of samples that are not those of
+// all ranks.
+bool NormsRanksApart(const Rank& rank) {
+  const proto::Dist& dist = rank.config().strategy.dist();
+  if (dist.sync_batch_norm() && dist.sync_batch_norm_group_size() == 0) {
+    return false;
+  }
+  const Program& program = *rank.inputs.program;
+  const Entry* const train = program.FindEntry(kTrainEntry);
+  for (const CommitStatement& commit : train->commits()) {
+    if (program.cell(commit.cell).kind == CellKind::kStatistic) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> ByRanks(const Rank& rank) {
+  const proto::Dist& dist = rank.config().strategy.dist();
+  std::vector<std::string> said;
+  if (NormsRanksApart(rank)) {
+    said.push_back(dist.sync_batch_norm()
+                       ? "batch norms take the samples of a group of ranks"
+                       : "batch norms take each rank's samples "
+                         "(dist.sync_batch_norm: all ranks')");
+  }
+  if (dist.has_localsgd() || dist.has_adaptive_localsgd()) {
+    said.push_back("each rank takes steps of its own (dist.localsgd)");
+  }
+  if (dist.has_dgc()) {
+    said.push_back("each rank sends its largest gradients (dist.dgc)");
+  }
+  if (dist.gradient_mean() == "ranks") {
+    said.push_back("a mean of ranks' means (dist.gradient_mean)");
+  }
+  return said;
+}
+
 Resumed ResumedFrom(const Rank& rank) {
   const Manifest& was = rank.start.state->manifest;
   const Progress& progress = rank.progress;
@@ -80,6 +116,7 @@ RunStarted StartOf(const Rank& rank) {
   run.world_size = rank.sampler.world_size;
   run.threads = rank.threads;
   run.settings = SettingsOf(rank);
+  run.by_ranks = ByRanks(rank);
   run.train_samples = rank.data().train->size();
   if (rank.data().test != nullptr) {
     run.test_samples = rank.data().test->size();

@@ -12,6 +12,7 @@
 #include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "runtime/data/npz_testing.h"
+#include "tests/models/model_text.h"
 #include "tests/models/training.h"
 
 namespace halftone {
@@ -330,6 +331,34 @@ TEST(ResumeOfOne, SaysWhatIsNotAsBefore) {
   config.data = "synthetic:32";
   EXPECT_THAT(said(1, 1),
               HasSubstr("another number of samples (32 instead of 64)"));
+}
+
+// What a rank makes of its own samples is another step on other ranks.
+TEST(ResumeOfOne, SaysWhatDependsOnTheRanks) {
+  const std::string normed = absl::StrCat(
+      kSixFeatures, Param("w1", "6, 12"), Param("w2", "12, 4"),
+      Param("s", "12", "constant: 1"), Param("c", "12", "constant: 0"),
+      Matmul("x", "w1", "", "h"), BatchNorm("h", 12, "s", "c", "n"),
+      Matmul("n", "w2", "", "logits"), CrossEntropy());
+  const auto said = [](const std::string& text, const std::string& setting) {
+    const auto model = CompileText(text, kScaleStrategy, {setting});
+    EXPECT_TRUE(model.ok()) << model.status();
+    TrainConfig config = ConfigOf(*model, "synthetic:64", NewDirectory());
+    EXPECT_TRUE(TrainOn(*model, config, 1).status.ok());
+    config.resume = true;
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(TrainOn(*model, config, 2).status.ok());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string other = "2 ranks instead of 1: same samples, other steps: ";
+  EXPECT_THAT(said(normed, "dist.sync_batch_norm=false"),
+              HasSubstr(other + "batch norms take each rank's samples"));
+  EXPECT_THAT(said(normed, "dist.sync_batch_norm=true"),
+              HasSubstr("2 ranks: same samples, equal to rounding"));
+  EXPECT_THAT(said(kScaleModel, "dist.gradient_mean=ranks"),
+              HasSubstr(other + "a mean of ranks' means"));
+  EXPECT_THAT(said(kScaleModel, "dist.localsgd.k_steps=4"),
+              HasSubstr(other + "each rank takes steps of its own"));
 }
 
 TEST(ResumeOfOne, SaysThatTheSamplesAreOthers) {
