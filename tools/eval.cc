@@ -37,6 +37,9 @@ std::string EvalJson(const runtime::EvalReport& report) {
         {"correct", static_cast<int64_t>(metric.correct)},
         {"total", static_cast<int64_t>(metric.total)}};
   }
+  for (const auto& [name, loss] : report.parts) {
+    json["losses"][name] = {{"loss", loss}};
+  }
   return JsonText(json, -1);
 }
 
@@ -62,16 +65,17 @@ absl::Status Eval(EvalFlags& flags) {
                       runtime::Evaluate(*model.program, *ranks.kernels,
                                         flags.config, ranks.resources));
   if (ranks.communicators[0]->rank() != 0) return absl::OkStatus();
+  const runtime::EvalEvent eval = runtime::EvalOf(report);
   const std::string metrics =
       report.metrics.empty()
           ? ""
-          : runtime::MetricsText(runtime::MetricNames(*model.program),
-                                 runtime::EvalOf(report)) +
+          : runtime::MetricsText(runtime::MetricNames(*model.program), eval) +
                 "  ";
   const std::string text =
       flags.json
           ? EvalJson(report)
           : absl::StrCat(metrics, "loss ", runtime::ThreeDigits(report.loss),
+                         runtime::PartsText(eval.parts),
                          "  in the compiled precision (",
                          flags.config.strategy.amp().level(), ")\n");
   ShowAnswer(text, flags.json);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -13,7 +14,8 @@ namespace halftone {
 namespace runtime {
 
 std::string Count(int64_t n, absl::string_view noun) {
-  return absl::StrCat(WithCommas(n), " ", noun, n == 1 ? "" : "s");
+  const absl::string_view plural = absl::EndsWith(noun, "tch") ? "es" : "s";
+  return absl::StrCat(WithCommas(n), " ", noun, n == 1 ? "" : plural);
 }
 
 std::string ThreeDigits(double value) {

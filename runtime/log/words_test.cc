@@ -14,6 +14,8 @@ using ::testing::ElementsAre;
 TEST(Count, OneIsSingular) {
   EXPECT_EQ(Count(0, "step"), "0 steps");
   EXPECT_EQ(Count(1, "thread"), "1 thread");
+  EXPECT_EQ(Count(2, "batch"), "2 batches");
+  EXPECT_EQ(Count(2, "epoch"), "2 epochs");
   EXPECT_EQ(Count(1438, "sample"), "1,438 samples");
 }
 

@@ -168,19 +168,24 @@ std::string LossLine(const NotFiniteEvent& event, int64_t limit) {
                 : "");
 }
 
+std::string PartsText(const std::vector<PartLoss>& parts) {
+  if (parts.empty()) return "";
+  std::vector<std::string> texts;
+  for (const PartLoss& part : parts) {
+    texts.push_back(absl::StrCat(part.name, " ",
+                                 ThreeDigits(static_cast<float>(part.loss))));
+  }
+  return absl::StrCat(" (", absl::StrJoin(texts, ", "), ")");
+}
+
 std::string EvalLine(const EvalEvent& event) {
   std::string line = absl::StrCat("eval ", event.epoch, "   ");
   for (const MetricValue& metric : event.metrics) {
     absl::StrAppend(&line, MetricText(metric), "  ");
   }
-  absl::StrAppend(&line, "loss ", ThreeDigits(static_cast<float>(event.loss)));
-  if (event.parts.empty()) return line;
-  std::vector<std::string> parts;
-  for (const PartLoss& part : event.parts) {
-    parts.push_back(absl::StrCat(part.name, " ",
-                                 ThreeDigits(static_cast<float>(part.loss))));
-  }
-  return absl::StrCat(line, " (", absl::StrJoin(parts, ", "), ")");
+  return absl::StrCat(line, "loss ",
+                      ThreeDigits(static_cast<float>(event.loss)),
+                      PartsText(event.parts));
 }
 
 std::string MetricsText(const std::vector<std::string>& order,

@@ -26,6 +26,8 @@ std::string SkipLine(const SkipEvent& event, int64_t bad_limit);
 std::string LossLine(const NotFiniteEvent& event, int64_t limit);
 // "eval 3   top1 96.9 % (348/359)  loss 0.121".
 std::string EvalLine(const EvalEvent& event);
+// " (main 1.5, aux 0.02)" of a loss that adds up several; else empty.
+std::string PartsText(const std::vector<PartLoss>& parts);
 // "top1 97.5 % (350/359)" of each metric in this order; without one, the loss.
 std::string MetricsText(const std::vector<std::string>& order,
                         const EvalEvent& eval);

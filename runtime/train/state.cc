@@ -10,6 +10,7 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
+#include "graph/ir/scaler_names.h"
 #include "graph/ir/well_known.h"
 #include "runtime/checkpoint/cell_tensor.h"
 #include "runtime/log/words.h"
@@ -73,11 +74,32 @@ class Loader {
     for (const auto& [what, count] : conversions_) {
       said->push_back(absl::StrCat(Count(count, "tensor"), " ", what));
     }
-    if (fresh_scaler_) said->push_back("loss scale starts fresh");
+    SayFreshScalers(program, said);
     return absl::OkStatus();
   }
 
  private:
+  void SayFreshScalers(const Program& program,
+                       std::vector<std::string>* said) const {
+    std::vector<std::string> parts;
+    const bool each =
+        program.FindCell(absl::StrCat(kLossScaling, ScalerSuffix(1))).valid();
+    for (size_t i = 0; each && i < program.loss.parts.size(); ++i) {
+      const std::string scale =
+          absl::StrCat(kLossScaling, ScalerSuffix(static_cast<int>(i)));
+      if (fresh_scalers_.contains(scale)) {
+        parts.push_back(program.loss.parts[i].name);
+      }
+    }
+    // Where some parts go on, those that do not are told.
+    if (parts.empty() || parts.size() == program.loss.parts.size()) {
+      if (!fresh_scalers_.empty()) said->push_back("loss scale starts fresh");
+      return;
+    }
+    said->push_back(absl::StrCat("loss scale of ", absl::StrJoin(parts, ", "),
+                                 " starts fresh"));
+  }
+
   // An average begins as its parameter where it does not go on; a program
   // without averages evaluates those of a training that has them.
   std::string SourceOf(const Cell& cell) const {
@@ -98,13 +120,14 @@ class Loader {
   absl::Status LoadCell(const Cell& cell) {
     const auto found = by_name_.find(SourceOf(cell));
     if (!Wanted(cell, options_)) {
-      fresh_scaler_ |=
-          cell.kind == CellKind::kScaler && !options_.parameters_only;
+      if (cell.kind == CellKind::kScaler && !options_.parameters_only) {
+        fresh_scalers_.insert(cell.name);
+      }
       return absl::OkStatus();
     }
     if (found == by_name_.end()) {
       if (cell.kind == CellKind::kScaler) {
-        fresh_scaler_ = true;
+        fresh_scalers_.insert(cell.name);
       } else if (options_.partial) {
         initial_.push_back(cell.name);
       } else {
@@ -178,7 +201,7 @@ class Loader {
   size_t taken_ = 0;
   std::vector<std::string> initial_;  // what was not there, or does not fit
   std::map<std::string, int> conversions_;
-  bool fresh_scaler_ = false;
+  absl::flat_hash_set<std::string> fresh_scalers_;  // cells
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "graph/base/file.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/cli/verbs_testing.h"
@@ -12,6 +13,7 @@ namespace halftone {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
@@ -46,6 +48,51 @@ TEST(RunVerbs, TrainEvaluateExportAndTakeBack) {
   const json checkpoints = MustParse(Halftone({"ckpt", "ls", out, "--json"}));
   EXPECT_EQ(checkpoints["checkpoints"][0]["step"], 23);
   EXPECT_EQ(checkpoints["checkpoints"][0]["level"], "O1");
+}
+
+constexpr char kTwoParts[] = R"(name: "two" format: 1
+feed { name: "x" dims: [-1, 4] }
+param { name: "u" dims: [4] init { uniform { bound: 1 } } }
+param { name: "v" dims: [4] init { uniform { bound: 1 } } }
+op { type: "elementwise_mul" in { slot: "X" var: "x" }
+     in { slot: "Y" var: "u" } out { slot: "Out" var: "a" } }
+op { type: "mean" in { slot: "X" var: "a" } out { slot: "Out" var: "main" } }
+op { type: "elementwise_mul" in { slot: "X" var: "x" }
+     in { slot: "Y" var: "v" } out { slot: "Out" var: "b" } }
+op { type: "mean" in { slot: "X" var: "b" } out { slot: "Out" var: "aux" } }
+loss { var: "loss" mean_over: "a" part { var: "main" } part { var: "aux" } }
+)";
+
+// Each part of a loss has its loss in an eval, as in a run; and its scale.
+TEST(RunVerbs, PartsOfALoss) {
+  const std::string model = Temp(".pbtxt"), out = Temp("-run");
+  ASSERT_TRUE(WriteFileAtomically(model, kTwoParts).ok());
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "run",          model,
+        "--out",        out,
+        "--data",       "synthetic:16",
+        "--set",        "optimizer.momentum.momentum=0.9",
+        "--lr",         "0.1",
+        "--set",        "lr.constant=true",
+        "--level",      "O1",
+        "--batch-size", "4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Halftone(words);
+  };
+  const Result trained = run({"--epochs", "1"});
+  ASSERT_EQ(trained.exit_code(), 0) << trained.err;
+  const Result text = Halftone({"eval", out, "--data", "synthetic:16"});
+  EXPECT_THAT(text.out, ContainsRegex("loss [-0-9.e]+ \\((main|aux) "));
+  const json eval =
+      MustParse(Halftone({"eval", out, "--data", "synthetic:16", "--json"}));
+  EXPECT_NEAR(eval["losses"]["main"]["loss"].get<double>() +
+                  eval["losses"]["aux"]["loss"].get<double>(),
+              eval["loss"].get<double>(), 1e-5);
+  const Result resumed = run(
+      {"--epochs", "2", "--resume", "--set", "amp.loss_scaling.per_loss=true"});
+  ASSERT_EQ(resumed.exit_code(), 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("loss scale of aux starts fresh"));
 }
 
 TEST(RunVerbs, FetchesAreShown) {

@@ -110,8 +110,7 @@ std::string Summary(const CompareFacts& facts) {
   if (OfPrograms(comparison)) {
     absl::StrAppend(
         &text, ": ", comparison.entry, ", ",
-        runtime::Count(comparison.batches, "batch"),
-        comparison.batches == 1 ? "" : "es", " of ", comparison.batch,
+        runtime::Count(comparison.batches, "batch"), " of ", comparison.batch,
         ", each from the same parameters; gradients without their loss scale, ",
         ThreeDigits(comparison.loss_scaling));
   }
