@@ -96,6 +96,7 @@ struct Rewritten {
   std::unique_ptr<Program> program;
   OpRows ops;
   CastRows casts;
+  int standalone = 0;  // of those
   proto::CompileReport report;
   google::protobuf::RepeatedPtrField<proto::PassRow> passes;
 };
@@ -142,17 +143,10 @@ absl::StatusOr<Rewritten> Rewrite(std::unique_ptr<Program> program,
   rewritten.program = std::move(program);
   rewritten.ops = std::move(report.ops());
   rewritten.casts = std::move(report.casts());
+  rewritten.standalone = report.standalone();
   rewritten.report = std::move(report.report());
   AddPassRows(pipeline.runs(), &rewritten.passes);
   return rewritten;
-}
-
-int Standalone(const CastRows& casts) {
-  int standalone = 0;
-  casts.ForEach([&standalone](const proto::CastRow& cast) {
-    standalone += cast.fate() == "standalone" ? 1 : 0;
-  });
-  return standalone;
 }
 
 // The bytes that casts of their own move in a step of one sample.
@@ -221,10 +215,9 @@ absl::StatusOr<Options> WithinBudget(const Program& program,
 
 // Where many casts run on their own, whether they are the rule's doing.
 void CompareRules(const Options& options, const KernelSet& kernels,
-                  const CompileFlags& flags, std::optional<CastsLeft> left,
-                  CompiledModel* model) {
+                  const CompileFlags& flags, int casts,
+                  std::optional<CastsLeft> left, CompiledModel* model) {
   constexpr int kMany = 64, kOneIn = 20;
-  const int casts = Standalone(model->casts);
   if (casts < kMany || casts < model->ops.size() / kOneIn) return;
   const std::optional<Options> other = WithOtherRule(options);
   if (!other) return;
@@ -235,7 +228,7 @@ void CompareRules(const Options& options, const KernelSet& kernels,
     if (!program.ok()) return;
     const auto rewritten = Rewrite(*std::move(program), *other, kernels, quiet);
     if (!rewritten.ok()) return;
-    left = CastsLeft{Standalone(rewritten->casts)};
+    left = CastsLeft{rewritten->standalone};
   }
   if (left->casts > casts / 4) return;
   const std::string& rule = other->strategy.amp().precision_rule();
@@ -281,7 +274,10 @@ absl::StatusOr<CompiledModel> Compile(ModelFile source, const Options& options,
   model.casts = std::move(rewritten.casts);
   model.report = std::move(rewritten.report);
   model.passes = std::move(rewritten.passes);
-  if (whole) CompareRules(options, kernels, flags, other_rule, &model);
+  if (whole) {
+    CompareRules(options, kernels, flags, rewritten.standalone, other_rule,
+                 &model);
+  }
   if (whole && !placed_by.empty()) {
     proto::Note& note = *model.report.add_note();
     note.set_code("P10");

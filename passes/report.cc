@@ -318,6 +318,7 @@ void ReportBuilder::AddCasts(const Program& program, const Block& block) {
     const Cast& cast = inserted_casts_[i];
     AddCast(cast, &row);
     SetFate(block, low_cells, takers, ops[i], cast.parameter, &row);
+    standalone_ += row.fate() == "standalone" ? 1 : 0;
     writer.Add(row);
   }
   casts_ = writer.Finish();

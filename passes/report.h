@@ -46,6 +46,8 @@ class ReportBuilder {
   proto::CompileReport& report() { return report_; }
   OpRows& ops() { return ops_; }
   CastRows& casts() { return casts_; }
+  // Casts that run on their own.
+  int standalone() const { return standalone_; }
 
  private:
   // A cast as insertion left it. It is called by the value that it makes; its
@@ -91,6 +93,7 @@ class ReportBuilder {
   OpRowWriter writer_;
   OpRows ops_;
   CastRows casts_;
+  int standalone_ = 0;
   proto::CompileReport report_;
 };
 

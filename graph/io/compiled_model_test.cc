@@ -111,6 +111,35 @@ TEST(CompiledModelTest, RoundTrip) {
   EXPECT_EQ(Serialized(*read), bytes);
 }
 
+TEST(CompiledModelTest, HeadsOfRows) {
+  OpRowWriter writer;
+  proto::OpRow row;
+  for (int i = 0; i < 3000; ++i) {
+    row.set_name(absl::StrCat("op", i));
+    row.set_role(i % 2 == 0 ? "forward" : "backward");
+    row.set_precision("f16");
+    row.set_reason(i % 3 == 0 ? "" : "WHITE_LIST");
+    row.set_line(i);
+    row.add_because_of("another");
+    row.clear_input();
+    row.add_input()->add_value(absl::StrCat("value of ", i));
+    writer.Add(row);
+  }
+  const OpRows rows = writer.Finish();
+  // First as bytes, then as the messages that `all` made.
+  for (int pass = 0; pass < 2; ++pass) {
+    int i = 0;
+    ForEachHead(rows, [&i](const OpHead& head) {
+      EXPECT_EQ(head.name, absl::StrCat("op", i));
+      EXPECT_EQ(head.role, i % 2 == 0 ? "forward" : "backward");
+      EXPECT_EQ(head.precision, "f16");
+      EXPECT_EQ(head.reason, i % 3 == 0 ? "" : "WHITE_LIST");
+      ++i;
+    });
+    EXPECT_EQ(i, rows.all().size());
+  }
+}
+
 // As version 2 wrote what would not have been smaller.
 TEST(CompiledModelTest, TheVersionBefore) {
   const std::string bytes = Edited([](proto::CompiledModel& m) {

@@ -67,6 +67,53 @@ bool VisitRows(absl::string_view bytes, const Visit& visit) {
   return stream.CurrentPosition() == static_cast<int>(bytes.size());
 }
 
+// Of the row that lies between the stream's place and its limit; false: it is
+// none.
+bool ReadHead(absl::string_view bytes, CodedInputStream& stream, OpHead* head) {
+  while (const uint32_t tag = stream.ReadTag()) {
+    if (WireFormatLite::GetTagWireType(tag) !=
+        WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+      if (!WireFormatLite::SkipField(&stream, tag)) return false;
+      continue;
+    }
+    uint32_t size = 0;
+    if (!stream.ReadVarint32(&size) || size > bytes.size()) return false;
+    const absl::string_view text = bytes.substr(stream.CurrentPosition(), size);
+    if (!stream.Skip(static_cast<int>(size))) return false;
+    switch (WireFormatLite::GetTagFieldNumber(tag)) {
+      case proto::OpRow::kNameFieldNumber:
+        head->name = text;
+        break;
+      case proto::OpRow::kRoleFieldNumber:
+        head->role = text;
+        break;
+      case proto::OpRow::kPrecisionFieldNumber:
+        head->precision = text;
+        break;
+      case proto::OpRow::kReasonFieldNumber:
+        head->reason = text;
+        break;
+    }
+  }
+  return stream.BytesUntilLimit() == 0;
+}
+
+bool VisitHeads(absl::string_view bytes,
+                absl::FunctionRef<void(const OpHead&)> visit) {
+  CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                          static_cast<int>(bytes.size()));
+  while (stream.ReadTag() == Tag<proto::OpRow>()) {
+    uint32_t size = 0;
+    if (!stream.ReadVarint32(&size) || size > bytes.size()) return false;
+    const auto limit = stream.PushLimit(static_cast<int>(size));
+    OpHead head;
+    if (!ReadHead(bytes, stream, &head)) return false;
+    stream.PopLimit(limit);
+    visit(head);
+  }
+  return stream.CurrentPosition() == static_cast<int>(bytes.size());
+}
+
 }  // namespace
 
 template <typename Row>
@@ -145,6 +192,19 @@ void ReportRowWriter<Row>::Add(const Row& row) {
 template <typename Row>
 ReportRows<Row> ReportRowWriter<Row>::Finish() {
   return std::move(rows_);
+}
+
+void ForEachHead(const OpRows& rows,
+                 absl::FunctionRef<void(const OpHead&)> visit) {
+  if (rows.messages_ != nullptr) {
+    for (const proto::OpRow& row : rows.all()) {
+      visit({row.name(), row.role(), row.precision(), row.reason()});
+    }
+    return;
+  }
+  for (const std::string& piece : rows.pieces_) {
+    HT_CHECK(VisitHeads(piece, visit), "rows of a report are whole");
+  }
 }
 
 template class ReportRows<proto::OpRow>;

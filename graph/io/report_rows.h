@@ -13,6 +13,7 @@
 
 namespace halftone {
 
+struct OpHead;
 template <typename Row>
 class ReportRowWriter;
 
@@ -37,6 +38,8 @@ class ReportRows {
   void AppendTo(Packer* packer) const;
 
  private:
+  friend void ForEachHead(const ReportRows<proto::OpRow>& rows,
+                          absl::FunctionRef<void(const OpHead&)> visit);
   friend class ReportRowWriter<Row>;
   std::vector<std::string> pieces_;  // of whole rows
   int size_ = 0;
@@ -55,6 +58,15 @@ class ReportRowWriter {
 };
 
 using OpRows = ReportRows<proto::OpRow>;
+
+// What counts ops need of a row; good during the call.
+struct OpHead {
+  absl::string_view name, role, precision, reason;
+};
+// Without making messages of the rows: most of a row is its inputs and outputs.
+void ForEachHead(const OpRows& rows,
+                 absl::FunctionRef<void(const OpHead&)> visit);
+
 using OpRowWriter = ReportRowWriter<proto::OpRow>;
 using CastRows = ReportRows<proto::CastRow>;
 using CastRowWriter = ReportRowWriter<proto::CastRow>;

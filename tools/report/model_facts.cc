@@ -57,21 +57,22 @@ void CountCells(const Program& program, StateBytes* state) {
 }
 
 void CountOps(const CompiledModel& model, ModelFacts* facts) {
-  model.ops.ForEach([facts](const proto::OpRow& op) {
-    if (op.role() != Name(Role::kForward)) return;
+  ForEachHead(model.ops, [facts](const OpHead& op) {
+    if (op.role != Name(Role::kForward)) return;
     ++facts->ops;
-    if (op.precision() == facts->low) {
+    if (op.precision == facts->low) {
       ++facts->low_ops;
       return;
     }
     auto& groups = facts->f32_ops;
     auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
-      return g.reason == op.reason();
+      return g.reason == op.reason;
     });
     if (group == groups.end()) {
-      group = groups.insert(groups.end(), {op.reason(), 0, {}});
+      group = groups.insert(groups.end(), {std::string(op.reason), 0, {}});
     }
-    if (++group->count <= OpsOfReason::kMost) group->first.push_back(op.name());
+    if (++group->count <= OpsOfReason::kMost)
+      group->first.emplace_back(op.name);
   });
 }
 
