@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/base/error.h"
@@ -20,6 +21,8 @@ namespace {
 // Comparing a word with all names is slow; nobody reads so many by hand.
 constexpr size_t kMaxHints = 20000;
 constexpr int kMaxOutputs = 16384;  // of one slot
+
+using OpIndices = absl::InlinedVector<int, 2>;
 
 class Orderer {
  public:
@@ -65,7 +68,7 @@ class Orderer {
   // Values by name: the op that defines them.
   absl::flat_hash_map<std::string, int> producer_;
   // Producers of the op's inputs, with repetitions.
-  std::vector<std::vector<int>> producers_;
+  std::vector<OpIndices> producers_;
 };
 
 absl::Status Orderer::CheckOp(int index) {
@@ -222,7 +225,7 @@ absl::Status Orderer::Connect(int index) {
 absl::StatusOr<std::vector<int>> Orderer::Sort() {
   const int n = model_.op_size();
   std::vector<int> missing(n);
-  std::vector<std::vector<int>> readers(n);
+  std::vector<OpIndices> readers(n);
   for (int i = 0; i < n; ++i) {
     missing[i] = static_cast<int>(producers_[i].size());
     for (int producer : producers_[i]) readers[producer].push_back(i);

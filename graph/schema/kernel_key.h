@@ -3,6 +3,8 @@
 #ifndef HALFTONE_GRAPH_SCHEMA_KERNEL_KEY_H_
 #define HALFTONE_GRAPH_SCHEMA_KERNEL_KEY_H_
 
+#include <cstring>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -28,7 +30,9 @@ class KernelKey {
 
  private:
   void Append(absl::string_view part) {
-    text_.insert(text_.end(), part.begin(), part.end());
+    const size_t end = text_.size();
+    text_.resize(end + part.size());
+    std::memcpy(text_.data() + end, part.data(), part.size());
   }
   absl::InlinedVector<char, 96> text_;  // most fit
 };

@@ -117,7 +117,11 @@ OpBuilder& OpBuilder::Attr(absl::string_view name, AttrValue value) {
   if (at != attrs_.end() && at->first == index) {
     at->second = *std::move(coerced);
   } else {
-    attrs_.emplace(at, static_cast<int16_t>(index), *std::move(coerced));
+    // Most ops that have some have a few.
+    const auto place = at - attrs_.begin();
+    if (attrs_.empty()) attrs_.reserve(4);
+    attrs_.emplace(attrs_.begin() + place, static_cast<int16_t>(index),
+                   *std::move(coerced));
   }
   return *this;
 }

@@ -203,6 +203,17 @@ void FilterChooser::LayOut() {
   }
 }
 
+bool HasFilters(const Program& program) {
+  for (const auto& entry : program.entries()) {
+    for (const Block::SchemaCount& count : entry->block().counts()) {
+      if (count.count > 0 && count.schema->FindInput("Filter") >= 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 bool FilterChooser::Run() {
   bool changed = false;
   for (int entry = 0; entry < static_cast<int>(held_.size()); ++entry) {
@@ -223,7 +234,7 @@ bool FilterChooser::Run() {
 }  // namespace
 
 absl::StatusOr<bool> LayOutFilters::Run(Program& program) {
-  return kernels_->prefers_channels_last() &&
+  return kernels_->prefers_channels_last() && HasFilters(program) &&
          FilterChooser(program, *kernels_).Run();
 }
 

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_set.h"
 #include "graph/base/check.h"
 #include "runtime/plan/draft.h"
@@ -45,7 +45,7 @@ class Gaps {
   int64_t end() const { return end_; }
 
  private:
-  using ByOffset = std::map<int64_t, int64_t>;  // -> bytes
+  using ByOffset = absl::btree_map<int64_t, int64_t>;  // -> bytes
 
   void Insert(int64_t offset, int64_t bytes) {
     gaps_.emplace(offset, bytes);
@@ -70,7 +70,7 @@ class Gaps {
   }
 
   ByOffset gaps_;
-  std::set<std::pair<int64_t, int64_t>> by_size_;  // those, bytes first
+  absl::btree_set<std::pair<int64_t, int64_t>> by_size_;  // those, bytes first
   int64_t end_ = 0;
 };
 
