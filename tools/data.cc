@@ -55,9 +55,10 @@ absl::Status Verify(const DataFlags& flags, Outcome* outcome) {
     runtime::ShownActivity shown("verify", 0, source->size());
     HT_ASSIGN_OR_RETURN(
         runtime::ImageScan scan,
-        runtime::ScanImages(*source, flags.config.readers,
-                            flags.config.max_unpack, 0, 1,
-                            [&](int64_t done) { shown->Did(done); }));
+        runtime::ScanImages(
+            *source, flags.config.readers, flags.config.max_unpack, 0, 1,
+            [&](int64_t done) { shown->Did(done); },
+            /*to_the_end=*/true));
     scanned.push_back({name, std::move(scan)});
     if (!scanned.back().scan.broken.empty()) {
       outcome->exit_code = static_cast<int>(ExitCode::kDiffer);

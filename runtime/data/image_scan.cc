@@ -77,7 +77,8 @@ int64_t ImageScan::count() const {
 
 absl::StatusOr<ImageScan> ScanImages(
     const ImageSource& source, int workers, int64_t max_unpack, int process,
-    int processes, const std::function<void(int64_t)>& on_progress) {
+    int processes, const std::function<void(int64_t)>& on_progress,
+    bool to_the_end) {
   Seen all;
   absl::Status failed;
   std::mutex mutex;
@@ -87,10 +88,11 @@ absl::StatusOr<ImageScan> ScanImages(
     Image image;
     for (int64_t i; (i = next.fetch_add(processes)) < source.size();) {
       if (tells && on_progress) on_progress(i / processes);
-      HT_ASSIGN_OR_RETURN(const absl::string_view bytes,
-                          source.Read(i, &storage));
+      const auto bytes = source.Read(i, &storage);
+      if (!bytes.ok() && !to_the_end) return bytes.status();
       const absl::Status status =
-          DecodeAll(bytes, source.Name(i), max_unpack, &image);
+          bytes.ok() ? DecodeAll(*bytes, source.Name(i), max_unpack, &image)
+                     : bytes.status();
       if (status.ok()) {
         seen.Add(source.Label(i), image);
       } else if (ExitCodeOf(status) == ExitCode::kModel) {

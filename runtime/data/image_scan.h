@@ -34,11 +34,13 @@ struct ImageScan {
 // Reads and decodes those whose position divided by `processes` leaves
 // `process`, in `workers` threads. `on_progress` is told by the calling thread
 // how many were begun. Errors: those of reading, and of too little memory,
-// which say nothing of the pictures.
+// which say nothing of the pictures. With `to_the_end` files that cannot be
+// read are named among the broken ones.
 absl::StatusOr<ImageScan> ScanImages(
     const ImageSource& source, int workers, int64_t max_unpack, int process = 0,
     int processes = 1,
-    const std::function<void(int64_t done)>& on_progress = nullptr);
+    const std::function<void(int64_t done)>& on_progress = nullptr,
+    bool to_the_end = false);
 
 }  // namespace runtime
 }  // namespace halftone

@@ -189,6 +189,14 @@ TEST_F(DataTest, VerifyNamesBrokenPictures) {
   EXPECT_EQ(said["train"]["classes"]["dark"], 12);
   EXPECT_EQ(said["train"]["broken"].size(), 1u);
   EXPECT_EQ(said["val"]["broken"].size(), 0u);
+  // So are those that cannot be read at all.
+  const std::string gone = root_ + "/p/train/bright/aa.png";
+  fs::create_symlink(root_ + "/gone", gone);
+  const json all =
+      json::parse(Halftone({"data", "verify", source, "--json"}).out);
+  EXPECT_THAT(all["train"]["broken"].dump(),
+              AllOf(HasSubstr("aa.png: cannot open"), HasSubstr("zz.jpg")));
+  fs::remove(gone);
   // A run ends with it, or leaves it out.
   const Result run = Halftone(Training("run"));
   EXPECT_EQ(run.exit_code(), 1);
