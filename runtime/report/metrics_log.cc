@@ -196,12 +196,12 @@ absl::Status CutBack(const Directory& directory, const std::string& name,
   return directory.Rename(temporary, name);
 }
 
-// ,"losses":{"ce":{"loss":0.1,"loss_scaling":1024}}; nothing without parts.
 // Of a scaler; empty where there is one.
 std::string PartJson(const std::string& part) {
   return part.empty() ? "" : absl::StrCat(",\"part\":", Quoted(part));
 }
 
+// ,"losses":{"ce":{"loss":0.1,"loss_scaling":1024}}; nothing without parts.
 std::string PartsJson(const std::vector<PartLoss>& parts) {
   if (parts.empty()) return "";
   std::string text = ",\"losses\":{";
