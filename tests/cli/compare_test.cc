@@ -1,8 +1,6 @@
-// halftone compare and replay: values of two programs, and a step that was
-// rejected, again.
+// halftone compare: values of two programs, runs and archives.
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,7 +21,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::Each;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -228,13 +225,13 @@ TEST(CompareTest, ArraysAreComparedByName) {
               HasSubstr("an .npz file is compared with another one"));
 }
 
-std::string RunOf(const Words& more, int exit_code = 0) {
+std::string RunOf(const Words& more) {
   const std::string out = NewPath("run");
   Words words = {"run", kModel,     "--strategy", kStrategy, "--data",
                  kData, "--epochs", "1",          "--out",   out};
   words.insert(words.end(), more.begin(), more.end());
   const Result result = Halftone(words);
-  EXPECT_EQ(result.exit_code(), exit_code) << result.err;
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
   return out;
 }
 
@@ -249,154 +246,6 @@ TEST(CompareTest, RunsAreComparedByParametersAndMetrics) {
   const json programs = JsonOf(
       Halftone({"compare", one, "--against", "O0", "--data", kData, "--json"}));
   EXPECT_EQ(programs["entry"], "train");
-}
-
-// ---- Capsules. A scale that no gradient survives in f16.
-
-const Words& Overflowing() {
-  static const Words& words = *new Words{
-      "--capsule", "2", "--set", "amp.loss_scaling.init_loss_scaling=1e30"};
-  return words;
-}
-
-int64_t BytesOf(const std::string& path) {
-  return static_cast<int64_t>(std::filesystem::file_size(path));
-}
-
-TEST(ReplayTest, NamesWhatTheRunNamed) {
-  const std::string out = RunOf(Overflowing());
-  EXPECT_FALSE(std::filesystem::exists(out + "/capsules/step-3"));
-  const std::string capsule = out + "/capsules/step-1";
-  const json manifest = json::parse(
-      ReadAll(capsule + "/capsule.json")
-          .substr(0, ReadAll(capsule + "/capsule.json").find('\n')));
-  const json answer = JsonOf(Halftone({"replay", capsule, "--json"}));
-  EXPECT_EQ(answer["rejected"], true);
-  EXPECT_NE(answer["op"], "");
-  EXPECT_EQ(answer["op"], manifest["op"]);
-  EXPECT_THAT(answer["inputs"], Not(IsEmpty()));
-  for (const json& input : answer["inputs"]) EXPECT_EQ(input["non_finite"], 0);
-  EXPECT_GT(answer["outputs"][0]["non_finite"], 0);
-  // With a scale that the replay found, the run's first step is applied.
-  const double scale = answer["clean_loss_scaling"];
-  ASSERT_GT(scale, 1);
-  const std::string clean =
-      RunOf({"--capsule", "1", "--set",
-             absl::StrCat("amp.loss_scaling.init_loss_scaling=", scale)});
-  EXPECT_FALSE(std::filesystem::exists(clean + "/capsules/step-1"));
-
-  // A batch of 64 pictures and labels, and the cells that are read.
-  const int64_t batch = 64 * (28 * 28 + 8), cells = 2 * 29034 + 4 * 200;
-  EXPECT_LE(BytesOf(capsule + "/batch.rank-0.npz") +
-                BytesOf(capsule + "/cells.safetensors"),
-            1.2 * (batch + cells));
-}
-
-// Of 16 samples the sixth overflows in a product; an archive spells the feed's
-// name its own way.
-constexpr char kSquares[] = R"(name: "squares"  format: 1
-feed { name: "x%1" dtype: F32 dims: [-1, 4] }
-param { name: "w" dims: [4, 2] init { constant: 0.5 } }
-op { type: "elementwise_mul" in { slot: "X" var: "x%1" }
-     in { slot: "Y" var: "x%1" } out { slot: "Out" var: "squares" } }
-op { type: "matmul" in { slot: "X" var: "squares" }
-     in { slot: "Y" var: "w" } out { slot: "Out" var: "y" } }
-op { type: "mean" in { slot: "X" var: "y" } out { slot: "Out" var: "loss" } }
-loss { var: "loss" mean_over: "y" }
-)";
-
-struct Split {
-  const char* setting;
-  int ranks;
-  int micro_batch;  // that of the sample
-};
-class MicroBatchReplayTest : public ::testing::TestWithParam<Split> {};
-
-TEST_P(MicroBatchReplayTest, NamesOneThatIsNotTheLast) {
-  const std::string model = NewPath("squares") + ".pbtxt";
-  const std::string data = NewPath("x") + ".npz";
-  std::vector<float> x(64, 1);
-  x[5 * 4 + 2] = 1e25F;
-  ASSERT_TRUE(WriteFileAtomically(model, kSquares).ok());
-  ASSERT_TRUE(
-      WriteFileAtomically(
-          data, runtime::SerializeNpz({runtime::FloatArray("a", {16, 4}, x)}))
-          .ok());
-  const std::string out = NewPath("run");
-  Words words = {"run",    model,   "--data", "npz:" + data,
-                 "--feed", "a=x%1", "--out",  out};
-  for (const char* word :
-       {"--epochs", "1", "--batch-size", "16", "--no-shuffle", "--level", "O1",
-        "--dtype", "fp16", "--capsule", "1", "--set", "optimizer.sgd="}) {
-    words.push_back(word);
-  }
-  words.insert(words.end(),
-               {GetParam().setting, "--ranks", absl::StrCat(GetParam().ranks)});
-  const Result run = Halftone(words);
-  ASSERT_EQ(run.exit_code(), 5) << run.err;  // its only step
-  const std::string capsule = out + "/capsules/step-1";
-  const json answer = JsonOf(Halftone({"replay", capsule, "--json"}));
-  EXPECT_EQ(answer["rejected"], true);
-  EXPECT_EQ(answer["run_named"], "squares");
-  EXPECT_EQ(answer["op"], "squares");
-  EXPECT_EQ(answer["rank"], 0);
-  EXPECT_EQ(answer["micro_batch"], GetParam().micro_batch);
-  EXPECT_EQ(answer["outputs"][0]["non_finite"], 1);
-  EXPECT_NEAR(answer["inputs"][0]["max"].get<double>(), 1e25, 1e19);
-  EXPECT_THAT(Halftone({"replay", capsule}).out,
-              HasSubstr(absl::StrCat("squares in micro-batch ",
-                                     GetParam().micro_batch)));
-}
-INSTANTIATE_TEST_SUITE_P(
-    Splits, MicroBatchReplayTest,
-    ::testing::Values(Split{"dist.gradient_merge.k_steps=4", 1, 2},
-                      Split{"dist.gradient_merge.k_steps=4", 2, 3},
-                      Split{"dist.virtual_shards=8", 1, 3},
-                      Split{"dist.virtual_shards=8", 2, 3}));
-
-TEST(ReplayTest, RanksAreThreadsOfOneProcess) {
-  Words words = Overflowing();
-  words.insert(words.end(), {"--ranks", "2"});
-  const std::string capsule = RunOf(words) + "/capsules/step-1";
-  const json answer = JsonOf(Halftone({"replay", capsule, "--json"}));
-  EXPECT_EQ(answer["ranks"], 2);
-  EXPECT_EQ(answer["op"], answer["run_named"]);
-  EXPECT_NE(answer["op"], "");
-}
-
-TEST(ReplayTest, ARunThatDivergesKeepsItsLastStep) {
-  const std::string out =
-      RunOf({"--set", "amp.loss_scaling.init_loss_scaling=1e30",
-             "amp.loss_scaling.use_dynamic_loss_scaling=false",
-             "train.stop_rule.skipped_in_a_row=4"},
-            /*exit_code=*/5);
-  std::vector<std::string> names;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(out + "/capsules")) {
-    names.push_back(entry.path().filename());
-  }
-  ASSERT_EQ(names.size(), 1);
-  const json answer =
-      JsonOf(Halftone({"replay", out + "/capsules/" + names[0], "--json"}));
-  EXPECT_EQ(answer["op"], answer["run_named"]);
-  EXPECT_THAT(answer["why"], HasSubstr("in a row"));
-}
-
-TEST(ReplayTest, ADamagedFileIsNamed) {
-  const std::string capsule = RunOf(Overflowing()) + "/capsules/step-1";
-  for (const char* name :
-       {"model.htc", "cells.safetensors", "batch.rank-0.npz", "capsule.json"}) {
-    const std::string path = absl::StrCat(capsule, "/", name);
-    const std::string content = ReadAll(path);
-    std::string damaged = content;
-    damaged[damaged.size() / 2] ^= 1;
-    ASSERT_TRUE(WriteFileAtomically(path, damaged).ok());
-    const Result result = Halftone({"replay", capsule});
-    EXPECT_EQ(result.exit_code(), 8) << name;
-    EXPECT_THAT(result.err, HasSubstr(name));
-    ASSERT_TRUE(WriteFileAtomically(path, content).ok());
-  }
-  EXPECT_EQ(Halftone({"replay", capsule}).exit_code(), 0);
 }
 
 }  // namespace
