@@ -1,6 +1,7 @@
 // A capsule: a folder with all that a step has read, so that it can be run
 // again elsewhere: the program, the cells that forward, backward and the finite
-// check read, what each rank was fed, and a checksummed manifest.
+// check read, or that such cells are made of, what each rank was fed, and a
+// checksummed manifest.
 #ifndef HALFTONE_RUNTIME_CAPSULE_CAPSULE_H_
 #define HALFTONE_RUNTIME_CAPSULE_CAPSULE_H_
 
@@ -32,6 +33,8 @@ struct Capsule {
   CapsuleFacts facts;
   std::string model;   // a compiled model (.htc)
   std::string tuning;  // the table that the run had; empty: none
+  // Those that CellsToReplay names. What schema 1 had in place of parameters
+  // that are read low are their low copies.
   std::vector<Tensor> cells;
   // What a rank was fed, and kSymbols, what the entry's symbols stand for
   // there.
@@ -45,7 +48,9 @@ inline constexpr char kCapsules[] = "capsules";  // of a run directory
 inline constexpr char kCapsuleManifest[] = "capsule.json";
 
 // Those that forward, backward, loss scaling and communication of a step and
-// its micro-batches read, and which the step did not begin with zeros in.
+// its micro-batches read, and which the step did not begin with zeros in. In
+// place of one that is made of another (entry `derive`) that other: a step
+// writes low copies, too, and a rejected one makes them of what it has found.
 std::vector<CellId> CellsToReplay(const Program& program);
 
 // Of the step that the executor has executed last. All ranks call it together;

@@ -12,7 +12,8 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-constexpr int kSchema = 1;
+// 1: low copies of parameters without what they are copies of.
+constexpr int kOldestSchema = 1, kSchema = 2;
 constexpr char kModel[] = "model.htc";
 constexpr char kCells[] = "cells.safetensors";
 constexpr char kTuning[] = "tuning.json";
@@ -57,7 +58,7 @@ absl::Status FromJson(const SealedFolder& folder, CapsuleFacts* facts) {
   const std::string path = folder.manifest_path();
   JsonFields fields(folder.facts(), path);
   int64_t schema = 0;
-  fields.Integer("schema", kSchema, kSchema, &schema);
+  fields.Integer("schema", kOldestSchema, kSchema, &schema);
   fields.Integer("step", 0, kMaxExactInteger, &facts->step);
   fields.Text("entry", &facts->entry);
   fields.Text("why", &facts->why);

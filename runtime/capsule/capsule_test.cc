@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "graph/base/file.h"
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string NewDirectory() {
   static int made = 0;
@@ -27,8 +29,8 @@ std::string NewDirectory() {
 }
 
 // A step of the executor's test program that log(0) rejects.
-Capsule Rejected() {
-  const std::unique_ptr<Program> program = ParseProgram();
+Capsule Rejected(const std::string& text = kTestProgram) {
+  const std::unique_ptr<Program> program = ParseProgram(text);
   TestRank rank(program.get());
   const auto binding = rank.executor->Prepare("train", Samples(2));
   EXPECT_TRUE(rank.executor->Initialize(7).ok());
@@ -56,6 +58,17 @@ TEST(Capsule, HoldsWhatTheStepHasRead) {
   ASSERT_EQ(feeds.size(), 1);
   EXPECT_EQ(feeds[0].name, "x");
   EXPECT_EQ(feeds[0].bytes.size(), 16);
+}
+
+TEST(Capsule, HoldsWhatALowCopyIsMadeOf) {
+  const Capsule capsule = Rejected(absl::StrReplaceAll(
+      kTestProgram, {{"  y: elementwise_mul(X=x, Y=w)",
+                      "  wide: cast(X=w.low) -> (Out=wide : f32[2]) {to=f32}   "
+                      "forward\n  y: elementwise_mul(X=x, Y=wide)"}}));
+  std::vector<std::string> cells;
+  for (const Tensor& tensor : capsule.cells) cells.push_back(tensor.name);
+  EXPECT_THAT(cells, Contains("w"));
+  EXPECT_THAT(cells, Not(Contains("w.low")));
 }
 
 TEST(Capsule, ComesBackAsItWasWritten) {

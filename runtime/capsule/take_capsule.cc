@@ -49,7 +49,10 @@ std::vector<CellId> CellsToReplay(const Program& program) {
       const Op& op = block.op(id);
       if (op.role == Role::kOptimize) continue;
       for (const ValueId input : op.inputs.all()) {
-        const CellId cell = block.value(input).cell();
+        CellId cell = block.value(input).cell();
+        while (cell.valid() && program.cell(cell).IsMadeAgain()) {
+          cell = program.cell(cell).of;
+        }
         if (cell.valid()) read[cell.index()] = true;
       }
     }

@@ -152,9 +152,13 @@ class Replayer {
     return FeedsOf(*program_.FindEntry(EntryOf(micro_batch)),
                    fed()[micro_batch]);
   }
+  // The cell that the tensor is of.
+  absl::StatusOr<CellId> CellOf(const Tensor& tensor) const;
+  // What the step has found, so that what ran before leaves nothing behind.
   absl::Status Load(float scale_by);
   // Whether it is rejected. `ranges`, if not null, watches this micro-batch.
   absl::StatusOr<bool> Execute(StepWatcher* ranges, int64_t watched);
+  bool IsOfUpdate(const NonFinite& found) const;
   absl::Status Name(Replayed* replayed);
   absl::Status FindScale(Replayed* replayed);
 
@@ -167,18 +171,28 @@ class Replayer {
   float scale_ = 1;            // the smallest of the scalers'
 };
 
+absl::StatusOr<CellId> Replayer::CellOf(const Tensor& tensor) const {
+  const CellId cell = program_.FindCell(tensor.name);
+  const auto size = static_cast<int64_t>(tensor.bytes.size());
+  TensorType type = cell.valid() ? program_.cell(cell).type : TensorType();
+  type.sharded = false;
+  if (!cell.valid() || kernels::Bind(type, {}).bytes() != size) {
+    return CheckpointError("the capsule's cell ", tensor.name, " of ", size,
+                           " bytes is none of its program");
+  }
+  return cell;
+}
+
 absl::Status Replayer::Load(float scale_by) {
   scale_ = std::numeric_limits<float>::max();
+  std::vector<const Tensor*> copies;
   for (const Tensor& tensor : capsule_.cells) {
-    const CellId cell = program_.FindCell(tensor.name);
-    std::string bytes = tensor.bytes;
-    const auto size = static_cast<int64_t>(bytes.size());
-    TensorType type = cell.valid() ? program_.cell(cell).type : TensorType();
-    type.sharded = false;
-    if (!cell.valid() || kernels::Bind(type, {}).bytes() != size) {
-      return CheckpointError("the capsule's cell ", tensor.name, " of ", size,
-                             " bytes is none of its program");
+    HT_ASSIGN_OR_RETURN(const CellId cell, CellOf(tensor));
+    if (program_.cell(cell).IsMadeAgain()) {
+      copies.push_back(&tensor);
+      continue;
     }
+    std::string bytes = tensor.bytes;
     if (absl::StartsWith(tensor.name, kLossScaling)) {
       float scale = 1;
       std::memcpy(&scale, bytes.data(), sizeof(scale));
@@ -187,6 +201,14 @@ absl::Status Replayer::Load(float scale_by) {
       scale_ = std::min(scale_, scale);
     }
     HT_RETURN_IF_ERROR(executor_->WriteCell(cell, bytes));
+  }
+  HT_RETURN_IF_ERROR(executor_->BroadcastState());
+  HT_RETURN_IF_ERROR(executor_->Derive());
+  if (copies.empty()) return absl::OkStatus();
+  // Of schema 1, which has them alone: not those of what it lacks.
+  for (const Tensor* copy : copies) {
+    HT_ASSIGN_OR_RETURN(const CellId cell, CellOf(*copy));
+    HT_RETURN_IF_ERROR(executor_->WriteCell(cell, copy->bytes));
   }
   return executor_->BroadcastState();
 }
@@ -208,13 +230,21 @@ absl::StatusOr<bool> Replayer::Execute(StepWatcher* ranges, int64_t watched) {
   }
 }
 
-// The op that comes first on whatever rank, and its numbers there.
+bool Replayer::IsOfUpdate(const NonFinite& found) const {
+  const Block& block = program_.FindEntry(EntryOf(found.micro_batch))->block();
+  const OpId op = block.FindOp(found.op);
+  return op.valid() && block.op(op).role == Role::kOptimize;
+}
+
+// The op that comes first on whatever rank, and its numbers there. Of the
+// update's ops none: what those read besides is not in the capsule.
 absl::Status Replayer::Name(Replayed* replayed) {
   Communicator& communicator = *rank_.communicator;
+  HT_RETURN_IF_ERROR(Load(1));
   HT_ASSIGN_OR_RETURN(const NonFinite mine, executor_->FirstNonFinite());
   HT_ASSIGN_OR_RETURN(const FirstOfRanks first,
                       FindFirst(mine, program_, communicator));
-  if (first.rank < 0) return absl::OkStatus();
+  if (first.rank < 0 || IsOfUpdate(first.found)) return absl::OkStatus();
   RangeWatcher ranges(program_, EntryOf(first.found.micro_batch),
                       first.found.op);
   HT_RETURN_IF_ERROR(Load(1));
@@ -274,8 +304,10 @@ absl::Status Replayer::Run(Replayed* replayed) {
     replayed->rejected = rejected;
     replayed->loss_scaling = scale;
   }
+  // Of a step that is applied what is not finite does no harm: a mask's -inf.
+  if (!rejected) return absl::OkStatus();
   HT_RETURN_IF_ERROR(Name(replayed));
-  return rejected ? FindScale(replayed) : absl::OkStatus();
+  return FindScale(replayed);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // halftone replay: a step that was rejected, again.
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -78,11 +79,85 @@ TEST(ReplayTest, NamesWhatTheRunNamed) {
              absl::StrCat("amp.loss_scaling.init_loss_scaling=", scale)});
   EXPECT_FALSE(std::filesystem::exists(clean + "/capsules/step-1"));
 
-  // A batch of 64 pictures and labels, and the cells that are read.
-  const int64_t batch = 64 * (28 * 28 + 8), cells = 2 * 29034 + 4 * 200;
+  // A batch of 64 pictures and labels, and the parameters.
+  const int64_t batch = 64 * (28 * 28 + 8), cells = 4 * 29034 + 4 * 200;
   EXPECT_LE(BytesOf(capsule + "/batch.rank-0.npz") +
                 BytesOf(capsule + "/cells.safetensors"),
             1.2 * (batch + cells));
+}
+
+constexpr char kLinear[] = R"(name: "linear"  format: 1
+feed { name: "x" dtype: F32 dims: [-1, 4] }
+param { name: "w" dims: [4, 3] init { constant: 1 } }
+op { type: "matmul" in { slot: "X" var: "x" }
+     in { slot: "Y" var: "w" } out { slot: "Out" var: "a" } }
+op { type: "square" in { slot: "X" var: "a" } out { slot: "Out" var: "a2" } }
+op { type: "mean" in { slot: "X" var: "a2" } out { slot: "Out" var: "loss" } }
+loss { var: "loss" mean_over: "a2" }
+)";
+
+// Of a model, by sgd at a constant rate, with all four features of sample i
+// `samples`[i]. It may end as it likes.
+std::string RunOn(const std::string& text, const std::vector<float>& samples,
+                  const Words& more) {
+  const std::string model = NewPath("model") + ".pbtxt";
+  const std::string data = NewPath("x") + ".npz";
+  std::vector<float> x;
+  for (const float sample : samples) x.insert(x.end(), 4, sample);
+  const int64_t count = static_cast<int64_t>(samples.size());
+  EXPECT_TRUE(WriteFileAtomically(model, text).ok());
+  EXPECT_TRUE(
+      WriteFileAtomically(data, runtime::SerializeNpz(
+                                    {runtime::FloatArray("x", {count, 4}, x)}))
+          .ok());
+  const std::string out = NewPath("run");
+  Words words = {
+      "run", model,   "--data",         "npz:" + data, "--out",
+      out,   "--set", "optimizer.sgd=", "--set",       "lr.constant=true"};
+  words.insert(words.end(), more.begin(), more.end());
+  Halftone(words);
+  return out;
+}
+
+// The capsules, by rising step.
+std::vector<std::string> CapsulesOf(const std::string& out) {
+  std::vector<std::string> paths;
+  for (int step = 0; step < 1000; ++step) {
+    const std::string path = absl::StrCat(out, "/capsules/step-", step);
+    if (std::filesystem::exists(path)) paths.push_back(path);
+  }
+  return paths;
+}
+
+const json& Named(const json& ranges, const std::string& name) {
+  static const json& none = *new json;
+  for (const json& range : ranges) {
+    if (range["name"] == name) return range;
+  }
+  ADD_FAILURE() << "no value " << name << " in " << ranges;
+  return none;
+}
+
+// Steps that are applied take the parameters far from where they begin; a
+// rejected one makes low copies of the parameters that it has found.
+TEST(ReplayTest, ParametersAreThoseOfTheRun) {
+  std::vector<float> samples;
+  for (int i = 0; i < 64; ++i) samples.push_back(i % 4 >= 2 ? 8 : 0.01F);
+  for (const char* level : {"O1", "O2"}) {
+    SCOPED_TRACE(level);
+    const std::string out = RunOn(kLinear, samples,
+                                  {"--level", level, "--lr", "1e3",
+                                   "--batch-size", "5", "--epochs", "60"});
+    const std::vector<std::string> capsules = CapsulesOf(out);
+    ASSERT_EQ(capsules.size(), 1);
+    const json answer = JsonOf(Halftone({"replay", capsules[0], "--json"}));
+    EXPECT_EQ(answer["rejected"], true);
+    EXPECT_EQ(answer["op"], "a");
+    EXPECT_EQ(answer["run_named"], "a");
+    const json& low = Named(answer["inputs"], "w.cast_fp16");
+    EXPECT_GT(std::fabs(low["max"].get<double>()), 1000);
+    EXPECT_GT(Named(answer["outputs"], "a")["non_finite"], 0);
+  }
 }
 
 // Of 16 samples the sixth overflows in a product; an archive spells the feed's

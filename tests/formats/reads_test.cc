@@ -114,6 +114,9 @@ TEST_P(FormatsTest, TuningTablesAndParameters) {
 TEST_P(FormatsTest, Capsules) {
   const json replayed = json::parse(Ok({"replay", at_ + "capsule", "--json"}));
   EXPECT_EQ(replayed["step"], 1);
+  EXPECT_EQ(replayed["rejected"], true);
+  EXPECT_NE(replayed["op"], "");
+  EXPECT_EQ(replayed["op"], replayed["run_named"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, FormatsTest, ::testing::ValuesIn(Releases()),
