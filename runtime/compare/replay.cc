@@ -148,6 +148,8 @@ class Replayer {
     return micro_batch + 1 == fed().size() ? capsule_.facts.entry
                                            : kAccumulateEntry;
   }
+  // On all ranks: they prepare together what any of them needs.
+  bool IsAsBefore(size_t micro_batch) const;
   std::vector<FeedData> Feeds(size_t micro_batch) const {
     return FeedsOf(*program_.FindEntry(EntryOf(micro_batch)),
                    fed()[micro_batch]);
@@ -170,6 +172,17 @@ class Replayer {
   std::vector<int> bindings_;  // by the step's micro-batches
   float scale_ = 1;            // the smallest of the scalers'
 };
+
+bool Replayer::IsAsBefore(size_t micro_batch) const {
+  if (micro_batch == 0 || EntryOf(micro_batch) != EntryOf(micro_batch - 1)) {
+    return false;
+  }
+  return std::all_of(capsule_.ranks.begin(), capsule_.ranks.end(),
+                     [micro_batch](const std::vector<Capsule::Fed>& fed) {
+                       return SymbolsOf(fed[micro_batch]) ==
+                              SymbolsOf(fed[micro_batch - 1]);
+                     });
+}
 
 absl::StatusOr<CellId> Replayer::CellOf(const Tensor& tensor) const {
   const CellId cell = program_.FindCell(tensor.name);
@@ -286,15 +299,12 @@ absl::Status Replayer::Run(Replayed* replayed) {
                       Executor::Create(&program_, &kernels_, rank_.device,
                                        rank_.communicator, tuning, options));
   for (size_t i = 0; i < fed().size(); ++i) {
-    const SymbolValues symbols = SymbolsOf(fed()[i]);
-    const bool as_before = i > 0 && EntryOf(i) == EntryOf(i - 1) &&
-                           symbols == SymbolsOf(fed()[i - 1]);
-    if (as_before) {
+    if (IsAsBefore(i)) {
       bindings_.push_back(bindings_.back());
       continue;
     }
     HT_ASSIGN_OR_RETURN(bindings_.emplace_back(),
-                        executor_->Prepare(EntryOf(i), symbols));
+                        executor_->Prepare(EntryOf(i), SymbolsOf(fed()[i])));
   }
   HT_RETURN_IF_ERROR(executor_->Initialize(/*seed=*/0));
   HT_RETURN_IF_ERROR(Load(1));

@@ -177,6 +177,7 @@ struct Split {
   const char* setting;
   int ranks;
   int micro_batch;  // that of the sample
+  int rank = 0;     // its
 };
 class MicroBatchReplayTest : public ::testing::TestWithParam<Split> {};
 
@@ -207,7 +208,7 @@ TEST_P(MicroBatchReplayTest, NamesOneThatIsNotTheLast) {
   EXPECT_EQ(answer["rejected"], true);
   EXPECT_EQ(answer["run_named"], "squares");
   EXPECT_EQ(answer["op"], "squares");
-  EXPECT_EQ(answer["rank"], 0);
+  EXPECT_EQ(answer["rank"], GetParam().rank);
   EXPECT_EQ(answer["micro_batch"], GetParam().micro_batch);
   EXPECT_EQ(answer["outputs"][0]["non_finite"], 1);
   EXPECT_NEAR(answer["inputs"][0]["max"].get<double>(), 1e25, 1e19);
@@ -219,6 +220,9 @@ INSTANTIATE_TEST_SUITE_P(
     Splits, MicroBatchReplayTest,
     ::testing::Values(Split{"dist.gradient_merge.k_steps=4", 1, 2},
                       Split{"dist.gradient_merge.k_steps=4", 2, 3},
+                      // Of 6, 5 and 5 samples: rank 0 has 3 of each.
+                      // Rank 0 has 2, 1 and 1 samples, the others 1 each.
+                      Split{"dist.gradient_merge.k_steps=3", 5, 2, 1},
                       Split{"dist.virtual_shards=8", 1, 3},
                       Split{"dist.virtual_shards=8", 2, 3}));
 
