@@ -19,9 +19,14 @@
 namespace halftone {
 namespace runtime {
 
+// 1: low copies in place of parameters, and of ranks that differ in their
+// cells (dist.localsgd) rank 0's alone.
+inline constexpr int64_t kCapsuleSchema = 2;
+
 // What the manifest says beside the files' checksums.
 struct CapsuleFacts {
-  int64_t step = 0;  // attempted steps, this one included
+  int64_t schema = kCapsuleSchema;  // that it was read with
+  int64_t step = 0;                 // attempted steps, this one included
   std::string entry, why;
   int64_t world_size = 1, threads = 1;  // threads: compute threads of a rank
   bool deterministic = true;
@@ -33,8 +38,8 @@ struct Capsule {
   CapsuleFacts facts;
   std::string model;   // a compiled model (.htc)
   std::string tuning;  // the table that the run had; empty: none
-  // Those that CellsToReplay names. What schema 1 had in place of parameters
-  // that are read low are their low copies.
+  // Those that CellsToReplay names, of cells in which ranks differ each rank's
+  // (NameOfRank).
   std::vector<Tensor> cells;
   // What a rank was fed, and kSymbols, what the entry's symbols stand for
   // there.

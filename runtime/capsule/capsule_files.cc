@@ -12,8 +12,7 @@ namespace halftone {
 namespace runtime {
 namespace {
 
-// 1: low copies of parameters without what they are copies of.
-constexpr int kOldestSchema = 1, kSchema = 2;
+constexpr int64_t kOldestSchema = 1;
 constexpr char kModel[] = "model.htc";
 constexpr char kCells[] = "cells.safetensors";
 constexpr char kTuning[] = "tuning.json";
@@ -43,7 +42,7 @@ FolderFiles FilesOf(const Capsule& capsule) {
 }
 
 nlohmann::ordered_json ToJson(const CapsuleFacts& facts) {
-  return {{"schema", kSchema},
+  return {{"schema", kCapsuleSchema},
           {"step", facts.step},
           {"entry", facts.entry},
           {"why", facts.why},
@@ -57,8 +56,7 @@ nlohmann::ordered_json ToJson(const CapsuleFacts& facts) {
 absl::Status FromJson(const SealedFolder& folder, CapsuleFacts* facts) {
   const std::string path = folder.manifest_path();
   JsonFields fields(folder.facts(), path);
-  int64_t schema = 0;
-  fields.Integer("schema", kOldestSchema, kSchema, &schema);
+  fields.Integer("schema", kOldestSchema, kCapsuleSchema, &facts->schema);
   fields.Integer("step", 0, kMaxExactInteger, &facts->step);
   fields.Text("entry", &facts->entry);
   fields.Text("why", &facts->why);

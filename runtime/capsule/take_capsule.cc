@@ -36,6 +36,30 @@ NpzArray SymbolsArray(const SymbolValues& symbols) {
                       kMaxSymbols * sizeof(int64_t))};
 }
 
+// Whether ranks may differ in it: they do between two averages.
+bool DiffersByRank(const Program& program, const Cell& cell) {
+  return !cell.type.sharded && (cell.spread == Spread::kPerRank ||
+                                program.FindEntry(kAverageEntry) != nullptr);
+}
+
+// On rank 0: its own under the cell's name, of the others' those that differ.
+absl::Status AddCell(const Cell& cell, std::string mine, Executor& executor,
+                     std::vector<Tensor>* tensors) {
+  Communicator& communicator = executor.communicator();
+  std::vector<std::string> all = {std::move(mine)};
+  if (communicator.world_size() > 1 &&
+      DiffersByRank(executor.program(), cell)) {
+    HT_ASSIGN_OR_RETURN(all, communicator.AllGather(all[0]));
+  }
+  if (communicator.rank() != 0) return absl::OkStatus();
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (rank > 0 && all[rank] == all[0]) continue;
+    tensors->push_back(TensorOf(
+        cell, NameOfRank(cell.name, static_cast<int>(rank)), all[rank]));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<CellId> CellsToReplay(const Program& program) {
@@ -89,14 +113,14 @@ absl::StatusOr<Capsule> TakeCapsule(Executor& executor) {
       capsule.ranks[r].push_back(std::move(fed));
     }
   }
+  for (size_t i = 0; i < cells.size(); ++i) {
+    HT_RETURN_IF_ERROR(AddCell(program.cell(cells[i]),
+                               std::move(inputs.cells[i]), executor,
+                               &capsule.cells));
+  }
   if (communicator.rank() != 0) return Capsule();
   capsule.facts.entry = inputs.micro_batches.back().entry;
   capsule.facts.world_size = communicator.world_size();
-  for (size_t i = 0; i < cells.size(); ++i) {
-    capsule.cells.push_back(TensorOf(program.cell(cells[i]),
-                                     program.cell(cells[i]).name,
-                                     std::move(inputs.cells[i])));
-  }
   if (!executor.tuning().empty()) {
     capsule.tuning = executor.tuning().Serialize();
   }

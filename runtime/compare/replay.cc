@@ -15,6 +15,7 @@
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "kernels/cpu/convert.h"
+#include "runtime/checkpoint/cell_tensor.h"
 #include "runtime/compare/watch_values.h"
 #include "runtime/train/non_finite.h"
 #include "runtime/train/peers.h"
@@ -154,8 +155,8 @@ class Replayer {
     return FeedsOf(*program_.FindEntry(EntryOf(micro_batch)),
                    fed()[micro_batch]);
   }
-  // The cell that the tensor is of.
-  absl::StatusOr<CellId> CellOf(const Tensor& tensor) const;
+  // The cell that the tensor is of, that of `rank` there.
+  absl::StatusOr<CellId> CellOf(const Tensor& tensor, int* rank) const;
   // What the step has found, so that what ran before leaves nothing behind.
   absl::Status Load(float scale_by);
   // Whether it is rejected. `ranges`, if not null, watches this micro-batch.
@@ -184,25 +185,33 @@ bool Replayer::IsAsBefore(size_t micro_batch) const {
                      });
 }
 
-absl::StatusOr<CellId> Replayer::CellOf(const Tensor& tensor) const {
-  const CellId cell = program_.FindCell(tensor.name);
+absl::StatusOr<CellId> Replayer::CellOf(const Tensor& tensor, int* rank) const {
+  const OfRank of = ParseNameOfRank(tensor.name);
+  const CellId cell = program_.FindCell(of.rank == 0 ? tensor.name : of.cell);
   const auto size = static_cast<int64_t>(tensor.bytes.size());
   TensorType type = cell.valid() ? program_.cell(cell).type : TensorType();
   type.sharded = false;
-  if (!cell.valid() || kernels::Bind(type, {}).bytes() != size) {
+  if (!cell.valid() || kernels::Bind(type, {}).bytes() != size || of.rank < 0 ||
+      of.rank >= capsule_.facts.world_size) {
     return CheckpointError("the capsule's cell ", tensor.name, " of ", size,
                            " bytes is none of its program");
   }
+  *rank = of.rank;
   return cell;
 }
 
 absl::Status Replayer::Load(float scale_by) {
   scale_ = std::numeric_limits<float>::max();
-  std::vector<const Tensor*> copies;
+  std::vector<std::pair<CellId, const Tensor*>> copies, own;
   for (const Tensor& tensor : capsule_.cells) {
-    HT_ASSIGN_OR_RETURN(const CellId cell, CellOf(tensor));
+    int rank = 0;
+    HT_ASSIGN_OR_RETURN(const CellId cell, CellOf(tensor, &rank));
+    if (rank > 0) {
+      if (rank == rank_.communicator->rank()) own.emplace_back(cell, &tensor);
+      continue;
+    }
     if (program_.cell(cell).IsMadeAgain()) {
-      copies.push_back(&tensor);
+      copies.emplace_back(cell, &tensor);
       continue;
     }
     std::string bytes = tensor.bytes;
@@ -216,12 +225,14 @@ absl::Status Replayer::Load(float scale_by) {
     HT_RETURN_IF_ERROR(executor_->WriteCell(cell, bytes));
   }
   HT_RETURN_IF_ERROR(executor_->BroadcastState());
+  for (const auto& [cell, tensor] : own) {
+    HT_RETURN_IF_ERROR(executor_->WriteCell(cell, tensor->bytes));
+  }
   HT_RETURN_IF_ERROR(executor_->Derive());
   if (copies.empty()) return absl::OkStatus();
   // Of schema 1, which has them alone: not those of what it lacks.
-  for (const Tensor* copy : copies) {
-    HT_ASSIGN_OR_RETURN(const CellId cell, CellOf(*copy));
-    HT_RETURN_IF_ERROR(executor_->WriteCell(cell, copy->bytes));
+  for (const auto& [cell, tensor] : copies) {
+    HT_RETURN_IF_ERROR(executor_->WriteCell(cell, tensor->bytes));
   }
   return executor_->BroadcastState();
 }

@@ -5,9 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "runtime/checkpoint/cell_tensor.h"
@@ -16,31 +14,6 @@
 namespace halftone {
 namespace runtime {
 namespace {
-
-constexpr char kPrefix[] = "@rank.";
-
-// Of a cell's tensor in a checkpoint.
-std::string NameOf(const std::string& cell, int rank) {
-  return rank == 0 ? cell : absl::StrCat(kPrefix, rank, "/", cell);
-}
-
-// Rank 0: of no name of that form.
-struct OfRank {
-  int rank = 0;
-  std::string cell;
-};
-OfRank Parse(absl::string_view name) {
-  OfRank of;
-  const size_t slash = name.find('/');
-  if (slash == absl::string_view::npos ||
-      !absl::ConsumePrefix(&name, kPrefix)) {
-    return of;
-  }
-  const size_t digits = slash - std::strlen(kPrefix);
-  if (!absl::SimpleAtoi(name.substr(0, digits), &of.rank)) of.rank = 0;
-  of.cell = std::string(name.substr(digits + 1));
-  return of;
-}
 
 std::vector<CellId> OwnCells(const Program& program) {
   std::vector<CellId> cells;
@@ -56,7 +29,7 @@ std::vector<CellId> OwnCells(const Program& program) {
 // The rank's tensor of the cell; null if it is not there or of another size.
 const Tensor* Find(const std::map<std::string, const Tensor*>& tensors,
                    const std::string& cell, int rank, size_t bytes) {
-  const auto found = tensors.find(NameOf(cell, rank));
+  const auto found = tensors.find(NameOfRank(cell, rank));
   if (found == tensors.end() || found->second->bytes.size() != bytes) {
     return nullptr;
   }
@@ -92,7 +65,7 @@ absl::Status GatherCellsOfRanks(Executor& executor,
     const Cell& cell = program.cell(id);
     for (int rank = 1; rank < static_cast<int>(all.size()); ++rank) {
       tensors->push_back(
-          TensorOf(cell, NameOf(cell.name, rank), std::move(all[rank])));
+          TensorOf(cell, NameOfRank(cell.name, rank), std::move(all[rank])));
     }
   }
   return absl::OkStatus();
@@ -101,7 +74,7 @@ absl::Status GatherCellsOfRanks(Executor& executor,
 int CellsOfRanks(const std::vector<Tensor>& tensors) {
   int ranks = 1;
   for (const Tensor& tensor : tensors) {
-    ranks = std::max(ranks, Parse(tensor.name).rank + 1);
+    ranks = std::max(ranks, ParseNameOfRank(tensor.name).rank + 1);
   }
   return ranks;
 }
@@ -135,7 +108,7 @@ void AverageCellsOfRanks(std::vector<Tensor>* tensors,
                          std::vector<std::string>* said) {
   std::map<std::string, std::vector<double>> sums;
   for (const Tensor& tensor : *tensors) {
-    const OfRank of = Parse(tensor.name);
+    const OfRank of = ParseNameOfRank(tensor.name);
     if (of.rank == 0 || tensor.dtype != DType::kF32) continue;
     AddTo(tensor, &sums[of.cell]);
   }

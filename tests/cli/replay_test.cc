@@ -160,6 +160,26 @@ TEST(ReplayTest, ParametersAreThoseOfTheRun) {
   }
 }
 
+// Rank 1 alone has samples that take its parameters away.
+TEST(ReplayTest, RanksHaveTheirOwnParameters) {
+  std::vector<float> samples;
+  for (int i = 0; i < 64; ++i) samples.push_back(i % 4 >= 2 ? 8 : 0.01F);
+  const std::string out =
+      RunOn(kLinear, samples,
+            {"--level", "O1", "--lr", "0.05", "--batch-size", "4",
+             "--no-shuffle", "--ranks", "2", "--loss-scale", "8", "--set",
+             "dist.localsgd.k_steps=8", "--capsule", "1"});
+  const std::vector<std::string> capsules = CapsulesOf(out);
+  ASSERT_EQ(capsules.size(), 1);
+  EXPECT_THAT(ReadAll(capsules[0] + "/cells.safetensors"),
+              HasSubstr("@rank.1/w"));
+  const json answer = JsonOf(Halftone({"replay", capsules[0], "--json"}));
+  EXPECT_EQ(answer["rejected"], true);
+  EXPECT_EQ(answer["op"], "a.grad");
+  EXPECT_EQ(answer["run_named"], "a.grad");
+  EXPECT_EQ(answer["rank"], 1);
+}
+
 // Of 16 samples the sixth overflows in a product; an archive spells the feed's
 // name its own way.
 constexpr char kSquares[] = R"(name: "squares"  format: 1

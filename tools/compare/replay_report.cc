@@ -28,6 +28,12 @@ runtime::NonFiniteOp Describe(const ReplayFacts& facts) {
       *facts.model->program, facts.replayed->found, facts.config->model_ops());
 }
 
+// Whether ranks other than 0 ran with cells that were not theirs.
+bool LacksOthers(const ReplayFacts& facts) {
+  return facts.capsule->schema == 1 && facts.capsule->world_size > 1 &&
+         facts.model->program->FindEntry(kAverageEntry) != nullptr;
+}
+
 // What would have kept the step, as flags.
 std::vector<std::string> RemediesOf(const ReplayFacts& facts) {
   std::vector<std::string> remedies;
@@ -96,6 +102,13 @@ std::string ReplayText(const ReplayFacts& facts) {
       ShortName(*facts.model), ", ", runtime::Count(capsule.world_size, "rank"),
       ", loss scale ", ThreeDigits(replayed.loss_scaling), "; ",
       PrintableName(capsule.why), "\n");
+  if (LacksOthers(facts)) {
+    absl::StrAppend(
+        &text,
+        "note      ranks had parameters of their own, and a capsule "
+        "of schema 1 has rank 0's alone: the others' numbers here "
+        "are not the run's\n");
+  }
   if (replayed.found.op.empty()) {
     return absl::StrCat(text, "result    ",
                         replayed.rejected ? "rejected, but each op's result is "
