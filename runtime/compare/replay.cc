@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
+#include "graph/ir/scaler_names.h"
 #include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "kernels/cpu/convert.h"
@@ -131,6 +134,36 @@ absl::Status RangeWatcher::Note(const Tap& tap) {
   return absl::OkStatus();
 }
 
+// By the scalers' number.
+std::vector<float> ScalesOf(const Capsule& capsule) {
+  std::map<std::string, float> by_name;
+  for (const Tensor& tensor : capsule.cells) {
+    if (absl::StartsWith(tensor.name, kLossScaling)) {
+      std::memcpy(&by_name[tensor.name], tensor.bytes.data(), sizeof(float));
+    }
+  }
+  std::vector<float> scales;
+  for (int i = 0;; ++i) {
+    const auto found =
+        by_name.find(absl::StrCat(kLossScaling, ScalerSuffix(i)));
+    if (found == by_name.end()) break;
+    scales.push_back(found->second);
+  }
+  if (scales.empty()) scales.push_back(1);
+  return scales;
+}
+
+std::vector<PartScale> ScaledParts(const Program& program,
+                                   const std::vector<float>& scales,
+                                   const std::vector<bool>& not_finite) {
+  std::vector<PartScale> parts;
+  for (size_t i = 0; i < not_finite.size(); ++i) {
+    if (i >= scales.size() || i >= program.loss.parts.size()) break;
+    parts.push_back({program.loss.parts[i].name, scales[i], not_finite[i]});
+  }
+  return parts;
+}
+
 // One of the capsule's ranks.
 class Replayer {
  public:
@@ -157,10 +190,15 @@ class Replayer {
   }
   // The cell that the tensor is of, that of `rank` there.
   absl::StatusOr<CellId> CellOf(const Tensor& tensor, int* rank) const;
-  // What the step has found, so that what ran before leaves nothing behind.
-  absl::Status Load(float scale_by);
-  // Whether it is rejected. `ranges`, if not null, watches this micro-batch.
-  absl::StatusOr<bool> Execute(StepWatcher* ranges, int64_t watched);
+  // What the step has found, so that what ran before leaves nothing behind;
+  // `scale`, if there is one, in place of its loss scale or those of its parts.
+  absl::Status Load(std::optional<float> scale);
+  struct Outcome {
+    bool rejected = false;
+    std::vector<bool> not_finite;  // by the loss's parts that have a scaler
+  };
+  // `ranges`, if not null, watches this micro-batch.
+  absl::StatusOr<Outcome> Execute(StepWatcher* ranges, int64_t watched);
   bool IsOfUpdate(const NonFinite& found) const;
   absl::Status Name(Replayed* replayed);
   absl::Status FindScale(Replayed* replayed);
@@ -171,7 +209,6 @@ class Replayer {
   const RankResources& rank_;
   std::unique_ptr<Executor> executor_;
   std::vector<int> bindings_;  // by the step's micro-batches
-  float scale_ = 1;            // the smallest of the scalers'
 };
 
 bool Replayer::IsAsBefore(size_t micro_batch) const {
@@ -200,8 +237,7 @@ absl::StatusOr<CellId> Replayer::CellOf(const Tensor& tensor, int* rank) const {
   return cell;
 }
 
-absl::Status Replayer::Load(float scale_by) {
-  scale_ = std::numeric_limits<float>::max();
+absl::Status Replayer::Load(std::optional<float> scale) {
   std::vector<std::pair<CellId, const Tensor*>> copies, own;
   for (const Tensor& tensor : capsule_.cells) {
     int rank = 0;
@@ -215,12 +251,8 @@ absl::Status Replayer::Load(float scale_by) {
       continue;
     }
     std::string bytes = tensor.bytes;
-    if (absl::StartsWith(tensor.name, kLossScaling)) {
-      float scale = 1;
-      std::memcpy(&scale, bytes.data(), sizeof(scale));
-      scale *= scale_by;
-      std::memcpy(&bytes[0], &scale, sizeof(scale));
-      scale_ = std::min(scale_, scale);
+    if (scale.has_value() && absl::StartsWith(tensor.name, kLossScaling)) {
+      std::memcpy(&bytes[0], &*scale, sizeof(*scale));
     }
     HT_RETURN_IF_ERROR(executor_->WriteCell(cell, bytes));
   }
@@ -237,7 +269,8 @@ absl::Status Replayer::Load(float scale_by) {
   return executor_->BroadcastState();
 }
 
-absl::StatusOr<bool> Replayer::Execute(StepWatcher* ranges, int64_t watched) {
+absl::StatusOr<Replayer::Outcome> Replayer::Execute(StepWatcher* ranges,
+                                                    int64_t watched) {
   for (size_t i = 0;; ++i) {
     const std::vector<FeedData> feeds = Feeds(i);
     if (ranges != nullptr && static_cast<int64_t>(i) == watched) {
@@ -250,7 +283,13 @@ absl::StatusOr<bool> Replayer::Execute(StepWatcher* ranges, int64_t watched) {
     HT_ASSIGN_OR_RETURN(const int64_t ticket,
                         executor_->Execute(bindings_[i], feeds));
     HT_ASSIGN_OR_RETURN(const StepView view, executor_->Read(ticket));
-    return view.Scalar(kFoundInf) != 0;
+    Outcome outcome;
+    outcome.rejected = view.Scalar(kFoundInf) != 0;
+    for (int part = 0;; ++part) {
+      const std::string name = absl::StrCat(kNotFinitePrefix, part);
+      if (!view.Has(name)) return outcome;
+      outcome.not_finite.push_back(view.Scalar(name) > 0);
+    }
   }
 }
 
@@ -264,14 +303,14 @@ bool Replayer::IsOfUpdate(const NonFinite& found) const {
 // update's ops none: what those read besides is not in the capsule.
 absl::Status Replayer::Name(Replayed* replayed) {
   Communicator& communicator = *rank_.communicator;
-  HT_RETURN_IF_ERROR(Load(1));
+  HT_RETURN_IF_ERROR(Load(std::nullopt));
   HT_ASSIGN_OR_RETURN(const NonFinite mine, executor_->FirstNonFinite());
   HT_ASSIGN_OR_RETURN(const FirstOfRanks first,
                       FindFirst(mine, program_, communicator));
   if (first.rank < 0 || IsOfUpdate(first.found)) return absl::OkStatus();
   RangeWatcher ranges(program_, EntryOf(first.found.micro_batch),
                       first.found.op);
-  HT_RETURN_IF_ERROR(Load(1));
+  HT_RETURN_IF_ERROR(Load(std::nullopt));
   HT_RETURN_IF_ERROR(Execute(&ranges, first.found.micro_batch).status());
   if (communicator.rank() != first.rank) return absl::OkStatus();
   replayed->rank = first.rank;
@@ -281,15 +320,19 @@ absl::Status Replayer::Name(Replayed* replayed) {
   return absl::OkStatus();
 }
 
-// What overflows at a scale does so at any larger one.
+// What overflows at a scale does so at any larger one. A strategy has one scale
+// for all parts of the loss, to begin with or as a bound.
 absl::Status Replayer::FindScale(Replayed* replayed) {
-  const float scale = scale_;
-  int clean = -1, rejected = static_cast<int>(std::ceil(std::log2(scale)));
+  const std::vector<float> scales = ScalesOf(capsule_);
+  const float largest =
+      std::min(*std::max_element(scales.begin(), scales.end()),
+               std::numeric_limits<float>::max());
+  int clean = -1, rejected = static_cast<int>(std::ceil(std::log2(largest)));
   while (rejected - clean > 1) {
     const int exponent = clean < 0 ? 0 : (clean + rejected) / 2;
-    HT_RETURN_IF_ERROR(Load(std::ldexp(1.0F, exponent) / scale));
-    HT_ASSIGN_OR_RETURN(const bool again, Execute(nullptr, -1));
-    (again ? rejected : clean) = exponent;
+    HT_RETURN_IF_ERROR(Load(std::ldexp(1.0F, exponent)));
+    HT_ASSIGN_OR_RETURN(const Outcome again, Execute(nullptr, -1));
+    (again.rejected ? rejected : clean) = exponent;
   }
   if (rank_.communicator->rank() == 0 && clean >= 0) {
     replayed->clean_loss_scaling = std::ldexp(1.0, clean);
@@ -318,15 +361,16 @@ absl::Status Replayer::Run(Replayed* replayed) {
                         executor_->Prepare(EntryOf(i), SymbolsOf(fed()[i])));
   }
   HT_RETURN_IF_ERROR(executor_->Initialize(/*seed=*/0));
-  HT_RETURN_IF_ERROR(Load(1));
-  const float scale = scale_;
-  HT_ASSIGN_OR_RETURN(const bool rejected, Execute(nullptr, -1));
+  HT_RETURN_IF_ERROR(Load(std::nullopt));
+  HT_ASSIGN_OR_RETURN(const Outcome outcome, Execute(nullptr, -1));
   if (rank_.communicator->rank() == 0) {
-    replayed->rejected = rejected;
-    replayed->loss_scaling = scale;
+    const std::vector<float> scales = ScalesOf(capsule_);
+    replayed->rejected = outcome.rejected;
+    replayed->loss_scaling = *std::min_element(scales.begin(), scales.end());
+    replayed->parts = ScaledParts(program_, scales, outcome.not_finite);
   }
   // Of a step that is applied what is not finite does no harm: a mask's -inf.
-  if (!rejected) return absl::OkStatus();
+  if (!outcome.rejected) return absl::OkStatus();
   HT_RETURN_IF_ERROR(Name(replayed));
   return FindScale(replayed);
 }
@@ -369,6 +413,7 @@ absl::StatusOr<Replayed> Replay(const Capsule& capsule, const Program& program,
   }
   replayed.rejected = parts[0].rejected;
   replayed.loss_scaling = parts[0].loss_scaling;
+  replayed.parts = parts[0].parts;
   replayed.clean_loss_scaling = parts[0].clean_loss_scaling;
   return replayed;
 }

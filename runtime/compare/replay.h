@@ -25,14 +25,22 @@ struct ValueRange {
   double largest() const;   // magnitude, of the finite ones
 };
 
+// Of a loss whose parts have a scaler each.
+struct PartScale {
+  std::string name;
+  float loss_scaling = 1;
+  bool not_finite = false;  // a gradient of it
+};
+
 struct Replayed {
   bool rejected = false;
   int64_t rank = -1;  // on which the op is; -1: there is none
   NonFinite found;
   std::vector<ValueRange> inputs, outputs;  // of that op
-  float loss_scaling = 1;
-  // The largest power of two below the scale with which the step is not
-  // rejected; 0: none down to 1.
+  float loss_scaling = 1;                   // the smallest of the parts'
+  std::vector<PartScale> parts;             // empty: one scaler for all
+  // The largest power of two below the scale, or the largest of the parts',
+  // with which for all parts the step is not rejected; 0: none down to 1.
   double clean_loss_scaling = 0;
 };
 

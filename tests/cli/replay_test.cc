@@ -20,6 +20,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 using Words = std::vector<std::string>;
 
@@ -178,6 +179,75 @@ TEST(ReplayTest, RanksHaveTheirOwnParameters) {
   EXPECT_EQ(answer["op"], "a.grad");
   EXPECT_EQ(answer["run_named"], "a.grad");
   EXPECT_EQ(answer["rank"], 1);
+}
+
+constexpr char kTwoParts[] = R"(name: "parts"  format: 1
+feed { name: "x" dtype: F32 dims: [-1, 4] }
+param { name: "w" dims: [4, 3] init { constant: 1 } }
+param { name: "u" dims: [4, 3] init { constant: 1 } }
+op { type: "matmul" in { slot: "X" var: "x" }
+     in { slot: "Y" var: "w" } out { slot: "Out" var: "a" } }
+op { type: "square" in { slot: "X" var: "a" } out { slot: "Out" var: "a2" } }
+op { type: "mean" in { slot: "X" var: "a2" } out { slot: "Out" var: "main" } }
+op { type: "matmul" in { slot: "X" var: "x" }
+     in { slot: "Y" var: "u" } out { slot: "Out" var: "b" } }
+op { type: "square" in { slot: "X" var: "b" } out { slot: "Out" var: "b2" } }
+op { type: "mean" in { slot: "X" var: "b2" } out { slot: "Out" var: "aux" } }
+loss { var: "loss" mean_over: "a2" part { var: "main" }
+       part { var: "aux" weight: 1e-6 } }
+)";
+
+// A gradient of main's overflows above 256, none of aux's at all. `bound` is
+// one of the scale's.
+std::string RunParts(const std::string& bound) {
+  return RunOn(kTwoParts, std::vector<float>(60, 8),
+               {"--level",      "O1",
+                "--lr",         "0",
+                "--batch-size", "2",
+                "--epochs",     "1",
+                "--loss-scale", "65536",
+                "--set",        "amp.loss_scaling.per_loss=true",
+                "--set",        "amp.loss_scaling.incr_every_n_steps=1",
+                "--set",        "amp.loss_scaling.decr_every_n_nan_or_inf=1",
+                "--set",        "amp.loss_scaling." + bound,
+                "--capsule",    "3"});
+}
+
+int64_t StepsApplied(const std::string& out) {
+  return json::parse(ReadAll(out + "/summary.json"))["steps_applied"];
+}
+
+// Each part has a scale of its own, and a strategy one for all: as the first
+// one, if it is within the bounds, or as a bound.
+TEST(ReplayTest, AdvisesAScaleForAllParts) {
+  const std::string out = RunParts("min_loss_scaling=1024");
+  EXPECT_EQ(StepsApplied(out), 0);
+  const std::vector<std::string> capsules = CapsulesOf(out);
+  ASSERT_GE(capsules.size(), 3);
+  const json answer = JsonOf(Halftone({"replay", capsules[2], "--json"}));
+  EXPECT_EQ(answer["rejected"], true);
+  EXPECT_EQ(answer["losses"],
+            json::parse(R"({"main": {"loss_scaling": 16384, "not_finite": true},
+                "aux": {"loss_scaling": 262144, "not_finite": false}})"));
+  EXPECT_EQ(answer["clean_loss_scaling"], 256);
+  EXPECT_THAT(answer["remedies"][0].get<std::string>(),
+              StartsWith("--set amp.loss_scaling.min_loss_scaling=256 "));
+  EXPECT_THAT(Halftone({"replay", capsules[2]}).out,
+              HasSubstr("scale of main 16384 (not finite), of aux 262144;"));
+  EXPECT_GT(StepsApplied(RunParts("min_loss_scaling=256")), 0);
+
+  // Of a scale that has grown past the one that is clean.
+  const std::string grown =
+      RunOn(kLinear, std::vector<float>(60, 8),
+            {"--level", "O1", "--lr", "0", "--batch-size", "2", "--epochs", "1",
+             "--loss-scale", "64", "--set",
+             "amp.loss_scaling.incr_every_n_steps=1", "--capsule", "1"});
+  const json past =
+      JsonOf(Halftone({"replay", CapsulesOf(grown).at(0), "--json"}));
+  EXPECT_EQ(past["loss_scaling"], 512);
+  EXPECT_FALSE(past.contains("losses"));
+  EXPECT_THAT(past["remedies"][0].get<std::string>(),
+              StartsWith("--set amp.loss_scaling.max_loss_scaling=256 "));
 }
 
 // Of 16 samples the sixth overflows in a product; an archive spells the feed's

@@ -34,19 +34,43 @@ bool LacksOthers(const ReplayFacts& facts) {
          facts.model->program->FindEntry(kAverageEntry) != nullptr;
 }
 
+bool Accepts(const ReplayFacts& facts, const std::string& path,
+             const std::string& value) {
+  return facts.config->accepts && facts.config->accepts(path, value);
+}
+
+// "" if no setting brings the scale that the step is finite with. A dynamic
+// scale that began at or below it has grown, and would again.
+std::string ScaleRemedy(const ReplayFacts& facts) {
+  const double clean = facts.replayed->clean_loss_scaling;
+  if (clean == 0) return "";
+  const proto::LossScaling& scaling =
+      facts.model->strategy.amp().loss_scaling();
+  std::string field = "init_loss_scaling";
+  if (scaling.use_dynamic_loss_scaling()) {
+    if (clean < scaling.min_loss_scaling()) field = "min_loss_scaling";
+    if (clean >= scaling.init_loss_scaling()) field = "max_loss_scaling";
+  }
+  const std::string path = absl::StrCat("amp.loss_scaling.", field);
+  const std::string scale = ExactDouble(clean);
+  if (!Accepts(facts, path, scale)) return "";
+  const char* const whose =
+      facts.replayed->parts.empty() ? "" : " for each part of the loss";
+  if (field == "init_loss_scaling") {
+    return absl::StrCat("--loss-scale ", scale, " (with it", whose,
+                        " the step is finite)");
+  }
+  return absl::StrCat("--set ", path, "=", scale, " (with a scale of ", scale,
+                      whose, " the step is finite)");
+}
+
 // What would have kept the step, as flags.
 std::vector<std::string> RemediesOf(const ReplayFacts& facts) {
   std::vector<std::string> remedies;
-  const double scale = facts.replayed->clean_loss_scaling;
-  if (scale > 0) {
-    remedies.push_back(absl::StrCat("--loss-scale ", ExactDouble(scale),
-                                    " (with it the step is finite)"));
-  }
+  const std::string scale = ScaleRemedy(facts);
+  if (!scale.empty()) remedies.push_back(scale);
   const std::string low_op = Describe(facts).low_op;
-  const auto accepts = [&facts](const char* path, const std::string& value) {
-    return facts.config->accepts && facts.config->accepts(path, value);
-  };
-  if (!low_op.empty() && accepts("amp.custom_black_opnames", low_op)) {
+  if (!low_op.empty() && Accepts(facts, "amp.custom_black_opnames", low_op)) {
     remedies.push_back(absl::StrCat("--black-op ", low_op));
   }
   const proto::Amp& amp = facts.model->strategy.amp();
@@ -57,7 +81,7 @@ std::vector<std::string> RemediesOf(const ReplayFacts& facts) {
   const std::vector<ValueRange>& outputs = facts.replayed->outputs;
   if (amp.level() != "O0" && amp.dtype() == "fp16" &&
       std::any_of(outputs.begin(), outputs.end(), is_f16) &&
-      accepts("amp.dtype", "bf16")) {
+      Accepts(facts, "amp.dtype", "bf16")) {
     remedies.push_back("--dtype bf16");
   }
   return remedies;
@@ -92,16 +116,28 @@ Json RangesJson(const std::vector<ValueRange>& ranges) {
   return json;
 }
 
+// "8", or "of main 8 (not finite), of aux 256".
+std::string ScaleText(const runtime::Replayed& replayed) {
+  if (replayed.parts.empty()) return ThreeDigits(replayed.loss_scaling);
+  std::vector<std::string> parts;
+  for (const runtime::PartScale& part : replayed.parts) {
+    parts.push_back(absl::StrCat("of ", PrintableName(part.name), " ",
+                                 ThreeDigits(part.loss_scaling),
+                                 part.not_finite ? " (not finite)" : ""));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
 }  // namespace
 
 std::string ReplayText(const ReplayFacts& facts) {
   const runtime::Replayed& replayed = *facts.replayed;
   const runtime::CapsuleFacts& capsule = *facts.capsule;
-  std::string text = absl::StrCat(
-      "replay    ", facts.path, ": step ", capsule.step, " of ",
-      ShortName(*facts.model), ", ", runtime::Count(capsule.world_size, "rank"),
-      ", loss scale ", ThreeDigits(replayed.loss_scaling), "; ",
-      PrintableName(capsule.why), "\n");
+  std::string text =
+      absl::StrCat("replay    ", facts.path, ": step ", capsule.step, " of ",
+                   ShortName(*facts.model), ", ",
+                   runtime::Count(capsule.world_size, "rank"), ", loss scale ",
+                   ScaleText(replayed), "; ", PrintableName(capsule.why), "\n");
   if (LacksOthers(facts)) {
     absl::StrAppend(
         &text,
@@ -155,6 +191,10 @@ std::string ReplayJson(const ReplayFacts& facts) {
                {"inputs", RangesJson(replayed.inputs)},
                {"outputs", RangesJson(replayed.outputs)},
                {"clean_loss_scaling", replayed.clean_loss_scaling}};
+  for (const runtime::PartScale& part : replayed.parts) {
+    json["losses"][part.name] = {{"loss_scaling", part.loss_scaling},
+                                 {"not_finite", part.not_finite}};
+  }
   if (!replayed.found.input.empty()) json["input"] = replayed.found.input;
   if (facts.model->program->FindEntry(kAccumulateEntry) != nullptr) {
     json["micro_batch"] = replayed.found.micro_batch + 1;
