@@ -170,6 +170,21 @@ TEST(CompareTest, NamesWhatOverflowsAndWhatWouldMendIt) {
   EXPECT_EQ(Value(answer, "logits")["isolated"]["non_finite"], 0);
 }
 
+TEST(CompareTest, AScaleIsAdvisedWhereTheStrategyTakesIt) {
+  for (const bool bound : {false, true}) {
+    Words words = Against("O0", {"--json", "--loss-scale", "1e7"});
+    if (bound) {
+      words.insert(words.end(),
+                   {"--set", "amp.loss_scaling.min_loss_scaling=1e7"});
+    }
+    const Result result = Halftone(words);
+    EXPECT_EQ(JsonOf(result)["loss_scaling"], 1e7);
+    EXPECT_EQ(result.out.find("--loss-scale 32768") == std::string::npos,
+              bound);
+    EXPECT_THAT(result.out, HasSubstr("--black-op fc"));
+  }
+}
+
 TEST(CompareTest, ThePageIsEscaped) {
   const std::string model = NewPath("named") + ".pbtxt";
   ASSERT_TRUE(WriteFileAtomically(

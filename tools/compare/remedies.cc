@@ -40,6 +40,11 @@ Remedies::Remedies(const runtime::Comparison& comparison,
   if (largest > 0) {
     largest_scale_ =
         std::exp2(std::floor(std::log2(kLargestF16 / largest / 2)));
+    // Its bounds may be others'.
+    if (!Accepts("amp.loss_scaling.init_loss_scaling",
+                 ExactDouble(largest_scale_))) {
+      largest_scale_ = 0;
+    }
   }
 }
 

@@ -33,7 +33,8 @@ class Remedies {
   const runtime::TrainConfig& config_;
   std::vector<std::string> model_ops_;
   // The largest power of two at which no f16 gradient overflows, with room for
-  // twice the largest that was seen; 0: there are none.
+  // twice the largest that was seen; 0: there are none, or the strategy does
+  // not take it.
   double largest_scale_ = 0;
 };
 
