@@ -153,10 +153,10 @@ std::vector<float> ScalesOf(const Capsule& capsule) {
   return scales;
 }
 
-std::vector<PartScale> ScaledParts(const Program& program,
-                                   const std::vector<float>& scales,
-                                   const std::vector<bool>& not_finite) {
-  std::vector<PartScale> parts;
+std::vector<ReplayedPart> ScaledParts(const Program& program,
+                                      const std::vector<float>& scales,
+                                      const std::vector<bool>& not_finite) {
+  std::vector<ReplayedPart> parts;
   for (size_t i = 0; i < not_finite.size(); ++i) {
     if (i >= scales.size() || i >= program.loss.parts.size()) break;
     parts.push_back({program.loss.parts[i].name, scales[i], not_finite[i]});

@@ -26,7 +26,7 @@ struct ValueRange {
 };
 
 // Of a loss whose parts have a scaler each.
-struct PartScale {
+struct ReplayedPart {
   std::string name;
   float loss_scaling = 1;
   bool not_finite = false;  // a gradient of it
@@ -38,7 +38,7 @@ struct Replayed {
   NonFinite found;
   std::vector<ValueRange> inputs, outputs;  // of that op
   float loss_scaling = 1;                   // the smallest of the parts'
-  std::vector<PartScale> parts;             // empty: one scaler for all
+  std::vector<ReplayedPart> parts;          // empty: one scaler for all
   // The largest power of two below the scale, or the largest of the parts',
   // with which for all parts the step is not rejected; 0: none down to 1.
   double clean_loss_scaling = 0;

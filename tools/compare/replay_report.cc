@@ -120,7 +120,7 @@ Json RangesJson(const std::vector<ValueRange>& ranges) {
 std::string ScaleText(const runtime::Replayed& replayed) {
   if (replayed.parts.empty()) return ThreeDigits(replayed.loss_scaling);
   std::vector<std::string> parts;
-  for (const runtime::PartScale& part : replayed.parts) {
+  for (const runtime::ReplayedPart& part : replayed.parts) {
     parts.push_back(absl::StrCat("of ", PrintableName(part.name), " ",
                                  ThreeDigits(part.loss_scaling),
                                  part.not_finite ? " (not finite)" : ""));
@@ -191,7 +191,7 @@ std::string ReplayJson(const ReplayFacts& facts) {
                {"inputs", RangesJson(replayed.inputs)},
                {"outputs", RangesJson(replayed.outputs)},
                {"clean_loss_scaling", replayed.clean_loss_scaling}};
-  for (const runtime::PartScale& part : replayed.parts) {
+  for (const runtime::ReplayedPart& part : replayed.parts) {
     json["losses"][part.name] = {{"loss_scaling", part.loss_scaling},
                                  {"not_finite", part.not_finite}};
   }
