@@ -128,6 +128,11 @@ std::optional<ScaleEvent> ScaleEventOf(absl::string_view line) {
   return event;
 }
 
+std::string CheckpointLine(int64_t step) {
+  return absl::StrCat("{\"event\":\"checkpoint\",\"step\":", step,
+                      ",\"epoch\":");
+}
+
 // Copies the lines of steps up to `step`, one at a time. A last line without an
 // end was being written when the run died.
 class Cutter {
@@ -160,10 +165,13 @@ class Cutter {
     kept_.clear();
     return written;
   }
+  // Whether a line says that the checkpoint of the last step was written.
+  bool has_checkpoint() const { return has_checkpoint_; }
 
  private:
   void Keep() {
     kept_ += line_;
+    has_checkpoint_ |= absl::StartsWith(line_, CheckpointLine(step_));
     std::optional<ScaleEvent> event = ScaleEventOf(line_);
     if (event.has_value()) scale_events_.Add(*std::move(event));
   }
@@ -172,11 +180,12 @@ class Cutter {
   int to_;
   std::string to_path_, line_, kept_;
   ScaleRecorder& scale_events_;
-  bool too_long_ = false;
+  bool too_long_ = false, has_checkpoint_ = false;
 };
 
 absl::Status CutBack(const Directory& directory, const std::string& name,
-                     int64_t step, ScaleRecorder* scale_events) {
+                     int64_t step, ScaleRecorder* scale_events,
+                     bool* has_checkpoint) {
   const std::string temporary = name + ".tmp", path = directory.PathOf(name);
   HT_ASSIGN_OR_RETURN(const Descriptor from, directory.OpenToRead(name));
   HT_ASSIGN_OR_RETURN(const Descriptor to, directory.OpenNew(temporary));
@@ -193,6 +202,7 @@ absl::Status CutBack(const Directory& directory, const std::string& name,
     HT_RETURN_IF_ERROR(cutter.Take(absl::string_view(buffer.data(), n)));
   }
   HT_RETURN_IF_ERROR(cutter.Flush());
+  *has_checkpoint = cutter.has_checkpoint();
   return directory.Rename(temporary, name);
 }
 
@@ -270,11 +280,14 @@ absl::StatusOr<std::unique_ptr<MetricsLog>> MetricsLog::Open(
   const bool goes_on =
       keep_until >= 0 && directory.KindOf(name) != Directory::Kind::kNothing;
   ScaleRecorder kept;
-  HT_RETURN_IF_ERROR(goes_on ? CutBack(directory, name, keep_until, &kept)
-                             : directory.Write(name, ""));
+  bool has_checkpoint = !goes_on;
+  HT_RETURN_IF_ERROR(
+      goes_on ? CutBack(directory, name, keep_until, &kept, &has_checkpoint)
+              : directory.Write(name, ""));
   HT_ASSIGN_OR_RETURN(Descriptor file, directory.OpenToAppend(name));
   auto log = absl::WrapUnique(new MetricsLog(path, file.Release()));
   log->kept_ = std::move(kept);
+  log->lacks_checkpoint_ = !has_checkpoint;
   return log;
 }
 
@@ -304,6 +317,11 @@ absl::Status MetricsLog::Flush() {
 void MetricsLog::On(const RunStarted& run) {
   parts_known_ = run.parts_known;
   const int64_t step = run.resumed.has_value() ? run.resumed->step : 0;
+  // A run that was killed right behind its checkpoint could not say so.
+  if (run.resumed.has_value() && lacks_checkpoint_) {
+    const bool between = run.resumed->sample == 0;  // epochs
+    On(CheckpointEvent{step, run.resumed->epoch - (between ? 1 : 0)});
+  }
   const proto::Strategy& strategy = run.strategy;
   Append(absl::StrCat("{\"event\":\"run_start\",\"step\":", step,
                       ",\"resumed\":", Boolean(run.resumed.has_value()),
@@ -371,8 +389,7 @@ void MetricsLog::On(const EvalEvent& event) {
 }
 
 void MetricsLog::On(const CheckpointEvent& event) {
-  Append(absl::StrCat("{\"event\":\"checkpoint\",\"step\":", event.step,
-                      ",\"epoch\":", event.epoch));
+  Append(absl::StrCat(CheckpointLine(event.step), event.epoch));
 }
 
 void MetricsLog::On(const RestartEvent& event) {

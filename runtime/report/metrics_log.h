@@ -52,6 +52,7 @@ class MetricsLog : public RunObserver {
   ScaleRecorder kept_;
   int fd_;
   bool parts_known_ = true;
+  bool lacks_checkpoint_ = false;  // that the run goes on from
 };
 
 }  // namespace runtime

@@ -241,6 +241,34 @@ TEST(MetricsLog, ResumeReadsTheScaleEventsBack) {
   EXPECT_EQ(kept[1].loss_scaling, 1638.4f);
 }
 
+// The run was killed when its checkpoint was there and had not been told.
+TEST(MetricsLog, ResumeTellsOfItsCheckpoint) {
+  const std::string path = NewPath();
+  {
+    auto log = *MetricsLog::Open(path, -1);
+    log->On(CheckpointEvent{10, 1});
+    log->On(Step(20));
+    log->On(CheckpointEvent{200, 1});  // of a run that got further
+    ASSERT_TRUE(log->Flush().ok());
+  }
+  RunStarted run;
+  run.resumed = Resumed();
+  run.resumed->step = 20;
+  run.resumed->epoch = 3;
+  for (int resumes = 1; resumes <= 2; ++resumes) {
+    auto log = *MetricsLog::Open(path, 20);
+    log->On(run);
+    ASSERT_TRUE(log->Flush().ok());
+    const std::vector<json> lines = JsonLines(path);
+    ASSERT_EQ(lines.size(), 3u + resumes);
+    EXPECT_EQ(lines[1]["event"], "step");
+    EXPECT_EQ(lines[2]["event"], "checkpoint");
+    EXPECT_EQ(lines[2]["step"], 20);
+    EXPECT_EQ(lines[2]["epoch"], 2);
+    EXPECT_EQ(lines[3]["event"], "run_start");
+  }
+}
+
 TEST(ScaleRecorder, KeepsTheLast) {
   ScaleRecorder recorder;
   for (int64_t step = 1; step <= 1003; ++step) {
