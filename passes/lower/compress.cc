@@ -97,7 +97,7 @@ absl::StatusOr<bool> Compress::RunOn(Entry& entry) {
   if (const auto within =
           BytesFromText(strategy_.memory().recompute().within())) {
     found = ChoosePacked(forward, target_, found, compress,
-                         SamplesOfRank(strategy_.train()), *within);
+                         SamplesAtOnce(strategy_), *within);
   }
   Packer packer(entry.block(), compress);
   for (const Compressible& kept : found) {

@@ -161,22 +161,30 @@ bool HasCopies(const Block& block) {
 
 }  // namespace
 
-absl::StatusOr<bool> Recompute::Run(Program& program) {
-  Entry* const train = program.FindEntry(kTrainEntry);
-  if (train == nullptr || HasCopies(train->block())) return false;
-  const ForwardPart forward(*train);
+bool Recompute::RunOn(Entry& entry) {
+  if (HasCopies(entry.block())) return false;
+  const ForwardPart forward(entry);
   const proto::Recompute& settings = strategy_.memory().recompute();
   std::vector<bool> repeated;
   if (settings.checkpoints_size() > 0) {
     repeated = BetweenCheckpoints(forward, settings.checkpoints());
   } else if (const auto within = BytesFromText(settings.within())) {
-    repeated = ChooseRepeated(forward, target_,
-                              SamplesOfRank(strategy_.train()), *within);
+    repeated =
+        ChooseRepeated(forward, target_, SamplesAtOnce(strategy_), *within);
   } else {
     return false;
   }
   RepeatViews(forward, &repeated);
-  return Repeater(train->block(), forward, repeated).Run();
+  return Repeater(entry.block(), forward, repeated).Run();
+}
+
+absl::StatusOr<bool> Recompute::Run(Program& program) {
+  bool changed = false;
+  for (const char* name : {kTrainEntry, kAccumulateEntry}) {
+    Entry* const entry = program.FindEntry(name);
+    if (entry != nullptr) changed |= RunOn(*entry);
+  }
+  return changed;
 }
 
 }  // namespace passes

@@ -1,5 +1,6 @@
 // recompute: backward makes values of the forward part again instead of keeping
-// them (Chen et al., "Training deep nets with sublinear memory cost", 2016).
+// them (Chen et al., "Training deep nets with sublinear memory cost", 2016), in
+// train and in accumulate.
 //
 //   before (train)
 //     h: relu(X=c) -> (Out=h : f32[B,8])
@@ -43,6 +44,9 @@ class Recompute : public Pass {
   absl::StatusOr<bool> Run(Program& program) override;
 
  private:
+  // Of train and accumulate, which both have a backward.
+  bool RunOn(Entry& entry);
+
   const proto::Strategy& strategy_;
   const Target& target_;
 };

@@ -1,6 +1,7 @@
 // Which bundles of defaults are in force: levels, dtypes and scaler presets.
 // What they stand for is said by the fields (proto/strategy.proto), each of
 // which may be overridden alone.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -151,6 +152,15 @@ bool HasVirtualShards(const proto::Dist& dist) {
 int64_t SamplesOfRank(const proto::Train& train) {
   return train.batch_size() > 0 ? train.batch_size()
                                 : train.batch_size_per_rank();
+}
+
+int64_t SamplesAtOnce(const proto::Strategy& strategy) {
+  const proto::Dist& dist = strategy.dist();
+  const int64_t samples = SamplesOfRank(strategy.train());
+  const int64_t parts = HasVirtualShards(dist)
+                            ? dist.virtual_shards()
+                            : std::min(MergedSteps(dist), samples);
+  return parts > 1 ? (samples + parts - 1) / parts : samples;
 }
 
 bool ShardsOptimizer(const proto::Dist& dist) {

@@ -51,6 +51,8 @@ int64_t MergedSteps(const proto::Dist& dist);
 bool HasVirtualShards(const proto::Dist& dist);
 // Of a rank, as memory is counted: batch_size is all on one rank.
 int64_t SamplesOfRank(const proto::Train& train);
+// Of them those that are in memory at once: the largest micro-batch's.
+int64_t SamplesAtOnce(const proto::Strategy& strategy);
 // Whether ranks share the optimizer's state among them.
 bool ShardsOptimizer(const proto::Dist& dist);
 // Whether ranks exchange the largest elements of gradients alone.

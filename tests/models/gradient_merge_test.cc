@@ -128,6 +128,18 @@ TEST_P(GradientMerge, InLowPrecision) {
   }
 }
 
+// Backward of each micro-batch makes values again instead of keeping them.
+TEST_P(GradientMerge, RecomputeChangesNoBit) {
+  const int ranks = GetParam();
+  for (const std::string& model : {Dropout(), Normed()}) {
+    const Outcome kept = Train(model, {Merge(3)}, "synthetic:27", ranks);
+    const Outcome again = Train(model, {Merge(3), "memory.recompute.within=1"},
+                                "synthetic:27", ranks);
+    ASSERT_TRUE(again.status.ok()) << again.status;
+    ExpectClose(kept, again, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, GradientMerge, ::testing::Values(1, 2, 3));
 
 std::string Data(const std::vector<float>& x) {

@@ -126,6 +126,13 @@ TEST(VirtualShards, OfTheConvNet) {
   }
 }
 
+TEST(VirtualShards, RecomputeChangesNoBit) {
+  const auto run = [](const Settings& more) {
+    return TrainModel(ConvNet(more), kDigits, 2);
+  };
+  ExpectSameBits(run({}), run({"memory.recompute.within=1"}));
+}
+
 // State that is spread over the ranks, here as without, and in what one rank
 // has to itself.
 TEST(VirtualShards, WithShardedState) {
