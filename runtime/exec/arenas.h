@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/device/device.h"
+#include "runtime/plan/arena_sizes.h"
 #include "runtime/plan/plan.h"
 
 namespace halftone {
@@ -22,9 +23,11 @@ class Arenas {
       : device_(device), communicator_(communicator) {}
 
   // Notes a plan's sizes; memory is taken by Allocate.
-  void Reserve(const Plan& plan);
+  void Reserve(const Plan& plan) {
+    reserved_.Add(plan.entry, plan.arena_bytes);
+  }
   // Bytes that Allocate would bring the total to.
-  int64_t reserved_bytes() const;
+  int64_t reserved_bytes() const { return TotalOf(reserved_.Sums()); }
   int64_t allocated_bytes() const;
   // Makes every arena at least as large as reserved. Those that grow lose
   // their content (state never grows); communication and result arenas are
@@ -36,20 +39,12 @@ class Arenas {
   char* State(int64_t offset) const;
 
  private:
-  struct Arena {
-    int64_t reserved = 0;
-    std::unique_ptr<Memory> memory;
-  };
-  static bool PerEntry(ArenaKind kind) {
-    return kind == ArenaKind::kCommunication || kind == ArenaKind::kResult;
-  }
-  Arena& Of(const std::string& entry, ArenaKind kind);
-  template <typename Visit>
-  void ForEach(Visit visit) const;
-  absl::StatusOr<std::unique_ptr<Memory>> Take(ArenaKind kind, int64_t bytes);
+  using Arena = std::unique_ptr<Memory>;
+  absl::StatusOr<Arena> Take(ArenaKind kind, int64_t bytes);
 
   Device* device_;
   Communicator* communicator_;
+  ArenaSizes reserved_;
   std::array<Arena, kArenas> shared_;
   std::map<std::string, std::array<Arena, kArenas>> per_entry_;
 };

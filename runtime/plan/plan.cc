@@ -1,7 +1,6 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
@@ -114,12 +113,6 @@ PlanRequest OverRanks(PlanRequest request) {
   return request;
 }
 
-using ArenaBytes = std::array<int64_t, kArenas>;
-
-int64_t Sum(const ArenaBytes& bytes) {
-  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
-}
-
 // Gives everything its place.
 ArenaBytes Place(const PlanRequest& request, const StateLayout& state,
                  Draft& draft) {
@@ -133,6 +126,10 @@ ArenaBytes Place(const PlanRequest& request, const StateLayout& state,
 }
 
 }  // namespace
+
+int64_t TotalOf(const ArenaBytes& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+}
 
 absl::string_view Name(ArenaKind kind) {
   return kArenaNames[static_cast<int>(kind)];
@@ -166,15 +163,15 @@ bool IsCollective(Step::Kind kind) {
          kind == Step::Kind::kGatherShards;
 }
 
-int64_t Plan::peak_bytes() const { return Sum(arena_bytes); }
+int64_t Plan::peak_bytes() const { return TotalOf(arena_bytes); }
 
-absl::StatusOr<int64_t> PeakBytes(const PlanRequest& request,
-                                  const kernels::KernelRegistry& kernels,
-                                  const StateLayout& state,
-                                  const TuningTable& tuning) {
+absl::StatusOr<ArenaBytes> PlannedArenas(const PlanRequest& request,
+                                         const kernels::KernelRegistry& kernels,
+                                         const StateLayout& state,
+                                         const TuningTable& tuning) {
   const PlanRequest bound = OverRanks(request);
   HT_ASSIGN_OR_RETURN(Draft draft, MakeDraft(bound, kernels, tuning));
-  return Sum(Place(bound, state, draft));
+  return Place(bound, state, draft);
 }
 
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request,

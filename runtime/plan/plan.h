@@ -38,6 +38,8 @@ enum class ArenaKind : uint8_t {
   kStaging,
 };
 inline constexpr int kArenas = 6;
+using ArenaBytes = std::array<int64_t, kArenas>;  // by kind
+int64_t TotalOf(const ArenaBytes& bytes);
 absl::string_view Name(ArenaKind kind);
 
 struct Slice {
@@ -148,7 +150,7 @@ struct Plan {
   SymbolValues symbols{};
   int world_size = 1;
   std::vector<Step> steps;
-  std::array<int64_t, kArenas> arena_bytes{};
+  ArenaBytes arena_bytes{};
   std::vector<PlannedFeed> feeds;
   // Those that are wanted of each step first, in the arena, too.
   std::vector<PlannedResult> results;
@@ -166,11 +168,11 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request,
                               const StateLayout& state,
                               const TuningTable& tuning);
 
-// Its peak_bytes alone, with the same errors, for less time and memory.
-absl::StatusOr<int64_t> PeakBytes(const PlanRequest& request,
-                                  const kernels::KernelRegistry& kernels,
-                                  const StateLayout& state,
-                                  const TuningTable& tuning);
+// Its arena_bytes alone, with the same errors, for less time and memory.
+absl::StatusOr<ArenaBytes> PlannedArenas(const PlanRequest& request,
+                                         const kernels::KernelRegistry& kernels,
+                                         const StateLayout& state,
+                                         const TuningTable& tuning);
 
 // One line per step and arena, deterministic.
 std::string Print(const Plan& plan);

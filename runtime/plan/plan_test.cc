@@ -33,9 +33,11 @@ class PlanTest : public ::testing::Test {
     request_.program = program_.get();
     if (request_.entry.empty()) request_.entry = "train";
     auto plan = MakePlan(request_, kernels::Kernels(), state_, tuning_);
-    const auto peak = PeakBytes(request_, kernels::Kernels(), state_, tuning_);
-    EXPECT_EQ(peak.status(), plan.status());
-    EXPECT_EQ(peak.value_or(0), plan.ok() ? plan->peak_bytes() : 0);
+    const auto arenas =
+        PlannedArenas(request_, kernels::Kernels(), state_, tuning_);
+    EXPECT_EQ(arenas.status(), plan.status());
+    EXPECT_EQ(arenas.value_or(ArenaBytes{}),
+              plan.ok() ? plan->arena_bytes : ArenaBytes{});
     return plan;
   }
   Plan Planned(const std::string& text) {

@@ -37,20 +37,21 @@ SampleRange StepCut::At(int rank, int64_t number) const {
   return shard;
 }
 
-absl::Status Bindings::Prepare(const std::string& entry,
+absl::Status Bindings::Prepare(absl::string_view entry,
                                const SamplerOptions& sampler,
-                               Executor& executor) {
+                               PrepareEntry prepare) {
   for (const int64_t global : GlobalCounts(sampler)) {
     SymbolValues symbols{};
     symbols[0] = RankRange(sampler, global, sampler.rank).count;
-    HT_ASSIGN_OR_RETURN(const int index, executor.Prepare(entry, symbols));
+    HT_ASSIGN_OR_RETURN(const int index, prepare(entry, symbols));
     bindings_.push_back({global, index});
   }
   return absl::OkStatus();
 }
 
 absl::Status Bindings::PrepareSteps(const SamplerOptions& sampler,
-                                    int64_t merged_steps, Executor& executor) {
+                                    int64_t merged_steps,
+                                    PrepareEntry prepare) {
   const int last = sampler.world_size - 1;
   SymbolValues symbols{};
   for (const int64_t global : GlobalCounts(sampler)) {
@@ -61,19 +62,19 @@ absl::Status Bindings::PrepareSteps(const SamplerOptions& sampler,
            cut.At(binding.num_larger).count > cut.At(parts - 1).count) {
       ++binding.num_larger;
     }
-    const auto prepare = [&](const char* entry, int64_t part) {
+    const auto prepare_part = [&](const char* entry, int64_t part) {
       symbols[0] = cut.At(part).count;
-      return executor.Prepare(entry, symbols);
+      return prepare(entry, symbols);
     };
-    HT_ASSIGN_OR_RETURN(binding.index, prepare(kTrainEntry, parts - 1));
+    HT_ASSIGN_OR_RETURN(binding.index, prepare_part(kTrainEntry, parts - 1));
     // By what all ranks hold, so that ranks prepare as many plans.
     const bool uneven = cut.largest() != cut.At(last, parts - 1).count;
     if (parts > 1) {
       HT_ASSIGN_OR_RETURN(binding.smaller,
-                          prepare(kAccumulateEntry, parts - 1));
+                          prepare_part(kAccumulateEntry, parts - 1));
     }
     if (parts > 1 && uneven) {
-      HT_ASSIGN_OR_RETURN(binding.larger, prepare(kAccumulateEntry, 0));
+      HT_ASSIGN_OR_RETURN(binding.larger, prepare_part(kAccumulateEntry, 0));
     }
     bindings_.push_back(binding);
   }

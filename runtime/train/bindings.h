@@ -3,12 +3,14 @@
 #define HALFTONE_RUNTIME_TRAIN_BINDINGS_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "graph/base/symbol_values.h"
 #include "runtime/data/sampler.h"
-#include "runtime/exec/executor.h"
 
 namespace halftone {
 namespace runtime {
@@ -35,16 +37,20 @@ class StepCut {
   int64_t global_, parts_;
 };
 
+// Prepares an entry, as Executor::Prepare does: the number of its binding.
+using PrepareEntry = absl::FunctionRef<absl::StatusOr<int>(
+    absl::string_view entry, const SymbolValues& symbols)>;
+
 class Bindings {
  public:
   // Prepares the entry once for each of GlobalCounts: as many on every rank,
   // though ranks bind different numbers of samples.
-  absl::Status Prepare(const std::string& entry, const SamplerOptions& sampler,
-                       Executor& executor);
+  absl::Status Prepare(absl::string_view entry, const SamplerOptions& sampler,
+                       PrepareEntry prepare);
   // Train for the last micro-batch of steps of up to `merged_steps`, and
   // accumulate for those before it.
   absl::Status PrepareSteps(const SamplerOptions& sampler, int64_t merged_steps,
-                            Executor& executor);
+                            PrepareEntry prepare);
   // The binding of a step of `global` samples, or of its last micro-batch.
   int Of(int64_t global) const { return At(global).index; }
   // Of a micro-batch of a step of `global` samples, but for the last one.

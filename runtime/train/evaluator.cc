@@ -8,29 +8,22 @@
 #include "absl/strings/str_cat.h"
 #include "graph/base/error.h"
 #include "graph/ir/well_known.h"
+#include "runtime/train/run_plans.h"
 
 namespace halftone {
 namespace runtime {
 
 Evaluator::Evaluator(const Dataset* data, const std::vector<FeedSpec>& specs,
-                     const SamplerOptions& sampler, int readers,
-                     Executor* executor)
+                     const SamplerOptions& sampler, int64_t merged_steps,
+                     int readers, Executor* executor)
     : data_(data),
       specs_(specs),
-      sampler_(sampler),
+      sampler_(EvalSampler(sampler, merged_steps, data->size())),
       readers_(readers),
       executor_(executor),
       feeds_(*executor->program().FindEntry(kEvalEntry), specs, &implicit_) {
-  sampler_.size = data->size();
-  sampler_.tail = Tail::kExact;
-  sampler_.shuffle = false;
-  if (sampler_.shards > 0) {
-    if (sampler_.shards % sampler_.world_size == 0) {
-      steps_of_group_ = sampler_.shards / sampler_.world_size;
-    }
-    sampler_.unit = PartOf(sampler_.batch, sampler_.shards, 0).count;
-    sampler_.batch = sampler_.unit * sampler_.world_size;
-    sampler_.shards = 0;
+  if (sampler.shards > 0 && sampler.shards % sampler.world_size == 0) {
+    steps_of_group_ = sampler.shards / sampler.world_size;
   }
   const Program& program = executor->program();
   summed_ = {kLossSum, kCount};
@@ -45,11 +38,16 @@ Evaluator::Evaluator(const Dataset* data, const std::vector<FeedSpec>& specs,
 
 absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
     const Dataset* data, const std::vector<FeedSpec>& specs,
-    const SamplerOptions& sampler, int readers, Executor* executor) {
-  auto evaluator =
-      absl::WrapUnique(new Evaluator(data, specs, sampler, readers, executor));
+    const SamplerOptions& sampler, int64_t merged_steps, int readers,
+    Executor* executor) {
+  auto evaluator = absl::WrapUnique(
+      new Evaluator(data, specs, sampler, merged_steps, readers, executor));
+  const auto prepare = [executor](absl::string_view entry,
+                                  const SymbolValues& symbols) {
+    return executor->Prepare(entry, symbols);
+  };
   HT_RETURN_IF_ERROR(
-      evaluator->bindings_.Prepare(kEvalEntry, evaluator->sampler_, *executor));
+      evaluator->bindings_.Prepare(kEvalEntry, evaluator->sampler_, prepare));
   return evaluator;
 }
 

@@ -24,12 +24,14 @@ namespace runtime {
 class Evaluator {
  public:
   // Prepares the entry. `data`, `specs` and `executor` outlive the evaluator.
-  // `sampler` gives batch, rank and world, and the virtual shards of a batch;
-  // order and tail are its own. Of shards each rank runs one at a time, and the
-  // sums are the same bits on any number of ranks that divides their number.
+  // `sampler` and `merged_steps` are those of training, as EvalSampler takes
+  // them; order and tail are its own. Of shards each rank runs one at a time,
+  // and the sums are the same bits on any number of ranks that divides their
+  // number.
   static absl::StatusOr<std::unique_ptr<Evaluator>> Create(
       const Dataset* data, const std::vector<FeedSpec>& specs,
-      const SamplerOptions& sampler, int readers, Executor* executor);
+      const SamplerOptions& sampler, int64_t merged_steps, int readers,
+      Executor* executor);
 
   // A collective; equal on all ranks, since the entry reduces its totals.
   // `activity` may be null, and so `on_step`, which sees the results of each
@@ -42,7 +44,8 @@ class Evaluator {
 
  private:
   Evaluator(const Dataset* data, const std::vector<FeedSpec>& specs,
-            const SamplerOptions& sampler, int readers, Executor* executor);
+            const SamplerOptions& sampler, int64_t merged_steps, int readers,
+            Executor* executor);
   absl::Status ReadOne(int64_t ticket, const OnStep& on_step,
                        StepTotals* totals);
   EvalReport ReportOf(const std::vector<double>& totals) const;

@@ -70,7 +70,7 @@ RankLoop::RankLoop(Rank* rank, Reporter* reporter)
     accumulate_feeds_.emplace(*entry, rank->data().specs, &implicit_);
   }
   if (!config_.profile) return;
-  profiled_binding_ = rank_.bindings.Of(rank_.sampler.batch);
+  profiled_binding_ = rank_.bindings.steps.Of(rank_.sampler.batch);
   const Device& device = *rank->resources.device;
   profile_ = std::make_unique<Profile>(
       executor_.plan(profiled_binding_), device.Description(),
@@ -181,7 +181,7 @@ absl::StatusOr<int64_t> RankLoop::ExecuteParts(const Batch& batch, int last) {
                                feeds_.Point(batch, part.begin, part.count));
     }
     HT_RETURN_IF_ERROR(executor_.Accumulate(
-        rank_.bindings.Accumulating(share.global_count, i),
+        rank_.bindings.steps.Accumulating(share.global_count, i),
         accumulate_feeds_->Point(batch, part.begin, part.count)));
   }
 }
@@ -207,12 +207,12 @@ absl::Status RankLoop::Enqueue(const Batch& batch) {
 }
 
 absl::Status RankLoop::Average(Pending& pending) {
-  if (rank_.average < 0) return absl::OkStatus();
+  if (rank_.bindings.average < 0) return absl::OkStatus();
   const bool ends = local_steps_.EndsAt(pending.step);
   // What a run leaves behind is what all ranks have made.
   pending.equal = ends || pending.next_epoch >= epochs();
   if (!pending.equal) return absl::OkStatus();
-  HT_RETURN_IF_ERROR(executor_.Average(rank_.average));
+  HT_RETURN_IF_ERROR(executor_.Average(rank_.bindings.average));
   if (!ends || !local_steps_.adapts()) return absl::OkStatus();
   HT_ASSIGN_OR_RETURN(const StepView view, executor_.Read(pending.ticket));
   const double steps = view.Scalar(absl::StrCat(kLocalSteps, kNextSuffix));

@@ -130,7 +130,7 @@ absl::StatusOr<NonFinite> RankLoop::FirstNonFiniteOp() {
 
 absl::Status RankLoop::Diverged() {
   // Ranks that differ are the better reason, where they are to be equal.
-  if (rank_.average < 0) HT_RETURN_IF_ERROR(Compare());
+  if (rank_.bindings.average < 0) HT_RETURN_IF_ERROR(Compare());
   const StepRecord& record = stop_rule_.record();
   NonFiniteOp op;
   // The replay runs the last step: exact if nothing was applied since. Where

@@ -15,9 +15,7 @@
 #include "graph/base/out_of_memory.h"
 #include "graph/base/text.h"
 #include "graph/ir/scaler_names.h"
-#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
-#include "graph/strategy/dgc_stages.h"
 #include "runtime/collective/reduce_by_nodes.h"
 #include "runtime/log/words.h"
 #include "runtime/plan/rank_groups.h"
@@ -241,34 +239,6 @@ absl::Status ReduceByNodesIfAsked(Rank& rank) {
   return absl::OkStatus();
 }
 
-// The train entries of a run: the last stage's, those before it, and what ranks
-// do between steps.
-absl::Status PrepareTraining(Rank& rank) {
-  Executor& executor = *rank.executor;
-  HT_RETURN_IF_ERROR(
-      rank.bindings.PrepareSteps(rank.sampler, rank.merged_steps(), executor));
-  const Program& program = *rank.inputs.program;
-  const proto::Dist& dist = rank.config().strategy.dist();
-  const std::vector<DgcStage> stages =
-      dist.has_dgc() ? DgcStages(dist.dgc()) : std::vector<DgcStage>();
-  for (size_t i = 0; i + 1 < stages.size(); ++i) {
-    const std::string entry = TrainStageEntry(i, stages.size());
-    // Nothing is large enough to be compressed.
-    if (program.FindEntry(entry) == nullptr) break;
-    StepStage& stage = rank.stages.emplace_back();
-    stage.end = stages[i + 1].first_step;
-    HT_RETURN_IF_ERROR(stage.bindings.Prepare(entry, rank.sampler, executor));
-  }
-  // One rank has nobody to average with.
-  if (rank.sampler.world_size == 1 ||
-      program.FindEntry(kAverageEntry) == nullptr) {
-    return absl::OkStatus();
-  }
-  HT_ASSIGN_OR_RETURN(rank.average,
-                      executor.Prepare(kAverageEntry, SymbolValues{}));
-  return absl::OkStatus();
-}
-
 absl::Status Build(Rank& rank, bool train) {
   NoteHostReduction(rank);
   const TrainConfig& config = rank.config();
@@ -290,16 +260,21 @@ absl::Status Build(Rank& rank, bool train) {
       Executor::Create(rank.inputs.program, rank.inputs.kernels,
                        rank.resources.device, rank.resources.communicator,
                        rank.start.tuning, options));
-  if (train) HT_RETURN_IF_ERROR(PrepareTraining(rank));
-  if (rank.data().test != nullptr &&
-      rank.inputs.program->FindEntry(kEvalEntry) != nullptr) {
-    // In the memory of a micro-batch.
-    SamplerOptions sampler = rank.sampler;
-    sampler.batch = PartOf(sampler.batch, rank.merged_steps(), 0).count;
-    HT_ASSIGN_OR_RETURN(
-        rank.evaluator,
-        Evaluator::Create(rank.data().test, rank.data().specs, sampler,
-                          config.readers, rank.executor.get()));
+  const Program& program = *rank.inputs.program;
+  if (train) {
+    const auto prepare = [&rank](absl::string_view entry,
+                                 const SymbolValues& symbols) {
+      return rank.executor->Prepare(entry, symbols);
+    };
+    HT_ASSIGN_OR_RETURN(rank.bindings,
+                        PrepareTraining(program, config.strategy.dist(),
+                                        rank.sampler, prepare));
+  }
+  if (rank.data().test != nullptr && program.FindEntry(kEvalEntry) != nullptr) {
+    HT_ASSIGN_OR_RETURN(rank.evaluator,
+                        Evaluator::Create(rank.data().test, rank.data().specs,
+                                          rank.sampler, rank.merged_steps(),
+                                          config.readers, rank.executor.get()));
   }
   return rank.executor->Initialize(config.strategy.train().seed());
 }
@@ -415,12 +390,7 @@ absl::StatusOr<int64_t> GlobalBatch(const TrainConfig& config, int world_size,
                       ": each shard has a sample; make the batch larger or "
                       "compile with fewer shards");
   }
-  if (dist.virtual_shards() % world_size != 0) {
-    return ModelError(
-        "dist.virtual_shards ", dist.virtual_shards(),
-        ": expected a number of ranks that divides it, found ", world_size,
-        "; run on 1, 2, 4 ... ranks or compile with other shards");
-  }
+  HT_RETURN_IF_ERROR(CheckShards(dist, world_size));
   if (batch > samples) {
     return ModelError("train.batch_size ", WithCommas(batch), ": the data has ",
                       WithCommas(samples),

@@ -13,13 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/base/disk/directory_lock.h"
-#include "graph/ir/well_known.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/log/pulse.h"
-#include "runtime/train/bindings.h"
 #include "runtime/train/evaluator.h"
 #include "runtime/train/open_run_data.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/run_plans.h"
 #include "runtime/train/trainer.h"
 
 namespace halftone {
@@ -69,12 +68,6 @@ struct StartingPoint {
   std::vector<std::string> classes;
 };
 
-// Of the steps before `end`, counted 1, 2, ...
-struct StepStage {
-  int64_t end = 1;
-  Bindings bindings;
-};
-
 struct Rank {
   DirectoryLock lock;  // on the run directory (rank 0); its end is the last
   RunInputs inputs;
@@ -83,9 +76,7 @@ struct Rank {
   SamplerOptions sampler;      // of the training data
   int threads = 1;             // compute threads of the device
   std::unique_ptr<Executor> executor;
-  std::vector<StepStage> stages;  // before those that `bindings` are for
-  Bindings bindings;
-  int average = -1;  // the binding of that entry; -1: ranks are equal anyway
+  TrainingBindings bindings;
   std::unique_ptr<Evaluator> evaluator;  // null: nothing to evaluate
   Progress progress;
   StartingPoint start;
@@ -94,17 +85,15 @@ struct Rank {
   const RunData& data() const { return **inputs.data; }
   Communicator& communicator() const { return *resources.communicator; }
   const Bindings& BindingsAt(int64_t step) const {
-    for (const StepStage& stage : stages) {
+    for (const StepStage& stage : bindings.stages) {
       if (step < stage.end) return stage.bindings;
     }
-    return bindings;
+    return bindings.steps;
   }
   bool is_zero() const { return sampler.rank == 0; }
   // How many micro-batches a step has at most.
   int64_t merged_steps() const {
-    return inputs.program->FindEntry(kAccumulateEntry) == nullptr
-               ? 1
-               : config().strategy.dist().gradient_merge().k_steps();
+    return MergedSteps(*inputs.program, config().strategy.dist());
   }
 };
 

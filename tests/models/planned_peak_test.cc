@@ -1,4 +1,5 @@
-// What a plan says a rank needs is what a run needs: within 1 % on CPUs.
+// What a plan says a rank needs is what a run reserves, and within 1 % what it
+// takes on CPUs.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -39,6 +40,76 @@ TEST(PlannedPeak, IsTheMeasuredOne) {
     EXPECT_GT(planned, 10000);
     EXPECT_LE(std::fabs(peak - planned), planned / 100)
         << planned << " planned, measured " << peak;
+  }
+}
+
+json Parsed(const Result& result) {
+  EXPECT_EQ(result.exit_code(), 0) << result.err;
+  return json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+}
+
+// Entries beside train count: accumulate, average, those of dgc's stages, and
+// eval, of which each rank has its own part of the memory.
+TEST(PlannedPeak, OfAPlanIsThatOfARun) {
+  const std::vector<std::string> settings = {
+      "train.seed=1",
+      "dist.gradient_merge.k_steps=2",
+      "dist.gradient_merge.k_steps=3",
+      "dist.sharding.stage=1",
+      "dist.virtual_shards=4",
+      "dist.localsgd.k_steps=2",
+      "dist.dgc.rampup_begin_step=1",
+      "memory.recompute.within=1",
+  };
+  for (const char* model : {"mlp", "small_resnet"}) {
+    for (const std::string& setting : settings) {
+      for (const char* ranks : {"1", "2", "3"}) {
+        if (ranks[0] == '3' && setting == "dist.virtual_shards=4") continue;
+        SCOPED_TRACE(absl::StrCat(model, " ", setting, " on ", ranks));
+        const auto asked = [&](std::vector<std::string> args) {
+          args.insert(args.begin(), "tools/halftone");
+          args.insert(args.begin() + 2,
+                      {absl::StrCat("models/", model, ".pbtxt"), "--set",
+                       "optimizer.momentum.momentum=0.9", "--level", "O1",
+                       "--target", "cpu", "--batch-size", "16", "--set",
+                       setting, "--ranks", ranks, "--json"});
+          return Parsed(RunProgram(args));
+        };
+        const json plan = asked({"plan"});
+        // 80 of them are evaluated.
+        const json run = asked({"run", "--data", "synthetic:320", "--epochs",
+                                "1", "--threads", "1"});
+        EXPECT_EQ(plan["peak_bytes"], run["planned_bytes"]);
+      }
+    }
+  }
+}
+
+// Micro-batches and eval count: a run whose budget was accepted keeps to it.
+TEST(PlannedPeak, KeepsToABudget) {
+  const std::string model = NewPath("unet2d");
+  ASSERT_EQ(RunProgram({"tools/halftone", "zoo", "unet2d", "--width", "8",
+                        "--image-size", "32", "--classes", "4", "-o", model})
+                .exit_code(),
+            0);
+  for (const char* setting :
+       {"dist.gradient_merge.k_steps=2", "dist.virtual_shards=2"}) {
+    SCOPED_TRACE(setting);
+    const auto asked = [&](std::vector<std::string> args) {
+      args.insert(args.begin(), "tools/halftone");
+      args.insert(
+          args.begin() + 2,
+          {model, "--set", "optimizer.momentum.momentum=0.9", "--target", "cpu",
+           "--batch-size", "32", "--set", setting, "--json"});
+      return Parsed(RunProgram(args));
+    };
+    const int64_t budget =
+        asked({"plan"})["peak_bytes"].get<int64_t>() * 9 / 10;
+    const json run =
+        asked({"run", "--data", "synthetic:160", "--epochs", "1", "--threads",
+               "1", "--memory-budget", absl::StrCat(budget)});
+    EXPECT_LE(run["planned_bytes"], budget);
+    EXPECT_LE(run["peak_bytes"], budget);
   }
 }
 

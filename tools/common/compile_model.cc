@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "graph/base/error.h"
-#include "graph/ir/well_known.h"
 #include "tools/common/bug_report.h"
 #include "tools/common/model_flags.h"
 #include "tools/common/planned_peak.h"
@@ -11,6 +10,22 @@
 
 namespace halftone {
 namespace tools {
+namespace {
+
+// On one rank.
+absl::StatusOr<int64_t> PeakOfRun(const Program& program,
+                                  const passes::Options& options,
+                                  const std::string& target, int64_t samples) {
+  runtime::RunQuestion question;
+  question.program = &program;
+  question.dist = &options.strategy.dist();
+  question.target = target;
+  question.batch = samples;
+  HT_ASSIGN_OR_RETURN(const runtime::RunMemory memory, PlannedMemory(question));
+  return memory.bytes();
+}
+
+}  // namespace
 
 absl::StatusOr<CompiledModel> CompileModel(ModelFile source,
                                            const passes::Options& options,
@@ -19,9 +34,7 @@ absl::StatusOr<CompiledModel> CompileModel(ModelFile source,
   HT_ASSIGN_OR_RETURN(const passes::KernelSet kernels, KernelSetFor(target));
   passes::CompileFlags with_plans = flags;
   with_plans.planned_peak = [&](const Program& program, int64_t samples) {
-    return PeakOf(
-        program, kernels.target().name, kTrainEntry,
-        LargestMicroBatch(options.strategy.dist(), kTrainEntry, samples));
+    return PeakOfRun(program, options, kernels.target().name, samples);
   };
   return passes::Compile(std::move(source), options, kernels, with_plans);
 }

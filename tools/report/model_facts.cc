@@ -116,6 +116,17 @@ void CountReductions(const CompiledModel& model, ModelFacts* facts) {
   }
 }
 
+absl::StatusOr<int64_t> PeakFor(const CompiledModel& model,
+                                const ModelFacts& facts) {
+  if (facts.trains && facts.entry == kEvalEntry) {
+    return PeakOf(*model.program, model.target, kEvalEntry, facts.samples);
+  }
+  HT_ASSIGN_OR_RETURN(
+      const runtime::RunMemory memory,
+      PlannedMemory(QuestionOf(model, facts.samples, /*ranks=*/1)));
+  return memory.bytes();
+}
+
 bool RunsOnGpus(const std::string& target) {
   const Target* known = FindTarget(target);
   return known != nullptr && known->is_gpu();
@@ -139,14 +150,24 @@ int64_t BatchOf(const proto::Strategy& strategy, int ranks) {
 
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       const std::string& entry, int64_t samples,
-                                      int ranks) {
+                                      int ranks, int threads) {
   HT_ASSIGN_OR_RETURN(const auto* kernels, runtime::KernelsOf(model.target));
   return runtime::MakePlan(
-      RequestFor(*model.program, model.target, entry,
-                 LargestMicroBatch(model.strategy.dist(), entry, samples),
-                 ranks),
+      RequestFor(*model.program, model.target, entry, samples, ranks, threads),
       *kernels, runtime::LayOutState(*model.program, ranks),
       runtime::TuningTable());
+}
+
+runtime::RunQuestion QuestionOf(const CompiledModel& model, int64_t batch,
+                                int ranks, int threads) {
+  runtime::RunQuestion question;
+  question.program = model.program.get();
+  question.dist = &model.strategy.dist();
+  question.target = model.target;
+  question.batch = batch;
+  question.ranks = ranks;
+  question.threads = threads;
+  return question;
 }
 
 absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
@@ -164,9 +185,7 @@ absl::StatusOr<ModelFacts> FactsOf(const CompiledModel& model, int64_t samples,
   CountCasts(model.casts, &facts);
   CountReductions(model, &facts);
   CountCells(*model.program, &facts.state);
-  const absl::StatusOr<int64_t> peak = PeakOf(
-      *model.program, model.target, facts.trains ? facts.entry : kEvalEntry,
-      LargestMicroBatch(model.strategy.dist(), facts.entry, facts.samples));
+  const absl::StatusOr<int64_t> peak = PeakFor(model, facts);
   if (peak.ok()) {
     facts.peak_bytes = *peak;
   } else if (!RunsOnGpus(model.target)) {

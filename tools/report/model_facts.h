@@ -11,6 +11,7 @@
 #include "graph/io/compiled_model.h"
 #include "kernels/kernel_registry.h"
 #include "runtime/plan/plan.h"
+#include "runtime/train/run_memory.h"
 
 namespace halftone {
 namespace tools {
@@ -53,7 +54,8 @@ struct ModelFacts {
   std::map<std::string, int64_t> bucket_bytes;  // by dtype
   int totals = 0, counts = 0, statistics_reductions = 0;
   StateBytes state;
-  // For `samples` samples on one rank; -1: the target's kernels are not here.
+  // Of a run, or of eval alone if that is the entry, with `samples` samples on
+  // one rank of one thread; -1: the target's kernels are not here.
   int64_t samples = 1;
   int64_t peak_bytes = -1;
 };
@@ -68,10 +70,14 @@ std::vector<const proto::OpRow*> OwnOps(const CompiledModel& model);
 
 // Global batch of a strategy on `ranks` ranks; 0: it names none.
 int64_t BatchOf(const proto::Strategy& strategy, int ranks);
-// The plan of an entry for one of `ranks` ranks with that many samples.
+// The plan of an entry for one of `ranks` ranks that runs it with so many
+// samples at once.
 absl::StatusOr<runtime::Plan> PlanFor(const CompiledModel& model,
                                       const std::string& entry, int64_t samples,
-                                      int ranks);
+                                      int ranks, int threads = 1);
+// What a run of the model with so many samples of all ranks is.
+runtime::RunQuestion QuestionOf(const CompiledModel& model, int64_t batch,
+                                int ranks, int threads = 1);
 
 }  // namespace tools
 }  // namespace halftone

@@ -10,7 +10,6 @@
 #include "graph/base/dtype.h"
 #include "graph/base/error.h"
 #include "graph/base/text.h"
-#include "graph/ir/train_entries.h"
 #include "graph/ir/well_known.h"
 #include "graph/schema/op_schema.h"
 #include "nlohmann/json.hpp"
@@ -21,6 +20,7 @@
 #include "runtime/report/report_text.h"
 #include "tools/common/json_text.h"
 #include "tools/common/model_flags.h"
+#include "tools/common/planned_peak.h"
 #include "tools/report/inspect_report.h"
 #include "tools/report/model_facts.h"
 
@@ -31,6 +31,8 @@ namespace {
 using runtime::ArenaKind;
 using runtime::Name;
 using runtime::Plan;
+using runtime::RunMemory;
+using runtime::TotalOf;
 using Json = nlohmann::ordered_json;
 
 const char* MainEntry(const CompiledModel& model) {
@@ -121,11 +123,33 @@ std::string InlinedText(const CompiledModel& model, const Plan& plan) {
           : "");
 }
 
-Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
-            int ranks) {
+// What is shown of memory: a run's, or that of the one entry asked for.
+absl::StatusOr<RunMemory> MemoryAsked(const CompiledModel& model,
+                                      const PlanQuestion& question,
+                                      const AskedPlan& asked) {
+  if (question.entry.empty()) {
+    return PlannedMemory(
+        QuestionOf(model, asked.batch, question.ranks, question.threads));
+  }
+  RunMemory alone;
+  alone.arenas = asked.plan.arena_bytes;
+  return alone;
+}
+
+Json ToJson(const CompiledModel& model, const PlanQuestion& question,
+            const AskedPlan& asked, const RunMemory& memory) {
+  const Plan& plan = asked.plan;
+  const int64_t batch = asked.batch;
+  const int ranks = question.ranks;
   Json arenas, all_reduces = Json::array(), notes = Json::array();
   for (int a = 0; a < runtime::kArenas; ++a) {
-    arenas[std::string(Name(static_cast<ArenaKind>(a)))] = plan.arena_bytes[a];
+    arenas[std::string(Name(static_cast<ArenaKind>(a)))] = memory.arenas[a];
+  }
+  Json entries = Json::array();
+  for (const runtime::BoundEntry& bound : memory.entries) {
+    entries.push_back({{"entry", bound.entry},
+                       {"samples", bound.samples},
+                       {"peak_bytes", TotalOf(bound.bytes)}});
   }
   for (const runtime::Step& step : plan.steps) {
     if (step.kind != runtime::Step::Kind::kAllReduce) continue;
@@ -141,8 +165,9 @@ Json ToJson(const CompiledModel& model, const Plan& plan, int64_t batch,
           {"ranks", ranks},
           {"batch", batch},
           {"samples_of_rank_0", plan.symbols[0]},
-          {"peak_bytes", plan.peak_bytes()},
+          {"peak_bytes", memory.bytes()},
           {"arenas", arenas},
+          {"entries", entries},
           {"optimizer_bytes",
            OptimizerBytes(*model.program,
                           runtime::LayOutState(*model.program, ranks))},
@@ -196,18 +221,45 @@ std::string OptimizerText(const CompiledModel& model, int ranks) {
       " without dist.sharding\n");
 }
 
-// Entries of the training besides the one that is planned; empty: none.
-std::string Others(const CompiledModel& model, const Plan& plan) {
-  std::vector<std::string> others;
-  for (const auto& entry : model.program->entries()) {
-    const std::string& name = entry->name();
-    const bool trains =
-        IsTrainEntry(name) || name == kAccumulateEntry || name == kAverageEntry;
-    if (trains && name != plan.entry) others.push_back(name);
+// The entries whose plans make up the peak, which share most of it, but for
+// those of the startup; empty: there is one.
+std::string EntriesText(const RunMemory& memory, const Plan& plan) {
+  std::vector<std::string> names, texts;
+  std::vector<int64_t> bytes;
+  for (const runtime::BoundEntry& bound : memory.entries) {
+    if (bound.entry == kInitEntry || bound.entry == kDeriveEntry) continue;
+    const auto known = std::find(names.begin(), names.end(), bound.entry);
+    if (known == names.end()) {
+      names.push_back(bound.entry);
+      bytes.push_back(TotalOf(bound.bytes));
+    } else {
+      int64_t& most = bytes[known - names.begin()];
+      most = std::max(most, TotalOf(bound.bytes));
+    }
   }
-  if (others.empty()) return "";
-  return absl::StrCat("entries      ", plan.entry, " is shown; ",
-                      absl::StrJoin(others, ", "), " with --entry\n");
+  if (names.size() < 2) return "";
+  for (size_t i = 0; i < names.size(); ++i) {
+    texts.push_back(absl::StrCat(names[i], " ", HumanBytes(bytes[i])));
+  }
+  return absl::StrCat("entries      ", absl::StrJoin(texts, ", "),
+                      " share the peak; ", plan.entry,
+                      " is shown below, others with --entry\n");
+}
+
+std::string PeakText(const PlanQuestion& question, const RunMemory& memory) {
+  std::string text =
+      absl::StrCat("peak         ", HumanBytes(memory.bytes()), " on rank 0");
+  if (!question.entry.empty()) {
+    absl::StrAppend(&text, " for ", question.entry, " alone");
+  }
+  for (int a = 0; a < runtime::kArenas; ++a) {
+    const bool staging = static_cast<ArenaKind>(a) == ArenaKind::kStaging;
+    if (staging && memory.arenas[a] == 0) continue;  // a CPU has none
+    absl::StrAppend(&text, a == 0 ? " = " : " + ",
+                    Name(static_cast<ArenaKind>(a)), " ",
+                    HumanBytes(memory.arenas[a]));
+  }
+  return text + "\n";
 }
 
 // A line per collective, equal ones together.
@@ -252,28 +304,31 @@ absl::StatusOr<AskedPlan> PlanAsked(const CompiledModel& model,
   const int ranks = question.ranks;
   HT_ASSIGN_OR_RETURN(const int64_t batch, BatchFor(model, question));
   HT_ASSIGN_OR_RETURN(const std::string entry, EntryFor(model, question));
-  HT_ASSIGN_OR_RETURN(
-      Plan plan, PlanFor(model, entry, (batch + ranks - 1) / ranks, ranks));
+  HT_ASSIGN_OR_RETURN(const std::vector<runtime::BoundEntry> bound,
+                      runtime::EntriesOfRun(QuestionOf(model, batch, ranks)));
+  int64_t samples = -1;
+  for (const runtime::BoundEntry& of_run : bound) {
+    if (of_run.entry == entry) samples = std::max(samples, of_run.samples);
+  }
+  // No run has it so: average on one rank.
+  if (samples < 0) samples = (batch + ranks - 1) / ranks;
+  HT_ASSIGN_OR_RETURN(Plan plan,
+                      PlanFor(model, entry, samples, ranks, question.threads));
   return AskedPlan{batch, std::move(plan)};
 }
 
 absl::StatusOr<std::string> PlanText(const CompiledModel& model,
                                      const PlanQuestion& question, bool json) {
   HT_ASSIGN_OR_RETURN(const AskedPlan asked, PlanAsked(model, question));
+  HT_ASSIGN_OR_RETURN(const RunMemory memory,
+                      MemoryAsked(model, question, asked));
   const Plan& plan = asked.plan;
-  if (json) return JsonText(ToJson(model, plan, asked.batch, question.ranks));
-  std::string text = absl::StrCat(
-      "ranks        ", question.ranks, " on ", model.target, ", batch ",
-      runtime::SplitText(asked.batch, question.ranks), "\n", "peak         ",
-      HumanBytes(plan.peak_bytes()), " on rank 0");
-  for (int a = 0; a < runtime::kArenas; ++a) {
-    const bool staging = static_cast<ArenaKind>(a) == ArenaKind::kStaging;
-    if (staging && plan.arena_bytes[a] == 0) continue;  // a CPU has none
-    absl::StrAppend(&text, a == 0 ? " = " : " + ",
-                    Name(static_cast<ArenaKind>(a)), " ",
-                    HumanBytes(plan.arena_bytes[a]));
-  }
-  absl::StrAppend(&text, "\nlargest      ",
+  if (json) return JsonText(ToJson(model, question, asked, memory));
+  std::string text =
+      absl::StrCat("ranks        ", question.ranks, " on ", model.target,
+                   ", batch ", runtime::SplitText(asked.batch, question.ranks),
+                   "\n", PeakText(question, memory), EntriesText(memory, plan));
+  absl::StrAppend(&text, "largest      ",
                   absl::StrJoin(runtime::LargestBuffers(plan, 4), ", "), "\n");
   text += OptimizerText(model, question.ranks);
   if (model.report.bucket_size() > 0) {
@@ -281,7 +336,6 @@ absl::StatusOr<std::string> PlanText(const CompiledModel& model,
   }
   absl::StrAppend(&text, "all-reduces  ", Collectives(plan), "\nsteps        ",
                   plan.steps.size(), "; each: halftone plan --steps\n");
-  text += Others(model, plan);
   if (!plan.inlined.empty()) {
     absl::StrAppend(&text, "inlined      ", InlinedText(model, plan), "\n");
   }
@@ -295,7 +349,9 @@ absl::StatusOr<std::string> StepsText(const CompiledModel& model,
   HT_ASSIGN_OR_RETURN(const AskedPlan asked, PlanAsked(model, question));
   const Plan& plan = asked.plan;
   if (!json) return runtime::Print(plan);
-  Json object = ToJson(model, plan, asked.batch, question.ranks);
+  HT_ASSIGN_OR_RETURN(const RunMemory memory,
+                      MemoryAsked(model, question, asked));
+  Json object = ToJson(model, question, asked, memory);
   object["step_list"] = Json::array();
   for (const runtime::Step& step : plan.steps) {
     object["step_list"].push_back(ToJson(step));
@@ -324,11 +380,12 @@ absl::StatusOr<std::string> MaxBatchText(const CompiledModel& model,
       HT_RETURN_IF_ERROR(fitted.status());
     }
     const CompiledModel& planned = budget.empty() ? model : *fitted;
-    HT_ASSIGN_OR_RETURN(const Plan plan,
-                        PlanFor(planned, MainEntry(planned), samples, ranks));
-    if (plan.peak_bytes() > limit) return false;
+    HT_ASSIGN_OR_RETURN(const RunMemory memory,
+                        PlannedMemory(QuestionOf(planned, samples * ranks,
+                                                 ranks, question.threads)));
+    if (memory.bytes() > limit) return false;
     fits = samples;
-    peak = plan.peak_bytes();
+    peak = memory.bytes();
     return true;
   };
   for (bool more = true; more && too_many < (int64_t{1} << 24);) {

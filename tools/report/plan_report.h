@@ -16,9 +16,11 @@ struct PlanQuestion {
   int ranks = 1;
   int64_t batch = 0;  // of all ranks; 0: the strategy's
   std::string entry;  // empty: train, or eval where nothing trains
+  int threads = 1;    // compute threads of a rank
 };
-// The plan of the rank with most samples. Errors: kUsage, if nobody names a
-// batch or the model has no such entry, and MakePlan's.
+// The plan of the rank with most samples, as many as a run gives the entry at
+// once. Errors: kUsage, if nobody names a batch or the model has no such entry;
+// EntriesOfRun's and MakePlan's.
 struct AskedPlan {
   int64_t batch = 0;  // of all ranks
   runtime::Plan plan;
@@ -26,8 +28,9 @@ struct AskedPlan {
 absl::StatusOr<AskedPlan> PlanAsked(const CompiledModel& model,
                                     const PlanQuestion& question);
 
-// Peak and arenas of the rank with most samples, buckets, all-reduces, and a
-// note where ranks stay without samples.
+// Peak and arenas of the rank with most samples, in a run with all its entries
+// or for the one that is asked for; buckets, all-reduces, and a note where
+// ranks stay without samples.
 absl::StatusOr<std::string> PlanText(const CompiledModel& model,
                                      const PlanQuestion& question, bool json);
 // The plan of rank 0, a line per step; as JSON the object of PlanText with

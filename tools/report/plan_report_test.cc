@@ -1,5 +1,7 @@
 #include "tools/report/plan_report.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "graph/base/error.h"
 #include "gtest/gtest.h"
@@ -10,6 +12,8 @@ namespace halftone {
 namespace tools {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -70,7 +74,7 @@ TEST(PlanReport, SaysWhatOfTheOptimizerARankHolds) {
 }
 
 TEST(PlanReport, OtherEntriesOfTheTraining) {
-  EXPECT_THAT(Text({2, 0}), Not(HasSubstr("entries ")));
+  EXPECT_THAT(Text({2, 0}), HasSubstr("\nentries      train "));
   const CompiledModel local =
       CompileConvnet({{"dist.localsgd.k_steps", "4", "--set"},
                       {"dist.sync_batch_norm", "false", "--set"}});
@@ -78,17 +82,54 @@ TEST(PlanReport, OtherEntriesOfTheTraining) {
     return PlanText(local, {2, 0, entry}, /*json=*/false);
   };
   EXPECT_THAT(*plan(""),
-              HasSubstr("entries      train is shown; average with --entry\n"));
+              ContainsRegex("\nentries      train [^,]*, average [^,]*, eval "
+                            "[^,]* share the peak; train is shown below, "
+                            "others with --entry\n"));
+  EXPECT_THAT(*plan("average"),
+              AllOf(HasSubstr(" on rank 0 for average alone = "),
+                    Not(HasSubstr("entries "))));
   // Parameters are averaged there, and gradients summed nowhere.
   EXPECT_THAT(*plan("average"), HasSubstr("all-reduces  f32 "));
   const auto json = Parsed(PlanText(local, {2, 0, "average"}, /*json=*/true));
   EXPECT_EQ(json["entry"], "average");
   EXPECT_GT(json["all_reduces"].size(), 0u);
+  EXPECT_EQ(json["entries"].size(), 0u);
+  // Each entry has its own arenas for what is reduced and for results.
+  const auto whole = Parsed(PlanText(local, {2, 0}, /*json=*/true));
+  int64_t most = 0;
+  for (const auto& entry : whole["entries"]) {
+    most = std::max(most, entry["peak_bytes"].get<int64_t>());
+  }
+  EXPECT_GT(whole["peak_bytes"], most);
   const auto wrong = plan("averge");
   EXPECT_EQ(ExitCodeOf(wrong.status()), ExitCode::kUsage);
   EXPECT_THAT(std::string(wrong.status().message()),
               HasSubstr("--entry averge: the model has no such entry; nearest: "
                         "average; it has "));
+}
+
+// As a run binds it: 7 samples of a rank are 3 micro-batches of 3, 2 and 2.
+TEST(PlanReport, EntriesHaveTheSamplesOfAMicroBatch) {
+  const CompiledModel merged =
+      CompileConvnet({{"dist.gradient_merge.k_steps", "3", "--set"},
+                      {"dist.sync_batch_norm", "false", "--set"}});
+  const auto samples = [&](const std::string& entry) {
+    return Parsed(PlanText(merged, {2, 13, entry},
+                           /*json=*/true))["samples_of_rank_0"]
+        .get<int>();
+  };
+  EXPECT_EQ(samples("accumulate"), 3);
+  EXPECT_EQ(samples("train"), 2);
+}
+
+TEST(PlanReport, RefusesRanksThatVirtualShardsDoNotTake) {
+  const CompiledModel shards =
+      CompileConvnet({{"dist.virtual_shards", "4", "--set"},
+                      {"dist.sync_batch_norm", "false", "--set"}});
+  const auto plan = PlanText(shards, {3, 0}, /*json=*/false);
+  EXPECT_THAT(std::string(plan.status().message()),
+              HasSubstr("dist.virtual_shards 4: expected a number of ranks "
+                        "that divides it, found 3"));
 }
 
 TEST(PlanReport, StepsAsTextAndJson) {
